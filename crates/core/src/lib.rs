@@ -1,0 +1,12 @@
+//! The protocol state machines of airtcp.
+//!
+//! Everything here is sans-IO: time, randomness and packets come in as arguments, actions go out as values. No clocks,
+//! threads, sockets or globals. The simulator, the emulator and the host tools drive the same code.
+
+pub mod packet;
+pub mod policy;
+pub mod queue;
+pub mod rng;
+pub mod tcp;
+pub mod units;
+pub mod wire;

@@ -1,0 +1,169 @@
+//! A packet as the simulator carries it: 64 bytes of header fields, no payload. [`Pool`] is the slab they live in.
+
+use crate::units::Seq32;
+
+/// Index of a flow within its world.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct FlowId(pub u32);
+
+/// Index of a packet within a [`Pool`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PacketId(pub u32);
+
+/// The two ECN bits of the IP header (RFC 3168).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(u8)]
+pub enum Ecn {
+    #[default]
+    NotEct = 0,
+    Ect1 = 1,
+    Ect0 = 2,
+    Ce = 3,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(u8)]
+pub enum Kind {
+    #[default]
+    Tcp,
+    Udp,
+    EchoRequest,
+    EchoReply,
+}
+
+/// TCP header bits, in the order of the wire.
+pub mod tcp_flags {
+    pub const FIN: u8 = 0x01;
+    pub const SYN: u8 = 0x02;
+    pub const RST: u8 = 0x04;
+    pub const PSH: u8 = 0x08;
+    pub const ACK: u8 = 0x10;
+    pub const ECE: u8 = 0x40;
+    pub const CWR: u8 = 0x80;
+}
+
+/// A range of sequence space `start..end` that the receiver holds (RFC 2018).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SackBlock {
+    pub start: Seq32,
+    pub end: Seq32,
+}
+
+/// The most SACK blocks one segment can carry (RFC 2018 section 3); with timestamps it is [`MAX_SACK_WITH_TS`].
+pub const MAX_SACK: usize = 4;
+pub const MAX_SACK_WITH_TS: usize = 3;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Packet {
+    pub flow: FlowId,
+    /// Bytes at the IP layer: headers and payload. This is what links, queues and buffers count.
+    pub size: u16,
+    /// Payload bytes.
+    pub len: u16,
+    pub kind: Kind,
+    pub ecn: Ecn,
+    /// See [`tcp_flags`]; zero unless `kind` is [`Kind::Tcp`].
+    pub flags: u8,
+    /// Bits 0 to 2: how many of `sack` are in use. Bits 3 to 6: incarnation. Bit 7: from destination to source.
+    meta: u8,
+    /// TCP sequence number; for UDP and echo the datagram's number.
+    pub seq: Seq32,
+    pub ack: Seq32,
+    /// Receive window in bytes, already scaled.
+    pub window: u32,
+    /// Timestamp option (RFC 7323); zero when absent.
+    pub ts_val: u32,
+    pub ts_ecr: u32,
+    sack: [SackBlock; MAX_SACK],
+}
+
+const SACK_COUNT: u8 = 0x07;
+const INCARNATION_SHIFT: u32 = 3;
+const INCARNATION: u8 = 0x0f;
+const REVERSE: u8 = 0x80;
+
+impl Packet {
+    /// An empty packet of `flow`. `incarnation` tells one connection of a flow from the next, as a fresh port would: a
+    /// late packet of an older one is not taken for the new one's. It counts modulo 16.
+    pub fn new(flow: FlowId, kind: Kind, incarnation: u8) -> Packet {
+        Packet { flow, kind, meta: (incarnation & INCARNATION) << INCARNATION_SHIFT, ..Packet::default() }
+    }
+    /// Modulo 16.
+    pub fn incarnation(&self) -> u8 {
+        (self.meta >> INCARNATION_SHIFT) & INCARNATION
+    }
+    pub fn has(&self, flags: u8) -> bool {
+        self.flags & flags == flags
+    }
+    /// True for packets from the flow's destination back to its source (ACKs, echo replies).
+    pub fn is_reverse(&self) -> bool {
+        self.meta & REVERSE != 0
+    }
+    pub fn set_reverse(&mut self) {
+        self.meta |= REVERSE;
+    }
+    pub fn sack(&self) -> &[SackBlock] {
+        &self.sack[..usize::from(self.meta & SACK_COUNT)]
+    }
+    /// Appends a block; ignored when all [`MAX_SACK`] places are taken.
+    pub fn push_sack(&mut self, block: SackBlock) {
+        let n = usize::from(self.meta & SACK_COUNT);
+        if n < MAX_SACK {
+            self.sack[n] = block;
+            self.meta += 1;
+        }
+    }
+}
+
+/// Slab of packets in flight. Slots are reused last-in first-out, which keeps them in cache.
+#[derive(Debug, Default)]
+pub struct Pool {
+    slots: Vec<Packet>,
+    free: Vec<u32>,
+}
+
+impl Pool {
+    pub fn insert(&mut self, packet: Packet) -> PacketId {
+        if let Some(i) = self.free.pop() {
+            self.slots[i as usize] = packet;
+            PacketId(i)
+        } else {
+            self.slots.push(packet);
+            PacketId(self.slots.len() as u32 - 1)
+        }
+    }
+    /// Takes a packet out; its id must not be used again.
+    pub fn remove(&mut self, id: PacketId) -> Packet {
+        self.free.push(id.0);
+        self.slots[id.0 as usize]
+    }
+    /// Packets now in the pool.
+    pub fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl std::ops::Index<PacketId> for Pool {
+    type Output = Packet;
+    fn index(&self, id: PacketId) -> &Packet {
+        &self.slots[id.0 as usize]
+    }
+}
+impl std::ops::IndexMut<PacketId> for Pool {
+    fn index_mut(&mut self, id: PacketId) -> &mut Packet {
+        &mut self.slots[id.0 as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packet_is_one_cache_line() {
+        assert_eq!(size_of::<Packet>(), 64);
+    }
+}

@@ -1,0 +1,172 @@
+//! Congestion controls, one file each. Shaped like Linux's `tcp_congestion_ops` so that a control can also live in the
+//! kernel: windows in segments, integers, small state.
+
+use crate::policy::policies;
+use crate::rng::Rng;
+use crate::units::{DataRate, Span, Time};
+
+/// The sender's congestion state, as in Linux's `tcp_ca_state`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CaState {
+    /// Nothing is wrong.
+    #[default]
+    Open,
+    /// Duplicate ACKs or SACKs, not yet a loss.
+    Disorder,
+    /// Window reduction after an ECN echo.
+    Cwr,
+    /// Fast recovery.
+    Recovery,
+    /// After a retransmission timeout.
+    Loss,
+}
+
+/// What a congestion control may read and write. The sender owns it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Window {
+    /// Congestion window, segments. At least 1. A control writes it.
+    pub cwnd: u32,
+    /// Segments credited towards the next increase of `cwnd` in congestion avoidance. A control writes it.
+    pub cwnd_cnt: u32,
+    /// Slow-start threshold, segments; `u32::MAX` until the first reduction. Written by the sender from
+    /// [`CongestionControl::ssthresh`] on a reduction; a control may write it (HyStart++, BBR).
+    pub ssthresh: u32,
+    /// Upper bound of `cwnd`, segments. Read only.
+    pub cwnd_clamp: u32,
+    /// `cwnd` just before the last reduction, segments. Read only.
+    pub prior_cwnd: u32,
+    /// Segments in the network: sent, not acknowledged, not SACKed, not lost, plus retransmissions. Read only.
+    pub in_flight: u32,
+    /// Payload bytes of a full segment. Read only.
+    pub mss: u32,
+    /// Bytes on the wire of a full segment (IP layer); pacing rates count these. Read only.
+    pub wire_bytes: u32,
+    /// Smoothed round-trip time; zero before the first sample. Read only.
+    pub srtt: Span,
+    /// Smallest round-trip time so far; `Span::MAX` before the first sample. Read only.
+    pub min_rtt: Span,
+    /// Read only.
+    pub state: CaState,
+}
+
+impl Window {
+    pub fn in_slow_start(&self) -> bool {
+        self.cwnd < self.ssthresh
+    }
+
+    /// RFC 5681 slow start: one segment per credited segment, up to `ssthresh`. Returns the credit that is left over.
+    pub fn slow_start(&mut self, credit: u32) -> u32 {
+        let cwnd = self.cwnd.saturating_add(credit).min(self.ssthresh);
+        let left = credit - (cwnd - self.cwnd);
+        self.cwnd = cwnd.min(self.cwnd_clamp);
+        left
+    }
+
+    /// Additive increase: one segment per `per` credited segments (`per` = `cwnd` gives RFC 5681 congestion avoidance).
+    pub fn increase_additively(&mut self, per: u32, credit: u32) {
+        let per = per.max(1);
+        if self.cwnd_cnt >= per {
+            // `per` shrank below what has been credited: use up the old credit first.
+            self.cwnd_cnt = 0;
+            self.cwnd += 1;
+        }
+        self.cwnd_cnt += credit;
+        if self.cwnd_cnt >= per {
+            let steps = self.cwnd_cnt / per;
+            self.cwnd_cnt -= steps * per;
+            self.cwnd = self.cwnd.saturating_add(steps);
+        }
+        self.cwnd = self.cwnd.min(self.cwnd_clamp);
+    }
+}
+
+/// Delivery rate over the flight of the newest segment that this ACK reports (draft-cheng-iccrg-delivery-rate-estimation).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RateSample {
+    /// Segments delivered during `interval`.
+    pub delivered: u32,
+    /// The longer of the send and the ACK phase; never zero.
+    pub interval: Span,
+    /// Total delivered segments when that segment was sent: a round trip has passed when this reaches the total that was
+    /// delivered at the start of the round.
+    pub prior_delivered: u64,
+    /// The sample may understate the path: the sender had nothing to send.
+    pub app_limited: bool,
+}
+
+/// What one ACK told the sender. Segments are counted, not bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AckSample {
+    pub now: Time,
+    /// Newly covered by the cumulative acknowledgement.
+    pub acked: u32,
+    /// Newly known to have arrived: cumulatively or by SACK.
+    pub delivered: u32,
+    /// Credit for window growth: `acked` under the connection's byte-counting rule (RFC 3465).
+    pub credit: u32,
+    /// Newly judged lost.
+    pub lost: u32,
+    /// Round-trip time measured by this ACK, if it measured one.
+    pub rtt: Option<Span>,
+    /// In flight before this ACK was processed.
+    pub prior_in_flight: u32,
+    /// Delivered since the connection began, this ACK included.
+    pub total_delivered: u64,
+    pub rate: Option<RateSample>,
+    /// The ACK carried an ECN echo.
+    pub ece: bool,
+    /// The window, not the application or the receiver, limits the sender: only then may it grow (RFC 7661).
+    pub cwnd_limited: bool,
+    /// Stream offsets in bytes, for controls that count rounds by sequence (Vegas, HyStart++).
+    pub snd_una: u64,
+    pub snd_nxt: u64,
+}
+
+pub struct CcContext {
+    /// Payload bytes of a full segment.
+    pub mss: u32,
+    /// Segments.
+    pub initial_cwnd: u32,
+    pub rng: Rng,
+}
+
+/// A congestion control. Every window is in segments.
+pub trait CongestionControl {
+    /// An ACK arrived that delivered something. Called while the sender lets the window grow (`Open`, `Disorder`, `Loss`);
+    /// in `Recovery` and `Cwr` the sender's reduction (PRR, RFC 6937) sets `cwnd`, unless [`Self::owns_window`].
+    fn on_ack(&mut self, w: &mut Window, ack: &AckSample);
+
+    /// The slow-start threshold to fall to: a loss was found, a timeout fired or an ECN echo arrived. Called once per
+    /// reduction, before `cwnd` changes. At least 2.
+    fn ssthresh(&mut self, w: &Window, now: Time) -> u32;
+
+    /// The sender enters `to`; `w.state` is still the state it leaves and `w.cwnd` the window before the change.
+    fn on_state(&mut self, _w: &mut Window, _to: CaState, _now: Time) {}
+
+    /// Transmission starts again after `idle` without anything in flight.
+    fn on_restart(&mut self, _w: &mut Window, _idle: Span, _now: Time) {}
+
+    /// The window to return to when a reduction proves to have been spurious.
+    fn undo(&self, w: &Window) -> u32 {
+        w.cwnd.max(w.prior_cwnd)
+    }
+
+    /// A rate of its own at which to pace, counted in wire bytes; `None`: the connection's pacing option decides.
+    fn pacing_rate(&self, _w: &Window) -> Option<DataRate> {
+        None
+    }
+
+    /// True if the control sets `cwnd` on every ACK in every state (Linux's `cong_control`; BBR).
+    fn owns_window(&self) -> bool {
+        false
+    }
+}
+
+policies! {
+    /// One of the registered congestion controls.
+    AnyCc: CongestionControl,
+    /// Parameters of a congestion control.
+    CcConfig("a congestion control"), built with CcContext {
+        reno => Reno / RenoConfig,
+    }
+}

@@ -1,0 +1,166 @@
+//! What a TCP end is set to, and the named **host profiles** that set it: era and operating system as data.
+//!
+//! A profile is a file `profiles/<name>.toml`; a scenario names one and may override any of its options. State machines see
+//! only the resolved [`TcpConfig`]: there is no branch on an operating system anywhere.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::cc::CcConfig;
+use super::loss::LossConfig;
+use crate::units::{Bytes, Probability, Span};
+
+/// How a sender finds its way out of a loss.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Recovery {
+    /// RFC 2581: the first new ACK ends fast recovery.
+    Reno,
+    /// RFC 6582: partial ACKs retransmit the next hole.
+    NewReno,
+    /// RFC 2018 and 6675: holes and pipe from the receiver's SACK blocks.
+    Sack,
+}
+
+/// How segments are spaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Pacing {
+    /// As acknowledgements allow. A congestion control with a rate of its own (BBR) is paced all the same.
+    Off,
+    /// After a segment the next is sent no sooner than srtt / cwnd later (the study `pacing-buffers`, section 2).
+    RttOverCwnd,
+    /// At `pacing_slow_start_percent` or `pacing_percent` of cwnd / srtt (Linux since 3.12).
+    Linux,
+}
+
+macro_rules! options {
+    ($($(#[$doc:meta])* $name:ident: $type:ty,)+) => {
+        /// A TCP end, fully determined.
+        #[derive(Debug, Clone, PartialEq, Serialize)]
+        pub struct TcpConfig { $($(#[$doc])* pub $name: $type,)+ }
+
+        /// The same options, each of them optional: what a profile file or a scenario writes.
+        #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+        #[serde(deny_unknown_fields, default)]
+        pub struct TcpOptions { $($(#[$doc])* #[serde(skip_serializing_if = "Option::is_none")] pub $name: Option<$type>,)+ }
+
+        impl TcpOptions {
+            /// `self` where it says something, `base` elsewhere.
+            pub fn over(self, base: TcpOptions) -> TcpOptions {
+                TcpOptions { $($name: self.$name.or(base.$name),)+ }
+            }
+            /// The complete configuration, or the name of the first option that nothing sets.
+            pub fn resolve(self) -> Result<TcpConfig, &'static str> {
+                Ok(TcpConfig { $($name: self.$name.ok_or(stringify!($name))?,)+ })
+            }
+        }
+    };
+}
+
+options! {
+    /// Bytes of a full segment at the IP layer, headers included.
+    packet_bytes: u16,
+    /// Three-way handshake before data. Off, as in ns-2's one-way agents: data leaves at once.
+    handshake: bool,
+    /// Congestion control.
+    cc: CcConfig,
+    /// What counts as a loss.
+    loss: LossConfig,
+    /// How a loss is repaired.
+    recovery: Recovery,
+    /// Proportional rate reduction (RFC 6937) while the window shrinks; off: RFC 5681 / RFC 6675 as written.
+    prr: bool,
+    /// RFC 3042: a new segment for each of the first two duplicate ACKs.
+    limited_transmit: bool,
+    /// Initial window, segments.
+    initial_window: u32,
+    /// Initial slow-start threshold, segments.
+    initial_ssthresh: u32,
+    /// Largest cwnd, segments (ns-2's `window_`).
+    max_cwnd: u32,
+    /// RFC 3465 byte counting in slow start: at most this many segments of credit for one ACK. 0: one per ACK, however much it covers.
+    byte_counting: u32,
+    /// RFC 5681 section 4.1: fall back to the initial window after an idle retransmission timeout.
+    restart_after_idle: bool,
+    /// Retransmission timeout before the first measurement (RFC 6298).
+    rto_initial: Span,
+    /// Smallest retransmission timeout.
+    rto_min: Span,
+    /// Largest retransmission timeout.
+    rto_max: Span,
+    /// Tick of the clock that measures round trips for the RTO and fires it: samples and timeouts round up to it.
+    rto_granularity: Span,
+    /// Lower bound of the 4 * RTTVAR term. RFC 6298: the clock granularity; Linux: 200 ms.
+    rto_var_min: Span,
+    /// Consecutive timeouts of one segment before the connection is given up.
+    retries: u32,
+    /// RFC 7323 timestamps, 12 bytes in each segment.
+    timestamps: bool,
+    /// Tick of the timestamp clock.
+    timestamp_tick: Span,
+    /// Longest wait of an ACK for a second segment (RFC 1122). "0s": every segment is acknowledged at once.
+    delayed_ack: Span,
+    /// Full segments that one ACK covers at most when ACKs are delayed.
+    ack_every: u32,
+    /// Segments acknowledged at once at the start of a connection and after a pause (Linux's quick-ACK).
+    quick_acks: u32,
+    /// RFC 3168 explicit congestion notification.
+    ecn: bool,
+    /// Most bytes the sender holds unacknowledged or unsent.
+    send_buffer: Bytes,
+    /// What `send_buffer` may grow to; autotuning is on where this is larger.
+    send_buffer_max: Bytes,
+    /// Receive buffer, payload bytes.
+    receive_buffer: Bytes,
+    /// What `receive_buffer` may grow to; autotuning is on where this is larger.
+    receive_buffer_max: Bytes,
+    /// Spacing of segments.
+    pacing: Pacing,
+    /// With `pacing = "linux"`: percent of cwnd / srtt in slow start.
+    pacing_slow_start_percent: u32,
+    /// With `pacing = "linux"`: percent of cwnd / srtt after it.
+    pacing_percent: u32,
+    /// Random spacing: each gap is stretched or shrunk by up to this part of it, evenly.
+    pacing_jitter: Probability,
+}
+
+/// Names of the built-in profiles, and their files.
+const PROFILES: &[(&str, &str)] =
+    &[("linux-6", include_str!("profiles/linux-6.toml")), ("ns2-reno", include_str!("profiles/ns2-reno.toml"))];
+
+/// Names of the built-in profiles.
+pub fn profile_names() -> impl Iterator<Item = &'static str> {
+    PROFILES.iter().map(|(name, _)| *name)
+}
+
+/// The built-in profile of that name.
+pub fn profile(name: &str) -> Option<TcpOptions> {
+    let (_, text) = PROFILES.iter().find(|(n, _)| *n == name)?;
+    Some(toml::from_str(text).expect("built-in profiles parse: see the test"))
+}
+
+impl TcpConfig {
+    /// TCP and IP headers of a segment without SACK blocks.
+    pub fn header_bytes(&self) -> u16 {
+        40 + if self.timestamps { 12 } else { 0 }
+    }
+    /// Payload bytes of a full segment; at least 1.
+    pub fn mss(&self) -> u32 {
+        u32::from(self.packet_bytes.saturating_sub(self.header_bytes()).max(1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_profile_is_complete() {
+        for name in profile_names() {
+            let config =
+                profile(name).unwrap().resolve().unwrap_or_else(|missing| panic!("{name}: {missing} is not set"));
+            assert!(config.mss() > 1);
+        }
+    }
+}

@@ -1,0 +1,401 @@
+//! Quantities with their units: [`Time`], [`Span`], [`DataRate`], [`Bytes`], [`Probability`], [`Seq32`].
+//!
+//! Every quantity that a user writes is a string with a unit (`"100Mbit/s"`, `"90ms"`, `"64KiB"`); parsing lives here
+//! and nowhere else. Time is integer nanoseconds. [`Seq32`] is the only place with wrap-around arithmetic.
+
+use std::fmt;
+use std::ops::{Add, AddAssign, Sub};
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+/// A quantity that could not be read. The message says what was found and what would be accepted.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{found}` is not {what}: {accepted}")]
+pub struct UnitError {
+    pub found: String,
+    pub what: &'static str,
+    pub accepted: &'static str,
+}
+
+/// A point in virtual time: nanoseconds since the start of the run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Time(u64);
+
+impl Time {
+    pub const ZERO: Time = Time(0);
+    /// Later than anything that happens: the deadline of something idle.
+    pub const NEVER: Time = Time(u64::MAX);
+
+    pub const fn from_ns(ns: u64) -> Time {
+        Time(ns)
+    }
+    pub const fn as_ns(self) -> u64 {
+        self.0
+    }
+    pub fn as_secs_f64(self) -> f64 {
+        self.0 as f64 * 1e-9
+    }
+    pub fn is_never(self) -> bool {
+        self == Time::NEVER
+    }
+    /// The span since `earlier`; zero when `earlier` is in fact later.
+    pub const fn since(self, earlier: Time) -> Span {
+        Span(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl Add<Span> for Time {
+    type Output = Time;
+    /// Saturates at [`Time::NEVER`].
+    fn add(self, span: Span) -> Time {
+        Time(self.0.saturating_add(span.0))
+    }
+}
+impl AddAssign<Span> for Time {
+    fn add_assign(&mut self, span: Span) {
+        *self = *self + span;
+    }
+}
+impl Sub<Span> for Time {
+    type Output = Time;
+    /// Saturates at zero.
+    fn sub(self, span: Span) -> Time {
+        Time(self.0.saturating_sub(span.0))
+    }
+}
+
+/// A length of time in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Span(u64);
+
+impl Span {
+    pub const ZERO: Span = Span(0);
+    pub const MAX: Span = Span(u64::MAX);
+
+    pub const fn from_ns(ns: u64) -> Span {
+        Span(ns)
+    }
+    pub const fn from_us(us: u64) -> Span {
+        Span(us * 1_000)
+    }
+    pub const fn from_ms(ms: u64) -> Span {
+        Span(ms * 1_000_000)
+    }
+    pub const fn from_secs(s: u64) -> Span {
+        Span(s * 1_000_000_000)
+    }
+    /// Rounds to the nearest nanosecond; negative and NaN become zero.
+    pub fn from_secs_f64(s: f64) -> Span {
+        Span((s * 1e9).round() as u64)
+    }
+    pub const fn as_ns(self) -> u64 {
+        self.0
+    }
+    pub fn as_secs_f64(self) -> f64 {
+        self.0 as f64 * 1e-9
+    }
+    pub const fn is_zero(self) -> bool {
+        self.0 == 0
+    }
+    pub const fn saturating_mul(self, k: u64) -> Span {
+        Span(self.0.saturating_mul(k))
+    }
+    /// `self * num / den` without overflow. Panics if `den` is zero.
+    pub const fn mul_ratio(self, num: u64, den: u64) -> Span {
+        Span((self.0 as u128 * num as u128 / den as u128) as u64)
+    }
+    pub const fn saturating_sub(self, other: Span) -> Span {
+        Span(self.0.saturating_sub(other.0))
+    }
+    pub const fn abs_diff(self, other: Span) -> Span {
+        Span(self.0.abs_diff(other.0))
+    }
+    /// Rounded up to a whole number of `tick`s; a zero tick leaves it as it is.
+    pub fn round_up_to(self, tick: Span) -> Span {
+        if tick.is_zero() { self } else { Span(self.0.div_ceil(tick.0).saturating_mul(tick.0)) }
+    }
+}
+
+impl Add for Span {
+    type Output = Span;
+    fn add(self, other: Span) -> Span {
+        Span(self.0.saturating_add(other.0))
+    }
+}
+impl AddAssign for Span {
+    fn add_assign(&mut self, other: Span) {
+        *self = *self + other;
+    }
+}
+
+/// Bits per second.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct DataRate(u64);
+
+impl DataRate {
+    pub const fn from_bps(bps: u64) -> DataRate {
+        DataRate(bps)
+    }
+    pub const fn from_mbps(mbps: u64) -> DataRate {
+        DataRate(mbps * 1_000_000)
+    }
+    pub const fn as_bps(self) -> u64 {
+        self.0
+    }
+    /// How long `bytes` take on a line of this rate, rounded up to a nanosecond. Panics on a zero rate.
+    pub const fn time_for(self, bytes: u64) -> Span {
+        Span((bytes as u128 * 8_000_000_000).div_ceil(self.0 as u128) as u64)
+    }
+    /// The rate at which `bytes` pass in `span`; saturates, and a zero span gives the maximum.
+    pub fn from_bytes_per(bytes: u64, span: Span) -> DataRate {
+        if span.0 == 0 {
+            return DataRate(u64::MAX);
+        }
+        DataRate(u64::try_from(bytes as u128 * 8_000_000_000 / span.0 as u128).unwrap_or(u64::MAX))
+    }
+    /// Whole bytes that pass in `span` at this rate (bandwidth-delay product).
+    pub fn bytes_in(self, span: Span) -> Bytes {
+        Bytes(u64::try_from(self.0 as u128 * span.0 as u128 / 8_000_000_000).unwrap_or(u64::MAX))
+    }
+    /// `self * num / den`, saturating. Panics if `den` is zero.
+    pub fn mul_ratio(self, num: u64, den: u64) -> DataRate {
+        DataRate(u64::try_from(self.0 as u128 * num as u128 / den as u128).unwrap_or(u64::MAX))
+    }
+}
+
+/// A number of bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Bytes(u64);
+
+impl Bytes {
+    pub const fn new(bytes: u64) -> Bytes {
+        Bytes(bytes)
+    }
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+}
+
+/// A probability: a finite number in `0..=1`.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default, Serialize)]
+pub struct Probability(f64);
+
+impl Probability {
+    pub const ZERO: Probability = Probability(0.0);
+
+    pub fn new(p: f64) -> Result<Probability, UnitError> {
+        if (0.0..=1.0).contains(&p) {
+            Ok(Probability(p))
+        } else {
+            Err(UnitError { found: p.to_string(), what: "a probability", accepted: "a number in 0..=1" })
+        }
+    }
+    pub const fn get(self) -> f64 {
+        self.0
+    }
+}
+
+impl<'de> Deserialize<'de> for Probability {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        struct V;
+        impl de::Visitor<'_> for V {
+            type Value = Probability;
+            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                f.write_str("a probability: a number in 0..=1")
+            }
+            fn visit_f64<E: de::Error>(self, v: f64) -> Result<Probability, E> {
+                Probability::new(v).map_err(E::custom)
+            }
+            fn visit_i64<E: de::Error>(self, v: i64) -> Result<Probability, E> {
+                self.visit_f64(v as f64)
+            }
+            fn visit_u64<E: de::Error>(self, v: u64) -> Result<Probability, E> {
+                self.visit_f64(v as f64)
+            }
+        }
+        d.deserialize_any(V)
+    }
+}
+
+impl schemars::JsonSchema for Probability {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Probability".into()
+    }
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "number", "minimum": 0, "maximum": 1 })
+    }
+}
+
+/// Splits `"12.5 ms"` into an exact decimal (digits, number of decimals) and its unit.
+fn split_quantity(s: &str) -> Option<(u128, u32, &str)> {
+    let s = s.trim();
+    let end = s.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_')).unwrap_or(s.len());
+    let (number, unit) = s.split_at(end);
+    let number: String = number.chars().filter(|&c| c != '_').collect();
+    let (whole, frac) = number.split_once('.').unwrap_or((&number, ""));
+    if whole.is_empty()
+        || frac.contains('.')
+        || whole.len() + frac.len() > 24
+        || (frac.is_empty() && number.contains('.'))
+    {
+        return None;
+    }
+    let digits: u128 = format!("{whole}{frac}").parse().ok()?;
+    Some((digits, frac.len() as u32, unit.trim()))
+}
+
+fn scaled(digits: u128, decimals: u32, scale: u128) -> Option<u64> {
+    let den = 10u128.pow(decimals);
+    let n = digits.checked_mul(scale)?;
+    u64::try_from((n + den / 2) / den).ok()
+}
+
+/// Display and serde for a `u64` quantity with a table of units: `(unit, size in the base unit)`, largest first;
+/// output uses the first unit that divides the value, so that printing and parsing round-trip exactly.
+macro_rules! quantity {
+    ($type:ident, $what:literal, $accepted:literal, $pattern:literal, [$(($unit:literal, $size:expr)),+ $(,)?], also [$(($alias:literal, $asize:expr)),* $(,)?]) => {
+        impl $type {
+            const UNITS: &'static [(&'static str, u64)] = &[$(($unit, $size)),+];
+            const ALIASES: &'static [(&'static str, u64)] = &[$(($alias, $asize)),*];
+            fn error(found: &str) -> UnitError {
+                UnitError { found: found.to_owned(), what: $what, accepted: $accepted }
+            }
+        }
+        impl FromStr for $type {
+            type Err = UnitError;
+            fn from_str(s: &str) -> Result<$type, UnitError> {
+                let (digits, decimals, unit) = split_quantity(s).ok_or_else(|| Self::error(s))?;
+                let size = Self::UNITS.iter().chain(Self::ALIASES).find(|(u, _)| *u == unit).map(|&(_, size)| size);
+                size.and_then(|size| scaled(digits, decimals, u128::from(size)))
+                    .filter(|&v| v < u64::MAX)
+                    .map($type)
+                    .ok_or_else(|| Self::error(s))
+            }
+        }
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                let exact = Self::UNITS.iter().find(|(_, size)| self.0 != 0 && self.0 % size == 0);
+                let &(unit, size) = exact.unwrap_or(&Self::UNITS[Self::UNITS.len() - 1]);
+                write!(f, "{}{unit}", self.0 / size)
+            }
+        }
+        impl Serialize for $type {
+            fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+                s.collect_str(self)
+            }
+        }
+        impl<'de> Deserialize<'de> for $type {
+            fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+                struct V;
+                impl de::Visitor<'_> for V {
+                    type Value = $type;
+                    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                        f.write_str(concat!($what, ": ", $accepted))
+                    }
+                    fn visit_str<E: de::Error>(self, v: &str) -> Result<$type, E> {
+                        v.parse().map_err(E::custom)
+                    }
+                }
+                d.deserialize_any(V)
+            }
+        }
+        impl schemars::JsonSchema for $type {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($type).into()
+            }
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!({ "type": "string", "pattern": $pattern, "description": concat!($what, ": ", $accepted) })
+            }
+        }
+    };
+}
+
+quantity!(
+    Span,
+    "a duration",
+    "a number with ns, us, ms, s, min or h, such as \"90ms\"",
+    r"^\s*[0-9_]+(\.[0-9_]+)?\s*(ns|us|µs|ms|s|min|h)\s*$",
+    [
+        ("h", 3_600_000_000_000),
+        ("min", 60_000_000_000),
+        ("s", 1_000_000_000),
+        ("ms", 1_000_000),
+        ("us", 1_000),
+        ("ns", 1)
+    ],
+    also[("µs", 1_000)]
+);
+quantity!(
+    DataRate, "a data rate", "a number with bit/s, kbit/s, Mbit/s, Gbit/s or Tbit/s, such as \"100Mbit/s\"", r"^\s*[0-9_]+(\.[0-9_]+)?\s*([kMGT]?bit/s|[kMGT]?bps)\s*$",
+    [("Tbit/s", 1_000_000_000_000), ("Gbit/s", 1_000_000_000), ("Mbit/s", 1_000_000), ("kbit/s", 1_000), ("bit/s", 1)],
+    also [("Tbps", 1_000_000_000_000), ("Gbps", 1_000_000_000), ("Mbps", 1_000_000), ("kbps", 1_000), ("bps", 1)]
+);
+quantity!(
+    Bytes, "a size", "a number with B, kB, MB, GB, KiB, MiB or GiB, such as \"64KiB\"", r"^\s*[0-9_]+(\.[0-9_]+)?\s*(B|[kMGT]B|[KMGT]iB)\s*$",
+    [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)],
+    also [("TB", 1_000_000_000_000), ("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000), ("TiB", 1 << 40)]
+);
+
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        if self.is_never() { f.write_str("never") } else { write!(f, "{:.9}s", self.as_secs_f64()) }
+    }
+}
+
+/// A TCP sequence number as on the wire, modulo 2^32 (RFC 9293 section 3.4). State machines keep 64-bit stream
+/// offsets, which never wrap, and convert at the edge with [`Seq32::from_offset`] and [`Seq32::to_offset`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Seq32(pub u32);
+
+impl Seq32 {
+    pub const fn from_offset(offset: u64) -> Seq32 {
+        Seq32(offset as u32)
+    }
+    /// The 64-bit offset nearest to `near` with this value modulo 2^32. Saturates at zero.
+    pub const fn to_offset(self, near: u64) -> u64 {
+        let delta = self.0.wrapping_sub(near as u32) as i32;
+        near.saturating_add_signed(delta as i64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn quantities_parse_with_units_and_refuse_the_rest() {
+        assert_eq!("100Mbit/s".parse(), Ok(DataRate::from_mbps(100)));
+        assert_eq!("2.5 Gbit/s".parse(), Ok(DataRate::from_mbps(2500)));
+        assert_eq!("90ms".parse(), Ok(Span::from_ms(90)));
+        assert_eq!("1.5us".parse(), Ok(Span::from_ns(1500)));
+        assert_eq!("64KiB".parse(), Ok(Bytes::new(65536)));
+        for bad in ["", "5", "-5ms", "ms", "1..2ms", "5 parsecs", "nan s", "1e9ms", "99999999999999999999s", "5.ms"] {
+            assert!(bad.parse::<Span>().is_err(), "{bad}");
+        }
+        assert!(Probability::new(f64::NAN).is_err());
+        assert!(Probability::new(-0.1).is_err());
+    }
+
+    #[test]
+    fn transmission_time_rounds_up() {
+        assert_eq!(DataRate::from_mbps(100).time_for(1500), Span::from_us(120));
+        assert_eq!(DataRate::from_bps(3).time_for(1), Span::from_ns(2_666_666_667));
+    }
+
+    proptest! {
+        #[test]
+        fn printing_and_parsing_round_trip(v in 0..u64::MAX / 2) {
+            prop_assert_eq!(Span(v).to_string().parse(), Ok(Span(v)));
+            prop_assert_eq!(DataRate(v).to_string().parse(), Ok(DataRate(v)));
+            prop_assert_eq!(Bytes(v).to_string().parse(), Ok(Bytes(v)));
+        }
+
+        #[test]
+        fn sequence_numbers_unwrap_near_their_reference(offset in 0u64..1 << 48, delta in -(1i64 << 30)..1 << 30) {
+            let target = offset.saturating_add_signed(delta);
+            prop_assert_eq!(Seq32::from_offset(target).to_offset(offset), target);
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! Worlds in virtual time.
