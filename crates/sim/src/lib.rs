@@ -1,1 +1,5 @@
-//! Worlds in virtual time.
+//! Worlds in virtual time: topology, links, traffic, scenario files and what a run records.
+//!
+//! `scenario` turns a file into a [`spec::RunSpec`]; `world` runs that; `record` holds what came out.
+
+pub mod spec;

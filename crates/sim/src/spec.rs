@@ -1,0 +1,131 @@
+//! A run, fully determined: what a scenario file becomes after validation and what a `world::World` is built from.
+//!
+//! Nothing here is optional for want of a default, and no value is out of range: the scenario sees to that.
+
+use std::sync::Arc;
+
+use airtcp_core::queue::QueueConfig;
+use airtcp_core::tcp::TcpConfig;
+use airtcp_core::units::{DataRate, Probability, Span, Time};
+
+/// Index into [`RunSpec::nodes`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(pub u32);
+
+/// Index into [`RunSpec::links`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LinkId(pub u32);
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunSpec {
+    pub seed: u64,
+    pub duration: Span,
+    /// Summaries leave out what happens before this; series and tables of single events do not.
+    pub warmup: Span,
+    pub nodes: Vec<NodeSpec>,
+    pub links: Vec<LinkSpec>,
+    pub flows: Vec<FlowSpec>,
+    pub record: RecordSpec,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct NodeSpec {
+    /// `left[17]` for the members of a group, `r1` for a single node.
+    pub name: String,
+    /// Hosts are ends of flows and never forward; routers forward.
+    pub is_host: bool,
+}
+
+/// One direction of a line.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LinkSpec {
+    /// `r1->r2`, `left[17]->r1`.
+    pub name: String,
+    pub from: NodeId,
+    pub to: NodeId,
+    /// Never zero.
+    pub rate: DataRate,
+    pub delay: Span,
+    pub queue: QueueConfig,
+    /// Each packet is lost on the line, after transmission, with this probability.
+    pub loss: Probability,
+    /// Cost of this link for shortest-path routing; ties go to the path whose first differing link has the lower id.
+    pub cost: u32,
+    /// Part of a group of access links: left out of the link series unless asked for.
+    pub is_member_of_group: bool,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct FlowSpec {
+    /// `reno[3]` for the members of a group, `reno` for a single flow.
+    pub name: String,
+    /// Name of the `[[flows]]` entry it came from, by which results are grouped.
+    pub group: String,
+    pub from: NodeId,
+    pub to: NodeId,
+    pub start: Time,
+    /// Unlimited and repeating traffic ends here; [`Time::NEVER`]: at the end of the run.
+    pub stop: Time,
+    pub traffic: Traffic,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Traffic {
+    Tcp {
+        sender: Arc<TcpConfig>,
+        receiver: Arc<TcpConfig>,
+        /// The receiving application reads no faster; `None`: at once.
+        read_rate: Option<DataRate>,
+        app: TcpApp,
+    },
+    /// Echo requests at a fixed interval.
+    Ping { interval: Span, packet_bytes: u16 },
+    /// Datagrams at a constant rate, counted at the IP layer.
+    Cbr { rate: DataRate, packet_bytes: u16 },
+    /// `count` numbered datagrams, `gap` apart (zero: back to back), repeated every `every` ([`Span::MAX`]: once).
+    Train { count: u32, gap: Span, packet_bytes: u16, every: Span },
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum TcpApp {
+    Unlimited,
+    /// One transfer of this many bytes, at least 1, then close.
+    Sized(u64),
+    Web(Surge),
+}
+
+/// A SURGE web user (Barford and Crovella, SIGMETRICS 1998; the study `pacing-buffers`, Table 1): transfers one after the
+/// other, each on a new connection, sizes from a lognormal body with a Pareto tail, Pareto gaps.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Surge {
+    /// Natural logarithm of bytes.
+    pub body_mu: f64,
+    pub body_sigma: f64,
+    /// Part of the transfers that come from the tail.
+    pub tail_fraction: Probability,
+    /// Smallest tail size, bytes.
+    pub tail_k_bytes: f64,
+    pub tail_alpha: f64,
+    /// Smallest gap.
+    pub gap_k: Span,
+    pub gap_alpha: f64,
+    /// Sizes are cut off here.
+    pub max_bytes: u64,
+    /// True: a gap runs from the end of a transfer to the start of the next. False: from start to start, and a transfer
+    /// that is still under way delays the next.
+    pub gap_after_end: bool,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct RecordSpec {
+    /// Distance of the samples in the time series.
+    pub interval: Span,
+    /// At most this many TCP flows have a time series, spread evenly over all.
+    pub flow_series_max: u32,
+    /// Links with a time series.
+    pub link_series: Vec<LinkId>,
+    /// Links whose drops are recorded one by one.
+    pub drops: Vec<LinkId>,
+    /// Links whose packets are captured as they enter the line.
+    pub capture: Vec<LinkId>,
+}
