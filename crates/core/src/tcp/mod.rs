@@ -8,16 +8,24 @@
 //! Before working here read RFC 9293, 5681, 6582, 6675, 6298 and 6937.
 
 pub mod cc;
+mod delivery;
 pub mod loss;
+mod pacing;
 pub mod profile;
 mod receiver;
+mod recovery;
+mod rtt;
+mod scoreboard;
 mod sender;
+#[cfg(test)]
+mod tests;
 
 pub use profile::{Pacing, Recovery, TcpConfig, TcpOptions};
 pub use receiver::{Receiver, ReceiverStats};
 pub use sender::{Sender, SenderStats};
 
 use crate::packet::Packet;
+use crate::units::Time;
 
 /// What a state machine wants done. The driver takes it out after each call.
 #[derive(Debug, Default)]
@@ -40,4 +48,12 @@ pub enum Notice {
     TimedOut,
     EnteredRecovery,
     RetransmissionTimeout,
+}
+
+/// The timestamp clock (RFC 7323 section 4.1); zero when timestamps are off, never zero when they are on.
+fn timestamp(now: Time, config: &TcpConfig) -> u32 {
+    if !config.timestamps {
+        return 0;
+    }
+    ((now.as_ns() / config.timestamp_tick.as_ns().max(1) + 1) as u32).max(1)
 }

@@ -81,7 +81,7 @@ options! {
     max_cwnd: u32,
     /// RFC 3465 byte counting in slow start: at most this many segments of credit for one ACK. 0: one per ACK, however much it covers.
     byte_counting: u32,
-    /// RFC 5681 section 4.1: fall back to the initial window after an idle retransmission timeout.
+    /// After an idle time the window decays towards the initial window: by half for each retransmission timeout (RFC 2861).
     restart_after_idle: bool,
     /// Retransmission timeout before the first measurement (RFC 6298).
     rto_initial: Span,
@@ -89,12 +89,18 @@ options! {
     rto_min: Span,
     /// Largest retransmission timeout.
     rto_max: Span,
-    /// Tick of the clock that measures round trips for the RTO and fires it: samples and timeouts round up to it.
+    /// Timeouts are rounded up to a multiple of this.
     rto_granularity: Span,
+    /// Tick of the clock that measures round trips for the timeout. "0s": exact (Linux keeps microseconds).
+    rtt_tick: Span,
+    /// A round-trip sample from every ACK of new data (Linux); off: one segment is timed at a time, as BSD and ns-2 do.
+    rtt_per_segment: bool,
     /// Lower bound of the 4 * RTTVAR term. RFC 6298: the clock granularity; Linux: 200 ms.
     rto_var_min: Span,
     /// Consecutive timeouts of one segment before the connection is given up.
     retries: u32,
+    /// Take a reduction back when the echoed timestamp shows that the original had arrived (Eifel, RFC 3522 and 4015).
+    eifel: bool,
     /// RFC 7323 timestamps, 12 bytes in each segment.
     timestamps: bool,
     /// Tick of the timestamp clock.
@@ -144,6 +150,17 @@ impl TcpConfig {
     /// TCP and IP headers of a segment without SACK blocks.
     pub fn header_bytes(&self) -> u16 {
         40 + if self.timestamps { 12 } else { 0 }
+    }
+    /// A SYN: its options are MSS and, where used, SACK-permitted, timestamps and window scale.
+    pub fn syn_bytes(&self) -> u16 {
+        // Linux packs MSS 4, SACK-permitted + timestamps 12, window scale 4; the bare stacks of old send none.
+        40 + if self.timestamps {
+            20
+        } else if self.recovery == Recovery::Sack {
+            8
+        } else {
+            0
+        }
     }
     /// Payload bytes of a full segment; at least 1.
     pub fn mss(&self) -> u32 {

@@ -1,45 +1,475 @@
-//! The receiving end of a connection.
+//! The receiving end of a connection: answers the set-up, acknowledges, advertises its window, closes.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::{Outputs, TcpConfig};
-use crate::packet::{FlowId, Packet};
-use crate::units::{DataRate, Time};
+use super::{Outputs, Recovery, TcpConfig, timestamp};
+use crate::packet::{Ecn, FlowId, Kind, MAX_SACK, MAX_SACK_WITH_TS, Packet, SackBlock, tcp_flags};
+use crate::units::{DataRate, Seq32, Span, Time};
 
 /// Counters since the connection began.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ReceiverStats {
     /// Data segments that arrived, duplicates included.
     pub segments_received: u64,
-    /// Payload bytes handed to the application, in order.
+    /// Payload bytes received in order, ready for the application.
     pub bytes_delivered: u64,
     /// Payload bytes that had arrived before.
     pub bytes_duplicate: u64,
+    /// Payload bytes beyond the window, discarded.
+    pub bytes_refused: u64,
     pub acks_sent: u64,
     /// Segments that arrived with the ECN mark CE.
     pub ce_received: u64,
 }
 
-pub struct Receiver {}
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Listen,
+    SynReceived,
+    Established,
+    /// The peer's FIN has been answered with ours.
+    LastAck,
+    Closed,
+}
+
+/// Grows the receive buffer to twice what arrives in a round trip (dynamic right-sizing, Fisk and Feng 2001; Linux).
+#[derive(Debug)]
+struct RightSizing {
+    /// What arrived in the best round trip so far, bytes.
+    space: u64,
+    round_start: u64,
+    round_began: Time,
+    rtt: Span,
+    /// Without timestamps: a round trip is the time a full window takes to arrive.
+    window_end: u64,
+    window_began: Time,
+}
+
+#[derive(Debug)]
+pub struct Receiver {
+    rcv_nxt: u64,
+    /// Right edge of what has been advertised; never moves left.
+    right_edge: u64,
+    state: State,
+    /// Segments in order that no ACK covers yet.
+    unacked_segments: u32,
+    quick_acks: u32,
+    ack_at: Time,
+    ts_recent: u32,
+    last_ack_sent: u64,
+    last_arrival: Time,
+    ecn_ok: bool,
+    /// Echo congestion until the sender answers with CWR.
+    ece: bool,
+    /// Out-of-order data: disjoint, ascending.
+    out_of_order: VecDeque<(u64, u64)>,
+    /// Starts of the ranges reported most recently, newest first (RFC 2018 section 4).
+    recent: [u64; MAX_SACK],
+    fin_at: Option<u64>,
+    buffer: u64,
+    read_rate: Option<DataRate>,
+    /// Bytes the application has read by `read_at`.
+    read: u64,
+    read_at: Time,
+    window_update_at: Time,
+    sizing: RightSizing,
+    control_at: Time,
+    control_tries: u32,
+    fin_sent: bool,
+    flow: FlowId,
+    incarnation: u8,
+    config: Arc<TcpConfig>,
+    stats: ReceiverStats,
+}
+
+const NOT_RECENT: u64 = u64::MAX;
 
 impl Receiver {
-    pub fn new(_flow: FlowId, _incarnation: u8, _config: Arc<TcpConfig>) -> Receiver {
-        todo!()
+    pub fn new(flow: FlowId, incarnation: u8, config: Arc<TcpConfig>) -> Receiver {
+        let buffer = config.receive_buffer.get();
+        Receiver {
+            rcv_nxt: 1,
+            right_edge: 1 + buffer,
+            state: if config.handshake { State::Listen } else { State::Established },
+            unacked_segments: 0,
+            quick_acks: config.quick_acks,
+            ack_at: Time::NEVER,
+            ts_recent: 0,
+            last_ack_sent: 1,
+            last_arrival: Time::ZERO,
+            ecn_ok: config.ecn && !config.handshake,
+            ece: false,
+            out_of_order: VecDeque::new(),
+            recent: [NOT_RECENT; MAX_SACK],
+            fin_at: None,
+            buffer,
+            read_rate: None,
+            read: 1,
+            read_at: Time::ZERO,
+            window_update_at: Time::NEVER,
+            sizing: RightSizing {
+                space: buffer.min(u64::from(config.initial_window) * u64::from(config.mss())),
+                round_start: 1,
+                round_began: Time::ZERO,
+                rtt: Span::ZERO,
+                window_end: 1,
+                window_began: Time::ZERO,
+            },
+            control_at: Time::NEVER,
+            control_tries: 0,
+            fin_sent: false,
+            flow,
+            incarnation,
+            config,
+            stats: ReceiverStats::default(),
+        }
     }
+
     /// The application reads no faster than this; `None`: at once.
-    pub fn set_read_rate(&mut self, _now: Time, _rate: Option<DataRate>) {
-        todo!()
+    pub fn set_read_rate(&mut self, now: Time, rate: Option<DataRate>) {
+        self.advance_reader(now);
+        self.read_rate = rate;
+        self.advance_reader(now);
     }
-    pub fn on_packet(&mut self, _now: Time, _packet: &Packet, _out: &mut Outputs) {
-        todo!()
-    }
-    pub fn on_deadline(&mut self, _now: Time, _out: &mut Outputs) {
-        todo!()
-    }
+
     pub fn deadline(&self) -> Time {
-        todo!()
+        self.ack_at.min(self.control_at).min(self.window_update_at)
     }
+
     pub fn stats(&self) -> &ReceiverStats {
-        todo!()
+        &self.stats
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.state == State::Closed
+    }
+
+    /// Bytes the receiver holds for an application that has not read them.
+    pub fn unread_bytes(&mut self, now: Time) -> u64 {
+        self.advance_reader(now);
+        self.data_end() - self.read
+    }
+
+    pub fn on_packet(&mut self, now: Time, p: &Packet, out: &mut Outputs) {
+        if p.has(tcp_flags::SYN) {
+            return self.on_syn(now, p, out);
+        }
+        match self.state {
+            State::Listen => return,
+            State::SynReceived => {
+                self.state = State::Established;
+                self.control_at = Time::NEVER;
+                self.control_tries = 0;
+            }
+            State::LastAck if p.has(tcp_flags::ACK) && p.ack.to_offset(1) >= 2 => {
+                self.state = State::Closed;
+                self.control_at = Time::NEVER;
+            }
+            _ => {}
+        }
+        let start = p.seq.to_offset(self.rcv_nxt);
+        let fin = p.has(tcp_flags::FIN);
+        if p.len > 0 || fin {
+            self.on_data(now, p, start, fin, out);
+        } else if start < self.rcv_nxt {
+            // Below the window: a window probe or a keep-alive wants an answer (RFC 9293 section 3.10.7.4).
+            self.send_ack(now, out);
+        }
+    }
+
+    pub fn on_deadline(&mut self, now: Time, out: &mut Outputs) {
+        if now >= self.ack_at {
+            self.send_ack(now, out);
+        }
+        if now >= self.window_update_at {
+            self.window_update_at = Time::NEVER;
+            self.send_ack(now, out);
+        }
+        if now >= self.control_at {
+            self.control_tries += 1;
+            if self.control_tries > self.config.retries.min(15) {
+                self.state = State::Closed;
+                self.control_at = Time::NEVER;
+            } else if self.state == State::SynReceived {
+                self.send_syn_ack(now, out);
+            } else {
+                self.send_ack(now, out);
+            }
+        }
+    }
+
+    // ---- set-up and close -------------------------------------------------------------------------------------------
+
+    fn on_syn(&mut self, now: Time, p: &Packet, out: &mut Outputs) {
+        match self.state {
+            State::Listen | State::SynReceived => {
+                self.state = State::SynReceived;
+                self.ts_recent = p.ts_val;
+                self.ecn_ok = self.config.ecn && p.has(tcp_flags::ECE | tcp_flags::CWR);
+                self.send_syn_ack(now, out);
+            }
+            _ => self.send_ack(now, out),
+        }
+    }
+
+    fn send_syn_ack(&mut self, now: Time, out: &mut Outputs) {
+        let mut p = self.packet(now);
+        p.seq = Seq32(0);
+        p.ack = Seq32(1);
+        p.flags = tcp_flags::SYN | tcp_flags::ACK | if self.ecn_ok { tcp_flags::ECE } else { 0 };
+        p.size = self.config.syn_bytes();
+        p.window = self.buffer.min(65535) as u32; // unscaled in a SYN (RFC 7323 section 2.2)
+        out.packets.push(p);
+        self.control_at = now + self.backed_off_rto();
+    }
+
+    fn backed_off_rto(&self) -> Span {
+        self.config.rto_initial.saturating_mul(1 << self.control_tries.min(16)).min(self.config.rto_max)
+    }
+
+    fn packet(&self, now: Time) -> Packet {
+        let mut p = Packet::new(self.flow, Kind::Tcp, self.incarnation);
+        p.set_reverse();
+        if self.config.timestamps {
+            p.ts_val = timestamp(now, &self.config);
+            p.ts_ecr = self.ts_recent;
+        }
+        p
+    }
+
+    // ---- data -------------------------------------------------------------------------------------------------------
+
+    /// In-order payload bytes end here (a FIN occupies one number more).
+    fn data_end(&self) -> u64 {
+        self.rcv_nxt - u64::from(self.fin_at.is_some_and(|f| self.rcv_nxt > f))
+    }
+
+    fn on_data(&mut self, now: Time, p: &Packet, start: u64, fin: bool, out: &mut Outputs) {
+        let end = start + u64::from(p.len);
+        self.stats.segments_received += u64::from(p.len > 0);
+        self.note_ecn(p);
+        if now.since(self.last_arrival) > self.config.rto_min && self.config.quick_acks > 0 {
+            self.quick_acks = self.quick_acks.max(1);
+        }
+        self.last_arrival = now;
+        // RFC 7323 section 4.3: the echo is that of the segment at the left edge of what the next ACK covers.
+        if p.ts_val != 0 && start <= self.last_ack_sent {
+            self.ts_recent = p.ts_val;
+        }
+        if fin {
+            self.fin_at = Some(end);
+        }
+        if end + u64::from(fin) <= self.rcv_nxt {
+            self.stats.bytes_duplicate += u64::from(p.len);
+            self.quick_acks = self.config.quick_acks;
+            return self.send_ack(now, out);
+        }
+        if start >= self.right_edge && p.len > 0 {
+            self.stats.bytes_refused += u64::from(p.len);
+            return self.send_ack(now, out);
+        }
+        if start > self.rcv_nxt {
+            let kept = self.insert(start, end);
+            self.stats.bytes_duplicate += u64::from(p.len) - kept;
+            self.quick_acks = self.config.quick_acks;
+            return self.send_ack(now, out);
+        }
+        let fills_hole = !self.out_of_order.is_empty();
+        self.stats.bytes_duplicate += self.rcv_nxt.saturating_sub(start);
+        self.rcv_nxt = self.rcv_nxt.max(end);
+        while let Some(&(s, e)) = self.out_of_order.front() {
+            if s > self.rcv_nxt {
+                break;
+            }
+            self.stats.bytes_duplicate += self.rcv_nxt.min(e) - s;
+            self.rcv_nxt = self.rcv_nxt.max(e);
+            self.forget_recent(s);
+            self.out_of_order.pop_front();
+        }
+        self.stats.bytes_delivered = self.rcv_nxt - 1;
+        let mut fin_now = false;
+        if self.fin_at == Some(self.rcv_nxt) {
+            self.rcv_nxt += 1;
+            fin_now = true;
+        }
+        self.advance_reader(now);
+        self.right_size(now, p);
+        self.unacked_segments += 1;
+        if fin_now {
+            self.fin_sent = true;
+            self.state = State::LastAck;
+            return self.send_ack(now, out);
+        }
+        // RFC 5681 section 4.2: at once when a hole is filled; at least every second full segment.
+        if fills_hole
+            || self.config.delayed_ack.is_zero()
+            || self.quick_acks > 0
+            || self.unacked_segments >= self.config.ack_every
+        {
+            self.quick_acks = self.quick_acks.saturating_sub(1);
+            self.send_ack(now, out);
+        } else if self.ack_at.is_never() {
+            self.ack_at = now + self.config.delayed_ack;
+        }
+    }
+
+    fn note_ecn(&mut self, p: &Packet) {
+        if p.has(tcp_flags::CWR) {
+            self.ece = false;
+        }
+        if p.ecn == Ecn::Ce {
+            self.stats.ce_received += 1;
+            if self.ecn_ok {
+                self.ece = true;
+            }
+        }
+    }
+
+    /// Adds `start..end` to the out-of-order data and makes its range the most recent. Returns the bytes that were new.
+    fn insert(&mut self, start: u64, end: u64) -> u64 {
+        let first = self.out_of_order.partition_point(|r| r.1 < start);
+        let mut merged = (start, end);
+        let mut known = 0;
+        let mut last = first;
+        while let Some(&(s, e)) = self.out_of_order.get(last) {
+            if s > end {
+                break;
+            }
+            known += e.min(end).saturating_sub(s.max(start));
+            merged = (merged.0.min(s), merged.1.max(e));
+            self.forget_recent(s);
+            last += 1;
+        }
+        match last - first {
+            0 => self.out_of_order.insert(first, merged),
+            1 => self.out_of_order[first] = merged,
+            _ => {
+                self.out_of_order[first] = merged;
+                self.out_of_order.drain(first + 1..last);
+            }
+        }
+        self.recent.rotate_right(1);
+        self.recent[0] = merged.0;
+        end - start - known
+    }
+
+    fn forget_recent(&mut self, start: u64) {
+        if let Some(i) = self.recent.iter().position(|&r| r == start) {
+            self.recent[i..].rotate_left(1);
+            self.recent[MAX_SACK - 1] = NOT_RECENT;
+        }
+    }
+
+    // ---- window -----------------------------------------------------------------------------------------------------
+
+    fn advance_reader(&mut self, now: Time) {
+        let end = self.data_end();
+        match self.read_rate {
+            None => self.read = end,
+            Some(rate) => {
+                let bytes = rate.bytes_in(now.since(self.read_at)).get();
+                if self.read + bytes >= end {
+                    self.read = end;
+                    self.read_at = now;
+                } else if bytes > 0 {
+                    self.read += bytes;
+                    // Keep the fraction of a byte that has not been counted.
+                    self.read_at += rate.time_for(bytes);
+                }
+            }
+        }
+        if self.read_at < now && self.read == end {
+            self.read_at = now;
+        }
+    }
+
+    /// RFC 9293 section 3.8.6.2.2: the right edge never moves left, and opens in steps worth sending.
+    fn select_window(&mut self, now: Time) -> u64 {
+        self.advance_reader(now);
+        let unread = self.data_end() - self.read;
+        let edge = self.rcv_nxt + self.buffer.saturating_sub(unread);
+        let step = u64::from(self.config.mss()).min(self.buffer / 2);
+        if edge >= self.right_edge + step || (edge > self.right_edge && unread == 0) {
+            self.right_edge = edge;
+        }
+        let window = self.right_edge.saturating_sub(self.rcv_nxt);
+        self.window_update_at = Time::NEVER;
+        if window < step
+            && let Some(rate) = self.read_rate
+        {
+            // Tell the sender once the application has read enough to open the window again.
+            let wanted = (self.right_edge + step).saturating_sub(edge);
+            self.window_update_at = now + rate.time_for(wanted.max(1));
+        }
+        window
+    }
+
+    fn right_size(&mut self, now: Time, p: &Packet) {
+        let most = self.config.receive_buffer_max.get();
+        if self.buffer >= most {
+            return;
+        }
+        let s = &mut self.sizing;
+        if self.config.timestamps && p.ts_ecr != 0 {
+            let ticks = timestamp(now, &self.config).wrapping_sub(p.ts_ecr);
+            let rtt = self.config.timestamp_tick.saturating_mul(u64::from(ticks.max(1)));
+            s.rtt = if s.rtt.is_zero() { rtt } else { s.rtt.min(rtt).max(Span::from_ns(1)) };
+        } else if self.rcv_nxt >= s.window_end {
+            if s.window_end > 1 {
+                let rtt = now.since(s.window_began);
+                s.rtt = if s.rtt.is_zero() { rtt } else { s.rtt.min(rtt) };
+            }
+            s.window_began = now;
+            s.window_end = self.right_edge;
+        }
+        if s.rtt.is_zero() || now.since(s.round_began) < s.rtt {
+            return;
+        }
+        let arrived = self.rcv_nxt - s.round_start;
+        if arrived > s.space {
+            let growth = 2 * arrived.saturating_mul(arrived - s.space) / s.space.max(1);
+            s.space = arrived;
+            let wanted = 2 * arrived + 16 * u64::from(self.config.mss()) + growth;
+            self.buffer = self.buffer.max(wanted.min(most));
+        }
+        s.round_start = self.rcv_nxt;
+        s.round_began = now;
+    }
+
+    fn send_ack(&mut self, now: Time, out: &mut Outputs) {
+        let mut p = self.packet(now);
+        p.flags = tcp_flags::ACK | if self.ece { tcp_flags::ECE } else { 0 };
+        p.seq = Seq32(1);
+        if self.fin_sent {
+            if self.state == State::LastAck {
+                p.flags |= tcp_flags::FIN;
+                self.control_at = now + self.backed_off_rto();
+            } else {
+                p.seq = Seq32(2);
+            }
+        }
+        p.ack = Seq32::from_offset(self.rcv_nxt);
+        p.window = self.select_window(now).min(u64::from(u32::MAX)) as u32;
+        p.size = self.config.header_bytes();
+        if self.config.recovery == Recovery::Sack && !self.out_of_order.is_empty() {
+            let most = if self.config.timestamps { MAX_SACK_WITH_TS } else { MAX_SACK };
+            let mut n = 0;
+            for &start in self.recent.iter().take(most) {
+                if start == NOT_RECENT {
+                    break;
+                }
+                let i = self.out_of_order.partition_point(|r| r.0 < start);
+                let Some(&(s, e)) = self.out_of_order.get(i).filter(|r| r.0 == start) else { continue };
+                p.push_sack(SackBlock { start: Seq32::from_offset(s), end: Seq32::from_offset(e) });
+                n += 1;
+            }
+            p.size += 4 + 8 * n; // two bytes of option header, two of padding
+        }
+        self.last_ack_sent = self.rcv_nxt;
+        self.unacked_segments = 0;
+        self.ack_at = Time::NEVER;
+        self.stats.acks_sent += 1;
+        out.packets.push(p);
     }
 }

@@ -1,0 +1,65 @@
+//! Pacing: the instant before which no further segment may leave.
+
+use rand::RngExt;
+
+use super::cc::Window;
+use super::{Pacing, TcpConfig};
+use crate::rng::Rng;
+use crate::units::{DataRate, Span, Time};
+
+#[derive(Debug)]
+pub(super) struct Pacer {
+    next_at: Time,
+    /// Something is waiting for `next_at`.
+    waiting: bool,
+    rng: Rng,
+}
+
+impl Pacer {
+    pub fn new(rng: Rng) -> Pacer {
+        Pacer { next_at: Time::ZERO, waiting: false, rng }
+    }
+
+    /// True if nothing may leave at `now`; the deadline is then the next chance.
+    pub fn must_wait(&mut self, now: Time) -> bool {
+        self.waiting = now < self.next_at;
+        self.waiting
+    }
+
+    pub fn deadline(&self) -> Time {
+        if self.waiting { self.next_at } else { Time::NEVER }
+    }
+
+    pub fn stop(&mut self) {
+        self.waiting = false;
+        self.next_at = Time::ZERO;
+    }
+
+    /// A segment of `bytes` on the wire left at `now`.
+    pub fn on_send(&mut self, now: Time, bytes: u32, w: &Window, own_rate: Option<DataRate>, config: &TcpConfig) {
+        self.waiting = false;
+        let gap = if let Some(rate) = own_rate {
+            if rate.as_bps() == 0 { Span::ZERO } else { rate.time_for(u64::from(bytes)) }
+        } else {
+            let full = u64::from(w.wire_bytes);
+            match config.pacing {
+                Pacing::Off => return,
+                Pacing::RttOverCwnd => w.srtt.mul_ratio(1, u64::from(w.cwnd.max(1))),
+                Pacing::Linux => {
+                    let in_slow_start = w.cwnd < w.ssthresh / 2;
+                    let percent = if in_slow_start { config.pacing_slow_start_percent } else { config.pacing_percent };
+                    let window = u64::from(w.cwnd.max(w.in_flight).max(1));
+                    w.srtt.mul_ratio(100 * u64::from(bytes), u64::from(percent.max(1)) * window * full)
+                }
+            }
+        };
+        let jitter = config.pacing_jitter.get();
+        let gap = if jitter > 0.0 && !gap.is_zero() {
+            let factor = 1.0 + jitter * (2.0 * self.rng.random::<f64>() - 1.0);
+            Span::from_secs_f64(gap.as_secs_f64() * factor)
+        } else {
+            gap
+        };
+        self.next_at = self.next_at.max(now) + gap;
+    }
+}

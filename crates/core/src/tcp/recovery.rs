@@ -1,0 +1,67 @@
+//! Proportional rate reduction (RFC 6937): how the window shrinks to `ssthresh` over the round trip after a loss.
+
+/// One reduction. Segments throughout.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct RateReduction {
+    /// `RecoverFS`: the flight at the start. Linux's choice, the window before the reduction, is used here too: segments
+    /// sent by limited transmit then count as delivered, not as flight.
+    recover_fs: u32,
+    delivered: u32,
+    out: u32,
+}
+
+impl RateReduction {
+    pub fn begin(prior_cwnd: u32) -> RateReduction {
+        RateReduction { recover_fs: prior_cwnd.max(1), delivered: 0, out: 0 }
+    }
+
+    pub fn on_send(&mut self) {
+        self.out += 1;
+    }
+
+    /// The window after an ACK that delivered `delivered` segments and left `pipe` in flight. While the pipe is above
+    /// `ssthresh`, proportional; below it the slow-start bound (PRR-SSRB), held to packet conservation on new losses.
+    pub fn on_ack(&mut self, delivered: u32, pipe: u32, ssthresh: u32, new_loss: bool) -> u32 {
+        self.delivered += delivered;
+        let allowed = if pipe > ssthresh {
+            let target = (u64::from(self.delivered) * u64::from(ssthresh)).div_ceil(u64::from(self.recover_fs));
+            target.saturating_sub(u64::from(self.out)) as u32
+        } else {
+            let conserve = self.delivered.saturating_sub(self.out).max(delivered);
+            let bound = if new_loss { conserve } else { conserve + 1 };
+            bound.min(ssthresh - pipe)
+        };
+        // The first retransmission always leaves.
+        let allowed = if self.out == 0 { allowed.max(1) } else { allowed };
+        pipe + allowed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 6937 section 4, figure 1: 20 segments in flight, the first lost, halved to 10: one segment leaves for every
+    /// second ACK and the window ends at `ssthresh`.
+    #[test]
+    fn halves_by_sending_on_every_second_ack() {
+        let mut prr = RateReduction::begin(20);
+        let mut pipe = 16; // three duplicates seen, one judged lost
+        let mut sent = Vec::new();
+        for ack in 0..16 {
+            let cwnd = prr.on_ack(1, pipe, 10, false);
+            let mut n = 0;
+            while pipe < cwnd {
+                prr.on_send();
+                pipe += 1;
+                n += 1;
+            }
+            sent.push(n);
+            if ack < 15 {
+                pipe -= 1;
+            }
+        }
+        assert_eq!(sent.iter().sum::<u32>(), 8 + 1, "{sent:?}");
+        assert!(pipe.abs_diff(10) <= 1, "pipe {pipe}");
+    }
+}

@@ -1,0 +1,71 @@
+//! Round-trip time and retransmission timeout (RFC 6298).
+
+use super::TcpConfig;
+use crate::units::Span;
+
+/// Smoothed round-trip time and its variation.
+///
+/// Two averages are kept: the exact one, for pacing and congestion control, and the one behind the timeout, whose samples
+/// are in ticks of the stack's clock (`rtt_tick`), because coarse clocks are what made old timeouts long.
+#[derive(Debug, Clone)]
+pub(super) struct RttEstimator {
+    srtt_exact_ns: u64,
+    /// Scaled by 8.
+    srtt8_ns: u64,
+    /// Scaled by 4.
+    rttvar4_ns: u64,
+    backoff: u32,
+    rto: Span,
+}
+
+impl RttEstimator {
+    pub fn new(config: &TcpConfig) -> RttEstimator {
+        RttEstimator { srtt_exact_ns: 0, srtt8_ns: 0, rttvar4_ns: 0, backoff: 0, rto: config.rto_initial }
+    }
+
+    /// RFC 6298 section 2, with alpha = 1/8 and beta = 1/4 in scaled integers.
+    pub fn on_sample(&mut self, rtt: Span, config: &TcpConfig) {
+        let exact = rtt.as_ns().max(1);
+        self.srtt_exact_ns = if self.srtt_exact_ns == 0 {
+            exact
+        } else {
+            (self.srtt_exact_ns as i64 + (exact as i64 - self.srtt_exact_ns as i64) / 8) as u64
+        };
+        let tick = config.rtt_tick.as_ns();
+        let sample = if tick == 0 { exact } else { ((exact + tick / 2) / tick).max(1) * tick };
+        if self.srtt8_ns == 0 {
+            self.srtt8_ns = sample * 8;
+            self.rttvar4_ns = sample * 2;
+        } else {
+            let error = sample as i64 - (self.srtt8_ns / 8) as i64;
+            self.srtt8_ns = (self.srtt8_ns as i64 + error) as u64;
+            self.rttvar4_ns = (self.rttvar4_ns as i64 + error.abs() - (self.rttvar4_ns / 4) as i64) as u64;
+        }
+        let variation = self.rttvar4_ns.max(config.rto_var_min.as_ns());
+        self.rto = Span::from_ns((self.srtt8_ns / 8).saturating_add(variation));
+    }
+
+    /// The timeout now in force: clock granularity, bounds and backoff applied.
+    pub fn rto(&self, config: &TcpConfig) -> Span {
+        let base = self.rto.round_up_to(config.rto_granularity).max(config.rto_min).min(config.rto_max);
+        base.saturating_mul(1 << self.backoff.min(32)).min(config.rto_max)
+    }
+
+    /// A timeout fired (RFC 6298 rule 5.5).
+    pub fn back_off(&mut self) {
+        self.backoff += 1;
+    }
+
+    pub fn backoff(&self) -> u32 {
+        self.backoff
+    }
+
+    pub fn reset_backoff(&mut self) {
+        self.backoff = 0;
+    }
+
+    /// Exact smoothed round-trip time; zero before the first sample.
+    pub fn srtt(&self) -> Span {
+        Span::from_ns(self.srtt_exact_ns)
+    }
+}

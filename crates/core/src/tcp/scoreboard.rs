@@ -1,0 +1,282 @@
+//! What the sender knows of each segment in flight: sent, SACKed, lost, retransmitted (RFC 6675, section 3).
+//!
+//! Segments are in a ring ordered by sequence; SACKed ranges are merged intervals beside it, so that a SACK block costs
+//! only what it newly reports. Every segment is marked SACKed, lost and retransmitted at most once per transmission.
+
+use std::collections::VecDeque;
+
+use crate::units::Time;
+
+pub(super) mod seg_flags {
+    pub const SACKED: u8 = 1;
+    /// Judged lost and not known to have arrived.
+    pub const LOST: u8 = 2;
+    /// Lost and sent again.
+    pub const RETRANSMITTED: u8 = 4;
+    /// Sent more than once: no round-trip sample without timestamps (Karn).
+    pub const EVER_RETRANSMITTED: u8 = 8;
+    pub const FIN: u8 = 16;
+    /// Sent while the sender had no more data (delivery-rate samples).
+    pub const APP_LIMITED: u8 = 32;
+}
+use seg_flags::*;
+
+/// One segment between `snd_una` and `snd_nxt`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Segment {
+    pub start: u64,
+    pub sent_at: Time,
+    /// Of the connection when this was sent (delivery-rate estimation).
+    pub delivered_at: Time,
+    pub first_sent_at: Time,
+    /// Low 32 bits of the connection's delivered count when this was sent.
+    pub delivered: u32,
+    pub len: u16,
+    pub flags: u8,
+}
+
+impl Segment {
+    pub fn end(&self) -> u64 {
+        self.start + u64::from(self.len) + u64::from(self.flags & FIN != 0)
+    }
+    pub fn has(&self, flag: u8) -> bool {
+        self.flags & flag != 0
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Scoreboard {
+    segments: VecDeque<Segment>,
+    /// Disjoint, ascending `(start, end, segments)`.
+    sacked: VecDeque<(u64, u64, u32)>,
+    sacked_out: u32,
+    lost_out: u32,
+    retrans_out: u32,
+    /// Below this every segment that is not SACKed is marked lost.
+    lost_edge: u64,
+    /// Below this nothing waits to be retransmitted.
+    retransmit_from: u64,
+}
+
+impl Scoreboard {
+    pub fn packets_out(&self) -> u32 {
+        self.segments.len() as u32
+    }
+    pub fn is_empty(&self) -> bool {
+        self.segments.is_empty()
+    }
+    pub fn sacked_out(&self) -> u32 {
+        self.sacked_out
+    }
+    pub fn lost_out(&self) -> u32 {
+        self.lost_out
+    }
+    /// Sent and neither SACKed nor lost, plus retransmissions: RFC 6675's pipe.
+    pub fn pipe(&self) -> u32 {
+        self.packets_out() + self.retrans_out - self.sacked_out - self.lost_out
+    }
+    pub fn front(&self) -> Option<&Segment> {
+        self.segments.front()
+    }
+    pub fn push(&mut self, segment: Segment) {
+        self.segments.push_back(segment);
+    }
+
+    fn index_of(&self, seq: u64) -> usize {
+        self.segments.partition_point(|s| s.end() <= seq)
+    }
+
+    /// Removes what `ack` covers, oldest first. A segment covered in part is trimmed and stays.
+    pub fn acknowledge(&mut self, ack: u64, mut each: impl FnMut(&Segment)) {
+        while let Some(front) = self.segments.front_mut() {
+            if front.end() > ack {
+                if front.start < ack {
+                    front.len -= (ack - front.start) as u16;
+                    front.start = ack;
+                }
+                break;
+            }
+            let segment = *front;
+            self.segments.pop_front();
+            self.sacked_out -= u32::from(segment.has(SACKED));
+            self.lost_out -= u32::from(segment.has(LOST));
+            self.retrans_out -= u32::from(segment.has(RETRANSMITTED));
+            each(&segment);
+        }
+        while let Some(range) = self.sacked.front_mut() {
+            if range.1 <= ack {
+                self.sacked.pop_front();
+            } else {
+                // Receivers do not acknowledge into the middle of what they SACKed; if one does, keep the counts whole.
+                if range.0 < ack {
+                    range.0 = ack;
+                    range.2 = self.segments.iter().take_while(|s| s.end() <= range.1).filter(|s| s.has(SACKED)).count()
+                        as u32;
+                }
+                break;
+            }
+        }
+    }
+
+    /// Marks the whole segments within `start..end` as SACKed; `each` sees those that were not before.
+    pub fn sack(&mut self, start: u64, end: u64, mut each: impl FnMut(&Segment)) {
+        let mut from = start;
+        while from < end {
+            // Up to the next range that is already known, then past it.
+            let next = self.sacked.get(self.sacked.partition_point(|r| r.1 <= from)).copied();
+            let to = next.map_or(end, |r| r.0.min(end));
+            if from < to {
+                self.sack_new(from, to, &mut each);
+            }
+            let Some((_, known_end, _)) = next else { break };
+            from = known_end;
+        }
+    }
+
+    fn sack_new(&mut self, start: u64, end: u64, each: &mut impl FnMut(&Segment)) {
+        let mut i = self.segments.partition_point(|s| s.start < start);
+        let mut covered: Option<(u64, u64, u32)> = None;
+        while let Some(segment) = self.segments.get_mut(i) {
+            if segment.end() > end {
+                break;
+            }
+            if !segment.has(SACKED) {
+                let before = *segment;
+                self.lost_out -= u32::from(segment.has(LOST));
+                self.retrans_out -= u32::from(segment.has(RETRANSMITTED));
+                segment.flags = (segment.flags & !(LOST | RETRANSMITTED)) | SACKED;
+                self.sacked_out += 1;
+                let range = covered.get_or_insert((segment.start, segment.start, 0));
+                range.1 = segment.end();
+                range.2 += 1;
+                each(&before);
+            }
+            i += 1;
+        }
+        let Some(mut range) = covered else { return };
+        let mut at = self.sacked.partition_point(|r| r.0 < range.0);
+        if at < self.sacked.len() && self.sacked[at].0 == range.1 {
+            let next = self.sacked.remove(at).expect("checked above");
+            range = (range.0, next.1, range.2 + next.2);
+        }
+        if at > 0 && self.sacked[at - 1].1 == range.0 {
+            at -= 1;
+            self.sacked[at].1 = range.1;
+            self.sacked[at].2 += range.2;
+        } else {
+            self.sacked.insert(at, range);
+        }
+    }
+
+    /// Visits the holes that are not yet marked lost, lowest first: `judge(first segment of the hole, segments SACKED
+    /// above it)` says whether the whole hole is lost; the first that is not ends the walk. Returns how many segments were marked.
+    pub fn mark_lost_holes(&mut self, mut judge: impl FnMut(&Segment, u32) -> bool) -> u32 {
+        let mut newly = 0;
+        let mut above = self.sacked_out;
+        let Some(front) = self.segments.front() else { return 0 };
+        let mut hole_start = front.start;
+        for r in 0..self.sacked.len() {
+            let (start, end, count) = self.sacked[r];
+            if start > self.lost_edge && start > hole_start {
+                let i = self.index_of(hole_start.max(self.lost_edge));
+                if !judge(&self.segments[i], above) {
+                    return newly;
+                }
+                newly += self.mark_lost_until(start);
+            }
+            above -= count;
+            hole_start = end;
+        }
+        newly
+    }
+
+    /// Marks every segment below `end` lost that is neither SACKed nor already lost.
+    pub fn mark_lost_until(&mut self, end: u64) -> u32 {
+        let mut newly = 0;
+        let mut i = self.index_of(self.lost_edge);
+        while let Some(segment) = self.segments.get_mut(i) {
+            if segment.start >= end {
+                break;
+            }
+            if !segment.has(SACKED | LOST) {
+                segment.flags |= LOST;
+                self.lost_out += 1;
+                self.retransmit_from = self.retransmit_from.min(segment.start);
+                newly += 1;
+            }
+            i += 1;
+        }
+        self.lost_edge = self.lost_edge.max(end);
+        newly
+    }
+
+    /// Marks the first segment lost, if it is not.
+    pub fn mark_front_lost(&mut self) -> u32 {
+        let end = self.segments.front().map_or(0, |s| s.end());
+        let edge = std::mem::replace(&mut self.lost_edge, 0);
+        let newly = self.mark_lost_until(end);
+        self.lost_edge = self.lost_edge.max(edge);
+        newly
+    }
+
+    /// After a timeout: everything not SACKed is lost and none of it is on its way (RFC 6675 section 5.1).
+    pub fn mark_all_lost(&mut self) -> u32 {
+        for segment in &mut self.segments {
+            segment.flags &= !RETRANSMITTED;
+        }
+        self.retrans_out = 0;
+        let Some((front, back)) = self.segments.front().zip(self.segments.back()) else { return 0 };
+        self.retransmit_from = front.start;
+        self.lost_edge = front.start;
+        let end = back.end();
+        self.mark_lost_until(end)
+    }
+
+    /// The marks prove wrong: nothing is lost, everything is in flight again.
+    pub fn clear_lost(&mut self) {
+        for segment in &mut self.segments {
+            segment.flags &= !(LOST | RETRANSMITTED);
+        }
+        self.lost_out = 0;
+        self.retrans_out = 0;
+        self.lost_edge = 0;
+        self.retransmit_from = u64::MAX;
+    }
+
+    /// Lost segments that have not been sent again.
+    pub fn has_to_retransmit(&self) -> bool {
+        self.lost_out > self.retrans_out
+    }
+
+    /// The lowest lost segment that has not been sent again, now counted as sent. The caller fills in its times.
+    pub fn take_retransmission(&mut self) -> Option<&mut Segment> {
+        if !self.has_to_retransmit() {
+            return None;
+        }
+        let mut i = self.index_of(self.retransmit_from);
+        while !(self.segments[i].has(LOST) && !self.segments[i].has(RETRANSMITTED)) {
+            i += 1;
+        }
+        let segment = &mut self.segments[i];
+        segment.flags |= RETRANSMITTED | EVER_RETRANSMITTED;
+        self.retransmit_from = segment.end();
+        self.retrans_out += 1;
+        Some(segment)
+    }
+
+    /// Checks every count against the marks; for tests.
+    #[cfg(test)]
+    pub fn check(&self) {
+        let count = |f: u8| self.segments.iter().filter(|s| s.has(f)).count() as u32;
+        assert_eq!(self.sacked_out, count(SACKED));
+        assert_eq!(self.lost_out, count(LOST));
+        assert_eq!(self.retrans_out, count(RETRANSMITTED));
+        assert!(self.segments.iter().all(|s| !(s.has(SACKED) && s.has(LOST | RETRANSMITTED))));
+        assert!(self.segments.iter().all(|s| !s.has(RETRANSMITTED) || s.has(LOST)));
+        assert!(self.sacked.iter().zip(self.sacked.iter().skip(1)).all(|(a, b)| a.1 < b.0));
+        assert_eq!(self.sacked.iter().map(|r| r.2).sum::<u32>(), self.sacked_out);
+        for s in self.segments.iter().filter(|s| s.has(SACKED)) {
+            assert!(self.sacked.iter().any(|r| r.0 <= s.start && s.end() <= r.1));
+        }
+    }
+}
