@@ -26,6 +26,11 @@ impl Pacer {
         self.waiting
     }
 
+    /// Nothing waits until [`Self::must_wait`] says so again.
+    pub fn forget_waiting(&mut self) {
+        self.waiting = false;
+    }
+
     pub fn deadline(&self) -> Time {
         if self.waiting { self.next_at } else { Time::NEVER }
     }

@@ -581,7 +581,7 @@ impl Sender {
         if self.ecn_ok
             && p.has(tcp_flags::ECE)
             && matches!(self.window.state, CaState::Open | CaState::Disorder)
-            && self.snd_una >= self.high_seq
+            && self.snd_una > self.high_seq
         {
             self.stats.ecn_reductions += 1;
             self.reduce(now, CaState::Cwr);
@@ -855,6 +855,7 @@ impl Sender {
     /// Sends what window, pacing, buffers and data allow: retransmissions first (RFC 6675 section 5).
     fn transmit(&mut self, now: Time, out: &mut Outputs) {
         self.restart_after_idle(now);
+        self.pacer.forget_waiting();
         let mss = u64::from(self.window.mss);
         let buffer = self.send_buffer_bytes();
         let mut limited_by_cwnd = false;
