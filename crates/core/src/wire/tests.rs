@@ -249,6 +249,20 @@ fn connections_between_two_nodes_are_told_apart() {
     assert_eq!(ports(7, 16), ports(7, 0), "the 17th connection reuses the first's port");
 }
 
+#[test]
+fn a_udp_checksum_of_zero_is_written_as_all_ones() {
+    let mut all_ones = 0;
+    for size in 28..=u16::MAX {
+        let mut packet = Packet::new(FlowId(1), Kind::Udp, 0);
+        packet.size = size;
+        let mut bytes = Vec::new();
+        write_headers(&packet, &Endpoints::of(&packet, 0, 1), &NS2, &mut bytes);
+        assert_ne!(bytes[26..28], [0, 0], "size {size} would mean: no checksum (RFC 768)");
+        all_ones += u32::from(bytes[26..28] == [0xff, 0xff]);
+    }
+    assert!(all_ones > 0, "no size gives a sum of zero");
+}
+
 prop_compose! {
     fn any_packet()(
         flow in prop_oneof![0u32..2000, any::<u32>()],
