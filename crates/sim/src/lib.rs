@@ -2,4 +2,5 @@
 //!
 //! `scenario` turns a file into a [`spec::RunSpec`]; `world` runs that; `record` holds what came out.
 
+pub mod capture;
 pub mod spec;

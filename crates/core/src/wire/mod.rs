@@ -1,1 +1,274 @@
-//! Real header bytes: packets of the simulator as IPv4 or IPv6, TCP, UDP and ICMP with correct checksums.
+//! Real header bytes: packets of the simulator as IPv4 with TCP, UDP or ICMP echo, checksums correct over a payload of
+//! zeros.
+//!
+//! **Addresses.** Node *n* is `10.x.y.z` with `x.y = n / 254` and `z = n % 254 + 1`: node 0 is 10.0.0.1, node 253 is
+//! 10.0.0.254, node 254 is 10.0.1.1. It wraps around after 16 646 144 nodes.
+//!
+//! **Ports.** Flow *f* runs from port `61440 + 16 * (f % 256) + incarnation` to port `50000 + f / 256 % 4096`, so that the
+//! connections of 2^20 flows between the same two nodes are told apart, and a flow's 17th connection reuses the port of
+//! its first. Both ranges are free of protocols that Wireshark would recognise by port. An echo's identifier is the
+//! flow's first port, its number the low 16 bits of `seq`; a datagram's number (low 16 bits) is the IP identification,
+//! which is zero elsewhere (RFC 6864: DF is set, the field is free).
+//!
+//! **Lengths.** The IP total length is `packet.size`. Where `size` leaves more room for TCP options than there are
+//! options, NOPs fill it; where it leaves less, options are left out (of a SYN: timestamps first, then SACK permitted,
+//! MSS, window scale; elsewhere the last SACK blocks first, timestamps last). What is not a multiple of 4, or more than the
+//! 40 bytes that TCP options can have, is payload. A `size` below the smallest valid packet of its kind is raised to
+//! it (TCP 40 bytes, else 28): no invalid packet is ever written.
+//!
+//! **Windows.** `packet.window` is in bytes; the field holds it divided by 2^scale and rounded down (RFC 7323 section 2.3),
+//! except that an open window never reads as closed: at least 1. It saturates at 65535. On a SYN it is not scaled.
+
+use std::net::Ipv4Addr;
+
+use etherparse::checksum::Sum16BitWords;
+use etherparse::{
+    IcmpEchoHeader, Icmpv4Header, Icmpv4Type, IpEcn, IpNumber, Ipv4Header, TcpHeader, TcpOptions, UdpHeader, tcp_option,
+};
+
+use crate::packet::{Ecn, Kind, MAX_SACK, Packet, tcp_flags};
+use crate::tcp::{Recovery, TcpConfig};
+
+const IP_HEADER: u16 = Ipv4Header::MIN_LEN_U16;
+const TCP_HEADER: u16 = TcpHeader::MIN_LEN as u16;
+/// A UDP header, and as many bytes of an ICMP echo's.
+const SHORT_HEADER: u16 = UdpHeader::LEN_U16;
+/// The largest shift of the window field (RFC 7323 section 2.3).
+pub const MAX_WINDOW_SCALE: u8 = 14;
+/// Same in every packet: the simulator's packets carry no hop count.
+const TIME_TO_LIVE: u8 = 64;
+
+/// Addresses and ports of one packet. For ICMP the port of the flow's source is the echo identifier.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Endpoints {
+    pub src: Ipv4Addr,
+    pub dst: Ipv4Addr,
+    pub src_port: u16,
+    pub dst_port: u16,
+}
+
+/// The address of node number `node` (see the module's text).
+pub fn address(node: u32) -> Ipv4Addr {
+    let [_, x, y, _] = (node / 254 % 65_536 * 256).to_be_bytes();
+    Ipv4Addr::new(10, x, y, (node % 254) as u8 + 1)
+}
+
+impl Endpoints {
+    /// Where `packet` comes from and goes to when its flow runs from node number `from` to node number `to`.
+    pub fn of(packet: &Packet, from: u32, to: u32) -> Endpoints {
+        let flow = packet.flow.0;
+        let from_port = 61_440 + 16 * (flow % 256) as u16 + u16::from(packet.incarnation());
+        let to_port = 50_000 + (flow / 256 % 4096) as u16;
+        let forward = Endpoints { src: address(from), dst: address(to), src_port: from_port, dst_port: to_port };
+        if packet.is_reverse() { forward.reversed() } else { forward }
+    }
+
+    fn reversed(self) -> Endpoints {
+        Endpoints { src: self.dst, dst: self.src, src_port: self.dst_port, dst_port: self.src_port }
+    }
+}
+
+/// What the TCP end that sends a packet announces on its SYN: the packets themselves do not carry it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Announced {
+    /// Maximum segment size, which leaves options out of account (RFC 6691).
+    pub mss: u16,
+    /// Windows count in units of 2^`window_scale` bytes; at most [`MAX_WINDOW_SCALE`] is used.
+    pub window_scale: u8,
+    pub sack_permitted: bool,
+    /// The connection uses timestamps: the option is written even if both its fields happen to be zero.
+    pub timestamps: bool,
+}
+
+impl Announced {
+    /// What an end set to `own` announces to one set to `peer`. The window scale is the smallest with which the largest
+    /// receive buffer fits the field, and [`MAX_WINDOW_SCALE`] beyond that.
+    pub fn of(own: &TcpConfig, peer: &TcpConfig) -> Announced {
+        let buffer = own.receive_buffer_max.max(own.receive_buffer).get();
+        let fits = |scale: &u8| buffer <= u64::from(u16::MAX) << scale;
+        Announced {
+            mss: own.packet_bytes.saturating_sub(IP_HEADER + TCP_HEADER),
+            window_scale: (0..MAX_WINDOW_SCALE).find(fits).unwrap_or(MAX_WINDOW_SCALE),
+            sack_permitted: own.recovery == Recovery::Sack && peer.recovery == Recovery::Sack,
+            timestamps: own.timestamps && peer.timestamps,
+        }
+    }
+}
+
+/// Bytes of the TCP options of a SYN that announces everything: MSS and window scale, and what is asked for.
+pub const fn syn_option_bytes(sack_permitted: bool, timestamps: bool) -> u16 {
+    let bytes = tcp_option::LEN_MAXIMUM_SEGMENT_SIZE as u16
+        + tcp_option::LEN_WINDOW_SCALE as u16
+        + if sack_permitted { tcp_option::LEN_SELECTIVE_ACK_PERMITTED as u16 } else { 0 }
+        + if timestamps { tcp_option::LEN_TIMESTAMP as u16 } else { 0 };
+    bytes.next_multiple_of(4)
+}
+
+/// Appends the IP and TCP, UDP or ICMP headers of `packet` to `out`, without payload, and returns the IP total length:
+/// the packet goes on with zeros up to it.
+pub fn write_headers(packet: &Packet, addresses: &Endpoints, announced: &Announced, out: &mut Vec<u8>) -> u16 {
+    match packet.kind {
+        Kind::Tcp => write_tcp(packet, addresses, announced, out),
+        Kind::Udp => write_udp(packet, addresses, out),
+        Kind::EchoRequest | Kind::EchoReply => write_echo(packet, addresses, out),
+    }
+}
+
+/// [`write_headers`] followed by the payload of zeros.
+pub fn write_packet(packet: &Packet, addresses: &Endpoints, announced: &Announced, out: &mut Vec<u8>) -> u16 {
+    let start = out.len();
+    let total = write_headers(packet, addresses, announced, out);
+    out.resize(start + usize::from(total), 0);
+    total
+}
+
+fn write_ip(packet: &Packet, addresses: &Endpoints, protocol: IpNumber, total: u16, out: &mut Vec<u8>) {
+    let mut ip = Ipv4Header {
+        ecn: match packet.ecn {
+            Ecn::NotEct => IpEcn::NotEct,
+            Ecn::Ect1 => IpEcn::Ect1,
+            Ecn::Ect0 => IpEcn::Ect0,
+            Ecn::Ce => IpEcn::CongestionExperienced,
+        },
+        total_len: total,
+        identification: if packet.kind == Kind::Udp { packet.seq.0 as u16 } else { 0 },
+        dont_fragment: true,
+        time_to_live: TIME_TO_LIVE,
+        protocol,
+        source: addresses.src.octets(),
+        destination: addresses.dst.octets(),
+        ..Ipv4Header::default()
+    };
+    ip.header_checksum = ip.calc_header_checksum();
+    out.extend_from_slice(&ip.to_bytes());
+}
+
+/// Sum over the pseudo header (RFC 9293 section 3.1, RFC 768). Zeros of the payload count in the length alone, so the
+/// headers are all that is left to add.
+fn pseudo_header(addresses: &Endpoints, protocol: IpNumber, segment_bytes: u16) -> Sum16BitWords {
+    Sum16BitWords::new()
+        .add_4bytes(addresses.src.octets())
+        .add_4bytes(addresses.dst.octets())
+        .add_2bytes([0, protocol.0])
+        .add_2bytes(segment_bytes.to_be_bytes())
+}
+
+fn write_tcp(packet: &Packet, addresses: &Endpoints, announced: &Announced, out: &mut Vec<u8>) -> u16 {
+    let total = packet.size.max(IP_HEADER + TCP_HEADER);
+    let segment = total - IP_HEADER;
+    let room = (segment - TCP_HEADER).saturating_sub(packet.len).min(TcpOptions::MAX_LEN as u16) & !3;
+    let has = |flag| packet.has(flag);
+    let mut tcp = TcpHeader {
+        acknowledgment_number: if has(tcp_flags::ACK) { packet.ack.0 } else { 0 },
+        fin: has(tcp_flags::FIN),
+        syn: has(tcp_flags::SYN),
+        rst: has(tcp_flags::RST),
+        psh: has(tcp_flags::PSH),
+        ack: has(tcp_flags::ACK),
+        ece: has(tcp_flags::ECE),
+        cwr: has(tcp_flags::CWR),
+        options: options(packet, announced, usize::from(room)),
+        ..TcpHeader::new(addresses.src_port, addresses.dst_port, packet.seq.0, window_field(packet, announced))
+    };
+    let sum = pseudo_header(addresses, IpNumber::TCP, segment).add_slice(&tcp.to_bytes());
+    tcp.checksum = sum.ones_complement().to_be();
+    write_ip(packet, addresses, IpNumber::TCP, total, out);
+    out.extend_from_slice(&tcp.to_bytes());
+    total
+}
+
+fn window_field(packet: &Packet, announced: &Announced) -> u16 {
+    let scale = if packet.has(tcp_flags::SYN) { 0 } else { announced.window_scale.min(MAX_WINDOW_SCALE) };
+    let units = (packet.window >> scale).max(u32::from(packet.window > 0));
+    u16::try_from(units).unwrap_or(u16::MAX)
+}
+
+/// The options of `packet` that fit into `room` bytes (a multiple of 4, at most 40), then NOPs.
+fn options(packet: &Packet, announced: &Announced, room: usize) -> TcpOptions {
+    let mut field = OptionField { bytes: [tcp_option::KIND_NOOP; TcpOptions::MAX_LEN], used: 0, room };
+    let has_timestamps = announced.timestamps || packet.ts_val != 0 || packet.ts_ecr != 0;
+    let timestamps = two_words(packet.ts_val, packet.ts_ecr);
+    if packet.has(tcp_flags::SYN) {
+        // In order of importance: without the scale every later window would be misread.
+        field.push(0, tcp_option::KIND_WINDOW_SCALE, &[announced.window_scale.min(MAX_WINDOW_SCALE)]);
+        field.push(0, tcp_option::KIND_MAXIMUM_SEGMENT_SIZE, &announced.mss.to_be_bytes());
+        if announced.sack_permitted {
+            field.push(0, tcp_option::KIND_SELECTIVE_ACK_PERMITTED, &[]);
+        }
+        if has_timestamps {
+            field.push(0, tcp_option::KIND_TIMESTAMP, &timestamps);
+        }
+    } else {
+        // Two NOPs before each keep its fields on word boundaries (RFC 7323 appendix A).
+        if has_timestamps {
+            field.push(2, tcp_option::KIND_TIMESTAMP, &timestamps);
+        }
+        let mut blocks = [[0; 8]; MAX_SACK];
+        for (bytes, block) in blocks.iter_mut().zip(packet.sack()) {
+            *bytes = two_words(block.start.0, block.end.0);
+        }
+        let fitting = (field.left().saturating_sub(4) / 8).min(packet.sack().len());
+        if fitting > 0 {
+            field.push(2, tcp_option::KIND_SELECTIVE_ACK, blocks[..fitting].as_flattened());
+        }
+    }
+    TcpOptions::try_from_slice(&field.bytes[..room]).expect("room is a multiple of 4 and at most 40")
+}
+
+fn two_words(first: u32, second: u32) -> [u8; 8] {
+    (u64::from(first) << 32 | u64::from(second)).to_be_bytes()
+}
+
+/// A TCP option field under construction; what is not written stays NOP.
+struct OptionField {
+    bytes: [u8; TcpOptions::MAX_LEN],
+    used: usize,
+    room: usize,
+}
+
+impl OptionField {
+    fn left(&self) -> usize {
+        self.room - self.used
+    }
+    /// Appends an option after `nops` NOPs, or nothing if they do not fit.
+    fn push(&mut self, nops: usize, kind: u8, value: &[u8]) {
+        let len = 2 + value.len();
+        if nops + len <= self.left() {
+            let option = &mut self.bytes[self.used + nops..][..len];
+            option[0] = kind;
+            option[1] = len as u8;
+            option[2..].copy_from_slice(value);
+            self.used += nops + len;
+        }
+    }
+}
+
+fn write_udp(packet: &Packet, addresses: &Endpoints, out: &mut Vec<u8>) -> u16 {
+    let total = packet.size.max(IP_HEADER + SHORT_HEADER);
+    let mut udp = UdpHeader {
+        source_port: addresses.src_port,
+        destination_port: addresses.dst_port,
+        length: total - IP_HEADER,
+        checksum: 0,
+    };
+    let sum = pseudo_header(addresses, IpNumber::UDP, udp.length).add_slice(&udp.to_bytes());
+    udp.checksum = sum.to_ones_complement_with_no_zero().to_be();
+    write_ip(packet, addresses, IpNumber::UDP, total, out);
+    out.extend_from_slice(&udp.to_bytes());
+    total
+}
+
+fn write_echo(packet: &Packet, addresses: &Endpoints, out: &mut Vec<u8>) -> u16 {
+    let total = packet.size.max(IP_HEADER + SHORT_HEADER);
+    let id = if packet.is_reverse() { addresses.dst_port } else { addresses.src_port };
+    let echo = IcmpEchoHeader { id, seq: packet.seq.0 as u16 };
+    let kind = if packet.kind == Kind::EchoReply { Icmpv4Type::EchoReply(echo) } else { Icmpv4Type::EchoRequest(echo) };
+    // ICMP has no pseudo header, so zeros add nothing at all.
+    let icmp = Icmpv4Header::with_checksum(kind, &[]);
+    write_ip(packet, addresses, IpNumber::ICMP, total, out);
+    out.extend_from_slice(&icmp.to_bytes());
+    total
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,260 @@
+//! Captures of links as pcapng files, which Wireshark, tshark and any pcapng library open.
+//!
+//! The blocks (draft-ietf-opsawg-pcapng) are written by hand: `pcap-file` serialises each block twice and in many small
+//! writes, between which an interrupted run would leave half a block in the file.
+
+use std::io::{self, BufWriter, Write};
+
+use airtcp_core::packet::Packet;
+use airtcp_core::units::Time;
+use airtcp_core::wire::{self, Announced, Endpoints};
+
+use crate::spec::{FlowSpec, LinkId, NodeId, RunSpec, Traffic};
+
+/// A packet that enters the line of a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Captured {
+    pub time: Time,
+    pub link: LinkId,
+    pub packet: Packet,
+}
+
+/// Where captured packets go.
+pub trait CaptureSink {
+    fn packet(&mut self, c: &Captured);
+}
+
+/// A snaplen that takes in all headers of any packet (at most 80 bytes).
+pub const HEADERS_ONLY: u32 = 128;
+
+/// Snaplen: the whole packet.
+pub const WHOLE_PACKETS: u32 = 0;
+
+/// Blocks pass to the writer below in pieces of about this size, each of them of whole blocks.
+const BUFFER_BYTES: usize = 1 << 16;
+
+/// LINKTYPE_RAW: packets begin with the IP header.
+const LINKTYPE_RAW: u16 = 101;
+
+/// Names of nodes in one block: readers limit the size of blocks.
+const NAMES_PER_BLOCK: usize = 1000;
+
+mod block {
+    pub const SECTION_HEADER: u32 = 0x0a0d_0d0a;
+    pub const INTERFACE_DESCRIPTION: u32 = 1;
+    pub const NAME_RESOLUTION: u32 = 4;
+    pub const ENHANCED_PACKET: u32 = 6;
+}
+
+mod option {
+    pub const SHB_USERAPPL: u16 = 4;
+    pub const IF_NAME: u16 = 2;
+    pub const IF_SPEED: u16 = 8;
+    pub const IF_TSRESOL: u16 = 9;
+    /// A record of a name resolution block, laid out as options are.
+    pub const NRB_IPV4: u16 = 1;
+}
+
+/// Writes the captured links of a run as one pcapng section: an interface for each link, nanosecond timestamps counted from
+/// the start of the run (which reads as 1970-01-01 00:00 UTC), and the hosts' names for their addresses. The headers are
+/// those of [`wire::write_headers`].
+///
+/// An I/O error ends the capture but not the run: it is kept for [`PcapngWriter::finish`]. What reaches `W` before
+/// an error or the end of the process is whole blocks, as long as `W` accepts or refuses each write as a whole.
+#[derive(Debug)]
+pub struct PcapngWriter<W: Write> {
+    out: BufWriter<W>,
+    state: io::Result<()>,
+    block: Block,
+    /// Interface of each link; `None` for those not captured.
+    interfaces: Vec<Option<u32>>,
+    flows: Vec<Flow>,
+    snaplen: u32,
+}
+
+#[derive(Debug)]
+struct Flow {
+    from: NodeId,
+    to: NodeId,
+    /// What the source and the destination announce.
+    announced: [Announced; 2],
+}
+
+impl Flow {
+    fn of(spec: &FlowSpec) -> Flow {
+        let announced = match &spec.traffic {
+            Traffic::Tcp { sender, receiver, .. } => [Announced::of(sender, receiver), Announced::of(receiver, sender)],
+            Traffic::Ping { .. } | Traffic::Cbr { .. } | Traffic::Train { .. } => [Announced::default(); 2],
+        };
+        Flow { from: spec.from, to: spec.to, announced }
+    }
+}
+
+impl<W: Write> PcapngWriter<W> {
+    /// Begins a file for the links in `spec.record.capture`. Of each packet at most `snaplen` bytes are kept, beside its
+    /// length; [`WHOLE_PACKETS`] keeps all. Lengths and checksums are those of the whole packet in any case.
+    pub fn new(out: W, spec: &RunSpec, snaplen: u32) -> PcapngWriter<W> {
+        let mut writer = PcapngWriter {
+            out: BufWriter::with_capacity(BUFFER_BYTES, out),
+            state: Ok(()),
+            block: Block::default(),
+            interfaces: vec![None; spec.links.len()],
+            flows: spec.flows.iter().map(Flow::of).collect(),
+            snaplen,
+        };
+        writer.section_header();
+        let mut interfaces = 0;
+        for &id in &spec.record.capture {
+            let Some((link, interface)) = spec.links.get(id.0 as usize).zip(writer.interfaces.get_mut(id.0 as usize))
+            else {
+                writer.fail(format!("link {} is to be captured, but there are only {}", id.0, spec.links.len()));
+                break;
+            };
+            if interface.is_none() {
+                *interface = Some(interfaces);
+                interfaces += 1;
+                writer.interface(&link.name, link.rate.as_bps());
+            }
+        }
+        let hosts = spec.nodes.iter().enumerate().filter(|(_, node)| node.is_host);
+        let names: Vec<_> = hosts.map(|(id, node)| (id as u32, node.name.as_str())).collect();
+        for names in names.chunks(NAMES_PER_BLOCK) {
+            writer.names(names);
+        }
+        writer
+    }
+
+    /// Completes the file, and tells whether all of it was written.
+    ///
+    /// # Errors
+    /// The first I/O error since [`PcapngWriter::new`]; [`io::ErrorKind::InvalidInput`] for a packet of a flow or
+    /// link that the `RunSpec` does not have or does not capture. What came after it is not in the file.
+    pub fn finish(mut self) -> io::Result<()> {
+        self.state?;
+        self.out.flush()
+    }
+
+    fn section_header(&mut self) {
+        self.block.begin(block::SECTION_HEADER);
+        self.block.u32(0x1a2b_3c4d); // byte order
+        self.block.u16(1);
+        self.block.u16(0);
+        self.block.u64(u64::MAX); // length of the section: not stated
+        self.block.option(option::SHB_USERAPPL, concat!("airtcp ", env!("CARGO_PKG_VERSION")).as_bytes());
+        self.block.end_of_options();
+        self.write();
+    }
+
+    fn interface(&mut self, name: &str, bits_per_second: u64) {
+        self.block.begin(block::INTERFACE_DESCRIPTION);
+        self.block.u16(LINKTYPE_RAW);
+        self.block.u16(0);
+        self.block.u32(self.snaplen);
+        self.block.option(option::IF_NAME, name.as_bytes());
+        self.block.option(option::IF_SPEED, &bits_per_second.to_le_bytes());
+        self.block.option(option::IF_TSRESOL, &[9]); // 10^-9 s
+        self.block.end_of_options();
+        self.write();
+    }
+
+    fn names(&mut self, names: &[(u32, &str)]) {
+        self.block.begin(block::NAME_RESOLUTION);
+        for &(node, name) in names {
+            let record = [&wire::address(node).octets(), name.as_bytes(), &[0]].concat();
+            self.block.option(option::NRB_IPV4, &record);
+        }
+        self.block.end_of_options();
+        self.write();
+    }
+
+    /// Sends the block under construction on its way, in one piece: the buffer passes on what it holds rather than split
+    /// it.
+    fn write(&mut self) {
+        self.block.end();
+        if self.state.is_ok() {
+            self.state = self.out.write_all(&self.block.bytes);
+        }
+    }
+
+    fn fail(&mut self, message: String) {
+        if self.state.is_ok() {
+            self.state = Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        }
+    }
+}
+
+impl<W: Write> CaptureSink for PcapngWriter<W> {
+    fn packet(&mut self, c: &Captured) {
+        if self.state.is_err() {
+            return;
+        }
+        let Some(&Some(interface)) = self.interfaces.get(c.link.0 as usize) else {
+            return self.fail(format!("a packet of link {}, which is not captured", c.link.0));
+        };
+        let Some(flow) = self.flows.get(c.packet.flow.0 as usize) else {
+            return self.fail(format!("a packet of flow {}, but there are only {}", c.packet.flow.0, self.flows.len()));
+        };
+        let ends = Endpoints::of(&c.packet, flow.from.0, flow.to.0);
+        let announced = &flow.announced[usize::from(c.packet.is_reverse())];
+        self.block.begin(block::ENHANCED_PACKET);
+        self.block.u32(interface);
+        self.block.u32((c.time.as_ns() >> 32) as u32);
+        self.block.u32(c.time.as_ns() as u32);
+        let lengths_at = self.block.bytes.len();
+        self.block.u64(0);
+        let data_at = self.block.bytes.len();
+        let total = u32::from(wire::write_headers(&c.packet, &ends, announced, &mut self.block.bytes));
+        let kept = if self.snaplen == WHOLE_PACKETS { total } else { total.min(self.snaplen) };
+        self.block.bytes.resize(data_at + kept as usize, 0);
+        self.block.set_u32(lengths_at, kept);
+        self.block.set_u32(lengths_at + 4, total);
+        self.write();
+    }
+}
+
+/// A block under construction: little-endian on every machine, so that the same run gives the same bytes.
+#[derive(Debug, Default)]
+struct Block {
+    bytes: Vec<u8>,
+}
+
+impl Block {
+    fn begin(&mut self, kind: u32) {
+        self.bytes.clear();
+        self.u32(kind);
+        self.u32(0); // the length, set at the end
+    }
+    fn u16(&mut self, v: u16) {
+        self.bytes.extend_from_slice(&v.to_le_bytes());
+    }
+    fn u32(&mut self, v: u32) {
+        self.bytes.extend_from_slice(&v.to_le_bytes());
+    }
+    fn u64(&mut self, v: u64) {
+        self.bytes.extend_from_slice(&v.to_le_bytes());
+    }
+    fn set_u32(&mut self, at: usize, v: u32) {
+        self.bytes[at..at + 4].copy_from_slice(&v.to_le_bytes());
+    }
+    fn pad(&mut self) {
+        self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
+    }
+    /// Left out if `value` is longer than an option can be, 65535 bytes.
+    fn option(&mut self, code: u16, value: &[u8]) {
+        if let Ok(len) = u16::try_from(value.len()) {
+            self.u16(code);
+            self.u16(len);
+            self.bytes.extend_from_slice(value);
+            self.pad();
+        }
+    }
+    fn end_of_options(&mut self) {
+        self.u32(0);
+    }
+    fn end(&mut self) {
+        self.pad();
+        let len = self.bytes.len() as u32 + 4;
+        self.set_u32(4, len);
+        self.u32(len);
+    }
+}
