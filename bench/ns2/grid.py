@@ -18,6 +18,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 OUT = HERE.parents[1] / "tests/reference/ns2/grid.json"
 
 ACCESS_MS = 5
+# At the bottleneck's own rate a single flow would queue at its access link, and only there.
+ACCESS_RATE_FACTOR = 10
 PACKET_BYTES = 1500
 SECONDS = 60
 WARMUP = 10
@@ -41,7 +43,7 @@ def cells():
 def run(agent, flows, buffer, rate, delay, seed):
     args = {
         "agent": agent, "flows": flows, "buffer": buffer, "rate": f"{rate}Mb", "delay": f"{delay}ms",
-        "access": f"{ACCESS_MS}ms", "packet": PACKET_BYTES, "seconds": SECONDS, "warmup": WARMUP, "spread": SPREAD,
+        "access": f"{ACCESS_MS}ms", "access_rate": f"{rate * ACCESS_RATE_FACTOR}Mb", "packet": PACKET_BYTES, "seconds": SECONDS, "warmup": WARMUP, "spread": SPREAD,
         "seed": seed, "per_flow": 1,
     }  # fmt: skip
     command = ["ns", str(HERE / "dumbbell.tcl")] + [w for k, v in args.items() for w in (f"-{k}", str(v))]
@@ -82,7 +84,7 @@ def main():
     head = {
         "peer": "ns-2, Debian package ns2 " + version,
         "script": "bench/ns2/dumbbell.tcl",
-        "access_delay_ms": ACCESS_MS, "access_rate": "as the bottleneck", "packet_bytes": PACKET_BYTES,
+        "access_delay_ms": ACCESS_MS, "access_rate_factor": ACCESS_RATE_FACTOR, "packet_bytes": PACKET_BYTES,
         "buffer": "DropTail limit_: one packet fewer waits, since the one in transmission counts",
         "bdp": "rate x 2 x (delay + 2 x access delay)",
         "seconds": SECONDS, "warmup_seconds": WARMUP, "start_spread_seconds": SPREAD, "window_packets": 1000000,

@@ -34,7 +34,7 @@ CASES = {
     "two_losses_newreno": "-agent TCP/Newreno -rate 10Mb -delay 20ms -buffer 1000 -ssthresh 8 -losses {60 63} -seconds 2",
     "two_losses_sack": "-agent TCP/Sack1 -rate 10Mb -delay 20ms -buffer 1000 -ssthresh 8 -losses {60 63} -seconds 2",
     # A segment is lost four times: fast retransmit, timeout, two backoffs.
-    "timeout": "-rate 10Mb -delay 20ms -buffer 1000 -ssthresh 8 -losses {40 53 74 75} -seconds 3",
+    "timeout": "-rate 10Mb -delay 20ms -buffer 1000 -ssthresh 8 -losses {40 53 74 77} -seconds 3",
     # The SYN is lost, then all goes well.
     "syn_lost": "-rate 10Mb -delay 20ms -buffer 1000 -ssthresh 8 -losses {1} -seconds 4",
     # The last segments of a transfer are lost: no duplicate ACKs, timeout.
