@@ -1,0 +1,244 @@
+#!/usr/bin/env python3
+"""airtcp against the reference grids: ns-2 (tests/reference/ns2) and the Linux kernel (tests/reference/kernel).
+
+    .venv/bin/python bench/validate.py [--only ns2|kernel] [--check] [--jobs N] [--out FILE]
+
+Runs every cell with three seeds and compares the means with what the reference recorded. Exit status 0, unless --check is
+given and a cell is outside the tolerance. A cell is inside when airtcp's mean lies within the range of the reference's own
+runs, widened by the tolerance on both sides.
+"""
+
+from __future__ import annotations
+
+import argparse
+import concurrent.futures
+import dataclasses
+import json
+import math
+import os
+import pathlib
+import statistics
+import sys
+import tempfile
+from typing import Any
+
+from airtcp_runs import (
+    AIRTCP,
+    BENCH,
+    BOTTLENECK,
+    ROOT,
+    BenchError,
+    Dumbbell,
+    airtcp_command,
+    airtcp_figures,
+    dumbbell_toml,
+    measure,
+)
+
+SEEDS = (1, 2, 3)
+
+
+@dataclasses.dataclass(frozen=True)
+class Tolerance:
+    """How far a figure may lie outside the range of the reference's runs."""
+
+    absolute: float = 0.0
+    relative: float = 0.0
+
+    def of(self, value: float) -> float:
+        return max(self.absolute, self.relative * abs(value))
+
+
+# Stated before the first comparison. ns-2 runs the same model with the same parameters; the kernel's runs are single, in
+# real time, with segmentation offload in its sender.
+TOLERANCES = {
+    "ns2": {
+        "utilisation": Tolerance(absolute=0.02),
+        "loss": Tolerance(absolute=0.0002, relative=0.2),
+        "mean_rtt_seconds": Tolerance(relative=0.1),
+        "mean_cwnd_packets": Tolerance(relative=0.1),
+        "mean_queue_packets": Tolerance(absolute=2, relative=0.15),
+    },
+    "kernel": {
+        "utilisation": Tolerance(absolute=0.05),
+        "loss": Tolerance(absolute=0.001, relative=0.5),
+        "mean_rtt_seconds": Tolerance(absolute=0.002, relative=0.15),
+        "mean_cwnd_packets": Tolerance(absolute=2, relative=0.15),
+        "mean_queue_packets": Tolerance(absolute=4, relative=0.25),
+    },
+}
+FIGURES = tuple(TOLERANCES["ns2"])
+
+
+@dataclasses.dataclass
+class Cell:
+    grid: str
+    what: str
+    toml: str
+    reference: list[dict[str, float]]
+    """One for each run of the reference."""
+
+
+RECOVERIES = {"TCP/Reno": "reno", "TCP/Newreno": "new_reno", "TCP/Sack1": "sack"}
+
+
+def ns2_cells(path: pathlib.Path) -> list[Cell]:
+    grid = json.loads(path.read_text())
+    cells = []
+    for c in grid["cells"]:
+        rate = c["rate_mbit"]
+        toml = dumbbell_toml(
+            flows=c["flows"], rate=f"{rate}Mbit/s", delay=f"{c['delay_ms']}ms",
+            access_rate=f"{rate * grid['access_rate_factor']}Mbit/s", access_delay=f"{grid['access_delay_ms']}ms",
+            # DropTail counts the packet on the line.
+            limit_packets=c["buffer_packets"] - 1, seconds=grid["seconds"], warmup=grid["warmup_seconds"],
+            spread=grid["start_spread_seconds"], profile="ns2-reno",
+            tcp=f'packet_bytes = {grid["packet_bytes"]}, recovery = "{RECOVERIES[c["agent"]]}"', record_interval="100ms",
+        )  # fmt: skip
+        what = f"{c['agent'][4:]} {c['flows']} x {rate} Mbit/s {c['delay_ms']} ms {c['buffer_bdp']} BDP"
+        reference = [{name: float("nan") if r[name] is None else r[name] for name in FIGURES} for r in c["runs"]]
+        cells.append(Cell("ns2", what, toml, reference))
+    return cells
+
+
+def kernel_cells(path: pathlib.Path) -> list[Cell]:
+    """Cells that differ only in their seed are one cell with several runs. Runs with problems are left out."""
+    grid = json.loads(path.read_text())
+    cells: dict[str, Cell] = {}
+    for c in grid["cells"]:
+        if c["result"]["problems"]:
+            continue
+        r = c["result"]
+        what = f"{c['cc']} {c['flows']} x {c['rate_mbit']} Mbit/s {c['rtt_ms']} ms {c['buffer_bdp']} BDP loss {c['loss']:g}"
+        reference = {**{name: r[name] for name in FIGURES if name != "loss"}, "loss": r["queue_loss"]}
+        if what in cells:
+            cells[what].reference.append(reference)
+            continue
+        toml = path_toml(c)
+        cells[what] = Cell("kernel", what, toml, [reference])
+    return list(cells.values())
+
+
+def path_toml(c: dict[str, Any]) -> str:
+    """What bench/kernel/pathemu does, as a scenario: one line, its queue and loss only in the direction of the data."""
+    # The reference ran with tcp_wmem and tcp_rmem of 32 MiB at most.
+    buffers = 'send_buffer_max = "32MiB"'
+    return f"""name = "path"
+duration = "{c['seconds']}s"
+warmup = "{c['warmup']}s"
+
+[[nodes]]
+name = "r1"
+kind = "host"
+profile = "linux-6"
+
+[[nodes]]
+name = "r2"
+kind = "host"
+profile = "linux-6"
+
+[[links]]
+name = "path"
+from = "r1"
+to = "r2"
+rate = "{c['rate_mbit']}Mbit/s"
+delay = "{c['rtt_ms'] / 2}ms"
+queue = {{ name = "fifo", limit_packets = {c['buffer_packets']} }}
+loss = {c['loss']}
+reverse = {{ rate = "100Gbit/s", queue = {{ name = "fifo" }}, loss = 0.0 }}
+
+[[flows]]
+name = "flow"
+from = "r1"
+to = "r2"
+count = {c['flows']}
+start = {{ from = "0s", to = "{c['spread']}s" }}
+traffic = "unlimited"
+tcp = {{ cc = "{c['cc']}", {buffers} }}
+receiver = {{ receive_buffer_max = "16MiB" }}
+
+[record]
+interval = "100ms"
+"""
+
+
+def simulate(cell: Cell, work: pathlib.Path, number: int) -> list[Dumbbell]:
+    file = work / f"cell-{number}.toml"
+    file.write_text(cell.toml)
+    return [airtcp_figures(measure(airtcp_command(file, None, seed=s), timeout=600).output, BOTTLENECK) for s in SEEDS]
+
+
+def compare(cell: Cell, own: list[Dumbbell]) -> dict[str, Any]:
+    row: dict[str, Any] = {"grid": cell.grid, "cell": cell.what, "outside": []}
+    for name in FIGURES:
+        theirs = [r[name] for r in cell.reference if not math.isnan(r[name])]
+        mine = statistics.fmean(getattr(f, name) for f in own)
+        if not theirs:
+            row[name] = {"airtcp": mine, "reference": None}
+            continue
+        low, high, mid = min(theirs), max(theirs), statistics.fmean(theirs)
+        tolerance = TOLERANCES[cell.grid][name]
+        inside = low - tolerance.of(low) <= mine <= high + tolerance.of(high)
+        row[name] = {"airtcp": round(mine, 6), "reference": round(mid, 6), "range": [low, high], "inside": inside}
+        if not inside:
+            row["outside"].append(name)
+    return row
+
+
+def line(row: dict[str, Any]) -> str:
+    if "error" in row:
+        return f"{row['cell']:48} failed: {row['error'].splitlines()[0][:90]}"
+
+    def pair(name: str, scale: float, form: str) -> str:
+        f = row[name]
+        reference = "-" if f["reference"] is None else format(f["reference"] * scale, form)
+        return f"{format(f['airtcp'] * scale, form)}/{reference}"
+
+    cells = [
+        pair("utilisation", 100, ".1f"),
+        pair("loss", 100, ".3f"),
+        pair("mean_rtt_seconds", 1e3, ".1f"),
+        pair("mean_cwnd_packets", 1, ".1f"),
+        pair("mean_queue_packets", 1, ".1f"),
+    ]
+    marks = ", ".join(row["outside"])
+    return f"{row['cell']:48}" + "".join(f"{c:>17}" for c in cells) + ("  outside: " + marks if marks else "")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", choices=("ns2", "kernel"))
+    parser.add_argument("--match", default="", help="only cells whose name contains this")
+    parser.add_argument("--check", action="store_true", help="exit status 1 if a cell is outside the tolerance or fails")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--out", type=pathlib.Path, default=BENCH / "validation.json")
+    args = parser.parse_args()
+    if not AIRTCP.exists():
+        print(f"{AIRTCP} is missing: run `make build` first", file=sys.stderr)
+        return 1
+    cells: list[Cell] = []
+    if args.only != "kernel":
+        cells += ns2_cells(ROOT / "tests/reference/ns2/grid.json")
+    if args.only != "ns2":
+        cells += kernel_cells(ROOT / "tests/reference/kernel/grid.json")
+    cells = [c for c in cells if args.match in c.what]
+    rows = []
+    print(f"{'airtcp/reference':48}{'utilisation %':>17}{'loss %':>17}{'rtt ms':>17}{'cwnd':>17}{'queue':>17}")
+    with tempfile.TemporaryDirectory(prefix="airtcp-validate-") as work, concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+        todo = [pool.submit(simulate, cell, pathlib.Path(work), i) for i, cell in enumerate(cells)]
+        for cell, future in zip(cells, todo):
+            try:
+                row = compare(cell, future.result())
+            except BenchError as error:
+                row = {"grid": cell.grid, "cell": cell.what, "error": str(error)}
+            rows.append(row)
+            print(line(row), flush=True)
+    failed = [r for r in rows if "error" in r]
+    outside = [r for r in rows if r.get("outside")]
+    print(f"{len(rows)} cells, {len(outside)} outside the tolerances, {len(failed)} failed")
+    args.out.write_text(json.dumps({"seeds": SEEDS, "rows": rows}, indent=1) + "\n")
+    return 1 if args.check and (failed or outside) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
