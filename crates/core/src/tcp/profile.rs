@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::cc::CcConfig;
 use super::loss::LossConfig;
 use crate::units::{Bytes, Probability, Span};
+use crate::wire;
 
 /// How a sender finds its way out of a loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -151,16 +152,10 @@ impl TcpConfig {
     pub fn header_bytes(&self) -> u16 {
         40 + if self.timestamps { 12 } else { 0 }
     }
-    /// A SYN: its options are MSS and, where used, SACK-permitted, timestamps and window scale.
+    /// Bytes of a SYN. Stacks with neither SACK nor timestamps (ns-2's) send it bare.
     pub fn syn_bytes(&self) -> u16 {
-        // Linux packs MSS 4, SACK-permitted + timestamps 12, window scale 4; the bare stacks of old send none.
-        40 + if self.timestamps {
-            20
-        } else if self.recovery == Recovery::Sack {
-            8
-        } else {
-            0
-        }
+        let options = self.timestamps || self.recovery == Recovery::Sack;
+        40 + if options { wire::syn_option_bytes(self.recovery == Recovery::Sack, self.timestamps) } else { 0 }
     }
     /// Payload bytes of a full segment; at least 1.
     pub fn mss(&self) -> u32 {

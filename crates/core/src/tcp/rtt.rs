@@ -69,3 +69,57 @@ impl RttEstimator {
         Span::from_ns(self.srtt_exact_ns)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tcp::profile::profile;
+
+    fn config(name: &str) -> TcpConfig {
+        profile(name).unwrap().resolve().unwrap()
+    }
+
+    /// RFC 6298 section 2 by hand: 100 ms gives SRTT 100, RTTVAR 50; then 140 ms gives RTTVAR 47.5, SRTT 105.
+    #[test]
+    fn the_timeout_follows_the_rfc() {
+        let mut c = config("linux-6");
+        c.rto_min = Span::ZERO;
+        c.rto_var_min = Span::ZERO;
+        let mut rtt = RttEstimator::new(&c);
+        assert_eq!(rtt.rto(&c), Span::from_secs(1));
+        rtt.on_sample(Span::from_ms(100), &c);
+        assert_eq!(rtt.rto(&c), Span::from_ms(100 + 4 * 50));
+        rtt.on_sample(Span::from_ms(140), &c);
+        assert_eq!(rtt.srtt(), Span::from_ms(105));
+        assert_eq!(rtt.rto(&c), Span::from_ms(105 + 190));
+        rtt.back_off();
+        rtt.back_off();
+        assert_eq!(rtt.rto(&c), Span::from_ms(4 * 295));
+        for _ in 0..100 {
+            rtt.back_off();
+        }
+        assert_eq!(rtt.rto(&c), c.rto_max);
+    }
+
+    /// Linux: srtt + max(4 rttvar, 200 ms).
+    #[test]
+    fn a_steady_path_keeps_the_floor_of_the_variation() {
+        let c = config("linux-6");
+        let mut rtt = RttEstimator::new(&c);
+        for _ in 0..100 {
+            rtt.on_sample(Span::from_ms(80), &c);
+        }
+        assert_eq!(rtt.rto(&c), Span::from_ms(280));
+    }
+
+    #[test]
+    fn a_coarse_clock_rounds_what_the_timeout_sees_and_nothing_else() {
+        let c = config("ns2-reno");
+        let mut rtt = RttEstimator::new(&c);
+        for _ in 0..100 {
+            rtt.on_sample(Span::from_us(213_400), &c);
+        }
+        assert_eq!(rtt.srtt(), Span::from_us(213_400));
+        assert_eq!(rtt.rto(&c), Span::from_ms(220), "210 ms in ticks, variation at its floor of one tick");
+    }
+}

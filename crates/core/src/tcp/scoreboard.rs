@@ -280,3 +280,105 @@ impl Scoreboard {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const MSS: u64 = 1000;
+
+    fn board(segments: u64) -> Scoreboard {
+        let mut board = Scoreboard::default();
+        for n in 0..segments {
+            board.push(Segment {
+                start: 1 + n * MSS,
+                len: MSS as u16,
+                flags: 0,
+                sent_at: Time::ZERO,
+                delivered_at: Time::ZERO,
+                first_sent_at: Time::ZERO,
+                delivered: 0,
+            });
+        }
+        board
+    }
+
+    /// RFC 6675 section 4 with DupThresh 3: of ten segments 0, 3 and 7 are missing; 0 and 3 have three or more SACKed
+    /// above them, 7 has two.
+    #[test]
+    fn holes_are_judged_by_what_was_sacked_above_them() {
+        let mut board = board(10);
+        for (from, to) in [(1, 3), (4, 7), (8, 10)] {
+            board.sack(1 + from * MSS, 1 + to * MSS, |_| {});
+        }
+        let mut seen = Vec::new();
+        let newly = board.mark_lost_holes(|first, above| {
+            seen.push(((first.start - 1) / MSS, above));
+            above >= 3
+        });
+        assert_eq!(seen, [(0, 7), (3, 5), (7, 2)]);
+        assert_eq!(newly, 2);
+        assert_eq!(board.pipe(), 1);
+        let resent: Vec<u64> =
+            std::iter::from_fn(|| board.take_retransmission().map(|s| (s.start - 1) / MSS)).collect();
+        assert_eq!(resent, [0, 3]);
+        assert_eq!(board.pipe(), 3);
+        board.check();
+    }
+
+    #[derive(Debug, Clone)]
+    enum Step {
+        Sack(u64, u64),
+        Ack(u64),
+        Lose,
+        Retransmit,
+        Timeout,
+        Undo,
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            4 => (0u64..60, 1u64..12).prop_map(|(a, n)| Step::Sack(a, n)),
+            2 => (0u64..60).prop_map(Step::Ack),
+            2 => Just(Step::Lose),
+            2 => Just(Step::Retransmit),
+            1 => Just(Step::Timeout),
+            1 => Just(Step::Undo),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn counts_follow_the_marks_and_each_segment_is_reported_once(steps in prop::collection::vec(step(), 1..60)) {
+            let mut board = board(60);
+            let mut sacked = std::collections::BTreeSet::new();
+            let mut una = 0;
+            for s in steps {
+                match s {
+                    Step::Sack(a, n) => {
+                        let (from, to) = (a.max(una), (a + n).min(60));
+                        if from < to {
+                            board.sack(1 + from * MSS, 1 + to * MSS, |s| assert!(sacked.insert(s.start), "told twice"));
+                            prop_assert!((from..to).all(|n| sacked.contains(&(1 + n * MSS))));
+                        }
+                    }
+                    Step::Ack(n) if n > una => {
+                        let mut seen = 0;
+                        board.acknowledge(1 + n * MSS, |_| seen += 1);
+                        prop_assert_eq!(seen, n - una);
+                        una = n;
+                    }
+                    Step::Ack(_) => {}
+                    Step::Lose => { board.mark_lost_holes(|_, above| above >= 3); }
+                    Step::Retransmit => { board.take_retransmission(); }
+                    Step::Timeout => { board.mark_all_lost(); prop_assert_eq!(board.pipe(), 0); }
+                    Step::Undo => { board.clear_lost(); prop_assert_eq!(board.lost_out(), 0); }
+                }
+                board.check();
+                let held = sacked.iter().filter(|&&s| s > una * MSS).count() as u32;
+                prop_assert_eq!(board.sacked_out(), held);
+            }
+        }
+    }
+}

@@ -651,13 +651,13 @@ impl Sender {
         let mut judge_at = Time::NEVER;
         let mut found = 0;
         if self.config.recovery == Recovery::Sack {
-            if self.board.sacked_out() == 0 {
-                return;
-            }
+            // Losses that the last recovery found beyond its end are reason enough for another (RFC 6675 section 5).
+            found = self.board.lost_out();
             let mut board = std::mem::take(&mut self.board);
+            let sacked = board.sacked_out() > 0;
             let template = board.front().map(|first| Hole { outstanding: board.packets_out(), ..self.hole(first, 0) });
-            if let Some(template) = template {
-                found = board.mark_lost_holes(|first, above| {
+            if let Some(template) = template.filter(|_| sacked) {
+                found += board.mark_lost_holes(|first, above| {
                     let hole = Hole { sacked_above: above, sent_at: first.sent_at, ..template };
                     match self.loss.judge(&hole, srtt, now) {
                         Verdict::Lost => true,
