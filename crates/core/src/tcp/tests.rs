@@ -579,7 +579,7 @@ mod against_ns2 {
     }
 
     /// The same segments are sent again, each within `tolerance_ms` of ns-2's instant, and as much new data has left at
-    /// each instant to within four segments, one for each round of congestion avoidance before the loss. ns-2's window is a real number and grows by 1/cwnd per ACK; ours counts ACKs
+    /// each instant to within five segments, one for each round of congestion avoidance before the loss. ns-2's window is a real number and grows by 1/cwnd per ACK; ours counts ACKs
     /// in whole windows, so that in each round the extra segment leaves one ACK (1.2 ms) earlier.
     fn compare(csv: &'static str, pair: &Pair, tolerance_ms: f64) {
         let reference = events(csv);
@@ -593,7 +593,7 @@ mod against_ns2 {
         for e in reference.iter().filter(|e| e.kind == "send") {
             let highest = pair.sent.iter().filter(|s| s.0 <= e.ms + 0.01).map(|s| (s.1 - 1) / 1460).max().unwrap();
             let lag = highest as i64 - e.segment as i64;
-            assert!(lag.abs() <= 4, "at {} ms we had sent {highest}, ns-2 {}", e.ms, e.segment);
+            assert!(lag.abs() <= 5, "at {} ms we had sent {highest}, ns-2 {}", e.ms, e.segment);
         }
     }
 
