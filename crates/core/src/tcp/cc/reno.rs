@@ -6,39 +6,45 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{AckSample, CcContext, CongestionControl, Window};
+use super::slow_start::{SlowStart, SlowStartExit};
+use super::{AckSample, CaState, CcContext, CongestionControl, Window};
 use crate::units::Time;
 
-/// Reno has no parameters.
+/// Parameters of Reno.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub struct RenoConfig {}
+pub struct RenoConfig {
+    /// What may end slow start before a loss does. RFC 5681: nothing.
+    pub slow_start_exit: SlowStartExit,
+}
 
 impl RenoConfig {
-    pub fn build(&self, _: &CcContext) -> Reno {
-        Reno
+    pub fn build(&self, ctx: &CcContext) -> Reno {
+        Reno { slow_start: self.slow_start_exit.build(ctx) }
     }
 }
 
 #[derive(Debug, Clone)]
-pub struct Reno;
+pub struct Reno {
+    slow_start: SlowStart,
+}
 
 impl CongestionControl for Reno {
     fn on_ack(&mut self, w: &mut Window, ack: &AckSample) {
-        if !ack.cwnd_limited {
-            return;
+        let credit = self.slow_start.on_ack(w, ack);
+        if credit > 0 {
+            w.increase_additively(w.cwnd, credit);
         }
-        let mut credit = ack.credit;
-        if w.in_slow_start() {
-            credit = w.slow_start(credit);
-            if credit == 0 {
-                return;
-            }
-        }
-        w.increase_additively(w.cwnd, credit);
     }
 
     fn ssthresh(&mut self, w: &Window, _: Time) -> u32 {
+        self.slow_start.on_reduction();
         (w.cwnd / 2).max(2)
+    }
+
+    fn on_state(&mut self, _: &mut Window, to: CaState, _: Time) {
+        if to == CaState::Loss {
+            self.slow_start.on_timeout();
+        }
     }
 }
