@@ -230,6 +230,11 @@ impl Run {
         }
     }
 
+    /// From now on the application keeps no more than `segments` in flight.
+    pub fn limit_application(&mut self, segments: u32) {
+        self.path.application = segments;
+    }
+
     /// Segments waiting for or on the line.
     pub fn queue(&self) -> u32 {
         (self.line_free.since(self.now).as_ns() as u128 * self.path.rate as u128).div_ceil(1_000_000_000) as u32
@@ -241,6 +246,24 @@ impl Run {
         self.until(end);
         let seconds = self.now.since(start).as_secs_f64();
         ((self.cwnd_seconds - area) / seconds, (self.delivered - delivered) as f64 / seconds)
+    }
+
+    /// Segments per second.
+    pub fn line_rate(&self) -> f64 {
+        self.path.rate as f64
+    }
+
+    /// Mean window from the `skip`-th reduction to the `count`-th after it, segments.
+    pub fn mean_window(&mut self, skip: u32, count: u32) -> f64 {
+        let mut run_to = |reductions: u32| {
+            while self.reductions < reductions {
+                self.until(self.now.since(Time::ZERO) + Span::from_ms(10));
+            }
+            (self.now, self.cwnd_seconds)
+        };
+        let (start, area) = run_to(skip);
+        let (end, total) = run_to(skip + count);
+        (total - area) / end.since(start).as_secs_f64()
     }
 
     /// One line per round: when it ended, windows in segments, longest queue, losses found, state.
