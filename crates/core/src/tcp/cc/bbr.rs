@@ -25,8 +25,7 @@ use rand::RngExt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::hystart::micros;
-use super::{AckSample, CaState, CcContext, CongestionControl, RateSample, Window};
+use super::{AckSample, CaState, CcContext, CongestionControl, RateSample, Window, micros};
 use crate::rng::Rng;
 use crate::units::{DataRate, Span, Time};
 
@@ -34,11 +33,12 @@ use crate::units::{DataRate, Span, Time};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct BbrConfig {
-    /// Rounds over which the bandwidth is the maximum. Draft, section 4.1.1.5: 10.
+    /// Rounds over which the bandwidth is the maximum. The draft's BtlBwFilterLen: 10.
     pub bandwidth_window_rounds: NonZeroU32,
-    /// Age at which the smallest round trip is measured anew. Draft, section 4.1.2: 10 s.
+    /// Age at which the smallest round trip is measured anew. The draft's RTpropFilterLen: 10 s.
     pub min_rtt_window: Span,
-    /// How long `ProbeRtt` keeps four segments in flight, at least. Draft, section 4.3.5: 200 ms.
+    /// How long `ProbeRtt` keeps four segments in flight, at least. The draft's ProbeRTTDuration: 200 ms.
+    /// Zero: `ProbeRtt` never happens.
     pub probe_rtt_duration: Span,
     /// Estimate the rate of a token-bucket policer from two lossy intervals of equal throughput and keep to it for 48 rounds
     /// (Linux; not in the draft).
@@ -170,7 +170,8 @@ fn in_recovery(state: CaState) -> bool {
 /// `bw` as wire bits per second, scaled by `gain`, less the margin.
 fn to_bps(bw: u64, gain: u32, w: &Window) -> u64 {
     let bits = u128::from(bw) * u128::from(gain) * u128::from(w.wire_bytes) * 8;
-    let bps = bits * (1_000_000 / 100 * (100 - u128::from(PACING_MARGIN_PERCENT))) / u128::from(BW_UNIT * u64::from(UNIT));
+    let bps =
+        bits * (1_000_000 / 100 * (100 - u128::from(PACING_MARGIN_PERCENT))) / u128::from(BW_UNIT * u64::from(UNIT));
     u64::try_from(bps).unwrap_or(u64::MAX)
 }
 
@@ -271,8 +272,8 @@ impl Bbr {
         if self.config.policer_detection {
             self.sample_policer(ack.now, ack.lost > 0, rate.app_limited);
         }
-        let per_us = u128::from(rate.delivered) * u128::from(BW_UNIT) * 1_000;
-        let bw = saturate((per_us / u128::from(rate.interval.as_ns().max(1))) as u64);
+        let per_us = (u64::from(rate.delivered) * BW_UNIT).saturating_mul(1_000);
+        let bw = saturate(per_us / rate.interval.as_ns().max(1));
         // A sample that the application held down counts only if it raises the estimate.
         if !rate.app_limited || bw >= self.bw.max() {
             self.bw.update(self.config.bandwidth_window_rounds.get(), self.rounds, bw);
@@ -447,7 +448,8 @@ impl CongestionControl for Bbr {
         self.total_delivered = ack.total_delivered;
         self.policer.lost = self.policer.lost.saturating_add(ack.lost);
         self.round_start = false;
-        let rate = ack.rate.map(|r| RateSample { app_limited: r.app_limited || r.prior_delivered < self.low_rate_until, ..r });
+        let rate =
+            ack.rate.map(|r| RateSample { app_limited: r.app_limited || r.prior_delivered < self.low_rate_until, ..r });
         if let Some(rate) = &rate {
             self.update_bandwidth(ack, rate);
             if self.config.ack_aggregation && ack.delivered > 0 {
@@ -907,5 +909,11 @@ mod tests {
         assert_eq!(filter.max(), 200);
         filter.update(10, 1_000, 1);
         assert_eq!(filter.max(), 1);
+    }
+
+    #[test]
+    fn the_state_stays_small() {
+        // Linux's is 104 bytes: its time stamps have 32 bits, its flags one, and its randomness is global.
+        assert!(size_of::<Bbr>() - size_of::<Rng>() - size_of::<BbrConfig>() <= 168);
     }
 }

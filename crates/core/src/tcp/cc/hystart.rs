@@ -8,7 +8,7 @@
 //! Deviates from Linux: the base delay is the connection's smallest round trip, which a timeout does not reset, and there
 //! is no allowance for segmentation offload, which does not exist here.
 
-use super::{AckSample, Window};
+use super::{AckSample, Window, micros};
 use crate::units::{Span, Time};
 
 /// Below this window both detectors rest, segments.
@@ -92,11 +92,6 @@ impl HyStart {
         let threshold = min_rtt.mul_ratio(1, 8).clamp(DELAY_THRESH_MIN, DELAY_THRESH_MAX);
         self.round_min_rtt_us > micros(min_rtt + threshold)
     }
-}
-
-/// Whole microseconds; saturates at 71 minutes.
-pub(super) fn micros(span: Span) -> u32 {
-    u32::try_from(span.as_ns() / 1_000).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]

@@ -6,8 +6,7 @@
 //!
 //! Deviates: it counts segments where the RFC counts bytes; a remainder of the division by four is carried over.
 
-use super::hystart::micros;
-use super::{AckSample, Window};
+use super::{AckSample, Window, micros};
 
 /// Microseconds.
 const MIN_RTT_THRESH: u32 = 4_000;
@@ -162,9 +161,14 @@ mod tests {
 
     #[test]
     fn the_threshold_is_an_eighth_of_the_last_round_within_4_and_16_ms() {
-        for (last_us, exit_us) in
-            [(1_000, 5_000), (20_000, 24_000), (32_000, 36_000), (100_000, 112_500), (128_000, 144_000), (400_000, 416_000)]
-        {
+        for (last_us, exit_us) in [
+            (1_000, 5_000),
+            (20_000, 24_000),
+            (32_000, 36_000),
+            (100_000, 112_500),
+            (128_000, 144_000),
+            (400_000, 416_000),
+        ] {
             for (rtt, css) in [(exit_us - 1, false), (exit_us, true)] {
                 let (mut h, mut w) = (HyStartPlusPlus::new(false), window(10));
                 round(&mut h, &mut w, 10, Span::from_us(last_us));

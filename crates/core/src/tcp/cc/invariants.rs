@@ -9,14 +9,25 @@ use crate::units::{Span, Time};
 /// What a sender may do to a control. Values are drawn wide on purpose.
 #[derive(Debug, Clone)]
 enum Operation {
-    Ack { after_ns: u64, rtt_us: u64, acked: u32, sacked: u32, lost: u32, limited: bool, app_limited: bool, sampled: bool },
+    Ack {
+        after_ns: u64,
+        rtt_us: u64,
+        acked: u32,
+        sacked: u32,
+        lost: u32,
+        limited: bool,
+        app_limited: bool,
+        sampled: bool,
+    },
     Loss,
     Ecn,
     Timeout,
     Recovered,
     Undo,
     Disorder,
-    Idle { ns: u64 },
+    Idle {
+        ns: u64,
+    },
     Pace,
 }
 
@@ -26,24 +37,18 @@ fn logarithmic(from: u64, to: u64) -> impl Strategy<Value = u64> {
 }
 
 fn operation() -> impl Strategy<Value = Operation> {
-    let ack = (
-        logarithmic(1, 1_000_000_000_000),
-        logarithmic(1, 1_000_000_000),
-        prop_oneof![Just(0), Just(1), 2u32..100, 100u32..=10_000],
-        prop_oneof![Just(0), 0u32..100],
-        prop_oneof![Just(0), Just(0), 1u32..100],
-        any::<[bool; 3]>(),
-    )
-        .prop_map(|(after_ns, rtt_us, acked, sacked, lost, [limited, app_limited, sampled])| Operation::Ack {
-            after_ns,
-            rtt_us,
-            acked,
-            sacked,
-            lost,
-            limited,
-            app_limited,
-            sampled,
-        });
+    let ack =
+        (
+            logarithmic(1, 1_000_000_000_000),
+            logarithmic(1, 1_000_000_000),
+            prop_oneof![Just(0), Just(1), 2u32..100, 100u32..=10_000],
+            prop_oneof![Just(0), 0u32..100],
+            prop_oneof![Just(0), Just(0), 1u32..100],
+            any::<[bool; 3]>(),
+        )
+            .prop_map(|(after_ns, rtt_us, acked, sacked, lost, [limited, app_limited, sampled])| {
+                Operation::Ack { after_ns, rtt_us, acked, sacked, lost, limited, app_limited, sampled }
+            });
     prop_oneof![
         20 => ack,
         1 => Just(Operation::Loss),
@@ -100,7 +105,12 @@ fn check(config: &CcConfig, cwnd: u32, clamp: u32, operations: &[Operation]) -> 
                     rtt: sampled.then_some(rtt),
                     prior_in_flight,
                     total_delivered: delivered,
-                    rate: sampled.then_some(RateSample { delivered: newly, interval: rtt, prior_delivered, app_limited }),
+                    rate: sampled.then_some(RateSample {
+                        delivered: newly,
+                        interval: rtt,
+                        prior_delivered,
+                        app_limited,
+                    }),
                     ece: false,
                     cwnd_limited: limited,
                     snd_una: una,

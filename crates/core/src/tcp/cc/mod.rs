@@ -173,6 +173,11 @@ pub trait CongestionControl {
     }
 }
 
+/// Whole microseconds, the controls' unit of round trips; saturates at 71 minutes.
+pub(crate) fn micros(span: Span) -> u32 {
+    u32::try_from(span.as_ns() / 1_000).unwrap_or(u32::MAX)
+}
+
 policies! {
     /// One of the registered congestion controls.
     AnyCc: CongestionControl,

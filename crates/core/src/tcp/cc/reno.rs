@@ -60,7 +60,13 @@ mod tests {
     #[test]
     fn the_mean_window_is_mathis_under_periodic_loss() {
         for n in [1_000, 10_000, 100_000] {
-            let path = Path { rtt: Span::from_ms(100), rate: 1_000_000, buffer: 100_000, loss: Loss::Every(n), ..Path::default() };
+            let path = Path {
+                rtt: Span::from_ms(100),
+                rate: 1_000_000,
+                buffer: 100_000,
+                loss: Loss::Every(n),
+                ..Path::default()
+            };
             let expected = (1.5 * n as f64).sqrt();
             let mut run = Run::new("reno", path);
             run.w.ssthresh = expected as u32;

@@ -316,7 +316,7 @@ impl Run {
         let outage = self.path.outage.is_some_and(|(from, to)| (from..to).contains(&self.now));
         let scripted = match self.path.loss {
             Loss::None => false,
-            Loss::Every(n) => self.transmissions.is_multiple_of(n),
+            Loss::Every(n) => self.transmissions % n == 0,
             Loss::Policer { bucket, rate } => {
                 let passed = self.now.since(self.tokens_at).as_secs_f64();
                 self.tokens = (self.tokens + passed * rate).min(bucket);
@@ -459,7 +459,11 @@ impl Run {
         self.timeouts += 1;
         self.backoff = (self.backoff + 1).min(6);
         self.progress = self.now;
-        if self.w.state == CaState::Loss { self.w.cwnd = 1 } else { self.reduce(CaState::Loss) }
+        if self.w.state == CaState::Loss {
+            self.w.cwnd = 1
+        } else {
+            self.reduce(CaState::Loss)
+        }
         self.lost.extend(self.sent.drain(..).map(|s| s.segment));
         self.w.in_flight = 0;
     }

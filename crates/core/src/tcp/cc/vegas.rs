@@ -15,8 +15,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::hystart::micros;
-use super::{AckSample, CaState, CcContext, CongestionControl, Window};
+use super::{AckSample, CaState, CcContext, CongestionControl, Window, micros};
 use crate::units::{Span, Time};
 
 /// Parameters of Vegas, in segments queued. The papers use 1 and 3 or 2 and 4 for `alpha` and `beta`.
@@ -157,7 +156,11 @@ impl CongestionControl for Vegas {
             act_as_reno(w, ack);
         } else if ack.snd_una > self.round_end {
             // One or two samples may both be of delayed ACKs.
-            if self.samples > 2 { self.judge(w, ack) } else { act_as_reno(w, ack) }
+            if self.samples > 2 {
+                self.judge(w, ack)
+            } else {
+                act_as_reno(w, ack)
+            }
             self.start_round(ack.snd_nxt);
         } else if w.in_slow_start() && ack.cwnd_limited {
             w.slow_start(ack.credit);
