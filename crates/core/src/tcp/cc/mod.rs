@@ -1,6 +1,14 @@
 //! Congestion controls, one file each. Shaped like Linux's `tcp_congestion_ops` so that a control can also live in the
 //! kernel: windows in segments, integers, small state.
 
+pub mod hystart;
+pub mod hystart_plus_plus;
+#[cfg(test)]
+mod invariants;
+#[cfg(test)]
+pub(crate) mod rounds;
+pub mod slow_start;
+
 use crate::policy::policies;
 use crate::rng::Rng;
 use crate::units::{DataRate, Span, Time};
@@ -127,6 +135,8 @@ pub struct CcContext {
     pub mss: u32,
     /// Segments.
     pub initial_cwnd: u32,
+    /// The connection spaces its segments (its pacing option is not `off`).
+    pub paced: bool,
     pub rng: Rng,
 }
 
@@ -137,10 +147,11 @@ pub trait CongestionControl {
     fn on_ack(&mut self, w: &mut Window, ack: &AckSample);
 
     /// The slow-start threshold to fall to: a loss was found, a timeout fired or an ECN echo arrived. Called once per
-    /// reduction, before `cwnd` changes. At least 2.
+    /// reduction, before `cwnd` changes and before [`Self::on_state`] reports the state that goes with it. At least 2.
     fn ssthresh(&mut self, w: &Window, now: Time) -> u32;
 
-    /// The sender enters `to`; `w.state` is still the state it leaves and `w.cwnd` the window before the change.
+    /// The sender enters `to`; `w.state` is still the state it leaves and `w.cwnd` the window before the change. A control
+    /// with [`Self::owns_window`] sets the window of the new state itself; for the others the sender does.
     fn on_state(&mut self, _w: &mut Window, _to: CaState, _now: Time) {}
 
     /// Transmission starts again after `idle` without anything in flight.
@@ -162,11 +173,19 @@ pub trait CongestionControl {
     }
 }
 
+/// Whole microseconds, the controls' unit of round trips; saturates at 71 minutes.
+pub(crate) fn micros(span: Span) -> u32 {
+    u32::try_from(span.as_ns() / 1_000).unwrap_or(u32::MAX)
+}
+
 policies! {
     /// One of the registered congestion controls.
     AnyCc: CongestionControl,
     /// Parameters of a congestion control.
     CcConfig("a congestion control"), built with CcContext {
         reno => Reno / RenoConfig,
+        cubic => Cubic / CubicConfig,
+        vegas => Vegas / VegasConfig,
+        bbr => Bbr / BbrConfig,
     }
 }

@@ -1,0 +1,919 @@
+//! BBR version 1: sends at the measured bottleneck bandwidth, with about two bandwidth-delay products in flight at most.
+//!
+//! Source: Cardwell et al., "BBR: Congestion-based congestion control", ACM Queue 14(5), 2016, and
+//! draft-cardwell-iccrg-bbr-congestion-control-00; what the draft leaves open is as deployed in Linux 4.9 to 6.x: policer
+//! detection, compensation of ACK aggregation (since 5.1), the allowance of three send quanta, packet conservation in the
+//! first round of recovery. Differs from every sibling here: loss is not a signal (only a cap for the round that follows
+//! it), the window is set in every state, and the connection is always paced. Valid for bulk flows; with buffers below
+//! 1.5 bandwidth-delay products it causes high loss, and beside Reno or CUBIC its share hardly depends on how many they are.
+//!
+//! Four modes: `Startup` doubles the rate per round until three rounds bring less than 25 percent more bandwidth; `Drain`
+//! empties the queue that this built; `ProbeBw` paces at 1.25, 0.75 and six times 1.0 of the bandwidth, each for about a
+//! smallest round trip; `ProbeRtt` keeps four segments in flight for 200 ms when the smallest round trip is ten seconds old.
+//!
+//! Fixed point as in Linux: bandwidth in segments per microsecond times 2^24, gains in 1/256, round trips in microseconds.
+//!
+//! Deviates from Linux: a sender here has no host queue of its own, so packets in flight are packets in the network (no
+//! correction by the departure time of the next segment); ACKs are not known to have been delayed, so such a sample may
+//! replace an expired smallest round trip; clocks have no ticks of 1 to 10 ms; a reduction found spurious restores the
+//! window, but the pipe stays full if it was thought full; samples of the flight that was out when
+//! `ProbeRtt` began cannot lower the bandwidth either.
+
+use std::num::NonZeroU32;
+
+use rand::RngExt;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{AckSample, CaState, CcContext, CongestionControl, RateSample, Window, micros};
+use crate::rng::Rng;
+use crate::units::{DataRate, Span, Time};
+
+/// Parameters of BBR. Linux has them as constants.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct BbrConfig {
+    /// Rounds over which the bandwidth is the maximum. The draft's BtlBwFilterLen: 10.
+    pub bandwidth_window_rounds: NonZeroU32,
+    /// Age at which the smallest round trip is measured anew. The draft's RTpropFilterLen: 10 s.
+    pub min_rtt_window: Span,
+    /// How long `ProbeRtt` keeps four segments in flight, at least. The draft's ProbeRTTDuration: 200 ms.
+    /// Zero: `ProbeRtt` never happens.
+    pub probe_rtt_duration: Span,
+    /// Estimate the rate of a token-bucket policer from two lossy intervals of equal throughput and keep to it for 48 rounds
+    /// (Linux; not in the draft).
+    pub policer_detection: bool,
+    /// Add to the window what arrived in bursts beyond the bandwidth (Linux since 5.1; Wi-Fi and cellular need it).
+    pub ack_aggregation: bool,
+}
+
+impl Default for BbrConfig {
+    fn default() -> Self {
+        BbrConfig {
+            bandwidth_window_rounds: const { NonZeroU32::new(10).unwrap() },
+            min_rtt_window: Span::from_secs(10),
+            probe_rtt_duration: Span::from_ms(200),
+            policer_detection: true,
+            ack_aggregation: true,
+        }
+    }
+}
+
+/// Bandwidth of one segment per microsecond.
+const BW_UNIT: u64 = 1 << 24;
+/// A gain of one.
+const UNIT: u32 = 1 << 8;
+/// 2 / ln 2: the least gain with which the rate doubles per round trip.
+const HIGH_GAIN: u32 = UNIT * 2885 / 1000 + 1;
+const DRAIN_GAIN: u32 = UNIT * 1000 / 2885;
+const CWND_GAIN: u32 = 2 * UNIT;
+/// Of the phases of `ProbeBw`.
+const CYCLE: [u32; 8] = [UNIT * 5 / 4, UNIT * 3 / 4, UNIT, UNIT, UNIT, UNIT, UNIT, UNIT];
+/// Pace this much below the estimate: queues drain in the long run.
+const PACING_MARGIN_PERCENT: u64 = 1;
+/// Segments.
+const MIN_CWND: u32 = 4;
+/// Rounds without a quarter more bandwidth before the pipe counts as full.
+const FULL_BW_ROUNDS: u8 = 3;
+/// What the rate is derived from before the first round-trip sample.
+const NOMINAL_RTT_US: u32 = 1_000;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    Startup,
+    Drain,
+    ProbeBw,
+    ProbeRtt,
+}
+
+impl BbrConfig {
+    pub fn build(&self, ctx: &CcContext) -> Bbr {
+        Bbr {
+            bw: MaxFilter::default(),
+            next_round_delivered: 0,
+            low_rate_until: 0,
+            total_delivered: 0,
+            min_rtt_stamp: Time::NEVER,
+            cycle_start: Time::ZERO,
+            probe_rtt_done: Time::NEVER,
+            pacing_bps: 0,
+            aggregation: Aggregation::default(),
+            policer: Policer::default(),
+            min_rtt_us: u32::MAX,
+            rounds: 0,
+            full_bw: 0,
+            prior_cwnd: 0,
+            initial_cwnd: ctx.initial_cwnd,
+            mode: Mode::Startup,
+            previous_state: CaState::Open,
+            cycle_index: 0,
+            full_bw_rounds: 0,
+            full_bw_reached: false,
+            round_start: false,
+            probe_rtt_round_done: false,
+            packet_conservation: false,
+            idle_restart: false,
+            rtt_seen: false,
+            rng: ctx.rng.clone(),
+            config: self.clone(),
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct Bbr {
+    /// Bandwidth over the last rounds.
+    bw: MaxFilter,
+    /// The round ends when a segment is acknowledged that was sent after this many had been delivered.
+    next_round_delivered: u64,
+    /// Segments sent before this many had been delivered say nothing about the bandwidth: `ProbeRtt` held them back.
+    low_rate_until: u64,
+    total_delivered: u64,
+    /// `NEVER` before the first ACK.
+    min_rtt_stamp: Time,
+    /// When the phase of the gain cycle began.
+    cycle_start: Time,
+    /// When `ProbeRtt` may end; `NEVER` until few enough segments are in flight.
+    probe_rtt_done: Time,
+    /// Wire bits per second; zero before the first ACK.
+    pacing_bps: u64,
+    aggregation: Aggregation,
+    policer: Policer,
+    min_rtt_us: u32,
+    rounds: u32,
+    /// Bandwidth that the pipe's fullness is judged against.
+    full_bw: u32,
+    /// Window to return to after recovery or `ProbeRtt`, segments.
+    prior_cwnd: u32,
+    initial_cwnd: u32,
+    mode: Mode,
+    /// The sender's state at the last ACK.
+    previous_state: CaState,
+    cycle_index: u8,
+    full_bw_rounds: u8,
+    full_bw_reached: bool,
+    /// The present ACK begins a round.
+    round_start: bool,
+    probe_rtt_round_done: bool,
+    packet_conservation: bool,
+    /// No ACK since transmission began again after idle.
+    idle_restart: bool,
+    rtt_seen: bool,
+    rng: Rng,
+    config: BbrConfig,
+}
+
+fn in_recovery(state: CaState) -> bool {
+    matches!(state, CaState::Recovery | CaState::Loss)
+}
+
+/// `bw` as wire bits per second, scaled by `gain`, less the margin.
+fn to_bps(bw: u64, gain: u32, w: &Window) -> u64 {
+    let bits = u128::from(bw) * u128::from(gain) * u128::from(w.wire_bytes) * 8;
+    let bps =
+        bits * (1_000_000 / 100 * (100 - u128::from(PACING_MARGIN_PERCENT))) / u128::from(BW_UNIT * u64::from(UNIT));
+    u64::try_from(bps).unwrap_or(u64::MAX)
+}
+
+fn saturate(n: u64) -> u32 {
+    u32::try_from(n).unwrap_or(u32::MAX)
+}
+
+impl Bbr {
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// The bandwidth that is used: the policer's, or the maximum measured.
+    fn bandwidth(&self) -> u32 {
+        if self.policer.found { self.policer.bw } else { self.bw.max() }
+    }
+
+    fn pacing_gain(&self) -> u32 {
+        match self.mode {
+            Mode::Startup => HIGH_GAIN,
+            Mode::Drain => DRAIN_GAIN,
+            Mode::ProbeBw if !self.policer.found => CYCLE[usize::from(self.cycle_index)],
+            Mode::ProbeBw | Mode::ProbeRtt => UNIT,
+        }
+    }
+
+    fn cwnd_gain(&self) -> u32 {
+        match self.mode {
+            Mode::Startup | Mode::Drain => HIGH_GAIN,
+            Mode::ProbeBw => CWND_GAIN,
+            Mode::ProbeRtt => UNIT,
+        }
+    }
+
+    /// High gain times the window per round trip.
+    fn initial_bps(w: &Window) -> u64 {
+        let rtt_us = if w.srtt.is_zero() { NOMINAL_RTT_US } else { micros(w.srtt).max(1) };
+        to_bps(u64::from(w.cwnd) * BW_UNIT / u64::from(rtt_us), HIGH_GAIN, w)
+    }
+
+    fn set_pacing_rate(&mut self, w: &Window, gain: u32) {
+        if self.pacing_bps == 0 || (!self.rtt_seen && !w.srtt.is_zero()) {
+            self.pacing_bps = Bbr::initial_bps(w);
+            self.rtt_seen = !w.srtt.is_zero();
+        }
+        let bps = to_bps(u64::from(self.bandwidth()), gain, w);
+        // Before the pipe is known to be full the rate only rises.
+        if self.full_bw_reached || bps > self.pacing_bps {
+            self.pacing_bps = bps;
+        }
+    }
+
+    /// Bandwidth-delay product times `gain`, segments, rounded up.
+    fn bdp(&self, bw: u32, gain: u32) -> u32 {
+        if self.min_rtt_us == u32::MAX {
+            return self.initial_cwnd;
+        }
+        let bdp = (u128::from(bw) * u128::from(self.min_rtt_us) * u128::from(gain) / u128::from(UNIT))
+            .div_ceil(u128::from(BW_UNIT));
+        u32::try_from(bdp).unwrap_or(u32::MAX)
+    }
+
+    /// What one burst of the sender would be: a millisecond's worth, one or two segments at least.
+    fn send_quantum(&self, w: &Window) -> u32 {
+        let floor = if self.pacing_bps < 1_200_000 { 1 } else { 2 };
+        let bytes = (self.pacing_bps / 8 / 1024).min(u64::from(u16::MAX));
+        saturate(bytes / u64::from(w.wire_bytes.max(1))).clamp(floor, 127)
+    }
+
+    /// `segments`, and room for what the hosts hold: three quanta, an even number, two more to probe with on short paths.
+    fn with_quantization(&self, w: &Window, segments: u32) -> u32 {
+        let mut n = segments.saturating_add(3 * self.send_quantum(w));
+        n = n.saturating_add(n & 1);
+        if self.mode == Mode::ProbeBw && self.cycle_index == 0 {
+            n = n.saturating_add(2);
+        }
+        n
+    }
+
+    fn inflight_target(&self, w: &Window, gain: u32) -> u32 {
+        self.with_quantization(w, self.bdp(self.bw.max(), gain))
+    }
+
+    fn save_cwnd(&mut self, w: &Window) {
+        let good = !in_recovery(self.previous_state) && self.mode != Mode::ProbeRtt;
+        self.prior_cwnd = if good { w.cwnd } else { self.prior_cwnd.max(w.cwnd) };
+    }
+
+    // The model of the path
+
+    fn update_bandwidth(&mut self, ack: &AckSample, rate: &RateSample) {
+        if rate.prior_delivered >= self.next_round_delivered {
+            self.next_round_delivered = ack.total_delivered;
+            self.rounds = self.rounds.wrapping_add(1);
+            self.round_start = true;
+            self.packet_conservation = false;
+        }
+        if self.config.policer_detection {
+            self.sample_policer(ack.now, ack.lost > 0, rate.app_limited);
+        }
+        let per_us = (u64::from(rate.delivered) * BW_UNIT).saturating_mul(1_000);
+        let bw = saturate(per_us / rate.interval.as_ns().max(1));
+        // A sample that the application held down counts only if it raises the estimate.
+        if !rate.app_limited || bw >= self.bw.max() {
+            self.bw.update(self.config.bandwidth_window_rounds.get(), self.rounds, bw);
+        }
+    }
+
+    fn sample_policer(&mut self, now: Time, lost: bool, app_limited: bool) {
+        if self.policer.found {
+            if self.mode == Mode::ProbeBw && self.round_start {
+                self.policer.rounds += 1;
+                if self.policer.rounds >= Policer::USE_ROUNDS {
+                    self.policer = Policer::default();
+                    self.enter_probe_bw(now);
+                }
+            }
+        } else {
+            self.policer.sample(now, self.total_delivered, lost, app_limited, self.round_start);
+        }
+    }
+
+    fn check_full_pipe(&mut self, app_limited: bool) {
+        if self.full_bw_reached || !self.round_start || app_limited {
+            return;
+        }
+        let grown = u64::from(self.bw.max()) * 4 >= u64::from(self.full_bw) * 5;
+        if grown {
+            self.full_bw = self.bw.max();
+            self.full_bw_rounds = 0;
+        } else {
+            self.full_bw_rounds += 1;
+            self.full_bw_reached = self.full_bw_rounds >= FULL_BW_ROUNDS;
+        }
+    }
+
+    fn update_min_rtt(&mut self, w: &mut Window, ack: &AckSample) {
+        let expired = ack.now > self.min_rtt_stamp + self.config.min_rtt_window;
+        if let Some(rtt) = ack.rtt {
+            let rtt_us = micros(rtt).max(1);
+            if rtt_us <= self.min_rtt_us || expired {
+                self.min_rtt_us = rtt_us;
+                self.min_rtt_stamp = ack.now;
+            }
+        }
+        if expired && !self.idle_restart && self.mode != Mode::ProbeRtt && !self.config.probe_rtt_duration.is_zero() {
+            self.save_cwnd(w);
+            self.mode = Mode::ProbeRtt;
+            self.probe_rtt_done = Time::NEVER;
+        }
+        if self.mode == Mode::ProbeRtt {
+            self.low_rate_until = ack.total_delivered + u64::from(w.in_flight);
+            if !self.probe_rtt_done.is_never() {
+                self.probe_rtt_round_done |= self.round_start;
+                if self.probe_rtt_round_done {
+                    self.leave_probe_rtt_if_due(w, ack.now);
+                }
+            } else if w.in_flight <= MIN_CWND {
+                self.probe_rtt_done = ack.now + self.config.probe_rtt_duration;
+                self.probe_rtt_round_done = false;
+                self.next_round_delivered = ack.total_delivered;
+            }
+        }
+        if ack.delivered > 0 {
+            self.idle_restart = false;
+        }
+    }
+
+    // Modes
+
+    /// Starts the gain cycle at a random phase, except the one that drains.
+    fn enter_probe_bw(&mut self, now: Time) {
+        self.mode = Mode::ProbeBw;
+        let phase = self.rng.random_range(0..CYCLE.len() as u8 - 1);
+        self.cycle_index = if phase == 0 { 0 } else { phase + 1 };
+        self.cycle_start = now;
+    }
+
+    fn advance_cycle(&mut self, w: &Window, ack: &AckSample) {
+        if self.mode != Mode::ProbeBw {
+            return;
+        }
+        let full_length = micros(ack.now.since(self.cycle_start)) > self.min_rtt_us;
+        let gain = self.pacing_gain();
+        let over = if gain > UNIT {
+            // Until the queue is as long as meant, or does not fit.
+            full_length && (ack.lost > 0 || ack.prior_in_flight >= self.inflight_target(w, gain))
+        } else if gain < UNIT {
+            full_length || ack.prior_in_flight <= self.inflight_target(w, UNIT)
+        } else {
+            full_length
+        };
+        if over {
+            self.cycle_index = (self.cycle_index + 1) % CYCLE.len() as u8;
+            self.cycle_start = ack.now;
+        }
+    }
+
+    fn check_drain(&mut self, w: &mut Window, now: Time) {
+        if self.mode == Mode::Startup && self.full_bw_reached {
+            self.mode = Mode::Drain;
+            w.ssthresh = self.inflight_target(w, UNIT).max(2);
+        }
+        if self.mode == Mode::Drain && w.in_flight <= self.inflight_target(w, UNIT) {
+            self.enter_probe_bw(now);
+        }
+    }
+
+    fn leave_probe_rtt_if_due(&mut self, w: &mut Window, now: Time) {
+        if now <= self.probe_rtt_done {
+            return;
+        }
+        self.min_rtt_stamp = now;
+        w.cwnd = w.cwnd.max(self.prior_cwnd).min(w.cwnd_clamp);
+        if self.full_bw_reached {
+            self.enter_probe_bw(now);
+        } else {
+            self.mode = Mode::Startup;
+        }
+    }
+
+    // The window
+
+    /// The window that recovery asks for, and true if it is to be taken as it is (packet conservation).
+    fn recover_or_restore(&mut self, w: &Window, ack: &AckSample) -> (u32, bool) {
+        let mut cwnd = w.cwnd.saturating_sub(ack.lost).max(1);
+        let conserving = w.in_flight.saturating_add(ack.delivered);
+        if w.state == CaState::Recovery && self.previous_state != CaState::Recovery {
+            self.packet_conservation = true;
+            self.next_round_delivered = ack.total_delivered;
+            cwnd = conserving;
+        } else if in_recovery(self.previous_state) && !in_recovery(w.state) {
+            self.packet_conservation = false;
+            cwnd = cwnd.max(self.prior_cwnd);
+        }
+        self.previous_state = w.state;
+        if self.packet_conservation { (cwnd.max(conserving), true) } else { (cwnd, false) }
+    }
+
+    fn set_cwnd(&mut self, w: &mut Window, ack: &AckSample) {
+        if ack.delivered > 0 {
+            let (mut cwnd, conserve) = self.recover_or_restore(w, ack);
+            if !conserve {
+                let mut target = self.bdp(self.bandwidth(), self.cwnd_gain());
+                if self.config.ack_aggregation && self.full_bw_reached {
+                    target = target.saturating_add(self.aggregation.allowance(self.bandwidth()));
+                }
+                target = self.with_quantization(w, target);
+                if self.full_bw_reached {
+                    cwnd = cwnd.saturating_add(ack.delivered).min(target);
+                } else if cwnd < target || ack.total_delivered < u64::from(self.initial_cwnd) {
+                    cwnd = cwnd.saturating_add(ack.delivered);
+                }
+                cwnd = cwnd.max(MIN_CWND);
+            }
+            w.cwnd = cwnd.max(1);
+        }
+        w.cwnd = w.cwnd.min(w.cwnd_clamp);
+        if self.mode == Mode::ProbeRtt {
+            w.cwnd = w.cwnd.min(MIN_CWND);
+        }
+    }
+}
+
+impl CongestionControl for Bbr {
+    fn on_ack(&mut self, w: &mut Window, ack: &AckSample) {
+        if self.min_rtt_stamp.is_never() {
+            self.min_rtt_stamp = ack.now;
+            self.aggregation.epoch_start = ack.now;
+            if w.min_rtt < Span::MAX {
+                self.min_rtt_us = micros(w.min_rtt).max(1);
+            }
+        }
+        self.total_delivered = ack.total_delivered;
+        self.policer.lost = self.policer.lost.saturating_add(ack.lost);
+        self.round_start = false;
+        let rate =
+            ack.rate.map(|r| RateSample { app_limited: r.app_limited || r.prior_delivered < self.low_rate_until, ..r });
+        if let Some(rate) = &rate {
+            self.update_bandwidth(ack, rate);
+            if self.config.ack_aggregation && ack.delivered > 0 {
+                let bw = self.bandwidth();
+                self.aggregation.update(ack, bw, w.cwnd, self.round_start);
+            }
+        }
+        self.advance_cycle(w, ack);
+        self.check_full_pipe(rate.is_some_and(|r| r.app_limited));
+        self.check_drain(w, ack.now);
+        self.update_min_rtt(w, ack);
+        self.set_pacing_rate(w, self.pacing_gain());
+        self.set_cwnd(w, ack);
+    }
+
+    /// Remembers the window; the threshold stays as it is.
+    fn ssthresh(&mut self, w: &Window, _: Time) -> u32 {
+        self.save_cwnd(w);
+        w.ssthresh.max(2)
+    }
+
+    fn on_state(&mut self, w: &mut Window, to: CaState, now: Time) {
+        if to != CaState::Loss {
+            return;
+        }
+        // All that was in flight counts as lost, and the timeout as the end of a round.
+        self.previous_state = CaState::Loss;
+        self.full_bw = 0;
+        self.round_start = true;
+        self.policer.lost = self.policer.lost.saturating_add(w.in_flight);
+        if self.config.policer_detection {
+            self.sample_policer(now, true, false);
+        }
+        w.cwnd = 1;
+    }
+
+    fn on_restart(&mut self, w: &mut Window, _: Span, now: Time) {
+        self.idle_restart = true;
+        self.aggregation.epoch_start = now;
+        self.aggregation.epoch_acked = 0;
+        match self.mode {
+            // No need to overfill a buffer after a pause.
+            Mode::ProbeBw => self.set_pacing_rate(w, UNIT),
+            Mode::ProbeRtt if !self.probe_rtt_done.is_never() => self.leave_probe_rtt_if_due(w, now),
+            _ => {}
+        }
+    }
+
+    fn undo(&self, w: &Window) -> u32 {
+        w.cwnd.max(self.prior_cwnd)
+    }
+
+    fn pacing_rate(&self, w: &Window) -> Option<DataRate> {
+        let bps = if self.pacing_bps == 0 { Bbr::initial_bps(w) } else { self.pacing_bps };
+        Some(DataRate::from_bps(bps.max(1)))
+    }
+
+    fn owns_window(&self) -> bool {
+        true
+    }
+}
+
+/// Maximum over the last rounds, in constant space: the best value, the best since a quarter of the window, the best since
+/// half of it (the filter of K. Nichols that Linux uses).
+#[derive(Debug, Clone, Copy, Default)]
+struct MaxFilter([Stamped; 3]);
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Stamped {
+    round: u32,
+    value: u32,
+}
+
+impl MaxFilter {
+    fn max(&self) -> u32 {
+        self.0[0].value
+    }
+
+    fn update(&mut self, window: u32, round: u32, value: u32) {
+        let new = Stamped { round, value };
+        let age = |s: Stamped| round.wrapping_sub(s.round);
+        if value >= self.0[0].value || age(self.0[2]) > window {
+            self.0 = [new; 3];
+            return;
+        }
+        // A newcomer displaces every runner-up that is no better.
+        for runner_up in &mut self.0[1..] {
+            if value >= runner_up.value {
+                *runner_up = new;
+            }
+        }
+        // Runners-up take the place of a best that has expired.
+        while age(self.0[0]) > window {
+            self.0 = [self.0[1], self.0[2], new];
+        }
+        // Keep the runners-up recent, so that there is one when the best expires.
+        if self.0[1].round == self.0[0].round && age(self.0[1]) > window / 4 {
+            self.0[1] = new;
+            self.0[2] = new;
+        } else if self.0[2].round == self.0[1].round && age(self.0[2]) > window / 2 {
+            self.0[2] = new;
+        }
+    }
+}
+
+/// How much arrives in bursts: the most that was acknowledged beyond bandwidth times time, over five to ten rounds.
+#[derive(Debug, Clone, Default)]
+struct Aggregation {
+    epoch_start: Time,
+    epoch_acked: u32,
+    rounds: u8,
+    current: u8,
+    /// Segments.
+    extra: [u32; 2],
+}
+
+impl Aggregation {
+    const WINDOW_ROUNDS: u8 = 5;
+    /// An epoch with this many segments is too old.
+    const EPOCH_LIMIT: u32 = 1 << 20;
+    /// The allowance is worth at most this long.
+    const LIMIT_US: u64 = 100_000;
+
+    fn update(&mut self, ack: &AckSample, bw: u32, cwnd: u32, round_start: bool) {
+        if round_start {
+            self.rounds += 1;
+            if self.rounds >= Self::WINDOW_ROUNDS {
+                self.rounds = 0;
+                self.current ^= 1;
+                self.extra[usize::from(self.current)] = 0;
+            }
+        }
+        let elapsed_us = ack.now.since(self.epoch_start).as_ns() / 1_000;
+        let mut expected = saturate((u128::from(bw) * u128::from(elapsed_us) / u128::from(BW_UNIT)) as u64);
+        if self.epoch_acked <= expected || self.epoch_acked.saturating_add(ack.delivered) >= Self::EPOCH_LIMIT {
+            self.epoch_acked = 0;
+            self.epoch_start = ack.now;
+            expected = 0;
+        }
+        self.epoch_acked = self.epoch_acked.saturating_add(ack.delivered).min(Self::EPOCH_LIMIT - 1);
+        let extra = self.epoch_acked.saturating_sub(expected).min(cwnd);
+        let best = &mut self.extra[usize::from(self.current)];
+        *best = extra.max(*best);
+    }
+
+    fn allowance(&self, bw: u32) -> u32 {
+        let limit = saturate(u64::from(bw) * Self::LIMIT_US / BW_UNIT);
+        self.extra[0].max(self.extra[1]).min(limit)
+    }
+}
+
+/// Long-term bandwidth: is a token-bucket policer at work, and at which rate? (Flach et al., SIGCOMM 2016.)
+#[derive(Debug, Clone, Default)]
+struct Policer {
+    since: Time,
+    delivered_before: u64,
+    /// Lost since then.
+    lost: u32,
+    /// Of the last interval, or of the policer if found. Zero: none yet.
+    bw: u32,
+    rounds: u32,
+    sampling: bool,
+    found: bool,
+}
+
+impl Policer {
+    /// Rounds that an interval lasts, at least; four times as many at most.
+    const MIN_ROUNDS: u32 = 4;
+    /// Rounds for which a policer is believed in.
+    const USE_ROUNDS: u32 = 48;
+    /// Lost per delivered, 1/256: an interval of fewer does not count.
+    const LOSS: u64 = 50;
+    /// Bandwidths that differ by less than an eighth, or by less than this, are equal: 4 kbit/s in segments of 1500 bytes.
+    const EQUAL_BW: u32 = (4_000 * BW_UNIT / (1500 * 8 * 1_000_000)) as u32;
+
+    fn start_interval(&mut self, now: Time, delivered: u64) {
+        self.since = now;
+        self.delivered_before = delivered;
+        self.lost = 0;
+        self.rounds = 0;
+    }
+
+    fn sample(&mut self, now: Time, delivered: u64, lost: bool, app_limited: bool, round_start: bool) {
+        if !self.sampling {
+            // The first loss: now the bucket is empty.
+            if !lost {
+                return;
+            }
+            self.start_interval(now, delivered);
+            self.sampling = true;
+        }
+        if app_limited {
+            *self = Policer::default();
+            return;
+        }
+        self.rounds += u32::from(round_start);
+        if self.rounds < Self::MIN_ROUNDS {
+            return;
+        }
+        if self.rounds > 4 * Self::MIN_ROUNDS {
+            *self = Policer::default();
+            return;
+        }
+        // An interval ends as it began, with a loss.
+        let arrived = delivered - self.delivered_before;
+        let elapsed = now.since(self.since);
+        if !lost || arrived == 0 || u64::from(self.lost) * 256 < Self::LOSS * arrived || elapsed < Span::from_ms(1) {
+            return;
+        }
+        let elapsed_us = u128::from(elapsed.as_ns() / 1_000);
+        let bw = saturate((u128::from(arrived) * u128::from(BW_UNIT) / elapsed_us) as u64);
+        let difference = bw.abs_diff(self.bw);
+        if self.bw > 0 && (difference <= self.bw / 8 || difference <= Self::EQUAL_BW) {
+            self.bw = ((u64::from(bw) + u64::from(self.bw)) / 2) as u32;
+            self.found = true;
+            self.rounds = 0;
+        } else {
+            self.bw = bw;
+            self.start_interval(now, delivered);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tcp::cc::rounds::{Loss, Path, Run, context};
+    use crate::tcp::cc::{AnyCc, CcConfig};
+
+    /// 100 ms, 1000 segments per second, room for four bandwidth-delay products.
+    fn clean() -> Path {
+        Path { buffer: 400, ..Path::default() }
+    }
+
+    fn bbr(run: &Run) -> &Bbr {
+        let AnyCc::Bbr(bbr) = &run.cc else { panic!("not BBR") };
+        bbr
+    }
+
+    /// Estimated bandwidth, segments per second.
+    fn bandwidth(run: &Run) -> f64 {
+        f64::from(bbr(run).bandwidth()) / BW_UNIT as f64 * 1e6
+    }
+
+    /// Runs on in steps of a millisecond until `reached`. Returns when that was.
+    fn run_to(run: &mut Run, limit: Span, reached: impl Fn(&Run) -> bool) -> Time {
+        while !reached(run) {
+            assert!(run.now < Time::ZERO + limit, "not reached before {limit}");
+            run.until(run.now.since(Time::ZERO) + Span::from_ms(1));
+        }
+        run.now
+    }
+
+    #[test]
+    fn startup_finds_the_bandwidth_and_drain_empties_the_queue() {
+        let mut run = Run::new("bbr", clean());
+        run_to(&mut run, Span::from_secs(5), |r| bbr(r).mode() == Mode::Drain);
+        // Three rounds at twice the pipe: a queue of one to two bandwidth-delay products (cwnd gain 2.89).
+        let queue = run.queue();
+        assert!((100..=200).contains(&queue), "{queue}");
+        assert!((bandwidth(&run) / 1_000.0 - 1.0).abs() < 0.02, "{}", bandwidth(&run));
+        let drain = run.now;
+        let end = run_to(&mut run, Span::from_secs(5), |r| bbr(r).mode() == Mode::ProbeBw);
+        assert!(run.queue() <= 20, "{}", run.queue());
+        // Draining d segments at 1 - 1/2.89 of the rate, and what was under way.
+        assert!(end.since(drain) < Span::from_ms(500));
+        assert_eq!(bbr(&run).min_rtt_us, 100_000);
+        let (_, rate) = run.means_until(Span::from_secs(9));
+        assert!(rate > 985.0, "{rate}");
+        assert_eq!(run.reductions, 0);
+    }
+
+    #[test]
+    fn the_pacing_gain_cycles() {
+        let mut run = Run::new("bbr", clean());
+        run_to(&mut run, Span::from_secs(5), |r| bbr(r).mode() == Mode::ProbeBw && bbr(r).cycle_index == 0);
+        let mut gains = Vec::new();
+        let mut lengths = Vec::new();
+        for _ in 0..16 {
+            let (start, index) = (run.now, bbr(&run).cycle_index);
+            // The rate on the wire, as a multiple of the bandwidth less one percent.
+            let wire = run.cc.pacing_rate(&run.w).unwrap().as_bps() as f64 / (f64::from(run.w.wire_bytes) * 8.0);
+            gains.push((wire / (bandwidth(&run) * 0.99) * 100.0).round() as u32);
+            run_to(&mut run, Span::from_secs(9), |r| bbr(r).cycle_index != index);
+            lengths.push(run.now.since(start).as_ns() / 1_000_000);
+        }
+        assert_eq!(gains, [125, 75, 100, 100, 100, 100, 100, 100].repeat(2));
+        // Cruising phases last the smallest round trip, to the next ACK.
+        for (gain, length) in gains.iter().zip(&lengths) {
+            assert!(if *gain == 100 { (100..=105).contains(length) } else { *length <= 250 }, "{gain}: {length} ms");
+        }
+    }
+
+    #[test]
+    fn the_first_phase_is_random_and_never_the_draining_one() {
+        let mut seen = [0u32; 8];
+        let mut bbr = BbrConfig::default().build(&context());
+        for _ in 0..700 {
+            bbr.enter_probe_bw(Time::ZERO);
+            seen[usize::from(bbr.cycle_index)] += 1;
+        }
+        assert_eq!(seen[1], 0);
+        assert!(seen.iter().enumerate().all(|(i, n)| i == 1 || (60..140).contains(n)), "{seen:?}");
+    }
+
+    #[test]
+    fn after_ten_seconds_without_a_new_minimum_four_segments_probe_it() {
+        // Half a second in, the path becomes 1 ms longer: no sample can reach the first minimum again.
+        for rtt in [4, 99] {
+            let detour = Some((Time::ZERO + Span::from_ms(500), Span::from_ms(1)));
+            let mut run = Run::new("bbr", Path { rtt: Span::from_ms(rtt), detour, ..clean() });
+            run.until(Span::from_secs(9));
+            let (before, bandwidth_before) = (run.w.cwnd, bandwidth(&run));
+            let start = run_to(&mut run, Span::from_secs(12), |r| bbr(r).mode() == Mode::ProbeRtt);
+            assert!((10.0..=10.7).contains(&start.as_secs_f64()), "{start}");
+            run_to(&mut run, Span::from_secs(12), |r| r.w.in_flight <= 4);
+            assert_eq!((run.w.cwnd, run.w.in_flight), (4, 4));
+            let end = run_to(&mut run, Span::from_secs(12), |r| bbr(r).mode() != Mode::ProbeRtt);
+            // 200 ms and a round with four in flight, after the flight has shrunk to them.
+            let held = end.since(start).as_ns() / 1_000_000;
+            assert!((200..200 + 4 * rtt + 20).contains(&held), "{held} ms");
+            assert_eq!(bbr(&run).mode(), Mode::ProbeBw);
+            assert_eq!(bbr(&run).min_rtt_us as u64, (rtt + 2) * 1_000);
+            // The window is back, and the bandwidth was not forgotten, though many short rounds passed at four segments.
+            // Two segments more or less: the phase that probes has an allowance of two.
+            assert!(run.w.cwnd.abs_diff(before) <= 4, "{before} to {}", run.w.cwnd);
+            assert!((bandwidth(&run) / bandwidth_before - 1.0).abs() < 0.02, "{}", bandwidth(&run));
+        }
+    }
+
+    #[test]
+    fn a_minimum_that_is_met_again_postpones_the_probe() {
+        let mut run = Run::new("bbr", Path { application: 20, ..clean() });
+        run.until(Span::from_secs(30));
+        assert!(run.rounds.iter().all(|r| r.cwnd > 4));
+    }
+
+    #[test]
+    fn one_loss_in_a_hundred_costs_no_throughput() {
+        let mut run = Run::new("bbr", Path { loss: Loss::Every(100), ..clean() });
+        run.until(Span::from_secs(3));
+        let (_, rate) = run.means_until(Span::from_secs(9));
+        // What the line carries, less the pacing margin.
+        assert!(rate > 960.0, "{rate}");
+        assert!(run.reductions > 30);
+        // Reno under the same loss: 1.22 sqrt(100) segments per 100 ms.
+        let mut reno = Run::new("reno", Path { loss: Loss::Every(100), ..clean() });
+        reno.until(Span::from_secs(3));
+        assert!(reno.means_until(Span::from_secs(9)).1 < 150.0);
+    }
+
+    #[test]
+    fn the_first_round_of_recovery_conserves_packets_and_its_end_restores_the_window() {
+        let mut run = Run::new("bbr", Path { loss: Loss::Every(3_001), ..clean() });
+        run_to(&mut run, Span::from_secs(9), |r| r.w.state == CaState::Recovery);
+        assert!(bbr(&run).packet_conservation);
+        assert_eq!(run.w.cwnd, run.w.in_flight.max(1));
+        let before = bbr(&run).prior_cwnd;
+        run_to(&mut run, Span::from_secs(9), |r| r.w.state == CaState::Open);
+        assert!(!bbr(&run).packet_conservation);
+        assert!(run.w.cwnd >= before - 2 && run.w.ssthresh > run.w.prior_cwnd / 3, "{before} to {}", run.w.cwnd);
+    }
+
+    #[test]
+    fn a_timeout_begins_at_one_segment_and_returns_to_the_window() {
+        let from = Time::ZERO + Span::from_secs(5);
+        let mut run = Run::new("bbr", Path { outage: Some((from, from + Span::from_secs(1))), ..clean() });
+        run.until(Span::from_secs(4));
+        let before = run.w.cwnd;
+        run_to(&mut run, Span::from_secs(9), |r| r.timeouts > 0);
+        assert_eq!(run.w.cwnd, 1);
+        run_to(&mut run, Span::from_secs(12), |r| r.w.state == CaState::Open);
+        assert!(run.w.cwnd >= before - 2, "{before} to {}", run.w.cwnd);
+    }
+
+    #[test]
+    fn a_policer_is_found_and_kept_to_for_48_rounds() {
+        let policer = Loss::Policer { bucket: 2_000.0, rate: 250.0 };
+        let mut run = Run::new("bbr", Path { loss: policer.clone(), ..clean() });
+        run_to(&mut run, Span::from_secs(20), |r| bbr(r).policer.found);
+        assert!((bandwidth(&run) / 250.0 - 1.0).abs() < 0.15, "{}", bandwidth(&run));
+        run_to(&mut run, Span::from_secs(20), |r| bbr(r).mode() == Mode::ProbeBw);
+        assert_eq!(bbr(&run).pacing_gain(), UNIT);
+        let first = run.rounds.len();
+        run_to(&mut run, Span::from_secs(30), |r| !bbr(r).policer.found);
+        let rounds = run.rounds.len() - first;
+        assert!((47..=49).contains(&rounds), "{rounds}");
+
+        let config = BbrConfig { policer_detection: false, ..BbrConfig::default() };
+        let mut run = Run::with(&CcConfig::Bbr(config), Path { loss: policer, ..clean() });
+        run_to(&mut run, Span::from_secs(60), |r| r.now > Time::ZERO + Span::from_secs(20));
+        assert_eq!(bbr(&run).policer.bw, 0);
+    }
+
+    #[test]
+    fn bursts_of_acknowledgements_earn_an_allowance() {
+        // One segment per millisecond on average, acknowledged 40 at a time: 39 more than expected at the first.
+        let bw = BW_UNIT.div_ceil(1_000) as u32;
+        let mut aggregation = Aggregation::default();
+        let w = crate::tcp::cc::rounds::window(300);
+        let mut delivered = 0;
+        for burst in 1..=20u64 {
+            for _ in 0..40 {
+                delivered += 1;
+                let now = Time::ZERO + Span::from_ms(40 * burst);
+                let ack = AckSample { total_delivered: delivered, ..crate::tcp::cc::rounds::sample(now, &w) };
+                aggregation.update(&ack, bw, w.cwnd, false);
+            }
+        }
+        assert_eq!(aggregation.allowance(bw), 40);
+        // Worth 100 ms of bandwidth at most, and forgotten after ten quiet rounds.
+        assert_eq!(aggregation.allowance(bw / 10), 9);
+        for i in 0..100u64 {
+            let now = Time::ZERO + Span::from_secs(2) + Span::from_ms(i);
+            aggregation.update(&crate::tcp::cc::rounds::sample(now, &w), bw, w.cwnd, i % 10 == 0);
+        }
+        assert!(aggregation.allowance(bw) <= 2, "{:?}", aggregation.extra);
+    }
+
+    #[test]
+    fn before_the_first_sample_the_rate_is_the_high_gain_over_a_millisecond() {
+        let run = Run::new("bbr", clean());
+        let bps = run.cc.pacing_rate(&run.w).unwrap().as_bps() as f64;
+        let expected = 739.0 / 256.0 * 10.0 * 1_500.0 * 8.0 / 1e-3 * 0.99;
+        assert!((bps / expected - 1.0).abs() < 1e-3, "{bps} is not {expected}");
+        let mut w = run.w;
+        w.srtt = Span::from_ms(50);
+        let slower = run.cc.pacing_rate(&w).unwrap().as_bps() as f64;
+        assert!((slower * 50.0 / expected - 1.0).abs() < 1e-3, "{slower}");
+    }
+
+    #[test]
+    fn the_application_cannot_lower_the_estimate() {
+        let mut run = Run::new("bbr", clean());
+        run.until(Span::from_secs(4));
+        let before = bandwidth(&run);
+        run.limit_application(5);
+        run.until(Span::from_secs(9));
+        assert_eq!(bandwidth(&run), before);
+        // After idle it paces at the bandwidth, whatever the phase.
+        let AnyCc::Bbr(bbr) = &mut run.cc else { panic!("not BBR") };
+        bbr.on_restart(&mut run.w, Span::from_secs(1), run.now);
+        assert_eq!(bbr.pacing_bps, to_bps(u64::from(bbr.bandwidth()), UNIT, &run.w));
+    }
+
+    #[test]
+    fn the_filter_forgets_a_maximum_after_its_window() {
+        let mut filter = MaxFilter::default();
+        filter.update(10, 0, 100);
+        for round in 1..=10 {
+            filter.update(10, round, 50 + round);
+            assert_eq!(filter.max(), 100, "{round}");
+        }
+        filter.update(10, 11, 10);
+        assert_eq!(filter.max(), 60);
+        filter.update(10, 12, 200);
+        assert_eq!(filter.max(), 200);
+        filter.update(10, 1_000, 1);
+        assert_eq!(filter.max(), 1);
+    }
+
+    #[test]
+    fn the_state_stays_small() {
+        // Linux's is 104 bytes: its time stamps have 32 bits, its flags one, and its randomness is global.
+        assert!(size_of::<Bbr>() - size_of::<Rng>() - size_of::<BbrConfig>() <= 168);
+    }
+}

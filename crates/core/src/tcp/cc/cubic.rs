@@ -1,0 +1,509 @@
+//! CUBIC: the window is a cubic function of the time since the last loss; a factor of 0.7 on loss.
+//!
+//! RFC 9438. After a loss the window climbs fast towards `W_max`, where the loss was, stays near it and then probes beyond,
+//! alike at every round-trip time; where Reno would be faster (short paths, small windows) it grows as Reno with the same
+//! backoff would. Differs from Reno by that curve, by the milder backoff and by fast convergence; from Vegas and BBR in that
+//! only loss (or ECN) makes it back off. Valid for windows up to 2^20 segments.
+//!
+//! Integer arithmetic throughout: segments, time in 1/1024 s, fractions in 1/1024. Growth is one segment per
+//! `cwnd / (target - cwnd)` acknowledged ones, rounded down, as Linux does it; the target is computed anew for each ACK, so
+//! that rounding does not add up.
+//!
+//! Deviates from the RFC: the backoff applies to `cwnd`, not to the flight (section 4.6 allows it, since `cwnd` does not grow
+//! while the application limits the sender); a reduction found spurious restores `cwnd` and `ssthresh` but starts a new epoch
+//! at the restored window (section 4.9 would also restore the old one); `first_increase` and HyStart are on by default, as
+//! in Linux. Deviates from Linux: the curve
+//! looks one smoothed round trip ahead (RFC), not the smallest one; above the target the window rests, where Linux adds
+//! a segment per 100 round trips; `reno_catch_up`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::slow_start::{SlowStart, SlowStartExit};
+use super::{AckSample, CaState, CcContext, CongestionControl, Window};
+use crate::units::{Probability, Span, Time};
+
+/// Parameters of CUBIC.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct CubicConfig {
+    /// Aggressiveness C, segments per second cubed (RFC 9438 section 5: 0.4).
+    pub c: Aggressiveness,
+    /// What is left of the window after a loss (RFC 9438 section 4.6: 0.7).
+    pub beta: Probability,
+    /// A flow that meets a loss earlier than last time makes room for newer ones (RFC 9438 section 4.7).
+    pub fast_convergence: bool,
+    /// Never slower than Reno with the same backoff (RFC 9438 section 4.3).
+    pub reno_friendly: bool,
+    /// The Reno-friendly estimate grows by a whole segment per round trip once it has reached the window before the
+    /// reduction (RFC 9438 section 4.3). Linux up to 6.x: false.
+    pub reno_catch_up: bool,
+    /// Before the first loss, and after a timeout, the window grows by at least one segment per this many acknowledged
+    /// ones. 0: by the curve alone (RFC 9438). Linux: 20, five percent per round trip.
+    pub first_increase: u32,
+    /// What may end slow start before a loss does. RFC 9438 section 4.10 recommends HyStart++; Linux has
+    /// HyStart.
+    pub slow_start_exit: SlowStartExit,
+}
+
+impl Default for CubicConfig {
+    fn default() -> Self {
+        CubicConfig {
+            c: Aggressiveness(0.4),
+            beta: Probability::new(0.7).expect("in range"),
+            fast_convergence: true,
+            reno_friendly: true,
+            reno_catch_up: true,
+            first_increase: 20,
+            slow_start_exit: SlowStartExit::Hystart,
+        }
+    }
+}
+
+/// CUBIC's C: a finite number above zero, at most 1000.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize, Deserialize)]
+#[serde(try_from = "f64")]
+pub struct Aggressiveness(f64);
+
+impl TryFrom<f64> for Aggressiveness {
+    type Error = String;
+    fn try_from(c: f64) -> Result<Self, String> {
+        if (0.001..=1000.0).contains(&c) {
+            Ok(Aggressiveness(c))
+        } else {
+            Err(format!("`{c}` is not an aggressiveness: a number in 0.001..=1000, in segments per second cubed"))
+        }
+    }
+}
+
+impl JsonSchema for Aggressiveness {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Aggressiveness".into()
+    }
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "number", "minimum": 0.001, "maximum": 1000 })
+    }
+}
+
+/// Denominator of fractions and of seconds.
+const UNIT: u32 = 1 << 10;
+/// C is held in 1/2^16, finer than Linux's 1/2^10, which is 0.1 percent off 0.4.
+const C_SHIFT: u32 = 16;
+/// From C times time cubed to segments.
+const RISE_SHIFT: u32 = C_SHIFT + 3 * UNIT.ilog2();
+
+impl CubicConfig {
+    pub fn build(&self, ctx: &CcContext) -> Cubic {
+        let beta = (self.beta.get() * f64::from(UNIT)).round() as u32;
+        Cubic {
+            epoch_start: Time::NEVER,
+            paused_at: Time::NEVER,
+            w_max: 0,
+            origin: 0,
+            k: 0,
+            w_est: 0,
+            w_est_credit: 0,
+            slow_start: self.slow_start_exit.build(ctx),
+            c: (self.c.0 * f64::from(1 << C_SHIFT)).round() as u32,
+            beta: beta as u16,
+            // Section 4.3: 3 (1 - beta) / (1 + beta), rounded.
+            alpha: ((6 * UNIT * (UNIT - beta) + UNIT + beta) / (2 * (UNIT + beta))) as u16,
+            first_increase: self.first_increase,
+            fast_convergence: self.fast_convergence,
+            reno_friendly: self.reno_friendly,
+            reno_catch_up: self.reno_catch_up,
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct Cubic {
+    /// When this stage of congestion avoidance began, moved forward by pauses; `NEVER` between a reduction and the first
+    /// ACK after it.
+    epoch_start: Time,
+    /// Since when the application or the receiver, not the window, has limited the sender; `NEVER`: it does not.
+    paused_at: Time,
+    /// Window at the last loss, segments, after fast convergence; zero before the first loss and after a timeout.
+    w_max: u32,
+    /// Plateau of the curve, segments.
+    origin: u32,
+    /// Time from the start of the epoch to the plateau, 1/1024 s.
+    k: u32,
+    /// Window that Reno with the same backoff would have, segments.
+    w_est: u32,
+    /// Towards the next segment of `w_est`, in 1/1024 of an acknowledged segment.
+    w_est_credit: u64,
+    slow_start: SlowStart,
+    c: u32,
+    beta: u16,
+    alpha: u16,
+    first_increase: u32,
+    fast_convergence: bool,
+    reno_friendly: bool,
+    reno_catch_up: bool,
+}
+
+impl Cubic {
+    /// K of the current epoch.
+    pub fn time_to_plateau(&self) -> Span {
+        Span::from_ns(u64::from(self.k) * 1_000_000_000 / u64::from(UNIT))
+    }
+
+    fn start_epoch(&mut self, cwnd: u32, now: Time) {
+        self.epoch_start = now;
+        self.w_est = cwnd;
+        self.w_est_credit = 0;
+        self.origin = self.w_max.max(cwnd);
+        self.k = time_to_cover(self.origin - cwnd, self.c);
+    }
+
+    /// W_cubic (RFC 9438 section 4.2), segments.
+    fn curve(&self, elapsed: Span) -> u32 {
+        let t = in_units(elapsed);
+        let distance = u128::from(t.abs_diff(self.k));
+        let rise = (distance * distance * distance * u128::from(self.c)) >> RISE_SHIFT;
+        let rise = u32::try_from(rise).unwrap_or(u32::MAX);
+        if t < self.k { self.origin.saturating_sub(rise) } else { self.origin.saturating_add(rise) }
+    }
+
+    /// W_est (RFC 9438 section 4.3): one ACK's step.
+    fn grow_reno_estimate(&mut self, w: &Window, acked: u32) {
+        let caught_up = self.reno_catch_up && self.w_est >= w.prior_cwnd;
+        let alpha = if caught_up { UNIT } else { u32::from(self.alpha) };
+        self.w_est_credit += u64::from(alpha) * u64::from(acked);
+        let per_segment = u64::from(w.cwnd) * u64::from(UNIT);
+        let steps = self.w_est_credit / per_segment;
+        self.w_est_credit -= steps * per_segment;
+        self.w_est = self.w_est.saturating_add(u32::try_from(steps).unwrap_or(u32::MAX));
+    }
+
+    fn avoid_congestion(&mut self, w: &mut Window, now: Time, credit: u32) {
+        if !self.paused_at.is_never() {
+            self.shift_epoch(now.since(self.paused_at), now);
+            self.paused_at = Time::NEVER;
+        }
+        if self.epoch_start.is_never() {
+            self.start_epoch(w.cwnd, now);
+        }
+        self.grow_reno_estimate(w, credit);
+        let elapsed = now.since(self.epoch_start);
+        if self.reno_friendly && w.cwnd < self.w_est && self.curve(elapsed) < self.w_est {
+            w.cwnd = self.w_est.min(w.cwnd.saturating_add(credit)).min(w.cwnd_clamp);
+            return;
+        }
+        let mut per = u32::MAX;
+        let target = self.curve(elapsed + w.srtt);
+        if target > w.cwnd {
+            // No more than half a window per round trip (section 4.2).
+            per = (w.cwnd / (target - w.cwnd)).max(2);
+        }
+        if self.w_max == 0 && self.first_increase > 0 {
+            per = per.min(self.first_increase.max(2));
+        }
+        if per < u32::MAX {
+            w.increase_additively(per, credit);
+        }
+    }
+
+    /// Time in which the window could not grow does not count (section 4.2): the curve waits.
+    fn shift_epoch(&mut self, by: Span, now: Time) {
+        if !self.epoch_start.is_never() {
+            self.epoch_start = (self.epoch_start + by).min(now);
+        }
+    }
+}
+
+impl CongestionControl for Cubic {
+    fn on_ack(&mut self, w: &mut Window, ack: &AckSample) {
+        let credit = self.slow_start.on_ack(w, ack);
+        if !ack.cwnd_limited {
+            self.paused_at = self.paused_at.min(ack.now);
+        } else if credit > 0 {
+            self.avoid_congestion(w, ack.now, credit);
+        }
+    }
+
+    fn ssthresh(&mut self, w: &Window, _: Time) -> u32 {
+        self.slow_start.on_reduction();
+        self.epoch_start = Time::NEVER;
+        self.paused_at = Time::NEVER;
+        let share = |numerator: u32, denominator: u32| {
+            (u64::from(w.cwnd) * u64::from(numerator) / u64::from(denominator)) as u32
+        };
+        let beta = u32::from(self.beta);
+        self.w_max = if self.fast_convergence && w.cwnd < self.w_max { share(UNIT + beta, 2 * UNIT) } else { w.cwnd };
+        share(beta, UNIT).max(2)
+    }
+
+    fn on_state(&mut self, _: &mut Window, to: CaState, _: Time) {
+        if to == CaState::Loss {
+            // Section 4.8: the next epoch starts at its own plateau.
+            self.w_max = 0;
+            self.slow_start.on_timeout();
+        }
+    }
+
+    fn on_restart(&mut self, _: &mut Window, idle: Span, now: Time) {
+        if self.paused_at.is_never() {
+            self.shift_epoch(idle, now);
+        }
+    }
+}
+
+/// In 1/1024 s; saturates after 48 days.
+fn in_units(span: Span) -> u32 {
+    // 1024 / 10^9, reduced.
+    u32::try_from(span.as_ns().saturating_mul(2) / 1_953_125).unwrap_or(u32::MAX)
+}
+
+/// K (RFC 9438 section 4.2): how long the curve takes over `segments`, 1/1024 s. `c` in 1/2^16 segments per second cubed.
+fn time_to_cover(segments: u32, c: u32) -> u32 {
+    cube_root((u128::from(segments) << RISE_SHIFT) / u128::from(c))
+}
+
+/// The integer part of the cube root of numbers below 2^96; bit by bit, since it runs once per epoch.
+fn cube_root(x: u128) -> u32 {
+    let mut root: u128 = 0;
+    for bit in (0..32).rev() {
+        let next = root | 1 << bit;
+        if next * next * next <= x {
+            root = next;
+        }
+    }
+    root as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tcp::cc::rounds::{Loss, Path, Run, context, sample, window};
+    use proptest::prelude::*;
+
+    const RTT: Span = Span::from_ms(100);
+
+    /// A CUBIC connection just after a loss at `w_max`, and its window.
+    fn after_loss(config: &CubicConfig, w_max: u32) -> (Cubic, Window) {
+        let mut w = Window { srtt: RTT, min_rtt: RTT, ..window(w_max) };
+        let mut cubic = config.build(&context());
+        reduce(&mut cubic, &mut w);
+        (cubic, w)
+    }
+
+    fn reduce(cubic: &mut Cubic, w: &mut Window) {
+        w.prior_cwnd = w.cwnd;
+        w.ssthresh = cubic.ssthresh(w, Time::ZERO);
+        w.cwnd = w.ssthresh;
+    }
+
+    /// One round trip: an ACK for every segment of the window, evenly spaced. Returns the time of the next round.
+    fn round(cubic: &mut Cubic, w: &mut Window, start: Time) -> Time {
+        let n = w.cwnd;
+        for i in 0..n {
+            let now = start + w.srtt.mul_ratio(u64::from(i), u64::from(n));
+            cubic.on_ack(w, &sample(now, w));
+        }
+        start + w.srtt
+    }
+
+    /// W_cubic and K in floating point, `t` in seconds.
+    fn closed_form(w_max: f64, start: f64, t: f64) -> (f64, f64) {
+        let k = ((w_max - start) / 0.4).cbrt();
+        (0.4 * (t - k).powi(3) + w_max, k)
+    }
+
+    #[test]
+    fn the_window_follows_the_closed_form() {
+        let config = CubicConfig { reno_friendly: false, ..CubicConfig::default() };
+        for w_max in [100, 1_000, 10_000] {
+            let (mut cubic, mut w) = after_loss(&config, w_max);
+            let start = f64::from(w.cwnd);
+            let mut now = Time::ZERO;
+            for _ in 0..250 {
+                let (expected, k) = closed_form(f64::from(w_max), start, now.as_secs_f64());
+                assert!((f64::from(w.cwnd) - expected).abs() <= 2.0, "{w_max}, {now}: {} is not {expected}", w.cwnd);
+                now = round(&mut cubic, &mut w, now);
+                let measured = cubic.time_to_plateau().as_secs_f64();
+                assert!((measured - k).abs() < 2e-3, "{w_max}: K {measured} is not {k}");
+            }
+            assert!(w.cwnd > w_max, "25 s lead past the plateau");
+        }
+    }
+
+    #[test]
+    fn at_most_half_a_window_more_per_round() {
+        // On a path of 5 s the curve rises from 70 to far beyond 105 within one round.
+        let (mut cubic, mut w) = after_loss(&CubicConfig::default(), 100);
+        w.srtt = Span::from_secs(5);
+        let mut now = Time::ZERO;
+        for _ in 0..5 {
+            let before = w.cwnd;
+            now = round(&mut cubic, &mut w, now);
+            assert!(w.cwnd <= before + before.div_ceil(2), "{before} to {}", w.cwnd);
+        }
+        assert!(w.cwnd > 300);
+    }
+
+    #[test]
+    fn in_the_reno_friendly_region_the_slope_is_alpha() {
+        // 10 ms and 40 segments: the curve needs 3.1 s for what Reno does in 0.23 s.
+        let mut slopes = Vec::new();
+        for reno_catch_up in [false, true] {
+            let (mut cubic, mut w) = after_loss(&CubicConfig { reno_catch_up, ..CubicConfig::default() }, 40);
+            w.srtt = Span::from_ms(10);
+            let mut now = Time::ZERO;
+            let mut run = |rounds: u32, w: &mut Window| {
+                let before = w.cwnd;
+                for _ in 0..rounds {
+                    now = round(&mut cubic, w, now);
+                }
+                f64::from(w.cwnd - before) / f64::from(rounds)
+            };
+            let first = run(20, &mut w);
+            run(10, &mut w);
+            slopes.push((first, run(60, &mut w)));
+        }
+        // alpha = 3 (1 - 0.7) / (1 + 0.7) = 0.529; after the window before the loss it becomes 1, if so set.
+        for (slope, expected) in [(slopes[0].0, 0.529), (slopes[0].1, 0.529), (slopes[1].0, 0.529), (slopes[1].1, 1.0)]
+        {
+            assert!((slope - expected).abs() < 0.06, "{slope} is not {expected}");
+        }
+    }
+
+    /// RFC 9438 section 5.1 for C = 0.4 and beta = 0.7: `1.054 (RTT / p) ^ 0.75`.
+    ///
+    /// In whole segments the plateau is flat for 1.36 s on either side of K, where the curve is less than a segment away. Under
+    /// periodic loss every window whose loss falls there repeats itself: a flow that comes
+    /// from above keeps a high one, from below a low one. The function lies in the middle.
+    #[test]
+    fn the_mean_window_is_the_response_function() {
+        for (n, rtt) in [(10_000, 100u32), (100_000, 40)] {
+            let expected = 1.054 * (f64::from(rtt) / 1e3 * n as f64).powf(0.75);
+            let from = |start: f64| {
+                let mut run = Run::new("cubic", Path { rtt: Span::from_ms(rtt.into()), ..lossy(n) });
+                // As after a loss at that window.
+                run.w.cwnd = (start * expected) as u32;
+                run.w.ssthresh = run.cc.ssthresh(&run.w, Time::ZERO);
+                run.w.cwnd = run.w.ssthresh;
+                run.mean_window(40, 10)
+            };
+            let (below, above) = (from(0.7), from(1.3));
+            let mean = (below + above) / 2.0;
+            assert!(
+                below <= expected && expected <= above,
+                "1 in {n}, {rtt} ms: {expected} is not in {below}..{above}"
+            );
+            assert!((mean / expected - 1.0).abs() < 0.05, "1 in {n}, {rtt} ms: {mean} is not {expected}");
+        }
+    }
+
+    /// Where that is less than Reno's window, CUBIC has Reno's (section 4.3).
+    #[test]
+    fn on_short_paths_the_mean_window_is_renos() {
+        for n in [200, 1_000, 5_000] {
+            let path = Path { rtt: Span::from_ms(10), ..lossy(n) };
+            let mean = |name: &str| {
+                let mut run = Run::new(name, path.clone());
+                run.w.ssthresh = (1.5 * n as f64).sqrt() as u32;
+                run.mean_window(10, 20)
+            };
+            let (reno, cubic) = (mean("reno"), mean("cubic"));
+            assert!((cubic / reno - 1.0).abs() < 0.1, "1 in {n}: {cubic} is not {reno}");
+        }
+    }
+
+    fn lossy(n: u64) -> Path {
+        Path { rate: 1_000_000, buffer: 100_000, loss: Loss::Every(n), ..Path::default() }
+    }
+
+    #[test]
+    fn fast_convergence_lowers_the_plateau_after_an_early_loss() {
+        for (fast_convergence, second) in [(true, 75), (false, 89)] {
+            let (mut cubic, mut w) = after_loss(&CubicConfig { fast_convergence, ..CubicConfig::default() }, 100);
+            assert_eq!((cubic.w_max, w.cwnd), (100, 70));
+            w.cwnd = 89;
+            reduce(&mut cubic, &mut w);
+            // 0.7 of 89; the plateau at (1 + 0.7) / 2 of it.
+            assert_eq!((cubic.w_max, w.cwnd), (second, 62));
+            // A loss above the plateau counts in full.
+            w.cwnd = 95;
+            reduce(&mut cubic, &mut w);
+            assert_eq!(cubic.w_max, 95);
+        }
+    }
+
+    #[test]
+    fn after_a_timeout_the_curve_starts_at_its_plateau() {
+        let (mut cubic, mut w) = after_loss(&CubicConfig::default(), 100);
+        cubic.on_state(&mut w, CaState::Loss, Time::ZERO);
+        w.cwnd = 1;
+        let mut now = Time::ZERO;
+        while w.in_slow_start() {
+            now = round(&mut cubic, &mut w, now);
+        }
+        round(&mut cubic, &mut w, now);
+        assert_eq!(cubic.time_to_plateau(), Span::ZERO);
+        assert!(cubic.origin < 80);
+    }
+
+    #[test]
+    fn idle_and_application_limited_time_does_not_count() {
+        let run = |pause: &dyn Fn(&mut Cubic, &mut Window, Time) -> Time| {
+            let (mut cubic, mut w) = after_loss(&CubicConfig::default(), 1_000);
+            let mut now = Time::ZERO;
+            for _ in 0..20 {
+                now = round(&mut cubic, &mut w, now);
+            }
+            now = pause(&mut cubic, &mut w, now);
+            for _ in 0..20 {
+                now = round(&mut cubic, &mut w, now);
+            }
+            w.cwnd
+        };
+        let straight = run(&|_, _, now| now);
+        let idle = run(&|cubic, w, now| {
+            let now = now + Span::from_secs(60);
+            cubic.on_restart(w, Span::from_secs(60), now);
+            now
+        });
+        let limited = run(&|cubic, w, mut now| {
+            let before = w.cwnd;
+            for _ in 0..600 {
+                let ack = AckSample { cwnd_limited: false, ..sample(now, w) };
+                cubic.on_ack(w, &ack);
+                now += RTT;
+            }
+            cubic.on_restart(w, Span::from_secs(60), now + Span::from_secs(60));
+            assert_eq!(w.cwnd, before);
+            now + Span::from_secs(60)
+        });
+        assert!(straight.abs_diff(idle) <= 1, "{straight}, {idle}");
+        assert!(straight.abs_diff(limited) <= 1, "{straight}, {limited}");
+    }
+
+    #[test]
+    fn parameters_are_checked() {
+        let parse = |text: &str| serde_json::from_str::<CubicConfig>(text).map_err(|e| e.to_string());
+        assert_eq!(parse("{}"), Ok(CubicConfig::default()));
+        assert!(parse(r#"{"c": 0}"#).unwrap_err().contains("0.001..=1000"));
+        assert!(parse(r#"{"c": -1}"#).is_err());
+        assert!(parse(r#"{"beta": 1.5}"#).unwrap_err().contains("0..=1"));
+        assert!(parse(r#"{"slow_start_exit": "hystart++"}"#).unwrap_err().contains("hystart_plus_plus"));
+        assert!(parse(r#"{"fast": true}"#).unwrap_err().contains("fast_convergence"));
+        let extreme = parse(r#"{"c": 1000, "beta": 1, "slow_start_exit": "hystart_plus_plus"}"#).unwrap();
+        let json = serde_json::to_string(&extreme).unwrap();
+        assert_eq!(parse(&json), Ok(extreme));
+    }
+
+    #[test]
+    fn the_state_is_as_small_as_the_kernels() {
+        assert!(size_of::<Cubic>() <= 104);
+    }
+
+    proptest! {
+        #[test]
+        fn the_cube_root_is_exact(x in 0u128..1 << 96) {
+            let root = u128::from(cube_root(x));
+            prop_assert!(root * root * root <= x && x < (root + 1).pow(3));
+        }
+    }
+}
