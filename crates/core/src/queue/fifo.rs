@@ -7,47 +7,57 @@ use std::collections::VecDeque;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Aqm, DropReason, Drops, QueueContext};
+use super::{Aqm, DropReason, Drops, Limit, QueueContext};
 use crate::packet::{PacketId, Pool};
 use crate::units::{Bytes, Time};
 
 /// `limit_packets` and `limit_bytes` both bind when both are given; with neither the queue is unbounded.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, default, remote = "Self")]
+#[schemars(rename = "FifoConfig")]
 pub struct FifoConfig {
-    /// Most packets waiting, the one being transmitted not counted.
+    /// Most packets waiting, the one being transmitted not counted. At least 1.
+    #[schemars(range(min = 1))]
     pub limit_packets: Option<u32>,
     /// Most bytes waiting.
     pub limit_bytes: Option<Bytes>,
 }
 
 impl FifoConfig {
+    fn check(&self) -> Result<(), String> {
+        Limit::check(self.limit_packets, self.limit_bytes)
+    }
+
     pub fn build(&self, _: &QueueContext) -> Fifo {
-        Fifo {
-            limit_packets: self.limit_packets.map_or(usize::MAX, |n| n as usize),
-            limit_bytes: self.limit_bytes.map_or(u64::MAX, Bytes::get),
-            queue: VecDeque::new(),
-            bytes: 0,
-        }
+        Fifo::with_limit(Limit::new(self.limit_packets, self.limit_bytes))
     }
 }
+checked!(FifoConfig);
 
 #[derive(Debug, Clone)]
 pub struct Fifo {
-    limit_packets: usize,
-    limit_bytes: u64,
+    limit: Limit,
     queue: VecDeque<(PacketId, u32)>,
     bytes: u64,
+}
+
+impl Fifo {
+    pub(super) fn with_limit(limit: Limit) -> Fifo {
+        Fifo { limit, queue: VecDeque::new(), bytes: 0 }
+    }
+    pub(super) fn has_room(&self, size: u32) -> bool {
+        self.limit.admits(self.queue.len(), self.bytes, size)
+    }
 }
 
 impl Aqm for Fifo {
     fn enqueue(&mut self, _: Time, id: PacketId, pool: &mut Pool, drops: &mut Drops) {
         let size = u32::from(pool[id].size);
-        if self.queue.len() >= self.limit_packets || self.bytes + u64::from(size) > self.limit_bytes {
-            drops.dropped.push((id, DropReason::Overflow));
-        } else {
+        if self.has_room(size) {
             self.bytes += u64::from(size);
             self.queue.push_back((id, size));
+        } else {
+            drops.dropped.push((id, DropReason::Overflow));
         }
     }
     fn dequeue(&mut self, _: Time, _: &mut Pool, _: &mut Drops) -> Option<PacketId> {
