@@ -72,3 +72,52 @@ impl Aqm for Fifo {
         self.bytes
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::Ecn;
+    use crate::queue::tests::{Rig, context, ms, packet};
+
+    /// Arrivals of these sizes to a queue with these limits: which are dropped.
+    #[test]
+    fn drops_what_has_no_room() {
+        type Case<'a> = (Option<u32>, Option<u64>, &'a [u16], &'a [u32]);
+        let cases: [Case; 6] = [
+            (Some(3), None, &[1500, 40, 1500, 40, 1500], &[3, 4]),
+            (None, Some(3000), &[1500, 1500, 1, 1500], &[2, 3]),
+            // A small packet still fits where a large one did not.
+            (None, Some(3000), &[1500, 1000, 1000, 500, 1], &[2, 4]),
+            (Some(2), Some(3000), &[100, 100, 100], &[2]),
+            (Some(9), Some(3000), &[1500, 1500, 100], &[2]),
+            (None, None, &[1500; 50], &[]),
+        ];
+        for (limit_packets, limit_bytes, sizes, dropped) in cases {
+            let config = FifoConfig { limit_packets, limit_bytes: limit_bytes.map(Bytes::new) };
+            let mut fifo = config.build(&context(0));
+            let mut rig = Rig::new(&mut fifo);
+            for &size in sizes {
+                rig.arrive(ms(0), packet(0, size, Ecn::Ect0));
+            }
+            assert_eq!(rig.dropped_numbers(), dropped, "{config:?}");
+            assert!(rig.dropped.iter().all(|d| d.1 == DropReason::Overflow));
+            let left: Vec<u32> = std::iter::from_fn(|| rig.leave(ms(9))).map(|p| p.seq.0).collect();
+            let kept: Vec<u32> = (0..sizes.len() as u32).filter(|n| !dropped.contains(n)).collect();
+            assert_eq!(left, kept);
+            assert!(rig.marked.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_departure_makes_room() {
+        let mut fifo = FifoConfig { limit_packets: Some(1), limit_bytes: None }.build(&context(0));
+        let mut rig = Rig::new(&mut fifo);
+        for _ in 0..2 {
+            rig.arrive(ms(0), packet(0, 1500, Ecn::NotEct));
+        }
+        rig.leave(ms(1));
+        rig.arrive(ms(1), packet(0, 1500, Ecn::NotEct));
+        assert_eq!(rig.dropped_numbers(), [1]);
+        assert_eq!(rig.leave(ms(2)).map(|p| p.seq.0), Some(2));
+    }
+}

@@ -269,7 +269,8 @@ pub struct FqCodel {
 impl FqCodel {
     /// The queue of a packet.
     fn classify(&self, packet: &Packet) -> usize {
-        let key = (u64::from(packet.flow.0) << 8) | (u64::from(packet.incarnation()) << 1) | u64::from(packet.is_reverse());
+        let key =
+            (u64::from(packet.flow.0) << 8) | (u64::from(packet.incarnation()) << 1) | u64::from(packet.is_reverse());
         // The high half of the hash, scaled to the number of queues without a division.
         (((splitmix(key ^ self.seed) >> 32) * self.n_flows as u64) >> 32) as usize
     }
@@ -362,5 +363,243 @@ impl Aqm for FqCodel {
     }
     fn len_bytes(&self) -> u64 {
         self.waiting.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::{Ecn, FlowId, Kind};
+    use crate::queue::CodelConfig;
+    use crate::queue::tests::{Rig, Trace, context, ms, packet};
+
+    fn fq(config: FqCodelConfig) -> FqCodel {
+        config.build(&context(1))
+    }
+
+    /// So many flows that get queues of their own.
+    fn apart(q: &FqCodel, n: usize) -> Vec<u32> {
+        let mut queues = Vec::new();
+        let mut flows = Vec::new();
+        for flow in 0.. {
+            let i = q.classify(&packet(flow, 1500, Ecn::NotEct));
+            if !queues.contains(&i) {
+                queues.push(i);
+                flows.push(flow);
+            }
+            if flows.len() == n {
+                return flows;
+            }
+        }
+        unreachable!()
+    }
+
+    fn serve<Q: Aqm>(rig: &mut Rig<Q>, now: Time, n: usize) -> Vec<u32> {
+        (0..n).filter_map(|_| rig.leave(now)).map(|p| p.flow.0).collect()
+    }
+
+    #[test]
+    fn a_sparse_flow_waits_for_at_most_one_packet() {
+        let mut q = fq(FqCodelConfig::default());
+        let [fat, other, sparse] = apart(&q, 3)[..] else { unreachable!() };
+        let mut rig = Rig::new(&mut q);
+        for _ in 0..100 {
+            rig.arrive(ms(0), packet(fat, 1500, Ecn::NotEct));
+            rig.arrive(ms(0), packet(other, 1500, Ecn::NotEct));
+        }
+        serve(&mut rig, ms(1), 10);
+        for t in 2..20 {
+            rig.arrive(ms(t), packet(sparse, 100, Ecn::NotEct));
+            assert_eq!(rig.leave(ms(t)).map(|p| p.flow.0), Some(sparse));
+            assert_eq!(serve(&mut rig, ms(t), 4).iter().filter(|&&f| f == fat).count(), 2);
+        }
+    }
+
+    #[test]
+    fn a_new_queue_gets_one_quantum_of_priority_and_no_more() {
+        let mut q = fq(FqCodelConfig::default());
+        let [a, b] = apart(&q, 2)[..] else { unreachable!() };
+        let mut rig = Rig::new(&mut q);
+        for _ in 0..10 {
+            rig.arrive(ms(0), packet(a, 1500, Ecn::NotEct));
+        }
+        serve(&mut rig, ms(0), 2);
+        for _ in 0..10 {
+            rig.arrive(ms(0), packet(b, 1000, Ecn::NotEct));
+        }
+        // b: 1514 - 1000 - 1000 = -486, off to the old queues with 1028; there a has -1486 + 1514 = 28 and goes first:
+        // a to -1472, so 42; b to -972, so 542; a to -1458, so 56; b to -458, so 1056; a to -1444; b again.
+        assert_eq!(serve(&mut rig, ms(0), 10), [b, b, a, b, b, a, b, a, b, b]);
+    }
+
+    #[test]
+    fn a_queue_that_empties_and_refills_does_not_starve_the_others() {
+        let mut q = fq(FqCodelConfig::default());
+        let [a, b] = apart(&q, 2)[..] else { unreachable!() };
+        let mut rig = Rig::new(&mut q);
+        for _ in 0..100 {
+            rig.arrive(ms(0), packet(a, 1500, Ecn::NotEct));
+        }
+        serve(&mut rig, ms(0), 1);
+        let mut served = Vec::new();
+        for _ in 0..40 {
+            // Always exactly one packet of b, each enqueued as soon as the last has left.
+            if !served.ends_with(&[a]) {
+                rig.arrive(ms(1), packet(b, 1500, Ecn::NotEct));
+            }
+            served.extend(serve(&mut rig, ms(1), 1));
+        }
+        let share = served.iter().filter(|&&f| f == a).count();
+        assert_eq!(share, 20, "{served:?}");
+    }
+
+    #[test]
+    fn backlogged_flows_share_by_bytes_to_within_a_quantum_and_a_packet() {
+        for quantum in [300, 1514, 6000] {
+            let mut q = fq(FqCodelConfig { quantum, limit_packets: 100_000, ..FqCodelConfig::default() });
+            let flows = apart(&q, 3);
+            let sizes = [1500u16, 300, 700];
+            let mut rig = Rig::new(&mut q);
+            for i in 0..3000 {
+                rig.arrive(ms(0), packet(flows[i % 3], sizes[i % 3], Ecn::NotEct));
+            }
+            let mut sent = [0i64; 3];
+            for _ in 0..1000 {
+                let p = rig.leave(ms(0)).unwrap();
+                sent[flows.iter().position(|&f| f == p.flow.0).unwrap()] += i64::from(p.size);
+                let spread = sent.iter().max().unwrap() - sent.iter().min().unwrap();
+                assert!(spread <= i64::from(quantum) + 1500, "{sent:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_fattest_flow_loses_from_its_head_when_there_is_no_room() {
+        // (drop_batch, bytes per packet of the fat flow, packets lost at the 101st arrival). Half of 95 x 1500 bytes are
+        // 48 packets. Bytes count, not packets: 6 x 1500 is more than 95 x 40, and half of it 3 packets.
+        for (drop_batch, size, lost) in [(64, 1500, 5..53), (1, 1500, 5..6), (10, 1500, 5..15), (64, 40, 0..3)] {
+            let config = FqCodelConfig { limit_packets: 100, drop_batch, ..FqCodelConfig::default() };
+            let mut q = fq(config);
+            let [fat, thin] = apart(&q, 2)[..] else { unreachable!() };
+            let mut rig = Rig::new(&mut q);
+            for _ in 0..5 {
+                rig.arrive(ms(0), packet(thin, 1500, Ecn::Ect0));
+            }
+            for _ in 0..95 {
+                rig.arrive(ms(0), packet(fat, size, Ecn::Ect0));
+            }
+            assert!(rig.dropped.is_empty());
+            rig.arrive(ms(0), packet(thin, 1500, Ecn::Ect0));
+            assert_eq!(rig.dropped_numbers(), lost.collect::<Vec<_>>());
+            assert!(rig.dropped.iter().all(|d| d.1 == DropReason::Overflow));
+            assert!(rig.marked.is_empty());
+        }
+    }
+
+    #[test]
+    fn the_memory_limit_counts_bytes() {
+        let mut q = fq(FqCodelConfig { memory_limit: Some(Bytes::new(15_000)), ..FqCodelConfig::default() });
+        let mut rig = Rig::new(&mut q);
+        for _ in 0..10 {
+            rig.arrive(ms(0), packet(0, 1500, Ecn::NotEct));
+        }
+        assert!(rig.dropped.is_empty());
+        rig.arrive(ms(0), packet(0, 1, Ecn::NotEct));
+        // 15001 bytes; half is 7500: six packets go and 6001 bytes stay.
+        assert_eq!(rig.dropped_numbers(), [0, 1, 2, 3, 4, 5]);
+        assert_eq!(rig.q.len_bytes(), 6001);
+        // A packet that has no room even alone.
+        let mut q = fq(FqCodelConfig { memory_limit: Some(Bytes::new(1000)), ..FqCodelConfig::default() });
+        let mut rig = Rig::new(&mut q);
+        rig.arrive(ms(0), packet(0, 1500, Ecn::NotEct));
+        assert_eq!((rig.dropped_numbers(), rig.q.len_packets()), (vec![0], 0));
+        assert!(rig.leave(ms(0)).is_none());
+    }
+
+    /// One flow alone meets the fate it would meet under plain CoDel, packet for packet.
+    #[test]
+    fn one_flow_is_treated_as_by_codel() {
+        fn fates<Q: Aqm>(q: &mut Q, ecn: Ecn) -> Trace {
+            let mut rig = Rig::new(q);
+            let mut left = Vec::new();
+            for t in 0..3000 {
+                let arrivals = if t % 1000 < 600 { 2 } else { 0 };
+                for _ in 0..arrivals {
+                    rig.arrive(ms(t), packet(7, 1500, ecn));
+                }
+                left.extend(rig.leave(ms(t)).map(|p| p.seq.0));
+            }
+            (left, rig.dropped, rig.marked)
+        }
+        let config = CodelConfig { limit_packets: Some(10_240), ..CodelConfig::default() };
+        for ecn in [Ecn::NotEct, Ecn::Ect1] {
+            let plain = fates(&mut config.build(&context(1)), ecn);
+            let fair = fates(&mut fq(FqCodelConfig::default()), ecn);
+            assert!(plain.1.len() + plain.2.len() > 10);
+            assert_eq!(plain, fair);
+        }
+    }
+
+    #[test]
+    fn codel_acts_on_each_queue_alone() {
+        let mut q = fq(FqCodelConfig::default());
+        let [fat, thin] = apart(&q, 2)[..] else { unreachable!() };
+        let mut rig = Rig::new(&mut q);
+        for t in 0..2000 {
+            for _ in 0..2 {
+                rig.arrive(ms(t), packet(fat, 1500, Ecn::NotEct));
+            }
+            if t % 10 == 5 {
+                let n = rig.arrive(ms(t), packet(thin, 200, Ecn::NotEct));
+                assert_eq!(rig.leave(ms(t)).map(|p| p.seq.0), Some(n));
+            }
+            rig.leave(ms(t));
+        }
+        assert!(rig.dropped.len() > 20);
+        assert!(rig.dropped.iter().all(|d| d.1 == DropReason::Early));
+    }
+
+    #[test]
+    fn overflow_raises_the_drop_rate() {
+        let mut q = fq(FqCodelConfig { limit_packets: 10, drop_batch: 4, ..FqCodelConfig::default() });
+        let mut rig = Rig::new(&mut q);
+        for _ in 0..11 {
+            rig.arrive(ms(0), packet(0, 1500, Ecn::NotEct));
+        }
+        assert_eq!(rig.dropped.len(), 4);
+        let i = rig.q.classify(&packet(0, 1500, Ecn::NotEct));
+        let mut expected = CodelLaw::default();
+        expected.on_overflow(4);
+        assert_ne!(expected, CodelLaw::default());
+        assert_eq!(rig.q.flows[i].law, expected);
+    }
+
+    #[test]
+    fn direction_connection_and_seed_tell_queues_apart() {
+        let q = fq(FqCodelConfig::default());
+        let other_seed = FqCodelConfig::default().build(&context(2));
+        let (mut reversed, mut later, mut reseeded) = (0, 0, 0);
+        for flow in 0..100 {
+            let p = packet(flow, 1500, Ecn::NotEct);
+            let mut back = p;
+            back.set_reverse();
+            let next = Packet::new(FlowId(flow), Kind::Tcp, 1);
+            reversed += u32::from(q.classify(&p) != q.classify(&back));
+            later += u32::from(q.classify(&p) != q.classify(&next));
+            reseeded += u32::from(q.classify(&p) != other_seed.classify(&p));
+        }
+        // By chance 1 in 1024 would agree.
+        assert!(reversed >= 97 && later >= 97 && reseeded >= 97, "{reversed} {later} {reseeded}");
+    }
+
+    #[test]
+    fn the_hash_spreads_flows_evenly() {
+        let q = fq(FqCodelConfig { flows: 100, ..FqCodelConfig::default() });
+        let mut hits = [0u32; 100];
+        for flow in 0..100_000 {
+            hits[q.classify(&packet(flow, 1500, Ecn::NotEct))] += 1;
+        }
+        // 1000 each; the standard deviation is 31.
+        assert!(hits.iter().all(|&n| (850..1150).contains(&n)), "{hits:?}");
     }
 }

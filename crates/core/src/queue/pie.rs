@@ -232,7 +232,8 @@ impl Pie {
     fn update_drop_prob(&mut self) {
         let qdelay = self.qdelay();
         let (delay, old) = (qdelay.as_secs_f64(), self.qdelay_old.as_secs_f64());
-        let mut step = self.config.alpha * (delay - self.config.target.as_secs_f64()) + self.config.beta * (delay - old);
+        let mut step =
+            self.config.alpha * (delay - self.config.target.as_secs_f64()) + self.config.beta * (delay - old);
         step *= auto_tune(self.drop_prob);
         if self.config.cap_drop_adjustment && self.drop_prob >= 0.1 {
             step = step.min(0.02);
@@ -333,5 +334,284 @@ impl Aqm for Pie {
 
     fn drop_probability(&self) -> Option<f64> {
         Some(if self.active { self.drop_prob } else { 0.0 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::Ecn;
+    use crate::queue::tests::{Rig, context, ms, packet};
+
+    fn pie(config: PieConfig) -> Pie {
+        config.build(&context(3))
+    }
+
+    /// With `n` packets of 1500 bytes waiting, a delay as given, no burst allowance left and this probability.
+    fn congested(config: PieConfig, n: usize, delay: Span, drop_prob: f64) -> Pie {
+        let mut q = pie(config);
+        let mut rig = Rig::new(&mut q);
+        for _ in 0..n {
+            rig.arrive(ms(0), packet(0, 1500, Ecn::NotEct));
+        }
+        (q.last_sojourn, q.qdelay_old, q.drop_prob, q.burst_allowance) = (delay, delay, drop_prob, Span::ZERO);
+        q
+    }
+
+    fn close(a: f64, b: f64) -> bool {
+        (a - b).abs() <= 1e-12 * b.abs()
+    }
+
+    #[test]
+    fn steps_are_scaled_down_while_the_probability_is_small() {
+        let table = [
+            (0.0, 2048.0),
+            (0.000_000_9, 2048.0),
+            (0.000_001, 512.0),
+            (0.000_009, 512.0),
+            (0.000_01, 128.0),
+            (0.000_09, 128.0),
+            (0.000_1, 32.0),
+            (0.000_9, 32.0),
+            (0.001, 8.0),
+            (0.009, 8.0),
+            (0.01, 2.0),
+            (0.09, 2.0),
+            (0.1, 1.0),
+            (0.9, 1.0),
+        ];
+        for (p, divisor) in table {
+            assert_eq!(auto_tune(p), 1.0 / divisor, "at {p}");
+            // A steady 55 ms is 40 ms above target: alpha * 0.04 s = 0.005.
+            let mut q = congested(PieConfig::default(), 10, Span::from_ms(55), p);
+            q.update_drop_prob();
+            assert!(close(q.drop_prob, p + 0.005 / divisor), "from {p} to {}", q.drop_prob);
+        }
+    }
+
+    /// RFC 8033 section 4.2 worked by hand: (delay ms, probability after the update).
+    #[test]
+    fn the_controller_weighs_deviation_and_trend() {
+        let mut q = congested(PieConfig::default(), 10, Span::ZERO, 0.0);
+        for (delay, expected) in [
+            // (0.125 * 0.020 + 1.25 * 0.035) / 2048
+            (35, 2.258_300_781_25e-5),
+            // + 0.125 * 0.020 / 128
+            (35, 4.211_425_781_25e-5),
+            // + (0.125 * 0.085 + 1.25 * 0.065) / 128
+            (100, 7.598_876_953_125e-4),
+            // + 0.125 * 0.085 / 32
+            (100, 1.091_918_945_312_5e-3),
+            // + (0.125 * 0.185 + 1.25 * 0.1) / 8
+            (200, 1.960_754_394_531_25e-2),
+            // + (0.125 * 0.005 - 1.25 * 0.18) / 2, not below zero
+            (20, 0.0),
+        ] {
+            q.last_sojourn = Span::from_ms(delay);
+            q.update_drop_prob();
+            assert!((q.drop_prob - expected).abs() < 1e-15, "{delay} ms: {} != {expected}", q.drop_prob);
+        }
+    }
+
+    #[test]
+    fn the_probability_decays_once_the_queue_has_been_empty_twice() {
+        let mut q = congested(PieConfig::default(), 1, Span::from_ms(15), 0.5);
+        q.fifo.pop();
+        q.update_drop_prob();
+        // alpha * -0.015 + beta * -0.015
+        assert!(close(q.drop_prob, 0.5 - 0.020_625));
+        let before = q.drop_prob;
+        q.update_drop_prob();
+        assert!(close(q.drop_prob, 0.98 * (before - 0.001_875)));
+    }
+
+    #[test]
+    fn increases_can_be_capped() {
+        for (cap_drop_adjustment, from, to) in [(false, 0.1, 1.0), (true, 0.1, 0.12), (true, 0.09, 0.09 + 0.5)] {
+            let config = PieConfig { cap_drop_adjustment, alpha: 20.0, ..PieConfig::default() };
+            // 20 * 0.05 s = 1, halved below a probability of 0.1.
+            let mut q = congested(config, 10, Span::from_ms(65), from);
+            q.update_drop_prob();
+            assert!(close(q.drop_prob, to), "{from}: {}", q.drop_prob);
+        }
+    }
+
+    #[test]
+    fn a_burst_after_quiet_passes() {
+        let mut q = pie(PieConfig { limit_packets: Some(10_000), ..PieConfig::default() });
+        let mut rig = Rig::new(&mut q);
+        let mut first_drop = None;
+        for t in 0..400 {
+            rig.run_until(ms(t));
+            // From the start three times what the line carries.
+            for _ in 0..3 {
+                rig.arrive(ms(t), packet(0, 1500, Ecn::NotEct));
+            }
+            rig.leave(ms(t));
+            if rig.q.drop_prob > 0.0 {
+                rig.q.drop_prob = 1.0;
+            }
+            first_drop = first_drop.or(rig.dropped.first().map(|d| d.2));
+        }
+        // Delay passes half the target after 12 ms, so that the allowance was last renewed then; ten updates use it up.
+        assert_eq!(first_drop, Some(ms(150)));
+    }
+
+    #[test]
+    fn no_random_drop_while_the_delay_was_small_or_two_packets_wait() {
+        let half = Span::from_us(7500);
+        // (packets waiting, delay before, probability, dropped)
+        for (n, delay, p, dropped) in [
+            (2, half, 1.0, false),
+            (3, half, 1.0, true),
+            (3, Span::from_ns(7_499_999), 1.0, true),
+            (3, Span::from_ns(7_499_999), 0.199, false),
+            (3, Span::ZERO, 0.0, false),
+        ] {
+            let mut q = congested(PieConfig::default(), n, delay, p);
+            let mut rig = Rig::new(&mut q);
+            for _ in 0..100 {
+                rig.arrive(ms(0), packet(0, 0, Ecn::NotEct));
+            }
+            assert_eq!(rig.dropped.len(), if dropped { 100 } else { 0 }, "{n} {delay} {p}");
+        }
+    }
+
+    #[test]
+    fn ect_packets_are_marked_below_the_threshold_and_dropped_above() {
+        // (probability, ecn, packet's field, marked, dropped) of 1000 arrivals
+        for (p, ecn, field, marks, loses) in [
+            (0.099, true, Ecn::Ect0, true, false),
+            (0.099, true, Ecn::NotEct, false, true),
+            (0.099, false, Ecn::Ect0, false, true),
+            (0.1, true, Ecn::Ect1, false, true),
+            (0.099, true, Ecn::Ce, false, false),
+        ] {
+            let config = PieConfig { ecn, limit_packets: Some(5000), ..PieConfig::default() };
+            let mut q = congested(config, 3, Span::from_ms(20), p);
+            let mut rig = Rig::new(&mut q);
+            for _ in 0..1000 {
+                rig.arrive(ms(0), packet(0, 1500, field));
+            }
+            let near_100 = |n: usize, expected: bool| if expected { (60..140).contains(&n) } else { n == 0 };
+            assert!(near_100(rig.marked.len(), marks), "{p} {field:?}: {} marked", rig.marked.len());
+            assert!(near_100(rig.dropped.len(), loses), "{p} {field:?}: {} dropped", rig.dropped.len());
+            assert!(rig.dropped.iter().all(|d| d.1 == DropReason::Early));
+        }
+    }
+
+    #[test]
+    fn derandomised_drops_keep_their_distance() {
+        let config = PieConfig { derandomize: true, limit_packets: Some(1_000_000), ..PieConfig::default() };
+        let p = 1.0 / 16.0; // sums exactly
+        let mut q = congested(config, 3, Span::from_ms(20), p);
+        let mut rig = Rig::new(&mut q);
+        for _ in 0..100_000 {
+            rig.arrive(ms(0), packet(0, 1500, Ecn::NotEct));
+        }
+        let numbers = rig.dropped_numbers();
+        let gaps: Vec<u32> = numbers.windows(2).map(|w| w[1] - w[0]).collect();
+        // 0.85 * 16 = 13.6: none before the 14th packet.
+        assert_eq!(gaps.iter().min(), Some(&14));
+        let mean = f64::from(gaps.iter().sum::<u32>()) / gaps.len() as f64;
+        // 13 packets for certain, then geometric with mean 16.
+        assert!((28.0..30.0).contains(&mean), "{mean}");
+        // At 8.5 * 16 = 136 it drops without a draw.
+        rig.q.accu_prob = 8.5 - p;
+        rig.arrive(ms(0), packet(0, 1500, Ecn::NotEct));
+        assert_eq!(rig.dropped.len(), numbers.len() + 1);
+        assert_eq!(rig.q.accu_prob, 0.0);
+    }
+
+    #[test]
+    fn the_departure_rate_gives_the_delay() {
+        let config = PieConfig { delay: DelayEstimate::DepartureRate, ..PieConfig::default() };
+        let mut q = pie(config);
+        let mut rig = Rig::new(&mut q);
+        for _ in 0..60 {
+            rig.arrive(ms(0), packet(0, 1500, Ecn::NotEct));
+        }
+        // Measurement starts with the first departure and ends with the eleventh after it, 16 500 >= 16 384 bytes.
+        for t in 1..12 {
+            rig.leave(ms(t));
+            assert_eq!(rig.q.qdelay(), Span::ZERO);
+        }
+        rig.leave(ms(12));
+        assert!(close(rig.q.departures.average, 0.011));
+        // 48 packets: 72 000 bytes * 11 ms / 16 384 bytes.
+        assert_eq!(rig.q.qdelay().as_ns(), 48_339_844);
+        // The line slows to 2 ms per packet: 0.25 * 22 ms + 0.75 * 11 ms.
+        for t in 1..12 {
+            rig.leave(ms(12 + 2 * t));
+        }
+        assert!(close(rig.q.departures.average, 0.013_75));
+    }
+
+    #[test]
+    fn updates_rest_while_there_is_nothing_to_do() {
+        let mut q = pie(PieConfig::default());
+        let mut rig = Rig::new(&mut q);
+        assert!(rig.q.deadline().is_never());
+        rig.arrive(ms(20), packet(0, 1500, Ecn::NotEct));
+        assert_eq!(rig.q.deadline(), ms(30));
+        rig.leave(ms(29));
+        rig.run_until(ms(30));
+        assert!(rig.q.deadline().is_never());
+        rig.arrive(ms(45), packet(0, 1500, Ecn::NotEct));
+        assert_eq!(rig.q.deadline(), ms(60));
+        rig.run_until(ms(60));
+        assert_eq!(rig.q.deadline(), ms(75), "a packet waits");
+    }
+
+    #[test]
+    fn it_can_stay_off_until_a_third_of_the_queue_is_full() {
+        let mut q = pie(PieConfig { on_off: true, limit_packets: Some(30), ..PieConfig::default() });
+        let mut rig = Rig::new(&mut q);
+        for _ in 0..9 {
+            rig.arrive(ms(0), packet(0, 1500, Ecn::NotEct));
+        }
+        assert!(!rig.q.active && rig.q.deadline().is_never());
+        rig.arrive(ms(0), packet(0, 1500, Ecn::NotEct));
+        assert!(rig.q.active);
+        assert_eq!(rig.q.deadline(), ms(15));
+        for t in 1..=10 {
+            rig.leave(ms(t));
+        }
+        rig.run_until(ms(100));
+        rig.arrive(ms(100), packet(0, 1500, Ecn::NotEct));
+        rig.leave(ms(100));
+        rig.arrive(ms(101), packet(0, 1500, Ecn::NotEct));
+        rig.run_until(ms(200));
+        assert!(!rig.q.active && rig.q.deadline().is_never());
+    }
+
+    /// Under a load of twice the line's rate that does not respond, half is dropped and the delay settles at target.
+    #[test]
+    fn it_settles_at_the_target_delay() {
+        for (delay, derandomize) in
+            [(DelayEstimate::Timestamp, false), (DelayEstimate::DepartureRate, false), (DelayEstimate::Timestamp, true)]
+        {
+            let mut q = pie(PieConfig { delay, derandomize, ..PieConfig::default() });
+            let mut rig = Rig::new(&mut q);
+            let (mut waited, mut left, mut dropped_before) = (0.0, 0u32, 0);
+            for t in 0..60_000 {
+                rig.run_until(ms(t));
+                for _ in 0..2 {
+                    rig.arrive(ms(t), packet(0, 1500, Ecn::NotEct));
+                }
+                rig.leave(ms(t));
+                if t == 20_000 {
+                    dropped_before = rig.dropped.len();
+                }
+                if t > 20_000 {
+                    waited += rig.q.last_sojourn.as_secs_f64();
+                    left += 1;
+                }
+            }
+            let loss = (rig.dropped.len() - dropped_before) as f64 / 80_000.0;
+            let mean_delay = waited / f64::from(left);
+            assert!((0.49..0.51).contains(&loss), "{loss}");
+            assert!((0.0135..0.0165).contains(&mean_delay), "{delay:?}: {mean_delay}");
+        }
     }
 }

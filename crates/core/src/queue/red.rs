@@ -337,3 +337,304 @@ impl Aqm for Red {
         Some(self.base_probability())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::Ecn;
+    use crate::queue::tests::{Rig, context, ms, packet};
+
+    fn red(config: RedConfig) -> Red {
+        config.build(&context(5))
+    }
+
+    fn p(v: f64) -> Probability {
+        Probability::new(v).unwrap()
+    }
+
+    /// Room for everything, thresholds out of reach.
+    fn passive(w_q: f64) -> RedConfig {
+        let (limit_packets, min_th) = (Some(100_000), Some(1e6));
+        RedConfig { limit_packets, min_th, w_q: Some(p(w_q)), ..RedConfig::default() }
+    }
+
+    /// `n` packets waiting and the average held at `average` by a weight of next to nothing.
+    fn at_average(config: RedConfig, n: u32, average: f64) -> Red {
+        let config = RedConfig { w_q: Some(p(1e-300)), limit_packets: Some(1_000_000), ..config };
+        let mut q = red(config);
+        let mut rig = Rig::new(&mut q);
+        for _ in 0..n {
+            rig.arrive(ms(0), packet(0, 1500, Ecn::NotEct));
+        }
+        q.average = average;
+        q
+    }
+
+    fn close(a: f64, b: f64) -> bool {
+        (a - b).abs() <= 1e-12 * b.abs()
+    }
+
+    /// Floyd and Jacobson 1993, section 6: with w_q = 0.001, while the queue grows from 0 to 100 packets, one by one, the
+    /// average rises to 4.88 packets.
+    #[test]
+    fn the_average_follows_the_papers_example() {
+        let mut q = red(passive(0.001));
+        let mut rig = Rig::new(&mut q);
+        for _ in 0..=100 {
+            rig.arrive(ms(0), packet(0, 1500, Ecn::NotEct));
+        }
+        // The last arrival saw 100 packets. L + 1 + ((1 - w)^(L + 1) - 1) / w for L = 100.
+        assert!((rig.q.average - (101.0 + (power(0.999, 101) - 1.0) / 0.001)).abs() < 1e-9, "{}", rig.q.average);
+        assert!((4.875..4.895).contains(&rig.q.average));
+    }
+
+    #[test]
+    fn an_idle_time_counts_as_small_queues() {
+        let mut q = red(passive(0.1));
+        let mut rig = Rig::new(&mut q);
+        rig.arrive(ms(0), packet(0, 1500, Ecn::NotEct));
+        rig.leave(ms(1));
+        rig.q.average = 8.0;
+        // Idle from 1 ms to 4.999 ms: three whole packets of 1500 bytes at 12 Mbit/s.
+        rig.arrive(ms(5) - Span::from_us(1), packet(0, 1500, Ecn::NotEct));
+        assert!(close(rig.q.average, 8.0 * 0.9 * 0.9 * 0.9), "{}", rig.q.average);
+        // Not idle now: one packet waits.
+        let before = rig.q.average;
+        rig.arrive(ms(9), packet(0, 1500, Ecn::NotEct));
+        assert!(close(rig.q.average, before + 0.1 * (1.0 - before)));
+        rig.leave(ms(9));
+        rig.leave(ms(9));
+        rig.arrive(ms(3_600_000), packet(0, 1500, Ecn::NotEct));
+        assert!(rig.q.average < 1e-300);
+    }
+
+    #[test]
+    fn the_average_counts_bytes_in_byte_mode() {
+        let mut q = red(RedConfig { bytes: true, ..passive(0.5) });
+        let mut rig = Rig::new(&mut q);
+        for size in [1000, 500, 40] {
+            rig.arrive(ms(0), packet(0, size, Ecn::NotEct));
+        }
+        assert_eq!(rig.q.average, 0.5 * 1500.0 + 0.25 * 1000.0);
+        assert_eq!((rig.q.min_th, rig.q.max_th), (1.5e9, 4.5e9));
+    }
+
+    #[test]
+    fn the_probability_rises_between_the_thresholds() {
+        for (average, gentle, steep) in [
+            (4.99, 0.0, 0.0),
+            (5.0, 0.0, 0.0),
+            (7.5, 0.025, 0.025),
+            (10.0, 0.05, 0.05),
+            (14.0, 0.09, 0.09),
+            (15.0, 0.1, 1.0),
+            (22.5, 0.55, 1.0),
+            (30.0, 1.0, 1.0),
+            (99.0, 1.0, 1.0),
+        ] {
+            for (is_gentle, expected) in [(true, gentle), (false, steep)] {
+                let q = at_average(RedConfig { gentle: is_gentle, ..RedConfig::default() }, 5, average);
+                assert!((q.base_probability() - expected).abs() < 1e-12, "{average}: {}", q.base_probability());
+            }
+        }
+    }
+
+    #[test]
+    fn signals_are_spaced() {
+        for (p, count, wait, expected) in [
+            (0.1, 0.0, false, 0.1),
+            (0.1, 5.0, false, 0.2),
+            (0.1, 9.0, false, 1.0),
+            (0.1, 10.0, false, 1.0),
+            (0.1, 99.0, false, 1.0),
+            (0.1, 0.0, true, 0.0),
+            (0.1, 9.9, true, 0.0),
+            (0.1, 10.0, true, 0.1),
+            (0.1, 15.0, true, 0.2),
+            (0.1, 19.0, true, 1.0),
+            (0.1, 20.0, true, 1.0),
+            (0.7, 1.0, false, 1.0),
+        ] {
+            assert!((spaced(p, count, wait) - expected).abs() < 1e-9, "{p} {count} {wait}: {}", spaced(p, count, wait));
+        }
+    }
+
+    /// Drops of 100 000 arrivals at an average of 10 packets, that is with p_b = 0.05.
+    #[test]
+    fn gaps_between_signals_are_uniform() {
+        for (wait, least, most, mean) in [(false, 1, 20, 10.5), (true, 20, 40, 30.0)] {
+            let mut q = at_average(RedConfig { wait, ..RedConfig::default() }, 10, 10.0);
+            let mut rig = Rig::new(&mut q);
+            for _ in 0..100_000 {
+                rig.arrive(ms(0), packet(0, 1500, Ecn::NotEct));
+                rig.q.average = 10.0;
+            }
+            let numbers = rig.dropped_numbers();
+            let gaps: Vec<u32> = numbers.windows(2).map(|w| w[1] - w[0]).collect();
+            assert!(gaps.iter().all(|g| (least..=most).contains(g)), "{gaps:?}");
+            let got = f64::from(gaps.iter().sum::<u32>()) / gaps.len() as f64;
+            assert!((got - mean).abs() < 1.0, "wait {wait}: {got}");
+            // Every value about equally often.
+            for value in least + 1..most {
+                let share = gaps.iter().filter(|&&g| g == value).count() as f64 / gaps.len() as f64;
+                assert!((0.035..0.065).contains(&share), "{value}: {share}");
+            }
+        }
+    }
+
+    /// (average, gentle, packet's field) → of 1000 arrivals to 10 packets: some marked, some dropped early.
+    #[test]
+    fn what_becomes_of_arrivals() {
+        let cases = [
+            (4.9, true, Ecn::NotEct, "", ""),
+            (10.0, true, Ecn::NotEct, "", "some"),
+            (10.0, true, Ecn::Ect0, "some", ""),
+            (10.0, true, Ecn::Ce, "", ""),
+            (20.0, true, Ecn::Ect1, "some", ""),
+            (15.0, false, Ecn::Ect1, "", "all"),
+            (30.0, true, Ecn::Ect1, "", "all"),
+        ];
+        for (average, gentle, ecn, marked, dropped) in cases {
+            let mut q = at_average(RedConfig { gentle, ..RedConfig::default() }, 10, average);
+            let mut rig = Rig::new(&mut q);
+            let says = |n: usize| match n {
+                0 => "",
+                1000 => "all",
+                _ => "some",
+            };
+            for _ in 0..1000 {
+                rig.arrive(ms(0), packet(0, 1500, ecn));
+                rig.q.average = average;
+            }
+            assert_eq!((says(rig.marked.len()), says(rig.dropped.len())), (marked, dropped), "{average} {ecn:?}");
+            assert!(rig.dropped.iter().all(|d| d.1 == DropReason::Early));
+        }
+    }
+
+    #[test]
+    fn a_queue_of_at_most_one_packet_gets_no_signal() {
+        let mut q = at_average(RedConfig::default(), 0, 0.0);
+        let mut rig = Rig::new(&mut q);
+        for dropped in [0, 0, 1, 2] {
+            rig.q.average = 30.0;
+            rig.arrive(ms(0), packet(0, 1500, Ecn::NotEct));
+            assert_eq!(rig.dropped.len(), dropped);
+        }
+    }
+
+    #[test]
+    fn ecn_can_be_off() {
+        let mut q = at_average(RedConfig { ecn: false, ..RedConfig::default() }, 10, 10.0);
+        let mut rig = Rig::new(&mut q);
+        for _ in 0..100 {
+            rig.arrive(ms(0), packet(0, 1500, Ecn::Ect0));
+        }
+        assert!(rig.marked.is_empty() && !rig.dropped.is_empty());
+    }
+
+    #[test]
+    fn in_byte_mode_large_packets_are_signalled_more_often() {
+        let mut hits = [0, 0];
+        let config = RedConfig { bytes: true, wait: false, ..RedConfig::default() };
+        let mut q = at_average(config, 10, 10.0 * 1500.0);
+        let mut rig = Rig::new(&mut q);
+        let mut small = Vec::new();
+        for i in 0..100_000u32 {
+            let size = if i % 2 == 0 { 1500 } else { 150 };
+            let n = rig.arrive(ms(0), packet(0, size, Ecn::NotEct));
+            if size == 150 {
+                small.push(n);
+            }
+            rig.q.average = 10.0 * 1500.0;
+        }
+        for n in rig.dropped_numbers() {
+            hits[usize::from(small.binary_search(&n).is_err())] += 1;
+        }
+        let ratio = f64::from(hits[1]) / f64::from(hits[0]);
+        assert!((8.0..12.5).contains(&ratio), "{hits:?}");
+    }
+
+    #[test]
+    fn thresholds_default_to_each_other_and_to_the_target_delay() {
+        let fast = QueueContext { rate: DataRate::from_mbps(100), ..context(0) };
+        // 100 Mbit/s are 8333.3 packets of 1500 bytes per second: half of 5 ms of them are 20.83.
+        let auto = 100e6 / 12_000.0 * 0.005 / 2.0;
+        let cases = [
+            (None, None, None, 5.0, 15.0),
+            (Some(20.0), None, None, 20.0, 60.0),
+            (None, Some(30.0), None, 10.0, 30.0),
+            (Some(4.0), Some(8.0), None, 4.0, 8.0),
+            (None, None, Some(5), auto, 3.0 * auto),
+            (None, None, Some(1), 5.0, 15.0),
+            (None, Some(9.0), Some(5), 3.0, 9.0),
+        ];
+        for (min_th, max_th, target_ms, low, high) in cases {
+            let config =
+                RedConfig { min_th, max_th, target_delay: target_ms.map(Span::from_ms), ..RedConfig::default() };
+            let q = config.build(&fast);
+            assert!(close(q.min_th, low) && close(q.max_th, high), "{config:?}: {} {}", q.min_th, q.max_th);
+            let w_q = if target_ms.is_some() { -(-12_000.0f64 / 100e6).exp_m1() } else { 0.002 };
+            assert!(close(q.w_q, w_q), "{} != {w_q}", q.w_q);
+        }
+    }
+
+    #[test]
+    fn the_default_limit_leaves_room_above_the_thresholds() {
+        for (max_th, limit) in [(None, 60), (Some(10.0), 50), (Some(1000.0), 4000)] {
+            let config = RedConfig { max_th, w_q: Some(p(1e-300)), ..RedConfig::default() };
+            let mut q = red(config);
+            let mut rig = Rig::new(&mut q);
+            for _ in 0..5000 {
+                rig.arrive(ms(0), packet(0, 1500, Ecn::NotEct));
+            }
+            assert_eq!(rig.q.len_packets(), limit);
+        }
+    }
+
+    #[test]
+    fn adaptive_red_moves_max_p_every_half_second() {
+        let mut q = at_average(RedConfig { adaptive: true, ecn: false, ..RedConfig::default() }, 10, 0.0);
+        let mut rig = Rig::new(&mut q);
+        // (time ms, average, max_p after an arrival then). The target is 9 to 11.
+        for (t, average, expected) in [
+            (499, 12.0, 0.1),
+            (500, 12.0, 0.11),
+            (999, 12.0, 0.11),
+            (1000, 10.9, 0.11),
+            (1500, 9.1, 0.11),
+            (2000, 8.9, 0.11 * 0.9),
+            (9000, 8.9, 0.11 * 0.81),
+            (9499, 8.9, 0.11 * 0.81),
+        ] {
+            rig.q.average = average;
+            rig.arrive(ms(t), packet(0, 1500, Ecn::NotEct));
+            assert!(close(rig.q.max_p, expected), "{t} ms: {}", rig.q.max_p);
+        }
+        // It stays within its range: small values grow by a quarter, 0.5 is passed by one step at most.
+        for (start, average, steps, range) in [(0.02, 8.0, 100, 0.009..0.01), (0.02, 12.0, 100, 0.5..0.51)] {
+            rig.q.max_p = start;
+            for _ in 0..steps {
+                rig.q.average = average;
+                rig.q.adapt(ms(10_000));
+            }
+            assert!(range.contains(&rig.q.max_p), "{}", rig.q.max_p);
+        }
+        rig.q.max_p = 0.02;
+        rig.q.average = 12.0;
+        rig.q.adapt(ms(10_000));
+        assert!(close(rig.q.max_p, 0.025));
+    }
+
+    #[test]
+    fn powers_and_exponentials_without_a_maths_library() {
+        for (base, n) in [(0.998, 0), (0.998, 1), (0.998, 7), (0.998, 1000), (0.5, 62), (0.0, 3), (1.0, u64::MAX)] {
+            let expected = f64::powf(base, n as f64);
+            assert!((power(base, n) - expected).abs() <= 1e-12 * expected, "{base}^{n}");
+        }
+        assert_eq!(power(0.999, u64::MAX), 0.0);
+        for x in [0.0f64, 1e-9, 1e-4, 0.1, 0.5, 1.0] {
+            assert!(close(one_minus_exp_minus(x), -(-x).exp_m1()) || x == 0.0, "{x}");
+        }
+        assert_eq!(one_minus_exp_minus(f64::INFINITY), one_minus_exp_minus(1.0));
+    }
+}
