@@ -25,7 +25,8 @@ pub fn stream(run_seed: u64, component: u64, purpose: Purpose) -> Rng {
     Rng::seed_from_u64(splitmix(state ^ ((purpose as u64) << 32)))
 }
 
-fn splitmix(x: u64) -> u64 {
+/// SplitMix64's output function: a bijection that spreads every input bit over the whole word.
+pub(crate) fn splitmix(x: u64) -> u64 {
     let mut z = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

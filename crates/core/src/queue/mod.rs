@@ -1,9 +1,15 @@
 //! Queue disciplines. Each decides which packets wait, in what order they leave, and which are dropped or marked.
 
-use crate::packet::{PacketId, Pool};
+mod stamped;
+#[cfg(test)]
+mod tests;
+
+pub use stamped::{Stamped, StampedFifo};
+
+use crate::packet::{Ecn, PacketId, Pool};
 use crate::policy::policies;
 use crate::rng::Rng;
-use crate::units::{DataRate, Time};
+use crate::units::{Bytes, DataRate, Time};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
@@ -23,6 +29,23 @@ pub struct Drops {
     pub dropped: Vec<(PacketId, DropReason)>,
     /// Packets that stay in the queue or leave it with their ECN field now set to CE.
     pub marked: Vec<PacketId>,
+}
+
+impl Drops {
+    /// Signals congestion on `id` without losing it, if its sender understands that (RFC 3168 section 5): an ECT packet
+    /// gets CE and is recorded, one that already carries CE stays as it is. False: the packet is not ECN-capable, drop it.
+    pub fn try_mark(&mut self, id: PacketId, pool: &mut Pool) -> bool {
+        let ecn = &mut pool[id].ecn;
+        match *ecn {
+            Ecn::NotEct => return false,
+            Ecn::Ect0 | Ecn::Ect1 => {
+                *ecn = Ecn::Ce;
+                self.marked.push(id);
+            }
+            Ecn::Ce => {}
+        }
+        true
+    }
 }
 
 /// What a discipline may know about where it stands.
@@ -51,6 +74,66 @@ pub trait Aqm {
         Time::NEVER
     }
     fn on_deadline(&mut self, _now: Time) {}
+    /// For a time series: the probability, in `0..=1`, with which the discipline now drops or marks an arriving packet of
+    /// typical size. `None` for disciplines that do not work by probability.
+    fn drop_probability(&self) -> Option<f64> {
+        None
+    }
+}
+
+/// Most that may wait. Both bounds hold.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limit {
+    packets: usize,
+    bytes: u64,
+}
+
+impl Limit {
+    fn new(packets: Option<u32>, bytes: Option<Bytes>) -> Limit {
+        Limit { packets: packets.map_or(usize::MAX, |n| n as usize), bytes: bytes.map_or(u64::MAX, Bytes::get) }
+    }
+    /// As [`Limit::new`], but `default_packets` when neither bound is given.
+    fn or_packets(packets: Option<u32>, bytes: Option<Bytes>, default_packets: u32) -> Limit {
+        Limit::new(packets.or(if bytes.is_none() { Some(default_packets) } else { None }), bytes)
+    }
+    /// Whether `size` more bytes have room beside what waits.
+    #[inline]
+    fn admits(&self, waiting_packets: usize, waiting_bytes: u64, size: u32) -> bool {
+        waiting_packets < self.packets && waiting_bytes + u64::from(size) <= self.bytes
+    }
+    /// Whether a third of either bound is taken.
+    fn is_third_full(&self, waiting_packets: usize, waiting_bytes: u64) -> bool {
+        waiting_packets >= self.packets / 3 || waiting_bytes >= self.bytes / 3
+    }
+    /// Refuses limits that let nothing in.
+    fn check(packets: Option<u32>, bytes: Option<Bytes>) -> Result<(), String> {
+        if packets == Some(0) {
+            return Err("`limit_packets` = 0: must be at least 1; leave it out for the default".into());
+        }
+        if bytes == Some(Bytes::new(0)) {
+            return Err("`limit_bytes` = 0B: must be at least \"1B\"; leave it out for the default".into());
+        }
+        Ok(())
+    }
+}
+
+/// Serialisation of a configuration whose values are checked, alone and against each other, by `fn check(&self) ->
+/// Result<(), String>` before it exists. The type derives serde's traits with `remote = "Self"`.
+macro_rules! checked {
+    ($config:ty) => {
+        impl serde::Serialize for $config {
+            fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+                <$config>::serialize(self, s)
+            }
+        }
+        impl<'de> serde::Deserialize<'de> for $config {
+            fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+                let config = <$config>::deserialize(d)?;
+                config.check().map_err(serde::de::Error::custom)?;
+                Ok(config)
+            }
+        }
+    };
 }
 
 policies! {
@@ -59,5 +142,9 @@ policies! {
     /// Parameters of a queue discipline.
     QueueConfig("a queue discipline"), built with QueueContext {
         fifo => Fifo / FifoConfig,
+        red => Red / RedConfig,
+        codel => Codel / CodelConfig,
+        fq_codel => FqCodel / FqCodelConfig,
+        pie => Pie / PieConfig,
     }
 }

@@ -100,6 +100,8 @@ pub struct Sender {
     /// End of the window in which recovery, a reduction or a timeout began: `recover` of RFC 6582.
     high_seq: u64,
     dup_acks: u32,
+    /// Segments that duplicate ACKs, without SACK, have reported as delivered.
+    inferred: u32,
     reduction: RateReduction,
     undo: Option<Undo>,
     /// When to ask the loss policy again.
@@ -160,6 +162,7 @@ impl Sender {
             delivery: Delivery::default(),
             high_seq: 0,
             dup_acks: 0,
+            inferred: 0,
             reduction: RateReduction::default(),
             undo: None,
             judge_at: Time::NEVER,
@@ -179,7 +182,7 @@ impl Sender {
             syn_sent: 0,
             flow,
             incarnation,
-            cc: config.cc.build(&CcContext { mss, initial_cwnd: cwnd, rng }),
+            cc: config.cc.build(&CcContext { mss, initial_cwnd: cwnd, paced: config.pacing != Pacing::Off, rng }),
             loss: config.loss.build(&LossContext { mss }),
             config,
             stats: SenderStats::default(),
@@ -443,6 +446,9 @@ impl Sender {
         if let Some(newest) = covered.rate.newest_sent_at() {
             self.newest_delivered_sent_at = self.newest_delivered_sent_at.max(newest);
         }
+        if !sack {
+            self.infer_delivered(&mut covered, duplicate);
+        }
         self.delivery.on_delivered(now, covered.delivered);
         let rtt = self.sample_rtt(now, p, advanced, &covered);
         if advanced {
@@ -468,6 +474,17 @@ impl Sender {
         self.finish_if_done(out);
         if p.has(tcp_flags::FIN) {
             self.send_pure_ack(now, out);
+        }
+    }
+
+    /// Without SACK a duplicate ACK says that some segment arrived; the cumulative ACK that follows must not count it again.
+    fn infer_delivered(&mut self, covered: &mut Covered, duplicate: bool) {
+        if duplicate {
+            covered.delivered = 1;
+            self.inferred = (self.inferred + 1).min(self.board.packets_out());
+        } else if covered.acked > 0 {
+            covered.delivered = covered.acked.saturating_sub(self.inferred).max(1);
+            self.inferred = self.inferred.saturating_sub(covered.acked - 1);
         }
     }
 
@@ -613,7 +630,9 @@ impl Sender {
                 // The first new ACK ends it, whatever else is missing (RFC 2581 section 3.2 step 6).
                 Recovery::Reno => {
                     self.board.clear_lost();
-                    self.window.cwnd = self.window.ssthresh.max(1).min(self.window.cwnd_clamp);
+                    if !self.cc.owns_window() {
+                        self.window.cwnd = self.window.ssthresh.max(1).min(self.window.cwnd_clamp);
+                    }
                     self.enter(CaState::Open, now);
                     return;
                 }
@@ -751,8 +770,9 @@ impl Sender {
         }
         let credit = match self.config.byte_counting {
             0 => u32::from(advanced),
-            limit if self.window.in_slow_start() => covered.acked.min(limit),
-            _ => covered.acked,
+            // What SACK or duplicates reported earlier was credited then.
+            limit if self.window.in_slow_start() => covered.acked.min(covered.delivered).min(limit),
+            _ => covered.acked.min(covered.delivered),
         };
         let rate = covered.rate.sample(now, &self.delivery, self.window.min_rtt);
         covered.rate.commit(&mut self.delivery);
@@ -811,7 +831,9 @@ impl Sender {
                 self.window.ssthresh = ssthresh;
             }
         }
-        self.enter(CaState::Loss, now);
+        // A control hears of every timeout, also of one that finds the sender still repairing the last.
+        self.cc.on_state(&mut self.window, CaState::Loss, now);
+        self.window.state = CaState::Loss;
         self.high_seq = self.snd_nxt;
         self.dup_acks = 0;
         self.board.mark_all_lost();

@@ -16,34 +16,73 @@ use crate::units::Time;
 pub struct RenoConfig {
     /// What may end slow start before a loss does. RFC 5681: nothing.
     pub slow_start_exit: SlowStartExit,
+    /// How congestion avoidance counts.
+    pub increase: Increase,
+}
+
+/// How congestion avoidance adds a segment per round trip.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Increase {
+    /// A whole segment once a whole window has been acknowledged (RFC 3465, Linux).
+    #[default]
+    PerWindow,
+    /// 1/cwnd for each ACK, cwnd being a real number that a reduction halves (RFC 5681 equation 3, ns-2). A little slower,
+    /// at two segments by a quarter.
+    PerAck,
 }
 
 impl RenoConfig {
     pub fn build(&self, ctx: &CcContext) -> Reno {
-        Reno { slow_start: self.slow_start_exit.build(ctx) }
+        Reno { slow_start: self.slow_start_exit.build(ctx), increase: self.increase, fraction: 0 }
     }
 }
 
 #[derive(Debug, Clone)]
 pub struct Reno {
     slow_start: SlowStart,
+    increase: Increase,
+    /// With [`Increase::PerAck`]: what the window is above `cwnd`, in 2^-32 segments.
+    fraction: u32,
+}
+
+impl Reno {
+    /// The window in 2^-32 segments.
+    fn real_window(&self, w: &Window) -> u64 {
+        (u64::from(w.cwnd) << 32) | u64::from(self.fraction)
+    }
+
+    fn increase_per_ack(&mut self, w: &mut Window, credit: u32) {
+        for _ in 0..credit {
+            let window = self.real_window(w);
+            let window = window.saturating_add(((1u128 << 64) / u128::from(window.max(1))) as u64);
+            w.cwnd = ((window >> 32) as u32).min(w.cwnd_clamp);
+            self.fraction = window as u32;
+        }
+    }
 }
 
 impl CongestionControl for Reno {
     fn on_ack(&mut self, w: &mut Window, ack: &AckSample) {
         let credit = self.slow_start.on_ack(w, ack);
         if credit > 0 {
-            w.increase_additively(w.cwnd, credit);
+            match self.increase {
+                Increase::PerWindow => w.increase_additively(w.cwnd, credit),
+                Increase::PerAck => self.increase_per_ack(w, credit),
+            }
         }
     }
 
     fn ssthresh(&mut self, w: &Window, _: Time) -> u32 {
         self.slow_start.on_reduction();
+        let half = self.real_window(w) / 2;
+        self.fraction = if self.increase == Increase::PerAck && half >> 32 >= 2 { half as u32 } else { 0 };
         (w.cwnd / 2).max(2)
     }
 
     fn on_state(&mut self, _: &mut Window, to: CaState, _: Time) {
         if to == CaState::Loss {
+            self.fraction = 0;
             self.slow_start.on_timeout();
         }
     }
@@ -75,11 +114,32 @@ mod tests {
         }
     }
 
+    /// By hand from 2: 2.5, 2.9, 3.245; halved from 5 at a fraction of one half: 2.75.
+    #[test]
+    fn per_ack_the_window_is_a_real_number() {
+        let config = CcConfig::Reno(RenoConfig { increase: Increase::PerAck, ..RenoConfig::default() });
+        let mut run = Run::with(&config, Path::default());
+        let mut reno =
+            Reno { slow_start: SlowStart::Standard, increase: Increase::PerAck, fraction: 0 };
+        let w = &mut run.w;
+        (w.cwnd, w.ssthresh) = (2, 2);
+        let mut seen = Vec::new();
+        for _ in 0..3 {
+            reno.increase_per_ack(w, 1);
+            seen.push((reno.real_window(w) * 1000 + (1 << 31)) >> 32);
+        }
+        assert_eq!(seen, [2500, 2900, 3245]);
+        (w.cwnd, reno.fraction) = (5, 1 << 31);
+        assert_eq!(reno.ssthresh(w, Time::ZERO), 2);
+        w.cwnd = 2;
+        assert_eq!((reno.real_window(w) * 1000) >> 32, 2750);
+    }
+
     #[test]
     fn an_early_exit_from_slow_start_saves_losses() {
         for buffer in [200, 400, 600] {
             let lost = |slow_start_exit| {
-                let config = CcConfig::Reno(RenoConfig { slow_start_exit });
+                let config = CcConfig::Reno(RenoConfig { slow_start_exit, ..RenoConfig::default() });
                 let mut run = Run::with(&config, Path { buffer, ..Path::default() });
                 run.until(Span::from_secs(4));
                 run.transmissions - run.delivered - u64::from(run.w.in_flight)

@@ -1,0 +1,457 @@
+//! CoDel: drops from the head while the smallest sojourn time stays above a target, ever more often until it does not.
+//!
+//! RFC 8289. It watches how long packets waited, not how many wait, so one setting serves every line rate: once no packet
+//! has left in under `target` for a whole `interval`, it drops one, and the next after `interval / sqrt(n)`, n counting the
+//! drops. RED and PIE drop at the tail by probability; CoDel at the head, by a schedule and without randomness. FQ-CoDel
+//! runs this law on each of many queues.
+//!
+//! Valid where `interval` covers the round-trip times of the flows. Meant for responsive traffic: against a flood the drop
+//! rate grows only with the square root of time, and the limit bounds the queue.
+//!
+//! Beyond the RFC: with `ecn` an ECT packet is marked where it would have been dropped and then leaves at once, so one
+//! dequeue gives at most one mark; `ce_threshold` marks ECT packets by sojourn alone, as Linux does. The limit's default is
+//! Linux's; the RFC names none. Linux marks only on request.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Aqm, DropReason, Drops, Limit, QueueContext, Stamped, StampedFifo};
+use crate::packet::{PacketId, Pool};
+use crate::units::{Bytes, Span, Time};
+
+/// Both limits bind when both are given; with neither, 1000 packets as in Linux.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, remote = "Self")]
+#[schemars(rename = "CodelConfig")]
+pub struct CodelConfig {
+    /// Most packets waiting. At least 1.
+    #[schemars(range(min = 1))]
+    pub limit_packets: Option<u32>,
+    /// Most bytes waiting.
+    pub limit_bytes: Option<Bytes>,
+    /// Acceptable standing delay. RFC 8289: 5 ms. Above zero, below `interval`.
+    pub target: Span,
+    /// Window over which the delay must stay above target; about the largest usual round-trip time. RFC 8289: 100 ms.
+    pub interval: Span,
+    /// Mark ECT packets instead of dropping them.
+    pub ecn: bool,
+    /// Mark ECT packets that waited longer than this, whatever the law says. Off when left out.
+    pub ce_threshold: Option<Span>,
+}
+
+impl Default for CodelConfig {
+    fn default() -> Self {
+        CodelConfig {
+            limit_packets: None,
+            limit_bytes: None,
+            target: Span::from_ms(5),
+            interval: Span::from_ms(100),
+            ecn: true,
+            ce_threshold: None,
+        }
+    }
+}
+
+impl CodelConfig {
+    fn check(&self) -> Result<(), String> {
+        Limit::check(self.limit_packets, self.limit_bytes)?;
+        CodelParams::check(self.target, self.interval)
+    }
+
+    pub fn build(&self, ctx: &QueueContext) -> Codel {
+        Codel {
+            params: CodelParams {
+                target: self.target,
+                interval: self.interval,
+                mtu: ctx.mtu,
+                ecn: self.ecn,
+                ce_threshold: self.ce_threshold,
+            },
+            limit: Limit::or_packets(self.limit_packets, self.limit_bytes, 1000),
+            law: CodelLaw::default(),
+            fifo: StampedFifo::default(),
+        }
+    }
+}
+checked!(CodelConfig);
+
+/// What [`CodelLaw`] goes by. The same for all queues of a discipline.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CodelParams {
+    pub target: Span,
+    pub interval: Span,
+    /// Never drop while no more than this many bytes are left (RFC 8289 section 5.3, `MAXPACKET`).
+    pub mtu: u32,
+    /// Mark ECT packets instead of dropping them.
+    pub ecn: bool,
+    /// Mark ECT packets that waited longer, whatever the law says.
+    pub ce_threshold: Option<Span>,
+}
+
+impl CodelParams {
+    /// Whether the law can work with these: `0 < target < interval`. The message names the keys.
+    pub fn check(target: Span, interval: Span) -> Result<(), String> {
+        if interval.is_zero() {
+            return Err("`interval` = 0ns: must be above zero, such as \"100ms\"".into());
+        }
+        if target.is_zero() || target >= interval {
+            return Err(format!("`target` = {target}: must be above zero and below `interval` ({interval})"));
+        }
+        Ok(())
+    }
+
+    /// RFC 8289's control law: `interval / sqrt(count)` after `t`, to the nanosecond below. `count` is at least 1.
+    pub fn control_law(&self, t: Time, count: u32) -> Time {
+        // floor(sqrt(floor(i² / n))) = floor(i / sqrt(n)): exact, and no float to differ between machines.
+        let (interval, count) = (self.interval.as_ns(), u64::from(count.max(1)));
+        let spacing = match interval.checked_mul(interval) {
+            Some(square) => (square / count).isqrt(),
+            None => (u128::from(interval).pow(2) / u128::from(count)).isqrt() as u64,
+        };
+        t + Span::from_ns(spacing)
+    }
+}
+
+/// The queue that a [`CodelLaw`] polices.
+pub trait CodelStore {
+    /// Takes out the packet that has waited longest.
+    fn pop(&mut self) -> Option<Stamped>;
+    /// Bytes left.
+    fn bytes(&self) -> u64;
+}
+
+/// CoDel's state for one queue (RFC 8289 section 5.2), over any backing store.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CodelLaw {
+    /// Drops since this dropping state began, on top of what was remembered from the one before.
+    count: u32,
+    /// `count` when this dropping state began.
+    last_count: u32,
+    /// When the sojourn time will have been above target for an interval; [`Time::NEVER`] while it is below.
+    first_above: Time,
+    drop_next: Time,
+    dropping: bool,
+}
+
+impl Default for CodelLaw {
+    fn default() -> Self {
+        CodelLaw { count: 0, last_count: 0, first_above: Time::NEVER, drop_next: Time::ZERO, dropping: false }
+    }
+}
+
+impl CodelLaw {
+    /// Takes the next packet to send out of `store`, dropping and marking on the way (RFC 8289 section 5.5). `None`: the
+    /// store is empty, perhaps only now.
+    pub fn dequeue(
+        &mut self,
+        params: &CodelParams,
+        now: Time,
+        store: &mut impl CodelStore,
+        pool: &mut Pool,
+        drops: &mut Drops,
+    ) -> Option<PacketId> {
+        let (mut packet, above) = self.pop(params, now, store);
+        if self.dropping {
+            self.dropping = above;
+            // A large backlog can have several drops due at once.
+            while self.dropping && now >= self.drop_next {
+                let Some(p) = packet else { break };
+                self.count = self.count.saturating_add(1);
+                if params.ecn && drops.try_mark(p.id, pool) {
+                    self.drop_next = params.control_law(self.drop_next, self.count);
+                    break;
+                }
+                drops.dropped.push((p.id, DropReason::Early));
+                (packet, self.dropping) = self.pop(params, now, store);
+                if self.dropping {
+                    self.drop_next = params.control_law(self.drop_next, self.count);
+                }
+            }
+        } else if above {
+            if let Some(p) = packet {
+                if !(params.ecn && drops.try_mark(p.id, pool)) {
+                    drops.dropped.push((p.id, DropReason::Early));
+                    (packet, _) = self.pop(params, now, store);
+                }
+            }
+            self.dropping = true;
+            // Soon after the last dropping state, go on from the drop rate that had brought the delay down.
+            let learned = self.count - self.last_count;
+            let recent = now.since(self.drop_next) < params.interval.saturating_mul(16);
+            self.count = if learned > 1 && recent { learned } else { 1 };
+            self.last_count = self.count;
+            self.drop_next = params.control_law(now, self.count);
+        }
+        let packet = packet?;
+        if params.ce_threshold.is_some_and(|threshold| packet.sojourn(now) > threshold) {
+            drops.try_mark(packet.id, pool);
+        }
+        Some(packet.id)
+    }
+
+    /// Packets of this queue were dropped because there was no room: raises the drop rate accordingly, as Linux does.
+    pub fn on_overflow(&mut self, dropped: u32) {
+        self.count = self.count.saturating_add(dropped);
+    }
+
+    /// The oldest packet, and whether the sojourn time has been above target for an interval (`dodequeue` in RFC 8289 section 5.6).
+    fn pop(&mut self, params: &CodelParams, now: Time, store: &mut impl CodelStore) -> (Option<Stamped>, bool) {
+        let packet = store.pop();
+        let below = packet.is_none_or(|p| p.sojourn(now) < params.target) || store.bytes() <= u64::from(params.mtu);
+        if below {
+            self.first_above = Time::NEVER;
+        } else if self.first_above.is_never() {
+            self.first_above = now + params.interval;
+        } else {
+            return (packet, now >= self.first_above);
+        }
+        (packet, false)
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct Codel {
+    params: CodelParams,
+    limit: Limit,
+    law: CodelLaw,
+    fifo: StampedFifo,
+}
+
+impl Aqm for Codel {
+    fn enqueue(&mut self, now: Time, id: PacketId, pool: &mut Pool, drops: &mut Drops) {
+        let size = u32::from(pool[id].size);
+        if self.limit.admits(self.fifo.len(), self.fifo.bytes(), size) {
+            self.fifo.push(Stamped { id, size, at: now });
+        } else {
+            drops.dropped.push((id, DropReason::Overflow));
+        }
+    }
+    fn dequeue(&mut self, now: Time, pool: &mut Pool, drops: &mut Drops) -> Option<PacketId> {
+        self.law.dequeue(&self.params, now, &mut self.fifo, pool, drops)
+    }
+    fn len_packets(&self) -> usize {
+        self.fifo.len()
+    }
+    fn len_bytes(&self) -> u64 {
+        self.fifo.bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::Ecn;
+    use crate::queue::tests::{Rig, context, ms, packet};
+
+    /// The defaults, with room for a long overload.
+    fn roomy() -> CodelConfig {
+        CodelConfig { limit_packets: Some(100_000), ..CodelConfig::default() }
+    }
+
+    fn codel(config: CodelConfig) -> Codel {
+        config.build(&context(0))
+    }
+
+    /// Two packets of 1500 bytes arrive per millisecond and one leaves, from 0 to `until` ms.
+    fn overload<'a>(q: &'a mut Codel, ecn: Ecn, until: u64) -> Rig<'a, Codel> {
+        let mut rig = Rig::new(q);
+        for t in 0..until {
+            rig.arrive(ms(t), packet(0, 1500, ecn));
+            rig.leave(ms(t));
+            rig.arrive(ms(t) + Span::from_us(500), packet(0, 1500, ecn));
+        }
+        rig
+    }
+
+    /// The sojourn time first reaches 5 ms at 10 ms and stays above: the first drop comes at 110 ms, drop `n + 1` at the
+    /// first departure that is not before the instant of drop `n` plus 100 ms / sqrt(n).
+    const OVERLOAD_MS: [u64; 30] = [
+        110, 210, 281, 339, 389, 434, 474, 512, 548, 581, 613, 643, 672, 699, 726, 752, 777, 801, 825, 848, 870, 892,
+        913, 934, 954, 974, 994, 1013, 1032, 1051,
+    ];
+
+    #[test]
+    fn control_law_is_exact() {
+        let params = codel(CodelConfig::default()).params;
+        for (count, ns) in
+            [(1, 100_000_000), (2, 70_710_678), (3, 57_735_026), (4, 50_000_000), (5, 44_721_359), (1 << 30, 3051)]
+        {
+            assert_eq!(params.control_law(ms(7), count), ms(7) + Span::from_ns(ns), "count {count}");
+        }
+        // Squares that do not fit 64 bits.
+        let slow = CodelParams { interval: Span::from_secs(3600), ..params };
+        assert_eq!(slow.control_law(Time::ZERO, 9), Time::ZERO + Span::from_secs(1200));
+        assert_eq!(slow.control_law(Time::ZERO, 2).as_ns(), 2_545_584_412_271);
+    }
+
+    #[test]
+    fn drops_under_overload_follow_the_control_law() {
+        let mut q = codel(roomy());
+        let rig = overload(&mut q, Ecn::NotEct, 1060);
+        assert_eq!(rig.drop_times_ms(), OVERLOAD_MS);
+        assert!(rig.dropped.iter().all(|d| d.1 == DropReason::Early));
+        assert!(rig.marked.is_empty());
+    }
+
+    #[test]
+    fn ect_packets_are_marked_where_others_are_dropped() {
+        let mut q = codel(roomy());
+        let rig = overload(&mut q, Ecn::Ect0, 1060);
+        assert_eq!(rig.mark_times_ms(), OVERLOAD_MS);
+        assert!(rig.dropped.is_empty());
+
+        let mut q = codel(CodelConfig { ecn: false, ..roomy() });
+        let rig = overload(&mut q, Ecn::Ect0, 1060);
+        assert_eq!(rig.drop_times_ms(), OVERLOAD_MS);
+        assert!(rig.marked.is_empty());
+    }
+
+    #[test]
+    fn target_and_interval_are_obeyed() {
+        let config = CodelConfig { target: Span::from_ms(20), interval: Span::from_ms(300), ..roomy() };
+        let mut q = codel(config);
+        let rig = overload(&mut q, Ecn::NotEct, 1200);
+        // 20 ms are reached at 40 ms; then 300 ms / sqrt(n).
+        assert_eq!(rig.drop_times_ms(), [340, 640, 853, 1026, 1176]);
+    }
+
+    #[test]
+    fn no_drop_below_target_nor_when_the_delay_dips_once_per_interval() {
+        // (packets standing in the queue, every so many ms it is emptied)
+        for (standing, dip_every) in [(4, None), (50, Some(99))] {
+            let mut q = codel(CodelConfig::default());
+            let mut rig = Rig::new(&mut q);
+            for t in 0..5_000 {
+                let dip = dip_every.is_some_and(|every| t % every == 0);
+                while dip && rig.leave(ms(t)).is_some() {}
+                while rig.q.len_packets() < standing + 1 {
+                    rig.arrive(ms(t), packet(0, 1500, Ecn::NotEct));
+                }
+                rig.leave(ms(t));
+            }
+            assert!(rig.dropped.is_empty(), "standing {standing}: {:?}", rig.dropped);
+        }
+    }
+
+    #[test]
+    fn a_queue_of_at_most_one_mtu_is_never_dropped_from() {
+        // Two packets wait 40 ms each; after one leaves, `size` bytes are left.
+        for (size, drops) in [(1500, false), (1501, true)] {
+            let mut q = codel(CodelConfig::default());
+            let mut rig = Rig::new(&mut q);
+            rig.arrive(ms(0), packet(0, size, Ecn::NotEct));
+            for t in 1..100 {
+                rig.arrive(ms(20 * t - 19), packet(0, size, Ecn::NotEct));
+                rig.leave(ms(20 * t + 20));
+            }
+            assert_eq!(!rig.dropped.is_empty(), drops, "{size}");
+        }
+    }
+
+    #[test]
+    fn several_drops_are_due_at_once_after_a_stall() {
+        let mut q = codel(CodelConfig::default());
+        let mut rig = overload(&mut q, Ecn::NotEct, 400);
+        assert_eq!(rig.drop_times_ms(), OVERLOAD_MS[..5]);
+        // Nothing leaves until 530 ms; by then the drops of 434, 474 and 512 ms are due.
+        let next = rig.leave(ms(530)).map(|p| p.seq.0);
+        assert_eq!(rig.drop_times_ms()[5..], [530, 530, 530]);
+        assert_eq!(next, rig.dropped_numbers().last().map(|n| n + 1));
+        assert!(rig.leave(ms(547)).is_some());
+        assert_eq!(rig.dropped.len(), 8);
+        assert!(rig.leave(ms(548)).is_some());
+        assert_eq!(rig.dropped.len(), 9);
+    }
+
+    /// A store that never empties and whose packets have waited as long as the test says.
+    struct Scripted {
+        id: PacketId,
+        now: Time,
+        sojourn: Span,
+    }
+    impl CodelStore for Scripted {
+        fn pop(&mut self) -> Option<Stamped> {
+            Some(Stamped { id: self.id, size: 1500, at: self.now - self.sojourn })
+        }
+        fn bytes(&self) -> u64 {
+            9000
+        }
+    }
+
+    /// Runs the law once per ms from 200 ms through `phases` of (until ms, sojourn in ms); returns when it dropped.
+    fn drop_times(phases: &[(u64, u64)]) -> Vec<u64> {
+        let params = codel(CodelConfig::default()).params;
+        let mut law = CodelLaw::default();
+        let mut pool = Pool::default();
+        let id = pool.insert(packet(0, 1500, Ecn::NotEct));
+        let mut drops = Drops::default();
+        let (mut times, mut t) = (Vec::new(), 200);
+        for &(until, sojourn) in phases {
+            while t < until {
+                let mut store = Scripted { id, now: ms(t), sojourn: Span::from_ms(sojourn) };
+                assert!(law.dequeue(&params, ms(t), &mut store, &mut pool, &mut drops).is_some());
+                times.extend(drops.dropped.drain(..).map(|_| t));
+                t += 1;
+            }
+        }
+        times
+    }
+
+    #[test]
+    fn count_is_remembered_for_sixteen_intervals() {
+        // Above target from 200 to 700 ms: seven drops, so the count has grown from 1 to 7.
+        let first = [300, 400, 471, 529, 579, 624, 664];
+        // Above again soon: goes on with count 6, so with 100 ms / sqrt(6) = 40.8 ms.
+        assert_eq!(drop_times(&[(700, 9), (900, 4), (1100, 9)]), [&first[..], &[1000, 1041, 1079]].concat());
+        // The next drop would have been at 701.8 ms; re-entry within 1600 ms of it remembers, later does not.
+        assert_eq!(drop_times(&[(700, 9), (2201, 4), (2400, 9)]), [&first[..], &[2301, 2342, 2380]].concat());
+        assert_eq!(drop_times(&[(700, 9), (2210, 4), (2480, 9)]), [&first[..], &[2310, 2410]].concat());
+    }
+
+    #[test]
+    fn only_the_growth_of_count_is_remembered() {
+        // The second dropping state starts from 6 and ends at 7: grown by 1 only, so the third starts from 1.
+        let times = drop_times(&[(700, 9), (900, 4), (1045, 9), (1100, 4), (1320, 9)]);
+        assert_eq!(times[7..], [1000, 1041, 1200, 1300]);
+    }
+
+    #[test]
+    fn sojourn_equal_to_target_counts_as_above() {
+        assert_eq!(drop_times(&[(350, 5)]), [300]);
+        assert!(drop_times(&[(900, 4)]).is_empty());
+    }
+
+    #[test]
+    fn ce_threshold_marks_by_sojourn_alone() {
+        let config = CodelConfig { ce_threshold: Some(Span::from_ms(2)), ..CodelConfig::default() };
+        let mut q = codel(config);
+        let mut rig = Rig::new(&mut q);
+        for (ecn, waits) in [(Ecn::Ect0, 2), (Ecn::Ect0, 3), (Ecn::Ect1, 3), (Ecn::NotEct, 3), (Ecn::Ce, 3)] {
+            rig.arrive(ms(10), packet(0, 1500, ecn));
+            rig.leave(ms(10 + waits));
+        }
+        assert_eq!(rig.marked.iter().map(|m| m.0).collect::<Vec<_>>(), [1, 2]);
+        assert!(rig.dropped.is_empty());
+    }
+
+    #[test]
+    fn the_limit_drops_at_the_tail() {
+        for (config, dropped) in [
+            (CodelConfig { limit_packets: Some(2), ..CodelConfig::default() }, vec![2, 3]),
+            (CodelConfig { limit_bytes: Some(Bytes::new(4500)), ..CodelConfig::default() }, vec![3]),
+        ] {
+            let mut q = codel(config);
+            let mut rig = Rig::new(&mut q);
+            for _ in 0..4 {
+                rig.arrive(ms(0), packet(0, 1500, Ecn::Ect0));
+            }
+            assert_eq!(rig.dropped_numbers(), dropped);
+        }
+        let mut q = codel(CodelConfig { limit_bytes: Some(Bytes::new(1 << 30)), ..CodelConfig::default() });
+        let mut rig = Rig::new(&mut q);
+        for _ in 0..2000 {
+            rig.arrive(ms(0), packet(0, 1500, Ecn::Ect0));
+        }
+        assert!(rig.dropped.is_empty(), "a byte limit replaces the default of 1000 packets");
+    }
+}

@@ -1,0 +1,605 @@
+//! FQ-CoDel: every flow in a queue of its own, served in turn by bytes, each under CoDel; sparse flows go first.
+//!
+//! RFC 8290. Packets are spread over `flows` queues by a seeded hash of flow, connection and direction. Queues that have
+//! something to send take turns by deficit round robin, `quantum` bytes each. A queue that was empty enters the list of new
+//! queues, which goes before the list of old ones until it has had its quantum: that is what makes a sparse flow wait for
+//! nobody. The delay of each queue is CoDel's business ([`CodelLaw`]); over the limit, the queue with the most bytes loses
+//! packets from its head, up to `drop_batch` of them or half its bytes.
+//!
+//! Flows that share a queue by hash collision share its fate. Valid at any rate; a flow is only as isolated as `flows` is
+//! large against the number of flows that wait at a time.
+//!
+//! Choices where RFC 8290 leaves one: CoDel's last-packet rule counts the bytes of the packet's own queue (as RFC 8289 reads,
+//! and as in Wi-Fi stations' queues; Linux's qdisc counts all queues); `memory_limit` counts IP-layer bytes, not buffer
+//! memory, and is off by default; dropping for want of room raises the queue's CoDel count, as in Linux.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::codel::{CodelLaw, CodelParams, CodelStore};
+use super::{Aqm, DropReason, Drops, QueueContext, Stamped};
+use crate::packet::{Packet, PacketId, Pool};
+use crate::rng::splitmix;
+use crate::units::{Bytes, Span, Time};
+
+/// Most queues, and most bytes of quantum, that can be asked for. Linux allows as much.
+const MAX_FLOWS: u32 = 65_536;
+const MAX_QUANTUM: u32 = 1 << 20;
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, remote = "Self")]
+#[schemars(rename = "FqCodelConfig")]
+pub struct FqCodelConfig {
+    /// Number of queues. RFC 8290: 1024.
+    #[schemars(range(min = 1, max = MAX_FLOWS))]
+    pub flows: u32,
+    /// Bytes a queue may send per round. RFC 8290: 1514.
+    #[schemars(range(min = 1, max = MAX_QUANTUM))]
+    pub quantum: u32,
+    /// Most packets waiting in all queues together. RFC 8290: 10240.
+    #[schemars(range(min = 1))]
+    pub limit_packets: u32,
+    /// Most bytes waiting in all queues together. Unbounded when left out.
+    pub memory_limit: Option<Bytes>,
+    /// Most packets dropped at a time when there is no room. Linux: 64.
+    #[schemars(range(min = 1))]
+    pub drop_batch: u32,
+    /// CoDel's acceptable standing delay. 5 ms. Above zero, below `interval`.
+    pub target: Span,
+    /// CoDel's interval. 100 ms.
+    pub interval: Span,
+    /// Mark ECT packets instead of dropping them by CoDel. On by default, as in Linux.
+    pub ecn: bool,
+    /// Mark ECT packets that waited longer than this, whatever CoDel says. Off when left out.
+    pub ce_threshold: Option<Span>,
+}
+
+impl Default for FqCodelConfig {
+    fn default() -> Self {
+        FqCodelConfig {
+            flows: 1024,
+            quantum: 1514,
+            limit_packets: 10_240,
+            memory_limit: None,
+            drop_batch: 64,
+            target: Span::from_ms(5),
+            interval: Span::from_ms(100),
+            ecn: true,
+            ce_threshold: None,
+        }
+    }
+}
+
+impl FqCodelConfig {
+    fn check(&self) -> Result<(), String> {
+        if !(1..=MAX_FLOWS).contains(&self.flows) {
+            return Err(format!("`flows` = {}: must be in 1..={MAX_FLOWS}", self.flows));
+        }
+        if !(1..=MAX_QUANTUM).contains(&self.quantum) {
+            return Err(format!("`quantum` = {}: must be in 1..={MAX_QUANTUM} (bytes)", self.quantum));
+        }
+        if self.limit_packets == 0 {
+            return Err("`limit_packets` = 0: must be at least 1".into());
+        }
+        if self.drop_batch == 0 {
+            return Err("`drop_batch` = 0: must be at least 1".into());
+        }
+        if self.memory_limit == Some(Bytes::new(0)) {
+            return Err("`memory_limit` = 0B: must be at least \"1B\"; leave it out for no limit".into());
+        }
+        CodelParams::check(self.target, self.interval)
+    }
+
+    pub fn build(&self, ctx: &QueueContext) -> FqCodel {
+        let mut rng = ctx.rng.clone();
+        FqCodel {
+            params: CodelParams {
+                target: self.target,
+                interval: self.interval,
+                mtu: ctx.mtu,
+                ecn: self.ecn,
+                ce_threshold: self.ce_threshold,
+            },
+            quantum: i64::from(self.quantum.max(1)),
+            limit_packets: self.limit_packets as usize,
+            memory_limit: self.memory_limit.map_or(u64::MAX, Bytes::get),
+            drop_batch: self.drop_batch.max(1),
+            seed: rand::Rng::next_u64(&mut rng),
+            n_flows: self.flows.max(1) as usize,
+            flows: Vec::new(),
+            backlogs: Vec::new(),
+            new: List::default(),
+            old: List::default(),
+            waiting: Waiting::default(),
+        }
+    }
+}
+checked!(FqCodelConfig);
+
+/// No packet, no flow: the end of a chain.
+const NONE: u32 = u32::MAX;
+
+/// All waiting packets, chained into queues. Slots are reused, so a steady state allocates nothing.
+#[derive(Debug, Clone)]
+struct Waiting {
+    slots: Vec<Slot>,
+    free: u32,
+    packets: usize,
+    bytes: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Slot {
+    packet: Stamped,
+    next: u32,
+}
+
+impl Default for Waiting {
+    fn default() -> Self {
+        Waiting { slots: Vec::new(), free: NONE, packets: 0, bytes: 0 }
+    }
+}
+
+/// One queue's packets: a chain in [`Waiting`].
+#[derive(Debug, Clone, Copy)]
+struct Chain {
+    head: u32,
+    tail: u32,
+}
+
+impl Waiting {
+    fn push(&mut self, chain: &mut Chain, packet: Stamped) {
+        let slot = Slot { packet, next: NONE };
+        let i = if self.free == NONE {
+            self.slots.push(slot);
+            self.slots.len() as u32 - 1
+        } else {
+            let i = self.free;
+            self.free = self.slots[i as usize].next;
+            self.slots[i as usize] = slot;
+            i
+        };
+        match chain.tail {
+            NONE => chain.head = i,
+            tail => self.slots[tail as usize].next = i,
+        }
+        chain.tail = i;
+        self.packets += 1;
+        self.bytes += u64::from(packet.size);
+    }
+
+    fn pop(&mut self, chain: &mut Chain) -> Option<Stamped> {
+        if chain.head == NONE {
+            return None;
+        }
+        let i = chain.head;
+        let slot = &mut self.slots[i as usize];
+        let packet = slot.packet;
+        chain.head = slot.next;
+        if chain.head == NONE {
+            chain.tail = NONE;
+        }
+        slot.next = self.free;
+        self.free = i;
+        self.packets -= 1;
+        self.bytes -= u64::from(packet.size);
+        Some(packet)
+    }
+}
+
+/// A FIFO of flows, chained through [`Flow::next`].
+#[derive(Debug, Clone, Copy)]
+struct List {
+    head: u32,
+    tail: u32,
+}
+
+impl Default for List {
+    fn default() -> Self {
+        List { head: NONE, tail: NONE }
+    }
+}
+
+impl List {
+    fn push(&mut self, flows: &mut [Flow], i: u32) {
+        flows[i as usize].next = NONE;
+        match self.tail {
+            NONE => self.head = i,
+            tail => flows[tail as usize].next = i,
+        }
+        self.tail = i;
+    }
+    fn pop(&mut self, flows: &[Flow]) {
+        self.head = flows[self.head as usize].next;
+        if self.head == NONE {
+            self.tail = NONE;
+        }
+    }
+}
+
+/// One of the queues. Its bytes are in [`FqCodel::backlogs`].
+#[derive(Debug, Clone)]
+struct Flow {
+    law: CodelLaw,
+    chain: Chain,
+    /// Bytes it may still send this round.
+    deficit: i64,
+    next: u32,
+    /// On the list of new or of old queues.
+    listed: bool,
+}
+
+/// A queue as the CoDel law sees it.
+struct FlowStore<'a> {
+    waiting: &'a mut Waiting,
+    chain: &'a mut Chain,
+    backlog: &'a mut u64,
+}
+
+impl CodelStore for FlowStore<'_> {
+    fn pop(&mut self) -> Option<Stamped> {
+        let packet = self.waiting.pop(self.chain)?;
+        *self.backlog -= u64::from(packet.size);
+        Some(packet)
+    }
+    fn bytes(&self) -> u64 {
+        *self.backlog
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct FqCodel {
+    params: CodelParams,
+    quantum: i64,
+    limit_packets: usize,
+    memory_limit: u64,
+    drop_batch: u32,
+    /// Perturbs the hash.
+    seed: u64,
+    n_flows: usize,
+    /// Built with the first packet: many a link never sees one.
+    flows: Vec<Flow>,
+    /// Bytes waiting in each queue; apart from `flows` so that the search for the fattest reads little memory.
+    backlogs: Vec<u64>,
+    new: List,
+    old: List,
+    waiting: Waiting,
+}
+
+impl FqCodel {
+    /// The queue of a packet.
+    fn classify(&self, packet: &Packet) -> usize {
+        let key =
+            (u64::from(packet.flow.0) << 8) | (u64::from(packet.incarnation()) << 1) | u64::from(packet.is_reverse());
+        // The high half of the hash, scaled to the number of queues without a division.
+        (((splitmix(key ^ self.seed) >> 32) * self.n_flows as u64) >> 32) as usize
+    }
+
+    /// Makes room: the queue with the most bytes loses packets from its head, until half its bytes or a batch are gone.
+    /// Returns how many.
+    fn drop_from_fattest(&mut self, drops: &mut Drops) -> u32 {
+        let (mut fattest, mut most) = (0, 0);
+        for (i, &bytes) in self.backlogs.iter().enumerate() {
+            if bytes > most {
+                (fattest, most) = (i, bytes);
+            }
+        }
+        let flow = &mut self.flows[fattest];
+        let backlog = &mut self.backlogs[fattest];
+        let mut store = FlowStore { waiting: &mut self.waiting, chain: &mut flow.chain, backlog };
+        let mut dropped = 0;
+        while dropped < self.drop_batch && store.bytes() > most / 2 {
+            let Some(packet) = store.pop() else { break };
+            drops.dropped.push((packet.id, DropReason::Overflow));
+            dropped += 1;
+        }
+        flow.law.on_overflow(dropped);
+        dropped
+    }
+}
+
+impl Aqm for FqCodel {
+    fn enqueue(&mut self, now: Time, id: PacketId, pool: &mut Pool, drops: &mut Drops) {
+        if self.flows.is_empty() {
+            let flow = Flow {
+                law: CodelLaw::default(),
+                chain: Chain { head: NONE, tail: NONE },
+                deficit: 0,
+                next: NONE,
+                listed: false,
+            };
+            self.flows = vec![flow; self.n_flows];
+            self.backlogs = vec![0; self.n_flows];
+        }
+        let size = u32::from(pool[id].size);
+        let i = self.classify(&pool[id]);
+        let flow = &mut self.flows[i];
+        self.waiting.push(&mut flow.chain, Stamped { id, size, at: now });
+        self.backlogs[i] += u64::from(size);
+        if !flow.listed {
+            flow.listed = true;
+            flow.deficit = self.quantum;
+            self.new.push(&mut self.flows, i as u32);
+        }
+        while self.waiting.packets > self.limit_packets || self.waiting.bytes > self.memory_limit {
+            if self.drop_from_fattest(drops) == 0 {
+                break; // only packets of no bytes wait
+            }
+        }
+    }
+
+    fn dequeue(&mut self, now: Time, pool: &mut Pool, drops: &mut Drops) -> Option<PacketId> {
+        loop {
+            let is_new = self.new.head != NONE;
+            let list = if is_new { &mut self.new } else { &mut self.old };
+            let i = list.head;
+            if i == NONE {
+                return None;
+            }
+            let flow = &mut self.flows[i as usize];
+            if flow.deficit <= 0 {
+                flow.deficit += self.quantum;
+                list.pop(&self.flows);
+                self.old.push(&mut self.flows, i);
+                continue;
+            }
+            let backlog = &mut self.backlogs[i as usize];
+            let mut store = FlowStore { waiting: &mut self.waiting, chain: &mut flow.chain, backlog };
+            if let Some(id) = flow.law.dequeue(&self.params, now, &mut store, pool, drops) {
+                flow.deficit -= i64::from(pool[id].size);
+                return Some(id);
+            }
+            list.pop(&self.flows);
+            if is_new {
+                // Through the old list once more: a queue that empties and refills would else starve the others.
+                self.old.push(&mut self.flows, i);
+            } else {
+                self.flows[i as usize].listed = false;
+            }
+        }
+    }
+    fn len_packets(&self) -> usize {
+        self.waiting.packets
+    }
+    fn len_bytes(&self) -> u64 {
+        self.waiting.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::{Ecn, FlowId, Kind};
+    use crate::queue::CodelConfig;
+    use crate::queue::tests::{Rig, Trace, context, ms, packet};
+
+    fn fq(config: FqCodelConfig) -> FqCodel {
+        config.build(&context(1))
+    }
+
+    /// So many flows that get queues of their own.
+    fn apart(q: &FqCodel, n: usize) -> Vec<u32> {
+        let mut queues = Vec::new();
+        let mut flows = Vec::new();
+        for flow in 0.. {
+            let i = q.classify(&packet(flow, 1500, Ecn::NotEct));
+            if !queues.contains(&i) {
+                queues.push(i);
+                flows.push(flow);
+            }
+            if flows.len() == n {
+                return flows;
+            }
+        }
+        unreachable!()
+    }
+
+    fn serve<Q: Aqm>(rig: &mut Rig<Q>, now: Time, n: usize) -> Vec<u32> {
+        (0..n).filter_map(|_| rig.leave(now)).map(|p| p.flow.0).collect()
+    }
+
+    #[test]
+    fn a_sparse_flow_waits_for_at_most_one_packet() {
+        let mut q = fq(FqCodelConfig::default());
+        let [fat, other, sparse] = apart(&q, 3)[..] else { unreachable!() };
+        let mut rig = Rig::new(&mut q);
+        for _ in 0..100 {
+            rig.arrive(ms(0), packet(fat, 1500, Ecn::NotEct));
+            rig.arrive(ms(0), packet(other, 1500, Ecn::NotEct));
+        }
+        serve(&mut rig, ms(1), 10);
+        for t in 2..20 {
+            rig.arrive(ms(t), packet(sparse, 100, Ecn::NotEct));
+            assert_eq!(rig.leave(ms(t)).map(|p| p.flow.0), Some(sparse));
+            assert_eq!(serve(&mut rig, ms(t), 4).iter().filter(|&&f| f == fat).count(), 2);
+        }
+    }
+
+    #[test]
+    fn a_new_queue_gets_one_quantum_of_priority_and_no_more() {
+        let mut q = fq(FqCodelConfig::default());
+        let [a, b] = apart(&q, 2)[..] else { unreachable!() };
+        let mut rig = Rig::new(&mut q);
+        for _ in 0..10 {
+            rig.arrive(ms(0), packet(a, 1500, Ecn::NotEct));
+        }
+        serve(&mut rig, ms(0), 2);
+        for _ in 0..10 {
+            rig.arrive(ms(0), packet(b, 1000, Ecn::NotEct));
+        }
+        // b: 1514 - 1000 - 1000 = -486, off to the old queues with 1028; there a has -1486 + 1514 = 28 and goes first:
+        // a to -1472, so 42; b to -972, so 542; a to -1458, so 56; b to -458, so 1056; a to -1444; b again.
+        assert_eq!(serve(&mut rig, ms(0), 10), [b, b, a, b, b, a, b, a, b, b]);
+    }
+
+    #[test]
+    fn a_queue_that_empties_and_refills_does_not_starve_the_others() {
+        let mut q = fq(FqCodelConfig::default());
+        let [a, b] = apart(&q, 2)[..] else { unreachable!() };
+        let mut rig = Rig::new(&mut q);
+        for _ in 0..100 {
+            rig.arrive(ms(0), packet(a, 1500, Ecn::NotEct));
+        }
+        serve(&mut rig, ms(0), 1);
+        let mut served = Vec::new();
+        for _ in 0..40 {
+            // Always exactly one packet of b, each enqueued as soon as the last has left.
+            if !served.ends_with(&[a]) {
+                rig.arrive(ms(1), packet(b, 1500, Ecn::NotEct));
+            }
+            served.extend(serve(&mut rig, ms(1), 1));
+        }
+        let share = served.iter().filter(|&&f| f == a).count();
+        assert_eq!(share, 20, "{served:?}");
+    }
+
+    #[test]
+    fn backlogged_flows_share_by_bytes_to_within_a_quantum_and_a_packet() {
+        for quantum in [300, 1514, 6000] {
+            let mut q = fq(FqCodelConfig { quantum, limit_packets: 100_000, ..FqCodelConfig::default() });
+            let flows = apart(&q, 3);
+            let sizes = [1500u16, 300, 700];
+            let mut rig = Rig::new(&mut q);
+            for i in 0..3000 {
+                rig.arrive(ms(0), packet(flows[i % 3], sizes[i % 3], Ecn::NotEct));
+            }
+            let mut sent = [0i64; 3];
+            for _ in 0..1000 {
+                let p = rig.leave(ms(0)).unwrap();
+                sent[flows.iter().position(|&f| f == p.flow.0).unwrap()] += i64::from(p.size);
+                let spread = sent.iter().max().unwrap() - sent.iter().min().unwrap();
+                assert!(spread <= i64::from(quantum) + 1500, "{sent:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_fattest_flow_loses_from_its_head_when_there_is_no_room() {
+        // (drop_batch, bytes per packet of the fat flow, packets lost at the 101st arrival). Half of 95 x 1500 bytes are
+        // 48 packets. Bytes count, not packets: 6 x 1500 is more than 95 x 40, and half of it 3 packets.
+        for (drop_batch, size, lost) in [(64, 1500, 5..53), (1, 1500, 5..6), (10, 1500, 5..15), (64, 40, 0..3)] {
+            let config = FqCodelConfig { limit_packets: 100, drop_batch, ..FqCodelConfig::default() };
+            let mut q = fq(config);
+            let [fat, thin] = apart(&q, 2)[..] else { unreachable!() };
+            let mut rig = Rig::new(&mut q);
+            for _ in 0..5 {
+                rig.arrive(ms(0), packet(thin, 1500, Ecn::Ect0));
+            }
+            for _ in 0..95 {
+                rig.arrive(ms(0), packet(fat, size, Ecn::Ect0));
+            }
+            assert!(rig.dropped.is_empty());
+            rig.arrive(ms(0), packet(thin, 1500, Ecn::Ect0));
+            assert_eq!(rig.dropped_numbers(), lost.collect::<Vec<_>>());
+            assert!(rig.dropped.iter().all(|d| d.1 == DropReason::Overflow));
+            assert!(rig.marked.is_empty());
+        }
+    }
+
+    #[test]
+    fn the_memory_limit_counts_bytes() {
+        let mut q = fq(FqCodelConfig { memory_limit: Some(Bytes::new(15_000)), ..FqCodelConfig::default() });
+        let mut rig = Rig::new(&mut q);
+        for _ in 0..10 {
+            rig.arrive(ms(0), packet(0, 1500, Ecn::NotEct));
+        }
+        assert!(rig.dropped.is_empty());
+        rig.arrive(ms(0), packet(0, 1, Ecn::NotEct));
+        // 15001 bytes; half is 7500: six packets go and 6001 bytes stay.
+        assert_eq!(rig.dropped_numbers(), [0, 1, 2, 3, 4, 5]);
+        assert_eq!(rig.q.len_bytes(), 6001);
+        // A packet that has no room even alone.
+        let mut q = fq(FqCodelConfig { memory_limit: Some(Bytes::new(1000)), ..FqCodelConfig::default() });
+        let mut rig = Rig::new(&mut q);
+        rig.arrive(ms(0), packet(0, 1500, Ecn::NotEct));
+        assert_eq!((rig.dropped_numbers(), rig.q.len_packets()), (vec![0], 0));
+        assert!(rig.leave(ms(0)).is_none());
+    }
+
+    /// One flow alone meets the fate it would meet under plain CoDel, packet for packet.
+    #[test]
+    fn one_flow_is_treated_as_by_codel() {
+        fn fates<Q: Aqm>(q: &mut Q, ecn: Ecn) -> Trace {
+            let mut rig = Rig::new(q);
+            let mut left = Vec::new();
+            for t in 0..3000 {
+                let arrivals = if t % 1000 < 600 { 2 } else { 0 };
+                for _ in 0..arrivals {
+                    rig.arrive(ms(t), packet(7, 1500, ecn));
+                }
+                left.extend(rig.leave(ms(t)).map(|p| p.seq.0));
+            }
+            (left, rig.dropped, rig.marked)
+        }
+        let config = CodelConfig { limit_packets: Some(10_240), ..CodelConfig::default() };
+        for ecn in [Ecn::NotEct, Ecn::Ect1] {
+            let plain = fates(&mut config.build(&context(1)), ecn);
+            let fair = fates(&mut fq(FqCodelConfig::default()), ecn);
+            assert!(plain.1.len() + plain.2.len() > 10);
+            assert_eq!(plain, fair);
+        }
+    }
+
+    #[test]
+    fn codel_acts_on_each_queue_alone() {
+        let mut q = fq(FqCodelConfig::default());
+        let [fat, thin] = apart(&q, 2)[..] else { unreachable!() };
+        let mut rig = Rig::new(&mut q);
+        for t in 0..2000 {
+            for _ in 0..2 {
+                rig.arrive(ms(t), packet(fat, 1500, Ecn::NotEct));
+            }
+            if t % 10 == 5 {
+                let n = rig.arrive(ms(t), packet(thin, 200, Ecn::NotEct));
+                assert_eq!(rig.leave(ms(t)).map(|p| p.seq.0), Some(n));
+            }
+            rig.leave(ms(t));
+        }
+        assert!(rig.dropped.len() > 20);
+        assert!(rig.dropped.iter().all(|d| d.1 == DropReason::Early));
+    }
+
+    #[test]
+    fn overflow_raises_the_drop_rate() {
+        let mut q = fq(FqCodelConfig { limit_packets: 10, drop_batch: 4, ..FqCodelConfig::default() });
+        let mut rig = Rig::new(&mut q);
+        for _ in 0..11 {
+            rig.arrive(ms(0), packet(0, 1500, Ecn::NotEct));
+        }
+        assert_eq!(rig.dropped.len(), 4);
+        let i = rig.q.classify(&packet(0, 1500, Ecn::NotEct));
+        let mut expected = CodelLaw::default();
+        expected.on_overflow(4);
+        assert_ne!(expected, CodelLaw::default());
+        assert_eq!(rig.q.flows[i].law, expected);
+    }
+
+    #[test]
+    fn direction_connection_and_seed_tell_queues_apart() {
+        let q = fq(FqCodelConfig::default());
+        let other_seed = FqCodelConfig::default().build(&context(2));
+        let (mut reversed, mut later, mut reseeded) = (0, 0, 0);
+        for flow in 0..100 {
+            let p = packet(flow, 1500, Ecn::NotEct);
+            let mut back = p;
+            back.set_reverse();
+            let next = Packet::new(FlowId(flow), Kind::Tcp, 1);
+            reversed += u32::from(q.classify(&p) != q.classify(&back));
+            later += u32::from(q.classify(&p) != q.classify(&next));
+            reseeded += u32::from(q.classify(&p) != other_seed.classify(&p));
+        }
+        // By chance 1 in 1024 would agree.
+        assert!(reversed >= 97 && later >= 97 && reseeded >= 97, "{reversed} {later} {reseeded}");
+    }
+
+    #[test]
+    fn the_hash_spreads_flows_evenly() {
+        let q = fq(FqCodelConfig { flows: 100, ..FqCodelConfig::default() });
+        let mut hits = [0u32; 100];
+        for flow in 0..100_000 {
+            hits[q.classify(&packet(flow, 1500, Ecn::NotEct))] += 1;
+        }
+        // 1000 each; the standard deviation is 31.
+        assert!(hits.iter().all(|&n| (850..1150).contains(&n)), "{hits:?}");
+    }
+}

@@ -1,0 +1,59 @@
+//! A FIFO that remembers when each packet came: the backing store of disciplines that act on sojourn time.
+
+use std::collections::VecDeque;
+
+use super::codel::CodelStore;
+use crate::packet::PacketId;
+use crate::units::{Span, Time};
+
+/// A waiting packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stamped {
+    pub id: PacketId,
+    /// Bytes at the IP layer.
+    pub size: u32,
+    /// When it was enqueued.
+    pub at: Time,
+}
+
+impl Stamped {
+    pub fn sojourn(&self, now: Time) -> Span {
+        now.since(self.at)
+    }
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct StampedFifo {
+    queue: VecDeque<Stamped>,
+    bytes: u64,
+}
+
+impl StampedFifo {
+    pub fn push(&mut self, packet: Stamped) {
+        self.bytes += u64::from(packet.size);
+        self.queue.push_back(packet);
+    }
+    pub fn pop(&mut self) -> Option<Stamped> {
+        let packet = self.queue.pop_front()?;
+        self.bytes -= u64::from(packet.size);
+        Some(packet)
+    }
+    pub fn len(&self) -> usize {
+        self.queue.len()
+    }
+    pub fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+impl CodelStore for StampedFifo {
+    fn pop(&mut self) -> Option<Stamped> {
+        StampedFifo::pop(self)
+    }
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
