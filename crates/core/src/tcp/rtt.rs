@@ -32,7 +32,7 @@ impl RttEstimator {
             (self.srtt_exact_ns as i64 + (exact as i64 - self.srtt_exact_ns as i64) / 8) as u64
         };
         let tick = config.rtt_tick.as_ns();
-        let sample = if tick == 0 { exact } else { ((exact + tick / 2) / tick).max(1) * tick };
+        let sample = (exact + tick / 2).checked_div(tick).map_or(exact, |ticks| ticks.max(1) * tick);
         if self.srtt8_ns == 0 {
             self.srtt8_ns = sample * 8;
             self.rttvar4_ns = sample * 2;

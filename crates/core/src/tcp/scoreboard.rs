@@ -254,7 +254,7 @@ impl Scoreboard {
             return None;
         }
         let mut i = self.index_of(self.retransmit_from);
-        while !(self.segments[i].has(LOST) && !self.segments[i].has(RETRANSMITTED)) {
+        while !self.segments[i].has(LOST) || self.segments[i].has(RETRANSMITTED) {
             i += 1;
         }
         let segment = &mut self.segments[i];

@@ -592,7 +592,9 @@ mod against_ns2 {
         for e in reference.iter().filter(|e| e.kind == "send" && e.ms < pair.now.as_ns() as f64 / 1e6) {
             let highest = pair.sent.iter().filter(|s| s.0 <= e.ms + 0.01).map(|s| (s.1 - 1) / 1460).max().unwrap();
             let lag = highest as i64 - e.segment as i64;
-            }
+            assert!(lag.abs() <= 1, "at {} ms we had sent {highest}, ns-2 {}", e.ms, e.segment);
+        }
+    }
 
     #[test]
     fn one_loss() {
