@@ -18,6 +18,9 @@ enum Fate {
     Delay(Span),
 }
 
+/// The n-th packet and what becomes of it.
+type Script = Box<dyn FnMut(u64, &Packet) -> Fate>;
+
 struct Pair {
     now: Time,
     sender: Sender,
@@ -28,8 +31,8 @@ struct Pair {
     free_at: [Time; 2],
     /// Most packets that wait for the line towards the receiver.
     limit: usize,
-    data_fate: Box<dyn FnMut(u64, &Packet) -> Fate>,
-    ack_fate: Box<dyn FnMut(u64, &Packet) -> Fate>,
+    data_fate: Script,
+    ack_fate: Script,
     data_count: u64,
     ack_count: u64,
     /// In flight: arrival, order, towards the receiver, packet.
@@ -431,7 +434,7 @@ fn a_transfer_closes_cleanly_even_when_fins_are_lost() {
                 Fate::Pass
             }
         };
-        let mut other = once.clone();
+        let mut other = once;
         pair.data_fate = Box::new(move |_, p| once(p, true));
         pair.ack_fate = Box::new(move |_, p| other(p, false));
         let mut pair = pair.start(5 * 1448);
