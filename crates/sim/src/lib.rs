@@ -4,3 +4,4 @@
 
 pub mod capture;
 pub mod spec;
+pub mod scenario;
