@@ -12,6 +12,9 @@ pub(super) fn check(schema: &Json, tree: &Tree, report: &mut dyn FnMut(&Path, St
     Checker { root: schema, path: Path::default(), report }.value(schema, tree);
 }
 
+/// Reads a quantity with its unit, for the error alone.
+type Reader = fn(&str) -> Result<(), UnitError>;
+
 /// One way to satisfy a schema: no references, no choices inside.
 #[derive(Clone, Copy)]
 struct Form<'s> {
@@ -40,7 +43,7 @@ impl<'s> Form<'s> {
     fn required(&self) -> impl Iterator<Item = &'s str> + use<'s> {
         self.schema["required"].as_array().into_iter().flatten().filter_map(Json::as_str)
     }
-    fn quantity(&self) -> Option<fn(&str) -> Result<(), UnitError>> {
+    fn quantity(&self) -> Option<Reader> {
         match self.definition {
             "Span" => Some(|s| s.parse::<Span>().map(drop)),
             "DataRate" => Some(|s| s.parse::<DataRate>().map(drop)),
@@ -48,26 +51,38 @@ impl<'s> Form<'s> {
             _ => None,
         }
     }
-    fn range(&self) -> (Option<f64>, Option<f64>) {
+    /// Least and greatest of a whole number. TOML has 64 bits with sign.
+    fn whole_range(&self) -> (i128, i128) {
         let widest = match self.schema["format"].as_str() {
-            Some("uint16") => Some(f64::from(u16::MAX)),
-            Some("uint32") => Some(f64::from(u32::MAX)),
-            _ => None,
+            Some("uint8") => u8::MAX.into(),
+            Some("uint16") => u16::MAX.into(),
+            Some("uint32") => u32::MAX.into(),
+            _ => i64::MAX.into(),
         };
-        (self.schema["minimum"].as_f64(), self.schema["maximum"].as_f64().or(widest))
+        let bound = |key: &str| serde_json::Value::as_number(&self.schema[key]).and_then(serde_json::Number::as_i128);
+        (bound("minimum").unwrap_or(i64::MIN.into()), bound("maximum").unwrap_or(widest))
+    }
+    fn accepts_whole(&self, i: i128) -> bool {
+        let (min, max) = self.whole_range();
+        (min..=max).contains(&i)
+    }
+    fn accepts_real(&self, x: f64) -> bool {
+        let bound = |key: &str| self.schema[key].as_f64();
+        x.is_finite() && bound("minimum").is_none_or(|min| x >= min) && bound("maximum").is_none_or(|max| x <= max)
     }
     fn expected(&self) -> String {
         let kind = self.schema["type"].as_str().unwrap_or("value");
-        let range = match self.range() {
-            (Some(min), Some(max)) => format!(" in {min}..={max}"),
-            (Some(min), None) => format!(" of at least {min}"),
-            (None, Some(max)) => format!(" of at most {max}"),
-            (None, None) => String::new(),
-        };
         match kind {
-            "integer" => format!("a whole number{range}"),
-            "number" if range.is_empty() => "a finite number".to_owned(),
-            "number" => format!("a number{range}"),
+            "integer" => match self.whole_range() {
+                (min, max) if max == i64::MAX.into() => format!("a whole number of at least {min}"),
+                (min, max) => format!("a whole number in {min}..={max}"),
+            },
+            "number" => match (&self.schema["minimum"], &self.schema["maximum"]) {
+                (Json::Null, Json::Null) => "a finite number".to_owned(),
+                (min, Json::Null) => format!("a number of at least {min}"),
+                (Json::Null, max) => format!("a number of at most {max}"),
+                (min, max) => format!("a number in {min}..={max}"),
+            },
             "boolean" => "true or false".to_owned(),
             "array" => "a list".to_owned(),
             "object" => "a table".to_owned(),
@@ -175,17 +190,17 @@ impl<'a> Checker<'a> {
     }
 
     fn number(&mut self, forms: &[Form<'a>], found: &Value) {
-        let (number, whole) = match *found {
-            Value::Integer(i) => (i as f64, true),
-            Value::Float(x) => (x, false),
+        let (real, whole) = match *found {
+            Value::Integer(i) => (i as f64, Some(i)),
+            Value::Float(x) => (x, None),
             _ => return,
         };
-        let fitting = forms.iter().find(|f| f.is("number") || (whole && f.is("integer")));
-        let Some(form) = fitting else { return self.mistyped(forms) };
-        let (min, max) = form.range();
-        let fits = number.is_finite() && min.is_none_or(|min| number >= min) && max.is_none_or(|max| number <= max);
-        if !fits {
-            self.error(format!("must be {}", form.expected()));
+        let form = forms.iter().find(|f| f.is("number") || (whole.is_some() && f.is("integer")));
+        match (form, whole) {
+            (None, _) => self.mistyped(forms),
+            (Some(form), Some(i)) if form.is("integer") && form.accepts_whole(i) => {}
+            (Some(form), _) if form.is("number") && form.accepts_real(real) => {}
+            (Some(form), _) => self.error(format!("must be {}", form.expected())),
         }
     }
 
@@ -195,7 +210,7 @@ impl<'a> Checker<'a> {
         let Some((tag, _)) = first.tag() else { return self.table(first, table) };
         let names: Vec<&str> = tables.iter().filter_map(Form::tag).map(|(_, name)| name).collect();
         match table.get(tag) {
-            None => self.error_at(tag, format!("missing; one of {}", names.join(", "))),
+            None => self.error_at(tag, format!("missing; must be one of {}", names.join(", "))),
             Some(entry) => match entry.tree.as_str() {
                 None => self.error_at(tag, format!("must be one of {}", names.join(", "))),
                 Some(name) => match tables.iter().find(|f| f.tag().is_some_and(|(_, n)| n == name)) {
@@ -226,18 +241,17 @@ impl<'a> Checker<'a> {
         }
         for key in form.required().filter(|&key| !table.contains_key(key)) {
             let schema = properties.and_then(|p| p.get(key)).unwrap_or(&Json::Null);
-            self.error_at(key, format!("missing; {}", expected(&forms(self.root, schema))));
+            self.error_at(key, format!("missing; must be {}", expected(&forms(self.root, schema))));
         }
     }
 
     /// `tcp.cc` for a `cc` that was written one level too high.
     fn within(&self, form: Form<'a>, key: &str) -> Option<String> {
         let properties = form.schema["properties"].as_object()?;
-        properties.iter().find_map(|(outer, schema)| {
-            let inner = forms(self.root, schema);
-            let has = inner.iter().any(|f| !f.schema["properties"][key].is_null());
-            has.then(|| format!("{outer}.{key}"))
-        })
+        let has = |schema| forms(self.root, schema).iter().any(|f| !f.schema["properties"][key].is_null());
+        let outer = properties.iter().filter(|(_, schema)| has(schema)).map(|(outer, _)| outer);
+        // Of `tcp` and `receiver` the first is the usual one, and the shorter.
+        outer.min_by_key(|outer| outer.len()).map(|outer| format!("{outer}.{key}"))
     }
 
     fn mistyped(&mut self, forms: &[Form<'a>]) {

@@ -1,5 +1,6 @@
 //! What is wrong with a scenario: file and line (or the `--set` argument), key, value, and what would be accepted.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// Errors beyond this many are counted, not printed.
@@ -52,14 +53,10 @@ impl ScenarioErrors {
             return Ok(());
         }
         errors.sort_by_key(|e| (e.argument.is_some(), e.line.unwrap_or(0)));
-        let mut kept: Vec<ScenarioError> = Vec::with_capacity(errors.len());
-        for error in errors {
-            // One option can be wrong for several flows that share a profile.
-            if kept.last() != Some(&error) {
-                kept.push(error);
-            }
-        }
-        Err(ScenarioErrors(kept))
+        // One option can be wrong for several flows that share a profile.
+        let mut seen = BTreeSet::new();
+        errors.retain(|error| seen.insert(error.clone()));
+        Err(ScenarioErrors(errors))
     }
 
     pub fn iter(&self) -> std::slice::Iter<'_, ScenarioError> {
@@ -92,7 +89,7 @@ impl fmt::Display for ScenarioErrors {
 impl std::error::Error for ScenarioErrors {}
 
 /// The one of `known` that `found` was probably meant to be: equal but for case and `-` or `_`, or at most a third of its
-/// letters away.
+/// letters away. Of several as near, the one that begins alike.
 pub(super) fn nearest<'a>(found: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let plain = |s: &str| s.to_lowercase().replace('-', "_");
     let wanted = plain(found);
@@ -101,7 +98,10 @@ pub(super) fn nearest<'a>(found: &str, known: impl IntoIterator<Item = &'a str>)
         .into_iter()
         .map(|k| (strsim::damerau_levenshtein(&wanted, &plain(k)), k))
         .filter(|&(distance, _)| distance <= allowed)
-        .min_by_key(|&(distance, _)| distance)
+        .min_by(|(a, x), (b, y)| {
+            let alike = |k: &str| strsim::jaro_winkler(&wanted, &plain(k));
+            a.cmp(b).then_with(|| alike(y).total_cmp(&alike(x)))
+        })
         .map(|(_, k)| k)
 }
 

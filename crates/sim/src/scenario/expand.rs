@@ -14,7 +14,7 @@ use airtcp_core::units::{DataRate, Probability, Span, Time};
 use rand::RngExt;
 
 use super::buffer::Limit;
-use super::error::{nearest, suggestion, unknown};
+use super::error::{nearest, unknown};
 use super::file::{
     Buffer, BufferRule, Delay, Flow, GapFrom, Link, MAX_COUNT, NodeKind, ScenarioFile, Spread, Start, TrafficTable,
     Web, defaults,
@@ -51,8 +51,9 @@ pub(super) fn expand(file: &ScenarioFile, source: &Source) -> Result<RunSpec, Sc
     e.profiles();
     e.nodes();
     e.links();
-    let flows = e.flows();
-    let record = e.record(&flows);
+    let links_are_good = e.errors.is_empty();
+    let flows = e.flows(links_are_good);
+    let record = e.record(&flows, links_are_good);
     ScenarioErrors::check(e.errors)?;
     Ok(RunSpec {
         seed: file.seed,
@@ -130,12 +131,16 @@ impl<'a> Expander<'a> {
         self.errors.push(self.source.error(path, message.into()));
     }
 
+    /// Times are held against the duration only if it is one.
+    fn has_duration(&self) -> bool {
+        !self.file.duration.is_zero() && self.file.duration <= MAX_DURATION
+    }
+
     fn times(&mut self) {
         let duration = self.file.duration;
-        if duration.is_zero() || duration > MAX_DURATION {
+        if !self.has_duration() {
             self.error(&root("duration"), "must be longer than 0s and at most 30 days (720h)");
-        }
-        if self.file.warmup >= duration && !duration.is_zero() {
+        } else if self.file.warmup >= duration {
             self.error(&root("warmup"), format!("must be shorter than duration ({duration})"));
         }
     }
@@ -145,10 +150,10 @@ impl<'a> Expander<'a> {
         let path = root(list).index(i).key("name");
         if !is_name(name) {
             self.error(&path, NAME_RULE);
-        } else if let Some(first) = seen.get(name) {
+        }
+        let first = *seen.entry(name).or_insert(i);
+        if first != i {
             self.error(&path, format!("already the name of {list}[{first}]"));
-        } else {
-            seen.insert(name, i);
         }
     }
 
@@ -201,7 +206,8 @@ impl<'a> Expander<'a> {
                     n => root("profiles").key(chain[n - 2]).key("base"),
                 };
                 let mut known: Vec<&str> = profile_names().collect();
-                known.extend(file.profiles.keys().map(String::as_str).take(LISTED));
+                let own = file.profiles.keys().map(String::as_str).filter(|p| profile(p).is_none());
+                known.extend(own.take(LISTED));
                 self.error(&at, unknown("profile", last, &known, None));
                 break None;
             };
@@ -258,6 +264,16 @@ impl<'a> Expander<'a> {
         self.group_by_name = seen;
     }
 
+    /// As [`unknown`], of names of which there may be thousands.
+    fn unknown_name<'n>(&self, what: &str, found: &str, names: impl Iterator<Item = &'n str> + Clone) -> String {
+        let hint = if self.errors.len() < LISTED { nearest(found, names.clone()) } else { None };
+        let mut known: Vec<&str> = names.clone().take(LISTED).collect();
+        if names.count() > LISTED {
+            known.push("…");
+        }
+        unknown(what, found, &known, hint)
+    }
+
     /// The nodes that `name` means, or what is wrong with it.
     fn ends(&self, name: &str) -> Result<Ends, String> {
         let (plain, index) = match name.strip_suffix(']').and_then(|n| n.split_once('[')) {
@@ -265,13 +281,9 @@ impl<'a> Expander<'a> {
             None => (name, None),
         };
         let Some(&group) = self.group_by_name.get(plain) else {
-            let names = self.groups.iter().map(|g| g.name);
-            let hint = if self.errors.len() < LISTED { nearest(plain, names.clone()) } else { None };
-            let mut known: Vec<&str> = names.take(LISTED).collect();
-            if self.groups.len() > LISTED {
-                known.push("…");
-            }
-            return Err(unknown("node", plain, &known, hint));
+            let names =
+                self.groups.iter().enumerate().filter(|&(i, g)| self.group_by_name[g.name] == i).map(|(_, g)| g.name);
+            return Err(self.unknown_name("node", plain, names));
         };
         let Group { first, count, .. } = self.groups[group];
         match (index, count) {
@@ -297,8 +309,17 @@ impl<'a> Expander<'a> {
         let mut seen = BTreeMap::new();
         let mut too_many = false;
         for (i, link) in file.links.iter().enumerate() {
-            if link.name.is_some() {
-                self.check_name(&mut seen, "links", i, &names[i]);
+            match link.name {
+                Some(_) => self.check_name(&mut seen, "links", i, &names[i]),
+                None => {
+                    let first = *seen.entry(&*names[i]).or_insert(i);
+                    let other = &file.links[first];
+                    // The same ends again are a fault of their own.
+                    if first != i && (&other.from, &other.to) != (&link.from, &link.to) {
+                        let message = format!("missing; links[{first}] has its default name, `{}`", names[i]);
+                        self.error(&root("links").index(i).key("name"), message);
+                    }
+                }
             }
             let path = root("links").index(i);
             let start = self.links.len() as u32;
@@ -355,7 +376,7 @@ impl<'a> Expander<'a> {
         let own = if backward { link.reverse.clone().unwrap_or_default() } else { Default::default() };
         let at = |is_own: bool, key: &str| if is_own { path.key("reverse").key(key) } else { path.key(key) };
         let rate = own.rate.unwrap_or(link.rate);
-        if rate.as_bps() == 0 && (!backward || own.rate.is_some()) {
+        if rate.as_bps() == 0 {
             self.error(&at(own.rate.is_some(), "rate"), "must be above 0bit/s");
         }
         let queue = own.queue.as_ref().unwrap_or(&link.queue).clone();
@@ -363,8 +384,7 @@ impl<'a> Expander<'a> {
         let queue = match buffer {
             Some(buffer) => {
                 let (queue_at, buffer_at) = (at(own.queue.is_some(), "queue"), at(own.buffer.is_some(), "buffer"));
-                let is_repeated = backward && own.buffer.is_none() && own.rate.is_none();
-                self.limited(queue, &queue_at, &buffer, &buffer_at, rate, is_repeated)?
+                self.limited(queue, &queue_at, &buffer, &buffer_at, rate)?
             }
             None => queue,
         };
@@ -381,7 +401,6 @@ impl<'a> Expander<'a> {
         buffer: &Buffer,
         at: &Path,
         rate: DataRate,
-        is_repeated: bool,
     ) -> Option<QueueConfig> {
         let before = self.errors.len();
         for key in ["limit_packets", "limit_bytes"] {
@@ -398,32 +417,32 @@ impl<'a> Expander<'a> {
             }
             _ => {}
         }
-        let (key, limit) = match buffer.limit(rate) {
-            Limit::Packets(n) => ("limit_packets", n),
-            Limit::Bytes(n) => ("limit_bytes", n),
+        let (key, limit, most) = match buffer.limit(rate) {
+            Limit::Packets(n) => ("limit_packets", n, u64::from(u32::MAX)),
+            Limit::Bytes(n) => ("limit_bytes", n, i64::MAX as u64),
         };
+        if limit > most {
+            self.error(at, format!("the limit comes to more than {most} {}", &key["limit_".len()..]));
+        }
+        if self.errors.len() > before {
+            return None;
+        }
         let mut json = serde_json::to_value(&queue).expect("a configuration can be written");
         json[key] = match key {
             "limit_packets" => limit.into(),
             _ => format!("{limit}B").into(),
         };
-        let limited = serde_json::from_value(json);
-        if limited.is_err() {
-            let other = if key == "limit_packets" { "without" } else { "with" };
-            let message = if key == "limit_packets" && limit > u64::from(u32::MAX) {
-                format!("gives a limit of {limit} packets: at most {}", u32::MAX)
-            } else {
-                format!("the queue discipline `{}` has no {key}: try {other} `packet_bytes`", queue.name())
-            };
-            self.error(at, message);
-        }
-        if self.errors.len() > before {
-            if is_repeated {
-                self.errors.truncate(before);
+        match serde_json::from_value(json) {
+            Ok(limited) => Some(limited),
+            Err(refusal) => {
+                let name = queue.name();
+                self.error(
+                    at,
+                    format!("comes to {key} = {limit}, which the queue discipline `{name}` refuses: {refusal}"),
+                );
+                None
             }
-            return None;
         }
-        limited.ok()
     }
 
     /// The delays of both directions.
@@ -525,10 +544,9 @@ impl<'a> Expander<'a> {
         }
     }
 
-    fn flows(&mut self) -> Vec<FlowSpec> {
+    fn flows(&mut self, links_are_good: bool) -> Vec<FlowSpec> {
         let file = self.file;
-        let topology_is_good = self.errors.is_empty();
-        let reach = topology_is_good.then(|| Reach::new(&self.nodes, &self.links));
+        let reach = links_are_good.then(|| Reach::new(&self.nodes, &self.links));
         let mut specs: Vec<FlowSpec> = Vec::new();
         let mut total = 0u64;
         let mut seen = BTreeMap::new();
@@ -611,13 +629,13 @@ impl<'a> Expander<'a> {
                 (range.to, path.key("start").key("to"))
             }
         };
-        if latest >= duration && !duration.is_zero() {
+        if latest >= duration && self.has_duration() {
             self.error(&key, format!("must be before the end of the run ({duration})"));
         }
         if let Some(stop) = flow.stop {
             if stop <= latest {
                 self.error(&path.key("stop"), format!("must be after start ({latest})"));
-            } else if stop > duration {
+            } else if stop > duration && self.has_duration() {
                 self.error(&path.key("stop"), format!("must be at most duration ({duration})"));
             }
         }
@@ -784,7 +802,7 @@ impl<'a> Expander<'a> {
         written.unwrap_or_else(|| places.swap_remove(0))
     }
 
-    fn record(&mut self, flows: &[FlowSpec]) -> RecordSpec {
+    fn record(&mut self, flows: &[FlowSpec], links_are_good: bool) -> RecordSpec {
         let record = &self.file.record;
         let path = root("record");
         let interval = record.interval_of(self.file.duration);
@@ -795,6 +813,8 @@ impl<'a> Expander<'a> {
             for (i, name) in names.iter().enumerate() {
                 match self.select(name) {
                     Ok(found) => ids.extend(found),
+                    // A line that was not built for a fault of its own is not missing.
+                    Err(_) if !links_are_good && name.contains("->") => {}
                     Err(message) => self.error(&path.key(key).index(i), message),
                 }
             }
@@ -805,7 +825,9 @@ impl<'a> Expander<'a> {
         let capture = selected("capture", &record.capture);
 
         let interval_at = path.key("interval");
-        if interval.is_zero() || interval > self.file.duration {
+        if !self.has_duration() {
+            // Reported.
+        } else if interval.is_zero() || interval > self.file.duration {
             self.error(&interval_at, format!("must be longer than 0s and at most duration ({})", self.file.duration));
         } else {
             let tcp_flows = flows.iter().filter(|f| matches!(f.traffic, Traffic::Tcp { .. })).count() as u64;
@@ -835,13 +857,11 @@ impl<'a> Expander<'a> {
             let id = self.link_by_ends.get(&(from.member(0), to.member(0)));
             return match id {
                 Some(id) if !from.is_group && !to.is_group => Ok(vec![*id]),
-                _ => Err(format!("no line leads from {} to {}", name.split("->").next().unwrap_or_default(), "there")),
+                _ => Err("there is no such line".to_owned()),
             };
         }
         let names: Vec<_> = self.file.links.iter().map(Link::name).collect();
-        let known: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
-        let hint = nearest(name, known.iter().copied());
-        Err(format!("unknown link{} accepted: {}", suggestion(hint), known[..known.len().min(LISTED)].join(", ")))
+        Err(self.unknown_name("link", name, names.iter().map(AsRef::as_ref)))
     }
 }
 
@@ -885,10 +905,12 @@ fn faults(c: &TcpConfig) -> Vec<(&'static [&'static str], String)> {
         format!("rto_initial ({}) must be at most rto_max ({})", c.rto_initial, c.rto_max)
     });
     require(c.rto_max <= MAX_DURATION, &["rto_max"], &|| "must be at most 30 days (720h)".to_owned());
-    require(c.rto_granularity <= c.rto_max, &["rto_granularity"], &|| {
-        format!("must be at most rto_max ({})", c.rto_max)
+    require(c.rto_granularity <= c.rto_max, &["rto_granularity", "rto_max"], &|| {
+        format!("rto_granularity ({}) must be at most rto_max ({})", c.rto_granularity, c.rto_max)
     });
-    require(c.rto_var_min <= c.rto_max, &["rto_var_min"], &|| format!("must be at most rto_max ({})", c.rto_max));
+    require(c.rto_var_min <= c.rto_max, &["rto_var_min", "rto_max"], &|| {
+        format!("rto_var_min ({}) must be at most rto_max ({})", c.rto_var_min, c.rto_max)
+    });
     require(!c.timestamp_tick.is_zero(), &["timestamp_tick"], &positive);
     require(c.timestamp_tick <= Span::from_secs(1), &["timestamp_tick"], &|| {
         "must be at most 1s (RFC 7323 section 5.4)".to_owned()

@@ -81,7 +81,8 @@ pub enum NodeKind {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Link {
-    /// Name by which `record` and `--set` refer to it: letters, digits, `_` and `-`. Default: `from-to`.
+    /// Name by which `record` and `--set` refer to it: letters, digits, `_` and `-`. Default: both ends, as `r1-r2`, or
+    /// `left3-r1` for a member.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Node or group at one end, or one member as `left[3]`.
@@ -118,9 +119,14 @@ impl Link {
     pub fn name(&self) -> Cow<'_, str> {
         match &self.name {
             Some(name) => Cow::Borrowed(name),
-            None => Cow::Owned(format!("{}-{}", self.from, self.to)),
+            None => Cow::Owned(default_link_name(&self.from, &self.to)),
         }
     }
+}
+
+/// `r1-r2`; a member is named without its brackets (`left3-r1`), so that the name can be used like any other.
+pub(super) fn default_link_name(from: &str, to: &str) -> String {
+    format!("{from}-{to}").replace(['[', ']'], "")
 }
 
 /// What differs in the direction from `to` to `from` of a line.

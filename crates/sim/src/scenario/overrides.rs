@@ -6,6 +6,7 @@ use toml::de::DeValue;
 
 use super::check;
 use super::error::unknown;
+use super::file::default_link_name;
 use super::tree::{Entry, Origin, Path, Step, Tree, Value};
 
 /// One override. The key is a dotted path; a list entry is addressed by its index (`flows[0].tcp.cc`) or its name
@@ -160,7 +161,7 @@ fn entry_name(entry: &Tree) -> String {
     let text = |key| entry.get(key).and_then(Tree::as_str);
     match (text("name"), text("from"), text("to")) {
         (Some(name), _, _) => name.to_owned(),
-        (None, Some(from), Some(to)) => format!("{from}-{to}"),
+        (None, Some(from), Some(to)) => default_link_name(from, to),
         _ => String::new(),
     }
 }
