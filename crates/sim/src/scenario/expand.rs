@@ -9,7 +9,7 @@ use std::sync::Arc;
 use airtcp_core::queue::QueueConfig;
 use airtcp_core::rng::{Purpose, stream};
 use airtcp_core::tcp::profile::{profile, profile_names};
-use airtcp_core::tcp::{TcpConfig, TcpOptions};
+use airtcp_core::tcp::{Recovery, TcpConfig, TcpOptions};
 use airtcp_core::units::{DataRate, Probability, Span, Time};
 use rand::RngExt;
 
@@ -737,21 +737,38 @@ impl<'a> Expander<'a> {
         }
     }
 
-    /// Sender and receiver of a TCP flow.
+    /// Sender and receiver of a TCP flow, as they are once they have agreed. The state machines take their options as
+    /// given, so what real ends settle in the handshake is settled here.
     fn configs(&mut self, path: &Path, flow: &Flow, (from, to): (Ends, Ends)) -> Option<(TcpConfig, TcpConfig)> {
-        let sender = self.config(path, "tcp", flow.tcp.clone(), from)?;
-        // A handshake takes two, and a path has one packet size.
+        let mut sender = self.config(path, "tcp", flow.tcp.clone(), from)?;
         let shared = TcpOptions {
             handshake: Some(sender.handshake),
             packet_bytes: flow.tcp.packet_bytes,
+            timestamps: flow.tcp.timestamps,
+            recovery: flow.tcp.recovery,
+            ecn: flow.tcp.ecn,
             ..TcpOptions::default()
         };
-        let receiver = self.config(path, "receiver", flow.receiver.clone().over(shared), to)?;
+        let mut receiver = self.config(path, "receiver", flow.receiver.clone().over(shared), to)?;
         if receiver.handshake != sender.handshake {
             let message = format!("must be as at the sender, whose `handshake` is {}", sender.handshake);
             self.error(&path.key("receiver").key("handshake"), message);
             return None;
         }
+        let both = |end: &mut bool, other: &mut bool| (*end, *other) = (*end && *other, *end && *other);
+        both(&mut sender.timestamps, &mut receiver.timestamps);
+        if !sender.handshake {
+            // With one the state machines negotiate ECN, because the SYN itself depends on it.
+            both(&mut sender.ecn, &mut receiver.ecn);
+        }
+        match (sender.recovery, receiver.recovery) {
+            (Recovery::Sack, Recovery::Sack) => {}
+            (Recovery::Sack, _) => sender.recovery = Recovery::NewReno,
+            (without, _) => receiver.recovery = without,
+        }
+        let packet_bytes = sender.packet_bytes.min(receiver.packet_bytes);
+        (sender.packet_bytes, receiver.packet_bytes) = (packet_bytes, packet_bytes);
+
         let segment = sender.mss();
         if receiver.receive_buffer.get() < u64::from(segment) {
             let message = format!("must hold at least one segment of the sender ({segment}B)");
@@ -789,7 +806,7 @@ impl<'a> Expander<'a> {
     /// Where an option that a flow ends up with was written: in the flow, or in a profile of the file's.
     fn option_place(&self, path: &Path, end: &str, option: &str, ends: Ends) -> Path {
         let mut places = vec![path.key(end).key(option)];
-        if end == "receiver" && option == "packet_bytes" {
+        if end == "receiver" && matches!(option, "packet_bytes" | "timestamps") {
             places.push(path.key("tcp").key(option));
         }
         let mut name = self.profile_name(ends);
@@ -907,6 +924,9 @@ fn faults(c: &TcpConfig) -> Vec<(&'static [&'static str], String)> {
     require(c.rto_max <= MAX_DURATION, &["rto_max"], &|| "must be at most 30 days (720h)".to_owned());
     require(c.rto_granularity <= c.rto_max, &["rto_granularity", "rto_max"], &|| {
         format!("rto_granularity ({}) must be at most rto_max ({})", c.rto_granularity, c.rto_max)
+    });
+    require(c.rtt_tick <= c.rto_max, &["rtt_tick", "rto_max"], &|| {
+        format!("rtt_tick ({}) must be at most rto_max ({})", c.rtt_tick, c.rto_max)
     });
     require(c.rto_var_min <= c.rto_max, &["rto_var_min", "rto_max"], &|| {
         format!("rto_var_min ({}) must be at most rto_max ({})", c.rto_var_min, c.rto_max)

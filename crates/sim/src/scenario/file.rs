@@ -250,11 +250,12 @@ pub struct Flow {
     /// What it carries.
     #[serde(default)]
     pub traffic: Traffic,
-    /// Options of the sending end that differ from its host's profile. `packet_bytes` and `handshake` concern both ends
-    /// and apply to the receiving one as well, unless `receiver` sets them.
+    /// Options of the sending end that differ from its host's profile. Those that concern both ends (`packet_bytes`,
+    /// `handshake`, `timestamps`, `recovery`, `ecn`) apply to the receiving end as well, unless `receiver` sets them.
     #[serde(default, skip_serializing_if = "is_default")]
     pub tcp: TcpOptions,
-    /// Options of the receiving end that differ from its host's profile.
+    /// Options of the receiving end that differ from its host's profile. The ends agree as real ones do: timestamps and
+    /// SACK only if both have them, the smaller of the two packet sizes, a handshake if the sender begins with one.
     #[serde(default, skip_serializing_if = "is_default")]
     pub receiver: TcpOptions,
     /// The receiving application reads no faster than this. Default: at once.

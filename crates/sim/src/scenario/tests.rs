@@ -1,9 +1,9 @@
 use std::path::PathBuf;
 
 use airtcp_core::queue::{FifoConfig, QueueConfig};
-use airtcp_core::tcp::Pacing;
 use airtcp_core::tcp::cc::CcConfig;
 use airtcp_core::tcp::loss::LossConfig;
+use airtcp_core::tcp::{Pacing, Recovery};
 use airtcp_core::units::{Bytes, DataRate, Span, Time};
 use proptest::prelude::*;
 
@@ -18,6 +18,7 @@ warmup = "1s"
 
 [profiles.mine]
 base = "ns2-reno"
+handshake = false
 pacing = "rtt_over_cwnd"
 
 [[nodes]]
@@ -206,7 +207,6 @@ const FAULTS: &[(&str, &str)] = &[
     (r#"tcp = { cc = { name = "reno" }, packet_bytes = 1500 }"#, r#"tcp = { initial_window = 0, ack_every = 0, rto_min = "100s", send_buffer = "100B" }"#),
     (r#"tcp = { cc = { name = "reno" }, packet_bytes = 1500 }"#, r#"tcp = { rto_max = "100ms" }"#),
     (r#"tcp = { cc = { name = "reno" }, packet_bytes = 1500 }"#, r#"tcp = { loss = { name = "dup_thresh", threshold = 0 } }"#),
-    (r#"tcp = { cc = { name = "reno" }, packet_bytes = 1500 }"#, "tcp = { handshake = true }"),
     (r#"receiver = { delayed_ack = "100ms" }"#, r#"receiver = { delayed_ack = "501ms" }"#),
     (r#"receiver = { delayed_ack = "100ms" }"#, "receiver = { handshake = true }"),
     (r#"receiver = { delayed_ack = "100ms" }"#, r#"receiver = { receive_buffer = "1000B" }"#),
@@ -376,13 +376,40 @@ fn tcp_options_are_layered_flow_over_profile_over_base() {
     };
     let (sender, receiver) = ends(0);
     assert_eq!((sender.packet_bytes, sender.pacing, sender.initial_window), (1500, Pacing::RttOverCwnd, 2));
-    // `right` has the default profile linux-6, but not a packet size or handshake of its own.
+    // `right` has the default profile linux-6, but what concerns both ends is settled between them.
     assert_eq!((receiver.packet_bytes, receiver.handshake, receiver.initial_window), (1500, false, 10));
+    assert_eq!((receiver.timestamps, receiver.recovery), (false, Recovery::Reno));
     assert_eq!(receiver.delayed_ack, Span::from_ms(100));
     let (web, _) = ends(4);
     assert_eq!(web.packet_bytes, 1000);
     let Traffic::Tcp { app: TcpApp::Web(surge), read_rate: None, .. } = &spec.flows[4].traffic else { panic!() };
     assert_eq!((surge.tail_alpha, surge.tail_k_bytes, surge.gap_after_end), (1.2, 133e3, true));
+}
+
+#[test]
+fn the_ends_agree_as_real_ones_do() {
+    let ends = |tcp: &str, receiver: &str, from: &str, to: &str| {
+        let text = format!(
+            "duration = \"1s\"\n[profiles.bare]\nhandshake = false\npacket_bytes = 1000\ntimestamps = false\n\
+             recovery = \"reno\"\n[[nodes]]\nname = \"a\"\nkind = \"host\"\nprofile = \"{from}\"\n\
+             [[nodes]]\nname = \"b\"\nkind = \"host\"\nprofile = \"{to}\"\n\
+             [[links]]\nfrom = \"a\"\nto = \"b\"\nrate = \"1Mbit/s\"\ndelay = \"1ms\"\n\
+             [[flows]]\nname = \"f\"\nfrom = \"a\"\nto = \"b\"\ntcp = {{ {tcp} }}\nreceiver = {{ {receiver} }}\n"
+        );
+        let Traffic::Tcp { sender, receiver, .. } = spec(&text).flows.remove(0).traffic else { panic!() };
+        [sender, receiver].map(|c| (c.packet_bytes, c.handshake, c.timestamps, c.recovery, c.ecn))
+    };
+    let (linux, bare) = ("linux-6", "bare");
+    let same = |config| [config, config];
+    use Recovery::{NewReno, Reno, Sack};
+    assert_eq!(ends("", "", linux, linux), same((1500, true, true, Sack, false)));
+    assert_eq!(ends("", "", linux, bare), [(1000, true, false, NewReno, false), (1000, true, false, Reno, false)]);
+    assert_eq!(ends("", "", bare, linux), same((1000, false, false, Reno, false)));
+    let all = "recovery = \"sack\", timestamps = true, ecn = true, packet_bytes = 576";
+    assert_eq!(ends(all, "", bare, bare), same((576, false, true, Sack, true)));
+    assert_eq!(ends("ecn = true", "", linux, linux), same((1500, true, true, Sack, true)));
+    assert_eq!(ends(all, "timestamps = false", linux, linux), same((576, true, false, Sack, true)));
+    assert_eq!(ends("", "packet_bytes = 1280", linux, linux), same((1280, true, true, Sack, false)));
 }
 
 #[test]
