@@ -15,6 +15,7 @@ pub enum Purpose {
     ThinkTime = 5,
     Pacing = 6,
     CongestionControl = 7,
+    LinkDelay = 8,
 }
 
 /// The generator for one use. `component` is the scenario-fixed index of what draws (link, flow ...).

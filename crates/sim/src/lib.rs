@@ -3,4 +3,5 @@
 //! `scenario` turns a file into a [`spec::RunSpec`]; `world` runs that; `record` holds what came out.
 
 pub mod capture;
+pub mod scenario;
 pub mod spec;

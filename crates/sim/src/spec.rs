@@ -39,8 +39,10 @@ pub struct NodeSpec {
 /// One direction of a line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LinkSpec {
-    /// `r1->r2`, `left[17]->r1`.
+    /// `r1->r2`, `left[17]->r1`. Unique.
     pub name: String,
+    /// Name of the `[[links]]` entry it came from; both directions have the same.
+    pub group: String,
     pub from: NodeId,
     pub to: NodeId,
     /// Never zero.

@@ -34,6 +34,7 @@ fn spec() -> RunSpec {
     let node = |name: &str, is_host| NodeSpec { name: name.into(), is_host };
     let link = |name: &str, from, to| LinkSpec {
         name: name.into(),
+        group: name.into(),
         from: NodeId(from),
         to: NodeId(to),
         rate: DataRate::from_mbps(100),

@@ -1,0 +1,514 @@
+//! The scenario file as written: strict about keys and types, free of policy. Doc comments here are the descriptions in
+//! the JSON Schema and the reference page.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use airtcp_core::queue::QueueConfig;
+use airtcp_core::tcp::TcpOptions;
+use airtcp_core::units::{Bytes, DataRate, Probability, Span};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Most nodes, flows or lines (in one direction) of a run. A world of this size needs a few GiB.
+pub const MAX_COUNT: u32 = 1_000_000;
+
+/// A scenario: a network, the flows through it and what to record.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ScenarioFile {
+    /// Name of the scenario, used in titles and folder names. Default: the file's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// What the scenario shows, in a sentence or two.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// Seed of everything random. The same file and seed give the same results to the bit.
+    #[serde(default = "defaults::seed")]
+    #[schemars(range(max = 9_223_372_036_854_775_807i64))]
+    pub seed: u64,
+    /// Simulated time, up to 30 days.
+    pub duration: Span,
+    /// Summaries leave out what happens before this. Time series and tables of single events keep it.
+    #[serde(default)]
+    pub warmup: Span,
+    /// Hosts and routers.
+    pub nodes: Vec<Node>,
+    /// Lines between nodes.
+    pub links: Vec<Link>,
+    /// Host profiles of your own, by name: a base and what differs from it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub profiles: BTreeMap<String, Profile>,
+    /// Connections and packet streams. Without any the network stays silent.
+    #[serde(default)]
+    pub flows: Vec<Flow>,
+    /// What is recorded besides the summaries.
+    #[serde(default)]
+    pub record: Record,
+}
+
+/// A host, a router, or a group of `count` like them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Node {
+    /// Name by which links and flows refer to it: letters, digits, `_` and `-`.
+    pub name: String,
+    /// Whether it is an end of flows or forwards packets.
+    pub kind: NodeKind,
+    /// Makes a group: members `name[0]`, `name[1]` and so on, addressed together by `name`. Default: a single node, not a
+    /// group.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = MAX_COUNT))]
+    pub count: Option<u32>,
+    /// Host profile: a built-in one or one from `profiles`. It sets every TCP option that a flow does not. Hosts only.
+    /// Default: `linux-6`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum NodeKind {
+    /// An end of flows. Never forwards.
+    Host,
+    /// Forwards along shortest paths. Never an end of a flow.
+    Router,
+}
+
+/// A line between two nodes, or one for each member of a group.
+///
+/// A single end and a group: each member gets a line of its own. Two groups of equal size: member by member.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Link {
+    /// Name by which `record` and `--set` refer to it: letters, digits, `_` and `-`. Default: both ends, as `r1-r2`, or
+    /// `left3-r1` for a member.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Node or group at one end, or one member as `left[3]`.
+    pub from: String,
+    /// Node or group at the other end, or one member as `left[3]`.
+    pub to: String,
+    /// Line rate of each direction, counted in bits of IP packets.
+    pub rate: DataRate,
+    /// Propagation delay, one way: a duration, or a range over the members of a group.
+    pub delay: Delay,
+    /// Queue discipline before the line. Default: `fifo` without a limit.
+    #[serde(default = "defaults::queue")]
+    pub queue: QueueConfig,
+    /// Limit of the queue by a rule instead of a number. Sets the queue's `limit_packets` or `limit_bytes`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub buffer: Option<Buffer>,
+    /// Probability with which each packet is lost on the line, after transmission.
+    #[serde(default)]
+    pub loss: Probability,
+    /// Cost of the line for shortest-path routing.
+    #[serde(default = "defaults::cost")]
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub cost: u32,
+    /// What differs in the direction from `to` to `from`. Default: nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reverse: Option<Reverse>,
+    /// Only the direction from `from` to `to` exists.
+    #[serde(default)]
+    pub one_way: bool,
+}
+
+impl Link {
+    /// The name it is given or goes by.
+    pub fn name(&self) -> Cow<'_, str> {
+        match &self.name {
+            Some(name) => Cow::Borrowed(name),
+            None => Cow::Owned(default_link_name(&self.from, &self.to)),
+        }
+    }
+}
+
+/// `r1-r2`; a member is named without its brackets (`left3-r1`), so that the name can be used like any other.
+pub(super) fn default_link_name(from: &str, to: &str) -> String {
+    format!("{from}-{to}").replace(['[', ']'], "")
+}
+
+/// What differs in the direction from `to` to `from` of a line.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Reverse {
+    /// Line rate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<DataRate>,
+    /// Propagation delay.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delay: Option<Delay>,
+    /// Queue discipline. One that is set here does not take over the `buffer` of the other direction.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue: Option<QueueConfig>,
+    /// Limit of the queue by a rule. A rule uses the rate of its own direction.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub buffer: Option<Buffer>,
+    /// Probability with which each packet is lost on the line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub loss: Option<Probability>,
+    /// Cost of the line for shortest-path routing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub cost: Option<u32>,
+}
+
+/// One delay, or a range over the members of a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Delay {
+    Fixed(Span),
+    Spread(DelaySpread),
+}
+
+/// Delays that differ from member to member; both directions of a member's line have the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DelaySpread {
+    /// Shortest delay.
+    pub min: Span,
+    /// Longest delay.
+    pub max: Span,
+    /// How the delays lie between `min` and `max`.
+    #[serde(default)]
+    pub spread: Spread,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Spread {
+    /// Equal steps: the first member has `min`, the last `max`; a single line has the mean.
+    #[default]
+    Even,
+    /// Uniformly distributed, drawn once per member from the seed.
+    Random,
+}
+
+/// A queue limit by a rule of buffer sizing. The result is rounded down.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Buffer {
+    /// Which rule.
+    pub rule: BufferRule,
+    /// Round-trip time of the rule: usually twice the propagation delay from end to end.
+    pub rtt: Span,
+    /// Number of flows N that the rule assumes. Only with `rule = "bdp_over_sqrt_n"`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub flows: Option<u32>,
+    /// Factor on the result: 0.25 gives a quarter of the rule's buffer.
+    #[serde(default = "defaults::scale")]
+    #[schemars(range(min = 0))]
+    pub scale: f64,
+    /// Size of the packets in which the limit is counted, headers included. Default: the limit is in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub packet_bytes: Option<u16>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum BufferRule {
+    /// Bandwidth-delay product: rate × rtt.
+    Bdp,
+    /// rate × rtt / √N for N flows (Appenzeller, Keslassy and McKeown, SIGCOMM 2004).
+    BdpOverSqrtN,
+}
+
+/// A host profile: a base, and options that differ from it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Profile {
+    /// Profile whose options hold where this one says nothing: a built-in one or another of `profiles`.
+    #[serde(default = "defaults::profile")]
+    pub base: String,
+    #[serde(flatten)]
+    pub options: TcpOptions,
+}
+
+/// A flow, or a group of `count` like it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Flow {
+    /// Name by which results are grouped and `--set` refers to it: letters, digits, `_` and `-`.
+    pub name: String,
+    /// Host or group that sends, or one member as `left[3]`.
+    pub from: String,
+    /// Host or group that receives, or one member as `right[3]`.
+    pub to: String,
+    /// Number of flows, `name[0]`, `name[1]` and so on. Flow i runs from member i to member i; where a group is smaller,
+    /// it starts again at its first member. Default: the size of the larger of the two groups.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = MAX_COUNT))]
+    pub count: Option<u32>,
+    /// When it starts: a time, or a range in which each flow draws its own from the seed.
+    #[serde(default)]
+    pub start: Start,
+    /// When unlimited and repeating traffic ends. Default: the end of the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<Span>,
+    /// What it carries.
+    #[serde(default)]
+    pub traffic: Traffic,
+    /// Options of the sending end that differ from its host's profile. Those that concern both ends (`packet_bytes`,
+    /// `handshake`, `timestamps`, `recovery`, `ecn`) apply to the receiving end as well, unless `receiver` sets them.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub tcp: TcpOptions,
+    /// Options of the receiving end that differ from its host's profile. The ends agree as real ones do: timestamps and
+    /// SACK only if both have them, the smaller of the two packet sizes, a handshake if the sender begins with one.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub receiver: TcpOptions,
+    /// The receiving application reads no faster than this. Default: at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_rate: Option<DataRate>,
+}
+
+/// One start time, or a range.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Start {
+    At(Span),
+    Between(StartRange),
+}
+
+impl Default for Start {
+    fn default() -> Start {
+        Start::At(Span::ZERO)
+    }
+}
+
+/// Start times drawn uniformly from a range, one per flow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StartRange {
+    /// Earliest start.
+    pub from: Span,
+    /// Latest start.
+    pub to: Span,
+}
+
+/// What a flow carries: the name of a kind with its defaults, or a table with `kind` and its parameters.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Traffic {
+    Name(TrafficName),
+    Table(TrafficTable),
+}
+
+impl Default for Traffic {
+    fn default() -> Traffic {
+        Traffic::Table(TrafficTable::Unlimited(Unlimited {}))
+    }
+}
+
+impl Traffic {
+    /// A bare name stands for the table with that kind and its defaults.
+    pub fn table(&self) -> Cow<'_, TrafficTable> {
+        match self {
+            Traffic::Table(table) => Cow::Borrowed(table),
+            Traffic::Name(TrafficName::Unlimited) => Cow::Owned(TrafficTable::Unlimited(Unlimited {})),
+            Traffic::Name(TrafficName::Web) => Cow::Owned(TrafficTable::Web(Web::default())),
+            Traffic::Name(TrafficName::Ping) => Cow::Owned(TrafficTable::Ping(Ping::default())),
+        }
+    }
+}
+
+/// The kinds that need no parameters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TrafficName {
+    /// TCP that never runs out of data.
+    Unlimited,
+    /// A SURGE web user.
+    Web,
+    /// Echo requests, one each second.
+    Ping,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum TrafficTable {
+    /// TCP that never runs out of data.
+    Unlimited(Unlimited),
+    /// One TCP transfer, then close.
+    Transfer(Transfer),
+    /// A SURGE web user (Barford and Crovella, SIGMETRICS 1998): TCP transfers one after the other, each on a new
+    /// connection.
+    Web(Web),
+    /// Echo requests at a fixed interval.
+    Ping(Ping),
+    /// UDP datagrams at a constant rate.
+    Cbr(Cbr),
+    /// Numbered UDP datagrams in trains.
+    Train(Train),
+}
+
+/// Unlimited traffic has no parameters.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Unlimited {}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Transfer {
+    /// Payload to transfer, at least one byte.
+    pub bytes: Bytes,
+}
+
+/// Sizes from a lognormal body with a Pareto tail, Pareto gaps. The defaults are those of the study `pacing-buffers`,
+/// its body and tail split 93 % to 7 % as in Barford and Crovella.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Web {
+    /// Body: mean of the natural logarithm of the bytes.
+    pub body_mu: f64,
+    /// Body: standard deviation of the natural logarithm of the bytes.
+    #[schemars(range(min = 0))]
+    pub body_sigma: f64,
+    /// Part of the transfers whose size is drawn from the tail.
+    pub tail_fraction: Probability,
+    /// Tail: smallest size.
+    pub tail_k: Bytes,
+    /// Tail: Pareto shape, above 0. At 1 or below the mean is infinite, and `max_bytes` decides what is sent.
+    pub tail_alpha: f64,
+    /// Smallest gap.
+    pub gap_k: Span,
+    /// Pareto shape of the gaps, above 0. At 1 or below the mean gap is infinite.
+    pub gap_alpha: f64,
+    /// What a gap is counted from.
+    pub gap_from: GapFrom,
+    /// No transfer is larger.
+    pub max_bytes: Bytes,
+}
+
+impl Default for Web {
+    fn default() -> Web {
+        Web {
+            body_mu: 9.357,
+            body_sigma: 1.318,
+            tail_fraction: Probability::new(0.07).expect("in 0..=1"),
+            tail_k: Bytes::new(133_000),
+            tail_alpha: 1.1,
+            gap_k: Span::from_secs(1),
+            gap_alpha: 1.5,
+            gap_from: GapFrom::End,
+            max_bytes: Bytes::new(1_000_000_000),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum GapFrom {
+    /// From the end of a transfer to the start of the next.
+    End,
+    /// From start to start; a transfer still under way delays the next.
+    Start,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Ping {
+    /// Distance between requests.
+    pub interval: Span,
+    /// Size of request and reply, IP and ICMP headers (28 bytes) included.
+    #[schemars(range(min = 29))]
+    pub packet_bytes: u16,
+}
+
+impl Default for Ping {
+    fn default() -> Ping {
+        Ping { interval: Span::from_secs(1), packet_bytes: 84 }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Cbr {
+    /// Rate, IP and UDP headers included.
+    pub rate: DataRate,
+    /// Size of a datagram, IP and UDP headers (28 bytes) included.
+    #[serde(default = "defaults::datagram_bytes")]
+    #[schemars(range(min = 29))]
+    pub packet_bytes: u16,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Train {
+    /// Datagrams in a train.
+    #[schemars(range(min = 1))]
+    pub count: u32,
+    /// Distance between the datagrams of a train. "0s": back to back.
+    #[serde(default)]
+    pub gap: Span,
+    /// Size of a datagram, IP and UDP headers (28 bytes) included.
+    #[serde(default = "defaults::datagram_bytes")]
+    #[schemars(range(min = 29))]
+    pub packet_bytes: u16,
+    /// Distance from the start of a train to the start of the next. Default: one train.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub every: Option<Span>,
+}
+
+/// What is recorded besides the summaries. Links are named by entry (`bottleneck`: both directions and, for a group,
+/// every member) or by single direction (`r1->r2`, `left[3]->r1`).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Record {
+    /// Distance of the samples in the time series. Default: `duration` / 600, at least 1 ms.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interval: Option<Span>,
+    /// At most this many TCP flows have a time series, spread evenly over all.
+    #[schemars(range(max = MAX_COUNT))]
+    pub flow_series_max: u32,
+    /// Links with a time series. Default: those that do not belong to a group of nodes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub links: Option<Vec<String>>,
+    /// Links whose drops are recorded one by one. Default: as `links`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drops: Option<Vec<String>>,
+    /// Links whose packets are captured as they enter the line.
+    pub capture: Vec<String>,
+}
+
+impl Default for Record {
+    fn default() -> Record {
+        Record { interval: None, flow_series_max: 64, links: None, drops: None, capture: Vec::new() }
+    }
+}
+
+impl Record {
+    /// The interval that is set, or the default.
+    pub fn interval_of(&self, duration: Span) -> Span {
+        self.interval.unwrap_or_else(|| duration.mul_ratio(1, 600).max(Span::from_ms(1)))
+    }
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+pub(super) mod defaults {
+    use super::QueueConfig;
+
+    pub fn seed() -> u64 {
+        1
+    }
+    pub fn queue() -> QueueConfig {
+        QueueConfig::by_name("fifo").expect("registered")
+    }
+    pub fn cost() -> u32 {
+        1
+    }
+    pub fn scale() -> f64 {
+        1.0
+    }
+    pub const PROFILE: &str = "linux-6";
+    pub fn profile() -> String {
+        PROFILE.to_owned()
+    }
+    pub fn datagram_bytes() -> u16 {
+        1500
+    }
+}
