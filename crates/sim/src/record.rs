@@ -283,29 +283,3 @@ pub(crate) fn millis(span: Span) -> f64 {
 pub(crate) fn ratio(a: f64, b: f64) -> f64 {
     if b > 0.0 { a / b } else { f64::NAN }
 }
-
-/// A packet as it enters the line of a captured link.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Captured {
-    pub time: Time,
-    pub link: LinkId,
-    pub packet: Packet,
-}
-
-/// Takes captured packets, in order of time, while the run goes on.
-pub trait CaptureSink {
-    fn packet(&mut self, captured: &Captured);
-}
-
-/// Captures nothing.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct NoCapture;
-
-impl CaptureSink for NoCapture {
-    fn packet(&mut self, _: &Captured) {}
-}
-impl CaptureSink for Vec<Captured> {
-    fn packet(&mut self, captured: &Captured) {
-        self.push(*captured);
-    }
-}

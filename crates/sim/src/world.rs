@@ -16,6 +16,7 @@ use airtcp_core::tcp::{Outputs, SenderStats};
 use airtcp_core::units::{Span, Time};
 use rayon::prelude::*;
 
+use crate::capture::{CaptureSink, Captured, NoCapture};
 use crate::error::BuildError;
 use crate::link::{Accepted, LineKind, LinkTotals, Links};
 use crate::record::*;

@@ -3,7 +3,8 @@
 mod common;
 
 use airtcp_core::units::{DataRate, Probability, Span, Time};
-use airtcp_sim::record::{Captured, Data, NoCapture, Table};
+use airtcp_sim::capture::{Captured, NoCapture};
+use airtcp_sim::record::{Data, Table};
 use airtcp_sim::spec::*;
 use airtcp_sim::world::{RunOutput, World, run_many};
 use common::*;

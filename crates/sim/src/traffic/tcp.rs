@@ -217,6 +217,7 @@ impl Tcp {
             fast_retransmits: past.fast_retransmits + now.fast_retransmits,
             timeouts: past.timeouts + now.timeouts,
             window_probes: past.window_probes + now.window_probes,
+            undos: past.undos + now.undos,
             ecn_reductions: past.ecn_reductions + now.ecn_reductions,
             rtt_count: past.rtt_count + now.rtt_count,
             rtt_sum_ns: past.rtt_sum_ns + now.rtt_sum_ns,
