@@ -6,20 +6,26 @@
 //! goes through its [`airtcp_core::queue::Aqm`] packet by packet ([`Queued`]). At equal times a departure comes before an
 //! arrival.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use airtcp_core::queue::{AnyQueue, DropReason, QueueConfig};
 use airtcp_core::rng::{Purpose, Rng, stream};
-use airtcp_core::units::{DataRate, Time};
+use airtcp_core::units::{DataRate, Span, Time};
 use rand::RngExt;
 
 use crate::spec::{LinkId, LinkSpec};
+use crate::wires::{MAX_LANES, NO_LANE};
+
+/// Bytes up to which a packet counts as small: ACKs, with all options.
+const SMALL: u16 = 100;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LineKind {
-    /// Drop-tail without limit and without loss on the line.
+    /// Drop-tail without limit and without loss on the line, one of several alike; nothing waits.
     Plain,
-    /// Drop-tail with a limit, or loss on the line.
+    /// The same, and `Cold::waiting` may hold packets.
+    PlainWaiting,
+    /// Any other drop-tail.
     Limited,
     /// Any other discipline: index into [`Links::queued`].
     Queued,
@@ -37,8 +43,9 @@ pub(crate) struct Line {
     /// Size of the packet on the line while `free_at` is in the future.
     in_service: u16,
     pub kind: LineKind,
-    /// `Cold::waiting` may hold packets.
-    has_waiting: bool,
+    /// Where in [`crate::wires::Wires`] its packets go: links that are `Plain` share `lane` for packets that did not wait,
+    /// and the one after it for small ones; others have `lane` for themselves.
+    pub lane: u8,
     /// Packets that are or will be transmitted.
     taken_packets: u64,
     taken_bytes: u64,
@@ -90,8 +97,11 @@ pub(crate) struct Queued {
 /// Fate of a packet on its way into a drop-tail link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Accepted {
-    /// Reaches the far end then, ns.
-    Arrives(u64),
+    /// Reaches the far end at `time`, ns; goes to that lane.
+    Arrives {
+        time: u64,
+        lane: u8,
+    },
     /// Is lost on the line, with the end of its transmission.
     Lost(u64),
     Dropped,
@@ -170,7 +180,7 @@ impl Links {
                 tx_size: [0; 2],
                 in_service: 0,
                 kind,
-                has_waiting: false,
+                lane: NO_LANE,
                 taken_packets: 0,
                 taken_bytes: 0,
                 taken_ns: 0,
@@ -200,13 +210,39 @@ impl Links {
         all
     }
 
+    /// Gives lanes to the links that most paths lead over; `paths` counts them by link. Returns the number of lanes.
+    pub fn assign_lanes(&mut self, links: &[LinkSpec], paths: &[u32]) -> usize {
+        let mut groups: BTreeMap<(DataRate, Span, u32), Vec<usize>> = BTreeMap::new();
+        for (i, (line, spec)) in self.lines.iter().zip(links).enumerate() {
+            let alone = if line.kind == LineKind::Plain { u32::MAX } else { i as u32 };
+            groups.entry((spec.rate, spec.delay, alone)).or_default().push(i);
+        }
+        let mut groups: Vec<(u64, Vec<usize>)> =
+            groups.into_values().map(|g| (g.iter().map(|&i| u64::from(paths[i])).sum(), g)).collect();
+        groups.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
+        let mut lanes = 0;
+        for (paths, group) in groups {
+            let shared = group.len() > 1;
+            let wanted = if shared { 2 } else { 1 };
+            if !shared && self.lines[group[0]].kind == LineKind::Plain {
+                self.lines[group[0]].kind = LineKind::Limited;
+            }
+            if paths > 0 && lanes + wanted <= MAX_LANES {
+                group.iter().for_each(|&i| self.lines[i].lane = lanes as u8);
+                lanes += wanted;
+            }
+        }
+        lanes
+    }
+
     /// A packet arrives at a drop-tail link.
     #[inline]
     pub fn accept(&mut self, now: u64, link: u32, size: u16) -> Accepted {
         let line = &mut self.lines[link as usize];
-        if line.kind == LineKind::Plain && line.free_at <= now && !line.has_waiting {
+        if line.kind == LineKind::Plain && line.free_at <= now {
             line.transmit(now, size, || self.cold[link as usize].rate);
-            return Accepted::Arrives(line.free_at.saturating_add(line.delay_ns));
+            let lane = line.lane.saturating_add(u8::from(size <= SMALL));
+            return Accepted::Arrives { time: line.arrival(), lane };
         }
         self.accept_rarely(now, link, size)
     }
@@ -222,6 +258,7 @@ impl Links {
                 return Accepted::Dropped;
             }
         }
+        let mut lane = line.lane;
         if line.free_at <= now {
             line.transmit(now, size, || cold.rate);
         } else {
@@ -230,7 +267,12 @@ impl Links {
             cold.waiting_bytes += u64::from(size);
             cold.wait_ns += u128::from(start - now);
             cold.max_queue = cold.max_queue.max(cold.waiting.len() as u32);
-            line.has_waiting = true;
+            if line.kind == LineKind::Plain {
+                line.kind = LineKind::PlainWaiting;
+            }
+            if line.kind == LineKind::PlainWaiting {
+                lane = NO_LANE;
+            }
             let in_service = line.in_service;
             line.transmit(start, size, || cold.rate);
             line.in_service = in_service;
@@ -238,7 +280,7 @@ impl Links {
         if cold.loss > 0.0 && cold.is_lost() {
             Accepted::Lost(line.free_at)
         } else {
-            Accepted::Arrives(line.free_at.saturating_add(line.delay_ns))
+            Accepted::Arrives { time: line.arrival(), lane }
         }
     }
 
@@ -294,7 +336,7 @@ impl Links {
         if cold.loss > 0.0 && cold.is_lost() {
             Accepted::Lost(line.free_at)
         } else {
-            Accepted::Arrives(line.free_at.saturating_add(line.delay_ns))
+            Accepted::Arrives { time: line.arrival(), lane: line.lane }
         }
     }
 }
@@ -304,6 +346,12 @@ impl Line {
     pub fn free_at(&self) -> u64 {
         self.free_at
     }
+    /// When what it has been given last reaches the far end.
+    #[inline]
+    fn arrival(&self) -> u64 {
+        self.free_at.saturating_add(self.delay_ns)
+    }
+
     /// Takes a packet whose transmission starts at `start`.
     #[inline]
     fn transmit(&mut self, start: u64, size: u16, rate: impl FnOnce() -> DataRate) {
@@ -327,9 +375,6 @@ impl Line {
     /// Removes from the queue what is on the line by now.
     #[inline]
     fn settle(&mut self, cold: &mut Cold, now: u64) {
-        if !self.has_waiting {
-            return;
-        }
         while let Some(&(start, size)) = cold.waiting.front() {
             if start > now {
                 return;
@@ -338,7 +383,9 @@ impl Line {
             cold.waiting_bytes -= u64::from(size);
             self.in_service = size as u16;
         }
-        self.has_waiting = false;
+        if self.kind == LineKind::PlainWaiting {
+            self.kind = LineKind::Plain;
+        }
     }
 }
 
@@ -371,5 +418,15 @@ impl Queued {
         let periodic = self.aqm.deadline();
         let periodic = if periodic == Time::NEVER { u64::MAX } else { periodic.as_ns() };
         if self.aqm.len_packets() > 0 && !self.held_back { periodic.min(free_at) } else { periodic }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_one_cache_line() {
+        assert_eq!(size_of::<Line>(), 64);
     }
 }

@@ -1,12 +1,14 @@
 //! Packets in flight on all links, ordered by arrival time and then by insertion.
 //!
-//! A calendar: a ring of buckets, each `2^shift` ns wide. Inserting appends to the bucket of the arrival time, so packets
-//! with the same delay land next to each other; a bucket is sorted (stably, so equal times stay in order of insertion) when
-//! its turn comes. Arrivals beyond the ring wait in a heap. The width of a bucket follows the density of arrivals: it
+//! Two structures side by side, and the earlier of their heads is next. **Lanes** are queues of packets known to arrive in
+//! the order in which they are sent: those on one link, or those on idle links of the same rate and delay. Appending and
+//! taking out cost a few instructions and touch memory in sequence. What would arrive out of a lane's order, and what has no
+//! lane, goes to the **calendar**: a ring of buckets, each `2^shift` ns wide. Inserting appends to the bucket of the arrival time, so packets
+//! with the same delay land next to each other; a bucket is sorted when its turn comes. Arrivals beyond the ring wait in a heap. The width of a bucket follows the density of arrivals: it
 //! changes how fast this runs and never what comes out.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 
 use airtcp_core::packet::PacketId;
 
@@ -22,25 +24,162 @@ pub struct InFlight {
     pub size: u16,
 }
 
+/// An [`InFlight`] with its number in the order of insertion.
 #[derive(Debug, Clone, Copy)]
-struct Far {
-    order: u64,
-    entry: InFlight,
+struct Entry {
+    time: u64,
+    /// Number above, size in the lowest 16 bits.
+    number_and_size: u64,
+    packet: PacketId,
+    place: u32,
 }
-impl PartialEq for Far {
-    fn eq(&self, other: &Far) -> bool {
-        self.cmp(other).is_eq()
+
+impl Entry {
+    /// What entries are ordered by.
+    #[inline]
+    fn key(&self) -> u128 {
+        u128::from(self.time) << 64 | u128::from(self.number_and_size)
+    }
+    #[inline]
+    fn in_flight(&self) -> InFlight {
+        InFlight { time: self.time, packet: self.packet, place: self.place, size: self.number_and_size as u16 }
     }
 }
-impl Eq for Far {}
-impl PartialOrd for Far {
-    fn partial_cmp(&self, other: &Far) -> Option<std::cmp::Ordering> {
+
+/// A key later than all others.
+const NONE: u128 = u128::MAX;
+
+/// Most lanes that [`Wires`] will have.
+pub const MAX_LANES: usize = 15;
+
+/// For packets without a lane.
+pub const NO_LANE: u8 = u8::MAX;
+
+/// All packets in flight.
+#[derive(Debug)]
+pub struct Wires {
+    /// Time of the earliest arrival; [`u64::MAX`] when there is none.
+    head_time: u64,
+    /// Whose it is: a lane, or the calendar beyond the last lane.
+    head: usize,
+    /// Keys of the heads of all lanes and, last, of the calendar.
+    heads: Vec<u128>,
+    lanes: Vec<Lane>,
+    calendar: Calendar,
+    inserted: u64,
+    /// The last arrival.
+    now: u64,
+}
+
+#[derive(Debug)]
+struct Lane {
+    queue: VecDeque<Entry>,
+    /// Time of the last entry.
+    back: u64,
+}
+
+impl Wires {
+    pub fn new(lanes: usize) -> Wires {
+        let lanes = lanes.min(MAX_LANES);
+        Wires {
+            head_time: u64::MAX,
+            head: lanes,
+            heads: vec![NONE; lanes + 1],
+            lanes: (0..lanes).map(|_| Lane { queue: VecDeque::new(), back: 0 }).collect(),
+            calendar: Calendar::new(),
+            inserted: 0,
+            now: 0,
+        }
+    }
+
+    /// Packets in flight.
+    pub fn len(&self) -> usize {
+        self.calendar.len() + self.lanes.iter().map(|l| l.queue.len()).sum::<usize>()
+    }
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// When the next packet arrives; [`u64::MAX`] if none is in flight.
+    #[inline]
+    pub fn head_time(&self) -> u64 {
+        self.head_time
+    }
+
+    /// Puts a packet in flight, into `lane` if that is one and if it arrives after what is there. It must not arrive before
+    /// the last one that was taken out. The lane changes nothing but the cost.
+    #[inline]
+    pub fn insert(&mut self, entry: InFlight, lane: u8) {
+        let InFlight { time, packet, place, size } = entry;
+        debug_assert!(time >= self.now, "a packet arrives in the past");
+        let entry = Entry { time, number_and_size: self.inserted << 16 | u64::from(size), packet, place };
+        self.inserted += 1;
+        let into = match self.lanes.get_mut(usize::from(lane)) {
+            Some(l) if l.back <= time => {
+                l.back = time;
+                l.queue.push_back(entry);
+                if l.queue.len() > 1 {
+                    return;
+                }
+                usize::from(lane)
+            }
+            _ => {
+                self.calendar.insert(entry, self.now);
+                self.lanes.len()
+            }
+        };
+        // Only the head of a lane or the calendar can be the next of all. At equal times what is there already was sent
+        // first.
+        let key = entry.key();
+        if key < self.heads[into] {
+            self.heads[into] = key;
+            if time < self.head_time {
+                self.head_time = time;
+                self.head = into;
+            }
+        }
+    }
+
+    /// Takes out the earliest arrival. Panics if there is none.
+    #[inline]
+    pub fn pop(&mut self) -> InFlight {
+        self.now = self.head_time;
+        let from = self.head;
+        let entry = if let Some(lane) = self.lanes.get_mut(from) {
+            let entry = lane.queue.pop_front().expect("a packet is in flight");
+            self.heads[from] = lane.queue.front().map_or(NONE, Entry::key);
+            entry
+        } else {
+            let entry = self.calendar.pop();
+            self.heads[from] = self.calendar.head().map_or(NONE, Entry::key);
+            entry
+        };
+        let mut best = NONE;
+        for (i, &key) in self.heads.iter().enumerate() {
+            if key < best {
+                best = key;
+                self.head = i;
+            }
+        }
+        self.head_time = (best >> 64) as u64;
+        entry.in_flight()
+    }
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Entry) -> bool {
+        self.key() == other.key()
+    }
+}
+impl Eq for Entry {}
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Entry) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
-impl Ord for Far {
-    fn cmp(&self, other: &Far) -> std::cmp::Ordering {
-        (self.entry.time, self.order).cmp(&(other.entry.time, other.order))
+impl Ord for Entry {
+    fn cmp(&self, other: &Entry) -> std::cmp::Ordering {
+        self.key().cmp(&other.key())
     }
 }
 
@@ -52,45 +191,35 @@ const TARGET_PER_BUCKET: u64 = 8;
 const REVIEW_EVERY: u64 = 1024;
 
 #[derive(Debug)]
-pub struct Wires {
-    /// The earliest arrival; [`u64::MAX`] when there is none.
-    head_time: u64,
+struct Calendar {
     /// The bucket whose turn it is, sorted; what precedes `cursor` is gone.
-    current: Vec<InFlight>,
+    current: Vec<Entry>,
     cursor: usize,
     /// Number of the current bucket: its times shifted right by `shift`.
     current_day: u64,
     shift: u32,
     /// The ring holds days `base_day .. base_day + buckets.len()`. `base_day` is the day of the last arrival taken out.
     base_day: u64,
-    buckets: Vec<Vec<InFlight>>,
+    buckets: Vec<Vec<Entry>>,
     /// A bit per bucket: not empty.
     occupied: Vec<u64>,
     in_buckets: usize,
     /// Arrivals beyond the ring.
-    far: BinaryHeap<Reverse<Far>>,
-    far_inserted: u64,
+    far: BinaryHeap<Reverse<Entry>>,
     /// Emptied buckets' memory, reused last-in first-out so that it stays in cache.
-    spare: Vec<Vec<InFlight>>,
+    spare: Vec<Vec<Entry>>,
     /// For the review: arrivals until the next one, the time of the last, the longest flight since.
     until_review: u64,
     reviewed_at: u64,
     reviewed_period: u64,
     longest: u64,
-    /// No insertion may be earlier than this: the last arrival.
-    last: u64,
+    /// The time up to which all arrivals have been taken out.
+    now: u64,
 }
 
-impl Default for Wires {
-    fn default() -> Wires {
-        Wires::new()
-    }
-}
-
-impl Wires {
-    pub fn new() -> Wires {
-        Wires {
-            head_time: u64::MAX,
+impl Calendar {
+    fn new() -> Calendar {
+        Calendar {
             current: Vec::new(),
             cursor: 0,
             current_day: 0,
@@ -100,39 +229,36 @@ impl Wires {
             occupied: vec![0; MIN_BUCKETS / 64],
             in_buckets: 0,
             far: BinaryHeap::new(),
-            far_inserted: 0,
             spare: Vec::new(),
             until_review: REVIEW_EVERY,
             reviewed_at: 0,
             reviewed_period: REVIEW_EVERY,
             longest: 0,
-            last: 0,
+            now: 0,
         }
     }
 
-    /// Packets in flight.
-    pub fn len(&self) -> usize {
+    fn len(&self) -> usize {
         self.current.len() - self.cursor + self.in_buckets + self.far.len()
     }
-    pub fn is_empty(&self) -> bool {
-        self.head_time == u64::MAX && self.len() == 0
+    /// The earliest arrival.
+    #[inline]
+    fn head(&self) -> Option<&Entry> {
+        self.current.get(self.cursor).or_else(|| self.far.peek().map(|Reverse(e)| e))
     }
 
-    /// When the next packet arrives; [`u64::MAX`] if none is in flight.
+    /// `now`: when the last arrival was, here or on a lane.
     #[inline]
-    pub fn head_time(&self) -> u64 {
-        self.head_time
-    }
-
-    /// Puts a packet in flight. It must not arrive before the last one that was taken out.
-    #[inline]
-    pub fn insert(&mut self, entry: InFlight) {
-        debug_assert!(entry.time >= self.last, "a packet arrives in the past");
+    fn insert(&mut self, entry: Entry, now: u64) {
+        if now >> self.shift != self.base_day {
+            self.set_base(now >> self.shift);
+            self.find_head();
+        }
+        self.now = now;
         let day = entry.time >> self.shift;
-        self.longest = self.longest.max(entry.time - self.last);
+        self.longest = self.longest.max(entry.time - now);
         if day > self.current_day && day - self.base_day < self.buckets.len() as u64 {
             self.push(day, entry);
-            self.head_time = self.head_time.min(entry.time);
             if self.cursor == self.current.len() {
                 self.find_head();
             }
@@ -142,7 +268,7 @@ impl Wires {
     }
 
     #[inline]
-    fn push(&mut self, day: u64, entry: InFlight) {
+    fn push(&mut self, day: u64, entry: Entry) {
         let slot = day as usize & (self.buckets.len() - 1);
         let bucket = &mut self.buckets[slot];
         if bucket.capacity() == 0 {
@@ -155,17 +281,10 @@ impl Wires {
         self.in_buckets += 1;
     }
 
-    #[cold]
-    #[inline(never)]
-    fn insert_far(&mut self, entry: InFlight) {
-        self.far.push(Reverse(Far { order: self.far_inserted, entry }));
-        self.far_inserted += 1;
-    }
-
     /// Into the current bucket, before it, or beyond the ring.
-    fn insert_rarely(&mut self, day: u64, entry: InFlight) {
+    fn insert_rarely(&mut self, day: u64, entry: Entry) {
         if day - self.base_day >= self.buckets.len() as u64 {
-            self.insert_far(entry);
+            self.far.push(Reverse(entry));
         } else if self.cursor == self.current.len() {
             // Nothing is in hand: start afresh at this day.
             self.current.clear();
@@ -173,7 +292,7 @@ impl Wires {
             self.current.push(entry);
             self.current_day = day;
         } else if day == self.current_day {
-            let at = self.current[self.cursor..].partition_point(|e| e.time <= entry.time);
+            let at = self.current[self.cursor..].partition_point(|e| *e < entry);
             self.current.insert(self.cursor + at, entry);
         } else {
             // The current bucket was taken up in expectation of its turn, and something comes first: put it back.
@@ -187,24 +306,21 @@ impl Wires {
             self.current.push(entry);
             self.current_day = day;
         }
-        self.head_time = self.head_time.min(entry.time);
     }
 
     /// Takes out the earliest arrival. Panics if there is none.
     #[inline]
-    pub fn pop(&mut self) -> InFlight {
+    fn pop(&mut self) -> Entry {
         if self.cursor == self.current.len() {
             return self.pop_far();
         }
         let entry = self.current[self.cursor];
         self.cursor += 1;
-        self.last = entry.time;
+        self.now = entry.time;
         if self.base_day != self.current_day {
             self.set_base(self.current_day);
         }
-        if let Some(next) = self.current.get(self.cursor) {
-            self.head_time = next.time;
-        } else {
+        if self.cursor == self.current.len() {
             self.find_head();
         }
         self.until_review -= 1;
@@ -216,9 +332,9 @@ impl Wires {
 
     /// The ring is empty: the next arrival is the first of the heap.
     #[cold]
-    fn pop_far(&mut self) -> InFlight {
-        let Reverse(Far { entry, .. }) = self.far.pop().expect("a packet is in flight");
-        self.last = entry.time;
+    fn pop_far(&mut self) -> Entry {
+        let Reverse(entry) = self.far.pop().expect("a packet is in flight");
+        self.now = entry.time;
         let day = entry.time >> self.shift;
         self.current.clear();
         self.cursor = 0;
@@ -238,12 +354,11 @@ impl Wires {
     }
 
     fn take_in_far(&mut self) {
-        while let Some(Reverse(first)) = self.far.peek() {
-            let day = first.entry.time >> self.shift;
+        while let Some(&Reverse(entry)) = self.far.peek() {
+            let day = entry.time >> self.shift;
             if day - self.base_day >= self.buckets.len() as u64 {
                 break;
             }
-            let entry = first.entry;
             self.far.pop();
             if day == self.current_day {
                 // Only when that bucket has just become the current one through the heap: in order already.
@@ -256,12 +371,7 @@ impl Wires {
 
     /// Makes the next bucket that holds something the current one. The current one is used up.
     fn find_head(&mut self) {
-        if self.cursor < self.current.len() {
-            self.head_time = self.current[self.cursor].time;
-            return;
-        }
-        if self.in_buckets == 0 {
-            self.head_time = self.far.peek().map_or(u64::MAX, |Reverse(f)| f.entry.time);
+        if self.cursor < self.current.len() || self.in_buckets == 0 {
             return;
         }
         let mask = self.buckets.len() - 1;
@@ -284,15 +394,14 @@ impl Wires {
         self.cursor = 0;
         self.in_buckets -= self.current.len();
         self.current_day = self.base_day + (slot.wrapping_sub(from) & mask) as u64;
-        self.current.sort_by_key(|e| e.time);
-        self.head_time = self.current[0].time;
+        self.current.sort_unstable();
     }
 
     /// Fits the width of the buckets to the arrivals since the last review.
     #[cold]
     #[inline(never)]
     fn review(&mut self) {
-        let gap = (self.last - self.reviewed_at) / self.reviewed_period;
+        let gap = (self.now - self.reviewed_at) / self.reviewed_period;
         let ideal = u64::BITS - gap.saturating_mul(TARGET_PER_BUCKET).leading_zeros();
         let shift = if ideal.abs_diff(self.shift) > 1 { ideal.clamp(1, 40) } else { self.shift };
         let len = self.len() as u64;
@@ -302,23 +411,22 @@ impl Wires {
         if shift != self.shift || wanted > self.buckets.len() || 8 * wanted <= self.buckets.len() {
             self.rebuild(shift, wanted);
         }
-        self.reviewed_at = self.last;
+        self.reviewed_at = self.now;
         self.reviewed_period = REVIEW_EVERY.max(len);
         self.until_review = self.reviewed_period;
         self.longest = 0;
     }
 
     fn rebuild(&mut self, shift: u32, buckets: usize) {
-        let mut all: Vec<InFlight> = Vec::with_capacity(self.len());
+        let mut all: Vec<Entry> = Vec::with_capacity(self.len());
         all.extend_from_slice(&self.current[self.cursor..]);
         let from = self.base_day as usize;
         for i in 0..self.buckets.len() {
-            // In order of days, so that equal times, which share a day, keep their order.
             let slot = (from + i) & (self.buckets.len() - 1);
             all.append(&mut self.buckets[slot]);
         }
         let far = std::mem::take(&mut self.far);
-        all.extend(far.into_sorted_vec().into_iter().rev().map(|Reverse(f)| f.entry));
+        all.extend(far.into_iter().map(|Reverse(entry)| entry));
         self.current.clear();
         self.cursor = 0;
         self.in_buckets = 0;
@@ -327,11 +435,11 @@ impl Wires {
         self.buckets.resize_with(buckets, Vec::new);
         self.occupied.clear();
         self.occupied.resize(buckets / 64, 0);
-        self.base_day = self.last >> shift;
+        self.base_day = self.now >> shift;
         self.current_day = self.base_day;
         for entry in all {
             let day = entry.time >> shift;
-            if day - self.base_day < buckets as u64 { self.push(day, entry) } else { self.insert_far(entry) }
+            if day - self.base_day < buckets as u64 { self.push(day, entry) } else { self.far.push(Reverse(entry)) }
         }
         self.spare.truncate(self.len());
         self.find_head();
@@ -347,23 +455,31 @@ mod tests {
 
     #[test]
     fn an_entry_is_24_bytes() {
-        assert_eq!(size_of::<InFlight>(), 24);
+        assert_eq!(size_of::<Entry>(), 24);
     }
 
     /// Insertions and removals against an ordered map keyed by (time, order of insertion).
     fn check(steps: impl IntoIterator<Item = (u8, u64)>) {
-        let mut wires = Wires::new();
+        let mut wires = Wires::new(3);
         let mut model = BTreeMap::new();
         let mut now = 0;
         for (inserted, (takes, ahead)) in (0u32..).zip(steps) {
             model.insert((now + ahead, inserted), inserted);
-            wires.insert(InFlight { time: now + ahead, packet: PacketId(inserted), place: inserted, size: 40 });
+            let entry = InFlight { time: now + ahead, packet: PacketId(inserted), place: inserted, size: 40 };
+            // Lanes that fit, lanes that do not, and none.
+            let lane = match ahead {
+                5_000_000 => 0,
+                90_000_000 => 1,
+                _ if inserted % 3 == 0 => 2,
+                _ => NO_LANE,
+            };
+            wires.insert(entry, lane);
             for _ in 0..takes {
                 let expected = model.pop_first();
                 assert_eq!(wires.head_time(), expected.map_or(u64::MAX, |((t, _), _)| t));
                 let Some(((time, _), id)) = expected else { break };
                 let got = wires.pop();
-                assert_eq!((got.time, got.packet.0), (time, id));
+                assert_eq!((got.time, got.packet.0, got.place, got.size), (time, id, id, 40));
                 now = time;
             }
             assert_eq!(wires.len(), model.len());

@@ -25,7 +25,7 @@ use crate::spec::{LinkId, RunSpec, Traffic};
 use crate::summary::{GroupSummary, LinkSummary, Summary};
 use crate::timeline::Timeline;
 use crate::traffic::{Ends, Flow};
-use crate::wires::{InFlight, Wires};
+use crate::wires::{InFlight, NO_LANE, Wires};
 
 /// In [`InFlight::place`]: the packet does not arrive, it is lost on the line before this place.
 const LOST: u32 = 1 << 31;
@@ -149,6 +149,9 @@ impl World {
             flows.push(Flow { ends, path_start, dropped_at_queues: 0, lost_on_lines: 0 });
         }
         let mut links = Links::new(&spec.links, spec.seed, typical_packet(spec), &record.capture, &record.drops);
+        let mut paths = vec![0; spec.links.len()];
+        routes.hops.iter().filter(|&&l| l != END).for_each(|&l| paths[l as usize] += 1);
+        let lanes = links.assign_lanes(&spec.links, &paths);
         let mut timeline = Timeline::new(links.queued.len() + 2 * flows.len() + 1);
         for (q, queued) in links.queued.iter().enumerate() {
             timeline.set(q as u32, queued.deadline(u64::MAX));
@@ -161,7 +164,7 @@ impl World {
         Ok(World {
             spec: spec.clone(),
             now: 0,
-            wires: Wires::new(),
+            wires: Wires::new(lanes),
             timeline,
             hops: routes.hops,
             links,
@@ -259,8 +262,12 @@ impl World {
             return;
         }
         match self.links.accept(self.now, link, size) {
-            Accepted::Arrives(time) => self.wires.insert(InFlight { time, packet, place: place + 1, size }),
-            Accepted::Lost(time) => self.wires.insert(InFlight { time, packet, place: (place + 1) | LOST, size }),
+            Accepted::Arrives { time, lane } => {
+                self.wires.insert(InFlight { time, packet, place: place + 1, size }, lane);
+            }
+            Accepted::Lost(time) => {
+                self.wires.insert(InFlight { time, packet, place: (place + 1) | LOST, size }, NO_LANE);
+            }
             Accepted::Dropped => self.discard(LinkId(link), packet, DropReason::Overflow),
         }
     }
@@ -379,8 +386,10 @@ impl World {
             self.captured.push(Captured { time: Time::from_ns(self.now), link, packet: self.pool[packet] });
         }
         match self.links.start(self.now, link, size) {
-            Accepted::Arrives(time) => self.wires.insert(InFlight { time, packet, place, size }),
-            Accepted::Lost(time) => self.wires.insert(InFlight { time, packet, place: place | LOST, size }),
+            Accepted::Arrives { time, lane } => self.wires.insert(InFlight { time, packet, place, size }, lane),
+            Accepted::Lost(time) => {
+                self.wires.insert(InFlight { time, packet, place: place | LOST, size }, NO_LANE);
+            }
             Accepted::Dropped => unreachable!("a packet on the line is not dropped"),
         }
     }
