@@ -154,13 +154,14 @@ impl Wires {
             self.heads[from] = self.calendar.head().map_or(NONE, Entry::key);
             entry
         };
-        let mut best = NONE;
-        for (i, &key) in self.heads.iter().enumerate() {
-            if key < best {
-                best = key;
-                self.head = i;
-            }
+        // Which is next cannot be guessed, so this is written to compile without jumps.
+        let (mut best, mut head) = (self.heads[0], 0);
+        for (i, &key) in self.heads.iter().enumerate().skip(1) {
+            let earlier = key < best;
+            best = if earlier { key } else { best };
+            head = if earlier { i } else { head };
         }
+        self.head = head;
         self.head_time = (best >> 64) as u64;
         entry.in_flight()
     }
