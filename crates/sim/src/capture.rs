@@ -24,6 +24,20 @@ pub trait CaptureSink {
     fn packet(&mut self, c: &Captured);
 }
 
+/// Captures nothing.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoCapture;
+
+impl CaptureSink for NoCapture {
+    fn packet(&mut self, _: &Captured) {}
+}
+
+impl CaptureSink for Vec<Captured> {
+    fn packet(&mut self, c: &Captured) {
+        self.push(*c);
+    }
+}
+
 /// A snaplen that takes in all headers of any packet (at most 80 bytes).
 pub const HEADERS_ONLY: u32 = 128;
 

@@ -1,7 +1,16 @@
 //! Worlds in virtual time: topology, links, traffic, scenario files and what a run records.
 //!
-//! `scenario` turns a file into a [`spec::RunSpec`]; `world` runs that; `record` holds what came out.
+//! [`scenario`] turns a file into a [`spec::RunSpec`]; [`world`] runs that; [`record`] holds what came out.
 
 pub mod capture;
+pub mod error;
+mod link;
+pub mod record;
+pub mod route;
 pub mod scenario;
 pub mod spec;
+pub mod summary;
+pub mod timeline;
+mod traffic;
+pub mod wires;
+pub mod world;

@@ -1,0 +1,432 @@
+//! Links: transmission at the line's rate, then propagation; a queue in front.
+//!
+//! A drop-tail FIFO needs no events of its own: when a packet arrives it is already known when the line will be free for
+//! it, so its arrival at the far end can be scheduled at once ([`Line::accept`]). What waits is remembered as start times,
+//! so that occupancy, drops and averages are exact at any instant. Every other discipline, and every link that is captured,
+//! goes through its [`airtcp_core::queue::Aqm`] packet by packet ([`Queued`]). At equal times a departure comes before an
+//! arrival.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use airtcp_core::queue::{AnyQueue, DropReason, QueueConfig};
+use airtcp_core::rng::{Purpose, Rng, stream};
+use airtcp_core::units::{DataRate, Span, Time};
+use rand::RngExt;
+
+use crate::spec::{LinkId, LinkSpec};
+use crate::wires::{MAX_LANES, NO_LANE};
+
+/// Bytes up to which a packet counts as small: ACKs, with all options.
+const SMALL: u16 = 100;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LineKind {
+    /// Drop-tail without limit and without loss on the line, one of several alike; nothing waits.
+    Plain,
+    /// The same, and `Cold::waiting` may hold packets.
+    PlainWaiting,
+    /// Any other drop-tail.
+    Limited,
+    /// Any other discipline: index into [`Links::queued`].
+    Queued,
+}
+
+/// What every packet on a link touches: one cache line. [`Cold`] holds the rest.
+#[derive(Debug)]
+pub(crate) struct Line {
+    /// When the line has sent all it has been given, ns.
+    free_at: u64,
+    delay_ns: u64,
+    /// Transmission times of the two sizes seen last, ns.
+    tx_ns: [u64; 2],
+    tx_size: [u16; 2],
+    /// Size of the packet on the line while `free_at` is in the future.
+    in_service: u16,
+    pub kind: LineKind,
+    /// Where in [`crate::wires::Wires`] its packets go: links that are `Plain` share `lane` for packets that did not wait,
+    /// and the one after it for small ones; others have `lane` for themselves.
+    pub lane: u8,
+    /// Packets that are or will be transmitted.
+    taken_packets: u64,
+    taken_bytes: u64,
+    /// Time to transmit them.
+    taken_ns: u64,
+}
+
+/// What of a link most packets do not touch.
+#[derive(Debug)]
+pub(crate) struct Cold {
+    pub rate: DataRate,
+    limit_packets: usize,
+    limit_bytes: u64,
+    /// Chance of loss on the line.
+    loss: f64,
+    loss_rng: Rng,
+    /// Packets not yet on the line: when their transmission starts, and their size. Those whose time has come are removed
+    /// when next looked at.
+    waiting: VecDeque<(u64, u32)>,
+    waiting_bytes: u64,
+    /// Index into [`Links::queued`], or `u32::MAX`.
+    pub queued: u32,
+    pub record_drops: bool,
+    /// Time integral of the packets waiting, complete up to the end of every wait in `waiting`; packet nanoseconds.
+    wait_ns: u128,
+    pub max_queue: u32,
+    pub dropped_overflow: u64,
+    pub dropped_early: u64,
+    pub dropped_bytes: u64,
+    pub lost_packets: u64,
+    pub marked: u64,
+}
+
+/// A link with a discipline of its own.
+#[derive(Debug)]
+pub(crate) struct Queued {
+    pub link: LinkId,
+    pub aqm: AnyQueue,
+    pub capture: bool,
+    /// The discipline has packets and hands none out: ask again after its own deadline, not when the line is free.
+    pub held_back: bool,
+    /// Up to when `Cold::wait_ns` is complete.
+    counted_to: u64,
+    /// Packets and bytes that arrived.
+    arrived_packets: u64,
+    arrived_bytes: u64,
+}
+
+/// Fate of a packet on its way into a drop-tail link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Accepted {
+    /// Reaches the far end at `time`, ns; goes to that lane.
+    Arrives {
+        time: u64,
+        lane: u8,
+    },
+    /// Is lost on the line, with the end of its transmission.
+    Lost(u64),
+    Dropped,
+}
+
+/// Counters from the beginning of the run up to some instant.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LinkTotals {
+    pub arrived_packets: u64,
+    pub arrived_bytes: u64,
+    pub dropped_overflow: u64,
+    pub dropped_early: u64,
+    pub dropped_bytes: u64,
+    pub lost_packets: u64,
+    pub marked: u64,
+    /// Transmitted to the end, those lost on the line included.
+    pub forwarded_packets: u64,
+    pub forwarded_bytes: u64,
+    /// Packets whose transmission has begun.
+    pub started_packets: u64,
+    /// Time the line was busy.
+    pub busy_ns: u64,
+    /// Time integral of the packets waiting, the one being transmitted not counted.
+    pub queue_packet_ns: u128,
+    /// Now waiting.
+    pub queue_packets: u64,
+    pub queue_bytes: u64,
+}
+
+#[derive(Debug)]
+pub(crate) struct Links {
+    pub lines: Vec<Line>,
+    pub cold: Vec<Cold>,
+    pub queued: Vec<Queued>,
+}
+
+impl Links {
+    /// `mtu`: size of a typical packet, for the disciplines.
+    pub fn new(links: &[LinkSpec], seed: u64, mtu: u32, capture: &[LinkId], record_drops: &[LinkId]) -> Links {
+        let mut all =
+            Links { lines: Vec::with_capacity(links.len()), cold: Vec::with_capacity(links.len()), queued: Vec::new() };
+        for (i, spec) in links.iter().enumerate() {
+            let id = LinkId(i as u32);
+            let capture = capture.contains(&id);
+            let (mut limit_packets, mut limit_bytes, mut queued) = (usize::MAX, u64::MAX, u32::MAX);
+            let mut kind = LineKind::Plain;
+            match &spec.queue {
+                QueueConfig::Fifo(fifo) if !capture => {
+                    limit_packets = fifo.limit_packets.map_or(usize::MAX, |n| n as usize);
+                    limit_bytes = fifo.limit_bytes.map_or(u64::MAX, |b| b.get());
+                    if limit_packets != usize::MAX || limit_bytes != u64::MAX || spec.loss.get() > 0.0 {
+                        kind = LineKind::Limited;
+                    }
+                }
+                #[allow(unreachable_patterns)]
+                discipline => {
+                    kind = LineKind::Queued;
+                    queued = all.queued.len() as u32;
+                    let rng = stream(seed, i as u64, Purpose::Queue);
+                    let aqm = discipline.build(&airtcp_core::queue::QueueContext { rate: spec.rate, mtu, rng });
+                    all.queued.push(Queued {
+                        link: id,
+                        aqm,
+                        capture,
+                        held_back: false,
+                        counted_to: 0,
+                        arrived_packets: 0,
+                        arrived_bytes: 0,
+                    });
+                }
+            }
+            all.lines.push(Line {
+                free_at: 0,
+                delay_ns: spec.delay.as_ns(),
+                tx_ns: [0; 2],
+                tx_size: [0; 2],
+                in_service: 0,
+                kind,
+                lane: NO_LANE,
+                taken_packets: 0,
+                taken_bytes: 0,
+                taken_ns: 0,
+            });
+            all.cold.push(Cold {
+                rate: spec.rate,
+                limit_packets,
+                limit_bytes,
+                loss: spec.loss.get(),
+                loss_rng: stream(seed, i as u64, Purpose::LinkLoss),
+                waiting: VecDeque::new(),
+                waiting_bytes: 0,
+                queued,
+                record_drops: false,
+                wait_ns: 0,
+                max_queue: 0,
+                dropped_overflow: 0,
+                dropped_early: 0,
+                dropped_bytes: 0,
+                lost_packets: 0,
+                marked: 0,
+            });
+        }
+        for id in record_drops {
+            all.cold[id.0 as usize].record_drops = true;
+        }
+        all
+    }
+
+    /// Gives lanes to the links that most paths lead over; `paths` counts them by link. Returns the number of lanes.
+    pub fn assign_lanes(&mut self, links: &[LinkSpec], paths: &[u32]) -> usize {
+        let mut groups: BTreeMap<(DataRate, Span, u32), Vec<usize>> = BTreeMap::new();
+        for (i, (line, spec)) in self.lines.iter().zip(links).enumerate() {
+            let alone = if line.kind == LineKind::Plain { u32::MAX } else { i as u32 };
+            groups.entry((spec.rate, spec.delay, alone)).or_default().push(i);
+        }
+        let mut groups: Vec<(u64, Vec<usize>)> =
+            groups.into_values().map(|g| (g.iter().map(|&i| u64::from(paths[i])).sum(), g)).collect();
+        groups.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
+        let mut lanes = 0;
+        for (paths, group) in groups {
+            let shared = group.len() > 1;
+            let wanted = if shared { 2 } else { 1 };
+            if !shared && self.lines[group[0]].kind == LineKind::Plain {
+                self.lines[group[0]].kind = LineKind::Limited;
+            }
+            if paths > 0 && lanes + wanted <= MAX_LANES {
+                group.iter().for_each(|&i| self.lines[i].lane = lanes as u8);
+                lanes += wanted;
+            }
+        }
+        lanes
+    }
+
+    /// A packet arrives at a drop-tail link.
+    #[inline]
+    pub fn accept(&mut self, now: u64, link: u32, size: u16) -> Accepted {
+        let line = &mut self.lines[link as usize];
+        if line.kind == LineKind::Plain && line.free_at <= now {
+            line.transmit(now, size, || self.cold[link as usize].rate);
+            let lane = line.lane.saturating_add(u8::from(size <= SMALL));
+            return Accepted::Arrives { time: line.arrival(), lane };
+        }
+        self.accept_rarely(now, link, size)
+    }
+
+    fn accept_rarely(&mut self, now: u64, link: u32, size: u16) -> Accepted {
+        let (line, cold) = (&mut self.lines[link as usize], &mut self.cold[link as usize]);
+        line.settle(cold, now);
+        if line.kind == LineKind::Limited {
+            let bytes = cold.waiting_bytes + u64::from(size);
+            if cold.waiting.len() >= cold.limit_packets || bytes > cold.limit_bytes {
+                cold.dropped_overflow += 1;
+                cold.dropped_bytes += u64::from(size);
+                return Accepted::Dropped;
+            }
+        }
+        let mut lane = line.lane;
+        if line.free_at <= now {
+            line.transmit(now, size, || cold.rate);
+        } else {
+            let start = line.free_at;
+            cold.waiting.push_back((start, u32::from(size)));
+            cold.waiting_bytes += u64::from(size);
+            cold.wait_ns += u128::from(start - now);
+            cold.max_queue = cold.max_queue.max(cold.waiting.len() as u32);
+            if line.kind == LineKind::Plain {
+                line.kind = LineKind::PlainWaiting;
+            }
+            if line.kind == LineKind::PlainWaiting {
+                lane = NO_LANE;
+            }
+            let in_service = line.in_service;
+            line.transmit(start, size, || cold.rate);
+            line.in_service = in_service;
+        }
+        if cold.loss > 0.0 && cold.is_lost() {
+            Accepted::Lost(line.free_at)
+        } else {
+            Accepted::Arrives { time: line.arrival(), lane }
+        }
+    }
+
+    /// Counters up to `now`.
+    pub fn totals(&mut self, link: u32, now: u64) -> LinkTotals {
+        let (line, cold) = (&mut self.lines[link as usize], &mut self.cold[link as usize]);
+        line.settle(cold, now);
+        let mut totals = LinkTotals {
+            dropped_overflow: cold.dropped_overflow,
+            dropped_early: cold.dropped_early,
+            dropped_bytes: cold.dropped_bytes,
+            lost_packets: cold.lost_packets,
+            marked: cold.marked,
+            busy_ns: line.taken_ns - line.free_at.saturating_sub(now),
+            ..LinkTotals::default()
+        };
+        if let Some(queued) = self.queued.get_mut(cold.queued as usize) {
+            queued.count_to(cold, now);
+            totals.queue_packets = queued.aqm.len_packets() as u64;
+            totals.queue_bytes = queued.aqm.len_bytes();
+            totals.arrived_packets = queued.arrived_packets;
+            totals.arrived_bytes = queued.arrived_bytes;
+            totals.started_packets = line.taken_packets;
+            totals.forwarded_bytes = line.taken_bytes;
+            totals.queue_packet_ns = cold.wait_ns;
+        } else {
+            totals.queue_packets = cold.waiting.len() as u64;
+            totals.queue_bytes = cold.waiting_bytes;
+            totals.arrived_packets = line.taken_packets + cold.dropped_overflow;
+            totals.arrived_bytes = line.taken_bytes + cold.dropped_bytes;
+            totals.started_packets = line.taken_packets - totals.queue_packets;
+            totals.forwarded_bytes = line.taken_bytes - totals.queue_bytes;
+            let ahead: u128 = cold.waiting.iter().map(|&(start, _)| u128::from(start - now)).sum();
+            totals.queue_packet_ns = cold.wait_ns - ahead;
+        }
+        totals.forwarded_packets = totals.started_packets;
+        if line.free_at > now {
+            totals.forwarded_packets -= 1;
+            totals.forwarded_bytes -= u64::from(line.in_service);
+        }
+        totals
+    }
+
+    /// Begins a new maximum at the present occupancy.
+    pub fn reset_max_queue(&mut self, link: u32, now: u64) {
+        self.cold[link as usize].max_queue = self.totals(link, now).queue_packets as u32;
+    }
+
+    /// The next packet of a queue starts its transmission. Returns its far-end time, or the time of its loss.
+    pub fn start(&mut self, now: u64, link: LinkId, size: u16) -> Accepted {
+        let (line, cold) = (&mut self.lines[link.0 as usize], &mut self.cold[link.0 as usize]);
+        line.transmit(now, size, || cold.rate);
+        if cold.loss > 0.0 && cold.is_lost() {
+            Accepted::Lost(line.free_at)
+        } else {
+            Accepted::Arrives { time: line.arrival(), lane: line.lane }
+        }
+    }
+}
+
+impl Line {
+    #[inline]
+    pub fn free_at(&self) -> u64 {
+        self.free_at
+    }
+    /// When what it has been given last reaches the far end.
+    #[inline]
+    fn arrival(&self) -> u64 {
+        self.free_at.saturating_add(self.delay_ns)
+    }
+
+    /// Takes a packet whose transmission starts at `start`.
+    #[inline]
+    fn transmit(&mut self, start: u64, size: u16, rate: impl FnOnce() -> DataRate) {
+        let tx = if size == self.tx_size[0] {
+            self.tx_ns[0]
+        } else if size == self.tx_size[1] {
+            self.tx_ns[1]
+        } else {
+            self.tx_size = [size, self.tx_size[0]];
+            self.tx_ns = [rate().time_for(u64::from(size)).as_ns(), self.tx_ns[0]];
+            self.tx_ns[0]
+        };
+        self.free_at = start.saturating_add(tx);
+        self.in_service = size;
+        self.taken_packets += 1;
+        self.taken_bytes += u64::from(size);
+        // As far as time reaches: `free_at` stops there too.
+        self.taken_ns += self.free_at - start;
+    }
+
+    /// Removes from the queue what is on the line by now.
+    #[inline]
+    fn settle(&mut self, cold: &mut Cold, now: u64) {
+        while let Some(&(start, size)) = cold.waiting.front() {
+            if start > now {
+                return;
+            }
+            cold.waiting.pop_front();
+            cold.waiting_bytes -= u64::from(size);
+            self.in_service = size as u16;
+        }
+        if self.kind == LineKind::PlainWaiting {
+            self.kind = LineKind::Plain;
+        }
+    }
+}
+
+impl Cold {
+    /// A discipline has dropped a packet.
+    pub fn count_drop(&mut self, size: u16, reason: DropReason) {
+        match reason {
+            DropReason::Early => self.dropped_early += 1,
+            DropReason::Overflow | DropReason::Line => self.dropped_overflow += 1,
+        }
+        self.dropped_bytes += u64::from(size);
+    }
+    fn is_lost(&mut self) -> bool {
+        self.loss_rng.random::<f64>() < self.loss
+    }
+}
+
+impl Queued {
+    /// Brings the integral of the queue length up to `now`; to be called before the queue changes.
+    pub fn count_to(&mut self, cold: &mut Cold, now: u64) {
+        cold.wait_ns += self.aqm.len_packets() as u128 * u128::from(now - self.counted_to);
+        self.counted_to = now;
+    }
+    pub fn count_arrival(&mut self, size: u16) {
+        self.arrived_packets += 1;
+        self.arrived_bytes += u64::from(size);
+    }
+    /// When this link next needs attention, given when its line is free.
+    pub fn deadline(&self, free_at: u64) -> u64 {
+        let periodic = self.aqm.deadline();
+        let periodic = if periodic == Time::NEVER { u64::MAX } else { periodic.as_ns() };
+        if self.aqm.len_packets() > 0 && !self.held_back { periodic.min(free_at) } else { periodic }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_one_cache_line() {
+        assert_eq!(size_of::<Line>(), 64);
+    }
+}

@@ -1,0 +1,285 @@
+//! What a run leaves behind: columnar [`Table`]s, and the log they grow from.
+//!
+//! Every table is declared here, column by column with unit and meaning. A value that does not exist (an RTT never
+//! measured, the end of a transfer still under way) is NaN. Summaries per flow and link count from `warmup` to the end of
+//! the run; series and single events begin with the run.
+
+use std::borrow::Cow;
+
+use airtcp_core::packet::{FlowId, Packet};
+use airtcp_core::queue::DropReason;
+use airtcp_core::units::{Span, Time};
+
+use crate::spec::LinkId;
+
+/// A named table of equally long columns.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Table {
+    pub name: &'static str,
+    pub columns: Vec<Column>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Column {
+    /// Ends in the unit where there is one.
+    pub name: &'static str,
+    pub unit_and_meaning: &'static str,
+    pub data: Data,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Data {
+    U64(Vec<u64>),
+    U32(Vec<u32>),
+    F64(Vec<f64>),
+    Str(Vec<Cow<'static, str>>),
+    Bool(Vec<bool>),
+}
+
+impl Data {
+    pub fn len(&self) -> usize {
+        match self {
+            Data::U64(v) => v.len(),
+            Data::U32(v) => v.len(),
+            Data::F64(v) => v.len(),
+            Data::Str(v) => v.len(),
+            Data::Bool(v) => v.len(),
+        }
+    }
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl Table {
+    /// Rows.
+    pub fn len(&self) -> usize {
+        self.columns.first().map_or(0, |c| c.data.len())
+    }
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+    pub fn column(&self, name: &str) -> Option<&Data> {
+        self.columns.iter().find(|c| c.name == name).map(|c| &c.data)
+    }
+}
+
+/// Declares a table: a row type, the columns it is stored in and how they become a [`Table`].
+macro_rules! table {
+    ($(#[$doc:meta])* $columns:ident of $row:ident as $name:literal {
+        $($column:ident: $kind:ident($type:ty) = $meaning:literal,)+
+    }) => {
+        $(#[$doc])*
+        pub(crate) struct $row { $(pub $column: $type,)+ }
+
+        #[derive(Debug, Default)]
+        pub(crate) struct $columns { $($column: Vec<$type>,)+ }
+
+        impl $columns {
+            pub fn push(&mut self, row: $row) {
+                $(self.$column.push(row.$column);)+
+            }
+            pub fn into_table(self) -> Table {
+                Table {
+                    name: $name,
+                    columns: vec![$(Column {
+                        name: stringify!($column),
+                        unit_and_meaning: $meaning,
+                        data: Data::$kind(self.$column),
+                    },)+],
+                }
+            }
+        }
+    };
+}
+
+table! {
+    /// One flow, from warmup to the end.
+    Flows of FlowRow as "flows" {
+        flow: U32(u32) = "index of the flow",
+        name: Str(Cow<'static, str>) = "name of the flow",
+        group: Str(Cow<'static, str>) = "entry of the scenario it came from",
+        kind: Str(Cow<'static, str>) = "tcp, ping, cbr or train",
+        cc: Str(Cow<'static, str>) = "congestion control of the sender, empty unless tcp",
+        start_s: F64(f64) = "s, start as configured",
+        stop_s: F64(f64) = "s, stop as configured, NaN: end of the run",
+        bytes_acked: U64(u64) = "bytes of payload acknowledged since warmup (tcp)",
+        goodput_bps: F64(f64) = "bit/s of payload acknowledged (tcp) or of datagrams received (cbr) from warmup to the end",
+        segments_sent: U64(u64) = "data segments, retransmissions included, or datagrams sent since warmup",
+        segments_retransmitted: U64(u64) = "data segments retransmitted since warmup",
+        retransmission_ratio: F64(f64) = "segments retransmitted / segments sent",
+        timeouts: U64(u64) = "retransmission timeouts since warmup",
+        fast_retransmits: U64(u64) = "entries into fast recovery since warmup",
+        ecn_reductions: U64(u64) = "window reductions on an ECN echo since warmup",
+        dropped_at_queues: U64(u64) = "packets of this flow, both directions, dropped at queues since warmup",
+        lost_on_lines: U64(u64) = "packets of this flow, both directions, lost on lines since warmup",
+        rtt_mean_ms: F64(f64) = "ms, mean of the round-trip samples since warmup",
+        rtt_min_ms: F64(f64) = "ms, least round-trip sample of the whole run",
+        rtt_max_ms: F64(f64) = "ms, greatest round-trip sample of the whole run",
+        transfers: U64(u64) = "transfers completed in the whole run",
+        completion_s: F64(f64) = "s, first packet sent to last byte acknowledged, of the first transfer",
+        received: U64(u64) = "datagrams or echo replies received since warmup",
+        delay_mean_ms: F64(f64) = "ms, mean one-way delay of the datagrams since warmup (cbr)",
+        jitter_ms: F64(f64) = "ms, smoothed difference of successive delays at the end, RFC 3550 (cbr)",
+    }
+}
+
+table! {
+    /// One link, from warmup to the end.
+    LinkRows of LinkRow as "links" {
+        link: U32(u32) = "index of the link",
+        name: Str(Cow<'static, str>) = "name of the link",
+        rate_bps: U64(u64) = "bit/s, rate of the line",
+        delay_ms: F64(f64) = "ms, propagation delay",
+        arrived_packets: U64(u64) = "packets that arrived at the queue since warmup",
+        arrived_bytes: U64(u64) = "bytes at the IP layer of those packets",
+        dropped_overflow: U64(u64) = "packets dropped for want of room",
+        dropped_early: U64(u64) = "packets dropped by choice of the discipline",
+        marked: U64(u64) = "packets marked CE",
+        lost_packets: U64(u64) = "packets lost on the line after transmission",
+        forwarded_packets: U64(u64) = "packets transmitted to the end",
+        forwarded_bytes: U64(u64) = "bytes at the IP layer of those packets",
+        utilisation: F64(f64) = "part of the time the line was busy",
+        loss_ratio: F64(f64) = "dropped / arrived",
+        queue_mean_packets: F64(f64) = "packets waiting, time average, the one being transmitted not counted",
+        queue_max_packets: U64(u64) = "most packets waiting since warmup",
+        queue_delay_mean_ms: F64(f64) = "ms of waiting per packet transmitted (time integral of the queue / packets)",
+    }
+}
+
+table! {
+    /// A sample of a TCP flow.
+    FlowSeries of FlowSample as "flow_series" {
+        time_s: F64(f64) = "s since the start of the run",
+        flow: U32(u32) = "index of the flow",
+        cwnd_segments: U32(u32) = "segments, congestion window",
+        ssthresh_segments: F64(f64) = "segments, slow-start threshold, NaN until the first reduction",
+        in_flight_segments: U32(u32) = "segments in the network",
+        srtt_ms: F64(f64) = "ms, smoothed round-trip time",
+        bytes_acked: U64(u64) = "bytes of payload acknowledged since the start of the flow",
+        segments_sent: U64(u64) = "data segments since the start of the flow",
+        segments_retransmitted: U64(u64) = "data segments retransmitted since the start of the flow",
+        timeouts: U64(u64) = "retransmission timeouts since the start of the flow",
+    }
+}
+
+table! {
+    /// A sample of a link.
+    LinkSeries of LinkSample as "link_series" {
+        time_s: F64(f64) = "s since the start of the run",
+        link: U32(u32) = "index of the link",
+        queue_packets: U64(u64) = "packets waiting",
+        queue_bytes: U64(u64) = "bytes waiting",
+        arrived_packets: U64(u64) = "packets that arrived since the last sample",
+        dropped_packets: U64(u64) = "packets dropped since the last sample",
+        marked_packets: U64(u64) = "packets marked CE since the last sample",
+        forwarded_packets: U64(u64) = "packets transmitted since the last sample",
+        utilisation: F64(f64) = "part of the time since the last sample the line was busy",
+        queue_mean_packets: F64(f64) = "packets waiting, time average since the last sample",
+    }
+}
+
+table! {
+    /// A packet that did not get through.
+    DropRows of DropRow as "drops" {
+        time_s: F64(f64) = "s since the start of the run",
+        link: U32(u32) = "index of the link",
+        flow: U32(u32) = "index of the flow",
+        reverse: Bool(bool) = "true for packets from the flow's destination to its source",
+        seq: U32(u32) = "sequence number of the packet",
+        size_bytes: U32(u32) = "bytes at the IP layer",
+        reason: Str(Cow<'static, str>) = "overflow, early or line",
+    }
+}
+
+table! {
+    /// A sized or web transfer that is over.
+    TransferRows of TransferRow as "transfers" {
+        flow: U32(u32) = "index of the flow",
+        index: U32(u32) = "number of the transfer within the flow, from 0",
+        bytes: U64(u64) = "bytes of payload",
+        start_s: F64(f64) = "s, first packet sent",
+        end_s: F64(f64) = "s, last byte acknowledged, NaN: given up",
+        segments_sent: U64(u64) = "data segments, retransmissions included",
+        segments_retransmitted: U64(u64) = "data segments retransmitted",
+        dropped_at_queues: U64(u64) = "packets of this transfer dropped at queues",
+    }
+}
+
+table! {
+    /// An echo request.
+    PingRows of PingRow as "pings" {
+        flow: U32(u32) = "index of the flow",
+        number: U32(u32) = "number of the request, from 0",
+        sent_s: F64(f64) = "s, request sent",
+        rtt_ms: F64(f64) = "ms, round trip, NaN: no reply",
+    }
+}
+
+table! {
+    /// A datagram of a train.
+    DatagramRows of DatagramRow as "datagrams" {
+        flow: U32(u32) = "index of the flow",
+        train: U32(u32) = "number of the train, from 0",
+        number: U32(u32) = "number of the datagram within its train, from 0",
+        sent_s: F64(f64) = "s, sent",
+        received_s: F64(f64) = "s, received, NaN: not received",
+    }
+}
+
+/// A transfer that has just ended.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Transfer {
+    pub flow: FlowId,
+    pub index: u32,
+    pub bytes: u64,
+    pub start: Time,
+    /// `None`: given up.
+    pub end: Option<Time>,
+    pub segments_sent: u64,
+    pub segments_retransmitted: u64,
+    pub dropped_at_queues: u64,
+}
+
+/// What is recorded while the run goes on.
+#[derive(Debug, Default)]
+pub(crate) struct Log {
+    pub transfers: Vec<Transfer>,
+    pub drops: DropRows,
+    pub flow_series: FlowSeries,
+    pub link_series: LinkSeries,
+}
+
+impl Log {
+    pub fn drop(&mut self, now: u64, link: LinkId, packet: &Packet, reason: DropReason) {
+        let reason = match reason {
+            DropReason::Overflow => "overflow",
+            DropReason::Early => "early",
+            DropReason::Line => "line",
+        };
+        self.drops.push(DropRow {
+            time_s: secs(now),
+            link: link.0,
+            flow: packet.flow.0,
+            reverse: packet.is_reverse(),
+            seq: packet.seq.0,
+            size_bytes: u32::from(packet.size),
+            reason: reason.into(),
+        });
+    }
+}
+
+pub(crate) fn secs(ns: u64) -> f64 {
+    Time::from_ns(ns).as_secs_f64()
+}
+/// NaN for [`Time::NEVER`].
+pub(crate) fn secs_or_nan(time: Time) -> f64 {
+    if time.is_never() { f64::NAN } else { time.as_secs_f64() }
+}
+pub(crate) fn millis(span: Span) -> f64 {
+    span.as_ns() as f64 * 1e-6
+}
+/// `a / b`, NaN if there is nothing to divide by.
+pub(crate) fn ratio(a: f64, b: f64) -> f64 {
+    if b > 0.0 { a / b } else { f64::NAN }
+}

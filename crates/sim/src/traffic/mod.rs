@@ -1,0 +1,116 @@
+//! What flows send: TCP applications, pings, datagrams.
+//!
+//! A flow has a source end and a destination end, each with a deadline of its own. Packets go out through
+//! [`Outputs`], results into [`Log`].
+
+mod cbr;
+mod ping;
+mod tcp;
+mod train;
+
+use airtcp_core::packet::{FlowId, Packet};
+use airtcp_core::tcp::{Outputs, SenderStats};
+
+pub(crate) use cbr::Cbr;
+pub(crate) use ping::Ping;
+pub(crate) use tcp::Tcp;
+pub(crate) use train::Train;
+
+use crate::error::BuildError;
+use crate::record::Log;
+use crate::spec::{FlowSpec, Traffic};
+
+/// One flow, both ends.
+pub(crate) struct Flow {
+    pub ends: Ends,
+    /// Where its paths begin in [`crate::route::Routes::hops`], forward and reverse.
+    pub path_start: [u32; 2],
+    /// Of its packets, in either direction.
+    pub dropped_at_queues: u64,
+    pub lost_on_lines: u64,
+}
+
+#[allow(clippy::large_enum_variant)] // TCP flows are the many and the hot ones: in place
+pub(crate) enum Ends {
+    Tcp(Tcp),
+    Ping(Ping),
+    Cbr(Cbr),
+    Train(Train),
+}
+
+impl Ends {
+    pub fn new(id: FlowId, spec: &FlowSpec, seed: u64) -> Result<Ends, BuildError> {
+        Ok(match &spec.traffic {
+            Traffic::Tcp { .. } => Ends::Tcp(Tcp::new(id, spec, seed)?),
+            Traffic::Ping { interval, packet_bytes } => Ends::Ping(Ping::new(id, spec, *interval, *packet_bytes)),
+            Traffic::Cbr { rate, packet_bytes } => Ends::Cbr(Cbr::new(id, spec, *rate, *packet_bytes)?),
+            Traffic::Train { count, gap, packet_bytes, every } => {
+                Ends::Train(Train::new(id, spec, *count, *gap, *packet_bytes, *every))
+            }
+        })
+    }
+
+    /// When the source end has something to do, ns.
+    #[inline]
+    pub fn source_deadline(&self) -> u64 {
+        match self {
+            Ends::Tcp(e) => e.source_deadline(),
+            Ends::Ping(e) => e.deadline(),
+            Ends::Cbr(e) => e.deadline(),
+            Ends::Train(e) => e.deadline(),
+        }
+    }
+    /// When the destination end has something to do, ns.
+    #[inline]
+    pub fn destination_deadline(&self) -> u64 {
+        match self {
+            Ends::Tcp(e) => e.destination_deadline(),
+            _ => u64::MAX,
+        }
+    }
+    pub fn on_source_deadline(&mut self, now: u64, out: &mut Outputs, log: &mut Log) {
+        match self {
+            Ends::Tcp(e) => e.on_source_deadline(now, out, log),
+            Ends::Ping(e) => e.on_deadline(now, out),
+            Ends::Cbr(e) => e.on_deadline(now, out),
+            Ends::Train(e) => e.on_deadline(now, out),
+        }
+    }
+    pub fn on_destination_deadline(&mut self, now: u64, out: &mut Outputs) {
+        if let Ends::Tcp(e) = self {
+            e.on_destination_deadline(now, out);
+        }
+    }
+    /// A packet has arrived at one of the ends: at the source if it is a reverse one.
+    #[inline]
+    pub fn on_packet(&mut self, now: u64, packet: &Packet, out: &mut Outputs, log: &mut Log) {
+        match self {
+            Ends::Tcp(e) => e.on_packet(now, packet, out, log),
+            Ends::Ping(e) => e.on_packet(now, packet, out),
+            Ends::Cbr(e) => e.on_packet(now, packet),
+            Ends::Train(e) => e.on_packet(now, packet),
+        }
+    }
+    /// A packet of this flow was dropped at a queue.
+    pub fn on_drop(&mut self, packet: &Packet) {
+        if let Ends::Tcp(e) = self {
+            e.on_drop(packet);
+        }
+    }
+
+    /// TCP counters over all connections of the flow; zeros for other traffic.
+    pub fn tcp_stats(&self) -> SenderStats {
+        match self {
+            Ends::Tcp(e) => e.stats(),
+            _ => SenderStats::default(),
+        }
+    }
+}
+
+/// IP and UDP (or ICMP echo) headers.
+const DATAGRAM_HEADER: u16 = 28;
+
+/// Payload of a datagram of `packet_bytes` at the IP layer.
+fn payload(packet_bytes: u16) -> u16 {
+    packet_bytes.saturating_sub(DATAGRAM_HEADER)
+}

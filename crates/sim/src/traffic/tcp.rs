@@ -1,0 +1,304 @@
+//! TCP flows and the applications on them.
+//!
+//! Unlimited: one connection that never runs out of data. At `stop` its sender is frozen: it sends nothing more and ACKs
+//! that still arrive are ignored. Sized: one transfer, then close. Web: a SURGE user (Barford and Crovella, SIGMETRICS
+//! 1998), transfer after transfer, each on a new connection; at `stop` the transfer under way goes on and no other begins.
+
+use std::sync::Arc;
+
+use airtcp_core::packet::{FlowId, Packet};
+use airtcp_core::rng::{Purpose, Rng, stream};
+use airtcp_core::tcp::{Notice, Outputs, Receiver, Sender, SenderStats, TcpConfig};
+use airtcp_core::units::{DataRate, Span, Time};
+use rand::RngExt;
+use rand_distr::{Distribution, LogNormal, Pareto};
+
+use crate::error::BuildError;
+use crate::record::{Log, Transfer};
+use crate::spec::{FlowSpec, Surge, TcpApp, Traffic};
+
+pub(crate) struct Tcp {
+    pub sender: Sender,
+    pub receiver: Receiver,
+    flow: FlowId,
+    /// Modulo 16, as packets carry it.
+    incarnation: u8,
+    phase: Phase,
+    app: App,
+    /// The next thing the application does: start a transfer or stop. [`Time::NEVER`]: nothing.
+    app_deadline: Time,
+    /// Of connections that are over.
+    past: SenderStats,
+    transfer: Option<Running>,
+    transfers: u32,
+    /// Transfers that are complete.
+    pub completed: u64,
+    /// Start and end of the first complete transfer.
+    pub first_completion: Option<(Time, Time)>,
+    config: Arc<Ends>,
+}
+
+/// What only a new connection needs.
+struct Ends {
+    sender: Arc<TcpConfig>,
+    receiver: Arc<TcpConfig>,
+    read_rate: Option<DataRate>,
+    seed: u64,
+    stop: Time,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// Before the first or between two transfers; the last connection may still be closing.
+    Between,
+    Running,
+    /// Stopped: whatever arrives is ignored.
+    Frozen,
+}
+
+#[derive(Debug)]
+enum App {
+    Unlimited,
+    Sized(u64),
+    Web(Box<Web>),
+}
+
+#[derive(Debug)]
+struct Web {
+    body: LogNormal<f64>,
+    tail: Pareto<f64>,
+    gap: Pareto<f64>,
+    surge: Surge,
+    size_rng: Rng,
+    gap_rng: Rng,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Running {
+    bytes: u64,
+    start: Time,
+    dropped_at_queues: u64,
+}
+
+impl Web {
+    fn new(surge: &Surge, flow: FlowId, spec: &FlowSpec, seed: u64) -> Result<Web, BuildError> {
+        let bad = |parameter, value: f64, accepted| BuildError::BadParameter {
+            flow: spec.name.clone(),
+            parameter,
+            value: value.to_string(),
+            accepted,
+        };
+        Ok(Web {
+            body: LogNormal::new(surge.body_mu, surge.body_sigma)
+                .map_err(|_| bad("body_sigma", surge.body_sigma, "finite and not negative"))?,
+            tail: Pareto::new(surge.tail_k_bytes, surge.tail_alpha)
+                .map_err(|_| bad("tail_alpha", surge.tail_alpha, "positive, as must be tail_k_bytes"))?,
+            gap: Pareto::new(surge.gap_k.as_secs_f64(), surge.gap_alpha)
+                .map_err(|_| bad("gap_alpha", surge.gap_alpha, "positive, as must be gap_k"))?,
+            surge: surge.clone(),
+            size_rng: stream(seed, u64::from(flow.0), Purpose::TransferSize),
+            gap_rng: stream(seed, u64::from(flow.0), Purpose::ThinkTime),
+        })
+    }
+    fn draw_size(&mut self) -> u64 {
+        let from_tail = self.size_rng.random::<f64>() < self.surge.tail_fraction.get();
+        let bytes = if from_tail { self.tail.sample(&mut self.size_rng) } else { self.body.sample(&mut self.size_rng) };
+        // A float to integer cast saturates.
+        (bytes.ceil() as u64).clamp(1, self.surge.max_bytes.max(1))
+    }
+    fn draw_gap(&mut self) -> Span {
+        Span::from_secs_f64(self.gap.sample(&mut self.gap_rng))
+    }
+}
+
+impl Tcp {
+    pub fn new(flow: FlowId, spec: &FlowSpec, seed: u64) -> Result<Tcp, BuildError> {
+        let Traffic::Tcp { sender, receiver, read_rate, app } = &spec.traffic else {
+            unreachable!("the caller matched the traffic")
+        };
+        let app = match app {
+            TcpApp::Unlimited => App::Unlimited,
+            TcpApp::Sized(bytes) => App::Sized(*bytes),
+            TcpApp::Web(surge) => App::Web(Box::new(Web::new(surge, flow, spec, seed)?)),
+        };
+        let config = Arc::new(Ends {
+            sender: Arc::clone(sender),
+            receiver: Arc::clone(receiver),
+            read_rate: *read_rate,
+            seed,
+            stop: spec.stop,
+        });
+        let (sender, receiver) = config.connection(flow, 0);
+        let begins = matches!(app, App::Sized(_)) || spec.start < spec.stop;
+        Ok(Tcp {
+            sender,
+            receiver,
+            flow,
+            incarnation: 0,
+            phase: Phase::Between,
+            app,
+            app_deadline: if begins { spec.start } else { Time::NEVER },
+            past: SenderStats { rtt_min_ns: u64::MAX, ..SenderStats::default() },
+            transfer: None,
+            transfers: 0,
+            completed: 0,
+            first_completion: None,
+            config,
+        })
+    }
+
+    #[inline]
+    pub fn source_deadline(&self) -> u64 {
+        let sender = if self.phase == Phase::Frozen { Time::NEVER } else { self.sender.deadline() };
+        self.app_deadline.min(sender).as_ns()
+    }
+    #[inline]
+    pub fn destination_deadline(&self) -> u64 {
+        self.receiver.deadline().as_ns()
+    }
+
+    pub fn on_source_deadline(&mut self, now: u64, out: &mut Outputs, log: &mut Log) {
+        let now = Time::from_ns(now);
+        if self.app_deadline <= now {
+            self.app_deadline = Time::NEVER;
+            match self.phase {
+                Phase::Between => self.begin(now, out),
+                Phase::Running => {
+                    self.phase = Phase::Frozen;
+                    return;
+                }
+                Phase::Frozen => {}
+            }
+        }
+        if self.phase != Phase::Frozen && self.sender.deadline() <= now {
+            self.sender.on_deadline(now, out);
+        }
+        if !out.notices.is_empty() {
+            self.on_notices(now, out, log);
+        }
+    }
+
+    pub fn on_destination_deadline(&mut self, now: u64, out: &mut Outputs) {
+        self.receiver.on_deadline(Time::from_ns(now), out);
+        out.notices.clear();
+    }
+
+    #[inline]
+    pub fn on_packet(&mut self, now: u64, packet: &Packet, out: &mut Outputs, log: &mut Log) {
+        if packet.incarnation() != self.incarnation {
+            return;
+        }
+        let now = Time::from_ns(now);
+        if !packet.is_reverse() {
+            self.receiver.on_packet(now, packet, out);
+            out.notices.clear();
+        } else if self.phase != Phase::Frozen {
+            self.sender.on_packet(now, packet, out);
+            if !out.notices.is_empty() {
+                self.on_notices(now, out, log);
+            }
+        }
+    }
+
+    pub fn on_drop(&mut self, packet: &Packet) {
+        if let Some(running) = self.transfer.as_mut().filter(|_| packet.incarnation() == self.incarnation) {
+            running.dropped_at_queues += 1;
+        }
+    }
+
+    /// Counters of all connections of this flow.
+    pub fn stats(&self) -> SenderStats {
+        let (past, now) = (&self.past, self.sender.stats());
+        let now_min = if now.rtt_count > 0 { now.rtt_min_ns } else { u64::MAX };
+        SenderStats {
+            segments_sent: past.segments_sent + now.segments_sent,
+            segments_retransmitted: past.segments_retransmitted + now.segments_retransmitted,
+            bytes_acked: past.bytes_acked + now.bytes_acked,
+            fast_retransmits: past.fast_retransmits + now.fast_retransmits,
+            timeouts: past.timeouts + now.timeouts,
+            window_probes: past.window_probes + now.window_probes,
+            undos: past.undos + now.undos,
+            ecn_reductions: past.ecn_reductions + now.ecn_reductions,
+            rtt_count: past.rtt_count + now.rtt_count,
+            rtt_sum_ns: past.rtt_sum_ns + now.rtt_sum_ns,
+            rtt_min_ns: past.rtt_min_ns.min(now_min),
+            rtt_max_ns: past.rtt_max_ns.max(now.rtt_max_ns),
+        }
+    }
+
+    fn begin(&mut self, now: Time, out: &mut Outputs) {
+        if self.transfers > 0 {
+            self.past = self.stats();
+            self.incarnation = (self.transfers % 16) as u8;
+            (self.sender, self.receiver) = self.config.connection(self.flow, self.transfers);
+        }
+        self.transfers += 1;
+        self.phase = Phase::Running;
+        self.receiver.set_read_rate(now, self.config.read_rate);
+        let bytes = match &mut self.app {
+            App::Unlimited => u64::MAX,
+            App::Sized(bytes) => *bytes,
+            App::Web(web) => web.draw_size(),
+        };
+        self.sender.open(now, out);
+        self.sender.write(now, bytes, out);
+        if bytes == u64::MAX {
+            self.app_deadline = self.config.stop;
+        } else {
+            self.transfer = Some(Running { bytes, start: now, dropped_at_queues: 0 });
+            self.sender.close(now, out);
+        }
+    }
+
+    #[cold]
+    fn on_notices(&mut self, now: Time, out: &mut Outputs, log: &mut Log) {
+        for i in 0..out.notices.len() {
+            match out.notices[i] {
+                Notice::AllAcked => self.end_transfer(now, true, log),
+                Notice::TimedOut => self.end_transfer(now, false, log),
+                Notice::Established | Notice::Closed | Notice::EnteredRecovery | Notice::RetransmissionTimeout => {}
+            }
+        }
+        out.notices.clear();
+    }
+
+    /// The transfer is over: complete, or given up by the sender.
+    fn end_transfer(&mut self, now: Time, complete: bool, log: &mut Log) {
+        let Some(running) = self.transfer.take() else { return };
+        let stats = self.sender.stats();
+        log.transfers.push(Transfer {
+            flow: self.flow,
+            index: self.transfers - 1,
+            bytes: running.bytes,
+            start: running.start,
+            end: complete.then_some(now),
+            segments_sent: stats.segments_sent,
+            segments_retransmitted: stats.segments_retransmitted,
+            dropped_at_queues: running.dropped_at_queues,
+        });
+        if complete {
+            self.completed += 1;
+            self.first_completion.get_or_insert((running.start, now));
+        }
+        if let App::Web(web) = &mut self.app {
+            let gap = web.draw_gap();
+            let next = if web.surge.gap_after_end { now + gap } else { (running.start + gap).max(now) };
+            self.app_deadline = if next < self.config.stop { next } else { Time::NEVER };
+            self.phase = Phase::Between;
+        }
+    }
+}
+
+impl Ends {
+    /// The `index`-th connection of `flow`.
+    fn connection(&self, flow: FlowId, index: u32) -> (Sender, Receiver) {
+        // Each connection has a random stream of its own.
+        let component = u64::from(index) << 32 | u64::from(flow.0);
+        let rng = stream(self.seed, component, Purpose::CongestionControl);
+        let incarnation = (index % 16) as u8;
+        (
+            Sender::new(flow, incarnation, Arc::clone(&self.sender), rng),
+            Receiver::new(flow, incarnation, Arc::clone(&self.receiver)),
+        )
+    }
+}

@@ -1,0 +1,526 @@
+//! Packets in flight on all links, ordered by arrival time and then by insertion.
+//!
+//! Two structures side by side, and the earlier of their heads is next. **Lanes** are queues of packets known to arrive in
+//! the order in which they are sent: those on one link, or those on idle links of the same rate and delay. Appending and
+//! taking out cost a few instructions and touch memory in sequence. What would arrive out of a lane's order, and what has no
+//! lane, goes to the **calendar**: a ring of buckets, each `2^shift` ns wide. Inserting appends to the bucket of the arrival time, so packets
+//! with the same delay land next to each other; a bucket is sorted when its turn comes. Arrivals beyond the ring wait in a heap. The width of a bucket follows the density of arrivals: it
+//! changes how fast this runs and never what comes out.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use airtcp_core::packet::PacketId;
+
+/// A packet that reaches the far end of a link at `time`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct InFlight {
+    /// Nanoseconds.
+    pub time: u64,
+    pub packet: PacketId,
+    /// What is done with it there: its place on its path. Carried here, with the size, so that passing an idle link does
+    /// not touch the packet itself.
+    pub place: u32,
+    pub size: u16,
+}
+
+/// An [`InFlight`] with its number in the order of insertion.
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    time: u64,
+    /// Number above, size in the lowest 16 bits.
+    number_and_size: u64,
+    packet: PacketId,
+    place: u32,
+}
+
+impl Entry {
+    /// What entries are ordered by.
+    #[inline]
+    fn key(&self) -> u128 {
+        u128::from(self.time) << 64 | u128::from(self.number_and_size)
+    }
+    #[inline]
+    fn in_flight(&self) -> InFlight {
+        InFlight { time: self.time, packet: self.packet, place: self.place, size: self.number_and_size as u16 }
+    }
+}
+
+/// A key later than all others.
+const NONE: u128 = u128::MAX;
+
+/// Most lanes that [`Wires`] will have.
+pub const MAX_LANES: usize = 15;
+
+/// For packets without a lane.
+pub const NO_LANE: u8 = u8::MAX;
+
+/// All packets in flight.
+#[derive(Debug)]
+pub struct Wires {
+    /// Time of the earliest arrival; [`u64::MAX`] when there is none.
+    head_time: u64,
+    /// Whose it is: a lane, or the calendar beyond the last lane.
+    head: usize,
+    /// Keys of the heads of all lanes and, last, of the calendar.
+    heads: Vec<u128>,
+    lanes: Vec<Lane>,
+    calendar: Calendar,
+    inserted: u64,
+    /// The last arrival.
+    now: u64,
+}
+
+#[derive(Debug)]
+struct Lane {
+    queue: VecDeque<Entry>,
+    /// Time of the last entry.
+    back: u64,
+}
+
+impl Wires {
+    pub fn new(lanes: usize) -> Wires {
+        let lanes = lanes.min(MAX_LANES);
+        Wires {
+            head_time: u64::MAX,
+            head: lanes,
+            heads: vec![NONE; lanes + 1],
+            lanes: (0..lanes).map(|_| Lane { queue: VecDeque::new(), back: 0 }).collect(),
+            calendar: Calendar::new(),
+            inserted: 0,
+            now: 0,
+        }
+    }
+
+    /// Packets in flight.
+    pub fn len(&self) -> usize {
+        self.calendar.len() + self.lanes.iter().map(|l| l.queue.len()).sum::<usize>()
+    }
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// When the next packet arrives; [`u64::MAX`] if none is in flight.
+    #[inline]
+    pub fn head_time(&self) -> u64 {
+        self.head_time
+    }
+
+    /// Puts a packet in flight, into `lane` if that is one and if it arrives after what is there. It must not arrive before
+    /// the last one that was taken out. The lane changes nothing but the cost.
+    #[inline]
+    pub fn insert(&mut self, entry: InFlight, lane: u8) {
+        let InFlight { time, packet, place, size } = entry;
+        debug_assert!(time >= self.now, "a packet arrives in the past");
+        let entry = Entry { time, number_and_size: self.inserted << 16 | u64::from(size), packet, place };
+        self.inserted += 1;
+        let into = match self.lanes.get_mut(usize::from(lane)) {
+            Some(l) if l.back <= time => {
+                l.back = time;
+                l.queue.push_back(entry);
+                if l.queue.len() > 1 {
+                    return;
+                }
+                usize::from(lane)
+            }
+            _ => {
+                self.calendar.insert(entry, self.now);
+                self.lanes.len()
+            }
+        };
+        // Only the head of a lane or the calendar can be the next of all. At equal times what is there already was sent
+        // first.
+        let key = entry.key();
+        if key < self.heads[into] {
+            self.heads[into] = key;
+            if time < self.head_time {
+                self.head_time = time;
+                self.head = into;
+            }
+        }
+    }
+
+    /// Takes out the earliest arrival. Panics if there is none.
+    #[inline]
+    pub fn pop(&mut self) -> InFlight {
+        self.now = self.head_time;
+        let from = self.head;
+        let entry = if let Some(lane) = self.lanes.get_mut(from) {
+            let entry = lane.queue.pop_front().expect("a packet is in flight");
+            self.heads[from] = lane.queue.front().map_or(NONE, Entry::key);
+            entry
+        } else {
+            let entry = self.calendar.pop();
+            self.heads[from] = self.calendar.head().map_or(NONE, Entry::key);
+            entry
+        };
+        // Which is next cannot be guessed, so this is written to compile without jumps.
+        let (mut best, mut head) = (self.heads[0], 0);
+        for (i, &key) in self.heads.iter().enumerate().skip(1) {
+            let earlier = key < best;
+            best = if earlier { key } else { best };
+            head = if earlier { i } else { head };
+        }
+        self.head = head;
+        self.head_time = (best >> 64) as u64;
+        entry.in_flight()
+    }
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Entry) -> bool {
+        self.key() == other.key()
+    }
+}
+impl Eq for Entry {}
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Entry) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Entry {
+    fn cmp(&self, other: &Entry) -> std::cmp::Ordering {
+        self.key().cmp(&other.key())
+    }
+}
+
+const MIN_BUCKETS: usize = 256;
+const MAX_BUCKETS: usize = 1 << 20;
+/// Arrivals per bucket to aim for.
+const TARGET_PER_BUCKET: u64 = 8;
+/// A review of the width takes place after this many arrivals, or as many as are in flight if that is more.
+const REVIEW_EVERY: u64 = 1024;
+
+#[derive(Debug)]
+struct Calendar {
+    /// The bucket whose turn it is, sorted; what precedes `cursor` is gone.
+    current: Vec<Entry>,
+    cursor: usize,
+    /// Number of the current bucket: its times shifted right by `shift`.
+    current_day: u64,
+    shift: u32,
+    /// The ring holds days `base_day .. base_day + buckets.len()`. `base_day` is the day of the last arrival taken out.
+    base_day: u64,
+    buckets: Vec<Vec<Entry>>,
+    /// A bit per bucket: not empty.
+    occupied: Vec<u64>,
+    in_buckets: usize,
+    /// Arrivals beyond the ring.
+    far: BinaryHeap<Reverse<Entry>>,
+    /// Emptied buckets' memory, reused last-in first-out so that it stays in cache.
+    spare: Vec<Vec<Entry>>,
+    /// For the review: arrivals until the next one, the time of the last, the longest flight since.
+    until_review: u64,
+    reviewed_at: u64,
+    reviewed_period: u64,
+    longest: u64,
+    /// The time up to which all arrivals have been taken out.
+    now: u64,
+}
+
+impl Calendar {
+    fn new() -> Calendar {
+        Calendar {
+            current: Vec::new(),
+            cursor: 0,
+            current_day: 0,
+            shift: 14,
+            base_day: 0,
+            buckets: vec![Vec::new(); MIN_BUCKETS],
+            occupied: vec![0; MIN_BUCKETS / 64],
+            in_buckets: 0,
+            far: BinaryHeap::new(),
+            spare: Vec::new(),
+            until_review: REVIEW_EVERY,
+            reviewed_at: 0,
+            reviewed_period: REVIEW_EVERY,
+            longest: 0,
+            now: 0,
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.current.len() - self.cursor + self.in_buckets + self.far.len()
+    }
+    /// The earliest arrival.
+    #[inline]
+    fn head(&self) -> Option<&Entry> {
+        self.current.get(self.cursor).or_else(|| self.far.peek().map(|Reverse(e)| e))
+    }
+
+    /// `now`: when the last arrival was, here or on a lane.
+    #[inline]
+    fn insert(&mut self, entry: Entry, now: u64) {
+        if now >> self.shift != self.base_day {
+            self.set_base(now >> self.shift);
+            self.find_head();
+        }
+        self.now = now;
+        let day = entry.time >> self.shift;
+        self.longest = self.longest.max(entry.time - now);
+        if day > self.current_day && day - self.base_day < self.buckets.len() as u64 {
+            self.push(day, entry);
+            if self.cursor == self.current.len() {
+                self.find_head();
+            }
+        } else {
+            self.insert_rarely(day, entry);
+        }
+    }
+
+    #[inline]
+    fn push(&mut self, day: u64, entry: Entry) {
+        let slot = day as usize & (self.buckets.len() - 1);
+        let bucket = &mut self.buckets[slot];
+        if bucket.capacity() == 0 {
+            *bucket = self.spare.pop().unwrap_or_default();
+        }
+        if bucket.is_empty() {
+            self.occupied[slot / 64] |= 1 << (slot % 64);
+        }
+        bucket.push(entry);
+        self.in_buckets += 1;
+    }
+
+    /// Into the current bucket, before it, or beyond the ring.
+    fn insert_rarely(&mut self, day: u64, entry: Entry) {
+        if day - self.base_day >= self.buckets.len() as u64 {
+            self.far.push(Reverse(entry));
+        } else if self.cursor == self.current.len() {
+            // Nothing is in hand: start afresh at this day.
+            self.current.clear();
+            self.cursor = 0;
+            self.current.push(entry);
+            self.current_day = day;
+        } else if day == self.current_day {
+            let at = self.current[self.cursor..].partition_point(|e| *e < entry);
+            self.current.insert(self.cursor + at, entry);
+        } else {
+            // The current bucket was taken up in expectation of its turn, and something comes first: put it back.
+            debug_assert!(day < self.current_day && self.cursor == 0);
+            let slot = self.current_day as usize & (self.buckets.len() - 1);
+            debug_assert!(self.buckets[slot].is_empty());
+            self.in_buckets += self.current.len();
+            self.occupied[slot / 64] |= 1 << (slot % 64);
+            let empty = std::mem::replace(&mut self.buckets[slot], std::mem::take(&mut self.current));
+            self.current = if empty.capacity() > 0 { empty } else { self.spare.pop().unwrap_or_default() };
+            self.current.push(entry);
+            self.current_day = day;
+        }
+    }
+
+    /// Takes out the earliest arrival. Panics if there is none.
+    #[inline]
+    fn pop(&mut self) -> Entry {
+        if self.cursor == self.current.len() {
+            return self.pop_far();
+        }
+        let entry = self.current[self.cursor];
+        self.cursor += 1;
+        self.now = entry.time;
+        if self.base_day != self.current_day {
+            self.set_base(self.current_day);
+        }
+        if self.cursor == self.current.len() {
+            self.find_head();
+        }
+        self.until_review -= 1;
+        if self.until_review == 0 {
+            self.review();
+        }
+        entry
+    }
+
+    /// The ring is empty: the next arrival is the first of the heap.
+    #[cold]
+    fn pop_far(&mut self) -> Entry {
+        let Reverse(entry) = self.far.pop().expect("a packet is in flight");
+        self.now = entry.time;
+        let day = entry.time >> self.shift;
+        self.current.clear();
+        self.cursor = 0;
+        self.current_day = day;
+        self.set_base(day);
+        self.find_head();
+        entry
+    }
+
+    /// Moves the ring on, and into it what was beyond it.
+    #[inline]
+    fn set_base(&mut self, day: u64) {
+        self.base_day = day;
+        if !self.far.is_empty() {
+            self.take_in_far();
+        }
+    }
+
+    fn take_in_far(&mut self) {
+        while let Some(&Reverse(entry)) = self.far.peek() {
+            let day = entry.time >> self.shift;
+            if day - self.base_day >= self.buckets.len() as u64 {
+                break;
+            }
+            self.far.pop();
+            if day == self.current_day {
+                // Only when that bucket has just become the current one through the heap: in order already.
+                self.current.push(entry);
+            } else {
+                self.push(day, entry);
+            }
+        }
+    }
+
+    /// Makes the next bucket that holds something the current one. The current one is used up.
+    fn find_head(&mut self) {
+        if self.cursor < self.current.len() || self.in_buckets == 0 {
+            return;
+        }
+        let mask = self.buckets.len() - 1;
+        // Everything in the ring is later than the current day unless nothing was in hand: then it may be anywhere.
+        let from = self.base_day as usize & mask;
+        let words = self.occupied.len();
+        let mut word = from / 64;
+        let mut bits = self.occupied[word] & (u64::MAX << (from % 64));
+        while bits == 0 {
+            word = (word + 1) % words;
+            bits = self.occupied[word];
+        }
+        let slot = word * 64 + bits.trailing_zeros() as usize;
+        self.occupied[word] &= !(1 << (slot % 64));
+        let mut used = std::mem::replace(&mut self.current, std::mem::take(&mut self.buckets[slot]));
+        used.clear();
+        if used.capacity() > 0 {
+            self.spare.push(used);
+        }
+        self.cursor = 0;
+        self.in_buckets -= self.current.len();
+        self.current_day = self.base_day + (slot.wrapping_sub(from) & mask) as u64;
+        self.current.sort_unstable();
+    }
+
+    /// Fits the width of the buckets to the arrivals since the last review.
+    #[cold]
+    #[inline(never)]
+    fn review(&mut self) {
+        let gap = (self.now - self.reviewed_at) / self.reviewed_period;
+        let ideal = u64::BITS - gap.saturating_mul(TARGET_PER_BUCKET).leading_zeros();
+        let shift = if ideal.abs_diff(self.shift) > 1 { ideal.clamp(1, 40) } else { self.shift };
+        let len = self.len() as u64;
+        // Room for the longest flight, but not for a few stragglers at the price of many empty buckets.
+        let wanted = (self.longest >> shift).saturating_add(2).min((8 * len).max(MIN_BUCKETS as u64));
+        let wanted = wanted.next_power_of_two().clamp(MIN_BUCKETS as u64, MAX_BUCKETS as u64) as usize;
+        if shift != self.shift || wanted > self.buckets.len() || 8 * wanted <= self.buckets.len() {
+            self.rebuild(shift, wanted);
+        }
+        self.reviewed_at = self.now;
+        self.reviewed_period = REVIEW_EVERY.max(len);
+        self.until_review = self.reviewed_period;
+        self.longest = 0;
+    }
+
+    fn rebuild(&mut self, shift: u32, buckets: usize) {
+        let mut all: Vec<Entry> = Vec::with_capacity(self.len());
+        all.extend_from_slice(&self.current[self.cursor..]);
+        let from = self.base_day as usize;
+        for i in 0..self.buckets.len() {
+            let slot = (from + i) & (self.buckets.len() - 1);
+            all.append(&mut self.buckets[slot]);
+        }
+        let far = std::mem::take(&mut self.far);
+        all.extend(far.into_iter().map(|Reverse(entry)| entry));
+        self.current.clear();
+        self.cursor = 0;
+        self.in_buckets = 0;
+        self.shift = shift;
+        self.buckets.iter_mut().for_each(|b| self.spare.extend(Some(std::mem::take(b)).filter(|b| b.capacity() > 0)));
+        self.buckets.resize_with(buckets, Vec::new);
+        self.occupied.clear();
+        self.occupied.resize(buckets / 64, 0);
+        self.base_day = self.now >> shift;
+        self.current_day = self.base_day;
+        for entry in all {
+            let day = entry.time >> shift;
+            if day - self.base_day < buckets as u64 { self.push(day, entry) } else { self.far.push(Reverse(entry)) }
+        }
+        self.spare.truncate(self.len());
+        self.find_head();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn an_entry_is_24_bytes() {
+        assert_eq!(size_of::<Entry>(), 24);
+    }
+
+    /// Insertions and removals against an ordered map keyed by (time, order of insertion).
+    fn check(steps: impl IntoIterator<Item = (u8, u64)>) {
+        let mut wires = Wires::new(3);
+        let mut model = BTreeMap::new();
+        let mut now = 0;
+        for (inserted, (takes, ahead)) in (0u32..).zip(steps) {
+            model.insert((now + ahead, inserted), inserted);
+            let entry = InFlight { time: now + ahead, packet: PacketId(inserted), place: inserted, size: 40 };
+            // Lanes that fit, lanes that do not, and none.
+            let lane = match ahead {
+                5_000_000 => 0,
+                90_000_000 => 1,
+                _ if inserted % 3 == 0 => 2,
+                _ => NO_LANE,
+            };
+            wires.insert(entry, lane);
+            for _ in 0..takes {
+                let expected = model.pop_first();
+                assert_eq!(wires.head_time(), expected.map_or(u64::MAX, |((t, _), _)| t));
+                let Some(((time, _), id)) = expected else { break };
+                let got = wires.pop();
+                assert_eq!((got.time, got.packet.0, got.place, got.size), (time, id, id, 40));
+                now = time;
+            }
+            assert_eq!(wires.len(), model.len());
+        }
+        while let Some(((time, _), id)) = model.pop_first() {
+            assert_eq!(wires.head_time(), time);
+            assert_eq!(wires.pop().packet.0, id);
+        }
+        assert!(wires.is_empty());
+        assert_eq!(wires.head_time(), u64::MAX);
+    }
+
+    fn delay() -> impl Strategy<Value = u64> {
+        prop_oneof![
+            4 => 0u64..4,
+            4 => Just(5_000_000u64),
+            2 => Just(90_000_000u64),
+            2 => 0u64..100_000,
+            2 => 0u64..10_000_000_000,
+            1 => Just(u64::MAX / 4),
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(60))]
+        #[test]
+        fn agrees_with_an_ordered_map(steps in prop::collection::vec((0u8..3, delay()), 0..6000)) {
+            check(steps.into_iter().scan(0u32, |far, (takes, ahead)| {
+                // Only a few can be that far away before time itself runs out.
+                let ahead = if ahead == u64::MAX / 4 { *far += 1; if *far > 2 { 7 } else { ahead } } else { ahead };
+                Some((takes, ahead))
+            }));
+        }
+    }
+
+    #[test]
+    fn widths_adapt_to_dense_and_sparse_phases_without_changing_the_order() {
+        let dense = (0..40_000u64).map(|i| (u8::from(i > 2000), 100_000 + i % 7));
+        let sparse = (0..5_000u64).map(|i| (1, 50_000_000 + i * 13 % 1000));
+        let bursts = (0..20_000u64).map(|i| (if i % 100 == 0 { 100 } else { 0 }, 1_000_000));
+        check(dense.chain(sparse).chain(bursts));
+    }
+}

@@ -1,0 +1,792 @@
+//! A [`World`] runs a [`RunSpec`] in virtual time.
+//!
+//! Order of events, stated once: time, then component, then the order in which they were caused. Packets in flight on all
+//! links are the first component, so arrivals come before deadlines of the same instant; then links that need departures,
+//! in the order of the scenario; then each flow's source and destination; the sampler sees what all others have done. On a
+//! link, a departure comes before an arrival of the same instant.
+//!
+//! Deadlines are lazy: a component's leaf in the timeline may be earlier than its deadline, never later. When it fires
+//! early, the leaf moves on and nothing else happens, so a timer that every ACK pushes back costs nothing to push.
+
+use std::collections::BTreeMap;
+
+use airtcp_core::packet::{FlowId, PacketId, Pool};
+use airtcp_core::queue::{DropReason, Drops};
+use airtcp_core::tcp::{Outputs, SenderStats};
+use airtcp_core::units::{Span, Time};
+use rayon::prelude::*;
+
+use crate::capture::{CaptureSink, Captured, NoCapture};
+use crate::error::BuildError;
+use crate::link::{Accepted, LineKind, LinkTotals, Links};
+use crate::record::*;
+use crate::route::{END, Routes, check_index};
+use crate::spec::{LinkId, RunSpec, Traffic};
+use crate::summary::{GroupSummary, LinkSummary, Summary};
+use crate::timeline::Timeline;
+use crate::traffic::{Ends, Flow};
+use crate::wires::{InFlight, NO_LANE, Wires};
+
+/// In [`InFlight::place`]: the packet does not arrive, it is lost on the line before this place.
+const LOST: u32 = 1 << 31;
+
+/// Captured packets are handed over in lots of this size.
+const CAPTURE_LOT: usize = 1024;
+
+/// A network, its traffic and everything in flight.
+pub struct World {
+    spec: RunSpec,
+    now: u64,
+    wires: Wires,
+    timeline: Timeline,
+    hops: Vec<u32>,
+    links: Links,
+    flows: Vec<Flow>,
+    pool: Pool,
+    /// By packet: its place on its path while it waits in a queue.
+    place_of: Vec<u32>,
+    out: Outputs,
+    drops: Drops,
+    log: Log,
+    captured: Vec<Captured>,
+    sampler: Sampler,
+    warm: Option<Totals>,
+    ledger: Ledger,
+    events: u64,
+}
+
+/// What became of all packets so far. What is neither delivered, dropped nor lost is in the network.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Ledger {
+    pub sent: Count,
+    /// Reached its flow's other end.
+    pub delivered: Count,
+    /// Of these, on the way from source to destination.
+    pub delivered_forward: Count,
+    pub dropped: Count,
+    pub lost: Count,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Count {
+    pub packets: u64,
+    pub bytes: u64,
+}
+
+impl Count {
+    #[inline]
+    fn add(&mut self, size: u16) {
+        self.packets += 1;
+        self.bytes += u64::from(size);
+    }
+}
+
+/// All counters at one instant.
+struct Totals {
+    links: Vec<LinkTotals>,
+    flows: Vec<FlowTotals>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct FlowTotals {
+    tcp: SenderStats,
+    sent: u64,
+    received: u64,
+    received_bytes: u64,
+    delay_sum_ns: u128,
+    dropped_at_queues: u64,
+    lost_on_lines: u64,
+}
+
+struct Sampler {
+    interval: Span,
+    next: Time,
+    flows: Vec<u32>,
+    links: Vec<u32>,
+    /// Of the links above, at the last sample.
+    last: Vec<LinkTotals>,
+    last_at: u64,
+}
+
+/// What a run leaves behind.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunOutput {
+    pub tables: Vec<Table>,
+    pub summary: Summary,
+    /// Events processed: arrivals and deadlines.
+    pub events: u64,
+    /// Packets that reached their flow's destination; those that reached its source (ACKs, echo replies) not counted.
+    pub packets_delivered: u64,
+}
+
+impl RunOutput {
+    pub fn table(&self, name: &str) -> Option<&Table> {
+        self.tables.iter().find(|t| t.name == name)
+    }
+}
+
+impl World {
+    pub fn build(spec: &RunSpec) -> Result<World, BuildError> {
+        for link in &spec.links {
+            if link.rate.as_bps() == 0 {
+                return Err(BuildError::ZeroRate { link: link.name.clone() });
+            }
+        }
+        let record = &spec.record;
+        let lists = [("link_series", &record.link_series), ("drops", &record.drops), ("capture", &record.capture)];
+        for (what, ids) in lists {
+            for id in ids {
+                check_index(|| format!("record.{what}"), "link", id.0, spec.links.len())?;
+            }
+        }
+        let routes = Routes::new(spec)?;
+        if routes.hops.len() >= LOST as usize {
+            return Err(BuildError::TooManyHops { hops: routes.hops.len() });
+        }
+        let mut flows = Vec::with_capacity(spec.flows.len());
+        for (i, (flow, &path_start)) in spec.flows.iter().zip(&routes.start).enumerate() {
+            let ends = Ends::new(FlowId(i as u32), flow, spec.seed)?;
+            flows.push(Flow { ends, path_start, dropped_at_queues: 0, lost_on_lines: 0 });
+        }
+        let mut links = Links::new(&spec.links, spec.seed, typical_packet(spec), &record.capture, &record.drops);
+        let mut paths = vec![0; spec.links.len()];
+        routes.hops.iter().filter(|&&l| l != END).for_each(|&l| paths[l as usize] += 1);
+        let lanes = links.assign_lanes(&spec.links, &paths);
+        let mut timeline = Timeline::new(links.queued.len() + 2 * flows.len() + 1);
+        for (q, queued) in links.queued.iter().enumerate() {
+            timeline.set(q as u32, queued.deadline(u64::MAX));
+        }
+        for (i, flow) in flows.iter().enumerate() {
+            timeline.set((links.queued.len() + 2 * i) as u32, flow.ends.source_deadline());
+        }
+        let sampler = Sampler::new(spec, &mut links);
+        timeline.set((links.queued.len() + 2 * flows.len()) as u32, sampler.next.as_ns());
+        Ok(World {
+            spec: spec.clone(),
+            now: 0,
+            wires: Wires::new(lanes),
+            timeline,
+            hops: routes.hops,
+            links,
+            flows,
+            pool: Pool::default(),
+            place_of: Vec::new(),
+            out: Outputs::default(),
+            drops: Drops::default(),
+            log: Log::default(),
+            captured: Vec::new(),
+            sampler,
+            warm: None,
+            ledger: Ledger::default(),
+            events: 0,
+        })
+    }
+
+    pub fn now(&self) -> Time {
+        Time::from_ns(self.now)
+    }
+
+    /// The end of the run that the scenario asks for.
+    pub fn end(&self) -> Time {
+        Time::ZERO + self.spec.duration
+    }
+
+    /// Everything that happens up to and including `time`.
+    pub fn run_until(&mut self, time: Time, sink: &mut dyn CaptureSink) {
+        // Nothing may happen at the very end of time, where what is idle stands.
+        let time = time.as_ns().min(u64::MAX - 1);
+        let warmup = self.spec.warmup.as_ns();
+        if self.warm.is_none() && warmup <= time {
+            self.run_before(warmup, sink);
+            self.now = self.now.max(warmup);
+            self.warm = Some(self.totals());
+            for link in 0..self.links.lines.len() as u32 {
+                self.links.reset_max_queue(link, self.now);
+            }
+        }
+        self.run_before(time + 1, sink);
+        self.now = self.now.max(time);
+        self.hand_over(sink);
+    }
+
+    /// To the end of the run.
+    pub fn run(&mut self, sink: &mut dyn CaptureSink) {
+        self.run_until(self.end(), sink);
+    }
+
+    fn run_before(&mut self, limit: u64, sink: &mut dyn CaptureSink) {
+        loop {
+            let arrival = self.wires.head_time();
+            let (deadline, component) = self.timeline.next();
+            if arrival <= deadline {
+                if arrival >= limit {
+                    break;
+                }
+                self.now = arrival;
+                let entry = self.wires.pop();
+                if entry.place & LOST == 0 {
+                    self.enter(entry.packet, entry.place, entry.size);
+                } else {
+                    self.lose(entry.packet, entry.place & !LOST);
+                }
+            } else {
+                if deadline >= limit {
+                    break;
+                }
+                self.now = deadline;
+                self.on_deadline(component);
+            }
+            self.events += 1;
+            if self.captured.len() >= CAPTURE_LOT {
+                self.hand_over(sink);
+            }
+        }
+    }
+
+    fn hand_over(&mut self, sink: &mut dyn CaptureSink) {
+        for captured in self.captured.drain(..) {
+            sink.packet(&captured);
+        }
+    }
+
+    /// A packet is at `place` on its path: before a link, or at its end.
+    #[inline]
+    fn enter(&mut self, packet: PacketId, place: u32, size: u16) {
+        let link = self.hops[place as usize];
+        if link == END {
+            self.deliver(packet);
+            return;
+        }
+        if self.links.lines[link as usize].kind == LineKind::Queued {
+            self.enter_queue(link, packet, place, size);
+            return;
+        }
+        match self.links.accept(self.now, link, size) {
+            Accepted::Arrives { time, lane } => {
+                self.wires.insert(InFlight { time, packet, place: place + 1, size }, lane);
+            }
+            Accepted::Lost(time) => {
+                self.wires.insert(InFlight { time, packet, place: (place + 1) | LOST, size }, NO_LANE);
+            }
+            Accepted::Dropped => self.discard(LinkId(link), packet, DropReason::Overflow),
+        }
+    }
+
+    #[inline]
+    fn deliver(&mut self, id: PacketId) {
+        let packet = self.pool.remove(id);
+        self.ledger.delivered.add(packet.size);
+        let index = packet.flow.0 as usize;
+        let flow = &mut self.flows[index];
+        flow.ends.on_packet(self.now, &packet, &mut self.out, &mut self.log);
+        let leaf = (self.links.queued.len() + 2 * index) as u32;
+        if packet.is_reverse() {
+            self.timeline.advance_to(leaf, flow.ends.source_deadline());
+        } else {
+            self.ledger.delivered_forward.add(packet.size);
+            self.timeline.advance_to(leaf + 1, flow.ends.destination_deadline());
+        }
+        self.send_out(index);
+    }
+
+    /// What the ends of a flow have put into `out` goes to the first links of its paths.
+    #[inline]
+    fn send_out(&mut self, flow: usize) {
+        if self.out.packets.is_empty() {
+            return;
+        }
+        let path_start = self.flows[flow].path_start;
+        let mut packets = std::mem::take(&mut self.out.packets);
+        for packet in packets.drain(..) {
+            self.ledger.sent.add(packet.size);
+            let place = path_start[usize::from(packet.is_reverse())];
+            let size = packet.size;
+            let id = self.pool.insert(packet);
+            self.enter(id, place, size);
+        }
+        self.out.packets = packets;
+    }
+
+    fn on_deadline(&mut self, component: u32) {
+        let queues = self.links.queued.len();
+        if (component as usize) < queues {
+            self.on_queue_deadline(component);
+            return;
+        }
+        let index = (component as usize - queues) / 2;
+        let Some(flow) = self.flows.get_mut(index) else {
+            self.sample();
+            self.timeline.set(component, self.sampler.next.as_ns());
+            return;
+        };
+        if (component as usize - queues) % 2 == 0 {
+            if flow.ends.source_deadline() <= self.now {
+                flow.ends.on_source_deadline(self.now, &mut self.out, &mut self.log);
+            }
+            self.timeline.set(component, flow.ends.source_deadline());
+        } else {
+            if flow.ends.destination_deadline() <= self.now {
+                flow.ends.on_destination_deadline(self.now, &mut self.out);
+            }
+            self.timeline.set(component, flow.ends.destination_deadline());
+        }
+        self.send_out(index);
+    }
+
+    /// A packet arrives at a link with a discipline of its own.
+    fn enter_queue(&mut self, link: u32, packet: PacketId, place: u32, size: u16) {
+        let index = self.links.cold[link as usize].queued;
+        if self.place_of.len() <= packet.0 as usize {
+            self.place_of.resize(packet.0 as usize + 1, 0);
+        }
+        self.place_of[packet.0 as usize] = place;
+        // A departure comes before an arrival of the same instant.
+        self.start_if_free(index);
+        let queued = &mut self.links.queued[index as usize];
+        queued.count_to(&mut self.links.cold[link as usize], self.now);
+        queued.count_arrival(size);
+        queued.aqm.enqueue(Time::from_ns(self.now), packet, &mut self.pool, &mut self.drops);
+        self.account(LinkId(link));
+        self.start_if_free(index);
+        let queued = &self.links.queued[index as usize];
+        let cold = &mut self.links.cold[link as usize];
+        cold.max_queue = cold.max_queue.max(queued.aqm.len_packets() as u32);
+        self.timeline.advance_to(index, queued.deadline(self.links.lines[link as usize].free_at()));
+    }
+
+    fn on_queue_deadline(&mut self, index: u32) {
+        self.start_if_free(index);
+        let queued = &mut self.links.queued[index as usize];
+        if queued.aqm.deadline().as_ns() <= self.now {
+            queued.aqm.on_deadline(Time::from_ns(self.now));
+            queued.held_back = false;
+            self.start_if_free(index);
+        }
+        let queued = &self.links.queued[index as usize];
+        let free_at = self.links.lines[queued.link.0 as usize].free_at();
+        self.timeline.set(index, queued.deadline(free_at));
+    }
+
+    /// Puts the next waiting packet on the line if that is free.
+    fn start_if_free(&mut self, index: u32) {
+        let queued = &mut self.links.queued[index as usize];
+        let link = queued.link;
+        if self.links.lines[link.0 as usize].free_at() > self.now || queued.aqm.len_packets() == 0 {
+            return;
+        }
+        queued.count_to(&mut self.links.cold[link.0 as usize], self.now);
+        let next = queued.aqm.dequeue(Time::from_ns(self.now), &mut self.pool, &mut self.drops);
+        queued.held_back = next.is_none() && queued.aqm.len_packets() > 0;
+        let capture = queued.capture;
+        self.account(link);
+        let Some(packet) = next else { return };
+        let place = self.place_of[packet.0 as usize] + 1;
+        let size = self.pool[packet].size;
+        if capture {
+            self.captured.push(Captured { time: Time::from_ns(self.now), link, packet: self.pool[packet] });
+        }
+        match self.links.start(self.now, link, size) {
+            Accepted::Arrives { time, lane } => self.wires.insert(InFlight { time, packet, place, size }, lane),
+            Accepted::Lost(time) => {
+                self.wires.insert(InFlight { time, packet, place: place | LOST, size }, NO_LANE);
+            }
+            Accepted::Dropped => unreachable!("a packet on the line is not dropped"),
+        }
+    }
+
+    /// Books what a discipline has just dropped and marked.
+    fn account(&mut self, link: LinkId) {
+        if self.drops.marked.is_empty() && self.drops.dropped.is_empty() {
+            return;
+        }
+        self.links.cold[link.0 as usize].marked += self.drops.marked.len() as u64;
+        self.drops.marked.clear();
+        let mut dropped = std::mem::take(&mut self.drops.dropped);
+        for (packet, reason) in dropped.drain(..) {
+            self.links.cold[link.0 as usize].count_drop(self.pool[packet].size, reason);
+            self.discard(link, packet, reason);
+        }
+        self.drops.dropped = dropped;
+    }
+
+    /// A packet is dropped at a queue; the link has counted it.
+    fn discard(&mut self, link: LinkId, id: PacketId, reason: DropReason) {
+        let packet = self.pool.remove(id);
+        self.ledger.dropped.add(packet.size);
+        let flow = &mut self.flows[packet.flow.0 as usize];
+        flow.dropped_at_queues += 1;
+        flow.ends.on_drop(&packet);
+        if self.links.cold[link.0 as usize].record_drops {
+            self.log.drop(self.now, link, &packet, reason);
+        }
+    }
+
+    /// A packet on its way to `place` is lost on the line.
+    fn lose(&mut self, id: PacketId, place: u32) {
+        let link = LinkId(self.hops[place as usize - 1]);
+        let packet = self.pool.remove(id);
+        self.ledger.lost.add(packet.size);
+        self.flows[packet.flow.0 as usize].lost_on_lines += 1;
+        let cold = &mut self.links.cold[link.0 as usize];
+        cold.lost_packets += 1;
+        if cold.record_drops {
+            self.log.drop(self.now, link, &packet, DropReason::Line);
+        }
+    }
+
+    fn sample(&mut self) {
+        let now = self.now;
+        let sampler = &mut self.sampler;
+        for &i in &sampler.flows {
+            let Ends::Tcp(tcp) = &self.flows[i as usize].ends else { continue };
+            let (window, stats) = (tcp.sender.window(), tcp.stats());
+            self.log.flow_series.push(FlowSample {
+                time_s: secs(now),
+                flow: i,
+                cwnd_segments: window.cwnd,
+                ssthresh_segments: if window.ssthresh == u32::MAX { f64::NAN } else { f64::from(window.ssthresh) },
+                in_flight_segments: window.in_flight,
+                srtt_ms: tcp.sender.srtt().map_or(f64::NAN, millis),
+                bytes_acked: stats.bytes_acked,
+                segments_sent: stats.segments_sent,
+                segments_retransmitted: stats.segments_retransmitted,
+                timeouts: stats.timeouts,
+            });
+        }
+        let period = (now - sampler.last_at) as f64;
+        for (&link, last) in sampler.links.iter().zip(&mut sampler.last) {
+            let totals = self.links.totals(link, now);
+            let dropped = |t: &LinkTotals| t.dropped_overflow + t.dropped_early;
+            self.log.link_series.push(LinkSample {
+                time_s: secs(now),
+                link,
+                queue_packets: totals.queue_packets,
+                queue_bytes: totals.queue_bytes,
+                arrived_packets: totals.arrived_packets - last.arrived_packets,
+                dropped_packets: dropped(&totals) - dropped(last),
+                marked_packets: totals.marked - last.marked,
+                forwarded_packets: totals.forwarded_packets - last.forwarded_packets,
+                utilisation: ratio((totals.busy_ns - last.busy_ns) as f64, period),
+                queue_mean_packets: ratio((totals.queue_packet_ns - last.queue_packet_ns) as f64, period),
+            });
+            *last = totals;
+        }
+        sampler.last_at = now;
+        sampler.next = Time::from_ns(now) + sampler.interval;
+    }
+
+    fn totals(&mut self) -> Totals {
+        let now = self.now;
+        Totals {
+            links: (0..self.links.lines.len() as u32).map(|l| self.links.totals(l, now)).collect(),
+            flows: self.flows.iter().map(FlowTotals::of).collect(),
+        }
+    }
+
+    /// What became of all packets so far.
+    pub fn ledger(&self) -> Ledger {
+        self.ledger
+    }
+
+    /// Packets in queues and on lines.
+    pub fn packets_inside(&self) -> usize {
+        self.pool.len()
+    }
+
+    /// Counters of a link from the start of the run to now.
+    pub fn link_totals(&mut self, link: LinkId) -> LinkTotals {
+        self.links.totals(link.0, self.now)
+    }
+
+    /// The records up to now; a run that was cut short keeps what it has.
+    pub fn finish(mut self) -> RunOutput {
+        let last = self.totals();
+        // A run that did not reach the end of its warmup has nothing to summarise.
+        let (first, period) = match self.warm.take() {
+            Some(first) => (first, Time::from_ns(self.now).since(Time::ZERO + self.spec.warmup)),
+            None => (Totals { links: last.links.clone(), flows: last.flows.clone() }, Span::ZERO),
+        };
+        let warm_at = Time::ZERO + self.spec.warmup;
+        let period_ns = period.as_ns() as f64;
+        let flow_rows: Vec<FlowRow> =
+            (0..self.flows.len()).map(|i| self.flow_row(i, &first.flows[i], &last.flows[i], period, warm_at)).collect();
+        let link_rows: Vec<LinkRow> =
+            (0..self.links.lines.len()).map(|i| self.link_row(i, &first.links[i], &last.links[i], period_ns)).collect();
+        let summary = self.summary(&flow_rows, &link_rows);
+
+        let mut flows = Flows::default();
+        flow_rows.into_iter().for_each(|r| flows.push(r));
+        let mut links = LinkRows::default();
+        link_rows.into_iter().for_each(|r| links.push(r));
+        let mut transfers = TransferRows::default();
+        for t in &self.log.transfers {
+            transfers.push(TransferRow {
+                flow: t.flow.0,
+                index: t.index,
+                bytes: t.bytes,
+                start_s: t.start.as_secs_f64(),
+                end_s: t.end.map_or(f64::NAN, Time::as_secs_f64),
+                segments_sent: t.segments_sent,
+                segments_retransmitted: t.segments_retransmitted,
+                dropped_at_queues: t.dropped_at_queues,
+            });
+        }
+        let mut pings = PingRows::default();
+        let mut datagrams = DatagramRows::default();
+        for (i, flow) in self.flows.iter().enumerate() {
+            match &flow.ends {
+                Ends::Ping(ping) => {
+                    for (number, (sent, rtt)) in ping.requests.iter().enumerate() {
+                        pings.push(PingRow {
+                            flow: i as u32,
+                            number: number as u32,
+                            sent_s: sent.as_secs_f64(),
+                            rtt_ms: rtt.map_or(f64::NAN, millis),
+                        });
+                    }
+                }
+                Ends::Train(train) => {
+                    for (number, (sent, received)) in train.datagrams.iter().enumerate() {
+                        datagrams.push(DatagramRow {
+                            flow: i as u32,
+                            train: number as u32 / train.count(),
+                            number: number as u32 % train.count(),
+                            sent_s: sent.as_secs_f64(),
+                            received_s: received.map_or(f64::NAN, Time::as_secs_f64),
+                        });
+                    }
+                }
+                Ends::Tcp(_) | Ends::Cbr(_) => {}
+            }
+        }
+        let tables = vec![
+            flows.into_table(),
+            links.into_table(),
+            self.log.flow_series.into_table(),
+            self.log.link_series.into_table(),
+            self.log.drops.into_table(),
+            transfers.into_table(),
+            pings.into_table(),
+            datagrams.into_table(),
+        ];
+        RunOutput { tables, summary, events: self.events, packets_delivered: self.ledger.delivered_forward.packets }
+    }
+
+    fn flow_row(&self, i: usize, first: &FlowTotals, last: &FlowTotals, period: Span, warm_at: Time) -> FlowRow {
+        let (spec, flow) = (&self.spec.flows[i], &self.flows[i]);
+        let seconds = period.as_secs_f64();
+        let (a, b) = (&first.tcp, &last.tcp);
+        let mut row = FlowRow {
+            flow: i as u32,
+            name: spec.name.clone().into(),
+            group: spec.group.clone().into(),
+            kind: "".into(),
+            cc: "".into(),
+            start_s: spec.start.as_secs_f64(),
+            stop_s: secs_or_nan(spec.stop),
+            bytes_acked: b.bytes_acked - a.bytes_acked,
+            goodput_bps: f64::NAN,
+            segments_sent: last.sent - first.sent,
+            segments_retransmitted: b.segments_retransmitted - a.segments_retransmitted,
+            retransmission_ratio: f64::NAN,
+            timeouts: b.timeouts - a.timeouts,
+            fast_retransmits: b.fast_retransmits - a.fast_retransmits,
+            ecn_reductions: b.ecn_reductions - a.ecn_reductions,
+            dropped_at_queues: last.dropped_at_queues - first.dropped_at_queues,
+            lost_on_lines: last.lost_on_lines - first.lost_on_lines,
+            rtt_mean_ms: f64::NAN,
+            rtt_min_ms: f64::NAN,
+            rtt_max_ms: f64::NAN,
+            transfers: 0,
+            completion_s: f64::NAN,
+            received: last.received - first.received,
+            delay_mean_ms: f64::NAN,
+            jitter_ms: f64::NAN,
+        };
+        match &flow.ends {
+            Ends::Tcp(tcp) => {
+                row.kind = "tcp".into();
+                if let Traffic::Tcp { sender, .. } = &spec.traffic {
+                    row.cc = sender.cc.name().into();
+                }
+                row.goodput_bps = ratio(row.bytes_acked as f64 * 8.0, seconds);
+                row.retransmission_ratio = ratio(row.segments_retransmitted as f64, row.segments_sent as f64);
+                let sum_ms = (b.rtt_sum_ns - a.rtt_sum_ns) as f64 * 1e-6;
+                row.rtt_mean_ms = ratio(sum_ms, (b.rtt_count - a.rtt_count) as f64);
+                if b.rtt_count > 0 {
+                    row.rtt_min_ms = b.rtt_min_ns as f64 * 1e-6;
+                    row.rtt_max_ms = b.rtt_max_ns as f64 * 1e-6;
+                }
+                row.transfers = tcp.completed;
+                if let Some((start, end)) = tcp.first_completion {
+                    row.completion_s = end.since(start).as_secs_f64();
+                }
+            }
+            Ends::Ping(ping) => {
+                row.kind = "ping".into();
+                let rtts = || ping.requests.iter().filter_map(|(sent, rtt)| rtt.map(|rtt| (*sent, millis(rtt))));
+                let (n, sum) =
+                    rtts().filter(|(sent, _)| *sent >= warm_at).fold((0.0, 0.0), |(n, sum), (_, r)| (n + 1.0, sum + r));
+                row.rtt_mean_ms = ratio(sum, n);
+                row.rtt_min_ms = rtts().map(|(_, r)| r).fold(f64::NAN, f64::min);
+                row.rtt_max_ms = rtts().map(|(_, r)| r).fold(f64::NAN, f64::max);
+            }
+            Ends::Cbr(cbr) => {
+                row.kind = "cbr".into();
+                row.goodput_bps = ratio((last.received_bytes - first.received_bytes) as f64 * 8.0, seconds);
+                row.delay_mean_ms = ratio((last.delay_sum_ns - first.delay_sum_ns) as f64 * 1e-6, row.received as f64);
+                if cbr.counters.received > 1 {
+                    row.jitter_ms = cbr.counters.jitter_ns * 1e-6;
+                }
+            }
+            Ends::Train(_) => row.kind = "train".into(),
+        }
+        row
+    }
+
+    fn link_row(&self, i: usize, first: &LinkTotals, last: &LinkTotals, period_ns: f64) -> LinkRow {
+        let spec = &self.spec.links[i];
+        let arrived_packets = last.arrived_packets - first.arrived_packets;
+        let dropped_overflow = last.dropped_overflow - first.dropped_overflow;
+        let dropped_early = last.dropped_early - first.dropped_early;
+        let queue_ns = (last.queue_packet_ns - first.queue_packet_ns) as f64;
+        LinkRow {
+            link: i as u32,
+            name: spec.name.clone().into(),
+            rate_bps: spec.rate.as_bps(),
+            delay_ms: millis(spec.delay),
+            arrived_packets,
+            arrived_bytes: last.arrived_bytes - first.arrived_bytes,
+            dropped_overflow,
+            dropped_early,
+            marked: last.marked - first.marked,
+            lost_packets: last.lost_packets - first.lost_packets,
+            forwarded_packets: last.forwarded_packets - first.forwarded_packets,
+            forwarded_bytes: last.forwarded_bytes - first.forwarded_bytes,
+            utilisation: ratio((last.busy_ns - first.busy_ns) as f64, period_ns),
+            loss_ratio: ratio((dropped_overflow + dropped_early) as f64, arrived_packets as f64),
+            queue_mean_packets: ratio(queue_ns, period_ns),
+            queue_max_packets: u64::from(self.links.cold[i].max_queue),
+            queue_delay_mean_ms: ratio(queue_ns * 1e-6, (last.started_packets - first.started_packets) as f64),
+        }
+    }
+
+    fn summary(&self, flows: &[FlowRow], links: &[LinkRow]) -> Summary {
+        let mut order: Vec<Vec<&FlowRow>> = Vec::new();
+        let mut by_name = BTreeMap::new();
+        let mut group_of = Vec::with_capacity(flows.len());
+        for row in flows {
+            let at = *by_name.entry(row.group.as_ref()).or_insert(order.len());
+            if at == order.len() {
+                order.push(Vec::new());
+            }
+            order[at].push(row);
+            group_of.push(at);
+        }
+        let mut durations = vec![(0.0, 0.0); order.len()];
+        for t in &self.log.transfers {
+            if let Some(end) = t.end.filter(|_| t.start >= Time::ZERO + self.spec.warmup) {
+                let (n, sum) = &mut durations[group_of[t.flow.0 as usize]];
+                *n += 1.0;
+                *sum += end.since(t.start).as_secs_f64();
+            }
+        }
+        Summary {
+            seed: self.spec.seed,
+            end_s: secs(self.now),
+            warmup_s: self.spec.warmup.as_secs_f64(),
+            groups: order
+                .iter()
+                .zip(durations)
+                .map(|(rows, (n, sum))| GroupSummary::new(rows, (n > 0.0).then(|| sum / n)))
+                .collect(),
+            links: links
+                .iter()
+                .zip(&self.spec.links)
+                .filter(|(_, spec)| !spec.is_member_of_group)
+                .map(|(row, _)| LinkSummary::new(row))
+                .collect(),
+        }
+    }
+}
+
+impl Sampler {
+    fn new(spec: &RunSpec, links: &mut Links) -> Sampler {
+        let record = &spec.record;
+        let tcp: Vec<u32> = (0u32..)
+            .zip(&spec.flows)
+            .filter(|(_, f)| matches!(f.traffic, Traffic::Tcp { .. }))
+            .map(|(i, _)| i)
+            .collect();
+        let n = tcp.len().min(record.flow_series_max as usize);
+        // Spread evenly over all.
+        let flows: Vec<u32> = (0..n).map(|k| tcp[k * tcp.len() / n]).collect();
+        let sampled: Vec<u32> = record.link_series.iter().map(|l| l.0).collect();
+        let idle = record.interval.is_zero() || (flows.is_empty() && sampled.is_empty());
+        Sampler {
+            interval: record.interval,
+            next: if idle { Time::NEVER } else { Time::ZERO + record.interval },
+            last: sampled.iter().map(|&l| links.totals(l, 0)).collect(),
+            flows,
+            links: sampled,
+            last_at: 0,
+        }
+    }
+}
+
+impl FlowTotals {
+    fn of(flow: &Flow) -> FlowTotals {
+        let mut totals = FlowTotals {
+            tcp: flow.ends.tcp_stats(),
+            dropped_at_queues: flow.dropped_at_queues,
+            lost_on_lines: flow.lost_on_lines,
+            ..FlowTotals::default()
+        };
+        match &flow.ends {
+            Ends::Tcp(_) => totals.sent = totals.tcp.segments_sent,
+            Ends::Ping(ping) => {
+                totals.sent = ping.requests.len() as u64;
+                totals.received = ping.requests.iter().filter(|(_, rtt)| rtt.is_some()).count() as u64;
+            }
+            Ends::Cbr(cbr) => {
+                totals.sent = cbr.counters.sent;
+                totals.received = cbr.counters.received;
+                totals.received_bytes = cbr.counters.received_bytes;
+                totals.delay_sum_ns = cbr.counters.delay_sum_ns;
+            }
+            Ends::Train(train) => {
+                totals.sent = train.datagrams.len() as u64;
+                totals.received = train.datagrams.iter().filter(|(_, at)| at.is_some()).count() as u64;
+            }
+        }
+        totals
+    }
+}
+
+/// The largest packet that any flow sends; 1500 bytes if there is none.
+fn typical_packet(spec: &RunSpec) -> u32 {
+    let size = |t: &Traffic| match t {
+        Traffic::Tcp { sender, .. } => sender.packet_bytes,
+        Traffic::Ping { packet_bytes, .. } | Traffic::Cbr { packet_bytes, .. } => *packet_bytes,
+        Traffic::Train { packet_bytes, .. } => *packet_bytes,
+    };
+    spec.flows.iter().map(|f| u32::from(size(&f.traffic))).max().unwrap_or(1500)
+}
+
+/// Builds and runs each specification, on up to `threads` threads (0: one per core). Results are in the order of the
+/// specifications and do not depend on the number of threads.
+pub fn run_many(specs: &[RunSpec], threads: usize) -> Vec<Result<RunOutput, BuildError>> {
+    let run = |spec: &RunSpec| {
+        let mut world = World::build(spec)?;
+        world.run(&mut NoCapture);
+        Ok(world.finish())
+    };
+    match rayon::ThreadPoolBuilder::new().num_threads(threads).build() {
+        Ok(pool) => pool.install(|| specs.par_iter().with_max_len(1).map(run).collect()),
+        // No threads to be had: one after the other gives the same.
+        Err(_) => specs.iter().map(run).collect(),
+    }
+}
+
+const fn assert_send<T: Send>() {}
+const _: () = assert_send::<World>();

@@ -1,0 +1,85 @@
+//! Small networks for tests.
+#![allow(dead_code)] // each test file uses its part
+
+use airtcp_core::queue::QueueConfig;
+use airtcp_core::queue::fifo::FifoConfig;
+use airtcp_core::units::{Bytes, DataRate, Probability, Span, Time};
+use airtcp_sim::spec::*;
+
+pub fn empty(seed: u64, duration: Span) -> RunSpec {
+    RunSpec {
+        seed,
+        duration,
+        warmup: Span::ZERO,
+        nodes: Vec::new(),
+        links: Vec::new(),
+        flows: Vec::new(),
+        record: RecordSpec {
+            interval: Span::from_ms(100),
+            flow_series_max: 0,
+            link_series: Vec::new(),
+            drops: Vec::new(),
+            capture: Vec::new(),
+        },
+    }
+}
+
+pub fn fifo(limit_packets: Option<u32>, limit_bytes: Option<u64>) -> QueueConfig {
+    QueueConfig::Fifo(FifoConfig { limit_packets, limit_bytes: limit_bytes.map(Bytes::new) })
+}
+
+pub trait Building {
+    fn host(&mut self, name: &str) -> NodeId;
+    fn router(&mut self, name: &str) -> NodeId;
+    fn link(&mut self, from: NodeId, to: NodeId, rate: DataRate, delay: Span, queue: QueueConfig) -> LinkId;
+    fn both(&mut self, a: NodeId, b: NodeId, rate: DataRate, delay: Span) -> (LinkId, LinkId);
+    fn flow(&mut self, from: NodeId, to: NodeId, start: Time, stop: Time, traffic: Traffic) -> usize;
+    fn record_everything(&mut self);
+}
+
+impl Building for RunSpec {
+    fn host(&mut self, name: &str) -> NodeId {
+        self.nodes.push(NodeSpec { name: name.into(), is_host: true });
+        NodeId(self.nodes.len() as u32 - 1)
+    }
+    fn router(&mut self, name: &str) -> NodeId {
+        self.nodes.push(NodeSpec { name: name.into(), is_host: false });
+        NodeId(self.nodes.len() as u32 - 1)
+    }
+    fn link(&mut self, from: NodeId, to: NodeId, rate: DataRate, delay: Span, queue: QueueConfig) -> LinkId {
+        let name = format!("{}->{}", self.nodes[from.0 as usize].name, self.nodes[to.0 as usize].name);
+        self.links.push(LinkSpec {
+            name,
+            from,
+            to,
+            rate,
+            delay,
+            queue,
+            loss: Probability::ZERO,
+            cost: 1,
+            is_member_of_group: false,
+        });
+        LinkId(self.links.len() as u32 - 1)
+    }
+    fn both(&mut self, a: NodeId, b: NodeId, rate: DataRate, delay: Span) -> (LinkId, LinkId) {
+        (self.link(a, b, rate, delay, fifo(None, None)), self.link(b, a, rate, delay, fifo(None, None)))
+    }
+    fn flow(&mut self, from: NodeId, to: NodeId, start: Time, stop: Time, traffic: Traffic) -> usize {
+        let name = format!("flow{}", self.flows.len());
+        self.flows.push(FlowSpec { group: name.clone(), name, from, to, start, stop, traffic });
+        self.flows.len() - 1
+    }
+    fn record_everything(&mut self) {
+        let all: Vec<LinkId> = (0..self.links.len() as u32).map(LinkId).collect();
+        self.record.link_series = all.clone();
+        self.record.drops = all;
+        self.record.flow_series_max = 1000;
+    }
+}
+
+pub fn cbr(bps: u64, packet_bytes: u16) -> Traffic {
+    Traffic::Cbr { rate: DataRate::from_bps(bps), packet_bytes }
+}
+pub fn train(count: u32, packet_bytes: u16) -> Traffic {
+    Traffic::Train { count, gap: Span::ZERO, packet_bytes, every: Span::MAX }
+}

@@ -1,0 +1,194 @@
+//! Worlds with TCP: applications, transfers, conservation, determinism.
+
+mod common;
+
+use std::sync::Arc;
+
+use airtcp_core::tcp::TcpConfig;
+use airtcp_core::tcp::profile::profile;
+use airtcp_core::units::{DataRate, Probability, Span, Time};
+use airtcp_sim::capture::NoCapture;
+use airtcp_sim::record::Data;
+use airtcp_sim::spec::*;
+use airtcp_sim::world::{RunOutput, World, run_many};
+use common::*;
+use proptest::prelude::*;
+
+fn config(name: &str) -> Arc<TcpConfig> {
+    Arc::new(profile(name).unwrap().resolve().unwrap())
+}
+fn tcp(name: &str, app: TcpApp) -> Traffic {
+    Traffic::Tcp { sender: config(name), receiver: config(name), read_rate: None, app }
+}
+fn web(gap_after_end: bool) -> TcpApp {
+    TcpApp::Web(Surge {
+        body_mu: 9.357,
+        body_sigma: 1.318,
+        tail_fraction: Probability::new(0.07).unwrap(),
+        tail_k_bytes: 133_000.0,
+        tail_alpha: 1.1,
+        gap_k: Span::from_ms(100),
+        gap_alpha: 1.5,
+        max_bytes: 2_000_000,
+        gap_after_end,
+    })
+}
+fn run(spec: &RunSpec) -> RunOutput {
+    let mut world = World::build(spec).unwrap();
+    world.run(&mut NoCapture);
+    world.finish()
+}
+fn f64s<'a>(output: &'a RunOutput, table: &str, column: &str) -> &'a [f64] {
+    match output.table(table).unwrap().column(column) {
+        Some(Data::F64(v)) => v,
+        other => panic!("{table}.{column}: {other:?}"),
+    }
+}
+fn u64s<'a>(output: &'a RunOutput, table: &str, column: &str) -> &'a [u64] {
+    match output.table(table).unwrap().column(column) {
+        Some(Data::U64(v)) => v,
+        other => panic!("{table}.{column}: {other:?}"),
+    }
+}
+
+/// `flows` pairs of hosts at a 10 Mbit/s, 20 ms bottleneck with room for `buffer` packets; the bottleneck is link 0.
+fn dumbbell(flows: &[Traffic], buffer: u32, seconds: u64, stop: Time) -> RunSpec {
+    let mut spec = empty(3, Span::from_secs(seconds));
+    let (r1, r2) = (spec.router("r1"), spec.router("r2"));
+    spec.link(r1, r2, DataRate::from_mbps(10), Span::from_ms(20), fifo(Some(buffer), None));
+    spec.link(r2, r1, DataRate::from_mbps(10), Span::from_ms(20), fifo(Some(buffer), None));
+    for (i, traffic) in flows.iter().enumerate() {
+        let (a, b) = (spec.host(&format!("left[{i}]")), spec.host(&format!("right[{i}]")));
+        spec.both(a, r1, DataRate::from_mbps(100), Span::from_ms(1));
+        spec.both(r2, b, DataRate::from_mbps(100), Span::from_ms(1));
+        spec.flow(a, b, Time::ZERO + Span::from_ms(i as u64 * 37), stop, traffic.clone());
+    }
+    spec.record_everything();
+    spec
+}
+
+#[test]
+fn a_sized_transfer_takes_handshake_and_flight_to_the_nanosecond() {
+    // SYN, SYN-ACK and ACK are 40 bytes; one segment of 1000 bytes takes 0.08 + 0.8 + 0.08 ms to transmit; 22 ms each way.
+    let spec = dumbbell(&[tcp("ns2-reno", TcpApp::Sized(960))], 100, 2, Time::NEVER);
+    let output = run(&spec);
+    let small_ms = 22.0 + 3.2e-3 + 32e-3 + 3.2e-3;
+    let expected_s = (small_ms + small_ms + 22.0 + 0.96 + small_ms) / 1000.0;
+    assert_eq!(u64s(&output, "transfers", "bytes"), [960]);
+    assert_eq!(u64s(&output, "transfers", "segments_sent"), [1]);
+    let took = f64s(&output, "transfers", "end_s")[0] - f64s(&output, "transfers", "start_s")[0];
+    assert!((took - expected_s).abs() < 1e-9, "{took} {expected_s}");
+    assert_eq!(f64s(&output, "flows", "completion_s"), [took]);
+    assert_eq!(u64s(&output, "flows", "bytes_acked"), [960]);
+}
+
+#[test]
+fn unlimited_flows_fill_the_line_share_it_and_stop_when_told() {
+    let stop = Time::ZERO + Span::from_secs(20);
+    for name in ["ns2-reno", "linux-6"] {
+        let mut spec = dumbbell(&vec![tcp(name, TcpApp::Unlimited); 4], 40, 30, stop);
+        spec.warmup = Span::from_secs(10);
+        let output = run(&spec);
+        // Busy in 10 of the 20 seconds after warmup, but for a few packets' time at the end.
+        let utilisation = f64s(&output, "links", "utilisation")[0];
+        assert!((0.48..=0.51).contains(&utilisation), "{name}: {utilisation}");
+        assert!(u64s(&output, "links", "dropped_overflow")[0] > 0);
+        let group = &output.summary.groups;
+        assert_eq!(group.len(), 4);
+        let mut world = World::build(&spec).unwrap();
+        world.run(&mut NoCapture);
+        assert_eq!(world.packets_inside(), 0, "{name}: nothing moves long after the stop");
+        // Every drop was of a recorded packet, and is in the table.
+        assert_eq!(output.table("drops").unwrap().len() as u64, world.ledger().dropped.packets);
+    }
+}
+
+#[test]
+fn a_web_user_makes_one_transfer_after_the_other() {
+    for gap_after_end in [true, false] {
+        let stop = Time::ZERO + Span::from_secs(30);
+        let spec = dumbbell(&[tcp("linux-6", web(gap_after_end))], 40, 60, stop);
+        let output = run(&spec);
+        let (start, end) = (f64s(&output, "transfers", "start_s"), f64s(&output, "transfers", "end_s"));
+        let bytes = u64s(&output, "transfers", "bytes");
+        // Mean gap 0.3 s, mean transfer some tenths: some dozens in 30 s; 16 and more reuse incarnation numbers.
+        assert!(start.len() > 20, "{}", start.len());
+        for i in 0..start.len() {
+            assert!(start[i] < 30.0 && end[i] > start[i] && bytes[i] > 0);
+            // A handshake and the data: at least two round trips of 44 ms.
+            assert!(end[i] - start[i] > 0.088);
+        }
+        for i in 1..start.len() {
+            let from = if gap_after_end { end[i - 1] } else { start[i - 1] };
+            assert!(start[i] >= end[i - 1] && start[i] - from >= 0.1 - 1e-9, "a gap is at least its scale");
+        }
+        assert_eq!(u64s(&output, "flows", "transfers"), [start.len() as u64]);
+        assert_eq!(u64s(&output, "flows", "bytes_acked"), [bytes.iter().sum::<u64>()]);
+        let sent: u64 = u64s(&output, "transfers", "segments_sent").iter().sum();
+        assert_eq!(u64s(&output, "flows", "segments_sent"), [sent]);
+        let dropped: u64 = u64s(&output, "transfers", "dropped_at_queues").iter().sum();
+        assert!(dropped <= u64s(&output, "flows", "dropped_at_queues")[0]);
+    }
+}
+
+#[test]
+fn a_slow_reader_holds_the_sender_back() {
+    let Traffic::Tcp { sender, receiver, app, .. } = tcp("linux-6", TcpApp::Unlimited) else { unreachable!() };
+    let slow = Traffic::Tcp { sender, receiver, read_rate: Some(DataRate::from_mbps(1)), app };
+    let mut spec = dumbbell(&[slow], 100, 60, Time::NEVER);
+    spec.warmup = Span::from_secs(30);
+    let goodput = f64s(&run(&spec), "flows", "goodput_bps")[0];
+    assert!((0.9e6..1.1e6).contains(&goodput), "{goodput}");
+}
+
+#[test]
+fn the_queue_and_the_arithmetic_path_carry_tcp_alike() {
+    // One flow only, so that no two packets meet in the same nanosecond: then the paths agree to the bit.
+    let spec = dumbbell(&[tcp("linux-6", TcpApp::Unlimited)], 30, 20, Time::NEVER);
+    let mut captured = spec.clone();
+    captured.record.capture = (0..spec.links.len() as u32).map(LinkId).collect();
+    let (fast, slow) = (run(&spec), run(&captured));
+    assert_eq!(format!("{:?}", fast.tables), format!("{:?}", slow.tables));
+    assert!(u64s(&fast, "links", "dropped_overflow")[0] > 0);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    #[test]
+    fn nothing_is_created_or_vanishes_and_runs_repeat(
+        kinds in prop::collection::vec(0u8..6, 1..8),
+        buffer in 1u32..60,
+        loss in prop_oneof![Just(0.0), 0.0..0.1f64],
+        seed in any::<u64>(),
+    ) {
+        let flows: Vec<Traffic> = kinds.iter().map(|kind| match kind {
+            0 => tcp("linux-6", TcpApp::Unlimited),
+            1 => tcp("ns2-reno", TcpApp::Unlimited),
+            2 => tcp("linux-6", web(true)),
+            3 => tcp("ns2-reno", web(false)),
+            4 => tcp("linux-6", TcpApp::Sized(300_000)),
+            _ => cbr(2_000_000, 700),
+        }).collect();
+        let mut spec = dumbbell(&flows, buffer, 8, Time::ZERO + Span::from_secs(6));
+        spec.seed = seed;
+        spec.links[0].loss = Probability::new(loss).unwrap();
+        spec.links[1].loss = Probability::new(loss).unwrap();
+        let mut world = World::build(&spec).unwrap();
+        for ms in [500, 3000, 8000] {
+            world.run_until(Time::ZERO + Span::from_ms(ms), &mut NoCapture);
+            let l = world.ledger();
+            let known = l.delivered.packets + l.dropped.packets + l.lost.packets;
+            prop_assert_eq!(l.sent.packets, known + world.packets_inside() as u64);
+        }
+        let first = world.finish();
+        // What a receiver has acknowledged has crossed the bottleneck.
+        let acked: u64 = u64s(&first, "flows", "bytes_acked").iter().sum();
+        prop_assert!(acked <= u64s(&first, "links", "forwarded_bytes")[0]);
+        let json = serde_json::to_string(&first.summary).unwrap();
+        for again in run_many(&[spec.clone(), spec.clone()], 2) {
+            let again = again.unwrap();
+            prop_assert_eq!(format!("{:?}", again.tables), format!("{:?}", first.tables));
+            prop_assert_eq!(serde_json::to_string(&again.summary).unwrap(), json.clone());
+        }
+    }
+}
