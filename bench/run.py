@@ -17,6 +17,7 @@ import pathlib
 import statistics
 import sys
 import tempfile
+import tomllib
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -45,11 +46,6 @@ DUMBBELL = ROOT / "examples/ns2-dumbbell.toml"
 BACKBONE = ROOT / "examples/backbone.toml"
 BACKBONE_SECONDS = 20
 
-# The dumbbell that examples/ns2-dumbbell.toml describes, for ns-2. Its buffer counts the packet on the line.
-NS2_DUMBBELL = {
-    "flows": 100, "rate": "100Mb", "delay": "90ms", "access": "5ms", "access_rate": "same", "packet": 1500,
-    "buffer": 1666, "seconds": 60, "spread": 5, "agent": "TCP/Reno", "per_flow": 0,
-}  # fmt: skip
 STEADY_WARMUP = 20
 
 GOALS = {
@@ -62,6 +58,41 @@ GOALS = {
     "two_core_speedup": 1.8,
     "log_fit_residual": 0.1,
 }
+
+
+def as_ns2(scenario: pathlib.Path) -> dict[str, str | float]:
+    """What the dumbbell of the scenario is in the options of bench/ns2/dumbbell.tcl."""
+
+    def number(text: str, unit: str) -> float:
+        if not text.endswith(unit):
+            raise BenchError(f"{scenario.name}: {text!r} is not in {unit}, as the ns-2 script wants it")
+        return float(text.removesuffix(unit))
+
+    d = tomllib.loads(scenario.read_text())
+    try:
+        bottleneck = next(link for link in d["links"] if link.get("name") == "bottleneck")
+        access = [link for link in d["links"] if link is not bottleneck]
+        (flow,) = d["flows"]
+        start = flow.get("start", "0s")
+        late = number(start["to"] if isinstance(start, dict) else start, "s")
+        if len({(link["rate"], link["delay"]) for link in access}) != 1:
+            raise BenchError(f"{scenario.name}: the access links differ")
+        return {
+            "flows": next(node["count"] for node in d["nodes"] if node["name"] == flow["from"]),
+            "rate": f"{number(bottleneck['rate'], 'Mbit/s'):g}Mb",
+            "delay": bottleneck["delay"],
+            "access": access[0]["delay"],
+            "access_rate": f"{number(access[0]['rate'], 'Mbit/s'):g}Mb",
+            "packet": flow["tcp"]["packet_bytes"],
+            # DropTail counts the packet on the line, fifo does not.
+            "buffer": bottleneck["queue"]["limit_packets"] + 1,
+            "seconds": number(d["duration"], "s"),
+            "spread": late,
+            "agent": "TCP/Reno",
+            "per_flow": 0,
+        }
+    except (KeyError, ValueError, StopIteration) as error:
+        raise BenchError(f"{scenario.name}: not the dumbbell that the ns-2 script can run: {error!r}") from error
 
 
 def medians(runs: Iterable[Measured]) -> tuple[float, int]:
@@ -110,14 +141,15 @@ def dumbbell(repeat: int, work: pathlib.Path) -> list[Entry]:
     sampled: list[Measured] = []
     bare: list[Measured] = []
     peer = has_ns2()
+    same = as_ns2(DUMBBELL)
     for i in range(repeat):
         seed = i + 1
         # In turn, so that what else the machine does hits all alike.
         ours.append(measure(airtcp_command(DUMBBELL, work / f"dumbbell-{i}", seed=seed, changes={"warmup": "0s"})))
         unsaved.append(measure(airtcp_command(DUMBBELL, None, seed=seed, changes={"warmup": "0s"})))
         if peer:
-            sampled.append(measure(ns2_command(**NS2_DUMBBELL, seed=seed, sample=0.1)))
-            bare.append(measure(ns2_command(**NS2_DUMBBELL, seed=seed, sample=0)))
+            sampled.append(measure(ns2_command(**same, seed=seed, sample=0.1)))
+            bare.append(measure(ns2_command(**same, seed=seed, sample=0)))
     own = [airtcp_figures(r.output, BOTTLENECK) for r in ours]
     e = entry("dumbbell", ours, seeds=repeat)
     e["airtcp"] = {"utilisation": mean(f.utilisation for f in own), "loss": mean(f.loss for f in own)}
@@ -142,7 +174,7 @@ def dumbbell(repeat: int, work: pathlib.Path) -> list[Entry]:
     for seed in range(1, repeat + 1):
         run = measure(airtcp_command(DUMBBELL, None, seed=seed, changes={"warmup": f"{STEADY_WARMUP}s"}))
         steady_own.append(airtcp_figures(run.output, BOTTLENECK))
-        steady_theirs.append(ns2_figures(measure(ns2_command(**NS2_DUMBBELL, seed=seed, warmup=STEADY_WARMUP)).output))
+        steady_theirs.append(ns2_figures(measure(ns2_command(**same, seed=seed, warmup=STEADY_WARMUP)).output))
     e["steady"] = {
         "from_seconds": STEADY_WARMUP,
         "airtcp": figures(steady_own),
