@@ -1,7 +1,7 @@
 """Starts the command `airtcp` and ns-2 as whole processes, measures them, and reads their summaries.
 
-Everything here is standard library and small on purpose: on Linux a child's peak memory is at least what its parent held
-when it was started.
+Everything here is standard library and small on purpose: on Linux a child's peak memory is at least what its parent
+held when it was started.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ def start_all(commands: list[list[str]]) -> list[tuple[subprocess.Popen[bytes], 
     """Starts commands side by side; their output goes to files, so that no pipe can stall them."""
     running = []
     for command in commands:
-        out, err = tempfile.TemporaryFile(), tempfile.TemporaryFile()
+        # Closed by `wait_all`.
+        out, err = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115
         begin = time.perf_counter()
         try:
             process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
@@ -67,7 +68,7 @@ def start_all(commands: list[list[str]]) -> list[tuple[subprocess.Popen[bytes], 
 def wait_all(
     running: list[tuple[subprocess.Popen[bytes], list[str], float, Any, Any]], *, timeout: float = 3600
 ) -> list[Measured]:
-    """Waits for what `start_all` started, each with its own resource usage. Each wall time ends when that process does."""
+    """Waits for what `start_all` started; each has its own resource usage, and its wall time ends when it does."""
     results: dict[int, Measured] = {}
     ended: dict[int, tuple[float, int, Any]] = {}
     deadline = time.perf_counter() + timeout
@@ -104,19 +105,27 @@ def wait_all(
     return [results[process.pid] for process, *_ in running]
 
 
-def airtcp_command(scenario: pathlib.Path, out: pathlib.Path | None, **options: Any) -> list[str]:
-    """`airtcp run`, with `--json`; `out=None` saves nothing. Options: seed, duration, set (a dict)."""
+def airtcp_command(
+    scenario: pathlib.Path,
+    out: pathlib.Path | None,
+    *,
+    seed: int | None = None,
+    duration: str | None = None,
+    changes: dict[str, str] | None = None,
+) -> list[str]:
+    """`airtcp run`, with `--json`; `out=None` saves nothing."""
     command = [str(AIRTCP), "run", str(scenario), "--json"]
     command += ["--no-save"] if out is None else ["--out", str(out)]
-    for name in ("seed", "duration"):
-        if options.get(name) is not None:
-            command += [f"--{name}", str(options[name])]
-    for key, value in (options.get("set") or {}).items():
+    if seed is not None:
+        command += ["--seed", str(seed)]
+    if duration is not None:
+        command += ["--duration", duration]
+    for key, value in (changes or {}).items():
         command += ["--set", f"{key}={value}"]
     return command
 
 
-def ns2_command(**options: Any) -> list[str]:
+def ns2_command(**options: str | float) -> list[str]:
     """bench/ns2/dumbbell.tcl with its options."""
     return ["ns", str(DUMBBELL_TCL)] + [word for key, value in options.items() for word in (f"-{key}", str(value))]
 
@@ -164,7 +173,9 @@ def airtcp_figures(output: str, link: str) -> Dumbbell:
         # A flow that never measured a round trip says nothing about it.
         known = [f[key] for f in flows if f.get(key) is not None]
         if not known:
-            raise BenchError(f"no flow of the summary has {key!r}; a flow has {sorted(flows[0]) if flows else 'nothing'}")
+            raise BenchError(
+                f"no flow of the summary has {key!r}; a flow has {sorted(flows[0]) if flows else 'nothing'}"
+            )
         means[name] = sum(known) / len(known)
     arrived = values["arrived"]
     return Dumbbell(
@@ -194,7 +205,7 @@ def _named(summary: dict[str, Any], key: str, name: str) -> dict[str, Any]:
     raise BenchError(f"the summary has no {key} entry {name!r}; it has {[e.get('name') for e in entries][:10]}")
 
 
-def _value(entry: dict[str, Any], key: str, what: str) -> Any:
+def _value(entry: dict[str, Any], key: str, what: str) -> float:
     if key not in entry:
         raise BenchError(f"{what} of the summary has no {key!r}; it has {sorted(entry)}")
     return entry[key]

@@ -3,8 +3,8 @@
 
     .venv/bin/python bench/run.py [--only NAME ...] [--repeat N] [--out FILE]
 
-Cases: dumbbell, backbone, packet_cost, two_cores. Peers run in turn with airtcp, several times; figures are medians. Times
-are wall times of whole processes, memory is the peak resident set. On a busy machine look at the ratios, not the seconds.
+Cases: dumbbell, backbone, packet_cost, two_cores. Peers run in turn with airtcp, several times; figures are medians.
+Times are wall times of whole processes, memory is the peak resident set. On a busy machine look at the ratios.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import pathlib
 import statistics
 import sys
 import tempfile
+import tomllib
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -45,11 +46,6 @@ DUMBBELL = ROOT / "examples/ns2-dumbbell.toml"
 BACKBONE = ROOT / "examples/backbone.toml"
 BACKBONE_SECONDS = 20
 
-# The dumbbell that examples/ns2-dumbbell.toml describes, for ns-2. Its buffer counts the packet on the line.
-NS2_DUMBBELL = {
-    "flows": 100, "rate": "100Mb", "delay": "90ms", "access": "5ms", "access_rate": "same", "packet": 1500, "buffer": 1666,
-    "seconds": 60, "spread": 5, "agent": "TCP/Reno", "per_flow": 0,
-}  # fmt: skip
 STEADY_WARMUP = 20
 
 GOALS = {
@@ -64,13 +60,48 @@ GOALS = {
 }
 
 
+def as_ns2(scenario: pathlib.Path) -> dict[str, str | float]:
+    """What the dumbbell of the scenario is in the options of bench/ns2/dumbbell.tcl."""
+
+    def number(text: str, unit: str) -> float:
+        if not text.endswith(unit):
+            raise BenchError(f"{scenario.name}: {text!r} is not in {unit}, as the ns-2 script wants it")
+        return float(text.removesuffix(unit))
+
+    d = tomllib.loads(scenario.read_text())
+    try:
+        bottleneck = next(link for link in d["links"] if link.get("name") == "bottleneck")
+        access = [link for link in d["links"] if link is not bottleneck]
+        (flow,) = d["flows"]
+        start = flow.get("start", "0s")
+        late = number(start["to"] if isinstance(start, dict) else start, "s")
+        if len({(link["rate"], link["delay"]) for link in access}) != 1:
+            raise BenchError(f"{scenario.name}: the access links differ")
+        return {
+            "flows": next(node["count"] for node in d["nodes"] if node["name"] == flow["from"]),
+            "rate": f"{number(bottleneck['rate'], 'Mbit/s'):g}Mb",
+            "delay": bottleneck["delay"],
+            "access": access[0]["delay"],
+            "access_rate": f"{number(access[0]['rate'], 'Mbit/s'):g}Mb",
+            "packet": flow["tcp"]["packet_bytes"],
+            # DropTail counts the packet on the line, fifo does not.
+            "buffer": bottleneck["queue"]["limit_packets"] + 1,
+            "seconds": number(d["duration"], "s"),
+            "spread": late,
+            "agent": "TCP/Reno",
+            "per_flow": 0,
+        }
+    except (KeyError, ValueError, StopIteration) as error:
+        raise BenchError(f"{scenario.name}: not the dumbbell that the ns-2 script can run: {error!r}") from error
+
+
 def medians(runs: Iterable[Measured]) -> tuple[float, int]:
     """Median wall seconds, and the largest peak memory."""
     runs = list(runs)
     return statistics.median(r.seconds for r in runs), max(r.peak_bytes for r in runs)
 
 
-def entry(name: str, runs: list[Measured], **extra: Any) -> Entry:
+def entry(name: str, runs: list[Measured], **extra: int) -> Entry:
     seconds, peak = medians(runs)
     return {
         "name": name,
@@ -110,14 +141,15 @@ def dumbbell(repeat: int, work: pathlib.Path) -> list[Entry]:
     sampled: list[Measured] = []
     bare: list[Measured] = []
     peer = has_ns2()
+    same = as_ns2(DUMBBELL)
     for i in range(repeat):
         seed = i + 1
         # In turn, so that what else the machine does hits all alike.
-        ours.append(measure(airtcp_command(DUMBBELL, work / f"dumbbell-{i}", seed=seed, set={"warmup": "0s"})))
-        unsaved.append(measure(airtcp_command(DUMBBELL, None, seed=seed, set={"warmup": "0s"})))
+        ours.append(measure(airtcp_command(DUMBBELL, work / f"dumbbell-{i}", seed=seed, changes={"warmup": "0s"})))
+        unsaved.append(measure(airtcp_command(DUMBBELL, None, seed=seed, changes={"warmup": "0s"})))
         if peer:
-            sampled.append(measure(ns2_command(**NS2_DUMBBELL, seed=seed, sample=0.1)))
-            bare.append(measure(ns2_command(**NS2_DUMBBELL, seed=seed, sample=0)))
+            sampled.append(measure(ns2_command(**same, seed=seed, sample=0.1)))
+            bare.append(measure(ns2_command(**same, seed=seed, sample=0)))
     own = [airtcp_figures(r.output, BOTTLENECK) for r in ours]
     e = entry("dumbbell", ours, seeds=repeat)
     e["airtcp"] = {"utilisation": mean(f.utilisation for f in own), "loss": mean(f.loss for f in own)}
@@ -140,9 +172,9 @@ def dumbbell(repeat: int, work: pathlib.Path) -> list[Entry]:
 
     steady_own, steady_theirs = [], []
     for seed in range(1, repeat + 1):
-        run = measure(airtcp_command(DUMBBELL, None, seed=seed, set={"warmup": f"{STEADY_WARMUP}s"}))
+        run = measure(airtcp_command(DUMBBELL, None, seed=seed, changes={"warmup": f"{STEADY_WARMUP}s"}))
         steady_own.append(airtcp_figures(run.output, BOTTLENECK))
-        steady_theirs.append(ns2_figures(measure(ns2_command(**NS2_DUMBBELL, seed=seed, warmup=STEADY_WARMUP)).output))
+        steady_theirs.append(ns2_figures(measure(ns2_command(**same, seed=seed, warmup=STEADY_WARMUP)).output))
     e["steady"] = {
         "from_seconds": STEADY_WARMUP,
         "airtcp": figures(steady_own),
@@ -159,7 +191,9 @@ def figures(runs: list[Any]) -> Entry:
 
 def judge_agreement(e: Entry, own: list[Any], theirs: list[Any]) -> None:
     """Means over the seeds: one seed alone differs by more than the goals allow, in either simulator."""
-    e["utilisation_points"] = round(100 * abs(mean(f.utilisation for f in own) - mean(f.utilisation for f in theirs)), 3)
+    e["utilisation_points"] = round(
+        100 * abs(mean(f.utilisation for f in own) - mean(f.utilisation for f in theirs)), 3
+    )
     loss = mean(f.loss for f in theirs)
     e["loss_ratio_off"] = round(abs(mean(f.loss for f in own) / loss - 1), 4) if loss else None
     e["loss_of_seeds"] = {"airtcp": [round(f.loss, 6) for f in own], "ns2": [round(f.loss, 6) for f in theirs]}
@@ -191,22 +225,30 @@ def packet_cost(repeat: int, work: pathlib.Path) -> list[Entry]:
     for flows, seconds in COST_POINTS:
         file = work / f"cost-{flows}.toml"
         bdp = flows * 1e6 * 0.06 / 8 / 1500
-        file.write_text(
-            dumbbell_toml(
-                flows=flows, rate=f"{flows}Mbit/s", delay="20ms", access_rate=f"{flows}Mbit/s", access_delay="5ms",
-                limit_packets=max(10, round(bdp / 4)), seconds=seconds, warmup=0, spread=min(5, seconds / 2), profile="ns2-reno",
-            )  # fmt: skip
+        text = dumbbell_toml(
+            flows=flows,
+            rate=f"{flows}Mbit/s",
+            delay="20ms",
+            access_rate=f"{flows}Mbit/s",
+            access_delay="5ms",
+            limit_packets=max(10, round(bdp / 4)),
+            seconds=seconds,
+            warmup=0,
+            spread=min(5, seconds / 2),
+            profile="ns2-reno",
         )
+        file.write_text(text)
         costs = []
         for i in range(max(1, repeat // 2)):
             # Reading the scenario, building the network and starting Python are not part of a packet's cost.
-            setup = measure(airtcp_command(file, None, seed=i + 1, duration="1ms", set={"flows.flow.start": "0s"}))
+            setup = measure(airtcp_command(file, None, seed=i + 1, duration="1ms", changes={"flows.flow.start": "0s"}))
             run = measure(airtcp_command(file, None, seed=i + 1))
             packets = airtcp_figures(run.output, BOTTLENECK).sent_packets
             costs.append((run.seconds - setup.seconds) / packets * 1e9)
             all_runs.append(run)
         points.append({"flows": flows, "packets": packets, "ns_per_packet": round(statistics.median(costs), 1)})
-    e = entry("packet_cost", all_runs, points=points)
+    e = entry("packet_cost", all_runs)
+    e["points"] = points
     e["airtcp_seconds"] = None
     a, b = log_fit([(p["flows"], p["ns_per_packet"]) for p in points])
     residuals = [p["ns_per_packet"] / (a + b * math.log10(p["flows"])) - 1 for p in points]
@@ -224,7 +266,7 @@ def log_fit(points: list[tuple[int, float]]) -> tuple[float, float]:
     xs = [math.log10(n) for n, _ in points]
     ys = [y for _, y in points]
     mx, my = mean(xs), mean(ys)
-    b = sum((x - mx) * (y - my) for x, y in zip(xs, ys)) / sum((x - mx) ** 2 for x in xs)
+    b = sum((x - mx) * (y - my) for x, y in zip(xs, ys, strict=True)) / sum((x - mx) ** 2 for x in xs)
     return my - b * mx, b
 
 
@@ -254,9 +296,7 @@ def two_cores(repeat: int, work: pathlib.Path) -> list[Entry]:
     e["speedup_processes"] = round(2 * e["airtcp_seconds"] / e["seconds_of_two_at_once"], 3)
     python = AIRTCP.parent / "python"
     command = [str(python), "-c", RUN_MANY, str(DUMBBELL), duration]
-    threads = {
-        n: statistics.median(float(measure([*command, str(n)]).output) for _ in range(repeat)) for n in (1, 2)
-    }
+    threads = {n: statistics.median(float(measure([*command, str(n)]).output) for _ in range(repeat)) for n in (1, 2)}
     e["speedup_threads"] = round(threads[1] / threads[2], 3)
     e["reaches"] = {
         "speedup": min(e["speedup_processes"], e["speedup_threads"]) >= GOALS["two_core_speedup"] if cores > 1 else None
@@ -273,10 +313,10 @@ CASES: dict[str, Callable[[int, pathlib.Path], list[Entry]]] = {
 
 
 def table(entries: list[Entry]) -> str:
-    def number(value: Any, form: str) -> str:
+    def number(value: float | None, form: str) -> str:
         return "" if value is None else format(value, form)
 
-    def mib(value: Any) -> str:
+    def mib(value: int | None) -> str:
         return "" if value is None else f"{value / (1 << 20):.0f}"
 
     rows = [("case", "airtcp s", "peer s", "ratio", "airtcp MiB", "peer MiB", "")]

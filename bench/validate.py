@@ -3,9 +3,9 @@
 
     .venv/bin/python bench/validate.py [--only ns2|kernel] [--check] [--jobs N] [--out FILE]
 
-Runs every cell with three seeds and compares the means with what the reference recorded. Exit status 0, unless --check is
-given and a cell is outside the tolerance. A cell is inside when airtcp's mean lies within the range of the reference's own
-runs, widened by the tolerance on both sides.
+Runs every cell with three seeds and compares the means with what the reference recorded. Exit status 0, unless --check
+is given and a cell is outside the tolerance. A cell is inside when airtcp's mean lies within the range of the
+reference's own runs, widened by the tolerance on both sides.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class Tolerance:
         return max(self.absolute, self.relative * abs(value))
 
 
-# Stated before the first comparison. ns-2 runs the same model with the same parameters; the kernel's runs are single, in
-# real time, with segmentation offload in its sender.
+# Stated before the first comparison. ns-2 runs the same model with the same parameters; the kernel's runs are single,
+# in real time, with segmentation offload in its sender.
 TOLERANCES = {
     "ns2": {
         "utilisation": Tolerance(absolute=0.02),
@@ -93,7 +93,8 @@ def ns2_cells(path: pathlib.Path) -> list[Cell]:
             # DropTail counts the packet on the line.
             limit_packets=c["buffer_packets"] - 1, seconds=grid["seconds"], warmup=grid["warmup_seconds"],
             spread=grid["start_spread_seconds"], profile="ns2-reno",
-            tcp=f'packet_bytes = {grid["packet_bytes"]}, recovery = "{RECOVERIES[c["agent"]]}"', record_interval="100ms",
+            tcp=f'packet_bytes = {grid["packet_bytes"]}, recovery = "{RECOVERIES[c["agent"]]}"',
+            record_interval="100ms",
         )  # fmt: skip
         what = f"{c['agent'][4:]} {c['flows']} x {rate} Mbit/s {c['delay_ms']} ms {c['buffer_bdp']} BDP"
         reference = [{name: float("nan") if r[name] is None else r[name] for name in FIGURES} for r in c["runs"]]
@@ -101,15 +102,16 @@ def ns2_cells(path: pathlib.Path) -> list[Cell]:
     return cells
 
 
-def kernel_cells(path: pathlib.Path) -> list[Cell]:
+def kernel_cells(file: pathlib.Path) -> list[Cell]:
     """Cells that differ only in their seed are one cell with several runs. Runs with problems are left out."""
-    grid = json.loads(path.read_text())
+    grid = json.loads(file.read_text())
     cells: dict[str, Cell] = {}
     for c in grid["cells"]:
         if c["result"]["problems"]:
             continue
         r = c["result"]
-        what = f"{c['cc']} {c['flows']} x {c['rate_mbit']} Mbit/s {c['rtt_ms']} ms {c['buffer_bdp']} BDP loss {c['loss']:g}"
+        path = f"{c['rate_mbit']} Mbit/s {c['rtt_ms']} ms {c['buffer_bdp']} BDP"
+        what = f"{c['cc']} {c['flows']} x {path} loss {c['loss']:g}"
         reference = {**{name: r[name] for name in FIGURES if name != "loss"}, "loss": r["queue_loss"]}
         if what in cells:
             cells[what].reference.append(reference)
@@ -124,8 +126,8 @@ def path_toml(c: dict[str, Any]) -> str:
     # The reference ran with tcp_wmem and tcp_rmem of 32 MiB at most.
     buffers = 'send_buffer_max = "32MiB"'
     return f"""name = "path"
-duration = "{c['seconds']}s"
-warmup = "{c['warmup']}s"
+duration = "{c["seconds"]}s"
+warmup = "{c["warmup"]}s"
 
 [[nodes]]
 name = "r1"
@@ -141,20 +143,20 @@ profile = "linux-6"
 name = "path"
 from = "r1"
 to = "r2"
-rate = "{c['rate_mbit']}Mbit/s"
-delay = "{c['rtt_ms'] / 2}ms"
-queue = {{ name = "fifo", limit_packets = {c['buffer_packets']} }}
-loss = {c['loss']}
+rate = "{c["rate_mbit"]}Mbit/s"
+delay = "{c["rtt_ms"] / 2}ms"
+queue = {{ name = "fifo", limit_packets = {c["buffer_packets"]} }}
+loss = {c["loss"]}
 reverse = {{ rate = "100Gbit/s", queue = {{ name = "fifo" }}, loss = 0.0 }}
 
 [[flows]]
 name = "flow"
 from = "r1"
 to = "r2"
-count = {c['flows']}
-start = {{ from = "0s", to = "{c['spread']}s" }}
+count = {c["flows"]}
+start = {{ from = "0s", to = "{c["spread"]}s" }}
 traffic = "unlimited"
-tcp = {{ cc = "{c['cc']}", {buffers} }}
+tcp = {{ cc = "{c["cc"]}", {buffers} }}
 receiver = {{ receive_buffer_max = "16MiB" }}
 
 [record]
@@ -165,7 +167,8 @@ interval = "100ms"
 def simulate(cell: Cell, work: pathlib.Path, number: int) -> list[Dumbbell]:
     file = work / f"cell-{number}.toml"
     file.write_text(cell.toml)
-    return [airtcp_figures(measure(airtcp_command(file, None, seed=s), timeout=600).output, BOTTLENECK) for s in SEEDS]
+    runs = [measure(airtcp_command(file, None, seed=s), timeout=600) for s in SEEDS]
+    return [airtcp_figures(r.output, BOTTLENECK) for r in runs]
 
 
 def compare(cell: Cell, own: list[Dumbbell]) -> dict[str, Any]:
@@ -209,7 +212,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", choices=("ns2", "kernel"))
     parser.add_argument("--match", default="", help="only cells whose name contains this")
-    parser.add_argument("--check", action="store_true", help="exit status 1 if a cell is outside the tolerance or fails")
+    parser.add_argument(
+        "--check", action="store_true", help="exit status 1 if a cell is outside the tolerance or fails"
+    )
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--out", type=pathlib.Path, default=BENCH / "validation.json")
     args = parser.parse_args()
@@ -224,9 +229,12 @@ def main() -> int:
     cells = [c for c in cells if args.match in c.what]
     rows = []
     print(f"{'airtcp/reference':48}{'utilisation %':>17}{'loss %':>17}{'rtt ms':>17}{'cwnd':>17}{'queue':>17}")
-    with tempfile.TemporaryDirectory(prefix="airtcp-validate-") as work, concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+    with (
+        tempfile.TemporaryDirectory(prefix="airtcp-validate-") as work,
+        concurrent.futures.ThreadPoolExecutor(args.jobs) as pool,
+    ):
         todo = [pool.submit(simulate, cell, pathlib.Path(work), i) for i, cell in enumerate(cells)]
-        for cell, future in zip(cells, todo):
+        for cell, future in zip(cells, todo, strict=True):
             try:
                 row = compare(cell, future.result())
             except BenchError as error:

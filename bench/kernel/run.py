@@ -5,10 +5,12 @@
     sudo bench/kernel/run.py grid                     # writes tests/reference/kernel/grid.json
     sudo bench/kernel/run.py trace --cc reno --out DIR  # packet trace and TCP_INFO series of one flow
 
-Makes two network namespaces of its own, each with a TUN device that bench/kernel/pathemu connects; nothing outside them is
-touched, and they are removed at the end, on errors and on signals too. Needs root, /dev/net/tun, iproute2 and cargo;
+Makes two network namespaces of its own, each with a TUN device that bench/kernel/pathemu connects; nothing outside them
+is touched, and they are removed at the end, on errors and on signals too. Needs root, /dev/net/tun, iproute2 and cargo;
 standard library only. Every run is bounded in time.
 """
+
+from __future__ import annotations
 
 import argparse
 import contextlib
@@ -21,10 +23,13 @@ import random
 import selectors
 import signal
 import socket
+import statistics
 import struct
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from typing import Any
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -35,6 +40,8 @@ ADDRESS = {"a": "192.0.2.1", "b": "192.0.2.2"}
 PACKET_BYTES = 1500
 CHUNK = b"\0" * 262144
 
+Json = dict[str, Any]
+
 # In both namespaces. Only memory limits differ from the defaults: the reference is not to be limited by buffers.
 SYSCTLS = {
     "net.ipv4.tcp_no_metrics_save": "1",
@@ -44,27 +51,47 @@ SYSCTLS = {
 }
 # What a result depends on, recorded with it.
 RECORDED = (
-    "tcp_recovery tcp_early_retrans tcp_reordering tcp_sack tcp_dsack tcp_timestamps tcp_ecn tcp_slow_start_after_idle "
-    "tcp_rto_min_us tcp_rto_max_ms tcp_pacing_ss_ratio tcp_pacing_ca_ratio tcp_limit_output_bytes tcp_moderate_rcvbuf "
-    "tcp_min_tso_segs tcp_tso_win_divisor tcp_comp_sack_nr tcp_comp_sack_delay_ns tcp_frto tcp_retries2 tcp_notsent_lowat"
-).split()
+    "tcp_recovery",
+    "tcp_early_retrans",
+    "tcp_reordering",
+    "tcp_sack",
+    "tcp_dsack",
+    "tcp_timestamps",
+    "tcp_ecn",
+    "tcp_slow_start_after_idle",
+    "tcp_rto_min_us",
+    "tcp_rto_max_ms",
+    "tcp_pacing_ss_ratio",
+    "tcp_pacing_ca_ratio",
+    "tcp_limit_output_bytes",
+    "tcp_moderate_rcvbuf",
+    "tcp_min_tso_segs",
+    "tcp_tso_win_divisor",
+    "tcp_comp_sack_nr",
+    "tcp_comp_sack_delay_ns",
+    "tcp_frto",
+    "tcp_retries2",
+    "tcp_notsent_lowat",
+)
 
 # struct tcp_info (include/uapi/linux/tcp.h): offsets of the fields used.
 INFO = {
-    "ca_state": ("B", 1), "rto_us": ("I", 8), "unacked": ("I", 24), "sacked": ("I", 28), "lost": ("I", 32), "retrans": ("I", 36), "rtt_us": ("I", 68),
-    "rttvar_us": ("I", 72), "ssthresh": ("I", 76), "cwnd": ("I", 80), "reordering": ("I", 88), "total_retrans": ("I", 100),
+    "ca_state": ("B", 1), "rto_us": ("I", 8), "unacked": ("I", 24), "sacked": ("I", 28), "lost": ("I", 32),
+    "retrans": ("I", 36),
+    "rtt_us": ("I", 68), "rttvar_us": ("I", 72), "ssthresh": ("I", 76), "cwnd": ("I", 80),
+    "reordering": ("I", 88), "total_retrans": ("I", 100),
     "pacing_rate": ("Q", 104), "bytes_acked": ("Q", 120), "min_rtt_us": ("I", 148), "segs_out": ("I", 136),
     "delivery_rate": ("Q", 160), "busy_us": ("Q", 168), "rwnd_limited_us": ("Q", 176), "sndbuf_limited_us": ("Q", 184),
     "delivered": ("I", 192), "bytes_sent": ("Q", 200), "bytes_retrans": ("Q", 208), "snd_wnd": ("I", 228),
 }  # fmt: skip
 
 
-def tcp_info(sock):
+def tcp_info(sock: socket.socket) -> dict[str, int]:
     raw = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256).ljust(256, b"\0")
     return {name: struct.unpack_from(kind, raw, at)[0] for name, (kind, at) in INFO.items()}
 
 
-def receive(flows, seconds):
+def receive(flows: int, seconds: float) -> None:
     """Reads everything; ends when all connections are closed or the time is over."""
     end = time.monotonic() + seconds
     listener = socket.create_server((ADDRESS["b"], PORT), backlog=flows)
@@ -93,14 +120,15 @@ def receive(flows, seconds):
                         closed += 1
 
 
-def send(cc, flows, seconds, spread, seed, sample_seconds):
-    """Opens the connections at random times within `spread`, keeps them full, samples TCP_INFO; prints one JSON object."""
+def send(cc: str, flows: int, seconds: float, spread: float, seed: int, sample_seconds: float) -> None:
+    """Opens the connections at random times within `spread`, keeps them full, samples TCP_INFO; prints JSON."""
     starts = random.Random(seed)
     begin = time.monotonic()
     end = begin + seconds
     waiting = sorted(begin + starts.uniform(0, spread) for _ in range(flows))
     poll = selectors.DefaultSelector()
-    socks, series = [], []
+    socks: list[socket.socket] = []
+    series: list[list[dict[str, int]]] = []
     next_sample = begin
     while True:
         now = time.monotonic()
@@ -118,7 +146,7 @@ def send(cc, flows, seconds, spread, seed, sample_seconds):
             series.append([])
         if now >= next_sample:
             at = time.monotonic_ns()
-            for s, rows in zip(socks, series):
+            for s, rows in zip(socks, series, strict=True):
                 rows.append({"time_ns": at, **tcp_info(s)})
             next_sample += sample_seconds
         until = min([next_sample, end, *waiting[:1]])
@@ -137,12 +165,12 @@ def send(cc, flows, seconds, spread, seed, sample_seconds):
     json.dump({"cc": name, "begin_ns": round(begin * 1e9), "series": series}, sys.stdout)
 
 
-def ip(*args):
+def ip(*args: str) -> None:
     subprocess.run(["ip", *args], check=True, capture_output=True, text=True)
 
 
 @contextlib.contextmanager
-def namespaces():
+def namespaces() -> Iterator[dict[str, str]]:
     names = {side: f"airtcp-ref-{os.getpid()}-{side}" for side in "ab"}
     made = []
     try:
@@ -158,8 +186,8 @@ def namespaces():
 
 
 @contextlib.contextmanager
-def child(command, **kwargs):
-    process = subprocess.Popen(command, text=True, **kwargs)
+def child(command: list[str], **pipes: int) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen(command, text=True, **pipes)
     try:
         yield process
     finally:
@@ -172,36 +200,42 @@ def child(command, **kwargs):
                 process.wait()
 
 
-def ready(process, what):
+def ready(process: subprocess.Popen[str], what: str) -> None:
     line = process.stdout.readline()
     if line.strip() != "ready":
         sys.exit(f"{what} did not start: {line.strip()} {process.stderr.read() if process.stderr else ''}")
 
 
-def build_pathemu(target):
-    command = ["cargo", "build", "--release", "--quiet", "--manifest-path", str(HERE / "pathemu/Cargo.toml"), "--target-dir", str(target)]
+def build_pathemu(target: pathlib.Path) -> pathlib.Path:
+    command = ["cargo", "build", "--release", "--quiet", "--target-dir", str(target)]
+    command += ["--manifest-path", str(HERE / "pathemu/Cargo.toml")]
     subprocess.run(command, check=True)
     return target / "release/pathemu"
 
 
-def bdp_packets(rate_mbit, rtt_ms):
+def bdp_packets(rate_mbit: float, rtt_ms: float) -> float:
     return rate_mbit * 1e6 * rtt_ms / 1e3 / 8 / PACKET_BYTES
 
 
-def endpoint(names, side, *args):
+def endpoint(names: dict[str, str], side: str, *args: object) -> list[str]:
     return ["ip", "netns", "exec", names[side], sys.executable, str(pathlib.Path(__file__).resolve()), *map(str, args)]
 
 
-def device_drops(name):
+def device_drops(name: str) -> int:
     """Packets the kernel dropped on the way to the emulator (device ring, queueing discipline)."""
-    link = json.loads(subprocess.run(["ip", "-n", name, "-s", "-j", "link", "show", "path0"], check=True, capture_output=True, text=True).stdout)
-    stats = link[0]["stats64"]
-    qdisc = json.loads(subprocess.run(["tc", "-n", name, "-s", "-j", "qdisc", "show", "dev", "path0"], check=True, capture_output=True, text=True).stdout)
-    return stats["tx"]["dropped"] + stats["rx"]["dropped"] + sum(q.get("drops", 0) for q in qdisc)
+
+    def told(*command: str) -> list[Json]:
+        return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+    stats = told("ip", "-n", name, "-s", "-j", "link", "show", "path0")[0]["stats64"]
+    qdiscs = told("tc", "-n", name, "-s", "-j", "qdisc", "show", "dev", "path0")
+    return stats["tx"]["dropped"] + stats["rx"]["dropped"] + sum(q.get("drops", 0) for q in qdiscs)
 
 
-def run_cell(pathemu, cell, trace=None, sample_ms=100):
-    """One run; returns what pathemu and the sender recorded."""
+def run_cell(
+    pathemu: pathlib.Path, cell: Json, trace: pathlib.Path | None = None, sample_ms: float = 100
+) -> tuple[Json, Json, int]:
+    """One run; returns what pathemu and the sender recorded, and packets lost outside the bottleneck."""
     with namespaces() as names:
         command = [
             str(pathemu), "--from", names["a"], "--to", names["b"], "--rate", str(round(cell["rate_mbit"] * 1e6)),
@@ -218,12 +252,21 @@ def run_cell(pathemu, cell, trace=None, sample_ms=100):
                 ip("-n", name, "addr", "add", f"{ADDRESS[side]}/24", "dev", "path0")
                 ip("-n", name, "link", "set", "path0", "up")
                 ip("-n", name, "link", "set", "lo", "up")
-            with child(endpoint(names, "b", "receive", cell["flows"], cell["seconds"] + 15), stdout=subprocess.PIPE) as receiver:
+            listen = endpoint(names, "b", "receive", cell["flows"], cell["seconds"] + 15)
+            talk = endpoint(
+                names,
+                "a",
+                "send",
+                cell["cc"],
+                cell["flows"],
+                cell["seconds"],
+                cell["spread"],
+                cell["seed"],
+                sample_ms / 1e3,
+            )
+            with child(listen, stdout=subprocess.PIPE) as receiver:
                 ready(receiver, "receiver")
-                sender = subprocess.run(
-                    endpoint(names, "a", "send", cell["cc"], cell["flows"], cell["seconds"], cell["spread"], cell["seed"], sample_ms / 1e3),
-                    capture_output=True, text=True, timeout=cell["seconds"] + 15,
-                )  # fmt: skip
+                sender = subprocess.run(talk, capture_output=True, text=True, timeout=cell["seconds"] + 15)
                 if sender.returncode:
                     sys.exit(f"sender: {sender.stderr.strip()}")
             hidden = sum(device_drops(n) for n in names.values())
@@ -233,7 +276,7 @@ def run_cell(pathemu, cell, trace=None, sample_ms=100):
     return json.loads(out), json.loads(sender.stdout), hidden
 
 
-def at_time(rows, time_ns):
+def at_time(rows: list[Json], time_ns: int) -> Json:
     """Last row at or before that time."""
     best = rows[0]
     for row in rows:
@@ -243,15 +286,10 @@ def at_time(rows, time_ns):
     return best
 
 
-def mean(values):
-    values = list(values)
-    return sum(values) / len(values) if values else None
-
-
-def summarise(cell, path, sender, hidden):
+def summarise(cell: Json, path: Json, sender: Json, hidden: int) -> Json:
     """Figures over [warmup, seconds] of the sender's clock."""
     columns = path["series_columns"]
-    series = [dict(zip(columns, row)) for row in path["series"]]
+    series = [dict(zip(columns, row, strict=True)) for row in path["series"]]
     first_ns = sender["begin_ns"] + round(cell["warmup"] * 1e9)
     last_ns = sender["begin_ns"] + round(cell["seconds"] * 1e9) - 100_000_000
     a, b = at_time(series, first_ns), at_time(series, last_ns)
@@ -265,7 +303,8 @@ def summarise(cell, path, sender, hidden):
         flows.append({
             "goodput": (fb["bytes_acked"] - fa["bytes_acked"]) * 8 / seconds,
             "retransmitted": fb["total_retrans"] - fa["total_retrans"],
-            "cwnd": mean(r["cwnd"] for r in inside), "srtt": mean(r["rtt_us"] for r in inside) / 1e6,
+            "cwnd": statistics.fmean(r["cwnd"] for r in inside),
+            "srtt": statistics.fmean(r["rtt_us"] for r in inside) / 1e6,
             "min_rtt": min(r["min_rtt_us"] for r in inside) / 1e6,
             "rwnd_limited": (fb["rwnd_limited_us"] - fa["rwnd_limited_us"]) / 1e6 / seconds,
             "sndbuf_limited": (fb["sndbuf_limited_us"] - fa["sndbuf_limited_us"]) / 1e6 / seconds,
@@ -281,35 +320,36 @@ def summarise(cell, path, sender, hidden):
         problems.append(f"a packet of {path['largest_packet']} bytes")
     if sender["cc"] != cell["cc"]:
         problems.append(f"ran with {sender['cc']}")
-    rounded = lambda x, n: round(x, n)  # noqa: E731
     return {
-        "utilisation": rounded(d["sent_bytes"] * 8 / (cell["rate_mbit"] * 1e6 * span), 5),
+        "utilisation": round(d["sent_bytes"] * 8 / (cell["rate_mbit"] * 1e6 * span), 5),
         "goodput_bit_per_second": [round(g) for g in goodputs],
-        "jain": rounded(sum(goodputs) ** 2 / (len(goodputs) * sum(g * g for g in goodputs)), 4),
-        "queue_loss": rounded(d["dropped"] / max(1, d["arrived"]), 7),
-        "line_loss": rounded(d["lost"] / max(1, d["sent"]), 7),
+        "jain": round(sum(goodputs) ** 2 / (len(goodputs) * sum(g * g for g in goodputs)), 4),
+        "queue_loss": round(d["dropped"] / max(1, d["arrived"]), 7),
+        "line_loss": round(d["lost"] / max(1, d["sent"]), 7),
         "arrived": d["arrived"], "dropped": d["dropped"], "lost": d["lost"],
-        "mean_queue_packets": rounded(d["waited_ns"] / 1e9 / span, 3),
-        "mean_rtt_seconds": rounded(mean(f["srtt"] for f in flows), 5),
-        "min_rtt_seconds": rounded(min(f["min_rtt"] for f in flows), 5),
-        "mean_cwnd_packets": rounded(mean(f["cwnd"] for f in flows), 2),
+        "mean_queue_packets": round(d["waited_ns"] / 1e9 / span, 3),
+        "mean_rtt_seconds": round(statistics.fmean(f["srtt"] for f in flows), 5),
+        "min_rtt_seconds": round(min(f["min_rtt"] for f in flows), 5),
+        "mean_cwnd_packets": round(statistics.fmean(f["cwnd"] for f in flows), 2),
         "retransmitted": sum(f["retransmitted"] for f in flows),
-        "rwnd_limited": rounded(max(f["rwnd_limited"] for f in flows), 4),
-        "sndbuf_limited": rounded(max(f["sndbuf_limited"] for f in flows), 4),
-        "late_max_ms": rounded(path["late_max_us"] / 1e3, 3), "late_mean_ms": rounded(path["late_mean_us"] / 1e3, 4),
+        "rwnd_limited": round(max(f["rwnd_limited"] for f in flows), 4),
+        "sndbuf_limited": round(max(f["sndbuf_limited"] for f in flows), 4),
+        "late_max_ms": round(path["late_max_us"] / 1e3, 3), "late_mean_ms": round(path["late_mean_us"] / 1e3, 4),
         "late_over_5ms": late, "problems": problems,
     }  # fmt: skip
 
 
-def make_cell(cc, rate, rtt, buffer, loss, flows, seconds, warmup, seed):
+def make_cell(
+    cc: str, rate: float, rtt: float, buffer: float, loss: float, flows: int, seconds: float, warmup: float, seed: int
+) -> Json:
     return {
         "cc": cc, "flows": flows, "rate_mbit": rate, "rtt_ms": rtt, "buffer_bdp": buffer,
-        "buffer_packets": max(1, round(buffer * bdp_packets(rate, rtt))), "loss": loss, "seconds": seconds, "warmup": warmup,
-        "spread": 1.0 if flows > 1 else 0.0, "seed": seed,
+        "buffer_packets": max(1, round(buffer * bdp_packets(rate, rtt))), "loss": loss, "seconds": seconds,
+        "warmup": warmup, "spread": 1.0 if flows > 1 else 0.0, "seed": seed,
     }  # fmt: skip
 
 
-def grid_cells():
+def grid_cells() -> Iterator[Json]:
     """Buffers without loss for one and four flows; random loss at one BDP. Short paths at both rates."""
     for cc in ("reno", "cubic", "bbr"):
         for (rate, rtt), buffer in itertools.product(((10, 20), (10, 80), (40, 80)), (0.25, 1, 4)):
@@ -320,49 +360,60 @@ def grid_cells():
             yield make_cell(cc, rate, rtt, 1, loss, 1, 30, 4, seed)
 
 
-def head():
-    read = lambda key: subprocess.run(["sysctl", "-n", key], capture_output=True, text=True).stdout.strip()  # noqa: E731
+def head() -> Json:
+    def setting(key: str) -> str:
+        return subprocess.run(["sysctl", "-n", f"net.ipv4.{key}"], capture_output=True, text=True).stdout.strip()
+
     return {
         "peer": f"Linux {platform.release()}",
         "script": "bench/kernel/run.py",
-        "path": "pathemu: drop-tail by waiting packets, rate over IP bytes, half the RTT each way, loss after transmission",
+        "path": "pathemu: drop-tail by waiting packets, rate over IP bytes, half the RTT each way, loss after the line",
         "bdp": "rate x rtt / 8 / 1500 bytes",
-        "window": "figures over [warmup, seconds] after the first connection may start; starts are uniform over [0, spread]",
+        "window": "figures over [warmup, seconds] after the first connection may start; starts over [0, spread]",
         "means": "queue over time, waiting only; rtt (tcpi_rtt, smoothed) and cwnd over samples every 0.1 s",
         "set": SYSCTLS,
-        "found": {key: read(f"net.ipv4.{key}") for key in RECORDED},
+        "found": {key: setting(key) for key in RECORDED},
     }
 
 
-def grid(args, pathemu):
+ATTEMPTS = 3
+"""A run that the machine spoiled is repeated this often in all."""
+
+
+def grid(out: pathlib.Path, pathemu: pathlib.Path) -> None:
     started = time.monotonic()
     cells = []
     for cell in grid_cells():
-        for attempt in range(3):
+        attempts = 0
+        while True:
+            attempts += 1
             result = summarise(cell, *run_cell(pathemu, cell))
-            if not result["problems"]:
+            if not result["problems"] or attempts == ATTEMPTS:
                 break
-        cells.append({**cell, "attempts": attempt + 1, "result": result})
+        cells.append({**cell, "attempts": attempts, "result": result})
         r = result
         print(
-            f"{time.monotonic() - started:6.0f} s  {cell['cc']:6}{cell['flows']} x {cell['rate_mbit']} Mbit/s {cell['rtt_ms']} ms "
-            f"{cell['buffer_bdp']} BDP loss {cell['loss']}: utilisation {r['utilisation']:.3f} drops {r['queue_loss']:.5f} rtt {r['mean_rtt_seconds'] * 1e3:.1f} ms "
-            f"cwnd {r['mean_cwnd_packets']} late {r['late_max_ms']} ms {'; '.join(r['problems'])}",
+            f"{time.monotonic() - started:6.0f} s  {cell['cc']:6}{cell['flows']} x {cell['rate_mbit']} Mbit/s",
+            f"{cell['rtt_ms']} ms {cell['buffer_bdp']} BDP loss {cell['loss']}: utilisation {r['utilisation']:.3f}",
+            f"drops {r['queue_loss']:.5f} rtt {r['mean_rtt_seconds'] * 1e3:.1f} ms cwnd {r['mean_cwnd_packets']}",
+            f"late {r['late_max_ms']} ms",
+            "; ".join(r["problems"]),
             flush=True,
         )
         lines = ",\n".join(json.dumps(c) for c in cells)
-        args.out.parent.mkdir(parents=True, exist_ok=True)
-        args.out.write_text(json.dumps(head(), indent=1)[:-2] + ',\n "cells": [\n' + lines + "\n]}\n")
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(json.dumps(head(), indent=1)[:-2] + ',\n "cells": [\n' + lines + "\n]}\n")
 
 
-def main():
+def main() -> None:
     if sys.argv[1:2] == ["receive"]:
         return receive(int(sys.argv[2]), float(sys.argv[3]))
     if sys.argv[1:2] == ["send"]:
         cc, flows, seconds, spread, seed, sample = sys.argv[2:]
         return send(cc, int(flows), float(seconds), float(spread), int(seed), float(sample))
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--target", type=pathlib.Path, default=ROOT / "target/pathemu", help="where cargo builds the emulator")
+    target = ROOT / "target/pathemu"
+    parser.add_argument("--target", type=pathlib.Path, default=target, help="where cargo builds the emulator")
     sub = parser.add_subparsers(dest="what", required=True)
     g = sub.add_parser("grid")
     g.add_argument("--out", type=pathlib.Path, default=OUT)
@@ -386,8 +437,9 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     pathemu = build_pathemu(args.target)
     if args.what == "grid":
-        return grid(args, pathemu)
-    cell = make_cell(args.cc, args.rate, args.rtt, args.buffer, args.loss, args.flows, args.seconds, args.warmup, args.seed)
+        return grid(args.out, pathemu)
+    a = args
+    cell = make_cell(a.cc, a.rate, a.rtt, a.buffer, a.loss, a.flows, a.seconds, a.warmup, a.seed)
     trace = None
     if args.what == "trace":
         args.out.mkdir(parents=True, exist_ok=True)

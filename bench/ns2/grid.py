@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """Runs the ns-2 reference grid and writes tests/reference/ns2/grid.json.
 
-One ns-2 process at a time. Every cell is a dumbbell (bench/ns2/dumbbell.tcl) with three seeds; the starts of the flows are
-what a seed decides. Needs the Debian package ns2; standard library only.
+One ns-2 process at a time. Every cell is a dumbbell (bench/ns2/dumbbell.tcl) with three seeds; the starts of the flows
+are what a seed decides. Needs the Debian package ns2; standard library only.
 """
+
+from __future__ import annotations
 
 import argparse
 import itertools
@@ -13,6 +15,8 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from typing import Any
 
 HERE = pathlib.Path(__file__).resolve().parent
 OUT = HERE.parents[1] / "tests/reference/ns2/grid.json"
@@ -28,23 +32,23 @@ SEEDS = (1, 2, 3)
 BUFFERS = (0.25, 0.5, 1.0, 2.0)
 
 
-def bdp_packets(rate_mbit, delay_ms):
+def bdp_packets(rate_mbit: float, delay_ms: float) -> float:
     """Bandwidth times two-way propagation delay, in packets."""
     return rate_mbit * 1e6 * 2 * (delay_ms + 2 * ACCESS_MS) / 1e3 / 8 / PACKET_BYTES
 
 
-def cells():
+def cells() -> Iterator[tuple[str, int, float, int, int]]:
     for flows, factor, rate, delay in itertools.product((1, 10, 50, 100), BUFFERS, (10, 100), (20, 90)):
         yield "TCP/Reno", flows, factor, rate, delay
     for agent, flows, factor, delay in itertools.product(("TCP/Newreno", "TCP/Sack1"), (1, 10), BUFFERS, (20, 90)):
         yield agent, flows, factor, 10, delay
 
 
-def run(agent, flows, buffer, rate, delay, seed):
+def run(agent: str, flows: int, buffer: int, rate: int, delay: int, seed: int) -> dict[str, Any]:
     args = {
         "agent": agent, "flows": flows, "buffer": buffer, "rate": f"{rate}Mb", "delay": f"{delay}ms",
-        "access": f"{ACCESS_MS}ms", "access_rate": f"{rate * ACCESS_RATE_FACTOR}Mb", "packet": PACKET_BYTES, "seconds": SECONDS, "warmup": WARMUP, "spread": SPREAD,
-        "seed": seed, "per_flow": 1,
+        "access": f"{ACCESS_MS}ms", "access_rate": f"{rate * ACCESS_RATE_FACTOR}Mb", "packet": PACKET_BYTES,
+        "seconds": SECONDS, "warmup": WARMUP, "spread": SPREAD, "seed": seed, "per_flow": 1,
     }  # fmt: skip
     command = ["ns", str(HERE / "dumbbell.tcl")] + [w for k, v in args.items() for w in (f"-{k}", str(v))]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
@@ -53,12 +57,12 @@ def run(agent, flows, buffer, rate, delay, seed):
     return json.loads(done.stdout)
 
 
-def jain(values):
+def jain(values: list[float]) -> float:
     square = sum(v * v for v in values)
     return sum(values) ** 2 / (len(values) * square) if square else 1.0
 
 
-def main():
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=pathlib.Path, default=OUT)
     out = parser.parse_args().out
@@ -79,7 +83,8 @@ def main():
             "buffer_packets": buffer, "runs": runs,
         }  # fmt: skip
         result.append(cell)
-        print(f"{time.monotonic() - started:6.0f} s  {agent} {flows} flows {rate} Mbit/s {delay} ms {buffer} packets", flush=True)
+        at = time.monotonic() - started
+        print(f"{at:6.0f} s  {agent} {flows} flows {rate} Mbit/s {delay} ms {buffer} packets", flush=True)
     version = subprocess.run(["dpkg-query", "-W", "-f", "${Version}", "ns2"], capture_output=True, text=True).stdout
     head = {
         "peer": "ns-2, Debian package ns2 " + version,

@@ -4,8 +4,8 @@
 One row per event at the sender, in the order in which they happened:
 
 time_s    seconds
-event     syn, send, resend; ack (an acknowledgement arrived); timeout; drop (the queue or the line lost the packet; on the
-          line at the end of its transmission plus the delay)
+event     syn, send, resend; ack (an acknowledgement arrived); timeout; drop (the queue or the line lost the packet; on
+          the line at the end of its transmission plus the delay)
 segment   number of the data segment, from 0; empty for syn, ack and timeout
 ack       segments acknowledged by this ACK, cumulatively (SYN not counted); empty for other events
 cwnd      segments, after the event (send: when it is sent)
@@ -16,12 +16,17 @@ rtt_ticks last measured round trip in ticks of 10 ms, likewise
 ns-2 numbers the SYN 0 and the first data segment 1; here the SYN has no number.
 """
 
+from __future__ import annotations
+
 import csv
 import pathlib
 import subprocess
 import sys
+from collections.abc import Iterable, Iterator
 
 HERE = pathlib.Path(__file__).resolve().parent
+
+TWO_LOSSES = "-rate 10Mb -delay 20ms -buffer 1000 -ssthresh 8 -losses {60 63} -seconds 2"
 
 # What each trace is for, and the arguments of single.tcl.
 CASES = {
@@ -29,10 +34,10 @@ CASES = {
     "slow_start_overflow": "-rate 10Mb -delay 20ms -buffer 20 -seconds 3",
     # One loss in congestion avoidance: fast retransmit, inflation, exit.
     "one_loss": "-rate 10Mb -delay 20ms -buffer 1000 -ssthresh 8 -losses {60} -seconds 1",
-    # Two losses in one window: the second waits for the timeout (Reno), for a partial ACK (NewReno), for its SACK hole (Sack1).
-    "two_losses_reno": "-rate 10Mb -delay 20ms -buffer 1000 -ssthresh 8 -losses {60 63} -seconds 2",
-    "two_losses_newreno": "-agent TCP/Newreno -rate 10Mb -delay 20ms -buffer 1000 -ssthresh 8 -losses {60 63} -seconds 2",
-    "two_losses_sack": "-agent TCP/Sack1 -rate 10Mb -delay 20ms -buffer 1000 -ssthresh 8 -losses {60 63} -seconds 2",
+    # Two losses in one window: the second waits for the timeout (Reno), a partial ACK (NewReno), its SACK hole (Sack1).
+    "two_losses_reno": f"{TWO_LOSSES} -agent TCP/Reno",
+    "two_losses_newreno": f"{TWO_LOSSES} -agent TCP/Newreno",
+    "two_losses_sack": f"{TWO_LOSSES} -agent TCP/Sack1",
     # A segment is lost four times: fast retransmit, timeout, two backoffs.
     "timeout": "-rate 10Mb -delay 20ms -buffer 1000 -ssthresh 8 -losses {40 53 74 77} -seconds 3",
     # The SYN is lost, then all goes well.
@@ -46,7 +51,7 @@ CASES = {
 }
 
 
-def words(text):
+def words(text: str) -> list[str]:
     """Splits at blanks outside braces and drops the outer braces, as Tcl would."""
     out, depth, word = [], 0, ""
     for ch in text + " ":
@@ -61,19 +66,19 @@ def words(text):
     return out
 
 
-def rows(lines):
+def rows(lines: Iterable[str]) -> Iterator[list[object]]:
     state = {"cwnd_": "1", "ssthresh_": "0", "dupacks_": "0", "rtt_": "0"}
     sent = -1
     held = None  # the ack or timeout row whose state changes are still arriving
 
-    def row(time, event, segment="", ack=""):
-        ticks = round(float(state["rtt_"]) / 0.01)
-        return [time, event, segment, ack, float(state["cwnd_"]), int(state["ssthresh_"]), int(state["dupacks_"]), ticks]
+    def row(time: str, event: str, segment: object = "", ack: object = "") -> list[object]:
+        cwnd, ssthresh, dupacks = float(state["cwnd_"]), int(state["ssthresh_"]), int(state["dupacks_"])
+        return [time, event, segment, ack, cwnd, ssthresh, dupacks, round(float(state["rtt_"]) / 0.01)]
 
     for line in lines:
         f = line.split()
         if f[0] in "+-rd":
-            kind, time, src, dst, what, seq = f[0], f[1], f[2], f[3], f[4], int(f[10])
+            kind, time, what, seq = f[0], f[1], f[4], int(f[10])
             if held and (kind == "+" or (kind == "r" and what == "ack")):
                 yield row(*held)
                 held = None
@@ -103,14 +108,15 @@ def rows(lines):
         yield row(*held)
 
 
-def main():
+def main() -> None:
     for name, args in CASES.items():
-        done = subprocess.run(["ns", str(HERE / "single.tcl"), *words(args)], capture_output=True, text=True, timeout=60)
+        command = ["ns", str(HERE / "single.tcl"), *words(args)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
         if done.returncode != 0:
             sys.exit(f"{name}: {done.stderr.strip()}")
         with (HERE / f"{name}.csv").open("w", newline="") as f:
             out = csv.writer(f, lineterminator="\n")
-            out.writerow("time_s event segment ack cwnd ssthresh dupacks rtt_ticks".split())
+            out.writerow(["time_s", "event", "segment", "ack", "cwnd", "ssthresh", "dupacks", "rtt_ticks"])
             out.writerows(rows(done.stdout.splitlines()))
 
 

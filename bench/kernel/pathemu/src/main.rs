@@ -290,8 +290,7 @@ fn describe(p: &[u8]) -> Option<String> {
 
 fn wait(fds: &mut [libc::pollfd], until: u64) -> Result<(), String> {
     let left = until.saturating_sub(now_ns());
-    let timeout =
-        libc::timespec { tv_sec: (left / 1_000_000_000) as _, tv_nsec: (left % 1_000_000_000) as _ };
+    let timeout = libc::timespec { tv_sec: (left / 1_000_000_000) as _, tv_nsec: (left % 1_000_000_000) as _ };
     // SAFETY: the slice is valid for its length, the mask pointer may be null.
     let n = unsafe { libc::ppoll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, &timeout, std::ptr::null()) };
     if n < 0 && io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
