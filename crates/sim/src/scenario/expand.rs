@@ -403,19 +403,17 @@ impl<'a> Expander<'a> {
         rate: DataRate,
     ) -> Option<QueueConfig> {
         let before = self.errors.len();
+        let written = |queue: &QueueConfig| serde_json::to_value(queue).expect("a configuration can be written");
+        let mut json = written(&queue);
+        let default = QueueConfig::by_name(queue.name()).as_ref().map(written).unwrap_or_default();
         for key in ["limit_packets", "limit_bytes"] {
-            if self.is_written(&queue_at.key(key)) {
-                self.error(at, format!("{}.{key} sets a limit already: leave out one of the two", queue_at));
+            // The discipline's own default gives way to the rule, written out or not.
+            if self.is_written(&queue_at.key(key)) && json[key] != default[key] {
+                self.error(at, format!("{queue_at}.{key} sets a limit already: leave out one of the two"));
             }
         }
-        match (buffer.rule, buffer.flows) {
-            (BufferRule::BdpOverSqrtN, None) => {
-                self.error(&at.key("flows"), "missing; the rule needs the number of flows")
-            }
-            (BufferRule::Bdp, Some(_)) => {
-                self.error(&at.key("flows"), "only with `rule = \"bdp_over_sqrt_n\"`");
-            }
-            _ => {}
+        if buffer.rule == BufferRule::BdpOverSqrtN && buffer.flows.is_none() {
+            self.error(&at.key("flows"), "missing; the rule needs the number of flows");
         }
         let (key, limit, most) = match buffer.limit(rate) {
             Limit::Packets(n) => ("limit_packets", n, u64::from(u32::MAX)),
@@ -427,7 +425,6 @@ impl<'a> Expander<'a> {
         if self.errors.len() > before {
             return None;
         }
-        let mut json = serde_json::to_value(&queue).expect("a configuration can be written");
         json[key] = match key {
             "limit_packets" => limit.into(),
             _ => format!("{limit}B").into(),

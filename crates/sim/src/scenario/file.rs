@@ -193,7 +193,7 @@ pub struct Buffer {
     pub rule: BufferRule,
     /// Round-trip time of the rule: usually twice the propagation delay from end to end.
     pub rtt: Span,
-    /// Number of flows N that the rule assumes. Only with `rule = "bdp_over_sqrt_n"`.
+    /// Number of flows N that `bdp_over_sqrt_n` assumes. `bdp` leaves it aside.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub flows: Option<u32>,

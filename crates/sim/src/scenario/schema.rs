@@ -10,6 +10,8 @@ pub fn schema() -> Json {
     let mut schema = generator.into_root_schema_for::<ScenarioFile>().to_value();
     schema["title"] = json!("airtcp scenario");
     tidy(&mut schema);
+    let definitions = schema["$defs"].clone();
+    describe(&mut schema, &definitions);
     schema
 }
 
@@ -63,6 +65,25 @@ fn tidy(schema: &mut Json) {
                     _ => {}
                 }
             }
+        }
+        _ => {}
+    }
+}
+
+/// A key without a description of its own has that of its type.
+fn describe(schema: &mut Json, definitions: &Json) {
+    match schema {
+        Json::Array(items) => items.iter_mut().for_each(|s| describe(s, definitions)),
+        Json::Object(map) => {
+            if let Some(Json::Object(properties)) = map.get_mut("properties") {
+                for property in properties.values_mut().filter(|p| p.get("description").is_none()) {
+                    let name = property["$ref"].as_str().and_then(|r| r.strip_prefix("#/$defs/"));
+                    if let Some(Json::String(text)) = name.map(|name| &definitions[name]["description"]) {
+                        property["description"] = json!(text);
+                    }
+                }
+            }
+            map.values_mut().for_each(|s| describe(s, definitions));
         }
         _ => {}
     }

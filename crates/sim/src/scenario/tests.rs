@@ -145,14 +145,12 @@ const FAULTS: &[(&str, &str)] = &[
     (r#"delay = { min = "1ms", max = "4ms" }"#, r#"delay = { min = "5ms", max = "4ms" }"#),
     (r#"delay = { min = "1ms", max = "4ms" }"#, r#"delay = { min = "1ms", spread = "evn" }"#),
     ("cost = 2", "cost = 0"),
-    (r#"queue = { name = "fifo", limit_packets = 50 }"#, r#"queue = { name = "fifo", limit_packets = -1 }"#),
     (r#"queue = { name = "fifo", limit_packets = 50 }"#, r#"queue = { name = "fifi", limit_packets = 50 }"#),
     (r#"queue = { name = "fifo", limit_packets = 50 }"#, "queue = { limit_packets = 50 }"),
     (r#"queue = { name = "fifo", limit_packets = 50 }"#, r#"queue = { name = "fifo", limit = 50 }"#),
     (r#"queue = { name = "fifo", limit_packets = 50 }"#, r#"queue = "droptail""#),
     (r#"queue = { name = "fifo", limit_packets = 50 }"#, "queue = { name = \"fifo\", limit_packets = 50 }\nbuffer = { rule = \"bdp\", rtt = \"80ms\" }"),
     (r#"queue = { name = "fifo", limit_packets = 50 }"#, r#"buffer = { rule = "bdp_over_sqrt_n", rtt = "80ms" }"#),
-    (r#"queue = { name = "fifo", limit_packets = 50 }"#, r#"buffer = { rule = "bdp", rtt = "80ms", flows = 5 }"#),
     (r#"queue = { name = "fifo", limit_packets = 50 }"#, r#"buffer = { rule = "bdp", rtt = "720h", scale = 1e9, packet_bytes = 1 }"#),
     (r#"queue = { name = "fifo", limit_packets = 50 }"#, r#"buffer = { rule = "bdp", rtt = "80ms", scale = -1 }"#),
     (r#"queue = { name = "fifo", limit_packets = 50 }"#, "one_way = true"),
@@ -455,6 +453,23 @@ fn overrides_reach_everything() {
     assert!(Override::parse("=5").is_err());
 }
 
+#[test]
+fn every_override_that_an_example_suggests_works() {
+    let mut suggested = 0;
+    for (path, text) in examples() {
+        let plain = Scenario::load(&path, &[]).and_then(|s| s.to_spec()).unwrap();
+        for line in text.lines().filter(|l| l.starts_with('#')) {
+            for set in line.split("--set ").skip(1) {
+                let set = set.split(' ').next().unwrap_or_default().trim_end_matches(['.', ',']);
+                let changed = Scenario::load(&path, &[Override::parse(set).unwrap()]).and_then(|s| s.to_spec());
+                assert_ne!(changed.unwrap_or_else(|e| panic!("{e}")), plain, "{set} changes nothing");
+                suggested += 1;
+            }
+        }
+    }
+    assert!(suggested >= 4);
+}
+
 /// A network of the given links between hosts a, b and routers r, s, with one flow; its `to` is on the line before the last.
 fn flow_over(links: &[(&str, &str, bool)], traffic: &str) -> String {
     let mut text = String::from("duration = \"1s\"\n");
@@ -536,6 +551,21 @@ fn the_written_out_scenario_is_the_same_run() {
         assert_eq!(again.to_toml(), toml, "{name}");
         let json = Scenario::parse_json(&scenario.to_json().to_string(), &name, &[]).unwrap_or_else(|e| panic!("{e}"));
         assert_eq!(json.to_spec(), scenario.to_spec(), "{name}");
+    }
+}
+
+#[test]
+fn every_queue_takes_a_limit_by_rule() {
+    let rule = "buffer = { rule = \"bdp\", rtt = \"100ms\", packet_bytes = 1000 }";
+    for name in QueueConfig::NAMES {
+        let text =
+            FULL.replace(r#"queue = { name = "fifo", limit_packets = 50 }"#, &format!("queue = \"{name}\"\n{rule}"));
+        let scenario = Scenario::parse(&text, "x.toml", &[]).unwrap();
+        let spec = scenario.to_spec().unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(serde_json::to_value(&spec.links[8].queue).unwrap()["limit_packets"], 125, "{name}");
+        // Written out, the discipline's own default limit stands beside the rule.
+        let again = Scenario::parse(&scenario.to_toml(), "x.toml", &[]).and_then(|s| s.to_spec());
+        assert_eq!(again, Ok(spec), "{name}");
     }
 }
 
