@@ -63,7 +63,7 @@ clean: ## Remove everything that was built; results in runs/ stay
 	@touch $@
 
 $(BUILD): .venv/.tools $(RUST_SOURCES)
-	VIRTUAL_ENV="$(CURDIR)/.venv" $(BIN)/maturin develop --release --locked
+	VIRTUAL_ENV="$(CURDIR)/.venv" $(BIN)/maturin develop --release
 	@touch $@
 
 $(DEV): .venv/.tools
