@@ -5,6 +5,7 @@ Usage: generate.py [--check]    --check: write nothing, fail if a file is not cu
 
 from __future__ import annotations
 
+import importlib
 import json
 import keyword
 import re
@@ -42,8 +43,8 @@ DOCS_HEAD = """# Scenario files
 
 <!-- Generated from the schema by `make generate`; do not edit. -->
 
-A scenario is a TOML file. `airtcp check FILE` validates one, `airtcp schema` prints the JSON Schema (editors complete with
-it), and `examples/` has files to start from. Each section below is a table of the file; a key without a default that is
+A scenario is a TOML file. `airtcp check FILE` validates one, `airtcp schema` prints the JSON Schema (editors complete
+with it), and `examples/` has files to start from. Each section below is a table of the file; a key without a default that is
 marked *required* must be there. The same names are classes and arguments in Python (`airtcp.Scenario`); there the key
 `from` is written `from_`.
 
@@ -92,7 +93,7 @@ def is_null(schema: Schema) -> bool:
     return schema.get("type") == "null"
 
 
-# --- Python ------------------------------------------------------------------------------------------------------------
+# --- Python ---------------------------------------------------------------------------------------------------------
 
 
 def python_type(schema: Schema) -> str:
@@ -161,7 +162,9 @@ def python_class(name: str, schema: Schema, fallback: str) -> str:
         text = value.get("description", "").strip()
         if default := default_text(value):
             text = f"{text.removesuffix('.')}. Default: {default}." if text else f"Default: {default}."
-        lines.append(f"    {attribute}: {annotation}" if key in required else f"    {attribute}: {annotation} | None = None")
+        lines.append(
+            f"    {attribute}: {annotation}" if key in required else f"    {attribute}: {annotation} | None = None"
+        )
         if text:
             lines.append(doc(text, "    "))
         lines.append("")
@@ -197,7 +200,7 @@ def python(schema: Schema) -> str:
     return subprocess.run(ruff, input=source, text=True, capture_output=True, check=True, cwd=ROOT).stdout
 
 
-# --- Markdown ----------------------------------------------------------------------------------------------------------
+# --- Markdown -------------------------------------------------------------------------------------------------------
 
 
 def anchor(title: str) -> str:
@@ -308,7 +311,7 @@ def generated(schema: Schema) -> dict[Path, str]:
 def main() -> int:
     # Not through the package: it imports what is generated here.
     sys.path.insert(0, str(ROOT / "python/airtcp"))
-    import _airtcp
+    _airtcp = importlib.import_module("_airtcp")
 
     check = sys.argv[1:] == ["--check"]
     stale = [

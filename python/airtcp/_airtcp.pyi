@@ -1,6 +1,5 @@
 from typing import Any, TypedDict, final
 
-import numpy as np
 from numpy.typing import NDArray
 
 __version__: str

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Any, Final, ParamSpec
+from typing import Annotated, Final, ParamSpec
 
 import typer
 from rich.console import Console
@@ -49,7 +49,7 @@ errors = Console(stderr=True, soft_wrap=True, highlight=False)
 P = ParamSpec("P")
 
 
-class _Stop(Exception):
+class _StopError(Exception):
     """Ends a command with a message and an exit code."""
 
     def __init__(self, message: str, code: int) -> None:
@@ -64,7 +64,7 @@ def _command(body: Callable[P, int]) -> Callable[P, None]:
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
             code = body(*args, **kwargs)
-        except _Stop as stop:
+        except _StopError as stop:
             code = _fail(str(stop), stop.code)
         except (ScenarioError, NotOursError) as error:
             code = _fail(str(error), BAD_INPUT)
@@ -92,7 +92,7 @@ def _write_out(text: str) -> None:
     except OSError as error:
         # What is still buffered would fail once more, and loudly, when Python exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise _Stop(f"cannot write to standard output: {error.strerror}", FAILURE) from error
+        raise _StopError(f"cannot write to standard output: {error.strerror}", FAILURE) from error
 
 
 def _render(*parts: object) -> None:
@@ -114,13 +114,16 @@ def _job(file: str, seed: int | None, changes: list[str] | None, duration: str |
             return Job(sys.stdin.buffer.read().decode("utf-8"), "<stdin>", overrides)
         return Job(Path(file).read_text(encoding="utf-8"), file, overrides)
     except OSError as error:
-        raise _Stop(f"cannot read {file}: {error.strerror}", BAD_INPUT) from error
+        raise _StopError(f"cannot read {file}: {error.strerror}", BAD_INPUT) from error
     except UnicodeDecodeError as error:
-        raise _Stop(f"cannot read {file}: not UTF-8 text (byte {error.start})", BAD_INPUT) from error
+        raise _StopError(f"cannot read {file}: not UTF-8 text (byte {error.start})", BAD_INPUT) from error
 
 
 class _Interrupts:
-    """While active, the first SIGINT or SIGTERM is only noted: what is finished can be kept. The second one breaks off."""
+    """While active, the first SIGINT or SIGTERM is only noted, so that what is finished can be kept.
+
+    The second one breaks off.
+    """
 
     def __init__(self) -> None:
         self.caught: int | None = None
@@ -222,7 +225,7 @@ def run(
 ) -> int:
     """Run a scenario; print a summary and write a folder of results."""
     if out is not None and no_save:
-        raise _Stop("--out and --no-save contradict each other", BAD_INPUT)
+        raise _StopError("--out and --no-save contradict each other", BAD_INPUT)
     job = _job(file, seed, changes, duration)
     execution = Execution(job)
     name = str(execution.scenario["name"])
@@ -288,7 +291,7 @@ def schema(
     try:
         out.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise _Stop(f"cannot write {out}: {error.strerror}", FAILURE) from error
+        raise _StopError(f"cannot write {out}: {error.strerror}", FAILURE) from error
     return OK
 
 
@@ -303,28 +306,28 @@ def list_names(
         _write_out("".join(f"{kind}: {', '.join(entries)}\n" for kind, entries in names.items()))
         return OK
     if what not in names:
-        raise _Stop(f"nothing is called {what!r}; there are: {', '.join(names)}", BAD_INPUT)
+        raise _StopError(f"nothing is called {what!r}; there are: {', '.join(names)}", BAD_INPUT)
     _write_out("".join(f"{entry}\n" for entry in names[what]))
     return OK
 
 
-Folders = Annotated[list[Path], typer.Argument(metavar="DIR...", help="Result folders of airtcp run.", show_default=False)]
+Folders = Annotated[
+    list[Path], typer.Argument(metavar="DIR...", help="Result folders of airtcp run.", show_default=False)
+]
 
 
 def _load(folders: list[Path]) -> list[Results]:
     try:
         return [Results.load(folder) for folder in folders]
     except ResultsError as error:
-        raise _Stop(str(error), BAD_INPUT) from error
+        raise _StopError(str(error), BAD_INPUT) from error
 
 
 @app.command(epilog="airtcp plot runs/reno-seed1 runs/paced-seed1 --out figure.svg")
 @_command
 def plot(
     folders: Folders,
-    out: Annotated[
-        Path, typer.Option(help="Picture to write: .png, .svg or .pdf.", metavar="FILE")
-    ] = Path("plot.png"),
+    out: Annotated[Path, typer.Option(help="Picture to write: .png, .svg or .pdf.", metavar="FILE")] = Path("plot.png"),
     link: Annotated[
         str | None, typer.Option(help="Link to show. Default: the one with the most drops.", metavar="NAME")
     ] = None,
@@ -333,15 +336,15 @@ def plot(
     from airtcp.plots import FORMATS, PlotError, over_time  # Matplotlib takes a while to load
 
     if out.suffix.lower() not in FORMATS:
-        raise _Stop(f"cannot write {out}: the name must end in one of {', '.join(FORMATS)}", BAD_INPUT)
+        raise _StopError(f"cannot write {out}: the name must end in one of {', '.join(FORMATS)}", BAD_INPUT)
     try:
         figure = over_time(_load(folders), link=link)
     except PlotError as error:
-        raise _Stop(str(error), BAD_INPUT) from error
+        raise _StopError(str(error), BAD_INPUT) from error
     try:
         figure.savefig(out)
     except OSError as error:
-        raise _Stop(f"cannot write {out}: {error.strerror}", FAILURE) from error
+        raise _StopError(f"cannot write {out}: {error.strerror}", FAILURE) from error
     return OK
 
 
@@ -360,9 +363,9 @@ def compare(
     return OK
 
 
-def main() -> Any:  # noqa: ANN401: what Typer returns is of no interest
+def main() -> None:
     """Entry point of the command."""
-    return app()
+    app()
 
 
 if __name__ == "__main__":

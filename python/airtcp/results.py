@@ -18,7 +18,7 @@ import json
 import os
 import platform
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, overload
@@ -194,6 +194,18 @@ class Results(Mapping[str, pl.LazyFrame]):
         return f"<airtcp.Results {self.name!r} seed {self.seed}{state}: {', '.join(self)}{where}>"
 
 
+def labels_of(runs: Sequence[Results]) -> list[str]:
+    """Names for the runs: of the scenario, with the seed or the folder where that does not tell them apart."""
+    names = [results.name for results in runs]
+    if len(set(names)) < len(names):
+        names = [f"{results.name} seed {results.seed}" for results in runs]
+    if len(set(names)) < len(names):
+        names = [
+            str(results.path or f"{name} ({i})") for i, (name, results) in enumerate(zip(names, runs, strict=True), 1)
+        ]
+    return names
+
+
 def host() -> Json:
     """Where a run took place."""
     return {
@@ -217,7 +229,8 @@ def frame(columns: Mapping[str, Any]) -> pl.DataFrame:
 class Folder:
     """A result folder in the making: a hidden sibling of `path` until `commit` gives it that name.
 
-    As a context manager it removes what was not committed. Making one is also the early test that `path` can be written.
+    As a context manager it removes what was not committed. Making one also tests early that
+    `path` can be written.
     """
 
     def __init__(self, path: Path) -> None:
@@ -323,4 +336,3 @@ def _write(path: Path, data: bytes) -> None:
 
 
 __all__ = ["FORMAT_VERSION", "Results"]
-

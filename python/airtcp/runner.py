@@ -48,7 +48,7 @@ class Job:
         *,
         seed: int | None = None,
         duration: str | None = None,
-        set: Mapping[str, object] | None = None,  # noqa: A002: named like the option
+        set: Mapping[str, object] | None = None,
     ) -> Job:
         """Reads a scenario file, or takes a `Scenario`.
 
@@ -154,7 +154,7 @@ def run(
     *,
     seed: int | None = None,
     duration: str | None = None,
-    set: Mapping[str, object] | None = None,  # noqa: A002: named like the option
+    set: Mapping[str, object] | None = None,
     out: str | os.PathLike[str] | None = None,
     progress: Callable[[float, float], object] | None = None,
 ) -> Results:
@@ -189,7 +189,8 @@ def run_many(
 ) -> list[Results]:
     """Runs independent scenarios side by side; results in the order of the jobs, the same for any number of threads.
 
-    Every scenario is checked before the first one runs. For several seeds of one file: `[Job.of(file, seed=s) for s in range(10)]`.
+    Every scenario is checked before the first one runs. For several seeds of one file:
+    `[Job.of(file, seed=s) for s in range(10)]`.
 
     Args:
         jobs: files, `Scenario` objects, or `Job.of(...)` of either with changes.
