@@ -44,9 +44,9 @@ DOCS_HEAD = """# Scenario files
 <!-- Generated from the schema by `make generate`; do not edit. -->
 
 A scenario is a TOML file. `airtcp check FILE` validates one, `airtcp schema` prints the JSON Schema (editors complete
-with it), and `examples/` has files to start from. Each section below is a table of the file; a key without a default that is
-marked *required* must be there. The same names are classes and arguments in Python (`airtcp.Scenario`); there the key
-`from` is written `from_`.
+with it), and `examples/` has files to start from. Each section below is a table of the file; a key that is marked
+*required* must be there. The same names are classes and arguments in Python (`airtcp.Scenario`); there the key `from` is
+written `from_`.
 
 Values with units are strings: a number and its unit, as in `"100Mbit/s"`, `"90ms"` or `"64KiB"`.
 """

@@ -1,13 +1,27 @@
-from typing import Any, TypedDict, final
+from typing import Any, TypedDict, final, type_check_only
 
 from numpy.typing import NDArray
 
+__all__ = ["Output", "Run", "ScenarioError", "__version__", "check", "names", "schema"]
+
 __version__: str
 
+@type_check_only
 class Problem(TypedDict):
+    """One fault of a scenario."""
+
+    file: str
+    """As given."""
     line: int | None
+    """From 1; `None` if the fault is not at a line, or is in an override."""
+    argument: str | None
+    """The override at fault."""
     key: str
+    """Where in the document: `links[0].rate`; empty if the fault is in the file as a whole."""
+    value: str | None
+    """What is there, as TOML."""
     message: str
+    """What is wrong and what would be accepted."""
 
 class ScenarioError(ValueError):
     """A scenario or an override is wrong. The message holds every error found; `errors` lists them one by one."""

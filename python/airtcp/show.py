@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+import polars as pl
 from rich import box
 from rich.markup import escape
 from rich.table import Table
@@ -21,92 +22,112 @@ class Measure:
 
     key: str
     title: str
-    unit: str = ""
     scale: float = 1.0
-    digits: int = 1
+    digits: int = 0
 
     def text(self, row: Row) -> str:
         """The number in its unit; a dash where there is none."""
         value = row.get(self.key)
-        if value is None:
-            return "-"
-        if isinstance(value, str):
-            return escape(value)
-        return f"{value * self.scale:,.{self.digits}f}"
-
-    def head(self) -> str:
-        """Title and unit."""
-        return f"{self.title} ({self.unit})" if self.unit else self.title
+        return "-" if value is None else f"{value * self.scale:,.{self.digits}f}"
 
 
 GROUP: Final = (
-    Measure("flows", "flows", digits=0),
-    Measure("goodput_bps", "goodput", "Mbit/s", 1e-6, 2),
-    Measure("mean_rtt_s", "mean RTT", "ms", 1e3, 1),
-    Measure("mean_cwnd", "mean cwnd", "segments", 1, 1),
-    Measure("retransmitted_packets", "retransmitted", "packets", 1, 0),
-    Measure("timeouts", "timeouts", "", 1, 0),
+    Measure("flow_count", "flows"),
+    Measure("goodput_bps", "goodput, Mbit/s", 1e-6, 2),
+    Measure("jain", "fairness (Jain)", 1, 3),
+    Measure("cwnd_mean_segments", "mean cwnd, segments", 1, 1),
+    Measure("rtt_mean_ms", "mean RTT, ms", 1, 1),
+    Measure("retransmission_ratio", "retransmitted, %", 100, 2),
+    Measure("timeouts", "timeouts"),
+    Measure("transfers", "transfers"),
+    Measure("transfer_mean_s", "mean transfer, s", 1, 3),
+    Measure("received", "received"),
+    Measure("delay_mean_ms", "mean delay, ms", 1, 1),
 )
 LINK: Final = (
-    Measure("utilisation", "utilisation", "%", 100, 2),
-    Measure("loss_ratio", "loss", "%", 100, 3),
-    Measure("mean_queue_packets", "mean queue", "packets", 1, 1),
-    Measure("max_queue_packets", "max queue", "packets", 1, 0),
+    Measure("utilisation", "utilisation, %", 100, 2),
+    Measure("loss_ratio", "loss at queue, %", 100, 3),
+    Measure("queue_mean_packets", "mean queue, packets", 1, 1),
+    Measure("queue_max_packets", "max queue, packets"),
+    Measure("queue_delay_mean_ms", "mean wait, ms", 1, 2),
+    Measure("marked", "marked packets"),
+    Measure("lost_packets", "lost on line, packets"),
 )
+# Shown only where there are any.
+EVENTS: Final = {"transfers", "received", "marked", "lost_packets"}
+
+LINKS_SHOWN: Final = 8
+
+
+def _worth_showing(measures: Sequence[Measure], rows: Sequence[Row]) -> list[Measure]:
+    return [
+        m for m in measures if any((v := row.get(m.key)) is not None and (v or m.key not in EVENTS) for row in rows)
+    ]
 
 
 def _table(title: str, rows: Sequence[Row], name: str, measures: Sequence[Measure]) -> Table:
-    shown = [m for m in measures if any(row.get(m.key) is not None for row in rows)]
+    shown = _worth_showing(measures, rows)
     table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
-    table.add_column(name, no_wrap=True)
+    table.add_column(name, overflow="fold")
     for measure in shown:
-        table.add_column(measure.head(), justify="right")
+        table.add_column(measure.title, justify="right")
     for row in rows:
         table.add_row(escape(str(row[name])), *(measure.text(row) for measure in shown))
     return table
 
 
-LINKS_SHOWN: Final = 8
+def groups(results: Results) -> list[Row]:
+    """The groups of the summary, with the mean cwnd of their recorded flows."""
+    mean = (
+        results.flow_series.filter(pl.col("time_s") >= results.summary["warmup_s"])
+        .join(results.flows.select("flow", "group"), on="flow")
+        .group_by("group")
+        .agg(pl.col("cwnd_segments").mean())
+        .collect()
+    )
+    cwnd = dict(zip(mean["group"], mean["cwnd_segments"], strict=True))
+    return [{**row, "cwnd_mean_segments": cwnd.get(row["group"])} for row in results.summary["groups"]]
 
 
 def main_links(results: Results) -> list[Row]:
-    """The links that shaped the run: those that dropped or marked most, then those used most."""
-    links: list[Row] = results.summary["links"]
-    order = sorted(links, key=lambda row: (-(row.get("dropped_packets") or 0), -(row.get("utilisation") or 0)))
-    return order[:LINKS_SHOWN]
+    """The links that shaped the run: those that dropped most, then those used most."""
+
+    def weight(row: Row) -> tuple[int, float]:
+        return row["dropped_overflow"] + row["dropped_early"], row["utilisation"] or 0.0
+
+    return sorted(results.summary["links"], key=weight, reverse=True)[:LINKS_SHOWN]
 
 
 def overview(results: Results) -> list[Table]:
     """The summary of one run."""
     links = main_links(results)
     rest = len(results.summary["links"]) - len(links)
-    more = f", {rest} more in links.parquet" if rest else ""
-    return [
-        _table("Flows by group", results.summary["groups"], "group", GROUP),
-        _table(f"Links{more}", links, "link", LINK),
-    ]
+    tables = []
+    if results.summary["groups"]:
+        tables.append(_table("Flows by group", groups(results), "group", GROUP))
+    if links:
+        tables.append(_table(f"Links ({rest} more in the results)" if rest else "Links", links, "name", LINK))
+    return tables
 
 
 def comparison(runs: Sequence[Results]) -> Table:
-    """Summaries side by side: of each group of flows, and of the link of each run that dropped most."""
+    """Summaries side by side: the link of each run that dropped most, and each group of flows."""
     table = Table(box=box.SIMPLE_HEAD)
     table.add_column("")
     for label in labels_of(runs):
         table.add_column(escape(label), justify="right")
-    first = [main_links(results)[:1] for results in runs]
-    if any(first):
-        table.add_row("link", *(escape(str(rows[0]["link"])) if rows else "-" for rows in first))
-        _add(table, LINK, [rows[0] if rows else {} for rows in first])
-    names = list(dict.fromkeys(row["group"] for results in runs for row in results.summary["groups"]))
-    for name in names:
-        rows: list[Row] = [next((g for g in results.summary["groups"] if g["group"] == name), {}) for results in runs]
+    links = [next(iter(main_links(results)), {}) for results in runs]
+    if any(links):
+        table.add_row("[bold]link[/]", *(escape(row.get("name", "-")) for row in links))
+        _add(table, LINK, links)
+    by_name = [{row["group"]: row for row in groups(results)} for results in runs]
+    for name in dict.fromkeys(name for rows in by_name for name in rows):
         table.add_section()
-        table.add_row("flows of", *(escape(name) if row else "-" for row in rows))
-        _add(table, GROUP, rows)
+        table.add_row("[bold]flows[/]", *(escape(name) if name in rows else "-" for rows in by_name))
+        _add(table, GROUP, [rows.get(name, {}) for rows in by_name])
     return table
 
 
 def _add(table: Table, measures: Sequence[Measure], rows: Sequence[Row]) -> None:
-    for measure in measures:
-        if any(row.get(measure.key) is not None for row in rows):
-            table.add_row(measure.head(), *(measure.text(row) for row in rows))
+    for measure in _worth_showing(measures, rows):
+        table.add_row(measure.title, *(measure.text(row) for row in rows))

@@ -24,8 +24,11 @@ fn scenario_error(py: Python<'_>, problems: &[Problem]) -> PyErr {
         let list = PyList::empty(py);
         for p in problems {
             let d = PyDict::new(py);
+            d.set_item("file", &p.file)?;
             d.set_item("line", p.line)?;
+            d.set_item("argument", &p.argument)?;
             d.set_item("key", &p.key)?;
+            d.set_item("value", &p.value)?;
             d.set_item("message", &p.message)?;
             list.append(d)?;
         }
@@ -107,8 +110,10 @@ impl Run {
         for table in output.tables {
             let (columns, columns_mean) = (PyDict::new(py), PyDict::new(py));
             for column in table.columns {
-                columns_mean.set_item(column.name, column.meaning)?;
+                columns_mean.set_item(column.name, column.unit_and_meaning)?;
                 let data = match column.data {
+                    Data::Bool(v) => v.into_pyarray(py).into_any(),
+                    Data::U32(v) => v.into_pyarray(py).into_any(),
                     Data::F64(v) => v.into_pyarray(py).into_any(),
                     Data::U64(v) => v.into_pyarray(py).into_any(),
                     Data::Str(v) => PyList::new(py, v)?.into_any(),

@@ -5,7 +5,10 @@ use serde_json::{Value, json};
 
 pub struct Scenario(pub Value);
 pub struct Problem {
-    pub line: usize,
+    pub file: String,
+    pub line: Option<u32>,
+    pub argument: Option<String>,
+    pub value: Option<String>,
     pub key: String,
     pub message: String,
 }
@@ -37,7 +40,7 @@ pub fn schema() -> Value {
 
 impl Scenario {
     pub fn parse(text: &str, _file: &str, overrides: &[String]) -> Result<Scenario, Vec<Problem>> {
-        let problem = |key: &str, message: String| vec![Problem { line: 1, key: key.into(), message }];
+        let problem = |key: &str, message: String| vec![Problem { file: _file.into(), line: Some(1), argument: None, value: None, key: key.into(), message }];
         let mut v: toml::Table = toml::from_str(text).map_err(|e| problem("", e.to_string()))?;
         for o in overrides {
             let (k, x) = o.split_once('=').ok_or_else(|| problem(o, format!("`{o}`: expected key=value")))?;
@@ -70,12 +73,14 @@ pub struct World {
 
 pub enum Data {
     F64(Vec<f64>),
+    U32(Vec<u32>),
+    Bool(Vec<bool>),
     U64(Vec<u64>),
     Str(Vec<String>),
 }
 pub struct Column {
     pub name: &'static str,
-    pub meaning: &'static str,
+    pub unit_and_meaning: &'static str,
     pub data: Data,
 }
 pub struct Table {
@@ -102,20 +107,29 @@ impl World {
     pub fn finish(self) -> RunOutput {
         let n = (self.now * 10.0) as usize;
         let time: Vec<f64> = (0..n).map(|i| i as f64 / 10.0).collect();
-        let col = |name, meaning, data| Column { name, meaning, data };
         let wave = |k: f64| time.iter().map(|t| 0.5 + 0.4 * ((t + self.seed as f64) * k).sin()).collect::<Vec<_>>();
+        let table = |name, columns: Vec<(&'static str, Data)>| Table {
+            name,
+            columns: columns.into_iter().map(|(name, data)| Column { name, unit_and_meaning: "invented", data }).collect(),
+        };
+        let (f, u, s) = (Data::F64, Data::U64, Data::Str);
+        let none = || Data::F64(vec![]);
         RunOutput {
             tables: vec![
-                Table { name: "links", columns: vec![col("link", "name", Data::Str(vec!["r1->r2".into()])), col("utilisation", "part of the rate", Data::F64(vec![f64::NAN]))] },
-                Table { name: "link_series", columns: vec![
-                    col("time_s", "s", Data::F64(time.clone())), col("link", "name", Data::Str(vec!["r1->r2".into(); n])),
-                    col("utilisation", "part of the rate", Data::F64(wave(1.0))), col("loss_ratio", "dropped / arrived", Data::F64(wave(0.5))),
-                    col("queue_packets", "packets", Data::F64(wave(2.0)))] },
-                Table { name: "flow_series", columns: vec![
-                    col("time_s", "s", Data::F64(time.clone())), col("flow", "name", Data::Str(vec!["reno".into(); n])), col("cwnd", "segments", Data::F64(wave(0.3)))] },
-                Table { name: "drops", columns: vec![col("time_s", "s", Data::F64(vec![])), col("flow", "name", Data::Str(vec![])), col("seq", "", Data::U64(vec![]))] },
+                table("flows", vec![("flow", Data::U32(vec![0])), ("name", s(vec!["reno".into()])), ("group", s(vec!["reno".into()])), ("kind", s(vec!["tcp".into()])), ("stop_s", f(vec![f64::NAN]))]),
+                table("links", vec![("link", Data::U32(vec![0])), ("name", s(vec!["r1->r2".into()])), ("utilisation", f(vec![0.9])), ("dropped_overflow", u(vec![1])), ("dropped_early", u(vec![0]))]),
+                table("flow_series", vec![("time_s", f(time.clone())), ("flow", Data::U32(vec![0; n])), ("cwnd_segments", Data::U32(vec![10; n]))]),
+                table("link_series", vec![
+                    ("time_s", f(time.clone())), ("link", Data::U32(vec![0; n])), ("arrived_packets", u(vec![100; n])), ("dropped_packets", u(vec![1; n])),
+                    ("utilisation", f(wave(1.0))), ("queue_packets", u(vec![5; n])), ("queue_mean_packets", f(wave(2.0)))]),
+                table("drops", vec![("time_s", none()), ("link", Data::U32(vec![])), ("reverse", Data::Bool(vec![])), ("reason", s(vec![]))]),
+                table("transfers", vec![("start_s", none())]),
+                table("pings", vec![("sent_s", none())]),
+                table("datagrams", vec![("sent_s", none())]),
             ],
-            summary: json!({"groups": [{"group": "reno", "flows": 1, "goodput_bit_s": 1e7}], "links": [{"link": "r1->r2", "utilisation": 0.93}]}),
+            summary: json!({"seed": self.seed, "end_s": self.now, "warmup_s": 0.0,
+                "groups": [{"group": "reno", "flow_count": 1, "goodput_bps": 1e7}],
+                "links": [{"name": "r1->r2", "utilisation": 0.93, "dropped_overflow": 1, "dropped_early": 0}]}),
         }
     }
 }

@@ -1,4 +1,4 @@
-"""What happened over time: utilisation, loss and queue of one link, and cwnd of the flows; several runs on shared axes."""
+"""What happened over time: utilisation, loss and queue of one link, and cwnd of the flows; several runs together."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def over_time(runs: Sequence[Results], *, link: str | None = None, labels: Seque
             colour, line = COLOURS[i % len(COLOURS)], LINES[i // len(COLOURS) % len(LINES)]
             series = link_series(results, chosen)
             time = series["time_s"].to_numpy()
-            for axes, column in ((utilisation, "utilisation"), (loss, "loss_ratio"), (queue, "queue_packets")):
+            for axes, column in ((utilisation, "utilisation"), (loss, "loss_ratio"), (queue, "queue_mean_packets")):
                 axes.plot(time, series[column].to_numpy(), color=colour, linestyle=line, label=label)
             _draw_cwnd(cwnd, results, colour)
         _label(utilisation, f"Utilisation of {chosen}", "part of the rate")
@@ -68,7 +68,7 @@ def _label(axes: Axes, title: str, unit: str) -> None:
 
 
 def _draw_cwnd(axes: Axes, results: Results, colour: str) -> None:
-    series = results.flow_series.select("time_s", "flow", "cwnd").drop_nulls()
+    series = results.flow_series.select("time_s", "flow", pl.col("cwnd_segments").alias("cwnd"))
     mean = series.group_by("time_s").agg(pl.col("cwnd").mean()).sort("time_s").collect()
     axes.plot(mean["time_s"].to_numpy(), mean["cwnd"].to_numpy(), color=colour, linewidth=2)
     flows = series.select(pl.col("flow").unique(maintain_order=True)).collect()["flow"].to_list()
@@ -82,14 +82,17 @@ def _draw_cwnd(axes: Axes, results: Results, colour: str) -> None:
 
 
 def link_series(results: Results, link: str) -> pl.DataFrame:
-    """The series of one link.
+    """The series of one link, with its loss ratio (null where nothing arrived).
 
     Raises:
         PlotError: there is none.
     """
-    series = results.link_series.filter(pl.col("link") == link).collect()
+    links = results.links.select("link", "name")
+    named = results.link_series.join(links, on="link", how="left", maintain_order="left")
+    loss_ratio = pl.col("dropped_packets") / pl.col("arrived_packets")
+    series = named.filter(pl.col("name") == link).with_columns(loss_ratio=loss_ratio).collect()
     if series.is_empty():
-        there = results.link_series.select(pl.col("link").unique(maintain_order=True)).collect()["link"].to_list()
+        there = named.select(pl.col("name").unique(maintain_order=True)).collect()["name"].to_list()
         raise PlotError(
             f"{results.path or results.name}: no series of link {link!r}; "
             + (f"there are: {', '.join(there)}" if there else "none was recorded (`record.links` in the scenario)")
@@ -111,4 +114,5 @@ def busiest_link(results: Results) -> str:
     )
     if order.is_empty():
         raise PlotError(f"{results.path or results.name}: no link has a series (`record.links` in the scenario)")
-    return str(order["link"][0])
+    names = results.links.filter(pl.col("link") == order["link"][0]).collect()["name"]
+    return str(names[0])
