@@ -36,7 +36,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from airtcp._toml import Part
+from airtcp._part import Part
 '''
 
 DOCS_HEAD = """# Scenario files
@@ -45,8 +45,8 @@ DOCS_HEAD = """# Scenario files
 
 A scenario is a TOML file. `airtcp check FILE` validates one, `airtcp schema` prints the JSON Schema (editors complete
 with it), and `examples/` has files to start from. Each section below is a table of the file; a key that is marked
-*required* must be there. The same names are classes and arguments in Python (`airtcp.Scenario`); there the key `from` is
-written `from_`.
+*required* must be there. The same names are classes and arguments in Python (`airtcp.Scenario`); there the key `from`
+is written `from_`.
 
 Values with units are strings: a number and its unit, as in `"100Mbit/s"`, `"90ms"` or `"64KiB"`.
 """

@@ -1,13 +1,14 @@
+from pathlib import Path
 from typing import Any, TypedDict, final, type_check_only
 
 from numpy.typing import NDArray
 
-__all__ = ["Output", "Run", "ScenarioError", "__version__", "check", "names", "schema"]
+__all__ = ["Checked", "Output", "Run", "ScenarioError", "__version__", "names", "parse_set", "schema"]
 
 __version__: str
 
 @type_check_only
-class Problem(TypedDict):
+class Fault(TypedDict):
     """One fault of a scenario."""
 
     file: str
@@ -24,9 +25,9 @@ class Problem(TypedDict):
     """What is wrong and what would be accepted."""
 
 class ScenarioError(ValueError):
-    """A scenario or an override is wrong. The message holds every error found; `errors` lists them one by one."""
+    """A scenario or an override is wrong. The message holds what was found; `errors` lists it fault by fault."""
 
-    errors: list[Problem]
+    errors: list[Fault]
 
 def schema() -> str:
     """The JSON Schema of scenario files, as text."""
@@ -34,19 +35,43 @@ def schema() -> str:
 def names() -> dict[str, list[str]]:
     """Names of everything registered, by what it is."""
 
-def check(text: str, file_name: str, overrides: list[str]) -> str:
-    """Parses a scenario and validates it. Returns it with every default filled in, as JSON."""
+def parse_set(argument: str) -> tuple[str, str, str]:
+    """Splits the argument of `--set`."""
+
+@final
+class Checked:
+    """A scenario that was read, changed and found valid.
+
+    A change is how to call it in an error, its key, and its value as TOML or bare text.
+    """
+
+    @staticmethod
+    def load(path: str | Path, changes: list[tuple[str, str, str]]) -> Checked:
+        """From a TOML file."""
+    @staticmethod
+    def from_toml(text: bytes, file_name: str, changes: list[tuple[str, str, str]]) -> Checked:
+        """From TOML that is called `file_name` in errors."""
+    @staticmethod
+    def from_json(text: str, file_name: str, changes: list[tuple[str, str, str]]) -> Checked:
+        """From JSON of the same structure."""
+    def to_json(self) -> str:
+        """The scenario with changes applied and defaults written out."""
+    def to_toml(self) -> str:
+        """As `to_json`, as TOML."""
+    def counts(self) -> tuple[int, int, int]:
+        """Nodes, links and flows once groups are expanded."""
 
 @final
 class Run:
     """One run, advanced step by step. The steps do not change its results."""
 
-    def __new__(cls, text: str, file_name: str, overrides: list[str]) -> Run: ...
+    def __new__(cls, scenario: Checked, capture: tuple[str | Path, int] | None) -> Run:
+        """`capture`: file for what the scenario wants captured, and how many bytes of a packet it keeps (0: all)."""
     @property
     def now_s(self) -> float:
         """Simulated time reached, seconds."""
     @property
-    def duration_s(self) -> float:
+    def end_s(self) -> float:
         """Simulated time at which the run ends, seconds."""
     def advance(self, until_s: float) -> None:
         """Runs up to this simulated time, seconds. Other Python threads go on meanwhile."""

@@ -7,7 +7,9 @@ option, unreadable file), 1 any other failure, 130 interrupted with what was fin
 from __future__ import annotations
 
 import functools
+import json
 import os
+import re
 import signal
 import sys
 import time
@@ -15,7 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Final, ParamSpec
+from typing import Annotated, Any, Final, ParamSpec
 
 import typer
 from rich.console import Console
@@ -25,7 +27,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from airtcp import _airtcp
 from airtcp.errors import NotOursError, ResultsError, ScenarioError
 from airtcp.results import Folder, Results, to_json
-from airtcp.runner import Execution, Job
+from airtcp.runner import SNAPLEN, Execution
 from airtcp.show import comparison, overview
 
 OK: Final = 0
@@ -103,20 +105,27 @@ def _render(*parts: object) -> None:
     _write_out(capture.get())
 
 
-def _job(file: str, seed: int | None, changes: list[str] | None, duration: str | None) -> Job:
-    overrides = list(changes or [])
+MAX_STDIN_BYTES: Final = 64 << 20
+
+
+def _checked(file: str, seed: int | None, changes: list[str] | None, duration: str | None) -> _airtcp.Checked:
+    parsed = [_airtcp.parse_set(change) for change in changes or []]
     if duration is not None:
-        overrides.append(f"duration={duration}")
+        parsed.append((f"--duration {duration}", "duration", duration))
     if seed is not None:
-        overrides.append(f"seed={seed}")
-    try:
-        if file == "-":
-            return Job(sys.stdin.buffer.read().decode("utf-8"), "<stdin>", overrides)
-        return Job(Path(file).read_text(encoding="utf-8"), file, overrides)
-    except OSError as error:
-        raise _StopError(f"cannot read {file}: {error.strerror}", BAD_INPUT) from error
-    except UnicodeDecodeError as error:
-        raise _StopError(f"cannot read {file}: not UTF-8 text (byte {error.start})", BAD_INPUT) from error
+        parsed.append((f"--seed {seed}", "seed", str(seed)))
+    if file != "-":
+        return _airtcp.Checked.load(file, parsed)
+    text = sys.stdin.buffer.read(MAX_STDIN_BYTES + 1)
+    if len(text) > MAX_STDIN_BYTES:
+        raise _StopError(f"standard input: more than {MAX_STDIN_BYTES >> 20} MiB: not a scenario", BAD_INPUT)
+    return _airtcp.Checked.from_toml(text, "stdin", parsed)
+
+
+def _default_folder(scenario: dict[str, Any]) -> Path:
+    # A name is free text; a folder stays below runs/.
+    name = re.sub(r"[^\w.-]+", "-", scenario["name"]).strip("-.") or "run"
+    return Path("runs") / f"{name}-seed{scenario['seed']}"
 
 
 class _Interrupts:
@@ -221,22 +230,23 @@ def run(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the summary as one JSON object and nothing else.")
     ] = False,
+    snaplen: Annotated[
+        int, typer.Option(help="Bytes a capture keeps of each packet; 0: all.", metavar="BYTES", min=0, max=2**32 - 1)
+    ] = SNAPLEN,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no tables.")] = False,
 ) -> int:
     """Run a scenario; print a summary and write a folder of results."""
     if out is not None and no_save:
         raise _StopError("--out and --no-save contradict each other", BAD_INPUT)
-    job = _job(file, seed, changes, duration)
-    execution = Execution(job)
-    name = str(execution.scenario["name"])
+    checked = _checked(file, seed, changes, duration)
     with _Interrupts().active() as interrupts:
         if no_save:
-            results = _advance(execution, name, interrupts, quiet=quiet).results()
+            results = _advance(Execution(checked), interrupts, quiet=quiet).results()
         else:
-            out = out or Path("runs") / f"{name}-seed{execution.scenario['seed']}"
+            out = out or _default_folder(json.loads(checked.to_json()))
             # Made before the run: a place that cannot be written to should not cost the time of a run.
             with Folder(out) as folder:
-                results = _advance(execution, name, interrupts, quiet=quiet).results()
+                results = _advance(Execution(checked, folder, snaplen), interrupts, quiet=quiet).results()
                 folder.commit(results)
     if as_json:
         _write_out(to_json(results.summary) + "\n")
@@ -244,14 +254,14 @@ def run(
         _render(*overview(results))
     if not quiet:
         until = f", interrupted at {results.manifest['simulated_s']:g} s" if results.interrupted else ""
-        errors.print(f"{escape(name)}{until}: {'not saved' if no_save else f'results in {escape(str(out))}'}")
+        errors.print(f"{escape(results.name)}{until}: {'not saved' if no_save else f'results in {escape(str(out))}'}")
     if results.interrupted:
         return 128 + (interrupts.caught or signal.SIGINT)
     return OK
 
 
-def _advance(execution: Execution, name: str, interrupts: _Interrupts, *, quiet: bool) -> Execution:
-    with _progress(name, execution.duration_s, quiet=quiet) as update:
+def _advance(execution: Execution, interrupts: _Interrupts, *, quiet: bool) -> Execution:
+    with _progress(execution.scenario["name"], execution.end_s, quiet=quiet) as update:
         while not execution.is_over and interrupts.caught is None:
             execution.advance()
             update(execution.now_s)
@@ -270,11 +280,14 @@ def check(
     ] = False,
 ) -> int:
     """Validate a scenario without running it."""
-    resolved = _job(file, seed, changes, duration).check()
+    checked = _checked(file, seed, changes, duration)
+    scenario = json.loads(checked.to_json())
     if as_json:
-        _write_out(to_json(resolved) + "\n")
+        _write_out(to_json(scenario) + "\n")
     else:
-        _write_out(f"{file}: a valid scenario, {resolved['name']!r}\n")
+        nodes, links, flows = checked.counts()
+        size = f"{nodes} nodes, {links} links (each direction), {flows} flows, {scenario['duration']}"
+        _write_out(f"{file}: valid: {scenario['name']!r}, {size}\n")
     return OK
 
 

@@ -14,128 +14,122 @@ from pathlib import Path
 from typing import Any, Final
 
 from airtcp import _airtcp, results
-from airtcp.results import FORMAT, FORMAT_VERSION, Folder, Results
+from airtcp._part import to_toml_value
+from airtcp.errors import ResultsError
+from airtcp.results import CAPTURE, FORMAT, FORMAT_VERSION, Folder, Results
 from airtcp.scenario import Scenario
 
 SLICE_WALL_S: Final = 0.1
 """The engine is asked back this often: for progress, Ctrl-C and the other Python threads."""
 
+SNAPLEN: Final = 128
+"""Bytes that captures keep of a packet: more than all headers together. 0: the whole packet."""
 
-def to_override(key: str, value: object) -> str:
-    """`key=value` as `--set` takes it."""
-    if isinstance(value, bool):
-        return f"{key}={str(value).lower()}"
-    if isinstance(value, (int, float, str)):
-        return f"{key}={value}"
-    import tomli_w
-
-    return tomli_w.dumps({"value": value}).replace("value = ", f"{key}=", 1).strip()
+Change = tuple[str, str, str]
+"""How to call it in an error, its key, its value as TOML or bare text."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """A scenario as text, where it came from and what to change in it."""
+    """A scenario and what to change in it. Nothing is read before it runs."""
 
-    text: str
-    file_name: str
-    """Named in errors; gives the scenario its name if it has none."""
-    overrides: list[str] = field(default_factory=list)
+    scenario: Scenario | str | os.PathLike[str]
+    """A scenario file, or a `Scenario` made in Python."""
+    seed: int | None = None
+    """Instead of the scenario's."""
+    duration: str | None = None
+    """Simulated time instead of the scenario's, such as `"30s"`."""
+    set: Mapping[str, object] = field(default_factory=dict)
+    """Other values to change, by their place: `{"links.bottleneck.rate": "50Mbit/s"}`."""
 
-    @classmethod
-    def of(
-        cls,
-        scenario: Scenario | str | os.PathLike[str],
-        *,
-        seed: int | None = None,
-        duration: str | None = None,
-        set: Mapping[str, object] | None = None,
-    ) -> Job:
-        """Reads a scenario file, or takes a `Scenario`.
+    def changes(self) -> list[Change]:
+        """Everything that differs from the scenario."""
+        out = [(f"set={{{key!r}: {value!r}}}", key, to_toml_value(value)) for key, value in self.set.items()]
+        if self.duration is not None:
+            out.append((f"duration={self.duration!r}", "duration", to_toml_value(self.duration)))
+        if self.seed is not None:
+            out.append((f"seed={self.seed!r}", "seed", to_toml_value(self.seed)))
+        return out
 
-        Raises:
-            OSError: the file cannot be read.
-            UnicodeDecodeError: it is not UTF-8.
-        """
-        overrides = [to_override(key, value) for key, value in (set or {}).items()]
-        if duration is not None:
-            overrides.append(f"duration={duration}")
-        if seed is not None:
-            overrides.append(f"seed={seed}")
-        if isinstance(scenario, Scenario):
-            return cls(scenario.to_toml(), "scenario", overrides)
-        path = Path(scenario)
-        return cls(path.read_text(encoding="utf-8"), str(path), overrides)
-
-    def check(self) -> dict[str, Any]:
-        """The scenario with every default filled in.
+    def check(self) -> _airtcp.Checked:
+        """Reads the scenario and validates it, without running it.
 
         Raises:
-            ScenarioError: it is wrong.
+            ScenarioError: it cannot be read or is wrong.
         """
-        resolved: dict[str, Any] = json.loads(_airtcp.check(self.text, self.file_name, self.overrides))
-        return resolved
+        if isinstance(self.scenario, Scenario):
+            return _airtcp.Checked.from_json(json.dumps(self.scenario.to_dict()), "scenario", self.changes())
+        return _airtcp.Checked.load(Path(self.scenario), self.changes())
 
 
 class Execution:
     """One run under way. Construct it, `advance` it as far as it should go, then take its `results`."""
 
-    def __init__(self, job: Job) -> None:
-        self.job: Final = job
-        self.scenario: Final = job.check()
+    def __init__(self, checked: _airtcp.Checked, folder: Folder | None = None, snaplen: int = SNAPLEN) -> None:
+        """Builds the network. What the scenario captures goes to `folder`; without one nothing is captured."""
+        self.scenario: Final[dict[str, Any]] = json.loads(checked.to_json())
+        self._capture = folder.work / CAPTURE if folder is not None and self.scenario["record"]["capture"] else None
         self._started = datetime.now(UTC)
         self._clock = time.perf_counter()
-        self._run: Final = _airtcp.Run(job.text, job.file_name, job.overrides)
+        try:
+            self._run: Final = _airtcp.Run(checked, (self._capture, snaplen) if self._capture else None)
+        except OSError as error:
+            raise ResultsError(f"cannot write the capture: {error.strerror or error}") from error
+        self.end_s: Final = self._run.end_s
+        """Simulated time at the end of the run."""
         # Begins small, because nobody knows yet how long a second of this network takes.
-        self._slice_s = self._run.duration_s / 10_000
+        self._slice_s = self.end_s / 10_000
 
     @property
     def now_s(self) -> float:
-        """Simulated time reached, seconds."""
+        """Simulated time reached."""
         return self._run.now_s
-
-    @property
-    def duration_s(self) -> float:
-        """Simulated time at the end of the run, seconds."""
-        return self._run.duration_s
 
     @property
     def is_over(self) -> bool:
         """True at the end of the run."""
-        return self.now_s >= self.duration_s
+        return self.now_s >= self.end_s
 
     def advance(self) -> None:
         """Runs on for about `SLICE_WALL_S` of wall time. Where the cuts fall does not change the results."""
         begin = time.perf_counter()
-        self._run.advance(min(self.now_s + self._slice_s, self.duration_s))
+        self._run.advance(min(self.now_s + self._slice_s, self.end_s))
         took = max(time.perf_counter() - begin, 1e-9)
         self._slice_s *= min(max(SLICE_WALL_S / took, 0.1), 4.0)
 
     def results(self) -> Results:
-        """Ends the run where it is and hands out what it recorded."""
-        complete, simulated_s = self.is_over, self.now_s
-        output = self._run.finish()
+        """Ends the run where it is and hands out what it recorded.
+
+        Raises:
+            ResultsError: the capture could not be written.
+        """
+        status = "complete" if self.is_over else "interrupted"
+        simulated_s = self.now_s
+        try:
+            output = self._run.finish()
+        except OSError as error:
+            raise ResultsError(f"cannot write the capture: {error.strerror or error}; nothing was kept") from error
         wall_s = time.perf_counter() - self._clock
         frames = {name: results.frame(columns) for name, columns in output.tables.items()}
         head = {
             "name": self.scenario["name"],
             "seed": self.scenario["seed"],
             "airtcp_version": _airtcp.__version__,
-            "status": "complete" if complete else "interrupted",
-            "duration_s": self.duration_s,
-            "simulated_s": simulated_s,
+            "status": status,
+            "duration_s": self.end_s,
         }
         manifest = {
             "format": FORMAT,
             "format_version": FORMAT_VERSION,
             **head,
+            "simulated_s": simulated_s,
             "host": results.host(),
             "timing": {
                 "started": self._started.isoformat(timespec="seconds"),
                 "wall_s": round(wall_s, 6),
                 **output.stats,
-                **{f"{name}_per_s": round(n / wall_s) for name, n in output.stats.items() if name in RATES},
+                **{f"{name}_per_s": round(count / wall_s) for name, count in output.stats.items()},
             },
-            "source": {"file": self.job.file_name, "overrides": self.job.overrides},
             "scenario": self.scenario,
             "tables": {
                 name: {"rows": frames[name].height, "columns": columns} for name, columns in output.meanings.items()
@@ -145,10 +139,6 @@ class Execution:
         return Results(manifest, summary, {name: table.lazy() for name, table in frames.items()})
 
 
-RATES: Final = ("events", "packets")
-"""Counters of the engine that are also reported per second of wall time."""
-
-
 def run(
     scenario: Scenario | str | os.PathLike[str],
     *,
@@ -156,6 +146,7 @@ def run(
     duration: str | None = None,
     set: Mapping[str, object] | None = None,
     out: str | os.PathLike[str] | None = None,
+    snaplen: int = SNAPLEN,
     progress: Callable[[float, float], object] | None = None,
 ) -> Results:
     """Runs one scenario to its end.
@@ -165,19 +156,19 @@ def run(
         seed: instead of the scenario's.
         duration: simulated time instead of the scenario's, such as `"30s"`.
         set: other values to change, by their place: `{"links.bottleneck.rate": "50Mbit/s"}`.
-        out: folder to save the results to; without it they stay in memory.
+        out: folder to save the results to; without it they stay in memory, and nothing is captured.
+        snaplen: bytes that a capture keeps of each packet; 0: all.
         progress: called about ten times a second with the simulated time reached and its end, seconds.
 
     Raises:
-        ScenarioError: the scenario or a changed value is wrong; the message says where and what is accepted.
+        ScenarioError: the scenario cannot be read, or it or a changed value is wrong; the message says where.
         ResultsError: the results cannot be written to `out`.
-        OSError: the scenario file cannot be read.
     """
-    execution = Execution(Job.of(scenario, seed=seed, duration=duration, set=set))
+    checked = Job(scenario, seed, duration, set or {}).check()
     if out is None:
-        return _to_end(execution, progress).results()
+        return _to_end(Execution(checked), progress).results()
     with Folder(Path(out)) as folder:
-        folder.commit(_to_end(execution, progress).results())
+        folder.commit(_to_end(Execution(checked, folder, snaplen), progress).results())
     return Results.load(out)
 
 
@@ -187,26 +178,26 @@ def run_many(
     threads: int | None = None,
     progress: Callable[[int, int], object] | None = None,
 ) -> list[Results]:
-    """Runs independent scenarios side by side; results in the order of the jobs, the same for any number of threads.
+    """Runs independent scenarios side by side, each on one core.
 
-    Every scenario is checked before the first one runs. For several seeds of one file:
-    `[Job.of(file, seed=s) for s in range(10)]`.
+    Results are in the order of the jobs and the same for any number of threads. Every scenario is checked before the
+    first one runs. Several seeds of one file: `run_many(Job(file, seed=s) for s in range(10))`.
 
     Args:
-        jobs: files, `Scenario` objects, or `Job.of(...)` of either with changes.
+        jobs: files, `Scenario` objects, or `Job(...)` of either with changes.
         threads: runs at a time; by default one per core.
         progress: called after each finished run with the number of finished runs and of all.
 
     Raises:
-        ScenarioError, OSError: as `run`, for the first job that is wrong.
+        ScenarioError: a scenario is wrong; none has run.
     """
-    todo = [job if isinstance(job, Job) else Job.of(job) for job in jobs]
+    todo = [job if isinstance(job, Job) else Job(job) for job in jobs]
     for job in todo:
         job.check()
     stop = threading.Event()
 
     def work(job: Job) -> Results:
-        return _to_end(Execution(job), None, stop).results()
+        return _to_end(Execution(job.check()), None, stop).results()
 
     done: list[Results] = []
     with ThreadPoolExecutor(threads or os.cpu_count() or 1, thread_name_prefix="airtcp") as pool:
@@ -229,5 +220,5 @@ def _to_end(
     while not execution.is_over and not (stop is not None and stop.is_set()):
         execution.advance()
         if progress is not None:
-            progress(execution.now_s, execution.duration_s)
+            progress(execution.now_s, execution.end_s)
     return execution

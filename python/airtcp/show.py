@@ -32,7 +32,7 @@ class Measure:
 
 
 GROUP: Final = (
-    Measure("flow_count", "flows"),
+    Measure("flow_count", "number"),
     Measure("goodput_bps", "goodput, Mbit/s", 1e-6, 2),
     Measure("jain", "fairness (Jain)", 1, 3),
     Measure("cwnd_mean_segments", "mean cwnd, segments", 1, 1),
@@ -60,9 +60,11 @@ LINKS_SHOWN: Final = 8
 
 
 def _worth_showing(measures: Sequence[Measure], rows: Sequence[Row]) -> list[Measure]:
-    return [
-        m for m in measures if any((v := row.get(m.key)) is not None and (v or m.key not in EVENTS) for row in rows)
-    ]
+    def counts(measure: Measure, row: Row) -> bool:
+        value = row.get(measure.key)
+        return value is not None and (value != 0 or measure.key not in EVENTS)
+
+    return [measure for measure in measures if any(counts(measure, row) for row in rows)]
 
 
 def _table(title: str, rows: Sequence[Row], name: str, measures: Sequence[Measure]) -> Table:
