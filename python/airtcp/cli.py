@@ -76,6 +76,11 @@ def _command(body: Callable[P, int]) -> Callable[P, None]:
             code = _fail("out of memory: make the scenario smaller, or record less (`record` in the scenario)", FAILURE)
         except KeyboardInterrupt:
             code = _fail("interrupted", 128 + signal.SIGINT)
+        except BaseException as error:
+            # PyO3's exception for a panic is no Exception and has no name to import.
+            if type(error).__name__ != "PanicException":
+                raise
+            code = _fail(f"a bug in airtcp: {error}. Please report it with the scenario.", FAILURE)
         raise typer.Exit(code)
 
     return wrapped
@@ -86,7 +91,7 @@ def _fail(message: str, code: int) -> int:
     return code
 
 
-def _write_out(text: str) -> None:
+def _write_out(text: str) -> int:
     """Standard output, all of it or a clear failure: a reader that went away, a full disk."""
     try:
         sys.stdout.write(text)
@@ -95,6 +100,7 @@ def _write_out(text: str) -> None:
         # What is still buffered would fail once more, and loudly, when Python exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise _StopError(f"cannot write to standard output: {error.strerror}", FAILURE) from error
+    return OK
 
 
 def _render(*parts: object) -> None:
@@ -182,8 +188,7 @@ def _progress(name: str, duration_s: float, *, quiet: bool) -> Iterator[Callable
 
 def _version(wanted: bool) -> None:
     if wanted:
-        _write_out(f"airtcp {_airtcp.__version__}\n")
-        raise typer.Exit
+        _command(lambda: _write_out(f"airtcp {_airtcp.__version__}\n"))()
 
 
 @app.callback()
@@ -299,8 +304,7 @@ def schema(
     """Print the JSON Schema of scenario files, for editors and validators."""
     text = _airtcp.schema().rstrip("\n") + "\n"
     if out is None:
-        _write_out(text)
-        return OK
+        return _write_out(text)
     try:
         out.write_text(text, encoding="utf-8")
     except OSError as error:
@@ -316,12 +320,10 @@ def list_names(
     """List what scenarios can name: host profiles, congestion controls, loss policies, queues."""
     names = _airtcp.names()
     if what is None:
-        _write_out("".join(f"{kind}: {', '.join(entries)}\n" for kind, entries in names.items()))
-        return OK
+        return _write_out("".join(f"{kind}: {', '.join(entries)}\n" for kind, entries in names.items()))
     if what not in names:
         raise _StopError(f"nothing is called {what!r}; there are: {', '.join(names)}", BAD_INPUT)
-    _write_out("".join(f"{entry}\n" for entry in names[what]))
-    return OK
+    return _write_out("".join(f"{entry}\n" for entry in names[what]))
 
 
 Folders = Annotated[

@@ -242,6 +242,8 @@ class Folder:
             self._target.parent.mkdir(parents=True, exist_ok=True)
             self.work: Final = self._free_sibling("partial")
             self.work.mkdir()
+        except FileExistsError as error:
+            raise self._error(NotADirectoryError(20, f"{error.filename} is not a directory")) from error
         except OSError as error:
             raise self._error(error) from error
 

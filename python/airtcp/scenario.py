@@ -37,6 +37,9 @@ class Buffer(Part):
 class Reno(Part):
     """Parameters of Reno."""
 
+    increase: Increase | None = None
+    """How congestion avoidance counts. Default: `per_window`."""
+
     name: Literal["reno"] = field(default="reno", init=False)
 
     slow_start_exit: SlowStartExit | None = None
@@ -74,7 +77,7 @@ class Cubic(Part):
     """Never slower than Reno with the same backoff (RFC 9438 section 4.3). Default: true."""
 
     slow_start_exit: SlowStartExit | None = None
-    """What may end slow start before a loss does. RFC 9438 section 4.10 suggests HyStart++; Linux has HyStart.
+    """What may end slow start before a loss does. RFC 9438 section 4.10 recommends HyStart++; Linux has HyStart.
     Default: `hystart`.
     """
 
@@ -105,10 +108,10 @@ class Bbr(Part):
     """
 
     bandwidth_window_rounds: int | None = None
-    """Rounds over which the bandwidth is the maximum. Draft, section 4.1.1.5: 10. Default: 10."""
+    """Rounds over which the bandwidth is the maximum. The draft's BtlBwFilterLen: 10. Default: 10."""
 
     min_rtt_window: Span | None = None
-    """Age at which the smallest round trip is measured anew. Draft, section 4.1.2: 10 s. Default: `10s`."""
+    """Age at which the smallest round trip is measured anew. The draft's RTpropFilterLen: 10 s. Default: `10s`."""
 
     name: Literal["bbr"] = field(default="bbr", init=False)
 
@@ -118,7 +121,9 @@ class Bbr(Part):
     """
 
     probe_rtt_duration: Span | None = None
-    """How long `ProbeRtt` keeps four segments in flight, at least. Draft, section 4.3.5: 200 ms. Default: `200ms`."""
+    """How long `ProbeRtt` keeps four segments in flight, at least. The draft's ProbeRTTDuration: 200 ms. Zero:
+    `ProbeRtt` never happens. Default: `200ms`.
+    """
 
 
 @dataclass(kw_only=True)
@@ -154,7 +159,10 @@ class Flow(Part):
     """The receiving application reads no faster than this. Default: at once."""
 
     receiver: TcpOptions | None = None
-    """Options of the receiving end that differ from its host's profile."""
+    """Options of the receiving end that differ from its host's profile. The ends agree as real ones do: timestamps
+    and SACK only if both have them, the smaller of the two packet sizes, a handshake if the sender begins with
+    one.
+    """
 
     start: Start | None = None
     """When it starts: a time, or a range in which each flow draws its own from the seed. Default: `0ns`."""
@@ -163,8 +171,8 @@ class Flow(Part):
     """When unlimited and repeating traffic ends. Default: the end of the run."""
 
     tcp: TcpOptions | None = None
-    """Options of the sending end that differ from its host's profile. `packet_bytes` and `handshake` concern both
-    ends and apply to the receiving one as well, unless `receiver` sets them.
+    """Options of the sending end that differ from its host's profile. Those that concern both ends (`packet_bytes`,
+    `handshake`, `timestamps`, `recovery`, `ecn`) apply to the receiving end as well, unless `receiver` sets them.
     """
 
     to: str
@@ -197,7 +205,9 @@ class Link(Part):
     """Probability with which each packet is lost on the line, after transmission. Default: 0.0."""
 
     name: str | None = None
-    """Name by which `record` and `--set` refer to it: letters, digits, `_` and `-`. Default: `from-to`."""
+    """Name by which `record` and `--set` refer to it: letters, digits, `_` and `-`. Default: both ends, as `r1-r2`,
+    or `left3-r1` for a member.
+    """
 
     one_way: bool | None = None
     """Only the direction from `from` to `to` exists. Default: false."""
@@ -272,6 +282,11 @@ class Profile(Part):
     ecn: bool | None = None
     """RFC 3168 explicit congestion notification."""
 
+    eifel: bool | None = None
+    """Take a reduction back when the echoed timestamp shows that the original had arrived (Eifel, RFC 3522 and
+    4015).
+    """
+
     handshake: bool | None = None
     """Three-way handshake before data. Off, as in ns-2's one-way agents: data leaves at once."""
 
@@ -321,13 +336,15 @@ class Profile(Part):
     """How a loss is repaired."""
 
     restart_after_idle: bool | None = None
-    """RFC 5681 section 4.1: fall back to the initial window after an idle retransmission timeout."""
+    """After an idle time the window decays towards the initial window: by half for each retransmission timeout (RFC
+    2861).
+    """
 
     retries: int | None = None
     """Consecutive timeouts of one segment before the connection is given up."""
 
     rto_granularity: Span | None = None
-    """Tick of the clock that measures round trips for the RTO and fires it: samples and timeouts round up to it."""
+    """Timeouts are rounded up to a multiple of this."""
 
     rto_initial: Span | None = None
     """Retransmission timeout before the first measurement (RFC 6298)."""
@@ -340,6 +357,14 @@ class Profile(Part):
 
     rto_var_min: Span | None = None
     """Lower bound of the 4 * RTTVAR term. RFC 6298: the clock granularity; Linux: 200 ms."""
+
+    rtt_per_segment: bool | None = None
+    """A round-trip sample from every ACK of new data (Linux); off: one segment is timed at a time, as BSD and ns-2
+    do.
+    """
+
+    rtt_tick: Span | None = None
+    """Tick of the clock that measures round trips for the timeout. "0s": exact (Linux keeps microseconds)."""
 
     send_buffer: Bytes | None = None
     """Most bytes the sender holds unacknowledged or unsent."""
@@ -609,6 +634,11 @@ class TcpOptions(Part):
     ecn: bool | None = None
     """RFC 3168 explicit congestion notification."""
 
+    eifel: bool | None = None
+    """Take a reduction back when the echoed timestamp shows that the original had arrived (Eifel, RFC 3522 and
+    4015).
+    """
+
     handshake: bool | None = None
     """Three-way handshake before data. Off, as in ns-2's one-way agents: data leaves at once."""
 
@@ -658,13 +688,15 @@ class TcpOptions(Part):
     """How a loss is repaired."""
 
     restart_after_idle: bool | None = None
-    """RFC 5681 section 4.1: fall back to the initial window after an idle retransmission timeout."""
+    """After an idle time the window decays towards the initial window: by half for each retransmission timeout (RFC
+    2861).
+    """
 
     retries: int | None = None
     """Consecutive timeouts of one segment before the connection is given up."""
 
     rto_granularity: Span | None = None
-    """Tick of the clock that measures round trips for the RTO and fires it: samples and timeouts round up to it."""
+    """Timeouts are rounded up to a multiple of this."""
 
     rto_initial: Span | None = None
     """Retransmission timeout before the first measurement (RFC 6298)."""
@@ -677,6 +709,14 @@ class TcpOptions(Part):
 
     rto_var_min: Span | None = None
     """Lower bound of the 4 * RTTVAR term. RFC 6298: the clock granularity; Linux: 200 ms."""
+
+    rtt_per_segment: bool | None = None
+    """A round-trip sample from every ACK of new data (Linux); off: one segment is timed at a time, as BSD and ns-2
+    do.
+    """
+
+    rtt_tick: Span | None = None
+    """Tick of the clock that measures round trips for the timeout. "0s": exact (Linux keeps microseconds)."""
 
     send_buffer: Bytes | None = None
     """Most bytes the sender holds unacknowledged or unsent."""
@@ -850,6 +890,9 @@ DelayEstimate: TypeAlias = "Literal['timestamp', 'departure_rate']"
 GapFrom: TypeAlias = "Literal['end', 'start']"
 """GapFrom."""
 
+Increase: TypeAlias = "Literal['per_window', 'per_ack']"
+"""How congestion avoidance adds a segment per round trip."""
+
 LossConfig: TypeAlias = "Literal['dup_thresh'] | DupThresh"
 """LossConfig."""
 
@@ -908,6 +951,7 @@ __all__ = [
     "Flow",
     "FqCodel",
     "GapFrom",
+    "Increase",
     "Link",
     "LossConfig",
     "Node",

@@ -22,6 +22,7 @@ class Measure:
 
     key: str
     title: str
+    unit: str = ""
     scale: float = 1.0
     digits: int = 0
 
@@ -31,30 +32,37 @@ class Measure:
         return "-" if value is None else f"{value * self.scale:,.{self.digits}f}"
 
 
-GROUP: Final = (
+TCP: Final = (
     Measure("flow_count", "number"),
-    Measure("goodput_bps", "goodput, Mbit/s", 1e-6, 2),
-    Measure("jain", "fairness (Jain)", 1, 3),
-    Measure("cwnd_mean_segments", "mean cwnd, segments", 1, 1),
-    Measure("rtt_mean_ms", "mean RTT, ms", 1, 1),
-    Measure("retransmission_ratio", "retransmitted, %", 100, 2),
+    Measure("goodput_bps", "goodput", "Mbit/s", 1e-6, 2),
+    Measure("jain", "fairness", "Jain", 1, 3),
+    Measure("cwnd_mean_segments", "mean cwnd", "segments", 1, 1),
+    Measure("rtt_mean_ms", "mean RTT", "ms", 1, 1),
+    Measure("retransmission_ratio", "resent", "%", 100, 2),
     Measure("timeouts", "timeouts"),
+)
+TRANSFERS: Final = (
     Measure("transfers", "transfers"),
-    Measure("transfer_mean_s", "mean transfer, s", 1, 3),
+    Measure("transfer_mean_s", "mean transfer", "s", 1, 3),
+)
+DATAGRAMS: Final = (
+    Measure("flow_count", "number"),
+    Measure("goodput_bps", "goodput", "Mbit/s", 1e-6, 2),
     Measure("received", "received"),
-    Measure("delay_mean_ms", "mean delay, ms", 1, 1),
+    Measure("rtt_mean_ms", "mean RTT", "ms", 1, 1),
+    Measure("delay_mean_ms", "mean delay", "ms", 1, 1),
 )
 LINK: Final = (
-    Measure("utilisation", "utilisation, %", 100, 2),
-    Measure("loss_ratio", "loss at queue, %", 100, 3),
-    Measure("queue_mean_packets", "mean queue, packets", 1, 1),
-    Measure("queue_max_packets", "max queue, packets"),
-    Measure("queue_delay_mean_ms", "mean wait, ms", 1, 2),
-    Measure("marked", "marked packets"),
-    Measure("lost_packets", "lost on line, packets"),
+    Measure("utilisation", "utilisation", "%", 100, 2),
+    Measure("loss_ratio", "loss", "%", 100, 3),
+    Measure("queue_mean_packets", "mean queue", "packets", 1, 1),
+    Measure("queue_max_packets", "max queue", "packets"),
+    Measure("queue_delay_mean_ms", "mean wait", "ms", 1, 2),
+    Measure("marked", "marked", "packets"),
+    Measure("lost_packets", "lost on line", "packets"),
 )
 # Shown only where there are any.
-EVENTS: Final = {"transfers", "received", "marked", "lost_packets"}
+EVENTS: Final = {"transfers", "marked", "lost_packets"}
 
 LINKS_SHOWN: Final = 8
 
@@ -69,10 +77,10 @@ def _worth_showing(measures: Sequence[Measure], rows: Sequence[Row]) -> list[Mea
 
 def _table(title: str, rows: Sequence[Row], name: str, measures: Sequence[Measure]) -> Table:
     shown = _worth_showing(measures, rows)
-    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
+    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column(name, overflow="fold")
     for measure in shown:
-        table.add_column(measure.title, justify="right")
+        table.add_column(f"{measure.title}\n{measure.unit}", justify="right")
     for row in rows:
         table.add_row(escape(str(row[name])), *(measure.text(row) for measure in shown))
     return table
@@ -104,9 +112,17 @@ def overview(results: Results) -> list[Table]:
     """The summary of one run."""
     links = main_links(results)
     rest = len(results.summary["links"]) - len(links)
+    rows = groups(results)
+    tcp = [row for row in rows if row["kind"] == "tcp"]
+    with_transfers = [row for row in tcp if row["transfers"]]
+    others = [row for row in rows if row["kind"] != "tcp"]
     tables = []
-    if results.summary["groups"]:
-        tables.append(_table("Flows by group", groups(results), "group", GROUP))
+    if tcp:
+        tables.append(_table("TCP flows by group", tcp, "group", TCP))
+    if with_transfers:
+        tables.append(_table("Transfers by group", with_transfers, "group", TRANSFERS))
+    if others:
+        tables.append(_table("Echoes and datagrams by group", others, "group", DATAGRAMS))
     if links:
         tables.append(_table(f"Links ({rest} more in the results)" if rest else "Links", links, "name", LINK))
     return tables
@@ -114,7 +130,7 @@ def overview(results: Results) -> list[Table]:
 
 def comparison(runs: Sequence[Results]) -> Table:
     """Summaries side by side: the link of each run that dropped most, and each group of flows."""
-    table = Table(box=box.SIMPLE_HEAD)
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("")
     for label in labels_of(runs):
         table.add_column(escape(label), justify="right")
@@ -122,14 +138,32 @@ def comparison(runs: Sequence[Results]) -> Table:
     if any(links):
         table.add_row("[bold]link[/]", *(escape(row.get("name", "-")) for row in links))
         _add(table, LINK, links)
-    by_name = [{row["group"]: row for row in groups(results)} for results in runs]
-    for name in dict.fromkeys(name for rows in by_name for name in rows):
+    for rows in _side_by_side([groups(results) for results in runs]):
         table.add_section()
-        table.add_row("[bold]flows[/]", *(escape(name) if name in rows else "-" for rows in by_name))
-        _add(table, GROUP, [rows.get(name, {}) for rows in by_name])
+        table.add_row("[bold]flows[/]", *(escape(row.get("group", "-")) for row in rows))
+        is_tcp = any(row.get("kind") == "tcp" for row in rows)
+        _add(table, [*TCP, *TRANSFERS] if is_tcp else DATAGRAMS, rows)
     return table
+
+
+def _side_by_side(runs: Sequence[Sequence[Row]]) -> list[list[Row]]:
+    """Groups of one name beside each other; also the one group of each run that has no namesake, if each has one."""
+    by_name = [{row["group"]: row for row in rows} for rows in runs]
+    blocks = {
+        name: [rows.get(name, {}) for rows in by_name] for name in dict.fromkeys(n for rows in by_name for n in rows)
+    }
+    alone = [[name for name in rows if sum(name in other for other in by_name) == 1] for rows in by_name]
+    if len(runs) > 1 and all(len(names) == 1 for names in alone):
+        together = [rows[names[0]] for rows, names in zip(by_name, alone, strict=True)]
+        if len({row["kind"] for row in together}) == 1:
+            first = alone[0][0]
+            blocks = {n: b for n, b in blocks.items() if n == first or all(n not in names for names in alone)}
+            blocks[first] = together
+    return list(blocks.values())
 
 
 def _add(table: Table, measures: Sequence[Measure], rows: Sequence[Row]) -> None:
     for measure in _worth_showing(measures, rows):
-        table.add_row(measure.title, *(measure.text(row) for row in rows))
+        table.add_row(
+            f"{measure.title}, {measure.unit}" if measure.unit else measure.title, *(measure.text(row) for row in rows)
+        )

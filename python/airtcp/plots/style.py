@@ -28,7 +28,7 @@ _STYLE: Final[dict[Any, Any]] = {
     "grid.color": "#dddddd",
     "grid.linewidth": 0.6,
     "legend.frameon": False,
-    "lines.linewidth": 1.2,
+    "lines.linewidth": 1.8,
     "savefig.facecolor": "white",
     # Text stays text, and the same figure gives the same bytes.
     "svg.fonttype": "none",
