@@ -45,7 +45,7 @@ bench: $(BUILD) ## Speed and agreement against other simulators; writes bench/la
 	$(BIN)/python bench/run.py
 
 .PHONY: generate
-generate: $(BUILD) $(DEV) ## Rewrite what is generated from the scenario schema: Python types, docs/scenario.md
+generate: $(BUILD) $(DEV) ## Rewrite what follows from the code: Python types and reference pages
 	$(BIN)/python tools/generate.py
 
 .PHONY: clean

@@ -12,6 +12,7 @@ import jsonschema
 import pytest
 
 import airtcp
+from airtcp import _airtcp
 from conftest import ROOT
 
 sys.path.insert(0, str(ROOT / "tools"))
@@ -21,9 +22,9 @@ import generate
 SCHEMA: dict[str, Any] = json.loads(airtcp.schema())
 
 
-@pytest.mark.parametrize("path", [generate.PYTHON, generate.DOCS], ids=lambda p: p.name)
+@pytest.mark.parametrize("path", [generate.PYTHON, generate.DOCS, generate.RESULTS], ids=lambda p: p.name)
 def test_generated_files_are_current(path: Path) -> None:
-    assert path.read_text() == generate.generated(SCHEMA)[path], "run make generate"
+    assert path.read_text() == generate.generated(_airtcp)[path], "run make generate"
 
 
 def test_the_schema_is_valid() -> None:
@@ -45,11 +46,11 @@ def test_the_schema_refuses_what_the_parser_refuses(change: dict[str, Any]) -> N
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(document, SCHEMA)
     with pytest.raises(airtcp.ScenarioError):
-        airtcp._airtcp.Checked.from_json(json.dumps(document), "x", [])
+        _airtcp.Checked.from_json(json.dumps(document), "x", [])
 
 
 def test_every_registered_name_is_a_class() -> None:
-    names = airtcp._airtcp.names()
+    names = _airtcp.names()
     for name in [*names["cc"], *names["loss"], *names["queue"]]:
         made = getattr(airtcp.scenario, generate.camel(name))()
         assert made.to_dict() == {"name": name}
@@ -57,5 +58,5 @@ def test_every_registered_name_is_a_class() -> None:
 
 def test_readme_lists_every_registered_name() -> None:
     text = (ROOT / "README.md").read_text()
-    missing = [name for names in airtcp._airtcp.names().values() for name in names if f"`{name}`" not in text]
+    missing = [name for names in _airtcp.names().values() for name in names if f"`{name}`" not in text]
     assert missing == []

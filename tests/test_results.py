@@ -187,12 +187,3 @@ def test_labels_tell_runs_apart(saved: Results) -> None:
     other = airtcp.run(ROOT / "examples/pacing-buffers-reno.toml", duration="21s", set={"nodes.left.count": 500})
     assert labels_of([saved, other]) == ["small", "pacing-buffers-reno"]
     assert len(set(labels_of([saved, saved.save(saved.path.parent / "b") if saved.path else saved]))) == 2
-
-
-def test_documentation_names_every_table_and_column(saved: Results) -> None:
-    text = (ROOT / "docs/results.md").read_text()
-    for name in TABLES:
-        section = text.split(f"### {name}\n")[1].split("\n### ")[0]
-        assert [line.split("`")[1] for line in section.splitlines() if line.startswith("| `")] == list(
-            saved.manifest["tables"][name]["columns"]
-        )

@@ -1,4 +1,4 @@
-"""Writes what follows from the scenario schema: python/airtcp/scenario.py and docs/scenario.md.
+"""Writes what follows from the code: python/airtcp/scenario.py, docs/scenario.md and docs/results.md.
 
 Usage: generate.py [--check]    --check: write nothing, fail if a file is not current.
 """
@@ -14,6 +14,7 @@ import sys
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 Schema = dict[str, Any]
@@ -21,6 +22,7 @@ Schema = dict[str, Any]
 ROOT = Path(__file__).parent.parent
 PYTHON = ROOT / "python/airtcp/scenario.py"
 DOCS = ROOT / "docs/scenario.md"
+RESULTS = ROOT / "docs/results.md"
 
 TOP = "Scenario"
 
@@ -303,9 +305,41 @@ def docs(schema: Schema) -> str:
     return "\n".join(out).rstrip() + "\n"
 
 
-def generated(schema: Schema) -> dict[Path, str]:
+# --- Tables of results ----------------------------------------------------------------------------------------------
+
+ANY_RUN = {
+    "duration": "1ms",
+    "nodes": [{"name": "a", "kind": "host"}, {"name": "b", "kind": "host"}],
+    "links": [{"from": "a", "to": "b", "rate": "1Mbit/s", "delay": "1ms"}],
+}
+
+TABLES = {
+    "flows": "One row per flow.",
+    "links": "One row per link and direction.",
+    "flow_series": "Senders over time: TCP flows, at most `record.flow_series_max` of them, every `record.interval`.",
+    "link_series": "Links over time: those in `record.links`, every `record.interval`.",
+    "drops": "One row per packet that was dropped by a queue or lost on a line, of the links in `record.drops`.",
+    "transfers": "One row per finished transfer of `transfer` and `web` traffic.",
+    "pings": "One row per echo request.",
+    "datagrams": "One row per datagram of a `train`.",
+}
+
+
+def results(meanings: dict[str, dict[str, str]]) -> str:
+    head = (ROOT / "docs/results.head.md").read_text(encoding="utf-8")
+    out = [head]
+    for table, columns in meanings.items():
+        out += [f"### {table}", "", TABLES[table], "", "| column | unit and meaning |", "|---|---|"]
+        out += [f"| `{name}` | {one_line(meaning).replace('NaN', 'null')} |" for name, meaning in columns.items()]
+        out.append("")
+    return "\n".join(out).rstrip() + "\n"
+
+
+def generated(core: ModuleType) -> dict[Path, str]:
     """Files and what they must hold."""
-    return {PYTHON: python(schema), DOCS: docs(schema)}
+    schema = json.loads(core.schema())
+    meanings = core.Run(core.Checked.from_json(json.dumps(ANY_RUN), "any", []), None).finish().meanings
+    return {PYTHON: python(schema), DOCS: docs(schema), RESULTS: results(meanings)}
 
 
 def main() -> int:
@@ -316,7 +350,7 @@ def main() -> int:
     check = sys.argv[1:] == ["--check"]
     stale = [
         (path, text)
-        for path, text in generated(json.loads(_airtcp.schema())).items()
+        for path, text in generated(_airtcp).items()
         if not path.exists() or path.read_text(encoding="utf-8") != text
     ]
     for path, text in stale:

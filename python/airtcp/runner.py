@@ -132,11 +132,17 @@ class Execution:
             },
             "scenario": self.scenario,
             "tables": {
-                name: {"rows": frames[name].height, "columns": columns} for name, columns in output.meanings.items()
+                name: {"rows": frames[name].height, "columns": {c: _in_tables(m) for c, m in columns.items()}}
+                for name, columns in output.meanings.items()
             },
         }
         summary = {**head, **json.loads(output.summary)}
         return Results(manifest, summary, {name: table.lazy() for name, table in frames.items()})
+
+
+def _in_tables(meaning: str) -> str:
+    # The engine has NaN where the tables have null: see `results.frame`.
+    return meaning.replace("NaN", "null")
 
 
 def run(

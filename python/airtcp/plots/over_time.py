@@ -8,6 +8,7 @@ from typing import Final
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from airtcp.plots.style import COLOURS, LINES, style
 from airtcp.results import Results, labels_of
@@ -70,13 +71,17 @@ def over_time(runs: Sequence[Results], *, link: str | None = None, labels: Seque
             utilisation.annotate("warm-up", (warm, 0), (-4, 4), textcoords="offset points", ha="right", color="#666666")
         for axes in (queue, cwnd):
             axes.set_xlabel("simulated time (s)")
-        handles, texts = utilisation.get_legend_handles_labels()
-        figure.legend(handles, texts, loc="outside upper left", ncols=min(len(runs), 4))
+        handles, _ = utilisation.get_legend_handles_labels()
+        meaning = [
+            Line2D([], [], color="#888888", lw=0.6, label="samples"),
+            Line2D([], [], color="#888888", label="moving mean"),
+        ]
+        figure.legend(handles=[*handles, *meaning], loc="outside upper left", ncols=4)
     return figure
 
 
 def _thin(axes: Axes, series: pl.DataFrame, column: str, colour: str) -> None:
-    axes.plot(series["time_s"].to_numpy(), series[column].to_numpy(), color=colour, linewidth=0.6, alpha=0.4)
+    axes.plot(series["time_s"].to_numpy(), series[column].to_numpy(), color=colour, lw=0.6, alpha=0.4, zorder=1.5)
 
 
 def _top(series: pl.DataFrame, column: str, warmup_s: float) -> float:
