@@ -1,8 +1,235 @@
 //! Python bindings. No logic lives here.
 
+use std::fs::File;
+use std::path::PathBuf;
+
+use airtcp_core::queue::QueueConfig;
+use airtcp_core::tcp::cc::CcConfig;
+use airtcp_core::tcp::loss::LossConfig;
+use airtcp_core::tcp::profile::profile_names;
+use airtcp_core::units::Time;
+use airtcp_sim::capture::{CaptureSink, NoCapture, PcapngWriter};
+use airtcp_sim::record::Data;
+use airtcp_sim::scenario::{Override, Scenario, ScenarioError as Fault, ScenarioErrors};
+use airtcp_sim::spec::RunSpec;
+use airtcp_sim::world::World;
+use numpy::IntoPyArray;
+use pyo3::create_exception;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+
+create_exception!(
+    _airtcp,
+    ScenarioError,
+    PyValueError,
+    "A scenario or an override is wrong. The message holds what was found; `errors` lists it fault by fault."
+);
+
+fn scenario_error(py: Python<'_>, message: String, faults: &[&Fault]) -> PyErr {
+    let error = ScenarioError::new_err(message);
+    let attach = || -> PyResult<()> {
+        let list = PyList::empty(py);
+        for fault in faults {
+            let entry = PyDict::new(py);
+            entry.set_item("file", &fault.file)?;
+            entry.set_item("line", fault.line)?;
+            entry.set_item("argument", &fault.argument)?;
+            entry.set_item("key", &fault.key)?;
+            entry.set_item("value", &fault.value)?;
+            entry.set_item("message", &fault.message)?;
+            list.append(entry)?;
+        }
+        error.value(py).setattr("errors", list)
+    };
+    attach().map_or_else(|other| other, |()| error)
+}
+
+/// The JSON Schema of scenario files, as text.
+#[pyfunction]
+fn schema() -> String {
+    format!("{:#}", airtcp_sim::scenario::schema())
+}
+
+/// Names of everything registered, by what it is.
+#[pyfunction]
+fn names(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let names = PyDict::new(py);
+    names.set_item("profiles", profile_names().collect::<Vec<_>>())?;
+    names.set_item("cc", CcConfig::NAMES)?;
+    names.set_item("loss", LossConfig::NAMES)?;
+    names.set_item("queue", QueueConfig::NAMES)?;
+    Ok(names)
+}
+
+/// What to change in a scenario: how to call it in an error, its key, its value as TOML or bare text.
+type Change = (String, String, String);
+
+fn overrides(changes: Vec<Change>) -> Vec<Override> {
+    changes.into_iter().map(|(argument, key, value)| Override { argument, key, value }).collect()
+}
+
+/// Splits the argument of `--set`.
+#[pyfunction]
+fn parse_set(py: Python<'_>, argument: &str) -> PyResult<Change> {
+    let parsed = Override::parse(argument).map_err(|message| scenario_error(py, message, &[]))?;
+    Ok((parsed.argument, parsed.key, parsed.value))
+}
+
+/// A scenario that was read, changed and found valid.
+#[pyclass(module = "airtcp._airtcp", frozen)]
+struct Checked {
+    scenario: Scenario,
+    spec: RunSpec,
+}
+
+impl Checked {
+    fn new(py: Python<'_>, read: impl FnOnce() -> Result<Scenario, ScenarioErrors> + Send) -> PyResult<Checked> {
+        py.detach(|| {
+            let scenario = read()?;
+            let spec = scenario.to_spec()?;
+            Ok(Checked { scenario, spec })
+        })
+        .map_err(|found: ScenarioErrors| scenario_error(py, found.to_string(), &found.iter().collect::<Vec<_>>()))
+    }
+}
+
+#[pymethods]
+impl Checked {
+    /// From a TOML file.
+    #[staticmethod]
+    fn load(py: Python<'_>, path: PathBuf, changes: Vec<Change>) -> PyResult<Checked> {
+        Checked::new(py, || Scenario::load(&path, &overrides(changes)))
+    }
+    /// From TOML that is called `file_name` in errors.
+    #[staticmethod]
+    fn from_toml(py: Python<'_>, text: &[u8], file_name: &str, changes: Vec<Change>) -> PyResult<Checked> {
+        Checked::new(py, || Scenario::parse_bytes(text, file_name, &overrides(changes)))
+    }
+    /// From JSON of the same structure.
+    #[staticmethod]
+    fn from_json(py: Python<'_>, text: &str, file_name: &str, changes: Vec<Change>) -> PyResult<Checked> {
+        Checked::new(py, || Scenario::parse_json(text, file_name, &overrides(changes)))
+    }
+    /// The scenario with changes applied and defaults written out.
+    fn to_json(&self) -> String {
+        self.scenario.to_json().to_string()
+    }
+    /// As `to_json`, as TOML.
+    fn to_toml(&self) -> String {
+        self.scenario.to_toml()
+    }
+    /// Nodes, links and flows once groups are expanded.
+    fn counts(&self) -> (usize, usize, usize) {
+        (self.spec.nodes.len(), self.spec.links.len(), self.spec.flows.len())
+    }
+}
+
+/// One run, advanced step by step. The steps do not change its results.
+#[pyclass(module = "airtcp._airtcp")]
+struct Run {
+    world: Option<World>,
+    capture: Option<PcapngWriter<File>>,
+}
+
+fn finished() -> PyErr {
+    PyRuntimeError::new_err("the run is finished")
+}
+
+#[pymethods]
+impl Run {
+    /// `capture`: file for what the scenario wants captured, as pcapng, and how many bytes of a packet it keeps (0: all).
+    #[new]
+    fn new(py: Python<'_>, scenario: &Checked, capture: Option<(PathBuf, u32)>) -> PyResult<Run> {
+        let capture = match capture {
+            Some((path, snaplen)) => Some(PcapngWriter::new(File::create(path)?, &scenario.spec, snaplen)),
+            None => None,
+        };
+        let world = py.detach(|| World::build(&scenario.spec));
+        let world = world.map_err(|error| scenario_error(py, error.to_string(), &[]))?;
+        Ok(Run { world: Some(world), capture })
+    }
+
+    /// Runs up to this simulated time, seconds. Other Python threads go on meanwhile.
+    fn advance(&mut self, py: Python<'_>, until_s: f64) -> PyResult<()> {
+        let world = self.world.as_mut().ok_or_else(finished)?;
+        let sink: &mut (dyn CaptureSink + Send) = match &mut self.capture {
+            Some(capture) => capture,
+            None => &mut NoCapture,
+        };
+        // Rounded up, so that a caller who asks for a little more than now always gets on.
+        let until = Time::from_ns((until_s * 1e9).ceil() as u64).min(world.end());
+        py.detach(|| world.run_until(until, sink));
+        Ok(())
+    }
+
+    #[getter]
+    fn now_s(&self) -> PyResult<f64> {
+        Ok(self.world.as_ref().ok_or_else(finished)?.now().as_secs_f64())
+    }
+
+    #[getter]
+    fn end_s(&self) -> PyResult<f64> {
+        Ok(self.world.as_ref().ok_or_else(finished)?.end().as_secs_f64())
+    }
+
+    /// Ends the run where it is and hands out what it recorded.
+    fn finish(&mut self, py: Python<'_>) -> PyResult<Output> {
+        let world = self.world.take().ok_or_else(finished)?;
+        if let Some(capture) = self.capture.take() {
+            py.detach(|| capture.finish())?;
+        }
+        let output = py.detach(|| world.finish());
+        let (tables, meanings) = (PyDict::new(py), PyDict::new(py));
+        for table in output.tables {
+            let (columns, meaning) = (PyDict::new(py), PyDict::new(py));
+            for column in table.columns {
+                meaning.set_item(column.name, column.unit_and_meaning)?;
+                let data = match column.data {
+                    Data::Bool(v) => v.into_pyarray(py).into_any(),
+                    Data::U32(v) => v.into_pyarray(py).into_any(),
+                    Data::U64(v) => v.into_pyarray(py).into_any(),
+                    Data::F64(v) => v.into_pyarray(py).into_any(),
+                    Data::Str(v) => PyList::new(py, v)?.into_any(),
+                };
+                columns.set_item(column.name, data)?;
+            }
+            tables.set_item(table.name, columns)?;
+            meanings.set_item(table.name, meaning)?;
+        }
+        let stats = PyDict::new(py);
+        stats.set_item("events", output.events)?;
+        stats.set_item("packets_delivered", output.packets_delivered)?;
+        Ok(Output {
+            tables: tables.unbind(),
+            meanings: meanings.unbind(),
+            summary: serde_json::to_string(&output.summary).map_err(|e| PyRuntimeError::new_err(e.to_string()))?,
+            stats: stats.unbind(),
+        })
+    }
+}
+
+/// What a run recorded.
+#[pyclass(module = "airtcp._airtcp", frozen, get_all)]
+struct Output {
+    /// Table, column, values.
+    tables: Py<PyDict>,
+    /// Table, column, what it holds.
+    meanings: Py<PyDict>,
+    /// JSON.
+    summary: String,
+    /// Counters of the engine.
+    stats: Py<PyDict>,
+}
 
 #[pymodule]
 fn _airtcp(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add("__version__", env!("CARGO_PKG_VERSION"))
+    m.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    m.add("ScenarioError", m.py().get_type::<ScenarioError>())?;
+    m.add_class::<Checked>()?;
+    m.add_class::<Run>()?;
+    m.add_class::<Output>()?;
+    m.add_function(wrap_pyfunction!(schema, m)?)?;
+    m.add_function(wrap_pyfunction!(names, m)?)?;
+    m.add_function(wrap_pyfunction!(parse_set, m)?)
 }

@@ -1,0 +1,71 @@
+# `make help` lists the targets. Everything is built inside this folder: target/ (Rust) and .venv/ (Python).
+PYTHON ?= python3
+BIN := .venv/bin
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -type f \( -name '*.rs' -o -name '*.toml' \))
+# The package version is compiled in; the rest of the package is used from python/ as it stands.
+BUILD := .venv/.built
+DEV := .venv/.dev
+REQUIREMENTS = $(BIN)/python tools/requirements.py
+
+##@ Use
+.PHONY: help
+help: ## This list
+	@awk 'BEGIN { FS = ":.*## " } /^##@/ { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+
+.PHONY: build
+build: $(BUILD) ## Build; leaves the command at .venv/bin/airtcp
+
+.PHONY: demo
+demo: build ## Reno and paced Reno on one bottleneck: a table here, a picture in runs/demo/
+	@tools/demo.sh
+
+##@ Develop
+.PHONY: test
+test: $(BUILD) $(DEV) ## All tests, Rust and Python
+	cargo test --workspace
+	$(BIN)/python -m pytest
+
+.PHONY: lint
+lint: $(BUILD) $(DEV) ## Formatting, lints and types
+	@tools/check_tools.sh lint
+	cargo fmt --all --check
+	git ls-files -z '*.rs' | xargs -0 rustfmt --check --edition 2024
+	cargo clippy --workspace --all-targets -- -D warnings
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/python -m mypy.stubtest airtcp._airtcp --ignore-missing-stub
+
+.PHONY: bench
+bench: $(BUILD) ## Speed and agreement against other simulators; writes bench/latest.json
+	$(BIN)/python bench/run.py
+
+.PHONY: generate
+generate: $(BUILD) $(DEV) ## Rewrite what follows from the code: Python types and reference pages
+	$(BIN)/python tools/generate.py
+
+.PHONY: clean
+clean: ## Remove everything that was built; results in runs/ stay
+	rm -rf target .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find python -name '*.so' -delete
+	find python tests tools -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# --- how it is built ---------------------------------------------------------------------------------------------------
+
+.venv/.tools: pyproject.toml tools/requirements.py tools/check_tools.sh
+	@PYTHON='$(PYTHON)' tools/check_tools.sh
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(REQUIREMENTS) build | $(BIN)/python -m pip install --quiet --disable-pip-version-check -r /dev/stdin
+	@touch $@
+
+$(BUILD): .venv/.tools $(RUST_SOURCES)
+	VIRTUAL_ENV="$(CURDIR)/.venv" $(BIN)/maturin develop --release
+	@touch $@
+
+$(DEV): .venv/.tools
+	$(REQUIREMENTS) dev | $(BIN)/python -m pip install --quiet --disable-pip-version-check -r /dev/stdin
+	@touch $@

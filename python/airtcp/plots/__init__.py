@@ -1,0 +1,5 @@
+"""Figures of runs, for print and screen: PNG, SVG or PDF."""
+
+from airtcp.plots.over_time import FORMATS, PlotError, over_time
+
+__all__ = ["FORMATS", "PlotError", "over_time"]

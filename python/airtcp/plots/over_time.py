@@ -1,0 +1,154 @@
+"""What happened over time: utilisation, loss and queue of one link, and cwnd of the flows; several runs together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from airtcp.plots.style import COLOURS, LINES, style
+from airtcp.results import Results, labels_of
+
+FORMATS: Final = (".png", ".svg", ".pdf")
+
+WINDOWS: Final = 30
+"""The thick lines are means over this part of the run."""
+
+
+class PlotError(Exception):
+    """The results do not hold what the figure needs."""
+
+
+def over_time(runs: Sequence[Results], *, link: str | None = None, labels: Sequence[str] | None = None) -> Figure:
+    """Four panels over time: utilisation, loss ratio and queue of one link, mean and sample cwnd.
+
+    Thin lines are the samples, thick ones their moving mean. The axes are scaled to what comes after the warm-up.
+
+    Args:
+        runs: results to lay over each other.
+        link: name of the link to show, such as `r1->r2`; by default the one of the first run that dropped most.
+        labels: names of the runs in the legend; by default what tells them apart.
+
+    Raises:
+        PlotError: a run has no series of that link.
+    """
+    with style():
+        # Not through pyplot, which would keep every figure and ask for a display.
+        figure = Figure(figsize=(9, 6.2), layout="constrained")
+        (utilisation, loss), (queue, cwnd) = figure.subplots(2, 2, sharex=True)
+        chosen = link if link is not None else busiest_link(runs[0])
+        names = list(labels) if labels is not None else labels_of(runs)
+        tops = {loss: 0.0, queue: 0.0, cwnd: 0.0}
+        for i, (results, label) in enumerate(zip(runs, names, strict=True)):
+            colour, line = COLOURS[i % len(COLOURS)], LINES[i // len(COLOURS) % len(LINES)]
+            series = link_series(results, chosen)
+            warm = results.summary["warmup_s"]
+            for axes, column in ((utilisation, "utilisation"), (loss, "loss_ratio"), (queue, "queue_packets")):
+                _thin(axes, series, column, colour)
+                axes.plot(
+                    series["time_s"].to_numpy(), series[f"{column}_mean"].to_numpy(), color=colour, ls=line, label=label
+                )
+                if axes in tops:
+                    tops[axes] = max(tops[axes], _top(series, column, warm))
+            mean, one = cwnd_series(results)
+            cwnd.plot(mean["time_s"].to_numpy(), mean["cwnd"].to_numpy(), color=colour, ls=line)
+            _thin(cwnd, one, "cwnd", colour)
+            tops[cwnd] = max(tops[cwnd], _top(mean, "cwnd", warm), _top(one, "cwnd", warm))
+        _label(utilisation, f"Utilisation of {chosen}", "part of the rate", 1.0)
+        _label(loss, "Loss at the queue", "dropped / arrived packets", tops[loss])
+        _label(queue, "Queue", "packets", tops[queue])
+        _label(cwnd, "Congestion window: mean of all flows, and one", "segments", tops[cwnd])
+        warm = max(results.summary["warmup_s"] for results in runs)
+        for axes in (utilisation, loss, queue, cwnd):
+            axes.set_xlim(0, max(results.manifest["duration_s"] for results in runs))
+            if warm > 0:
+                axes.axvspan(0, warm, color="#f2f2f2", lw=0, zorder=0)
+        if warm > 0:
+            utilisation.annotate("warm-up", (warm, 0), (-4, 4), textcoords="offset points", ha="right", color="#666666")
+        for axes in (queue, cwnd):
+            axes.set_xlabel("simulated time (s)")
+        handles, _ = utilisation.get_legend_handles_labels()
+        meaning = [
+            Line2D([], [], color="#888888", lw=0.6, label="samples"),
+            Line2D([], [], color="#888888", label="moving mean"),
+        ]
+        figure.legend(handles=[*handles, *meaning], loc="outside upper left", ncols=4)
+    return figure
+
+
+def _thin(axes: Axes, series: pl.DataFrame, column: str, colour: str) -> None:
+    axes.plot(series["time_s"].to_numpy(), series[column].to_numpy(), color=colour, lw=0.6, alpha=0.4, zorder=1.5)
+
+
+def _top(series: pl.DataFrame, column: str, warmup_s: float) -> float:
+    value = series.filter(pl.col("time_s") >= warmup_s)[column].max()
+    return float(value) if isinstance(value, (int, float)) else 0.0
+
+
+def _label(axes: Axes, title: str, unit: str, top: float) -> None:
+    axes.set_title(title)
+    axes.set_ylabel(unit)
+    axes.set_ylim(0, 1.05 * top if top > 0 else 1.0)
+
+
+def cwnd_series(results: Results) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Mean cwnd of all recorded flows over time, and that of one of them: columns `time_s` and `cwnd`."""
+    series = results.flow_series.select("time_s", "flow", cwnd=pl.col("cwnd_segments")).collect()
+    mean = series.group_by("time_s").agg(pl.col("cwnd").mean()).sort("time_s")
+    flows = series["flow"].unique().sort()
+    # From the middle: the first and the last of a group may be at an end of a range of delays.
+    one = series.filter(pl.col("flow") == flows[len(flows) // 2]) if len(flows) else series
+    return mean, one
+
+
+def link_series(results: Results, link: str) -> pl.DataFrame:
+    """The series of one link, with its loss ratio (null where nothing arrived) and moving means.
+
+    Raises:
+        PlotError: there is none.
+    """
+    links = results.links.select("link", "name")
+    named = results.link_series.join(links, on="link", how="left", maintain_order="left")
+    series = named.filter(pl.col("name") == link).collect()
+    if series.is_empty():
+        there = named.select(pl.col("name").unique(maintain_order=True)).collect()["name"].to_list()
+        raise PlotError(
+            f"{results.path or results.name}: no series of link {link!r}; "
+            + (f"there are: {', '.join(there)}" if there else "none was recorded (`record.links` in the scenario)")
+        )
+    window = max(1, series.height // WINDOWS)
+
+    def moving_sum(column: str) -> pl.Expr:
+        return pl.col(column).rolling_sum(window, min_samples=1, center=True)
+
+    def moving_mean(column: str) -> pl.Expr:
+        return pl.col(column).rolling_mean(window, min_samples=1, center=True)
+
+    return series.with_columns(
+        loss_ratio=pl.col("dropped_packets") / pl.col("arrived_packets"),
+        loss_ratio_mean=moving_sum("dropped_packets") / moving_sum("arrived_packets"),
+        utilisation_mean=moving_mean("utilisation"),
+        queue_packets_mean=moving_mean("queue_mean_packets"),
+    ).with_columns(pl.col("loss_ratio", "loss_ratio_mean").fill_nan(None))
+
+
+def busiest_link(results: Results) -> str:
+    """The link with a series that dropped the most packets; if none did, the one used the most.
+
+    Raises:
+        PlotError: no link has a series.
+    """
+    order = (
+        results.link_series.group_by("link", maintain_order=True)
+        .agg(pl.col("dropped_packets").sum(), pl.col("utilisation").mean())
+        .sort("dropped_packets", "utilisation", descending=True, nulls_last=True, maintain_order=True)
+        .collect()
+    )
+    if order.is_empty():
+        raise PlotError(f"{results.path or results.name}: no link has a series (`record.links` in the scenario)")
+    names = results.links.filter(pl.col("link") == order["link"][0]).collect()["name"]
+    return str(names[0])

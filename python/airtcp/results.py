@@ -1,0 +1,340 @@
+"""What a run recorded, in memory or as a folder on disk.
+
+A folder holds
+
+- `manifest.json`: the resolved scenario, seed, versions, status, host and timing, and what each column means;
+- `summary.json`: the summaries per flow, flow group and link;
+- one Parquet file per table (`flows.parquet`, `links.parquet`, ...), also when the table has no rows;
+- `capture.pcapng`, if the scenario asks for captures.
+
+The same scenario and seed give the same bytes in every file but `manifest.json`, which also says where and when it ran.
+A folder appears under its name only once it is complete.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import platform
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Self, overload
+
+import polars as pl
+
+from airtcp import _airtcp
+from airtcp.errors import NotOursError, ResultsError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FORMAT: Final = "airtcp-result"
+FORMAT_VERSION: Final = 1
+
+MANIFEST: Final = "manifest.json"
+SUMMARY: Final = "summary.json"
+CAPTURE: Final = "capture.pcapng"
+
+Json = dict[str, Any]
+
+
+def to_json(value: object, *, indent: int | None = 2) -> str:
+    """JSON as airtcp writes it: keys in their given order, no NaN, UTF-8 unescaped."""
+    return json.dumps(value, indent=indent, ensure_ascii=False, allow_nan=False)
+
+
+@dataclass(frozen=True, repr=False)
+class Results(Mapping[str, pl.LazyFrame]):
+    """The tables of one run, as lazy Polars frames by name, with its manifest and summary.
+
+    `results["links"]` or `results.links` is a table; `for name in results` lists them.
+    """
+
+    manifest: Json
+    """See `docs/results.md`."""
+    summary: Json
+    """Summaries per flow, flow group and link, without the warm-up."""
+    tables: Mapping[str, pl.LazyFrame]
+    path: Path | None = None
+    """The folder it was loaded from or saved to; `None`: only in memory."""
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Results:
+        """Opens a result folder. Tables are scanned when they are used, not now.
+
+        Raises:
+            ResultsError: there is no result there, or a newer airtcp wrote it.
+        """
+        folder = Path(path)
+        try:
+            manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        except (FileNotFoundError, NotADirectoryError):
+            raise ResultsError(f"{folder}: not a result of airtcp run: it has no {MANIFEST}") from None
+        except OSError as error:
+            raise ResultsError(f"{folder / MANIFEST}: {error.strerror}") from error
+        except ValueError as error:
+            raise ResultsError(f"{folder / MANIFEST}: not valid JSON: {error}") from error
+        if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+            raise ResultsError(f"{folder / MANIFEST}: not a manifest of airtcp: its `format` is not {FORMAT!r}")
+        version = manifest.get("format_version")
+        if not isinstance(version, int) or version > FORMAT_VERSION:
+            raise ResultsError(
+                f"{folder}: written in format {version} by airtcp {manifest.get('airtcp_version')}; "
+                f"this is airtcp {_airtcp.__version__}, which reads formats up to {FORMAT_VERSION}: update airtcp"
+            )
+        try:
+            summary = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
+            names = list(manifest["tables"])
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise ResultsError(f"{folder}: damaged result: {error}") from error
+        missing = [name for name in names if not (folder / f"{name}.parquet").is_file()]
+        if missing:
+            raise ResultsError(f"{folder}: damaged result: {missing[0]}.parquet is missing")
+        tables = {name: pl.scan_parquet(folder / f"{name}.parquet") for name in names}
+        return cls(manifest, summary, tables, folder)
+
+    def save(self, path: str | os.PathLike[str]) -> Results:
+        """Writes a result folder; replaces an older result of airtcp there, and nothing else.
+
+        Raises:
+            NotOursError: something that is not a result of airtcp is there.
+            ResultsError: it cannot be written; what was there before still is.
+        """
+        with Folder(Path(path)) as folder:
+            folder.commit(self)
+        return Results.load(path)
+
+    @overload
+    def to_pandas(self, table: str) -> pd.DataFrame: ...
+    @overload
+    def to_pandas(self, table: None = None) -> dict[str, pd.DataFrame]: ...
+    def to_pandas(self, table: str | None = None) -> pd.DataFrame | dict[str, pd.DataFrame]:
+        """One table as a pandas frame, or all of them by name. Needs `pip install airtcp[pandas]`."""
+        if table is not None:
+            return self[table].collect().to_pandas()
+        return {name: frame.collect().to_pandas() for name, frame in self.tables.items()}
+
+    def meaning(self, table: str, column: str) -> str:
+        """What a column holds, with its unit."""
+        return str(self.manifest["tables"][table]["columns"][column])
+
+    @property
+    def name(self) -> str:
+        """Name of the scenario."""
+        return str(self.manifest["name"])
+
+    @property
+    def seed(self) -> int:
+        """Seed of the run."""
+        return int(self.manifest["seed"])
+
+    @property
+    def interrupted(self) -> bool:
+        """True if the run was stopped before its end: the tables reach to `manifest["simulated_s"]`."""
+        return bool(self.manifest["status"] != "complete")
+
+    @property
+    def flows(self) -> pl.LazyFrame:
+        """One row per flow."""
+        return self["flows"]
+
+    @property
+    def links(self) -> pl.LazyFrame:
+        """One row per link and direction."""
+        return self["links"]
+
+    @property
+    def flow_series(self) -> pl.LazyFrame:
+        """Senders over time."""
+        return self["flow_series"]
+
+    @property
+    def link_series(self) -> pl.LazyFrame:
+        """Links and their queues over time."""
+        return self["link_series"]
+
+    @property
+    def drops(self) -> pl.LazyFrame:
+        """One row per dropped packet."""
+        return self["drops"]
+
+    @property
+    def transfers(self) -> pl.LazyFrame:
+        """One row per sized or web transfer."""
+        return self["transfers"]
+
+    @property
+    def pings(self) -> pl.LazyFrame:
+        """One row per echo request."""
+        return self["pings"]
+
+    @property
+    def datagrams(self) -> pl.LazyFrame:
+        """One row per numbered datagram."""
+        return self["datagrams"]
+
+    def __getitem__(self, table: str) -> pl.LazyFrame:
+        """A table by name."""
+        return self.tables[table]
+
+    def __iter__(self) -> Iterator[str]:
+        """Names of the tables."""
+        return iter(self.tables)
+
+    def __len__(self) -> int:
+        """How many tables there are."""
+        return len(self.tables)
+
+    def __repr__(self) -> str:
+        where = f" at {self.path}" if self.path else ""
+        state = " (interrupted)" if self.interrupted else ""
+        return f"<airtcp.Results {self.name!r} seed {self.seed}{state}: {', '.join(self)}{where}>"
+
+
+def labels_of(runs: Sequence[Results]) -> list[str]:
+    """Names for the runs: of the scenario, with the seed or the folder where that does not tell them apart."""
+    names = [results.name for results in runs]
+    if len(set(names)) < len(names):
+        names = [f"{results.name} seed {results.seed}" for results in runs]
+    if len(set(names)) < len(names):
+        names = [
+            str(results.path or f"{name} ({i})") for i, (name, results) in enumerate(zip(names, runs, strict=True), 1)
+        ]
+    return names
+
+
+def host() -> Json:
+    """Where a run took place."""
+    return {
+        "name": platform.node(),
+        "system": f"{platform.system()} {platform.release()}",
+        "machine": platform.machine(),
+        "cpus": os.cpu_count(),
+        "python": platform.python_version(),
+    }
+
+
+def frame(columns: Mapping[str, Any]) -> pl.DataFrame:
+    """A table from the columns that Rust hands out. NaN there means "no value"."""
+    series = [
+        pl.Series(name, data, dtype=pl.String) if isinstance(data, list) else pl.Series(name, data)
+        for name, data in columns.items()
+    ]
+    return pl.DataFrame([s.fill_nan(None) if s.dtype.is_float() else s for s in series])
+
+
+class Folder:
+    """A result folder in the making: a hidden sibling of `path` until `commit` gives it that name.
+
+    As a context manager it removes what was not committed. Making one also tests early that
+    `path` can be written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        # A link to a folder elsewhere is followed: the rename has to happen there.
+        self.path: Final = path
+        self._target = Path(os.path.realpath(path))
+        self._check_target()
+        try:
+            self._target.parent.mkdir(parents=True, exist_ok=True)
+            self.work: Final = self._free_sibling("partial")
+            self.work.mkdir()
+        except FileExistsError as error:
+            raise self._error(NotADirectoryError(20, f"{error.filename} is not a directory")) from error
+        except OSError as error:
+            raise self._error(error) from error
+
+    def _check_target(self) -> None:
+        try:
+            if not self._target.exists():
+                return
+            if self._target.is_dir():
+                if not any(self._target.iterdir()) or is_result(self._target):
+                    return
+                what = "a folder with other content"
+            else:
+                what = "a file"
+        except OSError as error:
+            raise self._error(error) from error
+        raise NotOursError(f"{self.path} is {what}, not a result of airtcp: choose another place (it was not touched)")
+
+    def _free_sibling(self, kind: str) -> Path:
+        for n in range(10_000):
+            candidate = self._target.with_name(f".{self._target.name}.{kind}-{os.getpid()}-{n}")
+            if not candidate.exists():
+                return candidate
+        raise FileExistsError(17, "too many unfinished results", str(self._target))
+
+    def _error(self, error: OSError) -> ResultsError:
+        reason = error.strerror or str(error)
+        return ResultsError(f"cannot write results to {self.path}: {reason}; nothing was changed there")
+
+    def commit(self, results: Results) -> None:
+        """Writes everything and makes the folder appear under its name, in place of an older result.
+
+        Raises:
+            ResultsError: the disk is full, permission is missing and so on.
+        """
+        try:
+            for name, table in results.tables.items():
+                _write(self.work / f"{name}.parquet", _parquet(table.collect()))
+            _write(self.work / SUMMARY, (to_json(results.summary) + "\n").encode())
+            # Last: a folder without a manifest is not a result.
+            _write(self.work / MANIFEST, (to_json(results.manifest) + "\n").encode())
+            self._check_target()
+            self._swap()
+        except OSError as error:
+            raise self._error(error) from error
+
+    def _swap(self) -> None:
+        if not self._target.exists():
+            self.work.rename(self._target)
+            return
+        old = self._free_sibling("replaced")
+        self._target.rename(old)
+        try:
+            self.work.rename(self._target)
+        except OSError:
+            old.rename(self._target)
+            raise
+        shutil.rmtree(old, ignore_errors=True)
+
+    def discard(self) -> None:
+        """Removes what was not committed."""
+        shutil.rmtree(self.work, ignore_errors=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.discard()
+
+
+def is_result(folder: Path) -> bool:
+    """True for a folder that airtcp wrote, of whatever format version."""
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(manifest, dict) and manifest.get("format") == FORMAT
+
+
+def _parquet(table: pl.DataFrame) -> bytes:
+    # In memory first: Python's own write then reports a full disk as an OSError with its cause.
+    buffer = io.BytesIO()
+    table.write_parquet(buffer, compression="zstd", compression_level=3, row_group_size=1 << 19)
+    return buffer.getvalue()
+
+
+def _write(path: Path, data: bytes) -> None:
+    with path.open("wb") as file:
+        file.write(data)
+        file.flush()
+        # Some file systems only find out here that they are full.
+        os.fsync(file.fileno())
+
+
+__all__ = ["FORMAT_VERSION", "Results"]

@@ -1,0 +1,169 @@
+"""Summaries as tables in the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import polars as pl
+from rich import box
+from rich.markup import escape
+from rich.table import Table
+
+from airtcp.results import Results, labels_of
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A number of the summary and how people read it."""
+
+    key: str
+    title: str
+    unit: str = ""
+    scale: float = 1.0
+    digits: int = 0
+
+    def text(self, row: Row) -> str:
+        """The number in its unit; a dash where there is none."""
+        value = row.get(self.key)
+        return "-" if value is None else f"{value * self.scale:,.{self.digits}f}"
+
+
+TCP: Final = (
+    Measure("flow_count", "number"),
+    Measure("goodput_bps", "goodput", "Mbit/s", 1e-6, 2),
+    Measure("jain", "fairness", "Jain", 1, 3),
+    Measure("cwnd_mean_segments", "mean cwnd", "segments", 1, 1),
+    Measure("rtt_mean_ms", "mean RTT", "ms", 1, 1),
+    Measure("retransmission_ratio", "resent", "%", 100, 2),
+    Measure("timeouts", "timeouts"),
+)
+TRANSFERS: Final = (
+    Measure("transfers", "transfers"),
+    Measure("transfer_mean_s", "mean transfer", "s", 1, 3),
+)
+DATAGRAMS: Final = (
+    Measure("flow_count", "number"),
+    Measure("goodput_bps", "goodput", "Mbit/s", 1e-6, 2),
+    Measure("received", "received"),
+    Measure("rtt_mean_ms", "mean RTT", "ms", 1, 1),
+    Measure("delay_mean_ms", "mean delay", "ms", 1, 1),
+)
+LINK: Final = (
+    Measure("utilisation", "utilisation", "%", 100, 2),
+    Measure("loss_ratio", "loss", "%", 100, 3),
+    Measure("queue_mean_packets", "mean queue", "packets", 1, 1),
+    Measure("queue_max_packets", "max queue", "packets"),
+    Measure("queue_delay_mean_ms", "mean wait", "ms", 1, 2),
+    Measure("marked", "marked", "packets"),
+    Measure("lost_packets", "lost on line", "packets"),
+)
+# Shown only where there are any.
+EVENTS: Final = {"transfers", "marked", "lost_packets"}
+
+LINKS_SHOWN: Final = 8
+
+
+def _worth_showing(measures: Sequence[Measure], rows: Sequence[Row]) -> list[Measure]:
+    def counts(measure: Measure, row: Row) -> bool:
+        value = row.get(measure.key)
+        return value is not None and (value != 0 or measure.key not in EVENTS)
+
+    return [measure for measure in measures if any(counts(measure, row) for row in rows)]
+
+
+def _table(title: str, rows: Sequence[Row], name: str, measures: Sequence[Measure]) -> Table:
+    shown = _worth_showing(measures, rows)
+    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column(name, overflow="fold")
+    for measure in shown:
+        table.add_column(f"{measure.title}\n{measure.unit}", justify="right")
+    for row in rows:
+        table.add_row(escape(str(row[name])), *(measure.text(row) for measure in shown))
+    return table
+
+
+def groups(results: Results) -> list[Row]:
+    """The groups of the summary, with the mean cwnd of their recorded flows."""
+    mean = (
+        results.flow_series.filter(pl.col("time_s") >= results.summary["warmup_s"])
+        .join(results.flows.select("flow", "group"), on="flow")
+        .group_by("group")
+        .agg(pl.col("cwnd_segments").mean())
+        .collect()
+    )
+    cwnd = dict(zip(mean["group"], mean["cwnd_segments"], strict=True))
+    return [{**row, "cwnd_mean_segments": cwnd.get(row["group"])} for row in results.summary["groups"]]
+
+
+def main_links(results: Results) -> list[Row]:
+    """The links that shaped the run: those that dropped most, then those used most."""
+
+    def weight(row: Row) -> tuple[int, float]:
+        return row["dropped_overflow"] + row["dropped_early"], row["utilisation"] or 0.0
+
+    return sorted(results.summary["links"], key=weight, reverse=True)[:LINKS_SHOWN]
+
+
+def overview(results: Results) -> list[Table]:
+    """The summary of one run."""
+    links = main_links(results)
+    rest = len(results.summary["links"]) - len(links)
+    rows = groups(results)
+    tcp = [row for row in rows if row["kind"] == "tcp"]
+    with_transfers = [row for row in tcp if row["transfers"]]
+    others = [row for row in rows if row["kind"] != "tcp"]
+    tables = []
+    if tcp:
+        tables.append(_table("TCP flows by group", tcp, "group", TCP))
+    if with_transfers:
+        tables.append(_table("Transfers by group", with_transfers, "group", TRANSFERS))
+    if others:
+        tables.append(_table("Echoes and datagrams by group", others, "group", DATAGRAMS))
+    if links:
+        tables.append(_table(f"Links ({rest} more in the results)" if rest else "Links", links, "name", LINK))
+    return tables
+
+
+def comparison(runs: Sequence[Results]) -> Table:
+    """Summaries side by side: the link of each run that dropped most, and each group of flows."""
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column("")
+    for label in labels_of(runs):
+        table.add_column(escape(label), justify="right")
+    links = [next(iter(main_links(results)), {}) for results in runs]
+    if any(links):
+        table.add_row("[bold]link[/]", *(escape(row.get("name", "-")) for row in links))
+        _add(table, LINK, links)
+    for rows in _side_by_side([groups(results) for results in runs]):
+        table.add_section()
+        table.add_row("[bold]flows[/]", *(escape(row.get("group", "-")) for row in rows))
+        is_tcp = any(row.get("kind") == "tcp" for row in rows)
+        _add(table, [*TCP, *TRANSFERS] if is_tcp else DATAGRAMS, rows)
+    return table
+
+
+def _side_by_side(runs: Sequence[Sequence[Row]]) -> list[list[Row]]:
+    """Groups of one name beside each other; also the one group of each run that has no namesake, if each has one."""
+    by_name = [{row["group"]: row for row in rows} for rows in runs]
+    blocks = {
+        name: [rows.get(name, {}) for rows in by_name] for name in dict.fromkeys(n for rows in by_name for n in rows)
+    }
+    alone = [[name for name in rows if sum(name in other for other in by_name) == 1] for rows in by_name]
+    if len(runs) > 1 and all(len(names) == 1 for names in alone):
+        together = [rows[names[0]] for rows, names in zip(by_name, alone, strict=True)]
+        if len({row["kind"] for row in together}) == 1:
+            first = alone[0][0]
+            blocks = {n: b for n, b in blocks.items() if n == first or all(n not in names for names in alone)}
+            blocks[first] = together
+    return list(blocks.values())
+
+
+def _add(table: Table, measures: Sequence[Measure], rows: Sequence[Row]) -> None:
+    for measure in _worth_showing(measures, rows):
+        table.add_row(
+            f"{measure.title}, {measure.unit}" if measure.unit else measure.title, *(measure.text(row) for row in rows)
+        )

@@ -1,0 +1,365 @@
+"""Writes what follows from the code: python/airtcp/scenario.py, docs/scenario.md and docs/results.md.
+
+Usage: generate.py [--check]    --check: write nothing, fail if a file is not current.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import keyword
+import re
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+Schema = dict[str, Any]
+
+ROOT = Path(__file__).parent.parent
+PYTHON = ROOT / "python/airtcp/scenario.py"
+DOCS = ROOT / "docs/scenario.md"
+RESULTS = ROOT / "docs/results.md"
+
+TOP = "Scenario"
+
+PYTHON_HEAD = '''"""Scenarios as Python objects: what a scenario file holds, with completion and types.
+
+Generated from the schema by `make generate`; do not edit. What is left out (`None`) takes its default, and values are
+checked when a scenario runs: `airtcp.ScenarioError` then says what is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from airtcp._part import Part
+'''
+
+DOCS_HEAD = """# Scenario files
+
+<!-- Generated from the schema by `make generate`; do not edit. -->
+
+A scenario is a TOML file. `airtcp check FILE` validates one, `airtcp schema` prints the JSON Schema (editors complete
+with it), and `examples/` has files to start from. Each section below is a table of the file; a key that is marked
+*required* must be there. The same names are classes and arguments in Python (`airtcp.Scenario`); there the key `from`
+is written `from_`.
+
+Values with units are strings: a number and its unit, as in `"100Mbit/s"`, `"90ms"` or `"64KiB"`.
+"""
+
+
+def refer(schema: Schema) -> str | None:
+    """Name of the definition a schema refers to."""
+    ref = schema.get("$ref")
+    return ref.rsplit("/", 1)[1] if isinstance(ref, str) else None
+
+
+def camel(name: str) -> str:
+    return "".join(part[:1].upper() + part[1:] for part in re.split(r"[_-]", name))
+
+
+def tag_of(variant: Schema) -> tuple[str, str] | None:
+    """Key and value that tell this table from the others of its kind."""
+    for key, value in variant.get("properties", {}).items():
+        if "const" in value:
+            return key, value["const"]
+    return None
+
+
+def variants(schema: Schema) -> Iterator[Schema]:
+    """The tables among the alternatives of a schema."""
+    for option in [*schema.get("anyOf", []), *schema.get("oneOf", [])]:
+        if option.get("type") == "object":
+            yield option
+        else:
+            yield from variants(option)
+
+
+def constants(schema: Schema) -> list[tuple[str, str]]:
+    """Strings a schema accepts, with what they mean."""
+    out = [(value, "") for value in schema.get("enum", [])]
+    if "const" in schema:
+        out.append((schema["const"], schema.get("description", "")))
+    for option in [*schema.get("anyOf", []), *schema.get("oneOf", [])]:
+        out += constants(option)
+    return out
+
+
+def is_null(schema: Schema) -> bool:
+    return schema.get("type") == "null"
+
+
+# --- Python ---------------------------------------------------------------------------------------------------------
+
+
+def python_type(schema: Schema) -> str:
+    """The annotation, without `None`."""
+    if name := refer(schema):
+        return name
+    if "const" in schema:
+        return f"Literal[{schema['const']!r}]"
+    if "enum" in schema:
+        return f"Literal[{', '.join(map(repr, schema['enum']))}]"
+    options = [o for o in [*schema.get("anyOf", []), *schema.get("oneOf", [])] if not is_null(o)]
+    if options:
+        if strings := constants(schema):
+            tables = [python_type(o) for o in variants(schema)]
+            return " | ".join([f"Literal[{', '.join(repr(value) for value, _ in strings)}]", *tables])
+        return " | ".join(dict.fromkeys(python_type(o) for o in options))
+    kind = schema.get("type")
+    if isinstance(kind, list):
+        kind = next(k for k in kind if k != "null")
+    match kind:
+        case "string":
+            return "str"
+        case "integer":
+            return "int"
+        case "number":
+            return "float"
+        case "boolean":
+            return "bool"
+        case "array":
+            return f"Sequence[{python_type(schema['items'])}]"
+        case "object" if isinstance(schema.get("additionalProperties"), dict):
+            return f"Mapping[str, {python_type(schema['additionalProperties'])}]"
+        case "object" if tag := tag_of(schema):
+            return camel(tag[1])
+    raise ValueError(f"no Python type for {json.dumps(schema)}")
+
+
+def doc(text: str, indent: str) -> str:
+    text = text.strip().replace("\\", "\\\\")
+    text = text[:1].upper() + text[1:]
+    if not text.endswith((".", "?", ":")):
+        text += "."
+    paragraphs = [textwrap.wrap(" ".join(paragraph.split()), 110) for paragraph in text.split("\n\n")]
+    lines = [line for paragraph in paragraphs for line in [*paragraph, ""]][:-1]
+    body = "\n".join([lines[0], *(f"{indent}{line}" if line else "" for line in lines[1:])])
+    return f'{indent}"""{body}"""' if len(lines) == 1 else f'{indent}"""{body}\n{indent}"""'
+
+
+def default_text(value: Schema) -> str:
+    """The default for people, unless the description already says it or there is nothing to say."""
+    default = value.get("default")
+    if default is None or isinstance(default, (dict, list)) or "Default:" in value.get("description", ""):
+        return ""
+    return f"`{default}`" if isinstance(default, str) else f"{json.dumps(default)}"
+
+
+def python_class(name: str, schema: Schema, fallback: str) -> str:
+    lines = ["@dataclass(kw_only=True)", f"class {name}(Part):", doc(schema.get("description", fallback), "    "), ""]
+    required = set(schema.get("required", []))
+    for key, value in schema.get("properties", {}).items():
+        attribute = f"{key}_" if keyword.iskeyword(key) else key
+        if "const" in value:
+            lines += [f"    {attribute}: {python_type(value)} = field(default={value['const']!r}, init=False)", ""]
+            continue
+        annotation = python_type(value)
+        text = value.get("description", "").strip()
+        if default := default_text(value):
+            text = f"{text.removesuffix('.')}. Default: {default}." if text else f"Default: {default}."
+        lines.append(
+            f"    {attribute}: {annotation}" if key in required else f"    {attribute}: {annotation} | None = None"
+        )
+        if text:
+            lines.append(doc(text, "    "))
+        lines.append("")
+    return "\n".join(lines)
+
+
+def python(schema: Schema) -> str:
+    classes: dict[str, str] = {}
+    aliases: dict[str, str] = {}
+
+    def add(name: str, text: str) -> None:
+        if name in classes or name in aliases:
+            raise ValueError(f"two tables of the schema would both be the Python class {name}")
+        classes[name] = text
+
+    for name, definition in schema["$defs"].items():
+        if definition.get("type") == "object":
+            add(name, python_class(name, definition, name))
+            continue
+        for variant in variants(definition):
+            tag = tag_of(variant)
+            if tag is None:
+                raise ValueError(f"{name}: a table without a tag")
+            add(camel(tag[1]), python_class(camel(tag[1]), variant, f'`{tag[0]} = "{tag[1]}"`.'))
+        aliases[name] = f"{name}: TypeAlias = {python_type(definition)!r}\n" + doc(
+            definition.get("description", name), ""
+        )
+    add(TOP, python_class(TOP, schema, TOP))
+    names = sorted([*classes, *aliases])
+    exports = f"__all__ = {json.dumps(names)}"
+    source = "\n\n".join([PYTHON_HEAD, *classes.values(), "\n\n".join(aliases.values()), exports]) + "\n"
+    ruff = [sys.executable, "-m", "ruff", "format", "--stdin-filename", str(PYTHON), "-"]
+    return subprocess.run(ruff, input=source, text=True, capture_output=True, check=True, cwd=ROOT).stdout
+
+
+# --- Markdown -------------------------------------------------------------------------------------------------------
+
+
+def anchor(title: str) -> str:
+    return re.sub(r"[^a-z0-9_ -]", "", title.lower()).replace(" ", "-")
+
+
+def docs_type(schema: Schema) -> str:
+    if name := refer(schema):
+        return f"[{name}](#{anchor(name)})"
+    options = [o for o in [*schema.get("anyOf", []), *schema.get("oneOf", [])] if not is_null(o)]
+    if options:
+        return " or ".join(dict.fromkeys(docs_type(o) for o in options))
+    if "enum" in schema:
+        return ", ".join(f'`"{value}"`' for value in schema["enum"])
+    kind = schema.get("type")
+    if isinstance(kind, list):
+        kind = next(k for k in kind if k != "null")
+    if kind == "array":
+        return f"list of {docs_type(schema['items'])}"
+    if kind == "object" and isinstance(schema.get("additionalProperties"), dict):
+        return f"table of {docs_type(schema['additionalProperties'])} by name"
+    if "const" in schema:
+        return f'`"{schema["const"]}"`'
+    # The limits of the machine type alone are no news.
+    low = schema.get("minimum")
+    high = None if "format" in schema and schema.get("maximum") == 2**16 - 1 else schema.get("maximum")
+    if high is not None:
+        return f"{kind}, {low if low is not None else ''} to {high}"
+    return f"{kind}, at least {low}" if low else str(kind)
+
+
+def one_line(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def docs_table(schema: Schema) -> list[str]:
+    properties = schema.get("properties", {})
+    rows = [(key, value) for key, value in properties.items() if "const" not in value]
+    if not rows:
+        return ["No parameters.", ""]
+    required = set(schema.get("required", []))
+    out = ["| key | value | default | meaning |", "|---|---|---|---|"]
+    for key, value in rows:
+        default = "*required*" if key in required else default_text(value)
+        out.append(f"| `{key}` | {docs_type(value)} | {default} | {one_line(value.get('description', ''))} |")
+    return [*out, ""]
+
+
+def docs(schema: Schema) -> str:
+    out = [DOCS_HEAD, "## Top level", "", *docs_table(schema)]
+
+    # In the order in which a reader of the file meets them.
+    order: list[str] = []
+
+    def visit(part: object) -> None:
+        if isinstance(part, dict):
+            name = refer(part)
+            if name and name not in order:
+                order.append(name)
+                visit(schema["$defs"][name])
+            for value in part.values():
+                visit(value)
+        elif isinstance(part, list):
+            for value in part:
+                visit(value)
+
+    visit(schema.get("properties", {}))
+    for name in order:
+        definition = schema["$defs"][name]
+        out += [f"## {name}", ""]
+        if text := definition.get("description", "").strip():
+            out += [text[:1].upper() + text[1:], ""]
+        if definition.get("type") == "object":
+            out += docs_table(definition)
+            continue
+        tables = list(variants(definition))
+        meanings = dict.fromkeys((value for value, _ in constants(definition)), "")
+        meanings |= {value: text for value, text in constants(definition) if text}
+        if tables:
+            names = [tag for table in tables if (tag := tag_of(table))]
+            key = names[0][0]
+            if meanings:
+                out += [f"A name (all its defaults), or a table with `{key}` and the parameters of that name:", ""]
+            else:
+                out += [f"A table with `{key}` and the parameters of that kind:", ""]
+            for table in tables:
+                tag = tag_of(table)
+                assert tag is not None
+                out += [f'### `{tag[0]} = "{tag[1]}"`', ""]
+                if text := table.get("description", "").strip():
+                    out += [text, ""]
+                out += docs_table(table)
+        elif meanings:
+            out += [f'- `"{value}"`{": " + one_line(text) if text else ""}' for value, text in meanings.items()]
+            out.append("")
+        elif definition.get("anyOf"):
+            out += [f"{docs_type(definition)}.", ""]
+        elif definition.get("type") == "number":
+            out += [f"A {docs_type(definition)}.", ""]
+    return "\n".join(out).rstrip() + "\n"
+
+
+# --- Tables of results ----------------------------------------------------------------------------------------------
+
+ANY_RUN = {
+    "duration": "1ms",
+    "nodes": [{"name": "a", "kind": "host"}, {"name": "b", "kind": "host"}],
+    "links": [{"from": "a", "to": "b", "rate": "1Mbit/s", "delay": "1ms"}],
+}
+
+TABLES = {
+    "flows": "One row per flow.",
+    "links": "One row per link and direction.",
+    "flow_series": "Senders over time: TCP flows, at most `record.flow_series_max` of them, every `record.interval`.",
+    "link_series": "Links over time: those in `record.links`, every `record.interval`.",
+    "drops": "One row per packet that was dropped by a queue or lost on a line, of the links in `record.drops`.",
+    "transfers": "One row per finished transfer of `transfer` and `web` traffic.",
+    "pings": "One row per echo request.",
+    "datagrams": "One row per datagram of a `train`.",
+}
+
+
+def results(meanings: dict[str, dict[str, str]]) -> str:
+    head = (ROOT / "docs/results.head.md").read_text(encoding="utf-8")
+    out = [head]
+    for table, columns in meanings.items():
+        out += [f"### {table}", "", TABLES[table], "", "| column | unit and meaning |", "|---|---|"]
+        out += [f"| `{name}` | {one_line(meaning).replace('NaN', 'null')} |" for name, meaning in columns.items()]
+        out.append("")
+    return "\n".join(out).rstrip() + "\n"
+
+
+def generated(core: ModuleType) -> dict[Path, str]:
+    """Files and what they must hold."""
+    schema = json.loads(core.schema())
+    meanings = core.Run(core.Checked.from_json(json.dumps(ANY_RUN), "any", []), None).finish().meanings
+    return {PYTHON: python(schema), DOCS: docs(schema), RESULTS: results(meanings)}
+
+
+def main() -> int:
+    # Not through the package: it imports what is generated here.
+    sys.path.insert(0, str(ROOT / "python/airtcp"))
+    _airtcp = importlib.import_module("_airtcp")
+
+    check = sys.argv[1:] == ["--check"]
+    stale = [
+        (path, text)
+        for path, text in generated(_airtcp).items()
+        if not path.exists() or path.read_text(encoding="utf-8") != text
+    ]
+    for path, text in stale:
+        print(f"{path.relative_to(ROOT)} {'is not current: run make generate' if check else 'written'}")
+        if not check:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+    return 1 if check and stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
