@@ -103,6 +103,7 @@ fn dumbbell(
     let mut nodes = vec![router("r1"), router("r2")];
     let link = |from: u32, to: u32, rate, delay, limit_packets| LinkSpec {
         name: format!("{from}->{to}"),
+        group: String::new(),
         from: NodeId(from),
         to: NodeId(to),
         rate,
