@@ -432,25 +432,29 @@ mod tests {
         assert_eq!(serve(&mut rig, ms(0), 10), [b, b, a, b, b, a, b, a, b, b]);
     }
 
+    /// Two flows of single packets, each refilled once it has been found empty: were they new queues every time, one of
+    /// them would always be ahead of the backlogged flow.
     #[test]
-    fn a_queue_that_empties_and_refills_does_not_starve_the_others() {
+    fn queues_that_empty_and_refill_do_not_starve_the_others() {
         let mut q = fq(FqCodelConfig::default());
-        let [a, b] = apart(&q, 2)[..] else { unreachable!() };
+        let [a, b, c] = apart(&q, 3)[..] else { unreachable!() };
         let mut rig = Rig::new(&mut q);
         for _ in 0..100 {
             rig.arrive(ms(0), packet(a, 1500, Ecn::NotEct));
         }
-        serve(&mut rig, ms(0), 1);
-        let mut served = Vec::new();
-        for _ in 0..40 {
-            // Always exactly one packet of b, each enqueued as soon as the last has left.
-            if !served.ends_with(&[a]) {
-                rig.arrive(ms(1), packet(b, 1500, Ecn::NotEct));
-            }
+        serve(&mut rig, ms(0), 2);
+        rig.arrive(ms(1), packet(b, 1500, Ecn::NotEct));
+        rig.arrive(ms(1), packet(c, 1500, Ecn::NotEct));
+        let mut served = serve(&mut rig, ms(1), 1);
+        for _ in 0..60 {
+            let left = served[served.len() - 1];
             served.extend(serve(&mut rig, ms(1), 1));
+            if left != a {
+                rig.arrive(ms(1), packet(left, 1500, Ecn::NotEct));
+            }
         }
         let share = served.iter().filter(|&&f| f == a).count();
-        assert_eq!(share, 20, "{served:?}");
+        assert!(share >= 20, "{share} of 61: {served:?}");
     }
 
     #[test]

@@ -409,6 +409,17 @@ mod tests {
     }
 
     #[test]
+    fn an_arrival_that_finds_no_room_does_not_end_the_idle_time_nor_count_it_twice() {
+        let mut q = red(RedConfig { limit_bytes: Some(Bytes::new(1000)), ..passive(0.1) });
+        let mut rig = Rig::new(&mut q);
+        rig.q.average = 8.0;
+        rig.arrive(ms(2), packet(0, 1500, Ecn::NotEct));
+        assert_eq!(rig.dropped.len(), 1);
+        rig.arrive(ms(5), packet(0, 1000, Ecn::NotEct));
+        assert!(close(rig.q.average, 8.0 * power(0.9, 5)), "{}", rig.q.average);
+    }
+
+    #[test]
     fn the_average_counts_bytes_in_byte_mode() {
         let mut q = red(RedConfig { bytes: true, ..passive(0.5) });
         let mut rig = Rig::new(&mut q);

@@ -320,3 +320,17 @@ fn marking_needs_an_ecn_capable_packet() {
         assert_eq!((pool[id].ecn, drops.marked.len()), (after, recorded));
     }
 }
+
+#[test]
+fn the_schema_has_every_key_of_every_discipline_and_no_other() {
+    let schema = serde_json::to_value(schemars::schema_for!(QueueConfig)).unwrap();
+    let tables = schema["anyOf"][1]["oneOf"].as_array().unwrap();
+    assert_eq!(tables.len(), QueueConfig::NAMES.len());
+    for (table, name) in tables.iter().zip(QueueConfig::NAMES) {
+        assert_eq!(table["properties"]["name"]["const"], *name);
+        assert_eq!(table["additionalProperties"], false);
+        let default = serde_json::to_value(QueueConfig::by_name(name).unwrap()).unwrap();
+        let keys = |v: &serde_json::Value| v.as_object().unwrap().keys().cloned().collect::<BTreeSet<_>>();
+        assert_eq!(keys(&table["properties"]), keys(&default));
+    }
+}
