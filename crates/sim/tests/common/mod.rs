@@ -49,6 +49,7 @@ impl Building for RunSpec {
     fn link(&mut self, from: NodeId, to: NodeId, rate: DataRate, delay: Span, queue: QueueConfig) -> LinkId {
         let name = format!("{}->{}", self.nodes[from.0 as usize].name, self.nodes[to.0 as usize].name);
         self.links.push(LinkSpec {
+            group: name.clone(),
             name,
             from,
             to,
