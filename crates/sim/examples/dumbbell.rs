@@ -101,9 +101,9 @@ fn dumbbell(
 ) -> RunSpec {
     let router = |name: &str| NodeSpec { name: name.into(), is_host: false };
     let mut nodes = vec![router("r1"), router("r2")];
-    let link = |from: u32, to: u32, rate, delay, limit_packets| LinkSpec {
+    let link = |from: u32, to: u32, rate, delay, limit_packets: Option<u32>| LinkSpec {
         name: format!("{from}->{to}"),
-        group: String::new(),
+        group: if limit_packets.is_some() { "bottleneck".into() } else { "access".into() },
         from: NodeId(from),
         to: NodeId(to),
         rate,
@@ -111,7 +111,7 @@ fn dumbbell(
         queue: QueueConfig::Fifo(FifoConfig { limit_packets, limit_bytes: None }),
         loss: Probability::ZERO,
         cost: 1,
-        is_member_of_group: false,
+        is_member_of_group: limit_packets.is_none(),
     };
     let mut links = vec![link(0, 1, rate, delay, Some(buffer)), link(1, 0, rate, delay, Some(buffer))];
     let mut list = Vec::new();

@@ -156,7 +156,6 @@ impl Links {
                         kind = LineKind::Limited;
                     }
                 }
-                #[allow(unreachable_patterns)]
                 discipline => {
                     kind = LineKind::Queued;
                     queued = all.queued.len() as u32;
@@ -322,6 +321,11 @@ impl Links {
             totals.forwarded_bytes -= u64::from(line.in_service);
         }
         totals
+    }
+
+    /// See [`airtcp_core::queue::Aqm::drop_probability`].
+    pub fn drop_probability(&self, link: u32) -> Option<f64> {
+        self.queued.get(self.cold[link as usize].queued as usize)?.aqm.drop_probability()
     }
 
     /// Begins a new maximum at the present occupancy.

@@ -129,6 +129,7 @@ table! {
     LinkRows of LinkRow as "links" {
         link: U32(u32) = "index of the link",
         name: Str(Cow<'static, str>) = "name of the link",
+        group: Str(Cow<'static, str>) = "entry of the scenario it came from",
         rate_bps: U64(u64) = "bit/s, rate of the line",
         delay_ms: F64(f64) = "ms, propagation delay",
         arrived_packets: U64(u64) = "packets that arrived at the queue since warmup",
@@ -176,6 +177,7 @@ table! {
         forwarded_packets: U64(u64) = "packets transmitted since the last sample",
         utilisation: F64(f64) = "part of the time since the last sample the line was busy",
         queue_mean_packets: F64(f64) = "packets waiting, time average since the last sample",
+        drop_probability: F64(f64) = "0 to 1, with which the discipline now drops or marks, NaN: works without one",
     }
 }
 

@@ -52,6 +52,9 @@ const NONE: u128 = u128::MAX;
 /// Most lanes that [`Wires`] will have.
 pub const MAX_LANES: usize = 15;
 
+/// Packets that [`Wires::look_ahead`] gives at a time.
+const LOT: usize = 16;
+
 /// For packets without a lane.
 pub const NO_LANE: u8 = u8::MAX;
 
@@ -76,6 +79,8 @@ struct Lane {
     queue: VecDeque<Entry>,
     /// Time of the last entry.
     back: u64,
+    /// Packets taken out so far.
+    taken: usize,
 }
 
 impl Wires {
@@ -85,7 +90,7 @@ impl Wires {
             head_time: u64::MAX,
             head: lanes,
             heads: vec![NONE; lanes + 1],
-            lanes: (0..lanes).map(|_| Lane { queue: VecDeque::new(), back: 0 }).collect(),
+            lanes: (0..lanes).map(|_| Lane { queue: VecDeque::new(), back: 0, taken: 0 }).collect(),
             calendar: Calendar::new(),
             inserted: 0,
             now: 0,
@@ -140,6 +145,17 @@ impl Wires {
         }
     }
 
+    /// Once every [`LOT`] packets of a lane: the lot of them after the next lot, of the lane that [`Self::pop`] takes from.
+    #[inline]
+    pub fn look_ahead(&self) -> Option<impl Iterator<Item = InFlight> + '_> {
+        let lane = self.lanes.get(self.head)?;
+        if lane.taken % LOT != 0 {
+            return None;
+        }
+        let end = lane.queue.len().min(2 * LOT);
+        Some(lane.queue.range(end.min(LOT)..end).map(Entry::in_flight))
+    }
+
     /// Takes out the earliest arrival. Panics if there is none.
     #[inline]
     pub fn pop(&mut self) -> InFlight {
@@ -147,6 +163,7 @@ impl Wires {
         let from = self.head;
         let entry = if let Some(lane) = self.lanes.get_mut(from) {
             let entry = lane.queue.pop_front().expect("a packet is in flight");
+            lane.taken = lane.taken.wrapping_add(1);
             self.heads[from] = lane.queue.front().map_or(NONE, Entry::key);
             entry
         } else {

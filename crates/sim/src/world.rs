@@ -30,6 +30,9 @@ use crate::wires::{InFlight, NO_LANE, Wires};
 /// In [`InFlight::place`]: the packet does not arrive, it is lost on the line before this place.
 const LOST: u32 = 1 << 31;
 
+/// Links beyond which a world counts as large.
+const LARGE: usize = 4096;
+
 /// Captured packets are handed over in lots of this size.
 const CAPTURE_LOT: usize = 1024;
 
@@ -53,6 +56,8 @@ pub struct World {
     warm: Option<Totals>,
     ledger: Ledger,
     events: u64,
+    /// Its state does not fit into a processor's second-level cache.
+    is_large: bool,
 }
 
 /// What became of all packets so far. What is neither delivered, dropped nor lost is in the network.
@@ -167,6 +172,7 @@ impl World {
             wires: Wires::new(lanes),
             timeline,
             hops: routes.hops,
+            is_large: links.lines.len() > LARGE,
             links,
             flows,
             pool: Pool::default(),
@@ -223,6 +229,9 @@ impl World {
                     break;
                 }
                 self.now = arrival;
+                if self.is_large {
+                    self.touch();
+                }
                 let entry = self.wires.pop();
                 if entry.place & LOST == 0 {
                     self.enter(entry.packet, entry.place, entry.size);
@@ -239,6 +248,24 @@ impl World {
             self.events += 1;
             if self.captured.len() >= CAPTURE_LOT {
                 self.hand_over(sink);
+            }
+        }
+    }
+
+    /// Loads what packets that arrive soon will need, several at a time so that the loads overlap: in a large world every
+    /// link and every packet would otherwise be waited for.
+    #[inline]
+    fn touch(&self) {
+        let Some(soon) = self.wires.look_ahead() else { return };
+        for entry in soon {
+            let link = self.hops[(entry.place & !LOST) as usize];
+            if let Some(line) = self.links.lines.get(link as usize) {
+                std::hint::black_box(line.kind);
+            } else {
+                let packet = &self.pool[entry.packet];
+                let ends = &self.flows[packet.flow.0 as usize].ends;
+                let deadline = if packet.is_reverse() { ends.source_deadline() } else { ends.destination_deadline() };
+                std::hint::black_box(deadline);
             }
         }
     }
@@ -468,6 +495,7 @@ impl World {
                 forwarded_packets: totals.forwarded_packets - last.forwarded_packets,
                 utilisation: ratio((totals.busy_ns - last.busy_ns) as f64, period),
                 queue_mean_packets: ratio((totals.queue_packet_ns - last.queue_packet_ns) as f64, period),
+                drop_probability: self.links.drop_probability(link).unwrap_or(f64::NAN),
             });
             *last = totals;
         }
@@ -653,6 +681,7 @@ impl World {
         LinkRow {
             link: i as u32,
             name: spec.name.clone().into(),
+            group: spec.group.clone().into(),
             rate_bps: spec.rate.as_bps(),
             delay_ms: millis(spec.delay),
             arrived_packets,

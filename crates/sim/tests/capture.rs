@@ -10,7 +10,7 @@ use airtcp_core::packet::{Ecn, FlowId, Kind, Packet, SackBlock, tcp_flags};
 use airtcp_core::queue::QueueConfig;
 use airtcp_core::tcp::TcpConfig;
 use airtcp_core::tcp::profile::profile;
-use airtcp_core::units::{DataRate, Probability, Seq32, Span, Time};
+use airtcp_core::units::{Bytes, DataRate, Probability, Seq32, Span, Time};
 use airtcp_core::wire::{self, Announced, Endpoints};
 use airtcp_sim::capture::{CaptureSink, Captured, HEADERS_ONLY, PcapngWriter, WHOLE_PACKETS};
 use airtcp_sim::spec::{FlowSpec, LinkId, LinkSpec, NodeId, NodeSpec, RecordSpec, RunSpec, TcpApp, Traffic};
@@ -26,7 +26,10 @@ const THERE: LinkId = LinkId(2);
 const BACK: LinkId = LinkId(0);
 
 fn linux() -> Arc<TcpConfig> {
-    Arc::new(profile("linux-6").unwrap().resolve().unwrap())
+    let mut config = profile("linux-6").unwrap().resolve().unwrap();
+    // Gives a window scale of 6.
+    config.receive_buffer_max = Bytes::new(3 << 20);
+    Arc::new(config)
 }
 
 /// left - r1 - right, with a TCP, a UDP and a ping flow, the two directions of the second line captured.

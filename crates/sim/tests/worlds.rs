@@ -2,6 +2,7 @@
 
 mod common;
 
+use airtcp_core::queue::QueueConfig;
 use airtcp_core::units::{DataRate, Probability, Span, Time};
 use airtcp_sim::capture::{Captured, NoCapture};
 use airtcp_sim::record::{Data, Table};
@@ -33,7 +34,7 @@ fn bits(tables: &[Table]) -> String {
 }
 
 /// a - r - b; the second link is the bottleneck.
-fn line(duration: Span, rate: DataRate, queue: airtcp_core::queue::QueueConfig) -> (RunSpec, NodeId, NodeId) {
+fn line(duration: Span, rate: DataRate, queue: QueueConfig) -> (RunSpec, NodeId, NodeId) {
     let mut spec = empty(1, duration);
     let (a, r, b) = (spec.host("a"), spec.router("r"), spec.host("b"));
     spec.both(a, r, DataRate::from_mbps(100), Span::from_ms(1));
@@ -177,8 +178,15 @@ fn warmup_and_interruption() {
 
 /// A ring of routers with chords, hosts on them, every kind of datagram traffic.
 fn networks() -> impl Strategy<Value = RunSpec> {
-    let link =
-        (1u64..200, 0u64..3_000_000, prop::option::of(0u32..12), prop::option::of(0u64..20_000), 0u8..4, 1u32..4);
+    let link = (
+        1u64..200,
+        0u64..3_000_000,
+        prop::option::of(0u32..12),
+        prop::option::of(0u64..20_000),
+        0u8..4,
+        1u32..4,
+        0usize..10,
+    );
     let flow = (0usize..6, 0usize..6, 0u64..50_000_000, 0u8..3, 1u32..40, 28u16..1600);
     (
         2usize..5,
@@ -193,9 +201,14 @@ fn networks() -> impl Strategy<Value = RunSpec> {
             let hosts: Vec<NodeId> = (0..6).map(|i| spec.host(&format!("h{i}"))).collect();
             let mut parameters = links.into_iter();
             let mut add = |spec: &mut RunSpec, from, to| {
-                let Some((rate, delay, packets, bytes, loss, cost)) = parameters.next() else { return };
+                let Some((rate, delay, packets, bytes, loss, cost, queue)) = parameters.next() else { return };
                 let rate = DataRate::from_bps(rate * 1_000_003);
-                let id = spec.link(from, to, rate, Span::from_ns(delay), fifo(packets, bytes));
+                // Half of the links drop-tail, the others any discipline there is, with its defaults.
+                let queue = match QueueConfig::NAMES.get(queue) {
+                    Some(name) => QueueConfig::by_name(name).unwrap(),
+                    None => fifo(packets, bytes),
+                };
+                let id = spec.link(from, to, rate, Span::from_ns(delay), queue);
                 spec.links[id.0 as usize].cost = cost;
                 spec.links[id.0 as usize].loss = Probability::new(if loss == 0 { 0.05 } else { 0.0 }).unwrap();
             };
@@ -243,13 +256,14 @@ proptest! {
             let known = l.delivered.packets + l.dropped.packets + l.lost.packets;
             prop_assert_eq!(l.sent.packets, known + world.packets_inside() as u64);
             let totals: Vec<_> = (0..spec.links.len() as u32).map(|i| world.link_totals(LinkId(i))).collect();
-            prop_assert_eq!(totals.iter().map(|t| t.dropped_overflow).sum::<u64>(), l.dropped.packets);
+            prop_assert_eq!(totals.iter().map(|t| t.dropped_overflow + t.dropped_early).sum::<u64>(), l.dropped.packets);
             prop_assert_eq!(totals.iter().map(|t| t.dropped_bytes).sum::<u64>(), l.dropped.bytes);
             prop_assert_eq!(totals.iter().map(|t| t.lost_packets).sum::<u64>(), l.lost.packets);
             for (t, link) in totals.iter().zip(&spec.links) {
                 let on_line = t.started_packets - t.forwarded_packets;
                 prop_assert!(on_line <= 1);
-                prop_assert_eq!(t.arrived_packets, t.dropped_overflow + t.queue_packets + t.started_packets);
+                let dropped = t.dropped_overflow + t.dropped_early;
+                prop_assert_eq!(t.arrived_packets, dropped + t.queue_packets + t.started_packets);
                 prop_assert!(t.busy_ns <= world.now().as_ns());
                 prop_assert!(t.forwarded_bytes * 8 * 1_000_000_000 / link.rate.as_bps() <= t.busy_ns + 8);
                 if t.queue_packets > 0 { prop_assert_eq!(on_line, 1); }

@@ -82,8 +82,10 @@ options! {
     max_cwnd: u32,
     /// RFC 3465 byte counting in slow start: at most this many segments of credit for one ACK. 0: one per ACK, however much it covers.
     byte_counting: u32,
-    /// After an idle time the window decays towards the initial window: by half for each retransmission timeout (RFC 2861).
+    /// After an idle time the window decays towards `restart_window`: by half for each retransmission timeout (RFC 2861).
     restart_after_idle: bool,
+    /// What is left of the window after a long idle time, segments. RFC 5681 section 4.1: the initial window.
+    restart_window: u32,
     /// Retransmission timeout before the first measurement (RFC 6298).
     rto_initial: Span,
     /// Smallest retransmission timeout.

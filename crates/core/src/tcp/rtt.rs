@@ -83,6 +83,7 @@ mod tests {
     #[test]
     fn the_timeout_follows_the_rfc() {
         let mut c = config("linux-6");
+        c.rto_granularity = Span::from_ms(1);
         c.rto_min = Span::ZERO;
         c.rto_var_min = Span::ZERO;
         let mut rtt = RttEstimator::new(&c);

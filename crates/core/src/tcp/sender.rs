@@ -951,7 +951,7 @@ impl Sender {
         }
         if self.config.restart_after_idle && !self.cc.owns_window() {
             let w = &mut self.window;
-            let restart = self.config.initial_window.min(w.cwnd).max(1);
+            let restart = self.config.restart_window.min(w.cwnd).max(1);
             w.ssthresh = w.ssthresh.max(w.cwnd / 2 + w.cwnd / 4);
             let halvings = (idle.as_ns() / rto.as_ns().max(1)).min(31) as u32;
             w.cwnd = (w.cwnd >> halvings).max(restart);
