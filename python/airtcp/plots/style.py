@@ -22,7 +22,7 @@ _STYLE: Final[dict[Any, Any]] = {
     "axes.spines.top": False,
     "axes.titlelocation": "left",
     "axes.titlesize": 10,
-    "figure.dpi": 150,
+    "figure.dpi": 120,
     "figure.facecolor": "white",
     "font.size": 9,
     "grid.color": "#dddddd",
