@@ -3,6 +3,17 @@
 //!
 //! - One deadline per component: the winner tree of `timeline` against a 4-ary heap and a radix heap.
 //! - Packets in flight: `wires`, by its lanes and by its calendar alone, against a 4-ary heap.
+//!
+//! Medians on a shared two-core virtual machine (AMD EPYC, family 26), ns per step:
+//!
+//! | deadlines | 35 | 1 000 | 10 000 | 40 000 | in flight | 1 500 | 30 000 | 500 000 |
+//! |---|---|---|---|---|---|---|---|---|
+//! | winner tree | 28 | 46 | 62 | 71 | lanes | 12 | 11 | 17 |
+//! | 4-ary heap | 27 | 63 | 85 | 99 | calendar | 14 | 15 | 34 |
+//! | radix heap | 43 | 32 | 31 | 33 | 4-ary heap | 63 | 93 | 80 |
+//!
+//! The radix heap wins from some hundred components on, but it does not order ties by component and keeps moved deadlines as
+//! dead entries. With lazy timers a world touches its deadlines so rarely (3 % of the time with 100 flows) that order wins.
 
 use airtcp_core::packet::PacketId;
 use airtcp_core::rng::{Purpose, stream};

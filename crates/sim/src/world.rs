@@ -31,7 +31,7 @@ use crate::wires::{InFlight, NO_LANE, Wires};
 const LOST: u32 = 1 << 31;
 
 /// Links beyond which a world counts as large.
-const LARGE: usize = 4096;
+const LARGE: usize = 1024;
 
 /// Captured packets are handed over in lots of this size.
 const CAPTURE_LOT: usize = 1024;
