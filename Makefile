@@ -63,7 +63,7 @@ clean: ## Remove everything that was built; results in runs/ stay
 	@touch $@
 
 $(BUILD): .venv/.tools $(RUST_SOURCES)
-	VIRTUAL_ENV="$(CURDIR)/.venv" $(BIN)/maturin develop --release
+	PIP_QUIET=1 PIP_DISABLE_PIP_VERSION_CHECK=1 VIRTUAL_ENV="$(CURDIR)/.venv" $(BIN)/maturin develop --release
 	@touch $@
 
 $(DEV): .venv/.tools

@@ -23,6 +23,7 @@ import pathlib
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 HERE = pathlib.Path(__file__).resolve().parent
 
@@ -69,7 +70,7 @@ def words(text: str) -> list[str]:
 def rows(lines: Iterable[str]) -> Iterator[list[object]]:
     state = {"cwnd_": "1", "ssthresh_": "0", "dupacks_": "0", "rtt_": "0"}
     sent = -1
-    held = None  # the ack or timeout row whose state changes are still arriving
+    held: tuple[Any, ...] | None = None  # the ack or timeout row whose state changes are still arriving
 
     def row(time: str, event: str, segment: object = "", ack: object = "") -> list[object]:
         cwnd, ssthresh, dupacks = float(state["cwnd_"]), int(state["ssthresh_"]), int(state["dupacks_"])

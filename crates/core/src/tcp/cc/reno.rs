@@ -119,8 +119,7 @@ mod tests {
     fn per_ack_the_window_is_a_real_number() {
         let config = CcConfig::Reno(RenoConfig { increase: Increase::PerAck, ..RenoConfig::default() });
         let mut run = Run::with(&config, Path::default());
-        let mut reno =
-            Reno { slow_start: SlowStart::Standard, increase: Increase::PerAck, fraction: 0 };
+        let mut reno = Reno { slow_start: SlowStart::Standard, increase: Increase::PerAck, fraction: 0 };
         let w = &mut run.w;
         (w.cwnd, w.ssthresh) = (2, 2);
         let mut seen = Vec::new();
