@@ -9,12 +9,19 @@
 summary. The command line is `airtcp` (`airtcp.cli`), figures are in `airtcp.plots`.
 """
 
-from airtcp import scenario
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from airtcp._airtcp import __version__, schema
 from airtcp.errors import NotOursError, ResultsError, ScenarioError
-from airtcp.results import Results
-from airtcp.runner import Job, run, run_many
-from airtcp.scenario import Flow, Link, Node, Record, Scenario, TcpOptions
+
+if TYPE_CHECKING:
+    from airtcp import scenario
+    from airtcp.results import Results
+    from airtcp.runner import Job, run, run_many
+    from airtcp.scenario import Flow, Link, Node, Record, Scenario, TcpOptions
 
 __all__ = [
     "Flow",
@@ -34,3 +41,31 @@ __all__ = [
     "scenario",
     "schema",
 ]
+
+# What takes long to load (Polars, the generated types) comes when it is first asked for.
+_HOME = {
+    "Results": "results",
+    "Job": "runner",
+    "run": "runner",
+    "run_many": "runner",
+    "Flow": "scenario",
+    "Link": "scenario",
+    "Node": "scenario",
+    "Record": "scenario",
+    "Scenario": "scenario",
+    "TcpOptions": "scenario",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name == "scenario":
+        return import_module("airtcp.scenario")
+    if name in _HOME:
+        value = getattr(import_module(f"airtcp.{_HOME[name]}"), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'airtcp' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -2,33 +2,31 @@
 
 Standard output carries results only; everything else goes to standard error. Exit codes: 0 done, 2 bad input (scenario,
 option, unreadable file), 1 any other failure, 130 interrupted with what was finished kept.
+
+Only what every command needs is imported at the top: a run of a tenth of a second should not wait for tables, plots and
+Parquet that it does not use.
 """
 
 from __future__ import annotations
 
-import functools
-import json
+import argparse
 import os
 import re
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from types import FrameType
-from typing import Annotated, Any, Final, ParamSpec
-
-import typer
-from rich.console import Console
-from rich.markup import escape
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from typing import TYPE_CHECKING, Any, Final
 
 from airtcp import _airtcp
+from airtcp._text import to_json
 from airtcp.errors import NotOursError, ResultsError, ScenarioError
-from airtcp.results import Folder, Results, to_json
-from airtcp.runner import SNAPLEN, Execution
-from airtcp.show import comparison, overview
+from airtcp.execution import SNAPLEN, Execution
+
+if TYPE_CHECKING:
+    from airtcp.results import Results
 
 OK: Final = 0
 FAILURE: Final = 1
@@ -37,18 +35,7 @@ BAD_INPUT: Final = 2
 PROGRESS_AFTER_S: Final = 1.0
 """Runs shorter than this show no progress bar."""
 
-app = typer.Typer(
-    name="airtcp",
-    help="A laboratory for TCP: simulates networks packet by packet, from a scenario file to tables and plots.",
-    epilog="Start with: airtcp run examples/pacing-buffers-reno.toml",
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-errors = Console(stderr=True, soft_wrap=True, highlight=False)
-
-P = ParamSpec("P")
+MAX_STDIN_BYTES: Final = 64 << 20
 
 
 class _StopError(Exception):
@@ -59,39 +46,265 @@ class _StopError(Exception):
         self.code = code
 
 
-def _command(body: Callable[P, int]) -> Callable[P, None]:
-    """Turns what a command raises into a message and the exit code that belongs to it."""
+# --- the commands --------------------------------------------------------------------------------------------------------
 
-    @functools.wraps(body)
-    def wrapped(*args: P.args, **kwargs: P.kwargs) -> None:
-        try:
-            code = body(*args, **kwargs)
-        except _StopError as stop:
-            code = _fail(str(stop), stop.code)
-        except (ScenarioError, NotOursError) as error:
-            code = _fail(str(error), BAD_INPUT)
-        except ResultsError as error:
-            code = _fail(str(error), FAILURE)
-        except MemoryError:
-            code = _fail("out of memory: make the scenario smaller, or record less (`record` in the scenario)", FAILURE)
-        except KeyboardInterrupt:
-            code = _fail("interrupted", 128 + signal.SIGINT)
-        except BaseException as error:
-            # PyO3's exception for a panic is no Exception and has no name to import.
-            if type(error).__name__ != "PanicException":
-                raise
-            code = _fail(f"a bug in airtcp: {error}. Please report it with the scenario.", FAILURE)
-        raise typer.Exit(code)
 
-    return wrapped
+def run(args: argparse.Namespace) -> int:
+    """Run a scenario; print a summary and write a folder of results."""
+    if args.out is not None and args.no_save:
+        raise _StopError("--out and --no-save contradict each other", BAD_INPUT)
+    # A program that asks for JSON gets JSON; it says where it wants a folder, if it wants one.
+    save = not args.no_save and not (args.json and args.out is None)
+    checked = _checked(args)
+    with _Interrupts().active() as interrupts:
+        if not save:
+            execution = _advance(Execution(checked), interrupts, quiet=args.quiet)
+            if args.json:
+                _write_out(to_json(execution.summary()) + "\n")
+                return _end(execution, interrupts, "not saved", quiet=args.quiet)
+            results, where = execution.results(), "not saved"
+        else:
+            from airtcp.results import Folder
+
+            out = args.out or _default_folder(checked)
+            # Made before the run: a place that cannot be written to should not cost the time of a run.
+            with Folder(_path(out)) as folder:
+                execution = _advance(Execution(checked, folder, args.snaplen), interrupts, quiet=args.quiet)
+                results, where = execution.results(), f"results in {out}"
+                folder.commit(results)
+    if args.json:
+        _write_out(to_json(results.summary) + "\n")
+    elif not args.quiet:
+        from airtcp.show import overview
+
+        _render(*overview(results))
+    return _end(execution, interrupts, where, quiet=args.quiet)
+
+
+def check(args: argparse.Namespace) -> int:
+    """Validate a scenario without running it."""
+    import json
+
+    checked = _checked(args)
+    scenario = json.loads(checked.to_json())
+    if args.json:
+        _write_out(to_json(scenario) + "\n")
+    else:
+        nodes, links, flows = checked.counts()
+        size = f"{nodes} nodes, {links} links (each direction), {flows} flows, {scenario['duration']}"
+        _write_out(f"{args.file}: valid: {scenario['name']!r}, {size}\n")
+    return OK
+
+
+def schema(args: argparse.Namespace) -> int:
+    """Print the JSON Schema of scenario files, for editors and validators."""
+    text = _airtcp.schema().rstrip("\n") + "\n"
+    if args.out is None:
+        _write_out(text)
+        return OK
+    try:
+        _path(args.out).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise _StopError(f"cannot write {args.out}: {error.strerror}", FAILURE) from error
+    return OK
+
+
+def list_names(args: argparse.Namespace) -> int:
+    """List what scenarios can name: host profiles, congestion controls, loss policies, queues."""
+    names = _airtcp.names()
+    if args.what is None:
+        _write_out("".join(f"{kind}: {', '.join(entries)}\n" for kind, entries in names.items()))
+    elif args.what not in names:
+        raise _StopError(f"nothing is called {args.what!r}; there are: {', '.join(names)}", BAD_INPUT)
+    else:
+        _write_out("".join(f"{entry}\n" for entry in names[args.what]))
+    return OK
+
+
+def plot(args: argparse.Namespace) -> int:
+    """Draw utilisation, loss, queue and cwnd over time; several runs share the axes."""
+    from airtcp.plots import FORMATS, PlotError, over_time
+
+    out = _path(args.out)
+    if out.suffix.lower() not in FORMATS:
+        raise _StopError(f"cannot write {out}: the name must end in one of {', '.join(FORMATS)}", BAD_INPUT)
+    try:
+        figure = over_time(_load(args.folders), link=args.link)
+    except PlotError as error:
+        raise _StopError(str(error), BAD_INPUT) from error
+    try:
+        figure.savefig(out)
+    except OSError as error:
+        raise _StopError(f"cannot write {out}: {error.strerror}", FAILURE) from error
+    return OK
+
+
+def compare(args: argparse.Namespace) -> int:
+    """Show the summaries of several runs side by side."""
+    runs = _load(args.folders)
+    if args.json:
+        _write_out(to_json([results.summary for results in runs]) + "\n")
+    else:
+        from airtcp.show import comparison
+
+        _render(comparison(runs))
+    return OK
+
+
+# --- the command line ----------------------------------------------------------------------------------------------------
+
+
+class _Parser(argparse.ArgumentParser):
+    """Faults in the command line look like all others."""
+
+    def error(self, message: str) -> Any:
+        self.print_usage(sys.stderr)
+        self.exit(BAD_INPUT, f"error: {message}\n")
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        # Help and version go to standard output: a full disk or a closed pipe there must not pass for success.
+        if message and file in (None, sys.stdout):
+            _write_out(message)
+        else:
+            super()._print_message(message, file)
+
+
+def _seed(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) >= 1 << 63:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 to 2^63 - 1")
+    return int(text)
+
+
+def _snaplen(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) >= 1 << 32:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of bytes from 0 to 2^32 - 1")
+    return int(text)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="airtcp",
+        description="A laboratory for TCP: simulates networks packet by packet, from a scenario file to tables and plots.",
+        epilog="Start with: airtcp run examples/pacing-buffers-reno.toml",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"airtcp {_airtcp.__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+
+    def command(name: str, body: Callable[[argparse.Namespace], int], *examples: str, more: str = "") -> _Parser:
+        about = (body.__doc__ or "").strip()
+        heading = "example" if len(examples) == 1 else "examples"
+        epilog = f"{heading}:\n" + "".join(f"  {line}\n" for line in examples) + more
+        sub: _Parser = commands.add_parser(
+            name,
+            help=about,
+            description=about,
+            epilog=epilog,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        sub.set_defaults(body=body)
+        return sub
+
+    def scenario_options(sub: _Parser) -> None:
+        sub.add_argument("file", metavar="FILE", help="scenario file (TOML); - reads standard input")
+        sub.add_argument("--seed", type=_seed, metavar="N", help="seed, instead of the scenario's")
+        sub.add_argument(
+            "--set",
+            action="extend",
+            nargs="+",
+            default=[],
+            dest="changes",
+            metavar="KEY=VALUE",
+            help="change values of the scenario; can be repeated",
+        )
+        sub.add_argument("--duration", metavar="T", help="simulated time, instead of the scenario's, such as 30s")
+
+    sub = command(
+        "run",
+        run,
+        "airtcp run examples/pacing-buffers-reno.toml",
+        "airtcp run examples/pacing-buffers-reno.toml --seed 7 --duration 40s --set links.bottleneck.rate=50Mbit/s",
+        "airtcp run - --json < scenario.toml | jq .links",
+        more="\nexit codes:\n  0 done; 2 bad input; 1 other failure; 130 interrupted (the results so far are kept, marked as "
+        "such)\n",
+    )
+    scenario_options(sub)
+    sub.add_argument(
+        "--out", metavar="DIR", help="folder for the results; default: runs/NAME-seedN, with --json: none is written"
+    )
+    sub.add_argument("--no-save", action="store_true", help="write no folder")
+    sub.add_argument("--json", action="store_true", help="print the summary as one JSON object and nothing else")
+    sub.add_argument(
+        "--snaplen",
+        type=_snaplen,
+        default=SNAPLEN,
+        metavar="BYTES",
+        help="bytes a capture keeps of each packet; 0: all (default: %(default)s)",
+    )
+    sub.add_argument("-q", "--quiet", action="store_true", help="no progress and no tables")
+
+    sub = command("check", check, "airtcp check examples/pacing-buffers-reno.toml")
+    scenario_options(sub)
+    sub.add_argument("--json", action="store_true", help="print the scenario with every default filled in, as JSON")
+
+    sub = command("schema", schema, "airtcp schema --out scenario.schema.json")
+    sub.add_argument("--out", metavar="FILE", help="file to write; default: standard output")
+
+    sub = command("list", list_names, "airtcp list queues")
+    sub.add_argument("what", nargs="?", metavar="WHAT", help="only these, one name per line")
+
+    folders = {"nargs": "+", "metavar": "DIR", "help": "result folders of airtcp run"}
+    sub = command("plot", plot, "airtcp plot runs/reno-seed1 runs/paced-seed1 --out figure.svg")
+    sub.add_argument("folders", **folders)  # type: ignore[arg-type]
+    sub.add_argument(
+        "--out", metavar="FILE", default="plot.png", help="picture: .png, .svg or .pdf (default: %(default)s)"
+    )
+    sub.add_argument("--link", metavar="NAME", help="link to show; default: the one with the most drops")
+
+    sub = command("compare", compare, "airtcp compare runs/reno-seed1 runs/paced-seed1")
+    sub.add_argument("folders", **folders)  # type: ignore[arg-type]
+    sub.add_argument("--json", action="store_true", help="print the summaries as one JSON list")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Entry point of the command; returns its exit code."""
+    try:
+        parser = _parser()
+        if "_ARGCOMPLETE" in os.environ:
+            import argcomplete
+
+            argcomplete.autocomplete(parser)
+        args = parser.parse_args(argv)
+        body: Callable[[argparse.Namespace], int] = args.body
+        return body(args)
+    except _StopError as stop:
+        return _fail(str(stop), stop.code)
+    except (ScenarioError, NotOursError) as error:
+        return _fail(str(error), BAD_INPUT)
+    except ResultsError as error:
+        return _fail(str(error), FAILURE)
+    except MemoryError:
+        return _fail("out of memory: make the scenario smaller, or record less (`record` in the scenario)", FAILURE)
+    except KeyboardInterrupt:
+        return _fail("interrupted", 128 + signal.SIGINT)
+
+
+# --- in and out ----------------------------------------------------------------------------------------------------------
+
+
+def _say(message: str) -> None:
+    sys.stderr.write(f"{message}\n")
 
 
 def _fail(message: str, code: int) -> int:
-    errors.print(f"[bold red]error:[/] {escape(message)}")
+    bold, end = ("\x1b[1;31m", "\x1b[0m") if sys.stderr.isatty() and "NO_COLOR" not in os.environ else ("", "")
+    _say(f"{bold}error:{end} {message}")
     return code
 
 
-def _write_out(text: str) -> int:
+def _write_out(text: str) -> None:
     """Standard output, all of it or a clear failure: a reader that went away, a full disk."""
     try:
         sys.stdout.write(text)
@@ -100,10 +313,11 @@ def _write_out(text: str) -> int:
         # What is still buffered would fail once more, and loudly, when Python exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise _StopError(f"cannot write to standard output: {error.strerror}", FAILURE) from error
-    return OK
 
 
 def _render(*parts: object) -> None:
+    from rich.console import Console
+
     console = Console(file=sys.stdout, highlight=False)
     with console.capture() as capture:
         for part in parts:
@@ -111,27 +325,45 @@ def _render(*parts: object) -> None:
     _write_out(capture.get())
 
 
-MAX_STDIN_BYTES: Final = 64 << 20
+def _path(text: str) -> Any:
+    from pathlib import Path
+
+    return Path(text)
 
 
-def _checked(file: str, seed: int | None, changes: list[str] | None, duration: str | None) -> _airtcp.Checked:
-    parsed = [_airtcp.parse_set(change) for change in changes or []]
-    if duration is not None:
-        parsed.append((f"--duration {duration}", "duration", duration))
-    if seed is not None:
-        parsed.append((f"--seed {seed}", "seed", str(seed)))
-    if file != "-":
-        return _airtcp.Checked.load(file, parsed)
+def _checked(args: argparse.Namespace) -> _airtcp.Checked:
+    parsed = [_airtcp.parse_set(change) for change in args.changes]
+    if args.duration is not None:
+        parsed.append((f"--duration {args.duration}", "duration", args.duration))
+    if args.seed is not None:
+        parsed.append((f"--seed {args.seed}", "seed", str(args.seed)))
+    if args.file != "-":
+        return _airtcp.Checked.load(args.file, parsed)
     text = sys.stdin.buffer.read(MAX_STDIN_BYTES + 1)
     if len(text) > MAX_STDIN_BYTES:
         raise _StopError(f"standard input: more than {MAX_STDIN_BYTES >> 20} MiB: not a scenario", BAD_INPUT)
     return _airtcp.Checked.from_toml(text, "stdin", parsed)
 
 
-def _default_folder(scenario: dict[str, Any]) -> Path:
+def _default_folder(checked: _airtcp.Checked) -> str:
+    import json
+
+    scenario = json.loads(checked.to_json())
     # A name is free text; a folder stays below runs/.
     name = re.sub(r"[^\w.-]+", "-", scenario["name"]).strip("-.") or "run"
-    return Path("runs") / f"{name}-seed{scenario['seed']}"
+    return f"runs/{name}-seed{scenario['seed']}"
+
+
+def _load(folders: list[str]) -> list[Results]:
+    from airtcp.results import Results
+
+    try:
+        return [Results.load(folder) for folder in folders]
+    except ResultsError as error:
+        raise _StopError(str(error), BAD_INPUT) from error
+
+
+# --- progress and interruption -------------------------------------------------------------------------------------------
 
 
 class _Interrupts:
@@ -162,107 +394,35 @@ class _Interrupts:
 def _progress(name: str, duration_s: float, *, quiet: bool) -> Iterator[Callable[[float], None]]:
     """A progress bar on standard error, if that is a terminal and the run takes long enough."""
     begin = time.monotonic()
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TextColumn("{task.completed:.1f} of {task.total:.1f} s simulated, left:"),
-        TimeRemainingColumn(),
-        console=errors,
-        transient=True,
-    )
-    task = bar.add_task(escape(name), total=duration_s)
-    wanted = errors.is_terminal and not quiet
+    wanted = sys.stderr.isatty() and not quiet
+    bar: Any = None
 
     def update(now_s: float) -> None:
-        bar.update(task, completed=now_s)
-        if wanted and not bar.live.is_started and time.monotonic() - begin > PROGRESS_AFTER_S:
+        nonlocal bar
+        if bar is None and wanted and time.monotonic() - begin > PROGRESS_AFTER_S:
+            from rich.console import Console
+            from rich.markup import escape
+            from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+            bar = Progress(
+                TextColumn("{task.description}"),
+                BarColumn(),
+                TaskProgressColumn(),
+                TextColumn("{task.completed:.1f} of {task.total:.1f} s simulated, left:"),
+                TimeRemainingColumn(),
+                console=Console(stderr=True),
+                transient=True,
+            )
+            bar.add_task(escape(name), total=duration_s)
             bar.start()
+        if bar is not None:
+            bar.update(bar.task_ids[0], completed=now_s)
 
     try:
         yield update
     finally:
-        if bar.live.is_started:
+        if bar is not None:
             bar.stop()
-
-
-def _version(wanted: bool) -> None:
-    if wanted:
-        _command(lambda: _write_out(f"airtcp {_airtcp.__version__}\n"))()
-
-
-@app.callback()
-def _main(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
-    ] = False,
-) -> None:
-    pass
-
-
-File = Annotated[str, typer.Argument(metavar="FILE", help="Scenario file (TOML); - reads standard input.")]
-Seed = Annotated[int | None, typer.Option(help="Seed, instead of the scenario's.", metavar="N", min=0)]
-Set = Annotated[
-    list[str] | None,
-    typer.Option("--set", help="Change one value of the scenario; can be repeated.", metavar="KEY=VALUE"),
-]
-Duration = Annotated[str | None, typer.Option(help="Simulated time, instead of the scenario's.", metavar="T")]
-
-
-@app.command(
-    epilog="""[bold]Examples[/]
-
-airtcp run examples/pacing-buffers-reno.toml
-
-airtcp run examples/pacing-buffers-reno.toml --seed 7 --duration 30s --set links.bottleneck.rate=50Mbit/s
-
-airtcp run - --json < scenario.toml | jq .links
-
-[bold]Exit codes[/]
-
-0 done; 2 bad input; 1 other failure; 130 interrupted (the results so far are kept, marked as such)"""
-)
-@_command
-def run(
-    file: File,
-    seed: Seed = None,
-    changes: Set = None,
-    duration: Duration = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for the results. Default: runs/NAME-seedN.", metavar="DIR")
-    ] = None,
-    no_save: Annotated[bool, typer.Option("--no-save", help="Write no folder.")] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the summary as one JSON object and nothing else.")
-    ] = False,
-    snaplen: Annotated[
-        int, typer.Option(help="Bytes a capture keeps of each packet; 0: all.", metavar="BYTES", min=0, max=2**32 - 1)
-    ] = SNAPLEN,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no tables.")] = False,
-) -> int:
-    """Run a scenario; print a summary and write a folder of results."""
-    if out is not None and no_save:
-        raise _StopError("--out and --no-save contradict each other", BAD_INPUT)
-    checked = _checked(file, seed, changes, duration)
-    with _Interrupts().active() as interrupts:
-        if no_save:
-            results = _advance(Execution(checked), interrupts, quiet=quiet).results()
-        else:
-            out = out or _default_folder(json.loads(checked.to_json()))
-            # Made before the run: a place that cannot be written to should not cost the time of a run.
-            with Folder(out) as folder:
-                results = _advance(Execution(checked, folder, snaplen), interrupts, quiet=quiet).results()
-                folder.commit(results)
-    if as_json:
-        _write_out(to_json(results.summary) + "\n")
-    elif not quiet:
-        _render(*overview(results))
-    if not quiet:
-        until = f", interrupted at {results.manifest['simulated_s']:g} s" if results.interrupted else ""
-        errors.print(f"{escape(results.name)}{until}: {'not saved' if no_save else f'results in {escape(str(out))}'}")
-    if results.interrupted:
-        return 128 + (interrupts.caught or signal.SIGINT)
-    return OK
 
 
 def _advance(execution: Execution, interrupts: _Interrupts, *, quiet: bool) -> Execution:
@@ -273,115 +433,8 @@ def _advance(execution: Execution, interrupts: _Interrupts, *, quiet: bool) -> E
     return execution
 
 
-@app.command(epilog="airtcp check examples/pacing-buffers-reno.toml")
-@_command
-def check(
-    file: File,
-    seed: Seed = None,
-    changes: Set = None,
-    duration: Duration = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the scenario with every default filled in, as JSON.")
-    ] = False,
-) -> int:
-    """Validate a scenario without running it."""
-    checked = _checked(file, seed, changes, duration)
-    scenario = json.loads(checked.to_json())
-    if as_json:
-        _write_out(to_json(scenario) + "\n")
-    else:
-        nodes, links, flows = checked.counts()
-        size = f"{nodes} nodes, {links} links (each direction), {flows} flows, {scenario['duration']}"
-        _write_out(f"{file}: valid: {scenario['name']!r}, {size}\n")
-    return OK
-
-
-@app.command(epilog="airtcp schema --out scenario.schema.json")
-@_command
-def schema(
-    out: Annotated[Path | None, typer.Option(help="File to write; default: standard output.", metavar="FILE")] = None,
-) -> int:
-    """Print the JSON Schema of scenario files, for editors and validators."""
-    text = _airtcp.schema().rstrip("\n") + "\n"
-    if out is None:
-        return _write_out(text)
-    try:
-        out.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise _StopError(f"cannot write {out}: {error.strerror}", FAILURE) from error
-    return OK
-
-
-@app.command("list", epilog="airtcp list queues")
-@_command
-def list_names(
-    what: Annotated[str | None, typer.Argument(help="Only these, one name per line.", metavar="[WHAT]")] = None,
-) -> int:
-    """List what scenarios can name: host profiles, congestion controls, loss policies, queues."""
-    names = _airtcp.names()
-    if what is None:
-        return _write_out("".join(f"{kind}: {', '.join(entries)}\n" for kind, entries in names.items()))
-    if what not in names:
-        raise _StopError(f"nothing is called {what!r}; there are: {', '.join(names)}", BAD_INPUT)
-    return _write_out("".join(f"{entry}\n" for entry in names[what]))
-
-
-Folders = Annotated[
-    list[Path], typer.Argument(metavar="DIR...", help="Result folders of airtcp run.", show_default=False)
-]
-
-
-def _load(folders: list[Path]) -> list[Results]:
-    try:
-        return [Results.load(folder) for folder in folders]
-    except ResultsError as error:
-        raise _StopError(str(error), BAD_INPUT) from error
-
-
-@app.command(epilog="airtcp plot runs/reno-seed1 runs/paced-seed1 --out figure.svg")
-@_command
-def plot(
-    folders: Folders,
-    out: Annotated[Path, typer.Option(help="Picture to write: .png, .svg or .pdf.", metavar="FILE")] = Path("plot.png"),
-    link: Annotated[
-        str | None, typer.Option(help="Link to show. Default: the one with the most drops.", metavar="NAME")
-    ] = None,
-) -> int:
-    """Draw utilisation, loss, queue and cwnd over time; several runs share the axes."""
-    from airtcp.plots import FORMATS, PlotError, over_time  # Matplotlib takes a while to load
-
-    if out.suffix.lower() not in FORMATS:
-        raise _StopError(f"cannot write {out}: the name must end in one of {', '.join(FORMATS)}", BAD_INPUT)
-    try:
-        figure = over_time(_load(folders), link=link)
-    except PlotError as error:
-        raise _StopError(str(error), BAD_INPUT) from error
-    try:
-        figure.savefig(out)
-    except OSError as error:
-        raise _StopError(f"cannot write {out}: {error.strerror}", FAILURE) from error
-    return OK
-
-
-@app.command(epilog="airtcp compare runs/reno-seed1 runs/paced-seed1")
-@_command
-def compare(
-    folders: Folders,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the summaries as one JSON list.")] = False,
-) -> int:
-    """Show the summaries of several runs side by side."""
-    runs = _load(folders)
-    if as_json:
-        _write_out(to_json([results.summary for results in runs]) + "\n")
-    else:
-        _render(comparison(runs))
-    return OK
-
-
-def main() -> None:
-    """Entry point of the command."""
-    app()
-
-
-if __name__ == "__main__":
-    main()
+def _end(execution: Execution, interrupts: _Interrupts, where: str, *, quiet: bool) -> int:
+    if not quiet:
+        until = "" if execution.is_over else f", interrupted at {execution.now_s:g} s"
+        _say(f"{execution.scenario['name']}{until}: {where}")
+    return OK if execution.is_over else 128 + (interrupts.caught or signal.SIGINT)

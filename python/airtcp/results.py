@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, overload
 import polars as pl
 
 from airtcp import _airtcp
+from airtcp._text import to_json
 from airtcp.errors import NotOursError, ResultsError
 
 if TYPE_CHECKING:
@@ -39,11 +40,6 @@ SUMMARY: Final = "summary.json"
 CAPTURE: Final = "capture.pcapng"
 
 Json = dict[str, Any]
-
-
-def to_json(value: object, *, indent: int | None = 2) -> str:
-    """JSON as airtcp writes it: keys in their given order, no NaN, UTF-8 unescaped."""
-    return json.dumps(value, indent=indent, ensure_ascii=False, allow_nan=False)
 
 
 @dataclass(frozen=True, repr=False)
@@ -246,6 +242,11 @@ class Folder:
             raise self._error(NotADirectoryError(20, f"{error.filename} is not a directory")) from error
         except OSError as error:
             raise self._error(error) from error
+
+    @property
+    def capture(self) -> Path:
+        """Where a capture goes while the run lasts."""
+        return self.work / CAPTURE
 
     def _check_target(self) -> None:
         try:

@@ -5,25 +5,16 @@ from __future__ import annotations
 import json
 import os
 import threading
-import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
 
-from airtcp import _airtcp, results
+from airtcp import _airtcp
 from airtcp._part import to_toml_value
-from airtcp.errors import ResultsError
-from airtcp.results import CAPTURE, FORMAT, FORMAT_VERSION, Folder, Results
+from airtcp.execution import SNAPLEN, Execution
+from airtcp.results import Folder, Results
 from airtcp.scenario import Scenario
-
-SLICE_WALL_S: Final = 0.1
-"""The engine is asked back this often: for progress, Ctrl-C and the other Python threads."""
-
-SNAPLEN: Final = 128
-"""Bytes that captures keep of a packet: more than all headers together. 0: the whole packet."""
 
 Change = tuple[str, str, str]
 """How to call it in an error, its key, its value as TOML or bare text."""
@@ -60,89 +51,6 @@ class Job:
         if isinstance(self.scenario, Scenario):
             return _airtcp.Checked.from_json(json.dumps(self.scenario.to_dict()), "scenario", self.changes())
         return _airtcp.Checked.load(Path(self.scenario), self.changes())
-
-
-class Execution:
-    """One run under way. Construct it, `advance` it as far as it should go, then take its `results`."""
-
-    def __init__(self, checked: _airtcp.Checked, folder: Folder | None = None, snaplen: int = SNAPLEN) -> None:
-        """Builds the network. What the scenario captures goes to `folder`; without one nothing is captured."""
-        self.scenario: Final[dict[str, Any]] = json.loads(checked.to_json())
-        self._capture = folder.work / CAPTURE if folder is not None and self.scenario["record"]["capture"] else None
-        self._started = datetime.now(UTC)
-        self._clock = time.perf_counter()
-        try:
-            self._run: Final = _airtcp.Run(checked, (self._capture, snaplen) if self._capture else None)
-        except OSError as error:
-            raise ResultsError(f"cannot write the capture: {error.strerror or error}") from error
-        self.end_s: Final = self._run.end_s
-        """Simulated time at the end of the run."""
-        # Begins small, because nobody knows yet how long a second of this network takes.
-        self._slice_s = self.end_s / 10_000
-
-    @property
-    def now_s(self) -> float:
-        """Simulated time reached."""
-        return self._run.now_s
-
-    @property
-    def is_over(self) -> bool:
-        """True at the end of the run."""
-        return self.now_s >= self.end_s
-
-    def advance(self) -> None:
-        """Runs on for about `SLICE_WALL_S` of wall time. Where the cuts fall does not change the results."""
-        begin = time.perf_counter()
-        self._run.advance(min(self.now_s + self._slice_s, self.end_s))
-        took = max(time.perf_counter() - begin, 1e-9)
-        self._slice_s *= min(max(SLICE_WALL_S / took, 0.1), 4.0)
-
-    def results(self) -> Results:
-        """Ends the run where it is and hands out what it recorded.
-
-        Raises:
-            ResultsError: the capture could not be written.
-        """
-        status = "complete" if self.is_over else "interrupted"
-        simulated_s = self.now_s
-        try:
-            output = self._run.finish()
-        except OSError as error:
-            raise ResultsError(f"cannot write the capture: {error.strerror or error}; nothing was kept") from error
-        wall_s = time.perf_counter() - self._clock
-        frames = {name: results.frame(columns) for name, columns in output.tables.items()}
-        head = {
-            "name": self.scenario["name"],
-            "seed": self.scenario["seed"],
-            "airtcp_version": _airtcp.__version__,
-            "status": status,
-            "duration_s": self.end_s,
-        }
-        manifest = {
-            "format": FORMAT,
-            "format_version": FORMAT_VERSION,
-            **head,
-            "simulated_s": simulated_s,
-            "host": results.host(),
-            "timing": {
-                "started": self._started.isoformat(timespec="seconds"),
-                "wall_s": round(wall_s, 6),
-                **output.stats,
-                **{f"{name}_per_s": round(count / wall_s) for name, count in output.stats.items()},
-            },
-            "scenario": self.scenario,
-            "tables": {
-                name: {"rows": frames[name].height, "columns": {c: _in_tables(m) for c, m in columns.items()}}
-                for name, columns in output.meanings.items()
-            },
-        }
-        summary = {**head, **json.loads(output.summary)}
-        return Results(manifest, summary, {name: table.lazy() for name, table in frames.items()})
-
-
-def _in_tables(meaning: str) -> str:
-    # The engine has NaN where the tables have null: see `results.frame`.
-    return meaning.replace("NaN", "null")
 
 
 def run(

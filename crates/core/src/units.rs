@@ -34,7 +34,7 @@ impl Time {
         self.0
     }
     pub fn as_secs_f64(self) -> f64 {
-        self.0 as f64 * 1e-9
+        self.0 as f64 / 1e9
     }
     pub fn is_never(self) -> bool {
         self == Time::NEVER
@@ -93,7 +93,7 @@ impl Span {
         self.0
     }
     pub fn as_secs_f64(self) -> f64 {
-        self.0 as f64 * 1e-9
+        self.0 as f64 / 1e9
     }
     pub const fn is_zero(self) -> bool {
         self.0 == 0

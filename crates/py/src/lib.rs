@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 
 use airtcp_core::queue::QueueConfig;
 use airtcp_core::tcp::cc::CcConfig;
@@ -9,7 +10,7 @@ use airtcp_core::tcp::loss::LossConfig;
 use airtcp_core::tcp::profile::profile_names;
 use airtcp_core::units::Time;
 use airtcp_sim::capture::{CaptureSink, NoCapture, PcapngWriter};
-use airtcp_sim::record::Data;
+use airtcp_sim::record::{Data, Table};
 use airtcp_sim::scenario::{Override, Scenario, ScenarioError as Fault, ScenarioErrors};
 use airtcp_sim::spec::RunSpec;
 use airtcp_sim::world::World;
@@ -17,6 +18,7 @@ use numpy::IntoPyArray;
 use pyo3::create_exception;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList};
 
 create_exception!(
@@ -180,28 +182,20 @@ impl Run {
             py.detach(|| capture.finish())?;
         }
         let output = py.detach(|| world.finish());
-        let (tables, meanings) = (PyDict::new(py), PyDict::new(py));
-        for table in output.tables {
-            let (columns, meaning) = (PyDict::new(py), PyDict::new(py));
-            for column in table.columns {
+        let meanings = PyDict::new(py);
+        for table in &output.tables {
+            let meaning = PyDict::new(py);
+            for column in &table.columns {
                 meaning.set_item(column.name, column.unit_and_meaning)?;
-                let data = match column.data {
-                    Data::Bool(v) => v.into_pyarray(py).into_any(),
-                    Data::U32(v) => v.into_pyarray(py).into_any(),
-                    Data::U64(v) => v.into_pyarray(py).into_any(),
-                    Data::F64(v) => v.into_pyarray(py).into_any(),
-                    Data::Str(v) => PyList::new(py, v)?.into_any(),
-                };
-                columns.set_item(column.name, data)?;
             }
-            tables.set_item(table.name, columns)?;
             meanings.set_item(table.name, meaning)?;
         }
         let stats = PyDict::new(py);
         stats.set_item("events", output.events)?;
         stats.set_item("packets_delivered", output.packets_delivered)?;
         Ok(Output {
-            tables: tables.unbind(),
+            recorded: Mutex::new(output.tables),
+            tables: PyOnceLock::new(),
             meanings: meanings.unbind(),
             summary: serde_json::to_string(&output.summary).map_err(|e| PyRuntimeError::new_err(e.to_string()))?,
             stats: stats.unbind(),
@@ -210,16 +204,51 @@ impl Run {
 }
 
 /// What a run recorded.
-#[pyclass(module = "airtcp._airtcp", frozen, get_all)]
+#[pyclass(module = "airtcp._airtcp", frozen)]
 struct Output {
-    /// Table, column, values.
-    tables: Py<PyDict>,
+    recorded: Mutex<Vec<Table>>,
+    tables: PyOnceLock<Py<PyDict>>,
     /// Table, column, what it holds.
+    #[pyo3(get)]
     meanings: Py<PyDict>,
     /// JSON.
+    #[pyo3(get)]
     summary: String,
     /// Counters of the engine.
+    #[pyo3(get)]
     stats: Py<PyDict>,
+}
+
+#[pymethods]
+impl Output {
+    /// Table, column, values. Made when first asked for: who only wants the summary need not load NumPy.
+    #[getter]
+    fn tables(&self, py: Python<'_>) -> PyResult<Py<PyDict>> {
+        let tables = self.tables.get_or_try_init(py, || {
+            let recorded = std::mem::take(&mut *self.recorded.lock().unwrap_or_else(PoisonError::into_inner));
+            to_python(py, recorded)
+        })?;
+        Ok(tables.clone_ref(py))
+    }
+}
+
+fn to_python(py: Python<'_>, recorded: Vec<Table>) -> PyResult<Py<PyDict>> {
+    let tables = PyDict::new(py);
+    for table in recorded {
+        let columns = PyDict::new(py);
+        for column in table.columns {
+            let data = match column.data {
+                Data::Bool(v) => v.into_pyarray(py).into_any(),
+                Data::U32(v) => v.into_pyarray(py).into_any(),
+                Data::U64(v) => v.into_pyarray(py).into_any(),
+                Data::F64(v) => v.into_pyarray(py).into_any(),
+                Data::Str(v) => PyList::new(py, v)?.into_any(),
+            };
+            columns.set_item(column.name, data)?;
+        }
+        tables.set_item(table.name, columns)?;
+    }
+    Ok(tables.unbind())
 }
 
 #[pymodule]

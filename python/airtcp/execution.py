@@ -1,0 +1,126 @@
+"""One run under way: built, advanced, ended. Loads nothing heavy: short runs must start fast."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from airtcp import _airtcp
+from airtcp.errors import ResultsError
+
+if TYPE_CHECKING:
+    from airtcp.results import Folder, Results
+
+SLICE_WALL_S: Final = 0.1
+"""The engine is asked back this often: for progress, Ctrl-C and the other Python threads."""
+
+SNAPLEN: Final = 128
+"""Bytes that captures keep of a packet: more than all headers together. 0: the whole packet."""
+
+
+class Execution:
+    """One run. Construct it, `advance` it as far as it should go, then take its `summary` or its `results`."""
+
+    def __init__(self, checked: _airtcp.Checked, folder: Folder | None = None, snaplen: int = SNAPLEN) -> None:
+        """Builds the network. What the scenario captures goes to `folder`; without one nothing is captured."""
+        self.scenario: Final[dict[str, Any]] = json.loads(checked.to_json())
+        self._capture = folder.capture if folder is not None and self.scenario["record"]["capture"] else None
+        self._started = time.time()
+        self._clock = time.perf_counter()
+        try:
+            self._run: Final = _airtcp.Run(checked, (self._capture, snaplen) if self._capture else None)
+        except OSError as error:
+            raise ResultsError(f"cannot write the capture: {error.strerror or error}") from error
+        self.end_s: Final = self._run.end_s
+        """Simulated time at the end of the run."""
+        # Begins small, because nobody knows yet how long a second of this network takes.
+        self._slice_s = self.end_s / 1000
+        self._output: _airtcp.Output | None = None
+        self._reached_s = 0.0
+        self._wall_s = 0.0
+
+    @property
+    def now_s(self) -> float:
+        """Simulated time reached."""
+        return self._run.now_s if self._output is None else self._reached_s
+
+    @property
+    def is_over(self) -> bool:
+        """True at the end of the run."""
+        return self.now_s >= self.end_s
+
+    def advance(self) -> None:
+        """Runs on for about `SLICE_WALL_S` of wall time. Where the cuts fall does not change the results."""
+        begin = time.perf_counter()
+        self._run.advance(min(self.now_s + self._slice_s, self.end_s))
+        took = max(time.perf_counter() - begin, 1e-9)
+        self._slice_s *= min(max(SLICE_WALL_S / took, 0.1), 4.0)
+
+    def finish(self) -> _airtcp.Output:
+        """Ends the run where it is.
+
+        Raises:
+            ResultsError: the capture could not be written.
+        """
+        if self._output is None:
+            self._reached_s = self.now_s
+            try:
+                self._output = self._run.finish()
+            except OSError as error:
+                raise ResultsError(f"cannot write the capture: {error.strerror or error}; nothing was kept") from error
+            self._wall_s = time.perf_counter() - self._clock
+        return self._output
+
+    def _head(self) -> dict[str, Any]:
+        return {
+            "name": self.scenario["name"],
+            "seed": self.scenario["seed"],
+            "airtcp_version": _airtcp.__version__,
+            "status": "complete" if self.is_over else "interrupted",
+            "duration_s": self.end_s,
+        }
+
+    def summary(self) -> dict[str, Any]:
+        """Ends the run and sums it up per flow, flow group and link.
+
+        Raises:
+            ResultsError: the capture could not be written.
+        """
+        return {**self._head(), **json.loads(self.finish().summary)}
+
+    def results(self) -> Results:
+        """Ends the run and hands out all it recorded.
+
+        Raises:
+            ResultsError: the capture could not be written.
+        """
+        from airtcp import results  # Polars takes longer to load than many a run
+
+        output = self.finish()
+        simulated_s = self.now_s
+        frames = {name: results.frame(columns) for name, columns in output.tables.items()}
+        manifest = {
+            "format": results.FORMAT,
+            "format_version": results.FORMAT_VERSION,
+            **self._head(),
+            "simulated_s": simulated_s,
+            "host": results.host(),
+            "timing": {
+                "started": time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime(self._started)),
+                "wall_s": round(self._wall_s, 6),
+                **output.stats,
+                **{f"{name}_per_s": round(count / self._wall_s) for name, count in output.stats.items()},
+            },
+            "scenario": self.scenario,
+            "tables": {
+                name: {"rows": frames[name].height, "columns": {c: _in_tables(m) for c, m in columns.items()}}
+                for name, columns in output.meanings.items()
+            },
+        }
+        return results.Results(manifest, self.summary(), {name: table.lazy() for name, table in frames.items()})
+
+
+def _in_tables(meaning: str) -> str:
+    # The engine has NaN where the tables have null: see `results.frame`.
+    return meaning.replace("NaN", "null")
