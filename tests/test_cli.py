@@ -28,7 +28,7 @@ def test_version(airtcp: Command) -> None:
 def test_help_has_an_example(airtcp: Command, command: str) -> None:
     done = airtcp(command, "--help")
     assert done.returncode == 0
-    assert f"airtcp {command} " in done.stdout.split("Usage:")[1].split("\n", 1)[1]
+    assert f"  airtcp {command} " in done.stdout.split("example", 1)[1]
 
 
 def test_run_writes_a_folder_and_a_table(airtcp: Command, scenario: Path, tmp_path: Path) -> None:

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 import airtcp
 from airtcp import NotOursError, Results, ResultsError
-from airtcp.results import FORMAT_VERSION, Folder, frame, labels_of, to_json
+from airtcp._text import to_json
+from airtcp.results import FORMAT_VERSION, Folder, frame, labels_of
 from conftest import ROOT, SMALL
 
 TABLES = ["flows", "links", "flow_series", "link_series", "drops", "transfers", "pings", "datagrams"]

@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from airtcp import _airtcp
 from airtcp._text import to_json
@@ -26,6 +26,10 @@ from airtcp.errors import NotOursError, ResultsError, ScenarioError
 from airtcp.execution import SNAPLEN, Execution
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from _typeshed import SupportsWrite
+
     from airtcp.results import Results
 
 OK: Final = 0
@@ -46,7 +50,7 @@ class _StopError(Exception):
         self.code = code
 
 
-# --- the commands --------------------------------------------------------------------------------------------------------
+# --- the commands ---------------------------------------------------------------------------------------------------
 
 
 def run(args: argparse.Namespace) -> int:
@@ -151,17 +155,18 @@ def compare(args: argparse.Namespace) -> int:
     return OK
 
 
-# --- the command line ----------------------------------------------------------------------------------------------------
+# --- the command line -----------------------------------------------------------------------------------------------
 
 
 class _Parser(argparse.ArgumentParser):
     """Faults in the command line look like all others."""
 
-    def error(self, message: str) -> Any:
+    def error(self, message: str) -> NoReturn:
         self.print_usage(sys.stderr)
-        self.exit(BAD_INPUT, f"error: {message}\n")
+        sys.stderr.write(f"error: {message}\n")
+        raise SystemExit(BAD_INPUT)
 
-    def _print_message(self, message: str, file: Any = None) -> None:
+    def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
         # Help and version go to standard output: a full disk or a closed pipe there must not pass for success.
         if message and file in (None, sys.stdout):
             _write_out(message)
@@ -184,7 +189,7 @@ def _snaplen(text: str) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="airtcp",
-        description="A laboratory for TCP: simulates networks packet by packet, from a scenario file to tables and plots.",
+        description="A laboratory for TCP: simulates networks packet by packet, from scenario to tables and plots.",
         epilog="Start with: airtcp run examples/pacing-buffers-reno.toml",
         allow_abbrev=False,
     )
@@ -226,8 +231,8 @@ def _parser() -> argparse.ArgumentParser:
         "airtcp run examples/pacing-buffers-reno.toml",
         "airtcp run examples/pacing-buffers-reno.toml --seed 7 --duration 40s --set links.bottleneck.rate=50Mbit/s",
         "airtcp run - --json < scenario.toml | jq .links",
-        more="\nexit codes:\n  0 done; 2 bad input; 1 other failure; 130 interrupted (the results so far are kept, marked as "
-        "such)\n",
+        more="\nexit codes:\n  0 done; 2 bad input; 1 other failure; 130 interrupted (what was "
+        "finished is kept, marked as such)\n",
     )
     scenario_options(sub)
     sub.add_argument(
@@ -291,7 +296,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail("interrupted", 128 + signal.SIGINT)
 
 
-# --- in and out ----------------------------------------------------------------------------------------------------------
+# --- in and out -----------------------------------------------------------------------------------------------------
 
 
 def _say(message: str) -> None:
@@ -325,10 +330,10 @@ def _render(*parts: object) -> None:
     _write_out(capture.get())
 
 
-def _path(text: str) -> Any:
-    from pathlib import Path
+def _path(text: str) -> Path:
+    import pathlib
 
-    return Path(text)
+    return pathlib.Path(text)
 
 
 def _checked(args: argparse.Namespace) -> _airtcp.Checked:
@@ -363,7 +368,7 @@ def _load(folders: list[str]) -> list[Results]:
         raise _StopError(str(error), BAD_INPUT) from error
 
 
-# --- progress and interruption -------------------------------------------------------------------------------------------
+# --- progress and interruption --------------------------------------------------------------------------------------
 
 
 class _Interrupts:

@@ -18,7 +18,7 @@ class Buffer(Part):
     """A queue limit by a rule of buffer sizing. The result is rounded down."""
 
     flows: int | None = None
-    """Number of flows N that the rule assumes. Only with `rule = "bdp_over_sqrt_n"`."""
+    """Number of flows N that `bdp_over_sqrt_n` assumes. `bdp` leaves it aside."""
 
     packet_bytes: int | None = None
     """Size of the packets in which the limit is counted, headers included. Default: the limit is in bytes."""
@@ -336,9 +336,12 @@ class Profile(Part):
     """How a loss is repaired."""
 
     restart_after_idle: bool | None = None
-    """After an idle time the window decays towards the initial window: by half for each retransmission timeout (RFC
+    """After an idle time the window decays towards `restart_window`: by half for each retransmission timeout (RFC
     2861).
     """
+
+    restart_window: int | None = None
+    """What is left of the window after a long idle time, segments. RFC 5681 section 4.1: the initial window."""
 
     retries: int | None = None
     """Consecutive timeouts of one segment before the connection is given up."""
@@ -523,7 +526,7 @@ class Pie(Part):
     """From a probability of 0.1 on, add no more than 0.02 at a time (RFC 8033 section 5.5). Default: false."""
 
     delay: DelayEstimate | None = None
-    """Default: `timestamp`."""
+    """How PIE learns the queueing delay. Default: `timestamp`."""
 
     derandomize: bool | None = None
     """Keep random drops from coming too close together or too far apart (RFC 8033 section 5.4). Default: false."""
@@ -688,9 +691,12 @@ class TcpOptions(Part):
     """How a loss is repaired."""
 
     restart_after_idle: bool | None = None
-    """After an idle time the window decays towards the initial window: by half for each retransmission timeout (RFC
+    """After an idle time the window decays towards `restart_window`: by half for each retransmission timeout (RFC
     2861).
     """
+
+    restart_window: int | None = None
+    """What is left of the window after a long idle time, segments. RFC 5681 section 4.1: the initial window."""
 
     retries: int | None = None
     """Consecutive timeouts of one segment before the connection is given up."""
