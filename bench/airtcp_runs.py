@@ -150,16 +150,14 @@ class Dumbbell:
 # Where the figures stand in the object that `airtcp run --json` prints.
 LINK_KEYS = {
     "utilisation": "utilisation",
-    "arrived": "arrived_packets",
-    "dropped": "dropped_packets",
-    "sent": "sent_packets",
-    "queue": "mean_queue_packets",
+    "loss": "loss_ratio",
+    "sent": "forwarded_packets",
+    "queue": "queue_mean_packets",
 }
-FLOW_KEYS = {"rtt": "mean_rtt_s", "cwnd": "mean_cwnd"}
 
 
 def airtcp_figures(output: str, link: str) -> Dumbbell:
-    """Reads the summary of a run. `link` is the bottleneck's direction with the data, such as `r1->r2`.
+    """Reads the summary of a run with one group of TCP flows. `link` is the bottleneck's direction with the data.
 
     Raises:
         BenchError: a figure is missing.
@@ -167,24 +165,14 @@ def airtcp_figures(output: str, link: str) -> Dumbbell:
     summary = json.loads(output)
     entry = _named(summary, "links", link)
     values = {name: _value(entry, key, f"link {link}") for name, key in LINK_KEYS.items()}
-    flows = _list(summary, "flows")
-    means = {}
-    for name, key in FLOW_KEYS.items():
-        # A flow that never measured a round trip says nothing about it.
-        known = [f[key] for f in flows if f.get(key) is not None]
-        if not known:
-            raise BenchError(
-                f"no flow of the summary has {key!r}; a flow has {sorted(flows[0]) if flows else 'nothing'}"
-            )
-        means[name] = sum(known) / len(known)
-    arrived = values["arrived"]
+    group = next(g for g in _list(summary, "groups") if g["kind"] == "tcp")
     return Dumbbell(
         values["utilisation"],
-        values["dropped"] / arrived if arrived else 0.0,
+        values["loss"] or 0.0,
         values["sent"],
         values["queue"],
-        means["rtt"],
-        means["cwnd"],
+        _value(group, "rtt_mean_ms", "the flows") / 1e3,
+        _value(group, "cwnd_mean_segments", "the flows"),
     )
 
 

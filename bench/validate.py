@@ -124,6 +124,7 @@ def kernel_cells(file: pathlib.Path) -> list[Cell]:
 def path_toml(c: dict[str, Any]) -> str:
     """What bench/kernel/pathemu does, as a scenario: one line, its queue and loss only in the direction of the data."""
     # The reference ran with tcp_wmem and tcp_rmem of 32 MiB at most.
+    control = {"cubic": '{ name = "cubic", reno_catch_up = false }'}.get(c["cc"], f'"{c["cc"]}"')
     buffers = 'send_buffer_max = "32MiB"'
     return f"""name = "path"
 duration = "{c["seconds"]}s"
@@ -156,7 +157,7 @@ to = "r2"
 count = {c["flows"]}
 start = {{ from = "0s", to = "{c["spread"]}s" }}
 traffic = "unlimited"
-tcp = {{ cc = "{c["cc"]}", {buffers} }}
+tcp = {{ cc = {control}, {buffers} }}
 receiver = {{ receive_buffer_max = "16MiB" }}
 
 [record]

@@ -113,6 +113,7 @@ table! {
         ecn_reductions: U64(u64) = "window reductions on an ECN echo since warmup",
         dropped_at_queues: U64(u64) = "packets of this flow, both directions, dropped at queues since warmup",
         lost_on_lines: U64(u64) = "packets of this flow, both directions, lost on lines since warmup",
+        cwnd_mean_segments: F64(f64) = "segments, time average of cwnd while connected since warmup, NaN: not TCP",
         rtt_mean_ms: F64(f64) = "ms, mean of the round-trip samples since warmup",
         rtt_min_ms: F64(f64) = "ms, least round-trip sample of the whole run",
         rtt_max_ms: F64(f64) = "ms, greatest round-trip sample of the whole run",

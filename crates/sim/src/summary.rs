@@ -38,6 +38,8 @@ pub struct GroupSummary {
     pub ecn_reductions: u64,
     pub dropped_at_queues: u64,
     pub lost_on_lines: u64,
+    /// Mean over the flows of their time averages, segments.
+    pub cwnd_mean_segments: Option<f64>,
     /// Mean over the flows of their mean round-trip time.
     pub rtt_mean_ms: Option<f64>,
     pub transfers: u64,
@@ -61,6 +63,8 @@ pub struct FlowSummary {
     pub fast_retransmits: u64,
     pub ecn_reductions: u64,
     pub dropped_at_queues: u64,
+    /// Segments, time average.
+    pub cwnd_mean_segments: Option<f64>,
     pub rtt_mean_ms: Option<f64>,
     pub rtt_min_ms: Option<f64>,
     pub rtt_max_ms: Option<f64>,
@@ -126,6 +130,7 @@ impl GroupSummary {
             ecn_reductions: sum(|r| r.ecn_reductions),
             dropped_at_queues: sum(|r| r.dropped_at_queues),
             lost_on_lines: sum(|r| r.lost_on_lines),
+            cwnd_mean_segments: mean(rows.iter().map(|r| r.cwnd_mean_segments)),
             rtt_mean_ms: mean(rows.iter().map(|r| r.rtt_mean_ms)),
             transfers: sum(|r| r.transfers),
             transfer_mean_s,
@@ -149,6 +154,7 @@ impl FlowSummary {
             fast_retransmits: r.fast_retransmits,
             ecn_reductions: r.ecn_reductions,
             dropped_at_queues: r.dropped_at_queues,
+            cwnd_mean_segments: finite(r.cwnd_mean_segments),
             rtt_mean_ms: finite(r.rtt_mean_ms),
             rtt_min_ms: finite(r.rtt_min_ms),
             rtt_max_ms: finite(r.rtt_max_ms),

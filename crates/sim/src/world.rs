@@ -466,7 +466,7 @@ impl World {
         let sampler = &mut self.sampler;
         for &i in &sampler.flows {
             let Ends::Tcp(tcp) = &self.flows[i as usize].ends else { continue };
-            let (window, stats) = (tcp.sender.window(), tcp.stats());
+            let (window, stats) = (tcp.sender.window(), tcp.stats(Time::from_ns(self.now)));
             self.log.flow_series.push(FlowSample {
                 time_s: secs(now),
                 flow: i,
@@ -507,7 +507,7 @@ impl World {
         let now = self.now;
         Totals {
             links: (0..self.links.lines.len() as u32).map(|l| self.links.totals(l, now)).collect(),
-            flows: self.flows.iter().map(FlowTotals::of).collect(),
+            flows: self.flows.iter().map(|flow| FlowTotals::of(flow, Time::from_ns(now))).collect(),
         }
     }
 
@@ -622,6 +622,7 @@ impl World {
             ecn_reductions: b.ecn_reductions - a.ecn_reductions,
             dropped_at_queues: last.dropped_at_queues - first.dropped_at_queues,
             lost_on_lines: last.lost_on_lines - first.lost_on_lines,
+            cwnd_mean_segments: f64::NAN,
             rtt_mean_ms: f64::NAN,
             rtt_min_ms: f64::NAN,
             rtt_max_ms: f64::NAN,
@@ -641,6 +642,8 @@ impl World {
                 row.retransmission_ratio = ratio(row.segments_retransmitted as f64, row.segments_sent as f64);
                 let sum_ms = (b.rtt_sum_ns - a.rtt_sum_ns) as f64 * 1e-6;
                 row.rtt_mean_ms = ratio(sum_ms, (b.rtt_count - a.rtt_count) as f64);
+                let cwnd_time = (b.cwnd_segment_ns - a.cwnd_segment_ns) as f64;
+                row.cwnd_mean_segments = ratio(cwnd_time, (b.open_ns - a.open_ns) as f64);
                 if b.rtt_count > 0 {
                     row.rtt_min_ms = b.rtt_min_ns as f64 * 1e-6;
                     row.rtt_max_ms = b.rtt_max_ns as f64 * 1e-6;
@@ -764,9 +767,9 @@ impl Sampler {
 }
 
 impl FlowTotals {
-    fn of(flow: &Flow) -> FlowTotals {
+    fn of(flow: &Flow, now: Time) -> FlowTotals {
         let mut totals = FlowTotals {
-            tcp: flow.ends.tcp_stats(),
+            tcp: flow.ends.tcp_stats(now),
             dropped_at_queues: flow.dropped_at_queues,
             lost_on_lines: flow.lost_on_lines,
             ..FlowTotals::default()

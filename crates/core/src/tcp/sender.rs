@@ -36,6 +36,9 @@ pub struct SenderStats {
     pub rtt_sum_ns: u64,
     pub rtt_min_ns: u64,
     pub rtt_max_ns: u64,
+    /// Integral of cwnd over the time the connection was open, segments times nanoseconds, and that time.
+    pub cwnd_segment_ns: u128,
+    pub open_ns: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,6 +112,8 @@ pub struct Sender {
     newest_delivered_sent_at: Time,
     /// With one timed segment per round trip: its end and when it was sent.
     timed: Option<(u64, Time)>,
+    /// Up to when `stats.cwnd_segment_ns` counts.
+    counted_until: Time,
     cwnd_limited: bool,
     max_in_flight: u32,
     cwnd_usage_end: u64,
@@ -168,6 +173,7 @@ impl Sender {
             judge_at: Time::NEVER,
             newest_delivered_sent_at: Time::ZERO,
             timed: None,
+            counted_until: Time::NEVER,
             cwnd_limited: false,
             max_in_flight: 0,
             cwnd_usage_end: 0,
@@ -194,6 +200,7 @@ impl Sender {
         if self.state != State::Closed {
             return;
         }
+        self.counted_until = now;
         if self.config.handshake {
             self.state = State::SynSent;
             self.send_syn(now, out);
@@ -238,6 +245,34 @@ impl Sender {
     pub fn stats(&self) -> &SenderStats {
         &self.stats
     }
+    /// The counters as they stand at `now`, which is not before the last call.
+    pub fn stats_at(&self, now: Time) -> SenderStats {
+        let (open, cwnd) = self.uncounted(now);
+        SenderStats {
+            open_ns: self.stats.open_ns + open,
+            cwnd_segment_ns: self.stats.cwnd_segment_ns + cwnd,
+            ..self.stats
+        }
+    }
+
+    /// Since the counters were last brought up to date: time open, and cwnd over it.
+    fn uncounted(&self, now: Time) -> (u64, u128) {
+        if !matches!(self.state, State::SynSent | State::Established) {
+            return (0, 0);
+        }
+        let span = now.since(self.counted_until).as_ns();
+        (span, u128::from(self.window.cwnd) * u128::from(span))
+    }
+
+    /// Before anything changes at `now`.
+    #[inline]
+    fn count_until(&mut self, now: Time) {
+        let (open, cwnd) = self.uncounted(now);
+        self.stats.open_ns += open;
+        self.stats.cwnd_segment_ns += cwnd;
+        self.counted_until = now;
+    }
+
     /// Smoothed round-trip time, if measured.
     pub fn srtt(&self) -> Option<Span> {
         Some(self.rtt.srtt()).filter(|s| !s.is_zero())
@@ -251,6 +286,7 @@ impl Sender {
     }
 
     pub fn on_packet(&mut self, now: Time, p: &Packet, out: &mut Outputs) {
+        self.count_until(now);
         match self.state {
             State::Closed => {}
             State::SynSent => {
@@ -275,6 +311,7 @@ impl Sender {
     }
 
     pub fn on_deadline(&mut self, now: Time, out: &mut Outputs) {
+        self.count_until(now);
         if now >= self.rto_at {
             match self.state {
                 State::SynSent => self.on_syn_timeout(now, out),
@@ -505,7 +542,8 @@ impl Sender {
     }
 
     fn sample_rtt(&mut self, now: Time, p: &Packet, advanced: bool, covered: &Covered) -> Option<Span> {
-        let exact = covered.newest_sent_at.map(|t| now.since(t));
+        // Beside a retransmission an original may have waited for the hole below it (Karn's problem).
+        let exact = covered.newest_sent_at.filter(|_| !covered.retransmitted_data).map(|t| now.since(t));
         if self.config.rtt_per_segment {
             if !covered.retransmitted_data {
                 if let Some(oldest) = covered.oldest_sent_at {

@@ -99,9 +99,9 @@ impl Ends {
     }
 
     /// TCP counters over all connections of the flow; zeros for other traffic.
-    pub fn tcp_stats(&self) -> SenderStats {
+    pub fn tcp_stats(&self, now: airtcp_core::units::Time) -> SenderStats {
         match self {
-            Ends::Tcp(e) => e.stats(),
+            Ends::Tcp(e) => e.stats(now),
             _ => SenderStats::default(),
         }
     }

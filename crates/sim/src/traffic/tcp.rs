@@ -207,8 +207,8 @@ impl Tcp {
     }
 
     /// Counters of all connections of this flow.
-    pub fn stats(&self) -> SenderStats {
-        let (past, now) = (&self.past, self.sender.stats());
+    pub fn stats(&self, at: Time) -> SenderStats {
+        let (past, now) = (&self.past, self.sender.stats_at(at));
         let now_min = if now.rtt_count > 0 { now.rtt_min_ns } else { u64::MAX };
         SenderStats {
             segments_sent: past.segments_sent + now.segments_sent,
@@ -223,12 +223,14 @@ impl Tcp {
             rtt_sum_ns: past.rtt_sum_ns + now.rtt_sum_ns,
             rtt_min_ns: past.rtt_min_ns.min(now_min),
             rtt_max_ns: past.rtt_max_ns.max(now.rtt_max_ns),
+            cwnd_segment_ns: past.cwnd_segment_ns + now.cwnd_segment_ns,
+            open_ns: past.open_ns + now.open_ns,
         }
     }
 
     fn begin(&mut self, now: Time, out: &mut Outputs) {
         if self.transfers > 0 {
-            self.past = self.stats();
+            self.past = self.stats(now);
             self.incarnation = (self.transfers % 16) as u8;
             (self.sender, self.receiver) = self.config.connection(self.flow, self.transfers);
         }
