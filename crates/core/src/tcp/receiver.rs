@@ -414,7 +414,8 @@ impl Receiver {
         if self.config.timestamps && p.ts_ecr != 0 {
             let ticks = timestamp(now, &self.config).wrapping_sub(p.ts_ecr);
             let rtt = self.config.timestamp_tick.saturating_mul(u64::from(ticks.max(1)));
-            s.rtt = if s.rtt.is_zero() { rtt } else { s.rtt.min(rtt).max(Span::from_ns(1)) };
+            // Smoothed: while a queue builds, the least round trip would hold the buffer at what the empty path needs.
+            s.rtt = if s.rtt.is_zero() { rtt } else { s.rtt.mul_ratio(7, 8) + rtt.mul_ratio(1, 8) };
         } else if self.rcv_nxt >= s.window_end {
             if s.window_end > 1 {
                 let rtt = now.since(s.window_began);

@@ -56,6 +56,8 @@ pub(super) struct Scoreboard {
     lost_edge: u64,
     /// Below this nothing waits to be retransmitted.
     retransmit_from: u64,
+    /// Starts of the segments that were retransmitted, in the order in which they were, and when: some may have arrived.
+    retransmissions: VecDeque<(u64, Time)>,
 }
 
 impl Scoreboard {
@@ -102,6 +104,9 @@ impl Scoreboard {
             self.lost_out -= u32::from(segment.has(LOST));
             self.retrans_out -= u32::from(segment.has(RETRANSMITTED));
             each(&segment);
+        }
+        if self.retrans_out == 0 {
+            self.retransmissions.clear();
         }
         while let Some(range) = self.sacked.front_mut() {
             if range.1 <= ack {
@@ -225,6 +230,7 @@ impl Scoreboard {
             segment.flags &= !RETRANSMITTED;
         }
         self.retrans_out = 0;
+        self.retransmissions.clear();
         let Some((front, back)) = self.segments.front().zip(self.segments.back()) else { return 0 };
         self.retransmit_from = front.start;
         self.lost_edge = front.start;
@@ -241,6 +247,7 @@ impl Scoreboard {
         self.retrans_out = 0;
         self.lost_edge = 0;
         self.retransmit_from = u64::MAX;
+        self.retransmissions.clear();
     }
 
     /// Lost segments that have not been sent again.
@@ -248,8 +255,32 @@ impl Scoreboard {
         self.lost_out > self.retrans_out
     }
 
-    /// The lowest lost segment that has not been sent again, now counted as sent. The caller fills in its times.
-    pub fn take_retransmission(&mut self) -> Option<&mut Segment> {
+    /// Visits the retransmissions that are still on their way, oldest first; those that `is_lost` says have been lost
+    /// again wait to be retransmitted once more. The first that it does not ends the walk.
+    pub fn mark_lost_retransmissions(&mut self, mut is_lost: impl FnMut(&Segment) -> bool) -> u32 {
+        let mut newly = 0;
+        while let Some(&(start, sent_at)) = self.retransmissions.front() {
+            let i = self.index_of(start);
+            if let Some(segment) = self.segments.get_mut(i)
+                && segment.has(RETRANSMITTED)
+                && segment.sent_at == sent_at
+                && segment.start <= start
+            {
+                if !is_lost(segment) {
+                    break;
+                }
+                segment.flags &= !RETRANSMITTED;
+                self.retrans_out -= 1;
+                self.retransmit_from = self.retransmit_from.min(segment.start);
+                newly += 1;
+            }
+            self.retransmissions.pop_front();
+        }
+        newly
+    }
+
+    /// The lowest lost segment that has not been sent again, now counted as sent at `now`.
+    pub fn take_retransmission(&mut self, now: Time) -> Option<&mut Segment> {
         if !self.has_to_retransmit() {
             return None;
         }
@@ -259,6 +290,8 @@ impl Scoreboard {
         }
         let segment = &mut self.segments[i];
         segment.flags |= RETRANSMITTED | EVER_RETRANSMITTED;
+        segment.sent_at = now;
+        self.retransmissions.push_back((segment.start, now));
         self.retransmit_from = segment.end();
         self.retrans_out += 1;
         Some(segment)
@@ -321,7 +354,7 @@ mod tests {
         assert_eq!(newly, 2);
         assert_eq!(board.pipe(), 1);
         let resent: Vec<u64> =
-            std::iter::from_fn(|| board.take_retransmission().map(|s| (s.start - 1) / MSS)).collect();
+            std::iter::from_fn(|| board.take_retransmission(Time::ZERO).map(|s| (s.start - 1) / MSS)).collect();
         assert_eq!(resent, [0, 3]);
         assert_eq!(board.pipe(), 3);
         board.check();
@@ -343,6 +376,7 @@ mod tests {
             2 => (0u64..60).prop_map(Step::Ack),
             2 => Just(Step::Lose),
             2 => Just(Step::Retransmit),
+            1 => Just(Step::LoseAgain),
             1 => Just(Step::Timeout),
             1 => Just(Step::Undo),
         ]
@@ -371,7 +405,8 @@ mod tests {
                     }
                     Step::Ack(_) => {}
                     Step::Lose => { board.mark_lost_holes(|_, above| above >= 3); }
-                    Step::Retransmit => { board.take_retransmission(); }
+                    Step::Retransmit => { board.take_retransmission(Time::ZERO); }
+                    Step::LoseAgain => { board.mark_lost_retransmissions(|_| true); }
                     Step::Timeout => { board.mark_all_lost(); prop_assert_eq!(board.pipe(), 0); }
                     Step::Undo => { board.clear_lost(); prop_assert_eq!(board.lost_out(), 0); }
                 }

@@ -107,6 +107,10 @@ pub struct Sender {
     inferred: u32,
     reduction: RateReduction,
     undo: Option<Undo>,
+    /// Retransmissions that the ACK in hand showed to be lost.
+    lost_again: u32,
+    /// Partial ACKs of this recovery (NewReno).
+    partial_acks: u32,
     /// When to ask the loss policy again.
     judge_at: Time,
     newest_delivered_sent_at: Time,
@@ -170,6 +174,8 @@ impl Sender {
             inferred: 0,
             reduction: RateReduction::default(),
             undo: None,
+            lost_again: 0,
+            partial_acks: 0,
             judge_at: Time::NEVER,
             newest_delivered_sent_at: Time::ZERO,
             timed: None,
@@ -504,7 +510,7 @@ impl Sender {
         if duplicate || covered.delivered > 0 || self.window.state == CaState::Recovery {
             self.detect_loss_after(now, advanced, &covered, out);
         }
-        let newly_lost = self.board.lost_out().saturating_sub(lost_before);
+        let newly_lost = self.board.lost_out().saturating_sub(lost_before) + std::mem::take(&mut self.lost_again);
         self.window.in_flight = self.in_flight();
         self.control_window(now, p, &covered, rtt, prior_in_flight, newly_lost, advanced);
         self.transmit(now, out);
@@ -588,7 +594,17 @@ impl Sender {
             self.rtt.reset_backoff();
         }
         self.persist_at = Time::NEVER;
-        self.rto_at = if self.board.is_empty() { Time::NEVER } else { now + self.rtt.rto(&self.config) };
+        // RFC 6582 section 4, the impatient variant: only the first partial ACK restarts the timer, so that a window with
+        // many holes ends in a timeout and slow start instead of a round trip for each.
+        let partial = self.window.state == CaState::Recovery
+            && self.config.recovery == Recovery::NewReno
+            && self.snd_una < self.high_seq;
+        self.partial_acks += u32::from(partial);
+        if self.board.is_empty() {
+            self.rto_at = Time::NEVER;
+        } else if !partial || self.partial_acks == 1 {
+            self.rto_at = now + self.rtt.rto(&self.config);
+        }
         if self.window.state == CaState::Recovery && self.config.recovery == Recovery::NewReno {
             // Of what a partial ACK covers, one was the hole and the rest had each sent a duplicate (RFC 6582).
             self.dup_acks = self.dup_acks.saturating_sub(covered.acked.saturating_sub(1));
@@ -654,6 +670,7 @@ impl Sender {
         self.window.prior_cwnd = self.window.cwnd;
         self.window.cwnd_cnt = 0;
         self.reduction = RateReduction::begin(self.window.prior_cwnd);
+        self.partial_acks = 0;
         if !self.cc.owns_window() {
             self.window.ssthresh = ssthresh;
             if !self.config.prr {
@@ -693,6 +710,7 @@ impl Sender {
             dup_acks: self.dup_acks,
             sacked_above: above,
             sent_at: first.sent_at,
+            retransmitted: false,
             newest_delivered_sent_at: self.newest_delivered_sent_at,
             outstanding: self.board.packets_out(),
             cwnd: self.window.cwnd,
@@ -713,9 +731,9 @@ impl Sender {
             let mut board = std::mem::take(&mut self.board);
             let sacked = board.sacked_out() > 0;
             let template = board.front().map(|first| Hole { outstanding: board.packets_out(), ..self.hole(first, 0) });
-            if let Some(template) = template.filter(|_| sacked) {
+            if let Some(template) = template.as_ref().filter(|_| sacked) {
                 found += board.mark_lost_holes(|first, above| {
-                    let hole = Hole { sacked_above: above, sent_at: first.sent_at, ..template };
+                    let hole = Hole { sacked_above: above, sent_at: first.sent_at, ..*template };
                     match self.loss.judge(&hole, srtt, now) {
                         Verdict::Lost => true,
                         Verdict::Wait { until } => {
@@ -724,6 +742,19 @@ impl Sender {
                         }
                     }
                 });
+            }
+            if let Some(template) = template {
+                let again = board.mark_lost_retransmissions(|segment| {
+                    let hole = Hole { sent_at: segment.sent_at, retransmitted: true, ..template };
+                    match self.loss.judge(&hole, srtt, now) {
+                        Verdict::Lost => true,
+                        Verdict::Wait { until } => {
+                            judge_at = judge_at.min(until);
+                            false
+                        }
+                    }
+                });
+                self.lost_again += again;
             }
             self.board = board;
         } else if self.dup_acks > 0
@@ -1024,8 +1055,7 @@ impl Sender {
 
     fn retransmit(&mut self, now: Time, out: &mut Outputs) {
         let nothing_in_flight = self.window.in_flight == 0;
-        let Some(segment) = self.board.take_retransmission() else { return };
-        segment.sent_at = now;
+        let Some(segment) = self.board.take_retransmission(now) else { return };
         self.delivery.on_send(now, segment, nothing_in_flight);
         let segment = *segment;
         self.stats.segments_retransmitted += 1;

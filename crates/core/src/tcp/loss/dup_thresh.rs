@@ -16,27 +16,77 @@ pub struct DupThreshConfig {
     /// Segments reported above a hole before it counts as lost. RFC 5681: 3.
     #[schemars(range(min = 1))]
     pub threshold: std::num::NonZeroU32,
+    /// A retransmission counts as lost, too, once something sent a quarter of the smallest round trip after it has
+    /// arrived, as in Linux. Off, it takes the retransmission timeout (RFC 6675). Needs SACK.
+    pub lost_retransmissions: bool,
 }
 
 impl Default for DupThreshConfig {
     fn default() -> Self {
-        DupThreshConfig { threshold: const { std::num::NonZeroU32::new(3).unwrap() } }
+        DupThreshConfig { threshold: const { std::num::NonZeroU32::new(3).unwrap() }, lost_retransmissions: false }
     }
 }
 
 impl DupThreshConfig {
     pub fn build(&self, _: &LossContext) -> DupThresh {
-        DupThresh { threshold: self.threshold.get() }
+        DupThresh { threshold: self.threshold.get(), lost_retransmissions: self.lost_retransmissions }
     }
 }
 
 #[derive(Debug, Clone)]
 pub struct DupThresh {
     threshold: u32,
+    lost_retransmissions: bool,
 }
 
 impl LossPolicy for DupThresh {
     fn judge(&self, hole: &Hole, _: Span, _: Time) -> Verdict {
-        if hole.sacked_above >= self.threshold { Verdict::Lost } else { Verdict::Wait { until: Time::NEVER } }
+        let lost = if hole.retransmitted {
+            let reordering = hole.min_rtt.mul_ratio(1, 4);
+            self.lost_retransmissions && hole.sent_at + reordering < hole.newest_delivered_sent_at
+        } else {
+            hole.sacked_above >= self.threshold
+        };
+        if lost { Verdict::Lost } else { Verdict::Wait { until: Time::NEVER } }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judge(config: &DupThreshConfig, above: u32, resent_ms: Option<u64>, newest_ms: u64) -> bool {
+        let at = |ms| Time::ZERO + Span::from_ms(ms);
+        let hole = Hole {
+            dup_acks: above,
+            sacked_above: above,
+            sent_at: at(resent_ms.unwrap_or(0)),
+            retransmitted: resent_ms.is_some(),
+            newest_delivered_sent_at: at(newest_ms),
+            outstanding: 10,
+            cwnd: 10,
+            send_window: 100,
+            can_send_new: true,
+            min_rtt: Span::from_ms(100),
+        };
+        config.build(&LossContext { mss: 1460 }).judge(&hole, Span::from_ms(120), at(newest_ms + 100)) == Verdict::Lost
+    }
+
+    #[test]
+    fn a_hole_is_lost_at_the_threshold_and_its_retransmission_when_something_later_arrived() {
+        let rfc = DupThreshConfig::default();
+        let linux = DupThreshConfig { lost_retransmissions: true, ..rfc.clone() };
+        for (config, above, resent, newest, lost) in [
+            (&rfc, 2, None, 50, false),
+            (&rfc, 3, None, 50, true),
+            (&rfc, 9, Some(100), 190, false),
+            (&linux, 2, None, 50, false),
+            (&linux, 3, None, 50, true),
+            (&linux, 9, Some(100), 90, false),
+            (&linux, 9, Some(100), 125, false),
+            (&linux, 9, Some(100), 126, true),
+        ] {
+            assert_eq!(judge(config, above, resent, newest), lost, "{above} above, resent {resent:?}, newest {newest}");
+        }
     }
 }

@@ -12,6 +12,8 @@ pub struct Hole {
     pub sacked_above: u32,
     /// When the first segment of the hole was last sent.
     pub sent_at: Time,
+    /// The hole was judged lost before and `sent_at` is its retransmission: is that lost as well?
+    pub retransmitted: bool,
     /// When the most recently sent of the delivered segments was sent (RACK's reference).
     pub newest_delivered_sent_at: Time,
     /// Segments sent and not yet cumulatively acknowledged.
