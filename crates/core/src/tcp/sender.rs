@@ -94,6 +94,8 @@ pub struct Sender {
     /// Offset just past the last byte written; `u64::MAX / 2` for an endless source.
     write_end: u64,
     send_window: u64,
+    /// Bytes, as far as autotuning has raised it.
+    send_buffer: u64,
     board: Scoreboard,
     rtt: RttEstimator,
     rto_at: Time,
@@ -163,6 +165,7 @@ impl Sender {
             snd_nxt: 1,
             write_end: 1,
             send_window: u64::from(mss),
+            send_buffer: config.send_buffer.get(),
             board: Scoreboard::default(),
             rtt: RttEstimator::new(&config),
             rto_at: Time::NEVER,
@@ -948,7 +951,7 @@ impl Sender {
         self.restart_after_idle(now);
         self.pacer.forget_waiting();
         let mss = u64::from(self.window.mss);
-        let buffer = self.send_buffer_bytes();
+        let buffer = self.expand_send_buffer();
         let mut limited_by_cwnd = false;
         loop {
             self.window.in_flight = self.in_flight();
@@ -990,10 +993,15 @@ impl Sender {
         self.note_window_use(limited_by_cwnd);
     }
 
-    /// What the socket holds at most: twice the window where it may grow (as Linux's `tcp_sndbuf_expand`).
-    fn send_buffer_bytes(&self) -> u64 {
-        let (least, most) = (self.config.send_buffer.get(), self.config.send_buffer_max.get());
-        (2 * u64::from(self.window.cwnd) * u64::from(self.window.mss)).clamp(least, most.max(least))
+    /// What the socket holds at most: it grows to twice the window (as Linux's `tcp_sndbuf_expand`) and never shrinks, so that
+    /// new segments can follow while a hole is repaired.
+    fn expand_send_buffer(&mut self) -> u64 {
+        let most = self.config.send_buffer_max.get();
+        if self.send_buffer < most {
+            let wanted = 2 * u64::from(self.window.cwnd) * u64::from(self.window.mss);
+            self.send_buffer = self.send_buffer.max(wanted.min(most));
+        }
+        self.send_buffer
     }
 
     fn note_window_use(&mut self, limited_by_cwnd: bool) {
