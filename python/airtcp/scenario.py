@@ -229,6 +229,11 @@ class Link(Part):
 class DupThresh(Part):
     """`name = "dup_thresh"`."""
 
+    lost_retransmissions: bool | None = None
+    """A retransmission counts as lost, too, once something sent a quarter of the smallest round trip after it has
+    arrived, as in Linux. Off, it takes the retransmission timeout (RFC 6675). Needs SACK. Default: false.
+    """
+
     name: Literal["dup_thresh"] = field(default="dup_thresh", init=False)
 
     threshold: int | None = None
