@@ -366,6 +366,7 @@ mod tests {
         Ack(u64),
         Lose,
         Retransmit,
+        LoseAgain,
         Timeout,
         Undo,
     }
