@@ -113,9 +113,10 @@ def airtcp_command(
     duration: str | None = None,
     changes: dict[str, str] | None = None,
 ) -> list[str]:
-    """`airtcp run`, with `--json`; `out=None` saves nothing."""
+    """`airtcp run`, with `--json`, which saves nothing unless told where."""
     command = [str(AIRTCP), "run", str(scenario), "--json"]
-    command += ["--no-save"] if out is None else ["--out", str(out)]
+    if out is not None:
+        command += ["--out", str(out)]
     if seed is not None:
         command += ["--seed", str(seed)]
     if duration is not None:
