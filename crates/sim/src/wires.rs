@@ -1,4 +1,8 @@
-//! Packets in flight on all links, ordered by arrival time and then by insertion.
+//! Packets in flight on all links, ordered by arrival time; then the one that came to its link first; then by place.
+//!
+//! A place is a hop of one path, and packets on one line follow each other by at least a nanosecond, so no two packets are
+//! ever equal. An order that does not depend on when a packet was put in flight is what lets a link be computed ahead of
+//! time (see [`crate::link`]) without changing a result.
 //!
 //! Two structures side by side, and the earlier of their heads is next. **Lanes** are queues of packets known to arrive in
 //! the order in which they are sent: those on one link, or those on idle links of the same rate and delay. Appending and
@@ -22,27 +26,17 @@ pub struct InFlight {
     /// not touch the packet itself.
     pub place: u32,
     pub size: u16,
+    /// If the link is fused with the one before it: packets that waited there when this one had come, itself included.
+    pub depth: u16,
+    /// Time since it came to the link, waiting included, ns; [`u32::MAX`]: that or more.
+    pub flight_ns: u32,
 }
 
-/// An [`InFlight`] with its number in the order of insertion.
-#[derive(Debug, Clone, Copy)]
-struct Entry {
-    time: u64,
-    /// Number above, size in the lowest 16 bits.
-    number_and_size: u64,
-    packet: PacketId,
-    place: u32,
-}
-
-impl Entry {
-    /// What entries are ordered by.
+impl InFlight {
+    /// What packets are ordered by.
     #[inline]
     fn key(&self) -> u128 {
-        u128::from(self.time) << 64 | u128::from(self.number_and_size)
-    }
-    #[inline]
-    fn in_flight(&self) -> InFlight {
-        InFlight { time: self.time, packet: self.packet, place: self.place, size: self.number_and_size as u16 }
+        u128::from(self.time) << 64 | u128::from(!self.flight_ns) << 32 | u128::from(self.place)
     }
 }
 
@@ -69,14 +63,13 @@ pub struct Wires {
     heads: Vec<u128>,
     lanes: Vec<Lane>,
     calendar: Calendar,
-    inserted: u64,
     /// The last arrival.
     now: u64,
 }
 
 #[derive(Debug)]
 struct Lane {
-    queue: VecDeque<Entry>,
+    queue: VecDeque<InFlight>,
     /// Time of the last entry.
     back: u64,
     /// Packets taken out so far.
@@ -92,7 +85,6 @@ impl Wires {
             heads: vec![NONE; lanes + 1],
             lanes: (0..lanes).map(|_| Lane { queue: VecDeque::new(), back: 0, taken: 0 }).collect(),
             calendar: Calendar::new(),
-            inserted: 0,
             now: 0,
         }
     }
@@ -115,12 +107,10 @@ impl Wires {
     /// the last one that was taken out. The lane changes nothing but the cost.
     #[inline]
     pub fn insert(&mut self, entry: InFlight, lane: u8) {
-        let InFlight { time, packet, place, size } = entry;
+        let time = entry.time;
         debug_assert!(time >= self.now, "a packet arrives in the past");
-        let entry = Entry { time, number_and_size: self.inserted << 16 | u64::from(size), packet, place };
-        self.inserted += 1;
         let into = match self.lanes.get_mut(usize::from(lane)) {
-            Some(l) if l.back <= time => {
+            Some(l) if l.back < time || (l.back == time && l.goes_last(&entry)) => {
                 l.back = time;
                 l.queue.push_back(entry);
                 if l.queue.len() > 1 {
@@ -133,12 +123,12 @@ impl Wires {
                 self.lanes.len()
             }
         };
-        // Only the head of a lane or the calendar can be the next of all. At equal times what is there already was sent
-        // first.
+        // Only the head of a lane or the calendar can be the next of all.
         let key = entry.key();
         if key < self.heads[into] {
+            let is_next = key < self.heads[self.head];
             self.heads[into] = key;
-            if time < self.head_time {
+            if is_next {
                 self.head_time = time;
                 self.head = into;
             }
@@ -153,7 +143,7 @@ impl Wires {
             return None;
         }
         let end = lane.queue.len().min(2 * LOT);
-        Some(lane.queue.range(end.min(LOT)..end).map(Entry::in_flight))
+        Some(lane.queue.range(end.min(LOT)..end).copied())
     }
 
     /// Takes out the earliest arrival. Panics if there is none.
@@ -164,11 +154,11 @@ impl Wires {
         let entry = if let Some(lane) = self.lanes.get_mut(from) {
             let entry = lane.queue.pop_front().expect("a packet is in flight");
             lane.taken = lane.taken.wrapping_add(1);
-            self.heads[from] = lane.queue.front().map_or(NONE, Entry::key);
+            self.heads[from] = lane.queue.front().map_or(NONE, InFlight::key);
             entry
         } else {
             let entry = self.calendar.pop();
-            self.heads[from] = self.calendar.head().map_or(NONE, Entry::key);
+            self.heads[from] = self.calendar.head().map_or(NONE, InFlight::key);
             entry
         };
         // Which is next cannot be guessed, so this is written to compile without jumps.
@@ -180,23 +170,30 @@ impl Wires {
         }
         self.head = head;
         self.head_time = (best >> 64) as u64;
-        entry.in_flight()
+        entry
+    }
+
+    /// All packets in flight, in no particular order.
+    pub fn iter(&self) -> impl Iterator<Item = &InFlight> {
+        self.lanes.iter().flat_map(|lane| &lane.queue).chain(self.calendar.iter())
     }
 }
 
-impl PartialEq for Entry {
-    fn eq(&self, other: &Entry) -> bool {
-        self.key() == other.key()
+impl Lane {
+    #[cold]
+    fn goes_last(&self, entry: &InFlight) -> bool {
+        self.queue.back().is_none_or(|last| last.key() < entry.key())
     }
 }
-impl Eq for Entry {}
-impl PartialOrd for Entry {
-    fn partial_cmp(&self, other: &Entry) -> Option<std::cmp::Ordering> {
+
+impl PartialOrd for InFlight {
+    fn partial_cmp(&self, other: &InFlight) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
-impl Ord for Entry {
-    fn cmp(&self, other: &Entry) -> std::cmp::Ordering {
+impl Ord for InFlight {
+    /// By time, then by flight, longest first, then by place.
+    fn cmp(&self, other: &InFlight) -> std::cmp::Ordering {
         self.key().cmp(&other.key())
     }
 }
@@ -211,21 +208,21 @@ const REVIEW_EVERY: u64 = 1024;
 #[derive(Debug)]
 struct Calendar {
     /// The bucket whose turn it is, sorted; what precedes `cursor` is gone.
-    current: Vec<Entry>,
+    current: Vec<InFlight>,
     cursor: usize,
     /// Number of the current bucket: its times shifted right by `shift`.
     current_day: u64,
     shift: u32,
     /// The ring holds days `base_day .. base_day + buckets.len()`. `base_day` is the day of the last arrival taken out.
     base_day: u64,
-    buckets: Vec<Vec<Entry>>,
+    buckets: Vec<Vec<InFlight>>,
     /// A bit per bucket: not empty.
     occupied: Vec<u64>,
     in_buckets: usize,
     /// Arrivals beyond the ring.
-    far: BinaryHeap<Reverse<Entry>>,
+    far: BinaryHeap<Reverse<InFlight>>,
     /// Emptied buckets' memory, reused last-in first-out so that it stays in cache.
-    spare: Vec<Vec<Entry>>,
+    spare: Vec<Vec<InFlight>>,
     /// For the review: arrivals until the next one, the time of the last, the longest flight since.
     until_review: u64,
     reviewed_at: u64,
@@ -259,15 +256,19 @@ impl Calendar {
     fn len(&self) -> usize {
         self.current.len() - self.cursor + self.in_buckets + self.far.len()
     }
+    fn iter(&self) -> impl Iterator<Item = &InFlight> {
+        let far = self.far.iter().map(|Reverse(entry)| entry);
+        self.current[self.cursor..].iter().chain(self.buckets.iter().flatten()).chain(far)
+    }
     /// The earliest arrival.
     #[inline]
-    fn head(&self) -> Option<&Entry> {
+    fn head(&self) -> Option<&InFlight> {
         self.current.get(self.cursor).or_else(|| self.far.peek().map(|Reverse(e)| e))
     }
 
     /// `now`: when the last arrival was, here or on a lane.
     #[inline]
-    fn insert(&mut self, entry: Entry, now: u64) {
+    fn insert(&mut self, entry: InFlight, now: u64) {
         if now >> self.shift != self.base_day {
             self.set_base(now >> self.shift);
             self.find_head();
@@ -286,7 +287,7 @@ impl Calendar {
     }
 
     #[inline]
-    fn push(&mut self, day: u64, entry: Entry) {
+    fn push(&mut self, day: u64, entry: InFlight) {
         let slot = day as usize & (self.buckets.len() - 1);
         let bucket = &mut self.buckets[slot];
         if bucket.capacity() == 0 {
@@ -300,7 +301,7 @@ impl Calendar {
     }
 
     /// Into the current bucket, before it, or beyond the ring.
-    fn insert_rarely(&mut self, day: u64, entry: Entry) {
+    fn insert_rarely(&mut self, day: u64, entry: InFlight) {
         if day - self.base_day >= self.buckets.len() as u64 {
             self.far.push(Reverse(entry));
         } else if self.cursor == self.current.len() {
@@ -328,7 +329,7 @@ impl Calendar {
 
     /// Takes out the earliest arrival. Panics if there is none.
     #[inline]
-    fn pop(&mut self) -> Entry {
+    fn pop(&mut self) -> InFlight {
         if self.cursor == self.current.len() {
             return self.pop_far();
         }
@@ -350,7 +351,7 @@ impl Calendar {
 
     /// The ring is empty: the next arrival is the first of the heap.
     #[cold]
-    fn pop_far(&mut self) -> Entry {
+    fn pop_far(&mut self) -> InFlight {
         let Reverse(entry) = self.far.pop().expect("a packet is in flight");
         self.now = entry.time;
         let day = entry.time >> self.shift;
@@ -436,7 +437,7 @@ impl Calendar {
     }
 
     fn rebuild(&mut self, shift: u32, buckets: usize) {
-        let mut all: Vec<Entry> = Vec::with_capacity(self.len());
+        let mut all: Vec<InFlight> = Vec::with_capacity(self.len());
         all.extend_from_slice(&self.current[self.cursor..]);
         let from = self.base_day as usize;
         for i in 0..self.buckets.len() {
@@ -473,17 +474,26 @@ mod tests {
 
     #[test]
     fn an_entry_is_24_bytes() {
-        assert_eq!(size_of::<Entry>(), 24);
+        assert_eq!(size_of::<InFlight>(), 24);
     }
 
-    /// Insertions and removals against an ordered map keyed by (time, order of insertion).
+    fn in_flight(time: u64, n: u32) -> InFlight {
+        // Places in an order unlike that of insertion.
+        let place = n.wrapping_mul(0x9E37_79B1);
+        InFlight { time, packet: PacketId(n), place, size: 40, depth: n as u16, flight_ns: place >> 7 & 3 }
+    }
+    fn key(e: &InFlight) -> (u64, Reverse<u32>, u32) {
+        (e.time, Reverse(e.flight_ns), e.place)
+    }
+
+    /// Insertions and removals against an ordered map.
     fn check(steps: impl IntoIterator<Item = (u8, u64)>) {
         let mut wires = Wires::new(3);
         let mut model = BTreeMap::new();
         let mut now = 0;
         for (inserted, (takes, ahead)) in (0u32..).zip(steps) {
-            model.insert((now + ahead, inserted), inserted);
-            let entry = InFlight { time: now + ahead, packet: PacketId(inserted), place: inserted, size: 40 };
+            let entry = in_flight(now + ahead, inserted);
+            model.insert(key(&entry), inserted);
             // Lanes that fit, lanes that do not, and none.
             let lane = match ahead {
                 5_000_000 => 0,
@@ -494,15 +504,19 @@ mod tests {
             wires.insert(entry, lane);
             for _ in 0..takes {
                 let expected = model.pop_first();
-                assert_eq!(wires.head_time(), expected.map_or(u64::MAX, |((t, _), _)| t));
-                let Some(((time, _), id)) = expected else { break };
-                let got = wires.pop();
-                assert_eq!((got.time, got.packet.0, got.place, got.size), (time, id, id, 40));
+                assert_eq!(wires.head_time(), expected.map_or(u64::MAX, |((t, ..), _)| t));
+                let Some(((time, ..), id)) = expected else { break };
+                assert_eq!(wires.pop(), in_flight(time, id));
                 now = time;
             }
             assert_eq!(wires.len(), model.len());
+            if inserted % 256 == 0 {
+                let mut all: Vec<_> = wires.iter().map(key).collect();
+                all.sort_unstable();
+                assert!(all.into_iter().eq(model.keys().copied()));
+            }
         }
-        while let Some(((time, _), id)) = model.pop_first() {
+        while let Some(((time, ..), id)) = model.pop_first() {
             assert_eq!(wires.head_time(), time);
             assert_eq!(wires.pop().packet.0, id);
         }
