@@ -131,6 +131,8 @@ pub(crate) enum Accepted {
     /// Is lost on the line, with the end of its transmission.
     Lost(u64),
     Dropped,
+    /// Not drop-tail: goes to the link's own queue.
+    Queued,
 }
 
 /// What has not happened yet on a fused link though its line and counters know of it, and what they do not know yet.
@@ -322,7 +324,7 @@ impl Links {
         lanes
     }
 
-    /// A packet arrives at a drop-tail link.
+    /// A packet arrives at a link.
     #[inline]
     pub fn accept(&mut self, now: u64, link: u32, size: u16) -> Accepted {
         let line = &mut self.lines[link as usize];
@@ -331,11 +333,14 @@ impl Links {
             let lane = line.lane.saturating_add(u8::from(size <= SMALL));
             return Accepted::Arrives { time: line.arrival(), lane };
         }
-        self.accept_rarely(now, link, size)
+        self.accept_other(now, link, size)
     }
 
-    fn accept_rarely(&mut self, now: u64, link: u32, size: u16) -> Accepted {
+    fn accept_other(&mut self, now: u64, link: u32, size: u16) -> Accepted {
         let (line, cold) = (&mut self.lines[link as usize], &mut self.cold[link as usize]);
+        if line.kind == LineKind::Queued {
+            return Accepted::Queued;
+        }
         line.settle(cold, now);
         if line.kind == LineKind::Limited {
             let bytes = cold.waiting_bytes + u64::from(size);

@@ -12,7 +12,7 @@
 //! changes how fast this runs and never what comes out.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::BinaryHeap;
 
 use airtcp_core::packet::PacketId;
 
@@ -40,11 +40,11 @@ impl InFlight {
     }
 }
 
-/// A key later than all others.
-const NONE: u128 = u128::MAX;
-
 /// Most lanes that [`Wires`] will have.
 pub const MAX_LANES: usize = 15;
+
+/// Times are looked through in groups of this size.
+const GROUP: usize = 4;
 
 /// Packets that [`Wires::look_ahead`] gives at a time.
 const LOT: usize = 16;
@@ -57,10 +57,11 @@ pub const NO_LANE: u8 = u8::MAX;
 pub struct Wires {
     /// Time of the earliest arrival; [`u64::MAX`] when there is none.
     head_time: u64,
-    /// Whose it is: a lane, or the calendar beyond the last lane.
+    /// Whose it is: a lane, or the calendar beyond the last lane. One of them where several have that time.
     head: usize,
-    /// Keys of the heads of all lanes and, last, of the calendar.
-    heads: Vec<u128>,
+    /// Times of the heads of all lanes and, after them, of the calendar; [`u64::MAX`] where there is none, and to the end of
+    /// the last group.
+    heads: Vec<[u64; GROUP]>,
     lanes: Vec<Lane>,
     calendar: Calendar,
     /// The last arrival.
@@ -69,11 +70,70 @@ pub struct Wires {
 
 #[derive(Debug)]
 struct Lane {
-    queue: VecDeque<InFlight>,
+    queue: Ring,
     /// Time of the last entry.
     back: u64,
     /// Packets taken out so far.
     taken: usize,
+}
+
+/// A queue in a buffer whose size is a power of two: less to do for each packet than a `VecDeque`, which fits any size.
+#[derive(Debug, Default)]
+struct Ring {
+    buffer: Vec<InFlight>,
+    /// Counts on; modulo the size of the buffer it is where the front is.
+    front: usize,
+    len: usize,
+}
+
+impl Ring {
+    #[inline]
+    fn at(&self, i: usize) -> &InFlight {
+        &self.buffer[self.front.wrapping_add(i) & (self.buffer.len() - 1)]
+    }
+    #[inline]
+    fn front(&self) -> Option<&InFlight> {
+        if self.len > 0 { Some(self.at(0)) } else { None }
+    }
+    fn back(&self) -> Option<&InFlight> {
+        self.len.checked_sub(1).map(|last| self.at(last))
+    }
+    #[inline]
+    fn push_back(&mut self, entry: InFlight) {
+        if self.len == self.buffer.len() {
+            self.grow(entry);
+        }
+        let mask = self.buffer.len() - 1;
+        self.buffer[self.front.wrapping_add(self.len) & mask] = entry;
+        self.len += 1;
+    }
+    /// Panics if it is empty.
+    #[inline]
+    fn pop_front(&mut self) -> InFlight {
+        let entry = *self.at(0);
+        self.len -= 1;
+        self.front = self.front.wrapping_add(1);
+        entry
+    }
+    /// Puts back what was just taken out.
+    fn unpop(&mut self, entry: InFlight) {
+        self.front = self.front.wrapping_sub(1);
+        self.len += 1;
+        let mask = self.buffer.len() - 1;
+        self.buffer[self.front & mask] = entry;
+    }
+    fn iter(&self) -> impl Iterator<Item = &InFlight> {
+        (0..self.len).map(|i| self.at(i))
+    }
+    /// To twice the size; `fill` stands where there is nothing.
+    #[cold]
+    fn grow(&mut self, fill: InFlight) {
+        let mut buffer = Vec::with_capacity((2 * self.len).max(16));
+        buffer.extend(self.iter().copied());
+        buffer.resize(buffer.capacity().next_power_of_two(), fill);
+        self.buffer = buffer;
+        self.front = 0;
+    }
 }
 
 impl Wires {
@@ -82,8 +142,8 @@ impl Wires {
         Wires {
             head_time: u64::MAX,
             head: lanes,
-            heads: vec![NONE; lanes + 1],
-            lanes: (0..lanes).map(|_| Lane { queue: VecDeque::new(), back: 0, taken: 0 }).collect(),
+            heads: vec![[u64::MAX; GROUP]; (lanes + 1).div_ceil(GROUP)],
+            lanes: (0..lanes).map(|_| Lane { queue: Ring::default(), back: 0, taken: 0 }).collect(),
             calendar: Calendar::new(),
             now: 0,
         }
@@ -91,7 +151,7 @@ impl Wires {
 
     /// Packets in flight.
     pub fn len(&self) -> usize {
-        self.calendar.len() + self.lanes.iter().map(|l| l.queue.len()).sum::<usize>()
+        self.calendar.len() + self.lanes.iter().map(|l| l.queue.len).sum::<usize>()
     }
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -113,7 +173,7 @@ impl Wires {
             Some(l) if l.back < time || (l.back == time && l.goes_last(&entry)) => {
                 l.back = time;
                 l.queue.push_back(entry);
-                if l.queue.len() > 1 {
+                if l.queue.len > 1 {
                     return;
                 }
                 usize::from(lane)
@@ -124,14 +184,11 @@ impl Wires {
             }
         };
         // Only the head of a lane or the calendar can be the next of all.
-        let key = entry.key();
-        if key < self.heads[into] {
-            let is_next = key < self.heads[self.head];
-            self.heads[into] = key;
-            if is_next {
-                self.head_time = time;
-                self.head = into;
-            }
+        let head = &mut self.heads[into / GROUP][into % GROUP];
+        *head = time.min(*head);
+        if time < self.head_time {
+            self.head_time = time;
+            self.head = into;
         }
     }
 
@@ -142,8 +199,8 @@ impl Wires {
         if lane.taken % LOT != 0 {
             return None;
         }
-        let end = lane.queue.len().min(2 * LOT);
-        Some(lane.queue.range(end.min(LOT)..end).copied())
+        let end = lane.queue.len.min(2 * LOT);
+        Some((end.min(LOT)..end).map(|i| *lane.queue.at(i)))
     }
 
     /// Takes out the earliest arrival. Panics if there is none.
@@ -151,31 +208,63 @@ impl Wires {
     pub fn pop(&mut self) -> InFlight {
         self.now = self.head_time;
         let from = self.head;
-        let entry = if let Some(lane) = self.lanes.get_mut(from) {
-            let entry = lane.queue.pop_front().expect("a packet is in flight");
-            lane.taken = lane.taken.wrapping_add(1);
-            self.heads[from] = lane.queue.front().map_or(NONE, InFlight::key);
-            entry
-        } else {
-            let entry = self.calendar.pop();
-            self.heads[from] = self.calendar.head().map_or(NONE, InFlight::key);
-            entry
-        };
+        let entry = self.take(from);
         // Which is next cannot be guessed, so this is written to compile without jumps.
-        let (mut best, mut head) = (self.heads[0], 0);
-        for (i, &key) in self.heads.iter().enumerate().skip(1) {
-            let earlier = key < best;
-            best = if earlier { key } else { best };
-            head = if earlier { i } else { head };
+        let (mut best, mut head, mut first) = (u64::MAX, 0, 0);
+        for group in &self.heads {
+            for (i, &time) in group.iter().enumerate() {
+                let earlier = time < best;
+                best = if earlier { time } else { best };
+                head = if earlier { first + i } else { head };
+            }
+            first += GROUP;
         }
         self.head = head;
-        self.head_time = (best >> 64) as u64;
+        self.head_time = best;
+        if best == entry.time { self.settle_tie(entry, from) } else { entry }
+    }
+
+    #[inline]
+    fn take(&mut self, from: usize) -> InFlight {
+        let (entry, next) = if let Some(lane) = self.lanes.get_mut(from) {
+            lane.taken = lane.taken.wrapping_add(1);
+            (lane.queue.pop_front(), lane.queue.front())
+        } else {
+            (self.calendar.pop(), self.calendar.head())
+        };
+        self.heads[from / GROUP][from % GROUP] = next.map_or(u64::MAX, |e| e.time);
+        entry
+    }
+
+    /// Other packets arrive together with the one just taken out: gives the first of them all, and puts that one back if it
+    /// is another.
+    #[cold]
+    #[inline(never)]
+    fn settle_tie(&mut self, taken: InFlight, from: usize) -> InFlight {
+        let head = |i: usize| match self.lanes.get(i) {
+            Some(lane) => lane.queue.front(),
+            None => self.calendar.head(),
+        };
+        let tied = (0..=self.lanes.len()).filter(|&i| self.heads[i / GROUP][i % GROUP] == taken.time);
+        let Some((first, i)) = tied.filter_map(|i| Some((head(i)?.key(), i))).min() else { return taken };
+        if taken.key() < first {
+            return taken;
+        }
+        let entry = self.take(i);
+        if let Some(lane) = self.lanes.get_mut(from) {
+            lane.queue.unpop(taken);
+            lane.taken = lane.taken.wrapping_sub(1);
+        } else {
+            self.calendar.insert(taken, self.now);
+        }
+        self.heads[from / GROUP][from % GROUP] = taken.time;
+        self.head = from;
         entry
     }
 
     /// All packets in flight, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = &InFlight> {
-        self.lanes.iter().flat_map(|lane| &lane.queue).chain(self.calendar.iter())
+        self.lanes.iter().flat_map(|lane| lane.queue.iter()).chain(self.calendar.iter())
     }
 }
 

@@ -19,7 +19,7 @@ use rayon::prelude::*;
 
 use crate::capture::{CaptureSink, Captured, NoCapture};
 use crate::error::BuildError;
-use crate::link::{Accepted, LineKind, LinkTotals, Links};
+use crate::link::{Accepted, LinkTotals, Links};
 use crate::record::*;
 use crate::route::{END, FUSED, Routes, check_index};
 use crate::spec::{LinkId, RunSpec, Traffic};
@@ -287,14 +287,17 @@ impl World {
         let link = self.hops[place as usize];
         if link == END {
             self.deliver(packet);
-            return;
+        } else {
+            self.forward(link, packet, place, size);
         }
-        if self.links.lines[link as usize].kind == LineKind::Queued {
-            self.enter_queue(link, packet, place, size);
-            return;
-        }
+    }
+
+    /// A packet is before `link`, at `place` on its path.
+    #[inline]
+    fn forward(&mut self, link: u32, packet: PacketId, place: u32, size: u16) {
         match self.links.accept(self.now, link, size) {
             Accepted::Arrives { time, lane } => self.put_in_flight(self.now, time, packet, place + 1, size, lane),
+            Accepted::Queued => self.enter_queue(link, packet, place, size),
             Accepted::Lost(time) => self.lose_at(self.now, time, packet, place + 1, size),
             Accepted::Dropped => self.discard(LinkId(link), packet, DropReason::Overflow),
         }
@@ -318,7 +321,6 @@ impl World {
         self.wires.insert(entry, NO_LANE);
     }
 
-    #[inline]
     fn deliver(&mut self, id: PacketId) {
         let packet = self.pool.remove(id);
         self.ledger.delivered.add(packet.size);
@@ -342,15 +344,15 @@ impl World {
             return;
         }
         let path_start = self.flows[flow].path_start;
-        let mut packets = std::mem::take(&mut self.out.packets);
-        for packet in packets.drain(..) {
-            self.ledger.sent.add(packet.size);
-            let place = path_start[usize::from(packet.is_reverse())];
+        for i in 0..self.out.packets.len() {
+            let packet = self.out.packets[i];
             let size = packet.size;
+            self.ledger.sent.add(size);
+            let place = path_start[usize::from(packet.is_reverse())];
             let id = self.pool.insert(packet);
-            self.enter(id, place, size);
+            self.forward(self.hops[place as usize], id, place, size);
         }
-        self.out.packets = packets;
+        self.out.packets.clear();
     }
 
     fn on_deadline(&mut self, component: u32) {
@@ -435,7 +437,7 @@ impl World {
         match self.links.start(self.now, link, size) {
             Accepted::Arrives { time, lane } => self.put_in_flight(came_at, time, packet, place, size, lane),
             Accepted::Lost(time) => self.lose_at(came_at, time, packet, place, size),
-            Accepted::Dropped => unreachable!("a packet on the line is not dropped"),
+            Accepted::Dropped | Accepted::Queued => unreachable!("the packet is on the line"),
         }
     }
 
