@@ -325,7 +325,7 @@ impl Links {
     }
 
     /// A packet arrives at a link.
-    #[inline]
+    #[inline(always)]
     pub fn accept(&mut self, now: u64, link: u32, size: u16) -> Accepted {
         let line = &mut self.lines[link as usize];
         if line.kind == LineKind::Plain && line.free_at <= now {
@@ -336,6 +336,7 @@ impl Links {
         self.accept_other(now, link, size)
     }
 
+    #[inline(never)]
     fn accept_other(&mut self, now: u64, link: u32, size: u16) -> Accepted {
         let (line, cold) = (&mut self.lines[link as usize], &mut self.cold[link as usize]);
         if line.kind == LineKind::Queued {
@@ -378,7 +379,7 @@ impl Links {
 
     /// Passes a packet through a fused link that it reaches at `arrival`, ns, no earlier than those before it. Returns its
     /// arrival at the far end with the place `after` it, and the lane.
-    #[inline]
+    #[inline(always)]
     pub fn pass(&mut self, arrival: u64, link: u32, packet: PacketId, after: u32, size: u16) -> (InFlight, u8) {
         let line = &mut self.lines[link as usize];
         if line.free_at > arrival {

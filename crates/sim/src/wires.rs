@@ -43,8 +43,9 @@ impl InFlight {
 /// Most lanes that [`Wires`] will have.
 pub const MAX_LANES: usize = 15;
 
-/// Times are looked through in groups of this size.
-const GROUP: usize = 4;
+/// Times are looked through in groups of this size; there are two groups, for the lanes and the calendar.
+const GROUP: usize = 8;
+const _: () = assert!(MAX_LANES < 2 * GROUP);
 
 /// Packets that [`Wires::look_ahead`] gives at a time.
 const LOT: usize = 16;
@@ -59,9 +60,8 @@ pub struct Wires {
     head_time: u64,
     /// Whose it is: a lane, or the calendar beyond the last lane. One of them where several have that time.
     head: usize,
-    /// Times of the heads of all lanes and, after them, of the calendar; [`u64::MAX`] where there is none, and to the end of
-    /// the last group.
-    heads: Vec<[u64; GROUP]>,
+    /// Times of the heads of all lanes and, after them, of the calendar; [`u64::MAX`] where there is none.
+    heads: [[u64; GROUP]; 2],
     lanes: Vec<Lane>,
     calendar: Calendar,
     /// The last arrival.
@@ -142,7 +142,7 @@ impl Wires {
         Wires {
             head_time: u64::MAX,
             head: lanes,
-            heads: vec![[u64::MAX; GROUP]; (lanes + 1).div_ceil(GROUP)],
+            heads: [[u64::MAX; GROUP]; 2],
             lanes: (0..lanes).map(|_| Lane { queue: Ring::default(), back: 0, taken: 0 }).collect(),
             calendar: Calendar::new(),
             now: 0,
@@ -165,7 +165,7 @@ impl Wires {
 
     /// Puts a packet in flight, into `lane` if that is one and if it arrives after what is there. It must not arrive before
     /// the last one that was taken out. The lane changes nothing but the cost.
-    #[inline]
+    #[inline(always)]
     pub fn insert(&mut self, entry: InFlight, lane: u8) {
         let time = entry.time;
         debug_assert!(time >= self.now, "a packet arrives in the past");
@@ -184,7 +184,7 @@ impl Wires {
             }
         };
         // Only the head of a lane or the calendar can be the next of all.
-        let head = &mut self.heads[into / GROUP][into % GROUP];
+        let head = &mut self.heads[into / GROUP % 2][into % GROUP];
         *head = time.min(*head);
         if time < self.head_time {
             self.head_time = time;
@@ -204,27 +204,24 @@ impl Wires {
     }
 
     /// Takes out the earliest arrival. Panics if there is none.
-    #[inline]
+    #[inline(always)]
     pub fn pop(&mut self) -> InFlight {
         self.now = self.head_time;
         let from = self.head;
         let entry = self.take(from);
-        // Which is next cannot be guessed, so this is written to compile without jumps.
-        let (mut best, mut head, mut first) = (u64::MAX, 0, 0);
-        for group in &self.heads {
-            for (i, &time) in group.iter().enumerate() {
-                let earlier = time < best;
-                best = if earlier { time } else { best };
-                head = if earlier { first + i } else { head };
+        let (mut best, mut head) = earliest(&self.heads[0]);
+        if self.lanes.len() >= GROUP {
+            let (time, i) = earliest(&self.heads[1]);
+            if time < best {
+                (best, head) = (time, GROUP + i);
             }
-            first += GROUP;
         }
         self.head = head;
         self.head_time = best;
         if best == entry.time { self.settle_tie(entry, from) } else { entry }
     }
 
-    #[inline]
+    #[inline(always)]
     fn take(&mut self, from: usize) -> InFlight {
         let (entry, next) = if let Some(lane) = self.lanes.get_mut(from) {
             lane.taken = lane.taken.wrapping_add(1);
@@ -232,7 +229,7 @@ impl Wires {
         } else {
             (self.calendar.pop(), self.calendar.head())
         };
-        self.heads[from / GROUP][from % GROUP] = next.map_or(u64::MAX, |e| e.time);
+        self.heads[from / GROUP % 2][from % GROUP] = next.map_or(u64::MAX, |e| e.time);
         entry
     }
 
@@ -245,7 +242,7 @@ impl Wires {
             Some(lane) => lane.queue.front(),
             None => self.calendar.head(),
         };
-        let tied = (0..=self.lanes.len()).filter(|&i| self.heads[i / GROUP][i % GROUP] == taken.time);
+        let tied = (0..=self.lanes.len()).filter(|&i| self.heads[i / GROUP % 2][i % GROUP] == taken.time);
         let Some((first, i)) = tied.filter_map(|i| Some((head(i)?.key(), i))).min() else { return taken };
         if taken.key() < first {
             return taken;
@@ -257,7 +254,7 @@ impl Wires {
         } else {
             self.calendar.insert(taken, self.now);
         }
-        self.heads[from / GROUP][from % GROUP] = taken.time;
+        self.heads[from / GROUP % 2][from % GROUP] = taken.time;
         self.head = from;
         entry
     }
@@ -266,6 +263,15 @@ impl Wires {
     pub fn iter(&self) -> impl Iterator<Item = &InFlight> {
         self.lanes.iter().flat_map(|lane| lane.queue.iter()).chain(self.calendar.iter())
     }
+}
+
+/// The least of a group and where it is. Which it will be cannot be guessed, so this is written to compile without jumps:
+/// in rounds, and without a loop.
+#[inline(always)]
+fn earliest(times: &[u64; GROUP]) -> (u64, usize) {
+    let earlier = |a: (u64, usize), b: (u64, usize)| if b.0 < a.0 { b } else { a };
+    let pair = |i: usize| earlier((times[i], i), (times[i + 1], i + 1));
+    earlier(earlier(pair(0), pair(2)), earlier(pair(4), pair(6)))
 }
 
 impl Lane {
@@ -356,7 +362,7 @@ impl Calendar {
     }
 
     /// `now`: when the last arrival was, here or on a lane.
-    #[inline]
+    #[inline(never)]
     fn insert(&mut self, entry: InFlight, now: u64) {
         if now >> self.shift != self.base_day {
             self.set_base(now >> self.shift);
@@ -417,7 +423,7 @@ impl Calendar {
     }
 
     /// Takes out the earliest arrival. Panics if there is none.
-    #[inline]
+    #[inline(never)]
     fn pop(&mut self) -> InFlight {
         if self.cursor == self.current.len() {
             return self.pop_far();

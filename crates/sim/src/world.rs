@@ -235,8 +235,7 @@ impl World {
                 }
                 let entry = self.wires.pop();
                 if entry.depth > 0 {
-                    let link = self.hops[entry.place as usize - 1] & !FUSED;
-                    self.links.count_wait(link, &entry);
+                    self.count_wait(&entry);
                 }
                 if entry.place & LOST == 0 {
                     self.enter(entry.packet, entry.place, entry.size);
@@ -275,6 +274,11 @@ impl World {
         }
     }
 
+    #[cold]
+    fn count_wait(&mut self, entry: &InFlight) {
+        self.links.count_wait(self.hops[entry.place as usize - 1] & !FUSED, entry);
+    }
+
     fn hand_over(&mut self, sink: &mut dyn CaptureSink) {
         for captured in self.captured.drain(..) {
             sink.packet(&captured);
@@ -304,7 +308,7 @@ impl World {
     }
 
     /// A packet that came to a link at `from` reaches the link's far end, at `place` on its path, at `time`.
-    #[inline]
+    #[inline(always)]
     fn put_in_flight(&mut self, from: u64, time: u64, packet: PacketId, place: u32, size: u16, lane: u8) {
         let next = self.hops[place as usize];
         if next & FUSED != 0 {
@@ -316,11 +320,13 @@ impl World {
     }
 
     /// A packet on its way to `place`, that came to a link at `from`, is lost at the end of its transmission, at `time`.
+    #[cold]
     fn lose_at(&mut self, from: u64, time: u64, packet: PacketId, place: u32, size: u16) {
         let entry = InFlight { time, packet, place: place | LOST, size, depth: 0, flight_ns: flight(from, time) };
         self.wires.insert(entry, NO_LANE);
     }
 
+    #[inline(never)]
     fn deliver(&mut self, id: PacketId) {
         let packet = self.pool.remove(id);
         self.ledger.delivered.add(packet.size);
@@ -355,6 +361,7 @@ impl World {
         self.out.packets.clear();
     }
 
+    #[inline(never)]
     fn on_deadline(&mut self, component: u32) {
         let queues = self.links.queued.len();
         if (component as usize) < queues {
@@ -382,6 +389,7 @@ impl World {
     }
 
     /// A packet arrives at a link with a discipline of its own.
+    #[inline(never)]
     fn enter_queue(&mut self, link: u32, packet: PacketId, place: u32, size: u16) {
         let index = self.links.cold[link as usize].queued;
         if self.place_of.len() <= packet.0 as usize {
@@ -457,6 +465,7 @@ impl World {
     }
 
     /// A packet is dropped at a queue; the link has counted it.
+    #[inline(never)]
     fn discard(&mut self, link: LinkId, id: PacketId, reason: DropReason) {
         let packet = self.pool.remove(id);
         self.ledger.dropped.add(packet.size);
@@ -469,6 +478,7 @@ impl World {
     }
 
     /// A packet on its way to `place` is lost on the line.
+    #[cold]
     fn lose(&mut self, id: PacketId, place: u32) {
         let link = LinkId(self.hops[place as usize - 1] & !FUSED);
         let packet = self.pool.remove(id);
@@ -481,6 +491,7 @@ impl World {
         }
     }
 
+    #[cold]
     fn sample(&mut self) {
         let now = self.now;
         let sampler = &mut self.sampler;
