@@ -123,6 +123,7 @@ pub struct Pool {
 }
 
 impl Pool {
+    #[inline]
     pub fn insert(&mut self, packet: Packet) -> PacketId {
         if let Some(i) = self.free.pop() {
             self.slots[i as usize] = packet;
@@ -133,6 +134,7 @@ impl Pool {
         }
     }
     /// Takes a packet out; its id must not be used again.
+    #[inline]
     pub fn remove(&mut self, id: PacketId) -> Packet {
         self.free.push(id.0);
         self.slots[id.0 as usize]

@@ -180,14 +180,24 @@ mod in_flight {
         let mut wires = Wires::new(3);
         let insert = |wires: &mut Wires, now: u64, i: usize| {
             let (delay, lane) = hop(i);
-            let entry = InFlight { time: now + delay, packet: PacketId(i as u32), place: i as u32, size: 1500 };
+            let entry = InFlight {
+                time: now + delay,
+                packet: PacketId(i as u32),
+                place: i as u32,
+                size: 1500,
+                depth: 0,
+                flight_ns: 0,
+            };
             wires.insert(entry, if with_lanes { lane } else { NO_LANE });
         };
         // Evenly spaced in time, as behind a busy line.
         let gap = 100_000_000 / n as u64;
         (0..n).for_each(|i| {
             let time = i as u64 * gap;
-            wires.insert(InFlight { time, packet: PacketId(i as u32), place: i as u32, size: 1500 }, NO_LANE);
+            wires.insert(
+                InFlight { time, packet: PacketId(i as u32), place: i as u32, size: 1500, depth: 0, flight_ns: 0 },
+                NO_LANE,
+            );
         });
         bencher.counter(ItemsCount::new(STEPS)).bench_local(|| {
             for _ in 0..STEPS {

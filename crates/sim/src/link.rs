@@ -5,19 +5,36 @@
 //! so that occupancy, drops and averages are exact at any instant. Every other discipline, and every link that is captured,
 //! goes through its [`airtcp_core::queue::Aqm`] packet by packet ([`Queued`]). At equal times a departure comes before an
 //! arrival.
+//!
+//! **Fused links.** Where every packet on a link comes from one and the same link before it (the access link of a host
+//! behind a bottleneck), the order on the second is that of the first. If the second is also a drop-tail without limit,
+//! loss or capture, then all that will happen there is known once a packet is put on the first line: [`Links::pass`]
+//! computes it ahead of time, and the packet next arrives at the end of both. That saves an arrival of three on each way
+//! through a dumbbell. A fused link's line and counters thus run ahead of the clock, by what is on the line before it;
+//! [`Ahead`] collects from the packets in flight what has not happened yet, and [`Links::totals`] takes it off, so that
+//! counters are those of any other link at any instant. A link is not fused with one that is fused itself (one packet in
+//! flight tells one wait), nor where it is slower than the one before, as a queue of any length could grow there.
 
 use std::collections::{BTreeMap, VecDeque};
 
+use airtcp_core::packet::PacketId;
 use airtcp_core::queue::{AnyQueue, DropReason, QueueConfig};
 use airtcp_core::rng::{Purpose, Rng, stream};
 use airtcp_core::units::{DataRate, Span, Time};
 use rand::RngExt;
 
+use crate::route::{END, FUSED};
 use crate::spec::{LinkId, LinkSpec};
-use crate::wires::{MAX_LANES, NO_LANE};
+use crate::wires::{InFlight, MAX_LANES, NO_LANE};
 
 /// Bytes up to which a packet counts as small: ACKs, with all options.
 const SMALL: u16 = 100;
+
+/// Slowest link to be fused. No slower than the line before it, it keeps a packet waiting no longer than its largest packet
+/// takes, 0.53 s.
+const SLOWEST_FUSED: DataRate = DataRate::from_mbps(1);
+/// Greatest delay of a fused link: with the wait and the transmission, [`InFlight::flight_ns`] has room for it.
+const LONGEST_FUSED: Span = Span::from_secs(3);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LineKind {
@@ -27,6 +44,10 @@ pub(crate) enum LineKind {
     PlainWaiting,
     /// Any other drop-tail.
     Limited,
+    /// Fused with the link before it, as others alike are.
+    Fused,
+    /// Fused with the link before it, and no other like it.
+    FusedAlone,
     /// Any other discipline: index into [`Links::queued`].
     Queued,
 }
@@ -43,8 +64,8 @@ pub(crate) struct Line {
     /// Size of the packet on the line while `free_at` is in the future.
     in_service: u16,
     pub kind: LineKind,
-    /// Where in [`crate::wires::Wires`] its packets go: links that are `Plain` share `lane` for packets that did not wait,
-    /// and the one after it for small ones; others have `lane` for themselves.
+    /// Where in [`crate::wires::Wires`] its packets go: links that are `Plain`, or `Fused`, share `lane` for packets that
+    /// did not wait, and the one after it for small ones; others have `lane` for themselves.
     pub lane: u8,
     /// Packets that are or will be transmitted.
     taken_packets: u64,
@@ -63,15 +84,20 @@ pub(crate) struct Cold {
     loss: f64,
     loss_rng: Rng,
     /// Packets not yet on the line: when their transmission starts, and their size. Those whose time has come are removed
-    /// when next looked at.
+    /// when next looked at. On a fused link: as of the arrival of the last packet that waited.
     waiting: VecDeque<(u64, u32)>,
     waiting_bytes: u64,
     /// Index into [`Links::queued`], or `u32::MAX`.
     pub queued: u32,
     pub record_drops: bool,
-    /// Time integral of the packets waiting, complete up to the end of every wait in `waiting`; packet nanoseconds.
+    /// The link that this one is fused with.
+    feeder: u32,
+    /// Time integral of the packets waiting, complete up to the end of every wait in `waiting`; packet nanoseconds. On a
+    /// fused link: of those packets that have reached its end.
     wait_ns: u128,
     pub max_queue: u32,
+    /// `max_queue` is that of packets that arrived at or after this.
+    max_queue_since: u64,
     pub dropped_overflow: u64,
     pub dropped_early: u64,
     pub dropped_bytes: u64,
@@ -105,6 +131,21 @@ pub(crate) enum Accepted {
     /// Is lost on the line, with the end of its transmission.
     Lost(u64),
     Dropped,
+    /// Not drop-tail: goes to the link's own queue.
+    Queued,
+}
+
+/// What has not happened yet on a fused link though its line and counters know of it, and what they do not know yet.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Ahead {
+    /// Packets on their way to the link.
+    coming: (u64, u64),
+    waiting: (u64, u64),
+    on_line: (u64, u64),
+    busy_ns: u64,
+    /// Part of the time integral of the packets waiting.
+    wait_ns: u128,
+    max_queue: u32,
 }
 
 /// Counters from the beginning of the run up to some instant.
@@ -136,13 +177,15 @@ pub(crate) struct Links {
     pub lines: Vec<Line>,
     pub cold: Vec<Cold>,
     pub queued: Vec<Queued>,
+    has_fused: bool,
 }
 
 impl Links {
     /// `mtu`: size of a typical packet, for the disciplines.
     pub fn new(links: &[LinkSpec], seed: u64, mtu: u32, capture: &[LinkId], record_drops: &[LinkId]) -> Links {
+        let n = links.len();
         let mut all =
-            Links { lines: Vec::with_capacity(links.len()), cold: Vec::with_capacity(links.len()), queued: Vec::new() };
+            Links { lines: Vec::with_capacity(n), cold: Vec::with_capacity(n), queued: Vec::new(), has_fused: false };
         for (i, spec) in links.iter().enumerate() {
             let id = LinkId(i as u32);
             let capture = capture.contains(&id);
@@ -194,8 +237,10 @@ impl Links {
                 waiting_bytes: 0,
                 queued,
                 record_drops: false,
+                feeder: END,
                 wait_ns: 0,
                 max_queue: 0,
+                max_queue_since: 0,
                 dropped_overflow: 0,
                 dropped_early: 0,
                 dropped_bytes: 0,
@@ -209,22 +254,67 @@ impl Links {
         all
     }
 
-    /// Gives lanes to the links that most paths lead over; `paths` counts them by link. Returns the number of lanes.
-    pub fn assign_lanes(&mut self, links: &[LinkSpec], paths: &[u32]) -> usize {
-        let mut groups: BTreeMap<(DataRate, Span, u32), Vec<usize>> = BTreeMap::new();
+    /// Finds the links that can be fused with the one before them, and marks them with [`FUSED`] in `hops`.
+    pub fn fuse(&mut self, links: &[LinkSpec], hops: &mut [u32]) {
+        /// For a link that packets enter at their source, or from several links.
+        const NO_FEEDER: u32 = END;
+        let mut feeders: Vec<Option<u32>> = vec![None; links.len()];
+        let mut before = NO_FEEDER;
+        for &link in hops.iter() {
+            if link != END {
+                let feeder = feeders[link as usize].get_or_insert(before);
+                *feeder = if *feeder == before { before } else { NO_FEEDER };
+            }
+            before = link;
+        }
+        // A link with a single feeder has it before it on every path, so that is decided first.
+        for hop in hops.iter_mut().filter(|hop| **hop != END) {
+            let link = *hop as usize;
+            let Some(feeder) = feeders[link].filter(|&f| f != NO_FEEDER) else { continue };
+            let spec = &links[link];
+            if matches!(self.lines[link].kind, LineKind::Plain | LineKind::Fused)
+                && self.lines[feeder as usize].kind != LineKind::Fused
+                && spec.rate >= links[feeder as usize].rate.max(SLOWEST_FUSED)
+                && spec.delay <= LONGEST_FUSED
+            {
+                self.lines[link].kind = LineKind::Fused;
+                self.cold[link].feeder = feeder;
+                self.has_fused = true;
+                *hop |= FUSED;
+            }
+        }
+    }
+
+    /// Gives lanes to the links that most packets in flight will be on, as far as `hops` tell; returns their number.
+    pub fn assign_lanes(&mut self, links: &[LinkSpec], hops: &[u32]) -> usize {
+        // Arrivals at the far end, paths counted: none where the next link is fused with this one.
+        let mut paths = vec![0u64; links.len()];
+        for hop in hops.windows(2).filter(|w| w[0] != END && w[1] & FUSED == 0) {
+            paths[(hop[0] & !FUSED) as usize] += 1;
+        }
+        let mut groups: BTreeMap<(DataRate, Span, u32, u32), Vec<usize>> = BTreeMap::new();
         for (i, (line, spec)) in self.lines.iter().zip(links).enumerate() {
-            let alone = if line.kind == LineKind::Plain { u32::MAX } else { i as u32 };
-            groups.entry((spec.rate, spec.delay, alone)).or_default().push(i);
+            let (feeder, alone) = match line.kind {
+                LineKind::Plain => (END, END),
+                LineKind::Fused => (self.cold[i].feeder, END),
+                _ => (END, i as u32),
+            };
+            groups.entry((spec.rate, spec.delay, feeder, alone)).or_default().push(i);
         }
         let mut groups: Vec<(u64, Vec<usize>)> =
-            groups.into_values().map(|g| (g.iter().map(|&i| u64::from(paths[i])).sum(), g)).collect();
+            groups.into_values().map(|g| (g.iter().map(|&i| paths[i]).sum(), g)).collect();
         groups.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
         let mut lanes = 0;
         for (paths, group) in groups {
             let shared = group.len() > 1;
             let wanted = if shared { 2 } else { 1 };
-            if !shared && self.lines[group[0]].kind == LineKind::Plain {
-                self.lines[group[0]].kind = LineKind::Limited;
+            if !shared {
+                let kind = &mut self.lines[group[0]].kind;
+                *kind = match *kind {
+                    LineKind::Plain => LineKind::Limited,
+                    LineKind::Fused => LineKind::FusedAlone,
+                    other => other,
+                };
             }
             if paths > 0 && lanes + wanted <= MAX_LANES {
                 group.iter().for_each(|&i| self.lines[i].lane = lanes as u8);
@@ -234,8 +324,8 @@ impl Links {
         lanes
     }
 
-    /// A packet arrives at a drop-tail link.
-    #[inline]
+    /// A packet arrives at a link.
+    #[inline(always)]
     pub fn accept(&mut self, now: u64, link: u32, size: u16) -> Accepted {
         let line = &mut self.lines[link as usize];
         if line.kind == LineKind::Plain && line.free_at <= now {
@@ -243,11 +333,15 @@ impl Links {
             let lane = line.lane.saturating_add(u8::from(size <= SMALL));
             return Accepted::Arrives { time: line.arrival(), lane };
         }
-        self.accept_rarely(now, link, size)
+        self.accept_other(now, link, size)
     }
 
-    fn accept_rarely(&mut self, now: u64, link: u32, size: u16) -> Accepted {
+    #[inline(never)]
+    fn accept_other(&mut self, now: u64, link: u32, size: u16) -> Accepted {
         let (line, cold) = (&mut self.lines[link as usize], &mut self.cold[link as usize]);
+        if line.kind == LineKind::Queued {
+            return Accepted::Queued;
+        }
         line.settle(cold, now);
         if line.kind == LineKind::Limited {
             let bytes = cold.waiting_bytes + u64::from(size);
@@ -283,8 +377,97 @@ impl Links {
         }
     }
 
-    /// Counters up to `now`.
-    pub fn totals(&mut self, link: u32, now: u64) -> LinkTotals {
+    /// Passes a packet through a fused link that it reaches at `arrival`, ns, no earlier than those before it. Returns its
+    /// arrival at the far end with the place `after` it, and the lane.
+    #[inline(always)]
+    pub fn pass(&mut self, arrival: u64, link: u32, packet: PacketId, after: u32, size: u16) -> (InFlight, u8) {
+        let line = &mut self.lines[link as usize];
+        if line.free_at > arrival {
+            return self.pass_waiting(arrival, link, packet, after, size);
+        }
+        line.transmit(arrival, size, || self.cold[link as usize].rate);
+        let lane = line.lane.saturating_add(u8::from(size <= SMALL && line.kind == LineKind::Fused));
+        let time = line.arrival();
+        (InFlight { time, packet, place: after, size, depth: 0, flight_ns: (time - arrival) as u32 }, lane)
+    }
+
+    /// Only behind a larger packet.
+    #[inline(never)]
+    fn pass_waiting(&mut self, arrival: u64, link: u32, packet: PacketId, after: u32, size: u16) -> (InFlight, u8) {
+        let (line, cold) = (&mut self.lines[link as usize], &mut self.cold[link as usize]);
+        while cold.waiting.front().is_some_and(|&(start, _)| start <= arrival) {
+            cold.waiting.pop_front();
+        }
+        let start = line.free_at;
+        cold.waiting.push_back((start, u32::from(size)));
+        line.transmit(start, size, || cold.rate);
+        let depth = cold.waiting.len().min(usize::from(u16::MAX)) as u16;
+        let lane = if line.kind == LineKind::Fused { NO_LANE } else { line.lane };
+        let time = line.arrival();
+        (InFlight { time, packet, place: after, size, depth, flight_ns: (time - arrival) as u32 }, lane)
+    }
+
+    /// A packet that has waited on a fused link reaches its end.
+    pub fn count_wait(&mut self, link: u32, entry: &InFlight) {
+        let cold = &mut self.cold[link as usize];
+        let (arrival, start, _) = self.lines[link as usize].passage(cold, entry);
+        cold.wait_ns += u128::from(start - arrival);
+        if arrival >= cold.max_queue_since {
+            cold.max_queue = cold.max_queue.max(u32::from(entry.depth));
+        }
+    }
+
+    /// What is still to come on fused links, by link; empty if there are none. `wires`: the packets in flight; `hops`:
+    /// what their places mean; `now`: all arrivals before it have taken place, and those at it unless `before`.
+    pub fn ahead<'a>(
+        &self,
+        wires: impl Iterator<Item = &'a InFlight>,
+        hops: &[u32],
+        now: u64,
+        before: bool,
+    ) -> Vec<Ahead> {
+        if !self.has_fused {
+            return Vec::new();
+        }
+        let mut all = vec![Ahead::default(); self.lines.len()];
+        for entry in wires {
+            // The last link of a packet that is lost is not fused, and every packet in flight has a last link.
+            let Some(&hop) = hops.get((entry.place as usize).wrapping_sub(1)) else { continue };
+            if hop & FUSED == 0 {
+                continue;
+            }
+            let link = (hop & !FUSED) as usize;
+            let (ahead, cold) = (&mut all[link], &self.cold[link]);
+            let (arrival, start, end) = self.lines[link].passage(cold, entry);
+            let one = |count: &mut (u64, u64)| *count = (count.0 + 1, count.1 + u64::from(entry.size));
+            ahead.busy_ns += end.saturating_sub(start.max(now));
+            if arrival > now || (before && arrival == now) {
+                one(&mut ahead.coming);
+                continue;
+            }
+            ahead.wait_ns += u128::from(start.min(now).saturating_sub(arrival));
+            if arrival >= cold.max_queue_since {
+                ahead.max_queue = ahead.max_queue.max(u32::from(entry.depth));
+            }
+            if start > now {
+                one(&mut ahead.waiting);
+            } else if end > now {
+                one(&mut ahead.on_line);
+            }
+        }
+        all
+    }
+
+    pub fn is_fused(&self, link: u32) -> bool {
+        matches!(self.lines[link as usize].kind, LineKind::Fused | LineKind::FusedAlone)
+    }
+
+    /// Counters up to `now`, with what [`Self::ahead`] gave for the same instant; it may be left out for a link that is not
+    /// fused.
+    pub fn totals(&mut self, link: u32, now: u64, ahead: &[Ahead]) -> LinkTotals {
+        if self.is_fused(link) {
+            return self.fused_totals(link, &ahead[link as usize]);
+        }
         let (line, cold) = (&mut self.lines[link as usize], &mut self.cold[link as usize]);
         line.settle(cold, now);
         let mut totals = LinkTotals {
@@ -323,14 +506,34 @@ impl Links {
         totals
     }
 
+    fn fused_totals(&mut self, link: u32, ahead: &Ahead) -> LinkTotals {
+        let (line, cold) = (&self.lines[link as usize], &mut self.cold[link as usize]);
+        cold.max_queue = cold.max_queue.max(ahead.max_queue);
+        let mut totals = LinkTotals {
+            arrived_packets: line.taken_packets - ahead.coming.0,
+            arrived_bytes: line.taken_bytes - ahead.coming.1,
+            busy_ns: line.taken_ns - ahead.busy_ns,
+            queue_packet_ns: cold.wait_ns + ahead.wait_ns,
+            queue_packets: ahead.waiting.0,
+            queue_bytes: ahead.waiting.1,
+            ..LinkTotals::default()
+        };
+        totals.started_packets = totals.arrived_packets - ahead.waiting.0;
+        totals.forwarded_packets = totals.started_packets - ahead.on_line.0;
+        totals.forwarded_bytes = totals.arrived_bytes - ahead.waiting.1 - ahead.on_line.1;
+        totals
+    }
+
     /// See [`airtcp_core::queue::Aqm::drop_probability`].
     pub fn drop_probability(&self, link: u32) -> Option<f64> {
         self.queued.get(self.cold[link as usize].queued as usize)?.aqm.drop_probability()
     }
 
-    /// Begins a new maximum at the present occupancy.
-    pub fn reset_max_queue(&mut self, link: u32, now: u64) {
-        self.cold[link as usize].max_queue = self.totals(link, now).queue_packets as u32;
+    /// Begins a new maximum at the occupancy of `now`, arrivals at that instant still to come.
+    pub fn reset_max_queue(&mut self, link: u32, now: u64, totals: &LinkTotals) {
+        let cold = &mut self.cold[link as usize];
+        cold.max_queue = totals.queue_packets as u32;
+        cold.max_queue_since = now;
     }
 
     /// The next packet of a queue starts its transmission. Returns its far-end time, or the time of its loss.
@@ -361,12 +564,13 @@ impl Line {
     fn transmit(&mut self, start: u64, size: u16, rate: impl FnOnce() -> DataRate) {
         let tx = if size == self.tx_size[0] {
             self.tx_ns[0]
-        } else if size == self.tx_size[1] {
-            self.tx_ns[1]
         } else {
-            self.tx_size = [size, self.tx_size[0]];
-            self.tx_ns = [rate().time_for(u64::from(size)).as_ns(), self.tx_ns[0]];
-            self.tx_ns[0]
+            let tx = self.tx_ns(size, rate);
+            if size != self.tx_size[1] {
+                self.tx_size = [size, self.tx_size[0]];
+                self.tx_ns = [tx, self.tx_ns[0]];
+            }
+            tx
         };
         self.free_at = start.saturating_add(tx);
         self.in_service = size;
@@ -374,6 +578,21 @@ impl Line {
         self.taken_bytes += u64::from(size);
         // As far as time reaches: `free_at` stops there too.
         self.taken_ns += self.free_at - start;
+    }
+
+    #[inline]
+    fn tx_ns(&self, size: u16, rate: impl FnOnce() -> DataRate) -> u64 {
+        match self.tx_size.iter().position(|&s| s == size) {
+            Some(i) => self.tx_ns[i],
+            None => rate().time_for(u64::from(size)).as_ns(),
+        }
+    }
+
+    /// For a packet that has passed through this link fused: when it arrived there, started and ended its transmission.
+    fn passage(&self, cold: &Cold, entry: &InFlight) -> (u64, u64, u64) {
+        let end = entry.time - self.delay_ns;
+        let start = end - self.tx_ns(entry.size, || cold.rate);
+        (entry.time - u64::from(entry.flight_ns), start, end)
     }
 
     /// Removes from the queue what is on the line by now.

@@ -12,7 +12,10 @@ use crate::error::BuildError;
 use crate::spec::{LinkId, NodeId, RunSpec};
 
 /// Ends a path in [`Routes::hops`].
-pub const END: u32 = u32::MAX;
+pub const END: u32 = u32::MAX >> 1;
+/// Added to the id of a link that is fused with the one before it (see [`crate::link`]); links with an id like [`END`]
+/// there cannot be.
+pub const FUSED: u32 = 1 << 31;
 
 /// The paths of all flows.
 #[derive(Debug, Clone, Default)]

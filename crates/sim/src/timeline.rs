@@ -12,6 +12,8 @@ pub struct Timeline {
     /// `winners[1]` is the root; the children of node `n` are `2n` and `2n + 1`; a child at or beyond
     /// `winners.len()` is leaf `child - winners.len()`.
     winners: Vec<u32>,
+    /// The root and its deadline, at hand.
+    next: (u64, u32),
 }
 
 impl Timeline {
@@ -23,14 +25,13 @@ impl Timeline {
             // All deadlines are equal, so the leftmost leaf below wins.
             winners[node] = if 2 * node >= leaves { (2 * node - leaves) as u32 } else { winners[2 * node] };
         }
-        Timeline { deadlines: vec![u64::MAX; leaves], winners }
+        Timeline { deadlines: vec![u64::MAX; leaves], winners, next: (u64::MAX, 0) }
     }
 
     /// The earliest deadline and whose it is.
     #[inline]
     pub fn next(&self) -> (u64, u32) {
-        let id = self.winners[1];
-        (self.deadlines[id as usize], id)
+        self.next
     }
 
     #[inline]
@@ -52,6 +53,7 @@ impl Timeline {
             }
             self.winners[node] = winner;
             if node == 1 {
+                self.next = (self.deadlines[winner as usize], winner);
                 return;
             }
             let left = self.winners[node & !1];

@@ -1,4 +1,8 @@
-//! Packets in flight on all links, ordered by arrival time and then by insertion.
+//! Packets in flight on all links, ordered by arrival time; then the one that came to its link first; then by place.
+//!
+//! A place is a hop of one path, and packets on one line follow each other by at least a nanosecond, so no two packets are
+//! ever equal. An order that does not depend on when a packet was put in flight is what lets a link be computed ahead of
+//! time (see [`crate::link`]) without changing a result.
 //!
 //! Two structures side by side, and the earlier of their heads is next. **Lanes** are queues of packets known to arrive in
 //! the order in which they are sent: those on one link, or those on idle links of the same rate and delay. Appending and
@@ -8,7 +12,7 @@
 //! changes how fast this runs and never what comes out.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::BinaryHeap;
 
 use airtcp_core::packet::PacketId;
 
@@ -22,35 +26,26 @@ pub struct InFlight {
     /// not touch the packet itself.
     pub place: u32,
     pub size: u16,
+    /// If the link is fused with the one before it: packets that waited there when this one had come, itself included.
+    pub depth: u16,
+    /// Time since it came to the link, waiting included, ns; [`u32::MAX`]: that or more.
+    pub flight_ns: u32,
 }
 
-/// An [`InFlight`] with its number in the order of insertion.
-#[derive(Debug, Clone, Copy)]
-struct Entry {
-    time: u64,
-    /// Number above, size in the lowest 16 bits.
-    number_and_size: u64,
-    packet: PacketId,
-    place: u32,
-}
-
-impl Entry {
-    /// What entries are ordered by.
+impl InFlight {
+    /// What packets are ordered by.
     #[inline]
     fn key(&self) -> u128 {
-        u128::from(self.time) << 64 | u128::from(self.number_and_size)
-    }
-    #[inline]
-    fn in_flight(&self) -> InFlight {
-        InFlight { time: self.time, packet: self.packet, place: self.place, size: self.number_and_size as u16 }
+        u128::from(self.time) << 64 | u128::from(!self.flight_ns) << 32 | u128::from(self.place)
     }
 }
-
-/// A key later than all others.
-const NONE: u128 = u128::MAX;
 
 /// Most lanes that [`Wires`] will have.
 pub const MAX_LANES: usize = 15;
+
+/// Times are looked through in groups of this size; there are two groups, for the lanes and the calendar.
+const GROUP: usize = 8;
+const _: () = assert!(MAX_LANES < 2 * GROUP);
 
 /// Packets that [`Wires::look_ahead`] gives at a time.
 const LOT: usize = 16;
@@ -63,24 +58,82 @@ pub const NO_LANE: u8 = u8::MAX;
 pub struct Wires {
     /// Time of the earliest arrival; [`u64::MAX`] when there is none.
     head_time: u64,
-    /// Whose it is: a lane, or the calendar beyond the last lane.
+    /// Whose it is: a lane, or the calendar beyond the last lane. One of them where several have that time.
     head: usize,
-    /// Keys of the heads of all lanes and, last, of the calendar.
-    heads: Vec<u128>,
+    /// Times of the heads of all lanes and, after them, of the calendar; [`u64::MAX`] where there is none.
+    heads: [[u64; GROUP]; 2],
     lanes: Vec<Lane>,
     calendar: Calendar,
-    inserted: u64,
     /// The last arrival.
     now: u64,
 }
 
 #[derive(Debug)]
 struct Lane {
-    queue: VecDeque<Entry>,
+    queue: Ring,
     /// Time of the last entry.
     back: u64,
     /// Packets taken out so far.
     taken: usize,
+}
+
+/// A queue in a buffer whose size is a power of two: less to do for each packet than a `VecDeque`, which fits any size.
+#[derive(Debug, Default)]
+struct Ring {
+    buffer: Vec<InFlight>,
+    /// Counts on; modulo the size of the buffer it is where the front is.
+    front: usize,
+    len: usize,
+}
+
+impl Ring {
+    #[inline]
+    fn at(&self, i: usize) -> &InFlight {
+        &self.buffer[self.front.wrapping_add(i) & (self.buffer.len() - 1)]
+    }
+    #[inline]
+    fn front(&self) -> Option<&InFlight> {
+        if self.len > 0 { Some(self.at(0)) } else { None }
+    }
+    fn back(&self) -> Option<&InFlight> {
+        self.len.checked_sub(1).map(|last| self.at(last))
+    }
+    #[inline]
+    fn push_back(&mut self, entry: InFlight) {
+        if self.len == self.buffer.len() {
+            self.grow(entry);
+        }
+        let mask = self.buffer.len() - 1;
+        self.buffer[self.front.wrapping_add(self.len) & mask] = entry;
+        self.len += 1;
+    }
+    /// Panics if it is empty.
+    #[inline]
+    fn pop_front(&mut self) -> InFlight {
+        let entry = *self.at(0);
+        self.len -= 1;
+        self.front = self.front.wrapping_add(1);
+        entry
+    }
+    /// Puts back what was just taken out.
+    fn unpop(&mut self, entry: InFlight) {
+        self.front = self.front.wrapping_sub(1);
+        self.len += 1;
+        let mask = self.buffer.len() - 1;
+        self.buffer[self.front & mask] = entry;
+    }
+    fn iter(&self) -> impl Iterator<Item = &InFlight> {
+        (0..self.len).map(|i| self.at(i))
+    }
+    /// To twice the size; `fill` stands where there is nothing.
+    #[cold]
+    fn grow(&mut self, fill: InFlight) {
+        let mut buffer = Vec::with_capacity((2 * self.len).max(16));
+        buffer.extend(self.iter().copied());
+        buffer.resize(buffer.capacity().next_power_of_two(), fill);
+        self.buffer = buffer;
+        self.front = 0;
+    }
 }
 
 impl Wires {
@@ -89,17 +142,16 @@ impl Wires {
         Wires {
             head_time: u64::MAX,
             head: lanes,
-            heads: vec![NONE; lanes + 1],
-            lanes: (0..lanes).map(|_| Lane { queue: VecDeque::new(), back: 0, taken: 0 }).collect(),
+            heads: [[u64::MAX; GROUP]; 2],
+            lanes: (0..lanes).map(|_| Lane { queue: Ring::default(), back: 0, taken: 0 }).collect(),
             calendar: Calendar::new(),
-            inserted: 0,
             now: 0,
         }
     }
 
     /// Packets in flight.
     pub fn len(&self) -> usize {
-        self.calendar.len() + self.lanes.iter().map(|l| l.queue.len()).sum::<usize>()
+        self.calendar.len() + self.lanes.iter().map(|l| l.queue.len).sum::<usize>()
     }
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -113,17 +165,15 @@ impl Wires {
 
     /// Puts a packet in flight, into `lane` if that is one and if it arrives after what is there. It must not arrive before
     /// the last one that was taken out. The lane changes nothing but the cost.
-    #[inline]
+    #[inline(always)]
     pub fn insert(&mut self, entry: InFlight, lane: u8) {
-        let InFlight { time, packet, place, size } = entry;
+        let time = entry.time;
         debug_assert!(time >= self.now, "a packet arrives in the past");
-        let entry = Entry { time, number_and_size: self.inserted << 16 | u64::from(size), packet, place };
-        self.inserted += 1;
         let into = match self.lanes.get_mut(usize::from(lane)) {
-            Some(l) if l.back <= time => {
+            Some(l) if l.back < time || (l.back == time && l.goes_last(&entry)) => {
                 l.back = time;
                 l.queue.push_back(entry);
-                if l.queue.len() > 1 {
+                if l.queue.len > 1 {
                     return;
                 }
                 usize::from(lane)
@@ -133,15 +183,12 @@ impl Wires {
                 self.lanes.len()
             }
         };
-        // Only the head of a lane or the calendar can be the next of all. At equal times what is there already was sent
-        // first.
-        let key = entry.key();
-        if key < self.heads[into] {
-            self.heads[into] = key;
-            if time < self.head_time {
-                self.head_time = time;
-                self.head = into;
-            }
+        // Only the head of a lane or the calendar can be the next of all.
+        let head = &mut self.heads[into / GROUP % 2][into % GROUP];
+        *head = time.min(*head);
+        if time < self.head_time {
+            self.head_time = time;
+            self.head = into;
         }
     }
 
@@ -152,51 +199,96 @@ impl Wires {
         if lane.taken % LOT != 0 {
             return None;
         }
-        let end = lane.queue.len().min(2 * LOT);
-        Some(lane.queue.range(end.min(LOT)..end).map(Entry::in_flight))
+        let end = lane.queue.len.min(2 * LOT);
+        Some((end.min(LOT)..end).map(|i| *lane.queue.at(i)))
     }
 
     /// Takes out the earliest arrival. Panics if there is none.
-    #[inline]
+    #[inline(always)]
     pub fn pop(&mut self) -> InFlight {
         self.now = self.head_time;
         let from = self.head;
-        let entry = if let Some(lane) = self.lanes.get_mut(from) {
-            let entry = lane.queue.pop_front().expect("a packet is in flight");
-            lane.taken = lane.taken.wrapping_add(1);
-            self.heads[from] = lane.queue.front().map_or(NONE, Entry::key);
-            entry
-        } else {
-            let entry = self.calendar.pop();
-            self.heads[from] = self.calendar.head().map_or(NONE, Entry::key);
-            entry
-        };
-        // Which is next cannot be guessed, so this is written to compile without jumps.
-        let (mut best, mut head) = (self.heads[0], 0);
-        for (i, &key) in self.heads.iter().enumerate().skip(1) {
-            let earlier = key < best;
-            best = if earlier { key } else { best };
-            head = if earlier { i } else { head };
+        let entry = self.take(from);
+        let (mut best, mut head) = earliest(&self.heads[0]);
+        if self.lanes.len() >= GROUP {
+            let (time, i) = earliest(&self.heads[1]);
+            if time < best {
+                (best, head) = (time, GROUP + i);
+            }
         }
         self.head = head;
-        self.head_time = (best >> 64) as u64;
-        entry.in_flight()
+        self.head_time = best;
+        if best == entry.time { self.settle_tie(entry, from) } else { entry }
+    }
+
+    #[inline(always)]
+    fn take(&mut self, from: usize) -> InFlight {
+        let (entry, next) = if let Some(lane) = self.lanes.get_mut(from) {
+            lane.taken = lane.taken.wrapping_add(1);
+            (lane.queue.pop_front(), lane.queue.front())
+        } else {
+            (self.calendar.pop(), self.calendar.head())
+        };
+        self.heads[from / GROUP % 2][from % GROUP] = next.map_or(u64::MAX, |e| e.time);
+        entry
+    }
+
+    /// Other packets arrive together with the one just taken out: gives the first of them all, and puts that one back if it
+    /// is another.
+    #[cold]
+    #[inline(never)]
+    fn settle_tie(&mut self, taken: InFlight, from: usize) -> InFlight {
+        let head = |i: usize| match self.lanes.get(i) {
+            Some(lane) => lane.queue.front(),
+            None => self.calendar.head(),
+        };
+        let tied = (0..=self.lanes.len()).filter(|&i| self.heads[i / GROUP % 2][i % GROUP] == taken.time);
+        let Some((first, i)) = tied.filter_map(|i| Some((head(i)?.key(), i))).min() else { return taken };
+        if taken.key() < first {
+            return taken;
+        }
+        let entry = self.take(i);
+        if let Some(lane) = self.lanes.get_mut(from) {
+            lane.queue.unpop(taken);
+            lane.taken = lane.taken.wrapping_sub(1);
+        } else {
+            self.calendar.insert(taken, self.now);
+        }
+        self.heads[from / GROUP % 2][from % GROUP] = taken.time;
+        self.head = from;
+        entry
+    }
+
+    /// All packets in flight, in no particular order.
+    pub fn iter(&self) -> impl Iterator<Item = &InFlight> {
+        self.lanes.iter().flat_map(|lane| lane.queue.iter()).chain(self.calendar.iter())
     }
 }
 
-impl PartialEq for Entry {
-    fn eq(&self, other: &Entry) -> bool {
-        self.key() == other.key()
+/// The least of a group and where it is. Which it will be cannot be guessed, so this is written to compile without jumps:
+/// in rounds, and without a loop.
+#[inline(always)]
+fn earliest(times: &[u64; GROUP]) -> (u64, usize) {
+    let earlier = |a: (u64, usize), b: (u64, usize)| if b.0 < a.0 { b } else { a };
+    let pair = |i: usize| earlier((times[i], i), (times[i + 1], i + 1));
+    earlier(earlier(pair(0), pair(2)), earlier(pair(4), pair(6)))
+}
+
+impl Lane {
+    #[cold]
+    fn goes_last(&self, entry: &InFlight) -> bool {
+        self.queue.back().is_none_or(|last| last.key() < entry.key())
     }
 }
-impl Eq for Entry {}
-impl PartialOrd for Entry {
-    fn partial_cmp(&self, other: &Entry) -> Option<std::cmp::Ordering> {
+
+impl PartialOrd for InFlight {
+    fn partial_cmp(&self, other: &InFlight) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
-impl Ord for Entry {
-    fn cmp(&self, other: &Entry) -> std::cmp::Ordering {
+impl Ord for InFlight {
+    /// By time, then by flight, longest first, then by place.
+    fn cmp(&self, other: &InFlight) -> std::cmp::Ordering {
         self.key().cmp(&other.key())
     }
 }
@@ -211,21 +303,21 @@ const REVIEW_EVERY: u64 = 1024;
 #[derive(Debug)]
 struct Calendar {
     /// The bucket whose turn it is, sorted; what precedes `cursor` is gone.
-    current: Vec<Entry>,
+    current: Vec<InFlight>,
     cursor: usize,
     /// Number of the current bucket: its times shifted right by `shift`.
     current_day: u64,
     shift: u32,
     /// The ring holds days `base_day .. base_day + buckets.len()`. `base_day` is the day of the last arrival taken out.
     base_day: u64,
-    buckets: Vec<Vec<Entry>>,
+    buckets: Vec<Vec<InFlight>>,
     /// A bit per bucket: not empty.
     occupied: Vec<u64>,
     in_buckets: usize,
     /// Arrivals beyond the ring.
-    far: BinaryHeap<Reverse<Entry>>,
+    far: BinaryHeap<Reverse<InFlight>>,
     /// Emptied buckets' memory, reused last-in first-out so that it stays in cache.
-    spare: Vec<Vec<Entry>>,
+    spare: Vec<Vec<InFlight>>,
     /// For the review: arrivals until the next one, the time of the last, the longest flight since.
     until_review: u64,
     reviewed_at: u64,
@@ -259,15 +351,19 @@ impl Calendar {
     fn len(&self) -> usize {
         self.current.len() - self.cursor + self.in_buckets + self.far.len()
     }
+    fn iter(&self) -> impl Iterator<Item = &InFlight> {
+        let far = self.far.iter().map(|Reverse(entry)| entry);
+        self.current[self.cursor..].iter().chain(self.buckets.iter().flatten()).chain(far)
+    }
     /// The earliest arrival.
     #[inline]
-    fn head(&self) -> Option<&Entry> {
+    fn head(&self) -> Option<&InFlight> {
         self.current.get(self.cursor).or_else(|| self.far.peek().map(|Reverse(e)| e))
     }
 
     /// `now`: when the last arrival was, here or on a lane.
-    #[inline]
-    fn insert(&mut self, entry: Entry, now: u64) {
+    #[inline(never)]
+    fn insert(&mut self, entry: InFlight, now: u64) {
         if now >> self.shift != self.base_day {
             self.set_base(now >> self.shift);
             self.find_head();
@@ -286,7 +382,7 @@ impl Calendar {
     }
 
     #[inline]
-    fn push(&mut self, day: u64, entry: Entry) {
+    fn push(&mut self, day: u64, entry: InFlight) {
         let slot = day as usize & (self.buckets.len() - 1);
         let bucket = &mut self.buckets[slot];
         if bucket.capacity() == 0 {
@@ -300,7 +396,7 @@ impl Calendar {
     }
 
     /// Into the current bucket, before it, or beyond the ring.
-    fn insert_rarely(&mut self, day: u64, entry: Entry) {
+    fn insert_rarely(&mut self, day: u64, entry: InFlight) {
         if day - self.base_day >= self.buckets.len() as u64 {
             self.far.push(Reverse(entry));
         } else if self.cursor == self.current.len() {
@@ -327,8 +423,8 @@ impl Calendar {
     }
 
     /// Takes out the earliest arrival. Panics if there is none.
-    #[inline]
-    fn pop(&mut self) -> Entry {
+    #[inline(never)]
+    fn pop(&mut self) -> InFlight {
         if self.cursor == self.current.len() {
             return self.pop_far();
         }
@@ -350,7 +446,7 @@ impl Calendar {
 
     /// The ring is empty: the next arrival is the first of the heap.
     #[cold]
-    fn pop_far(&mut self) -> Entry {
+    fn pop_far(&mut self) -> InFlight {
         let Reverse(entry) = self.far.pop().expect("a packet is in flight");
         self.now = entry.time;
         let day = entry.time >> self.shift;
@@ -436,7 +532,7 @@ impl Calendar {
     }
 
     fn rebuild(&mut self, shift: u32, buckets: usize) {
-        let mut all: Vec<Entry> = Vec::with_capacity(self.len());
+        let mut all: Vec<InFlight> = Vec::with_capacity(self.len());
         all.extend_from_slice(&self.current[self.cursor..]);
         let from = self.base_day as usize;
         for i in 0..self.buckets.len() {
@@ -473,17 +569,26 @@ mod tests {
 
     #[test]
     fn an_entry_is_24_bytes() {
-        assert_eq!(size_of::<Entry>(), 24);
+        assert_eq!(size_of::<InFlight>(), 24);
     }
 
-    /// Insertions and removals against an ordered map keyed by (time, order of insertion).
+    fn in_flight(time: u64, n: u32) -> InFlight {
+        // Places in an order unlike that of insertion.
+        let place = n.wrapping_mul(0x9E37_79B1);
+        InFlight { time, packet: PacketId(n), place, size: 40, depth: n as u16, flight_ns: place >> 7 & 3 }
+    }
+    fn key(e: &InFlight) -> (u64, Reverse<u32>, u32) {
+        (e.time, Reverse(e.flight_ns), e.place)
+    }
+
+    /// Insertions and removals against an ordered map.
     fn check(steps: impl IntoIterator<Item = (u8, u64)>) {
         let mut wires = Wires::new(3);
         let mut model = BTreeMap::new();
         let mut now = 0;
         for (inserted, (takes, ahead)) in (0u32..).zip(steps) {
-            model.insert((now + ahead, inserted), inserted);
-            let entry = InFlight { time: now + ahead, packet: PacketId(inserted), place: inserted, size: 40 };
+            let entry = in_flight(now + ahead, inserted);
+            model.insert(key(&entry), inserted);
             // Lanes that fit, lanes that do not, and none.
             let lane = match ahead {
                 5_000_000 => 0,
@@ -494,15 +599,19 @@ mod tests {
             wires.insert(entry, lane);
             for _ in 0..takes {
                 let expected = model.pop_first();
-                assert_eq!(wires.head_time(), expected.map_or(u64::MAX, |((t, _), _)| t));
-                let Some(((time, _), id)) = expected else { break };
-                let got = wires.pop();
-                assert_eq!((got.time, got.packet.0, got.place, got.size), (time, id, id, 40));
+                assert_eq!(wires.head_time(), expected.map_or(u64::MAX, |((t, ..), _)| t));
+                let Some(((time, ..), id)) = expected else { break };
+                assert_eq!(wires.pop(), in_flight(time, id));
                 now = time;
             }
             assert_eq!(wires.len(), model.len());
+            if inserted % 256 == 0 {
+                let mut all: Vec<_> = wires.iter().map(key).collect();
+                all.sort_unstable();
+                assert!(all.into_iter().eq(model.keys().copied()));
+            }
         }
-        while let Some(((time, _), id)) = model.pop_first() {
+        while let Some(((time, ..), id)) = model.pop_first() {
             assert_eq!(wires.head_time(), time);
             assert_eq!(wires.pop().packet.0, id);
         }

@@ -1,7 +1,8 @@
 //! A [`World`] runs a [`RunSpec`] in virtual time.
 //!
-//! Order of events, stated once: time, then component, then the order in which they were caused. Packets in flight on all
-//! links are the first component, so arrivals come before deadlines of the same instant; then links that need departures,
+//! Order of events, stated once: time, then component. Packets in flight on all links are the first component, so arrivals
+//! come before deadlines of the same instant; among themselves, the packet that came to its link first is first, and then
+//! the order is that of their paths: by destination router, then by flow, forward before reverse. Then come links that need departures,
 //! in the order of the scenario; then each flow's source and destination; the sampler sees what all others have done. On a
 //! link, a departure comes before an arrival of the same instant.
 //!
@@ -18,9 +19,9 @@ use rayon::prelude::*;
 
 use crate::capture::{CaptureSink, Captured, NoCapture};
 use crate::error::BuildError;
-use crate::link::{Accepted, LineKind, LinkTotals, Links};
+use crate::link::{Accepted, LinkTotals, Links};
 use crate::record::*;
-use crate::route::{END, Routes, check_index};
+use crate::route::{END, FUSED, Routes, check_index};
 use crate::spec::{LinkId, RunSpec, Traffic};
 use crate::summary::{GroupSummary, LinkSummary, Summary};
 use crate::timeline::Timeline;
@@ -46,8 +47,8 @@ pub struct World {
     links: Links,
     flows: Vec<Flow>,
     pool: Pool,
-    /// By packet: its place on its path while it waits in a queue.
-    place_of: Vec<u32>,
+    /// By packet: its place on its path, and when it came there, while it waits in a queue.
+    place_of: Vec<(u32, u64)>,
     out: Outputs,
     drops: Drops,
     log: Log,
@@ -144,7 +145,7 @@ impl World {
                 check_index(|| format!("record.{what}"), "link", id.0, spec.links.len())?;
             }
         }
-        let routes = Routes::new(spec)?;
+        let mut routes = Routes::new(spec)?;
         if routes.hops.len() >= LOST as usize {
             return Err(BuildError::TooManyHops { hops: routes.hops.len() });
         }
@@ -154,9 +155,8 @@ impl World {
             flows.push(Flow { ends, path_start, dropped_at_queues: 0, lost_on_lines: 0 });
         }
         let mut links = Links::new(&spec.links, spec.seed, typical_packet(spec), &record.capture, &record.drops);
-        let mut paths = vec![0; spec.links.len()];
-        routes.hops.iter().filter(|&&l| l != END).for_each(|&l| paths[l as usize] += 1);
-        let lanes = links.assign_lanes(&spec.links, &paths);
+        links.fuse(&spec.links, &mut routes.hops);
+        let lanes = links.assign_lanes(&spec.links, &routes.hops);
         let mut timeline = Timeline::new(links.queued.len() + 2 * flows.len() + 1);
         for (q, queued) in links.queued.iter().enumerate() {
             timeline.set(q as u32, queued.deadline(u64::MAX));
@@ -164,7 +164,7 @@ impl World {
         for (i, flow) in flows.iter().enumerate() {
             timeline.set((links.queued.len() + 2 * i) as u32, flow.ends.source_deadline());
         }
-        let sampler = Sampler::new(spec, &mut links);
+        let sampler = Sampler::new(spec);
         timeline.set((links.queued.len() + 2 * flows.len()) as u32, sampler.next.as_ns());
         Ok(World {
             spec: spec.clone(),
@@ -205,10 +205,11 @@ impl World {
         if self.warm.is_none() && warmup <= time {
             self.run_before(warmup, sink);
             self.now = self.now.max(warmup);
-            self.warm = Some(self.totals());
-            for link in 0..self.links.lines.len() as u32 {
-                self.links.reset_max_queue(link, self.now);
+            let totals = self.totals(true);
+            for (link, totals) in totals.links.iter().enumerate() {
+                self.links.reset_max_queue(link as u32, self.now, totals);
             }
+            self.warm = Some(totals);
         }
         self.run_before(time + 1, sink);
         self.now = self.now.max(time);
@@ -233,6 +234,9 @@ impl World {
                     self.touch();
                 }
                 let entry = self.wires.pop();
+                if entry.depth > 0 {
+                    self.count_wait(&entry);
+                }
                 if entry.place & LOST == 0 {
                     self.enter(entry.packet, entry.place, entry.size);
                 } else {
@@ -270,6 +274,11 @@ impl World {
         }
     }
 
+    #[cold]
+    fn count_wait(&mut self, entry: &InFlight) {
+        self.links.count_wait(self.hops[entry.place as usize - 1] & !FUSED, entry);
+    }
+
     fn hand_over(&mut self, sink: &mut dyn CaptureSink) {
         for captured in self.captured.drain(..) {
             sink.packet(&captured);
@@ -282,24 +291,42 @@ impl World {
         let link = self.hops[place as usize];
         if link == END {
             self.deliver(packet);
-            return;
+        } else {
+            self.forward(link, packet, place, size);
         }
-        if self.links.lines[link as usize].kind == LineKind::Queued {
-            self.enter_queue(link, packet, place, size);
-            return;
-        }
+    }
+
+    /// A packet is before `link`, at `place` on its path.
+    #[inline]
+    fn forward(&mut self, link: u32, packet: PacketId, place: u32, size: u16) {
         match self.links.accept(self.now, link, size) {
-            Accepted::Arrives { time, lane } => {
-                self.wires.insert(InFlight { time, packet, place: place + 1, size }, lane);
-            }
-            Accepted::Lost(time) => {
-                self.wires.insert(InFlight { time, packet, place: (place + 1) | LOST, size }, NO_LANE);
-            }
+            Accepted::Arrives { time, lane } => self.put_in_flight(self.now, time, packet, place + 1, size, lane),
+            Accepted::Queued => self.enter_queue(link, packet, place, size),
+            Accepted::Lost(time) => self.lose_at(self.now, time, packet, place + 1, size),
             Accepted::Dropped => self.discard(LinkId(link), packet, DropReason::Overflow),
         }
     }
 
-    #[inline]
+    /// A packet that came to a link at `from` reaches the link's far end, at `place` on its path, at `time`.
+    #[inline(always)]
+    fn put_in_flight(&mut self, from: u64, time: u64, packet: PacketId, place: u32, size: u16, lane: u8) {
+        let next = self.hops[place as usize];
+        if next & FUSED != 0 {
+            let (entry, lane) = self.links.pass(time, next & !FUSED, packet, place + 1, size);
+            self.wires.insert(entry, lane);
+        } else {
+            self.wires.insert(InFlight { time, packet, place, size, depth: 0, flight_ns: flight(from, time) }, lane);
+        }
+    }
+
+    /// A packet on its way to `place`, that came to a link at `from`, is lost at the end of its transmission, at `time`.
+    #[cold]
+    fn lose_at(&mut self, from: u64, time: u64, packet: PacketId, place: u32, size: u16) {
+        let entry = InFlight { time, packet, place: place | LOST, size, depth: 0, flight_ns: flight(from, time) };
+        self.wires.insert(entry, NO_LANE);
+    }
+
+    #[inline(never)]
     fn deliver(&mut self, id: PacketId) {
         let packet = self.pool.remove(id);
         self.ledger.delivered.add(packet.size);
@@ -323,17 +350,18 @@ impl World {
             return;
         }
         let path_start = self.flows[flow].path_start;
-        let mut packets = std::mem::take(&mut self.out.packets);
-        for packet in packets.drain(..) {
-            self.ledger.sent.add(packet.size);
-            let place = path_start[usize::from(packet.is_reverse())];
+        for i in 0..self.out.packets.len() {
+            let packet = self.out.packets[i];
             let size = packet.size;
+            self.ledger.sent.add(size);
+            let place = path_start[usize::from(packet.is_reverse())];
             let id = self.pool.insert(packet);
-            self.enter(id, place, size);
+            self.forward(self.hops[place as usize], id, place, size);
         }
-        self.out.packets = packets;
+        self.out.packets.clear();
     }
 
+    #[inline(never)]
     fn on_deadline(&mut self, component: u32) {
         let queues = self.links.queued.len();
         if (component as usize) < queues {
@@ -361,12 +389,13 @@ impl World {
     }
 
     /// A packet arrives at a link with a discipline of its own.
+    #[inline(never)]
     fn enter_queue(&mut self, link: u32, packet: PacketId, place: u32, size: u16) {
         let index = self.links.cold[link as usize].queued;
         if self.place_of.len() <= packet.0 as usize {
-            self.place_of.resize(packet.0 as usize + 1, 0);
+            self.place_of.resize(packet.0 as usize + 1, (0, 0));
         }
-        self.place_of[packet.0 as usize] = place;
+        self.place_of[packet.0 as usize] = (place, self.now);
         // A departure comes before an arrival of the same instant.
         self.start_if_free(index);
         let queued = &mut self.links.queued[index as usize];
@@ -407,17 +436,16 @@ impl World {
         let capture = queued.capture;
         self.account(link);
         let Some(packet) = next else { return };
-        let place = self.place_of[packet.0 as usize] + 1;
+        let (place, came_at) = self.place_of[packet.0 as usize];
+        let place = place + 1;
         let size = self.pool[packet].size;
         if capture {
             self.captured.push(Captured { time: Time::from_ns(self.now), link, packet: self.pool[packet] });
         }
         match self.links.start(self.now, link, size) {
-            Accepted::Arrives { time, lane } => self.wires.insert(InFlight { time, packet, place, size }, lane),
-            Accepted::Lost(time) => {
-                self.wires.insert(InFlight { time, packet, place: place | LOST, size }, NO_LANE);
-            }
-            Accepted::Dropped => unreachable!("a packet on the line is not dropped"),
+            Accepted::Arrives { time, lane } => self.put_in_flight(came_at, time, packet, place, size, lane),
+            Accepted::Lost(time) => self.lose_at(came_at, time, packet, place, size),
+            Accepted::Dropped | Accepted::Queued => unreachable!("the packet is on the line"),
         }
     }
 
@@ -437,6 +465,7 @@ impl World {
     }
 
     /// A packet is dropped at a queue; the link has counted it.
+    #[inline(never)]
     fn discard(&mut self, link: LinkId, id: PacketId, reason: DropReason) {
         let packet = self.pool.remove(id);
         self.ledger.dropped.add(packet.size);
@@ -449,8 +478,9 @@ impl World {
     }
 
     /// A packet on its way to `place` is lost on the line.
+    #[cold]
     fn lose(&mut self, id: PacketId, place: u32) {
-        let link = LinkId(self.hops[place as usize - 1]);
+        let link = LinkId(self.hops[place as usize - 1] & !FUSED);
         let packet = self.pool.remove(id);
         self.ledger.lost.add(packet.size);
         self.flows[packet.flow.0 as usize].lost_on_lines += 1;
@@ -461,6 +491,7 @@ impl World {
         }
     }
 
+    #[cold]
     fn sample(&mut self) {
         let now = self.now;
         let sampler = &mut self.sampler;
@@ -481,8 +512,11 @@ impl World {
             });
         }
         let period = (now - sampler.last_at) as f64;
+        // Looking through all that is in flight is for links that ask for it.
+        let some_fused = sampler.links.iter().any(|&l| self.links.is_fused(l));
+        let ahead = if some_fused { self.links.ahead(self.wires.iter(), &self.hops, now, false) } else { Vec::new() };
         for (&link, last) in sampler.links.iter().zip(&mut sampler.last) {
-            let totals = self.links.totals(link, now);
+            let totals = self.links.totals(link, now, &ahead);
             let dropped = |t: &LinkTotals| t.dropped_overflow + t.dropped_early;
             self.log.link_series.push(LinkSample {
                 time_s: secs(now),
@@ -503,10 +537,12 @@ impl World {
         sampler.next = Time::from_ns(now) + sampler.interval;
     }
 
-    fn totals(&mut self) -> Totals {
+    /// `before`: what arrives at this very instant is still to come.
+    fn totals(&mut self, before: bool) -> Totals {
         let now = self.now;
+        let ahead = self.links.ahead(self.wires.iter(), &self.hops, now, before);
         Totals {
-            links: (0..self.links.lines.len() as u32).map(|l| self.links.totals(l, now)).collect(),
+            links: (0..self.links.lines.len() as u32).map(|l| self.links.totals(l, now, &ahead)).collect(),
             flows: self.flows.iter().map(|flow| FlowTotals::of(flow, Time::from_ns(now))).collect(),
         }
     }
@@ -523,12 +559,13 @@ impl World {
 
     /// Counters of a link from the start of the run to now.
     pub fn link_totals(&mut self, link: LinkId) -> LinkTotals {
-        self.links.totals(link.0, self.now)
+        let ahead = self.links.ahead(self.wires.iter(), &self.hops, self.now, false);
+        self.links.totals(link.0, self.now, &ahead)
     }
 
     /// The records up to now; a run that was cut short keeps what it has.
     pub fn finish(mut self) -> RunOutput {
-        let last = self.totals();
+        let last = self.totals(false);
         // A run that did not reach the end of its warmup has nothing to summarise.
         let (first, period) = match self.warm.take() {
             Some(first) => (first, Time::from_ns(self.now).since(Time::ZERO + self.spec.warmup)),
@@ -743,7 +780,7 @@ impl World {
 }
 
 impl Sampler {
-    fn new(spec: &RunSpec, links: &mut Links) -> Sampler {
+    fn new(spec: &RunSpec) -> Sampler {
         let record = &spec.record;
         let tcp: Vec<u32> = (0u32..)
             .zip(&spec.flows)
@@ -758,7 +795,7 @@ impl Sampler {
         Sampler {
             interval: record.interval,
             next: if idle { Time::NEVER } else { Time::ZERO + record.interval },
-            last: sampled.iter().map(|&l| links.totals(l, 0)).collect(),
+            last: vec![LinkTotals::default(); sampled.len()],
             flows,
             links: sampled,
             last_at: 0,
@@ -793,6 +830,12 @@ impl FlowTotals {
         }
         totals
     }
+}
+
+/// See [`InFlight::flight_ns`].
+#[inline]
+fn flight(from: u64, to: u64) -> u32 {
+    (to - from).min(u64::from(u32::MAX)) as u32
 }
 
 /// The largest packet that any flow sends; 1500 bytes if there is none.
