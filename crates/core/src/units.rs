@@ -103,7 +103,11 @@ impl Span {
     }
     /// `self * num / den` without overflow. Panics if `den` is zero.
     pub const fn mul_ratio(self, num: u64, den: u64) -> Span {
-        Span((self.0 as u128 * num as u128 / den as u128) as u64)
+        // Dividing 128 bits takes several times as long, and few quotients need it.
+        match self.0.checked_mul(num) {
+            Some(product) => Span(product / den),
+            None => Span((self.0 as u128 * num as u128 / den as u128) as u64),
+        }
     }
     pub const fn saturating_sub(self, other: Span) -> Span {
         Span(self.0.saturating_sub(other.0))
@@ -145,7 +149,10 @@ impl DataRate {
     }
     /// How long `bytes` take on a line of this rate, rounded up to a nanosecond. Panics on a zero rate.
     pub const fn time_for(self, bytes: u64) -> Span {
-        Span((bytes as u128 * 8_000_000_000).div_ceil(self.0 as u128) as u64)
+        match bytes.checked_mul(8_000_000_000) {
+            Some(scaled) => Span(scaled.div_ceil(self.0)),
+            None => Span((bytes as u128 * 8_000_000_000).div_ceil(self.0 as u128) as u64),
+        }
     }
     /// The rate at which `bytes` pass in `span`; saturates, and a zero span gives the maximum.
     pub fn from_bytes_per(bytes: u64, span: Span) -> DataRate {
@@ -385,6 +392,14 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn ratios_are_exact(a in any::<u64>(), shift in 0u32..64, num in any::<u64>(), den in 1..u64::MAX) {
+            let (a, num) = (a >> shift, num >> (shift / 2));
+            prop_assert_eq!(Span(a).mul_ratio(num, den), Span((u128::from(a) * u128::from(num) / u128::from(den)) as u64));
+            let time = (u128::from(a) * 8_000_000_000).div_ceil(u128::from(den));
+            prop_assert_eq!(DataRate(den).time_for(a), Span(time as u64));
+        }
+
         #[test]
         fn printing_and_parsing_round_trip(v in 0..u64::MAX / 2) {
             prop_assert_eq!(Span(v).to_string().parse(), Ok(Span(v)));

@@ -6,6 +6,7 @@ pub mod capture;
 pub mod error;
 mod link;
 pub mod record;
+mod ring;
 pub mod route;
 pub mod scenario;
 pub mod spec;

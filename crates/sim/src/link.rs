@@ -15,7 +15,7 @@
 //! counters are those of any other link at any instant. A link is not fused with one that is fused itself (one packet in
 //! flight tells one wait), nor where it is slower than the one before, as a queue of any length could grow there.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use airtcp_core::packet::PacketId;
 use airtcp_core::queue::{AnyQueue, DropReason, QueueConfig};
@@ -23,6 +23,7 @@ use airtcp_core::rng::{Purpose, Rng, stream};
 use airtcp_core::units::{DataRate, Span, Time};
 use rand::RngExt;
 
+use crate::ring::Ring;
 use crate::route::{END, FUSED};
 use crate::spec::{LinkId, LinkSpec};
 use crate::wires::{InFlight, MAX_LANES, NO_LANE};
@@ -85,7 +86,7 @@ pub(crate) struct Cold {
     loss_rng: Rng,
     /// Packets not yet on the line: when their transmission starts, and their size. Those whose time has come are removed
     /// when next looked at. On a fused link: as of the arrival of the last packet that waited.
-    waiting: VecDeque<(u64, u32)>,
+    waiting: Ring<(u64, u32)>,
     waiting_bytes: u64,
     /// Index into [`Links::queued`], or `u32::MAX`.
     pub queued: u32,
@@ -233,7 +234,7 @@ impl Links {
                 limit_bytes,
                 loss: spec.loss.get(),
                 loss_rng: stream(seed, i as u64, Purpose::LinkLoss),
-                waiting: VecDeque::new(),
+                waiting: Ring::default(),
                 waiting_bytes: 0,
                 queued,
                 record_drops: false,

@@ -16,6 +16,8 @@ use std::collections::BinaryHeap;
 
 use airtcp_core::packet::PacketId;
 
+use crate::ring::Ring;
+
 /// A packet that reaches the far end of a link at `time`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InFlight {
@@ -70,70 +72,11 @@ pub struct Wires {
 
 #[derive(Debug)]
 struct Lane {
-    queue: Ring,
+    queue: Ring<InFlight>,
     /// Time of the last entry.
     back: u64,
     /// Packets taken out so far.
     taken: usize,
-}
-
-/// A queue in a buffer whose size is a power of two: less to do for each packet than a `VecDeque`, which fits any size.
-#[derive(Debug, Default)]
-struct Ring {
-    buffer: Vec<InFlight>,
-    /// Counts on; modulo the size of the buffer it is where the front is.
-    front: usize,
-    len: usize,
-}
-
-impl Ring {
-    #[inline]
-    fn at(&self, i: usize) -> &InFlight {
-        &self.buffer[self.front.wrapping_add(i) & (self.buffer.len() - 1)]
-    }
-    #[inline]
-    fn front(&self) -> Option<&InFlight> {
-        if self.len > 0 { Some(self.at(0)) } else { None }
-    }
-    fn back(&self) -> Option<&InFlight> {
-        self.len.checked_sub(1).map(|last| self.at(last))
-    }
-    #[inline]
-    fn push_back(&mut self, entry: InFlight) {
-        if self.len == self.buffer.len() {
-            self.grow(entry);
-        }
-        let mask = self.buffer.len() - 1;
-        self.buffer[self.front.wrapping_add(self.len) & mask] = entry;
-        self.len += 1;
-    }
-    /// Panics if it is empty.
-    #[inline]
-    fn pop_front(&mut self) -> InFlight {
-        let entry = *self.at(0);
-        self.len -= 1;
-        self.front = self.front.wrapping_add(1);
-        entry
-    }
-    /// Puts back what was just taken out.
-    fn unpop(&mut self, entry: InFlight) {
-        self.front = self.front.wrapping_sub(1);
-        self.len += 1;
-        let mask = self.buffer.len() - 1;
-        self.buffer[self.front & mask] = entry;
-    }
-    fn iter(&self) -> impl Iterator<Item = &InFlight> {
-        (0..self.len).map(|i| self.at(i))
-    }
-    /// To twice the size; `fill` stands where there is nothing.
-    #[cold]
-    fn grow(&mut self, fill: InFlight) {
-        let mut buffer = Vec::with_capacity((2 * self.len).max(16));
-        buffer.extend(self.iter().copied());
-        buffer.resize(buffer.capacity().next_power_of_two(), fill);
-        self.buffer = buffer;
-        self.front = 0;
-    }
 }
 
 impl Wires {
@@ -151,7 +94,7 @@ impl Wires {
 
     /// Packets in flight.
     pub fn len(&self) -> usize {
-        self.calendar.len() + self.lanes.iter().map(|l| l.queue.len).sum::<usize>()
+        self.calendar.len() + self.lanes.iter().map(|l| l.queue.len()).sum::<usize>()
     }
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -173,7 +116,7 @@ impl Wires {
             Some(l) if l.back < time || (l.back == time && l.goes_last(&entry)) => {
                 l.back = time;
                 l.queue.push_back(entry);
-                if l.queue.len > 1 {
+                if l.queue.len() > 1 {
                     return;
                 }
                 usize::from(lane)
@@ -199,7 +142,7 @@ impl Wires {
         if lane.taken % LOT != 0 {
             return None;
         }
-        let end = lane.queue.len.min(2 * LOT);
+        let end = lane.queue.len().min(2 * LOT);
         Some((end.min(LOT)..end).map(|i| *lane.queue.at(i)))
     }
 

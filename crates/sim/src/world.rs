@@ -328,16 +328,19 @@ impl World {
 
     #[inline(never)]
     fn deliver(&mut self, id: PacketId) {
-        let packet = self.pool.remove(id);
-        self.ledger.delivered.add(packet.size);
+        let packet = &self.pool[id];
+        let size = packet.size;
+        self.ledger.delivered.add(size);
         let index = packet.flow.0 as usize;
         let flow = &mut self.flows[index];
-        flow.ends.on_packet(self.now, &packet, &mut self.out, &mut self.log);
+        flow.ends.on_packet(self.now, packet, &mut self.out, &mut self.log);
         let leaf = (self.links.queued.len() + 2 * index) as u32;
-        if packet.is_reverse() {
+        let is_reverse = packet.is_reverse();
+        self.pool.remove(id);
+        if is_reverse {
             self.timeline.advance_to(leaf, flow.ends.source_deadline());
         } else {
-            self.ledger.delivered_forward.add(packet.size);
+            self.ledger.delivered_forward.add(size);
             self.timeline.advance_to(leaf + 1, flow.ends.destination_deadline());
         }
         self.send_out(index);

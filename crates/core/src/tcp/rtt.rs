@@ -15,12 +15,14 @@ pub(super) struct RttEstimator {
     /// Scaled by 4.
     rttvar4_ns: u64,
     backoff: u32,
+    /// Clock granularity and bounds applied, backoff not.
     rto: Span,
 }
 
 impl RttEstimator {
     pub fn new(config: &TcpConfig) -> RttEstimator {
-        RttEstimator { srtt_exact_ns: 0, srtt8_ns: 0, rttvar4_ns: 0, backoff: 0, rto: config.rto_initial }
+        let rto = bounded(config.rto_initial, config);
+        RttEstimator { srtt_exact_ns: 0, srtt8_ns: 0, rttvar4_ns: 0, backoff: 0, rto }
     }
 
     /// RFC 6298 section 2, with alpha = 1/8 and beta = 1/4 in scaled integers.
@@ -42,13 +44,12 @@ impl RttEstimator {
             self.rttvar4_ns = (self.rttvar4_ns as i64 + error.abs() - (self.rttvar4_ns / 4) as i64) as u64;
         }
         let variation = self.rttvar4_ns.max(config.rto_var_min.as_ns());
-        self.rto = Span::from_ns((self.srtt8_ns / 8).saturating_add(variation));
+        self.rto = bounded(Span::from_ns((self.srtt8_ns / 8).saturating_add(variation)), config);
     }
 
     /// The timeout now in force: clock granularity, bounds and backoff applied.
     pub fn rto(&self, config: &TcpConfig) -> Span {
-        let base = self.rto.round_up_to(config.rto_granularity).max(config.rto_min).min(config.rto_max);
-        base.saturating_mul(1 << self.backoff.min(32)).min(config.rto_max)
+        self.rto.saturating_mul(1 << self.backoff.min(32)).min(config.rto_max)
     }
 
     /// A timeout fired (RFC 6298 rule 5.5).
@@ -68,6 +69,10 @@ impl RttEstimator {
     pub fn srtt(&self) -> Span {
         Span::from_ns(self.srtt_exact_ns)
     }
+}
+
+fn bounded(rto: Span, config: &TcpConfig) -> Span {
+    rto.round_up_to(config.rto_granularity).max(config.rto_min).min(config.rto_max)
 }
 
 #[cfg(test)]

@@ -1,0 +1,103 @@
+//! A first-in first-out queue in a buffer whose size is a power of two: less to do for each element than in a `VecDeque`,
+//! which fits any size. This is where every packet passes several times.
+
+#[derive(Debug)]
+pub(crate) struct Ring<T> {
+    buffer: Vec<T>,
+    /// Counts on; modulo the size of the buffer it is where the front is.
+    front: usize,
+    len: usize,
+}
+
+impl<T> Default for Ring<T> {
+    fn default() -> Ring<T> {
+        Ring { buffer: Vec::new(), front: 0, len: 0 }
+    }
+}
+
+impl<T: Copy> Ring<T> {
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+    /// The `i`-th from the front. Panics in a ring that was always empty; beyond the last it is any element.
+    #[inline]
+    pub fn at(&self, i: usize) -> &T {
+        &self.buffer[self.front.wrapping_add(i) & (self.buffer.len().wrapping_sub(1))]
+    }
+    #[inline]
+    pub fn front(&self) -> Option<&T> {
+        if self.len > 0 { Some(self.at(0)) } else { None }
+    }
+    pub fn back(&self) -> Option<&T> {
+        self.len.checked_sub(1).map(|last| self.at(last))
+    }
+    #[inline]
+    pub fn push_back(&mut self, element: T) {
+        if self.len == self.buffer.len() {
+            self.grow(element);
+        }
+        let mask = self.buffer.len() - 1;
+        self.buffer[self.front.wrapping_add(self.len) & mask] = element;
+        self.len += 1;
+    }
+    /// Panics if it is empty.
+    #[inline]
+    pub fn pop_front(&mut self) -> T {
+        let element = *self.at(0);
+        self.len -= 1;
+        self.front = self.front.wrapping_add(1);
+        element
+    }
+    /// Puts back what was just taken out.
+    pub fn unpop(&mut self, element: T) {
+        self.front = self.front.wrapping_sub(1);
+        self.len += 1;
+        let mask = self.buffer.len() - 1;
+        self.buffer[self.front & mask] = element;
+    }
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        (0..self.len).map(|i| self.at(i))
+    }
+    /// To twice the size; `fill` stands where there is nothing.
+    #[cold]
+    fn grow(&mut self, fill: T) {
+        let size = (2 * self.len).max(16);
+        let mut buffer = Vec::with_capacity(size);
+        buffer.extend(self.iter().copied());
+        buffer.resize(size, fill);
+        self.buffer = buffer;
+        self.front = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn agrees_with_a_deque(steps in prop::collection::vec((0u8..4, any::<u32>()), 0..500)) {
+            let (mut ring, mut model) = (Ring::default(), VecDeque::new());
+            for (kind, value) in steps {
+                match kind {
+                    0 | 1 => {
+                        ring.push_back(value);
+                        model.push_back(value);
+                    }
+                    _ if model.is_empty() => {}
+                    2 => prop_assert_eq!(Some(ring.pop_front()), model.pop_front()),
+                    _ => {
+                        let first = ring.pop_front();
+                        ring.unpop(first);
+                    }
+                }
+                prop_assert_eq!((ring.len(), ring.front(), ring.back()), (model.len(), model.front(), model.back()));
+                prop_assert!(ring.iter().eq(&model));
+            }
+        }
+    }
+}
