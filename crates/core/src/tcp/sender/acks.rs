@@ -1,0 +1,238 @@
+//! What an acknowledgement says: what it covers, how long that took, and what the congestion control makes of it.
+
+use super::*;
+
+impl Sender {
+    pub(super) fn on_ack(&mut self, now: Time, p: &Packet, out: &mut Outputs) {
+        let ack = p.ack.to_offset(self.snd_una);
+        if ack > self.snd_nxt {
+            return; // acknowledges what was never sent (RFC 9293 section 3.10.7.4)
+        }
+        if p.has(tcp_flags::FIN) {
+            self.peer_fin = true;
+        }
+        if self.config.timestamps && p.ts_val != 0 {
+            self.ts_recent = p.ts_val;
+        }
+        let prior_in_flight = self.in_flight();
+        let window_changed = u64::from(p.window) != self.send_window;
+        let mut covered = Covered { rate: RateProbe::new(self.delivery.total()), ..Covered::default() };
+        let advanced = ack > self.snd_una;
+        if ack >= self.snd_una {
+            if self.send_window == 0 && p.window > 0 {
+                self.persist_at = Time::NEVER;
+                self.rtt.reset_backoff();
+            }
+            self.send_window = u64::from(p.window);
+        }
+        if advanced {
+            self.board.acknowledge(ack, |s| {
+                covered.acked += 1;
+                covered.take(s);
+            });
+            self.stats.bytes_acked += ack.min(self.write_end) - self.snd_una.min(self.write_end);
+            self.snd_una = ack;
+        }
+        let sack = self.config.recovery == Recovery::Sack;
+        if sack {
+            let floor = self.snd_una;
+            for block in p.sack() {
+                let (start, end) = (block.start.to_offset(floor), block.end.to_offset(floor));
+                if start >= floor && end > start && end <= self.snd_nxt {
+                    self.board.sack(start, end, |s| covered.take(s));
+                }
+            }
+        }
+        let duplicate = !advanced
+            && ack == self.snd_una
+            && p.len == 0
+            && !self.board.is_empty()
+            && if sack { covered.delivered > 0 } else { !window_changed && !p.has(tcp_flags::FIN) };
+        if let Some(newest) = covered.rate.newest_sent_at() {
+            self.newest_delivered_sent_at = self.newest_delivered_sent_at.max(newest);
+        }
+        if !sack {
+            self.infer_delivered(&mut covered, duplicate);
+        }
+        self.delivery.on_delivered(now, covered.delivered);
+        let rtt = self.sample_rtt(now, p, advanced, &covered);
+        if advanced {
+            self.on_advance(now, &covered);
+        }
+        if duplicate {
+            self.dup_acks += 1;
+        }
+        if self.undo.is_some() && advanced {
+            self.undo_if_spurious(now, p);
+        }
+
+        let lost_before = self.board.lost_out();
+        self.leave_states(now);
+        self.react_to_ecn(now, p);
+        if duplicate || covered.delivered > 0 || self.window.state == CaState::Recovery {
+            self.detect_loss_after(now, advanced, &covered, out);
+        }
+        let newly_lost = self.board.lost_out().saturating_sub(lost_before) + std::mem::take(&mut self.lost_again);
+        self.window.in_flight = self.in_flight();
+        self.control_window(now, p, &covered, rtt, prior_in_flight, newly_lost, advanced);
+        self.transmit(now, out);
+        self.finish_if_done(out);
+        if p.has(tcp_flags::FIN) {
+            self.send_pure_ack(now, out);
+        }
+    }
+
+    /// Without SACK a duplicate ACK says that some segment arrived; the cumulative ACK that follows must not count it again.
+    pub(super) fn infer_delivered(&mut self, covered: &mut Covered, duplicate: bool) {
+        if duplicate {
+            covered.delivered = 1;
+            self.inferred = (self.inferred + 1).min(self.board.packets_out());
+        } else if covered.acked > 0 {
+            covered.delivered = covered.acked.saturating_sub(self.inferred).max(1);
+            self.inferred = self.inferred.saturating_sub(covered.acked - 1);
+        }
+    }
+
+    /// In the network, as the sender can tell. Without SACK each duplicate ACK stands for a segment that has left it.
+    pub(super) fn in_flight(&self) -> u32 {
+        let pipe = self.board.pipe();
+        if self.config.recovery == Recovery::Sack {
+            return pipe;
+        }
+        let left = match self.window.state {
+            CaState::Recovery => self.dup_acks,
+            CaState::Loss => 0,
+            // RFC 3042: at most two segments beyond the window.
+            _ if self.config.limited_transmit => self.dup_acks.min(2),
+            _ => 0,
+        };
+        pipe.saturating_sub(left)
+    }
+
+    pub(super) fn sample_rtt(&mut self, now: Time, p: &Packet, advanced: bool, covered: &Covered) -> Option<Span> {
+        // Beside a retransmission an original may have waited for the hole below it (Karn's problem).
+        let exact = covered.newest_sent_at.filter(|_| !covered.retransmitted_data).map(|t| now.since(t));
+        if self.config.rtt_per_segment {
+            if !covered.retransmitted_data {
+                if let Some(oldest) = covered.oldest_sent_at {
+                    self.on_rtt(now.since(oldest), advanced);
+                }
+            } else if advanced && self.config.timestamps && p.ts_ecr != 0 {
+                // Karn's problem does not arise with timestamps (RFC 7323 section 4).
+                let ticks = timestamp(now, &self.config).wrapping_sub(p.ts_ecr);
+                let span = self.config.timestamp_tick.saturating_mul(u64::from(ticks));
+                if ticks < 1 << 31 {
+                    self.on_rtt(span.max(Span::from_ns(1)), true);
+                }
+            }
+        } else if let Some((end, sent_at)) = self.timed
+            && self.snd_una >= end
+        {
+            self.timed = None;
+            self.on_rtt(now.since(sent_at), true);
+        }
+        if let Some(rtt) = exact {
+            self.window.min_rtt = self.window.min_rtt.min(rtt);
+            self.stats.rtt_min_ns =
+                if self.stats.rtt_count == 0 { rtt.as_ns() } else { self.stats.rtt_min_ns.min(rtt.as_ns()) };
+            self.stats.rtt_count += 1;
+            self.stats.rtt_sum_ns += rtt.as_ns();
+            self.stats.rtt_max_ns = self.stats.rtt_max_ns.max(rtt.as_ns());
+        }
+        exact
+    }
+
+    pub(super) fn on_rtt(&mut self, rtt: Span, for_timeout: bool) {
+        if for_timeout || self.rtt.srtt().is_zero() {
+            self.rtt.on_sample(rtt, &self.config);
+        }
+        self.window.srtt = self.rtt.srtt();
+        self.window.min_rtt = self.window.min_rtt.min(rtt);
+    }
+
+    /// The cumulative acknowledgement moved.
+    pub(super) fn on_advance(&mut self, now: Time, covered: &Covered) {
+        if !covered.retransmitted_data || self.config.timestamps {
+            self.rtt.reset_backoff();
+        }
+        self.persist_at = Time::NEVER;
+        // RFC 6582 section 4, the impatient variant: only the first partial ACK restarts the timer, so that a window with
+        // many holes ends in a timeout and slow start instead of a round trip for each.
+        let partial = self.window.state == CaState::Recovery
+            && self.config.recovery == Recovery::NewReno
+            && self.snd_una < self.high_seq;
+        self.partial_acks += u32::from(partial);
+        if self.board.is_empty() {
+            self.rto_at = Time::NEVER;
+        } else if !partial || self.partial_acks == 1 {
+            self.rto_at = now + self.rtt.rto(&self.config);
+        }
+        if self.window.state == CaState::Recovery && self.config.recovery == Recovery::NewReno {
+            // Of what a partial ACK covers, one was the hole and the rest had each sent a duplicate (RFC 6582).
+            self.dup_acks = self.dup_acks.saturating_sub(covered.acked.saturating_sub(1));
+        } else {
+            self.dup_acks = 0;
+        }
+    }
+
+    #[allow(clippy::too_many_arguments)] // one caller; the sample is assembled here
+    pub(super) fn control_window(
+        &mut self,
+        now: Time,
+        p: &Packet,
+        covered: &Covered,
+        rtt: Option<Span>,
+        prior_in_flight: u32,
+        lost: u32,
+        advanced: bool,
+    ) {
+        let state = self.window.state;
+        let reducing = matches!(state, CaState::Recovery | CaState::Cwr);
+        if reducing && !self.cc.owns_window() {
+            if self.config.prr {
+                let pipe = self.window.in_flight;
+                self.window.cwnd =
+                    self.reduction.on_ack(covered.delivered, pipe, self.window.ssthresh, lost > 0).max(1);
+            }
+            return;
+        }
+        if covered.delivered == 0 && !advanced {
+            return;
+        }
+        let credit = match self.config.byte_counting {
+            0 => u32::from(advanced),
+            // What SACK or duplicates reported earlier was credited then.
+            limit if self.window.in_slow_start() => covered.acked.min(covered.delivered).min(limit),
+            _ => covered.acked.min(covered.delivered),
+        };
+        let rate = covered.rate.sample(now, &self.delivery, self.window.min_rtt);
+        covered.rate.commit(&mut self.delivery);
+        let sample = AckSample {
+            now,
+            acked: covered.acked,
+            delivered: covered.delivered,
+            credit,
+            lost,
+            rtt,
+            prior_in_flight,
+            total_delivered: self.delivery.total(),
+            rate,
+            ece: self.ecn_ok && p.has(tcp_flags::ECE),
+            cwnd_limited: self.is_cwnd_limited(),
+            snd_una: self.snd_una,
+            snd_nxt: self.snd_nxt,
+        };
+        if self.cc.owns_window() || advanced {
+            self.cc.on_ack(&mut self.window, &sample);
+        }
+    }
+
+    /// RFC 7661: growth only while the window is what holds the sender back; in slow start half of it in use is enough.
+    pub(super) fn is_cwnd_limited(&self) -> bool {
+        if self.window.in_slow_start() {
+            self.window.cwnd < self.max_in_flight.saturating_mul(2)
+        } else {
+            self.cwnd_limited
+        }
+    }
+}

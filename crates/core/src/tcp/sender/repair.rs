@@ -1,0 +1,247 @@
+//! Finding losses and getting over them: recovery, window reductions, timeouts, and taking back what was spurious.
+
+use super::*;
+
+impl Sender {
+    /// Ends recovery, reduction and timeout repair when the window in which they began has been acknowledged.
+    pub(super) fn leave_states(&mut self, now: Time) {
+        let done = self.snd_una >= self.high_seq;
+        match self.window.state {
+            CaState::Recovery if done => {
+                self.dup_acks = 0;
+                if !self.cc.owns_window() {
+                    self.window.cwnd = self.window.ssthresh.max(1).min(self.window.cwnd_clamp);
+                }
+                self.enter(CaState::Open, now);
+                self.undo = None;
+            }
+            CaState::Cwr if done => {
+                if !self.cc.owns_window() {
+                    self.window.cwnd = self.window.cwnd.min(self.window.ssthresh).max(1);
+                }
+                self.enter(CaState::Open, now);
+            }
+            CaState::Loss if done => {
+                self.enter(CaState::Open, now);
+                self.undo = None;
+            }
+            CaState::Disorder if self.board.sacked_out() == 0 && self.dup_acks == 0 => self.enter(CaState::Open, now),
+            _ => {}
+        }
+    }
+
+    pub(super) fn enter(&mut self, to: CaState, now: Time) {
+        if to != self.window.state {
+            self.cc.on_state(&mut self.window, to, now);
+            self.window.state = to;
+        }
+    }
+
+    /// RFC 3168 section 6.1.2: once per window of data.
+    pub(super) fn react_to_ecn(&mut self, now: Time, p: &Packet) {
+        if self.ecn_ok
+            && p.has(tcp_flags::ECE)
+            && matches!(self.window.state, CaState::Open | CaState::Disorder)
+            && self.snd_una > self.high_seq
+        {
+            self.stats.ecn_reductions += 1;
+            self.reduce(now, CaState::Cwr);
+            self.send_cwr = true;
+        }
+    }
+
+    /// Common start of a window reduction.
+    pub(super) fn reduce(&mut self, now: Time, to: CaState) {
+        self.window.in_flight = self.in_flight();
+        self.high_seq = self.snd_nxt;
+        self.undo = Some(Undo { ssthresh: self.window.ssthresh, first_retransmission_ts: 0 });
+        let ssthresh = self.cc.ssthresh(&self.window, now);
+        self.enter(to, now);
+        self.window.prior_cwnd = self.window.cwnd;
+        self.window.cwnd_cnt = 0;
+        self.reduction = RateReduction::begin(self.window.prior_cwnd);
+        self.partial_acks = 0;
+        if !self.cc.owns_window() {
+            self.window.ssthresh = ssthresh;
+            if !self.config.prr {
+                self.window.cwnd = ssthresh;
+            }
+        }
+    }
+
+    pub(super) fn detect_loss_after(&mut self, now: Time, advanced: bool, covered: &Covered, out: &mut Outputs) {
+        if self.window.state == CaState::Recovery && advanced {
+            match self.config.recovery {
+                // The first new ACK ends it, whatever else is missing (RFC 2581 section 3.2 step 6).
+                Recovery::Reno => {
+                    self.board.clear_lost();
+                    if !self.cc.owns_window() {
+                        self.window.cwnd = self.window.ssthresh.max(1).min(self.window.cwnd_clamp);
+                    }
+                    self.enter(CaState::Open, now);
+                    return;
+                }
+                Recovery::NewReno => {
+                    self.board.mark_front_lost();
+                    return;
+                }
+                Recovery::Sack => {}
+            }
+        }
+        if self.window.state == CaState::Loss && covered.delivered == 0 {
+            return;
+        }
+        self.detect_loss(now, out);
+    }
+
+    pub(super) fn hole(&self, first: &Segment, above: u32) -> Hole {
+        let mss = u64::from(self.window.mss);
+        Hole {
+            dup_acks: self.dup_acks,
+            sacked_above: above,
+            sent_at: first.sent_at,
+            retransmitted: false,
+            newest_delivered_sent_at: self.newest_delivered_sent_at,
+            outstanding: self.board.packets_out(),
+            cwnd: self.window.cwnd,
+            send_window: (self.send_window / mss).min(u64::from(u32::MAX)) as u32,
+            can_send_new: self.snd_nxt < self.write_end && self.snd_nxt + mss <= self.snd_una + self.send_window,
+            min_rtt: self.window.min_rtt,
+        }
+    }
+
+    /// Asks the loss policy about every hole and enters fast recovery on the first loss.
+    pub(super) fn detect_loss(&mut self, now: Time, out: &mut Outputs) {
+        let srtt = self.rtt.srtt();
+        let mut judge_at = Time::NEVER;
+        let mut found = 0;
+        if self.config.recovery == Recovery::Sack {
+            // Losses that the last recovery found beyond its end are reason enough for another (RFC 6675 section 5).
+            found = self.board.lost_out();
+            let mut board = std::mem::take(&mut self.board);
+            let sacked = board.sacked_out() > 0;
+            let template = board.front().map(|first| Hole { outstanding: board.packets_out(), ..self.hole(first, 0) });
+            if let Some(template) = template.as_ref().filter(|_| sacked) {
+                found += board.mark_lost_holes(|first, above| {
+                    let hole = Hole { sacked_above: above, sent_at: first.sent_at, ..*template };
+                    match self.loss.judge(&hole, srtt, now) {
+                        Verdict::Lost => true,
+                        Verdict::Wait { until } => {
+                            judge_at = judge_at.min(until);
+                            false
+                        }
+                    }
+                });
+            }
+            if let Some(template) = template {
+                let again = board.mark_lost_retransmissions(|segment| {
+                    let hole = Hole { sent_at: segment.sent_at, retransmitted: true, ..template };
+                    match self.loss.judge(&hole, srtt, now) {
+                        Verdict::Lost => true,
+                        Verdict::Wait { until } => {
+                            judge_at = judge_at.min(until);
+                            false
+                        }
+                    }
+                });
+                self.lost_again += again;
+            }
+            self.board = board;
+        } else if self.dup_acks > 0
+            && matches!(self.window.state, CaState::Open | CaState::Disorder | CaState::Cwr)
+            && let Some(first) = self.board.front()
+        {
+            // RFC 6582 section 4.1: duplicates from before the last recovery's end are echoes of its retransmissions.
+            if self.snd_una > self.high_seq || self.window.state == CaState::Cwr {
+                match self.loss.judge(&self.hole(first, self.dup_acks), srtt, now) {
+                    Verdict::Lost => found = 1,
+                    Verdict::Wait { until } => judge_at = until,
+                }
+            }
+        }
+        self.judge_at = judge_at;
+        match self.window.state {
+            CaState::Open | CaState::Disorder | CaState::Cwr if found > 0 => {
+                let from_cwr = self.window.state == CaState::Cwr;
+                if from_cwr {
+                    // The window was already reduced for this round trip.
+                    self.high_seq = self.snd_nxt;
+                    self.enter(CaState::Recovery, now);
+                } else {
+                    self.reduce(now, CaState::Recovery);
+                }
+                if self.config.recovery != Recovery::Sack {
+                    self.board.mark_front_lost();
+                }
+                self.stats.fast_retransmits += 1;
+                out.notices.push(Notice::EnteredRecovery);
+                // The first retransmission leaves whatever the window says (RFC 5681 section 3.2 step 3).
+                self.window.in_flight = self.in_flight();
+                self.retransmit(now, out);
+                self.rto_at = now + self.rtt.rto(&self.config);
+            }
+            CaState::Open if self.board.sacked_out() + self.dup_acks > 0 => self.enter(CaState::Disorder, now),
+            _ => {}
+        }
+    }
+
+    /// Eifel detection (RFC 3522): the first ACK after a retransmission echoes the original's timestamp.
+    pub(super) fn undo_if_spurious(&mut self, now: Time, p: &Packet) {
+        let Some(undo) = self.undo else { return };
+        if !self.config.eifel || undo.first_retransmission_ts == 0 || p.ts_ecr == 0 {
+            return;
+        }
+        let is_original = (p.ts_ecr.wrapping_sub(undo.first_retransmission_ts) as i32) < 0;
+        if is_original && matches!(self.window.state, CaState::Recovery | CaState::Loss) {
+            self.window.cwnd = self.cc.undo(&self.window).clamp(1, self.window.cwnd_clamp);
+            self.window.ssthresh = self.window.ssthresh.max(undo.ssthresh);
+            self.board.clear_lost();
+            self.dup_acks = 0;
+            self.stats.undos += 1;
+            self.enter(CaState::Open, now);
+        }
+        self.undo = None;
+    }
+
+    pub(super) fn on_rto(&mut self, now: Time, out: &mut Outputs) {
+        self.rto_at = Time::NEVER;
+        if self.board.is_empty() {
+            return;
+        }
+        if self.rtt.backoff() >= self.config.retries {
+            return self.give_up(out);
+        }
+        self.stats.timeouts += 1;
+        out.notices.push(Notice::RetransmissionTimeout);
+        let repeated = self.window.state == CaState::Loss && self.rtt.backoff() > 0;
+        self.window.in_flight = self.in_flight();
+        if !repeated {
+            // RFC 5681 section 3.1: a second timeout of the same segment leaves ssthresh as it is.
+            let undo = Undo { ssthresh: self.window.ssthresh, first_retransmission_ts: 0 };
+            let ssthresh = self.cc.ssthresh(&self.window, now);
+            if self.window.state != CaState::Recovery {
+                self.window.prior_cwnd = self.window.cwnd;
+            }
+            self.undo = Some(undo);
+            if !self.cc.owns_window() {
+                self.window.ssthresh = ssthresh;
+            }
+        }
+        // A control hears of every timeout, also of one that finds the sender still repairing the last.
+        self.cc.on_state(&mut self.window, CaState::Loss, now);
+        self.window.state = CaState::Loss;
+        self.high_seq = self.snd_nxt;
+        self.dup_acks = 0;
+        self.board.mark_all_lost();
+        self.window.in_flight = self.in_flight();
+        if !self.cc.owns_window() {
+            self.window.cwnd = 1;
+        }
+        self.window.cwnd_cnt = 0;
+        self.timed = None;
+        self.rtt.back_off();
+        self.pacer.stop();
+        self.retransmit(now, out);
+        self.rto_at = now + self.rtt.rto(&self.config);
+    }
+}

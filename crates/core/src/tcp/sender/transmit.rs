@@ -1,0 +1,182 @@
+//! What leaves and when: window, pacing, buffers, window probes.
+
+use super::*;
+
+impl Sender {
+    /// RFC 9293 section 3.8.6.1: the receiver's window is closed; ask whether it still is.
+    pub(super) fn on_persist(&mut self, now: Time, out: &mut Outputs) {
+        self.persist_at = Time::NEVER;
+        if !self.board.is_empty() || self.snd_nxt >= self.write_end {
+            return;
+        }
+        if self.send_window > 0 {
+            // Too small for a full segment, but all there is: RFC 1122 section 4.2.3.4 lets it go after the wait.
+            let len = (self.write_end - self.snd_nxt).min(self.send_window).min(u64::from(self.window.mss));
+            self.send_new(now, len as u16, out);
+            return;
+        }
+        // One below the window: the receiver must answer with its present window.
+        let mut p = Packet::new(self.flow, Kind::Tcp, self.incarnation);
+        p.seq = Seq32::from_offset(self.snd_una - 1);
+        p.size = self.config.header_bytes();
+        self.fill_ack(now, &mut p);
+        out.packets.push(p);
+        self.stats.window_probes += 1;
+        self.rtt.back_off();
+        self.persist_at = now + self.rtt.rto(&self.config);
+    }
+
+    /// Sends what window, pacing, buffers and data allow: retransmissions first (RFC 6675 section 5).
+    pub(super) fn transmit(&mut self, now: Time, out: &mut Outputs) {
+        self.restart_after_idle(now);
+        self.pacer.forget_waiting();
+        let mss = u64::from(self.window.mss);
+        let buffer = self.expand_send_buffer();
+        let mut limited_by_cwnd = false;
+        loop {
+            self.window.in_flight = self.in_flight();
+            let retransmit = self.board.has_to_retransmit();
+            let unsent = self.write_end - self.snd_nxt.min(self.write_end);
+            let fin = self.closing && self.config.handshake && self.snd_nxt <= self.write_end;
+            if !retransmit && unsent == 0 && !fin {
+                self.delivery.mark_app_limited(self.window.in_flight);
+                break;
+            }
+            if self.window.in_flight >= self.window.cwnd {
+                limited_by_cwnd = true;
+                break;
+            }
+            if self.pacer.must_wait(now) {
+                // Spaced over the round trip, the window is what sets the pace, though it is never full.
+                limited_by_cwnd = self.config.pacing == Pacing::RttOverCwnd;
+                break;
+            }
+            if retransmit {
+                self.retransmit(now, out);
+                continue;
+            }
+            let outstanding = self.snd_nxt - self.snd_una;
+            let len = unsent.min(mss);
+            if len > 0 {
+                if outstanding + len > self.send_window {
+                    if self.board.is_empty() && self.persist_at.is_never() {
+                        self.persist_at = now + self.rtt.rto(&self.config);
+                    }
+                    break;
+                }
+                if outstanding + len > buffer {
+                    break;
+                }
+            }
+            self.send_new(now, len as u16, out);
+        }
+        self.note_window_use(limited_by_cwnd);
+    }
+
+    /// What the socket holds at most: it grows to twice the window (as Linux's `tcp_sndbuf_expand`) and never shrinks, so that
+    /// new segments can follow while a hole is repaired.
+    pub(super) fn expand_send_buffer(&mut self) -> u64 {
+        let most = self.config.send_buffer_max.get();
+        if self.send_buffer < most {
+            let wanted = 2 * u64::from(self.window.cwnd) * u64::from(self.window.mss);
+            self.send_buffer = self.send_buffer.max(wanted.min(most));
+        }
+        self.send_buffer
+    }
+
+    pub(super) fn note_window_use(&mut self, limited_by_cwnd: bool) {
+        let in_flight = self.window.in_flight;
+        if self.snd_una >= self.cwnd_usage_end
+            || limited_by_cwnd
+            || (!self.cwnd_limited && in_flight > self.max_in_flight)
+        {
+            self.cwnd_limited = limited_by_cwnd;
+            self.max_in_flight = in_flight;
+            self.cwnd_usage_end = self.snd_nxt;
+        }
+    }
+
+    /// RFC 2861: the window decays by half for each timeout's worth of silence, down to the initial window.
+    pub(super) fn restart_after_idle(&mut self, now: Time) {
+        let idle = now.since(self.last_sent_at);
+        if !self.board.is_empty() || self.stats.segments_sent == 0 || self.snd_nxt >= self.write_end || idle.is_zero() {
+            return;
+        }
+        let rto = self.rtt.rto(&self.config);
+        if idle <= rto {
+            return;
+        }
+        if self.config.restart_after_idle && !self.cc.owns_window() {
+            let w = &mut self.window;
+            let restart = self.config.restart_window.min(w.cwnd).max(1);
+            w.ssthresh = w.ssthresh.max(w.cwnd / 2 + w.cwnd / 4);
+            let halvings = (idle.as_ns() / rto.as_ns().max(1)).min(31) as u32;
+            w.cwnd = (w.cwnd >> halvings).max(restart);
+            w.cwnd_cnt = 0;
+        }
+        self.cc.on_restart(&mut self.window, idle, now);
+    }
+
+    pub(super) fn send_new(&mut self, now: Time, len: u16, out: &mut Outputs) {
+        let end = self.snd_nxt + u64::from(len);
+        let fin = self.closing && self.config.handshake && end == self.write_end;
+        let mut segment = Segment {
+            start: self.snd_nxt,
+            len,
+            flags: if fin { seg_flags::FIN } else { 0 },
+            sent_at: now,
+            delivered_at: now,
+            first_sent_at: now,
+            delivered: 0,
+        };
+        self.delivery.on_send(now, &mut segment, self.board.is_empty());
+        if !self.config.rtt_per_segment && self.timed.is_none() {
+            self.timed = Some((segment.end(), now));
+        }
+        self.snd_nxt = segment.end();
+        if self.rto_at.is_never() {
+            self.rto_at = now + self.rtt.rto(&self.config);
+        }
+        self.board.push(segment);
+        self.emit(now, &segment, false, out);
+    }
+
+    pub(super) fn retransmit(&mut self, now: Time, out: &mut Outputs) {
+        let nothing_in_flight = self.window.in_flight == 0;
+        let Some(segment) = self.board.take_retransmission(now) else { return };
+        self.delivery.on_send(now, segment, nothing_in_flight);
+        let segment = *segment;
+        self.stats.segments_retransmitted += 1;
+        // Karn: what is timed may now be acknowledged by either copy.
+        self.timed = self.timed.filter(|&(end, _)| end <= segment.start);
+        if let Some(undo) = &mut self.undo
+            && undo.first_retransmission_ts == 0
+        {
+            undo.first_retransmission_ts = timestamp(now, &self.config);
+        }
+        self.emit(now, &segment, true, out);
+    }
+
+    pub(super) fn emit(&mut self, now: Time, segment: &Segment, is_retransmission: bool, out: &mut Outputs) {
+        let mut p = Packet::new(self.flow, Kind::Tcp, self.incarnation);
+        p.seq = Seq32::from_offset(segment.start);
+        p.len = segment.len;
+        p.size = segment.len + self.config.header_bytes();
+        self.fill_ack(now, &mut p);
+        if segment.has(seg_flags::FIN) {
+            p.flags |= tcp_flags::FIN;
+        }
+        if self.ecn_ok && segment.len > 0 && !is_retransmission {
+            p.ecn = Ecn::Ect0;
+            if self.send_cwr {
+                p.flags |= tcp_flags::CWR;
+                self.send_cwr = false;
+            }
+        }
+        out.packets.push(p);
+        self.stats.segments_sent += 1;
+        self.last_sent_at = now;
+        self.reduction.on_send();
+        self.pacer.on_send(now, u32::from(p.size), &self.window, self.cc.pacing_rate(&self.window), &self.config);
+    }
+}
