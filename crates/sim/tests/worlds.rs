@@ -176,6 +176,30 @@ fn warmup_and_interruption() {
     assert_eq!(cut.table("link_series").unwrap().len(), 20 * spec.links.len());
 }
 
+/// A packet is at a fused link from the very nanosecond of its arrival, which a summary that begins then includes.
+#[test]
+fn the_instant_of_an_arrival_at_a_fused_link() {
+    let mut spec = empty(1, Span::from_ms(10));
+    let (a, r1, r2, b) = (spec.host("a"), spec.router("r1"), spec.router("r2"), spec.host("b"));
+    spec.both(a, r1, DataRate::from_mbps(100), Span::from_us(50));
+    spec.both(r1, r2, DataRate::from_mbps(10), Span::from_us(300));
+    let (fused, _) = spec.both(r2, b, DataRate::from_mbps(10), Span::from_us(700));
+    spec.record_everything();
+    spec.flow(a, b, Time::ZERO, Time::NEVER, train(2, 1250));
+    // 100 us and 50 us, 1 ms and 300 us; the second packet follows a transmission later.
+    for (at, before) in [(1_450_000, 0), (2_450_000, 1)] {
+        let mut world = World::build(&spec).unwrap();
+        world.run_until(Time::from_ns(at - 1), &mut NoCapture);
+        assert_eq!(world.link_totals(fused).arrived_packets, before);
+        world.run_until(Time::from_ns(at), &mut NoCapture);
+        assert_eq!(world.link_totals(fused).arrived_packets, before + 1);
+        for (warmup, since) in [(at - 1, 2 - before), (at, 2 - before), (at + 1, 1 - before)] {
+            spec.warmup = Span::from_ns(warmup);
+            assert_eq!(u64s(&run(&spec), "links", "arrived_packets")[fused.0 as usize], since);
+        }
+    }
+}
+
 /// A ring of routers with chords, hosts on them, every kind of datagram traffic.
 fn networks() -> impl Strategy<Value = RunSpec> {
     let link = (
@@ -316,6 +340,53 @@ proptest! {
         fast.run(&mut NoCapture);
         slow.run(&mut NoCapture);
         let (fast, slow) = (fast.finish(), slow.finish());
+        for (a, b) in fast.tables.iter().zip(&slow.tables) {
+            prop_assert_eq!(bits(std::slice::from_ref(a)), bits(std::slice::from_ref(b)));
+        }
+        prop_assert_eq!(fast.summary, slow.summary);
+    }
+
+    /// The same where small packets wait behind large ones on the fused links of two hosts, up to a moment in the middle of
+    /// it, from which on the greatest queue is counted anew.
+    #[test]
+    fn waiting_on_fused_links_is_counted_as_on_others(
+        bursts in prop::collection::vec((0u64..20_000_000, 1u32..30, 28u16..1500, any::<bool>()), 2..8),
+        speedup in 0u64..3,
+        delays in prop::array::uniform3(0u64..3_000_000),
+        warmup in 1_000_000u64..25_000_000,
+        stop in 1_000_000u64..25_000_000,
+        interval in 100_000u64..10_000_000,
+    ) {
+        let mut spec = empty(3, Span::from_ms(60));
+        let (a, r1, r2) = (spec.host("a"), spec.router("r1"), spec.router("r2"));
+        let ends = [spec.host("b1"), spec.host("b2")];
+        let slow = DataRate::from_bps(10_000_019);
+        spec.both(a, r1, DataRate::from_mbps(100), Span::from_us(50));
+        spec.both(r1, r2, slow, Span::from_ns(delays[0]));
+        let fused = ends.map(|end| {
+            let rate = DataRate::from_bps(slow.as_bps() * (1 + speedup));
+            spec.both(r2, end, rate, Span::from_ns(delays[1 + usize::from(end == ends[1])])).0
+        });
+        for (start, count, packet_bytes, to) in bursts {
+            let traffic = Traffic::Train { count, gap: Span::ZERO, packet_bytes, every: Span::MAX };
+            spec.flow(a, ends[usize::from(to)], Time::from_ns(start), Time::NEVER, traffic);
+        }
+        spec.warmup = Span::from_ns(warmup);
+        spec.record_everything();
+        spec.record.interval = Span::from_ns(interval);
+        let mut fast = World::build(&spec).unwrap();
+        spec.record.capture = fused.to_vec();
+        let mut slow = World::build(&spec).unwrap();
+        let stop = Time::from_ns(stop);
+        fast.run_until(stop, &mut NoCapture);
+        slow.run_until(stop, &mut NoCapture);
+        for link in fused {
+            prop_assert_eq!(fast.link_totals(link), slow.link_totals(link));
+        }
+        fast.run(&mut NoCapture);
+        slow.run(&mut NoCapture);
+        let (fast, slow) = (fast.finish(), slow.finish());
+        prop_assert!(fast.events < slow.events);
         for (a, b) in fast.tables.iter().zip(&slow.tables) {
             prop_assert_eq!(bits(std::slice::from_ref(a)), bits(std::slice::from_ref(b)));
         }
