@@ -231,7 +231,8 @@ def packet_cost(repeat: int, work: pathlib.Path) -> list[Entry]:
             flows=flows,
             rate=f"{flows}Mbit/s",
             delay="20ms",
-            access_rate=f"{flows}Mbit/s",
+            # Faster than the bottleneck: at its own rate one flow can take all of it and queue at its own access link.
+            access_rate=f"{10 * flows}Mbit/s",
             access_delay="5ms",
             limit_packets=max(10, round(bdp / 4)),
             seconds=seconds,

@@ -2,9 +2,9 @@
 //!
 //! Order of events, stated once: time, then component. Packets in flight on all links are the first component, so arrivals
 //! come before deadlines of the same instant; among themselves, the packet that came to its link first is first, and then
-//! the order is that of their paths: by destination router, then by flow, forward before reverse. Then come links that need departures,
-//! in the order of the scenario; then each flow's source and destination; the sampler sees what all others have done. On a
-//! link, a departure comes before an arrival of the same instant.
+//! the order is that of their paths: by destination router, then by flow, forward before reverse. Then come links that need
+//! departures, in the order of the scenario; then each flow's source and destination; the sampler sees what all others have
+//! done. On a link, a departure comes before an arrival of the same instant.
 //!
 //! Deadlines are lazy: a component's leaf in the timeline may be earlier than its deadline, never later. When it fires
 //! early, the leaf moves on and nothing else happens, so a timer that every ACK pushes back costs nothing to push.
