@@ -75,10 +75,6 @@ impl RateProbe {
         }
     }
 
-    pub fn newest_sent_at(&self) -> Option<Time> {
-        self.newest.as_ref().map(|s| s.sent_at)
-    }
-
     /// Call after [`Delivery::on_delivered`]. None when nothing was delivered or the interval is shorter than any round
     /// trip, which happens when a retransmission is confused with its original.
     pub fn sample(&self, now: Time, delivery: &Delivery, min_rtt: Span) -> Option<RateSample> {

@@ -130,7 +130,7 @@ impl Receiver {
     pub fn set_read_rate(&mut self, now: Time, rate: Option<DataRate>) {
         self.advance_reader(now);
         self.read_rate = rate;
-        self.advance_reader(now);
+        self.read_at = now;
     }
 
     pub fn deadline(&self) -> Time {
@@ -363,24 +363,24 @@ impl Receiver {
 
     // ---- window -----------------------------------------------------------------------------------------------------
 
+    #[inline]
     fn advance_reader(&mut self, now: Time) {
-        let end = self.data_end();
         match self.read_rate {
-            None => self.read = end,
-            Some(rate) => {
-                let bytes = rate.bytes_in(now.since(self.read_at)).get();
-                if self.read + bytes >= end {
-                    self.read = end;
-                    self.read_at = now;
-                } else if bytes > 0 {
-                    self.read += bytes;
-                    // Keep the fraction of a byte that has not been counted.
-                    self.read_at += rate.time_for(bytes);
-                }
-            }
+            None => self.read = self.data_end(),
+            Some(rate) => self.advance_slow_reader(now, rate),
         }
-        if self.read_at < now && self.read == end {
+    }
+
+    fn advance_slow_reader(&mut self, now: Time, rate: DataRate) {
+        let end = self.data_end();
+        let bytes = rate.bytes_in(now.since(self.read_at)).get();
+        if self.read + bytes >= end {
+            self.read = end;
             self.read_at = now;
+        } else if bytes > 0 {
+            self.read += bytes;
+            // Keep the fraction of a byte that has not been counted.
+            self.read_at += rate.time_for(bytes);
         }
     }
 

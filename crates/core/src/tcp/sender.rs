@@ -72,14 +72,20 @@ struct Covered {
     oldest_sent_at: Option<Time>,
     newest_sent_at: Option<Time>,
     retransmitted_data: bool,
-    rate: RateProbe,
+    /// When the most recently sent of what was delivered was sent.
+    newest_delivered_sent_at: Time,
+    /// For controls that ask for it.
+    rate: Option<RateProbe>,
 }
 
 impl Covered {
     fn take(&mut self, s: &Segment) {
         if !s.has(seg_flags::SACKED) {
             self.delivered += 1;
-            self.rate.on_delivered(s);
+            self.newest_delivered_sent_at = self.newest_delivered_sent_at.max(s.sent_at);
+            if let Some(rate) = &mut self.rate {
+                rate.on_delivered(s);
+            }
         }
         if s.has(seg_flags::EVER_RETRANSMITTED) {
             self.retransmitted_data = true;
@@ -142,6 +148,9 @@ pub struct Sender {
     flow: FlowId,
     incarnation: u8,
     cc: AnyCc,
+    /// Of `cc`; asked on every ACK.
+    owns_window: bool,
+    wants_rate: bool,
     loss: AnyLoss,
     config: Arc<TcpConfig>,
     stats: SenderStats,
@@ -164,6 +173,8 @@ impl Sender {
             min_rtt: Span::MAX,
             state: CaState::Open,
         };
+        let paced = config.pacing != Pacing::Off;
+        let cc = config.cc.build(&CcContext { mss, initial_cwnd: cwnd, paced, rng: rng.clone() });
         Sender {
             window,
             snd_una: 1,
@@ -175,7 +186,7 @@ impl Sender {
             rtt: RttEstimator::new(&config),
             rto_at: Time::NEVER,
             persist_at: Time::NEVER,
-            pacer: Pacer::new(rng.clone()),
+            pacer: Pacer::new(rng),
             delivery: Delivery::default(),
             high_seq: 0,
             dup_acks: 0,
@@ -202,7 +213,9 @@ impl Sender {
             syn_sent: 0,
             flow,
             incarnation,
-            cc: config.cc.build(&CcContext { mss, initial_cwnd: cwnd, paced: config.pacing != Pacing::Off, rng }),
+            owns_window: cc.owns_window(),
+            wants_rate: cc.wants_rate(),
+            cc,
             loss: config.loss.build(&LossContext { mss }),
             config,
             stats: SenderStats::default(),

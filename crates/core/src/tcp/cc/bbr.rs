@@ -510,6 +510,10 @@ impl CongestionControl for Bbr {
     fn owns_window(&self) -> bool {
         true
     }
+
+    fn wants_rate(&self) -> bool {
+        true
+    }
 }
 
 /// Maximum over the last rounds, in constant space: the best value, the best since a quarter of the window, the best since

@@ -120,6 +120,7 @@ pub struct AckSample {
     pub prior_in_flight: u32,
     /// Delivered since the connection began, this ACK included.
     pub total_delivered: u64,
+    /// Where the control asks for it ([`CongestionControl::wants_rate`]) and this ACK measured one.
     pub rate: Option<RateSample>,
     /// The ACK carried an ECN echo.
     pub ece: bool,
@@ -169,6 +170,11 @@ pub trait CongestionControl {
 
     /// True if the control sets `cwnd` on every ACK in every state (Linux's `cong_control`; BBR).
     fn owns_window(&self) -> bool {
+        false
+    }
+
+    /// True if the control reads [`AckSample::rate`]; the others are spared the measurement and find `None` there.
+    fn wants_rate(&self) -> bool {
         false
     }
 }

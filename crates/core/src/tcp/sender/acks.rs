@@ -16,7 +16,8 @@ impl Sender {
         }
         let prior_in_flight = self.in_flight();
         let window_changed = u64::from(p.window) != self.send_window;
-        let mut covered = Covered { rate: RateProbe::new(self.delivery.total()), ..Covered::default() };
+        let rate = self.wants_rate.then(|| RateProbe::new(self.delivery.total()));
+        let mut covered = Covered { rate, ..Covered::default() };
         let advanced = ack > self.snd_una;
         if ack >= self.snd_una {
             if self.send_window == 0 && p.window > 0 {
@@ -48,9 +49,7 @@ impl Sender {
             && p.len == 0
             && !self.board.is_empty()
             && if sack { covered.delivered > 0 } else { !window_changed && !p.has(tcp_flags::FIN) };
-        if let Some(newest) = covered.rate.newest_sent_at() {
-            self.newest_delivered_sent_at = self.newest_delivered_sent_at.max(newest);
-        }
+        self.newest_delivered_sent_at = self.newest_delivered_sent_at.max(covered.newest_delivered_sent_at);
         if !sack {
             self.infer_delivered(&mut covered, duplicate);
         }
@@ -188,7 +187,7 @@ impl Sender {
     ) {
         let state = self.window.state;
         let reducing = matches!(state, CaState::Recovery | CaState::Cwr);
-        if reducing && !self.cc.owns_window() {
+        if reducing && !self.owns_window {
             if self.config.prr {
                 let pipe = self.window.in_flight;
                 self.window.cwnd =
@@ -205,8 +204,11 @@ impl Sender {
             limit if self.window.in_slow_start() => covered.acked.min(covered.delivered).min(limit),
             _ => covered.acked.min(covered.delivered),
         };
-        let rate = covered.rate.sample(now, &self.delivery, self.window.min_rtt);
-        covered.rate.commit(&mut self.delivery);
+        let rate = covered.rate.as_ref().and_then(|probe| {
+            let sample = probe.sample(now, &self.delivery, self.window.min_rtt);
+            probe.commit(&mut self.delivery);
+            sample
+        });
         let sample = AckSample {
             now,
             acked: covered.acked,
@@ -222,7 +224,7 @@ impl Sender {
             snd_una: self.snd_una,
             snd_nxt: self.snd_nxt,
         };
-        if self.cc.owns_window() || advanced {
+        if self.owns_window || advanced {
             self.cc.on_ack(&mut self.window, &sample);
         }
     }

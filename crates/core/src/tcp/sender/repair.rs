@@ -9,14 +9,14 @@ impl Sender {
         match self.window.state {
             CaState::Recovery if done => {
                 self.dup_acks = 0;
-                if !self.cc.owns_window() {
+                if !self.owns_window {
                     self.window.cwnd = self.window.ssthresh.max(1).min(self.window.cwnd_clamp);
                 }
                 self.enter(CaState::Open, now);
                 self.undo = None;
             }
             CaState::Cwr if done => {
-                if !self.cc.owns_window() {
+                if !self.owns_window {
                     self.window.cwnd = self.window.cwnd.min(self.window.ssthresh).max(1);
                 }
                 self.enter(CaState::Open, now);
@@ -61,7 +61,7 @@ impl Sender {
         self.window.cwnd_cnt = 0;
         self.reduction = RateReduction::begin(self.window.prior_cwnd);
         self.partial_acks = 0;
-        if !self.cc.owns_window() {
+        if !self.owns_window {
             self.window.ssthresh = ssthresh;
             if !self.config.prr {
                 self.window.cwnd = ssthresh;
@@ -75,7 +75,7 @@ impl Sender {
                 // The first new ACK ends it, whatever else is missing (RFC 2581 section 3.2 step 6).
                 Recovery::Reno => {
                     self.board.clear_lost();
-                    if !self.cc.owns_window() {
+                    if !self.owns_window {
                         self.window.cwnd = self.window.ssthresh.max(1).min(self.window.cwnd_clamp);
                     }
                     self.enter(CaState::Open, now);
@@ -223,7 +223,7 @@ impl Sender {
                 self.window.prior_cwnd = self.window.cwnd;
             }
             self.undo = Some(undo);
-            if !self.cc.owns_window() {
+            if !self.owns_window {
                 self.window.ssthresh = ssthresh;
             }
         }
@@ -234,7 +234,7 @@ impl Sender {
         self.dup_acks = 0;
         self.board.mark_all_lost();
         self.window.in_flight = self.in_flight();
-        if !self.cc.owns_window() {
+        if !self.owns_window {
             self.window.cwnd = 1;
         }
         self.window.cwnd_cnt = 0;

@@ -106,7 +106,7 @@ impl Sender {
         if idle <= rto {
             return;
         }
-        if self.config.restart_after_idle && !self.cc.owns_window() {
+        if self.config.restart_after_idle && !self.owns_window {
             let w = &mut self.window;
             let restart = self.config.restart_window.min(w.cwnd).max(1);
             w.ssthresh = w.ssthresh.max(w.cwnd / 2 + w.cwnd / 4);
