@@ -26,6 +26,11 @@ pub fn stream(run_seed: u64, component: u64, purpose: Purpose) -> Rng {
     Rng::seed_from_u64(splitmix(state ^ ((purpose as u64) << 32)))
 }
 
+/// A coin that lands alike for the same arguments: for choices that need no stream of their own.
+pub fn coin(run_seed: u64, component: u64, time_ns: u64) -> bool {
+    splitmix(splitmix(run_seed ^ (component << 32)) ^ time_ns) & 1 == 1
+}
+
 /// SplitMix64's output function: a bijection that spreads every input bit over the whole word.
 pub(crate) fn splitmix(x: u64) -> u64 {
     let mut z = x.wrapping_add(0x9e37_79b9_7f4a_7c15);

@@ -3,8 +3,13 @@
 //! A drop-tail FIFO needs no events of its own: when a packet arrives it is already known when the line will be free for
 //! it, so its arrival at the far end can be scheduled at once ([`Line::accept`]). What waits is remembered as start times,
 //! so that occupancy, drops and averages are exact at any instant. Every other discipline, and every link that is captured,
-//! goes through its [`airtcp_core::queue::Aqm`] packet by packet ([`Queued`]). At equal times a departure comes before an
-//! arrival.
+//! goes through its [`airtcp_core::queue::Aqm`] packet by packet ([`Queued`]).
+//!
+//! **Ties.** When a packet comes to a full queue in the very nanosecond in which another leaves it, a coin decides which is
+//! first ([`Links::departs_first`]). In a network of round numbers such ties are no accident: a flow that sends at exactly the
+//! rate of the line sets the phase of the departures, and with departures always first it would find room every time and
+//! everyone else never (the phase effects of Floyd and Jacobson 1991, without the noise that ends them in real networks and
+//! in simulators whose time is a floating-point number).
 //!
 //! **Fused links.** Where every packet on a link comes from one and the same link before it (the access link of a host
 //! behind a bottleneck), the order on the second is that of the first. If the second is also a drop-tail without limit,
@@ -19,7 +24,7 @@ use std::collections::BTreeMap;
 
 use airtcp_core::packet::PacketId;
 use airtcp_core::queue::{AnyQueue, DropReason, QueueConfig};
-use airtcp_core::rng::{Purpose, Rng, stream};
+use airtcp_core::rng::{Purpose, Rng, coin, stream};
 use airtcp_core::units::{DataRate, Span, Time};
 use rand::RngExt;
 
@@ -179,14 +184,29 @@ pub(crate) struct Links {
     pub cold: Vec<Cold>,
     pub queued: Vec<Queued>,
     has_fused: bool,
+    seed: u64,
+    /// What comes to links now are packets from other links and what they cause, before anything else of this instant. What
+    /// timers cause comes after the departures of the instant.
+    pub before_departures: bool,
 }
 
 impl Links {
+    /// Whether a packet that leaves `link` at `now` does so before another one comes to it.
+    pub fn departs_first(&self, link: u32, now: u64) -> bool {
+        !self.before_departures || departs_first(self.seed, link, now)
+    }
+
     /// `mtu`: size of a typical packet, for the disciplines.
     pub fn new(links: &[LinkSpec], seed: u64, mtu: u32, capture: &[LinkId], record_drops: &[LinkId]) -> Links {
         let n = links.len();
-        let mut all =
-            Links { lines: Vec::with_capacity(n), cold: Vec::with_capacity(n), queued: Vec::new(), has_fused: false };
+        let mut all = Links {
+            lines: Vec::with_capacity(n),
+            cold: Vec::with_capacity(n),
+            queued: Vec::new(),
+            has_fused: false,
+            seed,
+            before_departures: false,
+        };
         for (i, spec) in links.iter().enumerate() {
             let id = LinkId(i as u32);
             let capture = capture.contains(&id);
@@ -343,10 +363,19 @@ impl Links {
         if line.kind == LineKind::Queued {
             return Accepted::Queued;
         }
+        if line.kind == LineKind::Limited && now > 0 {
+            line.settle(cold, now - 1);
+            let tie = cold.waiting.front().is_some_and(|&(start, _)| start == now);
+            if tie && self.before_departures && cold.is_full_for(size) && !departs_first(self.seed, link, now) {
+                line.settle(cold, now);
+                cold.dropped_overflow += 1;
+                cold.dropped_bytes += u64::from(size);
+                return Accepted::Dropped;
+            }
+        }
         line.settle(cold, now);
         if line.kind == LineKind::Limited {
-            let bytes = cold.waiting_bytes + u64::from(size);
-            if cold.waiting.len() >= cold.limit_packets || bytes > cold.limit_bytes {
+            if cold.is_full_for(size) {
                 cold.dropped_overflow += 1;
                 cold.dropped_bytes += u64::from(size);
                 return Accepted::Dropped;
@@ -613,7 +642,16 @@ impl Line {
     }
 }
 
+/// See the module's text on ties.
+fn departs_first(seed: u64, link: u32, now: u64) -> bool {
+    coin(seed, u64::from(link), now)
+}
+
 impl Cold {
+    fn is_full_for(&self, size: u16) -> bool {
+        self.waiting.len() >= self.limit_packets || self.waiting_bytes + u64::from(size) > self.limit_bytes
+    }
+
     /// A discipline has dropped a packet.
     pub fn count_drop(&mut self, size: u16, reason: DropReason) {
         match reason {

@@ -4,7 +4,7 @@
 //! come before deadlines of the same instant; among themselves, the packet that came to its link first is first, and then
 //! the order is that of their paths: by destination router, then by flow, forward before reverse. Then come links that need
 //! departures, in the order of the scenario; then each flow's source and destination; the sampler sees what all others have
-//! done. On a link, a departure comes before an arrival of the same instant.
+//! done. Of a departure from a queue and an arrival at it in the same instant, a coin decides (see `link`).
 //!
 //! Deadlines are lazy: a component's leaf in the timeline may be earlier than its deadline, never later. When it fires
 //! early, the leaf moves on and nothing else happens, so a timer that every ACK pushes back costs nothing to push.
@@ -230,6 +230,7 @@ impl World {
                     break;
                 }
                 self.now = arrival;
+                self.links.before_departures = true;
                 if self.is_large {
                     self.touch();
                 }
@@ -247,6 +248,7 @@ impl World {
                     break;
                 }
                 self.now = deadline;
+                self.links.before_departures = false;
                 self.on_deadline(component);
             }
             self.events += 1;
@@ -399,8 +401,10 @@ impl World {
             self.place_of.resize(packet.0 as usize + 1, (0, 0));
         }
         self.place_of[packet.0 as usize] = (place, self.now);
-        // A departure comes before an arrival of the same instant.
-        self.start_if_free(index);
+        let tie = self.links.lines[link as usize].free_at() == self.now;
+        if !tie || self.links.departs_first(link, self.now) {
+            self.start_if_free(index);
+        }
         let queued = &mut self.links.queued[index as usize];
         queued.count_to(&mut self.links.cold[link as usize], self.now);
         queued.count_arrival(size);
