@@ -42,9 +42,10 @@ def test_run_writes_a_folder_and_a_table(airtcp: Command, scenario: Path, tmp_pa
     assert results.links.collect().height == 4
 
 
-def test_json_is_one_object_and_nothing_else(airtcp: Command, scenario: Path) -> None:
+def test_json_is_one_object_and_nothing_else(airtcp: Command, scenario: Path, tmp_path: Path) -> None:
     done = airtcp("run", scenario, "--json")
     assert done.returncode == 0
+    assert list((tmp_path / "cwd").iterdir()) == [], "a folder is written only where --out says so"
     summary = json.loads(done.stdout)
     assert (summary["name"], summary["seed"], summary["status"]) == ("small", 1, "complete")
     assert summary["airtcp_version"] == __version__
@@ -81,6 +82,22 @@ def test_set_and_duration(airtcp: Command, scenario: Path, tmp_path: Path) -> No
     links = Results.load(tmp_path / "x").links.collect()
     assert links.filter(pl.col("name") == "r->b")["rate_bps"].item() == 2_000_000
     assert json.loads((tmp_path / "x/manifest.json").read_text())["duration_s"] == 2
+
+
+@pytest.mark.parametrize("file_first", [True, False])
+def test_several_changes_and_the_file_on_either_side(airtcp: Command, scenario: Path, *, file_first: bool) -> None:
+    changes = ["--set", "links.bottleneck.rate=2Mbit/s", "duration=2s"]
+    done = airtcp("run", scenario, *changes, "--json") if file_first else airtcp("run", "--json", *changes, scenario)
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout)
+    assert summary["duration_s"] == 2
+    assert {link["name"]: link["rate_bps"] for link in summary["links"]}["r->b"] == 2_000_000
+
+
+def test_a_missing_file_is_2(airtcp: Command) -> None:
+    done = airtcp("run", "--set", "duration=2s")
+    assert done.returncode == 2
+    assert "FILE is missing" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -212,7 +212,8 @@ def _parser() -> argparse.ArgumentParser:
         return sub
 
     def scenario_options(sub: _Parser) -> None:
-        sub.add_argument("file", metavar="FILE", help="scenario file (TOML); - reads standard input")
+        # Optional only for argparse: `--set` may have taken it (see `_file_of`).
+        sub.add_argument("file", metavar="FILE", nargs="?", help="scenario file (TOML); - reads standard input")
         sub.add_argument("--seed", type=_seed, metavar="N", help="seed, instead of the scenario's")
         sub.add_argument(
             "--set",
@@ -336,14 +337,24 @@ def _path(text: str) -> Path:
     return pathlib.Path(text)
 
 
+def _file_of(args: argparse.Namespace) -> str:
+    """FILE may follow `--set KEY=VALUE ...`, which then takes it for one more change."""
+    if args.file is None and args.changes and "=" not in args.changes[-1]:
+        args.file = args.changes.pop()
+    if args.file is None:
+        raise _StopError("a scenario FILE is missing; - reads standard input", BAD_INPUT)
+    return str(args.file)
+
+
 def _checked(args: argparse.Namespace) -> _airtcp.Checked:
+    file = _file_of(args)
     parsed = [_airtcp.parse_set(change) for change in args.changes]
     if args.duration is not None:
         parsed.append((f"--duration {args.duration}", "duration", args.duration))
     if args.seed is not None:
         parsed.append((f"--seed {args.seed}", "seed", str(args.seed)))
-    if args.file != "-":
-        return _airtcp.Checked.load(args.file, parsed)
+    if file != "-":
+        return _airtcp.Checked.load(file, parsed)
     text = sys.stdin.buffer.read(MAX_STDIN_BYTES + 1)
     if len(text) > MAX_STDIN_BYTES:
         raise _StopError(f"standard input: more than {MAX_STDIN_BYTES >> 20} MiB: not a scenario", BAD_INPUT)
