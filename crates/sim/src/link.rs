@@ -374,12 +374,10 @@ impl Links {
             }
         }
         line.settle(cold, now);
-        if line.kind == LineKind::Limited {
-            if cold.is_full_for(size) {
-                cold.dropped_overflow += 1;
-                cold.dropped_bytes += u64::from(size);
-                return Accepted::Dropped;
-            }
+        if line.kind == LineKind::Limited && cold.is_full_for(size) {
+            cold.dropped_overflow += 1;
+            cold.dropped_bytes += u64::from(size);
+            return Accepted::Dropped;
         }
         let mut lane = line.lane;
         if line.free_at <= now {
