@@ -145,12 +145,6 @@ impl Receiver {
         self.state == State::Closed
     }
 
-    /// Bytes the receiver holds for an application that has not read them.
-    pub fn unread_bytes(&mut self, now: Time) -> u64 {
-        self.advance_reader(now);
-        self.data_end() - self.read
-    }
-
     pub fn on_packet(&mut self, now: Time, p: &Packet, out: &mut Outputs) {
         if p.has(tcp_flags::SYN) {
             return self.on_syn(now, p, out);

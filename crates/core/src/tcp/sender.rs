@@ -248,11 +248,6 @@ impl Sender {
         }
     }
 
-    /// The application writes no more than what has been sent by now; what is in flight is still repaired.
-    pub fn stop_writing(&mut self) {
-        self.write_end = self.snd_nxt.max(1);
-    }
-
     /// No more will be written: FIN after the last byte. Without a handshake there is no FIN either.
     pub fn close(&mut self, now: Time, out: &mut Outputs) {
         self.closing = true;
@@ -303,9 +298,6 @@ impl Sender {
     /// Smoothed round-trip time, if measured.
     pub fn srtt(&self) -> Option<Span> {
         Some(self.rtt.srtt()).filter(|s| !s.is_zero())
-    }
-    pub fn congestion_control(&self) -> &AnyCc {
-        &self.cc
     }
     /// True once the connection is over: closed cleanly or given up.
     pub fn is_done(&self) -> bool {
