@@ -147,6 +147,6 @@ mod tests {
             rtt.on_sample(Span::from_us(213_400), &c);
         }
         assert_eq!(rtt.srtt(), Span::from_us(213_400));
-        assert_eq!(rtt.rto(&c), Span::from_ms(220), "210 ms in ticks, variation at its floor of one tick");
+        assert_eq!(rtt.rto(&c), Span::from_ms(240), "21 ticks, and a variation that stays at three quarters of one");
     }
 }
