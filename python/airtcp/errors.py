@@ -11,4 +11,8 @@ class NotOursError(ResultsError):
     """Something other than an airtcp result is where results should go; it is left alone."""
 
 
-__all__ = ["NotOursError", "ResultsError", "ScenarioError"]
+class StudyError(ValueError):
+    """A study cannot be found, or its files are wrong. The message names file, key and value."""
+
+
+__all__ = ["NotOursError", "ResultsError", "ScenarioError", "StudyError"]

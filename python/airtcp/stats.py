@@ -1,10 +1,10 @@
-"""Statistics of runs, in one place: confidence intervals, paired comparison, percentiles, fairness, warm-up, bootstrap.
+"""Statistics of runs, in one place: intervals over seeds, paired comparison, percentiles, fairness, warm-up, bootstrap.
 
-Values come as any sequence of numbers, one per seed or per sample. NaN and infinity are the caller's: they are not dropped
-here, and an interval over them is none.
+Values come as any sequence of numbers, one per seed or per sample. NaN and infinity are the caller's: they are not
+dropped here, and there is no interval over them.
 
-Student's t is computed here rather than taken from SciPy: with whole degrees of freedom its distribution is a finite sum
-(Abramowitz and Stegun 26.7.3 and 26.7.4), a dozen lines against 100 MB installed and 0.3 s at each start.
+Student's t is computed here rather than taken from SciPy: with whole degrees of freedom its distribution is a finite
+sum (Abramowitz and Stegun 26.7.3 and 26.7.4), a dozen lines against 100 MB installed and 0.3 s at each start.
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ def mean(values: ArrayLike, level: float = LEVEL) -> Estimate:
 def paired_difference(a: Mapping[Any, float], b: Mapping[Any, float], level: float = LEVEL) -> Estimate:
     """Mean of `a - b` where both have the same seed, with Student's t interval over those differences.
 
-    Two arms that are run with the same seed share what is drawn at random (start times, sizes), so that their difference
-    varies less than either does. Keys that only one of them has are left out: see `count`.
+    Two arms that are run with the same seed share what is drawn at random (start times, sizes), so that their
+    difference varies less than either does. Keys that only one of them has are left out: see `count`.
     """
     return mean([a[key] - b[key] for key in a if key in b], level)
 
