@@ -13,9 +13,11 @@ from itertools import product
 from pathlib import Path
 from typing import Any, Final
 
-from airtcp.errors import StudyError
+from airtcp.errors import StudyError, SweepError
+from airtcp.expressions import nearest
 from airtcp.study import toml
 from airtcp.study.samples import Value
+from airtcp.sweeps.definition import Sweep
 
 STUDY_FILE: Final = "study.toml"
 EXPERIMENTS: Final = "experiments"
@@ -41,6 +43,8 @@ class Assumption:
     why: str
     experiment: str | None
     """The experiment that shows what depends on it."""
+    place: str
+    """File, line and place, for errors."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +68,7 @@ class Plot:
     y_range: tuple[float, float] | None
     caption: str
     place: str
-    """In the file, for errors."""
+    """File, line and place, for errors."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +85,7 @@ class Finding:
     checks: tuple[str, ...]
     note: str
     place: str
-    """In the file, for errors."""
+    """File, line and place, for errors."""
 
     def cases(self) -> list[dict[str, Value]]:
         """Every combination of the values of `for`."""
@@ -99,9 +103,10 @@ class Experiment:
     figures: tuple[str, ...]
     plots: tuple[Plot, ...]
     findings: tuple[Finding, ...]
-    file: Path
-    sweep: Mapping[str, Any] = field(repr=False)
-    """What is left for the sweep."""
+    sweep: Sweep = field(repr=False)
+    """The rest of its file."""
+    place: str
+    """The file, for errors."""
 
 
 @dataclass(frozen=True)
@@ -165,7 +170,7 @@ def read(folder: Path) -> Study:
     file = folder / STUDY_FILE
     if not file.is_file():
         raise StudyError(f"{folder}: not a study: it has no {STUDY_FILE}")
-    table = toml.Table(file, toml.load(file))
+    table = toml.load(file)
     study_id = _id(table, "the study's name on the command line")
     title = table.text("title", "what the study is called")
     paper = _paper(table.table("paper", "what is repeated: authors, title, venue, year"))
@@ -182,16 +187,15 @@ def read(folder: Path) -> Study:
         raise StudyError(f"{folder / EXPERIMENTS}: holds no experiment (*.toml)")
     source = _citation(paper) or title
     experiments = [_experiment(path, source) for path in files]
-    _unique([(e.id, f"{e.file}: id") for e in experiments])
-    _unique([(p.id, f"{e.file}: {p.place}.id") for e in experiments for p in e.plots])
-    _unique([(f.id, f"{e.file}: {f.place}.id") for e in experiments for f in e.findings])
-    _unique([(a.id, f"{file}: assumptions[{i}].id") for i, a in enumerate(assumptions)])
+    _unique([(e.id, e.place) for e in experiments])
+    _unique([(p.id, p.place) for e in experiments for p in e.plots])
+    _unique([(f.id, f.place) for e in experiments for f in e.findings])
+    _unique([(a.id, a.place) for a in assumptions])
     ids = [e.id for e in experiments]
-    for i, assumption in enumerate(assumptions):
-        if assumption.experiment is not None and assumption.experiment not in ids:
+    for a in assumptions:
+        if a.experiment is not None and a.experiment not in ids:
             raise StudyError(
-                f"{file}: assumptions[{i}].experiment = {assumption.experiment!r}: no experiment has that id; "
-                f"there are: {', '.join(ids)}"
+                f"{a.place}.experiment = {a.experiment!r}: no experiment has that id{nearest(a.experiment, ids)}"
             )
     return Study(study_id, title, question, summary, paper, tuple(assumptions), cost, tuple(experiments), folder)
 
@@ -205,7 +209,7 @@ def _unique(ids: Sequence[tuple[str, str]]) -> None:
     first: dict[str, str] = {}
     for name, where in ids:
         if name in first:
-            raise StudyError(f"{where} = {name!r}: taken by {first[name]}; an id is used once in a study")
+            raise StudyError(f"{where}: id = {name!r}: taken by {first[name]}; an id is used once in a study")
         first[name] = where
 
 
@@ -266,12 +270,11 @@ def _assumption(table: toml.Table) -> Assumption:
     why = table.text("why", "the reason for this value")
     experiment = table.text("experiment", "id of the experiment that shows what depends on it", default="") or None
     table.done()
-    return Assumption(name, what, value, why, experiment)
+    return Assumption(name, what, value, why, experiment, table.where())
 
 
 def _experiment(file: Path, source: str) -> Experiment:
-    data = toml.load(file)
-    table = toml.Table(file, data)
+    table = toml.load(file)
     name = _id(table, "a short name")
     title = table.text("title", "what the experiment is called")
     text = table.text("text", "what it does, and what it shows", default="")
@@ -282,32 +285,11 @@ def _experiment(file: Path, source: str) -> Experiment:
     for figure in figures:
         if not any(plot.figure == figure for plot in plots):
             raise table.fault("figures", f"no plot has figure = {figure!r}")
-    _known_sweep_keys(table)
-    sweep = {key: value for key, value in data.items() if key not in OWN_KEYS}
-    sweep.setdefault("name", name)
-    return Experiment(name, title, text, kind, tuple(figures), tuple(plots), tuple(findings), file, sweep)
-
-
-SWEEP_KEYS: Final = (
-    "name",
-    "description",
-    "scenario",
-    "mode",
-    "samples",
-    "sample_seed",
-    "seeds",
-    "parameters",
-    "set",
-    "arms",
-    "measures",
-    "quick",
-    "full",
-)
-
-
-def _known_sweep_keys(table: toml.Table) -> None:
-    # Here, so that a misspelt key is compared with both sets of names.
-    table.done(SWEEP_KEYS)
+    try:
+        sweep = Sweep.load(file, also=OWN_KEYS)
+    except SweepError as error:
+        raise StudyError(str(error)) from error
+    return Experiment(name, title, text, kind, tuple(figures), tuple(plots), tuple(findings), sweep, str(file))
 
 
 def _figure(table: toml.Table, figures: Sequence[str]) -> str | None:
@@ -360,7 +342,7 @@ def _plot(table: toml.Table, figures: Sequence[str]) -> Plot:
         y_scale=table.choice("y_scale", "of the axis", SCALES, "linear"),
         y_range=None if y_range is None else (y_range[0], y_range[1]),
         caption=table.text("caption", "what to look at", default=""),
-        place=table.place,
+        place=table.where(),
     )
     table.done()
     return plot
@@ -390,4 +372,4 @@ def _finding(table: toml.Table, figures: Sequence[str], source: str) -> Finding:
             each[key] = values
     note = table.text("note", "why it does not match, if it does not", default="")
     table.done()
-    return Finding(name, figure, claim, published, own_source, each, tuple(checks), note, table.place)
+    return Finding(name, figure, claim, published, own_source, each, tuple(checks), note, table.where())

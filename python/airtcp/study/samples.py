@@ -9,14 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-Value = bool | int | float | str
-"""What a parameter may be."""
+from airtcp.expressions import Value, nearest
+
 Row = Mapping[str, Value | None]
 Label = tuple[tuple[str, Value], ...]
 """Which cell: the coordinates that have more than one value."""
@@ -601,14 +600,7 @@ def listed(values: Iterable[object]) -> str:
 
 def unknown(what: str, name: str, there: Iterable[str]) -> str:
     """Says that a name does not exist, which one may have been meant, and which ones there are."""
-    names = list(there)
-    close = get_close_matches(name, names, n=1, cutoff=0.6)
-    hint = f"; did you mean {_text(close[0])}?" if close else ""
-    return (
-        f"no {what} is called {name!r}{hint} There {_be(names)} {listed(names)}"
-        if hint
-        else (f"no {what} is called {name!r}; there {_be(names)} {listed(names)}")
-    )
+    return f"no {what} is called {name!r}{nearest(name, there)}"
 
 
 def as_number(value: object, where: str) -> float:

@@ -1,4 +1,4 @@
-"""Strict reading of TOML tables: every error names file, key and value, and says what would be accepted."""
+"""Strict reading of TOML tables: every error names file, line, key and value, and says what would be accepted."""
 
 from __future__ import annotations
 
@@ -10,45 +10,52 @@ from pathlib import Path
 from typing import Any
 
 from airtcp.errors import StudyError
+from airtcp.expressions import nearest
+from airtcp.sweeps.definition import Faults, lines_of
+
+Place = tuple[str | int, ...]
 
 
-def load(path: Path) -> dict[str, Any]:
+def load(path: Path) -> Table:
     """A TOML file.
 
     Raises:
         StudyError: it cannot be read, or is not TOML.
     """
     try:
-        return tomllib.loads(path.read_bytes().decode("utf-8-sig"))
+        text = path.read_bytes().decode("utf-8")
+        return Table(Faults(str(path), lines_of(text)), tomllib.loads(text))
     except OSError as error:
         raise StudyError(f"{path}: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise StudyError(f"{path}: not a text file in UTF-8 (byte {error.start})") from error
+        raise StudyError(f"{path}: not UTF-8 text: {error}") from error
     except tomllib.TOMLDecodeError as error:
         raise StudyError(f"{path}: not valid TOML: {error}") from error
+    except RecursionError:
+        raise StudyError(f"{path}: not valid TOML: nested too deep") from None
 
 
 class Table:
     """A table of a file, taken apart key by key. `done` complains about what is left."""
 
-    def __init__(self, file: Path, data: Mapping[str, Any], place: str = "") -> None:
-        self.file = file
+    def __init__(self, faults: Faults, data: Mapping[str, Any], place: Place = ()) -> None:
+        """`faults` knows the lines of the file."""
         self.place = place
+        self._faults = faults
         self._data = dict(data)
         self._known: list[str] = []
 
     def __contains__(self, key: str) -> bool:
         return key in self._data
 
-    def where(self, key: str) -> str:
-        """Full name of a key in errors."""
-        return f"{self.place}.{key}" if self.place else key
+    def where(self, *key: str | int) -> str:
+        """File, line and full name of a key, for errors."""
+        return self._faults.where(*self.place, *key)
 
     def fault(self, key: str, message: str) -> StudyError:
-        """An error at a key; with its value, if it is short."""
-        value = self._data.get(key)
-        shown = "" if key not in self._data else f" = {_shown(value)}"
-        return StudyError(f"{self.file}: {self.where(key)}{shown}: {message}")
+        """An error at a key, with its value."""
+        shown = f" = {_shown(self._data[key])}" if key in self._data else ""
+        return StudyError(f"{self.where(key)}{shown}: {message}")
 
     def _take(self, key: str, what: str, *, required: bool) -> object:
         self._known.append(key)
@@ -56,7 +63,7 @@ class Table:
             # A misspelt key is the likeliest reason.
             close = get_close_matches(key, [k for k in self._data if k not in self._known], n=1, cutoff=0.75)
             hint = f" (`{close[0]}` is there: a typo?)" if close else ""
-            raise StudyError(f"{self.file}: {self.where(key)} is missing: {what}{hint}")
+            raise StudyError(f"{self.where(key)} is missing: {what}{hint}")
         return self._data.get(key)
 
     def text(self, key: str, what: str, *, default: str | None = None) -> str:
@@ -124,7 +131,7 @@ class Table:
             return None
         if not isinstance(value, dict):
             raise self.fault(key, f"must be a table: {what}")
-        return Table(self.file, value, self.where(key))
+        return Table(self._faults, value, (*self.place, key))
 
     def tables(self, key: str, what: str) -> list[Table]:
         """A list of tables, `[[key]]` in the file."""
@@ -133,7 +140,7 @@ class Table:
             return []
         if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
             raise self.fault(key, f"must be a list of tables, each begun with [[{key}]]: {what}")
-        return [Table(self.file, item, f"{self.where(key)}[{i}]") for i, item in enumerate(value)]
+        return [Table(self._faults, item, (*self.place, key, i)) for i, item in enumerate(value)]
 
     def items(self) -> Iterable[tuple[str, Any]]:
         """Keys and values, whatever they are."""
@@ -151,9 +158,7 @@ class Table:
         known = [*self._known, *others]
         for key in self._data:
             if key not in known:
-                close = get_close_matches(key, known, n=1, cutoff=0.6)
-                hint = f"did you mean `{close[0]}`? " if close else ""
-                raise self.fault(key, f"unknown key; {hint}Known: {', '.join(sorted(set(known)))}")
+                raise self.fault(key, f"unknown key{nearest(key, known)}")
 
 
 def _shown(value: object) -> str:
