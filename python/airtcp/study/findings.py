@@ -22,7 +22,7 @@ from typing import Any, Final
 import numpy as np
 
 from airtcp import expressions, stats
-from airtcp.expressions import ExpressionError
+from airtcp.expressions import ExpressionError, Value
 from airtcp.study.format import Finding
 from airtcp.study.samples import (
     Array,
@@ -31,7 +31,6 @@ from airtcp.study.samples import (
     NoValueError,
     Sample,
     Series,
-    Value,
     as_number,
     functions,
 )

@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from airtcp.errors import StudyError, SweepError
-from airtcp.expressions import nearest
+from airtcp.expressions import Value, nearest
 from airtcp.study import toml
-from airtcp.study.samples import Value
 from airtcp.sweeps.definition import Sweep
 
 STUDY_FILE: Final = "study.toml"

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from airtcp import stats
+from airtcp.expressions import Value
 from airtcp.study.format import Plot
 from airtcp.study.samples import (
     CheckError,
     Data,
     Meaning,
     Series,
-    Value,
     _equal,
     _text,
     listed,
@@ -188,7 +188,7 @@ class Drawing:
             if isinstance(y, str):
                 raise CheckError(f"y = {self.plot.y!r}: the column holds text ({y!r}), not numbers")
             x = row.get(self.x) if from_row else self._value(point, self.x)
-            out.append((x, math.nan if y is None else float(y) * self.y.meaning.scale))
+            out.append((x, math.nan if y is None else float(y)))
         return out
 
     def _dots(self, points: Sequence[int]) -> list[tuple[Value, float]]:

@@ -39,8 +39,6 @@ class Meaning:
 
     label: str = ""
     unit: str = ""
-    scale: float = 1.0
-    """What runs give is multiplied by it; the unit is that of the product."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +68,7 @@ class Data:
     seeds: Sequence[int]
     measures: Mapping[str, Measure]
     scalars: Mapping[str, Array] = field(default_factory=dict)
-    """Scaled values, points by seeds; NaN: none."""
+    """Values in their units, points by seeds; NaN: none."""
     rows: Mapping[str, Mapping[tuple[int, int], Sequence[Row]]] = field(default_factory=dict)
     """Of measures with rows: by number of point and of seed. A run that is missing has no key."""
     stand_in: bool = False
@@ -277,7 +275,7 @@ class Series:
 
     @property
     def meaning(self) -> Meaning:
-        """Label, unit and scale."""
+        """Label and unit."""
         return self.measure.meaning if self.column is None else (self.measure.columns or {})[self.column]
 
     @property
@@ -410,7 +408,7 @@ class Series:
         values, absent = np.full(shape, np.nan), np.zeros(shape, dtype=bool)
         for j, cell in enumerate(cells):
             for (_, s), value in found[cell].items():
-                values[s, j] = value * self.meaning.scale
+                values[s, j] = value
             points = [i for i, label in zip(chosen, labels, strict=True) if cell[: len(label)] == label]
             for s in range(shape[0]):
                 absent[s, j] = math.isnan(values[s, j]) and all((i, s) in runs for i in points)
