@@ -130,7 +130,7 @@ class Outcome:
                 if check.holds is None or (check.holds and check.settled)
                 else " (unsettled)"
                 if check.holds
-                else " (no)"
+                else " (fails)"
             )
             parts.append(f"{case_text(check.case)}{account(check)}{mark}")
         if len(self.checks) > len(shown):

@@ -128,12 +128,18 @@ class Study:
         """Figures of the source that have a plot or a finding, in order."""
         return list(dict.fromkeys(figure for experiment in self.experiments for figure in experiment.figures))
 
-    def only(self, figures: Sequence[str]) -> Study:
-        """What belongs to some figures: `3` means 3a and 3b as well.
+    def only(self, figures: Sequence[str] = (), experiments: Sequence[str] = ()) -> Study:
+        """What belongs to some figures (`3` means 3a and 3b as well), and some experiments as a whole.
 
         Raises:
-            StudyError: there is no such figure.
+            StudyError: there is no such figure or experiment.
         """
+        if not figures and not experiments:
+            return self
+        ids = [e.id for e in self.experiments]
+        for name in experiments:
+            if name not in ids:
+                raise StudyError(f"--experiment {name}: {self.id} has no such experiment{nearest(name, ids)}")
         for asked in figures:
             if not any(_is_of(figure, asked) for figure in self.figures):
                 have = ", ".join(self.figures) or "none"
@@ -143,14 +149,16 @@ class Study:
             return figure is not None and any(_is_of(figure, asked) for asked in figures)
 
         kept = [
-            replace(
+            e
+            if e.id in experiments
+            else replace(
                 e,
                 figures=tuple(f for f in e.figures if wanted(f)),
                 plots=tuple(p for p in e.plots if wanted(p.figure)),
                 findings=tuple(f for f in e.findings if wanted(f.figure)),
             )
             for e in self.experiments
-            if any(map(wanted, e.figures))
+            if e.id in experiments or any(map(wanted, e.figures))
         ]
         return replace(self, experiments=tuple(kept))
 
@@ -184,7 +192,7 @@ def read(folder: Path) -> Study:
     files = sorted((folder / EXPERIMENTS).glob("*.toml"), key=_natural)
     if not files:
         raise StudyError(f"{folder / EXPERIMENTS}: holds no experiment (*.toml)")
-    source = _citation(paper) or title
+    source = citation(paper) or title
     experiments = [_experiment(path, source) for path in files]
     _unique([(e.id, e.place) for e in experiments])
     _unique([(p.id, p.place) for e in experiments for p in e.plots])
@@ -239,7 +247,8 @@ def _paper(table: toml.Table | None) -> dict[str, Any]:
     return {key: value for key, value in paper.items() if value is not None}
 
 
-def _citation(paper: Mapping[str, Any]) -> str:
+def citation(paper: Mapping[str, Any]) -> str:
+    """Authors, title, venue and year in one line; empty without a paper."""
     authors = paper.get("authors")
     names = ", ".join(authors) if isinstance(authors, list) else authors
     parts = [names, paper.get("title"), " ".join(str(paper[k]) for k in ("venue", "year") if k in paper)]

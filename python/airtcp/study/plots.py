@@ -114,16 +114,12 @@ class Drawing:
 
     # --- numbers ------------------------------------------------------------------------------------------------------
 
-    def to_dict(self) -> Json:
-        """As `study.json` has it."""
+    def head(self) -> Json:
+        """As `study.json` has it, without the curves."""
         plot = self.plot
         # A column on the x axis may have a label and a unit, too.
         own = self.x.meaning if isinstance(self.x, Series) else self.columns.get(self.x, Meaning())
         x_name = self.x.title if isinstance(self.x, Series) else self.x
-        curves: dict[Key, list[int]] = {}
-        for i in self.points:
-            curves.setdefault(tuple(self._value(i, name) for name in self.series), []).append(i)
-        several = [name for name in self.series if len({key[self.series.index(name)] for key in curves}) > 1]
         return {
             "id": plot.id,
             "figure": plot.figure,
@@ -137,6 +133,16 @@ class Drawing:
                 "scale": plot.y_scale,
                 "range": None if plot.y_range is None else list(plot.y_range),
             },
+        }
+
+    def to_dict(self) -> Json:
+        """As `study.json` has it."""
+        curves: dict[Key, list[int]] = {}
+        for i in self.points:
+            curves.setdefault(tuple(self._value(i, name) for name in self.series), []).append(i)
+        several = [name for name in self.series if len({key[self.series.index(name)] for key in curves}) > 1]
+        return {
+            **self.head(),
             "series": [
                 {"name": self._name(key, several) or self.y.title, **self._curve(points)}
                 for key, points in curves.items()

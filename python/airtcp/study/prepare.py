@@ -56,8 +56,8 @@ class Prepared:
                 continue
             if measure.name not in results.runs.columns:
                 raise StudyError(
-                    f"{self.experiment.place}: measures.{measure.name}: the query gives one row for some runs and several "
-                    "for others: add a column that tells the rows apart"
+                    f"{self.experiment.place}: measures.{measure.name}: the query gives one row for some runs and "
+                    "several for others: add a column that tells the rows apart"
                 )
             values = np.full((len(self.cells.points), len(self.cells.seeds)), np.nan)
             for place, ok, value in zip(at, is_ok, results.runs[measure.name], strict=True):
