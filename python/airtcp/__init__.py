@@ -6,7 +6,8 @@
     print(results.links.collect())
 
 `run` and `run_many` take scenario files or `Scenario` objects and give `Results`: lazy Polars frames, a manifest and a
-summary. `sweep` takes a sweep file or a `Sweep` and gives `SweepResults`: one row per run. The command line is `airtcp` (`airtcp.cli`), figures are in `airtcp.plots`.
+summary. `sweep` takes a sweep file or a `Sweep` and
+gives `SweepResults`: one row per run. The command line is `airtcp` (`airtcp.cli`), figures are in `airtcp.plots`.
 """
 
 from __future__ import annotations

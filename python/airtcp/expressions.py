@@ -1,12 +1,15 @@
 """Small expressions in sweep and study files: `2 * (D_ms + 10)`, `loss('paced', n=500) < 0.01`.
 
-An expression is parsed by Python's own parser and then held to a short list of what is allowed, so that a file from
-somebody else cannot do more than arithmetic: numbers, strings, names, `+ - * / // % **`, parentheses, calls of the given
-functions, dotted names that are given as a whole, lists as arguments, and one comparison at the top. Nothing is ever
-handed to `eval`.
+An expression is parsed by Python's own parser and then held to a short list of what is allowed, so that a file
+from somebody else cannot do more than arithmetic: numbers, strings, names, `+ - * / // % **`, parentheses, calls of
+the given functions, dotted names that are given as a whole, lists as arguments, and one comparison at the top. Nothing is handed
+to `eval`.
 
 `Template` is text with expressions in braces, as in `"{D_ms}ms"`; `{{` and `}}` are braces.
 """
+
+# Operators act on whatever values a name stands for.
+# ruff: noqa: ANN401
 
 from __future__ import annotations
 
@@ -59,9 +62,9 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def _power(base: Any, exponent: Any) -> Any:
-    if isinstance(base, int) and isinstance(exponent, int) and exponent > 0:
-        if base.bit_length() * exponent > MAX_BITS and abs(base) > 1:
-            raise OverflowError("too large")
+    is_whole = isinstance(base, int) and isinstance(exponent, int) and exponent > 0
+    if is_whole and abs(base) > 1 and base.bit_length() * exponent > MAX_BITS:
+        raise OverflowError("too large")
     result = base**exponent
     if isinstance(result, complex):
         raise ValueError("a root of a negative number")
@@ -111,18 +114,17 @@ def _only_numbers(name: str, function: Callable[..., Any]) -> Callable[..., Any]
     return call
 
 
-FUNCTIONS: Final[Functions] = {
-    name: _only_numbers(name, function)
-    for name, function in {
-        "sqrt": math.sqrt,
-        "floor": math.floor,
-        "ceil": math.ceil,
-        "round": round,
-        "min": min,
-        "max": max,
-        "log": _log,
-    }.items()
+_NUMERIC: Final[Functions] = {
+    "sqrt": math.sqrt,
+    "floor": math.floor,
+    "ceil": math.ceil,
+    "round": round,
+    "min": min,
+    "max": max,
+    "log": _log,
 }
+
+FUNCTIONS: Final[Functions] = {name: _only_numbers(name, function) for name, function in _NUMERIC.items()}
 """What templates may call."""
 
 
@@ -349,7 +351,7 @@ def whole(value: Value) -> Value:
 
 
 def plain_text(value: Value) -> str:
-    """A number as people write it: `40` for 40.0, `0.00001` instead of `1e-05`, without the noise of binary fractions."""
+    """A number as people write it: `40` for 40.0, `0.00001` for `1e-05`, without the noise of binary fractions."""
     value = whole(value)
     if isinstance(value, bool):
         return str(value).lower()

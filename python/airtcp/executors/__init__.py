@@ -6,7 +6,7 @@ An executor takes tasks and hands back outcomes as they come. It keeps nothing a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from airtcp.errors import ExecutorError
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from airtcp.sweeps.task import Outcome, Task
 
 
+@runtime_checkable
 class Executor(Protocol):
     """Carries out tasks, several at a time."""
 
@@ -39,7 +40,7 @@ class Executor(Protocol):
         """
 
 
-def executor_of(address: str | object | None, jobs: int | None = None) -> Executor:
+def executor_of(address: object, jobs: int | None = None) -> Executor:
     """The executor that is meant.
 
     Args:
@@ -65,9 +66,8 @@ def executor_of(address: str | object | None, jobs: int | None = None) -> Execut
         from airtcp.executors.dask import DaskExecutor
 
         return DaskExecutor(address)
-    if hasattr(address, "run") and hasattr(address, "slots"):
-        executor: Executor = address
-        return executor
+    if isinstance(address, Executor):
+        return address
     raise ExecutorError(
         f"{address!r} is no executor: give an address such as dask://HOST:PORT, or a distributed.Client"
     )

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 IDENTITY: Final = ("arm", "seed", "key", "status", "error", "wall_s")
 """Columns that every table of results has; no parameter and no measure can be called so."""
 
+OVERRIDE: Final = 0
+"""Stands for the line of what is not in the file but was given beside it."""
+
 MAX_SEED: Final = (1 << 63) - 1
 MAX_RUNS: Final = 1_000_000
 
@@ -51,10 +54,11 @@ class Range:
         if self.whole:
             # Each integer gets an equally wide part of the range.
             low, high = self.low, self.high + 1
-            x = low * (high / low) ** u if self.scale == "log" else low + (high - low) * u
+            x: float = low * (high / low) ** u if self.scale == "log" else low + (high - low) * u
             return min(math.floor(x), int(self.high))
         if self.scale == "log":
-            return min(max(self.low * (self.high / self.low) ** u, self.low), self.high)
+            drawn: float = self.low * (self.high / self.low) ** u
+            return min(max(drawn, self.low), self.high)
         return self.low + (self.high - self.low) * u
 
 
@@ -94,6 +98,8 @@ class Faults:
             text = f"[{step}]" if isinstance(step, int) else (step if bare else f'"{step}"')
             name += text if isinstance(step, int) or not name else f".{text}"
         line = next((self._lines[place[:n]] for n in range(len(place), 0, -1) if place[:n] in self._lines), None)
+        if line == OVERRIDE:
+            return f"{self.file}: override {place[1]}"
         return f"{self.file}{f':{line}' if line else ''}" + (f": {name}" if name else "")
 
     def add(self, message: str, *place: str | int) -> None:
@@ -262,6 +268,7 @@ class Sweep:
         for name, value in (set or {}).items():
             key = "parameters" if name in self.parameters else "set"
             changes[key] = {**changes.get(key, getattr(self, key)), name: value}
+            changes["lines"] = {**changes.get("lines", self.lines), (key, name): OVERRIDE}
             if key == "set":
                 # What was said last wins over arms as well.
                 changes["arms"] = [
@@ -622,12 +629,15 @@ def changes_of(
 
     Raises:
         ScenarioError: an argument has no `=`.
+        SweepError: a list, table or quoted text is not valid.
     """
     out: dict[str, Any] = {}
     for argument in arguments:
         _, key, text = parse(argument)
         try:
             out[key] = tomllib.loads(f"x = {text}")["x"]
-        except (tomllib.TOMLDecodeError, RecursionError):
+        except (tomllib.TOMLDecodeError, RecursionError) as error:
+            if text.startswith(("[", "{", '"', "'")):
+                raise SweepError(f"--set {argument}: not a value of TOML: {error}") from None
             out[key] = text
     return out

@@ -128,7 +128,8 @@ def _value(extract: Extract, summary: Mapping[str, Any], scenario: Mapping[str, 
                 else names
             )
             raise MeasureError(
-                f"measure `{extract.name}`: `{extract.text}`: nothing called `{name}` is in the summary{nearest(name, known)}"
+                f"measure `{extract.name}`: `{extract.text}`: nothing called `{name}` is in the summary"
+                f"{nearest(name, known)}"
             )
         row = rows[names.index(wanted)]
     if key not in row or isinstance(row[key], (list, dict)):
@@ -164,6 +165,7 @@ def _answer(extract: Extract, output: _airtcp.Output, frames: dict[str, pl.DataF
     types = {}
     for series in answer:
         name = series.name
+        to: type[pl.DataType]
         if series.dtype.is_integer() or series.dtype == pl.Boolean:
             to = pl.Int64 if series.dtype.is_integer() else pl.Boolean
         elif series.dtype.is_float() or series.dtype.is_decimal():
@@ -174,7 +176,8 @@ def _answer(extract: Extract, output: _airtcp.Output, frames: dict[str, pl.DataF
             to = pl.Float64
         else:
             raise MeasureError(
-                f"measure `{extract.name}`: column `{name}` is a {series.dtype}; numbers, text and true/false can be kept"
+                f"measure `{extract.name}`: column `{name}` is a {series.dtype}; "
+                f"numbers, text and true/false can be kept"
             )
         types[name] = str(to())
         answer = answer.with_columns(series.cast(to))

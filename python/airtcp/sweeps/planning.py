@@ -107,6 +107,7 @@ class _Planner:
     def __init__(self, sweep: Sweep) -> None:
         self.sweep: Final = sweep
         self.faults: Final = Faults(str(sweep.path or f"sweep {sweep.name!r}"), sweep.lines)
+        self.at_points: Final[dict[str, list[str]]] = {}
         self.engine: Final = _airtcp.engine()
         templates = [sweep.set, *(arm.changes for arm in sweep.arm_list)]
         used = {name for value in templates for name in _names(value)}
@@ -133,10 +134,9 @@ class _Planner:
         for arm, parameters in cells:
             made = self._cell(arm, parameters, shapes)
             points.extend(made)
-            if len(self.faults.found) >= MAX_FAULTS:
-                self.faults.found.append("... and perhaps more")
+            if len(self.at_points) >= MAX_FAULTS:
                 break
-        self.faults.raise_any()
+        self._raise_any()
         return Plan(self.sweep, tuple(points))
 
     # --- which points -------------------------------------------------------------------------------------------------
@@ -189,7 +189,6 @@ class _Planner:
     def _changes(self, arm: Arm, parameters: Mapping[str, Value]) -> list[tuple[str, str, str]] | None:
         """What to change in the scenario: how to call it, its place, its value as TOML."""
         changes = []
-        at = self._at(arm, parameters)
         i = next((i for i, other in enumerate(self.sweep.arm_list) if other is arm), 0)
         given: list[tuple[tuple[str | int, ...], str, object]] = [
             (("set", key), key, value) for key, value in self.sweep.set.items() if key not in arm.changes
@@ -200,16 +199,16 @@ class _Planner:
             if name in parameters and name not in arm.changes
         ]
         given += [(("arms", i, "set", key), key, value) for key, value in arm.changes.items()]
-        before = len(self.faults.found)
+        is_good = True
         for place, key, value in given:
             try:
                 filled = value if place[0] == "parameters" else _filled(value, parameters)
             except ExpressionError as error:
-                self.faults.add(f"{at}: {error}" if at else str(error), *place)
+                self._note(f"{self.faults.where(*place)}: {error}", arm, parameters)
+                is_good = False
                 continue
-            told = f"{self.faults.where(*place)}{f' ({at})' if at else ''}"
-            changes.append((told, key, to_toml_value(filled)))
-        return changes if len(self.faults.found) == before else None
+            changes.append((self.faults.where(*place), key, to_toml_value(filled)))
+        return changes if is_good else None
 
     def _cell(self, arm: Arm, parameters: dict[str, Value], shapes: set[str]) -> list[Point]:
         changes = self._changes(arm, parameters)
@@ -229,7 +228,7 @@ class _Planner:
         try:
             extracts = tuple(measure.bind(parameters) for measure in self.sweep.measure_list)
         except ExpressionError as error:
-            self.faults.add(f"{self._at(arm, parameters)}: {error}", "measures")
+            self._note(f"{self.faults.where('measures')}: {error}", arm, parameters)
             return []
         self._try(checked, resolved, extracts, arm, parameters, shapes)
         points = []
@@ -271,7 +270,7 @@ class _Planner:
             try:
                 take([extract], _airtcp.Run(checked, None).finish(), resolved)
             except MeasureError as error:
-                self.faults.add(str(error), "measures", extract.name)
+                self._note(f"{self.faults.where('measures', extract.name)}: {error}", arm, parameters)
             except ScenarioError as error:
                 self._scenario_fault(error, arm, parameters)
 
@@ -281,24 +280,29 @@ class _Planner:
 
     def _scenario_fault(self, error: ScenarioError, arm: Arm, parameters: Mapping[str, Value]) -> None:
         unplaced = {name for name in self.places if "." not in name and "[" not in name}
-        for fault in getattr(error, "errors", None) or [None]:
-            text = str(error)
-            if fault is not None:
-                at = self._at(arm, parameters)
-                head = (
-                    fault["argument"]
-                    or f"{fault['file']}{':' + str(fault['line']) if fault['line'] else ''}{f' ({at})' if at and not fault['file'] else ''}"
-                )
-                what = f"{fault['key']} = {fault['value']}" if fault["value"] is not None else fault["key"]
-                text = f"{head}: {f'{what}: ' if what else ''}{fault['message']}"
-                if fault["argument"] is not None and fault["key"] in unplaced and "unknown key" in fault["message"]:
-                    known = sorted(
-                        {n for v in (self.sweep.set, *(a.changes for a in self.sweep.arm_list)) for n in _names(v)}
-                    )
-                    used = f" (templates use: {', '.join(known)})" if known else ""
-                    text = f"{head}: is used by no template{used}, and is no place of the scenario: {fault['message']}"
-            if text not in self.faults.found:
-                self.faults.found.append(text)
+        for fault in error.errors:
+            head = fault["argument"] or f"{fault['file']}{':' + str(fault['line']) if fault['line'] else ''}"
+            what = f"{fault['key']} = {fault['value']}" if fault["value"] is not None else fault["key"]
+            message = fault["message"]
+            if fault["argument"] is not None and fault["key"] in unplaced and "unknown key" in message:
+                values = (self.sweep.set, *(other.changes for other in self.sweep.arm_list))
+                known = sorted({name for value in values for name in _names(value)})
+                used = f" (templates use {', '.join(known)})" if known else ""
+                message = f"is used by no template{used}, and is no place of the scenario: {message}"
+                what = ""
+            self._note(f"{head}: {f'{what}: ' if what else ''}{message}", arm, parameters)
+
+    def _note(self, text: str, arm: Arm, parameters: Mapping[str, Value]) -> None:
+        """A fault that may be there at many points is told once, with the first of them."""
+        self.at_points.setdefault(text, []).append(self._at(arm, parameters))
+
+    def _raise_any(self) -> None:
+        for text, points in self.at_points.items():
+            others = len(points) - 1
+            more = f" and {others} more point{'s' if others > 1 else ''}" if others else ""
+            self.faults.found.append(f"{text} ({points[0]}{more})" if points[0] else text)
+        self.at_points.clear()
+        self.faults.raise_any()
 
 
 def _seconds(span: str) -> float:

@@ -6,7 +6,8 @@ A folder holds, besides the journal `runs.jsonl` (`airtcp.sweeps.store`),
 - `runs.parquet`: one row per run;
 - `MEASURE.parquet`: of each measure of many rows.
 
-They are written anew from the journal at the end of each start; their order is that of the plan, whatever finished first.
+They are written anew from the journal at the end of each start; their order is that of the plan, whatever finished
+first.
 """
 
 from __future__ import annotations
@@ -48,8 +49,8 @@ class SweepResults:
     manifest: Mapping[str, Any]
     """What `sweep.json` holds, see `docs/sweeps.md`."""
     runs: pl.DataFrame
-    """One row per run: `arm` (if there are arms), the parameters, `seed`, `key`, `status`, `error`, `wall_s`, and a column
-    per scalar measure. `status` is ok, failed or, if the sweep was cut off, missing.
+    """One row per run: `arm` (if there are arms), the parameters, `seed`, `key`, `status`, `error`, `wall_s`, and a
+    column per scalar measure. `status` is ok, failed or, if the sweep was cut off, missing.
     """
     tables: Mapping[str, pl.DataFrame]
     """Of each measure of many rows; see `rows`."""
@@ -109,7 +110,7 @@ class SweepResults:
     @property
     def is_complete(self) -> bool:
         """True if every run has finished, well or not."""
-        return self.manifest["status"] == "complete"
+        return bool(self.manifest["status"] == "complete")
 
     @property
     def failed(self) -> pl.DataFrame:
@@ -238,7 +239,7 @@ def _is_scalar(values: Sequence[Any]) -> bool:
     return all(len(a["columns"]) == 1 and len(next(iter(a["columns"].values()))) <= 1 for a in answers)
 
 
-def _single(answer: Mapping[str, Any] | None) -> Any:
+def _single(answer: Mapping[str, Any] | None) -> object:
     if answer is None:
         return None
     (column,) = answer["columns"].values()

@@ -17,7 +17,6 @@ from airtcp.sweeps.store import Store
 from airtcp.sweeps.task import Task, missing
 
 if TYPE_CHECKING:
-    from airtcp.executors import Executor
     from airtcp.sweeps.results import SweepResults
 
 
@@ -95,14 +94,18 @@ class _Schedule:
             return None
         left = sum(self.expected(task) or 0.0 for turn in tuple(self.rounds) for task in tuple(turn))
         now = time.monotonic()
-        under_way = [max((self.expected(task) or 0.0) - (now - at), 0.0) for task, at in tuple(self.begun.values())]
+        under_way = []
+        for i, (task, at) in enumerate(tuple(self.begun.values())):
+            # A cluster is given more than it can run at a time; what it has had longest is under way.
+            gone = now - at if i < self.slots else 0.0
+            under_way.append(max((self.expected(task) or 0.0) - gone, 0.0))
         return max((left + sum(under_way)) / self.slots, max(under_way, default=0.0))
 
 
 def execute(
     plans: Sequence[Plan],
     store: Store,
-    executor: Executor | str | None = None,
+    executor: object = None,
     progress: Callable[[Progress], object] | None = None,
     *,
     jobs: int | None = None,
@@ -139,11 +142,7 @@ def execute(
             todo.append(task)
     already = len(tasks) - len(todo)
     if todo:
-        runner = (
-            executor
-            if executor is not None and not isinstance(executor, str) and hasattr(executor, "slots")
-            else executor_of(executor, jobs)
-        )
+        runner = executor_of(executor, jobs)
         schedule = _Schedule.of(todo, runner.slots)
         for task in tasks.values():
             before = store.get(task.key)
@@ -151,13 +150,11 @@ def execute(
                 schedule.learn(task, before.wall_s)
         begin = time.monotonic()
         done = already
-        told = Progress(len(tasks), already, done, failed, 0.0, None)
 
         def tell() -> None:
             if progress is not None:
-                progress(
-                    replace(told, done=done, failed=failed, elapsed_s=time.monotonic() - begin, eta_s=schedule.eta_s())
-                )
+                gone = time.monotonic() - begin
+                progress(Progress(len(tasks), already, done, failed, gone, schedule.eta_s()))
 
         tell()
         outcomes = runner.run(schedule.next, is_stopped)
@@ -208,7 +205,7 @@ def sweep(
     out: str | os.PathLike[str] | None = None,
     jobs: int | None = None,
     seeds: int | Sequence[int] | None = None,
-    executor: Any = None,
+    executor: object = None,
     progress: Callable[[Progress], object] | None = None,
     quick: bool = False,
     set: Mapping[str, Any] | None = None,

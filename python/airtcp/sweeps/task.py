@@ -1,4 +1,4 @@
-"""One run of a sweep: from a scenario to what is kept of it. This is what an executor carries out, here or elsewhere."""
+"""One run of a sweep: from a scenario to what is kept of it. An executor carries it out, here or elsewhere."""
 
 from __future__ import annotations
 
