@@ -330,6 +330,11 @@ def _plot(table: toml.Table, figures: Sequence[str]) -> Plot:
             if not values or not all(isinstance(item, (bool, int, float, str)) for item in values):
                 raise where.fault(key, "must be a number, a text, or a list of these")
             kept[key] = value
+    arms = table.texts("arms", "names of arms: the others are not drawn")
+    if arms and "arm" in kept:
+        raise table.fault("arms", "`where` has `arm` as well: one of them has to go")
+    if arms:
+        kept["arm"] = arms
     y_range = table.numbers("y_range", "lower and upper end of the axis", 2)
     if y_range is not None and y_range[0] >= y_range[1]:
         raise table.fault("y_range", "the lower end comes first")
