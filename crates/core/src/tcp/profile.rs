@@ -74,6 +74,12 @@ options! {
     prr: bool,
     /// RFC 3042: a new segment for each of the first two duplicate ACKs.
     limited_transmit: bool,
+    /// A timeout of a segment that a timeout has already sent again lowers ssthresh once more, from the window of that time
+    /// (ns-2). Off: ssthresh stays as the first timeout set it (RFC 5681 section 3.1).
+    ssthresh_at_every_timeout: bool,
+    /// Limited transmit also while a timeout is repaired, where what it sends is the next segment of the repair (ns-2's
+    /// `singledup_`).
+    limited_transmit_after_timeout: bool,
     /// Initial window, segments.
     initial_window: u32,
     /// Initial slow-start threshold, segments.

@@ -122,6 +122,8 @@ pub struct Sender {
     undo: Option<Undo>,
     /// Retransmissions that the ACK in hand showed to be lost.
     lost_again: u32,
+    /// Timeouts since the cumulative acknowledgement last moved.
+    timeouts_in_row: u32,
     /// Partial ACKs of this recovery (NewReno).
     partial_acks: u32,
     /// When to ask the loss policy again.
@@ -194,6 +196,7 @@ impl Sender {
             reduction: RateReduction::default(),
             undo: None,
             lost_again: 0,
+            timeouts_in_row: 0,
             partial_acks: 0,
             judge_at: Time::NEVER,
             newest_delivered_sent_at: Time::ZERO,
