@@ -382,7 +382,7 @@ impl Sender {
         if self.syn_sent > self.config.retries {
             return self.give_up(out);
         }
-        self.rtt.back_off();
+        self.rtt.back_off(&self.config);
         self.stats.timeouts += 1;
         self.send_syn(now, out);
     }
@@ -399,6 +399,7 @@ impl Sender {
         } else {
             // RFC 5681 section 3.1: one segment after a lost SYN.
             self.window.cwnd = 1;
+            self.window.ssthresh = self.window.ssthresh.min(self.config.ssthresh_after_lost_syn.max(2));
         }
         out.notices.push(Notice::Established);
         self.transmit(now, out);

@@ -240,7 +240,7 @@ impl Sender {
         }
         self.window.cwnd_cnt = 0;
         self.timed = None;
-        self.rtt.back_off();
+        self.rtt.back_off(&self.config);
         self.pacer.stop();
         self.retransmit(now, out);
         self.rto_at = now + self.rtt.rto(&self.config);
