@@ -146,6 +146,24 @@ mod tests {
         assert_eq!(rtt.srtt_in_ticks(), Span::from_us(287_500));
     }
 
+    /// By hand: 100 ms gives 100 + 4 * 50; 140 ms later 105 + 190. After four backoffs 140 ms count as the first: 140 + 4 * 70.
+    #[test]
+    fn after_many_backoffs_the_estimates_start_anew() {
+        for (backoffs, rto_ms) in [(3, 295), (4, 420), (5, 420)] {
+            let mut c = config("linux-6");
+            c.rto_granularity = Span::from_ms(1);
+            (c.rto_min, c.rto_var_min) = (Span::ZERO, Span::ZERO);
+            c.rtt_restart_backoffs = 4;
+            let mut rtt = RttEstimator::new(&c);
+            rtt.on_sample(Span::from_ms(100), &c);
+            (0..backoffs).for_each(|_| rtt.back_off(&c));
+            assert_eq!(rtt.rto(&c), Span::from_ms(300 << backoffs), "in force until a sample");
+            rtt.reset_backoff();
+            rtt.on_sample(Span::from_ms(140), &c);
+            assert_eq!(rtt.rto(&c), Span::from_ms(rto_ms), "{backoffs} backoffs");
+        }
+    }
+
     #[test]
     fn a_coarse_clock_rounds_what_the_timeout_sees_and_nothing_else() {
         let c = config("ns2-reno");
