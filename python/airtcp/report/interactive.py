@@ -57,7 +57,13 @@ def figure(plot: Plot, looks: Mapping[str, Look]) -> dict[str, Any]:
         "dragmode": "zoom",
         "uirevision": plot.id,
         "font": {"size": 13},
+        # As in the rest of the page.
+        "separators": ".\N{NARROW NO-BREAK SPACE}",
     }
+    if not data:
+        layout["annotations"] = [
+            {"text": "no values", "showarrow": False, "xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5}
+        ]
     if plot.kind == "bar":
         layout |= {"barmode": "group", "bargap": 0.2, "bargroupgap": 0.08}
     return {"data": data, "layout": layout}

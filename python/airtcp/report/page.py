@@ -21,7 +21,7 @@ from airtcp.errors import ResultsError
 from airtcp.plots.style import COLOURS, COLOURS_ON_DARK
 from airtcp.report import interactive, model, print as printed
 from airtcp.report.look import Look, interval_text, looks, number, with_unit
-from airtcp.report.model import Assumption, Experiment, Finding, Plot, Study
+from airtcp.report.model import Experiment, Finding, Plot, Study
 
 PAGE: Final = "report.html"
 FIGURES: Final = "figures"
@@ -32,6 +32,9 @@ KINDS: Final = {
     "sensitivity": "Sensitivity: what the source leaves open",
     "beyond": "Beyond the source",
 }
+
+# A minus before a number, not the dash within a word.
+_NEGATIVE: Final = re.compile(r"(?<![\w.])-(?=[\d.])")
 
 
 def write(folder: Path | str, *, out: Path | str | None = None, figures: bool = True) -> Path:
@@ -98,6 +101,11 @@ class Group:
     plots: list[Plot] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
 
+    @property
+    def is_wide(self) -> bool:
+        """Many plots stand beside each other, their findings below."""
+        return len(self.plots) > 2 or (len(self.plots) > 1 and self.figure is None)
+
 
 def grouped(experiment: Experiment, findings: list[Finding]) -> list[Group]:
     """The plots of an experiment by figure, each finding with the plots of its figure.
@@ -133,20 +141,6 @@ def _same_figure(a: str, b: str) -> bool:
     return long.startswith(short) and long[len(short) :].isalpha()
 
 
-def bearing(experiment: Experiment, study: Study) -> list[Assumption]:
-    """The assumptions that the experiment's findings rest on.
-
-    Those of the whole study, and those that name this experiment; an assumption that a sensitivity experiment tests
-    is one of the whole study.
-    """
-    kinds = {other.id: other.kind for other in study.experiments}
-    return [
-        assumption
-        for assumption in study.assumptions
-        if assumption.experiment in (None, experiment.id) or kinds.get(assumption.experiment or "") == "sensitivity"
-    ]
-
-
 # --- HTML -----------------------------------------------------------------------------------------------------------
 
 
@@ -165,9 +159,7 @@ def html(study: Study, look: Mapping[str, Look], static: Mapping[str, bytes]) ->
             )
             own = [by_id[name] for name in named if name not in claimed]
             claimed.update(named)
-            experiments.append(
-                {"it": experiment, "groups": grouped(experiment, own), "assumptions": bearing(experiment, study)}
-            )
+            experiments.append({"it": experiment, "groups": grouped(experiment, own)})
         if experiments:
             sections.append({"kind": kind, "title": title, "experiments": experiments})
     counts = {verdict: sum((f.verdict or "none") == verdict for f in study.findings) for verdict in VERDICTS}
@@ -271,11 +263,11 @@ def duration(seconds: float) -> str:
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
 
 
-def measured(finding: Finding) -> str:
-    """The measured figure as text."""
+def measured(finding: Finding) -> list[str]:
+    """What was measured, one text for each part of it. The study's own text has its intervals in it."""
     if finding.measured_text:
-        return finding.measured_text
-    return with_unit(number(finding.measured), finding.unit) if finding.measured is not None else "\N{EN DASH}"
+        return [_NEGATIVE.sub("\N{MINUS SIGN}", part) for part in finding.measured_text.split("; ")]
+    return [with_unit(number(finding.measured), finding.unit)]
 
 
 def value_text(value: Any) -> str:
