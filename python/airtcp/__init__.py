@@ -6,7 +6,8 @@
     print(results.links.collect())
 
 `run` and `run_many` take scenario files or `Scenario` objects and give `Results`: lazy Polars frames, a manifest and a
-summary. The command line is `airtcp` (`airtcp.cli`), figures are in `airtcp.plots`.
+summary. `sweep` takes a sweep file or a `Sweep` and
+gives `SweepResults`: one row per run. The command line is `airtcp` (`airtcp.cli`), figures are in `airtcp.plots`.
 """
 
 from __future__ import annotations
@@ -15,31 +16,40 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from airtcp._airtcp import __version__, schema
-from airtcp.errors import NotOursError, ResultsError, ScenarioError
+from airtcp.errors import ExecutorError, NotOursError, ResultsError, ScenarioError, SweepError
 
 if TYPE_CHECKING:
     from airtcp import scenario
     from airtcp.results import Results
     from airtcp.runner import Job, run, run_many
     from airtcp.scenario import Flow, Link, Node, Record, Scenario, TcpOptions
+    from airtcp.sweeps.definition import Sweep
+    from airtcp.sweeps.results import SweepResults
+    from airtcp.sweeps.running import Progress, sweep
 
 __all__ = [
+    "ExecutorError",
     "Flow",
     "Job",
     "Link",
     "Node",
     "NotOursError",
+    "Progress",
     "Record",
     "Results",
     "ResultsError",
     "Scenario",
     "ScenarioError",
+    "Sweep",
+    "SweepError",
+    "SweepResults",
     "TcpOptions",
     "__version__",
     "run",
     "run_many",
     "scenario",
     "schema",
+    "sweep",
 ]
 
 # What takes long to load (Polars, the generated types) comes when it is first asked for.
@@ -54,6 +64,10 @@ _HOME = {
     "Record": "scenario",
     "Scenario": "scenario",
     "TcpOptions": "scenario",
+    "Sweep": "sweeps.definition",
+    "SweepResults": "sweeps.results",
+    "Progress": "sweeps.running",
+    "sweep": "sweeps.running",
 }
 
 

@@ -3,7 +3,7 @@ from typing import Any, TypedDict, final, type_check_only
 
 from numpy.typing import NDArray
 
-__all__ = ["Checked", "Output", "Run", "ScenarioError", "__version__", "names", "parse_set", "schema"]
+__all__ = ["Checked", "Output", "Run", "ScenarioError", "__version__", "engine", "names", "parse_set", "schema"]
 
 __version__: str
 
@@ -34,6 +34,9 @@ def schema() -> str:
 
 def names() -> dict[str, list[str]]:
     """Names of everything registered, by what it is."""
+
+def engine() -> str:
+    """Which engine this is: version and a hash of all that decides results. Equal wherever the sources are equal."""
 
 def parse_set(argument: str) -> tuple[str, str, str]:
     """Splits the argument of `--set`."""

@@ -17,12 +17,13 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from types import FrameType
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from airtcp import _airtcp
+from airtcp._terminal import BAD_INPUT, FAILURE, OK, Interrupts, StopError, fail, render, say, write_out
 from airtcp._text import to_json
-from airtcp.errors import NotOursError, ResultsError, ScenarioError
+from airtcp.commands import sweep
+from airtcp.errors import ExecutorError, NotOursError, ResultsError, ScenarioError, SweepError
 from airtcp.execution import SNAPLEN, Execution
 
 if TYPE_CHECKING:
@@ -32,22 +33,10 @@ if TYPE_CHECKING:
 
     from airtcp.results import Results
 
-OK: Final = 0
-FAILURE: Final = 1
-BAD_INPUT: Final = 2
-
 PROGRESS_AFTER_S: Final = 1.0
 """Runs shorter than this show no progress bar."""
 
 MAX_STDIN_BYTES: Final = 64 << 20
-
-
-class _StopError(Exception):
-    """Ends a command with a message and an exit code."""
-
-    def __init__(self, message: str, code: int) -> None:
-        super().__init__(message)
-        self.code = code
 
 
 # --- the commands ---------------------------------------------------------------------------------------------------
@@ -56,15 +45,15 @@ class _StopError(Exception):
 def run(args: argparse.Namespace) -> int:
     """Run a scenario; print a summary and write a folder of results."""
     if args.out is not None and args.no_save:
-        raise _StopError("--out and --no-save contradict each other", BAD_INPUT)
+        raise StopError("--out and --no-save contradict each other", BAD_INPUT)
     # A program that asks for JSON gets JSON; it says where it wants a folder, if it wants one.
     save = not args.no_save and not (args.json and args.out is None)
     checked = _checked(args)
-    with _Interrupts().active() as interrupts:
+    with Interrupts().active() as interrupts:
         if not save:
             execution = _advance(Execution(checked), interrupts, quiet=args.quiet)
             if args.json:
-                _write_out(to_json(execution.summary()) + "\n")
+                write_out(to_json(execution.summary()) + "\n")
                 return _end(execution, interrupts, "not saved", quiet=args.quiet)
             results, where = execution.results(), "not saved"
         else:
@@ -77,11 +66,11 @@ def run(args: argparse.Namespace) -> int:
                 results, where = execution.results(), f"results in {out}"
                 folder.commit(results)
     if args.json:
-        _write_out(to_json(results.summary) + "\n")
+        write_out(to_json(results.summary) + "\n")
     elif not args.quiet:
         from airtcp.show import overview
 
-        _render(*overview(results))
+        render(*overview(results))
     return _end(execution, interrupts, where, quiet=args.quiet)
 
 
@@ -92,11 +81,11 @@ def check(args: argparse.Namespace) -> int:
     checked = _checked(args)
     scenario = json.loads(checked.to_json())
     if args.json:
-        _write_out(to_json(scenario) + "\n")
+        write_out(to_json(scenario) + "\n")
     else:
         nodes, links, flows = checked.counts()
         size = f"{nodes} nodes, {links} links (each direction), {flows} flows, {scenario['duration']}"
-        _write_out(f"{args.file}: valid: {scenario['name']!r}, {size}\n")
+        write_out(f"{args.file}: valid: {scenario['name']!r}, {size}\n")
     return OK
 
 
@@ -104,12 +93,12 @@ def schema(args: argparse.Namespace) -> int:
     """Print the JSON Schema of scenario files, for editors and validators."""
     text = _airtcp.schema().rstrip("\n") + "\n"
     if args.out is None:
-        _write_out(text)
+        write_out(text)
         return OK
     try:
         _path(args.out).write_text(text, encoding="utf-8")
     except OSError as error:
-        raise _StopError(f"cannot write {args.out}: {error.strerror}", FAILURE) from error
+        raise StopError(f"cannot write {args.out}: {error.strerror}", FAILURE) from error
     return OK
 
 
@@ -117,11 +106,11 @@ def list_names(args: argparse.Namespace) -> int:
     """List what scenarios can name: host profiles, congestion controls, loss policies, queues."""
     names = _airtcp.names()
     if args.what is None:
-        _write_out("".join(f"{kind}: {', '.join(entries)}\n" for kind, entries in names.items()))
+        write_out("".join(f"{kind}: {', '.join(entries)}\n" for kind, entries in names.items()))
     elif args.what not in names:
-        raise _StopError(f"nothing is called {args.what!r}; there are: {', '.join(names)}", BAD_INPUT)
+        raise StopError(f"nothing is called {args.what!r}; there are: {', '.join(names)}", BAD_INPUT)
     else:
-        _write_out("".join(f"{entry}\n" for entry in names[args.what]))
+        write_out("".join(f"{entry}\n" for entry in names[args.what]))
     return OK
 
 
@@ -131,15 +120,15 @@ def plot(args: argparse.Namespace) -> int:
 
     out = _path(args.out)
     if out.suffix.lower() not in FORMATS:
-        raise _StopError(f"cannot write {out}: the name must end in one of {', '.join(FORMATS)}", BAD_INPUT)
+        raise StopError(f"cannot write {out}: the name must end in one of {', '.join(FORMATS)}", BAD_INPUT)
     try:
         figure = over_time(_load(args.folders), link=args.link)
     except PlotError as error:
-        raise _StopError(str(error), BAD_INPUT) from error
+        raise StopError(str(error), BAD_INPUT) from error
     try:
         figure.savefig(out)
     except OSError as error:
-        raise _StopError(f"cannot write {out}: {error.strerror}", FAILURE) from error
+        raise StopError(f"cannot write {out}: {error.strerror}", FAILURE) from error
     return OK
 
 
@@ -147,11 +136,11 @@ def compare(args: argparse.Namespace) -> int:
     """Show the summaries of several runs side by side."""
     runs = _load(args.folders)
     if args.json:
-        _write_out(to_json([results.summary for results in runs]) + "\n")
+        write_out(to_json([results.summary for results in runs]) + "\n")
     else:
         from airtcp.show import comparison
 
-        _render(comparison(runs))
+        render(comparison(runs))
     return OK
 
 
@@ -169,7 +158,7 @@ class _Parser(argparse.ArgumentParser):
     def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
         # Help and version go to standard output: a full disk or a closed pipe there must not pass for success.
         if message and file in (None, sys.stdout):
-            _write_out(message)
+            write_out(message)
         else:
             super()._print_message(message, file)
 
@@ -271,6 +260,8 @@ def _parser() -> argparse.ArgumentParser:
     sub = command("compare", compare, "airtcp compare runs/reno-seed1 runs/paced-seed1")
     sub.add_argument("folders", **folders)  # type: ignore[arg-type]
     sub.add_argument("--json", action="store_true", help="print the summaries as one JSON list")
+
+    sweep.add(command)
     return parser
 
 
@@ -285,50 +276,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         args = parser.parse_args(argv)
         body: Callable[[argparse.Namespace], int] = args.body
         return body(args)
-    except _StopError as stop:
-        return _fail(str(stop), stop.code)
-    except (ScenarioError, NotOursError) as error:
-        return _fail(str(error), BAD_INPUT)
-    except ResultsError as error:
-        return _fail(str(error), FAILURE)
+    except StopError as stop:
+        return fail(str(stop), stop.code)
+    except (ScenarioError, SweepError, NotOursError) as error:
+        return fail(str(error), BAD_INPUT)
+    except (ResultsError, ExecutorError) as error:
+        return fail(str(error), FAILURE)
     except MemoryError:
-        return _fail("out of memory: make the scenario smaller, or record less (`record` in the scenario)", FAILURE)
+        return fail("out of memory: make the scenario smaller, or record less (`record` in the scenario)", FAILURE)
     except KeyboardInterrupt:
-        return _fail("interrupted", 128 + signal.SIGINT)
+        return fail("interrupted", 128 + signal.SIGINT)
 
 
 # --- in and out -----------------------------------------------------------------------------------------------------
-
-
-def _say(message: str) -> None:
-    sys.stderr.write(f"{message}\n")
-
-
-def _fail(message: str, code: int) -> int:
-    bold, end = ("\x1b[1;31m", "\x1b[0m") if sys.stderr.isatty() and "NO_COLOR" not in os.environ else ("", "")
-    _say(f"{bold}error:{end} {message}")
-    return code
-
-
-def _write_out(text: str) -> None:
-    """Standard output, all of it or a clear failure: a reader that went away, a full disk."""
-    try:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    except OSError as error:
-        # What is still buffered would fail once more, and loudly, when Python exits.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise _StopError(f"cannot write to standard output: {error.strerror}", FAILURE) from error
-
-
-def _render(*parts: object) -> None:
-    from rich.console import Console
-
-    console = Console(file=sys.stdout, highlight=False)
-    with console.capture() as capture:
-        for part in parts:
-            console.print(part)
-    _write_out(capture.get())
 
 
 def _path(text: str) -> Path:
@@ -342,7 +302,7 @@ def _file_of(args: argparse.Namespace) -> str:
     if args.file is None and args.changes and "=" not in args.changes[-1]:
         args.file = args.changes.pop()
     if args.file is None:
-        raise _StopError("a scenario FILE is missing; - reads standard input", BAD_INPUT)
+        raise StopError("a scenario FILE is missing; - reads standard input", BAD_INPUT)
     return str(args.file)
 
 
@@ -357,7 +317,7 @@ def _checked(args: argparse.Namespace) -> _airtcp.Checked:
         return _airtcp.Checked.load(file, parsed)
     text = sys.stdin.buffer.read(MAX_STDIN_BYTES + 1)
     if len(text) > MAX_STDIN_BYTES:
-        raise _StopError(f"standard input: more than {MAX_STDIN_BYTES >> 20} MiB: not a scenario", BAD_INPUT)
+        raise StopError(f"standard input: more than {MAX_STDIN_BYTES >> 20} MiB: not a scenario", BAD_INPUT)
     return _airtcp.Checked.from_toml(text, "stdin", parsed)
 
 
@@ -376,34 +336,10 @@ def _load(folders: list[str]) -> list[Results]:
     try:
         return [Results.load(folder) for folder in folders]
     except ResultsError as error:
-        raise _StopError(str(error), BAD_INPUT) from error
+        raise StopError(str(error), BAD_INPUT) from error
 
 
 # --- progress and interruption --------------------------------------------------------------------------------------
-
-
-class _Interrupts:
-    """While active, the first SIGINT or SIGTERM is only noted, so that what is finished can be kept.
-
-    The second one breaks off.
-    """
-
-    def __init__(self) -> None:
-        self.caught: int | None = None
-
-    def _note(self, number: int, _frame: FrameType | None) -> None:
-        if self.caught is not None:
-            raise KeyboardInterrupt
-        self.caught = number
-
-    @contextmanager
-    def active(self) -> Iterator[_Interrupts]:
-        before = {s: signal.signal(s, self._note) for s in (signal.SIGINT, signal.SIGTERM)}
-        try:
-            yield self
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
 
 
 @contextmanager
@@ -441,7 +377,7 @@ def _progress(name: str, duration_s: float, *, quiet: bool) -> Iterator[Callable
             bar.stop()
 
 
-def _advance(execution: Execution, interrupts: _Interrupts, *, quiet: bool) -> Execution:
+def _advance(execution: Execution, interrupts: Interrupts, *, quiet: bool) -> Execution:
     with _progress(execution.scenario["name"], execution.end_s, quiet=quiet) as update:
         while not execution.is_over and interrupts.caught is None:
             execution.advance()
@@ -449,8 +385,8 @@ def _advance(execution: Execution, interrupts: _Interrupts, *, quiet: bool) -> E
     return execution
 
 
-def _end(execution: Execution, interrupts: _Interrupts, where: str, *, quiet: bool) -> int:
+def _end(execution: Execution, interrupts: Interrupts, where: str, *, quiet: bool) -> int:
     if not quiet:
         until = "" if execution.is_over else f", interrupted at {execution.now_s:g} s"
-        _say(f"{execution.scenario['name']}{until}: {where}")
+        say(f"{execution.scenario['name']}{until}: {where}")
     return OK if execution.is_over else 128 + (interrupts.caught or signal.SIGINT)

@@ -11,4 +11,17 @@ class NotOursError(ResultsError):
     """Something other than an airtcp result is where results should go; it is left alone."""
 
 
-__all__ = ["NotOursError", "ResultsError", "ScenarioError"]
+class SweepError(ValueError):
+    """A sweep file or a `Sweep` is wrong, or does not fit its scenario. The message says where; `faults` lists it."""
+
+    def __init__(self, *faults: str) -> None:
+        """One line or more for each fault."""
+        super().__init__("\n".join(faults))
+        self.faults: list[str] = list(faults)
+
+
+class ExecutorError(Exception):
+    """What should carry out the runs cannot: an unknown address, no cluster there, another engine on its workers."""
+
+
+__all__ = ["ExecutorError", "NotOursError", "ResultsError", "ScenarioError", "SweepError"]

@@ -64,6 +64,13 @@ fn names(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(names)
 }
 
+/// Which engine this is: the package's version and a hash of everything that decides the results of a run (the sources of
+/// the core and the simulator, the versions of what draws random numbers). Equal on all machines that built the same sources.
+#[pyfunction]
+fn engine() -> &'static str {
+    concat!(env!("CARGO_PKG_VERSION"), "+", env!("AIRTCP_ENGINE_HASH"))
+}
+
 /// What to change in a scenario: how to call it in an error, its key, its value as TOML or bare text.
 type Change = (String, String, String);
 
@@ -260,5 +267,6 @@ fn _airtcp(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<Output>()?;
     m.add_function(wrap_pyfunction!(schema, m)?)?;
     m.add_function(wrap_pyfunction!(names, m)?)?;
+    m.add_function(wrap_pyfunction!(engine, m)?)?;
     m.add_function(wrap_pyfunction!(parse_set, m)?)
 }

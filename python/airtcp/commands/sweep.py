@@ -1,0 +1,200 @@
+"""`airtcp sweep`: many runs of a scenario with something varied."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+from airtcp._terminal import BAD_INPUT, FAILURE, OK, Interrupts, StopError, render, say, write_out
+
+if TYPE_CHECKING:
+    from airtcp.sweeps.results import SweepResults
+    from airtcp.sweeps.running import Progress
+
+FAILURES_SHOWN: Final = 10
+ROWS_SHOWN: Final = 60
+
+LINE_EVERY_S: Final = 30.0
+"""Where standard error is a file, such as the log of a batch job, progress is a line now and then."""
+
+
+def sweep(args: argparse.Namespace) -> int:
+    """Run every combination of a sweep file's parameters, arms and seeds; goes on where it was cut off."""
+    if args.file is None and args.changes and "=" not in args.changes[-1]:
+        args.file = args.changes.pop()  # FILE may follow `--set KEY=VALUE ...`
+    if args.file is None:
+        raise StopError("a sweep FILE is missing", BAD_INPUT)
+    if args.executor is not None and args.jobs is not None:
+        raise StopError(
+            "--jobs is for this machine; a cluster has as many at a time as its workers have threads", BAD_INPUT
+        )
+
+    from airtcp.sweeps.definition import changes_of
+    from airtcp.sweeps.planning import plan
+    from airtcp.sweeps.running import count, execute
+    from airtcp.sweeps.store import Store
+
+    planned = plan(args.file, quick=args.quick, seeds=args.seeds, set=changes_of(args.changes))
+    name = planned.sweep.name
+    out = args.out or default_folder(name)
+    with Interrupts().active() as interrupts, Store(out) as store:
+        total, already = count([planned], store)
+        if not args.quiet:
+            if store.damaged:
+                say(f"{out}: {store.damaged} damaged lines in the journal: their runs are done again")
+            say(f"{already} of {total} runs were already done" if already else f"{name}: {total} runs")
+        with progress_bar(name, quiet=args.quiet) as update:
+            (results,) = execute(
+                [planned],
+                store,
+                args.executor,
+                update,
+                jobs=args.jobs,
+                is_stopped=lambda: interrupts.caught is not None,
+            )
+        results.save(out)
+    if args.json:
+        from airtcp._text import to_json
+
+        write_out(to_json({**results.manifest, "rows": results.runs.to_dicts()}) + "\n")
+    elif not args.quiet:
+        from airtcp.sweeps.show import overview
+
+        render(*overview(results, ROWS_SHOWN))
+    return _end(results, out, interrupts, quiet=args.quiet)
+
+
+def _end(results: SweepResults, out: str, interrupts: Interrupts, *, quiet: bool) -> int:
+    counts = results.manifest["runs"]
+    _list_failures(results, out)
+    if not results.is_complete:
+        done = counts["ok"] + counts["failed"]
+        say(
+            f"{results.name}: interrupted: {done} of {counts['total']} runs are finished and kept in {out}; "
+            f"the same command goes on from there"
+        )
+        return 128 + (interrupts.caught or signal.SIGINT)
+    if not quiet:
+        say(f"{results.name}: {counts['ok']} of {counts['total']} runs, results in {out}")
+    return FAILURE if counts["failed"] else OK
+
+
+def _list_failures(results: SweepResults, out: str) -> None:
+    failed = results.failed
+    if failed.is_empty():
+        return
+    say(f"error: {failed.height} of {results.runs.height} runs failed; the next start tries them again:")
+    names = [*(["arm"] if "arm" in failed.columns else []), *results.manifest["varied"], "seed"]
+    for row in failed.head(FAILURES_SHOWN).iter_rows(named=True):
+        at = ", ".join(f"{name} = {row[name]}" for name in names if row[name] is not None)
+        say(f"  {at}: {row['error']}")
+    if failed.height > FAILURES_SHOWN:
+        say(f"  and {failed.height - FAILURES_SHOWN} more: see the column `error` of {out}/runs.parquet")
+
+
+def default_folder(name: str) -> str:
+    """Where a sweep of this name goes. A name is free text; a folder stays below runs/."""
+    folder = re.sub(r"[^\w.-]+", "-", name).strip("-.") or "unnamed"
+    return f"runs/{folder}-sweep"
+
+
+def duration(seconds: float) -> str:
+    """A time for people: `40 s`, `3 min 20 s`, `2 h 5 min`."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+@contextmanager
+def progress_bar(name: str, *, quiet: bool) -> Iterator[Callable[[Progress], None]]:
+    """Progress of many runs on standard error: a bar on a terminal, else a line now and then."""
+    bar: Any = None
+    told_at = time.monotonic()
+    is_terminal = sys.stderr.isatty()
+
+    def line(progress: Progress) -> str:
+        failed = f", {progress.failed} failed" if progress.failed else ""
+        left = f", about {duration(progress.eta_s)} left" if progress.eta_s is not None else ""
+        return f"{progress.done} of {progress.total} runs{failed}{left}"
+
+    def update(progress: Progress) -> None:
+        nonlocal bar, told_at
+        if quiet:
+            return
+        if not is_terminal:
+            if time.monotonic() - told_at >= LINE_EVERY_S and progress.done < progress.total:
+                told_at = time.monotonic()
+                say(f"{name}: {line(progress)}")
+            return
+        if bar is None:
+            from rich.console import Console
+            from rich.markup import escape
+            from rich.progress import BarColumn, Progress, TextColumn
+
+            bar = Progress(
+                TextColumn("{task.description}"),
+                BarColumn(),
+                TextColumn("{task.fields[line]}"),
+                console=Console(stderr=True),
+                transient=True,
+            )
+            bar.add_task(escape(name), total=progress.total, line="")
+            bar.start()
+        bar.update(bar.task_ids[0], completed=progress.done, line=line(progress))
+
+    try:
+        yield update
+    finally:
+        if bar is not None:
+            bar.stop()
+
+
+def positive(text: str) -> int:
+    """An argument that is a whole number from 1."""
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 1_000_000:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to 1000000")
+    return int(text)
+
+
+def add(command: Callable[..., Any]) -> None:
+    """Registers the command."""
+    sub = command(
+        "sweep",
+        sweep,
+        "airtcp sweep examples/sweep-buffers.toml",
+        "airtcp sweep examples/sweep-buffers.toml --seeds 10 --set 'scale=[0.5, 1, 2]' --out runs/more",
+        "airtcp sweep examples/sweep-buffers.toml --executor dask://scheduler:8786",
+        more="\nexit codes:\n  0 done; 1 some runs failed, or another failure; 2 bad input; 130 interrupted (finished "
+        "runs are\n  kept, and the same command goes on from there)\n",
+    )
+    # Optional only for argparse: `--set` may have taken it.
+    sub.add_argument("file", metavar="FILE", nargs="?", help="sweep file (TOML), see docs/sweeps.md")
+    sub.add_argument("--jobs", type=positive, metavar="N", help="runs at a time; default: one per core")
+    sub.add_argument("--out", metavar="DIR", help="folder for the results; default: runs/NAME-sweep")
+    sub.add_argument("--seeds", type=positive, metavar="N", help="runs of each point, instead of the file's")
+    sub.add_argument("--quick", action="store_true", help="with the overrides of the file's [quick]")
+    sub.add_argument(
+        "--set",
+        action="extend",
+        nargs="+",
+        default=[],
+        dest="changes",
+        metavar="KEY=VALUE",
+        help="other values of a parameter, as in 'n=[1, 2]', or of a place of the scenario; can be repeated",
+    )
+    sub.add_argument(
+        "--executor",
+        metavar="ADDRESS",
+        help="run on a Dask cluster: dask://HOST:PORT, or dask:// and a scheduler file (needs airtcp[cluster])",
+    )
+    sub.add_argument("--json", action="store_true", help="print manifest and runs as one JSON object and nothing else")
+    sub.add_argument("-q", "--quiet", action="store_true", help="no progress and no tables")

@@ -1,0 +1,76 @@
+"""Who carries out the runs of a sweep: threads of this process, or a Dask cluster.
+
+An executor takes tasks and hands back outcomes as they come. It keeps nothing and decides nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from airtcp.errors import ExecutorError
+
+if TYPE_CHECKING:
+    from airtcp.sweeps.task import Outcome, Task
+
+
+@runtime_checkable
+class Executor(Protocol):
+    """Carries out tasks, several at a time."""
+
+    @property
+    def slots(self) -> int:
+        """Tasks at a time."""
+
+    def run(self, next_task: Callable[[], Task | None], is_stopped: Callable[[], bool]) -> Iterator[list[Outcome]]:
+        """Carries out tasks until there are none left.
+
+        Every task leads to one outcome, also when it fails. Closing the iterator gives up what is under way.
+
+        Args:
+            next_task: gives the next task, or `None` when all are handed out.
+            is_stopped: when it says so, no further task is begun and those under way are given up.
+
+        Yields:
+            What has finished since the last time; an empty list several times a second, so that the caller can look
+            after other things.
+
+        Raises:
+            ExecutorError: the executor itself fails.
+        """
+
+
+def executor_of(address: object, jobs: int | None = None) -> Executor:
+    """The executor that is meant.
+
+    Args:
+        address: `None`: threads here; `"dask://HOST:PORT"`, `"dask://SCHEDULER_FILE"`, or a `distributed.Client`.
+        jobs: tasks at a time, for threads; by default one per core.
+
+    Raises:
+        ExecutorError: nothing is known by that address, or nothing answers there.
+    """
+    if address is None:
+        from airtcp.executors.local import LocalExecutor
+
+        return LocalExecutor(jobs)
+    if isinstance(address, str):
+        if not address.startswith("dask://") or address == "dask://":
+            raise ExecutorError(
+                f"--executor {address}: must be dask://HOST:PORT, or dask:// and the path of a scheduler file"
+            )
+        from airtcp.executors.dask import DaskExecutor
+
+        return DaskExecutor.connect(address.removeprefix("dask://"))
+    if hasattr(address, "scheduler_info"):
+        from airtcp.executors.dask import DaskExecutor
+
+        return DaskExecutor(address)
+    if isinstance(address, Executor):
+        return address
+    raise ExecutorError(
+        f"{address!r} is no executor: give an address such as dask://HOST:PORT, or a distributed.Client"
+    )
+
+
+__all__ = ["Executor", "ExecutorError", "executor_of"]

@@ -1,0 +1,456 @@
+"""Small expressions in sweep and study files: `2 * (D_ms + 10)`, `loss('paced', n=500) < 0.01`.
+
+An expression is parsed by Python's own parser and then held to a short list of what is allowed, so that a file from
+somebody else can do arithmetic only: numbers, strings, names, `+ - * / // % **`, parentheses, calls of the given
+functions, dotted names that are given as a whole, lists as arguments, and one comparison at the top. Nothing is
+handed to `eval`.
+
+`Template` is text with expressions in braces, as in `"{D_ms}ms"`; `{{` and `}}` are braces.
+"""
+
+# Operators act on whatever values a name stands for.
+# ruff: noqa: ANN401
+
+from __future__ import annotations
+
+import ast
+import difflib
+import math
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any, Final
+
+MAX_LENGTH: Final = 1000
+"""Characters of an expression."""
+
+MAX_BITS: Final = 1024
+"""Size of the integers that an expression may make: `9**9**9` must not keep the machine busy."""
+
+MAX_DEPTH: Final = 60
+"""Operators and calls within each other."""
+
+Functions = Mapping[str, Callable[..., Any]]
+
+
+class ExpressionError(ValueError):
+    """An expression cannot be read, or not be computed. The message shows it and the place."""
+
+    def __init__(self, text: str, at: int, message: str) -> None:
+        """`at`: index in `text`; outside of it: no place is shown."""
+        line = " ".join(text.splitlines()) if text else ""
+        place = f"\n  {line}\n  {' ' * at}^" if 0 <= at <= len(line) and len(line) == len(text) else f"\n  {line}"
+        super().__init__(f"{message}{place}")
+        self.text: Final = text
+        self.at: Final = at
+        self.reason: Final = message
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """`; did you mean `x`? there are: ...`, or what there is; for the end of an error message."""
+    names = sorted(set(known))
+    if not names:
+        return "; there are none"
+    close = difflib.get_close_matches(name, names, n=1)
+    hint = f"; did you mean `{close[0]}`?" if close else ";"
+    shown = ", ".join(names[:30]) + (", ..." if len(names) > 30 else "")
+    return f"{hint} there are: {shown}"
+
+
+# --- evaluation -------------------------------------------------------------------------------------------------------
+
+
+def _power(base: Any, exponent: Any) -> Any:
+    is_whole = isinstance(base, int) and isinstance(exponent, int) and exponent > 0
+    if is_whole and abs(base) > 1 and base.bit_length() * exponent > MAX_BITS:
+        raise OverflowError("too large")
+    result = base**exponent
+    if isinstance(result, complex):
+        raise ValueError("a root of a negative number")
+    return result
+
+
+_OPERATORS: Final[dict[type[ast.operator], tuple[str, Callable[[Any, Any], Any]]]] = {
+    ast.Add: ("+", operator.add),
+    ast.Sub: ("-", operator.sub),
+    ast.Mult: ("*", operator.mul),
+    ast.Div: ("/", operator.truediv),
+    ast.FloorDiv: ("//", operator.floordiv),
+    ast.Mod: ("%", operator.mod),
+    ast.Pow: ("**", _power),
+}
+
+COMPARISONS: Final[dict[str, Callable[[Any, Any], Any]]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
+
+_COMPARISON_NODES: Final[dict[type[ast.cmpop], str]] = {
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+}
+
+
+def _log(x: float, base: float | None = None) -> float:
+    return math.log(x) if base is None else math.log(x, base)
+
+
+def _only_numbers(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    def call(*arguments: object) -> Any:
+        for argument in arguments:
+            if not isinstance(argument, (int, float)) or isinstance(argument, bool):
+                raise TypeError(f"{name}() takes numbers, not {argument!r}")
+        return function(*arguments)
+
+    return call
+
+
+_NUMERIC: Final[Functions] = {
+    "sqrt": math.sqrt,
+    "floor": math.floor,
+    "ceil": math.ceil,
+    "round": round,
+    "min": min,
+    "max": max,
+    "log": _log,
+}
+
+FUNCTIONS: Final[Functions] = {name: _only_numbers(name, function) for name, function in _NUMERIC.items()}
+"""What templates may call."""
+
+
+@dataclass(frozen=True)
+class Expression:
+    """A parsed expression. `evaluate` computes it; `comparison` takes it apart."""
+
+    text: str
+    """As written."""
+    _node: ast.expr = field(repr=False, compare=False)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names it uses, dotted ones whole, functions left out."""
+        return frozenset(_names(self._node))
+
+    @property
+    def calls(self) -> frozenset[str]:
+        """The functions it calls, dotted ones whole."""
+        return frozenset(_dotted(n.func) for n in ast.walk(self._node) if isinstance(n, ast.Call))
+
+    @property
+    def comparison(self) -> tuple[Expression, str, Expression] | None:
+        """Left side, operator, right side; `None` if it is not a comparison."""
+        node = self._node
+        if not isinstance(node, ast.Compare):
+            return None
+        sides = (node.left, node.comparators[0])
+        left, right = (
+            Expression(ast.get_source_segment(self.text, side) or "", _reparse(self.text, side)) for side in sides
+        )
+        return left, _COMPARISON_NODES[type(node.ops[0])], right
+
+    def evaluate(self, names: Mapping[str, Any], functions: Functions = FUNCTIONS) -> Any:
+        """Its value. Operators act on whatever values the names and functions give.
+
+        Args:
+            names: what each name stands for; a dotted name is looked up whole.
+            functions: what may be called.
+
+        Raises:
+            ExpressionError: a name is unknown, or the arithmetic fails.
+        """
+        return _Evaluation(self.text, names, functions).value(self._node)
+
+
+def _reparse(text: str, side: ast.expr) -> ast.expr:
+    """The side of a comparison, with places that refer to its own text."""
+    return parse(ast.get_source_segment(text, side) or "")._node
+
+
+def parse(text: str) -> Expression:
+    """Reads an expression.
+
+    Raises:
+        ExpressionError: it is not one, or it has what is not allowed.
+    """
+    if len(text) > MAX_LENGTH:
+        raise ExpressionError(text[:60] + "...", -1, f"an expression of more than {MAX_LENGTH} characters")
+    # Python counts columns in UTF-8 bytes; names and operators are ASCII, and strings in these files need no more.
+    body = " ".join(text.strip().splitlines())
+    try:
+        node = ast.parse(body, mode="eval").body
+    except SyntaxError as error:
+        raise ExpressionError(body, (error.offset or 1) - 1, f"not an expression: {error.msg}") from None
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise ExpressionError(body, -1, f"not an expression: {error or 'too deep'}") from None
+    _check(body, node, 0, is_top=True)
+    return Expression(body, node)
+
+
+def _dotted(node: ast.expr) -> str:
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    if not isinstance(node, ast.Name):
+        return ""
+    return ".".join([node.id, *reversed(parts)])
+
+
+def _at(text: str, node: ast.AST) -> int:
+    offset = getattr(node, "col_offset", -1)
+    return len(text.encode()[:offset].decode(errors="ignore")) if offset >= 0 else -1
+
+
+def _check(text: str, node: ast.expr, depth: int, *, is_top: bool = False, is_argument: bool = False) -> None:
+    def refuse(message: str) -> ExpressionError:
+        return ExpressionError(text, _at(text, node), message)
+
+    if depth > MAX_DEPTH:
+        raise refuse("too deep")
+    below: list[ast.expr] = []
+    match node:
+        case ast.Constant(value=bool() | None | bytes() | complex()):
+            raise refuse("only numbers and strings are allowed here")
+        case ast.Constant(value=int() | float() as number):
+            if isinstance(number, int) and number.bit_length() > MAX_BITS:
+                raise refuse("too large")
+            if isinstance(number, float) and not math.isfinite(number):
+                raise refuse("too large")
+        case ast.Constant(value=str()) | ast.Name():
+            pass
+        case ast.Attribute():
+            if not _dotted(node):
+                raise refuse("a dot may stand in a name only")
+        case ast.UnaryOp(op=ast.USub() | ast.UAdd()):
+            below = [node.operand]
+        case ast.BinOp() if type(node.op) in _OPERATORS:
+            below = [node.left, node.right]
+        case ast.Compare():
+            if not is_top:
+                raise refuse("a comparison may stand at the top only")
+            if len(node.ops) != 1:
+                raise refuse("one comparison at a time: write two")
+            if type(node.ops[0]) not in _COMPARISON_NODES:
+                raise refuse(f"comparisons are {' '.join(COMPARISONS)}")
+            below = [node.left, *node.comparators]
+        case ast.Call():
+            if not _dotted(node.func):
+                raise refuse("only a function by its name can be called")
+            for argument in [*node.args, *(k.value for k in node.keywords)]:
+                _check(text, argument, depth + 1, is_argument=True)
+            if any(k.arg is None for k in node.keywords):
+                raise refuse("`**` is not allowed in a call")
+        case ast.List() if is_argument:
+            below = node.elts
+        case _:
+            raise refuse("not allowed: numbers, strings, names, + - * / // % **, parentheses and calls are")
+    for child in below:
+        _check(text, child, depth + 1)
+
+
+def _names(node: ast.expr) -> Iterator[str]:
+    match node:
+        case ast.Name() | ast.Attribute():
+            yield _dotted(node)
+        case ast.Call():
+            for argument in [*node.args, *(k.value for k in node.keywords)]:
+                yield from _names(argument)
+        case _:
+            for child in ast.iter_child_nodes(node):
+                if isinstance(child, ast.expr):
+                    yield from _names(child)
+
+
+@dataclass(frozen=True)
+class _Evaluation:
+    text: str
+    names: Mapping[str, Any]
+    functions: Functions
+
+    def fail(self, node: ast.AST, message: str) -> ExpressionError:
+        return ExpressionError(self.text, _at(self.text, node), message)
+
+    def value(self, node: ast.expr) -> Any:
+        match node:
+            case ast.Constant(value=value):
+                return value
+            case ast.Name() | ast.Attribute():
+                name = _dotted(node)
+                if name not in self.names:
+                    raise self.fail(node, f"`{name}` is not known{nearest(name, self.names)}")
+                return self.names[name]
+            case ast.List(elts=items):
+                return [self.value(item) for item in items]
+            case ast.UnaryOp(op=op, operand=operand):
+                value = self.number(operand, "-")
+                return self.guarded(node, lambda: -value if isinstance(op, ast.USub) else +value)
+            case ast.BinOp(left=left, op=op, right=right):
+                sign, operation = _OPERATORS[type(op)]
+                # `+` joins texts; the other operators would format or repeat them.
+                a, b = (
+                    (self.value(left), self.value(right))
+                    if sign == "+"
+                    else (self.number(left, sign), self.number(right, sign))
+                )
+                return self.guarded(node, lambda: operation(a, b))
+            case ast.Compare(left=left, ops=[op], comparators=[right]):
+                a, b = self.value(left), self.value(right)
+                return self.guarded(node, lambda: COMPARISONS[_COMPARISON_NODES[type(op)]](a, b))
+            case ast.Call(func=func, args=args, keywords=keywords):
+                name = _dotted(func)
+                if name not in self.functions:
+                    raise self.fail(func, f"`{name}` is not a function here{nearest(name, self.functions)}")
+                values = [self.value(a) for a in args]
+                named = {str(k.arg): self.value(k.value) for k in keywords}
+                return self.guarded(node, lambda: self.functions[name](*values, **named))
+        raise self.fail(node, "not allowed")
+
+    def number(self, node: ast.expr, sign: str) -> Any:
+        value = self.value(node)
+        if isinstance(value, (str, list, bool)):
+            raise self.fail(node, f"`{sign}` needs numbers, not {value!r}")
+        return value
+
+    def guarded(self, node: ast.expr, compute: Callable[[], Any]) -> Any:
+        try:
+            result = compute()
+        except ExpressionError:
+            raise
+        except (ArithmeticError, ValueError, TypeError) as error:
+            raise self.fail(node, f"cannot be computed: {error}") from error
+        if isinstance(result, float) and not math.isfinite(result):
+            raise self.fail(node, "cannot be computed: the result is not a finite number")
+        if isinstance(result, int) and result.bit_length() > MAX_BITS:
+            raise self.fail(node, "cannot be computed: too large")
+        if isinstance(result, str) and len(result) > MAX_LENGTH:
+            raise self.fail(node, "cannot be computed: too long")
+        return result
+
+
+# --- templates --------------------------------------------------------------------------------------------------------
+
+Value = int | float | bool | str
+"""What a parameter can be."""
+
+
+def whole(value: Value) -> Value:
+    """A float without a fraction as an integer, as a scenario wants counts; anything else as it is."""
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1 << 53:
+        return int(value)
+    return value
+
+
+def plain_text(value: Value) -> str:
+    """A number as people write it: `40` for 40.0, `0.00001` for `1e-05`, without the noise of binary fractions."""
+    value = whole(value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return format(Decimal(f"{value:.15g}"), "f")
+    return str(value)
+
+
+@dataclass(frozen=True)
+class Template:
+    """Text with expressions in braces."""
+
+    text: str
+    """As written."""
+    parts: tuple[str | Expression, ...]
+    """Plain text and expressions in turn."""
+
+    @classmethod
+    def read(cls, text: str) -> Template:
+        """Takes text apart.
+
+        Raises:
+            ExpressionError: a brace is not closed, or an expression is wrong.
+        """
+        parts: list[str | Expression] = []
+        plain = ""
+        at = 0
+        while at < len(text):
+            here = text[at]
+            if text[at : at + 2] in ("{{", "}}"):
+                plain += here
+                at += 2
+            elif here == "}":
+                raise ExpressionError(text, at, "a `}` without its `{`; write }} for a brace")
+            elif here == "{":
+                end = _closing(text, at)
+                if plain:
+                    parts.append(plain)
+                    plain = ""
+                if not text[at + 1 : end].strip():
+                    raise ExpressionError(text, at, "an expression is missing between the braces; write {{ for a brace")
+                parts.append(parse(text[at + 1 : end]))
+                at = end + 1
+            else:
+                plain += here
+                at += 1
+        if plain:
+            parts.append(plain)
+        return cls(text, tuple(parts))
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names its expressions use."""
+        return frozenset().union(*(part.names for part in self.parts if isinstance(part, Expression)))
+
+    def fill(self, names: Mapping[str, Value], text_of: Callable[[Value], str] | None = None) -> Value:
+        """The text with every expression replaced by its value.
+
+        A template that is one expression and nothing else gives the value itself, unless `text_of` says how values
+        become text.
+
+        Raises:
+            ExpressionError: an expression cannot be computed.
+        """
+        if text_of is None and len(self.parts) == 1 and isinstance(self.parts[0], Expression):
+            return whole(self._value(self.parts[0], names))
+        write = text_of or plain_text
+        return "".join(part if isinstance(part, str) else write(self._value(part, names)) for part in self.parts)
+
+    def _value(self, part: Expression, names: Mapping[str, Value]) -> Value:
+        value = part.evaluate(names)
+        if not isinstance(value, (int, float, bool, str)):
+            raise ExpressionError(part.text, 0, f"gives {value!r}, not a number or text")
+        return value
+
+
+def _closing(text: str, opening: int) -> int:
+    quote = ""
+    for at in range(opening + 1, len(text)):
+        if quote:
+            quote = "" if text[at] == quote else quote
+        elif text[at] in "'\"":
+            quote = text[at]
+        elif text[at] == "}":
+            return at
+        elif text[at] == "{":
+            raise ExpressionError(text, at, "a `{` within an expression")
+    raise ExpressionError(text, opening, "a `{` without its `}`; write {{ for a brace")
+
+
+__all__ = [
+    "COMPARISONS",
+    "FUNCTIONS",
+    "Expression",
+    "ExpressionError",
+    "Template",
+    "Value",
+    "nearest",
+    "parse",
+    "plain_text",
+    "whole",
+]

@@ -1,0 +1,201 @@
+"""What a sweep takes from each run: a number of its summary, or the answer to a query over its tables."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from airtcp.expressions import Template, Value, nearest, plain_text
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from airtcp import _airtcp
+
+MAX_ROWS: Final = 1_000_000
+"""Rows that a query may give for one run: the journal keeps them as text."""
+
+Scalar = int | float | bool | str | None
+
+Table = dict[str, Any]
+"""The answer to a query as the journal has it: `{"columns": {name: values}, "types": {name: Polars type}}`."""
+
+
+class MeasureError(Exception):
+    """A measure does not fit the run it is taken from. The message names it."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """How people read a number."""
+
+    label: str = ""
+    unit: str = ""
+    scale: float = 1
+    """Factor from what the run recorded to `unit`."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A measure of a sweep, as its file defines it."""
+
+    name: str
+    kind: Literal["value", "sql"]
+    text: str
+    """A place in the summary, or a query with `{parameters}`."""
+    column: Column = Column()
+    """Label, unit and scale of a scalar."""
+    columns: Mapping[str, Column] = field(default_factory=dict)
+    """The same for the columns of a query of many rows."""
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The parameters that its query uses."""
+        return Template.read(self.text).names if self.kind == "sql" else frozenset()
+
+    def bind(self, parameters: Mapping[str, Value]) -> Extract:
+        """The measure at one point.
+
+        Raises:
+            ExpressionError: an expression in the query cannot be computed.
+        """
+        if self.kind == "value":
+            return Extract(self.name, "value", self.text)
+        return Extract(self.name, "sql", str(Template.read(self.text).fill(parameters, _sql_literal)))
+
+
+def _sql_literal(value: Value) -> str:
+    """A value that cannot be anything but a value in a query."""
+    if isinstance(value, str):
+        return "'" + value.replace("'", "''") + "'"
+    text = plain_text(value)
+    return f"({text})" if text.startswith("-") else text
+
+
+@dataclass(frozen=True)
+class Extract:
+    """What is taken from one run. Two measures with equal definitions are the same, whatever they are called."""
+
+    name: str = field(compare=False)
+    kind: Literal["value", "sql"]
+    text: str
+
+    @property
+    def id(self) -> str:
+        """Its name in the journal: the place itself, or a hash of the query."""
+        return self.text if self.kind == "value" else f"sql:{sha256(self.text.encode()).hexdigest()[:20]}"
+
+
+def take(extracts: Sequence[Extract], output: _airtcp.Output, scenario: Mapping[str, Any]) -> dict[str, Any]:
+    """Takes all from a run that has ended, by the ids of the extracts: scalars, or a `Table` for each query.
+
+    Raises:
+        MeasureError: one of them does not fit.
+    """
+    out: dict[str, Any] = {}
+    summary = json.loads(output.summary)
+    frames: dict[str, pl.DataFrame] = {}
+    for extract in extracts:
+        if extract.id in out:
+            continue
+        if extract.kind == "value":
+            out[extract.id] = _value(extract, summary, scenario)
+        else:
+            out[extract.id] = _answer(extract, output, frames)
+    return out
+
+
+def _value(extract: Extract, summary: Mapping[str, Any], scenario: Mapping[str, Any]) -> Scalar:
+    what, rest = extract.text.split(".", 1)
+    name, key = rest.rsplit(".", 1)
+    rows = summary[what]
+    names = [row["name" if what == "links" else "group"] for row in rows]
+    if name == "*":
+        if len(rows) != 1:
+            raise MeasureError(f"measure `{extract.name}`: `{extract.text}`: `*` needs exactly one, there are: {names}")
+        row = rows[0]
+    else:
+        wanted = _link_names(scenario).get(name, name) if what == "links" and name not in names else name
+        if wanted not in names:
+            known = (
+                [*names, *(n for n, ends in _link_names(scenario).items() if ends in names)]
+                if what == "links"
+                else names
+            )
+            raise MeasureError(
+                f"measure `{extract.name}`: `{extract.text}`: nothing called `{name}` is in the summary"
+                f"{nearest(name, known)}"
+            )
+        row = rows[names.index(wanted)]
+    if key not in row or isinstance(row[key], (list, dict)):
+        known = [k for k, v in row.items() if not isinstance(v, (list, dict))]
+        raise MeasureError(f"measure `{extract.name}`: `{extract.text}`: no `{key}`{nearest(key, known)}")
+    value: Scalar = row[key]
+    return value
+
+
+def _link_names(scenario: Mapping[str, Any]) -> dict[str, str]:
+    """Names that the scenario gives to links, and what the summary calls their direction `from` -> `to`."""
+    return {link["name"]: f"{link['from']}->{link['to']}" for link in scenario["links"]}
+
+
+def _answer(extract: Extract, output: _airtcp.Output, frames: dict[str, pl.DataFrame]) -> Table:
+    import polars as pl
+
+    from airtcp.results import frame
+
+    for name in output.meanings:
+        # Only what the query may mean: other tables can be large.
+        if name not in frames and re.search(rf"\b{name}\b", extract.text):
+            frames[name] = frame(output.tables[name])
+    try:
+        with pl.SQLContext(frames) as context:
+            answer = context.execute(extract.text, eager=True)
+    except Exception as error:  # Polars has a dozen kinds
+        raise MeasureError(_explain(extract, str(error), output)) from error
+    if answer.height > MAX_ROWS:
+        raise MeasureError(
+            f"measure `{extract.name}`: {answer.height} rows for one run; at most {MAX_ROWS} can be kept"
+        )
+    types = {}
+    for series in answer:
+        name = series.name
+        to: type[pl.DataType]
+        if series.dtype.is_integer() or series.dtype == pl.Boolean:
+            to = pl.Int64 if series.dtype.is_integer() else pl.Boolean
+        elif series.dtype.is_float() or series.dtype.is_decimal():
+            to = pl.Float64
+        elif series.dtype in (pl.String, pl.Categorical, pl.Enum):
+            to = pl.String
+        elif series.dtype == pl.Null:
+            to = pl.Float64
+        else:
+            raise MeasureError(
+                f"measure `{extract.name}`: column `{name}` is a {series.dtype}; "
+                f"numbers, text and true/false can be kept"
+            )
+        types[name] = str(to())
+        answer = answer.with_columns(series.cast(to))
+    if not types:
+        raise MeasureError(f"measure `{extract.name}`: the query gives no column")
+    columns = {s.name: [_finite(v) for v in s.to_list()] if s.dtype.is_float() else s.to_list() for s in answer}
+    return {"columns": columns, "types": types}
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _explain(extract: Extract, reason: str, output: _airtcp.Output) -> str:
+    tables = output.meanings
+    used = [name for name in tables if re.search(rf"\b{name}\b", extract.text)]
+    lines = [f"measure `{extract.name}`: {reason.splitlines()[0]}", f"  query: {' '.join(extract.text.split())}"]
+    lines += [f"  table {name}: {', '.join(tables[name])}" for name in used]
+    if others := [name for name in tables if name not in used]:
+        lines.append(f"  other tables: {', '.join(others)}" if used else f"  tables: {', '.join(others)}")
+    return "\n".join(lines)

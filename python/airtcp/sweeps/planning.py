@@ -1,0 +1,350 @@
+"""From a sweep to the list of its runs, each with a checked scenario and an identity."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import random
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from airtcp import _airtcp
+from airtcp._part import to_toml_value
+from airtcp.errors import ScenarioError, SweepError
+from airtcp.expressions import ExpressionError, Template, Value, nearest
+from airtcp.sweeps.definition import MAX_RUNS, Arm, Faults, Range, Sweep
+from airtcp.sweeps.measures import Extract, Measure, MeasureError, take
+from airtcp.sweeps.task import Task, key_of
+
+MAX_FAULTS: Final = 10
+"""A mistake in one line makes every point fail; so many are shown."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """One run of a plan."""
+
+    arm: str | None
+    """Name of the arm; `None` if the sweep has none."""
+    parameters: Mapping[str, Value]
+    """Constants included."""
+    seed: int
+    task: Task
+
+    @property
+    def key(self) -> str:
+        """Identity of the run. Equal runs of different sweeps have equal keys."""
+        return self.task.key
+
+    @property
+    def extracts(self) -> tuple[Extract, ...]:
+        """What is taken from the run, in the order of the sweep's measures."""
+        return self.task.extracts
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All runs of a sweep."""
+
+    sweep: Sweep
+    points: tuple[Point, ...] = field(repr=False)
+    """In their order: arms, then parameters (the last one varies fastest), then seeds."""
+
+    @property
+    def measures(self) -> tuple[Measure, ...]:
+        """What is measured."""
+        return self.sweep.measure_list
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Names of all parameters, those of single arms included."""
+        return tuple(dict.fromkeys(name for point in self.points for name in point.parameters))
+
+    @property
+    def varied(self) -> tuple[str, ...]:
+        """Names of the parameters that take more than one value in this plan."""
+        seen: dict[str, set[object]] = {}
+        for point in self.points:
+            for name, value in point.parameters.items():
+                seen.setdefault(name, set()).add((type(value), value))
+        return tuple(name for name in self.parameters if len(seen[name]) > 1)
+
+    @property
+    def arms(self) -> tuple[str, ...]:
+        """Names of the arms; empty without arms."""
+        return tuple(arm.name for arm in self.sweep.arm_list if arm.name is not None)
+
+
+def plan(
+    file: str | os.PathLike[str] | Sweep,
+    *,
+    quick: bool = False,
+    full: bool = False,
+    seeds: int | Sequence[int] | None = None,
+    set: Mapping[str, Any] | None = None,
+) -> Plan:
+    """Turns a sweep into its runs. Every scenario and every measure is checked; nothing runs yet.
+
+    Args:
+        file: a sweep file, or a `Sweep`.
+        quick: with the overrides of `[quick]`.
+        full: with the overrides of `[full]`.
+        seeds: instead of the sweep's: how many, or which.
+        set: other values of parameters (a list is varied) or of places of the scenario.
+
+    Raises:
+        SweepError: the sweep is wrong, or does not fit its scenario.
+    """
+    sweep = file if isinstance(file, Sweep) else Sweep.load(file)
+    sweep = sweep.varied(quick=quick, full=full, seeds=seeds, set=set)
+    return _Planner(sweep).plan()
+
+
+class _Planner:
+    def __init__(self, sweep: Sweep) -> None:
+        self.sweep: Final = sweep
+        self.faults: Final = Faults(str(sweep.path or f"sweep {sweep.name!r}"), sweep.lines)
+        self.at_points: Final[dict[str, list[str]]] = {}
+        self.engine: Final = _airtcp.engine()
+        templates = [sweep.set, *(arm.changes for arm in sweep.arm_list)]
+        used = {name for value in templates for name in _names(value)}
+        used.update(name for measure in sweep.measure_list for name in measure.names)
+        # A parameter that no template uses has to be a place of the scenario; so has one with a dot in any case.
+        self.places: Final = [
+            name
+            for name in dict.fromkeys([*sweep.axes, *(n for arm in sweep.arm_list for n in arm.parameters)])
+            if name not in used or "." in name
+        ]
+
+    def plan(self) -> Plan:
+        for name in self.places:
+            if name in self.sweep.set:
+                self.faults.add("is in [set] as well: one of them has to go", "parameters", name)
+        self.faults.raise_any()
+        cells = list(self._cells())
+        count = len(cells) * len(self.sweep.seed_list)
+        if count > MAX_RUNS:
+            self.faults.add(f"{count} runs: more than {MAX_RUNS}")
+            self.faults.raise_any()
+        points: list[Point] = []
+        shapes: set[str] = set()
+        for arm, parameters in cells:
+            made = self._cell(arm, parameters, shapes)
+            points.extend(made)
+            if len(self.at_points) >= MAX_FAULTS:
+                break
+        self._raise_any()
+        return Plan(self.sweep, tuple(points))
+
+    # --- which points -------------------------------------------------------------------------------------------------
+
+    def _cells(self) -> Iterator[tuple[Arm, dict[str, Value]]]:
+        for arm in self.sweep.arm_list:
+            size = 1
+            for name, axis in self.sweep.axes.items():
+                if self.sweep.mode == "grid" and name not in arm.parameters and not isinstance(axis, Range):
+                    size *= len(axis)
+            if size * len(self.sweep.seed_list) > MAX_RUNS:
+                self.faults.add(f"{size * len(self.sweep.seed_list)} runs: more than {MAX_RUNS}", "parameters")
+                self.faults.raise_any()
+            seen = set()
+            for values in self._combinations(arm):
+                parameters = {**values, **arm.parameters}
+                # An arm's constant in place of a list would give the same point again and again.
+                identity = tuple((name, type(value), value) for name, value in parameters.items())
+                if identity in seen and self.sweep.mode != "random":
+                    continue
+                seen.add(identity)
+                if all(parameters[name] in values for name, values in arm.only.items()):
+                    yield arm, parameters
+
+    def _combinations(self, arm: Arm) -> Iterator[dict[str, Value]]:
+        sweep = self.sweep
+        if sweep.mode == "random":
+            # A stream for each parameter: one more parameter or sample leaves the others as they were.
+            streams = {name: random.Random(f"{sweep.sample_seed}:{name}") for name in sweep.axes}
+            for _ in range(sweep.samples or 0):
+                yield {name: _draw(axis, streams[name].random()) for name, axis in sweep.axes.items()}
+            return
+        axes = {name: axis for name, axis in sweep.axes.items() if not isinstance(axis, Range)}
+        if sweep.mode == "list":
+            length = max((len(axis) for name, axis in axes.items() if name not in sweep.constants), default=1)
+            for i in range(length):
+                yield {name: axis[0 if name in sweep.constants else i] for name, axis in axes.items()}
+            return
+        lists = [(arm.parameters[name],) if name in arm.parameters else axis for name, axis in axes.items()]
+        for values in itertools.product(*lists):
+            yield dict(zip(axes, values, strict=True))
+
+    # --- one point ----------------------------------------------------------------------------------------------------
+
+    def _at(self, arm: Arm, parameters: Mapping[str, Value]) -> str:
+        told = [f"arm {arm.name!r}"] if arm.name is not None else []
+        told += [f"{name} = {value!r}" for name, value in parameters.items() if name not in self.sweep.constants]
+        return f"at {', '.join(told)}" if told else ""
+
+    def _changes(self, arm: Arm, parameters: Mapping[str, Value]) -> list[tuple[str, str, str]] | None:
+        """What to change in the scenario: how to call it, its place, its value as TOML."""
+        changes = []
+        i = next((i for i, other in enumerate(self.sweep.arm_list) if other is arm), 0)
+        given: list[tuple[tuple[str | int, ...], str, object]] = [
+            (("set", key), key, value) for key, value in self.sweep.set.items() if key not in arm.changes
+        ]
+        given += [
+            (("parameters", name), name, parameters[name])
+            for name in self.places
+            if name in parameters and name not in arm.changes
+        ]
+        given += [(("arms", i, "set", key), key, value) for key, value in arm.changes.items()]
+        is_good = True
+        for place, key, value in given:
+            try:
+                filled = value if place[0] == "parameters" else _filled(value, parameters)
+            except ExpressionError as error:
+                self._note(f"{self.faults.where(*place)}: {error}", arm, parameters)
+                is_good = False
+                continue
+            changes.append((self.faults.where(*place), key, to_toml_value(filled)))
+        return changes if is_good else None
+
+    def _cell(self, arm: Arm, parameters: dict[str, Value], shapes: set[str]) -> list[Point]:
+        changes = self._changes(arm, parameters)
+        if changes is None:
+            return []
+        seeds = self.sweep.seed_list
+        try:
+            source = arm.scenario
+            if isinstance(source, Mapping):
+                checked = _airtcp.Checked.from_json(_json(source), f"{self.faults.where('scenario')}", changes)
+            else:
+                checked = _airtcp.Checked.load(source, changes)
+        except ScenarioError as error:
+            self._scenario_fault(error, arm, parameters)
+            return []
+        resolved: dict[str, Any] = json.loads(checked.to_json())
+        try:
+            extracts = tuple(measure.bind(parameters) for measure in self.sweep.measure_list)
+        except ExpressionError as error:
+            self._note(f"{self.faults.where('measures')}: {error}", arm, parameters)
+            return []
+        self._try(checked, resolved, extracts, arm, parameters, shapes)
+        points = []
+        cell = key_of({**resolved, "seed": 0}, self.engine)
+        duration = _seconds(resolved["duration"])
+        for seed in seeds:
+            resolved["seed"] = seed
+            at = self._at(arm, parameters)
+            task = Task(
+                key_of(resolved, self.engine),
+                json.dumps(resolved, separators=(",", ":"), ensure_ascii=False),
+                extracts,
+                f"{self.sweep.name}: {at.removeprefix('at ')}{', ' if at else ''}seed {seed}",
+                cell,
+                duration,
+            )
+            points.append(Point(arm.name, parameters, seed, task))
+        return points
+
+    def _try(
+        self,
+        checked: _airtcp.Checked,
+        resolved: Mapping[str, Any],
+        extracts: Sequence[Extract],
+        arm: Arm,
+        parameters: Mapping[str, Value],
+        shapes: set[str],
+    ) -> None:
+        """Takes the measures from a run of no time, so that a wrong name or query shows now and not after hours."""
+        names = [[part["name"] for part in resolved[kind]] for kind in ("links", "flows")]
+        for extract in extracts:
+            # What a query or place finds depends on names; one trial for each combination is enough.
+            shape = json.dumps(
+                [extract.kind, extract.text if not self._is_quantified(extract) else extract.name, names]
+            )
+            if shape in shapes:
+                continue
+            shapes.add(shape)
+            try:
+                take([extract], _airtcp.Run(checked, None).finish(), resolved)
+            except MeasureError as error:
+                reason = str(error).removeprefix(f"measure `{extract.name}`: ")
+                self._note(f"{self.faults.where('measures', extract.name)}: {reason}", arm, parameters)
+            except ScenarioError as error:
+                self._scenario_fault(error, arm, parameters)
+
+    def _is_quantified(self, extract: Extract) -> bool:
+        """True for a query that differs from point to point by its parameters only."""
+        return any(measure.name == extract.name and measure.names for measure in self.sweep.measure_list)
+
+    def _scenario_fault(self, error: ScenarioError, arm: Arm, parameters: Mapping[str, Value]) -> None:
+        unplaced = {name for name in self.places if "." not in name and "[" not in name}
+        for fault in error.errors:
+            head = fault["argument"] or f"{fault['file']}{':' + str(fault['line']) if fault['line'] else ''}"
+            what = f"{fault['key']} = {fault['value']}" if fault["value"] is not None else fault["key"]
+            message = fault["message"]
+            if fault["argument"] is not None and fault["key"] in unplaced and "unknown key" in message:
+                values = (self.sweep.set, *(other.changes for other in self.sweep.arm_list))
+                known = sorted({name for value in values for name in _names(value)})
+                used = f" (templates use {', '.join(known)})" if known else ""
+                message = f"is used by no template{used}, and is no place of the scenario: {message}"
+                what = ""
+            self._note(f"{head}: {f'{what}: ' if what else ''}{message}", arm, parameters)
+
+    def _note(self, text: str, arm: Arm, parameters: Mapping[str, Value]) -> None:
+        """A fault that may be there at many points is told once, with the first of them."""
+        self.at_points.setdefault(text, []).append(self._at(arm, parameters))
+
+    def _raise_any(self) -> None:
+        for text, points in self.at_points.items():
+            others = len(points) - 1
+            more = f" and {others} more point{'s' if others > 1 else ''}" if others else ""
+            self.faults.found.append(f"{text} ({points[0]}{more})" if points[0] else text)
+        self.at_points.clear()
+        self.faults.raise_any()
+
+
+def _seconds(span: str) -> float:
+    """A duration as the resolved scenario writes it."""
+    number, unit = re.fullmatch(r"([0-9.]+)([a-z]+)", span).groups()  # type: ignore[union-attr]
+    return float(number) * {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}[unit]
+
+
+def _draw(axis: tuple[Value, ...] | Range, u: float) -> Value:
+    return axis.at(u) if isinstance(axis, Range) else axis[int(u * len(axis))]
+
+
+def _json(document: Mapping[str, Any]) -> str:
+    try:
+        return json.dumps(document, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise SweepError(f"scenario: {error}") from error
+
+
+def _names(value: object) -> Iterator[str]:
+    """Names that templates in a value use, however deep."""
+    match value:
+        case str():
+            yield from Template.read(value).names
+        case Mapping():
+            for item in value.values():
+                yield from _names(item)
+        case list() | tuple():
+            for item in value:
+                yield from _names(item)
+
+
+def _filled(value: object, parameters: Mapping[str, Value]) -> object:
+    match value:
+        case str():
+            return Template.read(value).fill(parameters)
+        case Mapping():
+            return {key: _filled(item, parameters) for key, item in value.items()}
+        case list() | tuple():
+            return [_filled(item, parameters) for item in value]
+    return value
+
+
+__all__ = ["Plan", "Point", "nearest", "plan"]

@@ -1,0 +1,309 @@
+"""The tables of a sweep, in memory or as a folder on disk.
+
+A folder holds, besides the journal `runs.jsonl` (`airtcp.sweeps.store`),
+
+- `sweep.json`: what was varied and measured, labels and units, how many runs failed;
+- `runs.parquet`: one row per run;
+- `MEASURE.parquet`: of each measure of many rows.
+
+They are written anew from the journal at the end of each start; their order is that of the plan, whatever finished
+first.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import polars as pl
+
+from airtcp import _airtcp
+from airtcp._text import to_json
+from airtcp.errors import ResultsError
+from airtcp.expressions import nearest
+from airtcp.sweeps.measures import Column, Measure
+from airtcp.sweeps.planning import Plan, Point
+from airtcp.sweeps.store import Store
+from airtcp.sweeps.task import Outcome, missing
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FORMAT: Final = "airtcp-sweep"
+FORMAT_VERSION: Final = 1
+MANIFEST: Final = "sweep.json"
+RUNS: Final = "runs"
+
+_TYPES: Final[dict[str, Any]] = {"Int64": pl.Int64, "Float64": pl.Float64, "String": pl.String, "Boolean": pl.Boolean}
+
+
+@dataclass(frozen=True, repr=False)
+class SweepResults:
+    """What a sweep measured: `runs`, one row per run, and `rows(measure)` for measures of many rows."""
+
+    manifest: Mapping[str, Any]
+    """What `sweep.json` holds, see `docs/sweeps.md`."""
+    runs: pl.DataFrame
+    """One row per run: `arm` (if there are arms), the parameters, `seed`, `key`, `status`, `error`, `wall_s`, and a
+    column per scalar measure. `status` is ok, failed or, if the sweep was cut off, missing.
+    """
+    tables: Mapping[str, pl.DataFrame]
+    """Of each measure of many rows; see `rows`."""
+
+    @classmethod
+    def collect(cls, plan: Plan, store: Store) -> SweepResults:
+        """Puts together what the store has of a plan."""
+        found = [_of(point, store) for point in plan.points]
+        identity = _identity(plan)
+        runs = identity.with_columns(
+            pl.Series("status", [outcome.status if outcome else "missing" for outcome in found], dtype=pl.String),
+            pl.Series("error", [outcome.error if outcome else None for outcome in found], dtype=pl.String),
+            pl.Series("wall_s", [outcome.wall_s if outcome else None for outcome in found], dtype=pl.Float64),
+        )
+        tables: dict[str, pl.DataFrame] = {}
+        shapes: dict[str, dict[str, Any]] = {}
+        for i, measure in enumerate(plan.measures):
+            values = [
+                outcome.measures.get(point.extracts[i].id) if outcome and outcome.status == "ok" else None
+                for point, outcome in zip(plan.points, found, strict=True)
+            ]
+            if measure.kind == "value" or _is_scalar(values):
+                if measure.kind == "sql":
+                    values = [_single(value) for value in values]
+                runs = runs.with_columns(_scaled(_series(measure.name, values), measure.column))
+                shapes[measure.name] = {"rows": False, **asdict(measure.column)}
+            else:
+                tables[measure.name] = _long(measure, identity, values)
+                columns = [c for c in tables[measure.name].columns if c not in identity.columns]
+                shapes[measure.name] = {
+                    "rows": True,
+                    **asdict(measure.column),
+                    "columns": {column: asdict(_column(measure, column)) for column in columns},
+                }
+        return cls(_manifest(plan, found, shapes), runs, tables)
+
+    def rows(self, measure: str) -> pl.DataFrame:
+        """A measure of many rows: for every run its rows, with the run's arm, parameters, seed and key beside them.
+
+        Raises:
+            KeyError: there is no such measure, or it is a scalar, which `runs` has.
+        """
+        if measure not in self.tables:
+            what = "is a scalar: see `runs`" if measure in self.manifest["measures"] else "is no measure of this sweep"
+            raise KeyError(f"{measure!r} {what}{nearest(measure, self.tables)}")
+        return self.tables[measure]
+
+    def to_pandas(self, measure: str | None = None) -> pd.DataFrame:
+        """`runs`, or the rows of a measure, as a pandas frame. Needs `pip install airtcp[pandas]`."""
+        return (self.runs if measure is None else self.rows(measure)).to_pandas()
+
+    @property
+    def name(self) -> str:
+        """Name of the sweep."""
+        return str(self.manifest["name"])
+
+    @property
+    def is_complete(self) -> bool:
+        """True if every run has finished, well or not."""
+        return bool(self.manifest["status"] == "complete")
+
+    @property
+    def failed(self) -> pl.DataFrame:
+        """The runs that failed, with their errors."""
+        return self.runs.filter(pl.col("status") == "failed")
+
+    def __repr__(self) -> str:
+        counts = self.manifest["runs"]
+        return f"<SweepResults {self.name!r}: {counts['ok']} of {counts['total']} runs, {counts['failed']} failed>"
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Writes the tables and the manifest into a folder.
+
+        Raises:
+            ResultsError: it cannot be written.
+        """
+        path = Path(folder)
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            for name, table in {RUNS: self.runs, **self.tables}.items():
+                write_table(path / f"{name}.parquet", table)
+            for name in self.manifest["measures"]:
+                if name not in self.tables:
+                    # Of an earlier start, when the measure had another shape.
+                    (path / f"{name}.parquet").unlink(missing_ok=True)
+            _replace(path / MANIFEST, (to_json(self.manifest) + "\n").encode())
+        except OSError as error:
+            raise ResultsError(
+                f"cannot write results to {path}: {error.strerror or error}; the runs are kept"
+            ) from error
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> SweepResults:
+        """Opens the folder of a sweep.
+
+        Raises:
+            ResultsError: there is none, or a newer airtcp wrote it.
+        """
+        path = Path(folder)
+        try:
+            manifest = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
+        except (FileNotFoundError, NotADirectoryError):
+            raise ResultsError(f"{path}: not a result of airtcp sweep: it has no {MANIFEST}") from None
+        except OSError as error:
+            raise ResultsError(f"{path / MANIFEST}: {error.strerror}") from error
+        except ValueError as error:
+            raise ResultsError(f"{path / MANIFEST}: not valid JSON: {error}") from error
+        if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+            raise ResultsError(f"{path / MANIFEST}: not the manifest of a sweep: its `format` is not {FORMAT!r}")
+        version = manifest.get("format_version")
+        if not isinstance(version, int) or version > FORMAT_VERSION:
+            raise ResultsError(
+                f"{path}: written in format {version}; this airtcp reads up to {FORMAT_VERSION}: update it"
+            )
+        try:
+            names = [name for name, measure in manifest["measures"].items() if measure["rows"]]
+            tables = {name: pl.read_parquet(path / f"{name}.parquet") for name in names}
+            return cls(manifest, pl.read_parquet(path / f"{RUNS}.parquet"), tables)
+        except (OSError, KeyError, TypeError, pl.exceptions.PolarsError) as error:
+            raise ResultsError(f"{path}: damaged result: {error}") from error
+
+
+def write_table(path: Path, table: pl.DataFrame) -> None:
+    """Writes Parquet; the file appears under its name when it is whole.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    buffer = io.BytesIO()
+    table.write_parquet(buffer, compression="zstd", compression_level=3)
+    _replace(path, buffer.getvalue())
+
+
+def _replace(path: Path, data: bytes) -> None:
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        with partial.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _of(point: Point, store: Store) -> Outcome | None:
+    outcome = store.get(point.key)
+    if outcome is not None and outcome.status == "ok" and missing(point.extracts, outcome.measures):
+        return None
+    return outcome
+
+
+def _identity(plan: Plan) -> pl.DataFrame:
+    """Arm, parameters, seed and key of each run."""
+    columns: list[pl.Series] = []
+    if plan.arms:
+        columns.append(pl.Series("arm", [point.arm for point in plan.points], dtype=pl.String))
+    for name in plan.parameters:
+        columns.append(_series(name, [point.parameters.get(name) for point in plan.points]))
+    columns.append(pl.Series("seed", [point.seed for point in plan.points], dtype=pl.Int64))
+    columns.append(pl.Series("key", [point.key for point in plan.points], dtype=pl.String))
+    return pl.DataFrame(columns)
+
+
+def _series(name: str, values: Sequence[Any]) -> pl.Series:
+    """A column of the one type that holds all values; numbers beside text become text."""
+    kinds = {type(value) for value in values if value is not None}
+    if kinds <= {int} and kinds:
+        return pl.Series(name, values, dtype=pl.Int64)
+    if kinds <= {int, float}:
+        return pl.Series(name, [None if v is None else float(v) for v in values], dtype=pl.Float64)
+    if kinds == {bool}:
+        return pl.Series(name, values, dtype=pl.Boolean)
+    return pl.Series(
+        name, [None if v is None else v if isinstance(v, str) else to_json(v) for v in values], dtype=pl.String
+    )
+
+
+def _scaled(series: pl.Series, column: Column) -> pl.Series:
+    return series if column.scale == 1 or not series.dtype.is_numeric() else series * column.scale
+
+
+def _is_scalar(values: Sequence[Any]) -> bool:
+    """One column, and never more than one row. A query without a row for some run has no value there."""
+    answers = [value for value in values if value is not None]
+    return all(len(a["columns"]) == 1 and len(next(iter(a["columns"].values()))) <= 1 for a in answers)
+
+
+def _single(answer: Mapping[str, Any] | None) -> object:
+    if answer is None:
+        return None
+    (column,) = answer["columns"].values()
+    return column[0] if column else None
+
+
+def _column(measure: Measure, name: str) -> Column:
+    return measure.columns.get(name, Column())
+
+
+def _long(measure: Measure, identity: pl.DataFrame, answers: Sequence[Mapping[str, Any] | None]) -> pl.DataFrame:
+    types: dict[str, str] = {}
+    for answer in answers:
+        for name, kind in (answer or {"types": {}})["types"].items():
+            # A column that is empty in one run and whole numbers in another.
+            types[name] = (
+                kind
+                if types.get(name, kind) == kind
+                else "Float64"
+                if "String" not in (kind, types[name])
+                else "String"
+            )
+    clash = [name for name in types if name in identity.columns]
+    rename = {name: f"{measure.name}.{name}" for name in clash}
+    index: list[int] = []
+    data: dict[str, list[Any]] = {name: [] for name in types}
+    for i, answer in enumerate(answers):
+        if answer is None:
+            continue
+        height = len(next(iter(answer["columns"].values())))
+        index.extend([i] * height)
+        for name, column in data.items():
+            column.extend(answer["columns"].get(name, [None] * height))
+    columns = [
+        _scaled(pl.Series(name, values, dtype=_TYPES[types[name]], strict=False), _column(measure, name)).alias(
+            rename.get(name, name)
+        )
+        for name, values in data.items()
+    ]
+    return pl.DataFrame([*identity[index].get_columns(), *columns])
+
+
+def _manifest(plan: Plan, found: Sequence[Outcome | None], shapes: Mapping[str, Any]) -> dict[str, Any]:
+    sweep = plan.sweep
+    ok = sum(outcome is not None and outcome.status == "ok" for outcome in found)
+    failed = sum(outcome is not None and outcome.status == "failed" for outcome in found)
+    values: dict[str, list[Any]] = {name: [] for name in plan.parameters}
+    for point in plan.points:
+        for name, value in point.parameters.items():
+            if value not in values[name]:
+                values[name].append(value)
+    return {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "name": sweep.name,
+        "description": sweep.description,
+        "airtcp_version": _airtcp.__version__,
+        "engine": _airtcp.engine(),
+        "status": "complete" if ok + failed == len(found) else "interrupted",
+        "runs": {"total": len(found), "ok": ok, "failed": failed},
+        "mode": sweep.mode,
+        "arms": list(plan.arms),
+        "parameters": values,
+        "varied": list(plan.varied),
+        "seeds": list(sweep.seed_list),
+        "measures": dict(shapes),
+    }

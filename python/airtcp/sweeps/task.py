@@ -1,0 +1,90 @@
+"""One run of a sweep: from a scenario to what is kept of it. An executor carries it out, here or elsewhere."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from airtcp import _airtcp
+from airtcp.errors import ScenarioError
+from airtcp.execution import Execution
+from airtcp.sweeps.measures import Extract, MeasureError, take
+
+
+@dataclass(frozen=True)
+class Task:
+    """What has to be run. Small and plain, so that it can be sent to another machine."""
+
+    key: str
+    """Identity of the run, see `key_of`."""
+    scenario: str
+    """The resolved scenario with its seed, as JSON."""
+    extracts: tuple[Extract, ...]
+    """What is taken from the run."""
+    where: str = field(default="", compare=False)
+    """Which run this is, for people."""
+    cell: str = field(default="", compare=False)
+    """What runs of different seeds have in common: they take about the same time."""
+    simulated_s: float = field(default=1.0, compare=False)
+    """Simulated time, seconds."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a task."""
+
+    key: str
+    status: Literal["ok", "failed"]
+    measures: Mapping[str, Any] = field(default_factory=dict)
+    """By the ids of the extracts."""
+    error: str | None = None
+    wall_s: float = 0.0
+    engine: str = ""
+
+
+def key_of(scenario: Mapping[str, Any], engine: str) -> str:
+    """Identity of a run: a hash of the resolved scenario with its seed and of the engine. Name and description of the
+    scenario do not matter.
+    """
+    essence = {key: value for key, value in scenario.items() if key not in ("name", "description")}
+    text = json.dumps(essence, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(f"{engine}\n{text}".encode()).hexdigest()[:32]
+
+
+def perform(task: Task, is_stopped: Callable[[], bool] = lambda: False) -> Outcome | None:
+    """Carries out a task. Whatever goes wrong in it is in the outcome.
+
+    Args:
+        task: the run.
+        is_stopped: asked about ten times a second; when it says so, the run is given up and there is no outcome.
+    """
+    begin = time.perf_counter()
+    engine = _airtcp.engine()
+
+    def outcome(status: Literal["ok", "failed"], measures: Mapping[str, Any], error: str | None = None) -> Outcome:
+        return Outcome(task.key, status, measures, error, round(time.perf_counter() - begin, 6), engine)
+
+    try:
+        execution = Execution(_airtcp.Checked.from_json(task.scenario, "scenario", []))
+        while not execution.is_over:
+            if is_stopped():
+                return None
+            execution.advance()
+        return outcome("ok", take(task.extracts, execution.finish(), execution.scenario))
+    except (ScenarioError, MeasureError) as error:
+        return outcome("failed", {}, str(error))
+    except MemoryError:
+        return outcome("failed", {}, "out of memory")
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # a panic of the engine is no Exception
+        return outcome("failed", {}, f"{type(error).__name__}: {error}")
+
+
+def missing(task_extracts: Sequence[Extract], measures: Mapping[str, Any]) -> bool:
+    """True if a record lacks something that is wanted."""
+    return any(extract.id not in measures for extract in task_extracts)
