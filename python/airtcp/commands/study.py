@@ -11,7 +11,7 @@ from airtcp._terminal import BAD_INPUT, FAILURE, OK, Interrupts, StopError, rend
 from airtcp.commands.sweep import duration, positive, progress_bar
 
 if TYPE_CHECKING:
-    from airtcp.study.format import Study
+    from airtcp.study.files import Study
     from airtcp.study.prepare import Mode
 
 FAILURES_SHOWN: Final = 10
@@ -27,7 +27,7 @@ def list_studies(_args: argparse.Namespace) -> int:
     """List the studies that can be run by id."""
     from airtcp.errors import StudyError
     from airtcp.study.find import everything, places
-    from airtcp.study.format import read
+    from airtcp.study.files import read
     from airtcp.study.show import listing
 
     rows = []
@@ -115,7 +115,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _read(name: str) -> Study:
     from airtcp.study.find import find
-    from airtcp.study.format import read
+    from airtcp.study.files import read
 
     return read(find(name))
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from airtcp import expressions, stats
 from airtcp.expressions import ExpressionError, Value
-from airtcp.study.format import Finding
+from airtcp.study.files import Finding
 from airtcp.study.samples import (
     Array,
     CheckError,

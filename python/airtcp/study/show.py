@@ -11,8 +11,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from airtcp.commands.sweep import duration
+from airtcp.study.files import Study, citation
 from airtcp.study.findings import NOT, PARTLY, REPRODUCED
-from airtcp.study.format import Study, citation
 from airtcp.study.prepare import Mode, Prepared, distinct_runs
 from airtcp.study.run import seeds_text
 
