@@ -11,6 +11,8 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 AIRTCP = Path(sys.executable).with_name("airtcp")
+EXAMPLES = sorted(path for path in (ROOT / "examples").glob("*.toml") if not path.name.startswith("sweep-"))
+"""Scenarios; the others there are sweeps of them."""
 
 # One TCP flow that overruns a short queue, and one of each other kind of traffic: every table gets rows.
 SMALL = """\

@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 from airtcp import Results, __version__
-from conftest import AIRTCP, ROOT, SMALL, Command
+from conftest import AIRTCP, EXAMPLES, SMALL, Command
 
 NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount a small file system")
 NEEDS_USER = pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
@@ -24,7 +24,7 @@ def test_version(airtcp: Command) -> None:
     assert airtcp("--version").stdout == f"airtcp {__version__}\n"
 
 
-@pytest.mark.parametrize("command", ["run", "check", "schema", "list", "plot", "compare"])
+@pytest.mark.parametrize("command", ["run", "check", "schema", "list", "plot", "compare", "sweep"])
 def test_help_has_an_example(airtcp: Command, command: str) -> None:
     done = airtcp(command, "--help")
     assert done.returncode == 0
@@ -288,7 +288,7 @@ def test_compare_and_plot(airtcp: Command, scenario: Path, tmp_path: Path) -> No
     assert airtcp("compare", tmp_path).returncode == 2
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.toml")), ids=lambda p: p.name)
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.name)
 def test_examples_are_valid(airtcp: Command, path: Path) -> None:
     done = airtcp("check", path)
     assert done.returncode == 0, done.stderr

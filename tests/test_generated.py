@@ -13,7 +13,7 @@ import pytest
 
 import airtcp
 from airtcp import _airtcp
-from conftest import ROOT
+from conftest import EXAMPLES, ROOT
 
 sys.path.insert(0, str(ROOT / "tools"))
 
@@ -31,7 +31,7 @@ def test_the_schema_is_valid() -> None:
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.toml")), ids=lambda p: p.name)
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.name)
 def test_examples_agree_with_the_schema(path: Path) -> None:
     jsonschema.validate(tomllib.loads(path.read_text()), SCHEMA)
 

@@ -1,9 +1,9 @@
 """Small expressions in sweep and study files: `2 * (D_ms + 10)`, `loss('paced', n=500) < 0.01`.
 
-An expression is parsed by Python's own parser and then held to a short list of what is allowed, so that a file
-from somebody else cannot do more than arithmetic: numbers, strings, names, `+ - * / // % **`, parentheses, calls of
-the given functions, dotted names that are given as a whole, lists as arguments, and one comparison at the top. Nothing is handed
-to `eval`.
+An expression is parsed by Python's own parser and then held to a short list of what is allowed, so that a file from
+somebody else can do arithmetic only: numbers, strings, names, `+ - * / // % **`, parentheses, calls of the given
+functions, dotted names that are given as a whole, lists as arguments, and one comparison at the top. Nothing is
+handed to `eval`.
 
 `Template` is text with expressions in braces, as in `"{D_ms}ms"`; `{{` and `}}` are braces.
 """

@@ -600,7 +600,8 @@ class _Check:
         # A value may come from another variant of the sweep, whichever of them is in force now.
         known = [] if isinstance(axis, Range) else list(axis)
         for block in (self.sweep.quick, self.sweep.full):
-            more = block.get("parameters", {}).get(name, [])
+            others = block.get("parameters")
+            more = others.get(name, []) if isinstance(others, Mapping) else []
             known += more if isinstance(more, (list, tuple)) else [more]
         for one in values:
             if not self._value(one, *place):

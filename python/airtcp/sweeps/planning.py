@@ -270,7 +270,8 @@ class _Planner:
             try:
                 take([extract], _airtcp.Run(checked, None).finish(), resolved)
             except MeasureError as error:
-                self._note(f"{self.faults.where('measures', extract.name)}: {error}", arm, parameters)
+                reason = str(error).removeprefix(f"measure `{extract.name}`: ")
+                self._note(f"{self.faults.where('measures', extract.name)}: {reason}", arm, parameters)
             except ScenarioError as error:
                 self._scenario_fault(error, arm, parameters)
 

@@ -1,8 +1,9 @@
 """Finished runs: a journal, one line of JSON for each, so that a sweep goes on where it was cut off.
 
 `runs.jsonl` only grows. A line is on disk (`fsync`) before its run counts as finished, so that a kill or a power loss
-costs at most runs that were under way. The last line may be torn; it is cut off when the journal is opened. A lock keeps
-a second writer out; it goes with the process that holds it. There is no absolute path inside: the folder can be moved.
+costs at most runs that were under way. The last line may be torn; it is cut off when the journal is opened. A lock
+keeps a second writer out; it goes with the process that holds it. There is no absolute path inside: the folder can be
+moved.
 """
 
 from __future__ import annotations

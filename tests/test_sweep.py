@@ -1,0 +1,963 @@
+"""Sweeps: from a file to runs, what is measured, what survives a kill, the command."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import random
+import shutil
+import signal
+import subprocess
+import threading
+import time
+import tomllib
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import airtcp
+from airtcp import NotOursError, ResultsError, Sweep, SweepError, SweepResults, _airtcp
+from airtcp.execution import Execution
+from airtcp.executors.local import LocalExecutor
+from airtcp.scenario import Flow, Link, Node, Scenario, Transfer
+from airtcp.sweeps.definition import Range, lines_of
+from airtcp.sweeps.planning import Plan, plan
+from airtcp.sweeps.running import Progress, count, execute
+from airtcp.sweeps.store import JOURNAL, Store
+from airtcp.sweeps.task import Outcome, Task, key_of, perform
+from conftest import AIRTCP, ROOT, Command
+
+TINY: dict[str, Any] = {
+    "name": "tiny",
+    "duration": "300ms",
+    "nodes": [{"name": "a", "kind": "host"}, {"name": "b", "kind": "host"}],
+    "links": [
+        {
+            "name": "line",
+            "from": "a",
+            "to": "b",
+            "rate": "5Mbit/s",
+            "delay": "5ms",
+            "queue": {"name": "fifo", "limit_packets": 8},
+            "loss": 0.01,
+        }
+    ],
+    "flows": [
+        {"name": "bulk", "from": "a", "to": "b"},
+        {"name": "file", "from": "a", "to": "b", "traffic": {"kind": "transfer", "bytes": "10kB"}},
+    ],
+}
+UTILISATION = {"utilisation": "links.line.utilisation"}
+FILE = """\
+name = "tiny"
+scenario = "tiny.toml"
+seeds = 2
+
+[parameters]
+rate = [2, 5]
+loss = [0.0, 0.01, 0.02]
+
+[set]
+"links.line.rate" = "{rate}Mbit/s"
+"links.line.loss" = "{loss}"
+
+[measures]
+utilisation = { value = "links.line.utilisation", label = "Utilisation", unit = "%", scale = 100 }
+dropped = { sql = "SELECT sum(dropped_overflow) AS n FROM links" }
+windows = { sql = "SELECT time_s, cwnd_segments FROM flow_series WHERE flow = 0 ORDER BY time_s LIMIT 3" }
+"""
+
+
+FAILS = "SELECT sum(CAST(CAST(queue_packets AS VARCHAR) || 'x' AS INT)) AS n FROM link_series WHERE time_s > 0.1"
+"""A query that nothing is wrong with until there are data."""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    (tmp_path / "tiny.toml").write_text(_airtcp.Checked.from_json(json.dumps(TINY), "tiny", []).to_toml())
+    path = tmp_path / "sweep.toml"
+    path.write_text(FILE)
+    return path
+
+
+def tiny(**changes: Any) -> Sweep:
+    return Sweep(**{"name": "tiny", "scenario": TINY, "measures": UTILISATION, **changes})
+
+
+def scenarios(planned: Plan) -> list[dict[str, Any]]:
+    return [json.loads(point.task.scenario) for point in planned.points]
+
+
+def same(a: SweepResults, b: SweepResults) -> bool:
+    """Everything but how long it took."""
+    tables = all(a.tables[name].equals(b.tables[name]) for name in a.tables)
+    return a.runs.drop("wall_s").equals(b.runs.drop("wall_s")) and a.tables.keys() == b.tables.keys() and tables
+
+
+# --- from a file to points --------------------------------------------------------------------------------------------
+
+
+def test_a_grid_has_every_combination_in_order(file: Path) -> None:
+    planned = plan(file)
+    points = [(p.parameters["rate"], p.parameters["loss"], p.seed) for p in planned.points]
+    assert points == [(rate, loss, seed) for rate in (2, 5) for loss in (0.0, 0.01, 0.02) for seed in (1, 2)]
+    assert [(s["links"][0]["rate"], s["links"][0]["loss"], s["seed"]) for s in scenarios(planned)] == [
+        (f"{rate}Mbit/s", loss, seed) for rate, loss, seed in points
+    ]
+    assert planned.parameters == planned.varied == ("rate", "loss")
+
+
+axes = st.dictionaries(
+    st.from_regex(r"[a-z]{1,3}_", fullmatch=True),
+    st.lists(st.integers(1, 1000), min_size=1, max_size=4, unique=True) | st.integers(1, 5),
+    max_size=4,
+)
+
+
+@settings(deadline=None)
+@given(axes, st.integers(1, 3))
+def test_the_size_of_a_grid_is_the_product_of_its_lists(parameters: dict[str, Any], seeds: int) -> None:
+    total = "0" + "".join(f" + {name}" for name in parameters)
+    planned = plan(tiny(parameters=parameters, set={"links.line.queue.limit_packets": f"{{1 + {total}}}"}, seeds=seeds))
+    sizes = [len(values) if isinstance(values, list) else 1 for values in parameters.values()]
+    assert len(planned.points) == math.prod(sizes) * seeds
+    limits = [scenario["links"][0]["queue"]["limit_packets"] for scenario in scenarios(planned)]
+    assert limits == [1 + sum(int(v) for v in point.parameters.values()) for point in planned.points]
+
+
+def test_a_list_takes_the_ith_value_of_each() -> None:
+    planned = plan(
+        tiny(
+            mode="list", parameters={"n": [1, 2, 3], "d": [4, 5, 6], "c": 7}, set={"links.line.delay": "{n * d + c}ms"}
+        )
+    )
+    assert [s["links"][0]["delay"] for s in scenarios(planned)] == ["11ms", "17ms", "25ms"]
+    with pytest.raises(SweepError, match=r"equally long \(n: 3, d: 2\)"):
+        tiny(mode="list", parameters={"n": [1, 2, 3], "d": [4, 5]}, set={"links.line.delay": "{n * d}ms"})
+
+
+def test_random_samples_are_reproducible_and_extend() -> None:
+    def draw(**changes: Any) -> list[dict[str, Any]]:
+        given: dict[str, Any] = {
+            "mode": "random",
+            "samples": 20,
+            "parameters": {"x": {"from": 1e-4, "to": 1e-2, "scale": "log"}, "n": {"from": 5, "to": 9, "whole": True}},
+            "set": {"links.line.loss": "{x}", "links.line.queue.limit_packets": "{n}"},
+        }
+        return [dict(point.parameters) for point in plan(tiny(**{**given, **changes})).points]
+
+    first = draw()
+    assert first == draw()
+    assert first != draw(sample_seed=2)
+    assert draw(samples=30)[:20] == first, "more samples keep those that were there"
+    more = {**tiny_parameters(), "rate": [1, 2, 3]}
+    wider = draw(parameters=more, set={"links.line.loss": "{x}", "links.line.queue.limit_packets": "{n * rate}"})
+    assert [(p["x"], p["n"]) for p in wider] == [(p["x"], p["n"]) for p in first], "so does one more parameter"
+    assert {p["rate"] for p in wider} == {1, 2, 3}
+    assert {p["n"] for p in first} <= {5, 6, 7, 8, 9}
+
+
+def tiny_parameters() -> dict[str, Any]:
+    return {"x": {"from": 1e-4, "to": 1e-2, "scale": "log"}, "n": {"from": 5, "to": 9, "whole": True}}
+
+
+@given(
+    st.floats(1e-6, 1e6),
+    st.floats(1e-6, 1e6),
+    st.sampled_from(["linear", "log"]),
+    st.floats(0, 1, exclude_max=True),
+)
+def test_ranges_stay_within_their_ends(a: float, b: float, scale: Any, u: float) -> None:
+    low, high = sorted((a, b))
+    assert low <= float(Range(low, high, scale).at(u)) <= high * (1 + 1e-12)
+    whole = Range(math.ceil(low), math.ceil(low) + 5, scale, whole=True).at(u)
+    assert whole in range(math.ceil(low), math.ceil(low) + 6)
+
+
+def test_whole_ranges_reach_both_ends_alike() -> None:
+    drawn = Counter(Range(1, 4, "linear", whole=True).at(i / 1000) for i in range(1000))
+    assert drawn == {1: 250, 2: 250, 3: 250, 4: 250}
+
+
+def test_arms_cross_the_parameters() -> None:
+    other = {**TINY, "duration": "100ms"}
+    planned = plan(
+        tiny(
+            parameters={"q": [5, 10, 20], "f": 2},
+            set={"links.line.queue.limit_packets": "{q * f}"},
+            arms=[
+                {"name": "all"},
+                {"name": "one", "only": {"q": 10}, "set": {"links.line.delay": "{q}ms"}},
+                {"name": "wins", "parameters": {"f": 1}, "scenario": other, "only": {"q": [5, 20]}},
+                {"name": "pins", "parameters": {"q": 7}, "set": {"links.line.queue.limit_packets": 3}},
+            ],
+        )
+    )
+    rows = [
+        (p.arm, p.parameters["q"], s["links"][0]["queue"]["limit_packets"], s["links"][0]["delay"], s["duration"])
+        for p, s in zip(planned.points, scenarios(planned), strict=True)
+    ]
+    assert rows == [
+        ("all", 5, 10, "5ms", "300ms"),
+        ("all", 10, 20, "5ms", "300ms"),
+        ("all", 20, 40, "5ms", "300ms"),
+        ("one", 10, 20, "10ms", "300ms"),
+        ("wins", 5, 5, "5ms", "100ms"),
+        ("wins", 20, 20, "5ms", "100ms"),
+        ("pins", 7, 3, "5ms", "300ms"),
+    ]
+
+
+def test_a_place_of_the_scenario_can_be_a_parameter() -> None:
+    planned = plan(tiny(parameters={"links.line.rate": ["1Mbit/s", "2Mbit/s"], "duration": ["100ms", "200ms"]}))
+    assert [(s["links"][0]["rate"], s["duration"]) for s in scenarios(planned)] == [
+        (rate, duration) for rate in ("1Mbit/s", "2Mbit/s") for duration in ("100ms", "200ms")
+    ]
+
+
+def test_tables_and_lists_can_hold_templates() -> None:
+    planned = plan(
+        tiny(
+            parameters={"q": [3], "who": "fifo"},
+            set={"links.line.queue": {"name": "{who}", "limit_packets": "{q}"}, "record.links": ["{'li' + 'ne'}"]},
+        )
+    )
+    (scenario,) = scenarios(planned)
+    assert scenario["links"][0]["queue"]["limit_packets"] == 3
+    assert scenario["record"]["links"] == ["line"]
+
+
+def test_quick_and_full_override(file: Path) -> None:
+    file.write_text(
+        FILE.replace("[set]", '[quick]\nseeds = 1\nparameters = { rate = 2 }\nset = { duration = "50ms" }\n[set]')
+        + "[full]\nparameters = { loss = [0.5] }\nseeds = [4, 9]\n"
+    )
+    assert len(plan(file).points) == 12
+    quick = plan(file, quick=True)
+    assert len(quick.points) == 3
+    assert {s["duration"] for s in scenarios(quick)} == {"50ms"}
+    full = plan(file, full=True)
+    assert {p.seed for p in full.points} == {4, 9}
+    assert {p.parameters["loss"] for p in full.points} == {0.5}
+    assert len(plan(file, quick=True, seeds=4, set={"rate": [1, 2, 3, 4]}).points) == 4 * 3 * 4
+
+
+def test_quick_narrows_what_an_arm_is_for() -> None:
+    sweep = tiny(
+        parameters={"q": [5, 10]},
+        set={"links.line.queue.limit_packets": "{q}"},
+        arms=[{"name": "all"}, {"name": "some", "only": {"q": [10]}}],
+        quick={"parameters": {"q": [5]}},
+    )
+    assert [p.arm for p in plan(sweep).points] == ["all", "all", "some"]
+    assert [p.arm for p in plan(sweep, quick=True).points] == ["all"]
+
+
+# --- identity ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_run_is_its_scenario_seed_and_engine() -> None:
+    scenario = json.loads(_airtcp.Checked.from_json(json.dumps(TINY), "x", []).to_json())
+    key = key_of(scenario, "1")
+    assert key_of({**scenario, "name": "other", "description": "words"}, "1") == key
+    assert key_of(dict(reversed(scenario.items())), "1") == key
+    different = [
+        key_of({**scenario, "seed": 2}, "1"),
+        key_of(scenario, "2"),
+        key_of({**scenario, "warmup": "1ms"}, "1"),
+    ]
+    assert len({key, *different}) == 4
+
+
+def test_the_engine_has_a_name() -> None:
+    version, digest = _airtcp.engine().split("+")
+    assert version == airtcp.__version__
+    assert len(digest) == 16
+    assert int(digest, 16) >= 0
+
+
+def test_what_is_written_differently_is_the_same_run() -> None:
+    one = plan(tiny(parameters={"d": [0.005]}, set={"links.line.delay": "{d}s"}))
+    two = plan(tiny(parameters={"d": [5]}, set={"links.line.delay": "{d}ms"}, description="in other words"))
+    assert [p.key for p in one.points] == [p.key for p in two.points]
+
+
+# --- what is wrong ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('name = "tiny"', 'nmae = "tiny"', [":1: nmae", "did you mean `name`?"]),
+        ('scenario = "tiny.toml"', 'scenario = "tniy.toml"', ["tniy.toml", "No such file"]),
+        ('scenario = "tiny.toml"', "", ["scenario: is missing"]),
+        ("seeds = 2", "seeds = 0", [":3: seeds: 0: must be a whole number from 1"]),
+        ("seeds = 2", "seeds = [1, 1]", ["a seed is there twice"]),
+        ("seeds = 2", "seeds = [-1]", ["-1: must be a whole number"]),
+        ("seeds = 2", 'mode = "gird"', ["'gird': must be one of grid, list, random"]),
+        ("seeds = 2", 'mode = "random"', ["samples: must say how many points"]),
+        ("seeds = 2", "samples = 3", ['only a sweep with mode = "random"']),
+        ("rate = [2, 5]", "rate = []", [":6: parameters.rate: the list is empty"]),
+        ("rate = [2, 5]", "rate = [2, 2]", [":6: parameters.rate: 2 is there twice"]),
+        ("rate = [2, 5]", "rate = [2, [5]]", ["[5]: must be a number, text, true or false"]),
+        ("rate = [2, 5]", "rate = [2, nan]", ["nan: must be a finite number"]),
+        ("rate = [2, 5]", "rate = { from = 1, to = 2 }", ['a range needs mode = "random"']),
+        (
+            "rate = [2, 5]",
+            "rate = [-2]",
+            [':10: set."links.line.rate"', "-2Mbit/s", "(at rate = -2, loss = 0.0 and 2 more"],
+        ),
+        ("rate = [2, 5]", "rate = [2]\nspare = [1, 2]", ["parameters.spare", "is used by no template", "loss, rate"]),
+        ("rate = [2, 5]", "seed = [2]", ["`seed` cannot be a parameter: use `seeds`"]),
+        ("rate = [2, 5]", "wall_s = [2]", ["`wall_s` cannot be a parameter", "arm, seed, key"]),
+        ("{rate}", "{rat}", [':10: set."links.line.rate"', "`rat` is not known; did you mean `rate`?"]),
+        ("{rate}", "{rate", [':10: set."links.line.rate"', "a `{` without its `}`"]),
+        ("{rate}", "{rate / 0}", ["division by zero"]),
+        ('"links.line.rate"', '"links.lime.rate"', ["unknown entry; did you mean `line`?"]),
+        ('"links.line.rate"', '"links.line.raet"', ["did you mean `rate`?"]),
+        ('"links.line.loss" =', "loss =", [":11: set.loss", "unknown key"]),
+        ("[set]", '[set]\nloss = "x"', ["set.loss"]),
+        (
+            "links.line.utilisation",
+            "links.lime.utilisation",
+            [":14: measures.utilisation", "did you mean `line`?", "b->a"],
+        ),
+        ("links.line.utilisation", "links.*.utilisation", ["`*` needs exactly one, there are: ['a->b', 'b->a']"]),
+        ("links.line.utilisation", "links.line.utilization", ["no `utilization`; did you mean `utilisation`?"]),
+        ("links.line.utilisation", "groups.bulk.flows", ["no `flows`"]),
+        ("links.line.utilisation", "nodes.line.x", ["must be links.NAME.KEY or groups.NAME.KEY"]),
+        ('label = "Utilisation"', "lable = 1", ["measures.utilisation.lable: unknown key; did you mean `label`?"]),
+        ("scale = 100", "scale = 0", ["must be a number other than 0"]),
+        ("dropped = {", "rate = {", ["measures.rate: is a parameter as well"]),
+        ("dropped = {", "runs = {", ["`runs` cannot be a measure"]),
+        ("dropped = {", '"a-b" = {', ["letters, digits and _ only"]),
+        ("FROM links", "FROM lings", [":15: measures.dropped", "lings", "query: SELECT sum(", "tables: flows, links"]),
+        (
+            "dropped_overflow",
+            "droped",
+            ["measures.dropped", "droped", "table links: link, name, group", "dropped_overflow"],
+        ),
+        ("SELECT sum", "SELEKT sum", ["measures.dropped", "SELEKT"]),
+        ("FROM links", "FROM links WHERE rate_bps > {rat}", ["measures", "`rat` is not known; did you mean `rate`?"]),
+        ("windows = {", "windows = { unit = 5,", ["measures.windows.unit: 5: must be text"]),
+        (
+            "[measures]",
+            '[[arms]]\nname = "x"\nonly = { rate = 3 }\n[measures]',
+            ["3 is not among the values of `rate`"],
+        ),
+        ("[measures]", '[[arms]]\nname = "x"\n[[arms]]\nname = "x"\n[measures]', ["two arms are called 'x'"]),
+        ("[measures]", "[[arms]]\n[measures]", ["arms[0].name: is missing"]),
+        ("[measures]", "[quick]\nparameters = { x = 1 }\n[measures]", ["quick.parameters.x: no such parameter"]),
+        ("[measures]", "[quick]\nseed = 1\n[measures]", ["quick.seed: unknown key; did you mean `seeds`?"]),
+        ("[measures]", "measures = 5\n[measure]", ["unknown key"]),
+        ("seeds = 2", "seeds = 2 2", [":3: not valid TOML"]),
+        ("seeds = 2", "seeds = \x00", ["not valid TOML"]),
+    ],
+)
+def test_every_fault_says_where_and_what_is_accepted(file: Path, old: str, new: str, words: list[str]) -> None:
+    assert old in FILE
+    file.write_text(FILE.replace(old, new))
+    with pytest.raises(SweepError) as caught:
+        plan(file)
+    for word in [str(file.parent), *words]:
+        assert word in str(caught.value)
+
+
+def test_a_parameter_is_not_set_twice() -> None:
+    with pytest.raises(SweepError, match=r"is in \[set\] as well"):
+        plan(tiny(parameters={"links.line.rate": ["1Mbit/s"]}, set={"links.line.rate": "2Mbit/s"}))
+
+
+def test_a_sweep_measures_something() -> None:
+    with pytest.raises(SweepError, match="must measure something"):
+        tiny(measures={})
+
+
+def test_a_sweep_of_millions_is_refused_at_once() -> None:
+    many = {f"p{i}": list(range(1, 101)) for i in range(5)}
+    with pytest.raises(SweepError, match="10000000000 runs: more than 1000000"):
+        plan(tiny(parameters=many, set={"links.line.queue.limit_packets": "{p0 + p1 + p2 + p3 + p4}"}))
+
+
+def test_files_that_cannot_be_read_are_sweep_errors(tmp_path: Path) -> None:
+    (tmp_path / "latin.toml").write_bytes(b'name = "\xe9"')
+    for path in (tmp_path / "nothing.toml", tmp_path, tmp_path / "latin.toml"):
+        with pytest.raises(SweepError, match=str(path)):
+            plan(path)
+
+
+junk = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | st.dates(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=6,
+)
+KEYS = [
+    "name", "scenario", "measures", "parameters", "set", "arms", "seeds", "mode", "samples", "sample_seed",
+    "description", "quick", "full", "else",
+]  # fmt: skip
+FULL_DOCUMENT = {
+    **{key: value for key, value in tomllib.loads(FILE).items() if key != "scenario"},
+    "scenario": TINY,
+    "arms": [{"name": "x", "only": {"rate": [2]}, "set": {}, "parameters": {}}],
+    "quick": {"seeds": 1, "set": {}, "parameters": {}},
+}
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.sampled_from(KEYS), junk)
+def test_no_value_brings_it_down(key: str, value: Any) -> None:
+    try:
+        plan(Sweep.from_document({**FULL_DOCUMENT, key: value}, Path("x.toml")))
+    except SweepError as error:
+        assert str(error)
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.data(), junk)
+def test_no_value_within_brings_it_down(data: st.DataObject, value: Any) -> None:
+    document = json.loads(json.dumps(FULL_DOCUMENT))
+    here: Any = document
+    while True:
+        key = data.draw(st.sampled_from(sorted(here) if isinstance(here, dict) else range(len(here))))
+        if not isinstance(here[key], (dict, list)) or not here[key] or data.draw(st.booleans()):
+            here[key] = value
+            break
+        here = here[key]
+    try:
+        plan(Sweep.from_document(document, Path("x.toml")))
+    except SweepError as error:
+        assert str(error)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(text=st.text(max_size=60), at=st.floats(0, 1))
+def test_no_file_brings_it_down(file: Path, text: str, at: float) -> None:
+    cut = int(at * len(FILE))
+    file.write_text(FILE[:cut] + text + FILE[cut:], encoding="utf-8", newline="")
+    try:
+        plan(file, seeds=1)
+    except SweepError as error:
+        assert str(error)
+
+
+@given(st.text())
+def test_lines_of_any_text(text: str) -> None:
+    lines_of(text)
+
+
+def test_lines() -> None:
+    lines = lines_of(FILE + '[[arms]]\nname = "x"\n[[arms]]\nset."a.b" = 1\n')
+    assert lines["seeds",] == 3
+    assert lines["set", "links.line.loss"] == 11
+    assert lines["arms", 1, "set", "a.b"] == len(FILE.splitlines()) + 4
+
+
+# --- what is measured -------------------------------------------------------------------------------------------------
+
+
+def test_results(file: Path) -> None:
+    results = airtcp.sweep(file)
+    assert results.is_complete
+    runs = results.runs
+    assert runs.columns == [
+        "rate", "loss", "seed", "key", "status", "error", "wall_s", "utilisation", "dropped",
+    ]  # fmt: skip
+    assert runs.height == 12
+    assert runs["status"].unique().to_list() == ["ok"]
+    one = airtcp.run(tiny_scenario(), seed=2, set={"links.line.rate": "5Mbit/s", "links.line.loss": 0.01})
+    (row,) = runs.filter(rate=5, loss=0.01, seed=2).to_dicts()
+    assert row["utilisation"] == one.summary["links"][0]["utilisation"] * 100
+    assert row["dropped"] == one.links.collect()["dropped_overflow"].sum()
+    windows = results.rows("windows")
+    assert windows.columns == ["rate", "loss", "seed", "key", "time_s", "cwnd_segments"]
+    assert windows.height == 36
+    series = one.flow_series.filter(flow=0).collect().head(3)
+    assert windows.filter(rate=5, loss=0.01, seed=2)["cwnd_segments"].to_list() == series["cwnd_segments"].to_list()
+    assert results.manifest["measures"]["utilisation"] == {
+        "rows": False, "label": "Utilisation", "unit": "%", "scale": 100,
+    }  # fmt: skip
+    assert results.to_pandas().shape == runs.shape
+    assert results.to_pandas("windows").shape == windows.shape
+    with pytest.raises(KeyError, match="is a scalar"):
+        results.rows("utilisation")
+    with pytest.raises(KeyError, match="is no measure of this sweep; did you mean `windows`"):
+        results.rows("window")
+
+
+def tiny_scenario() -> Scenario:
+    return Scenario(
+        name="tiny",
+        duration="300ms",
+        nodes=[Node(name="a", kind="host"), Node(name="b", kind="host")],
+        links=[
+            Link(
+                name="line", from_="a", to="b", rate="5Mbit/s", delay="5ms", loss=0.01,
+                queue=airtcp.scenario.Fifo(limit_packets=8),
+            )
+        ],
+        flows=[
+            Flow(name="bulk", from_="a", to="b"),
+            Flow(name="file", from_="a", to="b", traffic=Transfer(bytes="10kB")),
+        ],
+    )  # fmt: skip
+
+
+def test_a_scenario_in_python_is_the_same_sweep() -> None:
+    keys = [[p.key for p in plan(tiny(scenario=s, seeds=3)).points] for s in (TINY, tiny_scenario())]
+    assert keys[0] == keys[1]
+
+
+def test_parameters_in_queries_are_values_and_nothing_else() -> None:
+    nasty = "x' OR '1' = '1"
+    results = airtcp.sweep(
+        tiny(
+            parameters={"who": ["bulk", "it's", nasty, "file"], "least": -1, "most": 1e-7},
+            measures={
+                "n": {"sql": "SELECT count(*) AS n FROM flows WHERE name = {who}"},
+                "echo": {"sql": "SELECT {who} AS a, {least} AS b, {most} AS c, {2 * least} AS d FROM links LIMIT 1"},
+            },
+        )
+    )
+    assert results.runs["n"].to_list() == [1, 0, 0, 1]
+    echo = results.rows("echo")
+    assert echo["a"].to_list() == ["bulk", "it's", nasty, "file"]
+    assert echo.select("b", "c", "d").unique().rows() == [(-1, 1e-7, -2)]
+
+
+def test_what_is_not_a_number_is_null() -> None:
+    measures = {
+        "nan": {"sql": "SELECT LN(utilisation - 2) AS x FROM links LIMIT 1"},
+        "nothing": {"sql": "SELECT sent_s FROM pings"},
+        "null": "groups.bulk.delay_mean_ms",
+        "empty": {"sql": "SELECT flow, rtt_ms FROM pings"},
+        "text": {"sql": "SELECT name FROM flows LIMIT 1"},
+        "flag": {"sql": "SELECT max(utilisation) > 0.1 AS busy FROM links"},
+    }
+    results = airtcp.sweep(tiny(measures=measures))
+    (row,) = results.runs.select("nan", "nothing", "null", "text", "flag").rows()
+    assert row == (None, None, None, "bulk", True)
+    assert results.rows("empty").height == 0
+    assert results.rows("empty").schema["rtt_ms"] == pl.Float64
+
+
+def test_the_shape_of_a_query_is_that_of_all_runs() -> None:
+    measures = {"n": {"sql": "SELECT flow FROM flows WHERE flow < {k}"}}
+    assert airtcp.sweep(tiny(parameters={"k": [0, 1]}, measures=measures)).runs["n"].to_list() == [None, 0]
+    assert airtcp.sweep(tiny(parameters={"k": [0, 2]}, measures=measures)).rows("n")["flow"].to_list() == [0, 1]
+
+
+def test_a_column_called_like_a_parameter_keeps_its_measure() -> None:
+    measures = {"m": {"sql": "SELECT flow, name AS seed FROM flows", "columns": {"flow": {"scale": 2, "unit": "x"}}}}
+    rows = airtcp.sweep(tiny(measures=measures)).rows("m")
+    assert rows.columns == ["seed", "key", "flow", "m.seed"]
+    assert rows["flow"].to_list() == [0, 2]
+
+
+def test_jobs_and_order_do_not_matter(file: Path, tmp_path: Path) -> None:
+    for jobs in (1, 2, 5):
+        airtcp.sweep(file, jobs=jobs, out=tmp_path / f"out{jobs}")
+    one, two, five = (SweepResults.load(tmp_path / f"out{jobs}") for jobs in (1, 2, 5))
+    assert same(one, two)
+    assert same(one, five)
+    assert (tmp_path / "out1/windows.parquet").read_bytes() == (tmp_path / "out5/windows.parquet").read_bytes()
+    assert (tmp_path / "out1/sweep.json").read_bytes() == (tmp_path / "out2/sweep.json").read_bytes()
+
+
+# --- running ----------------------------------------------------------------------------------------------------------
+
+
+class Counting(LocalExecutor):
+    """Counts the runs."""
+
+    def __init__(self) -> None:
+        super().__init__(2)
+        self.tasks: list[Task] = []
+
+    def run(self, next_task: Callable[[], Task | None], is_stopped: Callable[[], bool]) -> Any:
+        def counted() -> Task | None:
+            task = next_task()
+            if task is not None:
+                self.tasks.append(task)
+            return task
+
+        return super().run(counted, is_stopped)
+
+
+def test_finished_runs_are_not_repeated(file: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    first, again, more = Counting(), Counting(), Counting()
+    a = airtcp.sweep(file, out=out, executor=first)
+    b = airtcp.sweep(file, out=out, executor=again)
+    assert (len(first.tasks), len(again.tasks)) == (12, 0)
+    assert a.runs.equals(b.runs)
+    airtcp.sweep(file, out=out, executor=more, seeds=3)
+    assert {json.loads(task.scenario)["seed"] for task in more.tasks} == {3}
+    assert len(more.tasks) == 6
+
+
+def test_a_changed_file_keeps_what_still_belongs(file: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    airtcp.sweep(file, out=out)
+    file.write_text(FILE.replace("[2, 5]", "[5, 7]"))
+    executor = Counting()
+    results = airtcp.sweep(file, out=out, executor=executor)
+    assert len(executor.tasks) == 6
+    assert sorted(results.runs["rate"].unique()) == [5, 7]
+    assert len((out / JOURNAL).read_text().splitlines()) == 1 + 12 + 6
+
+
+def test_a_new_measure_runs_again_and_a_new_name_does_not(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    airtcp.sweep(tiny(), out=out)
+    renamed, new = Counting(), Counting()
+    airtcp.sweep(tiny(measures={"u": {"value": "links.line.utilisation", "scale": 2}}), out=out, executor=renamed)
+    assert renamed.tasks == []
+    both = {**UTILISATION, "loss": "links.line.loss_ratio"}
+    results = airtcp.sweep(tiny(measures=both), out=out, executor=new)
+    assert len(new.tasks) == 1
+    old = Counting()
+    assert airtcp.sweep(tiny(), out=out, executor=old).runs["utilisation"].equals(results.runs["utilisation"])
+    assert old.tasks == []
+
+
+def test_equal_runs_of_several_sweeps_run_once() -> None:
+    one = plan(tiny(parameters={"q": [5, 6]}, set={"links.line.queue.limit_packets": "{q}"}))
+    two = plan(
+        tiny(
+            name="other",
+            parameters={"links.line.queue.limit_packets": [6, 7]},
+            measures={"u": "links.line.utilisation", "loss": "links.line.loss_ratio"},
+        )
+    )
+    executor = Counting()
+    with Store(None) as store:
+        assert count([one, two], store) == (3, 0)
+        a, b = execute([one, two], store, executor)
+        assert count([one, two], store) == (3, 3)
+    assert len(executor.tasks) == 3
+    assert a.runs["utilisation"][1] == b.runs["u"][0]
+    assert b.runs["loss"].null_count() == 0
+
+
+def test_seeds_come_in_turn_and_the_longest_first() -> None:
+    executor = Counting()
+    executor.slots = 1  # type: ignore[misc]
+    durations = ["100ms", "30s", "200ms"]
+    airtcp.sweep(tiny(parameters={"duration": durations}, seeds=2), executor=executor)
+    order = [(s["seed"], s["duration"]) for s in (json.loads(task.scenario) for task in executor.tasks)]
+    assert order[:3] == [(1, duration) for duration in durations]
+    assert order[3] == (2, "30s")
+
+
+def test_progress() -> None:
+    seen: list[Progress] = []
+    airtcp.sweep(tiny(seeds=6), progress=seen.append, jobs=2)
+    assert (seen[0].done, seen[0].total, seen[0].eta_s) == (0, 6, None)
+    assert seen[-1].done == 6
+    assert seen[-1].eta_s == 0
+    assert [p.done for p in seen] == sorted(p.done for p in seen)
+    assert all(p.eta_s is not None and p.eta_s >= 0 for p in seen if p.done)
+
+
+def test_a_failed_run_is_recorded_and_the_others_go_on(tmp_path: Path) -> None:
+    sweep = tiny(
+        parameters={"duration": ["1ms", "300ms"]}, measures={**UTILISATION, "n": {"sql": FAILS}}, seeds=2, name="fails"
+    )
+    out = tmp_path / "out"
+    results = airtcp.sweep(sweep, out=out)
+    assert results.runs["status"].to_list() == ["ok", "ok", "failed", "failed"]
+    assert "measure `n`" in results.failed["error"][0]
+    assert results.manifest["runs"] == {"total": 4, "ok": 2, "failed": 2}
+    assert results.failed["utilisation"].null_count() == 2
+    again = Counting()
+    airtcp.sweep(sweep, out=out, executor=again)
+    assert [json.loads(task.scenario)["duration"] for task in again.tasks] == ["300ms", "300ms"]
+
+
+class PanicException(BaseException):
+    """What PyO3 makes of a panic is no `Exception` either."""
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [(PanicException("index out of bounds"), "PanicException: index out of bounds"), (MemoryError(), "out of memory")],
+    ids=["panic", "memory"],
+)
+def test_a_panic_is_a_failed_run(monkeypatch: pytest.MonkeyPatch, error: BaseException, words: str) -> None:
+    real = Execution
+
+    def execution(checked: Any) -> Any:
+        if json.loads(checked.to_json())["seed"] == 2:
+            raise error
+        return real(checked)
+
+    monkeypatch.setattr("airtcp.sweeps.task.Execution", execution)
+    results = airtcp.sweep(tiny(seeds=3))
+    assert results.runs["status"].to_list() == ["ok", "failed", "ok"]
+    assert results.failed["error"].to_list() == [words]
+
+
+def test_a_stopped_run_has_no_outcome() -> None:
+    (point,) = plan(tiny()).points
+    assert perform(point.task, lambda: True) is None
+    outcome = perform(point.task)
+    assert outcome is not None
+    assert outcome.status == "ok"
+
+
+def test_stopping_keeps_what_is_finished() -> None:
+    planned = plan(tiny(seeds=20))
+    with Store(None) as store:
+        (results,) = execute([planned], store, jobs=1, is_stopped=lambda: len(store) >= 3)
+        assert 3 <= len(store) < 20
+    assert not results.is_complete
+    assert results.runs["status"].value_counts().to_dicts() != []
+    assert results.runs.filter(status="ok").height == len(store)
+    assert results.runs.filter(status="missing")["utilisation"].null_count() == 20 - len(store)
+
+
+def test_an_error_in_progress_ends_all_threads() -> None:
+    def interrupt(progress: Progress) -> None:
+        if progress.done >= 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        airtcp.sweep(tiny(seeds=50), jobs=2, progress=interrupt)
+    assert not [t for t in threading.enumerate() if t.name.startswith("airtcp")]
+
+
+# --- the journal ------------------------------------------------------------------------------------------------------
+
+
+def outcome(i: int, **more: Any) -> Outcome:
+    return Outcome(f"key{i}", "ok", {"x": i, "s": "é\n"}, None, 0.1, "e", **more)
+
+
+@pytest.mark.parametrize("cut", [*range(0, 60, 7), *range(150, 400, 5)])
+def test_a_torn_journal_keeps_every_whole_line(tmp_path: Path, cut: int) -> None:
+    out = tmp_path / "out"
+    with Store(out) as store:
+        store.add([outcome(i) for i in range(4)])
+    data = (out / JOURNAL).read_bytes()
+    (out / JOURNAL).write_bytes(data[:cut])
+    whole = max(data[:cut].count(b"\n") - 1, 0)
+    with Store(out) as store:
+        assert len(store) == whole
+        assert store.damaged == 0
+        store.add([outcome(9)])
+    with Store(out) as store:
+        assert len(store) == whole + 1
+        assert store.get("key9") == outcome(9)
+    lines = (out / JOURNAL).read_text().splitlines()
+    assert len(lines) == 1 + whole + 1
+    assert all(json.loads(line) for line in lines)
+
+
+def test_a_damaged_line_costs_one_run(tmp_path: Path) -> None:
+    with Store(tmp_path / "out") as store:
+        store.add([outcome(i) for i in range(3)])
+    path = tmp_path / "out" / JOURNAL
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(lines[0] + lines[1] + b"\0" * 30 + b"\n" + lines[3])
+    with Store(tmp_path / "out") as store:
+        assert (len(store), store.damaged) == (2, 1)
+        assert store.get("key1") is None
+
+
+def test_not_a_number_is_null_in_the_journal(tmp_path: Path) -> None:
+    with Store(tmp_path / "out") as store:
+        store.add([Outcome("k", "ok", {"x": math.nan, "y": math.inf, "z": 1.5})])
+    with Store(tmp_path / "out") as store:
+        found = store.get("k")
+    assert found is not None
+    assert found.measures == {"x": None, "y": None, "z": 1.5}
+
+
+def test_a_second_writer_is_refused(tmp_path: Path) -> None:
+    with (
+        Store(tmp_path / "out"),
+        pytest.raises(ResultsError, match=rf"is writing there \(process {os.getpid()} on"),
+    ):
+        Store(tmp_path / "out")
+    with Store(tmp_path / "out"):
+        pass
+
+
+def test_what_is_not_ours_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "note.txt").write_text("mine")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / JOURNAL).write_text('{"a": 1}\n')
+    for path in (tmp_path, tmp_path / "other", tmp_path / "note.txt"):
+        with pytest.raises(NotOursError, match="it was not touched"):
+            Store(path)
+    assert (tmp_path / "other" / JOURNAL).read_text() == '{"a": 1}\n'
+    (tmp_path / "other" / JOURNAL).write_text('{"format": "airtcp-runs", "format_version": 99}\n')
+    with pytest.raises(ResultsError, match="update it"):
+        Store(tmp_path / "other")
+
+
+def test_results_can_be_moved_and_loaded(file: Path, tmp_path: Path) -> None:
+    results = airtcp.sweep(file, out=tmp_path / "out")
+    for path in (tmp_path / "out").iterdir():
+        assert str(tmp_path).encode() not in path.read_bytes(), f"{path} has an absolute path inside"
+    shutil.move(tmp_path / "out", tmp_path / "moved")
+    assert SweepResults.load(tmp_path / "moved").runs.equals(results.runs)
+    executor = Counting()
+    airtcp.sweep(file, out=tmp_path / "moved", executor=executor)
+    assert executor.tasks == []
+
+
+def test_a_folder_without_results_is_refused(tmp_path: Path, file: Path) -> None:
+    with pytest.raises(ResultsError, match="it has no sweep.json"):
+        SweepResults.load(tmp_path)
+    airtcp.sweep(file, out=tmp_path / "out")
+    (tmp_path / "out/windows.parquet").unlink()
+    with pytest.raises(ResultsError, match="damaged"):
+        SweepResults.load(tmp_path / "out")
+    (tmp_path / "out/sweep.json").write_text("{}")
+    with pytest.raises(ResultsError, match="not the manifest"):
+        SweepResults.load(tmp_path / "out")
+
+
+# --- the command ------------------------------------------------------------------------------------------------------
+
+
+def test_the_command(airtcp: Command, file: Path, tmp_path: Path) -> None:
+    done = airtcp("sweep", file)
+    assert done.returncode == 0, done.stderr
+    assert "tiny: 12 runs" in done.stderr
+    assert "Utilisation" in done.stdout
+    out = tmp_path / "cwd/runs/tiny-sweep"
+    assert SweepResults.load(out).runs.height == 12
+    again = airtcp("sweep", file, "--jobs", 1)
+    assert "12 of 12 runs were already done" in again.stderr
+    assert again.stdout == done.stdout
+    more = airtcp("sweep", file, "--seeds", 3, "--json")
+    assert "12 of 18 runs were already done" in more.stderr
+    printed = json.loads(more.stdout)
+    assert printed["runs"] == {"total": 18, "ok": 18, "failed": 0}
+    assert len(printed["rows"]) == 18
+    quiet = airtcp("sweep", "--quiet", "--set", "rate=3", "loss=[0, 0.5]", file, "--out", tmp_path / "q")
+    assert (quiet.returncode, quiet.stdout, quiet.stderr) == (0, "", "")
+    assert SweepResults.load(tmp_path / "q").runs["loss"].unique().to_list() == [0, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        ([], "a sweep FILE is missing"),
+        (["FILE", "--jobs", "0"], "'0' is not a whole number from 1"),
+        (["FILE", "--set", "rate"], "rate"),
+        (["FILE", "--set", "nonsense=1"], "override nonsense: nonsense = 1: unknown key"),
+        (["FILE", "--set", "rate=[1"], "--set rate=[1: not a value of TOML"),
+        (["FILE", "--executor", "dask://x:1", "--jobs", "2"], "--jobs is for this machine"),
+        (["nowhere.toml"], "nowhere.toml: No such file or directory"),
+    ],
+)
+def test_bad_input_is_2(airtcp: Command, file: Path, args: list[str], words: str) -> None:
+    done = airtcp("sweep", *[str(file) if arg == "FILE" else arg for arg in args])
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_failed_runs_are_1_with_a_list(airtcp: Command, file: Path, tmp_path: Path) -> None:
+    file.write_text(FILE.replace("SELECT sum(dropped_overflow) AS n FROM links", FAILS))
+    done = airtcp("sweep", file, "--out", tmp_path / "out")
+    assert done.returncode == 1
+    assert "12 of 12 runs failed" in done.stderr
+    assert "rate = 2, loss = 0.0, seed = 1: measure `dropped`" in done.stderr
+    assert "and 2 more: see the column `error` of" in done.stderr
+    assert SweepResults.load(tmp_path / "out").failed.height == 12
+
+
+LONG = ["--set", "duration=60s", "record.interval=10s", "--seeds", "20"]
+"""120 runs of some tens of milliseconds."""
+
+
+def journal(out: Path) -> list[dict[str, Any]]:
+    """The whole lines of the journal, but not its head."""
+    path = out / JOURNAL
+    text = path.read_bytes() if path.exists() else b""
+    return [json.loads(line) for line in text.split(b"\n")[:-1]][1:]
+
+
+def started(file: Path, out: Path, after: int) -> subprocess.Popen[str]:
+    command = [str(AIRTCP), "sweep", str(file), *LONG, "--out", str(out), "--jobs", "2"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while len(journal(out)) < after:
+        assert process.poll() is None, process.communicate()[1]
+        time.sleep(0.002)
+    return process
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_sweep_goes_on(file: Path, tmp_path: Path, number: signal.Signals) -> None:
+    out = tmp_path / "out"
+    with started(file, out, 10) as process:
+        process.send_signal(number)
+        _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 128 + number
+    kept = journal(out)
+    assert 10 <= len(kept) < 120
+    assert f"interrupted: {len(kept)} of 120 runs are finished and kept in {out}" in stderr
+    results = SweepResults.load(out)
+    assert results.manifest["status"] == "interrupted"
+    assert results.runs.filter(status="ok").height == len(kept)
+    with started(file, out, 11) as process:
+        _, stderr = process.communicate(timeout=120)
+    assert process.returncode == 0
+    assert f"{len(kept)} of 120 runs were already done" in stderr
+    assert len({entry["key"] for entry in journal(out)}) == len(journal(out)) == 120
+
+
+def test_kill_9_loses_and_repeats_nothing(file: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    chance = random.Random(1)
+    before: list[dict[str, Any]] = []
+    for _ in range(4):
+        with started(file, out, len(before) + chance.randint(1, 15)) as process:
+            time.sleep(chance.random() * 0.05)
+            process.kill()
+            process.wait()
+        now = journal(out)
+        assert now[: len(before)] == before
+        before = now
+    assert len(before) < 120, "killed too late to show anything"
+    with started(file, out, 0) as process:
+        stdout, stderr = process.communicate(timeout=120)
+    assert process.returncode == 0, stderr
+    assert f"{len(before)} of 120 runs were already done" in stderr
+    assert journal(out)[: len(before)] == before
+    assert Counter(entry["key"] for entry in journal(out)).most_common(1)[0][1] == 1
+    assert len(journal(out)) == 120
+    never_killed = airtcp.sweep(file, seeds=20, set={"duration": "60s", "record.interval": "10s"})
+    assert same(SweepResults.load(out), never_killed)
+    assert stdout
+
+
+def test_a_second_command_is_refused(file: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with started(file, out, 1) as process:
+        with pytest.raises(ResultsError, match=rf"is writing there \(process {process.pid} on"):
+            Store(out)
+        process.kill()
+    with Store(out) as store:
+        assert len(store) >= 1, "the lock went with the process"
+
+
+EXAMPLES = sorted((ROOT / "examples").glob("sweep-*.toml"))
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.name)
+def test_examples_run(airtcp: Command, path: Path, tmp_path: Path) -> None:
+    assert plan(path).points
+    done = airtcp("sweep", path, "--quick", "--out", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
