@@ -281,6 +281,11 @@ class Profile(Part):
     cc: CcConfig | None = None
     """Congestion control."""
 
+    cwnd_validation: bool | None = None
+    """RFC 7661: the window grows only while it is what holds the sender back. Off, every ACK of new data lets it
+    grow, as in ns-2 and BSD.
+    """
+
     delayed_ack: Span | None = None
     """Longest wait of an ACK for a second segment (RFC 1122). "0s": every segment is acknowledged at once."""
 
@@ -318,6 +323,9 @@ class Profile(Part):
 
     pacing_percent: int | None = None
     """With `pacing = "linux"`: percent of cwnd / srtt after it."""
+
+    pacing_rtt: PacingRtt | None = None
+    """The round-trip time by which segments are spaced."""
 
     pacing_slow_start_percent: int | None = None
     """With `pacing = "linux"`: percent of cwnd / srtt in slow start."""
@@ -636,6 +644,11 @@ class TcpOptions(Part):
     cc: CcConfig | None = None
     """Congestion control."""
 
+    cwnd_validation: bool | None = None
+    """RFC 7661: the window grows only while it is what holds the sender back. Off, every ACK of new data lets it
+    grow, as in ns-2 and BSD.
+    """
+
     delayed_ack: Span | None = None
     """Longest wait of an ACK for a second segment (RFC 1122). "0s": every segment is acknowledged at once."""
 
@@ -673,6 +686,9 @@ class TcpOptions(Part):
 
     pacing_percent: int | None = None
     """With `pacing = "linux"`: percent of cwnd / srtt after it."""
+
+    pacing_rtt: PacingRtt | None = None
+    """The round-trip time by which segments are spaced."""
 
     pacing_slow_start_percent: int | None = None
     """With `pacing = "linux"`: percent of cwnd / srtt in slow start."""
@@ -913,6 +929,9 @@ NodeKind: TypeAlias = "Literal['host', 'router']"
 Pacing: TypeAlias = "Literal['off', 'rtt_over_cwnd', 'linux']"
 """How segments are spaced."""
 
+PacingRtt: TypeAlias = "Literal['exact', 'ticks']"
+"""The round-trip time by which segments are spaced."""
+
 Probability: TypeAlias = "float"
 """Probability."""
 
@@ -968,6 +987,7 @@ __all__ = [
     "Node",
     "NodeKind",
     "Pacing",
+    "PacingRtt",
     "Pie",
     "Ping",
     "Probability",

@@ -35,6 +35,17 @@ pub enum Pacing {
     Linux,
 }
 
+/// The round-trip time by which segments are spaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PacingRtt {
+    /// The smoothed round-trip time, measured exactly.
+    Exact,
+    /// The smoothed round-trip time behind the timeout, in eighths of `rtt_tick`: up to 7/8 tick too long, as stacks with
+    /// integer estimators have it (BSD, ns-2). Then less than a window is in the network.
+    Ticks,
+}
+
 macro_rules! options {
     ($($(#[$doc:meta])* $name:ident: $type:ty,)+) => {
         /// A TCP end, fully determined.
@@ -82,6 +93,9 @@ options! {
     max_cwnd: u32,
     /// RFC 3465 byte counting in slow start: at most this many segments of credit for one ACK. 0: one per ACK, however much it covers.
     byte_counting: u32,
+    /// RFC 7661: the window grows only while it is what holds the sender back. Off, every ACK of new data lets it grow, as in
+    /// ns-2 and BSD.
+    cwnd_validation: bool,
     /// After an idle time the window decays towards `restart_window`: by half for each retransmission timeout (RFC 2861).
     restart_after_idle: bool,
     /// What is left of the window after a long idle time, segments. RFC 5681 section 4.1: the initial window.
@@ -126,6 +140,8 @@ options! {
     receive_buffer_max: Bytes,
     /// Spacing of segments.
     pacing: Pacing,
+    /// The round-trip time by which segments are spaced.
+    pacing_rtt: PacingRtt,
     /// With `pacing = "linux"`: percent of cwnd / srtt in slow start.
     pacing_slow_start_percent: u32,
     /// With `pacing = "linux"`: percent of cwnd / srtt after it.

@@ -231,7 +231,9 @@ impl Sender {
 
     /// RFC 7661: growth only while the window is what holds the sender back; in slow start half of it in use is enough.
     pub(super) fn is_cwnd_limited(&self) -> bool {
-        if self.window.in_slow_start() {
+        if !self.config.cwnd_validation {
+            true
+        } else if self.window.in_slow_start() {
             self.window.cwnd < self.max_in_flight.saturating_mul(2)
         } else {
             self.cwnd_limited
