@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import html
+import textwrap
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -207,7 +208,7 @@ def _hover(plot: Plot, series: Series) -> list[str]:
 def _axis(plot: Plot, which: str) -> dict[str, Any]:
     axis = plot.x if which == "x" else plot.y
     result: dict[str, Any] = {
-        "title": {"text": escape(axis.title), "standoff": 8},
+        "title": {"text": "<br>".join(map(escape, textwrap.wrap(axis.title, 28))), "standoff": 8},
         "automargin": True,
         "zeroline": False,
         "ticks": "outside",

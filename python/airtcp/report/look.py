@@ -63,7 +63,9 @@ def looks(study: Study) -> dict[str, Look]:
         # Neighbours differ in every sign, for print in grey.
         line, marker = (variants[rest], variants[rest] // len(LINES)) if rest else (colour + turn, 0)
         marker += colour + turn
-        chosen[name] = Look(colour, line % len(LINES), marker % len(MARKERS), (marker + line * bool(rest)) % len(HATCHES))
+        chosen[name] = Look(
+            colour, line % len(LINES), marker % len(MARKERS), (marker + line * bool(rest)) % len(HATCHES)
+        )
     return chosen
 
 
@@ -164,8 +166,5 @@ def axis_values(plot: Plot, axis: str) -> list[float]:
     if axis == "y":
         return list(_values(plot))
     return [
-        float(x)
-        for series in plot.series
-        for x in series.x
-        if isinstance(x, (int, float)) and not isinstance(x, bool)
+        float(x) for series in plot.series for x in series.x if isinstance(x, (int, float)) and not isinstance(x, bool)
     ]
