@@ -10,7 +10,7 @@ from typing import Final
 from airtcp.errors import StudyError
 from airtcp.expressions import nearest
 from airtcp.study import toml
-from airtcp.study.format import STUDY_FILE
+from airtcp.study.files import STUDY_FILE
 
 VARIABLE: Final = "AIRTCP_STUDIES"
 """Folders with studies, separated as in PATH."""

@@ -23,7 +23,7 @@ import numpy as np
 
 from airtcp import expressions, stats
 from airtcp.expressions import ExpressionError, Value
-from airtcp.study.format import Finding
+from airtcp.study.files import Finding
 from airtcp.study.samples import (
     Array,
     CheckError,
@@ -123,7 +123,8 @@ class Outcome:
         shown = self.checks[:TEXTS_SHOWN]
         if len(self.checks) == 1:
             return account(shown[0])
-        parts = []
+        parts: list[str] = []
+        case: Mapping[str, Value] | None = None
         for check in shown:
             mark = (
                 ""
@@ -132,7 +133,11 @@ class Outcome:
                 if check.holds
                 else " (fails)"
             )
-            parts.append(f"{case_text(check.case)}{account(check)}{mark}")
+            if parts and check.case == case:
+                parts[-1] += f", {account(check)}{mark}"
+            else:
+                parts.append(f"{case_text(check.case)}{account(check)}{mark}")
+            case = check.case
         if len(self.checks) > len(shown):
             parts.append(f"{len(self.checks) - len(shown)} more")
         return "; ".join(parts)
@@ -389,7 +394,7 @@ def account(check: Judged) -> str:
 
 
 def _decimals(check: Judged) -> int:
-    """Two digits of the interval's half width; without one, three of the value."""
+    """Two digits of the interval's half width, but no more than four of the numbers; without an interval, three."""
     assert check.measured is not None
     if check.interval is not None and check.interval[1] > check.interval[0]:
         size, digits = (check.interval[1] - check.interval[0]) / 2, 2
@@ -397,7 +402,11 @@ def _decimals(check: Judged) -> int:
         size, digits = abs(check.measured), 3
     if size == 0:
         return 0 if check.measured == 0 and not check.is_difference else 2
-    return min(max(digits - 1 - math.floor(math.log10(size)), 0), 6)
+    sides = (check.left, check.right) if check.is_difference else (check.measured,)
+    largest = max((abs(side) for side in sides if side is not None), default=0.0) or size
+    most = 3 - math.floor(math.log10(largest))
+    least = -math.floor(math.log10(abs(check.measured))) if check.measured else 0  # a small difference is not 0.00
+    return min(max(min(digits - 1 - math.floor(math.log10(size)), most), least, 0), 6)
 
 
 def _number(value: float, decimals: int) -> str:

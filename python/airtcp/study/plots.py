@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from airtcp import stats
 from airtcp.expressions import Value
-from airtcp.study.format import Plot
+from airtcp.study.files import Plot
 from airtcp.study.samples import (
     CheckError,
     Data,

@@ -17,8 +17,8 @@ import numpy as np
 from airtcp import _airtcp
 from airtcp.errors import StudyError, SweepError
 from airtcp.expressions import Value
+from airtcp.study.files import Experiment, Study
 from airtcp.study.findings import judge
-from airtcp.study.format import Experiment, Study
 from airtcp.study.plots import Drawing
 from airtcp.study.samples import Array, CheckError, Data, Meaning, Measure, Point, Row
 from airtcp.sweeps import measures as sweep_measures

@@ -23,8 +23,8 @@ from airtcp import _airtcp
 from airtcp._text import to_json
 from airtcp.errors import NotOursError, ResultsError, StudyError
 from airtcp.results import host
+from airtcp.study.files import Finding, Study
 from airtcp.study.findings import Judged, Outcome, judge
-from airtcp.study.format import Finding, Study
 from airtcp.study.plots import Drawing
 from airtcp.study.prepare import Mode, Prepared, distinct_runs
 from airtcp.study.samples import CheckError, Data
