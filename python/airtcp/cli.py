@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 from airtcp import _airtcp
 from airtcp._terminal import BAD_INPUT, FAILURE, OK, Interrupts, StopError, fail, render, say, write_out
 from airtcp._text import to_json
-from airtcp.commands import sweep
-from airtcp.errors import ExecutorError, NotOursError, ResultsError, ScenarioError, SweepError
+from airtcp.commands import report, study, sweep
+from airtcp.errors import ExecutorError, NotOursError, ResultsError, ScenarioError, StudyError, SweepError
 from airtcp.execution import SNAPLEN, Execution
 
 if TYPE_CHECKING:
@@ -185,11 +185,17 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"airtcp {_airtcp.__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
 
-    def command(name: str, body: Callable[[argparse.Namespace], int], *examples: str, more: str = "") -> _Parser:
+    def command(
+        name: str,
+        body: Callable[[argparse.Namespace], int],
+        *examples: str,
+        more: str = "",
+        under: argparse._SubParsersAction[_Parser] = commands,
+    ) -> _Parser:
         about = (body.__doc__ or "").strip()
         heading = "example" if len(examples) == 1 else "examples"
         epilog = f"{heading}:\n" + "".join(f"  {line}\n" for line in examples) + more
-        sub: _Parser = commands.add_parser(
+        sub: _Parser = under.add_parser(
             name,
             help=about,
             description=about,
@@ -262,6 +268,8 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("--json", action="store_true", help="print the summaries as one JSON list")
 
     sweep.add(command)
+    study.add(command)
+    report.add(command)
     return parser
 
 
@@ -278,7 +286,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return body(args)
     except StopError as stop:
         return fail(str(stop), stop.code)
-    except (ScenarioError, SweepError, NotOursError) as error:
+    except (ScenarioError, StudyError, SweepError, NotOursError) as error:
         return fail(str(error), BAD_INPUT)
     except (ResultsError, ExecutorError) as error:
         return fail(str(error), FAILURE)

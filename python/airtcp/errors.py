@@ -11,6 +11,10 @@ class NotOursError(ResultsError):
     """Something other than an airtcp result is where results should go; it is left alone."""
 
 
+class StudyError(ValueError):
+    """A study cannot be found, or its files are wrong. The message names file, key and value."""
+
+
 class SweepError(ValueError):
     """A sweep file or a `Sweep` is wrong, or does not fit its scenario. The message says where; `faults` lists it."""
 
@@ -24,4 +28,4 @@ class ExecutorError(Exception):
     """What should carry out the runs cannot: an unknown address, no cluster there, another engine on its workers."""
 
 
-__all__ = ["ExecutorError", "NotOursError", "ResultsError", "ScenarioError", "SweepError"]
+__all__ = ["ExecutorError", "NotOursError", "ResultsError", "ScenarioError", "StudyError", "SweepError"]

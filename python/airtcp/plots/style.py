@@ -1,4 +1,7 @@
-"""How all figures look: light ground, colours that colour-blind readers can tell apart, no dependence on a display."""
+"""How all figures look: light ground, colours that colour-blind readers can tell apart, no dependence on a display.
+
+The report's page takes its series colours from here as well.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,15 @@ from cycler import cycler
 
 # Okabe and Ito, "Color Universal Design" (2008), without black and yellow: yellow is too faint on white.
 COLOURS: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
+# The same hues for a dark ground, lighter: at least 6:1 against the page's.
+COLOURS_ON_DARK: Final = ("#4FA8E8", "#FF8A4C", "#2FC79A", "#E8A3CB", "#93D6F7", "#F2BE55")
 # A second sign beside the colour, for print in grey.
 LINES: Final = ("-", (0, (5, 1.5)), (0, (1.2, 1.2)), (0, (5, 1.5, 1.2, 1.5)))
+MARKERS: Final = ("o", "s", "^", "D", "v", "P", "X")
+HATCHES: Final = ("", "////", "....", "\\\\\\\\", "xxxx", "----")
+
+COLUMN_WIDTH_IN: Final = 3.5
+"""One column of a two-column page (IEEE, ACM)."""
 
 _STYLE: Final[dict[Any, Any]] = {
     "axes.axisbelow": True,
@@ -35,9 +45,43 @@ _STYLE: Final[dict[Any, Any]] = {
     "svg.hashsalt": "airtcp",
 }
 
+_COLUMN: Final[dict[Any, Any]] = {
+    "axes.labelpad": 2.5,
+    "axes.linewidth": 0.6,
+    "errorbar.capsize": 1.8,
+    "figure.constrained_layout.h_pad": 0.02,
+    "figure.constrained_layout.w_pad": 0.02,
+    "font.size": 8,
+    "axes.labelsize": 8,
+    "grid.linewidth": 0.4,
+    "hatch.linewidth": 0.5,
+    "legend.columnspacing": 1.2,
+    "legend.fontsize": 7,
+    "legend.handlelength": 2.6,
+    "legend.handletextpad": 0.5,
+    "legend.labelspacing": 0.25,
+    "lines.linewidth": 1.1,
+    "lines.markersize": 3.2,
+    "savefig.dpi": 300,
+    "xtick.labelsize": 7,
+    "xtick.major.size": 2.5,
+    "xtick.major.width": 0.6,
+    "xtick.minor.size": 1.5,
+    "xtick.minor.width": 0.4,
+    "ytick.labelsize": 7,
+    "ytick.major.size": 2.5,
+    "ytick.major.width": 0.6,
+    "ytick.minor.size": 1.5,
+    "ytick.minor.width": 0.4,
+}
+
 
 @contextmanager
-def style() -> Iterator[None]:
-    """Figures made inside look like airtcp's; the caller's settings stay as they were."""
-    with mpl.rc_context(_STYLE):
+def style(*, column: bool = False) -> Iterator[None]:
+    """Figures made inside look like airtcp's; the caller's settings stay as they were.
+
+    Args:
+        column: sizes for one column of a two-column page instead of those for a screen.
+    """
+    with mpl.rc_context(_STYLE | _COLUMN if column else _STYLE):
         yield

@@ -3,7 +3,8 @@
 use rand::RngExt;
 
 use super::cc::Window;
-use super::{Pacing, TcpConfig};
+use super::rtt::RttEstimator;
+use super::{Pacing, PacingRtt, TcpConfig};
 use crate::rng::Rng;
 use crate::units::{DataRate, Span, Time};
 
@@ -40,21 +41,34 @@ impl Pacer {
         self.next_at = Time::ZERO;
     }
 
-    /// A segment of `bytes` on the wire left at `now`.
-    pub fn on_send(&mut self, now: Time, bytes: u32, w: &Window, own_rate: Option<DataRate>, config: &TcpConfig) {
+    /// A segment of `bytes` on the wire left at `now`. A control that has a rate of its own sets the gap; else it follows
+    /// from `config` and the round-trip time.
+    pub fn on_send(
+        &mut self,
+        now: Time,
+        bytes: u32,
+        w: &Window,
+        rtt: &RttEstimator,
+        own_rate: Option<DataRate>,
+        config: &TcpConfig,
+    ) {
         self.waiting = false;
         let gap = if let Some(rate) = own_rate {
             if rate.as_bps() == 0 { Span::ZERO } else { rate.time_for(u64::from(bytes)) }
         } else {
             let full = u64::from(w.wire_bytes);
+            let srtt = match config.pacing_rtt {
+                PacingRtt::Exact => rtt.srtt(),
+                PacingRtt::Ticks => rtt.srtt_in_ticks(),
+            };
             match config.pacing {
                 Pacing::Off => return,
-                Pacing::RttOverCwnd => w.srtt.mul_ratio(1, u64::from(w.cwnd.max(1))),
+                Pacing::RttOverCwnd => srtt.mul_ratio(1, u64::from(w.cwnd.max(1))),
                 Pacing::Linux => {
                     let in_slow_start = w.cwnd < w.ssthresh / 2;
                     let percent = if in_slow_start { config.pacing_slow_start_percent } else { config.pacing_percent };
                     let window = u64::from(w.cwnd.max(w.in_flight).max(1));
-                    w.srtt.mul_ratio(100 * u64::from(bytes), u64::from(percent.max(1)) * window * full)
+                    srtt.mul_ratio(100 * u64::from(bytes), u64::from(percent.max(1)) * window * full)
                 }
             }
         };

@@ -22,7 +22,7 @@ impl Sender {
         self.fill_ack(now, &mut p);
         out.packets.push(p);
         self.stats.window_probes += 1;
-        self.rtt.back_off();
+        self.rtt.back_off(&self.config);
         self.persist_at = now + self.rtt.rto(&self.config);
     }
 
@@ -177,6 +177,7 @@ impl Sender {
         self.stats.segments_sent += 1;
         self.last_sent_at = now;
         self.reduction.on_send();
-        self.pacer.on_send(now, u32::from(p.size), &self.window, self.cc.pacing_rate(&self.window), &self.config);
+        let own_rate = self.cc.pacing_rate(&self.window);
+        self.pacer.on_send(now, u32::from(p.size), &self.window, &self.rtt, own_rate, &self.config);
     }
 }

@@ -1,0 +1,214 @@
+"""`airtcp study`: experiments, figures and findings about one question."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from airtcp._terminal import BAD_INPUT, FAILURE, OK, Interrupts, StopError, render, say, write_out
+from airtcp.commands.sweep import duration, positive, progress_bar
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from airtcp.study.files import Study
+    from airtcp.study.prepare import Mode
+
+FAILURES_SHOWN: Final = 10
+
+
+def study(args: argparse.Namespace) -> int:
+    """Run experiments that hold published findings against simulation: figures, verdicts, a report."""
+    args.help()
+    return BAD_INPUT
+
+
+def list_studies(_args: argparse.Namespace) -> int:
+    """List the studies that can be run by id."""
+    from airtcp.errors import StudyError
+    from airtcp.study.files import read
+    from airtcp.study.find import everything, places
+    from airtcp.study.show import listing
+
+    rows = []
+    for study_id, folder in everything():
+        try:
+            rows.append((study_id, read(folder).title, folder))
+        except StudyError:
+            rows.append((study_id, f"faulty: airtcp study check {folder} says why", folder))
+    if not rows:
+        say(f"no study in {', '.join(map(str, places()))}; docs/studies.md says how to write one")
+        return OK
+    render(listing(rows))
+    return OK
+
+
+def show(args: argparse.Namespace) -> int:
+    """Show what a study asks, assumes and claims, and what it costs to run."""
+    from airtcp.study.prepare import check
+    from airtcp.study.show import overview
+
+    found = _read(args.id)
+    render(*overview(found, check(found)))
+    return OK
+
+
+def check(args: argparse.Namespace) -> int:
+    """Check the files of a study, quick and full, without running anything."""
+    from airtcp.study.prepare import check as check_study
+    from airtcp.study.prepare import distinct_runs
+
+    found = _read(args.folder)
+    prepared = check_study(found)
+    plots = sum(len(e.plots) for e in found.experiments)
+    findings = sum(len(e.findings) for e in found.experiments)
+    runs = ", ".join(f"{mode}: {distinct_runs(ready)} runs" for mode, ready in prepared.items())
+    write_out(
+        f"{found.folder}: valid: {found.title!r}, {len(found.experiments)} experiments, {plots} plots, "
+        f"{findings} findings; {runs}\n"
+    )
+    return OK
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run a study, print its verdicts and write tables, figures and a report; goes on where it was cut off."""
+    if args.executor is not None and args.jobs is not None:
+        raise StopError(
+            "--jobs is for this machine; a cluster has as many at a time as its workers have threads", BAD_INPUT
+        )
+    from pathlib import Path
+
+    from airtcp.study.prepare import prepare
+    from airtcp.study.run import Asked, check_folder, default_folder
+    from airtcp.study.run import run as run_study
+
+    mode: Mode = "full" if args.full else "quick"
+    whole = _read(args.id)
+    wanted = whole.only(args.figure, args.experiment)
+    folder = Path(args.out) if args.out is not None else default_folder(whole, mode)
+    check_folder(folder, whole)
+    prepared = prepare(wanted, mode, args.seeds)
+    asked = Asked(args.id, mode, args.seeds, tuple(args.figure), tuple(args.experiment))
+    with Interrupts().active() as interrupts, progress_bar(whole.id, quiet=args.quiet) as update:
+        document = run_study(
+            wanted,
+            prepared,
+            folder,
+            asked,
+            executor=args.executor,
+            jobs=args.jobs,
+            progress=update,
+            is_stopped=lambda: interrupts.caught is not None,
+        )
+    report = _report(folder, quiet=args.quiet)
+    if args.json:
+        from airtcp._text import to_json
+
+        keys = ("study", "mode", "seeds", "status", "runs", "finished", "failed", "wall_s", "engine", "findings")
+        write_out(to_json({key: document[key] for key in keys}) + "\n")
+    elif not args.quiet:
+        from airtcp.study.show import verdicts
+
+        render(*verdicts(document))
+    return _end(document, str(folder), report, interrupts, quiet=args.quiet)
+
+
+def _read(name: str) -> Study:
+    from airtcp.study.files import read
+    from airtcp.study.find import find
+
+    return read(find(name))
+
+
+def _report(folder: Path, *, quiet: bool) -> str | None:
+    """Writes the report; where it is."""
+    from importlib import import_module
+
+    try:
+        report = import_module("airtcp.report")
+    except ModuleNotFoundError as error:
+        if not quiet:
+            say(f"no report is written: {error.name} is not installed")
+        return None
+    report.write(folder)
+    page = folder / "report.html"
+    return str(page) if page.exists() else None
+
+
+def _end(document: dict[str, Any], folder: str, report: str | None, interrupts: Interrupts, *, quiet: bool) -> int:
+    failed = document["failed"]
+    if failed:
+        say(f"error: {len(failed)} failed; the next start tries them again:")
+        for item in failed[:FAILURES_SHOWN]:
+            say(f"  {item['experiment']}: {item['what']}: {item['error']}")
+        if len(failed) > FAILURES_SHOWN:
+            say(f"  and {len(failed) - FAILURES_SHOWN} more: see `failed` in {folder}/study.json")
+    if document["status"] != "complete":
+        say(
+            f"{document['study']}: interrupted: {document['finished']} of {document['runs']} runs are finished and "
+            f"kept in {folder}; the same command goes on from there"
+        )
+        return 128 + (interrupts.caught or signal.SIGINT)
+    if not quiet:
+        say(f"{document['study']}: {document['runs']} runs, {duration(document['wall_s'])}, results in {folder}")
+        if report is not None:
+            say(f"report: {report}")
+    return FAILURE if failed else OK
+
+
+EXIT_CODES: Final = (
+    "\nexit codes:\n  0 done, whatever the verdicts; 1 some runs failed, or another failure; 2 bad input; "
+    "130 interrupted\n  (finished runs are kept, and the same command goes on from there)\n"
+)
+
+
+def add(command: Callable[..., Any]) -> None:
+    """Registers the command and those below it."""
+    top = command("study", study, "airtcp study list", "airtcp study run pacing-buffers --quick")
+    top.set_defaults(help=top.print_help)
+    below = top.add_subparsers(metavar="COMMAND", title="commands")
+
+    def sub(name: str, body: Callable[[argparse.Namespace], int], *examples: str, more: str = "") -> Any:  # noqa: ANN401
+        return command(name, body, *examples, more=more, under=below)
+
+    sub("list", list_studies, "airtcp study list")
+
+    what = {"metavar": "ID", "help": "id of a study (airtcp study list), or the path of its folder"}
+    sub("show", show, "airtcp study show pacing-buffers").add_argument("id", **what)
+
+    one = sub(
+        "run",
+        run,
+        "airtcp study run pacing-buffers --quick",
+        "airtcp study run pacing-buffers --full --figure 3 --figure 14 --seeds 10 --out runs/more",
+        "airtcp study run ./my-study --json | jq '.findings[] | [.id, .verdict]'",
+        more=EXIT_CODES,
+    )
+    one.add_argument("id", **what)
+    size = one.add_mutually_exclusive_group()
+    size.add_argument("--quick", action="store_true", help="few points and seeds (default)")
+    size.add_argument("--full", action="store_true", help="the study's whole ranges")
+    one.add_argument(
+        "--figure",
+        action="append",
+        default=[],
+        metavar="N",
+        help="only the experiments and findings of this figure, 3a or 3 for all its panels; can be repeated",
+    )
+    one.add_argument(
+        "--experiment", action="append", default=[], metavar="ID", help="only this experiment; can be repeated"
+    )
+    one.add_argument("--seeds", type=positive, metavar="N", help="runs of each point, instead of the experiments'")
+    one.add_argument("--jobs", type=positive, metavar="N", help="runs at a time; default: one per core")
+    one.add_argument("--out", metavar="DIR", help="folder for the results; default: runs/study-ID-quick or -full")
+    one.add_argument(
+        "--executor",
+        metavar="ADDRESS",
+        help="run on a Dask cluster: dask://HOST:PORT, or dask:// and a scheduler file (needs airtcp[cluster])",
+    )
+    one.add_argument("--json", action="store_true", help="print the findings as one JSON object and nothing else")
+    one.add_argument("-q", "--quiet", action="store_true", help="no progress and no tables")
+
+    sub("check", check, "airtcp study check ./my-study").add_argument("folder", metavar="FOLDER", help=what["help"])

@@ -1,0 +1,242 @@
+"""The plots of the page, as Plotly reads them; colours are filled in by the page, for its light and its dark look."""
+
+from __future__ import annotations
+
+import base64
+import html
+import textwrap
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from airtcp.report.look import (
+    Look,
+    axis_values,
+    categories,
+    interval_text,
+    is_category,
+    log_ticks,
+    number,
+    stretches,
+    with_unit,
+    y_range,
+)
+from airtcp.report.model import Plot, Series
+
+# The same signs as `LINES`, `MARKERS` and `HATCHES` of the style, in Plotly's words.
+DASHES: Final = ("solid", "9px,3px", "2.5px,2.5px", "9px,3px,2.5px,3px")
+SYMBOLS: Final = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "x")
+PATTERNS: Final = ("", "/", ".", "\\", "x", "-")
+
+MANY_POINTS: Final = 2000
+"""From here on points are drawn small and see-through."""
+
+
+def figure(plot: Plot, looks: Mapping[str, Look]) -> dict[str, Any]:
+    """Traces and layout. A trace's `meta` is its colour (a place in the style's table) and its series."""
+    data: list[dict[str, Any]] = []
+    for i, series in enumerate(plot.series):
+        look = looks[series.name]
+        if plot.kind == "line":
+            data += _bands(plot, series, look, i)
+    for i, series in enumerate(plot.series):
+        look = looks[series.name]
+        common = {"name": escape(series.name), "showlegend": False, "meta": {"colour": look.colour, "series": i}}
+        if plot.kind == "scatter":
+            data.append(common | _cloud(series, look))
+        elif plot.kind == "bar":
+            data.append(common | _bars(plot, series, look))
+        else:
+            data.append(common | _line(plot, series, look))
+    layout: dict[str, Any] = {
+        "xaxis": _axis(plot, "x"),
+        "yaxis": _axis(plot, "y"),
+        "margin": {"l": 8, "r": 14, "t": 10, "b": 8},
+        "hovermode": "closest",
+        "showlegend": False,
+        "dragmode": "zoom",
+        "uirevision": plot.id,
+        "font": {"size": 13},
+        # As in the rest of the page.
+        "separators": ".\N{NARROW NO-BREAK SPACE}",
+    }
+    if not data:
+        layout["annotations"] = [
+            {"text": "no values", "showarrow": False, "xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5}
+        ]
+    if plot.kind == "bar":
+        layout |= {"barmode": "group", "bargap": 0.2, "bargroupgap": 0.08}
+    return {"data": data, "layout": layout}
+
+
+def escape(text: str) -> str:
+    """Text that Plotly must show as it stands: it reads some HTML."""
+    return html.escape(text, quote=False)
+
+
+def _line(plot: Plot, series: Series, look: Look) -> dict[str, Any]:
+    trace: dict[str, Any] = {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "x": _x(plot, series),
+        "y": series.y,
+        "line": {"dash": DASHES[look.line], "width": 2},
+        "marker": {"symbol": SYMBOLS[look.marker], "size": 7},
+        "text": _hover(plot, series),
+        "hovertemplate": "%{text}<extra>%{fullData.name}</extra>",
+    }
+    covered = {i for stretch in stretches(series) if _is_band(plot, stretch) for i in stretch}
+    return trace | _error_bars(series, covered)
+
+
+def _is_band(plot: Plot, stretch: list[int]) -> bool:
+    return len(stretch) > 1 and not is_category(plot)
+
+
+def _bands(plot: Plot, series: Series, look: Look, order: int) -> list[dict[str, Any]]:
+    x: list[Any] = []
+    y: list[float | None] = []
+    for stretch in stretches(series):
+        if not _is_band(plot, stretch):
+            continue
+        bounds = [series.interval(i) or (0.0, 0.0) for i in stretch]
+        if x:
+            x.append(None)
+            y.append(None)
+        x += [series.x[i] for i in stretch] + [series.x[i] for i in reversed(stretch)]
+        y += [_drawable(plot, hi) for _, hi in bounds] + [_drawable(plot, lo) for lo, _ in reversed(bounds)]
+    if not x:
+        return []
+    return [
+        {
+            "type": "scatter",
+            "mode": "lines",
+            "x": x,
+            "y": y,
+            "fill": "toself",
+            "line": {"width": 0},
+            "hoverinfo": "skip",
+            "showlegend": False,
+            "meta": {"colour": look.colour, "series": order, "band": True},
+        }
+    ]
+
+
+def _drawable(plot: Plot, bound: float) -> float:
+    """A bound that a logarithmic axis has no place for goes as low as the axis shows."""
+    if not plot.y.is_log or bound > 0:
+        return bound
+    return min((value for value in axis_values(plot, "y") if value > 0), default=1.0) / 10
+
+
+def _error_bars(series: Series, covered: set[int]) -> dict[str, Any]:
+    up: list[float] = []
+    down: list[float] = []
+    for i, y in enumerate(series.y):
+        bounds = series.interval(i)
+        has = y is not None and bounds is not None and i not in covered
+        up.append(max(0.0, bounds[1] - y) if has and bounds is not None and y is not None else 0.0)
+        down.append(max(0.0, y - bounds[0]) if has and bounds is not None and y is not None else 0.0)
+    if not any(up) and not any(down):
+        return {}
+    return {
+        "error_y": {
+            "type": "data",
+            "symmetric": False,
+            "array": up,
+            "arrayminus": down,
+            "thickness": 1.2,
+            "width": 3,
+        }
+    }
+
+
+def _bars(plot: Plot, series: Series, look: Look) -> dict[str, Any]:
+    return {
+        "type": "bar",
+        "x": _x(plot, series),
+        "y": series.y,
+        "marker": {"pattern": {"shape": PATTERNS[look.hatch], "size": 7, "solidity": 0.25}},
+        "hovertext": _hover(plot, series),
+        "hovertemplate": "%{hovertext}<extra>%{fullData.name}</extra>",
+    } | _error_bars(series, set())
+
+
+def _cloud(series: Series, look: Look) -> dict[str, Any]:
+    many = len(series.x) > MANY_POINTS
+    numbers = all(isinstance(x, (int, float)) and not isinstance(x, bool) for x in series.x)
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        # A third of the size of decimal numbers; float32 resolves more than a screen does.
+        "x": _packed(series.x) if numbers and many else series.x,
+        "y": _packed(series.y) if numbers and many and None not in series.y else series.y,
+        "marker": {
+            "symbol": SYMBOLS[look.marker],
+            "size": 2.5 if many else 5,
+            "opacity": 0.6 if many else 0.8,
+            "line": {"width": 0},
+        },
+        "hovertemplate": "%{x}, %{y}<extra>%{fullData.name}</extra>",
+    }
+
+
+def _packed(values: list[Any]) -> dict[str, str]:
+    return {"dtype": "f4", "bdata": base64.b64encode(np.array(values, dtype="<f4").tobytes()).decode()}
+
+
+def _x(plot: Plot, series: Series) -> list[Any]:
+    return [None if x is None else number(x) for x in series.x] if is_category(plot) else list(series.x)
+
+
+def _hover(plot: Plot, series: Series) -> list[str]:
+    texts = []
+    for i, (x, y) in enumerate(zip(series.x, series.y, strict=True)):
+        lines = [
+            f"{plot.x.label}: {with_unit(number(x), plot.x.unit)}",
+            f"{plot.y.label}: {with_unit(number(y), plot.y.unit)}",
+        ]
+        if interval := interval_text(series.interval(i)):
+            lines.append(f"95 % interval: {interval}")
+        if series.n and series.n[i] is not None:
+            lines.append(f"seeds: {series.n[i]}")
+        texts.append("<br>".join(map(escape, lines)))
+    return texts
+
+
+def _axis(plot: Plot, which: str) -> dict[str, Any]:
+    axis = plot.x if which == "x" else plot.y
+    result: dict[str, Any] = {
+        "title": {"text": "<br>".join(map(escape, textwrap.wrap(axis.title, 28))), "standoff": 8},
+        "automargin": True,
+        "zeroline": False,
+        "ticks": "outside",
+        "ticklen": 4,
+        "nticks": 7,
+        "separatethousands": True,
+        "exponentformat": "power",
+    }
+    if which == "x" and is_category(plot):
+        names = categories(plot)
+        return result | {
+            "type": "category",
+            "categoryorder": "array",
+            "categoryarray": names,
+            "showgrid": False,
+            # The ends are given, so that an axis without a value is not one for numbers.
+            "range": [-0.5, max(1, len(names)) - 0.5],
+        }
+    ticks = log_ticks(axis_values(plot, which)) if axis.is_log else []
+    lo, hi = y_range(plot) if which == "y" else plot.x.range or (None, None)
+    if ticks:
+        result |= {"type": "log", "tickmode": "array", "tickvals": ticks, "ticktext": [number(t) for t in ticks]}
+        if lo is not None and hi is not None and lo > 0 and hi > 0:
+            result["range"] = [float(np.log10(lo)), float(np.log10(hi))]
+    else:
+        result["type"] = "linear"
+        if lo is not None or hi is not None:
+            result["range"] = [lo, hi]
+            if lo is None or hi is None:
+                result["autorange"] = "min" if lo is None else "max"
+    return result

@@ -1,0 +1,170 @@
+"""What the page's plots and the print figures decide alike: colours, ranges, ticks, what has an interval.
+
+An arm keeps its colour, line and marker in every figure of a study.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from airtcp.plots.style import COLOURS, HATCHES, LINES, MARKERS
+from airtcp.report.model import Plot, Series, Study
+
+
+@dataclass(frozen=True)
+class Look:
+    """Places in the tables of `airtcp.plots.style`."""
+
+    colour: int
+    line: int
+    marker: int
+    hatch: int
+
+
+# What follows the arm in a name: `, n = 500, D_ms = 20`.
+_PARAMETERS: Final = re.compile(r"(?:, [^\s,=]+ = [^,]*)+$")
+
+
+def looks(study: Study) -> dict[str, Look]:
+    """A look for every series name.
+
+    The arm decides the colour, and what comes after it (`, n = 500`) the line. Two arms in one figure share a colour only
+    where colours run out, and then differ in line and marker.
+    """
+    arms: dict[str, set[str]] = {}
+    variants: dict[str, int] = {}
+    names: dict[str, tuple[str, str]] = {}
+    for figure in (plot for experiment in study.experiments for plot in experiment.plots):
+        here = set()
+        for series in figure.series:
+            arm = _PARAMETERS.sub("", series.name)
+            rest = series.name[len(arm) :]
+            names[series.name] = arm, rest
+            here.add(arm)
+            if rest:
+                variants.setdefault(rest, len(variants))
+        for name in (names[series.name][0] for series in figure.series):
+            arms.setdefault(name, set()).update(here)
+    colours: dict[str, tuple[int, int]] = {}
+    used: Counter[int] = Counter()
+    for arm, others in arms.items():
+        taken = Counter(colours[other][0] for other in others if other in colours)
+        colour = min(range(len(COLOURS)), key=lambda c: (taken[c], used[c], c))
+        colours[arm] = colour, used[colour]
+        used[colour] += 1
+    chosen = {}
+    for name, (arm, rest) in names.items():
+        colour, turn = colours[arm]
+        # Neighbours differ in every sign, for print in grey.
+        line, marker = (variants[rest], variants[rest] // len(LINES)) if rest else (colour + turn, 0)
+        marker += colour + turn
+        chosen[name] = Look(
+            colour, line % len(LINES), marker % len(MARKERS), (marker + line * bool(rest)) % len(HATCHES)
+        )
+    return chosen
+
+
+def is_category(plot: Plot) -> bool:
+    """Whether x is names and not numbers; bars always stand side by side."""
+    return plot.kind == "bar" or any(isinstance(x, (str, bool)) for series in plot.series for x in series.x)
+
+
+def categories(plot: Plot) -> list[str]:
+    """The names along x, numbers in their order first."""
+    values = dict.fromkeys(x for series in plot.series for x in series.x if x is not None)
+    if all(isinstance(x, (int, float)) and not isinstance(x, bool) for x in values):
+        return [number(x) for x in sorted(values, key=float)]
+    return [number(x) for x in values]
+
+
+def number(value: object, digits: int = 4) -> str:
+    """A value for readers: four significant digits, thousands apart, a true minus; a dash for none."""
+    if value is None:
+        return "\N{EN DASH}"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if not isinstance(value, (int, float)):
+        return str(value)
+    if isinstance(value, int) or (value == int(value) and abs(value) < 1e15):
+        text = f"{int(value):,}"
+    elif 1e-4 <= abs(value) < 1e6:
+        decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+        text = f"{value:,.{decimals}f}"
+        text = text.rstrip("0").rstrip(".") if "." in text else text
+    else:
+        text = f"{value:.{digits - 1}e}"
+    # A narrow no-break space parts thousands without being taken for a decimal sign.
+    return text.replace("-", "\N{MINUS SIGN}").replace(",", "\N{NARROW NO-BREAK SPACE}")
+
+
+def with_unit(text: str, unit: str | None) -> str:
+    """A number and its unit, which stay on one line."""
+    return f"{text}\N{NO-BREAK SPACE}{unit}" if unit else text
+
+
+def interval_text(interval: Sequence[float | None] | None, unit: str | None = None) -> str:
+    """`lo to hi`, or nothing."""
+    if interval is None or any(bound is None for bound in interval):
+        return ""
+    lo, hi = interval
+    return with_unit(f"{number(lo)} to {number(hi)}", unit)
+
+
+def stretches(series: Series) -> Iterator[list[int]]:
+    """Runs of neighbouring points that all have a value and an interval: what a band can cover."""
+    stretch: list[int] = []
+    for i in range(len(series.x)):
+        if series.y[i] is not None and series.x[i] is not None and series.interval(i) is not None:
+            stretch.append(i)
+            continue
+        if stretch:
+            yield stretch
+        stretch = []
+    if stretch:
+        yield stretch
+
+
+def y_range(plot: Plot) -> tuple[float | None, float | None]:
+    """The ends of the y axis; None leaves one to the data. From zero where the values come near it."""
+    if plot.y.range is not None:
+        return plot.y.range
+    values = list(_values(plot))
+    if plot.y.is_log or not values or plot.kind == "scatter":
+        return None, None
+    lo, hi = min(values), max(values)
+    if lo >= 0 and (lo < hi / 2 or plot.kind == "bar"):
+        return 0.0, (hi * 1.06 if hi > 0 else 1.0)
+    return None, None
+
+
+def _values(plot: Plot) -> Iterator[float]:
+    for series in plot.series:
+        for i, y in enumerate(series.y):
+            if y is not None:
+                yield y
+                yield from series.interval(i) or ()
+
+
+def log_ticks(values: Sequence[float]) -> list[float]:
+    """Ticks at 1, 2 and 5 times powers of ten; only at the powers where there are many."""
+    positive = [value for value in values if value > 0]
+    if not positive:
+        return []
+    lo, hi = math.log10(min(positive)), math.log10(max(positive))
+    decades = range(math.floor(lo), math.ceil(hi) + 1)
+    steps = (1, 2, 5) if hi - lo <= 2 else (1,)
+    return [step * 10.0**decade for decade in decades for step in steps]
+
+
+def axis_values(plot: Plot, axis: str) -> list[float]:
+    """All numbers along `x` or `y`."""
+    if axis == "y":
+        return list(_values(plot))
+    return [
+        float(x) for series in plot.series for x in series.x if isinstance(x, (int, float)) and not isinstance(x, bool)
+    ]

@@ -1,0 +1,242 @@
+"""What a report shows: the content of a `study.json`, checked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import msgspec
+
+from airtcp.errors import ResultsError
+
+FORMAT: Final = "airtcp-study"
+FORMAT_VERSION: Final = 1
+
+Verdict = Literal["reproduced", "partly", "not"]
+Interval = tuple[float | None, float | None]
+Coordinate = float | int | str | bool | None
+
+
+class _Part(msgspec.Struct, kw_only=True):
+    """Keys this version does not know are left to later ones."""
+
+
+class Axis(_Part):
+    """What one axis shows."""
+
+    label: str
+    unit: str | None = None
+    scale: Literal["linear", "log"] | None = None
+    range: Interval | None = None
+
+    @property
+    def title(self) -> str:
+        """Label and unit."""
+        return f"{self.label} ({self.unit})" if self.unit else self.label
+
+    @property
+    def is_log(self) -> bool:
+        """Whether equal distances are equal ratios."""
+        return self.scale == "log"
+
+
+class Series(_Part):
+    """One curve, cloud of points or set of bars; `lo` and `hi` bound the 95 % interval of `y`, `n` is its seeds."""
+
+    name: str
+    x: list[Coordinate]
+    y: list[float | None]
+    lo: list[float | None] | None = None
+    hi: list[float | None] | None = None
+    n: list[int | None] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuses columns of unequal length."""
+        for name in ("y", "lo", "hi", "n"):
+            column = getattr(self, name)
+            if column and len(column) != len(self.x):
+                raise ValueError(f"series {self.name!r}: {name} has {len(column)} values, x has {len(self.x)}")
+
+    def interval(self, i: int) -> tuple[float, float] | None:
+        """The 95 % interval of the i-th value, if it has one."""
+        lo = self.lo[i] if self.lo else None
+        hi = self.hi[i] if self.hi else None
+        return None if lo is None or hi is None else (lo, hi)
+
+
+class Plot(_Part):
+    """One figure."""
+
+    id: str
+    title: str
+    x: Axis
+    y: Axis
+    figure: str | None = None
+    caption: str | None = None
+    kind: Literal["line", "scatter", "bar"] = "line"
+    series: list[Series] = []
+
+
+class Check(_Part):
+    """One relation that a finding consists of."""
+
+    text: str
+    at: dict[str, Any] = msgspec.field(name="for", default_factory=dict)
+    left: float | None = None
+    right: float | None = None
+    measured: float | None = None
+    ci95: Interval | None = None
+    holds: bool | None = None
+    settled: bool | None = None
+    error: str | None = None
+
+
+class Finding(_Part):
+    """One claim of a source, and what was measured."""
+
+    id: str
+    claim: str
+    experiment: str | None = None
+    figure: str | None = None
+    published: str | None = None
+    source: str | None = None
+    measured: float | None = None
+    measured_text: str | None = None
+    ci95: Interval | None = None
+    unit: str | None = None
+    verdict: Verdict | None = None
+    """None: nothing was measured."""
+    note: str | None = None
+    checks: list[Check] = []
+
+
+class Assumption(_Part):
+    """What the source does not say and the study had to choose."""
+
+    id: str
+    what: str
+    value: Any = None
+    why: str | None = None
+    experiment: str | None = None
+
+
+class Failed(_Part):
+    """A run without result."""
+
+    what: str
+    error: str
+    experiment: str | None = None
+
+
+class Experiment(_Part):
+    """Runs that belong together, their plots and findings."""
+
+    id: str
+    title: str
+    text: str | None = None
+    kind: Literal["paper", "sensitivity", "beyond"] = "paper"
+    figures: list[str] = []
+    command: str | None = None
+    runs: int | None = None
+    seeds: Any = None
+    plots: list[Plot] = []
+    findings: list[str] = []
+
+
+class Paper(_Part):
+    """The source that a study repeats."""
+
+    title: str | None = None
+    authors: list[str] | str | None = None
+    venue: str | None = None
+    year: int | str | None = None
+    url: str | None = None
+    doi: str | None = None
+
+    @property
+    def citation(self) -> str:
+        """Authors, title, venue and year in one line."""
+        authors = self.authors if isinstance(self.authors, str) else ", ".join(self.authors or [])
+        title = f"“{self.title}”" if self.title else ""
+        where = " ".join(str(part) for part in (self.venue, self.year) if part)
+        return ", ".join(part for part in (authors, title, where) if part)
+
+
+class Study(_Part):
+    """All that a page shows."""
+
+    study: str
+    title: str
+    question: str | None = None
+    summary: str | None = None
+    paper: Paper | None = None
+    mode: str | None = None
+    seeds: Any = None
+    airtcp_version: str | None = None
+    engine: str | None = None
+    started: str | None = None
+    wall_s: float | None = None
+    host: dict[str, Any] = {}
+    command: str | None = None
+    runs: int | None = None
+    failed: list[Failed] = []
+    status: Literal["complete", "interrupted"] = "complete"
+    assumptions: list[Assumption] = []
+    experiments: list[Experiment] = []
+    findings: list[Finding] = []
+
+
+class _Head(_Part):
+    format: str
+    format_version: int
+    airtcp_version: str | None = None
+
+
+def read(path: Path) -> Study:
+    """The study that a `study.json` holds.
+
+    Raises:
+        ResultsError: it cannot be read, or is no study of this version.
+    """
+    try:
+        data = path.read_bytes()
+        head = msgspec.json.decode(data, type=_Head)
+        if head.format != FORMAT:
+            raise ResultsError(f"{path}: format {head.format!r}; this reads {FORMAT!r}")
+        if head.format_version > FORMAT_VERSION:
+            raise ResultsError(
+                f"{path}: format {head.format_version} by airtcp {head.airtcp_version}; this one reads up to "
+                f"{FORMAT_VERSION}: update airtcp"
+            )
+        study = msgspec.json.decode(data, type=Study)
+    except OSError as error:
+        raise ResultsError(f"{path}: cannot be read: {error.strerror}") from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ResultsError(f"{path}: {error}") from error
+    _check(study, path)
+    return study
+
+
+def _check(study: Study, path: Path) -> None:
+    """Names that point at each other, and names that become anchors and file names."""
+    findings = _unique(path, "findings", [finding.id for finding in study.findings])
+    experiments = _unique(path, "experiments", [experiment.id for experiment in study.experiments])
+    _unique(path, "plots", [plot.id for experiment in study.experiments for plot in experiment.plots])
+    for experiment in study.experiments:
+        for name in experiment.findings:
+            if name not in findings:
+                raise ResultsError(f"{path}: experiment {experiment.id!r} names finding {name!r}, which is not there")
+    for finding in study.findings:
+        if finding.experiment is not None and finding.experiment not in experiments:
+            raise ResultsError(
+                f"{path}: finding {finding.id!r} names experiment {finding.experiment!r}, which is not there"
+            )
+
+
+def _unique(path: Path, what: str, names: list[str]) -> set[str]:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise ResultsError(f"{path}: {what}: the id {name!r} occurs twice")
+        seen.add(name)
+    return seen

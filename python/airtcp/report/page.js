@@ -1,0 +1,170 @@
+"use strict";
+(() => {
+  const root = document.documentElement;
+  const prefersDark = matchMedia("(prefers-color-scheme: dark)");
+  const css = (name) => getComputedStyle(root).getPropertyValue(name).trim();
+  const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : prefersDark.matches);
+
+  // --- light and dark
+  const toggle = document.getElementById("theme");
+  const label = () => {
+    toggle.textContent = isDark() ? "Light" : "Dark";
+    toggle.setAttribute("aria-label", `Switch to the ${isDark() ? "light" : "dark"} look`);
+  };
+  toggle.hidden = false;
+  label();
+  toggle.addEventListener("click", () => {
+    root.dataset.theme = isDark() ? "light" : "dark";
+    try { localStorage.setItem("airtcp-theme", root.dataset.theme); } catch { /* not remembered, then */ }
+    changed();
+  });
+  prefersDark.addEventListener("change", () => changed());
+
+  // --- plots: Plotly is unpacked when the first one comes near, each is drawn when it comes near
+  let loading = null;
+  const unpacked = async () => {
+    const packed = Uint8Array.from(atob(document.getElementById("plotly").textContent), (c) => c.charCodeAt(0));
+    const code = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+    const script = document.createElement("script");
+    script.textContent = await new Response(code).text();
+    document.head.append(script);
+    script.remove();
+    return window.Plotly;
+  };
+  const drawn = new Map();
+
+  const coloured = (figure) => {
+    const text = css("--text"), grid = css("--grid"), line = css("--line"), ground = css("--ground");
+    const data = figure.data.map((trace) => {
+      const colour = css(`--s${trace.meta.colour}`);
+      const t = { ...trace };
+      if (trace.meta.band) {
+        t.fillcolor = `${colour}${isDark() ? "3a" : "2b"}`;
+        t.line = { ...trace.line, color: "rgba(0,0,0,0)" };
+        return t;
+      }
+      if (trace.line) t.line = { ...trace.line, color: colour };
+      t.marker = { ...trace.marker, color: colour };
+      if (trace.marker.pattern) t.marker.pattern = { ...trace.marker.pattern, fgcolor: ground, fillmode: "overlay" };
+      if (trace.error_y) t.error_y = { ...trace.error_y, color: trace.type === "bar" ? text : colour };
+      return t;
+    });
+    const axis = (a) => ({ ...a, gridcolor: grid, linecolor: line, tickcolor: line });
+    const layout = {
+      ...figure.layout,
+      xaxis: axis(figure.layout.xaxis),
+      yaxis: axis(figure.layout.yaxis),
+      paper_bgcolor: "rgba(0,0,0,0)",
+      plot_bgcolor: "rgba(0,0,0,0)",
+      font: { ...figure.layout.font, color: text, family: getComputedStyle(document.body).fontFamily },
+      hoverlabel: { bgcolor: ground, bordercolor: line, font: { color: text }, align: "left", namelength: -1 },
+      modebar: { bgcolor: "rgba(0,0,0,0)", color: css("--soft"), activecolor: text },
+    };
+    return { data, layout };
+  };
+
+  const render = (plotly, place) => {
+    const { figure, hidden } = drawn.get(place);
+    const { data, layout } = coloured(figure);
+    for (const trace of data) trace.visible = !hidden.has(trace.meta.series);
+    return plotly.react(place, data, layout, {
+      responsive: true,
+      displaylogo: false,
+      modeBarButtonsToRemove: ["lasso2d", "select2d", "autoScale2d"],
+      toImageButtonOptions: { format: "svg", filename: place.dataset.plot },
+    });
+  };
+  const plotOf = async (place) => {
+    const plotly = await (loading ??= unpacked());
+    if (!drawn.has(place)) {
+      const figure = JSON.parse(document.getElementById(`data-${place.dataset.plot}`).textContent);
+      drawn.set(place, { figure, hidden: new Set() });
+    }
+    await render(plotly, place);
+    place.dataset.drawn = "";
+  };
+  const failed = (error) => {
+    root.classList.add("no-plots");
+    console.error(error);
+  };
+  const places = [...document.querySelectorAll("[data-plot]")];
+  const near = new IntersectionObserver((entries) => {
+    for (const entry of entries) {
+      if (!entry.isIntersecting) continue;
+      near.unobserve(entry.target);
+      plotOf(entry.target).catch(failed);
+    }
+  }, { rootMargin: "600px 0px" });
+  places.forEach((place) => near.observe(place));
+
+  function changed() {
+    label();
+    for (const place of drawn.keys()) if ("drawn" in place.dataset) render(window.Plotly, place);
+  }
+
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest("button");
+    if (!button) return;
+    if (button.dataset.series !== undefined) series(button);
+    else if (button.dataset.filter) filter(button);
+    else if (button.dataset.copy !== undefined) copy(button);
+  });
+  function series(button) {
+    const place = button.closest("figure").querySelector("[data-plot]");
+    const state = drawn.get(place);
+    if (!state) return;
+    const shown = button.getAttribute("aria-pressed") !== "true";
+    button.setAttribute("aria-pressed", String(shown));
+    state.hidden[shown ? "delete" : "add"](Number(button.dataset.series));
+    render(window.Plotly, place);
+  }
+
+  // --- the table of findings, by verdict
+  function filter(button) {
+    const verdict = button.dataset.filter;
+    for (const other of document.querySelectorAll("[data-filter]")) other.setAttribute("aria-pressed", String(other === button));
+    let shown = 0;
+    for (const row of document.querySelectorAll("tr[data-verdict]")) {
+      row.hidden = verdict !== "all" && row.dataset.verdict !== verdict;
+      shown += row.hidden ? 0 : 1;
+    }
+    document.getElementById("filter-says").textContent = `${shown} findings shown`;
+  }
+
+  // --- commands to the clipboard; a page opened as a file may not have the newer way
+  async function copy(button) {
+    const says = button.querySelector("[aria-live]");
+    let done = true;
+    try {
+      await navigator.clipboard.writeText(button.dataset.copy);
+    } catch {
+      const area = document.createElement("textarea");
+      area.value = button.dataset.copy;
+      area.style.position = "fixed";
+      document.body.append(area);
+      area.select();
+      done = document.execCommand("copy");
+      area.remove();
+      button.focus();
+    }
+    says.textContent = done ? "Copied" : "Failed";
+    setTimeout(() => { says.textContent = "Copy"; }, 1600);
+  }
+
+  // --- print shows everything
+  let opened = [];
+  addEventListener("beforeprint", () => {
+    opened = [...document.querySelectorAll("details:not([open])")];
+    for (const element of opened) element.open = true;
+  });
+  addEventListener("afterprint", () => { for (const element of opened) element.open = false; });
+
+  // A link to a finding goes to it and takes the keyboard along.
+  const arrive = () => {
+    const id = decodeURIComponent(location.hash.slice(1));
+    const target = id && document.getElementById(id);
+    if (target && target.classList.contains("finding")) target.focus({ preventScroll: true });
+  };
+  addEventListener("hashchange", arrive);
+  arrive();
+})();

@@ -1,0 +1,288 @@
+"""The page: one HTML file with everything in it, and the figures beside it."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final
+
+import jinja2
+from markupsafe import Markup, escape
+
+import airtcp
+from airtcp.errors import ResultsError
+from airtcp.plots.style import COLOURS, COLOURS_ON_DARK
+from airtcp.report import interactive, model
+from airtcp.report import print as printed
+from airtcp.report.look import Look, interval_text, looks, number, with_unit
+from airtcp.report.model import Experiment, Finding, Plot, Study
+
+PAGE: Final = "report.html"
+FIGURES: Final = "figures"
+
+VERDICTS: Final = {"reproduced": "reproduced", "partly": "partly", "not": "not reproduced", "none": "not measured"}
+KINDS: Final = {
+    "paper": "Published experiments",
+    "sensitivity": "Sensitivity: what the source leaves open",
+    "beyond": "Beyond the source",
+}
+
+# A minus before a number, not the dash within a word.
+_NEGATIVE: Final = re.compile(r"(?<![\w.])-(?=[\d.])")
+
+
+def write(folder: Path | str, *, out: Path | str | None = None, figures: bool = True) -> Path:
+    """Writes the report of a study's or a sweep's output folder; gives the path of the page.
+
+    Args:
+        folder: what `airtcp study run` or `airtcp sweep` wrote.
+        out: where the page goes; by default `report.html` in the folder.
+        figures: whether to write `figures/ID.png` and `figures/ID.svg` into the folder as well.
+
+    Raises:
+        ResultsError: the folder holds neither, or the page cannot be written.
+    """
+    folder = Path(folder)
+    study = load(folder)
+    page = Path(out) if out is not None else folder / PAGE
+    look = looks(study)
+    drawn = {plot.id: printed.draw(plot, look) for experiment in study.experiments for plot in experiment.plots}
+    try:
+        if figures and drawn:
+            (folder / FIGURES).mkdir(exist_ok=True)
+            for name, contents in drawn.items():
+                for ending, content in contents.items():
+                    _replace(folder / FIGURES / f"{file_name(name)}.{ending}", content)
+        page.parent.mkdir(parents=True, exist_ok=True)
+        _replace(page, html(study, look, {name: contents["svg"] for name, contents in drawn.items()}).encode())
+    except OSError as error:
+        raise ResultsError(f"cannot write {error.filename or page}: {error.strerror}") from error
+    return page
+
+
+def load(folder: Path) -> Study:
+    """What the folder holds.
+
+    Raises:
+        ResultsError: neither a study nor a sweep, or damaged.
+    """
+    if (folder / "study.json").is_file():
+        return model.read(folder / "study.json")
+    if (folder / "sweep.json").is_file():
+        from airtcp.report import sweep
+
+        return sweep.read(folder)
+    if not folder.is_dir():
+        raise ResultsError(f"{folder}: no such folder")
+    raise ResultsError(f"{folder}: no study.json (airtcp study run) and no sweep.json (airtcp sweep) in it")
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """A reader finds the old file or the new one, never half of one."""
+    work = path.with_name(f".{path.name}.part")
+    try:
+        work.write_bytes(content)
+        work.replace(path)
+    except OSError:
+        work.unlink(missing_ok=True)
+        raise
+
+
+# --- what stands together -------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Group:
+    """A figure of the source: its plots, and its findings beside them."""
+
+    figure: str | None
+    plots: list[Plot] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def is_wide(self) -> bool:
+        """Many plots stand beside each other, their findings below."""
+        return len(self.plots) > 2 or (len(self.plots) > 1 and self.figure is None)
+
+
+def grouped(experiment: Experiment, findings: list[Finding]) -> list[Group]:
+    """The plots of an experiment by figure, each finding with the plots of its figure.
+
+    A finding on 8 stands with the plots of 8a and 8b, one on 3b with the plot of 3, one without a figure with the only
+    figure there is; what fits nowhere stands alone.
+    """
+    groups: dict[str | None, Group] = {}
+    for plot in experiment.plots:
+        groups.setdefault(plot.figure, Group(plot.figure)).plots.append(plot)
+    with_plots = list(groups.values())
+
+    def home(finding: Finding) -> Group:
+        figure = finding.figure
+        if figure in groups:
+            return groups[figure]
+        if figure is not None:
+            for group in with_plots:
+                if group.figure is not None and _same_figure(figure, group.figure):
+                    return group
+        elif len(with_plots) == 1:
+            return with_plots[0]
+        return groups.setdefault(figure, Group(figure))
+
+    for finding in findings:
+        home(finding).findings.append(finding)
+    return list(groups.values())
+
+
+def _same_figure(a: str, b: str) -> bool:
+    """Whether one is a panel of the other."""
+    short, long = sorted((a, b), key=len)
+    return long.startswith(short) and long[len(short) :].isalpha()
+
+
+# --- HTML -----------------------------------------------------------------------------------------------------------
+
+
+def html(study: Study, look: Mapping[str, Look], static: Mapping[str, bytes]) -> str:
+    """The page; `static` has the SVG of each plot, for print and where no script runs."""
+    by_id = {finding.id: finding for finding in study.findings}
+    sections: list[dict[str, Any]] = []
+    claimed: set[str] = set()
+    for kind, title in KINDS.items():
+        experiments = []
+        for experiment in study.experiments:
+            if experiment.kind != kind:
+                continue
+            named = dict.fromkeys(
+                [*experiment.findings, *(f.id for f in study.findings if f.experiment == experiment.id)]
+            )
+            own = [by_id[name] for name in named if name not in claimed]
+            claimed.update(named)
+            experiments.append({"it": experiment, "groups": grouped(experiment, own)})
+        if experiments:
+            sections.append({"kind": kind, "title": title, "experiments": experiments})
+    counts = {verdict: sum((f.verdict or "none") == verdict for f in study.findings) for verdict in VERDICTS}
+    return (
+        _environment()
+        .get_template("page.html.j2")
+        .render(
+            study=study,
+            sections=sections,
+            overview=[f for s in sections for e in s["experiments"] for g in e["groups"] for f in g.findings]
+            + [f for f in study.findings if f.id not in claimed],
+            loose=[f for f in study.findings if f.id not in claimed],
+            counts=counts,
+            verdicts=VERDICTS,
+            look=look,
+            known={experiment.id: experiment.title for experiment in study.experiments},
+            light=COLOURS,
+            dark=COLOURS_ON_DARK,
+            data={
+                plot.id: _json(interactive.figure(plot, look))
+                for experiment in study.experiments
+                for plot in experiment.plots
+            },
+            static={name: Markup(f"data:image/svg+xml;base64,{_base64(svg)}") for name, svg in static.items()},
+            plotly=Markup(plotly()) if any(experiment.plots for experiment in study.experiments) else "",
+            css=Markup(_resource("page.css")),
+            script=Markup(_resource("page.js")),
+            version=airtcp.__version__,
+        )
+    )
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.FunctionLoader(_resource),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "anchor": anchor,
+        "duration": duration,
+        "file_name": file_name,
+        "inline": inline,
+        "interval": interval_text,
+        "measured": measured,
+        "number": number,
+        "paragraphs": paragraphs,
+        "value": value_text,
+    }
+    return environment
+
+
+def _resource(name: str) -> str:
+    return files("airtcp.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode("ascii")
+
+
+@cache
+def plotly() -> str:
+    """Plotly's script, compressed: a third of the size, and read only when a plot comes into view."""
+    from plotly.offline import get_plotlyjs
+
+    return _base64(gzip.compress(get_plotlyjs().encode(), compresslevel=9, mtime=0))
+
+
+def _json(value: object) -> Markup:
+    """JSON that can stand in a script element."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return Markup(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))
+
+
+def anchor(name: str) -> str:
+    """A name as part of an id: what is no letter, digit, dot, dash or underscore is coded."""
+    return re.sub(r"[^\w.-]", lambda match: "".join(f"~{byte:02x}" for byte in match[0].encode()), name)
+
+
+def file_name(name: str) -> str:
+    """A name that stays in its folder, on every system."""
+    return re.sub(r"[^\w.-]+", "-", name).strip("-.") or "figure"
+
+
+def inline(text: object) -> Markup:
+    """One line of text; `code` between backticks."""
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
+
+
+def paragraphs(text: str) -> Markup:
+    """Text with empty lines between its paragraphs."""
+    parts = [part.strip() for part in re.split(r"\n\s*\n", text) if part.strip()]
+    return Markup("").join(Markup("<p>{}</p>").format(inline(" ".join(part.split()))) for part in parts)
+
+
+def duration(seconds: float) -> str:
+    """Time as people say it."""
+    if seconds < 60:
+        return with_unit(number(round(seconds, 1)), "s")
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
+
+
+def measured(finding: Finding) -> list[str]:
+    """What was measured, one text for each part of it. The study's own text has its intervals in it."""
+    if finding.measured_text:
+        return [_NEGATIVE.sub("\N{MINUS SIGN}", part) for part in finding.measured_text.split("; ")]
+    return [number(None) if finding.measured is None else with_unit(number(finding.measured), finding.unit)]
+
+
+def value_text(value: object) -> str:
+    """A value of any type for readers."""
+    if isinstance(value, dict):
+        return ", ".join(f"{key} = {value_text(part)}" for key, part in value.items())
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(value_text, value))
+    return number(value)

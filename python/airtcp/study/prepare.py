@@ -1,0 +1,206 @@
+"""From a study's files to what can be run: the plan of each experiment, with every plot and finding tried out on it.
+
+Nothing runs here. What a finding or a plot names is looked up in the cells that the plan has, so that a misspelt arm,
+or a coordinate that a quick run leaves out, is found before the first run.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal
+
+import numpy as np
+
+from airtcp import _airtcp
+from airtcp.errors import StudyError, SweepError
+from airtcp.expressions import Value
+from airtcp.study.files import Experiment, Study
+from airtcp.study.findings import judge
+from airtcp.study.plots import Drawing
+from airtcp.study.samples import Array, CheckError, Data, Meaning, Measure, Point, Row
+from airtcp.sweeps import measures as sweep_measures
+from airtcp.sweeps.definition import IDENTITY
+from airtcp.sweeps.planning import Plan, plan
+from airtcp.sweeps.results import SweepResults
+
+Mode = Literal["quick", "full"]
+MODES: Final[tuple[Mode, ...]] = ("quick", "full")
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """An experiment that is ready to run."""
+
+    experiment: Experiment
+    plan: Plan
+    cells: Data
+    """Its cells, without results."""
+
+    @property
+    def keys(self) -> frozenset[str]:
+        """Identities of its runs. Experiments may share some."""
+        return frozenset(point.key for point in self.plan.points)
+
+    def with_results(self, results: SweepResults) -> Data:
+        """The cells with what was measured."""
+        at = _places(self.plan, self.cells)
+        is_ok = [status == "ok" for status in results.runs["status"]]
+        scalars: dict[str, Array] = {}
+        rows: dict[str, dict[tuple[int, int], Sequence[Row]]] = {}
+        for measure in self.cells.measures.values():
+            if measure.columns is not None:
+                rows[measure.name] = self._rows(measure, results, at, is_ok)
+                continue
+            if measure.name not in results.runs.columns:
+                raise StudyError(
+                    f"{self.experiment.place}: measures.{measure.name}: the query gives one row for some runs and "
+                    "several for others: add a column that tells the rows apart"
+                )
+            values = np.full((len(self.cells.points), len(self.cells.seeds)), np.nan)
+            for place, ok, value in zip(at, is_ok, results.runs[measure.name], strict=True):
+                if ok and value is not None:
+                    values[place] = _number(value, measure.name, self.experiment)
+            scalars[measure.name] = values
+        return replace(self.cells, stand_in=False, scalars=scalars, rows=rows)
+
+    def _rows(
+        self, measure: Measure, results: SweepResults, at: Sequence[tuple[int, int]], is_ok: Sequence[bool]
+    ) -> dict[tuple[int, int], Sequence[Row]]:
+        if measure.name in results.runs.columns:
+            # One column and never more than a row: the sweep takes it for a scalar.
+            (column,) = measure.columns or {}
+            found = results.runs[measure.name]
+            return {
+                place: [] if value is None else [{column: value}]
+                for place, ok, value in zip(at, is_ok, found, strict=True)
+                if ok
+            }
+        by_key: dict[str, list[dict[str, Value | None]]] = {}
+        for row in results.rows(measure.name).iter_rows(named=True):
+            by_key.setdefault(row["key"], []).append(row)
+        keys = [point.key for point in self.plan.points]
+        times = Counter(keys)
+        return {
+            # Equal runs under several names are in the table once for each.
+            place: (whole := by_key.get(key, []))[: len(whole) // times[key]]
+            for place, ok, key in zip(at, is_ok, keys, strict=True)
+            if ok
+        }
+
+
+def prepare(study: Study, mode: Mode, seeds: int | None = None) -> list[Prepared]:
+    """Plans the experiments of a study, and checks plots and findings against the plans.
+
+    Args:
+        study: as read.
+        mode: quick or full.
+        seeds: how many, instead of those of the experiments.
+
+    Raises:
+        StudyError: a scenario, a sweep, a plot or a finding is wrong. The first fault of each experiment is reported.
+    """
+    out = []
+    faults = []
+    for experiment in study.experiments:
+        try:
+            out.append(_prepared(experiment, mode, seeds))
+        except StudyError as error:
+            faults.append(str(error))
+    if faults:
+        raise StudyError("\n".join(faults))
+    return out
+
+
+def _prepared(experiment: Experiment, mode: Mode, seeds: int | None) -> Prepared:
+    try:
+        planned = plan(experiment.sweep, quick=mode == "quick", full=mode == "full", seeds=seeds)
+    except SweepError as error:
+        raise StudyError(str(error)) from error
+    if not planned.points:
+        raise StudyError(f"{experiment.place}: no run is left with --{mode}: see `only` of the arms")
+    cells = _cells(planned, f"--{mode}", experiment)
+    for plot in experiment.plots:
+        try:
+            Drawing(plot, cells)
+        except CheckError as error:
+            raise StudyError(f"{plot.place}: {error}") from error
+    for finding in experiment.findings:
+        try:
+            judge(finding, cells)
+        except CheckError as error:
+            raise StudyError(f"{finding.place}: {finding.id}: {error}") from error
+    return Prepared(experiment, planned, cells)
+
+
+def check(study: Study) -> dict[Mode, list[Prepared]]:
+    """Prepares both quick and full.
+
+    Raises:
+        StudyError: something is wrong in either; nothing has run.
+    """
+    return {mode: prepare(study, mode) for mode in MODES}
+
+
+def distinct_runs(prepared: Sequence[Prepared]) -> int:
+    """How many runs there are; what experiments share counts once."""
+    return len(frozenset[str]().union(*(one.keys for one in prepared)))
+
+
+def _identity(arm: str | None, parameters: Mapping[str, Value]) -> tuple[object, ...]:
+    """What tells a cell from others."""
+    return (arm, *((name, type(value), value) for name, value in parameters.items()))
+
+
+def _cells(planned: Plan, where: str, experiment: Experiment) -> Data:
+    points: dict[tuple[object, ...], Point] = {}
+    for at in planned.points:
+        points.setdefault(_identity(at.arm, at.parameters), Point(at.arm, at.parameters))
+    measures = {measure.name: _measure(measure, planned) for measure in planned.measures}
+    for measure in measures.values():
+        for name in measure.columns or {}:
+            if name in planned.parameters or name in IDENTITY:
+                raise StudyError(
+                    f"{experiment.place}: measures.{measure.name}: the query's column `{name}` is called like a "
+                    f"parameter or a column of every table: rename it, as in `... AS {name}_`"
+                )
+    seeds = list(dict.fromkeys(at.seed for at in planned.points))
+    return Data(tuple(points.values()), seeds, measures, stand_in=True, where=where)
+
+
+def _places(planned: Plan, cells: Data) -> list[tuple[int, int]]:
+    """Of each run of the plan its cell and its seed."""
+    points = {_identity(point.arm, point.parameters): i for i, point in enumerate(cells.points)}
+    seeds = {seed: i for i, seed in enumerate(cells.seeds)}
+    return [(points[_identity(at.arm, at.parameters)], seeds[at.seed]) for at in planned.points]
+
+
+def _measure(measure: sweep_measures.Measure, planned: Plan) -> Measure:
+    meaning = _meaning(measure.column)
+    if measure.kind == "value":
+        return Measure(measure.name, meaning)
+    # The columns that a query gives are those it gives for a run of no time.
+    task = planned.points[0].task
+    (extract,) = (one for one in task.extracts if one.name == measure.name)
+    checked = _airtcp.Checked.from_json(task.scenario, "scenario", [])
+    answer = sweep_measures.take([extract], _airtcp.Run(checked, None).finish(), {"links": []})[extract.id]["columns"]
+    if len(answer) == 1 and [len(values) for values in answer.values()] == [1]:
+        return Measure(measure.name, meaning)
+    return Measure(
+        measure.name,
+        meaning,
+        {name: _meaning(measure.columns[name]) if name in measure.columns else Meaning() for name in answer},
+    )
+
+
+def _meaning(column: sweep_measures.Column) -> Meaning:
+    return Meaning(column.label, column.unit)
+
+
+def _number(value: Any, name: str, experiment: Experiment) -> float:  # noqa: ANN401
+    if isinstance(value, str):
+        raise StudyError(f"{experiment.place}: measures.{name} gives text ({value!r}), not numbers")
+    number = float(value)
+    return number if math.isfinite(number) else math.nan

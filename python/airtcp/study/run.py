@@ -1,0 +1,288 @@
+"""Runs a study and writes what it found.
+
+A folder holds, besides the journal `runs.jsonl` of all runs (`airtcp.sweeps.store`),
+
+- `study.json`: verdicts, figures as numbers, assumptions, and where, when and how it ran;
+- `EXPERIMENT.parquet`: one row per run, and `EXPERIMENT.MEASURE.parquet` for each measure with rows.
+
+They are written anew from the journal at the end of each start, also of one that was interrupted.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from airtcp import _airtcp
+from airtcp._text import to_json
+from airtcp.errors import NotOursError, ResultsError, StudyError
+from airtcp.results import host
+from airtcp.study.files import Finding, Study
+from airtcp.study.findings import Judged, Outcome, judge
+from airtcp.study.plots import Drawing
+from airtcp.study.prepare import Mode, Prepared, distinct_runs
+from airtcp.study.samples import CheckError, Data
+from airtcp.sweeps.results import MANIFEST as SWEEP_MANIFEST
+from airtcp.sweeps.results import SweepResults, write_table
+from airtcp.sweeps.running import Progress, execute
+from airtcp.sweeps.store import Store
+
+if TYPE_CHECKING:
+    from airtcp.executors import Executor
+
+FORMAT: Final = "airtcp-study"
+FORMAT_VERSION: Final = 1
+STUDY_JSON: Final = "study.json"
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What was asked for on the command line, to be written down and repeated."""
+
+    name: str
+    """The study, as it was called."""
+    mode: Mode
+    seeds: int | None = None
+    figures: tuple[str, ...] = ()
+    experiments: tuple[str, ...] = ()
+
+    @property
+    def command(self) -> str:
+        """A command that does the same."""
+        parts = ["airtcp", "study", "run", self.name, f"--{self.mode}"]
+        for figure in self.figures:
+            parts += ["--figure", figure]
+        for experiment in self.experiments:
+            parts += ["--experiment", experiment]
+        if self.seeds is not None:
+            parts += ["--seeds", str(self.seeds)]
+        return shlex.join(parts)
+
+
+def check_folder(folder: Path, study: Study) -> None:
+    """Looks whether a study may go to a folder, before anything is written there.
+
+    Raises:
+        NotOursError: another study, or a sweep, has it.
+        ResultsError: it cannot be read.
+    """
+    if (folder / SWEEP_MANIFEST).exists():
+        raise NotOursError(f"{folder} holds a sweep: choose another place with --out (it was not touched)")
+    before = _before(folder)
+    if before is not None and before.get("study") != study.id:
+        raise NotOursError(
+            f"{folder} holds the study {before.get('study')!r}: choose another place with --out (it was not touched)"
+        )
+
+
+def run(
+    study: Study,
+    prepared: Sequence[Prepared],
+    folder: Path,
+    asked: Asked,
+    *,
+    executor: Executor | str | None = None,
+    jobs: int | None = None,
+    progress: Callable[[Progress], object] | None = None,
+    is_stopped: Callable[[], bool] = lambda: False,
+) -> Json:
+    """Carries out what the folder does not have yet, and writes tables and `study.json`.
+
+    Args:
+        study: as read, restricted to what is wanted.
+        prepared: its experiments.
+        folder: for the results; a study that was interrupted goes on there.
+        asked: for the record.
+        executor: see `airtcp.executors.executor_of`.
+        jobs: runs at a time.
+        progress: called several times a second.
+        is_stopped: asked several times a second; when it says so, what has finished is written.
+
+    Returns:
+        What `study.json` holds.
+
+    Raises:
+        NotOursError: something else is in the folder.
+        ResultsError: it cannot be written.
+        ExecutorError: there is no such executor, or it breaks down.
+    """
+    check_folder(folder, study)
+    begin, started = time.monotonic(), time.time()
+    with Store(folder) as store:
+        before = _before(folder)
+        results = execute([one.plan for one in prepared], store, executor, progress, jobs=jobs, is_stopped=is_stopped)
+        document = _document(study, prepared, results, asked)
+        # Starts in the same folder add up: what an interrupted one did is part of the work.
+        is_same = before is not None and all(before.get(key) == document[key] for key in ("mode", "engine"))
+        earlier = before if before is not None and is_same else {}
+        document |= {
+            "started": earlier.get("started") or time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime(started)),
+            "wall_s": round(earlier.get("wall_s", 0.0) + time.monotonic() - begin, 3),
+        }
+        _save(folder, prepared, results, document)
+    return document
+
+
+def _before(folder: Path) -> Json | None:
+    """What an earlier start left."""
+    try:
+        document = json.loads((folder / STUDY_JSON).read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise ResultsError(f"{folder / STUDY_JSON}: {error.strerror}") from error
+    except ValueError:
+        return {}  # somebody else's, or damaged: not this study's
+    return document if isinstance(document, dict) else {}
+
+
+def _save(folder: Path, prepared: Sequence[Prepared], results: Sequence[SweepResults], document: Json) -> None:
+    try:
+        for one, found in zip(prepared, results, strict=True):
+            write_table(folder / f"{one.experiment.id}.parquet", found.runs)
+            for measure, table in found.tables.items():
+                write_table(folder / f"{one.experiment.id}.{measure}.parquet", table)
+        partial = folder / f".{STUDY_JSON}.partial"
+        with partial.open("wb") as file:
+            file.write((to_json(document) + "\n").encode())
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(folder / STUDY_JSON)
+    except OSError as error:
+        raise ResultsError(f"cannot write results to {folder}: {error.strerror or error}; the runs are kept") from error
+
+
+def _document(study: Study, prepared: Sequence[Prepared], results: Sequence[SweepResults], asked: Asked) -> Json:
+    experiments: list[Json] = []
+    findings: list[Json] = []
+    failed: list[Json] = []
+    seen: set[str] = set()
+    finished: set[str] = set()
+    for one, found in zip(prepared, results, strict=True):
+        experiment = one.experiment
+        for row in found.failed.iter_rows(named=True):
+            if row["key"] not in seen:
+                seen.add(row["key"])
+                failed.append(
+                    {"experiment": experiment.id, "what": _which(row, found), "error": row["error"] or "no message"}
+                )
+        finished.update(
+            key for key, status in zip(found.runs["key"], found.runs["status"], strict=True) if status != "missing"
+        )
+        try:
+            data: Data | StudyError = one.with_results(found)
+        except StudyError as error:
+            data = error
+        plots = []
+        for plot in experiment.plots:
+            drawn, fault = _drawn(Drawing(plot, one.cells), data)
+            plots.append(drawn)
+            if fault:
+                failed.append({"experiment": experiment.id, "what": f"plot {plot.id}", "error": fault})
+        for finding in experiment.findings:
+            outcome, fault = _judged(finding, data)
+            findings.append({**outcome.to_dict(), "experiment": experiment.id})
+            if fault:
+                failed.append({"experiment": experiment.id, "what": f"finding {finding.id}", "error": fault})
+        experiments.append(
+            {
+                "id": experiment.id,
+                "title": experiment.title,
+                "text": experiment.text,
+                "kind": experiment.kind,
+                "figures": list(experiment.figures),
+                "command": _command_of(one, asked),
+                "runs": len(one.keys),
+                "seeds": seeds_text(one.cells.seeds),
+                "plots": plots,
+                "findings": [finding.id for finding in experiment.findings],
+            }
+        )
+    is_complete = all(found.is_complete for found in results)
+    return {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "study": study.id,
+        "title": study.title,
+        "question": study.question,
+        "summary": study.summary,
+        "paper": dict(study.paper),
+        "mode": asked.mode,
+        "seeds": _seeds_of(prepared),
+        "airtcp_version": _airtcp.__version__,
+        "engine": _airtcp.engine(),
+        "started": "",
+        "wall_s": 0.0,
+        "host": host(),
+        "command": asked.command,
+        "runs": distinct_runs(prepared),
+        "finished": len(finished),
+        "failed": failed,
+        "status": "complete" if is_complete else "interrupted",
+        "assumptions": [
+            {"id": a.id, "what": a.what, "value": a.value, "why": a.why, "experiment": a.experiment}
+            for a in study.assumptions
+        ],
+        "experiments": experiments,
+        "findings": findings,
+    }
+
+
+def _drawn(drawing: Drawing, data: Data | StudyError) -> tuple[Json, str]:
+    """A plot, without curves if it cannot be drawn, and why."""
+    try:
+        if isinstance(data, StudyError):
+            raise data
+        return Drawing(drawing.plot, data).to_dict(), ""
+    except (CheckError, StudyError) as error:
+        return {**drawing.head(), "series": []}, str(error)
+
+
+def _judged(finding: Finding, data: Data | StudyError) -> tuple[Outcome, str]:
+    """A finding, without a verdict if the results are not what its checks need, and why."""
+    try:
+        if isinstance(data, StudyError):
+            raise data
+        return judge(finding, data), ""
+    except (CheckError, StudyError) as error:
+        note = f"{finding.note} No verdict: {error}".strip()
+        checks = tuple(Judged(text, {}, error=str(error)) for text in finding.checks)
+        return Outcome(replace(finding), checks, None, note), str(error)
+
+
+def _which(row: Json, found: SweepResults) -> str:
+    names = [*(["arm"] if found.manifest["arms"] else []), *found.manifest["varied"], "seed"]
+    return ", ".join(f"{name} = {row[name]}" for name in names if row[name] is not None)
+
+
+def _command_of(one: Prepared, asked: Asked) -> str:
+    """A command that repeats one experiment."""
+    return replace(asked, figures=(), experiments=(one.experiment.id,)).command
+
+
+def seeds_text(seeds: Sequence[int]) -> str:
+    """`1 to 5`, `1`, or `1, 7`."""
+    if len(seeds) > 1 and list(seeds) == list(range(seeds[0], seeds[0] + len(seeds))):
+        return f"{seeds[0]} to {seeds[-1]}"
+    return ", ".join(map(str, seeds))
+
+
+def _seeds_of(prepared: Sequence[Prepared]) -> str:
+    different = list(dict.fromkeys(seeds_text(one.cells.seeds) for one in prepared))
+    if len(different) == 1:
+        return different[0]
+    counts = [len(one.cells.seeds) for one in prepared]
+    return f"{min(counts)} to {max(counts)} for each point"
+
+
+def default_folder(study: Study, mode: Mode) -> Path:
+    """Where a study goes unless something else is said."""
+    return Path("runs") / f"study-{study.id}-{mode}"

@@ -1,0 +1,664 @@
+"""What the checks of findings calculate with: a value per seed, and measures as functions of arm and coordinates.
+
+The same code evaluates a check on the results of runs and, before the first run, on stand-ins of the same shape, so
+that a wrong arm, coordinate or measure is found early.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from airtcp.expressions import Value, nearest
+
+Row = Mapping[str, Value | None]
+Label = tuple[tuple[str, Value], ...]
+"""Which cell: the coordinates that have more than one value."""
+Array = NDArray[np.float64]
+
+
+class CheckError(ValueError):
+    """A check, a plot or another place that names measures, arms or coordinates cannot be evaluated."""
+
+
+class NoValueError(CheckError):
+    """It could be evaluated if there were results: runs failed or were not made."""
+
+
+# --- where the values come from ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """How people call a number, and in which unit they read it."""
+
+    label: str = ""
+    unit: str = ""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A number per run, or rows per run with named columns."""
+
+    name: str
+    meaning: Meaning = Meaning()
+    """Of the number; of the columns that have none of their own."""
+    columns: Mapping[str, Meaning] | None = None
+    """Of a measure with rows; `None`: one number per run."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """One cell of an experiment; a run for each seed."""
+
+    arm: str | None
+    parameters: Mapping[str, Value]
+
+
+@dataclass(frozen=True)
+class Data:
+    """The cells of an experiment and their values, if they have run."""
+
+    points: Sequence[Point]
+    seeds: Sequence[int]
+    measures: Mapping[str, Measure]
+    scalars: Mapping[str, Array] = field(default_factory=dict)
+    """Values in their units, points by seeds; NaN: none."""
+    rows: Mapping[str, Mapping[tuple[int, int], Sequence[Row]]] = field(default_factory=dict)
+    """Of measures with rows: by number of point and of seed. A run that is missing has no key."""
+    stand_in: bool = False
+    """True before the runs: every scalar is 1, measures with rows have whatever rows are asked for."""
+    where: str = ""
+    """What was run, for errors, such as "--quick"."""
+
+    @property
+    def arms(self) -> list[str]:
+        """In order of appearance; empty if the experiment has none."""
+        return list(dict.fromkeys(point.arm for point in self.points if point.arm is not None))
+
+    @property
+    def parameters(self) -> list[str]:
+        """Names of all parameters."""
+        return list(dict.fromkeys(name for point in self.points for name in point.parameters))
+
+    def values_of(self, name: str, points: Iterable[int]) -> list[Value]:
+        """Different values of a parameter at these points, in order of appearance."""
+        return list(dict.fromkeys(self.points[i].parameters[name] for i in points if name in self.points[i].parameters))
+
+
+@dataclass(frozen=True)
+class Between:
+    """A range of a coordinate, both ends included."""
+
+    low: float
+    high: float
+
+    def __contains__(self, value: object) -> bool:
+        return isinstance(value, (int, float)) and not isinstance(value, bool) and self.low <= value <= self.high
+
+    def __str__(self) -> str:
+        return f"between({self.low:g}, {self.high:g})"
+
+
+# --- a value per seed -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """A value per seed (rows) and cell (columns), with its unit."""
+
+    values: Array
+    """NaN: no value, because the run is missing or the measure has none there."""
+    cells: tuple[Label, ...]
+    unit: str = ""
+    absent: NDArray[np.bool_] | None = None
+    """Where a run has no such row, as opposed to there being no run. Reductions pass over these."""
+
+    def one(self) -> Array:
+        """The values of a sample of one cell.
+
+        Raises:
+            CheckError: it has several cells, or none.
+        """
+        if len(self.cells) == 1:
+            return self.values[:, 0]
+        if not self.cells:
+            raise NoValueError("no row of any run lies where it was asked for")
+        raise CheckError(f"{len(self.cells)} values where one is needed: reduce them with mean(), min() or max()")
+
+    def reduced(self, by: Callable[[Array], Array]) -> Sample:
+        """One cell instead of several."""
+        if not self.cells:
+            raise NoValueError("no row of any run lies where it was asked for")
+        if self.absent is None or not self.absent.any():
+            return Sample(by(self.values).reshape(-1, 1), ((),), self.unit)
+        out = np.full(len(self.values), np.nan)
+        for i, (values, absent) in enumerate(zip(self.values, self.absent, strict=True)):
+            if not absent.all():
+                out[i] = by(values[~absent].reshape(1, -1))[0]
+        return Sample(out.reshape(-1, 1), ((),), self.unit)
+
+    def _with(
+        self, other: object, operation: Callable[[Array, Array], Array], unit: Callable[[str, str], str]
+    ) -> Sample:
+        if isinstance(other, (int, float)) and not isinstance(other, bool):
+            with np.errstate(all="ignore"):
+                return Sample(
+                    operation(self.values, np.full_like(self.values, other)),
+                    self.cells,
+                    unit(self.unit, ""),
+                    self.absent,
+                )
+        if not isinstance(other, Sample):
+            raise CheckError(f"cannot calculate with {_kind(other)}")
+        a, b = _aligned(self, other)
+        gone = _or(a.absent, b.absent)
+        with np.errstate(all="ignore"):
+            return Sample(operation(a.values, b.values), a.cells, unit(a.unit, b.unit), gone)
+
+    def __add__(self, other: object) -> Sample:
+        return self._with(other, np.add, _same)
+
+    def __radd__(self, other: object) -> Sample:
+        return self._with(other, np.add, _same)
+
+    def __sub__(self, other: object) -> Sample:
+        return self._with(other, np.subtract, _same)
+
+    def __rsub__(self, other: object) -> Sample:
+        return self._with(other, lambda a, b: b - a, _same)
+
+    def __mul__(self, other: object) -> Sample:
+        return self._with(other, np.multiply, _product)
+
+    def __rmul__(self, other: object) -> Sample:
+        return self._with(other, np.multiply, _product)
+
+    def __truediv__(self, other: object) -> Sample:
+        return self._with(other, np.divide, _ratio)
+
+    def __rtruediv__(self, other: object) -> Sample:
+        return self._with(other, lambda a, b: b / a, lambda a, b: "")
+
+    def __floordiv__(self, other: object) -> Sample:
+        return self._with(other, np.floor_divide, _ratio)
+
+    def __rfloordiv__(self, other: object) -> Sample:
+        return self._with(other, lambda a, b: b // a, lambda a, b: "")
+
+    def __mod__(self, other: object) -> Sample:
+        return self._with(other, np.mod, lambda a, b: a)
+
+    def __rmod__(self, other: object) -> Sample:
+        return self._with(other, lambda a, b: b % a, lambda a, b: "")
+
+    def __pow__(self, other: object) -> Sample:
+        return self._with(other, np.power, lambda a, b: "")
+
+    def __rpow__(self, other: object) -> Sample:
+        return self._with(other, lambda a, b: b**a, lambda a, b: "")
+
+    def __neg__(self) -> Sample:
+        return Sample(-self.values, self.cells, self.unit, self.absent)
+
+    def __pos__(self) -> Sample:
+        return self
+
+
+def _same(a: str, b: str) -> str:
+    return a or b if a == b or not a or not b else ""
+
+
+def _product(a: str, b: str) -> str:
+    return a or b if not a or not b else ""
+
+
+def _ratio(a: str, b: str) -> str:
+    return a if not b else ""
+
+
+def _or(a: NDArray[np.bool_] | None, b: NDArray[np.bool_] | None) -> NDArray[np.bool_] | None:
+    return b if a is None else a if b is None else a | b
+
+
+def _aligned(a: Sample, b: Sample) -> tuple[Sample, Sample]:
+    """Both with the same cells: a single cell goes with each of the other's; rows are matched by their coordinates."""
+    if a.cells == b.cells:
+        return a, b
+    if len(a.cells) == 1 and a.cells[0] == ():
+        return _spread(a, b.cells), b
+    if len(b.cells) == 1 and b.cells[0] == ():
+        return a, _spread(b, a.cells)
+    if {tuple(k for k, _ in cell) for cell in a.cells} != {tuple(k for k, _ in cell) for cell in b.cells}:
+        raise CheckError("the two sides range over different coordinates: reduce each with mean(), min() or max()")
+    cells = tuple(dict.fromkeys([*a.cells, *b.cells]))
+    return _pick(a, cells), _pick(b, cells)
+
+
+def _spread(sample: Sample, cells: tuple[Label, ...]) -> Sample:
+    wide = np.repeat(sample.values, len(cells), axis=1)
+    gone = None if sample.absent is None else np.repeat(sample.absent, len(cells), axis=1)
+    return Sample(wide, cells, sample.unit, gone)
+
+
+def _pick(sample: Sample, cells: tuple[Label, ...]) -> Sample:
+    at = {cell: i for i, cell in enumerate(sample.cells)}
+    values = np.full((len(sample.values), len(cells)), np.nan)
+    gone = np.ones(values.shape, dtype=bool)
+    for j, cell in enumerate(cells):
+        if cell in at:
+            values[:, j] = sample.values[:, at[cell]]
+            gone[:, j] = False if sample.absent is None else sample.absent[:, at[cell]]
+    return Sample(values, cells, sample.unit, gone)
+
+
+# --- measures as functions --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Series:
+    """A measure, or a column of one, that checks call as a function: `loss('Reno', n=500)`."""
+
+    data: Data
+    measure: Measure
+    column: str | None = None
+
+    @property
+    def name(self) -> str:
+        """As written in checks."""
+        return self.measure.name if self.column is None else f"{self.measure.name}.{self.column}"
+
+    @property
+    def meaning(self) -> Meaning:
+        """Label and unit."""
+        return self.measure.meaning if self.column is None else (self.measure.columns or {})[self.column]
+
+    @property
+    def unit(self) -> str:
+        """Unit of what it gives."""
+        return self.meaning.unit
+
+    @property
+    def title(self) -> str:
+        """How people call it."""
+        return self.meaning.label or self.column or self.measure.name
+
+    def __call__(self, *arms: object, **coordinates: object) -> Sample:
+        """Values at these coordinates.
+
+        Raises:
+            CheckError: there is no such arm, coordinate or value, or one is missing.
+        """
+        if len(arms) > 1:
+            raise CheckError(f"{self.name}(): one arm at most; coordinates are named, as {self._example()}")
+        data = self.data
+        columns = set(self.measure.columns or ())
+        chosen = self._points(arms)
+        wanted: dict[str, Callable[[object], bool]] = {}
+        several: list[str] = []
+        for name, value in coordinates.items():
+            if name not in data.parameters and name not in columns:
+                raise CheckError(f"{self.name}(): {unknown('coordinate', name, [*data.parameters, *sorted(columns)])}")
+            wanted[name] = _matcher(value, self.name, name)
+            if isinstance(value, (list, tuple, Between)):
+                several.append(name)
+        for name in data.parameters:
+            if name in wanted and name not in columns:
+                chosen = self._narrowed(chosen, name, coordinates[name], wanted[name])
+        for name in data.parameters:
+            values = data.values_of(name, chosen)
+            if len(values) > 1 and name not in coordinates:
+                raise CheckError(f"{self.name}(): {name} is missing: it has the values {listed(values)} here")
+        own = {name: test for name, test in wanted.items() if name in columns}
+        labels = [
+            tuple((name, data.points[i].parameters[name]) for name in several if name in data.points[i].parameters)
+            for i in chosen
+        ]
+        if self.column is None:
+            if own:
+                raise CheckError(f"{self.name}(): {next(iter(own))} is a column, and {self.name} has none")
+            return self._scalars(chosen, labels)
+        if data.stand_in:
+            return self._stand_in(labels, [name for name in several if name in own])
+        return self._rows(chosen, labels, own, [name for name in several if name in own])
+
+    def _example(self) -> str:
+        arms, parameters = self.data.arms, self.data.parameters
+        inside = [repr(arms[0])] if arms else []
+        inside += [f"{name}={self.data.values_of(name, range(len(self.data.points)))[0]!r}" for name in parameters[:1]]
+        return f"{self.name}({', '.join(inside)})"
+
+    def _points(self, arms: tuple[object, ...]) -> list[int]:
+        data = self.data
+        everything = range(len(data.points))
+        if not arms:
+            if len(data.arms) > 1:
+                raise CheckError(f"{self.name}(): which arm? There are {listed(data.arms)}")
+            return list(everything)
+        (arm,) = arms
+        if not isinstance(arm, str):
+            raise CheckError(f"{self.name}(): an arm is a name in quotes, not {_kind(arm)}, as {self._example()}")
+        if not data.arms:
+            raise CheckError(f"{self.name}(): the experiment has no arms, so none can be called {arm!r}")
+        if arm not in data.arms:
+            raise CheckError(f"{self.name}(): {unknown('arm', arm, data.arms)}")
+        return [i for i in everything if data.points[i].arm == arm]
+
+    def _narrowed(self, chosen: list[int], name: str, value: object, test: Callable[[object], bool]) -> list[int]:
+        left = [i for i in chosen if test(self.data.points[i].parameters.get(name))]
+        there = self.data.values_of(name, chosen)
+        lacking = [item for item in value if not any(_equal(item, v) for v in there)] if isinstance(value, list) else []
+        if lacking or not left:
+            what = lacking[0] if lacking else value
+            shown = str(what) if isinstance(what, Between) else f"{name} = {_text(what)}"
+            where = f" with {self.data.where}" if self.data.where else ""
+            raise CheckError(f"{self.name}(): {shown} is not run{where}: there {_be(there)} {listed(there)}")
+        if isinstance(value, list):
+            order = {
+                i: next(k for k, item in enumerate(value) if _equal(item, self.data.points[i].parameters[name]))
+                for i in left
+            }
+            left.sort(key=lambda i: order[i])
+        return left
+
+    def _scalars(self, chosen: list[int], labels: list[Label]) -> Sample:
+        if len(set(labels)) < len(labels):
+            raise CheckError(f"{self.name}(): several runs have the same coordinates")
+        if self.data.stand_in:
+            return Sample(np.ones((len(self.data.seeds), len(chosen))), tuple(labels), self.unit)
+        return Sample(self.data.scalars[self.measure.name][chosen].T.copy(), tuple(labels), self.unit)
+
+    def _stand_in(self, labels: list[Label], ranges: list[str]) -> Sample:
+        cells = list(labels)
+        for name in ranges:
+            cells = [(*cell, (name, k)) for cell in cells for k in (0, 1)]
+        return Sample(np.ones((len(self.data.seeds), len(cells))), tuple(cells), self.unit)
+
+    def _rows(
+        self, chosen: list[int], labels: list[Label], own: Mapping[str, Callable[[object], bool]], ranges: list[str]
+    ) -> Sample:
+        found: dict[Label, dict[tuple[int, int], float]] = {}
+        runs = self.data.rows.get(self.measure.name, {})
+        assert self.column is not None
+        for i, label in zip(chosen, labels, strict=True):
+            for s in range(len(self.data.seeds)):
+                for row in runs.get((i, s), ()):
+                    if not all(test(row.get(name)) for name, test in own.items()):
+                        continue
+                    cell = (*label, *((name, _known(row[name])) for name in ranges))
+                    value = row.get(self.column)
+                    at = found.setdefault(cell, {})
+                    if (i, s) in at:
+                        columns = [c for c in self.measure.columns or () if c != self.column and c not in own]
+                        raise CheckError(
+                            f"{self.name}(): several rows of a run fit: give one of its columns too ({listed(columns)})"
+                        )
+                    if value is None:
+                        continue  # a row without a value is as good as no row
+                    if isinstance(value, str):
+                        raise CheckError(f"{self.name}(): the column holds text ({value!r}), not numbers")
+                    at[i, s] = float(value)
+        cells = tuple(sorted(found, key=lambda cell: [_order(v) for _, v in cell]))
+        shape = (len(self.data.seeds), len(cells))
+        values, absent = np.full(shape, np.nan), np.zeros(shape, dtype=bool)
+        for j, cell in enumerate(cells):
+            for (_, s), value in found[cell].items():
+                values[s, j] = value
+            points = [i for i, label in zip(chosen, labels, strict=True) if cell[: len(label)] == label]
+            for s in range(shape[0]):
+                absent[s, j] = math.isnan(values[s, j]) and all((i, s) in runs for i in points)
+        return Sample(values, cells, self.unit, absent)
+
+
+def measure_named(data: Data, name: str) -> Series:
+    """A measure by its name in a file, `loss` or `by_size.transfer_s`.
+
+    Raises:
+        CheckError: there is none.
+    """
+    head, _, column = name.partition(".")
+    if head not in data.measures:
+        raise CheckError(unknown("measure", name, names_of(data)))
+    measure = data.measures[head]
+    if measure.columns is None:
+        if column:
+            raise CheckError(f"{head} is one number per run and has no column {column!r}")
+        return Series(data, measure)
+    if not column:
+        raise CheckError(f"{head} has rows: name a column, one of {listed([f'{head}.{c}' for c in measure.columns])}")
+    if column not in measure.columns:
+        raise CheckError(f"{head}: {unknown('column', column, measure.columns)}")
+    return Series(data, measure, column)
+
+
+def names_of(data: Data) -> list[str]:
+    """All measures, those with rows by their columns."""
+    return [
+        name
+        for measure in data.measures.values()
+        for name in (
+            [measure.name] if measure.columns is None else [f"{measure.name}.{column}" for column in measure.columns]
+        )
+    ]
+
+
+# --- functions of checks ----------------------------------------------------------------------------------------------
+
+
+def _reduction(name: str, by: Callable[[Array], Array], pairwise: Callable[..., float] | None) -> Callable[..., object]:
+    def function(*arguments: object) -> object:
+        if len(arguments) == 1 and isinstance(arguments[0], Sample):
+            return arguments[0].reduced(by)
+        if len(arguments) == 1 and isinstance(arguments[0], list):
+            arguments = tuple(arguments[0])
+        if not arguments:
+            raise CheckError(f"{name}() of nothing")
+        if not any(isinstance(item, Sample) for item in arguments):
+            numbers = [as_number(item, f"{name}()") for item in arguments]
+            return (
+                float(by(np.array([numbers]))[0])
+                if pairwise is None
+                else pairwise(*numbers)
+                if len(numbers) > 1
+                else numbers[0]
+            )
+        samples = [item for item in arguments if isinstance(item, Sample)]
+        seeds = len(samples[0].values)
+        columns = [
+            item.one() if isinstance(item, Sample) else np.full(seeds, as_number(item, f"{name}()"))
+            for item in arguments
+        ]
+        unit = samples[0].unit if all(s.unit == samples[0].unit for s in samples) else ""
+        return Sample(by(np.stack(columns, axis=1)).reshape(-1, 1), ((),), unit)
+
+    return function
+
+
+def _over_cells(function: Callable[..., Array]) -> Callable[[Array], Array]:
+    return lambda values: function(values, axis=1)
+
+
+def between(low: object, high: object) -> Between:
+    """A range of a coordinate."""
+    a, b = as_number(low, "between()"), as_number(high, "between()")
+    if a > b:
+        raise CheckError(f"between({a:g}, {b:g}): the first must not be the greater")
+    return Between(a, b)
+
+
+def crossing(measure: object, a: object, b: object, *, over: object = None, **coordinates: object) -> Sample:
+    """Where the curve of arm `a` over a coordinate first falls to that of arm `b`, by linear interpolation.
+
+    Per seed. The first value of the coordinate if it lies there from the start, infinite if it never comes to it. `b`
+    may also be an arm that has one value only, or a number: a constant.
+    """
+    if not isinstance(measure, Series):
+        raise CheckError(
+            "crossing(): the first argument is a measure, without brackets: crossing(loss, 'A', 'B', over='n')"
+        )
+    if not isinstance(over, str):
+        raise CheckError("crossing(): over='NAME' is missing: the coordinate of the curve, in quotes")
+    if over in coordinates:
+        raise CheckError(f"crossing(): {over} is what it looks along, and cannot be given as well")
+    data = measure.data
+    columns = measure.measure.columns or ()
+    if over not in data.parameters and over not in columns:
+        raise CheckError(f"crossing(): {unknown('coordinate', over, [*data.parameters, *columns])}")
+    upper = _curve(measure, a, over, coordinates)
+    if isinstance(b, str):
+        lower = _curve(measure, b, over, coordinates)
+    elif isinstance(b, Sample):
+        lower = Sample(b.one().reshape(-1, 1), ((),), b.unit)
+    else:
+        lower = Sample(np.full((len(data.seeds), 1), as_number(b, "crossing()")), ((),))
+    xs = [_x_of(cell, over) for cell in upper.cells]
+    if len(lower.cells) == 1:
+        lower = _spread(lower, upper.cells)
+    else:
+        shared = [cell for cell in upper.cells if cell in lower.cells]
+        if len(shared) < 2:
+            raise CheckError(f"crossing(): the two curves share fewer than two values of {over}")
+        upper, lower = _pick(upper, tuple(shared)), _pick(lower, tuple(shared))
+        xs = [_x_of(cell, over) for cell in shared]
+    if data.stand_in:
+        return Sample(np.ones((len(data.seeds), 1)), ((),))
+    order = np.argsort(xs)
+    gaps = (upper.values - lower.values)[:, order]
+    x = np.array(xs)[order]
+    return Sample(np.array([_first_fall(x, gap) for gap in gaps]).reshape(-1, 1), ((),))
+
+
+def _curve(measure: Series, arm: object, over: str, coordinates: Mapping[str, object]) -> Sample:
+    data = measure.data
+    if not isinstance(arm, str):
+        raise CheckError("crossing(): the arms are names in quotes")
+    if over in data.parameters and over not in (measure.measure.columns or ()):
+        chosen = measure._points((arm,))
+        for name, value in coordinates.items():
+            if name in data.parameters:
+                chosen = [i for i in chosen if _matcher(value, "crossing", name)(data.points[i].parameters.get(name))]
+        values = data.values_of(over, chosen)
+        if values and not all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in values):
+            raise CheckError(f"crossing(): {over} is not a number: {listed(values)}")
+        return measure(arm, **coordinates, **{over: list(values)} if values else {})
+    return measure(arm, **coordinates, **{over: Between(-math.inf, math.inf)})
+
+
+def _x_of(cell: Label, over: str) -> float:
+    if [name for name, _ in cell] != [over]:
+        raise CheckError(f"crossing(): {over} alone may have several values")
+    return as_number(cell[0][1], "crossing()")
+
+
+def _first_fall(x: Array, gap: Array) -> float:
+    if np.isnan(gap).any():
+        return math.nan
+    if gap[0] <= 0:
+        return float(x[0])
+    for i in range(1, len(x)):
+        if gap[i] <= 0:
+            part = gap[i - 1] / (gap[i - 1] - gap[i])
+            return float(x[i - 1] + part * (x[i] - x[i - 1]))
+    return math.inf
+
+
+def functions() -> dict[str, Callable[..., object]]:
+    """What checks may call besides measures; `about` is part of their grammar."""
+    return {
+        "mean": _reduction("mean", _over_cells(np.mean), None),
+        "min": _reduction("min", _over_cells(np.min), min),
+        "max": _reduction("max", _over_cells(np.max), max),
+        "abs": lambda value: (
+            Sample(np.abs(value.values), value.cells, value.unit, value.absent)
+            if isinstance(value, Sample)
+            else abs(as_number(value, "abs()"))
+        ),
+        "between": between,
+        "crossing": crossing,
+    }
+
+
+# --- words ------------------------------------------------------------------------------------------------------------
+
+MAX_LISTED: Final = 12
+
+
+def listed(values: Iterable[object]) -> str:
+    """Names or values for an error."""
+    everything = list(values)
+    shown = ", ".join(_text(value) for value in everything[:MAX_LISTED])
+    more = len(everything) - MAX_LISTED
+    return (f"{shown} and {more} more" if more > 0 else shown) or "none"
+
+
+def unknown(what: str, name: str, there: Iterable[str]) -> str:
+    """Says that a name does not exist, which one may have been meant, and which ones there are."""
+    return f"no {what} is called {name!r}{nearest(name, there)}"
+
+
+def as_number(value: object, where: str) -> float:
+    """A plain number.
+
+    Raises:
+        CheckError: it is something else.
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise CheckError(f"{where}: a number is needed, not {_kind(value)}")
+    return float(value)
+
+
+def _be(values: Sequence[object]) -> str:
+    return "is" if len(values) <= 1 else "are"
+
+
+def _text(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else repr(value) if isinstance(value, str) else str(value)
+
+
+def _kind(value: object) -> str:
+    match value:
+        case Sample():
+            return "a value per seed"
+        case Series():
+            return f"the measure {value.name} without its brackets"
+        case Between():
+            return "a range"
+        case str():
+            return f"the text {value!r}"
+        case list() | tuple():
+            return "a list"
+    return repr(value)
+
+
+def _known(value: Value | None) -> Value:
+    return "" if value is None else value
+
+
+def _order(value: Value) -> tuple[int, float, str]:
+    return (1, 0.0, value) if isinstance(value, str) else (0, float(value), "")
+
+
+def _equal(a: object, b: object) -> bool:
+    if isinstance(a, str) or isinstance(b, str) or isinstance(a, bool) or isinstance(b, bool) or a is None or b is None:
+        return type(a) is type(b) and a == b
+    assert isinstance(a, (int, float))
+    assert isinstance(b, (int, float))
+    return math.isclose(a, b, rel_tol=1e-9, abs_tol=0.0)
+
+
+def _matcher(value: object, function: str, name: str) -> Callable[[object], bool]:
+    match value:
+        case Between():
+            return lambda there: there in value
+        case bool() | int() | float() | str():
+            return lambda there: _equal(value, there)
+        case list() | tuple():
+            if not value or not all(isinstance(item, (bool, int, float, str)) for item in value):
+                raise CheckError(f"{function}(): {name} must be a list of numbers or texts")
+            return lambda there: any(_equal(item, there) for item in value)
+    raise CheckError(f"{function}(): {name} must be a number, a text, a list or between(low, high), not {_kind(value)}")

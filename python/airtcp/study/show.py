@@ -1,0 +1,112 @@
+"""Studies and their verdicts as tables in the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from rich import box
+from rich.markup import escape
+from rich.table import Table
+
+from airtcp.commands.sweep import duration
+from airtcp.study.files import Study, citation
+from airtcp.study.findings import NOT, PARTLY, REPRODUCED
+from airtcp.study.prepare import Mode, Prepared, distinct_runs
+
+STYLES: Final = {REPRODUCED: "green", PARTLY: "yellow", NOT: "red"}
+
+
+def _table(title: str = "") -> Table:
+    return Table(
+        title=title or None, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0)
+    )
+
+
+def listing(rows: Sequence[tuple[str, str, Path]]) -> Table:
+    """Id, title and folder of studies."""
+    table = _table()
+    for name in ("study", "title", "folder"):
+        table.add_column(name, overflow="fold")
+    for study_id, title, folder in rows:
+        table.add_row(escape(study_id), escape(title), escape(str(folder)))
+    return table
+
+
+def overview(study: Study, prepared: Mapping[Mode, Sequence[Prepared]]) -> list[Table | str]:
+    """What a study asks, claims, assumes and costs."""
+    parts: list[Table | str] = [f"[bold]{escape(study.title)}[/bold] ({escape(study.id)})"]
+    source = citation(study.paper)
+    if source:
+        parts.append(f"Source: {escape(source)}")
+    parts.append(f"Question: {escape(study.question)}")
+    if study.summary:
+        parts += ["", escape(study.summary)]
+
+    table = _table("Cost")
+    for name in ("", "runs", "time on 2 cores"):
+        table.add_column(name, justify="right" if name == "runs" else "left")
+    for mode, ready in prepared.items():
+        seconds = study.cost.get(f"{mode}_s")
+        table.add_row(f"--{mode}", str(distinct_runs(ready)), "not measured" if seconds is None else duration(seconds))
+    parts += ["", table]
+
+    table = _table("Experiments")
+    for name in ("experiment", "title", "figures"):
+        table.add_column(name, overflow="fold", no_wrap=name == "experiment")
+    for name in prepared:
+        table.add_column(f"{name}\nruns, seeds", justify="right")
+    kind = study.experiments[0].kind
+    for i, experiment in enumerate(study.experiments):
+        if experiment.kind != kind:
+            table.add_section()
+            kind = experiment.kind
+        sizes = [f"{len(ready[i].keys)}, {len(ready[i].cells.seeds)}" for ready in prepared.values()]
+        table.add_row(escape(experiment.id), escape(experiment.title), ", ".join(experiment.figures) or kind, *sizes)
+    parts.append(table)
+
+    findings = [finding for experiment in study.experiments for finding in experiment.findings]
+    if findings:
+        table = _table("Claims")
+        for name in ("figure", "claim", "published"):
+            table.add_column(name, overflow="fold")
+        for finding in findings:
+            table.add_row(escape(finding.figure or "-"), escape(finding.claim), escape(finding.published))
+        parts.append(table)
+
+    if study.assumptions:
+        table = _table("Assumptions: what the source does not say")
+        for name in ("what", "value", "why", "shown by"):
+            table.add_column(name, overflow="fold")
+        for a in study.assumptions:
+            table.add_row(escape(a.what), escape(str(a.value)), escape(a.why), escape(a.experiment or "-"))
+        parts.append(table)
+    return parts
+
+
+def verdicts(document: Mapping[str, Any]) -> list[Table | str]:
+    """How each finding of a `study.json` fared, and the count."""
+    findings = document["findings"]
+    if not findings:
+        return []
+    table = _table(escape(f"{document['title']} ({document['mode']}, seeds {document['seeds']})"))
+    for name in ("figure", "claim", "published", "measured", "verdict"):
+        table.add_column(name, overflow="fold")
+    for finding in findings:
+        verdict = finding["verdict"]
+        style = STYLES.get(verdict, "dim")
+        table.add_row(
+            escape(finding["figure"] or "-"),
+            escape(finding["claim"]),
+            escape(finding["published"]),
+            escape(finding["measured_text"]),
+            f"[{style}]{verdict or 'no verdict'}[/{style}]",
+        )
+    counts = [
+        f"{sum(finding['verdict'] == verdict for finding in findings)} {name}"
+        for verdict, name in ((REPRODUCED, "reproduced"), (PARTLY, "partly"), (NOT, "not reproduced"))
+    ]
+    without = sum(finding["verdict"] is None for finding in findings)
+    more = f", {without} without a verdict" if without else ""
+    return [table, f"{len(findings)} findings: {', '.join(counts)}{more}"]
