@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 from airtcp import _airtcp
 from airtcp._terminal import BAD_INPUT, FAILURE, OK, Interrupts, StopError, fail, render, say, write_out
 from airtcp._text import to_json
-from airtcp.commands import study, sweep
+from airtcp.commands import report, study, sweep
 from airtcp.errors import ExecutorError, NotOursError, ResultsError, ScenarioError, StudyError, SweepError
 from airtcp.execution import SNAPLEN, Execution
 
@@ -269,6 +269,7 @@ def _parser() -> argparse.ArgumentParser:
 
     sweep.add(command)
     study.add(command)
+    report.add(command)
     return parser
 
 

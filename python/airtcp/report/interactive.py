@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import html
+import textwrap
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -57,7 +58,13 @@ def figure(plot: Plot, looks: Mapping[str, Look]) -> dict[str, Any]:
         "dragmode": "zoom",
         "uirevision": plot.id,
         "font": {"size": 13},
+        # As in the rest of the page.
+        "separators": ".\N{NARROW NO-BREAK SPACE}",
     }
+    if not data:
+        layout["annotations"] = [
+            {"text": "no values", "showarrow": False, "xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5}
+        ]
     if plot.kind == "bar":
         layout |= {"barmode": "group", "bargap": 0.2, "bargroupgap": 0.08}
     return {"data": data, "layout": layout}
@@ -201,7 +208,7 @@ def _hover(plot: Plot, series: Series) -> list[str]:
 def _axis(plot: Plot, which: str) -> dict[str, Any]:
     axis = plot.x if which == "x" else plot.y
     result: dict[str, Any] = {
-        "title": {"text": escape(axis.title), "standoff": 8},
+        "title": {"text": "<br>".join(map(escape, textwrap.wrap(axis.title, 28))), "standoff": 8},
         "automargin": True,
         "zeroline": False,
         "ticks": "outside",

@@ -6,9 +6,11 @@ An arm keeps its colour, line and marker in every figure of a study.
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from airtcp.plots.style import COLOURS, HATCHES, LINES, MARKERS
 from airtcp.report.model import Plot, Series, Study
@@ -24,22 +26,46 @@ class Look:
     hatch: int
 
 
+# What follows the arm in a name: `, n = 500, D_ms = 20`.
+_PARAMETERS: Final = re.compile(r"(?:, [^\s,=]+ = [^,]*)+$")
+
+
 def looks(study: Study) -> dict[str, Look]:
-    """A look for every series name; two names in one figure share a colour only where colours run out."""
-    names = [[series.name for series in plot.series] for e in study.experiments for plot in e.plots]
-    together: dict[str, set[str]] = {}
-    for figure in names:
-        for name in figure:
-            together.setdefault(name, set()).update(figure)
-    chosen: dict[str, Look] = {}
+    """A look for every series name.
+
+    The arm decides the colour, and what comes after it (`, n = 500`) the line. Two arms in one figure share a colour only
+    where colours run out, and then differ in line and marker.
+    """
+    arms: dict[str, set[str]] = {}
+    variants: dict[str, int] = {}
+    names: dict[str, tuple[str, str]] = {}
+    for figure in (plot for experiment in study.experiments for plot in experiment.plots):
+        here = set()
+        for series in figure.series:
+            arm = _PARAMETERS.sub("", series.name)
+            rest = series.name[len(arm) :]
+            names[series.name] = arm, rest
+            here.add(arm)
+            if rest:
+                variants.setdefault(rest, len(variants))
+        for name in (names[series.name][0] for series in figure.series):
+            arms.setdefault(name, set()).update(here)
+    colours: dict[str, tuple[int, int]] = {}
     used: Counter[int] = Counter()
-    for name, others in together.items():
-        taken = Counter(chosen[other].colour for other in others if other in chosen)
+    for arm, others in arms.items():
+        taken = Counter(colours[other][0] for other in others if other in colours)
         colour = min(range(len(COLOURS)), key=lambda c: (taken[c], used[c], c))
-        # Names of one colour differ in the rest; so do neighbours, for print in grey.
-        turn = colour + used[colour]
-        chosen[name] = Look(colour, turn % len(LINES), turn % len(MARKERS), turn % len(HATCHES))
+        colours[arm] = colour, used[colour]
         used[colour] += 1
+    chosen = {}
+    for name, (arm, rest) in names.items():
+        colour, turn = colours[arm]
+        # Neighbours differ in every sign, for print in grey.
+        line, marker = (variants[rest], variants[rest] // len(LINES)) if rest else (colour + turn, 0)
+        marker += colour + turn
+        chosen[name] = Look(
+            colour, line % len(LINES), marker % len(MARKERS), (marker + line * bool(rest)) % len(HATCHES)
+        )
     return chosen
 
 
@@ -140,8 +166,5 @@ def axis_values(plot: Plot, axis: str) -> list[float]:
     if axis == "y":
         return list(_values(plot))
     return [
-        float(x)
-        for series in plot.series
-        for x in series.x
-        if isinstance(x, (int, float)) and not isinstance(x, bool)
+        float(x) for series in plot.series for x in series.x if isinstance(x, (int, float)) and not isinstance(x, bool)
     ]

@@ -17,7 +17,7 @@ Interval = tuple[float | None, float | None]
 Coordinate = float | int | str | bool | None
 
 
-class _Part(msgspec.Struct, frozen=True, kw_only=True):
+class _Part(msgspec.Struct, kw_only=True):
     """Keys this version does not know are left to later ones."""
 
 

@@ -19,9 +19,10 @@ from markupsafe import Markup, escape
 import airtcp
 from airtcp.errors import ResultsError
 from airtcp.plots.style import COLOURS, COLOURS_ON_DARK
-from airtcp.report import interactive, model, print as printed
+from airtcp.report import interactive, model
+from airtcp.report import print as printed
 from airtcp.report.look import Look, interval_text, looks, number, with_unit
-from airtcp.report.model import Assumption, Experiment, Finding, Plot, Study
+from airtcp.report.model import Experiment, Finding, Plot, Study
 
 PAGE: Final = "report.html"
 FIGURES: Final = "figures"
@@ -32,6 +33,9 @@ KINDS: Final = {
     "sensitivity": "Sensitivity: what the source leaves open",
     "beyond": "Beyond the source",
 }
+
+# A minus before a number, not the dash within a word.
+_NEGATIVE: Final = re.compile(r"(?<![\w.])-(?=[\d.])")
 
 
 def write(folder: Path | str, *, out: Path | str | None = None, figures: bool = True) -> Path:
@@ -71,6 +75,10 @@ def load(folder: Path) -> Study:
     """
     if (folder / "study.json").is_file():
         return model.read(folder / "study.json")
+    if (folder / "sweep.json").is_file():
+        from airtcp.report import sweep
+
+        return sweep.read(folder)
     if not folder.is_dir():
         raise ResultsError(f"{folder}: no such folder")
     raise ResultsError(f"{folder}: no study.json (airtcp study run) and no sweep.json (airtcp sweep) in it")
@@ -97,6 +105,11 @@ class Group:
     figure: str | None
     plots: list[Plot] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def is_wide(self) -> bool:
+        """Many plots stand beside each other, their findings below."""
+        return len(self.plots) > 2 or (len(self.plots) > 1 and self.figure is None)
 
 
 def grouped(experiment: Experiment, findings: list[Finding]) -> list[Group]:
@@ -133,27 +146,13 @@ def _same_figure(a: str, b: str) -> bool:
     return long.startswith(short) and long[len(short) :].isalpha()
 
 
-def bearing(experiment: Experiment, study: Study) -> list[Assumption]:
-    """The assumptions that the experiment's findings rest on.
-
-    Those of the whole study, and those that name this experiment; an assumption that a sensitivity experiment tests
-    is one of the whole study.
-    """
-    kinds = {other.id: other.kind for other in study.experiments}
-    return [
-        assumption
-        for assumption in study.assumptions
-        if assumption.experiment in (None, experiment.id) or kinds.get(assumption.experiment or "") == "sensitivity"
-    ]
-
-
 # --- HTML -----------------------------------------------------------------------------------------------------------
 
 
 def html(study: Study, look: Mapping[str, Look], static: Mapping[str, bytes]) -> str:
     """The page; `static` has the SVG of each plot, for print and where no script runs."""
     by_id = {finding.id: finding for finding in study.findings}
-    sections = []
+    sections: list[dict[str, Any]] = []
     claimed: set[str] = set()
     for kind, title in KINDS.items():
         experiments = []
@@ -165,34 +164,36 @@ def html(study: Study, look: Mapping[str, Look], static: Mapping[str, bytes]) ->
             )
             own = [by_id[name] for name in named if name not in claimed]
             claimed.update(named)
-            experiments.append(
-                {"it": experiment, "groups": grouped(experiment, own), "assumptions": bearing(experiment, study)}
-            )
+            experiments.append({"it": experiment, "groups": grouped(experiment, own)})
         if experiments:
             sections.append({"kind": kind, "title": title, "experiments": experiments})
     counts = {verdict: sum((f.verdict or "none") == verdict for f in study.findings) for verdict in VERDICTS}
-    return _environment().get_template("page.html.j2").render(
-        study=study,
-        sections=sections,
-        overview=[f for s in sections for e in s["experiments"] for g in e["groups"] for f in g.findings]
-        + [f for f in study.findings if f.id not in claimed],
-        loose=[f for f in study.findings if f.id not in claimed],
-        counts=counts,
-        verdicts=VERDICTS,
-        look=look,
-        known={experiment.id: experiment.title for experiment in study.experiments},
-        light=COLOURS,
-        dark=COLOURS_ON_DARK,
-        data={
-            plot.id: _json(interactive.figure(plot, look))
-            for experiment in study.experiments
-            for plot in experiment.plots
-        },
-        static={name: Markup(f"data:image/svg+xml;base64,{_base64(svg)}") for name, svg in static.items()},
-        plotly=Markup(plotly()) if any(experiment.plots for experiment in study.experiments) else "",
-        css=Markup(_resource("page.css")),
-        script=Markup(_resource("page.js")),
-        version=airtcp.__version__,
+    return (
+        _environment()
+        .get_template("page.html.j2")
+        .render(
+            study=study,
+            sections=sections,
+            overview=[f for s in sections for e in s["experiments"] for g in e["groups"] for f in g.findings]
+            + [f for f in study.findings if f.id not in claimed],
+            loose=[f for f in study.findings if f.id not in claimed],
+            counts=counts,
+            verdicts=VERDICTS,
+            look=look,
+            known={experiment.id: experiment.title for experiment in study.experiments},
+            light=COLOURS,
+            dark=COLOURS_ON_DARK,
+            data={
+                plot.id: _json(interactive.figure(plot, look))
+                for experiment in study.experiments
+                for plot in experiment.plots
+            },
+            static={name: Markup(f"data:image/svg+xml;base64,{_base64(svg)}") for name, svg in static.items()},
+            plotly=Markup(plotly()) if any(experiment.plots for experiment in study.experiments) else "",
+            css=Markup(_resource("page.css")),
+            script=Markup(_resource("page.js")),
+            version=airtcp.__version__,
+        )
     )
 
 
@@ -271,14 +272,14 @@ def duration(seconds: float) -> str:
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
 
 
-def measured(finding: Finding) -> str:
-    """The measured figure as text."""
+def measured(finding: Finding) -> list[str]:
+    """What was measured, one text for each part of it. The study's own text has its intervals in it."""
     if finding.measured_text:
-        return finding.measured_text
-    return with_unit(number(finding.measured), finding.unit) if finding.measured is not None else "\N{EN DASH}"
+        return [_NEGATIVE.sub("\N{MINUS SIGN}", part) for part in finding.measured_text.split("; ")]
+    return [number(None) if finding.measured is None else with_unit(number(finding.measured), finding.unit)]
 
 
-def value_text(value: Any) -> str:
+def value_text(value: object) -> str:
     """A value of any type for readers."""
     if isinstance(value, dict):
         return ", ".join(f"{key} = {value_text(part)}" for key, part in value.items())

@@ -13,6 +13,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.font_manager import fontManager
+from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedFormatter, FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
 from airtcp.plots.style import COLOURS, COLUMN_WIDTH_IN, HATCHES, LINES, MARKERS, style
@@ -71,9 +72,11 @@ def _figure(plot: Plot, looks: Mapping[str, Look]) -> Figure:
     if len(plot.series) > 1 and handles:
         legend = figure.legend(handles, labels, loc="outside upper left", ncols=columns, borderpad=0, borderaxespad=0.2)
         if plot.kind == "scatter":
+            # Dots as small as in the cloud would not be seen.
             for handle in legend.legend_handles:
-                if handle is not None:
+                if isinstance(handle, Line2D):
                     handle.set_alpha(1)
+                    handle.set_markersize(4)
     if not handles:
         axes.text(0.5, 0.5, "no values", transform=axes.transAxes, ha="center", va="center", color="#666666")
     return figure

@@ -1,0 +1,55 @@
+"""`airtcp report`: the output of a study or a sweep as one page, and its figures for papers."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import Any
+
+from airtcp._terminal import BAD_INPUT, OK, StopError, say, write_out
+
+
+def report(args: argparse.Namespace) -> int:
+    """Write the output of a study or a sweep as one page that works offline, and as figures for papers."""
+    from pathlib import Path
+
+    from airtcp.errors import ResultsError
+    from airtcp.report.page import FIGURES, file_name, load, write
+
+    folder = Path(args.folder)
+    try:
+        study = load(folder)
+    except ResultsError as error:
+        raise StopError(str(error), BAD_INPUT) from error
+    page = write(folder, out=args.out, figures=not args.no_figures)
+    plots = [plot.id for experiment in study.experiments for plot in experiment.plots]
+    figures = [
+        str(folder / FIGURES / f"{file_name(plot)}.{ending}")
+        for plot in plots
+        for ending in ("png", "svg")
+        if not args.no_figures
+    ]
+    if args.json:
+        from airtcp._text import to_json
+
+        write_out(to_json({"report": str(page), "figures": figures}) + "\n")
+        return OK
+    say(f"report: {page}")
+    if figures:
+        say(f"figures: {folder / FIGURES}")
+    return OK
+
+
+def add(command: Callable[..., Any]) -> None:
+    """Registers the command."""
+    sub = command(
+        "report",
+        report,
+        "airtcp report runs/pacing-buffers-quick",
+        "airtcp report runs/buffers-sweep --out buffers.html --no-figures",
+        more="\nexit codes:\n  0 done; 1 it cannot be written; 2 the folder holds neither a study nor a sweep\n",
+    )
+    sub.add_argument("folder", metavar="DIR", help="output folder of airtcp study run or airtcp sweep")
+    sub.add_argument("--out", metavar="FILE", help="where the page goes; default: DIR/report.html")
+    sub.add_argument("--no-figures", action="store_true", help="write the page only, no DIR/figures/*.png and *.svg")
+    sub.add_argument("--json", action="store_true", help="print where page and figures are, as JSON")
