@@ -492,6 +492,7 @@ LOSS_CHECK = "loss('Reno', n=4, limit=32) < loss('Reno', n=4, limit=4)"
         (BUFFER, 'id = "buffer"', 'id = "flows"', ["id = 'flows'", "taken by"]),
         (BUFFER, 'id = "fig1b"', 'id = "fig2"', ["plots[", "id = 'fig2'", "taken by"]),
         (BUFFER, 'id = "1b-goodput"', 'id = "2-more-flows-more-loss"', ["findings[", "taken by"]),
+        (BUFFER, 'published = "less"', 'published = ""', ["findings[0].published = ''", "must be text"]),
         (BUFFER, "title = ", "titel = ", ["title is missing", "`titel` is there"]),
         (BUFFER, "[quick]", "[quik]", ["unknown key", "did you mean `quick`"]),
         (BUFFER, 'figures = ["1a", "1b"]', 'figures = ["1a", "1b", "1c"]', ["figures", "no plot has figure = '1c'"]),
@@ -541,8 +542,12 @@ def test_every_experiment_with_a_fault_is_named(tiny: Path) -> None:
 
 
 def test_experiments_are_in_the_order_of_their_numbers(tiny: Path) -> None:
-    (tiny / "experiments/02-flows.toml").rename(tiny / "experiments/010-flows.toml")
-    (tiny / BUFFER).rename(tiny / "experiments/9-buffer.toml")
+    flows = (tiny / "experiments/02-flows.toml").rename(tiny / "experiments/010-flows.toml")
+    (tiny / BUFFER).rename(tiny / "experiments/20-buffer.toml")
+    assert [e.id for e in files.read(tiny).experiments] == ["buffer", "flows"], "what repeats the source comes first"
+    flows.write_text(flows.read_text().replace('kind = "sensitivity"', ""))
+    assert [e.id for e in files.read(tiny).experiments] == ["flows", "buffer"]
+    flows.rename(tiny / "experiments/100-flows.toml")
     assert [e.id for e in files.read(tiny).experiments] == ["buffer", "flows"]
 
 
@@ -623,12 +628,12 @@ def go(study_dir: Path, out: Path, **more: Any) -> dict[str, Any]:
 
 def test_equal_runs_of_experiments_are_made_once(tmp_path: Path) -> None:
     document = go(TINY, tmp_path / "out")
-    assert [e["runs"] for e in document["experiments"]] == [12, 4]
-    assert document["runs"] == document["finished"] == len(lines_of(tmp_path / "out")) == 14
+    assert [e["runs"] for e in document["experiments"]] == [18, 6]
+    assert document["runs"] == document["finished"] == len(lines_of(tmp_path / "out")) == 21
     flows = pl.read_parquet(tmp_path / "out/flows.parquet")
     buffer = pl.read_parquet(tmp_path / "out/buffer.parquet")
     shared = buffer.join(flows.filter(pl.col("n") == 4), on="key")
-    assert shared.height == 2
+    assert shared.height == 3
     assert (shared["loss"] == shared["loss_right"]).all()
 
 
@@ -637,7 +642,7 @@ def test_study_json(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "out/study.json").read_text()) == document
     assert (document["format"], document["format_version"]) == ("airtcp-study", 1)
     assert (document["study"], document["mode"], document["status"]) == ("tiny", "quick", "complete")
-    assert document["seeds"] == "1 to 2"
+    assert document["seeds"] == "1 to 3"
     assert document["command"] == "airtcp study run tiny --quick"
     assert document["assumptions"][0]["experiment"] == "buffer"
     found = {f["id"]: f for f in document["findings"]}
@@ -655,7 +660,7 @@ def test_study_json(tmp_path: Path) -> None:
     first = found["1a-longer-loses-less"]
     difference = loss["Reno", 32] - loss["Reno", 4]
     assert first["measured"] == pytest.approx(difference.mean())
-    half = 12.706205 * difference.std(ddof=1) / math.sqrt(2)
+    half = 4.3026527 * difference.std(ddof=1) / math.sqrt(3)
     assert first["ci95"] == pytest.approx([difference.mean() - half, difference.mean() + half])
     assert (first["verdict"], first["unit"], first["figure"]) == ("reproduced", "%", "1a")
     assert first["source"] == "A. Author, B. Author, A paper that nobody wrote, Nowhere 2026"
@@ -697,7 +702,7 @@ def test_it_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
     one_by_one = OneByOne()
     part = go(TINY, out, executor=one_by_one, is_stopped=lambda: one_by_one.done == 5)
     assert part["status"] == "interrupted"
-    assert (part["finished"], part["runs"]) == (5, 14)
+    assert (part["finished"], part["runs"]) == (5, 21)
     assert len(lines_of(out)) == 5
     before = {f["id"]: f["verdict"] for f in part["findings"]}
     assert None in before.values(), "findings without runs have no verdict"
@@ -705,7 +710,7 @@ def test_it_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
     again = go(TINY, out)
     assert again["status"] == "complete"
     keys = [json.loads(line)["key"] for line in lines_of(out)]
-    assert len(keys) == len(set(keys)) == 14, "nothing ran twice"
+    assert len(keys) == len(set(keys)) == 21, "nothing ran twice"
     assert again["findings"] == whole["findings"]
     assert again["experiments"] == whole["experiments"]
     assert again["started"] == part["started"]
@@ -724,7 +729,7 @@ def test_failed_runs_are_listed_and_the_rest_is_evaluated(tmp_path: Path) -> Non
     }
     assert document["status"] == "complete"
     first = next(f for f in document["findings"] if f["id"] == "1a-longer-loses-less")
-    assert (first["verdict"], first["ci95"]) == ("partly", None)
+    assert first["verdict"] is not None
     assert "Seeds left out because a run is missing or has no value: 2." in first["note"]
     assert go(TINY, tmp_path / "out")["failed"] == [], "the next start tries them again"
 
@@ -778,7 +783,7 @@ def test_list_and_show(airtcp: Command, tmp_path: Path) -> None:
         "Does a longer queue lose less?",
         "A paper that nobody wrote, Nowhere 2026",
         "Question: What do the length",
-        "--quick 14 1 s",
+        "--quick 21 1 s",
         "--full 36 2 s",
         "A longer queue loses less",
         "Delayed acknowledgements off",
@@ -802,7 +807,7 @@ def test_a_faulty_study_is_listed_as_such(airtcp: Command, tmp_path: Path) -> No
 def test_check(airtcp: Command, tiny: Path, tmp_path: Path) -> None:
     done = airtcp("study", "check", tiny)
     assert done.returncode == 0, done.stderr
-    assert "2 experiments, 3 plots, 4 findings; quick: 14 runs, full: 36 runs" in done.stdout
+    assert "2 experiments, 3 plots, 4 findings; quick: 21 runs, full: 36 runs" in done.stdout
     (tiny / BUFFER).write_text((tiny / BUFFER).read_text().replace("loss('Reno'", "loss('Renno'"))
     for args in (("check", tiny), ("show", tiny), ("run", tiny)):
         done = airtcp("study", *args)
@@ -816,8 +821,13 @@ def test_check(airtcp: Command, tiny: Path, tmp_path: Path) -> None:
 def test_run_prints_verdicts_and_writes_its_folder(airtcp: Command, tmp_path: Path) -> None:
     done = airtcp("study", "run", TINY)
     assert done.returncode == 0, done.stderr
-    assert "4 findings: 2 reproduced, 1 partly, 1 not reproduced" in done.stdout
     out = tmp_path / "cwd/runs/study-tiny-quick"
+    verdicts = [f["verdict"] for f in json.loads((out / "study.json").read_text())["findings"]]
+    counts = {word: verdicts.count(word) for word in RANK}
+    assert (
+        f"4 findings: {counts['reproduced']} reproduced, {counts['partly']} partly, {counts['not']} not reproduced"
+        in done.stdout
+    )
     assert {"study.json", "runs.jsonl", "buffer.parquet", "buffer.by_flow.parquet", "flows.parquet"} <= {
         path.name for path in out.iterdir()
     }

@@ -309,6 +309,11 @@ class Profile(Part):
     limited_transmit: bool | None = None
     """RFC 3042: a new segment for each of the first two duplicate ACKs."""
 
+    limited_transmit_after_timeout: bool | None = None
+    """Limited transmit also while a timeout is repaired, where what it sends is the next segment of the repair
+    (ns-2's `singledup_`).
+    """
+
     loss: LossConfig | None = None
     """What counts as a loss."""
 
@@ -379,6 +384,11 @@ class Profile(Part):
     do.
     """
 
+    rtt_restart_backoffs: int | None = None
+    """Backoffs in a row after which the next sample starts SRTT and RTTVAR anew (allowed by the note in RFC 6298
+    section 5; BSD and ns-2: 4). 0: never.
+    """
+
     rtt_tick: Span | None = None
     """Tick of the clock that measures round trips for the timeout. "0s": exact (Linux keeps microseconds)."""
 
@@ -387,6 +397,17 @@ class Profile(Part):
 
     send_buffer_max: Bytes | None = None
     """What `send_buffer` may grow to; autotuning is on where this is larger."""
+
+    ssthresh_after_lost_syn: int | None = None
+    """Highest ssthresh when the SYN was lost, segments. ns-2: 2, since its timeout halves the window of one whatever
+    was lost. RFC 5681 section 3.1 only takes the initial window back to one segment, and Linux forgets what the
+    timeout set.
+    """
+
+    ssthresh_at_every_timeout: bool | None = None
+    """A timeout of a segment that a timeout has already sent again lowers ssthresh once more, from the window of
+    that time (ns-2). Off: ssthresh stays as the first timeout set it (RFC 5681 section 3.1).
+    """
 
     timestamp_tick: Span | None = None
     """Tick of the timestamp clock."""
@@ -672,6 +693,11 @@ class TcpOptions(Part):
     limited_transmit: bool | None = None
     """RFC 3042: a new segment for each of the first two duplicate ACKs."""
 
+    limited_transmit_after_timeout: bool | None = None
+    """Limited transmit also while a timeout is repaired, where what it sends is the next segment of the repair
+    (ns-2's `singledup_`).
+    """
+
     loss: LossConfig | None = None
     """What counts as a loss."""
 
@@ -742,6 +768,11 @@ class TcpOptions(Part):
     do.
     """
 
+    rtt_restart_backoffs: int | None = None
+    """Backoffs in a row after which the next sample starts SRTT and RTTVAR anew (allowed by the note in RFC 6298
+    section 5; BSD and ns-2: 4). 0: never.
+    """
+
     rtt_tick: Span | None = None
     """Tick of the clock that measures round trips for the timeout. "0s": exact (Linux keeps microseconds)."""
 
@@ -750,6 +781,17 @@ class TcpOptions(Part):
 
     send_buffer_max: Bytes | None = None
     """What `send_buffer` may grow to; autotuning is on where this is larger."""
+
+    ssthresh_after_lost_syn: int | None = None
+    """Highest ssthresh when the SYN was lost, segments. ns-2: 2, since its timeout halves the window of one whatever
+    was lost. RFC 5681 section 3.1 only takes the initial window back to one segment, and Linux forgets what the
+    timeout set.
+    """
+
+    ssthresh_at_every_timeout: bool | None = None
+    """A timeout of a segment that a timeout has already sent again lowers ssthresh once more, from the window of
+    that time (ns-2). Off: ssthresh stays as the first timeout set it (RFC 5681 section 3.1).
+    """
 
     timestamp_tick: Span | None = None
     """Tick of the timestamp clock."""

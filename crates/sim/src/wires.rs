@@ -1,4 +1,11 @@
-//! Packets in flight on all links, ordered by arrival time; then the one that came to its link first; then by place.
+//! Packets in flight on all links, ordered by arrival time; then the one that came to its link last; then by place.
+//!
+//! Where access links have the bottleneck's rate, ties between arrivals are the rule, not the exception: all that left the
+//! bottleneck comes back in step with its line. So the second key matters. In ns-2, which takes events of the same instant in
+//! the order in which they were scheduled, a packet that an ACK has just let go is ahead of one that waited behind others at
+//! its access link, whose turn was scheduled later than that ACK. The same here: of two packets that arrive together, the one with
+//! the shorter time on its link is first. The reverse, or a coin for each packet, nearly doubles the timeouts of a hundred
+//! flows in slow start (docs/validation.md).
 //!
 //! A place is a hop of one path, and packets on one line follow each other by at least a nanosecond, so no two packets are
 //! ever equal. An order that does not depend on when a packet was put in flight is what lets a link be computed ahead of
@@ -38,7 +45,7 @@ impl InFlight {
     /// What packets are ordered by.
     #[inline]
     fn key(&self) -> u128 {
-        u128::from(self.time) << 64 | u128::from(!self.flight_ns) << 32 | u128::from(self.place)
+        u128::from(self.time) << 64 | u128::from(self.flight_ns) << 32 | u128::from(self.place)
     }
 }
 
@@ -520,8 +527,8 @@ mod tests {
         let place = n.wrapping_mul(0x9E37_79B1);
         InFlight { time, packet: PacketId(n), place, size: 40, depth: n as u16, flight_ns: place >> 7 & 3 }
     }
-    fn key(e: &InFlight) -> (u64, Reverse<u32>, u32) {
-        (e.time, Reverse(e.flight_ns), e.place)
+    fn key(e: &InFlight) -> (u64, u32, u32) {
+        (e.time, e.flight_ns, e.place)
     }
 
     /// Insertions and removals against an ordered map.

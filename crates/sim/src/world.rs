@@ -1,7 +1,7 @@
 //! A [`World`] runs a [`RunSpec`] in virtual time.
 //!
 //! Order of events, stated once: time, then component. Packets in flight on all links are the first component, so arrivals
-//! come before deadlines of the same instant; among themselves, the packet that came to its link first is first, and then
+//! come before deadlines of the same instant; among themselves, the packet that came to its link last is first, and then
 //! the order is that of their paths: by destination router, then by flow, forward before reverse. Then come links that need
 //! departures, in the order of the scenario; then each flow's source and destination; the sampler sees what all others have
 //! done. Of a departure from a queue and an arrival at it in the same instant, a coin decides (see `link`).

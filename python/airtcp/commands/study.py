@@ -11,6 +11,8 @@ from airtcp._terminal import BAD_INPUT, FAILURE, OK, Interrupts, StopError, rend
 from airtcp.commands.sweep import duration, positive, progress_bar
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from airtcp.study.files import Study
     from airtcp.study.prepare import Mode
 
@@ -26,8 +28,8 @@ def study(args: argparse.Namespace) -> int:
 def list_studies(_args: argparse.Namespace) -> int:
     """List the studies that can be run by id."""
     from airtcp.errors import StudyError
-    from airtcp.study.find import everything, places
     from airtcp.study.files import read
+    from airtcp.study.find import everything, places
     from airtcp.study.show import listing
 
     rows = []
@@ -100,7 +102,7 @@ def run(args: argparse.Namespace) -> int:
             progress=update,
             is_stopped=lambda: interrupts.caught is not None,
         )
-    report = _report(folder)
+    report = _report(folder, quiet=args.quiet)
     if args.json:
         from airtcp._text import to_json
 
@@ -114,21 +116,23 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _read(name: str) -> Study:
-    from airtcp.study.find import find
     from airtcp.study.files import read
+    from airtcp.study.find import find
 
     return read(find(name))
 
 
-def _report(folder: Any) -> str | None:  # noqa: ANN401
+def _report(folder: Path, *, quiet: bool) -> str | None:
     """Writes the report; where it is."""
-    from importlib.util import find_spec
-
-    if find_spec("airtcp.report") is None:
-        return None
     from importlib import import_module
 
-    import_module("airtcp.report").write(folder)
+    try:
+        report = import_module("airtcp.report")
+    except ModuleNotFoundError as error:
+        if not quiet:
+            say(f"no report is written: {error.name} is not installed")
+        return None
+    report.write(folder)
     page = folder / "report.html"
     return str(page) if page.exists() else None
 

@@ -193,7 +193,8 @@ def read(folder: Path) -> Study:
     if not files:
         raise StudyError(f"{folder / EXPERIMENTS}: holds no experiment (*.toml)")
     source = citation(paper) or title
-    experiments = [_experiment(path, source) for path in files]
+    # What repeats the source comes first; sorting keeps the order of the names.
+    experiments = sorted((_experiment(path, source) for path in files), key=lambda e: KINDS.index(e.kind))
     _unique([(e.id, e.place) for e in experiments])
     _unique([(p.id, p.place) for e in experiments for p in e.plots])
     _unique([(f.id, f.place) for e in experiments for f in e.findings])
@@ -289,7 +290,7 @@ def _experiment(file: Path, source: str) -> Experiment:
     kind = table.choice("kind", "what it is part of", KINDS, "paper")
     figures = table.texts("figures", 'figures of the source, such as ["3a", "3b"]')
     plots = [_plot(item, figures) for item in table.tables("plots", "figures to draw")]
-    findings = [_finding(item, figures, source) for item in table.tables("findings", "claims and their checks")]
+    findings = [_finding(item, figures, source, kind) for item in table.tables("findings", "claims and their checks")]
     for figure in figures:
         if not any(plot.figure == figure for plot in plots):
             raise table.fault("figures", f"no plot has figure = {figure!r}")
@@ -361,12 +362,16 @@ def _plot(table: toml.Table, figures: Sequence[str]) -> Plot:
     return plot
 
 
-def _finding(table: toml.Table, figures: Sequence[str], source: str) -> Finding:
+def _finding(table: toml.Table, figures: Sequence[str], source: str, kind: str) -> Finding:
     name = _id(table, "a short name")
     figure = _figure(table, figures)
     claim = table.text("claim", "what is claimed, in a sentence")
-    published = table.text("published", "what the source prints")
-    own_source = table.text("source", "where it is claimed; default: the study's paper", default=source)
+    # What goes further than the source may have nothing to be compared with.
+    published = table.text("published", "what the source prints", default=None if kind == "paper" else "")
+    is_published = bool(published) or kind == "paper"
+    own_source = table.text(
+        "source", "where it is claimed; default: the study's paper", default=source if is_published else ""
+    )
     checks = table.texts("checks", "comparisons of measures, such as \"loss('Reno', n=500) < 0.01\"", required=True)
     if not checks:
         raise table.fault("checks", "at least one is needed")

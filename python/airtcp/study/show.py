@@ -14,7 +14,6 @@ from airtcp.commands.sweep import duration
 from airtcp.study.files import Study, citation
 from airtcp.study.findings import NOT, PARTLY, REPRODUCED
 from airtcp.study.prepare import Mode, Prepared, distinct_runs
-from airtcp.study.run import seeds_text
 
 STYLES: Final = {REPRODUCED: "green", PARTLY: "yellow", NOT: "red"}
 
@@ -54,12 +53,17 @@ def overview(study: Study, prepared: Mapping[Mode, Sequence[Prepared]]) -> list[
     parts += ["", table]
 
     table = _table("Experiments")
-    for name in ("experiment", "kind", "figures", "title", "quick", "full"):
-        table.add_column(name, overflow="fold")
+    for name in ("experiment", "title", "figures"):
+        table.add_column(name, overflow="fold", no_wrap=name == "experiment")
+    for name in prepared:
+        table.add_column(f"{name}\nruns, seeds", justify="right")
+    kind = study.experiments[0].kind
     for i, experiment in enumerate(study.experiments):
-        runs = [f"{len(ready[i].keys)} runs, seeds {seeds_text(ready[i].cells.seeds)}" for ready in prepared.values()]
-        figures = ", ".join(experiment.figures) or "-"
-        table.add_row(*map(escape, (experiment.id, experiment.kind, figures, experiment.title, *runs)))
+        if experiment.kind != kind:
+            table.add_section()
+            kind = experiment.kind
+        sizes = [f"{len(ready[i].keys)}, {len(ready[i].cells.seeds)}" for ready in prepared.values()]
+        table.add_row(escape(experiment.id), escape(experiment.title), ", ".join(experiment.figures) or kind, *sizes)
     parts.append(table)
 
     findings = [finding for experiment in study.experiments for finding in experiment.findings]

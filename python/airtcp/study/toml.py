@@ -67,10 +67,9 @@ class Table:
         return self._data.get(key)
 
     def text(self, key: str, what: str, *, default: str | None = None) -> str:
-        """Text that is not empty; required unless there is a default."""
+        """Text; required and not empty unless there is a default."""
         value = self._take(key, what, required=default is None)
-        if value is None:
-            assert default is not None
+        if default is not None and (value is None or value == ""):
             return default
         if not isinstance(value, str) or not value.strip():
             raise self.fault(key, f"must be text: {what}")

@@ -85,10 +85,19 @@ options! {
     prr: bool,
     /// RFC 3042: a new segment for each of the first two duplicate ACKs.
     limited_transmit: bool,
+    /// A timeout of a segment that a timeout has already sent again lowers ssthresh once more, from the window of that time
+    /// (ns-2). Off: ssthresh stays as the first timeout set it (RFC 5681 section 3.1).
+    ssthresh_at_every_timeout: bool,
+    /// Limited transmit also while a timeout is repaired, where what it sends is the next segment of the repair (ns-2's
+    /// `singledup_`).
+    limited_transmit_after_timeout: bool,
     /// Initial window, segments.
     initial_window: u32,
     /// Initial slow-start threshold, segments.
     initial_ssthresh: u32,
+    /// Highest ssthresh when the SYN was lost, segments. ns-2: 2, since its timeout halves the window of one whatever was
+    /// lost. RFC 5681 section 3.1 only takes the initial window back to one segment, and Linux forgets what the timeout set.
+    ssthresh_after_lost_syn: u32,
     /// Largest cwnd, segments (ns-2's `window_`).
     max_cwnd: u32,
     /// RFC 3465 byte counting in slow start: at most this many segments of credit for one ACK. 0: one per ACK, however much it covers.
@@ -114,6 +123,9 @@ options! {
     rtt_per_segment: bool,
     /// Lower bound of the 4 * RTTVAR term. RFC 6298: the clock granularity; Linux: 200 ms.
     rto_var_min: Span,
+    /// Backoffs in a row after which the next sample starts SRTT and RTTVAR anew (allowed by the note in RFC 6298 section 5; BSD
+    /// and ns-2: 4). 0: never.
+    rtt_restart_backoffs: u32,
     /// Consecutive timeouts of one segment before the connection is given up.
     retries: u32,
     /// Take a reduction back when the echoed timestamp shows that the original had arrived (Eifel, RFC 3522 and 4015).

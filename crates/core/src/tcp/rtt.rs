@@ -17,6 +17,8 @@ pub(super) struct RttEstimator {
     /// Scaled by 4; in whole ticks.
     rttvar4_ns: u64,
     backoff: u32,
+    /// The next sample starts both averages anew.
+    restarts: bool,
     /// Clock granularity and bounds applied, backoff not.
     rto: Span,
 }
@@ -24,7 +26,7 @@ pub(super) struct RttEstimator {
 impl RttEstimator {
     pub fn new(config: &TcpConfig) -> RttEstimator {
         let rto = bounded(config.rto_initial, config);
-        RttEstimator { srtt_exact_ns: 0, srtt8_ns: 0, rttvar4_ns: 0, backoff: 0, rto }
+        RttEstimator { srtt_exact_ns: 0, srtt8_ns: 0, rttvar4_ns: 0, backoff: 0, restarts: false, rto }
     }
 
     /// RFC 6298 section 2, with alpha = 1/8 and beta = 1/4 in scaled integers.
@@ -37,17 +39,19 @@ impl RttEstimator {
         };
         let tick = config.rtt_tick.as_ns();
         let sample = (exact + tick / 2).checked_div(tick).map_or(exact, |ticks| ticks.max(1) * tick);
-        if self.srtt8_ns == 0 {
+        let whole_ticks = |ns: u64| ns.checked_div(tick).map_or(ns, |ticks| ticks * tick) as i64;
+        if self.srtt8_ns == 0 || self.restarts {
             self.srtt8_ns = sample * 8;
             self.rttvar4_ns = sample * 2;
+            self.restarts = false;
         } else {
-            let whole_ticks = |ns: u64| ns.checked_div(tick).map_or(ns, |ticks| ticks * tick) as i64;
             let error = sample as i64 - whole_ticks(self.srtt8_ns / 8);
             self.srtt8_ns = (self.srtt8_ns as i64 + error) as u64;
             self.rttvar4_ns = (self.rttvar4_ns as i64 + error.abs() - whole_ticks(self.rttvar4_ns / 4)) as u64;
         }
         let variation = self.rttvar4_ns.max(config.rto_var_min.as_ns());
-        self.rto = bounded(Span::from_ns((self.srtt8_ns / 8).saturating_add(variation)), config);
+        let srtt = whole_ticks(self.srtt8_ns / 8) as u64;
+        self.rto = bounded(Span::from_ns(srtt.saturating_add(variation)), config);
     }
 
     /// The timeout now in force: clock granularity, bounds and backoff applied.
@@ -56,8 +60,11 @@ impl RttEstimator {
     }
 
     /// A timeout fired (RFC 6298 rule 5.5).
-    pub fn back_off(&mut self) {
+    pub fn back_off(&mut self, config: &TcpConfig) {
         self.backoff += 1;
+        if config.rtt_restart_backoffs > 0 && self.backoff >= config.rtt_restart_backoffs {
+            self.restarts = true;
+        }
     }
 
     pub fn backoff(&self) -> u32 {
@@ -106,11 +113,11 @@ mod tests {
         rtt.on_sample(Span::from_ms(140), &c);
         assert_eq!(rtt.srtt(), Span::from_ms(105));
         assert_eq!(rtt.rto(&c), Span::from_ms(105 + 190));
-        rtt.back_off();
-        rtt.back_off();
+        rtt.back_off(&c);
+        rtt.back_off(&c);
         assert_eq!(rtt.rto(&c), Span::from_ms(4 * 295));
         for _ in 0..100 {
-            rtt.back_off();
+            rtt.back_off(&c);
         }
         assert_eq!(rtt.rto(&c), c.rto_max);
     }
@@ -137,6 +144,24 @@ mod tests {
             rtt.on_sample(Span::from_ms(200), &c);
         }
         assert_eq!(rtt.srtt_in_ticks(), Span::from_us(287_500));
+    }
+
+    /// By hand: 100 ms gives 100 + 4 * 50; 140 ms later 105 + 190. After four backoffs 140 ms count as the first: 140 + 4 * 70.
+    #[test]
+    fn after_many_backoffs_the_estimates_start_anew() {
+        for (backoffs, rto_ms) in [(3, 295), (4, 420), (5, 420)] {
+            let mut c = config("linux-6");
+            c.rto_granularity = Span::from_ms(1);
+            (c.rto_min, c.rto_var_min) = (Span::ZERO, Span::ZERO);
+            c.rtt_restart_backoffs = 4;
+            let mut rtt = RttEstimator::new(&c);
+            rtt.on_sample(Span::from_ms(100), &c);
+            (0..backoffs).for_each(|_| rtt.back_off(&c));
+            assert_eq!(rtt.rto(&c), Span::from_ms(300 << backoffs), "in force until a sample");
+            rtt.reset_backoff();
+            rtt.on_sample(Span::from_ms(140), &c);
+            assert_eq!(rtt.rto(&c), Span::from_ms(rto_ms), "{backoffs} backoffs");
+        }
     }
 
     #[test]

@@ -122,6 +122,8 @@ pub struct Sender {
     undo: Option<Undo>,
     /// Retransmissions that the ACK in hand showed to be lost.
     lost_again: u32,
+    /// Timeouts since the cumulative acknowledgement last moved.
+    timeouts_in_row: u32,
     /// Partial ACKs of this recovery (NewReno).
     partial_acks: u32,
     /// When to ask the loss policy again.
@@ -194,6 +196,7 @@ impl Sender {
             reduction: RateReduction::default(),
             undo: None,
             lost_again: 0,
+            timeouts_in_row: 0,
             partial_acks: 0,
             judge_at: Time::NEVER,
             newest_delivered_sent_at: Time::ZERO,
@@ -379,7 +382,7 @@ impl Sender {
         if self.syn_sent > self.config.retries {
             return self.give_up(out);
         }
-        self.rtt.back_off();
+        self.rtt.back_off(&self.config);
         self.stats.timeouts += 1;
         self.send_syn(now, out);
     }
@@ -396,6 +399,7 @@ impl Sender {
         } else {
             // RFC 5681 section 3.1: one segment after a lost SYN.
             self.window.cwnd = 1;
+            self.window.ssthresh = self.window.ssthresh.min(self.config.ssthresh_after_lost_syn.max(2));
         }
         out.notices.push(Notice::Established);
         self.transmit(now, out);

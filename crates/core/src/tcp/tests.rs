@@ -275,15 +275,24 @@ fn limited_transmit_sends_one_new_segment_for_each_of_the_first_two_duplicates()
 
 #[test]
 fn timeouts_back_off_and_the_window_restarts_at_one() {
-    let c = config("ns2-reno", |c| c.rto_min = Span::from_secs(1));
-    // Data 6 to 13 is the third window: all of it and the first two retransmissions of its head are lost.
-    let mut pair = Pair::same(&c, ONE_WAY).losing(&[6, 7, 8, 9, 10, 11, 12, 13, 14, 15]).start(u64::MAX);
-    pair.run(Time::ZERO + Span::from_secs(8));
-    let head: Vec<f64> = pair.sent.iter().filter(|s| (s.1 - 1) / 960 == 6).map(|s| s.0).collect();
-    // Sent at 300 ms; last progress at 300 ms; then 1, 2, 4 s of patience.
-    assert_eq!(head, [300.0, 1300.0, 3300.0, 7300.0]);
-    assert_eq!(pair.sender.stats().timeouts, 3);
-    assert_eq!(pair.sender.window().ssthresh, 4, "halved once, not at every timeout (RFC 5681 section 3.1)");
+    for again in [false, true] {
+        let c = config("ns2-reno", |c| {
+            c.rto_min = Span::from_secs(1);
+            c.ssthresh_at_every_timeout = again;
+        });
+        // Data 6 to 13 is the third window: all of it and the first two retransmissions of its head are lost.
+        let mut pair = Pair::same(&c, ONE_WAY).losing(&[6, 7, 8, 9, 10, 11, 12, 13, 14, 15]).start(u64::MAX);
+        pair.run(Time::ZERO + Span::from_secs(8));
+        let head: Vec<f64> = pair.sent.iter().filter(|s| (s.1 - 1) / 960 == 6).map(|s| s.0).collect();
+        // Sent at 300 ms; last progress at 300 ms; then 1, 2, 4 s of patience.
+        assert_eq!(head, [300.0, 1300.0, 3300.0, 7300.0]);
+        assert_eq!(pair.sender.stats().timeouts, 3);
+        assert_eq!(
+            pair.sender.window().ssthresh,
+            if again { 2 } else { 4 },
+            "RFC 5681 section 3.1: halved once, not at every timeout"
+        );
+    }
 }
 
 #[test]
@@ -512,6 +521,8 @@ proptest! {
             c.recovery = recovery;
             c.prr = prr;
             c.limited_transmit = limited_transmit;
+            c.limited_transmit_after_timeout = limited_transmit;
+            c.ssthresh_at_every_timeout = prr;
             c.pacing = pacing;
             c.retries = u32::MAX;
             c.rto_max = Span::from_secs(5);
@@ -592,7 +603,11 @@ mod against_ns2 {
         for (a, b) in ours.iter().zip(&theirs) {
             assert!((a.1 - b.1).abs() <= tolerance_ms, "segment {}: {} ms, ns-2 {} ms", a.0, a.1, b.1);
         }
-        for e in reference.iter().filter(|e| e.kind == "send" && e.ms < pair.now.as_ns() as f64 / 1e6) {
+        let sends: Vec<&Event> = reference.iter().filter(|e| e.kind == "send").collect();
+        for (i, e) in sends.iter().enumerate().filter(|(_, e)| e.ms < pair.now.as_ns() as f64 / 1e6) {
+            if sends.get(i + 1).is_some_and(|next| next.ms - e.ms < 0.01) {
+                continue; // one of several that leave at once
+            }
             let highest = pair.sent.iter().filter(|s| s.0 <= e.ms + 0.01).map(|s| (s.1 - 1) / 1460).max().unwrap();
             let lag = highest as i64 - e.segment as i64;
             assert!(lag.abs() <= 1, "at {} ms we had sent {highest}, ns-2 {}", e.ms, e.segment);
@@ -655,6 +670,41 @@ mod against_ns2 {
         for (a, b) in ours.iter().zip(&theirs) {
             assert!((a - b).abs() <= 10.0, "{ours:?}, ns-2 {theirs:?}");
         }
+    }
+
+    /// The SYN is lost: ssthresh is 2 from then on, so the window grows by 1/cwnd for each ACK from the second one on.
+    #[test]
+    fn after_a_lost_syn() {
+        let csv = include_str!("../../../../tests/reference/ns2/syn_lost.csv");
+        let c = config("ns2-reno", |c| c.packet_bytes = 1500);
+        let mut pair = Pair::same(&c, Span::from_ms(20));
+        pair.rate = Some(DataRate::from_mbps(10));
+        let mut lost = Outputs::default();
+        pair.sender.open(Time::ZERO, &mut lost);
+        pair.sender.write(Time::ZERO, u64::MAX, &mut lost);
+        pair.run(Time::ZERO + Span::from_ms(3600));
+        let theirs: Vec<(u64, f64)> =
+            events(csv).iter().filter(|e| e.kind == "send" && e.ms < 3600.0).map(|e| (e.segment, e.ms)).collect();
+        let ours: Vec<(u64, f64)> = pair.sent.iter().map(|s| ((s.1 - 1) / 1460, s.0)).collect();
+        assert!(theirs.len() > 50, "{}", theirs.len());
+        assert_eq!(ours.iter().map(|s| s.0).collect::<Vec<_>>(), theirs.iter().map(|s| s.0).collect::<Vec<_>>());
+        for (a, b) in ours.iter().zip(&theirs) {
+            assert!((a.1 - b.1).abs() <= 1.3, "segment {}: {} ms, ns-2 {} ms", a.0, a.1, b.1);
+        }
+    }
+
+    /// Slow start into a queue of 19 packets: many holes, one fast retransmit, then a timeout and everything again from the
+    /// oldest on, with a segment more for each of the first two duplicate ACKs.
+    #[test]
+    fn slow_start_overflow_and_its_repair() {
+        let csv = include_str!("../../../../tests/reference/ns2/slow_start_overflow.csv");
+        let c = config("ns2-reno", |c| c.packet_bytes = 1500);
+        let mut pair = Pair::same(&c, Span::from_ms(20));
+        pair.rate = Some(DataRate::from_mbps(10));
+        pair.limit = 19;
+        let mut pair = pair.start(u64::MAX);
+        pair.run(Time::ZERO + Span::from_secs(3));
+        compare(csv, &pair, 1.3);
     }
 
     #[test]

@@ -100,7 +100,7 @@ impl Sender {
         }
         let left = match self.window.state {
             CaState::Recovery => self.dup_acks,
-            CaState::Loss => 0,
+            CaState::Loss if !self.config.limited_transmit_after_timeout => 0,
             // RFC 3042: at most two segments beyond the window.
             _ if self.config.limited_transmit => self.dup_acks.min(2),
             _ => 0,
@@ -128,6 +128,7 @@ impl Sender {
             && self.snd_una >= end
         {
             self.timed = None;
+            self.rtt.reset_backoff();
             self.on_rtt(now.since(sent_at), true);
         }
         if let Some(rtt) = exact {
@@ -151,7 +152,9 @@ impl Sender {
 
     /// The cumulative acknowledgement moved.
     pub(super) fn on_advance(&mut self, now: Time, covered: &Covered) {
-        if !covered.retransmitted_data || self.config.timestamps {
+        self.timeouts_in_row = 0;
+        // Karn: a backed-off timeout stays until there is a sample again, here that of the timed segment.
+        if self.config.rtt_per_segment && (!covered.retransmitted_data || self.config.timestamps) {
             self.rtt.reset_backoff();
         }
         self.persist_at = Time::NEVER;

@@ -213,10 +213,11 @@ impl Sender {
         }
         self.stats.timeouts += 1;
         out.notices.push(Notice::RetransmissionTimeout);
-        let repeated = self.window.state == CaState::Loss && self.rtt.backoff() > 0;
+        let repeated = self.window.state == CaState::Loss && self.timeouts_in_row > 0;
+        self.timeouts_in_row += 1;
         self.window.in_flight = self.in_flight();
-        if !repeated {
-            // RFC 5681 section 3.1: a second timeout of the same segment leaves ssthresh as it is.
+        // RFC 5681 section 3.1: a second timeout of the same segment leaves ssthresh as it is.
+        if !repeated || self.config.ssthresh_at_every_timeout {
             let undo = Undo { ssthresh: self.window.ssthresh, first_retransmission_ts: 0 };
             let ssthresh = self.cc.ssthresh(&self.window, now);
             if self.window.state != CaState::Recovery {
@@ -239,7 +240,7 @@ impl Sender {
         }
         self.window.cwnd_cnt = 0;
         self.timed = None;
-        self.rtt.back_off();
+        self.rtt.back_off(&self.config);
         self.pacer.stop();
         self.retransmit(now, out);
         self.rto_at = now + self.rtt.rto(&self.config);

@@ -22,7 +22,7 @@ impl Sender {
         self.fill_ack(now, &mut p);
         out.packets.push(p);
         self.stats.window_probes += 1;
-        self.rtt.back_off();
+        self.rtt.back_off(&self.config);
         self.persist_at = now + self.rtt.rto(&self.config);
     }
 
