@@ -1,17 +1,21 @@
 """A Dask cluster that is there already: `dask://HOST:PORT`, a scheduler file, or a `distributed.Client`.
 
 Every worker needs the same build of airtcp; that is checked before anything runs, and again with every run. When a
-worker dies its runs are given to another one. A run that takes down several workers (Dask's setting
-`distributed.scheduler.allowed-failures`, 3 unless configured) is recorded as failed. Results come back over the
-network; workers write nothing.
+worker dies its runs are given to another one. A run on which several workers died (Dask's setting
+`distributed.scheduler.allowed-failures`, 3 unless configured) is tried once more at the end, with nothing beside it; if
+that takes down as many again, it is recorded as failed. Results come back over the network; workers write nothing.
 """
 
 from __future__ import annotations
 
+import itertools
+import math
 import os
 import queue
 import re
+import time
 import uuid
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
@@ -32,6 +36,13 @@ CONNECT_S: Final = 20.0
 
 MORE_THAN_SLOTS: Final = 100
 """Tasks that wait at the scheduler: enough that no worker idles, and that an adaptive cluster sees the need to grow."""
+
+
+COUNT_EVERY_S: Final = 5.0
+"""So often the workers are counted anew."""
+
+RESULT_S: Final = 5.0
+"""A finished result should be here by then; its worker may have died meanwhile."""
 
 
 class EngineMismatchError(Exception):
@@ -73,66 +84,51 @@ class DaskExecutor:
 
     def run(self, next_task: Callable[[], Task | None], is_stopped: Callable[[], bool]) -> Iterator[list[Outcome]]:
         """See `airtcp.executors.Executor`."""
-        futures: dict[str, distributed.Future] = {}
+        submitted = _Submitted(self._client)
         try:
             self._check_engines()
-            yield from self._outcomes(next_task, is_stopped, futures)
+            yield from self._outcomes(next_task, is_stopped, submitted)
+        except (OSError, RuntimeError, distributed.client.FutureCancelledError) as error:
+            raise ExecutorError(f"{_GONE} ({type(error).__name__}: {error})") from error
         finally:
-            if futures and self._client.status == "running":
-                self._client.cancel(list(futures.values()), force=True)
+            submitted.cancel()
             if self._close:
                 self._client.close()
 
     def _outcomes(
-        self,
-        next_task: Callable[[], Task | None],
-        is_stopped: Callable[[], bool],
-        futures: dict[str, distributed.Future],
+        self, next_task: Callable[[], Task | None], is_stopped: Callable[[], bool], submitted: _Submitted
     ) -> Iterator[list[Outcome]]:
-        finished: queue.SimpleQueue[str] = queue.SimpleQueue()
-        # Other sweeps may want equal runs of the same cluster; neither should wait for the other.
-        name = f"airtcp-{uuid.uuid4().hex[:8]}"
+        suspects: deque[Task] = deque()
+        alone: str | None = None
         is_more = True
-        while is_more or futures:
+        most, counted_at = 0, -math.inf
+        while is_more or submitted or suspects:
             if is_stopped():
                 return
-            most = self.slots + MORE_THAN_SLOTS
-            while is_more and len(futures) < most:
+            if time.monotonic() - counted_at > COUNT_EVERY_S:
+                most, counted_at = self.slots + MORE_THAN_SLOTS, time.monotonic()
+            while is_more and len(submitted) < most:
                 task = next_task()
                 if task is None:
                     is_more = False
-                    break
-                future = self._client.submit(_perform, task, _airtcp.engine(), key=f"{name}-{task.key}", pure=False)
-                futures[task.key] = future
-                future.add_done_callback(lambda _, key=task.key: finished.put(key))
+                else:
+                    submitted.add(task)
+            if not submitted and suspects:
+                alone = suspects[0].key
+                submitted.add(suspects.popleft())
             batch: list[Outcome] = []
-            try:
-                done = [finished.get(timeout=TICK_S)]
-                while not finished.empty():
-                    done.append(finished.get())
-            except queue.Empty:
-                done = []
-                if self._client.status not in ("running", "connecting"):
-                    raise ExecutorError(_GONE) from None
-            for key in done:
-                outcome = self._outcome(key, futures.pop(key))
-                if outcome is not None:
-                    batch.append(outcome)
+            for task, result in submitted.finished():
+                if isinstance(result, EngineMismatchError):
+                    raise ExecutorError(str(result))
+                if isinstance(result, distributed.KilledWorker) and task.key != alone:
+                    # It may only have been beside the one that did it: judged once it has a worker for itself.
+                    suspects.append(task)
+                elif result is None:
+                    # Given up by its worker although nobody here asked for it.
+                    submitted.add(task)
+                else:
+                    batch.append(_outcome(task, result))
             yield batch
-
-    def _outcome(self, key: str, future: distributed.Future) -> Outcome | None:
-        if future.status == "finished":
-            outcome: Outcome | None = future.result()
-            return outcome
-        if future.status == "cancelled":
-            raise ExecutorError(_GONE)
-        error = future.exception()
-        if isinstance(error, EngineMismatchError):
-            raise ExecutorError(str(error))
-        if isinstance(error, distributed.KilledWorker):
-            reason = "took down several workers one after the other: too little memory for it, most likely"
-            return Outcome(key, "failed", {}, reason, 0.0, _airtcp.engine())
-        return Outcome(key, "failed", {}, f"{type(error).__name__}: {error}", 0.0, _airtcp.engine())
 
     def _check_engines(self) -> None:
         here = _airtcp.engine()
@@ -148,6 +144,73 @@ class DaskExecutor:
 
 
 _GONE: Final = "the cluster has gone away; finished runs are kept, and the same command goes on from there"
+
+
+class _Submitted:
+    """Tasks that the cluster has, with what tells when they are finished."""
+
+    def __init__(self, client: distributed.Client) -> None:
+        self._client: Final = client
+        # Other sweeps may want equal runs of the same cluster; neither should wait for the other.
+        self._name: Final = f"airtcp-{uuid.uuid4().hex[:8]}"
+        self._numbers: Final = itertools.count()
+        self._futures: Final[dict[str, tuple[Task, distributed.Future]]] = {}
+        self._done: Final[queue.SimpleQueue[str]] = queue.SimpleQueue()
+
+    def __len__(self) -> int:
+        return len(self._futures)
+
+    def add(self, task: Task) -> None:
+        key = f"{self._name}-{next(self._numbers)}-{task.key}"
+        future = self._client.submit(_perform, task, _airtcp.engine(), key=key, pure=False)
+        self._futures[task.key] = (task, future)
+        self._watch(task.key, future)
+
+    def _watch(self, key: str, future: distributed.Future) -> None:
+        future.add_done_callback(lambda _: self._done.put(key))
+
+    def finished(self) -> Iterator[tuple[Task, Outcome | BaseException | None]]:
+        """What has finished since the last time, with its result or error; waits a moment for it."""
+        try:
+            keys = [self._done.get(timeout=TICK_S)]
+        except queue.Empty:
+            if self._client.status not in ("running", "connecting"):
+                raise ExecutorError(_GONE) from None
+            return
+        while not self._done.empty():
+            keys.append(self._done.get())
+        for key in keys:
+            task, future = self._futures[key]
+            try:
+                if future.status == "finished":
+                    result = future.result(timeout=RESULT_S)
+                elif future.status == "error":
+                    result = future.exception(timeout=RESULT_S)
+                elif future.status == "cancelled":
+                    raise ExecutorError(_GONE)
+                else:
+                    raise TimeoutError
+            except TimeoutError:
+                # The worker died with the result in its hands: the run is done again, elsewhere.
+                self._watch(key, future)
+                continue
+            del self._futures[key]
+            yield task, result
+
+    def cancel(self) -> None:
+        """Gives up what is not finished."""
+        if self._futures and self._client.status == "running":
+            self._client.cancel([future for _, future in self._futures.values()], force=True)
+        self._futures.clear()
+
+
+def _outcome(task: Task, result: Outcome | BaseException) -> Outcome:
+    if isinstance(result, Outcome):
+        return result
+    error = f"{type(result).__name__}: {result}"
+    if isinstance(result, distributed.KilledWorker):
+        error = "took down several workers, one after the other, with nothing beside it: too little memory, most likely"
+    return Outcome(task.key, "failed", {}, error, 0.0, _airtcp.engine())
 
 
 def _engine() -> str:

@@ -35,7 +35,7 @@ def overview(results: SweepResults, most: int) -> list[Table | str]:
 
 
 def _text(value: object) -> str:
-    return "-" if value is None else str(value)
+    return "-" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def _number(value: float | None) -> str:
