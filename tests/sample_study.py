@@ -38,7 +38,8 @@ def finding(experiment: str, figure: str | None, claim: str, verdict: str | None
         "measured": measured,
         "measured_text": None
         if measured is None or experiment == "web-flows"
-        else f"n=500: 1.21 vs 3.64 %: {measured:.2f} [{measured - 0.11:.2f}, {measured + 0.11:.2f}]; n=1500: {measured:.2f} %",
+        else f"n=500: 1.21 vs 3.64 %: {measured:.2f} [{measured - 0.11:.2f}, {measured + 0.11:.2f}]; "
+        f"n=1500: {measured:.2f} %",
         "ci95": None if measured is None else [measured - 0.11, measured + 0.11],
         "unit": "%",
         "verdict": verdict,
@@ -63,7 +64,8 @@ def finding(experiment: str, figure: str | None, claim: str, verdict: str | None
 LONG_NOTE = (
     "The source does not say how arrivals and departures at the same instant are ordered. With a fixed order the first "
     "flow of each group keeps its place in the queue and the losses of the others synchronise; with a coin they do not "
-    "(experiment `ties`). The receive window matters as well: below 64 KB it bounds the flows before the buffer does.\n\n"
+    "(experiment `ties`). The receive window matters as well: below 64 KB it bounds the flows before the buffer "
+    "does.\n\n"
     "Neither explains the figure at n = 500 alone."
 )
 
@@ -81,8 +83,8 @@ def study(*, points: int = 30_000, status: str = "complete") -> Json:
             {
                 "id": identity,
                 "title": title,
-                "text": "Access links of the bottleneck's rate, 5 ms each; packets of 1000 bytes. The buffer follows the "
-                "rule of the arm, from two-way propagation.\n\nEvery point is the mean over the seeds after a warm-up "
+                "text": "Access links of the bottleneck's rate, 5 ms each; packets of 1000 bytes. The buffer follows "
+                "follows the rule of the arm, from two-way propagation.\n\nEvery point is the mean over the seeds after a warm-up "
                 "that is found by MSER-5 and removed.",
                 "kind": kind,
                 "figures": figures,
@@ -363,8 +365,8 @@ def study(*, points: int = 30_000, status: str = "complete") -> Json:
         "format_version": 1,
         "study": "pacing-buffers",
         "title": "Does pacing let routers have tiny buffers?",
-        "question": "Router buffer `normal` = C * RTT, or `sqrtN` = C * RTT / √N: with TCP Reno or with paced TCP, what "
-        "happens to utilisation, loss, and the transfer time users see?",
+        "question": "Router buffer `normal` = C * RTT, or `sqrtN` = C * RTT / √N: with TCP Reno or with paced TCP, "
+        "what happens to utilisation, loss, and the transfer time users see?",
         "summary": "Loss and utilisation come out as published; the synchronisation of paced flows depends on how ties "
         "break.",
         "paper": {

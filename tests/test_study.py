@@ -456,6 +456,7 @@ def test_one_seed_has_no_band() -> None:
         ({"where": {"arm": "X"}}, ["arm = 'X'", "'Reno'"]),
         ({"where": {}}, ["scale varies", "series", "where"]),
         ({"series": (), "where": {"scale": 1}}, ["arm varies"]),
+        ({"x": "arm", "where": {"scale": 1, "n": 500}}, ["'Reno' is not a number", "bar"]),
     ],
 )
 def test_a_wrong_plot_says_why(keys: dict[str, Any], words: list[str]) -> None:

@@ -100,6 +100,7 @@ def run(args: argparse.Namespace) -> int:
             executor=args.executor,
             jobs=args.jobs,
             progress=update,
+            tell=(lambda message: None) if args.quiet else say,
             is_stopped=lambda: interrupts.caught is not None,
         )
     report = _report(folder, quiet=args.quiet)

@@ -51,6 +51,7 @@ class Drawing:
                 raise CheckError(f"where: {unknown('coordinate', name, [*known, *self.columns])}")
         self.points: Final = self._points()
         self._check_determined()
+        self._check_kind()
 
     def _axis(self) -> str | Series:
         """A name to group by, or a measure."""
@@ -111,6 +112,17 @@ class Drawing:
                     f"with `where = {{ {differ} = {_text(self._value(i, differ))} }}`"
                 )
             groups[key] = i
+
+    def _check_kind(self) -> None:
+        """Lines need numbers to be drawn over."""
+        if self.plot.kind != "line" or not isinstance(self.x, str) or self.x in self.columns:
+            return
+        for i in self.points:
+            value = self._value(i, self.x)
+            if isinstance(value, (str, bool)):
+                raise CheckError(
+                    f'x = {self.plot.x!r}: {_text(value)} is not a number: a line needs them, kind = "bar" not'
+                )
 
     # --- numbers ------------------------------------------------------------------------------------------------------
 
@@ -225,10 +237,15 @@ def _is_there(value: Value | None) -> bool:
     return value is not None and not (isinstance(value, float) and not math.isfinite(value))
 
 
+def _drawn(value: Value | None) -> Value | None:
+    """Seven digits, more than any picture shows, and half the size of a page with many dots."""
+    return float(f"{value:.7g}") if isinstance(value, float) else value
+
+
 def _scatter(dots: Sequence[tuple[Value, float]]) -> Json:
     return {
-        "x": [x for x, _ in dots],
-        "y": [y for _, y in dots],
+        "x": [_drawn(x) for x, _ in dots],
+        "y": [_drawn(y) for _, y in dots],
         "lo": [None] * len(dots),
         "hi": [None] * len(dots),
         "n": [1] * len(dots),
@@ -242,8 +259,8 @@ def _averaged(by_x: Mapping[Value, Sequence[float]], *, keep_order: bool) -> Jso
     estimates = [stats.mean(by_x[x]) for x in xs]
     return {
         "x": xs,
-        "y": [e.value if math.isfinite(e.value) else None for e in estimates],
-        "lo": [e.low for e in estimates],
-        "hi": [e.high for e in estimates],
+        "y": [_drawn(e.value) if math.isfinite(e.value) else None for e in estimates],
+        "lo": [_drawn(e.low) for e in estimates],
+        "hi": [_drawn(e.high) for e in estimates],
         "n": [e.count for e in estimates],
     }

@@ -30,7 +30,7 @@ from airtcp.study.prepare import Mode, Prepared, distinct_runs
 from airtcp.study.samples import CheckError, Data
 from airtcp.sweeps.results import MANIFEST as SWEEP_MANIFEST
 from airtcp.sweeps.results import SweepResults, write_table
-from airtcp.sweeps.running import Progress, execute
+from airtcp.sweeps.running import Progress, count, execute
 from airtcp.sweeps.store import Store
 
 if TYPE_CHECKING:
@@ -92,6 +92,7 @@ def run(
     executor: Executor | str | None = None,
     jobs: int | None = None,
     progress: Callable[[Progress], object] | None = None,
+    tell: Callable[[str], object] = lambda message: None,
     is_stopped: Callable[[], bool] = lambda: False,
 ) -> Json:
     """Carries out what the folder does not have yet, and writes tables and `study.json`.
@@ -104,6 +105,7 @@ def run(
         executor: see `airtcp.executors.executor_of`.
         jobs: runs at a time.
         progress: called several times a second.
+        tell: called with what is found in the folder.
         is_stopped: asked several times a second; when it says so, what has finished is written.
 
     Returns:
@@ -118,7 +120,12 @@ def run(
     begin, started = time.monotonic(), time.time()
     with Store(folder) as store:
         before = _before(folder)
-        results = execute([one.plan for one in prepared], store, executor, progress, jobs=jobs, is_stopped=is_stopped)
+        plans = [one.plan for one in prepared]
+        if store.damaged:
+            tell(f"{folder}: {store.damaged} damaged lines in the journal: their runs are done again")
+        total, already = count(plans, store)
+        tell(f"{already} of {total} runs were already done" if already else f"{study.id}: {total} runs")
+        results = execute(plans, store, executor, progress, jobs=jobs, is_stopped=is_stopped)
         document = _document(study, prepared, results, asked)
         # Starts in the same folder add up: what an interrupted one did is part of the work.
         is_same = before is not None and all(before.get(key) == document[key] for key in ("mode", "engine"))

@@ -69,7 +69,7 @@ class Data:
     measures: Mapping[str, Measure]
     scalars: Mapping[str, Array] = field(default_factory=dict)
     """Values in their units, points by seeds; NaN: none."""
-    rows: Mapping[str, Mapping[tuple[int, int], Sequence[Row]]] = field(default_factory=dict)
+    rows: Mapping[str, Mapping[tuple[int, int], Iterable[Row]]] = field(default_factory=dict)
     """Of measures with rows: by number of point and of seed. A run that is missing has no key."""
     stand_in: bool = False
     """True before the runs: every scalar is 1, measures with rows have whatever rows are asked for."""
