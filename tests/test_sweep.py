@@ -815,7 +815,7 @@ def test_results_can_be_moved_and_loaded(file: Path, tmp_path: Path) -> None:
 
 
 def test_a_folder_without_results_is_refused(tmp_path: Path, file: Path) -> None:
-    with pytest.raises(ResultsError, match="it has no sweep.json"):
+    with pytest.raises(ResultsError, match=r"it has no sweep\.json"):
         SweepResults.load(tmp_path)
     airtcp.sweep(file, out=tmp_path / "out")
     (tmp_path / "out/windows.parquet").unlink()
