@@ -4,7 +4,8 @@ Linux kernel's grid (tests/reference/kernel).
 
     .venv/bin/python bench/validate.py [--only ns2|study|kernel] [--check] [--jobs N] [--out FILE]
 
-Runs every cell with three seeds (study: the reference's) and compares the means with what the reference recorded. Exit status 0, unless --check
+Runs every cell with three seeds (study: the reference's) and compares the means with what the reference recorded.
+Exit status 0, unless --check
 is given and a cell is outside the tolerance. A cell is inside when airtcp's mean lies within the range of the
 reference's own runs, widened by the tolerance on both sides.
 """
