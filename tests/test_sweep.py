@@ -815,7 +815,7 @@ def test_results_can_be_moved_and_loaded(file: Path, tmp_path: Path) -> None:
 
 
 def test_a_folder_without_results_is_refused(tmp_path: Path, file: Path) -> None:
-    with pytest.raises(ResultsError, match=r"it has no sweep\.json"):
+    with pytest.raises(ResultsError, match="it has no sweep"):
         SweepResults.load(tmp_path)
     airtcp.sweep(file, out=tmp_path / "out")
     (tmp_path / "out/windows.parquet").unlink()
@@ -951,6 +951,36 @@ def test_a_second_command_is_refused(file: Path, tmp_path: Path) -> None:
         process.kill()
     with Store(out) as store:
         assert len(store) >= 1, "the lock went with the process"
+
+
+GUIDE = (ROOT / "docs/sweeps.md").read_text()
+
+
+def test_the_guide_has_a_whole_file(tmp_path: Path) -> None:
+    shutil.copy(ROOT / "examples/pacing-buffers-reno.toml", tmp_path)
+    blocks = [block.split("```")[0] for block in GUIDE.split("```toml\n")[1:]]
+    file = tmp_path / "sweep.toml"
+    file.write_text(blocks[0])
+    assert len(plan(file).points) == 10
+    # The others are parts of such a file.
+    head = "\n".join(line for line in blocks[0].split("[parameters]")[0].splitlines())
+    parts = [block for block in blocks[1:] if "[[arms]]" not in block]
+    other = [block for block in parts if "[measures]" not in block]
+    measures = next(block for block in parts if "[measures]" in block)
+    for block in other:
+        text = block if "[parameters]" in block else f"[parameters]\nn = [1]\n[set]\nduration = '{{30 + n}}s'\n{block}"
+        file.write_text(f"{head}\n{text}\n{measures}".replace("parameters = { n = [100] }", "parameters = { n = [2] }"))
+        assert plan(file).points
+
+
+def test_the_guide_in_python(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    whole = airtcp.sweep
+    # As it stands, but for less of simulated time.
+    monkeypatch.setattr(airtcp, "sweep", lambda *a, **k: whole(*a, **k, set={"duration": "21s"}))
+    for block in GUIDE.split("```py\n")[1:]:
+        exec(compile(block.split("```")[0], "docs/sweeps.md", "exec"), {"airtcp": airtcp})
 
 
 EXAMPLES = sorted((ROOT / "examples").glob("sweep-*.toml"))
