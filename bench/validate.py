@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""airtcp against the reference grids: ns-2 (tests/reference/ns2) and the Linux kernel (tests/reference/kernel).
+"""airtcp against the references: ns-2's grid and its cells of the study pacing-buffers (tests/reference/ns2), and the
+Linux kernel's grid (tests/reference/kernel).
 
-    .venv/bin/python bench/validate.py [--only ns2|kernel] [--check] [--jobs N] [--out FILE]
+    .venv/bin/python bench/validate.py [--only ns2|study|kernel] [--check] [--jobs N] [--out FILE]
 
-Runs every cell with three seeds and compares the means with what the reference recorded. Exit status 0, unless --check
+Runs every cell with three seeds (study: the reference's) and compares the means with what the reference recorded.
+Exit status 0, unless --check
 is given and a cell is outside the tolerance. A cell is inside when airtcp's mean lies within the range of the
 reference's own runs, widened by the tolerance on both sides.
 """
@@ -13,10 +15,12 @@ from __future__ import annotations
 import argparse
 import concurrent.futures
 import dataclasses
+import itertools
 import json
 import math
 import os
 import pathlib
+import shutil
 import statistics
 import sys
 import tempfile
@@ -28,12 +32,14 @@ from airtcp_runs import (
     BOTTLENECK,
     ROOT,
     BenchError,
-    Dumbbell,
     airtcp_command,
     airtcp_figures,
     dumbbell_toml,
     measure,
 )
+
+sys.path.insert(0, str(BENCH / "ns2"))
+import study
 
 SEEDS = (1, 2, 3)
 
@@ -59,6 +65,16 @@ TOLERANCES = {
         "mean_cwnd_packets": Tolerance(relative=0.1),
         "mean_queue_packets": Tolerance(absolute=2, relative=0.15),
     },
+    # The same seeds give the same transfers, not the same starts of hosts. By size: ns-2 loses some hundreds of packets
+    # of a class at most.
+    "study": {
+        "utilisation": Tolerance(absolute=0.02),
+        "loss": Tolerance(absolute=0.001, relative=0.1),
+        "mean_queue_packets": Tolerance(absolute=2, relative=0.15),
+        "timeouts": Tolerance(absolute=20, relative=0.15),
+        "transfer_s": Tolerance(relative=0.1),
+        "transfer_loss": Tolerance(absolute=0.002, relative=0.25),
+    },
     "kernel": {
         "utilisation": Tolerance(absolute=0.05),
         "loss": Tolerance(absolute=0.001, relative=0.5),
@@ -76,7 +92,9 @@ class Cell:
     what: str
     toml: str
     reference: list[dict[str, float]]
-    """One for each run of the reference."""
+    """One for each run of the reference. A figure of transfers by size is named `transfer_s 10 kB`: from there on."""
+    web: bool = False
+    seeds: tuple[int, ...] = SEEDS
 
 
 RECOVERIES = {"TCP/Reno": "reno", "TCP/Newreno": "new_reno", "TCP/Sack1": "sack"}
@@ -99,6 +117,23 @@ def ns2_cells(path: pathlib.Path) -> list[Cell]:
         what = f"{c['agent'][4:]} {c['flows']} x {rate} Mbit/s {c['delay_ms']} ms {c['buffer_bdp']} BDP"
         reference = [{name: float("nan") if r[name] is None else r[name] for name in FIGURES} for r in c["runs"]]
         cells.append(Cell("ns2", what, toml, reference))
+    return cells
+
+
+def study_cells(path: pathlib.Path) -> list[Cell]:
+    by_name = {c.name: c for c in study.cells()}
+    cells = []
+    for c in json.loads(path.read_text())["cells"]:
+        reference = []
+        for r in c["runs"]:
+            figures = {name: r[name] for name in ("utilisation", "loss", "mean_queue_packets", "timeouts")}
+            for size in r.get("by_size", []):
+                figures[f"transfer_s {size['from_kb']:g} kB"] = size["transfer_s"]
+                figures[f"transfer_loss {size['from_kb']:g} kB"] = size["loss"]
+            reference.append(figures)
+        # The reference's seeds: heavy-tailed sizes differ too much between seeds.
+        seeds = tuple(r["seed"] for r in c["runs"])
+        cells.append(Cell("study", c["name"], study.scenario(by_name[c["name"]]), reference, c["web"], seeds))
     return cells
 
 
@@ -165,28 +200,74 @@ interval = "100ms"
 """
 
 
-def simulate(cell: Cell, work: pathlib.Path, number: int) -> list[Dumbbell]:
+def simulate(cell: Cell, work: pathlib.Path, number: int) -> list[dict[str, float]]:
     file = work / f"cell-{number}.toml"
     file.write_text(cell.toml)
-    runs = [measure(airtcp_command(file, None, seed=s), timeout=600) for s in SEEDS]
-    return [airtcp_figures(r.output, BOTTLENECK) for r in runs]
+    results = []
+    for seed in cell.seeds:
+        out = work / f"cell-{number}-{seed}" if cell.web else None
+        run = measure(airtcp_command(file, out, seed=seed), timeout=600)
+        figures = dataclasses.asdict(airtcp_figures(run.output, BOTTLENECK))
+        figures["timeouts"] = json.loads(run.output)["groups"][0]["timeouts"]
+        if out is not None:
+            figures |= by_size(out / "transfers.parquet")
+            shutil.rmtree(out)
+        results.append(figures)
+    return results
 
 
-def compare(cell: Cell, own: list[Dumbbell]) -> dict[str, Any]:
+def by_size(transfers: pathlib.Path) -> dict[str, float]:
+    """Mean time and loss of the transfers that began after the warm-up and ended, by size. A connection also sends a
+    SYN and, at its end, a pure ACK; drops of these count, so they count as sent."""
+    import polars as pl
+
+    all_rows = pl.read_parquet(transfers).filter((pl.col("start_s") >= study.WARMUP) & pl.col("end_s").is_not_null())
+    figures = {}
+    for low, high in itertools.pairwise(study.SIZE_CLASSES_KB):
+        rows = all_rows.filter((pl.col("bytes") >= low * 1000) & (pl.col("bytes") < high * 1000))
+        if len(rows) > 0:
+            sent = rows["segments_sent"].sum() + 2 * len(rows)
+            figures[f"transfer_s {low:g} kB"] = float((rows["end_s"] - rows["start_s"]).mean())
+            figures[f"transfer_loss {low:g} kB"] = rows["dropped_at_queues"].sum() / sent
+    return figures
+
+
+def compare(cell: Cell, own: list[dict[str, float]]) -> dict[str, Any]:
     row: dict[str, Any] = {"grid": cell.grid, "cell": cell.what, "outside": []}
-    for name in FIGURES:
+    for name in cell.reference[0]:
         theirs = [r[name] for r in cell.reference if not math.isnan(r[name])]
-        mine = statistics.fmean(getattr(f, name) for f in own)
+        mine = statistics.fmean(f[name] for f in own)
         if not theirs:
             row[name] = {"airtcp": mine, "reference": None}
             continue
         low, high, mid = min(theirs), max(theirs), statistics.fmean(theirs)
-        tolerance = TOLERANCES[cell.grid][name]
+        tolerance = TOLERANCES[cell.grid][name.split()[0]]
         inside = low - tolerance.of(low) <= mine <= high + tolerance.of(high)
         row[name] = {"airtcp": round(mine, 6), "reference": round(mid, 6), "range": [low, high], "inside": inside}
         if not inside:
             row["outside"].append(name)
     return row
+
+
+COLUMNS = {
+    "ns2": (
+        ("utilisation", 100, ".1f"),
+        ("loss", 100, ".3f"),
+        ("mean_rtt_seconds", 1e3, ".1f"),
+        ("mean_cwnd_packets", 1, ".1f"),
+        ("mean_queue_packets", 1, ".1f"),
+    ),
+    "study": (
+        ("utilisation", 100, ".1f"),
+        ("loss", 100, ".3f"),
+        ("timeouts", 1, ".0f"),
+        ("mean_queue_packets", 1, ".1f"),
+        ("transfer_s 10 kB", 1, ".2f"),
+        ("transfer_loss 10 kB", 100, ".2f"),
+    ),
+}
+"""What is printed of each cell: figure, factor, format. All figures are in the file."""
+COLUMNS["kernel"] = COLUMNS["ns2"]
 
 
 def line(row: dict[str, Any]) -> str:
@@ -198,20 +279,14 @@ def line(row: dict[str, Any]) -> str:
         reference = "-" if f["reference"] is None else format(f["reference"] * scale, form)
         return f"{format(f['airtcp'] * scale, form)}/{reference}"
 
-    cells = [
-        pair("utilisation", 100, ".1f"),
-        pair("loss", 100, ".3f"),
-        pair("mean_rtt_seconds", 1e3, ".1f"),
-        pair("mean_cwnd_packets", 1, ".1f"),
-        pair("mean_queue_packets", 1, ".1f"),
-    ]
+    cells = [pair(name, scale, form) for name, scale, form in COLUMNS[row["grid"]] if name in row]
     marks = ", ".join(row["outside"])
     return f"{row['cell']:48}" + "".join(f"{c:>17}" for c in cells) + ("  outside: " + marks if marks else "")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", choices=("ns2", "kernel"))
+    parser.add_argument("--only", choices=("ns2", "study", "kernel"))
     parser.add_argument("--match", default="", help="only cells whose name contains this")
     parser.add_argument(
         "--check", action="store_true", help="exit status 1 if a cell is outside the tolerance or fails"
@@ -223,13 +298,16 @@ def main() -> int:
         print(f"{AIRTCP} is missing: run `make build` first", file=sys.stderr)
         return 1
     cells: list[Cell] = []
-    if args.only != "kernel":
+    if args.only in (None, "ns2"):
         cells += ns2_cells(ROOT / "tests/reference/ns2/grid.json")
-    if args.only != "ns2":
+    if args.only in (None, "study"):
+        cells += study_cells(ROOT / "tests/reference/ns2/study.json")
+    if args.only in (None, "kernel"):
         cells += kernel_cells(ROOT / "tests/reference/kernel/grid.json")
     cells = [c for c in cells if args.match in c.what]
     rows = []
-    print(f"{'airtcp/reference':48}{'utilisation %':>17}{'loss %':>17}{'rtt ms':>17}{'cwnd':>17}{'queue':>17}")
+    print("airtcp/reference: utilisation %, loss %; RTT ms, cwnd, queue (grids)")
+    print("    or timeouts, queue, seconds and loss of transfers of 10 to 20 kB (study)")
     with (
         tempfile.TemporaryDirectory(prefix="airtcp-validate-") as work,
         concurrent.futures.ThreadPoolExecutor(args.jobs) as pool,
