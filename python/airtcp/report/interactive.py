@@ -71,8 +71,8 @@ def figure(plot: Plot, looks: Mapping[str, Look]) -> dict[str, Any]:
 
 
 def escape(text: str) -> str:
-    """Text that Plotly must show as it stands: it reads some HTML."""
-    return html.escape(text, quote=False)
+    """Text that Plotly must show as it stands: it reads some HTML, and TeX between dollars."""
+    return html.escape(text, quote=False).replace("$", "&#36;")
 
 
 def _line(plot: Plot, series: Series, look: Look) -> dict[str, Any]:
