@@ -49,6 +49,9 @@ def draw(plot: Plot, looks: Mapping[str, Look]) -> dict[str, bytes]:
         # Without any of the fonts above a box stands for the character; the page itself has the browser's fonts.
         warnings.filterwarnings("ignore", message=r"Glyph .* missing from font")
         figure = _figure(plot, looks)
+        figure.draw_without_rendering()
+        # Laid out once, for both files.
+        figure.set_layout_engine("none")
         files = {}
         for ending, metadata in (("png", {"Software": None}), ("svg", {"Date": None, "Creator": None})):
             file = io.BytesIO()
