@@ -23,7 +23,7 @@ from pypdf import PdfReader
 
 import airtcp
 from airtcp.errors import ResultsError
-from airtcp.plots.style import COLOURS, COLOURS_ON_DARK
+from airtcp.plots.style import COLOURS, COLOURS_ON_DARK, SHADES, shaded
 from airtcp.report import interactive, look, model
 from airtcp.report.page import anchor, file_name, grouped, measured, write
 from conftest import Command
@@ -246,7 +246,8 @@ def parsed(content: Json, tmp_path: Path) -> model.Study:
         (["3"], ["3b", "3c"], [("3", 1, 2)]),
         (["1"], ["15"], [("1", 1, 0), ("15", 0, 1)]),
         (["4", "4"], ["4", None], [("4", 2, 2)]),
-        (["5a", "5b"], [None], [("5a", 1, 0), ("5b", 1, 0), (None, 0, 1)]),
+        (["5a", "5b"], [None], [("5a, 5b", 2, 0), (None, 0, 1)]),
+        (["4a", "4b", "4c", "4d", None], ["4a", "4d"], [("4a", 1, 1), ("4b, 4c", 2, 0), ("4d", 1, 1), (None, 1, 0)]),
         ([None, None], [None], [(None, 2, 1)]),
         ([], ["6"], [("6", 0, 1)]),
     ],
@@ -268,7 +269,7 @@ def test_an_arm_has_one_look_in_the_whole_study(content: Json, tmp_path: Path) -
     looks = look.looks(parsed(content, tmp_path))
     assert len({looks[arm].colour for arm in ARMS}) == len(ARMS)
     assert len({(look.line, look.marker) for name, look in looks.items() if name in ARMS}) == len(ARMS)
-    assert looks[ARMS[0]] == look.Look(0, 0, 0, 0)
+    assert looks[ARMS[0]] == look.Look(0, 0, 0, 0, 0)
 
 
 def with_names(*figures: list[str]) -> model.Study:
@@ -287,6 +288,8 @@ def test_an_arm_keeps_its_colour_when_parameters_follow() -> None:
         assert {looks[f"{arm}, n = {n}"].colour for n in (500, 1500)} == {looks[arm].colour}
         assert looks[f"{arm}, n = 500"].line != looks[f"{arm}, n = 1500"].line
     assert len({looks[name] for name in names}) == 4
+    for signs in ("shade", "line", "marker"):
+        assert len({getattr(looks[f"Reno, n = {n}"], signs) for n in (500, 1500)}) == 2
 
 
 def test_colours_repeat_only_when_they_run_out() -> None:
@@ -324,6 +327,21 @@ def test_measured_text_keeps_its_words() -> None:
     minus = "\N{MINUS SIGN}"
     assert measured(finding) == [f"n=500: 3.2 vs 4.1 %: {minus}0.9 [{minus}1.1, {minus}0.7]", "a-1 is no minus"]
     assert measured(model.Finding(id="f", claim="", unit="%")) == ["\N{EN DASH}"]
+
+
+def bars(**series: dict[str, float | None]) -> model.Plot:
+    axis = model.Axis(label="x")
+    drawn = [model.Series(name=name, x=list(ys), y=list(ys.values())) for name, ys in series.items()]
+    return model.Plot(id="p", title="", kind="bar", x=axis, y=axis, series=drawn)
+
+
+def test_bars_that_share_no_place_stand_in_its_middle() -> None:
+    own = bars(a={"a": 1}, b={"b": 2})
+    assert (look.stand_alone(own), look.needs_legend(own)) == (True, False)
+    gaps = bars(a={"x": 1, "y": None}, b={"x": None, "y": 2})
+    assert (look.stand_alone(gaps), look.needs_legend(gaps)) == (True, True)
+    shared = bars(a={"x": 1, "y": 2}, b={"x": 1})
+    assert (look.stand_alone(shared), look.needs_legend(shared)) == (False, True)
 
 
 def test_log_ticks() -> None:
@@ -608,11 +626,11 @@ def test_the_look_is_remembered_and_the_plots_follow(browser: Any, folder: Path)
 
         ground = "getComputedStyle(document.body).backgroundColor"
         before = page.evaluate(ground)
-        assert line() in COLOURS
+        assert line() in {shaded(colour, shade) for colour in COLOURS for shade in range(SHADES)}
         page.locator("#theme").click()
         page.wait_for_function(f"{ground} !== {before!r}")
         page.wait_for_timeout(200)
-        assert line() in COLOURS_ON_DARK
+        assert line() in {shaded(colour, shade) for colour in COLOURS_ON_DARK for shade in range(SHADES)}
         page.reload()
         assert page.evaluate(ground) != before
 
