@@ -34,8 +34,8 @@ _PARAMETERS: Final = re.compile(r"(?:, [^\s,=]+ = [^,]*)+$")
 def looks(study: Study) -> dict[str, Look]:
     """A look for every series name.
 
-    The arm decides the colour, and what comes after it (`, n = 500`) its shade and the line. Two arms in one figure share a colour
-    only where colours run out, and then differ in line and marker.
+    The arm decides the colour, and what comes after it (`, n = 500`) its shade and the line. Two arms in one figure
+    share a colour only where colours run out, and then differ in line and marker.
     """
     arms: dict[str, set[str]] = {}
     variants: dict[str, int] = {}
