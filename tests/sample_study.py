@@ -84,8 +84,8 @@ def study(*, points: int = 30_000, status: str = "complete") -> Json:
                 "id": identity,
                 "title": title,
                 "text": "Access links of the bottleneck's rate, 5 ms each; packets of 1000 bytes. The buffer follows "
-                "follows the rule of the arm, from two-way propagation.\n\nEvery point is the mean over the seeds after a warm-up "
-                "that is found by MSER-5 and removed.",
+                "the rule of the arm, from two-way propagation.\n\nEvery point is the mean over the seeds after a "
+                "warm-up that is found by MSER-5 and removed.",
                 "kind": kind,
                 "figures": figures,
                 "command": f"{COMMAND} --figure {' '.join(figures)}" if figures else COMMAND,

@@ -14,15 +14,27 @@ from cycler import cycler
 
 # Okabe and Ito, "Color Universal Design" (2008), without black and yellow: yellow is too faint on white.
 COLOURS: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
+STRONG: Final = 4
+"""So many of them stand out from white by 3:1 or nearly so."""
 # The same hues for a dark ground, lighter: at least 6:1 against the page's.
 COLOURS_ON_DARK: Final = ("#4FA8E8", "#FF8A4C", "#2FC79A", "#E8A3CB", "#93D6F7", "#F2BE55")
+SHADES: Final = 3
+"""Of each colour: as it stands, darker, lighter. For curves of one arm at several values of a parameter."""
 # A second sign beside the colour, for print in grey.
 LINES: Final = ("-", (0, (5, 1.5)), (0, (1.2, 1.2)), (0, (5, 1.5, 1.2, 1.5)))
 MARKERS: Final = ("o", "s", "^", "D", "v", "P", "X")
-HATCHES: Final = ("", "////", "....", "\\\\\\\\", "xxxx", "----")
+HATCHES: Final = ("", "///", "..", "\\\\\\", "xx", "---")
 
 COLUMN_WIDTH_IN: Final = 3.5
 """One column of a two-column page (IEEE, ACM)."""
+
+
+def shaded(colour: str, shade: int) -> str:
+    """One of the `SHADES` of a colour."""
+    towards, part = ((0, 0.0), (0, 0.4), (255, 0.42))[shade]
+    channels = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
+    return "#" + "".join(f"{round(channel + (towards - channel) * part):02X}" for channel in channels)
+
 
 _STYLE: Final[dict[Any, Any]] = {
     "axes.axisbelow": True,
@@ -62,7 +74,6 @@ _COLUMN: Final[dict[Any, Any]] = {
     "legend.labelspacing": 0.25,
     "lines.linewidth": 1.1,
     "lines.markersize": 3.2,
-    "savefig.dpi": 300,
     "xtick.labelsize": 7,
     "xtick.major.size": 2.5,
     "xtick.major.width": 0.6,

@@ -18,6 +18,7 @@ from airtcp.report.look import (
     is_category,
     log_ticks,
     number,
+    stand_alone,
     stretches,
     with_unit,
     y_range,
@@ -34,7 +35,7 @@ MANY_POINTS: Final = 2000
 
 
 def figure(plot: Plot, looks: Mapping[str, Look]) -> dict[str, Any]:
-    """Traces and layout. A trace's `meta` is its colour (a place in the style's table) and its series."""
+    """Traces and layout. A trace's `meta` is its colour (see `tone`) and its series."""
     data: list[dict[str, Any]] = []
     for i, series in enumerate(plot.series):
         look = looks[series.name]
@@ -42,7 +43,7 @@ def figure(plot: Plot, looks: Mapping[str, Look]) -> dict[str, Any]:
             data += _bands(plot, series, look, i)
     for i, series in enumerate(plot.series):
         look = looks[series.name]
-        common = {"name": escape(series.name), "showlegend": False, "meta": {"colour": look.colour, "series": i}}
+        common = {"name": escape(series.name), "showlegend": False, "meta": {"colour": tone(look), "series": i}}
         if plot.kind == "scatter":
             data.append(common | _cloud(series, look))
         elif plot.kind == "bar":
@@ -67,12 +68,19 @@ def figure(plot: Plot, looks: Mapping[str, Look]) -> dict[str, Any]:
         ]
     if plot.kind == "bar":
         layout |= {"barmode": "group", "bargap": 0.2, "bargroupgap": 0.08}
+        if stand_alone(plot):
+            layout |= {"barmode": "overlay", "bargap": 0.45}
     return {"data": data, "layout": layout}
 
 
+def tone(look: Look) -> str:
+    """Name of a look's colour among the page's."""
+    return f"{look.colour}-{look.shade}"
+
+
 def escape(text: str) -> str:
-    """Text that Plotly must show as it stands: it reads some HTML."""
-    return html.escape(text, quote=False)
+    """Text that Plotly must show as it stands: it reads some HTML, and TeX between dollars."""
+    return html.escape(text, quote=False).replace("$", "&#36;")
 
 
 def _line(plot: Plot, series: Series, look: Look) -> dict[str, Any]:
@@ -118,7 +126,7 @@ def _bands(plot: Plot, series: Series, look: Look, order: int) -> list[dict[str,
             "line": {"width": 0},
             "hoverinfo": "skip",
             "showlegend": False,
-            "meta": {"colour": look.colour, "series": order, "band": True},
+            "meta": {"colour": tone(look), "series": order, "band": True},
         }
     ]
 
@@ -208,7 +216,7 @@ def _hover(plot: Plot, series: Series) -> list[str]:
 def _axis(plot: Plot, which: str) -> dict[str, Any]:
     axis = plot.x if which == "x" else plot.y
     result: dict[str, Any] = {
-        "title": {"text": "<br>".join(map(escape, textwrap.wrap(axis.title, 28))), "standoff": 8},
+        "title": {"text": "<br>".join(map(escape, textwrap.wrap(axis.title, 44 if which == "x" else 28))), "standoff": 8},
         "automargin": True,
         "zeroline": False,
         "ticks": "outside",

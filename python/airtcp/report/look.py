@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from airtcp.plots.style import COLOURS, HATCHES, LINES, MARKERS
+from airtcp.plots.style import COLOURS, HATCHES, LINES, MARKERS, SHADES, STRONG
 from airtcp.report.model import Plot, Series, Study
 
 
@@ -21,6 +21,7 @@ class Look:
     """Places in the tables of `airtcp.plots.style`."""
 
     colour: int
+    shade: int
     line: int
     marker: int
     hatch: int
@@ -33,8 +34,8 @@ _PARAMETERS: Final = re.compile(r"(?:, [^\s,=]+ = [^,]*)+$")
 def looks(study: Study) -> dict[str, Look]:
     """A look for every series name.
 
-    The arm decides the colour, and what comes after it (`, n = 500`) the line. Two arms in one figure share a colour
-    only where colours run out, and then differ in line and marker.
+    The arm decides the colour, and what comes after it (`, n = 500`) its shade and the line. Two arms in one figure
+    share a colour only where colours run out, and then differ in line and marker.
     """
     arms: dict[str, set[str]] = {}
     variants: dict[str, int] = {}
@@ -54,17 +55,22 @@ def looks(study: Study) -> dict[str, Look]:
     used: Counter[int] = Counter()
     for arm, others in arms.items():
         taken = Counter(colours[other][0] for other in others if other in colours)
-        colour = min(range(len(COLOURS)), key=lambda c: (taken[c], used[c], c))
+        # The last ones are faint on white: only where the others are taken.
+        colour = min(range(len(COLOURS)), key=lambda c: (taken[c], c >= STRONG, used[c], c))
         colours[arm] = colour, used[colour]
         used[colour] += 1
     chosen = {}
     for name, (arm, rest) in names.items():
         colour, turn = colours[arm]
-        # Neighbours differ in every sign, for print in grey.
-        line, marker = (variants[rest], variants[rest] // len(LINES)) if rest else (colour + turn, 0)
-        marker += colour + turn
+        variant = variants[rest] if rest else 0
+        # Neighbours differ in every sign, for print in grey; a variant has its line in every arm.
+        turn += colour
         chosen[name] = Look(
-            colour, line % len(LINES), marker % len(MARKERS), (marker + line * bool(rest)) % len(HATCHES)
+            colour,
+            variant % SHADES,
+            (variant if rest else turn) % len(LINES),
+            (turn + variant) % len(MARKERS),
+            (turn + variant) % len(HATCHES),
         )
     return chosen
 
@@ -72,6 +78,18 @@ def looks(study: Study) -> dict[str, Look]:
 def is_category(plot: Plot) -> bool:
     """Whether x is names and not numbers; bars always stand side by side."""
     return plot.kind == "bar" or any(isinstance(x, (str, bool)) for series in plot.series for x in series.x)
+
+
+def stand_alone(plot: Plot) -> bool:
+    """Whether no two bars share a place: then each stands in the middle of its own."""
+    places = [number(x) for series in plot.series for x, y in zip(series.x, series.y, strict=True) if y is not None]
+    return len(places) == len(set(places))
+
+
+def needs_legend(plot: Plot) -> bool:
+    """One series needs no name, and bars that have theirs along x do not need them twice."""
+    named = plot.kind == "bar" and all({number(x) for x in s.x} <= {s.name} for s in plot.series)
+    return len(plot.series) > 1 and not named
 
 
 def categories(plot: Plot) -> list[str]:

@@ -179,6 +179,7 @@ class Study(_Part):
     host: dict[str, Any] = {}
     command: str | None = None
     runs: int | None = None
+    finished: int | None = None
     failed: list[Failed] = []
     status: Literal["complete", "interrupted"] = "complete"
     assumptions: list[Assumption] = []

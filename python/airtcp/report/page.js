@@ -84,6 +84,7 @@
     place.dataset.drawn = "";
   };
   const failed = (error) => {
+    while (pictures.length) unfold();
     root.classList.add("no-plots");
     console.error(error);
   };
@@ -151,10 +152,48 @@
     setTimeout(() => { says.textContent = "Copy"; }, 1600);
   }
 
-  // --- print shows everything
+  // --- the numbers of a plot, as a table once someone asks for it
+  for (const details of document.querySelectorAll("details.data")) {
+    details.addEventListener("toggle", () => {
+      const place = details.querySelector(".scroll");
+      if (!details.open || place.firstChild) return;
+      const figure = details.closest("figure");
+      const { head, rows } = JSON.parse(figure.querySelector("script").textContent).table;
+      const table = document.createElement("table");
+      const add = (parent, name, text) => {
+        const element = parent.appendChild(document.createElement(name));
+        if (text !== undefined) element.textContent = text;
+        return element;
+      };
+      const top = add(add(table, "thead"), "tr");
+      for (const text of head) add(top, "th", text).scope = "col";
+      const body = add(table, "tbody");
+      for (const row of rows) {
+        const line = add(body, "tr");
+        row.forEach((text, i) => { add(line, "td", text).className = i ? "num" : ""; });
+      }
+      place.append(table);
+    });
+  }
+
+  // --- print shows everything. Its pictures become images when the page has time, at the latest when it is printed.
+  const pictures = [...document.querySelectorAll("noscript.picture")];
+  const unfold = () => {
+    const place = pictures.shift();
+    const template = document.createElement("template");
+    template.innerHTML = place.textContent;
+    place.replaceWith(template.content);
+  };
+  const idle = window.requestIdleCallback ?? ((work) => setTimeout(() => work({ timeRemaining: () => 1 }), 50));
+  const unfoldSome = (deadline) => {
+    do { if (pictures.length) unfold(); } while (pictures.length && deadline.timeRemaining() > 10);
+    if (pictures.length) idle(unfoldSome);
+  };
+  addEventListener("load", () => idle(unfoldSome));
   let opened = [];
   addEventListener("beforeprint", () => {
-    opened = [...document.querySelectorAll("details:not([open])")];
+    while (pictures.length) unfold();
+    opened = [...document.querySelectorAll("details:not([open]):not(.data)")];
     for (const element of opened) element.open = true;
   });
   addEventListener("afterprint", () => { for (const element of opened) element.open = false; });

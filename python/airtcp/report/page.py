@@ -6,8 +6,9 @@ import base64
 import gzip
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -18,10 +19,10 @@ from markupsafe import Markup, escape
 
 import airtcp
 from airtcp.errors import ResultsError
-from airtcp.plots.style import COLOURS, COLOURS_ON_DARK
+from airtcp.plots.style import COLOURS, COLOURS_ON_DARK, SHADES, shaded
 from airtcp.report import interactive, model
 from airtcp.report import print as printed
-from airtcp.report.look import Look, interval_text, looks, number, with_unit
+from airtcp.report.look import Look, interval_text, looks, needs_legend, number, with_unit
 from airtcp.report.model import Experiment, Finding, Plot, Study
 
 PAGE: Final = "report.html"
@@ -108,15 +109,16 @@ class Group:
 
     @property
     def is_wide(self) -> bool:
-        """Many plots stand beside each other, their findings below."""
-        return len(self.plots) > 2 or (len(self.plots) > 1 and self.figure is None)
+        """Several plots stand beside each other, their findings below."""
+        return len(self.plots) > 1
 
 
 def grouped(experiment: Experiment, findings: list[Finding]) -> list[Group]:
     """The plots of an experiment by figure, each finding with the plots of its figure.
 
     A finding on 8 stands with the plots of 8a and 8b, one on 3b with the plot of 3, one without a figure with the only
-    figure there is; what fits nowhere stands alone.
+    figure there is; what fits nowhere stands alone. Plots without findings stand together with their neighbours of
+    that kind.
     """
     groups: dict[str | None, Group] = {}
     for plot in experiment.plots:
@@ -137,7 +139,14 @@ def grouped(experiment: Experiment, findings: list[Finding]) -> list[Group]:
 
     for finding in findings:
         home(finding).findings.append(finding)
-    return list(groups.values())
+    merged: list[Group] = []
+    for group in groups.values():
+        if merged and not group.findings and not merged[-1].findings:
+            before = merged.pop()
+            figures = [name for name in (before.figure, group.figure) if name]
+            group = Group(", ".join(figures) or None, [*before.plots, *group.plots])
+        merged.append(group)
+    return merged
 
 
 def _same_figure(a: str, b: str) -> bool:
@@ -181,10 +190,10 @@ def html(study: Study, look: Mapping[str, Look], static: Mapping[str, bytes]) ->
             verdicts=VERDICTS,
             look=look,
             known={experiment.id: experiment.title for experiment in study.experiments},
-            light=COLOURS,
-            dark=COLOURS_ON_DARK,
+            light=_tones(COLOURS),
+            dark=_tones(COLOURS_ON_DARK),
             data={
-                plot.id: _json(interactive.figure(plot, look))
+                plot.id: _json(interactive.figure(plot, look) | {"table": table(plot)})
                 for experiment in study.experiments
                 for plot in experiment.plots
             },
@@ -195,6 +204,11 @@ def html(study: Study, look: Mapping[str, Look], static: Mapping[str, bytes]) ->
             version=airtcp.__version__,
         )
     )
+
+
+def _tones(colours: Sequence[str]) -> dict[str, str]:
+    """Every shade of the colours, by the name `interactive.tone` gives it."""
+    return {f"{i}-{shade}": shaded(colour, shade) for i, colour in enumerate(colours) for shade in range(SHADES)}
 
 
 @cache
@@ -209,12 +223,15 @@ def _environment() -> jinja2.Environment:
     environment.filters |= {
         "anchor": anchor,
         "duration": duration,
-        "file_name": file_name,
+        "host": host_text,
         "inline": inline,
         "interval": interval_text,
         "measured": measured,
+        "moment": moment,
+        "needs_legend": needs_legend,
         "number": number,
         "paragraphs": paragraphs,
+        "tone": interactive.tone,
         "value": value_text,
     }
     return environment
@@ -277,6 +294,40 @@ def measured(finding: Finding) -> list[str]:
     if finding.measured_text:
         return [_NEGATIVE.sub("\N{MINUS SIGN}", part) for part in finding.measured_text.split("; ")]
     return [number(None) if finding.measured is None else with_unit(number(finding.measured), finding.unit)]
+
+
+def table(plot: Plot) -> dict[str, Any] | None:
+    """The numbers of a plot as a table of texts; none for clouds, whose points are too many to read."""
+    if plot.kind == "scatter" or not plot.series:
+        return None
+    rows = [
+        [
+            series.name,
+            number(x),
+            number(series.y[i]),
+            interval_text(series.interval(i)) or number(None),
+            number(series.n[i] if series.n else None),
+        ]
+        for series in plot.series
+        for i, x in enumerate(series.x)
+    ]
+    return {"head": ["Series", plot.x.title, plot.y.title, "95 % interval", "Seeds"], "rows": rows}
+
+
+def host_text(host: Mapping[str, Any]) -> str:
+    """The machine in one line."""
+    words = {"cpus": "{} CPUs", "python": "Python {}"}
+    return ", ".join(words.get(key, "{}").format(value_text(value)) for key, value in host.items() if value is not None)
+
+
+def moment(text: str) -> str:
+    """A time in ISO 8601, to the minute."""
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        return text
+    zone = time.tzname() if time.tzinfo else ""
+    return f"{time:%Y-%m-%d %H:%M} {zone}".strip()
 
 
 def value_text(value: object) -> str:

@@ -11,25 +11,30 @@ from typing import Any, Final
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.font_manager import fontManager
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedFormatter, FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
-from airtcp.plots.style import COLOURS, COLUMN_WIDTH_IN, HATCHES, LINES, MARKERS, style
+from airtcp.plots.style import COLOURS, COLUMN_WIDTH_IN, HATCHES, LINES, MARKERS, shaded, style
 from airtcp.report.look import (
     Look,
     axis_values,
     categories,
     is_category,
     log_ticks,
+    needs_legend,
     number,
+    stand_alone,
     stretches,
     y_range,
 )
 from airtcp.report.model import Plot, Series
 
 HEIGHT_IN: Final = 2.2
+DPI: Final = 300
 LEGEND_CHARACTERS: Final = 62
 """What fits beside each other in one column, with the lines before the names counted."""
 MANY_POINTS: Final = 2000
@@ -49,18 +54,18 @@ def draw(plot: Plot, looks: Mapping[str, Look]) -> dict[str, bytes]:
         # Without any of the fonts above a box stands for the character; the page itself has the browser's fonts.
         warnings.filterwarnings("ignore", message=r"Glyph .* missing from font")
         figure = _figure(plot, looks)
-        files = {}
-        for ending, metadata in (("png", {"Software": None}), ("svg", {"Date": None, "Creator": None})):
-            file = io.BytesIO()
-            figure.savefig(file, format=ending, metadata=metadata)
-            files[ending] = file.getvalue()
-    return files
+        # Laid out once; `savefig` would do so twice more for each file.
+        figure.draw_without_rendering()
+        png, svg = io.BytesIO(), io.BytesIO()
+        FigureCanvasAgg(figure).print_png(png, metadata={"Software": None})  # type: ignore[no-untyped-call]
+        FigureCanvasSVG(figure).print_svg(svg, metadata={"Date": None, "Creator": None})  # type: ignore[no-untyped-call]
+    return {"png": png.getvalue(), "svg": svg.getvalue()}
 
 
 def _figure(plot: Plot, looks: Mapping[str, Look]) -> Figure:
-    columns, rows = _legend_shape([series.name for series in plot.series])
+    columns, rows = _legend_shape([series.name for series in plot.series] if needs_legend(plot) else [])
     # The axes keep their height, whatever the legend takes.
-    figure = Figure(figsize=(COLUMN_WIDTH_IN, HEIGHT_IN + 0.125 * rows), layout="constrained")
+    figure = Figure(figsize=(COLUMN_WIDTH_IN, HEIGHT_IN + 0.125 * rows), dpi=DPI, layout="constrained")
     axes = figure.subplots()
     if plot.kind == "bar":
         _bars(axes, plot, looks)
@@ -69,7 +74,7 @@ def _figure(plot: Plot, looks: Mapping[str, Look]) -> Figure:
             (_cloud if plot.kind == "scatter" else _line)(axes, plot, series, looks[series.name], i)
     _axes(axes, plot)
     handles, labels = axes.get_legend_handles_labels()
-    if len(plot.series) > 1 and handles:
+    if needs_legend(plot) and handles:
         legend = figure.legend(handles, labels, loc="outside upper left", ncols=columns, borderpad=0, borderaxespad=0.2)
         if plot.kind == "scatter":
             # Dots as small as in the cloud would not be seen.
@@ -114,7 +119,7 @@ def _xy(plot: Plot, series: Series) -> tuple[np.ndarray[Any, Any], np.ndarray[An
 
 def _line(axes: Axes, plot: Plot, series: Series, look: Look, order: int) -> None:
     x, y = _xy(plot, series)
-    colour = COLOURS[look.colour]
+    colour = shaded(COLOURS[look.colour], look.shade)
     axes.plot(
         x,
         y,
@@ -144,7 +149,7 @@ def _cloud(axes: Axes, plot: Plot, series: Series, look: Look, order: int) -> No
         marker="," if len(x) > 50 * MANY_POINTS else MARKERS[look.marker],
         ms=0.8 if many else 2.2,
         markeredgewidth=0,
-        color=COLOURS[look.colour],
+        color=shaded(COLOURS[look.colour], look.shade),
         alpha=0.6 if many else 0.8,
         rasterized=many,
         label=_plain(_wrap(series.name)),
@@ -153,16 +158,17 @@ def _cloud(axes: Axes, plot: Plot, series: Series, look: Look, order: int) -> No
 
 
 def _bars(axes: Axes, plot: Plot, looks: Mapping[str, Look]) -> None:
-    width = 0.8 / max(1, len(plot.series))
+    is_alone = stand_alone(plot)
+    width = 0.55 if is_alone else 0.8 / max(1, len(plot.series))
     for i, series in enumerate(plot.series):
         x, y = _xy(plot, series)
         look = looks[series.name]
-        place = x + (i - (len(plot.series) - 1) / 2) * width
+        place = x if is_alone else x + (i - (len(plot.series) - 1) / 2) * width
         axes.bar(
             place,
             np.nan_to_num(y),
             width * 0.92,
-            color=COLOURS[look.colour],
+            color=shaded(COLOURS[look.colour], look.shade),
             hatch=HATCHES[look.hatch],
             edgecolor="white",
             lw=0,
