@@ -636,6 +636,16 @@ def test_the_look_is_remembered_and_the_plots_follow(browser: Any, folder: Path)
 
 
 @NEEDS_CHROMIUM
+def test_plots_offer_nothing_that_leaves_the_machine(browser: Any, folder: Path) -> None:
+    with Visit(browser, (folder / "report.html").as_uri()) as visit:
+        visit.page.locator("[data-plot=fig3a]").scroll_into_view_if_needed()
+        visit.page.wait_for_selector("[data-plot=fig3a][data-drawn]")
+        buttons = "[...document.querySelectorAll('[data-plot=fig3a] .modebar-btn')].map(e => e.dataset.title)"
+        offered = ["Download plot", "Zoom", "Pan", "Zoom in", "Zoom out", "Reset axes"]
+        assert [title.split(" as ")[0] for title in visit.page.evaluate(buttons)] == offered
+
+
+@NEEDS_CHROMIUM
 def test_a_series_can_be_hidden(browser: Any, folder: Path) -> None:
     with Visit(browser, (folder / "report.html").as_uri()) as visit:
         page = visit.page
@@ -650,6 +660,20 @@ def test_a_series_can_be_hidden(browser: Any, folder: Path) -> None:
         assert button.get_attribute("aria-pressed") == "false"
         button.click()
         page.wait_for_function(f"{lines} === {before}")
+
+
+@NEEDS_CHROMIUM
+def test_the_numbers_of_a_plot_are_there_as_a_table(browser: Any, folder: Path, content: Json) -> None:
+    plot = content["experiments"][0]["plots"][0]
+    with Visit(browser, (folder / "report.html").as_uri()) as visit:
+        details = visit.page.locator("#plot-fig3a details.data")
+        details.locator("summary").click()
+        rows = details.locator("tbody tr")
+        rows.first.wait_for()
+        assert rows.count() == sum(len(series["x"]) for series in plot["series"])
+        series = plot["series"][1]
+        row = rows.nth(len(plot["series"][0]["x"]) + 3).locator("td")
+        assert row.all_text_contents() == [series["name"], "500", look.number(series["y"][3]), "\N{EN DASH}", "1"]
 
 
 @NEEDS_CHROMIUM
@@ -726,7 +750,8 @@ def test_print_is_light(browser: Any, folder: Path) -> None:
         visit.page.evaluate("document.documentElement.dataset.theme = 'dark'")
         visit.page.emulate_media(media="print")
         assert visit.page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
-        assert visit.page.locator(".static").first.is_visible()
+        # Pictures come when the page has time.
+        visit.page.locator(".static").first.wait_for(state="visible")
         assert not visit.page.locator(".plot").first.is_visible()
 
 

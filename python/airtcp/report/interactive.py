@@ -216,7 +216,10 @@ def _hover(plot: Plot, series: Series) -> list[str]:
 def _axis(plot: Plot, which: str) -> dict[str, Any]:
     axis = plot.x if which == "x" else plot.y
     result: dict[str, Any] = {
-        "title": {"text": "<br>".join(map(escape, textwrap.wrap(axis.title, 44 if which == "x" else 28))), "standoff": 8},
+        "title": {
+            "text": "<br>".join(map(escape, textwrap.wrap(axis.title, 44 if which == "x" else 28))),
+            "standoff": 8,
+        },
         "automargin": True,
         "zeroline": False,
         "ticks": "outside",

@@ -49,6 +49,7 @@
       if (trace.error_y) t.error_y = { ...trace.error_y, color: trace.type === "bar" ? text : colour };
       return t;
     });
+    const family = getComputedStyle(document.body).fontFamily;
     const axis = (a) => ({ ...a, gridcolor: grid, linecolor: line, tickcolor: line });
     const layout = {
       ...figure.layout,
@@ -56,8 +57,8 @@
       yaxis: axis(figure.layout.yaxis),
       paper_bgcolor: "rgba(0,0,0,0)",
       plot_bgcolor: "rgba(0,0,0,0)",
-      font: { ...figure.layout.font, color: text, family: getComputedStyle(document.body).fontFamily },
-      hoverlabel: { bgcolor: ground, bordercolor: line, font: { color: text }, align: "left", namelength: -1 },
+      font: { ...figure.layout.font, color: text, family },
+      hoverlabel: { bgcolor: ground, bordercolor: line, font: { color: text, family }, align: "left", namelength: -1 },
       modebar: { bgcolor: "rgba(0,0,0,0)", color: css("--soft"), activecolor: text },
     };
     return { data, layout };
@@ -70,7 +71,9 @@
     return plotly.react(place, data, layout, {
       responsive: true,
       displaylogo: false,
-      modeBarButtonsToRemove: ["lasso2d", "select2d", "autoScale2d"],
+      // A closed list: by default there is one that sends the data to a server.
+      modeBarButtons: [["toImage", "zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d"]],
+      plotlyServerURL: "",
       toImageButtonOptions: { format: "svg", filename: place.dataset.plot },
     });
   };
