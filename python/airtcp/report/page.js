@@ -61,18 +61,35 @@
       hoverlabel: { bgcolor: ground, bordercolor: line, font: { color: text, family }, align: "left", namelength: -1 },
       modebar: { bgcolor: "rgba(0,0,0,0)", color: css("--soft"), activecolor: text },
     };
+    layout.shapes = figure.clouds.map((cloud) => ({
+      type: "path", path: cloud.path, xref: "x", yref: "y", layer: "between", opacity: 0.75,
+      line: { color: css(`--s${cloud.meta.colour}`), width: 2.6 },
+      meta: cloud.meta,
+    }));
     return { data, layout };
+  };
+  // A dot is a line without length; its round ends make it visible.
+  const floats = (text) => new Float32Array(Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer);
+  const path = (cloud) => {
+    const x = floats(cloud.x), y = floats(cloud.y), parts = new Array(x.length);
+    for (let i = 0; i < x.length; i++) parts[i] = `M${x[i]},${y[i]}L${x[i]},${y[i]}`;
+    return parts.join("");
   };
 
   const render = (plotly, place) => {
     const { figure, hidden } = drawn.get(place);
     const { data, layout } = coloured(figure);
-    for (const trace of data) trace.visible = !hidden.has(trace.meta.series);
+    for (const part of [...data, ...layout.shapes]) {
+      part.visible = !hidden.has(part.meta.series);
+    }
+    for (const shape of layout.shapes) delete shape.meta;
+    // A picture would lose the round ends; `figures` has one.
+    const first = layout.shapes.length ? [] : ["toImage"];
     return plotly.react(place, data, layout, {
       responsive: true,
       displaylogo: false,
       // A closed list: by default there is one that sends the data to a server.
-      modeBarButtons: [["toImage", "zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d"]],
+      modeBarButtons: [[...first, "zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d"]],
       plotlyServerURL: "",
       toImageButtonOptions: { format: "svg", filename: place.dataset.plot },
     });
@@ -81,6 +98,7 @@
     const plotly = await (loading ??= unpacked());
     if (!drawn.has(place)) {
       const figure = JSON.parse(document.getElementById(`data-${place.dataset.plot}`).textContent);
+      for (const cloud of figure.clouds) cloud.path = path(cloud);
       drawn.set(place, { figure, hidden: new Set() });
     }
     await render(plotly, place);
