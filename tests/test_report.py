@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import copy
 import io
 import json
@@ -358,8 +359,20 @@ def test_plotly_knows_every_property(content: Json, tmp_path: Path) -> None:
     for experiment in parsed_study.experiments:
         for plot in experiment.plots:
             figure = interactive.figure(plot, looks)
-            Figure(figure)
+            Figure(data=figure["data"], layout=figure["layout"])
             json.dumps(figure, allow_nan=False)
+
+
+def test_a_dense_cloud_is_one_path(content: Json, tmp_path: Path) -> None:
+    parsed_study = parsed(content, tmp_path)
+    plot = parsed_study.experiments[1].plots[0]
+    figure = interactive.figure(plot, look.looks(parsed_study))
+    for series, cloud, trace in zip(plot.series, figure["clouds"], figure["data"], strict=True):
+        values = struct.unpack(f"<{len(series.x)}f", base64.b64decode(cloud["x"]))
+        assert values == pytest.approx(series.x, rel=1e-6)
+        assert trace["y"] == [min(series.y), max(series.y)]  # type: ignore[type-var]
+    few = interactive.figure(model.Plot(id="p", title="", kind="scatter", x=plot.x, y=plot.y), {})
+    assert few["clouds"] == []
 
 
 def test_a_band_skips_what_has_no_interval(content: Json, tmp_path: Path) -> None:
@@ -636,6 +649,16 @@ def test_the_look_is_remembered_and_the_plots_follow(browser: Any, folder: Path)
 
 
 @NEEDS_CHROMIUM
+def test_plots_offer_nothing_that_leaves_the_machine(browser: Any, folder: Path) -> None:
+    with Visit(browser, (folder / "report.html").as_uri()) as visit:
+        visit.page.locator("[data-plot=fig3a]").scroll_into_view_if_needed()
+        visit.page.wait_for_selector("[data-plot=fig3a][data-drawn]")
+        buttons = "[...document.querySelectorAll('[data-plot=fig3a] .modebar-btn')].map(e => e.dataset.title)"
+        offered = ["Download plot", "Zoom", "Pan", "Zoom in", "Zoom out", "Reset axes"]
+        assert [title.split(" as ")[0] for title in visit.page.evaluate(buttons)] == offered
+
+
+@NEEDS_CHROMIUM
 def test_a_series_can_be_hidden(browser: Any, folder: Path) -> None:
     with Visit(browser, (folder / "report.html").as_uri()) as visit:
         page = visit.page
@@ -650,6 +673,43 @@ def test_a_series_can_be_hidden(browser: Any, folder: Path) -> None:
         assert button.get_attribute("aria-pressed") == "false"
         button.click()
         page.wait_for_function(f"{lines} === {before}")
+
+
+@NEEDS_CHROMIUM
+def test_a_cloud_is_where_its_points_are(browser: Any, folder: Path, content: Json) -> None:
+    plot = content["experiments"][1]["plots"][0]
+    with Visit(browser, (folder / "report.html").as_uri()) as visit:
+        page = visit.page
+        page.locator("[data-plot=fig4]").scroll_into_view_if_needed()
+        page.wait_for_selector("[data-plot=fig4][data-drawn]")
+        paths = page.evaluate(
+            """() => {
+                const plot = document.querySelector('[data-plot=fig4]'), { xaxis, yaxis } = plot._fullLayout;
+                return [...plot.querySelectorAll('.shapelayer path')].map(p => {
+                    const first = p.getAttribute('d').match(/M([\\d.-]+),([\\d.-]+)/);
+                    return [xaxis.p2d(first[1]), yaxis.p2d(first[2]), p.getAttribute('d').split('M').length - 1];
+                });
+            }"""
+        )
+        for series, (x, y, count) in zip(plot["series"], paths, strict=True):
+            assert (x, y) == pytest.approx((series["x"][0], series["y"][0]), abs=1)
+            assert count == len(series["x"])
+        page.locator("#plot-fig4 [data-series='0']").click()
+        page.wait_for_function("document.querySelectorAll('[data-plot=fig4] .shapelayer path').length === 3")
+
+
+@NEEDS_CHROMIUM
+def test_the_numbers_of_a_plot_are_there_as_a_table(browser: Any, folder: Path, content: Json) -> None:
+    plot = content["experiments"][0]["plots"][0]
+    with Visit(browser, (folder / "report.html").as_uri()) as visit:
+        details = visit.page.locator("#plot-fig3a details.data")
+        details.locator("summary").click()
+        rows = details.locator("tbody tr")
+        rows.first.wait_for()
+        assert rows.count() == sum(len(series["x"]) for series in plot["series"])
+        series = plot["series"][1]
+        row = rows.nth(len(plot["series"][0]["x"]) + 3).locator("td")
+        assert row.all_text_contents() == [series["name"], "500", look.number(series["y"][3]), "\N{EN DASH}", "1"]
 
 
 @NEEDS_CHROMIUM
@@ -726,7 +786,8 @@ def test_print_is_light(browser: Any, folder: Path) -> None:
         visit.page.evaluate("document.documentElement.dataset.theme = 'dark'")
         visit.page.emulate_media(media="print")
         assert visit.page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
-        assert visit.page.locator(".static").first.is_visible()
+        # Pictures come when the page has time.
+        visit.page.locator(".static").first.wait_for(state="visible")
         assert not visit.page.locator(".plot").first.is_visible()
 
 

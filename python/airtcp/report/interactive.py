@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import html
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -31,12 +31,16 @@ SYMBOLS: Final = ("circle", "square", "triangle-up", "diamond", "triangle-down",
 PATTERNS: Final = ("", "/", ".", "\\", "x", "-")
 
 MANY_POINTS: Final = 2000
-"""From here on points are drawn small and see-through."""
+"""More points than this are one path: an element for each would make the page slow."""
 
 
 def figure(plot: Plot, looks: Mapping[str, Look]) -> dict[str, Any]:
-    """Traces and layout. A trace's `meta` is its colour (see `tone`) and its series."""
+    """Traces and layout, and `clouds`, which the page draws as one path each.
+
+    A trace's `meta` is its colour (see `tone`) and its series.
+    """
     data: list[dict[str, Any]] = []
+    clouds: list[dict[str, Any]] = []
     for i, series in enumerate(plot.series):
         look = looks[series.name]
         if plot.kind == "line":
@@ -44,8 +48,11 @@ def figure(plot: Plot, looks: Mapping[str, Look]) -> dict[str, Any]:
     for i, series in enumerate(plot.series):
         look = looks[series.name]
         common = {"name": escape(series.name), "showlegend": False, "meta": {"colour": tone(look), "series": i}}
-        if plot.kind == "scatter":
-            data.append(common | _cloud(series, look))
+        if plot.kind == "scatter" and _is_dense(plot, series):
+            data.append(common | _corners(series))
+            clouds.append({"meta": common["meta"], "x": _packed(series.x), "y": _packed(series.y)})
+        elif plot.kind == "scatter":
+            data.append(common | _dots(series, look))
         elif plot.kind == "bar":
             data.append(common | _bars(plot, series, look))
         else:
@@ -70,7 +77,7 @@ def figure(plot: Plot, looks: Mapping[str, Look]) -> dict[str, Any]:
         layout |= {"barmode": "group", "bargap": 0.2, "bargroupgap": 0.08}
         if stand_alone(plot):
             layout |= {"barmode": "overlay", "bargap": 0.45}
-    return {"data": data, "layout": layout}
+    return {"data": data, "layout": layout, "clouds": clouds}
 
 
 def tone(look: Look) -> str:
@@ -171,27 +178,44 @@ def _bars(plot: Plot, series: Series, look: Look) -> dict[str, Any]:
     } | _error_bars(series, set())
 
 
-def _cloud(series: Series, look: Look) -> dict[str, Any]:
-    many = len(series.x) > MANY_POINTS
-    numbers = all(isinstance(x, (int, float)) and not isinstance(x, bool) for x in series.x)
+def _dots(series: Series, look: Look) -> dict[str, Any]:
     return {
         "type": "scatter",
         "mode": "markers",
-        # A third of the size of decimal numbers; float32 resolves more than a screen does.
-        "x": _packed(series.x) if numbers and many else series.x,
-        "y": _packed(series.y) if numbers and many and None not in series.y else series.y,
-        "marker": {
-            "symbol": SYMBOLS[look.marker],
-            "size": 2.5 if many else 5,
-            "opacity": 0.6 if many else 0.8,
-            "line": {"width": 0},
-        },
+        "x": series.x,
+        "y": series.y,
+        "marker": {"symbol": SYMBOLS[look.marker], "size": 5, "opacity": 0.8, "line": {"width": 0}},
         "hovertemplate": "%{x}, %{y}<extra>%{fullData.name}</extra>",
     }
 
 
-def _packed(values: list[Any]) -> dict[str, str]:
-    return {"dtype": "f4", "bdata": base64.b64encode(np.array(values, dtype="<f4").tobytes()).decode()}
+def _is_dense(plot: Plot, series: Series) -> bool:
+    """Whether the points are too many for an element each, and can be drawn as a path: numbers on linear axes."""
+    return (
+        len(series.x) > MANY_POINTS
+        and not (plot.x.is_log or plot.y.is_log or is_category(plot))
+        and None not in series.x
+        and None not in series.y
+    )
+
+
+def _corners(series: Series) -> dict[str, Any]:
+    """What makes the axes as long as the cloud needs."""
+    xs = [float(x) for x in series.x if x is not None]
+    ys = [y for y in series.y if y is not None]
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "x": [min(xs), max(xs)],
+        "y": [min(ys), max(ys)],
+        "marker": {"opacity": 0},
+        "hoverinfo": "skip",
+    }
+
+
+def _packed(values: Sequence[Any]) -> str:
+    """A third of the size of decimal numbers; float32 resolves more than a screen does."""
+    return base64.b64encode(np.array(values, dtype="<f4").tobytes()).decode()
 
 
 def _x(plot: Plot, series: Series) -> list[Any]:
@@ -216,7 +240,10 @@ def _hover(plot: Plot, series: Series) -> list[str]:
 def _axis(plot: Plot, which: str) -> dict[str, Any]:
     axis = plot.x if which == "x" else plot.y
     result: dict[str, Any] = {
-        "title": {"text": "<br>".join(map(escape, textwrap.wrap(axis.title, 44 if which == "x" else 28))), "standoff": 8},
+        "title": {
+            "text": "<br>".join(map(escape, textwrap.wrap(axis.title, 44 if which == "x" else 28))),
+            "standoff": 8,
+        },
         "automargin": True,
         "zeroline": False,
         "ticks": "outside",

@@ -49,6 +49,7 @@
       if (trace.error_y) t.error_y = { ...trace.error_y, color: trace.type === "bar" ? text : colour };
       return t;
     });
+    const family = getComputedStyle(document.body).fontFamily;
     const axis = (a) => ({ ...a, gridcolor: grid, linecolor: line, tickcolor: line });
     const layout = {
       ...figure.layout,
@@ -56,21 +57,40 @@
       yaxis: axis(figure.layout.yaxis),
       paper_bgcolor: "rgba(0,0,0,0)",
       plot_bgcolor: "rgba(0,0,0,0)",
-      font: { ...figure.layout.font, color: text, family: getComputedStyle(document.body).fontFamily },
-      hoverlabel: { bgcolor: ground, bordercolor: line, font: { color: text }, align: "left", namelength: -1 },
+      font: { ...figure.layout.font, color: text, family },
+      hoverlabel: { bgcolor: ground, bordercolor: line, font: { color: text, family }, align: "left", namelength: -1 },
       modebar: { bgcolor: "rgba(0,0,0,0)", color: css("--soft"), activecolor: text },
     };
+    layout.shapes = figure.clouds.map((cloud) => ({
+      type: "path", path: cloud.path, xref: "x", yref: "y", layer: "between", opacity: 0.75,
+      line: { color: css(`--s${cloud.meta.colour}`), width: 2.6 },
+      meta: cloud.meta,
+    }));
     return { data, layout };
+  };
+  // A dot is a line without length; its round ends make it visible.
+  const floats = (text) => new Float32Array(Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer);
+  const path = (cloud) => {
+    const x = floats(cloud.x), y = floats(cloud.y), parts = new Array(x.length);
+    for (let i = 0; i < x.length; i++) parts[i] = `M${x[i]},${y[i]}L${x[i]},${y[i]}`;
+    return parts.join("");
   };
 
   const render = (plotly, place) => {
     const { figure, hidden } = drawn.get(place);
     const { data, layout } = coloured(figure);
-    for (const trace of data) trace.visible = !hidden.has(trace.meta.series);
+    for (const part of [...data, ...layout.shapes]) {
+      part.visible = !hidden.has(part.meta.series);
+    }
+    for (const shape of layout.shapes) delete shape.meta;
+    // A picture would lose the round ends; `figures` has one.
+    const first = layout.shapes.length ? [] : ["toImage"];
     return plotly.react(place, data, layout, {
       responsive: true,
       displaylogo: false,
-      modeBarButtonsToRemove: ["lasso2d", "select2d", "autoScale2d"],
+      // A closed list: by default there is one that sends the data to a server.
+      modeBarButtons: [[...first, "zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d"]],
+      plotlyServerURL: "",
       toImageButtonOptions: { format: "svg", filename: place.dataset.plot },
     });
   };
@@ -78,6 +98,7 @@
     const plotly = await (loading ??= unpacked());
     if (!drawn.has(place)) {
       const figure = JSON.parse(document.getElementById(`data-${place.dataset.plot}`).textContent);
+      for (const cloud of figure.clouds) cloud.path = path(cloud);
       drawn.set(place, { figure, hidden: new Set() });
     }
     await render(plotly, place);
