@@ -85,6 +85,7 @@ def run(args: argparse.Namespace) -> int:
     from airtcp.study.run import run as run_study
 
     mode: Mode = "full" if args.full else "quick"
+    args.id = _id_of(args)
     whole = _read(args.id)
     wanted = whole.only(args.figure, args.experiment)
     folder = Path(args.out) if args.out is not None else default_folder(whole, mode)
@@ -114,6 +115,16 @@ def run(args: argparse.Namespace) -> int:
 
         render(*verdicts(document))
     return _end(document, str(folder), report, interrupts, quiet=args.quiet)
+
+
+def _id_of(args: argparse.Namespace) -> str:
+    """ID may follow `--figure N ...` or `--experiment ID ...`, which then takes it for one more."""
+    if args.id is None:
+        for taken in (args.figure, args.experiment):
+            if len(taken) > 1:
+                return str(taken.pop())
+        raise StopError("which study? ID is missing; airtcp study list has them", BAD_INPUT)
+    return str(args.id)
 
 
 def _read(name: str) -> Study:
@@ -187,19 +198,21 @@ def add(command: Callable[..., Any]) -> None:
         "airtcp study run ./my-study --json | jq '.findings[] | [.id, .verdict]'",
         more=EXIT_CODES,
     )
-    one.add_argument("id", **what)
+    # Optional only for argparse: `--figure 3 4 ID` takes it for one more figure (see `_id_of`).
+    one.add_argument("id", nargs="?", **what)
     size = one.add_mutually_exclusive_group()
     size.add_argument("--quick", action="store_true", help="few points and seeds (default)")
     size.add_argument("--full", action="store_true", help="the study's whole ranges")
     one.add_argument(
         "--figure",
-        action="append",
+        action="extend",
+        nargs="+",
         default=[],
         metavar="N",
-        help="only the experiments and findings of this figure, 3a or 3 for all its panels; can be repeated",
+        help="only what belongs to these figures of the paper; 3 means 3a, 3b, ... as well",
     )
     one.add_argument(
-        "--experiment", action="append", default=[], metavar="ID", help="only this experiment; can be repeated"
+        "--experiment", action="extend", nargs="+", default=[], metavar="ID", help="only these experiments, as a whole"
     )
     one.add_argument("--seeds", type=positive, metavar="N", help="runs of each point, instead of the experiments'")
     one.add_argument("--jobs", type=positive, metavar="N", help="runs at a time; default: one per core")
