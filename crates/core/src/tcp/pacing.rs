@@ -2,11 +2,11 @@
 
 use rand::RngExt;
 
-use super::cc::Window;
+use super::cc::{CongestionControl, Window};
 use super::rtt::RttEstimator;
 use super::{Pacing, PacingRtt, TcpConfig};
 use crate::rng::Rng;
-use crate::units::{DataRate, Span, Time};
+use crate::units::{Span, Time};
 
 #[derive(Debug)]
 pub(super) struct Pacer {
@@ -48,12 +48,12 @@ impl Pacer {
         now: Time,
         bytes: u32,
         w: &Window,
+        cc: &dyn CongestionControl,
         rtt: &RttEstimator,
-        own_rate: Option<DataRate>,
         config: &TcpConfig,
     ) {
         self.waiting = false;
-        let gap = if let Some(rate) = own_rate {
+        let gap = if let Some(rate) = cc.pacing_rate(w) {
             if rate.as_bps() == 0 { Span::ZERO } else { rate.time_for(u64::from(bytes)) }
         } else {
             let full = u64::from(w.wire_bytes);
@@ -63,7 +63,11 @@ impl Pacer {
             };
             match config.pacing {
                 Pacing::Off => return,
-                Pacing::RttOverCwnd => srtt.mul_ratio(1, u64::from(w.cwnd.max(1))),
+                Pacing::RttOverCwnd => {
+                    // In 2^-16 segments, which spares a division of 128 bits.
+                    let window = (u64::from(w.cwnd.max(1)) << 16) | u64::from(cc.cwnd_fraction() >> 16);
+                    srtt.mul_ratio(1 << 16, window)
+                }
                 Pacing::Linux => {
                     let in_slow_start = w.cwnd < w.ssthresh / 2;
                     let percent = if in_slow_start { config.pacing_slow_start_percent } else { config.pacing_percent };

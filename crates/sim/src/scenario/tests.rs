@@ -108,7 +108,9 @@ fn errors(from: &str, to: &str) -> String {
 fn examples() -> Vec<(PathBuf, String)> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
     let mut found: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    found.retain(|path| path.extension().is_some_and(|e| e == "toml"));
+    // Sweep files lie there as well.
+    let is_sweep = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().starts_with("sweep-");
+    found.retain(|path| path.extension().is_some_and(|e| e == "toml") && !is_sweep(path));
     found.sort();
     found.into_iter().map(|p| (p.clone(), std::fs::read_to_string(p).unwrap())).collect()
 }

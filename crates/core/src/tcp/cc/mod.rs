@@ -168,6 +168,12 @@ pub trait CongestionControl {
         None
     }
 
+    /// What the window is above `cwnd`, in 2^-32 segments, where a control keeps it as a real number. Pacing by cwnd counts
+    /// it; what may be in flight does not.
+    fn cwnd_fraction(&self) -> u32 {
+        0
+    }
+
     /// True if the control sets `cwnd` on every ACK in every state (Linux's `cong_control`; BBR).
     fn owns_window(&self) -> bool {
         false

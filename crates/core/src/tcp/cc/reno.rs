@@ -80,6 +80,10 @@ impl CongestionControl for Reno {
         (w.cwnd / 2).max(2)
     }
 
+    fn cwnd_fraction(&self) -> u32 {
+        self.fraction
+    }
+
     fn on_state(&mut self, _: &mut Window, to: CaState, _: Time) {
         if to == CaState::Loss {
             self.fraction = 0;

@@ -177,7 +177,6 @@ impl Sender {
         self.stats.segments_sent += 1;
         self.last_sent_at = now;
         self.reduction.on_send();
-        let own_rate = self.cc.pacing_rate(&self.window);
-        self.pacer.on_send(now, u32::from(p.size), &self.window, &self.rtt, own_rate, &self.config);
+        self.pacer.on_send(now, u32::from(p.size), &self.window, &*self.cc, &self.rtt, &self.config);
     }
 }
