@@ -686,8 +686,9 @@ def test_a_cloud_is_where_its_points_are(browser: Any, folder: Path, content: Js
             """() => {
                 const plot = document.querySelector('[data-plot=fig4]'), { xaxis, yaxis } = plot._fullLayout;
                 return [...plot.querySelectorAll('.shapelayer path')].map(p => {
-                    const first = p.getAttribute('d').match(/M([\\d.-]+),([\\d.-]+)/);
-                    return [xaxis.p2d(first[1]), yaxis.p2d(first[2]), p.getAttribute('d').split('M').length - 1];
+                    const d = p.getAttribute('d'), first = d.match(/M([\\d.-]+),([\\d.-]+)/);
+                    const at = [xaxis.p2d(first[1] - xaxis._offset), yaxis.p2d(first[2] - yaxis._offset)];
+                    return [...at, d.split('M').length - 1];
                 });
             }"""
         )

@@ -62,7 +62,7 @@
       modebar: { bgcolor: "rgba(0,0,0,0)", color: css("--soft"), activecolor: text },
     };
     layout.shapes = figure.clouds.map((cloud) => ({
-      type: "path", path: cloud.path, xref: "x", yref: "y", layer: "between", opacity: 0.75,
+      type: "path", path: cloud.path, xref: "x", yref: "y", opacity: 0.75,
       line: { color: css(`--s${cloud.meta.colour}`), width: 2.6 },
       meta: cloud.meta,
     }));
