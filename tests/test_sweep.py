@@ -822,7 +822,7 @@ def test_a_folder_without_results_is_refused(tmp_path: Path, file: Path) -> None
     with pytest.raises(ResultsError, match="damaged"):
         SweepResults.load(tmp_path / "out")
     (tmp_path / "out/sweep.json").write_text("{}")
-    with pytest.raises(ResultsError, match="not the manifest"):
+    with pytest.raises(ResultsError, match="not a manifest of airtcp sweep"):
         SweepResults.load(tmp_path / "out")
 
 

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, overload
 
 import polars as pl
 
-from airtcp import _airtcp
+from airtcp._manifest import read_manifest
 from airtcp._text import to_json
 from airtcp.errors import NotOursError, ResultsError
 
@@ -65,22 +65,7 @@ class Results(Mapping[str, pl.LazyFrame]):
             ResultsError: there is no result there, or a newer airtcp wrote it.
         """
         folder = Path(path)
-        try:
-            manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        except (FileNotFoundError, NotADirectoryError):
-            raise ResultsError(f"{folder}: not a result of airtcp run: it has no {MANIFEST}") from None
-        except OSError as error:
-            raise ResultsError(f"{folder / MANIFEST}: {error.strerror}") from error
-        except ValueError as error:
-            raise ResultsError(f"{folder / MANIFEST}: not valid JSON: {error}") from error
-        if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-            raise ResultsError(f"{folder / MANIFEST}: not a manifest of airtcp: its `format` is not {FORMAT!r}")
-        version = manifest.get("format_version")
-        if not isinstance(version, int) or version > FORMAT_VERSION:
-            raise ResultsError(
-                f"{folder}: written in format {version} by airtcp {manifest.get('airtcp_version')}; "
-                f"this is airtcp {_airtcp.__version__}, which reads formats up to {FORMAT_VERSION}: update airtcp"
-            )
+        manifest = read_manifest(folder, MANIFEST, "airtcp run", FORMAT, FORMAT_VERSION)
         try:
             summary = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
             names = list(manifest["tables"])

@@ -13,7 +13,6 @@ first.
 from __future__ import annotations
 
 import io
-import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -23,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from airtcp import _airtcp
+from airtcp._manifest import read_manifest
 from airtcp._text import to_json
 from airtcp.errors import ResultsError
 from airtcp.expressions import nearest
@@ -150,21 +150,7 @@ class SweepResults:
             ResultsError: there is none, or a newer airtcp wrote it.
         """
         path = Path(folder)
-        try:
-            manifest = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
-        except (FileNotFoundError, NotADirectoryError):
-            raise ResultsError(f"{path}: not a result of airtcp sweep: it has no {MANIFEST}") from None
-        except OSError as error:
-            raise ResultsError(f"{path / MANIFEST}: {error.strerror}") from error
-        except ValueError as error:
-            raise ResultsError(f"{path / MANIFEST}: not valid JSON: {error}") from error
-        if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-            raise ResultsError(f"{path / MANIFEST}: not the manifest of a sweep: its `format` is not {FORMAT!r}")
-        version = manifest.get("format_version")
-        if not isinstance(version, int) or version > FORMAT_VERSION:
-            raise ResultsError(
-                f"{path}: written in format {version}; this airtcp reads up to {FORMAT_VERSION}: update it"
-            )
+        manifest = read_manifest(path, MANIFEST, "airtcp sweep", FORMAT, FORMAT_VERSION)
         try:
             names = [name for name, measure in manifest["measures"].items() if measure["rows"]]
             tables = {name: pl.read_parquet(path / f"{name}.parquet") for name in names}

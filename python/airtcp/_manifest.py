@@ -1,0 +1,43 @@
+"""Reading the file that says what a folder of results is."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from airtcp import _airtcp
+from airtcp.errors import ResultsError
+
+
+def read_manifest(folder: Path, name: str, kind: str, format_: str, version: int) -> dict[str, Any]:
+    """What the manifest `name` of a folder holds.
+
+    Args:
+        folder: of results.
+        name: of the file.
+        kind: what writes such folders, for messages: "airtcp run".
+        format_: what its `format` has to be.
+        version: the newest `format_version` that is understood.
+
+    Raises:
+        ResultsError: it is not there or not readable, it is something else, or a newer airtcp wrote it.
+    """
+    file = folder / name
+    try:
+        manifest = json.loads(file.read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        raise ResultsError(f"{folder}: not a result of {kind}: it has no {name}") from None
+    except OSError as error:
+        raise ResultsError(f"{file}: {error.strerror}") from error
+    except ValueError as error:
+        raise ResultsError(f"{file}: not valid JSON: {error}") from error
+    if not isinstance(manifest, dict) or manifest.get("format") != format_:
+        raise ResultsError(f"{file}: not a manifest of {kind}: its `format` is not {format_!r}")
+    found = manifest.get("format_version")
+    if not isinstance(found, int) or found > version:
+        raise ResultsError(
+            f"{folder}: written in format {found} by airtcp {manifest.get('airtcp_version')}; "
+            f"this is airtcp {_airtcp.__version__}, which reads formats up to {version}: update airtcp"
+        )
+    return manifest
