@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import math
 import re
 import shutil
@@ -845,7 +846,7 @@ def test_json_is_one_object_and_nothing_else(airtcp: Command, tmp_path: Path) ->
     assert finding_.keys() >= {"id", "figure", "claim", "published", "measured", "ci95", "verdict", "checks"}
     assert finding_["id"] == "2-more-flows-more-loss"
     document = json.loads((tmp_path / "cwd/runs/study-tiny-full/study.json").read_text())
-    assert document["command"] == f"airtcp study run {TINY} --full --figure 2 --seeds 4"
+    assert document["command"] == f"airtcp study run {shlex.quote(str(TINY))} --full --figure 2 --seeds 4"
     assert [e["id"] for e in document["experiments"]] == ["flows"]
     # The rest is added in the same folder, without what is there.
     more = airtcp("study", "run", TINY, "--full", "--seeds", 4, "--json")
