@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import shlex
 import math
 import re
+import shlex
 import shutil
 import signal
 import subprocess
