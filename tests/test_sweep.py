@@ -991,3 +991,8 @@ def test_examples_run(airtcp: Command, path: Path, tmp_path: Path) -> None:
     assert plan(path).points
     done = airtcp("sweep", path, "--quick", "--out", tmp_path / "out")
     assert done.returncode == 0, done.stderr
+
+
+def test_a_scenario_is_no_sweep() -> None:
+    with pytest.raises(SweepError, match=r"two-ends\.toml: is a scenario: .airtcp run. runs it"):
+        Sweep.from_document({"nodes": [], "links": [], "duration": "1s"}, Path("two-ends.toml"))
