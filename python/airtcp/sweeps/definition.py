@@ -230,7 +230,9 @@ class Sweep:
             SweepError: it is wrong.
         """
         if {"nodes", "links"} <= document.keys():
-            raise SweepError(f'{path}: is a scenario: `airtcp run` runs it; a sweep names it, as in scenario = "{path.name}"')
+            raise SweepError(
+                f'{path}: is a scenario: `airtcp run` runs it; a sweep names it, as in scenario = "{path.name}"'
+            )
         known = [f.name for f in dataclasses.fields(cls) if f.init and f.name not in ("path", "lines")]
         faults = Faults(str(path), lines)
         for key in document:
