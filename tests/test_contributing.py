@@ -11,7 +11,8 @@ from pathlib import Path
 from conftest import ROOT
 
 TEXT = (ROOT / "CONTRIBUTING.md").read_text()
-# Beside the build it shares its dependencies with; stays, so that the next time only what changed is compiled.
+# Stays, so that the next time only what changed is compiled. It has a target folder of its own: Cargo tells packages apart by
+# their place in the workspace, which is the same here, and would take one build for the other.
 COPY = ROOT / "target/contributing"
 
 
@@ -61,7 +62,7 @@ def test_the_worked_example_builds_and_passes() -> None:
         command,
         shell=True,
         cwd=COPY,
-        env={**os.environ, "CARGO_TARGET_DIR": str(ROOT / "target")},
+        env={**os.environ, "CARGO_TARGET_DIR": str(COPY / "target")},
         capture_output=True,
         text=True,
         check=False,
