@@ -11,8 +11,8 @@ from pathlib import Path
 from conftest import ROOT
 
 TEXT = (ROOT / "CONTRIBUTING.md").read_text()
-# Stays, so that the next time only what changed is compiled. It has a target folder of its own: Cargo tells packages apart by
-# their place in the workspace, which is the same here, and would take one build for the other.
+# Stays, so that the next time only what changed is compiled. It has a target folder of its own: Cargo tells packages
+# apart by their place in the workspace, which is the same here, and would take one build for the other.
 COPY = ROOT / "target/contributing"
 
 
