@@ -719,6 +719,14 @@ def test_it_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
     assert again["wall_s"] >= part["wall_s"]
 
 
+@pytest.mark.parametrize("done", [0, 1, 3])
+def test_it_may_be_stopped_before_an_experiment_has_any_run(tmp_path: Path, done: int) -> None:
+    one_by_one = OneByOne()
+    part = go(TINY, tmp_path / "out", executor=one_by_one, is_stopped=lambda: one_by_one.done == done)
+    assert (part["status"], part["finished"]) == ("interrupted", done)
+    assert None in {f["verdict"] for f in part["findings"]}
+
+
 def test_failed_runs_are_listed_and_the_rest_is_evaluated(tmp_path: Path) -> None:
     document = go(
         TINY, tmp_path / "out", executor=OneByOne(lambda task: "seed 2" in task.where and "limit = 4" in task.where)

@@ -70,16 +70,18 @@ class Prepared:
     def _rows(
         self, measure: Measure, results: SweepResults, at: Sequence[tuple[int, int]], is_ok: Sequence[bool]
     ) -> dict[tuple[int, int], Iterable[Row]]:
+        columns = list(measure.columns or {})
         if measure.name in results.runs.columns:
+            if len(columns) != 1:
+                return {}  # no run has an answer yet, so that the sweep has nothing to show that it is no scalar
             # One column and never more than a row: the sweep takes it for a scalar.
-            (column,) = measure.columns or {}
+            (column,) = columns
             found = results.runs[measure.name]
             return {
                 place: [] if value is None else [{column: value}]
                 for place, ok, value in zip(at, is_ok, found, strict=True)
                 if ok
             }
-        columns = list(measure.columns or {})
         by_key = {
             str(key): part.select(columns)
             for (key,), part in results.rows(measure.name).partition_by("key", as_dict=True).items()
