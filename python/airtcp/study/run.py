@@ -192,12 +192,13 @@ def _document(study: Study, prepared: Sequence[Prepared], results: Sequence[Swee
         for plot in experiment.plots:
             drawn, fault = _drawn(Drawing(plot, one.cells), data)
             plots.append(drawn)
-            if fault:
+            # While runs are missing, what they would have brought may look like a fault.
+            if fault and found.is_complete:
                 failed.append({"experiment": experiment.id, "what": f"plot {plot.id}", "error": fault})
         for finding in experiment.findings:
             outcome, fault = _judged(finding, data)
             findings.append({**outcome.to_dict(), "experiment": experiment.id})
-            if fault:
+            if fault and found.is_complete:
                 failed.append({"experiment": experiment.id, "what": f"finding {finding.id}", "error": fault})
         experiments.append(
             {
