@@ -9,4 +9,5 @@ pub mod queue;
 pub mod rng;
 pub mod tcp;
 pub mod units;
+pub mod wifi;
 pub mod wire;

@@ -1,0 +1,8 @@
+//! 802.11: what happens between a station's queue and the packets that leave the access point's reorder buffer.
+//!
+//! Frames are lengths, addresses and flags here; nothing assumes that their sender is our own TCP.
+
+pub mod phy;
+pub mod rate;
+pub mod reorder;
+pub mod retry_out;

@@ -1,0 +1,1 @@
+//! The physical layer: modes, durations, errors, signal.

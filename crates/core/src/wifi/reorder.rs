@@ -1,0 +1,1 @@
+//! The recipient of Block Ack: MPDUs back into order.

@@ -1,0 +1,1 @@
+//! How many retries the recipient waits for.
