@@ -7,6 +7,8 @@ use std::sync::Arc;
 use airtcp_core::queue::QueueConfig;
 use airtcp_core::tcp::TcpConfig;
 use airtcp_core::units::{DataRate, Probability, Span, Time};
+use airtcp_core::wifi::phy::SignalConfig;
+use airtcp_core::wifi::{Ac, RadioConfig};
 
 /// Index into [`RunSpec::nodes`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -24,8 +26,53 @@ pub struct RunSpec {
     pub warmup: Span,
     pub nodes: Vec<NodeSpec>,
     pub links: Vec<LinkSpec>,
+    /// Wireless channels. Their links are in `links`, marked by [`LinkSpec::air`].
+    pub channels: Vec<ChannelSpec>,
     pub flows: Vec<FlowSpec>,
     pub record: RecordSpec,
+}
+
+/// A frequency that radios share.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ChannelSpec {
+    /// Name of the channel, or of the one WLAN on it. Unique.
+    pub name: String,
+    pub radios: Vec<RadioSpec>,
+    /// Pairs of radios that exchange frames: a station and its access point.
+    pub pairs: Vec<PairSpec>,
+    /// Pairs of radios, as indices into `radios`, that do not hear each other.
+    pub hidden: Vec<(u16, u16)>,
+    /// A transmission is sensed only after this long: whoever is due sooner transmits as well. IEEE 802.11-2020 17.3.12:
+    /// aCCATime is below 4 us for OFDM.
+    pub sensing: Span,
+}
+
+/// A radio of a node. A node may have several.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RadioSpec {
+    pub node: NodeId,
+    pub config: Arc<RadioConfig>,
+}
+
+/// Two radios of a channel and what lies between them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PairSpec {
+    /// Indices into [`ChannelSpec::radios`].
+    pub station: u16,
+    pub access_point: u16,
+    pub signal: SignalConfig,
+}
+
+/// A link that is one direction between two radios. The channel decides when its packets arrive: of a [`LinkSpec`] only
+/// names, ends and cost count then; `rate` is that of the fastest mode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AirSpec {
+    /// Index into [`RunSpec::channels`].
+    pub channel: u32,
+    /// Index into [`ChannelSpec::pairs`].
+    pub pair: u16,
+    /// From the access point to the station.
+    pub down: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -55,6 +102,8 @@ pub struct LinkSpec {
     pub cost: u32,
     /// Part of a group of access links: left out of the link series unless asked for.
     pub is_member_of_group: bool,
+    /// `None`: a wire.
+    pub air: Option<AirSpec>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -68,6 +117,8 @@ pub struct FlowSpec {
     pub start: Time,
     /// Unlimited and repeating traffic ends here; [`Time::NEVER`]: at the end of the run.
     pub stop: Time,
+    /// Access category of its packets in the air, both directions.
+    pub ac: Ac,
     pub traffic: Traffic,
 }
 
@@ -128,6 +179,12 @@ pub struct RecordSpec {
     pub link_series: Vec<LinkId>,
     /// Links whose drops are recorded one by one.
     pub drops: Vec<LinkId>,
-    /// Links whose packets are captured as they enter the line.
+    /// Links whose packets are captured as they enter the line. Wires only.
     pub capture: Vec<LinkId>,
+    /// Air links with a time series of their own (rate, airtime, errors).
+    pub air_series: Vec<LinkId>,
+    /// Channels whose PPDUs are recorded one by one, as indices into [`RunSpec::channels`].
+    pub ppdus: Vec<u32>,
+    /// Channels whose frames are captured, with radiotap headers.
+    pub capture_air: Vec<u32>,
 }

@@ -2,7 +2,12 @@
 //!
 //! Frames are lengths, addresses and flags here; nothing assumes that their sender is our own TCP.
 
+pub mod config;
 pub mod phy;
 pub mod rate;
 pub mod reorder;
 pub mod retry_out;
+pub mod trace;
+
+pub use config::{Aggregation, Mac80211Path, OnGiveUp, QdiscPath, RadioConfig, RadioOptions, Retries, Transmit};
+pub use trace::{Ac, AirStats, FrameKind, FrameRecord, PpduRecord, TraceConfig};

@@ -1,0 +1,305 @@
+//! What a radio is set to: the transmit path of its host, aggregation, retries, and what it does as a recipient.
+//!
+//! [`RadioConfig`] is complete; [`RadioOptions`] is what a file writes, every key optional, to be laid over defaults.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::phy::PhyConfig;
+use super::rate::RateConfig;
+use super::reorder::ReorderConfig;
+use crate::policy::checked;
+use crate::queue::{FifoConfig, FqCodelConfig, QueueConfig};
+use crate::units::Span;
+
+macro_rules! radio_options {
+    ($($(#[$doc:meta])* $name:ident: $type:ty,)+) => {
+        /// A radio, fully determined.
+        #[derive(Debug, Clone, PartialEq, Serialize)]
+        pub struct RadioConfig { $($(#[$doc])* pub $name: $type,)+ }
+
+        /// The same options, each of them optional.
+        #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+        #[serde(deny_unknown_fields, default)]
+        pub struct RadioOptions { $($(#[$doc])* #[serde(skip_serializing_if = "Option::is_none")] pub $name: Option<$type>,)+ }
+
+        impl RadioOptions {
+            /// `self` where it says something, `base` elsewhere.
+            pub fn over(self, base: RadioOptions) -> RadioOptions {
+                RadioOptions { $($name: self.$name.or(base.$name),)+ }
+            }
+            /// `self` where it says something, the defaults elsewhere.
+            pub fn resolve(self) -> RadioConfig {
+                let base = RadioConfig::default();
+                RadioConfig { $($name: self.$name.unwrap_or(base.$name),)+ }
+            }
+        }
+    };
+}
+
+radio_options! {
+    /// Standard, band, width, guard interval, streams.
+    phy: PhyConfig,
+    /// 802.11e: four access categories with EDCA parameters and Block Ack. Off: one queue under DCF, every frame
+    /// acknowledged by itself. Default: on for n and ac, off for a, b and g.
+    qos: Option<bool>,
+    /// Frames whose PSDU is larger than this are preceded by RTS and CTS.
+    rts_threshold_bytes: u32,
+    /// Rate control.
+    rate_control: RateConfig,
+    /// Aggregation into A-MPDUs; only with `qos` and standard n or ac.
+    aggregation: Aggregation,
+    /// How often a frame is sent again, and what follows.
+    retries: Retries,
+    /// The queues between the host and the radio.
+    transmit: Transmit,
+    /// The recipient's side of Block Ack: reorder buffer and retry-out.
+    reorder: ReorderConfig,
+}
+
+impl Default for RadioConfig {
+    fn default() -> RadioConfig {
+        RadioConfig {
+            phy: PhyConfig::default(),
+            qos: None,
+            rts_threshold_bytes: u32::MAX,
+            rate_control: RateConfig::by_name("minstrel_ht").expect("registered"),
+            aggregation: Aggregation::default(),
+            retries: Retries::default(),
+            transmit: Transmit::default(),
+            reorder: ReorderConfig::default(),
+        }
+    }
+}
+
+/// Limits of an A-MPDU. All of them bind.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, remote = "Self")]
+#[schemars(rename = "Aggregation")]
+pub struct Aggregation {
+    /// Off: frames leave one by one, each with its ACK.
+    pub enabled: bool,
+    /// Most MPDUs. ath9k: 32 (`ATH_AMPDU_SUBFRAME_DEFAULT`); the Block Ack window allows 64.
+    #[schemars(range(min = 1, max = 64))]
+    pub max_frames: u16,
+    /// Most bytes, delimiters and padding included. HT: 65535; VHT: up to 1048575.
+    #[schemars(range(min = 1))]
+    pub max_bytes: u32,
+    /// Longest duration on the air at the slowest rate of its series. ath9k: 4 ms.
+    pub max_duration: Span,
+    /// Block Ack window: an MPDU is sent only within so many sequence numbers of the oldest one not yet acknowledged.
+    #[schemars(range(min = 1, max = 64))]
+    pub window: u16,
+    /// A-MPDUs that are formed ahead and wait in the radio's hardware, the one on the air included. ath9k: 2
+    /// (`ATH_AGGR_MIN_QDEPTH`), so what has failed in one is repeated not in the next but in the one after. 0: formed at the
+    /// moment of transmission, as ns-3 does.
+    #[schemars(range(max = 16))]
+    pub formed_ahead: u8,
+}
+
+impl Default for Aggregation {
+    fn default() -> Aggregation {
+        Aggregation {
+            enabled: true,
+            max_frames: 32,
+            max_bytes: 65_535,
+            max_duration: Span::from_ms(4),
+            window: 64,
+            formed_ahead: 2,
+        }
+    }
+}
+
+impl Aggregation {
+    fn check(&self) -> Result<(), String> {
+        for (key, value) in [("max_frames", self.max_frames), ("window", self.window)] {
+            if !(1..=64).contains(&value) {
+                return Err(format!("`{key}` = {value}: must be in 1..=64"));
+            }
+        }
+        if self.max_bytes == 0 {
+            return Err("`max_bytes` = 0: must be at least 1; one MPDU is always sent".into());
+        }
+        if self.max_duration.is_zero() {
+            return Err("`max_duration` = 0ns: must be above zero, such as \"4ms\"".into());
+        }
+        if self.formed_ahead > 16 {
+            return Err(format!("`formed_ahead` = {}: must be in 0..=16", self.formed_ahead));
+        }
+        Ok(())
+    }
+}
+checked!(Aggregation);
+
+/// What an originator does about the hole that an MPDU leaves on which it has given up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnGiveUp {
+    /// Sends a Block Ack request that moves the recipient's window past it (IEEE 802.11-2020 10.25.6); it may be lost as any
+    /// frame, and is then repeated up to `frame_tries` times.
+    Bar,
+    /// Says nothing: the recipient finds out by its own timeout, or when the window moves on.
+    Silence,
+}
+
+/// Retry limits.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, remote = "Self")]
+#[schemars(rename = "Retries")]
+pub struct Retries {
+    /// Times an MPDU under Block Ack is handed to the radio again; each time the radio goes through its rate series. ath9k:
+    /// 10 (`ATH_MAX_SW_RETRIES` of about 2.6.38), 30 in later trees.
+    #[schemars(range(min = 1, max = 255))]
+    pub software: u8,
+    /// Most tries of a frame without Block Ack, the first included (dot11ShortRetryLimit: 7).
+    #[schemars(range(min = 1, max = 255))]
+    pub frame_tries: u8,
+    /// What follows when an MPDU under Block Ack is given up.
+    pub on_give_up: OnGiveUp,
+}
+
+impl Default for Retries {
+    fn default() -> Retries {
+        Retries { software: 30, frame_tries: 7, on_give_up: OnGiveUp::Bar }
+    }
+}
+
+impl Retries {
+    fn check(&self) -> Result<(), String> {
+        for (key, value) in [("software", self.software), ("frame_tries", self.frame_tries)] {
+            if value == 0 {
+                return Err(format!("`{key}` = 0: must be in 1..=255"));
+            }
+        }
+        Ok(())
+    }
+}
+checked!(Retries);
+
+/// The queues between a host and its radio: a name with its defaults, or a table with `name`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "name", rename_all = "snake_case")]
+pub enum Transmit {
+    /// A queue discipline for each access category before a driver queue of frames, as Linux had it until 4.10. The
+    /// driver serves its stations in turn.
+    Qdisc(QdiscPath),
+    /// mac80211 since Linux 4.11: FQ-CoDel for each station and access category, served by airtime (Høiland-Jørgensen et
+    /// al., USENIX ATC 2017), the frames below it bounded by airtime (AQL, 5.5).
+    Mac80211(Mac80211Path),
+}
+
+impl Default for Transmit {
+    fn default() -> Transmit {
+        Transmit::Mac80211(Mac80211Path::default())
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, remote = "Self")]
+#[schemars(rename = "QdiscPath")]
+pub struct QdiscPath {
+    /// Queue discipline. Default: 1000 packets drop-tail, as pfifo_fast with `txqueuelen` 1000.
+    pub qdisc: QueueConfig,
+    /// Frames per access category that the driver takes from it. ath9k: 123 (`ATH_MAX_QDEPTH`).
+    #[schemars(range(min = 1))]
+    pub driver_frames: u32,
+}
+
+impl Default for QdiscPath {
+    fn default() -> QdiscPath {
+        let qdisc = QueueConfig::Fifo(FifoConfig { limit_packets: Some(1000), limit_bytes: None });
+        QdiscPath { qdisc, driver_frames: 123 }
+    }
+}
+
+impl QdiscPath {
+    fn check(&self) -> Result<(), String> {
+        if self.driver_frames == 0 {
+            return Err("`driver_frames` = 0: must be at least 1".into());
+        }
+        Ok(())
+    }
+}
+checked!(QdiscPath);
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, remote = "Self")]
+#[schemars(rename = "Mac80211Path")]
+pub struct Mac80211Path {
+    /// The queues of one station and access category. Defaults: target 20 ms, interval 100 ms, quantum 300 bytes, 8192
+    /// packets, 4 MiB, ECN on; 64 flow queues each, where the kernel has 4096 for all stations together.
+    pub fq_codel: FqCodelConfig,
+    /// Stations are served by airtime rather than in turn.
+    pub airtime_fairness: bool,
+    /// Airtime a station may use before the next one's turn (its weight, 256 us).
+    pub airtime_quantum: Span,
+    /// Bound on the frames below the queues by their airtime.
+    pub aql: bool,
+    /// Airtime that may be pending for one station and access category while the radio as a whole is above
+    /// `aql_threshold`.
+    pub aql_low: Span,
+    /// The same while it is below.
+    pub aql_high: Span,
+    /// Pending airtime of the whole radio above which `aql_low` holds.
+    pub aql_threshold: Span,
+    /// Frames per access category that the driver or firmware takes. Without AQL this is what bounds it.
+    #[schemars(range(min = 1))]
+    pub driver_frames: u32,
+}
+
+impl Default for Mac80211Path {
+    fn default() -> Mac80211Path {
+        Mac80211Path {
+            fq_codel: FqCodelConfig {
+                flows: 64,
+                quantum: 300,
+                limit_packets: 8192,
+                memory_limit: Some(crate::units::Bytes::new(4 << 20)),
+                target: Span::from_ms(20),
+                interval: Span::from_ms(100),
+                ecn: true,
+                ..FqCodelConfig::default()
+            },
+            airtime_fairness: true,
+            airtime_quantum: Span::from_us(256),
+            aql: true,
+            aql_low: Span::from_us(5_000),
+            aql_high: Span::from_us(12_000),
+            aql_threshold: Span::from_us(24_000),
+            driver_frames: 512,
+        }
+    }
+}
+
+impl Mac80211Path {
+    fn check(&self) -> Result<(), String> {
+        if self.driver_frames == 0 {
+            return Err("`driver_frames` = 0: must be at least 1".into());
+        }
+        if self.airtime_quantum.is_zero() {
+            return Err("`airtime_quantum` = 0ns: must be above zero, such as \"256us\"".into());
+        }
+        if self.aql_low > self.aql_high {
+            return Err(format!("`aql_low` = {}: must not be above `aql_high` ({})", self.aql_low, self.aql_high));
+        }
+        if self.aql_low.is_zero() {
+            return Err("`aql_low` = 0ns: must be above zero; switch it off with `aql = false`".into());
+        }
+        Ok(())
+    }
+}
+checked!(Mac80211Path);
+
+impl RadioConfig {
+    /// Whether frames go out in A-MPDUs under Block Ack.
+    pub fn aggregates(&self) -> bool {
+        self.has_qos() && self.aggregation.enabled && self.phy.standard.is_ht_or_later()
+    }
+    pub fn has_qos(&self) -> bool {
+        self.qos.unwrap_or(self.phy.standard.is_ht_or_later())
+    }
+    /// What the parts must agree on. The message names the keys.
+    pub fn check(&self) -> Result<(), String> {
+        self.rate_control.check(&self.phy).map_err(|e| format!("rate_control: {e}"))
+    }
+}

@@ -1,0 +1,135 @@
+//! What a channel tells about itself while it runs: counters for each link, a record for each PPDU, a record for each frame.
+
+use super::phy::Mode;
+use crate::packet::Packet;
+
+/// Access categories, lowest priority first (IEEE 802.11-2020 10.2.4.2).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[repr(u8)]
+pub enum Ac {
+    /// Background.
+    Bk = 0,
+    /// Best effort.
+    #[default]
+    Be = 1,
+    /// Video.
+    Vi = 2,
+    /// Voice.
+    Vo = 3,
+}
+
+/// Counters of one direction between two radios since the start of the run.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct AirStats {
+    /// Packets handed to the radio, and their bytes at the IP layer.
+    pub arrived_packets: u64,
+    pub arrived_bytes: u64,
+    /// Dropped before the air: for want of room, or by choice of the discipline.
+    pub dropped_overflow: u64,
+    pub dropped_early: u64,
+    pub marked: u64,
+    /// The originator gave up on them and they had not arrived.
+    pub dropped_retries: u64,
+    /// Arrived at the recipient after it had given them up, and were dropped there (`retry_out`), or after its reorder
+    /// timeout.
+    pub dropped_late: u64,
+    /// Reached the recipient's upper layer.
+    pub delivered_packets: u64,
+    pub delivered_bytes: u64,
+    /// Packets now held by the sending host: queued, or sent and not yet acknowledged.
+    pub held_packets: u64,
+    pub held_bytes: u64,
+    /// Time integral of `held_packets`.
+    pub held_packet_ns: u128,
+    /// Most packets held at a time since it was last reset.
+    pub held_max: u64,
+    /// PPDUs with data, every try counted, and those of them that nothing came back for.
+    pub ppdus: u64,
+    pub ppdus_unanswered: u64,
+    /// PPDUs hit by another transmission at their receiver.
+    pub ppdus_collided: u64,
+    /// MPDUs in them, every try counted, and those that were not acknowledged.
+    pub mpdus: u64,
+    pub mpdus_failed: u64,
+    /// Sum over the PPDUs of their data rate, bit/s: the mean MAC data rate is this over `ppdus`.
+    pub rate_sum_bps: u128,
+    /// Time on the air: data, responses and the gaps between.
+    pub airtime_ns: u64,
+    /// Block Ack requests sent.
+    pub bars: u64,
+    /// MPDUs that the recipient gave up by retry-out, and holes that its reorder timeout passed over.
+    pub given_up: u64,
+    pub reorder_timeouts: u64,
+}
+
+/// One PPDU with data, or a Block Ack request.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PpduRecord {
+    pub start_ns: u64,
+    pub end_ns: u64,
+    /// Index of the link within the channel.
+    pub link: u32,
+    pub ac: Ac,
+    pub mode: Mode,
+    /// MPDUs in it; 0: a Block Ack request.
+    pub mpdus: u16,
+    /// Of these: newly or again received without error.
+    pub received: u16,
+    /// Corrupt, header legible.
+    pub legible: u16,
+    pub psdu_bytes: u32,
+    /// How many times this PPDU had been sent before.
+    pub repeat: u8,
+    /// An acknowledgement came back.
+    pub answered: bool,
+    /// Another transmission hit it at its receiver.
+    pub collided: bool,
+    /// NaN where the signal has no SNR.
+    pub snr_db: f32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FrameKind {
+    Data,
+    Ack,
+    BlockAck,
+    BlockAckRequest,
+    Rts,
+    Cts,
+}
+
+/// One frame as a monitor beside the receiver would capture it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FrameRecord {
+    /// End of the frame's PPDU: when a card would report it.
+    pub time_ns: u64,
+    pub kind: FrameKind,
+    /// Radios: who sent it and whom it is for.
+    pub from: u16,
+    pub to: u16,
+    pub mode: Mode,
+    pub ac: Ac,
+    /// Sequence number of a data frame, first sequence number of a Block Ack or its request.
+    pub sn: u16,
+    /// Bit n: `sn + n` was received (Block Ack).
+    pub bitmap: u64,
+    pub retry: bool,
+    pub fcs_ok: bool,
+    /// Number of the A-MPDU it belongs to.
+    pub ampdu: Option<u32>,
+    pub is_last_of_ampdu: bool,
+    /// Duration field, us.
+    pub duration_us: u16,
+    /// NaN where the signal has no SNR.
+    pub snr_db: f32,
+    /// What a data frame carries.
+    pub packet: Option<Packet>,
+}
+
+/// What is collected besides counters.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TraceConfig {
+    pub ppdus: bool,
+    pub frames: bool,
+}
