@@ -45,8 +45,8 @@ radio_options! {
     qos: Option<bool>,
     /// Frames whose PSDU is larger than this are preceded by RTS and CTS.
     rts_threshold_bytes: u32,
-    /// Rate control.
-    rate_control: RateConfig,
+    /// Rate control. Default: what Linux uses, minstrel_ht for n and ac, minstrel for the others.
+    rate_control: Option<RateConfig>,
     /// Aggregation into A-MPDUs; only with `qos` and standard n or ac.
     aggregation: Aggregation,
     /// How often a frame is sent again, and what follows.
@@ -63,7 +63,7 @@ impl Default for RadioConfig {
             phy: PhyConfig::default(),
             qos: None,
             rts_threshold_bytes: u32::MAX,
-            rate_control: RateConfig::by_name("minstrel_ht").expect("registered"),
+            rate_control: None,
             aggregation: Aggregation::default(),
             retries: Retries::default(),
             transmit: Transmit::default(),
@@ -300,6 +300,9 @@ impl RadioConfig {
     }
     /// What the parts must agree on. The message names the keys.
     pub fn check(&self) -> Result<(), String> {
-        self.rate_control.check(&self.phy).map_err(|e| format!("rate_control: {e}"))
+        match &self.rate_control {
+            Some(rate_control) => rate_control.check(&self.phy).map_err(|e| format!("rate_control: {e}")),
+            None => Ok(()),
+        }
     }
 }
