@@ -135,6 +135,7 @@ macro_rules! checked {
         }
     };
 }
+pub(crate) use checked;
 
 policies! {
     /// One of the registered disciplines.
