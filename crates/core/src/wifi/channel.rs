@@ -21,7 +21,8 @@ use std::sync::Arc;
 use super::config::{OnGiveUp, RadioConfig, Transmit};
 use super::contention::Contention;
 use super::originator::{Mpdu, Ppdu, Session};
-use super::phy::{self, EdcaParams, ErrorModel, Mode, Protection, Quality, Signal, SignalConfig, edca_defaults};
+use super::phy::{EdcaParams, ErrorModel, Mode, Protection, Quality, Signal, SignalConfig, edca_defaults};
+use super::phy::timing;
 use super::radio::{AcQueue, Radio, Upper, win_start};
 use super::rate::{AnyRateControl, RateConfig, RateContext, TxStatus};
 use super::reorder::ReorderBuffer;
@@ -231,7 +232,7 @@ impl Channel {
         }
         let contention = Contention::new(
             radios.iter().enumerate().map(|(i, r)| {
-                (r.timing.clone(), r.edca, stream(config.seed, component(i), Purpose::Backoff))
+                (r.timing.clone(), r.edca, r.config.eifs, stream(config.seed, component(i), Purpose::Backoff))
             }),
             &config.hidden,
             config.sensing.as_ns(),
@@ -253,7 +254,7 @@ impl Channel {
                     modes: if common.is_empty() { radio.phy.modes() } else { common },
                     timing: radios[usize::from(if down == 1 { pair.access_point } else { pair.station })].timing.clone(),
                     rng: stream(config.seed, component(2 * i + down), Purpose::RateControl),
-                    errors: ErrorModel::default(),
+                    // errors: ErrorModel::default(),
                 };
                 let rate_config = radio.rate_control.clone().unwrap_or_else(|| RateConfig::default_for(&radio.phy));
                 let rate = rate_config.build(&context);

@@ -5,7 +5,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::phy::PhyConfig;
+use super::phy::{PhyConfig, Standard};
 use super::rate::RateConfig;
 use super::reorder::ReorderConfig;
 use crate::policy::checked;
@@ -43,6 +43,10 @@ radio_options! {
     /// 802.11e: four access categories with EDCA parameters and Block Ack. Off: one queue under DCF, every frame
     /// acknowledged by itself. Default: on for n and ac, off for a, b and g.
     qos: Option<bool>,
+    /// After what it could not decode, a collision above all, the radio waits EIFS in the place of DIFS (IEEE 802.11-2020
+    /// 10.3.2.3.7). Off: DIFS, as analytical models assume (Bianchi 2000); those that have collided have then no start over the others,
+    /// which matters where an ACK at the lowest basic rate is long.
+    eifs: bool,
     /// Frames whose PSDU is larger than this are preceded by RTS and CTS.
     rts_threshold_bytes: u32,
     /// Rate control. Default: what Linux uses, minstrel_ht for n and ac, minstrel for the others.
@@ -62,6 +66,7 @@ impl Default for RadioConfig {
         RadioConfig {
             phy: PhyConfig::default(),
             qos: None,
+            eifs: true,
             rts_threshold_bytes: u32::MAX,
             rate_control: None,
             aggregation: Aggregation::default(),
@@ -293,10 +298,10 @@ checked!(Mac80211Path);
 impl RadioConfig {
     /// Whether frames go out in A-MPDUs under Block Ack.
     pub fn aggregates(&self) -> bool {
-        self.has_qos() && self.aggregation.enabled && self.phy.standard.is_ht_or_later()
+        self.has_qos() && self.aggregation.enabled && matches!(self.phy.standard, Standard::N | Standard::Ac)
     }
     pub fn has_qos(&self) -> bool {
-        self.qos.unwrap_or(self.phy.standard.is_ht_or_later())
+        self.qos.unwrap_or(matches!(self.phy.standard, Standard::N | Standard::Ac))
     }
     /// What the parts must agree on. The message names the keys.
     pub fn check(&self) -> Result<(), String> {

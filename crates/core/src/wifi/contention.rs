@@ -71,9 +71,9 @@ pub(super) struct Contention {
 }
 
 impl Contention {
-    /// `radios`: of each its timing, its EDCA parameters and its random numbers. `hidden`: pairs that do not hear each other.
+    /// `radios`: of each its timing, its EDCA parameters, whether it keeps EIFS, and its random numbers. `hidden`: pairs that do not hear each other.
     pub fn new(
-        radios: impl Iterator<Item = (Timing, [EdcaParams; 4], Rng)>,
+        radios: impl Iterator<Item = (Timing, [EdcaParams; 4], bool, Rng)>,
         hidden: &[(u16, u16)],
         sensing_ns: u64,
     ) -> Contention {
@@ -88,7 +88,7 @@ impl Contention {
             next: (NEVER, 0),
             is_stale: false,
         };
-        for (timing, edca, rng) in radios {
+        for (timing, edca, eifs, rng) in radios {
             c.carrier.push(Carrier {
                 sensed: 0,
                 clean: true,
@@ -97,7 +97,7 @@ impl Contention {
                 nav: 0,
                 extra: 0,
                 hold: 0,
-                eifs_extra: timing.eifs_ns() - timing.difs_ns(),
+                eifs_extra: if eifs { timing.eifs_ns() - timing.difs_ns() } else { 0 },
             });
             c.access.push(edca.map(|e| Access {
                 backoff: 0,
@@ -313,7 +313,7 @@ impl Contention {
     fn freeze(&mut self, r: usize, now: u64) {
         let engaged = self.carrier[r].engaged;
         for a in &mut self.access[r] {
-            if a.ready_at == NEVER || (a.has_frame && !engaged && a.ready_at < now + self.sensing_ns) {
+            if a.ready_at == NEVER || (a.has_frame && !engaged && a.ready_at <= now + self.sensing_ns) {
                 continue;
             }
             if a.ready_at <= now {

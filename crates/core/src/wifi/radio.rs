@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::config::{Mac80211Path, RadioConfig, Transmit};
 use super::originator::{Mpdu, Ppdu, Session};
-use super::phy::{self, EdcaParams, Timing};
+use super::phy::{EdcaParams, Timing, timing};
 use super::rate::{AnyRateControl, RateSeries};
 use crate::queue::AnyQueue;
 
@@ -118,7 +118,7 @@ impl Radio {
         if session.bar {
             session.bar = false;
             let series = rate.choose(now, true, snr_db);
-            return Ppdu { session: id, series, tried: 0, tries: [0; 4], mpdus, psdu_bytes: phy::BAR_BYTES };
+            return Ppdu { session: id, series, tried: 0, tries: [0; 4], mpdus, psdu_bytes: timing::BAR_BYTES };
         }
         let limits = &self.config.aggregation;
         let mut room = if self.aggregates { room(session, id, formed, limits.window) } else { usize::MAX };
@@ -127,7 +127,7 @@ impl Radio {
         let mut psdu_bytes = 0;
         if self.aggregates && series.is_probe() && !only_again {
             let mpdu = self.take_fresh(session);
-            psdu_bytes = phy::mpdu_bytes(u32::from(mpdu.size), self.has_qos);
+            psdu_bytes = timing::mpdu_bytes(u32::from(mpdu.size), self.has_qos);
             mpdus.push(mpdu);
         } else {
             let (most, bytes) = if self.aggregates {
@@ -141,7 +141,7 @@ impl Radio {
                 let Some(next) = session.again.front().or(if room > 0 { session.fresh.front() } else { None }) else {
                     break;
                 };
-                let size = phy::subframe_bytes(phy::mpdu_bytes(u32::from(next.size), self.has_qos));
+                let size = timing::subframe_bytes(timing::mpdu_bytes(u32::from(next.size), self.has_qos));
                 if psdu_bytes + size > bytes && !mpdus.is_empty() {
                     break;
                 }
@@ -156,7 +156,7 @@ impl Radio {
                 mpdus.push(mpdu);
             }
             if let [single] = mpdus[..] {
-                psdu_bytes = phy::mpdu_bytes(u32::from(single.size), self.has_qos);
+                psdu_bytes = timing::mpdu_bytes(u32::from(single.size), self.has_qos);
             }
         }
         Ppdu { session: id, series, tried: 0, tries: [0; RateSeries::MAX_STAGES], mpdus, psdu_bytes }

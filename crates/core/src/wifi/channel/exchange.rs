@@ -112,7 +112,7 @@ impl Channel {
                 let cts_ns = timing.cts_ns(x.mode);
                 let timeout = timing.cts_timeout_ns(x.mode);
                 let mode = timing.rts_mode(x.mode);
-                let decoded = self.control_arrives(now, i, mode, phy::RTS_BYTES);
+                let decoded = self.control_arrives(now, i, mode, timing::RTS_BYTES);
                 self.record_control(now, i, FrameKind::Rts, mode, decoded);
                 // Who hears only the RTS waits for the CTS; the data then speaks for itself.
                 let nav = now + 2 * sifs + cts_ns;
@@ -130,7 +130,7 @@ impl Channel {
             }
             Stage::Cts => {
                 let mode = timing.response_mode(timing.rts_mode(x.mode));
-                let decoded = self.control_arrives(now, i, mode, phy::CTS_BYTES);
+                let decoded = self.control_arrives(now, i, mode, timing::CTS_BYTES);
                 self.record_control(now, i, FrameKind::Cts, mode, decoded);
                 self.contention.on_end(to, now, now + 2 * sifs + data_ns + response_ns, from, decoded);
                 self.contention.engage(to, false, now);
@@ -164,7 +164,7 @@ impl Channel {
                 let mode = x.response_mode;
                 let ppdu = self.radios[usize::from(from)].queues[usize::from(x.ac)].formed.front().expect("on the air");
                 let is_ack = !ppdu.is_bar() && !ppdu.is_ampdu();
-                let bytes = if is_ack { phy::ACK_BYTES } else { phy::BLOCK_ACK_BYTES };
+                let bytes = if is_ack { timing::ACK_BYTES } else { timing::BLOCK_ACK_BYTES };
                 let decoded = self.control_arrives(now, i, mode, bytes);
                 let kind = if is_ack { FrameKind::Ack } else { FrameKind::BlockAck };
                 self.record_control(now, i, kind, mode, decoded);
@@ -225,7 +225,7 @@ impl Channel {
             return false;
         }
         if ppdu.is_bar() {
-            let chance = signal.mpdu_success(quality, x.mode, phy::BAR_BYTES);
+            let chance = signal.mpdu_success(quality, x.mode, timing::BAR_BYTES);
             let arrives = x.hit.0 >= x.hit.1 && (quality.is_perfect() || draw(chance, &mut link.error_rng));
             if tracing {
                 record_data(&mut self.frames, &mut self.ampdus, now, x, ppdu, pool, |_| (arrives, false));
@@ -245,14 +245,14 @@ impl Channel {
         let mut copies: [(bool, bool); 64] = [(false, false); 64];
         let is_ampdu = ppdu.is_ampdu();
         let perfect = quality.is_perfect() && x.hit.0 >= x.hit.1;
-        let header_bytes = if has_qos { phy::QOS_HEADER_BYTES } else { phy::HEADER_BYTES };
-        let header_bytes = header_bytes + if is_ampdu { phy::DELIMITER_BYTES } else { 0 };
+        let header_bytes = if has_qos { timing::QOS_HEADER_BYTES } else { timing::HEADER_BYTES };
+        let header_bytes = header_bytes + if is_ampdu { timing::DELIMITER_BYTES } else { 0 };
         // Of the size seen last: the chances of the MPDU and of its header.
         let mut known = (0u32, 1.0, 1.0);
         let (mut received, mut legible) = (0, 0);
         let mut offset = 0;
         for (n, mpdu) in ppdu.mpdus.iter().enumerate() {
-            let bytes = phy::mpdu_bytes(u32::from(mpdu.size), has_qos);
+            let bytes = timing::mpdu_bytes(u32::from(mpdu.size), has_qos);
             if perfect {
                 copies[n] = (true, false);
                 received += 1;
@@ -270,7 +270,7 @@ impl Channel {
                 let clear = |from: u64, to: u64| to <= x.hit.0 || from >= x.hit.1;
                 whole = clear(at(offset), at(offset + bytes));
                 header = clear(at(offset), at(offset + header_bytes));
-                offset += if is_ampdu { phy::subframe_bytes(bytes) } else { bytes };
+                offset += if is_ampdu { timing::subframe_bytes(bytes) } else { bytes };
             }
             let (_, whole_chance, header_chance) = known;
             if whole && draw(whole_chance, &mut link.error_rng) {
