@@ -40,7 +40,7 @@
 //! frames lost is within some tenths of a dB for every MCS without any fitting.
 
 use std::f64::consts::PI;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -329,10 +329,38 @@ const CURVES: [(Modulation, CodeRate); 15] = [
 
 #[derive(Debug)]
 struct Tables {
-    curves: [Curve; CURVES.len()],
+    decoding: Decoding,
+    implementation_loss_db: f32,
+    /// Made when first asked for: a run uses a few of them.
+    curves: [OnceLock<Curve>; CURVES.len()],
     /// By [`Mode::index`]: the curve, and what the mode's width and streams and the receiver take off the SNR in dB.
     by_mode: Vec<(u8, f32)>,
-    implementation_loss_db: f32,
+}
+
+impl Tables {
+    #[inline]
+    fn rate(&self, curve: u8, snr_db: f32) -> f64 {
+        let curve = usize::from(curve);
+        self.curves[curve].get_or_init(|| make_curve(CURVES[curve], self.decoding)).rate(snr_db)
+    }
+}
+
+#[cold]
+fn make_curve((modulation, code_rate): (Modulation, CodeRate), decoding: Decoding) -> Curve {
+    if code_rate == CodeRate::Uncoded {
+        return Curve::new(sampled(1, |snr| dsss_event_rate(modulation, snr), |r| r < NEGLIGIBLE).into_iter());
+    }
+    match decoding {
+        Decoding::Soft => {
+            let exponents = sampled(5, |snr| bit_exponent(modulation, snr), |g| g > 10.0);
+            let pairwise = |g: f64| move |d| q((2.0 * f64::from(d) * g).sqrt());
+            Curve::new(exponents.into_iter().map(|g| coded_event_rate(code_rate, pairwise(g))))
+        }
+        Decoding::Hard => {
+            let errors = sampled(1, |snr| uncoded_ber(modulation, snr), |p| p < 1e-9);
+            Curve::new(errors.into_iter().map(|p| coded_event_rate(code_rate, |d| hard_pairwise(d, p))))
+        }
+    }
 }
 
 /// Frame errors by mode, SNR and length. Cheap to clone: the tables are shared.
@@ -341,43 +369,25 @@ pub struct ErrorModel(Arc<Tables>);
 
 impl ErrorModel {
     pub fn new(config: &ErrorConfig) -> ErrorModel {
-        use Modulation::{Bpsk, Qam16, Qam64, Qam256, Qpsk};
-        // Per modulation: the exponent of a coded bit, or its error rate.
-        let by_modulation = [Bpsk, Qpsk, Qam16, Qam64, Qam256].map(|modulation| {
-            let samples = match config.decoding {
-                Decoding::Soft => sampled(5, |snr| bit_exponent(modulation, snr), |g| g > 10.0),
-                Decoding::Hard => sampled(1, |snr| uncoded_ber(modulation, snr), |p| p < 1e-9),
-            };
-            (modulation, samples)
-        });
-        let curves = CURVES.map(|(modulation, code_rate)| {
-            match (by_modulation.iter().find(|m| m.0 == modulation), config.decoding) {
-                (Some((_, g)), Decoding::Soft) => {
-                    Curve::new(g.iter().map(|g| coded_event_rate(code_rate, |d| q((2.0 * f64::from(d) * g).sqrt()))))
-                }
-                (Some((_, p)), Decoding::Hard) => {
-                    Curve::new(p.iter().map(|&p| coded_event_rate(code_rate, |d| hard_pairwise(d, p))))
-                }
-                (None, _) => {
-                    Curve::new(sampled(1, |snr| dsss_event_rate(modulation, snr), |r| r < NEGLIGIBLE).into_iter())
-                }
-            }
-        });
         let mut by_mode = vec![(0, 0.0); Mode::COUNT];
         for mode in Mode::all() {
             let curve = CURVES.iter().position(|&c| c == (mode.modulation(), mode.code_rate()));
             let loss_db = config.implementation_loss_db + penalty_db(mode);
             by_mode[mode.index()] = (curve.unwrap_or(0) as u8, loss_db as f32);
         }
-        let implementation_loss_db = config.implementation_loss_db as f32;
-        ErrorModel(Arc::new(Tables { curves, by_mode, implementation_loss_db }))
+        ErrorModel(Arc::new(Tables {
+            decoding: config.decoding,
+            implementation_loss_db: config.implementation_loss_db as f32,
+            curves: Default::default(),
+            by_mode,
+        }))
     }
 
     /// Error events begun per information bit.
     #[inline]
     pub fn event_rate(&self, mode: Mode, snr_db: f32) -> f64 {
         let (curve, loss_db) = self.0.by_mode[mode.index()];
-        self.0.curves[curve as usize].rate(snr_db - loss_db)
+        self.0.rate(curve, snr_db - loss_db)
     }
 
     /// Probability that an MPDU of `bytes` arrives intact, given that the preamble was received.
@@ -403,7 +413,7 @@ impl ErrorModel {
             Format::Ofdm => (4, 24.0),
             Format::Ht | Format::Vht => (4, 72.0),
         };
-        let rate = self.0.curves[curve].rate(snr_db - self.0.implementation_loss_db);
+        let rate = self.0.rate(curve, snr_db - self.0.implementation_loss_db);
         (-bits * rate).exp()
     }
 }
@@ -465,9 +475,6 @@ mod tests {
         }
         for m in [8, 9] {
             eprintln!("{m:?} {}", snr_for(Mode::vht(m, 1, Width::Mhz80, false).unwrap(), 1458, 0.9, &soft));
-        }
-        for c in &soft.0.curves {
-            eprintln!("{} {}", c.from_db, c.ln_rate.len());
         }
     }
 }
