@@ -10,7 +10,7 @@ use airtcp_core::queue::QueueConfig;
 use airtcp_core::rng::{Purpose, stream};
 use airtcp_core::tcp::profile::{profile, profile_names};
 use airtcp_core::tcp::{Recovery, TcpConfig, TcpOptions};
-use airtcp_core::units::{DataRate, Probability, Span, Time};
+use airtcp_core::units::{Bytes, DataRate, Probability, Span, Time};
 use rand::RngExt;
 
 use super::buffer::Limit;
@@ -891,6 +891,9 @@ fn member_name(name: &str, count: Option<u32>, k: u32) -> String {
     if count.is_some() { format!("{name}[{k}]") } else { name.to_owned() }
 }
 
+/// Beyond any host's memory, and small enough to be added up.
+const MAX_TSQ_BYTES: Bytes = Bytes::new(1 << 40);
+
 /// What is wrong with a TCP end: the options concerned, the likeliest culprit first, and what would be right.
 fn faults(c: &TcpConfig) -> Vec<(&'static [&'static str], String)> {
     let mut faults: Vec<(&'static [&'static str], String)> = Vec::new();
@@ -941,6 +944,11 @@ fn faults(c: &TcpConfig) -> Vec<(&'static [&'static str], String)> {
     });
     require(c.pacing_percent >= 1, &["pacing_percent"], &at_least_1);
     require(c.pacing_slow_start_percent >= 1, &["pacing_slow_start_percent"], &at_least_1);
+    require(c.tsq_limit.get() >= 1, &["tsq_limit"], &|| "must be at least 1B; tsq = \"off\" for no bound".to_owned());
+    require(c.tsq_limit <= MAX_TSQ_BYTES, &["tsq_limit"], &|| format!("must be at most {MAX_TSQ_BYTES}"));
+    require(c.tsq_overhead <= MAX_TSQ_BYTES, &["tsq_overhead"], &|| format!("must be at most {MAX_TSQ_BYTES}"));
+    require(c.tsq_pacing_shift <= 30, &["tsq_pacing_shift"], &|| "must be in 0..=30".to_owned());
+    require(c.tsq_chunk >= 1, &["tsq_chunk"], &at_least_1);
     faults
 }
 
