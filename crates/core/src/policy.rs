@@ -98,3 +98,22 @@ macro_rules! policies {
     };
 }
 pub(crate) use policies;
+
+/// Serialisation of a configuration whose values are checked, alone and against each other, by `fn check(&self) ->
+/// Result<(), String>` before it exists. The type derives serde's traits with `remote = "Self"`.
+macro_rules! checked {
+    ($config:ty) => {
+        impl serde::Serialize for $config {
+            fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+                <$config>::serialize(self, s)
+            }
+        }
+        impl<'de> serde::Deserialize<'de> for $config {
+            fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+                let config = <$config>::deserialize(d)?;
+                config.check().map_err(serde::de::Error::custom)?;
+                Ok(config)
+            }
+        }
+    };
+}

@@ -1,1 +1,10 @@
 //! The physical layer: modes, durations, errors, signal.
+//!
+//! [`mode`] is the table of all ways to send a PPDU, [`timing`] how long each takes, [`errors`] how likely an MPDU is to
+//! arrive intact at a given SNR, [`signal`] what decides the SNR between two devices.
+
+pub mod mode;
+pub mod timing;
+
+pub use mode::{CodeRate, Format, Mode, ModeName, Modulation, Width};
+pub use timing::{Band, EdcaParams, PhyConfig, Protection, Standard, Timing, edca_defaults};

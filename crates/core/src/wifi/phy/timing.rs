@@ -1,0 +1,525 @@
+//! How long things take on the air: slots, interframe spaces, PPDUs, responses. The one place with 802.11 durations.
+//!
+//! [`PhyConfig`] is what a station or access point is set to; [`Timing`] the durations that follow, computed once. All
+//! durations are the standard's (IEEE 802.11-2020):
+//!
+//! | what | clause |
+//! |---|---|
+//! | DSSS and CCK: preamble and header 192 us, or 96 us if short; then whole microseconds | 16.3.4 |
+//! | OFDM: 20 us, then symbols of 4 us for SERVICE (16 bits), PSDU and 6 tail bits | 17.4.3 |
+//! | ERP-OFDM and HT at 2.4 GHz: 6 us signal extension at the end | 18.5.2, 19.4.3 |
+//! | HT mixed format: 32 us and 4 us per HT-LTF (1, 2, 4, 4 for 1 to 4 streams) | 19.4.3 |
+//! | VHT: 36 us and 4 us per VHT-LTF (as many) | 21.4.3 |
+//! | short guard interval: symbols of 3.6 us, their sum rounded up to 4 us | 19.4.3, 21.4.3 |
+//! | slot, SIFS, CWmin, CWmax | 15.4.4, 16.3.4, 17.4.4, 18.5.4, 19.4.4, 21.4.4 |
+//! | DIFS = SIFS + 2 slots, AIFS = SIFS + AIFSN slots, EIFS = SIFS + ACK + DIFS | 10.3.2.3 |
+//! | ACK timeout = SIFS + slot + aRxPHYStartDelay | 10.3.2.11 |
+//! | mode of a response | 10.6.6.5 |
+//!
+//! A PSDU is what the caller says it is: a VHT PSDU is always an A-MPDU, so [`subframe_bytes`] holds even for a single MPDU.
+//! Air propagation time is not here; aRxPHYStartDelay is taken as the response's preamble and header, which is what it
+//! covers (20 us OFDM, 192 or 96 us DSSS).
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::mode::{Format, Mode, Width};
+use crate::units::{DataRate, Span};
+
+/// MAC header of a QoS Data frame with three addresses and no HT Control field, in bytes.
+pub const QOS_HEADER_BYTES: u32 = 26;
+/// MAC header of a Data frame without QoS, in bytes.
+pub const HEADER_BYTES: u32 = 24;
+pub const FCS_BYTES: u32 = 4;
+/// LLC and SNAP headers before an IP packet.
+pub const LLC_SNAP_BYTES: u32 = 8;
+pub const ACK_BYTES: u32 = 14;
+pub const CTS_BYTES: u32 = 14;
+pub const RTS_BYTES: u32 = 20;
+/// Compressed Block Ack with a bitmap of 64.
+pub const BLOCK_ACK_BYTES: u32 = 32;
+/// Compressed Block Ack request.
+pub const BAR_BYTES: u32 = 24;
+/// MPDU delimiter of an A-MPDU subframe.
+pub const DELIMITER_BYTES: u32 = 4;
+/// Longest HT or VHT PPDU (aPPDUMaxTime, Tables 19-25 and 21-29).
+pub const PPDU_MAX_NS: u64 = 5_484_000;
+
+/// MPDU that carries an IP packet of `ip_bytes`: MAC header, LLC/SNAP and FCS around it.
+pub const fn mpdu_bytes(ip_bytes: u32, qos: bool) -> u32 {
+    (if qos { QOS_HEADER_BYTES } else { HEADER_BYTES }) + LLC_SNAP_BYTES + ip_bytes + FCS_BYTES
+}
+/// A-MPDU subframe: delimiter, MPDU, padding to a multiple of 4. The last subframe of an HT A-MPDU goes without padding.
+pub const fn subframe_bytes(mpdu_bytes: u32) -> u32 {
+    DELIMITER_BYTES + mpdu_bytes.next_multiple_of(4)
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Standard {
+    /// 802.11b: DSSS and CCK at 2.4 GHz.
+    B,
+    /// 802.11a: OFDM at 5 GHz.
+    A,
+    /// 802.11g: ERP, DSSS, CCK and OFDM at 2.4 GHz.
+    G,
+    /// 802.11n: HT.
+    N,
+    /// 802.11ac: VHT at 5 GHz.
+    Ac,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Band {
+    #[serde(rename = "2.4GHz")]
+    Ghz2,
+    #[serde(rename = "5GHz")]
+    Ghz5,
+}
+
+/// What goes ahead of an OFDM, HT or VHT frame, in DSSS or CCK, so that stations that know nothing else keep silent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Protection {
+    None,
+    CtsToSelf,
+    RtsCts,
+}
+
+/// What a station or an access point is set to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, remote = "Self")]
+#[schemars(rename = "PhyConfig")]
+pub struct PhyConfig {
+    pub standard: Standard,
+    /// "2.4GHz" or "5GHz". Left out: 2.4 GHz for b and g, 5 GHz for a, n and ac. Only n may choose.
+    pub band: Option<Band>,
+    /// Channel width in MHz: 20; with n also 40; with ac also 40, 80 and 160. Narrower modes stay available.
+    pub width_mhz: u16,
+    /// Guard interval of 400 ns beside that of 800 ns (n and ac).
+    pub short_guard_interval: bool,
+    /// Most spatial streams, 1 to 4 (n and ac).
+    #[schemars(range(min = 1, max = 4))]
+    pub streams: u8,
+    /// Short DSSS preamble for 2, 5.5 and 11 Mbit/s (2.4 GHz). 1 Mbit/s always has the long one.
+    pub short_preamble: bool,
+    /// Slot of 9 us in g and in n at 2.4 GHz; an access point turns it off (20 us) when an 802.11b station has joined. b always has 20 us, 5 GHz 9 us.
+    pub short_slot: bool,
+    /// Keep 802.11b stations out: the basic rates are OFDM's only (g, and n at 2.4 GHz).
+    pub g_only: bool,
+    /// For 802.11b stations near g, or n at 2.4 GHz.
+    pub protection: Protection,
+    /// Rate of protection frames, of DSSS or CCK. Left out: the highest basic rate of that kind.
+    pub protection_rate: Option<DataRate>,
+    /// The basic rate set: what every station of the cell can receive, hence what responses use. Left out: the mandatory
+    /// rates, which are 1, 2, 5.5, 11 Mbit/s (b), 6, 12, 24 Mbit/s (5 GHz, `g_only`), or both (g, and n at 2.4 GHz).
+    pub basic_rates: Option<Vec<DataRate>>,
+}
+
+impl Default for PhyConfig {
+    fn default() -> Self {
+        PhyConfig {
+            standard: Standard::N,
+            band: None,
+            width_mhz: 20,
+            short_guard_interval: false,
+            streams: 1,
+            short_preamble: false,
+            short_slot: true,
+            g_only: false,
+            protection: Protection::None,
+            protection_rate: None,
+            basic_rates: None,
+        }
+    }
+}
+
+fn quote_rates(modes: &[Mode]) -> String {
+    modes.iter().map(|m| format!("\"{}\"", m.rate())).collect::<Vec<_>>().join(", ")
+}
+
+impl PhyConfig {
+    /// The defaults of that standard.
+    pub fn of(standard: Standard) -> PhyConfig {
+        PhyConfig { standard, ..PhyConfig::default() }
+    }
+
+    /// Whether the values go together. The message names key, value and what is accepted.
+    pub fn check(&self) -> Result<(), String> {
+        let standard = match self.standard {
+            Standard::B => "b",
+            Standard::A => "a",
+            Standard::G => "g",
+            Standard::N => "n",
+            Standard::Ac => "ac",
+        };
+        let legacy = matches!(self.standard, Standard::B | Standard::A | Standard::G);
+        match (self.standard, self.band) {
+            (Standard::B | Standard::G, Some(Band::Ghz5)) => {
+                return Err(format!("`band` = \"5GHz\": `standard` = \"{standard}\" works at \"2.4GHz\" only"));
+            }
+            (Standard::A | Standard::Ac, Some(Band::Ghz2)) => {
+                return Err(format!("`band` = \"2.4GHz\": `standard` = \"{standard}\" works at \"5GHz\" only"));
+            }
+            _ => {}
+        }
+        let widths: &[u16] = match self.standard {
+            Standard::N => &[20, 40],
+            Standard::Ac => &[20, 40, 80, 160],
+            _ => &[20],
+        };
+        if !widths.contains(&self.width_mhz) {
+            let widths = widths.iter().map(u16::to_string).collect::<Vec<_>>().join(", ");
+            return Err(format!("`width_mhz` = {}: `standard` = \"{standard}\" has {widths}", self.width_mhz));
+        }
+        if self.short_guard_interval && legacy {
+            return Err(format!(
+                "`short_guard_interval` = true: needs `standard` = \"n\" or \"ac\", not \"{standard}\""
+            ));
+        }
+        if !(1..=4).contains(&self.streams) {
+            return Err(format!("`streams` = {}: must be 1 to 4", self.streams));
+        }
+        if self.streams > 1 && legacy {
+            return Err(format!("`streams` = {}: `standard` = \"{standard}\" has 1 only", self.streams));
+        }
+        let low_band = self.band() == Band::Ghz2;
+        if self.short_preamble && !low_band {
+            return Err("`short_preamble` = true: only at 2.4 GHz; leave it out or say false".into());
+        }
+        if !self.short_slot && !low_band {
+            return Err("`short_slot` = false: at 5 GHz the slot is always 9us; leave it out or say true".into());
+        }
+        if self.g_only && (!low_band || self.standard == Standard::B) {
+            return Err("`g_only` = true: only for `standard` = \"g\", or \"n\" at 2.4 GHz".into());
+        }
+        if self.protection != Protection::None && (!low_band || self.standard == Standard::B) {
+            let value = if self.protection == Protection::CtsToSelf { "cts_to_self" } else { "rts_cts" };
+            return Err(format!(
+                "`protection` = \"{value}\": must be \"none\" except for `standard` = \"g\", or \"n\" at 2.4 GHz"
+            ));
+        }
+        if let Some(rate) = self.protection_rate {
+            if !Mode::legacy(rate).is_some_and(Mode::is_dsss) {
+                return Err(format!("`protection_rate` = \"{rate}\": must be one of {}", quote_rates(&Mode::DSSS)));
+            }
+        }
+        if let Some(rates) = &self.basic_rates {
+            let known = self.legacy_modes();
+            if rates.is_empty() {
+                return Err(format!(
+                    "`basic_rates` = []: needs at least one of {}; leave it out for the mandatory rates",
+                    quote_rates(&known)
+                ));
+            }
+            if let Some(rate) = rates.iter().find(|&&r| !known.iter().any(|m| m.rate() == r)) {
+                return Err(format!("`basic_rates` has \"{rate}\": must be among {}", quote_rates(&known)));
+            }
+        }
+        Ok(())
+    }
+
+    /// The band in use.
+    pub fn band(&self) -> Band {
+        self.band.unwrap_or(match self.standard {
+            Standard::B | Standard::G => Band::Ghz2,
+            Standard::A | Standard::N | Standard::Ac => Band::Ghz5,
+        })
+    }
+    /// The widest channel in use.
+    pub fn width(&self) -> Width {
+        Width::from_mhz(self.width_mhz).unwrap_or(Width::Mhz20)
+    }
+
+    /// The modes that are neither HT nor VHT, slowest first within DSSS and within OFDM.
+    fn legacy_modes(&self) -> Vec<Mode> {
+        let dsss = self.band() == Band::Ghz2 && !(self.g_only && self.standard != Standard::B);
+        let ofdm = self.standard != Standard::B;
+        let mut modes = Vec::new();
+        if dsss {
+            modes.extend(Mode::DSSS);
+        }
+        if ofdm {
+            modes.extend(Mode::OFDM);
+        }
+        modes
+    }
+
+    /// All that rate control may pick, sorted by streams, then rate (then width and guard interval): for b, a and g their
+    /// rates; for n and ac the HT or VHT modes up to the configured streams and width with either guard interval, as far
+    /// as allowed. HT stations falling back to non-HT rates are left out.
+    pub fn modes(&self) -> Vec<Mode> {
+        let mut modes: Vec<Mode> = match self.standard {
+            Standard::B | Standard::A | Standard::G => self.legacy_modes(),
+            Standard::N | Standard::Ac => {
+                let format = if self.standard == Standard::N { Format::Ht } else { Format::Vht };
+                let is_available = |m: &Mode| {
+                    m.format() == format
+                        && m.streams() <= self.streams
+                        && m.width() <= self.width()
+                        && (self.short_guard_interval || !m.is_short_gi())
+                };
+                Mode::all().filter(is_available).collect()
+            }
+        };
+        modes.sort_by_key(|m| (m.streams(), m.rate(), m.index()));
+        modes
+    }
+
+    /// The HT or VHT mode of that MCS at the configured width and guard interval; for ac with the configured streams, for
+    /// n the MCS says them. `None`: the PHY has no such mode.
+    pub fn mode_of_mcs(&self, mcs: u8) -> Option<Mode> {
+        match self.standard {
+            Standard::N => {
+                Mode::ht(mcs, self.width(), self.short_guard_interval).filter(|m| m.streams() <= self.streams)
+            }
+            Standard::Ac => Mode::vht(mcs, self.streams, self.width(), self.short_guard_interval),
+            Standard::B | Standard::A | Standard::G => None,
+        }
+    }
+
+    /// The basic rates as modes, slowest first.
+    pub fn basic_modes(&self) -> Vec<Mode> {
+        let known = self.legacy_modes();
+        let is_basic = |m: &Mode| match &self.basic_rates {
+            Some(rates) => rates.contains(&m.rate()),
+            None => is_mandatory(*m),
+        };
+        let mut basic: Vec<Mode> = known.into_iter().filter(is_basic).collect();
+        basic.sort_by_key(|m| m.rate());
+        basic
+    }
+
+    pub fn timing(&self) -> Timing {
+        Timing::new(self)
+    }
+}
+checked!(PhyConfig);
+
+/// Whether every station of the mode's PHY can receive it: all of DSSS and CCK (clause 16), 6, 12 and 24 Mbit/s of OFDM (17).
+fn is_mandatory(mode: Mode) -> bool {
+    mode.is_dsss() || [0, 2, 4].iter().any(|&i| mode == Mode::OFDM[i])
+}
+
+/// DSSS, CCK and OFDM modes: what responses are sent in, and non-HT reference rates.
+const LEGACY: usize = 12;
+
+/// All durations of one PHY, computed once; every method is cheap.
+#[derive(Debug, Clone)]
+pub struct Timing {
+    pub slot_ns: u64,
+    pub sifs_ns: u64,
+    /// aCWmin of DCF: 31 for b, else 15.
+    pub cw_min: u32,
+    /// aCWmax, 1023.
+    pub cw_max: u32,
+    short_preamble: bool,
+    /// At the end of OFDM, HT and VHT PPDUs.
+    signal_extension_ns: u64,
+    /// The rest is indexed by the (reference) mode that a response answers.
+    response: [Mode; LEGACY],
+    rts: [Mode; LEGACY],
+    protection: Protection,
+    lowest_basic: Mode,
+    is_dsss_only: bool,
+}
+
+impl Timing {
+    pub fn new(config: &PhyConfig) -> Timing {
+        let basic = config.basic_modes();
+        let is_b = config.standard == Standard::B;
+        let low_band = config.band() == Band::Ghz2;
+        // Highest basic rate of the same kind (DSSS or OFDM) not above the one answered; else the highest mandatory one.
+        let respond = |to: Mode| {
+            let fits = |m: &Mode| m.is_dsss() == to.is_dsss() && m.rate() <= to.rate();
+            let mandatory = Mode::DSSS.into_iter().chain(Mode::OFDM).filter(|&m| is_mandatory(m));
+            basic.iter().copied().rfind(fits).or_else(|| mandatory.filter(fits).last()).unwrap_or(to)
+        };
+        let legacy: [Mode; LEGACY] =
+            std::array::from_fn(|i| if i < 4 { Mode::DSSS[i] } else { Mode::OFDM[i - Mode::DSSS.len()] });
+        let response = legacy.map(respond);
+        let protection_mode = match config.protection {
+            Protection::None => None,
+            _ => config
+                .protection_rate
+                .and_then(Mode::legacy)
+                .or_else(|| basic.iter().copied().rfind(|m| m.is_dsss()))
+                .or(Some(Mode::DSSS[0])),
+        };
+        let rts = std::array::from_fn(|i| match protection_mode {
+            Some(mode) if !legacy[i].is_dsss() => mode,
+            _ => response[i],
+        });
+        Timing {
+            slot_ns: if is_b || (low_band && !config.short_slot) { 20_000 } else { 9_000 },
+            sifs_ns: if low_band { 10_000 } else { 16_000 },
+            cw_min: if is_b { 31 } else { 15 },
+            cw_max: 1023,
+            short_preamble: config.short_preamble,
+            signal_extension_ns: if low_band { 6_000 } else { 0 },
+            response,
+            rts,
+            protection: config.protection,
+            lowest_basic: basic.first().copied().unwrap_or(if is_b { Mode::DSSS[0] } else { Mode::OFDM[0] }),
+            is_dsss_only: is_b,
+        }
+    }
+
+    /// From the start of a PPDU to its PSDU: training and headers, without SERVICE.
+    #[inline]
+    pub fn preamble_ns(&self, mode: Mode) -> u64 {
+        // Long training fields for 1 to 4 streams.
+        const LTF_NS: [u64; 4] = [4_000, 8_000, 16_000, 16_000];
+        match mode.format() {
+            Format::Dsss if self.short_preamble && mode != Mode::DSSS[0] => 96_000,
+            Format::Dsss => 192_000,
+            Format::Ofdm => 20_000,
+            Format::Ht => 32_000 + LTF_NS[mode.streams() as usize - 1],
+            Format::Vht => 36_000 + LTF_NS[mode.streams() as usize - 1],
+        }
+    }
+
+    /// Duration of a whole PPDU. With `psdu_bytes` = 0 the least a PPDU can take.
+    #[inline]
+    pub fn ppdu_ns(&self, mode: Mode, psdu_bytes: u32) -> u64 {
+        let bits = 8 * u64::from(psdu_bytes);
+        let preamble = self.preamble_ns(mode);
+        if mode.is_dsss() {
+            return preamble + (bits * 1_000_000).div_ceil(mode.rate().as_bps()) * 1_000;
+        }
+        let symbols = (bits + 16 + 6 * u64::from(mode.encoders())).div_ceil(u64::from(mode.bits_per_symbol()));
+        preamble + (symbols * mode.symbol_ns()).next_multiple_of(4_000) + self.signal_extension_ns
+    }
+
+    /// The largest PSDU whose [`Timing::ppdu_ns`] does not exceed `ns`; 0 if there is none. Bounds of the format
+    /// ([`Mode::max_psdu_bytes`], [`PPDU_MAX_NS`]) are the caller's.
+    #[inline]
+    pub fn psdu_bytes_within(&self, mode: Mode, ns: u64) -> u32 {
+        let bytes = if mode.is_dsss() {
+            let us = ns.saturating_sub(self.preamble_ns(mode)) / 1_000;
+            us.saturating_mul(mode.rate().as_bps()) / 8_000_000
+        } else {
+            let ns = ns.saturating_sub(self.preamble_ns(mode) + self.signal_extension_ns);
+            let symbols = (ns - ns % 4_000) / mode.symbol_ns();
+            let bits = symbols.saturating_mul(u64::from(mode.bits_per_symbol()));
+            bits.saturating_sub(16 + 6 * u64::from(mode.encoders())) / 8
+        };
+        u32::try_from(bytes).unwrap_or(u32::MAX)
+    }
+
+    /// What a control response (ACK, Block Ack, CTS) to a frame in `data` is sent in: the highest basic rate not above the
+    /// frame's (its non-HT reference rate), of the same kind (DSSS or OFDM); failing that, the highest such mandatory rate.
+    #[inline]
+    pub fn response_mode(&self, data: Mode) -> Mode {
+        self.response[data.reference().index()]
+    }
+    /// What an RTS or a CTS-to-self ahead of a frame in `data` is sent in: the protection rate if protection is on and the
+    /// frame needs it, else as a response.
+    #[inline]
+    pub fn rts_mode(&self, data: Mode) -> Mode {
+        self.rts[data.reference().index()]
+    }
+    #[inline]
+    pub fn ack_ns(&self, data: Mode) -> u64 {
+        self.ppdu_ns(self.response_mode(data), ACK_BYTES)
+    }
+    #[inline]
+    pub fn block_ack_ns(&self, data: Mode) -> u64 {
+        self.ppdu_ns(self.response_mode(data), BLOCK_ACK_BYTES)
+    }
+    /// A Block Ack request for frames in `data`, sent as a response to them would be.
+    #[inline]
+    pub fn bar_ns(&self, data: Mode) -> u64 {
+        self.ppdu_ns(self.response_mode(data), BAR_BYTES)
+    }
+    #[inline]
+    pub fn rts_ns(&self, data: Mode) -> u64 {
+        self.ppdu_ns(self.rts_mode(data), RTS_BYTES)
+    }
+    /// The CTS that answers the RTS of [`Timing::rts_ns`].
+    #[inline]
+    pub fn cts_ns(&self, data: Mode) -> u64 {
+        self.ppdu_ns(self.response_mode(self.rts_mode(data)), CTS_BYTES)
+    }
+    #[inline]
+    pub fn cts_to_self_ns(&self, data: Mode) -> u64 {
+        self.ppdu_ns(self.rts_mode(data), CTS_BYTES)
+    }
+    /// What protection the frame needs: that of the configuration for OFDM, HT and VHT, none for DSSS and CCK.
+    #[inline]
+    pub fn protection(&self, data: Mode) -> Protection {
+        if data.is_dsss() { Protection::None } else { self.protection }
+    }
+    /// From the start of the protection exchange to the start of the frame in `data`: CTS and SIFS, or RTS, SIFS, CTS and
+    /// SIFS; 0 without protection.
+    #[inline]
+    pub fn protection_ns(&self, data: Mode) -> u64 {
+        match self.protection(data) {
+            Protection::None => 0,
+            Protection::CtsToSelf => self.cts_to_self_ns(data) + self.sifs_ns,
+            Protection::RtsCts => self.rts_ns(data) + self.cts_ns(data) + 2 * self.sifs_ns,
+        }
+    }
+
+    #[inline]
+    pub fn aifs_ns(&self, aifsn: u32) -> u64 {
+        self.sifs_ns + u64::from(aifsn) * self.slot_ns
+    }
+    #[inline]
+    pub fn difs_ns(&self) -> u64 {
+        self.aifs_ns(2)
+    }
+    /// Instead of DIFS after a PPDU that was not understood; for EDCA add `aifs_ns(aifsn) - difs_ns()`.
+    #[inline]
+    pub fn eifs_ns(&self) -> u64 {
+        self.sifs_ns + self.ppdu_ns(self.lowest_basic, ACK_BYTES) + self.difs_ns()
+    }
+    /// From the end of a frame in `data` until its sender knows that no response has begun.
+    #[inline]
+    pub fn ack_timeout_ns(&self, data: Mode) -> u64 {
+        self.sifs_ns + self.slot_ns + self.preamble_ns(self.response_mode(data))
+    }
+    /// As [`Timing::ack_timeout_ns`], for the CTS that answers an RTS ahead of a frame in `data`.
+    #[inline]
+    pub fn cts_timeout_ns(&self, data: Mode) -> u64 {
+        self.ack_timeout_ns(self.rts_mode(data))
+    }
+}
+
+/// Parameters of one access category.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EdcaParams {
+    pub aifsn: u32,
+    pub cw_min: u32,
+    pub cw_max: u32,
+    /// Longest time to hold the medium; zero: one frame exchange.
+    pub txop: Span,
+}
+
+/// EDCA parameters in the order background, best effort, video, voice: for stations those of IEEE 802.11-2012 Table 8-105,
+/// for an access point those of the WMM specification (smaller CWmax for best effort, AIFSN 1 for video and voice). That
+/// is what access points of the 802.11n years announce; later editions raise the TXOP limits.
+pub fn edca_defaults(timing: &Timing, is_ap: bool) -> [EdcaParams; 4] {
+    let (cw, cw_max) = (timing.cw_min + 1, timing.cw_max);
+    let (video_us, voice_us) = if timing.is_dsss_only { (6_016, 3_264) } else { (3_008, 1_504) };
+    let ac = |aifsn, cw_min, cw_max, txop_us| EdcaParams { aifsn, cw_min, cw_max, txop: Span::from_us(txop_us) };
+    let short = if is_ap { 1 } else { 2 };
+    [
+        ac(7, cw - 1, cw_max, 0),
+        ac(3, cw - 1, if is_ap { 4 * cw - 1 } else { cw_max }, 0),
+        ac(short, cw / 2 - 1, cw - 1, video_us),
+        ac(short, cw / 4 - 1, cw / 2 - 1, voice_us),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn standard_examples() {
+        let a = PhyConfig::of(Standard::A).timing();
+        assert_eq!(a.ppdu_ns(Mode::OFDM[7], mpdu_bytes(1500, false)), 248_000);
+        assert_eq!(a.ack_ns(Mode::OFDM[7]), 28_000);
+    }
+}
