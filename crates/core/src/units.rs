@@ -1,7 +1,7 @@
-//! Quantities with their units: [`Time`], [`Span`], [`DataRate`], [`Bytes`], [`Probability`], [`Seq32`].
+//! Quantities with their units: [`Time`], [`Span`], [`DataRate`], [`Bytes`], [`Probability`], [`Seq32`], [`Seq12`].
 //!
 //! Every quantity that a user writes is a string with a unit (`"100Mbit/s"`, `"90ms"`, `"64KiB"`); parsing lives here
-//! and nowhere else. Time is integer nanoseconds. [`Seq32`] is the only place with wrap-around arithmetic.
+//! and nowhere else. Time is integer nanoseconds. [`Seq32`] and [`Seq12`] are the only places with wrap-around arithmetic.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
@@ -366,6 +366,52 @@ impl Seq32 {
     }
 }
 
+/// An 802.11 sequence number, modulo 4096 (IEEE 802.11-2020 clause 9.2.4.4.2). Of two numbers the one that less than half
+/// the space leads up to is the later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Seq12(u16);
+
+impl Seq12 {
+    /// Size of the sequence number space.
+    pub const MODULUS: u16 = 1 << 12;
+
+    /// `n` modulo 4096.
+    pub const fn new(n: u16) -> Seq12 {
+        Seq12(n % Self::MODULUS)
+    }
+    /// In `0..4096`.
+    pub const fn get(self) -> u16 {
+        self.0
+    }
+    /// `n` numbers later.
+    pub const fn forward(self, n: u16) -> Seq12 {
+        Seq12(self.0.wrapping_add(n) % Self::MODULUS)
+    }
+    /// `n` numbers earlier.
+    pub const fn back(self, n: u16) -> Seq12 {
+        Seq12(self.0.wrapping_sub(n) % Self::MODULUS)
+    }
+    /// Steps forward from `self` to `other`, in `0..4096`.
+    pub const fn distance_to(self, other: Seq12) -> u16 {
+        other.0.wrapping_sub(self.0) % Self::MODULUS
+    }
+    /// Whether `self` comes before `other`: `other` lies 1 to 2047 numbers ahead.
+    pub const fn is_before(self, other: Seq12) -> bool {
+        let ahead = self.distance_to(other);
+        ahead != 0 && ahead < Self::MODULUS / 2
+    }
+    /// Whether `self` is one of the `size` numbers from `start` on.
+    pub const fn is_in_window(self, start: Seq12, size: u16) -> bool {
+        start.distance_to(self) < size
+    }
+}
+
+impl fmt::Display for Seq12 {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -389,6 +435,19 @@ mod tests {
     fn transmission_time_rounds_up() {
         assert_eq!(DataRate::from_mbps(100).time_for(1500), Span::from_us(120));
         assert_eq!(DataRate::from_bps(3).time_for(1), Span::from_ns(2_666_666_667));
+    }
+
+    #[test]
+    fn mpdu_numbers_wrap_at_4096() {
+        let n = Seq12::new;
+        assert_eq!((n(4095).forward(1), n(0).back(1), n(4096 + 7)), (n(0), n(4095), n(7)));
+        assert_eq!((n(4090).distance_to(n(5)), n(5).distance_to(n(4090)), n(9).distance_to(n(9))), (11, 4085, 0));
+        assert!(n(4095).is_before(n(0)) && !n(0).is_before(n(4095)) && !n(3).is_before(n(3)));
+        assert!(n(0).is_before(n(2047)) && !n(0).is_before(n(2048)) && !n(2048).is_before(n(0)));
+        for (sn, inside) in [(4031, false), (4032, true), (4095, true), (0, false)] {
+            assert_eq!(n(sn).is_in_window(n(4032), 64), inside, "{sn}");
+        }
+        assert!(n(31).is_in_window(n(4064), 64) && !n(32).is_in_window(n(4064), 64));
     }
 
     proptest! {

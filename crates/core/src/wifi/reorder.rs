@@ -1,1 +1,383 @@
-//! The recipient of Block Ack: MPDUs back into order.
+//! The recipient of Block Ack: MPDUs that arrive in any order go up in order, each once.
+//!
+//! One [`ReorderBuffer`] per sender and TID, by mac80211's rules (net/mac80211/rx.c), which are IEEE 802.11-2020 clause
+//! 10.25.6.6 with a timer: an MPDU at the head of the window goes up at once together with what it was waited for; one ahead
+//! is held; one beyond the window's end moves the window, and what falls behind goes up; one behind the head is refused. An
+//! MPDU held longer than [`ReorderConfig::timeout`] makes the gaps before it count as lost. A BAR moves the head likewise.
+//!
+//! With [`ReorderConfig::retry_out`] the buffer also carries the remedy of the study `ap-retry-out` (section 3.2). Copies that
+//! arrive corrupt, their header legible, are counted for each number inside the window; one reception is the first try, so
+//! receptions less one are the estimated retries. Once these reach the index, an MPDU that carries TCP is **given up**: the
+//! window passes over it and correct copies that still come are refused. The sender knows nothing of it: the chip
+//! has acknowledged or will acknowledge them all the same.
+//!
+//! Where the study leaves it open: a number that reaches the index before it is at the head is given up in place, and the head
+//! passes over it when it gets there; a copy that arrives correct in between is refused like any later one (so does the
+//! study's "ignore"). A number counts until the window has left it behind by its own length, and starts anew when it comes round again.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::retry_out::{AnyRetryOut, RetryOutConfig};
+use crate::queue::checked;
+use crate::units::{DataRate, Seq12, Span, Time};
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, remote = "Self")]
+#[schemars(rename = "ReorderConfig")]
+pub struct ReorderConfig {
+    /// How long an MPDU is held before the gaps in front of it count as lost, or "never" (as ns-3). mac80211: 100 ms. Above
+    /// zero.
+    #[serde(serialize_with = "write_timeout", deserialize_with = "read_timeout")]
+    #[schemars(with = "String")]
+    pub timeout: Span,
+    /// Numbers that the window spans, as agreed by ADDBA. 802.11n and ac: 64; ax: 256; be: 1024.
+    #[schemars(range(min = 1, max = 1024))]
+    pub window: u16,
+    /// A BAR moves the head (clause 10.25.6.6.3). Off, the hole that the sender announces stays until `timeout` or the window's
+    /// end.
+    pub obey_bar: bool,
+    /// The remedy. Off when left out.
+    pub retry_out: Option<RetryOutConfig>,
+}
+
+impl Default for ReorderConfig {
+    fn default() -> Self {
+        ReorderConfig { timeout: Span::from_ms(100), window: 64, obey_bar: true, retry_out: None }
+    }
+}
+
+/// The largest window of the standard (802.11be); half the number space would be ambiguous.
+const MAX_WINDOW: u16 = 1024;
+
+impl ReorderConfig {
+    fn check(&self) -> Result<(), String> {
+        if self.timeout.is_zero() {
+            return Err("`timeout` = 0ns: must be above zero, such as \"100ms\", or \"never\"".into());
+        }
+        if !(1..=MAX_WINDOW).contains(&self.window) {
+            return Err(format!("`window` = {}: must be 1..={MAX_WINDOW}", self.window));
+        }
+        Ok(())
+    }
+}
+checked!(ReorderConfig);
+
+fn write_timeout<S: Serializer>(timeout: &Span, s: S) -> Result<S::Ok, S::Error> {
+    if *timeout == Span::MAX { s.serialize_str("never") } else { timeout.serialize(s) }
+}
+
+fn read_timeout<'de, D: Deserializer<'de>>(d: D) -> Result<Span, D::Error> {
+    let text = String::deserialize(d)?;
+    if text == "never" {
+        return Ok(Span::MAX);
+    }
+    text.parse().map_err(|e| serde::de::Error::custom(format!("{e}, or \"never\"")))
+}
+
+/// What happened so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct ReorderStats {
+    /// MPDUs that went up.
+    pub delivered: u64,
+    /// Numbers given up by the remedy.
+    pub given_up: u64,
+    /// Correct copies refused because their number had been given up.
+    pub late: u64,
+    /// Copies refused because their number had gone up or was held.
+    pub duplicates: u64,
+    /// Refused because their number counted as lost (by timeout, BAR or the window's end), or was too far behind to know.
+    pub stale: u64,
+    /// Numbers that counted as lost by timeout, BAR or the window's end.
+    pub lost: u64,
+    /// Times that an MPDU had been held for the timeout.
+    pub timeouts: u64,
+    /// Times that an MPDU beyond the window's end moved it.
+    pub window_moves: u64,
+    /// BARs that moved the head.
+    pub bar_moves: u64,
+}
+
+/// What is known of a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+enum Fate {
+    /// In the window: not yet here. Behind it: counted as lost.
+    Missing,
+    Held,
+    GivenUp,
+    Delivered,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Number {
+    fate: Fate,
+    /// Corrupt receptions.
+    corrupt: u16,
+}
+
+impl Number {
+    const NEW: Number = Number { fate: Fate::Missing, corrupt: 0 };
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Held<T> {
+    payload: T,
+    since: Time,
+}
+
+/// Puts the MPDUs of one sender and TID back in order. `T` stands for an MPDU, such as a packet's index in a pool.
+#[derive(Debug, Clone)]
+pub struct ReorderBuffer<T: Copy> {
+    /// The number that must go up next (the standard's WinStart_B).
+    head: Seq12,
+    window: u16,
+    /// `window` rounded up to a power of two; numbers are remembered for `reach` on either side of the head.
+    reach: u16,
+    numbers: Box<[Number]>,
+    held: Box<[Option<Held<T>>]>,
+    held_count: u16,
+    /// Numbers given up that the head has not passed.
+    marked_count: u16,
+    deadline: Time,
+    timeout: Span,
+    obey_bar: bool,
+    retry_out: Option<AnyRetryOut>,
+    stats: ReorderStats,
+}
+
+impl<T: Copy> ReorderBuffer<T> {
+    /// A buffer whose first number is `start` (the starting sequence number of the ADDBA agreement).
+    pub fn new(config: &ReorderConfig, start: Seq12) -> ReorderBuffer<T> {
+        let window = config.window.clamp(1, MAX_WINDOW);
+        let reach = window.next_power_of_two();
+        ReorderBuffer {
+            head: start,
+            window,
+            reach,
+            numbers: vec![Number::NEW; 2 * usize::from(reach)].into(),
+            held: vec![None; usize::from(reach)].into(),
+            held_count: 0,
+            marked_count: 0,
+            deadline: Time::NEVER,
+            timeout: config.timeout,
+            obey_bar: config.obey_bar,
+            retry_out: config.retry_out.as_ref().map(|c| c.build(&())),
+            stats: ReorderStats::default(),
+        }
+    }
+
+    /// An MPDU arrived correct. What may go up now is appended to `up`, in order; `p` to `refused` if it must not: then it is the
+    /// caller's again.
+    #[inline]
+    pub fn on_mpdu(&mut self, now: Time, sn: Seq12, p: T, up: &mut Vec<T>, refused: &mut Vec<T>) {
+        if sn == self.head && self.held_count == 0 && self.marked_count == 0 {
+            self.stats.delivered += 1;
+            self.pass(Fate::Delivered);
+            up.push(p);
+        } else {
+            self.on_out_of_order(now, sn, p, up, refused);
+        }
+    }
+
+    fn on_out_of_order(&mut self, now: Time, sn: Seq12, p: T, up: &mut Vec<T>, refused: &mut Vec<T>) {
+        if sn.is_before(self.head) {
+            self.refuse(self.known_behind(sn), p, refused);
+            return;
+        }
+        if !sn.is_in_window(self.head, self.window) {
+            self.stats.window_moves += 1;
+            self.move_head(sn.back(self.window - 1), up);
+        }
+        let number = &mut self.numbers[index(sn, 2 * self.reach)];
+        if number.fate != Fate::Missing {
+            let fate = number.fate;
+            self.refuse(Some(fate), p, refused);
+            return;
+        }
+        number.fate = Fate::Held;
+        self.held[index(sn, self.reach)] = Some(Held { payload: p, since: now });
+        self.held_count += 1;
+        self.release(up);
+        if now >= self.deadline {
+            self.on_deadline(now, up);
+        }
+    }
+
+    /// An MPDU arrived corrupt, its header legible; `is_tcp` if its payload shows a TCP segment. True if it was given up now.
+    pub fn on_corrupt(&mut self, now: Time, sn: Seq12, is_tcp: bool, up: &mut Vec<T>) -> bool {
+        let Some(retry_out) = &mut self.retry_out else { return false };
+        // A number is believed while it is consistent: in the window, or given up already, where counting changes nothing.
+        if !sn.is_in_window(self.head.back(self.reach), self.reach + self.window) {
+            return false;
+        }
+        let number = &mut self.numbers[index(sn, 2 * self.reach)];
+        number.corrupt = number.corrupt.saturating_add(1);
+        let retries = u32::from(number.corrupt) - 1;
+        if !is_tcp || sn.is_before(self.head) || number.fate != Fate::Missing || retries == 0 {
+            return false;
+        }
+        if retry_out.index(now).is_none_or(|index| retries < index) {
+            return false;
+        }
+        number.fate = Fate::GivenUp;
+        retry_out.on_given_up(now);
+        self.stats.given_up += 1;
+        self.marked_count += 1;
+        if sn == self.head {
+            self.release(up);
+        }
+        true
+    }
+
+    /// An A-MPDU, or an MPDU sent alone, was heard at `rate`, corrupt or not. To be told once for each, before its MPDUs.
+    pub fn on_ampdu(&mut self, now: Time, rate: DataRate) {
+        if let Some(retry_out) = &mut self.retry_out {
+            retry_out.on_ampdu(now, rate);
+        }
+    }
+
+    /// A block ack request arrived: the sender has given up on everything before `ssn`.
+    pub fn on_bar(&mut self, _now: Time, ssn: Seq12, up: &mut Vec<T>) {
+        if self.obey_bar && self.head.is_before(ssn) {
+            self.stats.bar_moves += 1;
+            self.move_head(ssn, up);
+            self.release(up);
+        }
+    }
+
+    /// When the MPDU that is held next to the head will have been held for the timeout.
+    pub fn deadline(&self) -> Time {
+        self.deadline
+    }
+
+    /// Releases what has been held for the timeout, and what follows it without a gap. Harmless before the deadline.
+    pub fn on_deadline(&mut self, now: Time, up: &mut Vec<T>) {
+        while now >= self.deadline && self.held_count > 0 {
+            self.stats.timeouts += 1;
+            while self.numbers[index(self.head, 2 * self.reach)].fate != Fate::Held {
+                self.pass_lost();
+            }
+            self.release(up);
+        }
+    }
+
+    /// Takes out all that is held, in order, as when the agreement ends (DELBA, the station left). Nothing of it counts as
+    /// delivered.
+    pub fn clear(&mut self, out: &mut Vec<T>) {
+        let mut sn = self.head;
+        while self.held_count > 0 {
+            if let Some(held) = self.held[index(sn, self.reach)].take() {
+                self.numbers[index(sn, 2 * self.reach)].fate = Fate::Missing;
+                self.held_count -= 1;
+                out.push(held.payload);
+            }
+            sn = sn.forward(1);
+        }
+        self.deadline = Time::NEVER;
+    }
+
+    /// The remedy, to report to it what only the owner sees ([`super::retry_out::RetryOut::on_down`] and `on_up`) and to trace it.
+    pub fn retry_out_mut(&mut self) -> Option<&mut AnyRetryOut> {
+        self.retry_out.as_mut()
+    }
+
+    /// The number that must go up next.
+    pub fn head(&self) -> Seq12 {
+        self.head
+    }
+
+    /// MPDUs now held.
+    pub fn held(&self) -> usize {
+        usize::from(self.held_count)
+    }
+
+    /// Corrupt receptions of `sn`, as long as it is in the window or no further behind it than its length.
+    pub fn corrupt_receptions(&self, sn: Seq12) -> u32 {
+        let known = sn.is_in_window(self.head.back(self.reach), 2 * self.reach);
+        if known { self.numbers[index(sn, 2 * self.reach)].corrupt.into() } else { 0 }
+    }
+
+    pub fn stats(&self) -> ReorderStats {
+        self.stats
+    }
+
+    /// What became of `sn`, which the head has passed; `None` if that is too long ago.
+    fn known_behind(&self, sn: Seq12) -> Option<Fate> {
+        (sn.distance_to(self.head) <= self.reach).then(|| self.numbers[index(sn, 2 * self.reach)].fate)
+    }
+
+    fn refuse(&mut self, fate: Option<Fate>, p: T, refused: &mut Vec<T>) {
+        *match fate {
+            Some(Fate::GivenUp) => &mut self.stats.late,
+            Some(Fate::Delivered | Fate::Held) => &mut self.stats.duplicates,
+            Some(Fate::Missing) | None => &mut self.stats.stale,
+        } += 1;
+        refused.push(p);
+    }
+
+    /// Moves the head by one, leaving behind a number with this fate.
+    fn pass(&mut self, fate: Fate) {
+        self.numbers[index(self.head, 2 * self.reach)].fate = fate;
+        // The number that comes into reach takes the place of the one that leaves it.
+        self.numbers[index(self.head.forward(self.reach), 2 * self.reach)] = Number::NEW;
+        self.head = self.head.forward(1);
+    }
+
+    fn pass_held(&mut self, up: &mut Vec<T>) {
+        if let Some(held) = self.held[index(self.head, self.reach)].take() {
+            self.held_count -= 1;
+            self.stats.delivered += 1;
+            up.push(held.payload);
+        }
+        self.pass(Fate::Delivered);
+    }
+
+    /// Passes a number that is not held.
+    fn pass_lost(&mut self) {
+        let fate = self.numbers[index(self.head, 2 * self.reach)].fate;
+        if fate == Fate::GivenUp {
+            self.marked_count -= 1;
+        } else {
+            self.stats.lost += 1;
+        }
+        self.pass(fate);
+    }
+
+    /// Moves the head to `to`, which is not behind it.
+    fn move_head(&mut self, to: Seq12, up: &mut Vec<T>) {
+        while self.head != to {
+            match self.numbers[index(self.head, 2 * self.reach)].fate {
+                Fate::Held => self.pass_held(up),
+                _ => self.pass_lost(),
+            }
+        }
+    }
+
+    /// Passes what needs not be waited for, and sets the deadline anew.
+    fn release(&mut self, up: &mut Vec<T>) {
+        loop {
+            match self.numbers[index(self.head, 2 * self.reach)].fate {
+                Fate::Held => self.pass_held(up),
+                Fate::GivenUp => self.pass_lost(),
+                Fate::Missing | Fate::Delivered => break,
+            }
+        }
+        self.deadline = Time::NEVER;
+        if self.held_count > 0 {
+            let mut sn = self.head;
+            self.deadline = loop {
+                if let Some(held) = &self.held[index(sn, self.reach)] {
+                    break held.since + self.timeout;
+                }
+                sn = sn.forward(1);
+            };
+        }
+    }
+}
+
+/// Place of `sn` in a ring of `size`, a power of two.
+#[inline]
+fn index(sn: Seq12, size: u16) -> usize {
+    usize::from(sn.get() & (size - 1))
+}

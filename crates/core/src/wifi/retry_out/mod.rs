@@ -1,1 +1,63 @@
-//! How many retries the recipient waits for.
+//! How many retries the recipient waits for before it treats an MPDU that keeps arriving corrupt as lost: the access point's
+//! remedy against upload bufferbloat. One file per way to choose that number, the **retry-out index**.
+
+use crate::policy::policies;
+use crate::units::{DataRate, Span, Time};
+
+/// Chooses the retry-out index for one sender and TID. The reorder buffer counts receptions and acts; this only decides.
+///
+/// Any call may be left out by an owner that has nothing to report.
+pub trait RetryOut {
+    /// An A-MPDU, or an MPDU sent alone, was heard from the sender at `rate` (its MAC data rate), corrupt or not. Once for each.
+    fn on_ampdu(&mut self, _now: Time, _rate: DataRate) {}
+
+    /// A packet of TCP connection `flow` that carries the timestamp `ts_val` went down to the sender. Best reported when its
+    /// transmission is over, so that waiting in the access point is not taken for waiting in the station.
+    fn on_down(&mut self, _now: Time, _flow: u32, _ts_val: u32) {}
+
+    /// A TCP segment with payload of `flow`, echoing `ts_ecr`, arrived correctly. Reported when it arrives, not when it is
+    /// back in order.
+    fn on_up(&mut self, _now: Time, _flow: u32, _ts_ecr: u32) {}
+
+    /// Estimated retries at which an MPDU with a TCP segment is given up, at least 1. `None`: none is.
+    fn index(&mut self, now: Time) -> Option<u32>;
+
+    /// An MPDU was given up.
+    fn on_given_up(&mut self, _now: Time) {}
+
+    /// For a time series: the smoothed MAC data rate, if the policy keeps one.
+    fn smoothed_rate(&self) -> Option<DataRate> {
+        None
+    }
+
+    /// For a time series: the latest delay measured, if the policy measures any.
+    fn delay(&self) -> Option<Span> {
+        None
+    }
+}
+
+/// Refuses an index that gives up at the first corrupt copy or never would.
+fn check_index(key: &str, index: u32) -> Result<(), String> {
+    if !(1..=255).contains(&index) {
+        return Err(format!("`{key}` = {index}: must be 1..=255 (estimated retries)"));
+    }
+    Ok(())
+}
+
+policies! {
+    /// One of the registered ways to choose the index.
+    AnyRetryOut: RetryOut,
+    /// How the retry-out index is chosen, with its parameters.
+    RetryOutConfig("a way to choose the retry-out index"), built with () {
+        stepped => Stepped / SteppedConfig,
+        fixed => Fixed / FixedConfig,
+        delay => Delay / DelayConfig,
+    }
+}
+
+impl Default for RetryOutConfig {
+    /// The study's table.
+    fn default() -> Self {
+        RetryOutConfig::Stepped(SteppedConfig::default())
+    }
+}

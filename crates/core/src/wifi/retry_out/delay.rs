@@ -1,0 +1,256 @@
+//! Gives MPDUs up, at their first retries, at a rate that a measured delay steers: CoDel's law across the air.
+//!
+//! Not in the study `ap-retry-out`, whose `stepped` takes a low MAC rate for a long queue. This policy measures the delay
+//! instead, at the access point alone and without clocks to agree: a packet goes down to the station carrying TSval `v`;
+//! the station's segments made after it carry TSecr `v` (RFC 7323). From the one to the other passes what the station's
+//! queue and the air take, and nothing else. While the least of these delays stays above `target` for an `interval`, one
+//! MPDU may be given up at `index` retries, the next not before `interval / sqrt(n)` later, n counting them (RFC 8289's
+//! control law, which a queue discipline would run on the station itself). Below the target nothing is given up, whatever the
+//! rate; so a station that has little to send, or an AQM of its own, is left alone, and one slowed by its neighbours is not.
+//!
+//! What tells a queue from an application's pause: an echo counts only when at least `backlog` segments of its connection came
+//! up since `v` went down (by Little's law they are the queue that it went through), and waiting is counted from no earlier
+//! than the end of the station's last silence of an `interval`, which ends the state of dropping too.
+//!
+//! Valid for connections with timestamps (the others neither steer nor are spared) and delayed ACKs well below `target`. Bound
+//! in memory: the `FLOWS` connections heard of last, of each the `PROBES` latest timestamps, taken at least `target / 8`
+//! apart. An echo older than all of those is known to be at least as late as the oldest, which is all the law asks. Between two
+//! timestamps kept, the delay comes out too long by less than their distance, which the least over an interval hides.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{RetryOut, check_index};
+use crate::queue::checked;
+use crate::queue::codel::CodelParams;
+use crate::units::{DataRate, Span, Time};
+
+/// Connections of a station that are measured at a time.
+const FLOWS: usize = 4;
+/// Timestamps kept for each: with `target / 8` between them they reach back four targets.
+const PROBES: usize = 32;
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, remote = "Self")]
+#[schemars(rename = "DelayRetryOutConfig")]
+pub struct DelayConfig {
+    /// Acceptable delay from a packet's arrival at the station to that of its echo. Above zero, below `interval`. 50 ms: what
+    /// ten aggregates of the longest duration (5.484 ms, IEEE 802.11-2020 table 19-25) take, so that aggregation never
+    /// counts as a queue; a tenth of what the study measured.
+    pub target: Span,
+    /// Over which the delay must stay above target before anything is given up. RFC 8289: 100 ms.
+    pub interval: Span,
+    /// Estimated retries of an MPDU that may be given up.
+    #[schemars(range(min = 1, max = 255))]
+    pub index: u32,
+    /// Segments that must come up between a timestamp and its echo for the delay to count as a queue. At least 1. 4: as many
+    /// as an initial window of old.
+    #[schemars(range(min = 1))]
+    pub backlog: u32,
+}
+
+impl Default for DelayConfig {
+    fn default() -> Self {
+        DelayConfig { target: Span::from_ms(50), interval: Span::from_ms(100), index: 1, backlog: 4 }
+    }
+}
+
+impl DelayConfig {
+    fn check(&self) -> Result<(), String> {
+        CodelParams::check(self.target, self.interval)?;
+        check_index("index", self.index)?;
+        if self.backlog == 0 {
+            return Err("`backlog` = 0: must be at least 1 (segments)".into());
+        }
+        Ok(())
+    }
+
+    pub fn build(&self, _: &()) -> Delay {
+        Delay {
+            law: CodelParams { target: self.target, interval: self.interval, mtu: 0, ecn: false, ce_threshold: None },
+            index: self.index.max(1),
+            backlog: self.backlog,
+            flows: Vec::with_capacity(FLOWS),
+            heard_at: Time::ZERO,
+            busy_since: Time::ZERO,
+            delay: None,
+            first_above: Time::NEVER,
+            dropping: false,
+            drop_next: Time::ZERO,
+            count: 0,
+            last_count: 0,
+        }
+    }
+}
+checked!(DelayConfig);
+
+/// A timestamp that went down.
+#[derive(Debug, Clone, Copy, Default)]
+struct Probe {
+    ts_val: u32,
+    at: Time,
+    /// [`Flow::came_up`] then.
+    came_up: u32,
+}
+
+#[derive(Debug, Clone)]
+struct Flow {
+    id: u32,
+    /// When it was last seen, up or down.
+    seen_at: Time,
+    /// Segments that came up so far, modulo 2^32.
+    came_up: u32,
+    /// A ring: `len` probes, the oldest at `first`.
+    probes: [Probe; PROBES],
+    first: usize,
+    len: usize,
+}
+
+impl Flow {
+    fn new(id: u32, now: Time) -> Flow {
+        Flow { id, seen_at: now, came_up: 0, probes: [Probe::default(); PROBES], first: 0, len: 0 }
+    }
+
+    /// The `i`th oldest.
+    fn probe(&self, i: usize) -> Probe {
+        self.probes[(self.first + i) % PROBES]
+    }
+
+    fn push(&mut self, probe: Probe) {
+        if self.len == PROBES {
+            self.first = (self.first + 1) % PROBES;
+            self.len -= 1;
+        }
+        self.probes[(self.first + self.len) % PROBES] = probe;
+        self.len += 1;
+    }
+
+    /// The newest probe that the station had when it made a segment echoing `ts_ecr`; the oldest there is if it had none of
+    /// them yet: its delay is a lower bound of the segment's.
+    fn probe_for(&self, ts_ecr: u32) -> Option<Probe> {
+        let newest = (0..self.len).rev().map(|i| self.probe(i)).find(|p| !is_later(p.ts_val, ts_ecr));
+        newest.or_else(|| (self.len > 0).then(|| self.probe(0)))
+    }
+}
+
+/// RFC 7323 section 5.2: timestamps are compared modulo 2^32.
+fn is_later(a: u32, b: u32) -> bool {
+    (a.wrapping_sub(b) as i32) > 0
+}
+
+#[derive(Debug, Clone)]
+pub struct Delay {
+    law: CodelParams,
+    index: u32,
+    backlog: u32,
+    flows: Vec<Flow>,
+    /// When anything was last heard from the station.
+    heard_at: Time,
+    /// When its last silence of an interval ended.
+    busy_since: Time,
+    /// The latest measurement.
+    delay: Option<Span>,
+    /// When the delay will have been above target for an interval; [`Time::NEVER`] while it is below.
+    first_above: Time,
+    dropping: bool,
+    /// While dropping: nothing more is given up before.
+    drop_next: Time,
+    /// Given up in this state of dropping, on top of what was remembered from the one before.
+    count: u32,
+    /// `count` when this state began.
+    last_count: u32,
+}
+
+impl Delay {
+    fn flow(&mut self, now: Time, id: u32) -> &mut Flow {
+        let found = self.flows.iter().position(|f| f.id == id);
+        let i = found.unwrap_or_else(|| {
+            if self.flows.len() < FLOWS {
+                self.flows.push(Flow::new(id, now));
+                return self.flows.len() - 1;
+            }
+            let (i, _) = self.flows.iter().enumerate().min_by_key(|(_, f)| f.seen_at).unwrap_or((0, &self.flows[0]));
+            self.flows[i] = Flow::new(id, now);
+            i
+        });
+        let flow = &mut self.flows[i];
+        flow.seen_at = now;
+        flow
+    }
+
+    fn is_above(&self, now: Time) -> bool {
+        !self.first_above.is_never() && now >= self.first_above
+    }
+
+    fn on_delay(&mut self, now: Time, delay: Span) {
+        self.delay = Some(delay);
+        if delay < self.law.target {
+            self.first_above = Time::NEVER;
+            self.dropping = false;
+        } else if self.first_above.is_never() {
+            self.first_above = now + self.law.interval;
+        }
+    }
+}
+
+impl RetryOut for Delay {
+    fn on_ampdu(&mut self, now: Time, _rate: DataRate) {
+        if now.since(self.heard_at) >= self.law.interval {
+            self.busy_since = now;
+            self.first_above = Time::NEVER;
+            self.dropping = false;
+        }
+        self.heard_at = now;
+    }
+
+    fn on_down(&mut self, now: Time, flow: u32, ts_val: u32) {
+        if ts_val == 0 {
+            return; // no timestamps
+        }
+        let spacing = Span::from_ns(self.law.target.as_ns() / 8);
+        let flow = self.flow(now, flow);
+        let last = (flow.len > 0).then(|| flow.probe(flow.len - 1));
+        if last.is_none_or(|p| is_later(ts_val, p.ts_val) && now.since(p.at) >= spacing) {
+            let came_up = flow.came_up;
+            flow.push(Probe { ts_val, at: now, came_up });
+        }
+    }
+
+    fn on_up(&mut self, now: Time, flow: u32, ts_ecr: u32) {
+        if ts_ecr == 0 {
+            return;
+        }
+        let (busy_since, backlog) = (self.busy_since, self.backlog);
+        let flow = self.flow(now, flow);
+        let before = flow.came_up;
+        flow.came_up = before.wrapping_add(1);
+        if let Some(probe) = flow.probe_for(ts_ecr) {
+            let queue = before.wrapping_sub(probe.came_up);
+            let waited = now.since(probe.at.max(busy_since));
+            self.on_delay(now, if queue >= backlog { waited } else { Span::ZERO });
+        }
+    }
+
+    fn index(&mut self, now: Time) -> Option<u32> {
+        (self.is_above(now) && !(self.dropping && now < self.drop_next)).then_some(self.index)
+    }
+
+    fn on_given_up(&mut self, now: Time) {
+        if self.dropping {
+            self.count = self.count.saturating_add(1);
+        } else {
+            // As RFC 8289 section 5.5: soon after the last state of dropping, go on from the rate that had brought the delay down.
+            let learned = self.count - self.last_count;
+            let recent = now.since(self.drop_next) < self.law.interval.saturating_mul(16);
+            self.count = if learned > 1 && recent { learned } else { 1 };
+            self.last_count = self.count;
+            self.dropping = true;
+        }
+        // From now and not from when it was allowed: errors choose the instant, and a burst of losses tells TCP no more than one.
+        self.drop_next = self.law.control_law(now, self.count);
+    }
+
+    fn delay(&self) -> Option<Span> {
+        self.delay
+    }
+}

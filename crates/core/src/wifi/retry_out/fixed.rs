@@ -1,0 +1,50 @@
+//! One retry-out index, whatever the rate.
+//!
+//! The study `ap-retry-out` compares indices 2, 5 and 8 held fixed (its figures 16 and 17) to derive the table of
+//! `stepped`: a small index costs throughput at high rates, a large one leaves the delay of low rates as it was. So this is
+//! for experiments and for stations whose rate hardly varies. No deviations.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{RetryOut, check_index};
+use crate::queue::checked;
+use crate::units::Time;
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, remote = "Self")]
+#[schemars(rename = "FixedRetryOutConfig")]
+pub struct FixedConfig {
+    /// Estimated retries at which an MPDU is given up.
+    #[schemars(range(min = 1, max = 255))]
+    pub index: u32,
+}
+
+impl Default for FixedConfig {
+    /// The study's index for the lowest rates.
+    fn default() -> Self {
+        FixedConfig { index: 2 }
+    }
+}
+
+impl FixedConfig {
+    fn check(&self) -> Result<(), String> {
+        check_index("index", self.index)
+    }
+
+    pub fn build(&self, _: &()) -> Fixed {
+        Fixed { index: self.index.max(1) }
+    }
+}
+checked!(FixedConfig);
+
+#[derive(Debug, Clone)]
+pub struct Fixed {
+    index: u32,
+}
+
+impl RetryOut for Fixed {
+    fn index(&mut self, _now: Time) -> Option<u32> {
+        Some(self.index)
+    }
+}
