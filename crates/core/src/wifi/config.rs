@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::phy::PhyConfig;
 use super::rate::RateConfig;
 use super::reorder::ReorderConfig;
+use crate::policy::checked;
 use crate::queue::{FifoConfig, FqCodelConfig, QueueConfig};
 use crate::units::Span;
 
