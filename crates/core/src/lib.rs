@@ -4,7 +4,6 @@
 //! threads, sockets or globals. The simulator, the emulator and the host tools drive the same code.
 
 pub mod packet;
-#[macro_use]
 pub mod policy;
 pub mod queue;
 pub mod rng;

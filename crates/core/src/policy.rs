@@ -97,7 +97,6 @@ macro_rules! policies {
         }
     };
 }
-pub(crate) use policies;
 
 /// Serialisation of a configuration whose values are checked, alone and against each other, by `fn check(&self) ->
 /// Result<(), String>` before it exists. The type derives serde's traits with `remote = "Self"`.
@@ -117,3 +116,4 @@ macro_rules! checked {
         }
     };
 }
+pub(crate) use {checked, policies};

@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Aqm, DropReason, Drops, Limit, QueueContext, Stamped, StampedFifo};
 use crate::packet::{PacketId, Pool};
+use crate::policy::checked;
 use crate::units::{Bytes, Span, Time};
 
 /// Both limits bind when both are given; with neither, 1000 packets as in Linux.

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Aqm, DropReason, Drops, Limit, QueueContext};
 use crate::packet::{PacketId, Pool};
+use crate::policy::checked;
 use crate::units::{Bytes, Time};
 
 /// `limit_packets` and `limit_bytes` both bind when both are given; with neither the queue is unbounded.

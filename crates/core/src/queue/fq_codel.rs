@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use super::codel::{CodelLaw, CodelParams, CodelStore};
 use super::{Aqm, DropReason, Drops, QueueContext, Stamped};
 use crate::packet::{Packet, PacketId, Pool};
+use crate::policy::checked;
 use crate::rng::splitmix;
 use crate::units::{Bytes, Span, Time};
 

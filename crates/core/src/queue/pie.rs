@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Aqm, DropReason, Drops, Limit, QueueContext, Stamped, StampedFifo};
 use crate::packet::{PacketId, Pool};
+use crate::policy::checked;
 use crate::rng::Rng;
 use crate::units::{Bytes, Probability, Span, Time};
 

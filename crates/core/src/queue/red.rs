@@ -23,6 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Aqm, DropReason, Drops, Fifo, Limit, QueueContext};
 use crate::packet::{PacketId, Pool};
+use crate::policy::checked;
 use crate::rng::Rng;
 use crate::units::{Bytes, DataRate, Probability, Span, Time};
 

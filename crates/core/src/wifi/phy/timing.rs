@@ -24,6 +24,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::mode::{Format, Mode, Width};
+use crate::policy::checked;
 use crate::units::{DataRate, Span};
 
 /// MAC header of a QoS Data frame with three addresses and no HT Control field, in bytes.
@@ -332,8 +333,8 @@ impl Timing {
         // Highest basic rate of the same kind (DSSS or OFDM) not above the one answered; else the highest mandatory one.
         let respond = |to: Mode| {
             let fits = |m: &Mode| m.is_dsss() == to.is_dsss() && m.rate() <= to.rate();
-            let mandatory = Mode::DSSS.into_iter().chain(Mode::OFDM).filter(|&m| is_mandatory(m));
-            basic.iter().copied().rfind(fits).or_else(|| mandatory.filter(fits).last()).unwrap_or(to)
+            let mut mandatory = Mode::DSSS.into_iter().chain(Mode::OFDM).filter(|&m| is_mandatory(m));
+            basic.iter().copied().rfind(fits).or_else(|| mandatory.rfind(fits)).unwrap_or(to)
         };
         let legacy: [Mode; LEGACY] =
             std::array::from_fn(|i| if i < 4 { Mode::DSSS[i] } else { Mode::OFDM[i - Mode::DSSS.len()] });

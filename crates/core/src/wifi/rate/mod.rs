@@ -1,1 +1,247 @@
-//! Rate control.
+//! Rate control: which modes a frame is tried in, and how often in each.
+//!
+//! A policy answers with a multi-rate retry series before a frame or an A-MPDU is sent and learns afterwards what became of
+//! it. It never sees the channel; only `ideal` is told the signal-to-noise ratio.
+
+mod statistics;
+#[cfg(test)]
+mod tests;
+
+use rand::RngExt;
+
+use crate::policy::policies;
+use crate::rng::Rng;
+use crate::units::{Bytes, Probability, Span, Time};
+use crate::wifi::phy::{Mode, PhyConfig, Standard, Timing};
+
+/// Some tries in one mode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stage {
+    pub mode: Mode,
+    /// At least 1.
+    pub tries: u8,
+    /// Protect every try by RTS and CTS, whatever the length of the frame.
+    pub rts: bool,
+}
+
+/// The stages that a frame or an A-MPDU goes through until it is acknowledged (multi-rate retry): one to four, each with at
+/// least one try. The sender's own retry limit still holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RateSeries {
+    stages: [Stage; RateSeries::MAX_STAGES],
+    len: u8,
+    is_probe: bool,
+}
+
+impl RateSeries {
+    /// What the hardware of the time takes (ath9k: four entries per descriptor).
+    pub const MAX_STAGES: usize = 4;
+
+    /// A series of one stage; no tries count as one.
+    pub fn of(stage: Stage) -> RateSeries {
+        let stage = Stage { tries: stage.tries.max(1), ..stage };
+        RateSeries { stages: [stage; RateSeries::MAX_STAGES], len: 1, is_probe: false }
+    }
+    /// One more stage at the end. Left out when the series is full or would repeat the mode it ends with.
+    #[must_use]
+    pub fn then(mut self, stage: Stage) -> RateSeries {
+        let len = usize::from(self.len);
+        if len < RateSeries::MAX_STAGES && self.stages[len - 1].mode != stage.mode {
+            self.stages[len] = Stage { tries: stage.tries.max(1), ..stage };
+            self.len += 1;
+        }
+        self
+    }
+    /// Never empty.
+    #[inline]
+    pub fn stages(&self) -> &[Stage] {
+        &self.stages[..usize::from(self.len)]
+    }
+    #[inline]
+    pub fn first(&self) -> Stage {
+        self.stages[0]
+    }
+    /// Its first stage tests a mode (Minstrel's look-around). A sender with A-MPDUs sends one new MPDU by itself with such a
+    /// series, as ath9k does: a whole aggregate in a mode that may not work would cost many times the airtime.
+    #[inline]
+    pub fn is_probe(&self) -> bool {
+        self.is_probe
+    }
+    /// All tries together.
+    pub fn total_tries(&self) -> u32 {
+        self.stages().iter().map(|s| u32::from(s.tries)).sum()
+    }
+    /// The index of the stage that makes try number `n`, counted from 0; `None` when the series is used up.
+    #[inline]
+    pub fn stage_of_try(&self, n: u32) -> Option<usize> {
+        let mut end = 0;
+        self.stages().iter().position(|s| {
+            end += u32::from(s.tries);
+            n < end
+        })
+    }
+    fn probing(self) -> RateSeries {
+        RateSeries { is_probe: true, ..self }
+    }
+}
+
+/// What became of a frame or an A-MPDU.
+#[derive(Debug, Clone, Copy)]
+pub struct TxStatus<'a> {
+    /// The series it was sent with.
+    pub series: &'a RateSeries,
+    /// Tries made in each stage.
+    pub tries: [u8; RateSeries::MAX_STAGES],
+    /// MPDUs sent in each try.
+    pub mpdus: u16,
+    /// MPDUs acknowledged after the last try; 0: no ACK or Block Ack came. Those of the earlier tries all failed.
+    pub acked: u16,
+    /// They went as an A-MPDU, even of one MPDU.
+    pub is_ampdu: bool,
+}
+
+/// What a policy may know about where it stands.
+#[derive(Debug, Clone)]
+pub struct RateContext {
+    /// What it may choose from ([`PhyConfig::modes`]): at least one.
+    pub modes: Vec<Mode>,
+    pub timing: Timing,
+    pub rng: Rng,
+}
+
+/// Rate control towards one receiver.
+pub trait RateControl {
+    /// The series for the next frame or A-MPDU. `is_retransmission`: it can hold nothing but MPDUs that were sent before; then
+    /// it is no probe. `snr_db`: signal-to-noise ratio at the receiver, for a policy that asks for it ([`Self::wants_snr`]).
+    fn choose(&mut self, now: Time, is_retransmission: bool, snr_db: Option<f32>) -> RateSeries;
+
+    /// A frame or an A-MPDU was acknowledged, in part or not at all.
+    fn on_status(&mut self, now: Time, status: &TxStatus<'_>);
+
+    /// True if the policy reads `snr_db`; the others find `None` there.
+    fn wants_snr(&self) -> bool {
+        false
+    }
+
+    /// The mode it now thinks best, for traces.
+    fn best(&self) -> Mode;
+}
+
+policies! {
+    /// One of the registered rate controls.
+    AnyRateControl: RateControl,
+    /// Parameters of a rate control.
+    RateConfig("a rate control"), built with RateContext {
+        fixed => Fixed / FixedConfig,
+        minstrel => Minstrel / MinstrelConfig,
+        minstrel_ht => MinstrelHt / MinstrelHtConfig,
+    }
+}
+
+impl RateConfig {
+    /// Whether a station with this PHY can use it; if not, what is wrong and what would fit.
+    pub fn check(&self, phy: &PhyConfig) -> Result<(), String> {
+        match self {
+            RateConfig::Fixed(c) => c.fits(phy),
+            RateConfig::Minstrel(_) if is_aggregating(phy) => Err(misfit("minstrel", "802.11b, a and g", phy)),
+            RateConfig::MinstrelHt(_) if !is_aggregating(phy) => Err(misfit("minstrel_ht", "802.11n and ac", phy)),
+            RateConfig::Minstrel(_) | RateConfig::MinstrelHt(_) => Ok(()),
+        }
+    }
+
+    /// What Linux would use: `minstrel_ht` for 802.11n and ac, `minstrel` for the others.
+    pub fn default_for(phy: &PhyConfig) -> RateConfig {
+        if is_aggregating(phy) {
+            RateConfig::MinstrelHt(MinstrelHtConfig::default())
+        } else {
+            RateConfig::Minstrel(MinstrelConfig::default())
+        }
+    }
+}
+
+fn is_aggregating(phy: &PhyConfig) -> bool {
+    matches!(phy.standard, Standard::N | Standard::Ac)
+}
+
+fn misfit(name: &str, valid: &str, phy: &PhyConfig) -> String {
+    let fits: Vec<&str> = RateConfig::NAMES.iter().copied().filter(|n| !n.starts_with("minstrel")).collect();
+    let linux = RateConfig::default_for(phy);
+    format!(
+        "`{name}` is for {valid}: 802.11{} takes {} or {}",
+        standard_name(phy.standard),
+        linux.name(),
+        fits.join(" or ")
+    )
+}
+
+fn standard_name(standard: Standard) -> &'static str {
+    match standard {
+        Standard::B => "b",
+        Standard::A => "a",
+        Standard::G => "g",
+        Standard::N => "n",
+        Standard::Ac => "ac",
+    }
+}
+
+/// Refuses what is no MSDU (IEEE 802.11-2020 clause 9.2.4.7.1: at most 2304 bytes).
+fn check_reference_packet(size: Bytes) -> Result<(), String> {
+    if (1..=2304).contains(&size.get()) {
+        Ok(())
+    } else {
+        Err(format!("`reference_packet` = {size}: must be \"1B\" to \"2304B\""))
+    }
+}
+
+/// Refuses what no Minstrel can work with.
+fn check_learning(interval: Span, old_weight: Probability, cw: [u32; 2], max_retry: u8) -> Result<(), String> {
+    let [cw_min, cw_max] = cw;
+    if interval.is_zero() {
+        return Err("`update_interval` = 0ns: must be above zero, such as \"50ms\"".into());
+    }
+    if old_weight.get() >= 1.0 {
+        return Err(format!("`ewma_old_weight` = {}: must be below 1, or nothing is ever learnt", old_weight.get()));
+    }
+    if cw_max > MAX_CW {
+        return Err(format!("`cw_max` = {cw_max}: must be at most {MAX_CW} (slots)"));
+    }
+    if cw_min > cw_max {
+        return Err(format!("`cw_min` = {cw_min}: must be at most `cw_max` ({cw_max})"));
+    }
+    if max_retry == 0 {
+        return Err("`max_retry` = 0: must be 1..=255".into());
+    }
+    Ok(())
+}
+
+/// 2^15 - 1, the largest window that EDCA can express (IEEE 802.11-2020 clause 9.4.2.28).
+const MAX_CW: u32 = 32_767;
+
+fn check_sample_columns(columns: u8) -> Result<(), String> {
+    if columns == 0 { Err("`sample_columns` = 0: must be 1..=255".into()) } else { Ok(()) }
+}
+
+/// Appends these numbers in random order.
+fn append_shuffled(list: &mut Vec<u16>, numbers: impl Iterator<Item = u16>, rng: &mut Rng) {
+    let from = list.len();
+    list.extend(numbers);
+    for i in (from + 1..list.len()).rev() {
+        list.swap(i, rng.random_range(from..=i));
+    }
+}
+
+/// A constant of a configuration.
+fn probability(p: f64) -> Probability {
+    Probability::new(p).unwrap_or_default()
+}
+
+/// The index of the fastest mode; of several as fast, the first.
+fn fastest(modes: &[Mode]) -> usize {
+    let mut best = 0;
+    for (i, mode) in modes.iter().enumerate() {
+        if mode.rate() > modes[best].rate() {
+            best = i;
+        }
+    }
+    best
+}
