@@ -381,3 +381,6 @@ impl<T: Copy> ReorderBuffer<T> {
 fn index(sn: Seq12, size: u16) -> usize {
     usize::from(sn.get() & (size - 1))
 }
+
+#[cfg(test)]
+mod tests;

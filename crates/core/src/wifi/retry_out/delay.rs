@@ -71,7 +71,7 @@ impl DelayConfig {
             index: self.index.max(1),
             backlog: self.backlog,
             flows: Vec::with_capacity(FLOWS),
-            heard_at: Time::ZERO,
+            heard_at: None,
             busy_since: Time::ZERO,
             delay: None,
             first_above: Time::NEVER,
@@ -145,7 +145,7 @@ pub struct Delay {
     backlog: u32,
     flows: Vec<Flow>,
     /// When anything was last heard from the station.
-    heard_at: Time,
+    heard_at: Option<Time>,
     /// When its last silence of an interval ended.
     busy_since: Time,
     /// The latest measurement.
@@ -195,12 +195,12 @@ impl Delay {
 
 impl RetryOut for Delay {
     fn on_ampdu(&mut self, now: Time, _rate: DataRate) {
-        if now.since(self.heard_at) >= self.law.interval {
+        if self.heard_at.is_none_or(|at| now.since(at) >= self.law.interval) {
             self.busy_since = now;
             self.first_above = Time::NEVER;
             self.dropping = false;
         }
-        self.heard_at = now;
+        self.heard_at = Some(now);
     }
 
     fn on_down(&mut self, now: Time, flow: u32, ts_val: u32) {
@@ -252,5 +252,136 @@ impl RetryOut for Delay {
 
     fn delay(&self) -> Option<Span> {
         self.delay
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(t: u64) -> Time {
+        Time::from_ns(t * 1_000_000)
+    }
+
+    /// A station that sends a segment every `every` ms of what it was told `queue` ms before, from `from` to `until` ms. An ACK goes
+    /// down every 5 ms, with a clock of 1 ms that starts at `clock`. Something may be given up every ms: returns when it was.
+    struct Station {
+        policy: Delay,
+        clock: u32,
+        every: u64,
+    }
+
+    impl Station {
+        fn new() -> Station {
+            Station { policy: DelayConfig::default().build(&()), clock: 1, every: 2 }
+        }
+
+        fn run(&mut self, from: u64, until: u64, queue: u64) -> Vec<u64> {
+            let mut given_up = Vec::new();
+            for t in from..until {
+                if t % 5 == 0 {
+                    self.policy.on_down(ms(t), 7, self.clock.wrapping_add(t as u32));
+                }
+                if t % self.every == 0 && t >= from + queue {
+                    self.policy.on_ampdu(ms(t), DataRate::from_mbps(6));
+                    let told = (t - queue) / 5 * 5;
+                    self.policy.on_up(ms(t), 7, self.clock.wrapping_add(told as u32));
+                }
+                if self.policy.index(ms(t)) == Some(1) {
+                    self.policy.on_given_up(ms(t));
+                    given_up.push(t);
+                }
+            }
+            given_up
+        }
+    }
+
+    #[test]
+    fn gives_up_by_codels_law_while_the_delay_stays_above_target() {
+        // The first echo, of what went down at 0 ms, comes at 80 ms. Nothing counts as a queue until four segments came up
+        // after a timestamp went down, nor for more than the time since the station was first heard: 50 ms of that at 130 ms.
+        // Then an interval, and 100 ms / sqrt(n).
+        assert_eq!(Station::new().run(0, 800, 80), [230, 330, 401, 459, 509, 554, 595, 633, 669, 703, 735, 766, 795]);
+    }
+
+    #[test]
+    fn a_delay_beyond_the_timestamps_kept_is_known_to_be_above() {
+        assert_eq!(Station::new().run(0, 2500, 2000), [2150, 2250, 2321, 2379, 2429, 2474]);
+    }
+
+    #[test]
+    fn short_delays_are_left_alone() {
+        for queue in [0, 5, 20, 44] {
+            assert_eq!(Station::new().run(0, 3000, queue), [0; 0], "{queue} ms");
+        }
+    }
+
+    #[test]
+    fn falling_below_target_ends_it_and_the_rate_is_remembered() {
+        let mut station = Station::new();
+        assert_eq!(station.run(0, 480, 80), [230, 330, 401, 459]);
+        assert_eq!(station.run(480, 600, 10), [0; 0]);
+        // At 598 ms came the echo of 585 ms; of the timestamps kept, the one before it is that of 580 ms.
+        assert_eq!(station.policy.delay(), Some(Span::from_ms(18)));
+        // The fifth segment, at 688 ms, finds a queue of 88 ms. Then on from the three by which the count had grown: after
+        // 57.7 ms, then 50.
+        assert_eq!(station.run(600, 900, 80), [788, 846, 896]);
+    }
+
+    #[test]
+    fn timestamps_wrap() {
+        let mut station = Station::new();
+        station.clock = u32::MAX - 300;
+        assert_eq!(station.run(0, 800, 80), Station::new().run(0, 800, 80));
+    }
+
+    #[test]
+    fn an_applications_pauses_are_no_queue() {
+        // One segment per `every` ms, each echoing what had come since the one before.
+        for every in [60, 90, 110, 500] {
+            let mut policy = DelayConfig::default().build(&());
+            for n in 1..40 {
+                let t = ms(n * every);
+                policy.on_ampdu(t, DataRate::from_mbps(6));
+                policy.on_up(t, 1, n as u32);
+                policy.on_down(t, 1, n as u32 + 1);
+                assert_eq!(policy.index(t), None, "{every} ms");
+            }
+        }
+        // Bursts of ten every half second: the first of a burst has waited for the application, not in a queue.
+        let mut policy = DelayConfig::default().build(&());
+        for n in 1..40 {
+            for i in 0..10 {
+                let t = ms(n * 500 + 2 * i);
+                policy.on_ampdu(t, DataRate::from_mbps(6));
+                policy.on_up(t, 1, n as u32);
+                assert_eq!(policy.index(t), None);
+                if i == 1 {
+                    policy.on_down(t, 1, n as u32 + 1);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn silence_ends_the_state() {
+        let mut station = Station::new();
+        assert_eq!(station.run(0, 240, 80), [230]);
+        let policy = &mut station.policy;
+        assert!(policy.is_above(ms(330)));
+        policy.on_ampdu(ms(338), DataRate::from_mbps(6));
+        assert_eq!(policy.index(ms(338)), None);
+    }
+
+    #[test]
+    fn connections_heard_of_last_are_kept() {
+        let mut policy = DelayConfig::default().build(&());
+        for flow in 0..20 {
+            policy.on_down(ms(u64::from(flow)), flow, 5);
+            policy.on_up(ms(u64::from(flow)), 0, 5);
+        }
+        let mut kept: Vec<u32> = policy.flows.iter().map(|f| f.id).collect();
+        kept.sort_unstable();
+        assert_eq!(kept, [0, 17, 18, 19]);
     }
 }

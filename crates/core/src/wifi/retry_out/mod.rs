@@ -61,3 +61,59 @@ impl Default for RetryOutConfig {
         RetryOutConfig::Stepped(SteppedConfig::default())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, serde::Deserialize, serde::Serialize, PartialEq)]
+    struct File {
+        retry_out: RetryOutConfig,
+    }
+
+    #[test]
+    fn every_name_has_defaults_that_survive_a_file() {
+        for name in RetryOutConfig::NAMES {
+            let by_name: File = toml::from_str(&format!("retry_out = \"{name}\"")).unwrap();
+            assert_eq!(by_name.retry_out, RetryOutConfig::by_name(name).unwrap());
+            let written = toml::to_string(&by_name).unwrap();
+            assert_eq!(toml::from_str::<File>(&written).unwrap(), by_name, "{written}");
+        }
+    }
+
+    #[test]
+    fn bad_parameters_are_refused_by_name() {
+        for (table, message) in [
+            (r#"name = "fixed", index = 0"#, "`index` = 0: must be 1..=255"),
+            (r#"name = "fixed", index = 256"#, "`index` = 256: must be 1..=255"),
+            (r#"name = "fixed", indx = 2"#, "unknown field `indx`"),
+            (r#"name = "stepped", smoothing = 0"#, "`smoothing` = 0: must be above 0 and at most 1"),
+            (r#"name = "stepped", smoothing = 1.5"#, "`1.5` is not a probability"),
+            (r#"name = "stepped", steps = []"#, "`steps` = []: needs at least one"),
+            (
+                r#"name = "stepped", steps = [{ below = "0bit/s", index = 2 }]"#,
+                "`steps[0].below` = 0bit/s: must be above zero",
+            ),
+            (
+                r#"name = "stepped", steps = [{ below = "50Mbit/s", index = 2 }, { below = "50Mbit/s", index = 5 }]"#,
+                "`steps[1].below` = 50Mbit/s: must be above that of the step before it (50Mbit/s)",
+            ),
+            (
+                r#"name = "stepped", steps = [{ below = "50Mbit/s", index = 300 }]"#,
+                "`steps[0].index` = 300: must be 1..=255",
+            ),
+            (r#"name = "stepped", steps = [{ below = "50Mbit/s" }]"#, "missing field `index`"),
+            (r#"name = "delay", target = "0ms""#, "`target` = 0ns: must be above zero and below `interval` (100ms)"),
+            (
+                r#"name = "delay", target = "100ms""#,
+                "`target` = 100ms: must be above zero and below `interval` (100ms)",
+            ),
+            (r#"name = "delay", index = 0"#, "`index` = 0: must be 1..=255"),
+            (r#"name = "delay", backlog = 0"#, "`backlog` = 0: must be at least 1"),
+            (r#"name = "dealy""#, "unknown variant `dealy`"),
+        ] {
+            let error = toml::from_str::<File>(&format!("retry_out = {{ {table} }}")).unwrap_err().to_string();
+            assert!(error.contains(message), "{table}: {error}");
+        }
+    }
+}
