@@ -12,6 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{RateContext, RateControl, RateSeries, Stage, TxStatus, fastest, standard_name};
+use crate::policy::checked;
 use crate::units::{DataRate, Time};
 use crate::wifi::phy::{Format, Mode, PhyConfig, Standard};
 

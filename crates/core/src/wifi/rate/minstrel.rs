@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use super::statistics::{Airtime, ONE, Ranking, RateTable, fixed_point, series, throughput_bps};
 use super::{RateContext, RateControl, RateSeries, TxStatus, check_reference_packet, probability};
+use crate::policy::checked;
 use crate::units::{Bytes, Probability, Span, Time};
 use crate::wifi::phy::{Mode, timing};
 
