@@ -16,6 +16,11 @@ pub enum Purpose {
     Pacing = 6,
     CongestionControl = 7,
     LinkDelay = 8,
+    Backoff = 9,
+    AirErrors = 10,
+    RateControl = 11,
+    Signal = 12,
+    AirQueue = 13,
 }
 
 /// The generator for one use. `component` is the scenario-fixed index of what draws (link, flow ...).

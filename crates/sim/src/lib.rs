@@ -2,6 +2,7 @@
 //!
 //! [`scenario`] turns a file into a [`spec::RunSpec`]; [`world`] runs that; [`record`] holds what came out.
 
+mod air;
 pub mod capture;
 pub mod error;
 mod link;

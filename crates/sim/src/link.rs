@@ -56,6 +56,8 @@ pub(crate) enum LineKind {
     FusedAlone,
     /// Any other discipline: index into [`Links::queued`].
     Queued,
+    /// Through the air: a channel decides.
+    Air,
 }
 
 /// What every packet on a link touches: one cache line. [`Cold`] holds the rest.
@@ -139,6 +141,8 @@ pub(crate) enum Accepted {
     Dropped,
     /// Not drop-tail: goes to the link's own queue.
     Queued,
+    /// Goes to the channel.
+    Air,
 }
 
 /// What has not happened yet on a fused link though its line and counters know of it, and what they do not know yet.
@@ -213,6 +217,7 @@ impl Links {
             let (mut limit_packets, mut limit_bytes, mut queued) = (usize::MAX, u64::MAX, u32::MAX);
             let mut kind = LineKind::Plain;
             match &spec.queue {
+                _ if spec.air.is_some() => kind = LineKind::Air,
                 QueueConfig::Fifo(fifo) if !capture => {
                     limit_packets = fifo.limit_packets.map_or(usize::MAX, |n| n as usize);
                     limit_bytes = fifo.limit_bytes.map_or(u64::MAX, |b| b.get());
@@ -294,7 +299,7 @@ impl Links {
             let Some(feeder) = feeders[link].filter(|&f| f != NO_FEEDER) else { continue };
             let spec = &links[link];
             if matches!(self.lines[link].kind, LineKind::Plain | LineKind::Fused)
-                && self.lines[feeder as usize].kind != LineKind::Fused
+                && !matches!(self.lines[feeder as usize].kind, LineKind::Fused | LineKind::Air)
                 && spec.rate >= links[feeder as usize].rate.max(SLOWEST_FUSED)
                 && spec.delay <= LONGEST_FUSED
             {
@@ -314,7 +319,7 @@ impl Links {
             paths[(hop[0] & !FUSED) as usize] += 1;
         }
         let mut groups: BTreeMap<(DataRate, Span, u32, u32), Vec<usize>> = BTreeMap::new();
-        for (i, (line, spec)) in self.lines.iter().zip(links).enumerate() {
+        for (i, (line, spec)) in self.lines.iter().zip(links).enumerate().filter(|(_, (_, spec))| spec.air.is_none()) {
             let (feeder, alone) = match line.kind {
                 LineKind::Plain => (END, END),
                 LineKind::Fused => (self.cold[i].feeder, END),
@@ -360,8 +365,10 @@ impl Links {
     #[inline(never)]
     fn accept_other(&mut self, now: u64, link: u32, size: u16) -> Accepted {
         let (line, cold) = (&mut self.lines[link as usize], &mut self.cold[link as usize]);
-        if line.kind == LineKind::Queued {
-            return Accepted::Queued;
+        match line.kind {
+            LineKind::Queued => return Accepted::Queued,
+            LineKind::Air => return Accepted::Air,
+            _ => {}
         }
         if line.kind == LineKind::Limited && now > 0 {
             line.settle(cold, now - 1);
@@ -654,7 +661,7 @@ impl Cold {
     pub fn count_drop(&mut self, size: u16, reason: DropReason) {
         match reason {
             DropReason::Early => self.dropped_early += 1,
-            DropReason::Overflow | DropReason::Line => self.dropped_overflow += 1,
+            _ => self.dropped_overflow += 1,
         }
         self.dropped_bytes += u64::from(size);
     }

@@ -3,8 +3,8 @@
 //! Order of events, stated once: time, then component. Packets in flight on all links are the first component, so arrivals
 //! come before deadlines of the same instant; among themselves, the packet that came to its link last is first, and then
 //! the order is that of their paths: by destination router, then by flow, forward before reverse. Then come links that need
-//! departures, in the order of the scenario; then each flow's source and destination; the sampler sees what all others have
-//! done. Of a departure from a queue and an arrival at it in the same instant, a coin decides (see `link`).
+//! departures, in the order of the scenario; then the wireless channels; then each flow's source and destination; the
+//! sampler sees what all others have done. Of a departure from a queue and an arrival at it in the same instant, a coin decides (see `link`).
 //!
 //! Deadlines are lazy: a component's leaf in the timeline may be earlier than its deadline, never later. When it fires
 //! early, the leaf moves on and nothing else happens, so a timer that every ACK pushes back costs nothing to push.
@@ -15,8 +15,10 @@ use airtcp_core::packet::{FlowId, PacketId, Pool};
 use airtcp_core::queue::{DropReason, Drops};
 use airtcp_core::tcp::{Outputs, SenderStats};
 use airtcp_core::units::{Span, Time};
+use airtcp_core::wifi::AirOutputs;
 use rayon::prelude::*;
 
+use crate::air::{Air, link_totals};
 use crate::capture::{CaptureSink, Captured, NoCapture};
 use crate::error::BuildError;
 use crate::link::{Accepted, LinkTotals, Links};
@@ -45,9 +47,12 @@ pub struct World {
     timeline: Timeline,
     hops: Vec<u32>,
     links: Links,
+    air: Air,
+    /// Component of the first flow's source.
+    first_flow: usize,
     flows: Vec<Flow>,
     pool: Pool,
-    /// By packet: its place on its path, and when it came there, while it waits in a queue.
+    /// By packet: its place on its path, and when it came there, while it waits in a queue or is in the air.
     place_of: Vec<(u32, u64)>,
     out: Outputs,
     drops: Drops,
@@ -152,20 +157,31 @@ impl World {
         let mut flows = Vec::with_capacity(spec.flows.len());
         for (i, (flow, &path_start)) in spec.flows.iter().zip(&routes.start).enumerate() {
             let ends = Ends::new(FlowId(i as u32), flow, spec.seed)?;
-            flows.push(Flow { ends, path_start, dropped_at_queues: 0, lost_on_lines: 0 });
+            let first_link = routes.hops[path_start[0] as usize];
+            let in_air = spec.links.get(first_link as usize).is_some_and(|l| l.air.is_some());
+            flows.push(Flow {
+                ends,
+                path_start,
+                dropped_at_queues: 0,
+                lost_on_lines: 0,
+                ac: flow.ac,
+                reports_release: in_air && matches!(flow.traffic, Traffic::Tcp { .. }),
+            });
         }
         let mut links = Links::new(&spec.links, spec.seed, typical_packet(spec), &record.capture, &record.drops);
         links.fuse(&spec.links, &mut routes.hops);
         let lanes = links.assign_lanes(&spec.links, &routes.hops);
-        let mut timeline = Timeline::new(links.queued.len() + 2 * flows.len() + 1);
+        let air = Air::new(spec);
+        let first_flow = links.queued.len() + air.channels.len();
+        let mut timeline = Timeline::new(first_flow + 2 * flows.len() + 1);
         for (q, queued) in links.queued.iter().enumerate() {
             timeline.set(q as u32, queued.deadline(u64::MAX));
         }
         for (i, flow) in flows.iter().enumerate() {
-            timeline.set((links.queued.len() + 2 * i) as u32, flow.ends.source_deadline());
+            timeline.set((first_flow + 2 * i) as u32, flow.ends.source_deadline());
         }
         let sampler = Sampler::new(spec);
-        timeline.set((links.queued.len() + 2 * flows.len()) as u32, sampler.next.as_ns());
+        timeline.set((first_flow + 2 * flows.len()) as u32, sampler.next.as_ns());
         Ok(World {
             spec: spec.clone(),
             now: 0,
@@ -174,6 +190,8 @@ impl World {
             hops: routes.hops,
             is_large: links.lines.len() > LARGE,
             links,
+            air,
+            first_flow,
             flows,
             pool: Pool::default(),
             place_of: Vec::new(),
@@ -208,6 +226,9 @@ impl World {
             let totals = self.totals(true);
             for (link, totals) in totals.links.iter().enumerate() {
                 self.links.reset_max_queue(link as u32, self.now, totals);
+                if let Some((channel, own)) = self.air.at[link] {
+                    self.air.channels[channel as usize].reset_held_max(own);
+                }
             }
             self.warm = Some(totals);
         }
@@ -304,6 +325,7 @@ impl World {
         match self.links.accept(self.now, link, size) {
             Accepted::Arrives { time, lane } => self.put_in_flight(self.now, time, packet, place + 1, size, lane),
             Accepted::Queued => self.enter_queue(link, packet, place, size),
+            Accepted::Air => self.enter_air(link, packet, place),
             Accepted::Lost(time) => self.lose_at(self.now, time, packet, place + 1, size),
             Accepted::Dropped => self.discard(LinkId(link), packet, DropReason::Overflow),
         }
@@ -336,7 +358,7 @@ impl World {
         let index = packet.flow.0 as usize;
         let flow = &mut self.flows[index];
         flow.ends.on_packet(self.now, packet, &mut self.out, &mut self.log);
-        let leaf = (self.links.queued.len() + 2 * index) as u32;
+        let leaf = (self.first_flow + 2 * index) as u32;
         let is_reverse = packet.is_reverse();
         self.pool.remove(id);
         if is_reverse {
@@ -373,13 +395,17 @@ impl World {
             self.on_queue_deadline(component);
             return;
         }
-        let index = (component as usize - queues) / 2;
+        if (component as usize) < self.first_flow {
+            self.on_channel_deadline(component - queues as u32);
+            return;
+        }
+        let index = (component as usize - self.first_flow) / 2;
         let Some(flow) = self.flows.get_mut(index) else {
             self.sample();
             self.timeline.set(component, self.sampler.next.as_ns());
             return;
         };
-        if (component as usize - queues) % 2 == 0 {
+        if (component as usize - self.first_flow) % 2 == 0 {
             if flow.ends.source_deadline() <= self.now {
                 flow.ends.on_source_deadline(self.now, &mut self.out, &mut self.log);
             }
@@ -393,14 +419,84 @@ impl World {
         self.send_out(index);
     }
 
-    /// A packet arrives at a link with a discipline of its own.
+    /// A packet is handed to a radio.
     #[inline(never)]
-    fn enter_queue(&mut self, link: u32, packet: PacketId, place: u32, size: u16) {
-        let index = self.links.cold[link as usize].queued;
+    fn enter_air(&mut self, link: u32, packet: PacketId, place: u32) {
+        self.note_place(packet, place);
+        let (channel, own) = self.air.at[link as usize].expect("a link through the air");
+        let p = &self.pool[packet];
+        let flow = &self.flows[p.flow.0 as usize];
+        let (ac, report) = (flow.ac, flow.reports_release && !p.is_reverse());
+        let mut out = self.air.outputs();
+        let c = &mut self.air.channels[channel as usize];
+        c.enqueue(self.now, own, packet, ac, report, &mut self.pool, &mut out);
+        let component = self.links.queued.len() as u32 + channel;
+        self.timeline.set(component, c.deadline());
+        self.take_from_air(channel, out);
+    }
+
+    #[inline(never)]
+    fn on_channel_deadline(&mut self, channel: u32) {
+        let mut out = self.air.outputs();
+        let c = &mut self.air.channels[channel as usize];
+        c.on_deadline(self.now, &mut self.pool, &mut out);
+        let component = self.links.queued.len() as u32 + channel;
+        self.timeline.set(component, c.deadline());
+        self.take_from_air(channel, out);
+    }
+
+    /// What a channel has put out goes where it belongs.
+    fn take_from_air(&mut self, channel: u32, mut out: AirOutputs) {
+        for (own, packet, reason) in out.dropped.drain(..) {
+            let link = LinkId(self.air.world_link(channel, own));
+            match reason {
+                DropReason::RetryLimit | DropReason::Late => self.lose_in_air(link, packet, reason),
+                _ => self.discard(link, packet, reason),
+            }
+        }
+        for (_, packet) in out.delivered.drain(..) {
+            let place = self.place_of[packet.0 as usize].0;
+            let size = self.pool[packet].size;
+            self.enter(packet, place + 1, size);
+        }
+        for (flow, bytes) in out.released.drain(..) {
+            self.release(flow as usize, bytes);
+        }
+        self.air.put_back(out);
+    }
+
+    /// The host of a flow's source no longer holds so many bytes of it.
+    fn release(&mut self, index: usize, bytes: u32) {
+        let flow = &mut self.flows[index];
+        flow.ends.on_released(self.now, bytes, &mut self.out, &mut self.log);
+        let leaf = (self.first_flow + 2 * index) as u32;
+        self.timeline.advance_to(leaf, flow.ends.source_deadline());
+        self.send_out(index);
+    }
+
+    #[cold]
+    fn lose_in_air(&mut self, link: LinkId, id: PacketId, reason: DropReason) {
+        let packet = self.pool.remove(id);
+        self.ledger.lost.add(packet.size);
+        self.flows[packet.flow.0 as usize].lost_on_lines += 1;
+        let cold = &mut self.links.cold[link.0 as usize];
+        if cold.record_drops {
+            self.log.drop(self.now, link, &packet, reason);
+        }
+    }
+
+    fn note_place(&mut self, packet: PacketId, place: u32) {
         if self.place_of.len() <= packet.0 as usize {
             self.place_of.resize(packet.0 as usize + 1, (0, 0));
         }
         self.place_of[packet.0 as usize] = (place, self.now);
+    }
+
+    /// A packet arrives at a link with a discipline of its own.
+    #[inline(never)]
+    fn enter_queue(&mut self, link: u32, packet: PacketId, place: u32, size: u16) {
+        let index = self.links.cold[link as usize].queued;
+        self.note_place(packet, place);
         let tie = self.links.lines[link as usize].free_at() == self.now;
         if !tie || self.links.departs_first(link, self.now) {
             self.start_if_free(index);
@@ -452,7 +548,7 @@ impl World {
         match self.links.start(self.now, link, size) {
             Accepted::Arrives { time, lane } => self.put_in_flight(came_at, time, packet, place, size, lane),
             Accepted::Lost(time) => self.lose_at(came_at, time, packet, place, size),
-            Accepted::Dropped | Accepted::Queued => unreachable!("the packet is on the line"),
+            Accepted::Dropped | Accepted::Queued | Accepted::Air => unreachable!("the packet is on the line"),
         }
     }
 
@@ -523,7 +619,10 @@ impl World {
         let some_fused = sampler.links.iter().any(|&l| self.links.is_fused(l));
         let ahead = if some_fused { self.links.ahead(self.wires.iter(), &self.hops, now, false) } else { Vec::new() };
         for (&link, last) in sampler.links.iter().zip(&mut sampler.last) {
-            let totals = self.links.totals(link, now, &ahead);
+            let totals = match self.air.stats(link, now) {
+                Some(stats) => link_totals(&stats),
+                None => self.links.totals(link, now, &ahead),
+            };
             let dropped = |t: &LinkTotals| t.dropped_overflow + t.dropped_early;
             self.log.link_series.push(LinkSample {
                 time_s: secs(now),
@@ -548,8 +647,12 @@ impl World {
     fn totals(&mut self, before: bool) -> Totals {
         let now = self.now;
         let ahead = self.links.ahead(self.wires.iter(), &self.hops, now, before);
+        let links = (0..self.links.lines.len() as u32).map(|l| match self.air.stats(l, now) {
+            Some(stats) => link_totals(&stats),
+            None => self.links.totals(l, now, &ahead),
+        });
         Totals {
-            links: (0..self.links.lines.len() as u32).map(|l| self.links.totals(l, now, &ahead)).collect(),
+            links: links.collect(),
             flows: self.flows.iter().map(|flow| FlowTotals::of(flow, Time::from_ns(now))).collect(),
         }
     }
@@ -567,7 +670,10 @@ impl World {
     /// Counters of a link from the start of the run to now.
     pub fn link_totals(&mut self, link: LinkId) -> LinkTotals {
         let ahead = self.links.ahead(self.wires.iter(), &self.hops, self.now, false);
-        self.links.totals(link.0, self.now, &ahead)
+        match self.air.stats(link.0, self.now) {
+            Some(stats) => link_totals(&stats),
+            None => self.links.totals(link.0, self.now, &ahead),
+        }
     }
 
     /// The records up to now; a run that was cut short keeps what it has.
@@ -742,7 +848,10 @@ impl World {
             utilisation: ratio((last.busy_ns - first.busy_ns) as f64, period_ns),
             loss_ratio: ratio((dropped_overflow + dropped_early) as f64, arrived_packets as f64),
             queue_mean_packets: ratio(queue_ns, period_ns),
-            queue_max_packets: u64::from(self.links.cold[i].max_queue),
+            queue_max_packets: match self.air.stats(i as u32, self.now) {
+                Some(stats) => stats.held_max,
+                None => u64::from(self.links.cold[i].max_queue),
+            },
             queue_delay_mean_ms: ratio(queue_ns * 1e-6, (last.started_packets - first.started_packets) as f64),
         }
     }

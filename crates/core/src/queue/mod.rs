@@ -21,6 +21,10 @@ pub enum DropReason {
     Early,
     /// Lost on the line, after transmission. Links use this; disciplines never do.
     Line,
+    /// In the air: the originator gave up after its last retry.
+    RetryLimit,
+    /// In the air: arrived after the recipient had given it up.
+    Late,
 }
 
 /// What a discipline did to packets during one call, besides queueing them. The caller records it, removes the dropped

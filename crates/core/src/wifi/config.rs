@@ -5,7 +5,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::phy::PhyConfig;
+use super::phy::{PhyConfig, Standard};
 use super::rate::RateConfig;
 use super::reorder::ReorderConfig;
 use crate::policy::checked;
@@ -43,10 +43,14 @@ radio_options! {
     /// 802.11e: four access categories with EDCA parameters and Block Ack. Off: one queue under DCF, every frame
     /// acknowledged by itself. Default: on for n and ac, off for a, b and g.
     qos: Option<bool>,
+    /// After what it could not decode, a collision above all, the radio waits EIFS in the place of DIFS (IEEE 802.11-2020
+    /// 10.3.2.3.7). Off: DIFS, as analytical models assume (Bianchi 2000); those that have collided have then no start over the others,
+    /// which matters where an ACK at the lowest basic rate is long.
+    eifs: bool,
     /// Frames whose PSDU is larger than this are preceded by RTS and CTS.
     rts_threshold_bytes: u32,
-    /// Rate control.
-    rate_control: RateConfig,
+    /// Rate control. Default: what Linux uses, minstrel_ht for n and ac, minstrel for the others.
+    rate_control: Option<RateConfig>,
     /// Aggregation into A-MPDUs; only with `qos` and standard n or ac.
     aggregation: Aggregation,
     /// How often a frame is sent again, and what follows.
@@ -62,8 +66,9 @@ impl Default for RadioConfig {
         RadioConfig {
             phy: PhyConfig::default(),
             qos: None,
+            eifs: true,
             rts_threshold_bytes: u32::MAX,
-            rate_control: RateConfig::by_name("minstrel_ht").expect("registered"),
+            rate_control: None,
             aggregation: Aggregation::default(),
             retries: Retries::default(),
             transmit: Transmit::default(),
@@ -293,13 +298,16 @@ checked!(Mac80211Path);
 impl RadioConfig {
     /// Whether frames go out in A-MPDUs under Block Ack.
     pub fn aggregates(&self) -> bool {
-        self.has_qos() && self.aggregation.enabled && self.phy.standard.is_ht_or_later()
+        self.has_qos() && self.aggregation.enabled && matches!(self.phy.standard, Standard::N | Standard::Ac)
     }
     pub fn has_qos(&self) -> bool {
-        self.qos.unwrap_or(self.phy.standard.is_ht_or_later())
+        self.qos.unwrap_or(matches!(self.phy.standard, Standard::N | Standard::Ac))
     }
     /// What the parts must agree on. The message names the keys.
     pub fn check(&self) -> Result<(), String> {
-        self.rate_control.check(&self.phy).map_err(|e| format!("rate_control: {e}"))
+        match &self.rate_control {
+            Some(rate_control) => rate_control.check(&self.phy).map_err(|e| format!("rate_control: {e}")),
+            None => Ok(()),
+        }
     }
 }

@@ -2,12 +2,17 @@
 //!
 //! Frames are lengths, addresses and flags here; nothing assumes that their sender is our own TCP.
 
+pub mod channel;
 pub mod config;
+mod contention;
+mod originator;
 pub mod phy;
+mod radio;
 pub mod rate;
 pub mod reorder;
 pub mod retry_out;
 pub mod trace;
 
+pub use channel::{AirOutputs, Channel, ChannelConfig, PairConfig};
 pub use config::{Aggregation, Mac80211Path, OnGiveUp, QdiscPath, RadioConfig, RadioOptions, Retries, Transmit};
 pub use trace::{Ac, AirStats, FrameKind, FrameRecord, PpduRecord, TraceConfig};

@@ -19,7 +19,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::retry_out::{AnyRetryOut, RetryOutConfig};
-use crate::queue::checked;
+use crate::policy::checked;
 use crate::units::{DataRate, Seq12, Span, Time};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

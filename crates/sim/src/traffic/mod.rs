@@ -10,6 +10,7 @@ mod train;
 
 use airtcp_core::packet::{FlowId, Packet};
 use airtcp_core::tcp::{Outputs, SenderStats};
+use airtcp_core::wifi::Ac;
 
 pub(crate) use cbr::Cbr;
 pub(crate) use ping::Ping;
@@ -28,6 +29,10 @@ pub(crate) struct Flow {
     /// Of its packets, in either direction.
     pub dropped_at_queues: u64,
     pub lost_on_lines: u64,
+    /// Access category in the air.
+    pub ac: Ac,
+    /// The radio of its source reports what it no longer holds.
+    pub reports_release: bool,
 }
 
 #[allow(clippy::large_enum_variant)] // TCP flows are the many and the hot ones: in place
@@ -89,6 +94,12 @@ impl Ends {
             Ends::Ping(e) => e.on_packet(now, packet, out),
             Ends::Cbr(e) => e.on_packet(now, packet),
             Ends::Train(e) => e.on_packet(now, packet),
+        }
+    }
+    /// The host of the source no longer holds so many bytes of this flow's packets.
+    pub fn on_released(&mut self, now: u64, bytes: u32, out: &mut Outputs, log: &mut Log) {
+        if let Ends::Tcp(e) = self {
+            e.on_released(now, bytes, out, log);
         }
     }
     /// A packet of this flow was dropped at a queue.

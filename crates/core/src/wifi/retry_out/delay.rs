@@ -21,7 +21,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{RetryOut, check_index};
-use crate::queue::checked;
+use crate::policy::checked;
 use crate::queue::codel::CodelParams;
 use crate::units::{DataRate, Span, Time};
 

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{RetryOut, check_index};
-use crate::queue::checked;
+use crate::policy::checked;
 use crate::units::Time;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

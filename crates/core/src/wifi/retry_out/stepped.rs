@@ -15,7 +15,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{RetryOut, check_index};
-use crate::queue::checked;
+use crate::policy::checked;
 use crate::units::{DataRate, Probability, Time};
 
 /// While the smoothed rate is below a bound, and not below that of the step before.

@@ -1,0 +1,663 @@
+//! A wireless channel: its radios, what they send each other, and when.
+//!
+//! The owner hands packets over with [`Channel::enqueue`], calls [`Channel::on_deadline`] at [`Channel::deadline`] and takes what
+//! has happened out of [`AirOutputs`]. One deadline serves the whole medium: the end of a transmission, the end of a gap, a
+//! response that is overdue, the next frame that contention lets go, a reorder buffer's timeout.
+//!
+//! **An exchange** is RTS, CTS, data and response, as far as they are used, each a PPDU with a short gap (SIFS) before it. What
+//! reaches the receiver of a PPDU is decided when it ends: nothing if the receiver was sensing or sending something else
+//! when it began; only what was over before another transmission came in, where hidden stations are; and of what is left
+//! each MPDU by its own chance, from the signal at that time, the mode and its length.
+//!
+//! Assumptions: propagation takes no time; radios hear each other or do not; there is no capture, so that of two
+//! transmissions that overlap from the start both are lost; a third party decodes what it hears alone.
+
+mod exchange;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use super::config::{OnGiveUp, RadioConfig, Transmit};
+use super::contention::Contention;
+use super::originator::{Mpdu, Ppdu, Session};
+use super::phy::{EdcaParams, ErrorModel, Mode, Protection, Quality, Signal, SignalConfig, edca_defaults};
+use super::phy::timing;
+use super::radio::{AcQueue, Radio, Upper, win_start};
+use super::rate::{AnyRateControl, RateConfig, RateContext, TxStatus};
+use super::reorder::ReorderBuffer;
+use super::trace::{Ac, AirStats, FrameKind, FrameRecord, PpduRecord, TraceConfig};
+use crate::packet::{Kind, PacketId, Pool};
+use crate::queue::{Aqm, DropReason, Drops, QueueContext};
+use crate::rng::{Purpose, Rng, stream};
+use crate::units::{Seq12, Span, Time};
+use rand::RngExt;
+
+const NEVER: u64 = u64::MAX;
+const NO_SESSION: u32 = u32::MAX;
+
+/// A channel as it is set up.
+#[derive(Debug, Clone)]
+pub struct ChannelConfig {
+    pub radios: Vec<Arc<RadioConfig>>,
+    pub pairs: Vec<PairConfig>,
+    /// Pairs of radios that do not hear each other.
+    pub hidden: Vec<(u16, u16)>,
+    /// Time from the start of a transmission until others sense it.
+    pub sensing: Span,
+    pub seed: u64,
+    /// Tells the channels of a run apart in their random numbers.
+    pub index: u32,
+    pub trace: TraceConfig,
+}
+
+/// A station and its access point. Its two directions are links `2 * i` (up) and `2 * i + 1` (down) of the channel.
+#[derive(Debug, Clone)]
+pub struct PairConfig {
+    pub station: u16,
+    pub access_point: u16,
+    pub signal: SignalConfig,
+}
+
+/// What has happened. The owner takes it out after each call.
+#[derive(Debug, Default)]
+pub struct AirOutputs {
+    /// Link and packet: in order at the recipient's upper layer.
+    pub delivered: Vec<(u32, PacketId)>,
+    /// Link and packet: lost, and why. To be removed from the pool.
+    pub dropped: Vec<(u32, PacketId, DropReason)>,
+    /// Flow and bytes at the IP layer: packets of flows that asked for it are no longer held by their host.
+    pub released: Vec<(u32, u32)>,
+}
+
+#[derive(Debug)]
+struct Link {
+    from: u16,
+    to: u16,
+    pair: u32,
+    sessions: [u32; 4],
+    rate: AnyRateControl,
+    wants_snr: bool,
+    stats: AirStats,
+    /// Up to when `stats.held_packet_ns` is complete.
+    counted_to: u64,
+    error_rng: Rng,
+}
+
+impl Link {
+    #[inline]
+    fn count_to(&mut self, now: u64) {
+        self.stats.held_packet_ns += u128::from(self.stats.held_packets) * u128::from(now - self.counted_to);
+        self.counted_to = now;
+    }
+    fn release(&mut self, now: u64, size: u16) {
+        self.count_to(now);
+        self.stats.held_packets -= 1;
+        self.stats.held_bytes -= u64::from(size);
+    }
+}
+
+#[derive(Debug)]
+struct Pair {
+    signal: Signal,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// On the air.
+    Rts,
+    Cts,
+    /// CTS to itself.
+    CtsToSelf,
+    Data,
+    Response,
+    /// SIFS before it.
+    BeforeCts,
+    BeforeData,
+    BeforeResponse,
+    /// Nothing has come back; the originator will notice.
+    Overdue,
+}
+
+/// A frame exchange under way.
+#[derive(Debug)]
+struct Exchange {
+    /// End of the stage.
+    at: u64,
+    stage: Stage,
+    ac: u8,
+    from: u16,
+    to: u16,
+    link: u32,
+    mode: Mode,
+    data_ns: u64,
+    response_ns: u64,
+    response_mode: Mode,
+    start: u64,
+    ppdu_start: u64,
+    /// Another transmission was at the receiver from then to then.
+    hit: (u64, u64),
+    /// The receiver did not notice its beginning.
+    missed: bool,
+    collided: bool,
+    /// [`NEVER`]: one exchange only.
+    txop_end: u64,
+    received: u16,
+    legible: u16,
+    snr_db: f32,
+}
+
+impl Exchange {
+    fn is_on_air(&self) -> bool {
+        matches!(self.stage, Stage::Rts | Stage::Cts | Stage::CtsToSelf | Stage::Data | Stage::Response)
+    }
+    /// Who receives the PPDU that is on the air.
+    fn receiver(&self) -> u16 {
+        match self.stage {
+            Stage::Cts | Stage::Response => self.from,
+            _ => self.to,
+        }
+    }
+    fn hit(&mut self, from: u64, to: u64) {
+        self.hit = (self.hit.0.min(from), self.hit.1.max(to));
+        self.collided = true;
+    }
+    /// The whole PPDU on the air is lost if anything hits it: control frames are one piece.
+    fn is_spoilt(&self) -> bool {
+        self.missed || self.hit.0 < self.hit.1
+    }
+}
+
+/// Of a hit: nothing yet.
+const UNHURT: (u64, u64) = (NEVER, 0);
+
+/// See the module.
+#[derive(Debug)]
+pub struct Channel {
+    radios: Vec<Radio>,
+    links: Vec<Link>,
+    pairs: Vec<Pair>,
+    sessions: Vec<Session>,
+    contention: Contention,
+    exchanges: Vec<Exchange>,
+    /// Sessions whose recipient holds something.
+    holding: Vec<u32>,
+    reorder_at: u64,
+    aqm_at: u64,
+    due: u64,
+    /// By packet: its session, while a queue discipline has it.
+    session_of: Vec<u32>,
+    /// Emptied lists of MPDUs, to be used again.
+    spare: Vec<Vec<Mpdu>>,
+    failed: Vec<Mpdu>,
+    up: Vec<PacketId>,
+    refused: Vec<PacketId>,
+    drops: Drops,
+    trace: TraceConfig,
+    ampdus: u32,
+    /// To be taken out by the owner.
+    pub ppdus: Vec<PpduRecord>,
+    pub frames: Vec<FrameRecord>,
+}
+
+impl Channel {
+    pub fn new(config: &ChannelConfig) -> Channel {
+        let component = |i: usize| u64::from(config.index) << 32 | i as u64;
+        let is_ap = |r: usize| config.pairs.iter().any(|p| usize::from(p.access_point) == r);
+        let mut radios = Vec::with_capacity(config.radios.len());
+        for (i, radio) in config.radios.iter().enumerate() {
+            let timing = radio.phy.timing();
+            let edca = if radio.has_qos() {
+                edca_defaults(&timing, is_ap(i))
+            } else {
+                let dcf = EdcaParams { aifsn: 2, cw_min: timing.cw_min, cw_max: timing.cw_max, txop: Span::ZERO };
+                [dcf; 4]
+            };
+            let fastest = fastest(&radio.phy.modes());
+            let mut ac = 0;
+            let queues = [(); 4].map(|()| {
+                ac += 1;
+                let rng = stream(config.seed, component(4 * i + ac - 1), Purpose::AirQueue);
+                let context = QueueContext { rate: fastest.rate(), mtu: 1500, rng };
+                let (upper, driver_frames) = match &radio.transmit {
+                    Transmit::Qdisc(path) => {
+                        (Upper::Qdisc(Box::new(path.qdisc.build(&context))), path.driver_frames)
+                    }
+                    Transmit::Mac80211(path) => (Upper::Mac80211 { waiting: Default::default() }, path.driver_frames),
+                };
+                AcQueue { upper, driver_count: 0, driver_frames, formed: Default::default(), schedule: Default::default() }
+            });
+            let (aggregates, has_qos) = (radio.aggregates(), radio.has_qos());
+            radios.push(Radio { config: Arc::clone(radio), timing, edca, queues, aggregates, has_qos, pending_ns: 0 });
+        }
+        let contention = Contention::new(
+            radios.iter().enumerate().map(|(i, r)| {
+                (r.timing.clone(), r.edca, r.config.eifs, stream(config.seed, component(i), Purpose::Backoff))
+            }),
+            &config.hidden,
+            config.sensing.as_ns(),
+        );
+        let (mut links, mut pairs) = (Vec::new(), Vec::new());
+        for (i, pair) in config.pairs.iter().enumerate() {
+            let station = &config.radios[usize::from(pair.station)];
+            let access_point = &config.radios[usize::from(pair.access_point)];
+            let rng = stream(config.seed, component(i), Purpose::Signal);
+            pairs.push(Pair { signal: Signal::new(&pair.signal, &station.phy, rng) });
+            for (down, radio) in [(0, station), (1, access_point)] {
+                // Both ends must be able to use a mode.
+                let other = if down == 1 { station } else { access_point };
+                let common: Vec<Mode> = {
+                    let theirs = other.phy.modes();
+                    radio.phy.modes().into_iter().filter(|m| theirs.contains(m)).collect()
+                };
+                let context = RateContext {
+                    modes: if common.is_empty() { radio.phy.modes() } else { common },
+                    timing: radios[usize::from(if down == 1 { pair.access_point } else { pair.station })].timing.clone(),
+                    rng: stream(config.seed, component(2 * i + down), Purpose::RateControl),
+                    // errors: ErrorModel::default(),
+                };
+                let rate_config = radio.rate_control.clone().unwrap_or_else(|| RateConfig::default_for(&radio.phy));
+                let rate = rate_config.build(&context);
+                let (from, to) =
+                    if down == 1 { (pair.access_point, pair.station) } else { (pair.station, pair.access_point) };
+                links.push(Link {
+                    from,
+                    to,
+                    pair: i as u32,
+                    sessions: [NO_SESSION; 4],
+                    wants_snr: rate.wants_snr(),
+                    rate,
+                    stats: AirStats::default(),
+                    counted_to: 0,
+                    error_rng: stream(config.seed, component(2 * i + down), Purpose::AirErrors),
+                });
+            }
+        }
+        Channel {
+            radios,
+            links,
+            pairs,
+            sessions: Vec::new(),
+            contention,
+            exchanges: Vec::new(),
+            holding: Vec::new(),
+            reorder_at: NEVER,
+            aqm_at: NEVER,
+            due: NEVER,
+            session_of: Vec::new(),
+            spare: Vec::new(),
+            failed: Vec::new(),
+            up: Vec::new(),
+            refused: Vec::new(),
+            drops: Drops::default(),
+            trace: config.trace,
+            ampdus: 0,
+            ppdus: Vec::new(),
+            frames: Vec::new(),
+        }
+    }
+
+    /// When there is something to do, ns.
+    #[inline]
+    pub fn deadline(&self) -> u64 {
+        self.due
+    }
+
+    /// Counters of a link from the start of the run to now.
+    pub fn stats(&self, link: u32, now: u64) -> AirStats {
+        let l = &self.links[link as usize];
+        let mut stats = l.stats;
+        stats.held_packet_ns += u128::from(stats.held_packets) * u128::from(now - l.counted_to);
+        for &s in l.sessions.iter().filter(|&&s| s != NO_SESSION) {
+            if let Some(recipient) = &self.sessions[s as usize].recipient {
+                let r = recipient.stats();
+                stats.given_up += r.given_up;
+                stats.reorder_timeouts += r.timeouts;
+            }
+        }
+        stats
+    }
+
+    /// The most packets held is counted anew from now.
+    pub fn reset_held_max(&mut self, link: u32) {
+        let stats = &mut self.links[link as usize].stats;
+        stats.held_max = stats.held_packets;
+    }
+
+    /// The mode that rate control now thinks best for a link.
+    pub fn best_mode(&self, link: u32) -> Mode {
+        self.links[link as usize].rate.best()
+    }
+
+    /// The signal-to-noise ratio of a link, NaN where its signal has none.
+    pub fn snr_db(&mut self, link: u32, now: u64) -> f32 {
+        let pair = self.links[link as usize].pair as usize;
+        snr_of(self.pairs[pair].signal.link(Time::from_ns(now)))
+    }
+
+    /// The host at the sending end of `link` hands over a packet. `report`: its release is to be told.
+    pub fn enqueue(
+        &mut self,
+        now: u64,
+        link: u32,
+        id: PacketId,
+        ac: Ac,
+        report: bool,
+        pool: &mut Pool,
+        out: &mut AirOutputs,
+    ) {
+        let packet = &pool[id];
+        let size = packet.size;
+        let l = &mut self.links[link as usize];
+        let from = l.from;
+        let ac = if self.radios[usize::from(from)].has_qos { ac as usize } else { Ac::Be as usize };
+        l.count_to(now);
+        l.stats.arrived_packets += 1;
+        l.stats.arrived_bytes += u64::from(size);
+        l.stats.held_packets += 1;
+        l.stats.held_bytes += u64::from(size);
+        l.stats.held_max = l.stats.held_max.max(l.stats.held_packets);
+        let session = match l.sessions[ac] {
+            NO_SESSION => self.open_session(link, ac),
+            s => s,
+        };
+        if self.session_of.len() <= id.0 as usize {
+            self.session_of.resize(id.0 as usize + 1, 0);
+        }
+        // The flag for reports travels in the lowest bit.
+        self.session_of[id.0 as usize] = session << 1 | u32::from(report);
+        let queue = &mut self.radios[usize::from(from)].queues[ac];
+        let time = Time::from_ns(now);
+        match &mut queue.upper {
+            Upper::Qdisc(qdisc) => {
+                qdisc.enqueue(time, id, pool, &mut self.drops);
+                self.aqm_at = self.aqm_at.min(qdisc.deadline().as_ns());
+            }
+            Upper::Mac80211 { waiting } => {
+                let s = &mut self.sessions[session as usize];
+                let txq = s.txq.as_mut().expect("opened with one");
+                txq.enqueue(time, id, pool, &mut self.drops);
+                if !s.txq_is_listed {
+                    s.txq_is_listed = true;
+                    waiting.push_back(session);
+                }
+            }
+        }
+        self.account(now, pool, out);
+        self.serve(now, from, ac, pool, out);
+        self.set_due();
+    }
+
+    /// Everything due at `now`.
+    pub fn on_deadline(&mut self, now: u64, pool: &mut Pool, out: &mut AirOutputs) {
+        loop {
+            // The earliest first; of those at the same time, what began first.
+            if let Some(i) = self.exchanges.iter().position(|x| x.at <= now) {
+                self.step(now, i, pool, out);
+                continue;
+            }
+            if self.reorder_at <= now {
+                self.release_held(now, pool, out);
+                continue;
+            }
+            if self.aqm_at <= now {
+                self.on_aqm(now, pool, out);
+                continue;
+            }
+            let (at, radio) = self.contention.next();
+            if at > now {
+                break;
+            }
+            self.begin(now, radio);
+        }
+        self.set_due();
+    }
+
+    fn set_due(&mut self) {
+        let mut due = self.reorder_at.min(self.aqm_at).min(self.contention.next().0);
+        for x in &self.exchanges {
+            due = due.min(x.at);
+        }
+        self.due = due;
+    }
+
+    #[cold]
+    fn open_session(&mut self, link: u32, ac: usize) -> u32 {
+        let l = &mut self.links[link as usize];
+        let from = &self.radios[usize::from(l.from)];
+        let to = &self.radios[usize::from(l.to)];
+        let block_ack = from.aggregates && to.aggregates;
+        let id = self.sessions.len() as u32;
+        l.sessions[ac] = id;
+        let txq = from.mac80211().map(|path| {
+            use rand_xoshiro::rand_core::SeedableRng;
+            let context = QueueContext { rate: l.rate.best().rate(), mtu: 1500, rng: Rng::seed_from_u64(u64::from(id)) };
+            Box::new(path.fq_codel.build(&context))
+        });
+        self.sessions.push(Session {
+            link,
+            ac: ac as u8,
+            next_sn: Seq12::new(0),
+            fresh: Default::default(),
+            again: Default::default(),
+            bar: false,
+            is_scheduled: false,
+            deficit_ns: 0,
+            pending_ns: 0,
+            txq,
+            txq_is_listed: false,
+            recipient: block_ack.then(|| Box::new(ReorderBuffer::new(&to.config.reorder, Seq12::new(0)))),
+            recipient_waits: false,
+        });
+        id
+    }
+
+    /// Books what a discipline has just dropped and marked.
+    fn account(&mut self, now: u64, pool: &Pool, out: &mut AirOutputs) {
+        if self.drops.dropped.is_empty() && self.drops.marked.is_empty() {
+            return;
+        }
+        for id in self.drops.marked.drain(..) {
+            let session = self.session_of[id.0 as usize] >> 1;
+            self.links[self.sessions[session as usize].link as usize].stats.marked += 1;
+        }
+        for (id, reason) in self.drops.dropped.drain(..) {
+            let session = self.session_of[id.0 as usize];
+            let link = self.sessions[(session >> 1) as usize].link;
+            let l = &mut self.links[link as usize];
+            match reason {
+                DropReason::Early => l.stats.dropped_early += 1,
+                _ => l.stats.dropped_overflow += 1,
+            }
+            let packet = &pool[id];
+            l.release(now, packet.size);
+            if session & 1 == 1 {
+                out.released.push((packet.flow.0, u32::from(packet.size)));
+            }
+            out.dropped.push((link, id, reason));
+        }
+    }
+
+    /// Fills the driver from the queues and forms what is to be sent, as far as there is room.
+    fn serve(&mut self, now: u64, radio: u16, ac: usize, pool: &mut Pool, out: &mut AirOutputs) {
+        self.refill(now, radio, ac, pool, out);
+        let r = usize::from(radio);
+        let ahead = if self.radios[r].aggregates { usize::from(self.radios[r].config.aggregation.formed_ahead) } else { 1 };
+        while self.radios[r].queues[ac].formed.len() < ahead && self.form(now, radio, ac) {}
+        let queue = &self.radios[r].queues[ac];
+        if !queue.formed.is_empty() || (ahead == 0 && !queue.schedule.is_empty()) {
+            self.contention.on_frame(radio, ac, now);
+        }
+    }
+
+    /// Moves packets from the queues to the driver.
+    fn refill(&mut self, now: u64, radio: u16, ac: usize, pool: &mut Pool, out: &mut AirOutputs) {
+        let time = Time::from_ns(now);
+        let r = usize::from(radio);
+        loop {
+            let queue = &mut self.radios[r].queues[ac];
+            if queue.driver_count >= queue.driver_frames {
+                return;
+            }
+            let next = match &mut queue.upper {
+                Upper::Qdisc(qdisc) => {
+                    if qdisc.len_packets() == 0 {
+                        return;
+                    }
+                    let next = qdisc.dequeue(time, pool, &mut self.drops);
+                    self.aqm_at = self.aqm_at.min(qdisc.deadline().as_ns());
+                    next.map(|id| (id, self.session_of[id.0 as usize]))
+                }
+                Upper::Mac80211 { .. } => self.pull(now, r, ac, pool),
+            };
+            self.account(now, pool, out);
+            let Some((id, tag)) = next else { return };
+            let (id32, report) = (tag >> 1, tag & 1 == 1);
+            let packet = &pool[id];
+            let mpdu = Mpdu::new(id, packet.flow.0, packet.size, packet.kind == Kind::Tcp, report);
+            let queue = &mut self.radios[r].queues[ac];
+            queue.driver_count += 1;
+            let session = &mut self.sessions[id32 as usize];
+            session.fresh.push_back(mpdu);
+            if !session.is_scheduled {
+                session.is_scheduled = true;
+                queue.schedule.push_back(id32);
+            }
+        }
+    }
+
+    /// The next packet out of mac80211's queues: of the stations in turn, the first whose pending airtime is within its bound.
+    fn pull(&mut self, now: u64, r: usize, ac: usize, pool: &mut Pool) -> Option<(PacketId, u32)> {
+        let radio = &mut self.radios[r];
+        let Transmit::Mac80211(path) = &radio.config.transmit else { unreachable!("the caller matched it") };
+        let Upper::Mac80211 { waiting } = &mut radio.queues[ac].upper else { unreachable!("as its configuration") };
+        for _ in 0..waiting.len() {
+            let id = waiting[0];
+            let session = &mut self.sessions[id as usize];
+            let bound = if radio.pending_ns > path.aql_threshold.as_ns() { path.aql_low } else { path.aql_high };
+            if !path.aql || session.pending_ns < bound.as_ns() {
+                let txq = session.txq.as_mut().expect("opened with one");
+                let next = txq.dequeue(Time::from_ns(now), pool, &mut self.drops);
+                if txq.len_packets() == 0 {
+                    session.txq_is_listed = false;
+                    waiting.pop_front();
+                } else {
+                    waiting.rotate_left(1);
+                }
+                if let Some(packet) = next {
+                    if path.aql {
+                        let airtime = airtime_estimate(pool[packet].size, &self.links[session.link as usize]);
+                        session.pending_ns += airtime;
+                        radio.pending_ns += airtime;
+                    }
+                    return Some((packet, self.session_of[packet.0 as usize]));
+                }
+            } else {
+                waiting.rotate_left(1);
+            }
+        }
+        None
+    }
+
+    /// Forms one PPDU; false if nothing can be sent.
+    fn form(&mut self, now: u64, radio: u16, ac: usize) -> bool {
+        let r = &mut self.radios[usize::from(radio)];
+        let Some(id) = r.pick(ac, &mut self.sessions) else { return false };
+        let session = &mut self.sessions[id as usize];
+        let link = &mut self.links[session.link as usize];
+        let time = Time::from_ns(now);
+        let snr = if link.wants_snr {
+            Some(snr_of(self.pairs[link.pair as usize].signal.link(time))).filter(|s| !s.is_nan())
+        } else {
+            None
+        };
+        let mpdus = self.spare.pop().unwrap_or_default();
+        let ppdu = r.form(ac, id, session, &mut link.rate, time, snr, mpdus);
+        let queue = &mut r.queues[ac];
+        queue.formed.push_back(ppdu);
+        if !session.has_backlog() {
+            session.is_scheduled = false;
+            queue.schedule.retain(|&s| s != id);
+        }
+        true
+    }
+
+    /// A discipline's own clock.
+    #[cold]
+    fn on_aqm(&mut self, now: u64, pool: &mut Pool, out: &mut AirOutputs) {
+        self.aqm_at = NEVER;
+        for r in 0..self.radios.len() {
+            for ac in 0..4 {
+                let Upper::Qdisc(qdisc) = &mut self.radios[r].queues[ac].upper else { continue };
+                if qdisc.deadline().as_ns() <= now {
+                    qdisc.on_deadline(Time::from_ns(now));
+                    self.serve(now, r as u16, ac, pool, out);
+                }
+                let Upper::Qdisc(qdisc) = &mut self.radios[r].queues[ac].upper else { continue };
+                self.aqm_at = self.aqm_at.min(qdisc.deadline().as_ns());
+            }
+        }
+    }
+
+    /// Holes that have stood for the timeout are passed over.
+    fn release_held(&mut self, now: u64, pool: &mut Pool, out: &mut AirOutputs) {
+        let mut i = 0;
+        while i < self.holding.len() {
+            let id = self.holding[i];
+            let session = &mut self.sessions[id as usize];
+            let recipient = session.recipient.as_mut().expect("it holds something");
+            if recipient.deadline().as_ns() <= now {
+                recipient.on_deadline(Time::from_ns(now), &mut self.up);
+                self.hand_up(id, pool, out);
+            }
+            i += 1;
+        }
+        self.update_holding();
+    }
+
+    /// What a recipient has let go reaches its upper layer.
+    fn hand_up(&mut self, session: u32, pool: &Pool, out: &mut AirOutputs) {
+        let link = self.sessions[session as usize].link;
+        let stats = &mut self.links[link as usize].stats;
+        for id in self.up.drain(..) {
+            stats.delivered_packets += 1;
+            stats.delivered_bytes += u64::from(pool[id].size);
+            out.delivered.push((link, id));
+        }
+        for id in self.refused.drain(..) {
+            stats.dropped_late += 1;
+            out.dropped.push((link, id, DropReason::Late));
+        }
+    }
+
+    /// Who holds something, and until when at most.
+    fn update_holding(&mut self) {
+        let sessions = &mut self.sessions;
+        let mut least = NEVER;
+        self.holding.retain(|&id| {
+            let session = &mut sessions[id as usize];
+            let at = session.recipient.as_ref().map_or(NEVER, |r| r.deadline().as_ns());
+            least = least.min(at);
+            session.recipient_waits = at != NEVER;
+            session.recipient_waits
+        });
+        self.reorder_at = least;
+    }
+}
+
+/// The fastest of some modes; never empty.
+fn fastest(modes: &[Mode]) -> Mode {
+    *modes.iter().max_by_key(|m| m.rate()).expect("every PHY has modes")
+}
+
+fn snr_of(quality: Quality) -> f32 {
+    match quality {
+        Quality::SnrDb(snr) => snr,
+        _ => f32::NAN,
+    }
+}
+
+/// Airtime of a packet at the mode that rate control thinks best, its share of the overhead left out: what AQL counts.
+fn airtime_estimate(size: u16, link: &Link) -> u64 {
+    link.rate.best().rate().time_for(u64::from(size)).as_ns()
+}

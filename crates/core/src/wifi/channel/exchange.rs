@@ -1,0 +1,640 @@
+//! Frame exchanges: from the end of a backoff to what the originator makes of the answer.
+
+use super::*;
+
+impl Channel {
+    /// A radio's frame may leave.
+    pub(super) fn begin(&mut self, now: u64, radio: u16) {
+        let ac = self.contention.take(radio, now);
+        if self.radios[usize::from(radio)].queues[ac].formed.is_empty() && !self.form(now, radio, ac) {
+            // Everything that waits is beyond the Block Ack window.
+            self.contention.finish(radio, ac, now, false, false);
+            return;
+        }
+        let txop = self.radios[usize::from(radio)].edca[ac].txop.as_ns();
+        let txop_end = if txop == 0 { NEVER } else { now + txop };
+        let i = self.plan(now, radio, ac, txop_end);
+        let x = &self.exchanges[i];
+        let r = &self.radios[usize::from(radio)];
+        let ppdu = r.queues[ac].formed.front().expect("formed above");
+        let stage = ppdu.series.stages()[stage_index(ppdu)];
+        let protection = r.timing.protection(x.mode);
+        let (first, length) =
+            if ppdu.psdu_bytes > r.config.rts_threshold_bytes || stage.rts || protection == Protection::RtsCts {
+                (Stage::Rts, r.timing.rts_ns(x.mode))
+            } else if protection == Protection::CtsToSelf {
+                (Stage::CtsToSelf, r.timing.cts_to_self_ns(x.mode))
+            } else {
+                (Stage::Data, x.data_ns)
+            };
+        self.put_on_air(now, i, first, length);
+    }
+
+    /// A new exchange for the first formed PPDU of a category; returns its place.
+    fn plan(&mut self, now: u64, radio: u16, ac: usize, txop_end: u64) -> usize {
+        let r = &self.radios[usize::from(radio)];
+        let ppdu = r.queues[ac].formed.front().expect("the caller formed one");
+        let link = self.sessions[ppdu.session as usize].link;
+        let to = self.links[link as usize].to;
+        let mut mode = ppdu.series.stages()[stage_index(ppdu)].mode;
+        let data_ns;
+        if ppdu.is_bar() {
+            data_ns = r.timing.bar_ns(mode);
+            mode = r.timing.response_mode(mode);
+        } else {
+            data_ns = r.timing.ppdu_ns(mode, ppdu.psdu_bytes);
+        }
+        let response_ns =
+            if ppdu.is_bar() || ppdu.is_ampdu() { r.timing.block_ack_ns(mode) } else { r.timing.ack_ns(mode) };
+        self.exchanges.push(Exchange {
+            at: now,
+            stage: Stage::BeforeData,
+            ac: ac as u8,
+            from: radio,
+            to,
+            link,
+            mode,
+            data_ns,
+            response_ns,
+            response_mode: r.timing.response_mode(mode),
+            start: now,
+            ppdu_start: now,
+            hit: UNHURT,
+            missed: false,
+            collided: false,
+            txop_end,
+            received: 0,
+            legible: 0,
+            snr_db: f32::NAN,
+        });
+        self.exchanges.len() - 1
+    }
+
+    fn put_on_air(&mut self, now: u64, i: usize, stage: Stage, length_ns: u64) {
+        let x = &self.exchanges[i];
+        let (transmitter, receiver) = match stage {
+            Stage::Cts | Stage::Response => (x.to, x.from),
+            _ => (x.from, x.to),
+        };
+        let is_response = matches!(stage, Stage::Cts | Stage::Response);
+        // A radio that waits for a response of its own does not listen for anything else.
+        let missed = self.contention.is_busy(receiver) || (!is_response && self.contention.is_engaged(receiver));
+        let end = now + length_ns;
+        for (j, other) in self.exchanges.iter_mut().enumerate() {
+            if j == i || !other.is_on_air() {
+                continue;
+            }
+            let listener = other.receiver();
+            if listener == transmitter {
+                other.hit(now, NEVER);
+            } else if self.contention.is_heard(transmitter, listener) {
+                other.hit(now, end);
+            }
+        }
+        let x = &mut self.exchanges[i];
+        x.stage = stage;
+        x.at = end;
+        x.ppdu_start = now;
+        x.hit = UNHURT;
+        x.missed = missed;
+        x.collided |= missed;
+        self.contention.on_begin(transmitter, now);
+    }
+
+    /// The stage of an exchange is over.
+    pub(super) fn step(&mut self, now: u64, i: usize, pool: &mut Pool, out: &mut AirOutputs) {
+        let x = &self.exchanges[i];
+        let (from, to) = (x.from, x.to);
+        let timing = &self.radios[usize::from(from)].timing;
+        let (sifs, data_ns, response_ns) = (timing.sifs_ns, x.data_ns, x.response_ns);
+        match x.stage {
+            Stage::Rts => {
+                let cts_ns = timing.cts_ns(x.mode);
+                let timeout = timing.cts_timeout_ns(x.mode);
+                let mode = timing.rts_mode(x.mode);
+                let decoded = self.control_arrives(now, i, mode, timing::RTS_BYTES);
+                self.record_control(now, i, FrameKind::Rts, mode, decoded);
+                // Who hears only the RTS waits for the CTS; the data then speaks for itself.
+                let nav = now + 2 * sifs + cts_ns;
+                self.contention.on_end(from, now, nav, to, decoded);
+                if decoded {
+                    self.contention.engage(to, true, now);
+                    self.wait(i, Stage::BeforeCts, now + sifs);
+                } else {
+                    self.wait(i, Stage::Overdue, now + timeout);
+                }
+            }
+            Stage::BeforeCts => {
+                let cts_ns = timing.cts_ns(x.mode);
+                self.put_on_air(now, i, Stage::Cts, cts_ns);
+            }
+            Stage::Cts => {
+                let mode = timing.response_mode(timing.rts_mode(x.mode));
+                let decoded = self.control_arrives(now, i, mode, timing::CTS_BYTES);
+                self.record_control(now, i, FrameKind::Cts, mode, decoded);
+                self.contention.on_end(to, now, now + 2 * sifs + data_ns + response_ns, from, decoded);
+                self.contention.engage(to, false, now);
+                if decoded {
+                    self.wait(i, Stage::BeforeData, now + sifs);
+                } else {
+                    self.complete(now, i, false, pool, out);
+                }
+            }
+            Stage::CtsToSelf => {
+                let mode = timing.rts_mode(x.mode);
+                let nav = now + 2 * sifs + data_ns + response_ns;
+                self.record_control(now, i, FrameKind::Cts, mode, !self.exchanges[i].is_spoilt());
+                self.contention.on_end(from, now, nav, to, true);
+                self.wait(i, Stage::BeforeData, now + sifs);
+            }
+            Stage::BeforeData => self.put_on_air(now, i, Stage::Data, data_ns),
+            Stage::Data => {
+                let timeout = timing.ack_timeout_ns(x.mode);
+                let answered = self.data_arrives(now, i, pool, out);
+                self.contention.on_end(from, now, now + sifs + response_ns, to, answered);
+                if answered {
+                    self.contention.engage(to, true, now);
+                    self.wait(i, Stage::BeforeResponse, now + sifs);
+                } else {
+                    self.wait(i, Stage::Overdue, now + timeout);
+                }
+            }
+            Stage::BeforeResponse => self.put_on_air(now, i, Stage::Response, response_ns),
+            Stage::Response => {
+                let mode = x.response_mode;
+                let ppdu = self.radios[usize::from(from)].queues[usize::from(x.ac)].formed.front().expect("on the air");
+                let is_ack = !ppdu.is_bar() && !ppdu.is_ampdu();
+                let bytes = if is_ack { timing::ACK_BYTES } else { timing::BLOCK_ACK_BYTES };
+                let decoded = self.control_arrives(now, i, mode, bytes);
+                let kind = if is_ack { FrameKind::Ack } else { FrameKind::BlockAck };
+                self.record_control(now, i, kind, mode, decoded);
+                self.contention.on_end(to, now, now, from, decoded);
+                self.contention.engage(to, false, now);
+                self.complete(now, i, decoded, pool, out);
+            }
+            Stage::Overdue => self.complete(now, i, false, pool, out),
+        }
+    }
+
+    fn wait(&mut self, i: usize, stage: Stage, until: u64) {
+        self.exchanges[i].stage = stage;
+        self.exchanges[i].at = until;
+    }
+
+    /// Whether a control frame that has just ended arrived at its receiver.
+    fn control_arrives(&mut self, now: u64, i: usize, mode: Mode, bytes: u32) -> bool {
+        let x = &self.exchanges[i];
+        if x.is_spoilt() {
+            return false;
+        }
+        let link = &mut self.links[x.link as usize];
+        let signal = &mut self.pairs[link.pair as usize].signal;
+        let quality = signal.link(Time::from_ns(now));
+        if quality.is_perfect() {
+            return true;
+        }
+        let chance = signal.preamble_success(quality, mode) * signal.mpdu_success(quality, mode, bytes);
+        draw(chance, &mut link.error_rng)
+    }
+
+    /// A PPDU with data, or a Block Ack request, has ended: what reached the recipient. True if it answers.
+    fn data_arrives(&mut self, now: u64, i: usize, pool: &mut Pool, out: &mut AirOutputs) -> bool {
+        let time = Time::from_ns(now);
+        let x = &mut self.exchanges[i];
+        let link = &mut self.links[x.link as usize];
+        let radio = &mut self.radios[usize::from(x.from)];
+        let (has_qos, preamble_ns) = (radio.has_qos, radio.timing.preamble_ns(x.mode));
+        let ppdu = radio.queues[usize::from(x.ac)].formed.front_mut().expect("on the air");
+        let is_repeat = ppdu.tried > 0;
+        let session_id = ppdu.session;
+        let session = &mut self.sessions[session_id as usize];
+        let signal = &mut self.pairs[link.pair as usize].signal;
+        let quality = signal.link(time);
+        x.snr_db = snr_of(quality);
+        // The receiver must catch the preamble undisturbed.
+        let caught = !x.missed
+            && x.hit.0 >= x.ppdu_start + preamble_ns
+            && (quality.is_perfect() || draw(signal.preamble_success(quality, x.mode), &mut link.error_rng));
+        let tracing = self.trace.frames;
+        if !caught {
+            if tracing {
+                let no_copies = |_: usize| (false, false);
+                record_data(&mut self.frames, &mut self.ampdus, now, x, ppdu, pool, no_copies);
+            }
+            mark_sent(ppdu);
+            return false;
+        }
+        if ppdu.is_bar() {
+            let chance = signal.mpdu_success(quality, x.mode, timing::BAR_BYTES);
+            let arrives = x.hit.0 >= x.hit.1 && (quality.is_perfect() || draw(chance, &mut link.error_rng));
+            if tracing {
+                record_data(&mut self.frames, &mut self.ampdus, now, x, ppdu, pool, |_| (arrives, false));
+            }
+            if arrives {
+                let formed = &self.radios[usize::from(x.from)].queues[usize::from(x.ac)].formed;
+                let ssn = win_start(session, session_id, formed);
+                if let Some(recipient) = &mut session.recipient {
+                    recipient.on_bar(time, ssn, &mut self.up);
+                }
+                self.hand_up(session_id, pool, out);
+                self.update_holding();
+            }
+            return arrives;
+        }
+
+        let mut copies: [(bool, bool); 64] = [(false, false); 64];
+        let is_ampdu = ppdu.is_ampdu();
+        let perfect = quality.is_perfect() && x.hit.0 >= x.hit.1;
+        let header_bytes = if has_qos { timing::QOS_HEADER_BYTES } else { timing::HEADER_BYTES };
+        let header_bytes = header_bytes + if is_ampdu { timing::DELIMITER_BYTES } else { 0 };
+        // Of the size seen last: the chances of the MPDU and of its header.
+        let mut known = (0u32, 1.0, 1.0);
+        let (mut received, mut legible) = (0, 0);
+        let mut offset = 0;
+        for (n, mpdu) in ppdu.mpdus.iter().enumerate() {
+            let bytes = timing::mpdu_bytes(u32::from(mpdu.size), has_qos);
+            if perfect {
+                copies[n] = (true, false);
+                received += 1;
+                continue;
+            }
+            if bytes != known.0 {
+                let whole = signal.mpdu_success(quality, x.mode, bytes);
+                known = (bytes, whole, signal.header_success(quality, x.mode, header_bytes));
+            }
+            let (mut whole, mut header) = (true, true);
+            if x.hit.0 < x.hit.1 {
+                // Where it lies in the PPDU, in time.
+                let span = (x.data_ns - preamble_ns) as f64 / f64::from(ppdu.psdu_bytes);
+                let at = |o: u32| x.ppdu_start + preamble_ns + (f64::from(o) * span) as u64;
+                let clear = |from: u64, to: u64| to <= x.hit.0 || from >= x.hit.1;
+                whole = clear(at(offset), at(offset + bytes));
+                header = clear(at(offset), at(offset + header_bytes));
+                offset += if is_ampdu { timing::subframe_bytes(bytes) } else { bytes };
+            }
+            let (_, whole_chance, header_chance) = known;
+            if whole && draw(whole_chance, &mut link.error_rng) {
+                copies[n] = (true, false);
+                received += 1;
+            } else if header {
+                // Errors elsewhere in it. If another transmission made them, the header had its own chance.
+                let chance = if !whole {
+                    header_chance
+                } else if whole_chance < 1.0 {
+                    (header_chance - whole_chance) / (1.0 - whole_chance)
+                } else {
+                    0.0
+                };
+                if draw(chance, &mut link.error_rng) {
+                    copies[n] = (false, true);
+                    legible += 1;
+                }
+            }
+        }
+        x.received = received;
+        x.legible = legible;
+        if tracing {
+            record_data(&mut self.frames, &mut self.ampdus, now, x, ppdu, pool, |n| copies[n]);
+        }
+        if let Some(recipient) = &mut session.recipient {
+            if received + legible > 0 {
+                recipient.on_ampdu(time, x.mode.rate());
+            }
+            for (mpdu, &(whole, legible)) in ppdu.mpdus.iter_mut().zip(&copies) {
+                if whole && !mpdu.has_arrived() {
+                    mpdu.set_arrived();
+                    if let Some(remedy) = recipient.retry_out_mut() {
+                        let p = &pool[mpdu.packet];
+                        if p.kind == Kind::Tcp && p.len > 0 && p.ts_ecr != 0 {
+                            remedy.on_up(time, p.flow.0, p.ts_ecr);
+                        }
+                    }
+                    recipient.on_mpdu(time, mpdu.sn, mpdu.packet, &mut self.up, &mut self.refused);
+                } else if legible {
+                    recipient.on_corrupt(time, mpdu.sn, mpdu.is_tcp(), &mut self.up);
+                }
+            }
+        } else {
+            for (mpdu, &(whole, _)) in ppdu.mpdus.iter_mut().zip(&copies) {
+                if whole && !mpdu.has_arrived() {
+                    mpdu.set_arrived();
+                    self.up.push(mpdu.packet);
+                }
+            }
+        }
+        let _ = is_repeat;
+        mark_sent(ppdu);
+        let (down_link, ac) = (x.link, usize::from(x.ac));
+        self.report_down(time, down_link, ac, pool);
+        self.hand_up(session_id, pool, out);
+        let session = &mut self.sessions[session_id as usize];
+        if let Some(recipient) = &session.recipient {
+            let at = recipient.deadline().as_ns();
+            if at != NEVER && !session.recipient_waits {
+                session.recipient_waits = true;
+                self.holding.push(session_id);
+                self.reorder_at = self.reorder_at.min(at);
+            } else if session.recipient_waits {
+                self.update_holding();
+            }
+        }
+        received > 0
+    }
+
+    /// TCP packets that have just reached the other end of `link`, for a remedy there that measures delay by their timestamps.
+    fn report_down(&mut self, now: Time, link: u32, ac: usize, pool: &Pool) {
+        let back = self.links[(link ^ 1) as usize].sessions[ac];
+        if back == NO_SESSION {
+            return;
+        }
+        let Some(remedy) = self.sessions[back as usize].recipient.as_mut().and_then(|r| r.retry_out_mut()) else { return };
+        for &id in &self.up {
+            let p = &pool[id];
+            if p.kind == Kind::Tcp && p.ts_val != 0 {
+                remedy.on_down(now, p.flow.0, p.ts_val);
+            }
+        }
+    }
+
+    /// The originator knows how its exchange went.
+    fn complete(&mut self, now: u64, i: usize, answered: bool, pool: &mut Pool, out: &mut AirOutputs) {
+        let x = self.exchanges.remove(i);
+        let (r, ac) = (usize::from(x.from), usize::from(x.ac));
+        let time = Time::from_ns(now);
+        let radio = &mut self.radios[r];
+        let mut ppdu = radio.queues[ac].formed.pop_front().expect("it was on the air");
+        let stage = stage_index(&ppdu);
+        ppdu.tries[stage] = ppdu.tries[stage].saturating_add(1);
+        ppdu.tried += 1;
+        let aggregates = radio.aggregates && self.sessions[ppdu.session as usize].recipient.is_some();
+        let limit = if aggregates && !ppdu.is_bar() {
+            ppdu.series.total_tries()
+        } else {
+            u32::from(radio.config.retries.frame_tries)
+        };
+        let link = &mut self.links[x.link as usize];
+        let airtime = now - x.start;
+        link.stats.airtime_ns += airtime;
+        let arrived = ppdu.mpdus.iter().filter(|m| m.has_arrived()).count();
+        if ppdu.is_bar() {
+            link.stats.bars += 1;
+        } else {
+            link.stats.ppdus += 1;
+            link.stats.ppdus_unanswered += u64::from(!answered);
+            link.stats.ppdus_collided += u64::from(x.collided);
+            link.stats.mpdus += ppdu.mpdus.len() as u64;
+            link.stats.mpdus_failed += if answered { ppdu.mpdus.len() - arrived } else { ppdu.mpdus.len() } as u64;
+            link.stats.rate_sum_bps += u128::from(x.mode.rate().as_bps());
+        }
+        if self.trace.ppdus {
+            self.ppdus.push(PpduRecord {
+                start_ns: x.ppdu_start,
+                end_ns: x.ppdu_start + x.data_ns,
+                link: x.link,
+                ac: AC[ac],
+                mode: x.mode,
+                mpdus: ppdu.mpdus.len() as u16,
+                received: x.received,
+                legible: x.legible,
+                psdu_bytes: ppdu.psdu_bytes,
+                repeat: (ppdu.tried - 1).min(255) as u8,
+                answered,
+                collided: x.collided,
+                snr_db: x.snr_db,
+            });
+        }
+        let session = &mut self.sessions[ppdu.session as usize];
+        if radio.mac80211().is_some_and(|p| p.airtime_fairness) {
+            session.deficit_ns -= airtime as i64;
+        }
+        let mut grow = false;
+        if !answered && ppdu.tried < limit {
+            grow = true;
+            radio.queues[ac].formed.push_front(ppdu);
+        } else {
+            if ppdu.is_bar() {
+                // Repeated as often as any frame; then the recipient must find out by itself.
+            } else {
+                let status = TxStatus {
+                    series: &ppdu.series,
+                    tries: ppdu.tries,
+                    mpdus: ppdu.mpdus.len() as u16,
+                    acked: if answered { arrived as u16 } else { 0 },
+                    is_ampdu: aggregates,
+                };
+                link.rate.on_status(time, &status);
+                self.resolve(now, r, ac, &ppdu, answered, aggregates, out);
+            }
+            let mut mpdus = ppdu.mpdus;
+            mpdus.clear();
+            self.spare.push(mpdus);
+        }
+        self.refill(now, x.from, ac, pool, out);
+        let ahead = if self.radios[r].aggregates { usize::from(self.radios[r].config.aggregation.formed_ahead) } else { 1 };
+        while self.radios[r].queues[ac].formed.len() < ahead.max(usize::from(grow)) && self.form(now, x.from, ac) {}
+        if answered && x.txop_end != NEVER && self.goes_on(now, &x) {
+            return;
+        }
+        let queue = &self.radios[r].queues[ac];
+        let has_frame = !queue.formed.is_empty() || (ahead == 0 && !queue.schedule.is_empty());
+        self.contention.finish(x.from, ac, now, grow, has_frame);
+    }
+
+    /// What the recipient has is released; the rest is sent again or given up.
+    fn resolve(
+        &mut self,
+        now: u64,
+        r: usize,
+        ac: usize,
+        ppdu: &Ppdu,
+        answered: bool,
+        aggregates: bool,
+        out: &mut AirOutputs,
+    ) {
+        let radio = &mut self.radios[r];
+        let session = &mut self.sessions[ppdu.session as usize];
+        let link = &mut self.links[session.link as usize];
+        let retries = &radio.config.retries;
+        let counts_airtime = radio.mac80211().is_some_and(|p| p.aql);
+        let mut gave_up = false;
+        let mut released = 0;
+        self.failed.clear();
+        for &mpdu in &ppdu.mpdus {
+            let mut mpdu = mpdu;
+            if !(answered && mpdu.has_arrived()) {
+                mpdu.attempts = mpdu.attempts.saturating_add(1);
+                if aggregates && mpdu.attempts <= retries.software {
+                    self.failed.push(mpdu);
+                    continue;
+                }
+                gave_up = true;
+                if !mpdu.has_arrived() {
+                    link.stats.dropped_retries += 1;
+                    out.dropped.push((session.link, mpdu.packet, DropReason::RetryLimit));
+                }
+            }
+            released += 1;
+            link.release(now, mpdu.size);
+            if mpdu.reports() {
+                out.released.push((mpdu.flow, u32::from(mpdu.size)));
+            }
+            if counts_airtime {
+                let airtime = airtime_estimate(mpdu.size, link).min(session.pending_ns);
+                session.pending_ns -= airtime;
+                radio.pending_ns = radio.pending_ns.saturating_sub(airtime);
+            }
+        }
+        session.put_back(&self.failed);
+        session.bar |= gave_up && aggregates && retries.on_give_up == OnGiveUp::Bar;
+        let queue = &mut radio.queues[ac];
+        queue.driver_count -= released;
+        if counts_airtime && session.fresh.is_empty() && session.again.is_empty() {
+            let rest = std::mem::take(&mut session.pending_ns);
+            radio.pending_ns = radio.pending_ns.saturating_sub(rest);
+        }
+        let queue = &mut radio.queues[ac];
+        if !session.is_scheduled && session.has_backlog() {
+            session.is_scheduled = true;
+            queue.schedule.push_back(ppdu.session);
+        }
+    }
+
+    /// The next frame of the category within the same TXOP, if it fits. True if so.
+    fn goes_on(&mut self, now: u64, x: &Exchange) -> bool {
+        let (r, ac) = (usize::from(x.from), usize::from(x.ac));
+        if self.radios[r].queues[ac].formed.is_empty() && !self.form(now, x.from, ac) {
+            return false;
+        }
+        let i = self.plan(now, x.from, ac, x.txop_end);
+        let sifs = self.radios[r].timing.sifs_ns;
+        let next = &mut self.exchanges[i];
+        let end = now + 2 * sifs + next.data_ns + next.response_ns;
+        let protected = self.radios[r].timing.protection(next.mode) != Protection::None;
+        if end > x.txop_end || protected {
+            self.exchanges.pop();
+            return false;
+        }
+        next.at = now + sifs;
+        self.contention.reset_window(x.from, ac);
+        true
+    }
+
+    fn record_control(&mut self, now: u64, i: usize, kind: FrameKind, mode: Mode, decoded: bool) {
+        if !self.trace.frames {
+            return;
+        }
+        let x = &self.exchanges[i];
+        let (from, to) = match kind {
+            FrameKind::Rts => (x.from, x.to),
+            FrameKind::Cts if x.stage == Stage::CtsToSelf => (x.from, x.from),
+            _ => (x.to, x.from),
+        };
+        let ppdu = self.radios[usize::from(x.from)].queues[usize::from(x.ac)].formed.front();
+        let (mut sn, mut bitmap) = (Seq12::new(0), 0u64);
+        if let Some(ppdu) = ppdu.filter(|_| kind == FrameKind::BlockAck) {
+            if let Some(first) = ppdu.mpdus.first() {
+                sn = first.sn;
+                for m in ppdu.mpdus.iter().filter(|m| m.has_arrived()) {
+                    bitmap |= 1u64.checked_shl(u32::from(sn.distance_to(m.sn))).unwrap_or(0);
+                }
+            } else {
+                let formed = &self.radios[usize::from(x.from)].queues[usize::from(x.ac)].formed;
+                sn = win_start(&self.sessions[ppdu.session as usize], ppdu.session, formed);
+            }
+        }
+        let sifs = self.radios[usize::from(x.from)].timing.sifs_ns;
+        let left = match kind {
+            FrameKind::Rts => 3 * sifs + x.data_ns + x.response_ns + self.radios[usize::from(x.from)].timing.cts_ns(x.mode),
+            FrameKind::Cts => 2 * sifs + x.data_ns + x.response_ns,
+            _ => 0,
+        };
+        self.frames.push(FrameRecord {
+            time_ns: now,
+            kind,
+            from,
+            to,
+            mode,
+            ac: AC[usize::from(x.ac)],
+            sn: sn.get(),
+            bitmap,
+            retry: false,
+            fcs_ok: decoded,
+            ampdu: None,
+            is_last_of_ampdu: false,
+            duration_us: micros(left),
+            snr_db: x.snr_db,
+            packet: None,
+        });
+    }
+}
+
+const AC: [Ac; 4] = [Ac::Bk, Ac::Be, Ac::Vi, Ac::Vo];
+
+/// The stage of the series that makes the next try; the last one for tries beyond it.
+fn stage_index(ppdu: &Ppdu) -> usize {
+    ppdu.series.stage_of_try(ppdu.tried).unwrap_or(ppdu.series.stages().len() - 1)
+}
+
+fn mark_sent(ppdu: &mut Ppdu) {
+    for mpdu in &mut ppdu.mpdus {
+        mpdu.set_sent();
+    }
+}
+
+#[inline]
+fn draw(chance: f64, rng: &mut Rng) -> bool {
+    chance >= 1.0 || (chance > 0.0 && rng.random::<f64>() < chance)
+}
+
+fn micros(ns: u64) -> u16 {
+    ns.div_ceil(1000).min(32_767) as u16
+}
+
+/// The frames of a PPDU with data. `copies`: of each MPDU whether it arrived whole, and if not, whether its header did.
+fn record_data(
+    frames: &mut Vec<FrameRecord>,
+    ampdus: &mut u32,
+    now: u64,
+    x: &Exchange,
+    ppdu: &Ppdu,
+    pool: &Pool,
+    copies: impl Fn(usize) -> (bool, bool),
+) {
+    let duration_us = micros(x.response_ns + 16_000);
+    let record = FrameRecord {
+        time_ns: now,
+        kind: FrameKind::BlockAckRequest,
+        from: x.from,
+        to: x.to,
+        mode: x.mode,
+        ac: AC[usize::from(x.ac)],
+        sn: 0,
+        bitmap: 0,
+        retry: ppdu.tried > 0,
+        fcs_ok: false,
+        ampdu: None,
+        is_last_of_ampdu: false,
+        duration_us,
+        snr_db: x.snr_db,
+        packet: None,
+    };
+    if ppdu.is_bar() {
+        frames.push(FrameRecord { fcs_ok: copies(0).0, ..record });
+        return;
+    }
+    let ampdu = ppdu.is_ampdu().then_some(*ampdus);
+    *ampdus = ampdus.wrapping_add(1);
+    for (n, mpdu) in ppdu.mpdus.iter().enumerate() {
+        frames.push(FrameRecord {
+            kind: FrameKind::Data,
+            sn: mpdu.sn.get(),
+            retry: mpdu.was_sent(),
+            fcs_ok: copies(n).0,
+            ampdu,
+            is_last_of_ampdu: n + 1 == ppdu.mpdus.len(),
+            // Once it has arrived the packet is no longer here to look at.
+            packet: (!mpdu.has_arrived()).then(|| pool[mpdu.packet]),
+            ..record
+        });
+    }
+}

@@ -1,0 +1,361 @@
+//! EDCA and DCF: who transmits next (IEEE 802.11-2020 10.3.4 and 10.23.2).
+//!
+//! Every radio keeps its own view of the medium, so radios that do not hear each other need nothing special. A backoff is
+//! kept as the instant at which it would end if the medium stayed idle; sensing a transmission turns what is left of it into
+//! slots, and the end of the transmission turns these into an instant again. So there is one deadline for the whole medium
+//! and no event for a slot.
+//!
+//! A backoff is drawn when a frame comes while the medium is busy, and after every exchange, whether or not another frame
+//! waits. A frame that finds the medium idle and no backoff pending leaves after AIFS, or at once if that has passed.
+//!
+//! After a transmission that a radio could not decode (a collision, or errors in what was for it) EIFS stands in the place of
+//! DIFS. A radio whose own transmission stayed without answer counts on as soon as it has noticed.
+
+use rand::RngExt;
+
+use super::phy::{EdcaParams, Timing};
+use crate::rng::Rng;
+
+const NEVER: u64 = u64::MAX;
+
+/// The medium as one radio senses it.
+#[derive(Debug, Clone)]
+struct Carrier {
+    /// Transmissions it senses, its own included.
+    sensed: u16,
+    /// Since the medium became busy there was one transmission only, and not its own.
+    clean: bool,
+    /// Takes part in an exchange, as originator or with a response to send.
+    engaged: bool,
+    idle_since: u64,
+    /// Virtual carrier sense: busy until then.
+    nav: u64,
+    /// Added to AIFS after what could not be decoded: EIFS - DIFS, or nothing.
+    extra: u64,
+    /// No backoff slot begins before this: when a missing response was noticed.
+    hold: u64,
+    eifs_extra: u64,
+}
+
+/// Contention of one access category of one radio.
+#[derive(Debug, Clone)]
+struct Access {
+    /// Slots left, as of when the medium was last busy.
+    backoff: u32,
+    /// When the frame may leave, or the backoff ends, if the medium stays idle; [`NEVER`] while it is busy, or nothing is
+    /// pending.
+    ready_at: u64,
+    has_frame: bool,
+    cw: u32,
+    cw_min: u32,
+    cw_max: u32,
+    aifs_ns: u64,
+    slot_ns: u64,
+}
+
+#[derive(Debug)]
+pub(super) struct Contention {
+    carrier: Vec<Carrier>,
+    access: Vec<[Access; 4]>,
+    /// By radio: when its first frame may leave.
+    ready: Vec<u64>,
+    /// By radio: its draws.
+    rng: Vec<Rng>,
+    /// By transmitter: the other radios that hear it.
+    pub hears: Vec<Vec<u16>>,
+    heard: Vec<bool>,
+    sensing_ns: u64,
+    /// Least of `ready`, and whose; stale when `is_stale`.
+    next: (u64, u16),
+    is_stale: bool,
+}
+
+impl Contention {
+    /// `radios`: of each its timing, its EDCA parameters, whether it keeps EIFS, and its random numbers. `hidden`: pairs that do not hear each other.
+    pub fn new(
+        radios: impl Iterator<Item = (Timing, [EdcaParams; 4], bool, Rng)>,
+        hidden: &[(u16, u16)],
+        sensing_ns: u64,
+    ) -> Contention {
+        let mut c = Contention {
+            carrier: Vec::new(),
+            access: Vec::new(),
+            ready: Vec::new(),
+            rng: Vec::new(),
+            hears: Vec::new(),
+            heard: Vec::new(),
+            sensing_ns,
+            next: (NEVER, 0),
+            is_stale: false,
+        };
+        for (timing, edca, eifs, rng) in radios {
+            c.carrier.push(Carrier {
+                sensed: 0,
+                clean: true,
+                engaged: false,
+                idle_since: 0,
+                nav: 0,
+                extra: 0,
+                hold: 0,
+                eifs_extra: if eifs { timing.eifs_ns() - timing.difs_ns() } else { 0 },
+            });
+            c.access.push(edca.map(|e| Access {
+                backoff: 0,
+                ready_at: NEVER,
+                has_frame: false,
+                cw: e.cw_min,
+                cw_min: e.cw_min,
+                cw_max: e.cw_max,
+                aifs_ns: timing.aifs_ns(e.aifsn),
+                slot_ns: timing.slot_ns,
+            }));
+            c.ready.push(NEVER);
+            c.rng.push(rng);
+        }
+        let n = c.ready.len();
+        c.heard = vec![true; n * n];
+        for &(a, b) in hidden {
+            let (a, b) = (usize::from(a), usize::from(b));
+            c.heard[a * n + b] = false;
+            c.heard[b * n + a] = false;
+        }
+        for from in 0..n {
+            c.heard[from * n + from] = false;
+            c.hears.push((0..n as u16).filter(|&to| c.heard[from * n + usize::from(to)]).collect());
+        }
+        c
+    }
+
+    /// Whether `to` hears `from`.
+    #[inline]
+    pub fn is_heard(&self, from: u16, to: u16) -> bool {
+        self.heard[usize::from(from) * self.ready.len() + usize::from(to)]
+    }
+
+    /// Whether the radio senses a transmission, its own included.
+    #[inline]
+    pub fn is_busy(&self, radio: u16) -> bool {
+        self.carrier[usize::from(radio)].sensed > 0
+    }
+
+    /// Whether the radio takes part in an exchange.
+    #[inline]
+    pub fn is_engaged(&self, radio: u16) -> bool {
+        self.carrier[usize::from(radio)].engaged
+    }
+
+    /// The radio whose frame may leave first, and when; ties to the lower number.
+    #[inline]
+    pub fn next(&mut self) -> (u64, u16) {
+        if self.is_stale {
+            let mut best = (NEVER, 0);
+            for (i, &at) in self.ready.iter().enumerate() {
+                if at < best.0 {
+                    best = (at, i as u16);
+                }
+            }
+            self.next = best;
+            self.is_stale = false;
+        }
+        self.next
+    }
+
+    /// A frame waits in a category that had none.
+    pub fn on_frame(&mut self, radio: u16, ac: usize, now: u64) {
+        let r = usize::from(radio);
+        let carrier = &self.carrier[r];
+        let is_idle = carrier.sensed == 0 && !carrier.engaged && carrier.nav <= now;
+        let a = &mut self.access[r][ac];
+        if a.has_frame {
+            return;
+        }
+        a.has_frame = true;
+        if is_idle {
+            if a.ready_at == NEVER {
+                a.ready_at = (carrier.idle_since.max(carrier.nav) + carrier.extra + a.aifs_ns).max(carrier.hold);
+            }
+            a.ready_at = a.ready_at.max(now);
+            if a.ready_at == now {
+                a.backoff = 0;
+            }
+        } else if a.backoff == 0 && a.ready_at == NEVER {
+            a.backoff = self.rng[r].random_range(0..=a.cw);
+            if carrier.sensed == 0 && !carrier.engaged {
+                // Only the NAV is set: nothing will end that wakes it.
+                self.thaw(r);
+            }
+        }
+        self.update(r);
+    }
+
+    /// The categories of a radio whose frame may leave at `now`, highest priority first: the first is the one that does.
+    /// The others have collided inside the radio (10.23.2.12): their window grows and they draw anew.
+    pub fn take(&mut self, radio: u16, now: u64) -> usize {
+        let r = usize::from(radio);
+        let mut winner = usize::MAX;
+        for ac in (0..4).rev() {
+            let a = &mut self.access[r][ac];
+            if a.ready_at > now || !a.has_frame {
+                continue;
+            }
+            if winner == usize::MAX {
+                winner = ac;
+                a.ready_at = NEVER;
+                a.backoff = 0;
+            } else {
+                a.cw = (2 * a.cw + 1).min(a.cw_max);
+                a.backoff = self.rng[r].random_range(0..=a.cw);
+                a.ready_at = NEVER;
+            }
+        }
+        debug_assert!(winner < 4, "the radio was ready");
+        self.carrier[r].engaged = true;
+        self.freeze(r, now);
+        self.update(r);
+        winner
+    }
+
+    /// A transmission begins.
+    pub fn on_begin(&mut self, transmitter: u16, now: u64) {
+        let t = usize::from(transmitter);
+        self.carrier[t].sensed += 1;
+        self.carrier[t].clean = false;
+        self.freeze(t, now);
+        self.update(t);
+        let hears = std::mem::take(&mut self.hears[t]);
+        for &h in &hears {
+            let h = usize::from(h);
+            let carrier = &mut self.carrier[h];
+            carrier.sensed += 1;
+            carrier.clean = carrier.sensed == 1;
+            if carrier.sensed == 1 && !carrier.engaged {
+                self.freeze(h, now);
+                self.update(h);
+            }
+        }
+        self.hears[t] = hears;
+    }
+
+    /// A transmission ends. Who decoded it stays silent until `nav_end`; the one whom it was for decoded it or not.
+    pub fn on_end(&mut self, transmitter: u16, now: u64, nav_end: u64, receiver: u16, is_decoded: bool) {
+        let t = usize::from(transmitter);
+        let hears = std::mem::take(&mut self.hears[t]);
+        for &h in &hears {
+            let is_receiver = h == receiver;
+            let h = usize::from(h);
+            let carrier = &mut self.carrier[h];
+            carrier.sensed -= 1;
+            if carrier.sensed > 0 {
+                continue;
+            }
+            carrier.idle_since = now;
+            carrier.extra = carrier.eifs_extra;
+            if carrier.clean && (!is_receiver || is_decoded) {
+                carrier.extra = 0;
+                if !is_receiver {
+                    carrier.nav = carrier.nav.max(nav_end);
+                }
+            }
+            if !carrier.engaged {
+                self.thaw(h);
+                self.update(h);
+            }
+        }
+        self.hears[t] = hears;
+        let carrier = &mut self.carrier[t];
+        carrier.sensed -= 1;
+        if carrier.sensed == 0 {
+            carrier.idle_since = now;
+            carrier.extra = 0;
+            if !carrier.engaged {
+                self.thaw(t);
+                self.update(t);
+            }
+        }
+    }
+
+    /// The radio has a response to send, or has sent it.
+    pub fn engage(&mut self, radio: u16, engaged: bool, now: u64) {
+        let r = usize::from(radio);
+        self.carrier[r].engaged = engaged;
+        if engaged {
+            self.freeze(r, now);
+        } else if self.carrier[r].sensed == 0 {
+            self.thaw(r);
+        }
+        self.update(r);
+    }
+
+    /// The exchange of a category is over. `grow`: it failed, and the window grows; else it starts again at its least.
+    pub fn finish(&mut self, radio: u16, ac: usize, now: u64, grow: bool, has_frame: bool) {
+        let r = usize::from(radio);
+        let a = &mut self.access[r][ac];
+        a.cw = if grow { (2 * a.cw + 1).min(a.cw_max) } else { a.cw_min };
+        a.backoff = self.rng[r].random_range(0..=a.cw);
+        a.has_frame = has_frame;
+        a.ready_at = NEVER;
+        let carrier = &mut self.carrier[r];
+        carrier.engaged = false;
+        carrier.hold = now;
+        if carrier.sensed == 0 {
+            self.thaw(r);
+        }
+        self.update(r);
+    }
+
+    /// The window starts again at its least: a frame was given up.
+    pub fn reset_window(&mut self, radio: u16, ac: usize) {
+        let a = &mut self.access[usize::from(radio)][ac];
+        a.cw = a.cw_min;
+    }
+
+    /// What is left of the backoffs becomes slots. Who is due before it can sense the transmission goes on.
+    fn freeze(&mut self, r: usize, now: u64) {
+        let engaged = self.carrier[r].engaged;
+        for a in &mut self.access[r] {
+            if a.ready_at == NEVER || (a.has_frame && !engaged && a.ready_at <= now + self.sensing_ns) {
+                continue;
+            }
+            if a.ready_at <= now {
+                a.backoff = 0;
+            } else if a.backoff > 0 {
+                let begin = a.ready_at - u64::from(a.backoff) * a.slot_ns;
+                if now > begin {
+                    a.backoff -= ((now - begin) / a.slot_ns) as u32;
+                }
+            }
+            a.ready_at = NEVER;
+        }
+    }
+
+    /// The medium has become idle: slots become instants.
+    fn thaw(&mut self, r: usize) {
+        let carrier = &self.carrier[r];
+        let start = carrier.idle_since.max(carrier.nav) + carrier.extra;
+        for a in &mut self.access[r] {
+            // One that is due in spite of what it has not sensed stays so.
+            if a.ready_at == NEVER && (a.has_frame || a.backoff > 0) {
+                a.ready_at = (start + a.aifs_ns).max(carrier.hold) + u64::from(a.backoff) * a.slot_ns;
+            }
+        }
+    }
+
+    #[inline]
+    fn update(&mut self, r: usize) {
+        let mut ready = NEVER;
+        for a in &self.access[r] {
+            if a.has_frame && a.ready_at < ready {
+                ready = a.ready_at;
+            }
+        }
+        let old = std::mem::replace(&mut self.ready[r], ready);
+        if self.is_stale || old == ready {
+            return;
+        }
+        if (ready, r as u16) < self.next {
+            self.next = (ready, r as u16);
+        } else if self.next.1 == r as u16 {
+            self.is_stale = true;
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! The sending side of one link and access category: sequence numbers, the Block Ack window, what is sent again and what is
+//! given up.
+
+use std::collections::VecDeque;
+
+use super::rate::RateSeries;
+use super::reorder::ReorderBuffer;
+use crate::packet::PacketId;
+use crate::queue::FqCodel;
+use crate::units::Seq12;
+
+/// A packet on its way through the radio.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Mpdu {
+    pub packet: PacketId,
+    pub flow: u32,
+    /// Given when it is first put into a PPDU.
+    pub sn: Seq12,
+    /// Bytes at the IP layer.
+    pub size: u16,
+    /// Times it was handed to the radio without success.
+    pub attempts: u8,
+    flags: u8,
+}
+
+impl Mpdu {
+    const ARRIVED: u8 = 1;
+    const TCP: u8 = 2;
+    const REPORT: u8 = 4;
+    const SENT: u8 = 8;
+
+    pub fn new(packet: PacketId, flow: u32, size: u16, is_tcp: bool, report: bool) -> Mpdu {
+        let flags = if is_tcp { Mpdu::TCP } else { 0 } | if report { Mpdu::REPORT } else { 0 };
+        Mpdu { packet, flow, sn: Seq12::new(0), size, attempts: 0, flags }
+    }
+    /// A correct copy has reached the recipient: the packet is no longer the sender's.
+    pub fn has_arrived(&self) -> bool {
+        self.flags & Mpdu::ARRIVED != 0
+    }
+    pub fn set_arrived(&mut self) {
+        self.flags |= Mpdu::ARRIVED;
+    }
+    pub fn is_tcp(&self) -> bool {
+        self.flags & Mpdu::TCP != 0
+    }
+    /// Its release is to be reported to its flow.
+    pub fn reports(&self) -> bool {
+        self.flags & Mpdu::REPORT != 0
+    }
+    /// It has been on the air: the Retry bit.
+    pub fn was_sent(&self) -> bool {
+        self.flags & Mpdu::SENT != 0
+    }
+    pub fn set_sent(&mut self) {
+        self.flags |= Mpdu::SENT;
+    }
+}
+
+/// What the radio sends at a time: an A-MPDU, a single MPDU, or a Block Ack request.
+#[derive(Debug)]
+pub(super) struct Ppdu {
+    pub session: u32,
+    pub series: RateSeries,
+    /// Tries made, in all and by stage.
+    pub tried: u32,
+    pub tries: [u8; RateSeries::MAX_STAGES],
+    /// Empty: a Block Ack request.
+    pub mpdus: Vec<Mpdu>,
+    pub psdu_bytes: u32,
+}
+
+impl Ppdu {
+    pub fn is_bar(&self) -> bool {
+        self.mpdus.is_empty()
+    }
+    /// Sent as an A-MPDU and answered by a Block Ack; a single MPDU goes by itself and is answered by an ACK.
+    pub fn is_ampdu(&self) -> bool {
+        self.mpdus.len() > 1
+    }
+}
+
+/// One link and access category.
+#[derive(Debug)]
+pub(super) struct Session {
+    pub link: u32,
+    pub ac: u8,
+    pub next_sn: Seq12,
+    /// Not yet sent, in order.
+    pub fresh: VecDeque<Mpdu>,
+    /// To be sent again, by sequence number.
+    pub again: VecDeque<Mpdu>,
+    /// A Block Ack request is due.
+    pub bar: bool,
+    /// It is on the list of those with something to send.
+    pub is_scheduled: bool,
+    /// With airtime fairness: what it may use before its turn is over, ns.
+    pub deficit_ns: i64,
+    /// Estimated airtime of the frames below its queue, ns.
+    pub pending_ns: u64,
+    /// mac80211's queue of this station and category.
+    pub txq: Option<Box<FqCodel>>,
+    pub txq_is_listed: bool,
+    /// The recipient's side; `None` without Block Ack.
+    pub recipient: Option<Box<ReorderBuffer<PacketId>>>,
+    pub recipient_waits: bool,
+}
+
+impl Session {
+    pub fn has_backlog(&self) -> bool {
+        self.bar || !self.again.is_empty() || !self.fresh.is_empty()
+    }
+
+    /// Puts back what is to be sent again. `failed` is in order; both lie within one window.
+    pub fn put_back(&mut self, failed: &[Mpdu]) {
+        for &mpdu in failed {
+            let at = self.again.iter().rposition(|m| m.sn.is_before(mpdu.sn)).map_or(0, |i| i + 1);
+            self.again.insert(at, mpdu);
+        }
+    }
+}

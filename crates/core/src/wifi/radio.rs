@@ -1,0 +1,194 @@
+//! The transmit path of one radio: from the host's queue through the driver into PPDUs that wait for the air.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::config::{Mac80211Path, RadioConfig, Transmit};
+use super::originator::{Mpdu, Ppdu, Session};
+use super::phy::{EdcaParams, Timing, timing};
+use super::rate::{AnyRateControl, RateSeries};
+use crate::queue::AnyQueue;
+
+/// What is above the driver's frames.
+#[derive(Debug)]
+pub(super) enum Upper {
+    Qdisc(Box<AnyQueue>),
+    /// The queues are in the sessions.
+    Mac80211 {
+        /// Sessions whose queue is not empty.
+        waiting: VecDeque<u32>,
+    },
+}
+
+/// One access category of one radio.
+#[derive(Debug)]
+pub(super) struct AcQueue {
+    pub upper: Upper,
+    /// Frames that the driver has taken and not yet released.
+    pub driver_count: u32,
+    pub driver_frames: u32,
+    /// Ready for the air; the first is on it, or next.
+    pub formed: VecDeque<Ppdu>,
+    /// Sessions with something to send.
+    pub schedule: VecDeque<u32>,
+}
+
+#[derive(Debug)]
+pub(super) struct Radio {
+    pub config: Arc<RadioConfig>,
+    pub timing: Timing,
+    pub edca: [EdcaParams; 4],
+    pub queues: [AcQueue; 4],
+    pub aggregates: bool,
+    pub has_qos: bool,
+    /// Estimated airtime of all frames below mac80211's queues, ns.
+    pub pending_ns: u64,
+}
+
+impl Radio {
+    pub fn mac80211(&self) -> Option<&Mac80211Path> {
+        match &self.config.transmit {
+            Transmit::Mac80211(path) => Some(path),
+            Transmit::Qdisc(_) => None,
+        }
+    }
+
+    /// The session that is served next, with something that its window lets it send. It stays on the list as long as it has
+    /// a backlog.
+    pub fn pick(&mut self, ac: usize, sessions: &mut [Session]) -> Option<u32> {
+        let fair = self.mac80211().filter(|p| p.airtime_fairness).map(|p| p.airtime_quantum.as_ns() as i64);
+        let window = self.config.aggregation.window;
+        let aggregates = self.aggregates;
+        let queue = &mut self.queues[ac];
+        let (schedule, formed) = (&mut queue.schedule, &queue.formed);
+        let can_send = |s: &Session, id: u32| !aggregates || s.bar || !s.again.is_empty() || room(s, id, formed, window) > 0;
+        let mut at = None;
+        if let Some(quantum) = fair {
+            // Deficit round robin by airtime: whoever is first with something left of its share. If nobody has, all get as
+            // many quanta as the first of them needs.
+            let candidates = || (0..schedule.len()).filter(|&i| can_send(&sessions[schedule[i] as usize], schedule[i]));
+            at = candidates().find(|&i| sessions[schedule[i] as usize].deficit_ns > 0);
+            if at.is_none() {
+                let rounds = |i: usize| -sessions[schedule[i] as usize].deficit_ns / quantum + 1;
+                if let Some(least) = candidates().map(rounds).min() {
+                    for &id in schedule.iter() {
+                        sessions[id as usize].deficit_ns += least * quantum;
+                    }
+                    let candidates =
+                        (0..schedule.len()).filter(|&i| can_send(&sessions[schedule[i] as usize], schedule[i]));
+                    at = candidates.into_iter().find(|&i| sessions[schedule[i] as usize].deficit_ns > 0);
+                }
+            }
+            // Those before it have had their share, and go to the end.
+            if let Some(i) = at {
+                schedule.rotate_left(i);
+                at = Some(0);
+            }
+        } else {
+            for i in 0..schedule.len() {
+                if can_send(&sessions[schedule[i] as usize], schedule[i]) {
+                    at = Some(i);
+                    break;
+                }
+            }
+        }
+        let i = at?;
+        let id = schedule[i];
+        if fair.is_none() {
+            // In turn.
+            schedule.remove(i);
+            schedule.push_back(id);
+        }
+        Some(id)
+    }
+
+    /// Forms what the session sends next.
+    pub fn form(
+        &self,
+        ac: usize,
+        id: u32,
+        session: &mut Session,
+        rate: &mut AnyRateControl,
+        now: crate::units::Time,
+        snr_db: Option<f32>,
+        mut mpdus: Vec<Mpdu>,
+    ) -> Ppdu {
+        mpdus.clear();
+        let formed = &self.queues[ac].formed;
+        if session.bar {
+            session.bar = false;
+            let series = rate.choose(now, true, snr_db);
+            return Ppdu { session: id, series, tried: 0, tries: [0; 4], mpdus, psdu_bytes: timing::BAR_BYTES };
+        }
+        let limits = &self.config.aggregation;
+        let mut room = if self.aggregates { room(session, id, formed, limits.window) } else { usize::MAX };
+        let only_again = session.fresh.is_empty() || room == 0;
+        let series = rate.choose(now, only_again, snr_db);
+        let mut psdu_bytes = 0;
+        if self.aggregates && series.is_probe() && !only_again {
+            let mpdu = self.take_fresh(session);
+            psdu_bytes = timing::mpdu_bytes(u32::from(mpdu.size), self.has_qos);
+            mpdus.push(mpdu);
+        } else {
+            let (most, bytes) = if self.aggregates {
+                let slowest = series.stages().iter().map(|s| s.mode).min_by_key(|m| m.rate()).expect("never empty");
+                let bytes = self.timing.psdu_bytes_within(slowest, limits.max_duration.as_ns());
+                (usize::from(limits.max_frames), bytes.min(limits.max_bytes))
+            } else {
+                (1, 0)
+            };
+            while mpdus.len() < most {
+                let Some(next) = session.again.front().or(if room > 0 { session.fresh.front() } else { None }) else {
+                    break;
+                };
+                let size = timing::subframe_bytes(timing::mpdu_bytes(u32::from(next.size), self.has_qos));
+                if psdu_bytes + size > bytes && !mpdus.is_empty() {
+                    break;
+                }
+                psdu_bytes += size;
+                let mpdu = match session.again.pop_front() {
+                    Some(mpdu) => mpdu,
+                    None => {
+                        room -= 1;
+                        self.take_fresh(session)
+                    }
+                };
+                mpdus.push(mpdu);
+            }
+            if let [single] = mpdus[..] {
+                psdu_bytes = timing::mpdu_bytes(u32::from(single.size), self.has_qos);
+            }
+        }
+        Ppdu { session: id, series, tried: 0, tries: [0; RateSeries::MAX_STAGES], mpdus, psdu_bytes }
+    }
+
+    fn take_fresh(&self, session: &mut Session) -> Mpdu {
+        let mut mpdu = session.fresh.pop_front().expect("the caller has seen it");
+        mpdu.sn = session.next_sn;
+        session.next_sn = session.next_sn.forward(1);
+        mpdu
+    }
+}
+
+/// The oldest sequence number that is not resolved; that of the next MPDU if all are.
+pub(super) fn win_start(session: &Session, id: u32, formed: &VecDeque<Ppdu>) -> crate::units::Seq12 {
+    let mut oldest = session.next_sn;
+    if let Some(m) = session.again.front() {
+        oldest = m.sn;
+    }
+    for ppdu in formed.iter().filter(|p| p.session == id) {
+        if let Some(m) = ppdu.mpdus.first().filter(|m| m.sn.is_before(oldest)) {
+            oldest = m.sn;
+        }
+    }
+    oldest
+}
+
+/// How many new MPDUs the Block Ack window has room for.
+fn room(session: &Session, id: u32, formed: &VecDeque<Ppdu>, window: u16) -> usize {
+    if session.fresh.is_empty() {
+        return 0;
+    }
+    let used = win_start(session, id, formed).distance_to(session.next_sn);
+    usize::from(window.saturating_sub(used))
+}

@@ -1,0 +1,91 @@
+//! The wireless channels of a world: links through the air and the channels that carry them.
+
+use airtcp_core::wifi::{AirOutputs, AirStats, Channel, ChannelConfig, PairConfig, TraceConfig};
+
+use crate::link::LinkTotals;
+use crate::spec::RunSpec;
+
+#[derive(Debug, Default)]
+pub(crate) struct Air {
+    pub channels: Vec<Channel>,
+    /// By channel and its link: the link of the world.
+    world_link: Vec<Vec<u32>>,
+    /// By link of the world: channel and its link. `None`: a wire.
+    pub at: Vec<Option<(u32, u32)>>,
+    /// Not in use.
+    spare: Vec<AirOutputs>,
+}
+
+impl Air {
+    pub fn new(spec: &RunSpec) -> Air {
+        let mut air = Air { at: vec![None; spec.links.len()], ..Air::default() };
+        for (c, channel) in spec.channels.iter().enumerate() {
+            let c32 = c as u32;
+            air.channels.push(Channel::new(&ChannelConfig {
+                radios: channel.radios.iter().map(|r| r.config.clone()).collect(),
+                pairs: channel
+                    .pairs
+                    .iter()
+                    .map(|p| PairConfig { station: p.station, access_point: p.access_point, signal: p.signal.clone() })
+                    .collect(),
+                hidden: channel.hidden.clone(),
+                sensing: channel.sensing,
+                seed: spec.seed,
+                index: c32,
+                trace: TraceConfig {
+                    ppdus: spec.record.ppdus.contains(&c32),
+                    frames: spec.record.capture_air.contains(&c32),
+                },
+            }));
+            air.world_link.push(vec![u32::MAX; 2 * channel.pairs.len()]);
+        }
+        for (i, link) in spec.links.iter().enumerate() {
+            if let Some(a) = link.air {
+                let own = 2 * u32::from(a.pair) + u32::from(a.down);
+                air.at[i] = Some((a.channel, own));
+                air.world_link[a.channel as usize][own as usize] = i as u32;
+            }
+        }
+        air
+    }
+
+    /// The link of the world that a channel's link is.
+    pub fn world_link(&self, channel: u32, link: u32) -> u32 {
+        self.world_link[channel as usize][link as usize]
+    }
+
+    /// Counters of a link of the world from the start of the run to now; `None` for a wire.
+    pub fn stats(&self, link: u32, now: u64) -> Option<AirStats> {
+        self.at[link as usize].map(|(channel, own)| self.channels[channel as usize].stats(own, now))
+    }
+
+    /// An empty list of what happens.
+    pub fn outputs(&mut self) -> AirOutputs {
+        self.spare.pop().unwrap_or_default()
+    }
+    pub fn put_back(&mut self, out: AirOutputs) {
+        debug_assert!(out.delivered.is_empty() && out.dropped.is_empty() && out.released.is_empty());
+        self.spare.push(out);
+    }
+}
+
+/// The counters that an air link has in common with a line. What waits is all that the sending host holds; the line is
+/// busy while it is used for this link.
+pub(crate) fn link_totals(s: &AirStats) -> LinkTotals {
+    LinkTotals {
+        arrived_packets: s.arrived_packets,
+        arrived_bytes: s.arrived_bytes,
+        dropped_overflow: s.dropped_overflow,
+        dropped_early: s.dropped_early,
+        dropped_bytes: 0,
+        lost_packets: s.dropped_retries + s.dropped_late,
+        marked: s.marked,
+        forwarded_packets: s.delivered_packets,
+        forwarded_bytes: s.delivered_bytes,
+        started_packets: s.delivered_packets,
+        busy_ns: s.airtime_ns,
+        queue_packet_ns: s.held_packet_ns,
+        queue_packets: s.held_packets,
+        queue_bytes: s.held_bytes,
+    }
+}
