@@ -112,6 +112,7 @@ fn dumbbell(
         loss: Probability::ZERO,
         cost: 1,
         is_member_of_group: limit_packets.is_none(),
+        air: None,
     };
     let mut links = vec![link(0, 1, rate, delay, Some(buffer)), link(1, 0, rate, delay, Some(buffer))];
     let mut list = Vec::new();
@@ -130,6 +131,7 @@ fn dumbbell(
             // Spread over the first second, in an order unlike that of the flows.
             start: Time::ZERO + Span::from_secs(1).mul_ratio(u64::from(i) * 7919 % u64::from(flows), u64::from(flows)),
             stop: Time::NEVER,
+            ac: airtcp_core::wifi::Ac::Be,
             traffic: traffic.clone(),
         });
     }
@@ -139,6 +141,7 @@ fn dumbbell(
         warmup: Span::from_secs(seconds).mul_ratio(1, 6),
         nodes,
         links,
+        channels: Vec::new(),
         flows: list,
         record: RecordSpec {
             interval: Span::from_ms(100),
@@ -146,6 +149,9 @@ fn dumbbell(
             link_series: vec![LinkId(0)],
             drops: vec![LinkId(0)],
             capture: Vec::new(),
+            air_series: Vec::new(),
+            ppdus: Vec::new(),
+            capture_air: Vec::new(),
         },
     }
 }

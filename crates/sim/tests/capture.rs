@@ -46,6 +46,7 @@ fn spec() -> RunSpec {
         loss: Probability::ZERO,
         cost: 1,
         is_member_of_group: false,
+        air: None,
     };
     let flow = |name: &str, traffic| FlowSpec {
         name: name.into(),
@@ -54,6 +55,7 @@ fn spec() -> RunSpec {
         to: NodeId(RIGHT),
         start: Time::ZERO,
         stop: Time::NEVER,
+        ac: airtcp_core::wifi::Ac::Be,
         traffic,
     };
     let tcp = Traffic::Tcp { sender: linux(), receiver: linux(), read_rate: None, app: TcpApp::Unlimited };
@@ -63,6 +65,7 @@ fn spec() -> RunSpec {
         warmup: Span::ZERO,
         nodes: vec![node("left[17]", true), node("r1", false), node("right", true)],
         links: vec![link("right->r1", 2, 1), link("left[17]->r1", 0, 1), link("r1->right", 1, 2)],
+        channels: Vec::new(),
         flows: vec![
             flow("tcp", tcp),
             flow("udp", Traffic::Cbr { rate: DataRate::from_mbps(1), packet_bytes: 1000 }),
@@ -74,6 +77,9 @@ fn spec() -> RunSpec {
             link_series: vec![],
             drops: vec![],
             capture: vec![THERE, BACK, THERE],
+            air_series: Vec::new(),
+            ppdus: Vec::new(),
+            capture_air: Vec::new(),
         },
     }
 }

@@ -66,7 +66,7 @@ pub struct AirOutputs {
     pub delivered: Vec<(u32, PacketId)>,
     /// Link and packet: lost, and why. To be removed from the pool.
     pub dropped: Vec<(u32, PacketId, DropReason)>,
-    /// Flow and bytes at the IP layer: packets of flows that asked for it are no longer held by their host.
+    /// Flow and payload bytes of a packet that is no longer held by its host, where that was asked for.
     pub released: Vec<(u32, u32)>,
 }
 
@@ -238,11 +238,12 @@ impl Channel {
             config.sensing.as_ns(),
         );
         let (mut links, mut pairs) = (Vec::new(), Vec::new());
+        let errors = ErrorModel::default();
         for (i, pair) in config.pairs.iter().enumerate() {
             let station = &config.radios[usize::from(pair.station)];
             let access_point = &config.radios[usize::from(pair.access_point)];
             let rng = stream(config.seed, component(i), Purpose::Signal);
-            pairs.push(Pair { signal: Signal::new(&pair.signal, &station.phy, rng) });
+            pairs.push(Pair { signal: Signal::new(&pair.signal, &station.phy, &errors, rng) });
             for (down, radio) in [(0, station), (1, access_point)] {
                 // Both ends must be able to use a mode.
                 let other = if down == 1 { station } else { access_point };
@@ -254,7 +255,6 @@ impl Channel {
                     modes: if common.is_empty() { radio.phy.modes() } else { common },
                     timing: radios[usize::from(if down == 1 { pair.access_point } else { pair.station })].timing.clone(),
                     rng: stream(config.seed, component(2 * i + down), Purpose::RateControl),
-                    // errors: ErrorModel::default(),
                 };
                 let rate_config = radio.rate_control.clone().unwrap_or_else(|| RateConfig::default_for(&radio.phy));
                 let rate = rate_config.build(&context);
@@ -472,7 +472,7 @@ impl Channel {
             let packet = &pool[id];
             l.release(now, packet.size);
             if session & 1 == 1 {
-                out.released.push((packet.flow.0, u32::from(packet.size)));
+                out.released.push((packet.flow.0, u32::from(packet.len)));
             }
             out.dropped.push((link, id, reason));
         }
@@ -514,7 +514,7 @@ impl Channel {
             let Some((id, tag)) = next else { return };
             let (id32, report) = (tag >> 1, tag & 1 == 1);
             let packet = &pool[id];
-            let mpdu = Mpdu::new(id, packet.flow.0, packet.size, packet.kind == Kind::Tcp, report);
+            let mpdu = Mpdu::new(id, packet, report);
             let queue = &mut self.radios[r].queues[ac];
             queue.driver_count += 1;
             let session = &mut self.sessions[id32 as usize];
@@ -651,10 +651,7 @@ fn fastest(modes: &[Mode]) -> Mode {
 }
 
 fn snr_of(quality: Quality) -> f32 {
-    match quality {
-        Quality::SnrDb(snr) => snr,
-        _ => f32::NAN,
-    }
+    quality.snr_db().unwrap_or(f32::NAN)
 }
 
 /// Airtime of a packet at the mode that rate control thinks best, its share of the overhead left out: what AQL counts.

@@ -149,6 +149,16 @@ impl<'a> Checker<'a> {
             Value::Integer(_) | Value::Float(_) => self.number(&forms, &tree.value),
             Value::Array(items) => match forms.iter().find(|f| f.is("array")) {
                 Some(form) => {
+                    let bound = |key: &str| form.schema[key].as_u64().map(|n| n as usize);
+                    let (min, max) = (bound("minItems").unwrap_or(0), bound("maxItems").unwrap_or(usize::MAX));
+                    if !(min..=max).contains(&items.len()) {
+                        let wanted = match (min, max) {
+                            (min, max) if min == max => format!("exactly {min}"),
+                            (min, usize::MAX) => format!("at least {min}"),
+                            (min, max) => format!("{min} to {max}"),
+                        };
+                        self.error(format!("has {} entries: must have {wanted}", items.len()));
+                    }
                     for (i, item) in items.iter().enumerate() {
                         self.path.0.push(Step::Index(i));
                         self.value(&form.schema["items"], item);
@@ -234,7 +244,7 @@ impl<'a> Checker<'a> {
                 None => {
                     let known: Vec<&str> = properties.into_iter().flatten().map(|(k, _)| k.as_str()).collect();
                     let within = self.within(form, key);
-                    let hint = nearest(key, known.iter().copied()).or(within.as_deref());
+                    let hint = within.as_deref().or_else(|| nearest(key, known.iter().copied()));
                     self.error_at(key, unknown("key", key, &known, hint));
                 }
             }

@@ -1,14 +1,20 @@
 //! The scenario file as written: strict about keys and types, free of policy. Doc comments here are the descriptions in
 //! the JSON Schema and the reference page.
 
+mod wlan;
+
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use airtcp_core::queue::QueueConfig;
 use airtcp_core::tcp::TcpOptions;
 use airtcp_core::units::{Bytes, DataRate, Probability, Span};
+use airtcp_core::wifi::{Ac, RadioOptions};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+pub use wlan::{AllHidden, Hidden, Layer, Selection, Station, StationEntry, Wlan};
+pub(super) use wlan::{lay, plain_name};
 
 /// Most nodes, flows or lines (in one direction) of a run. A world of this size needs a few GiB.
 pub const MAX_COUNT: u32 = 1_000_000;
@@ -35,7 +41,11 @@ pub struct ScenarioFile {
     /// Hosts and routers.
     pub nodes: Vec<Node>,
     /// Lines between nodes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<Link>,
+    /// Wireless LANs: stations and their access points.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub wlans: Vec<Wlan>,
     /// Host profiles of your own, by name: a base and what differs from it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub profiles: BTreeMap<String, Profile>,
@@ -126,7 +136,7 @@ impl Link {
 
 /// `r1-r2`; a member is named without its brackets (`left3-r1`), so that the name can be used like any other.
 pub(super) fn default_link_name(from: &str, to: &str) -> String {
-    format!("{from}-{to}").replace(['[', ']'], "")
+    plain_name(&format!("{from}-{to}"))
 }
 
 /// What differs in the direction from `to` to `from` of a line.
@@ -222,6 +232,9 @@ pub struct Profile {
     /// Profile whose options hold where this one says nothing: a built-in one or another of `profiles`.
     #[serde(default = "defaults::profile")]
     pub base: String,
+    /// Options of its radio, where it is a station of a WLAN.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wifi: Option<Layer<RadioOptions>>,
     #[serde(flatten)]
     pub options: TcpOptions,
 }
@@ -250,6 +263,9 @@ pub struct Flow {
     /// What it carries.
     #[serde(default)]
     pub traffic: Traffic,
+    /// Access category of its packets in the air, in both directions. Counts where radios have QoS.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub ac: Ac,
     /// Options of the sending end that differ from its host's profile. Those that concern both ends (`packet_bytes`,
     /// `handshake`, `timestamps`, `recovery`, `ecn`) apply to the receiving end as well, unless `receiver` sets them.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -452,7 +468,8 @@ pub struct Train {
 }
 
 /// What is recorded besides the summaries. Links are named by entry (`bottleneck`: both directions and, for a group,
-/// every member) or by single direction (`r1->r2`, `left[3]->r1`).
+/// every member) or by single direction (`r1->r2`, `left[3]->r1`). The name of a WLAN stands for the lines of all its
+/// stations.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Record {
@@ -468,13 +485,32 @@ pub struct Record {
     /// Links whose drops are recorded one by one. Default: as `links`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drops: Option<Vec<String>>,
-    /// Links whose packets are captured as they enter the line.
+    /// Links whose packets are captured as they enter the line. Not those of a WLAN, which `capture_air` captures.
     pub capture: Vec<String>,
+    /// Links of WLANs with a time series of rate, airtime, errors and packets held. Default: all of them, as long as they are
+    /// at most 64.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub air_series: Option<Vec<String>>,
+    /// WLANs on whose channels each PPDU is recorded: their names, or true for all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ppdus: Option<Selection>,
+    /// WLANs whose channels are captured frame by frame, as a monitor beside the receivers would.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub capture_air: Vec<String>,
 }
 
 impl Default for Record {
     fn default() -> Record {
-        Record { interval: None, flow_series_max: 64, links: None, drops: None, capture: Vec::new() }
+        Record {
+            interval: None,
+            flow_series_max: 64,
+            links: None,
+            drops: None,
+            capture: Vec::new(),
+            air_series: None,
+            ppdus: None,
+            capture_air: Vec::new(),
+        }
     }
 }
 

@@ -186,6 +186,9 @@ impl Scenario {
         for link in &mut file.links {
             link.name = Some(link.name().into_owned());
         }
+        for wlan in &mut file.wlans {
+            wlan.name = Some(wlan.name().into_owned());
+        }
         for node in &mut file.nodes {
             if node.kind == file::NodeKind::Host && node.profile.is_none() {
                 node.profile = Some(file::defaults::profile());

@@ -6,7 +6,7 @@ use toml::de::DeValue;
 
 use super::check;
 use super::error::unknown;
-use super::file::default_link_name;
+use super::file::{default_link_name, plain_name};
 use super::tree::{Entry, Origin, Path, Step, Tree, Value};
 
 /// One override. The key is a dotted path; a list entry is addressed by its index (`flows[0].tcp.cc`) or its name
@@ -156,12 +156,13 @@ fn into(here: &mut Tree, step: &Step, root: &Json, schema: Option<&Json>) -> Res
     }
 }
 
-/// The name of a list entry; of a link without one its default. Empty if there is none.
+/// The name of a list entry; of a link or WLAN without one its default, of a station its node. Empty if there is none.
 fn entry_name(entry: &Tree) -> String {
     let text = |key| entry.get(key).and_then(Tree::as_str);
-    match (text("name"), text("from"), text("to")) {
-        (Some(name), _, _) => name.to_owned(),
-        (None, Some(from), Some(to)) => default_link_name(from, to),
+    match (text("name"), text("from"), text("to"), text("ap").or(text("node"))) {
+        (Some(name), ..) => name.to_owned(),
+        (None, Some(from), Some(to), _) => default_link_name(from, to),
+        (None, None, None, Some(node)) => plain_name(node),
         _ => String::new(),
     }
 }

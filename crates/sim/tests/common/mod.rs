@@ -4,6 +4,7 @@
 use airtcp_core::queue::QueueConfig;
 use airtcp_core::queue::fifo::FifoConfig;
 use airtcp_core::units::{Bytes, DataRate, Probability, Span, Time};
+use airtcp_core::wifi::Ac;
 use airtcp_sim::spec::*;
 
 pub fn empty(seed: u64, duration: Span) -> RunSpec {
@@ -13,6 +14,7 @@ pub fn empty(seed: u64, duration: Span) -> RunSpec {
         warmup: Span::ZERO,
         nodes: Vec::new(),
         links: Vec::new(),
+        channels: Vec::new(),
         flows: Vec::new(),
         record: RecordSpec {
             interval: Span::from_ms(100),
@@ -20,6 +22,9 @@ pub fn empty(seed: u64, duration: Span) -> RunSpec {
             link_series: Vec::new(),
             drops: Vec::new(),
             capture: Vec::new(),
+            air_series: Vec::new(),
+            ppdus: Vec::new(),
+            capture_air: Vec::new(),
         },
     }
 }
@@ -59,6 +64,7 @@ impl Building for RunSpec {
             loss: Probability::ZERO,
             cost: 1,
             is_member_of_group: false,
+            air: None,
         });
         LinkId(self.links.len() as u32 - 1)
     }
@@ -67,7 +73,7 @@ impl Building for RunSpec {
     }
     fn flow(&mut self, from: NodeId, to: NodeId, start: Time, stop: Time, traffic: Traffic) -> usize {
         let name = format!("flow{}", self.flows.len());
-        self.flows.push(FlowSpec { group: name.clone(), name, from, to, start, stop, traffic });
+        self.flows.push(FlowSpec { group: name.clone(), name, from, to, start, stop, ac: Ac::Be, traffic });
         self.flows.len() - 1
     }
     fn record_everything(&mut self) {

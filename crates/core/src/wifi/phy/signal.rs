@@ -445,6 +445,10 @@ pub enum Quality {
 }
 
 impl Quality {
+    #[inline]
+    pub fn is_perfect(self) -> bool {
+        matches!(self, Quality::Perfect)
+    }
     pub fn snr_db(self) -> Option<f32> {
         match self {
             Quality::SnrDb(snr) => Some(snr),

@@ -33,7 +33,6 @@ use super::statistics::{Airtime, ONE, Ranking, RateTable, ewma, fixed_point, ser
 use super::{RateContext, RateControl, RateSeries, Stage, TxStatus, check_reference_packet, probability};
 use crate::policy::checked;
 use crate::rng::Rng;
-use crate::policy::checked;
 use crate::units::{Bytes, Probability, Span, Time};
 use crate::wifi::phy::{Mode, timing};
 

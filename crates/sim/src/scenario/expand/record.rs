@@ -1,0 +1,131 @@
+//! What is recorded: names become indices.
+
+use std::collections::BTreeSet;
+
+use super::super::file::{Link, Selection, Wlan};
+use super::super::tree::Path;
+use super::{Expander, root};
+use crate::spec::{FlowSpec, LinkId, RecordSpec, Traffic};
+
+/// Samples over all series: some GiB of results.
+const MAX_SAMPLES: u64 = 50_000_000;
+/// Links of WLANs beyond which they have no time series unless named.
+const MAX_AIR_SERIES: usize = 64;
+
+/// Which links a list may name.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum LinkKind {
+    Any,
+    Wire,
+    Air,
+}
+
+impl Expander<'_> {
+    pub(super) fn record(&mut self, flows: &[FlowSpec], links_are_good: bool) -> RecordSpec {
+        let record = &self.file.record;
+        let path = root("record");
+        let interval = record.interval_of(self.file.duration);
+        let default = || self.links.iter().enumerate().filter(|(_, l)| !l.is_member_of_group);
+        let default: Vec<LinkId> = default().map(|(i, _)| LinkId(i as u32)).collect();
+        let mut selected = |key: &str, names: &[String], kind: LinkKind| {
+            let mut ids = BTreeSet::new();
+            for (i, name) in names.iter().enumerate() {
+                match self.select(name, kind) {
+                    Ok(found) => ids.extend(found),
+                    // A line that was not built for a fault of its own is not missing.
+                    Err(_) if !links_are_good && name.contains("->") => {}
+                    Err(message) => self.error(&path.key(key).index(i), message),
+                }
+            }
+            ids.into_iter().collect::<Vec<LinkId>>()
+        };
+        let link_series = record.links.as_ref().map_or(default, |names| selected("links", names, LinkKind::Any));
+        let drops = match &record.drops {
+            Some(names) => selected("drops", names, LinkKind::Any),
+            None => link_series.clone(),
+        };
+        let capture = selected("capture", &record.capture, LinkKind::Wire);
+        let air_series = match &record.air_series {
+            Some(names) => selected("air_series", names, LinkKind::Air),
+            None => {
+                let is_air = |id: &LinkId| self.links[id.0 as usize].air.is_some();
+                let all: Vec<_> = (0..self.links.len() as u32).map(LinkId).filter(is_air).collect();
+                if all.len() <= MAX_AIR_SERIES { all } else { Vec::new() }
+            }
+        };
+        let ppdus = match &record.ppdus {
+            None | Some(Selection::All(false)) => Vec::new(),
+            Some(Selection::All(true)) => (0..self.channels.len() as u32).collect(),
+            Some(Selection::Names(names)) => self.channels_of(&path.key("ppdus"), names),
+        };
+        let capture_air = self.channels_of(&path.key("capture_air"), &record.capture_air);
+
+        let interval_at = path.key("interval");
+        if !self.has_duration() {
+            // Reported.
+        } else if interval.is_zero() || interval > self.file.duration {
+            self.error(&interval_at, format!("must be longer than 0s and at most duration ({})", self.file.duration));
+        } else {
+            let tcp_flows = flows.iter().filter(|f| matches!(f.traffic, Traffic::Tcp { .. })).count() as u64;
+            let flow_series = tcp_flows.min(u64::from(record.flow_series_max));
+            let samples = self.file.duration.as_ns() / interval.as_ns();
+            let links = link_series.len() + air_series.len();
+            let series = links as u64 + flow_series;
+            if samples.saturating_mul(series) > MAX_SAMPLES {
+                let message = format!(
+                    "{samples} samples of each of {series} series ({links} links, {flow_series} flows) are more than \
+                     {MAX_SAMPLES}: raise record.interval, lower record.flow_series_max or name fewer record.links"
+                );
+                self.error(&interval_at, message);
+            }
+        }
+        let flow_series_max = record.flow_series_max;
+        RecordSpec { interval, flow_series_max, link_series, drops, capture, air_series, ppdus, capture_air }
+    }
+
+    /// Links of a kind by the name of their entry, or one direction by its ends.
+    fn select(&self, name: &str, kind: LinkKind) -> Result<Vec<LinkId>, String> {
+        let is_wlan = |w: &Wlan| w.name() == name;
+        let ids = if let Some(entry) = self.file.links.iter().position(|l| l.name() == name) {
+            self.entry_links.get(entry).cloned().unwrap_or_default().map(LinkId).collect()
+        } else if let Some(entry) = self.file.wlans.iter().position(is_wlan) {
+            self.wlans.get(entry).map(|(_, links)| links.clone()).unwrap_or_default().map(LinkId).collect()
+        } else if let Some((from, to)) = name.split_once("->") {
+            let (from, to) = (self.ends(from.trim())?, self.ends(to.trim())?);
+            let id = self.link_by_ends.get(&(from.member(0), to.member(0)));
+            match id {
+                Some(id) if !from.is_group && !to.is_group => vec![*id],
+                _ => return Err("there is no such line".to_owned()),
+            }
+        } else {
+            let links = self.file.links.iter().map(Link::name);
+            let names: Vec<_> = links.chain(self.file.wlans.iter().map(Wlan::name)).collect();
+            return Err(self.unknown_name("link", name, names.iter().map(AsRef::as_ref)));
+        };
+        let is_air = |id: &LinkId| self.links[id.0 as usize].air.is_some();
+        match (kind, ids.iter().any(is_air)) {
+            (LinkKind::Wire, true) => Err("is in the air: name the WLAN in `record.capture_air`".to_owned()),
+            (LinkKind::Air, false) if !ids.is_empty() => {
+                Err("is a wire: only links of WLANs have these series, all links those of `record.links`".to_owned())
+            }
+            _ => Ok(ids),
+        }
+    }
+
+    /// Channels of WLANs by the names of these.
+    fn channels_of(&mut self, at: &Path, names: &[String]) -> Vec<u32> {
+        let file = self.file;
+        let mut channels = BTreeSet::new();
+        for (i, name) in names.iter().enumerate() {
+            match file.wlans.iter().position(|w| w.name() == name.as_str()) {
+                Some(entry) => channels.extend(self.wlans.get(entry).map(|&(channel, _)| channel)),
+                None => {
+                    let known: Vec<_> = file.wlans.iter().map(Wlan::name).collect();
+                    let message = self.unknown_name("WLAN", name, known.iter().map(AsRef::as_ref));
+                    self.error(&at.index(i), message);
+                }
+            }
+        }
+        channels.into_iter().collect()
+    }
+}
