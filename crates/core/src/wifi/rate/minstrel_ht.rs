@@ -31,8 +31,8 @@ use serde::{Deserialize, Serialize};
 
 use super::statistics::{Airtime, ONE, Ranking, RateTable, ewma, fixed_point, series, throughput_bps};
 use super::{RateContext, RateControl, RateSeries, Stage, TxStatus, check_reference_packet, probability};
-use crate::rng::Rng;
 use crate::policy::checked;
+use crate::rng::Rng;
 use crate::units::{Bytes, Probability, Span, Time};
 use crate::wifi::phy::{Mode, timing};
 

@@ -1,5 +1,7 @@
 //! What every registered rate control must do, by name; and the rig that drives one over a scripted channel.
 
+use std::sync::LazyLock;
+
 use proptest::prelude::*;
 use rand::{RngExt, SeedableRng};
 use serde_json::json;
@@ -13,12 +15,11 @@ pub(super) fn phy(standard: Standard) -> PhyConfig {
     PhyConfig::of(standard)
 }
 
+/// Computed once: it takes a while.
+static ERRORS: LazyLock<ErrorModel> = LazyLock::new(ErrorModel::default);
+
 pub(super) fn context(phy: &PhyConfig, seed: u64) -> RateContext {
-    RateContext {
-        modes: phy.modes(),
-        timing: phy.timing(),
-        rng: Rng::seed_from_u64(seed),
-    }
+    RateContext { modes: phy.modes(), timing: phy.timing(), rng: Rng::seed_from_u64(seed), errors: ERRORS.clone() }
 }
 
 pub(super) fn config(value: serde_json::Value) -> RateConfig {
@@ -140,9 +141,12 @@ pub(super) fn ms(ms: u64) -> Time {
 /// Every policy with its defaults and in its variants, with a PHY that it fits.
 fn every_config() -> Vec<(RateConfig, PhyConfig)> {
     let wide = |standard| PhyConfig { streams: 2, width_mhz: 40, short_guard_interval: true, ..phy(standard) };
-    let phys = [phy(Standard::B), phy(Standard::A), phy(Standard::G), phy(Standard::N), wide(Standard::N), wide(Standard::Ac)];
-    let mut configs: Vec<RateConfig> = RateConfig::NAMES.iter().map(|name| RateConfig::by_name(name).unwrap()).collect();
-    configs.push(config(json!({ "name": "minstrel", "multi_rate_retry": false, "look_around": 1.0 })));
+    let phys =
+        [phy(Standard::B), phy(Standard::A), phy(Standard::G), phy(Standard::N), wide(Standard::N), wide(Standard::Ac)];
+    let mut configs: Vec<RateConfig> =
+        RateConfig::NAMES.iter().map(|name| RateConfig::by_name(name).unwrap()).collect();
+    configs.push(config(json!({ "name": "minstrel", "multi_rate_retry": false })));
+    configs.push(config(json!({ "name": "minstrel", "look_around": 1.0 })));
     configs.push(config(json!({ "name": "minstrel_ht", "sampling": "targeted" })));
     configs.push(config(json!({ "name": "minstrel_ht", "sample_wait": 0, "sample_columns": 1, "max_segment": "0ns" })));
     let pairs = phys.iter().flat_map(|p| configs.iter().map(|c| (c.clone(), p.clone())));
@@ -152,10 +156,21 @@ fn every_config() -> Vec<(RateConfig, PhyConfig)> {
 #[derive(Debug, Clone)]
 enum Op {
     /// Sends; of the statuses still owed all but `keep` come in, and what they say is arbitrary.
-    Send { is_retransmission: bool, snr_db: Option<f32> },
-    Status { tries: [u8; 4], mpdus: u16, acked: u16, is_ampdu: bool },
+    Send {
+        is_retransmission: bool,
+        snr_db: Option<f32>,
+    },
+    Status {
+        tries: [u8; 4],
+        mpdus: u16,
+        acked: u16,
+        is_ampdu: bool,
+    },
     /// A status for a series of some other sender.
-    Foreign { tries: [u8; 4], mode: usize },
+    Foreign {
+        tries: [u8; 4],
+        mode: usize,
+    },
     Pass(u64),
 }
 
@@ -248,7 +263,8 @@ fn statuses_that_are_out_of_all_bounds_do_no_harm() {
         let mut control = config.build(&context(&phy, 1));
         for n in 0..3_000u64 {
             let series = control.choose(ms(n), false, Some(f32::NAN));
-            let status = TxStatus { series: &series, tries: [255; 4], mpdus: u16::MAX, acked: u16::MAX, is_ampdu: true };
+            let status =
+                TxStatus { series: &series, tries: [255; 4], mpdus: u16::MAX, acked: u16::MAX, is_ampdu: true };
             control.on_status(ms(if n % 2 == 0 { n } else { 0 }), &status);
         }
         let series = control.choose(Time::NEVER, false, Some(f32::INFINITY));
@@ -270,7 +286,7 @@ fn configurations_are_names_or_tables() {
 #[test]
 fn wrong_values_are_refused_with_what_would_be_right() {
     for (value, message) in [
-        (json!("minstrel_htt"), "expected one of `fixed`, `minstrel`, `minstrel_ht`"),
+        (json!("minstrel_htt"), "expected one of `fixed`, `minstrel`, `minstrel_ht`, `ideal`"),
         (json!({ "name": "fixed", "msc": 3 }), "unknown field `msc`"),
         (json!({ "name": "fixed", "mcs": 3, "rate": "6Mbit/s" }), "give one of them"),
         (json!({ "name": "fixed", "streams": 2 }), "`streams` = 2 without `mcs`"),
@@ -286,6 +302,7 @@ fn wrong_values_are_refused_with_what_would_be_right() {
         (json!({ "name": "minstrel_ht", "reference_packet": "1MB" }), "`reference_packet` = 1000000B"),
         (json!({ "name": "minstrel_ht", "min_probability": 0.95 }), "must be at most `max_probability` (0.9)"),
         (json!({ "name": "minstrel_ht", "sampling": "often" }), "`table` or `targeted`"),
+        (json!({ "name": "ideal", "max_mpdus": 0 }), "`max_mpdus` = 0: must be 1..=65535"),
     ] {
         let error = serde_json::from_value::<RateConfig>(value.clone()).unwrap_err().to_string();
         assert!(error.contains(message), "{value}: {error}");
@@ -296,7 +313,11 @@ fn wrong_values_are_refused_with_what_would_be_right() {
 fn what_does_not_fit_the_phy_is_refused_with_what_does() {
     let two_streams = |standard| PhyConfig { streams: 2, ..phy(standard) };
     for (value, phy, message) in [
-        (json!("minstrel"), phy(Standard::N), "`minstrel` is for 802.11b, a and g: 802.11n takes minstrel_ht or fixed"),
+        (
+            json!("minstrel"),
+            phy(Standard::N),
+            "`minstrel` is for 802.11b, a and g: 802.11n takes minstrel_ht or fixed or ideal",
+        ),
         (json!("minstrel"), phy(Standard::Ac), "802.11ac takes minstrel_ht"),
         (json!("minstrel_ht"), phy(Standard::G), "`minstrel_ht` is for 802.11n and ac: 802.11g takes minstrel or"),
         (
@@ -304,10 +325,18 @@ fn what_does_not_fit_the_phy_is_refused_with_what_does() {
             phy(Standard::N),
             "`mcs` = 8: not a mode of this 802.11n PHY, which has `mcs` 0, 1, 2, 3, 4, 5, 6, 7",
         ),
-        (json!({ "name": "fixed", "mcs": 3, "streams": 3 }), two_streams(Standard::N), "`mcs` = 3 with `streams` = 3: not"),
+        (
+            json!({ "name": "fixed", "mcs": 3, "streams": 3 }),
+            two_streams(Standard::N),
+            "`mcs` = 3 with `streams` = 3: not",
+        ),
         (json!({ "name": "fixed", "mcs": 9, "streams": 1 }), two_streams(Standard::N), "`mcs` 0, 1, 2"),
         (json!({ "name": "fixed", "mcs": 9 }), phy(Standard::Ac), "7 (streams = 1), 8 (streams = 1)"),
-        (json!({ "name": "fixed", "mcs": 3 }), phy(Standard::B), "which has `rate` 1Mbit/s, 2Mbit/s, 5500kbit/s, 11Mbit/s"),
+        (
+            json!({ "name": "fixed", "mcs": 3 }),
+            phy(Standard::B),
+            "which has `rate` 1Mbit/s, 2Mbit/s, 5500kbit/s, 11Mbit/s",
+        ),
         (
             json!({ "name": "fixed", "rate": "12Mbit/s" }),
             phy(Standard::B),
@@ -321,6 +350,7 @@ fn what_does_not_fit_the_phy_is_refused_with_what_does() {
     for standard in [Standard::B, Standard::A, Standard::G, Standard::N, Standard::Ac] {
         assert_eq!(RateConfig::default_for(&phy(standard)).check(&phy(standard)), Ok(()));
         assert_eq!(config(json!("fixed")).check(&phy(standard)), Ok(()));
+        assert_eq!(config(json!("ideal")).check(&phy(standard)), Ok(()));
     }
 }
 
@@ -365,7 +395,7 @@ pub(super) fn expected_bps(phy: &PhyConfig, mode: Mode, p: f64) -> f64 {
 /// A Minstrel in each variant, with a PHY that it fits.
 fn every_minstrel() -> Vec<(RateConfig, PhyConfig)> {
     let is_usual = |c: &RateConfig| match c {
-        RateConfig::Minstrel(_) => true,
+        RateConfig::Minstrel(c) => c.look_around.is_none(),
         RateConfig::MinstrelHt(c) => !c.max_segment.is_zero(),
         _ => false,
     };
