@@ -5,8 +5,13 @@
 
 pub mod errors;
 pub mod mode;
+pub mod signal;
 pub mod timing;
 
 pub use errors::{Decoding, ErrorConfig, ErrorModel};
 pub use mode::{CodeRate, Format, Mode, ModeName, Modulation, Width};
+pub use signal::{
+    ErrorRateConfig, Interpolation, PathLossConfig, Quality, RateTable, ShadowingConfig, Signal, SignalConfig,
+    SnrConfig, TraceConfig,
+};
 pub use timing::{Band, EdcaParams, PhyConfig, Protection, Standard, Timing, edca_defaults};

@@ -233,7 +233,7 @@ impl PhyConfig {
     }
 
     /// The modes that are neither HT nor VHT, slowest first within DSSS and within OFDM.
-    fn legacy_modes(&self) -> Vec<Mode> {
+    pub fn legacy_modes(&self) -> Vec<Mode> {
         let dsss = self.band() == Band::Ghz2 && !(self.g_only && self.standard != Standard::B);
         let ofdm = self.standard != Standard::B;
         let mut modes = Vec::new();
