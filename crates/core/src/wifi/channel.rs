@@ -255,6 +255,7 @@ impl Channel {
                     modes: if common.is_empty() { radio.phy.modes() } else { common },
                     timing: radios[usize::from(if down == 1 { pair.access_point } else { pair.station })].timing.clone(),
                     rng: stream(config.seed, component(2 * i + down), Purpose::RateControl),
+                    errors: errors.clone(),
                 };
                 let rate_config = radio.rate_control.clone().unwrap_or_else(|| RateConfig::default_for(&radio.phy));
                 let rate = rate_config.build(&context);
