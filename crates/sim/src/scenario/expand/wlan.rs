@@ -350,7 +350,10 @@ impl Expander<'_> {
         let signal: SignalConfig = self.read("perfect".into(), &layers, at)?;
         if signal.needs_distance() {
             let place = layers.last().and_then(|layer| layer.at.clone()).unwrap_or_else(|| at.clone());
-            self.error(&place, "needs `distance_m` here or in the station's own `signal`, or the station a `position_m`");
+            self.error(
+                &place,
+                "needs `distance_m` here or in the station's own `signal`, or the station a `position_m`",
+            );
             return None;
         }
         Some(signal)
@@ -521,11 +524,11 @@ impl Expander<'_> {
             // An access point is heard as its stations are.
             let of_wlan = |p: &&Placed| p.wlan == placed.wlan && p.is_station;
             let signal = placed.signal.as_ref().or_else(|| channel.placed.iter().find(of_wlan)?.signal.as_ref());
-            let (Some(position_m), Some(SignalConfig::PathLoss(path_loss))) = (placed.position_m, signal)
-            else {
+            let (Some(position_m), Some(SignalConfig::PathLoss(path_loss))) = (placed.position_m, signal) else {
                 let message =
                     "`carrier_sense_dbm` needs a `position_m` of each station, and a `signal` of kind \"path_loss\"";
-                self.error(&placed.at, message);
+                let at = if placed.is_station { placed.at.clone() } else { placed.at.key("carrier_sense_dbm") };
+                self.error(&at, message);
                 return;
             };
             heard.push(Some(Hearing { threshold_dbm, position_m, path_loss: path_loss.clone(), band }));
