@@ -56,6 +56,8 @@ pub struct World {
     place_of: Vec<(u32, u64)>,
     out: Outputs,
     drops: Drops,
+    /// Flow and bytes that its host no longer holds, to be told.
+    released: Vec<(u32, u32)>,
     log: Log,
     captured: Vec<Captured>,
     sampler: Sampler,
@@ -197,6 +199,7 @@ impl World {
             place_of: Vec::new(),
             out: Outputs::default(),
             drops: Drops::default(),
+            released: Vec::new(),
             log: Log::default(),
             captured: Vec::new(),
             sampler,
@@ -271,6 +274,9 @@ impl World {
                 self.now = deadline;
                 self.links.before_departures = false;
                 self.on_deadline(component);
+            }
+            if !self.released.is_empty() {
+                self.tell_released();
             }
             self.events += 1;
             if self.captured.len() >= CAPTURE_LOT {
@@ -459,19 +465,24 @@ impl World {
             let size = self.pool[packet].size;
             self.enter(packet, place + 1, size);
         }
-        for (flow, bytes) in out.released.drain(..) {
-            self.release(flow as usize, bytes);
-        }
+        self.released.append(&mut out.released);
         self.air.put_back(out);
     }
 
-    /// The host of a flow's source no longer holds so many bytes of it.
-    fn release(&mut self, index: usize, bytes: u32) {
-        let flow = &mut self.flows[index];
-        flow.ends.on_released(self.now, bytes, &mut self.out, &mut self.log);
-        let leaf = (self.first_flow + 2 * index) as u32;
-        self.timeline.advance_to(leaf, flow.ends.source_deadline());
-        self.send_out(index);
+    /// Tells flows what their hosts no longer hold: after everything else of the event, as a flow may answer with packets.
+    #[inline(never)]
+    fn tell_released(&mut self) {
+        let mut told = 0;
+        while let Some(&(flow, bytes)) = self.released.get(told) {
+            told += 1;
+            let index = flow as usize;
+            let ends = &mut self.flows[index].ends;
+            ends.on_released(self.now, bytes, &mut self.out, &mut self.log);
+            let deadline = ends.source_deadline();
+            self.timeline.advance_to((self.first_flow + 2 * index) as u32, deadline);
+            self.send_out(index);
+        }
+        self.released.clear();
     }
 
     #[cold]

@@ -20,7 +20,7 @@ mod sender;
 #[cfg(test)]
 mod tests;
 
-pub use profile::{Pacing, PacingRtt, Recovery, TcpConfig, TcpOptions};
+pub use profile::{Pacing, PacingRtt, Recovery, TcpConfig, TcpOptions, Tsq};
 pub use receiver::{Receiver, ReceiverStats};
 pub use sender::{Sender, SenderStats};
 

@@ -69,10 +69,8 @@ impl Pacer {
                     srtt.mul_ratio(1 << 16, window)
                 }
                 Pacing::Linux => {
-                    let in_slow_start = w.cwnd < w.ssthresh / 2;
-                    let percent = if in_slow_start { config.pacing_slow_start_percent } else { config.pacing_percent };
-                    let window = u64::from(w.cwnd.max(w.in_flight).max(1));
-                    srtt.mul_ratio(100 * u64::from(bytes), u64::from(percent.max(1)) * window * full)
+                    let (percent, window) = linux_rate(w, config);
+                    srtt.mul_ratio(100 * u64::from(bytes), percent * window * full)
                 }
             }
         };
@@ -85,4 +83,29 @@ impl Pacer {
         };
         self.next_at = self.next_at.max(now) + gap;
     }
+}
+
+/// Linux's rate, `percent` of `window` segments per round trip.
+fn linux_rate(w: &Window, config: &TcpConfig) -> (u64, u64) {
+    let in_slow_start = w.cwnd < w.ssthresh / 2;
+    let percent = if in_slow_start { config.pacing_slow_start_percent } else { config.pacing_percent };
+    (u64::from(percent.max(1)), u64::from(w.cwnd.max(w.in_flight).max(1)))
+}
+
+/// Payload bytes that pass in `span` at the rate at which Linux would pace, whether anything is paced or not (its
+/// `sk_pacing_rate`): that of the control if it has one, else by window and round-trip time. No bound before the first round trip.
+pub(super) fn bytes_at_pacing_rate(
+    span: Span,
+    w: &Window,
+    cc: &dyn CongestionControl,
+    rtt: &RttEstimator,
+    config: &TcpConfig,
+) -> u64 {
+    if let Some(rate) = cc.pacing_rate(w).filter(|rate| rate.as_bps() > 0) {
+        return rate.bytes_in(span).get();
+    }
+    let (percent, window) = linux_rate(w, config);
+    let per_srtt = (percent * window).saturating_mul(u64::from(w.mss)); // in hundredths of a byte
+    let product = per_srtt.saturating_mul(span.as_ns());
+    product.checked_div(rtt.srtt().as_ns().saturating_mul(100)).unwrap_or(u64::MAX)
 }

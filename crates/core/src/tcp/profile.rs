@@ -46,6 +46,24 @@ pub enum PacingRtt {
     Ticks,
 }
 
+/// TCP small queues: how much of a connection may wait in its own host below TCP, in the queue discipline and the device. It
+/// works where the device reports when packets have left it; a wired line of the simulator takes them at once, and nothing
+/// is held back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Tsq {
+    /// Without bound.
+    Off,
+    /// Less than `tsq_limit` before each chunk (Linux 3.6 to 3.11).
+    Fixed,
+    /// At most `tsq_limit`, or what passes in a second / 2^`tsq_pacing_shift` at the pacing rate where that is more (Linux 3.13 to
+    /// 3.18).
+    AtLeast,
+    /// At most two full segments, or what passes in a second / 2^`tsq_pacing_shift` at the pacing rate where that is more, but
+    /// never above `tsq_limit` (Linux since 3.19).
+    AtMost,
+}
+
 macro_rules! options {
     ($($(#[$doc:meta])* $name:ident: $type:ty,)+) => {
         /// A TCP end, fully determined.
@@ -160,21 +178,70 @@ options! {
     pacing_percent: u32,
     /// Random spacing: each gap is stretched or shrunk by up to this part of it, evenly.
     pacing_jitter: Probability,
+    /// What bounds the data that waits below TCP in its own host.
+    tsq: Tsq,
+    /// Bound of `tsq` (`net.ipv4.tcp_limit_output_bytes`), counted with `tsq_overhead`.
+    tsq_limit: Bytes,
+    /// Time whose worth of data at the pacing rate may wait: a second / 2^n (`sk_pacing_shift`). A device may ask for another.
+    tsq_pacing_shift: u32,
+    /// Memory that a segment takes beyond its payload; Linux counts it (`skb->truesize`).
+    tsq_overhead: Bytes,
+    /// Segments sent between two looks at the bound: those of one packet of segmentation offload, 1 without.
+    tsq_chunk: u32,
 }
 
 /// Names of the built-in profiles, and their files.
-const PROFILES: &[(&str, &str)] =
-    &[("linux-6", include_str!("profiles/linux-6.toml")), ("ns2-reno", include_str!("profiles/ns2-reno.toml"))];
+const PROFILES: &[(&str, &str)] = &[
+    ("linux-6", include_str!("profiles/linux-6.toml")),
+    ("linux-3.13", include_str!("profiles/linux-3.13.toml")),
+    ("linux-3.13-no-tsq", include_str!("profiles/linux-3.13-no-tsq.toml")),
+    ("linux-3.13-codel", include_str!("profiles/linux-3.13-codel.toml")),
+    ("windows-10", include_str!("profiles/windows-10.toml")),
+    ("macos-10.11", include_str!("profiles/macos-10.11.toml")),
+    ("ns2-reno", include_str!("profiles/ns2-reno.toml")),
+];
 
 /// Names of the built-in profiles.
 pub fn profile_names() -> impl Iterator<Item = &'static str> {
     PROFILES.iter().map(|(name, _)| *name)
 }
 
-/// The built-in profile of that name.
+/// A profile's file: TCP options, the profile `base` that holds where it says nothing, and a table `wifi`.
+struct ProfileFile {
+    base: Option<String>,
+    wifi: Option<toml::Table>,
+    options: TcpOptions,
+}
+
+impl ProfileFile {
+    fn read(name: &str) -> Option<ProfileFile> {
+        let (_, text) = PROFILES.iter().find(|(n, _)| *n == name)?;
+        Some(ProfileFile::parse(text).unwrap_or_else(|e| unreachable!("built-in profile {name}: {e}")))
+    }
+
+    fn parse(text: &str) -> Result<ProfileFile, toml::de::Error> {
+        let mut table: toml::Table = toml::from_str(text)?;
+        let mut take = |key| table.remove(key);
+        let base = take("base").map(toml::Value::try_into).transpose()?;
+        let wifi = take("wifi").map(toml::Value::try_into).transpose()?;
+        Ok(ProfileFile { base, wifi, options: table.try_into()? })
+    }
+}
+
+/// The built-in profile of that name, complete.
 pub fn profile(name: &str) -> Option<TcpOptions> {
-    let (_, text) = PROFILES.iter().find(|(n, _)| *n == name)?;
-    Some(toml::from_str(text).expect("built-in profiles parse: see the test"))
+    let file = ProfileFile::read(name)?;
+    match file.base {
+        Some(base) => profile(&base).map(|base| file.options.over(base)),
+        None => Some(file.options),
+    }
+}
+
+/// How the Wi-Fi device of the built-in profile's host queues packets, as its file or its base's says: the table `wifi`, for
+/// whoever builds stations. `None`: no such profile, or it says nothing.
+pub fn wifi(name: &str) -> Option<toml::Table> {
+    let file = ProfileFile::read(name)?;
+    file.wifi.or_else(|| file.base.and_then(|base| wifi(&base)))
 }
 
 impl TcpConfig {
@@ -203,6 +270,44 @@ mod tests {
             let config =
                 profile(name).unwrap().resolve().unwrap_or_else(|missing| panic!("{name}: {missing} is not set"));
             assert!(config.mss() > 1);
+        }
+    }
+
+    #[test]
+    fn a_profile_states_what_differs_from_its_base() {
+        let of = |name| profile(name).unwrap().resolve().unwrap();
+        let mut codel = of("linux-3.13-codel");
+        assert_eq!((codel.tsq, codel.initial_window), (Tsq::Off, 10));
+        codel.tsq = Tsq::AtLeast;
+        assert_eq!(codel, of("linux-3.13"));
+        assert_eq!((profile("linux-5"), wifi("linux-5"), wifi("ns2-reno")), (None, None, None));
+        assert!(ProfileFile::parse("base = \"linux-6\"\ncwnd = 3").is_err(), "unknown keys are refused");
+    }
+
+    #[test]
+    fn wifi_tables_come_from_the_profile_or_its_base() {
+        let qdisc = |name: &str| wifi(name).unwrap()["transmit"]["qdisc"]["name"].as_str().unwrap().to_owned();
+        for (name, expected) in [
+            ("linux-3.13", "fifo"),
+            ("linux-3.13-no-tsq", "fifo"),
+            ("linux-3.13-codel", "codel"),
+            ("windows-10", "fifo"),
+            ("macos-10.11", "fifo"),
+        ] {
+            assert_eq!(qdisc(name), expected, "{name}");
+        }
+        assert_eq!(wifi("linux-6").unwrap()["transmit"].as_str(), Some("mac80211"));
+    }
+
+    /// The qdiscs that the tables name are ones that exist, with parameters they take.
+    #[test]
+    fn wifi_tables_name_real_queue_disciplines() {
+        for name in profile_names() {
+            let transmit = wifi(name).and_then(|table| table.get("transmit").cloned());
+            if let Some(qdisc) = transmit.as_ref().and_then(|t| t.get("qdisc")) {
+                let qdisc: Result<crate::queue::QueueConfig, _> = qdisc.clone().try_into();
+                assert!(qdisc.is_ok(), "{name}: {qdisc:?}");
+            }
         }
     }
 }

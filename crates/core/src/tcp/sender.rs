@@ -1,14 +1,16 @@
 //! The sending end of a connection: opens it, sends, repairs losses, closes. Here are its state, its interface, set-up and
-//! close; the rest is by concern: [`acks`], [`repair`], [`transmit`].
+//! close; the rest is by concern: [`acks`], [`repair`], [`transmit`], [`tsq`].
 //!
 //! Offsets are 64-bit and count from the initial sequence number 0: the SYN is offset 0, data starts at 1.
 
 mod acks;
 mod repair;
 mod transmit;
+mod tsq;
 
 use std::sync::Arc;
 
+use self::tsq::SmallQueue;
 use super::cc::{AckSample, AnyCc, CaState, CcContext, Window};
 use super::delivery::{Delivery, RateProbe};
 use super::loss::{AnyLoss, Hole, LossContext, Verdict};
@@ -107,6 +109,7 @@ pub struct Sender {
     send_window: u64,
     /// Bytes, as far as autotuning has raised it.
     send_buffer: u64,
+    small_queue: SmallQueue,
     board: Scoreboard,
     rtt: RttEstimator,
     rto_at: Time,
@@ -184,6 +187,7 @@ impl Sender {
             write_end: 1,
             send_window: u64::from(mss),
             send_buffer: config.send_buffer.get(),
+            small_queue: SmallQueue::default(),
             board: Scoreboard::default(),
             rtt: RttEstimator::new(&config),
             rto_at: Time::NEVER,

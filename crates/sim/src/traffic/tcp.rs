@@ -200,6 +200,9 @@ impl Tcp {
         }
     }
 
+    /// The source's host no longer holds so many bytes.
+    pub fn on_released(&mut self, _now: u64, _bytes: u32, _out: &mut Outputs, _log: &mut Log) {}
+
     pub fn on_drop(&mut self, packet: &Packet) {
         if let Some(running) = self.transfer.as_mut().filter(|_| packet.incarnation() == self.incarnation) {
             running.dropped_at_queues += 1;

@@ -33,6 +33,7 @@ impl Sender {
         let mss = u64::from(self.window.mss);
         let buffer = self.expand_send_buffer();
         let mut limited_by_cwnd = false;
+        self.small_queue.begin();
         loop {
             self.window.in_flight = self.in_flight();
             let retransmit = self.board.has_to_retransmit();
@@ -49,6 +50,9 @@ impl Sender {
             if self.pacer.must_wait(now) {
                 // Spaced over the round trip, the window is what sets the pace, though it is never full.
                 limited_by_cwnd = self.config.pacing == Pacing::RttOverCwnd;
+                break;
+            }
+            if self.must_wait_for_release() {
                 break;
             }
             if retransmit {
@@ -174,6 +178,7 @@ impl Sender {
             }
         }
         out.packets.push(p);
+        self.small_queue.on_send(segment.len, &self.config);
         self.stats.segments_sent += 1;
         self.last_sent_at = now;
         self.reduction.on_send();

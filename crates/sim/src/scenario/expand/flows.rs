@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use airtcp_core::rng::{Purpose, stream};
 use airtcp_core::tcp::{Recovery, TcpConfig, TcpOptions};
-use airtcp_core::units::{Span, Time};
+use airtcp_core::units::{Bytes, Span, Time};
 use rand::RngExt;
 
 use super::super::file::{Flow, GapFrom, MAX_COUNT, NodeKind, Start, TrafficTable, Web, defaults};
@@ -14,6 +14,8 @@ use super::reach::Reach;
 use super::{Ends, Expander, MAX_DURATION, member_name, root};
 use crate::spec::{FlowSpec, Surge, TcpApp, Traffic};
 
+/// Beyond any host's memory, and small enough to be added up.
+const MAX_TSQ_BYTES: Bytes = Bytes::new(1 << 40);
 /// RFC 1122 section 4.2.3.2.
 const MAX_DELAYED_ACK: Span = Span::from_ms(500);
 
@@ -345,5 +347,10 @@ pub(super) fn faults(c: &TcpConfig) -> Vec<(&'static [&'static str], String)> {
     });
     require(c.pacing_percent >= 1, &["pacing_percent"], &at_least_1);
     require(c.pacing_slow_start_percent >= 1, &["pacing_slow_start_percent"], &at_least_1);
+    require(c.tsq_limit.get() >= 1, &["tsq_limit"], &|| "must be at least 1B; tsq = \"off\" for no bound".to_owned());
+    require(c.tsq_limit <= MAX_TSQ_BYTES, &["tsq_limit"], &|| format!("must be at most {MAX_TSQ_BYTES}"));
+    require(c.tsq_overhead <= MAX_TSQ_BYTES, &["tsq_overhead"], &|| format!("must be at most {MAX_TSQ_BYTES}"));
+    require(c.tsq_pacing_shift <= 30, &["tsq_pacing_shift"], &|| "must be in 0..=30".to_owned());
+    require(c.tsq_chunk >= 1, &["tsq_chunk"], &at_least_1);
     faults
 }

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use airtcp_core::queue::QueueConfig;
+use airtcp_core::tcp::profile;
 use airtcp_core::units::{DataRate, Probability, Span};
 use airtcp_core::wifi::phy::{Band, PathLossConfig, SignalConfig};
 use airtcp_core::wifi::{RadioConfig, RadioOptions};
@@ -292,8 +293,8 @@ impl Expander<'_> {
             layers.extend(written(root("profiles").key(name).key("wifi"), &own.wifi));
             name = &own.base;
         }
-        if let Some(options) = builtin_radio(name) {
-            let options = serde_json::to_value(options).expect("a configuration can be written");
+        if let Some(options) = profile::wifi(name) {
+            let options = serde_json::to_value(options).expect("a built-in profile has no dates");
             layers.push(Written { at: None, options });
         }
         layers.reverse();
@@ -583,9 +584,4 @@ fn phy_layer(path: &Path, wlan: &Wlan) -> Option<Written> {
 
 fn fastest(config: &RadioConfig) -> DataRate {
     config.phy.modes().into_iter().map(|m| m.rate()).max().expect("every PHY has a mode")
-}
-
-/// What a built-in host profile says of the radio.
-fn builtin_radio(_name: &str) -> Option<RadioOptions> {
-    None
 }

@@ -236,8 +236,11 @@ mod tests {
             // A bare name means its defaults.
             (r#"{"name": "x", "a": 1}"#, r#""x""#, r#""x""#),
             (r#""x""#, r#"{"name": "x", "a": 1}"#, r#"{"name": "x", "a": 1}"#),
-            (r#"{"rate_control": {"name": "fixed", "mcs": 1}}"#, r#"{"rate_control": {"name": "fixed", "rate": "1"}}"#,
-                r#"{"rate_control": {"name": "fixed", "rate": "1"}}"#),
+            (
+                r#"{"rate_control": {"name": "fixed", "mcs": 1}}"#,
+                r#"{"rate_control": {"name": "fixed", "rate": "1"}}"#,
+                r#"{"rate_control": {"name": "fixed", "rate": "1"}}"#,
+            ),
             (r#"{"l": [1, 2]}"#, r#"{"l": [3]}"#, r#"{"l": [3]}"#),
         ];
         for (base, over, want) in cases {

@@ -1,0 +1,280 @@
+//! TCP small queues: data that waits below TCP in its own host, in the queue discipline and the device, is bounded, so that
+//! it waits in the socket instead, where losses and the window are known and other connections do not wait behind it.
+//!
+//! Linux, net/ipv4/tcp_output.c: 3.6 (commit 46d3ceab), 3.13 (98e09386), 3.19 (605ad7f1). The bound is looked at before each
+//! skb, so it can be exceeded by one of them. A fast retransmission and one after a timeout leave whatever the bound says; the
+//! retransmissions after them wait like new data, which Linux does since 4.x only.
+
+use super::super::Tsq;
+use super::super::pacing::bytes_at_pacing_rate;
+use super::*;
+
+/// What of a connection is below TCP in its own host.
+#[derive(Debug, Default)]
+pub(super) struct SmallQueue {
+    /// `Some` if the device below reports what has left it: the pacing shift in force.
+    pacing_shift: Option<u32>,
+    /// Bytes below, overhead included.
+    queued: u64,
+    /// The bound has stopped the sender: a release is to start it again.
+    is_throttled: bool,
+    /// Segments that may go before the bound is looked at again.
+    chunk_left: u32,
+}
+
+impl SmallQueue {
+    pub fn begin(&mut self) {
+        self.is_throttled = false;
+        self.chunk_left = 0;
+    }
+
+    pub fn on_send(&mut self, payload: u16, config: &TcpConfig) {
+        if self.pacing_shift.is_some() && payload > 0 {
+            self.queued += u64::from(payload) + config.tsq_overhead.get();
+        }
+    }
+}
+
+impl Sender {
+    /// From now on the device below reports with [`Sender::on_released`] every data segment that it has been given, so
+    /// that `tsq` can work. To be said before [`Sender::open`]. `pacing_shift`: as the device asks (mac80211: 7);
+    /// `None`: as the profile has it.
+    pub fn enable_tsq(&mut self, pacing_shift: Option<u32>) {
+        self.small_queue.pacing_shift = Some(pacing_shift.unwrap_or(self.config.tsq_pacing_shift));
+    }
+
+    /// `segments` with `payload` bytes in all have left the host: sent and acknowledged, given up or dropped in its queues. Those
+    /// without payload are not counted.
+    pub fn on_released(&mut self, now: Time, segments: u32, payload: u64, out: &mut Outputs) {
+        let bytes = payload + u64::from(segments) * self.config.tsq_overhead.get();
+        self.small_queue.queued = self.small_queue.queued.saturating_sub(bytes);
+        if self.small_queue.is_throttled && self.state == State::Established {
+            self.count_until(now);
+            self.transmit(now, out);
+        }
+    }
+
+    /// Bytes below TCP in its own host, with `tsq_overhead`; zero unless [`Sender::enable_tsq`] was called.
+    pub fn queued_bytes(&self) -> u64 {
+        self.small_queue.queued
+    }
+
+    /// Whether enough is below already; asked once for each segment that is about to leave.
+    pub(super) fn must_wait_for_release(&mut self) -> bool {
+        let Some(shift) = self.small_queue.pacing_shift else { return false };
+        if self.small_queue.chunk_left == 0 {
+            if self.is_small_queue_full(shift) {
+                self.small_queue.is_throttled = true;
+                return true;
+            }
+            self.small_queue.chunk_left = self.config.tsq_chunk.max(1);
+        }
+        self.small_queue.chunk_left -= 1;
+        false
+    }
+
+    fn is_small_queue_full(&self, shift: u32) -> bool {
+        let queued = self.small_queue.queued;
+        let config = &*self.config;
+        let limit = config.tsq_limit.get();
+        let paced = || {
+            let span = Span::from_ns(1_000_000_000 >> shift.min(30));
+            bytes_at_pacing_rate(span, &self.window, &*self.cc, &self.rtt, config)
+        };
+        match config.tsq {
+            Tsq::Off => false,
+            Tsq::Fixed => queued >= limit.max(1),
+            Tsq::AtLeast => queued > limit && queued > paced(),
+            Tsq::AtMost => {
+                let two = 2 * (u64::from(self.window.mss) + config.tsq_overhead.get());
+                queued > limit || (queued > two && queued > paced())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::rng::{Purpose, stream};
+    use crate::tcp::{Receiver, profile};
+    use crate::units::Bytes;
+
+    const RTT: Span = Span::from_ms(100);
+
+    /// A device that holds what TCP sends until it is told to let go; then it arrives, and its ACKs return, at once.
+    struct Host {
+        now: Time,
+        sender: Sender,
+        receiver: Receiver,
+        held: std::collections::VecDeque<Packet>,
+        out: Outputs,
+    }
+
+    impl Host {
+        /// Connected after one round trip, with an initial window of 1000 segments and as much to send as `write` says.
+        fn new(reports: bool, write: u64, change: impl FnOnce(&mut TcpConfig)) -> Host {
+            let mut config = profile::profile("linux-3.13").unwrap().resolve().unwrap();
+            config.initial_window = 1000;
+            config.send_buffer = Bytes::new(1 << 30);
+            config.receive_buffer = Bytes::new(1 << 30);
+            config.delayed_ack = Span::ZERO;
+            change(&mut config);
+            let config = Arc::new(config);
+            let mut host = Host {
+                now: Time::ZERO,
+                sender: Sender::new(FlowId(0), 0, config.clone(), stream(1, 0, Purpose::Pacing)),
+                receiver: Receiver::new(FlowId(0), 0, config),
+                held: Default::default(),
+                out: Outputs::default(),
+            };
+            if reports {
+                host.sender.enable_tsq(None);
+            }
+            host.sender.write(host.now, write, &mut host.out);
+            host.sender.open(host.now, &mut host.out);
+            host.now += RTT;
+            let syn = host.out.packets.remove(0);
+            host.deliver(&syn);
+            host
+        }
+
+        fn deliver(&mut self, p: &Packet) {
+            self.receiver.on_packet(self.now, p, &mut self.out);
+            for mut ack in std::mem::take(&mut self.out.packets) {
+                ack.window = 1 << 30; // unscaled in a SYN, at most 64 KiB
+                self.sender.on_packet(self.now, &ack, &mut self.out);
+            }
+            self.hold();
+        }
+
+        fn hold(&mut self) {
+            self.held.extend(self.out.packets.drain(..));
+        }
+
+        /// Lets `n` packets go, then reports them.
+        fn release(&mut self, n: usize) {
+            let n = n.min(self.held.len());
+            let gone: Vec<Packet> = self.held.drain(..n).collect();
+            for p in gone.iter().filter(|p| p.len > 0) {
+                self.sender.on_released(self.now, 1, u64::from(p.len), &mut self.out);
+                self.hold();
+            }
+            gone.iter().for_each(|p| self.deliver(p));
+        }
+
+        fn data_held(&self) -> usize {
+            self.held.iter().filter(|p| p.len > 0).count()
+        }
+    }
+
+    /// 1448 bytes a segment, 100 ms a round trip, 1000 segments of window in slow start: 200 % of it is 28.96 MB/s.
+    #[test]
+    fn each_era_stops_where_its_rule_says() {
+        let rule = |tsq, limit, overhead, shift, chunk| {
+            move |c: &mut TcpConfig| {
+                c.tsq = tsq;
+                c.tsq_limit = Bytes::new(limit);
+                c.tsq_overhead = Bytes::new(overhead);
+                c.tsq_pacing_shift = shift;
+                c.tsq_chunk = chunk;
+            }
+        };
+        for (tsq, limit, overhead, shift, chunk, segments) in [
+            // 64 * 2048 = 131072: at the limit the old rule stops, the later ones let one more go.
+            (Tsq::Fixed, 131_072, 600, 10, 1, 64),
+            (Tsq::AtLeast, 131_072, 600, 10, 1, 65),
+            // 4352 bytes each, as without scatter-gather: 30 are below the limit.
+            (Tsq::Fixed, 131_072, 2904, 10, 1, 31),
+            (Tsq::AtLeast, 131_072, 2904, 10, 1, 31),
+            // A second / 2^7 at the pacing rate is 226250 bytes: 110 segments of 2048 are not above it, 111 are.
+            (Tsq::AtLeast, 131_072, 600, 7, 1, 111),
+            // 28281 bytes in a second / 2^10; 14 segments of 1928 are below.
+            (Tsq::AtMost, 4 << 20, 480, 10, 1, 15),
+            (Tsq::AtMost, 4 << 20, 480, 10, 2, 16),
+            (Tsq::AtMost, 4 << 20, 480, 7, 2, 118),
+            (Tsq::AtMost, 20_000, 480, 7, 2, 12),
+            // Never fewer than two segments, and one on top.
+            (Tsq::AtMost, 4 << 20, 480, 20, 1, 3),
+            (Tsq::Off, 1, 480, 10, 1, 1000),
+        ] {
+            let host = Host::new(true, u64::MAX, rule(tsq, limit, overhead, shift, chunk));
+            assert_eq!(host.data_held(), segments, "{tsq:?} {limit} {overhead} {shift} {chunk}");
+            assert_eq!(host.sender.queued_bytes(), segments as u64 * (1448 + overhead));
+            // Without reports nothing is counted and nothing held back.
+            let host = Host::new(false, u64::MAX, rule(tsq, limit, overhead, shift, chunk));
+            assert_eq!((host.data_held(), host.sender.queued_bytes()), (1000, 0));
+        }
+    }
+
+    #[test]
+    fn a_release_lets_as_much_follow() {
+        let mut host = Host::new(true, u64::MAX, |_| {});
+        assert_eq!(host.data_held(), 31);
+        for released in 1..100 {
+            host.sender.on_released(host.now, 1, 1448, &mut host.out);
+            host.hold();
+            assert_eq!((host.data_held(), host.sender.queued_bytes()), (31 + released, 31 * 4352));
+        }
+    }
+
+    #[test]
+    fn the_device_may_ask_for_another_pacing_shift() {
+        let config = profile::profile("linux-6").unwrap().resolve().unwrap();
+        let mut sender = Sender::new(FlowId(0), 0, Arc::new(config), stream(1, 0, Purpose::Pacing));
+        sender.enable_tsq(None);
+        assert_eq!(sender.small_queue.pacing_shift, Some(10));
+        sender.enable_tsq(Some(7));
+        assert_eq!(sender.small_queue.pacing_shift, Some(7));
+    }
+
+    #[test]
+    fn a_timeout_sends_whatever_the_bound_says() {
+        let mut host = Host::new(true, u64::MAX, |_| {});
+        host.now = host.sender.deadline();
+        host.sender.on_deadline(host.now, &mut host.out);
+        assert_eq!(host.out.packets.len(), 1);
+        assert_eq!((host.out.packets[0].seq, host.sender.queued_bytes()), (Seq32(1), 32 * 4352));
+    }
+
+    fn rule() -> impl Strategy<Value = (Tsq, u64, u64, u32, u32)> {
+        let tsq = prop_oneof![Just(Tsq::Fixed), Just(Tsq::AtLeast), Just(Tsq::AtMost)];
+        (tsq, 1u64..300_000, 0u64..3000, 5u32..15, 1u32..45)
+    }
+
+    proptest! {
+        /// Without losses the bytes below never exceed the bound by more than a chunk, they are those of the packets held,
+        /// and everything arrives.
+        #[test]
+        fn the_bound_holds_and_nothing_stalls(
+            (tsq, limit, overhead, shift, chunk) in rule(),
+            steps in prop::collection::vec((1usize..60, 0u64..20), 1..60),
+            write in 1u64..2_000_000,
+        ) {
+            let mut host = Host::new(true, write, |c| {
+                c.initial_window = 10;
+                (c.tsq, c.tsq_limit, c.tsq_overhead) = (tsq, Bytes::new(limit), Bytes::new(overhead));
+                (c.tsq_pacing_shift, c.tsq_chunk) = (shift, chunk);
+            });
+            let segment = 1448 + overhead;
+            for i in 0.. {
+                prop_assert!(i < 10_000, "stalled");
+                let held: u64 = host.held.iter().filter(|p| p.len > 0).map(|p| u64::from(p.len) + overhead).sum();
+                prop_assert_eq!(host.sender.queued_bytes(), held);
+                if tsq != Tsq::AtLeast {
+                    prop_assert!(held <= limit.max(1) + u64::from(chunk) * segment, "{held}");
+                }
+                if host.held.is_empty() {
+                    break;
+                }
+                let (n, ms) = steps[i % steps.len()];
+                host.now += Span::from_ms(ms);
+                host.release(n);
+            }
+            prop_assert_eq!(host.receiver.stats().bytes_delivered, write);
+            prop_assert_eq!(host.sender.stats().segments_retransmitted, 0);
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Runs TCP uploads over one access point and prints how it went and how long it took: for measuring and profiling.
+//!
+//! `wlan [stations=1] [mcs=7] [seconds=60] [cc=cubic] [profile=linux-6] [path=qdisc|mac80211] [ahead=2] [direction=up|down]`
+
+use std::sync::Arc;
+
+use airtcp_core::queue::QueueConfig;
+use airtcp_core::queue::fifo::FifoConfig;
+use airtcp_core::tcp::cc::CcConfig;
+use airtcp_core::tcp::profile::profile;
+use airtcp_core::units::{DataRate, Probability, Span, Time};
+use airtcp_core::wifi::phy::{PhyConfig, SignalConfig, Standard};
+use airtcp_core::wifi::rate::{FixedConfig, RateConfig};
+use airtcp_core::wifi::{Ac, Aggregation, RadioConfig, Transmit};
+use airtcp_sim::capture::NoCapture;
+use airtcp_sim::record::Data;
+use airtcp_sim::spec::*;
+use airtcp_sim::world::World;
+
+#[allow(clippy::disallowed_types)] // a measurement needs a clock
+fn main() {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let arg = |name: &str, default: &str| {
+        let value = args.iter().find_map(|a| a.strip_prefix(name)?.strip_prefix('='));
+        value.unwrap_or(default).to_owned()
+    };
+    let number =
+        |name: &str, default: &str| arg(name, default).parse::<u64>().unwrap_or_else(|_| panic!("{name}: a number"));
+    let stations = number("stations", "1") as u32;
+    let seconds = number("seconds", "60");
+    let mut options = profile(&arg("profile", "linux-6")).expect("profile: a built-in one");
+    options.cc = Some(CcConfig::by_name(&arg("cc", "cubic")).expect("cc: a congestion control"));
+    let tcp = Arc::new(options.resolve().expect("profiles are complete"));
+    let radio = Arc::new(RadioConfig {
+        phy: PhyConfig::of(Standard::N),
+        rate_control: Some(RateConfig::Fixed(FixedConfig {
+            mcs: Some(number("mcs", "7") as u8),
+            ..FixedConfig::default()
+        })),
+        aggregation: Aggregation { max_frames: 64, formed_ahead: number("ahead", "2") as u8, ..Aggregation::default() },
+        transmit: if arg("path", "qdisc") == "qdisc" {
+            Transmit::Qdisc(Default::default())
+        } else {
+            Transmit::Mac80211(Default::default())
+        },
+        ..RadioConfig::default()
+    });
+    let is_up = arg("direction", "up") == "up";
+    let (ap, server) = (NodeId(stations), NodeId(stations + 1));
+    let host = |name: String, is_host| NodeSpec { name, is_host };
+    let mut nodes: Vec<NodeSpec> = (0..stations).map(|i| host(format!("sta[{i}]"), true)).collect();
+    nodes.push(host("ap".into(), false));
+    nodes.push(host("server".into(), true));
+    let link = |from: NodeId, to: NodeId, air| LinkSpec {
+        name: format!("{}->{}", from.0, to.0),
+        group: "wlan".into(),
+        from,
+        to,
+        rate: DataRate::from_mbps(1000),
+        delay: Span::from_ms(1),
+        queue: QueueConfig::Fifo(FifoConfig::default()),
+        loss: Probability::default(),
+        cost: 1,
+        is_member_of_group: true,
+        air,
+    };
+    let mut links = Vec::new();
+    for i in 0..stations {
+        links.push(link(NodeId(i), ap, Some(AirSpec { channel: 0, pair: i as u16, down: false })));
+        links.push(link(ap, NodeId(i), Some(AirSpec { channel: 0, pair: i as u16, down: true })));
+    }
+    links.push(link(ap, server, None));
+    links.push(link(server, ap, None));
+    let mut radios: Vec<RadioSpec> =
+        (0..stations).map(|i| RadioSpec { node: NodeId(i), config: radio.clone() }).collect();
+    radios.push(RadioSpec { node: ap, config: radio });
+    let pair = |i| PairSpec { station: i as u16, access_point: stations as u16, signal: SignalConfig::default() };
+    let flow = |i: u32| FlowSpec {
+        name: format!("f[{i}]"),
+        group: "f".into(),
+        from: if is_up { NodeId(i) } else { server },
+        to: if is_up { server } else { NodeId(i) },
+        start: Time::from_ns(u64::from(i) * 1_000_000),
+        stop: Time::NEVER,
+        ac: Ac::Be,
+        traffic: Traffic::Tcp { sender: tcp.clone(), receiver: tcp.clone(), read_rate: None, app: TcpApp::Unlimited },
+    };
+    let spec = RunSpec {
+        seed: number("seed", "1"),
+        duration: Span::from_secs(seconds),
+        warmup: Span::from_secs(seconds.min(10) / 2),
+        nodes,
+        links,
+        channels: vec![ChannelSpec {
+            name: "wlan".into(),
+            radios,
+            pairs: (0..stations).map(pair).collect(),
+            hidden: Vec::new(),
+            sensing: Span::from_us(4),
+        }],
+        flows: (0..stations).map(flow).collect(),
+        record: RecordSpec {
+            interval: Span::from_ms(100),
+            flow_series_max: 0,
+            link_series: Vec::new(),
+            drops: Vec::new(),
+            capture: Vec::new(),
+            air_series: Vec::new(),
+            ppdus: Vec::new(),
+            capture_air: Vec::new(),
+        },
+    };
+    let mut world = World::build(&spec).unwrap_or_else(|e| panic!("{e}"));
+    let begin = std::time::Instant::now();
+    world.run(&mut NoCapture);
+    let ran = begin.elapsed();
+    let ledger = world.ledger();
+    let output = world.finish();
+    let column = |table: &str, name: &str| match output.table(table).and_then(|t| t.column(name)) {
+        Some(Data::F64(values)) => values.clone(),
+        _ => Vec::new(),
+    };
+    let goodput = column("flows", "goodput_bps");
+    println!(
+        "goodput {:.2} Mbit/s, rtt {:.1} ms, queue {:.1} packets; {} packets delivered, {} events, {:.3} s: {:.0} ns per packet, {:.0} ns per event, {:.0} simulated s per s",
+        goodput.iter().sum::<f64>() * 1e-6,
+        column("flows", "rtt_mean_ms").iter().sum::<f64>() / f64::from(stations),
+        column("links", "queue_mean_packets").first().copied().unwrap_or(f64::NAN),
+        ledger.delivered.packets,
+        output.events,
+        ran.as_secs_f64(),
+        ran.as_nanos() as f64 / ledger.delivered.packets as f64,
+        ran.as_nanos() as f64 / output.events as f64,
+        seconds as f64 / ran.as_secs_f64(),
+    );
+}
