@@ -15,7 +15,7 @@ use airtcp_core::packet::{FlowId, PacketId, Pool};
 use airtcp_core::queue::{DropReason, Drops};
 use airtcp_core::tcp::{Outputs, SenderStats};
 use airtcp_core::units::{Span, Time};
-use airtcp_core::wifi::AirOutputs;
+use airtcp_core::wifi::{AirOutputs, Transmit};
 use rayon::prelude::*;
 
 use crate::air::{Air, link_totals};
@@ -27,7 +27,7 @@ use crate::route::{END, FUSED, Routes, check_index};
 use crate::spec::{LinkId, RunSpec, Traffic};
 use crate::summary::{GroupSummary, LinkSummary, Summary};
 use crate::timeline::Timeline;
-use crate::traffic::{Ends, Flow};
+use crate::traffic::{Below, Ends, Flow};
 use crate::wires::{InFlight, NO_LANE, Wires};
 
 /// In [`InFlight::place`]: the packet does not arrive, it is lost on the line before this place.
@@ -56,7 +56,7 @@ pub struct World {
     place_of: Vec<(u32, u64)>,
     out: Outputs,
     drops: Drops,
-    /// Flow and bytes that its host no longer holds, to be told.
+    /// Flow and payload bytes that its host no longer holds, to be told.
     released: Vec<(u32, u32)>,
     log: Log,
     captured: Vec<Captured>,
@@ -158,16 +158,15 @@ impl World {
         }
         let mut flows = Vec::with_capacity(spec.flows.len());
         for (i, (flow, &path_start)) in spec.flows.iter().zip(&routes.start).enumerate() {
-            let ends = Ends::new(FlowId(i as u32), flow, spec.seed)?;
-            let first_link = routes.hops[path_start[0] as usize];
-            let in_air = spec.links.get(first_link as usize).is_some_and(|l| l.air.is_some());
+            let below = below(spec, routes.hops[path_start[0] as usize]);
+            let ends = Ends::new(FlowId(i as u32), flow, spec.seed, below)?;
             flows.push(Flow {
                 ends,
                 path_start,
                 dropped_at_queues: 0,
                 lost_on_lines: 0,
                 ac: flow.ac,
-                reports_release: in_air && matches!(flow.traffic, Traffic::Tcp { .. }),
+                reports_release: below.is_some() && matches!(flow.traffic, Traffic::Tcp { .. }),
             });
         }
         let mut links = Links::new(&spec.links, spec.seed, typical_packet(spec), &record.capture, &record.drops);
@@ -432,7 +431,7 @@ impl World {
         let (channel, own) = self.air.at[link as usize].expect("a link through the air");
         let p = &self.pool[packet];
         let flow = &self.flows[p.flow.0 as usize];
-        let (ac, report) = (flow.ac, flow.reports_release && !p.is_reverse());
+        let (ac, report) = (flow.ac, flow.reports_release && p.len > 0 && !p.is_reverse());
         let mut out = self.air.outputs();
         let c = &mut self.air.channels[channel as usize];
         c.enqueue(self.now, own, packet, ac, report, &mut self.pool, &mut out);
@@ -473,11 +472,11 @@ impl World {
     #[inline(never)]
     fn tell_released(&mut self) {
         let mut told = 0;
-        while let Some(&(flow, bytes)) = self.released.get(told) {
+        while let Some(&(flow, payload)) = self.released.get(told) {
             told += 1;
             let index = flow as usize;
             let ends = &mut self.flows[index].ends;
-            ends.on_released(self.now, bytes, &mut self.out, &mut self.log);
+            ends.on_released(self.now, payload, &mut self.out, &mut self.log);
             let deadline = ends.source_deadline();
             self.timeline.advance_to((self.first_flow + 2 * index) as u32, deadline);
             self.send_out(index);
@@ -963,6 +962,19 @@ impl FlowTotals {
 #[inline]
 fn flight(from: u64, to: u64) -> u32 {
     (to - from).min(u64::from(u32::MAX)) as u32
+}
+
+/// What the radio does for a sender whose packets go into `link` first; `None` for a wire.
+fn below(spec: &RunSpec, link: u32) -> Option<Below> {
+    let air = spec.links.get(link as usize)?.air?;
+    let channel = &spec.channels[air.channel as usize];
+    let pair = &channel.pairs[usize::from(air.pair)];
+    let radio = if air.down { pair.access_point } else { pair.station };
+    let pacing_shift = match &channel.radios[usize::from(radio)].config.transmit {
+        Transmit::Mac80211(path) => Some(path.tsq_pacing_shift),
+        Transmit::Qdisc(_) => None,
+    };
+    Some(Below { pacing_shift })
 }
 
 /// The largest packet that any flow sends; 1500 bytes if there is none.

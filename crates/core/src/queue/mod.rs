@@ -7,7 +7,6 @@ mod tests;
 pub use stamped::{Stamped, StampedFifo};
 
 use crate::packet::{Ecn, PacketId, Pool};
-pub(crate) use crate::policy::checked;
 use crate::policy::policies;
 use crate::rng::Rng;
 use crate::units::{Bytes, DataRate, Time};

@@ -21,8 +21,8 @@ use std::sync::Arc;
 use super::config::{OnGiveUp, RadioConfig, Transmit};
 use super::contention::Contention;
 use super::originator::{Mpdu, Ppdu, Session};
-use super::phy::{EdcaParams, ErrorModel, Mode, Protection, Quality, Signal, SignalConfig, edca_defaults};
 use super::phy::timing;
+use super::phy::{EdcaParams, ErrorModel, Mode, Protection, Quality, Signal, SignalConfig, edca_defaults};
 use super::radio::{AcQueue, Radio, Upper, win_start};
 use super::rate::{AnyRateControl, RateConfig, RateContext, TxStatus};
 use super::reorder::ReorderBuffer;
@@ -66,7 +66,7 @@ pub struct AirOutputs {
     pub delivered: Vec<(u32, PacketId)>,
     /// Link and packet: lost, and why. To be removed from the pool.
     pub dropped: Vec<(u32, PacketId, DropReason)>,
-    /// Flow and bytes at the IP layer: packets of flows that asked for it are no longer held by their host.
+    /// Flow and payload bytes of a packet that is no longer held by its host, where that was asked for.
     pub released: Vec<(u32, u32)>,
 }
 
@@ -220,12 +220,16 @@ impl Channel {
                 let rng = stream(config.seed, component(4 * i + ac - 1), Purpose::AirQueue);
                 let context = QueueContext { rate: fastest.rate(), mtu: 1500, rng };
                 let (upper, driver_frames) = match &radio.transmit {
-                    Transmit::Qdisc(path) => {
-                        (Upper::Qdisc(Box::new(path.qdisc.build(&context))), path.driver_frames)
-                    }
+                    Transmit::Qdisc(path) => (Upper::Qdisc(Box::new(path.qdisc.build(&context))), path.driver_frames),
                     Transmit::Mac80211(path) => (Upper::Mac80211 { waiting: Default::default() }, path.driver_frames),
                 };
-                AcQueue { upper, driver_count: 0, driver_frames, formed: Default::default(), schedule: Default::default() }
+                AcQueue {
+                    upper,
+                    driver_count: 0,
+                    driver_frames,
+                    formed: Default::default(),
+                    schedule: Default::default(),
+                }
             });
             let (aggregates, has_qos) = (radio.aggregates(), radio.has_qos());
             radios.push(Radio { config: Arc::clone(radio), timing, edca, queues, aggregates, has_qos, pending_ns: 0 });
@@ -238,11 +242,12 @@ impl Channel {
             config.sensing.as_ns(),
         );
         let (mut links, mut pairs) = (Vec::new(), Vec::new());
+        let errors = ErrorModel::default();
         for (i, pair) in config.pairs.iter().enumerate() {
             let station = &config.radios[usize::from(pair.station)];
             let access_point = &config.radios[usize::from(pair.access_point)];
             let rng = stream(config.seed, component(i), Purpose::Signal);
-            pairs.push(Pair { signal: Signal::new(&pair.signal, &station.phy, rng) });
+            pairs.push(Pair { signal: Signal::new(&pair.signal, &station.phy, &errors, rng) });
             for (down, radio) in [(0, station), (1, access_point)] {
                 // Both ends must be able to use a mode.
                 let other = if down == 1 { station } else { access_point };
@@ -252,9 +257,10 @@ impl Channel {
                 };
                 let context = RateContext {
                     modes: if common.is_empty() { radio.phy.modes() } else { common },
-                    timing: radios[usize::from(if down == 1 { pair.access_point } else { pair.station })].timing.clone(),
+                    timing: radios[usize::from(if down == 1 { pair.access_point } else { pair.station })]
+                        .timing
+                        .clone(),
                     rng: stream(config.seed, component(2 * i + down), Purpose::RateControl),
-                    // errors: ErrorModel::default(),
                 };
                 let rate_config = radio.rate_control.clone().unwrap_or_else(|| RateConfig::default_for(&radio.phy));
                 let rate = rate_config.build(&context);
@@ -431,7 +437,8 @@ impl Channel {
         l.sessions[ac] = id;
         let txq = from.mac80211().map(|path| {
             use rand_xoshiro::rand_core::SeedableRng;
-            let context = QueueContext { rate: l.rate.best().rate(), mtu: 1500, rng: Rng::seed_from_u64(u64::from(id)) };
+            let context =
+                QueueContext { rate: l.rate.best().rate(), mtu: 1500, rng: Rng::seed_from_u64(u64::from(id)) };
             Box::new(path.fq_codel.build(&context))
         });
         self.sessions.push(Session {
@@ -472,7 +479,7 @@ impl Channel {
             let packet = &pool[id];
             l.release(now, packet.size);
             if session & 1 == 1 {
-                out.released.push((packet.flow.0, u32::from(packet.size)));
+                out.released.push((packet.flow.0, u32::from(packet.len)));
             }
             out.dropped.push((link, id, reason));
         }
@@ -482,7 +489,8 @@ impl Channel {
     fn serve(&mut self, now: u64, radio: u16, ac: usize, pool: &mut Pool, out: &mut AirOutputs) {
         self.refill(now, radio, ac, pool, out);
         let r = usize::from(radio);
-        let ahead = if self.radios[r].aggregates { usize::from(self.radios[r].config.aggregation.formed_ahead) } else { 1 };
+        let ahead =
+            if self.radios[r].aggregates { usize::from(self.radios[r].config.aggregation.formed_ahead) } else { 1 };
         while self.radios[r].queues[ac].formed.len() < ahead && self.form(now, radio, ac) {}
         let queue = &self.radios[r].queues[ac];
         if !queue.formed.is_empty() || (ahead == 0 && !queue.schedule.is_empty()) {
@@ -514,7 +522,7 @@ impl Channel {
             let Some((id, tag)) = next else { return };
             let (id32, report) = (tag >> 1, tag & 1 == 1);
             let packet = &pool[id];
-            let mpdu = Mpdu::new(id, packet.flow.0, packet.size, packet.kind == Kind::Tcp, report);
+            let mpdu = Mpdu::new(id, packet, report);
             let queue = &mut self.radios[r].queues[ac];
             queue.driver_count += 1;
             let session = &mut self.sessions[id32 as usize];
@@ -651,10 +659,7 @@ fn fastest(modes: &[Mode]) -> Mode {
 }
 
 fn snr_of(quality: Quality) -> f32 {
-    match quality {
-        Quality::SnrDb(snr) => snr,
-        _ => f32::NAN,
-    }
+    quality.snr_db().unwrap_or(f32::NAN)
 }
 
 /// Airtime of a packet at the mode that rate control thinks best, its share of the overhead left out: what AQL counts.

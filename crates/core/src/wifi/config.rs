@@ -250,6 +250,9 @@ pub struct Mac80211Path {
     /// Frames per access category that the driver or firmware takes. Without AQL this is what bounds it.
     #[schemars(range(min = 1))]
     pub driver_frames: u32,
+    /// What the radio asks of TCP small queues: data for a second / 2^n at the pacing rate may wait below a connection, 8 ms.
+    #[schemars(range(max = 30))]
+    pub tsq_pacing_shift: u32,
 }
 
 impl Default for Mac80211Path {
@@ -272,6 +275,7 @@ impl Default for Mac80211Path {
             aql_high: Span::from_us(12_000),
             aql_threshold: Span::from_us(24_000),
             driver_frames: 512,
+            tsq_pacing_shift: 7,
         }
     }
 }
@@ -280,6 +284,9 @@ impl Mac80211Path {
     fn check(&self) -> Result<(), String> {
         if self.driver_frames == 0 {
             return Err("`driver_frames` = 0: must be at least 1".into());
+        }
+        if self.tsq_pacing_shift > 30 {
+            return Err(format!("`tsq_pacing_shift` = {}: must be in 0..=30", self.tsq_pacing_shift));
         }
         if self.airtime_quantum.is_zero() {
             return Err("`airtime_quantum` = 0ns: must be above zero, such as \"256us\"".into());

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use super::rate::RateSeries;
 use super::reorder::ReorderBuffer;
-use crate::packet::PacketId;
+use crate::packet::{Kind, Packet, PacketId};
 use crate::queue::FqCodel;
 use crate::units::Seq12;
 
@@ -16,8 +16,9 @@ pub(super) struct Mpdu {
     pub flow: u32,
     /// Given when it is first put into a PPDU.
     pub sn: Seq12,
-    /// Bytes at the IP layer.
+    /// Bytes at the IP layer, and of these payload.
     pub size: u16,
+    pub payload: u16,
     /// Times it was handed to the radio without success.
     pub attempts: u8,
     flags: u8,
@@ -29,9 +30,11 @@ impl Mpdu {
     const REPORT: u8 = 4;
     const SENT: u8 = 8;
 
-    pub fn new(packet: PacketId, flow: u32, size: u16, is_tcp: bool, report: bool) -> Mpdu {
+    pub fn new(id: PacketId, packet: &Packet, report: bool) -> Mpdu {
+        let is_tcp = packet.kind == Kind::Tcp;
         let flags = if is_tcp { Mpdu::TCP } else { 0 } | if report { Mpdu::REPORT } else { 0 };
-        Mpdu { packet, flow, sn: Seq12::new(0), size, attempts: 0, flags }
+        let (flow, size, payload) = (packet.flow.0, packet.size, packet.len);
+        Mpdu { packet: id, flow, sn: Seq12::new(0), size, payload, attempts: 0, flags }
     }
     /// A correct copy has reached the recipient: the packet is no longer the sender's.
     pub fn has_arrived(&self) -> bool {

@@ -14,7 +14,7 @@ use airtcp_core::wifi::Ac;
 
 pub(crate) use cbr::Cbr;
 pub(crate) use ping::Ping;
-pub(crate) use tcp::Tcp;
+pub(crate) use tcp::{Below, Tcp};
 pub(crate) use train::Train;
 
 use crate::error::BuildError;
@@ -44,9 +44,10 @@ pub(crate) enum Ends {
 }
 
 impl Ends {
-    pub fn new(id: FlowId, spec: &FlowSpec, seed: u64) -> Result<Ends, BuildError> {
+    /// `below`: the device below the source reports what it no longer holds.
+    pub fn new(id: FlowId, spec: &FlowSpec, seed: u64, below: Option<Below>) -> Result<Ends, BuildError> {
         Ok(match &spec.traffic {
-            Traffic::Tcp { .. } => Ends::Tcp(Tcp::new(id, spec, seed)?),
+            Traffic::Tcp { .. } => Ends::Tcp(Tcp::new(id, spec, seed, below)?),
             Traffic::Ping { interval, packet_bytes } => Ends::Ping(Ping::new(id, spec, *interval, *packet_bytes)),
             Traffic::Cbr { rate, packet_bytes } => Ends::Cbr(Cbr::new(id, spec, *rate, *packet_bytes)?),
             Traffic::Train { count, gap, packet_bytes, every } => {
@@ -96,10 +97,10 @@ impl Ends {
             Ends::Train(e) => e.on_packet(now, packet),
         }
     }
-    /// The host of the source no longer holds so many bytes of this flow's packets.
-    pub fn on_released(&mut self, now: u64, bytes: u32, out: &mut Outputs, log: &mut Log) {
+    /// The host of the source no longer holds a packet of this flow with so many bytes of payload.
+    pub fn on_released(&mut self, now: u64, payload: u32, out: &mut Outputs, log: &mut Log) {
         if let Ends::Tcp(e) = self {
-            e.on_released(now, bytes, out, log);
+            e.on_released(now, payload, out, log);
         }
     }
     /// A packet of this flow was dropped at a queue.

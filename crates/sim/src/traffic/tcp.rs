@@ -45,6 +45,14 @@ struct Ends {
     read_rate: Option<DataRate>,
     seed: u64,
     stop: Time,
+    below: Option<Below>,
+}
+
+/// What the device below a sender does for it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Below {
+    /// As [`Sender::enable_tsq`] takes it.
+    pub pacing_shift: Option<u32>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,7 +120,7 @@ impl Web {
 }
 
 impl Tcp {
-    pub fn new(flow: FlowId, spec: &FlowSpec, seed: u64) -> Result<Tcp, BuildError> {
+    pub fn new(flow: FlowId, spec: &FlowSpec, seed: u64, below: Option<Below>) -> Result<Tcp, BuildError> {
         let Traffic::Tcp { sender, receiver, read_rate, app } = &spec.traffic else {
             unreachable!("the caller matched the traffic")
         };
@@ -127,6 +135,7 @@ impl Tcp {
             read_rate: *read_rate,
             seed,
             stop: spec.stop,
+            below,
         });
         let (sender, receiver) = config.connection(flow, 0);
         let begins = matches!(app, App::Sized(_)) || spec.start < spec.stop;
@@ -200,8 +209,16 @@ impl Tcp {
         }
     }
 
-    /// The source's host no longer holds so many bytes.
-    pub fn on_released(&mut self, _now: u64, _bytes: u32, _out: &mut Outputs, _log: &mut Log) {}
+    /// The source's host no longer holds a segment with so many bytes of payload.
+    pub fn on_released(&mut self, now: u64, payload: u32, out: &mut Outputs, log: &mut Log) {
+        if self.phase == Phase::Frozen || payload == 0 {
+            return;
+        }
+        self.sender.on_released(Time::from_ns(now), 1, u64::from(payload), out);
+        if !out.notices.is_empty() {
+            self.on_notices(Time::from_ns(now), out, log);
+        }
+    }
 
     pub fn on_drop(&mut self, packet: &Packet) {
         if let Some(running) = self.transfer.as_mut().filter(|_| packet.incarnation() == self.incarnation) {
@@ -301,9 +318,10 @@ impl Ends {
         let component = u64::from(index) << 32 | u64::from(flow.0);
         let rng = stream(self.seed, component, Purpose::CongestionControl);
         let incarnation = (index % 16) as u8;
-        (
-            Sender::new(flow, incarnation, Arc::clone(&self.sender), rng),
-            Receiver::new(flow, incarnation, Arc::clone(&self.receiver)),
-        )
+        let mut sender = Sender::new(flow, incarnation, Arc::clone(&self.sender), rng);
+        if let Some(below) = self.below {
+            sender.enable_tsq(below.pacing_shift);
+        }
+        (sender, Receiver::new(flow, incarnation, Arc::clone(&self.receiver)))
     }
 }

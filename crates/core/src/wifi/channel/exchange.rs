@@ -247,7 +247,7 @@ impl Channel {
         let perfect = quality.is_perfect() && x.hit.0 >= x.hit.1;
         let header_bytes = if has_qos { timing::QOS_HEADER_BYTES } else { timing::HEADER_BYTES };
         let header_bytes = header_bytes + if is_ampdu { timing::DELIMITER_BYTES } else { 0 };
-        // Of the size seen last: the chances of the MPDU and of its header.
+        // Of the size seen last: the chance of the MPDU, and of its header if the MPDU is corrupt.
         let mut known = (0u32, 1.0, 1.0);
         let (mut received, mut legible) = (0, 0);
         let mut offset = 0;
@@ -260,7 +260,7 @@ impl Channel {
             }
             if bytes != known.0 {
                 let whole = signal.mpdu_success(quality, x.mode, bytes);
-                known = (bytes, whole, signal.header_success(quality, x.mode, header_bytes));
+                known = (bytes, whole, signal.legibility(quality, x.mode, header_bytes, bytes));
             }
             let (mut whole, mut header) = (true, true);
             if x.hit.0 < x.hit.1 {
@@ -272,19 +272,13 @@ impl Channel {
                 header = clear(at(offset), at(offset + header_bytes));
                 offset += if is_ampdu { timing::subframe_bytes(bytes) } else { bytes };
             }
-            let (_, whole_chance, header_chance) = known;
+            let (_, whole_chance, legibility) = known;
             if whole && draw(whole_chance, &mut link.error_rng) {
                 copies[n] = (true, false);
                 received += 1;
             } else if header {
                 // Errors elsewhere in it. If another transmission made them, the header had its own chance.
-                let chance = if !whole {
-                    header_chance
-                } else if whole_chance < 1.0 {
-                    (header_chance - whole_chance) / (1.0 - whole_chance)
-                } else {
-                    0.0
-                };
+                let chance = if whole { legibility } else { signal.header_success(quality, x.mode, header_bytes) };
                 if draw(chance, &mut link.error_rng) {
                     copies[n] = (false, true);
                     legible += 1;
@@ -347,7 +341,9 @@ impl Channel {
         if back == NO_SESSION {
             return;
         }
-        let Some(remedy) = self.sessions[back as usize].recipient.as_mut().and_then(|r| r.retry_out_mut()) else { return };
+        let Some(remedy) = self.sessions[back as usize].recipient.as_mut().and_then(|r| r.retry_out_mut()) else {
+            return;
+        };
         for &id in &self.up {
             let p = &pool[id];
             if p.kind == Kind::Tcp && p.ts_val != 0 {
@@ -430,7 +426,8 @@ impl Channel {
             self.spare.push(mpdus);
         }
         self.refill(now, x.from, ac, pool, out);
-        let ahead = if self.radios[r].aggregates { usize::from(self.radios[r].config.aggregation.formed_ahead) } else { 1 };
+        let ahead =
+            if self.radios[r].aggregates { usize::from(self.radios[r].config.aggregation.formed_ahead) } else { 1 };
         while self.radios[r].queues[ac].formed.len() < ahead.max(usize::from(grow)) && self.form(now, x.from, ac) {}
         if answered && x.txop_end != NEVER && self.goes_on(now, &x) {
             return;
@@ -476,7 +473,7 @@ impl Channel {
             released += 1;
             link.release(now, mpdu.size);
             if mpdu.reports() {
-                out.released.push((mpdu.flow, u32::from(mpdu.size)));
+                out.released.push((mpdu.flow, u32::from(mpdu.payload)));
             }
             if counts_airtime {
                 let airtime = airtime_estimate(mpdu.size, link).min(session.pending_ns);
@@ -544,7 +541,9 @@ impl Channel {
         }
         let sifs = self.radios[usize::from(x.from)].timing.sifs_ns;
         let left = match kind {
-            FrameKind::Rts => 3 * sifs + x.data_ns + x.response_ns + self.radios[usize::from(x.from)].timing.cts_ns(x.mode),
+            FrameKind::Rts => {
+                3 * sifs + x.data_ns + x.response_ns + self.radios[usize::from(x.from)].timing.cts_ns(x.mode)
+            }
             FrameKind::Cts => 2 * sifs + x.data_ns + x.response_ns,
             _ => 0,
         };

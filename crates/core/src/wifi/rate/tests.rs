@@ -14,11 +14,7 @@ pub(super) fn phy(standard: Standard) -> PhyConfig {
 }
 
 pub(super) fn context(phy: &PhyConfig, seed: u64) -> RateContext {
-    RateContext {
-        modes: phy.modes(),
-        timing: phy.timing(),
-        rng: Rng::seed_from_u64(seed),
-    }
+    RateContext { modes: phy.modes(), timing: phy.timing(), rng: Rng::seed_from_u64(seed) }
 }
 
 pub(super) fn config(value: serde_json::Value) -> RateConfig {
@@ -140,8 +136,10 @@ pub(super) fn ms(ms: u64) -> Time {
 /// Every policy with its defaults and in its variants, with a PHY that it fits.
 fn every_config() -> Vec<(RateConfig, PhyConfig)> {
     let wide = |standard| PhyConfig { streams: 2, width_mhz: 40, short_guard_interval: true, ..phy(standard) };
-    let phys = [phy(Standard::B), phy(Standard::A), phy(Standard::G), phy(Standard::N), wide(Standard::N), wide(Standard::Ac)];
-    let mut configs: Vec<RateConfig> = RateConfig::NAMES.iter().map(|name| RateConfig::by_name(name).unwrap()).collect();
+    let phys =
+        [phy(Standard::B), phy(Standard::A), phy(Standard::G), phy(Standard::N), wide(Standard::N), wide(Standard::Ac)];
+    let mut configs: Vec<RateConfig> =
+        RateConfig::NAMES.iter().map(|name| RateConfig::by_name(name).unwrap()).collect();
     configs.push(config(json!({ "name": "minstrel", "multi_rate_retry": false, "look_around": 1.0 })));
     configs.push(config(json!({ "name": "minstrel_ht", "sampling": "targeted" })));
     configs.push(config(json!({ "name": "minstrel_ht", "sample_wait": 0, "sample_columns": 1, "max_segment": "0ns" })));
@@ -152,10 +150,21 @@ fn every_config() -> Vec<(RateConfig, PhyConfig)> {
 #[derive(Debug, Clone)]
 enum Op {
     /// Sends; of the statuses still owed all but `keep` come in, and what they say is arbitrary.
-    Send { is_retransmission: bool, snr_db: Option<f32> },
-    Status { tries: [u8; 4], mpdus: u16, acked: u16, is_ampdu: bool },
+    Send {
+        is_retransmission: bool,
+        snr_db: Option<f32>,
+    },
+    Status {
+        tries: [u8; 4],
+        mpdus: u16,
+        acked: u16,
+        is_ampdu: bool,
+    },
     /// A status for a series of some other sender.
-    Foreign { tries: [u8; 4], mode: usize },
+    Foreign {
+        tries: [u8; 4],
+        mode: usize,
+    },
     Pass(u64),
 }
 
@@ -248,7 +257,8 @@ fn statuses_that_are_out_of_all_bounds_do_no_harm() {
         let mut control = config.build(&context(&phy, 1));
         for n in 0..3_000u64 {
             let series = control.choose(ms(n), false, Some(f32::NAN));
-            let status = TxStatus { series: &series, tries: [255; 4], mpdus: u16::MAX, acked: u16::MAX, is_ampdu: true };
+            let status =
+                TxStatus { series: &series, tries: [255; 4], mpdus: u16::MAX, acked: u16::MAX, is_ampdu: true };
             control.on_status(ms(if n % 2 == 0 { n } else { 0 }), &status);
         }
         let series = control.choose(Time::NEVER, false, Some(f32::INFINITY));
@@ -304,10 +314,18 @@ fn what_does_not_fit_the_phy_is_refused_with_what_does() {
             phy(Standard::N),
             "`mcs` = 8: not a mode of this 802.11n PHY, which has `mcs` 0, 1, 2, 3, 4, 5, 6, 7",
         ),
-        (json!({ "name": "fixed", "mcs": 3, "streams": 3 }), two_streams(Standard::N), "`mcs` = 3 with `streams` = 3: not"),
+        (
+            json!({ "name": "fixed", "mcs": 3, "streams": 3 }),
+            two_streams(Standard::N),
+            "`mcs` = 3 with `streams` = 3: not",
+        ),
         (json!({ "name": "fixed", "mcs": 9, "streams": 1 }), two_streams(Standard::N), "`mcs` 0, 1, 2"),
         (json!({ "name": "fixed", "mcs": 9 }), phy(Standard::Ac), "7 (streams = 1), 8 (streams = 1)"),
-        (json!({ "name": "fixed", "mcs": 3 }), phy(Standard::B), "which has `rate` 1Mbit/s, 2Mbit/s, 5500kbit/s, 11Mbit/s"),
+        (
+            json!({ "name": "fixed", "mcs": 3 }),
+            phy(Standard::B),
+            "which has `rate` 1Mbit/s, 2Mbit/s, 5500kbit/s, 11Mbit/s",
+        ),
         (
             json!({ "name": "fixed", "rate": "12Mbit/s" }),
             phy(Standard::B),
