@@ -24,7 +24,8 @@ fn main() {
         let value = args.iter().find_map(|a| a.strip_prefix(name)?.strip_prefix('='));
         value.unwrap_or(default).to_owned()
     };
-    let number = |name: &str, default: &str| arg(name, default).parse::<u64>().unwrap_or_else(|_| panic!("{name}: a number"));
+    let number =
+        |name: &str, default: &str| arg(name, default).parse::<u64>().unwrap_or_else(|_| panic!("{name}: a number"));
     let stations = number("stations", "1") as u32;
     let seconds = number("seconds", "60");
     let mut options = profile(&arg("profile", "linux-6")).expect("profile: a built-in one");
@@ -32,7 +33,10 @@ fn main() {
     let tcp = Arc::new(options.resolve().expect("profiles are complete"));
     let radio = Arc::new(RadioConfig {
         phy: PhyConfig::of(Standard::N),
-        rate_control: Some(RateConfig::Fixed(FixedConfig { mcs: Some(number("mcs", "7") as u8), ..FixedConfig::default() })),
+        rate_control: Some(RateConfig::Fixed(FixedConfig {
+            mcs: Some(number("mcs", "7") as u8),
+            ..FixedConfig::default()
+        })),
         aggregation: Aggregation { max_frames: 64, formed_ahead: number("ahead", "2") as u8, ..Aggregation::default() },
         transmit: if arg("path", "qdisc") == "qdisc" {
             Transmit::Qdisc(Default::default())

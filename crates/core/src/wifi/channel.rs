@@ -21,8 +21,8 @@ use std::sync::Arc;
 use super::config::{OnGiveUp, RadioConfig, Transmit};
 use super::contention::Contention;
 use super::originator::{Mpdu, Ppdu, Session};
-use super::phy::{EdcaParams, ErrorModel, Mode, Protection, Quality, Signal, SignalConfig, edca_defaults};
 use super::phy::timing;
+use super::phy::{EdcaParams, ErrorModel, Mode, Protection, Quality, Signal, SignalConfig, edca_defaults};
 use super::radio::{AcQueue, Radio, Upper, win_start};
 use super::rate::{AnyRateControl, RateConfig, RateContext, TxStatus};
 use super::reorder::ReorderBuffer;
@@ -220,12 +220,16 @@ impl Channel {
                 let rng = stream(config.seed, component(4 * i + ac - 1), Purpose::AirQueue);
                 let context = QueueContext { rate: fastest.rate(), mtu: 1500, rng };
                 let (upper, driver_frames) = match &radio.transmit {
-                    Transmit::Qdisc(path) => {
-                        (Upper::Qdisc(Box::new(path.qdisc.build(&context))), path.driver_frames)
-                    }
+                    Transmit::Qdisc(path) => (Upper::Qdisc(Box::new(path.qdisc.build(&context))), path.driver_frames),
                     Transmit::Mac80211(path) => (Upper::Mac80211 { waiting: Default::default() }, path.driver_frames),
                 };
-                AcQueue { upper, driver_count: 0, driver_frames, formed: Default::default(), schedule: Default::default() }
+                AcQueue {
+                    upper,
+                    driver_count: 0,
+                    driver_frames,
+                    formed: Default::default(),
+                    schedule: Default::default(),
+                }
             });
             let (aggregates, has_qos) = (radio.aggregates(), radio.has_qos());
             radios.push(Radio { config: Arc::clone(radio), timing, edca, queues, aggregates, has_qos, pending_ns: 0 });
@@ -253,7 +257,9 @@ impl Channel {
                 };
                 let context = RateContext {
                     modes: if common.is_empty() { radio.phy.modes() } else { common },
-                    timing: radios[usize::from(if down == 1 { pair.access_point } else { pair.station })].timing.clone(),
+                    timing: radios[usize::from(if down == 1 { pair.access_point } else { pair.station })]
+                        .timing
+                        .clone(),
                     rng: stream(config.seed, component(2 * i + down), Purpose::RateControl),
                     errors: errors.clone(),
                 };
@@ -432,7 +438,8 @@ impl Channel {
         l.sessions[ac] = id;
         let txq = from.mac80211().map(|path| {
             use rand_xoshiro::rand_core::SeedableRng;
-            let context = QueueContext { rate: l.rate.best().rate(), mtu: 1500, rng: Rng::seed_from_u64(u64::from(id)) };
+            let context =
+                QueueContext { rate: l.rate.best().rate(), mtu: 1500, rng: Rng::seed_from_u64(u64::from(id)) };
             Box::new(path.fq_codel.build(&context))
         });
         self.sessions.push(Session {
@@ -483,7 +490,8 @@ impl Channel {
     fn serve(&mut self, now: u64, radio: u16, ac: usize, pool: &mut Pool, out: &mut AirOutputs) {
         self.refill(now, radio, ac, pool, out);
         let r = usize::from(radio);
-        let ahead = if self.radios[r].aggregates { usize::from(self.radios[r].config.aggregation.formed_ahead) } else { 1 };
+        let ahead =
+            if self.radios[r].aggregates { usize::from(self.radios[r].config.aggregation.formed_ahead) } else { 1 };
         while self.radios[r].queues[ac].formed.len() < ahead && self.form(now, radio, ac) {}
         let queue = &self.radios[r].queues[ac];
         if !queue.formed.is_empty() || (ahead == 0 && !queue.schedule.is_empty()) {

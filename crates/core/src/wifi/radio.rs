@@ -61,7 +61,8 @@ impl Radio {
         let aggregates = self.aggregates;
         let queue = &mut self.queues[ac];
         let (schedule, formed) = (&mut queue.schedule, &queue.formed);
-        let can_send = |s: &Session, id: u32| !aggregates || s.bar || !s.again.is_empty() || room(s, id, formed, window) > 0;
+        let can_send =
+            |s: &Session, id: u32| !aggregates || s.bar || !s.again.is_empty() || room(s, id, formed, window) > 0;
         let mut at = None;
         if let Some(quantum) = fair {
             // Deficit round robin by airtime: whoever is first with something left of its share. If nobody has, all get as

@@ -157,7 +157,8 @@ impl<'a> Checker<'a> {
                             (min, usize::MAX) => format!("at least {min}"),
                             (min, max) => format!("{min} to {max}"),
                         };
-                        self.error(format!("has {} entries: must have {wanted}", items.len()));
+                        let entries = if items.len() == 1 { "entry" } else { "entries" };
+                        self.error(format!("has {} {entries}: must have {wanted}", items.len()));
                     }
                     for (i, item) in items.iter().enumerate() {
                         self.path.0.push(Step::Index(i));

@@ -10,6 +10,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::spec::{LinkId, NodeId, TcpApp, Traffic};
 
+mod wlan;
+
 /// Everything a file can say at least once.
 const FULL: &str = r#"name = "full"
 seed = 7

@@ -278,8 +278,7 @@ impl Channel {
                 received += 1;
             } else if header {
                 // Errors elsewhere in it. If another transmission made them, the header had its own chance.
-                let chance =
-                    if whole { legibility } else { signal.header_success(quality, x.mode, header_bytes) };
+                let chance = if whole { legibility } else { signal.header_success(quality, x.mode, header_bytes) };
                 if draw(chance, &mut link.error_rng) {
                     copies[n] = (false, true);
                     legible += 1;
@@ -342,7 +341,9 @@ impl Channel {
         if back == NO_SESSION {
             return;
         }
-        let Some(remedy) = self.sessions[back as usize].recipient.as_mut().and_then(|r| r.retry_out_mut()) else { return };
+        let Some(remedy) = self.sessions[back as usize].recipient.as_mut().and_then(|r| r.retry_out_mut()) else {
+            return;
+        };
         for &id in &self.up {
             let p = &pool[id];
             if p.kind == Kind::Tcp && p.ts_val != 0 {
@@ -425,7 +426,8 @@ impl Channel {
             self.spare.push(mpdus);
         }
         self.refill(now, x.from, ac, pool, out);
-        let ahead = if self.radios[r].aggregates { usize::from(self.radios[r].config.aggregation.formed_ahead) } else { 1 };
+        let ahead =
+            if self.radios[r].aggregates { usize::from(self.radios[r].config.aggregation.formed_ahead) } else { 1 };
         while self.radios[r].queues[ac].formed.len() < ahead.max(usize::from(grow)) && self.form(now, x.from, ac) {}
         if answered && x.txop_end != NEVER && self.goes_on(now, &x) {
             return;
@@ -539,7 +541,9 @@ impl Channel {
         }
         let sifs = self.radios[usize::from(x.from)].timing.sifs_ns;
         let left = match kind {
-            FrameKind::Rts => 3 * sifs + x.data_ns + x.response_ns + self.radios[usize::from(x.from)].timing.cts_ns(x.mode),
+            FrameKind::Rts => {
+                3 * sifs + x.data_ns + x.response_ns + self.radios[usize::from(x.from)].timing.cts_ns(x.mode)
+            }
             FrameKind::Cts => 2 * sifs + x.data_ns + x.response_ns,
             _ => 0,
         };

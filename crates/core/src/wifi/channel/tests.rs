@@ -145,9 +145,11 @@ fn bianchi(n: usize, cw_min: u32, cw_max: u32, tries: u32) -> (f64, f64) {
 
 #[test]
 fn saturated_stations_behave_as_bianchi_says() {
-    for (standard, rate, name, g_only) in [(Standard::B, "11Mbit/s", "b", false), (Standard::G, "54Mbit/s", "g", true)] {
+    for (standard, rate, name, g_only) in [(Standard::B, "11Mbit/s", "b", false), (Standard::G, "54Mbit/s", "g", true)]
+    {
         for n in [1usize, 2, 5, 10, 20, 50] {
-            let mut config = radio(standard, FixedConfig { rate: Some(rate.parse().unwrap()), ..FixedConfig::default() });
+            let mut config =
+                radio(standard, FixedConfig { rate: Some(rate.parse().unwrap()), ..FixedConfig::default() });
             config.eifs = !g_only;
             let t = config.phy.timing();
             let mode = *config.phy.modes().iter().find(|m| m.rate() == rate.parse().unwrap()).unwrap();
@@ -156,8 +158,7 @@ fn saturated_stations_behave_as_bianchi_says() {
             rig.saturate(3, seconds * SECOND);
             let stats: Vec<AirStats> = (0..n as u32).map(|s| rig.channel.stats(2 * s, rig.now)).collect();
             let bytes: u64 = stats.iter().map(|s| s.delivered_bytes).sum();
-            let (sent, collided) =
-                stats.iter().fold((0, 0), |(a, b), s| (a + s.ppdus, b + s.ppdus_unanswered));
+            let (sent, collided) = stats.iter().fold((0, 0), |(a, b), s| (a + s.ppdus, b + s.ppdus_unanswered));
             let (tau, p) = bianchi(n, t.cw_min, t.cw_max, 7);
             let nf = n as f64;
             let busy = 1.0 - (1.0 - tau).powf(nf);

@@ -274,15 +274,20 @@ impl PathLossConfig {
         }
     }
 
-    /// Mean SNR in 20 MHz at a distance; nearer than 1 m it is that of 1 m.
-    pub fn snr_db(&self, distance_m: f64, band: Band) -> f64 {
+    /// Mean power at a receiver, both antennas' gains included; nearer than 1 m it is that of 1 m.
+    pub fn received_dbm(&self, distance_m: f64, band: Band) -> f64 {
         let mhz = self.frequency_mhz.unwrap_or(if band == Band::Ghz2 { 2437.0 } else { 5180.0 });
         let free_space = || 20.0 * (4.0 * PI * mhz * 1e6 / 299_792_458.0).log10();
         let loss =
             self.reference_loss_db.unwrap_or_else(free_space) + 10.0 * self.exponent * distance_m.max(1.0).log10();
+        self.tx_power_dbm + self.antenna_gain_db - loss
+    }
+
+    /// Mean SNR in 20 MHz at a distance; nearer than 1 m it is that of 1 m.
+    pub fn snr_db(&self, distance_m: f64, band: Band) -> f64 {
         // Thermal noise at 290 K.
         let noise_dbm = -174.0 + 10.0 * 20e6f64.log10() + self.noise_figure_db;
-        self.tx_power_dbm + self.antenna_gain_db - loss - noise_dbm
+        self.received_dbm(distance_m, band) - noise_dbm
     }
 }
 checked!(PathLossConfig);

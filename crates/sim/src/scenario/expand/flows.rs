@@ -14,6 +14,8 @@ use super::reach::Reach;
 use super::{Ends, Expander, MAX_DURATION, member_name, root};
 use crate::spec::{FlowSpec, Surge, TcpApp, Traffic};
 
+/// Beyond any host's memory, and small enough to be added up.
+const MAX_TSQ_BYTES: Bytes = Bytes::new(1 << 40);
 /// RFC 1122 section 4.2.3.2.
 const MAX_DELAYED_ACK: Span = Span::from_ms(500);
 
@@ -294,9 +296,6 @@ impl<'a> Expander<'a> {
         written.unwrap_or_else(|| places.swap_remove(0))
     }
 }
-
-/// Beyond any host's memory, and small enough to be added up.
-const MAX_TSQ_BYTES: Bytes = Bytes::new(1 << 40);
 
 /// What is wrong with a TCP end: the options concerned, the likeliest culprit first, and what would be right.
 pub(super) fn faults(c: &TcpConfig) -> Vec<(&'static [&'static str], String)> {

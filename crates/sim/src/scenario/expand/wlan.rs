@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use airtcp_core::queue::QueueConfig;
+use airtcp_core::tcp::profile;
 use airtcp_core::units::{DataRate, Probability, Span};
-use airtcp_core::wifi::phy::SignalConfig;
-use airtcp_core::wifi::rate::RateConfig;
+use airtcp_core::wifi::phy::{Band, PathLossConfig, SignalConfig};
 use airtcp_core::wifi::{RadioConfig, RadioOptions};
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
@@ -94,6 +94,12 @@ impl Expander<'_> {
                 let signal = self.signal(&path, wlan, &at, entry);
                 let (Some(config), Some(signal), Some(ap)) = (config, signal, access_point) else { continue };
                 let Some(ap_config) = &ap_radio else { continue };
+                if let Err(message) = signal.check(&config.phy) {
+                    let layers = signal_layers(&path, wlan, &at, entry);
+                    let place = self.place(&layers, &[], &message, &at);
+                    self.error(&place, message);
+                    continue;
+                }
                 let rate = fastest(&config).min(fastest(ap_config));
                 for k in 0..ends.len {
                     let station = ends.member(k);
@@ -287,8 +293,8 @@ impl Expander<'_> {
             layers.extend(written(root("profiles").key(name).key("wifi"), &own.wifi));
             name = &own.base;
         }
-        if let Some(options) = builtin_radio(name) {
-            let options = serde_json::to_value(options).expect("a configuration can be written");
+        if let Some(options) = profile::wifi(name) {
+            let options = serde_json::to_value(options).expect("a built-in profile has no dates");
             layers.push(Written { at: None, options });
         }
         layers.reverse();
@@ -302,10 +308,7 @@ impl Expander<'_> {
     }
 
     fn radio(&mut self, layers: &[Written], entry: &Path) -> Option<Arc<RadioConfig>> {
-        let mut options: RadioOptions = self.read(Json::Object(Default::default()), layers, entry)?;
-        if options.rate_control.is_none() {
-            options.rate_control = Some(RateConfig::default_for(&options.phy.clone().unwrap_or_default()));
-        }
+        let options: RadioOptions = self.read(Json::Object(Default::default()), layers, entry)?;
         let config = options.resolve();
         match config.check() {
             Ok(()) => Some(Arc::new(config)),
@@ -325,8 +328,7 @@ impl Expander<'_> {
 
     fn signal(&mut self, path: &Path, wlan: &Wlan, at: &Path, entry: &StationEntry) -> Option<SignalConfig> {
         let station = entry.table();
-        let own = station.and_then(|s| written(at.key("signal"), &s.signal));
-        let mut layers: Vec<Written> = written(path.key("signal"), &wlan.signal).into_iter().chain(own).collect();
+        let mut layers = signal_layers(path, wlan, at, entry);
         if let Some(Station { position_m: Some(position), signal, .. }) = station {
             let place = at.key("position_m");
             let kind = layers.last().map_or(&Json::Null, |layer| &layer.options["kind"]);
@@ -346,7 +348,16 @@ impl Expander<'_> {
             let options = serde_json::json!({ "kind": "path_loss", "distance_m": distance });
             layers.push(Written { at: None, options });
         }
-        self.read("perfect".into(), &layers, at)
+        let signal: SignalConfig = self.read("perfect".into(), &layers, at)?;
+        if signal.needs_distance() {
+            let place = layers.last().and_then(|layer| layer.at.clone()).unwrap_or_else(|| at.clone());
+            self.error(
+                &place,
+                "needs `distance_m` here or in the station's own `signal`, or the station a `position_m`",
+            );
+            return None;
+        }
+        Some(signal)
     }
 
     /// All layers as one value; reports what does not go together.
@@ -505,7 +516,8 @@ impl Expander<'_> {
         let file = self.file;
         let threshold = |p: &Placed| file.wlans[p.wlan].carrier_sense_dbm;
         let mut heard: Vec<Option<Hearing>> = Vec::with_capacity(channel.placed.len());
-        for placed in &channel.placed {
+        for (placed, radio) in channel.placed.iter().zip(&channel.spec.radios) {
+            let band = radio.config.phy.band();
             let Some(threshold_dbm) = threshold(placed) else {
                 heard.push(None);
                 continue;
@@ -513,14 +525,14 @@ impl Expander<'_> {
             // An access point is heard as its stations are.
             let of_wlan = |p: &&Placed| p.wlan == placed.wlan && p.is_station;
             let signal = placed.signal.as_ref().or_else(|| channel.placed.iter().find(of_wlan)?.signal.as_ref());
-            let (Some(position_m), Some(SignalConfig::PathLoss(_)), Some(signal)) = (placed.position_m, signal, signal)
-            else {
+            let (Some(position_m), Some(SignalConfig::PathLoss(path_loss))) = (placed.position_m, signal) else {
                 let message =
                     "`carrier_sense_dbm` needs a `position_m` of each station, and a `signal` of kind \"path_loss\"";
-                self.error(&placed.at, message);
+                let at = if placed.is_station { placed.at.clone() } else { placed.at.key("carrier_sense_dbm") };
+                self.error(&at, message);
                 return;
             };
-            heard.push(Some(Hearing { threshold_dbm, position_m, signal: signal.clone() }));
+            heard.push(Some(Hearing { threshold_dbm, position_m, path_loss: path_loss.clone(), band }));
         }
         let mut pairs: BTreeSet<(u16, u16)> = channel.spec.hidden.iter().copied().collect();
         let own: BTreeSet<(u16, u16)> = channel.spec.pairs.iter().map(|p| (p.access_point, p.station)).collect();
@@ -544,18 +556,24 @@ impl Expander<'_> {
 struct Hearing {
     threshold_dbm: f64,
     position_m: [f64; 2],
-    signal: SignalConfig,
+    path_loss: PathLossConfig,
+    band: Band,
 }
 
 impl Hearing {
     fn hears(&self, other: &Hearing) -> bool {
         let distance = distance(self.position_m, other.position_m);
-        received_dbm(&other.signal, distance).is_none_or(|power| power >= self.threshold_dbm)
+        other.path_loss.received_dbm(distance, other.band) >= self.threshold_dbm
     }
 }
 
 fn distance(a: [f64; 2], b: [f64; 2]) -> f64 {
     f64::hypot(a[0] - b[0], a[1] - b[1])
+}
+
+fn signal_layers(path: &Path, wlan: &Wlan, at: &Path, entry: &StationEntry) -> Vec<Written> {
+    let own = entry.table().and_then(|s| written(at.key("signal"), &s.signal));
+    written(path.key("signal"), &wlan.signal).into_iter().chain(own).collect()
 }
 
 /// `phy` of a WLAN as radio options.
@@ -566,17 +584,4 @@ fn phy_layer(path: &Path, wlan: &Wlan) -> Option<Written> {
 
 fn fastest(config: &RadioConfig) -> DataRate {
     config.phy.modes().into_iter().map(|m| m.rate()).max().expect("every PHY has a mode")
-}
-
-/// What a built-in host profile says of the radio.
-fn builtin_radio(_name: &str) -> Option<RadioOptions> {
-    None
-}
-
-/// Mean power at a distance, antenna gains included; `None` if the signal does not depend on it.
-fn received_dbm(signal: &SignalConfig, distance_m: f64) -> Option<f64> {
-    match signal {
-        SignalConfig::PathLoss(path_loss) => Some(path_loss.received_dbm(distance_m)),
-        _ => None,
-    }
 }

@@ -18,7 +18,7 @@ use serde_json::Value as Json;
 ///
 /// Radio options are laid over each other key by key: those of a station's entry over `station_radio` over `phy` over the
 /// `wifi` table of the host's profile over the defaults. A table of another `name`, `kind` or `standard` replaces the one below
-/// it as a whole.
+/// it as a whole, and so does every `rate_control`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Wlan {
@@ -200,7 +200,7 @@ impl<T: JsonSchema> JsonSchema for Layer<T> {
 }
 
 /// Lays `over` on `base`: tables key by key, unless `over` says that it is of another kind; anything else replaces what is
-/// there.
+/// there. A `rate_control` is one choice, so it replaces the other as a whole.
 pub(in crate::scenario) fn lay(base: &mut Json, over: &Json) {
     /// Keys whose value decides what the others in the table mean.
     const KINDS: [&str; 3] = ["name", "kind", "standard"];
@@ -209,7 +209,10 @@ pub(in crate::scenario) fn lay(base: &mut Json, over: &Json) {
             if KINDS.iter().all(|kind| above.get(*kind).is_none_or(|own| below.get(*kind) == Some(own))) =>
         {
             for (key, value) in above {
-                lay(below.entry(key.clone()).or_insert(Json::Null), value);
+                match below.get_mut(key) {
+                    Some(there) if key != "rate_control" => lay(there, value),
+                    _ => drop(below.insert(key.clone(), value.clone())),
+                }
             }
         }
         _ => *base = over.clone(),
@@ -233,6 +236,11 @@ mod tests {
             // A bare name means its defaults.
             (r#"{"name": "x", "a": 1}"#, r#""x""#, r#""x""#),
             (r#""x""#, r#"{"name": "x", "a": 1}"#, r#"{"name": "x", "a": 1}"#),
+            (
+                r#"{"rate_control": {"name": "fixed", "mcs": 1}}"#,
+                r#"{"rate_control": {"name": "fixed", "rate": "1"}}"#,
+                r#"{"rate_control": {"name": "fixed", "rate": "1"}}"#,
+            ),
             (r#"{"l": [1, 2]}"#, r#"{"l": [3]}"#, r#"{"l": [3]}"#),
         ];
         for (base, over, want) in cases {
