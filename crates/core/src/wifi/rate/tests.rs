@@ -291,6 +291,18 @@ fn configurations_are_names_or_tables() {
 }
 
 #[test]
+fn the_schema_knows_every_name_and_parameter() {
+    let schema = schemars::schema_for!(RateConfig).to_value().to_string();
+    for name in RateConfig::NAMES {
+        assert!(schema.contains(&format!("\"const\":\"{name}\"")), "{name}: {schema}");
+        let written = serde_json::to_value(RateConfig::by_name(name).unwrap()).unwrap();
+        for key in written.as_object().unwrap().keys() {
+            assert!(schema.contains(&format!("\"{key}\":")), "{name}: {key}");
+        }
+    }
+}
+
+#[test]
 fn wrong_values_are_refused_with_what_would_be_right() {
     for (value, message) in [
         (json!("minstrel_htt"), "expected one of `fixed`, `minstrel`, `minstrel_ht`, `ideal`"),
