@@ -278,6 +278,9 @@ mod tests {
         let of = |name| profile(name).unwrap().resolve().unwrap();
         let mut codel = of("linux-3.13-codel");
         assert_eq!((codel.tsq, codel.initial_window), (Tsq::Off, 10));
+        let segments = codel.send_buffer_max.get() / u64::from(codel.mss());
+        assert_eq!(segments, (4 << 20) / (u64::from(codel.mss()) + codel.tsq_overhead.get()), "4 MiB of such skbs");
+        assert_eq!(segments, 963);
         codel.tsq = Tsq::AtLeast;
         assert_eq!(codel, of("linux-3.13"));
         assert_eq!((profile("linux-5"), wifi("linux-5"), wifi("ns2-reno")), (None, None, None));

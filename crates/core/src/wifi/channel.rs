@@ -261,6 +261,7 @@ impl Channel {
                         .timing
                         .clone(),
                     rng: stream(config.seed, component(2 * i + down), Purpose::RateControl),
+                    errors: errors.clone(),
                 };
                 let rate_config = radio.rate_control.clone().unwrap_or_else(|| RateConfig::default_for(&radio.phy));
                 let rate = rate_config.build(&context);

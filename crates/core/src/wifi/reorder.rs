@@ -214,7 +214,7 @@ impl<T: Copy> ReorderBuffer<T> {
         let number = &mut self.numbers[index(sn, 2 * self.reach)];
         number.corrupt = number.corrupt.saturating_add(1);
         let retries = u32::from(number.corrupt) - 1;
-        if !is_tcp || sn.is_before(self.head) || number.fate != Fate::Missing || retries == 0 {
+        if !is_tcp || sn.is_before(self.head) || number.fate != Fate::Missing {
             return false;
         }
         if retry_out.index(now).is_none_or(|index| retries < index) {
@@ -382,5 +382,7 @@ fn index(sn: Seq12, size: u16) -> usize {
     usize::from(sn.get() & (size - 1))
 }
 
+#[cfg(test)]
+mod story;
 #[cfg(test)]
 mod tests;

@@ -117,7 +117,7 @@ mod tests {
         /// Connected after one round trip, with an initial window of 1000 segments and as much to send as `write` says.
         fn new(reports: bool, write: u64, change: impl FnOnce(&mut TcpConfig)) -> Host {
             let mut config = profile::profile("linux-3.13").unwrap().resolve().unwrap();
-            config.initial_window = 1000;
+            (config.initial_window, config.max_cwnd) = (1000, u32::MAX);
             config.send_buffer = Bytes::new(1 << 30);
             config.receive_buffer = Bytes::new(1 << 30);
             config.delayed_ack = Span::ZERO;

@@ -36,8 +36,9 @@
 //! streams otherwise orthogonal). DSSS gains by despreading 20 MHz to its symbol rate. `implementation_loss_db` is taken off
 //! for everything a real receiver loses (channel estimation, quantisation, phase noise).
 //!
-//! Valid for AWGN with ideal synchronisation. Union bounds are tight below a frame error rate of about a half; above, they
-//! err towards failure. Against link simulation (figures of 802.11n with BCC in the tests), the SNR for 10 % of 1458-byte
+//! Valid for AWGN with ideal synchronisation. Union bounds err towards failure, the more the worse the channel: where they
+//! say that 20 % of 100-byte frames are lost, a Viterbi decoder loses 12 to 15 % (simulated in the tests), which is about
+//! 0.1 dB. Against link simulation (figures of 802.11n with BCC in the tests), the SNR for 10 % of 1458-byte
 //! frames lost is within some tenths of a dB for every MCS without any fitting.
 
 use std::f64::consts::PI;
@@ -636,8 +637,8 @@ mod tests {
             let mode = ht(mcs);
             let snr_db = snr_for(&model, mode, 100, 0.8);
             let found = simulated_frame_error_rate(mode.modulation(), mode.code_rate(), snr_db, 800, 500);
-            // Three standard deviations of 500 frames are 0.054; a union bound may only err upwards, by then by a third.
-            assert!((0.13 - 0.05..0.2 + 0.054).contains(&found), "MCS {mcs} at {snr_db:.2} dB: {found}, bound 0.2");
+            // The bound is 0.2. 0.12 to 0.15 were found, each with a standard deviation of 0.016.
+            assert!((0.1..0.2).contains(&found), "MCS {mcs} at {snr_db:.2} dB: {found}, bound 0.2");
         }
     }
 

@@ -421,3 +421,108 @@ impl fmt::Debug for Mode {
         write!(f, "Mode({})", self.name())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ht(mcs: u8, width: Width, short_gi: bool) -> Mode {
+        Mode::ht(mcs, width, short_gi).unwrap()
+    }
+    fn vht(mcs: u8, streams: u8, width: Width, short_gi: bool) -> Mode {
+        Mode::vht(mcs, streams, width, short_gi).unwrap()
+    }
+
+    #[test]
+    fn rows_of_the_standards_tables() {
+        use Width::{Mhz20, Mhz40, Mhz80, Mhz160};
+        // Mode, N_DBPS, N_ES, kbit/s (rounded down), non-HT reference in Mbit/s.
+        for (mode, bits, encoders, kbps, reference) in [
+            (Mode::OFDM[0], 24, 1, 6_000, 6),
+            (Mode::OFDM[1], 36, 1, 9_000, 9),
+            (Mode::OFDM[4], 96, 1, 24_000, 24),
+            (Mode::OFDM[6], 192, 1, 48_000, 48),
+            (Mode::OFDM[7], 216, 1, 54_000, 54),
+            (ht(0, Mhz20, false), 26, 1, 6_500, 6),
+            (ht(1, Mhz20, false), 52, 1, 13_000, 12),
+            (ht(3, Mhz20, true), 104, 1, 28_888, 24),
+            (ht(7, Mhz20, false), 260, 1, 65_000, 54),
+            (ht(7, Mhz20, true), 260, 1, 72_222, 54),
+            (ht(5, Mhz40, false), 432, 1, 108_000, 48),
+            (ht(15, Mhz40, true), 1080, 1, 300_000, 54),
+            (ht(20, Mhz40, true), 972, 1, 270_000, 36),
+            (ht(21, Mhz40, false), 1296, 2, 324_000, 48),
+            (ht(31, Mhz20, true), 1040, 1, 288_888, 54),
+            (ht(31, Mhz40, true), 2160, 2, 600_000, 54),
+            (vht(8, 1, Mhz20, false), 312, 1, 78_000, 54),
+            (vht(9, 3, Mhz20, false), 1040, 1, 260_000, 54),
+            (vht(9, 1, Mhz80, true), 1560, 1, 433_333, 54),
+            (vht(9, 2, Mhz80, false), 3120, 2, 780_000, 54),
+            (vht(9, 3, Mhz80, true), 4680, 3, 1_300_000, 54),
+            (vht(7, 4, Mhz160, false), 9360, 6, 2_340_000, 54),
+            (vht(9, 4, Mhz160, true), 12480, 6, 3_466_666, 54),
+        ] {
+            assert_eq!(mode.bits_per_symbol(), bits, "{mode:?}");
+            assert_eq!(mode.encoders(), encoders, "{mode:?}");
+            assert_eq!(mode.rate().as_bps() / 1_000, kbps, "{mode:?}");
+            assert_eq!(mode.reference().rate(), DataRate::from_mbps(reference), "{mode:?}");
+        }
+    }
+
+    /// The rule by which clause 21.5 leaves out combinations: every encoder fills whole punctured blocks in each symbol.
+    #[test]
+    fn every_encoder_fills_whole_blocks() {
+        for mode in Mode::all().filter(|m| !m.is_dsss()) {
+            let (num, den) = mode.code_rate().ratio();
+            let coded = mode.bits_per_symbol() / num * den;
+            assert_eq!(mode.bits_per_symbol() * den, coded * num, "{mode:?}");
+            assert_eq!(coded % (den * mode.encoders()), 0, "{mode:?}");
+        }
+        for (mcs, streams, width) in [
+            (9, 1, Width::Mhz20),
+            (9, 2, Width::Mhz20),
+            (9, 4, Width::Mhz20),
+            (6, 3, Width::Mhz80),
+            (9, 3, Width::Mhz160),
+        ] {
+            assert_eq!(Mode::vht(mcs, streams, width, false), None);
+            assert_eq!(Mode::vht(mcs, streams, width, true), None);
+        }
+    }
+
+    #[test]
+    fn the_table_is_what_its_constructors_say() {
+        assert!(size_of::<Mode>() <= 4);
+        // 4 DSSS and CCK, 8 OFDM, 32 HT at two widths and guard intervals, 160 VHT at two guard intervals but for five.
+        assert_eq!(Mode::all().count(), 4 + 8 + 128 + 320 - 10);
+        for mode in Mode::all() {
+            let again = match mode.format() {
+                Format::Dsss | Format::Ofdm => Mode::legacy(mode.rate()),
+                Format::Ht => Mode::ht(mode.mcs().unwrap(), mode.width(), mode.is_short_gi()),
+                Format::Vht => Mode::vht(mode.mcs().unwrap(), mode.streams(), mode.width(), mode.is_short_gi()),
+            };
+            assert_eq!(again, Some(mode));
+            assert_eq!(mode.reference().reference(), mode.reference());
+            assert!(mode.reference().rate() <= mode.rate() || mode.is_ht_or_later());
+        }
+        assert_eq!(Mode::ht(32, Width::Mhz20, false), None);
+        assert_eq!(Mode::ht(0, Width::Mhz80, false), None);
+        assert_eq!(Mode::vht(10, 1, Width::Mhz80, false), None);
+        assert_eq!(Mode::vht(0, 5, Width::Mhz80, false), None);
+        assert_eq!(Mode::vht(0, 0, Width::Mhz80, false), None);
+        assert_eq!(Mode::legacy(DataRate::from_mbps(7)), None);
+    }
+
+    #[test]
+    fn names() {
+        for (mode, name) in [
+            (Mode::DSSS[2], "5.5 Mbit/s"),
+            (Mode::OFDM[7], "54 Mbit/s"),
+            (ht(7, Width::Mhz20, false), "MCS 7 20 MHz"),
+            (ht(15, Width::Mhz40, true), "MCS 15 40 MHz SGI"),
+            (vht(9, 2, Width::Mhz80, false), "MCS 9 2SS 80 MHz"),
+        ] {
+            assert_eq!(mode.name().to_string(), name);
+        }
+    }
+}

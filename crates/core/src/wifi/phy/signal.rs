@@ -383,7 +383,7 @@ impl<'de> Deserialize<'de> for SignalConfig {
         #[derive(Deserialize)]
         #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
         enum Tagged {
-            Perfect,
+            Perfect {},
             ErrorRate(ErrorRateConfig),
             Snr(SnrConfig),
             PathLoss(PathLossConfig),
@@ -407,7 +407,7 @@ impl<'de> Deserialize<'de> for SignalConfig {
             }
             fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<SignalConfig, A::Error> {
                 Ok(match Tagged::deserialize(de::value::MapAccessDeserializer::new(map))? {
-                    Tagged::Perfect => SignalConfig::Perfect,
+                    Tagged::Perfect {} => SignalConfig::Perfect,
                     Tagged::ErrorRate(c) => SignalConfig::ErrorRate(c),
                     Tagged::Snr(c) => SignalConfig::Snr(c),
                     Tagged::PathLoss(c) => SignalConfig::PathLoss(c),
@@ -428,7 +428,7 @@ impl JsonSchema for SignalConfig {
         #[schemars(tag = "kind", rename_all = "snake_case")]
         #[allow(dead_code)]
         enum Tagged {
-            Perfect,
+            Perfect {},
             ErrorRate(ErrorRateConfig),
             Snr(SnrConfig),
             PathLoss(PathLossConfig),
@@ -635,6 +635,334 @@ impl Signal {
         match quality {
             Quality::SnrDb(snr) => self.errors.preamble_success(mode, snr),
             Quality::Perfect | Quality::ErrorRate => 1.0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use rand::{RngExt, SeedableRng};
+
+    use super::*;
+    use crate::rng::Rng;
+    use crate::wifi::phy::{Standard, Width};
+
+    fn rng(seed: u64) -> Rng {
+        Rng::seed_from_u64(seed)
+    }
+    fn ms(ms: u64) -> Time {
+        Time::from_ns(ms * 1_000_000)
+    }
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    struct Scenario {
+        signal: SignalConfig,
+    }
+    fn read(toml: &str) -> Result<SignalConfig, String> {
+        toml::from_str::<Scenario>(toml).map(|s| s.signal).map_err(|e| e.message().to_owned())
+    }
+    fn signal(toml: &str, phy: &PhyConfig) -> Signal {
+        let config = read(toml).unwrap();
+        config.check(phy).unwrap();
+        Signal::new(&config, phy, &ErrorModel::default(), rng(1))
+    }
+    fn snr(quality: Quality) -> f64 {
+        f64::from(quality.snr_db().unwrap())
+    }
+    fn ht(mcs: u8) -> Mode {
+        Mode::ht(mcs, Width::Mhz20, false).unwrap()
+    }
+
+    #[test]
+    fn perfect_loses_nothing() {
+        let mut s = signal("signal = \"perfect\"", &PhyConfig::default());
+        let quality = s.link(ms(5));
+        assert_eq!(quality, Quality::Perfect);
+        for found in [
+            s.mpdu_success(quality, ht(7), u32::MAX),
+            s.header_success(quality, ht(7), 26),
+            s.preamble_success(quality, ht(7)),
+            s.legibility(quality, ht(7), 26, 1500),
+        ] {
+            assert_eq!(found, 1.0);
+        }
+    }
+
+    #[test]
+    fn given_error_rates_scale_with_length() {
+        let mut s = signal("signal = { kind = \"error_rate\", rate = 0.19 }", &PhyConfig::default());
+        let quality = s.link(ms(0));
+        // By hand: 0.81 at 1500 bytes is 0.9 at half of them.
+        for (bytes, success) in [(1500, 0.81), (750, 0.9), (3000, 0.6561), (0, 1.0)] {
+            assert!((s.mpdu_success(quality, ht(7), bytes) - success).abs() < 1e-12);
+        }
+        assert_eq!(s.preamble_success(quality, ht(7)), 1.0);
+        for (rate, success) in [(0.0, 1.0), (1.0, 0.0)] {
+            let mut s = signal(&format!("signal = {{ kind = \"error_rate\", rate = {rate} }}"), &PhyConfig::default());
+            let quality = s.link(ms(0));
+            assert_eq!(s.mpdu_success(quality, ht(7), 1500), success);
+            assert!(!s.legibility(quality, ht(7), 26, 1500).is_nan());
+        }
+        let s = signal("signal = { kind = \"error_rate\", rate = 0.19, bytes = 100 }", &PhyConfig::default());
+        assert!((s.mpdu_success(Quality::ErrorRate, ht(7), 50) - 0.9).abs() < 1e-12);
+    }
+
+    #[test]
+    fn error_rates_by_mode() {
+        let wide = PhyConfig { width_mhz: 40, short_guard_interval: true, streams: 2, ..PhyConfig::of(Standard::N) };
+        let ht = |mcs, width, short_gi| Mode::ht(mcs, width, short_gi).unwrap();
+        let s = signal(
+            "[signal]\nkind = \"error_rate\"\nrate = 0.01\n\
+             rates = { \"MCS 1\" = 0.1, \"MCS 1 40 MHz\" = 0.2, \"MCS 1 40 MHz SGI\" = 0.3, \"24Mbit/s\" = 0.4 }",
+            &wide,
+        );
+        for (mode, rate) in [
+            (ht(1, Width::Mhz20, false), 0.1),
+            (ht(1, Width::Mhz20, true), 0.1),
+            (ht(1, Width::Mhz40, false), 0.2),
+            (ht(1, Width::Mhz40, true), 0.3),
+            (ht(10, Width::Mhz40, true), 0.01),
+            (Mode::OFDM[4], 0.4),
+            (Mode::OFDM[0], 0.01),
+        ] {
+            let found = s.mpdu_success(Quality::ErrorRate, mode, 1500);
+            assert!((found - (1.0 - rate)).abs() < 1e-12, "{mode:?}: {found}");
+        }
+        // In the order of the PHY's modes; those left over have `rate`, or no errors.
+        let g = PhyConfig::of(Standard::G);
+        let s = signal("signal = { kind = \"error_rate\", rates = [0, 0.1, 0.2] }", &g);
+        for (mode, rate) in [(Mode::DSSS[0], 0.0), (Mode::DSSS[1], 0.1), (Mode::DSSS[2], 0.2), (Mode::OFDM[0], 0.0)] {
+            assert!((s.mpdu_success(Quality::ErrorRate, mode, 1500) - (1.0 - rate)).abs() < 1e-12, "{mode:?}");
+        }
+        for (toml, phy, message) in [
+            (
+                "rates = { \"MCS 8\" = 0.1 }",
+                PhyConfig::default(),
+                "`rates` has \"MCS 8\": must be one of \"MCS 0 20 MHz\", ",
+            ),
+            ("rates = { \"MCS\" = 0.1, \"\" = 0.1 }", PhyConfig::default(), "`rates` has \"\": must be one of"),
+            ("rates = { \"7Mbit/s\" = 0.1 }", g, "`rates` has \"7Mbit/s\": must be one of \"1 Mbit/s\", "),
+            ("rates = [0, 0, 0, 0, 0.5]", PhyConfig::of(Standard::B), "`rates` has 5 entries: the PHY has 4 modes"),
+        ] {
+            let config = read(&format!("[signal]\nkind = \"error_rate\"\n{toml}")).unwrap();
+            let error = config.check(&phy).unwrap_err();
+            assert!(error.starts_with(message), "{error}");
+        }
+    }
+
+    #[test]
+    fn legibility_is_the_conditional_probability() {
+        let mut s = signal("signal = { kind = \"snr\", snr_db = 18.9 }", &PhyConfig::default());
+        let quality = s.link(ms(0));
+        let (header, whole) = (s.header_success(quality, ht(7), 36), s.mpdu_success(quality, ht(7), 1538));
+        assert!((0.1..0.9).contains(&whole), "{whole}");
+        let expected = (header - whole) / (1.0 - whole);
+        assert!((s.legibility(quality, ht(7), 36, 1538) - expected).abs() < 1e-12);
+        // Rare errors fall on the header in proportion to its length.
+        for snr_db in [30.0, 60.0] {
+            let found = s.legibility(Quality::SnrDb(snr_db), ht(7), 36, 1538);
+            assert!((found - (1.0 - 36.0 / 1538.0)).abs() < 1e-6, "{found}");
+        }
+        // When all is lost, so are headers.
+        assert!(s.legibility(Quality::SnrDb(5.0), ht(7), 36, 1538) < 1e-3);
+    }
+
+    #[test]
+    fn path_loss_by_hand() {
+        // 15 dBm - 46.73 dB - 30 log10 d + 174 - 73.01 - 7 dBm; at 2437 MHz the first metre costs 40.18 dB.
+        for (toml, standard, distance, expected) in [
+            ("", Standard::N, 1.0, 62.25),
+            ("", Standard::N, 0.01, 62.25),
+            ("", Standard::N, 10.0, 32.25),
+            ("", Standard::N, 100.0, 2.25),
+            ("", Standard::G, 10.0, 38.80),
+            ("exponent = 2.0\ntx_power_dbm = 20", Standard::N, 10.0, 47.25),
+            ("reference_loss_db = 40.0\nnoise_figure_db = 0\nantenna_gain_db = 3.0", Standard::N, 10.0, 48.99),
+            ("frequency_mhz = 2437", Standard::N, 10.0, 38.80),
+        ] {
+            let phy = PhyConfig::of(standard);
+            let mut s = signal(&format!("[signal]\nkind = \"path_loss\"\n{toml}"), &phy);
+            s.set_distance_m(distance);
+            assert!((snr(s.link(ms(1))) - expected).abs() < 0.02, "{toml} at {distance}: {:?}", s.link(ms(1)));
+            let mut s = signal(&format!("[signal]\nkind = \"path_loss\"\ndistance_m = {distance}\n{toml}"), &phy);
+            assert!((snr(s.link(ms(1))) - expected).abs() < 0.02);
+        }
+        assert!(read("signal = { kind = \"path_loss\" }").unwrap().needs_distance());
+        assert!(!read("signal = { kind = \"path_loss\", distance_m = 3 }").unwrap().needs_distance());
+    }
+
+    #[test]
+    fn traces() {
+        let points = "points = [[1.0, 10.0], [2.0, 20.0], [4.0, 0.0]]";
+        // Value in dB at these times in ms.
+        let times = [0, 1_000, 1_500, 2_000, 3_000, 4_000, 4_500, 10_000];
+        for (more, expected) in [
+            ("", [10.0, 10.0, 15.0, 20.0, 10.0, 0.0, 0.0, 0.0]),
+            ("interpolation = \"step\"", [10.0, 10.0, 10.0, 20.0, 20.0, 0.0, 0.0, 0.0]),
+            ("repeat = true", [10.0, 10.0, 15.0, 20.0, 10.0, 10.0, 15.0, 10.0]),
+            ("repeat = true\ninterpolation = \"step\"", [10.0, 10.0, 10.0, 20.0, 20.0, 10.0, 10.0, 10.0]),
+        ] {
+            let mut s = signal(&format!("[signal]\nkind = \"trace\"\n{points}\n{more}"), &PhyConfig::default());
+            assert_eq!(times.map(|t| snr(s.link(ms(t)))), expected, "{more}");
+        }
+    }
+
+    #[test]
+    fn bad_signals_are_refused() {
+        for (toml, message) in [
+            ("signal = \"snr\"", "signal `snr` has parameters: write a table with `kind` = \"snr\" and them"),
+            ("signal = { kind = \"error_rate\" }", "`kind` = \"error_rate\" needs `rate` = 0..=1 or `rates` ="),
+            ("signal = { kind = \"error_rate\", rate = 0.1, bytes = 0 }", "`bytes` = 0: must be at least 1"),
+            ("signal = { kind = \"snr\", snr_db = nan }", "`snr_db` = NaN: must be a number of dB in -50..=150"),
+            ("signal = { kind = \"path_loss\", exponent = -1 }", "`exponent` = -1: must be a number in 0..=10"),
+            ("signal = { kind = \"path_loss\", distance_m = 0 }", "`distance_m` = 0: must be above 0"),
+            ("signal = { kind = \"path_loss\", distance_m = inf }", "`distance_m` = inf: must be above 0"),
+            (
+                "signal = { kind = \"path_loss\", tx_power_dbm = 100 }",
+                "`tx_power_dbm` = 100: must be a number of dBm in",
+            ),
+            (
+                "signal = { kind = \"path_loss\", frequency_mhz = 2.4 }",
+                "`frequency_mhz` = 2.4: must be a number of MHz",
+            ),
+            (
+                "signal = { kind = \"snr\", snr_db = 20, shadowing = { correlation = \"0s\" } }",
+                "`correlation` = 0ns: must be above zero",
+            ),
+            (
+                "signal = { kind = \"snr\", snr_db = 20, shadowing = { sigma_db = -1 } }",
+                "`sigma_db` = -1: must be a number of dB in 0..=40",
+            ),
+            ("signal = { kind = \"trace\", points = [] }", "`points` = []: needs at least one [seconds, dB]"),
+            (
+                "signal = { kind = \"trace\", points = [[0, 1], [2, 1], [2, 3]] }",
+                "`points[2]` has time 2: must be later than that of the point before (2)",
+            ),
+            ("signal = { kind = \"trace\", points = [[-1, 1]] }", "`points[0]` has time -1: must be seconds in"),
+            ("signal = { kind = \"trace\", points = [[0, nan]] }", "`points[0]` has SNR NaN: must be dB in -50..=150"),
+            (
+                "signal = { kind = \"trace\", points = [[0, 1]], repeat = true }",
+                "`repeat` = true: needs at least two `points`",
+            ),
+        ] {
+            let error = read(toml).unwrap_err();
+            assert!(error.starts_with(message), "{toml}: {error}");
+        }
+        for (toml, part) in [
+            ("signal = \"prefect\"", "unknown variant `prefect`, expected one of `perfect`, `error_rate`"),
+            ("signal = { kind = \"fading\" }", "unknown variant `fading`"),
+            ("signal = { snr_db = 3 }", "missing field `kind`"),
+            ("signal = { kind = \"snr\" }", "missing field `snr_db`"),
+            ("signal = { kind = \"snr\", snr_db = 3, noise = 1 }", "unknown field `noise`"),
+            ("signal = { kind = \"perfect\", rate = 1 }", "unknown field `rate`"),
+            ("signal = { kind = \"error_rate\", rate = 2 }", "a number in 0..=1"),
+            ("signal = { kind = \"error_rate\", rates = { \"MCS 7\" = 2 } }", "a number in 0..=1"),
+            ("signal = { kind = \"error_rate\", rates = 0.1 }", "a table such as"),
+            ("signal = { kind = \"trace\", points = [[0, 1, 2]] }", "invalid length"),
+            ("signal = 7", "\"perfect\", or a table with `kind`"),
+        ] {
+            let error = read(toml).unwrap_err();
+            assert!(error.contains(part), "{toml}: {error}");
+        }
+    }
+
+    #[test]
+    fn configurations_survive_being_written() {
+        for toml in [
+            "signal = \"perfect\"",
+            "signal = { kind = \"perfect\" }",
+            "signal = { kind = \"error_rate\", rates = { \"MCS 7\" = 0.1 } }",
+            "signal = { kind = \"error_rate\", rates = [0.1, 0.2] }",
+            "signal = { kind = \"snr\", snr_db = 20.5, shadowing = { sigma_db = 3, correlation = \"20ms\" } }",
+            "signal = { kind = \"path_loss\", distance_m = 12 }",
+            "signal = { kind = \"trace\", points = [[0, 1], [1, 2]], repeat = true, interpolation = \"step\" }",
+        ] {
+            let signal = read(toml).unwrap();
+            let written = toml::to_string(&Scenario { signal: signal.clone() }).unwrap();
+            assert_eq!(read(&written), Ok(signal), "{written}");
+        }
+        let schema = serde_json::to_string(&schemars::schema_for!(SignalConfig)).unwrap();
+        for kind in SignalConfig::KINDS {
+            assert!(schema.contains(kind), "{kind}");
+        }
+    }
+
+    /// Mean, variance and correlation of successive values of shadowing of 4 dB and 100 ms, seen every `step_ms`, with as
+    /// many looks between as `looks` says.
+    fn statistics(step_ms: u64, looks: u64, count: u64) -> (f64, f64, f64) {
+        let config = ShadowingConfig { sigma_db: 4.0, correlation: Span::from_ms(100) };
+        let mut shadowing = Shadowing::new(&config, rng(3));
+        let mut when = rng(4);
+        let values: Vec<f64> = (1..=count)
+            .map(|i| {
+                let mut offsets: Vec<u64> = (0..looks).map(|_| when.random_range(0..step_ms * 1_000_000)).collect();
+                offsets.sort_unstable();
+                for offset in offsets {
+                    shadowing.at(Time::from_ns((i - 1) * step_ms * 1_000_000 + offset));
+                }
+                shadowing.at(ms(i * step_ms))
+            })
+            .collect();
+        let n = count as f64;
+        let mean = values.iter().sum::<f64>() / n;
+        let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / n;
+        let covariance = values.windows(2).map(|w| (w[0] - mean) * (w[1] - mean)).sum::<f64>() / (n - 1.0);
+        (mean, variance, covariance / variance)
+    }
+
+    #[test]
+    fn shadowing_has_its_variance_and_correlation_however_often_it_is_seen() {
+        // Steps, correlation exp(-step / 100 ms). With r = 0.61 and 100 000 values the standard errors are 0.026 dB, 0.7 %
+        // and 0.0025; with r = 0.9, 0.055 dB, 1.4 % and 0.0014. Four of them are allowed.
+        for (step, looks, correlation, errors) in [
+            (50, 0, 0.60653, (0.026, 0.007, 0.0025)),
+            (50, 5, 0.60653, (0.026, 0.007, 0.0025)),
+            (10, 0, 0.90484, (0.057, 0.014, 0.0014)),
+            (10, 3, 0.90484, (0.057, 0.014, 0.0014)),
+            (500, 0, 0.00674, (0.013, 0.0045, 0.0032)),
+        ] {
+            let (mean, variance, found) = statistics(step, looks, 100_000);
+            assert!(mean.abs() < 4.0 * errors.0, "step {step}, {looks} looks: mean {mean}");
+            assert!((variance / 16.0 - 1.0).abs() < 4.0 * errors.1, "step {step}, {looks} looks: variance {variance}");
+            assert!((found - correlation).abs() < 4.0 * errors.2, "step {step}, {looks} looks: correlation {found}");
+        }
+    }
+
+    #[test]
+    fn shadowing_starts_as_spread_as_it_goes_on() {
+        let config = ShadowingConfig { sigma_db: 4.0, correlation: Span::from_secs(3600) };
+        let starts: Vec<f64> = (0..20_000).map(|seed| Shadowing::new(&config, rng(seed)).at(ms(0))).collect();
+        let variance = starts.iter().map(|v| v * v).sum::<f64>() / starts.len() as f64;
+        // One standard error is 1 %.
+        assert!((variance / 16.0 - 1.0).abs() < 0.04, "{variance}");
+    }
+
+    proptest! {
+        #[test]
+        fn the_same_seed_gives_the_same_signal(seed in any::<u64>(), steps in proptest::collection::vec(0u64..1_000_000_000, 1..50)) {
+            let config = read("signal = { kind = \"snr\", snr_db = 20, shadowing = { correlation = \"1ms\" } }").unwrap();
+            let make = || Signal::new(&config, &PhyConfig::default(), &ErrorModel::default(), rng(seed));
+            let (mut one, mut other) = (make(), make());
+            let mut now = Time::ZERO;
+            for step in steps {
+                now += Span::from_ns(step);
+                let quality = one.link(now);
+                prop_assert!(quality.snr_db().is_some_and(f32::is_finite));
+                prop_assert_eq!(quality, other.link(now));
+                // Looking again changes nothing, nor does looking back.
+                prop_assert_eq!(quality, one.link(now));
+                prop_assert_eq!(quality, one.link(now - Span::from_ns(1)));
+            }
+        }
+
+        #[test]
+        fn legibility_is_a_probability(snr in -60f32..60.0, header in 0u32..3000, bytes in 0u32..3000) {
+            let s = signal("signal = { kind = \"snr\", snr_db = 20 }", &PhyConfig::default());
+            let quality = Quality::SnrDb(snr);
+            let found = s.legibility(quality, ht(7), header, bytes);
+            prop_assert!((0.0..=1.0).contains(&found), "{}", found);
+            let (h, m) = (s.header_success(quality, ht(7), header.min(bytes)), s.mpdu_success(quality, ht(7), bytes));
+            prop_assert!((h - (m + (1.0 - m) * found)).abs() < 1e-9);
         }
     }
 }

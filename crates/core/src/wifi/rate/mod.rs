@@ -1,7 +1,7 @@
 //! Rate control: which modes a frame is tried in, and how often in each.
 //!
 //! A policy answers with a multi-rate retry series before a frame or an A-MPDU is sent and learns afterwards what became of
-//! it. It never sees the channel; only `ideal` is told the signal-to-noise ratio.
+//! it. It never sees the channel; only [`Ideal`] is told the signal-to-noise ratio.
 
 mod statistics;
 #[cfg(test)]
@@ -12,7 +12,7 @@ use rand::RngExt;
 use crate::policy::policies;
 use crate::rng::Rng;
 use crate::units::{Bytes, Probability, Span, Time};
-use crate::wifi::phy::{Mode, PhyConfig, Standard, Timing};
+use crate::wifi::phy::{ErrorModel, Mode, PhyConfig, Standard, Timing};
 
 /// Some tries in one mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,6 +107,7 @@ pub struct RateContext {
     pub modes: Vec<Mode>,
     pub timing: Timing,
     pub rng: Rng,
+    pub errors: ErrorModel,
 }
 
 /// Rate control towards one receiver.
@@ -135,6 +136,7 @@ policies! {
         fixed => Fixed / FixedConfig,
         minstrel => Minstrel / MinstrelConfig,
         minstrel_ht => MinstrelHt / MinstrelHtConfig,
+        ideal => Ideal / IdealConfig,
     }
 }
 
@@ -145,7 +147,7 @@ impl RateConfig {
             RateConfig::Fixed(c) => c.fits(phy),
             RateConfig::Minstrel(_) if is_aggregating(phy) => Err(misfit("minstrel", "802.11b, a and g", phy)),
             RateConfig::MinstrelHt(_) if !is_aggregating(phy) => Err(misfit("minstrel_ht", "802.11n and ac", phy)),
-            RateConfig::Minstrel(_) | RateConfig::MinstrelHt(_) => Ok(()),
+            RateConfig::Minstrel(_) | RateConfig::MinstrelHt(_) | RateConfig::Ideal(_) => Ok(()),
         }
     }
 

@@ -71,16 +71,15 @@ impl RateTable {
         let mpdus = u32::from(status.mpdus);
         let mut last = None;
         for (stage, &tries) in status.series.stages().iter().zip(&status.tries) {
-            let at = self.position[stage.mode.index()];
-            if tries == 0 || at == ABSENT {
+            if tries == 0 {
                 continue;
             }
-            let at = usize::from(at);
-            self.stats[at].attempts = self.stats[at].attempts.saturating_add(u32::from(tries) * mpdus);
-            last = Some(at);
+            last = self.stats.get_mut(usize::from(self.position[stage.mode.index()]));
+            if let Some(s) = &mut last {
+                s.attempts = s.attempts.saturating_add(u32::from(tries) * mpdus);
+            }
         }
-        if let Some(last) = last {
-            let s = &mut self.stats[last];
+        if let Some(s) = last {
             s.successes = s.successes.saturating_add(u32::from(status.acked).min(mpdus));
         }
     }
@@ -194,4 +193,122 @@ pub(super) fn throughput_bps(stats: &RateStats, error_free_bps: u64, floor: u32,
 pub(super) fn series(modes: &[Mode], tries: &[u8], chain: &[u16]) -> RateSeries {
     let stage = |&i: &u16| Stage { mode: modes[usize::from(i)], tries: tries[usize::from(i)], rts: false };
     chain[1..].iter().fold(RateSeries::of(stage(&chain[0])), |series, i| series.then(stage(i)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wifi::phy::{PhyConfig, Standard};
+
+    fn percent(p: u32) -> u32 {
+        (u64::from(p) * u64::from(ONE) / 100) as u32
+    }
+
+    #[test]
+    fn three_quarters_of_a_probability_are_old() {
+        let old = percent(75);
+        assert_eq!(ewma(ONE, 0, old), ONE * 3 / 4);
+        assert_eq!(ewma(0, ONE, old), ONE / 4);
+        assert_eq!(ewma(ONE / 2, ONE, old), ONE * 5 / 8);
+        assert_eq!(ewma(ONE, ONE, old), ONE);
+        assert_eq!(ewma(u32::MAX, u32::MAX, old), u32::MAX);
+
+        let mut stats = RateStats::default();
+        // Attempts and successes of an interval, and the probability after it in 1/65536.
+        for (attempts, successes, probability, idle_intervals) in [
+            (0, 0, 0, 1),
+            (4, 3, 49_152, 0),  // the first measurement as it is
+            (10, 0, 36_864, 0), // 0.75 * 0.75
+            (0, 0, 36_864, 1),
+            (0, 0, 36_864, 2),
+            (1, 1, 44_032, 0), // 0.75 * 0.5625 + 0.25
+        ] {
+            (stats.attempts, stats.successes) = (attempts, successes);
+            stats.end_interval(old);
+            assert_eq!((stats.probability, stats.idle_intervals), (probability, idle_intervals));
+            assert_eq!((stats.attempts, stats.successes), (0, 0));
+        }
+    }
+
+    fn airtime() -> Airtime {
+        // 802.11a: slot 9 us, DIFS 34 us.
+        let timing = PhyConfig::of(Standard::A).timing();
+        Airtime { timing, cw_min: 15, cw_max: 1023, max_segment_ns: 6_000_000, max_retry: 7 }
+    }
+
+    #[test]
+    fn tries_fill_a_segment_with_growing_backoff() {
+        let airtime = airtime();
+        // Mean access times of the tries: 101.5, 173.5, 317.5, 605.5, 1181.5, 2333.5 us and so on.
+        for (exchange_us, tries) in [
+            (292, 5),    // 393.5 + 465.5 + 609.5 + 897.5 + 1473.5 = 3839.5; a sixth would need 2625.5
+            (1000, 4),   // 1101.5 + 1173.5 + 1317.5 + 1605.5 = 5198
+            (1200, 4),   // 5998
+            (1201, 3),   // 6002
+            (5898, 1),   // 5999.5
+            (20_000, 1), // too long for a segment: once nevertheless
+        ] {
+            assert_eq!(airtime.tries(exchange_us * 1000), tries, "{exchange_us} us");
+        }
+        assert_eq!(Airtime { max_retry: 2, ..airtime.clone() }.tries(292_000), 2);
+        assert_eq!(Airtime { cw_min: 0, cw_max: 0, ..airtime }.tries(100_000), 7);
+    }
+
+    #[test]
+    fn throughput_is_payload_over_the_whole_exchange() {
+        let airtime = airtime();
+        // 1536-byte MPDU at 54 Mbit/s: 248 us, SIFS 16 us, ACK 28 us; before it DIFS and 7.5 slots, 101.5 us.
+        let exchange_ns = airtime.exchange_ns(Mode::OFDM[7], 1536, false);
+        assert_eq!(exchange_ns, 292_000);
+        assert_eq!(airtime.error_free_bps(12_000, exchange_ns), 30_495_552);
+
+        let stats = |p| RateStats { probability: percent(p), is_measured: true, ..RateStats::default() };
+        let bps = |p| throughput_bps(&stats(p), 10_000_000, percent(10), percent(90));
+        for (p, expected) in [(0, 0), (9, 0), (50, 5_000_000), (90, 9_000_000), (95, 9_000_000), (100, 9_000_000)] {
+            assert!(bps(p).abs_diff(expected) <= 200, "{p} %: {}", bps(p));
+        }
+        assert!(bps(11) > 1_090_000);
+    }
+
+    #[test]
+    fn modes_are_ranked_by_throughput_and_the_reliable_by_probability() {
+        let ranking = |measured: &[(u32, u64)]| {
+            let stats: Vec<_> =
+                measured.iter().map(|m| RateStats { probability: percent(m.0), ..RateStats::default() }).collect();
+            let error_free: Vec<u64> = measured.iter().map(|m| m.1).collect();
+            let throughput: Vec<u64> =
+                stats.iter().zip(&error_free).map(|(s, &bps)| throughput_bps(s, bps, percent(10), ONE)).collect();
+            let r = Ranking::new(&stats, &throughput, &error_free, percent(95));
+            (r.by_throughput, r.max_prob)
+        };
+        // Probability in percent, throughput without errors.
+        assert_eq!(ranking(&[(100, 6), (97, 12), (90, 24), (60, 48), (5, 54)]), ([3, 2, 1, 0], 1));
+        assert_eq!(ranking(&[(80, 6), (94, 12), (90, 24), (60, 48)]), ([3, 2, 1, 0], 1));
+        // Nothing known, or all lost: the slowest first.
+        assert_eq!(ranking(&[(0, 12), (0, 6), (0, 24)]), ([1, 0, 2, 2], 1));
+        assert_eq!(ranking(&[(100, 6)]), ([0, 0, 0, 0], 0));
+    }
+
+    #[test]
+    fn earlier_tries_failed_in_full_and_the_last_in_part() {
+        let modes = PhyConfig::of(Standard::N).modes();
+        let mut table = RateTable::new(&modes[..4]);
+        let stage = |i: usize| Stage { mode: modes[i], tries: 4, rts: false };
+        // The last one is not in the table.
+        let series = RateSeries::of(stage(3)).then(stage(1)).then(stage(2)).then(stage(7));
+        let counted = |table: &RateTable| table.stats.iter().map(|s| (s.attempts, s.successes)).collect::<Vec<_>>();
+        let status = |tries, mpdus, acked| TxStatus { series: &series, tries, mpdus, acked, is_ampdu: true };
+        table.record(&status([2, 1, 0, 0], 10, 7));
+        assert_eq!(counted(&table), [(0, 0), (10, 7), (0, 0), (20, 0)]);
+        table.record(&status([1, 0, 0, 0], 10, 10));
+        assert_eq!(counted(&table), [(0, 0), (10, 7), (0, 0), (30, 10)]);
+        // More acknowledged than sent counts as all.
+        table.record(&status([1, 0, 0, 0], 1, 9));
+        assert_eq!(counted(&table), [(0, 0), (10, 7), (0, 0), (31, 11)]);
+        table.record(&status([0, 0, 0, 0], 1, 1));
+        assert_eq!(counted(&table), [(0, 0), (10, 7), (0, 0), (31, 11)]);
+        // What got through in a mode that is not in the table is no success of another.
+        table.record(&status([1, 0, 0, 1], 10, 10));
+        assert_eq!(counted(&table), [(0, 0), (10, 7), (0, 0), (41, 11)]);
+    }
 }

@@ -1,20 +1,26 @@
 //! What every registered rate control must do, by name; and the rig that drives one over a scripted channel.
 
+use std::sync::LazyLock;
+
 use proptest::prelude::*;
 use rand::{RngExt, SeedableRng};
 use serde_json::json;
 
 use super::*;
 use crate::rng::Rng;
-use crate::units::{DataRate, Span};
+use crate::units::Span;
+use crate::wifi::phy::Signal;
 use crate::wifi::phy::timing::{mpdu_bytes, subframe_bytes};
 
 pub(super) fn phy(standard: Standard) -> PhyConfig {
     PhyConfig::of(standard)
 }
 
+/// Computed once: it takes a while.
+static ERRORS: LazyLock<ErrorModel> = LazyLock::new(ErrorModel::default);
+
 pub(super) fn context(phy: &PhyConfig, seed: u64) -> RateContext {
-    RateContext { modes: phy.modes(), timing: phy.timing(), rng: Rng::seed_from_u64(seed) }
+    RateContext { modes: phy.modes(), timing: phy.timing(), rng: Rng::seed_from_u64(seed), errors: ERRORS.clone() }
 }
 
 pub(super) fn config(value: serde_json::Value) -> RateConfig {
@@ -27,10 +33,13 @@ pub(super) struct Sender {
     timing: Timing,
     rng: Rng,
     max_mpdus: u16,
+    max_airtime_ns: u64,
     now: Time,
     /// Since [`Sender::forget`].
     pub frames: u32,
     pub probes: u32,
+    /// MPDUs, each counted once per series; once per try; those that arrived.
+    pub mpdus: u64,
     pub sent: u64,
     pub arrived: u64,
     pub busy_ns: u64,
@@ -44,9 +53,11 @@ impl Sender {
             timing: phy.timing(),
             rng: Rng::seed_from_u64(!seed),
             max_mpdus: 32,
+            max_airtime_ns: 4_000_000,
             now: Time::ZERO,
             frames: 0,
             probes: 0,
+            mpdus: 0,
             sent: 0,
             arrived: 0,
             busy_ns: 0,
@@ -59,7 +70,7 @@ impl Sender {
     }
 
     pub fn forget(&mut self) {
-        (self.frames, self.probes, self.sent, self.arrived, self.busy_ns) = (0, 0, 0, 0, 0);
+        (self.frames, self.probes, self.mpdus, self.sent, self.arrived, self.busy_ns) = (0, 0, 0, 0, 0, 0);
     }
 
     /// MPDUs and bytes of the next PPDU, and whether it is an A-MPDU.
@@ -69,7 +80,7 @@ impl Sender {
         if !first.is_ht_or_later() || series.is_probe() || self.max_mpdus == 1 {
             return (1, mpdu, false);
         }
-        let room = self.timing.psdu_bytes_within(first, 4_000_000).min(65_535);
+        let room = self.timing.psdu_bytes_within(first, self.max_airtime_ns).min(65_535);
         let mpdus = (room / subframe_bytes(mpdu)).clamp(1, u32::from(self.max_mpdus));
         (mpdus as u16, mpdus * subframe_bytes(mpdu), true)
     }
@@ -108,6 +119,7 @@ impl Sender {
         }
         self.frames += 1;
         self.probes += u32::from(series.is_probe());
+        self.mpdus += u64::from(mpdus);
         self.arrived += u64::from(acked);
         self.control.on_status(self.now, &TxStatus { series: &series, tries, mpdus, acked, is_ampdu });
     }
@@ -140,7 +152,8 @@ fn every_config() -> Vec<(RateConfig, PhyConfig)> {
         [phy(Standard::B), phy(Standard::A), phy(Standard::G), phy(Standard::N), wide(Standard::N), wide(Standard::Ac)];
     let mut configs: Vec<RateConfig> =
         RateConfig::NAMES.iter().map(|name| RateConfig::by_name(name).unwrap()).collect();
-    configs.push(config(json!({ "name": "minstrel", "multi_rate_retry": false, "look_around": 1.0 })));
+    configs.push(config(json!({ "name": "minstrel", "multi_rate_retry": false })));
+    configs.push(config(json!({ "name": "minstrel", "look_around": 1.0 })));
     configs.push(config(json!({ "name": "minstrel_ht", "sampling": "targeted" })));
     configs.push(config(json!({ "name": "minstrel_ht", "sample_wait": 0, "sample_columns": 1, "max_segment": "0ns" })));
     let pairs = phys.iter().flat_map(|p| configs.iter().map(|c| (c.clone(), p.clone())));
@@ -280,7 +293,7 @@ fn configurations_are_names_or_tables() {
 #[test]
 fn wrong_values_are_refused_with_what_would_be_right() {
     for (value, message) in [
-        (json!("minstrel_htt"), "expected one of `fixed`, `minstrel`, `minstrel_ht`"),
+        (json!("minstrel_htt"), "expected one of `fixed`, `minstrel`, `minstrel_ht`, `ideal`"),
         (json!({ "name": "fixed", "msc": 3 }), "unknown field `msc`"),
         (json!({ "name": "fixed", "mcs": 3, "rate": "6Mbit/s" }), "give one of them"),
         (json!({ "name": "fixed", "streams": 2 }), "`streams` = 2 without `mcs`"),
@@ -296,6 +309,7 @@ fn wrong_values_are_refused_with_what_would_be_right() {
         (json!({ "name": "minstrel_ht", "reference_packet": "1MB" }), "`reference_packet` = 1000000B"),
         (json!({ "name": "minstrel_ht", "min_probability": 0.95 }), "must be at most `max_probability` (0.9)"),
         (json!({ "name": "minstrel_ht", "sampling": "often" }), "`table` or `targeted`"),
+        (json!({ "name": "ideal", "max_mpdus": 0 }), "`max_mpdus` = 0: must be 1..=65535"),
     ] {
         let error = serde_json::from_value::<RateConfig>(value.clone()).unwrap_err().to_string();
         assert!(error.contains(message), "{value}: {error}");
@@ -306,7 +320,11 @@ fn wrong_values_are_refused_with_what_would_be_right() {
 fn what_does_not_fit_the_phy_is_refused_with_what_does() {
     let two_streams = |standard| PhyConfig { streams: 2, ..phy(standard) };
     for (value, phy, message) in [
-        (json!("minstrel"), phy(Standard::N), "`minstrel` is for 802.11b, a and g: 802.11n takes minstrel_ht or fixed"),
+        (
+            json!("minstrel"),
+            phy(Standard::N),
+            "`minstrel` is for 802.11b, a and g: 802.11n takes minstrel_ht or fixed or ideal",
+        ),
         (json!("minstrel"), phy(Standard::Ac), "802.11ac takes minstrel_ht"),
         (json!("minstrel_ht"), phy(Standard::G), "`minstrel_ht` is for 802.11n and ac: 802.11g takes minstrel or"),
         (
@@ -339,6 +357,7 @@ fn what_does_not_fit_the_phy_is_refused_with_what_does() {
     for standard in [Standard::B, Standard::A, Standard::G, Standard::N, Standard::Ac] {
         assert_eq!(RateConfig::default_for(&phy(standard)).check(&phy(standard)), Ok(()));
         assert_eq!(config(json!("fixed")).check(&phy(standard)), Ok(()));
+        assert_eq!(config(json!("ideal")).check(&phy(standard)), Ok(()));
     }
 }
 
@@ -383,7 +402,7 @@ pub(super) fn expected_bps(phy: &PhyConfig, mode: Mode, p: f64) -> f64 {
 /// A Minstrel in each variant, with a PHY that it fits.
 fn every_minstrel() -> Vec<(RateConfig, PhyConfig)> {
     let is_usual = |c: &RateConfig| match c {
-        RateConfig::Minstrel(_) => true,
+        RateConfig::Minstrel(c) => c.look_around.is_none(),
         RateConfig::MinstrelHt(c) => !c.max_segment.is_zero(),
         _ => false,
     };
@@ -414,43 +433,49 @@ fn the_minstrels_find_the_last_mode_that_works() {
 fn the_minstrels_weigh_losses_against_rate() {
     for (config, phy) in every_minstrel() {
         let modes = phy.modes();
+        let mut shares = Vec::new();
         for (seed, middle) in modes.iter().enumerate() {
             // Success falls from 1 to 0 around `middle`, per stream: more streams are harder.
-            let p = |mode: Mode| {
-                let per_stream = |m: Mode| m.rate().as_bps() as f64 / f64::from(m.streams()).powf(0.3);
-                1.0 / (1.0 + (per_stream(mode) / per_stream(*middle)).powi(6))
-            };
+            let per_stream = |m: Mode| m.rate().as_bps() as f64 / f64::from(m.streams()).powf(0.3);
+            let p = |mode: Mode| 1.0 / (1.0 + (per_stream(mode) / per_stream(*middle)).powi(6));
             let mut sender = Sender::new(&config, &phy, seed as u64);
-            sender.run_until(ms(3_000), &mut |_, mode| p(mode));
-            let (mut sum, mut n) = (0.0, 0.0);
-            for t in 300..500 {
+            let mut sum = 0.0;
+            for t in 0..500 {
                 sender.run_until(ms(10 * t), &mut |_, mode| p(mode));
-                sum += expected_bps(&phy, sender.best(), p(sender.best()));
-                n += 1.0;
+                if t >= 300 {
+                    sum += expected_bps(&phy, sender.best(), p(sender.best())) / 200.0;
+                }
             }
-            let share = sum / n / optimum_bps(&phy, p);
-            println!("{} {:?} {:?} {share:.3}", config.name(), phy.standard, middle);
+            shares.push(sum / optimum_bps(&phy, p));
         }
+        // Estimates are noisy, and neighbours differ little.
+        let mean = shares.iter().sum::<f64>() / shares.len() as f64;
+        let worst = shares.iter().copied().fold(1.0, f64::min);
+        assert!(mean > 0.9 && worst > 0.8, "{mean:.3}, at worst {worst:.3} of the optimum: {config:?}");
     }
 }
 
 #[test]
 fn the_minstrels_follow_a_change() {
     for (config, phy) in every_minstrel() {
+        let written = serde_json::to_value(&config).unwrap();
+        let interval: Span = written["update_interval"].as_str().unwrap().parse().unwrap();
+        let used_at_once = if written["multi_rate_retry"] == false { 1 } else { 3 };
         let modes = phy.modes();
         let (low, high) = (modes[modes.len() / 4], modes[modes.len() - 1]);
-        let p_below = |last: Mode| move |mode: Mode| if mode.rate() <= last.rate() { 0.98 } else { 0.0 };
-        for (from, to) in [(low, high), (high, low)] {
+        let p_up_to = |last: Mode| move |mode: Mode| if mode.rate() <= last.rate() { 0.98 } else { 0.0 };
+        let faster = modes.iter().filter(|m| m.rate() > low.rate()).count();
+        // Up: one good probe is enough. Down: a mode that was good takes 9 intervals to fall below 10 % (0.75^9 < 0.1), and
+        // all that are faster have to be found out, one after the other or as many at once as a series uses.
+        for (from, to, intervals) in [(low, high, 20), (high, low, 9 + 9 * faster.div_ceil(used_at_once))] {
             let mut sender = Sender::new(&config, &phy, 3);
-            sender.run_until(ms(5_000), &mut |_, mode| p_below(from)(mode));
-            let good = 0.9 * optimum_bps(&phy, p_below(to));
-            let mut followed = None;
-            for t in 1..=500 {
-                sender.run_until(ms(5_000 + 10 * t), &mut |_, mode| p_below(to)(mode));
-                let is_good = expected_bps(&phy, sender.best(), p_below(to)(sender.best())) >= good;
-                followed = if is_good { followed.or(Some(10 * t)) } else { None };
-            }
-            println!("{} {:?} {:?} -> {:?}: {followed:?} ms", config.name(), phy.standard, from, to);
+            sender.run_until(ms(5_000), &mut |_, mode| p_up_to(from)(mode));
+            let expected = |mode: Mode| expected_bps(&phy, mode, p_up_to(to)(mode));
+            let good = 0.9 * optimum_bps(&phy, p_up_to(to));
+            assert!(expected(sender.best()) < good, "nothing to follow");
+            let end = ms(5_000) + interval.saturating_mul(intervals as u64);
+            sender.run_until(end, &mut |_, mode| p_up_to(to)(mode));
+            assert!(expected(sender.best()) >= good, "{from:?} to {to:?}: still {:?}, {config:?}", sender.best());
         }
     }
 }
@@ -475,12 +500,150 @@ fn probes_keep_to_their_share() {
         let expected = 10_000.0 / every;
         assert!((f64::from(sender.probes) - expected).abs() <= 2.0, "{} of {expected}", sender.probes);
     }
-    // Single frames: one in 16 + 2 and those lost to a mode that is passed over, at most 16 per interval.
-    let wide = PhyConfig { streams: 2, ..phy(Standard::N) };
-    for (value, phy) in [(json!("minstrel_ht"), phy(Standard::N)), (json!("minstrel_ht"), wide)] {
-        let mut sender = Sender::new(&config(value), &phy, 1).without_aggregation();
-        let mut works = slowest_only(&phy);
-        (0..10_000).for_each(|_| sender.send(None, &mut works));
-        println!("{}", f64::from(sender.probes) / f64::from(sender.frames));
+    // MPDUs: at most one in `sample_wait` and twice the mean A-MPDU length.
+    for (mpdus, aggregated) in [(1, false), (32, true)] {
+        for sampling in ["table", "targeted"] {
+            let phy = phy(Standard::N);
+            let value = json!({ "name": "minstrel_ht", "sampling": sampling, "samples_per_interval": 1000 });
+            let mut sender = Sender::new(&config(value), &phy, 1);
+            // Aggregates of 32 MPDUs, and no mode but MCS 3 works, so that faster ones are always worth a test.
+            let mut works = |_: Time, mode: Mode| if mode.mcs() == Some(3) { 1.0 } else { 0.0 };
+            if !aggregated {
+                sender = sender.without_aggregation();
+            } else {
+                sender.max_airtime_ns = u64::MAX;
+            }
+            sender.run_until(ms(3_000), &mut works);
+            sender.forget();
+            sender.run_until(ms(60_000), &mut works);
+            let mpdus_per_probe = sender.mpdus as f64 / f64::from(sender.probes);
+            let wait = f64::from(16 + 2 * mpdus);
+            // A probe waits for the end of an aggregate, and now and then for a mode that deserves it.
+            let in_time = wait..=wait + 2.0 * f64::from(mpdus);
+            assert!(in_time.contains(&mpdus_per_probe), "{mpdus_per_probe} not in {in_time:?}, {sampling}");
+        }
     }
+}
+
+#[test]
+fn probes_are_single_tries_ahead_of_the_series_and_never_retransmissions() {
+    let phy = PhyConfig { streams: 2, ..phy(Standard::N) };
+    let mut control = RateConfig::by_name("minstrel_ht").unwrap().build(&context(&phy, 5));
+    let mut probes = 0;
+    for n in 0..5_000u64 {
+        let is_retransmission = n % 3 == 0;
+        let usual = control.choose(ms(n), true, None);
+        assert!(!usual.is_probe());
+        let series = control.choose(ms(n), is_retransmission, None);
+        if series.is_probe() {
+            assert!(!is_retransmission);
+            assert_eq!(series.first().tries, 1);
+            assert_eq!(&series.stages()[1..], usual.stages(), "behind the probe comes what would have been sent");
+            probes += 1;
+        } else {
+            assert_eq!(series, usual);
+        }
+        let last = series.stages().iter().position(|s| s.mode.mcs() <= Some(4));
+        let mut tries = [0; 4];
+        (0..=last.unwrap_or(series.stages().len() - 1)).for_each(|i| tries[i] = 1);
+        let status = TxStatus { series: &series, tries, mpdus: 1, acked: u16::from(last.is_some()), is_ampdu: false };
+        control.on_status(ms(n), &status);
+    }
+    assert!(probes > 50, "{probes}");
+    assert_eq!(control.best().name().to_string(), "MCS 4 20 MHz");
+}
+
+/// Mean goodput in Mbit/s, share of MPDUs sent in vain, and mean MAC rate in Mbit/s by airtime over a minute with shadowing.
+fn over_a_fading_channel(config: &RateConfig, phy: &PhyConfig, snr_db: f64) -> (f64, f64, f64) {
+    let signal = json!({ "kind": "snr", "snr_db": snr_db, "shadowing": { "sigma_db": 4.0, "correlation": "1s" } });
+    let signal = serde_json::from_value(signal).unwrap();
+    let mut signal = Signal::new(&signal, phy, &ERRORS, Rng::seed_from_u64(11));
+    let mut sender = Sender::new(config, phy, 12);
+    let (mut rate_sum, mut tries) = (0.0, 0.0);
+    while sender.now < ms(60_000) {
+        let quality = signal.link(sender.now);
+        let mpdu = mpdu_bytes(1500, true);
+        let mut success = |_: Time, mode: Mode| {
+            rate_sum += mode.rate().as_bps() as f64 / 1e6;
+            tries += 1.0;
+            signal.mpdu_success(quality, mode, mpdu)
+        };
+        sender.send(quality.snr_db(), &mut success);
+    }
+    (sender.goodput_mbps(), sender.error_rate(), rate_sum / tries)
+}
+
+/// The study's Figure 5 has mean error rates between 0.05 and 0.2 wherever the station is; that is not a bound here, because
+/// its channel is not ours. What must hold: the bound of `ideal`, and that Minstrel-HT comes near it.
+#[test]
+fn minstrel_ht_comes_near_the_ideal_over_a_fading_channel() {
+    let phy = PhyConfig { streams: 2, width_mhz: 40, short_guard_interval: true, ..phy(Standard::N) };
+    for snr_db in [10.0, 15.0, 20.0, 25.0, 30.0, 35.0] {
+        let by_name = |name| over_a_fading_channel(&RateConfig::by_name(name).unwrap(), &phy, snr_db);
+        let ideal = by_name("ideal");
+        println!("FADING {snr_db} dB ideal {ideal:.3?}");
+        for value in [
+            json!("minstrel_ht"),
+            json!({ "name": "minstrel_ht", "update_interval": "100ms" }),
+            json!({ "name": "minstrel_ht", "sampling": "targeted" }),
+        ] {
+            let minstrel = over_a_fading_channel(&config(value.clone()), &phy, snr_db);
+            println!("FADING {snr_db} dB {value} {minstrel:.3?}");
+        }
+        println!("FADING {snr_db} dB fixed {:.3?}", by_name("fixed"));
+    }
+}
+
+#[test]
+fn the_ideal_takes_the_mode_with_the_highest_goodput() {
+    for phy in [phy(Standard::B), phy(Standard::G), PhyConfig { streams: 2, width_mhz: 40, ..phy(Standard::N) }] {
+        let mut control = RateConfig::by_name("ideal").unwrap().build(&context(&phy, 1));
+        assert!(control.wants_snr());
+        let fastest = phy.modes().into_iter().max_by_key(|m| m.rate()).unwrap();
+        assert_eq!(control.choose(Time::ZERO, false, None).first().mode, fastest, "nothing known");
+        for (snr_db, expected) in [(f32::INFINITY, fastest), (1e9, fastest), (50.0, fastest), (-1e9, phy.modes()[0])] {
+            assert_eq!(control.choose(Time::ZERO, false, Some(snr_db)).first().mode, expected, "{snr_db} dB");
+            assert_eq!(control.best(), expected);
+        }
+        let mut last = 0.0;
+        for step in -20..=160 {
+            let snr_db = step as f32 / 4.0;
+            let success = |mode: Mode| ERRORS.mpdu_success(mode, snr_db, mpdu_bytes(1500, true));
+            let chosen = control.choose(Time::ZERO, false, Some(snr_db)).first().mode;
+            let goodput = expected_bps(&phy, chosen, success(chosen));
+            assert!(goodput >= 0.999 * optimum_bps(&phy, success), "{chosen:?} at {snr_db} dB");
+            assert!(goodput >= last, "goodput falls with a better signal");
+            last = goodput;
+        }
+    }
+}
+
+#[test]
+fn a_series_is_best_second_best_and_most_reliable() {
+    let phy = phy(Standard::N);
+    let mut control = RateConfig::by_name("minstrel_ht").unwrap().build(&context(&phy, 1));
+    let modes = phy.modes();
+    // Acknowledged of 20 single MPDUs. Throughput about 0.2 * 65, 0.8 * 52, 0.9 * 39 (capped), 0.9 * 26, 0.05 * 58.5.
+    for (mcs, acked) in [(7, 4), (6, 1), (5, 16), (4, 18), (3, 20)] {
+        let series = RateSeries::of(Stage { mode: modes[mcs], tries: 1, rts: false });
+        for n in 0..20 {
+            let status = TxStatus {
+                series: &series,
+                tries: [1, 0, 0, 0],
+                mpdus: 1,
+                acked: u16::from(n < acked),
+                is_ampdu: false,
+            };
+            control.on_status(ms(0), &status);
+        }
+    }
+    // Nothing is concluded before the interval ends.
+    assert_eq!(control.best(), modes[0]);
+    let nothing = RateSeries::of(Stage { mode: modes[0], tries: 1, rts: false });
+    control.on_status(ms(49), &TxStatus { series: &nothing, tries: [0; 4], mpdus: 0, acked: 0, is_ampdu: false });
+    assert_eq!(control.best(), modes[0]);
+    control.on_status(ms(50), &TxStatus { series: &nothing, tries: [0; 4], mpdus: 0, acked: 0, is_ampdu: false });
+    assert_eq!(control.best(), modes[5]);
+    let chain: Vec<Mode> = control.choose(ms(50), true, None).stages().iter().map(|s| s.mode).collect();
+    assert_eq!(chain, [modes[5], modes[4], modes[3]]);
 }

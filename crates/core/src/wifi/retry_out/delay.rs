@@ -1,10 +1,10 @@
-//! Gives MPDUs up, at their first retries, at a rate that a measured delay steers: CoDel's law across the air.
+//! Gives MPDUs up, as soon as they fail, at a pace that a measured delay sets: CoDel's law across the air.
 //!
 //! Not in the study `ap-retry-out`, whose `stepped` takes a low MAC rate for a long queue. This policy measures the delay
 //! instead, at the access point alone and without clocks to agree: a packet goes down to the station carrying TSval `v`;
 //! the station's segments made after it carry TSecr `v` (RFC 7323). From the one to the other passes what the station's
 //! queue and the air take, and nothing else. While the least of these delays stays above `target` for an `interval`, one
-//! MPDU may be given up at `index` retries, the next not before `interval / sqrt(n)` later, n counting them (RFC 8289's
+//! MPDU is given up at `index` retries, the next not before `interval / sqrt(n)` later, n counting them (RFC 8289's
 //! control law, which a queue discipline would run on the station itself). Below the target nothing is given up, whatever the
 //! rate; so a station that has little to send, or an AQM of its own, is left alone, and one slowed by its neighbours is not.
 //!
@@ -20,7 +20,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{RetryOut, check_index};
+use super::RetryOut;
 use crate::policy::checked;
 use crate::queue::codel::CodelParams;
 use crate::units::{DataRate, Span, Time};
@@ -40,8 +40,9 @@ pub struct DelayConfig {
     pub target: Span,
     /// Over which the delay must stay above target before anything is given up. RFC 8289: 100 ms.
     pub interval: Span,
-    /// Estimated retries of an MPDU that may be given up.
-    #[schemars(range(min = 1, max = 255))]
+    /// Estimated retries of an MPDU that may be given up; 0: the first corrupt copy will do. The law sets the pace, so
+    /// a larger index only makes it wait for an MPDU that fails more often, in vain where few fail.
+    #[schemars(range(max = 255))]
     pub index: u32,
     /// Segments that must come up between a timestamp and its echo for the delay to count as a queue. At least 1. 4: as many
     /// as an initial window of old.
@@ -51,14 +52,16 @@ pub struct DelayConfig {
 
 impl Default for DelayConfig {
     fn default() -> Self {
-        DelayConfig { target: Span::from_ms(50), interval: Span::from_ms(100), index: 1, backlog: 4 }
+        DelayConfig { target: Span::from_ms(50), interval: Span::from_ms(100), index: 0, backlog: 4 }
     }
 }
 
 impl DelayConfig {
     fn check(&self) -> Result<(), String> {
         CodelParams::check(self.target, self.interval)?;
-        check_index("index", self.index)?;
+        if self.index > 255 {
+            return Err(format!("`index` = {}: must be 0..=255 (estimated retries)", self.index));
+        }
         if self.backlog == 0 {
             return Err("`backlog` = 0: must be at least 1 (segments)".into());
         }
@@ -68,7 +71,7 @@ impl DelayConfig {
     pub fn build(&self, _: &()) -> Delay {
         Delay {
             law: CodelParams { target: self.target, interval: self.interval, mtu: 0, ecn: false, ce_threshold: None },
-            index: self.index.max(1),
+            index: self.index,
             backlog: self.backlog,
             flows: Vec::with_capacity(FLOWS),
             heard_at: None,
@@ -287,7 +290,7 @@ mod tests {
                     let told = (t - queue) / 5 * 5;
                     self.policy.on_up(ms(t), 7, self.clock.wrapping_add(told as u32));
                 }
-                if self.policy.index(ms(t)) == Some(1) {
+                if self.policy.index(ms(t)).is_some() {
                     self.policy.on_given_up(ms(t));
                     given_up.push(t);
                 }

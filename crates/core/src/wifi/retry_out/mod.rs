@@ -19,7 +19,7 @@ pub trait RetryOut {
     /// back in order.
     fn on_up(&mut self, _now: Time, _flow: u32, _ts_ecr: u32) {}
 
-    /// Estimated retries at which an MPDU with a TCP segment is given up, at least 1. `None`: none is.
+    /// Estimated retries at which an MPDU with a TCP segment is given up; 0: at its first corrupt copy. `None`: none is.
     fn index(&mut self, now: Time) -> Option<u32>;
 
     /// An MPDU was given up.
@@ -108,7 +108,7 @@ mod tests {
                 r#"name = "delay", target = "100ms""#,
                 "`target` = 100ms: must be above zero and below `interval` (100ms)",
             ),
-            (r#"name = "delay", index = 0"#, "`index` = 0: must be 1..=255"),
+            (r#"name = "delay", index = 256"#, "`index` = 256: must be 0..=255"),
             (r#"name = "delay", backlog = 0"#, "`backlog` = 0: must be at least 1"),
             (r#"name = "dealy""#, "unknown variant `dealy`"),
         ] {

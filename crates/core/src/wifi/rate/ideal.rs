@@ -1,0 +1,119 @@
+//! Ideal: knows the signal-to-noise ratio and takes the mode that carries the most at it.
+//!
+//! The bound that the others are measured against, and a stand-in for chips that report channel quality. The expected
+//! goodput of a mode is `P(an MPDU of reference_mpdu bytes arrives) * payload / airtime`, by the same error model that the
+//! channel uses; airtime is DIFS, the mean first backoff, protection where it is on,
+//! the PPDU and its acknowledgement. In 802.11n and ac the PPDU is the
+//! longest A-MPDU that a sender forms (`max_mpdus`, `max_airtime`), elsewhere one MPDU. Goodputs are computed once, in steps
+//! of a quarter of a decibel.
+//!
+//! Unlike Minstrel it never probes and learns nothing: losses for other reasons, such as collisions, do not move it. Without
+//! a known ratio (a perfect channel, error rates given by mode) it takes the fastest mode, so it is valid only where the
+//! channel is described by its signal.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{RateContext, RateControl, RateSeries, Stage, TxStatus, fastest};
+use crate::policy::checked;
+use crate::units::{Bytes, Span, Time};
+use crate::wifi::phy::{self, Mode};
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, remote = "Self")]
+#[schemars(rename = "IdealConfig")]
+pub struct IdealConfig {
+    /// IP packet in the reference MPDU. 1B to 2304B. 1500B: full TCP segments.
+    pub reference_packet: Bytes,
+    /// Most MPDUs in an A-MPDU. At least 1. 32: ath9k's default.
+    #[schemars(range(min = 1))]
+    pub max_mpdus: u16,
+    /// Most airtime of an A-MPDU; one MPDU may exceed it. 4 ms: ath9k's frame limit.
+    pub max_airtime: Span,
+    /// Tries per series. At least 1. 255: the sender's retry limit decides.
+    #[schemars(range(min = 1))]
+    pub tries: u8,
+}
+
+impl Default for IdealConfig {
+    fn default() -> Self {
+        IdealConfig { reference_packet: Bytes::new(1500), max_mpdus: 32, max_airtime: Span::from_ms(4), tries: u8::MAX }
+    }
+}
+
+/// Range and step of the table, dB. Outside it the ends hold: below, nothing gets through; above, everything does.
+const MIN_DB: f32 = -10.0;
+const STEPS_PER_DB: f32 = 4.0;
+const STEPS: usize = 60 * 4 + 1;
+
+impl IdealConfig {
+    fn check(&self) -> Result<(), String> {
+        super::check_reference_packet(self.reference_packet)?;
+        if self.max_mpdus == 0 {
+            return Err("`max_mpdus` = 0: must be 1..=65535".into());
+        }
+        if self.tries == 0 {
+            return Err("`tries` = 0: must be 1..=255".into());
+        }
+        Ok(())
+    }
+
+    pub fn build(&self, ctx: &RateContext) -> Ideal {
+        let mpdu = phy::timing::mpdu_bytes(self.reference_packet.get() as u32, true);
+        let timing = &ctx.timing;
+        let access_ns = timing.difs_ns() + u64::from(timing.cw_min) * timing.slot_ns / 2;
+        // Payload bits per second without errors.
+        let rates: Vec<f64> = ctx
+            .modes
+            .iter()
+            .map(|&mode| {
+                let (mpdus, exchange_ns) = if mode.is_ht_or_later() {
+                    let subframe = phy::timing::subframe_bytes(mpdu);
+                    let room = timing.psdu_bytes_within(mode, self.max_airtime.as_ns()).min(mode.max_psdu_bytes());
+                    let mpdus = (room / subframe).clamp(1, u32::from(self.max_mpdus));
+                    (mpdus, timing.ppdu_ns(mode, mpdus * subframe) + timing.block_ack_ns(mode))
+                } else {
+                    (1, timing.ppdu_ns(mode, mpdu) + timing.ack_ns(mode))
+                };
+                let bits = f64::from(mpdus) * self.reference_packet.get() as f64 * 8.0;
+                bits * 1e9 / (access_ns + timing.protection_ns(mode) + timing.sifs_ns + exchange_ns) as f64
+            })
+            .collect();
+        let best_at = |step: usize| {
+            let snr_db = MIN_DB + step as f32 / STEPS_PER_DB;
+            let goodput = |i: usize| rates[i] * ctx.errors.mpdu_success(ctx.modes[i], snr_db, mpdu);
+            let slowest = (0..rates.len()).fold(0, |a, i| if rates[i] < rates[a] { i } else { a });
+            (0..rates.len()).fold(slowest, |a, i| if goodput(i) > goodput(a) { i } else { a })
+        };
+        let series = |i: usize| RateSeries::of(Stage { mode: ctx.modes[i], tries: self.tries, rts: false });
+        let by_snr: Vec<RateSeries> = (0..STEPS).map(best_at).map(series).collect();
+        let unknown = series(fastest(&ctx.modes));
+        Ideal { by_snr, unknown, last: unknown }
+    }
+}
+checked!(IdealConfig);
+
+#[derive(Debug, Clone)]
+pub struct Ideal {
+    /// By signal-to-noise ratio, from `MIN_DB` in steps of `1 / STEPS_PER_DB`.
+    by_snr: Vec<RateSeries>,
+    unknown: RateSeries,
+    last: RateSeries,
+}
+
+impl RateControl for Ideal {
+    #[inline]
+    fn choose(&mut self, _now: Time, _is_retransmission: bool, snr_db: Option<f32>) -> RateSeries {
+        // The cast saturates, and takes NaN for zero.
+        let step = |snr_db: f32| ((snr_db - MIN_DB) * STEPS_PER_DB).round() as usize;
+        self.last = snr_db.map_or(self.unknown, |snr_db| self.by_snr[step(snr_db).min(STEPS - 1)]);
+        self.last
+    }
+    fn on_status(&mut self, _now: Time, _status: &TxStatus<'_>) {}
+    fn wants_snr(&self) -> bool {
+        true
+    }
+    fn best(&self) -> Mode {
+        self.last.first().mode
+    }
+}
