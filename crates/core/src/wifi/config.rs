@@ -2,8 +2,11 @@
 //!
 //! [`RadioConfig`] is complete; [`RadioOptions`] is what a file writes, every key optional, to be laid over defaults.
 
+use std::fmt;
+
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::{self, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::phy::{PhyConfig, Standard};
 use super::rate::RateConfig;
@@ -182,7 +185,7 @@ impl Retries {
 checked!(Retries);
 
 /// The queues between a host and its radio: a name with its defaults, or a table with `name`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "name", rename_all = "snake_case")]
 pub enum Transmit {
     /// A queue discipline for each access category before a driver queue of frames, as Linux had it until 4.10. The
@@ -191,6 +194,62 @@ pub enum Transmit {
     /// mac80211 since Linux 4.11: FQ-CoDel for each station and access category, served by airtime (Høiland-Jørgensen et
     /// al., USENIX ATC 2017), the frames below it bounded by airtime (AQL, 5.5).
     Mac80211(Mac80211Path),
+}
+
+impl Transmit {
+    pub const NAMES: &'static [&'static str] = &["qdisc", "mac80211"];
+}
+
+impl<'de> Deserialize<'de> for Transmit {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(tag = "name", rename_all = "snake_case")]
+        enum Tagged {
+            Qdisc(QdiscPath),
+            Mac80211(Mac80211Path),
+        }
+        struct V;
+        impl<'de> Visitor<'de> for V {
+            type Value = Transmit;
+            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                write!(f, "one of {}, or a table with that `name` and its parameters", Transmit::NAMES.join(", "))
+            }
+            fn visit_str<E: de::Error>(self, name: &str) -> Result<Transmit, E> {
+                match name {
+                    "qdisc" => Ok(Transmit::Qdisc(QdiscPath::default())),
+                    "mac80211" => Ok(Transmit::Mac80211(Mac80211Path::default())),
+                    _ => Err(E::unknown_variant(name, Transmit::NAMES)),
+                }
+            }
+            fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<Transmit, A::Error> {
+                Ok(match Tagged::deserialize(de::value::MapAccessDeserializer::new(map))? {
+                    Tagged::Qdisc(path) => Transmit::Qdisc(path),
+                    Tagged::Mac80211(path) => Transmit::Mac80211(path),
+                })
+            }
+        }
+        d.deserialize_any(V)
+    }
+}
+
+impl JsonSchema for Transmit {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Transmit".into()
+    }
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        /// The queues between a host and its radio.
+        #[derive(JsonSchema)]
+        #[schemars(tag = "name", rename_all = "snake_case")]
+        #[allow(dead_code)]
+        enum Tagged {
+            /// A queue discipline for each access category before a driver queue of frames, as Linux had it until 4.10.
+            Qdisc(QdiscPath),
+            /// FQ-CoDel for each station and access category, airtime fairness and AQL, as mac80211 has it since 4.11.
+            Mac80211(Mac80211Path),
+        }
+        let tables = Tagged::json_schema(generator);
+        schemars::json_schema!({ "anyOf": [{ "type": "string", "enum": Transmit::NAMES }, tables] })
+    }
 }
 
 impl Default for Transmit {

@@ -92,6 +92,7 @@ pub enum Protection {
 #[serde(deny_unknown_fields, default, remote = "Self")]
 #[schemars(rename = "PhyConfig")]
 pub struct PhyConfig {
+    /// The standard: its modes, and whether there are A-MPDUs.
     pub standard: Standard,
     /// "2.4GHz" or "5GHz". Left out: 2.4 GHz for b and g, 5 GHz for a, n and ac. Only n may choose.
     pub band: Option<Band>,
