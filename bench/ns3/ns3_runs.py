@@ -81,7 +81,7 @@ def _run(command: list[str]) -> None:
 
 
 def command(**options: str | float | bool) -> list[str]:
-    """wlan with its options; underscores stand for hyphens."""
+    """wlan with its options; underscores stand for hyphens. Attributes of ns-3, as `ns3::TcpCubic::HyStart`, work too."""
     words = [str(BINARY)]
     for name, value in options.items():
         words.append(f"--{name.replace('_', '-')}={int(value) if isinstance(value, bool) else value}")
