@@ -77,11 +77,9 @@ def tcp_errors() -> Iterator[Cell]:
     for rate in (0.1, 0.3, 0.5):
         for queue in (1000, 100):
             yield Cell(f"error={rate} queue={queue}", {**common, "error_up": rate, "queue": queue})
-    for rate, attempts in ((0.3, 2), (0.3, 4), (0.5, 4), (0.3, 10)):
-        options = {**common, "error_up": rate, "retries": attempts, "ba_retries": True}
-        yield Cell(f"error={rate} queue=1000 attempts={attempts}", options)
     yield Cell("error=0.1 queue=1000 n=5", {**common, "error_up": 0.1, "stations": 5})
-    for rate in (0.1, 0.3):
+    # Here MPDUs are given up, after 7 attempts; under Block Ack ns-3 never does so for errors (docs/reference-ns3.md).
+    for rate in (0.1, 0.3, 0.5):
         name = f"802.11a 54 Mbit/s error={rate} queue=1000"
         yield Cell(name, {**common, **LEGACY["a"], "mode": "OfdmRate54Mbps", "error_up": rate})
 
@@ -152,19 +150,22 @@ def hidden() -> Iterator[Cell]:
 
 
 def rates() -> Iterator[Cell]:
-    """Rate control over a steady SNR, with a saturated UDP upload and with TCP; fixed rates beside it."""
+    """Rate control over a steady SNR: Minstrel-HT under saturating UDP and under TCP; the ideal one and Minstrel beside."""
     common: Options = {"duration": 10, "warmup": 2}
-    for snr in (3, 5, 8, 10, 12, 15, 18, 20, 22, 25, 30):
+    for snr in (5, 8, 10, 12, 15, 18, 20, 22, 25, 30):
         options: Options = {**common, "manager": "minstrel-ht", "snr": snr}
-        yield Cell(f"minstrel-ht table {snr} dB udp", {**options, "traffic": "udp-up"}, runs=1)
+        udp: Options = {**options, "traffic": "udp-up"}
+        yield Cell(f"minstrel-ht table {snr} dB udp", udp, runs=1)
         if snr in (5, 10, 15, 20, 25):
-            yield Cell(f"minstrel-ht nist {snr} dB udp", {**options, "traffic": "udp-up", "errors": "nist"})
+            yield Cell(f"minstrel-ht nist {snr} dB udp", {**udp, "errors": "nist"}, runs=1)
+        # At 5 dB a BAR at 24 Mbit/s never arrives and is repeated for ever: a trait of ns-3, no reference.
+        if snr in (8, 10, 15, 20, 25):
             yield Cell(f"minstrel-ht table {snr} dB tcp", {**options, "ping": 0.2}, runs=1)
     for snr in (5, 10, 15, 20, 25):
-        options = {**common, "manager": "ideal", "snr": snr, "traffic": "udp-up"}
-        yield Cell(f"ideal table {snr} dB udp", options, runs=1)
-        options = {**common, **LEGACY["a"], "manager": "minstrel", "errors": "nist", "snr": snr, "traffic": "udp-up"}
-        yield Cell(f"802.11a minstrel nist {snr} dB udp", options, runs=1)
+        options = {**common, "snr": snr, "traffic": "udp-up"}
+        yield Cell(f"ideal table {snr} dB udp", {**options, "manager": "ideal"}, runs=1)
+        legacy: Options = {**options, **LEGACY["a"], "manager": "minstrel", "errors": "nist"}
+        yield Cell(f"802.11a minstrel nist {snr} dB udp", legacy, runs=1)
 
 
 SETS: dict[str, Callable[[], Iterator[Cell]]] = {
