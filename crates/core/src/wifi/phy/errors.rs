@@ -99,7 +99,7 @@ struct Spectrum {
     period: f64,
 }
 
-/// IEEE 802.11-2020 17.3.5.6 and 19.3.11.6: generators 133 and 171, punctured to 2/3, 3/4 and 5/6.
+/// IEEE 802.11-2020 17.3.5.6 and 19.3.11: generators 133 and 171, punctured to 2/3, 3/4 and 5/6.
 fn spectrum(rate: CodeRate) -> Spectrum {
     let (free_distance, paths, period) = match rate {
         CodeRate::Uncoded => (1, [1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0], 1.0),
@@ -202,7 +202,7 @@ fn dqpsk_ber(snr: f64) -> f64 {
 
 /// Distances of CCK: how many codewords, of those that differ in more than the common phase, have the correlation
 /// `(i - 8) / 8` (its real part) with a given one, by `i`.
-/// Differences of codewords form a group, so that this holds for every codeword. IEEE 802.11-2020 16.3.6.
+/// Differences of codewords form a group, so that this holds for every codeword. IEEE 802.11-2020 clause 16.
 fn cck_correlations(modulation: Modulation) -> [u32; 17] {
     let mut counts = [0; 17];
     // Phases in quarter turns. At 5.5 Mbit/s the second is 0 or 2 from its start, the third fixed, the fourth 0 or 2.
@@ -450,7 +450,7 @@ mod tests {
 
     const GENERATORS: [u32; 2] = [0o133, 0o171];
 
-    /// Which of the two coded bits of successive information bits are sent (IEEE 802.11-2020 Figures 17-9 and 19-11).
+    /// Which of the two coded bits of successive information bits are sent (IEEE 802.11-2020 17.3.5.6, 19.3.11).
     fn puncturing(rate: CodeRate) -> &'static [[bool; 2]] {
         const BOTH: [bool; 2] = [true, true];
         const A: [bool; 2] = [true, false];

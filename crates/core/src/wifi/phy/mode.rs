@@ -171,8 +171,8 @@ const OFDM: [(Modulation, CodeRate); 8] = [
     (Modulation::Qam64, CodeRate::ThreeQuarters),
 ];
 
-/// Modulation, code rate and non-HT reference rate (index into [`OFDM`]) of HT MCS modulo 8 and of VHT MCS (Tables 19-27
-/// and 21-29 ff.; clause 10.6.11 for the reference, which is 54 Mbit/s for whatever exceeds 64-QAM 3/4).
+/// Modulation, code rate and non-HT reference rate (index into [`OFDM`]) of HT MCS modulo 8 and of VHT MCS (clauses 19.5
+/// and 21.5; 10.6.11 for the reference, which is 54 Mbit/s for whatever exceeds 64-QAM 3/4).
 const MCS: [(Modulation, CodeRate, u8); 10] = [
     (Modulation::Bpsk, CodeRate::Half, 0),
     (Modulation::Qpsk, CodeRate::Half, 2),
@@ -195,9 +195,9 @@ const fn mcs_row(format: Format, mcs: u8, streams: u8, width: Width, short_gi: b
     let at_short_gi = bits as u64 * 1_000_000_000 / 3600;
     let rate = if short_gi { at_short_gi } else { bits as u64 * 1_000_000_000 / 4000 };
     let (encoders, is_defined) = match format {
-        // Table 19-38 ff.: a second encoder above 300 Mbit/s, whatever the guard interval.
+        // Clause 19.5: a second encoder above 300 Mbit/s, whatever the guard interval.
         Format::Ht => (if at_short_gi > 300_000_000 { 2 } else { 1 }, true),
-        // Tables 21-30 ff.: one encoder per 600 Mbit/s begun; one combination takes more, for whole punctured blocks.
+        // Clause 21.5: one encoder per 600 Mbit/s begun; one combination takes more, for whole punctured blocks.
         _ => match (width, streams, mcs) {
             (Width::Mhz20, 1 | 2 | 4, 9) | (Width::Mhz80, 3, 6) | (Width::Mhz160, 3, 9) => (1, false),
             (Width::Mhz160, 4, 7) => (6, true),
@@ -383,7 +383,7 @@ impl Mode {
     pub fn reference(self) -> Mode {
         Mode(u16::from(self.row().reference))
     }
-    /// Most bytes a PSDU may have: Table 15-6, 17-21, 19-25, 21-29 (aPSDUMaxLength).
+    /// Most bytes a PSDU may have: aPSDUMaxLength of its clause.
     pub fn max_psdu_bytes(self) -> u32 {
         match self.format() {
             Format::Dsss | Format::Ofdm => 4095,

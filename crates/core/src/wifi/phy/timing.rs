@@ -5,13 +5,13 @@
 //!
 //! | what | clause |
 //! |---|---|
-//! | DSSS and CCK: preamble and header 192 us, or 96 us if short; then whole microseconds | 16.3.4 |
+//! | DSSS and CCK: preamble and header 192 us, or 96 us if short; then whole microseconds | 16.3 |
 //! | OFDM: 20 us, then symbols of 4 us for SERVICE (16 bits), PSDU and 6 tail bits | 17.4.3 |
-//! | ERP-OFDM and HT at 2.4 GHz: 6 us signal extension at the end | 18.5.2, 19.4.3 |
+//! | ERP-OFDM and HT at 2.4 GHz: 6 us signal extension at the end | 18.5, 19.4.3 |
 //! | HT mixed format: 32 us and 4 us per HT-LTF (1, 2, 4, 4 for 1 to 4 streams) | 19.4.3 |
 //! | VHT: 36 us and 4 us per VHT-LTF (as many) | 21.4.3 |
 //! | short guard interval: symbols of 3.6 us, their sum rounded up to 4 us | 19.4.3, 21.4.3 |
-//! | slot, SIFS, CWmin, CWmax | 15.4.4, 16.3.4, 17.4.4, 18.5.4, 19.4.4, 21.4.4 |
+//! | slot, SIFS, CWmin, CWmax | 15.4, 16.3, 17.4.4, 18.5, 19.4.4, 21.4.4 |
 //! | DIFS = SIFS + 2 slots, AIFS = SIFS + AIFSN slots, EIFS = SIFS + ACK + DIFS | 10.3.2.3 |
 //! | ACK timeout = SIFS + slot + aRxPHYStartDelay | 10.3.2.11 |
 //! | mode of a response | 10.6.6.5 |
@@ -43,7 +43,7 @@ pub const BLOCK_ACK_BYTES: u32 = 32;
 pub const BAR_BYTES: u32 = 24;
 /// MPDU delimiter of an A-MPDU subframe.
 pub const DELIMITER_BYTES: u32 = 4;
-/// Longest HT or VHT PPDU (aPPDUMaxTime, Tables 19-25 and 21-29).
+/// Longest HT or VHT PPDU (aPPDUMaxTime, clauses 19.4.4 and 21.4.4).
 pub const PPDU_MAX_NS: u64 = 5_484_000;
 
 /// MPDU that carries an IP packet of `ip_bytes`: MAC header, LLC/SNAP and FCS around it.

@@ -2,8 +2,8 @@
 //!
 //! For experiments that hold the rate still, and for networks whose operator pins it (`iw set bitrates`). It is chosen by
 //! `mcs` (802.11n: 0 to 31, or 0 to 7 with `streams`; 802.11ac: 0 to 9 with `streams`, all that the PHY has when left out) or
-//! by `rate`; without either, the fastest mode. Width and guard interval follow the PHY: with short guard intervals on, the
-//! mode has one.
+//! by `rate`; without either, the fastest mode. An `mcs` is sent with the
+//! PHY's full width and, where allowed, its short guard interval.
 //!
 //! Valid for every PHY. A series is one stage of `tries`, by default more than any retry limit, so that the sender's limit
 //! decides when a frame is given up and not the series.
@@ -40,7 +40,7 @@ impl Default for FixedConfig {
 }
 
 impl FixedConfig {
-    fn check(&self) -> Result<(), String> {
+    pub fn check(&self) -> Result<(), String> {
         if self.tries == 0 {
             return Err("`tries` = 0: must be 1..=255".into());
         }
@@ -74,9 +74,10 @@ impl FixedConfig {
 
     /// Where in `modes` the chosen one is.
     fn position(&self, modes: &[Mode]) -> Option<usize> {
-        // The widest channel and the shortest guard interval that the PHY is set to make the fastest of a kind.
+        // On the PHY's full width; the shortest guard interval it is set to makes the fastest.
+        let widest = modes.iter().map(|m| m.width()).max();
         let fastest_of = |is_wanted: &dyn Fn(Mode) -> bool| {
-            let wanted = (0..modes.len()).filter(|&i| is_wanted(modes[i]));
+            let wanted = (0..modes.len()).filter(|&i| Some(modes[i].width()) == widest && is_wanted(modes[i]));
             wanted.max_by_key(|&i| (modes[i].rate(), std::cmp::Reverse(i)))
         };
         match (self.mcs, self.rate) {
@@ -105,7 +106,8 @@ checked!(FixedConfig);
 /// What there is to choose from, in the terms of the wrong choice.
 fn inventory(modes: &[Mode], by_rate: bool, standard: Standard) -> String {
     let mut words: Vec<String> = Vec::new();
-    for mode in modes {
+    let widest = modes.iter().map(|m| m.width()).max();
+    for mode in modes.iter().filter(|m| by_rate || Some(m.width()) == widest) {
         let word = match mode.mcs() {
             Some(mcs) if !by_rate => match standard {
                 Standard::Ac => format!("{mcs} (streams = {})", mode.streams()),

@@ -47,7 +47,7 @@ const STEPS_PER_DB: f32 = 4.0;
 const STEPS: usize = 60 * 4 + 1;
 
 impl IdealConfig {
-    fn check(&self) -> Result<(), String> {
+    pub fn check(&self) -> Result<(), String> {
         super::check_reference_packet(self.reference_packet)?;
         if self.max_mpdus == 0 {
             return Err("`max_mpdus` = 0: must be 1..=65535".into());

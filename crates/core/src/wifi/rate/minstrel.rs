@@ -53,7 +53,7 @@ pub struct MinstrelConfig {
     /// Below this success probability a rate counts as carrying nothing. 0.1: Linux.
     pub min_probability: Probability,
     /// From this success probability on a rate is as good as any as the reliable stage, and the faster is taken. 0.95:
-    /// Minstrel's documentation.
+    /// our choice.
     pub reliable: Probability,
 }
 
@@ -77,7 +77,7 @@ impl Default for MinstrelConfig {
 }
 
 impl MinstrelConfig {
-    fn check(&self) -> Result<(), String> {
+    pub fn check(&self) -> Result<(), String> {
         super::check_learning(self.update_interval, self.ewma_old_weight, [self.cw_min, self.cw_max], self.max_retry)?;
         super::check_sample_columns(self.sample_columns)?;
         check_reference_packet(self.reference_packet)

@@ -22,7 +22,8 @@
 //! Deviations from Linux: the rules above follow its public descriptions and parameters, not its code; where they say nothing
 //! the rule is our own: airtime includes DIFS and the mean first backoff, an A-MPDU is not taken to be longer than
 //! `max_airtime`, of modes without any measured throughput the slowest ranks first, probes that fit no rule are not made up
-//! for. CCK and OFDM rates are not used as a fallback. `update_interval` is the 50 ms of newer kernels and of ns-3; kernels
+//! for. The numbers behind `table` (16, 16, 20, 2) and `reliable` have no citable document and are to be varied. CCK and OFDM
+//! rates are not used as a fallback. `update_interval` is the 50 ms of newer kernels and of ns-3; kernels
 //! before 2019, the study's 3.13 among them, had 100 ms.
 
 use rand::RngExt;
@@ -77,15 +78,15 @@ pub struct MinstrelHtConfig {
     /// Below this success probability a mode counts as carrying nothing. 0.1: Linux.
     pub min_probability: Probability,
     /// From this success probability on a mode is as good as any as the reliable stage, and the faster is taken; probes leave
-    /// it alone. 0.95: Minstrel's documentation.
+    /// it alone. 0.95: our choice.
     pub reliable: Probability,
-    /// MPDUs between two probes, to which twice the mean A-MPDU length is added. 16: Linux until 2020.
+    /// MPDUs between two probes, to which twice the mean A-MPDU length is added. 16: after Linux until 2020.
     pub sample_wait: u16,
-    /// Most probes per update interval. 16: Linux until 2020.
+    /// Most probes per update interval. 16: after Linux until 2020.
     pub samples_per_interval: u16,
-    /// `table`: a mode too slow to win is tested only after so many intervals without use. 20: Linux until 2020.
+    /// `table`: a mode too slow to win is tested only after so many intervals without use. 20: after Linux until 2020.
     pub slow_after: u32,
-    /// `table`: most tests of modes too slow to win per update interval. 2: Linux until 2020.
+    /// `table`: most tests of modes too slow to win per update interval. 2: after Linux until 2020.
     pub slow_per_interval: u16,
 }
 
@@ -114,7 +115,7 @@ impl Default for MinstrelHtConfig {
 }
 
 impl MinstrelHtConfig {
-    fn check(&self) -> Result<(), String> {
+    pub fn check(&self) -> Result<(), String> {
         super::check_learning(self.update_interval, self.ewma_old_weight, [self.cw_min, self.cw_max], self.max_retry)?;
         super::check_sample_columns(self.sample_columns)?;
         if self.max_probability == Probability::ZERO {
@@ -245,11 +246,6 @@ pub struct MinstrelHt {
 }
 
 impl MinstrelHt {
-    /// Mean number of MPDUs in an A-MPDU, for traces; 1 until one was sent.
-    pub fn mean_ampdu_len(&self) -> f64 {
-        f64::from(self.mean_ampdu_len) / f64::from(ONE)
-    }
-
     /// Ends an interval.
     #[cold]
     fn update(&mut self, now: Time) {
@@ -331,10 +327,8 @@ impl MinstrelHt {
         let error_free_bps = |i: u16| self.error_free_bps[usize::from(i)];
         let best_bps = error_free_bps(best);
         let sample = if turn == 5 {
-            let least = self.ranking.by_throughput[1..2]
-                .iter()
-                .fold(self.ranking.max_prob, |a, &b| if error_free_bps(b) < error_free_bps(a) { b } else { a });
-            let between = error_free_bps(least)..best_bps;
+            let (second, reliable) = (self.ranking.by_throughput[1], self.ranking.max_prob);
+            let between = error_free_bps(second).min(error_free_bps(reliable))..best_bps;
             let modes = self.table.modes.len();
             let found = (0..modes)
                 .map(|n| ((self.next_slow + n) % modes) as u16)

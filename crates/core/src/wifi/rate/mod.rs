@@ -141,13 +141,15 @@ policies! {
 }
 
 impl RateConfig {
-    /// Whether a station with this PHY can use it; if not, what is wrong and what would fit.
+    /// Whether its values are valid and a station with this PHY can use it; if not, what is wrong and what would fit.
     pub fn check(&self, phy: &PhyConfig) -> Result<(), String> {
         match self {
             RateConfig::Fixed(c) => c.fits(phy),
             RateConfig::Minstrel(_) if is_aggregating(phy) => Err(misfit("minstrel", "802.11b, a and g", phy)),
             RateConfig::MinstrelHt(_) if !is_aggregating(phy) => Err(misfit("minstrel_ht", "802.11n and ac", phy)),
-            RateConfig::Minstrel(_) | RateConfig::MinstrelHt(_) | RateConfig::Ideal(_) => Ok(()),
+            RateConfig::Minstrel(c) => c.check(),
+            RateConfig::MinstrelHt(c) => c.check(),
+            RateConfig::Ideal(c) => c.check(),
         }
     }
 

@@ -291,6 +291,18 @@ fn configurations_are_names_or_tables() {
 }
 
 #[test]
+fn the_schema_knows_every_name_and_parameter() {
+    let schema = schemars::schema_for!(RateConfig).to_value().to_string();
+    for name in RateConfig::NAMES {
+        assert!(schema.contains(&format!("\"const\":\"{name}\"")), "{name}: {schema}");
+        let written = serde_json::to_value(RateConfig::by_name(name).unwrap()).unwrap();
+        for key in written.as_object().unwrap().keys() {
+            assert!(schema.contains(&format!("\"{key}\":")), "{name}: {key}");
+        }
+    }
+}
+
+#[test]
 fn wrong_values_are_refused_with_what_would_be_right() {
     for (value, message) in [
         (json!("minstrel_htt"), "expected one of `fixed`, `minstrel`, `minstrel_ht`, `ideal`"),
@@ -573,24 +585,29 @@ fn over_a_fading_channel(config: &RateConfig, phy: &PhyConfig, snr_db: f64) -> (
     (sender.goodput_mbps(), sender.error_rate(), rate_sum / tries)
 }
 
-/// The study's Figure 5 has mean error rates between 0.05 and 0.2 wherever the station is; that is not a bound here, because
-/// its channel is not ours. What must hold: the bound of `ideal`, and that Minstrel-HT comes near it.
+/// The study's Figure 5 has mean error rates between 0.05 and 0.2 wherever the station is. On this channel Minstrel-HT loses
+/// 0.23, 0.15, 0.12, 0.10, 0.03 of its MPDUs at 10, 15, 20, 25, 30 dB. No bound is set on that: the study's channel is not
+/// known. What must hold: `ideal` is the bound, and Minstrel-HT gets more than half of it.
 #[test]
 fn minstrel_ht_comes_near_the_ideal_over_a_fading_channel() {
     let phy = PhyConfig { streams: 2, width_mhz: 40, short_guard_interval: true, ..phy(Standard::N) };
-    for snr_db in [10.0, 15.0, 20.0, 25.0, 30.0, 35.0] {
-        let by_name = |name| over_a_fading_channel(&RateConfig::by_name(name).unwrap(), &phy, snr_db);
-        let ideal = by_name("ideal");
-        println!("FADING {snr_db} dB ideal {ideal:.3?}");
+    for snr_db in [10.0, 15.0, 20.0, 25.0, 30.0] {
+        let (ideal, ideal_errors, _) = over_a_fading_channel(&RateConfig::by_name("ideal").unwrap(), &phy, snr_db);
         for value in [
             json!("minstrel_ht"),
             json!({ "name": "minstrel_ht", "update_interval": "100ms" }),
             json!({ "name": "minstrel_ht", "sampling": "targeted" }),
         ] {
-            let minstrel = over_a_fading_channel(&config(value.clone()), &phy, snr_db);
-            println!("FADING {snr_db} dB {value} {minstrel:.3?}");
+            let (goodput, errors, rate) = over_a_fading_channel(&config(value.clone()), &phy, snr_db);
+            println!(
+                "{snr_db} dB, {value}: {goodput:.0} of {ideal:.0} Mbit/s, errors {errors:.3}, rate {rate:.0} Mbit/s"
+            );
+            assert!(
+                goodput < ideal && goodput > 0.5 * ideal,
+                "{snr_db} dB: {goodput:.1} of {ideal:.1} Mbit/s, {value}"
+            );
+            assert!(errors > ideal_errors, "{snr_db} dB: nobody errs less than the one who knows, {value}");
         }
-        println!("FADING {snr_db} dB fixed {:.3?}", by_name("fixed"));
     }
 }
 
