@@ -251,10 +251,7 @@ impl Channel {
             for (down, radio) in [(0, station), (1, access_point)] {
                 // Both ends must be able to use a mode.
                 let other = if down == 1 { station } else { access_point };
-                let common: Vec<Mode> = {
-                    let theirs = other.phy.modes();
-                    radio.phy.modes().into_iter().filter(|m| theirs.contains(m)).collect()
-                };
+                let common = radio.phy.modes_with(&other.phy);
                 let context = RateContext {
                     modes: if common.is_empty() { radio.phy.modes() } else { common },
                     timing: radios[usize::from(if down == 1 { pair.access_point } else { pair.station })]
@@ -263,7 +260,7 @@ impl Channel {
                     rng: stream(config.seed, component(2 * i + down), Purpose::RateControl),
                     errors: errors.clone(),
                 };
-                let rate_config = radio.rate_control.clone().unwrap_or_else(|| RateConfig::default_for(&radio.phy));
+                let rate_config = radio.rate_control.clone().unwrap_or_else(|| RateConfig::default_for(radio.phy.earlier_of(&other.phy)));
                 let rate = rate_config.build(&context);
                 let (from, to) =
                     if down == 1 { (pair.access_point, pair.station) } else { (pair.station, pair.access_point) };
