@@ -19,7 +19,7 @@ mod tests;
 use std::sync::Arc;
 
 use super::config::{OnGiveUp, RadioConfig, Transmit};
-use super::contention::Contention;
+use super::contention::{Contender, Contention};
 use super::originator::{Mpdu, Ppdu, Session};
 use super::phy::timing;
 use super::phy::{EdcaParams, ErrorModel, Mode, Protection, Quality, Signal, SignalConfig, edca_defaults};
@@ -235,8 +235,13 @@ impl Channel {
             radios.push(Radio { config: Arc::clone(radio), timing, edca, queues, aggregates, has_qos, pending_ns: 0 });
         }
         let contention = Contention::new(
-            radios.iter().enumerate().map(|(i, r)| {
-                (r.timing.clone(), r.edca, r.config.eifs, stream(config.seed, component(i), Purpose::Backoff))
+            radios.iter().enumerate().map(|(i, r)| Contender {
+                timing: r.timing.clone(),
+                edca: r.edca,
+                has_qos: r.has_qos,
+                eifs: r.config.eifs,
+                retry_limit: r.config.retries.frame_tries,
+                rng: stream(config.seed, component(i), Purpose::Backoff),
             }),
             &config.hidden,
             config.sensing.as_ns(),

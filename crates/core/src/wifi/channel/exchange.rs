@@ -112,12 +112,15 @@ impl Channel {
                 let cts_ns = timing.cts_ns(x.mode);
                 let timeout = timing.cts_timeout_ns(x.mode);
                 let mode = timing.rts_mode(x.mode);
+                let data_is_late = timing.preamble_ns(timing.response_mode(mode)) + 2 * timing.slot_ns;
                 let decoded = self.control_arrives(now, i, mode, timing::RTS_BYTES);
                 self.record_control(now, i, FrameKind::Rts, mode, decoded);
-                // Who hears only the RTS waits for the CTS; the data then speaks for itself.
-                let nav = now + 2 * sifs + cts_ns;
+                let answers = decoded && !self.contention.has_nav(to, now);
+                // Who hears only the RTS waits for the CTS; the data then speaks for itself. If none comes, the NAV is reset
+                // when data should have begun (10.3.2.4, NAVTimeout).
+                let nav = now + 2 * sifs + cts_ns + if answers { 0 } else { data_is_late };
                 self.contention.on_end(from, now, nav, to, decoded);
-                if decoded {
+                if answers {
                     self.contention.engage(to, true, now);
                     self.wait(i, Stage::BeforeCts, now + sifs);
                 } else {
@@ -403,9 +406,9 @@ impl Channel {
         if radio.mac80211().is_some_and(|p| p.airtime_fairness) {
             session.deficit_ns -= airtime as i64;
         }
-        let mut grow = false;
+        let mut again = false;
         if !answered && ppdu.tried < limit {
-            grow = true;
+            again = true;
             radio.queues[ac].formed.push_front(ppdu);
         } else {
             if ppdu.is_bar() {
@@ -428,13 +431,13 @@ impl Channel {
         self.refill(now, x.from, ac, pool, out);
         let ahead =
             if self.radios[r].aggregates { usize::from(self.radios[r].config.aggregation.formed_ahead) } else { 1 };
-        while self.radios[r].queues[ac].formed.len() < ahead.max(usize::from(grow)) && self.form(now, x.from, ac) {}
+        while self.radios[r].queues[ac].formed.len() < ahead.max(usize::from(again)) && self.form(now, x.from, ac) {}
         if answered && x.txop_end != NEVER && self.goes_on(now, &x) {
             return;
         }
         let queue = &self.radios[r].queues[ac];
         let has_frame = !queue.formed.is_empty() || (ahead == 0 && !queue.schedule.is_empty());
-        self.contention.finish(x.from, ac, now, grow, has_frame);
+        self.contention.finish(x.from, ac, now, !answered, has_frame);
     }
 
     /// What the recipient has is released; the rest is sent again or given up.
@@ -512,7 +515,7 @@ impl Channel {
             return false;
         }
         next.at = now + sifs;
-        self.contention.reset_window(x.from, ac);
+        self.contention.go_on(x.from, ac);
         true
     }
 
