@@ -28,9 +28,9 @@ PACKAGE = PLACE / "wheel" / "ns3"
 SOURCE = HERE / "wlan.cc"
 BINARY = PLACE / "wlan"
 MODULES = (
-    "core network internet internet-apps applications wifi mobility propagation point-to-point traffic-control"
-    " stats spectrum antenna bridge"
-).split()
+    *("core", "network", "internet", "internet-apps", "applications", "wifi", "mobility", "propagation"),
+    *("point-to-point", "traffic-control", "stats", "spectrum", "antenna", "bridge"),
+)
 
 
 class Ns3Error(Exception):
@@ -58,11 +58,10 @@ def prepare() -> None:
         return
     version = ".".join(WHEEL.split(".")[:2])
     libraries = PACKAGE / "lib64"
-    _run(
-        ["g++", "-std=c++20", "-O2", "-Wall", *(f"-D{name}" for name in definitions())]
-        + ["-isystem", str(PACKAGE / "include"), str(SOURCE), "-o", str(BINARY), f"-L{libraries}"]
-        + [f"-Wl,-rpath,{libraries}", *(f"-lns{version}-{module}" for module in MODULES)]
-    )
+    places = ["-isystem", str(PACKAGE / "include"), f"-L{libraries}", f"-Wl,-rpath,{libraries}"]
+    modules = [f"-lns{version}-{module}" for module in MODULES]
+    macros = [f"-D{name}" for name in definitions()]
+    _run(["g++", "-std=c++20", "-O2", "-Wall", *macros, str(SOURCE), "-o", str(BINARY), *places, *modules])
 
 
 def definitions() -> list[str]:
@@ -81,7 +80,7 @@ def _run(command: list[str]) -> None:
 
 
 def command(**options: str | float | bool) -> list[str]:
-    """wlan with its options; underscores stand for hyphens. Attributes of ns-3, as `ns3::TcpCubic::HyStart`, work too."""
+    """wlan with its options; underscores stand for hyphens. ns-3's attributes (`ns3::TcpCubic::HyStart`) work too."""
     words = [str(BINARY)]
     for name, value in options.items():
         words.append(f"--{name.replace('_', '-')}={int(value) if isinstance(value, bool) else value}")
@@ -98,7 +97,8 @@ def wlan(**options: str | float | bool) -> dict[str, Any]:
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise Ns3Error(f"{' '.join(words[1:])} ended with {done.returncode}: {done.stderr.strip()[-1000:]}")
-    return json.loads(done.stdout)
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
 
 
 @dataclasses.dataclass(frozen=True)

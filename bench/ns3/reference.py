@@ -3,9 +3,9 @@
 
     .venv/bin/python bench/ns3/reference.py [--only NAME ...] [--all | --check]
 
-Sets: tcp_upload, tcp_errors, tcp_mixed, udp_ampdu, dcf, hidden, rates. Cells that are stored with the same options stay,
-unless --all is given. --check runs one run of each cell and compares it with what is stored instead: ns-3 gives the same
-figures for the same run number. One ns-3 process at a time; about 15 minutes of computing for all.
+Sets: tcp_upload, tcp_errors, tcp_mixed, udp_ampdu, dcf, hidden, rates. Cells that are stored with the same options
+stay, unless --all is given. --check runs one run of each cell and compares it with what is stored instead: ns-3 gives
+the same figures for the same run number. One ns-3 process at a time; about 15 minutes of computing for all.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Cell:
     runs: int = 2
 
 
-LEGACY = {
+LEGACY: dict[str, Options] = {
     "b": {"standard": "b", "control": "DsssRate1Mbps", "ampdu": 0},
     "g": {"standard": "g", "control": "ErpOfdmRate24Mbps", "ampdu": 0},
     "a": {"standard": "a", "control": "OfdmRate24Mbps", "ampdu": 0},
@@ -77,11 +77,9 @@ def tcp_errors() -> Iterator[Cell]:
     for rate in (0.1, 0.3, 0.5):
         for queue in (1000, 100):
             yield Cell(f"error={rate} queue={queue}", {**common, "error_up": rate, "queue": queue})
-    for rate, attempts in ((0.3, 2), (0.3, 4), (0.5, 4), (0.3, 10)):
-        options = {**common, "error_up": rate, "retries": attempts, "ba_retries": True}
-        yield Cell(f"error={rate} queue=1000 attempts={attempts}", options)
     yield Cell("error=0.1 queue=1000 n=5", {**common, "error_up": 0.1, "stations": 5})
-    for rate in (0.1, 0.3):
+    # Here MPDUs are given up, after 7 attempts; under Block Ack ns-3 never does so for errors (docs/reference-ns3.md).
+    for rate in (0.1, 0.3, 0.5):
         name = f"802.11a 54 Mbit/s error={rate} queue=1000"
         yield Cell(name, {**common, **LEGACY["a"], "mode": "OfdmRate54Mbps", "error_up": rate})
 
@@ -94,12 +92,10 @@ def tcp_mixed() -> Iterator[Cell]:
         yield Cell(f"up and down n={n}", {**common, "traffic": "tcp-both", "stations": n}, runs=1)
     yield Cell("up n=5, down at one", {**common, "stations": 5, "downs": 1}, runs=1)
     for n in (1, 5):
-        yield Cell(f"802.11a 54 Mbit/s up n={n}", {**common, **LEGACY["a"], "mode": "OfdmRate54Mbps", "stations": n}, runs=1)
-        yield Cell(
-            f"802.11ac MCS 8 80 MHz up n={n}",
-            {**common, "duration": 10, "standard": "ac", "mode": "VhtMcs8", "width": 80, "ampdu": 1048575, "stations": n},
-            runs=1,
-        )
+        legacy: Options = {**common, **LEGACY["a"], "mode": "OfdmRate54Mbps", "stations": n}
+        yield Cell(f"802.11a 54 Mbit/s up n={n}", legacy, runs=1)
+        ac: Options = {**common, "duration": 10, "standard": "ac", "mode": "VhtMcs8", "width": 80, "ampdu": 1048575}
+        yield Cell(f"802.11ac MCS 8 80 MHz up n={n}", {**ac, "stations": n}, runs=1)
         yield Cell(f"802.11n MCS 7 40 MHz up n={n}", {**common, "width": 40, "stations": n}, runs=1)
     yield Cell("802.11g 54 Mbit/s up n=1", {**common, **LEGACY["g"], "mode": "ErpOfdmRate54Mbps"}, runs=1)
     yield Cell("802.11b 11 Mbit/s up n=1", {**common, **LEGACY["b"], "mode": "DsssRate11Mbps"}, runs=1)
@@ -152,19 +148,22 @@ def hidden() -> Iterator[Cell]:
 
 
 def rates() -> Iterator[Cell]:
-    """Rate control over a steady SNR, with a saturated UDP upload and with TCP; fixed rates beside it."""
+    """Rate control over a steady SNR: Minstrel-HT under saturating UDP and under TCP; ideal and Minstrel beside."""
     common: Options = {"duration": 10, "warmup": 2}
-    for snr in (3, 5, 8, 10, 12, 15, 18, 20, 22, 25, 30):
+    for snr in (5, 8, 10, 12, 15, 18, 20, 22, 25, 30):
         options: Options = {**common, "manager": "minstrel-ht", "snr": snr}
-        yield Cell(f"minstrel-ht table {snr} dB udp", {**options, "traffic": "udp-up"}, runs=1)
+        udp: Options = {**options, "traffic": "udp-up"}
+        yield Cell(f"minstrel-ht table {snr} dB udp", udp, runs=1)
         if snr in (5, 10, 15, 20, 25):
-            yield Cell(f"minstrel-ht nist {snr} dB udp", {**options, "traffic": "udp-up", "errors": "nist"})
+            yield Cell(f"minstrel-ht nist {snr} dB udp", {**udp, "errors": "nist"}, runs=1)
+        # At 5 dB a BAR at 24 Mbit/s never arrives and is repeated for ever: a trait of ns-3, no reference.
+        if snr in (8, 10, 15, 20, 25):
             yield Cell(f"minstrel-ht table {snr} dB tcp", {**options, "ping": 0.2}, runs=1)
     for snr in (5, 10, 15, 20, 25):
-        options = {**common, "manager": "ideal", "snr": snr, "traffic": "udp-up"}
-        yield Cell(f"ideal table {snr} dB udp", options, runs=1)
-        options = {**common, **LEGACY["a"], "manager": "minstrel", "errors": "nist", "snr": snr, "traffic": "udp-up"}
-        yield Cell(f"802.11a minstrel nist {snr} dB udp", options, runs=1)
+        options = {**common, "snr": snr, "traffic": "udp-up"}
+        yield Cell(f"ideal table {snr} dB udp", {**options, "manager": "ideal"}, runs=1)
+        legacy: Options = {**options, **LEGACY["a"], "manager": "minstrel", "errors": "nist"}
+        yield Cell(f"802.11a minstrel nist {snr} dB udp", legacy, runs=1)
 
 
 SETS: dict[str, Callable[[], Iterator[Cell]]] = {
@@ -178,7 +177,8 @@ SETS: dict[str, Callable[[], Iterator[Cell]]] = {
 }
 
 
-def rounded(value: Any) -> Any:
+def rounded(value: Any) -> Any:  # noqa: ANN401 - whatever JSON holds
+    """To six digits, at any depth."""
     if isinstance(value, float):
         return float(f"{value:.6g}")
     if isinstance(value, list):

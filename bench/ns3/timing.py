@@ -9,8 +9,8 @@ bench/run.py imports `compare` and hands it a function that runs airtcp's equal:
         ...
 
 Counted for ns-3 is `Simulator::Run` alone, from the moment every station is associated: not the start of the process,
-not association. No trace is connected; the sinks count bytes. Runs alternate, so that what else the machine does hits both
-alike; figures are medians, memory is the largest peak.
+not association. No trace is connected; the sinks count bytes. Runs alternate, so that what else the machine does hits
+both alike; figures are medians, memory is the largest peak.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import Any
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
-from ns3_runs import Ns3Error, build, prepare, wlan  # noqa: E402
+from ns3_runs import Ns3Error, build, prepare, wlan
 
 OPTIMISED = (2.0, 4.5)
 """An optimised build of ns-3 is faster than the wheel's by a factor in this range."""
@@ -91,9 +91,7 @@ def compare(
     return entries
 
 
-def entry(
-    case: Case, own: list[tuple[float, float]], peer: list[dict[str, Any]], loads: list[float]
-) -> dict[str, Any]:
+def entry(case: Case, own: list[tuple[float, float]], peer: list[dict[str, Any]], loads: list[float]) -> dict[str, Any]:
     walls = [p["wall_s"] for p in peer]
     peer_wall = statistics.median(walls)
     peer_mib = max(p["rss_mib"] for p in peer)

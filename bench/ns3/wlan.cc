@@ -530,7 +530,7 @@ main(int argc, char** argv)
     cmd.AddValue("buffer", "MPDUs in a Block Ack window, and so in an A-MPDU", o.buffer);
     cmd.AddValue("rts", "RTS threshold in bytes", o.rts);
     cmd.AddValue("retries", "attempts at a frame (FrameRetryLimit)", o.retries);
-    cmd.AddValue("ba-retries", "let the limit count under Block Ack as well; without it such MPDUs are never given up", o.baRetries);
+    cmd.AddValue("ba-retries", "let the limit count under Block Ack as well, but only A-MPDUs without any answer; without it such MPDUs are never given up", o.baRetries);
     cmd.AddValue("beacon", "beacon interval in seconds, a multiple of 1.024 ms", o.beacon);
     cmd.AddValue("hidden", "stations do not hear one another", o.hidden);
     cmd.AddValue("snr", "SNR between all devices in dB", o.snr);

@@ -7,6 +7,7 @@ use std::io::{self, BufWriter, Write};
 
 use airtcp_core::packet::Packet;
 use airtcp_core::units::Time;
+use airtcp_core::wifi::FrameRecord;
 use airtcp_core::wire::{self, Announced, Endpoints};
 
 use crate::spec::{FlowSpec, LinkId, NodeId, RunSpec, Traffic};
@@ -22,6 +23,8 @@ pub struct Captured {
 /// Where captured packets go.
 pub trait CaptureSink {
     fn packet(&mut self, c: &Captured);
+    /// A frame on a channel, an index into [`RunSpec::channels`].
+    fn frame(&mut self, _channel: u32, _frame: &FrameRecord) {}
 }
 
 /// Captures nothing.

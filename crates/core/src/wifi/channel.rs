@@ -221,7 +221,7 @@ impl Channel {
                 let context = QueueContext { rate: fastest.rate(), mtu: 1500, rng };
                 let (upper, driver_frames) = match &radio.transmit {
                     Transmit::Qdisc(path) => (Upper::Qdisc(Box::new(path.qdisc.build(&context))), path.driver_frames),
-                    Transmit::Mac80211(path) => (Upper::Mac80211 { waiting: Default::default() }, path.driver_frames),
+                    Transmit::Mac80211(path) => (Upper::Mac80211 { waiting: Default::default(), blocked: false }, path.driver_frames),
                 };
                 AcQueue {
                     upper,
@@ -256,10 +256,7 @@ impl Channel {
             for (down, radio) in [(0, station), (1, access_point)] {
                 // Both ends must be able to use a mode.
                 let other = if down == 1 { station } else { access_point };
-                let common: Vec<Mode> = {
-                    let theirs = other.phy.modes();
-                    radio.phy.modes().into_iter().filter(|m| theirs.contains(m)).collect()
-                };
+                let common = radio.phy.modes_with(&other.phy);
                 let context = RateContext {
                     modes: if common.is_empty() { radio.phy.modes() } else { common },
                     timing: radios[usize::from(if down == 1 { pair.access_point } else { pair.station })]
@@ -268,7 +265,7 @@ impl Channel {
                     rng: stream(config.seed, component(2 * i + down), Purpose::RateControl),
                     errors: errors.clone(),
                 };
-                let rate_config = radio.rate_control.clone().unwrap_or_else(|| RateConfig::default_for(&radio.phy));
+                let rate_config = radio.rate_control.clone().unwrap_or_else(|| RateConfig::default_for(radio.phy.earlier_of(&other.phy)));
                 let rate = rate_config.build(&context);
                 let (from, to) =
                     if down == 1 { (pair.access_point, pair.station) } else { (pair.station, pair.access_point) };
@@ -385,13 +382,14 @@ impl Channel {
                 qdisc.enqueue(time, id, pool, &mut self.drops);
                 self.aqm_at = self.aqm_at.min(qdisc.deadline().as_ns());
             }
-            Upper::Mac80211 { waiting } => {
+            Upper::Mac80211 { waiting, blocked } => {
                 let s = &mut self.sessions[session as usize];
                 let txq = s.txq.as_mut().expect("opened with one");
                 txq.enqueue(time, id, pool, &mut self.drops);
                 if !s.txq_is_listed {
                     s.txq_is_listed = true;
                     waiting.push_back(session);
+                    *blocked = false;
                 }
             }
         }
@@ -544,7 +542,12 @@ impl Channel {
     fn pull(&mut self, now: u64, r: usize, ac: usize, pool: &mut Pool) -> Option<(PacketId, u32)> {
         let radio = &mut self.radios[r];
         let Transmit::Mac80211(path) = &radio.config.transmit else { unreachable!("the caller matched it") };
-        let Upper::Mac80211 { waiting } = &mut radio.queues[ac].upper else { unreachable!("as its configuration") };
+        let Upper::Mac80211 { waiting, blocked } = &mut radio.queues[ac].upper else {
+            unreachable!("as its configuration")
+        };
+        if *blocked {
+            return None;
+        }
         for _ in 0..waiting.len() {
             let id = waiting[0];
             let session = &mut self.sessions[id as usize];
@@ -570,6 +573,7 @@ impl Channel {
                 waiting.rotate_left(1);
             }
         }
+        *blocked = true;
         None
     }
 

@@ -29,6 +29,13 @@ fn timing() -> Timing {
     PhyConfig::of(Standard::N).timing()
 }
 
+/// Radio `r` has a frame, and so many slots left.
+fn waits(c: &mut Contention, r: usize, backoff: u32) {
+    c.access[r][BE].backoff = backoff;
+    c.access[r][BE].has_frame = true;
+    c.pending[r] |= 1 << BE;
+}
+
 /// Radio `r` transmits from `at` to `at + length`, and nothing is expected back.
 fn transmits(c: &mut Contention, r: u16, at: u64, length: u64, receiver: u16, is_decoded: bool) {
     c.on_begin(r, at);
@@ -70,8 +77,7 @@ const NOBODY: u16 = u16::MAX;
 fn left(has_qos: bool, after_aifs_ns: u64) -> u64 {
     let mut c = scene(3, has_qos, true, 15, &[]);
     let aifs = timing().aifs_ns(if has_qos { 3 } else { 2 });
-    c.access[0][BE].backoff = 5;
-    c.access[0][BE].has_frame = true;
+    waits(&mut c, 0, 5);
     c.thaw(0);
     c.update(0);
     assert_eq!(c.ready[0], aifs + 5 * 9_000);
@@ -93,8 +99,7 @@ fn dcf_counts_slots_at_their_end_and_edca_at_their_beginning() {
 #[test]
 fn before_aifs_has_passed_no_slot_counts() {
     let mut c = scene(3, true, true, 15, &[]);
-    c.access[0][BE].backoff = 5;
-    c.access[0][BE].has_frame = true;
+    waits(&mut c, 0, 5);
     c.thaw(0);
     transmits(&mut c, 1, timing().aifs_ns(3) - 1, 100_000, 2, true);
     assert_eq!(c.access[0][BE].backoff, 5);
@@ -114,6 +119,7 @@ fn after_its_exchange_a_radio_counts_a_backoff_whether_or_not_a_frame_waits() {
     let mut early = scene(2, true, true, 15, &[]);
     early.carrier = c.carrier.clone();
     early.access = c.access.clone();
+    early.pending = c.pending.clone();
     early.on_frame(0, BE, over - 4_000);
     assert_eq!(early.ready[0], over, "the rest of the post-backoff holds");
     c.on_frame(0, BE, over + 4_000);
@@ -228,8 +234,7 @@ fn the_nav_silences_those_who_hear_it_but_not_the_receiver() {
 #[test]
 fn a_responder_does_not_send_its_own_frame_in_between() {
     let mut c = scene(3, true, true, 15, &[]);
-    c.access[1][BE].backoff = 2;
-    c.access[1][BE].has_frame = true;
+    waits(&mut c, 1, 2);
     c.on_begin(0, 0);
     c.on_end(0, 100_000, 0, 1, true);
     c.engage(1, true, 100_000);
@@ -245,8 +250,7 @@ fn a_responder_does_not_send_its_own_frame_in_between() {
 fn who_is_due_in_the_same_slot_collides_and_who_is_due_later_freezes() {
     let mut c = scene(3, true, true, 15, &[]);
     for (r, backoff) in [(0, 3), (1, 3), (2, 4)] {
-        c.access[r][BE].backoff = backoff;
-        c.access[r][BE].has_frame = true;
+        waits(&mut c, r, backoff);
         c.thaw(r);
         c.update(r);
     }
