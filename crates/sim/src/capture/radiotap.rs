@@ -146,10 +146,11 @@ impl Monitor {
             out.push(NOISE_DBM as u8);
         }
         if mode.format() == Format::Ht {
-            let (bandwidth, mcs, guard, format, fec) = (0x01, 0x02, 0x04, 0x08, 0x10);
+            // Bandwidth, MCS and guard interval; mixed format, BCC, neither STBC nor extension streams.
+            let known = 0x01 | 0x02 | 0x04 | 0x08 | 0x10 | 0x20 | 0x40;
             let mut flags = if mode.width() == Width::Mhz40 { 1 } else { 0 };
             flags |= if mode.is_short_gi() { 0x04 } else { 0 };
-            out.extend_from_slice(&[bandwidth | mcs | guard | format | fec, flags, mode.mcs().unwrap_or(0)]);
+            out.extend_from_slice(&[known, flags, mode.mcs().unwrap_or(0)]);
         }
         if let Some(number) = frame.ampdu {
             align(out, start, 4);
