@@ -221,7 +221,7 @@ impl Channel {
                 let context = QueueContext { rate: fastest.rate(), mtu: 1500, rng };
                 let (upper, driver_frames) = match &radio.transmit {
                     Transmit::Qdisc(path) => (Upper::Qdisc(Box::new(path.qdisc.build(&context))), path.driver_frames),
-                    Transmit::Mac80211(path) => (Upper::Mac80211 { waiting: Default::default() }, path.driver_frames),
+                    Transmit::Mac80211(path) => (Upper::Mac80211 { waiting: Default::default(), blocked: false }, path.driver_frames),
                 };
                 AcQueue {
                     upper,
@@ -377,13 +377,14 @@ impl Channel {
                 qdisc.enqueue(time, id, pool, &mut self.drops);
                 self.aqm_at = self.aqm_at.min(qdisc.deadline().as_ns());
             }
-            Upper::Mac80211 { waiting } => {
+            Upper::Mac80211 { waiting, blocked } => {
                 let s = &mut self.sessions[session as usize];
                 let txq = s.txq.as_mut().expect("opened with one");
                 txq.enqueue(time, id, pool, &mut self.drops);
                 if !s.txq_is_listed {
                     s.txq_is_listed = true;
                     waiting.push_back(session);
+                    *blocked = false;
                 }
             }
         }
@@ -536,7 +537,12 @@ impl Channel {
     fn pull(&mut self, now: u64, r: usize, ac: usize, pool: &mut Pool) -> Option<(PacketId, u32)> {
         let radio = &mut self.radios[r];
         let Transmit::Mac80211(path) = &radio.config.transmit else { unreachable!("the caller matched it") };
-        let Upper::Mac80211 { waiting } = &mut radio.queues[ac].upper else { unreachable!("as its configuration") };
+        let Upper::Mac80211 { waiting, blocked } = &mut radio.queues[ac].upper else {
+            unreachable!("as its configuration")
+        };
+        if *blocked {
+            return None;
+        }
         for _ in 0..waiting.len() {
             let id = waiting[0];
             let session = &mut self.sessions[id as usize];
@@ -562,6 +568,7 @@ impl Channel {
                 waiting.rotate_left(1);
             }
         }
+        *blocked = true;
         None
     }
 

@@ -57,6 +57,8 @@ struct Access {
 pub(super) struct Contention {
     carrier: Vec<Carrier>,
     access: Vec<[Access; 4]>,
+    /// By radio: bit n is set if its category n has a frame or a backoff pending.
+    pending: Vec<u8>,
     /// By radio: when its first frame may leave.
     ready: Vec<u64>,
     /// By radio: its draws.
@@ -80,6 +82,7 @@ impl Contention {
         let mut c = Contention {
             carrier: Vec::new(),
             access: Vec::new(),
+            pending: Vec::new(),
             ready: Vec::new(),
             rng: Vec::new(),
             hears: Vec::new(),
@@ -109,6 +112,7 @@ impl Contention {
                 aifs_ns: timing.aifs_ns(e.aifsn),
                 slot_ns: timing.slot_ns,
             }));
+            c.pending.push(0);
             c.ready.push(NEVER);
             c.rng.push(rng);
         }
@@ -170,6 +174,7 @@ impl Contention {
             return;
         }
         a.has_frame = true;
+        self.pending[r] |= 1 << ac;
         if is_idle {
             if a.ready_at == NEVER {
                 a.ready_at = (carrier.idle_since.max(carrier.nav) + carrier.extra + a.aifs_ns).max(carrier.hold);
@@ -202,6 +207,7 @@ impl Contention {
                 winner = ac;
                 a.ready_at = NEVER;
                 a.backoff = 0;
+                self.pending[r] &= !(1 << ac);
             } else {
                 a.cw = (2 * a.cw + 1).min(a.cw_max);
                 a.backoff = self.rng[r].random_range(0..=a.cw);
@@ -294,6 +300,7 @@ impl Contention {
         a.backoff = self.rng[r].random_range(0..=a.cw);
         a.has_frame = has_frame;
         a.ready_at = NEVER;
+        self.pending[r] = (self.pending[r] & !(1 << ac)) | u8::from(has_frame || a.backoff > 0) << ac;
         let carrier = &mut self.carrier[r];
         carrier.engaged = false;
         carrier.hold = now;
@@ -310,9 +317,11 @@ impl Contention {
     }
 
     /// What is left of the backoffs becomes slots. Who is due before it can sense the transmission goes on.
+    #[inline]
     fn freeze(&mut self, r: usize, now: u64) {
         let engaged = self.carrier[r].engaged;
-        for a in &mut self.access[r] {
+        for ac in bits(self.pending[r]) {
+            let a = &mut self.access[r][ac];
             if a.ready_at == NEVER || (a.has_frame && !engaged && a.ready_at <= now + self.sensing_ns) {
                 continue;
             }
@@ -325,16 +334,21 @@ impl Contention {
                 }
             }
             a.ready_at = NEVER;
+            if a.backoff == 0 && !a.has_frame {
+                self.pending[r] &= !(1 << ac);
+            }
         }
     }
 
     /// The medium has become idle: slots become instants.
+    #[inline]
     fn thaw(&mut self, r: usize) {
         let carrier = &self.carrier[r];
         let start = carrier.idle_since.max(carrier.nav) + carrier.extra;
-        for a in &mut self.access[r] {
+        for ac in bits(self.pending[r]) {
+            let a = &mut self.access[r][ac];
             // One that is due in spite of what it has not sensed stays so.
-            if a.ready_at == NEVER && (a.has_frame || a.backoff > 0) {
+            if a.ready_at == NEVER {
                 a.ready_at = (start + a.aifs_ns).max(carrier.hold) + u64::from(a.backoff) * a.slot_ns;
             }
         }
@@ -343,9 +357,10 @@ impl Contention {
     #[inline]
     fn update(&mut self, r: usize) {
         let mut ready = NEVER;
-        for a in &self.access[r] {
-            if a.has_frame && a.ready_at < ready {
-                ready = a.ready_at;
+        for ac in bits(self.pending[r]) {
+            let a = &self.access[r][ac];
+            if a.has_frame {
+                ready = ready.min(a.ready_at);
             }
         }
         let old = std::mem::replace(&mut self.ready[r], ready);
@@ -358,4 +373,17 @@ impl Contention {
             self.is_stale = true;
         }
     }
+}
+
+/// The numbers of the bits that are set, in ascending order.
+#[inline]
+fn bits(mut mask: u8) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        if mask == 0 {
+            return None;
+        }
+        let bit = mask.trailing_zeros() as usize;
+        mask &= mask - 1;
+        Some(bit)
+    })
 }

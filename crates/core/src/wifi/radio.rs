@@ -17,6 +17,8 @@ pub(super) enum Upper {
     Mac80211 {
         /// Sessions whose queue is not empty.
         waiting: VecDeque<u32>,
+        /// All of them were above their bound when last looked at, and nothing has changed since.
+        blocked: bool,
     },
 }
 

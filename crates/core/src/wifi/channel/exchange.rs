@@ -485,6 +485,9 @@ impl Channel {
         session.bar |= gave_up && aggregates && retries.on_give_up == OnGiveUp::Bar;
         let queue = &mut radio.queues[ac];
         queue.driver_count -= released;
+        if let Upper::Mac80211 { blocked, .. } = &mut queue.upper {
+            *blocked = false;
+        }
         if counts_airtime && session.fresh.is_empty() && session.again.is_empty() {
             let rest = std::mem::take(&mut session.pending_ns);
             radio.pending_ns = radio.pending_ns.saturating_sub(rest);
