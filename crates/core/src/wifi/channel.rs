@@ -18,8 +18,8 @@ mod tests;
 
 use std::sync::Arc;
 
-use super::config::{OnGiveUp, RadioConfig, Transmit};
-use super::contention::Contention;
+use super::config::{OnGiveUp, RadioConfig, RetryCount, Transmit};
+use super::contention::{Contender, Contention};
 use super::originator::{Mpdu, Ppdu, Session};
 use super::phy::timing;
 use super::phy::{EdcaParams, ErrorModel, Mode, Protection, Quality, Signal, SignalConfig, edca_defaults};
@@ -140,6 +140,7 @@ struct Exchange {
     /// The receiver did not notice its beginning.
     missed: bool,
     collided: bool,
+    is_data_sent: bool,
     /// [`NEVER`]: one exchange only.
     txop_end: u64,
     received: u16,
@@ -235,8 +236,13 @@ impl Channel {
             radios.push(Radio { config: Arc::clone(radio), timing, edca, queues, aggregates, has_qos, pending_ns: 0 });
         }
         let contention = Contention::new(
-            radios.iter().enumerate().map(|(i, r)| {
-                (r.timing.clone(), r.edca, r.config.eifs, stream(config.seed, component(i), Purpose::Backoff))
+            radios.iter().enumerate().map(|(i, r)| Contender {
+                timing: r.timing.clone(),
+                edca: r.edca,
+                has_qos: r.has_qos,
+                eifs: r.config.eifs,
+                retry_limit: r.config.retries.frame_tries,
+                rng: stream(config.seed, component(i), Purpose::Backoff),
             }),
             &config.hidden,
             config.sensing.as_ns(),
@@ -452,6 +458,7 @@ impl Channel {
             pending_ns: 0,
             txq,
             txq_is_listed: false,
+            window: from.config.aggregation.window.min(to.config.reorder.window),
             recipient: block_ack.then(|| Box::new(ReorderBuffer::new(&to.config.reorder, Seq12::new(0)))),
             recipient_waits: false,
         });
@@ -513,15 +520,15 @@ impl Channel {
                     }
                     let next = qdisc.dequeue(time, pool, &mut self.drops);
                     self.aqm_at = self.aqm_at.min(qdisc.deadline().as_ns());
-                    next.map(|id| (id, self.session_of[id.0 as usize]))
+                    next.map(|id| (id, self.session_of[id.0 as usize], 0))
                 }
                 Upper::Mac80211 { .. } => self.pull(now, r, ac, pool),
             };
             self.account(now, pool, out);
-            let Some((id, tag)) = next else { return };
+            let Some((id, tag, airtime_ns)) = next else { return };
             let (id32, report) = (tag >> 1, tag & 1 == 1);
             let packet = &pool[id];
-            let mpdu = Mpdu::new(id, packet, report);
+            let mpdu = Mpdu::new(id, packet, report, airtime_ns);
             let queue = &mut self.radios[r].queues[ac];
             queue.driver_count += 1;
             let session = &mut self.sessions[id32 as usize];
@@ -533,8 +540,9 @@ impl Channel {
         }
     }
 
-    /// The next packet out of mac80211's queues: of the stations in turn, the first whose pending airtime is within its bound.
-    fn pull(&mut self, now: u64, r: usize, ac: usize, pool: &mut Pool) -> Option<(PacketId, u32)> {
+    /// The next packet out of mac80211's queues, with its tag and the airtime that AQL books: of the stations in turn, the first
+    /// whose pending airtime is within its bound.
+    fn pull(&mut self, now: u64, r: usize, ac: usize, pool: &mut Pool) -> Option<(PacketId, u32, u32)> {
         let radio = &mut self.radios[r];
         let Transmit::Mac80211(path) = &radio.config.transmit else { unreachable!("the caller matched it") };
         let Upper::Mac80211 { waiting, blocked } = &mut radio.queues[ac].upper else {
@@ -557,12 +565,13 @@ impl Channel {
                     waiting.rotate_left(1);
                 }
                 if let Some(packet) = next {
+                    let mut airtime = 0;
                     if path.aql {
-                        let airtime = airtime_estimate(pool[packet].size, &self.links[session.link as usize]);
-                        session.pending_ns += airtime;
-                        radio.pending_ns += airtime;
+                        airtime = airtime_estimate(pool[packet].size, &self.links[session.link as usize]);
+                        session.pending_ns += u64::from(airtime);
+                        radio.pending_ns += u64::from(airtime);
                     }
-                    return Some((packet, self.session_of[packet.0 as usize]));
+                    return Some((packet, self.session_of[packet.0 as usize], airtime));
                 }
             } else {
                 waiting.rotate_left(1);
@@ -668,6 +677,6 @@ fn snr_of(quality: Quality) -> f32 {
 }
 
 /// Airtime of a packet at the mode that rate control thinks best, its share of the overhead left out: what AQL counts.
-fn airtime_estimate(size: u16, link: &Link) -> u64 {
-    link.rate.best().rate().time_for(u64::from(size)).as_ns()
+fn airtime_estimate(size: u16, link: &Link) -> u32 {
+    u32::try_from(link.rate.best().rate().time_for(u64::from(size)).as_ns()).unwrap_or(u32::MAX)
 }

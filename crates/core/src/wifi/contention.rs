@@ -8,6 +8,12 @@
 //! A backoff is drawn when a frame comes while the medium is busy, and after every exchange, whether or not another frame
 //! waits. A frame that finds the medium idle and no backoff pending leaves after AIFS, or at once if that has passed.
 //!
+//! DCF counts a slot when it has been idle to its end; EDCA counts at the slot's beginning, the end of AIFS included, so that
+//! another's transmission in a slot does not keep that slot from being counted (10.23.2.4; Tinnirello and Bianchi 2010).
+//!
+//! The window grows with each transmission that stays without answer and with each collision inside the radio; it starts again at
+//! its least after an answer, and after as many failures in a row as the retry limit (10.3.3, 10.23.2.2).
+//!
 //! After a transmission that a radio could not decode (a collision, or errors in what was for it) EIFS stands in the place of
 //! DIFS. A radio whose own transmission stayed without answer counts on as soon as it has noticed.
 
@@ -49,8 +55,41 @@ struct Access {
     cw: u32,
     cw_min: u32,
     cw_max: u32,
+    /// Failures in a row, and after how many the window starts anew.
+    failures: u8,
+    retry_limit: u8,
     aifs_ns: u64,
     slot_ns: u64,
+    /// Slots counted besides those that ended idle: 1 under EDCA.
+    begun: u32,
+}
+
+impl Access {
+    fn fail(&mut self) {
+        self.failures += 1;
+        if self.failures >= self.retry_limit {
+            self.succeed();
+        } else {
+            self.cw = (2 * self.cw + 1).min(self.cw_max);
+        }
+    }
+    fn succeed(&mut self) {
+        self.failures = 0;
+        self.cw = self.cw_min;
+    }
+}
+
+/// What contention must know of a radio.
+#[derive(Debug)]
+pub(super) struct Contender {
+    pub timing: Timing,
+    pub edca: [EdcaParams; 4],
+    pub has_qos: bool,
+    /// It keeps EIFS.
+    pub eifs: bool,
+    /// Failures in a row after which the contention window starts anew (dot11ShortRetryLimit).
+    pub retry_limit: u8,
+    pub rng: Rng,
 }
 
 #[derive(Debug)]
@@ -73,12 +112,8 @@ pub(super) struct Contention {
 }
 
 impl Contention {
-    /// `radios`: of each its timing, its EDCA parameters, whether it keeps EIFS, and its random numbers. `hidden`: pairs that do not hear each other.
-    pub fn new(
-        radios: impl Iterator<Item = (Timing, [EdcaParams; 4], bool, Rng)>,
-        hidden: &[(u16, u16)],
-        sensing_ns: u64,
-    ) -> Contention {
+    /// `hidden`: pairs that do not hear each other.
+    pub fn new(radios: impl Iterator<Item = Contender>, hidden: &[(u16, u16)], sensing_ns: u64) -> Contention {
         let mut c = Contention {
             carrier: Vec::new(),
             access: Vec::new(),
@@ -91,7 +126,7 @@ impl Contention {
             next: (NEVER, 0),
             is_stale: false,
         };
-        for (timing, edca, eifs, rng) in radios {
+        for Contender { timing, edca, has_qos, eifs, retry_limit, rng } in radios {
             c.carrier.push(Carrier {
                 sensed: 0,
                 clean: true,
@@ -109,6 +144,9 @@ impl Contention {
                 cw: e.cw_min,
                 cw_min: e.cw_min,
                 cw_max: e.cw_max,
+                failures: 0,
+                retry_limit,
+                begun: u32::from(has_qos),
                 aifs_ns: timing.aifs_ns(e.aifsn),
                 slot_ns: timing.slot_ns,
             }));
@@ -177,7 +215,7 @@ impl Contention {
         self.pending[r] |= 1 << ac;
         if is_idle {
             if a.ready_at == NEVER {
-                a.ready_at = (carrier.idle_since.max(carrier.nav) + carrier.extra + a.aifs_ns).max(carrier.hold);
+                a.ready_at = ((carrier.idle_since + carrier.extra).max(carrier.nav) + a.aifs_ns).max(carrier.hold);
             }
             a.ready_at = a.ready_at.max(now);
             if a.ready_at == now {
@@ -209,7 +247,7 @@ impl Contention {
                 a.backoff = 0;
                 self.pending[r] &= !(1 << ac);
             } else {
-                a.cw = (2 * a.cw + 1).min(a.cw_max);
+                a.fail();
                 a.backoff = self.rng[r].random_range(0..=a.cw);
                 a.ready_at = NEVER;
             }
@@ -292,11 +330,15 @@ impl Contention {
         self.update(r);
     }
 
-    /// The exchange of a category is over. `grow`: it failed, and the window grows; else it starts again at its least.
-    pub fn finish(&mut self, radio: u16, ac: usize, now: u64, grow: bool, has_frame: bool) {
+    /// The exchange of a category is over. `failed`: no answer came.
+    pub fn finish(&mut self, radio: u16, ac: usize, now: u64, failed: bool, has_frame: bool) {
         let r = usize::from(radio);
         let a = &mut self.access[r][ac];
-        a.cw = if grow { (2 * a.cw + 1).min(a.cw_max) } else { a.cw_min };
+        if failed {
+            a.fail()
+        } else {
+            a.succeed()
+        }
         a.backoff = self.rng[r].random_range(0..=a.cw);
         a.has_frame = has_frame;
         a.ready_at = NEVER;
@@ -310,10 +352,14 @@ impl Contention {
         self.update(r);
     }
 
-    /// The window starts again at its least: a frame was given up.
-    pub fn reset_window(&mut self, radio: u16, ac: usize) {
-        let a = &mut self.access[usize::from(radio)][ac];
-        a.cw = a.cw_min;
+    /// An exchange was answered, and its radio keeps the medium for another one.
+    pub fn go_on(&mut self, radio: u16, ac: usize) {
+        self.access[usize::from(radio)][ac].succeed();
+    }
+
+    /// Whether virtual carrier sense keeps the radio silent: a CTS is not sent then (10.3.2.9).
+    pub fn has_nav(&self, radio: u16, now: u64) -> bool {
+        self.carrier[usize::from(radio)].nav > now
     }
 
     /// What is left of the backoffs becomes slots. Who is due before it can sense the transmission goes on.
@@ -329,8 +375,8 @@ impl Contention {
                 a.backoff = 0;
             } else if a.backoff > 0 {
                 let begin = a.ready_at - u64::from(a.backoff) * a.slot_ns;
-                if now > begin {
-                    a.backoff -= ((now - begin) / a.slot_ns) as u32;
+                if now >= begin {
+                    a.backoff -= ((now - begin) / a.slot_ns) as u32 + a.begun;
                 }
             }
             a.ready_at = NEVER;
@@ -344,7 +390,7 @@ impl Contention {
     #[inline]
     fn thaw(&mut self, r: usize) {
         let carrier = &self.carrier[r];
-        let start = carrier.idle_since.max(carrier.nav) + carrier.extra;
+        let start = (carrier.idle_since + carrier.extra).max(carrier.nav);
         for ac in bits(self.pending[r]) {
             let a = &mut self.access[r][ac];
             // One that is due in spite of what it has not sensed stays so.
@@ -387,3 +433,6 @@ fn bits(mut mask: u8) -> impl Iterator<Item = usize> {
         Some(bit)
     })
 }
+
+#[cfg(test)]
+mod tests;
