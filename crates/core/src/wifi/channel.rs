@@ -159,6 +159,7 @@ struct Exchange {
     response_mode: Mode,
     start: u64,
     ppdu_start: u64,
+    data_start: u64,
     /// Another transmission was at the receiver from then to then.
     hit: (u64, u64),
     /// The receiver did not notice its beginning.
@@ -246,7 +247,9 @@ impl Channel {
                 let context = QueueContext { rate: fastest.rate(), mtu: 1500, rng };
                 let (upper, driver_frames) = match &radio.transmit {
                     Transmit::Qdisc(path) => (Upper::Qdisc(Box::new(path.qdisc.build(&context))), path.driver_frames),
-                    Transmit::Mac80211(path) => (Upper::Mac80211 { waiting: Default::default(), blocked: false }, path.driver_frames),
+                    Transmit::Mac80211(path) => {
+                        (Upper::Mac80211 { waiting: Default::default(), blocked: false }, path.driver_frames)
+                    }
                 };
                 AcQueue {
                     upper,
@@ -290,7 +293,10 @@ impl Channel {
                     rng: stream(config.seed, component(2 * i + down), Purpose::RateControl),
                     errors: errors.clone(),
                 };
-                let rate_config = radio.rate_control.clone().unwrap_or_else(|| RateConfig::default_for(radio.phy.earlier_of(&other.phy)));
+                let rate_config = radio
+                    .rate_control
+                    .clone()
+                    .unwrap_or_else(|| RateConfig::default_for(radio.phy.earlier_of(&other.phy)));
                 let rate = rate_config.build(&context);
                 let (from, to) =
                     if down == 1 { (pair.access_point, pair.station) } else { (pair.station, pair.access_point) };
