@@ -93,8 +93,10 @@ def constants(schema: Schema) -> list[tuple[str, str]]:
 
 
 def class_names(definitions: Schema) -> None:
-    """Gives each table that is one of several its Python class: its tag in camel case, and what it is where that alone would
-    mean two things (`FixedRate`, `FixedRetryOut`)."""
+    """Gives each table that is one of several its Python class: its tag in camel case.
+
+    Where that would mean two things, what it is as well (`FixedRate`, `FixedRetryOut`).
+    """
     found = [(name, variant) for name, definition in definitions.items() for variant in variants(definition)]
     short = [camel(tag[1]) for _, variant in found if (tag := tag_of(variant))]
     for name, variant in found:

@@ -31,7 +31,9 @@ def over_time(runs: Sequence[Results], *, link: str | None = None, labels: Seque
     """Four panels over time: utilisation, loss ratio and queue of one link, mean and sample cwnd.
 
     Runs with WLANs have four more: data rate, errors, airtime and packets held, of the links that used the air most; of
-    several runs one link each, with the most airtime in the first. Thin lines are the samples, thick ones their moving mean. The axes are scaled to what comes after the warm-up.
+    several runs one link each, with the most airtime in the first.
+
+    Thin lines are the samples, thick ones their moving mean. The axes are scaled to what comes after the warm-up.
 
     Args:
         runs: results to lay over each other.
@@ -66,7 +68,8 @@ def over_time(runs: Sequence[Results], *, link: str | None = None, labels: Seque
             _thin(cwnd, one, "cwnd", colour)
             tops[cwnd] = max(tops[cwnd], _top(mean, "cwnd", warm), _top(one, "cwnd", warm))
         _label(utilisation, f"Utilisation of {chosen}", "part of the rate", 1.0)
-        _label(loss, "Loss at the queue", "dropped / arrived packets", tops[loss])
+        # What is dropped may have arrived before the sample.
+        _label(loss, "Loss at the queue", "dropped / arrived packets", min(tops[loss], 1.0))
         _label(queue, "Queue", "packets", tops[queue])
         _label(cwnd, "Congestion window: mean of all flows, and one", "segments", tops[cwnd])
         if air:
