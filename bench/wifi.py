@@ -112,8 +112,8 @@ def run(file: pathlib.Path, seed: int = 1, duration: str | None = None) -> tuple
 def wlan_upload(repeat: int, work: pathlib.Path) -> list[Entry]:
     """TCP uploads at MCS 7, 20 MHz, 60 s simulated, against the wheel of ns-3 in the same run.
 
-    Compared is the simulation alone: of ns-3 its event loop from the moment all are associated, of airtcp a process less
-    one that simulates 0.15 s (Python's start, the scenario). `process_seconds` is the whole of it.
+    Compared is the simulation alone: of ns-3 its event loop from the moment all are associated, of airtcp a process
+    less one that simulates 0.15 s (Python's start, the scenario). `process_seconds` is the whole of it.
     """
     from ns3_runs import Ns3Error, has_ns3, wlan
     from timing import OPTIMISED, Case, entry
