@@ -246,7 +246,9 @@ impl Channel {
                 let context = QueueContext { rate: fastest.rate(), mtu: 1500, rng };
                 let (upper, driver_frames) = match &radio.transmit {
                     Transmit::Qdisc(path) => (Upper::Qdisc(Box::new(path.qdisc.build(&context))), path.driver_frames),
-                    Transmit::Mac80211(path) => (Upper::Mac80211 { waiting: Default::default(), blocked: false }, path.driver_frames),
+                    Transmit::Mac80211(path) => {
+                        (Upper::Mac80211 { waiting: Default::default(), blocked: false }, path.driver_frames)
+                    }
                 };
                 AcQueue {
                     upper,
@@ -290,7 +292,10 @@ impl Channel {
                     rng: stream(config.seed, component(2 * i + down), Purpose::RateControl),
                     errors: errors.clone(),
                 };
-                let rate_config = radio.rate_control.clone().unwrap_or_else(|| RateConfig::default_for(radio.phy.earlier_of(&other.phy)));
+                let rate_config = radio
+                    .rate_control
+                    .clone()
+                    .unwrap_or_else(|| RateConfig::default_for(radio.phy.earlier_of(&other.phy)));
                 let rate = rate_config.build(&context);
                 let (from, to) =
                     if down == 1 { (pair.access_point, pair.station) } else { (pair.station, pair.access_point) };
@@ -472,7 +477,6 @@ impl Channel {
         });
         self.sessions.push(Session {
             link,
-            ac: ac as u8,
             next_sn: Seq12::new(0),
             fresh: Default::default(),
             again: Default::default(),
