@@ -159,6 +159,8 @@ struct Exchange {
     response_mode: Mode,
     start: u64,
     ppdu_start: u64,
+    /// When the data began.
+    data_start: u64,
     /// Another transmission was at the receiver from then to then.
     hit: (u64, u64),
     /// The receiver did not notice its beginning.

@@ -94,7 +94,6 @@ fn since(first: &AirStats, last: &AirStats) -> AirStats {
         ppdus: last.ppdus - first.ppdus,
         ppdus_unanswered: last.ppdus_unanswered - first.ppdus_unanswered,
         ppdus_collided: last.ppdus_collided - first.ppdus_collided,
-        rts_unanswered: last.rts_unanswered - first.rts_unanswered,
         mpdus: last.mpdus - first.mpdus,
         mpdus_failed: last.mpdus_failed - first.mpdus_failed,
         rate_sum_bps: last.rate_sum_bps - first.rate_sum_bps,
