@@ -97,13 +97,13 @@ impl Channel {
         x.stage = stage;
         x.at = end;
         x.ppdu_start = now;
-        if stage == Stage::Data {
-            x.data_start = now;
-        }
         x.hit = UNHURT;
         x.missed = missed;
         x.collided |= missed;
-        x.is_data_sent |= stage == Stage::Data;
+        if stage == Stage::Data {
+            x.is_data_sent = true;
+            x.data_start = now;
+        }
         self.contention.on_begin(transmitter, now);
     }
 
