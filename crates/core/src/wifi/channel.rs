@@ -158,7 +158,9 @@ struct Exchange {
     response_ns: u64,
     response_mode: Mode,
     start: u64,
+    /// Of the PPDU on the air, or the last.
     ppdu_start: u64,
+    /// Of the PPDU with data.
     data_start: u64,
     /// Another transmission was at the receiver from then to then.
     hit: (u64, u64),
@@ -376,6 +378,7 @@ impl Channel {
     }
 
     /// The host at the sending end of `link` hands over a packet. `report`: its release is to be told.
+    #[expect(clippy::too_many_arguments, reason = "the hottest entry: what is known of a packet, and where it goes")]
     pub fn enqueue(
         &mut self,
         now: u64,
@@ -478,7 +481,6 @@ impl Channel {
         });
         self.sessions.push(Session {
             link,
-            ac: ac as u8,
             next_sn: Seq12::new(0),
             fresh: Default::default(),
             again: Default::default(),
@@ -624,7 +626,8 @@ impl Channel {
             None
         };
         let mpdus = self.spare.pop().unwrap_or_default();
-        let ppdu = r.form(ac, id, session, &mut link.rate, time, snr, mpdus);
+        let rate = &mut link.rate;
+        let ppdu = r.form(ac, id, session, |only_again| rate.choose(time, only_again, snr), mpdus);
         let queue = &mut r.queues[ac];
         queue.formed.push_back(ppdu);
         if !session.has_backlog() {

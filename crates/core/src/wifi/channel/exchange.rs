@@ -101,7 +101,8 @@ impl Channel {
         x.missed = missed;
         x.collided |= missed;
         if stage == Stage::Data {
-            (x.is_data_sent, x.data_start) = (true, now);
+            x.is_data_sent = true;
+            x.data_start = now;
         }
         self.contention.on_begin(transmitter, now);
     }
@@ -449,6 +450,7 @@ impl Channel {
     }
 
     /// What the recipient has is released; the rest is sent again or given up.
+    #[expect(clippy::too_many_arguments, reason = "one caller, which has all of it at hand")]
     fn resolve(
         &mut self,
         now: u64,
