@@ -94,12 +94,12 @@ fn since(first: &AirStats, last: &AirStats) -> AirStats {
         ppdus: last.ppdus - first.ppdus,
         ppdus_unanswered: last.ppdus_unanswered - first.ppdus_unanswered,
         ppdus_collided: last.ppdus_collided - first.ppdus_collided,
+        rts_unanswered: last.rts_unanswered - first.rts_unanswered,
         mpdus: last.mpdus - first.mpdus,
         mpdus_failed: last.mpdus_failed - first.mpdus_failed,
         rate_sum_bps: last.rate_sum_bps - first.rate_sum_bps,
         airtime_ns: last.airtime_ns - first.airtime_ns,
         bars: last.bars - first.bars,
-        rts_unanswered: last.rts_unanswered - first.rts_unanswered,
         given_up: last.given_up - first.given_up,
         reorder_timeouts: last.reorder_timeouts - first.reorder_timeouts,
     }

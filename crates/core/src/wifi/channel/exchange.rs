@@ -97,13 +97,13 @@ impl Channel {
         x.stage = stage;
         x.at = end;
         x.ppdu_start = now;
+        if stage == Stage::Data {
+            x.data_start = now;
+        }
         x.hit = UNHURT;
         x.missed = missed;
         x.collided |= missed;
-        if stage == Stage::Data {
-            x.is_data_sent = true;
-            x.data_start = now;
-        }
+        x.is_data_sent |= stage == Stage::Data;
         self.contention.on_begin(transmitter, now);
     }
 
@@ -450,6 +450,7 @@ impl Channel {
     }
 
     /// What the recipient has is released; the rest is sent again or given up.
+    #[expect(clippy::too_many_arguments, reason = "one caller, which has all of it at hand")]
     fn resolve(
         &mut self,
         now: u64,

@@ -559,8 +559,7 @@ impl Expander<'_> {
         for (b, there) in (0u16..).zip(&heard) {
             for (a, here) in (0u16..b).zip(&heard) {
                 let (Some(here), Some(there)) = (here, there) else { continue };
-                let hear_each_other = own.contains(&(a, b)) || (here.hears(there) && there.hears(here));
-                if !hear_each_other {
+                if !(own.contains(&(a, b)) || (here.hears(there) && there.hears(here))) {
                     pairs.insert((a, b));
                 }
             }
