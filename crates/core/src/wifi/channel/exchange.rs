@@ -100,10 +100,7 @@ impl Channel {
         x.hit = UNHURT;
         x.missed = missed;
         x.collided |= missed;
-        if stage == Stage::Data {
-            x.is_data_sent = true;
-            x.data_start = now;
-        }
+        x.is_data_sent |= stage == Stage::Data;
         self.contention.on_begin(transmitter, now);
     }
 
