@@ -100,7 +100,10 @@ impl Channel {
         x.hit = UNHURT;
         x.missed = missed;
         x.collided |= missed;
-        x.is_data_sent |= stage == Stage::Data;
+        if stage == Stage::Data {
+            x.is_data_sent = true;
+            x.data_start = now;
+        }
         self.contention.on_begin(transmitter, now);
     }
 
