@@ -105,12 +105,13 @@ def scenario(cell: dict[str, Any]) -> str:
     if standard == "ac":
         rate += ", streams = 1"
     mpdus = min(64, s["block_ack_window"])
+    on_missed = "repeat" if options.get("ns3::QosTxop::UseExplicitBarAfterMissedBlockAck") is False else "bar"
     radio = ", ".join(
         [
             f'rate_control = {{ name = "fixed", {rate} }}',
             f"aggregation = {{ enabled = {str(s['ampdu_bytes'] > 0).lower()}, max_bytes = {max(1, s['ampdu_bytes'])}, "
             f'max_frames = {mpdus}, window = {mpdus}, max_duration = "5.484ms", formed_ahead = 0 }}',
-            'retries = { software = 255, counts = "handings", hardware_tries = 1 }',
+            f'retries = {{ software = 255, counts = "handings", hardware_tries = 1, on_missed = "{on_missed}" }}',
             'reorder = { timeout = "never" }',
             "eifs = false",
             f"rts_threshold_bytes = {s['rts_threshold_bytes']}",

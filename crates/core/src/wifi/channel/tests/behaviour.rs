@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::units::Probability;
-use crate::wifi::config::{Mac80211Path, OnGiveUp, RetryCount};
+use crate::wifi::config::{Mac80211Path, OnGiveUp, OnMissed, RetryCount};
 use crate::wifi::phy::{ErrorRateConfig, SnrConfig};
 
 fn errors(rate: f64) -> SignalConfig {
@@ -616,4 +616,32 @@ fn hidden_stations_fare_as_chance_says() {
         assert!((mbit / chance - 1.0).abs() < 0.03, "{name}: {mbit} against {chance} Mbit/s");
         assert!((p / chance_p - 1.0).abs() < 0.02, "{name}: {p} against {chance_p}");
     }
+}
+
+/// Asking after a missed Block Ack: each A-MPDU is on the air once, and a lost Block Ack costs a BAR instead of all its MPDUs.
+#[test]
+fn a_bar_after_a_missed_block_ack_learns_what_has_arrived() {
+    let run = |on_missed| {
+        let mut config = radio(Standard::N, mcs(7));
+        config.retries = Retries { on_missed, software: 255, ..Retries::default() };
+        // Five of them keep each other waiting for more than 100 ms at times.
+        config.reorder.timeout = Span::MAX;
+        let mut rig = Rig::new(5, config, errors(0.05), false, 1500);
+        rig.saturate(100, 2 * SECOND);
+        let sum = |f: fn(&AirStats) -> u64| (0..5).map(|s| f(&rig.stats(2 * s))).sum::<u64>();
+        let found = (sum(|s| s.bars), sum(|s| s.ppdus_unanswered), sum(|s| s.dropped_retries), sum(|s| s.dropped_late));
+        rig.drain();
+        for link in (0..10).step_by(2) {
+            let s = rig.stats(link as u32);
+            assert_eq!(rig.delivered[link].len(), rig.numbers[link] as usize, "{on_missed:?}: {s:?}");
+            assert!(rig.delivered[link].is_sorted());
+        }
+        found
+    };
+    let (asks, repeats) = (run(OnMissed::Bar), run(OnMissed::Repeat));
+    println!("BARs, unanswered, dropped: {asks:?}, {repeats:?}");
+    assert_eq!(repeats.0, 0);
+    // One at least for each that stayed without answer.
+    assert!(asks.1 > 50 && asks.0 + 5 >= asks.1, "{asks:?}");
+    assert_eq!((asks.2, asks.3), (0, 0));
 }
