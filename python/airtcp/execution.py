@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 SLICE_WALL_S: Final = 0.1
 """The engine is asked back this often: for progress, Ctrl-C and the other Python threads."""
 
-SNAPLEN: Final = 128
+SNAPLEN: Final = 192
 """Bytes that captures keep of a packet: more than all headers together. 0: the whole packet."""
 
 

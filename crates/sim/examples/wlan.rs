@@ -1,6 +1,6 @@
 //! Runs TCP uploads over one access point and prints how it went and how long it took: for measuring and profiling.
 //!
-//! `wlan [stations=1] [mcs=7] [seconds=60] [cc=cubic] [profile=linux-6] [path=qdisc|mac80211] [ahead=2] [direction=up|down]`
+//! `wlan [stations=1] [mcs=7] [seconds=60] [cc=cubic] [profile=linux-6] [path=qdisc|mac80211] [ahead=2] [direction=up|down] [tsq=off|on]`
 
 use std::sync::Arc;
 
@@ -30,6 +30,9 @@ fn main() {
     let seconds = number("seconds", "60");
     let mut options = profile(&arg("profile", "linux-6")).expect("profile: a built-in one");
     options.cc = Some(CcConfig::by_name(&arg("cc", "cubic")).expect("cc: a congestion control"));
+    if arg("tsq", "off") == "off" {
+        options.tsq = Some(airtcp_core::tcp::Tsq::Off);
+    }
     let tcp = Arc::new(options.resolve().expect("profiles are complete"));
     let radio = Arc::new(RadioConfig {
         phy: PhyConfig::of(Standard::N),

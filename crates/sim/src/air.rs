@@ -1,6 +1,6 @@
 //! The wireless channels of a world: links through the air and the channels that carry them.
 
-use airtcp_core::wifi::{AirOutputs, AirStats, Channel, ChannelConfig, PairConfig, TraceConfig};
+use airtcp_core::wifi::{AirOutputs, AirStats, Channel, ChannelConfig, FrameRecord, PairConfig, TraceConfig};
 
 use crate::link::LinkTotals;
 use crate::spec::RunSpec;
@@ -9,9 +9,13 @@ use crate::spec::RunSpec;
 pub(crate) struct Air {
     pub channels: Vec<Channel>,
     /// By channel and its link: the link of the world.
-    world_link: Vec<Vec<u32>>,
+    pub world_link: Vec<Vec<u32>>,
     /// By link of the world: channel and its link. `None`: a wire.
     pub at: Vec<Option<(u32, u32)>>,
+    /// Frames of all channels on their way to the capture, with their channel.
+    pub recorded: Vec<(u32, FrameRecord)>,
+    /// A lot of records has come together.
+    pub hand_over_due: bool,
     /// Not in use.
     spare: Vec<AirOutputs>,
 }
@@ -52,6 +56,11 @@ impl Air {
     /// The link of the world that a channel's link is.
     pub fn world_link(&self, channel: u32, link: u32) -> u32 {
         self.world_link[channel as usize][link as usize]
+    }
+
+    /// Links of the world that go through the air, in order.
+    pub fn links(&self) -> impl Iterator<Item = u32> + '_ {
+        (0u32..).zip(&self.at).filter(|(_, at)| at.is_some()).map(|(link, _)| link)
     }
 
     /// Counters of a link of the world from the start of the run to now; `None` for a wire.

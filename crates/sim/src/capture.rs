@@ -1,14 +1,18 @@
-//! Captures of links as pcapng files, which Wireshark, tshark and any pcapng library open.
+//! Captures of links and wireless channels as pcapng files, which Wireshark, tshark and any pcapng library open.
 //!
 //! The blocks (draft-ietf-opsawg-pcapng) are written by hand: `pcap-file` serialises each block twice and in many small
 //! writes, between which an interrupted run would leave half a block in the file.
+
+mod radiotap;
 
 use std::io::{self, BufWriter, Write};
 
 use airtcp_core::packet::Packet;
 use airtcp_core::units::Time;
+use airtcp_core::wifi::FrameRecord;
 use airtcp_core::wire::{self, Announced, Endpoints};
 
+use self::radiotap::Monitor;
 use crate::spec::{FlowSpec, LinkId, NodeId, RunSpec, Traffic};
 
 /// A packet that enters the line of a link.
@@ -22,6 +26,8 @@ pub struct Captured {
 /// Where captured packets go.
 pub trait CaptureSink {
     fn packet(&mut self, c: &Captured);
+    /// A frame on a channel, an index into [`RunSpec::channels`].
+    fn frame(&mut self, _channel: u32, _frame: &FrameRecord) {}
 }
 
 /// Captures nothing.
@@ -38,8 +44,8 @@ impl CaptureSink for Vec<Captured> {
     }
 }
 
-/// A snaplen that takes in all headers of any packet (at most 80 bytes).
-pub const HEADERS_ONLY: u32 = 128;
+/// A snaplen that takes in all headers of any packet (at most 80 bytes) behind those of a Wi-Fi frame (at most 82).
+pub const HEADERS_ONLY: u32 = 192;
 
 /// Snaplen: the whole packet.
 pub const WHOLE_PACKETS: u32 = 0;
@@ -69,7 +75,7 @@ mod option {
     pub const NRB_IPV4: u16 = 1;
 }
 
-/// Writes the captured links of a run as one pcapng section: an interface for each link, nanosecond timestamps counted from
+/// Writes the captured links and channels of a run as one pcapng section: an interface for each, nanosecond timestamps counted from
 /// the start of the run (which reads as 1970-01-01 00:00 UTC), and the hosts' names for their addresses. The headers are
 /// those of [`wire::write_headers`].
 ///
@@ -82,6 +88,8 @@ pub struct PcapngWriter<W: Write> {
     block: Block,
     /// Interface of each link; `None` for those not captured.
     interfaces: Vec<Option<u32>>,
+    /// By channel; `None` for those not captured.
+    monitors: Vec<Option<Monitor>>,
     flows: Vec<Flow>,
     snaplen: u32,
 }
@@ -105,7 +113,7 @@ impl Flow {
 }
 
 impl<W: Write> PcapngWriter<W> {
-    /// Begins a file for the links in `spec.record.capture`. Of each packet at most `snaplen` bytes are kept, beside its
+    /// Begins a file for the links in `spec.record.capture` and the channels in `spec.record.capture_air`. Of each packet at most `snaplen` bytes are kept, beside its
     /// length; [`WHOLE_PACKETS`] keeps all. Lengths and checksums are those of the whole packet in any case.
     pub fn new(out: W, spec: &RunSpec, snaplen: u32) -> PcapngWriter<W> {
         let mut writer = PcapngWriter {
@@ -113,6 +121,7 @@ impl<W: Write> PcapngWriter<W> {
             state: Ok(()),
             block: Block::default(),
             interfaces: vec![None; spec.links.len()],
+            monitors: spec.channels.iter().map(|_| None).collect(),
             flows: spec.flows.iter().map(Flow::of).collect(),
             snaplen,
         };
@@ -127,7 +136,19 @@ impl<W: Write> PcapngWriter<W> {
             if interface.is_none() {
                 *interface = Some(interfaces);
                 interfaces += 1;
-                writer.interface(&link.name, link.rate.as_bps());
+                writer.interface(LINKTYPE_RAW, &link.name, Some(link.rate.as_bps()));
+            }
+        }
+        for &id in &spec.record.capture_air {
+            let Some((channel, monitor)) = spec.channels.get(id as usize).zip(writer.monitors.get_mut(id as usize))
+            else {
+                writer.fail(format!("channel {id} is to be captured, but there are only {}", spec.channels.len()));
+                break;
+            };
+            if monitor.is_none() {
+                *monitor = Some(Monitor::new(id, interfaces, channel));
+                interfaces += 1;
+                writer.interface(radiotap::LINKTYPE, &channel.name, None);
             }
         }
         let hosts = spec.nodes.iter().enumerate().filter(|(_, node)| node.is_host);
@@ -159,13 +180,15 @@ impl<W: Write> PcapngWriter<W> {
         self.write();
     }
 
-    fn interface(&mut self, name: &str, bits_per_second: u64) {
+    fn interface(&mut self, link_type: u16, name: &str, bits_per_second: Option<u64>) {
         self.block.begin(block::INTERFACE_DESCRIPTION);
-        self.block.u16(LINKTYPE_RAW);
+        self.block.u16(link_type);
         self.block.u16(0);
         self.block.u32(self.snaplen);
         self.block.option(option::IF_NAME, name.as_bytes());
-        self.block.option(option::IF_SPEED, &bits_per_second.to_le_bytes());
+        if let Some(speed) = bits_per_second {
+            self.block.option(option::IF_SPEED, &speed.to_le_bytes());
+        }
         self.block.option(option::IF_TSRESOL, &[9]); // 10^-9 s
         self.block.end_of_options();
         self.write();
@@ -190,6 +213,15 @@ impl<W: Write> PcapngWriter<W> {
         }
     }
 
+    /// Ends the packet whose data begin at `data_at` and go on with zeros to `total` bytes.
+    fn end_packet(&mut self, data_at: usize, total: u32) {
+        let kept = if self.snaplen == WHOLE_PACKETS { total } else { total.min(self.snaplen) };
+        self.block.bytes.resize(data_at + kept as usize, 0);
+        self.block.set_u32(data_at - 8, kept);
+        self.block.set_u32(data_at - 4, total);
+        self.write();
+    }
+
     fn fail(&mut self, message: String) {
         if self.state.is_ok() {
             self.state = Err(io::Error::new(io::ErrorKind::InvalidInput, message));
@@ -210,19 +242,38 @@ impl<W: Write> CaptureSink for PcapngWriter<W> {
         };
         let ends = Endpoints::of(&c.packet, flow.from.0, flow.to.0);
         let announced = &flow.announced[usize::from(c.packet.is_reverse())];
-        self.block.begin(block::ENHANCED_PACKET);
-        self.block.u32(interface);
-        self.block.u32((c.time.as_ns() >> 32) as u32);
-        self.block.u32(c.time.as_ns() as u32);
-        let lengths_at = self.block.bytes.len();
-        self.block.u64(0);
-        let data_at = self.block.bytes.len();
+        let data_at = self.block.begin_packet(interface, c.time.as_ns());
         let total = u32::from(wire::write_headers(&c.packet, &ends, announced, &mut self.block.bytes));
-        let kept = if self.snaplen == WHOLE_PACKETS { total } else { total.min(self.snaplen) };
-        self.block.bytes.resize(data_at + kept as usize, 0);
-        self.block.set_u32(lengths_at, kept);
-        self.block.set_u32(lengths_at + 4, total);
-        self.write();
+        self.end_packet(data_at, total);
+    }
+
+    fn frame(&mut self, channel: u32, frame: &FrameRecord) {
+        if self.state.is_err() {
+            return;
+        }
+        let Some(Some(monitor)) = self.monitors.get_mut(channel as usize) else {
+            return self.fail(format!("a frame on channel {channel}, which is not captured"));
+        };
+        let packet = match monitor.packet(frame) {
+            Ok(packet) => packet,
+            Err(message) => return self.fail(message),
+        };
+        let flow = packet.map(|p| (p, self.flows.get(p.flow.0 as usize)));
+        if let Some((p, None)) = flow {
+            return self.fail(format!("a packet of flow {}, but there are only {}", p.flow.0, self.flows.len()));
+        }
+        let interface = monitor.interface;
+        let data_at = self.block.begin_packet(interface, frame.time_ns);
+        monitor.write_radiotap(frame, &mut self.block.bytes);
+        let write_packet = |out: &mut Vec<u8>| {
+            if let Some((p, Some(flow))) = flow {
+                let ends = Endpoints::of(&p, flow.from.0, flow.to.0);
+                wire::write_packet(&p, &ends, &flow.announced[usize::from(p.is_reverse())], out);
+            }
+        };
+        monitor.write_frame(frame, write_packet, &mut self.block.bytes);
+        let total = (self.block.bytes.len() - data_at) as u32;
+        self.end_packet(data_at, total);
     }
 }
 
@@ -237,6 +288,15 @@ impl Block {
         self.bytes.clear();
         self.u32(kind);
         self.u32(0); // the length, set at the end
+    }
+    /// Begins a packet; where its data go, after the lengths.
+    fn begin_packet(&mut self, interface: u32, time_ns: u64) -> usize {
+        self.begin(block::ENHANCED_PACKET);
+        self.u32(interface);
+        self.u32((time_ns >> 32) as u32);
+        self.u32(time_ns as u32);
+        self.u64(0);
+        self.bytes.len()
     }
     fn u16(&mut self, v: u16) {
         self.bytes.extend_from_slice(&v.to_le_bytes());

@@ -93,6 +93,10 @@ macro_rules! table {
     };
 }
 
+mod air;
+
+pub(crate) use air::{AirRow, AirRows, AirSample, AirSeries, PpduRow, PpduRows};
+
 table! {
     /// One flow, from warmup to the end.
     Flows of FlowRow as "flows" {
@@ -251,6 +255,8 @@ pub(crate) struct Log {
     pub drops: DropRows,
     pub flow_series: FlowSeries,
     pub link_series: LinkSeries,
+    pub air_series: AirSeries,
+    pub ppdus: PpduRows,
 }
 
 impl Log {

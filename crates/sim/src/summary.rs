@@ -4,7 +4,10 @@
 
 use serde::Serialize;
 
-use crate::record::{FlowRow, LinkRow};
+use crate::record::{AirRow, FlowRow, LinkRow};
+
+/// Of more links of WLANs than this only those of single stations are listed.
+pub const MAX_AIR_LISTED: usize = 200;
 
 /// Groups of more flows than this are not listed flow by flow.
 pub const MAX_FLOWS_LISTED: usize = 100;
@@ -17,6 +20,8 @@ pub struct Summary {
     pub warmup_s: f64,
     pub groups: Vec<GroupSummary>,
     pub links: Vec<LinkSummary>,
+    /// Links of WLANs. Members of groups are left out where there are more than [`MAX_AIR_LISTED`] in all.
+    pub air: Vec<AirSummary>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -90,6 +95,51 @@ pub struct LinkSummary {
     pub queue_mean_packets: Option<f64>,
     pub queue_max_packets: u64,
     pub queue_delay_mean_ms: Option<f64>,
+}
+
+/// A link of a WLAN, in what a line does not have.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct AirSummary {
+    pub name: String,
+    /// WLAN.
+    pub group: String,
+    /// Data rate of the PPDUs, mean.
+    pub mac_rate_mean_bps: Option<f64>,
+    pub mpdu_error_rate: Option<f64>,
+    pub mpdus_per_ppdu: Option<f64>,
+    /// Part of the time.
+    pub airtime: Option<f64>,
+    pub ppdus: u64,
+    pub ppdus_unanswered: u64,
+    pub ppdus_collided: u64,
+    pub dropped_retries: u64,
+    pub dropped_late: u64,
+    pub given_up: u64,
+    pub reorder_timeouts: u64,
+    pub held_mean_packets: Option<f64>,
+    pub held_max_packets: u64,
+}
+
+impl AirSummary {
+    pub(crate) fn new(r: &AirRow) -> AirSummary {
+        AirSummary {
+            name: r.name.to_string(),
+            group: r.group.to_string(),
+            mac_rate_mean_bps: finite(r.mac_rate_mean_bps),
+            mpdu_error_rate: finite(r.mpdu_error_rate),
+            mpdus_per_ppdu: finite(r.mpdus_per_ppdu),
+            airtime: finite(r.airtime),
+            ppdus: r.ppdus,
+            ppdus_unanswered: r.ppdus_unanswered,
+            ppdus_collided: r.ppdus_collided,
+            dropped_retries: r.dropped_retries,
+            dropped_late: r.dropped_late,
+            given_up: r.given_up,
+            reorder_timeouts: r.reorder_timeouts,
+            held_mean_packets: finite(r.held_mean_packets),
+            held_max_packets: r.held_max_packets,
+        }
+    }
 }
 
 pub(crate) fn finite(x: f64) -> Option<f64> {

@@ -15,7 +15,7 @@ use airtcp_core::packet::{FlowId, PacketId, Pool};
 use airtcp_core::queue::{DropReason, Drops};
 use airtcp_core::tcp::{Outputs, SenderStats};
 use airtcp_core::units::{Span, Time};
-use airtcp_core::wifi::{AirOutputs, Transmit};
+use airtcp_core::wifi::{AirOutputs, AirStats, Transmit};
 use rayon::prelude::*;
 
 use crate::air::{Air, link_totals};
@@ -25,7 +25,7 @@ use crate::link::{Accepted, LinkTotals, Links};
 use crate::record::*;
 use crate::route::{END, FUSED, Routes, check_index};
 use crate::spec::{LinkId, RunSpec, Traffic};
-use crate::summary::{GroupSummary, LinkSummary, Summary};
+use crate::summary::{AirSummary, GroupSummary, LinkSummary, MAX_AIR_LISTED, Summary};
 use crate::timeline::Timeline;
 use crate::traffic::{Below, Ends, Flow};
 use crate::wires::{InFlight, NO_LANE, Wires};
@@ -97,6 +97,8 @@ impl Count {
 /// All counters at one instant.
 struct Totals {
     links: Vec<LinkTotals>,
+    /// Of the links of WLANs, in order.
+    air: Vec<AirStats>,
     flows: Vec<FlowTotals>,
 }
 
@@ -118,6 +120,9 @@ struct Sampler {
     links: Vec<u32>,
     /// Of the links above, at the last sample.
     last: Vec<LinkTotals>,
+    /// Links of WLANs.
+    air: Vec<u32>,
+    last_air: Vec<AirStats>,
     last_at: u64,
 }
 
@@ -146,7 +151,12 @@ impl World {
             }
         }
         let record = &spec.record;
-        let lists = [("link_series", &record.link_series), ("drops", &record.drops), ("capture", &record.capture)];
+        let lists = [
+            ("link_series", &record.link_series),
+            ("drops", &record.drops),
+            ("capture", &record.capture),
+            ("air_series", &record.air_series),
+        ];
         for (what, ids) in lists {
             for id in ids {
                 check_index(|| format!("record.{what}"), "link", id.0, spec.links.len())?;
@@ -278,7 +288,7 @@ impl World {
                 self.tell_released();
             }
             self.events += 1;
-            if self.captured.len() >= CAPTURE_LOT {
+            if self.captured.len() >= CAPTURE_LOT || self.air.hand_over_due {
                 self.hand_over(sink);
             }
         }
@@ -308,9 +318,25 @@ impl World {
     }
 
     fn hand_over(&mut self, sink: &mut dyn CaptureSink) {
+        let recorded = &mut self.air.recorded;
+        for (c, channel) in (0u32..).zip(&mut self.air.channels) {
+            for ppdu in channel.ppdus.drain(..) {
+                let link = self.air.world_link[c as usize][ppdu.link as usize];
+                self.log.ppdus.push(PpduRow::new(link, &ppdu));
+            }
+            recorded.extend(channel.frames.drain(..).map(|frame| (c, frame)));
+        }
+        // Those of one channel are in order already.
+        recorded.sort_by_key(|(_, frame)| frame.time_ns);
+        let mut frames = recorded.drain(..).peekable();
         for captured in self.captured.drain(..) {
+            while let Some((channel, frame)) = frames.next_if(|(_, f)| f.time_ns <= captured.time.as_ns()) {
+                sink.frame(channel, &frame);
+            }
             sink.packet(&captured);
         }
+        frames.for_each(|(channel, frame)| sink.frame(channel, &frame));
+        self.air.hand_over_due = false;
     }
 
     /// A packet is at `place` on its path: before a link, or at its end.
@@ -445,6 +471,7 @@ impl World {
         let mut out = self.air.outputs();
         let c = &mut self.air.channels[channel as usize];
         c.on_deadline(self.now, &mut self.pool, &mut out);
+        self.air.hand_over_due |= c.frames.len().max(c.ppdus.len()) >= CAPTURE_LOT;
         let component = self.links.queued.len() as u32 + channel;
         self.timeline.set(component, c.deadline());
         self.take_from_air(channel, out);
@@ -649,6 +676,14 @@ impl World {
             });
             *last = totals;
         }
+        for (&link, last) in sampler.air.iter().zip(&mut sampler.last_air) {
+            let Some((channel, own)) = self.air.at[link as usize] else { continue };
+            let channel = &mut self.air.channels[channel as usize];
+            let stats = channel.stats(own, now);
+            let (snr_db, best) = (channel.snr_db(own, now), channel.best_mode(own));
+            self.log.air_series.push(AirSample::new(now, link, (last, &stats), period, snr_db, best));
+            *last = stats;
+        }
         sampler.last_at = now;
         sampler.next = Time::from_ns(now) + sampler.interval;
     }
@@ -663,6 +698,7 @@ impl World {
         });
         Totals {
             links: links.collect(),
+            air: self.air.links().filter_map(|link| self.air.stats(link, now)).collect(),
             flows: self.flows.iter().map(|flow| FlowTotals::of(flow, Time::from_ns(now))).collect(),
         }
     }
@@ -692,7 +728,10 @@ impl World {
         // A run that did not reach the end of its warmup has nothing to summarise.
         let (first, period) = match self.warm.take() {
             Some(first) => (first, Time::from_ns(self.now).since(Time::ZERO + self.spec.warmup)),
-            None => (Totals { links: last.links.clone(), flows: last.flows.clone() }, Span::ZERO),
+            None => {
+                let Totals { links, air, flows } = &last;
+                (Totals { links: links.clone(), air: air.clone(), flows: flows.clone() }, Span::ZERO)
+            }
         };
         let warm_at = Time::ZERO + self.spec.warmup;
         let period_ns = period.as_ns() as f64;
@@ -700,12 +739,24 @@ impl World {
             (0..self.flows.len()).map(|i| self.flow_row(i, &first.flows[i], &last.flows[i], period, warm_at)).collect();
         let link_rows: Vec<LinkRow> =
             (0..self.links.lines.len()).map(|i| self.link_row(i, &first.links[i], &last.links[i], period_ns)).collect();
-        let summary = self.summary(&flow_rows, &link_rows);
+        let air_rows: Vec<AirRow> = self
+            .air
+            .links()
+            .zip(first.air.iter().zip(&last.air))
+            .map(|(link, (first, last))| {
+                let spec = &self.spec.links[link as usize];
+                let channel = spec.air.map_or("", |air| &self.spec.channels[air.channel as usize].name);
+                AirRow::new(link, spec, channel, first, last, period_ns)
+            })
+            .collect();
+        let summary = self.summary(&flow_rows, &link_rows, &air_rows);
 
         let mut flows = Flows::default();
         flow_rows.into_iter().for_each(|r| flows.push(r));
         let mut links = LinkRows::default();
         link_rows.into_iter().for_each(|r| links.push(r));
+        let mut air = AirRows::default();
+        air_rows.into_iter().for_each(|r| air.push(r));
         let mut transfers = TransferRows::default();
         for t in &self.log.transfers {
             transfers.push(TransferRow {
@@ -756,6 +807,9 @@ impl World {
             transfers.into_table(),
             pings.into_table(),
             datagrams.into_table(),
+            air.into_table(),
+            self.log.air_series.into_table(),
+            self.log.ppdus.into_table(),
         ];
         RunOutput { tables, summary, events: self.events, packets_delivered: self.ledger.delivered_forward.packets }
     }
@@ -866,7 +920,7 @@ impl World {
         }
     }
 
-    fn summary(&self, flows: &[FlowRow], links: &[LinkRow]) -> Summary {
+    fn summary(&self, flows: &[FlowRow], links: &[LinkRow], air: &[AirRow]) -> Summary {
         let mut order: Vec<Vec<&FlowRow>> = Vec::new();
         let mut by_name = BTreeMap::new();
         let mut group_of = Vec::with_capacity(flows.len());
@@ -901,6 +955,11 @@ impl World {
                 .filter(|(_, spec)| !spec.is_member_of_group)
                 .map(|(row, _)| LinkSummary::new(row))
                 .collect(),
+            air: air
+                .iter()
+                .filter(|row| air.len() <= MAX_AIR_LISTED || !self.spec.links[row.link as usize].is_member_of_group)
+                .map(AirSummary::new)
+                .collect(),
         }
     }
 }
@@ -917,13 +976,16 @@ impl Sampler {
         // Spread evenly over all.
         let flows: Vec<u32> = (0..n).map(|k| tcp[k * tcp.len() / n]).collect();
         let sampled: Vec<u32> = record.link_series.iter().map(|l| l.0).collect();
-        let idle = record.interval.is_zero() || (flows.is_empty() && sampled.is_empty());
+        let air: Vec<u32> = record.air_series.iter().map(|l| l.0).collect();
+        let idle = record.interval.is_zero() || (flows.is_empty() && sampled.is_empty() && air.is_empty());
         Sampler {
             interval: record.interval,
             next: if idle { Time::NEVER } else { Time::ZERO + record.interval },
             last: vec![LinkTotals::default(); sampled.len()],
             flows,
             links: sampled,
+            last_air: vec![AirStats::default(); air.len()],
+            air,
             last_at: 0,
         }
     }

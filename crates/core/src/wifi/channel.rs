@@ -18,8 +18,8 @@ mod tests;
 
 use std::sync::Arc;
 
-use super::config::{OnGiveUp, RadioConfig, Transmit};
-use super::contention::Contention;
+use super::config::{OnGiveUp, RadioConfig, RetryCount, Transmit};
+use super::contention::{Contender, Contention};
 use super::originator::{Mpdu, Ppdu, Session};
 use super::phy::timing;
 use super::phy::{EdcaParams, ErrorModel, Mode, Protection, Quality, Signal, SignalConfig, edca_defaults};
@@ -140,6 +140,7 @@ struct Exchange {
     /// The receiver did not notice its beginning.
     missed: bool,
     collided: bool,
+    is_data_sent: bool,
     /// [`NEVER`]: one exchange only.
     txop_end: u64,
     received: u16,
@@ -221,7 +222,7 @@ impl Channel {
                 let context = QueueContext { rate: fastest.rate(), mtu: 1500, rng };
                 let (upper, driver_frames) = match &radio.transmit {
                     Transmit::Qdisc(path) => (Upper::Qdisc(Box::new(path.qdisc.build(&context))), path.driver_frames),
-                    Transmit::Mac80211(path) => (Upper::Mac80211 { waiting: Default::default() }, path.driver_frames),
+                    Transmit::Mac80211(path) => (Upper::Mac80211 { waiting: Default::default(), blocked: false }, path.driver_frames),
                 };
                 AcQueue {
                     upper,
@@ -235,8 +236,13 @@ impl Channel {
             radios.push(Radio { config: Arc::clone(radio), timing, edca, queues, aggregates, has_qos, pending_ns: 0 });
         }
         let contention = Contention::new(
-            radios.iter().enumerate().map(|(i, r)| {
-                (r.timing.clone(), r.edca, r.config.eifs, stream(config.seed, component(i), Purpose::Backoff))
+            radios.iter().enumerate().map(|(i, r)| Contender {
+                timing: r.timing.clone(),
+                edca: r.edca,
+                has_qos: r.has_qos,
+                eifs: r.config.eifs,
+                retry_limit: r.config.retries.frame_tries,
+                rng: stream(config.seed, component(i), Purpose::Backoff),
             }),
             &config.hidden,
             config.sensing.as_ns(),
@@ -251,10 +257,7 @@ impl Channel {
             for (down, radio) in [(0, station), (1, access_point)] {
                 // Both ends must be able to use a mode.
                 let other = if down == 1 { station } else { access_point };
-                let common: Vec<Mode> = {
-                    let theirs = other.phy.modes();
-                    radio.phy.modes().into_iter().filter(|m| theirs.contains(m)).collect()
-                };
+                let common = radio.phy.modes_with(&other.phy);
                 let context = RateContext {
                     modes: if common.is_empty() { radio.phy.modes() } else { common },
                     timing: radios[usize::from(if down == 1 { pair.access_point } else { pair.station })]
@@ -263,7 +266,7 @@ impl Channel {
                     rng: stream(config.seed, component(2 * i + down), Purpose::RateControl),
                     errors: errors.clone(),
                 };
-                let rate_config = radio.rate_control.clone().unwrap_or_else(|| RateConfig::default_for(&radio.phy));
+                let rate_config = radio.rate_control.clone().unwrap_or_else(|| RateConfig::default_for(radio.phy.earlier_of(&other.phy)));
                 let rate = rate_config.build(&context);
                 let (from, to) =
                     if down == 1 { (pair.access_point, pair.station) } else { (pair.station, pair.access_point) };
@@ -380,13 +383,14 @@ impl Channel {
                 qdisc.enqueue(time, id, pool, &mut self.drops);
                 self.aqm_at = self.aqm_at.min(qdisc.deadline().as_ns());
             }
-            Upper::Mac80211 { waiting } => {
+            Upper::Mac80211 { waiting, blocked } => {
                 let s = &mut self.sessions[session as usize];
                 let txq = s.txq.as_mut().expect("opened with one");
                 txq.enqueue(time, id, pool, &mut self.drops);
                 if !s.txq_is_listed {
                     s.txq_is_listed = true;
                     waiting.push_back(session);
+                    *blocked = false;
                 }
             }
         }
@@ -454,6 +458,7 @@ impl Channel {
             pending_ns: 0,
             txq,
             txq_is_listed: false,
+            window: from.config.aggregation.window.min(to.config.reorder.window),
             recipient: block_ack.then(|| Box::new(ReorderBuffer::new(&to.config.reorder, Seq12::new(0)))),
             recipient_waits: false,
         });
@@ -515,15 +520,15 @@ impl Channel {
                     }
                     let next = qdisc.dequeue(time, pool, &mut self.drops);
                     self.aqm_at = self.aqm_at.min(qdisc.deadline().as_ns());
-                    next.map(|id| (id, self.session_of[id.0 as usize]))
+                    next.map(|id| (id, self.session_of[id.0 as usize], 0))
                 }
                 Upper::Mac80211 { .. } => self.pull(now, r, ac, pool),
             };
             self.account(now, pool, out);
-            let Some((id, tag)) = next else { return };
+            let Some((id, tag, airtime_ns)) = next else { return };
             let (id32, report) = (tag >> 1, tag & 1 == 1);
             let packet = &pool[id];
-            let mpdu = Mpdu::new(id, packet, report);
+            let mpdu = Mpdu::new(id, packet, report, airtime_ns);
             let queue = &mut self.radios[r].queues[ac];
             queue.driver_count += 1;
             let session = &mut self.sessions[id32 as usize];
@@ -535,11 +540,17 @@ impl Channel {
         }
     }
 
-    /// The next packet out of mac80211's queues: of the stations in turn, the first whose pending airtime is within its bound.
-    fn pull(&mut self, now: u64, r: usize, ac: usize, pool: &mut Pool) -> Option<(PacketId, u32)> {
+    /// The next packet out of mac80211's queues, with its tag and the airtime that AQL books: of the stations in turn, the first
+    /// whose pending airtime is within its bound.
+    fn pull(&mut self, now: u64, r: usize, ac: usize, pool: &mut Pool) -> Option<(PacketId, u32, u32)> {
         let radio = &mut self.radios[r];
         let Transmit::Mac80211(path) = &radio.config.transmit else { unreachable!("the caller matched it") };
-        let Upper::Mac80211 { waiting } = &mut radio.queues[ac].upper else { unreachable!("as its configuration") };
+        let Upper::Mac80211 { waiting, blocked } = &mut radio.queues[ac].upper else {
+            unreachable!("as its configuration")
+        };
+        if *blocked {
+            return None;
+        }
         for _ in 0..waiting.len() {
             let id = waiting[0];
             let session = &mut self.sessions[id as usize];
@@ -554,17 +565,19 @@ impl Channel {
                     waiting.rotate_left(1);
                 }
                 if let Some(packet) = next {
+                    let mut airtime = 0;
                     if path.aql {
-                        let airtime = airtime_estimate(pool[packet].size, &self.links[session.link as usize]);
-                        session.pending_ns += airtime;
-                        radio.pending_ns += airtime;
+                        airtime = airtime_estimate(pool[packet].size, &self.links[session.link as usize]);
+                        session.pending_ns += u64::from(airtime);
+                        radio.pending_ns += u64::from(airtime);
                     }
-                    return Some((packet, self.session_of[packet.0 as usize]));
+                    return Some((packet, self.session_of[packet.0 as usize], airtime));
                 }
             } else {
                 waiting.rotate_left(1);
             }
         }
+        *blocked = true;
         None
     }
 
@@ -664,6 +677,6 @@ fn snr_of(quality: Quality) -> f32 {
 }
 
 /// Airtime of a packet at the mode that rate control thinks best, its share of the overhead left out: what AQL counts.
-fn airtime_estimate(size: u16, link: &Link) -> u64 {
-    link.rate.best().rate().time_for(u64::from(size)).as_ns()
+fn airtime_estimate(size: u16, link: &Link) -> u32 {
+    u32::try_from(link.rate.best().rate().time_for(u64::from(size)).as_ns()).unwrap_or(u32::MAX)
 }

@@ -150,15 +150,34 @@ pub enum OnGiveUp {
     Silence,
 }
 
+/// What the retry limit under Block Ack counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RetryCount {
+    /// Times the driver handed the MPDU to the radio again, however often the radio sent it each time (ath9k with the limit of
+    /// 10).
+    Handings,
+    /// Transmissions of the times before: the driver gives up when as many as the limit are behind it (ath9k with the limit
+    /// of 30, where `ath_tx_set_retry` adds the tries that the radio reports).
+    Transmissions,
+}
+
 /// Retry limits.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, remote = "Self")]
 #[schemars(rename = "Retries")]
 pub struct Retries {
-    /// Times an MPDU under Block Ack is handed to the radio again; each time the radio goes through its rate series. ath9k:
-    /// 10 (`ATH_MAX_SW_RETRIES` of about 2.6.38), 30 in later trees.
+    /// Most retries of an MPDU under Block Ack before the driver gives it up. ath9k: 10 (`ATH_MAX_SW_RETRIES` of about
+    /// 2.6.38), 30 in later trees.
     #[schemars(range(min = 1, max = 255))]
     pub software: u8,
+    /// What `software` counts.
+    pub counts: RetryCount,
+    /// Most transmissions of a PPDU under Block Ack that nothing comes back for, before the radio hands its MPDUs back to the driver,
+    /// which forms new A-MPDUs of them; a rate series may be shorter. ath9k: 13 (`ATH_TXMAXTRY`). 1: the driver has each
+    /// back at once, as in ns-3.
+    #[schemars(range(min = 1, max = 255))]
+    pub hardware_tries: u8,
     /// Most tries of a frame without Block Ack, the first included (dot11ShortRetryLimit: 7).
     #[schemars(range(min = 1, max = 255))]
     pub frame_tries: u8,
@@ -168,13 +187,24 @@ pub struct Retries {
 
 impl Default for Retries {
     fn default() -> Retries {
-        Retries { software: 30, frame_tries: 7, on_give_up: OnGiveUp::Bar }
+        Retries {
+            software: 30,
+            counts: RetryCount::Transmissions,
+            hardware_tries: 13,
+            frame_tries: 7,
+            on_give_up: OnGiveUp::Bar,
+        }
     }
 }
 
 impl Retries {
     fn check(&self) -> Result<(), String> {
-        for (key, value) in [("software", self.software), ("frame_tries", self.frame_tries)] {
+        let limits = [
+            ("software", self.software),
+            ("hardware_tries", self.hardware_tries),
+            ("frame_tries", self.frame_tries),
+        ];
+        for (key, value) in limits {
             if value == 0 {
                 return Err(format!("`{key}` = 0: must be in 1..=255"));
             }

@@ -8,6 +8,12 @@
 //! A backoff is drawn when a frame comes while the medium is busy, and after every exchange, whether or not another frame
 //! waits. A frame that finds the medium idle and no backoff pending leaves after AIFS, or at once if that has passed.
 //!
+//! DCF counts a slot when it has been idle to its end; EDCA counts at the slot's beginning, the end of AIFS included, so that
+//! another's transmission in a slot does not keep that slot from being counted (10.23.2.4; Tinnirello and Bianchi 2010).
+//!
+//! The window grows with each transmission that stays without answer and with each collision inside the radio; it starts again at
+//! its least after an answer, and after as many failures in a row as the retry limit (10.3.3, 10.23.2.2).
+//!
 //! After a transmission that a radio could not decode (a collision, or errors in what was for it) EIFS stands in the place of
 //! DIFS. A radio whose own transmission stayed without answer counts on as soon as it has noticed.
 
@@ -49,14 +55,49 @@ struct Access {
     cw: u32,
     cw_min: u32,
     cw_max: u32,
+    /// Failures in a row, and after how many the window starts anew.
+    failures: u8,
+    retry_limit: u8,
     aifs_ns: u64,
     slot_ns: u64,
+    /// Slots counted besides those that ended idle: 1 under EDCA.
+    begun: u32,
+}
+
+impl Access {
+    fn fail(&mut self) {
+        self.failures += 1;
+        if self.failures >= self.retry_limit {
+            self.succeed();
+        } else {
+            self.cw = (2 * self.cw + 1).min(self.cw_max);
+        }
+    }
+    fn succeed(&mut self) {
+        self.failures = 0;
+        self.cw = self.cw_min;
+    }
+}
+
+/// What contention must know of a radio.
+#[derive(Debug)]
+pub(super) struct Contender {
+    pub timing: Timing,
+    pub edca: [EdcaParams; 4],
+    pub has_qos: bool,
+    /// It keeps EIFS.
+    pub eifs: bool,
+    /// Failures in a row after which the contention window starts anew (dot11ShortRetryLimit).
+    pub retry_limit: u8,
+    pub rng: Rng,
 }
 
 #[derive(Debug)]
 pub(super) struct Contention {
     carrier: Vec<Carrier>,
     access: Vec<[Access; 4]>,
+    /// By radio: bit n is set if its category n has a frame or a backoff pending.
+    pending: Vec<u8>,
     /// By radio: when its first frame may leave.
     ready: Vec<u64>,
     /// By radio: its draws.
@@ -71,15 +112,12 @@ pub(super) struct Contention {
 }
 
 impl Contention {
-    /// `radios`: of each its timing, its EDCA parameters, whether it keeps EIFS, and its random numbers. `hidden`: pairs that do not hear each other.
-    pub fn new(
-        radios: impl Iterator<Item = (Timing, [EdcaParams; 4], bool, Rng)>,
-        hidden: &[(u16, u16)],
-        sensing_ns: u64,
-    ) -> Contention {
+    /// `hidden`: pairs that do not hear each other.
+    pub fn new(radios: impl Iterator<Item = Contender>, hidden: &[(u16, u16)], sensing_ns: u64) -> Contention {
         let mut c = Contention {
             carrier: Vec::new(),
             access: Vec::new(),
+            pending: Vec::new(),
             ready: Vec::new(),
             rng: Vec::new(),
             hears: Vec::new(),
@@ -88,7 +126,7 @@ impl Contention {
             next: (NEVER, 0),
             is_stale: false,
         };
-        for (timing, edca, eifs, rng) in radios {
+        for Contender { timing, edca, has_qos, eifs, retry_limit, rng } in radios {
             c.carrier.push(Carrier {
                 sensed: 0,
                 clean: true,
@@ -106,9 +144,13 @@ impl Contention {
                 cw: e.cw_min,
                 cw_min: e.cw_min,
                 cw_max: e.cw_max,
+                failures: 0,
+                retry_limit,
+                begun: u32::from(has_qos),
                 aifs_ns: timing.aifs_ns(e.aifsn),
                 slot_ns: timing.slot_ns,
             }));
+            c.pending.push(0);
             c.ready.push(NEVER);
             c.rng.push(rng);
         }
@@ -170,9 +212,10 @@ impl Contention {
             return;
         }
         a.has_frame = true;
+        self.pending[r] |= 1 << ac;
         if is_idle {
             if a.ready_at == NEVER {
-                a.ready_at = (carrier.idle_since.max(carrier.nav) + carrier.extra + a.aifs_ns).max(carrier.hold);
+                a.ready_at = ((carrier.idle_since + carrier.extra).max(carrier.nav) + a.aifs_ns).max(carrier.hold);
             }
             a.ready_at = a.ready_at.max(now);
             if a.ready_at == now {
@@ -202,8 +245,9 @@ impl Contention {
                 winner = ac;
                 a.ready_at = NEVER;
                 a.backoff = 0;
+                self.pending[r] &= !(1 << ac);
             } else {
-                a.cw = (2 * a.cw + 1).min(a.cw_max);
+                a.fail();
                 a.backoff = self.rng[r].random_range(0..=a.cw);
                 a.ready_at = NEVER;
             }
@@ -286,14 +330,19 @@ impl Contention {
         self.update(r);
     }
 
-    /// The exchange of a category is over. `grow`: it failed, and the window grows; else it starts again at its least.
-    pub fn finish(&mut self, radio: u16, ac: usize, now: u64, grow: bool, has_frame: bool) {
+    /// The exchange of a category is over. `failed`: no answer came.
+    pub fn finish(&mut self, radio: u16, ac: usize, now: u64, failed: bool, has_frame: bool) {
         let r = usize::from(radio);
         let a = &mut self.access[r][ac];
-        a.cw = if grow { (2 * a.cw + 1).min(a.cw_max) } else { a.cw_min };
+        if failed {
+            a.fail()
+        } else {
+            a.succeed()
+        }
         a.backoff = self.rng[r].random_range(0..=a.cw);
         a.has_frame = has_frame;
         a.ready_at = NEVER;
+        self.pending[r] = (self.pending[r] & !(1 << ac)) | u8::from(has_frame || a.backoff > 0) << ac;
         let carrier = &mut self.carrier[r];
         carrier.engaged = false;
         carrier.hold = now;
@@ -303,16 +352,22 @@ impl Contention {
         self.update(r);
     }
 
-    /// The window starts again at its least: a frame was given up.
-    pub fn reset_window(&mut self, radio: u16, ac: usize) {
-        let a = &mut self.access[usize::from(radio)][ac];
-        a.cw = a.cw_min;
+    /// An exchange was answered, and its radio keeps the medium for another one.
+    pub fn go_on(&mut self, radio: u16, ac: usize) {
+        self.access[usize::from(radio)][ac].succeed();
+    }
+
+    /// Whether virtual carrier sense keeps the radio silent: a CTS is not sent then (10.3.2.9).
+    pub fn has_nav(&self, radio: u16, now: u64) -> bool {
+        self.carrier[usize::from(radio)].nav > now
     }
 
     /// What is left of the backoffs becomes slots. Who is due before it can sense the transmission goes on.
+    #[inline]
     fn freeze(&mut self, r: usize, now: u64) {
         let engaged = self.carrier[r].engaged;
-        for a in &mut self.access[r] {
+        for ac in bits(self.pending[r]) {
+            let a = &mut self.access[r][ac];
             if a.ready_at == NEVER || (a.has_frame && !engaged && a.ready_at <= now + self.sensing_ns) {
                 continue;
             }
@@ -320,21 +375,26 @@ impl Contention {
                 a.backoff = 0;
             } else if a.backoff > 0 {
                 let begin = a.ready_at - u64::from(a.backoff) * a.slot_ns;
-                if now > begin {
-                    a.backoff -= ((now - begin) / a.slot_ns) as u32;
+                if now >= begin {
+                    a.backoff -= ((now - begin) / a.slot_ns) as u32 + a.begun;
                 }
             }
             a.ready_at = NEVER;
+            if a.backoff == 0 && !a.has_frame {
+                self.pending[r] &= !(1 << ac);
+            }
         }
     }
 
     /// The medium has become idle: slots become instants.
+    #[inline]
     fn thaw(&mut self, r: usize) {
         let carrier = &self.carrier[r];
-        let start = carrier.idle_since.max(carrier.nav) + carrier.extra;
-        for a in &mut self.access[r] {
+        let start = (carrier.idle_since + carrier.extra).max(carrier.nav);
+        for ac in bits(self.pending[r]) {
+            let a = &mut self.access[r][ac];
             // One that is due in spite of what it has not sensed stays so.
-            if a.ready_at == NEVER && (a.has_frame || a.backoff > 0) {
+            if a.ready_at == NEVER {
                 a.ready_at = (start + a.aifs_ns).max(carrier.hold) + u64::from(a.backoff) * a.slot_ns;
             }
         }
@@ -343,9 +403,10 @@ impl Contention {
     #[inline]
     fn update(&mut self, r: usize) {
         let mut ready = NEVER;
-        for a in &self.access[r] {
-            if a.has_frame && a.ready_at < ready {
-                ready = a.ready_at;
+        for ac in bits(self.pending[r]) {
+            let a = &self.access[r][ac];
+            if a.has_frame {
+                ready = ready.min(a.ready_at);
             }
         }
         let old = std::mem::replace(&mut self.ready[r], ready);
@@ -359,3 +420,19 @@ impl Contention {
         }
     }
 }
+
+/// The numbers of the bits that are set, in ascending order.
+#[inline]
+fn bits(mut mask: u8) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        if mask == 0 {
+            return None;
+        }
+        let bit = mask.trailing_zeros() as usize;
+        mask &= mask - 1;
+        Some(bit)
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -14,5 +14,5 @@ pub mod retry_out;
 pub mod trace;
 
 pub use channel::{AirOutputs, Channel, ChannelConfig, PairConfig};
-pub use config::{Aggregation, Mac80211Path, OnGiveUp, QdiscPath, RadioConfig, RadioOptions, Retries, Transmit};
+pub use config::{Aggregation, Mac80211Path, OnGiveUp, QdiscPath, RadioConfig, RadioOptions, Retries, RetryCount, Transmit};
 pub use trace::{Ac, AirStats, FrameKind, FrameRecord, PpduRecord, TraceConfig};

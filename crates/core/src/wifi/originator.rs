@@ -19,9 +19,11 @@ pub(super) struct Mpdu {
     /// Bytes at the IP layer, and of these payload.
     pub size: u16,
     pub payload: u16,
-    /// Times it was handed to the radio without success.
-    pub attempts: u8,
+    /// Retries counted against the driver's limit.
+    pub retries: u8,
     flags: u8,
+    /// What AQL has booked for it.
+    pub airtime_ns: u32,
 }
 
 impl Mpdu {
@@ -30,11 +32,11 @@ impl Mpdu {
     const REPORT: u8 = 4;
     const SENT: u8 = 8;
 
-    pub fn new(id: PacketId, packet: &Packet, report: bool) -> Mpdu {
+    pub fn new(id: PacketId, packet: &Packet, report: bool, airtime_ns: u32) -> Mpdu {
         let is_tcp = packet.kind == Kind::Tcp;
         let flags = if is_tcp { Mpdu::TCP } else { 0 } | if report { Mpdu::REPORT } else { 0 };
         let (flow, size, payload) = (packet.flow.0, packet.size, packet.len);
-        Mpdu { packet: id, flow, sn: Seq12::new(0), size, payload, attempts: 0, flags }
+        Mpdu { packet: id, flow, sn: Seq12::new(0), size, payload, retries: 0, flags, airtime_ns }
     }
     /// A correct copy has reached the recipient: the packet is no longer the sender's.
     pub fn has_arrived(&self) -> bool {
@@ -103,6 +105,8 @@ pub(super) struct Session {
     /// mac80211's queue of this station and category.
     pub txq: Option<Box<FqCodel>>,
     pub txq_is_listed: bool,
+    /// Sequence numbers that the Block Ack agreement lets be open: the originator's bound or the recipient's, whichever is less.
+    pub window: u16,
     /// The recipient's side; `None` without Block Ack.
     pub recipient: Option<Box<ReorderBuffer<PacketId>>>,
     pub recipient_waits: bool,

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use super::config::{Mac80211Path, RadioConfig, Transmit};
 use super::originator::{Mpdu, Ppdu, Session};
-use super::phy::{EdcaParams, Timing, timing};
+use super::phy::mode::Format;
+use super::phy::{EdcaParams, Mode, Timing, timing};
 use super::rate::{AnyRateControl, RateSeries};
 use crate::queue::AnyQueue;
 
@@ -17,6 +18,8 @@ pub(super) enum Upper {
     Mac80211 {
         /// Sessions whose queue is not empty.
         waiting: VecDeque<u32>,
+        /// All of them were above their bound when last looked at, and nothing has changed since.
+        blocked: bool,
     },
 }
 
@@ -57,12 +60,10 @@ impl Radio {
     /// a backlog.
     pub fn pick(&mut self, ac: usize, sessions: &mut [Session]) -> Option<u32> {
         let fair = self.mac80211().filter(|p| p.airtime_fairness).map(|p| p.airtime_quantum.as_ns() as i64);
-        let window = self.config.aggregation.window;
-        let aggregates = self.aggregates;
         let queue = &mut self.queues[ac];
         let (schedule, formed) = (&mut queue.schedule, &queue.formed);
         let can_send =
-            |s: &Session, id: u32| !aggregates || s.bar || !s.again.is_empty() || room(s, id, formed, window) > 0;
+            |s: &Session, id: u32| s.recipient.is_none() || s.bar || !s.again.is_empty() || room(s, id, formed) > 0;
         let mut at = None;
         if let Some(quantum) = fair {
             // Deficit round robin by airtime: whoever is first with something left of its share. If nobody has, all get as
@@ -122,18 +123,19 @@ impl Radio {
             return Ppdu { session: id, series, tried: 0, tries: [0; 4], mpdus, psdu_bytes: timing::BAR_BYTES };
         }
         let limits = &self.config.aggregation;
-        let mut room = if self.aggregates { room(session, id, formed, limits.window) } else { usize::MAX };
+        // Block Ack is agreed on with each station by itself.
+        let aggregates = session.recipient.is_some();
+        let mut room = if aggregates { room(session, id, formed) } else { usize::MAX };
         let only_again = session.fresh.is_empty() || room == 0;
         let series = rate.choose(now, only_again, snr_db);
         let mut psdu_bytes = 0;
-        if self.aggregates && series.is_probe() && !only_again {
+        if aggregates && series.is_probe() && !only_again {
             let mpdu = self.take_fresh(session);
-            psdu_bytes = timing::mpdu_bytes(u32::from(mpdu.size), self.has_qos);
             mpdus.push(mpdu);
         } else {
-            let (most, bytes) = if self.aggregates {
+            let (most, bytes) = if aggregates {
                 let slowest = series.stages().iter().map(|s| s.mode).min_by_key(|m| m.rate()).expect("never empty");
-                let bytes = self.timing.psdu_bytes_within(slowest, limits.max_duration.as_ns());
+                let bytes = self.timing.psdu_bytes_within(slowest, self.longest_ns(ac, slowest));
                 (usize::from(limits.max_frames), bytes.min(limits.max_bytes))
             } else {
                 (1, 0)
@@ -156,11 +158,24 @@ impl Radio {
                 };
                 mpdus.push(mpdu);
             }
-            if let [single] = mpdus[..] {
-                psdu_bytes = timing::mpdu_bytes(u32::from(single.size), self.has_qos);
+        }
+        if let [single] = mpdus[..] {
+            psdu_bytes = timing::mpdu_bytes(u32::from(single.size), self.has_qos);
+            if series.first().mode.format() == Format::Vht {
+                // Every VHT PPDU carries an A-MPDU, if only of one MPDU (clause 10.12.7); that is still answered by an ACK.
+                psdu_bytes += timing::DELIMITER_BYTES;
             }
         }
         Ppdu { session: id, series, tried: 0, tries: [0; RateSeries::MAX_STAGES], mpdus, psdu_bytes }
+    }
+
+    /// The longest PPDU that the limits allow: within a TXOP the response must fit behind it (clause 10.23.2.9).
+    fn longest_ns(&self, ac: usize, mode: Mode) -> u64 {
+        let limit = self.config.aggregation.max_duration.as_ns().min(timing::PPDU_MAX_NS);
+        match self.edca[ac].txop.as_ns() {
+            0 => limit,
+            txop => limit.min(txop.saturating_sub(self.timing.sifs_ns + self.timing.block_ack_ns(mode))),
+        }
     }
 
     fn take_fresh(&self, session: &mut Session) -> Mpdu {
@@ -186,10 +201,10 @@ pub(super) fn win_start(session: &Session, id: u32, formed: &VecDeque<Ppdu>) -> 
 }
 
 /// How many new MPDUs the Block Ack window has room for.
-fn room(session: &Session, id: u32, formed: &VecDeque<Ppdu>, window: u16) -> usize {
+fn room(session: &Session, id: u32, formed: &VecDeque<Ppdu>) -> usize {
     if session.fresh.is_empty() {
         return 0;
     }
     let used = win_start(session, id, formed).distance_to(session.next_sn);
-    usize::from(window.saturating_sub(used))
+    usize::from(session.window.saturating_sub(used))
 }

@@ -56,6 +56,8 @@ pub struct AirStats {
     pub held_packet_ns: u128,
     /// Most packets held at a time since it was last reset.
     pub held_max: u64,
+    /// RTS that no CTS came back for.
+    pub rts_unanswered: u64,
     /// PPDUs with data, every try counted, and those of them that nothing came back for.
     pub ppdus: u64,
     pub ppdus_unanswered: u64,

@@ -62,6 +62,7 @@ impl Channel {
             hit: UNHURT,
             missed: false,
             collided: false,
+            is_data_sent: false,
             txop_end,
             received: 0,
             legible: 0,
@@ -98,6 +99,7 @@ impl Channel {
         x.hit = UNHURT;
         x.missed = missed;
         x.collided |= missed;
+        x.is_data_sent |= stage == Stage::Data;
         self.contention.on_begin(transmitter, now);
     }
 
@@ -112,12 +114,15 @@ impl Channel {
                 let cts_ns = timing.cts_ns(x.mode);
                 let timeout = timing.cts_timeout_ns(x.mode);
                 let mode = timing.rts_mode(x.mode);
+                let data_is_late = timing.preamble_ns(timing.response_mode(mode)) + 2 * timing.slot_ns;
                 let decoded = self.control_arrives(now, i, mode, timing::RTS_BYTES);
                 self.record_control(now, i, FrameKind::Rts, mode, decoded);
-                // Who hears only the RTS waits for the CTS; the data then speaks for itself.
-                let nav = now + 2 * sifs + cts_ns;
+                let answers = decoded && !self.contention.has_nav(to, now);
+                // Who hears only the RTS waits for the CTS; the data then speaks for itself. If none comes, the NAV is reset
+                // when data should have begun (10.3.2.4, NAVTimeout).
+                let nav = now + 2 * sifs + cts_ns + if answers { 0 } else { data_is_late };
                 self.contention.on_end(from, now, nav, to, decoded);
-                if decoded {
+                if answers {
                     self.contention.engage(to, true, now);
                     self.wait(i, Stage::BeforeCts, now + sifs);
                 } else {
@@ -364,7 +369,7 @@ impl Channel {
         ppdu.tried += 1;
         let aggregates = radio.aggregates && self.sessions[ppdu.session as usize].recipient.is_some();
         let limit = if aggregates && !ppdu.is_bar() {
-            ppdu.series.total_tries()
+            ppdu.series.total_tries().min(u32::from(radio.config.retries.hardware_tries))
         } else {
             u32::from(radio.config.retries.frame_tries)
         };
@@ -372,7 +377,10 @@ impl Channel {
         let airtime = now - x.start;
         link.stats.airtime_ns += airtime;
         let arrived = ppdu.mpdus.iter().filter(|m| m.has_arrived()).count();
-        if ppdu.is_bar() {
+        if !x.is_data_sent {
+            // The RTS was in vain.
+            link.stats.rts_unanswered += 1;
+        } else if ppdu.is_bar() {
             link.stats.bars += 1;
         } else {
             link.stats.ppdus += 1;
@@ -382,7 +390,7 @@ impl Channel {
             link.stats.mpdus_failed += if answered { ppdu.mpdus.len() - arrived } else { ppdu.mpdus.len() } as u64;
             link.stats.rate_sum_bps += u128::from(x.mode.rate().as_bps());
         }
-        if self.trace.ppdus {
+        if self.trace.ppdus && x.is_data_sent {
             self.ppdus.push(PpduRecord {
                 start_ns: x.ppdu_start,
                 end_ns: x.ppdu_start + x.data_ns,
@@ -403,9 +411,9 @@ impl Channel {
         if radio.mac80211().is_some_and(|p| p.airtime_fairness) {
             session.deficit_ns -= airtime as i64;
         }
-        let mut grow = false;
+        let mut again = false;
         if !answered && ppdu.tried < limit {
-            grow = true;
+            again = true;
             radio.queues[ac].formed.push_front(ppdu);
         } else {
             if ppdu.is_bar() {
@@ -428,13 +436,13 @@ impl Channel {
         self.refill(now, x.from, ac, pool, out);
         let ahead =
             if self.radios[r].aggregates { usize::from(self.radios[r].config.aggregation.formed_ahead) } else { 1 };
-        while self.radios[r].queues[ac].formed.len() < ahead.max(usize::from(grow)) && self.form(now, x.from, ac) {}
+        while self.radios[r].queues[ac].formed.len() < ahead.max(usize::from(again)) && self.form(now, x.from, ac) {}
         if answered && x.txop_end != NEVER && self.goes_on(now, &x) {
             return;
         }
         let queue = &self.radios[r].queues[ac];
         let has_frame = !queue.formed.is_empty() || (ahead == 0 && !queue.schedule.is_empty());
-        self.contention.finish(x.from, ac, now, grow, has_frame);
+        self.contention.finish(x.from, ac, now, !answered, has_frame);
     }
 
     /// What the recipient has is released; the rest is sent again or given up.
@@ -452,15 +460,18 @@ impl Channel {
         let session = &mut self.sessions[ppdu.session as usize];
         let link = &mut self.links[session.link as usize];
         let retries = &radio.config.retries;
-        let counts_airtime = radio.mac80211().is_some_and(|p| p.aql);
         let mut gave_up = false;
         let mut released = 0;
         self.failed.clear();
         for &mpdu in &ppdu.mpdus {
             let mut mpdu = mpdu;
             if !(answered && mpdu.has_arrived()) {
-                mpdu.attempts = mpdu.attempts.saturating_add(1);
-                if aggregates && mpdu.attempts <= retries.software {
+                if aggregates && mpdu.retries < retries.software {
+                    let more = match retries.counts {
+                        RetryCount::Handings => 1,
+                        RetryCount::Transmissions => ppdu.tried.min(255) as u8,
+                    };
+                    mpdu.retries = mpdu.retries.saturating_add(more);
                     self.failed.push(mpdu);
                     continue;
                 }
@@ -475,21 +486,16 @@ impl Channel {
             if mpdu.reports() {
                 out.released.push((mpdu.flow, u32::from(mpdu.payload)));
             }
-            if counts_airtime {
-                let airtime = airtime_estimate(mpdu.size, link).min(session.pending_ns);
-                session.pending_ns -= airtime;
-                radio.pending_ns = radio.pending_ns.saturating_sub(airtime);
-            }
+            session.pending_ns -= u64::from(mpdu.airtime_ns);
+            radio.pending_ns -= u64::from(mpdu.airtime_ns);
         }
         session.put_back(&self.failed);
         session.bar |= gave_up && aggregates && retries.on_give_up == OnGiveUp::Bar;
         let queue = &mut radio.queues[ac];
         queue.driver_count -= released;
-        if counts_airtime && session.fresh.is_empty() && session.again.is_empty() {
-            let rest = std::mem::take(&mut session.pending_ns);
-            radio.pending_ns = radio.pending_ns.saturating_sub(rest);
+        if let Upper::Mac80211 { blocked, .. } = &mut queue.upper {
+            *blocked = false;
         }
-        let queue = &mut radio.queues[ac];
         if !session.is_scheduled && session.has_backlog() {
             session.is_scheduled = true;
             queue.schedule.push_back(ppdu.session);
@@ -512,7 +518,7 @@ impl Channel {
             return false;
         }
         next.at = now + sifs;
-        self.contention.reset_window(x.from, ac);
+        self.contention.go_on(x.from, ac);
         true
     }
 

@@ -268,6 +268,37 @@ impl PhyConfig {
         modes
     }
 
+    /// Whether a radio with this PHY can send and receive in `mode`. Later standards know the formats of the earlier ones in
+    /// their band.
+    pub fn supports(&self, mode: Mode) -> bool {
+        let is_within = mode.streams() <= self.streams
+            && mode.width() <= self.width()
+            && (self.short_guard_interval || !mode.is_short_gi());
+        match mode.format() {
+            Format::Dsss | Format::Ofdm => self.legacy_modes().contains(&mode),
+            Format::Ht => matches!(self.standard, Standard::N | Standard::Ac) && is_within,
+            Format::Vht => self.standard == Standard::Ac && is_within,
+        }
+    }
+
+    /// All that rate control may pick towards a radio with the PHY `peer`, sorted as [`Self::modes`] are: of the modes of the
+    /// earlier standard of the two those that both support. Empty if they share none.
+    pub fn modes_with(&self, peer: &PhyConfig) -> Vec<Mode> {
+        let earlier = self.earlier_of(peer);
+        earlier.modes().into_iter().filter(|&m| self.supports(m) && peer.supports(m)).collect()
+    }
+
+    /// The one of the two that has the earlier standard, b before a and g before n before ac.
+    pub fn earlier_of<'a>(&'a self, peer: &'a PhyConfig) -> &'a PhyConfig {
+        let rank = |phy: &PhyConfig| match phy.standard {
+            Standard::B => 0,
+            Standard::A | Standard::G => 1,
+            Standard::N => 2,
+            Standard::Ac => 3,
+        };
+        if rank(peer) < rank(self) { peer } else { self }
+    }
+
     /// The HT or VHT mode of that MCS at the configured width and guard interval; for ac with the configured streams, for
     /// n the MCS says them. `None`: the PHY has no such mode.
     pub fn mode_of_mcs(&self, mcs: u8) -> Option<Mode> {
@@ -802,5 +833,35 @@ mod tests {
             prop_assert!(!response.is_ht_or_later() && response.is_dsss() == mode.is_dsss());
             prop_assert!(response.rate() <= mode.reference().rate());
         }
+    }
+
+    #[test]
+    fn radios_of_two_standards_meet_at_the_earlier_one() {
+        let of = |standard, band, width_mhz, streams| PhyConfig {
+            band: Some(band),
+            width_mhz,
+            streams,
+            ..PhyConfig::of(standard)
+        };
+        let (low, high) = (Band::Ghz2, Band::Ghz5);
+        let (b, a) = (PhyConfig::of(Standard::B), PhyConfig::of(Standard::A));
+        let g_only = PhyConfig { g_only: true, ..PhyConfig::of(Standard::G) };
+        let (n40, n2) = (of(Standard::N, high, 40, 1), of(Standard::N, high, 20, 2));
+        let ac80 = of(Standard::Ac, high, 80, 4);
+        let cases: [(&PhyConfig, &PhyConfig, Vec<Mode>); 7] = [
+            (&b, &PhyConfig::of(Standard::G), Mode::DSSS.to_vec()),
+            (&b, &of(Standard::N, low, 20, 1), Mode::DSSS.to_vec()),
+            (&b, &g_only, vec![]),
+            (&a, &n40, Mode::OFDM.to_vec()),
+            (&a, &ac80, Mode::OFDM.to_vec()),
+            (&n2, &ac80, n2.modes()),
+            // One stream of 20 MHz is what both have.
+            (&n40, &n2, of(Standard::N, high, 20, 1).modes()),
+        ];
+        for (one, other, want) in cases {
+            assert_eq!(one.modes_with(other), want, "{one:?} {other:?}");
+            assert_eq!(other.modes_with(one), want, "{other:?} {one:?}");
+        }
+        assert_eq!(ac80.modes_with(&ac80), ac80.modes());
     }
 }

@@ -100,7 +100,7 @@ impl Expander<'_> {
                     self.error(&place, message);
                     continue;
                 }
-                let rate = fastest(&config).min(fastest(ap_config));
+                let Some(rate) = self.common_rate(&at, &config, ap_config) else { continue };
                 for k in 0..ends.len {
                     let station = ends.member(k);
                     let channel_spec = &mut channels[channel];
@@ -394,6 +394,26 @@ impl Expander<'_> {
         exact.or_else(|| places().next()).unwrap_or_else(|| entry.clone())
     }
 
+    /// The fastest rate that station and access point have in common; reports what keeps them apart.
+    fn common_rate(&mut self, at: &Path, station: &RadioConfig, ap: &RadioConfig) -> Option<DataRate> {
+        let earlier = station.phy.earlier_of(&ap.phy);
+        let rate = station.phy.modes_with(&ap.phy).into_iter().map(|m| m.rate()).max();
+        // At different bands that is what is wrong, and is reported.
+        if rate.is_none() && station.phy.band() == ap.phy.band() {
+            self.error(at, "has no mode in common with the access point: see `standard` and `g_only` of both");
+        }
+        for (whose, radio) in [("the station's", station), ("the access point's", ap)] {
+            let misfit = radio.rate_control.as_ref().and_then(|r| r.check(earlier).err());
+            if let Some(message) = misfit.filter(|_| radio.phy != *earlier) {
+                let message =
+                    format!("{whose} `rate_control` does not go with the earlier standard of the other: {message}");
+                self.error(at, message);
+                return None;
+            }
+        }
+        rate.or_else(|| station.phy.modes().first().map(|m| m.rate()))
+    }
+
     /// False if it does not go with the radios that the channel has.
     fn add_radio(&mut self, channel: &mut Channel, placed: Placed, node: NodeId, config: &Arc<RadioConfig>) -> bool {
         let band = config.phy.band();
@@ -580,8 +600,4 @@ fn signal_layers(path: &Path, wlan: &Wlan, at: &Path, entry: &StationEntry) -> V
 fn phy_layer(path: &Path, wlan: &Wlan) -> Option<Written> {
     let options = serde_json::json!({ "phy": wlan.phy.as_ref()?.written });
     Some(Written { at: Some(path.clone()), options })
-}
-
-fn fastest(config: &RadioConfig) -> DataRate {
-    config.phy.modes().into_iter().map(|m| m.rate()).max().expect("every PHY has a mode")
 }

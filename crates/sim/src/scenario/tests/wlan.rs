@@ -286,6 +286,9 @@ const FAULTS: &[(&str, &str)] = &[
     (r#"standard = "n", width_mhz = 40, short_guard_interval = true"#, r#"standard = "n", witdh_mhz = 40"#),
     (r#"phy = { standard = "a" }"#, r#"phy = { standard = "g" }"#),
     (r#"phy = { standard = "a" }"#, r#"phy = { width_mhz = 80 }"#),
+    ("ap_radio = {", r#"ap_radio = { rate_control = { name = "fixed", mcs = 7 },"#),
+    (r#"phy = { standard = "n", width_mhz = 40, short_guard_interval = true }
+station_radio = {"#, r#"station_radio = { phy = { standard = "b" },"#),
     // Rate control.
     (r#"rate = "24Mbit/s""#, r#"rate = "25Mbit/s""#),
     (r#"rate = "24Mbit/s""#, "mcs = 3"),
