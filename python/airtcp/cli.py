@@ -103,7 +103,7 @@ def schema(args: argparse.Namespace) -> int:
 
 
 def list_names(args: argparse.Namespace) -> int:
-    """List what scenarios can name: host profiles, congestion controls, loss policies, queues."""
+    """List what scenarios can name: host profiles, congestion controls, queues, rate controls and other policies."""
     names = _airtcp.names()
     if args.what is None:
         write_out("".join(f"{kind}: {', '.join(entries)}\n" for kind, entries in names.items()))
@@ -115,7 +115,7 @@ def list_names(args: argparse.Namespace) -> int:
 
 
 def plot(args: argparse.Namespace) -> int:
-    """Draw utilisation, loss, queue and cwnd over time; several runs share the axes."""
+    """Draw utilisation, loss, queue and cwnd over time, and WLANs where there are any; several runs share the axes."""
     from airtcp.plots import FORMATS, PlotError, over_time
 
     out = _path(args.out)

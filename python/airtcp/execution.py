@@ -25,7 +25,9 @@ class Execution:
     def __init__(self, checked: _airtcp.Checked, folder: Folder | None = None, snaplen: int = SNAPLEN) -> None:
         """Builds the network. What the scenario captures goes to `folder`; without one nothing is captured."""
         self.scenario: Final[dict[str, Any]] = json.loads(checked.to_json())
-        self._capture = folder.capture if folder is not None and self.scenario["record"]["capture"] else None
+        record = self.scenario["record"]
+        wanted = record["capture"] or record["capture_air"]
+        self._capture = folder.capture if folder is not None and wanted else None
         self._started = time.time()
         self._clock = time.perf_counter()
         try:

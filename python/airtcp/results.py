@@ -157,6 +157,21 @@ class Results(Mapping[str, pl.LazyFrame]):
         """One row per numbered datagram."""
         return self["datagrams"]
 
+    @property
+    def air(self) -> pl.LazyFrame:
+        """One row per link of a WLAN."""
+        return self["air"]
+
+    @property
+    def air_series(self) -> pl.LazyFrame:
+        """Links of WLANs over time."""
+        return self["air_series"]
+
+    @property
+    def ppdus(self) -> pl.LazyFrame:
+        """One row per recorded PPDU."""
+        return self["ppdus"]
+
     def __getitem__(self, table: str) -> pl.LazyFrame:
         """A table by name."""
         return self.tables[table]

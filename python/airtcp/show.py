@@ -61,8 +61,24 @@ LINK: Final = (
     Measure("marked", "marked", "packets"),
     Measure("lost_packets", "lost on line", "packets"),
 )
+AIR: Final = (
+    Measure("mac_rate_mean_bps", "MAC rate", "Mbit/s", 1e-6, 1),
+    Measure("airtime", "airtime", "%", 100, 1),
+    Measure("mpdu_error_rate", "MPDU errors", "%", 100, 2),
+    Measure("mpdus_per_ppdu", "aggregate", "MPDUs", 1, 1),
+    Measure("held_mean_packets", "mean held", "packets", 1, 1),
+    Measure("held_max_packets", "max held", "packets"),
+    Measure("ppdus_collided", "collided", "PPDUs"),
+    Measure("given_up", "given up", "MPDUs"),
+    Measure("reorder_timeouts", "timed out", "holes"),
+    Measure("dropped_retries", "out of retries", "packets"),
+    Measure("dropped_late", "too late", "packets"),
+)
 # Shown only where there are any.
-EVENTS: Final = {"transfers", "marked", "lost_packets"}
+EVENTS: Final = {
+    *("transfers", "marked", "lost_packets"),
+    *("ppdus_collided", "given_up", "reorder_timeouts", "dropped_retries", "dropped_late"),
+}
 
 LINKS_SHOWN: Final = 8
 
@@ -108,6 +124,12 @@ def main_links(results: Results) -> list[Row]:
     return sorted(results.summary["links"], key=weight, reverse=True)[:LINKS_SHOWN]
 
 
+def main_air(results: Results) -> list[Row]:
+    """The links of WLANs that used the air most."""
+    used = [row for row in results.summary.get("air", []) if row["ppdus"]]
+    return sorted(used, key=lambda row: row["airtime"] or 0.0, reverse=True)[:LINKS_SHOWN]
+
+
 def overview(results: Results) -> list[Table]:
     """The summary of one run."""
     links = main_links(results)
@@ -125,6 +147,9 @@ def overview(results: Results) -> list[Table]:
         tables.append(_table("Echoes and datagrams by group", others, "group", DATAGRAMS))
     if links:
         tables.append(_table(f"Links ({rest} more in the results)" if rest else "Links", links, "name", LINK))
+    if air := main_air(results):
+        rest = len(results.summary["air"]) - len(air)
+        tables.append(_table(f"WLANs ({rest} more links in the results)" if rest else "WLANs", air, "name", AIR))
     return tables
 
 
@@ -138,6 +163,11 @@ def comparison(runs: Sequence[Results]) -> Table:
     if any(links):
         table.add_row("[bold]link[/]", *(escape(row.get("name", "-")) for row in links))
         _add(table, LINK, links)
+    air = [next(iter(main_air(results)), {}) for results in runs]
+    if any(air):
+        table.add_section()
+        table.add_row("[bold]in the air[/]", *(escape(row.get("name", "-")) for row in air))
+        _add(table, AIR, air)
     for rows in _side_by_side([groups(results) for results in runs]):
         table.add_section()
         table.add_row("[bold]flows[/]", *(escape(row.get("group", "-")) for row in rows))

@@ -9,6 +9,10 @@ use airtcp_core::tcp::cc::CcConfig;
 use airtcp_core::tcp::loss::LossConfig;
 use airtcp_core::tcp::profile::profile_names;
 use airtcp_core::units::Time;
+use airtcp_core::wifi::Transmit;
+use airtcp_core::wifi::phy::SignalConfig;
+use airtcp_core::wifi::rate::RateConfig;
+use airtcp_core::wifi::retry_out::RetryOutConfig;
 use airtcp_sim::capture::{CaptureSink, NoCapture, PcapngWriter};
 use airtcp_sim::record::{Data, Table};
 use airtcp_sim::scenario::{Override, Scenario, ScenarioError as Fault, ScenarioErrors};
@@ -61,6 +65,10 @@ fn names(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     names.set_item("cc", CcConfig::NAMES)?;
     names.set_item("loss", LossConfig::NAMES)?;
     names.set_item("queue", QueueConfig::NAMES)?;
+    names.set_item("rate_control", RateConfig::NAMES)?;
+    names.set_item("retry_out", RetryOutConfig::NAMES)?;
+    names.set_item("transmit", Transmit::NAMES)?;
+    names.set_item("signal", SignalConfig::KINDS)?;
     Ok(names)
 }
 

@@ -16,8 +16,8 @@ pub(crate) struct Air {
     pub recorded: Vec<(u32, FrameRecord)>,
     /// A lot of records has come together.
     pub hand_over_due: bool,
-    /// Not in use.
-    spare: Vec<AirOutputs>,
+    /// What a channel has just put out; empty between calls.
+    pub out: AirOutputs,
 }
 
 impl Air {
@@ -66,15 +66,6 @@ impl Air {
     /// Counters of a link of the world from the start of the run to now; `None` for a wire.
     pub fn stats(&self, link: u32, now: u64) -> Option<AirStats> {
         self.at[link as usize].map(|(channel, own)| self.channels[channel as usize].stats(own, now))
-    }
-
-    /// An empty list of what happens.
-    pub fn outputs(&mut self) -> AirOutputs {
-        self.spare.pop().unwrap_or_default()
-    }
-    pub fn put_back(&mut self, out: AirOutputs) {
-        debug_assert!(out.delivered.is_empty() && out.dropped.is_empty() && out.released.is_empty());
-        self.spare.push(out);
     }
 }
 

@@ -13,9 +13,9 @@ use std::collections::BTreeMap;
 
 use airtcp_core::packet::{FlowId, PacketId, Pool};
 use airtcp_core::queue::{DropReason, Drops};
-use airtcp_core::tcp::{Outputs, SenderStats};
+use airtcp_core::tcp::{Outputs, SenderStats, Tsq};
 use airtcp_core::units::{Span, Time};
-use airtcp_core::wifi::{AirOutputs, AirStats, Transmit};
+use airtcp_core::wifi::{AirStats, Released, Transmit};
 use rayon::prelude::*;
 
 use crate::air::{Air, link_totals};
@@ -56,8 +56,8 @@ pub struct World {
     place_of: Vec<(u32, u64)>,
     out: Outputs,
     drops: Drops,
-    /// Flow and payload bytes that its host no longer holds, to be told.
-    released: Vec<(u32, u32)>,
+    /// What hosts no longer hold of their flows, to be told.
+    released: Vec<Released>,
     log: Log,
     captured: Vec<Captured>,
     sampler: Sampler,
@@ -176,7 +176,8 @@ impl World {
                 dropped_at_queues: 0,
                 lost_on_lines: 0,
                 ac: flow.ac,
-                reports_release: below.is_some() && matches!(flow.traffic, Traffic::Tcp { .. }),
+                reports_release: below.is_some()
+                    && matches!(&flow.traffic, Traffic::Tcp { sender, .. } if sender.tsq != Tsq::Off),
             });
         }
         let mut links = Links::new(&spec.links, spec.seed, typical_packet(spec), &record.capture, &record.drops);
@@ -458,27 +459,34 @@ impl World {
         let p = &self.pool[packet];
         let flow = &self.flows[p.flow.0 as usize];
         let (ac, report) = (flow.ac, flow.reports_release && p.len > 0 && !p.is_reverse());
-        let mut out = self.air.outputs();
         let c = &mut self.air.channels[channel as usize];
-        c.enqueue(self.now, own, packet, ac, report, &mut self.pool, &mut out);
+        c.enqueue(self.now, own, packet, ac, report, &mut self.pool, &mut self.air.out);
         let component = self.links.queued.len() as u32 + channel;
-        self.timeline.set(component, c.deadline());
-        self.take_from_air(channel, out);
+        self.timeline.advance_to(component, c.deadline());
+        if !self.air.out.is_empty() {
+            self.take_from_air(channel);
+        }
     }
 
     #[inline(never)]
     fn on_channel_deadline(&mut self, channel: u32) {
-        let mut out = self.air.outputs();
         let c = &mut self.air.channels[channel as usize];
-        c.on_deadline(self.now, &mut self.pool, &mut out);
+        if c.deadline() > self.now {
+            // The leaf was early.
+            self.timeline.set(self.links.queued.len() as u32 + channel, c.deadline());
+            return;
+        }
+        c.on_deadline(self.now, &mut self.pool, &mut self.air.out);
         self.air.hand_over_due |= c.frames.len().max(c.ppdus.len()) >= CAPTURE_LOT;
         let component = self.links.queued.len() as u32 + channel;
         self.timeline.set(component, c.deadline());
-        self.take_from_air(channel, out);
+        self.take_from_air(channel);
     }
 
     /// What a channel has put out goes where it belongs.
-    fn take_from_air(&mut self, channel: u32, mut out: AirOutputs) {
+    fn take_from_air(&mut self, channel: u32) {
+        // What it delivers may enter the air again, and that call has its own outputs.
+        let mut out = std::mem::take(&mut self.air.out);
         for (own, packet, reason) in out.dropped.drain(..) {
             let link = LinkId(self.air.world_link(channel, own));
             match reason {
@@ -492,18 +500,18 @@ impl World {
             self.enter(packet, place + 1, size);
         }
         self.released.append(&mut out.released);
-        self.air.put_back(out);
+        self.air.out = out;
     }
 
     /// Tells flows what their hosts no longer hold: after everything else of the event, as a flow may answer with packets.
     #[inline(never)]
     fn tell_released(&mut self) {
         let mut told = 0;
-        while let Some(&(flow, payload)) = self.released.get(told) {
+        while let Some(&released) = self.released.get(told) {
             told += 1;
-            let index = flow as usize;
+            let index = released.flow as usize;
             let ends = &mut self.flows[index].ends;
-            ends.on_released(self.now, payload, &mut self.out, &mut self.log);
+            ends.on_released(self.now, released, &mut self.out, &mut self.log);
             let deadline = ends.source_deadline();
             self.timeline.advance_to((self.first_flow + 2 * index) as u32, deadline);
             self.send_out(index);

@@ -512,8 +512,8 @@ class _Check:
             self.faults.add("must be text", *place)
         elif "value" in table:
             parts = text.split(".")
-            if len(parts) < 3 or parts[0] not in ("links", "groups") or not all(parts):
-                self.faults.add(f"{text!r}: must be links.NAME.KEY or groups.NAME.KEY", *place)
+            if len(parts) < 3 or parts[0] not in ("links", "groups", "air") or not all(parts):
+                self.faults.add(f"{text!r}: must be links.NAME.KEY, groups.NAME.KEY or air.NAME.KEY", *place)
         else:
             self._templates(text, *place, "sql")
         if len(self.faults.found) > before:

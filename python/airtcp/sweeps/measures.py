@@ -114,7 +114,7 @@ def _value(extract: Extract, summary: Mapping[str, Any], scenario: Mapping[str, 
     what, rest = extract.text.split(".", 1)
     name, key = rest.rsplit(".", 1)
     rows = summary[what]
-    names = [row["name" if what == "links" else "group"] for row in rows]
+    names = [row["group" if what == "groups" else "name"] for row in rows]
     if name == "*":
         if len(rows) != 1:
             raise MeasureError(f"measure `{extract.name}`: `{extract.text}`: `*` needs exactly one, there are: {names}")

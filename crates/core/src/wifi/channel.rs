@@ -66,8 +66,32 @@ pub struct AirOutputs {
     pub delivered: Vec<(u32, PacketId)>,
     /// Link and packet: lost, and why. To be removed from the pool.
     pub dropped: Vec<(u32, PacketId, DropReason)>,
-    /// Flow and payload bytes of a packet that is no longer held by its host, where that was asked for.
-    pub released: Vec<(u32, u32)>,
+    /// Packets that are no longer held by their host, where that was asked for.
+    pub released: Vec<Released>,
+}
+
+/// Packets of a flow that its host no longer holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Released {
+    pub flow: u32,
+    pub packets: u32,
+    pub payload_bytes: u64,
+}
+
+impl AirOutputs {
+    pub fn is_empty(&self) -> bool {
+        self.delivered.is_empty() && self.dropped.is_empty() && self.released.is_empty()
+    }
+    /// Counts a packet to the ones before it if they are of the same flow.
+    fn release(&mut self, flow: u32, payload: u16) {
+        match self.released.last_mut() {
+            Some(last) if last.flow == flow => {
+                last.packets += 1;
+                last.payload_bytes += u64::from(payload);
+            }
+            _ => self.released.push(Released { flow, packets: 1, payload_bytes: u64::from(payload) }),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -485,7 +509,7 @@ impl Channel {
             let packet = &pool[id];
             l.release(now, packet.size);
             if session & 1 == 1 {
-                out.released.push((packet.flow.0, u32::from(packet.len)));
+                out.release(packet.flow.0, packet.len);
             }
             out.dropped.push((link, id, reason));
         }

@@ -98,6 +98,7 @@ fn since(first: &AirStats, last: &AirStats) -> AirStats {
         rate_sum_bps: last.rate_sum_bps - first.rate_sum_bps,
         airtime_ns: last.airtime_ns - first.airtime_ns,
         bars: last.bars - first.bars,
+        rts_unanswered: last.rts_unanswered - first.rts_unanswered,
         given_up: last.given_up - first.given_up,
         reorder_timeouts: last.reorder_timeouts - first.reorder_timeouts,
     }

@@ -41,7 +41,7 @@ pub struct ScenarioFile {
     /// Hosts and routers.
     pub nodes: Vec<Node>,
     /// Lines between nodes.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub links: Vec<Link>,
     /// Wireless LANs: stations and their access points.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -495,7 +495,6 @@ pub struct Record {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ppdus: Option<Selection>,
     /// WLANs whose channels are captured frame by frame, as a monitor beside the receivers would.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub capture_air: Vec<String>,
 }
 

@@ -10,7 +10,7 @@ mod train;
 
 use airtcp_core::packet::{FlowId, Packet};
 use airtcp_core::tcp::{Outputs, SenderStats};
-use airtcp_core::wifi::Ac;
+use airtcp_core::wifi::{Ac, Released};
 
 pub(crate) use cbr::Cbr;
 pub(crate) use ping::Ping;
@@ -97,10 +97,10 @@ impl Ends {
             Ends::Train(e) => e.on_packet(now, packet),
         }
     }
-    /// The host of the source no longer holds a packet of this flow with so many bytes of payload.
-    pub fn on_released(&mut self, now: u64, payload: u32, out: &mut Outputs, log: &mut Log) {
+    /// The host of the source no longer holds some packets of this flow.
+    pub fn on_released(&mut self, now: u64, released: Released, out: &mut Outputs, log: &mut Log) {
         if let Ends::Tcp(e) = self {
-            e.on_released(now, payload, out, log);
+            e.on_released(now, released, out, log);
         }
     }
     /// A packet of this flow was dropped at a queue.

@@ -10,6 +10,7 @@ use airtcp_core::packet::{FlowId, Packet};
 use airtcp_core::rng::{Purpose, Rng, stream};
 use airtcp_core::tcp::{Notice, Outputs, Receiver, Sender, SenderStats, TcpConfig};
 use airtcp_core::units::{DataRate, Span, Time};
+use airtcp_core::wifi::Released;
 use rand::RngExt;
 use rand_distr::{Distribution, LogNormal, Pareto};
 
@@ -209,12 +210,12 @@ impl Tcp {
         }
     }
 
-    /// The source's host no longer holds a segment with so many bytes of payload.
-    pub fn on_released(&mut self, now: u64, payload: u32, out: &mut Outputs, log: &mut Log) {
-        if self.phase == Phase::Frozen || payload == 0 {
+    /// The source's host no longer holds some segments.
+    pub fn on_released(&mut self, now: u64, released: Released, out: &mut Outputs, log: &mut Log) {
+        if self.phase == Phase::Frozen {
             return;
         }
-        self.sender.on_released(Time::from_ns(now), 1, u64::from(payload), out);
+        self.sender.on_released(Time::from_ns(now), released.packets, released.payload_bytes, out);
         if !out.notices.is_empty() {
             self.on_notices(Time::from_ns(now), out, log);
         }

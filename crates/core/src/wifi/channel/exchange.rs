@@ -484,7 +484,7 @@ impl Channel {
             released += 1;
             link.release(now, mpdu.size);
             if mpdu.reports() {
-                out.released.push((mpdu.flow, u32::from(mpdu.payload)));
+                out.release(mpdu.flow, mpdu.payload);
             }
             session.pending_ns -= u64::from(mpdu.airtime_ns);
             radio.pending_ns -= u64::from(mpdu.airtime_ns);
