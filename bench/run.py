@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Speed and memory of airtcp, next to ns-2 where it is installed. `make bench` calls this; it writes bench/latest.json.
+"""Speed and memory of airtcp, next to ns-2 and ns-3 where they are there. `make bench` writes bench/latest.json by it.
 
     .venv/bin/python bench/run.py [--only NAME ...] [--repeat N] [--out FILE]
 
-Cases: dumbbell, backbone, packet_cost, two_cores. Peers run in turn with airtcp, several times; figures are medians.
+Cases: dumbbell, backbone, packet_cost, two_cores; over the air (wifi.py) wlan_upload, wlan_udp, wlan_dcf, wlan_cost.
+Peers run in turn with airtcp, several times; figures are medians.
 Times are wall times of whole processes, memory is the peak resident set. On a busy machine look at the ratios.
 """
 
@@ -21,6 +22,7 @@ import tomllib
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import wifi
 from airtcp_runs import (
     AIRTCP,
     BENCH,
@@ -312,6 +314,10 @@ CASES: dict[str, Callable[[int, pathlib.Path], list[Entry]]] = {
     "backbone": backbone,
     "packet_cost": packet_cost,
     "two_cores": two_cores,
+    "wlan_upload": wifi.wlan_upload,
+    "wlan_udp": wifi.udp,
+    "wlan_dcf": wifi.dcf,
+    "wlan_cost": wifi.wlan_cost,
 }
 
 
@@ -333,7 +339,9 @@ def table(entries: list[Entry]) -> str:
         if "utilisation_points" in e:
             notes.append(f"utilisation off by {e['utilisation_points']:.2f} points, loss by {e['loss_ratio_off']:.0%}")
         if "simulated_per_wall" in e:
-            notes.append(f"{e['simulated_per_wall']:.2f} simulated s per s")
+            notes.append(f"{e['simulated_per_wall']:.4g} simulated s per s")
+        if "text" in e:
+            notes.append(e["text"])
         if "fit" in e:
             costs = ", ".join(f"{p['flows']}: {p['ns_per_packet']:.0f}" for p in e["points"])
             notes.append(f"ns per packet at {costs}; fit {e['fit']['ns_per_packet']}")

@@ -74,6 +74,39 @@ traffic = { kind = "train", count = 5, every = "1s" }
 interval = "50ms"
 """
 
+# The same with two stations of the router: tables of the air get rows as well.
+WIRELESS = (
+    SMALL.replace('name = "small"', 'name = "wireless"').replace('interval = "50ms"', 'interval = "50ms"\nppdus = true')
+    + """
+[[nodes]]
+name = "near"
+kind = "host"
+
+[[nodes]]
+name = "far"
+kind = "host"
+profile = "linux-3.13"
+
+[[wlans]]
+name = "wlan"
+ap = "r"
+signal = { kind = "snr", snr_db = 25 }
+stations = ["near", { node = "far", signal = { kind = "snr", snr_db = 8 } }]
+
+[[flows]]
+name = "up"
+from = "far"
+to = "b"
+ac = "vi"
+
+[[flows]]
+name = "across"
+from = "near"
+to = "far"
+stop = "2s"
+"""
+)
+
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
 

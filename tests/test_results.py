@@ -18,17 +18,20 @@ import airtcp
 from airtcp import NotOursError, Results, ResultsError
 from airtcp._text import to_json
 from airtcp.results import FORMAT_VERSION, Folder, frame, labels_of
-from conftest import ROOT, SMALL
+from conftest import ROOT, WIRELESS
 
-TABLES = ["flows", "links", "flow_series", "link_series", "drops", "transfers", "pings", "datagrams"]
+TABLES = [
+    *("flows", "links", "flow_series", "link_series", "drops", "transfers", "pings", "datagrams"),
+    *("air", "air_series", "ppdus"),
+]
 
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> Results:
     folder = tmp_path_factory.mktemp("results")
     path = folder / "small.toml"
-    path.write_text(SMALL)
-    return airtcp.run(path, out=folder / "out", set={"record.capture": ["bottleneck"]})
+    path.write_text(WIRELESS)
+    return airtcp.run(path, out=folder / "out", set={"record.capture": ["bottleneck"], "record.capture_air": ["wlan"]})
 
 
 def test_every_table_is_there_and_has_rows(saved: Results) -> None:
@@ -112,7 +115,7 @@ def test_save_and_load(saved: Results, tmp_path: Path) -> None:
     copy = saved.save(tmp_path / "deep/er/copy")
     assert copy.summary == saved.summary
     assert copy.links.collect().equals(saved.links.collect())
-    assert "small" in repr(copy)
+    assert "wireless" in repr(copy)
     assert len(copy) == len(TABLES)
 
 
@@ -186,5 +189,5 @@ def test_nan_becomes_null_and_strings_stay(floats: list[float | None], texts: li
 
 def test_labels_tell_runs_apart(saved: Results) -> None:
     other = airtcp.run(ROOT / "examples/pacing-buffers-reno.toml", duration="21s", set={"nodes.left.count": 500})
-    assert labels_of([saved, other]) == ["small", "pacing-buffers-reno"]
+    assert labels_of([saved, other]) == ["wireless", "pacing-buffers-reno"]
     assert len(set(labels_of([saved, saved.save(saved.path.parent / "b") if saved.path else saved]))) == 2

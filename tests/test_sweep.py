@@ -332,7 +332,7 @@ def test_what_is_written_differently_is_the_same_run() -> None:
         ("links.line.utilisation", "links.*.utilisation", ["`*` needs exactly one, there are: ['a->b', 'b->a']"]),
         ("links.line.utilisation", "links.line.utilization", ["no `utilization`; did you mean `utilisation`?"]),
         ("links.line.utilisation", "groups.bulk.flows", ["no `flows`"]),
-        ("links.line.utilisation", "nodes.line.x", ["must be links.NAME.KEY or groups.NAME.KEY"]),
+        ("links.line.utilisation", "nodes.line.x", ["must be links.NAME.KEY, groups.NAME.KEY or air.NAME.KEY"]),
         ('label = "Utilisation"', "lable = 1", ["measures.utilisation.lable: unknown key; did you mean `label`?"]),
         ("scale = 100", "scale = 0", ["must be a number other than 0"]),
         ("dropped = {", "rate = {", ["measures.rate: is a parameter as well"]),

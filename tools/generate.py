@@ -73,10 +73,11 @@ def tag_of(variant: Schema) -> tuple[str, str] | None:
 
 
 def variants(schema: Schema) -> Iterator[Schema]:
-    """The tables among the alternatives of a schema."""
+    """The tables among the alternatives of a schema, apart from those whose keys are free."""
     for option in [*schema.get("anyOf", []), *schema.get("oneOf", [])]:
         if option.get("type") == "object":
-            yield option
+            if not isinstance(option.get("additionalProperties"), dict):
+                yield option
         else:
             yield from variants(option)
 
@@ -89,6 +90,20 @@ def constants(schema: Schema) -> list[tuple[str, str]]:
     for option in [*schema.get("anyOf", []), *schema.get("oneOf", [])]:
         out += constants(option)
     return out
+
+
+def class_names(definitions: Schema) -> None:
+    """Gives each table that is one of several its Python class: its tag in camel case.
+
+    Where that would mean two things, what it is as well (`FixedRate`, `FixedRetryOut`).
+    """
+    found = [(name, variant) for name, definition in definitions.items() for variant in variants(definition)]
+    short = [camel(tag[1]) for _, variant in found if (tag := tag_of(variant))]
+    for name, variant in found:
+        if tag := tag_of(variant):
+            plain = camel(tag[1])
+            is_clear = short.count(plain) == 1 and plain not in definitions
+            variant["class"] = plain if is_clear else plain + name.removesuffix("Config")
 
 
 def is_null(schema: Schema) -> bool:
@@ -128,8 +143,8 @@ def python_type(schema: Schema) -> str:
             return f"Sequence[{python_type(schema['items'])}]"
         case "object" if isinstance(schema.get("additionalProperties"), dict):
             return f"Mapping[str, {python_type(schema['additionalProperties'])}]"
-        case "object" if tag := tag_of(schema):
-            return camel(tag[1])
+        case "object" if "class" in schema:
+            return str(schema["class"])
     raise ValueError(f"no Python type for {json.dumps(schema)}")
 
 
@@ -182,6 +197,7 @@ def python(schema: Schema) -> str:
             raise ValueError(f"two tables of the schema would both be the Python class {name}")
         classes[name] = text
 
+    class_names(schema["$defs"])
     for name, definition in schema["$defs"].items():
         if definition.get("type") == "object":
             add(name, python_class(name, definition, name))
@@ -190,7 +206,8 @@ def python(schema: Schema) -> str:
             tag = tag_of(variant)
             if tag is None:
                 raise ValueError(f"{name}: a table without a tag")
-            add(camel(tag[1]), python_class(camel(tag[1]), variant, f'`{tag[0]} = "{tag[1]}"`.'))
+            own = variant["class"]
+            add(own, python_class(own, variant, f'`{tag[0]} = "{tag[1]}"`.'))
         aliases[name] = f"{name}: TypeAlias = {python_type(definition)!r}\n" + doc(
             definition.get("description", name), ""
         )
@@ -322,6 +339,9 @@ TABLES = {
     "transfers": "One row per finished transfer of `transfer` and `web` traffic.",
     "pings": "One row per echo request.",
     "datagrams": "One row per datagram of a `train`.",
+    "air": "One row per link of a WLAN: a station's to its access point and the one back.",
+    "air_series": "Links of WLANs over time: those in `record.air_series`, every `record.interval`.",
+    "ppdus": "One row per PPDU with data and per Block Ack request, on the channels in `record.ppdus`.",
 }
 
 

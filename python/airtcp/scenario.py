@@ -14,6 +14,34 @@ from airtcp._part import Part
 
 
 @dataclass(kw_only=True)
+class Aggregation(Part):
+    """Limits of an A-MPDU. All of them bind."""
+
+    enabled: bool | None = None
+    """Off: frames leave one by one, each with its ACK. Default: true."""
+
+    formed_ahead: int | None = None
+    """A-MPDUs that are formed ahead and wait in the radio's hardware, the one on the air included. ath9k: 2
+    (`ATH_AGGR_MIN_QDEPTH`), so what has failed in one is repeated not in the next but in the one after. 0: formed
+    at the moment of transmission, as ns-3 does. Default: 2.
+    """
+
+    max_bytes: int | None = None
+    """Most bytes, delimiters and padding included. HT: 65535; VHT: up to 1048575. Default: 65535."""
+
+    max_duration: Span | None = None
+    """Longest duration on the air at the slowest rate of its series. ath9k: 4 ms. Default: `4ms`."""
+
+    max_frames: int | None = None
+    """Most MPDUs. ath9k: 32 (`ATH_AMPDU_SUBFRAME_DEFAULT`); the Block Ack window allows 64. Default: 32."""
+
+    window: int | None = None
+    """Block Ack window: an MPDU is sent only within so many sequence numbers of the oldest one not yet acknowledged.
+    Default: 64.
+    """
+
+
+@dataclass(kw_only=True)
 class Buffer(Part):
     """A queue limit by a rule of buffer sizing. The result is rounded down."""
 
@@ -144,6 +172,9 @@ class DelaySpread(Part):
 class Flow(Part):
     """A flow, or a group of `count` like it."""
 
+    ac: Ac | None = None
+    """Access category of its packets in the air, in both directions. Counts where radios have QoS."""
+
     count: int | None = None
     """Number of flows, `name[0]`, `name[1]` and so on. Flow i runs from member i to member i; where a group is
     smaller, it starts again at its first member. Default: the size of the larger of the two groups.
@@ -180,6 +211,38 @@ class Flow(Part):
 
     traffic: Traffic | None = None
     """What it carries."""
+
+
+@dataclass(kw_only=True)
+class FqCodelConfig(Part):
+    """FqCodelConfig."""
+
+    ce_threshold: Span | None = None
+    """Mark ECT packets that waited longer than this, whatever CoDel says. Off when left out."""
+
+    drop_batch: int | None = None
+    """Most packets dropped at a time when there is no room. Linux: 64. Default: 64."""
+
+    ecn: bool | None = None
+    """Mark ECT packets instead of dropping them by CoDel. On by default, as in Linux. Default: true."""
+
+    flows: int | None = None
+    """Number of queues. RFC 8290: 1024. Default: 1024."""
+
+    interval: Span | None = None
+    """CoDel's interval. 100 ms. Default: `100ms`."""
+
+    limit_packets: int | None = None
+    """Most packets waiting in all queues together. RFC 8290: 10240. Default: 10240."""
+
+    memory_limit: Bytes | None = None
+    """Most bytes waiting in all queues together. Unbounded when left out."""
+
+    quantum: int | None = None
+    """Bytes a queue may send per round. RFC 8290: 1514. Default: 1514."""
+
+    target: Span | None = None
+    """CoDel's acceptable standing delay. 5 ms. Above zero, below `interval`. Default: `5ms`."""
 
 
 @dataclass(kw_only=True)
@@ -258,6 +321,51 @@ class Node(Part):
     profile: str | None = None
     """Host profile: a built-in one or one from `profiles`. It sets every TCP option that a flow does not. Hosts
     only. Default: `linux-6`.
+    """
+
+
+@dataclass(kw_only=True)
+class PhyConfig(Part):
+    """What a station or an access point is set to."""
+
+    band: Band | None = None
+    """"2.4GHz" or "5GHz". Left out: 2.4 GHz for b and g, 5 GHz for a, n and ac. Only n may choose."""
+
+    basic_rates: Sequence[DataRate] | None = None
+    """The basic rate set: what every station of the cell can receive, hence what responses use. Left out: the
+    mandatory rates, which are 1, 2, 5.5, 11 Mbit/s (b), 6, 12, 24 Mbit/s (5 GHz, `g_only`), or both (g, and n at
+    2.4 GHz).
+    """
+
+    g_only: bool | None = None
+    """Keep 802.11b stations out: the basic rates are OFDM's only (g, and n at 2.4 GHz). Default: false."""
+
+    protection: Protection | None = None
+    """For 802.11b stations near g, or n at 2.4 GHz. Default: `none`."""
+
+    protection_rate: DataRate | None = None
+    """Rate of protection frames, of DSSS or CCK. Left out: the highest basic rate of that kind."""
+
+    short_guard_interval: bool | None = None
+    """Guard interval of 400 ns beside that of 800 ns (n and ac). Default: false."""
+
+    short_preamble: bool | None = None
+    """Short DSSS preamble for 2, 5.5 and 11 Mbit/s (2.4 GHz). 1 Mbit/s always has the long one. Default: false."""
+
+    short_slot: bool | None = None
+    """Slot of 9 us in g and in n at 2.4 GHz; an access point turns it off (20 us) when an 802.11b station has
+    joined. b always has 20 us, 5 GHz 9 us. Default: true.
+    """
+
+    standard: Standard | None = None
+    """The standard: its modes, and whether there are A-MPDUs. Default: `n`."""
+
+    streams: int | None = None
+    """Most spatial streams, 1 to 4 (n and ac). Default: 1."""
+
+    width_mhz: int | None = None
+    """Channel width in MHz: 20; with n also 40; with ac also 40, 80 and 160. Narrower modes stay available. Default:
+    20.
     """
 
 
@@ -414,6 +522,26 @@ class Profile(Part):
 
     timestamps: bool | None = None
     """RFC 7323 timestamps, 12 bytes in each segment."""
+
+    tsq: Tsq | None = None
+    """What bounds the data that waits below TCP in its own host."""
+
+    tsq_chunk: int | None = None
+    """Segments sent between two looks at the bound: those of one packet of segmentation offload, 1 without."""
+
+    tsq_limit: Bytes | None = None
+    """Bound of `tsq` (`net.ipv4.tcp_limit_output_bytes`), counted with `tsq_overhead`."""
+
+    tsq_overhead: Bytes | None = None
+    """Memory that a segment takes beyond its payload; Linux counts it (`skb->truesize`)."""
+
+    tsq_pacing_shift: int | None = None
+    """Time whose worth of data at the pacing rate may wait: a second / 2^n (`sk_pacing_shift`). A device may ask for
+    another.
+    """
+
+    wifi: RadioOptions | None = None
+    """Options of its radio, where it is a station of a WLAN."""
 
 
 @dataclass(kw_only=True)
@@ -595,13 +723,213 @@ class Pie(Part):
 
 
 @dataclass(kw_only=True)
+class RadioOptions(Part):
+    """The same options, each of them optional."""
+
+    aggregation: Aggregation | None = None
+    """Aggregation into A-MPDUs; only with `qos` and standard n or ac."""
+
+    eifs: bool | None = None
+    """After what it could not decode, a collision above all, the radio waits EIFS in the place of DIFS (IEEE
+    802.11-2020 10.3.2.3.7). Off: DIFS, as analytical models assume (Bianchi 2000); those that have collided have
+    then no start over the others, which matters where an ACK at the lowest basic rate is long.
+    """
+
+    phy: PhyConfig | None = None
+    """Standard, band, width, guard interval, streams."""
+
+    qos: bool | None = None
+    """802.11e: four access categories with EDCA parameters and Block Ack. Off: one queue under DCF, every frame
+    acknowledged by itself. Default: on for n and ac, off for a, b and g.
+    """
+
+    rate_control: RateConfig | None = None
+    """Rate control. Default: what Linux uses, minstrel_ht for n and ac, minstrel for the others."""
+
+    reorder: ReorderConfig | None = None
+    """The recipient's side of Block Ack: reorder buffer and retry-out."""
+
+    retries: Retries | None = None
+    """How often a frame is sent again, and what follows."""
+
+    rts_threshold_bytes: int | None = None
+    """Frames whose PSDU is larger than this are preceded by RTS and CTS."""
+
+    transmit: Transmit | None = None
+    """The queues between the host and the radio."""
+
+
+@dataclass(kw_only=True)
+class FixedRate(Part):
+    """`name = "fixed"`."""
+
+    mcs: int | None = None
+    """Modulation and coding scheme of 802.11n (0 to 31) or ac (0 to 9)."""
+
+    name: Literal["fixed"] = field(default="fixed", init=False)
+
+    rate: DataRate | None = None
+    """Data rate of the mode, such as "11Mbit/s" in 802.11b; of several such modes the one with the fewest streams."""
+
+    rts: bool | None = None
+    """Send RTS before every frame, whatever its length. Default: false."""
+
+    streams: int | None = None
+    """Spatial streams, with `mcs`. In 802.11n an `mcs` from 8 on implies them."""
+
+    tries: int | None = None
+    """Tries per series. At least 1. 255: the sender's retry limit decides. Default: 255."""
+
+
+@dataclass(kw_only=True)
+class Minstrel(Part):
+    """`name = "minstrel"`."""
+
+    cw_max: int | None = None
+    """Largest contention window, slots, for the airtime estimate. At least `cw_min`. 1023: Linux. Default: 1023."""
+
+    cw_min: int | None = None
+    """Contention window of the first try, slots, for the airtime estimate. 15: Linux. Default: 15."""
+
+    ewma_old_weight: Probability | None = None
+    """Weight of the old value in the smoothed success probability. Below 1. 0.75: Linux (96/128). Default: 0.75."""
+
+    look_around: Probability | None = None
+    """Share of frames that look around. Left out: 0.1, or 0.05 without `multi_rate_retry` (Linux)."""
+
+    max_retry: int | None = None
+    """Most tries of one stage. At least 1. 7: Linux where the driver says nothing. Default: 7."""
+
+    max_segment: Span | None = None
+    """Most airtime of one stage, backoff included; one try may exceed it. 6 ms: Linux. Default: `6ms`."""
+
+    min_probability: Probability | None = None
+    """Below this success probability a rate counts as carrying nothing. 0.1: Linux. Default: 0.1."""
+
+    multi_rate_retry: bool | None = None
+    """The hardware takes a series of rates; without it one rate per frame. Default: true."""
+
+    name: Literal["minstrel"] = field(default="minstrel", init=False)
+
+    reference_packet: Bytes | None = None
+    """IP packet that airtimes are estimated for. 1B to 2304B. 1200B: Linux, ns-3. Default: `1200B`."""
+
+    reliable: Probability | None = None
+    """From this success probability on a rate is as good as any as the reliable stage, and the faster is taken.
+    0.95: our choice. Default: 0.95.
+    """
+
+    sample_columns: int | None = None
+    """Columns of the sample table, each a shuffled list of the rates. At least 1. 10: Linux. Default: 10."""
+
+    update_interval: Span | None = None
+    """Time between two evaluations. Above zero. 100 ms: kernels before 2019, and ns-3. Default: `100ms`."""
+
+
+@dataclass(kw_only=True)
+class MinstrelHt(Part):
+    """`name = "minstrel_ht"`."""
+
+    cw_max: int | None = None
+    """Largest contention window, slots, for the airtime estimate. At least `cw_min`. 1023: Linux. Default: 1023."""
+
+    cw_min: int | None = None
+    """Contention window of the first try, slots, for the airtime estimate. 15: Linux. Default: 15."""
+
+    ewma_old_weight: Probability | None = None
+    """Weight of the old value in the smoothed success probability and A-MPDU length. Below 1. 0.75: Linux (96/128).
+    Default: 0.75.
+    """
+
+    max_airtime: Span | None = None
+    """Most airtime of an A-MPDU in the estimate. 4 ms: ath9k's frame limit. Default: `4ms`."""
+
+    max_probability: Probability | None = None
+    """Success probabilities above this count as this. Above zero. 0.9: Linux. Default: 0.9."""
+
+    max_retry: int | None = None
+    """Most tries of one stage. At least 1. 7: Linux where the driver says nothing. Default: 7."""
+
+    max_segment: Span | None = None
+    """Most airtime of one stage, backoff included; one try may exceed it. 6 ms: Linux. Default: `6ms`."""
+
+    min_probability: Probability | None = None
+    """Below this success probability a mode counts as carrying nothing. 0.1: Linux. Default: 0.1."""
+
+    name: Literal["minstrel_ht"] = field(default="minstrel_ht", init=False)
+
+    reference_packet: Bytes | None = None
+    """IP packet that airtimes are estimated for. 1B to 2304B. 1200B: Linux, ns-3. Default: `1200B`."""
+
+    reliable: Probability | None = None
+    """From this success probability on a mode is as good as any as the reliable stage, and the faster is taken;
+    probes leave it alone. 0.95: our choice. Default: 0.95.
+    """
+
+    sample_columns: int | None = None
+    """Columns of the sample table, each a shuffled list of a group's modes. At least 1. 10: Linux. Default: 10."""
+
+    sample_wait: int | None = None
+    """MPDUs between two probes, to which twice the mean A-MPDU length is added. 16: after Linux until 2020. Default:
+    16.
+    """
+
+    samples_per_interval: int | None = None
+    """Most probes per update interval. 16: after Linux until 2020. Default: 16."""
+
+    sampling: Sampling | None = None
+    """What probes test. Default: `table`."""
+
+    slow_after: int | None = None
+    """`table`: a mode too slow to win is tested only after so many intervals without use. 20: after Linux until
+    2020. Default: 20.
+    """
+
+    slow_per_interval: int | None = None
+    """`table`: most tests of modes too slow to win per update interval. 2: after Linux until 2020. Default: 2."""
+
+    update_interval: Span | None = None
+    """Time between two evaluations. Above zero. 50 ms: Linux since 2019, ns-3. Linux before: "100ms". Default:
+    `50ms`.
+    """
+
+
+@dataclass(kw_only=True)
+class Ideal(Part):
+    """`name = "ideal"`."""
+
+    max_airtime: Span | None = None
+    """Most airtime of an A-MPDU; one MPDU may exceed it. 4 ms: ath9k's frame limit. Default: `4ms`."""
+
+    max_mpdus: int | None = None
+    """Most MPDUs in an A-MPDU. At least 1. 32: ath9k's default. Default: 32."""
+
+    name: Literal["ideal"] = field(default="ideal", init=False)
+
+    reference_packet: Bytes | None = None
+    """IP packet in the reference MPDU. 1B to 2304B. 1500B: full TCP segments. Default: `1500B`."""
+
+    tries: int | None = None
+    """Tries per series. At least 1. 255: the sender's retry limit decides. Default: 255."""
+
+
+@dataclass(kw_only=True)
 class Record(Part):
     """What is recorded besides the summaries. Links are named by entry (`bottleneck`: both directions and, for a
-    group, every member) or by single direction (`r1->r2`, `left[3]->r1`).
+    group, every member) or by single direction (`r1->r2`, `left[3]->r1`). The name of a WLAN stands for the lines
+    of all its stations.
+    """
+
+    air_series: Sequence[str] | None = None
+    """Links of WLANs with a time series of rate, airtime, errors and packets held. Default: all of them, as long as
+    they are at most 64.
     """
 
     capture: Sequence[str] | None = None
-    """Links whose packets are captured as they enter the line."""
+    """Links whose packets are captured as they enter the line. Not those of a WLAN, which `capture_air` captures."""
+
+    capture_air: Sequence[str] | None = None
+    """WLANs whose channels are captured frame by frame, as a monitor beside the receivers would."""
 
     drops: Sequence[str] | None = None
     """Links whose drops are recorded one by one. Default: as `links`."""
@@ -614,6 +942,115 @@ class Record(Part):
 
     links: Sequence[str] | None = None
     """Links with a time series. Default: those that do not belong to a group of nodes."""
+
+    ppdus: Selection | None = None
+    """WLANs on whose channels each PPDU is recorded: their names, or true for all."""
+
+
+@dataclass(kw_only=True)
+class ReorderConfig(Part):
+    """ReorderConfig."""
+
+    obey_bar: bool | None = None
+    """A BAR moves the head (clause 10.25.6.6.3). Off, the hole that the sender announces stays until `timeout` or
+    the window's end. Default: true.
+    """
+
+    retry_out: RetryOutConfig | None = None
+    """The remedy. Off when left out."""
+
+    timeout: str | None = None
+    """How long an MPDU is held before the gaps in front of it count as lost, or "never" (as ns-3). mac80211: 100 ms.
+    Above zero. Default: `100ms`.
+    """
+
+    window: int | None = None
+    """Numbers that the window spans, as agreed by ADDBA. 802.11n and ac: 64; ax: 256; be: 1024. Default: 64."""
+
+
+@dataclass(kw_only=True)
+class Retries(Part):
+    """Retry limits."""
+
+    counts: RetryCount | None = None
+    """What `software` counts. Default: `transmissions`."""
+
+    frame_tries: int | None = None
+    """Most tries of a frame without Block Ack, the first included (dot11ShortRetryLimit: 7). Default: 7."""
+
+    hardware_tries: int | None = None
+    """Most transmissions of a PPDU under Block Ack that nothing comes back for, before the radio hands its MPDUs
+    back to the driver, which forms new A-MPDUs of them; a rate series may be shorter. ath9k: 13 (`ATH_TXMAXTRY`).
+    1: the driver has each back at once, as in ns-3. Default: 13.
+    """
+
+    on_give_up: OnGiveUp | None = None
+    """What follows when an MPDU under Block Ack is given up. Default: `bar`."""
+
+    software: int | None = None
+    """Most retries of an MPDU under Block Ack before the driver gives it up. ath9k: 10 (`ATH_MAX_SW_RETRIES` of
+    about 2.6.38), 30 in later trees. Default: 30.
+    """
+
+
+@dataclass(kw_only=True)
+class Stepped(Part):
+    """`name = "stepped"`."""
+
+    name: Literal["stepped"] = field(default="stepped", init=False)
+
+    smoothing: Probability | None = None
+    """Weight of the latest A-MPDU's rate in the average. Above zero. The study: 0.25. Default: 0.25."""
+
+    steps: Sequence[RetryOutStep] | None = None
+    """By rising bound; at least one. The study: 2 below 25 Mbit/s, 5 below 50, 8 below 100."""
+
+
+@dataclass(kw_only=True)
+class FixedRetryOut(Part):
+    """`name = "fixed"`."""
+
+    index: int | None = None
+    """Estimated retries at which an MPDU is given up. Default: 2."""
+
+    name: Literal["fixed"] = field(default="fixed", init=False)
+
+
+@dataclass(kw_only=True)
+class DelayRetryOut(Part):
+    """`name = "delay"`."""
+
+    backlog: int | None = None
+    """Segments that must come up between a timestamp and its echo for the delay to count as a queue. At least 1. 4:
+    as many as an initial window of old. Default: 4.
+    """
+
+    index: int | None = None
+    """Estimated retries of an MPDU that may be given up; 0: the first corrupt copy will do. The law sets the pace,
+    so a larger index only makes it wait for an MPDU that fails more often, in vain where few fail. Default: 0.
+    """
+
+    interval: Span | None = None
+    """Over which the delay must stay above target before anything is given up. RFC 8289: 100 ms. Default: `100ms`."""
+
+    name: Literal["delay"] = field(default="delay", init=False)
+
+    target: Span | None = None
+    """Acceptable delay from a packet's arrival at the station to that of its echo. Above zero, below `interval`. 50
+    ms: what ten aggregates of the longest duration (5.484 ms, IEEE 802.11-2020 table 19-25) take, so that
+    aggregation never counts as a queue; a tenth of what the study measured. Default: `50ms`.
+    """
+
+
+@dataclass(kw_only=True)
+class RetryOutStep(Part):
+    """While the smoothed rate is below a bound, and not below that of the step before."""
+
+    below: DataRate
+    """The bound; the smoothed rate must be less."""
+
+    index: int
+    """Estimated retries at which an MPDU is given up."""
 
 
 @dataclass(kw_only=True)
@@ -640,6 +1077,109 @@ class Reverse(Part):
 
 
 @dataclass(kw_only=True)
+class ShadowingConfig(Part):
+    """Slow variation of the SNR around its mean."""
+
+    correlation: Span | None = None
+    """Time after which the correlation has fallen to 1/e. Above zero. Default: `1s`."""
+
+    sigma_db: float | None = None
+    """Standard deviation in dB. 0 to 40. Default: 4.0."""
+
+
+@dataclass(kw_only=True)
+class Perfect(Part):
+    """`kind = "perfect"`."""
+
+    kind: Literal["perfect"] = field(default="perfect", init=False)
+
+
+@dataclass(kw_only=True)
+class ErrorRate(Part):
+    """MPDU error rates. At least one of `rate` and `rates`."""
+
+    bytes: int | None = None
+    """Length of the MPDUs that have these error rates. Other lengths follow from the bit error rate this implies.
+    Default: 1500.
+    """
+
+    kind: Literal["error_rate"] = field(default="error_rate", init=False)
+
+    rate: Probability | None = None
+    """MPDU error rate of every mode that `rates` does not name. Left out: those have no errors."""
+
+    rates: RateTable | None = None
+    """MPDU error rates by mode: a table whose keys are names of modes or their beginnings (`"MCS 7"`, `"MCS 7 40
+    MHz"`, `"MCS 7 40 MHz SGI"`, with ac `"MCS 7 2SS"`, else `"54Mbit/s"`; the longest that fits counts), or a
+    list in the order of the PHY's modes.
+    """
+
+
+@dataclass(kw_only=True)
+class Snr(Part):
+    """A given mean SNR."""
+
+    kind: Literal["snr"] = field(default="snr", init=False)
+
+    shadowing: ShadowingConfig | None = None
+    """Slow variation of the SNR around its mean."""
+
+    snr_db: float
+    """Mean SNR in 20 MHz. -50 to 150."""
+
+
+@dataclass(kw_only=True)
+class PathLoss(Part):
+    """Link budget with log-distance path loss."""
+
+    antenna_gain_db: float | None = None
+    """Sum of both antennas' gains. -60 to 60 dB. Default: 0.0."""
+
+    distance_m: float | None = None
+    """Distance between the devices, above 0 and at most 1 000 000 m; may be left out where devices have positions."""
+
+    exponent: float | None = None
+    """Path loss exponent: 2 in free space, about 3 in offices. 0 to 10. Default: 3.0."""
+
+    frequency_mhz: float | None = None
+    """Carrier frequency, 100 to 100 000 MHz. Left out: 2437 or 5180, by the band."""
+
+    kind: Literal["path_loss"] = field(default="path_loss", init=False)
+
+    noise_figure_db: float | None = None
+    """Noise figure of the receivers. 0 to 40 dB. Default: 7.0."""
+
+    reference_loss_db: float | None = None
+    """Path loss at 1 m, 0 to 200 dB. Left out: free space at `frequency_mhz`."""
+
+    shadowing: ShadowingConfig | None = None
+    """Slow variation of the SNR around its mean."""
+
+    tx_power_dbm: float | None = None
+    """Transmit power, the same in both directions. -50 to 60 dBm; 15 dBm is a laptop's or a telephone's. Default:
+    15.0.
+    """
+
+
+@dataclass(kw_only=True)
+class Trace(Part):
+    """SNR at given times. Before the first point its value holds, after the last that one's, unless repeated."""
+
+    interpolation: Interpolation | None = None
+    """SNR between the points of a trace. Default: `linear`."""
+
+    kind: Literal["trace"] = field(default="trace", init=False)
+
+    points: Sequence[Sequence[float]]
+    """Pairs of time in seconds and SNR in dB (in 20 MHz), times ascending."""
+
+    repeat: bool | None = None
+    """Begin again with the first point at the time of the last, whose value then counts for nothing but the line to
+    it. Default: false.
+    """
+
+
+@dataclass(kw_only=True)
 class StartRange(Part):
     """Start times drawn uniformly from a range, one per flow."""
 
@@ -648,6 +1188,23 @@ class StartRange(Part):
 
     to: Span
     """Latest start."""
+
+
+@dataclass(kw_only=True)
+class Station(Part):
+    """A station, or a group of them."""
+
+    node: str
+    """Host or group, or one member as `sta[0]`."""
+
+    position_m: Sequence[float] | None = None
+    """Where it stands, `[x, y]` in metres. Gives the `distance_m` of a `signal` of kind `path_loss`."""
+
+    radio: RadioOptions | None = None
+    """Options of its radio. Laid over the WLAN's `station_radio` and `phy`."""
+
+    signal: SignalConfig | None = None
+    """What lies between it and the access point. Laid over the WLAN's."""
 
 
 @dataclass(kw_only=True)
@@ -799,6 +1356,23 @@ class TcpOptions(Part):
     timestamps: bool | None = None
     """RFC 7323 timestamps, 12 bytes in each segment."""
 
+    tsq: Tsq | None = None
+    """What bounds the data that waits below TCP in its own host."""
+
+    tsq_chunk: int | None = None
+    """Segments sent between two looks at the bound: those of one packet of segmentation offload, 1 without."""
+
+    tsq_limit: Bytes | None = None
+    """Bound of `tsq` (`net.ipv4.tcp_limit_output_bytes`), counted with `tsq_overhead`."""
+
+    tsq_overhead: Bytes | None = None
+    """Memory that a segment takes beyond its payload; Linux counts it (`skb->truesize`)."""
+
+    tsq_pacing_shift: int | None = None
+    """Time whose worth of data at the pacing rate may wait: a second / 2^n (`sk_pacing_shift`). A device may ask for
+    another.
+    """
+
 
 @dataclass(kw_only=True)
 class Unlimited(Part):
@@ -901,6 +1475,124 @@ class Train(Part):
 
 
 @dataclass(kw_only=True)
+class Qdisc(Part):
+    """A queue discipline for each access category before a driver queue of frames, as Linux had it until 4.10."""
+
+    driver_frames: int | None = None
+    """Frames per access category that the driver takes from it. ath9k: 123 (`ATH_MAX_QDEPTH`). Default: 123."""
+
+    name: Literal["qdisc"] = field(default="qdisc", init=False)
+
+    qdisc: QueueConfig | None = None
+    """Queue discipline. Default: 1000 packets drop-tail, as pfifo_fast with `txqueuelen` 1000."""
+
+
+@dataclass(kw_only=True)
+class Mac80211(Part):
+    """FQ-CoDel for each station and access category, airtime fairness and AQL, as mac80211 has it since 4.11."""
+
+    airtime_fairness: bool | None = None
+    """Stations are served by airtime rather than in turn. Default: true."""
+
+    airtime_quantum: Span | None = None
+    """Airtime a station may use before the next one's turn (its weight, 256 us). Default: `256us`."""
+
+    aql: bool | None = None
+    """Bound on the frames below the queues by their airtime. Default: true."""
+
+    aql_high: Span | None = None
+    """The same while it is below. Default: `12ms`."""
+
+    aql_low: Span | None = None
+    """Airtime that may be pending for one station and access category while the radio as a whole is above
+    `aql_threshold`. Default: `5ms`.
+    """
+
+    aql_threshold: Span | None = None
+    """Pending airtime of the whole radio above which `aql_low` holds. Default: `24ms`."""
+
+    driver_frames: int | None = None
+    """Frames per access category that the driver or firmware takes. Without AQL this is what bounds it. Default:
+    512.
+    """
+
+    fq_codel: FqCodelConfig | None = None
+    """The queues of one station and access category. Defaults: target 20 ms, interval 100 ms, quantum 300 bytes,
+    8192 packets, 4 MiB, ECN on; 64 flow queues each, where the kernel has 4096 for all stations together.
+    """
+
+    name: Literal["mac80211"] = field(default="mac80211", init=False)
+
+    tsq_pacing_shift: int | None = None
+    """What the radio asks of TCP small queues: data for a second / 2^n at the pacing rate may wait below a
+    connection, 8 ms. Default: 7.
+    """
+
+
+@dataclass(kw_only=True)
+class Wlan(Part):
+    """A wireless LAN: an access point and its stations. Each station has a line to the access point and one back,
+    named by their ends (`sta[0]->ap`, `ap->sta[0]`).
+
+    Radio options are laid over each other key by key: those of a station's entry over `station_radio` over `phy`
+    over the `wifi` table of the host's profile over the defaults. A table of another `name`, `kind` or `standard`
+    replaces the one below it as a whole, and so does every `rate_control`.
+    """
+
+    ap: str
+    """The access point: a router, or one member of a group as `ap[1]`."""
+
+    ap_position_m: Sequence[float] | None = None
+    """Where the access point stands, `[x, y]` in metres. Default: `[0, 0]`."""
+
+    ap_radio: RadioOptions | None = None
+    """Options of the access point's radio."""
+
+    carrier_sense_dbm: float | None = None
+    """Power in dBm at which a radio hears another and keeps silent. Who hears whom then follows from the positions
+    and the path loss, without shadowing; a station and its access point always hear each other. Needs a `signal`
+    of kind `path_loss` and `position_m` of every station. Default: all hear each other but `hidden` ones.
+    """
+
+    channel: str | None = None
+    """Frequency: WLANs that name the same channel share the air. A channel number of the band (`"36"`) is also what
+    captures show. Default: a channel of its own.
+    """
+
+    hidden: Hidden | None = None
+    """Pairs of radios that do not hear each other: `[["near", "far"]]`. Of a group each member counts. `"all"`: no
+    two stations of this WLAN hear each other. Default: all radios on a channel hear each other.
+    """
+
+    name: str | None = None
+    """Name by which `record` and `--set` refer to it: letters, digits, `_` and `-`. Default: that of the access
+    point.
+    """
+
+    phy: PhyConfig | None = None
+    """Standard, band, width, guard interval and streams of all radios. Default: 802.11n, 20 MHz, one stream."""
+
+    sensing: Span | None = None
+    """How long a transmission goes unnoticed: a radio that is due within this time transmits as well. WLANs on one
+    channel have the same. Default: `4us`, the longest that 802.11 allows OFDM receivers (IEEE 802.11-2020
+    17.3.10.6).
+    """
+
+    signal: SignalConfig | None = None
+    """What lies between each station and the access point, in both directions alike: `"perfect"`, or a table with
+    `kind`. Default: `"perfect"`, nothing is lost but by collision.
+    """
+
+    station_radio: RadioOptions | None = None
+    """Options of the stations' radios."""
+
+    stations: Sequence[StationEntry]
+    """Hosts that are associated with the access point: names of hosts or groups, members as `sta[0]`, or tables with
+    `node` and what differs for it. A host is in one WLAN only.
+    """
+
+
+@dataclass(kw_only=True)
 class Scenario(Part):
     """A scenario: a network, the flows through it and what to record."""
 
@@ -913,7 +1605,7 @@ class Scenario(Part):
     flows: Sequence[Flow] | None = None
     """Connections and packet streams. Without any the network stays silent."""
 
-    links: Sequence[Link]
+    links: Sequence[Link] | None = None
     """Lines between nodes."""
 
     name: str | None = None
@@ -934,9 +1626,21 @@ class Scenario(Part):
     warmup: Span | None = None
     """Summaries leave out what happens before this. Time series and tables of single events keep it. Default: `0ns`."""
 
+    wlans: Sequence[Wlan] | None = None
+    """Wireless LANs: stations and their access points."""
+
+
+Ac: TypeAlias = "Literal['bk', 'be', 'vi', 'vo']"
+"""Access categories, lowest priority first (IEEE 802.11-2020 10.2.4.2)."""
 
 Aggressiveness: TypeAlias = "float"
 """Aggressiveness."""
+
+AllHidden: TypeAlias = "Literal['all']"
+"""AllHidden."""
+
+Band: TypeAlias = "Literal['2.4GHz', '5GHz']"
+"""Band."""
 
 BufferRule: TypeAlias = "Literal['bdp', 'bdp_over_sqrt_n']"
 """BufferRule."""
@@ -959,14 +1663,23 @@ DelayEstimate: TypeAlias = "Literal['timestamp', 'departure_rate']"
 GapFrom: TypeAlias = "Literal['end', 'start']"
 """GapFrom."""
 
+Hidden: TypeAlias = "AllHidden | Sequence[Sequence[str]]"
+"""Radios that do not hear each other."""
+
 Increase: TypeAlias = "Literal['per_window', 'per_ack']"
 """How congestion avoidance adds a segment per round trip."""
+
+Interpolation: TypeAlias = "Literal['step', 'linear']"
+"""SNR between the points of a trace."""
 
 LossConfig: TypeAlias = "Literal['dup_thresh'] | DupThresh"
 """LossConfig."""
 
 NodeKind: TypeAlias = "Literal['host', 'router']"
 """NodeKind."""
+
+OnGiveUp: TypeAlias = "Literal['bar', 'silence']"
+"""What an originator does about the hole that an MPDU leaves on which it has given up."""
 
 Pacing: TypeAlias = "Literal['off', 'rtt_over_cwnd', 'linux']"
 """How segments are spaced."""
@@ -977,11 +1690,39 @@ PacingRtt: TypeAlias = "Literal['exact', 'ticks']"
 Probability: TypeAlias = "float"
 """Probability."""
 
+Protection: TypeAlias = "Literal['none', 'cts_to_self', 'rts_cts']"
+"""What goes ahead of an OFDM, HT or VHT frame, in DSSS or CCK, so that stations that know nothing else keep
+silent.
+"""
+
 QueueConfig: TypeAlias = "Literal['fifo', 'red', 'codel', 'fq_codel', 'pie'] | Fifo | Red | Codel | FqCodel | Pie"
 """QueueConfig."""
 
+RateConfig: TypeAlias = (
+    "Literal['fixed', 'minstrel', 'minstrel_ht', 'ideal'] | FixedRate | Minstrel | MinstrelHt | Ideal"
+)
+"""RateConfig."""
+
+RateTable: TypeAlias = "Mapping[str, Probability] | Sequence[Probability]"
+"""Error rates by (the beginning of) a mode's name, or in the order of the PHY's modes."""
+
 Recovery: TypeAlias = "Literal['reno', 'new_reno', 'sack']"
 """How a sender finds its way out of a loss."""
+
+RetryCount: TypeAlias = "Literal['handings', 'transmissions']"
+"""What the retry limit under Block Ack counts."""
+
+RetryOutConfig: TypeAlias = "Literal['stepped', 'fixed', 'delay'] | Stepped | FixedRetryOut | DelayRetryOut"
+"""RetryOutConfig."""
+
+Sampling: TypeAlias = "Literal['table', 'targeted']"
+"""What probes test."""
+
+Selection: TypeAlias = "bool | Sequence[str]"
+"""All of them or none, or those that are named."""
+
+SignalConfig: TypeAlias = "Literal['perfect'] | Perfect | ErrorRate | Snr | PathLoss | Trace"
+"""SignalConfig."""
 
 SlowStartExit: TypeAlias = "Literal['none', 'hystart', 'hystart_plus_plus']"
 """What may end slow start before a loss does."""
@@ -992,8 +1733,14 @@ Span: TypeAlias = "str"
 Spread: TypeAlias = "Literal['even', 'random']"
 """Spread."""
 
+Standard: TypeAlias = "Literal['b', 'a', 'g', 'n', 'ac']"
+"""Standard."""
+
 Start: TypeAlias = "Span | StartRange"
 """One start time, or a range."""
+
+StationEntry: TypeAlias = "str | Station"
+"""A host by its name, or with what differs for it."""
 
 Traffic: TypeAlias = "TrafficName | TrafficTable"
 """What a flow carries: the name of a kind with its defaults, or a table with `kind` and its parameters."""
@@ -1004,8 +1751,21 @@ TrafficName: TypeAlias = "Literal['unlimited', 'web', 'ping']"
 TrafficTable: TypeAlias = "Unlimited | Transfer | Web | Ping | Cbr | Train"
 """TrafficTable."""
 
+Transmit: TypeAlias = "Literal['qdisc', 'mac80211'] | Qdisc | Mac80211"
+"""Transmit."""
+
+Tsq: TypeAlias = "Literal['off', 'fixed', 'at_least', 'at_most']"
+"""TCP small queues: how much of a connection may wait in its own host below TCP, in the queue discipline and the
+device. It works where the device reports when packets have left it; a wired line of the simulator takes them
+at once, and nothing is held back.
+"""
+
 __all__ = [
+    "Ac",
+    "Aggregation",
     "Aggressiveness",
+    "AllHidden",
+    "Band",
     "Bbr",
     "Buffer",
     "BufferRule",
@@ -1017,42 +1777,80 @@ __all__ = [
     "DataRate",
     "Delay",
     "DelayEstimate",
+    "DelayRetryOut",
     "DelaySpread",
     "DupThresh",
+    "ErrorRate",
     "Fifo",
+    "FixedRate",
+    "FixedRetryOut",
     "Flow",
     "FqCodel",
+    "FqCodelConfig",
     "GapFrom",
+    "Hidden",
+    "Ideal",
     "Increase",
+    "Interpolation",
     "Link",
     "LossConfig",
+    "Mac80211",
+    "Minstrel",
+    "MinstrelHt",
     "Node",
     "NodeKind",
+    "OnGiveUp",
     "Pacing",
     "PacingRtt",
+    "PathLoss",
+    "Perfect",
+    "PhyConfig",
     "Pie",
     "Ping",
     "Probability",
     "Profile",
+    "Protection",
+    "Qdisc",
     "QueueConfig",
+    "RadioOptions",
+    "RateConfig",
+    "RateTable",
     "Record",
     "Recovery",
     "Red",
     "Reno",
+    "ReorderConfig",
+    "Retries",
+    "RetryCount",
+    "RetryOutConfig",
+    "RetryOutStep",
     "Reverse",
+    "Sampling",
     "Scenario",
+    "Selection",
+    "ShadowingConfig",
+    "SignalConfig",
     "SlowStartExit",
+    "Snr",
     "Span",
     "Spread",
+    "Standard",
     "Start",
     "StartRange",
+    "Station",
+    "StationEntry",
+    "Stepped",
     "TcpOptions",
+    "Trace",
     "Traffic",
     "TrafficName",
     "TrafficTable",
     "Train",
     "Transfer",
+    "Transmit",
+    "Tsq",
     "Unlimited",
     "Vegas",
     "Web",
+    "Wlan",
 ]

@@ -66,21 +66,21 @@ AIR: Final = (
     Measure("airtime", "airtime", "%", 100, 1),
     Measure("mpdu_error_rate", "MPDU errors", "%", 100, 2),
     Measure("mpdus_per_ppdu", "aggregate", "MPDUs", 1, 1),
-    Measure("held_mean_packets", "mean held", "packets", 1, 1),
-    Measure("held_max_packets", "max held", "packets"),
-    Measure("ppdus_collided", "collided", "PPDUs"),
+    Measure("held_mean_packets", "held", "packets", 1, 1),
+    Measure("ppdus_collided", "hit", "PPDUs"),
     Measure("given_up", "given up", "MPDUs"),
-    Measure("reorder_timeouts", "timed out", "holes"),
-    Measure("dropped_retries", "out of retries", "packets"),
-    Measure("dropped_late", "too late", "packets"),
+    Measure("reorder_timeouts", "overdue", "holes"),
+    Measure("dropped_retries", "lost", "packets"),
 )
 # Shown only where there are any.
 EVENTS: Final = {
     *("transfers", "marked", "lost_packets"),
-    *("ppdus_collided", "given_up", "reorder_timeouts", "dropped_retries", "dropped_late"),
+    *("ppdus_collided", "given_up", "reorder_timeouts", "dropped_retries"),
 }
 
 LINKS_SHOWN: Final = 8
+NAME_WIDTH: Final = 12
+"""A name this long is not folded, however many columns there are."""
 
 
 def _worth_showing(measures: Sequence[Measure], rows: Sequence[Row]) -> list[Measure]:
@@ -94,7 +94,8 @@ def _worth_showing(measures: Sequence[Measure], rows: Sequence[Row]) -> list[Mea
 def _table(title: str, rows: Sequence[Row], name: str, measures: Sequence[Measure]) -> Table:
     shown = _worth_showing(measures, rows)
     table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    table.add_column(name, overflow="fold")
+    longest = max((len(str(row[name])) for row in rows), default=0)
+    table.add_column(name, overflow="fold", min_width=min(longest, NAME_WIDTH))
     for measure in shown:
         table.add_column(f"{measure.title}\n{measure.unit}", justify="right")
     for row in rows:

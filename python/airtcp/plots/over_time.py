@@ -1,8 +1,8 @@
-"""What happened over time: utilisation, loss and queue of one link, and cwnd of the flows; several runs together."""
+"""What happened over time: utilisation, loss and queue of one link, cwnd of the flows, WLANs; several runs together."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import polars as pl
@@ -19,12 +19,19 @@ WINDOWS: Final = 30
 """The thick lines are means over this part of the run."""
 
 
+AIR_LINKS: Final = 6
+"""Links of WLANs that one run shows, the ones that used the air most."""
+
+
 class PlotError(Exception):
     """The results do not hold what the figure needs."""
 
 
 def over_time(runs: Sequence[Results], *, link: str | None = None, labels: Sequence[str] | None = None) -> Figure:
     """Four panels over time: utilisation, loss ratio and queue of one link, mean and sample cwnd.
+
+    Runs with WLANs have four more: data rate, errors, airtime and packets held, of the links that used the air most; of
+    several runs one link each, with the most airtime in the first.
 
     Thin lines are the samples, thick ones their moving mean. The axes are scaled to what comes after the warm-up.
 
@@ -38,8 +45,10 @@ def over_time(runs: Sequence[Results], *, link: str | None = None, labels: Seque
     """
     with style():
         # Not through pyplot, which would keep every figure and ask for a display.
-        figure = Figure(figsize=(9, 6.2), layout="constrained")
-        (utilisation, loss), (queue, cwnd) = figure.subplots(2, 2, sharex=True)
+        air = _air_links(runs)
+        figure = Figure(figsize=(9, 12.4 if air else 6.2), layout="constrained")
+        panels = figure.subplots(4 if air else 2, 2, sharex=True)
+        (utilisation, loss), (queue, cwnd) = panels[:2]
         chosen = link if link is not None else busiest_link(runs[0])
         names = list(labels) if labels is not None else labels_of(runs)
         tops = {loss: 0.0, queue: 0.0, cwnd: 0.0}
@@ -59,17 +68,20 @@ def over_time(runs: Sequence[Results], *, link: str | None = None, labels: Seque
             _thin(cwnd, one, "cwnd", colour)
             tops[cwnd] = max(tops[cwnd], _top(mean, "cwnd", warm), _top(one, "cwnd", warm))
         _label(utilisation, f"Utilisation of {chosen}", "part of the rate", 1.0)
-        _label(loss, "Loss at the queue", "dropped / arrived packets", tops[loss])
+        # What is dropped may have arrived before the sample.
+        _label(loss, "Loss at the queue", "dropped / arrived packets", min(tops[loss], 1.0))
         _label(queue, "Queue", "packets", tops[queue])
         _label(cwnd, "Congestion window: mean of all flows, and one", "segments", tops[cwnd])
+        if air:
+            _draw_air(panels[2:].flat, runs, names, air)
         warm = max(results.summary["warmup_s"] for results in runs)
-        for axes in (utilisation, loss, queue, cwnd):
+        for axes in panels.flat:
             axes.set_xlim(0, max(results.manifest["duration_s"] for results in runs))
             if warm > 0:
                 axes.axvspan(0, warm, color="#f2f2f2", lw=0, zorder=0)
         if warm > 0:
             utilisation.annotate("warm-up", (warm, 0), (-4, 4), textcoords="offset points", ha="right", color="#666666")
-        for axes in (queue, cwnd):
+        for axes in panels[-1]:
             axes.set_xlabel("simulated time (s)")
         handles, _ = utilisation.get_legend_handles_labels()
         meaning = [
@@ -78,6 +90,60 @@ def over_time(runs: Sequence[Results], *, link: str | None = None, labels: Seque
         ]
         figure.legend(handles=[*handles, *meaning], loc="outside upper left", ncols=4)
     return figure
+
+
+def _air_links(runs: Sequence[Results]) -> list[str]:
+    """Links of WLANs to show: several of one run, or one of several."""
+    first = next((rows for results in runs if (rows := _air_series(results)).height), None)
+    if first is None:
+        return []
+    order = (
+        first.group_by("name", maintain_order=True)
+        .agg(pl.col("airtime").mean())
+        .sort("airtime", descending=True, nulls_last=True, maintain_order=True)
+    )
+    return [str(name) for name in order["name"][: AIR_LINKS if len(runs) == 1 else 1]]
+
+
+def _air_series(results: Results) -> pl.DataFrame:
+    """The series of the air with the links' names; empty for results without."""
+    if "air_series" not in results.tables:
+        return pl.DataFrame({"name": []})
+    links = results.links.select("link", "name")
+    return results.air_series.join(links, on="link", how="left", maintain_order="left").collect()
+
+
+def _draw_air(panels: Iterable[Axes], runs: Sequence[Results], names: Sequence[str], links: Sequence[str]) -> None:
+    """Data rate, errors, airtime and packets held of these links in each run."""
+    rate, errors, airtime, held = panels
+    columns = (
+        (rate, "mac_rate_mean_bps", 1e-6),
+        (errors, "mpdu_error_rate", 1.0),
+        (airtime, "airtime", 1.0),
+        (held, "held_mean_packets", 1.0),
+    )
+    tops = dict.fromkeys((rate, errors, airtime, held), 0.0)
+    for i, (run, link) in enumerate((run, link) for run in range(len(runs)) for link in links):
+        colour, line = COLOURS[i % len(COLOURS)], LINES[i // len(COLOURS) % len(LINES)]
+        series = _air_series(runs[run]).filter(pl.col("name") == link)
+        if series.is_empty():
+            continue
+        label = link if len(runs) == 1 else names[run]
+        window = max(1, series.height // WINDOWS)
+        warm = runs[run].summary["warmup_s"]
+        for axes, column, scale in columns:
+            scaled = series.select("time_s", value=pl.col(column).fill_nan(None) * scale)
+            mean = scaled["value"].rolling_mean(window, min_samples=1, center=True)
+            _thin(axes, scaled, "value", colour)
+            axes.plot(scaled["time_s"].to_numpy(), mean.to_numpy(), color=colour, ls=line, label=label)
+            tops[axes] = max(tops[axes], _top(scaled, "value", warm))
+    where = "" if len(runs) == 1 else f" of {links[0]}"
+    _label(rate, f"Data rate in the air{where}", "Mbit/s", tops[rate])
+    _label(errors, f"MPDU errors{where}", "part of the MPDUs", tops[errors])
+    _label(airtime, f"Airtime{where}", "part of the time", 1.0)
+    _label(held, f"Held by the sending host{where}", "packets", tops[held])
+    if len(runs) == 1:
+        rate.legend(loc="best", ncols=2, fontsize="small")
 
 
 def _thin(axes: Axes, series: pl.DataFrame, column: str, colour: str) -> None:
@@ -128,12 +194,16 @@ def link_series(results: Results, link: str) -> pl.DataFrame:
     def moving_mean(column: str) -> pl.Expr:
         return pl.col(column).rolling_mean(window, min_samples=1, center=True)
 
+    def ratio(part: pl.Expr, whole: pl.Expr) -> pl.Expr:
+        # A discipline can drop what arrived before the last sample.
+        return pl.when(whole > 0).then(part / whole)
+
     return series.with_columns(
-        loss_ratio=pl.col("dropped_packets") / pl.col("arrived_packets"),
-        loss_ratio_mean=moving_sum("dropped_packets") / moving_sum("arrived_packets"),
+        loss_ratio=ratio(pl.col("dropped_packets"), pl.col("arrived_packets")),
+        loss_ratio_mean=ratio(moving_sum("dropped_packets"), moving_sum("arrived_packets")),
         utilisation_mean=moving_mean("utilisation"),
         queue_packets_mean=moving_mean("queue_mean_packets"),
-    ).with_columns(pl.col("loss_ratio", "loss_ratio_mean").fill_nan(None))
+    )
 
 
 def busiest_link(results: Results) -> str:

@@ -158,7 +158,10 @@ struct Exchange {
     response_ns: u64,
     response_mode: Mode,
     start: u64,
+    /// Of the PPDU on the air, or the last.
     ppdu_start: u64,
+    /// Of the PPDU with data.
+    data_start: u64,
     /// Another transmission was at the receiver from then to then.
     hit: (u64, u64),
     /// The receiver did not notice its beginning.
@@ -246,7 +249,9 @@ impl Channel {
                 let context = QueueContext { rate: fastest.rate(), mtu: 1500, rng };
                 let (upper, driver_frames) = match &radio.transmit {
                     Transmit::Qdisc(path) => (Upper::Qdisc(Box::new(path.qdisc.build(&context))), path.driver_frames),
-                    Transmit::Mac80211(path) => (Upper::Mac80211 { waiting: Default::default(), blocked: false }, path.driver_frames),
+                    Transmit::Mac80211(path) => {
+                        (Upper::Mac80211 { waiting: Default::default(), blocked: false }, path.driver_frames)
+                    }
                 };
                 AcQueue {
                     upper,
@@ -290,7 +295,10 @@ impl Channel {
                     rng: stream(config.seed, component(2 * i + down), Purpose::RateControl),
                     errors: errors.clone(),
                 };
-                let rate_config = radio.rate_control.clone().unwrap_or_else(|| RateConfig::default_for(radio.phy.earlier_of(&other.phy)));
+                let rate_config = radio
+                    .rate_control
+                    .clone()
+                    .unwrap_or_else(|| RateConfig::default_for(radio.phy.earlier_of(&other.phy)));
                 let rate = rate_config.build(&context);
                 let (from, to) =
                     if down == 1 { (pair.access_point, pair.station) } else { (pair.station, pair.access_point) };
@@ -370,6 +378,7 @@ impl Channel {
     }
 
     /// The host at the sending end of `link` hands over a packet. `report`: its release is to be told.
+    #[expect(clippy::too_many_arguments, reason = "the hottest entry: what is known of a packet, and where it goes")]
     pub fn enqueue(
         &mut self,
         now: u64,
@@ -472,7 +481,6 @@ impl Channel {
         });
         self.sessions.push(Session {
             link,
-            ac: ac as u8,
             next_sn: Seq12::new(0),
             fresh: Default::default(),
             again: Default::default(),
@@ -618,7 +626,8 @@ impl Channel {
             None
         };
         let mpdus = self.spare.pop().unwrap_or_default();
-        let ppdu = r.form(ac, id, session, &mut link.rate, time, snr, mpdus);
+        let rate = &mut link.rate;
+        let ppdu = r.form(ac, id, session, |only_again| rate.choose(time, only_again, snr), mpdus);
         let queue = &mut r.queues[ac];
         queue.formed.push_back(ppdu);
         if !session.has_backlog() {

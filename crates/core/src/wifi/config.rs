@@ -199,11 +199,8 @@ impl Default for Retries {
 
 impl Retries {
     fn check(&self) -> Result<(), String> {
-        let limits = [
-            ("software", self.software),
-            ("hardware_tries", self.hardware_tries),
-            ("frame_tries", self.frame_tries),
-        ];
+        let limits =
+            [("software", self.software), ("hardware_tries", self.hardware_tries), ("frame_tries", self.frame_tries)];
         for (key, value) in limits {
             if value == 0 {
                 return Err(format!("`{key}` = 0: must be in 1..=255"));

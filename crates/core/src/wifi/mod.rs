@@ -14,5 +14,7 @@ pub mod retry_out;
 pub mod trace;
 
 pub use channel::{AirOutputs, Channel, ChannelConfig, PairConfig, Released};
-pub use config::{Aggregation, Mac80211Path, OnGiveUp, QdiscPath, RadioConfig, RadioOptions, Retries, RetryCount, Transmit};
+pub use config::{
+    Aggregation, Mac80211Path, OnGiveUp, QdiscPath, RadioConfig, RadioOptions, Retries, RetryCount, Transmit,
+};
 pub use trace::{Ac, AirStats, FrameKind, FrameRecord, PpduRecord, TraceConfig};

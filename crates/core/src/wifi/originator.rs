@@ -88,7 +88,6 @@ impl Ppdu {
 #[derive(Debug)]
 pub(super) struct Session {
     pub link: u32,
-    pub ac: u8,
     pub next_sn: Seq12,
     /// Not yet sent, in order.
     pub fresh: VecDeque<Mpdu>,

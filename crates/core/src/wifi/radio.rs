@@ -7,7 +7,7 @@ use super::config::{Mac80211Path, RadioConfig, Transmit};
 use super::originator::{Mpdu, Ppdu, Session};
 use super::phy::mode::Format;
 use super::phy::{EdcaParams, Mode, Timing, timing};
-use super::rate::{AnyRateControl, RateSeries};
+use super::rate::RateSeries;
 use crate::queue::AnyQueue;
 
 /// What is above the driver's frames.
@@ -104,22 +104,20 @@ impl Radio {
         Some(id)
     }
 
-    /// Forms what the session sends next.
+    /// Forms what the session sends next. `choose` gives the series, told whether there are retransmissions only.
     pub fn form(
         &self,
         ac: usize,
         id: u32,
         session: &mut Session,
-        rate: &mut AnyRateControl,
-        now: crate::units::Time,
-        snr_db: Option<f32>,
+        mut choose: impl FnMut(bool) -> RateSeries,
         mut mpdus: Vec<Mpdu>,
     ) -> Ppdu {
         mpdus.clear();
         let formed = &self.queues[ac].formed;
         if session.bar {
             session.bar = false;
-            let series = rate.choose(now, true, snr_db);
+            let series = choose(true);
             return Ppdu { session: id, series, tried: 0, tries: [0; 4], mpdus, psdu_bytes: timing::BAR_BYTES };
         }
         let limits = &self.config.aggregation;
@@ -127,7 +125,7 @@ impl Radio {
         let aggregates = session.recipient.is_some();
         let mut room = if aggregates { room(session, id, formed) } else { usize::MAX };
         let only_again = session.fresh.is_empty() || room == 0;
-        let series = rate.choose(now, only_again, snr_db);
+        let series = choose(only_again);
         let mut psdu_bytes = 0;
         if aggregates && series.is_probe() && !only_again {
             let mpdu = self.take_fresh(session);

@@ -59,6 +59,7 @@ impl Channel {
             response_mode: r.timing.response_mode(mode),
             start: now,
             ppdu_start: now,
+            data_start: now,
             hit: UNHURT,
             missed: false,
             collided: false,
@@ -99,7 +100,10 @@ impl Channel {
         x.hit = UNHURT;
         x.missed = missed;
         x.collided |= missed;
-        x.is_data_sent |= stage == Stage::Data;
+        if stage == Stage::Data {
+            x.is_data_sent = true;
+            x.data_start = now;
+        }
         self.contention.on_begin(transmitter, now);
     }
 
@@ -392,8 +396,8 @@ impl Channel {
         }
         if self.trace.ppdus && x.is_data_sent {
             self.ppdus.push(PpduRecord {
-                start_ns: x.ppdu_start,
-                end_ns: x.ppdu_start + x.data_ns,
+                start_ns: x.data_start,
+                end_ns: x.data_start + x.data_ns,
                 link: x.link,
                 ac: AC[ac],
                 mode: x.mode,
@@ -446,6 +450,7 @@ impl Channel {
     }
 
     /// What the recipient has is released; the rest is sent again or given up.
+    #[expect(clippy::too_many_arguments, reason = "one caller, which has all of it at hand")]
     fn resolve(
         &mut self,
         now: u64,

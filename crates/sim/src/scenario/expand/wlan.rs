@@ -559,7 +559,7 @@ impl Expander<'_> {
         for (b, there) in (0u16..).zip(&heard) {
             for (a, here) in (0u16..b).zip(&heard) {
                 let (Some(here), Some(there)) = (here, there) else { continue };
-                if !own.contains(&(a, b)) && !(here.hears(there) && there.hears(here)) {
+                if !(own.contains(&(a, b)) || (here.hears(there) && there.hears(here))) {
                     pairs.insert((a, b));
                 }
             }
