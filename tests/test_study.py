@@ -256,9 +256,7 @@ def test_a_band_of_another_measure_is_looked_at_seed_by_seed() -> None:
     at = [i for i, p in enumerate(data.points) if p.arm == "Reno" and p.parameters["scale"] == 1]
     rate = np.full((len(data.points), 2), np.nan)
     rate[at] = [[10, 30], [50, 20]]
-    rated = replace(
-        data, measures={**data.measures, "rate": Measure("rate")}, scalars={**data.scalars, "rate": rate}
-    )
+    rated = replace(data, measures={**data.measures, "rate": Measure("rate")}, scalars={**data.scalars, "rate": rate})
     low = "loss('Reno', n=[500, 1500], scale=1, rate=between(0, {}))"
     one = checked(f"max({low.format(40)}) > 0", rated)
     assert one.measured == pytest.approx((0.5 + 1.5) / 2), "n = 500 with the first seed, both with the second"

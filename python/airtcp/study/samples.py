@@ -697,7 +697,9 @@ def _equal(a: object, b: object) -> bool:
 def _band(value: object, function: str, name: str) -> Between:
     if isinstance(value, Between):
         return value
-    raise CheckError(f"{function}(): {name} is measured: give a range of it, {name}=between(low, high), not {_kind(value)}")
+    raise CheckError(
+        f"{function}(): {name} is measured: give a range of it, {name}=between(low, high), not {_kind(value)}"
+    )
 
 
 def _matcher(value: object, function: str, name: str) -> Callable[[object], bool]:
