@@ -15,7 +15,9 @@
 //! its least after an answer, and after as many failures in a row as the retry limit (10.3.3, 10.23.2.2).
 //!
 //! After a transmission that a radio could not decode (a collision, or errors in what was for it) EIFS stands in the place of
-//! DIFS. A radio whose own transmission stayed without answer counts on as soon as it has noticed.
+//! DIFS; not after one that began while it was sending itself, of which it knows the energy alone. A radio whose own transmission
+//! stayed without answer notices when the ACK timeout is over. Under DCF it then counts on, DIFS having passed meanwhile
+//! (10.3.4.3); under EDCA AIFS begins only then (10.23.2.4).
 
 use rand::RngExt;
 
@@ -31,6 +33,8 @@ struct Carrier {
     sensed: u16,
     /// Since the medium became busy there was one transmission only, and not its own.
     clean: bool,
+    /// It was sending when what it senses began.
+    deaf: bool,
     /// Takes part in an exchange, as originator or with a response to send.
     engaged: bool,
     idle_since: u64,
@@ -59,6 +63,8 @@ struct Access {
     failures: u8,
     retry_limit: u8,
     aifs_ns: u64,
+    /// From when a missing answer was noticed to the first slot.
+    after_hold_ns: u64,
     slot_ns: u64,
     /// Slots counted besides those that ended idle: 1 under EDCA.
     begun: u32,
@@ -72,6 +78,11 @@ impl Access {
         } else {
             self.cw = (2 * self.cw + 1).min(self.cw_max);
         }
+    }
+    /// The first slot, with the medium idle since then and a missing answer noticed at `hold`.
+    #[inline]
+    fn start_after(&self, idle_since: u64, hold: u64) -> u64 {
+        (idle_since + self.aifs_ns).max(hold + self.after_hold_ns)
     }
     fn succeed(&mut self) {
         self.failures = 0;
@@ -130,6 +141,7 @@ impl Contention {
             c.carrier.push(Carrier {
                 sensed: 0,
                 clean: true,
+                deaf: false,
                 engaged: false,
                 idle_since: 0,
                 nav: 0,
@@ -148,6 +160,7 @@ impl Contention {
                 retry_limit,
                 begun: u32::from(has_qos),
                 aifs_ns: timing.aifs_ns(e.aifsn),
+                after_hold_ns: if has_qos { timing.aifs_ns(e.aifsn) } else { 0 },
                 slot_ns: timing.slot_ns,
             }));
             c.pending.push(0);
@@ -215,7 +228,7 @@ impl Contention {
         self.pending[r] |= 1 << ac;
         if is_idle {
             if a.ready_at == NEVER {
-                a.ready_at = ((carrier.idle_since + carrier.extra).max(carrier.nav) + a.aifs_ns).max(carrier.hold);
+                a.ready_at = a.start_after((carrier.idle_since + carrier.extra).max(carrier.nav), carrier.hold);
             }
             a.ready_at = a.ready_at.max(now);
             if a.ready_at == now {
@@ -264,6 +277,7 @@ impl Contention {
         let t = usize::from(transmitter);
         self.carrier[t].sensed += 1;
         self.carrier[t].clean = false;
+        self.carrier[t].deaf = true;
         self.freeze(t, now);
         self.update(t);
         let hears = std::mem::take(&mut self.hears[t]);
@@ -272,6 +286,7 @@ impl Contention {
             let carrier = &mut self.carrier[h];
             carrier.sensed += 1;
             carrier.clean = carrier.sensed == 1;
+            carrier.deaf &= carrier.sensed > 1;
             if carrier.sensed == 1 && !carrier.engaged {
                 self.freeze(h, now);
                 self.update(h);
@@ -293,7 +308,7 @@ impl Contention {
                 continue;
             }
             carrier.idle_since = now;
-            carrier.extra = carrier.eifs_extra;
+            carrier.extra = if carrier.deaf { 0 } else { carrier.eifs_extra };
             if carrier.clean && (!is_receiver || is_decoded) {
                 carrier.extra = 0;
                 if !is_receiver {
@@ -395,7 +410,7 @@ impl Contention {
             let a = &mut self.access[r][ac];
             // One that is due in spite of what it has not sensed stays so.
             if a.ready_at == NEVER {
-                a.ready_at = (start + a.aifs_ns).max(carrier.hold) + u64::from(a.backoff) * a.slot_ns;
+                a.ready_at = a.start_after(start, carrier.hold) + u64::from(a.backoff) * a.slot_ns;
             }
         }
     }

@@ -264,3 +264,42 @@ fn who_is_due_in_the_same_slot_collides_and_who_is_due_later_freezes() {
     assert_eq!(c.next().0, NEVER);
     assert_eq!(c.access[2][BE].backoff, 0, "its slot had begun");
 }
+
+#[test]
+fn those_who_collide_wait_for_the_answer_and_not_for_eifs() {
+    for has_qos in [false, true] {
+        for longer in [0, 50_000] {
+            let (t, eifs) = (timing(), true);
+            let mut c = scene(4, has_qos, eifs, 0, &[]);
+            for r in [0, 1] {
+                c.on_frame(r, BE, 1_000_000);
+            }
+            for r in [0, 1] {
+                assert_eq!(c.next(), (1_000_000, r));
+                c.take(r, 1_000_000);
+                c.on_begin(r, 1_000_000);
+            }
+            let ends = [1_100_000, 1_100_000 + longer];
+            c.on_end(0, ends[0], 0, 3, false);
+            c.on_end(1, ends[1], 0, 3, false);
+            let noticed = ends.map(|e| e + 45_000);
+            for r in [0, 1] {
+                c.finish(r, BE, noticed[usize::from(r)], true, true);
+            }
+            let aifs = t.aifs_ns(if has_qos { 3 } else { 2 });
+            for r in [0, 1] {
+                let start = c.access[r][BE].ready_at - u64::from(c.access[r][BE].backoff) * 9_000;
+                // The medium was busy until the longer one was over.
+                let idle = ends[1] + aifs;
+                assert_eq!(
+                    start,
+                    if has_qos { idle.max(noticed[r] + aifs) } else { idle.max(noticed[r]) },
+                    "radio {r}"
+                );
+            }
+            waits(&mut c, 2, 0);
+            c.thaw(2);
+            assert_eq!(c.access[2][BE].ready_at, ends[1] + t.eifs_ns() - t.difs_ns() + aifs, "who has heard both");
+        }
+    }
+}

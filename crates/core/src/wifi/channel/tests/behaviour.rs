@@ -1,0 +1,510 @@
+//! What a channel does that the standard, a driver's rules or a published result say it must.
+
+use super::*;
+use crate::units::Probability;
+use crate::wifi::config::{Mac80211Path, OnGiveUp, RetryCount};
+use crate::wifi::phy::{ErrorRateConfig, SnrConfig};
+
+fn errors(rate: f64) -> SignalConfig {
+    SignalConfig::ErrorRate(ErrorRateConfig { rate: Some(Probability::new(rate).unwrap()), rates: None, bytes: 1538 })
+}
+
+fn rate(rate: &str) -> FixedConfig {
+    FixedConfig { rate: Some(rate.parse().unwrap()), ..FixedConfig::default() }
+}
+
+fn mcs(mcs: u8) -> FixedConfig {
+    FixedConfig { mcs: Some(mcs), ..FixedConfig::default() }
+}
+
+impl Rig {
+    /// Stations of their own settings, the access point last.
+    fn of(radios: Vec<RadioConfig>, signals: Vec<SignalConfig>, hidden: Vec<(u16, u16)>, trace: TraceConfig) -> Rig {
+        let n = signals.len() as u16;
+        let pairs = signals.into_iter().zip(0..).map(|(signal, s)| PairConfig { station: s, access_point: n, signal });
+        let config = ChannelConfig {
+            radios: radios.into_iter().map(Arc::new).collect(),
+            pairs: pairs.collect(),
+            hidden,
+            sensing: Span::ZERO,
+            seed: 5,
+            index: 0,
+            trace,
+        };
+        let links = 2 * usize::from(n);
+        Rig {
+            channel: Channel::new(&config),
+            pool: Pool::default(),
+            out: AirOutputs::default(),
+            now: 0,
+            numbers: vec![0; links],
+            delivered: vec![Vec::new(); links],
+            bytes: 1500,
+        }
+    }
+
+    fn send_as(&mut self, link: u32, ac: Ac) {
+        let mut p = Packet::new(FlowId(link), Kind::Udp, 0);
+        p.size = self.bytes;
+        p.seq = crate::units::Seq32(self.numbers[link as usize]);
+        self.numbers[link as usize] += 1;
+        let id = self.pool.insert(p);
+        self.channel.enqueue(self.now, link, id, ac, false, &mut self.pool, &mut self.out);
+        self.take();
+    }
+
+    /// These links have always `waiting` packets.
+    fn saturate_links(&mut self, links: &[u32], waiting: u64, until: u64) {
+        loop {
+            for &l in links {
+                while self.channel.stats(l, self.now).held_packets < waiting {
+                    self.send(l);
+                }
+            }
+            let at = self.channel.deadline();
+            if at > until {
+                return;
+            }
+            self.now = at;
+            self.channel.on_deadline(at, &mut self.pool, &mut self.out);
+            self.take();
+        }
+    }
+
+    fn drain(&mut self) {
+        while self.channel.deadline() < NEVER {
+            self.now = self.channel.deadline();
+            self.channel.on_deadline(self.now, &mut self.pool, &mut self.out);
+            self.take();
+        }
+    }
+
+    fn stats(&self, link: u32) -> AirStats {
+        self.channel.stats(link, self.now)
+    }
+
+    fn mbit(&self, link: u32) -> f64 {
+        self.stats(link).delivered_bytes as f64 * 8e3 / self.now as f64
+    }
+}
+
+const PPDUS: TraceConfig = TraceConfig { ppdus: true, frames: false };
+
+fn airtime_share(rig: &Rig, link: u32) -> f64 {
+    rig.stats(link).airtime_ns as f64 / rig.now as f64
+}
+
+#[test]
+fn every_limit_of_an_ampdu_binds_exactly() {
+    let subframe = timing::subframe_bytes(timing::mpdu_bytes(1500, true));
+    for (mcs_index, aggregation) in [
+        (7, Aggregation { max_frames: 5, ..Aggregation::default() }),
+        (7, Aggregation { max_bytes: 7 * subframe, ..Aggregation::default() }),
+        (7, Aggregation { max_bytes: 7 * subframe - 1, ..Aggregation::default() }),
+        (7, Aggregation { window: 9, ..Aggregation::default() }),
+        (0, Aggregation::default()),
+        (4, Aggregation { max_duration: Span::from_us(1_000), ..Aggregation::default() }),
+        (7, Aggregation { max_frames: 64, max_duration: Span::from_ms(50), ..Aggregation::default() }),
+        (0, Aggregation { max_frames: 64, max_duration: Span::from_ms(50), ..Aggregation::default() }),
+    ] {
+        let mut config = radio(Standard::N, mcs(mcs_index));
+        // One A-MPDU at a time, so that the window is all its own.
+        config.aggregation = Aggregation { formed_ahead: 1, ..aggregation };
+        let (t, mode) = (config.phy.timing(), config.phy.mode_of_mcs(mcs_index).unwrap());
+        let a = config.aggregation.clone();
+        let mut rig = Rig::of(vec![config.clone(), config], vec![SignalConfig::Perfect], vec![], PPDUS);
+        rig.saturate_links(&[0], 200, 200 * MS);
+        let longest = a.max_duration.as_ns().min(timing::PPDU_MAX_NS);
+        let expected = (1u32..=64)
+            .take_while(|&n| {
+                n <= u32::from(a.max_frames.min(a.window))
+                    && n * subframe <= a.max_bytes
+                    && t.ppdu_ns(mode, n * subframe) <= longest
+            })
+            .last()
+            .unwrap();
+        let most = rig.channel.ppdus.iter().map(|p| p.mpdus).max().unwrap();
+        assert_eq!(u32::from(most), expected, "MCS {mcs_index}, {a:?}");
+    }
+}
+
+#[test]
+fn a_txop_bounds_its_ampdus_and_holds_several_of_them() {
+    let mut config = radio(Standard::N, mcs(7));
+    config.aggregation.max_frames = 8;
+    let mut rig = Rig::of(vec![config.clone(), config.clone()], vec![SignalConfig::Perfect], vec![], PPDUS);
+    for _ in 0..900 {
+        rig.send_as(0, Ac::Vo);
+    }
+    rig.drain();
+    let t = config.phy.timing();
+    let limit = rig.channel.radios[0].edca[Ac::Vo as usize].txop.as_ns();
+    let ppdus = &rig.channel.ppdus;
+    let mode = ppdus[0].mode;
+    let response_to = |p: &PpduRecord| t.sifs_ns + if p.mpdus > 1 { t.block_ack_ns(p.mode) } else { t.ack_ns(p.mode) };
+    // A TXOP: exchanges with no more than SIFS between them.
+    let (mut start, mut exchanges, mut several) = (ppdus[0].start_ns, 1, 0);
+    for pair in ppdus.windows(2) {
+        let answered_at = pair[0].end_ns + response_to(&pair[0]);
+        if pair[1].start_ns == answered_at + t.sifs_ns {
+            exchanges += 1;
+        } else {
+            assert!(pair[1].start_ns >= answered_at + t.aifs_ns(2), "{pair:?}");
+            several += u32::from(exchanges > 1);
+            (start, exchanges) = (pair[1].start_ns, 1);
+        }
+        let taken = pair[1].end_ns + response_to(&pair[1]) - start;
+        assert!(taken <= limit, "{taken} ns");
+    }
+    let fits = |n: &u32| {
+        t.ppdu_ns(mode, n * timing::subframe_bytes(timing::mpdu_bytes(1500, true))) + t.sifs_ns + t.block_ack_ns(mode)
+            <= limit
+    };
+    let most = (1..=8u32).filter(fits).max().unwrap();
+    assert_eq!(ppdus.iter().map(|p| u32::from(p.mpdus)).max(), Some(most));
+    assert!(several > 0, "short A-MPDUs share a TXOP");
+}
+
+#[test]
+fn long_ampdus_fit_into_the_txop() {
+    let config = radio(Standard::N, mcs(0));
+    let mut rig = Rig::of(vec![config.clone(), config.clone()], vec![SignalConfig::Perfect], vec![], PPDUS);
+    rig.bytes = 300;
+    for _ in 0..200 {
+        rig.send_as(0, Ac::Vo);
+    }
+    rig.drain();
+    let t = config.phy.timing();
+    let limit = rig.channel.radios[0].edca[Ac::Vo as usize].txop.as_ns();
+    assert!(limit < config.aggregation.max_duration.as_ns());
+    for p in &rig.channel.ppdus {
+        assert!(p.end_ns - p.start_ns + t.sifs_ns + t.block_ack_ns(p.mode) <= limit);
+    }
+}
+
+#[test]
+fn how_often_a_lost_mpdu_is_sent_follows_the_drivers_rule() {
+    use RetryCount::{Handings, Transmissions};
+    // 13 each time: given up when the limit is behind it.
+    for (software, counts, hardware_tries, transmissions) in [
+        (10, Handings, 13, 11 * 13),
+        (30, Handings, 1, 31),
+        (30, Transmissions, 1, 31),
+        (30, Transmissions, 13, 4 * 13),
+        (10, Transmissions, 4, 4 * 4),
+    ] {
+        let mut config = radio(Standard::N, mcs(7));
+        config.retries = Retries { software, counts, hardware_tries, ..Retries::default() };
+        let mut rig = Rig::of(vec![config.clone(), config], vec![errors(1.0)], vec![], PPDUS);
+        rig.send(0);
+        rig.drain();
+        let s = rig.stats(0);
+        assert_eq!((s.ppdus, s.dropped_retries), (transmissions, 1), "{software} {counts:?}, {hardware_tries} tries");
+    }
+    for frame_tries in [1, 4, 7] {
+        let mut config = radio(Standard::G, rate("54Mbit/s"));
+        config.retries.frame_tries = frame_tries;
+        let mut rig = Rig::of(vec![config.clone(), config], vec![errors(1.0)], vec![], PPDUS);
+        rig.send(0);
+        rig.drain();
+        let s = rig.stats(0);
+        assert_eq!((s.ppdus, s.dropped_retries), (u64::from(frame_tries), 1));
+    }
+}
+
+/// A rate series that is shorter than the radio's own limit ends a PPDU's repeats earlier.
+#[test]
+fn a_short_series_ends_the_repeats() {
+    let mut config = radio(Standard::N, FixedConfig { tries: 3, ..mcs(7) });
+    config.retries = Retries { software: 2, counts: RetryCount::Handings, ..Retries::default() };
+    let mut rig = Rig::of(vec![config.clone(), config], vec![errors(1.0)], vec![], PPDUS);
+    rig.send(0);
+    rig.drain();
+    assert_eq!(rig.stats(0).ppdus, 9);
+    assert_eq!(rig.channel.ppdus.iter().filter(|p| p.mpdus > 0).map(|p| p.repeat).max(), Some(2));
+}
+
+#[test]
+fn a_bar_fills_the_hole_and_silence_leaves_it_to_the_timeout() {
+    let run = |on_give_up| {
+        let mut config = radio(Standard::N, mcs(7));
+        config.retries = Retries { software: 1, hardware_tries: 1, on_give_up, ..Retries::default() };
+        config.aggregation.max_frames = 8;
+        let mut rig = Rig::of(vec![config.clone(), config], vec![errors(0.5)], vec![], PPDUS);
+        // Bursts that end, so that no later MPDU moves the window.
+        for _ in 0..100 {
+            for _ in 0..8 {
+                rig.send(0);
+            }
+            rig.drain();
+        }
+        rig
+    };
+    let (bar, silence) = (run(OnGiveUp::Bar), run(OnGiveUp::Silence));
+    assert!(bar.stats(0).dropped_retries > 50 && silence.stats(0).dropped_retries > 50);
+    assert!(bar.stats(0).bars > 30);
+    assert_eq!(silence.stats(0).bars, 0);
+    // A BAR can be lost, but hardly seven times.
+    assert!(bar.stats(0).reorder_timeouts <= 1, "{}", bar.stats(0).reorder_timeouts);
+    assert!(silence.stats(0).reorder_timeouts > 20);
+    let unanswered = bar.channel.ppdus.iter().filter(|p| p.mpdus == 0 && !p.answered).count();
+    println!("{unanswered} of {} BARs unanswered", bar.stats(0).bars);
+    let repeats = bar.channel.ppdus.iter().filter(|p| p.mpdus == 0).map(|p| p.repeat).max();
+    assert!(repeats < Some(7));
+}
+
+#[test]
+fn when_every_bar_is_lost_the_recipients_timeout_remains() {
+    let mut config = radio(Standard::N, mcs(7));
+    config.retries = Retries { software: 1, hardware_tries: 1, frame_tries: 1, ..Retries::default() };
+    // Of 40 bytes half are lost: a BAR has 24, its answer 32, an MPDU here 78.
+    let signal =
+        SignalConfig::ErrorRate(ErrorRateConfig { rate: Some(Probability::new(0.5).unwrap()), rates: None, bytes: 40 });
+    let mut rig = Rig::of(vec![config.clone(), config], vec![signal], vec![], PPDUS);
+    rig.bytes = 40;
+    for _ in 0..200 {
+        for _ in 0..8 {
+            rig.send(0);
+        }
+        rig.drain();
+    }
+    let s = rig.stats(0);
+    assert_eq!(s.delivered_packets + s.dropped_retries + s.dropped_late, 1600);
+    let lost = rig.channel.ppdus.iter().filter(|p| p.mpdus == 0 && p.received == 0 && !p.answered).count();
+    println!("{} BARs, {lost} unanswered, {} timeouts", s.bars, s.reorder_timeouts);
+    assert!(s.dropped_retries > 100 && s.bars > 100 && lost > 30, "{s:?}");
+    assert!(s.reorder_timeouts > 10);
+}
+
+/// A station without Block Ack beside one with it (clause 10.25.2: an agreement is between two stations).
+#[test]
+fn frames_to_a_station_without_block_ack_go_one_by_one() {
+    let mut n = radio(Standard::N, mcs(7));
+    n.phy.band = Some(crate::wifi::phy::Band::Ghz2);
+    n.rate_control = None;
+    let g = radio(Standard::G, rate("54Mbit/s"));
+    let perfect = SignalConfig::Perfect;
+    let mut rig = Rig::of(vec![n.clone(), g, n], vec![perfect.clone(), perfect], vec![], PPDUS);
+    for _ in 0..300 {
+        for link in 0..4 {
+            rig.send(link);
+        }
+    }
+    rig.drain();
+    for p in &rig.channel.ppdus {
+        let is_legacy = p.link >= 2;
+        assert!(!is_legacy || p.mpdus == 1, "link {}: {} MPDUs", p.link, p.mpdus);
+        assert_eq!(p.mode.is_ht_or_later(), !is_legacy, "link {}: {}", p.link, p.mode.name());
+    }
+    assert!(rig.channel.ppdus.iter().any(|p| p.mpdus > 1));
+    for link in 0..4 {
+        // After seven collisions in a row a frame without Block Ack is given up.
+        let s = rig.stats(link);
+        assert_eq!(s.delivered_packets + s.dropped_retries, 300);
+        assert!(s.delivered_packets >= if link < 2 { 300 } else { 295 }, "link {link}: {s:?}");
+        assert!(rig.delivered[link as usize].is_sorted());
+    }
+}
+
+/// The window is the smaller of what both ends can keep (ADDBA response, clause 9.4.1.14).
+#[test]
+fn the_recipients_window_binds_the_originator() {
+    let mut ap = radio(Standard::N, mcs(7));
+    ap.reorder.window = 6;
+    let mut rig = Rig::of(vec![radio(Standard::N, mcs(7)), ap], vec![errors(0.3)], vec![], PPDUS);
+    rig.saturate_links(&[0], 100, 500 * MS);
+    rig.drain();
+    assert!(rig.channel.ppdus.iter().all(|p| p.mpdus <= 6));
+    let moves = rig.channel.sessions[0].recipient.as_ref().unwrap().stats().window_moves;
+    assert_eq!(moves, 0, "an MPDU beyond the recipient's window");
+}
+
+/// RTS that nobody answers are no PPDUs with data.
+#[test]
+fn an_rts_in_vain_is_counted_as_such() {
+    let mut config = radio(Standard::G, rate("54Mbit/s"));
+    config.phy.g_only = true;
+    config.rts_threshold_bytes = 0;
+    let n = 5;
+    let hidden = (0..n).flat_map(|a| (a + 1..n).map(move |b| (a, b))).collect();
+    let signals = vec![SignalConfig::Perfect; usize::from(n)];
+    let mut rig = Rig::of(vec![config; usize::from(n) + 1], signals, hidden, PPDUS);
+    rig.saturate_links(&[0, 2, 4, 6, 8], 5, SECOND);
+    let sum = |f: fn(&AirStats) -> u64| (0..u32::from(n)).map(|s| f(&rig.stats(2 * s))).sum::<u64>();
+    assert!(sum(|s| s.rts_unanswered) > 100);
+    // Who hears the CTS stays silent, so the data gets through; but for those who were just sending an RTS of their own.
+    assert!(20 * sum(|s| s.ppdus_unanswered) < sum(|s| s.ppdus));
+    assert_eq!(sum(|s| s.ppdus), rig.channel.ppdus.len() as u64);
+}
+
+#[test]
+fn rts_and_cts_bring_hidden_stations_their_throughput_back() {
+    let run = |hidden: bool, threshold: u32| {
+        let mut config = radio(Standard::A, rate("6Mbit/s"));
+        config.rts_threshold_bytes = threshold;
+        let mut rig = Rig::new(2, config, SignalConfig::default(), hidden, 1500);
+        rig.saturate(3, 10 * SECOND);
+        rig.mbit(0) + rig.mbit(2)
+    };
+    let (heard, hidden, with_rts) = (run(false, u32::MAX), run(true, u32::MAX), run(true, 0));
+    println!("{heard:.2} Mbit/s; hidden {hidden:.2}; with RTS {with_rts:.2}");
+    // 2.1 ms of data in backoffs of at most 1023 slots of 9 us: most frames overlap.
+    assert!(hidden < 0.6 * heard);
+    assert!(with_rts > 0.9 * heard);
+}
+
+/// Performance anomaly (Heusse, Rousseau, Berger-Sabbatel and Duda, INFOCOM 2003): DCF gives all stations as many frames, so
+/// that the fast one is as slow as the slow one, and the cell carries two frames in the time of one of each.
+#[test]
+fn a_slow_station_slows_down_the_fast_one() {
+    let (fast, slow) = (radio(Standard::B, rate("11Mbit/s")), radio(Standard::B, rate("1Mbit/s")));
+    let perfect = SignalConfig::Perfect;
+    let mut rig = Rig::of(vec![fast.clone(), slow, fast.clone()], vec![perfect.clone(), perfect], vec![], PPDUS);
+    rig.saturate_links(&[0, 2], 3, 200 * SECOND);
+    let (a, b) = (rig.mbit(0), rig.mbit(2));
+    let t = fast.phy.timing();
+    let modes = fast.phy.modes();
+    let time = |i: usize| {
+        let data = t.ppdu_ns(modes[i], timing::mpdu_bytes(1500, false));
+        (data + t.sifs_ns + t.ack_ns(modes[i]) + t.difs_ns()) as f64
+    };
+    // Two stations, window 31: 10.6 idle slots for each frame (the mean of the lesser of two draws, about a third of 31), collisions 6 %.
+    let expected = 12_000.0 / (time(3) + time(0)) * 1e3;
+    println!("fast {a:.3}, slow {b:.3} Mbit/s; without backoff and collisions {expected:.3}");
+    assert!((a / b - 1.0).abs() < 0.05, "{a} and {b} Mbit/s");
+    assert!(a < expected && a > 0.85 * expected, "{a} against {expected} Mbit/s");
+}
+
+/// Ending the anomaly (Høiland-Jørgensen et al., USENIX ATC 2017): the access point gives its stations equal airtime.
+#[test]
+fn airtime_fairness_gives_equal_airtime_and_a_fifo_equal_packets() {
+    let run = |transmit: Transmit| {
+        let mut station = radio(Standard::N, mcs(7));
+        station.rate_control = Some(RateConfig::Ideal(Default::default()));
+        station.transmit = transmit;
+        let snr = |snr_db| SignalConfig::Snr(SnrConfig { snr_db, shadowing: None });
+        let radios = vec![station; 3];
+        let mut rig = Rig::of(radios, vec![snr(5.0), snr(40.0)], vec![], PPDUS);
+        // More than can be carried, in turn.
+        for i in 0..30_000u64 {
+            let at = i * 200_000;
+            while rig.channel.deadline() <= at {
+                rig.now = rig.channel.deadline();
+                rig.channel.on_deadline(rig.now, &mut rig.pool, &mut rig.out);
+                rig.take();
+            }
+            rig.now = at;
+            rig.send(1);
+            rig.send(3);
+        }
+        let (slow, fast) = (airtime_share(&rig, 1), airtime_share(&rig, 3));
+        let packets = (rig.stats(1).delivered_packets as f64, rig.stats(3).delivered_packets as f64);
+        println!("airtime {slow:.3} {fast:.3}, packets {packets:?}");
+        (slow / fast, packets.0 / packets.1)
+    };
+    let (airtime, packets) = run(Transmit::Mac80211(Mac80211Path::default()));
+    assert!((airtime - 1.0).abs() < 0.03, "airtime {airtime}");
+    assert!(packets < 0.2);
+    let (airtime, packets) = run(Transmit::Qdisc(QdiscPath::default()));
+    assert!((packets - 1.0).abs() < 0.05, "packets {packets}");
+    assert!(airtime > 4.0);
+}
+
+/// An 802.11b station makes its 802.11g neighbours announce each frame with a CTS at a rate it can hear.
+#[test]
+fn protection_costs_a_cts_ahead_of_each_frame() {
+    let run = |protection| {
+        let mut g = radio(Standard::G, rate("54Mbit/s"));
+        g.phy.protection = protection;
+        let mut rig = Rig::of(vec![g.clone(), g.clone()], vec![SignalConfig::Perfect], vec![], PPDUS);
+        rig.saturate_links(&[0], 3, 10 * SECOND);
+        (g, rig.mbit(0))
+    };
+    for protection in [Protection::None, Protection::CtsToSelf, Protection::RtsCts] {
+        let (g, measured) = run(protection);
+        let t = g.phy.timing();
+        let mode = *g.phy.modes().iter().find(|m| m.rate() == "54Mbit/s".parse().unwrap()).unwrap();
+        let cycle = t.difs_ns()
+            + t.cw_min as u64 * t.slot_ns / 2
+            + t.protection_ns(mode)
+            + t.ppdu_ns(mode, timing::mpdu_bytes(1500, false))
+            + t.sifs_ns
+            + t.ack_ns(mode);
+        let expected = 12_000.0 / cycle as f64 * 1e3;
+        println!("{protection:?}: {measured:.2}, expected {expected:.2} Mbit/s");
+        assert!((measured / expected - 1.0).abs() < 0.01, "{protection:?}: {measured} against {expected} Mbit/s");
+    }
+}
+
+/// EDCA by chance, with nothing of the channel's code: each category a station of its own that hears all others. Gives the
+/// share of successes of the first.
+fn edca_by_chance(a: EdcaParams, b: EdcaParams, t: &timing::Timing) -> f64 {
+    let mut rng = stream(9, 9, Purpose::Backoff);
+    let params = [a, b];
+    let mut cw = [a.cw_min, b.cw_min];
+    let mut left = [rng.random_range(0..=cw[0]), rng.random_range(0..=cw[1])];
+    let mut done = [0u64; 2];
+    // When each may count its first slot after the last busy period, from its end.
+    let aifs = params.map(|p| t.aifs_ns(p.aifsn));
+    let mut begin = aifs;
+    let mut failures = [0; 2];
+    for _ in 0..400_000 {
+        let at = [0, 1].map(|i| begin[i] + u64::from(left[i]) * t.slot_ns);
+        let first = at[0].min(at[1]);
+        let collision = at[0] == at[1];
+        for i in 0..2 {
+            if at[i] == first {
+                if collision && failures[i] < 6 {
+                    failures[i] += 1;
+                    cw[i] = (2 * cw[i] + 1).min(params[i].cw_max);
+                } else {
+                    failures[i] = 0;
+                    cw[i] = params[i].cw_min;
+                    done[i] += u64::from(!collision);
+                }
+                left[i] = rng.random_range(0..=cw[i]);
+            } else if first >= begin[i] {
+                // EDCA counts a slot that has begun.
+                left[i] -= ((first - begin[i]) / t.slot_ns + 1) as u32;
+            }
+            begin[i] = aifs[i];
+        }
+        if collision {
+            // Both notice the missing answer first.
+            let timeout = t.sifs_ns + t.slot_ns + 20_000;
+            begin = aifs.map(|a| a + timeout);
+        }
+    }
+    done[0] as f64 / (done[0] + done[1]) as f64
+}
+
+#[test]
+fn voice_goes_before_best_effort_as_often_as_chance_says() {
+    for (ac, other) in [(Ac::Vo, Ac::Be), (Ac::Vi, Ac::Be), (Ac::Be, Ac::Bk), (Ac::Be, Ac::Be)] {
+        // Single frames, one for each time the medium is won.
+        let mut config = radio(Standard::N, mcs(7));
+        config.aggregation.enabled = false;
+        let t = config.phy.timing();
+        let mut rig =
+            Rig::of(vec![config.clone(), config.clone(), config], vec![SignalConfig::Perfect; 2], vec![], PPDUS);
+        for r in &mut rig.channel.radios {
+            r.edca.iter_mut().for_each(|e| e.txop = Span::ZERO);
+        }
+        let edca = rig.channel.radios[0].edca;
+        while rig.now < 20 * SECOND {
+            for (link, ac) in [(0, ac), (2, other)] {
+                while rig.stats(link).held_packets < 3 {
+                    rig.send_as(link, ac);
+                }
+            }
+            rig.now = rig.channel.deadline();
+            rig.channel.on_deadline(rig.now, &mut rig.pool, &mut rig.out);
+            rig.take();
+        }
+        let (a, b) = (rig.stats(0).delivered_packets as f64, rig.stats(2).delivered_packets as f64);
+        let expected = edca_by_chance(edca[ac as usize], edca[other as usize], &t);
+        let share = a / (a + b);
+        println!("{ac:?} beside {other:?}: {share:.4} of the frames, by chance {expected:.4}");
+        assert!((share - expected).abs() < 0.01, "{ac:?} beside {other:?}: {share} against {expected}");
+    }
+}

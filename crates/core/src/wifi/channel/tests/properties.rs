@@ -1,0 +1,362 @@
+//! What holds whatever the radios are set to, and whatever is lost.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::units::Probability;
+use crate::wifi::config::{Mac80211Path, OnGiveUp, RetryCount};
+use crate::wifi::phy::ErrorRateConfig;
+use crate::wifi::reorder::ReorderConfig;
+use crate::wifi::retry_out::RetryOutConfig;
+
+const PAYLOAD: u32 = 7;
+
+/// What happened: time, link, number, and why it was dropped.
+type Story = Vec<(u64, u32, u32, Option<DropReason>)>;
+
+/// Stations and an access point, with whatever traffic, watched closely.
+struct Watch {
+    channel: Channel,
+    pool: Pool,
+    out: AirOutputs,
+    now: u64,
+    sent: Vec<u32>,
+    sent_bytes: Vec<u64>,
+    story: Story,
+    /// Of each link and category, the last number delivered.
+    last: Vec<[Option<u32>; 4]>,
+    delivered: Vec<(u64, u64)>,
+    dropped: Vec<(u64, u64)>,
+    at_now: u32,
+}
+
+impl Watch {
+    fn new(config: &ChannelConfig) -> Watch {
+        let links = 2 * config.pairs.len();
+        Watch {
+            channel: Channel::new(config),
+            pool: Pool::default(),
+            out: AirOutputs::default(),
+            now: 0,
+            sent: vec![0; links],
+            sent_bytes: vec![0; links],
+            story: Vec::new(),
+            last: vec![[None; 4]; links],
+            delivered: vec![(0, 0); links],
+            dropped: vec![(0, 0); links],
+            at_now: 0,
+        }
+    }
+
+    fn send(&mut self, link: u32, ac: Ac, kind: Kind, bytes: u16) {
+        let mut p = Packet::new(FlowId(link), kind, 0);
+        p.size = bytes;
+        p.len = PAYLOAD as u16;
+        // The number, with the category in the lowest bits.
+        p.seq = crate::units::Seq32(self.sent[link as usize] << 2 | ac as u32);
+        self.sent[link as usize] += 1;
+        self.sent_bytes[link as usize] += u64::from(bytes);
+        let id = self.pool.insert(p);
+        self.channel.enqueue(self.now, link, id, ac, true, &mut self.pool, &mut self.out);
+        self.take();
+    }
+
+    fn take(&mut self) {
+        for (link, id) in self.out.delivered.drain(..) {
+            let p = self.pool.remove(id);
+            assert_eq!(p.flow.0, link, "delivered on another link");
+            let last = &mut self.last[link as usize][(p.seq.0 & 3) as usize];
+            assert!(last.is_none_or(|l| l < p.seq.0), "link {link}: {} after {last:?}", p.seq.0);
+            *last = Some(p.seq.0);
+            let d = &mut self.delivered[link as usize];
+            *d = (d.0 + 1, d.1 + u64::from(p.size));
+            self.story.push((self.now, link, p.seq.0, None));
+        }
+        for (link, id, reason) in self.out.dropped.drain(..) {
+            let p = self.pool.remove(id);
+            assert_eq!(p.flow.0, link, "dropped on another link");
+            let d = &mut self.dropped[link as usize];
+            *d = (d.0 + 1, d.1 + u64::from(p.size));
+            self.story.push((self.now, link, p.seq.0, Some(reason)));
+        }
+    }
+
+    /// Whatever waits has a deadline, and time moves on.
+    fn step(&mut self) {
+        let at = self.channel.deadline();
+        assert!(at >= self.now && at < NEVER);
+        self.at_now = if at == self.now { self.at_now + 1 } else { 0 };
+        assert!(self.at_now < 100, "no progress at {at} ns");
+        self.now = at;
+        self.channel.on_deadline(at, &mut self.pool, &mut self.out);
+        self.take();
+    }
+
+    fn is_waiting(&self) -> bool {
+        (0..self.sent.len() as u32).any(|l| self.channel.stats(l, self.now).held_packets > 0)
+    }
+
+    fn run_until(&mut self, until: u64) {
+        loop {
+            assert!(!self.is_waiting() || self.channel.deadline() < NEVER, "packets wait, and nothing is due");
+            self.check_airtime();
+            if self.channel.deadline() > until {
+                self.now = until;
+                return;
+            }
+            self.step();
+        }
+    }
+
+    /// AQL: what is booked is what is below the queues, and never more than the bound and one packet.
+    fn check_airtime(&self) {
+        let c = &self.channel;
+        let mut booked = vec![0u64; c.radios.len()];
+        for (id, s) in c.sessions.iter().enumerate() {
+            let from = usize::from(c.links[s.link as usize].from);
+            let formed = c.radios[from].queues.iter().flat_map(|q| &q.formed).filter(|p| p.session as usize == id);
+            let mpdus = s.fresh.iter().chain(&s.again).chain(formed.flat_map(|p| &p.mpdus));
+            let sum: u64 = mpdus.map(|m| u64::from(m.airtime_ns)).sum();
+            assert_eq!(s.pending_ns, sum);
+            booked[from] += sum;
+            if let Transmit::Mac80211(path) = &c.radios[from].config.transmit {
+                if path.aql {
+                    // The slowest mode there is, 1500 bytes at 1 Mbit/s.
+                    assert!(s.pending_ns <= path.aql_high.as_ns() + 12_000_000);
+                }
+            }
+        }
+        for (radio, booked) in c.radios.iter().zip(booked) {
+            assert_eq!(radio.pending_ns, booked);
+        }
+    }
+
+    /// Until nothing is left; then every packet has been delivered once or dropped once.
+    fn drain(&mut self) {
+        while self.channel.deadline() < NEVER {
+            self.check_airtime();
+            self.step();
+        }
+        assert!(self.pool.is_empty(), "{} packets are lost without a word", self.pool.len());
+        for l in 0..self.sent.len() {
+            let s = self.channel.stats(l as u32, self.now);
+            assert_eq!((s.held_packets, s.held_bytes), (0, 0), "link {l}");
+            assert_eq!((s.arrived_packets, s.arrived_bytes), (u64::from(self.sent[l]), self.sent_bytes[l]));
+            assert_eq!((s.delivered_packets, s.delivered_bytes), self.delivered[l]);
+            assert_eq!(
+                s.dropped_overflow + s.dropped_early + s.dropped_retries + s.dropped_late,
+                self.dropped[l].0,
+                "link {l}: {s:?}"
+            );
+            assert_eq!(self.delivered[l].0 + self.dropped[l].0, u64::from(self.sent[l]));
+            assert_eq!(self.delivered[l].1 + self.dropped[l].1, self.sent_bytes[l]);
+        }
+        let released: u32 = self.out.released.iter().map(|r| u32::try_from(r.payload_bytes).unwrap()).sum();
+        assert_eq!(released, PAYLOAD * self.sent.iter().sum::<u32>(), "each release is told once");
+        assert!(self.channel.exchanges.is_empty());
+        for radio in &self.channel.radios {
+            assert!(radio.queues.iter().all(|q| q.driver_count == 0 && q.formed.is_empty()));
+        }
+    }
+}
+
+fn errors(rate: f64) -> SignalConfig {
+    if rate == 0.0 {
+        return SignalConfig::Perfect;
+    }
+    SignalConfig::ErrorRate(ErrorRateConfig { rate: Some(Probability::new(rate).unwrap()), rates: None, bytes: 1538 })
+}
+
+fn any_radio() -> impl Strategy<Value = RadioConfig> {
+    let standard = prop_oneof![
+        1 => Just(Standard::B),
+        1 => Just(Standard::G),
+        4 => Just(Standard::N),
+        2 => Just(Standard::Ac),
+    ];
+    let aggregation = (any::<bool>(), 1..=64u16, 1_000..70_000u32, 300..6_000u64, 1..=64u16, 0..=3u8).prop_map(
+        |(some, max_frames, max_bytes, us, window, formed_ahead)| Aggregation {
+            enabled: some || formed_ahead > 0,
+            max_frames,
+            max_bytes,
+            max_duration: Span::from_us(us),
+            window,
+            formed_ahead,
+        },
+    );
+    let retries = (1..40u8, any::<bool>(), 1..=13u8, 1..=7u8, any::<bool>()).prop_map(
+        |(software, handings, hardware_tries, frame_tries, bar)| Retries {
+            software,
+            counts: if handings { RetryCount::Handings } else { RetryCount::Transmissions },
+            hardware_tries,
+            frame_tries,
+            on_give_up: if bar { OnGiveUp::Bar } else { OnGiveUp::Silence },
+        },
+    );
+    let transmit = prop_oneof![
+        (1..200u32).prop_map(|driver_frames| Transmit::Qdisc(QdiscPath { driver_frames, ..QdiscPath::default() })),
+        (any::<bool>(), any::<bool>(), 1..600u32).prop_map(|(aql, airtime_fairness, driver_frames)| {
+            Transmit::Mac80211(Mac80211Path { aql, airtime_fairness, driver_frames, ..Mac80211Path::default() })
+        }),
+    ];
+    let reorder = (1..=128u16, any::<bool>(), prop::option::of(1..5u32)).prop_map(|(window, obey_bar, index)| {
+        let retry_out = index.map(|index| RetryOutConfig::Fixed(crate::wifi::retry_out::fixed::FixedConfig { index }));
+        ReorderConfig { window, obey_bar, retry_out, ..ReorderConfig::default() }
+    });
+    let rest = (any::<bool>(), any::<bool>(), prop_oneof![Just(u32::MAX), Just(0), Just(1000)], any::<bool>());
+    (standard, aggregation, retries, transmit, reorder, rest).prop_map(
+        |(standard, aggregation, retries, transmit, reorder, (qos, eifs, rts_threshold_bytes, fixed))| {
+            let mut phy = PhyConfig::of(standard);
+            phy.band = Some(crate::wifi::phy::Band::Ghz2);
+            if standard == Standard::Ac {
+                phy.band = None;
+            }
+            RadioConfig {
+                qos: qos.then_some(true),
+                eifs,
+                rts_threshold_bytes,
+                rate_control: fixed.then(|| RateConfig::Fixed(FixedConfig::default())),
+                aggregation,
+                retries,
+                transmit,
+                reorder,
+                phy,
+            }
+        },
+    )
+}
+
+#[derive(Debug, Clone)]
+struct Plan {
+    ap: RadioConfig,
+    stations: Vec<(RadioConfig, f64)>,
+    hidden: bool,
+    sensing_us: u64,
+    seed: u64,
+    /// Time to the next burst in us, link, category, kind, bytes, packets.
+    bursts: Vec<(u64, u32, u8, u8, u16, u16)>,
+}
+
+fn any_plan() -> impl Strategy<Value = Plan> {
+    let rate = prop_oneof![Just(0.0), 0.01..0.9f64];
+    let bursts = prop::collection::vec((0..20_000u64, 0..6u32, 0..4u8, 0..3u8, 40..=1500u16, 1..60u16), 1..25);
+    (any_radio(), prop::collection::vec((any_radio(), rate), 1..=3), any::<bool>(), 0..3u64, any::<u64>(), bursts)
+        .prop_map(|(ap, stations, hidden, sensing, seed, bursts)| Plan {
+            ap,
+            stations,
+            hidden,
+            sensing_us: 4 * sensing,
+            seed,
+            bursts,
+        })
+        // One band.
+        .prop_filter("radios of one band", |p| p.stations.iter().all(|(s, _)| s.phy.band() == p.ap.phy.band()))
+}
+
+const ACS: [Ac; 4] = [Ac::Bk, Ac::Be, Ac::Vi, Ac::Vo];
+const KINDS: [Kind; 3] = [Kind::Tcp, Kind::Udp, Kind::EchoRequest];
+
+fn play(plan: &Plan) -> Watch {
+    let n = plan.stations.len() as u16;
+    let mut radios: Vec<Arc<RadioConfig>> = plan.stations.iter().map(|(r, _)| Arc::new(r.clone())).collect();
+    radios.push(Arc::new(plan.ap.clone()));
+    let pair = |s: u16| PairConfig { station: s, access_point: n, signal: errors(plan.stations[usize::from(s)].1) };
+    let mut w = Watch::new(&ChannelConfig {
+        radios,
+        pairs: (0..n).map(pair).collect(),
+        hidden: if plan.hidden { (0..n).flat_map(|a| (a + 1..n).map(move |b| (a, b))).collect() } else { Vec::new() },
+        sensing: Span::from_us(plan.sensing_us),
+        seed: plan.seed,
+        index: 0,
+        trace: TraceConfig { ppdus: true, frames: true },
+    });
+    for &(us, link, ac, kind, bytes, packets) in &plan.bursts {
+        w.run_until(w.now + us * 1_000);
+        for _ in 0..packets {
+            w.send(link % (2 * u32::from(n)), ACS[usize::from(ac)], KINDS[usize::from(kind)], bytes);
+        }
+    }
+    w.drain();
+    w
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+
+    /// Every packet is delivered once or dropped once, in order, whatever is lost; there is always something due while anything
+    /// waits; and the same seed tells the same story.
+    #[test]
+    fn every_packet_has_one_fate(plan in any_plan()) {
+        let w = play(&plan);
+        let again = play(&plan);
+        prop_assert_eq!(&w.story, &again.story);
+        prop_assert_eq!(w.channel.ppdus.len(), again.channel.ppdus.len());
+        for p in &w.channel.ppdus {
+            let from = if p.link & 1 == 1 { &plan.ap } else { &plan.stations[(p.link / 2) as usize].0 };
+            let most = if from.aggregates() { from.aggregation.max_frames } else { 1 };
+            prop_assert!(p.mpdus <= most);
+            prop_assert!(p.mpdus <= 1 || p.psdu_bytes <= from.aggregation.max_bytes);
+            prop_assert!(p.mpdus <= 1 || p.end_ns - p.start_ns <= from.aggregation.max_duration.as_ns());
+            prop_assert!(p.received + p.legible <= p.mpdus.max(1));
+        }
+        // What the remedy is not for is late only after the reorder timeout, or a window that moved on.
+        let remedy = w.channel.sessions.iter().any(|s| s.recipient.as_ref().is_some_and(|r| r.stats().given_up > 0));
+        let holes: u64 = w.channel.sessions.iter().filter_map(|s| s.recipient.as_ref()).map(|r| r.stats().lost).sum();
+        let late = w.story.iter().filter(|s| s.3 == Some(DropReason::Late)).count();
+        prop_assert!(late == 0 || remedy || holes > 0);
+    }
+
+    /// Without errors the remedy changes nothing.
+    #[test]
+    fn without_errors_retry_out_changes_nothing(mut plan in any_plan()) {
+        plan.hidden = false;
+        for (radio, rate) in &mut plan.stations {
+            *rate = 0.0;
+            radio.reorder.retry_out = None;
+        }
+        plan.ap.reorder.retry_out = None;
+        let without = play(&plan).story;
+        for (radio, _) in &mut plan.stations {
+            radio.reorder.retry_out = Some(RetryOutConfig::default());
+        }
+        plan.ap.reorder.retry_out = Some(RetryOutConfig::default());
+        prop_assert_eq!(without, play(&plan).story);
+    }
+
+    /// Pings are never given up by the remedy: without a reorder timeout and without give-ups none is ever late.
+    #[test]
+    fn the_remedy_spares_pings(seed: u64, rate in 0.05..0.7f64, index in 1..4u32, ahead in 0..=3u8) {
+        let retry_out = Some(RetryOutConfig::Fixed(crate::wifi::retry_out::fixed::FixedConfig { index }));
+        let mut radio = radio(Standard::N, FixedConfig { mcs: Some(7), ..FixedConfig::default() });
+        radio.reorder = ReorderConfig { retry_out, timeout: Span::MAX, ..ReorderConfig::default() };
+        radio.aggregation.formed_ahead = ahead;
+        radio.retries.software = 255;
+        radio.retries.counts = RetryCount::Handings;
+        let bursts = (0..20).map(|i| (2_000, 0, 1, if i % 2 == 0 { 0 } else { 2 }, 1400, 30)).collect();
+        let plan = Plan { ap: radio.clone(), stations: vec![(radio, rate)], hidden: false, sensing_us: 0, seed, bursts };
+        let w = play(&plan);
+        for (i, &(_, _, number, fate)) in w.story.iter().enumerate() {
+            let is_tcp = (number >> 2) / 30 % 2 == 0;
+            prop_assert!(fate.is_none() || is_tcp, "{i}: {number} {fate:?}");
+        }
+    }
+}
+
+#[test]
+fn sequence_numbers_come_round_in_order_with_losses() {
+    for (rate, ahead, us) in [(0.2, 0, 80_000), (0.2, 2, 80_000), (0.5, 3, 200_000)] {
+        let mut radio = radio(Standard::N, FixedConfig { mcs: Some(7), ..FixedConfig::default() });
+        radio.aggregation = Aggregation { max_frames: 64, formed_ahead: ahead, ..Aggregation::default() };
+        radio.retries.software = 255;
+        radio.retries.counts = RetryCount::Handings;
+        radio.reorder.timeout = Span::MAX;
+        let bursts = (0..50).map(|_| (us, 0, 1, 1, 1500, 200)).collect();
+        let plan =
+            Plan { ap: radio.clone(), stations: vec![(radio, rate)], hidden: false, sensing_us: 0, seed: 3, bursts };
+        let w = play(&plan);
+        // 10 000 MPDUs: twice round; order was checked on the way.
+        assert_eq!(w.delivered[0].0, 10_000, "at an error rate of {rate}");
+        let next = w.channel.sessions[0].next_sn;
+        assert_eq!(next.get(), 10_000 % 4096);
+    }
+}
