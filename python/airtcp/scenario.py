@@ -987,6 +987,9 @@ class Retries(Part):
     on_give_up: OnGiveUp | None = None
     """What follows when an MPDU under Block Ack is given up. Default: `bar`."""
 
+    on_missed: OnMissed | None = None
+    """What follows when nothing comes back for an A-MPDU. Default: `repeat`."""
+
     software: int | None = None
     """Most retries of an MPDU under Block Ack before the driver gives it up. ath9k: 10 (`ATH_MAX_SW_RETRIES` of
     about 2.6.38), 30 in later trees. Default: 30.
@@ -1681,6 +1684,9 @@ NodeKind: TypeAlias = "Literal['host', 'router']"
 OnGiveUp: TypeAlias = "Literal['bar', 'silence']"
 """What an originator does about the hole that an MPDU leaves on which it has given up."""
 
+OnMissed: TypeAlias = "Literal['repeat', 'bar']"
+"""What an originator does when nothing comes back for an A-MPDU (IEEE 802.11-2020 10.25.6.7 allows either)."""
+
 Pacing: TypeAlias = "Literal['off', 'rtt_over_cwnd', 'linux']"
 """How segments are spaced."""
 
@@ -1800,6 +1806,7 @@ __all__ = [
     "Node",
     "NodeKind",
     "OnGiveUp",
+    "OnMissed",
     "Pacing",
     "PacingRtt",
     "PathLoss",
