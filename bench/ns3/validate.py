@@ -3,11 +3,11 @@
 
     .venv/bin/python bench/ns3/validate.py [--only dcf] [--check] [--jobs N] [--out FILE]
 
-Each cell becomes a scenario with ns-3's settings: PPDUs formed when they are sent, at most 5.484 ms long; no retry limit
-under Block Ack, no repeat by the radio, a BAR after a missed Block Ack; no reorder timeout; no EIFS after a collision; its
-queues and its TCP. It runs with three seeds. A figure is inside when the mean lies within the range of ns-3's own runs,
-widened by the tolerance on both sides; a round trip within that of its TCP and its pings. Exit status 0, unless --check is
-given and a cell is outside without its cause in `KNOWN`.
+Each cell becomes a scenario with ns-3's settings: PPDUs formed when they are sent, at most 5.484 ms long; no
+retry limit under Block Ack, no repeat by the radio, a BAR after a missed Block Ack; no reorder timeout; no EIFS
+after a collision; its queues and its TCP. It runs with three seeds. A figure is inside when the mean lies
+within the range of ns-3's own runs, widened by the tolerance on both sides; a round trip within that of its TCP
+and its pings. Exit status 0, unless --check is given and a cell is outside without its cause in `KNOWN`.
 """
 
 from __future__ import annotations
@@ -42,8 +42,14 @@ TOLERANCES = {
 
 CAPTURE = "ns-3 lets some frames at 6 Mbit/s through at 0 dB (equal interference); here an overlap loses both"
 UNSTEADY = "not in a steady state after 20 s (docs/reference-ns3.md)"
-ACKS = "open: without errors ns-3's AP sends its ACKs in more and smaller PPDUs and collides more often (docs/validation.md)"
-MAC_QUEUE = "ns-3's figure is the MAC queue without the discipline above it; pings pass by FQ-CoDel's queues; else as open above"
+ACKS = (
+    "open: without errors ns-3's AP sends its ACKs in more and smaller PPDUs and collides more "
+    "often (docs/validation.md)"
+)
+MAC_QUEUE = (
+    "ns-3's figure is the MAC queue without the discipline above it; pings pass by FQ-CoDel's "
+    "queues; else as open above"
+)
 FEW_CYCLES = "15 s hold a few cycles of CUBIC at this queue: the seeds lie as far apart"
 FEW = "round trips above 1 s, of which 15 s hold a dozen; one overshoot of slow start (480 drops) decides"
 CUBIC = "open, of TCP: at such a loss ns-3's CUBIC keeps a larger window"
