@@ -125,6 +125,10 @@ def test_against_a_number_the_measured_side_is_shown() -> None:
         ("crossing(loss, 'Paced', 2, over='scale', n=500) > 0", 0.25),
         ("mean(by.t('Reno', n=500, scale=1, size=between(10, 20))) > 0", 1.5 * 1.2),
         ("by.t('Reno', n=500, scale=1, size=30) > 0", 3 * 1.2),
+        ("max(loss('Reno', n=[500, 1500], scale=1, loss=between(0, 1))) > 0", 0.5),
+        ("mean(by.t('Reno', n=[500, 1500], scale=1, size=30, loss=between(0, 1))) > 0", 3 * 1.2),
+        ("slope(2 * loss('Reno', n=[500, 1500], scale=1), loss('Reno', n=[500, 1500], scale=1)) > 0", 2),
+        ("slope(loss('Reno', n=[500, 1500], scale=1) + 1, loss('Reno', n=[500, 1500], scale=1)) > 0", 1 + 2 / 2.5),
         (
             "mean(by.t('Reno', n=500, scale=1, size=between(9, 30)) / by.t('Paced', n=500, scale=1, size=[10, 20, 30]))"
             " > 0",
@@ -173,6 +177,8 @@ def test_a_curve_that_never_falls_that_far() -> None:
         ("crossing(loss, 'Reno', 1, n=500) < 1", ["over="]),
         ("crossing(loss, 'Reno', 1, over='x', n=500) < 1", ["coordinate", "'x'"]),
         ("crossing(loss, 'Reno', 1, over='scale') < 1", ["n is missing"]),
+        ("loss('Reno', n=500, scale=1, loss=1) < 1", ["loss is measured", "between(low, high)"]),
+        ("slope(loss('Goal'), 2) < 1", ["slope()", "two measures"]),
         ("between(2, 1) < loss('Goal')", ["between(2, 1)"]),
         ("__import__('os') < 1", ["__import__"]),
     ],
@@ -243,6 +249,22 @@ def test_rows_that_a_run_does_not_have_are_passed_over() -> None:
     per_seed = [1.0, *(1.5 * (1 + s / 10) for s in range(1, 5))]
     assert one.lacking == ()
     assert one.measured == pytest.approx(np.mean(per_seed))
+
+
+def test_a_band_of_another_measure_is_looked_at_seed_by_seed() -> None:
+    data = made_up(seeds=2, noise=0)
+    at = [i for i, p in enumerate(data.points) if p.arm == "Reno" and p.parameters["scale"] == 1]
+    rate = np.full((len(data.points), 2), np.nan)
+    rate[at] = [[10, 30], [50, 20]]
+    rated = replace(data, measures={**data.measures, "rate": Measure("rate")}, scalars={**data.scalars, "rate": rate})
+    low = "loss('Reno', n=[500, 1500], scale=1, rate=between(0, {}))"
+    one = checked(f"max({low.format(40)}) > 0", rated)
+    assert one.measured == pytest.approx((0.5 + 1.5) / 2), "n = 500 with the first seed, both with the second"
+    assert one.lacking == ()
+    assert checked(f"max({low.format(15)}) > 0", rated).lacking == (2,), "the second seed has nothing so low"
+    assert checked(f"slope({low.format(40)}, {low.format(40)}) > 0", rated).measured == pytest.approx(1)
+    with pytest.raises(CheckError, match="2 values"):
+        checked(f"{low.format(40)} > 0", rated)
 
 
 def test_one_seed_settles_nothing() -> None:

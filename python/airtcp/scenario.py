@@ -956,6 +956,12 @@ class ReorderConfig(Part):
     the window's end. Default: true.
     """
 
+    reports_corrupt: Probability | None = None
+    """Part of the MPDUs that arrive corrupt with a legible header which the chip reports to the driver: what the
+    remedy counts retries by. 1: all, as ath9k does (the study `ap-retry-out`, section 3.3). 0: none, as chips do
+    that drop them. Default: 1.0.
+    """
+
     retry_out: RetryOutConfig | None = None
     """The remedy. Off when left out."""
 

@@ -190,6 +190,7 @@ pub struct Probability(f64);
 
 impl Probability {
     pub const ZERO: Probability = Probability(0.0);
+    pub const ONE: Probability = Probability(1.0);
 
     pub fn new(p: f64) -> Result<Probability, UnitError> {
         if (0.0..=1.0).contains(&p) {

@@ -300,10 +300,16 @@ class Series:
         columns = set(self.measure.columns or ())
         chosen = self._points(arms)
         wanted: dict[str, Callable[[object], bool]] = {}
+        bands: dict[str, Between] = {}
         several: list[str] = []
         for name, value in coordinates.items():
             if name not in data.parameters and name not in columns:
-                raise CheckError(f"{self.name}(): {unknown('coordinate', name, [*data.parameters, *sorted(columns)])}")
+                if name in data.measures and data.measures[name].columns is None:
+                    bands[name] = _band(value, self.name, name)
+                    continue
+                numbers = [m.name for m in data.measures.values() if m.columns is None]
+                there = [*data.parameters, *sorted(columns), *numbers]
+                raise CheckError(f"{self.name}(): {unknown('coordinate', name, there)}")
             wanted[name] = _matcher(value, self.name, name)
             if isinstance(value, (list, tuple, Between)):
                 several.append(name)
@@ -322,10 +328,19 @@ class Series:
         if self.column is None:
             if own:
                 raise CheckError(f"{self.name}(): {next(iter(own))} is a column, and {self.name} has none")
-            return self._scalars(chosen, labels)
+            return self._scalars(chosen, labels, bands)
         if data.stand_in:
             return self._stand_in(labels, [name for name in several if name in own])
-        return self._rows(chosen, labels, own, [name for name in several if name in own])
+        return self._rows(chosen, labels, own, [name for name in several if name in own], bands)
+
+    def _outside(self, chosen: Sequence[int], bands: Mapping[str, Between]) -> NDArray[np.bool_]:
+        """Points by seeds: runs of which another measure lies outside its band."""
+        outside = np.zeros((len(chosen), len(self.data.seeds)), dtype=bool)
+        for name, band in bands.items():
+            values = self.data.scalars[name][list(chosen)]
+            with np.errstate(invalid="ignore"):
+                outside |= (values < band.low) | (values > band.high)  # a run that is missing is not outside
+        return outside
 
     def _example(self) -> str:
         arms, parameters = self.data.arms, self.data.parameters
@@ -366,12 +381,16 @@ class Series:
             left.sort(key=lambda i: order[i])
         return left
 
-    def _scalars(self, chosen: list[int], labels: list[Label]) -> Sample:
+    def _scalars(self, chosen: list[int], labels: list[Label], bands: Mapping[str, Between]) -> Sample:
         if len(set(labels)) < len(labels):
             raise CheckError(f"{self.name}(): several runs have the same coordinates")
         if self.data.stand_in:
             return Sample(np.ones((len(self.data.seeds), len(chosen))), tuple(labels), self.unit)
-        return Sample(self.data.scalars[self.measure.name][chosen].T.copy(), tuple(labels), self.unit)
+        values = self.data.scalars[self.measure.name][chosen].T.copy()
+        if not bands:
+            return Sample(values, tuple(labels), self.unit)
+        outside = self._outside(chosen, bands).T
+        return Sample(np.where(outside, np.nan, values), tuple(labels), self.unit, outside)
 
     def _stand_in(self, labels: list[Label], ranges: list[str]) -> Sample:
         cells = list(labels)
@@ -380,14 +399,20 @@ class Series:
         return Sample(np.ones((len(self.data.seeds), len(cells))), tuple(cells), self.unit)
 
     def _rows(
-        self, chosen: list[int], labels: list[Label], own: Mapping[str, Callable[[object], bool]], ranges: list[str]
+        self,
+        chosen: list[int],
+        labels: list[Label],
+        own: Mapping[str, Callable[[object], bool]],
+        ranges: list[str],
+        bands: Mapping[str, Between],
     ) -> Sample:
         found: dict[Label, dict[tuple[int, int], float]] = {}
         runs = self.data.rows.get(self.measure.name, {})
         assert self.column is not None
-        for i, label in zip(chosen, labels, strict=True):
+        outside = self._outside(chosen, bands)
+        for k, (i, label) in enumerate(zip(chosen, labels, strict=True)):
             for s in range(len(self.data.seeds)):
-                for row in runs.get((i, s), ()):
+                for row in () if outside[k, s] else runs.get((i, s), ()):
                     if not all(test(row.get(name)) for name, test in own.items()):
                         continue
                     cell = (*label, *((name, _known(row[name])) for name in ranges))
@@ -491,6 +516,23 @@ def between(low: object, high: object) -> Between:
     return Between(a, b)
 
 
+def slope(y: object, x: object) -> Sample:
+    """Slope of the line through the origin that fits best, by least squares, per seed: sum(x y) / sum(x x)."""
+    if not isinstance(y, Sample) or not isinstance(x, Sample):
+        raise CheckError("slope(): needs two measures at several points: slope(y('A', n=[1, 2]), x('A', n=[1, 2]))")
+    a, b = _aligned(y, x)
+    if not a.cells:
+        raise NoValueError("no row of any run lies where it was asked for")
+    gone = _or(a.absent, b.absent)
+    there = np.ones(a.values.shape, dtype=bool) if gone is None else ~gone
+    out = np.full(len(a.values), np.nan)
+    for i, (ys, xs, ok) in enumerate(zip(a.values, b.values, there, strict=True)):
+        squares = float(np.sum(xs[ok] ** 2))
+        if ok.any() and squares != 0:
+            out[i] = float(np.sum(xs[ok] * ys[ok])) / squares
+    return Sample(out.reshape(-1, 1), ((),), _ratio(a.unit, b.unit))
+
+
 def crossing(measure: object, a: object, b: object, *, over: object = None, **coordinates: object) -> Sample:
     """Where the curve of arm `a` over a coordinate first falls to that of arm `b`, by linear interpolation.
 
@@ -580,6 +622,7 @@ def functions() -> dict[str, Callable[..., object]]:
         ),
         "between": between,
         "crossing": crossing,
+        "slope": slope,
     }
 
 
@@ -649,6 +692,14 @@ def _equal(a: object, b: object) -> bool:
     assert isinstance(a, (int, float))
     assert isinstance(b, (int, float))
     return math.isclose(a, b, rel_tol=1e-9, abs_tol=0.0)
+
+
+def _band(value: object, function: str, name: str) -> Between:
+    if isinstance(value, Between):
+        return value
+    raise CheckError(
+        f"{function}(): {name} is measured: give a range of it, {name}=between(low, high), not {_kind(value)}"
+    )
 
 
 def _matcher(value: object, function: str, name: str) -> Callable[[object], bool]:

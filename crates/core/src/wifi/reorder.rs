@@ -20,7 +20,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::retry_out::{AnyRetryOut, RetryOutConfig};
 use crate::policy::checked;
-use crate::units::{DataRate, Seq12, Span, Time};
+use crate::units::{DataRate, Probability, Seq12, Span, Time};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, remote = "Self")]
@@ -37,13 +37,22 @@ pub struct ReorderConfig {
     /// A BAR moves the head (clause 10.25.6.6.3). Off, the hole that the sender announces stays until `timeout` or the window's
     /// end.
     pub obey_bar: bool,
+    /// Part of the MPDUs that arrive corrupt with a legible header which the chip reports to the driver: what the remedy counts
+    /// retries by. 1: all, as ath9k does (the study `ap-retry-out`, section 3.3). 0: none, as chips do that drop them.
+    pub reports_corrupt: Probability,
     /// The remedy. Off when left out.
     pub retry_out: Option<RetryOutConfig>,
 }
 
 impl Default for ReorderConfig {
     fn default() -> Self {
-        ReorderConfig { timeout: Span::from_ms(100), window: 64, obey_bar: true, retry_out: None }
+        ReorderConfig {
+            timeout: Span::from_ms(100),
+            window: 64,
+            obey_bar: true,
+            reports_corrupt: Probability::ONE,
+            retry_out: None,
+        }
     }
 }
 

@@ -213,6 +213,8 @@ impl Channel {
         let time = Time::from_ns(now);
         let x = &mut self.exchanges[i];
         let link = &mut self.links[x.link as usize];
+        let reports_corrupt = self.radios[usize::from(x.to)].config.reorder.reports_corrupt.get();
+        let reports_all = reports_corrupt >= 1.0;
         let radio = &mut self.radios[usize::from(x.from)];
         let (has_qos, preamble_ns) = (radio.has_qos, radio.timing.preamble_ns(x.mode));
         let ppdu = radio.queues[usize::from(x.ac)].formed.front_mut().expect("on the air");
@@ -315,7 +317,7 @@ impl Channel {
                         }
                     }
                     recipient.on_mpdu(time, mpdu.sn, mpdu.packet, &mut self.up, &mut self.refused);
-                } else if legible {
+                } else if legible && (reports_all || draw(reports_corrupt, &mut link.error_rng)) {
                     recipient.on_corrupt(time, mpdu.sn, mpdu.is_tcp(), &mut self.up);
                 }
             }

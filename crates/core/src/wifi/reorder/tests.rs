@@ -337,6 +337,7 @@ fn config() -> impl Strategy<Value = ReorderConfig> {
         window,
         obey_bar,
         retry_out,
+        ..ReorderConfig::default()
     })
 }
 
