@@ -3,10 +3,11 @@
 
     .venv/bin/python bench/ns3/validate.py [--only dcf] [--check] [--jobs N] [--out FILE]
 
-Each cell becomes a scenario with ns-3's settings: PPDUs formed when they are sent, at most 5.484 ms long; no retry limit under
-Block Ack and no repeat by the radio; no reorder timeout; no EIFS after a collision; its queues and its TCP. It runs with three
-seeds. A figure is inside when the mean lies within the range of ns-3's own runs, widened by the tolerance on both sides; a round
-trip within that of its TCP and its pings. Exit status 0, unless --check is given and a cell is outside without its cause in `KNOWN`.
+Each cell becomes a scenario with ns-3's settings: PPDUs formed when they are sent, at most 5.484 ms long; no
+retry limit under Block Ack, no repeat by the radio, a BAR after a missed Block Ack; no reorder timeout; no EIFS
+after a collision; its queues and its TCP. It runs with three seeds. A figure is inside when the mean lies
+within the range of ns-3's own runs, widened by the tolerance on both sides; a round trip within that of its TCP
+and its pings. Exit status 0, unless --check is given and a cell is outside without its cause in `KNOWN`.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import pathlib
 import statistics
 import sys
 import tempfile
+from collections.abc import Iterable
 from typing import Any
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
@@ -38,10 +40,16 @@ TOLERANCES = {
     "tcp_mixed": {"goodput_mbit": 0.05},
 }
 
-CAPTURE = "ns-3 lets some frames at 6 Mbit/s through at 0 dB (equal interference); here an overlap from the start loses both"
+CAPTURE = "ns-3 lets some frames at 6 Mbit/s through at 0 dB (equal interference); here an overlap loses both"
 UNSTEADY = "not in a steady state after 20 s (docs/reference-ns3.md)"
-ACKS = "open: without errors ns-3's AP sends its ACKs in more and smaller PPDUs and collides more often (docs/validation.md)"
-MAC_QUEUE = "ns-3's figure is the MAC queue without the discipline above it; pings pass by FQ-CoDel's queues; else as open above"
+ACKS = (
+    "open: without errors ns-3's AP sends its ACKs in more and smaller PPDUs and collides more "
+    "often (docs/validation.md)"
+)
+MAC_QUEUE = (
+    "ns-3's figure is the MAC queue without the discipline above it; pings pass by FQ-CoDel's "
+    "queues; else as open above"
+)
 FEW_CYCLES = "15 s hold a few cycles of CUBIC at this queue: the seeds lie as far apart"
 FEW = "round trips above 1 s, of which 15 s hold a dozen; one overshoot of slow start (480 drops) decides"
 CUBIC = "open, of TCP: at such a loss ns-3's CUBIC keeps a larger window"
@@ -178,7 +186,7 @@ flow_series_max = 0
 """
 
 
-def mean(values: Any) -> float | None:
+def mean(values: Iterable[float | None]) -> float | None:
     known = [v for v in values if v is not None]
     return statistics.fmean(known) if known else None
 
@@ -288,7 +296,8 @@ def main() -> int:
         for kind in args.only or SETS:
             cells = json.loads((REFERENCE / f"{kind}.json").read_text())["cells"]
             cells = [c for c in cells if is_comparable(c)]
-            found = list(pool.map(lambda c: compare(kind, c[1], pathlib.Path(work), c[0]), enumerate(cells)))
+            n = len(cells)
+            found = list(pool.map(compare, [kind] * n, cells, [pathlib.Path(work)] * n, range(n)))
             rows += found
             keys = COLUMNS.get(kind, ("goodput_mbit", "collisions", "rtt_ms", "ping_ms", "queue", "jain"))
             print(f"\n{kind}: airtcp / ns-3 (difference), ! outside the tolerance\n")
