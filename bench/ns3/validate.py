@@ -5,8 +5,8 @@
 
 Each cell becomes a scenario with ns-3's settings: PPDUs formed when they are sent, at most 5.484 ms long; no retry limit under
 Block Ack and no repeat by the radio; no reorder timeout; no EIFS after a collision; its queues and its TCP. It runs with three
-seeds. A figure is inside when the mean lies within the range of ns-3's own runs, widened by the tolerance on both sides.
-Exit status 0, unless --check is given and a cell is outside without its cause in `KNOWN`.
+seeds. A figure is inside when the mean lies within the range of ns-3's own runs, widened by the tolerance on both sides; a round
+trip within that of its TCP and its pings. Exit status 0, unless --check is given and a cell is outside without its cause in `KNOWN`.
 """
 
 from __future__ import annotations
@@ -38,8 +38,33 @@ TOLERANCES = {
     "tcp_mixed": {"goodput_mbit": 0.05},
 }
 
-# Deviations whose cause is known: part of the cell's name, and why.
-KNOWN: dict[str, str] = {}
+CAPTURE = "ns-3 lets some frames at 6 Mbit/s through at 0 dB (equal interference); here an overlap from the start loses both"
+UNSTEADY = "not in a steady state after 20 s (docs/reference-ns3.md)"
+ACKS = "open: without errors ns-3's AP sends its ACKs in more and smaller PPDUs and collides more often (docs/validation.md)"
+MAC_QUEUE = "ns-3's figure is the MAC queue without the discipline above it; pings pass by FQ-CoDel's queues; else as open above"
+FEW_CYCLES = "15 s hold a few cycles of CUBIC at this queue: the seeds lie as far apart"
+FEW = "round trips above 1 s, of which 15 s hold a dozen; one overshoot of slow start (480 drops) decides"
+CUBIC = "open, of TCP: at such a loss ns-3's CUBIC keeps a larger window"
+
+# Why a cell is outside: part of its name, the figures it explains, the cause. The first that fits counts.
+KNOWN: list[tuple[str, tuple[str, ...], str]] = [
+    ("6Mbps without RTS", ("goodput_mbit",), CAPTURE),
+    ("n=5 queue=1000", ("goodput_mbit", "rtt_ms", "queue"), UNSTEADY),
+    ("n=10 queue=1000", ("goodput_mbit", "rtt_ms", "queue"), UNSTEADY),
+    ("queue=1000 n=5", ("goodput_mbit", "rtt_ms", "queue"), UNSTEADY),
+    ("TcpCubic n=1 queue=1000", ("rtt_ms", "queue"), FEW_CYCLES),
+    ("up and down n=5", ("goodput_mbit",), UNSTEADY),
+    ("up n=5, down at one", ("goodput_mbit",), UNSTEADY),
+    ("codel, queue=64", ("goodput_mbit", "rtt_ms", "queue"), MAC_QUEUE),
+    ("TcpCubic n=", ("goodput_mbit", "queue"), ACKS),
+    ("TcpLinuxReno n=", ("goodput_mbit", "queue"), ACKS),
+    ("802.11n MCS 7 40 MHz", ("goodput_mbit",), ACKS),
+    ("802.11ac MCS 8 80 MHz up n=1", ("goodput_mbit",), ACKS),
+    ("802.11b 11 Mbit/s up", ("goodput_mbit",), FEW),
+    ("error=0.1 queue=100", ("queue",), ACKS),
+    ("error=0.3 queue=100", ("queue",), ACKS),
+    ("802.11a 54 Mbit/s error=", ("rtt_ms", "queue"), CUBIC),
+]
 
 CC = {"TcpCubic": "cubic", "TcpLinuxReno": "reno"}
 QDISC = {"fq_codel": "fq_codel", "codel": "codel"}
@@ -81,12 +106,16 @@ def scenario(cell: dict[str, Any]) -> str:
     if standard == "ac":
         rate += ", streams = 1"
     mpdus = min(64, s["block_ack_window"])
+    # Under Block Ack ns-3 repeats BARs, and keeps its window wide, until an answer comes.
+    tries = 255 if s["ampdu_bytes"] else s["attempts"]
+    on_missed = "repeat" if options.get("ns3::QosTxop::UseExplicitBarAfterMissedBlockAck") is False else "bar"
     radio = ", ".join(
         [
             f'rate_control = {{ name = "fixed", {rate} }}',
             f"aggregation = {{ enabled = {str(s['ampdu_bytes'] > 0).lower()}, max_bytes = {max(1, s['ampdu_bytes'])}, "
             f'max_frames = {mpdus}, window = {mpdus}, max_duration = "5.484ms", formed_ahead = 0 }}',
-            'retries = { software = 255, counts = "handings", hardware_tries = 1 }',
+            f'retries = {{ software = 255, counts = "handings", hardware_tries = 1, on_missed = "{on_missed}", '
+            f"frame_tries = {tries} }}",
             'reorder = { timeout = "never" }',
             "eifs = false",
             f"rts_threshold_bytes = {s['rts_threshold_bytes']}",
@@ -181,8 +210,10 @@ def figures_of_airtcp(summary: dict[str, Any]) -> dict[str, float | None]:
     goodput = total
     if set(groups) == {"up"} and groups["up"]["kind"] == "tcp":
         # At the sink, as ns-3 counts: what is acknowledged lags behind by the AP's queue of ACKs, a second and more.
+        # Retransmissions count as duplicates, which most are not: a lower bound, and never below what was acknowledged.
         arrived = next(x for x in summary["links"] if x["name"] == "ap->server")["forwarded_bytes"]
-        goodput = arrived * 8 * 1448 / 1500 / (summary["end_s"] - summary["warmup_s"])
+        arrived -= 1500 * groups["up"]["segments_retransmitted"]
+        goodput = max(total, arrived * 8 * 1448 / 1500 / (summary["end_s"] - summary["warmup_s"]))
     return {
         "goodput_mbit": goodput * 1e-6,
         "up_mbit": sum(f["goodput_bps"] or 0.0 for f in groups["up"]["flows"]) * 1e-6 if "up" in groups else 0.0,
@@ -201,17 +232,24 @@ def compare(kind: str, cell: dict[str, Any], work: pathlib.Path, index: int) -> 
     peers = [figures_of_ns3(cell, r) for r in cell["runs"]]
     row: dict[str, Any] = {"set": kind, "name": cell["name"], "outside": []}
     for key in peers[0]:
-        ours, theirs = mean(f[key] for f in own), [f[key] for f in peers if f[key] is not None]
-        if ours is None or not theirs:
+        ours, theirs = mean(f.get(key) for f in own), [f[key] for f in peers if f[key] is not None]
+        if not theirs:
+            continue
+        if ours is None:
+            row[key] = {"airtcp": None, "ns3": round(statistics.fmean(theirs), 4)}
             continue
         row[key] = {"airtcp": round(ours, 4), "ns3": round(statistics.fmean(theirs), 4)}
         tolerance = TOLERANCES[kind].get(key)
         if tolerance is None or (key == "collisions" and max(theirs) < 0.005):
             continue
+        if key == "rtt_ms":
+            # ns-3's TCP reports 4 to 7 ms less than its own pings through the same queues; either will do.
+            theirs = theirs + [f["ping_ms"] for f in peers if f["ping_ms"] is not None]
         low, high = min(theirs) * (1 - tolerance), max(theirs) * (1 + tolerance)
         if not low <= ours <= high:
             row["outside"].append(key)
-    row["cause"] = next((why for part, why in KNOWN.items() if part in f"{kind}: {cell['name']}"), None)
+    name = f"{kind}: {cell['name']}"
+    row["cause"] = next((why for part, of, why in KNOWN if part in name and set(row["outside"]) <= set(of)), None)
     return row
 
 
@@ -222,6 +260,9 @@ def text(row: dict[str, Any], keys: tuple[str, ...]) -> str:
             words.append("")
             continue
         ours, theirs = row[key]["airtcp"], row[key]["ns3"]
+        if ours is None:
+            words.append(f"{theirs:.4g}")
+            continue
         off = f" ({ours / theirs - 1:+.1%})" if theirs else ""
         mark = " !" if key in row["outside"] else ""
         words.append(f"{ours:.4g} / {theirs:.4g}{off}{mark}")
@@ -249,13 +290,15 @@ def main() -> int:
             cells = [c for c in cells if is_comparable(c)]
             found = list(pool.map(lambda c: compare(kind, c[1], pathlib.Path(work), c[0]), enumerate(cells)))
             rows += found
-            keys = COLUMNS.get(kind, ("goodput_mbit", "rtt_ms", "queue", "jain"))
+            keys = COLUMNS.get(kind, ("goodput_mbit", "collisions", "rtt_ms", "ping_ms", "queue", "jain"))
             print(f"\n{kind}: airtcp / ns-3 (difference), ! outside the tolerance\n")
             print("| cell | " + " | ".join(keys) + " |\n|" + "---|" * (len(keys) + 1))
             for row in found:
                 print(text(row, keys))
     outside = [r for r in rows if r["outside"]]
     unknown = [r for r in outside if not r["cause"]]
+    for row in outside:
+        print(f"{row['set']}: {row['name']}: {', '.join(row['outside'])}: {row['cause'] or 'NOT EXPLAINED'}")
     print(f"\n{len(rows)} cells, {len(rows) - len(outside)} inside; {len(unknown)} outside without a known cause")
     if args.out:
         args.out.write_text(json.dumps({"tolerances": TOLERANCES, "cells": rows}, indent=1) + "\n")

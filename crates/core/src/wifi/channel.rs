@@ -18,7 +18,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use super::config::{OnGiveUp, RadioConfig, RetryCount, Transmit};
+use super::config::{OnGiveUp, OnMissed, RadioConfig, RetryCount, Transmit};
 use super::contention::{Contender, Contention};
 use super::originator::{Mpdu, Ppdu, Session};
 use super::phy::timing;

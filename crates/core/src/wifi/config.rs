@@ -162,6 +162,17 @@ pub enum RetryCount {
     Transmissions,
 }
 
+/// What an originator does when nothing comes back for an A-MPDU (IEEE 802.11-2020 10.25.6.7 allows either).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnMissed {
+    /// Sends it again, whole, as ath9k's hardware.
+    Repeat,
+    /// Asks with a Block Ack request what has arrived, up to `frame_tries` times, and sends the rest again in new A-MPDUs, as
+    /// ns-3.
+    Bar,
+}
+
 /// Retry limits.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, remote = "Self")]
@@ -181,6 +192,8 @@ pub struct Retries {
     /// Most tries of a frame without Block Ack, the first included (dot11ShortRetryLimit: 7).
     #[schemars(range(min = 1, max = 255))]
     pub frame_tries: u8,
+    /// What follows when nothing comes back for an A-MPDU.
+    pub on_missed: OnMissed,
     /// What follows when an MPDU under Block Ack is given up.
     pub on_give_up: OnGiveUp,
 }
@@ -192,6 +205,7 @@ impl Default for Retries {
             counts: RetryCount::Transmissions,
             hardware_tries: 13,
             frame_tries: 7,
+            on_missed: OnMissed::Repeat,
             on_give_up: OnGiveUp::Bar,
         }
     }

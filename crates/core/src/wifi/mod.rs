@@ -15,6 +15,6 @@ pub mod trace;
 
 pub use channel::{AirOutputs, Channel, ChannelConfig, PairConfig, Released};
 pub use config::{
-    Aggregation, Mac80211Path, OnGiveUp, QdiscPath, RadioConfig, RadioOptions, Retries, RetryCount, Transmit,
+    Aggregation, Mac80211Path, OnGiveUp, OnMissed, QdiscPath, RadioConfig, RadioOptions, Retries, RetryCount, Transmit,
 };
 pub use trace::{Ac, AirStats, FrameKind, FrameRecord, PpduRecord, TraceConfig};

@@ -72,11 +72,13 @@ pub(super) struct Ppdu {
     /// Empty: a Block Ack request.
     pub mpdus: Vec<Mpdu>,
     pub psdu_bytes: u32,
+    /// A BAR goes out in its place, to learn what of it has arrived; and how often it has.
+    pub asked: Option<u8>,
 }
 
 impl Ppdu {
     pub fn is_bar(&self) -> bool {
-        self.mpdus.is_empty()
+        self.mpdus.is_empty() || self.asked.is_some()
     }
     /// Sent as an A-MPDU and answered by a Block Ack; a single MPDU goes by itself and is answered by an ACK.
     pub fn is_ampdu(&self) -> bool {

@@ -118,7 +118,15 @@ impl Radio {
         if session.bar {
             session.bar = false;
             let series = choose(true);
-            return Ppdu { session: id, series, tried: 0, tries: [0; 4], mpdus, psdu_bytes: timing::BAR_BYTES };
+            return Ppdu {
+                session: id,
+                series,
+                tried: 0,
+                tries: [0; 4],
+                mpdus,
+                psdu_bytes: timing::BAR_BYTES,
+                asked: None,
+            };
         }
         let limits = &self.config.aggregation;
         // Block Ack is agreed on with each station by itself.
@@ -164,7 +172,7 @@ impl Radio {
                 psdu_bytes += timing::DELIMITER_BYTES;
             }
         }
-        Ppdu { session: id, series, tried: 0, tries: [0; RateSeries::MAX_STAGES], mpdus, psdu_bytes }
+        Ppdu { session: id, series, tried: 0, tries: [0; RateSeries::MAX_STAGES], mpdus, psdu_bytes, asked: None }
     }
 
     /// The longest PPDU that the limits allow: within a TXOP the response must fit behind it (clause 10.23.2.9).

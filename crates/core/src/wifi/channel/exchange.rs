@@ -19,14 +19,16 @@ impl Channel {
         let ppdu = r.queues[ac].formed.front().expect("formed above");
         let stage = ppdu.series.stages()[stage_index(ppdu)];
         let protection = r.timing.protection(x.mode);
-        let (first, length) =
-            if ppdu.psdu_bytes > r.config.rts_threshold_bytes || stage.rts || protection == Protection::RtsCts {
-                (Stage::Rts, r.timing.rts_ns(x.mode))
-            } else if protection == Protection::CtsToSelf {
-                (Stage::CtsToSelf, r.timing.cts_to_self_ns(x.mode))
-            } else {
-                (Stage::Data, x.data_ns)
-            };
+        let (first, length) = if (ppdu.psdu_bytes > r.config.rts_threshold_bytes && !ppdu.is_bar())
+            || stage.rts
+            || protection == Protection::RtsCts
+        {
+            (Stage::Rts, r.timing.rts_ns(x.mode))
+        } else if protection == Protection::CtsToSelf {
+            (Stage::CtsToSelf, r.timing.cts_to_self_ns(x.mode))
+        } else {
+            (Stage::Data, x.data_ns)
+        };
         self.put_on_air(now, i, first, length);
     }
 
@@ -371,8 +373,12 @@ impl Channel {
         let radio = &mut self.radios[r];
         let mut ppdu = radio.queues[ac].formed.pop_front().expect("it was on the air");
         let stage = stage_index(&ppdu);
-        ppdu.tries[stage] = ppdu.tries[stage].saturating_add(1);
-        ppdu.tried += 1;
+        if let Some(asked) = &mut ppdu.asked {
+            *asked += 1;
+        } else {
+            ppdu.tries[stage] = ppdu.tries[stage].saturating_add(1);
+            ppdu.tried += 1;
+        }
         let aggregates = radio.aggregates && self.sessions[ppdu.session as usize].recipient.is_some();
         let limit = if aggregates && !ppdu.is_bar() {
             ppdu.series.total_tries().min(u32::from(radio.config.retries.hardware_tries))
@@ -403,11 +409,11 @@ impl Channel {
                 link: x.link,
                 ac: AC[ac],
                 mode: x.mode,
-                mpdus: ppdu.mpdus.len() as u16,
+                mpdus: if ppdu.is_bar() { 0 } else { ppdu.mpdus.len() as u16 },
                 received: x.received,
                 legible: x.legible,
-                psdu_bytes: ppdu.psdu_bytes,
-                repeat: (ppdu.tried - 1).min(255) as u8,
+                psdu_bytes: if ppdu.is_bar() { timing::BAR_BYTES } else { ppdu.psdu_bytes },
+                repeat: (ppdu.asked.map_or(ppdu.tried, u32::from) - 1).min(255) as u8,
                 answered,
                 collided: x.collided,
                 snr_db: x.snr_db,
@@ -418,11 +424,19 @@ impl Channel {
             session.deficit_ns -= airtime as i64;
         }
         let mut again = false;
-        if !answered && ppdu.tried < limit {
+        let asks = !answered
+            && aggregates
+            && !ppdu.is_bar()
+            && ppdu.is_ampdu()
+            && radio.config.retries.on_missed == OnMissed::Bar;
+        if asks {
+            ppdu.asked = Some(0);
+        }
+        if asks || (!answered && ppdu.asked.map_or(ppdu.tried, u32::from) < limit) {
             again = true;
             radio.queues[ac].formed.push_front(ppdu);
         } else {
-            if ppdu.is_bar() {
+            if ppdu.mpdus.is_empty() {
                 // Repeated as often as any frame; then the recipient must find out by itself.
             } else {
                 let status = TxStatus {

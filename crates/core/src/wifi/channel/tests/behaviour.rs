@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::units::Probability;
-use crate::wifi::config::{Mac80211Path, OnGiveUp, RetryCount};
+use crate::wifi::config::{Mac80211Path, OnGiveUp, OnMissed, RetryCount};
 use crate::wifi::phy::{ErrorRateConfig, SnrConfig};
 
 fn errors(rate: f64) -> SignalConfig {
@@ -507,4 +507,141 @@ fn voice_goes_before_best_effort_as_often_as_chance_says() {
         println!("{ac:?} beside {other:?}: {share:.4} of the frames, by chance {expected:.4}");
         assert!((share - expected).abs() < 0.01, "{ac:?} beside {other:?}: {share} against {expected}");
     }
+}
+
+/// Two stations that do not hear each other, by chance, with nothing of the channel's code: a frame arrives if nothing of the other
+/// station's is on the air meanwhile, and the access point does not send; its ACK silences who waits. Gives
+/// the share of frames without ACK, and Mbit/s.
+fn hidden_by_chance(t: &timing::Timing, mode: Mode, frames: u64) -> (f64, f64) {
+    #[derive(Clone, Copy, PartialEq)]
+    enum State {
+        Counts { from: u64 },
+        Frozen,
+        Sends { arrives: bool },
+        Unanswered,
+        Answered,
+    }
+    use State::*;
+    let (data_ns, ack_ns) = (t.ppdu_ns(mode, timing::mpdu_bytes(1500, false)), t.ack_ns(mode));
+    let (difs, timeout) = (t.difs_ns(), t.ack_timeout_ns(mode));
+    let mut rng = stream(4, 4, Purpose::Backoff);
+    let (mut cw, mut tries) = ([t.cw_min; 2], [0; 2]);
+    let mut left = [0, 1].map(|_| rng.random_range(0..=t.cw_min));
+    let mut state = [Counts { from: difs }; 2];
+    let mut next = left.map(|l| difs + u64::from(l) * t.slot_ns);
+    // Of an ACK: when it begins or ends, to whom, whether it is on the air.
+    let mut ack: Option<(u64, usize, bool)> = None;
+    let (mut sent, mut won, mut now) = (0, 0, 0);
+    while sent < frames {
+        let i = usize::from(next[1] < next[0]);
+        if let Some((at, to, is_on_air)) = ack.filter(|a| a.0 <= next[i]) {
+            now = at;
+            let other = 1 - to;
+            if is_on_air {
+                ack = None;
+                won += 1;
+                (cw[to], tries[to]) = (t.cw_min, 0);
+                left[to] = rng.random_range(0..=cw[to]);
+                for s in [to, other] {
+                    if s == to || state[s] == Frozen {
+                        state[s] = Counts { from: now + difs };
+                        next[s] = now + difs + u64::from(left[s]) * t.slot_ns;
+                    }
+                }
+            } else {
+                ack = Some((at + ack_ns, to, true));
+                match state[other] {
+                    Sends { .. } => state[other] = Sends { arrives: false },
+                    Counts { from } => {
+                        left[other] -= (now.saturating_sub(from) / t.slot_ns) as u32;
+                        (state[other], next[other]) = (Frozen, NEVER);
+                    }
+                    _ => {}
+                }
+            }
+            continue;
+        }
+        now = next[i];
+        let other = 1 - i;
+        match state[i] {
+            Counts { .. } => {
+                sent += 1;
+                let is_alone = !matches!(state[other], Sends { .. });
+                if !is_alone {
+                    state[other] = Sends { arrives: false };
+                }
+                state[i] = Sends { arrives: is_alone && ack.is_none() };
+                next[i] = now + data_ns;
+            }
+            Sends { arrives: true } => {
+                ack = Some((now + t.sifs_ns, i, false));
+                (state[i], next[i]) = (Answered, NEVER);
+            }
+            Sends { arrives: false } => (state[i], next[i]) = (Unanswered, now + timeout.max(difs)),
+            Unanswered => {
+                tries[i] += 1;
+                if tries[i] < 7 {
+                    cw[i] = (2 * cw[i] + 1).min(t.cw_max);
+                } else {
+                    (cw[i], tries[i]) = (t.cw_min, 0);
+                }
+                left[i] = rng.random_range(0..=cw[i]);
+                state[i] = Counts { from: now };
+                next[i] = now + u64::from(left[i]) * t.slot_ns;
+                if ack.is_some_and(|a| a.2) {
+                    (state[i], next[i]) = (Frozen, NEVER);
+                }
+            }
+            Frozen | Answered => unreachable!("nothing is due"),
+        }
+    }
+    (1.0 - won as f64 / sent as f64, won as f64 * 12_000.0 * 1e3 / now as f64)
+}
+
+#[test]
+fn hidden_stations_fare_as_chance_says() {
+    for (standard, name, seconds) in
+        [(Standard::A, "54Mbit/s", 20), (Standard::A, "6Mbit/s", 100), (Standard::B, "11Mbit/s", 60)]
+    {
+        let config = radio(standard, rate(name));
+        let t = config.phy.timing();
+        let mode = *config.phy.modes().iter().find(|m| m.rate() == name.parse().unwrap()).unwrap();
+        let mut rig = Rig::new(2, config, SignalConfig::default(), true, 1500);
+        rig.saturate(3, seconds * SECOND);
+        let (a, b) = (rig.stats(0), rig.stats(2));
+        let p = (a.ppdus_unanswered + b.ppdus_unanswered) as f64 / (a.ppdus + b.ppdus) as f64;
+        let mbit = rig.mbit(0) + rig.mbit(2);
+        let (chance_p, chance) = hidden_by_chance(&t, mode, 200_000);
+        println!("{name}: {mbit:.2} Mbit/s, p {p:.4}; by chance {chance:.2}, {chance_p:.4}");
+        assert!((mbit / chance - 1.0).abs() < 0.03, "{name}: {mbit} against {chance} Mbit/s");
+        assert!((p / chance_p - 1.0).abs() < 0.02, "{name}: {p} against {chance_p}");
+    }
+}
+
+/// Asking after a missed Block Ack: each A-MPDU is on the air once, and a lost Block Ack costs a BAR instead of all its MPDUs.
+#[test]
+fn a_bar_after_a_missed_block_ack_learns_what_has_arrived() {
+    let run = |on_missed| {
+        let mut config = radio(Standard::N, mcs(7));
+        config.retries = Retries { on_missed, software: 255, ..Retries::default() };
+        // Five of them keep each other waiting for more than 100 ms at times.
+        config.reorder.timeout = Span::MAX;
+        let mut rig = Rig::new(5, config, errors(0.05), false, 1500);
+        rig.saturate(100, 2 * SECOND);
+        let sum = |f: fn(&AirStats) -> u64| (0..5).map(|s| f(&rig.stats(2 * s))).sum::<u64>();
+        let found = (sum(|s| s.bars), sum(|s| s.ppdus_unanswered), sum(|s| s.dropped_retries), sum(|s| s.dropped_late));
+        rig.drain();
+        for link in (0..10).step_by(2) {
+            let s = rig.stats(link as u32);
+            assert_eq!(rig.delivered[link].len(), rig.numbers[link] as usize, "{on_missed:?}: {s:?}");
+            assert!(rig.delivered[link].is_sorted());
+        }
+        found
+    };
+    let (asks, repeats) = (run(OnMissed::Bar), run(OnMissed::Repeat));
+    println!("BARs, unanswered, dropped: {asks:?}, {repeats:?}");
+    assert_eq!(repeats.0, 0);
+    // One at least for each that stayed without answer.
+    assert!(asks.1 > 50 && asks.0 + 5 >= asks.1, "{asks:?}");
+    assert_eq!((asks.2, asks.3), (0, 0));
 }

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::units::Probability;
-use crate::wifi::config::{Mac80211Path, OnGiveUp, RetryCount};
+use crate::wifi::config::{Mac80211Path, OnGiveUp, OnMissed, RetryCount};
 use crate::wifi::phy::ErrorRateConfig;
 use crate::wifi::reorder::ReorderConfig;
 use crate::wifi::retry_out::RetryOutConfig;
@@ -184,8 +184,9 @@ fn any_radio() -> impl Strategy<Value = RadioConfig> {
             formed_ahead,
         },
     );
-    let retries = (1..40u8, any::<bool>(), 1..=13u8, 1..=7u8, any::<bool>()).prop_map(
-        |(software, handings, hardware_tries, frame_tries, bar)| Retries {
+    let retries = (1..40u8, any::<bool>(), 1..=13u8, 1..=7u8, any::<bool>(), any::<bool>()).prop_map(
+        |(software, handings, hardware_tries, frame_tries, asks, bar)| Retries {
+            on_missed: if asks { OnMissed::Bar } else { OnMissed::Repeat },
             software,
             counts: if handings { RetryCount::Handings } else { RetryCount::Transmissions },
             hardware_tries,
