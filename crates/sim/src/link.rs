@@ -318,10 +318,12 @@ impl Links {
         for hop in hops.windows(2).filter(|w| w[0] != END && w[1] & FUSED == 0) {
             paths[(hop[0] & !FUSED) as usize] += 1;
         }
+        // Where there are lanes for all, what waits need not go to the calendar.
+        let is_small = links.iter().filter(|l| l.air.is_none()).count() <= MAX_LANES;
         let mut groups: BTreeMap<(DataRate, Span, u32, u32), Vec<usize>> = BTreeMap::new();
         for (i, (line, spec)) in self.lines.iter().zip(links).enumerate().filter(|(_, (_, spec))| spec.air.is_none()) {
             let (feeder, alone) = match line.kind {
-                LineKind::Plain => (END, END),
+                LineKind::Plain if !is_small => (END, END),
                 LineKind::Fused => (self.cold[i].feeder, END),
                 _ => (END, i as u32),
             };
@@ -359,16 +361,17 @@ impl Links {
             let lane = line.lane.saturating_add(u8::from(size <= SMALL));
             return Accepted::Arrives { time: line.arrival(), lane };
         }
+        if line.kind == LineKind::Air {
+            return Accepted::Air;
+        }
         self.accept_other(now, link, size)
     }
 
     #[inline(never)]
     fn accept_other(&mut self, now: u64, link: u32, size: u16) -> Accepted {
         let (line, cold) = (&mut self.lines[link as usize], &mut self.cold[link as usize]);
-        match line.kind {
-            LineKind::Queued => return Accepted::Queued,
-            LineKind::Air => return Accepted::Air,
-            _ => {}
+        if line.kind == LineKind::Queued {
+            return Accepted::Queued;
         }
         if line.kind == LineKind::Limited && now > 0 {
             line.settle(cold, now - 1);

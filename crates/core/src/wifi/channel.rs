@@ -111,6 +111,10 @@ struct Link {
 impl Link {
     #[inline]
     fn count_to(&mut self, now: u64) {
+        // Packets come and go by the aggregate: many at one instant.
+        if now == self.counted_to {
+            return;
+        }
         self.stats.held_packet_ns += u128::from(self.stats.held_packets) * u128::from(now - self.counted_to);
         self.counted_to = now;
     }
@@ -414,7 +418,6 @@ impl Channel {
         match &mut queue.upper {
             Upper::Qdisc(qdisc) => {
                 qdisc.enqueue(time, id, pool, &mut self.drops);
-                self.aqm_at = self.aqm_at.min(qdisc.deadline().as_ns());
             }
             Upper::Mac80211 { waiting, blocked } => {
                 let s = &mut self.sessions[session as usize];
@@ -498,10 +501,15 @@ impl Channel {
     }
 
     /// Books what a discipline has just dropped and marked.
+    #[inline]
     fn account(&mut self, now: u64, pool: &Pool, out: &mut AirOutputs) {
-        if self.drops.dropped.is_empty() && self.drops.marked.is_empty() {
-            return;
+        if !self.drops.dropped.is_empty() || !self.drops.marked.is_empty() {
+            self.book_drops(now, pool, out);
         }
+    }
+
+    #[cold]
+    fn book_drops(&mut self, now: u64, pool: &Pool, out: &mut AirOutputs) {
         for id in self.drops.marked.drain(..) {
             let session = self.session_of[id.0 as usize] >> 1;
             self.links[self.sessions[session as usize].link as usize].stats.marked += 1;
@@ -536,8 +544,15 @@ impl Channel {
         }
     }
 
-    /// Moves packets from the queues to the driver.
+    /// Moves packets from the queues to the driver, and looks when the discipline wants to be called.
     fn refill(&mut self, now: u64, radio: u16, ac: usize, pool: &mut Pool, out: &mut AirOutputs) {
+        self.move_down(now, radio, ac, pool, out);
+        if let Upper::Qdisc(qdisc) = &self.radios[usize::from(radio)].queues[ac].upper {
+            self.aqm_at = self.aqm_at.min(qdisc.deadline().as_ns());
+        }
+    }
+
+    fn move_down(&mut self, now: u64, radio: u16, ac: usize, pool: &mut Pool, out: &mut AirOutputs) {
         let time = Time::from_ns(now);
         let r = usize::from(radio);
         loop {
@@ -551,7 +566,6 @@ impl Channel {
                         return;
                     }
                     let next = qdisc.dequeue(time, pool, &mut self.drops);
-                    self.aqm_at = self.aqm_at.min(qdisc.deadline().as_ns());
                     next.map(|id| (id, self.session_of[id.0 as usize], 0))
                 }
                 Upper::Mac80211 { .. } => self.pull(now, r, ac, pool),
