@@ -218,7 +218,6 @@ impl Channel {
         let radio = &mut self.radios[usize::from(x.from)];
         let (has_qos, preamble_ns) = (radio.has_qos, radio.timing.preamble_ns(x.mode));
         let ppdu = radio.queues[usize::from(x.ac)].formed.front_mut().expect("on the air");
-        let is_repeat = ppdu.tried > 0;
         let session_id = ppdu.session;
         let session = &mut self.sessions[session_id as usize];
         let signal = &mut self.pairs[link.pair as usize].signal;
@@ -329,7 +328,6 @@ impl Channel {
                 }
             }
         }
-        let _ = is_repeat;
         mark_sent(ppdu);
         let (down_link, ac) = (x.link, usize::from(x.ac));
         self.report_down(time, down_link, ac, pool);
@@ -436,9 +434,8 @@ impl Channel {
             again = true;
             radio.queues[ac].formed.push_front(ppdu);
         } else {
-            if ppdu.mpdus.is_empty() {
-                // Repeated as often as any frame; then the recipient must find out by itself.
-            } else {
+            // A request is repeated as often as any frame; then the recipient must find out by itself.
+            if !ppdu.mpdus.is_empty() {
                 let status = TxStatus {
                     series: &ppdu.series,
                     tries: ppdu.tries,
