@@ -25,12 +25,12 @@ def _table(title: str = "") -> Table:
 
 
 def listing(rows: Sequence[tuple[str, str, Path]]) -> Table:
-    """Id, title and folder of studies."""
+    """Id, title and folder of studies; the folder, which may be long, in a line of its own."""
     table = _table()
-    for name in ("study", "title", "folder"):
+    for name in ("study", "title and folder"):
         table.add_column(name, overflow="fold")
     for study_id, title, folder in rows:
-        table.add_row(escape(study_id), escape(title), escape(str(folder)))
+        table.add_row(escape(study_id), f"{escape(title)}\n[dim]{escape(str(folder))}[/dim]")
     return table
 
 
