@@ -7,6 +7,7 @@ pub mod packet;
 pub mod policy;
 pub mod queue;
 pub mod rng;
+pub mod table;
 pub mod tcp;
 pub mod units;
 pub mod wifi;

@@ -8,90 +8,11 @@ use std::borrow::Cow;
 
 use airtcp_core::packet::{FlowId, Packet};
 use airtcp_core::queue::DropReason;
+use airtcp_core::table;
+pub use airtcp_core::table::{Column, Data, Table};
 use airtcp_core::units::{Span, Time};
 
 use crate::spec::LinkId;
-
-/// A named table of equally long columns.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Table {
-    pub name: &'static str,
-    pub columns: Vec<Column>,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub struct Column {
-    /// Ends in the unit where there is one.
-    pub name: &'static str,
-    pub unit_and_meaning: &'static str,
-    pub data: Data,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub enum Data {
-    U64(Vec<u64>),
-    U32(Vec<u32>),
-    F64(Vec<f64>),
-    Str(Vec<Cow<'static, str>>),
-    Bool(Vec<bool>),
-}
-
-impl Data {
-    pub fn len(&self) -> usize {
-        match self {
-            Data::U64(v) => v.len(),
-            Data::U32(v) => v.len(),
-            Data::F64(v) => v.len(),
-            Data::Str(v) => v.len(),
-            Data::Bool(v) => v.len(),
-        }
-    }
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-}
-
-impl Table {
-    /// Rows.
-    pub fn len(&self) -> usize {
-        self.columns.first().map_or(0, |c| c.data.len())
-    }
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-    pub fn column(&self, name: &str) -> Option<&Data> {
-        self.columns.iter().find(|c| c.name == name).map(|c| &c.data)
-    }
-}
-
-/// Declares a table: a row type, the columns it is stored in and how they become a [`Table`].
-macro_rules! table {
-    ($(#[$doc:meta])* $columns:ident of $row:ident as $name:literal {
-        $($column:ident: $kind:ident($type:ty) = $meaning:literal,)+
-    }) => {
-        $(#[$doc])*
-        pub(crate) struct $row { $(pub $column: $type,)+ }
-
-        #[derive(Debug, Default)]
-        pub(crate) struct $columns { $($column: Vec<$type>,)+ }
-
-        impl $columns {
-            pub fn push(&mut self, row: $row) {
-                $(self.$column.push(row.$column);)+
-            }
-            pub fn into_table(self) -> Table {
-                Table {
-                    name: $name,
-                    columns: vec![$(Column {
-                        name: stringify!($column),
-                        unit_and_meaning: $meaning,
-                        data: Data::$kind(self.$column),
-                    },)+],
-                }
-            }
-        }
-    };
-}
 
 mod air;
 
@@ -99,7 +20,7 @@ pub(crate) use air::{AirRow, AirRows, AirSample, AirSeries, PpduRow, PpduRows};
 
 table! {
     /// One flow, from warmup to the end.
-    Flows of FlowRow as "flows" {
+    pub(crate) Flows of FlowRow as "flows" {
         flow: U32(u32) = "index of the flow",
         name: Str(Cow<'static, str>) = "name of the flow",
         group: Str(Cow<'static, str>) = "entry of the scenario it came from",
@@ -131,7 +52,7 @@ table! {
 
 table! {
     /// One link, from warmup to the end.
-    LinkRows of LinkRow as "links" {
+    pub(crate) LinkRows of LinkRow as "links" {
         link: U32(u32) = "index of the link",
         name: Str(Cow<'static, str>) = "name of the link",
         group: Str(Cow<'static, str>) = "entry of the scenario it came from",
@@ -155,7 +76,7 @@ table! {
 
 table! {
     /// A sample of a TCP flow.
-    FlowSeries of FlowSample as "flow_series" {
+    pub(crate) FlowSeries of FlowSample as "flow_series" {
         time_s: F64(f64) = "s since the start of the run",
         flow: U32(u32) = "index of the flow",
         cwnd_segments: U32(u32) = "segments, congestion window",
@@ -171,7 +92,7 @@ table! {
 
 table! {
     /// A sample of a link.
-    LinkSeries of LinkSample as "link_series" {
+    pub(crate) LinkSeries of LinkSample as "link_series" {
         time_s: F64(f64) = "s since the start of the run",
         link: U32(u32) = "index of the link",
         queue_packets: U64(u64) = "packets waiting",
@@ -188,7 +109,7 @@ table! {
 
 table! {
     /// A packet that did not get through.
-    DropRows of DropRow as "drops" {
+    pub(crate) DropRows of DropRow as "drops" {
         time_s: F64(f64) = "s since the start of the run",
         link: U32(u32) = "index of the link",
         flow: U32(u32) = "index of the flow",
@@ -201,7 +122,7 @@ table! {
 
 table! {
     /// A sized or web transfer that is over.
-    TransferRows of TransferRow as "transfers" {
+    pub(crate) TransferRows of TransferRow as "transfers" {
         flow: U32(u32) = "index of the flow",
         index: U32(u32) = "number of the transfer within the flow, from 0",
         bytes: U64(u64) = "bytes of payload",
@@ -215,7 +136,7 @@ table! {
 
 table! {
     /// An echo request.
-    PingRows of PingRow as "pings" {
+    pub(crate) PingRows of PingRow as "pings" {
         flow: U32(u32) = "index of the flow",
         number: U32(u32) = "number of the request, from 0",
         sent_s: F64(f64) = "s, request sent",
@@ -225,7 +146,7 @@ table! {
 
 table! {
     /// A datagram of a train.
-    DatagramRows of DatagramRow as "datagrams" {
+    pub(crate) DatagramRows of DatagramRow as "datagrams" {
         flow: U32(u32) = "index of the flow",
         train: U32(u32) = "number of the train, from 0",
         number: U32(u32) = "number of the datagram within its train, from 0",

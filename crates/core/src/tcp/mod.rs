@@ -25,7 +25,7 @@ pub use receiver::{Receiver, ReceiverStats};
 pub use sender::{Sender, SenderStats};
 
 use crate::packet::Packet;
-use crate::units::Time;
+use crate::units::{Span, Time};
 
 /// What a state machine wants done. The driver takes it out after each call.
 #[derive(Debug, Default)]
@@ -48,6 +48,56 @@ pub enum Notice {
     TimedOut,
     EnteredRecovery,
     RetransmissionTimeout,
+    /// Data was sent again.
+    Retransmitted(Retransmission),
+}
+
+/// One data segment sent again, and what the sender knew when it did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retransmission {
+    /// Offset of its first byte; the first byte of a connection is 1.
+    pub start: u64,
+    /// Payload bytes.
+    pub len: u16,
+    pub cause: Cause,
+    /// Since the segment was last sent.
+    pub waited: Span,
+    /// Duplicate ACKs in hand: since the last cumulative advance.
+    pub dup_acks: u32,
+    /// Segments outstanding, this one included.
+    pub outstanding: u32,
+    /// Segments, before the reduction that comes with it.
+    pub cwnd: u32,
+    /// Receive window in whole segments.
+    pub send_window: u32,
+}
+
+/// What made a sender repeat a segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    /// The loss that begins fast recovery.
+    FastRetransmit,
+    /// Further losses within it.
+    Recovery,
+    /// The retransmission timeout.
+    Timeout,
+    /// What follows a timeout.
+    TimeoutRepair,
+    /// A tail loss probe.
+    Probe,
+}
+
+impl Cause {
+    /// As tables name it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Cause::FastRetransmit => "fast",
+            Cause::Recovery => "recovery",
+            Cause::Timeout => "timeout",
+            Cause::TimeoutRepair => "repair",
+            Cause::Probe => "probe",
+        }
+    }
 }
 
 /// The timestamp clock (RFC 7323 section 4.1); zero when timestamps are off, never zero when they are on.

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use crate::units::Time;
+use crate::units::{Span, Time};
 
 pub(super) mod seg_flags {
     pub const SACKED: u8 = 1;
@@ -69,6 +69,10 @@ impl Scoreboard {
     }
     pub fn sacked_out(&self) -> u32 {
         self.sacked_out
+    }
+    /// Bytes in the SACKed ranges.
+    pub fn sacked_bytes(&self) -> u64 {
+        self.sacked.iter().map(|&(start, end, _)| end - start).sum()
     }
     pub fn lost_out(&self) -> u32 {
         self.lost_out
@@ -279,8 +283,8 @@ impl Scoreboard {
         newly
     }
 
-    /// The lowest lost segment that has not been sent again, now counted as sent at `now`.
-    pub fn take_retransmission(&mut self, now: Time) -> Option<&mut Segment> {
+    /// The lowest lost segment that has not been sent again, now counted as sent at `now`, and how long ago it was sent last.
+    pub fn take_retransmission(&mut self, now: Time) -> Option<(&mut Segment, Span)> {
         if !self.has_to_retransmit() {
             return None;
         }
@@ -290,11 +294,12 @@ impl Scoreboard {
         }
         let segment = &mut self.segments[i];
         segment.flags |= RETRANSMITTED | EVER_RETRANSMITTED;
+        let waited = now.since(segment.sent_at);
         segment.sent_at = now;
         self.retransmissions.push_back((segment.start, now));
         self.retransmit_from = segment.end();
         self.retrans_out += 1;
-        Some(segment)
+        Some((segment, waited))
     }
 
     /// Checks every count against the marks; for tests.
@@ -354,7 +359,7 @@ mod tests {
         assert_eq!(newly, 2);
         assert_eq!(board.pipe(), 1);
         let resent: Vec<u64> =
-            std::iter::from_fn(|| board.take_retransmission(Time::ZERO).map(|s| (s.start - 1) / MSS)).collect();
+            std::iter::from_fn(|| board.take_retransmission(Time::ZERO).map(|(s, _)| (s.start - 1) / MSS)).collect();
         assert_eq!(resent, [0, 3]);
         assert_eq!(board.pipe(), 3);
         board.check();

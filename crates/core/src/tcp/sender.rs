@@ -18,7 +18,7 @@ use super::pacing::Pacer;
 use super::recovery::RateReduction;
 use super::rtt::RttEstimator;
 use super::scoreboard::{Scoreboard, Segment, seg_flags};
-use super::{Notice, Outputs, Pacing, Recovery, TcpConfig, timestamp};
+use super::{Cause, Notice, Outputs, Pacing, Recovery, Retransmission, TcpConfig, timestamp};
 use crate::packet::{Ecn, FlowId, Kind, Packet, tcp_flags};
 use crate::rng::Rng;
 use crate::units::{Seq32, Span, Time};
@@ -63,6 +63,14 @@ struct Undo {
     ssthresh: u32,
     /// Timestamp of the first retransmission since; zero until there is one.
     first_retransmission_ts: u32,
+}
+
+/// Why a segment is sent again, and what was known before that changed the window.
+#[derive(Debug, Clone, Copy)]
+struct Evidence {
+    cause: Cause,
+    dup_acks: u32,
+    cwnd: u32,
 }
 
 /// What one ACK covered.
@@ -119,6 +127,11 @@ pub struct Sender {
     /// End of the window in which recovery, a reduction or a timeout began: `recover` of RFC 6582.
     high_seq: u64,
     dup_acks: u32,
+    /// The smaller of cwnd and receive window, segments, when the first of `dup_acks` came.
+    window_at_first_duplicate: u32,
+    /// When an ACK last reported something new.
+    newest_report_at: Time,
+    newest_delivered_rtt: Span,
     /// Segments that duplicate ACKs, without SACK, have reported as delivered.
     inferred: u32,
     reduction: RateReduction,
@@ -196,6 +209,9 @@ impl Sender {
             delivery: Delivery::default(),
             high_seq: 0,
             dup_acks: 0,
+            window_at_first_duplicate: 0,
+            newest_report_at: Time::ZERO,
+            newest_delivered_rtt: Span::ZERO,
             inferred: 0,
             reduction: RateReduction::default(),
             undo: None,

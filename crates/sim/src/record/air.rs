@@ -1,15 +1,16 @@
 //! Tables of what happens in the air: per link, over time, per PPDU.
 
+use airtcp_core::table;
 use airtcp_core::wifi::phy::Mode;
 use airtcp_core::wifi::{Ac, AirStats, PpduRecord};
 
-use super::{Column, Cow, Data, Table, ratio, secs};
+use super::{Cow, ratio, secs};
 use crate::spec::LinkSpec;
 
 table! {
     /// One link of a WLAN, from warmup to the end. What it has in common with a line is in `links`.
     #[derive(Debug, Clone, PartialEq)]
-    AirRows of AirRow as "air" {
+    pub(crate) AirRows of AirRow as "air" {
         link: U32(u32) = "index of the link",
         name: Str(Cow<'static, str>) = "name of the link",
         group: Str(Cow<'static, str>) = "WLAN it belongs to",
@@ -38,7 +39,7 @@ table! {
 table! {
     /// A sample of a link of a WLAN.
     #[derive(Debug, Clone, PartialEq)]
-    AirSeries of AirSample as "air_series" {
+    pub(crate) AirSeries of AirSample as "air_series" {
         time_s: F64(f64) = "s since the start of the run",
         link: U32(u32) = "index of the link",
         mac_rate_mean_bps: F64(f64) = "bit/s, data rate of the PPDUs since the last sample, mean, NaN: none",
@@ -57,7 +58,7 @@ table! {
 table! {
     /// A PPDU with data, or a Block Ack request.
     #[derive(Debug, Clone, PartialEq)]
-    PpduRows of PpduRow as "ppdus" {
+    pub(crate) PpduRows of PpduRow as "ppdus" {
         start_s: F64(f64) = "s since the start of the run, first bit of the preamble",
         duration_us: F64(f64) = "us on the air",
         link: U32(u32) = "index of the link",

@@ -279,7 +279,11 @@ impl Tcp {
             match out.notices[i] {
                 Notice::AllAcked => self.end_transfer(now, true, log),
                 Notice::TimedOut => self.end_transfer(now, false, log),
-                Notice::Established | Notice::Closed | Notice::EnteredRecovery | Notice::RetransmissionTimeout => {}
+                Notice::Established
+                | Notice::Closed
+                | Notice::EnteredRecovery
+                | Notice::RetransmissionTimeout
+                | Notice::Retransmitted(_) => {}
             }
         }
         out.notices.clear();

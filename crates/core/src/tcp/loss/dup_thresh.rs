@@ -54,6 +54,7 @@ impl LossPolicy for DupThresh {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tcp::loss::EXAMPLE;
 
     fn judge(config: &DupThreshConfig, above: u32, resent_ms: Option<u64>, newest_ms: u64) -> bool {
         let at = |ms| Time::ZERO + Span::from_ms(ms);
@@ -63,11 +64,7 @@ mod tests {
             sent_at: at(resent_ms.unwrap_or(0)),
             retransmitted: resent_ms.is_some(),
             newest_delivered_sent_at: at(newest_ms),
-            outstanding: 10,
-            cwnd: 10,
-            send_window: 100,
-            can_send_new: true,
-            min_rtt: Span::from_ms(100),
+            ..EXAMPLE
         };
         config.build(&LossContext { mss: 1460 }).judge(&hole, Span::from_ms(120), at(newest_ms + 100)) == Verdict::Lost
     }

@@ -3,7 +3,7 @@
 use crate::policy::policies;
 use crate::units::{Span, Time};
 
-/// A run of unacknowledged segments below something the receiver has reported, as the sender sees it.
+/// A run of unacknowledged segments below something the receiver has reported, or a single segment, as the sender sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hole {
     /// Duplicate ACKs since the last cumulative advance.
@@ -14,16 +14,29 @@ pub struct Hole {
     pub sent_at: Time,
     /// The hole was judged lost before and `sent_at` is its retransmission: is that lost as well?
     pub retransmitted: bool,
-    /// When the most recently sent of the delivered segments was sent (RACK's reference).
+    /// When the most recently sent of the delivered segments was sent (`RACK.xmit_ts` of RFC 8985). Without SACK it is
+    /// inferred: each duplicate ACK stands for the arrival of the next segment above the hole.
     pub newest_delivered_sent_at: Time,
+    /// How long that segment took to be acknowledged (`RACK.rtt`).
+    pub newest_delivered_rtt: Span,
+    /// When the ACK arrived that last reported something new.
+    pub newest_report_at: Time,
     /// Segments sent and not yet cumulatively acknowledged.
     pub outstanding: u32,
+    /// Their payload bytes.
+    pub outstanding_bytes: u64,
+    /// Of these, payload bytes reported as arrived: SACKed, or, without SACK, one MSS for each duplicate ACK.
+    pub reported_bytes: u64,
     /// Segments.
     pub cwnd: u32,
     /// Receive window in whole segments.
     pub send_window: u32,
+    /// The smaller of cwnd and receive window, in whole segments, when the first of the duplicate ACKs came.
+    pub window_at_first_duplicate: u32,
     /// Unsent data is at hand and the receive window would allow it (RFC 5827 section 3.1).
     pub can_send_new: bool,
+    /// Fast recovery or the repair of a timeout is under way.
+    pub in_recovery: bool,
     /// Smallest recent round-trip time.
     pub min_rtt: Span,
 }
@@ -37,14 +50,42 @@ pub enum Verdict {
     },
 }
 
+/// What an ACK told about the order in which segments arrive, for policies that adapt to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Report {
+    /// A segment that had not been sent again was delivered after one sent later.
+    pub reordered: bool,
+    /// The ACK carried a DSACK (RFC 2883): something arrived twice.
+    pub duplicate_sack: bool,
+    /// First byte not yet acknowledged, and first not yet sent: a round trip is over once the former reaches what the latter was.
+    pub snd_una: u64,
+    pub snd_nxt: u64,
+    /// Fast recovery has just ended.
+    pub recovered: bool,
+}
+
+/// What a verdict is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// Whole holes below what was SACKed: counting what arrived above says nothing about the parts of one.
+    Holes,
+    /// Every segment by itself, as soon as anything that was sent later has been delivered.
+    Segments,
+}
+
 pub struct LossContext {
     /// Payload bytes of a full segment.
     pub mss: u32,
 }
 
-/// Pure: the same hole at the same time gets the same verdict.
+/// Same hole, same time, same reports so far: same verdict.
 pub trait LossPolicy {
     fn judge(&self, hole: &Hole, srtt: Span, now: Time) -> Verdict;
+    fn scope(&self) -> Scope {
+        Scope::Holes
+    }
+    /// Before anything is judged on an ACK.
+    fn on_report(&mut self, _: &Report) {}
 }
 
 policies! {
@@ -55,3 +96,24 @@ policies! {
         dup_thresh => DupThresh / DupThreshConfig,
     }
 }
+
+/// A hole for the policies' tests: window 10, 10 outstanding, nothing reported, round trip 100 ms.
+#[cfg(test)]
+const EXAMPLE: Hole = Hole {
+    dup_acks: 0,
+    sacked_above: 0,
+    sent_at: Time::ZERO,
+    retransmitted: false,
+    newest_delivered_sent_at: Time::ZERO,
+    newest_delivered_rtt: Span::from_ms(100),
+    newest_report_at: Time::ZERO,
+    outstanding: 10,
+    outstanding_bytes: 14_600,
+    reported_bytes: 0,
+    cwnd: 10,
+    send_window: 100,
+    window_at_first_duplicate: 10,
+    can_send_new: true,
+    in_recovery: false,
+    min_rtt: Span::from_ms(100),
+};

@@ -49,7 +49,10 @@ impl Sender {
             && p.len == 0
             && !self.board.is_empty()
             && if sack { covered.delivered > 0 } else { !window_changed && !p.has(tcp_flags::FIN) };
-        self.newest_delivered_sent_at = self.newest_delivered_sent_at.max(covered.newest_delivered_sent_at);
+        if covered.newest_delivered_sent_at > self.newest_delivered_sent_at {
+            self.newest_delivered_sent_at = covered.newest_delivered_sent_at;
+            self.newest_delivered_rtt = now.since(covered.newest_delivered_sent_at);
+        }
         if !sack {
             self.infer_delivered(&mut covered, duplicate);
         }
@@ -59,7 +62,13 @@ impl Sender {
             self.on_advance(now, &covered);
         }
         if duplicate {
+            if self.dup_acks == 0 {
+                self.window_at_first_duplicate = self.window.cwnd.min(self.send_window_segments());
+            }
             self.dup_acks += 1;
+        }
+        if duplicate || covered.delivered > 0 {
+            self.newest_report_at = now;
         }
         if self.undo.is_some() && advanced {
             self.undo_if_spurious(now, p);

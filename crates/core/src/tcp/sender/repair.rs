@@ -96,18 +96,32 @@ impl Sender {
 
     pub(super) fn hole(&self, first: &Segment, above: u32) -> Hole {
         let mss = u64::from(self.window.mss);
+        let reported = match self.config.recovery {
+            Recovery::Sack => self.board.sacked_bytes(),
+            _ => (u64::from(self.dup_acks) * mss).min(self.snd_nxt - self.snd_una),
+        };
         Hole {
             dup_acks: self.dup_acks,
             sacked_above: above,
             sent_at: first.sent_at,
             retransmitted: false,
             newest_delivered_sent_at: self.newest_delivered_sent_at,
+            newest_delivered_rtt: self.newest_delivered_rtt,
+            newest_report_at: self.newest_report_at,
             outstanding: self.board.packets_out(),
+            outstanding_bytes: self.snd_nxt - self.snd_una,
+            reported_bytes: reported,
             cwnd: self.window.cwnd,
-            send_window: (self.send_window / mss).min(u64::from(u32::MAX)) as u32,
+            send_window: self.send_window_segments(),
+            window_at_first_duplicate: self.window_at_first_duplicate,
             can_send_new: self.snd_nxt < self.write_end && self.snd_nxt + mss <= self.snd_una + self.send_window,
+            in_recovery: matches!(self.window.state, CaState::Recovery | CaState::Loss),
             min_rtt: self.window.min_rtt,
         }
+    }
+
+    pub(super) fn send_window_segments(&self) -> u32 {
+        (self.send_window / u64::from(self.window.mss)).min(u64::from(u32::MAX)) as u32
     }
 
     /// Asks the loss policy about every hole and enters fast recovery on the first loss.
@@ -162,6 +176,7 @@ impl Sender {
         self.judge_at = judge_at;
         match self.window.state {
             CaState::Open | CaState::Disorder | CaState::Cwr if found > 0 => {
+                let evidence = self.evidence(Cause::FastRetransmit);
                 let from_cwr = self.window.state == CaState::Cwr;
                 if from_cwr {
                     // The window was already reduced for this round trip.
@@ -177,7 +192,7 @@ impl Sender {
                 out.notices.push(Notice::EnteredRecovery);
                 // The first retransmission leaves whatever the window says (RFC 5681 section 3.2 step 3).
                 self.window.in_flight = self.in_flight();
-                self.retransmit(now, out);
+                self.retransmit(now, evidence, out);
                 self.rto_at = now + self.rtt.rto(&self.config);
             }
             CaState::Open if self.board.sacked_out() + self.dup_acks > 0 => self.enter(CaState::Disorder, now),
@@ -211,6 +226,7 @@ impl Sender {
         if self.rtt.backoff() >= self.config.retries {
             return self.give_up(out);
         }
+        let evidence = self.evidence(Cause::Timeout);
         self.stats.timeouts += 1;
         out.notices.push(Notice::RetransmissionTimeout);
         let repeated = self.window.state == CaState::Loss && self.timeouts_in_row > 0;
@@ -242,7 +258,7 @@ impl Sender {
         self.timed = None;
         self.rtt.back_off(&self.config);
         self.pacer.stop();
-        self.retransmit(now, out);
+        self.retransmit(now, evidence, out);
         self.rto_at = now + self.rtt.rto(&self.config);
     }
 }

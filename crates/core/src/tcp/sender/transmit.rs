@@ -56,7 +56,9 @@ impl Sender {
                 break;
             }
             if retransmit {
-                self.retransmit(now, out);
+                let in_loss = self.window.state == CaState::Loss;
+                let cause = if in_loss { Cause::TimeoutRepair } else { Cause::Recovery };
+                self.retransmit(now, self.evidence(cause), out);
                 continue;
             }
             let outstanding = self.snd_nxt - self.snd_una;
@@ -145,9 +147,14 @@ impl Sender {
         self.emit(now, &segment, false, out);
     }
 
-    pub(super) fn retransmit(&mut self, now: Time, out: &mut Outputs) {
+    /// For a retransmission by `cause`; to be taken before the window changes.
+    pub(super) fn evidence(&self, cause: Cause) -> Evidence {
+        Evidence { cause, dup_acks: self.dup_acks, cwnd: self.window.cwnd }
+    }
+
+    pub(super) fn retransmit(&mut self, now: Time, evidence: Evidence, out: &mut Outputs) {
         let nothing_in_flight = self.window.in_flight == 0;
-        let Some(segment) = self.board.take_retransmission(now) else { return };
+        let Some((segment, waited)) = self.board.take_retransmission(now) else { return };
         self.delivery.on_send(now, segment, nothing_in_flight);
         let segment = *segment;
         self.stats.segments_retransmitted += 1;
@@ -158,6 +165,16 @@ impl Sender {
         {
             undo.first_retransmission_ts = timestamp(now, &self.config);
         }
+        out.notices.push(Notice::Retransmitted(Retransmission {
+            start: segment.start,
+            len: segment.len,
+            cause: evidence.cause,
+            waited,
+            dup_acks: evidence.dup_acks,
+            outstanding: self.board.packets_out(),
+            cwnd: evidence.cwnd,
+            send_window: self.send_window_segments(),
+        }));
         self.emit(now, &segment, true, out);
     }
 

@@ -1,0 +1,87 @@
+//! Tables as values: named columns of equal length, each with its unit and meaning. What simulator and capture analysis
+//! leave behind; bindings and reference pages are generic over them.
+
+use std::borrow::Cow;
+
+/// A named table of equally long columns.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Table {
+    pub name: &'static str,
+    pub columns: Vec<Column>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Column {
+    /// Ends in the unit where there is one.
+    pub name: &'static str,
+    pub unit_and_meaning: &'static str,
+    pub data: Data,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Data {
+    U64(Vec<u64>),
+    U32(Vec<u32>),
+    F64(Vec<f64>),
+    Str(Vec<Cow<'static, str>>),
+    Bool(Vec<bool>),
+}
+
+impl Data {
+    pub fn len(&self) -> usize {
+        match self {
+            Data::U64(v) => v.len(),
+            Data::U32(v) => v.len(),
+            Data::F64(v) => v.len(),
+            Data::Str(v) => v.len(),
+            Data::Bool(v) => v.len(),
+        }
+    }
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl Table {
+    /// Rows.
+    pub fn len(&self) -> usize {
+        self.columns.first().map_or(0, |c| c.data.len())
+    }
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+    pub fn column(&self, name: &str) -> Option<&Data> {
+        self.columns.iter().find(|c| c.name == name).map(|c| &c.data)
+    }
+}
+
+/// Declares a table: a row type, the columns it is stored in and how they become a [`Table`]. Every column states its unit
+/// and meaning.
+#[macro_export]
+macro_rules! table {
+    ($(#[$doc:meta])* $vis:vis $columns:ident of $row:ident as $name:literal {
+        $($column:ident: $kind:ident($type:ty) = $meaning:literal,)+
+    }) => {
+        $(#[$doc])*
+        $vis struct $row { $(pub $column: $type,)+ }
+
+        #[derive(Debug, Default)]
+        $vis struct $columns { $($column: Vec<$type>,)+ }
+
+        impl $columns {
+            pub fn push(&mut self, row: $row) {
+                $(self.$column.push(row.$column);)+
+            }
+            pub fn into_table(self) -> $crate::table::Table {
+                $crate::table::Table {
+                    name: $name,
+                    columns: vec![$($crate::table::Column {
+                        name: stringify!($column),
+                        unit_and_meaning: $meaning,
+                        data: $crate::table::Data::$kind(self.$column),
+                    },)+],
+                }
+            }
+        }
+    };
+}
