@@ -78,6 +78,7 @@ pub(crate) fn link_totals(s: &AirStats) -> LinkTotals {
         dropped_overflow: s.dropped_overflow,
         dropped_early: s.dropped_early,
         dropped_bytes: 0,
+        held_back_packets: 0,
         lost_packets: s.dropped_retries + s.dropped_late,
         marked: s.marked,
         forwarded_packets: s.delivered_packets,

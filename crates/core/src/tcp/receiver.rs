@@ -12,6 +12,8 @@ use crate::units::{DataRate, Seq32, Span, Time};
 pub struct ReceiverStats {
     /// Data segments that arrived, duplicates included.
     pub segments_received: u64,
+    /// Of these, segments that brought nothing new: every byte had arrived before.
+    pub segments_duplicate: u64,
     /// Payload bytes received in order, ready for the application.
     pub bytes_delivered: u64,
     /// Payload bytes that had arrived before.
@@ -141,6 +143,15 @@ impl Receiver {
         &self.stats
     }
 
+    /// All bytes of `start..end` have arrived; offsets as in [`super::Retransmission`].
+    pub fn holds(&self, start: u64, end: u64) -> bool {
+        end <= self.rcv_nxt || {
+            let i = self.out_of_order.partition_point(|r| r.1 < end);
+            let start = start.max(self.rcv_nxt);
+            self.out_of_order.get(i).is_some_and(|&(s, _)| s <= start)
+        }
+    }
+
     pub fn is_closed(&self) -> bool {
         self.state == State::Closed
     }
@@ -256,6 +267,7 @@ impl Receiver {
         }
         if end + u64::from(fin) <= self.rcv_nxt {
             self.stats.bytes_duplicate += u64::from(p.len);
+            self.stats.segments_duplicate += u64::from(p.len > 0);
             self.quick_acks = self.config.quick_acks;
             return self.send_ack(now, out);
         }
@@ -266,6 +278,7 @@ impl Receiver {
         if start > self.rcv_nxt {
             let kept = self.insert(start, end);
             self.stats.bytes_duplicate += u64::from(p.len) - kept;
+            self.stats.segments_duplicate += u64::from(p.len > 0 && kept == 0);
             self.quick_acks = self.config.quick_acks;
             return self.send_ack(now, out);
         }
