@@ -246,6 +246,17 @@ class FqCodelConfig(Part):
 
 
 @dataclass(kw_only=True)
+class HoldRange(Part):
+    """Durations drawn uniformly from a range, one per packet that is held back."""
+
+    max: Span
+    """Longest."""
+
+    min: Span
+    """Shortest."""
+
+
+@dataclass(kw_only=True)
 class Link(Part):
     """A line between two nodes, or one for each member of a group.
 
@@ -281,6 +292,9 @@ class Link(Part):
     rate: DataRate
     """Line rate of each direction, counted in bits of IP packets."""
 
+    reorder: Reorder | None = None
+    """Holds some packets back on the line, so that those behind overtake them. Default: packets stay in order."""
+
     reverse: Reverse | None = None
     """What differs in the direction from `to` to `from`. Default: nothing."""
 
@@ -301,6 +315,64 @@ class DupThresh(Part):
 
     threshold: int | None = None
     """Segments reported above a hole before it counts as lost. RFC 5681: 3. Default: 3."""
+
+
+@dataclass(kw_only=True)
+class Efr(Part):
+    """`name = "efr"`."""
+
+    least: int | None = None
+    """Smallest threshold. The study's abstract: 1. Default: 1."""
+
+    less: int | None = None
+    """What is taken off the window, segments. The study: 2. Default: 2."""
+
+    lost_retransmissions: bool | None = None
+    """As in `dup_thresh`. Needs SACK. Default: false."""
+
+    most: int | None = None
+    """Greatest threshold, and that of large windows. The study: 3. Default: 3."""
+
+    name: Literal["efr"] = field(default="efr", init=False)
+
+
+@dataclass(kw_only=True)
+class EarlyRetransmit(Part):
+    """`name = "early_retransmit"`."""
+
+    delay: Delay2 | None = None
+    """Whether an early retransmission waits for what may only be late. Default: `off`."""
+
+    delay_min: Span | None = None
+    """Shortest such wait. Linux: 2 ms. Default: `2ms`."""
+
+    lost_retransmissions: bool | None = None
+    """As in `dup_thresh`. Needs SACK. Default: false."""
+
+    name: Literal["early_retransmit"] = field(default="early_retransmit", init=False)
+
+    threshold: int | None = None
+    """Threshold of larger flights. RFC 5681: 3. Default: 3."""
+
+    unit: Unit | None = None
+    """In what the outstanding data is counted. Default: `segments`."""
+
+
+@dataclass(kw_only=True)
+class Rack(Part):
+    """`name = "rack"`."""
+
+    adaptive: bool | None = None
+    """The reordering window adapts to DSACKs and to reordering seen. Off (Linux: `TCP_RACK_STATIC_REO_WND`): it
+    stays a quarter of the smallest round trip. Default: true.
+    """
+
+    name: Literal["rack"] = field(default="rack", init=False)
+
+    threshold: int | None = None
+    """Reported segments from which on, while nothing was seen to be reordered, there is no reordering window (RFC
+    8985: DupThresh, 3). 0: there always is one (Linux: `TCP_RACK_NO_DUPTHRESH`). Default: 3.
+    """
 
 
 @dataclass(kw_only=True)
@@ -946,6 +1018,26 @@ class Record(Part):
     ppdus: Selection | None = None
     """WLANs on whose channels each PPDU is recorded: their names, or true for all."""
 
+    retransmissions: Selection | None = None
+    """TCP flows whose retransmissions are recorded one by one: names of entries (`web`: every flow of it) or of
+    single flows (`web[3]`), or true for all TCP flows. Each retransmission takes about 100 bytes of memory until
+    the end of the run.
+    """
+
+
+@dataclass(kw_only=True)
+class Reorder(Part):
+    """Reordering on a line: each packet that is not lost is held back with `probability`, after its transmission,
+    and arrives `delay` later than it would have. Whether another overtakes it depends on what follows within that
+    time.
+    """
+
+    delay: Hold
+    """For how long: a duration, or a range from which each packet that is held back draws its own."""
+
+    probability: Probability
+    """Probability with which each packet is held back."""
+
 
 @dataclass(kw_only=True)
 class ReorderConfig(Part):
@@ -1083,6 +1175,9 @@ class Reverse(Part):
 
     rate: DataRate | None = None
     """Line rate."""
+
+    reorder: Reorder | None = None
+    """Which packets are held back on the line."""
 
 
 @dataclass(kw_only=True)
@@ -1666,6 +1761,9 @@ DataRate: TypeAlias = "str"
 Delay: TypeAlias = "Span | DelaySpread"
 """One delay, or a range over the members of a group."""
 
+Delay2: TypeAlias = "Literal['off', 'quarter_rtt']"
+"""Delay2."""
+
 DelayEstimate: TypeAlias = "Literal['timestamp', 'departure_rate']"
 """How PIE learns the queueing delay."""
 
@@ -1675,13 +1773,18 @@ GapFrom: TypeAlias = "Literal['end', 'start']"
 Hidden: TypeAlias = "AllHidden | Sequence[Sequence[str]]"
 """Radios that do not hear each other."""
 
+Hold: TypeAlias = "Span | HoldRange"
+"""One duration, or a range."""
+
 Increase: TypeAlias = "Literal['per_window', 'per_ack']"
 """How congestion avoidance adds a segment per round trip."""
 
 Interpolation: TypeAlias = "Literal['step', 'linear']"
 """SNR between the points of a trace."""
 
-LossConfig: TypeAlias = "Literal['dup_thresh'] | DupThresh"
+LossConfig: TypeAlias = (
+    "Literal['dup_thresh', 'efr', 'early_retransmit', 'rack'] | DupThresh | Efr | EarlyRetransmit | Rack"
+)
 """LossConfig."""
 
 NodeKind: TypeAlias = "Literal['host', 'router']"
@@ -1772,6 +1875,9 @@ device. It works where the device reports when packets have left it; a wired lin
 at once, and nothing is held back.
 """
 
+Unit: TypeAlias = "Literal['segments', 'bytes']"
+"""In what the outstanding data is counted."""
+
 __all__ = [
     "Ac",
     "Aggregation",
@@ -1788,10 +1894,13 @@ __all__ = [
     "Cubic",
     "DataRate",
     "Delay",
+    "Delay2",
     "DelayEstimate",
     "DelayRetryOut",
     "DelaySpread",
     "DupThresh",
+    "EarlyRetransmit",
+    "Efr",
     "ErrorRate",
     "Fifo",
     "FixedRate",
@@ -1801,6 +1910,8 @@ __all__ = [
     "FqCodelConfig",
     "GapFrom",
     "Hidden",
+    "Hold",
+    "HoldRange",
     "Ideal",
     "Increase",
     "Interpolation",
@@ -1825,6 +1936,7 @@ __all__ = [
     "Protection",
     "Qdisc",
     "QueueConfig",
+    "Rack",
     "RadioOptions",
     "RateConfig",
     "RateTable",
@@ -1832,6 +1944,7 @@ __all__ = [
     "Recovery",
     "Red",
     "Reno",
+    "Reorder",
     "ReorderConfig",
     "Retries",
     "RetryCount",
@@ -1862,6 +1975,7 @@ __all__ = [
     "Transfer",
     "Transmit",
     "Tsq",
+    "Unit",
     "Unlimited",
     "Vegas",
     "Web",
