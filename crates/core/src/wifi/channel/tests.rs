@@ -42,6 +42,7 @@ impl Rig {
             pairs,
             hidden,
             sensing: Span::ZERO,
+            capture: Probability::ZERO,
             seed: 7,
             index: 0,
             trace: TraceConfig::default(),

@@ -267,6 +267,7 @@ fn play(plan: &Plan) -> Watch {
         pairs: (0..n).map(pair).collect(),
         hidden: if plan.hidden { (0..n).flat_map(|a| (a + 1..n).map(move |b| (a, b))).collect() } else { Vec::new() },
         sensing: Span::from_us(plan.sensing_us),
+        capture: Probability::ZERO,
         seed: plan.seed,
         index: 0,
         trace: TraceConfig { ppdus: true, frames: true },
