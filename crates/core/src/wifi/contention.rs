@@ -87,6 +87,8 @@ struct Access {
     cw_next: u32,
     /// WaveLAN, [`Rule::Resense`]: while others send, when the backoff is over; [`NEVER`]: one is to begin.
     runs_until: u64,
+    /// WaveLAN: the frame follows one of the radio's own, and its backoff is to be drawn when the medium is idle.
+    follows_own: bool,
     /// WaveLAN: the medium was found busy as often as a frame may; its radio drops it.
     gives_up: bool,
 }
@@ -121,10 +123,18 @@ impl Access {
         self.backoff = rng.random_range(0..=self.cw);
         self.runs_until = NEVER;
     }
-    /// WaveLAN: the medium is idle since `idle_since`, which is now. When the frame may leave, or is given up.
-    fn resume(&mut self, idle_since: u64, rng: &mut Rng) -> u64 {
+    /// WaveLAN: the medium is idle since `idle_since`, which is now, and the radio's last frame ended at `own_end`. When the next may
+    /// leave, or is given up.
+    fn resume(&mut self, idle_since: u64, own_end: u64, rng: &mut Rng) -> u64 {
         let start = idle_since + self.aifs_ns;
-        if self.rule == Rule::Resense && self.runs_until != NEVER {
+        if std::mem::take(&mut self.follows_own) {
+            // Unless another transmission has outlasted the radio's own.
+            if idle_since > own_end {
+                self.find_busy(rng);
+            } else {
+                self.backoff = rng.random_range(0..=self.cw_next);
+            }
+        } else if self.rule == Rule::Resense && self.runs_until != NEVER {
             let until = std::mem::replace(&mut self.runs_until, NEVER);
             if until >= idle_since {
                 return until.max(start);
@@ -212,6 +222,7 @@ impl Contention {
                 },
                 cw_next: wavelan.as_ref().map_or(e.cw_min, |w| w.cw_next),
                 runs_until: NEVER,
+                follows_own: false,
                 gives_up: false,
                 aifs_ns: timing.aifs_ns(e.aifsn),
                 after_hold_ns: if has_qos { timing.aifs_ns(e.aifsn) } else { 0 },
@@ -416,12 +427,10 @@ impl Contention {
         } else {
             a.succeed()
         }
-        match a.rule {
-            Rule::Dot11 => a.backoff = self.rng[r].random_range(0..=a.cw),
-            _ if !has_frame => a.backoff = 0,
-            // Another transmission has outlasted its own.
-            _ if self.carrier[r].sensed > 0 => a.find_busy(&mut self.rng[r]),
-            _ => a.backoff = self.rng[r].random_range(0..=a.cw_next),
+        if a.rule == Rule::Dot11 {
+            a.backoff = self.rng[r].random_range(0..=a.cw);
+        } else {
+            (a.backoff, a.follows_own) = (0, has_frame);
         }
         a.has_frame = has_frame;
         a.ready_at = NEVER;
@@ -485,7 +494,7 @@ impl Contention {
             if a.ready_at == NEVER {
                 a.ready_at = match a.rule {
                     Rule::Dot11 => a.start_after(start, carrier.hold) + u64::from(a.backoff) * a.slot_ns,
-                    _ => a.resume(carrier.idle_since, &mut self.rng[r]),
+                    _ => a.resume(carrier.idle_since, carrier.hold, &mut self.rng[r]),
                 };
             }
         }

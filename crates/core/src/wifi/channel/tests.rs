@@ -1,5 +1,6 @@
 mod behaviour;
 mod properties;
+mod wavelan;
 
 use super::super::phy::{PhyConfig, Standard};
 use super::super::rate::{FixedConfig, RateConfig};

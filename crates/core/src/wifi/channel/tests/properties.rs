@@ -213,6 +213,7 @@ fn any_radio() -> impl Strategy<Value = RadioConfig> {
                 phy.band = None;
             }
             RadioConfig {
+                ack: None,
                 qos: qos.then_some(true),
                 eifs,
                 rts_threshold_bytes,
