@@ -7,6 +7,7 @@ pub mod errors;
 pub mod mode;
 pub mod signal;
 pub mod timing;
+pub mod wavelan;
 
 pub use errors::{Decoding, ErrorConfig, ErrorModel};
 pub use mode::{CodeRate, Format, Mode, ModeName, Modulation, Width};
@@ -14,4 +15,5 @@ pub use signal::{
     ErrorRateConfig, Interpolation, PathLossConfig, Quality, RateTable, ShadowingConfig, Signal, SignalConfig,
     SnrConfig, TraceConfig,
 };
-pub use timing::{Band, EdcaParams, PhyConfig, Protection, Standard, Timing, edca_defaults};
+pub use timing::{Band, EdcaParams, Framing, PhyConfig, Protection, Standard, Timing, edca_defaults};
+pub use wavelan::{Backoff, WavelanConfig};

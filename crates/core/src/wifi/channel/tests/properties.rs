@@ -213,6 +213,7 @@ fn any_radio() -> impl Strategy<Value = RadioConfig> {
                 phy.band = None;
             }
             RadioConfig {
+                ack: None,
                 qos: qos.then_some(true),
                 eifs,
                 rts_threshold_bytes,
@@ -267,6 +268,7 @@ fn play(plan: &Plan) -> Watch {
         pairs: (0..n).map(pair).collect(),
         hidden: if plan.hidden { (0..n).flat_map(|a| (a + 1..n).map(move |b| (a, b))).collect() } else { Vec::new() },
         sensing: Span::from_us(plan.sensing_us),
+        capture: Probability::ZERO,
         seed: plan.seed,
         index: 0,
         trace: TraceConfig { ppdus: true, frames: true },
