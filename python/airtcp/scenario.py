@@ -435,6 +435,9 @@ class PhyConfig(Part):
     streams: int | None = None
     """Most spatial streams, 1 to 4 (n and ac). Default: 1."""
 
+    wavelan: WavelanConfig | None = None
+    """Medium access of `standard` = "wavelan"; left out: as published."""
+
     width_mhz: int | None = None
     """Channel width in MHz: 20; with n also 40; with ac also 40, 80 and 160. Narrower modes stay available. Default:
     20.
@@ -797,6 +800,13 @@ class Pie(Part):
 @dataclass(kw_only=True)
 class RadioOptions(Part):
     """The same options, each of them optional."""
+
+    ack: bool | None = None
+    """Frames are acknowledged, and sent again if no acknowledgement comes. Off: nothing comes back, nothing is sent
+    again, what does not arrive is lost, and the sender's contention window stays as it is (802.11's No Ack
+    policy, IEEE 802.11-2020 9.2.4.5.4, for every frame); not with A-MPDUs, and only with a fixed rate, as nothing
+    is learnt. Default: on, off for `wavelan`.
+    """
 
     aggregation: Aggregation | None = None
     """Aggregation into A-MPDUs; only with `qos` and standard n or ac."""
@@ -1634,6 +1644,39 @@ class Mac80211(Part):
 
 
 @dataclass(kw_only=True)
+class WavelanConfig(Part):
+    """Medium access of WaveLAN. See the module for the sources."""
+
+    attempts: int | None = None
+    """Times that a frame finds the medium busy before it is dropped. 15 (Kunz; driver). 0: never. Default: 15."""
+
+    backoff: Backoff | None = None
+    """What a backoff does while another radio transmits. `"resense"` (Kunz). Default: `resense`."""
+
+    cw_max: int | None = None
+    """Largest backoff that doubling leads to. 255 (Kunz). Default: 255."""
+
+    cw_min: int | None = None
+    """Largest backoff, in slots, of a frame that finds the medium busy. 31 (Kunz; driver). Default: 31."""
+
+    cw_next: int | None = None
+    """Largest backoff after a frame of the radio's own, if another one waits. 15 (Kunz). Default: 15."""
+
+    interframe_space: Span | None = None
+    """From the end of a transmission until the next one may begin, or a backoff. 60 us (Kunz). Default: `60us`."""
+
+    preamble: Span | None = None
+    """What the modem puts ahead of the Ethernet frame, in time. Not published; 96 us: 16 bytes of training sequence
+    and network number at 1 Mbaud without modulation, plus the controller's 2 bytes, which is the short preamble
+    that 802.11b radios with the same modulation can do with (IEEE 802.11-2020 16.2.2.3). An assumption: vary it.
+    Default: `96us`.
+    """
+
+    slot: Span | None = None
+    """Backoff slot. 23 us (Kunz). Default: `23us`."""
+
+
+@dataclass(kw_only=True)
 class Wlan(Part):
     """A wireless LAN: an access point and its stations. Each station has a line to the access point and one back,
     named by their ends (`sta[0]->ap`, `ap->sta[0]`).
@@ -1651,6 +1694,12 @@ class Wlan(Part):
 
     ap_radio: RadioOptions | None = None
     """Options of the access point's radio."""
+
+    capture: Probability | None = None
+    """Chance that one of two transmissions that meet at a receiver is so much stronger there that it is received as
+    if it were alone: either one with half of it, the later one only if it begins within the preamble of the
+    earlier. WLANs on one channel have the same. Default: 0, both are lost.
+    """
 
     carrier_sense_dbm: float | None = None
     """Power in dBm at which a radio hears another and keeps silent. Who hears whom then follows from the positions
@@ -1679,7 +1728,8 @@ class Wlan(Part):
     sensing: Span | None = None
     """How long a transmission goes unnoticed: a radio that is due within this time transmits as well. WLANs on one
     channel have the same. Default: `4us`, the longest that 802.11 allows OFDM receivers (IEEE 802.11-2020
-    17.3.10.6).
+    17.3.10.6); with the standard `wavelan` `16us`, the least slot its controllers are set to, which must cover
+    it. At most `20us`, with `wavelan` `1ms`.
     """
 
     signal: SignalConfig | None = None
@@ -1742,6 +1792,9 @@ Aggressiveness: TypeAlias = "float"
 
 AllHidden: TypeAlias = "Literal['all']"
 """AllHidden."""
+
+Backoff: TypeAlias = "Literal['resense', 'freeze']"
+"""What a backoff does while another radio transmits."""
 
 Band: TypeAlias = "Literal['2.4GHz', '5GHz']"
 """Band."""
@@ -1848,7 +1901,7 @@ Span: TypeAlias = "str"
 Spread: TypeAlias = "Literal['even', 'random']"
 """Spread."""
 
-Standard: TypeAlias = "Literal['b', 'a', 'g', 'n', 'ac']"
+Standard: TypeAlias = "Literal['b', 'a', 'g', 'n', 'ac', 'wavelan']"
 """Standard."""
 
 Start: TypeAlias = "Span | StartRange"
@@ -1883,6 +1936,7 @@ __all__ = [
     "Aggregation",
     "Aggressiveness",
     "AllHidden",
+    "Backoff",
     "Band",
     "Bbr",
     "Buffer",
@@ -1978,6 +2032,7 @@ __all__ = [
     "Unit",
     "Unlimited",
     "Vegas",
+    "WavelanConfig",
     "Web",
     "Wlan",
 ]
