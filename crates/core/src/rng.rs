@@ -21,8 +21,9 @@ pub enum Purpose {
     RateControl = 11,
     Signal = 12,
     AirQueue = 13,
-    Capture = 14,
-    LinkReorder = 15,
+    TimerPhase = 14,
+    Capture = 15,
+    LinkReorder = 16,
 }
 
 /// The generator for one use. `component` is the scenario-fixed index of what draws (link, flow ...).

@@ -36,6 +36,7 @@ table! {
         timeouts: U64(u64) = "retransmission timeouts since warmup",
         fast_retransmits: U64(u64) = "entries into fast recovery since warmup",
         duplicate_acks: U64(u64) = "ACKs since warmup that acknowledged nothing new and told of something above",
+        tail_loss_probes: U64(u64) = "tail loss probes since warmup, of new data or of the last segment again",
         spurious_retransmissions: U64(u64) = "data segments since warmup that brought the receiver nothing new: sent again though a copy got through",
         ecn_reductions: U64(u64) = "window reductions on an ECN echo since warmup",
         dropped_at_queues: U64(u64) = "packets of this flow, both directions, dropped at queues since warmup",

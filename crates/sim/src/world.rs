@@ -861,6 +861,7 @@ impl World {
             timeouts: b.timeouts - a.timeouts,
             fast_retransmits: b.fast_retransmits - a.fast_retransmits,
             duplicate_acks: b.duplicate_acks - a.duplicate_acks,
+            tail_loss_probes: b.tail_loss_probes - a.tail_loss_probes,
             spurious_retransmissions: last.spurious_retransmissions - first.spurious_retransmissions,
             ecn_reductions: b.ecn_reductions - a.ecn_reductions,
             dropped_at_queues: last.dropped_at_queues - first.dropped_at_queues,

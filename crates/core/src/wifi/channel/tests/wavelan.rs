@@ -63,7 +63,9 @@ fn one_saturated_station_sends_at_the_rate_that_the_airtime_allows() {
 fn short_packets_are_padded_to_the_least_ethernet_frame() {
     let t = PhyConfig::of(Standard::Wavelan).timing();
     let framing = PhyConfig::of(Standard::Wavelan).framing(false);
-    for (ip_bytes, frame_bytes, us) in [(1500, 1518, 6168), (40, 64, 352), (46, 64, 352), (47, 65, 356), (576, 594, 2472)] {
+    for (ip_bytes, frame_bytes, us) in
+        [(1500, 1518, 6168), (40, 64, 352), (46, 64, 352), (47, 65, 356), (576, 594, 2472)]
+    {
         assert_eq!(framing.mpdu_bytes(ip_bytes), frame_bytes);
         assert_eq!(t.ppdu_ns(Mode::DSSS[1], frame_bytes), us * 1000, "96 us and 4 us for each of {frame_bytes} bytes");
     }
@@ -109,7 +111,11 @@ fn by_hand(n: usize, w: &WavelanConfig, sensing: u64, frames: u64) -> (u64, u64,
         let first = stations.iter().map(|s| s.at).min().unwrap();
         let senders: Vec<usize> = (0..n).filter(|&i| stations[i].at <= first + sensing).collect();
         sent += senders.len() as u64;
-        if senders.len() > 1 { collided += senders.len() as u64 } else { received += 1 }
+        if senders.len() > 1 {
+            collided += senders.len() as u64
+        } else {
+            received += 1
+        }
         let last = senders.iter().map(|&i| stations[i].at).max().unwrap();
         let end = last + length;
         for i in 0..n {
@@ -173,12 +179,17 @@ fn n_saturated_stations_against_a_simulation_by_hand() {
             let (sent, lost) = (sum(&|s| s.ppdus), sum(&|s| s.lost_collision));
             let (given_up, delivered) = (sum(&|s| s.dropped_retries), sum(&|s| s.delivered_packets));
             assert_eq!(sent, lost + delivered);
-            let (hand_sent, hand_collided, hand_up, hand_received, ns) = by_hand(n, &config, sensing_us * 1000, 400_000);
+            let (hand_sent, hand_collided, hand_up, hand_received, ns) =
+                by_hand(n, &config, sensing_us * 1000, 400_000);
             let hand = |x: u64| x as f64 / hand_sent as f64;
             let rate = hand_received as f64 * 1e9 / ns as f64;
             println!(
                 "{what}, {n}: lost {:.4} ({:.4} by hand), given up {:.4} ({:.4}), {:.1} frames/s ({rate:.1})",
-                lost / sent, hand(hand_collided), given_up / sent, hand(hand_up), delivered / 400.0
+                lost / sent,
+                hand(hand_collided),
+                given_up / sent,
+                hand(hand_up),
+                delivered / 400.0
             );
             // Short-term monopolies make the samples dependent: a generous multiple of the binomial's error.
             let close = |found: f64, expected: f64| {
