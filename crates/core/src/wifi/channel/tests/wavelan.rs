@@ -10,10 +10,10 @@ fn wavelan(config: WavelanConfig) -> RadioConfig {
 /// As [`Rig::new`], with carrier sense and capture.
 fn rig(stations: usize, radio: RadioConfig, sensing: Span, capture: f64, seed: u64) -> Rig {
     let mut rig = Rig::new(stations, radio.clone(), SignalConfig::default(), false, 1500);
-    let n = stations as u16;
+    let (n, radio) = (stations as u16, Arc::new(radio));
     let pair = |s| PairConfig { station: s, access_point: n, signal: SignalConfig::default() };
     rig.channel = Channel::new(&ChannelConfig {
-        radios: vec![Arc::new(radio); stations + 1],
+        radios: vec![radio; stations + 1],
         pairs: (0..n).map(pair).collect(),
         hidden: Vec::new(),
         sensing,
@@ -118,9 +118,8 @@ fn by_hand(n: usize, w: &WavelanConfig, sensing: u64, frames: u64) -> (u64, u64,
         }
         let last = senders.iter().map(|&i| stations[i].at).max().unwrap();
         let end = last + length;
-        for i in 0..n {
-            let own_end = stations[i].at + length;
-            let s = &mut stations[i];
+        for (i, s) in stations.iter_mut().enumerate() {
+            let own_end = s.at + length;
             if senders.contains(&i) {
                 // Its next frame: the medium is free for it unless another still sends.
                 let range = if own_end < end { w.cw_min } else { w.cw_next };
