@@ -62,6 +62,20 @@ class Buffer(Part):
 
 
 @dataclass(kw_only=True)
+class BurstConfig(Part):
+    """Bursts of errors."""
+
+    interval: Span
+    """Mean time from the end of a burst to the next. Above zero."""
+
+    length: Span
+    """Mean length of a burst. Above zero."""
+
+    rate: Probability
+    """Chance that a bit is wrong during a burst."""
+
+
+@dataclass(kw_only=True)
 class Reno(Part):
     """Parameters of Reno."""
 
@@ -472,6 +486,16 @@ class Profile(Part):
     delayed_ack: Span | None = None
     """Longest wait of an ACK for a second segment (RFC 1122). "0s": every segment is acknowledged at once."""
 
+    delayed_ack_tick: Span | None = None
+    """Tick of the clock at which delayed ACKs leave (BSD's fast timeout): a segment waits for the next tick and not
+    for `delayed_ack`. "0s": exact.
+    """
+
+    dsack: bool | None = None
+    """The receiver reports what arrived twice (RFC 2883), the sender takes a reduction back once every
+    retransmission since has been reported so. Needs SACK.
+    """
+
     ecn: bool | None = None
     """RFC 3168 explicit congestion notification."""
 
@@ -499,6 +523,11 @@ class Profile(Part):
 
     loss: LossConfig | None = None
     """What counts as a loss."""
+
+    max_ack_delay: Span | None = None
+    """By how much a peer may delay the ACK of a single segment: added to the wait for a tail loss probe when one
+    segment is in flight (RFC 8985 section 7.2, `TLP.max_ack_delay`; Linux: the smallest retransmission timeout).
+    """
 
     max_cwnd: int | None = None
     """Largest cwnd, segments (ns-2's `window_`)."""
@@ -532,6 +561,12 @@ class Profile(Part):
 
     receive_buffer_max: Bytes | None = None
     """What `receive_buffer` may grow to; autotuning is on where this is larger."""
+
+    recover_guard: bool | None = None
+    """Duplicate ACKs for data that was outstanding when the last recovery or timeout began start no fast retransmit
+    (RFC 6582 section 3.2, `recover`; ns-2's `bugfix_`). Off, as in stacks before it: what a timeout repeats
+    needlessly can start another one. Without SACK only.
+    """
 
     recovery: Recovery | None = None
     """How a loss is repaired."""
@@ -590,6 +625,19 @@ class Profile(Part):
     ssthresh_at_every_timeout: bool | None = None
     """A timeout of a segment that a timeout has already sent again lowers ssthresh once more, from the window of
     that time (ns-2). Off: ssthresh stays as the first timeout set it (RFC 5681 section 3.1).
+    """
+
+    tail_loss_probe: bool | None = None
+    """A probe when nothing has been heard for two round trips, so that a loss at the end of a flight shows without a
+    timeout (RFC 8985 section 7). Needs SACK.
+    """
+
+    timer_phase: TimerPhase | None = None
+    """When the ticks of both clocks fall: "random", drawn for each host, or the time of the first."""
+
+    timer_tick: Span | None = None
+    """Tick of the clock at which the timers of BSD's slow timeout run: round trips are counted in its ticks and
+    retransmission timeouts expire at them. "0s": timers are exact.
     """
 
     timestamp_tick: Span | None = None
@@ -1230,6 +1278,19 @@ class ErrorRate(Part):
 
 
 @dataclass(kw_only=True)
+class BitErrors(Part):
+    """A given bit error rate."""
+
+    burst: BurstConfig | None = None
+    """Times with another bit error rate. Default: none."""
+
+    kind: Literal["bit_errors"] = field(default="bit_errors", init=False)
+
+    rate: Probability
+    """Chance that a bit is wrong; with `burst`: between bursts. 1e-6 loses 1.2 % of frames of 1500 bytes."""
+
+
+@dataclass(kw_only=True)
 class Snr(Part):
     """A given mean SNR."""
 
@@ -1344,6 +1405,16 @@ class TcpOptions(Part):
     delayed_ack: Span | None = None
     """Longest wait of an ACK for a second segment (RFC 1122). "0s": every segment is acknowledged at once."""
 
+    delayed_ack_tick: Span | None = None
+    """Tick of the clock at which delayed ACKs leave (BSD's fast timeout): a segment waits for the next tick and not
+    for `delayed_ack`. "0s": exact.
+    """
+
+    dsack: bool | None = None
+    """The receiver reports what arrived twice (RFC 2883), the sender takes a reduction back once every
+    retransmission since has been reported so. Needs SACK.
+    """
+
     ecn: bool | None = None
     """RFC 3168 explicit congestion notification."""
 
@@ -1371,6 +1442,11 @@ class TcpOptions(Part):
 
     loss: LossConfig | None = None
     """What counts as a loss."""
+
+    max_ack_delay: Span | None = None
+    """By how much a peer may delay the ACK of a single segment: added to the wait for a tail loss probe when one
+    segment is in flight (RFC 8985 section 7.2, `TLP.max_ack_delay`; Linux: the smallest retransmission timeout).
+    """
 
     max_cwnd: int | None = None
     """Largest cwnd, segments (ns-2's `window_`)."""
@@ -1404,6 +1480,12 @@ class TcpOptions(Part):
 
     receive_buffer_max: Bytes | None = None
     """What `receive_buffer` may grow to; autotuning is on where this is larger."""
+
+    recover_guard: bool | None = None
+    """Duplicate ACKs for data that was outstanding when the last recovery or timeout began start no fast retransmit
+    (RFC 6582 section 3.2, `recover`; ns-2's `bugfix_`). Off, as in stacks before it: what a timeout repeats
+    needlessly can start another one. Without SACK only.
+    """
 
     recovery: Recovery | None = None
     """How a loss is repaired."""
@@ -1462,6 +1544,19 @@ class TcpOptions(Part):
     ssthresh_at_every_timeout: bool | None = None
     """A timeout of a segment that a timeout has already sent again lowers ssthresh once more, from the window of
     that time (ns-2). Off: ssthresh stays as the first timeout set it (RFC 5681 section 3.1).
+    """
+
+    tail_loss_probe: bool | None = None
+    """A probe when nothing has been heard for two round trips, so that a loss at the end of a flight shows without a
+    timeout (RFC 8985 section 7). Needs SACK.
+    """
+
+    timer_phase: TimerPhase | None = None
+    """When the ticks of both clocks fall: "random", drawn for each host, or the time of the first."""
+
+    timer_tick: Span | None = None
+    """Tick of the clock at which the timers of BSD's slow timeout run: round trips are counted in its ticks and
+    retransmission timeouts expire at them. "0s": timers are exact.
     """
 
     timestamp_tick: Span | None = None
@@ -1866,6 +1961,9 @@ silent.
 QueueConfig: TypeAlias = "Literal['fifo', 'red', 'codel', 'fq_codel', 'pie'] | Fifo | Red | Codel | FqCodel | Pie"
 """QueueConfig."""
 
+RandomPhase: TypeAlias = "Literal['random']"
+"""RandomPhase."""
+
 RateConfig: TypeAlias = (
     "Literal['fixed', 'minstrel', 'minstrel_ht', 'ideal'] | FixedRate | Minstrel | MinstrelHt | Ideal"
 )
@@ -1889,7 +1987,7 @@ Sampling: TypeAlias = "Literal['table', 'targeted']"
 Selection: TypeAlias = "bool | Sequence[str]"
 """All of them or none, or those that are named."""
 
-SignalConfig: TypeAlias = "Literal['perfect'] | Perfect | ErrorRate | Snr | PathLoss | Trace"
+SignalConfig: TypeAlias = "Literal['perfect'] | Perfect | ErrorRate | BitErrors | Snr | PathLoss | Trace"
 """SignalConfig."""
 
 SlowStartExit: TypeAlias = "Literal['none', 'hystart', 'hystart_plus_plus']"
@@ -1909,6 +2007,9 @@ Start: TypeAlias = "Span | StartRange"
 
 StationEntry: TypeAlias = "str | Station"
 """A host by its name, or with what differs for it."""
+
+TimerPhase: TypeAlias = "RandomPhase | Span"
+"""When the ticks of a host's timers fall."""
 
 Traffic: TypeAlias = "TrafficName | TrafficTable"
 """What a flow carries: the name of a kind with its defaults, or a table with `kind` and its parameters."""
@@ -1939,8 +2040,10 @@ __all__ = [
     "Backoff",
     "Band",
     "Bbr",
+    "BitErrors",
     "Buffer",
     "BufferRule",
+    "BurstConfig",
     "Bytes",
     "Cbr",
     "CcConfig",
@@ -1992,6 +2095,7 @@ __all__ = [
     "QueueConfig",
     "Rack",
     "RadioOptions",
+    "RandomPhase",
     "RateConfig",
     "RateTable",
     "Record",
@@ -2021,6 +2125,7 @@ __all__ = [
     "StationEntry",
     "Stepped",
     "TcpOptions",
+    "TimerPhase",
     "Trace",
     "Traffic",
     "TrafficName",
