@@ -446,7 +446,9 @@ impl RadioConfig {
                 return Err("ack: `false` does not go with A-MPDUs: set `aggregation = { enabled = false }` too".into());
             }
             if !matches!(self.rate_control, Some(RateConfig::Fixed(_))) {
-                return Err("ack: `false` needs `rate_control` = \"fixed\": the others learn from acknowledgements".into());
+                return Err(
+                    "ack: `false` needs `rate_control` = \"fixed\": the others learn from acknowledgements".into()
+                );
             }
         }
         Ok(())
@@ -468,7 +470,9 @@ impl RadioConfig {
         if self.rts_threshold_bytes != base.rts_threshold_bytes {
             return Err(format!("rts_threshold_bytes: WaveLAN has no RTS; {without}"));
         }
-        if let Some(RateConfig::Fixed(fixed)) = self.rate_control.as_ref().filter(|r| **r != RateConfig::default_for(&self.phy)) {
+        if let Some(RateConfig::Fixed(fixed)) =
+            self.rate_control.as_ref().filter(|r| **r != RateConfig::default_for(&self.phy))
+        {
             if fixed.rts {
                 return Err(format!("rate_control: `rts` = true: WaveLAN has no RTS; {without}"));
             }

@@ -180,12 +180,7 @@ fn full_name(standard: Standard) -> String {
 fn misfit(name: &str, valid: &str, phy: &PhyConfig) -> String {
     let fits: Vec<&str> = RateConfig::NAMES.iter().copied().filter(|n| !n.starts_with("minstrel")).collect();
     let linux = RateConfig::default_for(phy);
-    format!(
-        "`{name}` is for {valid}: {} takes {} or {}",
-        full_name(phy.standard),
-        linux.name(),
-        fits.join(" or ")
-    )
+    format!("`{name}` is for {valid}: {} takes {} or {}", full_name(phy.standard), linux.name(), fits.join(" or "))
 }
 
 /// Refuses what is no MSDU (IEEE 802.11-2020 clause 9.2.4.7.1: at most 2304 bytes).
