@@ -21,7 +21,8 @@ pub enum Purpose {
     RateControl = 11,
     Signal = 12,
     AirQueue = 13,
-    Capture = 14,
+    TimerPhase = 14,
+    Capture = 15,
 }
 
 /// The generator for one use. `component` is the scenario-fixed index of what draws (link, flow ...).

@@ -35,6 +35,7 @@ stations = ["mh"]
 phy = { standard = "wavelan" }
 
 [[flows]]
+name = "up"
 from = "mh"
 to = "ch"
 "#;
