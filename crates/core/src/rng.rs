@@ -22,6 +22,7 @@ pub enum Purpose {
     Signal = 12,
     AirQueue = 13,
     TimerPhase = 14,
+    Capture = 15,
 }
 
 /// The generator for one use. `component` is the scenario-fixed index of what draws (link, flow ...).

@@ -100,6 +100,7 @@ fn main() {
             pairs: (0..stations).map(pair).collect(),
             hidden: Vec::new(),
             sensing: Span::from_us(4),
+            capture: Probability::ZERO,
         }],
         flows: (0..stations).map(flow).collect(),
         record: RecordSpec {

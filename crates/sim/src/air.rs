@@ -34,6 +34,7 @@ impl Air {
                     .collect(),
                 hidden: channel.hidden.clone(),
                 sensing: channel.sensing,
+                capture: channel.capture,
                 seed: spec.seed,
                 index: c32,
                 trace: TraceConfig {
@@ -78,7 +79,7 @@ pub(crate) fn link_totals(s: &AirStats) -> LinkTotals {
         dropped_overflow: s.dropped_overflow,
         dropped_early: s.dropped_early,
         dropped_bytes: 0,
-        lost_packets: s.dropped_retries + s.dropped_late,
+        lost_packets: s.dropped_retries + s.lost_collision + s.lost_errors + s.dropped_late,
         marked: s.marked,
         forwarded_packets: s.delivered_packets,
         forwarded_bytes: s.delivered_bytes,

@@ -3,6 +3,7 @@
 //! The blocks (draft-ietf-opsawg-pcapng) are written by hand: `pcap-file` serialises each block twice and in many small
 //! writes, between which an interrupted run would leave half a block in the file.
 
+mod ethernet;
 mod radiotap;
 
 use std::io::{self, BufWriter, Write};
@@ -10,6 +11,7 @@ use std::io::{self, BufWriter, Write};
 use airtcp_core::packet::Packet;
 use airtcp_core::units::Time;
 use airtcp_core::wifi::FrameRecord;
+use airtcp_core::wifi::phy::Standard;
 use airtcp_core::wire::{self, Announced, Endpoints};
 
 use self::radiotap::Monitor;
@@ -71,6 +73,7 @@ mod option {
     pub const IF_NAME: u16 = 2;
     pub const IF_SPEED: u16 = 8;
     pub const IF_TSRESOL: u16 = 9;
+    pub const IF_FCSLEN: u16 = 13;
     /// A record of a name resolution block, laid out as options are.
     pub const NRB_IPV4: u16 = 1;
 }
@@ -136,7 +139,7 @@ impl<W: Write> PcapngWriter<W> {
             if interface.is_none() {
                 *interface = Some(interfaces);
                 interfaces += 1;
-                writer.interface(LINKTYPE_RAW, &link.name, Some(link.rate.as_bps()));
+                writer.interface(LINKTYPE_RAW, &link.name, Some(link.rate.as_bps()), None);
             }
         }
         for &id in &spec.record.capture_air {
@@ -146,9 +149,14 @@ impl<W: Write> PcapngWriter<W> {
                 break;
             };
             if monitor.is_none() {
-                *monitor = Some(Monitor::new(id, interfaces, channel));
+                let is_ethernet = channel.radios.iter().any(|r| r.config.phy.standard == Standard::Wavelan);
+                *monitor = Some(Monitor::new(id, interfaces, channel, is_ethernet));
                 interfaces += 1;
-                writer.interface(radiotap::LINKTYPE, &channel.name, None);
+                if is_ethernet {
+                    writer.interface(ethernet::LINKTYPE, &channel.name, None, Some(ethernet::FCS_BYTES));
+                } else {
+                    writer.interface(radiotap::LINKTYPE, &channel.name, None, None);
+                }
             }
         }
         let hosts = spec.nodes.iter().enumerate().filter(|(_, node)| node.is_host);
@@ -180,7 +188,7 @@ impl<W: Write> PcapngWriter<W> {
         self.write();
     }
 
-    fn interface(&mut self, link_type: u16, name: &str, bits_per_second: Option<u64>) {
+    fn interface(&mut self, link_type: u16, name: &str, bits_per_second: Option<u64>, fcs_bytes: Option<u8>) {
         self.block.begin(block::INTERFACE_DESCRIPTION);
         self.block.u16(link_type);
         self.block.u16(0);
@@ -190,6 +198,9 @@ impl<W: Write> PcapngWriter<W> {
             self.block.option(option::IF_SPEED, &speed.to_le_bytes());
         }
         self.block.option(option::IF_TSRESOL, &[9]); // 10^-9 s
+        if let Some(bytes) = fcs_bytes {
+            self.block.option(option::IF_FCSLEN, &[bytes]);
+        }
         self.block.end_of_options();
         self.write();
     }
@@ -264,17 +275,27 @@ impl<W: Write> CaptureSink for PcapngWriter<W> {
         }
         let interface = monitor.interface;
         let data_at = self.block.begin_packet(interface, frame.time_ns);
-        monitor.write_radiotap(frame, &mut self.block.bytes);
         let write_packet = |out: &mut Vec<u8>| {
             if let Some((p, Some(flow))) = flow {
                 let ends = Endpoints::of(&p, flow.from.0, flow.to.0);
                 wire::write_packet(&p, &ends, &flow.announced[usize::from(p.is_reverse())], out);
             }
         };
-        monitor.write_frame(frame, write_packet, &mut self.block.bytes);
+        if monitor.is_ethernet {
+            ethernet::write_frame(monitor.channel, frame, write_packet, &mut self.block.bytes);
+        } else {
+            monitor.write_radiotap(frame, &mut self.block.bytes);
+            monitor.write_frame(frame, write_packet, &mut self.block.bytes);
+        }
         let total = (self.block.bytes.len() - data_at) as u32;
         self.end_packet(data_at, total);
     }
+}
+
+/// Of a radio: locally administered.
+fn address(channel: u16, radio: u16) -> [u8; 6] {
+    let ([a, b], [c, d]) = (channel.to_be_bytes(), radio.to_be_bytes());
+    [0x02, 0x00, a, b, c, d]
 }
 
 /// A block under construction: little-endian on every machine, so that the same run gives the same bytes.

@@ -116,7 +116,7 @@ table! {
         reverse: Bool(bool) = "true for packets from the flow's destination to its source",
         seq: U32(u32) = "sequence number of the packet",
         size_bytes: U32(u32) = "bytes at the IP layer",
-        reason: Str(Cow<'static, str>) = "overflow, early, line; in the air retry_limit (given up by its sender) or late (its receiver had given it up)",
+        reason: Str(Cow<'static, str>) = "overflow, early, line; in the air retry_limit (given up by its sender) or late (its receiver had given it up), without acknowledgements collision or errors",
     }
 }
 
@@ -188,6 +188,8 @@ impl Log {
             DropReason::Line => "line",
             DropReason::RetryLimit => "retry_limit",
             DropReason::Late => "late",
+            DropReason::Collision => "collision",
+            DropReason::Errors => "errors",
         };
         self.drops.push(DropRow {
             time_s: secs(now),

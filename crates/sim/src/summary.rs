@@ -113,6 +113,9 @@ pub struct AirSummary {
     pub ppdus_unanswered: u64,
     pub ppdus_collided: u64,
     pub dropped_retries: u64,
+    /// Without acknowledgements.
+    pub lost_collision: u64,
+    pub lost_errors: u64,
     pub dropped_late: u64,
     pub given_up: u64,
     pub reorder_timeouts: u64,
@@ -133,6 +136,8 @@ impl AirSummary {
             ppdus_unanswered: r.ppdus_unanswered,
             ppdus_collided: r.ppdus_collided,
             dropped_retries: r.dropped_retries,
+            lost_collision: r.lost_collision,
+            lost_errors: r.lost_errors,
             dropped_late: r.dropped_late,
             given_up: r.given_up,
             reorder_timeouts: r.reorder_timeouts,

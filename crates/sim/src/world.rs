@@ -490,7 +490,9 @@ impl World {
         for (own, packet, reason) in out.dropped.drain(..) {
             let link = LinkId(self.air.world_link(channel, own));
             match reason {
-                DropReason::RetryLimit | DropReason::Late => self.lose_in_air(link, packet, reason),
+                DropReason::RetryLimit | DropReason::Late | DropReason::Collision | DropReason::Errors => {
+                    self.lose_in_air(link, packet, reason)
+                }
                 _ => self.discard(link, packet, reason),
             }
         }

@@ -24,6 +24,10 @@ pub enum DropReason {
     RetryLimit,
     /// In the air: arrived after the recipient had given it up.
     Late,
+    /// In the air, without acknowledgement: hit by another transmission.
+    Collision,
+    /// In the air, without acknowledgement: received with errors, or not at all.
+    Errors,
 }
 
 /// What a discipline did to packets during one call, besides queueing them. The caller records it, removes the dropped

@@ -9,8 +9,10 @@
 //! when it began; only what was over before another transmission came in, where hidden stations are; and of what is left
 //! each MPDU by its own chance, from the signal at that time, the mode and its length.
 //!
-//! Assumptions: propagation takes no time; radios hear each other or do not; there is no capture, so that of two
-//! transmissions that overlap from the start both are lost; a third party decodes what it hears alone.
+//! **Without acknowledgements** (`ack`) an exchange is over with its data: what has not arrived is lost.
+//!
+//! Assumptions: propagation takes no time; radios hear each other or do not; a third party decodes what it hears alone. Of two
+//! transmissions that overlap from the start both are lost, unless [`ChannelConfig::capture`] lets one be received.
 
 mod exchange;
 #[cfg(test)]
@@ -22,7 +24,7 @@ use super::config::{OnGiveUp, OnMissed, RadioConfig, RetryCount, Transmit};
 use super::contention::{Contender, Contention};
 use super::originator::{Mpdu, Ppdu, Session};
 use super::phy::timing;
-use super::phy::{EdcaParams, ErrorModel, Mode, Protection, Quality, Signal, SignalConfig, edca_defaults};
+use super::phy::{EdcaParams, ErrorModel, Mode, Protection, Quality, Signal, SignalConfig, Standard, edca_defaults};
 use super::radio::{AcQueue, Radio, Upper, win_start};
 use super::rate::{AnyRateControl, RateConfig, RateContext, TxStatus};
 use super::reorder::ReorderBuffer;
@@ -30,7 +32,7 @@ use super::trace::{Ac, AirStats, FrameKind, FrameRecord, PpduRecord, TraceConfig
 use crate::packet::{Kind, PacketId, Pool};
 use crate::queue::{Aqm, DropReason, Drops, QueueContext};
 use crate::rng::{Purpose, Rng, stream};
-use crate::units::{Seq12, Span, Time};
+use crate::units::{Probability, Seq12, Span, Time};
 use rand::RngExt;
 
 const NEVER: u64 = u64::MAX;
@@ -45,6 +47,9 @@ pub struct ChannelConfig {
     pub hidden: Vec<(u16, u16)>,
     /// Time from the start of a transmission until others sense it.
     pub sensing: Span,
+    /// Chance that one of two transmissions that meet at a receiver is so much stronger there that it is received as if it
+    /// were alone; either one with half of it. The later one must begin within the preamble of the earlier.
+    pub capture: Probability,
     pub seed: u64,
     /// Tells the channels of a run apart in their random numbers.
     pub index: u32,
@@ -160,6 +165,8 @@ struct Exchange {
     mode: Mode,
     data_ns: u64,
     response_ns: u64,
+    /// From the end of the data to the end of the response: SIFS and it, or nothing without acknowledgements.
+    answer_ns: u64,
     response_mode: Mode,
     start: u64,
     /// Of the PPDU on the air, or the last.
@@ -182,6 +189,13 @@ struct Exchange {
 impl Exchange {
     fn is_on_air(&self) -> bool {
         matches!(self.stage, Stage::Rts | Stage::Cts | Stage::CtsToSelf | Stage::Data | Stage::Response)
+    }
+    /// Who sends the PPDU that is on the air.
+    fn transmitter(&self) -> u16 {
+        match self.stage {
+            Stage::Cts | Stage::Response => self.to,
+            _ => self.from,
+        }
     }
     /// Who receives the PPDU that is on the air.
     fn receiver(&self) -> u16 {
@@ -225,6 +239,8 @@ pub struct Channel {
     up: Vec<PacketId>,
     refused: Vec<PacketId>,
     drops: Drops,
+    capture: f64,
+    capture_rng: Rng,
     trace: TraceConfig,
     ampdus: u32,
     /// To be taken out by the owner.
@@ -242,7 +258,8 @@ impl Channel {
             let edca = if radio.has_qos() {
                 edca_defaults(&timing, is_ap(i))
             } else {
-                let dcf = EdcaParams { aifsn: 2, cw_min: timing.cw_min, cw_max: timing.cw_max, txop: Span::ZERO };
+                let aifsn = if radio.phy.standard == Standard::Wavelan { 0 } else { 2 };
+                let dcf = EdcaParams { aifsn, cw_min: timing.cw_min, cw_max: timing.cw_max, txop: Span::ZERO };
                 [dcf; 4]
             };
             let fastest = fastest(&radio.phy.modes());
@@ -266,7 +283,17 @@ impl Channel {
                 }
             });
             let (aggregates, has_qos) = (radio.aggregates(), radio.has_qos());
-            radios.push(Radio { config: Arc::clone(radio), timing, edca, queues, aggregates, has_qos, pending_ns: 0 });
+            radios.push(Radio {
+                config: Arc::clone(radio),
+                timing,
+                edca,
+                queues,
+                aggregates,
+                has_qos,
+                framing: radio.framing(),
+                acks: radio.acks(),
+                pending_ns: 0,
+            });
         }
         let contention = Contention::new(
             radios.iter().enumerate().map(|(i, r)| Contender {
@@ -275,6 +302,7 @@ impl Channel {
                 has_qos: r.has_qos,
                 eifs: r.config.eifs,
                 retry_limit: r.config.retries.frame_tries,
+                wavelan: r.config.phy.wavelan(),
                 rng: stream(config.seed, component(i), Purpose::Backoff),
             }),
             &config.hidden,
@@ -336,6 +364,8 @@ impl Channel {
             up: Vec::new(),
             refused: Vec::new(),
             drops: Drops::default(),
+            capture: config.capture.get(),
+            capture_rng: stream(config.seed, component(0), Purpose::Capture),
             trace: config.trace,
             ampdus: 0,
             ppdus: Vec::new(),
@@ -455,7 +485,7 @@ impl Channel {
             if at > now {
                 break;
             }
-            self.begin(now, radio);
+            self.begin(now, radio, pool, out);
         }
         self.set_due();
     }

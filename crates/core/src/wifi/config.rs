@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::phy::{PhyConfig, Standard};
+use super::phy::{Framing, PhyConfig, Standard};
 use super::rate::RateConfig;
 use super::reorder::ReorderConfig;
 use crate::policy::checked;
@@ -31,9 +31,9 @@ macro_rules! radio_options {
             pub fn over(self, base: RadioOptions) -> RadioOptions {
                 RadioOptions { $($name: self.$name.or(base.$name),)+ }
             }
-            /// `self` where it says something, the defaults elsewhere.
+            /// `self` where it says something, the defaults of its standard elsewhere.
             pub fn resolve(self) -> RadioConfig {
-                let base = RadioConfig::default();
+                let base = RadioConfig::of(self.phy.clone().unwrap_or_default());
                 RadioConfig { $($name: self.$name.unwrap_or(base.$name),)+ }
             }
         }
@@ -46,6 +46,10 @@ radio_options! {
     /// 802.11e: four access categories with EDCA parameters and Block Ack. Off: one queue under DCF, every frame
     /// acknowledged by itself. Default: on for n and ac, off for a, b and g.
     qos: Option<bool>,
+    /// Frames are acknowledged, and sent again if no acknowledgement comes. Off: nothing comes back, nothing is sent again, what does not
+    /// arrive is lost, and the sender's contention window stays as it is (802.11's No Ack policy, IEEE 802.11-2020 9.2.4.5.4,
+    /// for every frame); not with A-MPDUs, and only with a fixed rate, as nothing is learnt. Default: on, off for `wavelan`.
+    ack: Option<bool>,
     /// After what it could not decode, a collision above all, the radio waits EIFS in the place of DIFS (IEEE 802.11-2020
     /// 10.3.2.3.7). Off: DIFS, as analytical models assume (Bianchi 2000); those that have collided have then no start over the others,
     /// which matters where an ACK at the lowest basic rate is long.
@@ -69,6 +73,7 @@ impl Default for RadioConfig {
         RadioConfig {
             phy: PhyConfig::default(),
             qos: None,
+            ack: None,
             eifs: true,
             rts_threshold_bytes: u32::MAX,
             rate_control: None,
@@ -403,6 +408,24 @@ impl Mac80211Path {
 checked!(Mac80211Path);
 
 impl RadioConfig {
+    /// The defaults with that PHY.
+    pub fn of(phy: PhyConfig) -> RadioConfig {
+        let base = RadioConfig::default();
+        if phy.standard != Standard::Wavelan {
+            return RadioConfig { phy, ..base };
+        }
+        // An Ethernet driver: the interface queue of 4.4BSD (IFQ_MAXLEN), and one frame in the controller.
+        let qdisc = QueueConfig::Fifo(FifoConfig { limit_packets: Some(50), limit_bytes: None });
+        RadioConfig { phy, eifs: false, transmit: Transmit::Qdisc(QdiscPath { qdisc, driver_frames: 1 }), ..base }
+    }
+    /// Whether frames are acknowledged.
+    pub fn acks(&self) -> bool {
+        self.ack.unwrap_or(self.phy.standard != Standard::Wavelan)
+    }
+    /// The frames around packets.
+    pub fn framing(&self) -> Framing {
+        self.phy.framing(self.has_qos())
+    }
     /// Whether frames go out in A-MPDUs under Block Ack.
     pub fn aggregates(&self) -> bool {
         self.has_qos() && self.aggregation.enabled && matches!(self.phy.standard, Standard::N | Standard::Ac)
@@ -412,9 +435,60 @@ impl RadioConfig {
     }
     /// What the parts must agree on. The message names the keys.
     pub fn check(&self) -> Result<(), String> {
-        match &self.rate_control {
-            Some(rate_control) => rate_control.check(&self.phy).map_err(|e| format!("rate_control: {e}")),
-            None => Ok(()),
+        if let Some(rate_control) = &self.rate_control {
+            rate_control.check(&self.phy).map_err(|e| format!("rate_control: {e}"))?;
         }
+        if self.phy.standard == Standard::Wavelan {
+            return self.check_wavelan();
+        }
+        if !self.acks() {
+            if self.aggregates() {
+                return Err("ack: `false` does not go with A-MPDUs: set `aggregation = { enabled = false }` too".into());
+            }
+            if !matches!(self.rate_control, Some(RateConfig::Fixed(_))) {
+                return Err(
+                    "ack: `false` needs `rate_control` = \"fixed\": the others learn from acknowledgements".into()
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// What WaveLAN has not.
+    fn check_wavelan(&self) -> Result<(), String> {
+        let without = "with `standard` = \"wavelan\" leave it out";
+        let base = RadioConfig::of(self.phy.clone());
+        if self.acks() {
+            return Err(format!("ack: `true`: WaveLAN has no acknowledgements; {without}"));
+        }
+        if self.has_qos() {
+            return Err(format!("qos: `true`: WaveLAN has one queue; {without}"));
+        }
+        if self.eifs {
+            return Err(format!("eifs: `true`: WaveLAN has one interframe space; {without}"));
+        }
+        if self.rts_threshold_bytes != base.rts_threshold_bytes {
+            return Err(format!("rts_threshold_bytes: WaveLAN has no RTS; {without}"));
+        }
+        if let Some(RateConfig::Fixed(fixed)) =
+            self.rate_control.as_ref().filter(|r| **r != RateConfig::default_for(&self.phy))
+        {
+            if fixed.rts {
+                return Err(format!("rate_control: `rts` = true: WaveLAN has no RTS; {without}"));
+            }
+        }
+        if self.aggregation != base.aggregation {
+            return Err(format!("aggregation: WaveLAN has no A-MPDUs; {without}"));
+        }
+        if self.retries != base.retries {
+            return Err(format!("retries: WaveLAN sends nothing again; {without}"));
+        }
+        if self.reorder != base.reorder {
+            return Err(format!("reorder: WaveLAN has no Block Ack; {without}"));
+        }
+        if matches!(self.transmit, Transmit::Mac80211(_)) {
+            return Err("transmit: \"mac80211\" is for 802.11: WaveLAN takes \"qdisc\"".into());
+        }
+        Ok(())
     }
 }

@@ -18,10 +18,13 @@
 //! DIFS; not after one that began while it was sending itself, of which it knows the energy alone. A radio whose own transmission
 //! stayed without answer notices when the ACK timeout is over. Under DCF it then counts on, DIFS having passed meanwhile
 //! (10.3.4.3); under EDCA AIFS begins only then (10.23.2.4).
+//!
+//! [`Rule`] has what differs for radios of WaveLAN: nothing tells them of a failure, so their range grows when they find the
+//! medium busy again, and after an exchange a backoff is drawn only if another frame waits.
 
 use rand::RngExt;
 
-use super::phy::{EdcaParams, Timing};
+use super::phy::{Backoff, EdcaParams, Timing, WavelanConfig};
 use crate::rng::Rng;
 
 const NEVER: u64 = u64::MAX;
@@ -47,6 +50,17 @@ struct Carrier {
     eifs_extra: u64,
 }
 
+/// How backoffs come about and what becomes of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rule {
+    /// IEEE 802.11.
+    Dot11,
+    /// WaveLAN: the backoff runs on while others send; over in the middle of a transmission, the medium was found busy.
+    Resense,
+    /// WaveLAN: the backoff stands still while others send.
+    Freeze,
+}
+
 /// Contention of one access category of one radio.
 #[derive(Debug, Clone)]
 struct Access {
@@ -68,6 +82,15 @@ struct Access {
     slot_ns: u64,
     /// Slots counted besides those that ended idle: 1 under EDCA.
     begun: u32,
+    rule: Rule,
+    /// WaveLAN: the window of a frame that follows one of the radio's own.
+    cw_next: u32,
+    /// WaveLAN, [`Rule::Resense`]: while others send, when the backoff is over; [`NEVER`]: one is to begin.
+    runs_until: u64,
+    /// WaveLAN: the frame follows one of the radio's own, and its backoff is to be drawn when the medium is idle.
+    follows_own: bool,
+    /// WaveLAN: the medium was found busy as often as a frame may; its radio drops it.
+    gives_up: bool,
 }
 
 impl Access {
@@ -88,6 +111,38 @@ impl Access {
         self.failures = 0;
         self.cw = self.cw_min;
     }
+    /// WaveLAN: the frame found the medium busy. Draws the backoff that follows.
+    fn find_busy(&mut self, rng: &mut Rng) {
+        if self.rule == Rule::Freeze {
+            self.backoff = rng.random_range(0..=self.cw_min);
+            return;
+        }
+        self.cw = if self.failures == 0 { self.cw_min } else { (2 * self.cw + 1).min(self.cw_max) };
+        self.failures = self.failures.saturating_add(1);
+        self.gives_up = self.retry_limit > 0 && self.failures >= self.retry_limit;
+        self.backoff = rng.random_range(0..=self.cw);
+        self.runs_until = NEVER;
+    }
+    /// WaveLAN: the medium is idle since `idle_since`, which is now, and the radio's last frame ended at `own_end`. When the next may
+    /// leave, or is given up.
+    fn resume(&mut self, idle_since: u64, own_end: u64, rng: &mut Rng) -> u64 {
+        let start = idle_since + self.aifs_ns;
+        if std::mem::take(&mut self.follows_own) {
+            // Unless another transmission has outlasted the radio's own.
+            if idle_since > own_end {
+                self.find_busy(rng);
+            } else {
+                self.backoff = rng.random_range(0..=self.cw_next);
+            }
+        } else if self.rule == Rule::Resense && self.runs_until != NEVER {
+            let until = std::mem::replace(&mut self.runs_until, NEVER);
+            if until >= idle_since {
+                return until.max(start);
+            }
+            self.find_busy(rng);
+        }
+        if self.gives_up { idle_since } else { start + u64::from(self.backoff) * self.slot_ns }
+    }
 }
 
 /// What contention must know of a radio.
@@ -100,6 +155,7 @@ pub(super) struct Contender {
     pub eifs: bool,
     /// Failures in a row after which the contention window starts anew (dot11ShortRetryLimit).
     pub retry_limit: u8,
+    pub wavelan: Option<WavelanConfig>,
     pub rng: Rng,
 }
 
@@ -137,7 +193,7 @@ impl Contention {
             next: (NEVER, 0),
             is_stale: false,
         };
-        for Contender { timing, edca, has_qos, eifs, retry_limit, rng } in radios {
+        for Contender { timing, edca, has_qos, eifs, retry_limit, wavelan, rng } in radios {
             c.carrier.push(Carrier {
                 sensed: 0,
                 clean: true,
@@ -157,8 +213,17 @@ impl Contention {
                 cw_min: e.cw_min,
                 cw_max: e.cw_max,
                 failures: 0,
-                retry_limit,
+                retry_limit: wavelan.as_ref().map_or(retry_limit, |w| w.attempts),
                 begun: u32::from(has_qos),
+                rule: match wavelan.as_ref().map(|w| w.backoff) {
+                    None => Rule::Dot11,
+                    Some(Backoff::Resense) => Rule::Resense,
+                    Some(Backoff::Freeze) => Rule::Freeze,
+                },
+                cw_next: wavelan.as_ref().map_or(e.cw_min, |w| w.cw_next),
+                runs_until: NEVER,
+                follows_own: false,
+                gives_up: false,
                 aifs_ns: timing.aifs_ns(e.aifsn),
                 after_hold_ns: if has_qos { timing.aifs_ns(e.aifsn) } else { 0 },
                 slot_ns: timing.slot_ns,
@@ -234,6 +299,8 @@ impl Contention {
             if a.ready_at == now {
                 a.backoff = 0;
             }
+        } else if a.rule != Rule::Dot11 {
+            a.find_busy(&mut self.rng[r]);
         } else if a.backoff == 0 && a.ready_at == NEVER {
             a.backoff = self.rng[r].random_range(0..=a.cw);
             if carrier.sensed == 0 && !carrier.engaged {
@@ -270,6 +337,12 @@ impl Contention {
         self.freeze(r, now);
         self.update(r);
         winner
+    }
+
+    /// Whether the frame that has just been let go is one to drop: it found the medium busy too often.
+    #[inline]
+    pub fn take_given_up(&mut self, radio: u16, ac: usize) -> bool {
+        std::mem::take(&mut self.access[usize::from(radio)][ac].gives_up)
     }
 
     /// A transmission begins.
@@ -354,7 +427,11 @@ impl Contention {
         } else {
             a.succeed()
         }
-        a.backoff = self.rng[r].random_range(0..=a.cw);
+        if a.rule == Rule::Dot11 {
+            a.backoff = self.rng[r].random_range(0..=a.cw);
+        } else {
+            (a.backoff, a.follows_own) = (0, has_frame);
+        }
         a.has_frame = has_frame;
         a.ready_at = NEVER;
         self.pending[r] = (self.pending[r] & !(1 << ac)) | u8::from(has_frame || a.backoff > 0) << ac;
@@ -386,13 +463,18 @@ impl Contention {
             if a.ready_at == NEVER || (a.has_frame && !engaged && a.ready_at <= now + self.sensing_ns) {
                 continue;
             }
-            if a.ready_at <= now {
+            if a.rule == Rule::Resense {
+                a.runs_until = a.ready_at;
+            } else if a.ready_at <= now {
                 a.backoff = 0;
             } else if a.backoff > 0 {
                 let begin = a.ready_at - u64::from(a.backoff) * a.slot_ns;
                 if now >= begin {
                     a.backoff -= ((now - begin) / a.slot_ns) as u32 + a.begun;
                 }
+            } else if a.rule == Rule::Freeze && a.has_frame {
+                // It waited for the interframe space only.
+                a.find_busy(&mut self.rng[r]);
             }
             a.ready_at = NEVER;
             if a.backoff == 0 && !a.has_frame {
@@ -410,7 +492,10 @@ impl Contention {
             let a = &mut self.access[r][ac];
             // One that is due in spite of what it has not sensed stays so.
             if a.ready_at == NEVER {
-                a.ready_at = a.start_after(start, carrier.hold) + u64::from(a.backoff) * a.slot_ns;
+                a.ready_at = match a.rule {
+                    Rule::Dot11 => a.start_after(start, carrier.hold) + u64::from(a.backoff) * a.slot_ns,
+                    _ => a.resume(carrier.idle_since, carrier.hold, &mut self.rng[r]),
+                };
             }
         }
     }

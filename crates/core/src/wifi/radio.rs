@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::config::{Mac80211Path, RadioConfig, Transmit};
 use super::originator::{Mpdu, Ppdu, Session};
 use super::phy::mode::Format;
-use super::phy::{EdcaParams, Mode, Timing, timing};
+use super::phy::{EdcaParams, Framing, Mode, Timing, timing};
 use super::rate::RateSeries;
 use crate::queue::AnyQueue;
 
@@ -44,6 +44,9 @@ pub(super) struct Radio {
     pub queues: [AcQueue; 4],
     pub aggregates: bool,
     pub has_qos: bool,
+    pub framing: Framing,
+    /// Its frames are acknowledged.
+    pub acks: bool,
     /// Estimated airtime of all frames below mac80211's queues, ns.
     pub pending_ns: u64,
 }
@@ -150,7 +153,7 @@ impl Radio {
                 let Some(next) = session.again.front().or(if room > 0 { session.fresh.front() } else { None }) else {
                     break;
                 };
-                let size = timing::subframe_bytes(timing::mpdu_bytes(u32::from(next.size), self.has_qos));
+                let size = timing::subframe_bytes(self.framing.mpdu_bytes(u32::from(next.size)));
                 if psdu_bytes + size > bytes && !mpdus.is_empty() {
                     break;
                 }
@@ -166,7 +169,7 @@ impl Radio {
             }
         }
         if let [single] = mpdus[..] {
-            psdu_bytes = timing::mpdu_bytes(u32::from(single.size), self.has_qos);
+            psdu_bytes = self.framing.mpdu_bytes(u32::from(single.size));
             if series.first().mode.format() == Format::Vht {
                 // Every VHT PPDU carries an A-MPDU, if only of one MPDU (clause 10.12.7); that is still answered by an ACK.
                 psdu_bytes += timing::DELIMITER_BYTES;

@@ -41,8 +41,11 @@ pub struct AirStats {
     pub dropped_overflow: u64,
     pub dropped_early: u64,
     pub marked: u64,
-    /// The originator gave up on them and they had not arrived.
+    /// The originator gave up on them and they had not arrived. WaveLAN: it found the medium busy too often.
     pub dropped_retries: u64,
+    /// Sent without acknowledgement, and lost: to another transmission, or to errors.
+    pub lost_collision: u64,
+    pub lost_errors: u64,
     /// Arrived at the recipient after it had given them up, and were dropped there (`retry_out`), or after its reorder
     /// timeout.
     pub dropped_late: u64,
@@ -58,12 +61,13 @@ pub struct AirStats {
     pub held_max: u64,
     /// RTS that no CTS came back for.
     pub rts_unanswered: u64,
-    /// PPDUs with data, every try counted, and those of them that nothing came back for.
+    /// PPDUs with data, every try counted, and those of them that nothing came back for; without acknowledgements: of which
+    /// nothing arrived.
     pub ppdus: u64,
     pub ppdus_unanswered: u64,
     /// PPDUs hit by another transmission at their receiver.
     pub ppdus_collided: u64,
-    /// MPDUs in them, every try counted, and those that were not acknowledged.
+    /// MPDUs in them, every try counted, and those that were not acknowledged; without acknowledgements: that did not arrive.
     pub mpdus: u64,
     pub mpdus_failed: u64,
     /// Sum over the PPDUs of their data rate, bit/s: the mean MAC data rate is this over `ppdus`.

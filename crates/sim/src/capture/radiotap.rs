@@ -26,7 +26,9 @@ pub(super) const LINKTYPE: u16 = 127;
 #[derive(Debug)]
 pub(super) struct Monitor {
     pub interface: u32,
-    channel: u16,
+    pub channel: u16,
+    /// Its frames are those of Ethernet: WaveLAN.
+    pub is_ethernet: bool,
     mhz: u16,
     channel_flags: u16,
     /// By radio.
@@ -63,7 +65,7 @@ const DYNAMIC: u16 = 0x0400;
 const LLC_SNAP_IPV4: [u8; 8] = [0xaa, 0xaa, 3, 0, 0, 0, 8, 0];
 
 impl Monitor {
-    pub fn new(index: u32, interface: u32, spec: &ChannelSpec) -> Monitor {
+    pub fn new(index: u32, interface: u32, spec: &ChannelSpec, is_ethernet: bool) -> Monitor {
         let band = spec.radios.first().map_or(Band::Ghz5, |r| r.config.phy.band());
         let mut is_access_point = vec![false; spec.radios.len()];
         for pair in &spec.pairs {
@@ -74,6 +76,7 @@ impl Monitor {
         Monitor {
             interface,
             channel: index as u16,
+            is_ethernet,
             mhz: frequency_mhz(&spec.name, band),
             channel_flags: match band {
                 Band::Ghz2 => GHZ_2,
@@ -243,8 +246,7 @@ impl Monitor {
     }
 
     fn address(&self, radio: u16) -> [u8; 6] {
-        let ([a, b], [c, d]) = (self.channel.to_be_bytes(), radio.to_be_bytes());
-        [0x02, 0x00, a, b, c, d]
+        super::address(self.channel, radio)
     }
 }
 

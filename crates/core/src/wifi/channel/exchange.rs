@@ -4,8 +4,12 @@ use super::*;
 
 impl Channel {
     /// A radio's frame may leave.
-    pub(super) fn begin(&mut self, now: u64, radio: u16) {
+    pub(super) fn begin(&mut self, now: u64, radio: u16, pool: &mut Pool, out: &mut AirOutputs) {
         let ac = self.contention.take(radio, now);
+        if self.contention.take_given_up(radio, ac) {
+            self.give_up(now, radio, ac, pool, out);
+            return;
+        }
         if self.radios[usize::from(radio)].queues[ac].formed.is_empty() && !self.form(now, radio, ac) {
             // Everything that waits is beyond the Block Ack window.
             self.contention.finish(radio, ac, now, false, false);
@@ -48,6 +52,7 @@ impl Channel {
         }
         let response_ns =
             if ppdu.is_bar() || ppdu.is_ampdu() { r.timing.block_ack_ns(mode) } else { r.timing.ack_ns(mode) };
+        let answer_ns = if r.acks { r.timing.sifs_ns + response_ns } else { 0 };
         self.exchanges.push(Exchange {
             at: now,
             stage: Stage::BeforeData,
@@ -58,6 +63,7 @@ impl Channel {
             mode,
             data_ns,
             response_ns,
+            answer_ns,
             response_mode: r.timing.response_mode(mode),
             start: now,
             ppdu_start: now,
@@ -82,19 +88,24 @@ impl Channel {
         };
         let is_response = matches!(stage, Stage::Cts | Stage::Response);
         // A radio that waits for a response of its own does not listen for anything else.
-        let missed = self.contention.is_busy(receiver) || (!is_response && self.contention.is_engaged(receiver));
+        let is_occupied = !is_response && self.contention.is_engaged(receiver);
         let end = now + length_ns;
-        for (j, other) in self.exchanges.iter_mut().enumerate() {
-            if j == i || !other.is_on_air() {
-                continue;
+        let missed = if self.capture > 0.0 {
+            self.meet(now, i, (transmitter, receiver), end) || is_occupied
+        } else {
+            for (j, other) in self.exchanges.iter_mut().enumerate() {
+                if j == i || !other.is_on_air() {
+                    continue;
+                }
+                let listener = other.receiver();
+                if listener == transmitter {
+                    other.hit(now, NEVER);
+                } else if self.contention.is_heard(transmitter, listener) {
+                    other.hit(now, end);
+                }
             }
-            let listener = other.receiver();
-            if listener == transmitter {
-                other.hit(now, NEVER);
-            } else if self.contention.is_heard(transmitter, listener) {
-                other.hit(now, end);
-            }
-        }
+            self.contention.is_busy(receiver) || is_occupied
+        };
         let x = &mut self.exchanges[i];
         x.stage = stage;
         x.at = end;
@@ -109,12 +120,49 @@ impl Channel {
         self.contention.on_begin(transmitter, now);
     }
 
+    /// What a PPDU that begins does to those on the air, and they to it, where one may be captured. True if its own
+    /// receiver does not notice it.
+    #[cold]
+    fn meet(&mut self, now: u64, i: usize, (transmitter, receiver): (u16, u16), end: u64) -> bool {
+        let (capture, rng) = (self.capture, &mut self.capture_rng);
+        // Whether the earlier, the later is received as if alone.
+        let mut captured = || {
+            let u = rng.random::<f64>();
+            (u < capture / 2.0, (capture / 2.0..capture).contains(&u))
+        };
+        let mut missed = false;
+        for (j, other) in self.exchanges.iter_mut().enumerate() {
+            if j == i || !other.is_on_air() {
+                continue;
+            }
+            let (speaker, listener) = (other.transmitter(), other.receiver());
+            let at_listener = self.contention.is_heard(transmitter, listener);
+            let at_receiver = self.contention.is_heard(speaker, receiver);
+            let there = if at_listener { captured() } else { (true, false) };
+            // At the same receiver it is one event.
+            let here = match (at_receiver, listener == receiver && at_listener) {
+                (true, true) => there,
+                (true, false) => captured(),
+                (false, _) => (false, true),
+            };
+            if listener == transmitter {
+                other.hit(now, NEVER);
+            } else if !there.0 {
+                other.hit(now, end);
+            }
+            let preamble_ns = self.radios[usize::from(speaker)].timing.preamble_ns(other.mode);
+            let is_late = at_receiver && now >= other.ppdu_start + preamble_ns;
+            missed |= speaker == receiver || is_late || !here.1;
+        }
+        missed
+    }
+
     /// The stage of an exchange is over.
     pub(super) fn step(&mut self, now: u64, i: usize, pool: &mut Pool, out: &mut AirOutputs) {
         let x = &self.exchanges[i];
         let (from, to) = (x.from, x.to);
         let timing = &self.radios[usize::from(from)].timing;
-        let (sifs, data_ns, response_ns) = (timing.sifs_ns, x.data_ns, x.response_ns);
+        let (sifs, data_ns, response_ns, answer_ns) = (timing.sifs_ns, x.data_ns, x.response_ns, x.answer_ns);
         match x.stage {
             Stage::Rts => {
                 let cts_ns = timing.cts_ns(x.mode);
@@ -143,7 +191,7 @@ impl Channel {
                 let mode = timing.response_mode(timing.rts_mode(x.mode));
                 let decoded = self.control_arrives(now, i, mode, timing::CTS_BYTES);
                 self.record_control(now, i, FrameKind::Cts, mode, decoded);
-                self.contention.on_end(to, now, now + 2 * sifs + data_ns + response_ns, from, decoded);
+                self.contention.on_end(to, now, now + sifs + data_ns + answer_ns, from, decoded);
                 self.contention.engage(to, false, now);
                 if decoded {
                     self.wait(i, Stage::BeforeData, now + sifs);
@@ -153,7 +201,7 @@ impl Channel {
             }
             Stage::CtsToSelf => {
                 let mode = timing.rts_mode(x.mode);
-                let nav = now + 2 * sifs + data_ns + response_ns;
+                let nav = now + sifs + data_ns + answer_ns;
                 self.record_control(now, i, FrameKind::Cts, mode, !self.exchanges[i].is_spoilt());
                 self.contention.on_end(from, now, nav, to, true);
                 self.wait(i, Stage::BeforeData, now + sifs);
@@ -162,8 +210,10 @@ impl Channel {
             Stage::Data => {
                 let timeout = timing.ack_timeout_ns(x.mode);
                 let answered = self.data_arrives(now, i, pool, out);
-                self.contention.on_end(from, now, now + sifs + response_ns, to, answered);
-                if answered {
+                self.contention.on_end(from, now, now + answer_ns, to, answered);
+                if answer_ns == 0 {
+                    self.complete(now, i, answered, pool, out);
+                } else if answered {
                     self.contention.engage(to, true, now);
                     self.wait(i, Stage::BeforeResponse, now + sifs);
                 } else {
@@ -216,7 +266,7 @@ impl Channel {
         let reports_corrupt = self.radios[usize::from(x.to)].config.reorder.reports_corrupt.get();
         let reports_all = reports_corrupt >= 1.0;
         let radio = &mut self.radios[usize::from(x.from)];
-        let (has_qos, preamble_ns) = (radio.has_qos, radio.timing.preamble_ns(x.mode));
+        let (framing, preamble_ns) = (radio.framing, radio.timing.preamble_ns(x.mode));
         let ppdu = radio.queues[usize::from(x.ac)].formed.front_mut().expect("on the air");
         let session_id = ppdu.session;
         let session = &mut self.sessions[session_id as usize];
@@ -257,14 +307,13 @@ impl Channel {
         let mut copies: [(bool, bool); 64] = [(false, false); 64];
         let is_ampdu = ppdu.is_ampdu();
         let perfect = quality.is_perfect() && x.hit.0 >= x.hit.1;
-        let header_bytes = if has_qos { timing::QOS_HEADER_BYTES } else { timing::HEADER_BYTES };
-        let header_bytes = header_bytes + if is_ampdu { timing::DELIMITER_BYTES } else { 0 };
+        let header_bytes = framing.header_bytes + if is_ampdu { timing::DELIMITER_BYTES } else { 0 };
         // Of the size seen last: the chance of the MPDU, and of its header if the MPDU is corrupt.
         let mut known = (0u32, 1.0, 1.0);
         let (mut received, mut legible) = (0, 0);
         let mut offset = 0;
         for (n, mpdu) in ppdu.mpdus.iter().enumerate() {
-            let bytes = timing::mpdu_bytes(u32::from(mpdu.size), has_qos);
+            let bytes = framing.mpdu_bytes(u32::from(mpdu.size));
             if perfect {
                 copies[n] = (true, false);
                 received += 1;
@@ -363,7 +412,20 @@ impl Channel {
         }
     }
 
-    /// The originator knows how its exchange went.
+    /// A frame has found the medium busy as often as it may, and is dropped.
+    #[cold]
+    fn give_up(&mut self, now: u64, radio: u16, ac: usize, pool: &mut Pool, out: &mut AirOutputs) {
+        let r = usize::from(radio);
+        let mut ppdu = self.radios[r].queues[ac].formed.pop_front().expect("it waited for the air");
+        self.resolve(now, r, ac, &ppdu, DropReason::RetryLimit, false, false, out);
+        ppdu.mpdus.clear();
+        self.spare.push(ppdu.mpdus);
+        self.refill(now, radio, ac, pool, out);
+        let has_frame = !self.radios[r].queues[ac].formed.is_empty() || self.form(now, radio, ac);
+        self.contention.finish(radio, ac, now, false, has_frame);
+    }
+
+    /// The originator knows how its exchange went. Without acknowledgements nobody does: `answered` is then whether the data arrived.
     fn complete(&mut self, now: u64, i: usize, answered: bool, pool: &mut Pool, out: &mut AirOutputs) {
         let x = self.exchanges.remove(i);
         let (r, ac) = (usize::from(x.from), usize::from(x.ac));
@@ -378,7 +440,10 @@ impl Channel {
             ppdu.tried += 1;
         }
         let aggregates = radio.aggregates && self.sessions[ppdu.session as usize].recipient.is_some();
-        let limit = if aggregates && !ppdu.is_bar() {
+        let acks = radio.acks;
+        let limit = if !acks && x.is_data_sent {
+            0
+        } else if aggregates && !ppdu.is_bar() {
             ppdu.series.total_tries().min(u32::from(radio.config.retries.hardware_tries))
         } else {
             u32::from(radio.config.retries.frame_tries)
@@ -444,7 +509,12 @@ impl Channel {
                     is_ampdu: aggregates,
                 };
                 link.rate.on_status(time, &status);
-                self.resolve(now, r, ac, &ppdu, answered, aggregates, out);
+                let loss = match (acks || !x.is_data_sent, x.collided) {
+                    (true, _) => DropReason::RetryLimit,
+                    (false, true) => DropReason::Collision,
+                    (false, false) => DropReason::Errors,
+                };
+                self.resolve(now, r, ac, &ppdu, loss, answered, aggregates, out);
             }
             let mut mpdus = ppdu.mpdus;
             mpdus.clear();
@@ -454,12 +524,13 @@ impl Channel {
         let ahead =
             if self.radios[r].aggregates { usize::from(self.radios[r].config.aggregation.formed_ahead) } else { 1 };
         while self.radios[r].queues[ac].formed.len() < ahead.max(usize::from(again)) && self.form(now, x.from, ac) {}
-        if answered && x.txop_end != NEVER && self.goes_on(now, &x) {
+        let failed = !answered && (acks || !x.is_data_sent);
+        if !failed && x.txop_end != NEVER && self.goes_on(now, &x) {
             return;
         }
         let queue = &self.radios[r].queues[ac];
         let has_frame = !queue.formed.is_empty() || (ahead == 0 && !queue.schedule.is_empty());
-        self.contention.finish(x.from, ac, now, !answered, has_frame);
+        self.contention.finish(x.from, ac, now, failed, has_frame);
     }
 
     /// What the recipient has is released; the rest is sent again or given up.
@@ -470,6 +541,7 @@ impl Channel {
         r: usize,
         ac: usize,
         ppdu: &Ppdu,
+        loss: DropReason,
         answered: bool,
         aggregates: bool,
         out: &mut AirOutputs,
@@ -495,8 +567,12 @@ impl Channel {
                 }
                 gave_up = true;
                 if !mpdu.has_arrived() {
-                    link.stats.dropped_retries += 1;
-                    out.dropped.push((session.link, mpdu.packet, DropReason::RetryLimit));
+                    match loss {
+                        DropReason::Collision => link.stats.lost_collision += 1,
+                        DropReason::Errors => link.stats.lost_errors += 1,
+                        _ => link.stats.dropped_retries += 1,
+                    }
+                    out.dropped.push((session.link, mpdu.packet, loss));
                 }
             }
             released += 1;
@@ -529,7 +605,7 @@ impl Channel {
         let i = self.plan(now, x.from, ac, x.txop_end);
         let sifs = self.radios[r].timing.sifs_ns;
         let next = &mut self.exchanges[i];
-        let end = now + 2 * sifs + next.data_ns + next.response_ns;
+        let end = now + sifs + next.data_ns + next.answer_ns;
         let protected = self.radios[r].timing.protection(next.mode) != Protection::None;
         if end > x.txop_end || protected {
             self.exchanges.pop();
@@ -566,9 +642,9 @@ impl Channel {
         let sifs = self.radios[usize::from(x.from)].timing.sifs_ns;
         let left = match kind {
             FrameKind::Rts => {
-                3 * sifs + x.data_ns + x.response_ns + self.radios[usize::from(x.from)].timing.cts_ns(x.mode)
+                2 * sifs + x.data_ns + x.answer_ns + self.radios[usize::from(x.from)].timing.cts_ns(x.mode)
             }
-            FrameKind::Cts => 2 * sifs + x.data_ns + x.response_ns,
+            FrameKind::Cts => sifs + x.data_ns + x.answer_ns,
             _ => 0,
         };
         self.frames.push(FrameRecord {
@@ -623,7 +699,7 @@ fn record_data(
     pool: &Pool,
     copies: impl Fn(usize) -> (bool, bool),
 ) {
-    let duration_us = micros(x.response_ns + 16_000);
+    let duration_us = if x.answer_ns == 0 { 0 } else { micros(x.response_ns + 16_000) };
     let record = FrameRecord {
         time_ns: now,
         kind: FrameKind::BlockAckRequest,

@@ -1,5 +1,6 @@
 mod behaviour;
 mod properties;
+mod wavelan;
 
 use super::super::phy::{PhyConfig, Standard};
 use super::super::rate::{FixedConfig, RateConfig};
@@ -42,6 +43,7 @@ impl Rig {
             pairs,
             hidden,
             sensing: Span::ZERO,
+            capture: Probability::ZERO,
             seed: 7,
             index: 0,
             trace: TraceConfig::default(),

@@ -20,6 +20,7 @@ fn scene(radios: usize, has_qos: bool, eifs: bool, cw: u32, hidden: &[(u16, u16)
         has_qos,
         eifs,
         retry_limit: 7,
+        wavelan: None,
         rng: stream(1, i, Purpose::Backoff),
     };
     Contention::new((0..radios as u64).map(contender), hidden, 0)

@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `perfect` | nothing is ever lost to noise; costs nothing |
 //! | `error_rate` | a given MPDU error rate per mode, scaled to other lengths by the bit error rate it implies |
+//! | `bit_errors` | a given bit error rate, constant or in bursts, whatever the mode |
 //! | `snr` | a fixed mean SNR, with shadowing if wanted |
 //! | `path_loss` | transmit power, antenna gains, log-distance path loss, noise figure, with shadowing if wanted |
 //! | `trace` | SNR at given times |
@@ -29,6 +30,7 @@ use rand_distr::{Distribution, StandardNormal};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
 
+use super::bit_errors::{BitErrors, BitErrorsConfig};
 use super::errors::{ErrorModel, survival};
 use super::mode::Mode;
 use super::timing::{Band, PhyConfig};
@@ -44,6 +46,7 @@ pub enum SignalConfig {
     #[default]
     Perfect,
     ErrorRate(ErrorRateConfig),
+    BitErrors(BitErrorsConfig),
     Snr(SnrConfig),
     PathLoss(PathLossConfig),
     Trace(TraceConfig),
@@ -362,7 +365,7 @@ fn in_range(key: &str, value: f64, min: f64, max: f64, unit: &str) -> Result<(),
 }
 
 impl SignalConfig {
-    pub const KINDS: &'static [&'static str] = &["perfect", "error_rate", "snr", "path_loss", "trace"];
+    pub const KINDS: &'static [&'static str] = &["perfect", "error_rate", "bit_errors", "snr", "path_loss", "trace"];
 
     /// Whether it goes together with the PHY. (Each part has checked its own values when it was read.)
     pub fn check(&self, phy: &PhyConfig) -> Result<(), String> {
@@ -385,6 +388,7 @@ impl<'de> Deserialize<'de> for SignalConfig {
         enum Tagged {
             Perfect {},
             ErrorRate(ErrorRateConfig),
+            BitErrors(BitErrorsConfig),
             Snr(SnrConfig),
             PathLoss(PathLossConfig),
             Trace(TraceConfig),
@@ -409,6 +413,7 @@ impl<'de> Deserialize<'de> for SignalConfig {
                 Ok(match Tagged::deserialize(de::value::MapAccessDeserializer::new(map))? {
                     Tagged::Perfect {} => SignalConfig::Perfect,
                     Tagged::ErrorRate(c) => SignalConfig::ErrorRate(c),
+                    Tagged::BitErrors(c) => SignalConfig::BitErrors(c),
                     Tagged::Snr(c) => SignalConfig::Snr(c),
                     Tagged::PathLoss(c) => SignalConfig::PathLoss(c),
                     Tagged::Trace(c) => SignalConfig::Trace(c),
@@ -430,6 +435,7 @@ impl JsonSchema for SignalConfig {
         enum Tagged {
             Perfect {},
             ErrorRate(ErrorRateConfig),
+            BitErrors(BitErrorsConfig),
             Snr(SnrConfig),
             PathLoss(PathLossConfig),
             Trace(TraceConfig),
@@ -445,6 +451,8 @@ pub enum Quality {
     Perfect,
     /// By the mode's given error rate, whenever.
     ErrorRate,
+    /// Error events per bit, in whatever mode.
+    BitErrors(f32),
     /// SNR in 20 MHz.
     SnrDb(f32),
 }
@@ -457,7 +465,7 @@ impl Quality {
     pub fn snr_db(self) -> Option<f32> {
         match self {
             Quality::SnrDb(snr) => Some(snr),
-            Quality::Perfect | Quality::ErrorRate => None,
+            Quality::Perfect | Quality::ErrorRate | Quality::BitErrors(_) => None,
         }
     }
 }
@@ -536,6 +544,7 @@ enum Source {
     Perfect,
     /// Error events per bit, by mode.
     ErrorRate(Box<[f64]>),
+    BitErrors(BitErrors),
     Snr(f64),
     Trace(Trace),
 }
@@ -550,12 +559,13 @@ pub struct Signal {
 }
 
 impl Signal {
-    /// `config` has been checked against `phy`. Draws from `rng` only if there is shadowing. A path loss without
+    /// `config` has been checked against `phy`. Draws from `rng` only if there is shadowing, or bursts. A path loss without
     /// `distance_m` is that of 1 m until [`Signal::set_distance_m`].
     pub fn new(config: &SignalConfig, phy: &PhyConfig, errors: &ErrorModel, rng: Rng) -> Signal {
         let (source, shadowing) = match config {
             SignalConfig::Perfect => (Source::Perfect, &None),
             SignalConfig::ErrorRate(c) => (Source::ErrorRate(c.event_rates(phy)), &None),
+            SignalConfig::BitErrors(c) => (Source::BitErrors(BitErrors::new(c, rng.clone())), &None),
             SignalConfig::Snr(c) => (Source::Snr(c.snr_db), &c.shadowing),
             SignalConfig::PathLoss(c) => (Source::Snr(c.snr_db(c.distance_m.unwrap_or(1.0), phy.band())), &c.shadowing),
             SignalConfig::Trace(c) => (
@@ -581,9 +591,10 @@ impl Signal {
     /// The quality at `now`. Times are best asked for in order: an earlier one than the last finds the shadowing unchanged.
     #[inline]
     pub fn link(&mut self, now: Time) -> Quality {
-        let mean = match &self.source {
+        let mean = match &mut self.source {
             Source::Perfect => return Quality::Perfect,
             Source::ErrorRate(_) => return Quality::ErrorRate,
+            Source::BitErrors(bits) => return Quality::BitErrors(bits.at(now)),
             Source::Snr(snr) => *snr,
             Source::Trace(trace) => trace.at(now),
         };
@@ -597,6 +608,7 @@ impl Signal {
         match (quality, &self.source) {
             (Quality::SnrDb(snr), _) => self.errors.event_rate(mode, snr),
             (Quality::ErrorRate, Source::ErrorRate(rates)) => rates[mode.index()],
+            (Quality::BitErrors(rate), _) => f64::from(rate),
             (Quality::Perfect | Quality::ErrorRate, _) => 0.0,
         }
     }
@@ -634,7 +646,7 @@ impl Signal {
     pub fn preamble_success(&self, quality: Quality, mode: Mode) -> f64 {
         match quality {
             Quality::SnrDb(snr) => self.errors.preamble_success(mode, snr),
-            Quality::Perfect | Quality::ErrorRate => 1.0,
+            Quality::Perfect | Quality::ErrorRate | Quality::BitErrors(_) => 1.0,
         }
     }
 }

@@ -24,6 +24,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::mode::{Format, Mode, Width};
+use super::wavelan::{ETHERNET_HEADER_BYTES, ETHERNET_MIN_BYTES, WavelanConfig};
 use crate::policy::checked;
 use crate::units::{DataRate, Span};
 
@@ -48,7 +49,7 @@ pub const PPDU_MAX_NS: u64 = 5_484_000;
 
 /// MPDU that carries an IP packet of `ip_bytes`: MAC header, LLC/SNAP and FCS around it.
 pub const fn mpdu_bytes(ip_bytes: u32, qos: bool) -> u32 {
-    (if qos { QOS_HEADER_BYTES } else { HEADER_BYTES }) + LLC_SNAP_BYTES + ip_bytes + FCS_BYTES
+    Framing::dot11(qos).mpdu_bytes(ip_bytes)
 }
 /// A-MPDU subframe: delimiter, MPDU, padding to a multiple of 4. The last subframe of an HT A-MPDU goes without padding.
 pub const fn subframe_bytes(mpdu_bytes: u32) -> u32 {
@@ -68,6 +69,51 @@ pub enum Standard {
     N,
     /// 802.11ac: VHT at 5 GHz.
     Ac,
+    /// WaveLAN before 802.11: 2 Mbit/s DSSS, Ethernet frames, no acknowledgements; see `wavelan`.
+    Wavelan,
+}
+
+impl Standard {
+    /// As files write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Standard::B => "b",
+            Standard::A => "a",
+            Standard::G => "g",
+            Standard::N => "n",
+            Standard::Ac => "ac",
+            Standard::Wavelan => "wavelan",
+        }
+    }
+}
+
+/// What is around an IP packet in a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Framing {
+    /// Before the packet, LLC and SNAP left out: what must arrive for the frame to be known.
+    pub header_bytes: u32,
+    /// Everything but the packet.
+    overhead_bytes: u32,
+    least_bytes: u32,
+}
+
+impl Framing {
+    pub const fn dot11(qos: bool) -> Framing {
+        let header_bytes = if qos { QOS_HEADER_BYTES } else { HEADER_BYTES };
+        Framing { header_bytes, overhead_bytes: header_bytes + LLC_SNAP_BYTES + FCS_BYTES, least_bytes: 0 }
+    }
+    /// Addresses and type, FCS, and padding up to the least frame.
+    pub const ETHERNET: Framing = Framing {
+        header_bytes: ETHERNET_HEADER_BYTES,
+        overhead_bytes: ETHERNET_HEADER_BYTES + FCS_BYTES,
+        least_bytes: ETHERNET_MIN_BYTES,
+    };
+    /// The frame that carries an IP packet of `ip_bytes`.
+    #[inline]
+    pub const fn mpdu_bytes(self, ip_bytes: u32) -> u32 {
+        let bytes = self.overhead_bytes + ip_bytes;
+        if bytes < self.least_bytes { self.least_bytes } else { bytes }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -116,6 +162,9 @@ pub struct PhyConfig {
     /// The basic rate set: what every station of the cell can receive, hence what responses use. Left out: the mandatory
     /// rates, which are 1, 2, 5.5, 11 Mbit/s (b), 6, 12, 24 Mbit/s (5 GHz, `g_only`), or both (g, and n at 2.4 GHz).
     pub basic_rates: Option<Vec<DataRate>>,
+    /// Medium access of `standard` = "wavelan"; left out: as published.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wavelan: Option<WavelanConfig>,
 }
 
 impl Default for PhyConfig {
@@ -132,6 +181,7 @@ impl Default for PhyConfig {
             protection: Protection::None,
             protection_rate: None,
             basic_rates: None,
+            wavelan: None,
         }
     }
 }
@@ -148,16 +198,15 @@ impl PhyConfig {
 
     /// Whether the values go together. The message names key, value and what is accepted.
     pub fn check(&self) -> Result<(), String> {
-        let standard = match self.standard {
-            Standard::B => "b",
-            Standard::A => "a",
-            Standard::G => "g",
-            Standard::N => "n",
-            Standard::Ac => "ac",
-        };
-        let legacy = matches!(self.standard, Standard::B | Standard::A | Standard::G);
+        let standard = self.standard.name();
+        let legacy = !matches!(self.standard, Standard::N | Standard::Ac);
+        if self.standard == Standard::Wavelan {
+            self.check_wavelan()?;
+        } else if self.wavelan.is_some() {
+            return Err(format!("`wavelan`: only with `standard` = \"wavelan\", not \"{standard}\""));
+        }
         match (self.standard, self.band) {
-            (Standard::B | Standard::G, Some(Band::Ghz5)) => {
+            (Standard::B | Standard::G | Standard::Wavelan, Some(Band::Ghz5)) => {
                 return Err(format!("`band` = \"5GHz\": `standard` = \"{standard}\" works at \"2.4GHz\" only"));
             }
             (Standard::A | Standard::Ac, Some(Band::Ghz2)) => {
@@ -186,16 +235,17 @@ impl PhyConfig {
             return Err(format!("`streams` = {}: `standard` = \"{standard}\" has 1 only", self.streams));
         }
         let low_band = self.band() == Band::Ghz2;
+        let is_dsss_only = matches!(self.standard, Standard::B | Standard::Wavelan);
         if self.short_preamble && !low_band {
             return Err("`short_preamble` = true: only at 2.4 GHz; leave it out or say false".into());
         }
         if !self.short_slot && !low_band {
             return Err("`short_slot` = false: at 5 GHz the slot is always 9us; leave it out or say true".into());
         }
-        if self.g_only && (!low_band || self.standard == Standard::B) {
+        if self.g_only && (!low_band || is_dsss_only) {
             return Err("`g_only` = true: only for `standard` = \"g\", or \"n\" at 2.4 GHz".into());
         }
-        if self.protection != Protection::None && (!low_band || self.standard == Standard::B) {
+        if self.protection != Protection::None && (!low_band || is_dsss_only) {
             let value = if self.protection == Protection::CtsToSelf { "cts_to_self" } else { "rts_cts" };
             return Err(format!(
                 "`protection` = \"{value}\": must be \"none\" except for `standard` = \"g\", or \"n\" at 2.4 GHz"
@@ -221,10 +271,38 @@ impl PhyConfig {
         Ok(())
     }
 
+    /// What 802.11 has and WaveLAN has not.
+    fn check_wavelan(&self) -> Result<(), String> {
+        let only = "`standard` = \"wavelan\" has one rate, and";
+        if self.short_preamble {
+            return Err(format!("`short_preamble` = true: {only} its preamble is `wavelan.preamble`"));
+        }
+        if !self.short_slot {
+            return Err(format!("`short_slot` = false: {only} its slot is `wavelan.slot`"));
+        }
+        if self.basic_rates.is_some() {
+            return Err(format!("`basic_rates`: {only} no responses; leave it out"));
+        }
+        if self.protection_rate.is_some() {
+            return Err(format!("`protection_rate`: {only} no protection; leave it out"));
+        }
+        Ok(())
+    }
+
+    /// The medium access of WaveLAN; `None` for 802.11.
+    pub fn wavelan(&self) -> Option<WavelanConfig> {
+        (self.standard == Standard::Wavelan).then(|| self.wavelan.clone().unwrap_or_default())
+    }
+
+    /// The frames around packets.
+    pub fn framing(&self, qos: bool) -> Framing {
+        if self.standard == Standard::Wavelan { Framing::ETHERNET } else { Framing::dot11(qos) }
+    }
+
     /// The band in use.
     pub fn band(&self) -> Band {
         self.band.unwrap_or(match self.standard {
-            Standard::B | Standard::G => Band::Ghz2,
+            Standard::B | Standard::G | Standard::Wavelan => Band::Ghz2,
             Standard::A | Standard::N | Standard::Ac => Band::Ghz5,
         })
     }
@@ -235,6 +313,9 @@ impl PhyConfig {
 
     /// The modes that are neither HT nor VHT, slowest first within DSSS and within OFDM.
     pub fn legacy_modes(&self) -> Vec<Mode> {
+        if self.standard == Standard::Wavelan {
+            return vec![Mode::DSSS[1]];
+        }
         let dsss = self.band() == Band::Ghz2 && !(self.g_only && self.standard != Standard::B);
         let ofdm = self.standard != Standard::B;
         let mut modes = Vec::new();
@@ -252,7 +333,7 @@ impl PhyConfig {
     /// as allowed. HT stations falling back to non-HT rates are left out.
     pub fn modes(&self) -> Vec<Mode> {
         let mut modes: Vec<Mode> = match self.standard {
-            Standard::B | Standard::A | Standard::G => self.legacy_modes(),
+            Standard::B | Standard::A | Standard::G | Standard::Wavelan => self.legacy_modes(),
             Standard::N | Standard::Ac => {
                 let format = if self.standard == Standard::N { Format::Ht } else { Format::Vht };
                 let is_available = |m: &Mode| {
@@ -284,6 +365,9 @@ impl PhyConfig {
     /// All that rate control may pick towards a radio with the PHY `peer`, sorted as [`Self::modes`] are: of the modes of the
     /// earlier standard of the two those that both support. Empty if they share none.
     pub fn modes_with(&self, peer: &PhyConfig) -> Vec<Mode> {
+        if (self.standard == Standard::Wavelan) != (peer.standard == Standard::Wavelan) {
+            return Vec::new();
+        }
         let earlier = self.earlier_of(peer);
         earlier.modes().into_iter().filter(|&m| self.supports(m) && peer.supports(m)).collect()
     }
@@ -295,6 +379,7 @@ impl PhyConfig {
             Standard::A | Standard::G => 1,
             Standard::N => 2,
             Standard::Ac => 3,
+            Standard::Wavelan => 4,
         };
         if rank(peer) < rank(self) { peer } else { self }
     }
@@ -307,7 +392,7 @@ impl PhyConfig {
                 Mode::ht(mcs, self.width(), self.short_guard_interval).filter(|m| m.streams() <= self.streams)
             }
             Standard::Ac => Mode::vht(mcs, self.streams, self.width(), self.short_guard_interval),
-            Standard::B | Standard::A | Standard::G => None,
+            Standard::B | Standard::A | Standard::G | Standard::Wavelan => None,
         }
     }
 
@@ -346,7 +431,8 @@ pub struct Timing {
     pub cw_min: u32,
     /// aCWmax, 1023.
     pub cw_max: u32,
-    short_preamble: bool,
+    /// Of DSSS and CCK but for 1 Mbit/s.
+    dsss_preamble_ns: u64,
     /// At the end of OFDM, HT and VHT PPDUs.
     signal_extension_ns: u64,
     /// The rest is indexed by the (reference) mode that a response answers.
@@ -383,18 +469,36 @@ impl Timing {
             Some(mode) if !legacy[i].is_dsss() => mode,
             _ => response[i],
         });
-        Timing {
+        let wavelan = config.wavelan();
+        let dsss_preamble_ns = match &wavelan {
+            Some(w) => w.preamble.as_ns(),
+            None if config.short_preamble => 96_000,
+            None => 192_000,
+        };
+        let dot11 = Timing {
             slot_ns: if is_b || (low_band && !config.short_slot) { 20_000 } else { 9_000 },
             sifs_ns: if low_band { 10_000 } else { 16_000 },
             cw_min: if is_b { 31 } else { 15 },
             cw_max: 1023,
-            short_preamble: config.short_preamble,
+            dsss_preamble_ns,
             signal_extension_ns: if low_band { 6_000 } else { 0 },
             response,
             rts,
             protection: config.protection,
             lowest_basic: basic.first().copied().unwrap_or(if is_b { Mode::DSSS[0] } else { Mode::OFDM[0] }),
             is_dsss_only: is_b,
+        };
+        match wavelan {
+            // The interframe space is what DIFS is to others; nothing is sent after SIFS.
+            Some(w) => Timing {
+                slot_ns: w.slot.as_ns(),
+                sifs_ns: w.interframe_space.as_ns(),
+                cw_min: w.cw_min,
+                cw_max: w.cw_max,
+                is_dsss_only: true,
+                ..dot11
+            },
+            None => dot11,
         }
     }
 
@@ -404,7 +508,7 @@ impl Timing {
         // Long training fields for 1 to 4 streams.
         const LTF_NS: [u64; 4] = [4_000, 8_000, 16_000, 16_000];
         match mode.format() {
-            Format::Dsss if self.short_preamble && mode != Mode::DSSS[0] => 96_000,
+            Format::Dsss if mode != Mode::DSSS[0] => self.dsss_preamble_ns,
             Format::Dsss => 192_000,
             Format::Ofdm => 20_000,
             Format::Ht => 32_000 + LTF_NS[mode.streams() as usize - 1],

@@ -11,7 +11,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{RateContext, RateControl, RateSeries, Stage, TxStatus, fastest, standard_name};
+use super::{RateContext, RateControl, RateSeries, Stage, TxStatus, fastest, full_name};
 use crate::policy::checked;
 use crate::units::{DataRate, Time};
 use crate::wifi::phy::{Format, Mode, PhyConfig, Standard};
@@ -66,8 +66,8 @@ impl FixedConfig {
             (mcs, ..) => format!("`mcs` = {}", mcs.unwrap_or_default()),
         };
         Err(format!(
-            "{asked}: not a mode of this 802.11{} PHY, which has {}",
-            standard_name(phy.standard),
+            "{asked}: not a mode of this {} PHY, which has {}",
+            full_name(phy.standard),
             inventory(&modes, self.rate.is_some(), phy.standard)
         ))
     }

@@ -145,6 +145,9 @@ impl RateConfig {
     pub fn check(&self, phy: &PhyConfig) -> Result<(), String> {
         match self {
             RateConfig::Fixed(c) => c.fits(phy),
+            _ if phy.standard == Standard::Wavelan => {
+                Err(format!("`{}`: WaveLAN has one rate; leave it out or say \"fixed\"", self.name()))
+            }
             RateConfig::Minstrel(_) if is_aggregating(phy) => Err(misfit("minstrel", "802.11b, a and g", phy)),
             RateConfig::MinstrelHt(_) if !is_aggregating(phy) => Err(misfit("minstrel_ht", "802.11n and ac", phy)),
             RateConfig::Minstrel(c) => c.check(),
@@ -153,9 +156,11 @@ impl RateConfig {
         }
     }
 
-    /// What Linux would use: `minstrel_ht` for 802.11n and ac, `minstrel` for the others.
+    /// What Linux would use: `minstrel_ht` for 802.11n and ac, `minstrel` for the others; WaveLAN has one rate.
     pub fn default_for(phy: &PhyConfig) -> RateConfig {
-        if is_aggregating(phy) {
+        if phy.standard == Standard::Wavelan {
+            RateConfig::Fixed(FixedConfig::default())
+        } else if is_aggregating(phy) {
             RateConfig::MinstrelHt(MinstrelHtConfig::default())
         } else {
             RateConfig::Minstrel(MinstrelConfig::default())
@@ -167,25 +172,15 @@ fn is_aggregating(phy: &PhyConfig) -> bool {
     matches!(phy.standard, Standard::N | Standard::Ac)
 }
 
+/// "802.11n", "WaveLAN".
+fn full_name(standard: Standard) -> String {
+    if standard == Standard::Wavelan { "WaveLAN".into() } else { format!("802.11{}", standard.name()) }
+}
+
 fn misfit(name: &str, valid: &str, phy: &PhyConfig) -> String {
     let fits: Vec<&str> = RateConfig::NAMES.iter().copied().filter(|n| !n.starts_with("minstrel")).collect();
     let linux = RateConfig::default_for(phy);
-    format!(
-        "`{name}` is for {valid}: 802.11{} takes {} or {}",
-        standard_name(phy.standard),
-        linux.name(),
-        fits.join(" or ")
-    )
-}
-
-fn standard_name(standard: Standard) -> &'static str {
-    match standard {
-        Standard::B => "b",
-        Standard::A => "a",
-        Standard::G => "g",
-        Standard::N => "n",
-        Standard::Ac => "ac",
-    }
+    format!("`{name}` is for {valid}: {} takes {} or {}", full_name(phy.standard), linux.name(), fits.join(" or "))
 }
 
 /// Refuses what is no MSDU (IEEE 802.11-2020 clause 9.2.4.7.1: at most 2304 bytes).

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use airtcp_core::queue::QueueConfig;
 use airtcp_core::tcp::profile;
 use airtcp_core::units::{DataRate, Probability, Span};
-use airtcp_core::wifi::phy::{Band, PathLossConfig, SignalConfig};
+use airtcp_core::wifi::phy::{Band, PathLossConfig, SignalConfig, Standard};
 use airtcp_core::wifi::{RadioConfig, RadioOptions};
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
@@ -25,6 +25,10 @@ const MAX_HIDDEN: usize = 50_000_000;
 const SENSING: Span = Span::from_us(4);
 /// Longer than any slot makes carrier sense pointless.
 const MAX_SENSING: Span = Span::from_us(20);
+/// WaveLAN: the slot that its drivers set (32 bit times at 2 Mbit/s), which covers it as any slot does.
+const WAVELAN_SENSING: Span = Span::from_us(16);
+/// What is not published is to be varied, beyond the slot as well.
+const MAX_WAVELAN_SENSING: Span = Span::from_ms(1);
 
 /// Options as written somewhere, to be laid over those below.
 struct Written {
@@ -55,6 +59,8 @@ struct Channel {
     placed: Vec<Placed>,
     /// The WLAN that has set `sensing`.
     sensing_from: Option<usize>,
+    /// The WLAN that has set `capture`.
+    capture_from: Option<usize>,
 }
 
 impl Expander<'_> {
@@ -69,9 +75,11 @@ impl Expander<'_> {
             self.wlan_name(&mut seen, i, &names[i]);
             let channel = self.channel(&mut channels, i, &names);
             let start = self.links.len() as u32;
-            self.sensing(&path, wlan, &mut channels[channel], i);
             let access_point = self.access_point(&path, wlan);
             let ap_radio = self.ap_radio(&path, wlan);
+            let is_wavelan = ap_radio.as_ref().is_some_and(|r| r.phy.standard == Standard::Wavelan);
+            self.sensing(&path, wlan, &mut channels[channel], i, is_wavelan);
+            self.capture(&path, wlan, &mut channels[channel], i);
             if wlan.stations.is_empty() {
                 self.error(&path.key("stations"), "must name at least one host");
             }
@@ -188,14 +196,19 @@ impl Expander<'_> {
             None => names[i].to_string(),
         };
         let (radios, pairs, hidden) = (Vec::new(), Vec::new(), Vec::new());
-        let spec = ChannelSpec { name, radios, pairs, hidden, sensing: SENSING };
-        channels.push(Channel { spec, placed: Vec::new(), sensing_from: None });
+        let spec = ChannelSpec { name, radios, pairs, hidden, sensing: SENSING, capture: Probability::ZERO };
+        channels.push(Channel { spec, placed: Vec::new(), sensing_from: None, capture_from: None });
         channels.len() - 1
     }
 
-    fn sensing(&mut self, path: &Path, wlan: &Wlan, channel: &mut Channel, i: usize) {
+    fn sensing(&mut self, path: &Path, wlan: &Wlan, channel: &mut Channel, i: usize, is_wavelan: bool) {
+        if is_wavelan && channel.sensing_from.is_none() {
+            channel.spec.sensing = WAVELAN_SENSING;
+        }
         let Some(sensing) = wlan.sensing else { return };
-        if sensing > MAX_SENSING {
+        if is_wavelan && sensing > MAX_WAVELAN_SENSING {
+            self.error(&path.key("sensing"), format!("must be at most {MAX_WAVELAN_SENSING}"));
+        } else if !is_wavelan && sensing > MAX_SENSING {
             self.error(&path.key("sensing"), format!("must be at most {MAX_SENSING}, the longest slot"));
         }
         match channel.sensing_from {
@@ -204,6 +217,17 @@ impl Expander<'_> {
                 self.error(&path.key("sensing"), message);
             }
             _ => (channel.spec.sensing, channel.sensing_from) = (sensing, Some(i)),
+        }
+    }
+
+    fn capture(&mut self, path: &Path, wlan: &Wlan, channel: &mut Channel, i: usize) {
+        let Some(capture) = wlan.capture else { return };
+        match channel.capture_from {
+            Some(other) if channel.spec.capture != capture => {
+                let set = channel.spec.capture.get();
+                self.error(&path.key("capture"), format!("must be as in wlans[{other}], on the same channel ({set})"));
+            }
+            _ => (channel.spec.capture, channel.capture_from) = (capture, Some(i)),
         }
     }
 
@@ -280,6 +304,11 @@ impl Expander<'_> {
         layers.extend(phy_layer(path, wlan));
         layers.extend(written(path.key("station_radio"), &wlan.station_radio));
         layers.extend(entry.table().and_then(|s| written(at.key("radio"), &s.radio)));
+        let standard = layers.iter().rev().find_map(|layer| layer.options["phy"]["standard"].as_str());
+        if standard == Some(Standard::Wavelan.name()) {
+            // The profiles that come with airtcp speak of a host's 802.11 device.
+            layers.retain(|layer| layer.at.is_some());
+        }
         self.radio(&layers, at)
     }
 
@@ -426,6 +455,17 @@ impl Expander<'_> {
                 name(band),
                 self.node_name(first.node),
                 name(first.config.phy.band())
+            );
+            self.error(&placed.at, message);
+            return false;
+        }
+        let is_wavelan = |config: &RadioConfig| config.phy.standard == Standard::Wavelan;
+        if let Some(first) = radios.first().filter(|r| is_wavelan(&r.config) != is_wavelan(config)) {
+            let message = format!(
+                "has the standard \"{}\", but {} on the same channel \"{}\": WaveLAN and 802.11 do not understand each other",
+                config.phy.standard.name(),
+                self.node_name(first.node),
+                first.config.phy.standard.name()
             );
             self.error(&placed.at, message);
             return false;

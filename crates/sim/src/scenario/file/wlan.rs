@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 
-use airtcp_core::units::Span;
+use airtcp_core::units::{Probability, Span};
 use airtcp_core::wifi::RadioOptions;
 use airtcp_core::wifi::phy::{PhyConfig, SignalConfig};
 use schemars::JsonSchema;
@@ -60,9 +60,15 @@ pub struct Wlan {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carrier_sense_dbm: Option<f64>,
     /// How long a transmission goes unnoticed: a radio that is due within this time transmits as well. WLANs on one channel
-    /// have the same. Default: `4us`, the longest that 802.11 allows OFDM receivers (IEEE 802.11-2020 17.3.10.6).
+    /// have the same. Default: `4us`, the longest that 802.11 allows OFDM receivers (IEEE 802.11-2020 17.3.10.6); with the standard
+    /// `wavelan` `16us`, the least slot its controllers are set to, which must cover it. At most `20us`, with `wavelan` `1ms`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sensing: Option<Span>,
+    /// Chance that one of two transmissions that meet at a receiver is so much stronger there that it is received as if it
+    /// were alone: either one with half of it, the later one only if it begins within the preamble of the earlier. WLANs on one
+    /// channel have the same. Default: 0, both are lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capture: Option<Probability>,
 }
 
 impl Wlan {

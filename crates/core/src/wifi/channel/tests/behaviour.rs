@@ -27,6 +27,7 @@ impl Rig {
             pairs: pairs.collect(),
             hidden,
             sensing: Span::ZERO,
+            capture: Probability::ZERO,
             seed: 5,
             index: 0,
             trace,

@@ -1,0 +1,176 @@
+//! Bit errors: a given bit error rate, constant or in bursts.
+//!
+//! Errors hit each bit by itself, so that a frame of n bits arrives with probability (1 - rate)^n whatever its length and mode. That is
+//! what Duchamp and Reynolds found of WaveLAN (Measured performance of a wireless LAN, LCN 1992): bit errors mostly not in a row, and
+//! as many per bit in short packets as in long ones. Eckhardt and Steenkiste (SIGCOMM 1996) found WaveLAN's error rate under
+//! many conditions comparable to a wire's; where neither holds, `burst` is the model of Gilbert (1960) and Elliott (1963):
+//! a good and a bad state, each left after an exponentially distributed time.
+//!
+//! The state holds for a whole PPDU, that at its end. Valid for every PHY; the preamble is always received.
+
+use rand_distr::{Distribution, Exp1};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::policy::checked;
+use crate::rng::Rng;
+use crate::units::{Probability, Span, Time};
+
+/// A given bit error rate.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, remote = "Self")]
+#[schemars(rename = "BitErrorsConfig")]
+pub struct BitErrorsConfig {
+    /// Chance that a bit is wrong; with `burst`: between bursts. 1e-6 loses 1.2 % of frames of 1500 bytes.
+    pub rate: Probability,
+    /// Times with another bit error rate. Default: none.
+    #[serde(default)]
+    pub burst: Option<BurstConfig>,
+}
+
+/// Bursts of errors.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BurstConfig {
+    /// Chance that a bit is wrong during a burst.
+    pub rate: Probability,
+    /// Mean length of a burst. Above zero.
+    pub length: Span,
+    /// Mean time from the end of a burst to the next. Above zero.
+    pub interval: Span,
+}
+
+impl BitErrorsConfig {
+    fn check(&self) -> Result<(), String> {
+        let Some(burst) = &self.burst else { return Ok(()) };
+        for (key, span) in [("length", burst.length), ("interval", burst.interval)] {
+            if span.is_zero() {
+                return Err(format!("`{key}` = 0ns: must be above zero, such as \"50ms\""));
+            }
+        }
+        Ok(())
+    }
+}
+checked!(BitErrorsConfig);
+
+/// Error events per bit; finite, so that nothing sent has no errors.
+fn events_per_bit(rate: Probability) -> f32 {
+    (-(-rate.get()).ln_1p()).min(f64::from(f32::MAX)) as f32
+}
+
+/// The bit error rate over time.
+#[derive(Debug, Clone)]
+pub(super) struct BitErrors {
+    good: f32,
+    burst: Option<Box<Burst>>,
+}
+
+#[derive(Debug, Clone)]
+struct Burst {
+    bad: f32,
+    length_s: f64,
+    interval_s: f64,
+    is_on: bool,
+    /// When the state changes, s since the start.
+    until_s: f64,
+    rng: Rng,
+}
+
+impl BitErrors {
+    /// Draws from `rng` only if there are bursts.
+    pub fn new(config: &BitErrorsConfig, mut rng: Rng) -> BitErrors {
+        let burst = config.burst.as_ref().map(|b| {
+            let (length_s, interval_s) = (b.length.as_secs_f64(), b.interval.as_secs_f64());
+            // Stationary from the start.
+            let is_on = rand::RngExt::random::<f64>(&mut rng) * (length_s + interval_s) < length_s;
+            let first: f64 = Exp1.sample(&mut rng);
+            let until_s = first * if is_on { length_s } else { interval_s };
+            Box::new(Burst { bad: events_per_bit(b.rate), length_s, interval_s, is_on, until_s, rng })
+        });
+        BitErrors { good: events_per_bit(config.rate), burst }
+    }
+
+    /// Error events per bit at `now`; at an earlier time than the last asked for, those of the last.
+    #[inline]
+    pub fn at(&mut self, now: Time) -> f32 {
+        let Some(b) = &mut self.burst else { return self.good };
+        let now_s = now.as_ns() as f64 * 1e-9;
+        while b.until_s <= now_s {
+            b.is_on = !b.is_on;
+            let length: f64 = Exp1.sample(&mut b.rng);
+            b.until_s += length * if b.is_on { b.length_s } else { b.interval_s };
+        }
+        if b.is_on { b.bad } else { self.good }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::SeedableRng;
+
+    use super::super::{ErrorModel, Mode, PhyConfig, Quality, Signal, SignalConfig, Standard};
+    use super::*;
+
+    fn read(text: &str) -> Result<BitErrorsConfig, String> {
+        toml::from_str(text).map_err(|e| e.message().to_owned())
+    }
+    fn at_ms(ms: u64) -> Time {
+        Time::from_ns(ms * 1_000_000)
+    }
+
+    #[test]
+    fn a_frame_survives_if_all_its_bits_do() {
+        for (rate, bytes, success) in [
+            (1e-6, 1518, 0.987_929), // 1 - 1e-6 to the power of 12 144
+            (1e-5, 64, 0.994_893),   // 1 - 1e-5 to the power of 512
+            (1e-4, 1518, 0.296_870),
+            (0.0, 1518, 1.0),
+            (1.0, 1, 0.0),
+            (1.0, 0, 1.0),
+        ] {
+            let config = SignalConfig::BitErrors(read(&format!("rate = {rate:e}")).unwrap());
+            let phy = PhyConfig::of(Standard::Wavelan);
+            let mut signal = Signal::new(&config, &phy, &ErrorModel::default(), Rng::seed_from_u64(1));
+            let quality = signal.link(at_ms(5));
+            assert!(matches!(quality, Quality::BitErrors(_)));
+            let found = signal.mpdu_success(quality, Mode::DSSS[1], bytes);
+            assert!((found - success).abs() < 2e-6, "{rate}, {bytes} bytes: {found}");
+            assert_eq!(signal.preamble_success(quality, Mode::DSSS[1]), 1.0);
+        }
+    }
+
+    #[test]
+    fn bursts_take_their_share_of_the_time_and_last_as_long_as_they_should() {
+        let config = read("rate = 0\nburst = { rate = 1e-3, length = \"30ms\", interval = \"170ms\" }").unwrap();
+        let mut bits = BitErrors::new(&config, Rng::seed_from_u64(2));
+        let states: Vec<bool> = (0..4_000_000).map(|ms| bits.at(at_ms(ms)) > 0.0).collect();
+        let on = states.iter().filter(|&&b| b).count() as f64;
+        // 20 000 bursts: a standard error of about 1 %.
+        assert!((on / 4e6 / 0.15 - 1.0).abs() < 0.03, "{on}");
+        let begun = states.windows(2).filter(|w| !w[0] && w[1]).count() as f64;
+        // Seen each ms, a burst or a gap shorter than that may be missed: 1 / 30 + 1 / 170 of half of them at most.
+        assert!((begun * 0.2 / 4e3 - 1.0).abs() < 0.05, "{begun}");
+        let rare: Vec<bool> = {
+            let mut bits = BitErrors::new(&config, Rng::seed_from_u64(2));
+            (0..40_000).map(|i| bits.at(at_ms(100 * i)) > 0.0).collect()
+        };
+        let every_100th: Vec<bool> = states.iter().copied().step_by(100).collect();
+        assert_eq!(rare, every_100th, "it does not matter how often it is looked at");
+    }
+
+    #[test]
+    fn bad_values_are_refused_by_name() {
+        for (text, message) in [
+            ("", "missing field `rate`"),
+            ("rate = 2", "2"),
+            (
+                "rate = 0\nburst = { rate = 0.1, length = \"0s\", interval = \"1s\" }",
+                "`length` = 0ns: must be above zero",
+            ),
+            ("rate = 0\nburst = { rate = 0.1, length = \"1s\", interval = \"0s\" }", "`interval` = 0ns: must be above"),
+        ] {
+            let error = read(text).unwrap_err();
+            assert!(error.contains(message), "{error}");
+        }
+    }
+}
