@@ -1,7 +1,8 @@
 """What losses.py runs: paths with scripted fates, and the settings under which each is run.
 
-Paths are given in milliseconds and packets; scripts as pathemu's script.rs describes them. One segment takes 1 ms at the usual
-rate, so that packets never arrive in the same instant.
+Paths are given in milliseconds and packets; scripts as pathemu's script.rs describes them. One segment takes 1.5 ms at the usual
+rate: packets never arrive in the same instant, and the kernel's wait of up to 1 ms for a larger offload unit (tcp_tso_should_defer)
+never decides.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def case(
     segments: int = 60,
     window: int = 10,
     rtt: float = 100,
-    rate: float = 12,
+    rate: float = 8,
     receive_window: int = 0,
     delayed_acks: bool = False,
     close: bool = False,
@@ -67,7 +68,7 @@ def small_flights() -> Iterator[Case]:
 def windows() -> Iterator[Case]:
     """More data waits, but the receiver's window holds it back; then without that bound."""
     for n in (2, 3, 4, 5, 10):
-        yield case(f"receive_window_{n}", "20=lose", segments=40, receive_window=n)
+        yield case(f"receive_window_{n}", "20=lose", segments=40, window=n, receive_window=n)
     for n in (2, 3, 4, 5):
         yield case(f"cwnd_{n}_first", "0=lose", segments=30, window=n)
     yield case("one", "12=lose")
@@ -108,15 +109,15 @@ def tails() -> Iterator[Case]:
 
 def reordering() -> Iterator[Case]:
     for by in (1, 3, 10):
-        yield case(f"reordered_by_{by}", f"20=+{by + 0.5}")
-        yield case(f"reordered_again_by_{by}", f"12=+10.5,40=+{by + 0.5}", segments=80)
+        yield case(f"reordered_by_{by}", f"20=+{1.5 * by + 0.7:g}")
+        yield case(f"reordered_again_by_{by}", f"12=+15.7,40=+{1.5 * by + 0.7:g}", segments=80)
     for rtt in (20, 100, 300):
         for percent in (5, 25, 50, 120):
-            late = rtt * percent / 100 + 0.5
+            late = rtt * percent / 100 + 0.7
             yield case(f"late_{percent}_percent_rtt_{rtt}", f"20=+{late:g}", rtt=rtt)
             if rtt == 100:
-                yield case(f"late_again_{percent}_percent", f"12=+10.5,40=+{late:g}", segments=80)
-    yield case("late_and_lost", "12=+10.5,40=lose", segments=80)
+                yield case(f"late_again_{percent}_percent", f"12=+15.7,40=+{late:g}", segments=80)
+    yield case("late_and_lost", "12=+15.7,40=lose", segments=80)
     yield case("late_thrice", "12=+60.5,40=+60.5,80=+60.5", segments=120)
     yield case("flight_5_first_late", "0=+30.5", segments=5, window=5)
     yield case("flight_3_first_late", "0=+30.5", segments=3, window=3)
