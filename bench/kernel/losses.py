@@ -317,9 +317,15 @@ def spread_ms(a: Json, b: Json) -> float | None:
 
 def settle(pathemu: pathlib.Path, case: Json, settings: str, cc: str, tag: str) -> Json:
     """Runs until two agree; the one of them whose packets the emulator delivered more punctually is kept."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     runs: list[Json] = []
+    trouble = "the machine was too busy"
     for _ in range(ATTEMPTS):
-        result = run_case(pathemu, case, settings, cc, tag)
+        try:
+            result = run_case(pathemu, case, settings, cc, tag)
+        except (Exception, SystemExit) as e:  # one run of many: told in the result
+            trouble = f"{type(e).__name__}: {e}"
+            continue
         if result["late_max_ms"] > 1.5:
             continue
         for other in runs:
@@ -329,7 +335,7 @@ def settle(pathemu: pathlib.Path, case: Json, settings: str, cc: str, tag: str) 
                 return {**best, "runs": len(runs) + 1, "spread_ms": round(spread, 1)}
         runs.append(result)
     if not runs:
-        return {"unstable": "the machine was too busy"}
+        return {"unstable": trouble}
     return {**runs[0], "unstable": [grouped(r["sent"]) for r in runs[1:]], "runs": len(runs)}
 
 
@@ -417,7 +423,7 @@ def main() -> None:
         for (c, s, cc), future in zip(jobs, waiting, strict=True):
             r = future.result()
             results.append((c, s, cc, r))
-            note = "UNSTABLE" if "unstable" in r else ""
+            note = f"UNSTABLE {r['unstable']}" if "unstable" in r else ""
             print(f"{time.monotonic() - started:5.0f} s  {c['name']} {s}/{cc}: {r.get('counters')}", note, flush=True)
             if args.show and "sent" in r:
                 print("  sent", grouped(r["sent"]), "\n  acks", r["acks"], "\n ", r["info"], "late", r["late_max_ms"])
