@@ -143,3 +143,22 @@ def lost_acks() -> Iterator[Case]:
 def cases() -> list[Case]:
     groups = (small_flights, windows, lost_again, tails, reordering, spikes, lost_acks)
     return [c for group in groups for c in group()]
+
+
+CAPTURES = (
+    ("tail_probe", "tail_rtt_20", "default/cubic", 128, "the last of 30 segments is lost; a tail loss probe repeats it"),
+    ("probe_then_recovery", "flight_5_last_three", "default/reno", 128,
+     "the last three of five segments are lost; the probe repeats the last, its SACK begins fast recovery for the other two"),
+    ("timeout_no_duplicate", "flight_5_all", "no_probe/reno", 65535,
+     "all five segments are lost, probes are off: a timeout without a duplicate ACK; packets in full"),
+    ("timeout_1_duplicate", "flight_2_first", "no_sack/reno", 128, "the first of two segments is lost: one duplicate ACK, then a timeout"),
+    ("timeout_2_duplicates", "flight_3_first", "no_sack/reno", 128, "the first of three segments is lost: two duplicate ACKs, then a timeout"),
+    ("two_losses", "two", "default/cubic", 128, "segments 12 and 15 (counted from 0) of one window are lost: fast retransmit with SACK"),
+    ("lost_retransmission", "retransmission", "default/cubic", 128, "segment 12 is lost, and its first retransmission"),
+    ("spurious_fast_retransmit", "late_120_percent_rtt_100", "default/cubic", 128,
+     "nothing is lost: segment 20 comes 120.7 ms late, is repeated, and the receiver reports the second copy with a DSACK"),
+    ("reordering", "reordered_by_1", "default/cubic", 128, "nothing is lost: segment 20 is overtaken by one other and not repeated"),
+    ("spurious_timeout", "spike_1000", "default/reno", 128,
+     "nothing is lost: from the 21st data packet on everything takes a second longer; probe and timeout are spurious"),
+)  # fmt: skip
+"""Kept as test data: name of the files, case, setting/control, bytes kept of each packet, what happens."""

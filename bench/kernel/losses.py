@@ -22,6 +22,7 @@ import os
 import pathlib
 import platform
 import selectors
+import shutil
 import signal
 import socket
 import struct
@@ -400,6 +401,19 @@ def write(out: pathlib.Path, results: list[tuple[Json, str, str, Json]]) -> None
     out.write_text(json.dumps(head(), indent=1)[:-2] + ',\n "cases": [\n' + ",\n".join(lines) + "\n]}\n")
 
 
+def capture(pathemu: pathlib.Path, folder: pathlib.Path) -> None:
+    """Writes NAME-sender.pcap and NAME-receiver.pcap for each of CAPTURES, and prints what the kernel counted."""
+    folder.mkdir(parents=True, exist_ok=True)
+    cases = {c["name"]: c for c in loss_cases.cases()}
+    for name, case, key, snaplen, what in loss_cases.CAPTURES:
+        setting, cc = key.split("/")
+        with tempfile.TemporaryDirectory() as scratch:
+            r = run_case(pathemu, cases[case], setting, cc, name[:12], pathlib.Path(scratch), snaplen)
+            for side in ("sender", "receiver"):
+                shutil.copyfile(pathlib.Path(scratch) / f"{side}.pcap", folder / f"{name}-{side}.pcap")
+        print(f"{name} ({case}, {key}): {what}\n  {r['counters']}\n  {grouped(r['sent'])}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--target", type=pathlib.Path, default=run.ROOT / "target/pathemu", help="where cargo builds pathemu")
@@ -408,12 +422,15 @@ def main() -> None:
     parser.add_argument("--settings", nargs="*", default=list(loss_cases.SETTINGS), choices=list(loss_cases.SETTINGS))
     parser.add_argument("--controls", nargs="*", default=list(loss_cases.CONTROLS))
     parser.add_argument("--jobs", type=int, default=8, help="runs at the same time; they sleep most of the time")
+    parser.add_argument("--captures", type=pathlib.Path, help="only make the captures of loss_cases.py, into this folder")
     parser.add_argument("--show", action="store_true", help="print instead of writing")
     args = parser.parse_args()
     if os.geteuid() != 0:
         sys.exit("needs root: it makes network namespaces and TUN devices")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     pathemu = run.build_pathemu(args.target)
+    if args.captures:
+        return capture(pathemu, args.captures)
     chosen = [c for c in loss_cases.cases() if not args.only or c["name"] in args.only]
     jobs = [(c, s, cc) for c in chosen for s in args.settings for cc in args.controls]
     started = time.monotonic()

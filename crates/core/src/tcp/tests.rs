@@ -1,5 +1,7 @@
 //! A sender and a receiver over a scripted path: packets are lost, marked or delayed by number, times are exact.
 
+mod against_linux;
+
 use std::sync::Arc;
 
 use proptest::prelude::*;
@@ -43,6 +45,11 @@ struct Pair {
     notices: Vec<Notice>,
     /// `(ms, "seq:end")` of every data segment as it leaves, in segments of one MSS.
     sent: Vec<(f64, u64, u16)>,
+    /// For each of `sent`: how long a timer ran that made it leave; `None` where an arrival or a write did.
+    waited: Vec<Option<Span>>,
+    timer_ran: Option<Span>,
+    /// When something last arrived at the sender or left it.
+    touched: Time,
 }
 
 fn config(profile: &str, change: impl FnOnce(&mut TcpConfig)) -> Arc<TcpConfig> {
@@ -71,6 +78,9 @@ impl Pair {
             out: Outputs::default(),
             notices: Vec::new(),
             sent: Vec::new(),
+            waited: Vec::new(),
+            timer_ran: None,
+            touched: Time::ZERO,
         }
     }
 
@@ -99,6 +109,8 @@ impl Pair {
             let carries_data = p.len > 0;
             let fate = if carries_data {
                 self.sent.push((self.now.as_ns() as f64 / 1e6, u64::from(p.seq.0), p.len));
+                self.waited.push(self.timer_ran);
+                self.touched = self.now;
                 self.data_count += 1;
                 (self.data_fate)(self.data_count - 1, &p)
             } else if !to_receiver && !p.has(tcp_flags::SYN) {
@@ -147,14 +159,17 @@ impl Pair {
             self.idle_rounds = if next == self.now { self.idle_rounds + 1 } else { 0 };
             assert!(self.idle_rounds < 10_000, "stuck at {next}: {:?}", self.sender);
             self.now = next;
+            self.timer_ran = None;
             if arrival == next {
                 let (_, _, to_receiver, p) = self.flying.swap_remove(head.unwrap());
                 if to_receiver {
                     self.receiver.on_packet(next, &p, &mut self.out);
                 } else {
+                    self.touched = next;
                     self.sender.on_packet(next, &p, &mut self.out);
                 }
             } else if self.sender.deadline() == next {
+                self.timer_ran = Some(next.since(self.touched));
                 self.sender.on_deadline(next, &mut self.out);
             } else {
                 self.receiver.on_deadline(next, &mut self.out);
