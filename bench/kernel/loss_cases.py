@@ -100,6 +100,8 @@ def tails() -> Iterator[Case]:
     for rtt in (20, 100, 300):
         yield case(f"tail_rtt_{rtt}", "29=lose", segments=30, rtt=rtt)
         yield case(f"tail_three_rtt_{rtt}", "27-29=lose", segments=30, rtt=rtt)
+    yield case("tail_one_before", "28=lose", segments=30)
+    yield case("tail_two_before", "27=lose", segments=30)
     yield case("tail_delayed_acks", "29=lose", segments=30, delayed_acks=True)
     yield case("tail_close", "29=lose", segments=30, close=True)
     yield case("tail_ack_late", acks="#29=+400", segments=30)
@@ -151,8 +153,8 @@ CAPTURES = (
      "the last three of five segments are lost; the probe repeats the last, its SACK begins fast recovery for the other two"),
     ("timeout_no_duplicate", "flight_5_all", "no_probe/reno", 65535,
      "all five segments are lost, probes are off: a timeout without a duplicate ACK; packets in full"),
-    ("timeout_1_duplicate", "flight_2_first", "no_sack/reno", 128, "the first of two segments is lost: one duplicate ACK, then a timeout"),
-    ("timeout_2_duplicates", "flight_3_first", "no_sack/reno", 128, "the first of three segments is lost: two duplicate ACKs, then a timeout"),
+    ("timeout_1_duplicate", "tail_one_before", "no_sack/reno", 128, "the last segment but one is lost: one duplicate ACK, then a timeout"),
+    ("timeout_2_duplicates", "tail_two_before", "no_sack/reno", 128, "the last segment but two is lost: two duplicate ACKs, then a timeout"),
     ("two_losses", "two", "default/cubic", 128, "segments 12 and 15 (counted from 0) of one window are lost: fast retransmit with SACK"),
     ("lost_retransmission", "retransmission", "default/cubic", 128, "segment 12 is lost, and its first retransmission"),
     ("spurious_fast_retransmit", "late_120_percent_rtt_100", "default/cubic", 128,

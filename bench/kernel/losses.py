@@ -392,11 +392,17 @@ def same(a: Json, b: Json) -> bool:
 
 
 def write(out: pathlib.Path, results: list[tuple[Json, str, str, Json]]) -> None:
+    """Cases that were not run stay as they are in the file."""
+    entries = {entry["name"]: entry for entry in compact(results)}
+    if out.exists():
+        entries = {e["name"]: e for e in json.loads(out.read_text())["cases"]} | entries
     lines = []
-    for entry in compact(results):
-        runs = entry.pop("runs")
-        body = ",\n".join(f"   {json.dumps(k)}: {json.dumps(r, separators=(',', ':'))}" for k, r in runs.items())
-        lines.append(json.dumps(entry)[:-1] + ', "runs": {\n' + body + "}}")
+    for name in (c["name"] for c in loss_cases.cases()):
+        if name in entries:
+            entry = dict(entries[name])
+            runs = entry.pop("runs")
+            body = ",\n".join(f"   {json.dumps(k)}: {json.dumps(r, separators=(',', ':'))}" for k, r in runs.items())
+            lines.append(json.dumps(entry)[:-1] + ', "runs": {\n' + body + "}}")
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(json.dumps(head(), indent=1)[:-2] + ',\n "cases": [\n' + ",\n".join(lines) + "\n]}\n")
 
