@@ -1,8 +1,8 @@
 """What losses.py runs: paths with scripted fates, and the settings under which each is run.
 
-Paths are given in milliseconds and packets; scripts as pathemu's script.rs describes them. One segment takes 1.5 ms at the usual
-rate: packets never arrive in the same instant, and the kernel's wait of up to 1 ms for a larger offload unit (tcp_tso_should_defer)
-never decides.
+Paths are given in milliseconds and packets; scripts as pathemu's script.rs describes them. One segment takes 1.5 ms at
+the usual rate: packets never arrive in the same instant, and the kernel's wait of up to 1 ms for a larger offload unit
+(tcp_tso_should_defer) never decides.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def case(
     close: bool = False,
     seconds: float = 6,
 ) -> Case:
-    """`window`: initial cwnd; `receive_window`: in segments, 0 for what the receiver chooses; `close` right after the write;
-    `seconds`: where the trace is cut if it does not end before."""
+    """`window`: initial cwnd; `receive_window`: in segments, 0 for what the receiver chooses; `close` right after the
+    write; `seconds`: where the trace is cut if it does not end before."""
     return {
         "name": name, "data": data, "acks": acks, "segments": segments, "window": window, "rtt_ms": rtt,
         "rate_mbit": rate, "receive_window": receive_window, "delayed_acks": delayed_acks, "close": close,
@@ -55,7 +55,7 @@ def small_flights() -> Iterator[Case]:
         lost |= {"last_three": f"{n - 3}-{n - 1}", "all": f"0-{n - 1}"}
         seen = set()
         for what, which in lost.items():
-            if n == 2 and what not in ("first", "last", "all") or n == 3 and what == "last_three":
+            if (n == 2 and what not in ("first", "last", "all")) or (n == 3 and what == "last_three"):
                 continue
             if which not in seen:
                 seen.add(which)
@@ -148,19 +148,16 @@ def cases() -> list[Case]:
 
 
 CAPTURES = (
-    ("tail_probe", "tail_rtt_20", "default/cubic", 128, "the last of 30 segments is lost; a tail loss probe repeats it"),
-    ("probe_then_recovery", "flight_5_last_three", "default/reno", 128,
-     "the last three of five segments are lost; the probe repeats the last, its SACK begins fast recovery for the other two"),
-    ("timeout_no_duplicate", "flight_5_all", "no_probe/reno", 65535,
-     "all five segments are lost, probes are off: a timeout without a duplicate ACK; packets in full"),
-    ("timeout_1_duplicate", "tail_one_before", "no_sack/reno", 128, "the last segment but one is lost: one duplicate ACK, then a timeout"),
-    ("timeout_2_duplicates", "tail_two_before", "no_sack/reno", 128, "the last segment but two is lost: two duplicate ACKs, then a timeout"),
-    ("two_losses", "two", "default/cubic", 128, "segments 12 and 15 (counted from 0) of one window are lost: fast retransmit with SACK"),
-    ("lost_retransmission", "retransmission", "default/cubic", 128, "segment 12 is lost, and its first retransmission"),
-    ("spurious_fast_retransmit", "late_120_percent_rtt_100", "default/cubic", 128,
-     "nothing is lost: segment 20 comes 120.7 ms late, is repeated, and the receiver reports the second copy with a DSACK"),
-    ("reordering", "reordered_by_1", "default/cubic", 128, "nothing is lost: segment 20 is overtaken by one other and not repeated"),
-    ("spurious_timeout", "spike_1000", "default/reno", 128,
-     "nothing is lost: from the 21st data packet on everything takes a second longer; probe and timeout are spurious"),
-)  # fmt: skip
-"""Kept as test data: name of the files, case, setting/control, bytes kept of each packet, what happens."""
+    ("tail_probe", "tail_rtt_20", "default/cubic", 128),
+    ("probe_then_recovery", "flight_5_last_three", "default/reno", 128),
+    ("timeout_no_duplicate", "flight_5_all", "no_probe/reno", 65535),
+    ("timeout_1_duplicate", "tail_one_before", "no_sack/reno", 128),
+    ("timeout_2_duplicates", "tail_two_before", "no_sack/reno", 128),
+    ("two_losses", "two", "default/cubic", 128),
+    ("lost_retransmission", "retransmission", "default/cubic", 128),
+    ("spurious_fast_retransmit", "late_120_percent_rtt_100", "default/cubic", 128),
+    ("reordering", "reordered_by_1", "default/cubic", 128),
+    ("spurious_timeout", "spike_1000", "default/reno", 128),
+)
+"""Kept as test data: name of the files, case, setting/control, bytes kept of each packet. What happens in each is in
+tests/data/captures/README.md."""

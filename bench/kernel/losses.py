@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Holds the kernel's loss recovery against paths that lose and delay single packets by script, and records every packet.
+"""Runs the kernel's TCP over paths that lose and delay single packets by script, and records every packet.
 
     sudo bench/kernel/losses.py                            # all cases; writes tests/reference/kernel/losses.json
     sudo bench/kernel/losses.py --only tail_rtt_100 --settings default no_sack --show
     sudo bench/kernel/losses.py --captures tests/data/captures
 
 Each run has two network namespaces of its own and bench/kernel/pathemu between them, as run.py; the cases are in
-loss_cases.py. A case is run until two runs agree: the same segments in the same order, each within a step of the kernel's timer
-wheel of the other. Needs root, /dev/net/tun, iproute2 and cargo; dumpcap for --captures.
+loss_cases.py. A case is run until two runs agree: the same segments in the same order, each within a step of its
+timer wheel of the other's. Needs root, /dev/net/tun, iproute2 and cargo; dumpcap for --captures.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import loss_cases
@@ -68,7 +68,8 @@ def inside(name: str) -> Iterator[None]:
         if LIBC.setns(fd, 0x40000000):  # CLONE_NEWNET
             raise OSError(ctypes.get_errno(), "setns")
 
-    with open("/proc/thread-self/ns/net") as home, open(f"/run/netns/{name}") as there:
+    own, other = pathlib.Path("/proc/thread-self/ns/net"), pathlib.Path(f"/run/netns/{name}")
+    with own.open() as home, other.open() as there:
         enter(there.fileno())
         try:
             yield
@@ -137,8 +138,8 @@ def transfer(names: dict[str, str], case: Json, cc: str, mss: int) -> Json:
     sender.connect((run.ADDRESS["b"], run.PORT))
     ahead = AHEAD if case["receive_window"] else 0
     for n in range(ahead):
-        # The first segment of a connection teaches the kernel what a segment costs in memory and undoes the clamp; what it has
-        # then offered is used up by the next ones.
+        # The first segment of a connection teaches the kernel what a segment costs in memory and undoes the clamp; what
+        # it has then offered is used up by the next ones.
         sender.send(b"\0" * mss)
         while tcp_info(sender)["unacked"]:
             time.sleep(0.0002)
@@ -169,7 +170,9 @@ def transfer(names: dict[str, str], case: Json, cc: str, mss: int) -> Json:
         info = tcp_info(sender)
         if left == 0 and info["unacked"] == 0:
             # What is still on its way: late originals, their duplicates' ACKs.
-            late = max([0.0, *(float(i.split("=+")[1]) for i in (case["data"] + "," + case["acks"]).split(",") if "=+" in i)])
+            late = max(
+                [0.0, *(float(i.split("=+")[1]) for i in (case["data"] + "," + case["acks"]).split(",") if "=+" in i)]
+            )
             end = min(end, time.monotonic() + (2 * case["rtt_ms"] + late) / 1e3 + 0.05)
             while time.monotonic() < end:
                 time.sleep(0.02)
@@ -200,7 +203,7 @@ def grouped(packets: list[tuple[float, int]]) -> str:
 
 
 def read_trace(path: pathlib.Path, mss: int) -> Json:
-    """Data as it left the sender and ACKs as they left the receiver, in ms since the first data; numbers in segments."""
+    """Data as it left the sender, ACKs as they left the receiver: ms since the first data; numbers in segments."""
     rows = list(csv.DictReader(path.open()))
     syn = next(r for r in rows if r["way"] == "forward" and int(r["flags"]) & 2)
 
@@ -246,7 +249,21 @@ def dumping(names: dict[str, str], folder: pathlib.Path | None, snaplen: int) ->
         return
     children = []
     for side, what in (("a", "sender"), ("b", "receiver")):
-        command = ["ip", "netns", "exec", names[side], "dumpcap", "-q", "-P", "-i", "path0", "-s", str(snaplen), "-w", str(folder / f"{what}.pcap")]
+        command = [
+            "ip",
+            "netns",
+            "exec",
+            names[side],
+            "dumpcap",
+            "-q",
+            "-P",
+            "-i",
+            "path0",
+            "-s",
+            str(snaplen),
+            "-w",
+            str(folder / f"{what}.pcap"),
+        ]
         children.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
     for what in ("sender", "receiver"):
         for _ in range(100):
@@ -286,8 +303,11 @@ def run_case(
                 route = f"route add {other} dev path0 src {run.ADDRESS[side]} initcwnd {case['window']}"
                 if not case["delayed_acks"]:
                     route += " quickack 1"
-                batch = f"link set path0 mtu 1500 txqueuelen 20000\naddr add {run.ADDRESS[side]}/32 dev path0\nlink set path0 up\n{route}\n"
-                subprocess.run(["ip", "-n", name, "-batch", "-"], input=batch, text=True, check=True, capture_output=True)
+                batch = "link set path0 mtu 1500 txqueuelen 20000\n"
+                batch += f"addr add {run.ADDRESS[side]}/32 dev path0\nlink set path0 up\n{route}\n"
+                subprocess.run(
+                    ["ip", "-n", name, "-batch", "-"], input=batch, text=True, check=True, capture_output=True
+                )
             with dumping(names, captures, snaplen):
                 told = transfer(names, case, cc, mss)
             out, err = emulator.communicate(timeout=30)
@@ -298,7 +318,7 @@ def run_case(
 
 
 def wheel_ms(waited_ms: float) -> float:
-    """How late the kernel's timer wheel may be after a wait: each level is eight times coarser (kernel/time/timer.c)."""
+    """How late the timer wheel may be after a wait: each level is eight times coarser (kernel/time/timer.c)."""
     jiffies, step = waited_ms / JIFFY_MS, 1.0
     while jiffies >= 63:
         jiffies, step = jiffies / 8, step * 8
@@ -306,7 +326,7 @@ def wheel_ms(waited_ms: float) -> float:
 
 
 def spread_ms(a: Json, b: Json) -> float | None:
-    """Largest difference in time between two runs after what earlier waits in them differ by; None: not the same segments."""
+    """Largest difference in time between two runs, beyond that of earlier waits; None: not the same segments."""
     if [s for _, s in a["sent"]] != [s for _, s in b["sent"]] or a["counters"] != b["counters"]:
         return None
     worst = shift = 0.0
@@ -353,15 +373,18 @@ def head() -> Json:
         "peer": f"Linux {platform.release()}",
         "hz": 250,
         "script": "bench/kernel/losses.py",
-        "path": "half the RTT each way, rate over IP bytes towards the receiver, unlimited queue; scripts as in pathemu's script.rs",
-        "sent": "data leaving the sender: ms since the first = segments, first-last where they left within 0.4 ms in order",
-        "acks": "ACKs leaving the receiver: ms since the one before = cumulative segments, nothing if as before : SACK blocks as from-to; "
-        "f: the FIN too",
-        "same_as": "as like the run of that setting and control as two runs of one setting, and that stands for both",
-        "attempts": "runs it took until two agreed; spread_ms: their largest difference in one step, beyond 2 ms only where a timer sent",
+        "path": "half the RTT each way, rate over IP bytes to the receiver, queue without end; scripts: script.rs",
+        "sent": "data leaving the sender: ms since the first = segments, first-last where they left within 0.4 ms",
+        "acks": "ACKs leaving the receiver: ms since the one before = cumulative segments, nothing if as before : SACK "
+        "blocks as from-to; f: the FIN too",
+        "same_as": "like that run as two runs of one setting are alike: it stands for both",
+        "attempts": "runs until two agreed; spread_ms: their largest difference in one step, above 2 only after timers",
         "set": SYSCTLS,
         "routes": "initcwnd: window; quickack 1 but for delayed_acks",
-        "receive_window": "TCP_WINDOW_CLAMP, again after the first of " + str(AHEAD) + " segments that are sent and acknowledged alone; also " + str(SYSCTLS_OF_A_SMALL_WINDOW),
+        "receive_window": "TCP_WINDOW_CLAMP, again after the first of "
+        + str(AHEAD)
+        + " segments that are sent and acknowledged alone; also "
+        + str(SYSCTLS_OF_A_SMALL_WINDOW),
         "settings": loss_cases.SETTINGS,
         "found": {key: setting(key) for key in run.RECORDED},
     }
@@ -417,24 +440,28 @@ def capture(pathemu: pathlib.Path, folder: pathlib.Path) -> None:
     """Writes NAME-sender.pcap and NAME-receiver.pcap for each of CAPTURES, and prints what the kernel counted."""
     folder.mkdir(parents=True, exist_ok=True)
     cases = {c["name"]: c for c in loss_cases.cases()}
-    for name, case, key, snaplen, what in loss_cases.CAPTURES:
+    for name, case, key, snaplen in loss_cases.CAPTURES:
         setting, cc = key.split("/")
         with tempfile.TemporaryDirectory() as scratch:
             r = run_case(pathemu, cases[case], setting, cc, name[:12], pathlib.Path(scratch), snaplen)
             for side in ("sender", "receiver"):
                 shutil.copyfile(pathlib.Path(scratch) / f"{side}.pcap", folder / f"{name}-{side}.pcap")
-        print(f"{name} ({case}, {key}): {what}\n  {r['counters']}\n  {grouped(r['sent'])}")
+        print(f"{name} ({case}, {key})\n  {r['counters']}\n  {grouped(r['sent'])}")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--target", type=pathlib.Path, default=run.ROOT / "target/pathemu", help="where cargo builds pathemu")
+    parser.add_argument(
+        "--target", type=pathlib.Path, default=run.ROOT / "target/pathemu", help="where cargo builds pathemu"
+    )
     parser.add_argument("--out", type=pathlib.Path, default=OUT)
     parser.add_argument("--only", nargs="*", help="names of cases")
     parser.add_argument("--settings", nargs="*", default=list(loss_cases.SETTINGS), choices=list(loss_cases.SETTINGS))
     parser.add_argument("--controls", nargs="*", default=list(loss_cases.CONTROLS))
     parser.add_argument("--jobs", type=int, default=8, help="runs at the same time; they sleep most of the time")
-    parser.add_argument("--captures", type=pathlib.Path, help="only make the captures of loss_cases.py, into this folder")
+    parser.add_argument(
+        "--captures", type=pathlib.Path, help="only make the captures of loss_cases.py, into this folder"
+    )
     parser.add_argument("--show", action="store_true", help="print instead of writing")
     args = parser.parse_args()
     if os.geteuid() != 0:

@@ -48,8 +48,8 @@ struct Pair {
     /// For each of `sent`: how long a timer ran that made it leave; `None` where an arrival or a write did.
     waited: Vec<Option<Span>>,
     timer_ran: Option<Span>,
-    /// When something last arrived at the sender or left it.
-    touched: Time,
+    /// The sender's deadline, and since when it has been that.
+    armed: (Time, Time),
 }
 
 fn config(profile: &str, change: impl FnOnce(&mut TcpConfig)) -> Arc<TcpConfig> {
@@ -80,7 +80,7 @@ impl Pair {
             sent: Vec::new(),
             waited: Vec::new(),
             timer_ran: None,
-            touched: Time::ZERO,
+            armed: (Time::NEVER, Time::ZERO),
         }
     }
 
@@ -110,7 +110,6 @@ impl Pair {
             let fate = if carries_data {
                 self.sent.push((self.now.as_ns() as f64 / 1e6, u64::from(p.seq.0), p.len));
                 self.waited.push(self.timer_ran);
-                self.touched = self.now;
                 self.data_count += 1;
                 (self.data_fate)(self.data_count - 1, &p)
             } else if !to_receiver && !p.has(tcp_flags::SYN) {
@@ -150,6 +149,9 @@ impl Pair {
         loop {
             let head = (0..self.flying.len()).min_by_key(|&i| (self.flying[i].0, self.flying[i].1));
             let arrival = head.map_or(Time::NEVER, |i| self.flying[i].0);
+            if self.sender.deadline() != self.armed.0 {
+                self.armed = (self.sender.deadline(), self.now);
+            }
             let next = arrival.min(self.sender.deadline()).min(self.receiver.deadline());
             if next > end || next.is_never() {
                 self.now = end;
@@ -165,11 +167,10 @@ impl Pair {
                 if to_receiver {
                     self.receiver.on_packet(next, &p, &mut self.out);
                 } else {
-                    self.touched = next;
                     self.sender.on_packet(next, &p, &mut self.out);
                 }
             } else if self.sender.deadline() == next {
-                self.timer_ran = Some(next.since(self.touched));
+                self.timer_ran = Some(next.since(self.armed.1));
                 self.sender.on_deadline(next, &mut self.out);
             } else {
                 self.receiver.on_deadline(next, &mut self.out);
