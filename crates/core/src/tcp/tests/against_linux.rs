@@ -85,8 +85,6 @@ fn script(text: &str, mss: u64) -> Script {
 }
 
 fn settings(c: &mut TcpConfig, case: &Value, setting: &str, control: &str) {
-    c.loss = LossConfig::by_name("dup_thresh").unwrap();
-    let _ = setting;
     c.cc = CcConfig::by_name(control).unwrap_or_else(|| panic!("no control {control}"));
     if control == "cubic" {
         c.cc = config("linux-6", |_| {}).cc.clone();
@@ -95,14 +93,14 @@ fn settings(c: &mut TcpConfig, case: &Value, setting: &str, control: &str) {
         // Since 6.17 the kernel has no other way to find losses with SACK (commit "remove RFC3517/RFC6675 loss detection"): its
         // runs with `tcp_recovery = 0` are the same as the default ones.
         "default" | "no_rack" => {}
-        "no_probe" => {}
+        "no_probe" => c.tail_loss_probe = false,
         // Without SACK the kernel counts duplicates.
         "no_sack" => {
             c.recovery = Recovery::NewReno;
             c.loss = LossConfig::by_name("dup_thresh").unwrap();
         }
         "no_timestamps" => c.timestamps = false,
-        "no_dsack" => {}
+        "no_dsack" => c.dsack = false,
         other => panic!("no setting {other}"),
     }
     c.initial_window = case["window"].as_u64().unwrap() as u32;
@@ -239,7 +237,7 @@ fn count_difference(run: &Value, ours: &Story) -> Option<String> {
     let theirs = counts(&run["counters"]);
     let pairs = [
         ("timeouts", ours.stats.timeouts, theirs(&["TCPTimeouts"])),
-        ("probes", theirs(&["TCPLossProbes"]), theirs(&["TCPLossProbes"])),
+        ("probes", ours.stats.tail_loss_probes, theirs(&["TCPLossProbes"])),
         ("fast recoveries", ours.stats.fast_retransmits, theirs(&["TCPSackRecovery", "TCPRenoRecovery"])),
         ("undos", ours.stats.undos, theirs(&["TCPFullUndo", "TCPPartialUndo", "TCPDSACKUndo", "TCPLossUndo"])),
         ("cwnd", u64::from(ours.cwnd), run["info"]["cwnd"].as_u64().unwrap()),
