@@ -70,12 +70,12 @@ AIR: Final = (
     Measure("ppdus_collided", "hit", "PPDUs"),
     Measure("given_up", "given up", "MPDUs"),
     Measure("reorder_timeouts", "overdue", "holes"),
-    Measure("dropped_retries", "lost", "packets"),
+    Measure("lost", "lost", "packets"),
 )
 # Shown only where there are any.
 EVENTS: Final = {
     *("transfers", "marked", "lost_packets"),
-    *("ppdus_collided", "given_up", "reorder_timeouts", "dropped_retries"),
+    *("ppdus_collided", "given_up", "reorder_timeouts", "lost"),
 }
 
 LINKS_SHOWN: Final = 8
@@ -126,8 +126,13 @@ def main_links(results: Results) -> list[Row]:
 
 
 def main_air(results: Results) -> list[Row]:
-    """The links of WLANs that used the air most."""
-    used = [row for row in results.summary.get("air", []) if row["ppdus"]]
+    """The links of WLANs that used the air most, with all that they lost after its last or only try."""
+    losses = ("dropped_retries", "lost_collision", "lost_errors")
+    used = [
+        {**row, "lost": sum(row.get(key, 0) for key in losses)}
+        for row in results.summary.get("air", [])
+        if row["ppdus"]
+    ]
     return sorted(used, key=lambda row: row["airtime"] or 0.0, reverse=True)[:LINKS_SHOWN]
 
 

@@ -16,7 +16,12 @@ const IPV4: [u8; 2] = [0x08, 0x00];
 const LEAST_BYTES: usize = 60;
 
 /// Appends the frame with its FCS. `write_packet` appends the whole IP packet that it carries.
-pub(super) fn write_frame(channel: u16, frame: &FrameRecord, write_packet: impl FnOnce(&mut Vec<u8>), out: &mut Vec<u8>) {
+pub(super) fn write_frame(
+    channel: u16,
+    frame: &FrameRecord,
+    write_packet: impl FnOnce(&mut Vec<u8>),
+    out: &mut Vec<u8>,
+) {
     let start = out.len();
     for radio in [frame.to, frame.from] {
         out.extend_from_slice(&super::address(channel, radio));

@@ -163,7 +163,10 @@ mod tests {
         for (text, message) in [
             ("", "missing field `rate`"),
             ("rate = 2", "2"),
-            ("rate = 0\nburst = { rate = 0.1, length = \"0s\", interval = \"1s\" }", "`length` = 0ns: must be above zero"),
+            (
+                "rate = 0\nburst = { rate = 0.1, length = \"0s\", interval = \"1s\" }",
+                "`length` = 0ns: must be above zero",
+            ),
             ("rate = 0\nburst = { rate = 0.1, length = \"1s\", interval = \"0s\" }", "`interval` = 0ns: must be above"),
         ] {
             let error = read(text).unwrap_err();

@@ -3,9 +3,10 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::queue::{FifoConfig, QueueConfig};
 use crate::units::Probability;
 use crate::wifi::config::{Mac80211Path, OnGiveUp, OnMissed, RetryCount};
-use crate::wifi::phy::ErrorRateConfig;
+use crate::wifi::phy::{Backoff, ErrorRateConfig, WavelanConfig};
 use crate::wifi::reorder::ReorderConfig;
 use crate::wifi::retry_out::RetryOutConfig;
 
@@ -144,7 +145,12 @@ impl Watch {
             assert_eq!((s.arrived_packets, s.arrived_bytes), (u64::from(self.sent[l]), self.sent_bytes[l]));
             assert_eq!((s.delivered_packets, s.delivered_bytes), self.delivered[l]);
             assert_eq!(
-                s.dropped_overflow + s.dropped_early + s.dropped_retries + s.dropped_late,
+                s.dropped_overflow
+                    + s.dropped_early
+                    + s.dropped_retries
+                    + s.dropped_late
+                    + s.lost_collision
+                    + s.lost_errors,
                 self.dropped[l].0,
                 "link {l}: {s:?}"
             );
@@ -204,26 +210,53 @@ fn any_radio() -> impl Strategy<Value = RadioConfig> {
         let retry_out = index.map(|index| RetryOutConfig::Fixed(crate::wifi::retry_out::fixed::FixedConfig { index }));
         ReorderConfig { window, obey_bar, retry_out, ..ReorderConfig::default() }
     });
-    let rest = (any::<bool>(), any::<bool>(), prop_oneof![Just(u32::MAX), Just(0), Just(1000)], any::<bool>());
+    let rest = (any::<bool>(), any::<bool>(), prop_oneof![Just(u32::MAX), Just(0), Just(1000)], 0..3u8);
     (standard, aggregation, retries, transmit, reorder, rest).prop_map(
-        |(standard, aggregation, retries, transmit, reorder, (qos, eifs, rts_threshold_bytes, fixed))| {
+        |(standard, aggregation, retries, transmit, reorder, (qos, eifs, rts_threshold_bytes, rate))| {
             let mut phy = PhyConfig::of(standard);
             phy.band = Some(crate::wifi::phy::Band::Ghz2);
             if standard == Standard::Ac {
                 phy.band = None;
             }
-            RadioConfig {
-                ack: None,
+            let mut config = RadioConfig {
+                ack: (rate == 2).then_some(false),
                 qos: qos.then_some(true),
                 eifs,
                 rts_threshold_bytes,
-                rate_control: fixed.then(|| RateConfig::Fixed(FixedConfig::default())),
+                rate_control: (rate > 0).then(|| RateConfig::Fixed(FixedConfig::default())),
                 aggregation,
                 retries,
                 transmit,
                 reorder,
                 phy,
-            }
+            };
+            config.aggregation.enabled &= config.acks();
+            config.check().expect("valid");
+            config
+        },
+    )
+}
+
+fn any_wavelan() -> impl Strategy<Value = RadioConfig> {
+    let windows = (0..40u32, 0..40u32, 0..300u32, 0..5u8, any::<bool>(), 1..60u32);
+    (1..30u64, 0..80u64, 0..200u64, windows).prop_map(
+        |(slot, space, preamble, (cw_min, cw_next, more, attempts, freezes, limit))| {
+            let us = Span::from_us;
+            let wavelan = WavelanConfig {
+                slot: us(slot),
+                interframe_space: us(space),
+                preamble: us(preamble),
+                cw_min,
+                cw_max: cw_min.max(cw_next) + more,
+                cw_next,
+                attempts,
+                backoff: if freezes { Backoff::Freeze } else { Backoff::Resense },
+            };
+            let mut config = RadioConfig::of(PhyConfig { wavelan: Some(wavelan), ..PhyConfig::of(Standard::Wavelan) });
+            let qdisc = QueueConfig::Fifo(FifoConfig { limit_packets: Some(limit), limit_bytes: None });
+            config.transmit = Transmit::Qdisc(QdiscPath { qdisc, driver_frames: 1 + limit % 3 });
+            config.check().expect("valid");
+            config
         },
     )
 }
@@ -234,20 +267,28 @@ struct Plan {
     stations: Vec<(RadioConfig, f64)>,
     hidden: bool,
     sensing_us: u64,
+    capture: f64,
     seed: u64,
     /// Time to the next burst in us, link, category, kind, bytes, packets.
     bursts: Vec<(u64, u32, u8, u8, u16, u16)>,
 }
 
 fn any_plan() -> impl Strategy<Value = Plan> {
+    prop_oneof![3 => plan_of(any_radio().boxed()), 1 => plan_of(any_wavelan().boxed())]
+}
+
+fn plan_of(radio: BoxedStrategy<RadioConfig>) -> impl Strategy<Value = Plan> {
     let rate = prop_oneof![Just(0.0), 0.01..0.9f64];
     let bursts = prop::collection::vec((0..20_000u64, 0..6u32, 0..4u8, 0..3u8, 40..=1500u16, 1..60u16), 1..25);
-    (any_radio(), prop::collection::vec((any_radio(), rate), 1..=3), any::<bool>(), 0..3u64, any::<u64>(), bursts)
-        .prop_map(|(ap, stations, hidden, sensing, seed, bursts)| Plan {
+    let capture = prop_oneof![2 => Just(0.0), 1 => 0.0..=1.0f64];
+    let air = (any::<bool>(), 0..3u64, capture);
+    (radio.clone(), prop::collection::vec((radio, rate), 1..=3), air, any::<u64>(), bursts)
+        .prop_map(|(ap, stations, (hidden, sensing, capture), seed, bursts)| Plan {
+            sensing_us: if ap.acks() { 4 } else { 20 } * sensing,
             ap,
             stations,
             hidden,
-            sensing_us: 4 * sensing,
+            capture,
             seed,
             bursts,
         })
@@ -268,7 +309,7 @@ fn play(plan: &Plan) -> Watch {
         pairs: (0..n).map(pair).collect(),
         hidden: if plan.hidden { (0..n).flat_map(|a| (a + 1..n).map(move |b| (a, b))).collect() } else { Vec::new() },
         sensing: Span::from_us(plan.sensing_us),
-        capture: Probability::ZERO,
+        capture: Probability::new(plan.capture).unwrap(),
         seed: plan.seed,
         index: 0,
         trace: TraceConfig { ppdus: true, frames: true },
@@ -301,6 +342,17 @@ proptest! {
             prop_assert!(p.mpdus <= 1 || p.psdu_bytes <= from.aggregation.max_bytes);
             prop_assert!(p.mpdus <= 1 || p.end_ns - p.start_ns <= from.aggregation.max_duration.as_ns());
             prop_assert!(p.received + p.legible <= p.mpdus.max(1));
+        }
+        for (_, link, _, fate) in &w.story {
+            let from = if link & 1 == 1 { &plan.ap } else { &plan.stations[(link / 2) as usize].0 };
+            match fate {
+                Some(DropReason::Collision | DropReason::Errors) => prop_assert!(!from.acks()),
+                Some(DropReason::RetryLimit) if !from.acks() => {
+                    // An RTS in vain as often as may be, or the medium found busy.
+                    prop_assert!(from.rts_threshold_bytes < u32::MAX || from.phy.standard == Standard::Wavelan)
+                }
+                _ => {}
+            }
         }
         // What the remedy is not for is late only after the reorder timeout, or a window that moved on.
         let remedy = w.channel.sessions.iter().any(|s| s.recipient.as_ref().is_some_and(|r| r.stats().given_up > 0));
@@ -336,7 +388,7 @@ proptest! {
         radio.retries.software = 255;
         radio.retries.counts = RetryCount::Handings;
         let bursts = (0..20).map(|i| (2_000, 0, 1, if i % 2 == 0 { 0 } else { 2 }, 1400, 30)).collect();
-        let plan = Plan { ap: radio.clone(), stations: vec![(radio, rate)], hidden: false, sensing_us: 0, seed, bursts };
+        let plan = Plan { ap: radio.clone(), stations: vec![(radio, rate)], hidden: false, sensing_us: 0, capture: 0.0, seed, bursts };
         let w = play(&plan);
         for (i, &(_, _, number, fate)) in w.story.iter().enumerate() {
             let is_tcp = (number >> 2) / 30 % 2 == 0;
@@ -354,8 +406,15 @@ fn sequence_numbers_come_round_in_order_with_losses() {
         radio.retries.counts = RetryCount::Handings;
         radio.reorder.timeout = Span::MAX;
         let bursts = (0..50).map(|_| (us, 0, 1, 1, 1500, 200)).collect();
-        let plan =
-            Plan { ap: radio.clone(), stations: vec![(radio, rate)], hidden: false, sensing_us: 0, seed: 3, bursts };
+        let plan = Plan {
+            ap: radio.clone(),
+            stations: vec![(radio, rate)],
+            hidden: false,
+            sensing_us: 0,
+            capture: 0.0,
+            seed: 3,
+            bursts,
+        };
         let w = play(&plan);
         // 10 000 MPDUs: twice round; order was checked on the way.
         assert_eq!(w.delivered[0].0, 10_000, "at an error rate of {rate}");

@@ -201,3 +201,115 @@ fn n_saturated_stations_against_a_simulation_by_hand() {
         }
     }
 }
+
+/// Two stations that begin at the same time, again and again: what is received of both, of one, of none.
+#[test]
+fn capture_lets_one_of_two_frames_through_as_often_as_it_says() {
+    let always_collide = WavelanConfig { cw_min: 0, cw_max: 0, cw_next: 0, ..WavelanConfig::default() };
+    for capture in [0.0, 0.3, 1.0] {
+        let mut rig = rig(2, wavelan(always_collide.clone()), Span::from_us(16), capture, 1);
+        // The first is alone: the second finds the medium busy, and from then on both wait the same time.
+        rig.saturate(3, 120 * SECOND);
+        let [a, b] = [0, 2].map(|link| rig.channel.stats(link, rig.now));
+        let met = a.ppdus.min(b.ppdus) as f64;
+        let through = (a.delivered_packets + b.delivered_packets) as f64;
+        let tolerance = 4.0 * (capture * (1.0 - capture) * met).sqrt() + 2.0;
+        assert!((through - capture * met).abs() <= tolerance, "{capture}: {through} of {met}");
+        let half = a.delivered_packets as f64 - through / 2.0;
+        assert!(half.abs() <= 2.0 * through.sqrt() + 2.0, "{capture}: either is the stronger as often as the other");
+        assert_eq!(a.lost_collision + b.lost_collision, a.ppdus + b.ppdus - through as u64);
+    }
+}
+
+/// Stations that do not hear each other meet at any time: a frame is captured from one that came before it only within the
+/// preamble of that one, but stands against one that comes later.
+#[test]
+fn a_frame_that_comes_late_is_not_captured_but_may_be_withstood() {
+    let mut withstood = 0;
+    for seed in 0..200 {
+        let radio = Arc::new(wavelan(WavelanConfig::default()));
+        let pair = |s| PairConfig { station: s, access_point: 2, signal: SignalConfig::default() };
+        let mut rig = rig(2, wavelan(WavelanConfig::default()), Span::ZERO, 0.0, seed);
+        rig.channel = Channel::new(&ChannelConfig {
+            radios: vec![radio; 3],
+            pairs: (0..2).map(pair).collect(),
+            hidden: vec![(0, 1)],
+            sensing: Span::ZERO,
+            capture: Probability::ONE,
+            seed,
+            index: 0,
+            trace: TraceConfig::default(),
+        });
+        rig.now = MS;
+        rig.send(0);
+        rig.saturate(0, MS + 97_000);
+        rig.now = MS + 97_000;
+        rig.send(2);
+        rig.saturate(0, SECOND);
+        assert!(rig.delivered[2].is_empty(), "it began when the preamble was over");
+        withstood += rig.delivered[0].len();
+    }
+    // Half of 200, four standard deviations.
+    assert!((72..=128).contains(&withstood), "{withstood}");
+}
+
+#[test]
+fn an_access_point_cannot_capture_while_it_sends() {
+    let config = WavelanConfig { cw_min: 0, cw_max: 0, cw_next: 0, ..WavelanConfig::default() };
+    let mut rig = rig(1, wavelan(config), Span::from_us(16), 1.0, 1);
+    for _ in 0..20 {
+        rig.send(0);
+        rig.send(1);
+    }
+    rig.saturate(0, SECOND);
+    // Both are due at the same times, from the first frame to the last.
+    assert_eq!((rig.delivered[0].len(), rig.delivered[1].len()), (0, 0));
+    assert_eq!([0, 1].map(|link| rig.channel.stats(link, rig.now).lost_collision), [20, 20]);
+}
+
+/// Frames with errors are lost, and counted as such; the expected share from the bit error rate.
+#[test]
+fn frames_with_bit_errors_are_lost_at_once() {
+    let mut rig = rig(1, wavelan(WavelanConfig::default()), Span::from_us(16), 0.0, 1);
+    let signal: SignalConfig = toml::from_str::<std::collections::BTreeMap<String, SignalConfig>>(
+        "signal = { kind = \"bit_errors\", rate = 1e-5 }",
+    )
+    .unwrap()
+    .remove("signal")
+    .unwrap();
+    rig.channel = Channel::new(&ChannelConfig {
+        radios: vec![Arc::new(wavelan(WavelanConfig::default())); 2],
+        pairs: vec![PairConfig { station: 0, access_point: 1, signal }],
+        hidden: Vec::new(),
+        sensing: Span::from_us(16),
+        capture: Probability::ZERO,
+        seed: 5,
+        index: 0,
+        trace: TraceConfig::default(),
+    });
+    rig.saturate(3, 100 * SECOND);
+    let s = rig.channel.stats(0, rig.now);
+    let lost = s.lost_errors as f64 / s.ppdus as f64;
+    let expected = 1.0 - (1.0 - 1e-5f64).powi(8 * 1518);
+    assert!((lost - expected).abs() < 4.0 * (expected / s.ppdus as f64).sqrt(), "{lost} against {expected}");
+    assert_eq!(s.ppdus, s.delivered_packets + s.lost_errors);
+    assert_eq!((s.mpdus_failed, s.ppdus_unanswered), (s.lost_errors, s.lost_errors));
+}
+
+#[test]
+fn an_802_11_radio_without_acknowledgements_sends_once_and_counts_on() {
+    let mut config = radio(Standard::B, FixedConfig::default());
+    config.ack = Some(false);
+    config.check().unwrap();
+    let t = config.phy.timing();
+    let mode = Mode::DSSS[3];
+    let mut rig = Rig::new(1, config, SignalConfig::default(), false, 1500);
+    rig.saturate(3, 20 * SECOND);
+    let s = rig.channel.stats(0, rig.now);
+    let data_ns = t.ppdu_ns(mode, timing::mpdu_bytes(1500, false));
+    // DIFS, a mean of 15.5 slots, the data, and nothing after it.
+    let expected = 20e9 / (t.difs_ns() as f64 + 15.5 * t.slot_ns as f64 + data_ns as f64);
+    assert!((s.delivered_packets as f64 / expected - 1.0).abs() < 0.005, "{} against {expected}", s.delivered_packets);
+    assert_eq!(s.airtime_ns, s.ppdus * data_ns);
+    assert_eq!((s.ppdus, s.ppdus_unanswered), (s.delivered_packets, 0));
+}
