@@ -610,6 +610,9 @@ class Profile(Part):
     rtt_tick: Span | None = None
     """Tick of the clock that measures round trips for the timeout. "0s": exact (Linux keeps microseconds)."""
 
+    rttvar_rule: RttvarRule | None = None
+    """How RTTVAR follows the samples."""
+
     send_buffer: Bytes | None = None
     """Most bytes the sender holds unacknowledged or unsent."""
 
@@ -634,6 +637,11 @@ class Profile(Part):
 
     timer_phase: TimerPhase | None = None
     """When the ticks of both clocks fall: "random", drawn for each host, or the time of the first."""
+
+    timer_slack: Span | None = None
+    """What is added to the shorter waits: for a tail loss probe, and of a loss policy for what may only be late.
+    They, too, are then rounded up to `rto_granularity`. Linux: two jiffies (TCP_TIMEOUT_MIN).
+    """
 
     timer_tick: Span | None = None
     """Tick of the clock at which the timers of BSD's slow timeout run: round trips are counted in its ticks and
@@ -1529,6 +1537,9 @@ class TcpOptions(Part):
     rtt_tick: Span | None = None
     """Tick of the clock that measures round trips for the timeout. "0s": exact (Linux keeps microseconds)."""
 
+    rttvar_rule: RttvarRule | None = None
+    """How RTTVAR follows the samples."""
+
     send_buffer: Bytes | None = None
     """Most bytes the sender holds unacknowledged or unsent."""
 
@@ -1553,6 +1564,11 @@ class TcpOptions(Part):
 
     timer_phase: TimerPhase | None = None
     """When the ticks of both clocks fall: "random", drawn for each host, or the time of the first."""
+
+    timer_slack: Span | None = None
+    """What is added to the shorter waits: for a tail loss probe, and of a loss policy for what may only be late.
+    They, too, are then rounded up to `rto_granularity`. Linux: two jiffies (TCP_TIMEOUT_MIN).
+    """
 
     timer_tick: Span | None = None
     """Tick of the clock at which the timers of BSD's slow timeout run: round trips are counted in its ticks and
@@ -1981,6 +1997,9 @@ RetryCount: TypeAlias = "Literal['handings', 'transmissions']"
 RetryOutConfig: TypeAlias = "Literal['stepped', 'fixed', 'delay'] | Stepped | FixedRetryOut | DelayRetryOut"
 """RetryOutConfig."""
 
+RttvarRule: TypeAlias = "Literal['rfc6298', 'linux']"
+"""How the variation of the round trip follows the samples."""
+
 Sampling: TypeAlias = "Literal['table', 'targeted']"
 """What probes test."""
 
@@ -2109,6 +2128,7 @@ __all__ = [
     "RetryOutConfig",
     "RetryOutStep",
     "Reverse",
+    "RttvarRule",
     "Sampling",
     "Scenario",
     "Selection",
