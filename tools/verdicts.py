@@ -5,7 +5,8 @@ Usage: verdicts.py RUN_FOLDER RESULTS_FILE [--table PLOT ...]
     airtcp study run efr --full
     python tools/verdicts.py runs/study-efr-full studies/efr/RESULTS.md --table today-host-freebsd
 
-A table has a row for each x of a bar plot and a column for each series; beside each value, how far it is above the first cell.
+A table has a row for each x of a bar plot and a column for each series. In parentheses: how far a value is above the
+first.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any
 
 PARTS = {"sensitivity": "Sensitivity", "beyond": "Beyond the study"}
 VERDICTS = {"reproduced": "**reproduced**", "partly": "partly", "not": "not", None: "no value"}
+NONE = "\N{EN DASH}"
 HEAD = "| figure | claim | published | measured, with 95 % intervals over seeds | verdict |\n|---|---|---|---|---|"
 
 
@@ -27,7 +29,12 @@ def cell(text: str) -> str:
 
 
 def row(finding: dict[str, Any]) -> str:
-    columns = [finding["figure"] or "–", finding["claim"], finding["published"] or "–", finding["measured_text"] or "–"]
+    columns = [
+        finding["figure"] or NONE,
+        finding["claim"],
+        finding["published"] or NONE,
+        finding["measured_text"] or NONE,
+    ]
     return "| " + " | ".join(map(cell, columns)) + f" | {VERDICTS[finding['verdict']]} |"
 
 
@@ -52,7 +59,7 @@ def table(plot: dict[str, Any]) -> Iterator[str]:
         cells = []
         for s in series:
             value, low, high = s["y"][i], s["lo"][i], s["hi"][i]
-            text = "–" if value is None else f"{value:.4g}"
+            text = NONE if value is None else f"{value:.4g}"
             if value is not None and low is not None:
                 text += f" ± {(high - low) / 2:.2g}"
             if value is not None and base and value != base:
@@ -70,9 +77,10 @@ def document(study: dict[str, Any], tables: list[str]) -> Iterator[str]:
     yield "# Verdicts of the full run\n"
     yield (
         f"`{study['command']}`: {study['runs']} runs, {study['seeds']}, {duration(study['wall_s'])} on "
-        f"{study['host']['cpus']} cores, engine `{study['engine']}`. Of {len(kinds['paper'])} findings of the paper {paper[0]} are reproduced, "
-        f"{paper[1]} partly, {paper[2]} not; with sensitivity and what lies beyond: {all_of_them[0]}, {all_of_them[1]}, "
-        f"{all_of_them[2]} of {len(study['findings'])}. The report has all checks and figures.\n"
+        f"{study['host']['cpus']} cores, engine `{study['engine']}`. Of {len(kinds['paper'])} findings of the paper "
+        f"{paper[0]} are reproduced, {paper[1]} partly, {paper[2]} not; with sensitivity and what lies beyond: "
+        f"{all_of_them[0]}, {all_of_them[1]}, {all_of_them[2]} of {len(study['findings'])}. The report has "
+        "all checks and figures.\n"
     )
     for kind, findings in kinds.items():
         if kind in PARTS:
