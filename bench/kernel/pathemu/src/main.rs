@@ -1,21 +1,28 @@
 //! A bottleneck between two network namespaces: packets that the kernel sends into a TUN device in one leave a TUN device
 //! in the other after a queue, a line of given rate and delay, and random loss.
 //!
-//! Forward (from `--from` to `--to`): drop-tail queue, rate, delay, loss. Back: delay only. The times at which a packet
+//! Forward (from `--from` to `--to`): drop-tail queue, rate (0: none), delay, loss. Back: delay only. `--data` and `--acks` say what
+//! becomes of single packets (see script.rs); a delayed packet may be overtaken. The times at which a packet
 //! starts and ends on the line and is delivered are computed exactly when it is read; what the scheduler adds is measured
 //! as lateness of the delivery and reported, so that a run on a busy machine can be rejected.
 //!
 //! The result is one JSON object on standard output. The run ends after `--seconds`, or when standard input is closed.
 
-use std::collections::VecDeque;
+mod script;
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
 use std::ffi::CString;
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, RawFd};
 use std::process::ExitCode;
 
+use script::{Action, Script};
+
 const USAGE: &str = "pathemu --from NETNS --to NETNS --rate BIT_PER_S --delay-us N --limit-packets N
         [--back-delay-us N] [--limit-bytes N] [--loss P] [--seed N] [--seconds S] [--sample-ms N] [--trace FILE]
+        [--mss N --data SCRIPT --acks SCRIPT]
 Both namespaces get a TUN device `path0`. --limit-packets counts waiting packets, without the one on the line.";
 
 struct Args {
@@ -31,13 +38,17 @@ struct Args {
     run_ns: u64,
     sample_ns: u64,
     trace: Option<String>,
+    /// Payload of a segment, to number segments.
+    mss: u64,
+    data: Script,
+    acks: Script,
 }
 
 fn parse_args() -> Result<Args, String> {
     let mut a = Args {
         from: String::new(),
         to: String::new(),
-        rate_bit_per_s: 0,
+        rate_bit_per_s: u64::MAX,
         delay_ns: 0,
         back_delay_ns: u64::MAX,
         limit_packets: u64::MAX,
@@ -47,6 +58,9 @@ fn parse_args() -> Result<Args, String> {
         run_ns: 600_000_000_000,
         sample_ns: 100_000_000,
         trace: None,
+        mss: 1448,
+        data: Script::default(),
+        acks: Script::default(),
     };
     let mut args = std::env::args().skip(1);
     while let Some(key) = args.next() {
@@ -66,10 +80,13 @@ fn parse_args() -> Result<Args, String> {
             "--seconds" => a.run_ns = (real()? * 1e9) as u64,
             "--sample-ms" => a.sample_ns = number()? * 1_000_000,
             "--trace" => a.trace = Some(value),
+            "--mss" => a.mss = number()?.max(1),
+            "--data" => a.data = Script::parse(&value)?,
+            "--acks" => a.acks = Script::parse(&value)?,
             _ => return Err(format!("unknown option {key}")),
         }
     }
-    if a.from.is_empty() || a.to.is_empty() || a.rate_bit_per_s == 0 || a.sample_ns == 0 {
+    if a.from.is_empty() || a.to.is_empty() || a.rate_bit_per_s == u64::MAX || a.sample_ns == 0 {
         return Err("--from, --to and --rate are needed, and --sample-ms above 0".into());
     }
     if !(0.0..1.0).contains(&a.loss) {
@@ -148,8 +165,11 @@ impl Rng {
     }
 }
 
+/// Ordered by time of delivery, then by arrival.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct InFlight {
     due_ns: u64,
+    order: u64,
     bytes: Vec<u8>,
 }
 
@@ -236,7 +256,7 @@ impl Bottleneck {
             return Fate::Dropped;
         }
         let start_ns = self.free_ns.max(now);
-        self.free_ns = start_ns + (bytes * 8 * 1_000_000_000).div_ceil(self.rate_bit_per_s);
+        self.free_ns = start_ns + (bytes * 8 * 1_000_000_000).checked_div(self.rate_bit_per_s).unwrap_or(0);
         self.waiting.push_back(Waiting { start_ns, arrival_ns: now, bytes });
         self.waiting_bytes += bytes;
         self.advance(now);
@@ -249,43 +269,69 @@ impl Bottleneck {
     }
 }
 
-/// What the trace says about a TCP packet: ports, seq, ack, flags, payload bytes, window field, SACK blocks.
-fn describe(p: &[u8]) -> Option<String> {
-    if p.len() < 40 || p[0] >> 4 != 4 || p[9] != 6 {
-        return None;
-    }
-    let ip = usize::from(p[0] & 15) * 4;
-    let t = p.get(ip..)?;
-    let u16_at = |i: usize| u16::from_be_bytes([t[i], t[i + 1]]);
-    let u32_at = |i: usize| u32::from_be_bytes([t[i], t[i + 1], t[i + 2], t[i + 3]]);
-    let header = usize::from(t.get(12)? >> 4) * 4;
-    if t.len() < header || header < 20 {
-        return None;
-    }
-    let mut sacks = 0;
-    let mut option = 20;
-    while option < header && t[option] != 0 {
-        if t[option] == 1 {
-            option += 1;
-            continue;
+/// What the trace and the scripts need of a TCP packet.
+struct Tcp {
+    ports: (u16, u16),
+    seq: u32,
+    ack: u32,
+    flags: u8,
+    payload: usize,
+    window: u16,
+    /// SACK blocks in the packet's order.
+    sack: Vec<(u32, u32)>,
+}
+
+impl Tcp {
+    fn parse(p: &[u8]) -> Option<Tcp> {
+        if p.len() < 40 || p[0] >> 4 != 4 || p[9] != 6 {
+            return None;
         }
-        let len = usize::from(*t.get(option + 1)?);
-        if t[option] == 5 {
-            sacks = len.saturating_sub(2) / 8;
+        let ip = usize::from(p[0] & 15) * 4;
+        let t = p.get(ip..)?;
+        let u16_at = |i: usize| u16::from_be_bytes([t[i], t[i + 1]]);
+        let u32_at = |i: usize| u32::from_be_bytes([t[i], t[i + 1], t[i + 2], t[i + 3]]);
+        let header = usize::from(t.get(12)? >> 4) * 4;
+        if t.len() < header || header < 20 {
+            return None;
         }
-        option += len.max(2);
+        let mut sack = Vec::new();
+        let mut option = 20;
+        while option < header && t[option] != 0 {
+            if t[option] == 1 {
+                option += 1;
+                continue;
+            }
+            let len = usize::from(*t.get(option + 1)?);
+            if t[option] == 5 {
+                let blocks = (option + 2..).step_by(8).take_while(|b| b + 8 <= (option + len).min(header));
+                sack = blocks.map(|b| (u32_at(b), u32_at(b + 4))).collect();
+            }
+            option += len.max(2);
+        }
+        let ports = (u16_at(0), u16_at(2));
+        let (payload, window) = (t.len() - header, u16_at(14));
+        Some(Tcp { ports, seq: u32_at(4), ack: u32_at(8), flags: t[13], payload, window, sack })
     }
-    Some(format!(
-        "{},{},{},{},{},{},{},{}",
-        u16_at(0),
-        u16_at(2),
-        u32_at(4),
-        u32_at(8),
-        t[13],
-        t.len() - header,
-        u16_at(14),
-        sacks
-    ))
+
+    fn is_syn(&self) -> bool {
+        self.flags & 2 != 0
+    }
+
+    /// As columns of the trace; SACK blocks as `from-to;from-to`.
+    fn columns(&self) -> String {
+        let sack: Vec<String> = self.sack.iter().map(|(a, b)| format!("{a}-{b}")).collect();
+        format!(
+            "{},{},{},{},{},{},{},{}",
+            self.ports.0,
+            self.ports.1,
+            self.seq,
+            self.ack,
+            self.flags,
+            self.payload,
+            self.window,
+            sack.join(";")
+        )
+    }
 }
 
 fn wait(fds: &mut [libc::pollfd], until: u64) -> Result<(), String> {
@@ -303,13 +349,13 @@ fn pollfd(fd: RawFd) -> libc::pollfd {
     libc::pollfd { fd, events: libc::POLLIN, revents: 0 }
 }
 
-fn run(args: &Args) -> Result<(), String> {
+fn run(args: &mut Args) -> Result<(), String> {
     let tun = [open_tun(&args.from)?, open_tun(&args.to)?];
     let realtime = ask_for_priority();
     let mut trace = match &args.trace {
         Some(path) => {
             let mut f = BufWriter::new(File::create(path).map_err(|e| format!("{path}: {e}"))?);
-            writeln!(f, "time_ns,way,fate,ip_bytes,src_port,dst_port,seq,ack,flags,payload,window,sack_blocks")
+            writeln!(f, "time_ns,way,fate,ip_bytes,src_port,dst_port,seq,ack,flags,payload,window,sack")
                 .map_err(|e| format!("{path}: {e}"))?;
             Some(f)
         }
@@ -328,7 +374,10 @@ fn run(args: &Args) -> Result<(), String> {
         waiting_bytes: 0,
         count: Counters::default(),
     };
-    let mut flight: [VecDeque<InFlight>; 2] = [VecDeque::new(), VecDeque::new()];
+    let mut flight: [BinaryHeap<Reverse<InFlight>>; 2] = [BinaryHeap::new(), BinaryHeap::new()];
+    let mut order = 0;
+    // Sequence number of the sender's SYN.
+    let mut first_seq = 0u32;
     let mut late = Lateness::default();
     let mut write_errors = 0u64;
     let mut largest = 0usize;
@@ -360,8 +409,8 @@ fn run(args: &Args) -> Result<(), String> {
             break;
         }
         for way in 0..2 {
-            while flight[way].front().is_some_and(|p| p.due_ns <= now) {
-                let p = flight[way].pop_front().expect("just seen");
+            while flight[way].peek().is_some_and(|p| p.0.due_ns <= now) {
+                let Reverse(p) = flight[way].pop().expect("just seen");
                 late.add(now - p.due_ns);
                 if (&tun[1 - way]).write(&p.bytes).is_err() {
                     write_errors += 1;
@@ -378,7 +427,21 @@ fn run(args: &Args) -> Result<(), String> {
                 };
                 let at = now_ns();
                 largest = largest.max(n);
-                let (fate, due) = if way == 0 {
+                let tcp = Tcp::parse(&buffer[..n]);
+                let action = match &tcp {
+                    Some(t) if t.is_syn() => {
+                        if way == 0 {
+                            first_seq = t.seq;
+                        }
+                        None
+                    }
+                    Some(t) if way == 0 && t.payload > 0 => {
+                        args.data.next(Some(u64::from(t.seq.wrapping_sub(first_seq).wrapping_sub(1)) / args.mss))
+                    }
+                    Some(_) if way == 1 => args.acks.next(None),
+                    _ => None,
+                };
+                let (mut fate, mut due) = if way == 0 {
                     match line.arrive(at, n as u64) {
                         Fate::Dropped => ("dropped", None),
                         Fate::Lost => ("lost", None),
@@ -387,16 +450,22 @@ fn run(args: &Args) -> Result<(), String> {
                 } else {
                     ("sent", Some(at + args.back_delay_ns))
                 };
-                if let (Some(f), Some(text)) = (&mut trace, describe(&buffer[..n])) {
-                    writeln!(f, "{},{},{fate},{n},{text}", at - started, ["forward", "back"][way])
+                match action {
+                    Some(Action::Lose) => (fate, due) = ("lost", None),
+                    Some(Action::DelayNs(extra)) => due = due.map(|d| d + extra),
+                    None => {}
+                }
+                if let (Some(f), Some(t)) = (&mut trace, &tcp) {
+                    writeln!(f, "{},{},{fate},{n},{}", at - started, ["forward", "back"][way], t.columns())
                         .map_err(|e| format!("trace: {e}"))?;
                 }
                 if let Some(due_ns) = due {
-                    flight[way].push_back(InFlight { due_ns, bytes: buffer[..n].to_vec() });
+                    order += 1;
+                    flight[way].push(Reverse(InFlight { due_ns, order, bytes: buffer[..n].to_vec() }));
                 }
             }
         }
-        let due = flight.iter().filter_map(|f| f.front().map(|p| p.due_ns)).min().unwrap_or(u64::MAX);
+        let due = flight.iter().filter_map(|f| f.peek().map(|p| p.0.due_ns)).min().unwrap_or(u64::MAX);
         wait(&mut fds, due.min(next_sample).min(end))?;
         if fds[2].revents != 0 && io::stdin().read(&mut [0u8; 64]).map_err(|e| format!("standard input: {e}"))? == 0 {
             break 'run;
@@ -421,14 +490,14 @@ fn run(args: &Args) -> Result<(), String> {
 }
 
 fn main() -> ExitCode {
-    let args = match parse_args() {
+    let mut args = match parse_args() {
         Ok(a) => a,
         Err(e) => {
             eprintln!("pathemu: {e}\n{USAGE}");
             return ExitCode::from(2);
         }
     };
-    match run(&args) {
+    match run(&mut args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {
             eprintln!("pathemu: {e}");

@@ -21,7 +21,7 @@ mod sender;
 mod tests;
 mod ticks;
 
-pub use profile::{Pacing, PacingRtt, RandomPhase, Recovery, TcpConfig, TcpOptions, TimerPhase, Tsq};
+pub use profile::{Pacing, PacingRtt, RandomPhase, Recovery, RttvarRule, TcpConfig, TcpOptions, TimerPhase, Tsq};
 pub use receiver::{Receiver, ReceiverStats};
 pub use sender::{Sender, SenderStats};
 

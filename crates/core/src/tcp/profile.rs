@@ -80,6 +80,18 @@ pub enum RandomPhase {
     Random,
 }
 
+/// How the variation of the round trip follows the samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RttvarRule {
+    /// By a quarter of each error (RFC 6298).
+    Rfc6298,
+    /// Up at once to the smoothed deviation, down once per round trip by a quarter of the way to the largest of that round trip, so
+    /// that many samples per round trip do not wear it down; and a round trip shorter than the mean hardly raises it
+    /// (Sarolahti and Kuznetsov, "Congestion Control in Linux TCP", USENIX 2002, section 3.3).
+    Linux,
+}
+
 macro_rules! options {
     ($($(#[$doc:meta])* $name:ident: $type:ty,)+) => {
         /// A TCP end, fully determined.
@@ -164,12 +176,17 @@ options! {
     rto_max: Span,
     /// Timeouts are rounded up to a multiple of this.
     rto_granularity: Span,
+    /// What is added to the shorter waits: for a tail loss probe, and of a loss policy for what may only be late. They, too, are then
+    /// rounded up to `rto_granularity`. Linux: two jiffies (TCP_TIMEOUT_MIN).
+    timer_slack: Span,
     /// Tick of the clock that measures round trips for the timeout. "0s": exact (Linux keeps microseconds).
     rtt_tick: Span,
     /// A round-trip sample from every ACK of new data (Linux); off: one segment is timed at a time, as BSD and ns-2 do.
     rtt_per_segment: bool,
     /// Lower bound of the 4 * RTTVAR term. RFC 6298: the clock granularity; Linux: 200 ms.
     rto_var_min: Span,
+    /// How RTTVAR follows the samples.
+    rttvar_rule: RttvarRule,
     /// Backoffs in a row after which the next sample starts SRTT and RTTVAR anew (allowed by the note in RFC 6298 section 5; BSD
     /// and ns-2: 4). 0: never.
     rtt_restart_backoffs: u32,

@@ -286,7 +286,6 @@ impl Receiver {
                 self.stats.segments_duplicate += 1;
                 self.duplicate = Some((start, end));
             }
-            self.quick_acks = self.config.quick_acks;
             return self.send_ack(now, out);
         }
         let fills_hole = !self.out_of_order.is_empty();

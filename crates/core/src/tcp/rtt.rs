@@ -1,6 +1,6 @@
 //! Round-trip time and retransmission timeout (RFC 6298).
 
-use super::TcpConfig;
+use super::{RttvarRule, TcpConfig};
 use crate::units::Span;
 
 /// Smoothed round-trip time and its variation.
@@ -16,6 +16,9 @@ pub(super) struct RttEstimator {
     srtt8_ns: u64,
     /// Scaled by 4; in whole ticks.
     rttvar4_ns: u64,
+    /// With [`RttvarRule::Linux`], scaled by 4: the smoothed deviation, and its largest in this round trip.
+    mdev4_ns: u64,
+    mdev4_max_ns: u64,
     /// With timers of ticks, in BSD's own scales: 32nds and 16ths of a tick.
     srtt32_ticks: u32,
     rttvar16_ticks: u32,
@@ -33,6 +36,8 @@ impl RttEstimator {
             srtt_exact_ns: 0,
             srtt8_ns: 0,
             rttvar4_ns: 0,
+            mdev4_ns: 0,
+            mdev4_max_ns: 0,
             srtt32_ticks: 0,
             rttvar16_ticks: 0,
             backoff: 0,
@@ -41,8 +46,8 @@ impl RttEstimator {
         }
     }
 
-    /// RFC 6298 section 2, with alpha = 1/8 and beta = 1/4 in scaled integers.
-    pub fn on_sample(&mut self, rtt: Span, config: &TcpConfig) {
+    /// RFC 6298 section 2, with alpha = 1/8 and beta = 1/4 in scaled integers. `new_round`: the first sample of a round trip.
+    pub fn on_sample(&mut self, rtt: Span, new_round: bool, config: &TcpConfig) {
         let exact = self.on_exact(rtt);
         let tick = config.rtt_tick.as_ns();
         let sample = (exact + tick / 2).checked_div(tick).map_or(exact, |ticks| ticks.max(1) * tick);
@@ -50,15 +55,37 @@ impl RttEstimator {
         if self.srtt8_ns == 0 || self.restarts {
             self.srtt8_ns = sample * 8;
             self.rttvar4_ns = sample * 2;
+            self.mdev4_ns = sample * 2;
+            self.mdev4_max_ns = self.rttvar4_ns.max(config.rto_var_min.as_ns());
             self.restarts = false;
         } else {
             let error = sample as i64 - whole_ticks(self.srtt8_ns / 8);
             self.srtt8_ns = (self.srtt8_ns as i64 + error) as u64;
-            self.rttvar4_ns = (self.rttvar4_ns as i64 + error.abs() - whole_ticks(self.rttvar4_ns / 4)) as u64;
+            match config.rttvar_rule {
+                RttvarRule::Rfc6298 => {
+                    let fade = whole_ticks(self.rttvar4_ns / 4);
+                    self.rttvar4_ns = (self.rttvar4_ns as i64 + error.abs() - fade) as u64;
+                }
+                RttvarRule::Linux => self.vary(error, new_round, config),
+            }
         }
         let variation = self.rttvar4_ns.max(config.rto_var_min.as_ns());
         let srtt = whole_ticks(self.srtt8_ns / 8) as u64;
         self.rto = bounded(Span::from_ns(srtt.saturating_add(variation)), config);
+    }
+
+    /// [`RttvarRule::Linux`].
+    fn vary(&mut self, error_ns: i64, new_round: bool, config: &TcpConfig) {
+        let above = error_ns.abs() - (self.mdev4_ns / 4) as i64;
+        // A round trip that falls below the mean by much is no reason to expect a late one.
+        let change = if error_ns < 0 && above > 0 { above / 8 } else { above };
+        self.mdev4_ns = (self.mdev4_ns as i64 + change) as u64;
+        self.mdev4_max_ns = self.mdev4_max_ns.max(self.mdev4_ns);
+        self.rttvar4_ns = self.rttvar4_ns.max(self.mdev4_max_ns);
+        if new_round {
+            self.rttvar4_ns -= (self.rttvar4_ns - self.mdev4_max_ns) / 4;
+            self.mdev4_max_ns = config.rto_var_min.as_ns();
+        }
     }
 
     /// The exact average alone.
@@ -143,11 +170,12 @@ mod tests {
         c.rto_granularity = Span::from_ms(1);
         c.rto_min = Span::ZERO;
         c.rto_var_min = Span::ZERO;
+        c.rttvar_rule = RttvarRule::Rfc6298;
         let mut rtt = RttEstimator::new(&c);
         assert_eq!(rtt.rto(&c), Span::from_secs(1));
-        rtt.on_sample(Span::from_ms(100), &c);
+        rtt.on_sample(Span::from_ms(100), false, &c);
         assert_eq!(rtt.rto(&c), Span::from_ms(100 + 4 * 50));
-        rtt.on_sample(Span::from_ms(140), &c);
+        rtt.on_sample(Span::from_ms(140), false, &c);
         assert_eq!(rtt.srtt(), Span::from_ms(105));
         assert_eq!(rtt.rto(&c), Span::from_ms(105 + 190));
         rtt.back_off(&c);
@@ -165,7 +193,7 @@ mod tests {
         let c = config("linux-6");
         let mut rtt = RttEstimator::new(&c);
         for _ in 0..100 {
-            rtt.on_sample(Span::from_ms(80), &c);
+            rtt.on_sample(Span::from_ms(80), true, &c);
         }
         assert_eq!(rtt.rto(&c), Span::from_ms(280));
     }
@@ -193,15 +221,40 @@ mod tests {
         assert_eq!(after(4).2, 4);
     }
 
+    /// 300 ms: 4 RTTVAR = 600 ms. While samples of the same round trip come it stays; each new one takes a quarter of the way to
+    /// the largest deviation of that round trip, at least 200 ms: 600 (the first round trip's largest), then 500, 425 ... A round trip of 900 ms raises it at once: error 600, deviation by then about 0.
+    #[test]
+    fn the_variation_fades_once_per_round_trip() {
+        let c = config("linux-6");
+        let mut rtt = RttEstimator::new(&c);
+        let mut after = |ms: u64, new_round| {
+            rtt.on_sample(Span::from_ms(ms), new_round, &c);
+            rtt.rto(&c)
+        };
+        assert_eq!(after(300, true), Span::from_ms(900));
+        for _ in 0..50 {
+            assert_eq!(after(300, false), Span::from_ms(900));
+        }
+        assert_eq!(after(300, true), Span::from_ms(900), "its largest was 600");
+        assert_eq!(after(300, true), Span::from_ms(800));
+        assert_eq!(after(300, true), Span::from_ms(728), "725, in jiffies");
+        for _ in 0..50 {
+            after(300, true);
+        }
+        assert_eq!(after(300, true), Span::from_ms(504), "from above, in jiffies");
+        let late = after(900, false);
+        assert!(late > Span::from_ms(370 + 590), "{late}");
+    }
+
     /// From 3 ticks down to 2: 24 eighths, then 24 + (2 - 3) = 23, whose whole ticks are 2: no error is left to correct.
     #[test]
     fn the_integer_filter_stays_above_after_a_fall() {
         let mut c = config("ns2-reno");
         c.rtt_tick = Span::from_ms(100);
         let mut rtt = RttEstimator::new(&c);
-        rtt.on_sample(Span::from_ms(300), &c);
+        rtt.on_sample(Span::from_ms(300), false, &c);
         for _ in 0..100 {
-            rtt.on_sample(Span::from_ms(200), &c);
+            rtt.on_sample(Span::from_ms(200), false, &c);
         }
         assert_eq!(rtt.srtt_in_ticks(), Span::from_us(287_500));
     }
@@ -213,13 +266,14 @@ mod tests {
             let mut c = config("linux-6");
             c.rto_granularity = Span::from_ms(1);
             (c.rto_min, c.rto_var_min) = (Span::ZERO, Span::ZERO);
+            c.rttvar_rule = RttvarRule::Rfc6298;
             c.rtt_restart_backoffs = 4;
             let mut rtt = RttEstimator::new(&c);
-            rtt.on_sample(Span::from_ms(100), &c);
+            rtt.on_sample(Span::from_ms(100), false, &c);
             (0..backoffs).for_each(|_| rtt.back_off(&c));
             assert_eq!(rtt.rto(&c), Span::from_ms(300 << backoffs), "in force until a sample");
             rtt.reset_backoff();
-            rtt.on_sample(Span::from_ms(140), &c);
+            rtt.on_sample(Span::from_ms(140), false, &c);
             assert_eq!(rtt.rto(&c), Span::from_ms(rto_ms), "{backoffs} backoffs");
         }
     }
@@ -229,7 +283,7 @@ mod tests {
         let c = config("ns2-reno");
         let mut rtt = RttEstimator::new(&c);
         for _ in 0..100 {
-            rtt.on_sample(Span::from_us(213_400), &c);
+            rtt.on_sample(Span::from_us(213_400), false, &c);
         }
         assert_eq!(rtt.srtt(), Span::from_us(213_400));
         assert_eq!(rtt.rto(&c), Span::from_ms(240), "21 ticks, and a variation that stays at three quarters of one");

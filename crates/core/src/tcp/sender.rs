@@ -203,6 +203,8 @@ pub struct Sender {
     newest_delivered_sent_at: Time,
     /// With one timed segment per round trip: its end and when it was sent.
     timed: Option<(u64, Time)>,
+    /// Offset whose acknowledgement ends the round trip of RTT samples.
+    rtt_round_end: u64,
     /// Up to when `stats.cwnd_segment_ns` counts.
     counted_until: Time,
     cwnd_limited: bool,
@@ -282,6 +284,7 @@ impl Sender {
             judge_at: Time::NEVER,
             newest_delivered_sent_at: Time::ZERO,
             timed: None,
+            rtt_round_end: 0,
             counted_until: Time::NEVER,
             cwnd_limited: false,
             max_in_flight: 0,

@@ -1,5 +1,7 @@
 //! A sender and a receiver over a scripted path: packets are lost, marked or delayed by number, times are exact.
 
+mod against_linux;
+
 use std::sync::Arc;
 
 use proptest::prelude::*;
@@ -43,6 +45,11 @@ struct Pair {
     notices: Vec<Notice>,
     /// `(ms, "seq:end")` of every data segment as it leaves, in segments of one MSS.
     sent: Vec<(f64, u64, u16)>,
+    /// For each of `sent`: how long a timer ran that made it leave; `None` where an arrival or a write did.
+    waited: Vec<Option<Span>>,
+    timer_ran: Option<Span>,
+    /// The sender's deadline, and since when it has been that.
+    armed: (Time, Time),
 }
 
 fn config(profile: &str, change: impl FnOnce(&mut TcpConfig)) -> Arc<TcpConfig> {
@@ -71,6 +78,9 @@ impl Pair {
             out: Outputs::default(),
             notices: Vec::new(),
             sent: Vec::new(),
+            waited: Vec::new(),
+            timer_ran: None,
+            armed: (Time::NEVER, Time::ZERO),
         }
     }
 
@@ -99,6 +109,7 @@ impl Pair {
             let carries_data = p.len > 0;
             let fate = if carries_data {
                 self.sent.push((self.now.as_ns() as f64 / 1e6, u64::from(p.seq.0), p.len));
+                self.waited.push(self.timer_ran);
                 self.data_count += 1;
                 (self.data_fate)(self.data_count - 1, &p)
             } else if !to_receiver && !p.has(tcp_flags::SYN) {
@@ -138,6 +149,9 @@ impl Pair {
         loop {
             let head = (0..self.flying.len()).min_by_key(|&i| (self.flying[i].0, self.flying[i].1));
             let arrival = head.map_or(Time::NEVER, |i| self.flying[i].0);
+            if self.sender.deadline() != self.armed.0 {
+                self.armed = (self.sender.deadline(), self.now);
+            }
             let next = arrival.min(self.sender.deadline()).min(self.receiver.deadline());
             if next > end || next.is_never() {
                 self.now = end;
@@ -147,6 +161,7 @@ impl Pair {
             self.idle_rounds = if next == self.now { self.idle_rounds + 1 } else { 0 };
             assert!(self.idle_rounds < 10_000, "stuck at {next}: {:?}", self.sender);
             self.now = next;
+            self.timer_ran = None;
             if arrival == next {
                 let (_, _, to_receiver, p) = self.flying.swap_remove(head.unwrap());
                 if to_receiver {
@@ -155,6 +170,7 @@ impl Pair {
                     self.sender.on_packet(next, &p, &mut self.out);
                 }
             } else if self.sender.deadline() == next {
+                self.timer_ran = Some(next.since(self.armed.1));
                 self.sender.on_deadline(next, &mut self.out);
             } else {
                 self.receiver.on_deadline(next, &mut self.out);

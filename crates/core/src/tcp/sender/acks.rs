@@ -187,7 +187,7 @@ impl Sender {
                 let span = self.config.timestamp_tick.saturating_mul(u64::from(ticks));
                 if ticks < 1 << 31 {
                     let span = span.max(Span::from_ns(1));
-                    self.rtt.on_sample(span, &self.config);
+                    self.sample_for_timeout(span);
                     self.note_rtt(span);
                 }
             }
@@ -214,10 +214,18 @@ impl Sender {
         if for_timeout || self.rtt.srtt().is_zero() {
             match self.clock.counter(sent_at, now) {
                 Some(counter) => self.rtt.on_ticks(rtt, counter, &self.config),
-                None => self.rtt.on_sample(rtt, &self.config),
+                None => self.sample_for_timeout(rtt),
             }
         }
         self.note_rtt(rtt);
+    }
+
+    fn sample_for_timeout(&mut self, rtt: Span) {
+        let new_round = self.snd_una > self.rtt_round_end;
+        if new_round {
+            self.rtt_round_end = self.snd_nxt;
+        }
+        self.rtt.on_sample(rtt, new_round, &self.config);
     }
 
     fn note_rtt(&mut self, rtt: Span) {

@@ -16,7 +16,13 @@ impl Sender {
 
     /// Starts the timer anew, or stops it where no probe may be sent.
     pub(super) fn schedule_probe(&mut self, now: Time) {
-        self.probe_at = if self.may_probe() { (now + self.probe_timeout()).min(self.rto_at) } else { Time::NEVER };
+        self.probe_at =
+            if self.may_probe() { self.after_slack(now, self.probe_timeout()).min(self.rto_at) } else { Time::NEVER };
+    }
+
+    /// When a short wait that begins at `now` is over, as the host's timers have it.
+    pub(super) fn after_slack(&self, now: Time, wait: Span) -> Time {
+        now + (wait + self.config.timer_slack).round_up_to(self.config.rto_granularity)
     }
 
     /// `PTO`.

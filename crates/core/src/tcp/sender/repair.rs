@@ -194,7 +194,7 @@ impl Sender {
                 }
             }
         }
-        self.judge_at = judge_at;
+        self.judge_at = if judge_at.is_never() { judge_at } else { self.after_slack(now, judge_at.since(now)) };
         match self.window.state {
             _ if found > 0 && self.may_begin_recovery() => {
                 let evidence = self.evidence(Cause::FastRetransmit);

@@ -34,6 +34,7 @@ impl Sender {
         let buffer = self.expand_send_buffer();
         let mut limited_by_cwnd = false;
         self.small_queue.begin();
+        let sent_to = self.snd_nxt;
         loop {
             self.window.in_flight = self.in_flight();
             let retransmit = self.board.has_to_retransmit();
@@ -76,7 +77,9 @@ impl Sender {
             }
             self.send_new(now, len as u16, out);
         }
-        self.note_window_use(limited_by_cwnd);
+        if limited_by_cwnd || self.snd_nxt > sent_to {
+            self.note_window_use(limited_by_cwnd);
+        }
     }
 
     /// What the socket holds at most: it grows to twice the window (as Linux's `tcp_sndbuf_expand`) and never shrinks, so that
@@ -91,7 +94,7 @@ impl Sender {
     }
 
     pub(super) fn note_window_use(&mut self, limited_by_cwnd: bool) {
-        let in_flight = self.window.in_flight;
+        let in_flight = self.board.packets_out();
         if self.snd_una >= self.cwnd_usage_end
             || limited_by_cwnd
             || (!self.cwnd_limited && in_flight > self.max_in_flight)

@@ -45,6 +45,7 @@ impl Story {
             c.tail_loss_probe = self.tail_loss_probe;
             (c.initial_window, c.max_cwnd) = (self.window, self.window);
             c.quick_acks = 0;
+            c.timer_slack = Span::ZERO;
             if !self.delayed {
                 c.delayed_ack = Span::ZERO;
             }

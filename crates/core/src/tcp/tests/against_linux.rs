@@ -1,0 +1,359 @@
+//! Against the Linux kernel's own packets (`tests/reference/kernel/losses.json`, made by `bench/kernel/losses.py`): the same
+//! scripts of lost and delayed packets, run with the profile `linux-6`, send the same segments at the same times.
+//!
+//! Where a timer makes a segment leave, the kernel is later by what its jiffies and timer wheel add. That much is allowed, and what
+//! follows may be as late as such a timer was, or not, as it follows from it or not. Everything else has [`TOLERANCE_MS`]. What still differs is in [`ACCEPTED`], each
+//! with the mechanism behind it; a case there that agrees fails the test, so that the list says what is the case.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use std::rc::Rc;
+
+use serde_json::Value;
+
+use super::super::cc::CcConfig;
+use super::super::loss::LossConfig;
+use super::*;
+use crate::units::Seq32;
+
+/// Scheduling of the kernel's host and of the user-space path.
+const TOLERANCE_MS: f64 = 2.0;
+/// CONFIG_HZ = 250.
+const JIFFY_MS: f64 = 4.0;
+/// `kernel/time/timer.c`: 64 steps a level, each level eight times coarser than the one below.
+fn wheel_step_ms(wait_ms: f64) -> f64 {
+    let (mut jiffies, mut step) = (wait_ms / JIFFY_MS, JIFFY_MS);
+    while jiffies >= 63.0 {
+        (jiffies, step) = (jiffies / 8.0, step * 8.0);
+    }
+    step
+}
+
+/// A difference that stays, and why: case, `setting/control` (empty: all of them), reason.
+const ACCEPTED: &[(&str, &str, &str)] = &[];
+
+/// Segments that are sent and acknowledged one by one before the rest is written, where the receive window is small
+/// (`AHEAD` of the script).
+const AHEAD: u64 = 4;
+
+/// What a script says of single packets; see `bench/kernel/pathemu/src/script.rs`.
+#[derive(Clone)]
+struct Rule {
+    number: Option<(u64, u64)>,
+    segments: (u64, u64),
+    transmission: u32,
+    fate: Fate,
+}
+
+fn rules(script: &str) -> Vec<Rule> {
+    let range = |text: &str| {
+        let (a, b) = text.split_once('-').unwrap_or((text, text));
+        (a.parse().unwrap(), b.parse().unwrap())
+    };
+    script
+        .split(',')
+        .filter(|item| !item.is_empty())
+        .map(|item| {
+            let (key, action) = item.split_once('=').unwrap();
+            let fate = match action.strip_prefix('+') {
+                Some(ms) => Fate::Delay(Span::from_us((ms.parse::<f64>().unwrap() * 1e3) as u64)),
+                None => Fate::Lose,
+            };
+            let (segments, transmission) = key.split_once('.').unwrap_or((key, "0"));
+            match key.strip_prefix('#') {
+                Some(n) => Rule { number: Some(range(n)), segments: (0, 0), transmission: 0, fate },
+                None => {
+                    Rule { number: None, segments: range(segments), transmission: transmission.parse().unwrap(), fate }
+                }
+            }
+        })
+        .collect()
+}
+
+fn script(text: &str, mss: u64) -> Script {
+    let rules = rules(text);
+    let mut transmissions = BTreeMap::new();
+    Box::new(move |n, p| {
+        let segment = (u64::from(p.seq.0).wrapping_sub(1)) / mss;
+        let count = transmissions.entry(segment).or_insert(0);
+        let transmission = *count;
+        *count += u32::from(p.len > 0);
+        let hit = |r: &&Rule| match r.number {
+            Some((first, last)) => (first..=last).contains(&n),
+            None => p.len > 0 && (r.segments.0..=r.segments.1).contains(&segment) && r.transmission == transmission,
+        };
+        rules.iter().find(hit).map_or(Fate::Pass, |r| r.fate)
+    })
+}
+
+fn settings(c: &mut TcpConfig, case: &Value, setting: &str, control: &str) {
+    c.cc = CcConfig::by_name(control).unwrap_or_else(|| panic!("no control {control}"));
+    if control == "cubic" {
+        c.cc = config("linux-6", |_| {}).cc.clone();
+    }
+    match setting {
+        // Since 6.17 the kernel has no other way to find losses with SACK (commit "remove RFC3517/RFC6675 loss detection"): its
+        // runs with `tcp_recovery = 0` are the same as the default ones.
+        "default" | "no_rack" => {}
+        "no_probe" => c.tail_loss_probe = false,
+        // Without SACK the kernel counts duplicates.
+        "no_sack" => {
+            c.recovery = Recovery::NewReno;
+            c.loss = LossConfig::by_name("dup_thresh").unwrap();
+        }
+        "no_timestamps" => c.timestamps = false,
+        "no_dsack" => c.dsack = false,
+        other => panic!("no setting {other}"),
+    }
+    c.initial_window = case["window"].as_u64().unwrap() as u32;
+    if !case["delayed_acks"].as_bool().unwrap() {
+        c.quick_acks = u32::MAX;
+    }
+    c.send_buffer = Bytes::new(4 << 20);
+    let window = case["receive_window"].as_u64().unwrap();
+    if window > 0 {
+        c.receive_buffer = Bytes::new(window * u64::from(c.mss()));
+        c.receive_buffer_max = c.receive_buffer;
+    }
+}
+
+struct Story {
+    /// What each ACK said, as the reference writes it.
+    acks: Vec<String>,
+    /// ms since the first data, segment, how long the timer ran that sent it.
+    sent: Vec<(f64, u64, Option<f64>)>,
+    stats: SenderStats,
+    cwnd: u32,
+    ssthresh: u32,
+}
+
+/// An ACK in segments: `cumulative:from-to,from-to`, with an `f` where it covers the FIN.
+fn said(p: &Packet, mss: u64, bytes: u64) -> String {
+    let segment = |seq: Seq32| (u64::from(seq.0) - 1) / mss;
+    let fin = if u64::from(p.ack.0) == bytes + 2 { "f" } else { "" };
+    let blocks: Vec<String> =
+        p.sack().iter().map(|b| format!("{}-{}", segment(b.start), segment(b.end))).collect();
+    let colon = if blocks.is_empty() { "" } else { ":" };
+    format!("{}{fin}{colon}{}", segment(p.ack), blocks.join(","))
+}
+
+fn run(case: &Value, setting: &str, control: &str, until_ms: f64) -> Story {
+    let c = config("linux-6", |c| settings(c, case, setting, control));
+    let mss = u64::from(c.mss());
+    let number = |key: &str| case[key].as_f64().unwrap();
+    let mut pair = Pair::same(&c, Span::from_us((number("rtt_ms") * 500.0) as u64));
+    pair.rate = Some(DataRate::from_bps((number("rate_mbit") * 1e6) as u64));
+    pair.data_fate = script(case["data"].as_str().unwrap(), mss);
+    let bytes = number("segments") as u64 * mss;
+    let acks = Rc::new(RefCell::new(Vec::new()));
+    let (log, mut fate) = (acks.clone(), script(case["acks"].as_str().unwrap(), mss));
+    pair.ack_fate = Box::new(move |n, p| {
+        log.borrow_mut().push(said(p, mss, bytes));
+        fate(n, p)
+    });
+    let mut pair = if number("receive_window") > 0.0 {
+        let mut pair = pair.start(mss);
+        let mut out = Outputs::default();
+        for n in 1..=AHEAD {
+            while pair.sender.stats().bytes_acked < n * mss {
+                pair.run_for(Span::from_us(100));
+            }
+            pair.sender.write(pair.now, if n == AHEAD { bytes - n * mss } else { mss }, &mut out);
+            pair.timer_ran = None;
+            pair.out.packets.append(&mut out.packets);
+            pair.drain();
+        }
+        pair
+    } else {
+        pair.start(bytes)
+    };
+    if case["close"].as_bool().unwrap() {
+        pair.sender.close(pair.now, &mut pair.out);
+        pair.drain();
+    }
+    let begin = if pair.sent.is_empty() { number("rtt_ms") } else { pair.sent[0].0 };
+    pair.run(Time::ZERO + Span::from_us(((begin + until_ms) * 1e3) as u64));
+    let first = pair.sent[0].0;
+    let waited = pair.waited.iter().map(|w| w.map(|w| w.as_ns() as f64 / 1e6));
+    let acks = acks.take();
+    Story {
+        acks,
+        sent: pair.sent.iter().zip(waited).map(|(s, w)| (s.0 - first, (s.1 - 1) / mss, w)).collect(),
+        stats: *pair.sender.stats(),
+        cwnd: pair.sender.window().cwnd,
+        ssthresh: pair.sender.window().ssthresh,
+    }
+}
+
+/// `ms=first-last ...` as a list of `(ms, segment)`.
+fn sent(text: &str) -> Vec<(f64, u64)> {
+    let mut all = Vec::new();
+    for group in text.split(' ') {
+        let (ms, segments) = group.split_once('=').unwrap();
+        let (first, last) = segments.split_once('-').unwrap_or((segments, segments));
+        all.extend((first.parse().unwrap()..=last.parse().unwrap()).map(|s: u64| (ms.parse().unwrap(), s)));
+    }
+    all
+}
+
+/// Until when the kernel was watched at least: two round trips after everything had been acknowledged, if it was, and as long as a
+/// script holds packets back.
+fn until_ms(case: &Value, packets: &[(f64, u64)], acks: &str) -> f64 {
+    let rtt = case["rtt_ms"].as_f64().unwrap();
+    let all = case["segments"].as_u64().unwrap();
+    let last = packets.last().unwrap().0;
+    let scripts = [case["data"].as_str().unwrap(), case["acks"].as_str().unwrap()];
+    let delays = scripts.iter().flat_map(|s| rules(s)).map(|r| if let Fate::Delay(d) = r.fate { d } else { Span::ZERO });
+    let late = delays.max().map_or(0.0, |d| d.as_ns() as f64 / 1e6);
+    let (mut ms, mut end) = (0.0, last);
+    for ack in acks.split(' ') {
+        let (gap, numbers) = ack.split_once('=').unwrap();
+        ms += gap.parse::<f64>().unwrap();
+        if numbers.split(':').next().unwrap().trim_end_matches('f').parse() == Ok(all) {
+            end = end.max(ms + 2.5 * rtt + late);
+            break;
+        }
+    }
+    end + 4.0 * JIFFY_MS
+}
+
+/// The first difference, in words.
+fn difference(theirs: &[(f64, u64)], ours: &[(f64, u64, Option<f64>)]) -> Option<String> {
+    let mut shifts = vec![0.0];
+    for (i, (&(t, s), &(o, n, waited))) in theirs.iter().zip(ours).enumerate() {
+        if s != n {
+            return Some(format!("packet {i}: {n} at {o:.1} ms, Linux {s} at {t:.1} ms"));
+        }
+        let near =
+            |low: f64, high: f64| shifts.iter().rev().copied().find(|shift| (low..=high).contains(&(t - o - shift)));
+        let found = match waited {
+            None => near(-TOLERANCE_MS, TOLERANCE_MS),
+            Some(waited) => near(-TOLERANCE_MS - JIFFY_MS, TOLERANCE_MS + JIFFY_MS + wheel_step_ms(waited)),
+        };
+        if found.is_none() {
+            let by = waited.map_or(String::new(), |w| format!(" by a timer of {w:.1} ms"));
+            let back = if shifts.len() > 1 { format!(", timers before: {shifts:.1?} ms") } else { String::new() };
+            return Some(format!("segment {s} (packet {i}): at {o:.1} ms{by}, Linux at {t:.1} ms{back}"));
+        }
+        if waited.is_some() {
+            shifts.push(t - o);
+        }
+    }
+    let (last_time, more) = (theirs.last().map_or(0.0, |t| t.0), ours.len() as i64 - theirs.len() as i64);
+    match more {
+        0 => None,
+        1.. => {
+            Some(format!("{more} packets more, the first {:?} at {:.1} ms", ours[theirs.len()].1, ours[theirs.len()].0))
+        }
+        _ => {
+            let (t, s) = theirs[ours.len()];
+            Some(format!("{} packets fewer, the first {s} at {t:.1} of {last_time:.1} ms", -more))
+        }
+    }
+}
+
+/// What the receivers said: the first ACK that differs.
+fn ack_difference(theirs: &str, ours: &[String]) -> Option<String> {
+    let mut cumulative = String::new();
+    for (i, ack) in theirs.split(' ').enumerate() {
+        let (_, said) = ack.split_once('=').unwrap();
+        let (number, blocks) = said.split_once(':').map_or((said, None), |(n, b)| (n, Some(b)));
+        if !number.is_empty() {
+            cumulative = number.to_owned();
+        }
+        let theirs = blocks.map_or(cumulative.clone(), |b| format!("{cumulative}:{b}"));
+        match ours.get(i) {
+            Some(o) if *o == theirs => {}
+            Some(o) => return Some(format!("ACK {i} says {o}, Linux {theirs}")),
+            None => return Some(format!("no ACK {i}, Linux {theirs}")),
+        }
+    }
+    None
+}
+
+fn counts(counters: &Value) -> impl Fn(&[&str]) -> u64 {
+    let counters = counters.clone();
+    move |names| names.iter().map(|n| counters[*n].as_u64().unwrap_or(0)).sum()
+}
+
+/// Timeouts, probes, fast recoveries and undos, and window and threshold at the end.
+fn count_difference(run: &Value, ours: &Story) -> Option<String> {
+    let theirs = counts(&run["counters"]);
+    let pairs = [
+        ("timeouts", ours.stats.timeouts, theirs(&["TCPTimeouts"])),
+        ("probes", ours.stats.tail_loss_probes, theirs(&["TCPLossProbes"])),
+        ("fast recoveries", ours.stats.fast_retransmits, theirs(&["TCPSackRecovery", "TCPRenoRecovery"])),
+        ("undos", ours.stats.undos, theirs(&["TCPFullUndo", "TCPPartialUndo", "TCPDSACKUndo", "TCPLossUndo"])),
+        ("cwnd", u64::from(ours.cwnd), run["info"]["cwnd"].as_u64().unwrap()),
+        ("ssthresh", u64::from(ours.ssthresh).min(0x7fff_ffff), run["info"]["ssthresh"].as_u64().unwrap()),
+    ];
+    let mut text = String::new();
+    for (what, ours, theirs) in pairs.into_iter().filter(|p| p.1 != p.2) {
+        write!(text, "{}{what} {ours}, Linux {theirs}", if text.is_empty() { "" } else { "; " }).unwrap();
+    }
+    (!text.is_empty()).then_some(text)
+}
+
+fn reference() -> Value {
+    serde_json::from_str(include_str!("../../../../../tests/reference/kernel/losses.json")).unwrap()
+}
+
+/// Both sides of one run: `CASE=tail_rtt_100 RUN=default/reno cargo test -p airtcp-core --lib against_linux -- --ignored --nocapture`.
+#[test]
+#[ignore = "prints, and checks nothing"]
+fn both_sides() {
+    let (Ok(name), Ok(key)) = (std::env::var("CASE"), std::env::var("RUN")) else { return };
+    let reference = reference();
+    let case = reference["cases"].as_array().unwrap().iter().find(|c| c["name"] == name.as_str()).unwrap();
+    let theirs = case["runs"][&key]["same_as"].as_str().map_or(&case["runs"][&key], |twin| &case["runs"][twin]);
+    let (packets, acks) = (theirs["sent"].as_str().unwrap(), theirs["acks"].as_str().unwrap());
+    let (setting, control) = key.split_once('/').unwrap();
+    let ours = run(case, setting, control, until_ms(case, &sent(packets), acks));
+    println!("data {} acks {}\nLinux {packets}\n{} {}", case["data"], case["acks"], theirs["counters"], theirs["info"]);
+    let mut text = String::new();
+    for (ms, segment, waited) in &ours.sent {
+        write!(text, " {ms:.1}={segment}{}", if waited.is_some() { "t" } else { "" }).unwrap();
+    }
+    println!("ours{text}\ncwnd {} ssthresh {} {:?}", ours.cwnd, ours.ssthresh, ours.stats);
+}
+
+#[test]
+fn loss_recovery_is_as_in_the_kernel() {
+    let reference = reference();
+    let mut told = String::new();
+    let (mut compared, mut agreed, mut in_packets) = (0, 0, 0);
+    let mut used = BTreeSet::new();
+    for case in reference["cases"].as_array().unwrap() {
+        let name = case["name"].as_str().unwrap();
+        let runs = case["runs"].as_object().unwrap();
+        for (key, run_value) in runs {
+            let theirs = run_value["same_as"].as_str().map_or(run_value, |twin| &runs[twin]);
+            if !theirs["unstable"].is_null() {
+                continue;
+            }
+            compared += 1;
+            let (setting, control) = key.split_once('/').unwrap();
+            let packets = sent(theirs["sent"].as_str().unwrap());
+            let ours = run(case, setting, control, until_ms(case, &packets, theirs["acks"].as_str().unwrap()));
+            let in_order = difference(&packets, &ours.sent);
+            in_packets += usize::from(in_order.is_none());
+            let found = in_order
+                .or_else(|| count_difference(theirs, &ours))
+                .or_else(|| ack_difference(theirs["acks"].as_str().unwrap(), &ours.acks));
+            let accepted = ACCEPTED.iter().position(|a| a.0 == name && (a.1.is_empty() || a.1 == key));
+            match (found, accepted) {
+                (None, _) => agreed += 1,
+                (Some(_), Some(i)) => {
+                    used.insert(i);
+                }
+                (Some(text), None) => writeln!(told, "{name} {key}: {text}").unwrap(),
+            }
+        }
+    }
+    for (i, a) in ACCEPTED.iter().enumerate().filter(|(i, _)| !used.contains(i)) {
+        writeln!(told, "ACCEPTED[{i}] {} {} agrees now: take it off the list", a.0, a.1).unwrap();
+    }
+    println!("{compared} runs compared, {agreed} agree in all, {in_packets} packet by packet\n{told}");
+    assert!(told.is_empty(), "{told}");
+}
