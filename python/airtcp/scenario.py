@@ -381,6 +381,9 @@ class Rack(Part):
     stays a quarter of the smallest round trip. Default: true.
     """
 
+    dsack_after_reordering: bool | None = None
+    """DSACKs count only once reordering has been seen (Linux). The RFC counts all. Default: false."""
+
     name: Literal["rack"] = field(default="rack", init=False)
 
     threshold: int | None = None
@@ -640,7 +643,7 @@ class Profile(Part):
 
     timer_slack: Span | None = None
     """What is added to the shorter waits: for a tail loss probe, and of a loss policy for what may only be late.
-    They, too, are then rounded up to `rto_granularity`. Linux: two jiffies (TCP_TIMEOUT_MIN).
+    Linux: two jiffies (TCP_TIMEOUT_MIN).
     """
 
     timer_tick: Span | None = None
@@ -1567,7 +1570,7 @@ class TcpOptions(Part):
 
     timer_slack: Span | None = None
     """What is added to the shorter waits: for a tail loss probe, and of a loss policy for what may only be late.
-    They, too, are then rounded up to `rto_granularity`. Linux: two jiffies (TCP_TIMEOUT_MIN).
+    Linux: two jiffies (TCP_TIMEOUT_MIN).
     """
 
     timer_tick: Span | None = None
@@ -1777,10 +1780,9 @@ class WavelanConfig(Part):
     """From the end of a transmission until the next one may begin, or a backoff. 60 us (Kunz). Default: `60us`."""
 
     preamble: Span | None = None
-    """What the modem puts ahead of the Ethernet frame, in time. Not published; 96 us: 16 bytes of training sequence
-    and network number at 1 Mbaud without modulation, plus the controller's 2 bytes, which is the short preamble
-    that 802.11b radios with the same modulation can do with (IEEE 802.11-2020 16.2.2.3). An assumption: vary it.
-    Default: `96us`.
+    """What the modem puts ahead of the Ethernet frame, training and network number, in time. Not published. 96 us:
+    what 802.11b's short preamble takes with the same modulation, DQPSK over an 11-chip code at 1 Mbaud (IEEE
+    802.11-2020 16.2.2.3). An assumption (INFERENCE): vary it. Default: `96us`.
     """
 
     slot: Span | None = None

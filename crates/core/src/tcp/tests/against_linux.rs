@@ -132,8 +132,7 @@ struct Story {
 fn said(p: &Packet, mss: u64, bytes: u64) -> String {
     let segment = |seq: Seq32| (u64::from(seq.0) - 1) / mss;
     let fin = if u64::from(p.ack.0) == bytes + 2 { "f" } else { "" };
-    let blocks: Vec<String> =
-        p.sack().iter().map(|b| format!("{}-{}", segment(b.start), segment(b.end))).collect();
+    let blocks: Vec<String> = p.sack().iter().map(|b| format!("{}-{}", segment(b.start), segment(b.end))).collect();
     let colon = if blocks.is_empty() { "" } else { ":" };
     format!("{}{fin}{colon}{}", segment(p.ack), blocks.join(","))
 }
@@ -204,7 +203,8 @@ fn until_ms(case: &Value, packets: &[(f64, u64)], acks: &str) -> f64 {
     let all = case["segments"].as_u64().unwrap();
     let last = packets.last().unwrap().0;
     let scripts = [case["data"].as_str().unwrap(), case["acks"].as_str().unwrap()];
-    let delays = scripts.iter().flat_map(|s| rules(s)).map(|r| if let Fate::Delay(d) = r.fate { d } else { Span::ZERO });
+    let delays =
+        scripts.iter().flat_map(|s| rules(s)).map(|r| if let Fate::Delay(d) = r.fate { d } else { Span::ZERO });
     let late = delays.max().map_or(0.0, |d| d.as_ns() as f64 / 1e6);
     let (mut ms, mut end) = (0.0, last);
     for ack in acks.split(' ') {
