@@ -39,10 +39,7 @@ const ACCEPTED: &str = include_str!("against_linux.txt");
 
 /// What is behind the differences in [`ACCEPTED`].
 const REASONS: &[(&str, &str)] = &[
-    (
-        "delayed_acks",
-        "delayed ACKs: the kernel's timer adapts from 40 to 200 ms, and which segments it covers after the quick ACKs differs",
-    ),
+    ("delayed_acks", "which segments delayed ACKs cover once the quick ones are over; not examined further"),
     ("dsack_before_reordering", "RACK ignores DSACKs until it has seen reordering"),
     (
         "echo_of_sack",
@@ -57,7 +54,7 @@ const REASONS: &[(&str, &str)] = &[
         "growth_credit",
         "an ACK that advances gives credit for what it SACKs, too, and a pure SACK does once reordering was seen",
     ),
-    ("hystart", "HyStart leaves slow start at another ACK of the last round trip"),
+    ("hystart", "CUBIC leaves slow start at another ACK, or stays in it; not examined further"),
     (
         "newreno",
         "NewReno without SACK: recovery is held until something above its end is acknowledged, each partial ACK restarts the timeout",
