@@ -62,6 +62,20 @@ class Buffer(Part):
 
 
 @dataclass(kw_only=True)
+class BurstConfig(Part):
+    """Bursts of errors."""
+
+    interval: Span
+    """Mean time from the end of a burst to the next. Above zero."""
+
+    length: Span
+    """Mean length of a burst. Above zero."""
+
+    rate: Probability
+    """Chance that a bit is wrong during a burst."""
+
+
+@dataclass(kw_only=True)
 class Reno(Part):
     """Parameters of Reno."""
 
@@ -304,6 +318,64 @@ class DupThresh(Part):
 
 
 @dataclass(kw_only=True)
+class Efr(Part):
+    """`name = "efr"`."""
+
+    least: int | None = None
+    """Smallest threshold. The study's abstract: 1. Default: 1."""
+
+    less: int | None = None
+    """What is taken off the window, segments. The study: 2. Default: 2."""
+
+    lost_retransmissions: bool | None = None
+    """As in `dup_thresh`. Needs SACK. Default: false."""
+
+    most: int | None = None
+    """Greatest threshold, and that of large windows. The study: 3. Default: 3."""
+
+    name: Literal["efr"] = field(default="efr", init=False)
+
+
+@dataclass(kw_only=True)
+class EarlyRetransmit(Part):
+    """`name = "early_retransmit"`."""
+
+    delay: Delay2 | None = None
+    """Whether an early retransmission waits for what may only be late. Default: `off`."""
+
+    delay_min: Span | None = None
+    """Shortest such wait. Linux: 2 ms. Default: `2ms`."""
+
+    lost_retransmissions: bool | None = None
+    """As in `dup_thresh`. Needs SACK. Default: false."""
+
+    name: Literal["early_retransmit"] = field(default="early_retransmit", init=False)
+
+    threshold: int | None = None
+    """Threshold of larger flights. RFC 5681: 3. Default: 3."""
+
+    unit: Unit | None = None
+    """In what the outstanding data is counted. Default: `segments`."""
+
+
+@dataclass(kw_only=True)
+class Rack(Part):
+    """`name = "rack"`."""
+
+    adaptive: bool | None = None
+    """The reordering window adapts to DSACKs and to reordering seen. Off (Linux: `TCP_RACK_STATIC_REO_WND`): it
+    stays a quarter of the smallest round trip. Default: true.
+    """
+
+    name: Literal["rack"] = field(default="rack", init=False)
+
+    threshold: int | None = None
+    """Reported segments from which on, while nothing was seen to be reordered, there is no reordering window (RFC
+    8985: DupThresh, 3). 0: there always is one (Linux: `TCP_RACK_NO_DUPTHRESH`). Default: 3.
+    """
+
+
+@dataclass(kw_only=True)
 class Node(Part):
     """A host, a router, or a group of `count` like them."""
 
@@ -363,6 +435,9 @@ class PhyConfig(Part):
     streams: int | None = None
     """Most spatial streams, 1 to 4 (n and ac). Default: 1."""
 
+    wavelan: WavelanConfig | None = None
+    """Medium access of `standard` = "wavelan"; left out: as published."""
+
     width_mhz: int | None = None
     """Channel width in MHz: 20; with n also 40; with ac also 40, 80 and 160. Narrower modes stay available. Default:
     20.
@@ -397,6 +472,16 @@ class Profile(Part):
     delayed_ack: Span | None = None
     """Longest wait of an ACK for a second segment (RFC 1122). "0s": every segment is acknowledged at once."""
 
+    delayed_ack_tick: Span | None = None
+    """Tick of the clock at which delayed ACKs leave (BSD's fast timeout): a segment waits for the next tick and not
+    for `delayed_ack`. "0s": exact.
+    """
+
+    dsack: bool | None = None
+    """The receiver reports what arrived twice (RFC 2883), the sender takes a reduction back once every
+    retransmission since has been reported so. Needs SACK.
+    """
+
     ecn: bool | None = None
     """RFC 3168 explicit congestion notification."""
 
@@ -424,6 +509,11 @@ class Profile(Part):
 
     loss: LossConfig | None = None
     """What counts as a loss."""
+
+    max_ack_delay: Span | None = None
+    """By how much a peer may delay the ACK of a single segment: added to the wait for a tail loss probe when one
+    segment is in flight (RFC 8985 section 7.2, `TLP.max_ack_delay`; Linux: the smallest retransmission timeout).
+    """
 
     max_cwnd: int | None = None
     """Largest cwnd, segments (ns-2's `window_`)."""
@@ -457,6 +547,12 @@ class Profile(Part):
 
     receive_buffer_max: Bytes | None = None
     """What `receive_buffer` may grow to; autotuning is on where this is larger."""
+
+    recover_guard: bool | None = None
+    """Duplicate ACKs for data that was outstanding when the last recovery or timeout began start no fast retransmit
+    (RFC 6582 section 3.2, `recover`; ns-2's `bugfix_`). Off, as in stacks before it: what a timeout repeats
+    needlessly can start another one. Without SACK only.
+    """
 
     recovery: Recovery | None = None
     """How a loss is repaired."""
@@ -515,6 +611,19 @@ class Profile(Part):
     ssthresh_at_every_timeout: bool | None = None
     """A timeout of a segment that a timeout has already sent again lowers ssthresh once more, from the window of
     that time (ns-2). Off: ssthresh stays as the first timeout set it (RFC 5681 section 3.1).
+    """
+
+    tail_loss_probe: bool | None = None
+    """A probe when nothing has been heard for two round trips, so that a loss at the end of a flight shows without a
+    timeout (RFC 8985 section 7). Needs SACK.
+    """
+
+    timer_phase: TimerPhase | None = None
+    """When the ticks of both clocks fall: "random", drawn for each host, or the time of the first."""
+
+    timer_tick: Span | None = None
+    """Tick of the clock at which the timers of BSD's slow timeout run: round trips are counted in its ticks and
+    retransmission timeouts expire at them. "0s": timers are exact.
     """
 
     timestamp_tick: Span | None = None
@@ -725,6 +834,13 @@ class Pie(Part):
 @dataclass(kw_only=True)
 class RadioOptions(Part):
     """The same options, each of them optional."""
+
+    ack: bool | None = None
+    """Frames are acknowledged, and sent again if no acknowledgement comes. Off: nothing comes back, nothing is sent
+    again, what does not arrive is lost, and the sender's contention window stays as it is (802.11's No Ack
+    policy, IEEE 802.11-2020 9.2.4.5.4, for every frame); not with A-MPDUs, and only with a fixed rate, as nothing
+    is learnt. Default: on, off for `wavelan`.
+    """
 
     aggregation: Aggregation | None = None
     """Aggregation into A-MPDUs; only with `qos` and standard n or ac."""
@@ -1125,6 +1241,19 @@ class ErrorRate(Part):
 
 
 @dataclass(kw_only=True)
+class BitErrors(Part):
+    """A given bit error rate."""
+
+    burst: BurstConfig | None = None
+    """Times with another bit error rate. Default: none."""
+
+    kind: Literal["bit_errors"] = field(default="bit_errors", init=False)
+
+    rate: Probability
+    """Chance that a bit is wrong; with `burst`: between bursts. 1e-6 loses 1.2 % of frames of 1500 bytes."""
+
+
+@dataclass(kw_only=True)
 class Snr(Part):
     """A given mean SNR."""
 
@@ -1239,6 +1368,16 @@ class TcpOptions(Part):
     delayed_ack: Span | None = None
     """Longest wait of an ACK for a second segment (RFC 1122). "0s": every segment is acknowledged at once."""
 
+    delayed_ack_tick: Span | None = None
+    """Tick of the clock at which delayed ACKs leave (BSD's fast timeout): a segment waits for the next tick and not
+    for `delayed_ack`. "0s": exact.
+    """
+
+    dsack: bool | None = None
+    """The receiver reports what arrived twice (RFC 2883), the sender takes a reduction back once every
+    retransmission since has been reported so. Needs SACK.
+    """
+
     ecn: bool | None = None
     """RFC 3168 explicit congestion notification."""
 
@@ -1266,6 +1405,11 @@ class TcpOptions(Part):
 
     loss: LossConfig | None = None
     """What counts as a loss."""
+
+    max_ack_delay: Span | None = None
+    """By how much a peer may delay the ACK of a single segment: added to the wait for a tail loss probe when one
+    segment is in flight (RFC 8985 section 7.2, `TLP.max_ack_delay`; Linux: the smallest retransmission timeout).
+    """
 
     max_cwnd: int | None = None
     """Largest cwnd, segments (ns-2's `window_`)."""
@@ -1299,6 +1443,12 @@ class TcpOptions(Part):
 
     receive_buffer_max: Bytes | None = None
     """What `receive_buffer` may grow to; autotuning is on where this is larger."""
+
+    recover_guard: bool | None = None
+    """Duplicate ACKs for data that was outstanding when the last recovery or timeout began start no fast retransmit
+    (RFC 6582 section 3.2, `recover`; ns-2's `bugfix_`). Off, as in stacks before it: what a timeout repeats
+    needlessly can start another one. Without SACK only.
+    """
 
     recovery: Recovery | None = None
     """How a loss is repaired."""
@@ -1357,6 +1507,19 @@ class TcpOptions(Part):
     ssthresh_at_every_timeout: bool | None = None
     """A timeout of a segment that a timeout has already sent again lowers ssthresh once more, from the window of
     that time (ns-2). Off: ssthresh stays as the first timeout set it (RFC 5681 section 3.1).
+    """
+
+    tail_loss_probe: bool | None = None
+    """A probe when nothing has been heard for two round trips, so that a loss at the end of a flight shows without a
+    timeout (RFC 8985 section 7). Needs SACK.
+    """
+
+    timer_phase: TimerPhase | None = None
+    """When the ticks of both clocks fall: "random", drawn for each host, or the time of the first."""
+
+    timer_tick: Span | None = None
+    """Tick of the clock at which the timers of BSD's slow timeout run: round trips are counted in its ticks and
+    retransmission timeouts expire at them. "0s": timers are exact.
     """
 
     timestamp_tick: Span | None = None
@@ -1539,6 +1702,38 @@ class Mac80211(Part):
 
 
 @dataclass(kw_only=True)
+class WavelanConfig(Part):
+    """Medium access of WaveLAN. See the module for the sources."""
+
+    attempts: int | None = None
+    """Times that a frame finds the medium busy before it is dropped. 15 (Kunz; driver). 0: never. Default: 15."""
+
+    backoff: Backoff | None = None
+    """What a backoff does while another radio transmits. `"resense"` (Kunz). Default: `resense`."""
+
+    cw_max: int | None = None
+    """Largest backoff that doubling leads to. 255 (Kunz). Default: 255."""
+
+    cw_min: int | None = None
+    """Largest backoff, in slots, of a frame that finds the medium busy. 31 (Kunz; driver). Default: 31."""
+
+    cw_next: int | None = None
+    """Largest backoff after a frame of the radio's own, if another one waits. 15 (Kunz). Default: 15."""
+
+    interframe_space: Span | None = None
+    """From the end of a transmission until the next one may begin, or a backoff. 60 us (Kunz). Default: `60us`."""
+
+    preamble: Span | None = None
+    """What the modem puts ahead of the Ethernet frame, training and network number, in time. Not published. 96 us:
+    what 802.11b's short preamble takes with the same modulation, DQPSK over an 11-chip code at 1 Mbaud (IEEE
+    802.11-2020 16.2.2.3). An assumption (INFERENCE): vary it. Default: `96us`.
+    """
+
+    slot: Span | None = None
+    """Backoff slot. 23 us (Kunz). Default: `23us`."""
+
+
+@dataclass(kw_only=True)
 class Wlan(Part):
     """A wireless LAN: an access point and its stations. Each station has a line to the access point and one back,
     named by their ends (`sta[0]->ap`, `ap->sta[0]`).
@@ -1556,6 +1751,12 @@ class Wlan(Part):
 
     ap_radio: RadioOptions | None = None
     """Options of the access point's radio."""
+
+    capture: Probability | None = None
+    """Chance that one of two transmissions that meet at a receiver is so much stronger there that it is received as
+    if it were alone: either one with half of it, the later one only if it begins within the preamble of the
+    earlier. WLANs on one channel have the same. Default: 0, both are lost.
+    """
 
     carrier_sense_dbm: float | None = None
     """Power in dBm at which a radio hears another and keeps silent. Who hears whom then follows from the positions
@@ -1584,7 +1785,8 @@ class Wlan(Part):
     sensing: Span | None = None
     """How long a transmission goes unnoticed: a radio that is due within this time transmits as well. WLANs on one
     channel have the same. Default: `4us`, the longest that 802.11 allows OFDM receivers (IEEE 802.11-2020
-    17.3.10.6).
+    17.3.10.6); with the standard `wavelan` `16us`, the least slot its controllers are set to, which must cover
+    it. At most `20us`, with `wavelan` `1ms`.
     """
 
     signal: SignalConfig | None = None
@@ -1648,6 +1850,9 @@ Aggressiveness: TypeAlias = "float"
 AllHidden: TypeAlias = "Literal['all']"
 """AllHidden."""
 
+Backoff: TypeAlias = "Literal['resense', 'freeze']"
+"""What a backoff does while another radio transmits."""
+
 Band: TypeAlias = "Literal['2.4GHz', '5GHz']"
 """Band."""
 
@@ -1666,6 +1871,9 @@ DataRate: TypeAlias = "str"
 Delay: TypeAlias = "Span | DelaySpread"
 """One delay, or a range over the members of a group."""
 
+Delay2: TypeAlias = "Literal['off', 'quarter_rtt']"
+"""Delay2."""
+
 DelayEstimate: TypeAlias = "Literal['timestamp', 'departure_rate']"
 """How PIE learns the queueing delay."""
 
@@ -1681,7 +1889,9 @@ Increase: TypeAlias = "Literal['per_window', 'per_ack']"
 Interpolation: TypeAlias = "Literal['step', 'linear']"
 """SNR between the points of a trace."""
 
-LossConfig: TypeAlias = "Literal['dup_thresh'] | DupThresh"
+LossConfig: TypeAlias = (
+    "Literal['dup_thresh', 'efr', 'early_retransmit', 'rack'] | DupThresh | Efr | EarlyRetransmit | Rack"
+)
 """LossConfig."""
 
 NodeKind: TypeAlias = "Literal['host', 'router']"
@@ -1710,6 +1920,9 @@ silent.
 QueueConfig: TypeAlias = "Literal['fifo', 'red', 'codel', 'fq_codel', 'pie'] | Fifo | Red | Codel | FqCodel | Pie"
 """QueueConfig."""
 
+RandomPhase: TypeAlias = "Literal['random']"
+"""RandomPhase."""
+
 RateConfig: TypeAlias = (
     "Literal['fixed', 'minstrel', 'minstrel_ht', 'ideal'] | FixedRate | Minstrel | MinstrelHt | Ideal"
 )
@@ -1733,7 +1946,7 @@ Sampling: TypeAlias = "Literal['table', 'targeted']"
 Selection: TypeAlias = "bool | Sequence[str]"
 """All of them or none, or those that are named."""
 
-SignalConfig: TypeAlias = "Literal['perfect'] | Perfect | ErrorRate | Snr | PathLoss | Trace"
+SignalConfig: TypeAlias = "Literal['perfect'] | Perfect | ErrorRate | BitErrors | Snr | PathLoss | Trace"
 """SignalConfig."""
 
 SlowStartExit: TypeAlias = "Literal['none', 'hystart', 'hystart_plus_plus']"
@@ -1745,7 +1958,7 @@ Span: TypeAlias = "str"
 Spread: TypeAlias = "Literal['even', 'random']"
 """Spread."""
 
-Standard: TypeAlias = "Literal['b', 'a', 'g', 'n', 'ac']"
+Standard: TypeAlias = "Literal['b', 'a', 'g', 'n', 'ac', 'wavelan']"
 """Standard."""
 
 Start: TypeAlias = "Span | StartRange"
@@ -1753,6 +1966,9 @@ Start: TypeAlias = "Span | StartRange"
 
 StationEntry: TypeAlias = "str | Station"
 """A host by its name, or with what differs for it."""
+
+TimerPhase: TypeAlias = "RandomPhase | Span"
+"""When the ticks of a host's timers fall."""
 
 Traffic: TypeAlias = "TrafficName | TrafficTable"
 """What a flow carries: the name of a kind with its defaults, or a table with `kind` and its parameters."""
@@ -1772,15 +1988,21 @@ device. It works where the device reports when packets have left it; a wired lin
 at once, and nothing is held back.
 """
 
+Unit: TypeAlias = "Literal['segments', 'bytes']"
+"""In what the outstanding data is counted."""
+
 __all__ = [
     "Ac",
     "Aggregation",
     "Aggressiveness",
     "AllHidden",
+    "Backoff",
     "Band",
     "Bbr",
+    "BitErrors",
     "Buffer",
     "BufferRule",
+    "BurstConfig",
     "Bytes",
     "Cbr",
     "CcConfig",
@@ -1788,10 +2010,13 @@ __all__ = [
     "Cubic",
     "DataRate",
     "Delay",
+    "Delay2",
     "DelayEstimate",
     "DelayRetryOut",
     "DelaySpread",
     "DupThresh",
+    "EarlyRetransmit",
+    "Efr",
     "ErrorRate",
     "Fifo",
     "FixedRate",
@@ -1825,7 +2050,9 @@ __all__ = [
     "Protection",
     "Qdisc",
     "QueueConfig",
+    "Rack",
     "RadioOptions",
+    "RandomPhase",
     "RateConfig",
     "RateTable",
     "Record",
@@ -1854,6 +2081,7 @@ __all__ = [
     "StationEntry",
     "Stepped",
     "TcpOptions",
+    "TimerPhase",
     "Trace",
     "Traffic",
     "TrafficName",
@@ -1862,8 +2090,10 @@ __all__ = [
     "Transfer",
     "Transmit",
     "Tsq",
+    "Unit",
     "Unlimited",
     "Vegas",
+    "WavelanConfig",
     "Web",
     "Wlan",
 ]

@@ -262,6 +262,8 @@ fn tshark(file: &[u8], filter: &str, fields: &[&str]) -> Option<Vec<Vec<String>>
         "wlan.check_checksum:TRUE",
         "-o",
         "ip.check_checksum:TRUE",
+        "-o",
+        "eth.check_fcs:TRUE",
     ]);
     command.args(["-o", "tcp.check_checksum:TRUE", "-Y", filter, "-T", "fields"]);
     for field in fields {
@@ -347,4 +349,77 @@ fn tshark_sees_the_rates_the_aggregates_and_the_exchanges() {
     ] {
         assert!(count(filter).unwrap() > 0, "{filter}");
     }
+}
+
+/// Two hosts that upload over a WaveLAN, as often as not at the same time.
+const WAVELAN: &str = r#"
+duration = "5s"
+[[nodes]]
+name = "mh"
+kind = "host"
+count = 2
+[[nodes]]
+name = "ap"
+kind = "router"
+[[nodes]]
+name = "ch"
+kind = "host"
+[[links]]
+from = "ap"
+to = "ch"
+rate = "10Mbit/s"
+delay = "1ms"
+[[wlans]]
+ap = "ap"
+phy = { standard = "wavelan" }
+stations = ["mh"]
+[[flows]]
+name = "up"
+from = "mh"
+to = "ch"
+[record]
+capture_air = ["ap"]
+"#;
+
+#[test]
+fn a_wavelan_is_captured_as_ethernet() {
+    let spec = Scenario::parse(WAVELAN, "x.toml", &[]).unwrap().to_spec().unwrap();
+    let mut file = Vec::new();
+    let mut writer = PcapngWriter::new(&mut file, &spec, WHOLE_PACKETS);
+    World::build(&spec).unwrap().run(&mut writer);
+    writer.finish().unwrap();
+    let mut reader = PcapNgReader::new(&file[..]).unwrap();
+    while let Some(block) = reader.next_block() {
+        block.unwrap();
+    }
+    assert_eq!(reader.interfaces()[0].linktype, DataLink::ETHERNET);
+    let frames = read(&file);
+    let (mut good, mut bad, mut padded) = (0, 0, 0);
+    for (interface, _, data, length) in &frames {
+        assert_eq!((*interface, *length as usize), (0, data.len()));
+        assert!((64..=1518).contains(&data.len()));
+        // Between the access point, radio 0, and a station.
+        assert_eq!((&data[..5], &data[6..11]), (&[2, 0, 0, 0, 0][..], &[2, 0, 0, 0, 0][..]));
+        assert!((data[5] == 0) != (data[11] == 0));
+        assert_eq!((data[12], data[13], data[14]), (8, 0, 0x45));
+        let ip_bytes = usize::from(u16::from_be_bytes([data[16], data[17]]));
+        assert_eq!(data.len(), (14 + ip_bytes).max(60) + 4);
+        padded += usize::from(14 + ip_bytes < 60);
+        let (body, fcs) = data.split_at(data.len() - 4);
+        if fcs == crc32(body).to_le_bytes() {
+            good += 1;
+        } else {
+            assert_eq!(fcs, (!crc32(body)).to_le_bytes());
+            bad += 1;
+        }
+    }
+    assert!(good > 300 && bad > 10, "{good} good, {bad} that collided, {padded} padded");
+    let fields = ["frame.number", "_ws.malformed", "eth.fcs.status", "ip.checksum.status"];
+    let Some(seen) = tshark(&file, "eth", &fields) else { return };
+    assert_eq!(seen.len(), frames.len());
+    for line in &seen {
+        assert!(line[1].is_empty() && line[3] == "1", "{line:?}");
+    }
+    let with = |status: &str| seen.iter().filter(|line| line[2] == status).count();
+    assert_eq!((with("1"), with("0")), (good, bad));
 }

@@ -8,27 +8,43 @@ pub(super) struct RateReduction {
     recover_fs: u32,
     delivered: u32,
     out: u32,
+    /// The first retransmission went ahead of the ACK that asked for it being counted.
+    ahead: bool,
 }
 
 impl RateReduction {
     pub fn begin(prior_cwnd: u32) -> RateReduction {
-        RateReduction { recover_fs: prior_cwnd.max(1), delivered: 0, out: 0 }
+        RateReduction { recover_fs: prior_cwnd.max(1), ..RateReduction::default() }
     }
 
     pub fn on_send(&mut self) {
         self.out += 1;
     }
 
+    /// The first retransmission has left whatever the window says. It is what the next ACK allows at least, not more.
+    pub fn on_first_retransmission(&mut self) {
+        self.ahead = true;
+    }
+
     /// The window after an ACK that delivered `delivered` segments and left `pipe` in flight. While the pipe is above
-    /// `ssthresh`, proportional; below it the slow-start bound (PRR-SSRB), held to packet conservation on new losses.
-    pub fn on_ack(&mut self, delivered: u32, pipe: u32, ssthresh: u32, new_loss: bool) -> u32 {
+    /// `ssthresh`, proportional; below it the slow-start bound (PRR-SSRB), held to packet conservation unless the ACK is `safe`:
+    /// it advances and shows no further loss (RFC 9937's SafeACK; Linux).
+    pub fn on_ack(&mut self, delivered: u32, pipe: u32, ssthresh: u32, safe: bool) -> u32 {
+        let ahead = u32::from(std::mem::take(&mut self.ahead)).min(self.out);
+        self.out -= ahead;
+        let cwnd = self.window(delivered, pipe.saturating_sub(ahead), ssthresh, safe);
+        self.out += ahead;
+        cwnd
+    }
+
+    fn window(&mut self, delivered: u32, pipe: u32, ssthresh: u32, safe: bool) -> u32 {
         self.delivered += delivered;
         let allowed = if pipe > ssthresh {
             let target = (u64::from(self.delivered) * u64::from(ssthresh)).div_ceil(u64::from(self.recover_fs));
             target.saturating_sub(u64::from(self.out)) as u32
         } else {
             let conserve = self.delivered.saturating_sub(self.out).max(delivered);
-            let bound = if new_loss { conserve } else { conserve + 1 };
+            let bound = conserve + u32::from(safe);
             bound.min(ssthresh - pipe)
         };
         // The first retransmission always leaves.

@@ -97,8 +97,8 @@ struct Covered {
     now: Time,
     /// Before this ACK. A repeated segment acknowledged sooner was acknowledged for its original.
     min_rtt: Span,
-    /// The timestamp that the ACK echoes, and the tick in which it counts; 0: none. Older than a repeated segment, it is for
-    /// the original as well.
+    /// The timestamp that the ACK echoes, and the tick in which it counts; 0: none. Older than a repeated segment that is
+    /// acknowledged cumulatively, it is for the original. Of what is SACKed it says nothing: it is that of the last in order.
     echo: u32,
     timestamp_tick: Span,
     acked: u32,
@@ -438,7 +438,11 @@ impl Sender {
         }
         if now >= self.judge_at {
             self.judge_at = Time::NEVER;
+            let state = self.window.state;
             self.detect_loss(now, out);
+            if state != CaState::Recovery && self.window.state == CaState::Recovery {
+                self.on_recovery_by_timer();
+            }
         }
         if self.state == State::Established {
             self.transmit(now, out);

@@ -27,11 +27,13 @@ pub struct RackConfig {
     /// The reordering window adapts to DSACKs and to reordering seen. Off (Linux: `TCP_RACK_STATIC_REO_WND`): it stays a quarter
     /// of the smallest round trip.
     pub adaptive: bool,
+    /// DSACKs count only once reordering has been seen (Linux). The RFC counts all.
+    pub dsack_after_reordering: bool,
 }
 
 impl Default for RackConfig {
     fn default() -> Self {
-        RackConfig { threshold: 3, adaptive: true }
+        RackConfig { threshold: 3, adaptive: true, dsack_after_reordering: false }
     }
 }
 
@@ -98,7 +100,8 @@ impl LossPolicy for Rack {
         if self.dsack_round.is_some_and(|end| report.snd_una >= end) {
             self.dsack_round = None;
         }
-        if report.duplicate_sack && self.dsack_round.is_none() {
+        let counts = report.duplicate_sack && (self.reordering_seen || !self.config.dsack_after_reordering);
+        if counts && self.dsack_round.is_none() {
             self.dsack_round = Some(report.snd_nxt);
             self.factor = self.factor.saturating_add(1);
             self.recoveries_left = PERSIST;

@@ -48,6 +48,7 @@ impl Sender {
         if sack {
             let floor = self.snd_una;
             covered.duplicate_sack = self.duplicate_sack(p);
+            covered.echo = 0;
             for block in p.sack() {
                 let (start, end) = (block.start.to_offset(floor), block.end.to_offset(floor));
                 if start >= floor && end > start && end <= self.snd_nxt {
@@ -83,11 +84,14 @@ impl Sender {
             self.undo_if_spurious(now, p);
         }
 
+        let mut duplicate_sack = covered.duplicate_sack.is_some();
         if let Some(probe) = self.probe
             && ack >= probe.end
         {
             let echo = !advanced && covered.delivered == 0 && p.len == 0 && !window_changed;
             self.on_probe_acked(now, probe, ack, covered.duplicate_sack.is_some(), echo);
+            // The duplicate was the probe's: no sign of reordering.
+            duplicate_sack &= !probe.is_retransmission;
         }
         let lost_before = self.board.lost_out();
         let was_recovering = matches!(self.window.state, CaState::Recovery | CaState::Loss);
@@ -98,7 +102,7 @@ impl Sender {
         let recovered = was_recovering && !matches!(self.window.state, CaState::Recovery | CaState::Loss);
         self.loss.on_report(&Report {
             reordered: covered.reordered,
-            duplicate_sack: covered.duplicate_sack.is_some(),
+            duplicate_sack,
             snd_una: self.snd_una,
             snd_nxt: self.snd_nxt,
             recovered,
@@ -110,9 +114,8 @@ impl Sender {
         let newly_lost = self.board.lost_out().saturating_sub(lost_before) + std::mem::take(&mut self.lost_again);
         self.window.in_flight = self.in_flight();
         self.control_window(now, p, &covered, rtt, prior_in_flight, newly_lost, advanced);
-        let sent_to = self.snd_nxt;
         self.transmit(now, out);
-        if advanced || self.snd_nxt > sent_to || !self.may_probe() {
+        if advanced || !self.may_probe() {
             self.schedule_probe(now);
         }
         self.finish_if_done(out);
@@ -276,8 +279,8 @@ impl Sender {
         if reducing && !self.owns_window {
             if self.config.prr {
                 let pipe = self.window.in_flight;
-                self.window.cwnd =
-                    self.reduction.on_ack(covered.delivered, pipe, self.window.ssthresh, lost > 0).max(1);
+                let safe = advanced && lost == 0;
+                self.window.cwnd = self.reduction.on_ack(covered.delivered, pipe, self.window.ssthresh, safe).max(1);
             }
             return;
         }
@@ -286,9 +289,9 @@ impl Sender {
         }
         let credit = match self.config.byte_counting {
             0 => u32::from(advanced),
-            // What SACK or duplicates reported earlier was credited then.
-            limit if self.window.in_slow_start() => covered.acked.min(covered.delivered).min(limit),
-            _ => covered.acked.min(covered.delivered),
+            // All that it newly reports, SACKed included; what was reported before was credited then.
+            limit if self.window.in_slow_start() => covered.delivered.min(limit),
+            _ => covered.delivered,
         };
         let rate = covered.rate.as_ref().and_then(|probe| {
             let sample = probe.sample(now, &self.delivery, self.window.min_rtt);
@@ -319,10 +322,9 @@ impl Sender {
     pub(super) fn is_cwnd_limited(&self) -> bool {
         if !self.config.cwnd_validation {
             true
-        } else if self.window.in_slow_start() {
-            self.window.cwnd < self.max_in_flight.saturating_mul(2)
         } else {
             self.cwnd_limited
+                || (self.window.in_slow_start() && self.window.cwnd < self.max_in_flight.saturating_mul(2))
         }
     }
 }

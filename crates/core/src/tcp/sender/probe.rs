@@ -22,7 +22,7 @@ impl Sender {
 
     /// When a short wait that begins at `now` is over, as the host's timers have it.
     pub(super) fn after_slack(&self, now: Time, wait: Span) -> Time {
-        now + (wait + self.config.timer_slack).round_up_to(self.config.rto_granularity)
+        now + wait + self.config.timer_slack
     }
 
     /// `PTO`.
@@ -40,6 +40,11 @@ impl Sender {
     pub(super) fn on_probe_due(&mut self, now: Time, out: &mut Outputs) {
         self.probe_at = Time::NEVER;
         if !self.may_probe() {
+            return;
+        }
+        if self.queued_bytes() > 0 {
+            // The last segment has not left the host: no answer can have been lost (Linux).
+            self.rto_at = self.timeout_from(now);
             return;
         }
         self.stats.tail_loss_probes += 1;

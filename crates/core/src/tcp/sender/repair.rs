@@ -215,10 +215,19 @@ impl Sender {
                 // The first retransmission leaves whatever the window says (RFC 5681 section 3.2 step 3).
                 self.window.in_flight = self.in_flight();
                 self.retransmit(now, evidence, out);
+                self.reduction.on_first_retransmission();
                 self.rto_at = self.timeout_from(now);
             }
             CaState::Open if self.board.sacked_out() + self.dup_acks > 0 => self.enter(CaState::Disorder, now),
             _ => {}
+        }
+    }
+
+    /// No ACK follows that the reduction could count: it takes the timer for one that delivered a segment (Linux).
+    pub(super) fn on_recovery_by_timer(&mut self) {
+        if self.config.prr && !self.owns_window {
+            self.window.in_flight = self.in_flight();
+            self.window.cwnd = self.reduction.on_ack(1, self.window.in_flight, self.window.ssthresh, false).max(1);
         }
     }
 
@@ -240,6 +249,9 @@ impl Sender {
         let is_original = (p.ts_ecr.wrapping_sub(undo.first_retransmission_ts) as i32) < 0;
         undo.first_retransmission_ts = 0;
         if is_original && matches!(self.window.state, CaState::Recovery | CaState::Loss) {
+            // It was late, not lost.
+            let (snd_una, snd_nxt) = (self.snd_una, self.snd_nxt);
+            self.loss.on_report(&Report { reordered: true, duplicate_sack: false, snd_una, snd_nxt, recovered: false });
             return self.take_back(now);
         }
         self.keep_undo_for_dsack();
@@ -281,7 +293,12 @@ impl Sender {
         let evidence = self.evidence(Cause::Timeout);
         self.stats.timeouts += 1;
         out.notices.push(Notice::RetransmissionTimeout);
-        let repeated = self.window.state == CaState::Loss && self.timeouts_in_row > 0;
+        let repeated = match self.window.state {
+            CaState::Loss => self.timeouts_in_row > 0,
+            // Within a recovery the window has been reduced for this loss (Linux).
+            CaState::Recovery => self.config.recovery == Recovery::Sack && self.snd_una < self.high_seq,
+            _ => false,
+        };
         self.timeouts_in_row += 1;
         self.window.in_flight = self.in_flight();
         // RFC 5681 section 3.1: a second timeout of the same segment leaves ssthresh as it is.

@@ -77,8 +77,12 @@ impl Sender {
             }
             self.send_new(now, len as u16, out);
         }
-        if limited_by_cwnd || self.snd_nxt > sent_to {
+        let sent_new = self.snd_nxt > sent_to;
+        if limited_by_cwnd || sent_new {
             self.note_window_use(limited_by_cwnd);
+        }
+        if sent_new {
+            self.schedule_probe(now);
         }
     }
 
@@ -160,6 +164,10 @@ impl Sender {
         let Some((segment, waited)) = self.board.take_retransmission(now) else { return };
         self.delivery.on_send(now, segment, nothing_in_flight);
         let segment = *segment;
+        if self.config.recovery == Recovery::Sack && segment.start == self.snd_una {
+            // Linux: the timer is that of the first segment, which has just been sent anew.
+            self.rto_at = self.timeout_from(now);
+        }
         self.note_retransmission(&segment, waited, evidence, out);
         if let Some(undo) = &mut self.undo {
             if undo.retransmissions == 0 {

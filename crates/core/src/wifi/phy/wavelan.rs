@@ -16,9 +16,12 @@
 //! | attempts | the frame is dropped after 15 | Kunz; the same driver: 15 |
 //! | least frame | 64 bytes with FCS, as Ethernet | the same driver |
 //! | shortest slot and space that the controller counts itself | 16 us each (32 bit times) | the same driver |
-//! | acknowledgement | none | INFERENCE from the Ethernet controller; Duchamp and Reynolds (1992) report frames as lost |
-//! | preamble and network number of the modem | not published: [`WavelanConfig::preamble`] | INFERENCE |
-//! | what the backoff does while others transmit | not published but for Kunz's words: [`Backoff`] | |
+//! | acknowledgement | none | INFERENCE from the Ethernet controller; the study of Efficient Fast Retransmit says a frame is simply lost |
+//! | preamble and network number of the modem | 96 us ([`WavelanConfig::preamble`]) | INFERENCE |
+//! | backoff while others transmit | runs on, then looks again ([`Backoff::Resense`]) | Kunz's words; a frozen one is kept to compare |
+//! | a frame that comes within the interframe space | waits for its end, without backoff | INFERENCE: the medium is free |
+//! | a frame that follows one of the radio's own, found busy again | 0 to 31 slots, as any that finds the medium busy first | INFERENCE: twice 0 to 15 |
+//! | dropped at the 15th time that it finds the medium busy | | INFERENCE: whether the first counts is not said |
 //!
 //! Kunz: T. Kunz, Wireless LANs, lecture SCE 536/581, Carleton University, "WaveLAN MAC Protocol" (WaveLAN version 1). The
 //! Linux driver: `wavelan_cs`, `wv_82593_config`.
@@ -55,9 +58,9 @@ pub struct WavelanConfig {
     pub slot: Span,
     /// From the end of a transmission until the next one may begin, or a backoff. 60 us (Kunz).
     pub interframe_space: Span,
-    /// What the modem puts ahead of the Ethernet frame, in time. Not published; 96 us: 16 bytes of training sequence and network
-    /// number at 1 Mbaud without modulation, plus the controller's 2 bytes, which is the short preamble that 802.11b
-    /// radios with the same modulation can do with (IEEE 802.11-2020 16.2.2.3). An assumption: vary it.
+    /// What the modem puts ahead of the Ethernet frame, training and network number, in time. Not published. 96 us: what
+    /// 802.11b's short preamble takes with the same modulation, DQPSK over an 11-chip code at 1 Mbaud (IEEE 802.11-2020 16.2.2.3). An
+    /// assumption (INFERENCE): vary it.
     pub preamble: Span,
     /// Largest backoff, in slots, of a frame that finds the medium busy. 31 (Kunz; driver).
     #[schemars(range(max = 32767))]

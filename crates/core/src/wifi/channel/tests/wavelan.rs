@@ -270,6 +270,7 @@ fn an_access_point_cannot_capture_while_it_sends() {
 /// Frames with errors are lost, and counted as such; the expected share from the bit error rate.
 #[test]
 fn frames_with_bit_errors_are_lost_at_once() {
+    let radio = Arc::new(wavelan(WavelanConfig::default()));
     let mut rig = rig(1, wavelan(WavelanConfig::default()), Span::from_us(16), 0.0, 1);
     let signal: SignalConfig = toml::from_str::<std::collections::BTreeMap<String, SignalConfig>>(
         "signal = { kind = \"bit_errors\", rate = 1e-5 }",
@@ -278,7 +279,7 @@ fn frames_with_bit_errors_are_lost_at_once() {
     .remove("signal")
     .unwrap();
     rig.channel = Channel::new(&ChannelConfig {
-        radios: vec![Arc::new(wavelan(WavelanConfig::default())); 2],
+        radios: vec![radio; 2],
         pairs: vec![PairConfig { station: 0, access_point: 1, signal }],
         hidden: Vec::new(),
         sensing: Span::from_us(16),
