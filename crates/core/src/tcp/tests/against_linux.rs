@@ -62,11 +62,9 @@ const REASONS: &[(&str, &str)] = &[
         "newreno",
         "NewReno without SACK: recovery is held until something above its end is acknowledged, each partial ACK restarts the timeout",
     ),
-    ("prr_timer", "recovery that RACK's timer begins counts a segment as delivered"),
     ("sack_blocks", "the kernel reports three blocks where four fit; cause not examined"),
     ("threshold_adapts", "without SACK the duplicate threshold grows with the reordering that timestamps show"),
     ("timeout_of_head", "sending the oldest segment again restarts the timeout each time"),
-    ("timer_slack", "TCP_TIMEOUT_MIN_US is 2 ms, not two jiffies: RACK's timer and the probe come 8 ms later here"),
     (
         "undo_after_timeout",
         "a timeout or probe is taken back by a DSACK, or by an ACK of the original that ends the repair",
