@@ -8,6 +8,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -207,3 +208,63 @@ def test_readme_example_runs(monkeypatch: pytest.MonkeyPatch) -> None:
         namespace: dict[str, Any] = {}
         exec(compile(block.split("```")[0], "README.md", "exec"), namespace)
         assert any(isinstance(value, Results) for value in namespace.values())
+
+
+LOSSY = """
+duration = "60s"
+seed = 3
+
+[[nodes]]
+name = "a"
+kind = "host"
+
+[[nodes]]
+name = "b"
+kind = "host"
+
+[[links]]
+name = "line"
+from = "a"
+to = "b"
+rate = "10Mbit/s"
+delay = "20ms"
+LINE
+reverse = { loss = 0, reorder = { probability = 0, delay = "1ms" } }
+
+[[flows]]
+name = "t"
+from = "a"
+to = "b"
+traffic = { kind = "transfer", bytes = "5MB" }
+
+[record]
+RECORD
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "all_needless"),
+    [("loss = 0.01", False), ('reorder = { probability = 0.02, delay = { min = "5ms", max = "50ms" } }', True)],
+)
+def test_retransmissions_one_by_one_and_which_were_needless(line: str, all_needless: bool, tmp_path: Path) -> None:
+    def run(record: str) -> airtcp.Results:
+        path = tmp_path / "lossy.toml"
+        path.write_text(LOSSY.replace("LINE", line).replace("RECORD", record))
+        return airtcp.run(path)
+
+    results = run('retransmissions = ["t"]')
+    rows = results.retransmissions.collect()
+    flow = results.flows.collect().to_dicts()[0]
+    assert len(rows) == flow["segments_retransmitted"] > 10
+    # A data segment arrives, is lost, or arrives and brings nothing.
+    lost = results.drops.filter(~pl.col("reverse")).collect()
+    assert flow["spurious_retransmissions"] == len(rows) - len(lost)
+    assert rows["needless"].all() == all_needless
+    assert not rows.filter(pl.col("cause") == "fast").is_empty()
+    assert (rows["window_segments"] <= rows["cwnd_segments"]).all()
+    assert (rows["waited_ms"] > 0).all()
+    assert (results.links.collect()["held_back_packets"] > 0).to_list() == [all_needless, False]
+
+    off = run("")
+    assert off.retransmissions.collect().is_empty()
+    assert off.flows.collect().to_dicts() == results.flows.collect().to_dicts()

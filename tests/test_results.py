@@ -22,7 +22,7 @@ from conftest import ROOT, WIRELESS
 
 TABLES = [
     *("flows", "links", "flow_series", "link_series", "drops", "transfers", "pings", "datagrams"),
-    *("air", "air_series", "ppdus"),
+    *("air", "air_series", "ppdus", "retransmissions"),
 ]
 
 
@@ -31,7 +31,11 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Results:
     folder = tmp_path_factory.mktemp("results")
     path = folder / "small.toml"
     path.write_text(WIRELESS)
-    return airtcp.run(path, out=folder / "out", set={"record.capture": ["bottleneck"], "record.capture_air": ["wlan"]})
+    return airtcp.run(
+        path,
+        out=folder / "out",
+        set={"record.capture": ["bottleneck"], "record.capture_air": ["wlan"], "record.retransmissions": True},
+    )
 
 
 def test_every_table_is_there_and_has_rows(saved: Results) -> None:

@@ -336,6 +336,8 @@ TABLES = {
     "flow_series": "Senders over time: TCP flows, at most `record.flow_series_max` of them, every `record.interval`.",
     "link_series": "Links over time: those in `record.links`, every `record.interval`.",
     "drops": "One row per packet that was dropped by a queue or lost on a line, of the links in `record.drops`.",
+    "retransmissions": "One row per data segment sent again, of the TCP flows in `record.retransmissions`. "
+    "A sender knows all of it but the last column.",
     "transfers": "One row per finished transfer of `transfer` and `web` traffic.",
     "pings": "One row per echo request.",
     "datagrams": "One row per datagram of a `train`.",

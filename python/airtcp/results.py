@@ -158,6 +158,11 @@ class Results(Mapping[str, pl.LazyFrame]):
         return self["datagrams"]
 
     @property
+    def retransmissions(self) -> pl.LazyFrame:
+        """One row per recorded retransmission."""
+        return self["retransmissions"]
+
+    @property
     def air(self) -> pl.LazyFrame:
         """One row per link of a WLAN."""
         return self["air"]

@@ -260,6 +260,17 @@ class FqCodelConfig(Part):
 
 
 @dataclass(kw_only=True)
+class HoldRange(Part):
+    """Durations drawn uniformly from a range, one per packet that is held back."""
+
+    max: Span
+    """Longest."""
+
+    min: Span
+    """Shortest."""
+
+
+@dataclass(kw_only=True)
 class Link(Part):
     """A line between two nodes, or one for each member of a group.
 
@@ -294,6 +305,9 @@ class Link(Part):
 
     rate: DataRate
     """Line rate of each direction, counted in bits of IP packets."""
+
+    reorder: Reorder | None = None
+    """Holds some packets back on the line, so that those behind overtake them. Default: packets stay in order."""
 
     reverse: Reverse | None = None
     """What differs in the direction from `to` to `from`. Default: nothing."""
@@ -366,6 +380,9 @@ class Rack(Part):
     """The reordering window adapts to DSACKs and to reordering seen. Off (Linux: `TCP_RACK_STATIC_REO_WND`): it
     stays a quarter of the smallest round trip. Default: true.
     """
+
+    dsack_after_reordering: bool | None = None
+    """DSACKs count only once reordering has been seen (Linux). The RFC counts all. Default: false."""
 
     name: Literal["rack"] = field(default="rack", init=False)
 
@@ -596,6 +613,9 @@ class Profile(Part):
     rtt_tick: Span | None = None
     """Tick of the clock that measures round trips for the timeout. "0s": exact (Linux keeps microseconds)."""
 
+    rttvar_rule: RttvarRule | None = None
+    """How RTTVAR follows the samples."""
+
     send_buffer: Bytes | None = None
     """Most bytes the sender holds unacknowledged or unsent."""
 
@@ -620,6 +640,11 @@ class Profile(Part):
 
     timer_phase: TimerPhase | None = None
     """When the ticks of both clocks fall: "random", drawn for each host, or the time of the first."""
+
+    timer_slack: Span | None = None
+    """What is added to the shorter waits: for a tail loss probe, and of a loss policy for what may only be late.
+    They, too, are then rounded up to `rto_granularity`.
+    """
 
     timer_tick: Span | None = None
     """Tick of the clock at which the timers of BSD's slow timeout run: round trips are counted in its ticks and
@@ -1062,6 +1087,26 @@ class Record(Part):
     ppdus: Selection | None = None
     """WLANs on whose channels each PPDU is recorded: their names, or true for all."""
 
+    retransmissions: Selection | None = None
+    """TCP flows whose retransmissions are recorded one by one: names of entries (`web`: every flow of it) or of
+    single flows (`web[3]`), or true for all TCP flows. Each retransmission takes about 100 bytes of memory until
+    the end of the run.
+    """
+
+
+@dataclass(kw_only=True)
+class Reorder(Part):
+    """Reordering on a line: each packet that is not lost is held back with `probability`, after its transmission,
+    and arrives `delay` later than it would have. Whether another overtakes it depends on what follows within that
+    time.
+    """
+
+    delay: Hold
+    """For how long: a duration, or a range from which each packet that is held back draws its own."""
+
+    probability: Probability
+    """Probability with which each packet is held back."""
+
 
 @dataclass(kw_only=True)
 class ReorderConfig(Part):
@@ -1199,6 +1244,9 @@ class Reverse(Part):
 
     rate: DataRate | None = None
     """Line rate."""
+
+    reorder: Reorder | None = None
+    """Which packets are held back on the line."""
 
 
 @dataclass(kw_only=True)
@@ -1492,6 +1540,9 @@ class TcpOptions(Part):
     rtt_tick: Span | None = None
     """Tick of the clock that measures round trips for the timeout. "0s": exact (Linux keeps microseconds)."""
 
+    rttvar_rule: RttvarRule | None = None
+    """How RTTVAR follows the samples."""
+
     send_buffer: Bytes | None = None
     """Most bytes the sender holds unacknowledged or unsent."""
 
@@ -1516,6 +1567,11 @@ class TcpOptions(Part):
 
     timer_phase: TimerPhase | None = None
     """When the ticks of both clocks fall: "random", drawn for each host, or the time of the first."""
+
+    timer_slack: Span | None = None
+    """What is added to the shorter waits: for a tail loss probe, and of a loss policy for what may only be late.
+    They, too, are then rounded up to `rto_granularity`.
+    """
 
     timer_tick: Span | None = None
     """Tick of the clock at which the timers of BSD's slow timeout run: round trips are counted in its ticks and
@@ -1883,6 +1939,9 @@ GapFrom: TypeAlias = "Literal['end', 'start']"
 Hidden: TypeAlias = "AllHidden | Sequence[Sequence[str]]"
 """Radios that do not hear each other."""
 
+Hold: TypeAlias = "Span | HoldRange"
+"""One duration, or a range."""
+
 Increase: TypeAlias = "Literal['per_window', 'per_ack']"
 """How congestion avoidance adds a segment per round trip."""
 
@@ -1939,6 +1998,9 @@ RetryCount: TypeAlias = "Literal['handings', 'transmissions']"
 
 RetryOutConfig: TypeAlias = "Literal['stepped', 'fixed', 'delay'] | Stepped | FixedRetryOut | DelayRetryOut"
 """RetryOutConfig."""
+
+RttvarRule: TypeAlias = "Literal['rfc6298', 'linux']"
+"""How the variation of the round trip follows the samples."""
 
 Sampling: TypeAlias = "Literal['table', 'targeted']"
 """What probes test."""
@@ -2026,6 +2088,8 @@ __all__ = [
     "FqCodelConfig",
     "GapFrom",
     "Hidden",
+    "Hold",
+    "HoldRange",
     "Ideal",
     "Increase",
     "Interpolation",
@@ -2059,12 +2123,14 @@ __all__ = [
     "Recovery",
     "Red",
     "Reno",
+    "Reorder",
     "ReorderConfig",
     "Retries",
     "RetryCount",
     "RetryOutConfig",
     "RetryOutStep",
     "Reverse",
+    "RttvarRule",
     "Sampling",
     "Scenario",
     "Selection",

@@ -105,6 +105,17 @@ impl Packet {
     pub fn sack(&self) -> &[SackBlock] {
         &self.sack[..usize::from(self.meta & SACK_COUNT)]
     }
+    /// A number of the driver's own, zero unless it sets one. It lies where the last SACK block would, so only data packets
+    /// have it: this project's connections carry data one way, and what carries data reports none.
+    pub fn tag(&self) -> u32 {
+        if self.is_reverse() { 0 } else { self.sack[MAX_SACK - 1].start.0 }
+    }
+    /// See [`Self::tag`]. Ignored on a packet from destination to source.
+    pub fn set_tag(&mut self, tag: u32) {
+        if !self.is_reverse() {
+            self.sack[MAX_SACK - 1].start = Seq32(tag);
+        }
+    }
     /// Appends a block; ignored when all [`MAX_SACK`] places are taken.
     pub fn push_sack(&mut self, block: SackBlock) {
         let n = usize::from(self.meta & SACK_COUNT);

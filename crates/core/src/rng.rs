@@ -23,6 +23,7 @@ pub enum Purpose {
     AirQueue = 13,
     TimerPhase = 14,
     Capture = 15,
+    LinkReorder = 16,
 }
 
 /// The generator for one use. `component` is the scenario-fixed index of what draws (link, flow ...).

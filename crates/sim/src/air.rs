@@ -79,6 +79,7 @@ pub(crate) fn link_totals(s: &AirStats) -> LinkTotals {
         dropped_overflow: s.dropped_overflow,
         dropped_early: s.dropped_early,
         dropped_bytes: 0,
+        held_back_packets: 0,
         lost_packets: s.dropped_retries + s.lost_collision + s.lost_errors + s.dropped_late,
         marked: s.marked,
         forwarded_packets: s.delivered_packets,

@@ -30,7 +30,7 @@ use rand::RngExt;
 
 use crate::ring::Ring;
 use crate::route::{END, FUSED};
-use crate::spec::{LinkId, LinkSpec};
+use crate::spec::{LinkId, LinkSpec, Reorder};
 use crate::wires::{InFlight, MAX_LANES, NO_LANE};
 
 /// Bytes up to which a packet counts as small: ACKs, with all options.
@@ -91,6 +91,7 @@ pub(crate) struct Cold {
     /// Chance of loss on the line.
     loss: f64,
     loss_rng: Rng,
+    hold: Option<Box<Hold>>,
     /// Packets not yet on the line: when their transmission starts, and their size. Those whose time has come are removed
     /// when next looked at. On a fused link: as of the arrival of the last packet that waited.
     waiting: Ring<(u64, u32)>,
@@ -111,6 +112,16 @@ pub(crate) struct Cold {
     pub dropped_bytes: u64,
     pub lost_packets: u64,
     pub marked: u64,
+}
+
+/// What holds packets back on a line ([`crate::spec::Reorder`]).
+#[derive(Debug)]
+struct Hold {
+    probability: f64,
+    /// Nanoseconds, both included.
+    range: (u64, u64),
+    rng: Rng,
+    held: u64,
 }
 
 /// A link with a discipline of its own.
@@ -135,6 +146,10 @@ pub(crate) enum Accepted {
     Arrives {
         time: u64,
         lane: u8,
+    },
+    /// Reaches the far end at `time`, ns, out of order.
+    HeldBack {
+        time: u64,
     },
     /// Is lost on the line, with the end of its transmission.
     Lost(u64),
@@ -167,6 +182,8 @@ pub struct LinkTotals {
     pub dropped_early: u64,
     pub dropped_bytes: u64,
     pub lost_packets: u64,
+    /// Held back on the line, so that others overtake them.
+    pub held_back_packets: u64,
     pub marked: u64,
     /// Transmitted to the end, those lost on the line included.
     pub forwarded_packets: u64,
@@ -221,7 +238,8 @@ impl Links {
                 QueueConfig::Fifo(fifo) if !capture => {
                     limit_packets = fifo.limit_packets.map_or(usize::MAX, |n| n as usize);
                     limit_bytes = fifo.limit_bytes.map_or(u64::MAX, |b| b.get());
-                    if limit_packets != usize::MAX || limit_bytes != u64::MAX || spec.loss.get() > 0.0 {
+                    let is_rough = spec.loss.get() > 0.0 || spec.reorder.probability.get() > 0.0;
+                    if limit_packets != usize::MAX || limit_bytes != u64::MAX || is_rough {
                         kind = LineKind::Limited;
                     }
                 }
@@ -259,6 +277,7 @@ impl Links {
                 limit_bytes,
                 loss: spec.loss.get(),
                 loss_rng: stream(seed, i as u64, Purpose::LinkLoss),
+                hold: Hold::new(&spec.reorder, seed, i),
                 waiting: Ring::default(),
                 waiting_bytes: 0,
                 queued,
@@ -300,6 +319,7 @@ impl Links {
             let spec = &links[link];
             if matches!(self.lines[link].kind, LineKind::Plain | LineKind::Fused)
                 && !matches!(self.lines[feeder as usize].kind, LineKind::Fused | LineKind::Air)
+                && self.cold[feeder as usize].hold.is_none()
                 && spec.rate >= links[feeder as usize].rate.max(SLOWEST_FUSED)
                 && spec.delay <= LONGEST_FUSED
             {
@@ -408,11 +428,7 @@ impl Links {
             line.transmit(start, size, || cold.rate);
             line.in_service = in_service;
         }
-        if cold.loss > 0.0 && cold.is_lost() {
-            Accepted::Lost(line.free_at)
-        } else {
-            Accepted::Arrives { time: line.arrival(), lane }
-        }
+        line.send_off(cold, lane)
     }
 
     /// Passes a packet through a fused link that it reaches at `arrival`, ns, no earlier than those before it. Returns its
@@ -513,6 +529,7 @@ impl Links {
             dropped_early: cold.dropped_early,
             dropped_bytes: cold.dropped_bytes,
             lost_packets: cold.lost_packets,
+            held_back_packets: cold.hold.as_ref().map_or(0, |hold| hold.held),
             marked: cold.marked,
             busy_ns: line.taken_ns - line.free_at.saturating_sub(now),
             ..LinkTotals::default()
@@ -578,11 +595,7 @@ impl Links {
     pub fn start(&mut self, now: u64, link: LinkId, size: u16) -> Accepted {
         let (line, cold) = (&mut self.lines[link.0 as usize], &mut self.cold[link.0 as usize]);
         line.transmit(now, size, || cold.rate);
-        if cold.loss > 0.0 && cold.is_lost() {
-            Accepted::Lost(line.free_at)
-        } else {
-            Accepted::Arrives { time: line.arrival(), lane: line.lane }
-        }
+        line.send_off(cold, line.lane)
     }
 }
 
@@ -595,6 +608,19 @@ impl Line {
     #[inline]
     fn arrival(&self) -> u64 {
         self.free_at.saturating_add(self.delay_ns)
+    }
+
+    /// What becomes of the packet that was transmitted last.
+    #[inline]
+    fn send_off(&self, cold: &mut Cold, lane: u8) -> Accepted {
+        if cold.loss > 0.0 && cold.is_lost() {
+            return Accepted::Lost(self.free_at);
+        }
+        let time = self.arrival();
+        match cold.hold.as_mut().and_then(|hold| hold.draw()) {
+            None => Accepted::Arrives { time, lane },
+            Some(hold_ns) => Accepted::HeldBack { time: time.saturating_add(hold_ns) },
+        }
     }
 
     /// Takes a packet whose transmission starts at `start`.
@@ -670,6 +696,27 @@ impl Cold {
     }
     fn is_lost(&mut self) -> bool {
         self.loss_rng.random::<f64>() < self.loss
+    }
+}
+
+impl Hold {
+    fn new(reorder: &Reorder, seed: u64, link: usize) -> Option<Box<Hold>> {
+        (reorder.probability.get() > 0.0).then(|| {
+            Box::new(Hold {
+                probability: reorder.probability.get(),
+                range: (reorder.min.as_ns(), reorder.max.as_ns()),
+                rng: stream(seed, link as u64, Purpose::LinkReorder),
+                held: 0,
+            })
+        })
+    }
+
+    /// How long the next packet is held back, if it is.
+    fn draw(&mut self) -> Option<u64> {
+        (self.rng.random::<f64>() < self.probability).then(|| {
+            self.held += 1;
+            self.rng.random_range(self.range.0..=self.range.1)
+        })
     }
 }
 

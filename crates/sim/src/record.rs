@@ -35,6 +35,9 @@ table! {
         retransmission_ratio: F64(f64) = "segments retransmitted / segments sent",
         timeouts: U64(u64) = "retransmission timeouts since warmup",
         fast_retransmits: U64(u64) = "entries into fast recovery since warmup",
+        duplicate_acks: U64(u64) = "ACKs since warmup that acknowledged nothing new and told of something above",
+        tail_loss_probes: U64(u64) = "tail loss probes since warmup, of new data or of the last segment again",
+        spurious_retransmissions: U64(u64) = "data segments since warmup that brought the receiver nothing new: sent again though a copy got through",
         ecn_reductions: U64(u64) = "window reductions on an ECN echo since warmup",
         dropped_at_queues: U64(u64) = "packets of this flow, both directions, dropped at queues since warmup",
         lost_on_lines: U64(u64) = "packets of this flow, both directions, lost on lines since warmup",
@@ -64,6 +67,7 @@ table! {
         dropped_early: U64(u64) = "packets dropped by choice of the discipline",
         marked: U64(u64) = "packets marked CE",
         lost_packets: U64(u64) = "packets lost on the line after transmission",
+        held_back_packets: U64(u64) = "packets held back on the line so that others overtake them",
         forwarded_packets: U64(u64) = "packets transmitted to the end",
         forwarded_bytes: U64(u64) = "bytes at the IP layer of those packets",
         utilisation: F64(f64) = "part of the time the line was busy",
@@ -81,6 +85,7 @@ table! {
         flow: U32(u32) = "index of the flow",
         cwnd_segments: U32(u32) = "segments, congestion window",
         ssthresh_segments: F64(f64) = "segments, slow-start threshold, NaN until the first reduction",
+        window_segments: U32(u32) = "segments, what may be outstanding: the smaller of cwnd and receive window",
         in_flight_segments: U32(u32) = "segments in the network",
         srtt_ms: F64(f64) = "ms, smoothed round-trip time",
         bytes_acked: U64(u64) = "bytes of payload acknowledged since the start of the flow",
@@ -117,6 +122,34 @@ table! {
         seq: U32(u32) = "sequence number of the packet",
         size_bytes: U32(u32) = "bytes at the IP layer",
         reason: Str(Cow<'static, str>) = "overflow, early, line; in the air retry_limit (given up by its sender) or late (its receiver had given it up), without acknowledgements collision or errors",
+    }
+}
+
+table! {
+    /// One data segment sent again.
+    pub(crate) RetransmissionRows of RetransmissionRow as "retransmissions" {
+        time_s: F64(f64) = "s since the start of the run",
+        flow: U32(u32) = "index of the flow",
+        transfer: U32(u32) = "number of the connection within the flow, from 0",
+        seq: U64(u64) = "offset of the first byte; the first byte of a connection is 1",
+        size_bytes: U32(u32) = "bytes of payload, 0: a FIN alone",
+        cause: Str(Cow<'static, str>) = "fast (begins fast recovery), recovery (another within it), timeout, repair (another after a timeout), probe (tail loss probe)",
+        waited_ms: F64(f64) = "ms since the segment was last sent",
+        dup_acks: U32(u32) = "duplicate ACKs in hand: since the last one that acknowledged something new",
+        outstanding_segments: U32(u32) = "segments sent and not yet acknowledged, this one included",
+        cwnd_segments: U32(u32) = "segments, congestion window before the reduction that comes with it",
+        window_segments: U32(u32) = "segments, the smaller of cwnd and receive window",
+        needless: Bool(bool) = "true: a copy sent earlier has reached the receiver, before or after",
+    }
+}
+
+impl RetransmissionRows {
+    pub fn len(&self) -> usize {
+        self.needless.len()
+    }
+    /// Of a row that was pushed.
+    pub fn mark_needless(&mut self, row: u32) {
+        self.needless[row as usize] = true;
     }
 }
 
@@ -174,6 +207,7 @@ pub(crate) struct Transfer {
 pub(crate) struct Log {
     pub transfers: Vec<Transfer>,
     pub drops: DropRows,
+    pub retransmissions: RetransmissionRows,
     pub flow_series: FlowSeries,
     pub link_series: LinkSeries,
     pub air_series: AirSeries,

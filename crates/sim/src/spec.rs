@@ -100,12 +100,28 @@ pub struct LinkSpec {
     pub queue: QueueConfig,
     /// Each packet is lost on the line, after transmission, with this probability.
     pub loss: Probability,
+    /// What the line does to the order of its packets.
+    pub reorder: Reorder,
     /// Cost of this link for shortest-path routing; ties go to the path whose first differing link has the lower id.
     pub cost: u32,
     /// Part of a group of access links: left out of the link series unless asked for.
     pub is_member_of_group: bool,
     /// `None`: a wire.
     pub air: Option<AirSpec>,
+}
+
+/// Each packet that is not lost is held back with this probability: it arrives later by a time drawn uniformly from a range.
+/// Those behind it overtake it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Reorder {
+    pub probability: Probability,
+    pub min: Span,
+    pub max: Span,
+}
+
+impl Reorder {
+    /// Nothing is held back.
+    pub const NONE: Reorder = Reorder { probability: Probability::ZERO, min: Span::ZERO, max: Span::ZERO };
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -181,6 +197,8 @@ pub struct RecordSpec {
     pub link_series: Vec<LinkId>,
     /// Links whose drops are recorded one by one.
     pub drops: Vec<LinkId>,
+    /// TCP flows whose retransmissions are recorded one by one, as indices into [`RunSpec::flows`], ascending.
+    pub retransmissions: Vec<u32>,
     /// Links whose packets are captured as they enter the line. Wires only.
     pub capture: Vec<LinkId>,
     /// Air links with a time series of their own (rate, airtime, errors).

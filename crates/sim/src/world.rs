@@ -111,6 +111,7 @@ struct FlowTotals {
     delay_sum_ns: u128,
     dropped_at_queues: u64,
     lost_on_lines: u64,
+    spurious_retransmissions: u64,
 }
 
 struct Sampler {
@@ -162,6 +163,9 @@ impl World {
                 check_index(|| format!("record.{what}"), "link", id.0, spec.links.len())?;
             }
         }
+        for &flow in &record.retransmissions {
+            check_index(|| "record.retransmissions".to_owned(), "flow", flow, spec.flows.len())?;
+        }
         let mut routes = Routes::new(spec)?;
         if routes.hops.len() >= LOST as usize {
             return Err(BuildError::TooManyHops { hops: routes.hops.len() });
@@ -169,7 +173,8 @@ impl World {
         let mut flows = Vec::with_capacity(spec.flows.len());
         for (i, (flow, &path_start)) in spec.flows.iter().zip(&routes.start).enumerate() {
             let below = below(spec, routes.hops[path_start[0] as usize]);
-            let ends = Ends::new(FlowId(i as u32), flow, spec.seed, below)?;
+            let recorded = record.retransmissions.binary_search(&(i as u32)).is_ok();
+            let ends = Ends::new(FlowId(i as u32), flow, spec.seed, below, recorded)?;
             flows.push(Flow {
                 ends,
                 path_start,
@@ -358,6 +363,7 @@ impl World {
             Accepted::Arrives { time, lane } => self.put_in_flight(self.now, time, packet, place + 1, size, lane),
             Accepted::Queued => self.enter_queue(link, packet, place, size),
             Accepted::Air => self.enter_air(link, packet, place),
+            Accepted::HeldBack { time } => self.hold_back(self.now, time, packet, place + 1, size),
             Accepted::Lost(time) => self.lose_at(self.now, time, packet, place + 1, size),
             Accepted::Dropped => self.discard(LinkId(link), packet, DropReason::Overflow),
         }
@@ -373,6 +379,14 @@ impl World {
         } else {
             self.wires.insert(InFlight { time, packet, place, size, depth: 0, flight_ns: flight(from, time) }, lane);
         }
+    }
+
+    /// As [`Self::put_in_flight`], of a packet that others overtake; the next link is not fused with this one. Its flight counts a
+    /// nanosecond more than it is, so that it does not tie with one that came to the link together with it and was not held.
+    #[cold]
+    fn hold_back(&mut self, from: u64, time: u64, packet: PacketId, place: u32, size: u16) {
+        let flight_ns = flight(from, time).saturating_add(1);
+        self.wires.insert(InFlight { time, packet, place, size, depth: 0, flight_ns }, NO_LANE);
     }
 
     /// A packet on its way to `place`, that came to a link at `from`, is lost at the end of its transmission, at `time`.
@@ -594,6 +608,7 @@ impl World {
         }
         match self.links.start(self.now, link, size) {
             Accepted::Arrives { time, lane } => self.put_in_flight(came_at, time, packet, place, size, lane),
+            Accepted::HeldBack { time } => self.hold_back(came_at, time, packet, place, size),
             Accepted::Lost(time) => self.lose_at(came_at, time, packet, place, size),
             Accepted::Dropped | Accepted::Queued | Accepted::Air => unreachable!("the packet is on the line"),
         }
@@ -652,6 +667,7 @@ impl World {
                 time_s: secs(now),
                 flow: i,
                 cwnd_segments: window.cwnd,
+                window_segments: window.cwnd.min(tcp.sender.send_window_segments()),
                 ssthresh_segments: if window.ssthresh == u32::MAX { f64::NAN } else { f64::from(window.ssthresh) },
                 in_flight_segments: window.in_flight,
                 srtt_ms: tcp.sender.srtt().map_or(f64::NAN, millis),
@@ -814,6 +830,7 @@ impl World {
             self.log.flow_series.into_table(),
             self.log.link_series.into_table(),
             self.log.drops.into_table(),
+            self.log.retransmissions.into_table(),
             transfers.into_table(),
             pings.into_table(),
             datagrams.into_table(),
@@ -843,6 +860,9 @@ impl World {
             retransmission_ratio: f64::NAN,
             timeouts: b.timeouts - a.timeouts,
             fast_retransmits: b.fast_retransmits - a.fast_retransmits,
+            duplicate_acks: b.duplicate_acks - a.duplicate_acks,
+            tail_loss_probes: b.tail_loss_probes - a.tail_loss_probes,
+            spurious_retransmissions: last.spurious_retransmissions - first.spurious_retransmissions,
             ecn_reductions: b.ecn_reductions - a.ecn_reductions,
             dropped_at_queues: last.dropped_at_queues - first.dropped_at_queues,
             lost_on_lines: last.lost_on_lines - first.lost_on_lines,
@@ -917,6 +937,7 @@ impl World {
             dropped_early,
             marked: last.marked - first.marked,
             lost_packets: last.lost_packets - first.lost_packets,
+            held_back_packets: last.held_back_packets - first.held_back_packets,
             forwarded_packets: last.forwarded_packets - first.forwarded_packets,
             forwarded_bytes: last.forwarded_bytes - first.forwarded_bytes,
             utilisation: ratio((last.busy_ns - first.busy_ns) as f64, period_ns),
@@ -1010,7 +1031,10 @@ impl FlowTotals {
             ..FlowTotals::default()
         };
         match &flow.ends {
-            Ends::Tcp(_) => totals.sent = totals.tcp.segments_sent,
+            Ends::Tcp(tcp) => {
+                totals.sent = totals.tcp.segments_sent;
+                totals.spurious_retransmissions = tcp.spurious_retransmissions();
+            }
             Ends::Ping(ping) => {
                 totals.sent = ping.requests.len() as u64;
                 totals.received = ping.requests.iter().filter(|(_, rtt)| rtt.is_some()).count() as u64;

@@ -13,7 +13,7 @@ use airtcp_core::tcp::profile::profile;
 use airtcp_core::units::{Bytes, DataRate, Probability, Seq32, Span, Time};
 use airtcp_core::wire::{self, Announced, Endpoints};
 use airtcp_sim::capture::{CaptureSink, Captured, HEADERS_ONLY, PcapngWriter, WHOLE_PACKETS};
-use airtcp_sim::spec::{FlowSpec, LinkId, LinkSpec, NodeId, NodeSpec, RecordSpec, RunSpec, TcpApp, Traffic};
+use airtcp_sim::spec::{FlowSpec, LinkId, LinkSpec, NodeId, NodeSpec, RecordSpec, Reorder, RunSpec, TcpApp, Traffic};
 use pcap_file::PcapError;
 use pcap_file::pcapng::blocks::interface_description::InterfaceDescriptionOption as IfOption;
 use pcap_file::pcapng::blocks::section_header::SectionHeaderOption;
@@ -44,6 +44,7 @@ fn spec() -> RunSpec {
         delay: Span::from_ms(1),
         queue: QueueConfig::Fifo(Default::default()),
         loss: Probability::ZERO,
+        reorder: Reorder::NONE,
         cost: 1,
         is_member_of_group: false,
         air: None,
@@ -76,6 +77,7 @@ fn spec() -> RunSpec {
             flow_series_max: 0,
             link_series: vec![],
             drops: vec![],
+            retransmissions: Vec::new(),
             capture: vec![THERE, BACK, THERE],
             air_series: Vec::new(),
             ppdus: Vec::new(),

@@ -103,6 +103,79 @@ fn unlimited_flows_fill_the_line_share_it_and_stop_when_told() {
     }
 }
 
+/// Of a finished run in which every packet was either delivered or recorded as lost.
+fn lost_data_segments(output: &RunOutput) -> u64 {
+    let table = output.table("drops").unwrap();
+    let (Some(Data::Bool(reverse)), Some(Data::U32(size))) = (table.column("reverse"), table.column("size_bytes"))
+    else {
+        panic!("{table:?}")
+    };
+    reverse.iter().zip(size).filter(|(reverse, size)| !**reverse && **size > 100).count() as u64
+}
+fn needless(output: &RunOutput) -> Vec<bool> {
+    match output.table("retransmissions").unwrap().column("needless") {
+        Some(Data::Bool(v)) => v.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn every_retransmission_is_recorded_and_what_it_was_good_for() {
+    let transfer = |name| tcp(name, TcpApp::Sized(4_000_000));
+    for (loss, reorder) in [(0.02, 0.0), (0.0, 0.03), (0.01, 0.02)] {
+        for name in ["ns2-reno", "linux-6"] {
+            let mut spec = dumbbell(&[transfer(name), transfer(name)], 15, 300, Time::NEVER);
+            spec.links[0].loss = Probability::new(loss).unwrap();
+            let probability = Probability::new(reorder).unwrap();
+            spec.links[0].reorder = Reorder { probability, min: Span::from_ms(2), max: Span::from_ms(30) };
+            let off = run(&spec);
+            spec.record.retransmissions = vec![0, 1];
+            let on = run(&spec);
+            // Watching changes nothing.
+            assert!(off.table("retransmissions").unwrap().is_empty());
+            for (a, b) in off.tables.iter().zip(&on.tables).filter(|(a, _)| a.name != "retransmissions") {
+                assert_eq!(format!("{a:?}"), format!("{b:?}"));
+            }
+            assert_eq!(u64s(&on, "flows", "transfers"), [1, 1]);
+            let sum = |table, column| u64s(&on, table, column).iter().sum::<u64>();
+            let rows = needless(&on).len() as u64;
+            assert!(rows > 20, "{name} {loss} {reorder}: {rows}");
+            assert_eq!(rows, sum("flows", "segments_retransmitted"));
+            // Each copy was lost, brought something, or brought nothing.
+            let spurious = sum("flows", "spurious_retransmissions");
+            assert_eq!(spurious, rows - lost_data_segments(&on), "{name} {loss} {reorder}");
+            // A needless copy that is lost brings nothing either, but does not arrive.
+            let count = needless(&on).iter().filter(|n| **n).count() as u64;
+            assert!((spurious..=spurious + lost_data_segments(&on)).contains(&count), "{name}: {spurious} {count}");
+            if loss == 0.0 && lost_data_segments(&on) == 0 {
+                assert_eq!(count, rows);
+            }
+            assert!(sum("flows", "duplicate_acks") > rows);
+            let Some(Data::Str(causes)) = on.table("retransmissions").unwrap().column("cause") else { panic!() };
+            // A recovery may begin with losses that the one before has repaired beyond its end.
+            let fast = causes.iter().filter(|c| *c == "fast").count() as u64;
+            assert!((1..=sum("flows", "fast_retransmits")).contains(&fast));
+            assert_eq!(causes.iter().filter(|c| *c == "timeout").count() as u64, sum("flows", "timeouts"));
+        }
+    }
+}
+
+#[test]
+fn only_retransmissions_of_flows_that_are_named_are_recorded() {
+    let mut spec = dumbbell(&vec![tcp("linux-6", web(true)); 3], 10, 60, Time::ZERO + Span::from_secs(30));
+    spec.record.retransmissions = vec![1];
+    let output = run(&spec);
+    let table = output.table("retransmissions").unwrap();
+    let Some(Data::U32(flow)) = table.column("flow") else { panic!() };
+    assert!(!flow.is_empty() && flow.iter().all(|f| *f == 1));
+    assert_eq!(flow.len() as u64, u64s(&output, "flows", "segments_retransmitted")[1]);
+    let Some(Data::U32(transfer)) = table.column("transfer") else { panic!() };
+    assert!(transfer.is_sorted() && transfer.iter().any(|t| *t > 0));
+    spec.record.retransmissions = vec![3];
+    let Err(error) = World::build(&spec) else { panic!("there is no fourth flow") };
+    assert!(error.to_string().contains("record.retransmissions"), "{error}");
+}
+
 #[test]
 fn a_web_user_makes_one_transfer_after_the_other() {
     for gap_after_end in [true, false] {

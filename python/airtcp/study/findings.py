@@ -253,7 +253,7 @@ def environment(case: Mapping[str, Value], data: Data) -> tuple[dict[str, object
         CheckError: a name stands for two things.
     """
     calls: dict[str, Callable[..., object]] = {**functions(), "about": _about}
-    names: dict[str, object] = {}
+    names: dict[str, object] = {"true": True, "false": False}
     for measure in data.measures.values():
         series = (
             [Series(data, measure)]
@@ -267,7 +267,8 @@ def environment(case: Mapping[str, Value], data: Data) -> tuple[dict[str, object
             names[one.name] = one
     for name, value in case.items():
         if name in names:
-            raise CheckError(f"for.{name}: {name} is a measure already")
+            already = "a value" if isinstance(names[name], bool) else "a measure"
+            raise CheckError(f"for.{name}: {name} is {already} already")
         names[name] = value
     return names, calls
 

@@ -155,6 +155,15 @@ impl Receiver {
         &self.stats
     }
 
+    /// All bytes of `start..end` have arrived; offsets as in [`super::Retransmission`].
+    pub fn holds(&self, start: u64, end: u64) -> bool {
+        end <= self.rcv_nxt || {
+            let i = self.out_of_order.partition_point(|r| r.1 < end);
+            let start = start.max(self.rcv_nxt);
+            self.out_of_order.get(i).is_some_and(|&(s, _)| s <= start)
+        }
+    }
+
     pub fn is_closed(&self) -> bool {
         self.state == State::Closed
     }
@@ -487,6 +496,8 @@ impl Receiver {
                 }
                 let i = self.out_of_order.partition_point(|r| r.0 < start);
                 let Some(&(s, e)) = self.out_of_order.get(i).filter(|r| r.0 == start) else { continue };
+                // A FIN above a hole has arrived like the data before it.
+                let e = e + u64::from(self.fin_at == Some(e));
                 p.push_sack(SackBlock { start: Seq32::from_offset(s), end: Seq32::from_offset(e) });
                 n += 1;
             }
@@ -497,5 +508,28 @@ impl Receiver {
         self.ack_at = Time::NEVER;
         self.stats.acks_sent += 1;
         out.packets.push(p);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tcp::profile::profile;
+
+    /// Otherwise a sender would wait for the last segment of a transfer as long as one before it is missing.
+    #[test]
+    fn a_fin_above_a_hole_is_reported_with_the_data_before_it() {
+        let mut receiver = Receiver::new(FlowId(0), 0, Arc::new(profile("linux-6").unwrap().resolve().unwrap()));
+        let mut out = Outputs::default();
+        let mut packet = |flags, seq, len| {
+            let mut p = Packet::new(FlowId(0), Kind::Tcp, 0);
+            (p.flags, p.seq, p.len) = (flags, Seq32(seq), len);
+            receiver.on_packet(Time::ZERO, &p, &mut out);
+            out.packets.pop().map(|p| (p.ack.0, p.sack().iter().map(|b| (b.start.0, b.end.0)).collect::<Vec<_>>()))
+        };
+        packet(tcp_flags::SYN, 0, 0);
+        assert_eq!(packet(tcp_flags::ACK, 1001, 1000), Some((1, vec![(1001, 2001)])));
+        assert_eq!(packet(tcp_flags::ACK | tcp_flags::FIN, 2001, 500), Some((1, vec![(1001, 2502)])));
+        assert_eq!(packet(tcp_flags::ACK, 1, 1000), Some((2502, vec![])));
     }
 }

@@ -35,6 +35,8 @@ pub struct SenderStats {
     pub bytes_acked: u64,
     /// Times fast recovery was entered.
     pub fast_retransmits: u64,
+    /// ACKs that acknowledged nothing new and said that something above had arrived.
+    pub duplicate_acks: u64,
     pub timeouts: u64,
     pub window_probes: u64,
     /// Tail loss probes (RFC 8985), new data or repeated.

@@ -207,7 +207,7 @@ mod tests {
     use airtcp_core::wifi::phy::{PhyConfig, Standard};
 
     use super::*;
-    use crate::spec::{AirSpec, NodeId};
+    use crate::spec::{AirSpec, NodeId, Reorder};
 
     fn link(down: bool) -> LinkSpec {
         LinkSpec {
@@ -219,6 +219,7 @@ mod tests {
             delay: Span::ZERO,
             queue: QueueConfig::Fifo(FifoConfig::default()),
             loss: Probability::ZERO,
+            reorder: Reorder::NONE,
             cost: 1,
             is_member_of_group: true,
             air: Some(AirSpec { channel: 0, pair: 0, down }),

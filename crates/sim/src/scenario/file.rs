@@ -112,6 +112,9 @@ pub struct Link {
     /// Probability with which each packet is lost on the line, after transmission.
     #[serde(default)]
     pub loss: Probability,
+    /// Holds some packets back on the line, so that those behind overtake them. Default: packets stay in order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reorder: Option<Reorder>,
     /// Cost of the line for shortest-path routing.
     #[serde(default = "defaults::cost")]
     #[schemars(range(min = 1, max = 1_000_000))]
@@ -158,10 +161,42 @@ pub struct Reverse {
     /// Probability with which each packet is lost on the line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loss: Option<Probability>,
+    /// Which packets are held back on the line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reorder: Option<Reorder>,
     /// Cost of the line for shortest-path routing.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_000_000))]
     pub cost: Option<u32>,
+}
+
+/// Reordering on a line: each packet that is not lost is held back with `probability`, after its transmission, and arrives
+/// `delay` later than it would have. Whether another overtakes it depends on what follows within that time.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Reorder {
+    /// Probability with which each packet is held back.
+    pub probability: Probability,
+    /// For how long: a duration, or a range from which each packet that is held back draws its own.
+    pub delay: Hold,
+}
+
+/// One duration, or a range.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Hold {
+    For(Span),
+    Between(HoldRange),
+}
+
+/// Durations drawn uniformly from a range, one per packet that is held back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HoldRange {
+    /// Shortest.
+    pub min: Span,
+    /// Longest.
+    pub max: Span,
 }
 
 /// One delay, or a range over the members of a group.
@@ -485,6 +520,10 @@ pub struct Record {
     /// Links whose drops are recorded one by one. Default: as `links`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drops: Option<Vec<String>>,
+    /// TCP flows whose retransmissions are recorded one by one: names of entries (`web`: every flow of it) or of single flows
+    /// (`web[3]`), or true for all TCP flows. Each retransmission takes about 100 bytes of memory until the end of the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retransmissions: Option<Selection>,
     /// Links whose packets are captured as they enter the line. Not those of a WLAN, which `capture_air` captures.
     pub capture: Vec<String>,
     /// Links of WLANs with a time series of rate, airtime, errors and packets held. Default: all of them, as long as they are
@@ -505,6 +544,7 @@ impl Default for Record {
             flow_series_max: 64,
             links: None,
             drops: None,
+            retransmissions: None,
             capture: Vec::new(),
             air_series: None,
             ppdus: None,

@@ -4,13 +4,13 @@ use airtcp_core::queue::{FifoConfig, QueueConfig};
 use airtcp_core::tcp::cc::CcConfig;
 use airtcp_core::tcp::loss::LossConfig;
 use airtcp_core::tcp::{Pacing, Recovery};
-use airtcp_core::units::{Bytes, DataRate, Span, Time};
+use airtcp_core::units::{Bytes, DataRate, Probability, Span, Time};
 use airtcp_core::wifi::rate::RateConfig;
 use airtcp_core::wifi::retry_out::RetryOutConfig;
 use proptest::prelude::*;
 
 use super::*;
-use crate::spec::{LinkId, NodeId, TcpApp, Traffic};
+use crate::spec::{LinkId, NodeId, Reorder, TcpApp, Traffic};
 
 mod wavelan;
 mod wlan;
@@ -55,7 +55,8 @@ delay = "20ms"
 queue = { name = "fifo", limit_packets = 50 }
 loss = 0.01
 cost = 2
-reverse = { rate = "1Mbit/s", buffer = { rule = "bdp", rtt = "80ms", scale = 0.5 }, queue = "fifo" }
+reorder = { probability = 0.01, delay = "5ms" }
+reverse = { rate = "1Mbit/s", buffer = { rule = "bdp", rtt = "80ms", scale = 0.5 }, queue = "fifo", reorder = { probability = 0.02, delay = { min = "1ms", max = "9ms" } } }
 
 [[flows]]
 name = "reno"
@@ -90,6 +91,7 @@ traffic = { kind = "train", count = 10, gap = "1ms", every = "1s" }
 interval = "100ms"
 links = ["bottleneck", "left[1]->r1"]
 capture = ["r1->right"]
+retransmissions = ["reno", "web[1]"]
 "#;
 
 fn spec(text: &str) -> RunSpec {
@@ -237,6 +239,16 @@ const FAULTS: &[(&str, &str)] = &[
     (r#"links = ["bottleneck", "left[1]->r1"]"#, r#"links = ["botleneck", "left[9]->r1", "left[0]->right"]"#),
     (r#"links = ["bottleneck", "left[1]->r1"]"#, r#"links = "bottleneck""#),
     (r#"capture = ["r1->right"]"#, "capture = [5]"),
+    (r#"retransmissions = ["reno", "web[1]"]"#, r#"retransmissions = ["rno", "web[2]", "ping", "train[0]"]"#),
+    (r#"retransmissions = ["reno", "web[1]"]"#, r#"retransmissions = "all""#),
+    (r#"reorder = { probability = 0.01, delay = "5ms" }"#, r#"reorder = { probability = 1.01, delay = "0s" }"#),
+    (r#"reorder = { probability = 0.01, delay = "5ms" }"#, r#"reorder = { probability = 0.01, delay = "0s" }"#),
+    (r#"reorder = { probability = 0.01, delay = "5ms" }"#, r#"reorder = { probability = 0.01, delay = "2h" }"#),
+    (r#"reorder = { probability = 0.01, delay = "5ms" }"#, "reorder = 0.01"),
+    (r#"reorder = { probability = 0.01, delay = "5ms" }"#, "reorder = { probability = 0.01, dealy = 5 }"),
+    (r#"delay = { min = "1ms", max = "9ms" }"#, r#"delay = { min = "9ms", max = "1ms" }"#),
+    (r#"delay = { min = "1ms", max = "9ms" }"#, r#"delay = { min = "1ms", most = "9ms" }"#),
+    (r#"delay = { min = "1ms", max = "9ms" }"#, r#"delay = { min = "0s", max = "0s" }"#),
     ("[record]", "[recrd]"),
     ("[record]", "[record"),
     ("[[nodes]]\nname = \"right\"", "[[nodes]]\nname = \"idle\"\nkind = \"host\"\n[[nodes]]\nname = \"right\""),
@@ -354,6 +366,12 @@ fn groups_become_members_in_the_order_of_the_file() {
     assert_eq!(up.queue, QueueConfig::Fifo(FifoConfig { limit_packets: None, limit_bytes: Some(Bytes::new(5000)) }));
     assert_eq!((down.loss.get(), up.loss.get(), down.cost, up.cost), (0.01, 0.01, 2, 2));
     assert!(!down.is_member_of_group);
+    let held = |probability, min, max| Reorder {
+        probability: Probability::new(probability).unwrap(),
+        min: Span::from_ms(min),
+        max: Span::from_ms(max),
+    };
+    assert_eq!((down.reorder, up.reorder, there.reorder), (held(0.01, 5, 5), held(0.02, 1, 9), Reorder::NONE));
 
     let flows: Vec<(&str, u32, u32)> = spec.flows.iter().map(|f| (&*f.name, f.from.0, f.to.0)).collect();
     let expected = [
@@ -374,6 +392,10 @@ fn groups_become_members_in_the_order_of_the_file() {
     assert_eq!(spec.record.link_series, [LinkId(2), LinkId(8), LinkId(9)]);
     assert_eq!(spec.record.drops, spec.record.link_series);
     assert_eq!(spec.record.capture, [LinkId(8)]);
+    assert_eq!(spec.record.retransmissions, [0, 1, 2, 3, 5]);
+    let all = FULL.replace(r#"["reno", "web[1]"]"#, "true");
+    assert_eq!(self::spec(&all).record.retransmissions, [0, 1, 2, 3, 4, 5]);
+    assert_eq!(self::spec(&all.replace("retransmissions = true", "")).record.retransmissions, [0u32; 0]);
 }
 
 #[test]

@@ -5,6 +5,7 @@
 
 mod cbr;
 mod ping;
+mod repeats;
 mod tcp;
 mod train;
 
@@ -44,10 +45,16 @@ pub(crate) enum Ends {
 }
 
 impl Ends {
-    /// `below`: the device below the source reports what it no longer holds.
-    pub fn new(id: FlowId, spec: &FlowSpec, seed: u64, below: Option<Below>) -> Result<Ends, BuildError> {
+    /// `below`: the device below the source reports what it no longer holds. `recorded`: each retransmission.
+    pub fn new(
+        id: FlowId,
+        spec: &FlowSpec,
+        seed: u64,
+        below: Option<Below>,
+        recorded: bool,
+    ) -> Result<Ends, BuildError> {
         Ok(match &spec.traffic {
-            Traffic::Tcp { .. } => Ends::Tcp(Tcp::new(id, spec, seed, below)?),
+            Traffic::Tcp { .. } => Ends::Tcp(Tcp::new(id, spec, seed, below, recorded)?),
             Traffic::Ping { interval, packet_bytes } => Ends::Ping(Ping::new(id, spec, *interval, *packet_bytes)),
             Traffic::Cbr { rate, packet_bytes } => Ends::Cbr(Cbr::new(id, spec, *rate, *packet_bytes)?),
             Traffic::Train { count, gap, packet_bytes, every } => {

@@ -17,6 +17,7 @@ use rand_distr::{Distribution, LogNormal, Pareto};
 use crate::error::BuildError;
 use crate::record::{Log, Transfer};
 use crate::spec::{FlowSpec, NodeId, Surge, TcpApp, Traffic};
+use crate::traffic::repeats::{Place, Repeats};
 
 pub(crate) struct Tcp {
     pub sender: Sender,
@@ -36,6 +37,10 @@ pub(crate) struct Tcp {
     pub completed: u64,
     /// Start and end of the first complete transfer.
     pub first_completion: Option<(Time, Time)>,
+    /// Segments that brought the receivers of past connections nothing new.
+    past_duplicates: u64,
+    /// If each retransmission is recorded.
+    repeats: Option<Box<Repeats>>,
     config: Arc<Ends>,
 }
 
@@ -123,7 +128,14 @@ impl Web {
 }
 
 impl Tcp {
-    pub fn new(flow: FlowId, spec: &FlowSpec, seed: u64, below: Option<Below>) -> Result<Tcp, BuildError> {
+    /// `recorded`: each retransmission is.
+    pub fn new(
+        flow: FlowId,
+        spec: &FlowSpec,
+        seed: u64,
+        below: Option<Below>,
+        recorded: bool,
+    ) -> Result<Tcp, BuildError> {
         let Traffic::Tcp { sender, receiver, read_rate, app } = &spec.traffic else {
             unreachable!("the caller matched the traffic")
         };
@@ -156,6 +168,8 @@ impl Tcp {
             transfers: 0,
             completed: 0,
             first_completion: None,
+            past_duplicates: 0,
+            repeats: recorded.then(Box::default),
             config,
         })
     }
@@ -205,6 +219,9 @@ impl Tcp {
         if !packet.is_reverse() {
             self.receiver.on_packet(now, packet, out);
             out.notices.clear();
+            if let Some(repeats) = &mut self.repeats {
+                repeats.on_arrival(packet, &self.receiver, log);
+            }
         } else if self.phase != Phase::Frozen {
             self.sender.on_packet(now, packet, out);
             if !out.notices.is_empty() {
@@ -239,6 +256,7 @@ impl Tcp {
             segments_retransmitted: past.segments_retransmitted + now.segments_retransmitted,
             bytes_acked: past.bytes_acked + now.bytes_acked,
             fast_retransmits: past.fast_retransmits + now.fast_retransmits,
+            duplicate_acks: past.duplicate_acks + now.duplicate_acks,
             timeouts: past.timeouts + now.timeouts,
             window_probes: past.window_probes + now.window_probes,
             tail_loss_probes: past.tail_loss_probes + now.tail_loss_probes,
@@ -254,9 +272,18 @@ impl Tcp {
         }
     }
 
+    /// Data segments that brought the receiver nothing new.
+    pub fn spurious_retransmissions(&self) -> u64 {
+        self.past_duplicates + self.receiver.stats().segments_duplicate
+    }
+
     fn begin(&mut self, now: Time, out: &mut Outputs) {
         if self.transfers > 0 {
             self.past = self.stats(now);
+            self.past_duplicates = self.spurious_retransmissions();
+            if let Some(repeats) = &mut self.repeats {
+                repeats.forget();
+            }
             self.incarnation = (self.transfers % 16) as u8;
             (self.sender, self.receiver) = self.config.connection(self.flow, self.transfers);
         }
@@ -284,11 +311,13 @@ impl Tcp {
             match out.notices[i] {
                 Notice::AllAcked => self.end_transfer(now, true, log),
                 Notice::TimedOut => self.end_transfer(now, false, log),
-                Notice::Established
-                | Notice::Closed
-                | Notice::EnteredRecovery
-                | Notice::RetransmissionTimeout
-                | Notice::Retransmitted(_) => {}
+                Notice::Established | Notice::Closed | Notice::EnteredRecovery | Notice::RetransmissionTimeout => {}
+                Notice::Retransmitted(what) => {
+                    if let Some(repeats) = &mut self.repeats {
+                        let at = Place { now, flow: self.flow, transfer: self.transfers - 1 };
+                        repeats.on_retransmission(at, &what, &self.receiver, &mut out.packets, log);
+                    }
+                }
             }
         }
         out.notices.clear();

@@ -76,6 +76,7 @@ impl Sender {
                 self.window_at_first_duplicate = self.window.cwnd.min(self.send_window_segments());
             }
             self.dup_acks += 1;
+            self.stats.duplicate_acks += 1;
         }
         if duplicate || covered.delivered > 0 {
             self.newest_report_at = now;

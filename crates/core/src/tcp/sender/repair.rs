@@ -149,7 +149,8 @@ impl Sender {
         if self.config.recovery == Recovery::Sack { self.board.sacked_out() } else { self.dup_acks }
     }
 
-    pub(super) fn send_window_segments(&self) -> u32 {
+    /// The receive window in whole segments.
+    pub fn send_window_segments(&self) -> u32 {
         (self.send_window / u64::from(self.window.mss)).min(u64::from(u32::MAX)) as u32
     }
 

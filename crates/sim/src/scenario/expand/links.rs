@@ -8,10 +8,10 @@ use airtcp_core::units::{DataRate, Probability, Span};
 use rand::RngExt;
 
 use super::super::buffer::Limit;
-use super::super::file::{Buffer, BufferRule, Delay, Link, Spread};
+use super::super::file::{self, Buffer, BufferRule, Delay, Hold, HoldRange, Link, Spread};
 use super::super::tree::Path;
 use super::{Ends, Expander, MAX_LINKS, root};
-use crate::spec::{LinkId, LinkSpec};
+use crate::spec::{LinkId, LinkSpec, Reorder};
 
 const MAX_DELAY: Span = Span::from_secs(3_600);
 
@@ -20,6 +20,7 @@ struct Direction {
     rate: DataRate,
     queue: QueueConfig,
     loss: Probability,
+    reorder: Reorder,
     cost: u32,
 }
 
@@ -115,7 +116,30 @@ impl Expander<'_> {
             None => queue,
         };
         let loss = own.loss.unwrap_or(link.loss);
-        Some(Direction { rate, queue, loss, cost: own.cost.unwrap_or(link.cost) })
+        let reorder = match own.reorder.or(link.reorder) {
+            Some(reorder) => self.reorder(&at(own.reorder.is_some(), "reorder").key("delay"), &reorder)?,
+            None => Reorder::NONE,
+        };
+        Some(Direction { rate, queue, loss, reorder, cost: own.cost.unwrap_or(link.cost) })
+    }
+
+    /// `at` is the place of its delay.
+    fn reorder(&mut self, at: &Path, reorder: &file::Reorder) -> Option<Reorder> {
+        let (min, max, at) = match reorder.delay {
+            Hold::For(span) => (span, span, at.clone()),
+            Hold::Between(HoldRange { min, max }) => {
+                if min > max {
+                    self.error(&at.key("min"), format!("must be at most max ({max})"));
+                    return None;
+                }
+                (min, max, at.key("max"))
+            }
+        };
+        if max.is_zero() || max > MAX_DELAY {
+            self.error(&at, "must be longer than 0s and at most 1h");
+            return None;
+        }
+        Some(Reorder { probability: reorder.probability, min, max })
     }
 
     /// `queue` with the limit that `buffer` gives it. Goes through the queue's own serialised form, because which disciplines
@@ -224,6 +248,7 @@ impl Expander<'_> {
                     delay,
                     queue: direction.queue.clone(),
                     loss: direction.loss,
+                    reorder: direction.reorder,
                     cost: direction.cost,
                     is_member_of_group: line.is_member_of_group,
                     air: None,

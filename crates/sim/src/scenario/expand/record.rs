@@ -53,6 +53,11 @@ impl Expander<'_> {
                 if all.len() <= MAX_AIR_SERIES { all } else { Vec::new() }
             }
         };
+        let retransmissions = match &record.retransmissions {
+            None | Some(Selection::All(false)) => Vec::new(),
+            Some(Selection::All(true)) => (0..flows.len() as u32).filter(|&i| is_tcp(&flows[i as usize])).collect(),
+            Some(Selection::Names(names)) => self.tcp_flows_of(&path.key("retransmissions"), names, flows),
+        };
         let ppdus = match &record.ppdus {
             None | Some(Selection::All(false)) => Vec::new(),
             Some(Selection::All(true)) => (0..self.channels.len() as u32).collect(),
@@ -66,7 +71,7 @@ impl Expander<'_> {
         } else if interval.is_zero() || interval > self.file.duration {
             self.error(&interval_at, format!("must be longer than 0s and at most duration ({})", self.file.duration));
         } else {
-            let tcp_flows = flows.iter().filter(|f| matches!(f.traffic, Traffic::Tcp { .. })).count() as u64;
+            let tcp_flows = flows.iter().filter(|f| is_tcp(f)).count() as u64;
             let flow_series = tcp_flows.min(u64::from(record.flow_series_max));
             let samples = self.file.duration.as_ns() / interval.as_ns();
             let links = link_series.len() + air_series.len();
@@ -80,7 +85,48 @@ impl Expander<'_> {
             }
         }
         let flow_series_max = record.flow_series_max;
-        RecordSpec { interval, flow_series_max, link_series, drops, capture, air_series, ppdus, capture_air }
+        RecordSpec {
+            interval,
+            flow_series_max,
+            link_series,
+            drops,
+            retransmissions,
+            capture,
+            air_series,
+            ppdus,
+            capture_air,
+        }
+    }
+
+    /// TCP flows by the names of their entries or their own.
+    fn tcp_flows_of(&mut self, at: &Path, names: &[String], flows: &[FlowSpec]) -> Vec<u32> {
+        let file = self.file;
+        let mut selected = BTreeSet::new();
+        for (i, name) in names.iter().enumerate() {
+            let named = || (0u32..).zip(flows).filter(|(_, f)| f.group == *name || f.name == *name);
+            if named().next().is_some() {
+                if named().all(|(_, f)| !is_tcp(f)) {
+                    self.error(&at.index(i), "is not TCP: nothing is sent again");
+                }
+                selected.extend(named().filter(|(_, f)| is_tcp(f)).map(|(flow, _)| flow));
+                continue;
+            }
+            let plain = name.split_once('[').map_or(name.as_str(), |(plain, _)| plain);
+            // A flow that was not built for a fault of its own is not missing.
+            if flows.iter().any(|f| f.group == plain) {
+                let count = flows.iter().filter(|f| f.group == plain).count();
+                let message = match count {
+                    1 => format!("`{plain}` is a single flow: write `{plain}`"),
+                    _ => format!("the flows of `{plain}` are {plain}[0] to {plain}[{}]", count - 1),
+                };
+                self.error(&at.index(i), message);
+            } else if !file.flows.iter().any(|f| f.name == plain) {
+                let known: Vec<&str> = file.flows.iter().map(|f| f.name.as_str()).collect();
+                let message = self.unknown_name("flow", name, known.iter().copied());
+                self.error(&at.index(i), message);
+            }
+        }
+        selected.into_iter().collect()
     }
 
     /// Links of a kind by the name of their entry, or one direction by its ends.
@@ -128,4 +174,8 @@ impl Expander<'_> {
         }
         channels.into_iter().collect()
     }
+}
+
+fn is_tcp(flow: &FlowSpec) -> bool {
+    matches!(flow.traffic, Traffic::Tcp { .. })
 }

@@ -16,7 +16,7 @@ use serde_json::Value as Json;
 use super::super::file::{AllHidden, Hidden, Layer, NodeKind, Station, StationEntry, Wlan, lay};
 use super::super::tree::{Path, Step};
 use super::{Ends, Expander, MAX_LINKS, root};
-use crate::spec::{AirSpec, ChannelSpec, LinkId, LinkSpec, NodeId, PairSpec, RadioSpec};
+use crate::spec::{AirSpec, ChannelSpec, LinkId, LinkSpec, NodeId, PairSpec, RadioSpec, Reorder};
 
 /// Radios of a channel have 16-bit numbers.
 const MAX_RADIOS: usize = u16::MAX as usize;
@@ -501,6 +501,7 @@ impl Expander<'_> {
                 delay: Span::ZERO,
                 queue: QueueConfig::by_name("fifo").expect("registered"),
                 loss: Probability::ZERO,
+                reorder: Reorder::NONE,
                 cost: 1,
                 is_member_of_group,
                 air: Some(AirSpec { down, ..air }),
