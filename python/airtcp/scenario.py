@@ -643,7 +643,7 @@ class Profile(Part):
 
     timer_slack: Span | None = None
     """What is added to the shorter waits: for a tail loss probe, and of a loss policy for what may only be late.
-    Linux: two jiffies (TCP_TIMEOUT_MIN).
+    They, too, are then rounded up to `rto_granularity`.
     """
 
     timer_tick: Span | None = None
@@ -1570,7 +1570,7 @@ class TcpOptions(Part):
 
     timer_slack: Span | None = None
     """What is added to the shorter waits: for a tail loss probe, and of a loss policy for what may only be late.
-    Linux: two jiffies (TCP_TIMEOUT_MIN).
+    They, too, are then rounded up to `rto_granularity`.
     """
 
     timer_tick: Span | None = None

@@ -176,8 +176,8 @@ options! {
     rto_max: Span,
     /// Timeouts are rounded up to a multiple of this.
     rto_granularity: Span,
-    /// What is added to the shorter waits: for a tail loss probe, and of a loss policy for what may only be late. Linux: two jiffies
-    /// (TCP_TIMEOUT_MIN).
+    /// What is added to the shorter waits: for a tail loss probe, and of a loss policy for what may only be late. They, too, are then
+    /// rounded up to `rto_granularity`.
     timer_slack: Span,
     /// Tick of the clock that measures round trips for the timeout. "0s": exact (Linux keeps microseconds).
     rtt_tick: Span,

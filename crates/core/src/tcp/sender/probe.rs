@@ -22,7 +22,7 @@ impl Sender {
 
     /// When a short wait that begins at `now` is over, as the host's timers have it.
     pub(super) fn after_slack(&self, now: Time, wait: Span) -> Time {
-        now + wait + self.config.timer_slack
+        now + (wait + self.config.timer_slack).round_up_to(self.config.rto_granularity)
     }
 
     /// `PTO`.
