@@ -56,6 +56,15 @@ enum State {
     },
 }
 
+/// The most recently sent of the segments that were reported.
+#[derive(Debug, Clone, Copy, Default)]
+struct Delivered {
+    order: u64,
+    sent_ns: u64,
+    end: u64,
+    rtt_ns: u64,
+}
+
 #[derive(Debug, Clone, Copy)]
 struct Retransmitted {
     ns: u64,
@@ -146,8 +155,7 @@ pub(crate) struct Flow {
     /// When the flight began that is out now.
     flight_began_ns: u64,
     sent_order: u64,
-    /// Of the most recently sent segment that was reported: order, time, and its round trip.
-    newest_delivered: (u64, u64, u64),
+    newest_delivered: Delivered,
     rtt: Rtt,
     /// Largest flight since the last loss.
     round_flight: u64,
@@ -209,7 +217,7 @@ impl Flow {
             sent_ns: 0,
             flight_began_ns: 0,
             sent_order: 0,
-            newest_delivered: (0, 0, 0),
+            newest_delivered: Delivered::default(),
             rtt: Rtt::default(),
             round_flight: 0,
             flight_max: 0,
@@ -275,8 +283,8 @@ impl Flow {
         }
     }
 
-    fn segments(&self, bytes: u64) -> u32 {
-        bytes.div_ceil(u64::from(self.mss())).min(u64::from(u32::MAX)) as u32
+    fn whole_segments(&self, bytes: u64) -> u32 {
+        (bytes / u64::from(self.mss())).min(u64::from(u32::MAX)) as u32
     }
 
     /// Bytes: the largest flight since the last loss, before the next one. A lower bound of cwnd, and equal to it for a sender
@@ -291,8 +299,7 @@ impl Flow {
     /// Full segments in the smaller of receive window and estimated cwnd.
     fn window_segments(&self) -> u32 {
         let cwnd = self.cwnd_estimate();
-        let bytes = self.window.map_or(cwnd, |w| w.min(cwnd));
-        self.segments(bytes)
+        self.whole_segments(self.window.map_or(cwnd, |w| w.min(cwnd)))
     }
 
     fn note_window(&mut self, at: &Passing) {

@@ -20,8 +20,8 @@ struct Covered {
     ambiguous: bool,
     delivered: u32,
     missed_bytes: u64,
-    /// Order, time: most recently sent.
-    newest: (u64, u64),
+    /// Order, time, end: most recently sent.
+    newest: (u64, u64, u64),
     /// Something sent once was delivered after something sent later.
     reordered: bool,
 }
@@ -32,7 +32,7 @@ impl Covered {
             self.delivered += 1;
             if !s.has(marks::UNSEEN) {
                 self.reordered |= !s.has(marks::RESENT | marks::LATE) && s.order < newest_before;
-                self.newest = self.newest.max((s.order, s.last_ns));
+                self.newest = self.newest.max((s.order, s.last_ns, s.end));
             }
         }
         if s.has(marks::RESENT | marks::UNSEEN | marks::LATE) {
@@ -84,9 +84,7 @@ impl Flow {
         {
             self.rtt.smooth(at.ns.saturating_sub(sent));
         }
-        if covered.newest.0 > self.newest_delivered.0 {
-            self.newest_delivered = (covered.newest.0, covered.newest.1, at.ns.saturating_sub(covered.newest.1));
-        }
+        self.note_delivered(at, covered.newest);
         if duplicate {
             if self.dup_acks == 0 {
                 self.window_at_first_duplicate = self.window_segments();
@@ -131,7 +129,7 @@ impl Flow {
         if let Some(front) = front {
             self.look_for_spurious(at, p, &front);
         }
-        let newest_before = self.newest_delivered.0;
+        let newest_before = self.newest_delivered.order;
         self.ring.acknowledge(ack, |s| {
             covered.take(s, newest_before);
             if s.has(marks::UNSEEN) {
@@ -231,7 +229,7 @@ impl Flow {
             known[i] = (start, end);
             // Of a block that only grew, what was there before is marked already.
             let before = self.blocks.iter().find(|b| b.0 == start && b.1 <= end && b.1 > start).map_or(start, |b| b.1);
-            let newest_before = self.newest_delivered.0;
+            let newest_before = self.newest_delivered.order;
             self.ring
                 .sack(before, end, |s| covered.take(&Sent { marks: s.marks & !marks::SACKED, ..*s }, newest_before));
         }
@@ -244,8 +242,14 @@ impl Flow {
         if self.sack {
             return;
         }
-        if let Some(s) = self.ring.nth(self.dup_acks as usize).filter(|s| s.order > self.newest_delivered.0) {
-            self.newest_delivered = (s.order, s.last_ns, at.ns.saturating_sub(s.last_ns));
+        if let Some(s) = self.ring.nth(self.dup_acks as usize) {
+            self.note_delivered(at, (s.order, s.last_ns, s.end));
+        }
+    }
+
+    fn note_delivered(&mut self, at: &Passing, (order, sent_ns, end): (u64, u64, u64)) {
+        if order > self.newest_delivered.order {
+            self.newest_delivered = Delivered { order, sent_ns, end, rtt_ns: at.ns.saturating_sub(sent_ns) };
         }
     }
 
@@ -269,28 +273,30 @@ impl Flow {
         let Some(front) = self.ring.front().copied().filter(|_| reported) else { return };
         let window = self.window.unwrap_or(u64::MAX);
         let full = u64::from(mss);
-        let segments = |bytes: u64| (bytes / full).min(u64::from(u32::MAX)) as u32;
         let above = if self.sack { self.ring.sacked() } else { self.dup_acks };
         let reported_bytes =
             if self.sack { self.ring.sacked_bytes() } else { (u64::from(self.dup_acks) * full).min(self.flight()) };
         let hole = Hole {
             dup_acks: self.dup_acks,
             sacked_above: above,
+            reported: above,
+            end: front.end,
+            newest_delivered_end: self.newest_delivered.end,
             sent_at: Time::from_ns(front.last_ns),
             retransmitted: front.has(marks::RESENT),
-            newest_delivered_sent_at: Time::from_ns(self.newest_delivered.1),
-            newest_delivered_rtt: Span::from_ns(self.newest_delivered.2),
+            newest_delivered_sent_at: Time::from_ns(self.newest_delivered.sent_ns),
+            newest_delivered_rtt: Span::from_ns(self.newest_delivered.rtt_ns),
             newest_report_at: Time::from_ns(at.ns),
             outstanding: self.ring.count(),
             outstanding_bytes: self.flight(),
             reported_bytes,
-            cwnd: segments(self.cwnd_estimate()).max(1),
-            send_window: segments(window),
+            cwnd: self.whole_segments(self.cwnd_estimate()).max(1),
+            send_window: self.whole_segments(window),
             window_at_first_duplicate: self.window_at_first_duplicate,
             can_send_new: !self.pushed && self.flight() + full <= window,
             in_recovery: self.state != State::Open,
-            min_rtt: Span::from_ns(self.rtt.min_ns().unwrap_or(0)),
+            min_rtt: self.rtt.min_ns().map_or(Span::MAX, |ns| Span::from_ns(ns + at.near_ns)),
         };
-        self.what_if.judge(at.ns, mss, &hole, self.rtt.srtt_ns());
+        self.what_if.judge(at.ns, mss, &hole, self.rtt.srtt_ns() + at.near_ns);
     }
 }

@@ -199,7 +199,7 @@ impl Flow {
             rto_ns: self.rtt.rto_ns(at.near_ns),
             above: if self.sack { self.ring.sacked_above(end) } else { 0 },
             resent_before: original.is_some_and(|s| s.has(marks::RESENT)),
-            overtaken: original.is_some_and(|s| self.newest_delivered.0 > s.order),
+            overtaken: original.is_some_and(|s| self.newest_delivered.order > s.order),
         }
     }
 
