@@ -45,14 +45,17 @@ pub(crate) struct Passing {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Open,
-    /// Fast recovery, until `high` is acknowledged. `partial`: acknowledgements that moved within it.
+    /// Fast recovery, until `high` is acknowledged. `partial`: the acknowledgement has moved within it.
     Recovery {
         high: u64,
         partial: bool,
+        undone: bool,
     },
-    /// After a timeout.
+    /// After a timeout. `undone`: the first ACK showed that there had been no loss, on which Linux ends it (RFC 3522 and 4015).
     Loss {
         high: u64,
+        partial: bool,
+        undone: bool,
     },
 }
 
@@ -152,6 +155,12 @@ pub(crate) struct Flow {
     advanced_ns: u64,
     reported_ns: u64,
     sent_ns: u64,
+    /// Since when something sent later than the first unacknowledged segment has been reported.
+    overtaken_ns: Option<u64>,
+    /// The same, if it was sent a quarter of a round trip later.
+    overtaken_clearly_ns: Option<u64>,
+    /// Since when there are three reports of something above it.
+    third_report_ns: Option<u64>,
     /// When the flight began that is out now.
     flight_began_ns: u64,
     sent_order: u64,
@@ -215,6 +224,9 @@ impl Flow {
             advanced_ns: 0,
             reported_ns: 0,
             sent_ns: 0,
+            overtaken_ns: None,
+            overtaken_clearly_ns: None,
+            third_report_ns: None,
             flight_began_ns: 0,
             sent_order: 0,
             newest_delivered: Delivered::default(),

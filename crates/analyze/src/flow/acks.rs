@@ -93,6 +93,7 @@ impl Flow {
             self.counts.duplicate_acks += 1;
             self.infer_delivered(at);
         }
+        self.look_for_reasons(at);
         let kind = if advanced {
             "ack"
         } else if duplicate {
@@ -144,13 +145,16 @@ impl Flow {
         if let Some((_, first)) = self.first_data.filter(|&(_, first)| ack > first && self.initial_bytes.is_none()) {
             self.initial_bytes = Some(self.max - first);
         }
+        self.overtaken_ns = None;
+        self.overtaken_clearly_ns = None;
+        self.third_report_ns = None;
         match &mut self.state {
-            State::Recovery { high, .. } | State::Loss { high } if ack >= *high => {
+            State::Recovery { high, .. } | State::Loss { high, .. } if ack >= *high => {
                 self.state = State::Open;
                 self.round_flight = self.flight();
             }
-            State::Recovery { partial, .. } => *partial = true,
-            _ => {}
+            State::Recovery { partial, .. } | State::Loss { partial, .. } => *partial = true,
+            State::Open => {}
         }
     }
 
@@ -182,6 +186,11 @@ impl Flow {
             if front.first_stamp != front.last_stamp {
                 if (echo.wrapping_sub(front.last_stamp) as i32) < 0 {
                     self.mark_spurious(front.row, Spurious::Echo);
+                    if let State::Recovery { partial: false, undone, .. } | State::Loss { partial: false, undone, .. } =
+                        &mut self.state
+                    {
+                        *undone = true;
+                    }
                 } else if echo == front.last_stamp {
                     // Karn's problem does not arise with timestamps (RFC 7323 section 4).
                     self.rtt.smooth(at.ns.saturating_sub(front.last_ns));
@@ -244,6 +253,22 @@ impl Flow {
         }
         if let Some(s) = self.ring.nth(self.dup_acks as usize) {
             self.note_delivered(at, (s.order, s.last_ns, s.end));
+        }
+    }
+
+    /// Since when the sender could know that the first unacknowledged segment is lost.
+    fn look_for_reasons(&mut self, at: &Passing) {
+        let Some(front) = self.ring.front() else { return };
+        let newest = &self.newest_delivered;
+        if front.order < newest.order {
+            self.overtaken_ns.get_or_insert(at.ns);
+            // Linux before RACK, see the policies' `lost_retransmissions`.
+            if front.last_ns + self.rtt.min_ns().unwrap_or(0) / 4 < newest.sent_ns {
+                self.overtaken_clearly_ns.get_or_insert(at.ns);
+            }
+        }
+        if self.dup_acks.max(self.ring.sacked()) >= 3 {
+            self.third_report_ns.get_or_insert(at.ns);
         }
     }
 

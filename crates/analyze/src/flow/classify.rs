@@ -1,21 +1,24 @@
 //! Why was it sent again? The rules, in the order in which they are tried.
 //!
-//! What the sender knew is what had passed the capture on its way to it, `near` earlier. *Prompt* is a repetition within
+//! What the sender knew is what had passed the capture on its way to it, `near` earlier. A repetition is *prompt* within
 //! `near`, a quarter of the round trip and 2 ms of the last ACK that said anything new: an answer to it, even of a sender that
-//! waits a while for reordering to resolve. *Long* is one whose segment, and the acknowledgement, have stood still for at
-//! least nine tenths of the least timeout RFC 6298 allows (SRTT + 4 RTTVAR, without a minimum).
+//! waits a while for reordering to resolve. The *timer* may have run out if the acknowledgement has stood still for nine tenths
+//! of the least timeout RFC 6298 allows (SRTT + 4 RTTVAR, without a minimum). A *timeout* repeats the first unacknowledged
+//! segment when the timer may have run out and there is no fresh reason: a third report within what is prompt, or, for a
+//! segment that was repeated before, the first report of something sent after that. A sender that had its reason for longer
+//! and did nothing does not act on it.
 //!
-//! 1. After a timeout, below the data that was outstanding then: **repair**, or **timeout** once more if it is the first
-//!    unacknowledged segment, long, and not prompt.
-//! 2. In fast recovery, below its end: **timeout** if it is the first unacknowledged segment, long, and either not prompt, or
-//!    repeated before without a report since of anything sent later. **fast** if three duplicates came after a partial
-//!    acknowledgement that was not answered, as Reno does without SACK. Otherwise **recovery**.
-//! 3. Reported missing (duplicate ACKs, SACK above it): **fast** if prompt, with fewer than three reports only if not long;
-//!    **timeout** if it is the first unacknowledged segment and long; **fast** if within 5/4 of a round trip, as after RACK's
-//!    reordering window.
+//! 1. After a timeout, until the data that was outstanding then is acknowledged: **timeout** as above, else **repair**.
+//! 2. In fast recovery, likewise: **timeout** as above; **fast** if three duplicates came after a partial acknowledgement that
+//!    was not answered, as with Reno; else **recovery**.
+//! 3. Reported missing (duplicate ACKs, SACK above it): **timeout** as above; **fast** if prompt, or within 5/4 of a round trip
+//!    of the last report, as after RACK's reordering window.
 //! 4. Not reported missing: **probe** if it is the last segment outstanding, SACK is in use, and the sender was silent for
-//!    at least a round trip but not for its estimated timeout; **timeout** if it is the first unacknowledged segment and long.
+//!    at least a round trip but not for its estimated timeout; **timeout** as above.
 //! 5. **unknown**.
+//!
+//! After an ACK that shows the first repetition of 1 or 2 to have been needless, reported losses go by 3: Linux is then out
+//! of it (RFC 3522).
 //!
 //! A tail loss probe of a flight of one segment that comes no sooner than the timeout would (in Linux: a round trip below
 //! about 200 ms) looks like a timeout, and is called one.
@@ -76,6 +79,7 @@ impl Spurious {
 }
 
 const PROMPT_NS: u64 = 2_000_000;
+const AT_ONCE_NS: u64 = 1_000_000;
 /// Reports that make a loss in the absence of anything cleverer (RFC 5681).
 const THRESHOLD: u32 = 3;
 /// IP identifications tell the order if at least so many of 16 steps are small ones.
@@ -89,7 +93,8 @@ struct Facts {
     /// It is the last one sent.
     last: bool,
     prompt: bool,
-    long: bool,
+    /// The retransmission timer may have run out, and there is no fresh reason.
+    timed_out: bool,
     /// Since the last ACK that said anything new, and since anything was sent or reported.
     quiet_ns: u64,
     silent_ns: u64,
@@ -98,8 +103,6 @@ struct Facts {
     /// SACKed above it.
     above: u32,
     resent_before: bool,
-    /// Something sent after it was last sent has been reported.
-    overtaken: bool,
 }
 
 impl Flow {
@@ -109,7 +112,7 @@ impl Flow {
         let waited_ns = at.ns.saturating_sub(original.map_or(self.sent_ns, |s| s.last_ns));
         let delivered = end <= self.una || self.ring.within(start, end).all(|s| s.has(marks::SACKED));
         let facts = self.facts(at, start, end, original.as_ref());
-        let (class, reason) = self.class(start, &facts);
+        let (class, reason) = self.class(&facts);
         let reported = self.dup_acks > 0 || facts.above > 0;
         let row = Retransmitted {
             ns: at.ns,
@@ -132,14 +135,15 @@ impl Flow {
         match class {
             Class::Timeout => self.on_timeout(at, &row),
             Class::Fast => {
-                self.state = State::Recovery { high: self.max, partial: false };
+                self.state = State::Recovery { high: self.max, partial: false, undone: false };
                 self.round_flight = 0;
-                if facts.first {
-                    self.what_if.reset();
-                }
             }
-            _ if facts.first => self.what_if.reset(),
             _ => {}
+        }
+        if facts.first {
+            self.what_if.reset();
+            self.overtaken_ns = None;
+            self.overtaken_clearly_ns = None;
         }
     }
 
@@ -172,7 +176,7 @@ impl Flow {
             window_segments,
             found_ns,
         });
-        self.state = State::Loss { high: self.max };
+        self.state = State::Loss { high: self.max, partial: false, undone: false };
         self.dup_acks = 0;
         self.round_flight = 0;
     }
@@ -186,59 +190,71 @@ impl Flow {
         let since = |ns: u64| at.ns.saturating_sub(ns);
         let quiet_ns = since(self.reported_ns.max(self.advanced_ns));
         let round_trip_ns = self.rtt.srtt_ns() + at.near_ns;
-        let sent_ns = original.map_or(self.sent_ns, |s| s.last_ns);
-        let still_ns = since(self.advanced_ns.max(self.flight_began_ns).max(sent_ns));
+        let prompt_ns = at.near_ns + round_trip_ns / 4 + PROMPT_NS;
+        let first = start <= self.una;
+        let resent_before = original.is_some_and(|s| s.has(marks::RESENT));
+        let at_once_ns = at.near_ns + round_trip_ns / 64 + AT_ONCE_NS;
+        let fresh = if resent_before {
+            // Only with SACK can a sender know that a repetition was lost, and then there is nothing to wait for.
+            let reasons = [self.overtaken_ns, self.overtaken_clearly_ns];
+            self.sack && reasons.into_iter().flatten().any(|ns| since(ns) <= at_once_ns)
+        } else {
+            let allowed_ns = if self.sack { prompt_ns } else { at_once_ns };
+            self.third_report_ns.is_some_and(|ns| since(ns) <= allowed_ns)
+        };
+        let still_ns = since(self.advanced_ns.max(self.flight_began_ns));
+        let timer_ran = still_ns >= self.rtt.rto_least_ns(at.near_ns) / 10 * 9;
+        // Not an answer to anything, and at the time the timer is expected.
+        let on_time = quiet_ns > at_once_ns && still_ns >= self.rtt.rto_ns(at.near_ns) / 20 * 19;
         Facts {
-            first: start <= self.una,
+            first,
             last: end >= self.max,
-            prompt: quiet_ns <= at.near_ns + round_trip_ns / 4 + PROMPT_NS,
-            long: still_ns >= self.rtt.rto_least_ns(at.near_ns) / 10 * 9,
+            prompt: quiet_ns <= prompt_ns,
+            timed_out: first && timer_ran && (!fresh || on_time),
             quiet_ns,
             silent_ns: quiet_ns.min(since(self.sent_ns)),
             round_trip_ns,
             rto_ns: self.rtt.rto_ns(at.near_ns),
             above: if self.sack { self.ring.sacked_above(end) } else { 0 },
-            resent_before: original.is_some_and(|s| s.has(marks::RESENT)),
-            overtaken: original.is_some_and(|s| self.newest_delivered.order > s.order),
+            resent_before,
         }
     }
 
-    fn class(&self, start: u64, f: &Facts) -> (Class, &'static str) {
+    fn class(&self, f: &Facts) -> (Class, &'static str) {
+        let reported = self.dup_acks > 0 || f.above > 0;
         match self.state {
-            State::Loss { high } if start < high => {
-                if f.first && f.long && !f.prompt {
-                    (Class::Timeout, "the timeout again, backed off")
+            State::Loss { undone, .. } if !(undone && reported) => {
+                if f.timed_out {
+                    (Class::Timeout, "the timeout again")
                 } else {
                     (Class::Repair, "outstanding when the timeout fired")
                 }
             }
-            State::Recovery { high, partial } if start < high => {
-                if f.first && f.long && !f.prompt {
-                    (Class::Timeout, "nothing reported for a timeout, in fast recovery")
-                } else if f.first && f.long && f.resent_before && !f.overtaken {
-                    (Class::Timeout, "the fast retransmission was lost")
+            State::Recovery { partial, undone, .. } if !(undone && reported) => {
+                if f.timed_out {
+                    (Class::Timeout, "no fresh report for a timeout, in fast recovery")
                 } else if !self.sack && partial && f.first && !f.resent_before && self.dup_acks >= THRESHOLD {
                     (Class::Fast, "three duplicate ACKs after an unanswered partial ACK")
                 } else {
                     (Class::Recovery, "in fast recovery")
                 }
             }
-            _ if self.dup_acks > 0 || f.above > 0 => self.class_of_reported(f),
+            _ if reported => self.class_of_reported(f),
             _ => self.class_of_unreported(f),
         }
     }
 
     fn class_of_reported(&self, f: &Facts) -> (Class, &'static str) {
         let reports = self.dup_acks.max(f.above);
-        if f.prompt && reports >= THRESHOLD {
-            (Class::Fast, if f.above > 0 { "SACKed above it" } else { "three duplicate ACKs" })
-        } else if f.prompt && !f.long {
-            (Class::Fast, "prompt after fewer than three duplicate ACKs")
-        } else if f.first && f.long {
+        if f.timed_out {
             (
                 Class::Timeout,
                 if reports >= THRESHOLD { "too late for its duplicate ACKs" } else { "too few duplicate ACKs" },
             )
+        } else if f.prompt && reports >= THRESHOLD {
+            (Class::Fast, if f.above > 0 { "SACKed above it" } else { "three duplicate ACKs" })
+        } else if f.prompt {
+            (Class::Fast, "prompt after fewer than three duplicate ACKs")
         } else if f.quiet_ns <= f.round_trip_ns + f.round_trip_ns / 4 + PROMPT_NS {
             (Class::Fast, "within a round trip of a report above it")
         } else {
@@ -250,7 +266,7 @@ impl Flow {
         let rto = f.rto_ns / 10 * 9;
         if f.last && self.sack && !f.resent_before && f.silent_ns >= f.round_trip_ns && f.silent_ns < rto {
             (Class::Probe, "the last segment, after silence shorter than a timeout")
-        } else if f.first && f.long {
+        } else if f.timed_out {
             (Class::Timeout, "nothing reported for a timeout")
         } else {
             (Class::Unknown, "neither reported missing nor after a timeout")
