@@ -14,7 +14,8 @@ use crate::tables::{Rows, Table};
 const LINGER_NS: u64 = 5_000_000_000;
 /// Segments and points that all open flows together may keep, in each of their rings and series, beyond the least every one has.
 const SEGMENTS: usize = 2_000_000;
-const POINTS: usize = 2_000_000;
+const POINTS: usize = 500_000;
+const LEAST_POINTS: usize = 64;
 const RETRANSMISSIONS: usize = 1_000_000;
 
 #[derive(Debug, Clone, Copy)]
@@ -75,6 +76,7 @@ pub struct Analyzer {
     options: Options,
     idle_ns: u64,
     open: Open,
+    limits: Limits,
     rows: Rows,
     first_ns: Option<u64>,
     /// Since the first packet.
@@ -93,6 +95,7 @@ impl Analyzer {
             idle_ns: (options.idle_timeout_s.max(0.0) * 1e9) as u64,
             options,
             open: Open::default(),
+            limits: limits(0, options.points),
             rows: Rows::default(),
             first_ns: None,
             now_ns: 0,
@@ -153,28 +156,42 @@ impl Analyzer {
         self.counts.tcp_packets += 1;
         self.counts.options_cut += u64::from(p.options.cut);
         self.close_silent();
-        let limits = self.limits();
-        if self.open.get(p).is_some_and(|c| c.is_followed_by(p)) {
-            if let Some(over) = self.open.remove(p) {
-                over.finish(&mut self.rows);
-            }
+        let mut place = self.open.find(p);
+        if let Some(old) = place
+            && self.open.get(old).is_some_and(|c| c.is_followed_by(p))
+        {
+            self.end(|open| open.remove(old));
+            place = None;
         }
-        if self.open.get(p).is_none() {
-            if self.open.len() >= self.options.max_connections.max(1) {
-                self.counts.evicted += 1;
-                if let Some(oldest) = self.open.remove_oldest() {
-                    oldest.finish(&mut self.rows);
+        let place = match place {
+            Some(place) => {
+                self.open.heard_of(place);
+                place
+            }
+            None => {
+                if self.open.len() >= self.options.max_connections.max(1) {
+                    self.counts.evicted += 1;
+                    self.end(Open::remove_oldest);
                 }
+                let number = self.counts.connections;
+                self.counts.connections += 1;
+                let place = self.open.insert(p, Connection::new(number, p.source, p.destination));
+                self.limits = limits(self.open.len(), self.options.points);
+                place
             }
-            let number = self.counts.connections;
-            self.counts.connections += 1;
-            self.open.insert(p, Connection::new(number, p.source, p.destination));
-        }
-        let Some(connection) = self.open.get(p) else { return };
-        let at = Arrival { ns: self.now_ns, packet: self.counts.packets, interface, limits };
+        };
+        let Some(connection) = self.open.get(place) else { return };
+        let at = Arrival { ns: self.now_ns, packet: self.counts.packets, interface, limits: self.limits };
         if !connection.on_packet(&at, p, &mut self.counts.flows, &mut self.rows) {
             self.counts.elsewhere += 1;
         }
+    }
+
+    fn end(&mut self, remove: impl FnOnce(&mut Open) -> Option<Connection>) -> bool {
+        let Some(connection) = remove(&mut self.open) else { return false };
+        connection.finish(&mut self.rows);
+        self.limits = limits(self.open.len(), self.options.points);
+        true
     }
 
     /// Connections nothing is heard of any more.
@@ -184,26 +201,13 @@ impl Analyzer {
             if silent < LINGER_NS.min(self.idle_ns) || (silent < self.idle_ns && !oldest.is_over()) {
                 break;
             }
-            if let Some(oldest) = self.open.remove_oldest() {
-                oldest.finish(&mut self.rows);
-            }
-        }
-    }
-
-    fn limits(&self) -> Limits {
-        let flows = 2 * self.open.len().max(1);
-        Limits {
-            points: (POINTS / flows).clamp(64.min(self.options.points), self.options.points.max(2)),
-            segments: (SEGMENTS / flows).clamp(128, 65_536),
-            rows: (RETRANSMISSIONS / flows).clamp(64, 8192),
+            self.end(Open::remove_oldest);
         }
     }
 
     /// Ends all connections that are open.
     pub fn finish(&mut self) {
-        while let Some(connection) = self.open.remove_oldest() {
-            connection.finish(&mut self.rows);
-        }
+        while self.end(Open::remove_oldest) {}
     }
 
     /// Rows that became final since the last call, all tables.
@@ -282,6 +286,17 @@ impl Analyzer {
             notes.push(format!("{} connections ended because more than {max} were open at once", c.evicted));
         }
         notes
+    }
+}
+
+/// What each flow may keep with so many connections open.
+fn limits(connections: usize, points: usize) -> Limits {
+    let flows = 2 * connections.max(1);
+    let points = points.max(2);
+    Limits {
+        points: (POINTS / flows).max(LEAST_POINTS).min(points),
+        segments: (SEGMENTS / flows).clamp(128, 65_536),
+        rows: (RETRANSMISSIONS / flows).clamp(64, 8192),
     }
 }
 

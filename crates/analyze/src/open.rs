@@ -8,6 +8,10 @@ use crate::decode::{Endpoint, Segment};
 /// No slot.
 const NONE: u32 = u32::MAX;
 
+/// Of a connection that is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place(u32);
+
 #[derive(Debug)]
 struct Slot {
     connection: Option<Connection>,
@@ -41,30 +45,36 @@ impl Open {
         self.by_ends.len()
     }
 
-    /// The connection a packet belongs to, which becomes the one heard of last.
-    pub fn get(&mut self, p: &Segment) -> Option<&mut Connection> {
-        let &slot = self.by_ends.get(&key(p))?;
+    /// Where the connection is that a packet belongs to.
+    pub fn find(&self, p: &Segment) -> Option<Place> {
+        self.by_ends.get(&key(p)).map(|&slot| Place(slot))
+    }
+
+    pub fn get(&mut self, place: Place) -> Option<&mut Connection> {
+        self.slots.get_mut(place.0 as usize)?.connection.as_mut()
+    }
+
+    /// It is now the one heard of last.
+    pub fn heard_of(&mut self, Place(slot): Place) {
         if self.newest != slot {
             self.unlink(slot);
             self.link(slot);
         }
-        self.slots[slot as usize].connection.as_mut()
     }
 
-    pub fn insert(&mut self, p: &Segment, connection: Connection) -> &mut Connection {
+    pub fn insert(&mut self, p: &Segment, connection: Connection) -> Place {
         let slot = self.free.pop().unwrap_or(self.slots.len() as u32);
-        let fresh = Slot { connection: None, key: key(p), older: NONE, newer: NONE };
+        let fresh = Slot { connection: Some(connection), key: key(p), older: NONE, newer: NONE };
         match self.slots.get_mut(slot as usize) {
             Some(place) => *place = fresh,
             None => self.slots.push(fresh),
         }
         self.by_ends.insert(key(p), slot);
         self.link(slot);
-        self.slots[slot as usize].connection.insert(connection)
+        Place(slot)
     }
 
-    pub fn remove(&mut self, p: &Segment) -> Option<Connection> {
-        let slot = self.by_ends.get(&key(p)).copied()?;
+    pub fn remove(&mut self, Place(slot): Place) -> Option<Connection> {
         self.take(slot)
     }
 
