@@ -21,6 +21,7 @@ pub enum Purpose {
     RateControl = 11,
     Signal = 12,
     AirQueue = 13,
+    TimerPhase = 14,
 }
 
 /// The generator for one use. `component` is the scenario-fixed index of what draws (link, flow ...).

@@ -5,7 +5,7 @@
 //! is harmless), and the application's `write`, `close` or `set_read_rate`. After any of them look at `deadline()` again
 //! and take what is in [`Outputs`].
 //!
-//! Before working here read RFC 9293, 5681, 6582, 6675, 6298 and 6937.
+//! Before working here read RFC 9293, 5681, 6582, 6675, 6298, 6937 and 8985.
 
 pub mod cc;
 mod delivery;
@@ -19,8 +19,9 @@ mod scoreboard;
 mod sender;
 #[cfg(test)]
 mod tests;
+mod ticks;
 
-pub use profile::{Pacing, PacingRtt, Recovery, TcpConfig, TcpOptions, Tsq};
+pub use profile::{Pacing, PacingRtt, RandomPhase, Recovery, TcpConfig, TcpOptions, TimerPhase, Tsq};
 pub use receiver::{Receiver, ReceiverStats};
 pub use sender::{Sender, SenderStats};
 
@@ -102,8 +103,9 @@ impl Cause {
 
 /// The timestamp clock (RFC 7323 section 4.1); zero when timestamps are off, never zero when they are on.
 fn timestamp(now: Time, config: &TcpConfig) -> u32 {
-    if !config.timestamps {
-        return 0;
-    }
-    ((now.as_ns() / config.timestamp_tick.as_ns().max(1) + 1) as u32).max(1)
+    if config.timestamps { timestamp_at(now, config.timestamp_tick) } else { 0 }
+}
+
+fn timestamp_at(now: Time, tick: Span) -> u32 {
+    ((now.as_ns() / tick.as_ns().max(1) + 1) as u32).max(1)
 }

@@ -64,6 +64,22 @@ pub enum Tsq {
     AtMost,
 }
 
+/// When the ticks of a host's timers fall.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum TimerPhase {
+    Random(RandomPhase),
+    /// All hosts alike: the first tick that long after the start of the run, counted modulo the tick.
+    At(Span),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RandomPhase {
+    /// Drawn for each host from the seed.
+    Random,
+}
+
 macro_rules! options {
     ($($(#[$doc:meta])* $name:ident: $type:ty,)+) => {
         /// A TCP end, fully determined.
@@ -103,6 +119,19 @@ options! {
     prr: bool,
     /// RFC 3042: a new segment for each of the first two duplicate ACKs.
     limited_transmit: bool,
+    /// A probe when nothing has been heard for two round trips, so that a loss at the end of a flight shows without a timeout (RFC
+    /// 8985 section 7). Needs SACK.
+    tail_loss_probe: bool,
+    /// By how much a peer may delay the ACK of a single segment: added to the wait for a tail loss probe when one segment is in
+    /// flight (RFC 8985 section 7.2, `TLP.max_ack_delay`; Linux: the smallest retransmission timeout).
+    max_ack_delay: Span,
+    /// The receiver reports what arrived twice (RFC 2883), the sender takes a reduction back once every retransmission since has
+    /// been reported so. Needs SACK.
+    dsack: bool,
+    /// Duplicate ACKs for data that was outstanding when the last recovery or timeout began start no fast retransmit (RFC 6582
+    /// section 3.2, `recover`; ns-2's `bugfix_`). Off, as in stacks before it: what a timeout repeats needlessly can start another
+    /// one. Without SACK only.
+    recover_guard: bool,
     /// A timeout of a segment that a timeout has already sent again lowers ssthresh once more, from the window of that time
     /// (ns-2). Off: ssthresh stays as the first timeout set it (RFC 5681 section 3.1).
     ssthresh_at_every_timeout: bool,
@@ -144,6 +173,14 @@ options! {
     /// Backoffs in a row after which the next sample starts SRTT and RTTVAR anew (allowed by the note in RFC 6298 section 5; BSD
     /// and ns-2: 4). 0: never.
     rtt_restart_backoffs: u32,
+    /// Tick of the clock at which the timers of BSD's slow timeout run: round trips are counted in its ticks and retransmission timeouts
+    /// expire at them. "0s": timers are exact.
+    timer_tick: Span,
+    /// Tick of the clock at which delayed ACKs leave (BSD's fast timeout): a segment waits for the next tick and not for
+    /// `delayed_ack`. "0s": exact.
+    delayed_ack_tick: Span,
+    /// When the ticks of both clocks fall: "random", drawn for each host, or the time of the first.
+    timer_phase: TimerPhase,
     /// Consecutive timeouts of one segment before the connection is given up.
     retries: u32,
     /// Take a reduction back when the echoed timestamp shows that the original had arrived (Eifel, RFC 3522 and 4015).
@@ -198,6 +235,7 @@ const PROFILES: &[(&str, &str)] = &[
     ("linux-3.13-codel", include_str!("profiles/linux-3.13-codel.toml")),
     ("windows-10", include_str!("profiles/windows-10.toml")),
     ("macos-10.11", include_str!("profiles/macos-10.11.toml")),
+    ("freebsd-2.2.1", include_str!("profiles/freebsd-2.2.1.toml")),
     ("ns2-reno", include_str!("profiles/ns2-reno.toml")),
 ];
 

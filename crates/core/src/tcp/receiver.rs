@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use super::ticks::TickClock;
 use super::{Outputs, Recovery, TcpConfig, timestamp};
 use crate::packet::{Ecn, FlowId, Kind, MAX_SACK, MAX_SACK_WITH_TS, Packet, SackBlock, tcp_flags};
 use crate::units::{DataRate, Seq32, Span, Time};
@@ -14,6 +15,8 @@ pub struct ReceiverStats {
     pub segments_received: u64,
     /// Payload bytes received in order, ready for the application.
     pub bytes_delivered: u64,
+    /// Data segments all of whose bytes had arrived before.
+    pub segments_duplicate: u64,
     /// Payload bytes that had arrived before.
     pub bytes_duplicate: u64,
     /// Payload bytes beyond the window, discarded.
@@ -56,6 +59,10 @@ pub struct Receiver {
     unacked_segments: u32,
     quick_acks: u32,
     ack_at: Time,
+    /// At whose ticks delayed ACKs leave.
+    clock: TickClock,
+    /// What arrived twice, for the next ACK to tell (RFC 2883).
+    duplicate: Option<(u64, u64)>,
     ts_recent: u32,
     last_ack_sent: u64,
     last_arrival: Time,
@@ -95,6 +102,8 @@ impl Receiver {
             unacked_segments: 0,
             quick_acks: config.quick_acks,
             ack_at: Time::NEVER,
+            clock: TickClock::new(config.delayed_ack_tick, Span::ZERO),
+            duplicate: None,
             ts_recent: 0,
             last_ack_sent: 1,
             last_arrival: Time::ZERO,
@@ -124,6 +133,11 @@ impl Receiver {
             config,
             stats: ReceiverStats::default(),
         }
+    }
+
+    /// When the first tick of the host's timers falls; counts with `delayed_ack_tick`. To be said before the first packet.
+    pub fn set_timer_phase(&mut self, phase: Span) {
+        self.clock = TickClock::new(self.config.delayed_ack_tick, phase);
     }
 
     /// The application reads no faster than this; `None`: at once.
@@ -256,7 +270,9 @@ impl Receiver {
         }
         if end + u64::from(fin) <= self.rcv_nxt {
             self.stats.bytes_duplicate += u64::from(p.len);
+            self.stats.segments_duplicate += u64::from(p.len > 0);
             self.quick_acks = self.config.quick_acks;
+            self.duplicate = Some((start, end)).filter(|_| p.len > 0);
             return self.send_ack(now, out);
         }
         if start >= self.right_edge && p.len > 0 {
@@ -266,11 +282,18 @@ impl Receiver {
         if start > self.rcv_nxt {
             let kept = self.insert(start, end);
             self.stats.bytes_duplicate += u64::from(p.len) - kept;
+            if kept == 0 && p.len > 0 {
+                self.stats.segments_duplicate += 1;
+                self.duplicate = Some((start, end));
+            }
             self.quick_acks = self.config.quick_acks;
             return self.send_ack(now, out);
         }
         let fills_hole = !self.out_of_order.is_empty();
         self.stats.bytes_duplicate += self.rcv_nxt.saturating_sub(start);
+        if start < self.rcv_nxt {
+            self.duplicate = Some((start, self.rcv_nxt));
+        }
         self.rcv_nxt = self.rcv_nxt.max(end);
         while let Some(&(s, e)) = self.out_of_order.front() {
             if s > self.rcv_nxt {
@@ -304,8 +327,12 @@ impl Receiver {
             self.quick_acks = self.quick_acks.saturating_sub(1);
             self.send_ack(now, out);
         } else if self.ack_at.is_never() {
-            self.ack_at = now + self.config.delayed_ack;
+            self.ack_at = self.clock.after(now, self.delayed_ack());
         }
+    }
+
+    fn delayed_ack(&self) -> Span {
+        if self.config.delayed_ack_tick.is_zero() { self.config.delayed_ack } else { self.config.delayed_ack_tick }
     }
 
     fn note_ecn(&mut self, p: &Packet) {
@@ -447,11 +474,16 @@ impl Receiver {
         p.ack = Seq32::from_offset(self.rcv_nxt);
         p.window = self.select_window(now).min(u64::from(u32::MAX)) as u32;
         p.size = self.config.header_bytes();
-        if self.config.recovery == Recovery::Sack && !self.out_of_order.is_empty() {
+        let duplicate = self.duplicate.take().filter(|_| self.config.dsack);
+        if self.config.recovery == Recovery::Sack && (duplicate.is_some() || !self.out_of_order.is_empty()) {
             let most = if self.config.timestamps { MAX_SACK_WITH_TS } else { MAX_SACK };
             let mut n = 0;
-            for &start in self.recent.iter().take(most) {
-                if start == NOT_RECENT {
+            if let Some((start, end)) = duplicate {
+                p.push_sack(SackBlock { start: Seq32::from_offset(start), end: Seq32::from_offset(end) });
+                n = 1;
+            }
+            for &start in &self.recent {
+                if start == NOT_RECENT || usize::from(n) == most {
                     break;
                 }
                 let i = self.out_of_order.partition_point(|r| r.0 < start);

@@ -16,6 +16,9 @@ pub(super) struct RttEstimator {
     srtt8_ns: u64,
     /// Scaled by 4; in whole ticks.
     rttvar4_ns: u64,
+    /// With timers of ticks, in BSD's own scales: 32nds and 16ths of a tick.
+    srtt32_ticks: u32,
+    rttvar16_ticks: u32,
     backoff: u32,
     /// The next sample starts both averages anew.
     restarts: bool,
@@ -26,17 +29,21 @@ pub(super) struct RttEstimator {
 impl RttEstimator {
     pub fn new(config: &TcpConfig) -> RttEstimator {
         let rto = bounded(config.rto_initial, config);
-        RttEstimator { srtt_exact_ns: 0, srtt8_ns: 0, rttvar4_ns: 0, backoff: 0, restarts: false, rto }
+        RttEstimator {
+            srtt_exact_ns: 0,
+            srtt8_ns: 0,
+            rttvar4_ns: 0,
+            srtt32_ticks: 0,
+            rttvar16_ticks: 0,
+            backoff: 0,
+            restarts: false,
+            rto,
+        }
     }
 
     /// RFC 6298 section 2, with alpha = 1/8 and beta = 1/4 in scaled integers.
     pub fn on_sample(&mut self, rtt: Span, config: &TcpConfig) {
-        let exact = rtt.as_ns().max(1);
-        self.srtt_exact_ns = if self.srtt_exact_ns == 0 {
-            exact
-        } else {
-            (self.srtt_exact_ns as i64 + (exact as i64 - self.srtt_exact_ns as i64) / 8) as u64
-        };
+        let exact = self.on_exact(rtt);
         let tick = config.rtt_tick.as_ns();
         let sample = (exact + tick / 2).checked_div(tick).map_or(exact, |ticks| ticks.max(1) * tick);
         let whole_ticks = |ns: u64| ns.checked_div(tick).map_or(ns, |ticks| ticks * tick) as i64;
@@ -52,6 +59,36 @@ impl RttEstimator {
         let variation = self.rttvar4_ns.max(config.rto_var_min.as_ns());
         let srtt = whole_ticks(self.srtt8_ns / 8) as u64;
         self.rto = bounded(Span::from_ns(srtt.saturating_add(variation)), config);
+    }
+
+    /// The exact average alone.
+    fn on_exact(&mut self, rtt: Span) -> u64 {
+        let exact = rtt.as_ns().max(1);
+        self.srtt_exact_ns = if self.srtt_exact_ns == 0 {
+            exact
+        } else {
+            (self.srtt_exact_ns as i64 + (exact as i64 - self.srtt_exact_ns as i64) / 8) as u64
+        };
+        exact
+    }
+
+    /// A round trip that a counter of `timer_tick` showed as `counter`, which starts at 1: 4.4BSD's `tcp_xmit_timer`. The first
+    /// one counts as it is, later ones less 1, so that on a short path the average sinks towards zero.
+    pub fn on_ticks(&mut self, rtt: Span, counter: u64, config: &TcpConfig) {
+        self.on_exact(rtt);
+        let counter = counter.clamp(1, 1 << 16) as i64;
+        let (mut srtt, mut rttvar) = (i64::from(self.srtt32_ticks), i64::from(self.rttvar16_ticks));
+        if srtt == 0 || self.restarts {
+            (srtt, rttvar) = (counter << 5, counter << 3);
+            self.restarts = false;
+        } else {
+            let error = ((counter - 1) << 2) - (srtt >> 3);
+            srtt = (srtt + error).max(1);
+            rttvar = (rttvar + error.abs() - (rttvar >> 2)).max(1);
+        }
+        (self.srtt32_ticks, self.rttvar16_ticks) = (srtt as u32, rttvar as u32);
+        let ticks = ((srtt >> 3) + rttvar) >> 2;
+        self.rto = bounded(config.timer_tick.saturating_mul(ticks as u64), config);
     }
 
     /// The timeout now in force: clock granularity, bounds and backoff applied.
@@ -131,6 +168,29 @@ mod tests {
             rtt.on_sample(Span::from_ms(80), &c);
         }
         assert_eq!(rtt.rto(&c), Span::from_ms(280));
+    }
+
+    /// By hand: a first count of 1 gives an average of 32/32 and a variation of 8/16, so (4 + 8) / 4 = 3 ticks. Then the count less
+    /// 1 is 0: error -4, average 28, variation 8 + 4 - 2 = 10: (3 + 10) / 4 = 3. A count of 2 next: error 4 - 3 = 1, average
+    /// 29, variation 10 + 1 - 2 = 9: 3 ticks. It settles at the minimum of 2 ticks.
+    #[test]
+    fn bsd_counts_ticks_as_in_its_sources() {
+        let c = config("freebsd-2.2.1");
+        let mut rtt = RttEstimator::new(&c);
+        assert_eq!(rtt.rto(&c), Span::from_secs(3));
+        let mut after = |counter| {
+            rtt.on_ticks(Span::from_ms(60), counter, &c);
+            (rtt.srtt32_ticks, rtt.rttvar16_ticks, rtt.rto(&c).as_ns() / 500_000_000)
+        };
+        assert_eq!(after(1), (32, 8, 3));
+        assert_eq!(after(1), (28, 10, 3));
+        assert_eq!(after(2), (29, 9, 3));
+        for _ in 0..100 {
+            after(1);
+        }
+        assert_eq!(after(1).2, 2);
+        // A round trip of three ticks: error 12 - 0, then the variation holds the timeout up for long.
+        assert_eq!(after(4).2, 4);
     }
 
     /// From 3 ticks down to 2: 24 eighths, then 24 + (2 - 3) = 23, whose whole ticks are 2: no error is left to correct.

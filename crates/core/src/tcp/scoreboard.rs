@@ -199,6 +199,34 @@ impl Scoreboard {
         newly
     }
 
+    /// Marks each segment lost for which `judge` says so, lowest first, among those that are neither SACKed nor lost. The
+    /// first segment sent only once that is not lost ends the walk: whatever is above it was sent later. Returns how many.
+    pub fn mark_lost_segments(&mut self, mut judge: impl FnMut(&Segment) -> bool) -> u32 {
+        let mut newly = 0;
+        let mut i = self.index_of(self.lost_edge);
+        let mut unbroken = true;
+        while let Some(segment) = self.segments.get_mut(i) {
+            if !segment.has(SACKED | LOST) {
+                if judge(segment) {
+                    segment.flags |= LOST;
+                    self.lost_out += 1;
+                    self.retransmit_from = self.retransmit_from.min(segment.start);
+                    newly += 1;
+                } else {
+                    unbroken = false;
+                    if !segment.has(EVER_RETRANSMITTED) {
+                        break;
+                    }
+                }
+            }
+            if unbroken {
+                self.lost_edge = segment.end();
+            }
+            i += 1;
+        }
+        newly
+    }
+
     /// Marks every segment below `end` lost that is neither SACKed nor already lost.
     pub fn mark_lost_until(&mut self, end: u64) -> u32 {
         let mut newly = 0;
@@ -228,18 +256,53 @@ impl Scoreboard {
         newly
     }
 
-    /// After a timeout: everything not SACKed is lost and none of it is on its way (RFC 6675 section 5.1).
-    pub fn mark_all_lost(&mut self) -> u32 {
-        for segment in &mut self.segments {
-            segment.flags &= !RETRANSMITTED;
+    /// After a timeout: the first segment is lost and so is everything not SACKed for which `is_lost` says so, and none of that is
+    /// on its way (RFC 6675 section 5.1, RFC 8985 section 6.3).
+    pub fn mark_lost_at_timeout(&mut self, mut is_lost: impl FnMut(&Segment) -> bool) {
+        let mut unbroken = true;
+        for (i, segment) in self.segments.iter_mut().enumerate() {
+            if i == 0 {
+                self.retransmit_from = segment.start;
+                self.lost_edge = segment.start;
+            }
+            if !segment.has(SACKED) {
+                if i > 0 && !is_lost(segment) {
+                    // What was sent again lately stays as it is: lost, and on its way once more.
+                    unbroken &= segment.has(LOST);
+                    continue;
+                }
+                self.retrans_out -= u32::from(segment.has(RETRANSMITTED));
+                self.lost_out += u32::from(!segment.has(LOST));
+                segment.flags = (segment.flags & !RETRANSMITTED) | LOST;
+            }
+            if unbroken {
+                self.lost_edge = segment.end();
+            }
         }
-        self.retrans_out = 0;
-        self.retransmissions.clear();
-        let Some((front, back)) = self.segments.front().zip(self.segments.back()) else { return 0 };
-        self.retransmit_from = front.start;
-        self.lost_edge = front.start;
-        let end = back.end();
-        self.mark_lost_until(end)
+    }
+
+    /// The first segment is lost once more, if it was sent again: it is to be repeated first.
+    pub fn forget_front_retransmission(&mut self) {
+        if let Some(front) = self.segments.front_mut().filter(|front| front.has(RETRANSMITTED)) {
+            front.flags &= !RETRANSMITTED;
+            self.retrans_out -= 1;
+            self.retransmit_from = front.start;
+        }
+    }
+
+    /// When the `n`-th segment, counted from 0, was last sent, and where it ends; the last if there are fewer.
+    pub fn sent(&self, n: u32) -> Option<(Time, u64)> {
+        self.segments.get(n as usize).or(self.segments.back()).map(|s| (s.sent_at, s.end()))
+    }
+
+    /// The last segment, now counted as sent at `now` again: a tail loss probe. It is not taken to be lost. And how long ago
+    /// it was sent last.
+    pub fn take_probe(&mut self, now: Time) -> Option<(&mut Segment, Span)> {
+        let segment = self.segments.back_mut()?;
+        let waited = now.since(segment.sent_at);
+        segment.flags |= EVER_RETRANSMITTED;
+        segment.sent_at = now;
+        Some((segment, waited))
     }
 
     /// The marks prove wrong: nothing is lost, everything is in flight again.
@@ -373,6 +436,10 @@ mod tests {
         Retransmit,
         LoseAgain,
         Timeout,
+        TimeoutOfSome(u64),
+        LoseSegments(u64),
+        FrontAgain,
+        Probe,
         Undo,
     }
 
@@ -384,6 +451,10 @@ mod tests {
             2 => Just(Step::Retransmit),
             1 => Just(Step::LoseAgain),
             1 => Just(Step::Timeout),
+            1 => (0u64..60).prop_map(Step::TimeoutOfSome),
+            2 => (0u64..60).prop_map(Step::LoseSegments),
+            1 => Just(Step::FrontAgain),
+            1 => Just(Step::Probe),
             1 => Just(Step::Undo),
         ]
     }
@@ -413,7 +484,18 @@ mod tests {
                     Step::Lose => { board.mark_lost_holes(|_, above| above >= 3); }
                     Step::Retransmit => { board.take_retransmission(Time::ZERO); }
                     Step::LoseAgain => { board.mark_lost_retransmissions(|_| true); }
-                    Step::Timeout => { board.mark_all_lost(); prop_assert_eq!(board.pipe(), 0); }
+                    Step::Timeout => { board.mark_lost_at_timeout(|_| true); prop_assert_eq!(board.pipe(), 0); }
+                    Step::TimeoutOfSome(from) => {
+                        board.mark_lost_at_timeout(|s| s.start > from * MSS);
+                        prop_assert!(board.front().is_none_or(|f| f.has(SACKED)) || board.has_to_retransmit());
+                    }
+                    Step::LoseSegments(below) => { board.mark_lost_segments(|s| s.start <= below * MSS); }
+                    Step::FrontAgain => {
+                        board.mark_front_lost();
+                        board.forget_front_retransmission();
+                        prop_assert!(board.front().is_none_or(|f| f.has(SACKED)) || board.has_to_retransmit());
+                    }
+                    Step::Probe => { board.take_probe(Time::ZERO); }
                     Step::Undo => { board.clear_lost(); prop_assert_eq!(board.lost_out(), 0); }
                 }
                 board.check();

@@ -1,9 +1,10 @@
 //! The sending end of a connection: opens it, sends, repairs losses, closes. Here are its state, its interface, set-up and
-//! close; the rest is by concern: [`acks`], [`repair`], [`transmit`], [`tsq`].
+//! close; the rest is by concern: [`acks`], [`repair`], [`probe`], [`transmit`], [`tsq`].
 //!
 //! Offsets are 64-bit and count from the initial sequence number 0: the SYN is offset 0, data starts at 1.
 
 mod acks;
+mod probe;
 mod repair;
 mod transmit;
 mod tsq;
@@ -13,12 +14,13 @@ use std::sync::Arc;
 use self::tsq::SmallQueue;
 use super::cc::{AckSample, AnyCc, CaState, CcContext, Window};
 use super::delivery::{Delivery, RateProbe};
-use super::loss::{AnyLoss, Hole, LossContext, Verdict};
+use super::loss::{AnyLoss, Hole, LossContext, Report, Scope, Verdict};
 use super::pacing::Pacer;
 use super::recovery::RateReduction;
 use super::rtt::RttEstimator;
 use super::scoreboard::{Scoreboard, Segment, seg_flags};
-use super::{Cause, Notice, Outputs, Pacing, Recovery, Retransmission, TcpConfig, timestamp};
+use super::ticks::TickClock;
+use super::{Cause, Notice, Outputs, Pacing, Recovery, Retransmission, TcpConfig, timestamp, timestamp_at};
 use crate::packet::{Ecn, FlowId, Kind, Packet, tcp_flags};
 use crate::rng::Rng;
 use crate::units::{Seq32, Span, Time};
@@ -35,8 +37,12 @@ pub struct SenderStats {
     pub fast_retransmits: u64,
     pub timeouts: u64,
     pub window_probes: u64,
+    /// Tail loss probes (RFC 8985), new data or repeated.
+    pub tail_loss_probes: u64,
+    /// ACKs with a DSACK (RFC 2883).
+    pub duplicate_sacks: u64,
     pub ecn_reductions: u64,
-    /// Reductions taken back because the original turned out to have arrived (RFC 3522).
+    /// Reductions taken back because the originals turned out to have arrived (RFC 3522, RFC 2883).
     pub undos: u64,
     /// Round-trip samples: number, sum, least and greatest.
     pub rtt_count: u64,
@@ -61,8 +67,20 @@ enum State {
 #[derive(Debug, Clone, Copy)]
 struct Undo {
     ssthresh: u32,
-    /// Timestamp of the first retransmission since; zero until there is one.
+    /// Timestamp of the first retransmission since; zero until there is one, and again once its ACK has been looked at.
     first_retransmission_ts: u32,
+    /// First byte not acknowledged when it happened.
+    marker: u64,
+    /// Retransmissions since then, and how many of them are known to have been needless.
+    retransmissions: u32,
+    needless: u32,
+}
+
+/// A tail loss probe on its way (`TLP.end_seq` and `TLP.is_retrans` of RFC 8985).
+#[derive(Debug, Clone, Copy)]
+struct Probe {
+    end: u64,
+    is_retransmission: bool,
 }
 
 /// Why a segment is sent again, and what was known before that changed the window.
@@ -76,6 +94,13 @@ struct Evidence {
 /// What one ACK covered.
 #[derive(Default)]
 struct Covered {
+    now: Time,
+    /// Before this ACK. A repeated segment acknowledged sooner was acknowledged for its original.
+    min_rtt: Span,
+    /// The timestamp that the ACK echoes, and the tick in which it counts; 0: none. Older than a repeated segment, it is for
+    /// the original as well.
+    echo: u32,
+    timestamp_tick: Span,
     acked: u32,
     delivered: u32,
     /// Of the first acknowledged segment that was sent once only (for the timeout), and of the newest (for the control).
@@ -84,15 +109,39 @@ struct Covered {
     retransmitted_data: bool,
     /// When the most recently sent of what was delivered was sent.
     newest_delivered_sent_at: Time,
+    newest_delivered_end: u64,
+    /// The highest offset delivered so far (`RACK.fack`).
+    highest_delivered: u64,
+    /// A segment sent once was delivered below it.
+    reordered: bool,
+    /// The first SACK block reported a duplicate: its start.
+    duplicate_sack: Option<(u64, u64)>,
     /// For controls that ask for it.
     rate: Option<RateProbe>,
 }
 
 impl Covered {
+    fn is_for_original(&self, s: &Segment) -> bool {
+        let echoes_earlier =
+            self.echo != 0 && (self.echo.wrapping_sub(timestamp_at(s.sent_at, self.timestamp_tick)) as i32) < 0;
+        echoes_earlier || self.now.since(s.sent_at) < self.min_rtt
+    }
+
     fn take(&mut self, s: &Segment) {
         if !s.has(seg_flags::SACKED) {
             self.delivered += 1;
-            self.newest_delivered_sent_at = self.newest_delivered_sent_at.max(s.sent_at);
+            let repeated = s.has(seg_flags::EVER_RETRANSMITTED);
+            // RFC 8985 section 6.2 steps 2 and 3.
+            if !(repeated && self.is_for_original(s))
+                && (s.sent_at, s.end()) > (self.newest_delivered_sent_at, self.newest_delivered_end)
+            {
+                (self.newest_delivered_sent_at, self.newest_delivered_end) = (s.sent_at, s.end());
+            }
+            if s.end() > self.highest_delivered {
+                self.highest_delivered = s.end();
+            } else {
+                self.reordered |= !repeated && s.end() < self.highest_delivered;
+            }
             if let Some(rate) = &mut self.rate {
                 rate.on_delivered(s);
             }
@@ -122,6 +171,8 @@ pub struct Sender {
     rtt: RttEstimator,
     rto_at: Time,
     persist_at: Time,
+    /// When a tail loss probe is due.
+    probe_at: Time,
     pacer: Pacer,
     delivery: Delivery,
     /// End of the window in which recovery, a reduction or a timeout began: `recover` of RFC 6582.
@@ -137,6 +188,10 @@ pub struct Sender {
     inferred: u32,
     reduction: RateReduction,
     undo: Option<Undo>,
+    probe: Option<Probe>,
+    clock: TickClock,
+    /// The highest offset known to be delivered.
+    highest_delivered: u64,
     /// Retransmissions that the ACK in hand showed to be lost.
     lost_again: u32,
     /// Timeouts since the cumulative acknowledgement last moved.
@@ -206,6 +261,7 @@ impl Sender {
             rtt: RttEstimator::new(&config),
             rto_at: Time::NEVER,
             persist_at: Time::NEVER,
+            probe_at: Time::NEVER,
             pacer: Pacer::new(rng),
             delivery: Delivery::default(),
             high_seq: 0,
@@ -217,6 +273,9 @@ impl Sender {
             inferred: 0,
             reduction: RateReduction::default(),
             undo: None,
+            probe: None,
+            clock: TickClock::new(config.timer_tick, Span::ZERO),
+            highest_delivered: 0,
             lost_again: 0,
             timeouts_in_row: 0,
             partial_acks: 0,
@@ -245,6 +304,11 @@ impl Sender {
             config,
             stats: SenderStats::default(),
         }
+    }
+
+    /// When the first tick of the host's timers falls; counts with `timer_tick`. To be said before [`Sender::open`].
+    pub fn set_timer_phase(&mut self, phase: Span) {
+        self.clock = TickClock::new(self.config.timer_tick, phase);
     }
 
     /// Connects; data written before or after flows as soon as the handshake allows.
@@ -283,7 +347,7 @@ impl Sender {
     }
 
     pub fn deadline(&self) -> Time {
-        self.rto_at.min(self.persist_at).min(self.pacer.deadline()).min(self.judge_at)
+        self.rto_at.min(self.persist_at).min(self.pacer.deadline()).min(self.judge_at).min(self.probe_at)
     }
 
     pub fn window(&self) -> &Window {
@@ -356,6 +420,10 @@ impl Sender {
 
     pub fn on_deadline(&mut self, now: Time, out: &mut Outputs) {
         self.count_until(now);
+        // A probe that is due with the timeout goes in its place (RFC 8985 section 7.2).
+        if now >= self.probe_at {
+            self.on_probe_due(now, out);
+        }
         if now >= self.rto_at {
             match self.state {
                 State::SynSent => self.on_syn_timeout(now, out),
@@ -367,9 +435,7 @@ impl Sender {
         }
         if now >= self.judge_at {
             self.judge_at = Time::NEVER;
-            if matches!(self.window.state, CaState::Open | CaState::Disorder | CaState::Cwr | CaState::Recovery) {
-                self.detect_loss(now, out);
-            }
+            self.detect_loss(now, out);
         }
         if self.state == State::Established {
             self.transmit(now, out);
@@ -397,7 +463,12 @@ impl Sender {
         out.packets.push(p);
         self.syn_sent += 1;
         self.last_sent_at = now;
-        self.rto_at = now + self.rtt.rto(&self.config);
+        self.rto_at = self.timeout_from(now);
+    }
+
+    /// When the retransmission timer expires that is started at `now`.
+    fn timeout_from(&self, now: Time) -> Time {
+        self.clock.after(now, self.rtt.rto(&self.config))
     }
 
     fn on_syn_timeout(&mut self, now: Time, out: &mut Outputs) {
@@ -417,7 +488,7 @@ impl Sender {
         self.ts_recent = p.ts_val;
         self.rtt.reset_backoff();
         if self.syn_sent == 1 {
-            self.on_rtt(now.since(self.last_sent_at), true);
+            self.on_rtt(self.last_sent_at, now, true);
         } else {
             // RFC 5681 section 3.1: one segment after a lost SYN.
             self.window.cwnd = 1;
@@ -454,6 +525,7 @@ impl Sender {
         self.state = State::Done;
         self.rto_at = Time::NEVER;
         self.persist_at = Time::NEVER;
+        self.probe_at = Time::NEVER;
         self.judge_at = Time::NEVER;
         self.pacer.stop();
         out.notices.push(Notice::TimedOut);
@@ -473,6 +545,8 @@ impl Sender {
             self.state = State::Done;
             self.rto_at = Time::NEVER;
             self.persist_at = Time::NEVER;
+            self.probe_at = Time::NEVER;
+            self.judge_at = Time::NEVER;
             self.pacer.stop();
             out.notices.push(Notice::Closed);
         }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use airtcp_core::packet::{FlowId, Packet};
 use airtcp_core::rng::{Purpose, Rng, stream};
-use airtcp_core::tcp::{Notice, Outputs, Receiver, Sender, SenderStats, TcpConfig};
+use airtcp_core::tcp::{Notice, Outputs, RandomPhase, Receiver, Sender, SenderStats, TcpConfig, TimerPhase};
 use airtcp_core::units::{DataRate, Span, Time};
 use airtcp_core::wifi::Released;
 use rand::RngExt;
@@ -16,7 +16,7 @@ use rand_distr::{Distribution, LogNormal, Pareto};
 
 use crate::error::BuildError;
 use crate::record::{Log, Transfer};
-use crate::spec::{FlowSpec, Surge, TcpApp, Traffic};
+use crate::spec::{FlowSpec, NodeId, Surge, TcpApp, Traffic};
 
 pub(crate) struct Tcp {
     pub sender: Sender,
@@ -47,6 +47,8 @@ struct Ends {
     seed: u64,
     stop: Time,
     below: Option<Below>,
+    /// Of the two hosts' timers.
+    timer_phases: [Span; 2],
 }
 
 /// What the device below a sender does for it.
@@ -137,6 +139,7 @@ impl Tcp {
             seed,
             stop: spec.stop,
             below,
+            timer_phases: [timer_phase(sender, spec.from, seed), timer_phase(receiver, spec.to, seed)],
         });
         let (sender, receiver) = config.connection(flow, 0);
         let begins = matches!(app, App::Sized(_)) || spec.start < spec.stop;
@@ -238,6 +241,8 @@ impl Tcp {
             fast_retransmits: past.fast_retransmits + now.fast_retransmits,
             timeouts: past.timeouts + now.timeouts,
             window_probes: past.window_probes + now.window_probes,
+            tail_loss_probes: past.tail_loss_probes + now.tail_loss_probes,
+            duplicate_sacks: past.duplicate_sacks + now.duplicate_sacks,
             undos: past.undos + now.undos,
             ecn_reductions: past.ecn_reductions + now.ecn_reductions,
             rtt_count: past.rtt_count + now.rtt_count,
@@ -327,6 +332,21 @@ impl Ends {
         if let Some(below) = self.below {
             sender.enable_tsq(below.pacing_shift);
         }
-        (sender, Receiver::new(flow, incarnation, Arc::clone(&self.receiver)))
+        let mut receiver = Receiver::new(flow, incarnation, Arc::clone(&self.receiver));
+        sender.set_timer_phase(self.timer_phases[0]);
+        receiver.set_timer_phase(self.timer_phases[1]);
+        (sender, receiver)
+    }
+}
+
+/// All connections of a host share its clocks: both ticks count from the same moment.
+fn timer_phase(config: &TcpConfig, host: NodeId, seed: u64) -> Span {
+    match config.timer_phase {
+        TimerPhase::At(phase) => phase,
+        TimerPhase::Random(RandomPhase::Random) => {
+            let longest = config.timer_tick.max(config.delayed_ack_tick).as_ns().max(1);
+            let mut rng = stream(seed, u64::from(host.0), Purpose::TimerPhase);
+            Span::from_ns(rng.random_range(0..longest))
+        }
     }
 }

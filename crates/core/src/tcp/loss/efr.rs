@@ -19,10 +19,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Hole, LossContext, LossPolicy, Verdict, is_lost_again};
+use crate::policy::checked;
 use crate::units::{Span, Time};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, default, remote = "Self")]
 pub struct EfrConfig {
     /// Greatest threshold, and that of large windows. The study: 3.
     #[schemars(range(min = 1))]
@@ -44,17 +45,25 @@ impl Default for EfrConfig {
 }
 
 impl EfrConfig {
+    fn check(&self) -> Result<(), String> {
+        if self.least > self.most {
+            return Err(format!("`least` = {}: must be at most `most` ({})", self.least, self.most));
+        }
+        Ok(())
+    }
+
     pub fn build(&self, _: &LossContext) -> Efr {
         Efr(self.clone())
     }
 }
+
+checked!(EfrConfig);
 
 #[derive(Debug, Clone)]
 pub struct Efr(EfrConfig);
 
 impl Efr {
     fn threshold(&self, window: u32) -> u32 {
-        // The upper bound last, so that a `least` above `most` does no harm.
         window.saturating_sub(self.0.less).max(self.0.least.get()).min(self.0.most.get())
     }
 }
@@ -95,9 +104,8 @@ mod tests {
     }
 
     #[test]
-    fn bounds_that_cross_do_not_panic() {
-        let two = NonZeroU32::new(2).unwrap();
-        let efr = EfrConfig { least: NonZeroU32::new(7).unwrap(), most: two, ..EfrConfig::default() };
-        assert_eq!(efr.build(&LossContext { mss: 1460 }).threshold(50), 2);
+    fn bounds_that_cross_are_refused() {
+        let error = toml::from_str::<EfrConfig>("least = 4").unwrap_err();
+        assert!(error.message().contains("`least` = 4: must be at most `most` (3)"), "{error}");
     }
 }

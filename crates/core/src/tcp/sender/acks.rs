@@ -17,7 +17,17 @@ impl Sender {
         let prior_in_flight = self.in_flight();
         let window_changed = u64::from(p.window) != self.send_window;
         let rate = self.wants_rate.then(|| RateProbe::new(self.delivery.total()));
-        let mut covered = Covered { rate, ..Covered::default() };
+        let mut covered = Covered {
+            now,
+            min_rtt: self.window.min_rtt,
+            echo: if self.config.timestamps { p.ts_ecr } else { 0 },
+            timestamp_tick: self.config.timestamp_tick,
+            newest_delivered_sent_at: self.newest_delivered_sent_at,
+            newest_delivered_end: self.newest_delivered_end,
+            highest_delivered: self.highest_delivered,
+            rate,
+            ..Covered::default()
+        };
         let advanced = ack > self.snd_una;
         if ack >= self.snd_una {
             if self.send_window == 0 && p.window > 0 {
@@ -37,6 +47,7 @@ impl Sender {
         let sack = self.config.recovery == Recovery::Sack;
         if sack {
             let floor = self.snd_una;
+            covered.duplicate_sack = self.duplicate_sack(p);
             for block in p.sack() {
                 let (start, end) = (block.start.to_offset(floor), block.end.to_offset(floor));
                 if start >= floor && end > start && end <= self.snd_nxt {
@@ -49,12 +60,10 @@ impl Sender {
             && p.len == 0
             && !self.board.is_empty()
             && if sack { covered.delivered > 0 } else { !window_changed && !p.has(tcp_flags::FIN) };
-        if covered.newest_delivered_sent_at > self.newest_delivered_sent_at {
-            self.newest_delivered_sent_at = covered.newest_delivered_sent_at;
-            self.newest_delivered_rtt = now.since(covered.newest_delivered_sent_at);
-        }
+        self.note_newest(now, covered.newest_delivered_sent_at, covered.newest_delivered_end);
+        self.highest_delivered = covered.highest_delivered;
         if !sack {
-            self.infer_delivered(&mut covered, duplicate);
+            self.infer_delivered(now, &mut covered, duplicate);
         }
         self.delivery.on_delivered(now, covered.delivered);
         let rtt = self.sample_rtt(now, p, advanced, &covered);
@@ -74,8 +83,26 @@ impl Sender {
             self.undo_if_spurious(now, p);
         }
 
+        if let Some(probe) = self.probe
+            && ack >= probe.end
+        {
+            let echo = !advanced && covered.delivered == 0 && p.len == 0 && !window_changed;
+            self.on_probe_acked(now, probe, ack, covered.duplicate_sack.is_some(), echo);
+        }
         let lost_before = self.board.lost_out();
+        let was_recovering = matches!(self.window.state, CaState::Recovery | CaState::Loss);
         self.leave_states(now);
+        if let Some(range) = covered.duplicate_sack {
+            self.on_duplicate_sack(now, range);
+        }
+        let recovered = was_recovering && !matches!(self.window.state, CaState::Recovery | CaState::Loss);
+        self.loss.on_report(&Report {
+            reordered: covered.reordered,
+            duplicate_sack: covered.duplicate_sack.is_some(),
+            snd_una: self.snd_una,
+            snd_nxt: self.snd_nxt,
+            recovered,
+        });
         self.react_to_ecn(now, p);
         if duplicate || covered.delivered > 0 || self.window.state == CaState::Recovery {
             self.detect_loss_after(now, advanced, &covered, out);
@@ -83,18 +110,45 @@ impl Sender {
         let newly_lost = self.board.lost_out().saturating_sub(lost_before) + std::mem::take(&mut self.lost_again);
         self.window.in_flight = self.in_flight();
         self.control_window(now, p, &covered, rtt, prior_in_flight, newly_lost, advanced);
+        let sent_to = self.snd_nxt;
         self.transmit(now, out);
+        if advanced || self.snd_nxt > sent_to || !self.may_probe() {
+            self.schedule_probe(now);
+        }
         self.finish_if_done(out);
         if p.has(tcp_flags::FIN) {
             self.send_pure_ack(now, out);
         }
     }
 
+    fn note_newest(&mut self, now: Time, sent_at: Time, end: u64) {
+        if (sent_at, end) > (self.newest_delivered_sent_at, self.newest_delivered_end) {
+            (self.newest_delivered_sent_at, self.newest_delivered_end) = (sent_at, end);
+            self.newest_delivered_rtt = now.since(sent_at);
+        }
+    }
+
+    /// RFC 2883 section 4: the first block reports a duplicate if it lies below the cumulative ACK or within the second.
+    fn duplicate_sack(&mut self, p: &Packet) -> Option<(u64, u64)> {
+        let ack = p.ack.to_offset(self.snd_una);
+        let range = |i: usize| p.sack().get(i).map(|b| (b.start.to_offset(ack), b.end.to_offset(ack)));
+        let (start, end) = range(0).filter(|_| self.config.dsack)?;
+        let is_below = end <= ack;
+        let is_within = range(1).is_some_and(|(from, to)| from <= start && end <= to);
+        (start < end && (is_below || is_within)).then(|| {
+            self.stats.duplicate_sacks += 1;
+            (start, end)
+        })
+    }
+
     /// Without SACK a duplicate ACK says that some segment arrived; the cumulative ACK that follows must not count it again.
-    pub(super) fn infer_delivered(&mut self, covered: &mut Covered, duplicate: bool) {
+    pub(super) fn infer_delivered(&mut self, now: Time, covered: &mut Covered, duplicate: bool) {
         if duplicate {
             covered.delivered = 1;
             self.inferred = (self.inferred + 1).min(self.board.packets_out());
+            if let Some((sent_at, end)) = self.board.sent(self.inferred) {
+                self.note_newest(now, sent_at, end);
+            }
         } else if covered.acked > 0 {
             covered.delivered = covered.acked.saturating_sub(self.inferred).max(1);
             self.inferred = self.inferred.saturating_sub(covered.acked - 1);
@@ -105,7 +159,9 @@ impl Sender {
     pub(super) fn in_flight(&self) -> u32 {
         let pipe = self.board.pipe();
         if self.config.recovery == Recovery::Sack {
-            return pipe;
+            // Without limited transmit what was SACKed makes no room before a loss is found (RFC 6675 section 5 step 3).
+            let waits = !self.config.limited_transmit && matches!(self.window.state, CaState::Open | CaState::Disorder);
+            return if waits { pipe + self.board.sacked_out() } else { pipe };
         }
         let left = match self.window.state {
             CaState::Recovery => self.dup_acks,
@@ -123,14 +179,16 @@ impl Sender {
         if self.config.rtt_per_segment {
             if !covered.retransmitted_data {
                 if let Some(oldest) = covered.oldest_sent_at {
-                    self.on_rtt(now.since(oldest), advanced);
+                    self.on_rtt(oldest, now, advanced);
                 }
             } else if advanced && self.config.timestamps && p.ts_ecr != 0 {
                 // Karn's problem does not arise with timestamps (RFC 7323 section 4).
                 let ticks = timestamp(now, &self.config).wrapping_sub(p.ts_ecr);
                 let span = self.config.timestamp_tick.saturating_mul(u64::from(ticks));
                 if ticks < 1 << 31 {
-                    self.on_rtt(span.max(Span::from_ns(1)), true);
+                    let span = span.max(Span::from_ns(1));
+                    self.rtt.on_sample(span, &self.config);
+                    self.note_rtt(span);
                 }
             }
         } else if let Some((end, sent_at)) = self.timed
@@ -138,7 +196,7 @@ impl Sender {
         {
             self.timed = None;
             self.rtt.reset_backoff();
-            self.on_rtt(now.since(sent_at), true);
+            self.on_rtt(sent_at, now, true);
         }
         if let Some(rtt) = exact {
             self.window.min_rtt = self.window.min_rtt.min(rtt);
@@ -151,10 +209,18 @@ impl Sender {
         exact
     }
 
-    pub(super) fn on_rtt(&mut self, rtt: Span, for_timeout: bool) {
+    pub(super) fn on_rtt(&mut self, sent_at: Time, now: Time, for_timeout: bool) {
+        let rtt = now.since(sent_at);
         if for_timeout || self.rtt.srtt().is_zero() {
-            self.rtt.on_sample(rtt, &self.config);
+            match self.clock.counter(sent_at, now) {
+                Some(counter) => self.rtt.on_ticks(rtt, counter, &self.config),
+                None => self.rtt.on_sample(rtt, &self.config),
+            }
         }
+        self.note_rtt(rtt);
+    }
+
+    fn note_rtt(&mut self, rtt: Span) {
         self.window.srtt = self.rtt.srtt();
         self.window.min_rtt = self.window.min_rtt.min(rtt);
     }
@@ -176,7 +242,7 @@ impl Sender {
         if self.board.is_empty() {
             self.rto_at = Time::NEVER;
         } else if !partial || self.partial_acks == 1 {
-            self.rto_at = now + self.rtt.rto(&self.config);
+            self.rto_at = self.timeout_from(now);
         }
         if self.window.state == CaState::Recovery && self.config.recovery == Recovery::NewReno {
             // Of what a partial ACK covers, one was the hole and the rest had each sent a duplicate (RFC 6582).

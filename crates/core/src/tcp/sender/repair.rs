@@ -13,7 +13,7 @@ impl Sender {
                     self.window.cwnd = self.window.ssthresh.max(1).min(self.window.cwnd_clamp);
                 }
                 self.enter(CaState::Open, now);
-                self.undo = None;
+                self.keep_undo_for_dsack();
             }
             CaState::Cwr if done => {
                 if !self.owns_window {
@@ -23,10 +23,17 @@ impl Sender {
             }
             CaState::Loss if done => {
                 self.enter(CaState::Open, now);
-                self.undo = None;
+                self.keep_undo_for_dsack();
             }
             CaState::Disorder if self.board.sacked_out() == 0 && self.dup_acks == 0 => self.enter(CaState::Open, now),
             _ => {}
+        }
+    }
+
+    /// DSACKs come a round trip later than the ACK that ends a recovery.
+    fn keep_undo_for_dsack(&mut self) {
+        if !self.config.dsack {
+            self.undo = None;
         }
     }
 
@@ -54,7 +61,7 @@ impl Sender {
     pub(super) fn reduce(&mut self, now: Time, to: CaState) {
         self.window.in_flight = self.in_flight();
         self.high_seq = self.snd_nxt;
-        self.undo = Some(Undo { ssthresh: self.window.ssthresh, first_retransmission_ts: 0 });
+        self.undo = Some(self.undo_point());
         let ssthresh = self.cc.ssthresh(&self.window, now);
         self.enter(to, now);
         self.window.prior_cwnd = self.window.cwnd;
@@ -69,16 +76,30 @@ impl Sender {
         }
     }
 
+    fn undo_point(&self) -> Undo {
+        Undo {
+            ssthresh: self.window.ssthresh,
+            first_retransmission_ts: 0,
+            marker: self.snd_una,
+            retransmissions: 0,
+            needless: 0,
+        }
+    }
+
     pub(super) fn detect_loss_after(&mut self, now: Time, advanced: bool, covered: &Covered, out: &mut Outputs) {
         if self.window.state == CaState::Recovery && advanced {
             match self.config.recovery {
                 // The first new ACK ends it, whatever else is missing (RFC 2581 section 3.2 step 6).
                 Recovery::Reno => {
-                    self.board.clear_lost();
                     if !self.owns_window {
                         self.window.cwnd = self.window.ssthresh.max(1).min(self.window.cwnd_clamp);
                     }
-                    self.enter(CaState::Open, now);
+                    // Begun while a timeout was being repaired, it leaves that to be finished.
+                    let repair = !self.config.recover_guard && self.board.lost_out() > 0;
+                    if !repair {
+                        self.board.clear_lost();
+                    }
+                    self.enter(if repair { CaState::Loss } else { CaState::Open }, now);
                     return;
                 }
                 Recovery::NewReno => {
@@ -140,41 +161,33 @@ impl Sender {
         if self.config.recovery == Recovery::Sack {
             // Losses that the last recovery found beyond its end are reason enough for another (RFC 6675 section 5).
             found = self.board.lost_out();
-            let mut board = std::mem::take(&mut self.board);
-            let sacked = board.sacked_out() > 0;
-            let template = board.front().map(|first| Hole { outstanding: board.packets_out(), ..self.hole(first, 0) });
-            if let Some(template) = template.as_ref().filter(|_| sacked) {
-                found += board.mark_lost_holes(|first, above| {
-                    let hole = Hole { sacked_above: above, sent_at: first.sent_at, ..*template };
-                    match self.loss.judge(&hole, srtt, now) {
-                        Verdict::Lost => true,
-                        Verdict::Wait { until } => {
-                            judge_at = judge_at.min(until);
-                            false
-                        }
-                    }
-                });
-            }
+            let sacked = self.board.sacked_out() > 0;
+            let template = self.board.front().map(|first| self.hole(first, 0));
+            let Sender { board, loss, lost_again, .. } = self;
             if let Some(template) = template {
-                let again = board.mark_lost_retransmissions(|segment| {
-                    let hole = Hole { sent_at: segment.sent_at, retransmitted: true, ..template };
-                    match self.loss.judge(&hole, srtt, now) {
-                        Verdict::Lost => true,
-                        Verdict::Wait { until } => {
-                            judge_at = judge_at.min(until);
-                            false
-                        }
+                let mut is_lost = |hole: &Hole| match loss.judge(hole, srtt, now) {
+                    Verdict::Lost => true,
+                    Verdict::Wait { until } => {
+                        judge_at = judge_at.min(until);
+                        false
                     }
-                });
-                self.lost_again += again;
+                };
+                let of = |s: &Segment| Hole { sent_at: s.sent_at, end: s.end(), ..template };
+                match loss.scope() {
+                    Scope::Holes if sacked => {
+                        found += board.mark_lost_holes(|s, above| is_lost(&Hole { sacked_above: above, ..of(s) }));
+                    }
+                    Scope::Holes => {}
+                    Scope::Segments => found += board.mark_lost_segments(|s| is_lost(&of(s))),
+                }
+                *lost_again += board.mark_lost_retransmissions(|s| is_lost(&Hole { retransmitted: true, ..of(s) }));
             }
-            self.board = board;
         } else if self.dup_acks > 0
-            && matches!(self.window.state, CaState::Open | CaState::Disorder | CaState::Cwr)
+            && self.may_begin_recovery()
             && let Some(first) = self.board.front()
         {
-            // RFC 6582 section 4.1: duplicates from before the last recovery's end are echoes of its retransmissions.
-            if self.snd_una > self.high_seq || self.window.state == CaState::Cwr {
+            // RFC 6582 section 3.2: duplicates from before the last recovery's end are echoes of its retransmissions.
+            if self.snd_una > self.high_seq || self.window.state == CaState::Cwr || !self.config.recover_guard {
                 match self.loss.judge(&self.hole(first, self.dup_acks), srtt, now) {
                     Verdict::Lost => found = 1,
                     Verdict::Wait { until } => judge_at = until,
@@ -183,7 +196,7 @@ impl Sender {
         }
         self.judge_at = judge_at;
         match self.window.state {
-            CaState::Open | CaState::Disorder | CaState::Cwr if found > 0 => {
+            _ if found > 0 && self.may_begin_recovery() => {
                 let evidence = self.evidence(Cause::FastRetransmit);
                 let from_cwr = self.window.state == CaState::Cwr;
                 if from_cwr {
@@ -195,35 +208,66 @@ impl Sender {
                 }
                 if self.config.recovery != Recovery::Sack {
                     self.board.mark_front_lost();
+                    self.board.forget_front_retransmission();
                 }
                 self.stats.fast_retransmits += 1;
                 out.notices.push(Notice::EnteredRecovery);
                 // The first retransmission leaves whatever the window says (RFC 5681 section 3.2 step 3).
                 self.window.in_flight = self.in_flight();
                 self.retransmit(now, evidence, out);
-                self.rto_at = now + self.rtt.rto(&self.config);
+                self.rto_at = self.timeout_from(now);
             }
             CaState::Open if self.board.sacked_out() + self.dup_acks > 0 => self.enter(CaState::Disorder, now),
             _ => {}
         }
     }
 
+    /// Whether a loss found now begins fast recovery.
+    fn may_begin_recovery(&self) -> bool {
+        match self.window.state {
+            CaState::Open | CaState::Disorder | CaState::Cwr => true,
+            CaState::Loss => self.config.recovery != Recovery::Sack && !self.config.recover_guard,
+            CaState::Recovery => false,
+        }
+    }
+
     /// Eifel detection (RFC 3522): the first ACK after a retransmission echoes the original's timestamp.
     pub(super) fn undo_if_spurious(&mut self, now: Time, p: &Packet) {
-        let Some(undo) = self.undo else { return };
+        let Some(undo) = &mut self.undo else { return };
         if !self.config.eifel || undo.first_retransmission_ts == 0 || p.ts_ecr == 0 {
             return;
         }
         let is_original = (p.ts_ecr.wrapping_sub(undo.first_retransmission_ts) as i32) < 0;
+        undo.first_retransmission_ts = 0;
         if is_original && matches!(self.window.state, CaState::Recovery | CaState::Loss) {
+            return self.take_back(now);
+        }
+        self.keep_undo_for_dsack();
+    }
+
+    /// RFC 2883, as Linux uses it: once every retransmission since a reduction was reported to be a duplicate, it was needless.
+    pub(super) fn on_duplicate_sack(&mut self, now: Time, (start, end): (u64, u64)) {
+        let mss = u64::from(self.window.mss);
+        let Some(undo) = self.undo.as_mut().filter(|undo| end > undo.marker) else { return };
+        undo.needless += (end - start).div_ceil(mss) as u32;
+        if undo.retransmissions > 0 && undo.needless >= undo.retransmissions {
+            self.take_back(now);
+        }
+    }
+
+    /// The last reduction was needless: window and threshold as they were, and nothing is lost.
+    fn take_back(&mut self, now: Time) {
+        let Some(undo) = self.undo.take() else { return };
+        if !self.owns_window {
             self.window.cwnd = self.cc.undo(&self.window).clamp(1, self.window.cwnd_clamp);
             self.window.ssthresh = self.window.ssthresh.max(undo.ssthresh);
+        }
+        self.stats.undos += 1;
+        if matches!(self.window.state, CaState::Recovery | CaState::Loss) {
             self.board.clear_lost();
             self.dup_acks = 0;
-            self.stats.undos += 1;
             self.enter(CaState::Open, now);
         }
-        self.undo = None;
     }
 
     pub(super) fn on_rto(&mut self, now: Time, out: &mut Outputs) {
@@ -242,7 +286,7 @@ impl Sender {
         self.window.in_flight = self.in_flight();
         // RFC 5681 section 3.1: a second timeout of the same segment leaves ssthresh as it is.
         if !repeated || self.config.ssthresh_at_every_timeout {
-            let undo = Undo { ssthresh: self.window.ssthresh, first_retransmission_ts: 0 };
+            let undo = self.undo_point();
             let ssthresh = self.cc.ssthresh(&self.window, now);
             if self.window.state != CaState::Recovery {
                 self.window.prior_cwnd = self.window.cwnd;
@@ -257,7 +301,15 @@ impl Sender {
         self.window.state = CaState::Loss;
         self.high_seq = self.snd_nxt;
         self.dup_acks = 0;
-        self.board.mark_all_lost();
+        self.probe = None;
+        self.probe_at = Time::NEVER;
+        let srtt = self.rtt.srtt();
+        if let Some(template) = self.board.front().map(|first| self.hole(first, 0)) {
+            let Sender { board, loss, .. } = self;
+            board.mark_lost_at_timeout(|s| {
+                loss.is_lost_at_timeout(&Hole { sent_at: s.sent_at, end: s.end(), ..template }, srtt, now)
+            });
+        }
         self.window.in_flight = self.in_flight();
         if !self.owns_window {
             self.window.cwnd = 1;
@@ -267,6 +319,6 @@ impl Sender {
         self.rtt.back_off(&self.config);
         self.pacer.stop();
         self.retransmit(now, evidence, out);
-        self.rto_at = now + self.rtt.rto(&self.config);
+        self.rto_at = self.timeout_from(now);
     }
 }

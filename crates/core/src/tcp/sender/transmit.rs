@@ -23,7 +23,7 @@ impl Sender {
         out.packets.push(p);
         self.stats.window_probes += 1;
         self.rtt.back_off(&self.config);
-        self.persist_at = now + self.rtt.rto(&self.config);
+        self.persist_at = self.timeout_from(now);
     }
 
     /// Sends what window, pacing, buffers and data allow: retransmissions first (RFC 6675 section 5).
@@ -66,7 +66,7 @@ impl Sender {
             if len > 0 {
                 if outstanding + len > self.send_window {
                     if self.board.is_empty() && self.persist_at.is_never() {
-                        self.persist_at = now + self.rtt.rto(&self.config);
+                        self.persist_at = self.timeout_from(now);
                     }
                     break;
                 }
@@ -141,7 +141,7 @@ impl Sender {
         }
         self.snd_nxt = segment.end();
         if self.rto_at.is_never() {
-            self.rto_at = now + self.rtt.rto(&self.config);
+            self.rto_at = self.timeout_from(now);
         }
         self.board.push(segment);
         self.emit(now, &segment, false, out);
@@ -157,14 +157,26 @@ impl Sender {
         let Some((segment, waited)) = self.board.take_retransmission(now) else { return };
         self.delivery.on_send(now, segment, nothing_in_flight);
         let segment = *segment;
+        self.note_retransmission(&segment, waited, evidence, out);
+        if let Some(undo) = &mut self.undo {
+            if undo.retransmissions == 0 {
+                undo.first_retransmission_ts = timestamp(now, &self.config);
+            }
+            undo.retransmissions += 1;
+        }
+        self.emit(now, &segment, true, out);
+    }
+
+    pub(super) fn note_retransmission(
+        &mut self,
+        segment: &Segment,
+        waited: Span,
+        evidence: Evidence,
+        out: &mut Outputs,
+    ) {
         self.stats.segments_retransmitted += 1;
         // Karn: what is timed may now be acknowledged by either copy.
         self.timed = self.timed.filter(|&(end, _)| end <= segment.start);
-        if let Some(undo) = &mut self.undo
-            && undo.first_retransmission_ts == 0
-        {
-            undo.first_retransmission_ts = timestamp(now, &self.config);
-        }
         out.notices.push(Notice::Retransmitted(Retransmission {
             start: segment.start,
             len: segment.len,
@@ -175,7 +187,6 @@ impl Sender {
             cwnd: evidence.cwnd,
             send_window: self.send_window_segments(),
         }));
-        self.emit(now, &segment, true, out);
     }
 
     pub(super) fn emit(&mut self, now: Time, segment: &Segment, is_retransmission: bool, out: &mut Outputs) {

@@ -331,6 +331,16 @@ pub(super) fn faults(c: &TcpConfig) -> Vec<(&'static [&'static str], String)> {
     require(c.rtt_tick <= c.rto_max, &["rtt_tick", "rto_max"], &|| {
         format!("rtt_tick ({}) must be at most rto_max ({})", c.rtt_tick, c.rto_max)
     });
+    require(c.timer_tick <= c.rto_max, &["timer_tick", "rto_max"], &|| {
+        format!("timer_tick ({}) must be at most rto_max ({})", c.timer_tick, c.rto_max)
+    });
+    require(c.timer_tick.is_zero() || !c.rtt_per_segment, &["timer_tick", "rtt_per_segment"], &|| {
+        "rtt_per_segment = true: a timer of ticks counts the round trip of one segment at a time; set it to false"
+            .to_owned()
+    });
+    require(c.delayed_ack_tick <= MAX_DELAYED_ACK, &["delayed_ack_tick"], &|| {
+        "must be at most 500ms (RFC 1122)".to_owned()
+    });
     require(c.rto_var_min <= c.rto_max, &["rto_var_min", "rto_max"], &|| {
         format!("rto_var_min ({}) must be at most rto_max ({})", c.rto_var_min, c.rto_max)
     });

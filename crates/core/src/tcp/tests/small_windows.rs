@@ -1,0 +1,233 @@
+//! Losses in small windows: which policies recover without a timeout, and when.
+
+use super::*;
+use crate::tcp::loss::LossConfig;
+
+/// A window of `window` segments with one lost of each entry in `lost` (counted over all transmissions), every segment acknowledged at
+/// once unless `delayed`. A first segment goes ahead, so that the ACK asking for the lost one has been seen.
+struct Story {
+    profile: &'static str,
+    loss: LossConfig,
+    window: u32,
+    lost: &'static [u64],
+    delayed: bool,
+    limited_transmit: bool,
+    tail_loss_probe: bool,
+    recovery: Recovery,
+    segments: u64,
+}
+
+const MSS: u64 = 1000;
+
+impl Story {
+    fn new(loss: &str, window: u32, lost: &'static [u64]) -> Story {
+        Story {
+            profile: "linux-6",
+            loss: LossConfig::by_name(loss).unwrap(),
+            window,
+            lost,
+            delayed: false,
+            limited_transmit: false,
+            tail_loss_probe: false,
+            recovery: Recovery::Sack,
+            segments: u64::MAX,
+        }
+    }
+
+    fn run(&self) -> Pair {
+        let c = config(self.profile, |c| {
+            c.timestamps = false;
+            c.packet_bytes = 40 + MSS as u16;
+            c.cc = crate::tcp::cc::CcConfig::by_name("reno").unwrap();
+            c.loss = self.loss.clone();
+            c.recovery = self.recovery;
+            c.limited_transmit = self.limited_transmit;
+            c.tail_loss_probe = self.tail_loss_probe;
+            (c.initial_window, c.max_cwnd) = (self.window, self.window);
+            c.quick_acks = 0;
+            if !self.delayed {
+                c.delayed_ack = Span::ZERO;
+            }
+        });
+        let bytes = if self.segments == u64::MAX { u64::MAX } else { self.segments * MSS };
+        let mut pair = Pair::same(&c, ONE_WAY).losing(self.lost).start(bytes);
+        pair.run(Time::ZERO + Span::from_secs(4));
+        pair
+    }
+
+    /// Milliseconds from the first transmission of segment `n` to the second.
+    fn repeated_after(&self, n: u64) -> Option<f64> {
+        let pair = self.run();
+        let mut times = pair.sent.iter().filter(|s| (s.1 - 1) / MSS == n).map(|s| s.0);
+        let first = times.next()?;
+        Some(times.next()? - first)
+    }
+}
+
+/// Segment 24, the first of a burst, is lost in the middle of a bulk transfer with that window and an ACK for each segment, so each
+/// of the others in the window yields a duplicate: window - 1 of them. The timeout is at 300 ms (round trip 100 ms, variation at its floor of 200 ms).
+#[test]
+fn a_loss_in_a_steady_small_window() {
+    // Window, policy, limited transmit, repeated after ms.
+    for (window, loss, limited_transmit, after) in [
+        (2, "dup_thresh", false, 300.0),
+        (3, "dup_thresh", false, 300.0),
+        (4, "dup_thresh", false, 100.0),
+        (8, "dup_thresh", false, 100.0),
+        // Limited transmit: one duplicate lets one new segment go, two let two.
+        (2, "dup_thresh", true, 300.0),
+        (3, "dup_thresh", true, 200.0),
+        (2, "efr", false, 100.0),
+        (3, "efr", false, 100.0),
+        (4, "efr", false, 100.0),
+        (8, "efr", false, 100.0),
+        // There is always more to send: Early Retransmit leaves it to limited transmit.
+        (2, "early_retransmit", false, 300.0),
+        (3, "early_retransmit", false, 300.0),
+        (3, "early_retransmit", true, 200.0),
+        // A quarter of the round trip.
+        (2, "rack", false, 125.0),
+        (3, "rack", false, 125.0),
+        (4, "rack", false, 100.0),
+    ] {
+        let story = Story { limited_transmit, ..Story::new(loss, window, &[24]) };
+        let took = story.repeated_after(24).unwrap();
+        // Timeouts are whole jiffies of 4 ms from the last ACK.
+        assert!((took - after).abs() < 5.0, "{loss}, window {window}, limited transmit {limited_transmit}: {took} ms");
+    }
+}
+
+/// The same at the end of a transfer of 21 segments in windows of three: two after the lost one, and nothing more to send.
+#[test]
+fn a_loss_near_the_end_of_a_transfer() {
+    for (loss, after) in [("dup_thresh", 300.0), ("efr", 100.0), ("early_retransmit", 100.0), ("rack", 125.0)] {
+        for recovery in [Recovery::Reno, Recovery::NewReno, Recovery::Sack] {
+            let story = Story { segments: 21, recovery, limited_transmit: true, ..Story::new(loss, 3, &[18]) };
+            let took = story.repeated_after(18).unwrap();
+            assert!((took - after).abs() < 5.0, "{loss} {recovery:?}: {took} ms");
+        }
+    }
+}
+
+/// The study's Figure 9: window 4, the first of four segments lost. With an ACK for every segment the ACK asking for the lost one has
+/// come before, so all three others yield duplicates and Reno recovers, too. With delayed ACKs it can be the ACK of a segment above the lost one that first asks for it, as the figure
+/// counts.
+#[test]
+fn figure_9_depends_on_what_was_acknowledged_when() {
+    for loss in ["dup_thresh", "efr"] {
+        let story = Story { recovery: Recovery::Reno, ..Story::new(loss, 4, &[20]) };
+        assert!((story.repeated_after(20).unwrap() - 100.0).abs() < 5.0, "{loss}: three duplicates");
+    }
+    // Delayed: 20 waits for 21, which is lost, so 22 draws the ACK that first asks for 21: no duplicate. 23 draws one, and so
+    // does 24, which that first ACK let go. A third cannot come.
+    let repeated = |loss| {
+        let story = Story { delayed: true, recovery: Recovery::Reno, ..Story::new(loss, 4, &[21]) };
+        let pair = story.run();
+        (pair.sender.stats().timeouts, story.repeated_after(21).unwrap())
+    };
+    let (reno, efr) = (repeated("dup_thresh"), repeated("efr"));
+    assert!(reno.0 == 1 && reno.1 > 250.0, "{reno:?}");
+    assert!(efr.0 == 0 && (efr.1 - 200.0).abs() < 5.0, "{efr:?}");
+}
+
+/// Section 4.1: with two losses in a window of four only one duplicate comes, and EFR waits for two.
+#[test]
+fn efr_does_not_help_when_two_segments_of_a_small_window_are_lost() {
+    let story = Story { recovery: Recovery::Reno, ..Story::new("efr", 4, &[20, 22]) };
+    assert_eq!(story.run().sender.stats().timeouts, 1);
+}
+
+/// RFC 8985 section 7: the last segment lost. PTO = 2 SRTT + 200 ms while one segment is in flight, 2 SRTT for more; the
+/// probe's SACK shows what is missing, or the probe is itself what was.
+#[test]
+fn a_tail_loss_probe_replaces_the_timeout() {
+    let pair = Story { segments: 23, tail_loss_probe: true, ..Story::new("rack", 10, &[22]) }.run();
+    let stats = pair.sender.stats();
+    assert_eq!((stats.timeouts, stats.tail_loss_probes, stats.fast_retransmits), (0, 1, 0));
+    assert_eq!(stats.bytes_acked, 23 * MSS);
+
+    // The last three: the probe repeats the last, whose SACK gives the others away.
+    let pair = Story { segments: 25, tail_loss_probe: true, ..Story::new("rack", 10, &[22, 23, 24]) }.run();
+    let stats = pair.sender.stats();
+    assert_eq!((stats.timeouts, stats.tail_loss_probes, stats.fast_retransmits), (0, 1, 1));
+    assert_eq!(stats.bytes_acked, 25 * MSS);
+    let again: Vec<u64> = pair.sent.iter().skip(25).map(|s| (s.1 - 1) / MSS).collect();
+    assert_eq!(again, [24, 22, 23]);
+
+    // Without: the timeout.
+    let pair = Story { segments: 25, ..Story::new("rack", 10, &[22, 23, 24]) }.run();
+    assert_eq!((pair.sender.stats().timeouts, pair.sender.stats().tail_loss_probes), (1, 0));
+}
+
+/// RFC 8985 section 7.4.2: a probe that repaired a loss unnoticed reduces the window all the same.
+#[test]
+fn a_loss_repaired_by_the_probe_alone_reduces_the_window() {
+    let c = config("linux-6", |c| {
+        c.cc = crate::tcp::cc::CcConfig::by_name("reno").unwrap();
+        c.quick_acks = 1000;
+    });
+    let mut pair = Pair::same(&c, ONE_WAY).losing(&[9]).start(10 * u64::from(c.mss()));
+    pair.run(Time::ZERO + Span::from_secs(1));
+    assert_eq!((pair.sender.stats().tail_loss_probes, pair.sender.stats().timeouts), (1, 0));
+    let before = pair.sender.window().cwnd;
+    let (now, mut out) = (pair.now, std::mem::take(&mut pair.out));
+    pair.sender.write(now, 3 * u64::from(c.mss()), &mut out);
+    pair.out = out;
+    pair.drain();
+    pair.run(Time::ZERO + Span::from_ms(1300));
+    assert!(pair.sender.window().cwnd <= before / 2 + 1, "{} after {before}", pair.sender.window().cwnd);
+}
+
+/// Segments held back by a fifth of a round trip. Fixed and EFR repeat them needlessly; the DSACK takes the reduction back. So does
+/// RACK as long as it has seen no reordering: three reports are enough for it then. Here it has, since one segment was late by two.
+#[test]
+fn needless_retransmissions_are_taken_back_and_reordering_is_learnt() {
+    for (loss, dsack, learns, needless, undos) in [
+        ("dup_thresh", true, true, true, true),
+        ("dup_thresh", false, true, true, false),
+        ("efr", true, true, true, true),
+        ("rack", true, false, true, true),
+        ("rack", true, true, false, false),
+    ] {
+        let c = config("linux-6", |c| {
+            c.cc = crate::tcp::cc::CcConfig::by_name("reno").unwrap();
+            c.loss = LossConfig::by_name(loss).unwrap();
+            (c.dsack, c.eifel) = (dsack, false);
+            c.max_cwnd = 40;
+            c.delayed_ack = Span::ZERO;
+        });
+        let mut pair = Pair::same(&c, ONE_WAY);
+        pair.rate = Some(DataRate::from_mbps(10));
+        pair.data_fate = Box::new(move |n, _| match n {
+            300 if learns => Fate::Delay(Span::from_us(2_500)),
+            350.. if n.is_multiple_of(50) => Fate::Delay(Span::from_ms(20)),
+            _ => Fate::Pass,
+        });
+        let mut pair = pair.start(u64::MAX);
+        pair.run(Time::ZERO + Span::from_secs(10));
+        let stats = *pair.sender.stats();
+        let retransmissions = stats.segments_retransmitted;
+        assert_eq!(retransmissions > 10, needless, "{loss}: {retransmissions}");
+        assert_eq!(stats.undos > 10, undos, "{loss}, dsack {dsack}: {stats:?}");
+        assert_eq!(pair.receiver.stats().segments_duplicate, retransmissions, "{loss}: all were needless");
+        assert_eq!(stats.timeouts, 0);
+    }
+}
+
+/// The host of the study: a lost segment of a small window waits for a timer of 500 ms ticks.
+#[test]
+fn timeouts_of_bsd_expire_at_ticks() {
+    let c = config("freebsd-2.2.1", |_| {});
+    for phase_ms in [0, 130, 499] {
+        let mut pair = Pair::same(&c, Span::from_ms(10));
+        pair.sender.set_timer_phase(Span::from_ms(phase_ms));
+        pair.receiver.set_timer_phase(Span::from_ms(phase_ms));
+        let mut pair = pair.losing(&[20]);
+        pair = pair.start(40 * 1460);
+        pair.run(Time::ZERO + Span::from_secs(10));
+        assert_eq!(pair.receiver.stats().bytes_delivered, 40 * 1460);
+        let again = pair.sent.iter().filter(|s| (s.1 - 1) / 1460 == 20).nth(1).unwrap().0;
+        let expected = if pair.sender.stats().timeouts > 0 { (again - phase_ms as f64) % 500.0 } else { 0.0 };
+        assert!(expected.abs() < 1e-6, "phase {phase_ms}: {again}");
+    }
+}
