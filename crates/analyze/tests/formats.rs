@@ -129,7 +129,9 @@ fn every_format_gives_the_same_tables() {
         for unit in [1, 1000] {
             expect_same(&format!("pcap {order} {unit}"), &reference, file.pcap(u32::from(RAW), unit, &packets));
         }
-        for (resolution, per_second) in [(None, 1_000_000), (Some(6), 1_000_000), (Some(9), 1_000_000_000), (Some(12), 1_000_000_000_000)] {
+        for (resolution, per_second) in
+            [(None, 1_000_000), (Some(6), 1_000_000), (Some(9), 1_000_000_000), (Some(12), 1_000_000_000_000)]
+        {
             let what = format!("pcapng {order} {resolution:?}");
             expect_same(&what, &reference, file.pcapng(RAW, resolution, per_second, &packets));
         }
@@ -164,16 +166,22 @@ fn pcapng_with_all_that_may_be_in_it() {
     // A section of the other byte order, its interface beginning at 0 again, with an offset of its own.
     let big = File { big_endian: true, ..PLAIN };
     let mut second = big.section();
-    second.extend(big.interface(RAW, None, Some(1_000_000)));
+    second.extend(big.interface(RAW, None, Some((-1_000_000i64) as u64)));
     for (at, bytes) in &packets[half..] {
-        second.extend(big.enhanced(0, ticks(at).wrapping_sub(1_000_000 * 1_000_000), bytes));
+        second.extend(big.enhanced(0, ticks(at) + 1_000_000 * 1_000_000, bytes));
     }
     file.extend(second);
     let found = analyse(file);
     assert_eq!(found.damage, None);
     assert_eq!(found.packets as usize, packets.len());
     // Each direction counts where it was seen first.
-    assert_eq!(found.notes, [format!("{} packets skipped that passed another interface than the first of their direction", packets.len() - half)]);
+    assert_eq!(
+        found.notes,
+        [format!(
+            "{} packets skipped that passed another interface than the first of their direction",
+            packets.len() - half
+        )]
+    );
     let first_half = analyse(pcap(&packets[..half]));
     assert_same("first half", &first_half, &found);
     assert!(reference.flow("packets") > found.flow("packets"));
@@ -308,7 +316,10 @@ fn a_damaged_file_names_the_place_and_keeps_what_was_read() {
     let mut long = whole.clone();
     long[start + 8..start + 12].copy_from_slice(&0x7fff_ffffu32.to_le_bytes());
     let damage = analyse(long).damage.unwrap();
-    assert_eq!(damage, format!("packet {n}, byte {start}: a packet of 2147483647 captured bytes; expected are at most 16777216"));
+    assert_eq!(
+        damage,
+        format!("packet {n}, byte {start}: a packet of 2147483647 captured bytes; expected are at most 16777216")
+    );
 
     let ng = PLAIN.pcapng(RAW, Some(9), 1_000_000_000, &packets);
     let start = ng.len() - (32 + packets[n - 1].1.len().next_multiple_of(4));
@@ -337,10 +348,11 @@ fn a_damaged_file_names_the_place_and_keeps_what_was_read() {
 
 #[test]
 fn what_is_no_capture_is_refused() {
-    let refused = |bytes: &[u8]| match airtcp_analyze::Analyzer::new(std::io::Cursor::new(bytes.to_vec()), Default::default()) {
-        Ok(_) => panic!("taken"),
-        Err(error) => error.to_string(),
-    };
+    let refused =
+        |bytes: &[u8]| match airtcp_analyze::Analyzer::new(std::io::Cursor::new(bytes.to_vec()), Default::default()) {
+            Ok(_) => panic!("taken"),
+            Err(error) => error.to_string(),
+        };
     assert!(refused(b"").contains("it is empty"));
     assert!(refused(b"hello world").contains("begins with the bytes 68 65 6c 6c"));
     assert!(refused(&[0x1f, 0x8b, 9, 9]).contains("gzip that cannot be unpacked"));

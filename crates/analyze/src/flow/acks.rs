@@ -20,7 +20,7 @@ struct Covered {
     ambiguous: bool,
     delivered: u32,
     missed_bytes: u64,
-    /// Order, time, end: most recently sent.
+    /// Time, end, order: most recently sent.
     newest: (u64, u64, u64),
     /// Something sent once was delivered after something sent later.
     reordered: bool,
@@ -32,7 +32,7 @@ impl Covered {
             self.delivered += 1;
             if !s.has(marks::UNSEEN) {
                 self.reordered |= !s.has(marks::RESENT | marks::LATE) && s.order < newest_before;
-                self.newest = self.newest.max((s.order, s.last_ns, s.end));
+                self.newest = self.newest.max((s.last_ns, s.end, s.order));
             }
         }
         if s.has(marks::RESENT | marks::UNSEEN | marks::LATE) {
@@ -252,7 +252,7 @@ impl Flow {
             return;
         }
         if let Some(s) = self.ring.nth(self.dup_acks as usize) {
-            self.note_delivered(at, (s.order, s.last_ns, s.end));
+            self.note_delivered(at, (s.last_ns, s.end, s.order));
         }
     }
 
@@ -260,7 +260,8 @@ impl Flow {
     fn look_for_reasons(&mut self, at: &Passing) {
         let Some(front) = self.ring.front() else { return };
         let newest = &self.newest_delivered;
-        if front.order < newest.order {
+        // What was sent in the same instant: RFC 8985 section 6.2 takes the one with the higher sequence number for the later.
+        if (front.last_ns, front.end) < (newest.sent_ns, newest.end) {
             self.overtaken_ns.get_or_insert(at.ns);
             // Linux before RACK, see the policies' `lost_retransmissions`.
             if front.last_ns + self.rtt.min_ns().unwrap_or(0) / 4 < newest.sent_ns {
@@ -272,8 +273,8 @@ impl Flow {
         }
     }
 
-    fn note_delivered(&mut self, at: &Passing, (order, sent_ns, end): (u64, u64, u64)) {
-        if order > self.newest_delivered.order {
+    fn note_delivered(&mut self, at: &Passing, (sent_ns, end, order): (u64, u64, u64)) {
+        if (sent_ns, end) > (self.newest_delivered.sent_ns, self.newest_delivered.end) {
             self.newest_delivered = Delivered { order, sent_ns, end, rtt_ns: at.ns.saturating_sub(sent_ns) };
         }
     }

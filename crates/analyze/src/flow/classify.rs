@@ -12,9 +12,11 @@
 //! 2. In fast recovery, likewise: **timeout** as above; **fast** if three duplicates came after a partial acknowledgement that
 //!    was not answered, as with Reno; else **recovery**.
 //! 3. Reported missing (duplicate ACKs, SACK above it): **timeout** as above; **fast** if prompt, or within 5/4 of a round trip
-//!    of the last report, as after RACK's reordering window.
+//!    of the last report, as after RACK's reordering window; **timeout** of the first unacknowledged segment later than that.
 //! 4. Not reported missing: **probe** if it is the last segment outstanding, SACK is in use, and the sender was silent for
-//!    at least a round trip but not for its estimated timeout; **timeout** as above.
+//!    at least a round trip but not for its estimated timeout; **timeout** as above; **fast** if something sent after an earlier
+//!    repetition has just arrived; **timeout** of the first unacknowledged segment after 5/4 of a round trip of silence, as
+//!    coarse clocks have it.
 //! 5. **unknown**.
 //!
 //! After an ACK that shows the first repetition of 1 or 2 to have been needless, reported losses go by 3: Linux is then out
@@ -95,6 +97,7 @@ struct Facts {
     prompt: bool,
     /// The retransmission timer may have run out, and there is no fresh reason.
     timed_out: bool,
+    fresh: bool,
     /// Since the last ACK that said anything new, and since anything was sent or reported.
     quiet_ns: u64,
     silent_ns: u64,
@@ -210,6 +213,7 @@ impl Flow {
             first,
             last: end >= self.max,
             prompt: quiet_ns <= prompt_ns,
+            fresh,
             timed_out: first && timer_ran && (!fresh || on_time),
             quiet_ns,
             silent_ns: quiet_ns.min(since(self.sent_ns)),
@@ -257,6 +261,8 @@ impl Flow {
             (Class::Fast, "prompt after fewer than three duplicate ACKs")
         } else if f.quiet_ns <= f.round_trip_ns + f.round_trip_ns / 4 + PROMPT_NS {
             (Class::Fast, "within a round trip of a report above it")
+        } else if f.first {
+            (Class::Timeout, "long after its duplicate ACKs")
         } else {
             (Class::Unknown, "reported missing, but neither at once nor after a timeout")
         }
@@ -268,6 +274,10 @@ impl Flow {
             (Class::Probe, "the last segment, after silence shorter than a timeout")
         } else if f.timed_out {
             (Class::Timeout, "nothing reported for a timeout")
+        } else if f.resent_before && f.fresh {
+            (Class::Fast, "something sent after its repetition has arrived")
+        } else if f.first && f.silent_ns > f.round_trip_ns + f.round_trip_ns / 4 + PROMPT_NS {
+            (Class::Timeout, "after silence, sooner than RFC 6298 has it")
         } else {
             (Class::Unknown, "neither reported missing nor after a timeout")
         }
