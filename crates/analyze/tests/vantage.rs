@@ -115,3 +115,35 @@ fn what_the_capture_missed_is_counted() {
     assert_eq!(found.flow("lost_before_capture"), 1);
     assert_eq!(found.flow("retransmitted_packets"), 0);
 }
+
+#[test]
+fn tail_loss_probes_show_at_every_place() {
+    for first in [false, true] {
+        // Flights of ten, twenty and so on: the last two segments are lost, the probe repeats the last.
+        let mut path = path(|_| {}, &[27, 28], first);
+        path.config = config("linux-6", |_| {});
+        let told = path.run(29 * 1448, Span::from_secs(10));
+        let causes: Vec<_> = told.retransmissions.iter().map(|(_, r)| r.cause.name()).collect();
+        assert_eq!(causes[0], "probe", "{:?}", told.retransmissions);
+        let taps: &[_] = if first { &TAPS[..1] } else { &TAPS[..2] };
+        for (tap, place) in taps {
+            let found = told.analyzed(*tap);
+            assert_eq!(classes(&found), causes, "{place}, {:?}", found.texts("retransmissions", "reason"));
+            assert_eq!(found.flow("tail_loss_probes"), 1, "{place}");
+        }
+    }
+}
+
+#[test]
+fn a_needless_timeout_is_spurious_wherever_it_is_seen() {
+    // All ACKs of the last flight are lost.
+    let mut path = path(|_| {}, &[], false);
+    path.config = config("windows-10", |c| c.initial_window = 10);
+    path.acks = Box::new(|n, _| if (1..6).contains(&n) { Fate::LoseFirst } else { Fate::Pass });
+    let told = path.run(10 * 1460, Span::from_secs(10));
+    assert_eq!(told.stats.timeouts, 1);
+    let found = told.analyzed(Tap::Receiver);
+    assert_eq!(classes(&found)[0], "timeout");
+    assert_eq!(found.numbers("retransmissions", "spurious")[0], 1);
+    assert!(found.texts("retransmissions", "reason")[0].ends_with("acknowledged before it passed"));
+}
