@@ -89,7 +89,10 @@ class Analysis:
         idle_timeout_s: float = 300.0,
         max_connections: int = 100_000,
     ) -> Analysis:
-        """`points`: of a flow in each series; `idle_timeout_s`: silence that ends a connection; `max_connections`: open at once."""
+        """`points`: of a flow in each series; `idle_timeout_s`: silence that ends a connection.
+
+        `max_connections`: open at once.
+        """
     def advance(self, packets: int) -> bool:
         """Reads up to that many packets more; false at the end of the file, or of what can be read of it.
 

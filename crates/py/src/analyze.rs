@@ -1,6 +1,7 @@
 //! `Analysis`: reads a capture and hands out tables.
 
 use std::fs::File;
+use std::io;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -40,8 +41,9 @@ impl Analysis {
         idle_timeout_s: f64,
         max_connections: usize,
     ) -> PyResult<Analysis> {
-        let file = File::open(&path)?;
-        let metadata = file.metadata()?;
+        let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
+        let file = File::open(&path).map_err(named)?;
+        let metadata = file.metadata().map_err(named)?;
         if metadata.is_dir() {
             return Err(PyOSError::new_err(format!("{}: is a directory; expected is a capture file", path.display())));
         }
