@@ -90,7 +90,7 @@ pub trait LossPolicy {
     fn scope(&self) -> Scope {
         Scope::Holes
     }
-    /// Before anything is judged on an ACK.
+    /// Before anything is judged on an ACK that has something of the kind to tell.
     fn on_report(&mut self, _: &Report) {}
     /// The retransmission timeout has fired: is this segment lost as well as the first?
     fn is_lost_at_timeout(&self, _: &Hole, _srtt: Span, _now: Time) -> bool {

@@ -101,13 +101,10 @@ impl Sender {
             self.on_duplicate_sack(now, range);
         }
         let recovered = was_recovering && !matches!(self.window.state, CaState::Recovery | CaState::Loss);
-        self.loss.on_report(&Report {
-            reordered: covered.reordered,
-            duplicate_sack,
-            snd_una: self.snd_una,
-            snd_nxt: self.snd_nxt,
-            recovered,
-        });
+        if covered.reordered || duplicate_sack || recovered {
+            let (snd_una, snd_nxt) = (self.snd_una, self.snd_nxt);
+            self.loss.on_report(&Report { reordered: covered.reordered, duplicate_sack, snd_una, snd_nxt, recovered });
+        }
         self.react_to_ecn(now, p);
         if duplicate || covered.delivered > 0 || self.window.state == CaState::Recovery {
             self.detect_loss_after(now, advanced, &covered, out);
@@ -115,8 +112,8 @@ impl Sender {
         let newly_lost = self.board.lost_out().saturating_sub(lost_before) + std::mem::take(&mut self.lost_again);
         self.window.in_flight = self.in_flight();
         self.control_window(now, p, &covered, rtt, prior_in_flight, newly_lost, advanced);
-        self.transmit(now, out);
-        if advanced || !self.may_probe() {
+        let sent_new = self.transmit(now, out);
+        if !sent_new && (advanced || !self.may_probe()) {
             self.schedule_probe(now);
         }
         self.finish_if_done(out);

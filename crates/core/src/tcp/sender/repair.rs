@@ -154,8 +154,21 @@ impl Sender {
         (self.send_window / u64::from(self.window.mss)).min(u64::from(u32::MAX)) as u32
     }
 
+    /// What nearly every ACK finds: all that arrived, arrived in order, and nothing waits to be repaired.
+    fn nothing_is_missing(&self) -> bool {
+        let newest = (self.newest_delivered_sent_at, self.newest_delivered_end);
+        self.dup_acks == 0
+            && self.board.sacked_out() == 0
+            && self.board.lost_out() == 0
+            && self.board.front().is_none_or(|first| (first.sent_at, first.end()) > newest)
+    }
+
     /// Asks the loss policy about every hole and enters fast recovery on the first loss.
     pub(super) fn detect_loss(&mut self, now: Time, out: &mut Outputs) {
+        if self.nothing_is_missing() {
+            self.judge_at = Time::NEVER;
+            return;
+        }
         let srtt = self.rtt.srtt();
         let mut judge_at = Time::NEVER;
         let mut found = 0;

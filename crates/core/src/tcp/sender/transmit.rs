@@ -26,8 +26,8 @@ impl Sender {
         self.persist_at = self.timeout_from(now);
     }
 
-    /// Sends what window, pacing, buffers and data allow: retransmissions first (RFC 6675 section 5).
-    pub(super) fn transmit(&mut self, now: Time, out: &mut Outputs) {
+    /// Sends what window, pacing, buffers and data allow: retransmissions first (RFC 6675 section 5). Says whether new data left.
+    pub(super) fn transmit(&mut self, now: Time, out: &mut Outputs) -> bool {
         self.restart_after_idle(now);
         self.pacer.forget_waiting();
         let mss = u64::from(self.window.mss);
@@ -84,6 +84,7 @@ impl Sender {
         if sent_new {
             self.schedule_probe(now);
         }
+        sent_new
     }
 
     /// What the socket holds at most: it grows to twice the window (as Linux's `tcp_sndbuf_expand`) and never shrinks, so that

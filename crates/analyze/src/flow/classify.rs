@@ -1,0 +1,324 @@
+//! Why was it sent again? The rules, in the order in which they are tried.
+//!
+//! What the sender knew is what had passed the capture on its way to it, `near` earlier. A repetition is *prompt* within
+//! `near`, a quarter of the round trip and 2 ms of the last ACK that said anything new: an answer to it, even of a sender that
+//! waits a while for reordering to resolve. The *timer* may have run out if the acknowledgement has stood still for nine tenths
+//! of the least timeout RFC 6298 allows (SRTT + 4 RTTVAR, without a minimum). A *timeout* repeats the first unacknowledged
+//! segment when the timer may have run out and there is no fresh reason: a third report within what is prompt, or, for a
+//! segment that was repeated before, the first report of something sent after that. A sender that had its reason for longer
+//! and did nothing does not act on it.
+//!
+//! 1. After a timeout, until the data that was outstanding then is acknowledged: **timeout** as above, else **repair**.
+//! 2. In fast recovery, likewise: **timeout** as above; **fast** if three duplicates came after a partial acknowledgement that
+//!    was not answered, as with Reno; else **recovery**.
+//! 3. Reported missing (duplicate ACKs, SACK above it): **timeout** as above; **fast** if prompt, or within 5/4 of a round trip
+//!    of the last report, as after RACK's reordering window; **timeout** of the first unacknowledged segment later than that.
+//! 4. Not reported missing: **probe** if it is the last segment outstanding, SACK is in use, and the sender was silent for
+//!    at least a round trip but not for its estimated timeout; **timeout** as above; **fast** if something sent after an earlier
+//!    repetition has just arrived; **timeout** of the first unacknowledged segment after 5/4 of a round trip of silence, as
+//!    coarse clocks have it.
+//! 5. **unknown**.
+//!
+//! After an ACK that shows the first repetition of 1 or 2 to have been needless, reported losses go by 3: Linux is then out
+//! of it (RFC 3522).
+//!
+//! A tail loss probe of a flight of one segment that comes no sooner than the timeout would (in Linux: a round trip below
+//! about 200 ms) looks like a timeout, and is called one.
+//!
+//! What fills a gap, that is bytes the capture had not seen when later ones came, is either a repetition of what was lost
+//! before the capture or was overtaken. It is a repetition if its timestamp is newer than that of the segment behind the gap,
+//! overtaken if older; if they are equal or missing, the IP identification decides where the flow's grows in small steps; else
+//! time: a repetition cannot come before the report of the gap has reached the sender (`near`; half a round trip, at most 5 ms,
+//! if that is not known), nor without any report unless a timeout could have fired.
+
+use super::*;
+use crate::decode::Segment;
+use crate::ring::{NONE, Sent, marks};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Class {
+    Fast,
+    Recovery,
+    Timeout,
+    Repair,
+    Probe,
+    Unknown,
+}
+
+impl Class {
+    pub fn name(self) -> &'static str {
+        match self {
+            Class::Fast => "fast",
+            Class::Recovery => "recovery",
+            Class::Timeout => "timeout",
+            Class::Repair => "repair",
+            Class::Probe => "probe",
+            Class::Unknown => "unknown",
+        }
+    }
+}
+
+/// How it showed that a repetition was not needed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Spurious {
+    Dsack,
+    Acknowledged,
+    Echo,
+    TooSoon,
+    BothCopies,
+}
+
+impl Spurious {
+    pub fn reason(self) -> &'static str {
+        match self {
+            Spurious::Dsack => "DSACK",
+            Spurious::Acknowledged => "acknowledged before it passed",
+            Spurious::Echo => "the ACK echoes an earlier timestamp",
+            Spurious::TooSoon => "acknowledged sooner than any round trip",
+            Spurious::BothCopies => "both copies came to the receiver",
+        }
+    }
+}
+
+const PROMPT_NS: u64 = 2_000_000;
+const AT_ONCE_NS: u64 = 1_000_000;
+/// Reports that make a loss in the absence of anything cleverer (RFC 5681).
+const THRESHOLD: u32 = 3;
+/// IP identifications tell the order if at least so many of 16 steps are small ones.
+const ORDERLY_STEPS_OF_16: u32 = 14;
+const REORDERING_NS: u64 = 5_000_000;
+
+/// What was known when a segment was repeated.
+struct Facts {
+    /// It is the first unacknowledged one.
+    first: bool,
+    /// It is the last one sent.
+    last: bool,
+    prompt: bool,
+    /// The retransmission timer may have run out, and there is no fresh reason.
+    timed_out: bool,
+    fresh: bool,
+    /// Since the last ACK that said anything new, and since anything was sent or reported.
+    quiet_ns: u64,
+    silent_ns: u64,
+    round_trip_ns: u64,
+    rto_ns: u64,
+    /// SACKed above it.
+    above: u32,
+    resent_before: bool,
+}
+
+impl Flow {
+    /// Data is repeated: bytes `start` to `end`. `copy`: the capture shows what it repeats.
+    pub(super) fn on_repetition(&mut self, at: &Passing, start: u64, end: u64, bytes: u32, copy: bool) {
+        let original: Option<Sent> = self.ring.within(start, end).next().copied();
+        let waited_ns = at.ns.saturating_sub(original.map_or(self.sent_ns, |s| s.last_ns));
+        let delivered = end <= self.una || self.ring.within(start, end).all(|s| s.has(marks::SACKED));
+        let facts = self.facts(at, start, end, original.as_ref());
+        let (class, reason) = self.class(&facts);
+        let reported = self.dup_acks > 0 || facts.above > 0;
+        let row = Retransmitted {
+            ns: at.ns,
+            packet: at.packet,
+            start,
+            bytes,
+            class,
+            reason,
+            spurious: delivered.then_some(Spurious::Acknowledged),
+            waited_ns,
+            dup_acks: self.dup_acks,
+            flight_segments: self.flight_segments(),
+            rto_ns: self.rtt.rto_ns(at.near_ns),
+            unprovoked_copy: copy && !reported,
+        };
+        self.loss_behind |= copy && reported && !delivered;
+        self.counts.spurious += u64::from(delivered);
+        self.retransmissions.push_back(row);
+        self.count(class);
+        match class {
+            Class::Timeout => self.on_timeout(at, &row),
+            Class::Fast => {
+                self.state = State::Recovery { high: self.max, partial: false, undone: false };
+                self.round_flight = 0;
+            }
+            _ => {}
+        }
+        if facts.first {
+            self.what_if.reset();
+            self.overtaken_ns = None;
+            self.overtaken_clearly_ns = None;
+        }
+    }
+
+    fn count(&mut self, class: Class) {
+        let counts = &mut self.counts;
+        counts.retransmitted_packets += 1;
+        *match class {
+            Class::Fast => &mut counts.fast,
+            Class::Recovery => &mut counts.recovery,
+            Class::Timeout => &mut counts.timeouts,
+            Class::Repair => &mut counts.repair,
+            Class::Probe => &mut counts.probes,
+            Class::Unknown => &mut counts.unknown,
+        } += 1;
+    }
+
+    fn on_timeout(&mut self, at: &Passing, row: &Retransmitted) {
+        let found_ns = self.what_if.found_before(at.ns);
+        let window_segments = self.window_segments();
+        self.counts.timeouts_by_dup[self.dup_acks.min(THRESHOLD) as usize] += 1;
+        for (avoided, found) in self.counts.avoided.iter_mut().zip(found_ns) {
+            *avoided += u64::from(found.is_some());
+        }
+        self.timeouts.push(TimedOut {
+            ns: at.ns,
+            packet: at.packet,
+            waited_ns: row.waited_ns,
+            dup_acks: row.dup_acks,
+            flight_segments: row.flight_segments,
+            window_segments,
+            found_ns,
+        });
+        self.state = State::Loss { high: self.max, partial: false, undone: false };
+        self.dup_acks = 0;
+        self.round_flight = 0;
+    }
+
+    fn flight_segments(&self) -> u32 {
+        let mss = u64::from(self.mss());
+        self.ring.outstanding().map(|s| s.len().div_ceil(mss)).sum::<u64>().min(u64::from(u32::MAX)) as u32
+    }
+
+    fn facts(&self, at: &Passing, start: u64, end: u64, original: Option<&Sent>) -> Facts {
+        let since = |ns: u64| at.ns.saturating_sub(ns);
+        let quiet_ns = since(self.reported_ns.max(self.advanced_ns));
+        let round_trip_ns = self.rtt.srtt_ns() + at.near_ns;
+        let prompt_ns = at.near_ns + round_trip_ns / 4 + PROMPT_NS;
+        let first = start <= self.una;
+        let resent_before = original.is_some_and(|s| s.has(marks::RESENT));
+        let at_once_ns = at.near_ns + round_trip_ns / 64 + AT_ONCE_NS;
+        let fresh = if resent_before {
+            // Only with SACK can a sender know that a repetition was lost, and then there is nothing to wait for.
+            let reasons = [self.overtaken_ns, self.overtaken_clearly_ns];
+            self.sack && reasons.into_iter().flatten().any(|ns| since(ns) <= at_once_ns)
+        } else {
+            let allowed_ns = if self.sack { prompt_ns } else { at_once_ns };
+            self.third_report_ns.is_some_and(|ns| since(ns) <= allowed_ns)
+        };
+        let still_ns = since(self.advanced_ns.max(self.flight_began_ns));
+        let timer_ran = still_ns >= self.rtt.rto_least_ns(at.near_ns) / 10 * 9;
+        // Not an answer to anything, and at the time the timer is expected.
+        let on_time = quiet_ns > at_once_ns && still_ns >= self.rtt.rto_ns(at.near_ns) / 20 * 19;
+        Facts {
+            first,
+            last: end >= self.max,
+            prompt: quiet_ns <= prompt_ns,
+            fresh,
+            timed_out: first && timer_ran && (!fresh || on_time),
+            quiet_ns,
+            silent_ns: quiet_ns.min(since(self.sent_ns)),
+            round_trip_ns,
+            rto_ns: self.rtt.rto_ns(at.near_ns),
+            above: if self.sack { self.ring.sacked_above(end) } else { 0 },
+            resent_before,
+        }
+    }
+
+    fn class(&self, f: &Facts) -> (Class, &'static str) {
+        let reported = self.dup_acks > 0 || f.above > 0;
+        match self.state {
+            State::Loss { undone, .. } if !(undone && reported) => {
+                if f.timed_out {
+                    (Class::Timeout, "the timeout again")
+                } else {
+                    (Class::Repair, "outstanding when the timeout fired")
+                }
+            }
+            State::Recovery { partial, undone, .. } if !(undone && reported) => {
+                if f.timed_out {
+                    (Class::Timeout, "no fresh report for a timeout, in fast recovery")
+                } else if !self.sack && partial && f.first && !f.resent_before && self.dup_acks >= THRESHOLD {
+                    (Class::Fast, "three duplicate ACKs after an unanswered partial ACK")
+                } else {
+                    (Class::Recovery, "in fast recovery")
+                }
+            }
+            _ if reported => self.class_of_reported(f),
+            _ => self.class_of_unreported(f),
+        }
+    }
+
+    fn class_of_reported(&self, f: &Facts) -> (Class, &'static str) {
+        let reports = self.dup_acks.max(f.above);
+        if f.timed_out {
+            (
+                Class::Timeout,
+                if reports >= THRESHOLD { "too late for its duplicate ACKs" } else { "too few duplicate ACKs" },
+            )
+        } else if f.prompt && reports >= THRESHOLD {
+            (Class::Fast, if f.above > 0 { "SACKed above it" } else { "three duplicate ACKs" })
+        } else if f.prompt {
+            (Class::Fast, "prompt after fewer than three duplicate ACKs")
+        } else if f.quiet_ns <= f.round_trip_ns + f.round_trip_ns / 4 + PROMPT_NS {
+            (Class::Fast, "within a round trip of a report above it")
+        } else if f.first {
+            (Class::Timeout, "long after its duplicate ACKs")
+        } else {
+            (Class::Unknown, "reported missing, but neither at once nor after a timeout")
+        }
+    }
+
+    fn class_of_unreported(&self, f: &Facts) -> (Class, &'static str) {
+        let rto = f.rto_ns / 10 * 9;
+        if f.last && self.sack && !f.resent_before && f.silent_ns >= f.round_trip_ns && f.silent_ns < rto {
+            (Class::Probe, "the last segment, after silence shorter than a timeout")
+        } else if f.timed_out {
+            (Class::Timeout, "nothing reported for a timeout")
+        } else if f.resent_before && f.fresh {
+            (Class::Fast, "something sent after its repetition has arrived")
+        } else if f.first && f.silent_ns > f.round_trip_ns + f.round_trip_ns / 4 + PROMPT_NS {
+            (Class::Timeout, "after silence, sooner than RFC 6298 has it")
+        } else {
+            (Class::Unknown, "neither reported missing nor after a timeout")
+        }
+    }
+
+    /// Whether what fills a gap was sent again; else it was overtaken.
+    pub(super) fn late_is_repetition(&self, at: &Passing, p: &Segment, start: u64, end: u64) -> bool {
+        let gap = self.ring.within(start, end).next().copied();
+        let behind = self.ring.within(start, self.max).find(|s| !s.has(marks::UNSEEN)).copied();
+        let (Some(gap), Some(behind)) = (gap, behind) else { return false };
+        if let (Some((stamp, _)), true) = (p.options.timestamps, behind.first_stamp != 0) {
+            let newer = stamp.wrapping_sub(behind.first_stamp) as i32;
+            if newer != 0 {
+                return newer > 0;
+            }
+        }
+        let (small, other) = self.ip_id_steps;
+        if let (Some(id), true) = (p.ip_id, small >= ORDERLY_STEPS_OF_16 && small / ORDERLY_STEPS_OF_16 > other) {
+            let newer = id.wrapping_sub(behind.ip_id) as i16;
+            if newer != 0 {
+                return newer > 0;
+            }
+        }
+        let age = at.ns.saturating_sub(gap.last_ns);
+        let reported = self.dup_acks > 0 || self.ring.sacked() > 0;
+        let report_takes = match at.near_ns {
+            0 => (self.rtt.srtt_ns() / 2).min(REORDERING_NS),
+            near => near / 10 * 9,
+        };
+        age >= report_takes && (reported || age >= self.rtt.rto_least_ns(at.near_ns) / 10 * 9)
+    }
+
+    /// The last retransmission of these bytes was not needed.
+    pub(super) fn mark_spurious(&mut self, row: u32, why: Spurious) {
+        if row == NONE {
+            return;
+        }
+        let index = row.wrapping_sub(self.first_row) as usize;
+        if let Some(found) = self.retransmissions.get_mut(index).filter(|r| r.spurious.is_none()) {
+            found.spurious = Some(why);
+            self.counts.spurious += 1;
+        }
+    }
+}
