@@ -79,7 +79,8 @@ class Outcome:
 
     mss: int
     sent: list[Json]
-    """Every data segment in the order in which it left the sender: `time_s`, `segment`, `bytes`, `transmission`, `dropped`."""
+    """Every data segment in the order in which it left the sender: `time_s`, `segment`, `seq` (bytes before it),
+    `bytes`, `transmission`, `dropped`."""
     counters: Json
     """Of the sender's namespace: /proc/net/netstat and /proc/net/snmp, by name."""
     total_retrans: int
@@ -272,6 +273,7 @@ class Path_:  # noqa: N801
         self.captures = {place: Capture() for place in PLACES}
         self.sent: list[Json] = []
         self.times: dict[int, int] = {}
+        self.highest = 0
         self.isn: int | None = None
         self.mss = 0
         self.pending: list[tuple[float, int, int, bytes]] = []
@@ -302,9 +304,10 @@ class Path_:  # noqa: N801
                 self.mss = tcp.payload
             offset = (tcp.seq - self.isn - 1) & 0xFFFFFFFF
             segment = offset // self.mss
-            transmission = self.times.get(segment, 0) + 1
-            for covered in range(segment, (offset + tcp.payload - 1) // self.mss + 1):
-                self.times[covered] = max(transmission, self.times.get(covered, 0) + 1)
+            again = offset < self.highest
+            transmission = self.times.get(offset, 1) + 1 if again else 1
+            self.times[offset] = transmission
+            self.highest = max(self.highest, offset + tcp.payload)
             rule = self.rules.get((segment, transmission))
             drop = rule.drop if rule else self.random.random() < spec.loss
             held = rule.delay_ms / 1e3 if rule else 0.0
@@ -319,6 +322,7 @@ class Path_:  # noqa: N801
                 {
                     "time_s": now,
                     "segment": segment,
+                    "seq": offset,
                     "bytes": tcp.payload,
                     "transmission": transmission,
                     "dropped": drop,
