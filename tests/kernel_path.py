@@ -382,7 +382,9 @@ def path(folder: Path) -> None:
     for side in "ab":
         ours, theirs = socket.socketpair()
         process = subprocess.Popen(
-            [sys.executable, __file__, side, str(theirs.fileno())], pass_fds=[theirs.fileno()], stdout=subprocess.DEVNULL
+            [sys.executable, __file__, side, str(theirs.fileno())],
+            pass_fds=[theirs.fileno()],
+            stdout=subprocess.DEVNULL,
         )
         theirs.close()
         ours.settimeout(15)

@@ -69,7 +69,10 @@ class Keep:
             wanted &= pl.col("source_port").is_in(ports) | pl.col("destination_port").is_in(ports)
         flows = tables["flows"].filter(wanted)
         numbers = flows["flow"].implode()
-        return {name: flows if name == "flows" else table.filter(pl.col("flow").is_in(numbers)) for name, table in tables.items()}
+        return {
+            name: flows if name == "flows" else table.filter(pl.col("flow").is_in(numbers))
+            for name, table in tables.items()
+        }
 
     def to_dict(self) -> Json | None:
         """As the manifest has it."""

@@ -186,8 +186,10 @@ def totals_of(tables: Mapping[str, pl.LazyFrame]) -> Json:
         .sort("packets", "class", descending=[True, False])
         .collect()
     )
+    places = tables["flows"].group_by("vantage").agg(n=pl.len()).sort("n", "vantage", descending=True).collect()
     return {
         **sums,
+        "vantage": dict(zip(places["vantage"].fill_null("").to_list(), places["n"].to_list(), strict=True)),
         "retransmissions_by_class": classes.to_dicts(),
         "timeouts_by_duplicate_acks": by_dup_acks(tables["timeouts"].collect()),
     }

@@ -54,6 +54,7 @@ def overview(analysis: Analysis) -> list[Table | Text]:
         return [*parts, Text(f"There is no {what} in it.")]
     flows = [flow for flow in analysis.interesting(FLOWS_SHOWN) if flow["payload_bytes"]] or analysis.interesting(1)
     parts.append(_flows(flows, totals["flows"] - len(flows)))
+    parts += [Text(_places(totals["vantage"])), Text("")]
     if said := [flow for flow in flows if flow["timeouts"]]:
         parts.append(Text("Timeouts", style="bold"))
         parts += [Text(f"{flow['flow']}: {sentence(flow)}") for flow in said]
@@ -78,17 +79,25 @@ def headline(analysis: Analysis) -> str:
     return f"{analysis.file}: {capture['format']}, {packets}{span}"
 
 
-def _table(title: str) -> Table:
-    return Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+def _places(flows: Mapping[str, int]) -> str:
+    names = {"sender": "at the sender", "receiver": "at the receiver", "between": "between the two"}
+    known = [f"{names[place]} for {count(flows[place])}" for place in names if flows.get(place)]
+    if unknown := sum(n for place, n in flows.items() if place not in names):
+        known.append(f"unknown for {count(unknown)}")
+    return f"Captured {', '.join(known)} of {count(sum(flows.values()))} flows."
+
+
+def _table(title: str, space: int = 1) -> Table:
+    return Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, padding=(0, space, 0, 0))
 
 
 def _flows(flows: Sequence[Row], rest: int) -> Table:
-    table = _table(f"Flows ({count(rest)} more in the results)" if rest else "Flows")
+    # Narrow, so that 80 columns are enough.
+    table = _table(f"Flows ({count(rest)} more in the results)" if rest else "Flows", space=0)
     table.add_column("flow", justify="right")
-    table.add_column("from\nto", overflow="fold", min_width=15)
+    table.add_column("from\nto", overflow="fold", min_width=21)
     for title in ("data\n", "goodput\nMbit/s", "RTT\nms", "resent\npackets", "\n%", "need-\nless", "time-\nouts"):
         table.add_column(title, justify="right")
-    table.add_column("seen at")
     for flow in flows:
         sent = flow["data_packets"]
         goodput = flow["goodput_bps"]
@@ -102,7 +111,6 @@ def _flows(flows: Sequence[Row], rest: int) -> Table:
             decimal(100 * flow["retransmitted_packets"] / sent, 2) if sent else "-",
             count(flow["spurious_retransmissions"]),
             count(flow["timeouts"]),
-            escape(flow["vantage"] or "-"),
         )
     return table
 
@@ -129,7 +137,7 @@ def _classes(classes: Sequence[Row], spurious: int) -> Table:
 
 
 def _held(rows: Sequence[Row]) -> Table:
-    table = _table("Timeouts by duplicate ACKs in hand, and how many a policy would have avoided")
+    table = _table("Timeouts by duplicate ACKs in hand")
     table.add_column("")
     for row in rows:
         n = row["duplicate_acks"]

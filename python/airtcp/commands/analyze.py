@@ -78,7 +78,9 @@ def _check(file: str) -> None:
     import os
 
     if file == "-":
-        raise StopError("standard input cannot be read twice: save the capture to a file, or give /dev/stdin", BAD_INPUT)
+        raise StopError(
+            "standard input cannot be read twice: save the capture to a file, or give /dev/stdin", BAD_INPUT
+        )
     if os.path.isdir(file):  # noqa: PTH112
         raise StopError(f"{file}: a folder, not a capture", BAD_INPUT)
     try:

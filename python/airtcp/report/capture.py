@@ -214,7 +214,10 @@ def _facts(flow: Json) -> list[tuple[str, str]]:
         ("Data", f"{amount(flow['payload_bytes'])} in {number(flow['data_packets'])} packets"),
         ("From", with_unit(number(flow["start_s"]), "s") + " to " + with_unit(number(flow["end_s"]), "s")),
         ("Goodput", with_unit(number((flow["goodput_bps"] or 0) / 1e6, 3), "Mbit/s")),
-        ("RTT", f"{ms('rtt_min_ms')} to {with_unit(ms('rtt_max_ms'), 'ms')}, mean {with_unit(ms('rtt_mean_ms'), 'ms')}"),
+        (
+            "RTT",
+            f"{ms('rtt_min_ms')} to {with_unit(ms('rtt_max_ms'), 'ms')}, mean {with_unit(ms('rtt_mean_ms'), 'ms')}",
+        ),
         ("Retransmissions", number(flow["retransmitted_packets"])),
         ("Duplicate ACKs", number(flow["duplicate_acks"])),
         ("Out of order", number(flow["out_of_order"])),
@@ -326,8 +329,14 @@ def _windows(flow: Json, windows: pl.DataFrame) -> Json | None:
         else:
             caption = f"The receive window lies above: {amount(float(least))} or more. A double click shows it."
     size, unit = _scale(top)
-    drawing = _Drawing(f"windows-{flow['flow']}", _x_axis(flow), _y_axis(f"window ({unit})") | {"range": [0, 1.06 * top / size]})
-    for sign, column in ((RECEIVE_WINDOW, "receive_window_bytes"), (CWND, "cwnd_estimate_bytes"), (FLIGHT, "flight_bytes")):
+    drawing = _Drawing(
+        f"windows-{flow['flow']}", _x_axis(flow), _y_axis(f"window ({unit})") | {"range": [0, 1.06 * top / size]}
+    )
+    for sign, column in (
+        (RECEIVE_WINDOW, "receive_window_bytes"),
+        (CWND, "cwnd_estimate_bytes"),
+        (FLIGHT, "flight_bytes"),
+    ):
         drawing.line(sign, windows["time_s"], windows[column] / size, step=True)
     return drawing.figure("Windows", caption=caption)
 
@@ -393,7 +402,10 @@ class _Drawing:
         """A dot at each point, or a stroke to a second one: one path for all of them."""
         if not len(x):
             return
-        cloud: Json = {"meta": self._meta(sign, y, *([y2] if y2 is not None else [])), "width": 1.8 if y2 is not None else sign.size * 0.75}
+        cloud: Json = {
+            "meta": self._meta(sign, y, *([y2] if y2 is not None else [])),
+            "width": 1.8 if y2 is not None else sign.size * 0.75,
+        }
         for axis, values, other in (("x", x, x2), ("y", y, y2)):
             # Single precision counts from the first value, so that zooming in finds things in their place.
             origin = float(values[0] or 0.0)
@@ -490,7 +502,10 @@ def _base64(values: np.ndarray[Any, Any]) -> str:
 def _held_plot(rows: Sequence[Mapping[str, int]]) -> Json:
     """Timeouts by duplicate ACKs in hand, and beside them those that a policy would have avoided."""
     x = [str(row["duplicate_acks"]) if row["duplicate_acks"] < 3 else "3 or more" for row in rows]
-    names = {"timeouts": "all timeouts", **{f"avoided_{policy}": f"avoided by {name}" for policy, name in POLICIES.items()}}
+    names = {
+        "timeouts": "all timeouts",
+        **{f"avoided_{policy}": f"avoided by {name}" for policy, name in POLICIES.items()},
+    }
     plot = Plot(
         id="held",
         title="Duplicate ACKs in hand when the timer fired",
@@ -510,6 +525,8 @@ def _held_plot(rows: Sequence[Mapping[str, int]]) -> Json:
     return {
         "id": plot.id,
         "title": plot.title,
+        "size": "",
+        "caption": None,
         "about": f"{plot.title}: timeouts and those that each policy would have avoided",
         "signs": [Sign(name, f"{i}-0") for i, name in enumerate(names.values())],
         "table": table,

@@ -45,7 +45,7 @@
       }
       if (trace.line) t.line = { ...trace.line, color: colour };
       t.marker = { ...trace.marker, color: colour };
-      if (trace.marker.pattern) t.marker.pattern = { ...trace.marker.pattern, fgcolor: ground, fillmode: "overlay" };
+      if (trace.marker?.pattern) t.marker.pattern = { ...trace.marker.pattern, fgcolor: ground, fillmode: "overlay" };
       if (trace.error_y) t.error_y = { ...trace.error_y, color: trace.type === "bar" ? text : colour };
       return t;
     });
