@@ -3,7 +3,19 @@ from typing import Any, TypedDict, final, type_check_only
 
 from numpy.typing import NDArray
 
-__all__ = ["Checked", "Output", "Run", "ScenarioError", "__version__", "engine", "names", "parse_set", "schema"]
+__all__ = [
+    "Analysis",
+    "CaptureError",
+    "Checked",
+    "Output",
+    "Run",
+    "ScenarioError",
+    "__version__",
+    "engine",
+    "names",
+    "parse_set",
+    "schema",
+]
 
 __version__: str
 
@@ -40,6 +52,66 @@ def engine() -> str:
 
 def parse_set(argument: str) -> tuple[str, str, str]:
     """Splits the argument of `--set`."""
+
+class CaptureError(ValueError):
+    """A file is no capture, or of a kind that is not read."""
+
+@type_check_only
+class CaptureSummary(TypedDict):
+    """What a capture is."""
+
+    format: str
+    """pcap or pcapng."""
+    gzip: bool
+    link_types: list[int]
+    """LINKTYPE_ values of the tcpdump group's registry."""
+    snap_bytes: int
+    """Bytes kept of each packet; 0: the file does not say."""
+    packets: int
+    tcp_packets: int
+    connections: int
+    bytes: int
+    """Of the packets, on the wire."""
+    first_s: float | None
+    """Time of the first packet, seconds since 1970-01-01 00:00 UTC; `None` if there is none."""
+    last_s: float | None
+    duration_s: float | None
+
+@final
+class Analysis:
+    """A capture being analysed, some packets at a time. Where the cuts fall does not change the results."""
+
+    def __new__(
+        cls,
+        path: str | Path,
+        *,
+        points: int = 4000,
+        idle_timeout_s: float = 300.0,
+        max_connections: int = 100_000,
+    ) -> Analysis:
+        """`points`: of a flow in each series; `idle_timeout_s`: silence that ends a connection; `max_connections`: open at once."""
+    def advance(self, packets: int) -> bool:
+        """Reads up to that many packets more; false at the end of the file, or of what can be read of it.
+
+        Other Python threads go on meanwhile.
+        """
+    def progress(self) -> tuple[int, int]:
+        """Bytes of the file read so far, and its size."""
+    def packets(self) -> int:
+        """Packets read so far."""
+    def damage(self) -> str | None:
+        """What ended the reading before the end of the file: file, packet from 1, byte from 0, what is wrong."""
+    def notes(self) -> list[str]:
+        """What a reader of the results should know."""
+    def finish(self) -> None:
+        """Ends all connections that are open."""
+    def drain(self) -> dict[str, dict[str, NDArray[Any] | list[str]]]:
+        """Table, column, values: the rows that became final since the last call."""
+    def capture(self) -> CaptureSummary:
+        """What the capture is."""
+    @staticmethod
+    def columns() -> dict[str, list[tuple[str, str]]]:
+        """Table, its columns and what they hold."""
 
 @final
 class Checked:

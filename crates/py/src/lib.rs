@@ -1,5 +1,7 @@
 //! Python bindings. No logic lives here.
 
+mod analyze;
+
 use std::fs::File;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
@@ -270,6 +272,8 @@ fn to_python(py: Python<'_>, recorded: Vec<Table>) -> PyResult<Py<PyDict>> {
 fn _airtcp(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     m.add("ScenarioError", m.py().get_type::<ScenarioError>())?;
+    m.add("CaptureError", m.py().get_type::<analyze::CaptureError>())?;
+    m.add_class::<analyze::Analysis>()?;
     m.add_class::<Checked>()?;
     m.add_class::<Run>()?;
     m.add_class::<Output>()?;

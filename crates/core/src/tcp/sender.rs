@@ -132,6 +132,7 @@ pub struct Sender {
     /// When an ACK last reported something new.
     newest_report_at: Time,
     newest_delivered_rtt: Span,
+    newest_delivered_end: u64,
     /// Segments that duplicate ACKs, without SACK, have reported as delivered.
     inferred: u32,
     reduction: RateReduction,
@@ -212,6 +213,7 @@ impl Sender {
             window_at_first_duplicate: 0,
             newest_report_at: Time::ZERO,
             newest_delivered_rtt: Span::ZERO,
+            newest_delivered_end: 0,
             inferred: 0,
             reduction: RateReduction::default(),
             undo: None,

@@ -2,12 +2,13 @@
 //!
 //! RFC 5681 section 3.2 (three duplicate ACKs) and, with SACK, RFC 6675's `IsLost`. Counts arrivals only: against
 //! reordering it is as robust as the threshold is large, and windows too small to yield that many duplicates wait for the
-//! retransmission timeout. RACK instead compares send times; EFR and RFC 5827 lower the threshold for small windows.
+//! retransmission timeout. [`super::Rack`] compares send times instead; [`super::Efr`] and [`super::EarlyRetransmit`] lower the
+//! threshold for small windows.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Hole, LossContext, LossPolicy, Verdict};
+use super::{Hole, LossContext, LossPolicy, Verdict, is_lost_again};
 use crate::units::{Span, Time};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -42,8 +43,7 @@ pub struct DupThresh {
 impl LossPolicy for DupThresh {
     fn judge(&self, hole: &Hole, _: Span, _: Time) -> Verdict {
         let lost = if hole.retransmitted {
-            let reordering = hole.min_rtt.mul_ratio(1, 4);
-            self.lost_retransmissions && hole.sent_at + reordering < hole.newest_delivered_sent_at
+            self.lost_retransmissions && is_lost_again(hole)
         } else {
             hole.sacked_above >= self.threshold
         };

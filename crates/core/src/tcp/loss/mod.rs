@@ -10,13 +10,19 @@ pub struct Hole {
     pub dup_acks: u32,
     /// Segments SACKed above the hole; without SACK the number of duplicate ACKs.
     pub sacked_above: u32,
+    /// Segments reported as arrived above the cumulative ACK, wherever: SACKed, or, without SACK, duplicate ACKs.
+    pub reported: u32,
     /// When the first segment of the hole was last sent.
     pub sent_at: Time,
+    /// Offset just past that segment.
+    pub end: u64,
     /// The hole was judged lost before and `sent_at` is its retransmission: is that lost as well?
     pub retransmitted: bool,
     /// When the most recently sent of the delivered segments was sent (`RACK.xmit_ts` of RFC 8985). Without SACK it is
     /// inferred: each duplicate ACK stands for the arrival of the next segment above the hole.
     pub newest_delivered_sent_at: Time,
+    /// Offset just past that segment (`RACK.end_seq`): of what was sent in the same instant it tells what came later.
+    pub newest_delivered_end: u64,
     /// How long that segment took to be acknowledged (`RACK.rtt`).
     pub newest_delivered_rtt: Span,
     /// When the ACK arrived that last reported something new.
@@ -86,6 +92,16 @@ pub trait LossPolicy {
     }
     /// Before anything is judged on an ACK.
     fn on_report(&mut self, _: &Report) {}
+    /// The retransmission timeout has fired: is this segment lost as well as the first?
+    fn is_lost_at_timeout(&self, _: &Hole, _srtt: Span, _now: Time) -> bool {
+        true
+    }
+}
+
+/// Linux since 2018, where a retransmission is lost, too: something sent a quarter of the smallest round trip after it has
+/// arrived. What threshold policies offer as `lost_retransmissions`.
+fn is_lost_again(hole: &Hole) -> bool {
+    hole.sent_at + hole.min_rtt.mul_ratio(1, 4) < hole.newest_delivered_sent_at
 }
 
 policies! {
@@ -94,6 +110,9 @@ policies! {
     /// Parameters of a loss policy.
     LossConfig("a loss policy"), built with LossContext {
         dup_thresh => DupThresh / DupThreshConfig,
+        efr => Efr / EfrConfig,
+        early_retransmit => EarlyRetransmit / EarlyRetransmitConfig,
+        rack => Rack / RackConfig,
     }
 }
 
@@ -102,9 +121,12 @@ policies! {
 const EXAMPLE: Hole = Hole {
     dup_acks: 0,
     sacked_above: 0,
+    reported: 0,
     sent_at: Time::ZERO,
+    end: 1461,
     retransmitted: false,
     newest_delivered_sent_at: Time::ZERO,
+    newest_delivered_end: 14_601,
     newest_delivered_rtt: Span::from_ms(100),
     newest_report_at: Time::ZERO,
     outstanding: 10,

@@ -103,9 +103,12 @@ impl Sender {
         Hole {
             dup_acks: self.dup_acks,
             sacked_above: above,
+            reported: self.reported(),
             sent_at: first.sent_at,
+            end: first.end(),
             retransmitted: false,
             newest_delivered_sent_at: self.newest_delivered_sent_at,
+            newest_delivered_end: self.newest_delivered_end,
             newest_delivered_rtt: self.newest_delivered_rtt,
             newest_report_at: self.newest_report_at,
             outstanding: self.board.packets_out(),
@@ -118,6 +121,11 @@ impl Sender {
             in_recovery: matches!(self.window.state, CaState::Recovery | CaState::Loss),
             min_rtt: self.window.min_rtt,
         }
+    }
+
+    /// Segments known to have arrived above the cumulative ACK.
+    fn reported(&self) -> u32 {
+        if self.config.recovery == Recovery::Sack { self.board.sacked_out() } else { self.dup_acks }
     }
 
     pub(super) fn send_window_segments(&self) -> u32 {

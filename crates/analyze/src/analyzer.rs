@@ -1,0 +1,290 @@
+//! A capture from its first packet to its last.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+
+use crate::connection::{Arrival, Connection};
+use crate::decode::{Segment, Skipped, decode};
+use crate::flow::Limits;
+use crate::open::Open;
+use crate::reader::{CaptureError, Format, Reader};
+use crate::tables::{Rows, Table};
+
+/// After FIN or RST from both sides a connection may still repeat something for so long.
+const LINGER_NS: u64 = 5_000_000_000;
+/// Segments and points that all open flows together may keep, in each of their rings and series, beyond the least every one has.
+const SEGMENTS: usize = 2_000_000;
+const POINTS: usize = 2_000_000;
+const RETRANSMISSIONS: usize = 1_000_000;
+
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    /// Points of a flow in each series at most; thinned evenly beyond.
+    pub points: usize,
+    /// Seconds of silence that end a connection.
+    pub idle_timeout_s: f64,
+    /// Open at once; beyond, the one silent longest is ended.
+    pub max_connections: usize,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { points: 4000, idle_timeout_s: 300.0, max_connections: 100_000 }
+    }
+}
+
+/// What the capture is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Summary {
+    /// pcap or pcapng.
+    pub format: &'static str,
+    pub gzip: bool,
+    /// LINKTYPE_ values in the order of their numbers.
+    pub link_types: Vec<u16>,
+    /// Bytes; 0: none named.
+    pub snap_bytes: u32,
+    pub packets: u64,
+    pub tcp_packets: u64,
+    pub connections: u64,
+    /// Of the packets, on the wire.
+    pub bytes: u64,
+    /// Nanoseconds since 1970-01-01 00:00 UTC.
+    pub first_ns: Option<u64>,
+    pub last_ns: Option<u64>,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    packets: u64,
+    tcp_packets: u64,
+    connections: u32,
+    flows: u32,
+    bytes: u64,
+    skipped: BTreeMap<Skipped, u64>,
+    options_cut: u64,
+    elsewhere: u64,
+    evicted: u64,
+    went_back: u64,
+    first_back: u64,
+    link_types: BTreeMap<u16, u64>,
+}
+
+/// Analyses a capture.
+pub struct Analyzer {
+    reader: Reader,
+    options: Options,
+    idle_ns: u64,
+    open: Open,
+    rows: Rows,
+    first_ns: Option<u64>,
+    /// Since the first packet.
+    now_ns: u64,
+    last_link: Option<u16>,
+    counts: Counts,
+    damage: Option<CaptureError>,
+    at_end: bool,
+}
+
+impl Analyzer {
+    /// Fails if it is no capture.
+    pub fn new<R: Read + Send + 'static>(input: R, options: Options) -> Result<Analyzer, CaptureError> {
+        Ok(Analyzer {
+            reader: Reader::new(input)?,
+            idle_ns: (options.idle_timeout_s.max(0.0) * 1e9) as u64,
+            options,
+            open: Open::default(),
+            rows: Rows::default(),
+            first_ns: None,
+            now_ns: 0,
+            last_link: None,
+            counts: Counts::default(),
+            damage: None,
+            at_end: false,
+        })
+    }
+
+    /// Reads up to that many packets more; false at the end of the file or of what can be read of it.
+    pub fn advance(&mut self, packets: u64) -> bool {
+        for _ in 0..packets {
+            if self.at_end {
+                break;
+            }
+            match self.reader.read() {
+                Ok(Some(raw)) => {
+                    self.counts.packets += 1;
+                    let (now_ns, interface) = (raw.time_ns, raw.interface);
+                    self.counts.bytes += u64::from(raw.wire_bytes);
+                    if self.last_link != Some(raw.link_type) {
+                        self.last_link = Some(raw.link_type);
+                        *self.counts.link_types.entry(raw.link_type).or_default() += 1;
+                    }
+                    let decoded = decode(&raw);
+                    self.clock(now_ns);
+                    match decoded {
+                        Ok(segment) => self.on_segment(interface, &segment),
+                        Err(why) => *self.counts.skipped.entry(why).or_default() += 1,
+                    }
+                }
+                Ok(None) => self.at_end = true,
+                Err(damage) => {
+                    self.damage = Some(damage);
+                    self.at_end = true;
+                }
+            }
+        }
+        !self.at_end
+    }
+
+    /// Time does not go back: a packet from before the last one passes with it.
+    fn clock(&mut self, time_ns: u64) {
+        let first = *self.first_ns.get_or_insert(time_ns);
+        let since_first = time_ns.saturating_sub(first);
+        if time_ns < first.saturating_add(self.now_ns) {
+            self.counts.went_back += 1;
+            if self.counts.went_back == 1 {
+                self.counts.first_back = self.counts.packets;
+            }
+        } else {
+            self.now_ns = since_first;
+        }
+    }
+
+    fn on_segment(&mut self, interface: u32, p: &Segment) {
+        self.counts.tcp_packets += 1;
+        self.counts.options_cut += u64::from(p.options.cut);
+        self.close_silent();
+        let limits = self.limits();
+        if self.open.get(p).is_some_and(|c| c.is_followed_by(p)) {
+            if let Some(over) = self.open.remove(p) {
+                over.finish(&mut self.rows);
+            }
+        }
+        if self.open.get(p).is_none() {
+            if self.open.len() >= self.options.max_connections.max(1) {
+                self.counts.evicted += 1;
+                if let Some(oldest) = self.open.remove_oldest() {
+                    oldest.finish(&mut self.rows);
+                }
+            }
+            let number = self.counts.connections;
+            self.counts.connections += 1;
+            self.open.insert(p, Connection::new(number, p.source, p.destination));
+        }
+        let Some(connection) = self.open.get(p) else { return };
+        let at = Arrival { ns: self.now_ns, packet: self.counts.packets, interface, limits };
+        if !connection.on_packet(&at, p, &mut self.counts.flows, &mut self.rows) {
+            self.counts.elsewhere += 1;
+        }
+    }
+
+    /// Connections nothing is heard of any more.
+    fn close_silent(&mut self) {
+        while let Some(oldest) = self.open.oldest() {
+            let silent = self.now_ns.saturating_sub(oldest.last_ns());
+            if silent < LINGER_NS.min(self.idle_ns) || (silent < self.idle_ns && !oldest.is_over()) {
+                break;
+            }
+            if let Some(oldest) = self.open.remove_oldest() {
+                oldest.finish(&mut self.rows);
+            }
+        }
+    }
+
+    fn limits(&self) -> Limits {
+        let flows = 2 * self.open.len().max(1);
+        Limits {
+            points: (POINTS / flows).clamp(64.min(self.options.points), self.options.points.max(2)),
+            segments: (SEGMENTS / flows).clamp(128, 65_536),
+            rows: (RETRANSMISSIONS / flows).clamp(64, 8192),
+        }
+    }
+
+    /// Ends all connections that are open.
+    pub fn finish(&mut self) {
+        while let Some(connection) = self.open.remove_oldest() {
+            connection.finish(&mut self.rows);
+        }
+    }
+
+    /// Rows that became final since the last call, all tables.
+    pub fn drain(&mut self) -> Vec<Table> {
+        std::mem::take(&mut self.rows).into_tables()
+    }
+
+    /// What ended the reading before the end of the file.
+    pub fn damage(&self) -> Option<&CaptureError> {
+        self.damage.as_ref()
+    }
+    pub fn packets(&self) -> u64 {
+        self.counts.packets
+    }
+    /// Bytes of the file read so far.
+    pub fn bytes_read(&self) -> u64 {
+        self.reader.bytes_read()
+    }
+
+    pub fn summary(&self) -> Summary {
+        Summary {
+            format: match self.reader.format() {
+                Format::Pcap => "pcap",
+                Format::PcapNg => "pcapng",
+            },
+            gzip: self.reader.is_gzip(),
+            link_types: self.counts.link_types.keys().copied().collect(),
+            snap_bytes: self.reader.snap_bytes(),
+            packets: self.counts.packets,
+            tcp_packets: self.counts.tcp_packets,
+            connections: u64::from(self.counts.connections),
+            bytes: self.counts.bytes,
+            first_ns: self.first_ns,
+            last_ns: self.first_ns.map(|first| first.saturating_add(self.now_ns)),
+        }
+    }
+
+    /// What a reader of the results should know.
+    pub fn notes(&self) -> Vec<String> {
+        let c = &self.counts;
+        let mut notes = Vec::new();
+        for (why, &count) in &c.skipped {
+            let what = match why {
+                Skipped::LinkType(link) => format!("of link type {link}, which is not read"),
+                Skipped::NoIp => "that carry no IP packet in the clear".into(),
+                Skipped::NoTcp => "that are not TCP".into(),
+                Skipped::Fragment => "that are IP fragments".into(),
+                Skipped::BadFrame => "that their receiver got with errors".into(),
+                Skipped::Encrypted => "that are encrypted".into(),
+                Skipped::Cut => "whose headers the snapshot length cut".into(),
+                Skipped::Malformed => "whose headers contradict themselves".into(),
+            };
+            notes.push(format!("{} {what} skipped", packets(count)));
+        }
+        if c.options_cut > 0 {
+            notes.push(format!(
+                "snapshot length cut the TCP options, SACK blocks among them, of {}",
+                packets(c.options_cut)
+            ));
+        }
+        if c.elsewhere > 0 {
+            notes.push(format!(
+                "{} skipped that passed another interface than the first of their direction",
+                packets(c.elsewhere)
+            ));
+        }
+        if c.went_back > 0 {
+            let first = c.first_back;
+            notes.push(format!(
+                "clock goes back at packet {first}, {} in all; they pass with the one before",
+                packets(c.went_back)
+            ));
+        }
+        if c.evicted > 0 {
+            let max = self.options.max_connections;
+            notes.push(format!("{} connections ended because more than {max} were open at once", c.evicted));
+        }
+        notes
+    }
+}
+
+fn packets(count: u64) -> String {
+    if count == 1 { "1 packet".into() } else { format!("{count} packets") }
+}

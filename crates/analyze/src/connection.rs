@@ -1,0 +1,195 @@
+//! A connection: two flows, and where between its ends the capture was taken.
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+
+use crate::decode::{Endpoint, Segment, flags};
+use crate::flow::{Flow, Limits, Passing, Surroundings};
+use crate::tables::Rows;
+
+/// Timestamps that have not been echoed; older ones are forgotten.
+const ECHOES: usize = 64;
+
+/// The round trip from the capture to one end and back. The least of: its answer to a SYN or SYN-ACK, its ACKs of data, and
+/// its echoes of timestamps.
+#[derive(Debug, Default)]
+struct Loop {
+    least_ns: Option<u64>,
+    /// Timestamps on their way to that end: value, when it first passed.
+    on_their_way: VecDeque<(u32, u64)>,
+    /// When a SYN passed on its way to that end, if it has neither been repeated nor answered.
+    syn: Option<u64>,
+    syns: u32,
+}
+
+impl Loop {
+    fn sample(&mut self, ns: u64) {
+        self.least_ns = Some(self.least_ns.map_or(ns, |least| least.min(ns)));
+    }
+
+    /// A packet passes on its way to this end.
+    fn towards(&mut self, now_ns: u64, p: &Segment) {
+        if p.has(flags::SYN) {
+            self.syns += 1;
+            self.syn = (self.syns == 1).then_some(now_ns);
+        }
+        if let Some((value, _)) = p.options.timestamps {
+            if self.on_their_way.back().is_none_or(|&(last, _)| (value.wrapping_sub(last) as i32) > 0) {
+                if self.on_their_way.len() == ECHOES {
+                    self.on_their_way.pop_front();
+                }
+                self.on_their_way.push_back((value, now_ns));
+            }
+        }
+    }
+
+    /// A packet passes that this end sent.
+    fn back(&mut self, now_ns: u64, p: &Segment) {
+        if p.has(flags::ACK)
+            && let Some(sent) = self.syn.take()
+        {
+            self.sample(now_ns.saturating_sub(sent));
+        }
+        let Some((_, echo)) = p.options.timestamps else { return };
+        while let Some(&(value, passed)) = self.on_their_way.front() {
+            let behind = echo.wrapping_sub(value) as i32;
+            if behind < 0 {
+                break;
+            }
+            self.on_their_way.pop_front();
+            if behind == 0 {
+                self.sample(now_ns.saturating_sub(passed));
+                break;
+            }
+        }
+    }
+}
+
+/// When and where a packet passed.
+pub(crate) struct Arrival {
+    /// Since the first packet of the capture.
+    pub ns: u64,
+    /// Number in the file, from 1.
+    pub packet: u64,
+    pub interface: u32,
+    pub limits: Limits,
+}
+
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub number: u32,
+    /// That of the first packet sent comes first.
+    ends: [Endpoint; 2],
+    /// Sent by the end of the same index.
+    flows: [Flow; 2],
+    loops: [Loop; 2],
+    scales: [Option<u8>; 2],
+    sack_permitted: [bool; 2],
+    interfaces: [Option<u32>; 2],
+    last_ns: u64,
+}
+
+impl Connection {
+    pub fn new(number: u32, source: Endpoint, destination: Endpoint) -> Connection {
+        Connection {
+            number,
+            ends: [source, destination],
+            flows: [Flow::new(), Flow::new()],
+            loops: [Loop::default(), Loop::default()],
+            scales: [None; 2],
+            sack_permitted: [false; 2],
+            interfaces: [None; 2],
+            last_ns: 0,
+        }
+    }
+
+    pub fn last_ns(&self) -> u64 {
+        self.last_ns
+    }
+
+    /// Whether a SYN begins another connection between the same ports.
+    pub fn is_followed_by(&self, p: &Segment) -> bool {
+        if !p.has(flags::SYN) || p.has(flags::ACK) {
+            return false;
+        }
+        let over = self.flows.iter().any(|f| f.fin_seen || f.rst_seen);
+        let flow = &self.flows[self.side(p)];
+        over || !flow.syn_seen || flow.has_other_initial(p.seq)
+    }
+
+    /// Over, and likely to stay silent: both ends have closed, or one has reset.
+    pub fn is_over(&self) -> bool {
+        self.flows.iter().all(|f| f.fin_seen) || self.flows.iter().any(|f| f.rst_seen)
+    }
+
+    fn side(&self, p: &Segment) -> usize {
+        usize::from(p.source != self.ends[0])
+    }
+
+    /// False: the direction was seen on another interface before; there it counts.
+    pub fn on_packet(&mut self, arrival: &Arrival, p: &Segment, next_flow: &mut u32, rows: &mut Rows) -> bool {
+        let &Arrival { ns, packet, interface, limits } = arrival;
+        let side = self.side(p);
+        if *self.interfaces[side].get_or_insert(interface) != interface {
+            return false;
+        }
+        let other = 1 - side;
+        self.last_ns = ns;
+        self.loops[side].back(ns, p);
+        self.loops[other].towards(ns, p);
+        if p.has(flags::SYN) {
+            self.scales[side] = p.options.window_scale;
+            self.sack_permitted[side] = p.options.sack_permitted;
+            self.flows[other].announced_mss = p.options.mss;
+            // Scaling is in use if both SYNs have the option (RFC 7323 section 2.2), and likewise SACK.
+            let answered = p.has(flags::ACK) || self.flows[other].syn_seen;
+            for this in 0..2 {
+                let both = self.scales.iter().all(Option::is_some);
+                let scale = if both { self.scales[1 - this] } else { answered.then_some(0) };
+                self.flows[this].receiver_scale = scale.filter(|_| self.is_known(1 - this, side));
+                self.flows[this].sack = self.sack_permitted == [true; 2];
+            }
+        }
+        if self.flows[side].number.is_none() && (p.payload > 0 || p.has(flags::SYN)) {
+            self.flows[side].number = Some(*next_flow);
+            *next_flow += 1;
+        }
+        let at = |near: Option<u64>| Passing { ns, packet, near_ns: near.unwrap_or(0), limits };
+        self.flows[side].on_sent(&at(self.loops[side].least_ns), p);
+        self.flows[other].on_ack(&at(self.loops[other].least_ns), p);
+        if self.flows[side].pending() > limits.rows {
+            let around = self.around(side);
+            self.flows[side].flush(limits.rows / 2, &around, rows);
+        }
+        true
+    }
+
+    /// The SYN of `end` has been seen; `side` sends one now.
+    fn is_known(&self, end: usize, side: usize) -> bool {
+        end == side || self.flows[end].syn_seen
+    }
+
+    fn around(&self, side: usize) -> Surroundings {
+        let other = 1 - side;
+        let of = |e: &Endpoint| (e.address.to_string(), e.port);
+        let far = [self.loops[other].least_ns, self.flows[side].rtt_min_ns()].into_iter().flatten().min();
+        let near = [self.loops[side].least_ns, self.flows[other].rtt_min_ns()].into_iter().flatten().min();
+        Surroundings {
+            connection: self.number,
+            source: of(&self.ends[side]),
+            destination: of(&self.ends[other]),
+            ip_version: if matches!(self.ends[0].address, IpAddr::V4(_)) { 4 } else { 6 },
+            end_ns: self.last_ns,
+            near_ns: near,
+            far_ns: far,
+            reset: self.flows.iter().any(|f| f.rst_seen),
+        }
+    }
+
+    pub fn finish(self, rows: &mut Rows) {
+        let around = [self.around(0), self.around(1)];
+        for (flow, around) in self.flows.into_iter().zip(around) {
+            flow.finish(around, rows);
+        }
+    }
+}

@@ -1,0 +1,302 @@
+//! What the receiver of a flow acknowledges.
+
+use airtcp_core::tcp::loss::{Hole, Report};
+use airtcp_core::units::{Span, Time};
+
+use super::*;
+use crate::decode::{Segment, flags};
+use crate::ring::{NONE, Sent, marks};
+
+/// Samples before the least one is taken as a bound of what is possible.
+const ENOUGH_SAMPLES: u64 = 8;
+
+/// What one ACK covered.
+#[derive(Default)]
+struct Covered {
+    /// When they were sent: the first and the last that had not been SACKed.
+    oldest_ns: Option<u64>,
+    newest_ns: Option<u64>,
+    /// Something among it was sent more than once, or late.
+    ambiguous: bool,
+    delivered: u32,
+    missed_bytes: u64,
+    /// Order, time, end: most recently sent.
+    newest: (u64, u64, u64),
+    /// Something sent once was delivered after something sent later.
+    reordered: bool,
+}
+
+impl Covered {
+    fn take(&mut self, s: &Sent, newest_before: u64) {
+        if !s.has(marks::SACKED) {
+            self.delivered += 1;
+            if !s.has(marks::UNSEEN) {
+                self.reordered |= !s.has(marks::RESENT | marks::LATE) && s.order < newest_before;
+                self.newest = self.newest.max((s.order, s.last_ns, s.end));
+            }
+        }
+        if s.has(marks::RESENT | marks::UNSEEN | marks::LATE) {
+            self.ambiguous = true;
+        } else if !s.has(marks::SACKED) {
+            self.oldest_ns.get_or_insert(s.last_ns);
+            self.newest_ns = Some(s.last_ns);
+        }
+    }
+}
+
+impl Flow {
+    /// A packet of the flow's receiver passes.
+    pub fn on_ack(&mut self, at: &Passing, p: &Segment) {
+        if !p.has(flags::ACK) || p.has(flags::RST) {
+            return;
+        }
+        if self.initial.is_none() {
+            self.initial = Some(p.ack.wrapping_sub(1));
+        }
+        let Some(ack) = self.offset(p.ack, self.una) else { return };
+        if ack.abs_diff(self.una) >= MAX_WINDOW {
+            return;
+        }
+        self.counts.acks += 1;
+        let window_changed = self.take_window(p, ack);
+        let before = self.una;
+        let advanced = ack > before;
+        let mut covered = Covered::default();
+        if advanced {
+            self.advance(at, p, ack, &mut covered);
+        }
+        let newly_sacked = self.take_sack(p, &mut covered);
+        let sack_known = self.sack && !p.options.cut;
+        let duplicate = !advanced
+            && ack == before
+            && p.payload == 0
+            && !p.has(flags::SYN)
+            && self.flight() > 0
+            && if sack_known { newly_sacked } else { !window_changed && !p.has(flags::FIN) };
+        let rtt_ns = covered.newest_ns.filter(|_| !covered.ambiguous).map(|sent| at.ns.saturating_sub(sent));
+        if let Some(ns) = rtt_ns {
+            self.rtt.sample(ns);
+            self.rtt_points.offer(at.limits.points, || (at.ns, ns));
+        }
+        if advanced
+            && !covered.ambiguous
+            && let Some(sent) = covered.oldest_ns
+        {
+            self.rtt.smooth(at.ns.saturating_sub(sent));
+        }
+        self.note_delivered(at, covered.newest);
+        if duplicate {
+            if self.dup_acks == 0 {
+                self.window_at_first_duplicate = self.window_segments();
+            }
+            self.dup_acks += 1;
+            self.counts.duplicate_acks += 1;
+            self.infer_delivered(at);
+        }
+        let kind = if advanced {
+            "ack"
+        } else if duplicate {
+            "dup_ack"
+        } else {
+            "sack"
+        };
+        if advanced || duplicate || newly_sacked {
+            self.reported_ns = at.ns;
+            self.note_ack(at, kind, before, ack.max(before));
+            self.judge(at, advanced, &covered, p);
+            self.note_window(at);
+        }
+    }
+
+    /// Says whether the window is another one than before.
+    fn take_window(&mut self, p: &Segment, ack: u64) -> bool {
+        let changed = p.window != self.raw_window;
+        if ack < self.una {
+            return changed;
+        }
+        let scale = if p.has(flags::SYN) { 0 } else { self.receiver_scale.unwrap_or(0) };
+        let window = u64::from(p.window) << scale;
+        self.counts.zero_windows += u64::from(window == 0 && self.window.is_some_and(|w| w > 0));
+        self.window = Some(window);
+        self.raw_window = p.window;
+        changed
+    }
+
+    /// The acknowledgement moves to `ack`.
+    fn advance(&mut self, at: &Passing, p: &Segment, ack: u64, covered: &mut Covered) {
+        self.see_up_to(at, ack);
+        let front = self.ring.front().copied();
+        if let Some(front) = front {
+            self.look_for_spurious(at, p, &front);
+        }
+        let newest_before = self.newest_delivered.order;
+        self.ring.acknowledge(ack, |s| {
+            covered.take(s, newest_before);
+            if s.has(marks::UNSEEN) {
+                covered.missed_bytes += s.len();
+            }
+        });
+        self.counts.missed_bytes += covered.missed_bytes;
+        self.una = ack;
+        self.advanced_ns = at.ns;
+        self.dup_acks = 0;
+        self.what_if.reset();
+        if let Some((_, first)) = self.first_data.filter(|&(_, first)| ack > first && self.initial_bytes.is_none()) {
+            self.initial_bytes = Some(self.max - first);
+        }
+        match &mut self.state {
+            State::Recovery { high, .. } | State::Loss { high } if ack >= *high => {
+                self.state = State::Open;
+                self.round_flight = self.flight();
+            }
+            State::Recovery { partial, .. } => *partial = true,
+            _ => {}
+        }
+    }
+
+    /// The receiver has something the capture has not shown.
+    fn see_up_to(&mut self, at: &Passing, end: u64) {
+        if end > self.max {
+            self.sent_order += 1;
+            self.ring.push(Sent {
+                start: self.max,
+                end,
+                last_ns: at.ns,
+                order: self.sent_order,
+                first_stamp: 0,
+                last_stamp: 0,
+                row: NONE,
+                ip_id: 0,
+                marks: marks::UNSEEN,
+            });
+            self.max = end;
+        }
+    }
+
+    /// RFC 3522 (Eifel), and its sibling without timestamps: the ACK answers the original.
+    fn look_for_spurious(&mut self, at: &Passing, p: &Segment, front: &Sent) {
+        if !front.has(marks::RESENT) {
+            return;
+        }
+        if let Some((_, echo)) = p.options.timestamps {
+            if front.first_stamp != front.last_stamp {
+                if (echo.wrapping_sub(front.last_stamp) as i32) < 0 {
+                    self.mark_spurious(front.row, Spurious::Echo);
+                } else if echo == front.last_stamp {
+                    // Karn's problem does not arise with timestamps (RFC 7323 section 4).
+                    self.rtt.smooth(at.ns.saturating_sub(front.last_ns));
+                }
+                return;
+            }
+        }
+        let least = self.rtt.min_ns().filter(|_| self.rtt.samples >= ENOUGH_SAMPLES && !front.has(marks::LATE));
+        if least.is_some_and(|least| at.ns.saturating_sub(front.last_ns) < least / 4 * 3) {
+            self.mark_spurious(front.row, Spurious::TooSoon);
+        }
+    }
+
+    /// Says whether anything was SACKed for the first time.
+    fn take_sack(&mut self, p: &Segment, covered: &mut Covered) -> bool {
+        let blocks = p.options.sack();
+        if blocks.is_empty() {
+            return false;
+        }
+        self.sack = true;
+        let mut known = [(0, 0); 4];
+        let count = covered.delivered;
+        for (i, &(from, to)) in blocks.iter().enumerate() {
+            let (Some(start), Some(end)) = (self.offset(from, self.una), self.offset(to, self.una)) else { continue };
+            if start >= end || end - start >= MAX_WINDOW || end > self.max + MAX_WINDOW {
+                continue;
+            }
+            // RFC 2883 section 4: below the acknowledgement, or within the second block.
+            let duplicate = i == 0
+                && (end <= self.una
+                    || blocks.get(1).is_some_and(|&(from, to)| {
+                        self.offset(from, self.una).is_some_and(|s| s <= start)
+                            && self.offset(to, self.una).is_some_and(|e| e >= end)
+                    }));
+            if duplicate {
+                let rows: Vec<u32> = self.ring.within(start, end).map(|s| s.row).filter(|&r| r != NONE).collect();
+                for row in rows {
+                    self.mark_spurious(row, Spurious::Dsack);
+                }
+                continue;
+            }
+            if start < self.una || end > self.max {
+                continue;
+            }
+            known[i] = (start, end);
+            // Of a block that only grew, what was there before is marked already.
+            let before = self.blocks.iter().find(|b| b.0 == start && b.1 <= end && b.1 > start).map_or(start, |b| b.1);
+            let newest_before = self.newest_delivered.order;
+            self.ring
+                .sack(before, end, |s| covered.take(&Sent { marks: s.marks & !marks::SACKED, ..*s }, newest_before));
+        }
+        self.blocks = known;
+        covered.delivered > count
+    }
+
+    /// Without SACK a duplicate stands for the arrival of the next segment above the hole.
+    fn infer_delivered(&mut self, at: &Passing) {
+        if self.sack {
+            return;
+        }
+        if let Some(s) = self.ring.nth(self.dup_acks as usize) {
+            self.note_delivered(at, (s.order, s.last_ns, s.end));
+        }
+    }
+
+    fn note_delivered(&mut self, at: &Passing, (order, sent_ns, end): (u64, u64, u64)) {
+        if order > self.newest_delivered.order {
+            self.newest_delivered = Delivered { order, sent_ns, end, rtt_ns: at.ns.saturating_sub(sent_ns) };
+        }
+    }
+
+    /// Shows what is missing to the policies.
+    fn judge(&mut self, at: &Passing, advanced: bool, covered: &Covered, p: &Segment) {
+        let mss = self.mss();
+        let reported = self.dup_acks > 0 || self.ring.sacked() > 0;
+        if !reported && !covered.reordered {
+            return;
+        }
+        self.what_if.on_report(
+            mss,
+            &Report {
+                reordered: covered.reordered,
+                duplicate_sack: p.options.sack().first().is_some_and(|_| covered.delivered == 0 && !advanced),
+                snd_una: self.una,
+                snd_nxt: self.max,
+                recovered: false,
+            },
+        );
+        let Some(front) = self.ring.front().copied().filter(|_| reported) else { return };
+        let window = self.window.unwrap_or(u64::MAX);
+        let full = u64::from(mss);
+        let above = if self.sack { self.ring.sacked() } else { self.dup_acks };
+        let reported_bytes =
+            if self.sack { self.ring.sacked_bytes() } else { (u64::from(self.dup_acks) * full).min(self.flight()) };
+        let hole = Hole {
+            dup_acks: self.dup_acks,
+            sacked_above: above,
+            reported: above,
+            end: front.end,
+            newest_delivered_end: self.newest_delivered.end,
+            sent_at: Time::from_ns(front.last_ns),
+            retransmitted: front.has(marks::RESENT),
+            newest_delivered_sent_at: Time::from_ns(self.newest_delivered.sent_ns),
+            newest_delivered_rtt: Span::from_ns(self.newest_delivered.rtt_ns),
+            newest_report_at: Time::from_ns(at.ns),
+            outstanding: self.ring.count(),
+            outstanding_bytes: self.flight(),
+            reported_bytes,
+            cwnd: self.whole_segments(self.cwnd_estimate()).max(1),
+            send_window: self.whole_segments(window),
+            window_at_first_duplicate: self.window_at_first_duplicate,
+            can_send_new: !self.pushed && self.flight() + full <= window,
+            in_recovery: self.state != State::Open,
+            min_rtt: self.rtt.min_ns().map_or(Span::MAX, |ns| Span::from_ns(ns + at.near_ns)),
+        };
+        self.what_if.judge(at.ns, mss, &hole, self.rtt.srtt_ns() + at.near_ns);
+    }
+}

@@ -1,0 +1,204 @@
+//! From a flow to the rows of the tables.
+
+use std::borrow::Cow;
+
+use super::*;
+use crate::tables::{FlowRow, RetransmissionRow, Rows, RttRow, SegmentRow, TimeoutRow, WindowRow};
+
+/// Part of the round trip, there and back, up to which the nearer end counts as the place of the capture.
+const HERE: f64 = 0.2;
+
+/// What the connection knows of a flow.
+pub(crate) struct Surroundings {
+    pub connection: u32,
+    pub source: (String, u16),
+    pub destination: (String, u16),
+    pub ip_version: u32,
+    pub end_ns: u64,
+    pub near_ns: Option<u64>,
+    /// As [`Flow::rtt_min_ns`], but also from handshake and timestamps.
+    pub far_ns: Option<u64>,
+    /// A RST from either end.
+    pub reset: bool,
+}
+
+fn secs(ns: u64) -> f64 {
+    ns as f64 * 1e-9
+}
+fn millis(ns: Option<u64>) -> f64 {
+    ns.map_or(f64::NAN, |ns| ns as f64 * 1e-6)
+}
+
+impl Surroundings {
+    /// Where the capture was taken.
+    pub fn vantage(&self) -> &'static str {
+        let (Some(near), Some(far)) = (self.near_ns, self.far_ns) else { return "" };
+        let part = near as f64 / (near + far).max(1) as f64;
+        if part <= HERE {
+            "sender"
+        } else if part >= 1.0 - HERE {
+            "receiver"
+        } else {
+            "between"
+        }
+    }
+}
+
+impl Flow {
+    /// Retransmissions and timeouts that can wait no longer: what is more than `keep`.
+    pub fn flush(&mut self, keep: usize, around: &Surroundings, rows: &mut Rows) {
+        let Some(flow) = self.number else { return };
+        let count = self.retransmissions.len().saturating_sub(keep);
+        let both_copies = around.vantage() == "receiver" && !self.loss_behind;
+        let done: Vec<Retransmitted> = self.retransmissions.drain(..count).collect();
+        self.first_row = self.first_row.wrapping_add(count as u32);
+        for mut r in done {
+            if both_copies && r.unprovoked_copy && r.spurious.is_none() {
+                r.spurious = Some(Spurious::BothCopies);
+                self.counts.spurious += 1;
+            }
+            let reason = match r.spurious {
+                None => Cow::Borrowed(r.reason),
+                Some(why) => format!("{}; spurious: {}", r.reason, why.reason()).into(),
+            };
+            rows.retransmissions.push(RetransmissionRow {
+                flow,
+                packet: r.packet,
+                time_s: secs(r.ns),
+                seq: Self::relative(r.start),
+                bytes: r.bytes,
+                class: r.class.name().into(),
+                spurious: r.spurious.is_some(),
+                waited_s: secs(r.waited_ns),
+                dup_acks: r.dup_acks,
+                flight_segments: r.flight_segments,
+                rto_estimate_s: secs(r.rto_ns),
+                reason,
+            });
+        }
+        for t in self.timeouts.drain(..) {
+            let [efr, early, rack] = t.found_ns.map(|ns| ns.map_or(f64::NAN, secs));
+            rows.timeouts.push(TimeoutRow {
+                flow,
+                packet: t.packet,
+                time_s: secs(t.ns),
+                waited_s: secs(t.waited_ns),
+                dup_acks: t.dup_acks,
+                flight_segments: t.flight_segments,
+                window_segments: t.window_segments,
+                efr_at_s: efr,
+                early_retransmit_at_s: early,
+                rack_at_s: rack,
+            });
+        }
+    }
+
+    /// Rows held back.
+    pub fn pending(&self) -> usize {
+        self.retransmissions.len()
+    }
+
+    /// The flow is over.
+    pub fn finish(mut self, around: Surroundings, rows: &mut Rows) {
+        let Some(flow) = self.number else { return };
+        self.flush(0, &around, rows);
+        for (ns, rtt) in std::mem::take(&mut self.rtt_points).into_points() {
+            rows.rtt_samples.push(RttRow { flow, time_s: secs(ns), rtt_ms: millis(Some(rtt)) });
+        }
+        for w in std::mem::take(&mut self.windows).into_points() {
+            rows.windows.push(WindowRow {
+                flow,
+                time_s: secs(w.ns),
+                flight_bytes: w.flight,
+                receive_window_bytes: w.window.map_or(f64::NAN, |w| w as f64),
+                cwnd_estimate_bytes: w.cwnd,
+            });
+        }
+        let mut points = std::mem::take(&mut self.data_points).into_points();
+        points.extend(std::mem::take(&mut self.ack_points).into_points());
+        points.extend(std::mem::take(&mut self.resent_points).into_points());
+        points.sort_by_key(|p| p.ns);
+        for p in points {
+            rows.segments.push(SegmentRow {
+                flow,
+                time_s: secs(p.ns),
+                kind: p.kind.into(),
+                seq_from: Self::relative(p.from),
+                seq_to: Self::relative(p.to),
+            });
+        }
+        let row = self.row(flow, around);
+        rows.flows.push(row);
+    }
+
+    fn row(self, flow: u32, around: Surroundings) -> FlowRow {
+        let vantage = around.vantage();
+        let mss = u64::from(self.mss());
+        let c = &self.counts;
+        let goodput_bps = match self.first_data {
+            Some((began, first)) if self.advanced_ns > began && self.una > first => {
+                // The byte of a FIN is not payload.
+                let fin = u64::from(self.fin_seen && self.una == self.max);
+                (self.una - first - fin) as f64 * 8.0 / secs(self.advanced_ns - began)
+            }
+            _ => f64::NAN,
+        };
+        let started = self.first_ns.unwrap_or(around.end_ns);
+        FlowRow {
+            flow,
+            connection: around.connection,
+            source: around.source.0.into(),
+            source_port: around.source.1.into(),
+            destination: around.destination.0.into(),
+            destination_port: around.destination.1.into(),
+            ip_version: around.ip_version,
+            start_s: secs(started),
+            end_s: secs(around.end_ns),
+            complete: self.syn_seen && (self.fin_seen || around.reset),
+            mss_bytes: if self.largest_payload == 0 { 0 } else { mss as u32 },
+            sack_permitted: self.sack,
+            timestamps: self.timestamps,
+            window_scale: self.receiver_scale.map_or(f64::NAN, f64::from),
+            vantage: vantage.into(),
+            packets: c.packets,
+            data_packets: c.data_packets,
+            payload_bytes: c.payload_bytes,
+            unique_bytes: c.unique_bytes,
+            retransmitted_packets: c.retransmitted_packets,
+            retransmitted_bytes: c.retransmitted_bytes,
+            fast_retransmits: c.fast,
+            recovery_retransmissions: c.recovery,
+            timeouts: c.timeouts,
+            repair_retransmissions: c.repair,
+            tail_loss_probes: c.probes,
+            spurious_retransmissions: c.spurious,
+            unclassified_retransmissions: c.unknown,
+            syn_retransmissions: c.syn_retransmissions,
+            keep_alives: c.keep_alives,
+            out_of_order: c.out_of_order,
+            duplicate_acks: c.duplicate_acks,
+            acks: c.acks,
+            zero_windows: c.zero_windows,
+            lost_before_capture: c.missed_bytes.div_ceil(mss),
+            outside_window: c.outside_window,
+            goodput_bps,
+            rtt_min_ms: millis(self.rtt.min_ns()),
+            rtt_mean_ms: self.rtt.mean_ns().map_or(f64::NAN, |ns| ns * 1e-6),
+            rtt_max_ms: millis(self.rtt.max_ns()),
+            rtt_samples: self.rtt.samples,
+            rtt_near_min_ms: millis(around.near_ns),
+            initial_window_segments: self
+                .initial_bytes
+                .filter(|_| self.syn_seen)
+                .map_or(0, |bytes| bytes.div_ceil(mss).min(u64::from(u32::MAX)) as u32),
+            flight_max_bytes: self.flight_max,
+            timeouts_dup_0: c.timeouts_by_dup[0],
+            timeouts_dup_1: c.timeouts_by_dup[1],
+            timeouts_dup_2: c.timeouts_by_dup[2],
+            timeouts_dup_3_or_more: c.timeouts_by_dup[3],
+            avoided_efr: c.avoided[0],
+            avoided_early_retransmit: c.avoided[1],
+            avoided_rack: c.avoided[2],
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! What the sender of a flow sends.
+
+use super::*;
+use crate::decode::{Segment, flags};
+use crate::ring::{NONE, Sent, marks};
+
+/// A repeated byte below what is acknowledged, alone and after such a pause, asks whether the peer still lives.
+const KEEP_ALIVE_IDLE_NS: u64 = 1_000_000_000;
+/// After so many packets that fit nothing the sequence numbers are taken to have moved on without us.
+const RESYNCHRONISE_AFTER: u32 = 3;
+
+impl Flow {
+    /// A packet of the flow's sender passes.
+    pub fn on_sent(&mut self, at: &Passing, p: &Segment) {
+        self.first_ns.get_or_insert(at.ns);
+        self.counts.packets += 1;
+        if p.has(flags::RST) {
+            // Its sequence number may be anything (RFC 9293 section 3.10.7).
+            self.rst_seen = true;
+            return;
+        }
+        let mut seq = p.seq;
+        if p.has(flags::SYN) {
+            if self.syn_seen {
+                self.counts.syn_retransmissions += 1;
+            }
+            self.syn_seen = true;
+            if self.initial.is_none() {
+                self.begin_at(p.seq);
+            }
+            seq = seq.wrapping_add(1);
+        }
+        self.timestamps |= p.payload > 0 && p.options.timestamps.is_some();
+        self.fin_seen |= p.has(flags::FIN);
+        let length = u64::from(p.payload) + u64::from(p.has(flags::FIN));
+        if length == 0 {
+            // Without payload, one below what is acknowledged: asks for an ACK.
+            if !p.has(flags::SYN) && self.flight() == 0 && self.offset(seq, self.una) == Some(self.una - 1) {
+                self.counts.keep_alives += 1;
+            }
+            return;
+        }
+        if self.initial.is_none() {
+            self.begin_at(seq.wrapping_sub(1));
+        }
+        let Some(start) = self.within_window(seq) else { return };
+        let end = start + length;
+        if p.payload > 0 {
+            self.counts.data_packets += 1;
+            self.counts.payload_bytes += u64::from(p.payload);
+            self.largest_payload = self.largest_payload.max(p.payload);
+            if p.payload <= 1460 {
+                self.smaller_payload = self.smaller_payload.max(p.payload);
+            }
+            self.first_data.get_or_insert((at.ns, start));
+        }
+        self.note_ip_id(p);
+        if self.is_keep_alive(at, p, start, end) {
+            self.counts.keep_alives += 1;
+            self.counts.retransmitted_bytes += u64::from(p.payload);
+            return;
+        }
+        if start < self.max {
+            let fin = p.has(flags::FIN) && end <= self.max;
+            self.on_old(at, p, start, end.min(self.max), fin);
+        }
+        if end > self.max {
+            self.on_new(at, p, start.max(self.max), end);
+        }
+        self.pushed = p.has(flags::PSH) || p.has(flags::FIN);
+        self.sent_ns = at.ns;
+        let missed = self.ring.shrink_to(at.limits.segments);
+        if missed > 0 {
+            // What is not remembered can no longer be told apart from what was acknowledged.
+            self.una = self.ring.front().map_or(self.max, |s| s.start).max(self.una);
+        }
+        self.note_window(at);
+    }
+
+    fn begin_at(&mut self, initial: u32) {
+        self.initial = Some(initial);
+        self.una = ORIGIN + 1;
+        self.max = ORIGIN + 1;
+    }
+
+    /// The offset, if it is one that a receiver may take.
+    fn within_window(&mut self, seq: u32) -> Option<u64> {
+        let start = self.offset(seq, self.max)?;
+        if start.abs_diff(self.max) < MAX_WINDOW {
+            self.outside_in_row = 0;
+            return Some(start);
+        }
+        self.counts.outside_window += 1;
+        self.outside_in_row += 1;
+        if self.outside_in_row >= RESYNCHRONISE_AFTER && start > self.max {
+            self.outside_in_row = 0;
+            self.ring.clear();
+            self.una = start;
+            self.max = start;
+            self.state = State::Open;
+            self.dup_acks = 0;
+            self.what_if.reset();
+        }
+        None
+    }
+
+    fn note_ip_id(&mut self, p: &Segment) {
+        if let (Some(id), Some(last)) = (p.ip_id, self.last_ip_id) {
+            let step = id.wrapping_sub(last);
+            if step != 0 && step < 256 { self.ip_id_steps.0 += 1 } else { self.ip_id_steps.1 += 1 }
+        }
+        self.last_ip_id = p.ip_id;
+    }
+
+    fn is_keep_alive(&self, at: &Passing, p: &Segment, start: u64, end: u64) -> bool {
+        if p.payload != 1 || p.has(flags::FIN) {
+            return false;
+        }
+        let idle = self.flight() == 0 && end == self.una && at.ns.saturating_sub(self.sent_ns) >= KEEP_ALIVE_IDLE_NS;
+        // A closed window is probed with the next byte, again and again.
+        let probe = self.window == Some(0) && start == self.una && end == self.max;
+        idle || probe
+    }
+
+    fn stamp(p: &Segment) -> u32 {
+        p.options.timestamps.map_or(0, |(value, _)| value)
+    }
+
+    fn on_new(&mut self, at: &Passing, p: &Segment, start: u64, end: u64) {
+        if self.flight() == 0 {
+            self.flight_began_ns = at.ns;
+        }
+        self.sent_order += 1;
+        let sent = Sent {
+            start,
+            end,
+            last_ns: at.ns,
+            order: self.sent_order,
+            first_stamp: Self::stamp(p),
+            last_stamp: Self::stamp(p),
+            row: NONE,
+            ip_id: p.ip_id.unwrap_or(0),
+            marks: if p.has(flags::FIN) { marks::FIN } else { 0 },
+        };
+        if start > self.max {
+            self.ring.push(Sent { start: self.max, end: start, marks: marks::UNSEEN, ..sent });
+        }
+        self.ring.push(sent);
+        self.max = end;
+        self.counts.unique_bytes += (end - start) - u64::from(p.has(flags::FIN));
+        self.flight_max = self.flight_max.max(self.flight());
+        if self.state == State::Open {
+            self.round_flight = self.round_flight.max(self.flight());
+        }
+        self.note_segment(at, "data", start, end);
+    }
+
+    fn note_segment(&mut self, at: &Passing, kind: &'static str, from: u64, to: u64) {
+        let series = match kind {
+            "data" => &mut self.data_points,
+            "retransmission" => &mut self.resent_points,
+            _ => &mut self.ack_points,
+        };
+        series.offer(at.limits.points, || SegmentPoint { ns: at.ns, kind, from, to });
+    }
+
+    pub(super) fn note_ack(&mut self, at: &Passing, kind: &'static str, from: u64, to: u64) {
+        self.note_segment(at, kind, from, to);
+    }
+
+    /// Bytes that were sent before, or that others overtook.
+    /// `fin`: the last of them is that of FIN.
+    fn on_old(&mut self, at: &Passing, p: &Segment, start: u64, end: u64, fin: bool) {
+        let mut unseen = 0;
+        let mut unseen_acked = 0;
+        for s in self.ring.within(start, end).filter(|s| s.has(marks::UNSEEN)) {
+            let bytes = s.end.min(end) - s.start.max(start);
+            unseen += bytes;
+            unseen_acked += s.end.min(end).min(self.una).saturating_sub(s.start.max(start));
+        }
+        self.counts.missed_bytes -= unseen_acked.min(self.counts.missed_bytes);
+        let payload = (end - start) - u64::from(fin);
+        let first_seen = unseen.min(payload);
+        self.counts.unique_bytes += first_seen;
+        self.counts.retransmitted_bytes += payload - first_seen;
+        let stamp = Self::stamp(p);
+        let again = unseen < end - start || (start >= self.una && self.late_is_repetition(at, p, start, end));
+        self.sent_order += 1;
+        let order = self.sent_order;
+        let ip_id = p.ip_id.unwrap_or(0);
+        if !again {
+            self.counts.out_of_order += 1;
+            self.ring.change(start, end, |s| {
+                s.marks = (s.marks & !marks::UNSEEN) | marks::LATE;
+                (s.last_ns, s.order, s.first_stamp, s.last_stamp, s.ip_id) = (at.ns, order, stamp, stamp, ip_id);
+            });
+            self.note_segment(at, "data", start, end);
+            return;
+        }
+        let row = self.first_row.wrapping_add(self.retransmissions.len() as u32);
+        self.on_repetition(at, start, end, payload as u32, unseen == 0);
+        self.ring.change(start, end, |s| {
+            if s.has(marks::UNSEEN) {
+                s.first_stamp = stamp;
+                s.marks = (s.marks & !marks::UNSEEN) | marks::LATE;
+            }
+            s.marks |= marks::RESENT;
+            s.row = row;
+            (s.last_ns, s.order, s.last_stamp) = (at.ns, order, stamp);
+        });
+        self.note_segment(at, "retransmission", start, end);
+    }
+}

@@ -1,0 +1,23 @@
+//! Reads captures of real TCP traffic and says what its senders did: each retransmission and why, what was known when a
+//! timeout fired, round trips, windows, and what other loss policies would have done.
+//!
+//! Bytes come from any [`std::io::Read`]; time is that of the packets. Memory is bounded whatever the capture's length:
+//! connections end when they close or fall silent, the rows of their tables are taken out in batches ([`Analyzer::drain`]).
+//!
+//! [`reader`] files, `decode` headers, `open` and `connection` which packets belong together, `flow` the sender's state
+//! and why it repeated something, `whatif` other policies, [`tables`] what comes out.
+
+mod analyzer;
+mod connection;
+mod decode;
+mod flow;
+mod open;
+pub mod reader;
+mod ring;
+mod rtt;
+pub mod tables;
+mod thin;
+mod whatif;
+
+pub use analyzer::{Analyzer, Options, Summary};
+pub use reader::CaptureError;

@@ -1,0 +1,108 @@
+//! The connections that are open, found by their ends, in the order in which they were last heard of.
+
+use hashbrown::HashMap;
+
+use crate::connection::Connection;
+use crate::decode::{Endpoint, Segment};
+
+/// No slot.
+const NONE: u32 = u32::MAX;
+
+#[derive(Debug)]
+struct Slot {
+    connection: Option<Connection>,
+    key: (Endpoint, Endpoint),
+    older: u32,
+    newer: u32,
+}
+
+/// A hash map finds; the order of everything else is a list from the one silent longest to the one heard of last.
+#[derive(Debug)]
+pub(crate) struct Open {
+    by_ends: HashMap<(Endpoint, Endpoint), u32>,
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    oldest: u32,
+    newest: u32,
+}
+
+impl Default for Open {
+    fn default() -> Open {
+        Open { by_ends: HashMap::new(), slots: Vec::new(), free: Vec::new(), oldest: NONE, newest: NONE }
+    }
+}
+
+fn key(p: &Segment) -> (Endpoint, Endpoint) {
+    if p.source <= p.destination { (p.source, p.destination) } else { (p.destination, p.source) }
+}
+
+impl Open {
+    pub fn len(&self) -> usize {
+        self.by_ends.len()
+    }
+
+    /// The connection a packet belongs to, which becomes the one heard of last.
+    pub fn get(&mut self, p: &Segment) -> Option<&mut Connection> {
+        let &slot = self.by_ends.get(&key(p))?;
+        if self.newest != slot {
+            self.unlink(slot);
+            self.link(slot);
+        }
+        self.slots[slot as usize].connection.as_mut()
+    }
+
+    pub fn insert(&mut self, p: &Segment, connection: Connection) -> &mut Connection {
+        let slot = self.free.pop().unwrap_or(self.slots.len() as u32);
+        let fresh = Slot { connection: None, key: key(p), older: NONE, newer: NONE };
+        match self.slots.get_mut(slot as usize) {
+            Some(place) => *place = fresh,
+            None => self.slots.push(fresh),
+        }
+        self.by_ends.insert(key(p), slot);
+        self.link(slot);
+        self.slots[slot as usize].connection.insert(connection)
+    }
+
+    pub fn remove(&mut self, p: &Segment) -> Option<Connection> {
+        let slot = self.by_ends.get(&key(p)).copied()?;
+        self.take(slot)
+    }
+
+    /// The one silent longest.
+    pub fn oldest(&self) -> Option<&Connection> {
+        self.slots.get(self.oldest as usize)?.connection.as_ref()
+    }
+    pub fn remove_oldest(&mut self) -> Option<Connection> {
+        if self.oldest == NONE { None } else { self.take(self.oldest) }
+    }
+
+    fn take(&mut self, slot: u32) -> Option<Connection> {
+        self.unlink(slot);
+        self.by_ends.remove(&self.slots[slot as usize].key);
+        self.free.push(slot);
+        self.slots[slot as usize].connection.take()
+    }
+
+    fn link(&mut self, slot: u32) {
+        let newest = self.newest;
+        let this = &mut self.slots[slot as usize];
+        (this.older, this.newer) = (newest, NONE);
+        match self.slots.get_mut(newest as usize) {
+            Some(before) => before.newer = slot,
+            None => self.oldest = slot,
+        }
+        self.newest = slot;
+    }
+
+    fn unlink(&mut self, slot: u32) {
+        let (older, newer) = (self.slots[slot as usize].older, self.slots[slot as usize].newer);
+        match self.slots.get_mut(older as usize) {
+            Some(before) => before.newer = newer,
+            None => self.oldest = newer,
+        }
+        match self.slots.get_mut(newer as usize) {
+            Some(after) => after.older = older,
+            None => self.newest = older,
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! pcapng (draft-ietf-opsawg-pcapng): sections of blocks; interfaces have link type, resolution and offset of their own.
+
+use pcap_parser::pcapng::{Block, InterfaceDescriptionBlock, OptionCode, parse_block_be, parse_block_le};
+
+use super::buffer::Buffer;
+use super::{Found, MAX_BLOCK_BYTES};
+
+const SECTION_HEADER: u32 = 0x0a0d_0d0a;
+const INTERFACE_DESCRIPTION: u32 = 1;
+const OBSOLETE_PACKET: u32 = 2;
+const SIMPLE_PACKET: u32 = 3;
+const ENHANCED_PACKET: u32 = 6;
+/// Type, length, and the length again at the end.
+const FRAME_BYTES: usize = 12;
+/// Where the packet's bytes begin in an enhanced and a simple packet block.
+const ENHANCED_DATA: usize = 28;
+const SIMPLE_DATA: usize = 12;
+/// More interfaces than any machine has: a damaged file.
+const MAX_INTERFACES: usize = 1 << 20;
+
+struct Interface {
+    link_type: u16,
+    snap_bytes: u32,
+    /// Units per second of its timestamps.
+    resolution: u64,
+    offset_s: i64,
+}
+
+#[derive(Default)]
+pub(super) struct PcapNg {
+    big_endian: bool,
+    in_section: bool,
+    interfaces: Vec<Interface>,
+    /// Interfaces of the sections before this one.
+    earlier: u32,
+    snap_bytes: u32,
+    last_ns: u64,
+}
+
+enum Step {
+    Packet(Found),
+    Other,
+}
+
+impl PcapNg {
+    pub fn snap_bytes(&self) -> u32 {
+        self.snap_bytes
+    }
+
+    pub fn next(&mut self, buffer: &mut Buffer) -> Result<Option<Found>, String> {
+        loop {
+            if !buffer.fill(FRAME_BYTES)? {
+                return match buffer.rest().len() {
+                    0 => Ok(None),
+                    n => Err(format!("the file ends {n} bytes into a block; expected are at least {FRAME_BYTES}")),
+                };
+            }
+            let word = |i: usize| [0, 1, 2, 3].map(|k| buffer.rest()[i + k]);
+            if word(0) == SECTION_HEADER.to_le_bytes() {
+                self.big_endian = match word(8) {
+                    [0x4d, 0x3c, 0x2b, 0x1a] => false,
+                    [0x1a, 0x2b, 0x3c, 0x4d] => true,
+                    other => {
+                        return Err(format!("a section header with byte order {other:02x?}; expected is 1a2b3c4d"));
+                    }
+                };
+                self.in_section = true;
+            }
+            if !self.in_section {
+                return Err("a block before the first section header".into());
+            }
+            let number = |i| if self.big_endian { u32::from_be_bytes(word(i)) } else { u32::from_le_bytes(word(i)) };
+            let (kind, length) = (number(0), number(4) as usize);
+            if length < FRAME_BYTES || length % 4 != 0 {
+                return Err(format!(
+                    "a block of type {kind} with length {length}; expected is a multiple of 4 from 12"
+                ));
+            }
+            let is_known = matches!(
+                kind,
+                SECTION_HEADER | INTERFACE_DESCRIPTION | OBSOLETE_PACKET | SIMPLE_PACKET | ENHANCED_PACKET
+            );
+            if !is_known {
+                if !buffer.skip(length as u64)? {
+                    return Err(format!("the file ends within a block of type {kind} and length {length}"));
+                }
+                continue;
+            }
+            if length > MAX_BLOCK_BYTES {
+                return Err(format!(
+                    "a block of type {kind} with length {length}; expected is at most {MAX_BLOCK_BYTES}"
+                ));
+            }
+            if !buffer.fill(length)? {
+                let has = buffer.rest().len();
+                return Err(format!("the file ends {has} bytes into a block of type {kind}; expected are {length}"));
+            }
+            let step = self.block(kind, length, &buffer.rest()[..length])?;
+            let position = buffer.position();
+            buffer.consume(length);
+            if let Step::Packet(found) = step {
+                return Ok(Some(Found { start: found.start + position, ..found }));
+            }
+        }
+    }
+
+    fn block(&mut self, kind: u32, length: usize, bytes: &[u8]) -> Result<Step, String> {
+        if kind == OBSOLETE_PACKET {
+            return Err("an obsolete packet block (type 2); expected are enhanced ones (editcap converts them)".into());
+        }
+        let parse = if self.big_endian { parse_block_be } else { parse_block_le };
+        let (_, block) =
+            parse(bytes).map_err(|_| format!("a block of type {kind} that contradicts its length {length}"))?;
+        match block {
+            Block::SectionHeader(header) => {
+                if header.major_version != 1 {
+                    return Err(format!("pcapng version {}; expected is 1", header.major_version));
+                }
+                self.earlier += self.interfaces.len() as u32;
+                self.interfaces.clear();
+            }
+            Block::InterfaceDescription(description) => {
+                if self.interfaces.len() + self.earlier as usize >= MAX_INTERFACES {
+                    return Err(format!("more than {MAX_INTERFACES} interfaces"));
+                }
+                self.interfaces.push(Interface::new(&description, self.big_endian)?);
+                self.snap_bytes = self.snap_bytes.max(description.snaplen);
+            }
+            Block::EnhancedPacket(p) => {
+                let Some(interface) = self.interfaces.get(p.if_id as usize) else {
+                    let known = self.interfaces.len();
+                    return Err(format!("a packet of interface {}; this section has {known} so far", p.if_id));
+                };
+                self.last_ns = interface.time_ns((u64::from(p.ts_high) << 32) | u64::from(p.ts_low));
+                // The parser has checked that the padded bytes are there.
+                let len = p.caplen as usize;
+                return Ok(self.packet(p.if_id, interface.link_type, ENHANCED_DATA, len, p.origlen));
+            }
+            Block::SimplePacket(p) => {
+                let Some(interface) = self.interfaces.first() else {
+                    return Err("a simple packet block without an interface".into());
+                };
+                // Has no length of its own: what was captured is the least of what the packet had, what the interface keeps
+                // and what the block holds.
+                let snap = if interface.snap_bytes == 0 { usize::MAX } else { interface.snap_bytes as usize };
+                let len = (p.origlen as usize).min(snap).min(length.saturating_sub(SIMPLE_DATA + 4));
+                return Ok(self.packet(0, interface.link_type, SIMPLE_DATA, len, p.origlen));
+            }
+            _ => {}
+        }
+        Ok(Step::Other)
+    }
+
+    /// Simple packets have no time: that of the packet before.
+    fn packet(&self, interface: u32, link_type: u16, start: usize, len: usize, wire_bytes: u32) -> Step {
+        Step::Packet(Found {
+            time_ns: self.last_ns,
+            interface: self.earlier + interface,
+            link_type,
+            start,
+            len,
+            wire_bytes: wire_bytes.max(len as u32),
+        })
+    }
+}
+
+impl Interface {
+    fn new(block: &InterfaceDescriptionBlock, big_endian: bool) -> Result<Interface, String> {
+        let Some(resolution) = block.ts_resolution().filter(|&r| r > 0) else {
+            return Err(format!(
+                "timestamps of resolution {:#04x}; expected is at most 10^19 or 2^63 per second",
+                block.if_tsresol
+            ));
+        };
+        // By hand: the parser takes it as little-endian always.
+        let offset = block.options.iter().find(|o| o.code == OptionCode::IfTsoffset);
+        let offset = offset.and_then(|o| o.value().get(..8)?.try_into().ok());
+        let offset_s = offset.map_or(0, |b| if big_endian { i64::from_be_bytes(b) } else { i64::from_le_bytes(b) });
+        Ok(Interface { link_type: block.linktype.0 as u32 as u16, snap_bytes: block.snaplen, resolution, offset_s })
+    }
+
+    fn time_ns(&self, ticks: u64) -> u64 {
+        match self.resolution {
+            1_000_000_000 if self.offset_s == 0 => ticks,
+            resolution => {
+                let ns = i128::from(ticks) * 1_000_000_000 / i128::from(resolution);
+                (ns + i128::from(self.offset_s) * 1_000_000_000).clamp(0, i128::from(u64::MAX)) as u64
+            }
+        }
+    }
+}

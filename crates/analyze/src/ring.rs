@@ -1,0 +1,199 @@
+//! What a sender has out: segments in the order of their sequence numbers, without gaps, and some that were acknowledged
+//! already, because a repetition or a report of a duplicate may still come.
+
+use std::collections::VecDeque;
+
+/// Offsets count from here, so that what lies before the first byte seen has a number, too. Its low half is zero: an
+/// offset's is the sequence number relative to the first one.
+pub(crate) const ORIGIN: u64 = 1 << 40;
+
+pub(crate) mod marks {
+    /// The capture has not shown it: what came after it did.
+    pub const UNSEEN: u8 = 1;
+    pub const SACKED: u8 = 2;
+    pub const RESENT: u8 = 4;
+    /// It filled a gap late: when it was sent is not known.
+    pub const LATE: u8 = 8;
+    /// It ends with the byte that FIN takes.
+    pub const FIN: u8 = 16;
+}
+
+/// No row.
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// A run of bytes that was sent at once. If unseen: a gap, and its times are when it showed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sent {
+    pub start: u64,
+    pub end: u64,
+    /// When it last passed.
+    pub last_ns: u64,
+    /// Serial number of that passing among all of the flow.
+    pub order: u64,
+    /// TSval of the first and of the last passing.
+    pub first_stamp: u32,
+    pub last_stamp: u32,
+    /// Number of its last retransmission among those of the flow, or [`NONE`].
+    pub row: u32,
+    pub ip_id: u16,
+    pub marks: u8,
+}
+
+impl Sent {
+    pub fn has(&self, mark: u8) -> bool {
+        self.marks & mark != 0
+    }
+    pub fn len(&self) -> u64 {
+        self.end - self.start
+    }
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Ring {
+    /// The first `acked` of them are acknowledged.
+    sent: VecDeque<Sent>,
+    acked: usize,
+    sacked_bytes: u64,
+    sacked: u32,
+}
+
+impl Ring {
+    pub fn outstanding(&self) -> impl DoubleEndedIterator<Item = &Sent> {
+        self.sent.range(self.acked..)
+    }
+    pub fn front(&self) -> Option<&Sent> {
+        self.sent.get(self.acked)
+    }
+    /// Of the outstanding ones.
+    pub fn nth(&self, index: usize) -> Option<&Sent> {
+        self.sent.get(self.acked + index)
+    }
+    pub fn count(&self) -> u32 {
+        (self.sent.len() - self.acked) as u32
+    }
+    pub fn sacked(&self) -> u32 {
+        self.sacked
+    }
+    pub fn sacked_bytes(&self) -> u64 {
+        self.sacked_bytes
+    }
+
+    pub fn push(&mut self, sent: Sent) {
+        debug_assert!(self.sent.back().is_none_or(|last| last.end == sent.start) && sent.start < sent.end);
+        self.sent.push_back(sent);
+    }
+
+    pub fn clear(&mut self) {
+        *self = Ring::default();
+    }
+
+    /// Forgets the oldest beyond `limit`. What is still outstanding is forgotten too: returns how many of these.
+    pub fn shrink_to(&mut self, limit: usize) -> u32 {
+        let mut lost = 0;
+        while self.sent.len() > limit {
+            if let Some(first) = self.sent.pop_front() {
+                if self.acked > 0 {
+                    self.acked -= 1;
+                } else {
+                    lost += 1;
+                    self.uncount(&first);
+                }
+            }
+        }
+        lost
+    }
+
+    fn uncount(&mut self, s: &Sent) {
+        if s.has(marks::SACKED) {
+            self.sacked -= 1;
+            self.sacked_bytes -= s.len();
+        }
+    }
+
+    /// Everything below `to` is acknowledged; `f` sees what that newly covers, in order.
+    pub fn acknowledge(&mut self, to: u64, mut f: impl FnMut(&Sent)) {
+        while let Some(&first) = self.sent.get(self.acked) {
+            if first.start >= to {
+                break;
+            }
+            if first.end > to {
+                self.split(self.acked, to);
+                continue;
+            }
+            self.uncount(&first);
+            self.acked += 1;
+            f(&first);
+        }
+    }
+
+    /// Index of the segment that holds `offset`, or of the first one above it.
+    fn find(&self, offset: u64) -> usize {
+        // What is asked for is mostly near one of the ends.
+        match self.sent.get(self.acked) {
+            Some(front) if front.start <= offset && offset < front.end => self.acked,
+            _ => self.sent.partition_point(|s| s.end <= offset),
+        }
+    }
+
+    fn split(&mut self, index: usize, at: u64) {
+        let whole = &mut self.sent[index];
+        debug_assert!(whole.start < at && at < whole.end);
+        let upper = Sent { start: at, ..*whole };
+        whole.end = at;
+        whole.marks &= !marks::FIN;
+        if upper.has(marks::SACKED) {
+            self.sacked += 1;
+        }
+        if index < self.acked {
+            self.acked += 1;
+        }
+        self.sent.insert(index + 1, upper);
+    }
+
+    /// Cuts segments at both ends of the range, and shows those in it to `f`, which may change all but where they begin and
+    /// end, and whether they are SACKed.
+    pub fn change(&mut self, start: u64, end: u64, mut f: impl FnMut(&mut Sent)) {
+        for at in [start, end] {
+            let index = self.find(at);
+            if self.sent.get(index).is_some_and(|s| s.start < at && at < s.end) {
+                self.split(index, at);
+            }
+        }
+        let mut index = self.find(start);
+        while let Some(s) = self.sent.get_mut(index).filter(|s| s.start < end) {
+            f(s);
+            index += 1;
+        }
+    }
+
+    /// Those that lie at least partly in the range.
+    pub fn within(&self, start: u64, end: u64) -> impl Iterator<Item = &Sent> {
+        self.sent.range(self.find(start).min(self.sent.len())..).take_while(move |s| s.start < end)
+    }
+
+    /// Marks as SACKed what lies wholly in the range and is outstanding; `f` sees what was not marked before.
+    pub fn sack(&mut self, start: u64, end: u64, mut f: impl FnMut(&Sent)) {
+        let mut index = self.find(start).max(self.acked);
+        if self.sent.get(index).is_some_and(|s| s.start < start) {
+            index += 1;
+        }
+        while let Some(s) = self.sent.get_mut(index).filter(|s| s.end <= end) {
+            if !s.has(marks::SACKED) {
+                s.marks |= marks::SACKED;
+                self.sacked += 1;
+                self.sacked_bytes += s.end - s.start;
+                f(s);
+            }
+            index += 1;
+        }
+    }
+
+    /// SACKed segments above `offset`.
+    pub fn sacked_above(&self, offset: u64) -> u32 {
+        if self.sacked == 0 {
+            return 0;
+        }
+        let below = self.outstanding().take_while(|s| s.start < offset).filter(|s| s.has(marks::SACKED)).count();
+        self.sacked - below as u32
+    }
+}

@@ -1,0 +1,157 @@
+//! Every table of an analysis, column by column with unit and meaning. What a capture does not show is NaN.
+
+use std::borrow::Cow;
+
+use airtcp_core::table;
+pub use airtcp_core::table::{Column, Data, Table};
+
+table! {
+    /// One direction of a connection that carried data or a SYN.
+    pub(crate) Flows of FlowRow as "flows" {
+        flow: U32(u32) = "number of the flow, from 0, in the order of their first packets with data or SYN",
+        connection: U32(u32) = "number of the connection, from 0, in the order of their first packets",
+        source: Str(Cow<'static, str>) = "address that sent the data",
+        source_port: U32(u32) = "its TCP port",
+        destination: Str(Cow<'static, str>) = "address that acknowledged it",
+        destination_port: U32(u32) = "its TCP port",
+        ip_version: U32(u32) = "4 or 6",
+        start_s: F64(f64) = "s since the first packet of the capture, first packet of the flow",
+        end_s: F64(f64) = "s, last packet of the connection",
+        complete: Bool(bool) = "the capture has the flow's SYN, and its FIN or a RST",
+        mss_bytes: U32(u32) = "bytes of payload in a full segment: the largest that was not larger than announced",
+        sack_permitted: Bool(bool) = "both ends permitted SACK, or the receiver sent it",
+        timestamps: Bool(bool) = "data carried TCP timestamps",
+        window_scale: F64(f64) = "shift of the receiver's window, NaN: its SYN was not captured, windows are taken unscaled",
+        vantage: Str(Cow<'static, str>) = "where the capture was taken, from the parts of the round trip before and behind it: sender, receiver, between; empty: not known",
+        packets: U64(u64) = "packets of the flow's sender",
+        data_packets: U64(u64) = "of these, those with payload",
+        payload_bytes: U64(u64) = "bytes of payload, repetitions included",
+        unique_bytes: U64(u64) = "of these, bytes the capture shows for the first time",
+        retransmitted_packets: U64(u64) = "packets classified as retransmissions of data: rows in retransmissions",
+        retransmitted_bytes: U64(u64) = "bytes of payload that the capture shows again; what was lost before the capture is not among them",
+        fast_retransmits: U64(u64) = "entries into fast recovery",
+        recovery_retransmissions: U64(u64) = "further retransmissions within fast recovery",
+        timeouts: U64(u64) = "retransmission timeouts of data",
+        repair_retransmissions: U64(u64) = "further retransmissions after a timeout",
+        tail_loss_probes: U64(u64) = "tail loss probes that repeat data",
+        spurious_retransmissions: U64(u64) = "retransmissions of what had arrived",
+        unclassified_retransmissions: U64(u64) = "retransmissions that fit no class",
+        syn_retransmissions: U64(u64) = "SYNs sent again",
+        keep_alives: U64(u64) = "keep-alives and probes of a closed window",
+        out_of_order: U64(u64) = "packets overtaken by later ones before they came to the capture",
+        duplicate_acks: U64(u64) = "duplicate ACKs (RFC 5681), with SACK those that report something new",
+        acks: U64(u64) = "packets of the receiver that acknowledge",
+        zero_windows: U64(u64) = "times the receiver closed its window",
+        lost_before_capture: U64(u64) = "packets the capture missed: acknowledged, but never seen; from their bytes",
+        outside_window: U64(u64) = "packets whose sequence number fits nothing; left out of all other counts but packets",
+        goodput_bps: F64(f64) = "bit/s of payload acknowledged, from the first data to the last ACK that was new",
+        rtt_min_ms: F64(f64) = "ms, least round trip from the capture to the receiver and back",
+        rtt_mean_ms: F64(f64) = "ms, mean of these",
+        rtt_max_ms: F64(f64) = "ms, greatest of these",
+        rtt_samples: U64(u64) = "how many there were",
+        rtt_near_min_ms: F64(f64) = "ms, least round trip from the capture to the sender and back, NaN: not shown",
+        initial_window_segments: U32(u32) = "full segments sent before the first ACK of data, begun ones counted",
+        flight_max_bytes: U64(u64) = "bytes, most data outstanding",
+        timeouts_dup_0: U64(u64) = "timeouts with no duplicate ACK in hand",
+        timeouts_dup_1: U64(u64) = "timeouts with one",
+        timeouts_dup_2: U64(u64) = "timeouts with two",
+        timeouts_dup_3_or_more: U64(u64) = "timeouts with three or more",
+        avoided_efr: U64(u64) = "timeouts before which EFR would have found the loss",
+        avoided_early_retransmit: U64(u64) = "timeouts before which Early Retransmit (RFC 5827) would have",
+        avoided_rack: U64(u64) = "timeouts before which RACK (RFC 8985) would have",
+    }
+}
+
+table! {
+    /// A packet that repeats data.
+    pub(crate) Retransmissions of RetransmissionRow as "retransmissions" {
+        flow: U32(u32) = "number of the flow",
+        packet: U64(u64) = "number of the packet in the file, from 1",
+        time_s: F64(f64) = "s since the first packet of the capture",
+        seq: U64(u64) = "sequence number of its first byte, the first byte of the flow being 1",
+        bytes: U32(u32) = "bytes of payload repeated",
+        class: Str(Cow<'static, str>) = "fast (begins fast recovery), recovery (goes on with it), timeout, repair (follows one), probe (tail loss probe), unknown",
+        spurious: Bool(bool) = "what it repeats had arrived",
+        waited_s: F64(f64) = "s since the bytes were last sent; if the capture had missed that: since the gap showed",
+        dup_acks: U32(u32) = "duplicate ACKs in hand: since the acknowledgement last moved",
+        flight_segments: U32(u32) = "segments outstanding, this one included",
+        rto_estimate_s: F64(f64) = "s, retransmission timeout by RFC 6298 with at least 200 ms for the variation, not backed off",
+        reason: Str(Cow<'static, str>) = "why it was classed so; behind a semicolon why it is taken as spurious",
+    }
+}
+
+table! {
+    /// A retransmission timeout.
+    pub(crate) Timeouts of TimeoutRow as "timeouts" {
+        flow: U32(u32) = "number of the flow",
+        packet: U64(u64) = "number of the packet in the file that was sent then, from 1",
+        time_s: F64(f64) = "s since the first packet of the capture",
+        waited_s: F64(f64) = "s since the bytes were last sent",
+        dup_acks: U32(u32) = "duplicate ACKs in hand",
+        flight_segments: U32(u32) = "segments outstanding",
+        window_segments: U32(u32) = "full segments in the smaller of receive window and cwnd, estimated as the largest flight since the last loss",
+        efr_at_s: F64(f64) = "s, when EFR would have found the loss, NaN: not before the timeout",
+        early_retransmit_at_s: F64(f64) = "s, when Early Retransmit (RFC 5827) would have, NaN: not before",
+        rack_at_s: F64(f64) = "s, when RACK (RFC 8985) would have, NaN: not before",
+    }
+}
+
+table! {
+    /// A round trip.
+    pub(crate) RttSamples of RttRow as "rtt_samples" {
+        flow: U32(u32) = "number of the flow",
+        time_s: F64(f64) = "s since the first packet of the capture, when the ACK passed",
+        rtt_ms: F64(f64) = "ms from data to its ACK, both as they passed the capture",
+    }
+}
+
+table! {
+    /// Windows of a flow.
+    pub(crate) Windows of WindowRow as "windows" {
+        flow: U32(u32) = "number of the flow",
+        time_s: F64(f64) = "s since the first packet of the capture",
+        flight_bytes: U64(u64) = "bytes outstanding",
+        receive_window_bytes: F64(f64) = "bytes, NaN: none seen yet",
+        cwnd_estimate_bytes: U64(u64) = "bytes, largest flight since the last loss: cwnd is at least that",
+    }
+}
+
+table! {
+    /// A packet in the time-sequence diagram.
+    pub(crate) Segments of SegmentRow as "segments" {
+        flow: U32(u32) = "number of the flow",
+        time_s: F64(f64) = "s since the first packet of the capture",
+        kind: Str(Cow<'static, str>) = "data, retransmission, ack, dup_ack, sack",
+        seq_from: U64(u64) = "first byte, the first of the flow being 1; of an ack what it had been",
+        seq_to: U64(u64) = "first byte behind; of an ack what it acknowledges up to",
+    }
+}
+
+/// Rows not yet taken.
+#[derive(Debug, Default)]
+pub(crate) struct Rows {
+    pub flows: Flows,
+    pub retransmissions: Retransmissions,
+    pub timeouts: Timeouts,
+    pub rtt_samples: RttSamples,
+    pub windows: Windows,
+    pub segments: Segments,
+}
+
+impl Rows {
+    pub fn into_tables(self) -> Vec<Table> {
+        vec![
+            self.flows.into_table(),
+            self.retransmissions.into_table(),
+            self.timeouts.into_table(),
+            self.rtt_samples.into_table(),
+            self.windows.into_table(),
+            self.segments.into_table(),
+        ]
+    }
+}
+
+/// All tables without rows.
+pub fn empty() -> Vec<Table> {
+    Rows::default().into_tables()
+}

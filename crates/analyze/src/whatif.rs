@@ -1,0 +1,92 @@
+//! What other loss policies would have done: asks the policies themselves, with what the capture shows.
+//!
+//! From the first sign of a hole on, each ACK is shown to EFR, Early Retransmit and RACK as the sender would; when one says
+//! *lost*, its time is kept until the acknowledgement moves or the sender repeats the segment. What follows from the answer
+//! (another window, other packets) is not played through: a timeout counts as avoided if the policy had the loss before it.
+//!
+//! Not in a capture and therefore inferred: cwnd, see [`crate::flow::Flow::cwnd_estimate`]; whether unsent data was at hand,
+//! assumed unless the last segment sent carried PSH or FIN, which stacks set on the last of what was written. All times are
+//! those of the capture, which a sender that is `near` away has half a round trip later.
+
+use airtcp_core::tcp::loss::{AnyLoss, Hole, LossConfig, LossContext, Report, Verdict};
+use airtcp_core::units::{Span, Time};
+
+/// In the order of the columns.
+pub(crate) const POLICIES: [&str; 3] = ["efr", "early_retransmit", "rack"];
+
+#[derive(Debug, Default)]
+pub(crate) struct WhatIf {
+    policies: Vec<Option<AnyLoss>>,
+    lost_at: [Option<u64>; POLICIES.len()],
+    /// When to ask again, and about what.
+    ask_at: [Option<u64>; POLICIES.len()],
+    asked: Option<(Hole, u64)>,
+}
+
+impl WhatIf {
+    fn build(&mut self, mss: u32) {
+        if self.policies.is_empty() {
+            let build = |name| LossConfig::by_name(name).map(|config| config.build(&LossContext { mss: mss.max(1) }));
+            self.policies = POLICIES.map(build).into();
+        }
+    }
+
+    /// Before anything is judged on an ACK.
+    pub fn on_report(&mut self, mss: u32, report: &Report) {
+        self.build(mss);
+        for policy in self.policies.iter_mut().flatten() {
+            policy.on_report(report);
+        }
+    }
+
+    /// The hole as an ACK leaves it.
+    pub fn judge(&mut self, now_ns: u64, mss: u32, hole: &Hole, srtt_ns: u64) {
+        self.until(now_ns);
+        self.build(mss);
+        for (i, policy) in self.policies.iter().enumerate() {
+            let Some(policy) = policy.as_ref().filter(|_| self.lost_at[i].is_none()) else { continue };
+            self.ask_at[i] = None;
+            match policy.judge(hole, Span::from_ns(srtt_ns), Time::from_ns(now_ns)) {
+                Verdict::Lost => self.lost_at[i] = Some(now_ns),
+                Verdict::Wait { until } if !until.is_never() => self.ask_at[i] = Some(until.as_ns().max(now_ns)),
+                Verdict::Wait { .. } => {}
+            }
+        }
+        self.asked = Some((*hole, srtt_ns));
+    }
+
+    /// Asks those that wanted to be asked before `now`.
+    fn until(&mut self, now_ns: u64) {
+        let Some((hole, srtt_ns)) = self.asked else { return };
+        for (i, policy) in self.policies.iter().enumerate() {
+            // A policy that puts it off forever is not followed forever.
+            for _ in 0..8 {
+                let Some(at) = self.ask_at[i].filter(|&at| at < now_ns) else { break };
+                self.ask_at[i] = None;
+                let Some(policy) = policy else { break };
+                match policy.judge(&hole, Span::from_ns(srtt_ns), Time::from_ns(at)) {
+                    Verdict::Lost => self.lost_at[i] = Some(at),
+                    Verdict::Wait { until } if !until.is_never() => self.ask_at[i] = Some(until.as_ns().max(at + 1)),
+                    Verdict::Wait { .. } => {}
+                }
+            }
+        }
+    }
+
+    /// When each would have found the loss, if that is before `now`; starts anew.
+    pub fn found_before(&mut self, now_ns: u64) -> [Option<u64>; POLICIES.len()] {
+        self.until(now_ns);
+        let found = self.lost_at.map(|at| at.filter(|&at| at < now_ns));
+        self.reset();
+        found
+    }
+
+    /// The hole is gone.
+    #[inline]
+    pub fn reset(&mut self) {
+        if self.asked.take().is_some() {
+            self.lost_at = Default::default();
+            self.ask_at = Default::default();
+        }
+    }
+}

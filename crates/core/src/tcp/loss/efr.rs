@@ -1,0 +1,103 @@
+//! Efficient Fast Retransmit: the duplicate-ACK threshold follows the window.
+//!
+//! Tamura, Tobe and Tokuda, "Efficient Retransmit Scheme for TCP in Wireless LANs" (Keio University), section 3 and Figure 10: on
+//! the first duplicate ACK for a segment the threshold becomes min(snd_wnd, snd_cwnd) / MSS - 2, in whole segments, never above
+//! 3 and never below 1. The 2 are the lost segment itself and the one whose ACK is not a duplicate. A window of four
+//! segments so needs two duplicates, one of three or fewer needs one; from five on it is the fixed threshold.
+//!
+//! Unlike [`super::EarlyRetransmit`] it looks at the window, not at what is outstanding, and acts whether or not new data
+//! could be sent. Meant for windows below five segments; a segment that is merely late then costs a needless halving of a
+//! window that is small already. It does nothing when two segments of a window are lost, since the second takes away the
+//! duplicate that the first needs, nor for the last segment of a transfer.
+//!
+//! With SACK (beyond the study) it takes the place of RFC 6675's DupThresh: segments SACKed above the hole count, and inside
+//! recovery the threshold follows the reduced window in the same way.
+
+use std::num::NonZeroU32;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Hole, LossContext, LossPolicy, Verdict, is_lost_again};
+use crate::units::{Span, Time};
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct EfrConfig {
+    /// Greatest threshold, and that of large windows. The study: 3.
+    #[schemars(range(min = 1))]
+    pub most: NonZeroU32,
+    /// Smallest threshold. The study's abstract: 1.
+    #[schemars(range(min = 1))]
+    pub least: NonZeroU32,
+    /// What is taken off the window, segments. The study: 2.
+    pub less: u32,
+    /// As in `dup_thresh`. Needs SACK.
+    pub lost_retransmissions: bool,
+}
+
+impl Default for EfrConfig {
+    fn default() -> Self {
+        let (least, most) = const { (NonZeroU32::new(1).unwrap(), NonZeroU32::new(3).unwrap()) };
+        EfrConfig { most, least, less: 2, lost_retransmissions: false }
+    }
+}
+
+impl EfrConfig {
+    pub fn build(&self, _: &LossContext) -> Efr {
+        Efr(self.clone())
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct Efr(EfrConfig);
+
+impl Efr {
+    fn threshold(&self, window: u32) -> u32 {
+        // The upper bound last, so that a `least` above `most` does no harm.
+        window.saturating_sub(self.0.less).max(self.0.least.get()).min(self.0.most.get())
+    }
+}
+
+impl LossPolicy for Efr {
+    fn judge(&self, hole: &Hole, _: Span, _: Time) -> Verdict {
+        let lost = if hole.retransmitted {
+            self.0.lost_retransmissions && is_lost_again(hole)
+        } else {
+            hole.sacked_above >= self.threshold(hole.window_at_first_duplicate)
+        };
+        if lost { Verdict::Lost } else { Verdict::Wait { until: Time::NEVER } }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tcp::loss::EXAMPLE;
+
+    /// Figures 9 and 10: window, duplicates needed.
+    #[test]
+    fn the_threshold_follows_the_window_at_the_first_duplicate() {
+        let efr = EfrConfig::default().build(&LossContext { mss: 1460 });
+        for (window, needed) in [(1, 1), (2, 1), (3, 1), (4, 2), (5, 3), (6, 3), (11, 3), (u32::MAX, 3)] {
+            for dup_acks in 1..5 {
+                let hole = Hole {
+                    dup_acks,
+                    sacked_above: dup_acks,
+                    window_at_first_duplicate: window,
+                    cwnd: 9, // what it has become since does not count
+                    ..EXAMPLE
+                };
+                let lost = efr.judge(&hole, Span::from_ms(100), Time::ZERO) == Verdict::Lost;
+                assert_eq!(lost, dup_acks >= needed, "window {window}, {dup_acks} duplicates");
+            }
+        }
+    }
+
+    #[test]
+    fn bounds_that_cross_do_not_panic() {
+        let two = NonZeroU32::new(2).unwrap();
+        let efr = EfrConfig { least: NonZeroU32::new(7).unwrap(), most: two, ..EfrConfig::default() };
+        assert_eq!(efr.build(&LossContext { mss: 1460 }).threshold(50), 2);
+    }
+}
