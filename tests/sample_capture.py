@@ -139,8 +139,6 @@ def flow(
     return tables
 
 
-EMPTY = {name: rows for name, rows in {name: [] for name in TABLES}.items()}
-
 FLOATS = {"window_scale", "goodput_bps", "receive_window_bytes"}
 
 
@@ -178,12 +176,15 @@ def analysis(*flows: dict[str, list[Json]], **changes: Any) -> Analysis:
         "notes": ["3 packets of link type 127 skipped"],
         "capture": {
             "format": "pcapng",
-            "link_types": ["ethernet"],
-            "snaplen": 96,
+            "gzip": False,
+            "link_types": [1, 4711],
+            "snap_bytes": 96,
             "packets": 2 * total,
             "tcp_packets": 2 * total,
             "duration_s": 12.5,
-            "start_unix_s": 1_700_000_000.25,
+            "connections": len(flows),
+            "first_s": 1_700_000_000.25,
+            "last_s": 1_700_000_012.75,
             "bytes": 123_456_789,
         },
         "kept": None,

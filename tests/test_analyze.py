@@ -420,7 +420,8 @@ def test_a_result_can_be_moved(tmp_path: Path) -> None:
         (
             (1, 0, 0, 0),
             (0, 0, 0),
-            "1 timeout, none with duplicate ACKs in hand: neither EFR, Early Retransmit nor RACK would have avoided any",
+            "1 timeout, none with duplicate ACKs in hand: "
+            "neither EFR, Early Retransmit nor RACK would have avoided any",
         ),
         (
             (0, 1, 0, 2),

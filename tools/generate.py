@@ -347,14 +347,14 @@ TABLES = {
 
 ANALYSIS_HEAD = """## Tables of a capture
 
-What `airtcp analyze` writes ([analyze](analyze.md)). A *flow* is one direction of a connection that carried data or a SYN;
-`flow` is the same number in every table. Sequence numbers count from 1, the first byte of data.
+What `airtcp analyze` writes ([analyze](analyze.md)). A *flow* is one direction of a connection that carried data or a
+SYN; `flow` is the same number in every table. Sequence numbers count from 1, the first byte of data.
 """
 
 ANALYSIS_TABLES = {
     "flows": "One row per flow.",
     "retransmissions": "One row per retransmission.",
-    "timeouts": "One row per retransmission timeout: Figure 13's statistic, and when each loss policy would have acted.",
+    "timeouts": "One row per retransmission timeout: duplicate ACKs in hand, when each policy would have acted.",
     "rtt_samples": "Round-trip times as the capture shows them, thinned to `--points` per flow.",
     "windows": "Windows over time, thinned to `--points` per flow.",
     "segments": "What a time-sequence plot shows, thinned to `--points` per flow and kind.",

@@ -178,7 +178,7 @@ def _snaplen(text: str) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="airtcp",
-        description="A laboratory for TCP: simulates networks packet by packet, and says what happened in real captures.",
+        description="A laboratory for TCP: simulates networks packet by packet, and reads real captures.",
         epilog="Start with: airtcp run examples/pacing-buffers-reno.toml",
         allow_abbrev=False,
     )

@@ -124,10 +124,7 @@ class Analysis(Mapping[str, pl.LazyFrame]):
         return totals_of(self.tables)
 
     def interesting(self, n: int) -> list[Json]:
-        """The flows with data that show most: those with timeouts first, then those with retransmissions, then the largest.
-
-        Flows without data come last.
-        """
+        """The flows that show most: those with timeouts first, then those with retransmissions, then the largest."""
         order = ["timeouts", "retransmitted_packets", "payload_bytes", "packets"]
         top = self.flows.sort([*order, "flow"], descending=[True] * 4 + [False], nulls_last=True).head(n)
         return top.collect(engine="streaming").to_dicts()

@@ -17,7 +17,9 @@ from airtcp._terminal import BAD_INPUT, FAILURE, OK, Interrupts, StopError, rend
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from airtcp.analysis.reading import Reading
+    import polars as pl
+
+    from airtcp.analysis.reading import Keep, Reading
     from airtcp.analysis.results import Analysis
 
 PROGRESS_AFTER_S: Final = 1.0
@@ -29,7 +31,7 @@ JSON_ROWS: Final = 10_000
 
 
 def analyze(args: argparse.Namespace) -> int:
-    """Say what happened to the TCP connections in a capture: retransmissions, timeouts, what would have avoided them."""
+    """Say what happened to TCP in a capture: each retransmission and why, timeouts and what would have avoided them."""
     if args.out is not None and args.no_save:
         raise StopError("--out and --no-save contradict each other", BAD_INPUT)
     save = not args.no_save and not (args.json and args.out is None)
@@ -78,9 +80,7 @@ def _check(file: str) -> None:
     import os
 
     if file == "-":
-        raise StopError(
-            "standard input cannot be read twice: save the capture to a file, or give /dev/stdin", BAD_INPUT
-        )
+        raise StopError("a capture FILE is missing; standard input is /dev/stdin", BAD_INPUT)
     if os.path.isdir(file):  # noqa: PTH112
         raise StopError(f"{file}: a folder, not a capture", BAD_INPUT)
     try:
@@ -90,7 +90,7 @@ def _check(file: str) -> None:
         raise StopError(f"{file}: {error.strerror}", BAD_INPUT) from error
 
 
-def _open(args: argparse.Namespace, work: Path, keep: Any) -> Reading:
+def _open(args: argparse.Namespace, work: Path, keep: Keep) -> Reading:
     from airtcp.analysis.reading import Reading
     from airtcp.errors import CaptureError
 
@@ -106,7 +106,7 @@ def _open(args: argparse.Namespace, work: Path, keep: Any) -> Reading:
     except CaptureError as error:
         raise StopError(str(error), BAD_INPUT) from error
     except OSError as error:
-        raise StopError(f"{args.file}: {error.strerror or error}", BAD_INPUT) from error
+        raise StopError(f"{args.file}: {error.strerror}" if error.strerror else str(error), BAD_INPUT) from error
 
 
 def _write_page(analysis: Analysis, work: Path, details: int) -> None:
@@ -148,7 +148,7 @@ def as_json(analysis: Analysis) -> Iterator[str]:
     yield "\n}\n"
 
 
-def _floats(schema: Any) -> list[str]:
+def _floats(schema: pl.Schema) -> list[str]:
     return [name for name, kind in schema.items() if kind.is_float()]
 
 

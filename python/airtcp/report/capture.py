@@ -81,7 +81,8 @@ def html(analysis: Analysis, details: int = DETAILS) -> str:
         .render(
             analysis=analysis,
             capture=analysis.capture,
-            started=_moment(analysis.capture.get("start_unix_s")),
+            link_types=_link_types(analysis.capture["link_types"]),
+            started=_moment(analysis.capture["first_s"]),
             totals=totals,
             summary=_summary(totals),
             classes=_classes(totals["retransmissions_by_class"]),
@@ -121,6 +122,26 @@ def _summary(totals: Json) -> str:
 
 def _moment(unix_s: float | None) -> str | None:
     return None if unix_s is None else datetime.fromtimestamp(unix_s, UTC).isoformat(timespec="milliseconds")
+
+
+# The registry of LINKTYPE_ values, https://www.tcpdump.org/linktypes.html
+LINK_TYPES: Final = {
+    0: "loopback",
+    1: "Ethernet",
+    9: "PPP",
+    101: "raw IP",
+    105: "802.11",
+    108: "loopback",
+    113: "Linux cooked",
+    127: "802.11 with radiotap",
+    228: "IPv4",
+    229: "IPv6",
+    276: "Linux cooked v2",
+}
+
+
+def _link_types(numbers: Sequence[int]) -> str:
+    return ", ".join(LINK_TYPES.get(number, f"link type {number}") for number in numbers)
 
 
 def _classes(rows: Sequence[Json]) -> list[Json]:
@@ -252,7 +273,7 @@ def _time_sequence(flow: Json, segments: pl.DataFrame, resent: pl.DataFrame, tim
         return None
     ends = [v for v in (segments["seq_to"].max(), resent["seq"].max()) if isinstance(v, (int, float))]
     size, unit = _scale(float(max(ends, default=1)))
-    drawing = _Drawing(f"sequence-{flow['flow']}", _x_axis(flow), _y_axis(f"sequence number ({unit})"))
+    drawing = _Drawing(f"sequence-{flow['flow']}", _x_axis(flow), _axis(f"sequence number ({unit})"))
 
     def of(kind: str) -> pl.DataFrame:
         return _thin(segments.filter(pl.col("kind") == kind))
@@ -330,7 +351,7 @@ def _windows(flow: Json, windows: pl.DataFrame) -> Json | None:
             caption = f"The receive window lies above: {amount(float(least))} or more. A double click shows it."
     size, unit = _scale(top)
     drawing = _Drawing(
-        f"windows-{flow['flow']}", _x_axis(flow), _y_axis(f"window ({unit})") | {"range": [0, 1.06 * top / size]}
+        f"windows-{flow['flow']}", _x_axis(flow), _axis(f"window ({unit})") | {"range": [0, 1.06 * top / size]}
     )
     for sign, column in (
         (RECEIVE_WINDOW, "receive_window_bytes"),
@@ -347,7 +368,7 @@ def _rtts(flow: Json, samples: pl.DataFrame) -> Json | None:
     samples = _thin(samples)
     top = samples["rtt_ms"].max()
     high = 1.06 * float(top) if isinstance(top, (int, float)) and top > 0 else 1.0
-    drawing = _Drawing(f"rtt-{flow['flow']}", _x_axis(flow), _y_axis("RTT (ms)") | {"range": [0, high]})
+    drawing = _Drawing(f"rtt-{flow['flow']}", _x_axis(flow), _axis("RTT (ms)") | {"range": [0, high]})
     drawing.strokes(RTT, samples["time_s"], samples["rtt_ms"])
     return drawing.figure("Round-trip time")
 
@@ -356,10 +377,6 @@ def _x_axis(flow: Json) -> Json:
     start, end = flow["start_s"], flow["end_s"]
     margin = 0.02 * max(end - start, 1e-3)
     return _axis("time in the capture (s)") | {"range": [start - margin, end + margin]}
-
-
-def _y_axis(title: str) -> Json:
-    return _axis(title)
 
 
 def _axis(title: str) -> Json:
