@@ -4,8 +4,8 @@
     .venv/bin/python bench/analyze_agreement.py CAPTURE [--all]
     sudo .venv/bin/python bench/analyze_agreement.py --kernel [--seed N]
 
-`--kernel` runs the kernel's TCP across the scripted path of tests/kernel_path.py with random losses and delays, and captures
-at the sender, half-way and at the receiver; there the truth is known too. tshark is a Debian package.
+`--kernel` runs the kernel's TCP across the path of tests/kernel_path.py with random losses and delays, and captures at
+the sender, half-way and at the receiver; there the truth is known too. tshark is a Debian package.
 """
 
 from __future__ import annotations

@@ -43,8 +43,8 @@ def flow(
     EFR avoids every timeout with one or more, Early Retransmit those with two or more, RACK those with three.
     """
     start = 0.5 * number
-    times = start + np.arange(packets) * RTT_S / 10
-    seqs = 1 + np.arange(packets) * MSS
+    times = (start + np.arange(packets) * RTT_S / 10).tolist()
+    seqs = (1 + np.arange(packets) * MSS).tolist()
     tables: dict[str, list[Json]] = {name: [] for name in TABLES}
     for t, seq in zip(times, seqs, strict=True):
         kinds = (("data", t, seq), ("ack", t + RTT_S, seq))

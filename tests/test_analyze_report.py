@@ -114,7 +114,7 @@ def test_states_are_said() -> None:
 @pytest.mark.parametrize("width", WIDTHS)
 def test_the_page_in_a_browser(browser: Any, page: Path, width: str, scheme: str) -> None:
     with Visit(browser, page.as_uri(), WIDTHS[width], color_scheme=scheme) as visit:
-        assert visit.draw_all() == 1 + 3 * 3 + 1
+        assert visit.draw_all() == 1 + 4 * 3
         assert visit.said == []
         assert visit.asked == [page.as_uri()]
         assert visit.page.evaluate("document.documentElement.scrollWidth") == WIDTHS[width][0]
@@ -149,6 +149,7 @@ def test_series_can_be_hidden_and_tables_opened(browser: Any, page: Path) -> Non
             "document.querySelectorAll('[data-plot=sequence-1] .scatterlayer .point').length === 4"
         )
         figure.locator("summary").click()
+        figure.locator("details.data tbody tr").first.wait_for()
         assert figure.locator("details.data tbody tr").count() == 9
         assert figure.locator("details.data tbody tr").first.locator("td").nth(2).inner_text() == "timeout"
 

@@ -304,6 +304,64 @@ class DupThresh(Part):
 
 
 @dataclass(kw_only=True)
+class Efr(Part):
+    """`name = "efr"`."""
+
+    least: int | None = None
+    """Smallest threshold. The study's abstract: 1. Default: 1."""
+
+    less: int | None = None
+    """What is taken off the window, segments. The study: 2. Default: 2."""
+
+    lost_retransmissions: bool | None = None
+    """As in `dup_thresh`. Needs SACK. Default: false."""
+
+    most: int | None = None
+    """Greatest threshold, and that of large windows. The study: 3. Default: 3."""
+
+    name: Literal["efr"] = field(default="efr", init=False)
+
+
+@dataclass(kw_only=True)
+class EarlyRetransmit(Part):
+    """`name = "early_retransmit"`."""
+
+    delay: Delay2 | None = None
+    """Whether an early retransmission waits for what may only be late. Default: `off`."""
+
+    delay_min: Span | None = None
+    """Shortest such wait. Linux: 2 ms. Default: `2ms`."""
+
+    lost_retransmissions: bool | None = None
+    """As in `dup_thresh`. Needs SACK. Default: false."""
+
+    name: Literal["early_retransmit"] = field(default="early_retransmit", init=False)
+
+    threshold: int | None = None
+    """Threshold of larger flights. RFC 5681: 3. Default: 3."""
+
+    unit: Unit | None = None
+    """In what the outstanding data is counted. Default: `segments`."""
+
+
+@dataclass(kw_only=True)
+class Rack(Part):
+    """`name = "rack"`."""
+
+    adaptive: bool | None = None
+    """The reordering window adapts to DSACKs and to reordering seen. Off (Linux: `TCP_RACK_STATIC_REO_WND`): it
+    stays a quarter of the smallest round trip. Default: true.
+    """
+
+    name: Literal["rack"] = field(default="rack", init=False)
+
+    threshold: int | None = None
+    """Reported segments from which on, while nothing was seen to be reordered, there is no reordering window (RFC
+    8985: DupThresh, 3). 0: there always is one (Linux: `TCP_RACK_NO_DUPTHRESH`). Default: 3.
+    """
+
+
+@dataclass(kw_only=True)
 class Node(Part):
     """A host, a router, or a group of `count` like them."""
 
@@ -1666,6 +1724,9 @@ DataRate: TypeAlias = "str"
 Delay: TypeAlias = "Span | DelaySpread"
 """One delay, or a range over the members of a group."""
 
+Delay2: TypeAlias = "Literal['off', 'quarter_rtt']"
+"""Delay2."""
+
 DelayEstimate: TypeAlias = "Literal['timestamp', 'departure_rate']"
 """How PIE learns the queueing delay."""
 
@@ -1681,7 +1742,9 @@ Increase: TypeAlias = "Literal['per_window', 'per_ack']"
 Interpolation: TypeAlias = "Literal['step', 'linear']"
 """SNR between the points of a trace."""
 
-LossConfig: TypeAlias = "Literal['dup_thresh'] | DupThresh"
+LossConfig: TypeAlias = (
+    "Literal['dup_thresh', 'efr', 'early_retransmit', 'rack'] | DupThresh | Efr | EarlyRetransmit | Rack"
+)
 """LossConfig."""
 
 NodeKind: TypeAlias = "Literal['host', 'router']"
@@ -1772,6 +1835,9 @@ device. It works where the device reports when packets have left it; a wired lin
 at once, and nothing is held back.
 """
 
+Unit: TypeAlias = "Literal['segments', 'bytes']"
+"""In what the outstanding data is counted."""
+
 __all__ = [
     "Ac",
     "Aggregation",
@@ -1788,10 +1854,13 @@ __all__ = [
     "Cubic",
     "DataRate",
     "Delay",
+    "Delay2",
     "DelayEstimate",
     "DelayRetryOut",
     "DelaySpread",
     "DupThresh",
+    "EarlyRetransmit",
+    "Efr",
     "ErrorRate",
     "Fifo",
     "FixedRate",
@@ -1825,6 +1894,7 @@ __all__ = [
     "Protection",
     "Qdisc",
     "QueueConfig",
+    "Rack",
     "RadioOptions",
     "RateConfig",
     "RateTable",
@@ -1862,6 +1932,7 @@ __all__ = [
     "Transfer",
     "Transmit",
     "Tsq",
+    "Unit",
     "Unlimited",
     "Vegas",
     "Web",

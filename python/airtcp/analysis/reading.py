@@ -84,11 +84,11 @@ class Keep:
 class Spool:
     """Finished rows: in memory, or in a folder as soon as they are many."""
 
-    def __init__(self, folder: Path | None) -> None:
+    def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder
         self.rows: dict[str, int] = dict.fromkeys(TABLES, 0)
         self._waiting: dict[str, list[pl.DataFrame]] = {name: [] for name in TABLES}
-        self._bytes = 0
+        self._bytes = 0.0
         self._parts = 0
 
     def add(self, tables: Mapping[str, pl.DataFrame]) -> None:
@@ -109,7 +109,7 @@ class Spool:
             table = pl.concat(waiting)
             table.write_parquet(self._part(folder, name, self._parts), compression="zstd", compression_level=1)
             self._waiting[name] = [table.clear()]
-        self._bytes = 0
+        self._bytes = 0.0
 
     def _part(self, folder: Path, name: str, number: int) -> Path:
         return folder / PARTS / f"{name}-{number:06}.parquet"
@@ -142,14 +142,13 @@ class Reading:
     def __init__(
         self,
         path: str | os.PathLike[str],
-        folder: Path | None,
         *,
         keep: Keep | None = None,
         points: int = POINTS,
         idle_timeout_s: float = IDLE_TIMEOUT_S,
         max_connections: int = MAX_CONNECTIONS,
     ) -> None:
-        """Opens the capture. Tables go into `folder`, or stay in memory.
+        """Opens the capture. Tables stay in memory unless `write_to` says where they go.
 
         Raises:
             OSError: it cannot be opened.
@@ -157,7 +156,7 @@ class Reading:
         """
         self.file: Final = os.fspath(path)
         self._keep: Final = keep or Keep()
-        self._spool: Final = Spool(folder)
+        self._spool: Final = Spool()
         self._started = time.time()
         self._clock = time.perf_counter()
         self._settings: Final = {"points": points, "idle_timeout_s": idle_timeout_s, "max_connections": max_connections}
@@ -166,6 +165,10 @@ class Reading:
         )
         self.is_over = False
         """True at the end of the file, or where it is damaged."""
+
+    def write_to(self, folder: Path) -> None:
+        """Where finished rows go."""
+        self._spool.folder = folder
 
     def advance(self) -> None:
         """Reads on for a while.
@@ -281,12 +284,15 @@ def analyze(
         ValueError: `hosts` has something that is no address.
         ResultsError: the results cannot be written to `out`.
     """
-    keep = Keep(flows, hosts, ports)
+    reading = Reading(
+        path,
+        keep=Keep(flows, hosts, ports),
+        points=points,
+        idle_timeout_s=idle_timeout_s,
+        max_connections=max_connections,
+    )
 
-    def read(folder: Path | None) -> Analysis:
-        reading = Reading(
-            path, folder, keep=keep, points=points, idle_timeout_s=idle_timeout_s, max_connections=max_connections
-        )
+    def read() -> Analysis:
         while not reading.is_over:
             reading.advance()
             if progress is not None:
@@ -294,12 +300,25 @@ def analyze(
         return reading.finish()
 
     if out is None:
-        return read(None)
+        return read()
     with Folder(Path(out), FORMAT) as folder:
-        analysis = read(folder.work)
-        if report:
-            from airtcp.report.capture import PAGE, html
-
-            (folder.work / PAGE).write_text(html(analysis), encoding="utf-8")
-        folder.publish(analysis.manifest)
+        reading.write_to(folder.work)
+        save(read(), folder, report=report)
     return Analysis.load(out)
+
+
+def save(analysis: Analysis, folder: Folder, *, report: bool = True, details: int | None = None) -> None:
+    """Gives a folder that has the tables already its page and its name.
+
+    Raises:
+        ResultsError: it cannot be written.
+    """
+    if report:
+        from airtcp.report import capture
+
+        page = capture.html(analysis, capture.DETAILS if details is None else details)
+        try:
+            (folder.work / capture.PAGE).write_text(page, encoding="utf-8")
+        except OSError as error:
+            raise ResultsError(f"cannot write the report to {folder.path}: {error.strerror}") from error
+    folder.publish(analysis.manifest)

@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, Any, Final
 from airtcp._terminal import BAD_INPUT, FAILURE, OK, Interrupts, StopError, render, say, write_out
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import polars as pl
 
     from airtcp.analysis.reading import Keep, Reading
@@ -34,15 +32,14 @@ def analyze(args: argparse.Namespace) -> int:
     """Say what happened to TCP in a capture: each retransmission and why, timeouts and what would have avoided them."""
     if args.out is not None and args.no_save:
         raise StopError("--out and --no-save contradict each other", BAD_INPUT)
-    save = not args.no_save and not (args.json and args.out is None)
-    if args.html and not save:
+    is_saved = not args.no_save and not (args.json and args.out is None)
+    if args.html and not is_saved:
         raise StopError("--html needs a folder for the page: give --out DIR", BAD_INPUT)
 
     from pathlib import Path
 
-    from airtcp.analysis.reading import Keep
-    from airtcp.analysis.results import FORMAT
-    from airtcp.errors import ResultsError
+    from airtcp.analysis.reading import Keep, save
+    from airtcp.analysis.results import FORMAT, Analysis
     from airtcp.results import Folder
 
     try:
@@ -51,53 +48,35 @@ def analyze(args: argparse.Namespace) -> int:
         raise StopError(f"--host: {error}", BAD_INPUT) from error
     out = args.out or default_folder(args.file)
     with Interrupts().active() as interrupts, ExitStack() as stack:
-        folder = None
-        # The capture first: a file that is none should not leave an empty runs/.
-        _check(args.file)
-        if save:
-            folder = stack.enter_context(Folder(Path(out), FORMAT))
-            work = folder.work
+        # The capture first: a file that is none leaves nothing behind.
+        reading = _open(args, keep)
+        folder = stack.enter_context(Folder(Path(out), FORMAT)) if is_saved else None
+        if folder is not None:
+            reading.write_to(folder.work)
         else:
-            work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="airtcp-analyze-")))
-        reading = _open(args, work, keep)
+            reading.write_to(Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="airtcp-analyze-"))))
         _advance(reading, interrupts, quiet=args.quiet)
         analysis = reading.finish()
         if folder is not None:
-            try:
-                if args.html is not False:
-                    _write_page(analysis, work, args.details)
-            except OSError as error:
-                raise ResultsError(f"cannot write the report to {out}: {error.strerror}") from error
-            _show(args, analysis)
-            folder.publish(analysis.manifest)
-        else:
-            _show(args, analysis)
-    return _end(analysis, interrupts, out if save else None, quiet=args.quiet)
+            save(analysis, folder, report=args.html is not False, details=args.details)
+            analysis = Analysis.load(out)
+        _show(args, analysis)
+    return _end(analysis, interrupts, out if is_saved else None, quiet=args.quiet)
 
 
-def _check(file: str) -> None:
-    """A plain word for what cannot be a capture."""
-    import os
+def _open(args: argparse.Namespace, keep: Keep) -> Reading:
+    from pathlib import Path
 
-    if file == "-":
-        raise StopError("a capture FILE is missing; standard input is /dev/stdin", BAD_INPUT)
-    if os.path.isdir(file):  # noqa: PTH112
-        raise StopError(f"{file}: a folder, not a capture", BAD_INPUT)
-    try:
-        with open(file, "rb"):  # noqa: PTH123
-            pass
-    except OSError as error:
-        raise StopError(f"{file}: {error.strerror}", BAD_INPUT) from error
-
-
-def _open(args: argparse.Namespace, work: Path, keep: Keep) -> Reading:
     from airtcp.analysis.reading import Reading
     from airtcp.errors import CaptureError
 
+    if args.file == "-":
+        raise StopError("a capture FILE is missing; standard input is /dev/stdin", BAD_INPUT)
+    if Path(args.file).is_dir():
+        raise StopError(f"{args.file}: a folder, not a capture", BAD_INPUT)
     try:
         return Reading(
             args.file,
-            work,
             keep=keep,
             points=args.points,
             idle_timeout_s=args.idle_timeout,
@@ -107,12 +86,6 @@ def _open(args: argparse.Namespace, work: Path, keep: Keep) -> Reading:
         raise StopError(str(error), BAD_INPUT) from error
     except OSError as error:
         raise StopError(f"{args.file}: {error.strerror}" if error.strerror else str(error), BAD_INPUT) from error
-
-
-def _write_page(analysis: Analysis, work: Path, details: int) -> None:
-    from airtcp.report.capture import PAGE, html
-
-    (work / PAGE).write_text(html(analysis, details), encoding="utf-8")
 
 
 def _show(args: argparse.Namespace, analysis: Analysis) -> None:
