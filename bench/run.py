@@ -3,7 +3,8 @@
 
     .venv/bin/python bench/run.py [--only NAME ...] [--repeat N] [--out FILE]
 
-Cases: dumbbell, backbone, packet_cost, two_cores; over the air (wifi.py) wlan_upload, wlan_udp, wlan_dcf, wlan_cost.
+Cases: dumbbell, backbone, packet_cost, two_cores; over the air (wifi.py) wlan_upload, wlan_udp, wlan_dcf, wlan_cost;
+captures (analyze.py, beside tshark and tcptrace) analyze.
 Peers run in turn with airtcp, several times; figures are medians.
 Times are wall times of whole processes, memory is the peak resident set. On a busy machine look at the ratios.
 """
@@ -22,6 +23,7 @@ import tomllib
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import analyze
 import wifi
 from airtcp_runs import (
     AIRTCP,
@@ -318,6 +320,7 @@ CASES: dict[str, Callable[[int, pathlib.Path], list[Entry]]] = {
     "wlan_udp": wifi.udp,
     "wlan_dcf": wifi.dcf,
     "wlan_cost": wifi.wlan_cost,
+    "analyze": analyze.analyze,
 }
 
 

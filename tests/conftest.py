@@ -9,6 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from browsing import browser
+
+__all__ = ["browser"]
+
 ROOT = Path(__file__).parent.parent
 AIRTCP = Path(sys.executable).with_name("airtcp")
 EXAMPLES = sorted(path for path in (ROOT / "examples").glob("*.toml") if not path.name.startswith("sweep-"))

@@ -6,15 +6,10 @@ import base64
 import copy
 import io
 import json
-import os
 import re
-import shutil
 import struct
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 from unicodedata import normalize
@@ -27,13 +22,9 @@ from airtcp.errors import ResultsError
 from airtcp.plots.style import COLOURS, COLOURS_ON_DARK, SHADES, shaded
 from airtcp.report import interactive, look, model
 from airtcp.report.page import anchor, file_name, grouped, measured, write
+from browsing import NEEDS_CHROMIUM, WIDTHS, Outline, Visit
 from conftest import Command
 from sample_study import ARMS, Json, study
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-NEEDS_CHROMIUM = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium (Debian package chromium)")
-
-WIDTHS = {"desktop": (1280, 900), "phone": (390, 844)}
 
 
 def save(folder: Path, content: Json) -> Path:
@@ -61,29 +52,6 @@ def small(**changes: Any) -> Json:
     whole["experiments"] = [experiment for experiment in whole["experiments"] if experiment["id"] in kept]
     whole["findings"] = [finding for finding in whole["findings"] if finding["experiment"] in kept]
     return copy.deepcopy(whole) | changes
-
-
-class Outline(HTMLParser):
-    """Ids, links, headings, and elements that would load something."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.ids: list[str] = []
-        self.links: list[str] = []
-        self.headings: list[int] = []
-        self.sources: list[str] = []
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        values = dict(attrs)
-        if values.get("id"):
-            self.ids.append(str(values["id"]))
-        if tag == "a" and values.get("href"):
-            self.links.append(str(values["href"]))
-        if re.fullmatch(r"h[1-6]", tag):
-            self.headings.append(int(tag[1]))
-        if tag in ("script", "img", "link", "iframe", "source", "object"):
-            self.sources += [str(v) for k, v in attrs if k in ("src", "href", "data", "srcset")]
 
 
 # --- the page as text -----------------------------------------------------------------------------------------------
@@ -489,55 +457,6 @@ def test_commands_that_draw_nothing_load_nothing_for_it() -> None:
 
 
 # --- in Chromium ----------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        # The sandbox of Chromium does not work as root.
-        arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
-        yield browser
-        browser.close()
-
-
-class Visit:
-    """A page, and what it said and asked for."""
-
-    def __init__(self, browser: Any, url: str, size: tuple[int, int] = (1280, 900), **more: Any) -> None:
-        self.context = browser.new_context(viewport={"width": size[0], "height": size[1]}, **more)
-        self.page = self.context.new_page()
-        self.said: list[str] = []
-        self.asked: list[str] = []
-        self.page.on("console", lambda message: self.said.append(message.text))
-        self.page.on("pageerror", lambda error: self.said.append(str(error)))
-        self.page.on("request", lambda request: self.asked.append(request.url))
-        self.page.on("dialog", self.refuse)
-        begin = time.monotonic()
-        self.page.goto(url)
-        self.load_s = time.monotonic() - begin
-
-    def refuse(self, dialog: Any) -> None:
-        self.said.append(f"dialog {dialog.message}")
-        dialog.dismiss()
-
-    def __enter__(self) -> Visit:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.context.close()
-
-    def draw_all(self) -> int:
-        """Scrolls through the page; gives the number of plots."""
-        plots = self.page.locator("[data-plot]")
-        for i in range(plots.count()):
-            plots.nth(i).scroll_into_view_if_needed()
-            self.page.wait_for_function(
-                "i => 'drawn' in document.querySelectorAll('[data-plot]')[i].dataset", arg=i, timeout=60_000
-            )
-        return int(plots.count())
 
 
 @NEEDS_CHROMIUM

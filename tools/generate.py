@@ -347,13 +347,36 @@ TABLES = {
 }
 
 
-def results(meanings: dict[str, dict[str, str]]) -> str:
+ANALYSIS_HEAD = """## Tables of a capture
+
+What `airtcp analyze` writes ([analyze](analyze.md)). A *flow* is one direction of a connection that carried data or a
+SYN; `flow` is the same number in every table. Sequence numbers count from 1, the first byte of data.
+"""
+
+ANALYSIS_TABLES = {
+    "flows": "One row per flow.",
+    "retransmissions": "One row per retransmission.",
+    "timeouts": "One row per retransmission timeout: duplicate ACKs in hand, when each policy would have acted.",
+    "rtt_samples": "Round-trip times as the capture shows them, thinned to `--points` per flow.",
+    "windows": "Windows over time, thinned to `--points` per flow.",
+    "segments": "What a time-sequence plot shows, thinned to `--points` per flow and kind.",
+}
+
+
+def results(meanings: dict[str, dict[str, str]], analysis: dict[str, list[tuple[str, str]]]) -> str:
     head = (ROOT / "docs/results.head.md").read_text(encoding="utf-8")
     out = [head]
-    for table, columns in meanings.items():
-        out += [f"### {table}", "", TABLES[table], "", "| column | unit and meaning |", "|---|---|"]
-        out += [f"| `{name}` | {one_line(meaning).replace('NaN', 'null')} |" for name, meaning in columns.items()]
+
+    def add(title: str, about: str, columns: dict[str, str]) -> None:
+        out.extend([title, "", about, "", "| column | unit and meaning |", "|---|---|"])
+        out.extend(f"| `{name}` | {one_line(meaning).replace('NaN', 'null')} |" for name, meaning in columns.items())
         out.append("")
+
+    for table, columns in meanings.items():
+        add(f"### {table}", TABLES[table], columns)
+    out.append(ANALYSIS_HEAD)
+    for table, pairs in analysis.items():
+        add(f"### {table} of a capture" if table in meanings else f"### {table}", ANALYSIS_TABLES[table], dict(pairs))
     return "\n".join(out).rstrip() + "\n"
 
 
@@ -361,7 +384,7 @@ def generated(core: ModuleType) -> dict[Path, str]:
     """Files and what they must hold."""
     schema = json.loads(core.schema())
     meanings = core.Run(core.Checked.from_json(json.dumps(ANY_RUN), "any", []), None).finish().meanings
-    return {PYTHON: python(schema), DOCS: docs(schema), RESULTS: results(meanings)}
+    return {PYTHON: python(schema), DOCS: docs(schema), RESULTS: results(meanings, core.Analysis.columns())}
 
 
 def main() -> int:

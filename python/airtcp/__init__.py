@@ -7,7 +7,8 @@
 
 `run` and `run_many` take scenario files or `Scenario` objects and give `Results`: lazy Polars frames, a manifest and a
 summary. `sweep` takes a sweep file or a `Sweep` and
-gives `SweepResults`: one row per run. The command line is `airtcp` (`airtcp.cli`), figures are in `airtcp.plots`.
+gives `SweepResults`: one row per run. `analyze` takes a real capture and gives an `Analysis`: what happened to the TCP
+connections in it. The command line is `airtcp` (`airtcp.cli`), figures are in `airtcp.plots`.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from airtcp._airtcp import __version__, schema
-from airtcp.errors import ExecutorError, NotOursError, ResultsError, ScenarioError, SweepError
+from airtcp.errors import CaptureError, ExecutorError, NotOursError, ResultsError, ScenarioError, SweepError
 
 if TYPE_CHECKING:
     from airtcp import scenario
+    from airtcp.analysis.reading import analyze
+    from airtcp.analysis.results import Analysis
     from airtcp.results import Results
     from airtcp.runner import Job, run, run_many
     from airtcp.scenario import Flow, Link, Node, Record, Scenario, TcpOptions
@@ -28,6 +31,8 @@ if TYPE_CHECKING:
     from airtcp.sweeps.running import Progress, sweep
 
 __all__ = [
+    "Analysis",
+    "CaptureError",
     "ExecutorError",
     "Flow",
     "Job",
@@ -45,6 +50,7 @@ __all__ = [
     "SweepResults",
     "TcpOptions",
     "__version__",
+    "analyze",
     "run",
     "run_many",
     "scenario",
@@ -54,6 +60,8 @@ __all__ = [
 
 # What takes long to load (Polars, the generated types) comes when it is first asked for.
 _HOME = {
+    "Analysis": "analysis.results",
+    "analyze": "analysis.reading",
     "Results": "results",
     "Job": "runner",
     "run": "runner",

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 from airtcp import _airtcp
 from airtcp._terminal import BAD_INPUT, FAILURE, OK, Interrupts, StopError, fail, render, say, write_out
 from airtcp._text import to_json
-from airtcp.commands import report, study, sweep
+from airtcp.commands import analyze, report, study, sweep
 from airtcp.errors import ExecutorError, NotOursError, ResultsError, ScenarioError, StudyError, SweepError
 from airtcp.execution import SNAPLEN, Execution
 
@@ -178,7 +178,7 @@ def _snaplen(text: str) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="airtcp",
-        description="A laboratory for TCP: simulates networks packet by packet, from scenario to tables and plots.",
+        description="A laboratory for TCP: simulates networks packet by packet, and reads real captures.",
         epilog="Start with: airtcp run examples/pacing-buffers-reno.toml",
         allow_abbrev=False,
     )
@@ -270,6 +270,7 @@ def _parser() -> argparse.ArgumentParser:
     sweep.add(command)
     study.add(command)
     report.add(command)
+    analyze.add(command)
     return parser
 
 

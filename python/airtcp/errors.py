@@ -1,6 +1,6 @@
-"""What airtcp raises on purpose. `ScenarioError` comes from the parser in Rust."""
+"""What airtcp raises on purpose. `ScenarioError` and `CaptureError` come from the parsers in Rust."""
 
-from airtcp._airtcp import ScenarioError
+from airtcp._airtcp import CaptureError, ScenarioError
 
 
 class ResultsError(Exception):
@@ -28,4 +28,12 @@ class ExecutorError(Exception):
     """What should carry out the runs cannot: an unknown address, no cluster there, another engine on its workers."""
 
 
-__all__ = ["ExecutorError", "NotOursError", "ResultsError", "ScenarioError", "StudyError", "SweepError"]
+__all__ = [
+    "CaptureError",
+    "ExecutorError",
+    "NotOursError",
+    "ResultsError",
+    "ScenarioError",
+    "StudyError",
+    "SweepError",
+]

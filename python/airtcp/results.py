@@ -234,9 +234,11 @@ class Folder:
     `path` can be written.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, format_: str = FORMAT) -> None:
+        """`format_`: what the manifest of an older result says that may be replaced."""
         # A link to a folder elsewhere is followed: the rename has to happen there.
         self.path: Final = path
+        self._format: Final = format_
         self._target = Path(os.path.realpath(path))
         self._check_target()
         try:
@@ -258,7 +260,7 @@ class Folder:
             if not self._target.exists():
                 return
             if self._target.is_dir():
-                if not any(self._target.iterdir()) or is_result(self._target):
+                if not any(self._target.iterdir()) or is_result(self._target, self._format):
                     return
                 what = "a folder with other content"
             else:
@@ -288,8 +290,19 @@ class Folder:
             for name, table in results.tables.items():
                 _write(self.work / f"{name}.parquet", _parquet(table.collect()))
             _write(self.work / SUMMARY, (to_json(results.summary) + "\n").encode())
+        except OSError as error:
+            raise self._error(error) from error
+        self.publish(results.manifest)
+
+    def publish(self, manifest: Json) -> None:
+        """Adds the manifest to what is in `work` and makes the folder appear, in place of an older result.
+
+        Raises:
+            ResultsError: the disk is full, permission is missing and so on.
+        """
+        try:
             # Last: a folder without a manifest is not a result.
-            _write(self.work / MANIFEST, (to_json(results.manifest) + "\n").encode())
+            _write(self.work / MANIFEST, (to_json(manifest) + "\n").encode())
             self._check_target()
             self._swap()
         except OSError as error:
@@ -319,13 +332,13 @@ class Folder:
         self.discard()
 
 
-def is_result(folder: Path) -> bool:
-    """True for a folder that airtcp wrote, of whatever format version."""
+def is_result(folder: Path, format_: str = FORMAT) -> bool:
+    """True for a folder with results of that format, of whatever format version."""
     try:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return False
-    return isinstance(manifest, dict) and manifest.get("format") == FORMAT
+    return isinstance(manifest, dict) and manifest.get("format") == format_
 
 
 def _parquet(table: pl.DataFrame) -> bytes:

@@ -45,7 +45,7 @@
       }
       if (trace.line) t.line = { ...trace.line, color: colour };
       t.marker = { ...trace.marker, color: colour };
-      if (trace.marker.pattern) t.marker.pattern = { ...trace.marker.pattern, fgcolor: ground, fillmode: "overlay" };
+      if (trace.marker?.pattern) t.marker.pattern = { ...trace.marker.pattern, fgcolor: ground, fillmode: "overlay" };
       if (trace.error_y) t.error_y = { ...trace.error_y, color: trace.type === "bar" ? text : colour };
       return t;
     });
@@ -63,7 +63,7 @@
     };
     layout.shapes = figure.clouds.map((cloud) => ({
       type: "path", path: cloud.path, xref: "x", yref: "y", opacity: 0.75,
-      line: { color: css(`--s${cloud.meta.colour}`), width: 2.6 },
+      line: { color: css(`--s${cloud.meta.colour}`), width: cloud.width ?? 2.6 },
       meta: cloud.meta,
     }));
     return { data, layout };
@@ -71,8 +71,10 @@
   // A dot is a line without length; its round ends make it visible.
   const floats = (text) => new Float32Array(Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer);
   const path = (cloud) => {
+    const { x0 = 0, y0 = 0 } = cloud;
     const x = floats(cloud.x), y = floats(cloud.y), parts = new Array(x.length);
-    for (let i = 0; i < x.length; i++) parts[i] = `M${x[i]},${y[i]}L${x[i]},${y[i]}`;
+    const x2 = cloud.x2 ? floats(cloud.x2) : x, y2 = cloud.y2 ? floats(cloud.y2) : y;
+    for (let i = 0; i < x.length; i++) parts[i] = `M${x0 + x[i]},${y0 + y[i]}L${x0 + x2[i]},${y0 + y2[i]}`;
     return parts.join("");
   };
 
@@ -211,6 +213,14 @@
     if (pictures.length) idle(unfoldSome);
   };
   addEventListener("load", () => idle(unfoldSome));
+  // Where a page has no pictures, its plots are printed: one after the other, as the page has time.
+  const drawSome = () => {
+    const place = places.find((place) => !drawn.has(place));
+    if (!place) return;
+    near.unobserve(place);
+    plotOf(place).then(() => idle(drawSome), failed);
+  };
+  if (!pictures.length) addEventListener("load", () => idle(drawSome));
   let opened = [];
   addEventListener("beforeprint", () => {
     while (pictures.length) unfold();

@@ -1,0 +1,324 @@
+"""Reads a capture to its end, piece by piece, and keeps what comes out of it in memory or on disk."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import time
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import polars as pl
+
+from airtcp import _airtcp
+from airtcp.analysis.results import FORMAT, FORMAT_VERSION, TABLES, Analysis
+from airtcp.errors import ResultsError
+from airtcp.results import Folder, frame, host
+
+POINTS: Final = 4000
+"""Of a flow over time, at most, in each of the tables `rtt_samples` and `windows`, and of each kind in `segments`."""
+IDLE_TIMEOUT_S: Final = 300.0
+MAX_CONNECTIONS: Final = 100_000
+
+STEP_PACKETS: Final = 100_000
+"""Packets between two looks at the clock, the signals and what is finished."""
+BUFFER_BYTES: Final = 64 << 20
+"""Finished rows that wait in memory to be written."""
+
+PARTS: Final = "parts"
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Keep:
+    """Which flows are kept: all, or those that fit everything that is given here."""
+
+    flows: Collection[int] = ()
+    """Their numbers."""
+    hosts: Collection[str] = ()
+    """Addresses; one of them is at an end of the flow."""
+    ports: Collection[int] = ()
+
+    def __post_init__(self) -> None:
+        """Refuses what is no address.
+
+        Raises:
+            ValueError: with the address.
+        """
+        # As the tables spell them.
+        object.__setattr__(self, "hosts", tuple(str(ipaddress.ip_address(host)) for host in self.hosts))
+
+    def __bool__(self) -> bool:
+        """Whether anything is left out."""
+        return bool(self.flows or self.hosts or self.ports)
+
+    def of(self, tables: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
+        """The rows of these flows. The rows of a flow come together with its row in `flows`."""
+        if not self:
+            return dict(tables)
+        wanted = pl.lit(value=True)
+        if self.flows:
+            wanted &= pl.col("flow").is_in(list(self.flows))
+        if self.hosts:
+            wanted &= pl.col("source").is_in(self.hosts) | pl.col("destination").is_in(self.hosts)
+        if self.ports:
+            ports = list(self.ports)
+            wanted &= pl.col("source_port").is_in(ports) | pl.col("destination_port").is_in(ports)
+        flows = tables["flows"].filter(wanted)
+        numbers = flows["flow"].implode()
+        return {
+            name: flows if name == "flows" else table.filter(pl.col("flow").is_in(numbers))
+            for name, table in tables.items()
+        }
+
+    def to_dict(self) -> Json | None:
+        """As the manifest has it."""
+        if not self:
+            return None
+        return {"flows": list(self.flows), "hosts": list(self.hosts), "ports": list(self.ports)}
+
+
+class Spool:
+    """Finished rows: in memory, or in a folder as soon as they are many."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self.folder = folder
+        self.rows: dict[str, int] = dict.fromkeys(TABLES, 0)
+        self._waiting: dict[str, list[pl.DataFrame]] = {name: [] for name in TABLES}
+        self._bytes = 0.0
+        self._parts = 0
+
+    def add(self, tables: Mapping[str, pl.DataFrame]) -> None:
+        """Takes rows over."""
+        for name, table in tables.items():
+            # One frame without rows has the columns.
+            if table.height or not self._waiting[name]:
+                self._waiting[name].append(table)
+                self.rows[name] += table.height
+                self._bytes += table.estimated_size()
+        if self.folder is not None and self._bytes > BUFFER_BYTES:
+            self._write_part(self.folder)
+
+    def _write_part(self, folder: Path) -> None:
+        (folder / PARTS).mkdir(exist_ok=True)
+        self._parts += 1
+        for name, waiting in self._waiting.items():
+            table = pl.concat(waiting)
+            table.write_parquet(self._part(folder, name, self._parts), compression="zstd", compression_level=1)
+            self._waiting[name] = [table.clear()]
+        self._bytes = 0.0
+
+    def _part(self, folder: Path, name: str, number: int) -> Path:
+        return folder / PARTS / f"{name}-{number:06}.parquet"
+
+    def finish(self) -> dict[str, pl.LazyFrame]:
+        """The tables: those in a folder as one Parquet file each."""
+        if self.folder is None:
+            return {name: pl.concat(waiting).lazy() for name, waiting in self._waiting.items()}
+        if self._parts:
+            self._write_part(self.folder)
+        tables = {}
+        for name, waiting in self._waiting.items():
+            path = self.folder / f"{name}.parquet"
+            if self._parts:
+                parts = [self._part(self.folder, name, number) for number in range(1, self._parts + 1)]
+                pl.scan_parquet(parts).sink_parquet(path, compression="zstd", compression_level=3)
+                for part in parts:
+                    part.unlink()
+            else:
+                pl.concat(waiting).write_parquet(path, compression="zstd", compression_level=3)
+            tables[name] = pl.scan_parquet(path)
+        if self._parts:
+            (self.folder / PARTS).rmdir()
+        return tables
+
+
+class Reading:
+    """One capture on its way to an `Analysis`."""
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        keep: Keep | None = None,
+        points: int = POINTS,
+        idle_timeout_s: float = IDLE_TIMEOUT_S,
+        max_connections: int = MAX_CONNECTIONS,
+    ) -> None:
+        """Opens the capture. Tables stay in memory unless `write_to` says where they go.
+
+        Raises:
+            OSError: it cannot be opened.
+            CaptureError: it is no capture.
+        """
+        self.file: Final = os.fspath(path)
+        self._keep: Final = keep or Keep()
+        self._spool: Final = Spool()
+        self._started = time.time()
+        self._clock = time.perf_counter()
+        self._settings: Final = {"points": points, "idle_timeout_s": idle_timeout_s, "max_connections": max_connections}
+        self._analysis: Final = _airtcp.Analysis(
+            self.file, points=points, idle_timeout_s=idle_timeout_s, max_connections=max_connections
+        )
+        self.is_over = False
+        """True at the end of the file, or where it is damaged."""
+
+    def write_to(self, folder: Path) -> None:
+        """Where finished rows go."""
+        self._spool.folder = folder
+
+    def advance(self) -> None:
+        """Reads on for a while.
+
+        Raises:
+            ResultsError: what came out of it cannot be written.
+        """
+        self.is_over = not self._analysis.advance(STEP_PACKETS)
+        self._collect()
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        """Bytes of the file that were read, and its size."""
+        return self._analysis.progress()
+
+    @property
+    def packets(self) -> int:
+        """Packets that were read."""
+        return self._analysis.packets()
+
+    def _collect(self) -> None:
+        tables = self._analysis.drain()
+        frames = {name: frame(tables[name]) for name in TABLES}
+        try:
+            self._spool.add(self._keep.of(frames))
+        except (OSError, pl.exceptions.PolarsError) as error:
+            raise _unwritable(self._spool.folder, error) from error
+
+    def finish(self) -> Analysis:
+        """Ends where it is and hands out all that was read.
+
+        Raises:
+            ResultsError: it cannot be written.
+        """
+        self._analysis.finish()
+        self._collect()
+        wall_s = time.perf_counter() - self._clock
+        try:
+            tables = self._spool.finish()
+        except (OSError, pl.exceptions.PolarsError) as error:
+            raise _unwritable(self._spool.folder, error) from error
+        damage = self._analysis.damage()
+        manifest = {
+            "format": FORMAT,
+            "format_version": FORMAT_VERSION,
+            "airtcp_version": _airtcp.__version__,
+            "file": self.file,
+            "status": "damaged" if damage else "complete" if self.is_over else "interrupted",
+            "damage": damage,
+            "notes": self._analysis.notes(),
+            "capture": self._analysis.capture(),
+            "kept": self._keep.to_dict(),
+            "settings": self._settings,
+            "host": host(),
+            "timing": {
+                "started": time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime(self._started)),
+                "wall_s": round(wall_s, 6),
+                "packets_per_s": round(self.packets / wall_s) if wall_s else None,
+            },
+            "tables": {
+                name: {"rows": self._spool.rows[name], "columns": meanings} for name, meanings in columns().items()
+            },
+        }
+        return Analysis(manifest, tables, None)
+
+
+def columns() -> dict[str, dict[str, str]]:
+    """Of each table the columns and what they hold."""
+    # The engine has NaN where the tables have null: see `results.frame`.
+    return {
+        table: {column: meaning.replace("NaN", "null") for column, meaning in meanings}
+        for table, meanings in _airtcp.Analysis.columns().items()
+    }
+
+
+def _unwritable(folder: Path | None, error: Exception) -> ResultsError:
+    reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
+    return ResultsError(f"cannot write tables{f' to {folder}' if folder else ''}: {reason}")
+
+
+def analyze(
+    path: str | os.PathLike[str],
+    *,
+    out: str | os.PathLike[str] | None = None,
+    flows: Collection[int] = (),
+    hosts: Collection[str] = (),
+    ports: Collection[int] = (),
+    points: int = POINTS,
+    idle_timeout_s: float = IDLE_TIMEOUT_S,
+    max_connections: int = MAX_CONNECTIONS,
+    report: bool = True,
+    progress: Callable[[int, int], object] | None = None,
+) -> Analysis:
+    """Reads a capture (pcap or pcapng, perhaps gzipped) and says what happened to the TCP connections in it.
+
+    A damaged file gives what was read until the damage; `Analysis.damage` then says where and what.
+
+    Args:
+        path: of the capture.
+        out: folder to save the results to, tables written as they come; without it they stay in memory.
+        flows: keep only flows of these numbers.
+        hosts: keep only flows with one of these addresses at an end.
+        ports: keep only flows with one of these ports at an end.
+        points: of a flow over time, at most, in each of the tables that show one.
+        idle_timeout_s: a connection without packets for so long has ended.
+        max_connections: open at a time, at most; beyond that the one that was quiet longest ends.
+        report: whether to write `report.html` into the folder.
+        progress: called now and then with the bytes that were read and the size of the file.
+
+    Raises:
+        OSError: the capture cannot be opened.
+        CaptureError: it is no capture.
+        ValueError: `hosts` has something that is no address.
+        ResultsError: the results cannot be written to `out`.
+    """
+    reading = Reading(
+        path,
+        keep=Keep(flows, hosts, ports),
+        points=points,
+        idle_timeout_s=idle_timeout_s,
+        max_connections=max_connections,
+    )
+
+    def read() -> Analysis:
+        while not reading.is_over:
+            reading.advance()
+            if progress is not None:
+                progress(*reading.progress)
+        return reading.finish()
+
+    if out is None:
+        return read()
+    with Folder(Path(out), FORMAT) as folder:
+        reading.write_to(folder.work)
+        save(read(), folder, report=report)
+    return Analysis.load(out)
+
+
+def save(analysis: Analysis, folder: Folder, *, report: bool = True, details: int | None = None) -> None:
+    """Gives a folder that has the tables already its page and its name.
+
+    Raises:
+        ResultsError: it cannot be written.
+    """
+    if report:
+        from airtcp.report import capture
+
+        page = capture.html(analysis, capture.DETAILS if details is None else details)
+        try:
+            (folder.work / capture.PAGE).write_text(page, encoding="utf-8")
+        except OSError as error:
+            raise ResultsError(f"cannot write the report to {folder.path}: {error.strerror}") from error
+    folder.publish(analysis.manifest)

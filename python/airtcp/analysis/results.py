@@ -1,0 +1,240 @@
+"""What an analysed capture holds, in memory or as a folder on disk.
+
+A folder holds `manifest.json` (where it comes from, how far it was read, what each column means), one Parquet file per
+table, also when the table has no rows, and `report.html`. It appears under its name only once it is complete.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+import polars as pl
+
+from airtcp._manifest import read_manifest
+from airtcp.errors import ResultsError
+from airtcp.results import MANIFEST
+
+FORMAT: Final = "airtcp-analysis"
+FORMAT_VERSION: Final = 1
+
+TABLES: Final = ("flows", "retransmissions", "timeouts", "rtt_samples", "windows", "segments")
+
+POLICIES: Final = {"efr": "EFR", "early_retransmit": "Early Retransmit", "rack": "RACK"}
+"""Loss policies that are asked about each timeout, and what people call them."""
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, repr=False)
+class Analysis(Mapping[str, pl.LazyFrame]):
+    """The tables of one capture, as lazy Polars frames by name, with a manifest.
+
+    A *flow* is one direction of a connection. `analysis["flows"]` or `analysis.flows` is a table;
+    `for name in analysis` lists them.
+    """
+
+    manifest: Json
+    """See `docs/results.md`."""
+    tables: Mapping[str, pl.LazyFrame]
+    path: Path | None = None
+    """The folder it was loaded from or saved to; `None`: only in memory."""
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Analysis:
+        """Opens a folder that `airtcp analyze` wrote. Tables are scanned when they are used, not now.
+
+        Raises:
+            ResultsError: there is no such result, or a newer airtcp wrote it.
+        """
+        folder = Path(path)
+        manifest = read_manifest(folder, MANIFEST, "airtcp analyze", FORMAT, FORMAT_VERSION)
+        missing = [name for name in TABLES if not (folder / f"{name}.parquet").is_file()]
+        if missing:
+            raise ResultsError(f"{folder}: damaged result: {missing[0]}.parquet is missing")
+        return cls(manifest, {name: pl.scan_parquet(folder / f"{name}.parquet") for name in TABLES}, folder)
+
+    def meaning(self, table: str, column: str) -> str:
+        """What a column holds, with its unit."""
+        return str(self.manifest["tables"][table]["columns"][column])
+
+    @property
+    def file(self) -> str:
+        """The capture, as it was named."""
+        return str(self.manifest["file"])
+
+    @property
+    def capture(self) -> Json:
+        """Format, link types, snap length, packets, times and size of what was read."""
+        return dict(self.manifest["capture"])
+
+    @property
+    def damage(self) -> str | None:
+        """What was wrong with the file and where; the tables hold what was read until then. `None`: nothing."""
+        damage = self.manifest["damage"]
+        return None if damage is None else str(damage)
+
+    @property
+    def notes(self) -> list[str]:
+        """What limits the figures: packets that were skipped, cut short and the like."""
+        return list(self.manifest["notes"])
+
+    @property
+    def interrupted(self) -> bool:
+        """True if reading was stopped before the end of the file."""
+        return bool(self.manifest["status"] == "interrupted")
+
+    @property
+    def flows(self) -> pl.LazyFrame:
+        """One row per direction of a connection."""
+        return self["flows"]
+
+    @property
+    def retransmissions(self) -> pl.LazyFrame:
+        """One row per retransmission, with its class and why."""
+        return self["retransmissions"]
+
+    @property
+    def timeouts(self) -> pl.LazyFrame:
+        """One row per retransmission timeout, with what each loss policy would have done."""
+        return self["timeouts"]
+
+    @property
+    def rtt_samples(self) -> pl.LazyFrame:
+        """Round-trip times as the capture shows them, thinned."""
+        return self["rtt_samples"]
+
+    @property
+    def windows(self) -> pl.LazyFrame:
+        """Bytes in flight, receive window and estimated cwnd over time, thinned."""
+        return self["windows"]
+
+    @property
+    def segments(self) -> pl.LazyFrame:
+        """What a time-sequence plot shows, thinned."""
+        return self["segments"]
+
+    @cached_property
+    def totals(self) -> Json:
+        """Sums over all flows, retransmissions by class, timeouts by duplicate ACKs in hand."""
+        return totals_of(self.tables)
+
+    def interesting(self, n: int) -> list[Json]:
+        """The flows that show most: those with timeouts first, then those with retransmissions, then the largest."""
+        order = ["timeouts", "retransmitted_packets", "payload_bytes", "packets"]
+        top = self.flows.sort([*order, "flow"], descending=[True] * 4 + [False], nulls_last=True).head(n)
+        return top.collect(engine="streaming").to_dicts()
+
+    def of_flow(self, table: str, flow: int) -> pl.DataFrame:
+        """The rows of a table that belong to a flow."""
+        return self[table].filter(pl.col("flow") == flow).collect(engine="streaming")
+
+    def __getitem__(self, table: str) -> pl.LazyFrame:
+        """A table by name."""
+        return self.tables[table]
+
+    def __iter__(self) -> Iterator[str]:
+        """Names of the tables."""
+        return iter(self.tables)
+
+    def __len__(self) -> int:
+        """How many tables there are."""
+        return len(self.tables)
+
+    def __repr__(self) -> str:
+        state = "" if self.manifest["status"] == "complete" else f" ({self.manifest['status']})"
+        where = f" at {self.path}" if self.path else ""
+        return f"<airtcp.Analysis of {self.file!r}{state}: {self.manifest['tables']['flows']['rows']} flows{where}>"
+
+
+SUMS: Final = (
+    *("packets", "data_packets", "payload_bytes", "unique_bytes", "retransmitted_packets", "retransmitted_bytes"),
+    *("fast_retransmits", "timeouts", "tail_loss_probes", "spurious_retransmissions", "out_of_order"),
+    *("duplicate_acks", "acks", "zero_windows", "lost_before_capture"),
+    *(f"avoided_{policy}" for policy in POLICIES),
+)
+
+
+def totals_of(tables: Mapping[str, pl.LazyFrame]) -> Json:
+    """Sums over all flows, retransmissions by class, timeouts by duplicate ACKs in hand."""
+    sums = (
+        tables["flows"]
+        .select(
+            flows=pl.len(),
+            connections=pl.col("connection").n_unique(),
+            **{name: pl.col(name).sum() for name in SUMS},
+        )
+        .collect(engine="streaming")
+        .to_dicts()[0]
+    )
+    classes = (
+        tables["retransmissions"]
+        .group_by("class")
+        .agg(
+            packets=pl.len(),
+            bytes=pl.col("bytes").sum(),
+            spurious=pl.col("spurious").sum(),
+            waited_median_s=pl.col("waited_s").median(),
+        )
+        .sort("packets", "class", descending=[True, False])
+        .collect()
+    )
+    places = tables["flows"].group_by("vantage").agg(n=pl.len()).sort("n", "vantage", descending=True).collect()
+    return {
+        **sums,
+        "vantage": dict(zip(places["vantage"].fill_null("").to_list(), places["n"].to_list(), strict=True)),
+        "retransmissions_by_class": classes.to_dicts(),
+        "timeouts_by_duplicate_acks": by_dup_acks(tables["timeouts"].collect()),
+    }
+
+
+def by_dup_acks(timeouts: pl.DataFrame) -> list[Json]:
+    """Timeouts with 0, 1, 2 and 3 or more duplicate ACKs in hand, and how many of each a policy would have avoided."""
+    held = timeouts.with_columns(pl.col("dup_acks").clip(upper_bound=3).cast(pl.Int64))
+    rows = []
+    for n in range(4):
+        here = held.filter(pl.col("dup_acks") == n)
+        rows.append(
+            {
+                "duplicate_acks": n,
+                "timeouts": here.height,
+                **{f"avoided_{policy}": here[f"{policy}_at_s"].is_not_null().sum() for policy in POLICIES},
+            }
+        )
+    return rows
+
+
+def sentence(flow: Mapping[str, Any], held: Sequence[int] | None = None) -> str:
+    """What a flow's timeouts say: `12 timeouts, 9 with 1 or 2 duplicate ACKs in hand: EFR would have avoided 8, ...`.
+
+    Args:
+        flow: a row of `flows`, or totals.
+        held: timeouts with 0, 1, 2 and 3 or more duplicate ACKs in hand; by default the row's.
+    """
+    count = int(flow["timeouts"])
+    if not count:
+        return "no timeouts"
+    counts = held or [int(flow[f"timeouts_dup_{n}"]) for n in ("0", "1", "2", "3_or_more")]
+    named = [
+        f"{number} with {what}"
+        for number, what in ((counts[1] + counts[2], "1 or 2"), (counts[3], "3 or more"))
+        if number
+    ]
+    text = f"{count:,} timeout{'' if count == 1 else 's'}".replace(",", " ")
+    text += f", {' and '.join(named)} duplicate ACKs in hand" if named else ", none with duplicate ACKs in hand"
+    avoided = {name: int(flow[f"avoided_{policy}"]) for policy, name in POLICIES.items()}
+    if not any(avoided.values()):
+        return f"{text}: neither {', '.join(list(avoided)[:-1])} nor {list(avoided)[-1]} would have avoided any"
+    first, *rest = [f"{name} {number or 'none'}" for name, number in avoided.items()]
+    head, _, tail = first.rpartition(" ")
+    return f"{text}: {head} would have avoided {tail}, {', '.join(rest)}"
+
+
+def address(flow: Mapping[str, Any], side: str) -> str:
+    """`10.0.0.1:443`, `[2001:db8::1]:443`."""
+    host, port = flow[side], flow[f"{side}_port"]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -1,0 +1,150 @@
+"""An analysed capture in the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from rich import box
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from airtcp.analysis.results import POLICIES, Analysis, address, sentence
+
+FLOWS_SHOWN: Final = 10
+
+CLASSES: Final = {
+    "fast": "first of a fast recovery: duplicate ACKs or SACK told of a loss",
+    "recovery": "further ones within a fast recovery",
+    "timeout": "the retransmission timer fired",
+    "repair": "after a timeout, of what was in flight with it",
+    "probe": "tail loss probe: asks for the ACK that is missing at the end",
+    "unknown": "the capture does not show why",
+}
+"""Classes of retransmissions in the order in which they are shown, and what they mean."""
+
+Row = Mapping[str, Any]
+
+
+def count(value: object) -> str:
+    """A whole number, thousands apart."""
+    return f"{int(value):,}".replace(",", "\N{NARROW NO-BREAK SPACE}") if isinstance(value, (int, float)) else "-"
+
+
+def amount(number: float) -> str:
+    """Bytes for people, decimal: `1.2 MB`."""
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if number >= size * 0.9995:
+            return f"{number / size:.3g} {unit}" if number < size * 999.5 else f"{number / size:.0f} {unit}"
+    return f"{number:.0f} B"
+
+
+def decimal(value: float | None, digits: int) -> str:
+    """A number; a dash where there is none."""
+    return "-" if value is None else f"{value:,.{digits}f}".replace(",", "\N{NARROW NO-BREAK SPACE}")
+
+
+def overview(analysis: Analysis) -> list[Table | Text]:
+    """What was found, the most interesting first."""
+    totals = analysis.totals
+    parts: list[Table | Text] = [Text(headline(analysis), style="bold"), Text("")]
+    if not totals["flows"]:
+        what = "flow that was asked for" if analysis.manifest["kept"] else "TCP"
+        return [*parts, Text(f"There is no {what} in it.")]
+    flows = [flow for flow in analysis.interesting(FLOWS_SHOWN) if flow["payload_bytes"]] or analysis.interesting(1)
+    parts.append(_flows(flows, totals["flows"] - len(flows)))
+    parts += [Text(_places(totals["vantage"])), Text("")]
+    if said := [flow for flow in flows if flow["timeouts"]]:
+        parts.append(Text("Timeouts", style="bold"))
+        parts += [Text(f"{flow['flow']}: {sentence(flow)}") for flow in said]
+        parts.append(Text(""))
+    if totals["retransmitted_packets"]:
+        parts.append(_classes(totals["retransmissions_by_class"], totals["spurious_retransmissions"]))
+    if totals["timeouts"]:
+        parts.append(_held(totals["timeouts_by_duplicate_acks"]))
+        held = [row["timeouts"] for row in totals["timeouts_by_duplicate_acks"]]
+        parts.append(Text(f"In all: {sentence(totals, held)}."))
+    elif totals["retransmitted_packets"] == 0:
+        parts.append(Text("Nothing was retransmitted."))
+    return parts
+
+
+def headline(analysis: Analysis) -> str:
+    """The capture in one line."""
+    capture = analysis.capture
+    packets = f"{count(capture['packets'])} packets ({count(capture['tcp_packets'])} TCP)"
+    duration = capture.get("duration_s")
+    span = f" in {decimal(duration, 3)} s" if duration is not None else ""
+    return f"{analysis.file}: {capture['format']}, {packets}{span}"
+
+
+def _places(flows: Mapping[str, int]) -> str:
+    names = {"sender": "at the sender", "receiver": "at the receiver", "between": "between the two"}
+    known = [f"{names[place]} for {count(flows[place])}" for place in names if flows.get(place)]
+    if unknown := sum(n for place, n in flows.items() if place not in names):
+        known.append(f"unknown for {count(unknown)}")
+    return f"Captured {', '.join(known)} of {count(sum(flows.values()))} flows."
+
+
+def _table(title: str, space: int = 1) -> Table:
+    return Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, padding=(0, space, 0, 0))
+
+
+def _flows(flows: Sequence[Row], rest: int) -> Table:
+    # Narrow, so that 80 columns are enough.
+    table = _table(f"Flows ({count(rest)} more in the results)" if rest else "Flows", space=0)
+    table.add_column("flow", justify="right")
+    table.add_column("from\nto", overflow="fold", min_width=21)
+    for title in ("data\n", "goodput\nMbit/s", "RTT\nms", "resent\npackets", "\n%", "need-\nless", "time-\nouts"):
+        table.add_column(title, justify="right")
+    for flow in flows:
+        sent = flow["data_packets"]
+        goodput = flow["goodput_bps"]
+        table.add_row(
+            str(flow["flow"]),
+            escape(f"{address(flow, 'source')}\n{address(flow, 'destination')}"),
+            amount(flow["payload_bytes"]),
+            decimal(None if goodput is None else goodput / 1e6, 2),
+            decimal(flow["rtt_mean_ms"], 1),
+            count(flow["retransmitted_packets"]),
+            decimal(100 * flow["retransmitted_packets"] / sent, 2) if sent else "-",
+            count(flow["spurious_retransmissions"]),
+            count(flow["timeouts"]),
+        )
+    return table
+
+
+def _classes(classes: Sequence[Row], spurious: int) -> Table:
+    table = _table(f"Retransmissions ({count(spurious)} needless)" if spurious else "Retransmissions")
+    table.add_column("class")
+    table.add_column("packets", justify="right")
+    table.add_column("need-\nless", justify="right")
+    table.add_column("waited\nms", justify="right")
+    table.add_column("")
+    known = {row["class"]: row for row in classes}
+    for name in [*CLASSES, *(set(known) - set(CLASSES))]:
+        if row := known.get(name):
+            waited = row["waited_median_s"]
+            table.add_row(
+                escape(name),
+                count(row["packets"]),
+                count(row["spurious"]),
+                decimal(None if waited is None else waited * 1e3, 1),
+                CLASSES.get(name, ""),
+            )
+    return table
+
+
+def _held(rows: Sequence[Row]) -> Table:
+    table = _table("Timeouts by duplicate ACKs in hand")
+    table.add_column("")
+    for row in rows:
+        n = row["duplicate_acks"]
+        table.add_column(f"{n}" if n < 3 else "3 or more", justify="right")
+    table.add_column("all", justify="right")
+    lines = {"timeouts": "timeouts", **{f"avoided_{policy}": f"avoided by {name}" for policy, name in POLICIES.items()}}
+    for key, title in lines.items():
+        values = [row[key] for row in rows]
+        table.add_row(title, *map(count, values), count(sum(values)))
+    return table

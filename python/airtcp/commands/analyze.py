@@ -1,0 +1,295 @@
+"""`airtcp analyze`: what happened to the TCP connections in a real capture."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+from airtcp._terminal import BAD_INPUT, FAILURE, OK, Interrupts, StopError, render, say, write_out
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from airtcp.analysis.reading import Keep, Reading
+    from airtcp.analysis.results import Analysis
+
+PROGRESS_AFTER_S: Final = 1.0
+LINE_EVERY_S: Final = 30.0
+"""Where standard error is a file, progress is a line now and then."""
+
+JSON_ROWS: Final = 10_000
+"""Rows of a table that are held at a time while they are printed."""
+
+
+def analyze(args: argparse.Namespace) -> int:
+    """Say what happened to TCP in a capture: each retransmission and why, timeouts and what would have avoided them."""
+    if args.out is not None and args.no_save:
+        raise StopError("--out and --no-save contradict each other", BAD_INPUT)
+    is_saved = not args.no_save and not (args.json and args.out is None)
+    if args.html and not is_saved:
+        raise StopError("--html needs a folder for the page: give --out DIR", BAD_INPUT)
+
+    from pathlib import Path
+
+    from airtcp.analysis.reading import Keep, save
+    from airtcp.analysis.results import FORMAT, Analysis
+    from airtcp.results import Folder
+
+    try:
+        keep = Keep(args.flow, args.host, args.port)
+    except ValueError as error:
+        raise StopError(f"--host: {error}", BAD_INPUT) from error
+    out = args.out or default_folder(args.file)
+    with Interrupts().active() as interrupts, ExitStack() as stack:
+        # The capture first: a file that is none leaves nothing behind.
+        reading = _open(args, keep)
+        folder = stack.enter_context(Folder(Path(out), FORMAT)) if is_saved else None
+        if folder is not None:
+            reading.write_to(folder.work)
+        else:
+            reading.write_to(Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="airtcp-analyze-"))))
+        _advance(reading, interrupts, quiet=args.quiet)
+        analysis = reading.finish()
+        if folder is not None:
+            save(analysis, folder, report=args.html is not False, details=args.details)
+            analysis = Analysis.load(out)
+        _show(args, analysis)
+    return _end(analysis, interrupts, out if is_saved else None, quiet=args.quiet)
+
+
+def _open(args: argparse.Namespace, keep: Keep) -> Reading:
+    from pathlib import Path
+
+    from airtcp.analysis.reading import Reading
+    from airtcp.errors import CaptureError
+
+    if args.file == "-":
+        raise StopError("a capture FILE is missing; standard input is /dev/stdin", BAD_INPUT)
+    if Path(args.file).is_dir():
+        raise StopError(f"{args.file}: a folder, not a capture", BAD_INPUT)
+    try:
+        return Reading(
+            args.file,
+            keep=keep,
+            points=args.points,
+            idle_timeout_s=args.idle_timeout,
+            max_connections=args.max_connections,
+        )
+    except CaptureError as error:
+        raise StopError(str(error), BAD_INPUT) from error
+    except OSError as error:
+        raise StopError(f"{args.file}: {error.strerror}" if error.strerror else str(error), BAD_INPUT) from error
+
+
+def _show(args: argparse.Namespace, analysis: Analysis) -> None:
+    if args.json:
+        for piece in as_json(analysis):
+            write_out(piece)
+    elif not args.quiet:
+        from airtcp.analysis.show import overview
+
+        render(*overview(analysis))
+
+
+def as_json(analysis: Analysis) -> Iterator[str]:
+    """Manifest, totals and the tables of events as one JSON object, in pieces."""
+    import polars as pl
+
+    from airtcp._text import to_json
+
+    head = {key: value for key, value in analysis.manifest.items() if key not in ("tables", "host", "timing")}
+    yield to_json({**head, "totals": analysis.totals})[:-2]
+    for name in ("flows", "retransmissions", "timeouts"):
+        yield f',\n  "{name}": ['
+        rows = analysis.manifest["tables"][name]["rows"]
+        for offset in range(0, rows, JSON_ROWS):
+            part = analysis[name].slice(offset, JSON_ROWS).collect()
+            # JSON has no infinity.
+            part = part.with_columns(
+                pl.when(column.is_finite()).then(column) for column in map(pl.col, _floats(part.schema))
+            )
+            lines = (to_json(row, indent=None) for row in part.iter_rows(named=True))
+            yield (",\n    " if offset else "\n    ") + ",\n    ".join(lines)
+        yield "\n  ]" if rows else "]"
+    yield "\n}\n"
+
+
+def _floats(schema: pl.Schema) -> list[str]:
+    return [name for name, kind in schema.items() if kind.is_float()]
+
+
+def _end(analysis: Analysis, interrupts: Interrupts, out: str | None, *, quiet: bool) -> int:
+    read = f"{analysis.capture['packets']} packets"
+    kept = f"kept in {out}" if out is not None else "shown"
+    if not quiet:
+        for note in analysis.notes:
+            say(f"{analysis.file}: {note}")
+    if analysis.damage is not None:
+        say(f"error: {analysis.damage}")
+        say(f"the {read} before that were read; what they say is {kept}")
+        return FAILURE
+    if analysis.interrupted:
+        say(f"{analysis.file}: interrupted after {read}; what they say is {kept}")
+        return 128 + (interrupts.caught or signal.SIGINT)
+    if not quiet:
+        say(f"{analysis.file}: {f'results in {out}' if out is not None else 'not saved'}")
+    return OK
+
+
+def default_folder(file: str) -> str:
+    """Where the results of a capture go. A name is free text; a folder stays below runs/."""
+    name = re.split(r"[/\\]", file)[-1]
+    name = re.sub(r"(\.(pcapng|pcap|cap|dmp))?(\.gz)?$", "", name)
+    name = re.sub(r"[^\w.-]+", "-", name).strip("-.") or "capture"
+    return f"runs/{name}-analysis"
+
+
+# --- progress -------------------------------------------------------------------------------------------------------
+
+
+def _advance(reading: Reading, interrupts: Interrupts, *, quiet: bool) -> None:
+    with _progress(reading.file, quiet=quiet) as update:
+        while not reading.is_over and interrupts.caught is None:
+            reading.advance()
+            update(reading)
+
+
+@contextmanager
+def _progress(name: str, *, quiet: bool) -> Iterator[Callable[[Reading], None]]:
+    """On standard error: a bar on a terminal, else a line now and then; nothing for short files."""
+    begin = told_at = time.monotonic()
+    is_terminal = sys.stderr.isatty()
+    bar: Any = None
+
+    def update(reading: Reading) -> None:
+        nonlocal bar, told_at
+        now = time.monotonic()
+        done, size = reading.progress
+        if quiet or now - begin < PROGRESS_AFTER_S:
+            return
+        if not is_terminal:
+            if now - told_at >= LINE_EVERY_S:
+                told_at = now
+                share = f"{100 * done / size:.0f} % of the file, " if size else ""
+                say(f"{name}: {share}{reading.packets} packets read")
+            return
+        if bar is None:
+            from rich.console import Console
+            from rich.markup import escape
+            from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+            bar = Progress(
+                TextColumn("{task.description}"),
+                BarColumn(),
+                DownloadColumn(),
+                TextColumn("{task.fields[packets]} packets, left:"),
+                TimeRemainingColumn(),
+                console=Console(stderr=True),
+                transient=True,
+            )
+            bar.add_task(escape(name), total=size or None, packets="0")
+            bar.start()
+        bar.update(bar.task_ids[0], completed=done, packets=f"{reading.packets:,}")
+
+    try:
+        yield update
+    finally:
+        if bar is not None:
+            bar.stop()
+
+
+# --- the command line -----------------------------------------------------------------------------------------------
+
+
+def _whole(least: int, most: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        if not text.isascii() or not text.isdigit() or not least <= int(text) <= most:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {least} to {most}")
+        return int(text)
+
+    return parse
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value <= 1e9:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0 and up to 1e9")
+    return value
+
+
+def add(command: Callable[..., Any]) -> None:
+    """Registers the command."""
+    sub = command(
+        "analyze",
+        analyze,
+        "airtcp analyze capture.pcapng",
+        "airtcp analyze capture.pcap.gz --port 443 --out runs/https",
+        "airtcp analyze capture.pcap --json | jq '.flows[] | select(.timeouts > 0)'",
+        more="\nreads pcap and pcapng, gzipped too, with Ethernet, VLAN, IPv4, IPv6 and other links: docs/analyze.md\n"
+        "\nexit codes:\n  0 done; 1 the file is damaged (what was read until then is kept), or another failure; 2 bad "
+        "input;\n  130 interrupted (what was read is kept)\n",
+    )
+    sub.add_argument("file", metavar="FILE", help="capture: pcap or pcapng, perhaps gzipped")
+    sub.add_argument(
+        "--out", metavar="DIR", help="folder for the results; default: runs/NAME-analysis, with --json: none is written"
+    )
+    sub.add_argument("--no-save", action="store_true", help="write no folder")
+    sub.add_argument("--json", action="store_true", help="print everything but the points over time as one JSON object")
+    sub.add_argument(
+        "--html", action=argparse.BooleanOptionalAction, help="write report.html into the folder; default: yes"
+    )
+    sub.add_argument(
+        "--details",
+        type=_whole(0, 1000),
+        default=12,
+        metavar="N",
+        help="flows that get plots of their own in the report, the most interesting ones (default: %(default)s)",
+    )
+    number = _whole(0, (1 << 32) - 1)
+    sub.add_argument(
+        "--flow", type=number, action="extend", nargs="+", default=[], metavar="N", help="only flows of these numbers"
+    )
+    sub.add_argument(
+        "--host", action="extend", nargs="+", default=[], metavar="ADDRESS", help="only flows from or to an address"
+    )
+    sub.add_argument(
+        "--port",
+        type=_whole(0, 65535),
+        action="extend",
+        nargs="+",
+        default=[],
+        metavar="N",
+        help="only flows from or to a port",
+    )
+    sub.add_argument(
+        "--points",
+        type=_whole(2, 10_000_000),
+        default=4000,
+        metavar="N",
+        help="points of a flow over time, at most, in each table that shows one (default: %(default)s)",
+    )
+    sub.add_argument(
+        "--idle-timeout",
+        type=_seconds,
+        default=300.0,
+        metavar="S",
+        help="a connection without packets for so long has ended (default: %(default)g)",
+    )
+    sub.add_argument(
+        "--max-connections",
+        type=_whole(1, 1 << 31),
+        default=100_000,
+        metavar="N",
+        help="connections followed at a time; bounds the memory (default: %(default)s)",
+    )
+    sub.add_argument("-q", "--quiet", action="store_true", help="no progress and no tables")

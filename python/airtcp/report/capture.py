@@ -1,0 +1,554 @@
+"""The page of an analysed capture: what happened to its connections, with plots of those that show most."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import numpy as np
+import polars as pl
+from markupsafe import Markup
+
+import airtcp
+from airtcp.analysis.results import POLICIES, Analysis, address, sentence
+from airtcp.analysis.show import CLASSES, amount
+from airtcp.plots.style import COLOURS, COLOURS_ON_DARK
+from airtcp.report import interactive
+from airtcp.report.look import Look, number, with_unit
+from airtcp.report.model import Axis, Plot, Series
+from airtcp.report.page import PAGE, _environment, _json, _resource, _tones, plotly
+
+DETAILS: Final = 12
+"""Flows that get plots of their own."""
+OVERVIEW_ROWS: Final = 500
+POINTS: Final = 4000
+"""Of each kind in a plot."""
+TABLE_ROWS: Final = 2000
+"""Retransmissions of a flow that the page lists; Parquet has them all."""
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Sign:
+    """How something is drawn: a colour of the page, and the shape of its marker or the stroke of its line."""
+
+    name: str
+    colour: str
+    symbol: str = ""
+    dash: str = ""
+    size: int = 9
+
+    @property
+    def marker(self) -> int | None:
+        """Place of the symbol among the page's."""
+        plain = self.symbol.removesuffix("-open")
+        return interactive.SYMBOLS.index(plain) if plain in interactive.SYMBOLS else None
+
+
+DATA: Final = Sign("data", "0-0", dash="solid")
+ACKS: Final = Sign("acknowledged", "2-0", dash="solid")
+SACKS: Final = Sign("SACK blocks", "3-0", dash="solid")
+DUP_ACKS: Final = Sign("duplicate ACKs", "5-0", "circle", size=4)
+WAITS: Final = Sign("wait for the timer", "1-1", dash="2.5px,2.5px")
+NEEDLESS: Final = Sign("needless", "3-1", "circle-open", size=16)
+RETRANSMISSIONS: Final = {
+    "fast": Sign("fast retransmit", "1-0", "triangle-up", size=11),
+    "recovery": Sign("in recovery", "1-0", "circle", size=7),
+    "timeout": Sign("timeout", "1-1", "x", size=12),
+    "repair": Sign("repair after timeout", "1-2", "diamond", size=8),
+    "probe": Sign("tail loss probe", "5-1", "triangle-down", size=11),
+    "unknown": Sign("unclassified", "4-1", "square", size=8),
+}
+FLIGHT: Final = Sign("in flight", "0-0", dash="solid")
+RECEIVE_WINDOW: Final = Sign("receive window", "2-0", dash="9px,3px")
+CWND: Final = Sign("cwnd, estimated", "1-0", dash="2.5px,2.5px")
+RTT: Final = Sign("RTT", "0-0", "circle", size=4)
+
+
+def html(analysis: Analysis, details: int = DETAILS) -> str:
+    """The page, with plots of the `details` most interesting flows."""
+    totals = analysis.totals
+    flows = analysis.interesting(max(OVERVIEW_ROWS, details))
+    shown = [_detail(analysis, flow) for flow in flows[:details] if flow["packets"]]
+    held = _held_plot(totals["timeouts_by_duplicate_acks"]) if totals["timeouts"] else None
+    return (
+        _environment()
+        .get_template("capture.html.j2")
+        .render(
+            analysis=analysis,
+            capture=analysis.capture,
+            link_types=_link_types(analysis.capture["link_types"]),
+            started=_moment(analysis.capture["first_s"]),
+            totals=totals,
+            summary=_summary(totals),
+            classes=_classes(totals["retransmissions_by_class"]),
+            flows=[_row(flow) for flow in flows],
+            columns=COLUMNS,
+            shown=shown,
+            detailed={detail["flow"]["flow"] for detail in shown},
+            held=held,
+            policies=POLICIES,
+            amount=amount,
+            light=_tones(COLOURS),
+            dark=_tones(COLOURS_ON_DARK),
+            plotly=Markup(plotly()) if shown or held else "",
+            css=Markup(_resource("page.css")),
+            own_css=Markup(_resource("capture.css")),
+            script=Markup(_resource("page.js")),
+            own_script=Markup(_resource("capture.js")),
+            version=airtcp.__version__,
+        )
+    )
+
+
+def _summary(totals: Json) -> str:
+    if not totals["flows"]:
+        return "There is no TCP flow in it."
+    flows = f"{number(totals['flows'])} flows of {number(totals['connections'])} connections"
+    if not totals["retransmitted_packets"]:
+        return f"{flows}. Nothing was retransmitted."
+    share = totals["retransmitted_packets"] / max(1, totals["data_packets"])
+    resent = f"{number(totals['retransmitted_packets'])} of {number(totals['data_packets'])} data packets"
+    text = f"{flows}. {resent} ({with_unit(number(100 * share, 3), '%')}) were retransmissions"
+    if totals["spurious_retransmissions"]:
+        text += f", {number(totals['spurious_retransmissions'])} of them needless"
+    held = [row["timeouts"] for row in totals["timeouts_by_duplicate_acks"]]
+    return f"{text}; {sentence(totals, held)}."
+
+
+def _moment(unix_s: float | None) -> str | None:
+    return None if unix_s is None else datetime.fromtimestamp(unix_s, UTC).isoformat(timespec="milliseconds")
+
+
+# The registry of LINKTYPE_ values, https://www.tcpdump.org/linktypes.html
+LINK_TYPES: Final = {
+    0: "loopback",
+    1: "Ethernet",
+    9: "PPP",
+    101: "raw IP",
+    105: "802.11",
+    108: "loopback",
+    113: "Linux cooked",
+    127: "802.11 with radiotap",
+    228: "IPv4",
+    229: "IPv6",
+    276: "Linux cooked v2",
+}
+
+
+def _link_types(numbers: Sequence[int]) -> str:
+    return ", ".join(LINK_TYPES.get(number, f"link type {number}") for number in numbers)
+
+
+def _classes(rows: Sequence[Json]) -> list[Json]:
+    known = {row["class"]: row for row in rows}
+    names = [*CLASSES, *(name for name in known if name not in CLASSES)]
+    return [{"meaning": CLASSES.get(name, ""), "sign": _sign(name), **known[name]} for name in names if name in known]
+
+
+def _sign(name: str) -> Sign:
+    return RETRANSMISSIONS.get(name, RETRANSMISSIONS["unknown"])
+
+
+# --- the overview ---------------------------------------------------------------------------------------------------
+
+COLUMNS: Final = (
+    ("flow", "flow"),
+    ("between", "from, to"),
+    ("payload_bytes", "data"),
+    ("goodput_bps", "goodput, Mbit/s"),
+    ("rtt_mean_ms", "RTT, ms"),
+    ("retransmitted_packets", "resent packets"),
+    ("resent_percent", "resent, %"),
+    ("spurious_retransmissions", "needless"),
+    ("timeouts", "timeouts"),
+    *((f"avoided_{policy}", f"avoided by {name}") for policy, name in POLICIES.items()),
+    ("start_s", "start, s"),
+    ("vantage", "seen at"),
+)
+
+
+def _row(flow: Json) -> Json:
+    """A flow's cells, each with its text and the value that it is sorted by."""
+    resent = 100 * flow["retransmitted_packets"] / flow["data_packets"] if flow["data_packets"] else None
+    texts = {
+        "between": f"{address(flow, 'source')}\n{address(flow, 'destination')}",
+        "payload_bytes": amount(flow["payload_bytes"]),
+        "goodput_bps": number(None if flow["goodput_bps"] is None else flow["goodput_bps"] / 1e6, 3),
+        "rtt_mean_ms": number(flow["rtt_mean_ms"], 3),
+        "resent_percent": number(resent, 3),
+        "start_s": number(flow["start_s"]),
+    }
+    values = {**flow, "resent_percent": resent, "between": texts["between"]}
+    cells = [
+        {"key": key, "label": label, "text": texts.get(key, number(values[key])), "value": _sortable(values[key])}
+        for key, label in COLUMNS
+    ]
+    return {"flow": flow["flow"], "cells": cells}
+
+
+def _sortable(value: object) -> object:
+    return "" if value is None else value
+
+
+# --- one flow -------------------------------------------------------------------------------------------------------
+
+
+def _detail(analysis: Analysis, flow: Json) -> Json:
+    """What the page shows of a flow."""
+    n = flow["flow"]
+    resent = analysis.of_flow("retransmissions", n).sort("packet")
+    timeouts = analysis.of_flow("timeouts", n).sort("packet")
+    figures = [
+        _time_sequence(flow, analysis.of_flow("segments", n), resent, timeouts),
+        _windows(flow, analysis.of_flow("windows", n)),
+        _rtts(flow, analysis.of_flow("rtt_samples", n)),
+    ]
+    return {
+        "flow": flow,
+        "title": f"{address(flow, 'source')} to {address(flow, 'destination')}",
+        "says": sentence(flow) if flow["timeouts"] else None,
+        "facts": _facts(flow),
+        "figures": [figure for figure in figures if figure is not None],
+        "resent": resent.height,
+    }
+
+
+def _facts(flow: Json) -> list[tuple[str, str]]:
+    def ms(key: str) -> str:
+        return number(flow[key], 3)
+
+    options = [
+        word
+        for word, on in (
+            ("SACK", flow["sack_permitted"]),
+            ("timestamps", flow["timestamps"]),
+            (f"window scale {flow['window_scale']}", flow["window_scale"] is not None),
+        )
+        if on
+    ]
+    facts = [
+        ("Data", f"{amount(flow['payload_bytes'])} in {number(flow['data_packets'])} packets"),
+        ("From", with_unit(number(flow["start_s"]), "s") + " to " + with_unit(number(flow["end_s"]), "s")),
+        ("Goodput", with_unit(number((flow["goodput_bps"] or 0) / 1e6, 3), "Mbit/s")),
+        (
+            "RTT",
+            f"{ms('rtt_min_ms')} to {with_unit(ms('rtt_max_ms'), 'ms')}, mean {with_unit(ms('rtt_mean_ms'), 'ms')}",
+        ),
+        ("Retransmissions", number(flow["retransmitted_packets"])),
+        ("Duplicate ACKs", number(flow["duplicate_acks"])),
+        ("Out of order", number(flow["out_of_order"])),
+        ("Largest flight", amount(flow["flight_max_bytes"] or 0)),
+        ("First flight", with_unit(number(flow["initial_window_segments"]), "segments")),
+        ("MSS", with_unit(number(flow["mss_bytes"]), "B")),
+        ("Options", ", ".join(options) or "none seen"),
+        ("Seen at", flow["vantage"] or "unknown"),
+        ("Complete", "yes" if flow["complete"] else "no: begins before the capture or ends after it"),
+    ]
+    if flow["lost_before_capture"]:
+        facts.append(("Not captured", with_unit(number(flow["lost_before_capture"]), "holes")))
+    if flow["zero_windows"]:
+        facts.append(("Zero windows", number(flow["zero_windows"])))
+    return facts
+
+
+def _thin(table: pl.DataFrame) -> pl.DataFrame:
+    table = table.sort("time_s")
+    return table if table.height <= POINTS else table.gather_every(-(-table.height // POINTS))
+
+
+def _scale(largest: float) -> tuple[float, str]:
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if largest >= 2 * size:
+            return size, unit
+    return 1.0, "B"
+
+
+def _time_sequence(flow: Json, segments: pl.DataFrame, resent: pl.DataFrame, timeouts: pl.DataFrame) -> Json | None:
+    if segments.is_empty() and resent.is_empty():
+        return None
+    ends = [v for v in (segments["seq_to"].max(), resent["seq"].max()) if isinstance(v, (int, float))]
+    size, unit = _scale(float(max(ends, default=1)))
+    drawing = _Drawing(f"sequence-{flow['flow']}", _x_axis(flow), _axis(f"sequence number ({unit})"))
+
+    def of(kind: str) -> pl.DataFrame:
+        return _thin(segments.filter(pl.col("kind") == kind))
+
+    for sign, table in ((DATA, of("data")), (SACKS, of("sack"))):
+        drawing.strokes(sign, table["time_s"], table["seq_from"] / size, None, table["seq_to"] / size)
+    # Both move the line: where the ACKs are thinned, duplicates tell of its height too.
+    acked = segments.filter(pl.col("kind").is_in(["ack", "dup_ack"]))
+    acks = _thin(acked)
+    drawing.line(ACKS, acks["time_s"], acks["seq_to"] / size, step=True)
+    dup = of("dup_ack")
+    drawing.strokes(DUP_ACKS, dup["time_s"], dup["seq_to"] / size)
+    waits = timeouts.join(resent.select("packet", "seq"), on="packet", how="inner").drop_nulls(["waited_s", "seq"])
+    gap = pl.Series([None], dtype=pl.Float64)
+    x, y = [], []
+    for row in waits.iter_rows(named=True):
+        x += [row["time_s"] - row["waited_s"], row["time_s"], None]
+        y += [row["seq"] / size, row["seq"] / size, None]
+    drawing.line(WAITS, pl.Series(x, dtype=pl.Float64) if x else gap.clear(), pl.Series(y, dtype=pl.Float64), wait=True)
+    for name in [*RETRANSMISSIONS, *(set(resent["class"]) - set(RETRANSMISSIONS))]:
+        here = resent.filter(pl.col("class") == name).head(POINTS)
+        drawing.marks(_sign(name), here["time_s"], here["seq"] / size, [_hover(row) for row in here.to_dicts()])
+    needless = resent.filter(pl.col("spurious")).head(POINTS)
+    drawing.marks(NEEDLESS, needless["time_s"], needless["seq"] / size, None)
+    return drawing.figure("Time and sequence", size="wide", table=_table(resent))
+
+
+def _hover(row: Json) -> str:
+    waited = "" if row["waited_s"] is None else f", {number(row['waited_s'] * 1e3)} ms after it was sent last"
+    lines = [
+        f"packet {number(row['packet'])} at {number(row['time_s'], 7)} s: {row['class']}",
+        f"{number(row['bytes'])} B from {number(row['seq'])}{waited}",
+        f"duplicate ACKs in hand: {number(row['dup_acks'])}; in flight: {number(row['flight_segments'])} segments",
+        row["reason"],
+    ]
+    return "<br>".join(interactive.escape(line) for line in lines if line)
+
+
+def _table(resent: pl.DataFrame) -> Json | None:
+    if resent.is_empty():
+        return None
+    head = ["Packet", "Time, s", "Class", "Why", "Sequence", "Bytes", "Waited, ms", "Dup ACKs", "Flight", "Needless"]
+    rows = [
+        [
+            number(row["packet"]),
+            "" if row["time_s"] is None else f"{row['time_s']:.6f}",
+            row["class"],
+            row["reason"],
+            number(row["seq"]),
+            number(row["bytes"]),
+            number(None if row["waited_s"] is None else row["waited_s"] * 1e3),
+            number(row["dup_acks"]),
+            number(row["flight_segments"]),
+            "yes" if row["spurious"] else "",
+        ]
+        for row in resent.head(TABLE_ROWS).to_dicts()
+    ]
+    return {"head": head, "rows": rows}
+
+
+def _windows(flow: Json, windows: pl.DataFrame) -> Json | None:
+    if windows.is_empty():
+        return None
+    windows = _thin(windows)
+    own = [windows[column].max() for column in ("flight_bytes", "cwnd_estimate_bytes")]
+    top = max((float(value) for value in own if isinstance(value, (int, float))), default=0.0)
+    least = windows["receive_window_bytes"].min()
+    limit = windows["receive_window_bytes"].max()
+    caption = None
+    top = max(top, 1.0)
+    if isinstance(limit, (int, float)) and isinstance(least, (int, float)):
+        if least <= 2 * top:
+            top = max(top, min(float(limit), 3 * top))
+        else:
+            caption = f"The receive window lies above: {amount(float(least))} or more. A double click shows it."
+    size, unit = _scale(top)
+    drawing = _Drawing(
+        f"windows-{flow['flow']}", _x_axis(flow), _axis(f"window ({unit})") | {"range": [0, 1.06 * top / size]}
+    )
+    for sign, column in (
+        (RECEIVE_WINDOW, "receive_window_bytes"),
+        (CWND, "cwnd_estimate_bytes"),
+        (FLIGHT, "flight_bytes"),
+    ):
+        drawing.line(sign, windows["time_s"], windows[column] / size, step=True)
+    return drawing.figure("Windows", caption=caption)
+
+
+def _rtts(flow: Json, samples: pl.DataFrame) -> Json | None:
+    if samples.is_empty():
+        return None
+    samples = _thin(samples)
+    top = samples["rtt_ms"].max()
+    high = 1.06 * float(top) if isinstance(top, (int, float)) and top > 0 else 1.0
+    drawing = _Drawing(f"rtt-{flow['flow']}", _x_axis(flow), _axis("RTT (ms)") | {"range": [0, high]})
+    drawing.strokes(RTT, samples["time_s"], samples["rtt_ms"])
+    return drawing.figure("Round-trip time")
+
+
+def _x_axis(flow: Json) -> Json:
+    start, end = flow["start_s"], flow["end_s"]
+    margin = 0.02 * max(end - start, 1e-3)
+    return _axis("time in the capture (s)") | {"range": [start - margin, end + margin]}
+
+
+def _axis(title: str) -> Json:
+    return {
+        "title": {"text": title, "standoff": 8},
+        "type": "linear",
+        "automargin": True,
+        "zeroline": False,
+        "ticks": "outside",
+        "ticklen": 4,
+        "nticks": 7,
+        "separatethousands": True,
+        "exponentformat": "power",
+    }
+
+
+class _Drawing:
+    """A figure of the page in the making; what has no points is left out, and so is its name."""
+
+    def __init__(self, name: str, x: Json, y: Json) -> None:
+        self.id = name
+        self.signs: list[Sign] = []
+        self._data: list[Json] = []
+        self._clouds: list[Json] = []
+        self._axes = x, y
+        self._low, self._high = np.inf, -np.inf
+
+    def _meta(self, sign: Sign, *values: pl.Series) -> Json:
+        for series in values:
+            finite = series.drop_nulls()
+            if len(finite):
+                self._low = min(self._low, float(finite.min()))  # type: ignore[arg-type]
+                self._high = max(self._high, float(finite.max()))  # type: ignore[arg-type]
+        self.signs.append(sign)
+        return {"colour": sign.colour, "series": len(self.signs) - 1}
+
+    def strokes(
+        self, sign: Sign, x: pl.Series, y: pl.Series, x2: pl.Series | None = None, y2: pl.Series | None = None
+    ) -> None:
+        """A dot at each point, or a stroke to a second one: one path for all of them."""
+        if not len(x):
+            return
+        cloud: Json = {
+            "meta": self._meta(sign, y, *([y2] if y2 is not None else [])),
+            "width": 1.8 if y2 is not None else sign.size * 0.75,
+        }
+        for axis, values, other in (("x", x, x2), ("y", y, y2)):
+            # Single precision counts from the first value, so that zooming in finds things in their place.
+            origin = float(values[0] or 0.0)
+            cloud |= {axis: _packed(values, origin), f"{axis}0": origin}
+            if other is not None:
+                cloud[f"{axis}2"] = _packed(other, origin)
+        self._clouds.append(cloud)
+
+    def line(self, sign: Sign, x: pl.Series, y: pl.Series, *, step: bool = False, wait: bool = False) -> None:
+        """A line through the points; `step`: that holds its value until the next one."""
+        if not len(x):
+            return
+        self._data.append(
+            {
+                "type": "scatter",
+                "mode": "lines",
+                "name": sign.name,
+                "showlegend": False,
+                "x": _typed(x, "<f8"),
+                "y": _typed(y, "<f4"),
+                "line": {"dash": sign.dash, "width": 2 if wait else 1.6, "shape": "hv" if step else "linear"},
+                "hovertemplate": f"%{{y:.6~g}} at %{{x:.6~f}} s<extra>{sign.name}</extra>",
+                "meta": self._meta(sign, y),
+            }
+        )
+        if wait:
+            self._data[-1] |= {"hoverinfo": "skip"}
+            del self._data[-1]["hovertemplate"]
+
+    def marks(self, sign: Sign, x: pl.Series, y: pl.Series, text: list[str] | None) -> None:
+        """A marker at each point, with what to say about it."""
+        if not len(x):
+            return
+        hover = {"text": text, "hovertemplate": "%{text}<extra></extra>"} if text else {"hoverinfo": "skip"}
+        self._data.append(
+            {
+                "type": "scatter",
+                "mode": "markers",
+                "name": sign.name,
+                "showlegend": False,
+                "x": x.to_list(),
+                "y": y.to_list(),
+                "marker": {"symbol": sign.symbol, "size": sign.size, "line": {"width": 2 if text is None else 0}},
+                "meta": self._meta(sign, y),
+                **hover,
+            }
+        )
+
+    def figure(self, title: str, *, size: str = "", caption: str | None = None, table: Json | None = None) -> Json:
+        """For the template."""
+        x, y = self._axes
+        if "range" not in y and self._low <= self._high:
+            margin = 0.04 * max(self._high - self._low, 1e-9)
+            y["range"] = [self._low - margin, self._high + margin]
+        layout = {
+            "xaxis": x,
+            "yaxis": y,
+            "margin": {"l": 8, "r": 14, "t": 10, "b": 8},
+            "hovermode": "closest",
+            "showlegend": False,
+            "dragmode": "zoom",
+            "uirevision": self.id,
+            "font": {"size": 13},
+            "separators": ".\N{NARROW NO-BREAK SPACE}",
+        }
+        return {
+            "id": self.id,
+            "title": title,
+            "size": size,
+            "caption": caption,
+            "signs": self.signs,
+            "table": table,
+            "about": f"{title}: {y['title']['text']} over {x['title']['text']}",
+            "json": _json({"data": self._data, "layout": layout, "clouds": self._clouds, "table": table}),
+        }
+
+
+def _packed(values: pl.Series, origin: float) -> str:
+    return _base64((values.cast(pl.Float64).to_numpy() - origin).astype("<f4"))
+
+
+def _typed(values: pl.Series, dtype: str) -> Json:
+    """An array as Plotly reads it without parsing numbers; null becomes a gap."""
+    return {"dtype": dtype.removeprefix("<"), "bdata": _base64(values.cast(pl.Float64).to_numpy().astype(dtype))}
+
+
+def _base64(values: np.ndarray[Any, Any]) -> str:
+    return base64.b64encode(values.tobytes()).decode("ascii")
+
+
+# --- duplicate ACKs in hand -----------------------------------------------------------------------------------------
+
+
+def _held_plot(rows: Sequence[Mapping[str, int]]) -> Json:
+    """Timeouts by duplicate ACKs in hand, and beside them those that a policy would have avoided."""
+    x = [str(row["duplicate_acks"]) if row["duplicate_acks"] < 3 else "3 or more" for row in rows]
+    names = {
+        "timeouts": "all timeouts",
+        **{f"avoided_{policy}": f"avoided by {name}" for policy, name in POLICIES.items()},
+    }
+    plot = Plot(
+        id="held",
+        title="Duplicate ACKs in hand when the timer fired",
+        x=Axis(label="duplicate ACKs in hand"),
+        y=Axis(label="timeouts"),
+        kind="bar",
+        series=[Series(name=name, x=list(x), y=[float(row[key]) for row in rows]) for key, name in names.items()],
+    )
+    looks = {name: Look(i, 0, 0, i, i) for i, name in enumerate(names.values())}
+    table = {
+        "head": ["", *x, "all"],
+        "rows": [
+            [name, *(number(row[key]) for row in rows), number(sum(row[key] for row in rows))]
+            for key, name in names.items()
+        ],
+    }
+    return {
+        "id": plot.id,
+        "title": plot.title,
+        "size": "",
+        "caption": None,
+        "about": f"{plot.title}: timeouts and those that each policy would have avoided",
+        "signs": [Sign(name, f"{i}-0") for i, name in enumerate(names.values())],
+        "table": table,
+        "json": _json(interactive.figure(plot, looks) | {"table": None}),
+    }
+
+
+__all__ = ["DETAILS", "PAGE", "html"]
