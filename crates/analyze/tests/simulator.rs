@@ -31,6 +31,7 @@ impl Write for Shared {
 fn spec(profile: &str, loss: f64) -> RunSpec {
     let fifo = |packets| QueueConfig::Fifo(FifoConfig { limit_packets: packets, limit_bytes: None });
     let link = |from: u32, to: u32, mbps, delay, loss, packets| LinkSpec {
+        reorder: Reorder::NONE,
         name: format!("{from}->{to}"),
         group: "line".into(),
         from: NodeId(from),
@@ -83,6 +84,7 @@ fn spec(profile: &str, loss: f64) -> RunSpec {
             })
             .collect(),
         record: RecordSpec {
+            retransmissions: Vec::new(),
             interval: Span::from_secs(1),
             flow_series_max: 0,
             link_series: vec![],

@@ -3,9 +3,10 @@
 //! What the sender knew is what had passed the capture on its way to it, `near` earlier. A repetition is *prompt* within
 //! `near`, a quarter of the round trip and 2 ms of the last ACK that said anything new: an answer to it, even of a sender that
 //! waits a while for reordering to resolve. The *timer* may have run out if the acknowledgement has stood still for nine tenths
-//! of the least timeout RFC 6298 allows (SRTT + 4 RTTVAR, without a minimum). A *timeout* repeats the first unacknowledged
-//! segment when the timer may have run out and there is no fresh reason: a third report within what is prompt, or, for a
-//! segment that was repeated before, the first report of something sent after that. A sender that had its reason for longer
+//! of the least timeout RFC 6298 allows (SRTT + 4 RTTVAR, without a minimum; with one of 200 ms where losses were reported and
+//! the capture is not at the sender, since repetitions wait in queues before they get there). A *timeout* repeats the first unacknowledged
+//! segment when the timer may have run out and there is no fresh reason: a third report within what is prompt, or the first
+//! report of something sent clearly later (for a segment that was repeated before, of anything sent later). A sender that had its reason for longer
 //! and did nothing does not act on it.
 //!
 //! 1. After a timeout, until the data that was outstanding then is acknowledged: **timeout** as above, else **repair**.
@@ -191,6 +192,7 @@ impl Flow {
 
     fn facts(&self, at: &Passing, start: u64, end: u64, original: Option<&Sent>) -> Facts {
         let since = |ns: u64| at.ns.saturating_sub(ns);
+        let above = if self.sack { self.ring.sacked_above(end) } else { 0 };
         let quiet_ns = since(self.reported_ns.max(self.advanced_ns));
         let round_trip_ns = self.rtt.srtt_ns() + at.near_ns;
         let prompt_ns = at.near_ns + round_trip_ns / 4 + PROMPT_NS;
@@ -203,10 +205,20 @@ impl Flow {
             self.sack && reasons.into_iter().flatten().any(|ns| since(ns) <= at_once_ns)
         } else {
             let allowed_ns = if self.sack { prompt_ns } else { at_once_ns };
+            // Or something sent clearly later has just arrived, as a tail loss probe.
             self.third_report_ns.is_some_and(|ns| since(ns) <= allowed_ns)
+                || (self.sack && self.overtaken_clearly_ns.is_some_and(|ns| since(ns) <= at_once_ns))
         };
         let still_ns = since(self.advanced_ns.max(self.flight_began_ns));
-        let timer_ran = still_ns >= self.rtt.rto_least_ns(at.near_ns) / 10 * 9;
+        let reported = self.dup_acks > 0 || above > 0;
+        // Away from the sender a repetition may have waited in queues on its way here: with a report in hand only the usual
+        // least timeout counts against that.
+        let least_ns = if reported && at.near_ns > AT_ONCE_NS {
+            self.rtt.rto_ns(at.near_ns)
+        } else {
+            self.rtt.rto_least_ns(at.near_ns)
+        };
+        let timer_ran = still_ns >= least_ns / 10 * 9;
         // Not an answer to anything, and at the time the timer is expected.
         let on_time = quiet_ns > at_once_ns && still_ns >= self.rtt.rto_ns(at.near_ns) / 20 * 19;
         Facts {
@@ -219,7 +231,7 @@ impl Flow {
             silent_ns: quiet_ns.min(since(self.sent_ns)),
             round_trip_ns,
             rto_ns: self.rtt.rto_ns(at.near_ns),
-            above: if self.sack { self.ring.sacked_above(end) } else { 0 },
+            above,
             resent_before,
         }
     }
