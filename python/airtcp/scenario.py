@@ -597,6 +597,11 @@ class Profile(Part):
     rto_min: Span | None = None
     """Smallest retransmission timeout."""
 
+    rto_ticks_above_rtt: int | None = None
+    """With `timer_tick`: the timeout is at least this many ticks above the last round trip counted, which counts
+    from 1. FreeBSD and NetBSD: 2, since a timer of n ticks may expire after little more than n - 1. 4.4BSD: 0.
+    """
+
     rto_var_min: Span | None = None
     """Lower bound of the 4 * RTTVAR term. RFC 6298: the clock granularity; Linux: 200 ms."""
 
@@ -1523,6 +1528,11 @@ class TcpOptions(Part):
 
     rto_min: Span | None = None
     """Smallest retransmission timeout."""
+
+    rto_ticks_above_rtt: int | None = None
+    """With `timer_tick`: the timeout is at least this many ticks above the last round trip counted, which counts
+    from 1. FreeBSD and NetBSD: 2, since a timer of n ticks may expire after little more than n - 1. 4.4BSD: 0.
+    """
 
     rto_var_min: Span | None = None
     """Lower bound of the 4 * RTTVAR term. RFC 6298: the clock granularity; Linux: 200 ms."""

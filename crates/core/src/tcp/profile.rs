@@ -193,6 +193,9 @@ options! {
     /// Tick of the clock at which the timers of BSD's slow timeout run: round trips are counted in its ticks and retransmission timeouts
     /// expire at them. "0s": timers are exact.
     timer_tick: Span,
+    /// With `timer_tick`: the timeout is at least this many ticks above the last round trip counted, which counts from 1. FreeBSD and
+    /// NetBSD: 2, since a timer of n ticks may expire after little more than n - 1. 4.4BSD: 0.
+    rto_ticks_above_rtt: u32,
     /// Tick of the clock at which delayed ACKs leave (BSD's fast timeout): a segment waits for the next tick and not for
     /// `delayed_ack`. "0s": exact.
     delayed_ack_tick: Span,

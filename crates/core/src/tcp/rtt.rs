@@ -101,8 +101,8 @@ impl RttEstimator {
 
     /// A round trip that a counter of `timer_tick` showed as `counter`, which starts at 1: `tcp_xmit_timer` of the
     /// BSDs with finer scales (FreeBSD since 1996, after Brakmo and Peterson, "Performance Problems in BSD4.4 TCP", 1995). The
-    /// first one counts as it is, later ones less 1, so that on a short path the average sinks towards zero and the bound, this
-    /// count and two ticks, is what is left: three ticks.
+    /// first one counts as it is, later ones less 1, so that on a short path the average sinks towards zero and
+    /// `rto_ticks_above_rtt` is what is left.
     pub fn on_ticks(&mut self, rtt: Span, counter: u64, config: &TcpConfig) {
         self.on_exact(rtt);
         let counter = counter.clamp(1, 1 << 16) as i64;
@@ -116,8 +116,9 @@ impl RttEstimator {
             rttvar = (rttvar + error.abs() - (rttvar >> 2)).max(1);
         }
         (self.srtt32_ticks, self.rttvar16_ticks) = (srtt as u32, rttvar as u32);
-        // A timer of n ticks may expire after little more than n - 1: at least two more than this round trip took.
-        let ticks = (((srtt >> 3) + rttvar) >> 2).max(counter + 2);
+        let margin = i64::from(config.rto_ticks_above_rtt);
+        let least = if margin > 0 { counter + margin } else { 0 };
+        let ticks = (((srtt >> 3) + rttvar) >> 2).max(least);
         self.rto = bounded(config.timer_tick.saturating_mul(ticks as u64), config);
     }
 

@@ -338,6 +338,7 @@ pub(super) fn faults(c: &TcpConfig) -> Vec<(&'static [&'static str], String)> {
         "rtt_per_segment = true: a timer of ticks counts the round trip of one segment at a time; set it to false"
             .to_owned()
     });
+    require(c.rto_ticks_above_rtt <= 1000, &["rto_ticks_above_rtt"], &|| "must be in 0..=1000".to_owned());
     require(c.delayed_ack_tick <= MAX_DELAYED_ACK, &["delayed_ack_tick"], &|| {
         "must be at most 500ms (RFC 1122)".to_owned()
     });
