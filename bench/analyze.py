@@ -56,7 +56,12 @@ def make_capture(work: pathlib.Path) -> pathlib.Path:
     scenario = work / "capture.toml"
     scenario.write_text(text + '[record]\ncapture = ["bottleneck"]\n')
     measure([*airtcp_command(scenario, work / "run"), "--snaplen", str(SNAPLEN)])
-    return work / "run/capture.pcapng"
+    capture = work / "run/capture.pcapng"
+    if editcap := shutil.which("editcap"):
+        # tcptrace does not know pcapng.
+        measure([editcap, "-F", "pcap", str(capture), str(work / "capture.pcap")])
+        return work / "capture.pcap"
+    return capture
 
 
 def commands(capture: pathlib.Path, work: pathlib.Path) -> dict[str, list[str]]:
@@ -72,7 +77,7 @@ def commands(capture: pathlib.Path, work: pathlib.Path) -> dict[str, list[str]]:
         found["tshark -q -z conv,tcp"] = [tshark, "-n", "-q", "-z", "conv,tcp", "-r", str(capture)]
         flags = ["-Y", "tcp.analysis.retransmission", "-T", "fields", "-e", "frame.number"]
         found["tshark tcp.analysis"] = [tshark, "-n", "-r", str(capture), *flags]
-    if tcptrace := shutil.which("tcptrace"):
+    if (tcptrace := shutil.which("tcptrace")) and capture.suffix == ".pcap":
         found["tcptrace -l -r -W"] = [tcptrace, "-n", "-l", "-r", "-W", str(capture)]
     return found
 
@@ -88,7 +93,10 @@ def analyze(repeat: int, work: pathlib.Path) -> list[Entry]:
             if name in failed:
                 continue
             try:
-                runs[name].append(measure(command))
+                done = measure(command)
+                if name.startswith("tcptrace") and "packets seen" not in done.output:
+                    raise BenchError(f"tcptrace did not read the capture: {done.output[:200]}")
+                runs[name].append(done)
             except BenchError as error:
                 if name.startswith("airtcp"):
                     raise
@@ -127,7 +135,7 @@ def analyze(repeat: int, work: pathlib.Path) -> list[Entry]:
                 "memory": peak <= GOALS["peak_bytes"],
             }
         entries.append(entry)
-    missing = [name for name in ("tshark", "tcptrace") if shutil.which(name) is None]
+    missing = [name for name in ("tshark", "editcap", "tcptrace") if shutil.which(name) is None]
     if missing:
         entries[0]["skipped"] = f"not installed: {', '.join(missing)} (Debian packages)"
     return entries
