@@ -116,7 +116,7 @@ struct Covered {
     highest_delivered: u64,
     /// A segment sent once was delivered below it.
     reordered: bool,
-    /// The first SACK block reported a duplicate: its start.
+    /// The range that the first SACK block reported as a duplicate.
     duplicate_sack: Option<(u64, u64)>,
     /// For controls that ask for it.
     rate: Option<RateProbe>,

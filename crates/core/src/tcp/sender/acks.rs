@@ -91,13 +91,13 @@ impl Sender {
         {
             let echo = !advanced && covered.delivered == 0 && p.len == 0 && !window_changed;
             self.on_probe_acked(now, probe, ack, covered.duplicate_sack.is_some(), echo);
-            // The duplicate was the probe's: no sign of reordering.
+            // The duplicate was the probe's: no sign of reordering, nor of a needless recovery.
             duplicate_sack &= !probe.is_retransmission;
         }
         let lost_before = self.board.lost_out();
         let was_recovering = matches!(self.window.state, CaState::Recovery | CaState::Loss);
         self.leave_states(now);
-        if let Some(range) = covered.duplicate_sack {
+        if let Some(range) = covered.duplicate_sack.filter(|_| duplicate_sack) {
             self.on_duplicate_sack(now, range);
         }
         let recovered = was_recovering && !matches!(self.window.state, CaState::Recovery | CaState::Loss);
