@@ -244,7 +244,7 @@ RECORD
 
 @pytest.mark.parametrize(
     ("line", "all_needless"),
-    [("loss = 0.01", False), ('reorder = { probability = 0.02, delay = { min = "5ms", max = "50ms" } }', True)],
+    [("loss = 0.01", False), ('reorder = { probability = 0.1, delay = { min = "5ms", max = "50ms" } }', True)],
 )
 def test_retransmissions_one_by_one_and_which_were_needless(line: str, all_needless: bool, tmp_path: Path) -> None:
     def run(record: str) -> airtcp.Results:
