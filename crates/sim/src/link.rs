@@ -20,7 +20,7 @@
 //! counters are those of any other link at any instant. A link is not fused with one that is fused itself (one packet in
 //! flight tells one wait), nor where it is slower than the one before, as a queue of any length could grow there.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use airtcp_core::packet::PacketId;
 use airtcp_core::queue::{AnyQueue, DropReason, QueueConfig};
@@ -122,6 +122,8 @@ struct Hold {
     range: (u64, u64),
     rng: Rng,
     held: u64,
+    /// Ends of the transmissions of those that are to be held back.
+    upcoming: VecDeque<u64>,
 }
 
 /// A link with a discipline of its own.
@@ -594,6 +596,9 @@ impl Links {
     /// The next packet of a queue starts its transmission. Returns its far-end time, or the time of its loss.
     pub fn start(&mut self, now: u64, link: LinkId, size: u16) -> Accepted {
         let (line, cold) = (&mut self.lines[link.0 as usize], &mut self.cold[link.0 as usize]);
+        if let Some(hold) = &mut cold.hold {
+            hold.count_to(now);
+        }
         line.transmit(now, size, || cold.rate);
         line.send_off(cold, line.lane)
     }
@@ -617,7 +622,7 @@ impl Line {
             return Accepted::Lost(self.free_at);
         }
         let time = self.arrival();
-        match cold.hold.as_mut().and_then(|hold| hold.draw()) {
+        match cold.hold.as_mut().and_then(|hold| hold.draw(self.free_at)) {
             None => Accepted::Arrives { time, lane },
             Some(hold_ns) => Accepted::HeldBack { time: time.saturating_add(hold_ns) },
         }
@@ -662,6 +667,9 @@ impl Line {
     /// Removes from the queue what is on the line by now.
     #[inline]
     fn settle(&mut self, cold: &mut Cold, now: u64) {
+        if let Some(hold) = &mut cold.hold {
+            hold.count_to(now);
+        }
         while let Some(&(start, size)) = cold.waiting.front() {
             if start > now {
                 return;
@@ -707,14 +715,23 @@ impl Hold {
                 range: (reorder.min.as_ns(), reorder.max.as_ns()),
                 rng: stream(seed, link as u64, Purpose::LinkReorder),
                 held: 0,
+                upcoming: VecDeque::new(),
             })
         })
     }
 
-    /// How long the next packet is held back, if it is.
-    fn draw(&mut self) -> Option<u64> {
-        (self.rng.random::<f64>() < self.probability).then(|| {
+    /// What is on the line or waits for it is not held back yet.
+    fn count_to(&mut self, now: u64) {
+        while self.upcoming.front().is_some_and(|&end| end <= now) {
+            self.upcoming.pop_front();
             self.held += 1;
+        }
+    }
+
+    /// How long the packet is held back, if it is, whose transmission is over at `end`.
+    fn draw(&mut self, end: u64) -> Option<u64> {
+        (self.rng.random::<f64>() < self.probability).then(|| {
+            self.upcoming.push_back(end);
             self.rng.random_range(self.range.0..=self.range.1)
         })
     }
