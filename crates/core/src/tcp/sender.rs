@@ -351,6 +351,21 @@ impl Sender {
         }
     }
 
+    /// The host's path has changed, as after a handover between access points.
+    pub fn on_path_change(&mut self, now: Time) {
+        self.count_until(now);
+        self.cc.on_path_change(&mut self.window, now);
+    }
+
+    /// Somebody outside bounds the window, in segments, until it says otherwise: `TCP_BPF_SNDCWND_CLAMP` of Linux. Never less
+    /// than 1, and it only ever lowers what `max_cwnd` allows.
+    pub fn set_cwnd_cap(&mut self, now: Time, cap: Option<u32>) {
+        self.count_until(now);
+        let most = self.config.max_cwnd;
+        self.window.cwnd_clamp = cap.map_or(most, |cap| cap.min(most)).max(1);
+        self.window.cwnd = self.window.cwnd.min(self.window.cwnd_clamp);
+    }
+
     pub fn deadline(&self) -> Time {
         self.rto_at.min(self.persist_at).min(self.pacer.deadline()).min(self.judge_at).min(self.probe_at)
     }

@@ -158,6 +158,10 @@ pub trait CongestionControl {
     /// Transmission starts again after `idle` without anything in flight.
     fn on_restart(&mut self, _w: &mut Window, _idle: Span, _now: Time) {}
 
+    /// The host says that its path has changed, as after a handover: what was learnt of the old one may mislead.
+    /// `w.min_rtt` still is that of the whole connection.
+    fn on_path_change(&mut self, _w: &mut Window, _now: Time) {}
+
     /// The window to return to when a reduction proves to have been spurious.
     fn undo(&self, w: &Window) -> u32 {
         w.cwnd.max(w.prior_cwnd)
