@@ -529,9 +529,9 @@ fn pacing_spreads_the_window_over_the_round_trip() {
 #[test]
 fn a_spurious_timeout_is_taken_back_with_timestamps() {
     for (eifel, undos) in [(true, 1), (false, 0)] {
-        // Not CUBIC, whose HyStart takes the late ACKs for a queue; and no DSACKs, which would take it back as well.
+        // Not CUBIC, whose HyStart takes the late ACKs for a queue; and neither DSACKs nor F-RTO, which would take it back as well.
         let c = config("linux-6", |c| {
-            (c.eifel, c.dsack) = (eifel, false);
+            (c.eifel, c.dsack, c.frto) = (eifel, false, Frto::Off);
             c.cc = super::cc::CcConfig::by_name("reno").unwrap();
         });
         let mut pair = Pair::same(&c, ONE_WAY);

@@ -39,7 +39,7 @@ fn stalled(c: &Arc<TcpConfig>, until_ms: u64) -> Pair {
         }
         _ => Fate::Pass,
     });
-    pair.start(u64::MAX)
+    pair.start(200 * MSS)
 }
 
 fn at(ms: u64) -> Time {
