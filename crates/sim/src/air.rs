@@ -30,7 +30,13 @@ impl Air {
                 pairs: channel
                     .pairs
                     .iter()
-                    .map(|p| PairConfig { station: p.station, access_point: p.access_point, signal: p.signal.clone() })
+                    .map(|p| PairConfig {
+                        station: p.station,
+                        access_point: p.access_point,
+                        signal: p.signal.clone(),
+                        motion: p.motion.clone(),
+                        roams: p.roams,
+                    })
                     .collect(),
                 hidden: channel.hidden.clone(),
                 sensing: channel.sensing,
@@ -78,6 +84,7 @@ pub(crate) fn link_totals(s: &AirStats) -> LinkTotals {
         arrived_bytes: s.arrived_bytes,
         dropped_overflow: s.dropped_overflow,
         dropped_early: s.dropped_early,
+        dropped_gone: s.dropped_gone,
         dropped_bytes: 0,
         held_back_packets: 0,
         lost_packets: s.dropped_retries + s.lost_collision + s.lost_errors + s.dropped_late,

@@ -241,6 +241,13 @@ impl Tcp {
         }
     }
 
+    /// The source's host has a new way to the network.
+    pub fn on_path_change(&mut self, now: u64) {
+        if self.phase == Phase::Running {
+            self.sender.on_path_change(Time::from_ns(now));
+        }
+    }
+
     pub fn on_drop(&mut self, packet: &Packet) {
         if let Some(running) = self.transfer.as_mut().filter(|_| packet.incarnation() == self.incarnation) {
             running.dropped_at_queues += 1;
