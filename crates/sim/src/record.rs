@@ -17,8 +17,8 @@ use crate::spec::LinkId;
 mod air;
 mod roaming;
 
-pub(crate) use roaming::{HandoverRow, HandoverRows, WalkerRow, WalkerRows};
 pub(crate) use air::{AirRow, AirRows, AirSample, AirSeries, PpduRow, PpduRows};
+pub(crate) use roaming::{HandoverRow, HandoverRows, WalkerRow, WalkerRows};
 
 table! {
     /// One flow, from warmup to the end.

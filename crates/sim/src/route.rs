@@ -110,7 +110,9 @@ impl Routes {
                         let name = |n: NodeId| spec.nodes[n.0 as usize].name.clone();
                         match search.write_path(&graph, spec, from.0, to.0, &mut self.hops) {
                             true => Ok(start),
-                            false => Err(BuildError::NoRoute { flow: flow.name.clone(), from: name(from), to: name(to) }),
+                            false => {
+                                Err(BuildError::NoRoute { flow: flow.name.clone(), from: name(from), to: name(to) })
+                            }
                         }
                     };
                     v.start[a].push([path(flow.from, flow.to)?, path(flow.to, flow.from)?]);
@@ -167,7 +169,8 @@ fn closed_links<'a>(spec: &'a RunSpec, roaming: &'a RoamingSpec, at: usize) -> i
     let pair = |air: AirSpec| (air.channel, air.pair);
     let air = |id: LinkId| spec.links[id.0 as usize].air.map(pair);
     let open = roaming.candidates.get(at).and_then(|&id| air(id));
-    let others: BTreeSet<_> = roaming.candidates.iter().filter_map(|&id| air(id)).filter(|&p| Some(p) != open).collect();
+    let others: BTreeSet<_> =
+        roaming.candidates.iter().filter_map(|&id| air(id)).filter(|&p| Some(p) != open).collect();
     let is_closed = move |l: &LinkSpec| l.air.is_some_and(|a| others.contains(&pair(a)));
     (0u32..).zip(&spec.links).filter(move |(_, l)| is_closed(l)).map(|(id, _)| id)
 }

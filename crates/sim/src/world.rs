@@ -1032,7 +1032,8 @@ impl Sampler {
         let flows: Vec<u32> = (0..n).map(|k| tcp[k * tcp.len() / n]).collect();
         let sampled: Vec<u32> = record.link_series.iter().map(|l| l.0).collect();
         let air: Vec<u32> = record.air_series.iter().map(|l| l.0).collect();
-        let idle = record.interval.is_zero() || (flows.is_empty() && sampled.is_empty() && air.is_empty() && spec.walks.is_empty());
+        let idle = record.interval.is_zero()
+            || (flows.is_empty() && sampled.is_empty() && air.is_empty() && spec.walks.is_empty());
         Sampler {
             interval: record.interval,
             next: if idle { Time::NEVER } else { Time::ZERO + record.interval },

@@ -275,7 +275,8 @@ fn switches_at_given_times_and_on_one_channel() {
     let names = texts(links, "name");
     for (t, link) in numbers(ppdus, "start_s").into_iter().zip(numbers(ppdus, "link")) {
         let is_w1 = names[link as usize].contains("ap1");
-        let allowed = if is_w1 { (2.05..5.005).contains(&t) || t >= 5.1 } else { t < 2.005 || (5.05..5.055).contains(&t) };
+        let allowed =
+            if is_w1 { (2.05..5.005).contains(&t) || t >= 5.1 } else { t < 2.005 || (5.05..5.055).contains(&t) };
         assert!(allowed, "{} at {t}", names[link as usize]);
     }
 }

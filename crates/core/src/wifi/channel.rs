@@ -27,7 +27,9 @@ use super::config::{OnGiveUp, OnMissed, RadioConfig, RetryCount, Transmit};
 use super::contention::{Contender, Contention};
 use super::originator::{Mpdu, Ppdu, Session};
 use super::phy::timing;
-use super::phy::{EdcaParams, ErrorModel, Mode, Motion, Protection, Quality, Signal, SignalConfig, Standard, edca_defaults};
+use super::phy::{
+    EdcaParams, ErrorModel, Mode, Motion, Protection, Quality, Signal, SignalConfig, Standard, edca_defaults,
+};
 use super::radio::{AcQueue, Radio, Upper, win_start};
 use super::rate::{AnyRateControl, RateConfig, RateContext, TxStatus};
 use super::reorder::ReorderBuffer;

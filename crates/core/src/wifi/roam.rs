@@ -56,8 +56,15 @@ pub enum ApQueue {
 /// When to go. Access points are known by their place in the list of the candidates.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RoamRule {
-    Nearest { hysteresis_m: f64 },
-    Rssi { every: Span, samples: u16, below_dbm: f64, hysteresis_db: f64 },
+    Nearest {
+        hysteresis_m: f64,
+    },
+    Rssi {
+        every: Span,
+        samples: u16,
+        below_dbm: f64,
+        hysteresis_db: f64,
+    },
     /// When, in ascending order, and to which.
     Times(Vec<(Time, usize)>),
 }
@@ -234,8 +241,7 @@ mod tests {
             ([-68.0, -61.0], [-50.0, -50.0], false),
         ];
         for (own, other, goes) in cases {
-            let rule =
-                RoamRule::Rssi { every: Span::from_ms(100), samples: 2, below_dbm: -65.0, hysteresis_db: 5.0 };
+            let rule = RoamRule::Rssi { every: Span::from_ms(100), samples: 2, below_dbm: -65.0, hysteresis_db: 5.0 };
             let mut roam = Roam::new(rule, 2, (ms(0), Time::NEVER));
             roam.on_associated(ms(0), 0);
             let look = |i: usize| measured(&[(f64::NAN, own[i]), (f64::NAN, other[i])]);

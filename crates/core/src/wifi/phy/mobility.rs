@@ -105,7 +105,9 @@ mod tests {
     #[test]
     fn there_and_back_turns_at_both_ends() {
         let track = Track::new(&[[0.0, 5.0], [20.0, 5.0]], 1.0, Time::ZERO, true);
-        for (seconds, x) in [(0.0, 0.0), (15.0, 15.0), (20.0, 20.0), (25.0, 15.0), (40.0, 0.0), (47.0, 7.0), (61.0, 19.0)] {
+        for (seconds, x) in
+            [(0.0, 0.0), (15.0, 15.0), (20.0, 20.0), (25.0, 15.0), (40.0, 0.0), (47.0, 7.0), (61.0, 19.0)]
+        {
             let [found, y] = at(&track, seconds);
             assert!((found - x).abs() < 1e-9 && y == 5.0, "{seconds} s: {found}");
         }

@@ -43,8 +43,7 @@ impl<'a> Expander<'a> {
                 self.error(&path.key("start"), "must be at most 30 days (720h)");
             }
             let Some(ends) = ends.filter(|_| self.errors.len() == before) else { continue };
-            let track =
-                Arc::new(Track::new(&walk.waypoints_m, speed, Time::ZERO + walk.start, walk.there_and_back));
+            let track = Arc::new(Track::new(&walk.waypoints_m, speed, Time::ZERO + walk.start, walk.there_and_back));
             for k in 0..ends.len {
                 let node = ends.member(k);
                 if let Some((other, _)) = self.walks.insert(node, (i, track.clone())) {

@@ -290,7 +290,9 @@ impl Expander<'_> {
             let others = wlan_of.entry(station).or_default();
             let other = others.last().copied();
             others.push(wlan);
-            let Some(other) = other.filter(|&other| other == wlan || !self.roams.contains_key(&station)) else { continue };
+            let Some(other) = other.filter(|&other| other == wlan || !self.roams.contains_key(&station)) else {
+                continue;
+            };
             let name = self.node_name(station).to_owned();
             let message = match other == wlan {
                 true => format!("{name} is a station of this WLAN already: a host is in one WLAN, once"),

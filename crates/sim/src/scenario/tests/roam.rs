@@ -120,16 +120,35 @@ fn every_fault_is_named_with_its_place_and_what_would_be_accepted() {
     let rule = r#"rule = { kind = "nearest" }"#;
     let signal2 = "ap_position_m = [20, 0]\nsignal = { kind = \"path_loss\" }";
     let cases: &[(&str, &str, &[&str])] = &[
-        (roaming, "", &["wlans[1].stations[0]", "phone[0] is a station of wlans[0] already", "unless it has an entry in `roaming`"]),
+        (
+            roaming,
+            "",
+            &[
+                "wlans[1].stations[0]",
+                "phone[0] is a station of wlans[0] already",
+                "unless it has an entry in `roaming`",
+            ],
+        ),
         (roaming, &format!("{roaming}\n{roaming}"), &["roaming[1].node", "phone[0] has roaming[0] already"]),
         ("[[roaming]]\nnode = \"phone\"", "[[roaming]]\nnode = \"ap1\"", &["roaming[0].node", "is a router"]),
-        ("[[roaming]]\nnode = \"phone\"", "[[roaming]]\nnode = \"fone\"", &["roaming[0].node", "did you mean `phone`?"]),
+        (
+            "[[roaming]]\nnode = \"phone\"",
+            "[[roaming]]\nnode = \"fone\"",
+            &["roaming[0].node", "did you mean `phone`?"],
+        ),
         (
             roaming,
             &format!("{roaming}[[roaming]]\nnode = \"laptop\"\n"),
-            &["roaming[1].node", "laptop is a station of one WLAN: who roams is listed in the `stations` of at least two"],
+            &[
+                "roaming[1].node",
+                "laptop is a station of one WLAN: who roams is listed in the `stations` of at least two",
+            ],
         ),
-        (roaming, &format!("{roaming}[[roaming]]\nnode = \"server\"\n"), &["roaming[1].node", "server is a station of no WLAN"]),
+        (
+            roaming,
+            &format!("{roaming}[[roaming]]\nnode = \"server\"\n"),
+            &["roaming[1].node", "server is a station of no WLAN"],
+        ),
         ("gap = \"20ms\"", "gap = \"20ms\"\nfirst = \"ap3\"", &["roaming[0].first = \"ap3\"", "did you mean `ap1`?"]),
         ("gap = \"20ms\"", "gap = \"2h\"", &["roaming[0].gap", "must be at most"]),
         ("gap = \"20ms\"", "gap = 20", &["roaming[0].gap", "duration"]),
@@ -163,7 +182,11 @@ fn every_fault_is_named_with_its_place_and_what_would_be_accepted() {
         ("speed_m_per_s = 1.5", "speed_m_per_s = 0", &["walks[0].speed_m_per_s = 0", "must be above 0"]),
         ("speed_m_per_s = 1.5", "speed_m_per_s = -1", &["walks[0].speed_m_per_s = -1", "must be above 0"]),
         ("speed_m_per_s = 1.5", "", &["walks[0]", "speed_m_per_s"]),
-        (signal2, &format!("{signal2}\ncarrier_sense_dbm = -80"), &["wlans[1].carrier_sense_dbm", "a station that walks"]),
+        (
+            signal2,
+            &format!("{signal2}\ncarrier_sense_dbm = -80"),
+            &["wlans[1].carrier_sense_dbm", "a station that walks"],
+        ),
         (
             "[[walks]]\nnode = \"phone\"\nwaypoints_m = [[0, 5], [20, 5]]\nspeed_m_per_s = 1.5\n",
             "",
@@ -181,12 +204,15 @@ fn every_fault_is_named_with_its_place_and_what_would_be_accepted() {
 #[test]
 fn a_rule_needs_what_it_measures() {
     let standing = "[[walks]]\nnode = \"phone\"\nwaypoints_m = [[0, 5], [20, 5]]\nspeed_m_per_s = 1.5\n";
-    let perfect = |text: &str| text.replace("signal = { kind = \"path_loss\" }\nstations = [\"phone\"]", "stations = [\"phone\"]");
+    let perfect = |text: &str| {
+        text.replace("signal = { kind = \"path_loss\" }\nstations = [\"phone\"]", "stations = [\"phone\"]")
+    };
     // A walk says where the host is, whatever its signal.
     assert_eq!(errors_with(&perfect(NET), &[]), "accepted");
     let rssi = errors_with(&perfect(&with(r#"kind = "nearest""#, r#"kind = "rssi""#)), &[]);
     assert!(rssi.contains("roaming[0].rule") && rssi.contains("in the WLAN ap1 has no received power"), "{rssi}");
-    let text = perfect(&with(standing, "")).replace("signal = { kind = \"path_loss\" }", "signal = { kind = \"path_loss\", distance_m = 5 }");
+    let text = perfect(&with(standing, ""))
+        .replace("signal = { kind = \"path_loss\" }", "signal = { kind = \"path_loss\", distance_m = 5 }");
     let nearest = errors_with(&text.replace(", position_m = [20, 5]", ""), &[]);
     assert!(nearest.contains("nothing says where phone[0] is: give it an entry in `walks`"), "{nearest}");
 }

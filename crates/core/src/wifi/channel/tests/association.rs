@@ -288,6 +288,8 @@ fn block_ack_starts_anew() {
         let begin = v.channel.frames[first..].iter().find(|f| f.kind == FrameKind::Data).unwrap();
         assert_eq!(begin.sn, 0, "round {round}");
         v.change();
+        // What is on the air comes to its end.
+        v.run_until(v.now + 20 * MS);
     }
     v.change();
     v.drain();
@@ -329,7 +331,7 @@ fn a_queue_for_all_stations_lets_others_through_and_serves_who_comes_back() {
     assert_eq!(v.count(Some(DropReason::Gone)), 0);
     v.run_until(11 * MS);
     let gone = v.count(Some(DropReason::Gone));
-    assert!((4..=5).contains(&gone), "{gone}");
+    assert!((3..=5).contains(&gone), "{gone}");
     v.change();
     v.drain();
     assert_eq!(v.delivered[3].len(), 10);
