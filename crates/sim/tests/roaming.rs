@@ -219,15 +219,14 @@ fn datagrams_of_the_gap_wait_or_are_lost_and_are_counted() {
 
 #[test]
 fn connections_survive_whatever_becomes_of_the_queues() {
-    for rule in ["", "roaming[0].rule.kind=rssi"] {
+    for rule in ["", r#"roaming[0].rule={ kind = "rssi", below_dbm = -50 }"#] {
         for (station, ap) in [("keep", "drop"), ("drop", "drop"), ("keep", "forward")] {
             let set = [format!("roaming[0].station_queue={station}"), format!("roaming[0].ap_queue={ap}")];
             let mut set: Vec<&str> = set.iter().map(String::as_str).collect();
             set.push("walks[0].there_and_back=true");
             set.push("walks[0].speed_m_per_s=4");
-            let below = "roaming[0].rule.below_dbm=-50";
             if !rule.is_empty() {
-                set.extend([rule, below]);
+                set.push(rule);
             }
             let output = run(TCP, &set);
             let handovers = output.table("handovers").unwrap();
@@ -283,6 +282,6 @@ fn switches_at_given_times_and_on_one_channel() {
 
 #[test]
 fn the_same_seed_tells_the_same_story() {
-    let set = ["wlans.w1.signal.shadowing.sigma_db=4", "roaming[0].rule.kind=rssi", "record.ppdus=true"];
+    let set = ["wlans.w1.signal.shadowing.sigma_db=4", r#"roaming[0].rule={ kind = "rssi" }"#, "record.ppdus=true"];
     assert_eq!(run(TCP, &set), run(TCP, &set));
 }

@@ -115,7 +115,8 @@ impl Roam {
         self.next = match &self.rule {
             RoamRule::Nearest { .. } => now.max(self.moves.0),
             RoamRule::Rssi { every, .. } => now + *every,
-            RoamRule::Times(switches) => switches.get(self.done).map_or(Time::NEVER, |&(time, _)| time),
+            // One that has come due on the way is due now.
+            RoamRule::Times(switches) => switches.get(self.done).map_or(Time::NEVER, |&(time, _)| time.max(now)),
         };
     }
 
@@ -282,6 +283,7 @@ mod tests {
         assert_eq!(roam.on_deadline(roam.deadline(), &none), None);
         assert_eq!(roam.on_deadline(ms(30), &none), Some(0));
         roam.on_associated(ms(80), 0);
+        assert_eq!(roam.deadline(), ms(80), "never in the past");
         assert_eq!(roam.on_deadline(ms(80), &none), Some(2));
         roam.on_associated(ms(85), 2);
         assert_eq!(roam.on_deadline(ms(90), &none), Some(0));

@@ -133,7 +133,7 @@ fn every_fault_is_named_with_its_place_and_what_would_be_accepted() {
         ("[[roaming]]\nnode = \"phone\"", "[[roaming]]\nnode = \"ap1\"", &["roaming[0].node", "is a router"]),
         (
             "[[roaming]]\nnode = \"phone\"",
-            "[[roaming]]\nnode = \"fone\"",
+            "[[roaming]]\nnode = \"phon\"",
             &["roaming[0].node", "did you mean `phone`?"],
         ),
         (
