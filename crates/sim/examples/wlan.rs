@@ -99,6 +99,7 @@ fn main() {
             name: "wlan".into(),
             radios,
             pairs: (0..stations).map(pair).collect(),
+            groups: Vec::new(),
             hidden: Vec::new(),
             sensing: Span::from_us(4),
             capture: Probability::ZERO,

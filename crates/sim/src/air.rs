@@ -32,6 +32,7 @@ impl Air {
                     .iter()
                     .map(|p| PairConfig { station: p.station, access_point: p.access_point, signal: p.signal.clone() })
                     .collect(),
+                groups: channel.groups.clone(),
                 hidden: channel.hidden.clone(),
                 sensing: channel.sensing,
                 capture: channel.capture,
@@ -42,11 +43,15 @@ impl Air {
                     frames: spec.record.capture_air.contains(&c32),
                 },
             }));
-            air.world_link.push(vec![u32::MAX; 2 * channel.pairs.len()]);
+            air.world_link.push(vec![u32::MAX; 2 * channel.pairs.len() + channel.groups.len()]);
         }
         for (i, link) in spec.links.iter().enumerate() {
             if let Some(a) = link.air {
-                let own = 2 * u32::from(a.pair) + u32::from(a.down);
+                let pairs = spec.channels[a.channel as usize].pairs.len() as u32;
+                let own = match a.is_group {
+                    true => 2 * pairs + u32::from(a.pair),
+                    false => 2 * u32::from(a.pair) + u32::from(a.down),
+                };
                 air.at[i] = Some((a.channel, own));
                 air.world_link[a.channel as usize][own as usize] = i as u32;
             }

@@ -40,6 +40,8 @@ pub struct ChannelSpec {
     pub radios: Vec<RadioSpec>,
     /// Pairs of radios that exchange frames: a station and its access point.
     pub pairs: Vec<PairSpec>,
+    /// Access points, as indices into `radios`, that send group-addressed frames to all their stations.
+    pub groups: Vec<u16>,
     /// Pairs of radios, as indices into `radios`, that do not hear each other.
     pub hidden: Vec<(u16, u16)>,
     /// A transmission is sensed only after this long: whoever is due sooner transmits as well. IEEE 802.11-2020 17.3.12:
@@ -71,10 +73,12 @@ pub struct PairSpec {
 pub struct AirSpec {
     /// Index into [`RunSpec::channels`].
     pub channel: u32,
-    /// Index into [`ChannelSpec::pairs`].
+    /// Index into [`ChannelSpec::pairs`], or of a link to a group into [`ChannelSpec::groups`].
     pub pair: u16,
-    /// From the access point to the station.
+    /// From the access point.
     pub down: bool,
+    /// From an access point to all its stations; `to` of such a link is the access point itself.
+    pub is_group: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]
