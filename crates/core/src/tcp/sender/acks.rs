@@ -278,7 +278,7 @@ impl Sender {
             if self.config.prr {
                 let pipe = self.window.in_flight;
                 let safe = advanced && lost == 0;
-                self.window.cwnd = self.reduction.on_ack(covered.delivered, pipe, self.window.ssthresh, safe).max(1);
+                self.window.cwnd = self.reduction.on_ack(covered.delivered, pipe, self.window.ssthresh, safe).clamp(1, self.window.cwnd_clamp);
             }
             return;
         }
