@@ -88,8 +88,9 @@ impl Channel {
             _ => (x.from, x.to),
         };
         let is_response = matches!(stage, Stage::Cts | Stage::Response);
-        // A radio that waits for a response of its own does not listen for anything else.
-        let is_occupied = !is_response && self.contention.is_engaged(receiver);
+        // A radio that waits for a response of its own does not listen for anything else. (A group's receiver stands for all: it is the
+        // access point itself, engaged by sending.)
+        let is_occupied = !is_response && receiver != transmitter && self.contention.is_engaged(receiver);
         let end = now + length_ns;
         let missed = if self.capture > 0.0 {
             self.meet(now, i, (transmitter, receiver), end) || is_occupied
