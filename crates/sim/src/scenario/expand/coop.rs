@@ -56,7 +56,10 @@ impl Expander<'_> {
                         }
                         Some([place]) => self.group_link(*place),
                         Some(_) => {
-                            self.error(&at, format!("{host} is a station of several WLANs: its daemon needs a single one"));
+                            self.error(
+                                &at,
+                                format!("{host} is a station of several WLANs: its daemon needs a single one"),
+                            );
                             break;
                         }
                     };
