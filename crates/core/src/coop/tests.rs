@@ -257,8 +257,11 @@ fn configs() -> impl Strategy<Value = CoopConfig> {
     )
 }
 
+/// When, and what was capped or announced.
+type Story = Vec<(u64, Vec<Option<u32>>)>;
+
 /// Plays `ops`; what was announced and capped, in order.
-fn play(config: &CoopConfig, ops: &[Op]) -> Result<Vec<(u64, Vec<Option<u32>>)>, TestCaseError> {
+fn play(config: &CoopConfig, ops: &[Op]) -> Result<Story, TestCaseError> {
     let mut d = daemon(config.clone());
     let (mut ms, mut story, mut caps) = (0, Vec::new(), Vec::new());
     let mut delivered = [0u64; 3];
