@@ -15,7 +15,10 @@ use airtcp_core::units::{Span, Time};
 use crate::spec::LinkId;
 
 mod air;
+mod daemon;
 mod roaming;
+
+pub(crate) use daemon::{DaemonRow, DaemonRows, DaemonSample, DaemonSeries};
 
 pub(crate) use air::{AirRow, AirRows, AirSample, AirSeries, PpduRow, PpduRows};
 pub(crate) use roaming::{HandoverRow, HandoverRows, WalkerRow, WalkerRows};
@@ -215,6 +218,8 @@ pub(crate) struct Log {
     pub link_series: LinkSeries,
     pub air_series: AirSeries,
     pub ppdus: PpduRows,
+    pub daemons: DaemonRows,
+    pub daemon_series: DaemonSeries,
     pub walkers: WalkerRows,
 }
 

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use crate::error::BuildError;
 use airtcp_core::wifi::ApQueue;
 
-use crate::spec::{AirSpec, LinkId, LinkSpec, NodeId, RoamingSpec, RunSpec};
+use crate::spec::{AirSpec, LinkId, LinkSpec, NodeId, RoamingSpec, RunSpec, Traffic};
 
 /// Ends a path in [`Routes::hops`].
 pub const END: u32 = u32::MAX >> 1;
@@ -84,6 +84,9 @@ impl Routes {
                 if !search.write_path(&graph, spec, from.0, to.0, &mut routes.hops) {
                     let name = |n: NodeId| spec.nodes[n.0 as usize].name.clone();
                     return Err(BuildError::NoRoute { flow: flow.name.clone(), from: name(from), to: name(to) });
+                }
+                if let (Traffic::Daemon(_), false) = (&flow.traffic, reverse) {
+                    add_group(spec, routes.start[i as usize][0], &mut routes.hops);
                 }
             }
         }
@@ -171,7 +174,7 @@ fn closed_links<'a>(spec: &'a RunSpec, roaming: &'a RoamingSpec, at: usize) -> i
     let open = roaming.candidates.get(at).and_then(|&id| air(id));
     let others: BTreeSet<_> =
         roaming.candidates.iter().filter_map(|&id| air(id)).filter(|&p| Some(p) != open).collect();
-    let is_closed = move |l: &LinkSpec| l.air.is_some_and(|a| others.contains(&pair(a)));
+    let is_closed = move |l: &LinkSpec| l.air.is_some_and(|a| !a.is_group && others.contains(&pair(a)));
     (0u32..).zip(&spec.links).filter(move |(_, l)| is_closed(l)).map(|(id, _)| id)
 }
 
@@ -254,6 +257,17 @@ fn by_node(
         }
     }
     (start, ids)
+}
+
+/// At its access point an announcement goes to all stations.
+fn add_group(spec: &RunSpec, start: u32, hops: &mut Vec<u32>) {
+    let up = &spec.links[hops[start as usize] as usize];
+    let channel = up.air.map(|air| air.channel);
+    let is_group = |air: AirSpec| air.is_group && Some(air.channel) == channel;
+    if let Some(link) = spec.links.iter().position(|l| l.from == up.to && l.air.is_some_and(is_group)) {
+        hops.pop();
+        hops.extend([link as u32, END]);
+    }
 }
 
 /// Cost and hops.

@@ -26,7 +26,7 @@ impl Gate {
 
 impl Channel {
     pub fn is_associated(&self, pair: u16) -> bool {
-        self.links[2 * usize::from(pair)].gate == Gate::Open
+        self.pairs[usize::from(pair)].is_associated
     }
 
     /// Received power of a pair at either end, NaN where its signal has none.
@@ -37,6 +37,7 @@ impl Channel {
     /// The station of a pair that roams is associated from now on.
     pub fn associate(&mut self, now: u64, pair: u16, pool: &mut Pool, out: &mut AirOutputs) {
         let up = 2 * usize::from(pair);
+        self.pairs[usize::from(pair)].is_associated = true;
         for link in &mut self.links[up..up + 2] {
             link.gate = Gate::Open;
             if let Some(setup) = &mut link.rate_setup {
@@ -59,6 +60,7 @@ impl Channel {
         let Some(roams) = self.pairs[usize::from(pair)].roams else { return };
         let station = self.links[up as usize].from;
         self.radios[usize::from(station)].is_shut = true;
+        self.pairs[usize::from(pair)].is_associated = false;
         for link in [up, up + 1] {
             let l = &mut self.links[link as usize];
             l.gate = Gate::without_association(roams, link != up);

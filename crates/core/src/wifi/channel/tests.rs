@@ -1,5 +1,6 @@
 mod association;
 mod behaviour;
+mod group;
 mod properties;
 mod wavelan;
 
@@ -42,6 +43,7 @@ impl Rig {
         let config = ChannelConfig {
             radios: vec![radio; stations + 1],
             pairs,
+            groups: Vec::new(),
             hidden,
             sensing: Span::ZERO,
             capture: Probability::ZERO,

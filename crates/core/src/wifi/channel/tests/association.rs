@@ -51,6 +51,7 @@ impl Visit {
         Visit::new(&ChannelConfig {
             radios: vec![radio; 2],
             pairs: vec![pair],
+            groups: Vec::new(),
             hidden: Vec::new(),
             sensing: Span::ZERO,
             capture: Probability::ZERO,
@@ -183,6 +184,7 @@ proptest! {
         let mut v = Visit::new(&ChannelConfig {
             radios,
             pairs: (0..n).map(pair).collect(),
+            groups: Vec::new(),
             hidden: if *hidden { (0..n).flat_map(|a| (a + 1..n).map(move |b| (a, b))).collect() } else { Vec::new() },
             sensing: Span::from_us(*sensing_us),
             capture: Probability::new(*capture).unwrap(),
@@ -313,6 +315,7 @@ fn a_queue_for_all_stations_lets_others_through_and_serves_who_comes_back() {
     let mut v = Visit::new(&ChannelConfig {
         radios: vec![radio.clone(), radio, Arc::new(one_frame)],
         pairs,
+        groups: Vec::new(),
         hidden: Vec::new(),
         sensing: Span::ZERO,
         capture: Probability::ZERO,
@@ -348,6 +351,7 @@ fn path_loss_follows_the_walk() {
     let mut channel = Channel::new(&ChannelConfig {
         radios: vec![radio; 2],
         pairs: vec![PairConfig { motion: Some(Motion { track, from_m: [0.0, 0.0] }), ..fixed }],
+        groups: Vec::new(),
         hidden: Vec::new(),
         sensing: Span::ZERO,
         capture: Probability::ZERO,
