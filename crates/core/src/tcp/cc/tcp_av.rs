@@ -46,7 +46,8 @@ pub struct TcpAvConfig {
     pub target: DataRate,
     /// The control it extends: `"reno"` (the original), `"cubic"`, or a table with the parameters of one of them. It
     /// decides by how much a loss shrinks a window that is larger than the target needs, and how the window grows above a
-    /// reduced target.
+    /// reduced target. Default: `"reno"`.
+    #[schemars(with = "CcConfig")] // not a list of its own, so that each control stays one class in Python
     pub base: Base,
     /// Which round-trip time is the smallest. Not published for handovers.
     pub rtt_min: RttMin,
@@ -142,23 +143,6 @@ impl From<Base> for CcConfig {
             Base::Reno(c) => CcConfig::Reno(c),
             Base::Cubic(c) => CcConfig::Cubic(c),
         }
-    }
-}
-
-impl JsonSchema for Base {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "TcpAvBase".into()
-    }
-    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        #[derive(JsonSchema)]
-        #[schemars(tag = "name", rename_all = "snake_case")]
-        #[allow(dead_code)]
-        enum Tagged {
-            Reno(RenoConfig),
-            Cubic(CubicConfig),
-        }
-        let tables = Tagged::json_schema(generator);
-        schemars::json_schema!({ "anyOf": [{ "type": "string", "enum": ["reno", "cubic"] }, tables] })
     }
 }
 
