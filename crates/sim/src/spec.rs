@@ -212,6 +212,11 @@ pub enum TcpApp {
     /// One transfer of this many bytes, at least 1, then close.
     Sized(u64),
     Web(Surge),
+    /// What an encoder makes at `rate`, payload, handed over every `every`; neither is zero.
+    Stream {
+        rate: DataRate,
+        every: Span,
+    },
 }
 
 /// A SURGE web user (Barford and Crovella, SIGMETRICS 1998; the study `pacing-buffers`, Table 1): transfers one after the

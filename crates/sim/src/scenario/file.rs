@@ -399,6 +399,9 @@ pub enum TrafficTable {
     /// A SURGE web user (Barford and Crovella, SIGMETRICS 1998): TCP transfers one after the other, each on a new
     /// connection.
     Web(Web),
+    /// Live video over TCP: data of a constant rate that are written as they come into being. What the connection does not
+    /// carry in time waits.
+    Stream(Stream),
     /// Echo requests at a fixed interval.
     Ping(Ping),
     /// UDP datagrams at a constant rate.
@@ -459,6 +462,16 @@ impl Default for Web {
             max_bytes: Bytes::new(1_000_000_000),
         }
     }
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Stream {
+    /// Rate of the payload.
+    pub rate: DataRate,
+    /// Distance between two writes. Default: 40ms, a picture at 25 per second.
+    #[serde(default = "defaults::picture")]
+    pub every: Span,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -598,5 +611,8 @@ pub(super) mod defaults {
     }
     pub fn datagram_bytes() -> u16 {
         1500
+    }
+    pub fn picture() -> Span {
+        Span::from_ms(40)
     }
 }

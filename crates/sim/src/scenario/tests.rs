@@ -227,6 +227,7 @@ const FAULTS: &[(&str, &str)] = &[
     (r#"traffic = "ping""#, r#"traffic = { kind = "ping", interval = "0s" }"#),
     (r#"traffic = "ping""#, r#"traffic = { kind = "ping", packet_bytes = 28 }"#),
     (r#"traffic = "ping""#, r#"traffic = { kind = "cbr", rate = "0bit/s" }"#),
+    (r#"traffic = "ping""#, r#"traffic = { kind = "stream", rate = "0bit/s", every = "0s" }"#),
     (r#"traffic = "ping""#, r#"traffic = { rate = "1Mbit/s" }"#),
     (r#"traffic = "ping""#, "traffic = \"ping\"\ntcp = { cc = \"reno\" }\nread_rate = \"1Mbit/s\""),
     (r#"traffic = { kind = "web", tail_alpha = 1.2 }"#, r#"traffic = { kind = "web", tail_alpha = 0 }"#),

@@ -136,10 +136,19 @@ impl<'a> Expander<'a> {
                 Some(TcpApp::Sized(t.bytes.get()))
             }
             TrafficTable::Web(web) => Some(TcpApp::Web(self.surge(&at, web))),
+            TrafficTable::Stream(s) => {
+                if s.rate.as_bps() == 0 {
+                    self.error(&at.key("rate"), "must be above 0bit/s");
+                }
+                if s.every.is_zero() {
+                    self.error(&at.key("every"), "must be longer than 0s");
+                }
+                Some(TcpApp::Stream { rate: s.rate, every: s.every })
+            }
             TrafficTable::Ping(_) | TrafficTable::Cbr(_) | TrafficTable::Train(_) => {
                 for key in ["tcp", "receiver", "read_rate"] {
                     if self.is_written(&path.key(key)) {
-                        self.error(&path.key(key), "only for TCP traffic: unlimited, transfer or web");
+                        self.error(&path.key(key), "only for TCP traffic: unlimited, transfer, web or stream");
                     }
                 }
                 None
@@ -175,7 +184,10 @@ impl<'a> Expander<'a> {
                 let (count, gap, packet_bytes) = (train.count, train.gap, train.packet_bytes);
                 Traffic::Train { count, gap, packet_bytes, every: train.every.unwrap_or(Span::MAX) }
             }
-            (None, TrafficTable::Unlimited(_) | TrafficTable::Transfer(_) | TrafficTable::Web(_)) => return None,
+            (
+                None,
+                TrafficTable::Unlimited(_) | TrafficTable::Transfer(_) | TrafficTable::Web(_) | TrafficTable::Stream(_),
+            ) => return None,
         };
         (self.errors.len() == before).then_some(traffic)
     }
