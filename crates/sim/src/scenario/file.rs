@@ -591,7 +591,7 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 }
 
 pub(super) mod defaults {
-    use super::QueueConfig;
+    use super::{QueueConfig, Span};
 
     pub fn seed() -> u64 {
         1
