@@ -65,6 +65,7 @@ table! {
         arrived_bytes: U64(u64) = "bytes at the IP layer of those packets",
         dropped_overflow: U64(u64) = "packets dropped for want of room",
         dropped_early: U64(u64) = "packets dropped by choice of the discipline",
+        filtered: U64(u64) = "ACKs taken out of the queue because a newer one made them superfluous: no loss (ack_filter)",
         marked: U64(u64) = "packets marked CE",
         lost_packets: U64(u64) = "packets lost on the line after transmission",
         held_back_packets: U64(u64) = "packets held back on the line so that others overtake them",
@@ -121,7 +122,7 @@ table! {
         reverse: Bool(bool) = "true for packets from the flow's destination to its source",
         seq: U32(u32) = "sequence number of the packet",
         size_bytes: U32(u32) = "bytes at the IP layer",
-        reason: Str(Cow<'static, str>) = "overflow, early, line; in the air retry_limit (given up by its sender) or late (its receiver had given it up), without acknowledgements collision or errors",
+        reason: Str(Cow<'static, str>) = "overflow, early, line, filtered (no loss: an ACK that a newer one made superfluous); in the air retry_limit (given up by its sender) or late (its receiver had given it up), without acknowledgements collision or errors",
     }
 }
 
@@ -219,6 +220,7 @@ impl Log {
         let reason = match reason {
             DropReason::Overflow => "overflow",
             DropReason::Early => "early",
+            DropReason::Filtered => "filtered",
             DropReason::Line => "line",
             DropReason::RetryLimit => "retry_limit",
             DropReason::Late => "late",

@@ -635,8 +635,10 @@ impl World {
         let packet = self.pool.remove(id);
         self.ledger.dropped.add(packet.size);
         let flow = &mut self.flows[packet.flow.0 as usize];
-        flow.dropped_at_queues += 1;
-        flow.ends.on_drop(&packet);
+        if reason != DropReason::Filtered {
+            flow.dropped_at_queues += 1;
+            flow.ends.on_drop(&packet);
+        }
         if self.links.cold[link.0 as usize].record_drops {
             self.log.drop(self.now, link, &packet, reason);
         }
@@ -935,6 +937,7 @@ impl World {
             arrived_bytes: last.arrived_bytes - first.arrived_bytes,
             dropped_overflow,
             dropped_early,
+            filtered: last.filtered - first.filtered,
             marked: last.marked - first.marked,
             lost_packets: last.lost_packets - first.lost_packets,
             held_back_packets: last.held_back_packets - first.held_back_packets,

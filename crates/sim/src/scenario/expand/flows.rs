@@ -316,6 +316,12 @@ pub(super) fn faults(c: &TcpConfig) -> Vec<(&'static [&'static str], String)> {
     require(c.initial_ssthresh >= 1, &["initial_ssthresh"], &at_least_1);
     require(c.max_cwnd >= 1, &["max_cwnd"], &at_least_1);
     require(c.ack_every >= 1, &["ack_every"], &at_least_1);
+    require(c.acks_per_rtt == 0 || c.timestamps, &["acks_per_rtt", "timestamps"], &|| {
+        "needs timestamps = true: the receiver takes its round trips from them".to_owned()
+    });
+    require(c.acks_per_rtt == 0 || !c.delayed_ack.is_zero(), &["acks_per_rtt", "delayed_ack"], &|| {
+        "needs a delayed_ack above 0s: no ACK waits longer than that".to_owned()
+    });
     require(!c.rto_min.is_zero(), &["rto_min"], &positive);
     require(!c.rto_initial.is_zero(), &["rto_initial"], &positive);
     require(c.rto_min <= c.rto_max, &["rto_min", "rto_max"], &|| {
