@@ -5,6 +5,7 @@
 
 pub mod packet;
 pub mod policy;
+pub mod probe;
 pub mod queue;
 pub mod rng;
 pub mod table;

@@ -61,7 +61,7 @@ fn arrivals_and_what_becomes_of_them() {
         ("two flows", vec![ack(0, 1), ack(1, 1), ack(0, 2), ack(1, 2), ack(0, 3)], &[0], &[0, 1, 2]),
         ("two flows of one chain", vec![ack(0, 1), ack(256, 1), ack(0, 2), ack(256, 2), ack(0, 3)], &[0], &[0, 1, 2]),
         ("duplicates all stay", vec![ack(0, 1); 6], &[], &[]),
-        ("until something new is acknowledged", [vec![ack(0, 1); 4], vec![ack(0, 2)]].concat(), &[0], &[3]),
+        ("until something new is acknowledged", [vec![ack(0, 1); 4], vec![ack(0, 2)]].concat(), &[0], &[0]),
         ("an older one behind a newer one", vec![ack(0, 9), ack(0, 5), ack(0, 7)], &[], &[1]),
         ("data", vec![ack(0, 1), data, ack(0, 9000), data], &[], &[0]),
         (
@@ -94,7 +94,7 @@ fn arrivals_and_what_becomes_of_them() {
             &[],
             &[1],
         ),
-        ("a range in the middle", vec![sack(1, &[(5, 6)]), sack(1, &[(5, 6)]), sack(1, &[(3, 8)])], &[0], &[1]),
+        ("a range in the middle", vec![sack(1, &[(5, 6)]), sack(1, &[(5, 6)]), sack(1, &[(3, 8)])], &[0], &[0]),
         ("a range acknowledged", vec![sack(1, &[(3, 4)]), sack(1, &[(3, 5)]), ack(0, 5)], &[0], &[0, 1]),
         ("a range that is no longer reported", vec![sack(1, &[(7, 9)]), sack(1, &[(7, 9)]), ack(0, 5)], &[], &[]),
         (
@@ -109,9 +109,9 @@ fn arrivals_and_what_becomes_of_them() {
             &[1, 2],
             &[1, 2, 4],
         ),
-        ("a window that ends earlier", vec![with(ack(0, 1), |p| p.window = 60_002), ack(0, 2), ack(0, 3)], &[], &[1]),
+        ("a window that ends earlier", vec![with(ack(0, 1), |p| p.window = 70_000), ack(0, 2), ack(0, 3)], &[], &[1]),
         ("a window that opens", vec![ack(0, 1), with(ack(0, 1), |p| p.window = 70_000)], &[], &[]),
-        ("timestamps", vec![at(1, 10), at(2, 20), at(3, 15)], &[0], &[0]),
+        ("timestamps", vec![at(1, 10), at(2, 20), at(3, 15)], &[], &[0]),
     ];
     for (name, arrivals, conservative, aggressive) in cases {
         assert_eq!(filtered(AckFilterMode::Conservative, arrivals), *conservative, "{name}, conservative");
