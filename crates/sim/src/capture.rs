@@ -109,7 +109,9 @@ impl Flow {
     fn of(spec: &FlowSpec) -> Flow {
         let announced = match &spec.traffic {
             Traffic::Tcp { sender, receiver, .. } => [Announced::of(sender, receiver), Announced::of(receiver, sender)],
-            Traffic::Ping { .. } | Traffic::Cbr { .. } | Traffic::Train { .. } => [Announced::default(); 2],
+            Traffic::Ping { .. } | Traffic::Cbr { .. } | Traffic::Train { .. } | Traffic::BufferProbe { .. } => {
+                [Announced::default(); 2]
+            }
         };
         Flow { from: spec.from, to: spec.to, announced }
     }

@@ -52,6 +52,9 @@ pub struct GroupSummary {
     pub transfer_mean_s: Option<f64>,
     pub received: u64,
     pub delay_mean_ms: Option<f64>,
+    /// Mean over the flows of their means over the runs of a buffer probe, packets.
+    pub buffer_raw_packets: Option<f64>,
+    pub buffer_corrected_packets: Option<f64>,
     /// Flow by flow, unless there are more than [`MAX_FLOWS_LISTED`].
     pub flows: Vec<FlowSummary>,
 }
@@ -77,6 +80,8 @@ pub struct FlowSummary {
     pub received: u64,
     pub delay_mean_ms: Option<f64>,
     pub jitter_ms: Option<f64>,
+    pub buffer_raw_packets: Option<f64>,
+    pub buffer_corrected_packets: Option<f64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -192,6 +197,8 @@ impl GroupSummary {
             transfer_mean_s,
             received: sum(|r| r.received),
             delay_mean_ms: mean(rows.iter().map(|r| r.delay_mean_ms)),
+            buffer_raw_packets: mean(rows.iter().map(|r| r.buffer_raw_packets)),
+            buffer_corrected_packets: mean(rows.iter().map(|r| r.buffer_corrected_packets)),
             flows: listed.iter().map(|r| FlowSummary::new(r)).collect(),
         }
     }
@@ -218,6 +225,8 @@ impl FlowSummary {
             received: r.received,
             delay_mean_ms: finite(r.delay_mean_ms),
             jitter_ms: finite(r.jitter_ms),
+            buffer_raw_packets: finite(r.buffer_raw_packets),
+            buffer_corrected_packets: finite(r.buffer_corrected_packets),
         }
     }
 }

@@ -12,6 +12,7 @@
 use std::collections::BTreeMap;
 
 use airtcp_core::packet::{FlowId, PacketId, Pool};
+use airtcp_core::probe::{RunLog, estimate};
 use airtcp_core::queue::{DropReason, Drops};
 use airtcp_core::tcp::{Outputs, SenderStats, Tsq};
 use airtcp_core::units::{Span, Time};
@@ -800,6 +801,7 @@ impl World {
         }
         let mut pings = PingRows::default();
         let mut datagrams = DatagramRows::default();
+        let mut probes = ProbeRows::default();
         for (i, flow) in self.flows.iter().enumerate() {
             match &flow.ends {
                 Ends::Ping(ping) => {
@@ -813,6 +815,7 @@ impl World {
                     }
                 }
                 Ends::Train(train) => {
+                    self.probes(i).for_each(|row| probes.push(row));
                     for (number, (sent, received)) in train.datagrams.iter().enumerate() {
                         datagrams.push(DatagramRow {
                             flow: i as u32,
@@ -836,6 +839,7 @@ impl World {
             transfers.into_table(),
             pings.into_table(),
             datagrams.into_table(),
+            probes.into_table(),
             air.into_table(),
             self.log.air_series.into_table(),
             self.log.ppdus.into_table(),
@@ -877,6 +881,8 @@ impl World {
             received: last.received - first.received,
             delay_mean_ms: f64::NAN,
             jitter_ms: f64::NAN,
+            buffer_raw_packets: f64::NAN,
+            buffer_corrected_packets: f64::NAN,
         };
         match &flow.ends {
             Ends::Tcp(tcp) => {
@@ -916,9 +922,54 @@ impl World {
                     row.jitter_ms = cbr.counters.jitter_ns * 1e-6;
                 }
             }
-            Ends::Train(_) => row.kind = "train".into(),
+            Ends::Train(_) => {
+                row.kind = "train".into();
+                if let Traffic::BufferProbe { .. } = &spec.traffic {
+                    row.kind = "buffer_probe".into();
+                    let (mut raw, mut corrected) = (Mean::default(), Mean::default());
+                    for run in self.probes(i) {
+                        raw.add(run.estimate_packets);
+                        corrected.add(run.corrected_packets);
+                    }
+                    row.buffer_raw_packets = raw.get();
+                    row.buffer_corrected_packets = corrected.get();
+                }
+            }
         }
         row
+    }
+
+    /// The trains of a buffer probe whose time is over, up to the start of the next, one by one; none for other traffic.
+    fn probes(&self, flow: usize) -> impl Iterator<Item = ProbeRow> {
+        let (spec, flow32) = (&self.spec.flows[flow], flow as u32);
+        let (ends, now) = (&self.flows[flow].ends, self.now);
+        let runs = match (&spec.traffic, ends) {
+            (Traffic::BufferProbe { count, packet_bytes, every, estimator, .. }, Ends::Train(train)) => {
+                Some((*count, *packet_bytes, *every, estimator, train))
+            }
+            _ => None,
+        };
+        runs.into_iter().flat_map(move |(count, packet_bytes, every, estimator, train)| {
+            let trains = train.datagrams.chunks_exact(count as usize);
+            let over = trains.take_while(move |train| (train[0].0 + every).as_ns() <= now);
+            (0u32..).zip(over).map(move |(run, datagrams)| {
+                let e = estimate(estimator, &RunLog { datagrams, packet_bytes });
+                let or_nan = |n: Option<u32>| n.map_or(f64::NAN, f64::from);
+                ProbeRow {
+                    flow: flow32,
+                    run,
+                    sent: e.sent,
+                    received: e.received,
+                    first_gap: or_nan(e.first_gap),
+                    onset: or_nan(e.onset),
+                    estimate_packets: or_nan(e.first_gap),
+                    corrected_packets: or_nan(e.corrected),
+                    drained: or_nan(e.drained),
+                    at_least_packets: e.at_least,
+                    unexplained: e.unexplained,
+                }
+            })
+        })
     }
 
     fn link_row(&self, i: usize, first: &LinkTotals, last: &LinkTotals, period_ns: f64) -> LinkRow {
@@ -1057,6 +1108,24 @@ impl FlowTotals {
     }
 }
 
+/// Mean of the numbers that are any.
+#[derive(Default)]
+struct Mean {
+    count: f64,
+    sum: f64,
+}
+
+impl Mean {
+    fn add(&mut self, value: f64) {
+        if !value.is_nan() {
+            (self.count, self.sum) = (self.count + 1.0, self.sum + value);
+        }
+    }
+    fn get(&self) -> f64 {
+        ratio(self.sum, self.count)
+    }
+}
+
 /// See [`InFlight::flight_ns`].
 #[inline]
 fn flight(from: u64, to: u64) -> u32 {
@@ -1081,7 +1150,7 @@ fn typical_packet(spec: &RunSpec) -> u32 {
     let size = |t: &Traffic| match t {
         Traffic::Tcp { sender, .. } => sender.packet_bytes,
         Traffic::Ping { packet_bytes, .. } | Traffic::Cbr { packet_bytes, .. } => *packet_bytes,
-        Traffic::Train { packet_bytes, .. } => *packet_bytes,
+        Traffic::Train { packet_bytes, .. } | Traffic::BufferProbe { packet_bytes, .. } => *packet_bytes,
     };
     spec.flows.iter().map(|f| u32::from(size(&f.traffic))).max().unwrap_or(1500)
 }
