@@ -12,7 +12,7 @@ fn run(text: &str) -> RunOutput {
 }
 
 fn f64s(output: &RunOutput, table: &str, column: &str) -> Vec<f64> {
-    let table = output.tables.iter().find(|t| t.name() == table).unwrap();
+    let table = output.tables.iter().find(|t| t.name == table).unwrap();
     match table.column(column).unwrap() {
         Data::F64(values) => values.clone(),
         Data::U64(values) => values.iter().map(|&v| v as f64).collect(),
@@ -193,7 +193,7 @@ receiver = {receiver}
 
 /// ACKs that came to the access point, those dropped for want of room, those filtered.
 fn acks(output: &RunOutput) -> (f64, f64, f64) {
-    let table = output.tables.iter().find(|t| t.name() == "links").unwrap();
+    let table = output.tables.iter().find(|t| t.name == "links").unwrap();
     let Some(Data::Str(names)) = table.column("name") else { panic!() };
     let sum = |column| {
         f64s(output, "links", column).iter().zip(names).filter(|(_, n)| n.starts_with("ap->sta")).map(|(v, _)| v).sum()

@@ -12,7 +12,13 @@
 //! cross the air, and that the access point takes beyond the arrival to learn of it and free the place. Within that range the log
 //! itself tells: with the right constant every lost datagram found the same number held, B, and every admitted one found
 //! fewer. The estimate is the B that contradicts the fewest datagrams, over all constants in the range. So no synchronised clocks are
-//! needed, and single losses on the air (which look like datagrams without room, at some other number held) do not matter.
+//! needed.
+//!
+//! A datagram lost on the air took a place and looks like one without room. It found fewer than B held; so for sizes near the
+//! first best one the train is replayed: what is missing although there was room was admitted and lost on the air, held its place until
+//! the next one that arrived had left, and counts as a contradiction like one that arrived although there was none. The size
+//! with the fewest is the estimate. Five in a thousand lost on the air leave it exact; without this it would be too small by as many as
+//! were in the buffer at a time.
 //!
 //! **What is counted**: all places that a packet of the train could take at the access point from its arrival until it is
 //! acknowledged: what waits in queues, in the driver, and what is in the air, in packets of the size sent (a buffer limited in
@@ -83,8 +89,13 @@ pub struct Estimate {
     pub unexplained: u32,
 }
 
-/// Constants that are tried.
+/// Constants that are tried, and those for which trains are replayed.
 const STEPS: i64 = 512;
+const REPLAY_STEPS: i64 = 64;
+
+/// Sizes for which trains are replayed: so many below the first best one, and above, where losses on the air put the truth.
+const BELOW: u32 = 4;
+const ABOVE: u32 = 12;
 
 /// Reads the log of one train.
 pub fn estimate(config: &EstimatorConfig, log: &RunLog) -> Estimate {
@@ -103,7 +114,7 @@ pub fn estimate(config: &EstimatorConfig, log: &RunLog) -> Estimate {
     if let Some(fit) = Fit::new(config, log, result.onset) {
         match result.onset {
             Some(onset) => {
-                let best = fit.best();
+                let best = fit.refined(fit.best());
                 result.corrected = Some(best.held);
                 result.drained = Some(onset.saturating_sub(best.held));
                 result.at_least = best.held;
@@ -133,8 +144,11 @@ struct Fit {
     /// By number: when it came to the access point, but for the constant.
     came: Vec<i64>,
     arrived: Vec<bool>,
-    /// When datagrams left the access point, in order.
+    /// When datagrams left the access point, in order; and with their numbers.
     left: Vec<i64>,
+    departures: Vec<(i64, u32)>,
+    /// By number: the next that arrived.
+    next_arrived: Vec<Option<u32>>,
     /// From here on what is missing found no room.
     onset: usize,
     /// Greatest constant: the least difference of arrival and sending.
@@ -164,14 +178,25 @@ impl Fit {
                 at
             })
             .collect();
-        let mut left: Vec<i64> = log.datagrams.iter().filter_map(|d| d.1.map(ns)).collect();
-        left.sort_unstable();
+        let mut departures: Vec<(i64, u32)> =
+            (0u32..).zip(log.datagrams).filter_map(|(n, d)| Some((ns(d.1?), n))).collect();
+        departures.sort_unstable();
+        let left: Vec<i64> = departures.iter().map(|d| d.0).collect();
+        let mut next = None;
+        let mut next_arrived: Vec<Option<u32>> = (0u32..)
+            .zip(log.datagrams)
+            .rev()
+            .map(|(n, d)| std::mem::replace(&mut next, if d.1.is_some() { Some(n) } else { next }))
+            .collect();
+        next_arrived.reverse();
         let least = came.iter().zip(log.datagrams).filter_map(|(came, d)| Some(ns(d.1?) - came)).min()?;
         let mean = (left[left.len() - 1] - left[0]) / (left.len() as i64 - 1).max(1);
         Some(Fit {
             arrived: log.datagrams.iter().map(|d| d.1.is_some()).collect(),
             came,
             left,
+            departures,
+            next_arrived,
             onset: onset.map_or(usize::MAX, |n| n as usize),
             least,
             width: (2 * mean).max(config.first_access.as_ns() as i64),
@@ -221,16 +246,64 @@ impl Fit {
 
     fn best(&self) -> Best {
         let (mut lost, mut admitted) = (Vec::new(), Vec::new());
-        let tried: Vec<Best> = (0..=STEPS)
-            .map(|step| self.size(self.least - self.width * step / STEPS, &mut lost, &mut admitted))
-            .collect();
-        // Of those equally good the size that most constants give.
-        let cost = tried.iter().map(|b| b.cost).min().unwrap_or(0);
-        let mut sizes: Vec<u32> = tried.iter().filter(|b| b.cost == cost).map(|b| b.held).collect();
-        sizes.sort_unstable();
-        let held = sizes.chunk_by(|a, b| a == b).max_by_key(|same| (same.len(), same[0])).map_or(0, |same| same[0]);
-        Best { held, cost }
+        let tried: Vec<Best> =
+            (0..=STEPS).map(|step| self.size(self.constant(step, STEPS), &mut lost, &mut admitted)).collect();
+        fewest(&tried)
     }
+
+    fn constant(&self, step: i64, steps: i64) -> i64 {
+        self.least - self.width * step / steps
+    }
+
+    /// Replays the train for sizes near the one found, with what the air loses.
+    fn refined(&self, first: Best) -> Best {
+        if first.cost == 0 {
+            return first;
+        }
+        let sizes = first.held.saturating_sub(BELOW).max(1)..=first.held + ABOVE;
+        let mut lost_before = vec![0; self.came.len()];
+        let mut tried = Vec::new();
+        for step in 0..=REPLAY_STEPS {
+            let constant = self.constant(step, REPLAY_STEPS);
+            tried.extend(sizes.clone().map(|held| Best { held, cost: self.replay(constant, held, &mut lost_before) }));
+        }
+        fewest(&tried)
+    }
+
+    /// Datagrams that contradict a buffer of `size`: lost although it was not full, or arrived although it was. `lost_before` is
+    /// working space.
+    fn replay(&self, constant: i64, size: u32, lost_before: &mut [u32]) -> u32 {
+        lost_before.fill(0);
+        let (mut held, mut gone, mut cost) = (0u32, 0, 0);
+        for (n, came) in self.came.iter().enumerate() {
+            while let Some(&(left, number)) = self.departures.get(gone)
+                && left <= came + constant
+            {
+                held = held.saturating_sub(1 + lost_before[number as usize]);
+                gone += 1;
+            }
+            if self.arrived[n] {
+                cost += u32::from(held >= size);
+                held += 1;
+            } else if held < size {
+                cost += 1;
+                held += 1;
+                if let Some(next) = self.next_arrived[n] {
+                    lost_before[next as usize] += 1;
+                }
+            }
+        }
+        cost
+    }
+}
+
+/// Of those with the fewest contradictions the size that comes most often.
+fn fewest(tried: &[Best]) -> Best {
+    let cost = tried.iter().map(|b| b.cost).min().unwrap_or(0);
+    let mut sizes: Vec<u32> = tried.iter().filter(|b| b.cost == cost).map(|b| b.held).collect();
+    sizes.sort_unstable();
+    let held = sizes.chunk_by(|a, b| a == b).max_by_key(|same| (same.len(), same[0])).map_or(0, |same| same[0]);
+    Best { held, cost }
 }
 
 #[cfg(test)]
