@@ -182,13 +182,12 @@ impl Fit {
             (0u32..).zip(log.datagrams).filter_map(|(n, d)| Some((ns(d.1?), n))).collect();
         departures.sort_unstable();
         let left: Vec<i64> = departures.iter().map(|d| d.0).collect();
+        let mut next_arrived = vec![None; log.datagrams.len()];
         let mut next = None;
-        let mut next_arrived: Vec<Option<u32>> = (0u32..)
-            .zip(log.datagrams)
-            .rev()
-            .map(|(n, d)| std::mem::replace(&mut next, if d.1.is_some() { Some(n) } else { next }))
-            .collect();
-        next_arrived.reverse();
+        for (n, d) in log.datagrams.iter().enumerate().rev() {
+            next_arrived[n] = next;
+            next = if d.1.is_some() { Some(n as u32) } else { next };
+        }
         let least = came.iter().zip(log.datagrams).filter_map(|(came, d)| Some(ns(d.1?) - came)).min()?;
         let mean = (left[left.len() - 1] - left[0]) / (left.len() as i64 - 1).max(1);
         Some(Fit {
