@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use airtcp_core::coop::CoopConfig;
 use airtcp_core::probe::EstimatorConfig;
 use airtcp_core::queue::QueueConfig;
 use airtcp_core::tcp::TcpConfig;
@@ -41,6 +42,8 @@ pub struct ChannelSpec {
     pub radios: Vec<RadioSpec>,
     /// Pairs of radios that exchange frames: a station and its access point.
     pub pairs: Vec<PairSpec>,
+    /// Access points, as indices into `radios`, that send group-addressed frames to all their stations.
+    pub groups: Vec<u16>,
     /// Pairs of radios, as indices into `radios`, that do not hear each other.
     pub hidden: Vec<(u16, u16)>,
     /// A transmission is sensed only after this long: whoever is due sooner transmits as well. IEEE 802.11-2020 17.3.12:
@@ -72,10 +75,12 @@ pub struct PairSpec {
 pub struct AirSpec {
     /// Index into [`RunSpec::channels`].
     pub channel: u32,
-    /// Index into [`ChannelSpec::pairs`].
+    /// Index into [`ChannelSpec::pairs`], or of a link to a group into [`ChannelSpec::groups`].
     pub pair: u16,
-    /// From the access point to the station.
+    /// From the access point.
     pub down: bool,
+    /// From an access point to all its stations; `to` of such a link is the access point itself.
+    pub is_group: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -158,6 +163,9 @@ pub enum Traffic {
     Train { count: u32, gap: Span, packet_bytes: u16, every: Span },
     /// As a train repeated `runs` times; what arrives of each tells the size of a buffer on the way.
     BufferProbe { count: u32, gap: Span, packet_bytes: u16, every: Span, runs: u32, estimator: EstimatorConfig },
+    /// The cooperative daemon of `from`; `to` is its access point. It caps the TCP flows that begin at `from` and come before it
+    /// in [`RunSpec::flows`].
+    Daemon(Arc<CoopConfig>),
 }
 
 #[derive(Debug, Clone, PartialEq)]
