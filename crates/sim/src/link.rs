@@ -186,6 +186,8 @@ pub struct LinkTotals {
     pub dropped_early: u64,
     /// ACKs that a newer one made superfluous.
     pub filtered: u64,
+    /// In the air: for want of an association.
+    pub dropped_gone: u64,
     pub dropped_bytes: u64,
     pub lost_packets: u64,
     /// Held back on the line, so that others overtake them.
@@ -535,6 +537,7 @@ impl Links {
             dropped_overflow: cold.dropped_overflow,
             dropped_early: cold.dropped_early,
             filtered: cold.filtered,
+            dropped_gone: 0,
             dropped_bytes: cold.dropped_bytes,
             lost_packets: cold.lost_packets,
             held_back_packets: cold.hold.as_ref().map_or(0, |hold| hold.held),

@@ -16,10 +16,12 @@ use crate::spec::LinkId;
 
 mod air;
 mod daemon;
+mod roaming;
 
 pub(crate) use daemon::{DaemonRow, DaemonRows, DaemonSample, DaemonSeries};
 
 pub(crate) use air::{AirRow, AirRows, AirSample, AirSeries, PpduRow, PpduRows};
+pub(crate) use roaming::{HandoverRow, HandoverRows, WalkerRow, WalkerRows};
 
 table! {
     /// One flow, from warmup to the end.
@@ -71,6 +73,7 @@ table! {
         dropped_overflow: U64(u64) = "packets dropped for want of room",
         dropped_early: U64(u64) = "packets dropped by choice of the discipline",
         filtered: U64(u64) = "ACKs taken out of the queue because a newer one made them superfluous: no loss (ack_filter)",
+        dropped_gone: U64(u64) = "packets dropped because the station was not associated, or left before they were through (WLANs)",
         marked: U64(u64) = "packets marked CE",
         lost_packets: U64(u64) = "packets lost on the line after transmission",
         held_back_packets: U64(u64) = "packets held back on the line so that others overtake them",
@@ -127,7 +130,7 @@ table! {
         reverse: Bool(bool) = "true for packets from the flow's destination to its source",
         seq: U32(u32) = "sequence number of the packet",
         size_bytes: U32(u32) = "bytes at the IP layer",
-        reason: Str(Cow<'static, str>) = "overflow, early, line, filtered (no loss: an ACK that a newer one made superfluous); in the air retry_limit (given up by its sender) or late (its receiver had given it up), without acknowledgements collision or errors",
+        reason: Str(Cow<'static, str>) = "overflow, early, line, filtered (no loss: an ACK that a newer one made superfluous); in the air retry_limit (given up by its sender) or late (its receiver had given it up), without acknowledgements collision or errors; gone (the station was not associated there, or left)",
     }
 }
 
@@ -237,6 +240,7 @@ pub(crate) struct Log {
     pub ppdus: PpduRows,
     pub daemons: DaemonRows,
     pub daemon_series: DaemonSeries,
+    pub walkers: WalkerRows,
 }
 
 impl Log {
@@ -250,6 +254,7 @@ impl Log {
             DropReason::Late => "late",
             DropReason::Collision => "collision",
             DropReason::Errors => "errors",
+            DropReason::Gone => "gone",
         };
         self.drops.push(DropRow {
             time_s: secs(now),
