@@ -236,6 +236,7 @@ const FAULTS: &[(&str, &str)] = &[
     (r#"traffic = { kind = "web", tail_alpha = 1.2 }"#, r#"traffic = { kind = "web", alpha = 1.2 }"#),
     (r#"traffic = { kind = "train", count = 10, gap = "1ms", every = "1s" }"#, r#"traffic = { kind = "train", count = 10, gap = "1ms", every = "5ms" }"#),
     (r#"traffic = { kind = "train", count = 10, gap = "1ms", every = "1s" }"#, r#"traffic = { kind = "train", count = 0 }"#),
+    (r#"traffic = { kind = "train", count = 10, gap = "1ms", every = "1s" }"#, r#"traffic = { kind = "buffer_probe", gap = "0s", every = "0s", estimator = { sustained_within = 2 } }"#),
     (r#"interval = "100ms""#, r#"interval = "0s""#),
     (r#"interval = "100ms""#, r#"interval = "1ns""#),
     (r#"links = ["bottleneck", "left[1]->r1"]"#, r#"links = ["botleneck", "left[9]->r1", "left[0]->right"]"#),
