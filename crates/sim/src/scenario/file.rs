@@ -1,6 +1,8 @@
 //! The scenario file as written: strict about keys and types, free of policy. Doc comments here are the descriptions in
 //! the JSON Schema and the reference page.
 
+mod coop;
+mod roam;
 mod wlan;
 
 use std::borrow::Cow;
@@ -13,6 +15,8 @@ use airtcp_core::wifi::{Ac, RadioOptions};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use coop::Coop;
+pub use roam::{NearestRule, Roaming, RoamingRule, RssiRule, Switch, TimesRule, Walk};
 pub use wlan::{AllHidden, Hidden, Layer, Selection, Station, StationEntry, Wlan};
 pub(super) use wlan::{lay, plain_name};
 
@@ -46,12 +50,21 @@ pub struct ScenarioFile {
     /// Wireless LANs: stations and their access points.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub wlans: Vec<Wlan>,
+    /// How hosts move.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub walks: Vec<Walk>,
+    /// When hosts that are in several WLANs go from one to another.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub roaming: Vec<Roaming>,
     /// Host profiles of your own, by name: a base and what differs from it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub profiles: BTreeMap<String, Profile>,
     /// Connections and packet streams. Without any the network stays silent.
     #[serde(default)]
     pub flows: Vec<Flow>,
+    /// Hosts that run the cooperative daemon.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub coop: Vec<Coop>,
     /// What is recorded besides the summaries.
     #[serde(default)]
     pub record: Record,
