@@ -44,6 +44,7 @@ const REASONS: &[(&str, &str)] = &[
         "CUBIC alone: a segment comes an ACK earlier or later than with the kernel's window; not examined further",
     ),
     ("delayed_acks", "which segments delayed ACKs cover once the quick ones are over; not examined further"),
+    ("dsack_credit", "an ACK with a DSACK gives credit for a segment more"),
     (
         "echo_of_sack",
         "a SACKed retransmission counts for RACK whatever timestamp the ACK echoes: out of order it is that of an older segment",
@@ -68,10 +69,7 @@ const REASONS: &[(&str, &str)] = &[
         "rack_rtt",
         "RACK's round trip here is that of the newest segment delivered, in the kernel that of the last, which spares what a spike held up",
     ),
-    (
-        "undo_after_timeout",
-        "a timeout or probe is taken back by a DSACK, or by an ACK of the original that ends the repair",
-    ),
+    ("undo_after_timeout", "a DSACK that answers a probe takes back the recovery before it"),
     (
         "undo_twice",
         "without SACK a timestamp's undo leaves the kernel repairing, and F-RTO takes the timeout back once more; counted twice",
