@@ -70,8 +70,8 @@ fn main() {
     };
     let mut links = Vec::new();
     for i in 0..stations {
-        links.push(link(NodeId(i), ap, Some(AirSpec { channel: 0, pair: i as u16, down: false })));
-        links.push(link(ap, NodeId(i), Some(AirSpec { channel: 0, pair: i as u16, down: true })));
+        links.push(link(NodeId(i), ap, Some(AirSpec { channel: 0, pair: i as u16, down: false, is_group: false })));
+        links.push(link(ap, NodeId(i), Some(AirSpec { channel: 0, pair: i as u16, down: true, is_group: false })));
     }
     links.push(link(ap, server, None));
     links.push(link(server, ap, None));
@@ -99,6 +99,7 @@ fn main() {
             name: "wlan".into(),
             radios,
             pairs: (0..stations).map(pair).collect(),
+            groups: Vec::new(),
             hidden: Vec::new(),
             sensing: Span::from_us(4),
             capture: Probability::ZERO,

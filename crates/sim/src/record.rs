@@ -15,6 +15,9 @@ use airtcp_core::units::{Span, Time};
 use crate::spec::LinkId;
 
 mod air;
+mod daemon;
+
+pub(crate) use daemon::{DaemonRow, DaemonRows, DaemonSample, DaemonSeries};
 
 pub(crate) use air::{AirRow, AirRows, AirSample, AirSeries, PpduRow, PpduRows};
 
@@ -212,6 +215,8 @@ pub(crate) struct Log {
     pub link_series: LinkSeries,
     pub air_series: AirSeries,
     pub ppdus: PpduRows,
+    pub daemons: DaemonRows,
+    pub daemon_series: DaemonSeries,
 }
 
 impl Log {

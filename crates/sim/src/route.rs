@@ -9,7 +9,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::error::BuildError;
-use crate::spec::{LinkId, NodeId, RunSpec};
+use crate::spec::{AirSpec, LinkId, NodeId, RunSpec, Traffic};
 
 /// Ends a path in [`Routes::hops`].
 pub const END: u32 = u32::MAX >> 1;
@@ -58,6 +58,9 @@ impl Routes {
                 if !search.write_path(&graph, spec, from.0, to.0, &mut routes.hops) {
                     let name = |n: NodeId| spec.nodes[n.0 as usize].name.clone();
                     return Err(BuildError::NoRoute { flow: flow.name.clone(), from: name(from), to: name(to) });
+                }
+                if let (Traffic::Daemon(_), false) = (&flow.traffic, reverse) {
+                    add_group(spec, routes.start[i as usize][0], &mut routes.hops);
                 }
             }
         }
@@ -152,6 +155,17 @@ fn by_node(n: usize, spec: &RunSpec, key: impl Fn(&crate::spec::LinkSpec) -> Opt
         }
     }
     (start, ids)
+}
+
+/// At its access point an announcement goes to all stations.
+fn add_group(spec: &RunSpec, start: u32, hops: &mut Vec<u32>) {
+    let up = &spec.links[hops[start as usize] as usize];
+    let channel = up.air.map(|air| air.channel);
+    let is_group = |air: AirSpec| air.is_group && Some(air.channel) == channel;
+    if let Some(link) = spec.links.iter().position(|l| l.from == up.to && l.air.is_some_and(is_group)) {
+        hops.pop();
+        hops.extend([link as u32, END]);
+    }
 }
 
 /// Cost and hops.

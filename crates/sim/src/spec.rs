@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use airtcp_core::coop::CoopConfig;
 use airtcp_core::queue::QueueConfig;
 use airtcp_core::tcp::TcpConfig;
 use airtcp_core::units::{DataRate, Probability, Span, Time};
@@ -40,6 +41,8 @@ pub struct ChannelSpec {
     pub radios: Vec<RadioSpec>,
     /// Pairs of radios that exchange frames: a station and its access point.
     pub pairs: Vec<PairSpec>,
+    /// Access points, as indices into `radios`, that send group-addressed frames to all their stations.
+    pub groups: Vec<u16>,
     /// Pairs of radios, as indices into `radios`, that do not hear each other.
     pub hidden: Vec<(u16, u16)>,
     /// A transmission is sensed only after this long: whoever is due sooner transmits as well. IEEE 802.11-2020 17.3.12:
@@ -71,10 +74,12 @@ pub struct PairSpec {
 pub struct AirSpec {
     /// Index into [`RunSpec::channels`].
     pub channel: u32,
-    /// Index into [`ChannelSpec::pairs`].
+    /// Index into [`ChannelSpec::pairs`], or of a link to a group into [`ChannelSpec::groups`].
     pub pair: u16,
-    /// From the access point to the station.
+    /// From the access point.
     pub down: bool,
+    /// From an access point to all its stations; `to` of such a link is the access point itself.
+    pub is_group: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -155,6 +160,9 @@ pub enum Traffic {
     Cbr { rate: DataRate, packet_bytes: u16 },
     /// `count` numbered datagrams, `gap` apart (zero: back to back), repeated every `every` ([`Span::MAX`]: once).
     Train { count: u32, gap: Span, packet_bytes: u16, every: Span },
+    /// The cooperative daemon of `from`; `to` is its access point. It caps the TCP flows that begin at `from` and come before it
+    /// in [`RunSpec::flows`].
+    Daemon(Arc<CoopConfig>),
 }
 
 #[derive(Debug, Clone, PartialEq)]

@@ -24,7 +24,7 @@ use crate::error::BuildError;
 use crate::link::{Accepted, LinkTotals, Links};
 use crate::record::*;
 use crate::route::{END, FUSED, Routes, check_index};
-use crate::spec::{LinkId, RunSpec, Traffic};
+use crate::spec::{FlowSpec, LinkId, RunSpec, Traffic};
 use crate::summary::{AirSummary, GroupSummary, LinkSummary, MAX_AIR_LISTED, Summary};
 use crate::timeline::Timeline;
 use crate::traffic::{Below, Ends, Flow};
@@ -124,6 +124,7 @@ struct Sampler {
     /// Links of WLANs.
     air: Vec<u32>,
     last_air: Vec<AirStats>,
+    daemons: Vec<u32>,
     last_at: u64,
 }
 
@@ -174,7 +175,7 @@ impl World {
         for (i, (flow, &path_start)) in spec.flows.iter().zip(&routes.start).enumerate() {
             let below = below(spec, routes.hops[path_start[0] as usize]);
             let recorded = record.retransmissions.binary_search(&(i as u32)).is_ok();
-            let ends = Ends::new(FlowId(i as u32), flow, spec.seed, below, recorded)?;
+            let ends = Ends::new(FlowId(i as u32), flow, &spec.flows[..i], spec.seed, below, recorded)?;
             flows.push(Flow {
                 ends,
                 path_start,
@@ -451,7 +452,9 @@ impl World {
             self.timeline.set(component, self.sampler.next.as_ns());
             return;
         };
-        if (component as usize - self.first_flow) % 2 == 0 {
+        if let Ends::Daemon(_) = flow.ends {
+            self.run_daemon(index, component);
+        } else if (component as usize - self.first_flow) % 2 == 0 {
             if flow.ends.source_deadline() <= self.now {
                 flow.ends.on_source_deadline(self.now, &mut self.out, &mut self.log);
             }
@@ -463,6 +466,30 @@ impl World {
             self.timeline.set(component, flow.ends.destination_deadline());
         }
         self.send_out(index);
+    }
+
+    /// A cooperative daemon looks at the connections of its host, or announces itself.
+    #[inline(never)]
+    fn run_daemon(&mut self, index: usize, component: u32) {
+        let (before, rest) = self.flows.split_at_mut(index);
+        let Ends::Daemon(host) = &mut rest[0].ends else { unreachable!("the caller has looked") };
+        if host.deadline() <= self.now {
+            host.on_deadline(self.now, before, &mut self.out);
+        }
+        self.timeline.set(component, host.deadline());
+    }
+
+    /// A group-addressed packet has reached the station of a pair.
+    #[cold]
+    fn hear(&mut self, channel: u32, pair: u32, packet: PacketId) {
+        let packet = self.pool[packet];
+        let Some(listener) = self.air.daemons[channel as usize][pair as usize] else { return };
+        let Ends::Daemon(speaker) = &self.flows[packet.flow.0 as usize].ends else { return };
+        let Some(bytes) = speaker.bytes(&packet).map(<[u8]>::to_vec) else { return };
+        let Ends::Daemon(host) = &mut self.flows[listener as usize].ends else { return };
+        host.on_announcement(self.now, &bytes);
+        let leaf = (self.first_flow + 2 * listener as usize) as u32;
+        self.timeline.advance_to(leaf, host.deadline());
     }
 
     /// A packet is handed to a radio.
@@ -509,6 +536,9 @@ impl World {
                 }
                 _ => self.discard(link, packet, reason),
             }
+        }
+        for (pair, packet) in out.heard.drain(..) {
+            self.hear(channel, pair, packet);
         }
         for (_, packet) in out.delivered.drain(..) {
             let place = self.place_of[packet.0 as usize].0;
@@ -710,6 +740,11 @@ impl World {
             self.log.air_series.push(AirSample::new(now, link, (last, &stats), period, snr_db, best));
             *last = stats;
         }
+        for &i in &sampler.daemons {
+            if let Ends::Daemon(host) = &self.flows[i as usize].ends {
+                self.log.daemon_series.push(DaemonSample::new(now, &self.spec.flows[i as usize], host.state()));
+            }
+        }
         sampler.last_at = now;
         sampler.next = Time::from_ns(now) + sampler.interval;
     }
@@ -762,7 +797,7 @@ impl World {
         let warm_at = Time::ZERO + self.spec.warmup;
         let period_ns = period.as_ns() as f64;
         let flow_rows: Vec<FlowRow> =
-            (0..self.flows.len()).map(|i| self.flow_row(i, &first.flows[i], &last.flows[i], period, warm_at)).collect();
+            self.listed().map(|i| self.flow_row(i, &first.flows[i], &last.flows[i], period, warm_at)).collect();
         let link_rows: Vec<LinkRow> =
             (0..self.links.lines.len()).map(|i| self.link_row(i, &first.links[i], &last.links[i], period_ns)).collect();
         let air_rows: Vec<AirRow> = self
@@ -821,6 +856,7 @@ impl World {
                         });
                     }
                 }
+                Ends::Daemon(host) => self.log.daemons.push(DaemonRow::new(&self.spec.flows[i], &host.stats)),
                 Ends::Tcp(_) | Ends::Cbr(_) => {}
             }
         }
@@ -837,8 +873,15 @@ impl World {
             air.into_table(),
             self.log.air_series.into_table(),
             self.log.ppdus.into_table(),
+            self.log.daemons.into_table(),
+            self.log.daemon_series.into_table(),
         ];
         RunOutput { tables, summary, events: self.events, packets_delivered: self.ledger.delivered_forward.packets }
+    }
+
+    /// Flows that tables of flows list: all but daemons.
+    fn listed(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.flows.len()).filter(|&i| !matches!(self.flows[i].ends, Ends::Daemon(_)))
     }
 
     fn flow_row(&self, i: usize, first: &FlowTotals, last: &FlowTotals, period: Span, warm_at: Time) -> FlowRow {
@@ -915,6 +958,7 @@ impl World {
                 }
             }
             Ends::Train(_) => row.kind = "train".into(),
+            Ends::Daemon(_) => unreachable!("not listed"),
         }
         row
     }
@@ -1008,7 +1052,10 @@ impl Sampler {
         let flows: Vec<u32> = (0..n).map(|k| tcp[k * tcp.len() / n]).collect();
         let sampled: Vec<u32> = record.link_series.iter().map(|l| l.0).collect();
         let air: Vec<u32> = record.air_series.iter().map(|l| l.0).collect();
-        let idle = record.interval.is_zero() || (flows.is_empty() && sampled.is_empty() && air.is_empty());
+        let is_daemon = |f: &FlowSpec| matches!(f.traffic, Traffic::Daemon(_));
+        let daemons: Vec<u32> = (0u32..).zip(&spec.flows).filter(|(_, f)| is_daemon(f)).map(|(i, _)| i).collect();
+        let nothing = flows.is_empty() && sampled.is_empty() && air.is_empty() && daemons.is_empty();
+        let idle = record.interval.is_zero() || nothing;
         Sampler {
             interval: record.interval,
             next: if idle { Time::NEVER } else { Time::ZERO + record.interval },
@@ -1017,6 +1064,7 @@ impl Sampler {
             links: sampled,
             last_air: vec![AirStats::default(); air.len()],
             air,
+            daemons,
             last_at: 0,
         }
     }
@@ -1049,6 +1097,7 @@ impl FlowTotals {
                 totals.sent = train.datagrams.len() as u64;
                 totals.received = train.datagrams.iter().filter(|(_, at)| at.is_some()).count() as u64;
             }
+            Ends::Daemon(_) => {}
         }
         totals
     }
@@ -1063,6 +1112,9 @@ fn flight(from: u64, to: u64) -> u32 {
 /// What the radio does for a sender whose packets go into `link` first; `None` for a wire.
 fn below(spec: &RunSpec, link: u32) -> Option<Below> {
     let air = spec.links.get(link as usize)?.air?;
+    if air.is_group {
+        return None;
+    }
     let channel = &spec.channels[air.channel as usize];
     let pair = &channel.pairs[usize::from(air.pair)];
     let radio = if air.down { pair.access_point } else { pair.station };
@@ -1079,6 +1131,7 @@ fn typical_packet(spec: &RunSpec) -> u32 {
         Traffic::Tcp { sender, .. } => sender.packet_bytes,
         Traffic::Ping { packet_bytes, .. } | Traffic::Cbr { packet_bytes, .. } => *packet_bytes,
         Traffic::Train { packet_bytes, .. } => *packet_bytes,
+        Traffic::Daemon(_) => 0,
     };
     spec.flows.iter().map(|f| u32::from(size(&f.traffic))).max().unwrap_or(1500)
 }

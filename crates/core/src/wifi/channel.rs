@@ -11,10 +11,13 @@
 //!
 //! **Without acknowledgements** (`ack`) an exchange is over with its data: what has not arrived is lost.
 //!
+//! **Group-addressed frames** (broadcast) go from an access point to all its stations, see [`group`].
+//!
 //! Assumptions: propagation takes no time; radios hear each other or do not; a third party decodes what it hears alone. Of two
 //! transmissions that overlap from the start both are lost, unless [`ChannelConfig::capture`] lets one be received.
 
 mod exchange;
+mod group;
 #[cfg(test)]
 mod tests;
 
@@ -37,12 +40,16 @@ use rand::RngExt;
 
 const NEVER: u64 = u64::MAX;
 const NO_SESSION: u32 = u32::MAX;
+/// Of a link that is not between two radios but to a group.
+const NO_PAIR: u32 = u32::MAX;
 
 /// A channel as it is set up.
 #[derive(Debug, Clone)]
 pub struct ChannelConfig {
     pub radios: Vec<Arc<RadioConfig>>,
     pub pairs: Vec<PairConfig>,
+    /// Access points that send to all their stations at once: the `i`-th has the link `2 * pairs.len() + i` for it.
+    pub groups: Vec<u16>,
     /// Pairs of radios that do not hear each other.
     pub hidden: Vec<(u16, u16)>,
     /// Time from the start of a transmission until others sense it.
@@ -71,6 +78,9 @@ pub struct AirOutputs {
     pub delivered: Vec<(u32, PacketId)>,
     /// Link and packet: lost, and why. To be removed from the pool.
     pub dropped: Vec<(u32, PacketId, DropReason)>,
+    /// Pair and packet: a group-addressed packet has reached this pair's station. The packet itself is among `delivered`, once,
+    /// if it has reached any.
+    pub heard: Vec<(u32, PacketId)>,
     /// Packets that are no longer held by their host, where that was asked for.
     pub released: Vec<Released>,
 }
@@ -85,7 +95,7 @@ pub struct Released {
 
 impl AirOutputs {
     pub fn is_empty(&self) -> bool {
-        self.delivered.is_empty() && self.dropped.is_empty() && self.released.is_empty()
+        self.delivered.is_empty() && self.dropped.is_empty() && self.heard.is_empty() && self.released.is_empty()
     }
     /// Counts a packet to the ones before it if they are of the same flow.
     fn release(&mut self, flow: u32, payload: u16) {
@@ -114,6 +124,10 @@ struct Link {
 }
 
 impl Link {
+    /// From an access point to all its stations.
+    fn is_group(&self) -> bool {
+        self.pair == NO_PAIR
+    }
     #[inline]
     fn count_to(&mut self, now: u64) {
         // Packets come and go by the aggregate: many at one instant.
@@ -223,6 +237,8 @@ pub struct Channel {
     radios: Vec<Radio>,
     links: Vec<Link>,
     pairs: Vec<Pair>,
+    /// By pair.
+    access_points: Vec<u16>,
     sessions: Vec<Session>,
     contention: Contention,
     exchanges: Vec<Exchange>,
@@ -347,10 +363,16 @@ impl Channel {
                 });
             }
         }
+        for (i, &ap) in config.groups.iter().enumerate() {
+            let component = component(2 * config.pairs.len() + i);
+            links.push(group::link(ap, &radios[usize::from(ap)], &errors, config.seed, component));
+        }
+        let access_points = config.pairs.iter().map(|p| p.access_point).collect();
         Channel {
             radios,
             links,
             pairs,
+            access_points,
             sessions: Vec::new(),
             contention,
             exchanges: Vec::new(),
@@ -407,8 +429,10 @@ impl Channel {
 
     /// The signal-to-noise ratio of a link, NaN where its signal has none.
     pub fn snr_db(&mut self, link: u32, now: u64) -> f32 {
-        let pair = self.links[link as usize].pair as usize;
-        snr_of(self.pairs[pair].signal.link(Time::from_ns(now)))
+        match self.links[link as usize].pair {
+            NO_PAIR => f32::NAN,
+            pair => snr_of(self.pairs[pair as usize].signal.link(Time::from_ns(now))),
+        }
     }
 
     /// The host at the sending end of `link` hands over a packet. `report`: its release is to be told.
@@ -503,7 +527,7 @@ impl Channel {
         let l = &mut self.links[link as usize];
         let from = &self.radios[usize::from(l.from)];
         let to = &self.radios[usize::from(l.to)];
-        let block_ack = from.aggregates && to.aggregates;
+        let block_ack = from.aggregates && to.aggregates && !l.is_group();
         let id = self.sessions.len() as u32;
         l.sessions[ac] = id;
         let txq = from.mac80211().map(|path| {

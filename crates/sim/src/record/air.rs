@@ -222,7 +222,7 @@ mod tests {
             reorder: Reorder::NONE,
             cost: 1,
             is_member_of_group: true,
-            air: Some(AirSpec { channel: 0, pair: 0, down }),
+            air: Some(AirSpec { channel: 0, pair: 0, down, is_group: false }),
         }
     }
 

@@ -3,6 +3,7 @@
 //! A link direction, node or flow gets its index by its place in the file: entries in order, members in order, `from → to`
 //! before `to → from`. Everything drawn from the seed is drawn here or by streams named after these indices.
 
+mod coop;
 mod flows;
 mod links;
 mod reach;
@@ -52,8 +53,10 @@ pub(super) fn expand(file: &ScenarioFile, source: &Source) -> Result<RunSpec, Sc
         e.hosts_have_links();
     }
     let links_are_good = e.errors.is_empty();
-    let flows = e.flows(links_are_good);
+    let mut flows = e.flows(links_are_good);
     let record = e.record(&flows, links_are_good);
+    let daemons = e.daemons(flows.len());
+    flows.extend(daemons);
     ScenarioErrors::check(e.errors)?;
     Ok(RunSpec {
         seed: file.seed,

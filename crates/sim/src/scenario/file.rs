@@ -1,6 +1,7 @@
 //! The scenario file as written: strict about keys and types, free of policy. Doc comments here are the descriptions in
 //! the JSON Schema and the reference page.
 
+mod coop;
 mod wlan;
 
 use std::borrow::Cow;
@@ -13,6 +14,7 @@ use airtcp_core::wifi::{Ac, RadioOptions};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use coop::Coop;
 pub use wlan::{AllHidden, Hidden, Layer, Selection, Station, StationEntry, Wlan};
 pub(super) use wlan::{lay, plain_name};
 
@@ -52,6 +54,9 @@ pub struct ScenarioFile {
     /// Connections and packet streams. Without any the network stays silent.
     #[serde(default)]
     pub flows: Vec<Flow>,
+    /// Hosts that run the cooperative daemon.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub coop: Vec<Coop>,
     /// What is recorded besides the summaries.
     #[serde(default)]
     pub record: Record,

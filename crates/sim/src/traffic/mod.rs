@@ -4,6 +4,7 @@
 //! [`Outputs`], results into [`Log`].
 
 mod cbr;
+mod daemon;
 mod ping;
 mod repeats;
 mod tcp;
@@ -14,6 +15,7 @@ use airtcp_core::tcp::{Outputs, SenderStats};
 use airtcp_core::wifi::{Ac, Released};
 
 pub(crate) use cbr::Cbr;
+pub(crate) use daemon::{DaemonStats, Host};
 pub(crate) use ping::Ping;
 pub(crate) use tcp::{Below, Tcp};
 pub(crate) use train::Train;
@@ -42,13 +44,16 @@ pub(crate) enum Ends {
     Ping(Ping),
     Cbr(Cbr),
     Train(Train),
+    /// The world drives it: it needs other flows.
+    Daemon(Box<Host>),
 }
 
 impl Ends {
-    /// `below`: the device below the source reports what it no longer holds. `recorded`: each retransmission.
+    /// `before`: the flows before it. `below`: the device below the source reports what it no longer holds. `recorded`: each retransmission.
     pub fn new(
         id: FlowId,
         spec: &FlowSpec,
+        before: &[FlowSpec],
         seed: u64,
         below: Option<Below>,
         recorded: bool,
@@ -59,6 +64,11 @@ impl Ends {
             Traffic::Cbr { rate, packet_bytes } => Ends::Cbr(Cbr::new(id, spec, *rate, *packet_bytes)?),
             Traffic::Train { count, gap, packet_bytes, every } => {
                 Ends::Train(Train::new(id, spec, *count, *gap, *packet_bytes, *every))
+            }
+            Traffic::Daemon(config) => {
+                let mine = |(_, f): &(u32, &FlowSpec)| f.from == spec.from && matches!(f.traffic, Traffic::Tcp { .. });
+                let connections = (0..id.0).zip(before).filter(mine).map(|(i, _)| i).collect();
+                Ends::Daemon(Box::new(Host::new(id, spec, config, connections, seed)))
             }
         })
     }
@@ -71,6 +81,7 @@ impl Ends {
             Ends::Ping(e) => e.deadline(),
             Ends::Cbr(e) => e.deadline(),
             Ends::Train(e) => e.deadline(),
+            Ends::Daemon(e) => e.deadline(),
         }
     }
     /// When the destination end has something to do, ns.
@@ -87,6 +98,7 @@ impl Ends {
             Ends::Ping(e) => e.on_deadline(now, out),
             Ends::Cbr(e) => e.on_deadline(now, out),
             Ends::Train(e) => e.on_deadline(now, out),
+            Ends::Daemon(_) => {}
         }
     }
     pub fn on_destination_deadline(&mut self, now: u64, out: &mut Outputs) {
@@ -102,6 +114,7 @@ impl Ends {
             Ends::Ping(e) => e.on_packet(now, packet, out),
             Ends::Cbr(e) => e.on_packet(now, packet),
             Ends::Train(e) => e.on_packet(now, packet),
+            Ends::Daemon(_) => {}
         }
     }
     /// The host of the source no longer holds some packets of this flow.

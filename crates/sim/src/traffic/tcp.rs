@@ -39,6 +39,8 @@ pub(crate) struct Tcp {
     pub first_completion: Option<(Time, Time)>,
     /// Segments that brought the receivers of past connections nothing new.
     past_duplicates: u64,
+    /// Set from outside, for all connections to come as well.
+    cwnd_cap: Option<u32>,
     /// If each retransmission is recorded.
     repeats: Option<Box<Repeats>>,
     config: Arc<Ends>,
@@ -169,6 +171,7 @@ impl Tcp {
             completed: 0,
             first_completion: None,
             past_duplicates: 0,
+            cwnd_cap: None,
             repeats: recorded.then(Box::default),
             config,
         })
@@ -241,6 +244,24 @@ impl Tcp {
         }
     }
 
+    /// Number of the connection within the flow, from 1; 0 before the first.
+    pub fn connection(&self) -> u64 {
+        u64::from(self.transfers)
+    }
+
+    /// A connection is under way and has something to send or to be acknowledged.
+    pub fn is_sending(&self) -> bool {
+        self.phase == Phase::Running && !self.sender.is_idle()
+    }
+
+    /// See [`Sender::set_cwnd_cap`].
+    pub fn set_cwnd_cap(&mut self, now: Time, cap: Option<u32>) {
+        if self.cwnd_cap != cap {
+            self.cwnd_cap = cap;
+            self.sender.set_cwnd_cap(now, cap);
+        }
+    }
+
     pub fn on_drop(&mut self, packet: &Packet) {
         if let Some(running) = self.transfer.as_mut().filter(|_| packet.incarnation() == self.incarnation) {
             running.dropped_at_queues += 1;
@@ -286,6 +307,9 @@ impl Tcp {
             }
             self.incarnation = (self.transfers % 16) as u8;
             (self.sender, self.receiver) = self.config.connection(self.flow, self.transfers);
+        }
+        if self.cwnd_cap.is_some() {
+            self.sender.set_cwnd_cap(now, self.cwnd_cap);
         }
         self.transfers += 1;
         self.phase = Phase::Running;

@@ -1,4 +1,5 @@
 mod behaviour;
+mod group;
 mod properties;
 mod wavelan;
 
@@ -41,6 +42,7 @@ impl Rig {
         let config = ChannelConfig {
             radios: vec![radio; stations + 1],
             pairs,
+            groups: Vec::new(),
             hidden,
             sensing: Span::ZERO,
             capture: Probability::ZERO,

@@ -133,7 +133,7 @@ impl Expander<'_> {
                         access_point: ap_index as u16,
                         signal: signal.clone(),
                     });
-                    let air = AirSpec { channel: channel as u32, pair, down: false };
+                    let air = AirSpec { channel: channel as u32, pair, down: false, is_group: false };
                     self.add_air_links(&at, &names[i], station, ap, rate, ends.is_group, air);
                 }
             }
@@ -195,8 +195,8 @@ impl Expander<'_> {
             },
             None => names[i].to_string(),
         };
-        let (radios, pairs, hidden) = (Vec::new(), Vec::new(), Vec::new());
-        let spec = ChannelSpec { name, radios, pairs, hidden, sensing: SENSING, capture: Probability::ZERO };
+        let (radios, pairs, groups, hidden) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let spec = ChannelSpec { name, radios, pairs, groups, hidden, sensing: SENSING, capture: Probability::ZERO };
         channels.push(Channel { spec, placed: Vec::new(), sensing_from: None, capture_from: None });
         channels.len() - 1
     }

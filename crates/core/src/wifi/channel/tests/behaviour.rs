@@ -25,6 +25,7 @@ impl Rig {
         let config = ChannelConfig {
             radios: radios.into_iter().map(Arc::new).collect(),
             pairs: pairs.collect(),
+            groups: Vec::new(),
             hidden,
             sensing: Span::ZERO,
             capture: Probability::ZERO,

@@ -307,6 +307,7 @@ fn play(plan: &Plan) -> Watch {
     let mut w = Watch::new(&ChannelConfig {
         radios,
         pairs: (0..n).map(pair).collect(),
+        groups: Vec::new(),
         hidden: if plan.hidden { (0..n).flat_map(|a| (a + 1..n).map(move |b| (a, b))).collect() } else { Vec::new() },
         sensing: Span::from_us(plan.sensing_us),
         capture: Probability::new(plan.capture).unwrap(),

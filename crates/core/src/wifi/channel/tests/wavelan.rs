@@ -15,6 +15,7 @@ fn rig(stations: usize, radio: RadioConfig, sensing: Span, capture: f64, seed: u
     rig.channel = Channel::new(&ChannelConfig {
         radios: vec![radio; stations + 1],
         pairs: (0..n).map(pair).collect(),
+        groups: Vec::new(),
         hidden: Vec::new(),
         sensing,
         capture: Probability::new(capture).unwrap(),
@@ -233,6 +234,7 @@ fn a_frame_that_comes_late_is_not_captured_but_may_be_withstood() {
         rig.channel = Channel::new(&ChannelConfig {
             radios: vec![radio; 3],
             pairs: (0..2).map(pair).collect(),
+            groups: Vec::new(),
             hidden: vec![(0, 1)],
             sensing: Span::ZERO,
             capture: Probability::ONE,
@@ -281,6 +283,7 @@ fn frames_with_bit_errors_are_lost_at_once() {
     rig.channel = Channel::new(&ChannelConfig {
         radios: vec![radio; 2],
         pairs: vec![PairConfig { station: 0, access_point: 1, signal }],
+        groups: Vec::new(),
         hidden: Vec::new(),
         sensing: Span::from_us(16),
         capture: Probability::ZERO,
