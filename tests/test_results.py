@@ -22,7 +22,7 @@ from conftest import ROOT, WIRELESS
 
 TABLES = [
     *("flows", "links", "flow_series", "link_series", "drops", "transfers", "pings", "datagrams"),
-    *("air", "air_series", "ppdus", "retransmissions"),
+    *("air", "air_series", "ppdus", "retransmissions", "handovers", "walkers"),
 ]
 
 

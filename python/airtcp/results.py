@@ -177,6 +177,16 @@ class Results(Mapping[str, pl.LazyFrame]):
         """One row per recorded PPDU."""
         return self["ppdus"]
 
+    @property
+    def handovers(self) -> pl.LazyFrame:
+        """One row per change of access point."""
+        return self["handovers"]
+
+    @property
+    def walkers(self) -> pl.LazyFrame:
+        """Hosts that walk, over time."""
+        return self["walkers"]
+
     def __getitem__(self, table: str) -> pl.LazyFrame:
         """A table by name."""
         return self.tables[table]

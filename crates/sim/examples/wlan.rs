@@ -78,7 +78,7 @@ fn main() {
     let mut radios: Vec<RadioSpec> =
         (0..stations).map(|i| RadioSpec { node: NodeId(i), config: radio.clone() }).collect();
     radios.push(RadioSpec { node: ap, config: radio });
-    let pair = |i| PairSpec { station: i as u16, access_point: stations as u16, signal: SignalConfig::default() };
+    let pair = |i| PairSpec::fixed(i as u16, stations as u16, SignalConfig::default());
     let flow = |i: u32| FlowSpec {
         name: format!("f[{i}]"),
         group: "f".into(),
@@ -104,6 +104,8 @@ fn main() {
             sensing: Span::from_us(4),
             capture: Probability::ZERO,
         }],
+        walks: Vec::new(),
+        roaming: Vec::new(),
         flows: (0..stations).map(flow).collect(),
         record: RecordSpec {
             interval: Span::from_ms(100),

@@ -32,7 +32,13 @@ impl Air {
                 pairs: channel
                     .pairs
                     .iter()
-                    .map(|p| PairConfig { station: p.station, access_point: p.access_point, signal: p.signal.clone() })
+                    .map(|p| PairConfig {
+                        station: p.station,
+                        access_point: p.access_point,
+                        signal: p.signal.clone(),
+                        motion: p.motion.clone(),
+                        roams: p.roams,
+                    })
                     .collect(),
                 groups: channel.groups.clone(),
                 hidden: channel.hidden.clone(),
@@ -91,6 +97,7 @@ pub(crate) fn link_totals(s: &AirStats) -> LinkTotals {
         arrived_bytes: s.arrived_bytes,
         dropped_overflow: s.dropped_overflow,
         dropped_early: s.dropped_early,
+        dropped_gone: s.dropped_gone,
         dropped_bytes: 0,
         held_back_packets: 0,
         lost_packets: s.dropped_retries + s.lost_collision + s.lost_errors + s.dropped_late,

@@ -182,6 +182,8 @@ pub struct LinkTotals {
     pub arrived_bytes: u64,
     pub dropped_overflow: u64,
     pub dropped_early: u64,
+    /// In the air: for want of an association.
+    pub dropped_gone: u64,
     pub dropped_bytes: u64,
     pub lost_packets: u64,
     /// Held back on the line, so that others overtake them.
@@ -529,6 +531,7 @@ impl Links {
         let mut totals = LinkTotals {
             dropped_overflow: cold.dropped_overflow,
             dropped_early: cold.dropped_early,
+            dropped_gone: 0,
             dropped_bytes: cold.dropped_bytes,
             lost_packets: cold.lost_packets,
             held_back_packets: cold.hold.as_ref().map_or(0, |hold| hold.held),

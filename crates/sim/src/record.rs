@@ -16,10 +16,12 @@ use crate::spec::LinkId;
 
 mod air;
 mod daemon;
+mod roaming;
 
 pub(crate) use daemon::{DaemonRow, DaemonRows, DaemonSample, DaemonSeries};
 
 pub(crate) use air::{AirRow, AirRows, AirSample, AirSeries, PpduRow, PpduRows};
+pub(crate) use roaming::{HandoverRow, HandoverRows, WalkerRow, WalkerRows};
 
 table! {
     /// One flow, from warmup to the end.
@@ -68,6 +70,7 @@ table! {
         arrived_bytes: U64(u64) = "bytes at the IP layer of those packets",
         dropped_overflow: U64(u64) = "packets dropped for want of room",
         dropped_early: U64(u64) = "packets dropped by choice of the discipline",
+        dropped_gone: U64(u64) = "packets dropped because the station was not associated, or left before they were through (WLANs)",
         marked: U64(u64) = "packets marked CE",
         lost_packets: U64(u64) = "packets lost on the line after transmission",
         held_back_packets: U64(u64) = "packets held back on the line so that others overtake them",
@@ -124,7 +127,7 @@ table! {
         reverse: Bool(bool) = "true for packets from the flow's destination to its source",
         seq: U32(u32) = "sequence number of the packet",
         size_bytes: U32(u32) = "bytes at the IP layer",
-        reason: Str(Cow<'static, str>) = "overflow, early, line; in the air retry_limit (given up by its sender) or late (its receiver had given it up), without acknowledgements collision or errors",
+        reason: Str(Cow<'static, str>) = "overflow, early, line; in the air retry_limit (given up by its sender) or late (its receiver had given it up), without acknowledgements collision or errors; gone (the station was not associated there, or left)",
     }
 }
 
@@ -217,6 +220,7 @@ pub(crate) struct Log {
     pub ppdus: PpduRows,
     pub daemons: DaemonRows,
     pub daemon_series: DaemonSeries,
+    pub walkers: WalkerRows,
 }
 
 impl Log {
@@ -229,6 +233,7 @@ impl Log {
             DropReason::Late => "late",
             DropReason::Collision => "collision",
             DropReason::Errors => "errors",
+            DropReason::Gone => "gone",
         };
         self.drops.push(DropRow {
             time_s: secs(now),

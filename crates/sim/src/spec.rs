@@ -8,8 +8,9 @@ use airtcp_core::coop::CoopConfig;
 use airtcp_core::queue::QueueConfig;
 use airtcp_core::tcp::TcpConfig;
 use airtcp_core::units::{DataRate, Probability, Span, Time};
-use airtcp_core::wifi::phy::SignalConfig;
-use airtcp_core::wifi::{Ac, RadioConfig};
+use airtcp_core::wifi::channel::Roams;
+use airtcp_core::wifi::phy::{Motion, SignalConfig, Track};
+use airtcp_core::wifi::{Ac, ApQueue, RadioConfig, RoamRule, StationQueue};
 
 /// Index into [`RunSpec::nodes`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -29,6 +30,10 @@ pub struct RunSpec {
     pub links: Vec<LinkSpec>,
     /// Wireless channels. Their links are in `links`, marked by [`LinkSpec::air`].
     pub channels: Vec<ChannelSpec>,
+    /// Hosts that move, each once.
+    pub walks: Vec<WalkSpec>,
+    /// Hosts that are a station of several access points, one at a time, each once.
+    pub roaming: Vec<RoamingSpec>,
     pub flows: Vec<FlowSpec>,
     pub record: RecordSpec,
 }
@@ -66,6 +71,42 @@ pub struct PairSpec {
     pub station: u16,
     pub access_point: u16,
     pub signal: SignalConfig,
+    /// How far apart they are, where the station walks.
+    pub motion: Option<Motion>,
+    /// The station roams: see [`RoamingSpec`].
+    pub roams: Option<Roams>,
+}
+
+impl PairSpec {
+    /// A station that stands where it is and is associated all the time.
+    pub fn fixed(station: u16, access_point: u16, signal: SignalConfig) -> PairSpec {
+        PairSpec { station, access_point, signal, motion: None, roams: None }
+    }
+}
+
+/// A host that moves.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WalkSpec {
+    pub node: NodeId,
+    pub track: Arc<Track>,
+}
+
+/// A host that goes from access point to access point.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RoamingSpec {
+    pub node: NodeId,
+    /// Speaks of `candidates` by their place.
+    pub rule: RoamRule,
+    /// Its links to the access points that it may use.
+    pub candidates: Vec<LinkId>,
+    /// Where it begins; `None`: where the rule would have it.
+    pub first: Option<usize>,
+    /// From the end of one association to the next.
+    pub gap: Span,
+    pub station_queue: StationQueue,
+    pub ap_queue: ApQueue,
+    /// TCP senders on the host learn of each new association ([`airtcp_core::tcp::Sender::on_path_change`]).
+    pub tells_senders: bool,
 }
 
 /// A link that is one direction between two radios. The channel decides when its packets arrive: of a [`LinkSpec`] only

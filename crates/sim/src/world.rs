@@ -4,10 +4,12 @@
 //! come before deadlines of the same instant; among themselves, the packet that came to its link last is first, and then
 //! the order is that of their paths: by destination router, then by flow, forward before reverse. Then come links that need
 //! departures, in the order of the scenario; then the wireless channels; then each flow's source and destination; the
-//! sampler sees what all others have done. Of a departure from a queue and an arrival at it in the same instant, a coin decides (see `link`).
+//! sampler sees what all others have done, but for hosts that roam, whose decisions come last. Of a departure from a queue and an arrival at it in the same instant, a coin decides (see `link`).
 //!
 //! Deadlines are lazy: a component's leaf in the timeline may be earlier than its deadline, never later. When it fires
 //! early, the leaf moves on and nothing else happens, so a timer that every ACK pushes back costs nothing to push.
+
+mod roaming;
 
 use std::collections::BTreeMap;
 
@@ -29,6 +31,7 @@ use crate::summary::{AirSummary, GroupSummary, LinkSummary, MAX_AIR_LISTED, Summ
 use crate::timeline::Timeline;
 use crate::traffic::{Below, Ends, Flow};
 use crate::wires::{InFlight, NO_LANE, Wires};
+use roaming::Roamers;
 
 /// In [`InFlight::place`]: the packet does not arrive, it is lost on the line before this place.
 const LOST: u32 = 1 << 31;
@@ -61,6 +64,7 @@ pub struct World {
     log: Log,
     captured: Vec<Captured>,
     sampler: Sampler,
+    roamers: Roamers,
     warm: Option<Totals>,
     ledger: Ledger,
     events: u64,
@@ -191,7 +195,8 @@ impl World {
         let lanes = links.assign_lanes(&spec.links, &routes.hops);
         let air = Air::new(spec);
         let first_flow = links.queued.len() + air.channels.len();
-        let mut timeline = Timeline::new(first_flow + 2 * flows.len() + 1);
+        let roamers = Roamers::new(spec, &routes, &air, first_flow + 2 * flows.len() + 1);
+        let mut timeline = Timeline::new(first_flow + 2 * flows.len() + 1 + roamers.count());
         for (q, queued) in links.queued.iter().enumerate() {
             timeline.set(q as u32, queued.deadline(u64::MAX));
         }
@@ -200,7 +205,7 @@ impl World {
         }
         let sampler = Sampler::new(spec);
         timeline.set((first_flow + 2 * flows.len()) as u32, sampler.next.as_ns());
-        Ok(World {
+        let mut world = World {
             spec: spec.clone(),
             now: 0,
             wires: Wires::new(lanes),
@@ -219,10 +224,13 @@ impl World {
             log: Log::default(),
             captured: Vec::new(),
             sampler,
+            roamers,
             warm: None,
             ledger: Ledger::default(),
             events: 0,
-        })
+        };
+        world.associate_first();
+        Ok(world)
     }
 
     pub fn now(&self) -> Time {
@@ -448,6 +456,10 @@ impl World {
         }
         let index = (component as usize - self.first_flow) / 2;
         let Some(flow) = self.flows.get_mut(index) else {
+            if self.roamers.is_one(component) {
+                self.on_roamer(component);
+                return;
+            }
             self.sample();
             self.timeline.set(component, self.sampler.next.as_ns());
             return;
@@ -534,8 +546,15 @@ impl World {
                 DropReason::RetryLimit | DropReason::Late | DropReason::Collision | DropReason::Errors => {
                     self.lose_in_air(link, packet, reason)
                 }
+                DropReason::Gone => {
+                    self.roamers.count_lost(link.0);
+                    self.discard(link, packet, reason);
+                }
                 _ => self.discard(link, packet, reason),
             }
+        }
+        for (own, packet) in out.handed_back.drain(..) {
+            self.find_another_way(self.air.world_link(channel, own), packet);
         }
         for (pair, packet) in out.heard.drain(..) {
             self.hear(channel, pair, packet);
@@ -716,7 +735,7 @@ impl World {
                 Some(stats) => link_totals(&stats),
                 None => self.links.totals(link, now, &ahead),
             };
-            let dropped = |t: &LinkTotals| t.dropped_overflow + t.dropped_early;
+            let dropped = |t: &LinkTotals| t.dropped_overflow + t.dropped_early + t.dropped_gone;
             self.log.link_series.push(LinkSample {
                 time_s: secs(now),
                 link,
@@ -745,6 +764,7 @@ impl World {
                 self.log.daemon_series.push(DaemonSample::new(now, &self.spec.flows[i as usize], host.state()));
             }
         }
+        self.roamers.sample(now, &mut self.air, &mut self.log.walkers);
         sampler.last_at = now;
         sampler.next = Time::from_ns(now) + sampler.interval;
     }
@@ -875,6 +895,8 @@ impl World {
             self.log.ppdus.into_table(),
             self.log.daemons.into_table(),
             self.log.daemon_series.into_table(),
+            self.roamers.handovers().into_table(),
+            self.log.walkers.into_table(),
         ];
         RunOutput { tables, summary, events: self.events, packets_delivered: self.ledger.delivered_forward.packets }
     }
@@ -968,6 +990,7 @@ impl World {
         let arrived_packets = last.arrived_packets - first.arrived_packets;
         let dropped_overflow = last.dropped_overflow - first.dropped_overflow;
         let dropped_early = last.dropped_early - first.dropped_early;
+        let dropped_gone = last.dropped_gone - first.dropped_gone;
         let queue_ns = (last.queue_packet_ns - first.queue_packet_ns) as f64;
         LinkRow {
             link: i as u32,
@@ -979,13 +1002,14 @@ impl World {
             arrived_bytes: last.arrived_bytes - first.arrived_bytes,
             dropped_overflow,
             dropped_early,
+            dropped_gone,
             marked: last.marked - first.marked,
             lost_packets: last.lost_packets - first.lost_packets,
             held_back_packets: last.held_back_packets - first.held_back_packets,
             forwarded_packets: last.forwarded_packets - first.forwarded_packets,
             forwarded_bytes: last.forwarded_bytes - first.forwarded_bytes,
             utilisation: ratio((last.busy_ns - first.busy_ns) as f64, period_ns),
-            loss_ratio: ratio((dropped_overflow + dropped_early) as f64, arrived_packets as f64),
+            loss_ratio: ratio((dropped_overflow + dropped_early + dropped_gone) as f64, arrived_packets as f64),
             queue_mean_packets: ratio(queue_ns, period_ns),
             queue_max_packets: match self.air.stats(i as u32, self.now) {
                 Some(stats) => stats.held_max,
@@ -1054,7 +1078,8 @@ impl Sampler {
         let air: Vec<u32> = record.air_series.iter().map(|l| l.0).collect();
         let is_daemon = |f: &FlowSpec| matches!(f.traffic, Traffic::Daemon(_));
         let daemons: Vec<u32> = (0u32..).zip(&spec.flows).filter(|(_, f)| is_daemon(f)).map(|(i, _)| i).collect();
-        let nothing = flows.is_empty() && sampled.is_empty() && air.is_empty() && daemons.is_empty();
+        let nothing =
+            flows.is_empty() && sampled.is_empty() && air.is_empty() && daemons.is_empty() && spec.walks.is_empty();
         let idle = record.interval.is_zero() || nothing;
         Sampler {
             interval: record.interval,

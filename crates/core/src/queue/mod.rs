@@ -28,6 +28,8 @@ pub enum DropReason {
     Collision,
     /// In the air, without acknowledgement: received with errors, or not at all.
     Errors,
+    /// In the air: the station it is for, or from, is not associated there, or left before it was through.
+    Gone,
 }
 
 /// What a discipline did to packets during one call, besides queueing them. The caller records it, removes the dropped

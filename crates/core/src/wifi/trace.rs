@@ -49,6 +49,10 @@ pub struct AirStats {
     /// Arrived at the recipient after it had given them up, and were dropped there (`retry_out`), or after its reorder
     /// timeout.
     pub dropped_late: u64,
+    /// There was no association, or it ended before they were through.
+    pub dropped_gone: u64,
+    /// Taken out again at the end of an association, to go another way.
+    pub handed_back: u64,
     /// Reached the recipient's upper layer.
     pub delivered_packets: u64,
     pub delivered_bytes: u64,

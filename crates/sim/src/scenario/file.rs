@@ -2,6 +2,7 @@
 //! the JSON Schema and the reference page.
 
 mod coop;
+mod roam;
 mod wlan;
 
 use std::borrow::Cow;
@@ -15,6 +16,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use coop::Coop;
+pub use roam::{NearestRule, Roaming, RoamingRule, RssiRule, Switch, TimesRule, Walk};
 pub use wlan::{AllHidden, Hidden, Layer, Selection, Station, StationEntry, Wlan};
 pub(super) use wlan::{lay, plain_name};
 
@@ -48,6 +50,12 @@ pub struct ScenarioFile {
     /// Wireless LANs: stations and their access points.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub wlans: Vec<Wlan>,
+    /// How hosts move.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub walks: Vec<Walk>,
+    /// When hosts that are in several WLANs go from one to another.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub roaming: Vec<Roaming>,
     /// Host profiles of your own, by name: a base and what differs from it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub profiles: BTreeMap<String, Profile>,

@@ -12,6 +12,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::spec::{LinkId, NodeId, Reorder, TcpApp, Traffic};
 
+mod roam;
 mod wavelan;
 mod wlan;
 

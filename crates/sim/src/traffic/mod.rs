@@ -123,6 +123,12 @@ impl Ends {
             e.on_released(now, released, out, log);
         }
     }
+    /// The host of the source has a new way to the network.
+    pub fn on_path_change(&mut self, now: u64) {
+        if let Ends::Tcp(e) = self {
+            e.on_path_change(now);
+        }
+    }
     /// A packet of this flow was dropped at a queue.
     pub fn on_drop(&mut self, packet: &Packet) {
         if let Ends::Tcp(e) = self {

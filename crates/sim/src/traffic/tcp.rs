@@ -244,6 +244,13 @@ impl Tcp {
         }
     }
 
+    /// The source's host has a new way to the network.
+    pub fn on_path_change(&mut self, now: u64) {
+        if self.phase == Phase::Running {
+            self.sender.on_path_change(Time::from_ns(now));
+        }
+    }
+
     /// Number of the connection within the flow, from 1; 0 before the first.
     pub fn connection(&self) -> u64 {
         u64::from(self.transfers)

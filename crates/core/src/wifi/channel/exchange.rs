@@ -6,7 +6,9 @@ impl Channel {
     /// A radio's frame may leave.
     pub(super) fn begin(&mut self, now: u64, radio: u16, pool: &mut Pool, out: &mut AirOutputs) {
         let ac = self.contention.take(radio, now);
-        if self.contention.take_given_up(radio, ac) {
+        let has_formed = !self.radios[usize::from(radio)].queues[ac].formed.is_empty();
+        // The frame that was given up on may have gone with its association.
+        if self.contention.take_given_up(radio, ac) && has_formed {
             self.give_up(now, radio, ac, pool, out);
             return;
         }
@@ -447,7 +449,8 @@ impl Channel {
         }
         let aggregates = radio.aggregates && self.sessions[ppdu.session as usize].recipient.is_some();
         let acks = radio.acks && !self.links[x.link as usize].is_group();
-        let limit = if !acks && x.is_data_sent {
+        let is_over = self.sessions[ppdu.session as usize].is_over;
+        let limit = if is_over || (!acks && x.is_data_sent) {
             0
         } else if aggregates && !ppdu.is_bar() {
             ppdu.series.total_tries().min(u32::from(radio.config.retries.hardware_tries))
@@ -514,7 +517,10 @@ impl Channel {
                     acked: if answered { arrived as u16 } else { 0 },
                     is_ampdu: aggregates,
                 };
-                link.rate.on_status(time, &status);
+                // What is built for the next association knows nothing of this one.
+                if !is_over {
+                    link.rate.on_status(time, &status);
+                }
                 let loss = match (acks || !x.is_data_sent, x.collided) {
                     (true, _) => DropReason::RetryLimit,
                     (false, true) => DropReason::Collision,
@@ -559,6 +565,12 @@ impl Channel {
         let mut gave_up = false;
         let mut released = 0;
         self.failed.clear();
+        if session.is_over {
+            for mpdu in ppdu.mpdus.iter().copied() {
+                self.let_go(now, ppdu.session, ac, mpdu, out);
+            }
+            return;
+        }
         for &mpdu in &ppdu.mpdus {
             let mut mpdu = mpdu;
             if !(answered && mpdu.has_arrived()) {

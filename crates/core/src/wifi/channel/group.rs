@@ -24,6 +24,8 @@ pub(super) fn link(ap: u16, radio: &Radio, errors: &ErrorModel, seed: u64, compo
         from: ap,
         to: ap,
         pair: NO_PAIR,
+        gate: Gate::Open,
+        rate_setup: None,
         sessions: [NO_SESSION; 4],
         wants_snr: false,
         rate,
@@ -48,7 +50,7 @@ impl Channel {
         let bytes = framing.mpdu_bytes(u32::from(mpdu.size));
         let mut reached = false;
         for (p, pair) in (0u32..).zip(&mut self.pairs) {
-            if is_spoilt || self.access_points[p as usize] != x.from {
+            if is_spoilt || self.access_points[p as usize] != x.from || !pair.is_associated {
                 continue;
             }
             let signal = &mut pair.signal;

@@ -9,8 +9,8 @@ fn rig(signals: &[SignalConfig], config: RadioConfig, hidden: Vec<(u16, u16)>) -
     let mut rig = Rig::new(usize::from(n), config.clone(), SignalConfig::Perfect, false, 1500);
     let pairs = (0..n).zip(signals);
     rig.channel = Channel::new(&ChannelConfig {
-        radios: vec![Arc::new(config); usize::from(n) + 1],
-        pairs: pairs.map(|(s, signal)| PairConfig { station: s, access_point: n, signal: signal.clone() }).collect(),
+        radios: (0..=n).map(|_| Arc::new(config.clone())).collect(),
+        pairs: pairs.map(|(s, signal)| PairConfig::fixed(s, n, signal.clone())).collect(),
         groups: vec![n],
         hidden,
         sensing: Span::ZERO,
