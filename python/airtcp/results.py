@@ -158,6 +158,11 @@ class Results(Mapping[str, pl.LazyFrame]):
         return self["datagrams"]
 
     @property
+    def probes(self) -> pl.LazyFrame:
+        """One row per finished train of a buffer probe: the estimates."""
+        return self["probes"]
+
+    @property
     def retransmissions(self) -> pl.LazyFrame:
         """One row per recorded retransmission."""
         return self["retransmissions"]

@@ -6,6 +6,7 @@
 pub mod coop;
 pub mod packet;
 pub mod policy;
+pub mod probe;
 pub mod queue;
 pub mod rng;
 pub mod table;

@@ -97,6 +97,7 @@ pub(crate) fn link_totals(s: &AirStats) -> LinkTotals {
         arrived_bytes: s.arrived_bytes,
         dropped_overflow: s.dropped_overflow,
         dropped_early: s.dropped_early,
+        filtered: s.filtered,
         dropped_gone: s.dropped_gone,
         dropped_bytes: 0,
         held_back_packets: 0,

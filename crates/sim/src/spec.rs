@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use airtcp_core::coop::CoopConfig;
+use airtcp_core::probe::EstimatorConfig;
 use airtcp_core::queue::QueueConfig;
 use airtcp_core::tcp::TcpConfig;
 use airtcp_core::units::{DataRate, Probability, Span, Time};
@@ -201,6 +202,8 @@ pub enum Traffic {
     Cbr { rate: DataRate, packet_bytes: u16 },
     /// `count` numbered datagrams, `gap` apart (zero: back to back), repeated every `every` ([`Span::MAX`]: once).
     Train { count: u32, gap: Span, packet_bytes: u16, every: Span },
+    /// As a train repeated `runs` times; what arrives of each tells the size of a buffer on the way.
+    BufferProbe { count: u32, gap: Span, packet_bytes: u16, every: Span, runs: u32, estimator: EstimatorConfig },
     /// The cooperative daemon of `from`; `to` is its access point. It caps the TCP flows that begin at `from` and come before it
     /// in [`RunSpec::flows`].
     Daemon(Arc<CoopConfig>),
@@ -212,6 +215,11 @@ pub enum TcpApp {
     /// One transfer of this many bytes, at least 1, then close.
     Sized(u64),
     Web(Surge),
+    /// What an encoder makes at `rate`, payload, handed over every `every`; neither is zero.
+    Stream {
+        rate: DataRate,
+        every: Span,
+    },
 }
 
 /// A SURGE web user (Barford and Crovella, SIGMETRICS 1998; the study `pacing-buffers`, Table 1): transfers one after the

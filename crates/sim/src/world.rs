@@ -14,6 +14,7 @@ mod roaming;
 use std::collections::BTreeMap;
 
 use airtcp_core::packet::{FlowId, PacketId, Pool};
+use airtcp_core::probe::{RunLog, estimate};
 use airtcp_core::queue::{DropReason, Drops};
 use airtcp_core::tcp::{Outputs, SenderStats, Tsq};
 use airtcp_core::units::{Span, Time};
@@ -684,8 +685,10 @@ impl World {
         let packet = self.pool.remove(id);
         self.ledger.dropped.add(packet.size);
         let flow = &mut self.flows[packet.flow.0 as usize];
-        flow.dropped_at_queues += 1;
-        flow.ends.on_drop(&packet);
+        if reason != DropReason::Filtered {
+            flow.dropped_at_queues += 1;
+            flow.ends.on_drop(&packet);
+        }
         if self.links.cold[link.0 as usize].record_drops {
             self.log.drop(self.now, link, &packet, reason);
         }
@@ -853,6 +856,7 @@ impl World {
         }
         let mut pings = PingRows::default();
         let mut datagrams = DatagramRows::default();
+        let mut probes = ProbeRows::default();
         for (i, flow) in self.flows.iter().enumerate() {
             match &flow.ends {
                 Ends::Ping(ping) => {
@@ -866,6 +870,7 @@ impl World {
                     }
                 }
                 Ends::Train(train) => {
+                    self.probes(i).for_each(|row| probes.push(row));
                     for (number, (sent, received)) in train.datagrams.iter().enumerate() {
                         datagrams.push(DatagramRow {
                             flow: i as u32,
@@ -890,6 +895,7 @@ impl World {
             transfers.into_table(),
             pings.into_table(),
             datagrams.into_table(),
+            probes.into_table(),
             air.into_table(),
             self.log.air_series.into_table(),
             self.log.ppdus.into_table(),
@@ -940,6 +946,8 @@ impl World {
             received: last.received - first.received,
             delay_mean_ms: f64::NAN,
             jitter_ms: f64::NAN,
+            buffer_raw_packets: f64::NAN,
+            buffer_corrected_packets: f64::NAN,
         };
         match &flow.ends {
             Ends::Tcp(tcp) => {
@@ -979,10 +987,55 @@ impl World {
                     row.jitter_ms = cbr.counters.jitter_ns * 1e-6;
                 }
             }
-            Ends::Train(_) => row.kind = "train".into(),
+            Ends::Train(_) => {
+                row.kind = "train".into();
+                if let Traffic::BufferProbe { .. } = &spec.traffic {
+                    row.kind = "buffer_probe".into();
+                    let (mut raw, mut corrected) = (Mean::default(), Mean::default());
+                    for run in self.probes(i) {
+                        raw.add(run.estimate_packets);
+                        corrected.add(run.corrected_packets);
+                    }
+                    row.buffer_raw_packets = raw.get();
+                    row.buffer_corrected_packets = corrected.get();
+                }
+            }
             Ends::Daemon(_) => unreachable!("not listed"),
         }
         row
+    }
+
+    /// The trains of a buffer probe whose time is over, up to the start of the next, one by one; none for other traffic.
+    fn probes(&self, flow: usize) -> impl Iterator<Item = ProbeRow> {
+        let (spec, flow32) = (&self.spec.flows[flow], flow as u32);
+        let (ends, now) = (&self.flows[flow].ends, self.now);
+        let runs = match (&spec.traffic, ends) {
+            (Traffic::BufferProbe { count, packet_bytes, every, estimator, .. }, Ends::Train(train)) => {
+                Some((*count, *packet_bytes, *every, estimator, train))
+            }
+            _ => None,
+        };
+        runs.into_iter().flat_map(move |(count, packet_bytes, every, estimator, train)| {
+            let trains = train.datagrams.chunks_exact(count as usize);
+            let over = trains.take_while(move |train| (train[0].0 + every).as_ns() <= now);
+            (0u32..).zip(over).map(move |(run, datagrams)| {
+                let e = estimate(estimator, &RunLog { datagrams, packet_bytes });
+                let or_nan = |n: Option<u32>| n.map_or(f64::NAN, f64::from);
+                ProbeRow {
+                    flow: flow32,
+                    run,
+                    sent: e.sent,
+                    received: e.received,
+                    first_gap: or_nan(e.first_gap),
+                    onset: or_nan(e.onset),
+                    estimate_packets: or_nan(e.first_gap),
+                    corrected_packets: or_nan(e.corrected),
+                    drained: or_nan(e.drained),
+                    at_least_packets: e.at_least,
+                    unexplained: e.unexplained,
+                }
+            })
+        })
     }
 
     fn link_row(&self, i: usize, first: &LinkTotals, last: &LinkTotals, period_ns: f64) -> LinkRow {
@@ -1002,6 +1055,7 @@ impl World {
             arrived_bytes: last.arrived_bytes - first.arrived_bytes,
             dropped_overflow,
             dropped_early,
+            filtered: last.filtered - first.filtered,
             dropped_gone,
             marked: last.marked - first.marked,
             lost_packets: last.lost_packets - first.lost_packets,
@@ -1128,6 +1182,24 @@ impl FlowTotals {
     }
 }
 
+/// Mean of the numbers that are any.
+#[derive(Default)]
+struct Mean {
+    count: f64,
+    sum: f64,
+}
+
+impl Mean {
+    fn add(&mut self, value: f64) {
+        if !value.is_nan() {
+            (self.count, self.sum) = (self.count + 1.0, self.sum + value);
+        }
+    }
+    fn get(&self) -> f64 {
+        ratio(self.sum, self.count)
+    }
+}
+
 /// See [`InFlight::flight_ns`].
 #[inline]
 fn flight(from: u64, to: u64) -> u32 {
@@ -1155,7 +1227,7 @@ fn typical_packet(spec: &RunSpec) -> u32 {
     let size = |t: &Traffic| match t {
         Traffic::Tcp { sender, .. } => sender.packet_bytes,
         Traffic::Ping { packet_bytes, .. } | Traffic::Cbr { packet_bytes, .. } => *packet_bytes,
-        Traffic::Train { packet_bytes, .. } => *packet_bytes,
+        Traffic::Train { packet_bytes, .. } | Traffic::BufferProbe { packet_bytes, .. } => *packet_bytes,
         Traffic::Daemon(_) => 0,
     };
     spec.flows.iter().map(|f| u32::from(size(&f.traffic))).max().unwrap_or(1500)

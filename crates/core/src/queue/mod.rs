@@ -18,6 +18,8 @@ pub enum DropReason {
     Overflow,
     /// The discipline chose to drop early (RED, CoDel, PIE).
     Early,
+    /// An ACK that a newer one made superfluous: not a loss.
+    Filtered,
     /// Lost on the line, after transmission. Links use this; disciplines never do.
     Line,
     /// In the air: the originator gave up after its last retry.
@@ -137,5 +139,6 @@ policies! {
         codel => Codel / CodelConfig,
         fq_codel => FqCodel / FqCodelConfig,
         pie => Pie / PieConfig,
+        ack_filter => AckFilter / AckFilterConfig,
     }
 }

@@ -631,6 +631,7 @@ impl Channel {
             let l = &mut self.links[link as usize];
             match reason {
                 DropReason::Early => l.stats.dropped_early += 1,
+                DropReason::Filtered => l.stats.filtered += 1,
                 _ => l.stats.dropped_overflow += 1,
             }
             let packet = &pool[id];

@@ -40,6 +40,8 @@ pub struct AirStats {
     /// Dropped before the air: for want of room, or by choice of the discipline.
     pub dropped_overflow: u64,
     pub dropped_early: u64,
+    /// ACKs that a newer one made superfluous.
+    pub filtered: u64,
     pub marked: u64,
     /// The originator gave up on them and they had not arrived. WaveLAN: it found the medium busy too often.
     pub dropped_retries: u64,

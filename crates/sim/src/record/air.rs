@@ -87,6 +87,7 @@ fn since(first: &AirStats, last: &AirStats) -> AirStats {
         arrived_bytes: last.arrived_bytes - first.arrived_bytes,
         dropped_overflow: last.dropped_overflow - first.dropped_overflow,
         dropped_early: last.dropped_early - first.dropped_early,
+        filtered: last.filtered - first.filtered,
         marked: last.marked - first.marked,
         dropped_retries: last.dropped_retries - first.dropped_retries,
         lost_collision: last.lost_collision - first.lost_collision,

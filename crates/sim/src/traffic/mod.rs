@@ -11,6 +11,7 @@ mod tcp;
 mod train;
 
 use airtcp_core::packet::{FlowId, Packet};
+use airtcp_core::probe::Schedule;
 use airtcp_core::tcp::{Outputs, SenderStats};
 use airtcp_core::wifi::{Ac, Released};
 
@@ -63,7 +64,12 @@ impl Ends {
             Traffic::Ping { interval, packet_bytes } => Ends::Ping(Ping::new(id, spec, *interval, *packet_bytes)),
             Traffic::Cbr { rate, packet_bytes } => Ends::Cbr(Cbr::new(id, spec, *rate, *packet_bytes)?),
             Traffic::Train { count, gap, packet_bytes, every } => {
-                Ends::Train(Train::new(id, spec, *count, *gap, *packet_bytes, *every))
+                let schedule = Schedule::new(spec.start, spec.stop, *count, *gap, *every, u32::MAX);
+                Ends::Train(Train::new(id, schedule, *packet_bytes))
+            }
+            Traffic::BufferProbe { count, gap, packet_bytes, every, runs, .. } => {
+                let schedule = Schedule::new(spec.start, spec.stop, *count, *gap, *every, *runs);
+                Ends::Train(Train::new(id, schedule, *packet_bytes))
             }
             Traffic::Daemon(config) => {
                 let mine = |(_, f): &(u32, &FlowSpec)| f.from == spec.from && matches!(f.traffic, Traffic::Tcp { .. });

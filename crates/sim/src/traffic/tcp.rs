@@ -3,6 +3,7 @@
 //! Unlimited: one connection that never runs out of data. At `stop` its sender is frozen: it sends nothing more and ACKs
 //! that still arrive are ignored. Sized: one transfer, then close. Web: a SURGE user (Barford and Crovella, SIGMETRICS
 //! 1998), transfer after transfer, each on a new connection; at `stop` the transfer under way goes on and no other begins.
+//! Stream: one connection to which data are written at a constant rate; at `stop` its sender is frozen.
 
 use std::sync::Arc;
 
@@ -79,6 +80,27 @@ enum App {
     Unlimited,
     Sized(u64),
     Web(Box<Web>),
+    Stream(Stream),
+}
+
+/// Data that come into being at a rate.
+#[derive(Debug)]
+struct Stream {
+    rate: DataRate,
+    every: Span,
+    start: Time,
+    written: u64,
+}
+
+impl Stream {
+    /// What has come into being since the last call, bytes, and when to call again.
+    fn write(&mut self, now: Time) -> (u64, Time) {
+        // One period is there from the start: the first picture.
+        let made = self.rate.bytes_in(now.since(self.start) + self.every).get();
+        let bytes = made - self.written;
+        self.written = made;
+        (bytes, now + self.every)
+    }
 }
 
 #[derive(Debug)]
@@ -145,6 +167,9 @@ impl Tcp {
             TcpApp::Unlimited => App::Unlimited,
             TcpApp::Sized(bytes) => App::Sized(*bytes),
             TcpApp::Web(surge) => App::Web(Box::new(Web::new(surge, flow, spec, seed)?)),
+            TcpApp::Stream { rate, every } => {
+                App::Stream(Stream { rate: *rate, every: *every, start: Time::ZERO, written: 0 })
+            }
         };
         let config = Arc::new(Ends {
             sender: Arc::clone(sender),
@@ -193,10 +218,17 @@ impl Tcp {
             self.app_deadline = Time::NEVER;
             match self.phase {
                 Phase::Between => self.begin(now, out),
-                Phase::Running => {
-                    self.phase = Phase::Frozen;
-                    return;
-                }
+                Phase::Running => match &mut self.app {
+                    App::Stream(stream) if now < self.config.stop => {
+                        let (bytes, next) = stream.write(now);
+                        self.app_deadline = next.min(self.config.stop);
+                        self.sender.write(now, bytes, out);
+                    }
+                    _ => {
+                        self.phase = Phase::Frozen;
+                        return;
+                    }
+                },
                 Phase::Frozen => {}
             }
         }
@@ -325,6 +357,14 @@ impl Tcp {
             App::Unlimited => u64::MAX,
             App::Sized(bytes) => *bytes,
             App::Web(web) => web.draw_size(),
+            App::Stream(stream) => {
+                stream.start = now;
+                let (bytes, next) = stream.write(now);
+                self.app_deadline = next.min(self.config.stop);
+                self.sender.open(now, out);
+                self.sender.write(now, bytes, out);
+                return;
+            }
         };
         self.sender.open(now, out);
         self.sender.write(now, bytes, out);

@@ -147,6 +147,7 @@ impl Watch {
             assert_eq!(
                 s.dropped_overflow
                     + s.dropped_early
+                    + s.filtered
                     + s.dropped_retries
                     + s.dropped_late
                     + s.lost_collision
