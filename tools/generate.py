@@ -348,6 +348,8 @@ TABLES = {
     "ppdus": "One row per PPDU with data and per Block Ack request, on the channels in `record.ppdus`.",
     "handovers": "One row per change of access point of a host in `roaming`.",
     "walkers": "Hosts in `walks` over time, every `record.interval`.",
+    "daemons": "One row per host in `coop`, over the whole run.",
+    "daemon_series": "Cooperative daemons over time, every `record.interval`.",
 }
 
 
