@@ -346,10 +346,10 @@ TABLES = {
     "air": "One row per link of a WLAN: a station's to its access point and the one back.",
     "air_series": "Links of WLANs over time: those in `record.air_series`, every `record.interval`.",
     "ppdus": "One row per PPDU with data and per Block Ack request, on the channels in `record.ppdus`.",
-    "daemons": "One row per cooperative daemon, over the whole run.",
-    "daemon_series": "Cooperative daemons over time, every `record.interval`.",
     "handovers": "One row per change of access point of a host in `roaming`.",
     "walkers": "Hosts in `walks` over time, every `record.interval`.",
+    "daemons": "One row per host in `coop`, over the whole run.",
+    "daemon_series": "Cooperative daemons over time, every `record.interval`.",
 }
 
 
