@@ -1341,6 +1341,24 @@ class Ideal(Part):
 
 
 @dataclass(kw_only=True)
+class Arf(Part):
+    """`name = "arf"`."""
+
+    down_after: int | None = None
+    """Tries in a row without an ACK, after which the mode is left for a slower one. 2. At least 1. Default: 2."""
+
+    name: Literal["arf"] = field(default="arf", init=False)
+
+    timer_frames: int | None = None
+    """Frames at a mode after which a faster one is tried in any case. 15. 0: never. Default: 15."""
+
+    up_after: int | None = None
+    """Frames in a row acknowledged at their first try, after which a faster mode is tried. 10. At least 1. Default:
+    10.
+    """
+
+
+@dataclass(kw_only=True)
 class Record(Part):
     """What is recorded besides the summaries. Links are named by entry (`bottleneck`: both directions and, for a
     group, every member) or by single direction (`r1->r2`, `left[3]->r1`). The name of a WLAN stands for the lines
@@ -2491,7 +2509,7 @@ RandomPhase: TypeAlias = "Literal['random']"
 """RandomPhase."""
 
 RateConfig: TypeAlias = (
-    "Literal['fixed', 'minstrel', 'minstrel_ht', 'ideal'] | FixedRate | Minstrel | MinstrelHt | Ideal"
+    "Literal['fixed', 'minstrel', 'minstrel_ht', 'ideal', 'arf'] | FixedRate | Minstrel | MinstrelHt | Ideal | Arf"
 )
 """RateConfig."""
 
@@ -2581,6 +2599,7 @@ __all__ = [
     "Aggressiveness",
     "AllHidden",
     "ApQueue",
+    "Arf",
     "Backoff",
     "Band",
     "Bbr",
