@@ -27,7 +27,7 @@ def test_acks_overflow_and_the_throughput_of_all_does_not_mind() -> None:
     results = cell(coop=[])
     acks = results.links.filter(pl.col("name").str.starts_with("ap->phone")).collect()
     assert len(acks) == 10
-    assert acks["dropped_overflow"].sum() > 0.1 * acks["arrived_packets"].sum()
+    assert sum(acks["dropped_overflow"]) > 0.1 * sum(acks["arrived_packets"])
     assert total_mbps(results) > 20
 
 
@@ -46,10 +46,12 @@ def test_a_cap_is_the_share_of_those_that_a_phone_counts() -> None:
     for n, cap in series.group_by("terminals").agg(pl.col("cap_segments").median()).iter_rows():
         ideal = 19e6 * n**-0.15 * 0.256 / (12_000 * n)
         assert ideal - 1 <= cap <= 1.25 * ideal, (n, cap)
-    assert series["terminals"].median() >= 9
+    terminals = series["terminals"].to_list()
+    assert sorted(terminals)[len(terminals) // 2] >= 9
 
 
 def test_phones_that_fall_back_after_collisions_collapse_and_the_daemon_helps() -> None:
-    without, helped = (cell(**{RATE_CONTROL: "arf"}, **changes) for changes in ({"coop": []}, {}))
+    without = cell(coop=[], **{RATE_CONTROL: "arf"})
+    helped = cell(**{RATE_CONTROL: "arf"})
     assert total_mbps(without) < 5
     assert total_mbps(helped) > 2 * total_mbps(without)
