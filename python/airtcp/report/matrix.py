@@ -101,7 +101,11 @@ def change(measure: MatrixMeasure, part: MatrixPart, base: MatrixPart) -> str:
     if ratio <= 0.5:
         return f"\N{DIVISION SIGN} {_two(1 / ratio)}"
     percent = round(100 * (ratio - 1))
-    return f"{percent:+d} %".replace("-", "\N{MINUS SIGN}").replace(" ", "\N{NO-BREAK SPACE}") if percent else "\N{PLUS-MINUS SIGN}0"
+    return (
+        f"{percent:+d} %".replace("-", "\N{MINUS SIGN}").replace(" ", "\N{NO-BREAK SPACE}")
+        if percent
+        else "\N{PLUS-MINUS SIGN}0"
+    )
 
 
 def _two(ratio: float) -> str:
@@ -161,16 +165,16 @@ def said(matrix: Matrix, group: MatrixGroup, scene: int) -> Said:
         return Said("none", "not measured", (), (), "", ())
     titles = {measure.name: measure.title.lower() for measure in matrix.measures}
     weights = tuple(
-        f"if {titles[name]} counts twice: {by_arm[arm].title if arm else 'none'}" for name, arm in advice.if_twice.items()
+        f"if {titles[name]} counts twice: {by_arm[arm].title if arm else 'none'}"
+        for name, arm in advice.if_twice.items()
     )
     if advice.outcome != "remedy":
         effect = tuple(_only(measure, base) for measure in matrix.measures if measure.name in base.measures)
         return Said(advice.outcome, OUTCOMES[advice.outcome], (), effect, _open(advice, by_arm), weights)
     row = by_arm[advice.arms[0]]
     cell = row.cells[scene]
-    effect = () if cell is None else tuple(
-        _from_to(measure, base, cell) for measure in matrix.measures if measure.name in cell.measures and measure.name in base.measures
-    )
+    shared = [m for m in matrix.measures if cell is not None and m.name in cell.measures and m.name in base.measures]
+    effect = tuple(_from_to(measure, base, cell) for measure in shared if cell is not None)
     second = by_arm[advice.arms[1]].title if len(advice.arms) > 1 else ""
     return Said("remedy", row.title, tuple(row.changes), effect, second, weights)
 
@@ -207,12 +211,74 @@ def rule(matrix: Matrix) -> list[str]:
     if harms:
         out.append(f"Out is what makes any of these worse, settled by its interval: {', '.join(harms)}.")
     out.append(
-        f"A remedy helps if its score is at least +{math.log2(matrix.margin):.2f} (a factor of {number(matrix.margin)}) and the 95 % "
-        "interval over the seeds lies above zero. Among those within the same margin of the best score the one with the fewest "
-        "things to change is advised; the next is the runner-up."
+        f"A remedy helps if its score is at least +{math.log2(matrix.margin):.2f} (a factor of "
+        f"{number(matrix.margin)}) and its interval over the seeds, 95 % for all rows of a block together (Bonferroni), "
+        "lies above zero. Among those within the same margin of the best score the one with the fewest things to change "
+        "is advised; the next is the runner-up."
     )
     out.append(
-        "If none helps: none is needed where the base is good enough in every measure that has a bound; otherwise none helps. "
-        "Shades need an interval without zero."
+        "If none helps: none is needed where the base is good enough in every measure that has a bound; otherwise none "
+        "helps. Shades need an interval without zero."
     )
     return out
+
+
+# --- Markdown ---------------------------------------------------------------------------------------------------------
+
+
+def markdown(matrix: Matrix, level: int = 2) -> list[str]:
+    """Advice, rule and cells as Markdown; headings begin at a level."""
+    head = "#" * level
+    out = [f"{head} Advice", ""]
+    out += _table(
+        ["situation", *(group.title for group in matrix.groups)],
+        [
+            [
+                f"**{scene.title}**" + (f": {scene.text}" if scene.text else ""),
+                *(_advice_text(said(matrix, group, i)) for group in matrix.groups),
+            ]
+            for i, scene in enumerate(matrix.scenes)
+        ],
+    )
+    out += ["", f"{head} The rule", "", *(f"- {sentence}" for sentence in rule(matrix))]
+    labels = {measure.name: measure.label for measure in matrix.measures}
+    for name, title in views(matrix):
+        explained = labels.get(name, "doublings better than the base, all measures together")
+        out += ["", f"{head} {title}: {explained}"]
+        for group in matrix.groups:
+            rows = []
+            for r, row in enumerate(group.rows):
+                cells = [shown(matrix, group, r, i, name) for i in range(len(matrix.scenes))]
+                if any(cell is not None for cell in cells):
+                    rows.append([f"**{row.title}**" if r == 0 else row.title, *map(_cell_text, cells)])
+            out += ["", *_table([group.title, *(scene.title for scene in matrix.scenes)], rows)]
+    return out
+
+
+def _advice_text(one: Said) -> str:
+    parts = [f"**{one.name}**"]
+    if one.changes:
+        parts[0] += f" ({', '.join(one.changes)})"
+    parts += one.effect
+    if one.runner_up:
+        parts.append(f"*{'best so far' if one.outcome == 'open' else 'runner-up'}: {one.runner_up}*")
+    parts += (f"*{text}*" for text in one.weights)
+    return "<br>".join(parts)
+
+
+def _cell_text(cell: Shown | None) -> str:
+    if cell is None:
+        return ""
+    text = {1: "\N{BLACK STAR} ", 2: "\N{WHITE STAR} "}.get(cell.place, "") + cell.text
+    if cell.value:
+        text += f" ({cell.value})"
+    if cell.level:
+        text = f"**{text}**"
+    return text + (" harms" if cell.is_harmful else "")
+
+
+def _table(head: list[str], rows: list[list[str]]) -> list[str]:
+    def line(cells: list[str]) -> str:
+        return "| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in cells) + " |"
+
+    return [line(head), "|---" * len(head) + "|", *map(line, rows)]

@@ -246,7 +246,9 @@ def _heat(matrix: Matrix, view: str) -> Figure:
             lines.append((row.title, cells, r == 0))
     heads = ["\n".join(textwrap.wrap(scene.title, 15)) for scene in matrix.scenes]
     top = 1 + max(head.count("\n") for head in heads)
-    figure = Figure(figsize=(2 * COLUMN_WIDTH_IN + 0.2, _ROW_IN * (len(lines) + top + 1.2)), dpi=DPI, layout="constrained")
+    figure = Figure(
+        figsize=(2 * COLUMN_WIDTH_IN + 0.2, _ROW_IN * (len(lines) + top + 1.2)), dpi=DPI, layout="constrained"
+    )
     axes = figure.subplots()
     axes.set_xlim(0, len(heads))
     axes.set_ylim(len(lines), -top - 0.2)
@@ -269,7 +271,9 @@ def _heat(matrix: Matrix, view: str) -> Figure:
                 axes.text(x + 0.5, y + 0.5, number(None), ha="center", va="center", fontsize=6, color="#888888")
                 continue
             colour = _BETTER if cell.level > 0 else _WORSE
-            face = {"facecolor": colour, "alpha": _STRENGTH[abs(cell.level)]} if cell.level else {"facecolor": "#f4f5f7"}
+            face = (
+                {"facecolor": colour, "alpha": _STRENGTH[abs(cell.level)]} if cell.level else {"facecolor": "#f4f5f7"}
+            )
             axes.add_patch(Rectangle((x, y), 1, 1, linewidth=0, **face))  # type: ignore[arg-type]
             # Stars that the font has; a cross says harm, also without colour.
             mark = {1: "\N{BLACK STAR} ", 2: "\N{WHITE STAR} "}.get(cell.place, "")

@@ -1,20 +1,24 @@
 """Matrices: what each variant changes in each experiment against a base, and which of them is advised where.
 
-An experiment is a *scene*, an arm a *row*; the rows of a group are held against the group's base, seed by seed. Of each measure
-counts by how many doublings it is better: the base-2 logarithm of the ratio, negative where it is worse. A value that is
-better than `enough` counts as `enough`: nobody hears the difference between 5 and 10 ms of waiting, and a remedy must not win by
-it. The score of a row is the sum of these over the measures, each times its weight. With goodput and latency alone this is the
-logarithm of Kleinrock's power, throughput over delay (L. Kleinrock, "Power and deterministic rules of thumb for probabilistic problems in
-computer communications", ICC 1979).
+An experiment is a *scene*, an arm a *row*; the rows of a group are held against the group's base, seed by seed. Of each
+measure counts by how many doublings it is better: the base-2 logarithm of the ratio, negative where it is worse. A
+value that is better than `enough` counts as `enough`: nobody hears the difference between 5 and 10 ms of waiting, and a
+remedy must not win by it. The score of a row is the sum of these over the measures, each times its weight. With goodput
+and latency alone this is the logarithm of Kleinrock's power, throughput over delay (L. Kleinrock, "Power and
+deterministic rules of thumb for probabilistic problems in computer communications", ICC 1979).
 
 The advice for a scene follows from the scores by rule, never by hand:
 
-1. A row *harms* if a measure is worse by its factor `harm` or more, and the interval over the seeds has no zero in it. It is out.
-2. A row *helps* if its score is at least the logarithm of `margin`, and its interval is above zero.
-3. Of the rows that help, those within `margin` of the best score are its equals. Advised is the equal that has the fewest things to
-   change, then the one with the higher score; the runner-up is the next of the equals, or else the next best that helps.
-4. If none helps, the base is *fine* where it is good enough in every measure that has an `enough`; otherwise *nothing* helps, or
-   it is *open* if a row reaches the margin but its interval does not settle it.
+1. A row *harms* if a measure is worse by its factor `harm` or more, and the interval over the seeds has no zero in it.
+   It is out.
+2. A row *helps* if its score is at least the logarithm of `margin`, and its interval is above zero. The interval holds
+   for all rows of the group together: of twenty that do nothing, one would else be above zero by chance. It is
+   Bonferroni's, 1 - 0.05 / rows for each.
+3. Of the rows that help, those within `margin` of the best score are its equals. Advised is the equal that has the
+   fewest things to change, then the one with the higher score; the runner-up is the next of the equals, or else the
+   next best that helps.
+4. If none helps, the base is *fine* where it is good enough in every measure that has an `enough`; otherwise *nothing*
+   helps, or it is *open* if a row reaches the margin but its interval does not settle it.
 
 How much the advice rests on the weights is told as well: whom it would name if one measure counted twice.
 """
@@ -51,10 +55,10 @@ class Cell:
     harmed: tuple[str, ...]
     """Measures that are worse beyond their bound."""
 
-    def score(self, weights: Mapping[str, float]) -> stats.Estimate:
+    def score(self, weights: Mapping[str, float], level: float = stats.LEVEL) -> stats.Estimate:
         """The sum over the measures."""
         total = sum((weights[name] * gain for name, gain in self.gains.items()), start=np.zeros(1))
-        return stats.mean(total[~np.isnan(total)])
+        return stats.mean(total[~np.isnan(total)], level)
 
 
 class Table:
@@ -69,6 +73,10 @@ class Table:
         self.matrix: Final = matrix
         self.data: Final = scenes
         self.at: Final[dict[tuple[str, str], int]] = {}
+        for measure in matrix.measures:
+            if not any(measure.name in data.measures for data in scenes.values()):
+                known = list(dict.fromkeys(name for data in scenes.values() for name in data.measures))
+                raise CheckError(f"measures: no experiment has {measure.name!r}{nearest(measure.name, known)}")
         for i, scene in enumerate(matrix.scenes):
             data = scenes[scene.experiment]
             for name in scene.where:
@@ -84,16 +92,14 @@ class Table:
             for measure in matrix.measures:
                 found = data.measures.get(measure.name)
                 if found is not None and found.columns is not None:
-                    raise CheckError(f"measures: {measure.name} has rows in {scene.experiment}: one number per run is needed")
+                    raise CheckError(
+                        f"measures: {measure.name} has rows in {scene.experiment}: one number per run is needed"
+                    )
         arms = list(dict.fromkeys(arm for data in scenes.values() for arm in data.arms))
         for group in matrix.groups:
             for arm in (group.base, *(row.arm for row in group.rows)):
                 if arm not in arms:
                     raise CheckError(f"groups: no experiment has the arm {arm!r}{nearest(arm, arms)}")
-        for measure in matrix.measures:
-            if not any(measure.name in data.measures for data in scenes.values()):
-                known = list(dict.fromkeys(name for data in scenes.values() for name in data.measures))
-                raise CheckError(f"measures: no experiment has {measure.name!r}{nearest(measure.name, known)}")
 
     def _find(self, scene: MatrixScene, i: int, arm: str) -> None:
         data = self.data[scene.experiment]
@@ -101,12 +107,17 @@ class Table:
             k
             for k, point in enumerate(data.points)
             if point.arm == arm
-            and all(name in point.parameters and _equal(value, point.parameters[name]) for name, value in scene.where.items())
+            and all(
+                name in point.parameters and _equal(value, point.parameters[name])
+                for name, value in scene.where.items()
+            )
         ]
         if len(found) > 1:
             a, b = (data.points[k].parameters for k in found[:2])
             differ = next((name for name in a if a[name] != b.get(name)), "?")
-            raise CheckError(f"scenes[{i}]: {differ} varies: keep one value with `where = {{ {differ} = {_text(a[differ])} }}`")
+            raise CheckError(
+                f"scenes[{i}]: {differ} varies: keep one value with `where = {{ {differ} = {_text(a[differ])} }}`"
+            )
         if found:
             self.at[scene.experiment, arm] = found[0]
 
@@ -133,9 +144,9 @@ class Table:
                 return None
             gains[measure.name] = gain
             estimate = stats.mean(gain[~np.isnan(gain)])
-            if measure.harm is not None and estimate.value <= -math.log2(measure.harm):
-                if estimate.high is not None and estimate.high < 0:
-                    harmed.append(measure.name)
+            is_worse = measure.harm is not None and estimate.value <= -math.log2(measure.harm)
+            if is_worse and estimate.high is not None and estimate.high < 0:
+                harmed.append(measure.name)
         return Cell(row, gains, tuple(harmed)) if gains else None
 
     def to_dict(self) -> Json:
@@ -264,7 +275,8 @@ MOST: Final = 10.0
 def advised(cells: Sequence[Cell], weights: Mapping[str, float], margin: float) -> tuple[str, list[Cell]]:
     """What is advised, and which cells in order; see the rule at the top."""
     least = math.log2(margin)
-    scored = [(cell, cell.score(weights)) for cell in cells if not cell.harmed]
+    level = 1 - (1 - stats.LEVEL) / max(1, len(cells))
+    scored = [(cell, cell.score(weights, level)) for cell in cells if not cell.harmed]
     reach = [(cell, score) for cell, score in scored if score.value >= least]
     helps = [(cell, score) for cell, score in reach if score.low is not None and score.low > 0]
     if not helps:

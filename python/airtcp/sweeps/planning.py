@@ -227,10 +227,9 @@ class _Planner:
                 checked = _airtcp.Checked.load(source, [])
         except ScenarioError:
             return [key]  # what is wrong with it is told when it is read with its changes
-        entries = json.loads(checked.to_json()).get(kind)
-        if isinstance(entries, list):
-            return [f"{kind}.{entry['name']}.{rest[2:]}" for entry in entries if "name" in entry]
-        return [f"{kind}.{name}.{rest[2:]}" for name in entries] if isinstance(entries, Mapping) else [key]
+        entries = json.loads(checked.to_json()).get(kind, [])
+        names = [entry["name"] for entry in entries] if isinstance(entries, list) else list(entries)
+        return [f"{kind}.{name}.{rest[2:]}" for name in names]
 
     def _cell(self, arm: Arm, parameters: dict[str, Value], shapes: set[str]) -> list[Point]:
         changes = self._changes(arm, parameters)
