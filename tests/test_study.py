@@ -453,6 +453,16 @@ def test_rows_over_a_column() -> None:
     assert (dots["x"], dots["y"]) == ([10, 30], [1, 3]), "of the first seed"
 
 
+def test_a_column_tells_curves_apart() -> None:
+    where = {"arm": "Reno", "n": 500, "scale": 1, "size": [10, 30]}
+    drawn = Drawing(plot(x="n", y="by.t", series=("arm", "size"), where=where), DATA).to_dict()
+    assert [s["name"] for s in drawn["series"]] == ["Reno, size = 10", "Reno, size = 30"]
+    assert [s["x"] for s in drawn["series"]] == [[500], [500]]
+    assert [s["y"] for s in drawn["series"]] == [pytest.approx([1.2]), pytest.approx([3.6])]
+    dots = Drawing(plot(x="n", y="by.t", series=("size",), where=where, kind="scatter"), DATA).to_dict()["series"]
+    assert [(s["name"], s["y"]) for s in dots] == [("size = 10", [1]), ("size = 30", [3])]
+
+
 def test_bars_over_arms() -> None:
     drawn = Drawing(plot(x="arm", where={"n": 500, "scale": 1}, kind="bar"), DATA).to_dict()
     assert [series["x"] for series in drawn["series"]] == [["Reno"], ["Paced"], ["Goal"]]

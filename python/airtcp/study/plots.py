@@ -43,9 +43,11 @@ class Drawing:
         self.x: Final = self._axis()
         self.series: Final = tuple(s for s in plot.series if s != ARM or data.arms)
         known = [ARM, *data.parameters]
+        # Names of its columns that tell curves apart, in rows instead of points.
+        self.by_row: Final = tuple(s for s in self.series if s in self.columns and s not in known)
         for name in self.series:
-            if name not in known:
-                raise CheckError(f"series: {unknown('parameter', name, known)}")
+            if name not in (*known, *self.by_row):
+                raise CheckError(f"series: {unknown('parameter or column', name, [*known, *self.columns])}")
         for name in plot.where:
             if name not in (*known, *self.columns):
                 raise CheckError(f"where: {unknown('coordinate', name, [*known, *self.columns])}")
@@ -151,27 +153,54 @@ class Drawing:
         """As `study.json` has it."""
         curves: dict[Key, list[int]] = {}
         for i in self.points:
-            curves.setdefault(tuple(self._value(i, name) for name in self.series), []).append(i)
+            for key in self._keys(i):
+                curves.setdefault(key, []).append(i)
         several = [name for name in self.series if len({key[self.series.index(name)] for key in curves}) > 1]
         return {
             **self.head(),
             "series": [
-                {"name": self._name(key, several) or self.y.title, **self._curve(points)}
+                {"name": self._name(key, several) or self.y.title, **self._curve(points, self._of_rows(key))}
                 for key, points in curves.items()
             ],
         }
 
+    def _keys(self, point: int) -> list[Key]:
+        """What the point's values belong to: one curve, or one for each combination of columns in its rows."""
+        if not self.by_row:
+            return [tuple(self._value(point, name) for name in self.series)]
+        measured = self.data.rows.get(self.y.measure.name, {})
+        rows = [row for s in range(len(self.data.seeds)) for row in measured.get((point, s), ()) if self._is_kept(row)]
+        keys = (
+            tuple(row.get(name) if name in self.by_row else self._value(point, name) for name in self.series)
+            for row in rows
+        )
+        return list(dict.fromkeys(keys))
+
+    def _of_rows(self, key: Key) -> dict[str, Value | None]:
+        """The columns by which rows belong to the curve."""
+        return {name: value for name, value in zip(self.series, key, strict=True) if name in self.by_row}
+
+    def _is_kept(self, row: Mapping[str, Any]) -> bool:
+        return all(
+            any(_equal(item, row.get(name)) for item in (value if isinstance(value, list) else [value]))
+            for name, value in self.plot.where.items()
+            if name in self.columns and name not in self.data.parameters
+        )
+
     def _name(self, key: Key, several: Sequence[str]) -> str:
-        """Arms by their name, parameters as `n = 500`; what all curves share is left out."""
+        """Arms and texts in columns by their name, others as `n = 500`; what all curves share is left out."""
         pairs = [(n, v) for n, v in zip(self.series, key, strict=True) if v is not None and (n == ARM or n in several)]
-        return ", ".join(str(v) if n == ARM else f"{n} = {_text(v).strip(chr(39))}" for n, v in pairs)
+        return ", ".join(
+            str(v) if n == ARM or (n in self.by_row and isinstance(v, str)) else f"{n} = {_text(v).strip(chr(39))}"
+            for n, v in pairs
+        )
 
-    def _curve(self, points: Sequence[int]) -> Json:
+    def _curve(self, points: Sequence[int], of_rows: Mapping[str, Value | None]) -> Json:
         if self.plot.kind == "scatter":
-            return _scatter(self._dots(points))
-        return _averaged(self._by_x(points), keep_order=self.plot.kind == "bar")
+            return _scatter(self._dots(points, of_rows))
+        return _averaged(self._by_x(points, of_rows), keep_order=self.plot.kind == "bar")
 
-    def _by_x(self, points: Sequence[int]) -> dict[Value, list[float]]:
+    def _by_x(self, points: Sequence[int], of_rows: Mapping[str, Value | None]) -> dict[Value, list[float]]:
         """Of each x its values, one per seed."""
         out: dict[Value, list[float]] = {}
         assert isinstance(self.x, str)
@@ -180,7 +209,7 @@ class Drawing:
                 if self.y.column is None:
                     pairs = [(self._value(i, self.x), float(self.data.scalars[self.y.measure.name][i, s]))]
                 else:
-                    pairs = self._rows_of(i, s)
+                    pairs = self._rows_of(i, s, of_rows)
                 here: dict[Value, list[float]] = {}
                 for x, y in pairs:
                     if x is not None and not math.isnan(y):
@@ -189,18 +218,14 @@ class Drawing:
                     out.setdefault(x, []).append(sum(ys) / len(ys))
         return out
 
-    def _rows_of(self, point: int, seed: int) -> list[tuple[Value | None, float]]:
+    def _rows_of(self, point: int, seed: int, of_rows: Mapping[str, Value | None]) -> list[tuple[Value | None, float]]:
         rows = self.data.rows.get(self.y.measure.name, {}).get((point, seed), ())
         assert self.y.column is not None
         assert isinstance(self.x, str)
         from_row = self.x in self.columns
         out = []
         for row in rows:
-            if any(
-                not any(_equal(item, row.get(name)) for item in (value if isinstance(value, list) else [value]))
-                for name, value in self.plot.where.items()
-                if name in self.columns and name not in self.data.parameters
-            ):
+            if not self._is_kept(row) or any(row.get(name) != value for name, value in of_rows.items()):
                 continue
             y = row.get(self.y.column)
             if isinstance(y, str):
@@ -209,12 +234,12 @@ class Drawing:
             out.append((x, math.nan if y is None else float(y)))
         return out
 
-    def _dots(self, points: Sequence[int]) -> list[tuple[Value, float]]:
+    def _dots(self, points: Sequence[int], of_rows: Mapping[str, Value | None]) -> list[tuple[Value, float]]:
         """Rows of the first seed, or, without rows, all runs."""
         dots: list[tuple[Value | None, float]] = []
         for i in points:
             if self.y.column is not None:
-                dots += self._rows_of(i, 0)
+                dots += self._rows_of(i, 0, of_rows)
                 continue
             for s in range(len(self.data.seeds)):
                 x: Value | None
