@@ -749,6 +749,12 @@ class Profile(Part):
     4015).
     """
 
+    frto: Frto | None = None
+    """Finding spurious timeouts without timestamps (F-RTO)."""
+
+    frto_response: FrtoResponse | None = None
+    """What is left of the window after a timeout that `frto` found to be spurious."""
+
     handshake: bool | None = None
     """Three-way handshake before data. Off, as in ns-2's one-way agents: data leaves at once."""
 
@@ -1833,6 +1839,12 @@ class TcpOptions(Part):
     4015).
     """
 
+    frto: Frto | None = None
+    """Finding spurious timeouts without timestamps (F-RTO)."""
+
+    frto_response: FrtoResponse | None = None
+    """What is left of the window after a timeout that `frto` found to be spurious."""
+
     handshake: bool | None = None
     """Three-way handshake before data. Off, as in ns-2's one-way agents: data leaves at once."""
 
@@ -2196,6 +2208,11 @@ class Mac80211(Part):
     airtime_quantum: Span | None = None
     """Airtime a station may use before the next one's turn (its weight, 256 us). Default: `256us`."""
 
+    airtime_received: bool | None = None
+    """What a station sends to this radio counts as its airtime as well (`AIRTIME_USE_RX`), where the driver reports
+    it, as ath9k does: who uploads much waits longer for what comes down. Default: true.
+    """
+
     aql: bool | None = None
     """Bound on the frames below the queues by their airtime. Default: true."""
 
@@ -2457,6 +2474,12 @@ DelayEstimate: TypeAlias = "Literal['timestamp', 'departure_rate']"
 FloorRtt: TypeAlias = "Literal['min', 'smoothed']"
 """The round-trip time in what a loss leaves of the window."""
 
+Frto: TypeAlias = "Literal['off', 'rfc5682', 'rfc4138']"
+"""How a sender finds out that a retransmission timeout was spurious, from which data the ACKs after it cover."""
+
+FrtoResponse: TypeAlias = "Literal['undo', 'rate_halving', 'conservative']"
+"""What is left of the window after a timeout that F-RTO found to be spurious."""
+
 GapFrom: TypeAlias = "Literal['end', 'start']"
 """GapFrom."""
 
@@ -2636,6 +2659,8 @@ __all__ = [
     "Flow",
     "FqCodel",
     "FqCodelConfig",
+    "Frto",
+    "FrtoResponse",
     "GapFrom",
     "Hidden",
     "Hold",
