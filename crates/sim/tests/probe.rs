@@ -101,10 +101,11 @@ fn the_raw_estimate_is_biased_by_the_ratio_of_the_rates() {
         let text = cell("g", "1Gbit/s", 3, (199, 1), &probe(&format!("{gap_us}us"), 1500));
         let output = run(&text);
         let raw = f64s(&output, "probes", "estimate_packets");
-        let raw = raw.iter().sum::<f64>() / raw.len() as f64;
-        // What the air takes for one, over the train.
+        // In the first train rate control still learns.
+        let raw = raw[1..].iter().sum::<f64>() / (raw.len() - 1) as f64;
+        // What the air takes for one, over the second train.
         let received = f64s(&output, "datagrams", "received_s");
-        let times: Vec<f64> = received[..1500].iter().copied().filter(|t| !t.is_nan()).collect();
+        let times: Vec<f64> = received[1500..3000].iter().copied().filter(|t| !t.is_nan()).collect();
         let service_us = (times[times.len() - 1] - times[0]) / (times.len() - 1) as f64 * 1e6;
         let ratio = service_us / gap_us;
         let expected = 200.0 * ratio / (ratio - 1.0);
@@ -121,7 +122,10 @@ fn cross_traffic_takes_places() {
     for phy in ["g", "n"] {
         for (wire, gap) in WIRES {
             for (name, others, within) in [("upload", upload, 0.25), ("2 Mbit/s down", call, 0.1)] {
-                let text = cell(phy, wire, 9, (265, 1), &format!("{}{others}", probe(gap, 2000)));
+                // On 802.11n with a driver that can form aggregates.
+                let driver_frames = if phy == "n" { 64 } else { 1 };
+                let text =
+                    cell(phy, wire, 9, (266 - driver_frames, driver_frames), &format!("{}{others}", probe(gap, 2000)));
                 let output = run(&text);
                 let corrected = f64s(&output, "probes", "corrected_packets");
                 println!(
@@ -140,7 +144,7 @@ fn cross_traffic_takes_places() {
 fn a_train_that_fits_gives_a_lower_bound_and_one_that_is_not_over_nothing() {
     let output = run(&cell("g", "100Mbit/s", 1, (5000, 1), &probe("121us", 1000)));
     assert!(f64s(&output, "probes", "corrected_packets").iter().all(|c| c.is_nan()));
-    assert!(f64s(&output, "probes", "at_least_packets").iter().all(|&n| n > 600.0 && n < 760.0));
+    assert!(f64s(&output, "probes", "at_least_packets")[1..].iter().all(|&n| n > 600.0 && n < 760.0));
     let text = cell("g", "100Mbit/s", 1, (200, 1), &probe("121us", 1000)).replace("7s", "3.9s");
     assert_eq!(f64s(&run(&text), "probes", "run"), [0.0]);
 }
