@@ -63,7 +63,13 @@ pub struct EstimatorConfig {
 
 impl Default for EstimatorConfig {
     fn default() -> Self {
-        EstimatorConfig { sustained_losses: 3, sustained_within: 64, line_rate: None, first_access: Span::from_us(500) }
+        EstimatorConfig {
+            sustained_losses: 3,
+            sustained_within: 64,
+            line_rate: None,
+            clock_drift_ppm: 50,
+            first_access: Span::from_us(500),
+        }
     }
 }
 
