@@ -481,6 +481,11 @@ class Profile(Part):
     cc: CcConfig | None = None
     """Congestion control."""
 
+    cwnd_slack: int | None = None
+    """With `cwnd_validation`: the window counts as used while at most this many segments short of full, in slow
+    start too (Linux up to 3.15: 3). 0: once full in a round trip and, in slow start, half full (Linux since).
+    """
+
     cwnd_validation: bool | None = None
     """RFC 7661: the window grows only while it is what holds the sender back. Off, every ACK of new data lets it
     grow, as in ns-2 and BSD.
@@ -527,6 +532,11 @@ class Profile(Part):
     loss: LossConfig | None = None
     """What counts as a loss."""
 
+    loss_window: int | None = None
+    """What is left of cwnd after a retransmission timeout, segments (RFC 5681 section 3.1, loss window: 1). More is
+    what the study `tcp-av-handover` suspects of its phones.
+    """
+
     max_ack_delay: Span | None = None
     """By how much a peer may delay the ACK of a single segment: added to the wait for a tail loss probe when one
     segment is in flight (RFC 8985 section 7.2, `TLP.max_ack_delay`; Linux: the smallest retransmission timeout).
@@ -558,6 +568,12 @@ class Profile(Part):
 
     quick_acks: int | None = None
     """Segments acknowledged at once at the start of a connection and after a pause (Linux's quick-ACK)."""
+
+    rate_halving: bool | None = None
+    """While the window shrinks, one segment less for every second ACK until it is `ssthresh`, and never more than
+    one segment above what is in flight (rate halving of Linux before 3.2, `tcp_cwnd_down`). Counts where `prr` is
+    off; off, the window is `ssthresh` at once.
+    """
 
     receive_buffer: Bytes | None = None
     """Receive buffer, payload bytes."""
@@ -677,6 +693,16 @@ class Profile(Part):
     tsq_pacing_shift: int | None = None
     """Time whose worth of data at the pacing rate may wait: a second / 2^n (`sk_pacing_shift`). A device may ask for
     another.
+    """
+
+    undo_burst: int | None = None
+    """When a reduction is taken back, cwnd returns to at most this many segments above what is in flight (Linux
+    before 2.6.39, `tcp_moderate_cwnd`: 3). 0: all of it at once.
+    """
+
+    undo_window_after_timeout: bool | None = None
+    """A timeout that is taken back returns cwnd as well as ssthresh. Off: ssthresh alone, as with CUBIC in Linux
+    before 3.3, which had forgotten the window by then (commit "tcp: fix undo after RTO for CUBIC").
     """
 
     wifi: RadioOptions | None = None
@@ -1413,6 +1439,11 @@ class TcpOptions(Part):
     cc: CcConfig | None = None
     """Congestion control."""
 
+    cwnd_slack: int | None = None
+    """With `cwnd_validation`: the window counts as used while at most this many segments short of full, in slow
+    start too (Linux up to 3.15: 3). 0: once full in a round trip and, in slow start, half full (Linux since).
+    """
+
     cwnd_validation: bool | None = None
     """RFC 7661: the window grows only while it is what holds the sender back. Off, every ACK of new data lets it
     grow, as in ns-2 and BSD.
@@ -1459,6 +1490,11 @@ class TcpOptions(Part):
     loss: LossConfig | None = None
     """What counts as a loss."""
 
+    loss_window: int | None = None
+    """What is left of cwnd after a retransmission timeout, segments (RFC 5681 section 3.1, loss window: 1). More is
+    what the study `tcp-av-handover` suspects of its phones.
+    """
+
     max_ack_delay: Span | None = None
     """By how much a peer may delay the ACK of a single segment: added to the wait for a tail loss probe when one
     segment is in flight (RFC 8985 section 7.2, `TLP.max_ack_delay`; Linux: the smallest retransmission timeout).
@@ -1490,6 +1526,12 @@ class TcpOptions(Part):
 
     quick_acks: int | None = None
     """Segments acknowledged at once at the start of a connection and after a pause (Linux's quick-ACK)."""
+
+    rate_halving: bool | None = None
+    """While the window shrinks, one segment less for every second ACK until it is `ssthresh`, and never more than
+    one segment above what is in flight (rate halving of Linux before 3.2, `tcp_cwnd_down`). Counts where `prr` is
+    off; off, the window is `ssthresh` at once.
+    """
 
     receive_buffer: Bytes | None = None
     """Receive buffer, payload bytes."""
@@ -1609,6 +1651,16 @@ class TcpOptions(Part):
     tsq_pacing_shift: int | None = None
     """Time whose worth of data at the pacing rate may wait: a second / 2^n (`sk_pacing_shift`). A device may ask for
     another.
+    """
+
+    undo_burst: int | None = None
+    """When a reduction is taken back, cwnd returns to at most this many segments above what is in flight (Linux
+    before 2.6.39, `tcp_moderate_cwnd`: 3). 0: all of it at once.
+    """
+
+    undo_window_after_timeout: bool | None = None
+    """A timeout that is taken back returns cwnd as well as ssthresh. Off: ssthresh alone, as with CUBIC in Linux
+    before 3.3, which had forgotten the window by then (commit "tcp: fix undo after RTO for CUBIC").
     """
 
 

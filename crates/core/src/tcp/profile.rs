@@ -129,6 +129,10 @@ options! {
     recovery: Recovery,
     /// Proportional rate reduction (RFC 6937) while the window shrinks; off: RFC 5681 / RFC 6675 as written.
     prr: bool,
+    /// While the window shrinks, one segment less for every second ACK until it is `ssthresh`, and never more than one segment above
+    /// what is in flight (rate halving of Linux before 3.2, `tcp_cwnd_down`). Counts where `prr` is off; off, the window is `ssthresh`
+    /// at once.
+    rate_halving: bool,
     /// RFC 3042: a new segment for each of the first two duplicate ACKs.
     limited_transmit: bool,
     /// A probe when nothing has been heard for two round trips, so that a loss at the end of a flight shows without a timeout (RFC
@@ -150,6 +154,15 @@ options! {
     /// Limited transmit also while a timeout is repaired, where what it sends is the next segment of the repair (ns-2's
     /// `singledup_`).
     limited_transmit_after_timeout: bool,
+    /// What is left of cwnd after a retransmission timeout, segments (RFC 5681 section 3.1, loss window: 1). More is what the study
+    /// `tcp-av-handover` suspects of its phones.
+    loss_window: u32,
+    /// When a reduction is taken back, cwnd returns to at most this many segments above what is in flight (Linux before 2.6.39,
+    /// `tcp_moderate_cwnd`: 3). 0: all of it at once.
+    undo_burst: u32,
+    /// A timeout that is taken back returns cwnd as well as ssthresh. Off: ssthresh alone, as with CUBIC in Linux before 3.3, which had
+    /// forgotten the window by then (commit "tcp: fix undo after RTO for CUBIC").
+    undo_window_after_timeout: bool,
     /// Initial window, segments.
     initial_window: u32,
     /// Initial slow-start threshold, segments.
@@ -164,6 +177,9 @@ options! {
     /// RFC 7661: the window grows only while it is what holds the sender back. Off, every ACK of new data lets it grow, as in
     /// ns-2 and BSD.
     cwnd_validation: bool,
+    /// With `cwnd_validation`: the window counts as used while at most this many segments short of full, in slow start too (Linux up to
+    /// 3.15: 3). 0: once full in a round trip and, in slow start, half full (Linux since).
+    cwnd_slack: u32,
     /// After an idle time the window decays towards `restart_window`: by half for each retransmission timeout (RFC 2861).
     restart_after_idle: bool,
     /// What is left of the window after a long idle time, segments. RFC 5681 section 4.1: the initial window.
@@ -253,6 +269,9 @@ const PROFILES: &[(&str, &str)] = &[
     ("linux-3.13", include_str!("profiles/linux-3.13.toml")),
     ("linux-3.13-no-tsq", include_str!("profiles/linux-3.13-no-tsq.toml")),
     ("linux-3.13-codel", include_str!("profiles/linux-3.13-codel.toml")),
+    ("linux-2.6.32", include_str!("profiles/linux-2.6.32.toml")),
+    ("android-2.2", include_str!("profiles/android-2.2.toml")),
+    ("android-4.1", include_str!("profiles/android-4.1.toml")),
     ("windows-10", include_str!("profiles/windows-10.toml")),
     ("macos-10.11", include_str!("profiles/macos-10.11.toml")),
     ("freebsd-2.2.1", include_str!("profiles/freebsd-2.2.1.toml")),

@@ -1,4 +1,5 @@
-//! Proportional rate reduction (RFC 6937): how the window shrinks to `ssthresh` over the round trip after a loss.
+//! How the window shrinks to `ssthresh` over the round trip after a loss: proportional rate reduction (RFC 6937), or the rate halving
+//! of Linux before 3.2.
 
 /// One reduction. Segments throughout.
 #[derive(Debug, Clone, Copy, Default)]
@@ -10,6 +11,8 @@ pub(super) struct RateReduction {
     out: u32,
     /// The first retransmission went ahead of the ACK that asked for it being counted.
     ahead: bool,
+    /// Rate halving: an ACK was counted that took nothing from the window.
+    odd: bool,
 }
 
 impl RateReduction {
@@ -37,6 +40,15 @@ impl RateReduction {
         cwnd
     }
 
+    /// Rate halving: the window after an ACK that reported something and left `pipe` in flight. Every second such ACK takes a segment,
+    /// down to `ssthresh`; and each ACK lets at most one segment leave (`tcp_cwnd_down` of Linux 2.6.32).
+    pub fn halve(&mut self, cwnd: u32, pipe: u32, ssthresh: u32) -> u32 {
+        let pipe = pipe.saturating_sub(u32::from(std::mem::take(&mut self.ahead)));
+        let cwnd = if self.odd && cwnd > ssthresh { cwnd - 1 } else { cwnd };
+        self.odd = !self.odd;
+        cwnd.min(pipe + 1)
+    }
+
     fn window(&mut self, delivered: u32, pipe: u32, ssthresh: u32, safe: bool) -> u32 {
         self.delivered += delivered;
         let allowed = if pipe > ssthresh {
@@ -56,6 +68,25 @@ impl RateReduction {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// By hand: 20 segments in flight, the first lost, ssthresh 14. Each pair of ACKs lets one segment leave for two that arrived,
+    /// until the window is 14; from there on one leaves for each.
+    #[test]
+    fn rate_halving_takes_a_segment_for_every_second_ack() {
+        let mut halving = RateReduction::begin(20);
+        let (mut cwnd, mut pipe, mut windows, mut sent) = (20, 20, Vec::new(), Vec::new());
+        for _ in 0..16 {
+            pipe -= 1;
+            cwnd = halving.halve(cwnd, pipe, 14);
+            sent.push(cwnd.saturating_sub(pipe));
+            pipe = pipe.max(cwnd);
+            windows.push(cwnd);
+        }
+        assert_eq!(windows, [20, 19, 19, 18, 18, 17, 17, 16, 16, 15, 15, 14, 14, 14, 14, 14]);
+        assert_eq!(sent, [1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 1, 1, 1]);
+        // With less in flight than the window, each ACK lets one segment leave.
+        assert_eq!((halving.halve(14, 5, 14), halving.halve(6, 5, 14)), (6, 6));
+    }
 
     /// RFC 6937 section 4, figure 1: 20 segments in flight, the first lost, halved to 10: one segment leaves for every
     /// second ACK and the window ends at `ssthresh`.

@@ -311,6 +311,47 @@ fn timeouts_back_off_and_the_window_restarts_at_one() {
     }
 }
 
+/// A window of 8 is lost at 300 ms. What leaves with the timeout, a second later, is what `loss_window` lets.
+#[test]
+fn the_loss_window_is_what_leaves_after_a_timeout() {
+    for (loss_window, expected) in [(1, 1), (3, 3), (8, 8), (u32::MAX, 8)] {
+        let c = config("ns2-reno", |c| {
+            c.rto_min = Span::from_secs(1);
+            c.loss_window = loss_window;
+        });
+        let mut pair = Pair::same(&c, ONE_WAY).losing(&[6, 7, 8, 9, 10, 11, 12, 13]).start(u64::MAX);
+        pair.run(Time::ZERO + Span::from_ms(1399));
+        let repeated: Vec<u64> = (6..6 + expected).collect();
+        assert_eq!(pair.sent_between(1300.0, 1399.0, 960), repeated, "loss window {loss_window}");
+        assert_eq!((pair.sender.stats().timeouts, pair.sender.window().ssthresh), (1, 4));
+    }
+}
+
+/// By RFC 5681's halving and by rate halving: of 16 segments in flight the first is lost. Halving at once, nothing leaves for half
+/// a round trip of ACKs; rate halving sends one segment for every second ACK. Both end at 8.
+#[test]
+fn rate_halving_spreads_the_reduction_over_the_round_trip() {
+    for (halving, quiet) in [(false, true), (true, false)] {
+        let c = config("ns2-reno", |c| {
+            c.recovery = Recovery::Sack;
+            c.rate_halving = halving;
+        });
+        // Rounds of 2, 4, 8, 16 at 100, 200, 300 and 400 ms: segment 14 is the first of the fourth round. Its ACKs come one by one.
+        let mut pair = Pair::same(&c, ONE_WAY);
+        pair.rate = Some(DataRate::from_mbps(1));
+        let mut pair = pair.losing(&[14]).start(u64::MAX);
+        pair.run(Time::ZERO + Span::from_secs(1));
+        assert_eq!((pair.sender.stats().fast_retransmits, pair.sender.stats().timeouts), (1, 0));
+        let at = |n: u64| pair.sent.iter().filter(|s| (s.1 - 1) / 960 == n).map(|s| s.0).next_back().unwrap();
+        let repeated = at(14);
+        let first_new = pair.sent.iter().find(|s| s.0 > repeated).unwrap().0;
+        // An ACK comes every 8 ms.
+        assert_eq!(first_new - repeated > 30.0, quiet, "{halving}: {repeated} {first_new}");
+        let window = pair.sender.window();
+        assert!(window.ssthresh <= window.cwnd && window.cwnd <= window.ssthresh + 4, "{halving}: {window:?}");
+    }
+}
+
 #[test]
 fn delayed_acks_cover_two_segments_and_a_lone_one_after_the_delay() {
     let c = config("linux-6", |c| {

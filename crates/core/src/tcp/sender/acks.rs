@@ -279,6 +279,9 @@ impl Sender {
                 let pipe = self.window.in_flight;
                 let safe = advanced && lost == 0;
                 self.window.cwnd = self.reduction.on_ack(covered.delivered, pipe, self.window.ssthresh, safe).max(1);
+            } else if self.config.rate_halving && (covered.delivered > 0 || covered.duplicate_sack.is_some()) {
+                let Window { cwnd, in_flight, ssthresh, .. } = self.window;
+                self.window.cwnd = self.reduction.halve(cwnd, in_flight, ssthresh).max(1);
             }
             return;
         }
@@ -307,7 +310,7 @@ impl Sender {
             total_delivered: self.delivery.total(),
             rate,
             ece: self.ecn_ok && p.has(tcp_flags::ECE),
-            cwnd_limited: self.is_cwnd_limited(),
+            cwnd_limited: self.is_cwnd_limited(prior_in_flight),
             snd_una: self.snd_una,
             snd_nxt: self.snd_nxt,
         };
@@ -317,9 +320,11 @@ impl Sender {
     }
 
     /// RFC 7661: growth only while the window is what holds the sender back; in slow start half of it in use is enough.
-    pub(super) fn is_cwnd_limited(&self) -> bool {
+    pub(super) fn is_cwnd_limited(&self, prior_in_flight: u32) -> bool {
         if !self.config.cwnd_validation {
             true
+        } else if self.config.cwnd_slack > 0 {
+            prior_in_flight.saturating_add(self.config.cwnd_slack) >= self.window.cwnd
         } else {
             self.cwnd_limited
                 || (self.window.in_slow_start() && self.window.cwnd < self.max_in_flight.saturating_mul(2))

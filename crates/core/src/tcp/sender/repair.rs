@@ -10,7 +10,8 @@ impl Sender {
             CaState::Recovery if done => {
                 self.dup_acks = 0;
                 if !self.owns_window {
-                    self.window.cwnd = self.window.ssthresh.max(1).min(self.window.cwnd_clamp);
+                    let most = if self.halves_rate() { self.window.cwnd } else { self.window.cwnd_clamp };
+                    self.window.cwnd = self.window.ssthresh.min(most).max(1);
                 }
                 self.enter(CaState::Open, now);
                 self.keep_undo_for_dsack();
@@ -28,6 +29,10 @@ impl Sender {
             CaState::Disorder if self.board.sacked_out() == 0 && self.dup_acks == 0 => self.enter(CaState::Open, now),
             _ => {}
         }
+    }
+
+    fn halves_rate(&self) -> bool {
+        self.config.rate_halving && !self.config.prr
     }
 
     /// DSACKs come a round trip later than the ACK that ends a recovery.
@@ -70,7 +75,7 @@ impl Sender {
         self.partial_acks = 0;
         if !self.owns_window {
             self.window.ssthresh = ssthresh;
-            if !self.config.prr {
+            if !self.config.prr && !self.config.rate_halving {
                 self.window.cwnd = ssthresh;
             }
         }
@@ -284,14 +289,23 @@ impl Sender {
     /// The last reduction was needless: window and threshold as they were, and nothing is lost.
     fn take_back(&mut self, now: Time) {
         let Some(undo) = self.undo.take() else { return };
-        if !self.owns_window {
-            self.window.cwnd = self.cc.undo(&self.window).clamp(1, self.window.cwnd_clamp);
-            self.window.ssthresh = self.window.ssthresh.max(undo.ssthresh);
-        }
         self.stats.undos += 1;
-        if matches!(self.window.state, CaState::Recovery | CaState::Loss) {
+        let repairing = matches!(self.window.state, CaState::Recovery | CaState::Loss);
+        if repairing {
             self.board.clear_lost();
             self.dup_acks = 0;
+        }
+        if !self.owns_window {
+            let most = match self.config.undo_burst {
+                0 => self.window.cwnd_clamp,
+                burst => self.window.cwnd_clamp.min(self.in_flight().saturating_add(burst)),
+            };
+            if self.config.undo_window_after_timeout || self.window.state != CaState::Loss {
+                self.window.cwnd = self.cc.undo(&self.window).clamp(1, most.max(1));
+            }
+            self.window.ssthresh = self.window.ssthresh.max(undo.ssthresh);
+        }
+        if repairing {
             self.enter(CaState::Open, now);
         }
     }
@@ -343,7 +357,7 @@ impl Sender {
         }
         self.window.in_flight = self.in_flight();
         if !self.owns_window {
-            self.window.cwnd = 1;
+            self.window.cwnd = self.window.cwnd.min(self.config.loss_window).max(1);
         }
         self.window.cwnd_cnt = 0;
         self.timed = None;
