@@ -21,8 +21,8 @@ from airtcp.results import FORMAT_VERSION, Folder, frame, labels_of
 from conftest import ROOT, WIRELESS
 
 TABLES = [
-    *("flows", "links", "flow_series", "link_series", "drops", "transfers", "pings", "datagrams"),
-    *("air", "air_series", "ppdus", "retransmissions"),
+    *("flows", "links", "flow_series", "link_series", "drops", "transfers", "pings", "datagrams", "probes"),
+    *("air", "air_series", "ppdus", "retransmissions", "handovers", "walkers"),
 ]
 
 

@@ -158,6 +158,11 @@ class Results(Mapping[str, pl.LazyFrame]):
         return self["datagrams"]
 
     @property
+    def probes(self) -> pl.LazyFrame:
+        """One row per finished train of a buffer probe: the estimates."""
+        return self["probes"]
+
+    @property
     def retransmissions(self) -> pl.LazyFrame:
         """One row per recorded retransmission."""
         return self["retransmissions"]
@@ -176,6 +181,16 @@ class Results(Mapping[str, pl.LazyFrame]):
     def ppdus(self) -> pl.LazyFrame:
         """One row per recorded PPDU."""
         return self["ppdus"]
+
+    @property
+    def handovers(self) -> pl.LazyFrame:
+        """One row per change of access point."""
+        return self["handovers"]
+
+    @property
+    def walkers(self) -> pl.LazyFrame:
+        """Hosts that walk, over time."""
+        return self["walkers"]
 
     def __getitem__(self, table: str) -> pl.LazyFrame:
         """A table by name."""

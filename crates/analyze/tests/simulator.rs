@@ -66,6 +66,8 @@ fn spec(profile: &str, loss: f64) -> RunSpec {
         ],
         links,
         channels: Vec::new(),
+        walks: Vec::new(),
+        roaming: Vec::new(),
         flows: (0..4)
             .map(|host| FlowSpec {
                 name: format!("flow{host}"),

@@ -24,6 +24,7 @@ pub enum Purpose {
     TimerPhase = 14,
     Capture = 15,
     LinkReorder = 16,
+    Coop = 17,
 }
 
 /// The generator for one use. `component` is the scenario-fixed index of what draws (link, flow ...).

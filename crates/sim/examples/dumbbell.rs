@@ -143,6 +143,8 @@ fn dumbbell(
         nodes,
         links,
         channels: Vec::new(),
+        walks: Vec::new(),
+        roaming: Vec::new(),
         flows: list,
         record: RecordSpec {
             interval: Span::from_ms(100),

@@ -70,15 +70,15 @@ fn main() {
     };
     let mut links = Vec::new();
     for i in 0..stations {
-        links.push(link(NodeId(i), ap, Some(AirSpec { channel: 0, pair: i as u16, down: false })));
-        links.push(link(ap, NodeId(i), Some(AirSpec { channel: 0, pair: i as u16, down: true })));
+        links.push(link(NodeId(i), ap, Some(AirSpec { channel: 0, pair: i as u16, down: false, is_group: false })));
+        links.push(link(ap, NodeId(i), Some(AirSpec { channel: 0, pair: i as u16, down: true, is_group: false })));
     }
     links.push(link(ap, server, None));
     links.push(link(server, ap, None));
     let mut radios: Vec<RadioSpec> =
         (0..stations).map(|i| RadioSpec { node: NodeId(i), config: radio.clone() }).collect();
     radios.push(RadioSpec { node: ap, config: radio });
-    let pair = |i| PairSpec { station: i as u16, access_point: stations as u16, signal: SignalConfig::default() };
+    let pair = |i| PairSpec::fixed(i as u16, stations as u16, SignalConfig::default());
     let flow = |i: u32| FlowSpec {
         name: format!("f[{i}]"),
         group: "f".into(),
@@ -99,10 +99,13 @@ fn main() {
             name: "wlan".into(),
             radios,
             pairs: (0..stations).map(pair).collect(),
+            groups: Vec::new(),
             hidden: Vec::new(),
             sensing: Span::from_us(4),
             capture: Probability::ZERO,
         }],
+        walks: Vec::new(),
+        roaming: Vec::new(),
         flows: (0..stations).map(flow).collect(),
         record: RecordSpec {
             interval: Span::from_ms(100),

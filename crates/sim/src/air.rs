@@ -3,7 +3,7 @@
 use airtcp_core::wifi::{AirOutputs, AirStats, Channel, ChannelConfig, FrameRecord, PairConfig, TraceConfig};
 
 use crate::link::LinkTotals;
-use crate::spec::RunSpec;
+use crate::spec::{FlowSpec, PairSpec, RunSpec, Traffic};
 
 #[derive(Debug, Default)]
 pub(crate) struct Air {
@@ -12,6 +12,8 @@ pub(crate) struct Air {
     pub world_link: Vec<Vec<u32>>,
     /// By link of the world: channel and its link. `None`: a wire.
     pub at: Vec<Option<(u32, u32)>>,
+    /// By channel and pair: the daemon on the pair's station, as a flow.
+    pub daemons: Vec<Vec<Option<u32>>>,
     /// Frames of all channels on their way to the capture, with their channel.
     pub recorded: Vec<(u32, FrameRecord)>,
     /// A lot of records has come together.
@@ -30,8 +32,15 @@ impl Air {
                 pairs: channel
                     .pairs
                     .iter()
-                    .map(|p| PairConfig { station: p.station, access_point: p.access_point, signal: p.signal.clone() })
+                    .map(|p| PairConfig {
+                        station: p.station,
+                        access_point: p.access_point,
+                        signal: p.signal.clone(),
+                        motion: p.motion.clone(),
+                        roams: p.roams,
+                    })
                     .collect(),
+                groups: channel.groups.clone(),
                 hidden: channel.hidden.clone(),
                 sensing: channel.sensing,
                 capture: channel.capture,
@@ -42,11 +51,21 @@ impl Air {
                     frames: spec.record.capture_air.contains(&c32),
                 },
             }));
-            air.world_link.push(vec![u32::MAX; 2 * channel.pairs.len()]);
+            let daemon = |pair: &PairSpec| {
+                let node = channel.radios[usize::from(pair.station)].node;
+                let is = |f: &FlowSpec| matches!(f.traffic, Traffic::Daemon(_)) && f.from == node;
+                spec.flows.iter().position(is).map(|i| i as u32)
+            };
+            air.daemons.push(channel.pairs.iter().map(daemon).collect());
+            air.world_link.push(vec![u32::MAX; 2 * channel.pairs.len() + channel.groups.len()]);
         }
         for (i, link) in spec.links.iter().enumerate() {
             if let Some(a) = link.air {
-                let own = 2 * u32::from(a.pair) + u32::from(a.down);
+                let pairs = spec.channels[a.channel as usize].pairs.len() as u32;
+                let own = match a.is_group {
+                    true => 2 * pairs + u32::from(a.pair),
+                    false => 2 * u32::from(a.pair) + u32::from(a.down),
+                };
                 air.at[i] = Some((a.channel, own));
                 air.world_link[a.channel as usize][own as usize] = i as u32;
             }
@@ -78,6 +97,8 @@ pub(crate) fn link_totals(s: &AirStats) -> LinkTotals {
         arrived_bytes: s.arrived_bytes,
         dropped_overflow: s.dropped_overflow,
         dropped_early: s.dropped_early,
+        filtered: s.filtered,
+        dropped_gone: s.dropped_gone,
         dropped_bytes: 0,
         held_back_packets: 0,
         lost_packets: s.dropped_retries + s.lost_collision + s.lost_errors + s.dropped_late,

@@ -7,6 +7,7 @@ mod ethernet;
 mod radiotap;
 
 use std::io::{self, BufWriter, Write};
+use std::net::Ipv4Addr;
 
 use airtcp_core::packet::Packet;
 use airtcp_core::units::Time;
@@ -101,6 +102,7 @@ pub struct PcapngWriter<W: Write> {
 struct Flow {
     from: NodeId,
     to: NodeId,
+    is_broadcast: bool,
     /// What the source and the destination announce.
     announced: [Announced; 2],
 }
@@ -109,9 +111,18 @@ impl Flow {
     fn of(spec: &FlowSpec) -> Flow {
         let announced = match &spec.traffic {
             Traffic::Tcp { sender, receiver, .. } => [Announced::of(sender, receiver), Announced::of(receiver, sender)],
-            Traffic::Ping { .. } | Traffic::Cbr { .. } | Traffic::Train { .. } => [Announced::default(); 2],
+            Traffic::Ping { .. }
+            | Traffic::Cbr { .. }
+            | Traffic::Train { .. }
+            | Traffic::BufferProbe { .. }
+            | Traffic::Daemon(_) => [Announced::default(); 2],
         };
-        Flow { from: spec.from, to: spec.to, announced }
+        Flow { from: spec.from, to: spec.to, is_broadcast: matches!(spec.traffic, Traffic::Daemon(_)), announced }
+    }
+
+    fn ends(&self, packet: &Packet) -> Endpoints {
+        let ends = Endpoints::of(packet, self.from.0, self.to.0);
+        if self.is_broadcast { Endpoints { dst: Ipv4Addr::BROADCAST, ..ends } } else { ends }
     }
 }
 
@@ -251,7 +262,7 @@ impl<W: Write> CaptureSink for PcapngWriter<W> {
         let Some(flow) = self.flows.get(c.packet.flow.0 as usize) else {
             return self.fail(format!("a packet of flow {}, but there are only {}", c.packet.flow.0, self.flows.len()));
         };
-        let ends = Endpoints::of(&c.packet, flow.from.0, flow.to.0);
+        let ends = flow.ends(&c.packet);
         let announced = &flow.announced[usize::from(c.packet.is_reverse())];
         let data_at = self.block.begin_packet(interface, c.time.as_ns());
         let total = u32::from(wire::write_headers(&c.packet, &ends, announced, &mut self.block.bytes));
@@ -277,7 +288,7 @@ impl<W: Write> CaptureSink for PcapngWriter<W> {
         let data_at = self.block.begin_packet(interface, frame.time_ns);
         let write_packet = |out: &mut Vec<u8>| {
             if let Some((p, Some(flow))) = flow {
-                let ends = Endpoints::of(&p, flow.from.0, flow.to.0);
+                let ends = flow.ends(&p);
                 wire::write_packet(&p, &ends, &flow.announced[usize::from(p.is_reverse())], out);
             }
         };

@@ -7,6 +7,10 @@ pub enum BuildError {
     NoRoute { flow: String, from: String, to: String },
     #[error("flow `{flow}` starts and ends at `{node}`: its ends must be two nodes")]
     SameNode { flow: String, node: String },
+    #[error(
+        "roaming of `{node}`: no route from `{from}` to `{node}` by way of `{to}`: forwarding needs lines between access points"
+    )]
+    NoForwarding { node: String, from: String, to: String },
     #[error("{what} refers to {kind} {index}, but there are only {count}")]
     BadIndex { what: String, kind: &'static str, index: u32, count: usize },
     #[error("link `{link}` has a rate of zero: it must be positive")]

@@ -109,6 +109,8 @@ pub(crate) struct Cold {
     max_queue_since: u64,
     pub dropped_overflow: u64,
     pub dropped_early: u64,
+    /// ACKs that a newer one made superfluous.
+    pub filtered: u64,
     pub dropped_bytes: u64,
     pub lost_packets: u64,
     pub marked: u64,
@@ -182,6 +184,10 @@ pub struct LinkTotals {
     pub arrived_bytes: u64,
     pub dropped_overflow: u64,
     pub dropped_early: u64,
+    /// ACKs that a newer one made superfluous.
+    pub filtered: u64,
+    /// In the air: for want of an association.
+    pub dropped_gone: u64,
     pub dropped_bytes: u64,
     pub lost_packets: u64,
     /// Held back on the line, so that others overtake them.
@@ -290,6 +296,7 @@ impl Links {
                 max_queue_since: 0,
                 dropped_overflow: 0,
                 dropped_early: 0,
+                filtered: 0,
                 dropped_bytes: 0,
                 lost_packets: 0,
                 marked: 0,
@@ -529,6 +536,8 @@ impl Links {
         let mut totals = LinkTotals {
             dropped_overflow: cold.dropped_overflow,
             dropped_early: cold.dropped_early,
+            filtered: cold.filtered,
+            dropped_gone: 0,
             dropped_bytes: cold.dropped_bytes,
             lost_packets: cold.lost_packets,
             held_back_packets: cold.hold.as_ref().map_or(0, |hold| hold.held),
@@ -698,6 +707,7 @@ impl Cold {
     pub fn count_drop(&mut self, size: u16, reason: DropReason) {
         match reason {
             DropReason::Early => self.dropped_early += 1,
+            DropReason::Filtered => self.filtered += 1,
             _ => self.dropped_overflow += 1,
         }
         self.dropped_bytes += u64::from(size);

@@ -15,8 +15,13 @@ use airtcp_core::units::{Span, Time};
 use crate::spec::LinkId;
 
 mod air;
+mod daemon;
+mod roaming;
+
+pub(crate) use daemon::{DaemonRow, DaemonRows, DaemonSample, DaemonSeries};
 
 pub(crate) use air::{AirRow, AirRows, AirSample, AirSeries, PpduRow, PpduRows};
+pub(crate) use roaming::{HandoverRow, HandoverRows, WalkerRow, WalkerRows};
 
 table! {
     /// One flow, from warmup to the end.
@@ -24,7 +29,7 @@ table! {
         flow: U32(u32) = "index of the flow",
         name: Str(Cow<'static, str>) = "name of the flow",
         group: Str(Cow<'static, str>) = "entry of the scenario it came from",
-        kind: Str(Cow<'static, str>) = "tcp, ping, cbr or train",
+        kind: Str(Cow<'static, str>) = "tcp, ping, cbr, train or buffer_probe",
         cc: Str(Cow<'static, str>) = "congestion control of the sender, empty unless tcp",
         start_s: F64(f64) = "s, start as configured",
         stop_s: F64(f64) = "s, stop as configured, NaN: end of the run",
@@ -50,6 +55,8 @@ table! {
         received: U64(u64) = "datagrams or echo replies received since warmup",
         delay_mean_ms: F64(f64) = "ms, mean one-way delay of the datagrams since warmup (cbr)",
         jitter_ms: F64(f64) = "ms, smoothed difference of successive delays at the end, RFC 3550 (cbr)",
+        buffer_raw_packets: F64(f64) = "packets, mean over the runs of the raw estimate (buffer_probe)",
+        buffer_corrected_packets: F64(f64) = "packets, mean over the runs of the corrected estimate, those without overflow left out (buffer_probe)",
     }
 }
 
@@ -65,6 +72,8 @@ table! {
         arrived_bytes: U64(u64) = "bytes at the IP layer of those packets",
         dropped_overflow: U64(u64) = "packets dropped for want of room",
         dropped_early: U64(u64) = "packets dropped by choice of the discipline",
+        filtered: U64(u64) = "ACKs taken out of the queue because a newer one made them superfluous: no loss (ack_filter)",
+        dropped_gone: U64(u64) = "packets dropped because the station was not associated, or left before they were through (WLANs)",
         marked: U64(u64) = "packets marked CE",
         lost_packets: U64(u64) = "packets lost on the line after transmission",
         held_back_packets: U64(u64) = "packets held back on the line so that others overtake them",
@@ -121,7 +130,7 @@ table! {
         reverse: Bool(bool) = "true for packets from the flow's destination to its source",
         seq: U32(u32) = "sequence number of the packet",
         size_bytes: U32(u32) = "bytes at the IP layer",
-        reason: Str(Cow<'static, str>) = "overflow, early, line; in the air retry_limit (given up by its sender) or late (its receiver had given it up), without acknowledgements collision or errors",
+        reason: Str(Cow<'static, str>) = "overflow, early, line, filtered (no loss: an ACK that a newer one made superfluous); in the air retry_limit (given up by its sender) or late (its receiver had given it up), without acknowledgements collision or errors; gone (the station was not associated there, or left)",
     }
 }
 
@@ -178,13 +187,30 @@ table! {
 }
 
 table! {
-    /// A datagram of a train.
+    /// A datagram of a train or buffer probe.
     pub(crate) DatagramRows of DatagramRow as "datagrams" {
         flow: U32(u32) = "index of the flow",
         train: U32(u32) = "number of the train, from 0",
         number: U32(u32) = "number of the datagram within its train, from 0",
         sent_s: F64(f64) = "s, sent",
         received_s: F64(f64) = "s, received, NaN: not received",
+    }
+}
+
+table! {
+    /// A train of a buffer probe that is over, and what it tells.
+    pub(crate) ProbeRows of ProbeRow as "probes" {
+        flow: U32(u32) = "index of the flow",
+        run: U32(u32) = "number of the train, from 0",
+        sent: U32(u32) = "datagrams sent",
+        received: U32(u32) = "datagrams received",
+        first_gap: F64(f64) = "number of the first datagram missing, from 0, NaN: none",
+        onset: F64(f64) = "number of the first datagram that found no room, from 0, NaN: none; before it single ones may be lost on the air",
+        estimate_packets: F64(f64) = "packets, raw estimate: datagrams before the first gap, NaN: none is missing",
+        corrected_packets: F64(f64) = "packets that the buffer takes, as the log has it, NaN: no overflow",
+        drained: F64(f64) = "packets that had left the buffer at the onset, NaN: no overflow",
+        at_least_packets: U32(u32) = "packets the buffer takes at least: all that is known without overflow",
+        unexplained: U32(u32) = "datagrams whose fate the corrected estimate does not explain; without overflow those missing",
     }
 }
 
@@ -212,6 +238,9 @@ pub(crate) struct Log {
     pub link_series: LinkSeries,
     pub air_series: AirSeries,
     pub ppdus: PpduRows,
+    pub daemons: DaemonRows,
+    pub daemon_series: DaemonSeries,
+    pub walkers: WalkerRows,
 }
 
 impl Log {
@@ -219,11 +248,13 @@ impl Log {
         let reason = match reason {
             DropReason::Overflow => "overflow",
             DropReason::Early => "early",
+            DropReason::Filtered => "filtered",
             DropReason::Line => "line",
             DropReason::RetryLimit => "retry_limit",
             DropReason::Late => "late",
             DropReason::Collision => "collision",
             DropReason::Errors => "errors",
+            DropReason::Gone => "gone",
         };
         self.drops.push(DropRow {
             time_s: secs(now),

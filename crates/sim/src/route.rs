@@ -4,12 +4,17 @@
 //! Hosts never forward, so only routers take part in the search; a host behind a single router is reached through it. One
 //! search from each destination (or its router) that a flow really uses, backwards over the links, gives the paths of all
 //! flows to it. Directions are independent: a flow's two paths may differ.
+//!
+//! Of a host that roams only the links of one association at a time count. A flow with such an end has paths for every
+//! association ([`Variants`]), found with the links of the others left out.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 use crate::error::BuildError;
-use crate::spec::{LinkId, NodeId, RunSpec};
+use airtcp_core::wifi::ApQueue;
+
+use crate::spec::{AirSpec, LinkId, LinkSpec, NodeId, RoamingSpec, RunSpec, Traffic};
 
 /// Ends a path in [`Routes::hops`].
 pub const END: u32 = u32::MAX >> 1;
@@ -22,13 +27,30 @@ pub const FUSED: u32 = 1 << 31;
 pub struct Routes {
     /// Link ids, path after path, each followed by [`END`].
     pub hops: Vec<u32>,
-    /// By flow: where in `hops` its path begins, forward and reverse.
+    /// By flow: where in `hops` its path begins, forward and reverse; with roaming ends that of their first candidates.
     pub start: Vec<[u32; 2]>,
+    /// Flows with roaming ends, in order.
+    pub variants: Vec<Variants>,
+    /// By roaming host, if its access points forward: for each candidate that it left and each where it is, where in `hops` the path
+    /// from the access point to it begins.
+    pub onward: Vec<Vec<Vec<u32>>>,
+}
+
+/// The paths of a flow with roaming ends.
+#[derive(Debug, Clone, Default)]
+pub struct Variants {
+    pub flow: u32,
+    /// Ends, as indices into [`RunSpec::roaming`]; `None`: does not roam.
+    pub ends: [Option<u32>; 2],
+    /// By association of `from`, then of `to`: as [`Routes::start`].
+    pub start: Vec<Vec<[u32; 2]>>,
 }
 
 impl Routes {
     pub fn new(spec: &RunSpec) -> Result<Routes, BuildError> {
-        let graph = Graph::new(spec)?;
+        let mut routes = Routes { hops: Vec::new(), start: vec![[0; 2]; spec.flows.len()], ..Routes::default() };
+        let graph = Graph::new(spec, &BTreeSet::new())?;
+        let roaming: BTreeMap<NodeId, u32> = spec.roaming.iter().zip(0..).map(|(r, i)| (r.node, i)).collect();
         // (search from, flow, reverse): sorted, so that one search serves all paths to one place.
         let mut wanted: Vec<(u32, u32, bool)> = Vec::with_capacity(2 * spec.flows.len());
         for (i, flow) in spec.flows.iter().enumerate() {
@@ -41,11 +63,15 @@ impl Routes {
                     node: spec.nodes[flow.from.0 as usize].name.clone(),
                 });
             }
+            let ends = [flow.from, flow.to].map(|node| roaming.get(&node).copied());
+            if ends != [None; 2] {
+                routes.variants.push(Variants { flow: i as u32, ends, start: Vec::new() });
+                continue;
+            }
             wanted.push((graph.root_for(flow.to), i as u32, false));
             wanted.push((graph.root_for(flow.from), i as u32, true));
         }
         wanted.sort_unstable();
-        let mut routes = Routes { hops: Vec::new(), start: vec![[0; 2]; spec.flows.len()] };
         let n = spec.nodes.len();
         let mut search = Search { best: vec![FAR; n], next: vec![END; n], heap: BinaryHeap::new() };
         for same_root in wanted.chunk_by(|a, b| a.0 == b.0) {
@@ -59,9 +85,70 @@ impl Routes {
                     let name = |n: NodeId| spec.nodes[n.0 as usize].name.clone();
                     return Err(BuildError::NoRoute { flow: flow.name.clone(), from: name(from), to: name(to) });
                 }
+                if let (Traffic::Daemon(_), false) = (&flow.traffic, reverse) {
+                    add_group(spec, routes.start[i as usize][0], &mut routes.hops);
+                }
             }
         }
+        routes.add_variants(spec, &mut search)?;
+        routes.add_onward(spec, &mut search)?;
         Ok(routes)
+    }
+
+    fn add_variants(&mut self, spec: &RunSpec, search: &mut Search) -> Result<(), BuildError> {
+        let mut variants = std::mem::take(&mut self.variants);
+        for v in &mut variants {
+            let flow = &spec.flows[v.flow as usize];
+            let roaming = v.ends.map(|end| end.map(|r| &spec.roaming[r as usize]));
+            let [from_count, to_count] = roaming.map(|r| r.map_or(1, |r| r.candidates.len()));
+            for a in 0..from_count {
+                v.start.push(Vec::with_capacity(to_count));
+                for b in 0..to_count {
+                    let closed = roaming.iter().zip([a, b]).filter_map(|(r, at)| Some((*(r.as_ref()?), at)));
+                    let closed = closed.flat_map(|(r, at)| closed_links(spec, r, at)).collect();
+                    let graph = Graph::new(spec, &closed)?;
+                    let mut path = |from: NodeId, to: NodeId| {
+                        search.run(&graph, spec, graph.root_for(to));
+                        let start = self.hops.len() as u32;
+                        let name = |n: NodeId| spec.nodes[n.0 as usize].name.clone();
+                        match search.write_path(&graph, spec, from.0, to.0, &mut self.hops) {
+                            true => Ok(start),
+                            false => {
+                                Err(BuildError::NoRoute { flow: flow.name.clone(), from: name(from), to: name(to) })
+                            }
+                        }
+                    };
+                    v.start[a].push([path(flow.from, flow.to)?, path(flow.to, flow.from)?]);
+                }
+            }
+            self.start[v.flow as usize] = v.start[0][0];
+        }
+        self.variants = variants;
+        Ok(())
+    }
+
+    fn add_onward(&mut self, spec: &RunSpec, search: &mut Search) -> Result<(), BuildError> {
+        for r in &spec.roaming {
+            let mut onward = Vec::new();
+            if r.ap_queue == ApQueue::Forward {
+                onward = vec![Vec::new(); r.candidates.len()];
+                for (b, &there) in r.candidates.iter().enumerate() {
+                    let graph = Graph::new(spec, &closed_links(spec, r, b).collect())?;
+                    search.run(&graph, spec, graph.root_for(r.node));
+                    for (a, &left) in r.candidates.iter().enumerate() {
+                        onward[a].push(self.hops.len() as u32);
+                        let access_point = |up: LinkId| spec.links[up.0 as usize].to;
+                        if !search.write_path(&graph, spec, access_point(left).0, r.node.0, &mut self.hops) {
+                            let name = |n: NodeId| spec.nodes[n.0 as usize].name.clone();
+                            let (from, to) = (name(access_point(left)), name(access_point(there)));
+                            return Err(BuildError::NoForwarding { node: name(r.node), from, to });
+                        }
+                    }
+                }
+            }
+            self.onward.push(onward);
+        }
+        Ok(())
     }
 
     /// The links of one direction of a flow, in order.
@@ -80,6 +167,17 @@ pub(crate) fn check_index(
     if (index as usize) < count { Ok(()) } else { Err(BuildError::BadIndex { what: what(), kind, index, count }) }
 }
 
+/// Air links of a host that are not there while it is with one of its candidates.
+fn closed_links<'a>(spec: &'a RunSpec, roaming: &'a RoamingSpec, at: usize) -> impl Iterator<Item = u32> + 'a {
+    let pair = |air: AirSpec| (air.channel, air.pair);
+    let air = |id: LinkId| spec.links[id.0 as usize].air.map(pair);
+    let open = roaming.candidates.get(at).and_then(|&id| air(id));
+    let others: BTreeSet<_> =
+        roaming.candidates.iter().filter_map(|&id| air(id)).filter(|&p| Some(p) != open).collect();
+    let is_closed = move |l: &LinkSpec| l.air.is_some_and(|a| !a.is_group && others.contains(&pair(a)));
+    (0u32..).zip(&spec.links).filter(move |(_, l)| is_closed(l)).map(|(id, _)| id)
+}
+
 /// Links by the node they leave, and links between routers by the node they enter.
 struct Graph {
     out_start: Vec<u32>,
@@ -91,19 +189,20 @@ struct Graph {
 }
 
 impl Graph {
-    fn new(spec: &RunSpec) -> Result<Graph, BuildError> {
+    /// `closed`: links that count as not there.
+    fn new(spec: &RunSpec, closed: &BTreeSet<u32>) -> Result<Graph, BuildError> {
         let n = spec.nodes.len();
         for link in &spec.links {
             check_index(|| format!("link `{}`", link.name), "node", link.from.0.max(link.to.0), n)?;
         }
-        let (out_start, out) = by_node(n, spec, |l| Some(l.from));
+        let (out_start, out) = by_node(n, spec, closed, |l| Some(l.from));
         // A host may begin a path, but it is looked at from its own links: the search crosses routers only.
-        let (in_start, into) = by_node(n, spec, |l| (!spec.nodes[l.from.0 as usize].is_host).then_some(l.to));
+        let (in_start, into) = by_node(n, spec, closed, |l| (!spec.nodes[l.from.0 as usize].is_host).then_some(l.to));
         let mut single = vec![None; n];
         let mut several = vec![false; n];
         for (id, link) in spec.links.iter().enumerate() {
             let to = link.to.0 as usize;
-            if !spec.nodes[to].is_host {
+            if !spec.nodes[to].is_host || closed.contains(&(id as u32)) {
                 continue;
             }
             match &mut single[to] {
@@ -135,9 +234,15 @@ impl Graph {
 }
 
 /// Link ids grouped by the node that `key` gives, ascending within a group.
-fn by_node(n: usize, spec: &RunSpec, key: impl Fn(&crate::spec::LinkSpec) -> Option<NodeId>) -> (Vec<u32>, Vec<u32>) {
+fn by_node(
+    n: usize,
+    spec: &RunSpec,
+    closed: &BTreeSet<u32>,
+    key: impl Fn(&LinkSpec) -> Option<NodeId>,
+) -> (Vec<u32>, Vec<u32>) {
+    let open = || (0u32..).zip(&spec.links).filter(|(id, _)| closed.is_empty() || !closed.contains(id));
     let mut start = vec![0u32; n + 1];
-    for node in spec.links.iter().filter_map(&key) {
+    for node in open().filter_map(|(_, link)| key(link)) {
         start[node.0 as usize + 1] += 1;
     }
     for i in 0..n {
@@ -145,13 +250,24 @@ fn by_node(n: usize, spec: &RunSpec, key: impl Fn(&crate::spec::LinkSpec) -> Opt
     }
     let mut next = start.clone();
     let mut ids = vec![0; start[n] as usize];
-    for (id, link) in spec.links.iter().enumerate() {
+    for (id, link) in open() {
         if let Some(node) = key(link) {
-            ids[next[node.0 as usize] as usize] = id as u32;
+            ids[next[node.0 as usize] as usize] = id;
             next[node.0 as usize] += 1;
         }
     }
     (start, ids)
+}
+
+/// At its access point an announcement goes to all stations.
+fn add_group(spec: &RunSpec, start: u32, hops: &mut Vec<u32>) {
+    let up = &spec.links[hops[start as usize] as usize];
+    let channel = up.air.map(|air| air.channel);
+    let is_group = |air: AirSpec| air.is_group && Some(air.channel) == channel;
+    if let Some(link) = spec.links.iter().position(|l| l.from == up.to && l.air.is_some_and(is_group)) {
+        hops.pop();
+        hops.extend([link as u32, END]);
+    }
 }
 
 /// Cost and hops.

@@ -4,11 +4,14 @@
 
 use std::sync::Arc;
 
+use airtcp_core::coop::CoopConfig;
+use airtcp_core::probe::EstimatorConfig;
 use airtcp_core::queue::QueueConfig;
 use airtcp_core::tcp::TcpConfig;
 use airtcp_core::units::{DataRate, Probability, Span, Time};
-use airtcp_core::wifi::phy::SignalConfig;
-use airtcp_core::wifi::{Ac, RadioConfig};
+use airtcp_core::wifi::channel::Roams;
+use airtcp_core::wifi::phy::{Motion, SignalConfig, Track};
+use airtcp_core::wifi::{Ac, ApQueue, RadioConfig, RoamRule, StationQueue};
 
 /// Index into [`RunSpec::nodes`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -28,6 +31,10 @@ pub struct RunSpec {
     pub links: Vec<LinkSpec>,
     /// Wireless channels. Their links are in `links`, marked by [`LinkSpec::air`].
     pub channels: Vec<ChannelSpec>,
+    /// Hosts that move, each once.
+    pub walks: Vec<WalkSpec>,
+    /// Hosts that are a station of several access points, one at a time, each once.
+    pub roaming: Vec<RoamingSpec>,
     pub flows: Vec<FlowSpec>,
     pub record: RecordSpec,
 }
@@ -40,6 +47,8 @@ pub struct ChannelSpec {
     pub radios: Vec<RadioSpec>,
     /// Pairs of radios that exchange frames: a station and its access point.
     pub pairs: Vec<PairSpec>,
+    /// Access points, as indices into `radios`, that send group-addressed frames to all their stations.
+    pub groups: Vec<u16>,
     /// Pairs of radios, as indices into `radios`, that do not hear each other.
     pub hidden: Vec<(u16, u16)>,
     /// A transmission is sensed only after this long: whoever is due sooner transmits as well. IEEE 802.11-2020 17.3.12:
@@ -63,6 +72,42 @@ pub struct PairSpec {
     pub station: u16,
     pub access_point: u16,
     pub signal: SignalConfig,
+    /// How far apart they are, where the station walks.
+    pub motion: Option<Motion>,
+    /// The station roams: see [`RoamingSpec`].
+    pub roams: Option<Roams>,
+}
+
+impl PairSpec {
+    /// A station that stands where it is and is associated all the time.
+    pub fn fixed(station: u16, access_point: u16, signal: SignalConfig) -> PairSpec {
+        PairSpec { station, access_point, signal, motion: None, roams: None }
+    }
+}
+
+/// A host that moves.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WalkSpec {
+    pub node: NodeId,
+    pub track: Arc<Track>,
+}
+
+/// A host that goes from access point to access point.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RoamingSpec {
+    pub node: NodeId,
+    /// Speaks of `candidates` by their place.
+    pub rule: RoamRule,
+    /// Its links to the access points that it may use.
+    pub candidates: Vec<LinkId>,
+    /// Where it begins; `None`: where the rule would have it.
+    pub first: Option<usize>,
+    /// From the end of one association to the next.
+    pub gap: Span,
+    pub station_queue: StationQueue,
+    pub ap_queue: ApQueue,
+    /// TCP senders on the host learn of each new association ([`airtcp_core::tcp::Sender::on_path_change`]).
+    pub tells_senders: bool,
 }
 
 /// A link that is one direction between two radios. The channel decides when its packets arrive: of a [`LinkSpec`] only
@@ -71,10 +116,12 @@ pub struct PairSpec {
 pub struct AirSpec {
     /// Index into [`RunSpec::channels`].
     pub channel: u32,
-    /// Index into [`ChannelSpec::pairs`].
+    /// Index into [`ChannelSpec::pairs`], or of a link to a group into [`ChannelSpec::groups`].
     pub pair: u16,
-    /// From the access point to the station.
+    /// From the access point.
     pub down: bool,
+    /// From an access point to all its stations; `to` of such a link is the access point itself.
+    pub is_group: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -155,6 +202,11 @@ pub enum Traffic {
     Cbr { rate: DataRate, packet_bytes: u16 },
     /// `count` numbered datagrams, `gap` apart (zero: back to back), repeated every `every` ([`Span::MAX`]: once).
     Train { count: u32, gap: Span, packet_bytes: u16, every: Span },
+    /// As a train repeated `runs` times; what arrives of each tells the size of a buffer on the way.
+    BufferProbe { count: u32, gap: Span, packet_bytes: u16, every: Span, runs: u32, estimator: EstimatorConfig },
+    /// The cooperative daemon of `from`; `to` is its access point. It caps the TCP flows that begin at `from` and come before it
+    /// in [`RunSpec::flows`].
+    Daemon(Arc<CoopConfig>),
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -163,6 +215,11 @@ pub enum TcpApp {
     /// One transfer of this many bytes, at least 1, then close.
     Sized(u64),
     Web(Surge),
+    /// What an encoder makes at `rate`, payload, handed over every `every`; neither is zero.
+    Stream {
+        rate: DataRate,
+        every: Span,
+    },
 }
 
 /// A SURGE web user (Barford and Crovella, SIGMETRICS 1998; the study `pacing-buffers`, Table 1): transfers one after the

@@ -52,6 +52,9 @@ pub struct GroupSummary {
     pub transfer_mean_s: Option<f64>,
     pub received: u64,
     pub delay_mean_ms: Option<f64>,
+    /// Mean over the flows of their means over the runs of a buffer probe, packets.
+    pub buffer_raw_packets: Option<f64>,
+    pub buffer_corrected_packets: Option<f64>,
     /// Flow by flow, unless there are more than [`MAX_FLOWS_LISTED`].
     pub flows: Vec<FlowSummary>,
 }
@@ -77,6 +80,8 @@ pub struct FlowSummary {
     pub received: u64,
     pub delay_mean_ms: Option<f64>,
     pub jitter_ms: Option<f64>,
+    pub buffer_raw_packets: Option<f64>,
+    pub buffer_corrected_packets: Option<f64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -86,6 +91,7 @@ pub struct LinkSummary {
     pub arrived_packets: u64,
     pub dropped_overflow: u64,
     pub dropped_early: u64,
+    pub filtered: u64,
     pub lost_packets: u64,
     pub marked: u64,
     pub forwarded_packets: u64,
@@ -191,6 +197,8 @@ impl GroupSummary {
             transfer_mean_s,
             received: sum(|r| r.received),
             delay_mean_ms: mean(rows.iter().map(|r| r.delay_mean_ms)),
+            buffer_raw_packets: mean(rows.iter().map(|r| r.buffer_raw_packets)),
+            buffer_corrected_packets: mean(rows.iter().map(|r| r.buffer_corrected_packets)),
             flows: listed.iter().map(|r| FlowSummary::new(r)).collect(),
         }
     }
@@ -217,6 +225,8 @@ impl FlowSummary {
             received: r.received,
             delay_mean_ms: finite(r.delay_mean_ms),
             jitter_ms: finite(r.jitter_ms),
+            buffer_raw_packets: finite(r.buffer_raw_packets),
+            buffer_corrected_packets: finite(r.buffer_corrected_packets),
         }
     }
 }
@@ -229,6 +239,7 @@ impl LinkSummary {
             arrived_packets: r.arrived_packets,
             dropped_overflow: r.dropped_overflow,
             dropped_early: r.dropped_early,
+            filtered: r.filtered,
             lost_packets: r.lost_packets,
             marked: r.marked,
             forwarded_packets: r.forwarded_packets,

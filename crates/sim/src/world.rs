@@ -4,14 +4,17 @@
 //! come before deadlines of the same instant; among themselves, the packet that came to its link last is first, and then
 //! the order is that of their paths: by destination router, then by flow, forward before reverse. Then come links that need
 //! departures, in the order of the scenario; then the wireless channels; then each flow's source and destination; the
-//! sampler sees what all others have done. Of a departure from a queue and an arrival at it in the same instant, a coin decides (see `link`).
+//! sampler sees what all others have done, but for hosts that roam, whose decisions come last. Of a departure from a queue and an arrival at it in the same instant, a coin decides (see `link`).
 //!
 //! Deadlines are lazy: a component's leaf in the timeline may be earlier than its deadline, never later. When it fires
 //! early, the leaf moves on and nothing else happens, so a timer that every ACK pushes back costs nothing to push.
 
+mod roaming;
+
 use std::collections::BTreeMap;
 
 use airtcp_core::packet::{FlowId, PacketId, Pool};
+use airtcp_core::probe::{RunLog, estimate};
 use airtcp_core::queue::{DropReason, Drops};
 use airtcp_core::tcp::{Outputs, SenderStats, Tsq};
 use airtcp_core::units::{Span, Time};
@@ -24,11 +27,12 @@ use crate::error::BuildError;
 use crate::link::{Accepted, LinkTotals, Links};
 use crate::record::*;
 use crate::route::{END, FUSED, Routes, check_index};
-use crate::spec::{LinkId, RunSpec, Traffic};
+use crate::spec::{FlowSpec, LinkId, RunSpec, Traffic};
 use crate::summary::{AirSummary, GroupSummary, LinkSummary, MAX_AIR_LISTED, Summary};
 use crate::timeline::Timeline;
 use crate::traffic::{Below, Ends, Flow};
 use crate::wires::{InFlight, NO_LANE, Wires};
+use roaming::Roamers;
 
 /// In [`InFlight::place`]: the packet does not arrive, it is lost on the line before this place.
 const LOST: u32 = 1 << 31;
@@ -61,6 +65,7 @@ pub struct World {
     log: Log,
     captured: Vec<Captured>,
     sampler: Sampler,
+    roamers: Roamers,
     warm: Option<Totals>,
     ledger: Ledger,
     events: u64,
@@ -124,6 +129,7 @@ struct Sampler {
     /// Links of WLANs.
     air: Vec<u32>,
     last_air: Vec<AirStats>,
+    daemons: Vec<u32>,
     last_at: u64,
 }
 
@@ -174,7 +180,7 @@ impl World {
         for (i, (flow, &path_start)) in spec.flows.iter().zip(&routes.start).enumerate() {
             let below = below(spec, routes.hops[path_start[0] as usize]);
             let recorded = record.retransmissions.binary_search(&(i as u32)).is_ok();
-            let ends = Ends::new(FlowId(i as u32), flow, spec.seed, below, recorded)?;
+            let ends = Ends::new(FlowId(i as u32), flow, &spec.flows[..i], spec.seed, below, recorded)?;
             flows.push(Flow {
                 ends,
                 path_start,
@@ -190,7 +196,8 @@ impl World {
         let lanes = links.assign_lanes(&spec.links, &routes.hops);
         let air = Air::new(spec);
         let first_flow = links.queued.len() + air.channels.len();
-        let mut timeline = Timeline::new(first_flow + 2 * flows.len() + 1);
+        let roamers = Roamers::new(spec, &routes, &air, first_flow + 2 * flows.len() + 1);
+        let mut timeline = Timeline::new(first_flow + 2 * flows.len() + 1 + roamers.count());
         for (q, queued) in links.queued.iter().enumerate() {
             timeline.set(q as u32, queued.deadline(u64::MAX));
         }
@@ -199,7 +206,7 @@ impl World {
         }
         let sampler = Sampler::new(spec);
         timeline.set((first_flow + 2 * flows.len()) as u32, sampler.next.as_ns());
-        Ok(World {
+        let mut world = World {
             spec: spec.clone(),
             now: 0,
             wires: Wires::new(lanes),
@@ -218,10 +225,13 @@ impl World {
             log: Log::default(),
             captured: Vec::new(),
             sampler,
+            roamers,
             warm: None,
             ledger: Ledger::default(),
             events: 0,
-        })
+        };
+        world.associate_first();
+        Ok(world)
     }
 
     pub fn now(&self) -> Time {
@@ -447,11 +457,17 @@ impl World {
         }
         let index = (component as usize - self.first_flow) / 2;
         let Some(flow) = self.flows.get_mut(index) else {
+            if self.roamers.is_one(component) {
+                self.on_roamer(component);
+                return;
+            }
             self.sample();
             self.timeline.set(component, self.sampler.next.as_ns());
             return;
         };
-        if (component as usize - self.first_flow) % 2 == 0 {
+        if let Ends::Daemon(_) = flow.ends {
+            self.run_daemon(index, component);
+        } else if (component as usize - self.first_flow) % 2 == 0 {
             if flow.ends.source_deadline() <= self.now {
                 flow.ends.on_source_deadline(self.now, &mut self.out, &mut self.log);
             }
@@ -463,6 +479,30 @@ impl World {
             self.timeline.set(component, flow.ends.destination_deadline());
         }
         self.send_out(index);
+    }
+
+    /// A cooperative daemon looks at the connections of its host, or announces itself.
+    #[inline(never)]
+    fn run_daemon(&mut self, index: usize, component: u32) {
+        let (before, rest) = self.flows.split_at_mut(index);
+        let Ends::Daemon(host) = &mut rest[0].ends else { unreachable!("the caller has looked") };
+        if host.deadline() <= self.now {
+            host.on_deadline(self.now, before, &mut self.out);
+        }
+        self.timeline.set(component, host.deadline());
+    }
+
+    /// A group-addressed packet has reached the station of a pair.
+    #[cold]
+    fn hear(&mut self, channel: u32, pair: u32, packet: PacketId) {
+        let packet = self.pool[packet];
+        let Some(listener) = self.air.daemons[channel as usize][pair as usize] else { return };
+        let Ends::Daemon(speaker) = &self.flows[packet.flow.0 as usize].ends else { return };
+        let Some(bytes) = speaker.bytes(&packet).map(<[u8]>::to_vec) else { return };
+        let Ends::Daemon(host) = &mut self.flows[listener as usize].ends else { return };
+        host.on_announcement(self.now, &bytes);
+        let leaf = (self.first_flow + 2 * listener as usize) as u32;
+        self.timeline.advance_to(leaf, host.deadline());
     }
 
     /// A packet is handed to a radio.
@@ -507,8 +547,18 @@ impl World {
                 DropReason::RetryLimit | DropReason::Late | DropReason::Collision | DropReason::Errors => {
                     self.lose_in_air(link, packet, reason)
                 }
+                DropReason::Gone => {
+                    self.roamers.count_lost(link.0);
+                    self.discard(link, packet, reason);
+                }
                 _ => self.discard(link, packet, reason),
             }
+        }
+        for (own, packet) in out.handed_back.drain(..) {
+            self.find_another_way(self.air.world_link(channel, own), packet);
+        }
+        for (pair, packet) in out.heard.drain(..) {
+            self.hear(channel, pair, packet);
         }
         for (_, packet) in out.delivered.drain(..) {
             let place = self.place_of[packet.0 as usize].0;
@@ -635,8 +685,10 @@ impl World {
         let packet = self.pool.remove(id);
         self.ledger.dropped.add(packet.size);
         let flow = &mut self.flows[packet.flow.0 as usize];
-        flow.dropped_at_queues += 1;
-        flow.ends.on_drop(&packet);
+        if reason != DropReason::Filtered {
+            flow.dropped_at_queues += 1;
+            flow.ends.on_drop(&packet);
+        }
         if self.links.cold[link.0 as usize].record_drops {
             self.log.drop(self.now, link, &packet, reason);
         }
@@ -686,7 +738,7 @@ impl World {
                 Some(stats) => link_totals(&stats),
                 None => self.links.totals(link, now, &ahead),
             };
-            let dropped = |t: &LinkTotals| t.dropped_overflow + t.dropped_early;
+            let dropped = |t: &LinkTotals| t.dropped_overflow + t.dropped_early + t.dropped_gone;
             self.log.link_series.push(LinkSample {
                 time_s: secs(now),
                 link,
@@ -710,6 +762,12 @@ impl World {
             self.log.air_series.push(AirSample::new(now, link, (last, &stats), period, snr_db, best));
             *last = stats;
         }
+        for &i in &sampler.daemons {
+            if let Ends::Daemon(host) = &self.flows[i as usize].ends {
+                self.log.daemon_series.push(DaemonSample::new(now, &self.spec.flows[i as usize], host.state()));
+            }
+        }
+        self.roamers.sample(now, &mut self.air, &mut self.log.walkers);
         sampler.last_at = now;
         sampler.next = Time::from_ns(now) + sampler.interval;
     }
@@ -762,7 +820,7 @@ impl World {
         let warm_at = Time::ZERO + self.spec.warmup;
         let period_ns = period.as_ns() as f64;
         let flow_rows: Vec<FlowRow> =
-            (0..self.flows.len()).map(|i| self.flow_row(i, &first.flows[i], &last.flows[i], period, warm_at)).collect();
+            self.listed().map(|i| self.flow_row(i, &first.flows[i], &last.flows[i], period, warm_at)).collect();
         let link_rows: Vec<LinkRow> =
             (0..self.links.lines.len()).map(|i| self.link_row(i, &first.links[i], &last.links[i], period_ns)).collect();
         let air_rows: Vec<AirRow> = self
@@ -798,6 +856,7 @@ impl World {
         }
         let mut pings = PingRows::default();
         let mut datagrams = DatagramRows::default();
+        let mut probes = ProbeRows::default();
         for (i, flow) in self.flows.iter().enumerate() {
             match &flow.ends {
                 Ends::Ping(ping) => {
@@ -811,6 +870,7 @@ impl World {
                     }
                 }
                 Ends::Train(train) => {
+                    self.probes(i).for_each(|row| probes.push(row));
                     for (number, (sent, received)) in train.datagrams.iter().enumerate() {
                         datagrams.push(DatagramRow {
                             flow: i as u32,
@@ -821,6 +881,7 @@ impl World {
                         });
                     }
                 }
+                Ends::Daemon(host) => self.log.daemons.push(DaemonRow::new(&self.spec.flows[i], &host.stats)),
                 Ends::Tcp(_) | Ends::Cbr(_) => {}
             }
         }
@@ -834,11 +895,21 @@ impl World {
             transfers.into_table(),
             pings.into_table(),
             datagrams.into_table(),
+            probes.into_table(),
             air.into_table(),
             self.log.air_series.into_table(),
             self.log.ppdus.into_table(),
+            self.log.daemons.into_table(),
+            self.log.daemon_series.into_table(),
+            self.roamers.handovers().into_table(),
+            self.log.walkers.into_table(),
         ];
         RunOutput { tables, summary, events: self.events, packets_delivered: self.ledger.delivered_forward.packets }
+    }
+
+    /// Flows that tables of flows list: all but daemons.
+    fn listed(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.flows.len()).filter(|&i| !matches!(self.flows[i].ends, Ends::Daemon(_)))
     }
 
     fn flow_row(&self, i: usize, first: &FlowTotals, last: &FlowTotals, period: Span, warm_at: Time) -> FlowRow {
@@ -875,6 +946,8 @@ impl World {
             received: last.received - first.received,
             delay_mean_ms: f64::NAN,
             jitter_ms: f64::NAN,
+            buffer_raw_packets: f64::NAN,
+            buffer_corrected_packets: f64::NAN,
         };
         match &flow.ends {
             Ends::Tcp(tcp) => {
@@ -914,9 +987,55 @@ impl World {
                     row.jitter_ms = cbr.counters.jitter_ns * 1e-6;
                 }
             }
-            Ends::Train(_) => row.kind = "train".into(),
+            Ends::Train(_) => {
+                row.kind = "train".into();
+                if let Traffic::BufferProbe { .. } = &spec.traffic {
+                    row.kind = "buffer_probe".into();
+                    let (mut raw, mut corrected) = (Mean::default(), Mean::default());
+                    for run in self.probes(i) {
+                        raw.add(run.estimate_packets);
+                        corrected.add(run.corrected_packets);
+                    }
+                    row.buffer_raw_packets = raw.get();
+                    row.buffer_corrected_packets = corrected.get();
+                }
+            }
+            Ends::Daemon(_) => unreachable!("not listed"),
         }
         row
+    }
+
+    /// The trains of a buffer probe whose time is over, up to the start of the next, one by one; none for other traffic.
+    fn probes(&self, flow: usize) -> impl Iterator<Item = ProbeRow> {
+        let (spec, flow32) = (&self.spec.flows[flow], flow as u32);
+        let (ends, now) = (&self.flows[flow].ends, self.now);
+        let runs = match (&spec.traffic, ends) {
+            (Traffic::BufferProbe { count, packet_bytes, every, estimator, .. }, Ends::Train(train)) => {
+                Some((*count, *packet_bytes, *every, estimator, train))
+            }
+            _ => None,
+        };
+        runs.into_iter().flat_map(move |(count, packet_bytes, every, estimator, train)| {
+            let trains = train.datagrams.chunks_exact(count as usize);
+            let over = trains.take_while(move |train| (train[0].0 + every).as_ns() <= now);
+            (0u32..).zip(over).map(move |(run, datagrams)| {
+                let e = estimate(estimator, &RunLog { datagrams, packet_bytes });
+                let or_nan = |n: Option<u32>| n.map_or(f64::NAN, f64::from);
+                ProbeRow {
+                    flow: flow32,
+                    run,
+                    sent: e.sent,
+                    received: e.received,
+                    first_gap: or_nan(e.first_gap),
+                    onset: or_nan(e.onset),
+                    estimate_packets: or_nan(e.first_gap),
+                    corrected_packets: or_nan(e.corrected),
+                    drained: or_nan(e.drained),
+                    at_least_packets: e.at_least,
+                    unexplained: e.unexplained,
+                }
+            })
+        })
     }
 
     fn link_row(&self, i: usize, first: &LinkTotals, last: &LinkTotals, period_ns: f64) -> LinkRow {
@@ -924,6 +1043,7 @@ impl World {
         let arrived_packets = last.arrived_packets - first.arrived_packets;
         let dropped_overflow = last.dropped_overflow - first.dropped_overflow;
         let dropped_early = last.dropped_early - first.dropped_early;
+        let dropped_gone = last.dropped_gone - first.dropped_gone;
         let queue_ns = (last.queue_packet_ns - first.queue_packet_ns) as f64;
         LinkRow {
             link: i as u32,
@@ -935,13 +1055,15 @@ impl World {
             arrived_bytes: last.arrived_bytes - first.arrived_bytes,
             dropped_overflow,
             dropped_early,
+            filtered: last.filtered - first.filtered,
+            dropped_gone,
             marked: last.marked - first.marked,
             lost_packets: last.lost_packets - first.lost_packets,
             held_back_packets: last.held_back_packets - first.held_back_packets,
             forwarded_packets: last.forwarded_packets - first.forwarded_packets,
             forwarded_bytes: last.forwarded_bytes - first.forwarded_bytes,
             utilisation: ratio((last.busy_ns - first.busy_ns) as f64, period_ns),
-            loss_ratio: ratio((dropped_overflow + dropped_early) as f64, arrived_packets as f64),
+            loss_ratio: ratio((dropped_overflow + dropped_early + dropped_gone) as f64, arrived_packets as f64),
             queue_mean_packets: ratio(queue_ns, period_ns),
             queue_max_packets: match self.air.stats(i as u32, self.now) {
                 Some(stats) => stats.held_max,
@@ -1008,7 +1130,11 @@ impl Sampler {
         let flows: Vec<u32> = (0..n).map(|k| tcp[k * tcp.len() / n]).collect();
         let sampled: Vec<u32> = record.link_series.iter().map(|l| l.0).collect();
         let air: Vec<u32> = record.air_series.iter().map(|l| l.0).collect();
-        let idle = record.interval.is_zero() || (flows.is_empty() && sampled.is_empty() && air.is_empty());
+        let is_daemon = |f: &FlowSpec| matches!(f.traffic, Traffic::Daemon(_));
+        let daemons: Vec<u32> = (0u32..).zip(&spec.flows).filter(|(_, f)| is_daemon(f)).map(|(i, _)| i).collect();
+        let nothing =
+            flows.is_empty() && sampled.is_empty() && air.is_empty() && daemons.is_empty() && spec.walks.is_empty();
+        let idle = record.interval.is_zero() || nothing;
         Sampler {
             interval: record.interval,
             next: if idle { Time::NEVER } else { Time::ZERO + record.interval },
@@ -1017,6 +1143,7 @@ impl Sampler {
             links: sampled,
             last_air: vec![AirStats::default(); air.len()],
             air,
+            daemons,
             last_at: 0,
         }
     }
@@ -1049,8 +1176,27 @@ impl FlowTotals {
                 totals.sent = train.datagrams.len() as u64;
                 totals.received = train.datagrams.iter().filter(|(_, at)| at.is_some()).count() as u64;
             }
+            Ends::Daemon(_) => {}
         }
         totals
+    }
+}
+
+/// Mean of the numbers that are any.
+#[derive(Default)]
+struct Mean {
+    count: f64,
+    sum: f64,
+}
+
+impl Mean {
+    fn add(&mut self, value: f64) {
+        if !value.is_nan() {
+            (self.count, self.sum) = (self.count + 1.0, self.sum + value);
+        }
+    }
+    fn get(&self) -> f64 {
+        ratio(self.sum, self.count)
     }
 }
 
@@ -1063,6 +1209,9 @@ fn flight(from: u64, to: u64) -> u32 {
 /// What the radio does for a sender whose packets go into `link` first; `None` for a wire.
 fn below(spec: &RunSpec, link: u32) -> Option<Below> {
     let air = spec.links.get(link as usize)?.air?;
+    if air.is_group {
+        return None;
+    }
     let channel = &spec.channels[air.channel as usize];
     let pair = &channel.pairs[usize::from(air.pair)];
     let radio = if air.down { pair.access_point } else { pair.station };
@@ -1078,7 +1227,8 @@ fn typical_packet(spec: &RunSpec) -> u32 {
     let size = |t: &Traffic| match t {
         Traffic::Tcp { sender, .. } => sender.packet_bytes,
         Traffic::Ping { packet_bytes, .. } | Traffic::Cbr { packet_bytes, .. } => *packet_bytes,
-        Traffic::Train { packet_bytes, .. } => *packet_bytes,
+        Traffic::Train { packet_bytes, .. } | Traffic::BufferProbe { packet_bytes, .. } => *packet_bytes,
+        Traffic::Daemon(_) => 0,
     };
     spec.flows.iter().map(|f| u32::from(size(&f.traffic))).max().unwrap_or(1500)
 }

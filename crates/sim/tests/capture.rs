@@ -67,6 +67,8 @@ fn spec() -> RunSpec {
         nodes: vec![node("left[17]", true), node("r1", false), node("right", true)],
         links: vec![link("right->r1", 2, 1), link("left[17]->r1", 0, 1), link("r1->right", 1, 2)],
         channels: Vec::new(),
+        walks: Vec::new(),
+        roaming: Vec::new(),
         flows: vec![
             flow("tcp", tcp),
             flow("udp", Traffic::Cbr { rate: DataRate::from_mbps(1), packet_bytes: 1000 }),

@@ -214,6 +214,20 @@ fn a_slow_reader_holds_the_sender_back() {
     assert!((0.9e6..1.1e6).contains(&goodput), "{goodput}");
 }
 
+/// 10 Mbit/s of line: a stream below that gets its rate, one above it gets the line, and both end at their stop.
+#[test]
+fn a_stream_takes_its_rate_and_no_more() {
+    let stop = Time::ZERO + Span::from_secs(20);
+    for (rate, expected) in [(2.0, 2.0), (6.5, 6.5), (30.0, 10.0 * 1448.0 / 1500.0)] {
+        let stream = TcpApp::Stream { rate: DataRate::from_bps((rate * 1e6) as u64), every: Span::from_ms(40) };
+        let mut spec = dumbbell(&[tcp("linux-6", stream)], 60, 30, stop);
+        spec.warmup = Span::from_secs(5);
+        let output = run(&spec);
+        let during = f64s(&output, "flows", "goodput_bps")[0] * 25.0 / 15.0 / 1e6;
+        assert!((during / expected - 1.0).abs() < 0.02, "{rate} Mbit/s: {during}");
+    }
+}
+
 #[test]
 fn the_queue_and_the_arithmetic_path_carry_tcp_alike() {
     // One flow only, so that no two packets meet in the same nanosecond: then the paths agree to the bit.

@@ -338,13 +338,13 @@ proptest! {
             let known = l.delivered.packets + l.dropped.packets + l.lost.packets;
             prop_assert_eq!(l.sent.packets, known + world.packets_inside() as u64);
             let totals: Vec<_> = (0..spec.links.len() as u32).map(|i| world.link_totals(LinkId(i))).collect();
-            prop_assert_eq!(totals.iter().map(|t| t.dropped_overflow + t.dropped_early).sum::<u64>(), l.dropped.packets);
+            prop_assert_eq!(totals.iter().map(|t| t.dropped_overflow + t.dropped_early + t.filtered).sum::<u64>(), l.dropped.packets);
             prop_assert_eq!(totals.iter().map(|t| t.dropped_bytes).sum::<u64>(), l.dropped.bytes);
             prop_assert_eq!(totals.iter().map(|t| t.lost_packets).sum::<u64>(), l.lost.packets);
             for (t, link) in totals.iter().zip(&spec.links) {
                 let on_line = t.started_packets - t.forwarded_packets;
                 prop_assert!(on_line <= 1);
-                let dropped = t.dropped_overflow + t.dropped_early;
+                let dropped = t.dropped_overflow + t.dropped_early + t.filtered;
                 prop_assert_eq!(t.arrived_packets, dropped + t.queue_packets + t.started_packets);
                 prop_assert!(t.busy_ns <= world.now().as_ns());
                 prop_assert!(t.forwarded_bytes * 8 * 1_000_000_000 / link.rate.as_bps() <= t.busy_ns + 8);

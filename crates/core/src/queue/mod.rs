@@ -18,6 +18,8 @@ pub enum DropReason {
     Overflow,
     /// The discipline chose to drop early (RED, CoDel, PIE).
     Early,
+    /// An ACK that a newer one made superfluous: not a loss.
+    Filtered,
     /// Lost on the line, after transmission. Links use this; disciplines never do.
     Line,
     /// In the air: the originator gave up after its last retry.
@@ -28,6 +30,8 @@ pub enum DropReason {
     Collision,
     /// In the air, without acknowledgement: received with errors, or not at all.
     Errors,
+    /// In the air: the station it is for, or from, is not associated there, or left before it was through.
+    Gone,
 }
 
 /// What a discipline did to packets during one call, besides queueing them. The caller records it, removes the dropped
@@ -135,5 +139,6 @@ policies! {
         codel => Codel / CodelConfig,
         fq_codel => FqCodel / FqCodelConfig,
         pie => Pie / PieConfig,
+        ack_filter => AckFilter / AckFilterConfig,
     }
 }

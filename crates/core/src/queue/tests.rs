@@ -184,7 +184,7 @@ fn a_limit_holds_in_every_discipline() {
         for _ in 0..30_000 {
             rig.arrive(Time::ZERO, packet(0, 1000, Ecn::NotEct));
         }
-        let bounded = config != QueueConfig::by_name("fifo").unwrap();
+        let bounded = ["fifo", "ack_filter"].iter().all(|name| config != QueueConfig::by_name(name).unwrap());
         assert_eq!(rig.q.len_packets() < 30_000, bounded, "{config:?}");
         assert!(rig.dropped.iter().all(|d| d.1 == DropReason::Overflow || config.name() == "red"));
     }
@@ -248,6 +248,7 @@ fn every_configuration_round_trips() {
         json!({ "name": "pie", "limit_packets": 7, "limit_bytes": "9KiB", "target": "20ms", "t_update": "30ms",
             "max_burst": "0ns", "alpha": 0.25, "beta": 2.5, "ecn": false, "mark_ecnth": 0.5, "delay": "departure_rate",
             "derandomize": true, "cap_drop_adjustment": true, "on_off": true }),
+        json!({ "name": "ack_filter", "limit_packets": 7, "limit_bytes": "9KiB", "mode": "aggressive" }),
     ];
     assert_eq!(all_set.each_ref().map(|v| v["name"].as_str().unwrap()), QueueConfig::NAMES);
     for value in all_set {
@@ -293,6 +294,8 @@ fn bad_values_are_refused() {
         ("pie", "alpha = -0.1", "`alpha` = -0.1: must be a finite number, zero or above"),
         ("pie", "beta = nan", "`beta` = NaN: must be a finite number, zero or above"),
         ("pie", "mark_ecnth = 2", "`2` is not a probability: a number in 0..=1"),
+        ("ack_filter", "limit_packets = 0", "`limit_packets` = 0: must be at least 1"),
+        ("ack_filter", "mode = \"greedy\"", "expected `conservative` or `aggressive`"),
         ("pie", "delay = \"guess\"", "expected `timestamp` or `departure_rate`"),
     ];
     for (name, line, expected) in cases {

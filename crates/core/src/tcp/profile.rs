@@ -229,6 +229,9 @@ options! {
     delayed_ack: Span,
     /// Full segments that one ACK covers at most when ACKs are delayed.
     ack_every: u32,
+    /// ACKs per least round trip at most while data arrive in order, as TACK's beta (there 4). Needs `timestamps` and a
+    /// `delayed_ack`. 0: no bound.
+    acks_per_rtt: u32,
     /// Segments acknowledged at once at the start of a connection and after a pause (Linux's quick-ACK).
     quick_acks: u32,
     /// RFC 3168 explicit congestion notification.

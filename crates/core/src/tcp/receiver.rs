@@ -1,4 +1,14 @@
 //! The receiving end of a connection: answers the set-up, acknowledges, advertises its window, closes.
+//!
+//! With `acks_per_rtt` it acknowledges as rarely as TACK does (Li et al., "TACK: Improving wireless transport performance by
+//! taming acknowledgments", SIGCOMM 2020): at most `min(bw / (L * MSS), beta / RTT_min)` times a second, where L is
+//! `ack_every` (there 2) and beta is `acks_per_rtt` (there 4). What must be told at once still is (the paper's IACK): a segment
+//! out of order, a hole filled, data that came twice, an end, a window that opens. Not here: what TACK changes at the sender
+//! and in the ACKs (loss and delay reports of the receiver, pull-based loss recovery, a sender paced by the rate that the receiver
+//! reports); RTT_min is the receiver's own, from the echoed timestamps (as for the receive buffer), not the sender's; and no ACK
+//! waits longer than `delayed_ack`, which bounds the thinning where RTT_min / beta is longer. A sender fed so few ACKs sends
+//! in bursts of what each of them frees and had better pace; one that counts ACKs grows its window more slowly. With a window or
+//! buffer of one bandwidth-delay product the sender stalls for up to 1 / beta of the round trip: it wants as much more.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -65,6 +75,9 @@ pub struct Receiver {
     duplicate: Option<(u64, u64)>,
     ts_recent: u32,
     last_ack_sent: u64,
+    last_ack_at: Time,
+    /// Least round trip seen in echoed timestamps; counts with `acks_per_rtt`.
+    rtt_min: Option<Span>,
     last_arrival: Time,
     ecn_ok: bool,
     /// Echo congestion until the sender answers with CWR.
@@ -106,6 +119,8 @@ impl Receiver {
             duplicate: None,
             ts_recent: 0,
             last_ack_sent: 1,
+            last_ack_at: Time::ZERO,
+            rtt_min: None,
             last_arrival: Time::ZERO,
             ecn_ok: config.ecn && !config.handshake,
             ece: false,
@@ -327,16 +342,36 @@ impl Receiver {
             return self.send_ack(now, out);
         }
         // RFC 5681 section 4.2: at once when a hole is filled; at least every second full segment.
-        if fills_hole
-            || self.config.delayed_ack.is_zero()
-            || self.quick_acks > 0
-            || self.unacked_segments >= self.config.ack_every
-        {
+        let at_once = fills_hole || self.config.delayed_ack.is_zero() || self.quick_acks > 0;
+        if at_once || self.unacked_segments >= self.config.ack_every {
+            if self.config.acks_per_rtt > 0 && self.postpones_ack(now, p, at_once) {
+                return;
+            }
             self.quick_acks = self.quick_acks.saturating_sub(1);
             self.send_ack(now, out);
         } else if self.ack_at.is_never() {
             self.ack_at = self.clock.after(now, self.delayed_ack());
         }
+    }
+
+    /// With `acks_per_rtt`: whether the ACK that is due waits for its share of the round trip; then the timer is set.
+    #[cold]
+    fn postpones_ack(&mut self, now: Time, p: &Packet, at_once: bool) -> bool {
+        if p.ts_ecr != 0 {
+            let ticks = timestamp(now, &self.config).wrapping_sub(p.ts_ecr);
+            let rtt = self.config.timestamp_tick.saturating_mul(u64::from(ticks.max(1)));
+            self.rtt_min = Some(self.rtt_min.map_or(rtt, |least| least.min(rtt)));
+        }
+        let Some(rtt) = self.rtt_min else { return false };
+        let next = self.last_ack_at + rtt.mul_ratio(1, u64::from(self.config.acks_per_rtt));
+        if at_once || now >= next {
+            return false;
+        }
+        if self.ack_at.is_never() {
+            self.ack_at = self.clock.after(now, self.delayed_ack());
+        }
+        self.ack_at = self.ack_at.min(next);
+        true
     }
 
     fn delayed_ack(&self) -> Span {
@@ -504,6 +539,7 @@ impl Receiver {
             p.size += 4 + 8 * n; // two bytes of option header, two of padding
         }
         self.last_ack_sent = self.rcv_nxt;
+        self.last_ack_at = now;
         self.unacked_segments = 0;
         self.ack_at = Time::NEVER;
         self.stats.acks_sent += 1;
@@ -531,5 +567,109 @@ mod tests {
         assert_eq!(packet(tcp_flags::ACK, 1001, 1000), Some((1, vec![(1001, 2001)])));
         assert_eq!(packet(tcp_flags::ACK | tcp_flags::FIN, 2001, 500), Some((1, vec![(1001, 2502)])));
         assert_eq!(packet(tcp_flags::ACK, 1, 1000), Some((2502, vec![])));
+    }
+
+    /// A receiver whose peer answers its ACKs after 100 ms, and the times in milliseconds at which it acknowledges what.
+    struct Thinned {
+        receiver: Receiver,
+        acks: Vec<(f64, u32)>,
+        next: u32,
+    }
+
+    impl Thinned {
+        fn new(acks_per_rtt: u32, change: impl FnOnce(&mut TcpConfig)) -> Thinned {
+            let mut config = profile("linux-6").unwrap().resolve().unwrap();
+            (config.acks_per_rtt, config.quick_acks, config.handshake) = (acks_per_rtt, 0, false);
+            change(&mut config);
+            Thinned { receiver: Receiver::new(FlowId(0), 0, Arc::new(config)), acks: Vec::new(), next: 1 }
+        }
+        fn at(&mut self, us: u64, act: impl FnOnce(&mut Receiver, Time, &mut Outputs)) {
+            let now = Time::ZERO + Span::from_us(us);
+            let mut out = Outputs::default();
+            act(&mut self.receiver, now, &mut out);
+            self.acks.extend(out.packets.iter().map(|p| (us as f64 / 1000.0, (p.ack.0 - 1) / 1000)));
+        }
+        /// Runs the timers before `us`.
+        fn until(&mut self, us: u64) {
+            while self.receiver.deadline() < Time::ZERO + Span::from_us(us) {
+                let at = self.receiver.deadline().as_ns() / 1000;
+                self.at(at, |r, now, out| r.on_deadline(now, out));
+            }
+        }
+        /// Segment `n` arrives, or the next one.
+        fn segment(&mut self, us: u64, n: Option<u32>) {
+            self.until(us);
+            let n = n.unwrap_or(self.next);
+            self.next = self.next.max(n + 1);
+            let mut p = Packet::new(FlowId(0), Kind::Tcp, 0);
+            (p.flags, p.seq, p.len) = (tcp_flags::ACK, Seq32((n - 1) * 1000 + 1), 1000);
+            (p.ts_val, p.ts_ecr) =
+                ((us / 1000 + 900) as u32, timestamp(Time::ZERO + Span::from_us(us - 100_000), &self.receiver.config));
+            self.at(us, |r, now, out| r.on_packet(now, &p, out));
+        }
+        /// One segment per millisecond, `count` of them from `first` ms on.
+        fn stream(&mut self, first: u64, count: u64) {
+            for i in 0..count {
+                self.segment((first + i) * 1000, None);
+            }
+        }
+    }
+
+    #[test]
+    fn acks_per_rtt_bounds_the_rate_of_acks_by_the_least_round_trip() {
+        let times = |acks_per_rtt| {
+            let mut t = Thinned::new(acks_per_rtt, |_| {});
+            t.stream(200, 100);
+            t.acks
+        };
+        // Without: every second segment.
+        let every_second: Vec<(f64, u32)> = (0..50).map(|i| (f64::from(201 + 2 * i), 2 * (i + 1))).collect();
+        assert_eq!(times(0), every_second);
+        // A quarter of 100 ms after the last, to the instant; the first when two segments are there.
+        assert_eq!(times(4), [(201.0, 2), (226.0, 27), (251.0, 52), (276.0, 77)]);
+        assert_eq!(times(10), (0..10).map(|i| (f64::from(201 + 10 * i), 2 + 10 * i)).collect::<Vec<_>>());
+        // Never more often than every second segment.
+        assert_eq!(times(100), every_second);
+    }
+
+    #[test]
+    fn no_ack_waits_longer_than_the_delayed_ack_timer() {
+        // A half of 100 ms is more than the 40 ms for which the first segment not covered may wait.
+        let mut t = Thinned::new(2, |_| {});
+        t.stream(200, 60);
+        t.until(400_000);
+        assert_eq!(t.acks, [(201.0, 2), (242.0, 43), (283.0, 60)]);
+    }
+
+    #[test]
+    fn a_hole_its_repair_a_duplicate_and_the_end_are_told_at_once() {
+        let mut t = Thinned::new(4, |_| {});
+        t.stream(200, 4);
+        t.segment(204_000, Some(6));
+        t.segment(204_500, Some(7));
+        t.segment(205_000, Some(5));
+        t.segment(205_500, Some(5));
+        assert_eq!(t.acks, [(201.0, 2), (204.0, 4), (204.5, 4), (205.0, 7), (205.5, 7)]);
+        // Duplicates raise the quick ACKs of the profile, here none; the bound counts from the last ACK again.
+        t.stream(206, 30);
+        assert_eq!(t.acks[5..], [(230.5, 32)]);
+        let mut fin = Packet::new(FlowId(0), Kind::Tcp, 0);
+        (fin.flags, fin.seq) = (tcp_flags::ACK | tcp_flags::FIN, Seq32(37 * 1000 + 1));
+        t.at(236_000, |r, now, out| r.on_packet(now, &fin, out));
+        assert_eq!(t.acks[6..], [(236.0, 37)]);
+    }
+
+    #[test]
+    fn without_a_round_trip_or_in_the_quick_phase_nothing_is_thinned() {
+        let mut quick = Thinned::new(4, |c| c.quick_acks = 5);
+        quick.stream(200, 8);
+        assert_eq!(quick.acks.len(), 5);
+        let mut unknown = Thinned::new(4, |c| c.timestamps = false);
+        for i in 0..10u64 {
+            let mut p = Packet::new(FlowId(0), Kind::Tcp, 0);
+            (p.flags, p.seq, p.len) = (tcp_flags::ACK, Seq32(i as u32 * 1000 + 1), 1000);
+            unknown.at(200_000 + i * 1000, |r, now, out| r.on_packet(now, &p, out));
+        }
+        assert_eq!(unknown.acks.len(), 5);
     }
 }

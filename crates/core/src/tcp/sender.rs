@@ -404,6 +404,11 @@ impl Sender {
         self.counted_until = now;
     }
 
+    /// Nothing is left to send or to be acknowledged.
+    pub fn is_idle(&self) -> bool {
+        self.snd_nxt >= self.write_end && self.board.is_empty()
+    }
+
     /// Smoothed round-trip time, if measured.
     pub fn srtt(&self) -> Option<Span> {
         Some(self.rtt.srtt()).filter(|s| !s.is_zero())

@@ -9,12 +9,18 @@
 //! when it began; only what was over before another transmission came in, where hidden stations are; and of what is left
 //! each MPDU by its own chance, from the signal at that time, the mode and its length.
 //!
+//! **An association** can end and begin (`association`), where a pair is set up so ([`PairConfig::roams`]).
+//!
 //! **Without acknowledgements** (`ack`) an exchange is over with its data: what has not arrived is lost.
+//!
+//! **Group-addressed frames** (broadcast) go from an access point to all its stations, see [`group`].
 //!
 //! Assumptions: propagation takes no time; radios hear each other or do not; a third party decodes what it hears alone. Of two
 //! transmissions that overlap from the start both are lost, unless [`ChannelConfig::capture`] lets one be received.
 
+mod association;
 mod exchange;
+mod group;
 #[cfg(test)]
 mod tests;
 
@@ -24,10 +30,13 @@ use super::config::{OnGiveUp, OnMissed, RadioConfig, RetryCount, Transmit};
 use super::contention::{Contender, Contention};
 use super::originator::{Mpdu, Ppdu, Session};
 use super::phy::timing;
-use super::phy::{EdcaParams, ErrorModel, Mode, Protection, Quality, Signal, SignalConfig, Standard, edca_defaults};
+use super::phy::{
+    EdcaParams, ErrorModel, Mode, Motion, Protection, Quality, Signal, SignalConfig, Standard, edca_defaults,
+};
 use super::radio::{AcQueue, Radio, Upper, win_start};
 use super::rate::{AnyRateControl, RateConfig, RateContext, TxStatus};
 use super::reorder::ReorderBuffer;
+use super::roam::{ApQueue, StationQueue};
 use super::trace::{Ac, AirStats, FrameKind, FrameRecord, PpduRecord, TraceConfig};
 use crate::packet::{Kind, PacketId, Pool};
 use crate::queue::{Aqm, DropReason, Drops, QueueContext};
@@ -37,12 +46,16 @@ use rand::RngExt;
 
 const NEVER: u64 = u64::MAX;
 const NO_SESSION: u32 = u32::MAX;
+/// Of a link that is not between two radios but to a group.
+const NO_PAIR: u32 = u32::MAX;
 
 /// A channel as it is set up.
 #[derive(Debug, Clone)]
 pub struct ChannelConfig {
     pub radios: Vec<Arc<RadioConfig>>,
     pub pairs: Vec<PairConfig>,
+    /// Access points that send to all their stations at once: the `i`-th has the link `2 * pairs.len() + i` for it.
+    pub groups: Vec<u16>,
     /// Pairs of radios that do not hear each other.
     pub hidden: Vec<(u16, u16)>,
     /// Time from the start of a transmission until others sense it.
@@ -62,6 +75,24 @@ pub struct PairConfig {
     pub station: u16,
     pub access_point: u16,
     pub signal: SignalConfig,
+    /// How far apart they are, where one of them walks.
+    pub motion: Option<Motion>,
+    /// The station comes and goes, and is not associated at first. `None`: it is associated all the time.
+    pub roams: Option<Roams>,
+}
+
+impl PairConfig {
+    /// Devices that stand where they are and are associated all the time.
+    pub fn fixed(station: u16, access_point: u16, signal: SignalConfig) -> PairConfig {
+        PairConfig { station, access_point, signal, motion: None, roams: None }
+    }
+}
+
+/// What becomes of packets at either end without association. A radio of a station that roams has no other pair.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Roams {
+    pub station_queue: StationQueue,
+    pub ap_queue: ApQueue,
 }
 
 /// What has happened. The owner takes it out after each call.
@@ -71,6 +102,11 @@ pub struct AirOutputs {
     pub delivered: Vec<(u32, PacketId)>,
     /// Link and packet: lost, and why. To be removed from the pool.
     pub dropped: Vec<(u32, PacketId, DropReason)>,
+    /// Link and packet: not sent before the end of the association, in order as far as they were. The owner finds another way.
+    pub handed_back: Vec<(u32, PacketId)>,
+    /// Pair and packet: a group-addressed packet has reached this pair's station. The packet itself is among `delivered`, once,
+    /// if it has reached any.
+    pub heard: Vec<(u32, PacketId)>,
     /// Packets that are no longer held by their host, where that was asked for.
     pub released: Vec<Released>,
 }
@@ -85,7 +121,8 @@ pub struct Released {
 
 impl AirOutputs {
     pub fn is_empty(&self) -> bool {
-        self.delivered.is_empty() && self.dropped.is_empty() && self.released.is_empty()
+        let none = self.delivered.is_empty() && self.dropped.is_empty() && self.handed_back.is_empty();
+        none && self.heard.is_empty() && self.released.is_empty()
     }
     /// Counts a packet to the ones before it if they are of the same flow.
     fn release(&mut self, flow: u32, payload: u16) {
@@ -104,8 +141,11 @@ struct Link {
     from: u16,
     to: u16,
     pair: u32,
+    gate: Gate,
     sessions: [u32; 4],
     rate: AnyRateControl,
+    /// What rate control is built from at each association, where there are several.
+    rate_setup: Option<Box<(RateConfig, RateContext)>>,
     wants_snr: bool,
     stats: AirStats,
     /// Up to when `stats.held_packet_ns` is complete.
@@ -114,6 +154,10 @@ struct Link {
 }
 
 impl Link {
+    /// From an access point to all its stations.
+    fn is_group(&self) -> bool {
+        self.pair == NO_PAIR
+    }
     #[inline]
     fn count_to(&mut self, now: u64) {
         // Packets come and go by the aggregate: many at one instant.
@@ -130,9 +174,24 @@ impl Link {
     }
 }
 
+/// What becomes of a packet that comes to a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Gate {
+    /// It goes its way.
+    Open,
+    /// There is no association: it waits in the queue for one,
+    Waits,
+    /// or is dropped,
+    Drops,
+    /// or the owner has it back.
+    HandsBack,
+}
+
 #[derive(Debug)]
 struct Pair {
     signal: Signal,
+    roams: Option<Roams>,
+    is_associated: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -223,6 +282,8 @@ pub struct Channel {
     radios: Vec<Radio>,
     links: Vec<Link>,
     pairs: Vec<Pair>,
+    /// By pair.
+    access_points: Vec<u16>,
     sessions: Vec<Session>,
     contention: Contention,
     exchanges: Vec<Exchange>,
@@ -293,6 +354,7 @@ impl Channel {
                 framing: radio.framing(),
                 acks: radio.acks(),
                 pending_ns: 0,
+                is_shut: config.pairs.iter().any(|p| usize::from(p.station) == i && p.roams.is_some()),
             });
         }
         let contention = Contention::new(
@@ -314,7 +376,11 @@ impl Channel {
             let station = &config.radios[usize::from(pair.station)];
             let access_point = &config.radios[usize::from(pair.access_point)];
             let rng = stream(config.seed, component(i), Purpose::Signal);
-            pairs.push(Pair { signal: Signal::new(&pair.signal, &station.phy, &errors, rng) });
+            let mut signal = Signal::new(&pair.signal, &station.phy, &errors, rng);
+            if let Some(motion) = &pair.motion {
+                signal.follow(motion.clone());
+            }
+            pairs.push(Pair { signal, roams: pair.roams, is_associated: pair.roams.is_none() });
             for (down, radio) in [(0, station), (1, access_point)] {
                 // Both ends must be able to use a mode.
                 let other = if down == 1 { station } else { access_point };
@@ -338,19 +404,27 @@ impl Channel {
                     from,
                     to,
                     pair: i as u32,
+                    gate: pair.roams.map_or(Gate::Open, |roams| Gate::without_association(roams, down == 1)),
                     sessions: [NO_SESSION; 4],
                     wants_snr: rate.wants_snr(),
                     rate,
+                    rate_setup: pair.roams.map(|_| Box::new((rate_config, context))),
                     stats: AirStats::default(),
                     counted_to: 0,
                     error_rng: stream(config.seed, component(2 * i + down), Purpose::AirErrors),
                 });
             }
         }
+        for (i, &ap) in config.groups.iter().enumerate() {
+            let component = component(2 * config.pairs.len() + i);
+            links.push(group::link(ap, &radios[usize::from(ap)], &errors, config.seed, component));
+        }
+        let access_points = config.pairs.iter().map(|p| p.access_point).collect();
         Channel {
             radios,
             links,
             pairs,
+            access_points,
             sessions: Vec::new(),
             contention,
             exchanges: Vec::new(),
@@ -407,8 +481,10 @@ impl Channel {
 
     /// The signal-to-noise ratio of a link, NaN where its signal has none.
     pub fn snr_db(&mut self, link: u32, now: u64) -> f32 {
-        let pair = self.links[link as usize].pair as usize;
-        snr_of(self.pairs[pair].signal.link(Time::from_ns(now)))
+        match self.links[link as usize].pair {
+            NO_PAIR => f32::NAN,
+            pair => snr_of(self.pairs[pair as usize].signal.link(Time::from_ns(now))),
+        }
     }
 
     /// The host at the sending end of `link` hands over a packet. `report`: its release is to be told.
@@ -434,6 +510,10 @@ impl Channel {
         l.stats.held_packets += 1;
         l.stats.held_bytes += u64::from(size);
         l.stats.held_max = l.stats.held_max.max(l.stats.held_packets);
+        if matches!(l.gate, Gate::Drops | Gate::HandsBack) {
+            self.turn_away(now, link, id, report, pool, out);
+            return;
+        }
         let session = match l.sessions[ac] {
             NO_SESSION => self.open_session(link, ac),
             s => s,
@@ -503,7 +583,7 @@ impl Channel {
         let l = &mut self.links[link as usize];
         let from = &self.radios[usize::from(l.from)];
         let to = &self.radios[usize::from(l.to)];
-        let block_ack = from.aggregates && to.aggregates;
+        let block_ack = from.aggregates && to.aggregates && !l.is_group();
         let id = self.sessions.len() as u32;
         l.sessions[ac] = id;
         let txq = from.mac80211().map(|path| {
@@ -526,6 +606,7 @@ impl Channel {
             window: from.config.aggregation.window.min(to.config.reorder.window),
             recipient: block_ack.then(|| Box::new(ReorderBuffer::new(&to.config.reorder, Seq12::new(0)))),
             recipient_waits: false,
+            is_over: false,
         });
         id
     }
@@ -550,6 +631,7 @@ impl Channel {
             let l = &mut self.links[link as usize];
             match reason {
                 DropReason::Early => l.stats.dropped_early += 1,
+                DropReason::Filtered => l.stats.filtered += 1,
                 _ => l.stats.dropped_overflow += 1,
             }
             let packet = &pool[id];
@@ -585,6 +667,9 @@ impl Channel {
     fn move_down(&mut self, now: u64, radio: u16, ac: usize, pool: &mut Pool, out: &mut AirOutputs) {
         let time = Time::from_ns(now);
         let r = usize::from(radio);
+        if self.radios[r].is_shut {
+            return;
+        }
         loop {
             let queue = &mut self.radios[r].queues[ac];
             if queue.driver_count >= queue.driver_frames {
@@ -602,7 +687,17 @@ impl Channel {
             };
             self.account(now, pool, out);
             let Some((id, tag, airtime_ns)) = next else { return };
-            let (id32, report) = (tag >> 1, tag & 1 == 1);
+            let (mut id32, report) = (tag >> 1, tag & 1 == 1);
+            if self.sessions[id32 as usize].is_over {
+                // Of a queue for all stations: it was there before the association ended.
+                match self.session_now(id32, ac) {
+                    Some(new) => id32 = new,
+                    None => {
+                        self.turn_away(now, self.sessions[id32 as usize].link, id, report, pool, out);
+                        continue;
+                    }
+                }
+            }
             let packet = &pool[id];
             let mpdu = Mpdu::new(id, packet, report, airtime_ns);
             let queue = &mut self.radios[r].queues[ac];

@@ -11,10 +11,12 @@ mod radio;
 pub mod rate;
 pub mod reorder;
 pub mod retry_out;
+pub mod roam;
 pub mod trace;
 
 pub use channel::{AirOutputs, Channel, ChannelConfig, PairConfig, Released};
 pub use config::{
     Aggregation, Mac80211Path, OnGiveUp, OnMissed, QdiscPath, RadioConfig, RadioOptions, Retries, RetryCount, Transmit,
 };
+pub use roam::{ApQueue, Measured, Roam, RoamRule, StationQueue};
 pub use trace::{Ac, AirStats, FrameKind, FrameRecord, PpduRecord, TraceConfig};

@@ -111,6 +111,8 @@ pub(super) struct Session {
     /// The recipient's side; `None` without Block Ack.
     pub recipient: Option<Box<ReorderBuffer<PacketId>>>,
     pub recipient_waits: bool,
+    /// The association is over: nothing new goes through it.
+    pub is_over: bool,
 }
 
 impl Session {

@@ -49,6 +49,8 @@ pub(super) struct Radio {
     pub acks: bool,
     /// Estimated airtime of all frames below mac80211's queues, ns.
     pub pending_ns: u64,
+    /// A station without association: what it has waits.
+    pub is_shut: bool,
 }
 
 impl Radio {

@@ -40,6 +40,8 @@ pub struct AirStats {
     /// Dropped before the air: for want of room, or by choice of the discipline.
     pub dropped_overflow: u64,
     pub dropped_early: u64,
+    /// ACKs that a newer one made superfluous.
+    pub filtered: u64,
     pub marked: u64,
     /// The originator gave up on them and they had not arrived. WaveLAN: it found the medium busy too often.
     pub dropped_retries: u64,
@@ -49,6 +51,10 @@ pub struct AirStats {
     /// Arrived at the recipient after it had given them up, and were dropped there (`retry_out`), or after its reorder
     /// timeout.
     pub dropped_late: u64,
+    /// There was no association, or it ended before they were through.
+    pub dropped_gone: u64,
+    /// Taken out again at the end of an association, to go another way.
+    pub handed_back: u64,
     /// Reached the recipient's upper layer.
     pub delivered_packets: u64,
     pub delivered_bytes: u64,

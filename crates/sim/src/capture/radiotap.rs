@@ -9,7 +9,7 @@
 //! - Corrupt frames have the bytes that were sent, under an FCS that is the complement of the right one, and the flag for it.
 //!
 //! Addresses are `02:00` (locally administered), two bytes for the channel and two for the radio. An access point routes, so
-//! it is itself the destination of what its stations send, and the source of what they get.
+//! it is itself the destination of what its stations send, and the source of what they get. Broadcasts have the broadcast address.
 
 use std::collections::BTreeMap;
 
@@ -190,7 +190,10 @@ impl Monitor {
     /// Appends the frame up to its FCS. `write_packet` appends the whole IP packet that a data frame carries.
     pub fn write_frame(&self, frame: &FrameRecord, write_packet: impl FnOnce(&mut Vec<u8>), out: &mut Vec<u8>) {
         let start = out.len();
-        let (to, from) = (self.address(frame.to), self.address(frame.from));
+        let from = self.address(frame.from);
+        // Who sends data to itself sends it to all its stations.
+        let is_group = frame.kind == FrameKind::Data && frame.to == frame.from;
+        let to = if is_group { [0xff; 6] } else { self.address(frame.to) };
         let tid = tid(frame.ac);
         // Frame control: type and subtype.
         let kind = match frame.kind {

@@ -30,6 +30,8 @@ table! {
         lost_collision: U64(u64) = "packets sent without acknowledgement and lost to another transmission",
         lost_errors: U64(u64) = "packets sent without acknowledgement and lost to errors",
         dropped_late: U64(u64) = "packets that arrived after the recipient had passed over them",
+        dropped_gone: U64(u64) = "packets dropped because the station was not associated, or left before they were through",
+        handed_back: U64(u64) = "packets that went another way when the station left: to its next association, or over the wires",
         block_ack_requests: U64(u64) = "Block Ack requests sent",
         given_up: U64(u64) = "MPDUs the recipient gave up by retry-out",
         reorder_timeouts: U64(u64) = "times the recipient passed over a hole after its reorder timeout",
@@ -85,11 +87,14 @@ fn since(first: &AirStats, last: &AirStats) -> AirStats {
         arrived_bytes: last.arrived_bytes - first.arrived_bytes,
         dropped_overflow: last.dropped_overflow - first.dropped_overflow,
         dropped_early: last.dropped_early - first.dropped_early,
+        filtered: last.filtered - first.filtered,
         marked: last.marked - first.marked,
         dropped_retries: last.dropped_retries - first.dropped_retries,
         lost_collision: last.lost_collision - first.lost_collision,
         lost_errors: last.lost_errors - first.lost_errors,
         dropped_late: last.dropped_late - first.dropped_late,
+        dropped_gone: last.dropped_gone - first.dropped_gone,
+        handed_back: last.handed_back - first.handed_back,
         delivered_packets: last.delivered_packets - first.delivered_packets,
         delivered_bytes: last.delivered_bytes - first.delivered_bytes,
         held_packets: last.held_packets,
@@ -135,6 +140,8 @@ impl AirRow {
             lost_collision: s.lost_collision,
             lost_errors: s.lost_errors,
             dropped_late: s.dropped_late,
+            dropped_gone: s.dropped_gone,
+            handed_back: s.handed_back,
             block_ack_requests: s.bars,
             given_up: s.given_up,
             reorder_timeouts: s.reorder_timeouts,
@@ -222,7 +229,7 @@ mod tests {
             reorder: Reorder::NONE,
             cost: 1,
             is_member_of_group: true,
-            air: Some(AirSpec { channel: 0, pair: 0, down }),
+            air: Some(AirSpec { channel: 0, pair: 0, down, is_group: false }),
         }
     }
 
@@ -271,6 +278,8 @@ mod tests {
             lost_collision: 6,
             lost_errors: 2,
             dropped_late: 4,
+            dropped_gone: 9,
+            handed_back: 11,
             ..first
         };
         (first, last)
@@ -300,6 +309,8 @@ mod tests {
             lost_collision: 6,
             lost_errors: 2,
             dropped_late: 4,
+            dropped_gone: 9,
+            handed_back: 11,
             block_ack_requests: 0,
             given_up: 3,
             reorder_timeouts: 0,

@@ -3,10 +3,12 @@
 //! A link direction, node or flow gets its index by its place in the file: entries in order, members in order, `from → to`
 //! before `to → from`. Everything drawn from the seed is drawn here or by streams named after these indices.
 
+mod coop;
 mod flows;
 mod links;
 mod reach;
 mod record;
+mod roam;
 mod wlan;
 
 use std::collections::BTreeMap;
@@ -20,7 +22,7 @@ use super::error::{nearest, unknown};
 use super::file::{MAX_COUNT, NodeKind, ScenarioFile};
 use super::tree::Path;
 use super::{ScenarioError, ScenarioErrors, Source};
-use crate::spec::{ChannelSpec, LinkId, LinkSpec, NodeId, NodeSpec, RunSpec};
+use crate::spec::{ChannelSpec, LinkId, LinkSpec, NodeId, NodeSpec, RunSpec, WalkSpec};
 
 const MAX_DURATION: Span = Span::from_secs(30 * 86_400);
 /// Each of a million hosts has a line of two directions.
@@ -41,19 +43,26 @@ pub(super) fn expand(file: &ScenarioFile, source: &Source) -> Result<RunSpec, Sc
         entry_links: Vec::new(),
         channels: Vec::new(),
         wlans: Vec::new(),
+        walks: BTreeMap::new(),
+        roams: BTreeMap::new(),
         profiles: BTreeMap::new(),
     };
     e.times();
     e.profiles();
     e.nodes();
     e.links();
+    e.walks();
+    e.who_roams();
     e.wlans();
+    let roaming = if e.errors.is_empty() { e.roaming() } else { Vec::new() };
     if e.errors.is_empty() {
         e.hosts_have_links();
     }
     let links_are_good = e.errors.is_empty();
-    let flows = e.flows(links_are_good);
+    let mut flows = e.flows(links_are_good);
     let record = e.record(&flows, links_are_good);
+    let daemons = e.daemons(flows.len());
+    flows.extend(daemons);
     ScenarioErrors::check(e.errors)?;
     Ok(RunSpec {
         seed: file.seed,
@@ -62,6 +71,8 @@ pub(super) fn expand(file: &ScenarioFile, source: &Source) -> Result<RunSpec, Sc
         nodes: e.nodes,
         links: e.links,
         channels: e.channels,
+        walks: e.walks.into_iter().map(|(node, (_, track))| WalkSpec { node, track }).collect(),
+        roaming,
         flows,
         record,
     })
@@ -107,6 +118,9 @@ struct Expander<'a> {
     channels: Vec<ChannelSpec>,
     /// Of each `wlans` entry its channel, as an index into `channels`, and its directions.
     wlans: Vec<(u32, Range<u32>)>,
+    walks: roam::Walks,
+    /// Hosts that roam, with their entry.
+    roams: BTreeMap<NodeId, usize>,
     /// Options of every profile in use, by name; `None` if it is at fault, which has been reported.
     profiles: BTreeMap<String, Option<TcpOptions>>,
 }

@@ -1,11 +1,14 @@
 //! The scenario file as written: strict about keys and types, free of policy. Doc comments here are the descriptions in
 //! the JSON Schema and the reference page.
 
+mod coop;
+mod roam;
 mod wlan;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use airtcp_core::probe::EstimatorConfig;
 use airtcp_core::queue::QueueConfig;
 use airtcp_core::tcp::TcpOptions;
 use airtcp_core::units::{Bytes, DataRate, Probability, Span};
@@ -13,6 +16,8 @@ use airtcp_core::wifi::{Ac, RadioOptions};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use coop::Coop;
+pub use roam::{NearestRule, Roaming, RoamingRule, RssiRule, Switch, TimesRule, Walk};
 pub use wlan::{AllHidden, Hidden, Layer, Selection, Station, StationEntry, Wlan};
 pub(super) use wlan::{lay, plain_name};
 
@@ -46,12 +51,21 @@ pub struct ScenarioFile {
     /// Wireless LANs: stations and their access points.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub wlans: Vec<Wlan>,
+    /// How hosts move.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub walks: Vec<Walk>,
+    /// When hosts that are in several WLANs go from one to another.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub roaming: Vec<Roaming>,
     /// Host profiles of your own, by name: a base and what differs from it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub profiles: BTreeMap<String, Profile>,
     /// Connections and packet streams. Without any the network stays silent.
     #[serde(default)]
     pub flows: Vec<Flow>,
+    /// Hosts that run the cooperative daemon.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub coop: Vec<Coop>,
     /// What is recorded besides the summaries.
     #[serde(default)]
     pub record: Record,
@@ -386,12 +400,17 @@ pub enum TrafficTable {
     /// A SURGE web user (Barford and Crovella, SIGMETRICS 1998): TCP transfers one after the other, each on a new
     /// connection.
     Web(Web),
+    /// Live video over TCP: data of a constant rate that are written as they come into being. What the connection does not
+    /// carry in time waits.
+    Stream(Stream),
     /// Echo requests at a fixed interval.
     Ping(Ping),
     /// UDP datagrams at a constant rate.
     Cbr(Cbr),
     /// Numbered UDP datagrams in trains.
     Train(Train),
+    /// Numbered UDP datagrams in trains faster than the air carries them: how many fit into the access point's buffer.
+    BufferProbe(BufferProbe),
 }
 
 /// Unlimited traffic has no parameters.
@@ -448,6 +467,16 @@ impl Default for Web {
     }
 }
 
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Stream {
+    /// Rate of the payload.
+    pub rate: DataRate,
+    /// Distance between two writes. Default: 40ms, a picture at 25 per second.
+    #[serde(default = "defaults::picture")]
+    pub every: Span,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum GapFrom {
@@ -500,6 +529,41 @@ pub struct Train {
     /// Distance from the start of a train to the start of the next. Default: one train.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub every: Option<Span>,
+}
+
+/// The procedure and its errors: docs/probe.md.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct BufferProbe {
+    /// Datagrams in a train: well above the buffer, and above the raw estimate.
+    #[schemars(range(min = 2))]
+    pub count: u32,
+    /// Distance between the datagrams of a train: shorter than the air needs for one, no shorter than the wire does. Default:
+    /// 96 Mbit/s, just below Fast Ethernet.
+    pub gap: Span,
+    /// Size of a datagram, IP and UDP headers (28 bytes) included.
+    #[schemars(range(min = 29))]
+    pub packet_bytes: u16,
+    /// Trains.
+    #[schemars(range(min = 1))]
+    pub runs: u32,
+    /// Distance from the start of a train to the start of the next: long enough for the buffer to drain.
+    pub every: Span,
+    /// How the log of the receiver is read.
+    pub estimator: EstimatorConfig,
+}
+
+impl Default for BufferProbe {
+    fn default() -> Self {
+        BufferProbe {
+            count: 1000,
+            gap: Span::from_us(125),
+            packet_bytes: defaults::datagram_bytes(),
+            runs: 10,
+            every: Span::from_secs(2),
+            estimator: EstimatorConfig::default(),
+        }
+    }
 }
 
 /// What is recorded besides the summaries. Links are named by entry (`bottleneck`: both directions and, for a group,
@@ -565,7 +629,7 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 }
 
 pub(super) mod defaults {
-    use super::QueueConfig;
+    use super::{QueueConfig, Span};
 
     pub fn seed() -> u64 {
         1
@@ -585,5 +649,8 @@ pub(super) mod defaults {
     }
     pub fn datagram_bytes() -> u16 {
         1500
+    }
+    pub fn picture() -> Span {
+        Span::from_ms(40)
     }
 }

@@ -12,6 +12,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::spec::{LinkId, NodeId, Reorder, TcpApp, Traffic};
 
+mod roam;
 mod wavelan;
 mod wlan;
 
@@ -226,6 +227,7 @@ const FAULTS: &[(&str, &str)] = &[
     (r#"traffic = "ping""#, r#"traffic = { kind = "ping", interval = "0s" }"#),
     (r#"traffic = "ping""#, r#"traffic = { kind = "ping", packet_bytes = 28 }"#),
     (r#"traffic = "ping""#, r#"traffic = { kind = "cbr", rate = "0bit/s" }"#),
+    (r#"traffic = "ping""#, r#"traffic = { kind = "stream", rate = "0bit/s", every = "0s" }"#),
     (r#"traffic = "ping""#, r#"traffic = { rate = "1Mbit/s" }"#),
     (r#"traffic = "ping""#, "traffic = \"ping\"\ntcp = { cc = \"reno\" }\nread_rate = \"1Mbit/s\""),
     (r#"traffic = { kind = "web", tail_alpha = 1.2 }"#, r#"traffic = { kind = "web", tail_alpha = 0 }"#),
@@ -234,6 +236,7 @@ const FAULTS: &[(&str, &str)] = &[
     (r#"traffic = { kind = "web", tail_alpha = 1.2 }"#, r#"traffic = { kind = "web", alpha = 1.2 }"#),
     (r#"traffic = { kind = "train", count = 10, gap = "1ms", every = "1s" }"#, r#"traffic = { kind = "train", count = 10, gap = "1ms", every = "5ms" }"#),
     (r#"traffic = { kind = "train", count = 10, gap = "1ms", every = "1s" }"#, r#"traffic = { kind = "train", count = 0 }"#),
+    (r#"traffic = { kind = "train", count = 10, gap = "1ms", every = "1s" }"#, r#"traffic = { kind = "buffer_probe", gap = "0s", every = "0s", estimator = { sustained_within = 2 } }"#),
     (r#"interval = "100ms""#, r#"interval = "0s""#),
     (r#"interval = "100ms""#, r#"interval = "1ns""#),
     (r#"links = ["bottleneck", "left[1]->r1"]"#, r#"links = ["botleneck", "left[9]->r1", "left[0]->right"]"#),

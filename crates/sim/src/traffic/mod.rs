@@ -4,16 +4,19 @@
 //! [`Outputs`], results into [`Log`].
 
 mod cbr;
+mod daemon;
 mod ping;
 mod repeats;
 mod tcp;
 mod train;
 
 use airtcp_core::packet::{FlowId, Packet};
+use airtcp_core::probe::Schedule;
 use airtcp_core::tcp::{Outputs, SenderStats};
 use airtcp_core::wifi::{Ac, Released};
 
 pub(crate) use cbr::Cbr;
+pub(crate) use daemon::{DaemonStats, Host};
 pub(crate) use ping::Ping;
 pub(crate) use tcp::{Below, Tcp};
 pub(crate) use train::Train;
@@ -42,13 +45,16 @@ pub(crate) enum Ends {
     Ping(Ping),
     Cbr(Cbr),
     Train(Train),
+    /// The world drives it: it needs other flows.
+    Daemon(Box<Host>),
 }
 
 impl Ends {
-    /// `below`: the device below the source reports what it no longer holds. `recorded`: each retransmission.
+    /// `before`: the flows before it. `below`: the device below the source reports what it no longer holds. `recorded`: each retransmission.
     pub fn new(
         id: FlowId,
         spec: &FlowSpec,
+        before: &[FlowSpec],
         seed: u64,
         below: Option<Below>,
         recorded: bool,
@@ -58,7 +64,17 @@ impl Ends {
             Traffic::Ping { interval, packet_bytes } => Ends::Ping(Ping::new(id, spec, *interval, *packet_bytes)),
             Traffic::Cbr { rate, packet_bytes } => Ends::Cbr(Cbr::new(id, spec, *rate, *packet_bytes)?),
             Traffic::Train { count, gap, packet_bytes, every } => {
-                Ends::Train(Train::new(id, spec, *count, *gap, *packet_bytes, *every))
+                let schedule = Schedule::new(spec.start, spec.stop, *count, *gap, *every, u32::MAX);
+                Ends::Train(Train::new(id, schedule, *packet_bytes))
+            }
+            Traffic::BufferProbe { count, gap, packet_bytes, every, runs, .. } => {
+                let schedule = Schedule::new(spec.start, spec.stop, *count, *gap, *every, *runs);
+                Ends::Train(Train::new(id, schedule, *packet_bytes))
+            }
+            Traffic::Daemon(config) => {
+                let mine = |(_, f): &(u32, &FlowSpec)| f.from == spec.from && matches!(f.traffic, Traffic::Tcp { .. });
+                let connections = (0..id.0).zip(before).filter(mine).map(|(i, _)| i).collect();
+                Ends::Daemon(Box::new(Host::new(id, spec, config, connections, seed)))
             }
         })
     }
@@ -71,6 +87,7 @@ impl Ends {
             Ends::Ping(e) => e.deadline(),
             Ends::Cbr(e) => e.deadline(),
             Ends::Train(e) => e.deadline(),
+            Ends::Daemon(e) => e.deadline(),
         }
     }
     /// When the destination end has something to do, ns.
@@ -87,6 +104,7 @@ impl Ends {
             Ends::Ping(e) => e.on_deadline(now, out),
             Ends::Cbr(e) => e.on_deadline(now, out),
             Ends::Train(e) => e.on_deadline(now, out),
+            Ends::Daemon(_) => {}
         }
     }
     pub fn on_destination_deadline(&mut self, now: u64, out: &mut Outputs) {
@@ -102,12 +120,19 @@ impl Ends {
             Ends::Ping(e) => e.on_packet(now, packet, out),
             Ends::Cbr(e) => e.on_packet(now, packet),
             Ends::Train(e) => e.on_packet(now, packet),
+            Ends::Daemon(_) => {}
         }
     }
     /// The host of the source no longer holds some packets of this flow.
     pub fn on_released(&mut self, now: u64, released: Released, out: &mut Outputs, log: &mut Log) {
         if let Ends::Tcp(e) = self {
             e.on_released(now, released, out, log);
+        }
+    }
+    /// The host of the source has a new way to the network.
+    pub fn on_path_change(&mut self, now: u64) {
+        if let Ends::Tcp(e) = self {
+            e.on_path_change(now);
         }
     }
     /// A packet of this flow was dropped at a queue.

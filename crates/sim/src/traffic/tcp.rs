@@ -3,6 +3,7 @@
 //! Unlimited: one connection that never runs out of data. At `stop` its sender is frozen: it sends nothing more and ACKs
 //! that still arrive are ignored. Sized: one transfer, then close. Web: a SURGE user (Barford and Crovella, SIGMETRICS
 //! 1998), transfer after transfer, each on a new connection; at `stop` the transfer under way goes on and no other begins.
+//! Stream: one connection to which data are written at a constant rate; at `stop` its sender is frozen.
 
 use std::sync::Arc;
 
@@ -39,6 +40,8 @@ pub(crate) struct Tcp {
     pub first_completion: Option<(Time, Time)>,
     /// Segments that brought the receivers of past connections nothing new.
     past_duplicates: u64,
+    /// Set from outside, for all connections to come as well.
+    cwnd_cap: Option<u32>,
     /// If each retransmission is recorded.
     repeats: Option<Box<Repeats>>,
     config: Arc<Ends>,
@@ -77,6 +80,27 @@ enum App {
     Unlimited,
     Sized(u64),
     Web(Box<Web>),
+    Stream(Stream),
+}
+
+/// Data that come into being at a rate.
+#[derive(Debug)]
+struct Stream {
+    rate: DataRate,
+    every: Span,
+    start: Time,
+    written: u64,
+}
+
+impl Stream {
+    /// What has come into being since the last call, bytes, and when to call again.
+    fn write(&mut self, now: Time) -> (u64, Time) {
+        // One period is there from the start: the first picture.
+        let made = self.rate.bytes_in(now.since(self.start) + self.every).get();
+        let bytes = made - self.written;
+        self.written = made;
+        (bytes, now + self.every)
+    }
 }
 
 #[derive(Debug)]
@@ -143,6 +167,9 @@ impl Tcp {
             TcpApp::Unlimited => App::Unlimited,
             TcpApp::Sized(bytes) => App::Sized(*bytes),
             TcpApp::Web(surge) => App::Web(Box::new(Web::new(surge, flow, spec, seed)?)),
+            TcpApp::Stream { rate, every } => {
+                App::Stream(Stream { rate: *rate, every: *every, start: Time::ZERO, written: 0 })
+            }
         };
         let config = Arc::new(Ends {
             sender: Arc::clone(sender),
@@ -169,6 +196,7 @@ impl Tcp {
             completed: 0,
             first_completion: None,
             past_duplicates: 0,
+            cwnd_cap: None,
             repeats: recorded.then(Box::default),
             config,
         })
@@ -190,10 +218,17 @@ impl Tcp {
             self.app_deadline = Time::NEVER;
             match self.phase {
                 Phase::Between => self.begin(now, out),
-                Phase::Running => {
-                    self.phase = Phase::Frozen;
-                    return;
-                }
+                Phase::Running => match &mut self.app {
+                    App::Stream(stream) if now < self.config.stop => {
+                        let (bytes, next) = stream.write(now);
+                        self.app_deadline = next.min(self.config.stop);
+                        self.sender.write(now, bytes, out);
+                    }
+                    _ => {
+                        self.phase = Phase::Frozen;
+                        return;
+                    }
+                },
                 Phase::Frozen => {}
             }
         }
@@ -238,6 +273,31 @@ impl Tcp {
         self.sender.on_released(Time::from_ns(now), released.packets, released.payload_bytes, out);
         if !out.notices.is_empty() {
             self.on_notices(Time::from_ns(now), out, log);
+        }
+    }
+
+    /// The source's host has a new way to the network.
+    pub fn on_path_change(&mut self, now: u64) {
+        if self.phase == Phase::Running {
+            self.sender.on_path_change(Time::from_ns(now));
+        }
+    }
+
+    /// Number of the connection within the flow, from 1; 0 before the first.
+    pub fn connection(&self) -> u64 {
+        u64::from(self.transfers)
+    }
+
+    /// A connection is under way and has something to send or to be acknowledged.
+    pub fn is_sending(&self) -> bool {
+        self.phase == Phase::Running && !self.sender.is_idle()
+    }
+
+    /// See [`Sender::set_cwnd_cap`].
+    pub fn set_cwnd_cap(&mut self, now: Time, cap: Option<u32>) {
+        if self.cwnd_cap != cap {
+            self.cwnd_cap = cap;
+            self.sender.set_cwnd_cap(now, cap);
         }
     }
 
@@ -287,6 +347,9 @@ impl Tcp {
             self.incarnation = (self.transfers % 16) as u8;
             (self.sender, self.receiver) = self.config.connection(self.flow, self.transfers);
         }
+        if self.cwnd_cap.is_some() {
+            self.sender.set_cwnd_cap(now, self.cwnd_cap);
+        }
         self.transfers += 1;
         self.phase = Phase::Running;
         self.receiver.set_read_rate(now, self.config.read_rate);
@@ -294,6 +357,14 @@ impl Tcp {
             App::Unlimited => u64::MAX,
             App::Sized(bytes) => *bytes,
             App::Web(web) => web.draw_size(),
+            App::Stream(stream) => {
+                stream.start = now;
+                let (bytes, next) = stream.write(now);
+                self.app_deadline = next.min(self.config.stop);
+                self.sender.open(now, out);
+                self.sender.write(now, bytes, out);
+                return;
+            }
         };
         self.sender.open(now, out);
         self.sender.write(now, bytes, out);

@@ -15,6 +15,8 @@ pub fn empty(seed: u64, duration: Span) -> RunSpec {
         nodes: Vec::new(),
         links: Vec::new(),
         channels: Vec::new(),
+        walks: Vec::new(),
+        roaming: Vec::new(),
         flows: Vec::new(),
         record: RecordSpec {
             interval: Span::from_ms(100),

@@ -166,6 +166,8 @@ fn configurations() -> Vec<CcConfig> {
         r#"{"name": "cubic", "slow_start_exit": "none", "c": 0.001, "beta": 0, "reno_friendly": false}"#,
         r#"{"name": "vegas", "alpha": 0, "beta": 0, "gamma": 0}"#,
         r#"{"name": "bbr", "policer_detection": false, "ack_aggregation": false, "probe_rtt_duration": "0s"}"#,
+        r#"{"name": "tcp_av", "base": "cubic", "target": "100Gbit/s", "rtt_min": "window", "floor_rtt": "smoothed"}"#,
+        r#"{"name": "tcp_av", "target": "1kbit/s", "rtt_min": "path", "above": "base", "tune_limit": 1, "severe_rounds": 1}"#,
     ];
     let defaults = CcConfig::NAMES.iter().map(|name| CcConfig::by_name(name).unwrap());
     defaults.chain(variants.map(|v| serde_json::from_str(v).unwrap())).collect()

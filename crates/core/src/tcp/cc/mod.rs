@@ -203,5 +203,6 @@ policies! {
         cubic => Cubic / CubicConfig,
         vegas => Vegas / VegasConfig,
         bbr => Bbr / BbrConfig,
+        tcp_av => TcpAv / TcpAvConfig,
     }
 }

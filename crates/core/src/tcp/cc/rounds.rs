@@ -235,6 +235,11 @@ impl Run {
         self.path.application = segments;
     }
 
+    /// From now on the line carries so many segments per second.
+    pub fn set_line_rate(&mut self, rate: u64) {
+        self.path.rate = rate;
+    }
+
     /// Segments waiting for or on the line.
     pub fn queue(&self) -> u32 {
         (self.line_free.since(self.now).as_ns() as u128 * self.path.rate as u128).div_ceil(1_000_000_000) as u32

@@ -278,11 +278,12 @@ impl Sender {
             if self.config.prr {
                 let pipe = self.window.in_flight;
                 let safe = advanced && lost == 0;
-                self.window.cwnd = self.reduction.on_ack(covered.delivered, pipe, self.window.ssthresh, safe).max(1);
+                self.window.cwnd = self.reduction.on_ack(covered.delivered, pipe, self.window.ssthresh, safe);
             } else if self.config.rate_halving && (covered.delivered > 0 || covered.duplicate_sack.is_some()) {
                 let Window { cwnd, in_flight, ssthresh, .. } = self.window;
-                self.window.cwnd = self.reduction.halve(cwnd, in_flight, ssthresh).max(1);
+                self.window.cwnd = self.reduction.halve(cwnd, in_flight, ssthresh);
             }
+            self.window.cwnd = self.window.cwnd.clamp(1, self.window.cwnd_clamp);
             return;
         }
         if covered.delivered == 0 && !advanced {

@@ -88,7 +88,7 @@ impl Sender {
             if self.window.state == CaState::Open {
                 self.reduce(now, CaState::Cwr);
                 if !self.owns_window {
-                    self.window.cwnd = self.window.ssthresh.max(1);
+                    self.window.cwnd = self.window.ssthresh.clamp(1, self.window.cwnd_clamp);
                 }
                 self.enter(CaState::Open, now);
             }

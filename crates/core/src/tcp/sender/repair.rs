@@ -76,7 +76,7 @@ impl Sender {
         if !self.owns_window {
             self.window.ssthresh = ssthresh;
             if !self.config.prr && !self.config.rate_halving {
-                self.window.cwnd = ssthresh;
+                self.window.cwnd = ssthresh.min(self.window.cwnd_clamp);
             }
         }
     }
@@ -246,7 +246,10 @@ impl Sender {
     pub(super) fn on_recovery_by_timer(&mut self) {
         if self.config.prr && !self.owns_window {
             self.window.in_flight = self.in_flight();
-            self.window.cwnd = self.reduction.on_ack(1, self.window.in_flight, self.window.ssthresh, false).max(1);
+            self.window.cwnd = self
+                .reduction
+                .on_ack(1, self.window.in_flight, self.window.ssthresh, false)
+                .clamp(1, self.window.cwnd_clamp);
         }
     }
 

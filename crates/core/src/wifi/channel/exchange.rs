@@ -6,7 +6,9 @@ impl Channel {
     /// A radio's frame may leave.
     pub(super) fn begin(&mut self, now: u64, radio: u16, pool: &mut Pool, out: &mut AirOutputs) {
         let ac = self.contention.take(radio, now);
-        if self.contention.take_given_up(radio, ac) {
+        let has_formed = !self.radios[usize::from(radio)].queues[ac].formed.is_empty();
+        // The frame that was given up on may have gone with its association.
+        if self.contention.take_given_up(radio, ac) && has_formed {
             self.give_up(now, radio, ac, pool, out);
             return;
         }
@@ -52,7 +54,8 @@ impl Channel {
         }
         let response_ns =
             if ppdu.is_bar() || ppdu.is_ampdu() { r.timing.block_ack_ns(mode) } else { r.timing.ack_ns(mode) };
-        let answer_ns = if r.acks { r.timing.sifs_ns + response_ns } else { 0 };
+        let is_answered = r.acks && !self.links[link as usize].is_group();
+        let answer_ns = if is_answered { r.timing.sifs_ns + response_ns } else { 0 };
         self.exchanges.push(Exchange {
             at: now,
             stage: Stage::BeforeData,
@@ -87,8 +90,9 @@ impl Channel {
             _ => (x.from, x.to),
         };
         let is_response = matches!(stage, Stage::Cts | Stage::Response);
-        // A radio that waits for a response of its own does not listen for anything else.
-        let is_occupied = !is_response && self.contention.is_engaged(receiver);
+        // A radio that waits for a response of its own does not listen for anything else. (A group's receiver stands for all: it is the
+        // access point itself, engaged by sending.)
+        let is_occupied = !is_response && receiver != transmitter && self.contention.is_engaged(receiver);
         let end = now + length_ns;
         let missed = if self.capture > 0.0 {
             self.meet(now, i, (transmitter, receiver), end) || is_occupied
@@ -209,7 +213,11 @@ impl Channel {
             Stage::BeforeData => self.put_on_air(now, i, Stage::Data, data_ns),
             Stage::Data => {
                 let timeout = timing.ack_timeout_ns(x.mode);
-                let answered = self.data_arrives(now, i, pool, out);
+                let answered = if self.links[x.link as usize].is_group() {
+                    self.group_arrives(now, i, pool, out)
+                } else {
+                    self.data_arrives(now, i, pool, out)
+                };
                 self.contention.on_end(from, now, now + answer_ns, to, answered);
                 if answer_ns == 0 {
                     self.complete(now, i, answered, pool, out);
@@ -440,8 +448,9 @@ impl Channel {
             ppdu.tried += 1;
         }
         let aggregates = radio.aggregates && self.sessions[ppdu.session as usize].recipient.is_some();
-        let acks = radio.acks;
-        let limit = if !acks && x.is_data_sent {
+        let acks = radio.acks && !self.links[x.link as usize].is_group();
+        let is_over = self.sessions[ppdu.session as usize].is_over;
+        let limit = if is_over || (!acks && x.is_data_sent) {
             0
         } else if aggregates && !ppdu.is_bar() {
             ppdu.series.total_tries().min(u32::from(radio.config.retries.hardware_tries))
@@ -508,7 +517,10 @@ impl Channel {
                     acked: if answered { arrived as u16 } else { 0 },
                     is_ampdu: aggregates,
                 };
-                link.rate.on_status(time, &status);
+                // What is built for the next association knows nothing of this one.
+                if !is_over {
+                    link.rate.on_status(time, &status);
+                }
                 let loss = match (acks || !x.is_data_sent, x.collided) {
                     (true, _) => DropReason::RetryLimit,
                     (false, true) => DropReason::Collision,
@@ -553,6 +565,12 @@ impl Channel {
         let mut gave_up = false;
         let mut released = 0;
         self.failed.clear();
+        if session.is_over {
+            for mpdu in ppdu.mpdus.iter().copied() {
+                self.let_go(now, ppdu.session, ac, mpdu, out);
+            }
+            return;
+        }
         for &mpdu in &ppdu.mpdus {
             let mut mpdu = mpdu;
             if !(answered && mpdu.has_arrived()) {
@@ -674,14 +692,14 @@ fn stage_index(ppdu: &Ppdu) -> usize {
     ppdu.series.stage_of_try(ppdu.tried).unwrap_or(ppdu.series.stages().len() - 1)
 }
 
-fn mark_sent(ppdu: &mut Ppdu) {
+pub(super) fn mark_sent(ppdu: &mut Ppdu) {
     for mpdu in &mut ppdu.mpdus {
         mpdu.set_sent();
     }
 }
 
 #[inline]
-fn draw(chance: f64, rng: &mut Rng) -> bool {
+pub(super) fn draw(chance: f64, rng: &mut Rng) -> bool {
     chance >= 1.0 || (chance > 0.0 && rng.random::<f64>() < chance)
 }
 
@@ -690,7 +708,7 @@ fn micros(ns: u64) -> u16 {
 }
 
 /// The frames of a PPDU with data. `copies`: of each MPDU whether it arrived whole, and if not, whether its header did.
-fn record_data(
+pub(super) fn record_data(
     frames: &mut Vec<FrameRecord>,
     ampdus: &mut u32,
     now: u64,

@@ -1,4 +1,6 @@
+mod association;
 mod behaviour;
+mod group;
 mod properties;
 mod wavelan;
 
@@ -36,11 +38,12 @@ impl Rig {
     fn new(stations: usize, radio: RadioConfig, signal: SignalConfig, hidden: bool, bytes: u16) -> Rig {
         let radio = Arc::new(radio);
         let n = stations as u16;
-        let pairs = (0..n).map(|s| PairConfig { station: s, access_point: n, signal: signal.clone() }).collect();
+        let pairs = (0..n).map(|s| PairConfig::fixed(s, n, signal.clone())).collect();
         let hidden = if hidden { (0..n).flat_map(|a| (a + 1..n).map(move |b| (a, b))).collect() } else { Vec::new() };
         let config = ChannelConfig {
             radios: vec![radio; stations + 1],
             pairs,
+            groups: Vec::new(),
             hidden,
             sensing: Span::ZERO,
             capture: Probability::ZERO,

@@ -1,10 +1,11 @@
 //! The physical layer: modes, durations, errors, signal.
 //!
 //! [`mode`] is the table of all ways to send a PPDU, [`timing`] how long each takes, [`errors`] how likely an MPDU is to
-//! arrive intact at a given SNR, [`signal`] what decides the SNR between two devices.
+//! arrive intact at a given SNR, [`signal`] what decides the SNR between two devices, [`mobility`] where these are.
 
 pub mod bit_errors;
 pub mod errors;
+pub mod mobility;
 pub mod mode;
 pub mod signal;
 pub mod timing;
@@ -12,9 +13,10 @@ pub mod wavelan;
 
 pub use bit_errors::{BitErrorsConfig, BurstConfig};
 pub use errors::{Decoding, ErrorConfig, ErrorModel};
+pub use mobility::Track;
 pub use mode::{CodeRate, Format, Mode, ModeName, Modulation, Width};
 pub use signal::{
-    ErrorRateConfig, Interpolation, PathLossConfig, Quality, RateTable, ShadowingConfig, Signal, SignalConfig,
+    ErrorRateConfig, Interpolation, Motion, PathLossConfig, Quality, RateTable, ShadowingConfig, Signal, SignalConfig,
     SnrConfig, TraceConfig,
 };
 pub use timing::{Band, EdcaParams, Framing, PhyConfig, Protection, Standard, Timing, edca_defaults};

@@ -25,6 +25,7 @@
 use std::collections::BTreeMap;
 use std::f64::consts::PI;
 use std::fmt;
+use std::sync::Arc;
 
 use rand_distr::{Distribution, StandardNormal};
 use schemars::JsonSchema;
@@ -32,6 +33,7 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 
 use super::bit_errors::{BitErrors, BitErrorsConfig};
 use super::errors::{ErrorModel, survival};
+use super::mobility::{Track, distance_m};
 use super::mode::Mode;
 use super::timing::{Band, PhyConfig};
 use crate::policy::checked;
@@ -288,12 +290,15 @@ impl PathLossConfig {
 
     /// Mean SNR in 20 MHz at a distance; nearer than 1 m it is that of 1 m.
     pub fn snr_db(&self, distance_m: f64, band: Band) -> f64 {
-        // Thermal noise at 290 K.
-        let noise_dbm = -174.0 + 10.0 * 20e6f64.log10() + self.noise_figure_db;
-        self.received_dbm(distance_m, band) - noise_dbm
+        self.received_dbm(distance_m, band) - noise_dbm(self.noise_figure_db)
     }
 }
 checked!(PathLossConfig);
+
+/// Thermal noise at 290 K in 20 MHz, and the receiver's own.
+fn noise_dbm(noise_figure_db: f64) -> f64 {
+    -174.0 + 10.0 * 20e6f64.log10() + noise_figure_db
+}
 
 /// SNR between the points of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -539,6 +544,20 @@ impl Trace {
     }
 }
 
+/// How far apart two devices are while one of them walks.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Motion {
+    pub track: Arc<Track>,
+    /// Where the other stands.
+    pub from_m: [f64; 2],
+}
+
+impl Motion {
+    pub fn distance_m(&self, now: Time) -> f64 {
+        distance_m(self.track.at(now), self.from_m)
+    }
+}
+
 #[derive(Debug, Clone)]
 enum Source {
     Perfect,
@@ -547,6 +566,8 @@ enum Source {
     BitErrors(BitErrors),
     Snr(f64),
     Trace(Trace),
+    /// Path loss over a distance that changes.
+    Moving(Box<Motion>),
 }
 
 /// The link between two devices, for both directions.
@@ -588,6 +609,21 @@ impl Signal {
         }
     }
 
+    /// One of the devices moves: the path loss is that of the distance at each look. Signals of another kind do not care.
+    pub fn follow(&mut self, motion: Motion) {
+        if self.path_loss.is_some() {
+            self.source = Source::Moving(Box::new(motion));
+        }
+    }
+
+    /// Received power at `now`, shadowing included; `None` where the signal has no SNR. A given SNR is taken to be above the noise of
+    /// [`PathLossConfig::default`]: thermal noise in 20 MHz and a noise figure of 7 dB, -94 dBm.
+    pub fn received_dbm(&mut self, now: Time) -> Option<f64> {
+        let snr = f64::from(self.link(now).snr_db()?);
+        let figure = self.path_loss.as_ref().map_or(7.0, |p| p.0.noise_figure_db);
+        Some(snr + noise_dbm(figure))
+    }
+
     /// The quality at `now`. Times are best asked for in order: an earlier one than the last finds the shadowing unchanged.
     #[inline]
     pub fn link(&mut self, now: Time) -> Quality {
@@ -597,6 +633,10 @@ impl Signal {
             Source::BitErrors(bits) => return Quality::BitErrors(bits.at(now)),
             Source::Snr(snr) => *snr,
             Source::Trace(trace) => trace.at(now),
+            Source::Moving(motion) => match &self.path_loss {
+                Some(path_loss) => path_loss.0.snr_db(motion.distance_m(now), path_loss.1),
+                None => return Quality::Perfect,
+            },
         };
         let shadowing = self.shadowing.as_mut().map_or(0.0, |s| s.at(now));
         Quality::SnrDb((mean + shadowing) as f32)

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use airtcp_core::probe::EstimatorConfig;
 use airtcp_core::rng::{Purpose, stream};
 use airtcp_core::tcp::{Recovery, TcpConfig, TcpOptions};
 use airtcp_core::units::{Bytes, Span, Time};
 use rand::RngExt;
 
-use super::super::file::{Flow, GapFrom, MAX_COUNT, NodeKind, Start, TrafficTable, Web, defaults};
+use super::super::file::{BufferProbe, Flow, GapFrom, MAX_COUNT, NodeKind, Start, TrafficTable, Web, defaults};
 use super::super::tree::Path;
 use super::reach::Reach;
 use super::{Ends, Expander, MAX_DURATION, member_name, root};
@@ -56,7 +57,8 @@ impl<'a> Expander<'a> {
                 continue;
             }
             if let Some(reach) = &reach {
-                let needs_answers = !matches!(*table, TrafficTable::Cbr(_) | TrafficTable::Train(_));
+                let needs_answers =
+                    !matches!(*table, TrafficTable::Cbr(_) | TrafficTable::Train(_) | TrafficTable::BufferProbe(_));
                 let cut = (0..count.min(from.len.max(to.len))).find_map(|k| {
                     let (a, b) = (from.member(k), to.member(k));
                     let there = (!reach.connects(a, b)).then_some((a, b));
@@ -136,10 +138,19 @@ impl<'a> Expander<'a> {
                 Some(TcpApp::Sized(t.bytes.get()))
             }
             TrafficTable::Web(web) => Some(TcpApp::Web(self.surge(&at, web))),
-            TrafficTable::Ping(_) | TrafficTable::Cbr(_) | TrafficTable::Train(_) => {
+            TrafficTable::Stream(s) => {
+                if s.rate.as_bps() == 0 {
+                    self.error(&at.key("rate"), "must be above 0bit/s");
+                }
+                if s.every.is_zero() {
+                    self.error(&at.key("every"), "must be longer than 0s");
+                }
+                Some(TcpApp::Stream { rate: s.rate, every: s.every })
+            }
+            TrafficTable::Ping(_) | TrafficTable::Cbr(_) | TrafficTable::Train(_) | TrafficTable::BufferProbe(_) => {
                 for key in ["tcp", "receiver", "read_rate"] {
                     if self.is_written(&path.key(key)) {
-                        self.error(&path.key(key), "only for TCP traffic: unlimited, transfer or web");
+                        self.error(&path.key(key), "only for TCP traffic: unlimited, transfer, web or stream");
                     }
                 }
                 None
@@ -175,9 +186,45 @@ impl<'a> Expander<'a> {
                 let (count, gap, packet_bytes) = (train.count, train.gap, train.packet_bytes);
                 Traffic::Train { count, gap, packet_bytes, every: train.every.unwrap_or(Span::MAX) }
             }
-            (None, TrafficTable::Unlimited(_) | TrafficTable::Transfer(_) | TrafficTable::Web(_)) => return None,
+            (None, TrafficTable::BufferProbe(probe)) => Traffic::BufferProbe {
+                count: probe.count,
+                gap: probe.gap,
+                packet_bytes: probe.packet_bytes,
+                every: probe.every,
+                runs: probe.runs,
+                estimator: self.buffer_probe(&at, probe),
+            },
+            (
+                None,
+                TrafficTable::Unlimited(_) | TrafficTable::Transfer(_) | TrafficTable::Web(_) | TrafficTable::Stream(_),
+            ) => return None,
         };
         (self.errors.len() == before).then_some(traffic)
+    }
+
+    fn buffer_probe(&mut self, at: &Path, probe: &BufferProbe) -> EstimatorConfig {
+        let length = probe.gap.saturating_mul(u64::from(probe.count).saturating_sub(1));
+        if probe.every.is_zero() || probe.every < length {
+            let message = format!("must be longer than 0s and no shorter than a train ({length})");
+            self.error(&at.key("every"), message);
+        }
+        let estimator = &probe.estimator;
+        if probe.gap.is_zero() && estimator.line_rate.is_none() {
+            let message = "0s spreads the datagrams as the slowest line does: name its rate as estimator.line_rate";
+            self.error(&at.key("gap"), message);
+        }
+        let at = at.key("estimator");
+        if estimator.line_rate.is_some_and(|rate| rate.as_bps() == 0) {
+            self.error(&at.key("line_rate"), "must be above 0bit/s");
+        }
+        if estimator.sustained_losses == 0 {
+            self.error(&at.key("sustained_losses"), "must be at least 1");
+        }
+        if estimator.sustained_within < estimator.sustained_losses {
+            let message = format!("must be at least sustained_losses ({})", estimator.sustained_losses);
+            self.error(&at.key("sustained_within"), message);
+        }
+        estimator.clone()
     }
 
     fn surge(&mut self, at: &Path, web: &Web) -> Surge {
@@ -316,6 +363,12 @@ pub(super) fn faults(c: &TcpConfig) -> Vec<(&'static [&'static str], String)> {
     require(c.initial_ssthresh >= 1, &["initial_ssthresh"], &at_least_1);
     require(c.max_cwnd >= 1, &["max_cwnd"], &at_least_1);
     require(c.ack_every >= 1, &["ack_every"], &at_least_1);
+    require(c.acks_per_rtt == 0 || c.timestamps, &["acks_per_rtt", "timestamps"], &|| {
+        "needs timestamps = true: the receiver takes its round trips from them".to_owned()
+    });
+    require(c.acks_per_rtt == 0 || !c.delayed_ack.is_zero(), &["acks_per_rtt", "delayed_ack"], &|| {
+        "needs a delayed_ack above 0s: no ACK waits longer than that".to_owned()
+    });
     require(!c.rto_min.is_zero(), &["rto_min"], &positive);
     require(!c.rto_initial.is_zero(), &["rto_initial"], &positive);
     require(c.rto_min <= c.rto_max, &["rto_min", "rto_max"], &|| {

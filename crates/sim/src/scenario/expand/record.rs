@@ -75,7 +75,7 @@ impl Expander<'_> {
             let flow_series = tcp_flows.min(u64::from(record.flow_series_max));
             let samples = self.file.duration.as_ns() / interval.as_ns();
             let links = link_series.len() + air_series.len();
-            let series = links as u64 + flow_series;
+            let series = links as u64 + flow_series + self.walks.len() as u64;
             if samples.saturating_mul(series) > MAX_SAMPLES {
                 let message = format!(
                     "{samples} samples of each of {series} series ({links} links, {flow_series} flows) are more than \

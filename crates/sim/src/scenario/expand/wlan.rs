@@ -8,7 +8,8 @@ use std::sync::Arc;
 use airtcp_core::queue::QueueConfig;
 use airtcp_core::tcp::profile;
 use airtcp_core::units::{DataRate, Probability, Span};
-use airtcp_core::wifi::phy::{Band, PathLossConfig, SignalConfig, Standard};
+use airtcp_core::wifi::channel::Roams;
+use airtcp_core::wifi::phy::{Band, Motion, PathLossConfig, SignalConfig, Standard};
 use airtcp_core::wifi::{RadioConfig, RadioOptions};
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
@@ -46,6 +47,7 @@ struct Placed {
     /// Index into `wlans`.
     wlan: usize,
     is_station: bool,
+    walks: bool,
     /// Its entry.
     at: Path,
     position_m: Option<[f64; 2]>,
@@ -69,7 +71,7 @@ impl Expander<'_> {
         let names: Vec<_> = file.wlans.iter().map(Wlan::name).collect();
         let mut seen = BTreeMap::new();
         let mut channels: Vec<Channel> = Vec::new();
-        let mut wlan_of = BTreeMap::new();
+        let mut wlan_of: BTreeMap<NodeId, Vec<usize>> = BTreeMap::new();
         for (i, wlan) in file.wlans.iter().enumerate() {
             let path = root("wlans").index(i);
             self.wlan_name(&mut seen, i, &names[i]);
@@ -89,6 +91,7 @@ impl Expander<'_> {
                 let place = Placed {
                     wlan: i,
                     is_station: false,
+                    walks: false,
                     at: path.clone(),
                     position_m: Some(wlan.ap_position_m.unwrap_or_default()),
                     signal: None,
@@ -99,7 +102,7 @@ impl Expander<'_> {
                 let at = path.key("stations").index(j);
                 let Some(ends) = self.stations(&at, entry, i, &mut wlan_of) else { continue };
                 let config = self.station_radio(&path, wlan, &at, entry, ends);
-                let signal = self.signal(&path, wlan, &at, entry);
+                let signal = self.signal(&path, wlan, &at, entry, ends);
                 let (Some(config), Some(signal), Some(ap)) = (config, signal, access_point) else { continue };
                 let Some(ap_config) = &ap_radio else { continue };
                 if let Err(message) = signal.check(&config.phy) {
@@ -117,9 +120,16 @@ impl Expander<'_> {
                         self.error(&at, format!("too many stations: at most {MAX_RADIOS} radios on a channel"));
                         break;
                     }
+                    let from_m = wlan.ap_position_m.unwrap_or_default();
+                    let motion = self.walks.get(&station).map(|(_, track)| Motion { track: track.clone(), from_m });
+                    let roams = self.roams.get(&station).map(|&r| Roams {
+                        station_queue: file.roaming[r].station_queue,
+                        ap_queue: file.roaming[r].ap_queue,
+                    });
                     let place = Placed {
                         wlan: i,
                         is_station: true,
+                        walks: motion.is_some(),
                         at: at.clone(),
                         position_m: entry.table().and_then(|s| s.position_m),
                         signal: Some(signal.clone()),
@@ -132,8 +142,10 @@ impl Expander<'_> {
                         station: radio as u16,
                         access_point: ap_index as u16,
                         signal: signal.clone(),
+                        motion,
+                        roams,
                     });
-                    let air = AirSpec { channel: channel as u32, pair, down: false };
+                    let air = AirSpec { channel: channel as u32, pair, down: false, is_group: false };
                     self.add_air_links(&at, &names[i], station, ap, rate, ends.is_group, air);
                 }
             }
@@ -195,8 +207,8 @@ impl Expander<'_> {
             },
             None => names[i].to_string(),
         };
-        let (radios, pairs, hidden) = (Vec::new(), Vec::new(), Vec::new());
-        let spec = ChannelSpec { name, radios, pairs, hidden, sensing: SENSING, capture: Probability::ZERO };
+        let (radios, pairs, groups, hidden) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let spec = ChannelSpec { name, radios, pairs, groups, hidden, sensing: SENSING, capture: Probability::ZERO };
         channels.push(Channel { spec, placed: Vec::new(), sensing_from: None, capture_from: None });
         channels.len() - 1
     }
@@ -252,13 +264,13 @@ impl Expander<'_> {
         Some(ends.member(0))
     }
 
-    /// The hosts that an entry names, each in no other WLAN.
+    /// The hosts that an entry names, each in no other WLAN unless it roams.
     fn stations(
         &mut self,
         at: &Path,
         entry: &StationEntry,
         wlan: usize,
-        wlan_of: &mut BTreeMap<NodeId, usize>,
+        wlan_of: &mut BTreeMap<NodeId, Vec<usize>>,
     ) -> Option<Ends> {
         let node_at = if entry.table().is_some() { at.key("node") } else { at.clone() };
         let node = entry.node();
@@ -275,13 +287,21 @@ impl Expander<'_> {
         }
         for k in 0..ends.len {
             let station = ends.member(k);
-            if let Some(other) = wlan_of.insert(station, wlan) {
-                let name = self.node_name(station).to_owned();
-                let where_ = if other == wlan { "this WLAN".to_owned() } else { format!("wlans[{other}]") };
-                let message = format!("{name} is a station of {where_} already: a host is in one WLAN, once");
-                self.error(&node_at, message);
-                return None;
-            }
+            let others = wlan_of.entry(station).or_default();
+            let other = others.last().copied();
+            others.push(wlan);
+            let Some(other) = other.filter(|&other| other == wlan || !self.roams.contains_key(&station)) else {
+                continue;
+            };
+            let name = self.node_name(station).to_owned();
+            let message = match other == wlan {
+                true => format!("{name} is a station of this WLAN already: a host is in one WLAN, once"),
+                false => format!(
+                    "{name} is a station of wlans[{other}] already: a host is in one WLAN, once, unless it has an entry in `roaming`"
+                ),
+            };
+            self.error(&node_at, message);
+            return None;
         }
         Some(ends)
     }
@@ -355,9 +375,31 @@ impl Expander<'_> {
         }
     }
 
-    fn signal(&mut self, path: &Path, wlan: &Wlan, at: &Path, entry: &StationEntry) -> Option<SignalConfig> {
+    fn signal(
+        &mut self,
+        path: &Path,
+        wlan: &Wlan,
+        at: &Path,
+        entry: &StationEntry,
+        ends: Ends,
+    ) -> Option<SignalConfig> {
         let station = entry.table();
         let mut layers = signal_layers(path, wlan, at, entry);
+        let walks: Vec<usize> =
+            (0..ends.len).filter_map(|k| self.walks.get(&ends.member(k))).map(|&(walk, _)| walk).collect();
+        let all_walk = walks.len() == ends.len as usize;
+        if let (Some(walk), Some(station)) = (walks.first(), station) {
+            let said = if station.position_m.is_some() {
+                Some(at.key("position_m"))
+            } else {
+                let own = station.signal.as_ref().is_some_and(|s| !s.written["distance_m"].is_null());
+                own.then(|| at.key("signal").key("distance_m"))
+            };
+            if let Some(said) = said.filter(|_| all_walk) {
+                self.error(&said, format!("walks[{walk}] says where it is: leave out one of the two"));
+                return None;
+            }
+        }
         if let Some(Station { position_m: Some(position), signal, .. }) = station {
             let place = at.key("position_m");
             let kind = layers.last().map_or(&Json::Null, |layer| &layer.options["kind"]);
@@ -378,11 +420,11 @@ impl Expander<'_> {
             layers.push(Written { at: None, options });
         }
         let signal: SignalConfig = self.read("perfect".into(), &layers, at)?;
-        if signal.needs_distance() {
+        if signal.needs_distance() && !all_walk {
             let place = layers.last().and_then(|layer| layer.at.clone()).unwrap_or_else(|| at.clone());
             self.error(
                 &place,
-                "needs `distance_m` here or in the station's own `signal`, or the station a `position_m`",
+                "needs `distance_m` here or in the station's own `signal`, or the station a `position_m` or an entry in `walks`",
             );
             return None;
         }
@@ -577,6 +619,13 @@ impl Expander<'_> {
         let file = self.file;
         let threshold = |p: &Placed| file.wlans[p.wlan].carrier_sense_dbm;
         let mut heard: Vec<Option<Hearing>> = Vec::with_capacity(channel.placed.len());
+        let walker = channel.placed.iter().find(|p| p.walks);
+        if let (Some(walker), Some(heard)) = (walker, channel.placed.iter().find(|p| threshold(p).is_some())) {
+            let at = root("wlans").index(heard.wlan).key("carrier_sense_dbm");
+            let message = format!("does not go with a station that walks ({}): who hears whom would change", walker.at);
+            self.error(&at, message);
+            return;
+        }
         for (placed, radio) in channel.placed.iter().zip(&channel.spec.radios) {
             let band = radio.config.phy.band();
             let Some(threshold_dbm) = threshold(placed) else {

@@ -32,7 +32,7 @@ pub struct Wlan {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub channel: Option<String>,
     /// Hosts that are associated with the access point: names of hosts or groups, members as `sta[0]`, or tables with
-    /// `node` and what differs for it. A host is in one WLAN only.
+    /// `node` and what differs for it. A host is in one WLAN only, unless it has an entry in `roaming`.
     pub stations: Vec<StationEntry>,
     /// What lies between each station and the access point, in both directions alike: `"perfect"`, or a table with `kind`.
     /// Default: `"perfect"`, nothing is lost but by collision.
@@ -135,7 +135,7 @@ impl<'de> Deserialize<'de> for StationEntry {
 pub struct Station {
     /// Host or group, or one member as `sta[0]`.
     pub node: String,
-    /// Where it stands, `[x, y]` in metres. Gives the `distance_m` of a `signal` of kind `path_loss`.
+    /// Where it stands, `[x, y]` in metres. Gives the `distance_m` of a `signal` of kind `path_loss`, as an entry in `walks` does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub position_m: Option<[f64; 2]>,
     /// What lies between it and the access point. Laid over the WLAN's.

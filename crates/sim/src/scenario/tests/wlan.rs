@@ -126,9 +126,9 @@ fn wlans_become_radios_pairs_and_links() {
 
     let air: Vec<Option<AirSpec>> = spec.links.iter().map(|l| l.air).collect();
     assert_eq!(air[..4], [None; 4]);
-    assert_eq!(air[4], Some(AirSpec { channel: 0, pair: 0, down: false }));
-    assert_eq!(air[5], Some(AirSpec { channel: 0, pair: 0, down: true }));
-    assert_eq!(air[13], Some(AirSpec { channel: 0, pair: 4, down: true }));
+    assert_eq!(air[4], Some(AirSpec { channel: 0, pair: 0, down: false, is_group: false }));
+    assert_eq!(air[5], Some(AirSpec { channel: 0, pair: 0, down: true, is_group: false }));
+    assert_eq!(air[13], Some(AirSpec { channel: 0, pair: 4, down: true, is_group: false }));
     // The fastest mode that both ends have.
     assert_eq!(spec.links[4].rate, DataRate::from_mbps(150));
     assert_eq!(spec.links[10].rate, DataRate::from_mbps(54));

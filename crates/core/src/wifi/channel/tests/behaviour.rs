@@ -21,10 +21,11 @@ impl Rig {
     /// Stations of their own settings, the access point last.
     fn of(radios: Vec<RadioConfig>, signals: Vec<SignalConfig>, hidden: Vec<(u16, u16)>, trace: TraceConfig) -> Rig {
         let n = signals.len() as u16;
-        let pairs = signals.into_iter().zip(0..).map(|(signal, s)| PairConfig { station: s, access_point: n, signal });
+        let pairs = signals.into_iter().zip(0..).map(|(signal, s)| PairConfig::fixed(s, n, signal));
         let config = ChannelConfig {
             radios: radios.into_iter().map(Arc::new).collect(),
             pairs: pairs.collect(),
+            groups: Vec::new(),
             hidden,
             sensing: Span::ZERO,
             capture: Probability::ZERO,

@@ -147,6 +147,7 @@ impl Watch {
             assert_eq!(
                 s.dropped_overflow
                     + s.dropped_early
+                    + s.filtered
                     + s.dropped_retries
                     + s.dropped_late
                     + s.lost_collision
@@ -166,7 +167,7 @@ impl Watch {
     }
 }
 
-fn errors(rate: f64) -> SignalConfig {
+pub(super) fn errors(rate: f64) -> SignalConfig {
     if rate == 0.0 {
         return SignalConfig::Perfect;
     }
@@ -262,18 +263,18 @@ fn any_wavelan() -> impl Strategy<Value = RadioConfig> {
 }
 
 #[derive(Debug, Clone)]
-struct Plan {
-    ap: RadioConfig,
-    stations: Vec<(RadioConfig, f64)>,
-    hidden: bool,
-    sensing_us: u64,
-    capture: f64,
-    seed: u64,
+pub(super) struct Plan {
+    pub ap: RadioConfig,
+    pub stations: Vec<(RadioConfig, f64)>,
+    pub hidden: bool,
+    pub sensing_us: u64,
+    pub capture: f64,
+    pub seed: u64,
     /// Time to the next burst in us, link, category, kind, bytes, packets.
-    bursts: Vec<(u64, u32, u8, u8, u16, u16)>,
+    pub bursts: Vec<(u64, u32, u8, u8, u16, u16)>,
 }
 
-fn any_plan() -> impl Strategy<Value = Plan> {
+pub(super) fn any_plan() -> impl Strategy<Value = Plan> {
     prop_oneof![3 => plan_of(any_radio().boxed()), 1 => plan_of(any_wavelan().boxed())]
 }
 
@@ -296,17 +297,18 @@ fn plan_of(radio: BoxedStrategy<RadioConfig>) -> impl Strategy<Value = Plan> {
         .prop_filter("radios of one band", |p| p.stations.iter().all(|(s, _)| s.phy.band() == p.ap.phy.band()))
 }
 
-const ACS: [Ac; 4] = [Ac::Bk, Ac::Be, Ac::Vi, Ac::Vo];
-const KINDS: [Kind; 3] = [Kind::Tcp, Kind::Udp, Kind::EchoRequest];
+pub(super) const ACS: [Ac; 4] = [Ac::Bk, Ac::Be, Ac::Vi, Ac::Vo];
+pub(super) const KINDS: [Kind; 3] = [Kind::Tcp, Kind::Udp, Kind::EchoRequest];
 
 fn play(plan: &Plan) -> Watch {
     let n = plan.stations.len() as u16;
     let mut radios: Vec<Arc<RadioConfig>> = plan.stations.iter().map(|(r, _)| Arc::new(r.clone())).collect();
     radios.push(Arc::new(plan.ap.clone()));
-    let pair = |s: u16| PairConfig { station: s, access_point: n, signal: errors(plan.stations[usize::from(s)].1) };
+    let pair = |s: u16| PairConfig::fixed(s, n, errors(plan.stations[usize::from(s)].1));
     let mut w = Watch::new(&ChannelConfig {
         radios,
         pairs: (0..n).map(pair).collect(),
+        groups: Vec::new(),
         hidden: if plan.hidden { (0..n).flat_map(|a| (a + 1..n).map(move |b| (a, b))).collect() } else { Vec::new() },
         sensing: Span::from_us(plan.sensing_us),
         capture: Probability::new(plan.capture).unwrap(),

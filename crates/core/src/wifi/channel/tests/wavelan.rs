@@ -11,10 +11,11 @@ fn wavelan(config: WavelanConfig) -> RadioConfig {
 fn rig(stations: usize, radio: RadioConfig, sensing: Span, capture: f64, seed: u64) -> Rig {
     let mut rig = Rig::new(stations, radio.clone(), SignalConfig::default(), false, 1500);
     let (n, radio) = (stations as u16, Arc::new(radio));
-    let pair = |s| PairConfig { station: s, access_point: n, signal: SignalConfig::default() };
+    let pair = |s| PairConfig::fixed(s, n, SignalConfig::default());
     rig.channel = Channel::new(&ChannelConfig {
         radios: vec![radio; stations + 1],
         pairs: (0..n).map(pair).collect(),
+        groups: Vec::new(),
         hidden: Vec::new(),
         sensing,
         capture: Probability::new(capture).unwrap(),
@@ -228,11 +229,12 @@ fn a_frame_that_comes_late_is_not_captured_but_may_be_withstood() {
     let mut withstood = 0;
     for seed in 0..200 {
         let radio = Arc::new(wavelan(WavelanConfig::default()));
-        let pair = |s| PairConfig { station: s, access_point: 2, signal: SignalConfig::default() };
+        let pair = |s| PairConfig::fixed(s, 2, SignalConfig::default());
         let mut rig = rig(2, wavelan(WavelanConfig::default()), Span::ZERO, 0.0, seed);
         rig.channel = Channel::new(&ChannelConfig {
             radios: vec![radio; 3],
             pairs: (0..2).map(pair).collect(),
+            groups: Vec::new(),
             hidden: vec![(0, 1)],
             sensing: Span::ZERO,
             capture: Probability::ONE,
@@ -280,7 +282,8 @@ fn frames_with_bit_errors_are_lost_at_once() {
     .unwrap();
     rig.channel = Channel::new(&ChannelConfig {
         radios: vec![radio; 2],
-        pairs: vec![PairConfig { station: 0, access_point: 1, signal }],
+        pairs: vec![PairConfig::fixed(0, 1, signal)],
+        groups: Vec::new(),
         hidden: Vec::new(),
         sensing: Span::from_us(16),
         capture: Probability::ZERO,

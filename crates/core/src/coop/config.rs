@@ -1,0 +1,254 @@
+//! What the daemon goes by.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+use crate::policy::checked;
+use crate::units::{DataRate, Span};
+
+/// The environment's best throughput, `BWmax` of equation (2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BwMax {
+    Given(DataRate),
+    /// From what the terminals announce to have delivered.
+    Learn,
+}
+
+impl Serialize for BwMax {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        match self {
+            BwMax::Given(rate) => rate.serialize(s),
+            BwMax::Learn => s.serialize_str("learn"),
+        }
+    }
+}
+impl<'de> Deserialize<'de> for BwMax {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        struct V;
+        impl de::Visitor<'_> for V {
+            type Value = BwMax;
+            fn expecting(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+                f.write_str("\"learn\" or a data rate such as \"19Mbit/s\"")
+            }
+            fn visit_str<E: de::Error>(self, v: &str) -> Result<BwMax, E> {
+                if v == "learn" {
+                    return Ok(BwMax::Learn);
+                }
+                v.parse().map(BwMax::Given).map_err(|e| E::custom(format!("{e}, or \"learn\"")))
+            }
+        }
+        d.deserialize_any(V)
+    }
+}
+impl JsonSchema for BwMax {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "BwMax".into()
+    }
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let rate = generator.subschema_for::<DataRate>();
+        schemars::json_schema!({ "anyOf": [{ "type": "string", "enum": ["learn"] }, rate] })
+    }
+}
+
+/// The RTT that is put into equation (1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CapRtt {
+    /// The one just measured, as equation (1) reads beside (4), which has a symbol of its own for the least RTT. The cap then grows with
+    /// the queue it is meant against: with n terminals at it the queue may stand at any length, and what ends it is stop mode.
+    Current,
+    /// The least: all caps together are the bandwidth-delay product of the path without queues.
+    Min,
+}
+
+/// What n of equations (1) to (3) counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Count {
+    /// Terminals that send (the source). A terminal's share is divided equally among its sending connections.
+    Terminals,
+    /// Connections: every one gets the same share. The bandwidth is still that of the number of terminals.
+    Flows,
+}
+
+/// Parameters of the cooperative daemon. The source gives `bw_max`, `exponent`, `segment_bytes`, `correct_at` and `stop_at`; it leaves the others
+/// open.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, remote = "Self")]
+#[schemars(rename = "CoopConfig")]
+pub struct CoopConfig {
+    /// The best throughput that this WLAN reaches, or "learn". Default: the 19 Mbit/s of the study's 802.11g WLAN.
+    pub bw_max: BwMax,
+    /// What n terminals reach together is `bw_max` times n to this power. -0.15 (equation 3). -1 to 0.
+    #[schemars(range(min = -1, max = 0))]
+    pub exponent: f64,
+    /// What a segment counts in equation (1), bytes. 1500. At least 1.
+    #[schemars(range(min = 1))]
+    pub segment_bytes: u32,
+    /// The RTT of equation (1): "current" (as the text reads) or "min".
+    pub rtt_in_cap: CapRtt,
+    /// What n counts: "terminals" (as the text) or "flows".
+    pub count: Count,
+    /// The cap comes into force when RTT / least RTT reaches this. 6.0 (the source). Above 1.
+    #[schemars(range(min = 1))]
+    pub correct_at: f64,
+    /// The window becomes 1 when RTT / least RTT reaches this although the cap is in force. 5.0 (the source). Above 1.
+    #[schemars(range(min = 1))]
+    pub stop_at: f64,
+    /// For how many current RTTs a cap has to be in force until `stop_at` is looked at: what is measured before is the queue of
+    /// windows from before the cap. 0 to 1000.
+    #[schemars(range(min = 0, max = 1000))]
+    pub stop_grace_rtts: f64,
+    /// Stop mode ends when RTT / least RTT, newly measured, falls below this. Above 1, at most `stop_at`.
+    #[schemars(range(min = 1))]
+    pub stop_exit: f64,
+    /// It ends after this time in any case. With a window of 1 little is measured, and what is not measured must not hold it.
+    /// Above zero.
+    pub stop_max: Span,
+    /// After this many stops in a row that `stop_max` ended, the least RTT is learnt anew: the queue is not this terminal's, or the path is another.
+    /// 0: never.
+    pub relearn_after: u8,
+    /// The cap is lifted when RTT / least RTT has been below this for `correction_hold`. Above 1, at most `correct_at`.
+    #[schemars(range(min = 1))]
+    pub correction_exit: f64,
+    /// See `correction_exit`. Long, because a low RTT is what the cap is for and no sign that it is needed no more.
+    pub correction_hold: Span,
+    /// No cap but that of stop mode is less, segments: with 1, a receiver that delays ACKs would delay every one. Also bounds what forged
+    /// announcements can do. At least 1.
+    #[schemars(range(min = 1))]
+    pub min_cap: u32,
+    /// The least RTT is that of the last half to whole of this. The source never forgets it; then one from before a change of path would
+    /// keep the terminal in stop mode. 300 s: Linux's `tcp_min_rtt_wlen`. Above zero.
+    pub min_rtt_window: Span,
+    /// How often the kernel monitor is read and caps are set. Above zero.
+    pub sample_every: Span,
+    /// Time between a terminal's announcements. Above zero.
+    pub announce_every: Span,
+    /// Each interval is drawn from `announce_every` times 1 - jitter to 1 + jitter, so that terminals do not announce at one time. 0 to 0.5.
+    #[schemars(range(min = 0, max = 0.5))]
+    pub announce_jitter: f64,
+    /// Announcements that a terminal still makes when it has ceased to send, before it is silent. Broadcasts are not repeated by
+    /// the radio, so one may be lost.
+    pub farewells: u8,
+    /// A terminal that was not heard for this long is forgotten. Longer than `announce_every`.
+    pub expire_after: Span,
+    /// A terminal counts from this announcement on. At least 1.
+    #[schemars(range(min = 1))]
+    pub admit_after: u8,
+    /// Terminals remembered at most. At least 1.
+    #[schemars(range(min = 1))]
+    pub max_peers: u16,
+    /// Connections believed of one terminal at most. At least 1.
+    #[schemars(range(min = 1))]
+    pub max_flows: u16,
+    /// For `bw_max = "learn"`: the greatest of the last half to whole of this counts. Above zero.
+    pub learn_window: Span,
+    /// For `bw_max = "learn"`: no more is believed. Above zero.
+    pub learn_max: DataRate,
+}
+
+impl Default for CoopConfig {
+    fn default() -> Self {
+        CoopConfig {
+            bw_max: BwMax::Given(DataRate::from_mbps(19)),
+            exponent: -0.15,
+            segment_bytes: 1500,
+            rtt_in_cap: CapRtt::Current,
+            count: Count::Terminals,
+            correct_at: 6.0,
+            stop_at: 5.0,
+            stop_grace_rtts: 1.0,
+            stop_exit: 3.0,
+            stop_max: Span::from_secs(3),
+            relearn_after: 3,
+            correction_exit: 2.0,
+            correction_hold: Span::from_secs(30),
+            min_cap: 2,
+            min_rtt_window: Span::from_secs(300),
+            sample_every: Span::from_ms(100),
+            announce_every: Span::from_secs(1),
+            announce_jitter: 0.1,
+            farewells: 2,
+            expire_after: Span::from_ms(3500),
+            admit_after: 2,
+            max_peers: 64,
+            max_flows: 16,
+            learn_window: Span::from_secs(300),
+            learn_max: DataRate::from_mbps(1000),
+        }
+    }
+}
+
+impl CoopConfig {
+    /// Whether the daemon can work with these. The message names the key, its value and what would be accepted.
+    pub fn check(&self) -> Result<(), String> {
+        let within = |key: &str, value: f64, low: f64, high: f64| {
+            if (low..=high).contains(&value) {
+                return Ok(());
+            }
+            Err(format!("`{key}` = {value}: must be a number in {low}..={high}"))
+        };
+        let ratio = |key: &str, value: f64, most: f64, other: &str| {
+            if value > 1.0 && value <= most {
+                return Ok(());
+            }
+            let most = if other.is_empty() { format!("at most {most}") } else { format!("at most `{other}` ({most})") };
+            Err(format!("`{key}` = {value}: must be a number above 1 and {most}"))
+        };
+        within("exponent", self.exponent, -1.0, 0.0)?;
+        within("stop_grace_rtts", self.stop_grace_rtts, 0.0, 1000.0)?;
+        within("announce_jitter", self.announce_jitter, 0.0, 0.5)?;
+        ratio("correct_at", self.correct_at, 1e6, "")?;
+        ratio("stop_at", self.stop_at, 1e6, "")?;
+        ratio("stop_exit", self.stop_exit, self.stop_at, "stop_at")?;
+        ratio("correction_exit", self.correction_exit, self.correct_at, "correct_at")?;
+        for (key, value) in [
+            ("segment_bytes", self.segment_bytes),
+            ("min_cap", self.min_cap),
+            ("admit_after", self.admit_after.into()),
+            ("max_peers", self.max_peers.into()),
+            ("max_flows", self.max_flows.into()),
+        ] {
+            if value == 0 {
+                return Err(format!("`{key}` = 0: must be at least 1"));
+            }
+        }
+        for (key, value) in [
+            ("stop_max", self.stop_max),
+            ("min_rtt_window", self.min_rtt_window),
+            ("sample_every", self.sample_every),
+            ("announce_every", self.announce_every),
+            ("learn_window", self.learn_window),
+        ] {
+            if value.is_zero() {
+                return Err(format!("`{key}` = 0ns: must be above zero, such as \"1s\""));
+            }
+        }
+        if self.expire_after <= self.announce_every {
+            let (expire, every) = (self.expire_after, self.announce_every);
+            return Err(format!("`expire_after` = {expire}: must be longer than `announce_every` ({every})"));
+        }
+        if self.bw_max == BwMax::Given(DataRate::from_bps(0)) {
+            return Err("`bw_max` = 0bit/s: must be above zero, or \"learn\"".into());
+        }
+        if self.learn_max.as_bps() == 0 {
+            return Err("`learn_max` = 0bit/s: must be above zero".into());
+        }
+        Ok(())
+    }
+
+    /// Equation (2): what n terminals reach together where one reaches `bw_max`.
+    pub fn bandwidth(&self, bw_max: DataRate, n: u32) -> f64 {
+        bw_max.as_bps() as f64 * self.shrinkage(n)
+    }
+    /// Equation (3).
+    pub fn shrinkage(&self, n: u32) -> f64 {
+        libm::pow(f64::from(n.max(1)), self.exponent)
+    }
+    /// Equation (1): segments, rounded down, of each of `shares` equal shares of what `n` terminals reach together.
+    pub fn ideal_cwnd(&self, bw_max: DataRate, rtt: Span, n: u32, shares: u32) -> u32 {
+        let segment_bits = f64::from(self.segment_bytes) * 8.0;
+        (self.bandwidth(bw_max, n) * rtt.as_secs_f64() / (segment_bits * f64::from(shares.max(1)))) as u32
+    }
+}
+checked!(CoopConfig);

@@ -1,0 +1,309 @@
+//! From what a train's receiver notes to the size of the buffer.
+//!
+//! **Raw** (Watanabe et al., see `studies/tcp-av-handover`, section 2.3): the number just before the first gap. All datagrams
+//! up to there found room, so the buffer takes that many. It overestimates, because the buffer drains while it fills: with the
+//! wire `r` times as fast as the air by `B / (r - 1)` packets, a factor of `r / (r - 1)`.
+//!
+//! **Corrected**: when a datagram found no room, the buffer held what had been admitted less what had left. What had been
+//! admitted follows from the numbers, what had left from the arrivals at the receiver, provided that the time at which the
+//! lost datagram came to the access point is known on the receiver's clock. The sending times are (a log, or number times gap);
+//! what is missing is one constant, clock offset and delay of the wire together. It lies just below the least difference of
+//! arrival and sending, that of a datagram which found the access point idle (the first): by the time that it took to access and
+//! cross the air, and that the access point takes beyond the arrival to learn of it and free the place. Within that range the log
+//! itself tells: with the right constant every lost datagram found the same number held, B, and every admitted one found
+//! fewer. The estimate is the B that contradicts the fewest datagrams, over all constants in the range. So no synchronised clocks are
+//! needed.
+//!
+//! A datagram lost on the air took a place and looks like one without room. It found fewer than B held; so for sizes near the
+//! first best one the train is replayed: what is missing although there was room was admitted and lost on the air, held its place until
+//! the next one that arrived had left, and counts as a contradiction like one that arrived although there was none. The size
+//! with the fewest is the estimate. Five in a thousand lost on the air leave it exact; without this it would be too small by as many as
+//! were in the buffer at a time.
+//!
+//! **What is counted**: all places that a packet of the train could take at the access point from its arrival until it is
+//! acknowledged: what waits in queues, in the driver, and what is in the air, in packets of the size sent (a buffer limited in
+//! bytes holds more smaller ones). Packets of others take places and are not seen: with cross traffic the estimate is the
+//! buffer less what others had in it, on average over the losses.
+//!
+//! **Remaining error**: one or two packets where single frames are sent, as the constant is known to about two transmission times
+//! and a shift by a whole one changes almost nothing but B. Aggregates leave at once and many at a time, which fixes the constant
+//! well. Sending times that are not those at the access point count in full, at the rate of the air: a gap shorter than the
+//! wire needs for a datagram is the usual mistake (name the slowest line as `line_rate`).
+//!
+//! A gap is the **onset** of overflow if at least `sustained_losses` of the `sustained_within` datagrams from it on are missing;
+//! an isolated one is a loss on the air. With the wire only little faster than the air losses are rare: 3 of 64 is a ratio of
+//! rates of 1.05. A train without onset fills no buffer: then the buffer takes `at_least` so many.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::units::{DataRate, Span, Time};
+
+/// How a log is read.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct EstimatorConfig {
+    /// So many missing among `sustained_within` datagrams are an overflow; fewer are losses on the air. 3.
+    #[schemars(range(min = 1))]
+    pub sustained_losses: u32,
+    /// See `sustained_losses`. 64: three of them are an overflow where the wire is 1.05 times as fast as the air.
+    #[schemars(range(min = 1))]
+    pub sustained_within: u32,
+    /// The slowest line between sender and access point, if it needs longer for a datagram than they leave apart.
+    pub line_rate: Option<DataRate>,
+    /// Longest that the first datagram takes at an idle access point until its place is free again, if that is more than two
+    /// mean transmission times. 500 us: more than a frame of 1500 bytes and its acknowledgement take at 30 Mbit/s; at lower
+    /// rates two transmission times are longer.
+    pub first_access: Span,
+}
+
+impl Default for EstimatorConfig {
+    fn default() -> Self {
+        EstimatorConfig { sustained_losses: 3, sustained_within: 64, line_rate: None, first_access: Span::from_us(500) }
+    }
+}
+
+/// One train, by number: when each datagram was sent, on the sender's clock, and when it arrived, on the receiver's.
+#[derive(Debug, Clone, Copy)]
+pub struct RunLog<'a> {
+    pub datagrams: &'a [(Time, Option<Time>)],
+    /// Bytes of a datagram on the slowest line; counts with `line_rate`.
+    pub packet_bytes: u16,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Estimate {
+    pub sent: u32,
+    pub received: u32,
+    /// Datagrams before the first gap, whatever made it: the raw estimate. `None`: none is missing.
+    pub first_gap: Option<u32>,
+    /// Datagrams before the onset of overflow. `None`: no overflow.
+    pub onset: Option<u32>,
+    /// Packets that the buffer takes. `None`: no overflow.
+    pub corrected: Option<u32>,
+    /// Packets that had left at the onset, as the corrected estimate has it.
+    pub drained: Option<u32>,
+    /// Most packets held: with overflow the corrected estimate, else what is known at least.
+    pub at_least: u32,
+    /// Datagrams from the first on whose fate the corrected estimate does not explain, those lost on the air among them.
+    pub unexplained: u32,
+}
+
+/// Constants that are tried, and those for which trains are replayed.
+const STEPS: i64 = 512;
+const REPLAY_STEPS: i64 = 64;
+
+/// Sizes for which trains are replayed: so many below the first best one, and above, where losses on the air put the truth.
+const BELOW: u32 = 4;
+const ABOVE: u32 = 12;
+
+/// Reads the log of one train.
+pub fn estimate(config: &EstimatorConfig, log: &RunLog) -> Estimate {
+    let received = || log.datagrams.iter().filter(|d| d.1.is_some()).count() as u32;
+    let first_gap = log.datagrams.iter().position(|d| d.1.is_none());
+    let mut result = Estimate {
+        sent: log.datagrams.len() as u32,
+        received: received(),
+        first_gap: first_gap.map(|n| n as u32),
+        onset: first_gap.and_then(|from| find_onset(config, log.datagrams, from)).map(|n| n as u32),
+        corrected: None,
+        drained: None,
+        at_least: 0,
+        unexplained: 0,
+    };
+    if let Some(fit) = Fit::new(config, log, result.onset) {
+        match result.onset {
+            Some(onset) => {
+                let best = fit.refined(fit.best());
+                result.corrected = Some(best.held);
+                result.drained = Some(onset.saturating_sub(best.held));
+                result.at_least = best.held;
+                result.unexplained = best.cost;
+            }
+            None => {
+                let most = fit.held(fit.least).map(|(_, held)| held + 1).max();
+                result.at_least = most.map_or(0, |n| u32::try_from(n).unwrap_or(0));
+                result.unexplained = result.sent - result.received;
+            }
+        }
+    }
+    result
+}
+
+/// The first gap at or after `from` that others follow.
+fn find_onset(config: &EstimatorConfig, datagrams: &[(Time, Option<Time>)], from: usize) -> Option<usize> {
+    let missing = |n: usize| datagrams[n].1.is_none();
+    (from..datagrams.len()).filter(|&n| missing(n)).find(|&n| {
+        let end = datagrams.len().min(n + config.sustained_within as usize);
+        (n..end).filter(|&m| missing(m)).count() >= config.sustained_losses as usize
+    })
+}
+
+/// A log as the fit needs it: nanoseconds, in order.
+struct Fit {
+    /// By number: when it came to the access point, but for the constant.
+    came: Vec<i64>,
+    arrived: Vec<bool>,
+    /// When datagrams left the access point, in order; and with their numbers.
+    left: Vec<i64>,
+    departures: Vec<(i64, u32)>,
+    /// By number: the next that arrived.
+    next_arrived: Vec<Option<u32>>,
+    /// From here on what is missing found no room.
+    onset: usize,
+    /// Greatest constant: the least difference of arrival and sending.
+    least: i64,
+    width: i64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Best {
+    held: u32,
+    /// Datagrams that contradict.
+    cost: u32,
+}
+
+impl Fit {
+    /// `None`: nothing arrived.
+    fn new(config: &EstimatorConfig, log: &RunLog, onset: Option<u32>) -> Option<Fit> {
+        let ns = |t: Time| i64::try_from(t.as_ns()).unwrap_or(i64::MAX);
+        let pace = config.line_rate.map_or(0, |rate| rate.time_for(u64::from(log.packet_bytes)).as_ns()) as i64;
+        let mut free = i64::MIN;
+        let came: Vec<i64> = log
+            .datagrams
+            .iter()
+            .map(|d| {
+                let at = ns(d.0).max(free);
+                free = at + pace;
+                at
+            })
+            .collect();
+        let mut departures: Vec<(i64, u32)> =
+            (0u32..).zip(log.datagrams).filter_map(|(n, d)| Some((ns(d.1?), n))).collect();
+        departures.sort_unstable();
+        let left: Vec<i64> = departures.iter().map(|d| d.0).collect();
+        let mut next_arrived = vec![None; log.datagrams.len()];
+        let mut next = None;
+        for (n, d) in log.datagrams.iter().enumerate().rev() {
+            next_arrived[n] = next;
+            next = if d.1.is_some() { Some(n as u32) } else { next };
+        }
+        let least = came.iter().zip(log.datagrams).filter_map(|(came, d)| Some(ns(d.1?) - came)).min()?;
+        let mean = (left[left.len() - 1] - left[0]) / (left.len() as i64 - 1).max(1);
+        Some(Fit {
+            arrived: log.datagrams.iter().map(|d| d.1.is_some()).collect(),
+            came,
+            left,
+            departures,
+            next_arrived,
+            onset: onset.map_or(usize::MAX, |n| n as usize),
+            least,
+            width: (2 * mean).max(config.first_access.as_ns() as i64),
+        })
+    }
+
+    /// With this constant: by number, how many places the datagrams before it took when it came.
+    fn held(&self, constant: i64) -> impl Iterator<Item = (usize, i64)> {
+        let (mut admitted, mut gone) = (0, 0);
+        self.came.iter().enumerate().map(move |(n, came)| {
+            while gone < self.left.len() && self.left[gone] <= came + constant {
+                gone += 1;
+            }
+            let held = admitted - gone as i64;
+            admitted += i64::from(self.arrived[n]);
+            (n, held)
+        })
+    }
+
+    /// The size that contradicts the fewest datagrams, given the constant.
+    fn size(&self, constant: i64, lost: &mut Vec<u32>, admitted: &mut Vec<u32>) -> Best {
+        for counts in [&mut *lost, &mut *admitted] {
+            counts.clear();
+            counts.resize(self.came.len() + 1, 0);
+        }
+        for (n, held) in self.held(constant) {
+            let at = usize::try_from(held).unwrap_or(0);
+            if self.arrived[n] {
+                admitted[at] += 1;
+            } else if n >= self.onset {
+                lost[at] += 1;
+            }
+        }
+        let all: u32 = lost.iter().sum();
+        // Admitted although so many or more were held.
+        let mut too_many: u32 = admitted.iter().sum();
+        let mut best = Best { held: 0, cost: u32::MAX };
+        for held in 0..lost.len() {
+            let cost = all - lost[held] + too_many;
+            if cost < best.cost {
+                best = Best { held: held as u32, cost };
+            }
+            too_many -= admitted[held];
+        }
+        best
+    }
+
+    fn best(&self) -> Best {
+        let (mut lost, mut admitted) = (Vec::new(), Vec::new());
+        let tried: Vec<Best> =
+            (0..=STEPS).map(|step| self.size(self.constant(step, STEPS), &mut lost, &mut admitted)).collect();
+        fewest(&tried)
+    }
+
+    fn constant(&self, step: i64, steps: i64) -> i64 {
+        self.least - self.width * step / steps
+    }
+
+    /// Replays the train for sizes near the one found, with what the air loses.
+    fn refined(&self, first: Best) -> Best {
+        if first.cost == 0 {
+            return first;
+        }
+        let sizes = first.held.saturating_sub(BELOW).max(1)..=first.held + ABOVE;
+        let mut lost_before = vec![0; self.came.len()];
+        let mut tried = Vec::new();
+        for step in 0..=REPLAY_STEPS {
+            let constant = self.constant(step, REPLAY_STEPS);
+            tried.extend(sizes.clone().map(|held| Best { held, cost: self.replay(constant, held, &mut lost_before) }));
+        }
+        fewest(&tried)
+    }
+
+    /// Datagrams that contradict a buffer of `size`: lost although it was not full, or arrived although it was. `lost_before` is
+    /// working space.
+    fn replay(&self, constant: i64, size: u32, lost_before: &mut [u32]) -> u32 {
+        lost_before.fill(0);
+        let (mut held, mut gone, mut cost) = (0u32, 0, 0);
+        for (n, came) in self.came.iter().enumerate() {
+            while let Some(&(left, number)) = self.departures.get(gone)
+                && left <= came + constant
+            {
+                held = held.saturating_sub(1 + lost_before[number as usize]);
+                gone += 1;
+            }
+            if self.arrived[n] {
+                cost += u32::from(held >= size);
+                held += 1;
+            } else if held < size {
+                cost += 1;
+                held += 1;
+                if let Some(next) = self.next_arrived[n] {
+                    lost_before[next as usize] += 1;
+                }
+            }
+        }
+        cost
+    }
+}
+
+/// Of those with the fewest contradictions the size that comes most often.
+fn fewest(tried: &[Best]) -> Best {
+    let cost = tried.iter().map(|b| b.cost).min().unwrap_or(0);
+    let mut sizes: Vec<u32> = tried.iter().filter(|b| b.cost == cost).map(|b| b.held).collect();
+    sizes.sort_unstable();
+    let held = sizes.chunk_by(|a, b| a == b).max_by_key(|same| (same.len(), same[0])).map_or(0, |same| same[0]);
+    Best { held, cost }
+}
+
+#[cfg(test)]
+mod tests;

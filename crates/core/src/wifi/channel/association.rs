@@ -1,0 +1,235 @@
+//! Associations that end and begin.
+//!
+//! **The end.** A frame exchange that is under way goes on to its end, but is not repeated. Everything else is taken out at both ends: sequence
+//! numbers, Block Ack windows and reorder buffers are given up (mac80211: `ieee80211_sta_tear_down_BA_sessions`), and so is what rate
+//! control has learnt. What a recipient holds back for want of an MPDU before it is lost, as `ieee80211_free_tid_rx` frees it: its
+//! sender has an acknowledgement for it. What a sender has not got through is dropped or handed back to the owner, as the pair's
+//! [`Roams`] say: oldest first, from the frames that were ready for the air up to the queue of the host.
+//!
+//! A queue that an access point has for all its stations is not searched. What comes out of it for a station that is gone is then
+//! turned away; if the station has come back meanwhile, it goes through.
+//!
+//! **Without association** a packet for the station is turned away at the access point; the station's own wait in its queue or
+//! are turned away. What is handed back leaves the queue discipline in its own order, which may drop some of it as it always may.
+
+use super::*;
+
+impl Gate {
+    pub(super) fn without_association(roams: Roams, down: bool) -> Gate {
+        match (down, roams.station_queue, roams.ap_queue) {
+            (false, StationQueue::Keep, _) => Gate::Waits,
+            (true, _, ApQueue::Forward) => Gate::HandsBack,
+            _ => Gate::Drops,
+        }
+    }
+}
+
+impl Channel {
+    pub fn is_associated(&self, pair: u16) -> bool {
+        self.pairs[usize::from(pair)].is_associated
+    }
+
+    /// Received power of a pair at either end, NaN where its signal has none.
+    pub fn received_dbm(&mut self, pair: u16, now: u64) -> f64 {
+        self.pairs[usize::from(pair)].signal.received_dbm(Time::from_ns(now)).unwrap_or(f64::NAN)
+    }
+
+    /// The station of a pair that roams is associated from now on.
+    pub fn associate(&mut self, now: u64, pair: u16, pool: &mut Pool, out: &mut AirOutputs) {
+        let up = 2 * usize::from(pair);
+        self.pairs[usize::from(pair)].is_associated = true;
+        for link in &mut self.links[up..up + 2] {
+            link.gate = Gate::Open;
+            if let Some(setup) = &mut link.rate_setup {
+                // Another stretch of the same stream.
+                setup.1.rng.jump();
+                link.rate = setup.0.build(&setup.1);
+            }
+        }
+        let station = self.links[up].from;
+        self.radios[usize::from(station)].is_shut = false;
+        for ac in 0..4 {
+            self.serve(now, station, ac, pool, out);
+        }
+        self.set_due();
+    }
+
+    /// The station of a pair that roams has left.
+    pub fn disassociate(&mut self, now: u64, pair: u16, pool: &mut Pool, out: &mut AirOutputs) {
+        let up = 2 * u32::from(pair);
+        let Some(roams) = self.pairs[usize::from(pair)].roams else { return };
+        let station = self.links[up as usize].from;
+        self.radios[usize::from(station)].is_shut = true;
+        self.pairs[usize::from(pair)].is_associated = false;
+        for link in [up, up + 1] {
+            let l = &mut self.links[link as usize];
+            l.gate = Gate::without_association(roams, link != up);
+            let radio = l.from;
+            for ac in 0..4 {
+                let session = std::mem::replace(&mut self.links[link as usize].sessions[ac], NO_SESSION);
+                if session != NO_SESSION {
+                    self.end_session(now, session, ac, pool, out);
+                }
+                if radio == station {
+                    self.empty_qdisc(now, usize::from(radio), ac, pool, out);
+                } else {
+                    // Others have the room that there is now.
+                    self.serve(now, radio, ac, pool, out);
+                }
+            }
+        }
+        self.update_holding();
+        self.set_due();
+    }
+
+    /// The session that has taken the place of one that is over; `None` if there is no association.
+    pub(super) fn session_now(&mut self, over: u32, ac: usize) -> Option<u32> {
+        let link = self.sessions[over as usize].link;
+        let l = &self.links[link as usize];
+        match l.sessions[ac] {
+            _ if l.gate != Gate::Open => None,
+            NO_SESSION => Some(self.open_session(link, ac)),
+            session => Some(session),
+        }
+    }
+
+    /// A packet that its host holds does not go through: dropped, or handed back.
+    #[cold]
+    pub(super) fn turn_away(
+        &mut self,
+        now: u64,
+        link: u32,
+        id: PacketId,
+        report: bool,
+        pool: &Pool,
+        out: &mut AirOutputs,
+    ) {
+        let packet = &pool[id];
+        let l = &mut self.links[link as usize];
+        l.release(now, packet.size);
+        if self.pairs[l.pair as usize].roams.is_some_and(|roams| hands_back(roams, link)) {
+            l.stats.handed_back += 1;
+            out.handed_back.push((link, id));
+        } else {
+            l.stats.dropped_gone += 1;
+            if report {
+                out.release(packet.flow.0, packet.len);
+            }
+            out.dropped.push((link, id, DropReason::Gone));
+        }
+    }
+
+    /// As [`Self::turn_away`], of an MPDU that the driver has. One that has arrived is no longer the sender's.
+    pub(super) fn let_go(&mut self, now: u64, session: u32, ac: usize, mpdu: Mpdu, out: &mut AirOutputs) {
+        let session = &mut self.sessions[session as usize];
+        let link = session.link;
+        let l = &mut self.links[link as usize];
+        let radio = &mut self.radios[usize::from(l.from)];
+        session.pending_ns -= u64::from(mpdu.airtime_ns);
+        radio.pending_ns -= u64::from(mpdu.airtime_ns);
+        let queue = &mut radio.queues[ac];
+        queue.driver_count -= 1;
+        if let Upper::Mac80211 { blocked, .. } = &mut queue.upper {
+            *blocked = false;
+        }
+        l.release(now, mpdu.size);
+        let goes_back = self.pairs[l.pair as usize].roams.is_some_and(|roams| hands_back(roams, link));
+        if !mpdu.has_arrived() && goes_back {
+            l.stats.handed_back += 1;
+            out.handed_back.push((link, mpdu.packet));
+            // The host still holds it.
+            return;
+        }
+        if !mpdu.has_arrived() {
+            l.stats.dropped_gone += 1;
+            out.dropped.push((link, mpdu.packet, DropReason::Gone));
+        }
+        if mpdu.reports() {
+            out.release(mpdu.flow, mpdu.payload);
+        }
+    }
+
+    fn end_session(&mut self, now: u64, id: u32, ac: usize, pool: &mut Pool, out: &mut AirOutputs) {
+        let session = &mut self.sessions[id as usize];
+        session.is_over = true;
+        session.bar = false;
+        session.is_scheduled = false;
+        let link = session.link;
+        let l = &mut self.links[link as usize];
+        if let Some(mut recipient) = session.recipient.take() {
+            let stats = recipient.stats();
+            l.stats.given_up += stats.given_up;
+            l.stats.reorder_timeouts += stats.timeouts;
+            recipient.clear(&mut self.up);
+            for packet in self.up.drain(..) {
+                l.stats.dropped_gone += 1;
+                out.dropped.push((link, packet, DropReason::Gone));
+            }
+        }
+        let radio = l.from;
+        let queue = &mut self.radios[usize::from(radio)].queues[ac];
+        queue.schedule.retain(|&s| s != id);
+        let is_on_air = self.exchanges.iter().any(|x| x.from == radio && usize::from(x.ac) == ac);
+        let mut mpdus: Vec<Mpdu> = session.again.drain(..).collect();
+        // The first stays while it is on the air.
+        let first = usize::from(is_on_air).min(queue.formed.len());
+        let mut n = first;
+        while n < queue.formed.len() {
+            if queue.formed[n].session == id {
+                let mut ppdu = queue.formed.remove(n).expect("it is there");
+                mpdus.append(&mut ppdu.mpdus);
+                self.spare.push(ppdu.mpdus);
+            } else {
+                n += 1;
+            }
+        }
+        // All of them lie within one window behind the next number.
+        let next = session.next_sn;
+        mpdus.sort_by_key(|m| std::cmp::Reverse(m.sn.distance_to(next)));
+        mpdus.extend(session.fresh.drain(..));
+        let txq = session.txq.take();
+        if let Upper::Mac80211 { waiting, blocked } = &mut queue.upper {
+            waiting.retain(|&s| s != id);
+            *blocked = false;
+        }
+        for mpdu in mpdus {
+            self.let_go(now, id, ac, mpdu, out);
+        }
+        if let Some(mut txq) = txq {
+            while txq.len_packets() > 0 {
+                let next = txq.dequeue(Time::from_ns(now), pool, &mut self.drops);
+                self.account(now, pool, out);
+                if let Some(packet) = next {
+                    let report = self.session_of[packet.0 as usize] & 1 == 1;
+                    self.turn_away(now, link, packet, report, pool, out);
+                }
+            }
+        }
+    }
+
+    /// Takes out what a station's own queue has.
+    fn empty_qdisc(&mut self, now: u64, r: usize, ac: usize, pool: &mut Pool, out: &mut AirOutputs) {
+        loop {
+            let Upper::Qdisc(qdisc) = &mut self.radios[r].queues[ac].upper else { return };
+            let before = qdisc.len_packets();
+            if before == 0 {
+                return;
+            }
+            let next = qdisc.dequeue(Time::from_ns(now), pool, &mut self.drops);
+            let is_stuck = next.is_none() && qdisc.len_packets() == before;
+            self.account(now, pool, out);
+            if let Some(packet) = next {
+                let tag = self.session_of[packet.0 as usize];
+                let link = self.sessions[(tag >> 1) as usize].link;
+                self.turn_away(now, link, packet, tag & 1 == 1, pool, out);
+            } else if is_stuck {
+                return;
+            }
+        }
+    }
+}
+
+fn hands_back(roams: Roams, link: u32) -> bool {
+    let down = link & 1 == 1;
+    if down { roams.ap_queue == ApQueue::Forward } else { roams.station_queue == StationQueue::Keep }
+}

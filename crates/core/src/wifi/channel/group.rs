@@ -1,0 +1,77 @@
+//! Group-addressed frames: what an access point sends to all its stations at once.
+//!
+//! Sent at the lowest basic rate, one by one, without acknowledgement or retries (IEEE 802.11-2020 10.3.7, 10.6.5.3): each
+//! station receives its copy or not by its own signal. A station's own broadcast goes to its access point first, as any frame of its,
+//! and the access point sends it to all (4.3.5.2): also to the station that it came from, which ignores it.
+//!
+//! Assumptions: what disturbs a group-addressed frame at the access point disturbs it for all stations; nobody saves power, so
+//! nothing waits for a DTIM beacon.
+
+use super::exchange::{draw, mark_sent, record_data};
+use super::*;
+
+/// The link from an access point to its group.
+pub(super) fn link(ap: u16, radio: &Radio, errors: &ErrorModel, seed: u64, component: u64) -> Link {
+    let lowest = radio.config.phy.basic_modes().first().copied();
+    let context = RateContext {
+        modes: vec![lowest.unwrap_or_else(|| fastest(&radio.config.phy.modes()))],
+        timing: radio.timing.clone(),
+        rng: stream(seed, component, Purpose::RateControl),
+        errors: errors.clone(),
+    };
+    let rate = RateConfig::by_name("fixed").expect("registered").build(&context);
+    Link {
+        from: ap,
+        to: ap,
+        pair: NO_PAIR,
+        gate: Gate::Open,
+        rate_setup: None,
+        sessions: [NO_SESSION; 4],
+        wants_snr: false,
+        rate,
+        stats: AirStats::default(),
+        counted_to: 0,
+        error_rng: stream(seed, component, Purpose::AirErrors),
+    }
+}
+
+impl Channel {
+    /// A group-addressed frame has ended: whom it reached. True if anybody.
+    pub(super) fn group_arrives(&mut self, now: u64, i: usize, pool: &mut Pool, out: &mut AirOutputs) -> bool {
+        let time = Time::from_ns(now);
+        let x = &mut self.exchanges[i];
+        let radio = &mut self.radios[usize::from(x.from)];
+        let framing = radio.framing;
+        let ppdu = radio.queues[usize::from(x.ac)].formed.front_mut().expect("on the air");
+        let session = ppdu.session;
+        let is_spoilt = x.is_spoilt();
+        let link = &mut self.links[x.link as usize];
+        let [mpdu] = &mut ppdu.mpdus[..] else { unreachable!("no Block Ack agreement with a group") };
+        let bytes = framing.mpdu_bytes(u32::from(mpdu.size));
+        let mut reached = false;
+        for (p, pair) in (0u32..).zip(&mut self.pairs) {
+            if is_spoilt || self.access_points[p as usize] != x.from || !pair.is_associated {
+                continue;
+            }
+            let signal = &mut pair.signal;
+            let quality = signal.link(time);
+            let chance = || signal.preamble_success(quality, x.mode) * signal.mpdu_success(quality, x.mode, bytes);
+            if quality.is_perfect() || draw(chance(), &mut link.error_rng) {
+                out.heard.push((p, mpdu.packet));
+                reached = true;
+            }
+        }
+        x.received = u16::from(reached);
+        if self.trace.frames {
+            record_data(&mut self.frames, &mut self.ampdus, now, x, ppdu, pool, |_| (reached, false));
+        }
+        if reached {
+            let mpdu = &mut ppdu.mpdus[0];
+            mpdu.set_arrived();
+            self.up.push(mpdu.packet);
+        }
+        mark_sent(ppdu);
+        self.hand_up(session, pool, out);
+        reached
+    }
+}

@@ -1,0 +1,112 @@
+//! Group-addressed frames against worked cases.
+
+use super::*;
+use crate::wifi::phy::{ErrorRateConfig, SignalConfig};
+
+/// Stations 0 to n - 1, access point n, whose group has link 2n.
+fn rig(signals: &[SignalConfig], config: RadioConfig, hidden: Vec<(u16, u16)>) -> Rig {
+    let n = signals.len() as u16;
+    let mut rig = Rig::new(usize::from(n), config.clone(), SignalConfig::Perfect, false, 1500);
+    let pairs = (0..n).zip(signals);
+    rig.channel = Channel::new(&ChannelConfig {
+        radios: (0..=n).map(|_| Arc::new(config.clone())).collect(),
+        pairs: pairs.map(|(s, signal)| PairConfig::fixed(s, n, signal.clone())).collect(),
+        groups: vec![n],
+        hidden,
+        sensing: Span::ZERO,
+        capture: Probability::ZERO,
+        seed: 7,
+        index: 0,
+        trace: TraceConfig { ppdus: true, frames: true },
+    });
+    rig.numbers.push(0);
+    rig.delivered.push(Vec::new());
+    rig
+}
+
+fn error_rate(rate: f64) -> SignalConfig {
+    SignalConfig::ErrorRate(ErrorRateConfig { rate: Some(Probability::new(rate).unwrap()), rates: None, bytes: 1500 })
+}
+
+impl Rig {
+    /// Whom each frame reached, until nothing is left to do.
+    fn heard(&mut self) -> Vec<(u32, u32)> {
+        let mut heard = Vec::new();
+        loop {
+            heard.extend(self.out.heard.drain(..).map(|(pair, id)| (pair, self.pool[id].seq.0)));
+            self.take();
+            let at = self.channel.deadline();
+            if at == NEVER {
+                return heard;
+            }
+            self.now = at;
+            self.channel.on_deadline(at, &mut self.pool, &mut self.out);
+        }
+    }
+}
+
+#[test]
+fn each_station_hears_it_once_at_the_lowest_basic_rate_and_nobody_answers() {
+    for (standard, mbps) in [(Standard::B, 1), (Standard::A, 6), (Standard::N, 6)] {
+        let config = RadioConfig { transmit: Transmit::default(), ..radio(standard, FixedConfig::default()) };
+        let mut rig = rig(&[SignalConfig::Perfect, SignalConfig::Perfect], config, Vec::new());
+        rig.send(4);
+        rig.send(4);
+        assert_eq!(rig.heard(), [(0, 0), (1, 0), (0, 1), (1, 1)], "{standard:?}");
+        assert_eq!(rig.delivered[4], [0, 1], "the packet leaves the channel once");
+        let kinds: Vec<FrameKind> = rig.channel.frames.iter().map(|f| f.kind).collect();
+        assert_eq!(kinds, [FrameKind::Data; 2], "no RTS, no ACK");
+        let frame = &rig.channel.frames[0];
+        assert_eq!((frame.mode.rate().as_bps(), frame.duration_us), (mbps * 1_000_000, 0));
+        let t = &rig.channel.radios[2].timing;
+        let bytes = rig.channel.radios[2].framing.mpdu_bytes(1500);
+        let ppdu = &rig.channel.ppdus[0];
+        assert_eq!(ppdu.end_ns - ppdu.start_ns, t.ppdu_ns(frame.mode, bytes));
+        assert_eq!(rig.channel.stats(4, rig.now).held_packets, 0);
+    }
+}
+
+#[test]
+fn what_does_not_arrive_is_not_repeated() {
+    let config = radio(Standard::G, FixedConfig::default());
+    let mut rig = rig(&[error_rate(0.5), error_rate(1.0), SignalConfig::Perfect], config, Vec::new());
+    for _ in 0..2000 {
+        rig.send(6);
+        let before = rig.heard();
+        assert!(before.iter().all(|(pair, _)| *pair != 1), "beyond reach");
+        rig.delivered[0].extend(before.iter().filter(|h| h.0 == 0).map(|h| h.1));
+        assert_eq!(before.iter().filter(|h| h.0 == 2).count(), 1);
+    }
+    let share = rig.delivered[0].len() as f64 / 2000.0;
+    assert!((share - 0.5).abs() < 0.05, "{share}");
+    assert_eq!(rig.channel.stats(6, rig.now).mpdus, 2000);
+}
+
+/// Nobody hears it: the packet is lost, and counted.
+#[test]
+fn nobody_in_reach() {
+    let mut rig = rig(&[error_rate(1.0)], radio(Standard::G, FixedConfig::default()), Vec::new());
+    rig.send(2);
+    assert_eq!(rig.heard(), []);
+    let stats = rig.channel.stats(2, rig.now);
+    assert_eq!((stats.lost_errors, stats.held_packets, rig.delivered[2].len()), (1, 0, 0));
+}
+
+/// Hidden from each other or not, stations and access point contend: collisions spoil broadcasts, and those are not sent
+/// again, so some are lost; unicast frames get through all the same.
+#[test]
+fn collisions_are_not_repaired() {
+    let config = radio(Standard::G, FixedConfig::default());
+    let mut rig = rig(&[SignalConfig::Perfect, SignalConfig::Perfect], config, Vec::new());
+    for _ in 0..1000 {
+        rig.send(0);
+        rig.send(2);
+        rig.send(4);
+        rig.heard();
+    }
+    let stats = rig.channel.stats(4, rig.now);
+    assert_eq!((rig.delivered[0].len(), rig.delivered[2].len()), (1000, 1000));
+    assert_eq!(rig.delivered[4].len() as u64 + stats.lost_collision, 1000);
+    // The chance that one of two others draws the same of 16 slots is 12 %.
+    assert!((60..200).contains(&stats.lost_collision), "{}", stats.lost_collision);
+}

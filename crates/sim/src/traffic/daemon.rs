@@ -1,0 +1,183 @@
+//! The cooperative daemon of a host: a driver of [`airtcp_core::coop::Daemon`], which is what runs on real hosts.
+//!
+//! Its monitor reads the TCP flows that begin at the host, and its caps go to their senders. It sees what a kernel tells: the
+//! smoothed RTT, what was acknowledged, and whether there is anything to send. An announcement's bytes stay here; its packet
+//! carries their number.
+
+use std::collections::VecDeque;
+
+use airtcp_core::coop::{CoopConfig, Daemon, FlowId as Connection, FlowSample, Heard, Phase, TerminalId};
+use airtcp_core::packet::{FlowId, Kind, Packet};
+use airtcp_core::rng::{Purpose, stream};
+use airtcp_core::tcp::Outputs;
+use airtcp_core::units::{Seq32, Time};
+use rand::RngExt;
+
+use super::{DATAGRAM_HEADER, Ends, Flow};
+use crate::spec::FlowSpec;
+
+/// Announcements on their way; older ones are lost.
+const KEPT: usize = 64;
+
+/// Counters of a daemon since the start of the run.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct DaemonStats {
+    pub announced: u64,
+    /// Announcements of others that came in, and of these refused: malformed, late, or of a terminal for which there is no room.
+    pub heard: u64,
+    pub refused: u64,
+    /// Looks at a connection that sends, and of these with a cap in force, and in stop mode.
+    pub looks: u64,
+    pub corrected: u64,
+    pub stopped: u64,
+    /// Sum of the terminals counted, over times of looking, and how many these were.
+    pub terminals: u64,
+    pub samples: u64,
+}
+
+pub(crate) struct Host {
+    /// `None`: not running.
+    daemon: Option<Daemon>,
+    config: CoopConfig,
+    flow: FlowId,
+    seed: u64,
+    start: Time,
+    stop: Time,
+    /// Connections of this host, as flows.
+    connections: Vec<u32>,
+    samples: Vec<FlowSample>,
+    caps: Vec<Option<u32>>,
+    /// The last announcements; the first is number `first`.
+    announced: VecDeque<Vec<u8>>,
+    first: u32,
+    pub stats: DaemonStats,
+}
+
+impl Host {
+    pub fn new(flow: FlowId, spec: &FlowSpec, config: &CoopConfig, connections: Vec<u32>, seed: u64) -> Host {
+        Host {
+            daemon: None,
+            config: config.clone(),
+            flow,
+            seed,
+            start: spec.start,
+            stop: spec.stop,
+            connections,
+            samples: Vec::new(),
+            caps: Vec::new(),
+            announced: VecDeque::new(),
+            first: 0,
+            stats: DaemonStats::default(),
+        }
+    }
+
+    pub fn deadline(&self) -> u64 {
+        match &self.daemon {
+            None => self.start.as_ns(),
+            Some(daemon) => daemon.deadline().min(self.stop).as_ns(),
+        }
+    }
+
+    /// `flows`: those of the world that come before this one.
+    pub fn on_deadline(&mut self, now: u64, flows: &mut [Flow], out: &mut Outputs) {
+        let now = Time::from_ns(now);
+        if now >= self.stop {
+            self.start = Time::NEVER;
+            if let Some(mut daemon) = self.daemon.take() {
+                self.announce(daemon.leave(now).to_vec(), out);
+                self.caps.clear();
+                self.apply(now, flows);
+            }
+            return;
+        }
+        let flow = self.flow;
+        let daemon = self.daemon.get_or_insert_with(|| {
+            let mut rng = stream(self.seed, u64::from(flow.0), Purpose::Coop);
+            let id = TerminalId::new(rng.random::<u64>() | 1).expect("not zero");
+            Daemon::new(self.config.clone(), id, rng, now)
+        });
+        if now >= daemon.sample_at() {
+            self.samples.clear();
+            for &i in &self.connections {
+                let Ends::Tcp(tcp) = &flows[i as usize].ends else { unreachable!("chosen by their traffic") };
+                self.samples.push(FlowSample {
+                    id: Connection(u64::from(i) << 32 | tcp.connection()),
+                    rtt: tcp.sender.srtt(),
+                    least_rtt: None,
+                    delivered_bytes: tcp.sender.stats().bytes_acked,
+                    sending: tcp.is_sending(),
+                });
+            }
+            daemon.on_sample(now, &self.samples, &mut self.caps);
+            let stats = &mut self.stats;
+            stats.samples += 1;
+            stats.terminals += u64::from(daemon.terminals());
+            for sample in self.samples.iter().filter(|s| s.sending) {
+                stats.looks += 1;
+                match daemon.phase(sample.id) {
+                    Some(Phase::Correction { .. }) => stats.corrected += 1,
+                    Some(Phase::Stop { .. }) => stats.stopped += 1,
+                    Some(Phase::Free) | None => {}
+                }
+            }
+            self.apply(now, flows);
+        }
+        if let Some(bytes) = self.daemon.as_mut().and_then(|d| d.on_deadline(now)) {
+            self.announce(bytes.to_vec(), out);
+        }
+    }
+
+    fn apply(&self, now: Time, flows: &mut [Flow]) {
+        for (n, &i) in self.connections.iter().enumerate() {
+            if let Ends::Tcp(tcp) = &mut flows[i as usize].ends {
+                tcp.set_cwnd_cap(now, self.caps.get(n).copied().flatten());
+            }
+        }
+    }
+
+    fn announce(&mut self, bytes: Vec<u8>, out: &mut Outputs) {
+        let mut packet = Packet::new(self.flow, Kind::Udp, 0);
+        packet.len = bytes.len() as u16;
+        packet.size = DATAGRAM_HEADER + packet.len;
+        packet.seq = Seq32(self.first.wrapping_add(self.announced.len() as u32));
+        out.packets.push(packet);
+        self.announced.push_back(bytes);
+        if self.announced.len() > KEPT {
+            self.announced.pop_front();
+            self.first = self.first.wrapping_add(1);
+        }
+        self.stats.announced += 1;
+    }
+
+    /// The bytes that a packet of this daemon carries.
+    pub fn bytes(&self, packet: &Packet) -> Option<&[u8]> {
+        self.announced.get(packet.seq.0.wrapping_sub(self.first) as usize).map(Vec::as_slice)
+    }
+
+    /// A broadcast has reached this host.
+    pub fn on_announcement(&mut self, now: u64, bytes: &[u8]) {
+        let Some(daemon) = &mut self.daemon else { return };
+        match daemon.on_announcement(Time::from_ns(now), bytes) {
+            Ok(Heard::Own) => {}
+            Ok(Heard::Taken) => self.stats.heard += 1,
+            Ok(Heard::Late | Heard::Refused) | Err(_) => {
+                self.stats.heard += 1;
+                self.stats.refused += 1;
+            }
+        }
+    }
+
+    /// Terminals that send, connections by phase (free, corrected, stopped), and the least cap in force.
+    pub fn state(&self) -> (u32, [u32; 3], Option<u32>) {
+        let Some(daemon) = &self.daemon else { return (0, [0; 3], None) };
+        let mut phases = [0; 3];
+        for sample in self.samples.iter().filter(|s| s.sending) {
+            phases[match daemon.phase(sample.id) {
+                Some(Phase::Correction { .. }) => 1,
+                Some(Phase::Stop { .. }) => 2,
+                Some(Phase::Free) | None => 0,
+            }] += 1;
+        }
+        (daemon.terminals(), phases, self.caps.iter().flatten().min().copied())
+    }
+}
