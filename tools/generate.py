@@ -341,13 +341,15 @@ TABLES = {
     "transfers": "One row per finished transfer of `transfer` and `web` traffic.",
     "pings": "One row per echo request.",
     "datagrams": "One row per datagram of a `train` or `buffer_probe`.",
-    "probes": "One row per train of a `buffer_probe` whose time is over (the next has begun, or could have): how many packets "
-    "the buffer takes ([probe](probe.md)).",
+    "probes": "One row per train of a `buffer_probe` whose time is over (the next has begun, or could have): how many "
+    "packets the buffer takes ([probe](probe.md)).",
     "air": "One row per link of a WLAN: a station's to its access point and the one back.",
     "air_series": "Links of WLANs over time: those in `record.air_series`, every `record.interval`.",
     "ppdus": "One row per PPDU with data and per Block Ack request, on the channels in `record.ppdus`.",
     "handovers": "One row per change of access point of a host in `roaming`.",
     "walkers": "Hosts in `walks` over time, every `record.interval`.",
+    "daemons": "One row per host in `coop`, over the whole run.",
+    "daemon_series": "Cooperative daemons over time, every `record.interval`.",
 }
 
 

@@ -183,6 +183,16 @@ class Results(Mapping[str, pl.LazyFrame]):
         return self["ppdus"]
 
     @property
+    def daemons(self) -> pl.LazyFrame:
+        """One row per cooperative daemon."""
+        return self["daemons"]
+
+    @property
+    def daemon_series(self) -> pl.LazyFrame:
+        """Cooperative daemons over time."""
+        return self["daemon_series"]
+
+    @property
     def handovers(self) -> pl.LazyFrame:
         """One row per change of access point."""
         return self["handovers"]

@@ -169,6 +169,214 @@ class Bbr(Part):
 
 
 @dataclass(kw_only=True)
+class TcpAv(Part):
+    """Parameters of TCP-AV."""
+
+    above: Above | None = None
+    """Beyond what the full target needs the window stays (`"hold"`) or grows as its base (`"base"`). Default:
+    `hold`.
+    """
+
+    base: CcConfig | None = None
+    """The control it extends: `"reno"` (the original), `"cubic"`, or a table with the parameters of one of them. It
+    decides by how much a loss shrinks a window that is larger than the target needs, and how the window grows
+    above a reduced target. Default: `"reno"`.
+    """
+
+    fall: Probability | None = None
+    """The same from above; above 0. 1/4 for the same reason. Default: 0.25."""
+
+    floor_rtt: FloorRtt | None = None
+    """The round-trip time in what a loss leaves of the window. Default: `min`."""
+
+    name: Literal["tcp_av"] = field(default="tcp_av", init=False)
+
+    recover_step: Probability | None = None
+    """What comes back of the full target after `severe_rounds` round trips without severe congestion; above 0.
+    Default: 0.125.
+    """
+
+    reduced_to: Probability | None = None
+    """What severe congestion leaves of the target; above 0, below 1. 0.5: as Reno of its window. Default: 0.5."""
+
+    rise: Probability | None = None
+    """Part of the gap to the target's window that is closed per round trip, from below; above 0. 1/4: nine tenths in
+    eight round trips, and about as much as a loop that sees its effect one to two round trips late takes without
+    swinging (1/(e d)). Default: 0.25.
+    """
+
+    rtt_min: RttMin | None = None
+    """Which round-trip time is the smallest. Not published for handovers. Default: `connection`."""
+
+    rtt_min_window: Span | None = None
+    """With `rtt_min = "window"`: how far back it looks, between once and twice this. 10s: BBR's window for the same
+    quantity. Above zero. Default: `10s`.
+    """
+
+    severe_reductions: int | None = None
+    """Reductions and timeouts within them that make congestion severe; 0: never. 4 in 16 round trips is what Reno
+    has at a loss rate of 4 %, from where on timeouts dominate. Default: 4.
+    """
+
+    severe_rounds: int | None = None
+    """Round trips over which severe congestion is judged, 1 to 10000. Default: 16."""
+
+    severe_share: Probability | None = None
+    """Congestion is not severe while at least this part of the target is delivered; above 0. Default: 0.9."""
+
+    target: DataRate | None = None
+    """Payload rate that the application asks for, 1kbit/s to 100Gbit/s. Left out: 4Mbit/s, video of standard
+    definition in MPEG-2. Default: `4Mbit/s`.
+    """
+
+    target_min: Probability | None = None
+    """What remains of the target at least, part of the full one; above 0. Default: 0.0625."""
+
+    tune_limit: Probability | None = None
+    """The most that is added or taken for that, part of the target's window. 0: no tuning. 0.25: a Reno sawtooth
+    loses a quarter of its peak. Default: 0.25.
+    """
+
+    tune_rounds: int | None = None
+    """Round trips within which what the connection is behind is made up, 1 to 1000. 16: four times slower than the
+    steering, so that the two do not work against each other. Default: 16.
+    """
+
+
+@dataclass(kw_only=True)
+class Coop(Part):
+    """Hosts that run the cooperative daemon of the study `coop-cwnd`: each announces itself by UDP broadcast to the
+    others of its WLAN, and caps the windows of the TCP flows that begin at it. The announcements go through the
+    simulated air: to the access point as any frame, from there to all stations at once, without acknowledgement.
+    """
+
+    ac: Ac | None = None
+    """Access category of the announcements in the air."""
+
+    daemon: CoopConfig | None = None
+    """What the daemon goes by."""
+
+    name: str
+    """Name by which results and `--set` refer to it: letters, digits, `_` and `-`."""
+
+    nodes: Sequence[str]
+    """Stations: names of hosts or groups, members as `sta[0]`. A host runs one daemon and is in one WLAN."""
+
+    start: Span | None = None
+    """When the daemons start. Default: `0ns`."""
+
+    stop: Span | None = None
+    """When they end: they say so, and lift their caps. Default: at the end of the run."""
+
+
+@dataclass(kw_only=True)
+class CoopConfig(Part):
+    """Parameters of the cooperative daemon. The source gives `bw_max`, `exponent`, `segment_bytes`, `correct_at` and
+    `stop_at`; it leaves the others open.
+    """
+
+    admit_after: int | None = None
+    """A terminal counts from this announcement on. At least 1. Default: 2."""
+
+    announce_every: Span | None = None
+    """Time between a terminal's announcements. Above zero. Default: `1s`."""
+
+    announce_jitter: float | None = None
+    """Each interval is drawn from `announce_every` times 1 - jitter to 1 + jitter, so that terminals do not announce
+    at one time. 0 to 0.5. Default: 0.1.
+    """
+
+    bw_max: BwMax | None = None
+    """The best throughput that this WLAN reaches, or "learn". Default: the 19 Mbit/s of the study's 802.11g WLAN."""
+
+    correct_at: float | None = None
+    """The cap comes into force when RTT / least RTT reaches this. 6.0 (the source). Above 1. Default: 6.0."""
+
+    correction_exit: float | None = None
+    """The cap is lifted when RTT / least RTT has been below this for `correction_hold`. Above 1, at most
+    `correct_at`. Default: 2.0.
+    """
+
+    correction_hold: Span | None = None
+    """See `correction_exit`. Long, because a low RTT is what the cap is for and no sign that it is needed no more.
+    Default: `30s`.
+    """
+
+    count: Count | None = None
+    """What n counts: "terminals" (as the text) or "flows". Default: `terminals`."""
+
+    expire_after: Span | None = None
+    """A terminal that was not heard for this long is forgotten. Longer than `announce_every`. Default: `3500ms`."""
+
+    exponent: float | None = None
+    """What n terminals reach together is `bw_max` times n to this power. -0.15 (equation 3). -1 to 0. Default:
+    -0.15.
+    """
+
+    farewells: int | None = None
+    """Announcements that a terminal still makes when it has ceased to send, before it is silent. Broadcasts are not
+    repeated by the radio, so one may be lost. Default: 2.
+    """
+
+    learn_max: DataRate | None = None
+    """For `bw_max = "learn"`: no more is believed. Above zero. Default: `1Gbit/s`."""
+
+    learn_window: Span | None = None
+    """For `bw_max = "learn"`: the greatest of the last half to whole of this counts. Above zero. Default: `5min`."""
+
+    max_flows: int | None = None
+    """Connections believed of one terminal at most. At least 1. Default: 16."""
+
+    max_peers: int | None = None
+    """Terminals remembered at most. At least 1. Default: 64."""
+
+    min_cap: int | None = None
+    """No cap but that of stop mode is less, segments: with 1, a receiver that delays ACKs would delay every one.
+    Also bounds what forged announcements can do. At least 1. Default: 2.
+    """
+
+    min_rtt_window: Span | None = None
+    """The least RTT is that of the last half to whole of this. The source never forgets it; then one from before a
+    change of path would keep the terminal in stop mode. 300 s: Linux's `tcp_min_rtt_wlen`. Above zero. Default:
+    `5min`.
+    """
+
+    relearn_after: int | None = None
+    """After this many stops in a row that `stop_max` ended, the least RTT is learnt anew: the queue is not this
+    terminal's, or the path is another. 0: never. Default: 3.
+    """
+
+    rtt_in_cap: CapRtt | None = None
+    """The RTT of equation (1): "current" (as the text reads) or "min". Default: `current`."""
+
+    sample_every: Span | None = None
+    """How often the kernel monitor is read and caps are set. Above zero. Default: `100ms`."""
+
+    segment_bytes: int | None = None
+    """What a segment counts in equation (1), bytes. 1500. At least 1. Default: 1500."""
+
+    stop_at: float | None = None
+    """The window becomes 1 when RTT / least RTT reaches this although the cap is in force. 5.0 (the source). Above
+    1. Default: 5.0.
+    """
+
+    stop_exit: float | None = None
+    """Stop mode ends when RTT / least RTT, newly measured, falls below this. Above 1, at most `stop_at`. Default:
+    3.0.
+    """
+
+    stop_grace_rtts: float | None = None
+    """For how many current RTTs a cap has to be in force until `stop_at` is looked at: what is measured before is
+    the queue of windows from before the cap. 0 to 1000. Default: 1.0.
+    """
+
+    stop_max: Span | None = None
+    """It ends after this time in any case. With a window of 1 little is measured, and what is not measured must not
+    hold it. Above zero. Default: `3s`.
+    """
+
+
+@dataclass(kw_only=True)
 class DelaySpread(Part):
     """Delays that differ from member to member; both directions of a member's line have the same."""
 
@@ -180,6 +388,30 @@ class DelaySpread(Part):
 
     spread: Spread | None = None
     """How the delays lie between `min` and `max`. Default: `even`."""
+
+
+@dataclass(kw_only=True)
+class EstimatorConfig(Part):
+    """How a log is read."""
+
+    first_access: Span | None = None
+    """Longest that the first datagram takes at an idle access point until its place is free again, if that is more
+    than two mean transmission times. 500 us: more than a frame of 1500 bytes and its acknowledgement take at 30
+    Mbit/s; at lower rates two transmission times are longer. Default: `500us`.
+    """
+
+    line_rate: DataRate | None = None
+    """The slowest line between sender and access point, if it needs longer for a datagram than they leave apart."""
+
+    sustained_losses: int | None = None
+    """So many missing among `sustained_within` datagrams are an overflow; fewer are losses on the air. 3. Default:
+    3.
+    """
+
+    sustained_within: int | None = None
+    """See `sustained_losses`. 64: three of them are an overflow where the wire is 1.05 times as fast as the air.
+    Default: 64.
+    """
 
 
 @dataclass(kw_only=True)
@@ -468,6 +700,11 @@ class Profile(Part):
     ack_every: int | None = None
     """Full segments that one ACK covers at most when ACKs are delayed."""
 
+    acks_per_rtt: int | None = None
+    """ACKs per least round trip at most while data arrive in order, as TACK's beta (there 4). Needs `timestamps` and
+    a `delayed_ack`. 0: no bound.
+    """
+
     base: str | None = None
     """Profile whose options hold where this one says nothing: a built-in one or another of `profiles`. Default:
     `linux-6`.
@@ -511,6 +748,12 @@ class Profile(Part):
     """Take a reduction back when the echoed timestamp shows that the original had arrived (Eifel, RFC 3522 and
     4015).
     """
+
+    frto: Frto | None = None
+    """Finding spurious timeouts without timestamps (F-RTO)."""
+
+    frto_response: FrtoResponse | None = None
+    """What is left of the window after a timeout that `frto` found to be spurious."""
 
     handshake: bool | None = None
     """Three-way handshake before data. Off, as in ns-2's one-way agents: data leaves at once."""
@@ -888,6 +1131,24 @@ class Pie(Part):
 
 
 @dataclass(kw_only=True)
+class AckFilter(Part):
+    """`limit_packets` and `limit_bytes` both bind when both are given; with neither the queue is unbounded."""
+
+    limit_bytes: Bytes | None = None
+    """Most bytes waiting."""
+
+    limit_packets: int | None = None
+    """Most packets waiting, the one being transmitted not counted. At least 1."""
+
+    mode: AckFilterMode | None = None
+    """How many superfluous ACKs stay: one beside the newest ("conservative", the default) or none ("aggressive").
+    Default: `conservative`.
+    """
+
+    name: Literal["ack_filter"] = field(default="ack_filter", init=False)
+
+
+@dataclass(kw_only=True)
 class RadioOptions(Part):
     """The same options, each of them optional."""
 
@@ -1086,6 +1347,24 @@ class Ideal(Part):
 
 
 @dataclass(kw_only=True)
+class Arf(Part):
+    """`name = "arf"`."""
+
+    down_after: int | None = None
+    """Tries in a row without an ACK, after which the mode is left for a slower one. 2. At least 1. Default: 2."""
+
+    name: Literal["arf"] = field(default="arf", init=False)
+
+    timer_frames: int | None = None
+    """Frames at a mode after which a faster one is tried in any case. 15. 0: never. Default: 15."""
+
+    up_after: int | None = None
+    """Frames in a row acknowledged at their first try, after which a faster mode is tried. 10. At least 1. Default:
+    10.
+    """
+
+
+@dataclass(kw_only=True)
 class Record(Part):
     """What is recorded besides the summaries. Links are named by entry (`bottleneck`: both directions and, for a
     group, every member) or by single direction (`r1->r2`, `left[3]->r1`). The name of a WLAN stands for the lines
@@ -1281,6 +1560,78 @@ class Reverse(Part):
 
 
 @dataclass(kw_only=True)
+class Roaming(Part):
+    """A host that is a station of several WLANs, one at a time."""
+
+    ap_queue: ApQueue | None = None
+    """What becomes of packets for it at the access point that it has left. Default: `drop`."""
+
+    first: str | None = None
+    """Name of the WLAN with which it is associated at the start. Default: that which the rule prefers then."""
+
+    gap: Span | None = None
+    """How long it has no association, from leaving one access point until it can send through the next. Default: 50
+    ms, what IEEE 802.11r was made for. A station that must search for the next access point takes several hundred
+    (Mishra, Shin and Arbaugh, SIGCOMM CCR 33(2), 2003).
+    """
+
+    node: str
+    """Host or group, or one member as `sta[0]`. Each is listed in the `stations` of two WLANs or more."""
+
+    rule: RoamingRule | None = None
+    """When it goes to another access point: a table with `kind`. Default: as soon as another is nearer."""
+
+    station_queue: StationQueue | None = None
+    """What becomes of packets in its own queue when it leaves, and of those that its applications send in the gap.
+    Default: `keep`.
+    """
+
+    tells_senders: bool | None = None
+    """TCP senders on the host learn of each new association, and those that make something of it do. Default: true."""
+
+
+@dataclass(kw_only=True)
+class Nearest(Part):
+    """When another access point is nearer."""
+
+    hysteresis_m: float | None = None
+    """It goes when the other is nearer by more than this, in metres. 0: at the midpoint. Default: 0.0."""
+
+    kind: Literal["nearest"] = field(default="nearest", init=False)
+
+
+@dataclass(kw_only=True)
+class Rssi(Part):
+    """When the signal is weak and that of another access point better."""
+
+    below_dbm: float | None = None
+    """It looks for another access point when the mean of its own is below this, dBm. Default: -65, NetworkManager's
+    where several access points serve a network.
+    """
+
+    every: Span | None = None
+    """Time between measurements. Default: 100 ms, about that of beacons (102.4 ms)."""
+
+    hysteresis_db: float | None = None
+    """The mean of the other must be better by at least this, dB. Default: 5, wpa_supplicant's at a good signal."""
+
+    kind: Literal["rssi"] = field(default="rssi", init=False)
+
+    samples: int | None = None
+    """Measurements that the mean is taken of, and the least between two associations. Default: 10."""
+
+
+@dataclass(kw_only=True)
+class Times(Part):
+    """At given times."""
+
+    kind: Literal["times"] = field(default="times", init=False)
+
+    switches: Sequence[Switch]
+    """In ascending order. One that comes due in a gap follows at its end."""
+
+
+@dataclass(kw_only=True)
 class ShadowingConfig(Part):
     """Slow variation of the SNR around its mean."""
 
@@ -1415,7 +1766,9 @@ class Station(Part):
     """Host or group, or one member as `sta[0]`."""
 
     position_m: Sequence[float] | None = None
-    """Where it stands, `[x, y]` in metres. Gives the `distance_m` of a `signal` of kind `path_loss`."""
+    """Where it stands, `[x, y]` in metres. Gives the `distance_m` of a `signal` of kind `path_loss`, as an entry in
+    `walks` does.
+    """
 
     radio: RadioOptions | None = None
     """Options of its radio. Laid over the WLAN's `station_radio` and `phy`."""
@@ -1425,11 +1778,27 @@ class Station(Part):
 
 
 @dataclass(kw_only=True)
+class Switch(Part):
+    """Switch."""
+
+    at: Span
+    """When."""
+
+    to: str
+    """Name of the WLAN that it goes to."""
+
+
+@dataclass(kw_only=True)
 class TcpOptions(Part):
     """The same options, each of them optional: what a profile file or a scenario writes."""
 
     ack_every: int | None = None
     """Full segments that one ACK covers at most when ACKs are delayed."""
+
+    acks_per_rtt: int | None = None
+    """ACKs per least round trip at most while data arrive in order, as TACK's beta (there 4). Needs `timestamps` and
+    a `delayed_ack`. 0: no bound.
+    """
 
     byte_counting: int | None = None
     """RFC 3465 byte counting in slow start: at most this many segments of credit for one ACK. 0: one per ACK,
@@ -1469,6 +1838,12 @@ class TcpOptions(Part):
     """Take a reduction back when the echoed timestamp shows that the original had arrived (Eifel, RFC 3522 and
     4015).
     """
+
+    frto: Frto | None = None
+    """Finding spurious timeouts without timestamps (F-RTO)."""
+
+    frto_response: FrtoResponse | None = None
+    """What is left of the window after a timeout that `frto` found to be spurious."""
 
     handshake: bool | None = None
     """Three-way handshake before data. Off, as in ns-2's one-way agents: data leaves at once."""
@@ -1720,6 +2095,21 @@ class Web(Part):
 
 
 @dataclass(kw_only=True)
+class Stream(Part):
+    """Live video over TCP: data of a constant rate that are written as they come into being. What the connection
+    does not carry in time waits.
+    """
+
+    every: Span | None = None
+    """Distance between two writes. Default: 40ms, a picture at 25 per second."""
+
+    kind: Literal["stream"] = field(default="stream", init=False)
+
+    rate: DataRate
+    """Rate of the payload."""
+
+
+@dataclass(kw_only=True)
 class Ping(Part):
     """Echo requests at a fixed interval."""
 
@@ -1765,6 +2155,37 @@ class Train(Part):
 
 
 @dataclass(kw_only=True)
+class BufferProbe(Part):
+    """Numbered UDP datagrams in trains faster than the air carries them: how many fit into the access point's
+    buffer.
+    """
+
+    count: int | None = None
+    """Datagrams in a train: well above the buffer, and above the raw estimate. Default: 1000."""
+
+    estimator: EstimatorConfig | None = None
+    """How the log of the receiver is read."""
+
+    every: Span | None = None
+    """Distance from the start of a train to the start of the next: long enough for the buffer to drain. Default:
+    `2s`.
+    """
+
+    gap: Span | None = None
+    """Distance between the datagrams of a train: shorter than the air needs for one, no shorter than the wire does.
+    Default: 96 Mbit/s, just below Fast Ethernet.
+    """
+
+    kind: Literal["buffer_probe"] = field(default="buffer_probe", init=False)
+
+    packet_bytes: int | None = None
+    """Size of a datagram, IP and UDP headers (28 bytes) included. Default: 1500."""
+
+    runs: int | None = None
+    """Trains. Default: 10."""
+
+
+@dataclass(kw_only=True)
 class Qdisc(Part):
     """A queue discipline for each access category before a driver queue of frames, as Linux had it until 4.10."""
 
@@ -1786,6 +2207,11 @@ class Mac80211(Part):
 
     airtime_quantum: Span | None = None
     """Airtime a station may use before the next one's turn (its weight, 256 us). Default: `256us`."""
+
+    airtime_received: bool | None = None
+    """What a station sends to this radio counts as its airtime as well (`AIRTIME_USE_RX`), where the driver reports
+    it, as ath9k does: who uploads much waits longer for what comes down. Default: true.
+    """
 
     aql: bool | None = None
     """Bound on the frames below the queues by their airtime. Default: true."""
@@ -1817,6 +2243,29 @@ class Mac80211(Part):
     """What the radio asks of TCP small queues: data for a second / 2^n at the pacing rate may wait below a
     connection, 8 ms. Default: 7.
     """
+
+
+@dataclass(kw_only=True)
+class Walk(Part):
+    """How a host moves: along straight lines, at one speed. It stands at the first point before `start` and at the
+    last after its arrival. A `signal` of kind `path_loss` follows its distance from the access point; the other
+    kinds do not care where it is.
+    """
+
+    node: str
+    """Host or group, or one member as `sta[0]`. Of a group all walk alike."""
+
+    speed_m_per_s: float
+    """Its speed, above 0. 1 to 1.5: walking."""
+
+    start: Span | None = None
+    """When it sets off. Default: `0ns`."""
+
+    there_and_back: bool | None = None
+    """It turns at the last point, goes back the way it came, and so on until the end of the run. Default: false."""
+
+    waypoints_m: Sequence[Sequence[float]]
+    """Where it goes, `[[x, y], [x, y]]` in metres: at least two points."""
 
 
 @dataclass(kw_only=True)
@@ -1917,13 +2366,16 @@ class Wlan(Part):
 
     stations: Sequence[StationEntry]
     """Hosts that are associated with the access point: names of hosts or groups, members as `sta[0]`, or tables with
-    `node` and what differs for it. A host is in one WLAN only.
+    `node` and what differs for it. A host is in one WLAN only, unless it has an entry in `roaming`.
     """
 
 
 @dataclass(kw_only=True)
 class Scenario(Part):
     """A scenario: a network, the flows through it and what to record."""
+
+    coop: Sequence[Coop] | None = None
+    """Hosts that run the cooperative daemon."""
 
     description: str | None = None
     """What the scenario shows, in a sentence or two."""
@@ -1949,8 +2401,14 @@ class Scenario(Part):
     record: Record | None = None
     """What is recorded besides the summaries."""
 
+    roaming: Sequence[Roaming] | None = None
+    """When hosts that are in several WLANs go from one to another."""
+
     seed: int | None = None
     """Seed of everything random. The same file and seed give the same results to the bit. Default: 1."""
+
+    walks: Sequence[Walk] | None = None
+    """How hosts move."""
 
     warmup: Span | None = None
     """Summaries leave out what happens before this. Time series and tables of single events keep it. Default: `0ns`."""
@@ -1959,14 +2417,23 @@ class Scenario(Part):
     """Wireless LANs: stations and their access points."""
 
 
+Above: TypeAlias = "Literal['hold', 'base']"
+"""What the window does beyond what the full target needs."""
+
 Ac: TypeAlias = "Literal['bk', 'be', 'vi', 'vo']"
 """Access categories, lowest priority first (IEEE 802.11-2020 10.2.4.2)."""
+
+AckFilterMode: TypeAlias = "Literal['conservative', 'aggressive']"
+"""How many superfluous ACKs stay."""
 
 Aggressiveness: TypeAlias = "float"
 """Aggressiveness."""
 
 AllHidden: TypeAlias = "Literal['all']"
 """AllHidden."""
+
+ApQueue: TypeAlias = "Literal['drop', 'forward']"
+"""What becomes of packets for a station that has left, at the access point that it left."""
 
 Backoff: TypeAlias = "Literal['resense', 'freeze']"
 """What a backoff does while another radio transmits."""
@@ -1977,11 +2444,20 @@ Band: TypeAlias = "Literal['2.4GHz', '5GHz']"
 BufferRule: TypeAlias = "Literal['bdp', 'bdp_over_sqrt_n']"
 """BufferRule."""
 
+BwMax: TypeAlias = "Literal['learn']"
+"""BwMax."""
+
 Bytes: TypeAlias = "str"
 """A size: a number with B, kB, MB, GB, KiB, MiB or GiB, such as "64KiB"."""
 
-CcConfig: TypeAlias = "Literal['reno', 'cubic', 'vegas', 'bbr'] | Reno | Cubic | Vegas | Bbr"
+CapRtt: TypeAlias = "Literal['current', 'min']"
+"""The RTT that is put into equation (1)."""
+
+CcConfig: TypeAlias = "Literal['reno', 'cubic', 'vegas', 'bbr', 'tcp_av'] | Reno | Cubic | Vegas | Bbr | TcpAv"
 """CcConfig."""
+
+Count: TypeAlias = "Literal['terminals', 'flows']"
+"""What n of equations (1) to (3) counts."""
 
 DataRate: TypeAlias = "str"
 """A data rate: a number with bit/s, kbit/s, Mbit/s, Gbit/s or Tbit/s, such as "100Mbit/s"."""
@@ -1994,6 +2470,15 @@ Delay2: TypeAlias = "Literal['off', 'quarter_rtt']"
 
 DelayEstimate: TypeAlias = "Literal['timestamp', 'departure_rate']"
 """How PIE learns the queueing delay."""
+
+FloorRtt: TypeAlias = "Literal['min', 'smoothed']"
+"""The round-trip time in what a loss leaves of the window."""
+
+Frto: TypeAlias = "Literal['off', 'rfc5682', 'rfc4138']"
+"""How a sender finds out that a retransmission timeout was spurious, from which data the ACKs after it cover."""
+
+FrtoResponse: TypeAlias = "Literal['undo', 'rate_halving', 'conservative']"
+"""What is left of the window after a timeout that F-RTO found to be spurious."""
 
 GapFrom: TypeAlias = "Literal['end', 'start']"
 """GapFrom."""
@@ -2038,14 +2523,16 @@ Protection: TypeAlias = "Literal['none', 'cts_to_self', 'rts_cts']"
 silent.
 """
 
-QueueConfig: TypeAlias = "Literal['fifo', 'red', 'codel', 'fq_codel', 'pie'] | Fifo | Red | Codel | FqCodel | Pie"
+QueueConfig: TypeAlias = (
+    "Literal['fifo', 'red', 'codel', 'fq_codel', 'pie', 'ack_filter'] | Fifo | Red | Codel | FqCodel | Pie | AckFilter"
+)
 """QueueConfig."""
 
 RandomPhase: TypeAlias = "Literal['random']"
 """RandomPhase."""
 
 RateConfig: TypeAlias = (
-    "Literal['fixed', 'minstrel', 'minstrel_ht', 'ideal'] | FixedRate | Minstrel | MinstrelHt | Ideal"
+    "Literal['fixed', 'minstrel', 'minstrel_ht', 'ideal', 'arf'] | FixedRate | Minstrel | MinstrelHt | Ideal | Arf"
 )
 """RateConfig."""
 
@@ -2060,6 +2547,12 @@ RetryCount: TypeAlias = "Literal['handings', 'transmissions']"
 
 RetryOutConfig: TypeAlias = "Literal['stepped', 'fixed', 'delay'] | Stepped | FixedRetryOut | DelayRetryOut"
 """RetryOutConfig."""
+
+RoamingRule: TypeAlias = "Nearest | Rssi | Times"
+"""When a station goes to another access point."""
+
+RttMin: TypeAlias = "Literal['connection', 'path', 'window']"
+"""Which round-trip time counts as the smallest."""
 
 RttvarRule: TypeAlias = "Literal['rfc6298', 'linux']"
 """How the variation of the round trip follows the samples."""
@@ -2091,6 +2584,11 @@ Start: TypeAlias = "Span | StartRange"
 StationEntry: TypeAlias = "str | Station"
 """A host by its name, or with what differs for it."""
 
+StationQueue: TypeAlias = "Literal['keep', 'drop']"
+"""What becomes of packets that wait in a station's own queue when it leaves, and of those that come while it is
+away.
+"""
+
 TimerPhase: TypeAlias = "RandomPhase | Span"
 """When the ticks of a host's timers fall."""
 
@@ -2100,7 +2598,7 @@ Traffic: TypeAlias = "TrafficName | TrafficTable"
 TrafficName: TypeAlias = "Literal['unlimited', 'web', 'ping']"
 """The kinds that need no parameters."""
 
-TrafficTable: TypeAlias = "Unlimited | Transfer | Web | Ping | Cbr | Train"
+TrafficTable: TypeAlias = "Unlimited | Transfer | Web | Stream | Ping | Cbr | Train | BufferProbe"
 """TrafficTable."""
 
 Transmit: TypeAlias = "Literal['qdisc', 'mac80211'] | Qdisc | Mac80211"
@@ -2116,21 +2614,32 @@ Unit: TypeAlias = "Literal['segments', 'bytes']"
 """In what the outstanding data is counted."""
 
 __all__ = [
+    "Above",
     "Ac",
+    "AckFilter",
+    "AckFilterMode",
     "Aggregation",
     "Aggressiveness",
     "AllHidden",
+    "ApQueue",
+    "Arf",
     "Backoff",
     "Band",
     "Bbr",
     "BitErrors",
     "Buffer",
+    "BufferProbe",
     "BufferRule",
     "BurstConfig",
+    "BwMax",
     "Bytes",
+    "CapRtt",
     "Cbr",
     "CcConfig",
     "Codel",
+    "Coop",
+    "CoopConfig",
+    "Count",
     "Cubic",
     "DataRate",
     "Delay",
@@ -2142,12 +2651,16 @@ __all__ = [
     "EarlyRetransmit",
     "Efr",
     "ErrorRate",
+    "EstimatorConfig",
     "Fifo",
     "FixedRate",
     "FixedRetryOut",
+    "FloorRtt",
     "Flow",
     "FqCodel",
     "FqCodelConfig",
+    "Frto",
+    "FrtoResponse",
     "GapFrom",
     "Hidden",
     "Hold",
@@ -2160,6 +2673,7 @@ __all__ = [
     "Mac80211",
     "Minstrel",
     "MinstrelHt",
+    "Nearest",
     "Node",
     "NodeKind",
     "OnGiveUp",
@@ -2192,6 +2706,10 @@ __all__ = [
     "RetryOutConfig",
     "RetryOutStep",
     "Reverse",
+    "Roaming",
+    "RoamingRule",
+    "Rssi",
+    "RttMin",
     "RttvarRule",
     "Sampling",
     "Scenario",
@@ -2207,9 +2725,14 @@ __all__ = [
     "StartRange",
     "Station",
     "StationEntry",
+    "StationQueue",
     "Stepped",
+    "Stream",
+    "Switch",
+    "TcpAv",
     "TcpOptions",
     "TimerPhase",
+    "Times",
     "Trace",
     "Traffic",
     "TrafficName",
@@ -2221,6 +2744,7 @@ __all__ = [
     "Unit",
     "Unlimited",
     "Vegas",
+    "Walk",
     "WavelanConfig",
     "Web",
     "Wlan",

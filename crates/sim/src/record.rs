@@ -39,6 +39,8 @@ table! {
         segments_retransmitted: U64(u64) = "data segments retransmitted since warmup",
         retransmission_ratio: F64(f64) = "segments retransmitted / segments sent",
         timeouts: U64(u64) = "retransmission timeouts since warmup",
+        spurious_timeouts: U64(u64) = "retransmission timeouts since warmup that F-RTO found to be spurious",
+        undos: U64(u64) = "window reductions since warmup that were taken back, those of spurious timeouts included",
         fast_retransmits: U64(u64) = "entries into fast recovery since warmup",
         duplicate_acks: U64(u64) = "ACKs since warmup that acknowledged nothing new and told of something above",
         tail_loss_probes: U64(u64) = "tail loss probes since warmup, of new data or of the last segment again",

@@ -930,6 +930,8 @@ impl World {
             segments_retransmitted: b.segments_retransmitted - a.segments_retransmitted,
             retransmission_ratio: f64::NAN,
             timeouts: b.timeouts - a.timeouts,
+            spurious_timeouts: b.spurious_timeouts - a.spurious_timeouts,
+            undos: b.undos - a.undos,
             fast_retransmits: b.fast_retransmits - a.fast_retransmits,
             duplicate_acks: b.duplicate_acks - a.duplicate_acks,
             tail_loss_probes: b.tail_loss_probes - a.tail_loss_probes,

@@ -21,7 +21,9 @@ mod sender;
 mod tests;
 mod ticks;
 
-pub use profile::{Pacing, PacingRtt, RandomPhase, Recovery, RttvarRule, TcpConfig, TcpOptions, TimerPhase, Tsq};
+pub use profile::{
+    Frto, FrtoResponse, Pacing, PacingRtt, RandomPhase, Recovery, RttvarRule, TcpConfig, TcpOptions, TimerPhase, Tsq,
+};
 pub use receiver::{Receiver, ReceiverStats};
 pub use sender::{Sender, SenderStats};
 

@@ -80,6 +80,33 @@ pub enum RandomPhase {
     Random,
 }
 
+/// How a sender finds out that a retransmission timeout was spurious, from which data the ACKs after it cover.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Frto {
+    /// It does not look.
+    Off,
+    /// RFC 5682 (Linux since 3.10): the timeout is answered at once, and taken back once data that was sent only once proves to have
+    /// arrived.
+    Rfc5682,
+    /// RFC 4138 (Linux 2.6.24 to 3.9): the window stays as it is until two ACKs have told; a timeout that they confirm is
+    /// answered with two or three segments.
+    Rfc4138,
+}
+
+/// What is left of the window after a timeout that F-RTO found to be spurious.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FrtoResponse {
+    /// All of it, and ssthresh as before (Linux since 3.10; `tcp_frto_response` = 2 before).
+    Undo,
+    /// It shrinks to the reduced ssthresh over a round trip, as after a congestion signal (`tcp_frto_response` = 0, the default of Linux
+    /// 2.6.24 to 3.9).
+    RateHalving,
+    /// The reduced ssthresh at once (`tcp_frto_response` = 1).
+    Conservative,
+}
+
 /// How the variation of the round trip follows the samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -219,6 +246,10 @@ options! {
     timer_phase: TimerPhase,
     /// Consecutive timeouts of one segment before the connection is given up.
     retries: u32,
+    /// Finding spurious timeouts without timestamps (F-RTO).
+    frto: Frto,
+    /// What is left of the window after a timeout that `frto` found to be spurious.
+    frto_response: FrtoResponse,
     /// Take a reduction back when the echoed timestamp shows that the original had arrived (Eifel, RFC 3522 and 4015).
     eifel: bool,
     /// RFC 7323 timestamps, 12 bytes in each segment.

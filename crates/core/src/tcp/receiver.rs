@@ -286,7 +286,9 @@ impl Receiver {
         }
         self.last_arrival = now;
         // RFC 7323 section 4.3: the echo is that of the segment at the left edge of what the next ACK covers.
-        if p.ts_val != 0 && start <= self.last_ack_sent {
+        // What lies below altogether had been acknowledged: it is not acceptable (section 5.3 R2), and echoing it would tell the sender
+        // that its repetition had been needed.
+        if p.ts_val != 0 && start <= self.last_ack_sent && end + u64::from(fin) >= self.last_ack_sent {
             self.ts_recent = p.ts_val;
         }
         if fin {

@@ -290,6 +290,12 @@ impl Scoreboard {
         }
     }
 
+    /// Nothing above the first segment was ever sent again, as far as the first that was not SACKed there shows.
+    pub fn only_front_was_retransmitted(&self) -> bool {
+        let above = self.segments.iter().skip(1).find(|s| s.has(EVER_RETRANSMITTED) || !s.has(SACKED));
+        self.retrans_out <= 1 && above.is_none_or(|s| !s.has(EVER_RETRANSMITTED))
+    }
+
     /// When the `n`-th segment, counted from 0, was last sent, and where it ends; the last if there are fewer.
     pub fn sent(&self, n: u32) -> Option<(Time, u64)> {
         self.segments.get(n as usize).or(self.segments.back()).map(|s| (s.sent_at, s.end()))

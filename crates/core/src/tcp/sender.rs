@@ -1,9 +1,10 @@
 //! The sending end of a connection: opens it, sends, repairs losses, closes. Here are its state, its interface, set-up and
-//! close; the rest is by concern: [`acks`], [`repair`], [`probe`], [`transmit`], [`tsq`].
+//! close; the rest is by concern: [`acks`], [`frto`], [`repair`], [`probe`], [`transmit`], [`tsq`].
 //!
 //! Offsets are 64-bit and count from the initial sequence number 0: the SYN is offset 0, data starts at 1.
 
 mod acks;
+mod frto;
 mod probe;
 mod repair;
 mod transmit;
@@ -11,6 +12,7 @@ mod tsq;
 
 use std::sync::Arc;
 
+use self::frto::{FrtoState, FrtoStep};
 use self::tsq::SmallQueue;
 use super::cc::{AckSample, AnyCc, CaState, CcContext, Window};
 use super::delivery::{Delivery, RateProbe};
@@ -46,6 +48,8 @@ pub struct SenderStats {
     pub ecn_reductions: u64,
     /// Reductions taken back because the originals turned out to have arrived (RFC 3522, RFC 2883).
     pub undos: u64,
+    /// Timeouts that F-RTO found to be spurious (RFC 5682).
+    pub spurious_timeouts: u64,
     /// Round-trip samples: number, sum, least and greatest.
     pub rtt_count: u64,
     pub rtt_sum_ns: u64,
@@ -76,6 +80,8 @@ struct Undo {
     /// Retransmissions since then, and how many of them are known to have been needless.
     retransmissions: u32,
     needless: u32,
+    /// The control has been told of a timeout.
+    after_timeout: bool,
 }
 
 /// A tail loss probe on its way (`TLP.end_seq` and `TLP.is_retrans` of RFC 8985).
@@ -109,6 +115,12 @@ struct Covered {
     oldest_sent_at: Option<Time>,
     newest_sent_at: Option<Time>,
     retransmitted_data: bool,
+    /// Data sent once only was delivered that ends at `frto_limit` or below.
+    original: bool,
+    frto_limit: u64,
+    /// Segments newly SACKed; and whether one of them was repeated or ends above `frto_limit`.
+    sacked: u32,
+    sacked_other: bool,
     /// When the most recently sent of what was delivered was sent.
     newest_delivered_sent_at: Time,
     newest_delivered_end: u64,
@@ -151,6 +163,7 @@ impl Covered {
         if s.has(seg_flags::EVER_RETRANSMITTED) {
             self.retransmitted_data = true;
         } else if !s.has(seg_flags::SACKED) {
+            self.original |= s.end() <= self.frto_limit;
             self.oldest_sent_at.get_or_insert(s.sent_at);
             self.newest_sent_at = Some(s.sent_at);
         }
@@ -190,6 +203,9 @@ pub struct Sender {
     inferred: u32,
     reduction: RateReduction,
     undo: Option<Undo>,
+    frto: FrtoState,
+    /// Without SACK, after a timeout: new segments that duplicate ACKs stand for.
+    frto_arrived: u32,
     probe: Option<Probe>,
     clock: TickClock,
     /// The highest offset known to be delivered.
@@ -277,6 +293,8 @@ impl Sender {
             inferred: 0,
             reduction: RateReduction::default(),
             undo: None,
+            frto: FrtoState::Idle,
+            frto_arrived: 0,
             probe: None,
             clock: TickClock::new(config.timer_tick, Span::ZERO),
             highest_delivered: 0,

@@ -529,9 +529,9 @@ fn pacing_spreads_the_window_over_the_round_trip() {
 #[test]
 fn a_spurious_timeout_is_taken_back_with_timestamps() {
     for (eifel, undos) in [(true, 1), (false, 0)] {
-        // Not CUBIC, whose HyStart takes the late ACKs for a queue; and no DSACKs, which would take it back as well.
+        // Not CUBIC, whose HyStart takes the late ACKs for a queue; and neither DSACKs nor F-RTO, which would take it back as well.
         let c = config("linux-6", |c| {
-            (c.eifel, c.dsack) = (eifel, false);
+            (c.eifel, c.dsack, c.frto) = (eifel, false, Frto::Off);
             c.cc = super::cc::CcConfig::by_name("reno").unwrap();
         });
         let mut pair = Pair::same(&c, ONE_WAY);
@@ -554,6 +554,7 @@ fn a_spurious_timeout_is_taken_back_with_timestamps() {
     }
 }
 
+mod frto;
 mod small_windows;
 
 #[test]
@@ -575,13 +576,18 @@ proptest! {
         loss_percent in 0u64..30,
         segments in 1u64..200,
         recovery in prop_oneof![Just(Recovery::Reno), Just(Recovery::NewReno), Just(Recovery::Sack)],
-        profile in prop_oneof![Just("linux-6"), Just("ns2-reno"), Just("freebsd-2.2.1")],
+        profile in prop_oneof![Just("linux-6"), Just("linux-2.6.32"), Just("ns2-reno"), Just("freebsd-2.2.1")],
         loss in prop::sample::select(super::loss::LossConfig::NAMES),
         (tail_loss_probe, dsack, recover_guard) in any::<(bool, bool, bool)>(),
         prr in any::<bool>(),
         limited_transmit in any::<bool>(),
         delay in any::<bool>(),
         pacing in prop_oneof![Just(Pacing::Off), Just(Pacing::RttOverCwnd), Just(Pacing::Linux)],
+        frto in prop_oneof![Just(Frto::Off), Just(Frto::Rfc5682), Just(Frto::Rfc4138)],
+        frto_response in
+            prop_oneof![Just(FrtoResponse::Undo), Just(FrtoResponse::RateHalving), Just(FrtoResponse::Conservative)],
+        (rate_halving, undo_window_after_timeout) in any::<(bool, bool)>(),
+        (undo_burst, cwnd_slack, loss_window) in (0u32..4, 0u32..4, 1u32..20),
     ) {
         use rand::RngExt;
         let c = config(profile, |c| {
@@ -589,6 +595,9 @@ proptest! {
             (c.tail_loss_probe, c.dsack, c.recover_guard) = (tail_loss_probe, dsack, recover_guard);
             c.recovery = recovery;
             c.prr = prr;
+            (c.frto, c.frto_response) = (frto, frto_response);
+            (c.rate_halving, c.undo_window_after_timeout) = (rate_halving, undo_window_after_timeout);
+            (c.undo_burst, c.cwnd_slack, c.loss_window) = (undo_burst, cwnd_slack, loss_window);
             c.limited_transmit = limited_transmit;
             c.limited_transmit_after_timeout = limited_transmit;
             c.ssthresh_at_every_timeout = prr;

@@ -600,6 +600,7 @@ impl Channel {
             bar: false,
             is_scheduled: false,
             deficit_ns: 0,
+            served_ns: 0,
             pending_ns: 0,
             txq,
             txq_is_listed: false,

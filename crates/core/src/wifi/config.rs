@@ -341,6 +341,9 @@ pub struct Mac80211Path {
     pub fq_codel: FqCodelConfig,
     /// Stations are served by airtime rather than in turn.
     pub airtime_fairness: bool,
+    /// What a station sends to this radio counts as its airtime as well (`AIRTIME_USE_RX`), where the driver reports it, as ath9k
+    /// does: who uploads much waits longer for what comes down.
+    pub airtime_received: bool,
     /// Airtime a station may use before the next one's turn (its weight, 256 us).
     pub airtime_quantum: Span,
     /// Bound on the frames below the queues by their airtime.
@@ -374,6 +377,7 @@ impl Default for Mac80211Path {
                 ..FqCodelConfig::default()
             },
             airtime_fairness: true,
+            airtime_received: true,
             airtime_quantum: Span::from_us(256),
             aql: true,
             aql_low: Span::from_us(5_000),

@@ -101,6 +101,8 @@ pub(super) struct Session {
     pub is_scheduled: bool,
     /// With airtime fairness: what it may use before its turn is over, ns.
     pub deficit_ns: i64,
+    /// When something was last sent to it, ns.
+    pub served_ns: u64,
     /// Estimated airtime of the frames below its queue, ns.
     pub pending_ns: u64,
     /// mac80211's queue of this station and category.

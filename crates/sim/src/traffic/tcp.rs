@@ -322,6 +322,7 @@ impl Tcp {
             tail_loss_probes: past.tail_loss_probes + now.tail_loss_probes,
             duplicate_sacks: past.duplicate_sacks + now.duplicate_sacks,
             undos: past.undos + now.undos,
+            spurious_timeouts: past.spurious_timeouts + now.spurious_timeouts,
             ecn_reductions: past.ecn_reductions + now.ecn_reductions,
             rtt_count: past.rtt_count + now.rtt_count,
             rtt_sum_ns: past.rtt_sum_ns + now.rtt_sum_ns,

@@ -25,6 +25,7 @@ impl Sender {
             newest_delivered_sent_at: self.newest_delivered_sent_at,
             newest_delivered_end: self.newest_delivered_end,
             highest_delivered: self.highest_delivered,
+            frto_limit: self.frto_limit(),
             rate,
             ..Covered::default()
         };
@@ -52,7 +53,11 @@ impl Sender {
             for block in p.sack() {
                 let (start, end) = (block.start.to_offset(floor), block.end.to_offset(floor));
                 if start >= floor && end > start && end <= self.snd_nxt {
-                    self.board.sack(start, end, |s| covered.take(s));
+                    self.board.sack(start, end, |s| {
+                        covered.sacked += 1;
+                        covered.sacked_other |= s.has(seg_flags::EVER_RETRANSMITTED) || s.end() > covered.frto_limit;
+                        covered.take(s);
+                    });
                 }
             }
         }
@@ -81,8 +86,16 @@ impl Sender {
         if duplicate || covered.delivered > 0 {
             self.newest_report_at = now;
         }
-        if self.undo.is_some() && advanced {
+        let frto =
+            if self.frto.is_undecided() { self.on_undecided_ack(now, &covered, duplicate) } else { FrtoStep::Usual };
+        if self.undo.is_some() && advanced && frto != FrtoStep::Undecided {
             self.undo_if_spurious(now, p);
+        }
+        if self.window.state == CaState::Loss {
+            self.on_frto_ack(now, &covered, advanced, duplicate);
+            if !sack {
+                self.count_frto_duplicates(advanced, duplicate);
+            }
         }
 
         let mut duplicate_sack = covered.duplicate_sack.is_some();
@@ -96,7 +109,9 @@ impl Sender {
         }
         let lost_before = self.board.lost_out();
         let was_recovering = matches!(self.window.state, CaState::Recovery | CaState::Loss);
-        self.leave_states(now);
+        if frto != FrtoStep::Undecided {
+            self.leave_states(now);
+        }
         if let Some(range) = covered.duplicate_sack.filter(|_| duplicate_sack) {
             self.on_duplicate_sack(now, range);
         }
@@ -106,13 +121,20 @@ impl Sender {
             self.loss.on_report(&Report { reordered: covered.reordered, duplicate_sack, snd_una, snd_nxt, recovered });
         }
         self.react_to_ecn(now, p);
-        if duplicate || covered.delivered > 0 || self.window.state == CaState::Recovery {
+        if frto == FrtoStep::Undecided {
+            self.judge_at = Time::NEVER;
+        } else if duplicate || covered.delivered > 0 || self.window.state == CaState::Recovery {
             self.detect_loss_after(now, advanced, &covered, out);
         }
         let newly_lost = self.board.lost_out().saturating_sub(lost_before) + std::mem::take(&mut self.lost_again);
         self.window.in_flight = self.in_flight();
-        self.control_window(now, p, &covered, rtt, prior_in_flight, newly_lost, advanced);
+        if frto == FrtoStep::Usual || self.window.state == CaState::Cwr {
+            self.control_window(now, p, &covered, rtt, prior_in_flight, newly_lost, advanced);
+        }
         let sent_new = self.transmit(now, out);
+        if self.frto.defers_repair() {
+            self.after_frto_transmit(now, sent_new, out);
+        }
         if !sent_new && (advanced || !self.may_probe()) {
             self.schedule_probe(now);
         }
@@ -166,7 +188,7 @@ impl Sender {
         }
         let left = match self.window.state {
             CaState::Recovery => self.dup_acks,
-            CaState::Loss if !self.config.limited_transmit_after_timeout => 0,
+            CaState::Loss if !self.config.limited_transmit_after_timeout => self.frto_arrived,
             // RFC 3042: at most two segments beyond the window.
             _ if self.config.limited_transmit => self.dup_acks.min(2),
             _ => 0,

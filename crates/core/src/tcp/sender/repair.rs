@@ -88,6 +88,7 @@ impl Sender {
             marker: self.snd_una,
             retransmissions: 0,
             needless: 0,
+            after_timeout: false,
         }
     }
 
@@ -290,7 +291,7 @@ impl Sender {
     }
 
     /// The last reduction was needless: window and threshold as they were, and nothing is lost.
-    fn take_back(&mut self, now: Time) {
+    pub(super) fn take_back(&mut self, now: Time) {
         let Some(undo) = self.undo.take() else { return };
         self.stats.undos += 1;
         let repairing = matches!(self.window.state, CaState::Recovery | CaState::Loss);
@@ -303,7 +304,7 @@ impl Sender {
                 0 => self.window.cwnd_clamp,
                 burst => self.window.cwnd_clamp.min(self.in_flight().saturating_add(burst)),
             };
-            if self.config.undo_window_after_timeout || self.window.state != CaState::Loss {
+            if self.config.undo_window_after_timeout || !undo.after_timeout {
                 self.window.cwnd = self.cc.undo(&self.window).clamp(1, most.max(1));
             }
             self.window.ssthresh = self.window.ssthresh.max(undo.ssthresh);
@@ -325,32 +326,55 @@ impl Sender {
         self.stats.timeouts += 1;
         out.notices.push(Notice::RetransmissionTimeout);
         let repeated = match self.window.state {
+            _ if self.frto.is_undecided() => self.timeouts_in_row > 0,
             CaState::Loss => self.timeouts_in_row > 0,
             // Within a recovery the window has been reduced for this loss (Linux).
             CaState::Recovery => self.config.recovery == Recovery::Sack && self.snd_una < self.high_seq,
             _ => false,
         };
+        let stays_open = self.may_leave_timeout_open();
+        let undecided = self.frto.is_undecided();
+        if !stays_open {
+            self.begin_frto();
+        }
         self.timeouts_in_row += 1;
         self.window.in_flight = self.in_flight();
         // RFC 5681 section 3.1: a second timeout of the same segment leaves ssthresh as it is.
         if !repeated || self.config.ssthresh_at_every_timeout {
-            let undo = self.undo_point();
-            let ssthresh = self.cc.ssthresh(&self.window, now);
+            let undo = Undo { after_timeout: !stays_open, ..self.undo_point() };
             if self.window.state != CaState::Recovery {
                 self.window.prior_cwnd = self.window.cwnd;
             }
+            // Two segments were all that the window let leave while an earlier timeout was undecided (Linux).
+            let cwnd = self.window.cwnd;
+            self.window.cwnd = if undecided { cwnd.min(2) } else { cwnd };
+            let ssthresh = self.cc.ssthresh(&self.window, now);
+            self.window.cwnd = cwnd;
             self.undo = Some(undo);
             if !self.owns_window {
                 self.window.ssthresh = ssthresh;
             }
         }
+        self.probe = None;
+        self.probe_at = Time::NEVER;
+        self.timed = None;
+        self.rtt.back_off(&self.config);
+        self.pacer.stop();
+        if stays_open {
+            self.leave_timeout_open(now, evidence, out);
+        } else {
+            self.answer_timeout(now, evidence, out);
+        }
+        self.rto_at = self.timeout_from(now);
+    }
+
+    /// All that is outstanding is lost, as far as the loss policy agrees, and repair begins with the first of it.
+    fn answer_timeout(&mut self, now: Time, evidence: Evidence, out: &mut Outputs) {
         // A control hears of every timeout, also of one that finds the sender still repairing the last.
         self.cc.on_state(&mut self.window, CaState::Loss, now);
         self.window.state = CaState::Loss;
         self.high_seq = self.snd_nxt;
         self.dup_acks = 0;
-        self.probe = None;
-        self.probe_at = Time::NEVER;
         let srtt = self.rtt.srtt();
         if let Some(template) = self.board.front().map(|first| self.hole(first, 0)) {
             let Sender { board, loss, .. } = self;
@@ -363,10 +387,6 @@ impl Sender {
             self.window.cwnd = self.window.cwnd.min(self.config.loss_window).max(1);
         }
         self.window.cwnd_cnt = 0;
-        self.timed = None;
-        self.rtt.back_off(&self.config);
-        self.pacer.stop();
         self.retransmit(now, evidence, out);
-        self.rto_at = self.timeout_from(now);
     }
 }

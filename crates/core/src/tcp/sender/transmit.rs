@@ -37,7 +37,7 @@ impl Sender {
         let sent_to = self.snd_nxt;
         loop {
             self.window.in_flight = self.in_flight();
-            let retransmit = self.board.has_to_retransmit();
+            let retransmit = self.board.has_to_retransmit() && !self.frto.defers_repair();
             let unsent = self.write_end - self.snd_nxt.min(self.write_end);
             let fin = self.closing && self.config.handshake && self.snd_nxt <= self.write_end;
             if !retransmit && unsent == 0 && !fin {

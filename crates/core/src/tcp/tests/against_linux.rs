@@ -44,6 +44,7 @@ const REASONS: &[(&str, &str)] = &[
         "CUBIC alone: a segment comes an ACK earlier or later than with the kernel's window; not examined further",
     ),
     ("delayed_acks", "which segments delayed ACKs cover once the quick ones are over; not examined further"),
+    ("dsack_credit", "an ACK with a DSACK gives credit for a segment more"),
     (
         "echo_of_sack",
         "a SACKed retransmission counts for RACK whatever timestamp the ACK echoes: out of order it is that of an older segment",
@@ -52,7 +53,6 @@ const REASONS: &[(&str, &str)] = &[
         "first_window",
         "without SACK the first duplicate ACK of a connection changes the window (SYNs are not scaled) and does not count",
     ),
-    ("frto", "F-RTO (RFC 5682): after a timeout the first ACK brings new data before anything else is repeated"),
     (
         "growth_credit",
         "an ACK that advances gives credit for what it SACKs, too, and a pure SACK does once reordering was seen",
@@ -66,8 +66,13 @@ const REASONS: &[(&str, &str)] = &[
     ("threshold_adapts", "without SACK the duplicate threshold grows with the reordering that timestamps show"),
     ("timeout_of_head", "sending the oldest segment again restarts the timeout each time"),
     (
-        "undo_after_timeout",
-        "a timeout or probe is taken back by a DSACK, or by an ACK of the original that ends the repair",
+        "rack_rtt",
+        "RACK's round trip here is that of the newest segment delivered, in the kernel that of the last, which spares what a spike held up",
+    ),
+    ("undo_after_timeout", "a DSACK that answers a probe takes back the recovery before it"),
+    (
+        "undo_twice",
+        "without SACK a timestamp's undo leaves the kernel repairing, and F-RTO takes the timeout back once more; counted twice",
     ),
     ("unexamined", "not examined"),
     ("window_updates", "the kernel's application reads later: an ACK more or less, with nothing but a larger window"),
@@ -240,8 +245,8 @@ fn sent(text: &str) -> Vec<(f64, u64)> {
     all
 }
 
-/// Until when the kernel was watched at least: two round trips after everything had been acknowledged, if it was, and as long as a
-/// script holds packets back.
+/// Until when the kernel was watched at least: two round trips after everything had been acknowledged, if it was, as long as a
+/// script holds packets back, and until the last ACK was there.
 fn until_ms(case: &Value, packets: &[(f64, u64)], acks: &str) -> f64 {
     let rtt = case["rtt_ms"].as_f64().unwrap();
     let all = case["segments"].as_u64().unwrap();
@@ -250,16 +255,16 @@ fn until_ms(case: &Value, packets: &[(f64, u64)], acks: &str) -> f64 {
     let delays =
         scripts.iter().flat_map(|s| rules(s)).map(|r| if let Fate::Delay(d) = r.fate { d } else { Span::ZERO });
     let late = delays.max().map_or(0.0, |d| d.as_ns() as f64 / 1e6);
-    let (mut ms, mut end) = (0.0, last);
+    let (mut ms, mut end, mut over) = (0.0, last, false);
     for ack in acks.split(' ') {
         let (gap, numbers) = ack.split_once('=').unwrap();
         ms += gap.parse::<f64>().unwrap();
-        if numbers.split(':').next().unwrap().trim_end_matches('f').parse() == Ok(all) {
+        if !over && numbers.split(':').next().unwrap().trim_end_matches('f').parse() == Ok(all) {
             end = end.max(ms + 2.5 * rtt + late);
-            break;
+            over = true;
         }
     }
-    end + 4.0 * JIFFY_MS
+    end.max(ms + rtt) + 4.0 * JIFFY_MS
 }
 
 /// The first difference, in words.

@@ -494,6 +494,7 @@ impl Channel {
         let session = &mut self.sessions[ppdu.session as usize];
         if radio.mac80211().is_some_and(|p| p.airtime_fairness) {
             session.deficit_ns -= airtime as i64;
+            session.served_ns = now;
         }
         let mut again = false;
         let asks = !answered
@@ -532,6 +533,9 @@ impl Channel {
             mpdus.clear();
             self.spare.push(mpdus);
         }
+        if x.is_data_sent && arrived > 0 && !self.links[x.link as usize].is_group() {
+            self.charge_received(now, &x, ac);
+        }
         self.refill(now, x.from, ac, pool, out);
         let ahead =
             if self.radios[r].aggregates { usize::from(self.radios[r].config.aggregation.formed_ahead) } else { 1 };
@@ -543,6 +547,23 @@ impl Channel {
         let queue = &self.radios[r].queues[ac];
         let has_frame = !queue.formed.is_empty() || (ahead == 0 && !queue.schedule.is_empty());
         self.contention.finish(x.from, ac, now, failed, has_frame);
+    }
+
+    /// What a station has sent is airtime of its own, too, for the radio that heard it. As mac80211 since 6.0, only while it is
+    /// served itself: a debt that grows all the time would silence it for long.
+    fn charge_received(&mut self, now: u64, x: &Exchange, ac: usize) {
+        const ACTIVE_NS: u64 = 100_000_000; // AIRTIME_ACTIVE_DURATION, HZ / 10
+        let recipient = &self.radios[usize::from(x.to)];
+        if !recipient.mac80211().is_some_and(|p| p.airtime_fairness && p.airtime_received) {
+            return;
+        }
+        let back = self.links[(x.link ^ 1) as usize].sessions[ac];
+        if back != NO_SESSION {
+            let session = &mut self.sessions[back as usize];
+            if now - session.served_ns < ACTIVE_NS {
+                session.deficit_ns -= x.data_ns as i64;
+            }
+        }
     }
 
     /// What the recipient has is released; the rest is sent again or given up.

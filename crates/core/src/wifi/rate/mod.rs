@@ -137,6 +137,7 @@ policies! {
         minstrel => Minstrel / MinstrelConfig,
         minstrel_ht => MinstrelHt / MinstrelHtConfig,
         ideal => Ideal / IdealConfig,
+        arf => Arf / ArfConfig,
     }
 }
 
@@ -153,6 +154,7 @@ impl RateConfig {
             RateConfig::Minstrel(c) => c.check(),
             RateConfig::MinstrelHt(c) => c.check(),
             RateConfig::Ideal(c) => c.check(),
+            RateConfig::Arf(c) => c.check(),
         }
     }
 

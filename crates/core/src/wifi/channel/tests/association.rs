@@ -282,7 +282,8 @@ fn block_ack_starts_anew() {
     for round in 0..20 {
         v.change();
         let first = v.channel.frames.len();
-        for _ in 0..100 {
+        // Fewer than the queue has room for in all rounds.
+        for _ in 0..30 {
             v.send(UP, Ac::Be, Kind::Tcp, 1500);
         }
         v.run_until(v.now + 7 * MS);
@@ -295,11 +296,10 @@ fn block_ack_starts_anew() {
     }
     v.change();
     v.drain();
-    let late = v.count(Some(DropReason::Late));
     let gone = v.count(Some(DropReason::Gone));
-    assert_eq!(late, 0, "no number of an old agreement is held against a new one");
     assert!(gone > 0, "some were held back for want of one before");
-    assert!(v.count(None) > 1900 - gone, "{}", v.count(None));
+    // No number of an old agreement is held against a new one: none is late, and whatever was not held back gets through.
+    assert_eq!(v.count(None), 600 - gone);
     v.check_the_end();
 }
 

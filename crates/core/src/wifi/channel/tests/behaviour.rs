@@ -412,6 +412,36 @@ fn airtime_fairness_gives_equal_airtime_and_a_fifo_equal_packets() {
     assert!(airtime > 4.0);
 }
 
+/// Who uploads has used airtime as well (`AIRTIME_USE_RX` of mac80211): with it counted, what comes down goes to the other first.
+#[test]
+fn what_a_station_sends_counts_as_its_airtime() {
+    let run = |airtime_received| {
+        let mut station = radio(Standard::N, mcs(7));
+        station.transmit = Transmit::Mac80211(Mac80211Path { airtime_received, ..Mac80211Path::default() });
+        let mut rig = Rig::of(vec![station; 3], vec![SignalConfig::Perfect, SignalConfig::Perfect], vec![], PPDUS);
+        for i in 0..30_000u64 {
+            let at = i * 200_000;
+            while rig.channel.deadline() <= at {
+                rig.now = rig.channel.deadline();
+                rig.channel.on_deadline(rig.now, &mut rig.pool, &mut rig.out);
+                rig.take();
+            }
+            rig.now = at;
+            for link in [0, 1, 3] {
+                rig.send(link);
+            }
+        }
+        let (up, down, other) = (airtime_share(&rig, 0), airtime_share(&rig, 1), airtime_share(&rig, 3));
+        println!("uploader: up {up:.3}, down {down:.3}; the other: down {other:.3}");
+        (up, down, other)
+    };
+    let (_, down, other) = run(false);
+    assert!((down / other - 1.0).abs() < 0.03, "{down} against {other}");
+    // The upload takes half of the air by contention: little is left of the uploader's share.
+    let (up, down, other) = run(true);
+    assert!(up > 0.3 && other > 0.3 && down < 0.25 * other, "{up}, {down}, {other}");
+}
+
 /// An 802.11b station makes its 802.11g neighbours announce each frame with a CTS at a rate it can hear.
 #[test]
 fn protection_costs_a_cts_ahead_of_each_frame() {

@@ -92,14 +92,17 @@ fn nobody_in_reach() {
     assert_eq!((stats.lost_errors, stats.held_packets, rig.delivered[2].len()), (1, 0, 0));
 }
 
-/// Hidden from each other or not, stations and access point contend: collisions spoil broadcasts, and those are not sent
-/// again, so some are lost; unicast frames get through all the same.
+/// While one station is on the air, another and the access point get something to send: both draw one of 16 slots, and one time
+/// in 16 the same. The broadcast is then lost; the other frame is sent again.
 #[test]
 fn collisions_are_not_repaired() {
     let config = radio(Standard::G, FixedConfig::default());
     let mut rig = rig(&[SignalConfig::Perfect, SignalConfig::Perfect], config, Vec::new());
     for _ in 0..1000 {
         rig.send(0);
+        let on_air = rig.channel.deadline();
+        rig.channel.on_deadline(on_air, &mut rig.pool, &mut rig.out);
+        rig.now = on_air + 50_000;
         rig.send(2);
         rig.send(4);
         rig.heard();
@@ -107,6 +110,5 @@ fn collisions_are_not_repaired() {
     let stats = rig.channel.stats(4, rig.now);
     assert_eq!((rig.delivered[0].len(), rig.delivered[2].len()), (1000, 1000));
     assert_eq!(rig.delivered[4].len() as u64 + stats.lost_collision, 1000);
-    // The chance that one of two others draws the same of 16 slots is 12 %.
-    assert!((60..200).contains(&stats.lost_collision), "{}", stats.lost_collision);
+    assert!((40..=90).contains(&stats.lost_collision), "{}", stats.lost_collision);
 }

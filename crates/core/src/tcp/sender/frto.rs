@@ -1,0 +1,251 @@
+//! F-RTO: was the timeout needed? A retransmission timeout that came too early, because the path or the ACKs were late, is known by
+//! what the next ACKs cover: data that was sent once only.
+//!
+//! Two descriptions, as Linux had one and then the other:
+//!
+//! - [`Frto::Rfc5682`] (RFC 5682 section 3.1 with SACK, 2.1 without; Linux since 3.10, `tcp_process_loss`). The timeout is answered as
+//!   always, window of one segment, everything lost. The first ACK that advances makes way for new data where the next repair would
+//!   be; and any ACK that reports data that was never repeated says that the timeout was spurious.
+//! - [`Frto::Rfc4138`] (Linux 2.6.24 to 3.9, `tcp_process_frto`; `tcp_frto` = 2 adds RFC 4138's appendix B for SACK). Until it is
+//!   decided nothing counts as lost and the window is what it was: the first segment is repeated, the first ACK that advances lets two
+//!   new segments leave, the second one decides. Where the decision is that data was lost, the repair begins with two or
+//!   three segments instead of one. That is also what follows where the first ACK covers all that was outstanding, as when
+//!   nothing but ACKs were lost.
+//!
+//! What a spurious timeout costs in the end is `frto_response`, see [`FrtoResponse`].
+//!
+//! Not here: Linux's exception for probes of the path's MTU; of RFC 4138's variant, that an earlier repeated segment below the first ACK
+//! rules out a later undo.
+
+use super::*;
+use crate::tcp::{Frto, FrtoResponse};
+
+/// Where a sender stands with a timeout. Idle nearly always.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum FrtoState {
+    #[default]
+    Idle,
+    /// RFC 5682: after the timeout, or with new data sent and waiting for the ACK that decides.
+    Repairing { new_data_first: bool },
+    /// RFC 4138: no ACK yet that advances, or one.
+    Undecided { advanced: bool, highmark: u64 },
+}
+
+/// What an ACK that arrived while F-RTO is undecided leaves to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FrtoStep {
+    /// As ever.
+    Usual,
+    /// The window has been set; a loss is neither looked for nor repaired.
+    Undecided,
+    /// Just decided: as ever, but the window does not grow by this ACK.
+    Decided,
+}
+
+impl FrtoState {
+    /// New data goes before lost segments.
+    #[inline]
+    pub fn defers_repair(self) -> bool {
+        matches!(self, FrtoState::Repairing { new_data_first: true } | FrtoState::Undecided { .. })
+    }
+    #[inline]
+    pub fn is_undecided(self) -> bool {
+        matches!(self, FrtoState::Undecided { .. })
+    }
+}
+
+impl Sender {
+    /// Data that ends here or below was outstanding at the timeout; 0: no matter.
+    #[inline]
+    pub(super) fn frto_limit(&self) -> u64 {
+        match self.frto {
+            FrtoState::Idle => 0,
+            FrtoState::Repairing { .. } => self.high_seq,
+            FrtoState::Undecided { highmark, .. } => highmark,
+        }
+    }
+
+    // ---- RFC 5682 -----------------------------------------------------------------------------------------------------
+
+    /// At a timeout, before the state changes. RFC 5682 section 2.1 step 1 and section 3.2: not where another repair is under way,
+    /// unless it is that of the same segment.
+    pub(super) fn begin_frto(&mut self) {
+        let first = matches!(self.window.state, CaState::Open | CaState::Disorder | CaState::Cwr);
+        self.frto_arrived = 0;
+        self.frto = if self.config.frto == Frto::Rfc5682 && (first || self.timeouts_in_row > 0) {
+            FrtoState::Repairing { new_data_first: false }
+        } else {
+            FrtoState::Idle
+        };
+    }
+
+    /// Each ACK of a repair after a timeout.
+    pub(super) fn on_frto_ack(&mut self, now: Time, covered: &Covered, advanced: bool, duplicate: bool) {
+        let FrtoState::Repairing { new_data_first } = &mut self.frto else { return };
+        *new_data_first = false;
+        let sack = self.config.recovery == Recovery::Sack;
+        // Without SACK an ACK that covers a repeated segment may be for what had arrived above it.
+        if covered.original && (sack || !covered.retransmitted_data) {
+            self.frto = FrtoState::Idle;
+            return self.on_spurious_timeout(now);
+        }
+        if self.snd_nxt > self.high_seq {
+            if duplicate || covered.sacked > 0 {
+                // Step 3a: the new data arrived, and what is below it did not.
+                self.frto = FrtoState::Idle;
+            }
+        } else if advanced && self.snd_una < self.high_seq {
+            // Step 2b; whether anything leaves shows in `after_frto_transmit`.
+            self.frto = FrtoState::Repairing { new_data_first: true };
+        }
+    }
+
+    /// Once what the ACK allows has left: without new data to send F-RTO has nothing to go by (step 2b).
+    pub(super) fn after_frto_transmit(&mut self, now: Time, sent_new: bool, out: &mut Outputs) {
+        if sent_new || self.frto != (FrtoState::Repairing { new_data_first: true }) {
+            return;
+        }
+        self.frto = FrtoState::Idle;
+        self.transmit(now, out);
+    }
+
+    /// Without SACK each duplicate after new data stands for a segment of it that arrived, until the next advance.
+    pub(super) fn count_frto_duplicates(&mut self, advanced: bool, duplicate: bool) {
+        if self.window.state == CaState::Loss && self.config.frto == Frto::Rfc5682 {
+            if advanced {
+                self.frto_arrived = 0;
+            } else if duplicate && self.snd_nxt > self.high_seq {
+                self.frto_arrived += 1;
+            }
+        }
+    }
+
+    // ---- RFC 4138 -----------------------------------------------------------------------------------------------------
+
+    /// Whether a timeout that fires now is to be left open. Without SACK only where nothing but the first segment was ever sent again.
+    pub(super) fn may_leave_timeout_open(&self) -> bool {
+        self.config.frto == Frto::Rfc4138
+            && !self.owns_window
+            && (self.config.recovery == Recovery::Sack || self.board.only_front_was_retransmitted())
+    }
+
+    /// The timeout, without its consequences: the threshold falls, the first segment is repeated, and nothing else may leave.
+    pub(super) fn leave_timeout_open(&mut self, now: Time, evidence: Evidence, out: &mut Outputs) {
+        let repairing = matches!(self.window.state, CaState::Recovery | CaState::Loss) || self.frto.is_undecided();
+        let sack = self.config.recovery == Recovery::Sack;
+        let highmark = if sack && repairing && self.high_seq > self.snd_una { self.high_seq } else { self.snd_nxt };
+        self.frto = FrtoState::Undecided { advanced: false, highmark };
+        if self.board.front().is_some_and(|first| first.has(seg_flags::EVER_RETRANSMITTED)) {
+            // Which of its copies an ACK is for cannot be told.
+            self.undo = None;
+        }
+        self.enter(CaState::Disorder, now);
+        self.high_seq = self.snd_nxt;
+        self.dup_acks = 0;
+        self.board.mark_front_lost();
+        self.board.forget_front_retransmission();
+        self.window.in_flight = self.in_flight();
+        self.retransmit(now, evidence, out);
+        self.window.cwnd = self.window.cwnd.min(self.in_flight()).max(1);
+    }
+
+    /// Each ACK until it is decided.
+    pub(super) fn on_undecided_ack(&mut self, now: Time, covered: &Covered, duplicate: bool) -> FrtoStep {
+        let FrtoState::Undecided { advanced, highmark } = self.frto else { return FrtoStep::Usual };
+        let progress = covered.acked > 0 || covered.sacked > 0;
+        if advanced && covered.retransmitted_data {
+            self.undo = None;
+        }
+        if self.snd_una >= highmark {
+            return self.believe_timeout(now, if advanced { 3 } else { 2 }, covered);
+        }
+        if self.config.recovery != Recovery::Sack {
+            if covered.acked == 0 {
+                return match (duplicate, advanced) {
+                    (false, _) => FrtoStep::Undecided,
+                    (true, false) => self.believe_timeout(now, 0, covered),
+                    (true, true) => self.believe_timeout(now, 3, covered),
+                };
+            }
+        } else if !advanced {
+            if covered.acked == 0 {
+                self.window.cwnd = self.window.cwnd.min(self.in_flight()).max(1);
+                return FrtoStep::Undecided;
+            }
+        } else if !progress {
+            return if duplicate { self.believe_timeout(now, 3, covered) } else { FrtoStep::Undecided };
+        } else if covered.sacked > 0 && covered.sacked_other {
+            return self.believe_timeout(now, 3, covered);
+        }
+        if advanced {
+            self.frto = FrtoState::Idle;
+            self.on_spurious_timeout(now);
+            return FrtoStep::Decided;
+        }
+        self.window.cwnd = (self.in_flight() + 2).min(self.window.cwnd_clamp);
+        self.frto = FrtoState::Undecided { advanced: true, highmark };
+        let mss = u64::from(self.window.mss);
+        let may_send = self.snd_nxt < self.write_end
+            && self.snd_nxt + mss.min(self.write_end - self.snd_nxt) <= self.snd_una + self.send_window;
+        if may_send { FrtoStep::Undecided } else { self.believe_timeout(now, 2, covered) }
+    }
+
+    /// The timeout was right (`tcp_enter_frto_loss`): all that was not SACKed is lost, and `allowed` segments leave at once.
+    fn believe_timeout(&mut self, now: Time, allowed: u32, covered: &Covered) -> FrtoStep {
+        let FrtoState::Undecided { advanced, .. } = std::mem::take(&mut self.frto) else { return FrtoStep::Usual };
+        if !advanced && covered.acked == 0 {
+            // The repeated segment is still on its way.
+            self.board.mark_lost_until(self.snd_nxt);
+        } else {
+            self.board.mark_lost_at_timeout(|_| true);
+        }
+        if let Some(undo) = &mut self.undo {
+            undo.after_timeout = true;
+        }
+        self.dup_acks = 0;
+        self.high_seq = self.snd_nxt;
+        self.enter(CaState::Loss, now);
+        self.window.in_flight = self.in_flight();
+        self.window.cwnd = (self.window.in_flight + allowed).clamp(1, self.window.cwnd_clamp);
+        self.window.cwnd_cnt = 0;
+        FrtoStep::Decided
+    }
+
+    // ---- what follows ---------------------------------------------------------------------------------------------------
+
+    fn on_spurious_timeout(&mut self, now: Time) {
+        self.stats.spurious_timeouts += 1;
+        let response = if self.owns_window { FrtoResponse::Undo } else { self.config.frto_response };
+        if response == FrtoResponse::Undo {
+            if self.undo.is_some() {
+                self.take_back(now);
+            } else {
+                self.forget_losses(now, CaState::Open);
+            }
+            return;
+        }
+        // The window that the timeout took, if it did.
+        let window = self.cc.undo(&self.window);
+        self.undo = None;
+        let prior = self.window.prior_cwnd;
+        self.forget_losses(now, if response == FrtoResponse::RateHalving { CaState::Cwr } else { CaState::Open });
+        let in_flight = self.in_flight();
+        self.window.cwnd = match response {
+            FrtoResponse::RateHalving => window.min(in_flight + 1),
+            _ => window.min(self.window.ssthresh).min(in_flight + CONSERVATIVE_BURST),
+        }
+        .clamp(1, self.window.cwnd_clamp);
+        self.window.cwnd_cnt = 0;
+        self.high_seq = self.snd_nxt;
+        self.reduction = RateReduction::begin(prior);
+    }
+
+    fn forget_losses(&mut self, now: Time, to: CaState) {
+        self.board.clear_lost();
+        self.dup_acks = 0;
+        self.enter(to, now);
+    }
+}
+
+/// `tcp_moderate_cwnd`: the duplicate threshold.
+const CONSERVATIVE_BURST: u32 = 3;
