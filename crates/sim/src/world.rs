@@ -819,8 +819,18 @@ impl World {
         };
         let warm_at = Time::ZERO + self.spec.warmup;
         let period_ns = period.as_ns() as f64;
-        let flow_rows: Vec<FlowRow> =
+        let mut flow_rows: Vec<FlowRow> =
             self.listed().map(|i| self.flow_row(i, &first.flows[i], &last.flows[i], period, warm_at)).collect();
+        let mut probes = ProbeRows::default();
+        for row in &mut flow_rows {
+            let (mut raw, mut corrected) = (Mean::default(), Mean::default());
+            for run in self.probes(row.flow as usize) {
+                raw.add(run.estimate_packets);
+                corrected.add(run.corrected_packets);
+                probes.push(run);
+            }
+            (row.buffer_raw_packets, row.buffer_corrected_packets) = (raw.get(), corrected.get());
+        }
         let link_rows: Vec<LinkRow> =
             (0..self.links.lines.len()).map(|i| self.link_row(i, &first.links[i], &last.links[i], period_ns)).collect();
         let air_rows: Vec<AirRow> = self
@@ -856,7 +866,6 @@ impl World {
         }
         let mut pings = PingRows::default();
         let mut datagrams = DatagramRows::default();
-        let mut probes = ProbeRows::default();
         for (i, flow) in self.flows.iter().enumerate() {
             match &flow.ends {
                 Ends::Ping(ping) => {
@@ -870,7 +879,6 @@ impl World {
                     }
                 }
                 Ends::Train(train) => {
-                    self.probes(i).for_each(|row| probes.push(row));
                     for (number, (sent, received)) in train.datagrams.iter().enumerate() {
                         datagrams.push(DatagramRow {
                             flow: i as u32,
@@ -990,54 +998,40 @@ impl World {
                 }
             }
             Ends::Train(_) => {
-                row.kind = "train".into();
-                if let Traffic::BufferProbe { .. } = &spec.traffic {
-                    row.kind = "buffer_probe".into();
-                    let (mut raw, mut corrected) = (Mean::default(), Mean::default());
-                    for run in self.probes(i) {
-                        raw.add(run.estimate_packets);
-                        corrected.add(run.corrected_packets);
-                    }
-                    row.buffer_raw_packets = raw.get();
-                    row.buffer_corrected_packets = corrected.get();
-                }
+                let is_probe = matches!(spec.traffic, Traffic::BufferProbe { .. });
+                row.kind = if is_probe { "buffer_probe" } else { "train" }.into();
             }
             Ends::Daemon(_) => unreachable!("not listed"),
         }
         row
     }
 
-    /// The trains of a buffer probe whose time is over, up to the start of the next, one by one; none for other traffic.
-    fn probes(&self, flow: usize) -> impl Iterator<Item = ProbeRow> {
-        let (spec, flow32) = (&self.spec.flows[flow], flow as u32);
-        let (ends, now) = (&self.flows[flow].ends, self.now);
-        let runs = match (&spec.traffic, ends) {
-            (Traffic::BufferProbe { count, packet_bytes, every, estimator, .. }, Ends::Train(train)) => {
-                Some((*count, *packet_bytes, *every, estimator, train))
-            }
-            _ => None,
+    /// The trains of a buffer probe whose time is over, up to the start of the next; none for other traffic.
+    fn probes(&self, flow: usize) -> Vec<ProbeRow> {
+        let Traffic::BufferProbe { count, packet_bytes, every, estimator, .. } = &self.spec.flows[flow].traffic else {
+            return Vec::new();
         };
-        runs.into_iter().flat_map(move |(count, packet_bytes, every, estimator, train)| {
-            let trains = train.datagrams.chunks_exact(count as usize);
-            let over = trains.take_while(move |train| (train[0].0 + every).as_ns() <= now);
-            (0u32..).zip(over).map(move |(run, datagrams)| {
-                let e = estimate(estimator, &RunLog { datagrams, packet_bytes });
-                let or_nan = |n: Option<u32>| n.map_or(f64::NAN, f64::from);
-                ProbeRow {
-                    flow: flow32,
-                    run,
-                    sent: e.sent,
-                    received: e.received,
-                    first_gap: or_nan(e.first_gap),
-                    onset: or_nan(e.onset),
-                    estimate_packets: or_nan(e.first_gap),
-                    corrected_packets: or_nan(e.corrected),
-                    drained: or_nan(e.drained),
-                    at_least_packets: e.at_least,
-                    unexplained: e.unexplained,
-                }
+        let Ends::Train(train) = &self.flows[flow].ends else { return Vec::new() };
+        let trains = train.datagrams.chunks_exact(*count as usize);
+        let over = trains.take_while(|train| (train[0].0 + *every).as_ns() <= self.now);
+        let logs: Vec<RunLog> = over.map(|datagrams| RunLog { datagrams, packet_bytes: *packet_bytes }).collect();
+        let or_nan = |n: Option<u32>| n.map_or(f64::NAN, f64::from);
+        (0u32..)
+            .zip(estimate(estimator, &logs))
+            .map(|(run, e)| ProbeRow {
+                flow: flow as u32,
+                run,
+                sent: e.sent,
+                received: e.received,
+                first_gap: or_nan(e.first_gap),
+                onset: or_nan(e.onset),
+                estimate_packets: or_nan(e.first_gap),
+                corrected_packets: or_nan(e.corrected),
+                drained: or_nan(e.drained),
+                at_least_packets: e.at_least,
+                unexplained: e.unexplained,
             })
-        })
+            .collect()
     }
 
     fn link_row(&self, i: usize, first: &LinkTotals, last: &LinkTotals, period_ns: f64) -> LinkRow {

@@ -101,10 +101,11 @@ fn the_raw_estimate_is_biased_by_the_ratio_of_the_rates() {
         let text = cell("g", "1Gbit/s", 3, (199, 1), &probe(&format!("{gap_us}us"), 1500));
         let output = run(&text);
         let raw = f64s(&output, "probes", "estimate_packets");
-        let raw = raw.iter().sum::<f64>() / raw.len() as f64;
-        // What the air takes for one, over the train.
+        // In the first train rate control still learns.
+        let raw = raw[1..].iter().sum::<f64>() / (raw.len() - 1) as f64;
+        // What the air takes for one, over the second train.
         let received = f64s(&output, "datagrams", "received_s");
-        let times: Vec<f64> = received[..1500].iter().copied().filter(|t| !t.is_nan()).collect();
+        let times: Vec<f64> = received[1500..3000].iter().copied().filter(|t| !t.is_nan()).collect();
         let service_us = (times[times.len() - 1] - times[0]) / (times.len() - 1) as f64 * 1e6;
         let ratio = service_us / gap_us;
         let expected = 200.0 * ratio / (ratio - 1.0);
@@ -120,8 +121,11 @@ fn cross_traffic_takes_places() {
     let call = "\n[[flows]]\nname = \"call\"\nfrom = \"server\"\nto = \"sta[1]\"\ntraffic = { kind = \"cbr\", rate = \"2Mbit/s\" }\n";
     for phy in ["g", "n"] {
         for (wire, gap) in WIRES {
-            for (name, others, within) in [("upload", upload, 0.35), ("2 Mbit/s down", call, 0.15)] {
-                let text = cell(phy, wire, 9, (265, 1), &format!("{}{others}", probe(gap, 2000)));
+            for (name, others, within) in [("upload", upload, 0.25), ("2 Mbit/s down", call, 0.1)] {
+                // On 802.11n with a driver that can form aggregates.
+                let driver_frames = if phy == "n" { 64 } else { 1 };
+                let text =
+                    cell(phy, wire, 9, (266 - driver_frames, driver_frames), &format!("{}{others}", probe(gap, 2000)));
                 let output = run(&text);
                 let corrected = f64s(&output, "probes", "corrected_packets");
                 println!(
@@ -140,15 +144,15 @@ fn cross_traffic_takes_places() {
 fn a_train_that_fits_gives_a_lower_bound_and_one_that_is_not_over_nothing() {
     let output = run(&cell("g", "100Mbit/s", 1, (5000, 1), &probe("121us", 1000)));
     assert!(f64s(&output, "probes", "corrected_packets").iter().all(|c| c.is_nan()));
-    assert!(f64s(&output, "probes", "at_least_packets").iter().all(|&n| n > 600.0 && n < 760.0));
+    assert!(f64s(&output, "probes", "at_least_packets")[1..].iter().all(|&n| n > 600.0 && n < 760.0));
     let text = cell("g", "100Mbit/s", 1, (200, 1), &probe("121us", 1000)).replace("7s", "3.9s");
     assert_eq!(f64s(&run(&text), "probes", "run"), [0.0]);
 }
 
 // ---- ACKs ------------------------------------------------------------------------------------------------------------
 
-/// `n` stations upload through an access point whose buffer for their ACKs is small.
-fn uploads(n: u32, phy: &str, qdisc: &str, delay: &str, receiver: &str) -> RunOutput {
+/// `n` stations upload; their ACKs wait at the access point in `qdisc`, before a driver of so many frames.
+fn uploads(n: u32, phy: &str, (qdisc, driver_frames): (&str, u32), delay: &str, receiver: &str) -> RunOutput {
     run(&format!(
         r#"
 seed = 4
@@ -179,7 +183,7 @@ name = "wlan"
 ap = "ap"
 stations = ["sta"]
 phy = {{ standard = "{phy}" }}
-ap_radio = {{ transmit = {{ name = "qdisc", qdisc = {qdisc}, driver_frames = 1 }} }}
+ap_radio = {{ transmit = {{ name = "qdisc", qdisc = {qdisc}, driver_frames = {driver_frames} }} }}
 
 [[flows]]
 name = "up"
@@ -209,7 +213,7 @@ fn group(output: &RunOutput) -> &GroupSummary {
 fn filtering_acks_keeps_them_from_overflowing() {
     let with = |name: &str| {
         let qdisc = format!(r#"{{ name = "{name}", limit_packets = 60 }}"#);
-        uploads(8, "g", &qdisc, "5ms", r#"{ delayed_ack = "0s" }"#)
+        uploads(8, "g", (&qdisc, 1), "5ms", r#"{ delayed_ack = "0s" }"#)
     };
     let (plain, filtered) = (with("fifo"), with("ack_filter"));
     for (name, o) in [("fifo", &plain), ("ack_filter", &filtered)] {
@@ -222,17 +226,24 @@ fn filtering_acks_keeps_them_from_overflowing() {
     assert_eq!(overflow, 0.0);
     assert!(taken_out > 0.2 * arrived);
     assert_eq!(group(&filtered).dropped_at_queues, 0, "no loss");
-    assert!(group(&filtered).timeouts <= group(&plain).timeouts);
-    assert!(group(&filtered).goodput_bps > group(&plain).goodput_bps);
+    // The share of each: 0.75 without the filter, with as much in all.
+    let [jain, filtered_jain] = [&plain, &filtered].map(|o| group(o).jain.unwrap());
+    assert!(jain < 0.9 && filtered_jain > 0.97, "{jain}, {filtered_jain}");
+    assert!(group(&filtered).timeouts < group(&plain).timeouts);
+    assert!(group(&filtered).goodput_bps.unwrap() > 0.95 * group(&plain).goodput_bps.unwrap());
+    assert!(group(&filtered).rtt_mean_ms.unwrap() < 0.5 * group(&plain).rtt_mean_ms.unwrap());
     let loss = |o: &RunOutput| f64s(o, "links", "loss_ratio").into_iter().filter(|r| !r.is_nan()).fold(0.0, f64::max);
     assert!(loss(&plain) > 0.05 && loss(&filtered) == 0.0);
 }
 
 #[test]
 fn fewer_acks_leave_more_of_the_air_to_the_data() {
-    for (phy, fewer, gain) in [("g", 4.0, 1.05), ("n", 4.0, 0.97)] {
-        let with =
-            |n| uploads(1, phy, r#""fifo""#, "20ms", &format!(r#"{{ acks_per_rtt = {n}, delayed_ack = "100ms" }}"#));
+    // One station, 40 ms of wire: 100 ACKs a second. Measured: from 24.4 to 28.9 Mbit/s and from 47.9 to 54.5.
+    for (phy, driver_frames, fewer, gain) in [("g", 1, 8.0, 1.1), ("n", 64, 15.0, 1.08)] {
+        let with = |n| {
+            let receiver = format!(r#"{{ acks_per_rtt = {n}, delayed_ack = "100ms" }}"#);
+            uploads(1, phy, (r#""fifo""#, driver_frames), "20ms", &receiver)
+        };
         let (plain, thinned) = (with(0), with(4));
         let rates =
             [&plain, &thinned].map(|o| (acks(o).0, group(o).goodput_bps.unwrap() / 1e6, group(o).rtt_mean_ms.unwrap()));

@@ -10,7 +10,8 @@
 //! what is missing is one constant, clock offset and delay of the wire together. It lies just below the least difference of
 //! arrival and sending, that of a datagram which found the access point idle (the first): by the time that it took to access and
 //! cross the air, and that the access point takes beyond the arrival to learn of it and free the place. Within that range the log
-//! itself tells: with the right constant every lost datagram found the same number held, B, and every admitted one found
+//! itself tells (and so do the other trains, whose first datagrams may have had better luck: a slow rate at first, or the packet of another in
+//! the air before): with the right constant every lost datagram found the same number held, B, and every admitted one found
 //! fewer. The estimate is the B that contradicts the fewest datagrams, over all constants in the range. So no synchronised clocks are
 //! needed.
 //!
@@ -51,6 +52,9 @@ pub struct EstimatorConfig {
     pub sustained_within: u32,
     /// The slowest line between sender and access point, if it needs longer for a datagram than they leave apart.
     pub line_rate: Option<DataRate>,
+    /// How far the clocks of sender and receiver drift apart, parts per million: what one train tells of the other clock holds for another
+    /// train so far. 50: two ordinary crystals. Simulated clocks do not drift.
+    pub clock_drift_ppm: u32,
     /// Longest that the first datagram takes at an idle access point until its place is free again, if that is more than two
     /// mean transmission times. 500 us: more than a frame of 1500 bytes and its acknowledgement take at 30 Mbit/s; at lower
     /// rates two transmission times are longer.
@@ -59,7 +63,13 @@ pub struct EstimatorConfig {
 
 impl Default for EstimatorConfig {
     fn default() -> Self {
-        EstimatorConfig { sustained_losses: 3, sustained_within: 64, line_rate: None, first_access: Span::from_us(500) }
+        EstimatorConfig {
+            sustained_losses: 3,
+            sustained_within: 64,
+            line_rate: None,
+            clock_drift_ppm: 50,
+            first_access: Span::from_us(500),
+        }
     }
 }
 
@@ -97,13 +107,28 @@ const REPLAY_STEPS: i64 = 64;
 const BELOW: u32 = 4;
 const ABOVE: u32 = 12;
 
-/// Reads the log of one train.
-pub fn estimate(config: &EstimatorConfig, log: &RunLog) -> Estimate {
-    let received = || log.datagrams.iter().filter(|d| d.1.is_some()).count() as u32;
+/// Reads the logs of trains that were sent between the same two hosts, one after the other.
+pub fn estimate(config: &EstimatorConfig, logs: &[RunLog]) -> Vec<Estimate> {
+    let least: Vec<Option<(i64, i64)>> = logs.iter().map(|log| Fit::least(&came(config, log), log)).collect();
+    logs.iter()
+        .enumerate()
+        .map(|(run, log)| {
+            // What another train knew of the constant, as far as the clocks have kept together since.
+            let drift = |span: i64| span / 1_000_000 * i64::from(config.clock_drift_ppm);
+            let known = least[run].map(|(_, begin)| {
+                least.iter().flatten().map(|&(least, at)| least + drift((at - begin).abs())).min().unwrap_or(i64::MAX)
+            });
+            estimate_one(config, log, known)
+        })
+        .collect()
+}
+
+/// `most`: greatest constant; `None`: nothing arrived.
+fn estimate_one(config: &EstimatorConfig, log: &RunLog, most: Option<i64>) -> Estimate {
     let first_gap = log.datagrams.iter().position(|d| d.1.is_none());
     let mut result = Estimate {
         sent: log.datagrams.len() as u32,
-        received: received(),
+        received: log.datagrams.iter().filter(|d| d.1.is_some()).count() as u32,
         first_gap: first_gap.map(|n| n as u32),
         onset: first_gap.and_then(|from| find_onset(config, log.datagrams, from)).map(|n| n as u32),
         corrected: None,
@@ -111,23 +136,41 @@ pub fn estimate(config: &EstimatorConfig, log: &RunLog) -> Estimate {
         at_least: 0,
         unexplained: 0,
     };
-    if let Some(fit) = Fit::new(config, log, result.onset) {
-        match result.onset {
-            Some(onset) => {
-                let best = fit.refined(fit.best());
-                result.corrected = Some(best.held);
-                result.drained = Some(onset.saturating_sub(best.held));
-                result.at_least = best.held;
-                result.unexplained = best.cost;
-            }
-            None => {
-                let most = fit.held(fit.least).map(|(_, held)| held + 1).max();
-                result.at_least = most.map_or(0, |n| u32::try_from(n).unwrap_or(0));
-                result.unexplained = result.sent - result.received;
-            }
+    let Some(most) = most else { return result };
+    let fit = Fit::new(config, log, result.onset, most);
+    match result.onset {
+        Some(onset) => {
+            let best = fit.refined(fit.best());
+            result.corrected = Some(best.held);
+            result.drained = Some(onset.saturating_sub(best.held));
+            result.at_least = best.held;
+            result.unexplained = best.cost;
+        }
+        None => {
+            let most = fit.held(fit.most).map(|(_, held)| held + 1).max();
+            result.at_least = most.map_or(0, |n| u32::try_from(n).unwrap_or(0));
+            result.unexplained = result.sent - result.received;
         }
     }
     result
+}
+
+fn ns(t: Time) -> i64 {
+    i64::try_from(t.as_ns()).unwrap_or(i64::MAX)
+}
+
+/// By number: when a datagram came to the access point, on the sender's clock and but for the delay of the wire.
+fn came(config: &EstimatorConfig, log: &RunLog) -> Vec<i64> {
+    let pace = config.line_rate.map_or(0, |rate| rate.time_for(u64::from(log.packet_bytes)).as_ns()) as i64;
+    let mut free = i64::MIN;
+    log.datagrams
+        .iter()
+        .map(|d| {
+            let at = ns(d.0).max(free);
+            free = at + pace;
+            at
+        })
+        .collect()
 }
 
 /// The first gap at or after `from` that others follow.
@@ -151,8 +194,8 @@ struct Fit {
     next_arrived: Vec<Option<u32>>,
     /// From here on what is missing found no room.
     onset: usize,
-    /// Greatest constant: the least difference of arrival and sending.
-    least: i64,
+    /// Greatest constant: the least difference of arrival and sending that is known.
+    most: i64,
     width: i64,
 }
 
@@ -164,20 +207,13 @@ struct Best {
 }
 
 impl Fit {
-    /// `None`: nothing arrived.
-    fn new(config: &EstimatorConfig, log: &RunLog, onset: Option<u32>) -> Option<Fit> {
-        let ns = |t: Time| i64::try_from(t.as_ns()).unwrap_or(i64::MAX);
-        let pace = config.line_rate.map_or(0, |rate| rate.time_for(u64::from(log.packet_bytes)).as_ns()) as i64;
-        let mut free = i64::MIN;
-        let came: Vec<i64> = log
-            .datagrams
-            .iter()
-            .map(|d| {
-                let at = ns(d.0).max(free);
-                free = at + pace;
-                at
-            })
-            .collect();
+    /// The least difference of arrival and sending, and when that datagram was sent. `None`: nothing arrived.
+    fn least(came: &[i64], log: &RunLog) -> Option<(i64, i64)> {
+        came.iter().zip(log.datagrams).filter_map(|(&came, d)| Some((ns(d.1?) - came, came))).min()
+    }
+
+    /// Of a train of which something arrived.
+    fn new(config: &EstimatorConfig, log: &RunLog, onset: Option<u32>, most: i64) -> Fit {
         let mut departures: Vec<(i64, u32)> =
             (0u32..).zip(log.datagrams).filter_map(|(n, d)| Some((ns(d.1?), n))).collect();
         departures.sort_unstable();
@@ -188,18 +224,20 @@ impl Fit {
             next_arrived[n] = next;
             next = if d.1.is_some() { Some(n as u32) } else { next };
         }
-        let least = came.iter().zip(log.datagrams).filter_map(|(came, d)| Some(ns(d.1?) - came)).min()?;
-        let mean = (left[left.len() - 1] - left[0]) / (left.len() as i64 - 1).max(1);
-        Some(Fit {
+        let mean = match left[..] {
+            [first, .., last] => (last - first) / (left.len() as i64 - 1),
+            _ => 0,
+        };
+        Fit {
             arrived: log.datagrams.iter().map(|d| d.1.is_some()).collect(),
-            came,
+            came: came(config, log),
             left,
             departures,
             next_arrived,
             onset: onset.map_or(usize::MAX, |n| n as usize),
-            least,
+            most,
             width: (2 * mean).max(config.first_access.as_ns() as i64),
-        })
+        }
     }
 
     /// With this constant: by number, how many places the datagrams before it took when it came.
@@ -251,7 +289,7 @@ impl Fit {
     }
 
     fn constant(&self, step: i64, steps: i64) -> i64 {
-        self.least - self.width * step / steps
+        self.most - self.width * step / steps
     }
 
     /// Replays the train for sizes near the one found, with what the air loses.
@@ -262,16 +300,23 @@ impl Fit {
         let sizes = first.held.saturating_sub(BELOW).max(1)..=first.held + ABOVE;
         let mut lost_before = vec![0; self.came.len()];
         let mut tried = Vec::new();
+        let mut limit = first.cost;
         for step in 0..=REPLAY_STEPS {
             let constant = self.constant(step, REPLAY_STEPS);
-            tried.extend(sizes.clone().map(|held| Best { held, cost: self.replay(constant, held, &mut lost_before) }));
+            for held in sizes.clone() {
+                if let Some(cost) = self.replay(constant, held, limit, &mut lost_before) {
+                    limit = cost;
+                    tried.push(Best { held, cost });
+                }
+            }
         }
-        fewest(&tried)
+        // With the constant in coarser steps a replay may explain less.
+        if tried.iter().any(|b| b.cost < first.cost) { fewest(&tried) } else { first }
     }
 
-    /// Datagrams that contradict a buffer of `size`: lost although it was not full, or arrived although it was. `lost_before` is
-    /// working space.
-    fn replay(&self, constant: i64, size: u32, lost_before: &mut [u32]) -> u32 {
+    /// Datagrams that contradict a buffer of `size`: lost although it was not full, or arrived although it was. `None`: more than
+    /// `limit`. `lost_before` is working space.
+    fn replay(&self, constant: i64, size: u32, limit: u32, lost_before: &mut [u32]) -> Option<u32> {
         lost_before.fill(0);
         let (mut held, mut gone, mut cost) = (0u32, 0, 0);
         for (n, came) in self.came.iter().enumerate() {
@@ -291,8 +336,11 @@ impl Fit {
                     lost_before[next as usize] += 1;
                 }
             }
+            if cost > limit {
+                return None;
+            }
         }
-        cost
+        Some(cost)
     }
 }
 
