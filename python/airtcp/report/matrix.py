@@ -212,9 +212,9 @@ def rule(matrix: Matrix) -> list[str]:
         out.append(f"Out is what makes any of these worse, settled by its interval: {', '.join(harms)}.")
     out.append(
         f"A remedy helps if its score is at least +{math.log2(matrix.margin):.2f} (a factor of "
-        f"{number(matrix.margin)}) and its interval over the seeds, 95 % for all rows of a block together (Bonferroni), "
-        "lies above zero. Among those within the same margin of the best score the one with the fewest things to change "
-        "is advised; the next is the runner-up."
+        f"{number(matrix.margin)}) and its interval over the seeds, 95 % for all rows of a block together "
+        "(Bonferroni), lies above zero. Among those within the same margin of the best score the one with the fewest "
+        "things to change is advised; the next is the runner-up."
     )
     out.append(
         "If none helps: none is needed where the base is good enough in every measure that has a bound; otherwise none "
