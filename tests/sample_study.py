@@ -70,6 +70,68 @@ LONG_NOTE = (
 )
 
 
+def matrix() -> Json:
+    """Three variants in two scenes: advised, harmful, absent, and a base that needs nothing."""
+
+    def estimate(value: float, half: float = 0.1) -> Json:
+        return {"value": value, "lo": value - half, "hi": value + half}
+
+    def cell(latency: float, goodput: float, gains: tuple[float, float] | None, *harmed: str) -> Json:
+        parts = {"latency": estimate(latency, 0.1 * latency), "goodput": estimate(goodput)}
+        if gains is not None:
+            for part, gain in zip(parts.values(), gains, strict=True):
+                part["gain"] = estimate(gain)
+        return {
+            "measures": parts,
+            "score": None if gains is None else estimate(sum(gains), 0.2),
+            "harmed": list(harmed),
+        }
+
+    def row(arm: str, *cells: Json | None, changes: tuple[str, ...] = ("station",)) -> Json:
+        return {"arm": arm, "title": arm, "changes": list(changes), "text": f"what {arm} is", "cells": list(cells)}
+
+    def measure(name: str, unit: str, better: str, enough: float | None) -> Json:
+        return {
+            "name": name,
+            "title": name.capitalize(),
+            "label": f"{name.capitalize()} of the call",
+            "unit": unit,
+            "better": better,
+            "enough": enough,
+            "harm": 1.33,
+            "weight": 1,
+        }
+
+    return {
+        "id": "which",
+        "title": "Which sender when",
+        "text": "Rows are senders, columns are scenes.",
+        "margin": 1.25,
+        "measures": [measure("latency", "ms", "less", 50), measure("goodput", "Mbit/s", "more", None)],
+        "scenes": [
+            {"experiment": "today", "title": "A busy evening", "text": "all of them at once"},
+            {"experiment": "ties", "title": "Alone", "text": ""},
+        ],
+        "groups": [
+            {
+                "title": "Hosts of 2010",
+                "text": "against plain Reno",
+                "base": "plain <Reno>",
+                "rows": [
+                    row("plain <Reno>", cell(800, 10, None), cell(20, 100, None)),
+                    row("paced", cell(100, 9, (3, -0.15)), cell(21, 99, (0, -0.01))),
+                    row("small window", cell(60, 2, (3.7, -2.3), "goodput"), cell(10, 40, (0, -1.3), "goodput")),
+                    row("queue", cell(110, 10, (2.9, 0)), None, changes=("router", "station")),
+                ],
+                "advice": [
+                    {"outcome": "remedy", "arms": ["paced", "queue"], "if_twice": {"goodput": "queue"}},
+                    {"outcome": "fine", "arms": [], "if_twice": {}},
+                ],
+            }
+        ],
+    }
+
+
 def study(*, points: int = 30_000, status: str = "complete") -> Json:
     """The whole of it; `points` is the size of the cloud of figure 4."""
     rng = random.Random(1)
@@ -419,4 +481,5 @@ def study(*, points: int = 30_000, status: str = "complete") -> Json:
         ],
         "experiments": experiments,
         "findings": findings,
+        "matrices": [matrix()],
     }

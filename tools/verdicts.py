@@ -1,9 +1,11 @@
 """Writes a study's RESULTS.md from the folder of a finished run: verdicts and, if asked for, figures as tables.
 
-Usage: verdicts.py RUN_FOLDER RESULTS_FILE [--table PLOT ...]
+Usage: verdicts.py RUN_FOLDER RESULTS_FILE [--table PLOT ...] [--page FILE.md]
 
     airtcp study run efr --full
     python tools/verdicts.py runs/study-efr-full studies/efr/RESULTS.md --table today-host-freebsd
+
+Matrices are there as tables; --page writes them to a file of their own as well, below what FILE.head.md says.
 
 A table has a row for each x of a bar plot and a column for each series. In parentheses: how far a value is above the
 first.
@@ -17,6 +19,9 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+from airtcp.report.matrix import markdown
+from airtcp.report.model import Matrix, read
 
 PARTS = {"sensitivity": "Sensitivity", "beyond": "Beyond the study"}
 VERDICTS = {"reproduced": "**reproduced**", "partly": "partly", "not": "not", None: "no value"}
@@ -68,7 +73,7 @@ def table(plot: dict[str, Any]) -> Iterator[str]:
         yield f"| {x} | {' | '.join(cells)} |"
 
 
-def document(study: dict[str, Any], tables: list[str]) -> Iterator[str]:
+def document(study: dict[str, Any], matrices: list[Matrix], tables: list[str]) -> Iterator[str]:
     by_id = {finding["id"]: finding for finding in study["findings"]}
     kinds: dict[str, list[dict[str, Any]]] = {"paper": [], "sensitivity": [], "beyond": []}
     for experiment in study["experiments"]:
@@ -90,6 +95,9 @@ def document(study: dict[str, Any], tables: list[str]) -> Iterator[str]:
     if notes := [f for f in study["findings"] if f["note"] and f["verdict"] != "reproduced"]:
         yield "\n## Why\n"
         yield from (f"- *{cell(f['claim'])}* ({f['verdict']}): {cell(f['note'])}" for f in notes)
+    for part in matrices:
+        yield f"\n## {part.title}\n"
+        yield from markdown(part, 3)
     plots = {plot["id"]: plot for experiment in study["experiments"] for plot in experiment["plots"]}
     if tables:
         yield "\n## Figures as tables\n"
@@ -98,14 +106,31 @@ def document(study: dict[str, Any], tables: list[str]) -> Iterator[str]:
             yield from table(plots[name])
 
 
+def page(file: Path, study: dict[str, Any], matrices: list[Matrix]) -> None:
+    """The matrices below a text that people write."""
+    lines = [file.with_suffix(".head.md").read_text(encoding="utf-8").rstrip(), ""]
+    lines += [
+        f"From `{study['command']}`: {study['runs']} runs, seeds {study['seeds']}, engine `{study['engine']}`; "
+        "`tools/verdicts.py` writes the tables.",
+        "",
+    ]
+    for matrix in matrices:
+        lines += markdown(matrix)
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("run", type=Path)
     parser.add_argument("out", type=Path)
     parser.add_argument("--table", nargs="+", default=[], metavar="PLOT")
+    parser.add_argument("--page", type=Path, metavar="FILE.md", help="a page of its own for the matrices")
     args = parser.parse_args()
     study = json.loads((args.run / "study.json").read_text(encoding="utf-8"))
-    args.out.write_text("\n".join(document(study, args.table)) + "\n", encoding="utf-8")
+    matrices = read(args.run / "study.json").matrices
+    args.out.write_text("\n".join(document(study, matrices, args.table)) + "\n", encoding="utf-8")
+    if args.page is not None:
+        page(args.page, study, matrices)
 
 
 if __name__ == "__main__":

@@ -143,6 +143,113 @@ class Experiment(_Part):
     findings: list[str] = []
 
 
+class Estimate(_Part):
+    """A mean over the seeds and its 95 % interval."""
+
+    value: float | None = None
+    lo: float | None = None
+    hi: float | None = None
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the interval has no zero in it."""
+        return self.lo is not None and self.hi is not None and (self.lo > 0 or self.hi < 0)
+
+
+class MatrixPart(Estimate):
+    """A measure of one row in one scene."""
+
+    gain: Estimate | None = None
+    """By how many doublings it is better than the base."""
+
+
+class MatrixCell(_Part):
+    """One row in one scene."""
+
+    measures: dict[str, MatrixPart]
+    score: Estimate | None = None
+    """None: the base itself."""
+    harmed: list[str] = []
+
+
+class MatrixRow(_Part):
+    """A variant in every scene; None where it does not run."""
+
+    arm: str
+    title: str
+    cells: list[MatrixCell | None]
+    changes: list[str] = []
+    text: str = ""
+
+
+class Advice(_Part):
+    """What follows for one scene."""
+
+    outcome: Literal["remedy", "fine", "nothing", "open"] | None
+    """None: nothing was measured."""
+    arms: list[str] = []
+    """The advised one and the runner-up."""
+    if_twice: dict[str, str | None] = {}
+    """What would be advised if a measure counted twice, where that differs."""
+
+
+class MatrixGroup(_Part):
+    """Rows that are held against one base, the first of them."""
+
+    title: str
+    base: str
+    rows: list[MatrixRow]
+    advice: list[Advice]
+    text: str = ""
+
+
+class MatrixMeasure(_Part):
+    """A measure that counts."""
+
+    name: str
+    title: str
+    label: str
+    unit: str = ""
+    better: Literal["less", "more"] = "less"
+    enough: float | None = None
+    harm: float | None = None
+    weight: float = 1
+
+
+class MatrixScene(_Part):
+    """A column."""
+
+    experiment: str
+    title: str
+    text: str = ""
+
+
+class Matrix(_Part):
+    """Variants against scenes, and what follows."""
+
+    id: str
+    title: str
+    margin: float
+    measures: list[MatrixMeasure]
+    scenes: list[MatrixScene]
+    groups: list[MatrixGroup]
+    text: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuses rows of unequal length, and advice that names no row."""
+        for group in self.groups:
+            for row in group.rows:
+                if len(row.cells) != len(self.scenes):
+                    raise ValueError(f"row {row.arm!r} has {len(row.cells)} cells, there are {len(self.scenes)} scenes")
+            arms = {row.arm for row in group.rows}
+            if not group.rows or group.rows[0].arm != group.base or len(group.advice) != len(self.scenes):
+                raise ValueError(f"group {group.title!r}: its base comes first, and each scene has its advice")
+            for advice in group.advice:
+                named = [*advice.arms, *(arm for arm in advice.if_twice.values() if arm)]
+                if missing := next((arm for arm in named if arm not in arms), None):
+                    raise ValueError(f"the advice of group {group.title!r} names {missing!r}, which is no row")
+
+
 class Paper(_Part):
     """The source that a study repeats."""
 
@@ -185,6 +292,7 @@ class Study(_Part):
     assumptions: list[Assumption] = []
     experiments: list[Experiment] = []
     findings: list[Finding] = []
+    matrices: list[Matrix] = []
 
 
 class _Head(_Part):
@@ -222,7 +330,14 @@ def _check(study: Study, path: Path) -> None:
     """Names that point at each other, and names that become anchors and file names."""
     findings = _unique(path, "findings", [finding.id for finding in study.findings])
     experiments = _unique(path, "experiments", [experiment.id for experiment in study.experiments])
-    _unique(path, "plots", [plot.id for experiment in study.experiments for plot in experiment.plots])
+    plots = [plot.id for experiment in study.experiments for plot in experiment.plots]
+    _unique(path, "plots and matrices", [*plots, *(matrix.id for matrix in study.matrices)])
+    for matrix in study.matrices:
+        for scene in matrix.scenes:
+            if scene.experiment not in experiments:
+                raise ResultsError(
+                    f"{path}: matrix {matrix.id!r} names experiment {scene.experiment!r}, which is not there"
+                )
     for experiment in study.experiments:
         for name in experiment.findings:
             if name not in findings:

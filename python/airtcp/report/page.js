@@ -131,6 +131,7 @@
     if (!button) return;
     if (button.dataset.series !== undefined) series(button);
     else if (button.dataset.filter) filter(button);
+    else if (button.dataset.view) view(button);
     else if (button.dataset.copy !== undefined) copy(button);
   });
   function series(button) {
@@ -153,6 +154,13 @@
       shown += row.hidden ? 0 : 1;
     }
     document.getElementById("filter-says").textContent = `${shown} findings shown`;
+  }
+
+  // --- what the cells of a matrix show
+  function view(button) {
+    const section = button.closest("section");
+    for (const other of section.querySelectorAll("[data-view]")) other.setAttribute("aria-pressed", String(other === button));
+    for (const one of section.querySelectorAll("[data-of]")) one.classList.toggle("later", one.dataset.of !== button.dataset.view);
   }
 
   // --- commands to the clipboard; a page opened as a file may not have the newer way

@@ -20,10 +20,10 @@ from markupsafe import Markup, escape
 import airtcp
 from airtcp.errors import ResultsError
 from airtcp.plots.style import COLOURS, COLOURS_ON_DARK, SHADES, shaded
-from airtcp.report import interactive, model
+from airtcp.report import interactive, matrix, model
 from airtcp.report import print as printed
 from airtcp.report.look import Look, interval_text, looks, needs_legend, number, with_unit
-from airtcp.report.model import Experiment, Finding, Plot, Study
+from airtcp.report.model import Experiment, Finding, Matrix, Plot, Study
 
 PAGE: Final = "report.html"
 FIGURES: Final = "figures"
@@ -55,10 +55,13 @@ def write(folder: Path | str, *, out: Path | str | None = None, figures: bool = 
     page = Path(out) if out is not None else folder / PAGE
     look = looks(study)
     drawn = {plot.id: printed.draw(plot, look) for experiment in study.experiments for plot in experiment.plots}
+    tables = {
+        f"{one.id}-{view}": printed.draw_matrix(one, view) for one in study.matrices for view, _ in matrix.views(one)
+    }
     try:
-        if figures and drawn:
+        if figures and (drawn or tables):
             (folder / FIGURES).mkdir(exist_ok=True)
-            for name, contents in drawn.items():
+            for name, contents in (drawn | tables).items():
                 for ending, content in contents.items():
                     _replace(folder / FIGURES / f"{file_name(name)}.{ending}", content)
         page.parent.mkdir(parents=True, exist_ok=True)
@@ -182,6 +185,7 @@ def html(study: Study, look: Mapping[str, Look], static: Mapping[str, bytes]) ->
         .get_template("page.html.j2")
         .render(
             study=study,
+            matrices=[_matrix(matrix) for matrix in study.matrices],
             sections=sections,
             overview=[f for s in sections for e in s["experiments"] for g in e["groups"] for f in g.findings]
             + [f for f in study.findings if f.id not in claimed],
@@ -204,6 +208,39 @@ def html(study: Study, look: Mapping[str, Look], static: Mapping[str, bytes]) ->
             version=airtcp.__version__,
         )
     )
+
+
+def _matrix(it: Matrix) -> dict[str, Any]:
+    """A matrix with its words and shades."""
+    labels = {measure.name: measure.label for measure in it.measures}
+    return {
+        "it": it,
+        "said": [[matrix.said(it, group, i) for group in it.groups] for i in range(len(it.scenes))],
+        "rule": matrix.rule(it),
+        "views": [
+            {
+                "name": name,
+                "title": title,
+                "label": labels.get(name, "doublings better than the base of the block, all measures together"),
+                "groups": [
+                    {
+                        "title": group.title,
+                        "text": group.text,
+                        "rows": [
+                            {
+                                "title": row.title,
+                                "text": row.text,
+                                "cells": [matrix.shown(it, group, r, i, name) for i in range(len(it.scenes))],
+                            }
+                            for r, row in enumerate(group.rows)
+                        ],
+                    }
+                    for group in it.groups
+                ],
+            }
+            for name, title in matrix.views(it)
+        ],
+    }
 
 
 def _tones(colours: Sequence[str]) -> dict[str, str]:

@@ -6,7 +6,7 @@ import io
 import math
 import textwrap
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -16,6 +16,7 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.font_manager import fontManager
 from matplotlib.lines import Line2D
+from matplotlib.patches import Rectangle
 from matplotlib.ticker import FixedFormatter, FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
 from airtcp.plots.style import COLOURS, COLUMN_WIDTH_IN, HATCHES, LINES, MARKERS, shaded, style
@@ -31,7 +32,8 @@ from airtcp.report.look import (
     stretches,
     y_range,
 )
-from airtcp.report.model import Plot, Series
+from airtcp.report.matrix import Shown, shown, views
+from airtcp.report.model import Matrix, Plot, Series
 
 HEIGHT_IN: Final = 2.2
 DPI: Final = 300
@@ -46,6 +48,15 @@ _FALLBACKS: Final = ("Noto Sans CJK JP", "Noto Sans JP", "IPAGothic", "Hiragino 
 
 def draw(plot: Plot, looks: Mapping[str, Look]) -> dict[str, bytes]:
     """The figure as file contents by ending: `png` (300 dpi) and `svg` (text stays text)."""
+    return _drawn(lambda: _figure(plot, looks))
+
+
+def draw_matrix(matrix: Matrix, view: str) -> dict[str, bytes]:
+    """The cells of a matrix as they show one measure, or the scores; files as `draw` has them."""
+    return _drawn(lambda: _heat(matrix, view))
+
+
+def _drawn(make: Callable[[], Figure]) -> dict[str, bytes]:
     families = {font.name for font in fontManager.ttflist}
     import matplotlib as mpl
 
@@ -53,7 +64,7 @@ def draw(plot: Plot, looks: Mapping[str, Look]) -> dict[str, bytes]:
         mpl.rcParams["font.family"] = ["DejaVu Sans", *(name for name in _FALLBACKS if name in families)]
         # Without any of the fonts above a box stands for the character; the page itself has the browser's fonts.
         warnings.filterwarnings("ignore", message=r"Glyph .* missing from font")
-        figure = _figure(plot, looks)
+        figure = make()
         # Laid out once; `savefig` would do so twice more for each file.
         figure.draw_without_rendering()
         png, svg = io.BytesIO(), io.BytesIO()
@@ -215,3 +226,64 @@ def _scale(axes: Axes, plot: Plot, which: str) -> None:
     axis.set_major_formatter(FixedFormatter([number(tick) for tick in ticks]))
     axis.set_minor_locator(NullLocator())
     (axes.set_xlim if which == "x" else axes.set_ylim)(limits)
+
+
+# --- matrices ---------------------------------------------------------------------------------------------------------
+
+_ROW_IN: Final = 0.155
+_WORSE, _BETTER = COLOURS[1], COLOURS[0]
+_STRENGTH: Final = (0.0, 0.16, 0.34, 0.58)
+
+
+def _heat(matrix: Matrix, view: str) -> Figure:
+    """Two columns wide: a row for each variant, its group's name above, and a cell for each scene."""
+    title = dict(views(matrix))[view]
+    lines: list[tuple[str, list[Shown | None] | None, bool]] = []
+    for group in matrix.groups:
+        lines.append((group.title, None, True))
+        for r, row in enumerate(group.rows):
+            cells = [shown(matrix, group, r, i, view) for i in range(len(matrix.scenes))]
+            lines.append((row.title, cells, r == 0))
+    heads = ["\n".join(textwrap.wrap(scene.title, 15)) for scene in matrix.scenes]
+    top = 1 + max(head.count("\n") for head in heads)
+    figure = Figure(
+        figsize=(2 * COLUMN_WIDTH_IN + 0.2, _ROW_IN * (len(lines) + top + 1.2)), dpi=DPI, layout="constrained"
+    )
+    axes = figure.subplots()
+    axes.set_xlim(0, len(heads))
+    axes.set_ylim(len(lines), -top - 0.2)
+    axes.set_title(_plain(f"{matrix.title} {title}"), fontsize=8)
+    for i, head in enumerate(heads):
+        axes.text(i + 0.5, -0.2, _plain(head), ha="center", va="bottom", fontsize=6, fontweight="bold")
+    for y, (name, cells, is_bold) in enumerate(lines):
+        axes.text(
+            -0.06,
+            y + 0.5,
+            _plain(name),
+            ha="right",
+            va="center",
+            fontsize=6,
+            fontweight="bold" if is_bold else "normal",
+            style="italic" if cells is None else "normal",
+        )
+        for x, cell in enumerate(cells or []):
+            if cell is None:
+                axes.text(x + 0.5, y + 0.5, number(None), ha="center", va="center", fontsize=6, color="#888888")
+                continue
+            colour = _BETTER if cell.level > 0 else _WORSE
+            face = (
+                {"facecolor": colour, "alpha": _STRENGTH[abs(cell.level)]} if cell.level else {"facecolor": "#f4f5f7"}
+            )
+            axes.add_patch(Rectangle((x, y), 1, 1, linewidth=0, **face))  # type: ignore[arg-type]
+            # Stars that the font has; a cross says harm, also without colour.
+            mark = {1: "\N{BLACK STAR} ", 2: "\N{WHITE STAR} "}.get(cell.place, "")
+            text = mark + cell.text + (" \N{MULTIPLICATION X}" if cell.is_harmful else "")
+            axes.text(x + 0.5, y + 0.5, _plain(text), ha="center", va="center", fontsize=6)
+    axes.hlines(range(len(lines) + 1), 0, len(heads), color="white", lw=0.6)
+    axes.vlines(range(len(heads) + 1), 0, len(lines), color="white", lw=0.6)
+    axes.grid(visible=False)
+    axes.set_xticks([])
+    axes.set_yticks([])
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+    return figure

@@ -92,6 +92,69 @@ class Finding:
 
 
 @dataclass(frozen=True)
+class MatrixMeasure:
+    """A measure that counts in a matrix."""
+
+    name: str
+    title: str
+    better: str
+    """`less` or `more`."""
+    enough: float | None
+    """What is better than this counts as this."""
+    harm: float | None
+    """The factor by which it may not get worse."""
+    weight: float
+
+
+@dataclass(frozen=True)
+class MatrixScene:
+    """An experiment as a column."""
+
+    experiment: str
+    title: str
+    text: str
+    where: Mapping[str, Value]
+    """One value of each parameter that varies."""
+
+
+@dataclass(frozen=True)
+class MatrixRow:
+    """An arm as a row."""
+
+    arm: str
+    title: str
+    changes: tuple[str, ...]
+    """What has to be changed for it: the fewer, the better among equals."""
+    text: str
+
+
+@dataclass(frozen=True)
+class MatrixGroup:
+    """Rows that are held against one base."""
+
+    title: str
+    text: str
+    base: str
+    base_title: str
+    rows: tuple[MatrixRow, ...]
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """Variants against scenes; see `airtcp.study.matrix` for what follows from it."""
+
+    id: str
+    title: str
+    text: str
+    margin: float
+    measures: tuple[MatrixMeasure, ...]
+    scenes: tuple[MatrixScene, ...]
+    groups: tuple[MatrixGroup, ...]
+    place: str
+    """File, line and place, for errors."""
+
+
+@dataclass(frozen=True)
 class Experiment:
     """Runs that belong together."""
 
@@ -122,6 +185,7 @@ class Study:
     """Measured wall time in seconds on two cores: `quick_s`, `full_s`."""
     experiments: tuple[Experiment, ...]
     folder: Path
+    matrices: tuple[Matrix, ...] = ()
 
     @property
     def figures(self) -> list[str]:
@@ -160,7 +224,9 @@ class Study:
             for e in self.experiments
             if e.id in experiments or any(map(wanted, e.figures))
         ]
-        return replace(self, experiments=tuple(kept))
+        # A matrix needs all of its scenes as a whole.
+        matrices = tuple(m for m in self.matrices if {s.experiment for s in m.scenes} <= set(experiments))
+        return replace(self, experiments=tuple(kept), matrices=matrices)
 
 
 def _is_of(figure: str, asked: str) -> bool:
@@ -187,6 +253,7 @@ def read(folder: Path) -> Study:
     assumptions = [
         _assumption(item) for item in table.tables("assumptions", "what the source does not say: id, what, value, why")
     ]
+    matrices = [_matrix(item) for item in table.tables("matrices", "variants against scenes, and what follows")]
     table.done()
 
     files = sorted((folder / EXPERIMENTS).glob("*.toml"), key=_natural)
@@ -205,7 +272,17 @@ def read(folder: Path) -> Study:
             raise StudyError(
                 f"{a.place}.experiment = {a.experiment!r}: no experiment has that id{nearest(a.experiment, ids)}"
             )
-    return Study(study_id, title, question, summary, paper, tuple(assumptions), cost, tuple(experiments), folder)
+    _unique([(m.id, m.place) for m in matrices] + [(p.id, p.place) for e in experiments for p in e.plots])
+    for m in matrices:
+        for i, scene in enumerate(m.scenes):
+            if scene.experiment not in ids:
+                raise StudyError(
+                    f"{m.place}.scenes[{i}].experiment = {scene.experiment!r}: no experiment has that id"
+                    f"{nearest(scene.experiment, ids)}"
+                )
+    return Study(
+        study_id, title, question, summary, paper, tuple(assumptions), cost, tuple(experiments), folder, tuple(matrices)
+    )
 
 
 def _natural(path: Path) -> list[tuple[int, str]]:
@@ -280,6 +357,97 @@ def _assumption(table: toml.Table) -> Assumption:
     experiment = table.text("experiment", "id of the experiment that shows what depends on it", default="") or None
     table.done()
     return Assumption(name, what, value, why, experiment, table.where())
+
+
+def _matrix(table: toml.Table) -> Matrix:
+    name = _id(table, "a short name")
+    title = table.text("title", "what the matrix is called")
+    text = table.text("text", "what it shows", default="")
+    margin = _factor(table, "margin", "the least overall gain that counts, as a factor") or 1.25
+    measures = tuple(_matrix_measure(item) for item in table.tables("measures", "what counts: name, better"))
+    scenes = tuple(_matrix_scene(item) for item in table.tables("scenes", "columns: experiment, title"))
+    groups = tuple(_matrix_group(item) for item in table.tables("groups", "rows that share a base: base, rows"))
+    for key, found, names in (
+        ("measures", measures, [m.name for m in measures]),
+        ("scenes", scenes, [s.experiment for s in scenes]),
+        ("groups", groups, [g.title for g in groups]),
+    ):
+        if not found:
+            raise table.fault(key, "at least one is needed")
+        if twice := next((n for i, n in enumerate(names) if n in names[:i]), None):
+            raise table.fault(key, f"{twice!r} is there twice")
+    table.done()
+    return Matrix(name, title, text, margin, measures, scenes, groups, table.where())
+
+
+def _factor(table: toml.Table, key: str, what: str) -> float | None:
+    value = table.number(key, what)
+    if value is not None and value <= 1:
+        raise table.fault(key, "must be above 1: a factor")
+    return value
+
+
+def _matrix_measure(table: toml.Table) -> MatrixMeasure:
+    name = table.text("name", "of a measure with one number per run")
+    weight = table.number("weight", "how much a doubling of it counts")
+    if weight is not None and weight < 0:
+        raise table.fault("weight", "must not be negative")
+    enough = table.number("enough", "what is better than this counts as this")
+    if enough is not None and enough <= 0:
+        raise table.fault("enough", "must be above 0: gains are ratios")
+    measure = MatrixMeasure(
+        name=name,
+        title=table.text("title", "heading of its columns", default=name),
+        better=table.choice("better", "which values are better", ("less", "more"), "less"),
+        enough=enough,
+        harm=_factor(table, "harm", "the factor by which it may not get worse"),
+        weight=1 if weight is None else weight,
+    )
+    table.done()
+    return measure
+
+
+def _matrix_scene(table: toml.Table) -> MatrixScene:
+    where = table.table("where", "one value of each parameter that varies")
+    kept = {} if where is None else dict(where.items())
+    for key, value in kept.items():
+        if where is not None and not isinstance(value, (bool, int, float, str)):
+            raise where.fault(key, "must be a number, a text, true or false")
+    experiment = table.text("experiment", "id of an experiment")
+    scene = MatrixScene(
+        experiment,
+        table.text("title", "heading of its column", default=experiment),
+        table.text("text", "what happens there", default=""),
+        kept,
+    )
+    table.done()
+    return scene
+
+
+def _matrix_group(table: toml.Table) -> MatrixGroup:
+    title = table.text("title", "what its rows have in common")
+    text = table.text("text", "more about them", default="")
+    base = table.text("base", "arm that the others are held against")
+    base_title = table.text("base_title", "how people call it", default=base)
+    rows = []
+    for item in table.tables("rows", "arm, and what has to be changed for it"):
+        arm = item.text("arm", "name of an arm")
+        rows.append(
+            MatrixRow(
+                arm,
+                item.text("title", "how people call it", default=arm),
+                tuple(item.texts("changes", "what has to be changed: fewer is better among equals")),
+                item.text("text", "what it is", default=""),
+            )
+        )
+        item.done()
+    names = [base, *(row.arm for row in rows)]
+    if not rows:
+        raise table.fault("rows", "at least one is needed")
+    if twice := next((n for i, n in enumerate(names) if n in names[:i]), None):
+        raise table.fault("rows", f"{twice!r} is there twice, the base counted")
+    table.done()
+    return MatrixGroup(title, text, base, base_title, tuple(rows))
 
 
 def _experiment(file: Path, source: str) -> Experiment:

@@ -25,6 +25,7 @@ from airtcp.errors import NotOursError, ResultsError, StudyError
 from airtcp.results import host
 from airtcp.study.files import Finding, Study
 from airtcp.study.findings import Judged, Outcome, judge
+from airtcp.study.matrix import Table
 from airtcp.study.plots import Drawing
 from airtcp.study.prepare import Mode, Prepared, distinct_runs
 from airtcp.study.samples import CheckError, Data
@@ -173,6 +174,7 @@ def _document(study: Study, prepared: Sequence[Prepared], results: Sequence[Swee
     failed: list[Json] = []
     seen: set[str] = set()
     finished: set[str] = set()
+    measured: dict[str, Data] = {}
     for one, found in zip(prepared, results, strict=True):
         experiment = one.experiment
         for row in found.failed.iter_rows(named=True):
@@ -186,6 +188,8 @@ def _document(study: Study, prepared: Sequence[Prepared], results: Sequence[Swee
         )
         try:
             data: Data | StudyError = one.with_results(found)
+            if isinstance(data, Data):
+                measured[experiment.id] = data
         except StudyError as error:
             data = error
         plots = []
@@ -241,6 +245,11 @@ def _document(study: Study, prepared: Sequence[Prepared], results: Sequence[Swee
         ],
         "experiments": experiments,
         "findings": findings,
+        "matrices": [
+            Table(matrix, {scene.experiment: measured[scene.experiment] for scene in matrix.scenes}).to_dict()
+            for matrix in study.matrices
+            if all(scene.experiment in measured for scene in matrix.scenes)
+        ],
     }
 
 

@@ -240,6 +240,8 @@ class Sweep:
                 faults.add(f"unknown key{nearest(key, [*known, *also])}", key)
         faults.raise_any()
         given = {key: value for key, value in document.items() if key in known}
+        if isinstance(given.get("arms"), (str, Mapping)):
+            given["arms"] = _shared_arms(given["arms"], path, faults)
         return cls(**{"name": path.stem, **given}, path=path, lines=lines or {})
 
     def varied(
@@ -287,6 +289,48 @@ class Sweep:
     def folder(self) -> Path:
         """What relative paths start from."""
         return self.path.parent if self.path is not None else Path()
+
+
+def _shared_arms(given: str | Mapping[str, Any], path: Path, faults: Faults) -> list[Any]:
+    """Arms of a file of their own, which several sweeps share: all of them, or those that are named.
+
+    Raises:
+        SweepError: the file cannot be read, or has no such arms.
+    """
+    table: Mapping[str, Any] = {"file": given} if isinstance(given, str) else given
+    known = ("file", "only", "without")
+    for key in table:
+        if key not in known:
+            faults.add(f"unknown key{nearest(key, known)}", "arms", key)
+    name = table.get("file")
+    if not isinstance(name, str) or not name.strip():
+        faults.add("must be the path of a file with [[arms]], relative to this one", "arms", "file")
+    chosen = {key: table[key] for key in ("only", "without") if key in table}
+    if len(chosen) > 1:
+        faults.add("has `only` and `without`: one of them has to go", "arms")
+    for key, value in chosen.items():
+        if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+            faults.add(f"{value!r}: must be a list of names of arms", "arms", key)
+    faults.raise_any()
+    file = path.parent / str(name)
+    try:
+        document = tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SweepError(f"{faults.where('arms')}: {file}: {error.strerror or error}") from error
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise SweepError(f"{file}: not valid TOML: {error}") from error
+    arms = document.get("arms")
+    if document.keys() - {"arms"} or not isinstance(arms, list) or not all(isinstance(arm, Mapping) for arm in arms):
+        raise SweepError(f"{file}: must hold [[arms]] and nothing else, to be shared by sweeps")
+    names = [arm.get("name") for arm in arms]
+    for key, value in chosen.items():
+        for one in value:
+            if one not in names:
+                faults.add(f"{one!r}: {file} has no such arm{nearest(one, [str(n) for n in names])}", "arms", key)
+    faults.raise_any()
+    if "only" in chosen:
+        return [arm for arm in arms if arm.get("name") in chosen["only"]]
+    return [arm for arm in arms if arm.get("name") not in chosen.get("without", [])]
 
 
 def _narrowed(arm: Mapping[str, Any], parameters: Mapping[str, Any]) -> Mapping[str, Any]:

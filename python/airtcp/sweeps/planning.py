@@ -207,8 +207,29 @@ class _Planner:
                 self._note(f"{self.faults.where(*place)}: {error}", arm, parameters)
                 is_good = False
                 continue
-            changes.append((self.faults.where(*place), key, to_toml_value(filled)))
+            keys = self._spelt_out(key, arm)
+            if not keys:
+                self._note(f"{self.faults.where(*place)}: the scenario has no {key.split('.')[0]}", arm, parameters)
+                is_good = False
+            changes += [(self.faults.where(*place), one, to_toml_value(filled)) for one in keys]
         return changes if is_good else None
+
+    def _spelt_out(self, key: str, arm: Arm) -> list[str]:
+        """The places that a key with `*` for a name means: `wlans.*.ap_radio` is that of every WLAN."""
+        kind, _, rest = key.partition(".")
+        if not rest.startswith("*."):
+            return [key]
+        source = arm.scenario
+        try:
+            if isinstance(source, Mapping):
+                checked = _airtcp.Checked.from_json(_json(source), "", [])
+            else:
+                checked = _airtcp.Checked.load(source, [])
+        except ScenarioError:
+            return [key]  # what is wrong with it is told when it is read with its changes
+        entries = json.loads(checked.to_json()).get(kind, [])
+        names = [entry["name"] for entry in entries] if isinstance(entries, list) else list(entries)
+        return [f"{kind}.{name}.{rest[2:]}" for name in names]
 
     def _cell(self, arm: Arm, parameters: dict[str, Value], shapes: set[str]) -> list[Point]:
         changes = self._changes(arm, parameters)

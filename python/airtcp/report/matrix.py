@@ -1,0 +1,284 @@
+"""A matrix in words and shades: what the page, the print figure and the Markdown pages show alike."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+from airtcp.report.look import number, with_unit
+from airtcp.report.model import Advice, Estimate, Matrix, MatrixCell, MatrixGroup, MatrixMeasure, MatrixPart
+
+SCORE: Final = "score"
+LEVELS: Final = (0.15, 0.5, 1.5)
+"""Doublings from which on a cell is shaded lightly, plainly and fully."""
+
+OUTCOMES: Final = {
+    "fine": "none needed",
+    "nothing": "none helps",
+    "open": "not settled",
+}
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A cell as it is shown."""
+
+    text: str
+    """Against the base; of the base itself its value."""
+    value: str
+    """The value itself; empty for scores and in the base's row."""
+    level: int
+    """-3 (much worse) to 3 (much better)."""
+    place: int
+    """1 for what is advised, 2 for the runner-up, 0 for others."""
+    is_harmful: bool
+    told: str
+    """The same with its intervals, for who points at it."""
+
+
+def views(matrix: Matrix) -> list[tuple[str, str]]:
+    """What the cells can show: names and titles."""
+    return [(SCORE, "Overall"), *((measure.name, measure.title) for measure in matrix.measures)]
+
+
+def shown(matrix: Matrix, group: MatrixGroup, row: int, scene: int, view: str) -> Shown | None:
+    """A cell; nothing where the row does not run in the scene, or has no such measure there."""
+    cell, base = group.rows[row].cells[scene], group.rows[0].cells[scene]
+    if cell is None:
+        return None
+    advice = group.advice[scene]
+    arm = group.rows[row].arm
+    place = advice.arms.index(arm) + 1 if advice.outcome == "remedy" and arm in advice.arms else 0
+    if view == SCORE:
+        if cell.score is None:
+            return Shown("base", "", 0, 0, is_harmful=False, told=told(matrix, cell, base))
+        text = "" if cell.score.value is None else doublings(cell.score.value)
+        return Shown(text, "", level(cell.score), place, bool(cell.harmed), told(matrix, cell, base))
+    measure = next(m for m in matrix.measures if m.name == view)
+    part = cell.measures.get(view)
+    if part is None:
+        return None
+    value = with_unit(number(part.value, 3), measure.unit)
+    if row == 0 or base is None or view not in base.measures:
+        return Shown(value, "", 0, 0, is_harmful=False, told=part_told(measure, part))
+    return Shown(
+        change(measure, part, base.measures[view]),
+        value,
+        level(part.gain),
+        place,
+        view in cell.harmed,
+        part_told(measure, part),
+    )
+
+
+def level(gain: Estimate | None) -> int:
+    """The shade: none for what the interval does not tell from zero."""
+    if gain is None or gain.value is None or not gain.is_settled:
+        return 0
+    size = sum(abs(gain.value) >= least for least in LEVELS)
+    return size if gain.value > 0 else -size
+
+
+def doublings(value: float) -> str:
+    """A score, with its sign."""
+    text = f"{value:+.1f}".replace("-", "\N{MINUS SIGN}")
+    return "0" if text[1:] == "0.0" else text
+
+
+def change(measure: MatrixMeasure, part: MatrixPart, base: MatrixPart) -> str:
+    """Against the base: points of percentages, times for more than twice, else percent."""
+    if part.value is None or base.value is None:
+        return number(None)
+    if measure.unit == "%":
+        text = f"{part.value - base.value:+.1f}".replace("-", "\N{MINUS SIGN}")
+        return "\N{PLUS-MINUS SIGN}0" if text[1:] == "0.0" else f"{text} points"
+    if base.value <= 0 or part.value <= 0:
+        return with_unit(number(part.value, 3), measure.unit)
+    ratio = part.value / base.value
+    if ratio >= 2:
+        return f"\N{MULTIPLICATION SIGN} {_two(ratio)}"
+    if ratio <= 0.5:
+        return f"\N{DIVISION SIGN} {_two(1 / ratio)}"
+    percent = round(100 * (ratio - 1))
+    return (
+        f"{percent:+d} %".replace("-", "\N{MINUS SIGN}").replace(" ", "\N{NO-BREAK SPACE}")
+        if percent
+        else "\N{PLUS-MINUS SIGN}0"
+    )
+
+
+def _two(ratio: float) -> str:
+    return number(round(ratio) if ratio >= 10 else round(ratio, 1))
+
+
+def _interval(estimate: Estimate) -> str:
+    if estimate.lo is None or estimate.hi is None:
+        return ""
+    return f" [{number(estimate.lo, 3)}, {number(estimate.hi, 3)}]"
+
+
+def part_told(measure: MatrixMeasure, part: MatrixPart) -> str:
+    """A measure with its interval, and what it counts."""
+    text = f"{measure.label}: {with_unit(number(part.value, 3), measure.unit)}{_interval(part)}"
+    if part.gain is not None and part.gain.value is not None:
+        text += f"; counts {doublings(part.gain.value)}{_interval(part.gain)}"
+    return text
+
+
+def told(matrix: Matrix, cell: MatrixCell, base: MatrixCell | None) -> str:
+    """All measures of a cell, a line each."""
+    lines = [part_told(m, cell.measures[m.name]) for m in matrix.measures if m.name in cell.measures]
+    if cell.score is not None and cell.score.value is not None:
+        lines.insert(0, f"score {doublings(cell.score.value)}{_interval(cell.score)}")
+    titles = {m.name: m.title.lower() for m in matrix.measures}
+    if cell.harmed and base is not None:
+        lines.append(f"harms: {', '.join(titles[name] for name in cell.harmed)}")
+    return "\n".join(lines)
+
+
+# --- advice -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Said:
+    """The advice for one scene and one group, in words."""
+
+    outcome: str
+    name: str
+    """What is advised, or why nothing is."""
+    changes: tuple[str, ...]
+    """What has to be changed for it."""
+    effect: tuple[str, ...]
+    """What it does: each measure from what to what; without advice, what there is."""
+    runner_up: str
+    weights: tuple[str, ...]
+    """How it depends on what counts."""
+
+
+def said(matrix: Matrix, group: MatrixGroup, scene: int) -> Said:
+    """The advice in words."""
+    advice = group.advice[scene]
+    by_arm = {row.arm: row for row in group.rows}
+    base = group.rows[0].cells[scene]
+    if base is None or advice.outcome is None:
+        return Said("none", "not measured", (), (), "", ())
+    titles = {measure.name: measure.title.lower() for measure in matrix.measures}
+    weights = tuple(
+        f"if {titles[name]} counts twice: {by_arm[arm].title if arm else 'none'}"
+        for name, arm in advice.if_twice.items()
+    )
+    if advice.outcome != "remedy":
+        effect = tuple(_only(measure, base) for measure in matrix.measures if measure.name in base.measures)
+        return Said(advice.outcome, OUTCOMES[advice.outcome], (), effect, _open(advice, by_arm), weights)
+    row = by_arm[advice.arms[0]]
+    cell = row.cells[scene]
+    shared = [m for m in matrix.measures if cell is not None and m.name in cell.measures and m.name in base.measures]
+    effect = tuple(_from_to(measure, base, cell) for measure in shared if cell is not None)
+    second = by_arm[advice.arms[1]].title if len(advice.arms) > 1 else ""
+    return Said("remedy", row.title, tuple(row.changes), effect, second, weights)
+
+
+def _open(advice: Advice, by_arm: dict[str, object]) -> str:
+    return "" if advice.outcome != "open" or not advice.arms else getattr(by_arm[advice.arms[0]], "title", "")
+
+
+def _only(measure: MatrixMeasure, cell: MatrixCell) -> str:
+    return f"{measure.title.lower()} {with_unit(number(cell.measures[measure.name].value, 3), measure.unit)}"
+
+
+def _from_to(measure: MatrixMeasure, base: MatrixCell, cell: MatrixCell) -> str:
+    before, after = (number(one.measures[measure.name].value, 3) for one in (base, cell))
+    return f"{measure.title.lower()} {before} \N{RIGHTWARDS ARROW} {with_unit(after, measure.unit)}"
+
+
+def rule(matrix: Matrix) -> list[str]:
+    """How scores and advice come about, in sentences."""
+    bounds = [
+        f"{m.title.lower()} {'up to' if m.better == 'less' else 'from'} {with_unit(number(m.enough), m.unit)}"
+        for m in matrix.measures
+        if m.enough is not None
+    ]
+    harms = [f"{m.title.lower()} by a factor of {number(m.harm)}" for m in matrix.measures if m.harm is not None]
+    weighted = [f"{m.title.lower()} {number(m.weight)}" for m in matrix.measures if m.weight != 1]
+    out = [
+        "Each measure counts by how many doublings it is better than the base, seed by seed (+1: twice as good; "
+        "\N{MINUS SIGN}1: half as good). The score is their sum"
+        + (f", with weights: {', '.join(weighted)}." if weighted else "."),
+    ]
+    if bounds:
+        out.append(f"Good enough is good enough: {', '.join(bounds)}. What is better counts as that.")
+    if harms:
+        out.append(f"Out is what makes any of these worse, settled by its interval: {', '.join(harms)}.")
+    out.append(
+        f"A remedy helps if its score is at least +{math.log2(matrix.margin):.2f} (a factor of "
+        f"{number(matrix.margin)}) and its interval over the seeds, 95 % for all rows of a block together "
+        "(Bonferroni), lies above zero. Among those within the same margin of the best score the one with the fewest "
+        "things to change is advised; the next is the runner-up."
+    )
+    out.append(
+        "If none helps: none is needed where the base is good enough in every measure that has a bound; otherwise none "
+        "helps. Shades need an interval without zero."
+    )
+    return out
+
+
+# --- Markdown ---------------------------------------------------------------------------------------------------------
+
+
+def markdown(matrix: Matrix, level: int = 2) -> list[str]:
+    """Advice, rule and cells as Markdown; headings begin at a level."""
+    head = "#" * level
+    out = [f"{head} Advice", ""]
+    out += _table(
+        ["situation", *(group.title for group in matrix.groups)],
+        [
+            [
+                f"**{scene.title}**" + (f": {scene.text}" if scene.text else ""),
+                *(_advice_text(said(matrix, group, i)) for group in matrix.groups),
+            ]
+            for i, scene in enumerate(matrix.scenes)
+        ],
+    )
+    out += ["", f"{head} The rule", "", *(f"- {sentence}" for sentence in rule(matrix))]
+    labels = {measure.name: measure.label for measure in matrix.measures}
+    for name, title in views(matrix):
+        explained = labels.get(name, "doublings better than the base, all measures together")
+        out += ["", f"{head} {title}: {explained}"]
+        for group in matrix.groups:
+            rows = []
+            for r, row in enumerate(group.rows):
+                cells = [shown(matrix, group, r, i, name) for i in range(len(matrix.scenes))]
+                if any(cell is not None for cell in cells):
+                    rows.append([f"**{row.title}**" if r == 0 else row.title, *map(_cell_text, cells)])
+            out += ["", *_table([group.title, *(scene.title for scene in matrix.scenes)], rows)]
+    return out
+
+
+def _advice_text(one: Said) -> str:
+    parts = [f"**{one.name}**"]
+    if one.changes:
+        parts[0] += f" ({', '.join(one.changes)})"
+    parts += one.effect
+    if one.runner_up:
+        parts.append(f"*{'best so far' if one.outcome == 'open' else 'runner-up'}: {one.runner_up}*")
+    parts += (f"*{text}*" for text in one.weights)
+    return "<br>".join(parts)
+
+
+def _cell_text(cell: Shown | None) -> str:
+    if cell is None:
+        return ""
+    text = {1: "\N{BLACK STAR} ", 2: "\N{WHITE STAR} "}.get(cell.place, "") + cell.text
+    if cell.value:
+        text += f" ({cell.value})"
+    if cell.level:
+        text = f"**{text}**"
+    return text + (" harms" if cell.is_harmful else "")
+
+
+def _table(head: list[str], rows: list[list[str]]) -> list[str]:
+    def line(cells: list[str]) -> str:
+        return "| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in cells) + " |"
+
+    return [line(head), "|---" * len(head) + "|", *map(line, rows)]

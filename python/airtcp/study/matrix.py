@@ -1,0 +1,299 @@
+"""Matrices: what each variant changes in each experiment against a base, and which of them is advised where.
+
+An experiment is a *scene*, an arm a *row*; the rows of a group are held against the group's base, seed by seed. Of each
+measure counts by how many doublings it is better: the base-2 logarithm of the ratio, negative where it is worse. A
+value that is better than `enough` counts as `enough`: nobody hears the difference between 5 and 10 ms of waiting, and a
+remedy must not win by it. The score of a row is the sum of these over the measures, each times its weight. With goodput
+and latency alone this is the logarithm of Kleinrock's power, throughput over delay (L. Kleinrock, "Power and
+deterministic rules of thumb for probabilistic problems in computer communications", ICC 1979).
+
+The advice for a scene follows from the scores by rule, never by hand:
+
+1. A row *harms* if a measure is worse by its factor `harm` or more, and the interval over the seeds has no zero in it.
+   It is out.
+2. A row *helps* if its score is at least the logarithm of `margin`, and its interval is above zero. The interval holds
+   for all rows of the group together: of twenty that do nothing, one would else be above zero by chance. It is
+   Bonferroni's, 1 - 0.05 / rows for each.
+3. Of the rows that help, those within `margin` of the best score are its equals. Advised is the equal that has the
+   fewest things to change, then the one with the higher score; the runner-up is the next of the equals, or else the
+   next best that helps.
+4. If none helps, the base is *fine* where it is good enough in every measure that has an `enough`; otherwise *nothing*
+   helps, or it is *open* if a row reaches the margin but its interval does not settle it.
+
+How much the advice rests on the weights is told as well: whom it would name if one measure counted twice.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from airtcp import stats
+from airtcp.expressions import nearest
+from airtcp.study.files import Matrix, MatrixGroup, MatrixMeasure, MatrixRow, MatrixScene
+from airtcp.study.samples import Array, CheckError, Data, _equal, _text
+
+Json = dict[str, Any]
+
+REMEDY: Final = "remedy"
+FINE: Final = "fine"
+NOTHING: Final = "nothing"
+OPEN: Final = "open"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One row in one scene, against the base of its group."""
+
+    row: MatrixRow
+    gains: Mapping[str, Array]
+    """Of each measure its doublings, a value per seed."""
+    harmed: tuple[str, ...]
+    """Measures that are worse beyond their bound."""
+
+    def score(self, weights: Mapping[str, float], level: float = stats.LEVEL) -> stats.Estimate:
+        """The sum over the measures."""
+        total = sum((weights[name] * gain for name, gain in self.gains.items()), start=np.zeros(1))
+        return stats.mean(total[~np.isnan(total)], level)
+
+
+class Table:
+    """A matrix together with the data of its scenes. Made before the runs, it checks that all it names is there."""
+
+    def __init__(self, matrix: Matrix, scenes: Mapping[str, Data]) -> None:
+        """Checks the matrix; `scenes` has the cells of its experiments by id.
+
+        Raises:
+            CheckError: it names what is not there.
+        """
+        self.matrix: Final = matrix
+        self.data: Final = scenes
+        self.at: Final[dict[tuple[str, str], int]] = {}
+        for measure in matrix.measures:
+            if not any(measure.name in data.measures for data in scenes.values()):
+                known = list(dict.fromkeys(name for data in scenes.values() for name in data.measures))
+                raise CheckError(f"measures: no experiment has {measure.name!r}{nearest(measure.name, known)}")
+        for i, scene in enumerate(matrix.scenes):
+            data = scenes[scene.experiment]
+            for name in scene.where:
+                if name not in data.parameters:
+                    raise CheckError(f"scenes[{i}].where: no parameter {name!r}{nearest(name, data.parameters)}")
+            for arm in data.arms:
+                self._find(scene, i, arm)
+            if not any(experiment == scene.experiment for experiment, _ in self.at):
+                told = ", ".join(f"{k} = {_text(v)}" for k, v in scene.where.items())
+                raise CheckError(f"scenes[{i}].where: {scene.experiment} has no arm that runs at {told or 'any point'}")
+            if not any(measure.name in data.measures for measure in matrix.measures):
+                raise CheckError(f"scenes[{i}]: {scene.experiment} has none of the measures")
+            for measure in matrix.measures:
+                found = data.measures.get(measure.name)
+                if found is not None and found.columns is not None:
+                    raise CheckError(
+                        f"measures: {measure.name} has rows in {scene.experiment}: one number per run is needed"
+                    )
+        arms = list(dict.fromkeys(arm for data in scenes.values() for arm in data.arms))
+        for group in matrix.groups:
+            for arm in (group.base, *(row.arm for row in group.rows)):
+                if arm not in arms:
+                    raise CheckError(f"groups: no experiment has the arm {arm!r}{nearest(arm, arms)}")
+
+    def _find(self, scene: MatrixScene, i: int, arm: str) -> None:
+        data = self.data[scene.experiment]
+        found = [
+            k
+            for k, point in enumerate(data.points)
+            if point.arm == arm
+            and all(
+                name in point.parameters and _equal(value, point.parameters[name])
+                for name, value in scene.where.items()
+            )
+        ]
+        if len(found) > 1:
+            a, b = (data.points[k].parameters for k in found[:2])
+            differ = next((name for name in a if a[name] != b.get(name)), "?")
+            raise CheckError(
+                f"scenes[{i}]: {differ} varies: keep one value with `where = {{ {differ} = {_text(a[differ])} }}`"
+            )
+        if found:
+            self.at[scene.experiment, arm] = found[0]
+
+    # --- numbers ------------------------------------------------------------------------------------------------------
+
+    def _values(self, scene: MatrixScene, arm: str, measure: MatrixMeasure) -> Array | None:
+        """One per seed; none where the arm or the measure is not there."""
+        data, point = self.data[scene.experiment], self.at.get((scene.experiment, arm))
+        if point is None or measure.name not in data.scalars:
+            return None
+        values: Array = data.scalars[measure.name][point]
+        return values
+
+    def cell(self, scene: MatrixScene, group: MatrixGroup, row: MatrixRow) -> Cell | None:
+        """Nothing where the row does not run, or has no value."""
+        gains: dict[str, Array] = {}
+        harmed = []
+        for measure in self.matrix.measures:
+            ours, base = self._values(scene, row.arm, measure), self._values(scene, group.base, measure)
+            if ours is None or base is None:
+                continue
+            gain = doublings(measure, ours, base)
+            if np.isnan(gain).all():
+                return None
+            gains[measure.name] = gain
+            estimate = stats.mean(gain[~np.isnan(gain)])
+            is_worse = measure.harm is not None and estimate.value <= -math.log2(measure.harm)
+            if is_worse and estimate.high is not None and estimate.high < 0:
+                harmed.append(measure.name)
+        return Cell(row, gains, tuple(harmed)) if gains else None
+
+    def to_dict(self) -> Json:
+        """As `study.json` has it."""
+        matrix = self.matrix
+        return {
+            "id": matrix.id,
+            "title": matrix.title,
+            "text": matrix.text,
+            "margin": matrix.margin,
+            "measures": [self._measure(measure) for measure in matrix.measures],
+            "scenes": [
+                {"experiment": scene.experiment, "title": scene.title, "text": scene.text} for scene in matrix.scenes
+            ],
+            "groups": [self._group(group) for group in matrix.groups],
+        }
+
+    def _measure(self, measure: MatrixMeasure) -> Json:
+        meanings = [data.measures[measure.name].meaning for data in self.data.values() if measure.name in data.measures]
+        return {
+            "name": measure.name,
+            "title": measure.title,
+            "label": meanings[0].label or measure.title,
+            "unit": meanings[0].unit,
+            "better": measure.better,
+            "enough": measure.enough,
+            "harm": measure.harm,
+            "weight": measure.weight,
+        }
+
+    def _group(self, group: MatrixGroup) -> Json:
+        weights = {measure.name: measure.weight for measure in self.matrix.measures}
+        rows = []
+        for row in (MatrixRow(group.base, group.base_title, (), ""), *group.rows):
+            is_base = row.arm == group.base
+            rows.append(
+                {
+                    "arm": row.arm,
+                    "title": row.title,
+                    "changes": list(row.changes),
+                    "text": row.text,
+                    "cells": [self._cell(scene, group, row, weights, is_base=is_base) for scene in self.matrix.scenes],
+                }
+            )
+        return {
+            "title": group.title,
+            "text": group.text,
+            "base": group.base,
+            "rows": rows,
+            "advice": [self._advice(scene, group, weights) for scene in self.matrix.scenes],
+        }
+
+    def _cell(
+        self, scene: MatrixScene, group: MatrixGroup, row: MatrixRow, weights: Mapping[str, float], *, is_base: bool
+    ) -> Json | None:
+        parts: Json = {}
+        cell = None if is_base else self.cell(scene, group, row)
+        for measure in self.matrix.measures:
+            values = self._values(scene, row.arm, measure)
+            if values is None or np.isnan(values).all():
+                continue
+            value = stats.mean(values[~np.isnan(values)])
+            part = _estimate(value)
+            gain = None if cell is None else cell.gains.get(measure.name)
+            if gain is not None:
+                part["gain"] = _estimate(stats.mean(gain[~np.isnan(gain)]))
+            parts[measure.name] = part
+        if not parts:
+            return None
+        return {
+            "measures": parts,
+            "score": None if cell is None else _estimate(cell.score(weights)),
+            "harmed": [] if cell is None else list(cell.harmed),
+        }
+
+    # --- advice -------------------------------------------------------------------------------------------------------
+
+    def _advice(self, scene: MatrixScene, group: MatrixGroup, weights: Mapping[str, float]) -> Json:
+        cells = [cell for row in group.rows if (cell := self.cell(scene, group, row)) is not None]
+        outcome, chosen = advised(cells, weights, self.matrix.margin)
+        if outcome == NOTHING and self._is_fine(scene, group):
+            outcome = FINE
+        otherwise = {}
+        for measure in self.matrix.measures:
+            twice = {**weights, measure.name: 2 * measure.weight}
+            other, names = advised(cells, twice, self.matrix.margin)
+            name = names[0].row.arm if names else None
+            if name != (chosen[0].row.arm if chosen else None):
+                otherwise[measure.name] = name if other == REMEDY else None
+        return {
+            "outcome": outcome if cells else None,
+            "arms": [cell.row.arm for cell in chosen[:2]],
+            "if_twice": otherwise if outcome != OPEN else {},
+        }
+
+    def _is_fine(self, scene: MatrixScene, group: MatrixGroup) -> bool:
+        """Whether the base needs nothing: good enough in every measure that says what is."""
+        for measure in self.matrix.measures:
+            values = self._values(scene, group.base, measure)
+            if values is None or measure.enough is None or np.isnan(values).all():
+                continue
+            mean = float(np.nanmean(values))
+            if mean > measure.enough if measure.better == "less" else mean < measure.enough:
+                return False
+        return True
+
+
+def doublings(measure: MatrixMeasure, ours: Array, base: Array) -> Array:
+    """By how many doublings one is better than the other, seed by seed; what is better than enough counts as enough."""
+
+    def bounded(values: Array) -> Array:
+        if measure.enough is None:
+            return values
+        return np.maximum(values, measure.enough) if measure.better == "less" else np.minimum(values, measure.enough)
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = bounded(base) / bounded(ours) if measure.better == "less" else bounded(ours) / bounded(base)
+        # Nothing at all, where the base had something, is as bad as MOST says: a logarithm has no end.
+        return np.clip(np.log2(ratio), -MOST, MOST)
+
+
+MOST: Final = 10.0
+"""Doublings that count at most, in either direction: a factor of 1024."""
+
+
+def advised(cells: Sequence[Cell], weights: Mapping[str, float], margin: float) -> tuple[str, list[Cell]]:
+    """What is advised, and which cells in order; see the rule at the top."""
+    least = math.log2(margin)
+    level = 1 - (1 - stats.LEVEL) / max(1, len(cells))
+    scored = [(cell, cell.score(weights, level)) for cell in cells if not cell.harmed]
+    reach = [(cell, score) for cell, score in scored if score.value >= least]
+    helps = [(cell, score) for cell, score in reach if score.low is not None and score.low > 0]
+    if not helps:
+        reach.sort(key=lambda pair: -pair[1].value)
+        return (OPEN, [cell for cell, _ in reach]) if reach else (NOTHING, [])
+    best = max(score.value for _, score in helps)
+
+    def order(pair: tuple[Cell, stats.Estimate]) -> tuple[bool, int, float]:
+        cell, score = pair
+        is_equal = score.value > best - least
+        return (not is_equal, len(cell.row.changes) if is_equal else 0, -score.value)
+
+    return REMEDY, [cell for cell, _ in sorted(helps, key=order)]
+
+
+def _estimate(estimate: stats.Estimate) -> Json:
+    def short(value: float | None) -> float | None:
+        return None if value is None or not math.isfinite(value) else float(f"{value:.6g}")
+
+    return {"value": short(estimate.value), "lo": short(estimate.low), "hi": short(estimate.high)}
