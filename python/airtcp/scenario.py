@@ -394,6 +394,11 @@ class DelaySpread(Part):
 class EstimatorConfig(Part):
     """How a log is read."""
 
+    clock_drift_ppm: int | None = None
+    """How far the clocks of sender and receiver drift apart, parts per million: what one train tells of the other
+    clock holds for another train so far. 50: two ordinary crystals. Simulated clocks do not drift. Default: 50.
+    """
+
     first_access: Span | None = None
     """Longest that the first datagram takes at an idle access point until its place is free again, if that is more
     than two mean transmission times. 500 us: more than a frame of 1500 bytes and its acknowledgement take at 30

@@ -55,7 +55,8 @@ fn arrivals_and_what_becomes_of_them() {
     let is = |flags: u8| with(ack(0, 9000), |p| p.flags |= flags);
     let at = |number, ts| with(ack(0, number), |p| (p.ts_val, p.ts_ecr) = (ts, ts));
     // What arrives; what goes in conservative mode; what goes in aggressive mode.
-    let cases: &[(&str, Vec<Packet>, &[u32], &[u32])] = &[
+    type Case<'a> = (&'a str, Vec<Packet>, &'a [u32], &'a [u32]);
+    let cases: &[Case] = &[
         ("one beside the newest, or none", (1..=5).map(|n| ack(0, n * 1000)).collect(), &[0, 1, 2], &[0, 1, 2, 3]),
         ("across the end of the numbers", vec![ack(0, u32::MAX - 9), ack(0, 5), ack(0, 500)], &[0], &[0, 1]),
         ("two flows", vec![ack(0, 1), ack(1, 1), ack(0, 2), ack(1, 2), ack(0, 3)], &[0], &[0, 1, 2]),
