@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from airtcp.errors import ResultsError, StudyError, SweepError
@@ -55,28 +55,25 @@ def data(values: Values) -> Data:
     )
 
 
-def table(values: Values, changes: Mapping[str, int] | None = None, **more: Any) -> Table:
+def table(values: Values, changes: Mapping[str, int] | None = None, margin: float = 1.25) -> Table:
     rows = tuple(
         MatrixRow(arm, arm, tuple(map(str, range((changes or {}).get(arm, 1)))), "") for arm in values if arm != "plain"
     )
     matrix = Matrix(
-        **{
-            "id": "m",
-            "title": "M",
-            "text": "",
-            "margin": 1.25,
-            "measures": (LATENCY, GOODPUT),
-            "scenes": (MatrixScene("one", "One", "", {}),),
-            "groups": (MatrixGroup("old", "", "plain", "plain", rows),),
-            "place": "study.toml",
-        }
-        | more
+        id="m",
+        title="M",
+        text="",
+        margin=margin,
+        measures=(LATENCY, GOODPUT),
+        scenes=(MatrixScene("one", "One", "", {}),),
+        groups=(MatrixGroup("old", "", "plain", "plain", rows),),
+        place="study.toml",
     )
     return Table(matrix, {"one": data(values)})
 
 
-def advice(values: Values, changes: Mapping[str, int] | None = None, **more: Any) -> Json:
-    found: Json = table(values, changes, **more).to_dict()["groups"][0]["advice"][0]
+def advice(values: Values, changes: Mapping[str, int] | None = None, margin: float = 1.25) -> Json:
+    found: Json = table(values, changes, margin).to_dict()["groups"][0]["advice"][0]
     return found
 
 
@@ -140,13 +137,14 @@ def test_the_advice_says_what_it_rests_on() -> None:
     assert found["if_twice"] == {"goodput": "full"}
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.floats(1, 5000), st.floats(0.1, 500)), min_size=2, max_size=6),
     st.floats(1.01, 4),
     st.sampled_from([0.25, 4.0, 1024.0]),
 )
 def test_advice_keeps_its_promises(values: list[tuple[float, float]], margin: float, factor: float) -> None:
-    named: Values = {"plain": values[0]} | {f"r{i}": v for i, v in enumerate(values[1:])}
+    named = {"plain": values[0]} | {f"r{i}": v for i, v in enumerate(values[1:])}
     document = table(named, margin=margin).to_dict()["groups"][0]
     found = document["advice"][0]
     cells = {row["arm"]: row["cells"][0] for row in document["rows"]}
@@ -155,7 +153,7 @@ def test_advice_keeps_its_promises(values: list[tuple[float, float]], margin: fl
         assert cells[arm]["score"]["value"] >= math.log2(margin) - 1e-5
         assert cells[arm]["score"]["lo"] > 0
     # Units do not matter.
-    scaled: Values = {arm: (latency, goodput * factor) for arm, (latency, goodput) in named.items()}
+    scaled = {arm: (latency, goodput * factor) for arm, (latency, goodput) in named.items()}
     assert advice(scaled, margin=margin)["arms"] == found["arms"]
 
 

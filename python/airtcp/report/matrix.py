@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from airtcp.report.look import number, with_unit
-from airtcp.report.model import Advice, Estimate, Matrix, MatrixCell, MatrixGroup, MatrixMeasure, MatrixPart
+from airtcp.report.model import Estimate, Matrix, MatrixCell, MatrixGroup, MatrixMeasure, MatrixPart
 
 SCORE: Final = "score"
 LEVELS: Final = (0.15, 0.5, 1.5)
@@ -170,17 +170,14 @@ def said(matrix: Matrix, group: MatrixGroup, scene: int) -> Said:
     )
     if advice.outcome != "remedy":
         effect = tuple(_only(measure, base) for measure in matrix.measures if measure.name in base.measures)
-        return Said(advice.outcome, OUTCOMES[advice.outcome], (), effect, _open(advice, by_arm), weights)
+        best = by_arm[advice.arms[0]].title if advice.outcome == "open" and advice.arms else ""
+        return Said(advice.outcome, OUTCOMES[advice.outcome], (), effect, best, weights)
     row = by_arm[advice.arms[0]]
     cell = row.cells[scene]
     shared = [m for m in matrix.measures if cell is not None and m.name in cell.measures and m.name in base.measures]
     effect = tuple(_from_to(measure, base, cell) for measure in shared if cell is not None)
     second = by_arm[advice.arms[1]].title if len(advice.arms) > 1 else ""
     return Said("remedy", row.title, tuple(row.changes), effect, second, weights)
-
-
-def _open(advice: Advice, by_arm: dict[str, object]) -> str:
-    return "" if advice.outcome != "open" or not advice.arms else getattr(by_arm[advice.arms[0]], "title", "")
 
 
 def _only(measure: MatrixMeasure, cell: MatrixCell) -> str:

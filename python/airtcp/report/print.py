@@ -255,7 +255,7 @@ def _heat(matrix: Matrix, view: str) -> Figure:
     axes.set_title(_plain(f"{matrix.title} {title}"), fontsize=8)
     for i, head in enumerate(heads):
         axes.text(i + 0.5, -0.2, _plain(head), ha="center", va="bottom", fontsize=6, fontweight="bold")
-    for y, (name, cells, is_bold) in enumerate(lines):
+    for y, (name, row_cells, is_bold) in enumerate(lines):
         axes.text(
             -0.06,
             y + 0.5,
@@ -264,17 +264,15 @@ def _heat(matrix: Matrix, view: str) -> Figure:
             va="center",
             fontsize=6,
             fontweight="bold" if is_bold else "normal",
-            style="italic" if cells is None else "normal",
+            style="italic" if row_cells is None else "normal",
         )
-        for x, cell in enumerate(cells or []):
+        for x, cell in enumerate(row_cells or []):
             if cell is None:
                 axes.text(x + 0.5, y + 0.5, number(None), ha="center", va="center", fontsize=6, color="#888888")
                 continue
             colour = _BETTER if cell.level > 0 else _WORSE
-            face = (
-                {"facecolor": colour, "alpha": _STRENGTH[abs(cell.level)]} if cell.level else {"facecolor": "#f4f5f7"}
-            )
-            axes.add_patch(Rectangle((x, y), 1, 1, linewidth=0, **face))  # type: ignore[arg-type]
+            face = (colour, _STRENGTH[abs(cell.level)]) if cell.level else "#f4f5f7"
+            axes.add_patch(Rectangle((x, y), 1, 1, linewidth=0, facecolor=face))
             # Stars that the font has; a cross says harm, also without colour.
             mark = {1: "\N{BLACK STAR} ", 2: "\N{WHITE STAR} "}.get(cell.place, "")
             text = mark + cell.text + (" \N{MULTIPLICATION X}" if cell.is_harmful else "")
