@@ -2,7 +2,7 @@
 
 mod common;
 
-use airtcp_core::tcp::profile::profile_names;
+use airtcp_core::tcp::profile::{Frto, profile_names};
 use airtcp_core::units::Span;
 use common::*;
 
@@ -63,6 +63,11 @@ fn uses_rack(name: &str) -> bool {
     config(name, |_| {}).loss.name() == "rack"
 }
 
+/// Whether a timeout was for nothing F-RTO finds out in the sender; what it then takes back shows in a capture only later, or not.
+fn uses_frto(name: &str) -> bool {
+    config(name, |_| {}).frto != Frto::Off
+}
+
 #[test]
 fn moderate_loss_is_classed_as_the_sender_has_it() {
     let (mut rack, mut rack_otherwise) = (0, 0);
@@ -75,8 +80,11 @@ fn moderate_loss_is_classed_as_the_sender_has_it() {
                 rack_otherwise += found.classed_otherwise + found.counted_otherwise;
             } else {
                 assert_eq!(found.classed_otherwise, 0, "{name}, {percent} %, {ms} ms");
-                // A flight begins with part of a segment after a partial acknowledgement.
-                assert!(found.counted_otherwise <= 1, "{name}, {percent} %, {ms} ms: {found:?}");
+                // A flight begins with part of a segment after a partial acknowledgement; F-RTO sends new data after a timeout.
+                assert!(
+                    found.counted_otherwise <= if uses_frto(name) { 2 } else { 1 },
+                    "{name}, {percent} %, {ms} ms: {found:?}"
+                );
             }
         }
     }
@@ -91,8 +99,12 @@ fn heavy_loss_mostly_is() {
         for (percent, ms, seed) in HEAVY {
             let found = compare(name, percent, ms, seed);
             if !uses_rack(name) {
-                let otherwise = found.classed_otherwise + found.counted_otherwise;
-                assert!(otherwise * 20 < found.told, "{name}, {percent} %, {ms} ms: {found:?}");
+                // With F-RTO only the classes: what is in flight after it has taken a timeout back cannot be told from outside.
+                let (otherwise, one_in) = match uses_frto(name) {
+                    true => (found.classed_otherwise, 5),
+                    false => (found.classed_otherwise + found.counted_otherwise, 20),
+                };
+                assert!(otherwise * one_in < found.told, "{name}, {percent} %, {ms} ms: {found:?}");
             }
         }
     }

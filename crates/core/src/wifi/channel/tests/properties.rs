@@ -204,7 +204,8 @@ fn any_radio() -> impl Strategy<Value = RadioConfig> {
     let transmit = prop_oneof![
         (1..200u32).prop_map(|driver_frames| Transmit::Qdisc(QdiscPath { driver_frames, ..QdiscPath::default() })),
         (any::<[bool; 3]>(), 1..600u32).prop_map(|([aql, airtime_fairness, airtime_received], driver_frames)| {
-            let path = Mac80211Path { aql, airtime_fairness, airtime_received, driver_frames, ..Mac80211Path::default() };
+            let path =
+                Mac80211Path { aql, airtime_fairness, airtime_received, driver_frames, ..Mac80211Path::default() };
             Transmit::Mac80211(path)
         }),
     ];
