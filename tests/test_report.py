@@ -103,7 +103,7 @@ def test_the_same_study_gives_the_same_bytes(tmp_path: Path) -> None:
     for name in ("a", "b"):
         write(save(tmp_path / name, small()))
         pages.append({path.name: path.read_bytes() for path in sorted((tmp_path / name).rglob("*.*"))})
-    assert len(pages[0]) == 2 + 2 * 7, "study, page, and two of each figure"
+    assert len(pages[0]) == 2 + 2 * (7 + 3), "study, page, and two of each figure; the matrix has three views"
     assert pages[0] == pages[1]
 
 
@@ -192,7 +192,7 @@ def test_an_unknown_finding_and_an_id_twice_are_refused(tmp_path: Path) -> None:
 def test_an_interrupted_study_and_an_empty_one(tmp_path: Path) -> None:
     page = write(save(tmp_path / "a", small(status="interrupted"))).read_text()
     assert "Interrupted." in page
-    empty = small(experiments=[], findings=[], assumptions=[], failed=[], runs=0, paper=None, host={})
+    empty = small(experiments=[], findings=[], matrices=[], assumptions=[], failed=[], runs=0, paper=None, host={})
     page = write(save(tmp_path / "b", empty)).read_text()
     assert "Interrupted." not in page
     assert not (tmp_path / "b/figures").exists()

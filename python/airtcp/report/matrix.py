@@ -133,7 +133,7 @@ def told(matrix: Matrix, cell: MatrixCell, base: MatrixCell | None) -> str:
         lines.insert(0, f"score {doublings(cell.score.value)}{_interval(cell.score)}")
     titles = {m.name: m.title.lower() for m in matrix.measures}
     if cell.harmed and base is not None:
-        lines.append(f"harms: {', '.join(titles[name] for name in cell.harmed)}")
+        lines.append(f"harms: {', '.join(titles.get(name, name) for name in cell.harmed)}")
     return "\n".join(lines)
 
 
@@ -165,7 +165,7 @@ def said(matrix: Matrix, group: MatrixGroup, scene: int) -> Said:
         return Said("none", "not measured", (), (), "", ())
     titles = {measure.name: measure.title.lower() for measure in matrix.measures}
     weights = tuple(
-        f"if {titles[name]} counts twice: {by_arm[arm].title if arm else 'none'}"
+        f"if {titles.get(name, name)} counts twice: {by_arm[arm].title if arm else 'none'}"
         for name, arm in advice.if_twice.items()
     )
     if advice.outcome != "remedy":

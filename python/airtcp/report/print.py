@@ -231,8 +231,15 @@ def _scale(axes: Axes, plot: Plot, which: str) -> None:
 # --- matrices ---------------------------------------------------------------------------------------------------------
 
 _ROW_IN: Final = 0.155
+ROW_CHARACTERS: Final = 36
+"""Of a row's name."""
 _WORSE, _BETTER = COLOURS[1], COLOURS[0]
 _STRENGTH: Final = (0.0, 0.16, 0.34, 0.58)
+
+
+def _short(text: str, most: int = ROW_CHARACTERS) -> str:
+    """Without what the cells would have to make room for."""
+    return text if len(text) <= most else f"{text[: most - 1]}\N{HORIZONTAL ELLIPSIS}"
 
 
 def _heat(matrix: Matrix, view: str) -> Figure:
@@ -252,14 +259,14 @@ def _heat(matrix: Matrix, view: str) -> Figure:
     axes = figure.subplots()
     axes.set_xlim(0, len(heads))
     axes.set_ylim(len(lines), -top - 0.2)
-    axes.set_title(_plain(f"{matrix.title} {title}"), fontsize=8)
+    axes.set_title(_plain(_short(f"{matrix.title} {title}", 2 * ROW_CHARACTERS)), fontsize=8)
     for i, head in enumerate(heads):
         axes.text(i + 0.5, -0.2, _plain(head), ha="center", va="bottom", fontsize=6, fontweight="bold")
     for y, (name, row_cells, is_bold) in enumerate(lines):
         axes.text(
             -0.06,
             y + 0.5,
-            _plain(name),
+            _plain(_short(name)),
             ha="right",
             va="center",
             fontsize=6,
