@@ -962,9 +962,9 @@ def test_the_guide_has_a_whole_file(tmp_path: Path) -> None:
     file = tmp_path / "sweep.toml"
     file.write_text(blocks[0])
     assert len(plan(file).points) == 10
-    # The others are parts of such a file.
+    # The others are parts of such a file; those with a file of arms need that file.
     head = "\n".join(line for line in blocks[0].split("[parameters]")[0].splitlines())
-    parts = [block for block in blocks[1:] if "[[arms]]" not in block]
+    parts = [block for block in blocks[1:] if "[[arms]]" not in block and not block.startswith("arms = ")]
     other = [block for block in parts if "[measures]" not in block]
     measures = next(block for block in parts if "[measures]" in block)
     for block in other:
