@@ -1,9 +1,11 @@
 //! The wireless channels of a world: links through the air and the channels that carry them.
 
+use std::collections::BTreeMap;
+
 use airtcp_core::wifi::{AirOutputs, AirStats, Channel, ChannelConfig, FrameRecord, PairConfig, TraceConfig};
 
 use crate::link::LinkTotals;
-use crate::spec::{FlowSpec, PairSpec, RunSpec, Traffic};
+use crate::spec::{FlowSpec, NodeId, PairSpec, RunSpec, Traffic};
 
 #[derive(Debug, Default)]
 pub(crate) struct Air {
@@ -25,6 +27,9 @@ pub(crate) struct Air {
 impl Air {
     pub fn new(spec: &RunSpec) -> Air {
         let mut air = Air { at: vec![None; spec.links.len()], ..Air::default() };
+        let is_daemon = |(_, f): &(u32, &FlowSpec)| matches!(f.traffic, Traffic::Daemon(_));
+        let daemon_of: BTreeMap<NodeId, u32> =
+            (0u32..).zip(&spec.flows).filter(is_daemon).map(|(i, f)| (f.from, i)).collect();
         for (c, channel) in spec.channels.iter().enumerate() {
             let c32 = c as u32;
             air.channels.push(Channel::new(&ChannelConfig {
@@ -51,11 +56,7 @@ impl Air {
                     frames: spec.record.capture_air.contains(&c32),
                 },
             }));
-            let daemon = |pair: &PairSpec| {
-                let node = channel.radios[usize::from(pair.station)].node;
-                let is = |f: &FlowSpec| matches!(f.traffic, Traffic::Daemon(_)) && f.from == node;
-                spec.flows.iter().position(is).map(|i| i as u32)
-            };
+            let daemon = |pair: &PairSpec| daemon_of.get(&channel.radios[usize::from(pair.station)].node).copied();
             air.daemons.push(channel.pairs.iter().map(daemon).collect());
             air.world_link.push(vec![u32::MAX; 2 * channel.pairs.len() + channel.groups.len()]);
         }

@@ -620,7 +620,7 @@ impl Signal {
     /// [`PathLossConfig::default`]: thermal noise in 20 MHz and a noise figure of 7 dB, -94 dBm.
     pub fn received_dbm(&mut self, now: Time) -> Option<f64> {
         let snr = f64::from(self.link(now).snr_db()?);
-        let figure = self.path_loss.as_ref().map_or(7.0, |p| p.0.noise_figure_db);
+        let figure = self.path_loss.as_ref().map_or(PathLossConfig::default().noise_figure_db, |p| p.0.noise_figure_db);
         Some(snr + noise_dbm(figure))
     }
 
