@@ -1023,7 +1023,6 @@ impl World {
                 run,
                 sent: e.sent,
                 received: e.received,
-                first_gap: or_nan(e.first_gap),
                 onset: or_nan(e.onset),
                 estimate_packets: or_nan(e.first_gap),
                 corrected_packets: or_nan(e.corrected),

@@ -202,18 +202,7 @@ class Sweep:
             SweepError: it cannot be read, or it is wrong.
         """
         file = Path(path)
-        try:
-            text = file.read_bytes().decode("utf-8")
-            document = tomllib.loads(text)
-        except OSError as error:
-            raise SweepError(f"{file}: {error.strerror or error}") from error
-        except UnicodeDecodeError as error:
-            raise SweepError(f"{file}: not UTF-8 text: {error}") from error
-        except tomllib.TOMLDecodeError as error:
-            line = re.search(r"at line (\d+)", str(error))
-            raise SweepError(f"{file}{f':{line[1]}' if line else ''}: not valid TOML: {error}") from error
-        except RecursionError:
-            raise SweepError(f"{file}: not valid TOML: nested too deep") from None
+        text, document = _read(file)
         return cls.from_document(document, file, lines_of(text), also)
 
     @classmethod
@@ -291,6 +280,24 @@ class Sweep:
         return self.path.parent if self.path is not None else Path()
 
 
+def _read(file: Path) -> tuple[str, dict[str, Any]]:
+    """The text of a TOML file, and what it says."""
+    try:
+        text = file.read_bytes().decode("utf-8")
+        return text, tomllib.loads(text)
+    except OSError as error:
+        raise SweepError(f"{file}: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise SweepError(f"{file}: not UTF-8 text: {error}") from error
+    except tomllib.TOMLDecodeError as error:
+        line = re.search(r"at line (\d+)", str(error))
+        raise SweepError(f"{file}{f':{line[1]}' if line else ''}: not valid TOML: {error}") from error
+    except RecursionError:
+        raise SweepError(f"{file}: not valid TOML: nested too deep") from None
+    except ValueError as error:
+        raise SweepError(f"{str(file)!r}: not the path of a file: {error}") from error
+
+
 def _shared_arms(given: str | Mapping[str, Any], path: Path, faults: Faults) -> list[Any]:
     """Arms of a file of their own, which several sweeps share: all of them, or those that are named.
 
@@ -314,11 +321,9 @@ def _shared_arms(given: str | Mapping[str, Any], path: Path, faults: Faults) -> 
     faults.raise_any()
     file = path.parent / str(name)
     try:
-        document = tomllib.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise SweepError(f"{faults.where('arms')}: {file}: {error.strerror or error}") from error
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise SweepError(f"{file}: not valid TOML: {error}") from error
+        _, document = _read(file)
+    except SweepError as error:
+        raise SweepError(f"{faults.where('arms')}: {error}") from error
     arms = document.get("arms")
     if document.keys() - {"arms"} or not isinstance(arms, list) or not all(isinstance(arm, Mapping) for arm in arms):
         raise SweepError(f"{file}: must hold [[arms]] and nothing else, to be shared by sweeps")

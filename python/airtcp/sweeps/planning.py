@@ -108,6 +108,8 @@ class _Planner:
         self.sweep: Final = sweep
         self.faults: Final = Faults(str(sweep.path or f"sweep {sweep.name!r}"), sweep.lines)
         self.at_points: Final[dict[str, list[str]]] = {}
+        # By arm: its scenario as written; nothing if it is wrong.
+        self.scenarios: Final[dict[str | None, dict[str, Any] | None]] = {}
         self.engine: Final = _airtcp.engine()
         templates = [sweep.set, *(arm.changes for arm in sweep.arm_list)]
         used = {name for value in templates for name in _names(value)}
@@ -219,17 +221,27 @@ class _Planner:
         kind, _, rest = key.partition(".")
         if not rest.startswith("*."):
             return [key]
-        source = arm.scenario
-        try:
-            if isinstance(source, Mapping):
-                checked = _airtcp.Checked.from_json(_json(source), "", [])
-            else:
-                checked = _airtcp.Checked.load(source, [])
-        except ScenarioError:
-            return [key]  # what is wrong with it is told when it is read with its changes
-        entries = json.loads(checked.to_json()).get(kind, [])
-        names = [entry["name"] for entry in entries] if isinstance(entries, list) else list(entries)
-        return [f"{kind}.{name}.{rest[2:]}" for name in names]
+        scenario = self._as_written(arm)
+        if scenario is None:
+            return [key]
+        entries = scenario.get(kind, [])
+        if isinstance(entries, list):
+            return [f"{kind}[{i}].{rest[2:]}" for i in range(len(entries))]
+        return [f"{kind}.{name}.{rest[2:]}" for name in entries]
+
+    def _as_written(self, arm: Arm) -> dict[str, Any] | None:
+        """The arm's scenario without changes, read once; nothing if it is wrong: that is told with them."""
+        if arm.name not in self.scenarios:
+            try:
+                self.scenarios[arm.name] = json.loads(self._checked(arm, []).to_json())
+            except ScenarioError:
+                self.scenarios[arm.name] = None
+        return self.scenarios[arm.name]
+
+    def _checked(self, arm: Arm, changes: list[Any]) -> _airtcp.Checked:
+        if isinstance(arm.scenario, Mapping):
+            return _airtcp.Checked.from_json(_json(arm.scenario), f"{self.faults.where('scenario')}", changes)
+        return _airtcp.Checked.load(arm.scenario, changes)
 
     def _cell(self, arm: Arm, parameters: dict[str, Value], shapes: set[str]) -> list[Point]:
         changes = self._changes(arm, parameters)
@@ -237,11 +249,7 @@ class _Planner:
             return []
         seeds = self.sweep.seed_list
         try:
-            source = arm.scenario
-            if isinstance(source, Mapping):
-                checked = _airtcp.Checked.from_json(_json(source), f"{self.faults.where('scenario')}", changes)
-            else:
-                checked = _airtcp.Checked.load(source, changes)
+            checked = self._checked(arm, changes)
         except ScenarioError as error:
             self._scenario_fault(error, arm, parameters)
             return []

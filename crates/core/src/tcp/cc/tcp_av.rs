@@ -32,7 +32,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{AckSample, CaState, CcConfig, CcContext, CongestionControl, Cubic, CubicConfig, Reno, RenoConfig, Window};
+use super::{AckSample, AnyCc, CaState, CcConfig, CcContext, CongestionControl, CubicConfig, RenoConfig, Window};
 use crate::policy::checked;
 use crate::units::{DataRate, Probability, Span, Time};
 
@@ -226,10 +226,7 @@ impl TcpAvConfig {
 
     pub fn build(&self, ctx: &CcContext) -> TcpAv {
         TcpAv {
-            base: match &self.base {
-                Base::Reno(c) => AnyBase::Reno(c.build(ctx)),
-                Base::Cubic(c) => AnyBase::Cubic(c.build(ctx)),
-            },
+            base: Box::new(CcConfig::from(self.base.clone()).build(ctx)),
             share: UNIT,
             smallest: Smallest::new(self.rtt_min, self.rtt_min_window),
             before_first_reduction: true,
@@ -257,31 +254,6 @@ impl TcpAvConfig {
     }
 }
 checked!(TcpAvConfig);
-
-#[derive(Debug, Clone)]
-enum AnyBase {
-    Reno(Reno),
-    Cubic(Cubic),
-}
-
-impl std::ops::Deref for AnyBase {
-    type Target = dyn CongestionControl;
-    fn deref(&self) -> &Self::Target {
-        match self {
-            AnyBase::Reno(c) => c,
-            AnyBase::Cubic(c) => c,
-        }
-    }
-}
-
-impl std::ops::DerefMut for AnyBase {
-    fn deref_mut(&mut self) -> &mut Self::Target {
-        match self {
-            AnyBase::Reno(c) => c,
-            AnyBase::Cubic(c) => c,
-        }
-    }
-}
 
 /// The smallest round-trip time under a policy.
 #[derive(Debug, Clone)]
@@ -358,7 +330,7 @@ struct Aim {
 
 #[derive(Debug, Clone)]
 pub struct TcpAv {
-    base: AnyBase,
+    base: Box<AnyCc>,
     /// The present target, in 1/1024 of the full one.
     share: u32,
     smallest: Smallest,
