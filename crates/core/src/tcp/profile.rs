@@ -182,7 +182,7 @@ options! {
     /// `singledup_`).
     limited_transmit_after_timeout: bool,
     /// What is left of cwnd after a retransmission timeout, segments (RFC 5681 section 3.1, loss window: 1). More is what the study
-    /// `tcp-av-handover` suspects of its phones.
+    /// `tcp-av-handover` suspects of its phones. Without effect with `frto = "rfc4138"`, which sets the window itself.
     loss_window: u32,
     /// When a reduction is taken back, cwnd returns to at most this many segments above what is in flight (Linux before 2.6.39,
     /// `tcp_moderate_cwnd`: 3). 0: all of it at once.

@@ -190,6 +190,7 @@ enum Gate {
 #[derive(Debug)]
 struct Pair {
     signal: Signal,
+    access_point: u16,
     roams: Option<Roams>,
     is_associated: bool,
 }
@@ -282,8 +283,6 @@ pub struct Channel {
     radios: Vec<Radio>,
     links: Vec<Link>,
     pairs: Vec<Pair>,
-    /// By pair.
-    access_points: Vec<u16>,
     sessions: Vec<Session>,
     contention: Contention,
     exchanges: Vec<Exchange>,
@@ -380,7 +379,8 @@ impl Channel {
             if let Some(motion) = &pair.motion {
                 signal.follow(motion.clone());
             }
-            pairs.push(Pair { signal, roams: pair.roams, is_associated: pair.roams.is_none() });
+            let is_associated = pair.roams.is_none();
+            pairs.push(Pair { signal, access_point: pair.access_point, roams: pair.roams, is_associated });
             for (down, radio) in [(0, station), (1, access_point)] {
                 // Both ends must be able to use a mode.
                 let other = if down == 1 { station } else { access_point };
@@ -419,12 +419,10 @@ impl Channel {
             let component = component(2 * config.pairs.len() + i);
             links.push(group::link(ap, &radios[usize::from(ap)], &errors, config.seed, component));
         }
-        let access_points = config.pairs.iter().map(|p| p.access_point).collect();
         Channel {
             radios,
             links,
             pairs,
-            access_points,
             sessions: Vec::new(),
             contention,
             exchanges: Vec::new(),

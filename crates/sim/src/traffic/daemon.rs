@@ -6,7 +6,9 @@
 
 use std::collections::VecDeque;
 
-use airtcp_core::coop::{CoopConfig, Daemon, FlowId as Connection, FlowSample, Heard, Phase, TerminalId};
+use airtcp_core::coop::{
+    ANNOUNCEMENT_BYTES, CoopConfig, Daemon, FlowId as Connection, FlowSample, Heard, Phase, TerminalId,
+};
 use airtcp_core::packet::{FlowId, Kind, Packet};
 use airtcp_core::rng::{Purpose, stream};
 use airtcp_core::tcp::Outputs;
@@ -48,7 +50,7 @@ pub(crate) struct Host {
     samples: Vec<FlowSample>,
     caps: Vec<Option<u32>>,
     /// The last announcements; the first is number `first`.
-    announced: VecDeque<Vec<u8>>,
+    announced: VecDeque<[u8; ANNOUNCEMENT_BYTES]>,
     first: u32,
     pub stats: DaemonStats,
 }
@@ -84,7 +86,7 @@ impl Host {
         if now >= self.stop {
             self.start = Time::NEVER;
             if let Some(mut daemon) = self.daemon.take() {
-                self.announce(daemon.leave(now).to_vec(), out);
+                self.announce(daemon.leave(now), out);
                 self.caps.clear();
                 self.apply(now, flows);
             }
@@ -109,21 +111,17 @@ impl Host {
                 });
             }
             daemon.on_sample(now, &self.samples, &mut self.caps);
+            let (terminals, [free, corrected, stopped], _) = self.state();
             let stats = &mut self.stats;
             stats.samples += 1;
-            stats.terminals += u64::from(daemon.terminals());
-            for sample in self.samples.iter().filter(|s| s.sending) {
-                stats.looks += 1;
-                match daemon.phase(sample.id) {
-                    Some(Phase::Correction { .. }) => stats.corrected += 1,
-                    Some(Phase::Stop { .. }) => stats.stopped += 1,
-                    Some(Phase::Free) | None => {}
-                }
-            }
+            stats.terminals += u64::from(terminals);
+            stats.looks += u64::from(free + corrected + stopped);
+            stats.corrected += u64::from(corrected);
+            stats.stopped += u64::from(stopped);
             self.apply(now, flows);
         }
         if let Some(bytes) = self.daemon.as_mut().and_then(|d| d.on_deadline(now)) {
-            self.announce(bytes.to_vec(), out);
+            self.announce(bytes, out);
         }
     }
 
@@ -135,7 +133,7 @@ impl Host {
         }
     }
 
-    fn announce(&mut self, bytes: Vec<u8>, out: &mut Outputs) {
+    fn announce(&mut self, bytes: [u8; ANNOUNCEMENT_BYTES], out: &mut Outputs) {
         let mut packet = Packet::new(self.flow, Kind::Udp, 0);
         packet.len = bytes.len() as u16;
         packet.size = DATAGRAM_HEADER + packet.len;
@@ -150,8 +148,8 @@ impl Host {
     }
 
     /// The bytes that a packet of this daemon carries.
-    pub fn bytes(&self, packet: &Packet) -> Option<&[u8]> {
-        self.announced.get(packet.seq.0.wrapping_sub(self.first) as usize).map(Vec::as_slice)
+    pub fn bytes(&self, packet: &Packet) -> Option<[u8; ANNOUNCEMENT_BYTES]> {
+        self.announced.get(packet.seq.0.wrapping_sub(self.first) as usize).copied()
     }
 
     /// A broadcast has reached this host.

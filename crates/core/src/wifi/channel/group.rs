@@ -50,7 +50,7 @@ impl Channel {
         let bytes = framing.mpdu_bytes(u32::from(mpdu.size));
         let mut reached = false;
         for (p, pair) in (0u32..).zip(&mut self.pairs) {
-            if is_spoilt || self.access_points[p as usize] != x.from || !pair.is_associated {
+            if is_spoilt || pair.access_point != x.from || !pair.is_associated {
                 continue;
             }
             let signal = &mut pair.signal;

@@ -4,6 +4,8 @@
 //! first point; after the last it stands there, or, `there_and_back`, walks back the way it came and on and on. It turns at a point
 //! without slowing down.
 
+use std::sync::Arc;
+
 use crate::units::{Span, Time};
 
 /// Times between looks at a walker that has a decision to take: a centimetre at walking speed (1.4 m/s).
@@ -65,6 +67,20 @@ impl Track {
             // Before the first there is nothing: `along` is never negative.
             (last, first) => last.or(first).map_or([0.0; 2], |&(point, _)| point),
         }
+    }
+}
+
+/// How far apart two devices are while one of them walks.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Motion {
+    pub track: Arc<Track>,
+    /// Where the other stands.
+    pub from_m: [f64; 2],
+}
+
+impl Motion {
+    pub fn distance_m(&self, now: Time) -> f64 {
+        distance_m(self.track.at(now), self.from_m)
     }
 }
 

@@ -13,10 +13,10 @@ pub mod wavelan;
 
 pub use bit_errors::{BitErrorsConfig, BurstConfig};
 pub use errors::{Decoding, ErrorConfig, ErrorModel};
-pub use mobility::Track;
+pub use mobility::{Motion, Track};
 pub use mode::{CodeRate, Format, Mode, ModeName, Modulation, Width};
 pub use signal::{
-    ErrorRateConfig, Interpolation, Motion, PathLossConfig, Quality, RateTable, ShadowingConfig, Signal, SignalConfig,
+    ErrorRateConfig, Interpolation, PathLossConfig, Quality, RateTable, ShadowingConfig, Signal, SignalConfig,
     SnrConfig, TraceConfig,
 };
 pub use timing::{Band, EdcaParams, Framing, PhyConfig, Protection, Standard, Timing, edca_defaults};

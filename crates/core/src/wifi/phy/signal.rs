@@ -25,7 +25,6 @@
 use std::collections::BTreeMap;
 use std::f64::consts::PI;
 use std::fmt;
-use std::sync::Arc;
 
 use rand_distr::{Distribution, StandardNormal};
 use schemars::JsonSchema;
@@ -33,7 +32,7 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 
 use super::bit_errors::{BitErrors, BitErrorsConfig};
 use super::errors::{ErrorModel, survival};
-use super::mobility::{Track, distance_m};
+use super::mobility::Motion;
 use super::mode::Mode;
 use super::timing::{Band, PhyConfig};
 use crate::policy::checked;
@@ -541,20 +540,6 @@ impl Trace {
                 from_db + (to_db - from_db) * ((t - from) as f64 / (to - from) as f64)
             }
         }
-    }
-}
-
-/// How far apart two devices are while one of them walks.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Motion {
-    pub track: Arc<Track>,
-    /// Where the other stands.
-    pub from_m: [f64; 2],
-}
-
-impl Motion {
-    pub fn distance_m(&self, now: Time) -> f64 {
-        distance_m(self.track.at(now), self.from_m)
     }
 }
 
