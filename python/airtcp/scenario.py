@@ -782,7 +782,8 @@ class Profile(Part):
 
     loss_window: int | None = None
     """What is left of cwnd after a retransmission timeout, segments (RFC 5681 section 3.1, loss window: 1). More is
-    what the study `tcp-av-handover` suspects of its phones.
+    what the study `tcp-av-handover` suspects of its phones. Without effect with `frto = "rfc4138"`, which sets
+    the window itself.
     """
 
     max_ack_delay: Span | None = None
@@ -1872,7 +1873,8 @@ class TcpOptions(Part):
 
     loss_window: int | None = None
     """What is left of cwnd after a retransmission timeout, segments (RFC 5681 section 3.1, loss window: 1). More is
-    what the study `tcp-av-handover` suspects of its phones.
+    what the study `tcp-av-handover` suspects of its phones. Without effect with `frto = "rfc4138"`, which sets
+    the window itself.
     """
 
     max_ack_delay: Span | None = None
