@@ -27,7 +27,7 @@ demo: build ## The study ap-retry-out in its quick size: verdicts here, a report
 .PHONY: test
 test: $(BUILD) $(DEV) ## All tests, Rust and Python
 	cargo test --workspace
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 .PHONY: lint
 lint: $(BUILD) $(DEV) ## Formatting, lints and types

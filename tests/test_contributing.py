@@ -14,6 +14,8 @@ TEXT = (ROOT / "CONTRIBUTING.md").read_text()
 # Stays, so that the next time only what changed is compiled. It has a target folder of its own: Cargo tells packages
 # apart by their place in the workspace, which is the same here, and would take one build for the other.
 COPY = ROOT / "target/contributing"
+# The few tests of one module: not worth the minutes that optimizing takes.
+QUICK_BUILD = {"CARGO_PROFILE_DEV_OPT_LEVEL": "0", "CARGO_PROFILE_DEV_DEBUG": "none"}
 
 
 def blocks(language: str) -> list[str]:
@@ -62,7 +64,7 @@ def test_the_worked_example_builds_and_passes() -> None:
         command,
         shell=True,
         cwd=COPY,
-        env={**os.environ, "CARGO_TARGET_DIR": str(COPY / "target")},
+        env={**os.environ, **QUICK_BUILD, "CARGO_TARGET_DIR": str(COPY / "target")},
         capture_output=True,
         text=True,
         check=False,
