@@ -39,6 +39,8 @@ HEIGHT_IN: Final = 2.2
 DPI: Final = 300
 LEGEND_CHARACTERS: Final = 62
 """What fits beside each other in one column, with the lines before the names counted."""
+_CHARACTER_IN: Final = 0.055
+"""Width of a character beside the axes, on average."""
 MANY_POINTS: Final = 2000
 """More points than this are an image within the SVG: nobody edits them one by one."""
 
@@ -65,8 +67,9 @@ def _drawn(make: Callable[[], Figure]) -> dict[str, bytes]:
         # Without any of the fonts above a box stands for the character; the page itself has the browser's fonts.
         warnings.filterwarnings("ignore", message=r"Glyph .* missing from font")
         figure = make()
-        # Laid out once; `savefig` would do so twice more for each file.
+        # Laid out once; each file would do so again.
         figure.draw_without_rendering()
+        figure.set_layout_engine("none")
         png, svg = io.BytesIO(), io.BytesIO()
         FigureCanvasAgg(figure).print_png(png, metadata={"Software": None})  # type: ignore[no-untyped-call]
         FigureCanvasSVG(figure).print_svg(svg, metadata={"Date": None, "Creator": None})  # type: ignore[no-untyped-call]
@@ -75,8 +78,9 @@ def _drawn(make: Callable[[], Figure]) -> dict[str, bytes]:
 
 def _figure(plot: Plot, looks: Mapping[str, Look]) -> Figure:
     columns, rows = _legend_shape([series.name for series in plot.series] if needs_legend(plot) else [])
-    # The axes keep their height, whatever the legend takes.
-    figure = Figure(figsize=(COLUMN_WIDTH_IN, HEIGHT_IN + 0.125 * rows), dpi=DPI, layout="constrained")
+    # The axes keep their height, whatever the legend and the names below them take.
+    height_in = HEIGHT_IN + 0.125 * rows + _lean_in(plot)
+    figure = Figure(figsize=(COLUMN_WIDTH_IN, height_in), dpi=DPI, layout="constrained")
     axes = figure.subplots()
     if plot.kind == "bar":
         _bars(axes, plot, looks)
@@ -192,14 +196,20 @@ def _bars(axes: Axes, plot: Plot, looks: Mapping[str, Look]) -> None:
                 axes.errorbar(place[j], y[j], yerr=error, fmt="none", ecolor="#222222", elinewidth=0.7)
 
 
+def _lean_in(plot: Plot) -> float:
+    """Height of categories' names that stand at 30 degrees, as they do not fit beside each other; else 0."""
+    names = categories(plot) if is_category(plot) else []
+    return max(map(len, names)) * 0.5 * _CHARACTER_IN if sum(map(len, names)) > 44 else 0.0
+
+
 def _axes(axes: Axes, plot: Plot) -> None:
     axes.set_xlabel(_plain(plot.x.title))
     axes.set_ylabel(_plain("\n".join(textwrap.wrap(plot.y.title, 34))))
     if is_category(plot):
         names = categories(plot)
-        long = sum(map(len, names)) > 44
-        axes.set_xticks(range(len(names)), [_plain(name) for name in names], rotation=30 if long else 0)
-        if long:
+        lean = _lean_in(plot) > 0
+        axes.set_xticks(range(len(names)), [_plain(name) for name in names], rotation=30 if lean else 0)
+        if lean:
             for label in axes.get_xticklabels():
                 label.set_horizontalalignment("right")
                 label.set_rotation_mode("anchor")
