@@ -245,11 +245,12 @@ def host() -> Json:
 
 def frame(columns: Mapping[str, Any]) -> pl.DataFrame:
     """A table from the columns that Rust hands out. NaN there means "no value"."""
-    series = [
-        pl.Series(name, data, dtype=pl.String) if isinstance(data, list) else pl.Series(name, data)
-        for name, data in columns.items()
-    ]
-    return pl.DataFrame([s.fill_nan(None) if s.dtype.is_float() else s for s in series])
+    return pl.DataFrame(
+        [
+            pl.Series(name, data, dtype=pl.String if isinstance(data, list) else None, nan_to_null=True)
+            for name, data in columns.items()
+        ]
+    )
 
 
 class Folder:
