@@ -79,13 +79,21 @@ def document(study: dict[str, Any], matrices: list[Matrix], tables: list[str]) -
     for experiment in study["experiments"]:
         kinds[experiment["kind"]] += [by_id[name] for name in experiment["findings"]]
     paper, all_of_them = counted(kinds["paper"]), counted(study["findings"])
+    total = len(study["findings"])
+    if kinds["paper"]:
+        verdicts = (
+            f"Of {len(kinds['paper'])} findings of the paper {paper[0]} are reproduced, {paper[1]} partly, "
+            f"{paper[2]} not; with sensitivity and what lies beyond: {all_of_them[0]}, {all_of_them[1]}, "
+            f"{all_of_them[2]} of {total}."
+        )
+    else:
+        whole, partly, none = all_of_them
+        verdicts = f"Of {total} findings {whole} are reproduced, {partly} partly, {none} not."
     yield "# Verdicts of the full run\n"
     yield (
         f"`{study['command']}`: {study['runs']} runs, {study['seeds']}, {duration(study['wall_s'])} on "
-        f"{study['host']['cpus']} cores, engine `{study['engine']}`. Of {len(kinds['paper'])} findings of the paper "
-        f"{paper[0]} are reproduced, {paper[1]} partly, {paper[2]} not; with sensitivity and what lies beyond: "
-        f"{all_of_them[0]}, {all_of_them[1]}, {all_of_them[2]} of {len(study['findings'])}. The report has "
-        "all checks and figures.\n"
+        f"{study['host']['cpus']} cores, engine `{study['engine']}`. {verdicts} The report has all checks and "
+        "figures.\n"
     )
     for kind, findings in kinds.items():
         if kind in PARTS:
