@@ -78,16 +78,14 @@ def document(study: dict[str, Any], matrices: list[Matrix], tables: list[str]) -
     kinds: dict[str, list[dict[str, Any]]] = {"paper": [], "sensitivity": [], "beyond": []}
     for experiment in study["experiments"]:
         kinds[experiment["kind"]] += [by_id[name] for name in experiment["findings"]]
-    paper, all_of_them = counted(kinds["paper"]), counted(study["findings"])
+    paper, (whole, partly, none) = counted(kinds["paper"]), counted(study["findings"])
     total = len(study["findings"])
     if kinds["paper"]:
         verdicts = (
             f"Of {len(kinds['paper'])} findings of the paper {paper[0]} are reproduced, {paper[1]} partly, "
-            f"{paper[2]} not; with sensitivity and what lies beyond: {all_of_them[0]}, {all_of_them[1]}, "
-            f"{all_of_them[2]} of {total}."
+            f"{paper[2]} not; with sensitivity and what lies beyond: {whole}, {partly}, {none} of {total}."
         )
     else:
-        whole, partly, none = all_of_them
         verdicts = f"Of {total} findings {whole} are reproduced, {partly} partly, {none} not."
     yield "# Verdicts of the full run\n"
     yield (
