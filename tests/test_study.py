@@ -547,6 +547,8 @@ LOSS_CHECK = "loss('Reno', n=4, limit=32) < loss('Reno', n=4, limit=4)"
         (BUFFER, f'checks = ["{LOSS_CHECK}"]', "checks = [1]", ["findings[0].checks", "list of texts"]),
         (BUFFER, 'for = { limit = [4, 8] }', "for = { limit = 4 }", ["findings[1].for.limit = 4", "must be a list"]),
         (BUFFER, 'for = { limit = [4, 8] }', "for = { limt = [4, 8] }", ["findings[1]", "limt"]),
+        (BUFFER, 'published = "less"', 'published = "less"\nkind = "pepar"', ["kind = 'pepar'", "'identity'"]),
+        (BUFFER, 'published = "less"', 'published = "less"\nenough_seeds = 1', ["enough_seeds = 1", "2 or"]),
         (BUFFER, 'scenario = "../line.toml"', 'scenario = "../lion.toml"', ["lion.toml"]),
         (BUFFER, "links.bottleneck.queue.limit_packets", "links.bottleneck.queue.limit", ["limit"]),
         (BUFFER, "links.bottleneck.loss_ratio", "links.bottleneck.lost", ["measures.loss", "lost"]),

@@ -22,6 +22,8 @@ STUDY_FILE: Final = "study.toml"
 EXPERIMENTS: Final = "experiments"
 
 KINDS: Final = ("paper", "sensitivity", "beyond")
+FINDING_KINDS: Final = (*KINDS, "calibration", "identity")
+"""Of a finding: what its experiment is, unless it tests nothing. The last two are shown and not counted."""
 PLOT_KINDS: Final = ("line", "scatter", "bar")
 SCALES: Final = ("linear", "log")
 
@@ -85,6 +87,10 @@ class Finding:
     note: str
     place: str
     """File, line and place, for errors."""
+    kind: str = "paper"
+    """One of `FINDING_KINDS`."""
+    enough_seeds: int | None = None
+    """Seeds that must have a value in every check; `None`: all of them."""
 
     def cases(self) -> list[dict[str, Value]]:
         """Every combination of the values of `for`."""
@@ -533,6 +539,7 @@ def _plot(table: toml.Table, figures: Sequence[str]) -> Plot:
 def _finding(table: toml.Table, figures: Sequence[str], source: str, kind: str) -> Finding:
     name = _id(table, "a short name")
     figure = _figure(table, figures)
+    kind = table.choice("kind", "what the finding counts as; default: the experiment's", FINDING_KINDS, kind)
     claim = table.text("claim", "what is claimed, in a sentence")
     # What goes further than the source may have nothing to be compared with.
     published = table.text("published", "what the source prints", default=None if kind == "paper" else "")
@@ -557,5 +564,20 @@ def _finding(table: toml.Table, figures: Sequence[str], source: str, kind: str) 
                 raise cases.fault(key, "must be a list of numbers or texts")
             each[key] = values
     note = table.text("note", "why it does not match, if it does not", default="")
+    enough = table.number("enough_seeds", "how many seeds must have a value in every check; default: all")
+    if enough is not None and (enough != int(enough) or enough < 2):
+        raise table.fault("enough_seeds", "must be a whole number, 2 or more")
     table.done()
-    return Finding(name, figure, claim, published, own_source, each, tuple(checks), note, table.where())
+    return Finding(
+        name,
+        figure,
+        claim,
+        published,
+        own_source,
+        each,
+        tuple(checks),
+        note,
+        table.where(),
+        kind,
+        None if enough is None else int(enough),
+    )
