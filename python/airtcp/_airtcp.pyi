@@ -13,6 +13,7 @@ __all__ = [
     "__version__",
     "engine",
     "names",
+    "pages",
     "parse_set",
     "schema",
 ]
@@ -46,6 +47,30 @@ def schema() -> str:
 
 def names() -> dict[str, list[str]]:
     """Names of everything registered, by what it is."""
+
+@type_check_only
+class PolicyPage(TypedDict):
+    """The page of a policy, in Markdown: the comment that opens its source file."""
+
+    axis: str
+    """As in `names()`."""
+    what: str
+    """What the axis holds: "a congestion control"."""
+    place: str
+    """Where a scenario names one."""
+    definition: str
+    """The axis in the JSON Schema."""
+    name: str
+    rust_type: str
+    """Its type in Rust: other pages link to it by that."""
+    decides: str
+    parts: dict[str, str]
+    """Source, Siblings, Valid, Deviations."""
+    details: list[str]
+    """What else there is to say, by paragraph."""
+
+def pages() -> list[PolicyPage]:
+    """The page of every registered policy, in the order of registration."""
 
 def engine() -> str:
     """Which engine this is: version and a hash of all that decides results. Equal wherever the sources are equal."""

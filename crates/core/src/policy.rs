@@ -1,11 +1,119 @@
-//! The registry of policies: name → policy, its parameters, its schema.
+//! The registry of policies: name → policy, its parameters, its schema, its page.
 //!
 //! A policy axis (congestion control, loss policy, queue discipline) is one trait and one call of [`policies!`] in the
 //! axis's `mod.rs`. A new policy is one file beside that `mod.rs` and one line in the call; its name in scenario files,
-//! its schema and its place in the completeness tests follow from that line.
+//! its schema, its page (`airtcp explain`) and its place in the completeness tests follow from that line. A new axis is
+//! also one line in [`AXES`].
+
+/// One axis of the registry, for whatever goes over all policies: lists of names and pages.
+#[derive(Debug, Clone, Copy)]
+pub struct Axis {
+    /// Name of the axis: `airtcp list` and `airtcp explain` go by it.
+    pub key: &'static str,
+    /// What its policies are: "a congestion control".
+    pub what: &'static str,
+    /// Where a scenario names one.
+    pub place: &'static str,
+    /// Its definition in the JSON Schema.
+    pub definition: &'static str,
+    /// Its policies, in the order of registration.
+    pub pages: &'static [Page],
+}
+
+/// Every axis.
+pub const AXES: &[Axis] = &[
+    crate::tcp::cc::CcConfig::axis("cc", "`cc` in the `tcp` table of a flow"),
+    crate::tcp::loss::LossConfig::axis("loss", "`loss` in the `tcp` table of a flow"),
+    crate::queue::QueueConfig::axis("queue", "`queue` of a link"),
+    crate::wifi::rate::RateConfig::axis("rate_control", "`rate_control` of a WLAN or one of its stations"),
+    crate::wifi::retry_out::RetryOutConfig::axis("retry_out", "`retry_out` of a WLAN's access point"),
+];
+
+/// A policy's page: the comment that opens its file.
+///
+/// Its first paragraph says what the policy decides. One paragraph each begins with the labels of [`Page::LABELS`]; the
+/// other paragraphs say how the policy works.
+#[derive(Debug, Clone, Copy)]
+pub struct Page {
+    /// The policy's name in scenario files.
+    pub name: &'static str,
+    /// The policy's type in Rust, as other pages may link to it.
+    pub rust_type: &'static str,
+    comment: &'static str,
+}
+
+impl Page {
+    /// Labels of the paragraphs that every page has: where the policy comes from, how it differs from its siblings, where
+    /// it is valid, and where it deviates from its source.
+    pub const LABELS: [&'static str; 4] = ["Source", "Siblings", "Valid", "Deviations"];
+
+    #[doc(hidden)]
+    pub const fn new(name: &'static str, rust_type: &'static str, comment: &'static str) -> Page {
+        Page { name, rust_type, comment }
+    }
+
+    /// The page as Markdown.
+    pub fn text(&self) -> String {
+        let lines = self.comment.lines().map(|line| {
+            let text = line.strip_prefix("//!").unwrap_or(line);
+            text.strip_prefix(' ').unwrap_or(text)
+        });
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
+    /// What the policy decides: the first paragraph.
+    pub fn decides(&self) -> String {
+        self.text().split("\n\n").next().unwrap_or_default().to_owned()
+    }
+
+    /// The paragraph that begins with this label, without the label.
+    pub fn part(&self, label: &str) -> Option<String> {
+        let text = self.text();
+        text.split("\n\n").skip(1).find_map(|p| Some(p.strip_prefix(label)?.strip_prefix(": ")?.to_owned()))
+    }
+
+    /// What else the page says, paragraph by paragraph.
+    pub fn details(&self) -> Vec<String> {
+        let labelled =
+            |p: &str| Page::LABELS.iter().any(|l| p.strip_prefix(l).is_some_and(|rest| rest.starts_with(": ")));
+        self.text().split("\n\n").skip(1).filter(|p| !labelled(p)).map(str::to_owned).collect()
+    }
+}
+
+/// Length of the `//!` comment at the start of a source file.
+#[doc(hidden)]
+pub const fn opening_length(source: &str) -> usize {
+    let source = source.as_bytes();
+    let mut end = 0;
+    loop {
+        if end + 2 >= source.len() || source[end] != b'/' || source[end + 1] != b'/' || source[end + 2] != b'!' {
+            return end;
+        }
+        while end < source.len() && source[end] != b'\n' {
+            end += 1;
+        }
+        if end < source.len() {
+            end += 1;
+        }
+    }
+}
+
+/// The first `N` bytes of a source file, on their own: the rest of the file stays out of the binary.
+#[doc(hidden)]
+pub const fn opening<const N: usize>(source: &str) -> [u8; N] {
+    let mut copy = [0; N];
+    let mut at = 0;
+    while at < N {
+        copy[at] = source.as_bytes()[at];
+        at += 1;
+    }
+    copy
+}
 
 /// Declares an axis. `module => Policy / PolicyConfig` names a file `module.rs` with a type `Policy` that implements the
-/// axis's trait and a type `PolicyConfig` with `fn build(&self, ctx: &Ctx) -> Policy`. The scenario name is `module`.
+/// axis's trait and a type `PolicyConfig` with `fn build(&self, ctx: &Ctx) -> Policy`. The scenario name is `module`. The
+/// comment that opens `module.rs` is the policy's [`Page`](crate::policy::Page); parts of a large policy are files in a
+/// folder `module/` beside it.
 ///
 /// A configuration is written as a name (`"cubic"`: all defaults) or a table with a `name` key
 /// (`{ name = "cubic", fast_convergence = false }`).
@@ -45,6 +153,18 @@ macro_rules! policies {
         impl $config {
             /// Every registered name, in the order of registration.
             pub const NAMES: &'static [&'static str] = &[$(stringify!($module)),+];
+
+            pub(crate) const fn axis(key: &'static str, place: &'static str) -> $crate::policy::Axis {
+                const PAGES: &[$crate::policy::Page] = &[$({
+                    const SOURCE: &str = include_str!(concat!(stringify!($module), ".rs"));
+                    const COMMENT: &[u8] = &$crate::policy::opening::<{ $crate::policy::opening_length(SOURCE) }>(SOURCE);
+                    match std::str::from_utf8(COMMENT) {
+                        Ok(comment) => $crate::policy::Page::new(stringify!($module), stringify!($policy), comment),
+                        Err(_) => panic!("a comment is whole lines"),
+                    }
+                }),+];
+                $crate::policy::Axis { key, what: $what, place, definition: stringify!($config), pages: PAGES }
+            }
 
             pub fn name(&self) -> &'static str {
                 match self { $($config::$policy(_) => stringify!($module)),+ }
@@ -117,3 +237,51 @@ macro_rules! checked {
     };
 }
 pub(crate) use {checked, policies};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_is_the_comment_that_opens_the_policys_file() {
+        let axis = AXES.iter().find(|axis| axis.key == "cc").unwrap();
+        let reno = axis.pages.iter().find(|page| page.name == "reno").unwrap();
+        let file = include_str!("tcp/cc/reno.rs");
+        assert!(file.starts_with(reno.comment));
+        assert!(!file[reno.comment.len()..].starts_with("//!"));
+        assert_eq!(reno.rust_type, "Reno");
+        assert!(reno.decides().starts_with("Reno: "), "{}", reno.decides());
+        assert_eq!(opening_length("fn no_comment() {}"), 0);
+        assert_eq!(opening_length("//! To the end"), 14);
+        assert_eq!(opening_length("//! One\n//! two\n\nfn f() {}\n//! not this\n"), 16);
+    }
+
+    #[test]
+    fn a_page_falls_into_its_labelled_parts_and_the_rest() {
+        let page = Page::new(
+            "x",
+            "X",
+            "//! X: decides.\n//! Really.\n//!\n//! Source: RFC 1.\n//!\n//! How it works.\n//!\n//! Valid: always,\n//! even here.\n",
+        );
+        assert_eq!(page.decides(), "X: decides.\nReally.");
+        assert_eq!(page.part("Source").as_deref(), Some("RFC 1."));
+        assert_eq!(page.part("Valid").as_deref(), Some("always,\neven here."));
+        assert_eq!(page.part("Deviations"), None);
+        assert_eq!(page.details(), ["How it works."]);
+    }
+
+    #[test]
+    fn names_are_unique_within_an_axis_and_axes_by_key() {
+        for (i, axis) in AXES.iter().enumerate() {
+            assert!(AXES[..i].iter().all(|other| other.key != axis.key), "{} twice", axis.key);
+            for (j, page) in axis.pages.iter().enumerate() {
+                assert!(
+                    axis.pages[..j].iter().all(|other| other.name != page.name),
+                    "{}/{} twice",
+                    axis.key,
+                    page.name
+                );
+            }
+        }
+    }
+}

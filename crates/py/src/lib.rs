@@ -6,15 +6,11 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-use airtcp_core::queue::QueueConfig;
-use airtcp_core::tcp::cc::CcConfig;
-use airtcp_core::tcp::loss::LossConfig;
+use airtcp_core::policy::{AXES, Page};
 use airtcp_core::tcp::profile::profile_names;
 use airtcp_core::units::Time;
 use airtcp_core::wifi::Transmit;
 use airtcp_core::wifi::phy::SignalConfig;
-use airtcp_core::wifi::rate::RateConfig;
-use airtcp_core::wifi::retry_out::RetryOutConfig;
 use airtcp_sim::capture::{CaptureSink, NoCapture, PcapngWriter};
 use airtcp_sim::record::{Data, Table};
 use airtcp_sim::scenario::{Override, Scenario, ScenarioError as Fault, ScenarioErrors};
@@ -64,14 +60,40 @@ fn schema() -> String {
 fn names(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let names = PyDict::new(py);
     names.set_item("profiles", profile_names().collect::<Vec<_>>())?;
-    names.set_item("cc", CcConfig::NAMES)?;
-    names.set_item("loss", LossConfig::NAMES)?;
-    names.set_item("queue", QueueConfig::NAMES)?;
-    names.set_item("rate_control", RateConfig::NAMES)?;
-    names.set_item("retry_out", RetryOutConfig::NAMES)?;
+    for axis in AXES {
+        names.set_item(axis.key, axis.pages.iter().map(|page| page.name).collect::<Vec<_>>())?;
+    }
     names.set_item("transmit", Transmit::NAMES)?;
     names.set_item("signal", SignalConfig::KINDS)?;
     Ok(names)
+}
+
+/// The page of every registered policy, in the order of registration.
+#[pyfunction]
+fn pages(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
+    let pages = PyList::empty(py);
+    for axis in AXES {
+        for page in axis.pages {
+            let entry = PyDict::new(py);
+            entry.set_item("axis", axis.key)?;
+            entry.set_item("what", axis.what)?;
+            entry.set_item("place", axis.place)?;
+            entry.set_item("definition", axis.definition)?;
+            entry.set_item("name", page.name)?;
+            entry.set_item("rust_type", page.rust_type)?;
+            entry.set_item("decides", page.decides())?;
+            let parts = PyDict::new(py);
+            for label in Page::LABELS {
+                if let Some(text) = page.part(label) {
+                    parts.set_item(label, text)?;
+                }
+            }
+            entry.set_item("parts", parts)?;
+            entry.set_item("details", page.details())?;
+            pages.append(entry)?;
+        }
+    }
+    Ok(pages)
 }
 
 /// Which engine this is: the package's version and a hash of everything that decides the results of a run (the sources of
@@ -279,6 +301,7 @@ fn _airtcp(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<Output>()?;
     m.add_function(wrap_pyfunction!(schema, m)?)?;
     m.add_function(wrap_pyfunction!(names, m)?)?;
+    m.add_function(wrap_pyfunction!(pages, m)?)?;
     m.add_function(wrap_pyfunction!(engine, m)?)?;
     m.add_function(wrap_pyfunction!(parse_set, m)?)
 }
