@@ -703,7 +703,7 @@ impl World {
                 cwnd_segments: window.cwnd,
                 window_segments: window.cwnd.min(tcp.sender.send_window_segments()),
                 ssthresh_segments: if window.ssthresh == u32::MAX { f64::NAN } else { f64::from(window.ssthresh) },
-                in_flight_segments: window.in_flight,
+                in_flight_segments: tcp.sender.path().in_flight,
                 srtt_ms: tcp.sender.srtt().map_or(f64::NAN, millis),
                 bytes_acked: stats.bytes_acked,
                 segments_sent: stats.segments_sent,

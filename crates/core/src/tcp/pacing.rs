@@ -2,7 +2,7 @@
 
 use rand::RngExt;
 
-use super::cc::{CongestionControl, Window};
+use super::cc::{CongestionControl, Path, Window};
 use super::rtt::RttEstimator;
 use super::{Pacing, PacingRtt, TcpConfig};
 use crate::rng::Rng;
@@ -41,22 +41,22 @@ impl Pacer {
         self.next_at = Time::ZERO;
     }
 
-    /// A segment of `bytes` on the wire left at `now`. A control that has a rate of its own sets the gap; else it follows
+    /// A segment of `bytes` on the wire left at `path.now`. A control that has a rate of its own sets the gap; else it follows
     /// from `config` and the round-trip time.
     pub fn on_send(
         &mut self,
-        now: Time,
         bytes: u32,
         w: &Window,
+        path: &Path,
         cc: &dyn CongestionControl,
         rtt: &RttEstimator,
         config: &TcpConfig,
     ) {
         self.waiting = false;
-        let gap = if let Some(rate) = cc.pacing_rate(w) {
+        let gap = if let Some(rate) = cc.pacing_rate(w, path) {
             if rate.as_bps() == 0 { Span::ZERO } else { rate.time_for(u64::from(bytes)) }
         } else {
-            let full = u64::from(w.wire_bytes);
+            let full = u64::from(path.wire_bytes);
             let srtt = match config.pacing_rtt {
                 PacingRtt::Exact => rtt.srtt(),
                 PacingRtt::Ticks => rtt.srtt_in_ticks(),
@@ -69,7 +69,7 @@ impl Pacer {
                     srtt.mul_ratio(1 << 16, window)
                 }
                 Pacing::Linux => {
-                    let (percent, window) = linux_rate(w, config);
+                    let (percent, window) = linux_rate(w, path, config);
                     srtt.mul_ratio(100 * u64::from(bytes), percent * window * full)
                 }
             }
@@ -81,15 +81,15 @@ impl Pacer {
         } else {
             gap
         };
-        self.next_at = self.next_at.max(now) + gap;
+        self.next_at = self.next_at.max(path.now) + gap;
     }
 }
 
 /// Linux's rate, `percent` of `window` segments per round trip.
-fn linux_rate(w: &Window, config: &TcpConfig) -> (u64, u64) {
+fn linux_rate(w: &Window, path: &Path, config: &TcpConfig) -> (u64, u64) {
     let in_slow_start = w.cwnd < w.ssthresh / 2;
     let percent = if in_slow_start { config.pacing_slow_start_percent } else { config.pacing_percent };
-    (u64::from(percent.max(1)), u64::from(w.cwnd.max(w.in_flight).max(1)))
+    (u64::from(percent.max(1)), u64::from(w.cwnd.max(path.in_flight).max(1)))
 }
 
 /// Payload bytes that pass in `span` at the rate at which Linux would pace, whether anything is paced or not (its
@@ -97,15 +97,16 @@ fn linux_rate(w: &Window, config: &TcpConfig) -> (u64, u64) {
 pub(super) fn bytes_at_pacing_rate(
     span: Span,
     w: &Window,
+    path: &Path,
     cc: &dyn CongestionControl,
     rtt: &RttEstimator,
     config: &TcpConfig,
 ) -> u64 {
-    if let Some(rate) = cc.pacing_rate(w).filter(|rate| rate.as_bps() > 0) {
+    if let Some(rate) = cc.pacing_rate(w, path).filter(|rate| rate.as_bps() > 0) {
         return rate.bytes_in(span).get();
     }
-    let (percent, window) = linux_rate(w, config);
-    let per_srtt = (percent * window).saturating_mul(u64::from(w.mss)); // in hundredths of a byte
+    let (percent, window) = linux_rate(w, path, config);
+    let per_srtt = (percent * window).saturating_mul(u64::from(path.mss)); // in hundredths of a byte
     let product = per_srtt.saturating_mul(span.as_ns());
     product.checked_div(rtt.srtt().as_ns().saturating_mul(100)).unwrap_or(u64::MAX)
 }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use self::frto::{FrtoState, FrtoStep};
 use self::tsq::SmallQueue;
-use super::cc::{AckSample, AnyCc, CaState, CcContext, Window};
+use super::cc::{AckSample, AnyCc, CaState, CcContext, Path, Window};
 use super::delivery::{Delivery, RateProbe};
 use super::loss::{AnyLoss, Hole, LossContext, Report, Scope, Verdict};
 use super::pacing::Pacer;
@@ -174,6 +174,7 @@ impl Covered {
 pub struct Sender {
     // The fields that every ACK touches come first.
     window: Window,
+    path: Path,
     snd_una: u64,
     snd_nxt: u64,
     /// Offset just past the last byte written; `u64::MAX / 2` for an endless source.
@@ -254,23 +255,23 @@ impl Sender {
     pub fn new(flow: FlowId, incarnation: u8, config: Arc<TcpConfig>, rng: Rng) -> Sender {
         let mss = config.mss();
         let cwnd = config.initial_window.clamp(1, config.max_cwnd.max(1));
-        let window = Window {
-            cwnd,
-            cwnd_cnt: 0,
-            ssthresh: config.initial_ssthresh,
-            cwnd_clamp: config.max_cwnd.max(1),
-            prior_cwnd: cwnd,
-            in_flight: 0,
-            mss,
-            wire_bytes: u32::from(config.packet_bytes),
+        let window = Window { cwnd, cwnd_cnt: 0, ssthresh: config.initial_ssthresh };
+        let path = Path {
+            now: Time::ZERO,
             srtt: Span::ZERO,
             min_rtt: Span::MAX,
+            in_flight: 0,
+            prior_cwnd: cwnd,
+            cwnd_clamp: config.max_cwnd.max(1),
+            mss,
+            wire_bytes: u32::from(config.packet_bytes),
             state: CaState::Open,
         };
         let paced = config.pacing != Pacing::Off;
         let cc = config.cc.build(&CcContext { mss, initial_cwnd: cwnd, paced, rng: rng.clone() });
         Sender {
             window,
+            path,
             snd_una: 1,
             snd_nxt: 1,
             write_end: 1,
@@ -340,6 +341,7 @@ impl Sender {
             return;
         }
         self.counted_until = now;
+        self.path.now = now;
         if self.config.handshake {
             self.state = State::SynSent;
             self.send_syn(now, out);
@@ -355,6 +357,7 @@ impl Sender {
     pub fn write(&mut self, now: Time, bytes: u64, out: &mut Outputs) {
         self.write_end = self.write_end.saturating_add(bytes).min(u64::MAX / 2);
         self.all_acked_told = self.write_end == 1;
+        self.path.now = now;
         if self.state == State::Established {
             self.transmit(now, out);
         }
@@ -363,6 +366,7 @@ impl Sender {
     /// No more will be written: FIN after the last byte. Without a handshake there is no FIN either.
     pub fn close(&mut self, now: Time, out: &mut Outputs) {
         self.closing = true;
+        self.path.now = now;
         if self.state == State::Established {
             self.transmit(now, out);
             self.finish_if_done(out);
@@ -372,7 +376,7 @@ impl Sender {
     /// The host's path has changed, as after a handover between access points.
     pub fn on_path_change(&mut self, now: Time) {
         self.count_until(now);
-        self.cc.on_path_change(&mut self.window, now);
+        self.cc.on_path_change(&mut self.window, &self.path);
     }
 
     /// Somebody outside bounds the window, in segments, until it says otherwise: `TCP_BPF_SNDCWND_CLAMP` of Linux. Never less
@@ -380,16 +384,21 @@ impl Sender {
     pub fn set_cwnd_cap(&mut self, now: Time, cap: Option<u32>) {
         self.count_until(now);
         let most = self.config.max_cwnd;
-        self.window.cwnd_clamp = cap.map_or(most, |cap| cap.min(most)).max(1);
-        self.window.cwnd = self.window.cwnd.min(self.window.cwnd_clamp);
+        self.path.cwnd_clamp = cap.map_or(most, |cap| cap.min(most)).max(1);
+        self.window.cwnd = self.window.cwnd.min(self.path.cwnd_clamp);
     }
 
     pub fn deadline(&self) -> Time {
         self.rto_at.min(self.persist_at).min(self.pacer.deadline()).min(self.judge_at).min(self.probe_at)
     }
 
+    /// What the congestion control sets.
     pub fn window(&self) -> &Window {
         &self.window
+    }
+    /// What the congestion control sees beside, as of the last call.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
     pub fn stats(&self) -> &SenderStats {
         &self.stats
@@ -420,6 +429,7 @@ impl Sender {
         self.stats.open_ns += open;
         self.stats.cwnd_segment_ns += cwnd;
         self.counted_until = now;
+        self.path.now = now;
     }
 
     /// Nothing is left to send or to be acknowledged.
@@ -478,9 +488,9 @@ impl Sender {
         }
         if now >= self.judge_at {
             self.judge_at = Time::NEVER;
-            let state = self.window.state;
+            let state = self.path.state;
             self.detect_loss(now, out);
-            if state != CaState::Recovery && self.window.state == CaState::Recovery {
+            if state != CaState::Recovery && self.path.state == CaState::Recovery {
                 self.on_recovery_by_timer();
             }
         }

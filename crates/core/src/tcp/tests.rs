@@ -122,7 +122,7 @@ impl Pair {
             if let Some(rate) = self.rate {
                 let line = &mut self.free_at[usize::from(to_receiver)];
                 let begin = at.max(*line);
-                let full = rate.time_for(u64::from(self.sender.window().wire_bytes));
+                let full = rate.time_for(u64::from(self.sender.path().wire_bytes));
                 if to_receiver && begin.since(at).as_ns().div_ceil(full.as_ns()) as usize > self.limit {
                     continue;
                 }

@@ -25,7 +25,7 @@ use rand::RngExt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{AckSample, CaState, CcContext, CongestionControl, RateSample, Window, micros};
+use super::{AckSample, CaState, CcContext, CongestionControl, Path, RateSample, Window, micros};
 use crate::rng::Rng;
 use crate::units::{DataRate, Span, Time};
 
@@ -168,8 +168,8 @@ fn in_recovery(state: CaState) -> bool {
 }
 
 /// `bw` as wire bits per second, scaled by `gain`, less the margin.
-fn to_bps(bw: u64, gain: u32, w: &Window) -> u64 {
-    let bits = u128::from(bw) * u128::from(gain) * u128::from(w.wire_bytes) * 8;
+fn to_bps(bw: u64, gain: u32, path: &Path) -> u64 {
+    let bits = u128::from(bw) * u128::from(gain) * u128::from(path.wire_bytes) * 8;
     let bps =
         bits * (1_000_000 / 100 * (100 - u128::from(PACING_MARGIN_PERCENT))) / u128::from(BW_UNIT * u64::from(UNIT));
     u64::try_from(bps).unwrap_or(u64::MAX)
@@ -207,17 +207,17 @@ impl Bbr {
     }
 
     /// High gain times the window per round trip.
-    fn initial_bps(w: &Window) -> u64 {
-        let rtt_us = if w.srtt.is_zero() { NOMINAL_RTT_US } else { micros(w.srtt).max(1) };
-        to_bps(u64::from(w.cwnd) * BW_UNIT / u64::from(rtt_us), HIGH_GAIN, w)
+    fn initial_bps(w: &Window, path: &Path) -> u64 {
+        let rtt_us = if path.srtt.is_zero() { NOMINAL_RTT_US } else { micros(path.srtt).max(1) };
+        to_bps(u64::from(w.cwnd) * BW_UNIT / u64::from(rtt_us), HIGH_GAIN, path)
     }
 
-    fn set_pacing_rate(&mut self, w: &Window, gain: u32) {
-        if self.pacing_bps == 0 || (!self.rtt_seen && !w.srtt.is_zero()) {
-            self.pacing_bps = Bbr::initial_bps(w);
-            self.rtt_seen = !w.srtt.is_zero();
+    fn set_pacing_rate(&mut self, w: &Window, path: &Path, gain: u32) {
+        if self.pacing_bps == 0 || (!self.rtt_seen && !path.srtt.is_zero()) {
+            self.pacing_bps = Bbr::initial_bps(w, path);
+            self.rtt_seen = !path.srtt.is_zero();
         }
-        let bps = to_bps(u64::from(self.bandwidth()), gain, w);
+        let bps = to_bps(u64::from(self.bandwidth()), gain, path);
         // Before the pipe is known to be full the rate only rises.
         if self.full_bw_reached || bps > self.pacing_bps {
             self.pacing_bps = bps;
@@ -235,15 +235,15 @@ impl Bbr {
     }
 
     /// What one burst of the sender would be: a millisecond's worth, one or two segments at least.
-    fn send_quantum(&self, w: &Window) -> u32 {
+    fn send_quantum(&self, path: &Path) -> u32 {
         let floor = if self.pacing_bps < 1_200_000 { 1 } else { 2 };
         let bytes = (self.pacing_bps / 8 / 1024).min(u64::from(u16::MAX));
-        saturate(bytes / u64::from(w.wire_bytes.max(1))).clamp(floor, 127)
+        saturate(bytes / u64::from(path.wire_bytes.max(1))).clamp(floor, 127)
     }
 
     /// `segments`, and room for what the hosts hold: three quanta, an even number, two more to probe with on short paths.
-    fn with_quantization(&self, w: &Window, segments: u32) -> u32 {
-        let mut n = segments.saturating_add(3 * self.send_quantum(w));
+    fn with_quantization(&self, path: &Path, segments: u32) -> u32 {
+        let mut n = segments.saturating_add(3 * self.send_quantum(path));
         n = n.saturating_add(n & 1);
         if self.mode == Mode::ProbeBw && self.cycle_index == 0 {
             n = n.saturating_add(2);
@@ -251,8 +251,8 @@ impl Bbr {
         n
     }
 
-    fn inflight_target(&self, w: &Window, gain: u32) -> u32 {
-        self.with_quantization(w, self.bdp(self.bw.max(), gain))
+    fn inflight_target(&self, path: &Path, gain: u32) -> u32 {
+        self.with_quantization(path, self.bdp(self.bw.max(), gain))
     }
 
     fn save_cwnd(&mut self, w: &Window) {
@@ -262,7 +262,7 @@ impl Bbr {
 
     // The model of the path
 
-    fn update_bandwidth(&mut self, ack: &AckSample, rate: &RateSample) {
+    fn update_bandwidth(&mut self, path: &Path, ack: &AckSample, rate: &RateSample) {
         if rate.prior_delivered >= self.next_round_delivered {
             self.next_round_delivered = ack.total_delivered;
             self.rounds = self.rounds.wrapping_add(1);
@@ -270,7 +270,7 @@ impl Bbr {
             self.packet_conservation = false;
         }
         if self.config.policer_detection {
-            self.sample_policer(ack.now, ack.lost > 0, rate.app_limited);
+            self.sample_policer(path.now, ack.lost > 0, rate.app_limited);
         }
         let per_us = (u64::from(rate.delivered) * BW_UNIT).saturating_mul(1_000);
         let bw = saturate(per_us / rate.interval.as_ns().max(1));
@@ -308,13 +308,13 @@ impl Bbr {
         }
     }
 
-    fn update_min_rtt(&mut self, w: &mut Window, ack: &AckSample) {
-        let expired = ack.now > self.min_rtt_stamp + self.config.min_rtt_window;
+    fn update_min_rtt(&mut self, w: &mut Window, path: &Path, ack: &AckSample) {
+        let expired = path.now > self.min_rtt_stamp + self.config.min_rtt_window;
         if let Some(rtt) = ack.rtt {
             let rtt_us = micros(rtt).max(1);
             if rtt_us <= self.min_rtt_us || expired {
                 self.min_rtt_us = rtt_us;
-                self.min_rtt_stamp = ack.now;
+                self.min_rtt_stamp = path.now;
             }
         }
         if expired && !self.idle_restart && self.mode != Mode::ProbeRtt && !self.config.probe_rtt_duration.is_zero() {
@@ -323,14 +323,14 @@ impl Bbr {
             self.probe_rtt_done = Time::NEVER;
         }
         if self.mode == Mode::ProbeRtt {
-            self.low_rate_until = ack.total_delivered + u64::from(w.in_flight);
+            self.low_rate_until = ack.total_delivered + u64::from(path.in_flight);
             if !self.probe_rtt_done.is_never() {
                 self.probe_rtt_round_done |= self.round_start;
                 if self.probe_rtt_round_done {
-                    self.leave_probe_rtt_if_due(w, ack.now);
+                    self.leave_probe_rtt_if_due(w, path);
                 }
-            } else if w.in_flight <= MIN_CWND {
-                self.probe_rtt_done = ack.now + self.config.probe_rtt_duration;
+            } else if path.in_flight <= MIN_CWND {
+                self.probe_rtt_done = path.now + self.config.probe_rtt_duration;
                 self.probe_rtt_round_done = false;
                 self.next_round_delivered = ack.total_delivered;
             }
@@ -350,42 +350,43 @@ impl Bbr {
         self.cycle_start = now;
     }
 
-    fn advance_cycle(&mut self, w: &Window, ack: &AckSample) {
+    fn advance_cycle(&mut self, path: &Path, ack: &AckSample) {
         if self.mode != Mode::ProbeBw {
             return;
         }
-        let full_length = micros(ack.now.since(self.cycle_start)) > self.min_rtt_us;
+        let full_length = micros(path.now.since(self.cycle_start)) > self.min_rtt_us;
         let gain = self.pacing_gain();
         let over = if gain > UNIT {
             // Until the queue is as long as meant, or does not fit.
-            full_length && (ack.lost > 0 || ack.prior_in_flight >= self.inflight_target(w, gain))
+            full_length && (ack.lost > 0 || ack.prior_in_flight >= self.inflight_target(path, gain))
         } else if gain < UNIT {
-            full_length || ack.prior_in_flight <= self.inflight_target(w, UNIT)
+            full_length || ack.prior_in_flight <= self.inflight_target(path, UNIT)
         } else {
             full_length
         };
         if over {
             self.cycle_index = (self.cycle_index + 1) % CYCLE.len() as u8;
-            self.cycle_start = ack.now;
+            self.cycle_start = path.now;
         }
     }
 
-    fn check_drain(&mut self, w: &mut Window, now: Time) {
+    fn check_drain(&mut self, w: &mut Window, path: &Path) {
         if self.mode == Mode::Startup && self.full_bw_reached {
             self.mode = Mode::Drain;
-            w.ssthresh = self.inflight_target(w, UNIT).max(2);
+            w.ssthresh = self.inflight_target(path, UNIT).max(2);
         }
-        if self.mode == Mode::Drain && w.in_flight <= self.inflight_target(w, UNIT) {
-            self.enter_probe_bw(now);
+        if self.mode == Mode::Drain && path.in_flight <= self.inflight_target(path, UNIT) {
+            self.enter_probe_bw(path.now);
         }
     }
 
-    fn leave_probe_rtt_if_due(&mut self, w: &mut Window, now: Time) {
+    fn leave_probe_rtt_if_due(&mut self, w: &mut Window, path: &Path) {
+        let now = path.now;
         if now <= self.probe_rtt_done {
             return;
         }
         self.min_rtt_stamp = now;
-        w.cwnd = w.cwnd.max(self.prior_cwnd).min(w.cwnd_clamp);
+        w.cwnd = w.cwnd.max(self.prior_cwnd).min(path.cwnd_clamp);
         if self.full_bw_reached {
             self.enter_probe_bw(now);
         } else {
@@ -396,30 +397,30 @@ impl Bbr {
     // The window
 
     /// The window that recovery asks for, and true if it is to be taken as it is (packet conservation).
-    fn recover_or_restore(&mut self, w: &Window, ack: &AckSample) -> (u32, bool) {
+    fn recover_or_restore(&mut self, w: &Window, path: &Path, ack: &AckSample) -> (u32, bool) {
         let mut cwnd = w.cwnd.saturating_sub(ack.lost).max(1);
-        let conserving = w.in_flight.saturating_add(ack.delivered);
-        if w.state == CaState::Recovery && self.previous_state != CaState::Recovery {
+        let conserving = path.in_flight.saturating_add(ack.delivered);
+        if path.state == CaState::Recovery && self.previous_state != CaState::Recovery {
             self.packet_conservation = true;
             self.next_round_delivered = ack.total_delivered;
             cwnd = conserving;
-        } else if in_recovery(self.previous_state) && !in_recovery(w.state) {
+        } else if in_recovery(self.previous_state) && !in_recovery(path.state) {
             self.packet_conservation = false;
             cwnd = cwnd.max(self.prior_cwnd);
         }
-        self.previous_state = w.state;
+        self.previous_state = path.state;
         if self.packet_conservation { (cwnd.max(conserving), true) } else { (cwnd, false) }
     }
 
-    fn set_cwnd(&mut self, w: &mut Window, ack: &AckSample) {
+    fn set_cwnd(&mut self, w: &mut Window, path: &Path, ack: &AckSample) {
         if ack.delivered > 0 {
-            let (mut cwnd, conserve) = self.recover_or_restore(w, ack);
+            let (mut cwnd, conserve) = self.recover_or_restore(w, path, ack);
             if !conserve {
                 let mut target = self.bdp(self.bandwidth(), self.cwnd_gain());
                 if self.config.ack_aggregation && self.full_bw_reached {
                     target = target.saturating_add(self.aggregation.allowance(self.bandwidth()));
                 }
-                target = self.with_quantization(w, target);
+                target = self.with_quantization(path, target);
                 if self.full_bw_reached {
                     cwnd = cwnd.saturating_add(ack.delivered).min(target);
                 } else if cwnd < target || ack.total_delivered < u64::from(self.initial_cwnd) {
@@ -429,7 +430,7 @@ impl Bbr {
             }
             w.cwnd = cwnd.max(1);
         }
-        w.cwnd = w.cwnd.min(w.cwnd_clamp);
+        w.cwnd = w.cwnd.min(path.cwnd_clamp);
         if self.mode == Mode::ProbeRtt {
             w.cwnd = w.cwnd.min(MIN_CWND);
         }
@@ -437,12 +438,12 @@ impl Bbr {
 }
 
 impl CongestionControl for Bbr {
-    fn on_ack(&mut self, w: &mut Window, ack: &AckSample) {
+    fn on_ack(&mut self, w: &mut Window, path: &Path, ack: &AckSample) {
         if self.min_rtt_stamp.is_never() {
-            self.min_rtt_stamp = ack.now;
-            self.aggregation.epoch_start = ack.now;
-            if w.min_rtt < Span::MAX {
-                self.min_rtt_us = micros(w.min_rtt).max(1);
+            self.min_rtt_stamp = path.now;
+            self.aggregation.epoch_start = path.now;
+            if path.min_rtt < Span::MAX {
+                self.min_rtt_us = micros(path.min_rtt).max(1);
             }
         }
         self.total_delivered = ack.total_delivered;
@@ -451,27 +452,27 @@ impl CongestionControl for Bbr {
         let rate =
             ack.rate.map(|r| RateSample { app_limited: r.app_limited || r.prior_delivered < self.low_rate_until, ..r });
         if let Some(rate) = &rate {
-            self.update_bandwidth(ack, rate);
+            self.update_bandwidth(path, ack, rate);
             if self.config.ack_aggregation && ack.delivered > 0 {
                 let bw = self.bandwidth();
-                self.aggregation.update(ack, bw, w.cwnd, self.round_start);
+                self.aggregation.update(path.now, ack, bw, w.cwnd, self.round_start);
             }
         }
-        self.advance_cycle(w, ack);
+        self.advance_cycle(path, ack);
         self.check_full_pipe(rate.is_some_and(|r| r.app_limited));
-        self.check_drain(w, ack.now);
-        self.update_min_rtt(w, ack);
-        self.set_pacing_rate(w, self.pacing_gain());
-        self.set_cwnd(w, ack);
+        self.check_drain(w, path);
+        self.update_min_rtt(w, path, ack);
+        self.set_pacing_rate(w, path, self.pacing_gain());
+        self.set_cwnd(w, path, ack);
     }
 
     /// Remembers the window; the threshold stays as it is.
-    fn ssthresh(&mut self, w: &Window, _: Time) -> u32 {
+    fn ssthresh(&mut self, w: &Window, _: &Path) -> u32 {
         self.save_cwnd(w);
         w.ssthresh.max(2)
     }
 
-    fn on_state(&mut self, w: &mut Window, to: CaState, now: Time) {
+    fn on_state(&mut self, w: &mut Window, path: &Path, to: CaState) {
         if to != CaState::Loss {
             return;
         }
@@ -479,31 +480,31 @@ impl CongestionControl for Bbr {
         self.previous_state = CaState::Loss;
         self.full_bw = 0;
         self.round_start = true;
-        self.policer.lost = self.policer.lost.saturating_add(w.in_flight);
+        self.policer.lost = self.policer.lost.saturating_add(path.in_flight);
         if self.config.policer_detection {
-            self.sample_policer(now, true, false);
+            self.sample_policer(path.now, true, false);
         }
         w.cwnd = 1;
     }
 
-    fn on_restart(&mut self, w: &mut Window, _: Span, now: Time) {
+    fn on_restart(&mut self, w: &mut Window, path: &Path, _: Span) {
         self.idle_restart = true;
-        self.aggregation.epoch_start = now;
+        self.aggregation.epoch_start = path.now;
         self.aggregation.epoch_acked = 0;
         match self.mode {
             // No need to overfill a buffer after a pause.
-            Mode::ProbeBw => self.set_pacing_rate(w, UNIT),
-            Mode::ProbeRtt if !self.probe_rtt_done.is_never() => self.leave_probe_rtt_if_due(w, now),
+            Mode::ProbeBw => self.set_pacing_rate(w, path, UNIT),
+            Mode::ProbeRtt if !self.probe_rtt_done.is_never() => self.leave_probe_rtt_if_due(w, path),
             _ => {}
         }
     }
 
-    fn undo(&self, w: &Window) -> u32 {
+    fn undo(&self, w: &Window, _: &Path) -> u32 {
         w.cwnd.max(self.prior_cwnd)
     }
 
-    fn pacing_rate(&self, w: &Window) -> Option<DataRate> {
-        let bps = if self.pacing_bps == 0 { Bbr::initial_bps(w) } else { self.pacing_bps };
+    fn pacing_rate(&self, w: &Window, path: &Path) -> Option<DataRate> {
+        let bps = if self.pacing_bps == 0 { Bbr::initial_bps(w, path) } else { self.pacing_bps };
         Some(DataRate::from_bps(bps.max(1)))
     }
 
@@ -577,7 +578,7 @@ impl Aggregation {
     /// The allowance is worth at most this long.
     const LIMIT_US: u64 = 100_000;
 
-    fn update(&mut self, ack: &AckSample, bw: u32, cwnd: u32, round_start: bool) {
+    fn update(&mut self, now: Time, ack: &AckSample, bw: u32, cwnd: u32, round_start: bool) {
         if round_start {
             self.rounds += 1;
             if self.rounds >= Self::WINDOW_ROUNDS {
@@ -586,11 +587,11 @@ impl Aggregation {
                 self.extra[usize::from(self.current)] = 0;
             }
         }
-        let elapsed_us = ack.now.since(self.epoch_start).as_ns() / 1_000;
+        let elapsed_us = now.since(self.epoch_start).as_ns() / 1_000;
         let mut expected = saturate((u128::from(bw) * u128::from(elapsed_us) / u128::from(BW_UNIT)) as u64);
         if self.epoch_acked <= expected || self.epoch_acked.saturating_add(ack.delivered) >= Self::EPOCH_LIMIT {
             self.epoch_acked = 0;
-            self.epoch_start = ack.now;
+            self.epoch_start = now;
             expected = 0;
         }
         self.epoch_acked = self.epoch_acked.saturating_add(ack.delivered).min(Self::EPOCH_LIMIT - 1);
@@ -680,12 +681,12 @@ impl Policer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tcp::cc::rounds::{Loss, Path, Run, context};
+    use crate::tcp::cc::rounds::{Loss, Network, Run, context, sample, window};
     use crate::tcp::cc::{AnyCc, CcConfig};
 
     /// 100 ms, 1000 segments per second, room for four bandwidth-delay products.
-    fn clean() -> Path {
-        Path { buffer: 400, ..Path::default() }
+    fn clean() -> Network {
+        Network { buffer: 400, ..Network::default() }
     }
 
     fn bbr(run: &Run) -> &Bbr {
@@ -735,7 +736,8 @@ mod tests {
         for _ in 0..16 {
             let (start, index) = (run.now, bbr(&run).cycle_index);
             // The rate on the wire, as a multiple of the bandwidth less one percent.
-            let wire = run.cc.pacing_rate(&run.w).unwrap().as_bps() as f64 / (f64::from(run.w.wire_bytes) * 8.0);
+            let wire =
+                run.cc.pacing_rate(&run.w, &run.path).unwrap().as_bps() as f64 / (f64::from(run.path.wire_bytes) * 8.0);
             gains.push((wire / (bandwidth(&run) * 0.99) * 100.0).round() as u32);
             run_to(&mut run, Span::from_secs(9), |r| bbr(r).cycle_index != index);
             lengths.push(run.now.since(start).as_ns() / 1_000_000);
@@ -764,13 +766,13 @@ mod tests {
         // Half a second in, the path becomes 1 ms longer: no sample can reach the first minimum again.
         for rtt in [4, 99] {
             let detour = Some((Time::ZERO + Span::from_ms(500), Span::from_ms(1)));
-            let mut run = Run::new("bbr", Path { rtt: Span::from_ms(rtt), detour, ..clean() });
+            let mut run = Run::new("bbr", Network { rtt: Span::from_ms(rtt), detour, ..clean() });
             run.until(Span::from_secs(9));
             let (before, bandwidth_before) = (run.w.cwnd, bandwidth(&run));
             let start = run_to(&mut run, Span::from_secs(12), |r| bbr(r).mode() == Mode::ProbeRtt);
             assert!((10.0..=10.7).contains(&start.as_secs_f64()), "{start}");
-            run_to(&mut run, Span::from_secs(12), |r| r.w.in_flight <= 4);
-            assert_eq!((run.w.cwnd, run.w.in_flight), (4, 4));
+            run_to(&mut run, Span::from_secs(12), |r| r.path.in_flight <= 4);
+            assert_eq!((run.w.cwnd, run.path.in_flight), (4, 4));
             let end = run_to(&mut run, Span::from_secs(12), |r| bbr(r).mode() != Mode::ProbeRtt);
             // 200 ms and a round with four in flight, after the flight has shrunk to them.
             let held = end.since(start).as_ns() / 1_000_000;
@@ -786,53 +788,53 @@ mod tests {
 
     #[test]
     fn a_minimum_that_is_met_again_postpones_the_probe() {
-        let mut run = Run::new("bbr", Path { application: 20, ..clean() });
+        let mut run = Run::new("bbr", Network { application: 20, ..clean() });
         run.until(Span::from_secs(30));
         assert!(run.rounds.iter().all(|r| r.cwnd > 4));
     }
 
     #[test]
     fn one_loss_in_a_hundred_costs_no_throughput() {
-        let mut run = Run::new("bbr", Path { loss: Loss::Every(100), ..clean() });
+        let mut run = Run::new("bbr", Network { loss: Loss::Every(100), ..clean() });
         run.until(Span::from_secs(3));
         let (_, rate) = run.means_until(Span::from_secs(9));
         // What the line carries, less the pacing margin.
         assert!(rate > 960.0, "{rate}");
         assert!(run.reductions > 30);
         // Reno under the same loss: 1.22 sqrt(100) segments per 100 ms.
-        let mut reno = Run::new("reno", Path { loss: Loss::Every(100), ..clean() });
+        let mut reno = Run::new("reno", Network { loss: Loss::Every(100), ..clean() });
         reno.until(Span::from_secs(3));
         assert!(reno.means_until(Span::from_secs(9)).1 < 150.0);
     }
 
     #[test]
     fn the_first_round_of_recovery_conserves_packets_and_its_end_restores_the_window() {
-        let mut run = Run::new("bbr", Path { loss: Loss::Every(3_001), ..clean() });
-        run_to(&mut run, Span::from_secs(9), |r| r.w.state == CaState::Recovery);
+        let mut run = Run::new("bbr", Network { loss: Loss::Every(3_001), ..clean() });
+        run_to(&mut run, Span::from_secs(9), |r| r.path.state == CaState::Recovery);
         assert!(bbr(&run).packet_conservation);
-        assert_eq!(run.w.cwnd, run.w.in_flight.max(1));
+        assert_eq!(run.w.cwnd, run.path.in_flight.max(1));
         let before = bbr(&run).prior_cwnd;
-        run_to(&mut run, Span::from_secs(9), |r| r.w.state == CaState::Open);
+        run_to(&mut run, Span::from_secs(9), |r| r.path.state == CaState::Open);
         assert!(!bbr(&run).packet_conservation);
-        assert!(run.w.cwnd >= before - 2 && run.w.ssthresh > run.w.prior_cwnd / 3, "{before} to {}", run.w.cwnd);
+        assert!(run.w.cwnd >= before - 2 && run.w.ssthresh > run.path.prior_cwnd / 3, "{before} to {}", run.w.cwnd);
     }
 
     #[test]
     fn a_timeout_begins_at_one_segment_and_returns_to_the_window() {
         let from = Time::ZERO + Span::from_secs(5);
-        let mut run = Run::new("bbr", Path { outage: Some((from, from + Span::from_secs(1))), ..clean() });
+        let mut run = Run::new("bbr", Network { outage: Some((from, from + Span::from_secs(1))), ..clean() });
         run.until(Span::from_secs(4));
         let before = run.w.cwnd;
         run_to(&mut run, Span::from_secs(9), |r| r.timeouts > 0);
         assert_eq!(run.w.cwnd, 1);
-        run_to(&mut run, Span::from_secs(12), |r| r.w.state == CaState::Open);
+        run_to(&mut run, Span::from_secs(12), |r| r.path.state == CaState::Open);
         assert!(run.w.cwnd >= before - 2, "{before} to {}", run.w.cwnd);
     }
 
     #[test]
     fn a_policer_is_found_and_kept_to_for_48_rounds() {
         let policer = Loss::Policer { bucket: 2_000.0, rate: 250.0 };
-        let mut run = Run::new("bbr", Path { loss: policer.clone(), ..clean() });
+        let mut run = Run::new("bbr", Network { loss: policer.clone(), ..clean() });
         run_to(&mut run, Span::from_secs(20), |r| bbr(r).policer.found);
         assert!((bandwidth(&run) / 250.0 - 1.0).abs() < 0.15, "{}", bandwidth(&run));
         run_to(&mut run, Span::from_secs(20), |r| bbr(r).mode() == Mode::ProbeBw);
@@ -843,7 +845,7 @@ mod tests {
         assert!((47..=49).contains(&rounds), "{rounds}");
 
         let config = BbrConfig { policer_detection: false, ..BbrConfig::default() };
-        let mut run = Run::with(&CcConfig::Bbr(config), Path { loss: policer, ..clean() });
+        let mut run = Run::with(&CcConfig::Bbr(config), Network { loss: policer, ..clean() });
         run_to(&mut run, Span::from_secs(60), |r| r.now > Time::ZERO + Span::from_secs(20));
         assert_eq!(bbr(&run).policer.bw, 0);
     }
@@ -853,14 +855,14 @@ mod tests {
         // One segment per millisecond on average, acknowledged 40 at a time: 39 more than expected at the first.
         let bw = BW_UNIT.div_ceil(1_000) as u32;
         let mut aggregation = Aggregation::default();
-        let w = crate::tcp::cc::rounds::window(300);
+        let w = window(300);
         let mut delivered = 0;
         for burst in 1..=20u64 {
             for _ in 0..40 {
                 delivered += 1;
                 let now = Time::ZERO + Span::from_ms(40 * burst);
-                let ack = AckSample { total_delivered: delivered, ..crate::tcp::cc::rounds::sample(now, &w) };
-                aggregation.update(&ack, bw, w.cwnd, false);
+                let ack = AckSample { total_delivered: delivered, ..sample(&w) };
+                aggregation.update(now, &ack, bw, w.cwnd, false);
             }
         }
         assert_eq!(aggregation.allowance(bw), 40);
@@ -868,7 +870,7 @@ mod tests {
         assert_eq!(aggregation.allowance(bw / 10), 9);
         for i in 0..100u64 {
             let now = Time::ZERO + Span::from_secs(2) + Span::from_ms(i);
-            aggregation.update(&crate::tcp::cc::rounds::sample(now, &w), bw, w.cwnd, i % 10 == 0);
+            aggregation.update(now, &sample(&w), bw, w.cwnd, i % 10 == 0);
         }
         assert!(aggregation.allowance(bw) <= 2, "{:?}", aggregation.extra);
     }
@@ -876,12 +878,11 @@ mod tests {
     #[test]
     fn before_the_first_sample_the_rate_is_the_high_gain_over_a_millisecond() {
         let run = Run::new("bbr", clean());
-        let bps = run.cc.pacing_rate(&run.w).unwrap().as_bps() as f64;
+        let bps = run.cc.pacing_rate(&run.w, &run.path).unwrap().as_bps() as f64;
         let expected = 739.0 / 256.0 * 10.0 * 1_500.0 * 8.0 / 1e-3 * 0.99;
         assert!((bps / expected - 1.0).abs() < 1e-3, "{bps} is not {expected}");
-        let mut w = run.w;
-        w.srtt = Span::from_ms(50);
-        let slower = run.cc.pacing_rate(&w).unwrap().as_bps() as f64;
+        let path = Path { srtt: Span::from_ms(50), ..run.path };
+        let slower = run.cc.pacing_rate(&run.w, &path).unwrap().as_bps() as f64;
         assert!((slower * 50.0 / expected - 1.0).abs() < 1e-3, "{slower}");
     }
 
@@ -895,8 +896,8 @@ mod tests {
         assert_eq!(bandwidth(&run), before);
         // After idle it paces at the bandwidth, whatever the phase.
         let AnyCc::Bbr(bbr) = &mut run.cc else { panic!("not BBR") };
-        bbr.on_restart(&mut run.w, Span::from_secs(1), run.now);
-        assert_eq!(bbr.pacing_bps, to_bps(u64::from(bbr.bandwidth()), UNIT, &run.w));
+        bbr.on_restart(&mut run.w, &run.path, Span::from_secs(1));
+        assert_eq!(bbr.pacing_bps, to_bps(u64::from(bbr.bandwidth()), UNIT, &run.path));
     }
 
     #[test]

@@ -20,7 +20,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::slow_start::{SlowStart, SlowStartExit};
-use super::{AckSample, CaState, CcContext, CongestionControl, Window};
+use super::{AckSample, CaState, CcContext, CongestionControl, Path, Window};
 use crate::units::{Probability, Span, Time};
 
 /// Parameters of CUBIC.
@@ -167,8 +167,8 @@ impl Cubic {
     }
 
     /// W_est (RFC 9438 section 4.3): one ACK's step.
-    fn grow_reno_estimate(&mut self, w: &Window, acked: u32) {
-        let caught_up = self.reno_catch_up && self.w_est >= w.prior_cwnd;
+    fn grow_reno_estimate(&mut self, w: &Window, path: &Path, acked: u32) {
+        let caught_up = self.reno_catch_up && self.w_est >= path.prior_cwnd;
         let alpha = if caught_up { UNIT } else { u32::from(self.alpha) };
         self.w_est_credit += u64::from(alpha) * u64::from(acked);
         let per_segment = u64::from(w.cwnd) * u64::from(UNIT);
@@ -177,7 +177,8 @@ impl Cubic {
         self.w_est = self.w_est.saturating_add(u32::try_from(steps).unwrap_or(u32::MAX));
     }
 
-    fn avoid_congestion(&mut self, w: &mut Window, now: Time, credit: u32) {
+    fn avoid_congestion(&mut self, w: &mut Window, path: &Path, credit: u32) {
+        let now = path.now;
         if !self.paused_at.is_never() {
             self.shift_epoch(now.since(self.paused_at), now);
             self.paused_at = Time::NEVER;
@@ -185,14 +186,14 @@ impl Cubic {
         if self.epoch_start.is_never() {
             self.start_epoch(w.cwnd, now);
         }
-        self.grow_reno_estimate(w, credit);
+        self.grow_reno_estimate(w, path, credit);
         let elapsed = now.since(self.epoch_start);
         if self.reno_friendly && w.cwnd < self.w_est && self.curve(elapsed) < self.w_est {
-            w.cwnd = self.w_est.min(w.cwnd.saturating_add(credit)).min(w.cwnd_clamp);
+            w.cwnd = self.w_est.min(w.cwnd.saturating_add(credit)).min(path.cwnd_clamp);
             return;
         }
         let mut per = u32::MAX;
-        let target = self.curve(elapsed + w.srtt);
+        let target = self.curve(elapsed + path.srtt);
         if target > w.cwnd {
             // No more than half a window per round trip (section 4.2).
             per = (w.cwnd / (target - w.cwnd)).max(2);
@@ -201,7 +202,7 @@ impl Cubic {
             per = per.min(self.first_increase.max(2));
         }
         if per < u32::MAX {
-            w.increase_additively(per, credit);
+            w.increase_additively(path, per, credit);
         }
     }
 
@@ -214,16 +215,16 @@ impl Cubic {
 }
 
 impl CongestionControl for Cubic {
-    fn on_ack(&mut self, w: &mut Window, ack: &AckSample) {
-        let credit = self.slow_start.on_ack(w, ack);
+    fn on_ack(&mut self, w: &mut Window, path: &Path, ack: &AckSample) {
+        let credit = self.slow_start.on_ack(w, path, ack);
         if !ack.cwnd_limited {
-            self.paused_at = self.paused_at.min(ack.now);
+            self.paused_at = self.paused_at.min(path.now);
         } else if credit > 0 {
-            self.avoid_congestion(w, ack.now, credit);
+            self.avoid_congestion(w, path, credit);
         }
     }
 
-    fn ssthresh(&mut self, w: &Window, _: Time) -> u32 {
+    fn ssthresh(&mut self, w: &Window, _: &Path) -> u32 {
         self.slow_start.on_reduction();
         self.epoch_start = Time::NEVER;
         self.paused_at = Time::NEVER;
@@ -235,7 +236,7 @@ impl CongestionControl for Cubic {
         share(beta, UNIT).max(2)
     }
 
-    fn on_state(&mut self, _: &mut Window, to: CaState, _: Time) {
+    fn on_state(&mut self, _: &mut Window, _: &Path, to: CaState) {
         if to == CaState::Loss {
             // Section 4.8: the next epoch starts at its own plateau.
             self.w_max = 0;
@@ -243,9 +244,9 @@ impl CongestionControl for Cubic {
         }
     }
 
-    fn on_restart(&mut self, _: &mut Window, idle: Span, now: Time) {
+    fn on_restart(&mut self, _: &mut Window, path: &Path, idle: Span) {
         if self.paused_at.is_never() {
-            self.shift_epoch(idle, now);
+            self.shift_epoch(idle, path.now);
         }
     }
 }
@@ -276,33 +277,52 @@ fn cube_root(x: u128) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tcp::cc::rounds::{Loss, Path, Run, context, sample, window};
+    use crate::tcp::cc::rounds::{Loss, Network, Run, context, new_path, sample, window};
     use proptest::prelude::*;
 
     const RTT: Span = Span::from_ms(100);
 
-    /// A CUBIC connection just after a loss at `w_max`, and its window.
-    fn after_loss(config: &CubicConfig, w_max: u32) -> (Cubic, Window) {
-        let mut w = Window { srtt: RTT, min_rtt: RTT, ..window(w_max) };
-        let mut cubic = config.build(&context());
-        reduce(&mut cubic, &mut w);
-        (cubic, w)
+    /// A control with the window and the path that it is called with.
+    struct Connection {
+        cubic: Cubic,
+        w: Window,
+        path: Path,
     }
 
-    fn reduce(cubic: &mut Cubic, w: &mut Window) {
-        w.prior_cwnd = w.cwnd;
-        w.ssthresh = cubic.ssthresh(w, Time::ZERO);
-        w.cwnd = w.ssthresh;
-    }
-
-    /// One round trip: an ACK for every segment of the window, evenly spaced. Returns the time of the next round.
-    fn round(cubic: &mut Cubic, w: &mut Window, start: Time) -> Time {
-        let n = w.cwnd;
-        for i in 0..n {
-            let now = start + w.srtt.mul_ratio(u64::from(i), u64::from(n));
-            cubic.on_ack(w, &sample(now, w));
+    impl Connection {
+        /// Just after a loss at `w_max`.
+        fn after_loss(config: &CubicConfig, w_max: u32) -> Connection {
+            let path = Path { srtt: RTT, min_rtt: RTT, ..new_path() };
+            let mut connection = Connection { cubic: config.build(&context()), w: window(w_max), path };
+            connection.reduce();
+            connection
         }
-        start + w.srtt
+
+        fn reduce(&mut self) {
+            self.path.prior_cwnd = self.w.cwnd;
+            self.w.ssthresh = self.cubic.ssthresh(&self.w, &self.path);
+            self.w.cwnd = self.w.ssthresh;
+        }
+
+        /// One round trip from `path.now` on: an ACK for every segment of the window, evenly spaced.
+        fn round(&mut self) {
+            let (start, srtt, n) = (self.path.now, self.path.srtt, self.w.cwnd);
+            for i in 0..n {
+                self.path.now = start + srtt.mul_ratio(u64::from(i), u64::from(n));
+                self.ack(true);
+            }
+            self.path.now = start + srtt;
+        }
+
+        fn ack(&mut self, cwnd_limited: bool) {
+            let ack = AckSample { cwnd_limited, ..sample(&self.w) };
+            self.cubic.on_ack(&mut self.w, &self.path, &ack);
+        }
+
+        fn restart(&mut self, idle: Span) {
+            self.path.now += idle;
+            self.cubic.on_restart(&mut self.w, &self.path, idle);
+        }
     }
 
     /// W_cubic and K in floating point, `t` in seconds.
@@ -315,32 +335,31 @@ mod tests {
     fn the_window_follows_the_closed_form() {
         let config = CubicConfig { reno_friendly: false, ..CubicConfig::default() };
         for w_max in [100, 1_000, 10_000] {
-            let (mut cubic, mut w) = after_loss(&config, w_max);
-            let start = f64::from(w.cwnd);
-            let mut now = Time::ZERO;
+            let mut c = Connection::after_loss(&config, w_max);
+            let start = f64::from(c.w.cwnd);
             for _ in 0..250 {
+                let (now, cwnd) = (c.path.now, c.w.cwnd);
                 let (expected, k) = closed_form(f64::from(w_max), start, now.as_secs_f64());
-                assert!((f64::from(w.cwnd) - expected).abs() <= 2.0, "{w_max}, {now}: {} is not {expected}", w.cwnd);
-                now = round(&mut cubic, &mut w, now);
-                let measured = cubic.time_to_plateau().as_secs_f64();
+                assert!((f64::from(cwnd) - expected).abs() <= 2.0, "{w_max}, {now}: {cwnd} is not {expected}");
+                c.round();
+                let measured = c.cubic.time_to_plateau().as_secs_f64();
                 assert!((measured - k).abs() < 2e-3, "{w_max}: K {measured} is not {k}");
             }
-            assert!(w.cwnd > w_max, "25 s lead past the plateau");
+            assert!(c.w.cwnd > w_max, "25 s lead past the plateau");
         }
     }
 
     #[test]
     fn at_most_half_a_window_more_per_round() {
         // On a path of 5 s the curve rises from 70 to far beyond 105 within one round.
-        let (mut cubic, mut w) = after_loss(&CubicConfig::default(), 100);
-        w.srtt = Span::from_secs(5);
-        let mut now = Time::ZERO;
+        let mut c = Connection::after_loss(&CubicConfig::default(), 100);
+        c.path.srtt = Span::from_secs(5);
         for _ in 0..5 {
-            let before = w.cwnd;
-            now = round(&mut cubic, &mut w, now);
-            assert!(w.cwnd <= before + before.div_ceil(2), "{before} to {}", w.cwnd);
+            let before = c.w.cwnd;
+            c.round();
+            assert!(c.w.cwnd <= before + before.div_ceil(2), "{before} to {}", c.w.cwnd);
         }
-        assert!(w.cwnd > 300);
+        assert!(c.w.cwnd > 300);
     }
 
     #[test]
@@ -348,19 +367,18 @@ mod tests {
         // 10 ms and 40 segments: the curve needs 3.1 s for what Reno does in 0.23 s.
         let mut slopes = Vec::new();
         for reno_catch_up in [false, true] {
-            let (mut cubic, mut w) = after_loss(&CubicConfig { reno_catch_up, ..CubicConfig::default() }, 40);
-            w.srtt = Span::from_ms(10);
-            let mut now = Time::ZERO;
-            let mut run = |rounds: u32, w: &mut Window| {
-                let before = w.cwnd;
+            let mut c = Connection::after_loss(&CubicConfig { reno_catch_up, ..CubicConfig::default() }, 40);
+            c.path.srtt = Span::from_ms(10);
+            let mut run = |rounds: u32| {
+                let before = c.w.cwnd;
                 for _ in 0..rounds {
-                    now = round(&mut cubic, w, now);
+                    c.round();
                 }
-                f64::from(w.cwnd - before) / f64::from(rounds)
+                f64::from(c.w.cwnd - before) / f64::from(rounds)
             };
-            let first = run(20, &mut w);
-            run(10, &mut w);
-            slopes.push((first, run(60, &mut w)));
+            let first = run(20);
+            run(10);
+            slopes.push((first, run(60)));
         }
         // alpha = 3 (1 - 0.7) / (1 + 0.7) = 0.529; after the window before the loss it becomes 1, if so set.
         for (slope, expected) in [(slopes[0].0, 0.529), (slopes[0].1, 0.529), (slopes[1].0, 0.529), (slopes[1].1, 1.0)]
@@ -379,10 +397,10 @@ mod tests {
         for (n, rtt) in [(10_000, 100u32), (100_000, 40)] {
             let expected = 1.054 * (f64::from(rtt) / 1e3 * n as f64).powf(0.75);
             let from = |start: f64| {
-                let mut run = Run::new("cubic", Path { rtt: Span::from_ms(rtt.into()), ..lossy(n) });
+                let mut run = Run::new("cubic", Network { rtt: Span::from_ms(rtt.into()), ..lossy(n) });
                 // As after a loss at that window.
                 run.w.cwnd = (start * expected) as u32;
-                run.w.ssthresh = run.cc.ssthresh(&run.w, Time::ZERO);
+                run.w.ssthresh = run.cc.ssthresh(&run.w, &run.path);
                 run.w.cwnd = run.w.ssthresh;
                 run.mean_window(40, 10)
             };
@@ -400,7 +418,7 @@ mod tests {
     #[test]
     fn on_short_paths_the_mean_window_is_renos() {
         for n in [200, 1_000, 5_000] {
-            let path = Path { rtt: Span::from_ms(10), ..lossy(n) };
+            let path = Network { rtt: Span::from_ms(10), ..lossy(n) };
             let mean = |name: &str| {
                 let mut run = Run::new(name, path.clone());
                 run.w.ssthresh = (1.5 * n as f64).sqrt() as u32;
@@ -411,70 +429,62 @@ mod tests {
         }
     }
 
-    fn lossy(n: u64) -> Path {
-        Path { rate: 1_000_000, buffer: 100_000, loss: Loss::Every(n), ..Path::default() }
+    fn lossy(n: u64) -> Network {
+        Network { rate: 1_000_000, buffer: 100_000, loss: Loss::Every(n), ..Network::default() }
     }
 
     #[test]
     fn fast_convergence_lowers_the_plateau_after_an_early_loss() {
         for (fast_convergence, second) in [(true, 75), (false, 89)] {
-            let (mut cubic, mut w) = after_loss(&CubicConfig { fast_convergence, ..CubicConfig::default() }, 100);
-            assert_eq!((cubic.w_max, w.cwnd), (100, 70));
-            w.cwnd = 89;
-            reduce(&mut cubic, &mut w);
+            let mut c = Connection::after_loss(&CubicConfig { fast_convergence, ..CubicConfig::default() }, 100);
+            assert_eq!((c.cubic.w_max, c.w.cwnd), (100, 70));
+            c.w.cwnd = 89;
+            c.reduce();
             // 0.7 of 89; the plateau at (1 + 0.7) / 2 of it.
-            assert_eq!((cubic.w_max, w.cwnd), (second, 62));
+            assert_eq!((c.cubic.w_max, c.w.cwnd), (second, 62));
             // A loss above the plateau counts in full.
-            w.cwnd = 95;
-            reduce(&mut cubic, &mut w);
-            assert_eq!(cubic.w_max, 95);
+            c.w.cwnd = 95;
+            c.reduce();
+            assert_eq!(c.cubic.w_max, 95);
         }
     }
 
     #[test]
     fn after_a_timeout_the_curve_starts_at_its_plateau() {
-        let (mut cubic, mut w) = after_loss(&CubicConfig::default(), 100);
-        cubic.on_state(&mut w, CaState::Loss, Time::ZERO);
-        w.cwnd = 1;
-        let mut now = Time::ZERO;
-        while w.in_slow_start() {
-            now = round(&mut cubic, &mut w, now);
+        let mut c = Connection::after_loss(&CubicConfig::default(), 100);
+        c.cubic.on_state(&mut c.w, &c.path, CaState::Loss);
+        c.w.cwnd = 1;
+        while c.w.in_slow_start() {
+            c.round();
         }
-        round(&mut cubic, &mut w, now);
-        assert_eq!(cubic.time_to_plateau(), Span::ZERO);
-        assert!(cubic.origin < 80);
+        c.round();
+        assert_eq!(c.cubic.time_to_plateau(), Span::ZERO);
+        assert!(c.cubic.origin < 80);
     }
 
     #[test]
     fn idle_and_application_limited_time_does_not_count() {
-        let run = |pause: &dyn Fn(&mut Cubic, &mut Window, Time) -> Time| {
-            let (mut cubic, mut w) = after_loss(&CubicConfig::default(), 1_000);
-            let mut now = Time::ZERO;
+        let run = |pause: &dyn Fn(&mut Connection)| {
+            let mut c = Connection::after_loss(&CubicConfig::default(), 1_000);
             for _ in 0..20 {
-                now = round(&mut cubic, &mut w, now);
+                c.round();
             }
-            now = pause(&mut cubic, &mut w, now);
+            pause(&mut c);
             for _ in 0..20 {
-                now = round(&mut cubic, &mut w, now);
+                c.round();
             }
-            w.cwnd
+            c.w.cwnd
         };
-        let straight = run(&|_, _, now| now);
-        let idle = run(&|cubic, w, now| {
-            let now = now + Span::from_secs(60);
-            cubic.on_restart(w, Span::from_secs(60), now);
-            now
-        });
-        let limited = run(&|cubic, w, mut now| {
-            let before = w.cwnd;
+        let straight = run(&|_| {});
+        let idle = run(&|c| c.restart(Span::from_secs(60)));
+        let limited = run(&|c| {
+            let before = c.w.cwnd;
             for _ in 0..600 {
-                let ack = AckSample { cwnd_limited: false, ..sample(now, w) };
-                cubic.on_ack(w, &ack);
-                now += RTT;
+                c.ack(false);
+                c.path.now += RTT;
             }
-            cubic.on_restart(w, Span::from_secs(60), now + Span::from_secs(60));
-            assert_eq!(w.cwnd, before);
-            now + Span::from_secs(60)
+            c.restart(Span::from_secs(60));
+            assert_eq!(c.w.cwnd, before);
         });
         assert!(straight.abs_diff(idle) <= 1, "{straight}, {idle}");
         assert!(straight.abs_diff(limited) <= 1, "{straight}, {limited}");

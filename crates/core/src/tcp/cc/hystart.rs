@@ -8,7 +8,7 @@
 //! Deviates from Linux: the base delay is the connection's smallest round trip, which a timeout does not reset, and there
 //! is no allowance for segmentation offload, which does not exist here.
 
-use super::{AckSample, Window, micros};
+use super::{AckSample, Path, Window, micros};
 use crate::units::{Span, Time};
 
 /// Below this window both detectors rest, segments.
@@ -54,19 +54,19 @@ impl HyStart {
     }
 
     /// Call for each ACK in slow start, before the window grows. Sets `w.ssthresh` to `w.cwnd` when it is time to leave.
-    pub fn on_ack(&mut self, w: &mut Window, ack: &AckSample) {
+    pub fn on_ack(&mut self, w: &mut Window, path: &Path, ack: &AckSample) {
         let Some(rtt) = ack.rtt else { return };
-        if self.found || w.cwnd < LOW_WINDOW || w.min_rtt == Span::MAX {
+        if self.found || w.cwnd < LOW_WINDOW || path.min_rtt == Span::MAX {
             return;
         }
         if ack.snd_una > self.round_end {
-            self.round_start = ack.now;
-            self.last_ack = ack.now;
+            self.round_start = path.now;
+            self.last_ack = path.now;
             self.round_end = ack.snd_nxt;
             self.round_min_rtt_us = u32::MAX;
             self.samples = 0;
         }
-        self.found = self.train_fills_path(w.min_rtt, ack.now) || self.delay_rises(w.min_rtt, rtt);
+        self.found = self.train_fills_path(path.min_rtt, path.now) || self.delay_rises(path.min_rtt, rtt);
         if self.found {
             w.ssthresh = w.cwnd;
         }
@@ -97,18 +97,19 @@ impl HyStart {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tcp::cc::rounds::{sample, window};
+    use crate::tcp::cc::rounds::{new_path, sample, window};
 
     /// Feeds `n` ACKs, `gap` apart, each with `rtt`, all in one round; true if slow start ended.
     fn train(cwnd: u32, paced: bool, n: u64, gap: Span, rtt: Span, min_rtt: Span) -> bool {
         let mut h = HyStart::new(paced);
         let mut w = window(cwnd);
-        w.min_rtt = min_rtt;
+        let mut path = Path { min_rtt, ..new_path() };
         for i in 0..n {
-            let mut ack = sample(Time::from_ns(1_000_000_000) + gap.saturating_mul(i), &w);
+            path.now = Time::from_ns(1_000_000_000) + gap.saturating_mul(i);
+            let mut ack = sample(&w);
             ack.rtt = Some(rtt);
             (ack.snd_una, ack.snd_nxt) = (1_000 + i, 1_000_000);
-            h.on_ack(&mut w, &ack);
+            h.on_ack(&mut w, &path, &ack);
         }
         assert!(w.ssthresh == u32::MAX || w.ssthresh == cwnd);
         !w.in_slow_start()
@@ -141,13 +142,14 @@ mod tests {
     fn a_new_round_forgets_the_train_and_the_samples() {
         let mut h = HyStart::new(false);
         let mut w = window(20);
-        w.min_rtt = Span::from_ms(100);
+        let mut path = Path { min_rtt: Span::from_ms(100), ..new_path() };
         for i in 0..100u64 {
-            let mut ack = sample(Time::from_ns(i * 10_000_000), &w);
+            path.now = Time::from_ns(i * 10_000_000);
+            let mut ack = sample(&w);
             ack.rtt = Some(Span::from_ms(150));
             // Eight samples per round: never the ninth.
             (ack.snd_una, ack.snd_nxt) = (10 + i, 10 + i + 7);
-            h.on_ack(&mut w, &ack);
+            h.on_ack(&mut w, &path, &ack);
         }
         assert!(w.in_slow_start());
     }

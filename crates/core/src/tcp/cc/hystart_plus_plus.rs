@@ -139,14 +139,14 @@ impl HyStartPlusPlus {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tcp::cc::rounds::{sample, window};
-    use crate::units::{Span, Time};
+    use crate::tcp::cc::rounds::{new_path, sample, window};
+    use crate::units::Span;
 
     /// One round of `acks` ACKs of one segment each, all with the same round-trip time.
     fn round(h: &mut HyStartPlusPlus, w: &mut Window, acks: u64, rtt: Span) {
         let end = h.window_end.max(1_000);
         for i in 1..=acks {
-            let mut ack = sample(Time::ZERO, w);
+            let mut ack = sample(w);
             ack.rtt = Some(rtt);
             (ack.snd_una, ack.snd_nxt) = (end - acks + i, end);
             if i == acks {
@@ -154,7 +154,7 @@ mod tests {
             }
             let growth = h.on_ack(w, &ack, 1);
             if w.in_slow_start() {
-                w.slow_start(growth);
+                w.slow_start(&new_path(), growth);
             }
         }
     }
@@ -229,7 +229,7 @@ mod tests {
     fn without_pacing_one_ack_adds_at_most_eight_segments() {
         for (paced, expected) in [(false, 8), (true, 64)] {
             let mut w = window(10);
-            let ack = sample(Time::ZERO, &w);
+            let ack = sample(&w);
             assert_eq!(HyStartPlusPlus::new(paced).on_ack(&mut w, &ack, 64), expected);
         }
     }

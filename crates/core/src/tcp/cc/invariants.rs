@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::rounds::{Path, Run, context, window};
+use super::rounds::{Network, Run, context, new_path, window};
 use super::{AckSample, CaState, CcConfig, RateSample};
 use crate::units::{Span, Time};
 
@@ -65,8 +65,10 @@ fn operation() -> impl Strategy<Value = Operation> {
 fn check(config: &CcConfig, cwnd: u32, clamp: u32, operations: &[Operation]) -> Result<(), TestCaseError> {
     let mut cc = config.build(&context());
     let mut w = window(cwnd.min(clamp));
-    w.cwnd_clamp = clamp;
-    let (mut now, mut delivered, mut una) = (Time::ZERO, 0u64, 0u64);
+    let mut path = new_path();
+    path.in_flight = w.cwnd;
+    path.cwnd_clamp = clamp;
+    let (mut delivered, mut una) = (0u64, 0u64);
     for operation in operations {
         let reduction = match operation {
             Operation::Loss => Some(CaState::Recovery),
@@ -75,11 +77,11 @@ fn check(config: &CcConfig, cwnd: u32, clamp: u32, operations: &[Operation]) -> 
             _ => None,
         };
         if let Some(to) = reduction {
-            let ssthresh = cc.ssthresh(&w, now);
+            let ssthresh = cc.ssthresh(&w, &path);
             prop_assert!(ssthresh >= 2, "ssthresh {ssthresh}");
-            (w.prior_cwnd, w.ssthresh) = (w.cwnd, ssthresh);
-            cc.on_state(&mut w, to, now);
-            w.state = to;
+            (path.prior_cwnd, w.ssthresh) = (w.cwnd, ssthresh);
+            cc.on_state(&mut w, &path, to);
+            path.state = to;
             if !cc.owns_window() {
                 w.cwnd = if to == CaState::Loss { 1 } else { w.cwnd.min(ssthresh) };
             }
@@ -87,17 +89,16 @@ fn check(config: &CcConfig, cwnd: u32, clamp: u32, operations: &[Operation]) -> 
         match *operation {
             Operation::Ack { after_ns, rtt_us, acked, sacked, lost, limited, app_limited, sampled } => {
                 let rtt = Span::from_us(rtt_us);
-                now += Span::from_ns(after_ns);
+                path.now += Span::from_ns(after_ns);
                 let newly = acked + sacked;
                 let prior_delivered = delivered;
                 delivered += u64::from(newly);
-                una += u64::from(acked) * u64::from(w.mss);
-                w.srtt = if w.srtt.is_zero() { rtt } else { w.srtt.mul_ratio(7, 8) + rtt.mul_ratio(1, 8) };
-                w.min_rtt = w.min_rtt.min(rtt);
-                let prior_in_flight = w.in_flight;
-                w.in_flight = w.cwnd.saturating_sub(lost);
+                una += u64::from(acked) * u64::from(path.mss);
+                path.srtt = if path.srtt.is_zero() { rtt } else { path.srtt.mul_ratio(7, 8) + rtt.mul_ratio(1, 8) };
+                path.min_rtt = path.min_rtt.min(rtt);
+                let prior_in_flight = path.in_flight;
+                path.in_flight = w.cwnd.saturating_sub(lost);
                 let ack = AckSample {
-                    now,
                     acked,
                     delivered: newly,
                     credit: acked,
@@ -114,39 +115,39 @@ fn check(config: &CcConfig, cwnd: u32, clamp: u32, operations: &[Operation]) -> 
                     ece: false,
                     cwnd_limited: limited,
                     snd_una: una,
-                    snd_nxt: una + u64::from(w.in_flight) * u64::from(w.mss),
+                    snd_nxt: una + u64::from(path.in_flight) * u64::from(path.mss),
                 };
                 let before = w.cwnd;
-                if cc.owns_window() || !matches!(w.state, CaState::Recovery | CaState::Cwr) {
-                    cc.on_ack(&mut w, &ack);
+                if cc.owns_window() || !matches!(path.state, CaState::Recovery | CaState::Cwr) {
+                    cc.on_ack(&mut w, &path, &ack);
                 }
                 prop_assert!(limited || cc.owns_window() || w.cwnd <= before, "grew from {before} to {}", w.cwnd);
                 prop_assert!(w.cwnd <= before.saturating_add(acked) || cc.owns_window(), "{before} to {}", w.cwnd);
             }
             Operation::Recovered => {
-                let was = w.state;
-                cc.on_state(&mut w, CaState::Open, now);
-                w.state = CaState::Open;
+                let was = path.state;
+                cc.on_state(&mut w, &path, CaState::Open);
+                path.state = CaState::Open;
                 if was == CaState::Recovery && !cc.owns_window() {
                     w.cwnd = w.cwnd.min(w.ssthresh);
                 }
             }
             Operation::Undo => {
-                let undone = cc.undo(&w);
+                let undone = cc.undo(&w, &path);
                 prop_assert!(undone >= w.cwnd);
                 w.cwnd = undone.min(clamp);
             }
             Operation::Disorder => {
-                cc.on_state(&mut w, CaState::Disorder, now);
-                w.state = CaState::Disorder;
+                cc.on_state(&mut w, &path, CaState::Disorder);
+                path.state = CaState::Disorder;
             }
             Operation::Idle { ns } => {
-                now += Span::from_ns(ns);
-                w.in_flight = 0;
-                cc.on_restart(&mut w, Span::from_ns(ns), now);
+                path.now += Span::from_ns(ns);
+                path.in_flight = 0;
+                cc.on_restart(&mut w, &path, Span::from_ns(ns));
             }
             Operation::Pace => {
-                if let Some(rate) = cc.pacing_rate(&w) {
+                if let Some(rate) = cc.pacing_rate(&w, &path) {
                     prop_assert!(rate.as_bps() > 0);
                 }
             }
@@ -192,7 +193,8 @@ proptest! {
 fn the_standard_story_of_every_control() {
     for name in CcConfig::NAMES {
         let from = Time::ZERO + Span::from_secs(6);
-        let mut run = Run::new(name, Path { outage: Some((from, from + Span::from_ms(1500))), ..Path::default() });
+        let mut run =
+            Run::new(name, Network { outage: Some((from, from + Span::from_ms(1500))), ..Network::default() });
         run.until(Span::from_secs(12));
         assert!(run.timeouts > 0);
         insta::assert_snapshot!(*name, run.table());

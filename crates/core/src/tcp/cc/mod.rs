@@ -29,49 +29,58 @@ pub enum CaState {
     Loss,
 }
 
-/// What a congestion control may read and write. The sender owns it.
+/// What a congestion control may write; the sender keeps it. The same as in the kernel, where a `tcp_congestion_ops` in BPF may
+/// write `snd_cwnd`, `snd_cwnd_cnt` and `snd_ssthresh`. All it may read beside is [`Path`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
-    /// Congestion window, segments. At least 1. A control writes it.
+    /// Congestion window, segments. At least 1.
     pub cwnd: u32,
-    /// Segments credited towards the next increase of `cwnd` in congestion avoidance. A control writes it.
+    /// Segments credited towards the next increase of `cwnd` in congestion avoidance.
     pub cwnd_cnt: u32,
-    /// Slow-start threshold, segments; `u32::MAX` until the first reduction. Written by the sender from
-    /// [`CongestionControl::ssthresh`] on a reduction; a control may write it (HyStart++, BBR).
+    /// Slow-start threshold, segments; `u32::MAX` until the first reduction. The sender sets it to what
+    /// [`CongestionControl::ssthresh`] says; a control may write it, too (HyStart++, BBR).
     pub ssthresh: u32,
-    /// Upper bound of `cwnd`, segments. Read only.
-    pub cwnd_clamp: u32,
-    /// `cwnd` just before the last reduction, segments. Read only.
-    pub prior_cwnd: u32,
-    /// Segments in the network: sent, not acknowledged, not SACKed, not lost, plus retransmissions. Read only.
-    pub in_flight: u32,
-    /// Payload bytes of a full segment. Read only.
-    pub mss: u32,
-    /// Bytes on the wire of a full segment (IP layer); pacing rates count these. Read only.
-    pub wire_bytes: u32,
-    /// Smoothed round-trip time; zero before the first sample. Read only.
+}
+
+/// What a congestion control may read of its connection. Nothing here can be written by a control: it gets a shared reference.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Path {
+    /// The instant of this call.
+    pub now: Time,
+    /// Smoothed round-trip time; zero before the first sample.
     pub srtt: Span,
-    /// Smallest round-trip time so far; `Span::MAX` before the first sample. Read only.
+    /// Smallest round-trip time so far; `Span::MAX` before the first sample.
     pub min_rtt: Span,
-    /// Read only.
+    /// Segments in the network: sent, not acknowledged, not SACKed, not lost, plus retransmissions.
+    pub in_flight: u32,
+    /// `cwnd` just before the last reduction, segments.
+    pub prior_cwnd: u32,
+    /// Upper bound of `cwnd`, segments.
+    pub cwnd_clamp: u32,
+    /// Payload bytes of a full segment.
+    pub mss: u32,
+    /// Bytes on the wire of a full segment (IP layer); pacing rates count these.
+    pub wire_bytes: u32,
+    /// What the sender is doing.
     pub state: CaState,
 }
 
 impl Window {
+    /// Whether the window doubles per round trip: `cwnd` is below `ssthresh`.
     pub fn in_slow_start(&self) -> bool {
         self.cwnd < self.ssthresh
     }
 
     /// RFC 5681 slow start: one segment per credited segment, up to `ssthresh`. Returns the credit that is left over.
-    pub fn slow_start(&mut self, credit: u32) -> u32 {
+    pub fn slow_start(&mut self, path: &Path, credit: u32) -> u32 {
         let cwnd = self.cwnd.saturating_add(credit).min(self.ssthresh);
         let left = credit - (cwnd - self.cwnd);
-        self.cwnd = cwnd.min(self.cwnd_clamp);
+        self.cwnd = cwnd.min(path.cwnd_clamp);
         left
     }
 
     /// Additive increase: one segment per `per` credited segments (`per` = `cwnd` gives RFC 5681 congestion avoidance).
-    pub fn increase_additively(&mut self, per: u32, credit: u32) {
+    pub fn increase_additively(&mut self, path: &Path, per: u32, credit: u32) {
         let per = per.max(1);
         if self.cwnd_cnt >= per {
             // `per` shrank below what has been credited: use up the old credit first.
@@ -84,7 +93,7 @@ impl Window {
             self.cwnd_cnt -= steps * per;
             self.cwnd = self.cwnd.saturating_add(steps);
         }
-        self.cwnd = self.cwnd.min(self.cwnd_clamp);
+        self.cwnd = self.cwnd.min(path.cwnd_clamp);
     }
 }
 
@@ -105,7 +114,6 @@ pub struct RateSample {
 /// What one ACK told the sender. Segments are counted, not bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AckSample {
-    pub now: Time,
     /// Newly covered by the cumulative acknowledgement.
     pub acked: u32,
     /// Newly known to have arrived: cumulatively or by SACK.
@@ -141,34 +149,34 @@ pub struct CcContext {
     pub rng: Rng,
 }
 
-/// A congestion control. Every window is in segments.
+/// A congestion control. Every window is in segments; the time of a call is [`Path::now`].
 pub trait CongestionControl {
     /// An ACK arrived that delivered something. Called while the sender lets the window grow (`Open`, `Disorder`, `Loss`);
     /// in `Recovery` and `Cwr` the sender's reduction (PRR, RFC 6937) sets `cwnd`, unless [`Self::owns_window`].
-    fn on_ack(&mut self, w: &mut Window, ack: &AckSample);
+    fn on_ack(&mut self, w: &mut Window, path: &Path, ack: &AckSample);
 
     /// The slow-start threshold to fall to: a loss was found, a timeout fired or an ECN echo arrived. Called once per
     /// reduction, before `cwnd` changes and before [`Self::on_state`] reports the state that goes with it. At least 2.
-    fn ssthresh(&mut self, w: &Window, now: Time) -> u32;
+    fn ssthresh(&mut self, w: &Window, path: &Path) -> u32;
 
-    /// The sender enters `to`; `w.state` is still the state it leaves and `w.cwnd` the window before the change. A control
+    /// The sender enters `to`; `path.state` is still the state it leaves and `w.cwnd` the window before the change. A control
     /// with [`Self::owns_window`] sets the window of the new state itself; for the others the sender does.
-    fn on_state(&mut self, _w: &mut Window, _to: CaState, _now: Time) {}
+    fn on_state(&mut self, _w: &mut Window, _path: &Path, _to: CaState) {}
 
     /// Transmission starts again after `idle` without anything in flight.
-    fn on_restart(&mut self, _w: &mut Window, _idle: Span, _now: Time) {}
+    fn on_restart(&mut self, _w: &mut Window, _path: &Path, _idle: Span) {}
 
     /// The host says that its path has changed, as after a handover: what was learnt of the old one may mislead.
-    /// `w.min_rtt` still is that of the whole connection.
-    fn on_path_change(&mut self, _w: &mut Window, _now: Time) {}
+    /// `path.min_rtt` still is that of the whole connection.
+    fn on_path_change(&mut self, _w: &mut Window, _path: &Path) {}
 
     /// The window to return to when a reduction proves to have been spurious.
-    fn undo(&self, w: &Window) -> u32 {
-        w.cwnd.max(w.prior_cwnd)
+    fn undo(&self, w: &Window, path: &Path) -> u32 {
+        w.cwnd.max(path.prior_cwnd)
     }
 
     /// A rate of its own at which to pace, counted in wire bytes; `None`: the connection's pacing option decides.
-    fn pacing_rate(&self, _w: &Window) -> Option<DataRate> {
+    fn pacing_rate(&self, _w: &Window, _path: &Path) -> Option<DataRate> {
         None
     }
 

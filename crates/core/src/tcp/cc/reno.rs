@@ -7,8 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::slow_start::{SlowStart, SlowStartExit};
-use super::{AckSample, CaState, CcContext, CongestionControl, Window};
-use crate::units::Time;
+use super::{AckSample, CaState, CcContext, CongestionControl, Path, Window};
 
 /// Parameters of Reno.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -52,28 +51,28 @@ impl Reno {
         (u64::from(w.cwnd) << 32) | u64::from(self.fraction)
     }
 
-    fn increase_per_ack(&mut self, w: &mut Window, credit: u32) {
+    fn increase_per_ack(&mut self, w: &mut Window, path: &Path, credit: u32) {
         for _ in 0..credit {
             let window = self.real_window(w);
             let window = window.saturating_add(((1u128 << 64) / u128::from(window.max(1))) as u64);
-            w.cwnd = ((window >> 32) as u32).min(w.cwnd_clamp);
+            w.cwnd = ((window >> 32) as u32).min(path.cwnd_clamp);
             self.fraction = window as u32;
         }
     }
 }
 
 impl CongestionControl for Reno {
-    fn on_ack(&mut self, w: &mut Window, ack: &AckSample) {
-        let credit = self.slow_start.on_ack(w, ack);
+    fn on_ack(&mut self, w: &mut Window, path: &Path, ack: &AckSample) {
+        let credit = self.slow_start.on_ack(w, path, ack);
         if credit > 0 {
             match self.increase {
-                Increase::PerWindow => w.increase_additively(w.cwnd, credit),
-                Increase::PerAck => self.increase_per_ack(w, credit),
+                Increase::PerWindow => w.increase_additively(path, w.cwnd, credit),
+                Increase::PerAck => self.increase_per_ack(w, path, credit),
             }
         }
     }
 
-    fn ssthresh(&mut self, w: &Window, _: Time) -> u32 {
+    fn ssthresh(&mut self, w: &Window, _: &Path) -> u32 {
         self.slow_start.on_reduction();
         let half = self.real_window(w) / 2;
         self.fraction = if self.increase == Increase::PerAck && half >> 32 >= 2 { half as u32 } else { 0 };
@@ -84,7 +83,7 @@ impl CongestionControl for Reno {
         self.fraction
     }
 
-    fn on_state(&mut self, _: &mut Window, to: CaState, _: Time) {
+    fn on_state(&mut self, _: &mut Window, _: &Path, to: CaState) {
         if to == CaState::Loss {
             self.fraction = 0;
             self.slow_start.on_timeout();
@@ -96,19 +95,19 @@ impl CongestionControl for Reno {
 mod tests {
     use super::*;
     use crate::tcp::cc::CcConfig;
-    use crate::tcp::cc::rounds::{Loss, Path, Run};
+    use crate::tcp::cc::rounds::{Loss, Network, Run};
     use crate::units::Span;
 
     /// Mathis, Semke, Mahdavi, Ott, ACM CCR 27(3), 1997: sqrt(3/2) / sqrt(p) with an ACK per segment.
     #[test]
     fn the_mean_window_is_mathis_under_periodic_loss() {
         for n in [1_000, 10_000, 100_000] {
-            let path = Path {
+            let path = Network {
                 rtt: Span::from_ms(100),
                 rate: 1_000_000,
                 buffer: 100_000,
                 loss: Loss::Every(n),
-                ..Path::default()
+                ..Network::default()
             };
             let expected = (1.5 * n as f64).sqrt();
             let mut run = Run::new("reno", path);
@@ -122,18 +121,18 @@ mod tests {
     #[test]
     fn per_ack_the_window_is_a_real_number() {
         let config = CcConfig::Reno(RenoConfig { increase: Increase::PerAck, ..RenoConfig::default() });
-        let mut run = Run::with(&config, Path::default());
+        let mut run = Run::with(&config, Network::default());
         let mut reno = Reno { slow_start: SlowStart::Standard, increase: Increase::PerAck, fraction: 0 };
-        let w = &mut run.w;
+        let (w, path) = (&mut run.w, &run.path);
         (w.cwnd, w.ssthresh) = (2, 2);
         let mut seen = Vec::new();
         for _ in 0..3 {
-            reno.increase_per_ack(w, 1);
+            reno.increase_per_ack(w, path, 1);
             seen.push((reno.real_window(w) * 1000 + (1 << 31)) >> 32);
         }
         assert_eq!(seen, [2500, 2900, 3245]);
         (w.cwnd, reno.fraction) = (5, 1 << 31);
-        assert_eq!(reno.ssthresh(w, Time::ZERO), 2);
+        assert_eq!(reno.ssthresh(w, path), 2);
         w.cwnd = 2;
         assert_eq!((reno.real_window(w) * 1000) >> 32, 2750);
     }
@@ -143,9 +142,9 @@ mod tests {
         for buffer in [200, 400, 600] {
             let lost = |slow_start_exit| {
                 let config = CcConfig::Reno(RenoConfig { slow_start_exit, ..RenoConfig::default() });
-                let mut run = Run::with(&config, Path { buffer, ..Path::default() });
+                let mut run = Run::with(&config, Network { buffer, ..Network::default() });
                 run.until(Span::from_secs(4));
-                run.transmissions - run.delivered - u64::from(run.w.in_flight)
+                run.transmissions - run.delivered - u64::from(run.path.in_flight)
             };
             let none = lost(SlowStartExit::None);
             assert!(none > u64::from(buffer), "slow start overshoots by what the buffer and the path hold: {none}");

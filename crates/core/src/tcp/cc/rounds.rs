@@ -1,7 +1,7 @@
 //! One control alone against a scripted path, round by round: the test bench of every control, also of one you add.
 //!
 //! ```ignore
-//! let mut run = Run::new("mine", Path { loss: Loss::Every(1_000), ..Path::default() });
+//! let mut run = Run::new("mine", Network { loss: Loss::Every(1_000), ..Path::default() });
 //! run.until(Span::from_secs(8));
 //! insta::assert_snapshot!(run.table());
 //! ```
@@ -14,7 +14,7 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt::Write;
 
-use super::{AckSample, AnyCc, CaState, CcConfig, CcContext, RateSample, Window};
+use super::{AckSample, AnyCc, CaState, CcConfig, CcContext, Path, RateSample, Window};
 use crate::rng::{Purpose, stream};
 use crate::units::{Span, Time};
 
@@ -28,27 +28,29 @@ pub fn context() -> CcContext {
     CcContext { mss: MSS, initial_cwnd: INITIAL_CWND, paced: false, rng: stream(1, 0, Purpose::CongestionControl) }
 }
 
-/// A window of `cwnd` segments, full, in slow start, without round-trip samples.
+/// A window of `cwnd` segments in slow start.
 pub fn window(cwnd: u32) -> Window {
-    Window {
-        cwnd,
-        cwnd_cnt: 0,
-        ssthresh: u32::MAX,
-        cwnd_clamp: u32::MAX,
-        prior_cwnd: 0,
-        in_flight: cwnd,
-        mss: MSS,
-        wire_bytes: WIRE_BYTES,
+    Window { cwnd, cwnd_cnt: 0, ssthresh: u32::MAX }
+}
+
+/// A path at the beginning: nothing in flight, no round-trip samples.
+pub fn new_path() -> Path {
+    Path {
+        now: Time::ZERO,
         srtt: Span::ZERO,
         min_rtt: Span::MAX,
+        in_flight: 0,
+        prior_cwnd: 0,
+        cwnd_clamp: u32::MAX,
+        mss: MSS,
+        wire_bytes: WIRE_BYTES,
         state: CaState::Open,
     }
 }
 
 /// An ACK for one segment of a full window `w`.
-pub fn sample(now: Time, w: &Window) -> AckSample {
+pub fn sample(w: &Window) -> AckSample {
     AckSample {
-        now,
         acked: 1,
         delivered: 1,
         credit: 1,
@@ -76,7 +78,7 @@ pub enum Loss {
 }
 
 #[derive(Debug, Clone)]
-pub struct Path {
+pub struct Network {
     /// Round trip of the empty path, without the time on the line.
     pub rtt: Span,
     /// Rate of the line, segments per second.
@@ -92,10 +94,10 @@ pub struct Path {
     pub application: u32,
 }
 
-impl Default for Path {
+impl Default for Network {
     /// 100 ms, 1000 segments per second (12 Mbit/s): 100 segments fill it; room for 50 more.
-    fn default() -> Path {
-        Path {
+    fn default() -> Network {
+        Network {
             rtt: Span::from_ms(99),
             rate: 1_000,
             buffer: 50,
@@ -137,6 +139,7 @@ pub struct Round {
 pub struct Run {
     pub cc: AnyCc,
     pub w: Window,
+    pub path: Path,
     pub now: Time,
     pub rounds: Vec<Round>,
     /// Reductions: losses answered and timeouts.
@@ -146,7 +149,7 @@ pub struct Run {
     pub transmissions: u64,
     /// Integral of `cwnd` over time, segment seconds.
     pub cwnd_seconds: f64,
-    path: Path,
+    network: Network,
     sent: VecDeque<Sent>,
     lost: BTreeSet<u64>,
     received: BTreeSet<u64>,
@@ -169,15 +172,16 @@ pub struct Run {
 
 impl Run {
     /// The control registered as `name`, with its default parameters.
-    pub fn new(name: &str, path: Path) -> Run {
-        Run::with(&CcConfig::by_name(name).expect("registered"), path)
+    pub fn new(name: &str, network: Network) -> Run {
+        Run::with(&CcConfig::by_name(name).expect("registered"), network)
     }
 
-    pub fn with(config: &CcConfig, path: Path) -> Run {
-        let bucket = if let Loss::Policer { bucket, .. } = path.loss { bucket } else { 0.0 };
+    pub fn with(config: &CcConfig, network: Network) -> Run {
+        let bucket = if let Loss::Policer { bucket, .. } = network.loss { bucket } else { 0.0 };
         Run {
             cc: config.build(&context()),
-            w: Window { in_flight: 0, ..window(INITIAL_CWND) },
+            w: window(INITIAL_CWND),
+            path: new_path(),
             now: Time::ZERO,
             rounds: Vec::new(),
             reductions: 0,
@@ -185,7 +189,7 @@ impl Run {
             delivered: 0,
             transmissions: 0,
             cwnd_seconds: 0.0,
-            path,
+            network,
             sent: VecDeque::new(),
             lost: BTreeSet::new(),
             received: BTreeSet::new(),
@@ -219,6 +223,7 @@ impl Run {
             let step_end = next.min(end);
             self.cwnd_seconds += f64::from(self.w.cwnd) * step_end.since(self.now).as_secs_f64();
             self.now = step_end;
+            self.path.now = step_end;
             if next > end {
                 return;
             }
@@ -232,17 +237,17 @@ impl Run {
 
     /// From now on the application keeps no more than `segments` in flight.
     pub fn limit_application(&mut self, segments: u32) {
-        self.path.application = segments;
+        self.network.application = segments;
     }
 
     /// From now on the line carries so many segments per second.
     pub fn set_line_rate(&mut self, rate: u64) {
-        self.path.rate = rate;
+        self.network.rate = rate;
     }
 
     /// Segments waiting for or on the line.
     pub fn queue(&self) -> u32 {
-        (self.line_free.since(self.now).as_ns() as u128 * self.path.rate as u128).div_ceil(1_000_000_000) as u32
+        (self.line_free.since(self.now).as_ns() as u128 * self.network.rate as u128).div_ceil(1_000_000_000) as u32
     }
 
     /// Runs on to `end`; returns the mean window and the mean rate in segments per second of that time.
@@ -255,7 +260,7 @@ impl Run {
 
     /// Segments per second.
     pub fn line_rate(&self) -> f64 {
-        self.path.rate as f64
+        self.network.rate as f64
     }
 
     /// Mean window from the `skip`-th reduction to the `count`-th after it, segments.
@@ -283,7 +288,7 @@ impl Run {
     }
 
     fn may_send(&self) -> bool {
-        self.w.in_flight < self.w.cwnd.min(self.path.application)
+        self.path.in_flight < self.w.cwnd.min(self.network.application)
     }
 
     fn send(&mut self) {
@@ -307,19 +312,19 @@ impl Run {
                 delivered_at: self.delivered_at,
                 first_sent_at: self.first_sent_at,
             });
-            self.w.in_flight += 1;
-            if let Some(rate) = self.cc.pacing_rate(&self.w) {
+            self.path.in_flight += 1;
+            if let Some(rate) = self.cc.pacing_rate(&self.w, &self.path) {
                 self.next_send = self.now.max(self.next_send) + rate.time_for(u64::from(WIRE_BYTES));
             }
         }
-        self.cwnd_limited = self.w.in_flight >= self.w.cwnd;
+        self.cwnd_limited = self.path.in_flight >= self.w.cwnd;
     }
 
     /// Puts one segment on the path. Returns when its ACK arrives.
     fn transmit(&mut self) -> Time {
         self.transmissions += 1;
-        let outage = self.path.outage.is_some_and(|(from, to)| (from..to).contains(&self.now));
-        let scripted = match self.path.loss {
+        let outage = self.network.outage.is_some_and(|(from, to)| (from..to).contains(&self.now));
+        let scripted = match self.network.loss {
             Loss::None => false,
             Loss::Every(n) => self.transmissions % n == 0,
             Loss::Policer { bucket, rate } => {
@@ -331,24 +336,24 @@ impl Run {
                 empty
             }
         };
-        if outage || scripted || self.queue() > self.path.buffer {
+        if outage || scripted || self.queue() > self.network.buffer {
             return Time::NEVER;
         }
-        self.line_free = self.line_free.max(self.now) + Span::from_ns(1_000_000_000 / self.path.rate);
+        self.line_free = self.line_free.max(self.now) + Span::from_ns(1_000_000_000 / self.network.rate);
         self.round_queue = self.round_queue.max(self.queue());
-        let detour = self.path.detour.filter(|(from, _)| self.now >= *from).map_or(Span::ZERO, |(_, by)| by);
-        self.line_free + self.path.rtt + detour
+        let detour = self.network.detour.filter(|(from, _)| self.now >= *from).map_or(Span::ZERO, |(_, by)| by);
+        self.line_free + self.network.rtt + detour
     }
 
     fn timeout(&self) -> Time {
-        let rto = Span::from_secs(1) + self.w.srtt.saturating_mul(2);
+        let rto = Span::from_secs(1) + self.path.srtt.saturating_mul(2);
         if self.sent.is_empty() { Time::NEVER } else { self.progress + rto.saturating_mul(1 << self.backoff) }
     }
 
     fn on_ack(&mut self) {
         let place = self.sent.iter().position(|s| !s.ack_at.is_never()).expect("an ACK is due");
         let arrived = self.sent.remove(place).expect("in range");
-        let prior_in_flight = self.w.in_flight;
+        let prior_in_flight = self.path.in_flight;
         let rtt = self.now.since(arrived.at);
         self.measure(rtt);
         self.progress = self.now;
@@ -370,14 +375,13 @@ impl Run {
             self.lost.insert(self.sent.pop_front().expect("there is one").segment);
             lost += 1;
         }
-        self.w.in_flight = self.sent.len() as u32;
+        self.path.in_flight = self.sent.len() as u32;
         self.round_lost += lost;
 
         self.change_state(lost > 0);
         let acked = (self.snd_una - before) as u32;
         let interval = self.now.since(arrived.delivered_at).max(arrived.at.since(arrived.first_sent_at));
         let ack = AckSample {
-            now: self.now,
             acked,
             delivered: 1,
             credit: acked.min(1),
@@ -389,26 +393,26 @@ impl Run {
                 delivered: (self.delivered - arrived.delivered) as u32,
                 interval,
                 prior_delivered: arrived.delivered,
-                app_limited: self.path.application < self.w.cwnd,
+                app_limited: self.network.application < self.w.cwnd,
             }),
             ece: false,
             cwnd_limited: self.cwnd_limited,
             snd_una: self.snd_una * u64::from(MSS),
             snd_nxt: self.snd_nxt * u64::from(MSS),
         };
-        if self.cc.owns_window() || !matches!(self.w.state, CaState::Recovery | CaState::Cwr) {
-            self.cc.on_ack(&mut self.w, &ack);
+        if self.cc.owns_window() || !matches!(self.path.state, CaState::Recovery | CaState::Cwr) {
+            self.cc.on_ack(&mut self.w, &self.path, &ack);
         }
-        assert!((1..=self.w.cwnd_clamp).contains(&self.w.cwnd), "cwnd {} out of range", self.w.cwnd);
+        assert!((1..=self.path.cwnd_clamp).contains(&self.w.cwnd), "cwnd {} out of range", self.w.cwnd);
         if arrived.delivered >= self.round_end {
             self.end_round();
         }
     }
 
     fn measure(&mut self, rtt: Span) {
-        self.w.min_rtt = self.w.min_rtt.min(rtt);
-        let srtt = if self.w.srtt.is_zero() { rtt } else { self.w.srtt };
-        self.w.srtt = srtt.mul_ratio(7, 8) + rtt.mul_ratio(1, 8);
+        self.path.min_rtt = self.path.min_rtt.min(rtt);
+        let srtt = if self.path.srtt.is_zero() { rtt } else { self.path.srtt };
+        self.path.srtt = srtt.mul_ratio(7, 8) + rtt.mul_ratio(1, 8);
     }
 
     fn end_round(&mut self) {
@@ -417,7 +421,7 @@ impl Run {
             at: self.now,
             cwnd: self.w.cwnd,
             ssthresh: self.w.ssthresh,
-            state: self.w.state,
+            state: self.path.state,
             queue: self.round_queue,
             lost: self.round_lost,
         });
@@ -427,12 +431,12 @@ impl Run {
     fn change_state(&mut self, lost: bool) {
         let repaired = self.snd_una >= self.recovery_end;
         let holes = !self.received.is_empty();
-        match self.w.state {
+        match self.path.state {
             CaState::Open | CaState::Disorder if lost => self.reduce(CaState::Recovery),
             CaState::Open if holes => self.enter(CaState::Disorder),
             CaState::Disorder if !holes => self.enter(CaState::Open),
             CaState::Recovery | CaState::Loss if repaired => {
-                if self.w.state == CaState::Recovery && !self.cc.owns_window() {
+                if self.path.state == CaState::Recovery && !self.cc.owns_window() {
                     self.w.cwnd = self.w.ssthresh;
                 }
                 self.enter(CaState::Open);
@@ -442,15 +446,15 @@ impl Run {
     }
 
     fn enter(&mut self, to: CaState) {
-        self.cc.on_state(&mut self.w, to, self.now);
-        self.w.state = to;
+        self.cc.on_state(&mut self.w, &self.path, to);
+        self.path.state = to;
     }
 
     fn reduce(&mut self, to: CaState) {
         self.reductions += 1;
-        let ssthresh = self.cc.ssthresh(&self.w, self.now);
+        let ssthresh = self.cc.ssthresh(&self.w, &self.path);
         assert!(ssthresh >= 2);
-        self.w.prior_cwnd = self.w.cwnd;
+        self.path.prior_cwnd = self.w.cwnd;
         self.w.ssthresh = ssthresh;
         self.recovery_end = self.snd_nxt;
         self.enter(to);
@@ -464,12 +468,12 @@ impl Run {
         self.timeouts += 1;
         self.backoff = (self.backoff + 1).min(6);
         self.progress = self.now;
-        if self.w.state == CaState::Loss {
+        if self.path.state == CaState::Loss {
             self.w.cwnd = 1
         } else {
             self.reduce(CaState::Loss)
         }
         self.lost.extend(self.sent.drain(..).map(|s| s.segment));
-        self.w.in_flight = 0;
+        self.path.in_flight = 0;
     }
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::hystart::HyStart;
 use super::hystart_plus_plus::HyStartPlusPlus;
-use super::{AckSample, CcContext, Window};
+use super::{AckSample, CcContext, Path, Window};
 
 /// What may end slow start before a loss does.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -44,7 +44,7 @@ pub enum SlowStart {
 impl SlowStart {
     /// Grows `cwnd` if the connection is in slow start and may grow. Returns the credit that is left for congestion
     /// avoidance: none while slow start goes on, all of it outside slow start.
-    pub fn on_ack(&mut self, w: &mut Window, ack: &AckSample) -> u32 {
+    pub fn on_ack(&mut self, w: &mut Window, path: &Path, ack: &AckSample) -> u32 {
         let mut credit = if ack.cwnd_limited { ack.credit } else { 0 };
         if !w.in_slow_start() {
             return credit;
@@ -52,10 +52,10 @@ impl SlowStart {
         // The exits see every ACK, also those that grow nothing: rounds go on.
         match self {
             SlowStart::Standard => {}
-            SlowStart::HyStart(h) => h.on_ack(w, ack),
+            SlowStart::HyStart(h) => h.on_ack(w, path, ack),
             SlowStart::HyStartPlusPlus(h) => credit = h.on_ack(w, ack, credit),
         }
-        if w.in_slow_start() { w.slow_start(credit) } else { credit }
+        if w.in_slow_start() { w.slow_start(path, credit) } else { credit }
     }
 
     /// A loss or an ECN echo reduces the window.

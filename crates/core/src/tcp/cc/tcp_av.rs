@@ -32,7 +32,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{AckSample, AnyCc, CaState, CcConfig, CcContext, CongestionControl, CubicConfig, RenoConfig, Window};
+use super::{AckSample, AnyCc, CaState, CcConfig, CcContext, CongestionControl, CubicConfig, Path, RenoConfig, Window};
 use crate::policy::checked;
 use crate::units::{DataRate, Probability, Span, Time};
 
@@ -272,12 +272,12 @@ impl Smallest {
         Smallest { policy, window, since: Time::ZERO, now: Span::MAX, before: Span::MAX }
     }
 
-    fn on_ack(&mut self, ack: &AckSample) {
+    fn on_ack(&mut self, path: &Path, ack: &AckSample) {
         let Some(rtt) = ack.rtt else { return };
-        if self.policy == RttMin::Window && ack.now.since(self.since) >= self.window {
+        if self.policy == RttMin::Window && path.now.since(self.since) >= self.window {
             // Nothing measured for two windows: the last one says nothing.
-            self.before = if ack.now.since(self.since) < self.window.saturating_mul(2) { self.now } else { Span::MAX };
-            (self.since, self.now) = (ack.now, Span::MAX);
+            self.before = if path.now.since(self.since) < self.window.saturating_mul(2) { self.now } else { Span::MAX };
+            (self.since, self.now) = (path.now, Span::MAX);
         }
         self.now = self.now.min(rtt);
     }
@@ -287,8 +287,8 @@ impl Smallest {
     }
 
     /// `Span::MAX`: not known.
-    fn get(&self, w: &Window) -> Span {
-        if self.policy == RttMin::Connection { w.min_rtt } else { self.now.min(self.before) }
+    fn get(&self, path: &Path) -> Span {
+        if self.policy == RttMin::Connection { path.min_rtt } else { self.now.min(self.before) }
     }
 }
 
@@ -306,9 +306,9 @@ struct Count {
 }
 
 impl Count {
-    fn from(w: &Window, ack: &AckSample) -> Count {
+    fn from(w: &Window, path: &Path, ack: &AckSample) -> Count {
         Count {
-            start: ack.now,
+            start: path.now,
             delivered: ack.total_delivered,
             end: ack.snd_nxt,
             limited: ack.cwnd_limited,
@@ -376,24 +376,24 @@ impl TcpAv {
     }
 
     /// `W_R`, segments, at least 2; `None` before the first round-trip time.
-    fn threshold(&self, w: &Window) -> Option<u32> {
-        let rtt = self.smallest.get(w);
-        (rtt != Span::MAX).then(|| whole(segments(self.target_now(), rtt, w.mss)).max(2))
+    fn threshold(&self, path: &Path) -> Option<u32> {
+        let rtt = self.smallest.get(path);
+        (rtt != Span::MAX).then(|| whole(segments(self.target_now(), rtt, path.mss)).max(2))
     }
 
     /// What a loss leaves at least, segments.
-    fn floor(&self, w: &Window) -> u32 {
+    fn floor(&self, path: &Path) -> u32 {
         match self.floor_rtt {
-            FloorRtt::Min => self.threshold(w).unwrap_or(2),
-            FloorRtt::Smoothed => whole(segments(self.target_now(), w.srtt, w.mss)).max(2),
+            FloorRtt::Min => self.threshold(path).unwrap_or(2),
+            FloorRtt::Smoothed => whole(segments(self.target_now(), path.srtt, path.mss)).max(2),
         }
     }
 
-    fn aim(&mut self, w: &Window) -> Aim {
+    fn aim(&mut self, w: &Window, path: &Path) -> Aim {
         if let Some(aim) = self.aim {
             return aim;
         }
-        let need = |rate| segments(rate, w.srtt, w.mss) as i64;
+        let need = |rate| segments(rate, path.srtt, path.mss) as i64;
         let tuned = |need: i64| {
             let limit = need * i64::from(self.tune_limit) / i64::from(UNIT);
             (need + (self.behind / i64::from(self.tune_rounds)).clamp(-limit, limit)) as u64
@@ -419,20 +419,20 @@ impl TcpAv {
         steps as u32
     }
 
-    fn avoid_congestion(&mut self, w: &mut Window, ack: &AckSample) {
-        let aim = self.aim(w);
+    fn avoid_congestion(&mut self, w: &mut Window, path: &Path, ack: &AckSample) {
+        let aim = self.aim(w, path);
         let cwnd = u64::from(w.cwnd) * u64::from(UNIT);
         if cwnd >= aim.low && (self.above == Above::Base || cwnd < aim.high) {
-            return self.base.on_ack(w, ack);
+            return self.base.on_ack(w, path, ack);
         }
         // What the base counts in time stands still meanwhile.
-        self.base.on_ack(w, &AckSample { cwnd_limited: false, ..*ack });
+        self.base.on_ack(w, path, &AckSample { cwnd_limited: false, ..*ack });
         if !ack.cwnd_limited {
             return;
         }
         let steps = self.steps(w, aim.step, ack.credit);
         if cwnd < aim.low {
-            w.cwnd = w.cwnd.saturating_add(steps).min(whole_up(aim.low)).max(w.cwnd).min(w.cwnd_clamp);
+            w.cwnd = w.cwnd.saturating_add(steps).min(whole_up(aim.low)).max(w.cwnd).min(path.cwnd_clamp);
         } else {
             w.cwnd = w.cwnd.saturating_sub(steps).max(whole(aim.high)).max(2).min(w.cwnd);
             // Slow start does not come back by itself.
@@ -440,36 +440,36 @@ impl TcpAv {
         }
     }
 
-    fn count(&mut self, w: &Window, ack: &AckSample) {
+    fn count(&mut self, w: &Window, path: &Path, ack: &AckSample) {
         for count in [&mut self.round, &mut self.period] {
             match count {
                 Some(count) => count.limited &= ack.cwnd_limited,
-                None => *count = Some(Count::from(w, ack)),
+                None => *count = Some(Count::from(w, path, ack)),
             }
         }
         let Some(round) = self.round.filter(|round| ack.snd_una >= round.end) else { return };
-        self.tune(w, ack, &round);
+        self.tune(path, ack, &round);
         self.rounds += 1;
         if self.rounds >= self.severe_rounds {
-            self.judge(w, ack);
+            self.judge(w, path, ack);
         }
-        self.round = Some(Count::from(w, ack));
+        self.round = Some(Count::from(w, path, ack));
         self.aim = None;
     }
 
     /// Target and delivery since `count` began, in 1/1024 segments.
-    fn account(&self, w: &Window, ack: &AckSample, count: &Count) -> (u64, u64) {
+    fn account(&self, path: &Path, ack: &AckSample, count: &Count) -> (u64, u64) {
         let delivered = (ack.total_delivered - count.delivered).min(u64::from(u32::MAX));
-        (segments(self.target_now(), ack.now.since(count.start), w.mss), delivered * u64::from(UNIT))
+        (segments(self.target_now(), path.now.since(count.start), path.mss), delivered * u64::from(UNIT))
     }
 
     /// The end of a round trip: what it left of the target undone.
-    fn tune(&mut self, w: &Window, ack: &AckSample, round: &Count) {
+    fn tune(&mut self, path: &Path, ack: &AckSample, round: &Count) {
         if !round.limited || round.slow_start {
             return;
         }
-        let (asked, delivered) = self.account(w, ack, round);
-        let window = segments(self.target_now(), w.srtt, w.mss);
+        let (asked, delivered) = self.account(path, ack, round);
+        let window = segments(self.target_now(), path.srtt, path.mss);
         let limit = (part(window, self.tune_limit) * u64::from(self.tune_rounds)) as i64;
         // What the base takes above the target is not to be given back.
         let least = if self.share < UNIT || self.above == Above::Base { 0 } else { -limit };
@@ -477,9 +477,9 @@ impl TcpAv {
     }
 
     /// The end of a period: is congestion severe?
-    fn judge(&mut self, w: &Window, ack: &AckSample) {
+    fn judge(&mut self, w: &Window, path: &Path, ack: &AckSample) {
         if let Some(period) = self.period {
-            let (asked, delivered) = self.account(w, ack, &period);
+            let (asked, delivered) = self.account(path, ack, &period);
             let severe = self.severe_reductions > 0
                 && self.reductions >= self.severe_reductions
                 && period.limited
@@ -491,61 +491,61 @@ impl TcpAv {
                 self.share = (self.share + self.recover_step).min(UNIT);
             }
         }
-        (self.period, self.rounds, self.reductions) = (Some(Count::from(w, ack)), 0, 0);
+        (self.period, self.rounds, self.reductions) = (Some(Count::from(w, path, ack)), 0, 0);
     }
 }
 
 impl CongestionControl for TcpAv {
-    fn on_ack(&mut self, w: &mut Window, ack: &AckSample) {
-        self.smallest.on_ack(ack);
-        self.count(w, ack);
-        if w.srtt.is_zero() {
-            return self.base.on_ack(w, ack);
+    fn on_ack(&mut self, w: &mut Window, path: &Path, ack: &AckSample) {
+        self.smallest.on_ack(path, ack);
+        self.count(w, path, ack);
+        if path.srtt.is_zero() {
+            return self.base.on_ack(w, path, ack);
         }
         if w.in_slow_start() {
             if self.before_first_reduction {
-                w.ssthresh = w.ssthresh.min(self.threshold(w).unwrap_or(u32::MAX));
+                w.ssthresh = w.ssthresh.min(self.threshold(path).unwrap_or(u32::MAX));
             }
-            if self.above == Above::Hold && u64::from(w.cwnd) * u64::from(UNIT) >= self.aim(w).high {
+            if self.above == Above::Hold && u64::from(w.cwnd) * u64::from(UNIT) >= self.aim(w, path).high {
                 w.ssthresh = w.ssthresh.min(w.cwnd).max(2);
             }
             if w.in_slow_start() {
-                self.base.on_ack(w, ack);
+                self.base.on_ack(w, path, ack);
                 self.aim = None;
                 return;
             }
         }
-        self.avoid_congestion(w, ack);
+        self.avoid_congestion(w, path, ack);
     }
 
-    fn ssthresh(&mut self, w: &Window, now: Time) -> u32 {
+    fn ssthresh(&mut self, w: &Window, path: &Path) -> u32 {
         self.before_first_reduction = false;
         self.reductions = self.reductions.saturating_add(1);
         (self.aim, self.moved) = (None, 0);
-        self.base.ssthresh(w, now).max(self.floor(w).min(w.cwnd))
+        self.base.ssthresh(w, path).max(self.floor(path).min(w.cwnd))
     }
 
-    fn on_state(&mut self, w: &mut Window, to: CaState, now: Time) {
-        self.base.on_state(w, to, now);
+    fn on_state(&mut self, w: &mut Window, path: &Path, to: CaState) {
+        self.base.on_state(w, path, to);
         self.aim = None;
         if to == CaState::Loss {
             self.round = None;
-            if let Some(threshold) = self.threshold(w) {
+            if let Some(threshold) = self.threshold(path) {
                 w.ssthresh = w.ssthresh.max(threshold);
             }
         }
     }
 
-    fn on_restart(&mut self, w: &mut Window, idle: Span, now: Time) {
-        self.base.on_restart(w, idle, now);
+    fn on_restart(&mut self, w: &mut Window, path: &Path, idle: Span) {
+        self.base.on_restart(w, path, idle);
         (self.round, self.aim) = (None, None);
         if let Some(period) = &mut self.period {
             period.limited = false;
         }
     }
 
-    fn on_path_change(&mut self, w: &mut Window, now: Time) {
-        self.base.on_path_change(w, now);
+    fn on_path_change(&mut self, w: &mut Window, path: &Path) {
+        self.base.on_path_change(w, path);
         if self.smallest.policy == RttMin::Path {
             self.smallest.forget();
             self.share = UNIT;
@@ -555,8 +555,8 @@ impl CongestionControl for TcpAv {
         }
     }
 
-    fn undo(&self, w: &Window) -> u32 {
-        self.base.undo(w)
+    fn undo(&self, w: &Window, path: &Path) -> u32 {
+        self.base.undo(w, path)
     }
 }
 
@@ -581,7 +581,7 @@ fn whole_up(segments: u64) -> u32 {
 mod tests {
     use super::*;
     use crate::tcp::cc::AnyCc;
-    use crate::tcp::cc::rounds::{Loss, Path, Run, context, sample, window};
+    use crate::tcp::cc::rounds::{Loss, Network, Run, context, new_path, sample, window};
 
     fn config(json: &str) -> CcConfig {
         serde_json::from_str(&format!(r#"{{"name": "tcp_av", {json}}}"#)).unwrap()
@@ -609,7 +609,7 @@ mod tests {
             for rtt in [9, 99] {
                 for mbps in [2.5, 4.0, 6.0, 9.0] {
                     let config = config(&format!(r#""target": "{mbps}Mbit/s", "base": "{base}""#));
-                    let mut run = Run::with(&config, Path { rtt: Span::from_ms(rtt), ..Path::default() });
+                    let mut run = Run::with(&config, Network { rtt: Span::from_ms(rtt), ..Network::default() });
                     let mean = attained(&mut run, mbps, 5, 25);
                     assert!((mean - 1.0).abs() < 0.02, "{base}, {rtt} ms, {mbps} Mbit/s: {mean}");
                     assert_eq!(run.reductions, 0, "a queue that never fills");
@@ -622,7 +622,7 @@ mod tests {
     #[test]
     fn losses_do_not_take_the_target_away() {
         for (base, floor) in [("reno", "min"), ("reno", "smoothed"), ("cubic", "min"), ("cubic", "smoothed")] {
-            let path = Path { loss: Loss::Every(50), ..Path::default() };
+            let path = Network { loss: Loss::Every(50), ..Network::default() };
             let config = config(&format!(r#""base": "{base}", "floor_rtt": "{floor}""#));
             let mean = attained(&mut Run::with(&config, path.clone()), 4.0, 5, 45);
             assert!((mean - 1.0).abs() < 0.05, "{base}, {floor}: {mean}");
@@ -636,18 +636,17 @@ mod tests {
     fn a_loss_leaves_what_the_target_needs() {
         let mut cc = TcpAvConfig::default().build(&context());
         let rtt = Span::from_ms(100);
+        let path = Path { srtt: rtt.saturating_mul(2), min_rtt: rtt, ..new_path() };
         for (cwnd, left) in [(200, 100), (60, 34), (34, 34), (20, 20), (2, 2), (1, 2)] {
-            let w = Window { srtt: rtt.saturating_mul(2), min_rtt: rtt, ..window(cwnd) };
-            assert_eq!(cc.ssthresh(&w, Time::ZERO), left, "from {cwnd}");
+            assert_eq!(cc.ssthresh(&window(cwnd), &path), left, "from {cwnd}");
         }
         let mut cc = TcpAvConfig { floor_rtt: FloorRtt::Smoothed, ..TcpAvConfig::default() }.build(&context());
-        let w = Window { srtt: rtt.saturating_mul(2), min_rtt: rtt, ..window(100) };
-        assert_eq!(cc.ssthresh(&w, Time::ZERO), 69);
+        assert_eq!(cc.ssthresh(&window(100), &path), 69);
     }
 
     #[test]
     fn slow_start_ends_at_what_the_target_needs() {
-        let mut run = Run::with(&config(r#""target": "8Mbit/s""#), Path::default());
+        let mut run = Run::with(&config(r#""target": "8Mbit/s""#), Network::default());
         run.until(Span::from_secs(2));
         let largest = run.rounds.iter().map(|r| r.cwnd).max().unwrap();
         let w_r = rate(8.0) * 0.1;
@@ -661,7 +660,7 @@ mod tests {
     fn a_timeout_is_made_good_in_a_few_round_trips() {
         for base in ["reno", "cubic"] {
             let from = Time::ZERO + Span::from_secs(6);
-            let path = Path { outage: Some((from, from + Span::from_ms(1500))), ..Path::default() };
+            let path = Network { outage: Some((from, from + Span::from_ms(1500))), ..Network::default() };
             let mut run = Run::with(&config(&format!(r#""target": "8Mbit/s", "base": "{base}""#)), path);
             run.until(Span::from_secs(12));
             assert!(run.timeouts > 0);
@@ -675,7 +674,7 @@ mod tests {
     #[test]
     fn a_target_that_the_path_cannot_carry_is_reduced_and_comes_back() {
         for base in ["reno", "cubic"] {
-            let mut run = Run::with(&config(&format!(r#""target": "8Mbit/s", "base": "{base}""#)), Path::default());
+            let mut run = Run::with(&config(&format!(r#""target": "8Mbit/s", "base": "{base}""#)), Network::default());
             run.until(Span::from_secs(5));
             assert_eq!(state(&run).share, UNIT);
             run.set_line_rate(300);
@@ -697,7 +696,7 @@ mod tests {
 
     #[test]
     fn without_severe_reductions_the_target_stays() {
-        let mut run = Run::with(&config(r#""target": "8Mbit/s", "severe_reductions": 0"#), Path::default());
+        let mut run = Run::with(&config(r#""target": "8Mbit/s", "severe_reductions": 0"#), Network::default());
         run.set_line_rate(300);
         run.until(Span::from_secs(60));
         assert!(run.reductions > 20);
@@ -707,13 +706,13 @@ mod tests {
     #[test]
     fn a_cap_from_outside_binds() {
         for target in ["4Mbit/s", "9Mbit/s"] {
-            let mut run = Run::with(&config(&format!(r#""target": "{target}""#)), Path::default());
+            let mut run = Run::with(&config(&format!(r#""target": "{target}""#)), Network::default());
             run.until(Span::from_secs(5));
-            (run.w.cwnd_clamp, run.w.cwnd) = (20, run.w.cwnd.min(20));
+            (run.path.cwnd_clamp, run.w.cwnd) = (20, run.w.cwnd.min(20));
             run.until(Span::from_secs(10));
             assert!(run.rounds.iter().rev().take(20).all(|r| r.cwnd == 20), "{target}");
             // What could not be sent meanwhile is made up, within the limit, not burst.
-            run.w.cwnd_clamp = u32::MAX;
+            run.path.cwnd_clamp = u32::MAX;
             run.until(Span::from_secs(30));
             assert!(run.reductions == 0, "{target}");
         }
@@ -722,7 +721,7 @@ mod tests {
     /// What the application does not send is not missing.
     #[test]
     fn an_application_below_its_target_is_not_behind_it() {
-        let mut run = Run::with(&config(r#""target": "8Mbit/s""#), Path { application: 20, ..Path::default() });
+        let mut run = Run::with(&config(r#""target": "8Mbit/s""#), Network { application: 20, ..Network::default() });
         run.until(Span::from_secs(20));
         assert_eq!((state(&run).behind, state(&run).share), (0, UNIT));
         assert!(run.w.cwnd <= 70, "{}", run.w.cwnd);
@@ -731,7 +730,7 @@ mod tests {
     #[test]
     fn above_base_the_target_is_a_minimum() {
         for base in ["reno", "cubic"] {
-            let mut run = Run::with(&config(&format!(r#""base": "{base}", "above": "base""#)), Path::default());
+            let mut run = Run::with(&config(&format!(r#""base": "{base}", "above": "base""#)), Network::default());
             let mean = attained(&mut run, 4.0, 20, 60) * rate(4.0) / run.line_rate();
             assert!(mean > 0.95, "{base}: {mean} of the line");
         }
@@ -742,20 +741,21 @@ mod tests {
         let seen = |policy: &str, at_ms: &[(u64, u64)], path_change_ms: u64| {
             let CcConfig::TcpAv(c) = config(&format!(r#""rtt_min": "{policy}""#)) else { unreachable!() };
             let mut cc = c.build(&context());
-            let mut w = window(10);
+            let (mut w, mut path) = (window(10), new_path());
             let mut changed = false;
             for &(at, rtt) in at_ms {
+                path.now = Time::ZERO + Span::from_ms(at);
                 if !changed && at >= path_change_ms {
-                    cc.on_path_change(&mut w, Time::ZERO + Span::from_ms(at));
+                    cc.on_path_change(&mut w, &path);
                     changed = true;
                 }
                 let rtt = Span::from_ms(rtt);
-                w.min_rtt = w.min_rtt.min(rtt);
-                w.srtt = rtt;
-                let ack = AckSample { rtt: Some(rtt), ..sample(Time::ZERO + Span::from_ms(at), &w) };
-                cc.on_ack(&mut w, &ack);
+                path.min_rtt = path.min_rtt.min(rtt);
+                path.srtt = rtt;
+                let ack = AckSample { rtt: Some(rtt), ..sample(&w) };
+                cc.on_ack(&mut w, &path, &ack);
             }
-            cc.smallest.get(&w).as_ns() / 1_000_000
+            cc.smallest.get(&path).as_ns() / 1_000_000
         };
         let samples = [(100, 40), (5_000, 10), (9_000, 30), (12_000, 50), (18_000, 60), (22_500, 70)];
         assert_eq!(seen("connection", &samples, 8_000), 10);
@@ -786,7 +786,7 @@ mod tests {
         let config: TcpAvConfig = serde_json::from_str(table).unwrap();
         assert_eq!(serde_json::from_str::<TcpAvConfig>(&serde_json::to_string(&config).unwrap()).unwrap(), config);
         let mut cc = config.build(&context());
-        assert_eq!(cc.ssthresh(&window(100), Time::ZERO), 50);
+        assert_eq!(cc.ssthresh(&window(100), &new_path()), 50);
     }
 
     /// The standard story at 8 Mbit/s, where half the full window is less than the target needs, and on CUBIC.
@@ -794,8 +794,11 @@ mod tests {
     fn the_story_by_base() {
         for base in ["reno", "cubic"] {
             let from = Time::ZERO + Span::from_secs(6);
-            let path =
-                Path { outage: Some((from, from + Span::from_ms(1500))), loss: Loss::Every(400), ..Path::default() };
+            let path = Network {
+                outage: Some((from, from + Span::from_ms(1500))),
+                loss: Loss::Every(400),
+                ..Network::default()
+            };
             let mut run = Run::with(&config(&format!(r#""target": "8Mbit/s", "base": "{base}""#)), path);
             run.until(Span::from_secs(12));
             insta::assert_snapshot!(format!("tcp_av_on_{base}"), run.table());

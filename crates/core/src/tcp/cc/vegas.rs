@@ -15,8 +15,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{AckSample, CaState, CcContext, CongestionControl, Window, micros};
-use crate::units::{Span, Time};
+use super::{AckSample, CaState, CcContext, CongestionControl, Path, Window, micros};
+use crate::units::Span;
 
 /// Parameters of Vegas, in segments queued. The papers use 1 and 3 or 2 and 4 for `alpha` and `beta`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -103,7 +103,7 @@ impl Vegas {
     }
 
     /// Judges the round that just ended.
-    fn judge(&self, w: &mut Window, ack: &AckSample) {
+    fn judge(&self, w: &mut Window, path: &Path, ack: &AckSample) {
         let (base, rtt) = (u64::from(self.base_rtt_us), u64::from(self.round_min_rtt_us));
         // (cwnd / base - cwnd / rtt) * base
         let queued = u64::from(w.cwnd) * (rtt - base) / rtt;
@@ -114,13 +114,13 @@ impl Vegas {
                 w.cwnd = w.cwnd.min((fitting as u32).max(2));
                 end_slow_start(w);
             } else if ack.cwnd_limited {
-                w.slow_start(ack.credit);
+                w.slow_start(path, ack.credit);
             }
         } else if queued > u64::from(self.beta) {
             w.cwnd = w.cwnd.min((w.cwnd - 1).max(2));
             end_slow_start(w);
         } else if queued < u64::from(self.alpha) && ack.cwnd_limited && ack.credit > 0 {
-            w.cwnd = w.cwnd.saturating_add(1).min(w.cwnd_clamp);
+            w.cwnd = w.cwnd.saturating_add(1).min(path.cwnd_clamp);
         }
     }
 }
@@ -130,21 +130,21 @@ fn end_slow_start(w: &mut Window) {
     w.ssthresh = w.ssthresh.min(w.cwnd - 1).max(2);
 }
 
-fn act_as_reno(w: &mut Window, ack: &AckSample) {
+fn act_as_reno(w: &mut Window, path: &Path, ack: &AckSample) {
     if !ack.cwnd_limited {
         return;
     }
     let mut credit = ack.credit;
     if w.in_slow_start() {
-        credit = w.slow_start(credit);
+        credit = w.slow_start(path, credit);
     }
     if credit > 0 {
-        w.increase_additively(w.cwnd, credit);
+        w.increase_additively(path, w.cwnd, credit);
     }
 }
 
 impl CongestionControl for Vegas {
-    fn on_ack(&mut self, w: &mut Window, ack: &AckSample) {
+    fn on_ack(&mut self, w: &mut Window, path: &Path, ack: &AckSample) {
         if let Some(rtt) = ack.rtt {
             // Never zero: it divides.
             let rtt_us = micros(rtt).saturating_add(1);
@@ -153,30 +153,30 @@ impl CongestionControl for Vegas {
             self.samples = self.samples.saturating_add(1);
         }
         if !self.active {
-            act_as_reno(w, ack);
+            act_as_reno(w, path, ack);
         } else if ack.snd_una > self.round_end {
             // One or two samples may both be of delayed ACKs.
             if self.samples > 2 {
-                self.judge(w, ack)
+                self.judge(w, path, ack)
             } else {
-                act_as_reno(w, ack)
+                act_as_reno(w, path, ack)
             }
             self.start_round(ack.snd_nxt);
         } else if w.in_slow_start() && ack.cwnd_limited {
-            w.slow_start(ack.credit);
+            w.slow_start(path, ack.credit);
         }
     }
 
-    fn ssthresh(&mut self, w: &Window, _: Time) -> u32 {
+    fn ssthresh(&mut self, w: &Window, _: &Path) -> u32 {
         (w.cwnd / 2).max(2)
     }
 
-    fn on_state(&mut self, _: &mut Window, to: CaState, _: Time) {
+    fn on_state(&mut self, _: &mut Window, _: &Path, to: CaState) {
         self.active = to == CaState::Open;
         self.start_round(0);
     }
 
-    fn on_restart(&mut self, _: &mut Window, _: Span, _: Time) {
+    fn on_restart(&mut self, _: &mut Window, _: &Path, _: Span) {
         // The path may be another one now.
         self.base_rtt_us = u32::MAX;
         self.active = true;
@@ -188,14 +188,15 @@ impl CongestionControl for Vegas {
 mod tests {
     use super::*;
     use crate::tcp::cc::CcConfig;
-    use crate::tcp::cc::rounds::{Path, Run};
+    use crate::tcp::cc::rounds::{Network, Run};
+    use crate::units::Time;
 
     fn vegas(alpha: u32, beta: u32) -> CcConfig {
         CcConfig::Vegas(VegasConfig { alpha, beta, ..VegasConfig::default() })
     }
 
     /// Mean window beyond what the empty path holds, over the last 5 s of 20.
-    fn queued(config: &CcConfig, path: Path) -> f64 {
+    fn queued(config: &CcConfig, path: Network) -> f64 {
         let bdp = (path.rtt.as_secs_f64() + 1.0 / path.rate as f64) * path.rate as f64;
         let mut run = Run::with(config, path);
         run.until(Span::from_secs(15));
@@ -208,7 +209,7 @@ mod tests {
     fn between_alpha_and_beta_segments_wait_in_the_queue() {
         for (alpha, beta) in [(1, 3), (2, 4), (4, 8), (20, 22)] {
             for rtt in [19, 99] {
-                let path = Path { rtt: Span::from_ms(rtt), ..Path::default() };
+                let path = Network { rtt: Span::from_ms(rtt), ..Network::default() };
                 let n = queued(&vegas(alpha, beta), path);
                 // Judged in whole segments, rounded down: one of slack.
                 assert!((f64::from(alpha) - 1.0..=f64::from(beta) + 1.0).contains(&n), "{alpha}..{beta}: {n}");
@@ -218,7 +219,7 @@ mod tests {
 
     #[test]
     fn a_window_above_beta_shrinks_by_one_each_round() {
-        let mut run = Run::with(&vegas(2, 4), Path::default());
+        let mut run = Run::with(&vegas(2, 4), Network::default());
         run.until(Span::from_secs(10));
         (run.w.cwnd, run.w.ssthresh) = (140, 100);
         let first = run.rounds.len();
@@ -231,7 +232,7 @@ mod tests {
     #[test]
     fn a_detour_is_taken_for_a_queue() {
         let detour = Some((Time::ZERO + Span::from_secs(10), Span::from_ms(100)));
-        let mut run = Run::with(&vegas(2, 4), Path { detour, ..Path::default() });
+        let mut run = Run::with(&vegas(2, 4), Network { detour, ..Network::default() });
         run.until(Span::from_secs(10));
         let before = run.w.cwnd;
         run.until(Span::from_secs(40));

@@ -19,7 +19,7 @@ impl Sender {
         let rate = self.wants_rate.then(|| RateProbe::new(self.delivery.total()));
         let mut covered = Covered {
             now,
-            min_rtt: self.window.min_rtt,
+            min_rtt: self.path.min_rtt,
             echo: if self.config.timestamps { p.ts_ecr } else { 0 },
             timestamp_tick: self.config.timestamp_tick,
             newest_delivered_sent_at: self.newest_delivered_sent_at,
@@ -86,13 +86,12 @@ impl Sender {
         if duplicate || covered.delivered > 0 {
             self.newest_report_at = now;
         }
-        let frto =
-            if self.frto.is_undecided() { self.on_undecided_ack(now, &covered, duplicate) } else { FrtoStep::Usual };
+        let frto = if self.frto.is_undecided() { self.on_undecided_ack(&covered, duplicate) } else { FrtoStep::Usual };
         if self.undo.is_some() && advanced && frto != FrtoStep::Undecided {
-            self.undo_if_spurious(now, p);
+            self.undo_if_spurious(p);
         }
-        if self.window.state == CaState::Loss {
-            self.on_frto_ack(now, &covered, advanced, duplicate);
+        if self.path.state == CaState::Loss {
+            self.on_frto_ack(&covered, advanced, duplicate);
             if !sack {
                 self.count_frto_duplicates(advanced, duplicate);
             }
@@ -103,32 +102,32 @@ impl Sender {
             && ack >= probe.end
         {
             let echo = !advanced && covered.delivered == 0 && p.len == 0 && !window_changed;
-            self.on_probe_acked(now, probe, ack, covered.duplicate_sack.is_some(), echo);
+            self.on_probe_acked(probe, ack, covered.duplicate_sack.is_some(), echo);
             // The duplicate was the probe's: no sign of reordering, nor of a needless recovery.
             duplicate_sack &= !probe.is_retransmission;
         }
         let lost_before = self.board.lost_out();
-        let was_recovering = matches!(self.window.state, CaState::Recovery | CaState::Loss);
+        let was_recovering = matches!(self.path.state, CaState::Recovery | CaState::Loss);
         if frto != FrtoStep::Undecided {
-            self.leave_states(now);
+            self.leave_states();
         }
         if let Some(range) = covered.duplicate_sack.filter(|_| duplicate_sack) {
-            self.on_duplicate_sack(now, range);
+            self.on_duplicate_sack(range);
         }
-        let recovered = was_recovering && !matches!(self.window.state, CaState::Recovery | CaState::Loss);
+        let recovered = was_recovering && !matches!(self.path.state, CaState::Recovery | CaState::Loss);
         if covered.reordered || duplicate_sack || recovered {
             let (snd_una, snd_nxt) = (self.snd_una, self.snd_nxt);
             self.loss.on_report(&Report { reordered: covered.reordered, duplicate_sack, snd_una, snd_nxt, recovered });
         }
-        self.react_to_ecn(now, p);
+        self.react_to_ecn(p);
         if frto == FrtoStep::Undecided {
             self.judge_at = Time::NEVER;
-        } else if duplicate || covered.delivered > 0 || self.window.state == CaState::Recovery {
+        } else if duplicate || covered.delivered > 0 || self.path.state == CaState::Recovery {
             self.detect_loss_after(now, advanced, &covered, out);
         }
         let newly_lost = self.board.lost_out().saturating_sub(lost_before) + std::mem::take(&mut self.lost_again);
-        self.window.in_flight = self.in_flight();
-        if frto == FrtoStep::Usual || self.window.state == CaState::Cwr {
+        self.path.in_flight = self.in_flight();
+        if frto == FrtoStep::Usual || self.path.state == CaState::Cwr {
             self.control_window(now, p, &covered, rtt, prior_in_flight, newly_lost, advanced);
         }
         let sent_new = self.transmit(now, out);
@@ -183,10 +182,10 @@ impl Sender {
         let pipe = self.board.pipe();
         if self.config.recovery == Recovery::Sack {
             // Without limited transmit what was SACKed makes no room before a loss is found (RFC 6675 section 5 step 3).
-            let waits = !self.config.limited_transmit && matches!(self.window.state, CaState::Open | CaState::Disorder);
+            let waits = !self.config.limited_transmit && matches!(self.path.state, CaState::Open | CaState::Disorder);
             return if waits { pipe + self.board.sacked_out() } else { pipe };
         }
-        let left = match self.window.state {
+        let left = match self.path.state {
             CaState::Recovery => self.dup_acks,
             CaState::Loss if !self.config.limited_transmit_after_timeout => self.frto_arrived,
             // RFC 3042: at most two segments beyond the window.
@@ -222,7 +221,7 @@ impl Sender {
             self.on_rtt(sent_at, now, true);
         }
         if let Some(rtt) = exact {
-            self.window.min_rtt = self.window.min_rtt.min(rtt);
+            self.path.min_rtt = self.path.min_rtt.min(rtt);
             self.stats.rtt_min_ns =
                 if self.stats.rtt_count == 0 { rtt.as_ns() } else { self.stats.rtt_min_ns.min(rtt.as_ns()) };
             self.stats.rtt_count += 1;
@@ -252,8 +251,8 @@ impl Sender {
     }
 
     fn note_rtt(&mut self, rtt: Span) {
-        self.window.srtt = self.rtt.srtt();
-        self.window.min_rtt = self.window.min_rtt.min(rtt);
+        self.path.srtt = self.rtt.srtt();
+        self.path.min_rtt = self.path.min_rtt.min(rtt);
     }
 
     /// The cumulative acknowledgement moved.
@@ -266,7 +265,7 @@ impl Sender {
         self.persist_at = Time::NEVER;
         // RFC 6582 section 4, the impatient variant: only the first partial ACK restarts the timer, so that a window with
         // many holes ends in a timeout and slow start instead of a round trip for each.
-        let partial = self.window.state == CaState::Recovery
+        let partial = self.path.state == CaState::Recovery
             && self.config.recovery == Recovery::NewReno
             && self.snd_una < self.high_seq;
         self.partial_acks += u32::from(partial);
@@ -275,7 +274,7 @@ impl Sender {
         } else if !partial || self.partial_acks == 1 {
             self.rto_at = self.timeout_from(now);
         }
-        if self.window.state == CaState::Recovery && self.config.recovery == Recovery::NewReno {
+        if self.path.state == CaState::Recovery && self.config.recovery == Recovery::NewReno {
             // Of what a partial ACK covers, one was the hole and the rest had each sent a duplicate (RFC 6582).
             self.dup_acks = self.dup_acks.saturating_sub(covered.acked.saturating_sub(1));
         } else {
@@ -294,18 +293,18 @@ impl Sender {
         lost: u32,
         advanced: bool,
     ) {
-        let state = self.window.state;
+        let state = self.path.state;
         let reducing = matches!(state, CaState::Recovery | CaState::Cwr);
         if reducing && !self.owns_window {
             if self.config.prr {
-                let pipe = self.window.in_flight;
+                let pipe = self.path.in_flight;
                 let safe = advanced && lost == 0;
                 self.window.cwnd = self.reduction.on_ack(covered.delivered, pipe, self.window.ssthresh, safe);
             } else if self.config.rate_halving && (covered.delivered > 0 || covered.duplicate_sack.is_some()) {
-                let Window { cwnd, in_flight, ssthresh, .. } = self.window;
-                self.window.cwnd = self.reduction.halve(cwnd, in_flight, ssthresh);
+                let Window { cwnd, ssthresh, .. } = self.window;
+                self.window.cwnd = self.reduction.halve(cwnd, self.path.in_flight, ssthresh);
             }
-            self.window.cwnd = self.window.cwnd.clamp(1, self.window.cwnd_clamp);
+            self.window.cwnd = self.window.cwnd.clamp(1, self.path.cwnd_clamp);
             return;
         }
         if covered.delivered == 0 && !advanced {
@@ -318,12 +317,11 @@ impl Sender {
             _ => covered.delivered,
         };
         let rate = covered.rate.as_ref().and_then(|probe| {
-            let sample = probe.sample(now, &self.delivery, self.window.min_rtt);
+            let sample = probe.sample(now, &self.delivery, self.path.min_rtt);
             probe.commit(&mut self.delivery);
             sample
         });
         let sample = AckSample {
-            now,
             acked: covered.acked,
             delivered: covered.delivered,
             credit,
@@ -338,7 +336,7 @@ impl Sender {
             snd_nxt: self.snd_nxt,
         };
         if self.owns_window || advanced {
-            self.cc.on_ack(&mut self.window, &sample);
+            self.cc.on_ack(&mut self.window, &self.path, &sample);
         }
     }
 

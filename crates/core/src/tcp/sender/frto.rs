@@ -70,7 +70,7 @@ impl Sender {
     /// At a timeout, before the state changes. RFC 5682 section 2.1 step 1 and section 3.2: not where another repair is under way,
     /// unless it is that of the same segment.
     pub(super) fn begin_frto(&mut self) {
-        let first = matches!(self.window.state, CaState::Open | CaState::Disorder | CaState::Cwr);
+        let first = matches!(self.path.state, CaState::Open | CaState::Disorder | CaState::Cwr);
         self.frto_arrived = 0;
         self.frto = if self.config.frto == Frto::Rfc5682 && (first || self.timeouts_in_row > 0) {
             FrtoState::Repairing { new_data_first: false }
@@ -80,14 +80,14 @@ impl Sender {
     }
 
     /// Each ACK of a repair after a timeout.
-    pub(super) fn on_frto_ack(&mut self, now: Time, covered: &Covered, advanced: bool, duplicate: bool) {
+    pub(super) fn on_frto_ack(&mut self, covered: &Covered, advanced: bool, duplicate: bool) {
         let FrtoState::Repairing { new_data_first } = &mut self.frto else { return };
         *new_data_first = false;
         let sack = self.config.recovery == Recovery::Sack;
         // Without SACK an ACK that covers a repeated segment may be for what had arrived above it.
         if covered.original && (sack || !covered.retransmitted_data) {
             self.frto = FrtoState::Idle;
-            return self.on_spurious_timeout(now);
+            return self.on_spurious_timeout();
         }
         if self.snd_nxt > self.high_seq {
             if duplicate || covered.sacked > 0 {
@@ -111,7 +111,7 @@ impl Sender {
 
     /// Without SACK each duplicate after new data stands for a segment of it that arrived, until the next advance.
     pub(super) fn count_frto_duplicates(&mut self, advanced: bool, duplicate: bool) {
-        if self.window.state == CaState::Loss && self.config.frto == Frto::Rfc5682 {
+        if self.path.state == CaState::Loss && self.config.frto == Frto::Rfc5682 {
             if advanced {
                 self.frto_arrived = 0;
             } else if duplicate && self.snd_nxt > self.high_seq {
@@ -131,7 +131,7 @@ impl Sender {
 
     /// The timeout, without its consequences: the threshold falls, the first segment is repeated, and nothing else may leave.
     pub(super) fn leave_timeout_open(&mut self, now: Time, evidence: Evidence, out: &mut Outputs) {
-        let repairing = matches!(self.window.state, CaState::Recovery | CaState::Loss) || self.frto.is_undecided();
+        let repairing = matches!(self.path.state, CaState::Recovery | CaState::Loss) || self.frto.is_undecided();
         let sack = self.config.recovery == Recovery::Sack;
         let highmark = if sack && repairing && self.high_seq > self.snd_una { self.high_seq } else { self.snd_nxt };
         self.frto = FrtoState::Undecided { advanced: false, highmark };
@@ -139,32 +139,32 @@ impl Sender {
             // Which of its copies an ACK is for cannot be told.
             self.undo = None;
         }
-        self.enter(CaState::Disorder, now);
+        self.enter(CaState::Disorder);
         self.high_seq = self.snd_nxt;
         self.dup_acks = 0;
         self.board.mark_front_lost();
         self.board.forget_front_retransmission();
-        self.window.in_flight = self.in_flight();
+        self.path.in_flight = self.in_flight();
         self.retransmit(now, evidence, out);
         self.window.cwnd = self.window.cwnd.min(self.in_flight()).max(1);
     }
 
     /// Each ACK until it is decided.
-    pub(super) fn on_undecided_ack(&mut self, now: Time, covered: &Covered, duplicate: bool) -> FrtoStep {
+    pub(super) fn on_undecided_ack(&mut self, covered: &Covered, duplicate: bool) -> FrtoStep {
         let FrtoState::Undecided { advanced, highmark } = self.frto else { return FrtoStep::Usual };
         let progress = covered.acked > 0 || covered.sacked > 0;
         if advanced && covered.retransmitted_data {
             self.undo = None;
         }
         if self.snd_una >= highmark {
-            return self.believe_timeout(now, if advanced { 3 } else { 2 }, covered);
+            return self.believe_timeout(if advanced { 3 } else { 2 }, covered);
         }
         if self.config.recovery != Recovery::Sack {
             if covered.acked == 0 {
                 return match (duplicate, advanced) {
                     (false, _) => FrtoStep::Undecided,
-                    (true, false) => self.believe_timeout(now, 0, covered),
-                    (true, true) => self.believe_timeout(now, 3, covered),
+                    (true, false) => self.believe_timeout(0, covered),
+                    (true, true) => self.believe_timeout(3, covered),
                 };
             }
         } else if !advanced {
@@ -173,25 +173,25 @@ impl Sender {
                 return FrtoStep::Undecided;
             }
         } else if !progress {
-            return if duplicate { self.believe_timeout(now, 3, covered) } else { FrtoStep::Undecided };
+            return if duplicate { self.believe_timeout(3, covered) } else { FrtoStep::Undecided };
         } else if covered.sacked > 0 && covered.sacked_other {
-            return self.believe_timeout(now, 3, covered);
+            return self.believe_timeout(3, covered);
         }
         if advanced {
             self.frto = FrtoState::Idle;
-            self.on_spurious_timeout(now);
+            self.on_spurious_timeout();
             return FrtoStep::Decided;
         }
-        self.window.cwnd = (self.in_flight() + 2).min(self.window.cwnd_clamp);
+        self.window.cwnd = (self.in_flight() + 2).min(self.path.cwnd_clamp);
         self.frto = FrtoState::Undecided { advanced: true, highmark };
-        let mss = u64::from(self.window.mss);
+        let mss = u64::from(self.path.mss);
         let may_send = self.snd_nxt < self.write_end
             && self.snd_nxt + mss.min(self.write_end - self.snd_nxt) <= self.snd_una + self.send_window;
-        if may_send { FrtoStep::Undecided } else { self.believe_timeout(now, 2, covered) }
+        if may_send { FrtoStep::Undecided } else { self.believe_timeout(2, covered) }
     }
 
     /// The timeout was right (`tcp_enter_frto_loss`): all that was not SACKed is lost, and `allowed` segments leave at once.
-    fn believe_timeout(&mut self, now: Time, allowed: u32, covered: &Covered) -> FrtoStep {
+    fn believe_timeout(&mut self, allowed: u32, covered: &Covered) -> FrtoStep {
         let FrtoState::Undecided { advanced, .. } = std::mem::take(&mut self.frto) else { return FrtoStep::Usual };
         if !advanced && covered.acked == 0 {
             // The repeated segment is still on its way.
@@ -204,46 +204,46 @@ impl Sender {
         }
         self.dup_acks = 0;
         self.high_seq = self.snd_nxt;
-        self.enter(CaState::Loss, now);
-        self.window.in_flight = self.in_flight();
-        self.window.cwnd = (self.window.in_flight + allowed).clamp(1, self.window.cwnd_clamp);
+        self.enter(CaState::Loss);
+        self.path.in_flight = self.in_flight();
+        self.window.cwnd = (self.path.in_flight + allowed).clamp(1, self.path.cwnd_clamp);
         self.window.cwnd_cnt = 0;
         FrtoStep::Decided
     }
 
     // ---- what follows ---------------------------------------------------------------------------------------------------
 
-    fn on_spurious_timeout(&mut self, now: Time) {
+    fn on_spurious_timeout(&mut self) {
         self.stats.spurious_timeouts += 1;
         let response = if self.owns_window { FrtoResponse::Undo } else { self.config.frto_response };
         if response == FrtoResponse::Undo {
             if self.undo.is_some() {
-                self.take_back(now);
+                self.take_back();
             } else {
-                self.forget_losses(now, CaState::Open);
+                self.forget_losses(CaState::Open);
             }
             return;
         }
         // The window that the timeout took, if it did.
-        let window = self.cc.undo(&self.window);
+        let window = self.cc.undo(&self.window, &self.path);
         self.undo = None;
-        let prior = self.window.prior_cwnd;
-        self.forget_losses(now, if response == FrtoResponse::RateHalving { CaState::Cwr } else { CaState::Open });
+        let prior = self.path.prior_cwnd;
+        self.forget_losses(if response == FrtoResponse::RateHalving { CaState::Cwr } else { CaState::Open });
         let in_flight = self.in_flight();
         self.window.cwnd = match response {
             FrtoResponse::RateHalving => window.min(in_flight + 1),
             _ => window.min(self.window.ssthresh).min(in_flight + CONSERVATIVE_BURST),
         }
-        .clamp(1, self.window.cwnd_clamp);
+        .clamp(1, self.path.cwnd_clamp);
         self.window.cwnd_cnt = 0;
         self.high_seq = self.snd_nxt;
         self.reduction = RateReduction::begin(prior);
     }
 
-    fn forget_losses(&mut self, now: Time, to: CaState) {
+    fn forget_losses(&mut self, to: CaState) {
         self.board.clear_lost();
         self.dup_acks = 0;
-        self.enter(to, now);
+        self.enter(to);
     }
 }
 

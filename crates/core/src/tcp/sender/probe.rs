@@ -9,7 +9,7 @@ impl Sender {
         self.config.tail_loss_probe
             && self.config.recovery == Recovery::Sack
             && self.probe.is_none()
-            && matches!(self.window.state, CaState::Open | CaState::Cwr)
+            && matches!(self.path.state, CaState::Open | CaState::Cwr)
             && self.board.sacked_out() == 0
             && !self.board.is_empty()
     }
@@ -59,7 +59,7 @@ impl Sender {
     /// A new segment, whatever cwnd says.
     fn probe_with_new_data(&mut self, now: Time, out: &mut Outputs) -> bool {
         let unsent = self.write_end - self.snd_nxt.min(self.write_end);
-        let len = unsent.min(u64::from(self.window.mss));
+        let len = unsent.min(u64::from(self.path.mss));
         let outstanding = self.snd_nxt - self.snd_una + len;
         let fits = len > 0 && outstanding <= self.send_window && outstanding <= self.send_buffer;
         if fits {
@@ -78,19 +78,19 @@ impl Sender {
     }
 
     /// RFC 8985 section 7.4.2, for an ACK that reaches the end of the probe. `echo`: it says nothing but that.
-    pub(super) fn on_probe_acked(&mut self, now: Time, probe: Probe, ack: u64, duplicate_sack: bool, echo: bool) {
+    pub(super) fn on_probe_acked(&mut self, probe: Probe, ack: u64, duplicate_sack: bool, echo: bool) {
         if !probe.is_retransmission || duplicate_sack || echo {
             // New data arrived, or both copies did.
             self.probe = None;
         } else if ack > probe.end {
             // One copy only: the probe itself repaired a loss, which the window is to show.
             self.probe = None;
-            if self.window.state == CaState::Open {
-                self.reduce(now, CaState::Cwr);
+            if self.path.state == CaState::Open {
+                self.reduce(CaState::Cwr);
                 if !self.owns_window {
-                    self.window.cwnd = self.window.ssthresh.clamp(1, self.window.cwnd_clamp);
+                    self.window.cwnd = self.window.ssthresh.clamp(1, self.path.cwnd_clamp);
                 }
-                self.enter(CaState::Open, now);
+                self.enter(CaState::Open);
             }
         }
     }

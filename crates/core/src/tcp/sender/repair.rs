@@ -4,29 +4,29 @@ use super::*;
 
 impl Sender {
     /// Ends recovery, reduction and timeout repair when the window in which they began has been acknowledged.
-    pub(super) fn leave_states(&mut self, now: Time) {
+    pub(super) fn leave_states(&mut self) {
         let done = self.snd_una >= self.high_seq;
-        match self.window.state {
+        match self.path.state {
             CaState::Recovery if done => {
                 self.dup_acks = 0;
                 if !self.owns_window {
-                    let most = if self.halves_rate() { self.window.cwnd } else { self.window.cwnd_clamp };
+                    let most = if self.halves_rate() { self.window.cwnd } else { self.path.cwnd_clamp };
                     self.window.cwnd = self.window.ssthresh.min(most).max(1);
                 }
-                self.enter(CaState::Open, now);
+                self.enter(CaState::Open);
                 self.keep_undo_for_dsack();
             }
             CaState::Cwr if done => {
                 if !self.owns_window {
                     self.window.cwnd = self.window.cwnd.min(self.window.ssthresh).max(1);
                 }
-                self.enter(CaState::Open, now);
+                self.enter(CaState::Open);
             }
             CaState::Loss if done => {
-                self.enter(CaState::Open, now);
+                self.enter(CaState::Open);
                 self.keep_undo_for_dsack();
             }
-            CaState::Disorder if self.board.sacked_out() == 0 && self.dup_acks == 0 => self.enter(CaState::Open, now),
+            CaState::Disorder if self.board.sacked_out() == 0 && self.dup_acks == 0 => self.enter(CaState::Open),
             _ => {}
         }
     }
@@ -42,41 +42,41 @@ impl Sender {
         }
     }
 
-    pub(super) fn enter(&mut self, to: CaState, now: Time) {
-        if to != self.window.state {
-            self.cc.on_state(&mut self.window, to, now);
-            self.window.state = to;
+    pub(super) fn enter(&mut self, to: CaState) {
+        if to != self.path.state {
+            self.cc.on_state(&mut self.window, &self.path, to);
+            self.path.state = to;
         }
     }
 
     /// RFC 3168 section 6.1.2: once per window of data.
-    pub(super) fn react_to_ecn(&mut self, now: Time, p: &Packet) {
+    pub(super) fn react_to_ecn(&mut self, p: &Packet) {
         if self.ecn_ok
             && p.has(tcp_flags::ECE)
-            && matches!(self.window.state, CaState::Open | CaState::Disorder)
+            && matches!(self.path.state, CaState::Open | CaState::Disorder)
             && self.snd_una > self.high_seq
         {
             self.stats.ecn_reductions += 1;
-            self.reduce(now, CaState::Cwr);
+            self.reduce(CaState::Cwr);
             self.send_cwr = true;
         }
     }
 
     /// Common start of a window reduction.
-    pub(super) fn reduce(&mut self, now: Time, to: CaState) {
-        self.window.in_flight = self.in_flight();
+    pub(super) fn reduce(&mut self, to: CaState) {
+        self.path.in_flight = self.in_flight();
         self.high_seq = self.snd_nxt;
         self.undo = Some(self.undo_point());
-        let ssthresh = self.cc.ssthresh(&self.window, now);
-        self.enter(to, now);
-        self.window.prior_cwnd = self.window.cwnd;
+        let ssthresh = self.cc.ssthresh(&self.window, &self.path);
+        self.enter(to);
+        self.path.prior_cwnd = self.window.cwnd;
         self.window.cwnd_cnt = 0;
-        self.reduction = RateReduction::begin(self.window.prior_cwnd);
+        self.reduction = RateReduction::begin(self.path.prior_cwnd);
         self.partial_acks = 0;
         if !self.owns_window {
             self.window.ssthresh = ssthresh;
             if !self.config.prr && !self.config.rate_halving {
-                self.window.cwnd = ssthresh.min(self.window.cwnd_clamp);
+                self.window.cwnd = ssthresh.min(self.path.cwnd_clamp);
             }
         }
     }
@@ -93,19 +93,19 @@ impl Sender {
     }
 
     pub(super) fn detect_loss_after(&mut self, now: Time, advanced: bool, covered: &Covered, out: &mut Outputs) {
-        if self.window.state == CaState::Recovery && advanced {
+        if self.path.state == CaState::Recovery && advanced {
             match self.config.recovery {
                 // The first new ACK ends it, whatever else is missing (RFC 2581 section 3.2 step 6).
                 Recovery::Reno => {
                     if !self.owns_window {
-                        self.window.cwnd = self.window.ssthresh.max(1).min(self.window.cwnd_clamp);
+                        self.window.cwnd = self.window.ssthresh.max(1).min(self.path.cwnd_clamp);
                     }
                     // Begun while a timeout was being repaired, it leaves that to be finished.
                     let repair = !self.config.recover_guard && self.board.lost_out() > 0;
                     if !repair {
                         self.board.clear_lost();
                     }
-                    self.enter(if repair { CaState::Loss } else { CaState::Open }, now);
+                    self.enter(if repair { CaState::Loss } else { CaState::Open });
                     return;
                 }
                 Recovery::NewReno => {
@@ -115,14 +115,14 @@ impl Sender {
                 Recovery::Sack => {}
             }
         }
-        if self.window.state == CaState::Loss && covered.delivered == 0 {
+        if self.path.state == CaState::Loss && covered.delivered == 0 {
             return;
         }
         self.detect_loss(now, out);
     }
 
     pub(super) fn hole(&self, first: &Segment, above: u32) -> Hole {
-        let mss = u64::from(self.window.mss);
+        let mss = u64::from(self.path.mss);
         let reported = match self.config.recovery {
             Recovery::Sack => self.board.sacked_bytes(),
             _ => (u64::from(self.dup_acks) * mss).min(self.snd_nxt - self.snd_una),
@@ -145,8 +145,8 @@ impl Sender {
             send_window: self.send_window_segments(),
             window_at_first_duplicate: self.window_at_first_duplicate,
             can_send_new: self.snd_nxt < self.write_end && self.snd_nxt + mss <= self.snd_una + self.send_window,
-            in_recovery: matches!(self.window.state, CaState::Recovery | CaState::Loss),
-            min_rtt: self.window.min_rtt,
+            in_recovery: matches!(self.path.state, CaState::Recovery | CaState::Loss),
+            min_rtt: self.path.min_rtt,
         }
     }
 
@@ -157,7 +157,7 @@ impl Sender {
 
     /// The receive window in whole segments.
     pub fn send_window_segments(&self) -> u32 {
-        (self.send_window / u64::from(self.window.mss)).min(u64::from(u32::MAX)) as u32
+        (self.send_window / u64::from(self.path.mss)).min(u64::from(u32::MAX)) as u32
     }
 
     /// What nearly every ACK finds: all that arrived, arrived in order, and nothing waits to be repaired.
@@ -207,7 +207,7 @@ impl Sender {
             && let Some(first) = self.board.front()
         {
             // RFC 6582 section 3.2: duplicates from before the last recovery's end are echoes of its retransmissions.
-            if self.snd_una > self.high_seq || self.window.state == CaState::Cwr || !self.config.recover_guard {
+            if self.snd_una > self.high_seq || self.path.state == CaState::Cwr || !self.config.recover_guard {
                 match self.loss.judge(&self.hole(first, self.dup_acks), srtt, now) {
                     Verdict::Lost => found = 1,
                     Verdict::Wait { until } => judge_at = until,
@@ -215,16 +215,16 @@ impl Sender {
             }
         }
         self.judge_at = if judge_at.is_never() { judge_at } else { self.after_slack(now, judge_at.since(now)) };
-        match self.window.state {
+        match self.path.state {
             _ if found > 0 && self.may_begin_recovery() => {
                 let evidence = self.evidence(Cause::FastRetransmit);
-                let from_cwr = self.window.state == CaState::Cwr;
+                let from_cwr = self.path.state == CaState::Cwr;
                 if from_cwr {
                     // The window was already reduced for this round trip.
                     self.high_seq = self.snd_nxt;
-                    self.enter(CaState::Recovery, now);
+                    self.enter(CaState::Recovery);
                 } else {
-                    self.reduce(now, CaState::Recovery);
+                    self.reduce(CaState::Recovery);
                 }
                 if self.config.recovery != Recovery::Sack {
                     self.board.mark_front_lost();
@@ -233,12 +233,12 @@ impl Sender {
                 self.stats.fast_retransmits += 1;
                 out.notices.push(Notice::EnteredRecovery);
                 // The first retransmission leaves whatever the window says (RFC 5681 section 3.2 step 3).
-                self.window.in_flight = self.in_flight();
+                self.path.in_flight = self.in_flight();
                 self.retransmit(now, evidence, out);
                 self.reduction.on_first_retransmission();
                 self.rto_at = self.timeout_from(now);
             }
-            CaState::Open if self.board.sacked_out() + self.dup_acks > 0 => self.enter(CaState::Disorder, now),
+            CaState::Open if self.board.sacked_out() + self.dup_acks > 0 => self.enter(CaState::Disorder),
             _ => {}
         }
     }
@@ -246,17 +246,17 @@ impl Sender {
     /// No ACK follows that the reduction could count: it takes the timer for one that delivered a segment (Linux).
     pub(super) fn on_recovery_by_timer(&mut self) {
         if self.config.prr && !self.owns_window {
-            self.window.in_flight = self.in_flight();
+            self.path.in_flight = self.in_flight();
             self.window.cwnd = self
                 .reduction
-                .on_ack(1, self.window.in_flight, self.window.ssthresh, false)
-                .clamp(1, self.window.cwnd_clamp);
+                .on_ack(1, self.path.in_flight, self.window.ssthresh, false)
+                .clamp(1, self.path.cwnd_clamp);
         }
     }
 
     /// Whether a loss found now begins fast recovery.
     fn may_begin_recovery(&self) -> bool {
-        match self.window.state {
+        match self.path.state {
             CaState::Open | CaState::Disorder | CaState::Cwr => true,
             CaState::Loss => self.config.recovery != Recovery::Sack && !self.config.recover_guard,
             CaState::Recovery => false,
@@ -264,53 +264,53 @@ impl Sender {
     }
 
     /// Eifel detection (RFC 3522): the first ACK after a retransmission echoes the original's timestamp.
-    pub(super) fn undo_if_spurious(&mut self, now: Time, p: &Packet) {
+    pub(super) fn undo_if_spurious(&mut self, p: &Packet) {
         let Some(undo) = &mut self.undo else { return };
         if !self.config.eifel || undo.first_retransmission_ts == 0 || p.ts_ecr == 0 {
             return;
         }
         let is_original = (p.ts_ecr.wrapping_sub(undo.first_retransmission_ts) as i32) < 0;
         undo.first_retransmission_ts = 0;
-        if is_original && matches!(self.window.state, CaState::Recovery | CaState::Loss) {
+        if is_original && matches!(self.path.state, CaState::Recovery | CaState::Loss) {
             // It was late, not lost.
             let (snd_una, snd_nxt) = (self.snd_una, self.snd_nxt);
             self.loss.on_report(&Report { reordered: true, duplicate_sack: false, snd_una, snd_nxt, recovered: false });
-            return self.take_back(now);
+            return self.take_back();
         }
         self.keep_undo_for_dsack();
     }
 
     /// RFC 2883, as Linux uses it: once every retransmission since a reduction was reported to be a duplicate, it was needless.
-    pub(super) fn on_duplicate_sack(&mut self, now: Time, (start, end): (u64, u64)) {
-        let mss = u64::from(self.window.mss);
+    pub(super) fn on_duplicate_sack(&mut self, (start, end): (u64, u64)) {
+        let mss = u64::from(self.path.mss);
         let Some(undo) = self.undo.as_mut().filter(|undo| end > undo.marker) else { return };
         undo.needless += (end - start).div_ceil(mss) as u32;
         if undo.retransmissions > 0 && undo.needless >= undo.retransmissions {
-            self.take_back(now);
+            self.take_back();
         }
     }
 
     /// The last reduction was needless: window and threshold as they were, and nothing is lost.
-    pub(super) fn take_back(&mut self, now: Time) {
+    pub(super) fn take_back(&mut self) {
         let Some(undo) = self.undo.take() else { return };
         self.stats.undos += 1;
-        let repairing = matches!(self.window.state, CaState::Recovery | CaState::Loss);
+        let repairing = matches!(self.path.state, CaState::Recovery | CaState::Loss);
         if repairing {
             self.board.clear_lost();
             self.dup_acks = 0;
         }
         if !self.owns_window {
             let most = match self.config.undo_burst {
-                0 => self.window.cwnd_clamp,
-                burst => self.window.cwnd_clamp.min(self.in_flight().saturating_add(burst)),
+                0 => self.path.cwnd_clamp,
+                burst => self.path.cwnd_clamp.min(self.in_flight().saturating_add(burst)),
             };
             if self.config.undo_window_after_timeout || !undo.after_timeout {
-                self.window.cwnd = self.cc.undo(&self.window).clamp(1, most.max(1));
+                self.window.cwnd = self.cc.undo(&self.window, &self.path).clamp(1, most.max(1));
             }
             self.window.ssthresh = self.window.ssthresh.max(undo.ssthresh);
         }
         if repairing {
-            self.enter(CaState::Open, now);
+            self.enter(CaState::Open);
         }
     }
 
@@ -325,7 +325,7 @@ impl Sender {
         let evidence = self.evidence(Cause::Timeout);
         self.stats.timeouts += 1;
         out.notices.push(Notice::RetransmissionTimeout);
-        let repeated = match self.window.state {
+        let repeated = match self.path.state {
             _ if self.frto.is_undecided() => self.timeouts_in_row > 0,
             CaState::Loss => self.timeouts_in_row > 0,
             // Within a recovery the window has been reduced for this loss (Linux).
@@ -338,17 +338,17 @@ impl Sender {
             self.begin_frto();
         }
         self.timeouts_in_row += 1;
-        self.window.in_flight = self.in_flight();
+        self.path.in_flight = self.in_flight();
         // RFC 5681 section 3.1: a second timeout of the same segment leaves ssthresh as it is.
         if !repeated || self.config.ssthresh_at_every_timeout {
             let undo = Undo { after_timeout: !stays_open, ..self.undo_point() };
-            if self.window.state != CaState::Recovery {
-                self.window.prior_cwnd = self.window.cwnd;
+            if self.path.state != CaState::Recovery {
+                self.path.prior_cwnd = self.window.cwnd;
             }
             // Two segments were all that the window let leave while an earlier timeout was undecided (Linux).
             let cwnd = self.window.cwnd;
             self.window.cwnd = if undecided { cwnd.min(2) } else { cwnd };
-            let ssthresh = self.cc.ssthresh(&self.window, now);
+            let ssthresh = self.cc.ssthresh(&self.window, &self.path);
             self.window.cwnd = cwnd;
             self.undo = Some(undo);
             if !self.owns_window {
@@ -371,8 +371,8 @@ impl Sender {
     /// All that is outstanding is lost, as far as the loss policy agrees, and repair begins with the first of it.
     fn answer_timeout(&mut self, now: Time, evidence: Evidence, out: &mut Outputs) {
         // A control hears of every timeout, also of one that finds the sender still repairing the last.
-        self.cc.on_state(&mut self.window, CaState::Loss, now);
-        self.window.state = CaState::Loss;
+        self.cc.on_state(&mut self.window, &self.path, CaState::Loss);
+        self.path.state = CaState::Loss;
         self.high_seq = self.snd_nxt;
         self.dup_acks = 0;
         let srtt = self.rtt.srtt();
@@ -382,7 +382,7 @@ impl Sender {
                 loss.is_lost_at_timeout(&Hole { sent_at: s.sent_at, end: s.end(), ..template }, srtt, now)
             });
         }
-        self.window.in_flight = self.in_flight();
+        self.path.in_flight = self.in_flight();
         if !self.owns_window {
             self.window.cwnd = self.window.cwnd.min(self.config.loss_window).max(1);
         }

@@ -11,7 +11,7 @@ impl Sender {
         }
         if self.send_window > 0 {
             // Too small for a full segment, but all there is: RFC 1122 section 4.2.3.4 lets it go after the wait.
-            let len = (self.write_end - self.snd_nxt).min(self.send_window).min(u64::from(self.window.mss));
+            let len = (self.write_end - self.snd_nxt).min(self.send_window).min(u64::from(self.path.mss));
             self.send_new(now, len as u16, out);
             return;
         }
@@ -30,21 +30,21 @@ impl Sender {
     pub(super) fn transmit(&mut self, now: Time, out: &mut Outputs) -> bool {
         self.restart_after_idle(now);
         self.pacer.forget_waiting();
-        let mss = u64::from(self.window.mss);
+        let mss = u64::from(self.path.mss);
         let buffer = self.expand_send_buffer();
         let mut limited_by_cwnd = false;
         self.small_queue.begin();
         let sent_to = self.snd_nxt;
         loop {
-            self.window.in_flight = self.in_flight();
+            self.path.in_flight = self.in_flight();
             let retransmit = self.board.has_to_retransmit() && !self.frto.defers_repair();
             let unsent = self.write_end - self.snd_nxt.min(self.write_end);
             let fin = self.closing && self.config.handshake && self.snd_nxt <= self.write_end;
             if !retransmit && unsent == 0 && !fin {
-                self.delivery.mark_app_limited(self.window.in_flight);
+                self.delivery.mark_app_limited(self.path.in_flight);
                 break;
             }
-            if self.window.in_flight >= self.window.cwnd {
+            if self.path.in_flight >= self.window.cwnd {
                 limited_by_cwnd = true;
                 break;
             }
@@ -57,7 +57,7 @@ impl Sender {
                 break;
             }
             if retransmit {
-                let in_loss = self.window.state == CaState::Loss;
+                let in_loss = self.path.state == CaState::Loss;
                 let cause = if in_loss { Cause::TimeoutRepair } else { Cause::Recovery };
                 self.retransmit(now, self.evidence(cause), out);
                 continue;
@@ -92,7 +92,7 @@ impl Sender {
     pub(super) fn expand_send_buffer(&mut self) -> u64 {
         let most = self.config.send_buffer_max.get();
         if self.send_buffer < most {
-            let wanted = 2 * u64::from(self.window.cwnd) * u64::from(self.window.mss);
+            let wanted = 2 * u64::from(self.window.cwnd) * u64::from(self.path.mss);
             self.send_buffer = self.send_buffer.max(wanted.min(most));
         }
         self.send_buffer
@@ -128,7 +128,7 @@ impl Sender {
             w.cwnd = (w.cwnd >> halvings).max(restart);
             w.cwnd_cnt = 0;
         }
-        self.cc.on_restart(&mut self.window, idle, now);
+        self.cc.on_restart(&mut self.window, &self.path, idle);
     }
 
     pub(super) fn send_new(&mut self, now: Time, len: u16, out: &mut Outputs) {
@@ -161,7 +161,7 @@ impl Sender {
     }
 
     pub(super) fn retransmit(&mut self, now: Time, evidence: Evidence, out: &mut Outputs) {
-        let nothing_in_flight = self.window.in_flight == 0;
+        let nothing_in_flight = self.path.in_flight == 0;
         let Some((segment, waited)) = self.board.take_retransmission(now) else { return };
         self.delivery.on_send(now, segment, nothing_in_flight);
         let segment = *segment;
@@ -222,6 +222,6 @@ impl Sender {
         self.stats.segments_sent += 1;
         self.last_sent_at = now;
         self.reduction.on_send();
-        self.pacer.on_send(now, u32::from(p.size), &self.window, &*self.cc, &self.rtt, &self.config);
+        self.pacer.on_send(u32::from(p.size), &self.window, &self.path, &*self.cc, &self.rtt, &self.config);
     }
 }

@@ -79,14 +79,14 @@ impl Sender {
         let limit = config.tsq_limit.get();
         let paced = || {
             let span = Span::from_ns(1_000_000_000 >> shift.min(30));
-            bytes_at_pacing_rate(span, &self.window, &*self.cc, &self.rtt, config)
+            bytes_at_pacing_rate(span, &self.window, &self.path, &*self.cc, &self.rtt, config)
         };
         match config.tsq {
             Tsq::Off => false,
             Tsq::Fixed => queued >= limit.max(1),
             Tsq::AtLeast => queued > limit && queued > paced(),
             Tsq::AtMost => {
-                let two = 2 * (u64::from(self.window.mss) + config.tsq_overhead.get());
+                let two = 2 * (u64::from(self.path.mss) + config.tsq_overhead.get());
                 queued > limit || (queued > two && queued > paced())
             }
         }
