@@ -27,7 +27,11 @@ def axis(label: str, unit: str | None = None, scale: str = "linear", range_: lis
 
 def finding(experiment: str, figure: str | None, claim: str, verdict: str | None, **more: Any) -> Json:
     identity = more.pop("id", f"{figure or experiment}-{'-'.join(claim.lower().split()[:4])}".replace("/", "-"))
-    measured = None if verdict is None else {"reproduced": -2.431, "partly": 0.204, "not": 1.93}[verdict]
+    measured = (
+        None
+        if verdict is None
+        else {"reproduced": -2.431, "mixed": 0.204, "not": 1.93, "open": 0.04, "identity": 0.0}[verdict]
+    )
     return {
         "id": identity,
         "experiment": experiment,
@@ -43,6 +47,8 @@ def finding(experiment: str, figure: str | None, claim: str, verdict: str | None
         "ci95": None if measured is None else [measured - 0.11, measured + 0.11],
         "unit": "%",
         "verdict": verdict,
+        "verdict_text": {"mixed": "mixed 1 of 2", "open": "open, about 7 more seeds"}.get(verdict or "", verdict),
+        "more_seeds": 7 if verdict == "open" else None,
         "note": None,
         "checks": [
             {
@@ -52,8 +58,8 @@ def finding(experiment: str, figure: str | None, claim: str, verdict: str | None
                 "right": 3.64,
                 "measured": measured,
                 "ci95": [measured - 0.1, measured + 0.1],
-                "holds": verdict != "not" and not (verdict == "partly" and i),
-                "settled": verdict == "reproduced",
+                "holds": verdict != "not" and not (verdict == "mixed" and i),
+                "settled": verdict != "open",
             }
             for i, n in enumerate((500, 1500))
             if measured is not None
@@ -194,7 +200,7 @@ def study(*, points: int = 30_000, status: str = "complete") -> Json:
         ],
         [
             finding("p2p-flows", "3a", "sqrtN Reno reaches about 100 % utilisation as n grows", "reproduced"),
-            finding("p2p-flows", "3a", "sqrtN Pacing does not reach it: losses synchronise", "partly", note=LONG_NOTE),
+            finding("p2p-flows", "3a", "sqrtN Pacing does not reach it: losses synchronise", "mixed", note=LONG_NOTE),
             finding("p2p-flows", "3b", "Pacing lowers loss, for either buffer, more so with n", "reproduced"),
         ],
     )
@@ -262,7 +268,7 @@ def study(*, points: int = 30_000, status: str = "complete") -> Json:
                 "web-flows",
                 "6",
                 "sqrtN loses even at small n",
-                "partly",
+                "mixed",
                 measured_text="3 of 4 points: 0.2 % at n = 100, none at n = 200",
             ),
         ],
@@ -290,7 +296,7 @@ def study(*, points: int = 30_000, status: str = "complete") -> Json:
             [
                 finding(f"web-size-{d}", figure, "Normal Reno has the least loss at every size", "reproduced"),
                 finding(
-                    f"web-size-{d}", figure, "sqrtN Reno loses heavily on small transfers, pacing does not", "partly"
+                    f"web-size-{d}", figure, "sqrtN Reno loses heavily on small transfers, pacing does not", "mixed"
                 ),
             ],
         )
@@ -306,7 +312,7 @@ def study(*, points: int = 30_000, status: str = "complete") -> Json:
         [
             finding("web-rate", "10", "Utilisation is alike", "reproduced"),
             finding("web-rate", "11", "Normal falls to 0 % loss, sqrtN never does", "reproduced"),
-            finding("web-rate", "12", "sqrtN Pacing is the slowest at 500 and 1000 Mbit/s", "partly", note=LONG_NOTE),
+            finding("web-rate", "12", "sqrtN Pacing is the slowest at 500 and 1000 Mbit/s", "mixed", note=LONG_NOTE),
         ],
     )
     for figure, d in (("13", 20), ("14", 90)):
@@ -361,7 +367,10 @@ def study(*, points: int = 30_000, status: str = "complete") -> Json:
                 ],
             }
         ],
-        [finding("ties", None, "The order of ties changes loss by less than half", "partly", source=None)],
+        [
+            finding("ties", None, "The order of ties changes loss by less than half", "open", source=None),
+            finding("ties", None, "A coin is a coin", "identity", kind="identity", source=None),
+        ],
         command=None,
     )
     senders = (
@@ -424,7 +433,7 @@ def study(*, points: int = 30_000, status: str = "complete") -> Json:
     )
     return {
         "format": "airtcp-study",
-        "format_version": 1,
+        "format_version": 2,
         "study": "pacing-buffers",
         "title": "Does pacing let routers have tiny buffers?",
         "question": "Router buffer `normal` = C * RTT, or `sqrtN` = C * RTT / √N: with TCP Reno or with paced TCP, "

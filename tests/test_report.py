@@ -160,7 +160,8 @@ def test_names_stay_in_the_folder_and_in_the_page(tmp_path: Path) -> None:
     ("change", "says"),
     [
         ({"format": "other"}, r"format 'other'; this reads 'airtcp-study'"),
-        ({"format_version": 2}, r"format 2 .*update airtcp"),
+        ({"format_version": 3}, r"format 3 .*update airtcp"),
+        ({"format_version": 1}, r"format 1 .*older rule.*same command"),
         ({"title": None}, r"study\.json: .*\$\.title"),
         ({"findings": [{"id": "x"}]}, r"study\.json: .*`claim`.*\$\.findings\[0\]"),
         ({"status": "done"}, r"\$\.status"),
@@ -518,7 +519,7 @@ def test_findings_come_first_and_lead_to_their_place(browser: Any, folder: Path,
 def test_findings_by_verdict(browser: Any, folder: Path, content: Json) -> None:
     with Visit(browser, (folder / "report.html").as_uri()) as visit:
         page = visit.page
-        for verdict in ("reproduced", "partly", "not", None):
+        for verdict in ("reproduced", "mixed", "not", "open", "identity", None):
             page.locator(f"[data-filter={verdict or 'none'}]").click()
             expected = sum(finding["verdict"] == verdict for finding in content["findings"])
             assert 0 < expected < len(content["findings"])
@@ -542,7 +543,7 @@ def test_keyboard_alone_reaches_everything(browser: Any, folder: Path) -> None:
                     " || e.tagName)(document.activeElement)"
                 )
             )
-        assert {"theme", "partly", "copy", "SUMMARY", "#findings", "#assumptions"} <= seen
+        assert {"theme", "mixed", "copy", "SUMMARY", "#findings", "#assumptions"} <= seen
 
 
 @NEEDS_CHROMIUM

@@ -26,16 +26,18 @@ from hypothesis import strategies as st
 from airtcp import cli
 from airtcp.errors import StudyError
 from airtcp.executors import local
+from airtcp.stats import student_t_quantile
 from airtcp.study import files, find, prepare, run
 from airtcp.study.files import Finding, Plot
-from airtcp.study.findings import Judged, account, judge, judge_check, verdict
+from airtcp.study.findings import Judged, account, judge, judge_check, seeds_to_settle, verdict, verdict_text
 from airtcp.study.plots import Drawing
 from airtcp.study.samples import CheckError, Data, Meaning, Measure, Point
+from airtcp.study.soundness import examine
 from airtcp.sweeps.task import Outcome, Task, perform
 from conftest import AIRTCP, ROOT, Command
 
 TINY = ROOT / "tests/data/tiny"
-RANK = {"not": 0, "partly": 1, "reproduced": 2}
+WORDS = ("reproduced", "mixed", "not", "open")
 
 
 # --- checks on made-up results ----------------------------------------------------------------------------------------
@@ -143,11 +145,33 @@ def test_what_checks_can_say(text: str, value: float) -> None:
     checked(text, replace(quiet, scalars={}, rows={}, stand_in=True))
 
 
-def test_a_curve_that_never_falls_that_far() -> None:
-    never = checked("crossing(loss, 'Reno', 'Paced', over='scale', n=500) <= 1")
-    assert (never.measured, never.interval, never.holds, never.settled) == (None, None, False, False)
-    assert account(never) == "never"
+def test_a_curve_that_never_falls_that_far_is_said_and_leaves_the_finding_open() -> None:
+    text = "crossing(loss, 'Reno', 'Paced', over='scale', n=500) <= 1"
+    never = checked(text)
+    assert (never.measured, never.interval, never.holds, never.settled) == (None, None, None, False)
+    assert account(never) == "no value (no crossing in 5 of 5 seeds)"
     json.dumps(never.to_dict(), allow_nan=False)
+    outcome = judge(finding(text), DATA)
+    assert outcome.verdict == "open", "it ran, so that this is no missing result"
+    assert outcome.note == "no crossing in 5 of 5 seeds. Open: how many more seeds would settle it cannot be told."
+
+
+def test_one_seed_without_a_crossing_is_not_dropped() -> None:
+    loss = DATA.scalars["loss"].copy()
+    loss[:3, 1] += 5  # in the second seed the curve stays above
+    data = replace(DATA, scalars={"loss": loss})
+    text = "crossing(loss, 'Reno', 1.2, over='scale', n=500) < 2"
+    one = checked(text, data)
+    assert (one.holds, one.settled, one.lacking) == (True, False, (2,))
+    assert account(one).endswith(" (no crossing in 1 of 5 seeds)")
+    asked = finding(text)
+    outcome = judge(asked, data)
+    assert (outcome.verdict, outcome.more_seeds) == ("open", None)
+    assert "no crossing in 1 of 5 seeds" in outcome.note
+    assert judge(replace(asked, enough_seeds=5), data).verdict == "open"
+    told = judge(replace(asked, enough_seeds=4), data)
+    assert told.verdict == "reproduced", "the finding says that four are enough"
+    assert "no crossing in 1 of 5 seeds" in told.note
 
 
 @pytest.mark.parametrize(
@@ -214,13 +238,12 @@ def without(data: Data, *runs: tuple[int, int]) -> Data:
     return replace(data, scalars={"loss": loss}, rows={"by": rows})
 
 
-def test_missing_runs_leave_their_seed_out_and_the_note_says_so() -> None:
+def test_missing_runs_leave_a_finding_open_and_the_note_says_so() -> None:
     outcome = judge(finding("loss('Reno', n=500, scale=0.25) > 1", note="Why."), without(DATA, (0, 2)))
-    assert outcome.verdict == "reproduced"
+    assert outcome.verdict == "open", "what was run holds, but one seed is missing"
     assert outcome.checks[0].lacking == (3,)
     assert outcome.note.startswith("Why. ")
-    assert "Seeds left out" in outcome.note
-    assert outcome.note.endswith(": 3.")
+    assert "a run is missing or has no value in 1 of 5 seeds" in outcome.note
 
 
 @pytest.mark.parametrize(
@@ -261,7 +284,13 @@ def test_a_band_of_another_measure_is_looked_at_seed_by_seed() -> None:
     one = checked(f"max({low.format(40)}) > 0", rated)
     assert one.measured == pytest.approx((0.5 + 1.5) / 2), "n = 500 with the first seed, both with the second"
     assert one.lacking == ()
-    assert checked(f"max({low.format(15)}) > 0", rated).lacking == (2,), "the second seed has nothing so low"
+    gap = checked(f"max({low.format(15)}) > 0", rated)
+    assert gap.lacking == (2,), "the second seed has nothing so low"
+    assert (gap.holds, gap.settled) == (True, False)
+    assert account(gap) == "0.500 % (nothing in the range that was asked for in 1 of 2 seeds)"
+    none = checked(f"max({low.format(1)}) > 0", rated)
+    assert (none.holds, none.error) == (None, None)
+    assert account(none) == "no value (nothing in the range that was asked for in 2 of 2 seeds)"
     assert checked(f"slope({low.format(40)}, {low.format(40)}) > 0", rated).measured == pytest.approx(1)
     with pytest.raises(CheckError, match="2 values"):
         checked(f"{low.format(40)} > 0", rated)
@@ -269,10 +298,11 @@ def test_a_band_of_another_measure_is_looked_at_seed_by_seed() -> None:
 
 def test_one_seed_settles_nothing() -> None:
     outcome = judge(finding("loss('Reno', n=500, scale=1) < 100"), made_up(seeds=1))
-    assert outcome.verdict == "partly"
+    assert (outcome.verdict, outcome.more_seeds) == ("open", None)
     assert outcome.to_dict()["ci95"] is None
     assert "One seed" in outcome.note
-    assert judge(finding("loss('Reno', n=500, scale=1) > 100"), made_up(seeds=1)).verdict == "not"
+    assert "cannot be told" in outcome.note
+    assert judge(finding("loss('Reno', n=500, scale=1) > 100"), made_up(seeds=1)).verdict == "open"
 
 
 def test_a_check_is_repeated_for_the_names_it_uses() -> None:
@@ -318,7 +348,7 @@ def test_the_account_of_several_checks() -> None:
     quiet = made_up(noise=0)
     text = judge(f, quiet).text
     assert text == (
-        "n=500: 0.500 % [0.500, 0.500] (fails), 0.500 % [0.500, 0.500]; "
+        "n=500: 0.500 % [0.500, 0.500] (against), 0.500 % [0.500, 0.500]; "
         "n=1500: 1.50 % [1.50, 1.50], 1.50 % [1.50, 1.50]"
     )
 
@@ -366,45 +396,195 @@ def test_a_wider_tolerance_is_never_harder(values: tuple[list[float], list[float
     data = pair(*values)
     tight = checked(f"about(x('A'), x('B'), abs={one:.6f})", data)
     wide = checked(f"about(x('A'), x('B'), abs={one + more + 1e-6:.6f})", data)
-    assert (tight.holds, tight.settled) <= (wide.holds, wide.settled)
+    order = [(False, True), (False, False), (True, False), (True, True)]
+    assert order.index((bool(tight.holds), tight.settled)) <= order.index((bool(wide.holds), wide.settled))
 
 
 @given(PAIRS)
-def test_what_is_settled_holds(values: tuple[list[float], list[float]]) -> None:
+def test_settled_is_either_way_and_needs_two_seeds(values: tuple[list[float], list[float]]) -> None:
     data = pair(*values)
-    for sign in ("<", "<=", ">", ">="):
-        one = checked(f"x('A') {sign} x('B')", data)
-        assert one.holds or not one.settled
+    for sign, opposite in (("<", ">="), ("<=", ">"), (">", "<="), (">=", "<")):
+        one, other = checked(f"x('A') {sign} x('B')", data), checked(f"x('A') {opposite} x('B')", data)
+        assert one.settled is other.settled, "what settles a check settles its opposite"
+        assert one.holds is not other.holds
         assert one.settled is False or len(values[0]) > 1
+        assert one.interval is not None or not one.settled
 
 
-CHECKS = st.lists(st.sampled_from([(False, False), (True, False), (True, True)]), min_size=1, max_size=6)
+@given(PAIRS, st.floats(0, 500), st.floats(0, 500))
+def test_between_is_both_of_its_halves(values: tuple[list[float], list[float]], low: float, more: float) -> None:
+    data = pair(*values)
+    one = checked(f"between(x('A') - x('B'), {low:.6f}, {low + more:.6f})", data)
+    halves = [checked(f"x('A') - x('B') {sign}", data) for sign in (f">= {low:.6f}", f"<= {low + more:.6f}")]
+    assert one.holds is all(half.holds for half in halves)
+    if one.settled:
+        assert (
+            all(half.settled for half in halves)
+            if one.holds
+            else any(not half.holds and half.settled for half in halves)
+        )
+    else:
+        assert not all(half.holds and half.settled for half in halves)
+        assert not any(not half.holds and half.settled for half in halves)
+
+
+@given(PAIRS)
+def test_the_seeds_that_would_settle_it_do_if_nothing_changes(values: tuple[list[float], list[float]]) -> None:
+    a, b = np.array(values[0]), np.array(values[1])
+    needs = seeds_to_settle(a - b)
+    one = checked("x('A') < x('B')", pair(*values))
+    if one.settled or needs is None or needs > 500:
+        return
+    assert needs > len(a)
+    # So many values of the same mean and spread: half of them above, half below.
+    spread = float((a - b).std(ddof=1))
+    for count, expected in ((needs, True), (needs - 1, False)):
+        t = student_t_quantile(0.975, count - 1) if count > 1 else math.inf
+        assert (t * spread / math.sqrt(count) < abs(float((a - b).mean()))) is expected
+
+
+FOR, AGAINST, UNSETTLED, LEANING = (True, True), (False, True), (False, False), (True, False)
+CHECKS = st.lists(st.sampled_from([FOR, AGAINST, UNSETTLED, LEANING]), min_size=1, max_size=6)
 
 
 @given(CHECKS, st.data())
-def test_a_better_check_never_makes_a_worse_verdict(checks: list[tuple[bool, bool]], data: st.DataObject) -> None:
-    at = data.draw(st.integers(0, len(checks) - 1))
-    better = data.draw(st.sampled_from([c for c in [(False, False), (True, False), (True, True)] if c >= checks[at]]))
-    improved = [*checks[:at], better, *checks[at + 1 :]]
-    before, after = verdict(checks), verdict(improved)
-    assert before is not None
-    assert after is not None
-    assert RANK[after] >= RANK[before]
+def test_evidence_never_takes_back_a_verdict(checks: list[tuple[bool, bool]], data: st.DataObject) -> None:
+    before = verdict(checks)
+    open_ones = [i for i, (_, settled) in enumerate(checks) if not settled]
+    if not open_ones:
+        assert before != "open", "settled is settled"
+        return
+    at = data.draw(st.sampled_from(open_ones))
+    after = verdict([*checks[:at], data.draw(st.sampled_from([FOR, AGAINST])), *checks[at + 1 :]])
+    assert before in ("open", "mixed")
+    assert after in WORDS
+    assert before == "open" or after == "mixed"
+
+
+@given(CHECKS)
+def test_a_lean_decides_nothing(checks: list[tuple[bool, bool]]) -> None:
+    other = [(not holds if not settled else holds, settled) for holds, settled in checks]
+    assert verdict(checks) == verdict(other)
 
 
 @pytest.mark.parametrize(
-    ("checks", "expected"),
+    ("checks", "expected", "words"),
     [
-        ([(True, True), (True, True)], "reproduced"),
-        ([(True, True), (True, False)], "partly"),
-        ([(True, True), (False, False)], "partly"),
-        ([(True, False)], "partly"),
-        ([(False, False), (False, False)], "not"),
-        ([(True, True), (None, False)], None),
+        ([FOR, FOR], "reproduced", "reproduced"),
+        ([AGAINST, AGAINST], "not", "not"),
+        ([FOR, AGAINST], "mixed", "mixed 1 of 2"),
+        ([FOR, AGAINST, LEANING], "mixed", "mixed 1 of 3 (1 unsettled)"),
+        ([FOR, LEANING], "open", "open"),
+        ([AGAINST, UNSETTLED], "open", "open"),
+        ([LEANING], "open", "open"),
+        ([UNSETTLED], "open", "open"),
+        ([(None, False), FOR], "open", "open"),
     ],
 )
-def test_the_verdict_rule(checks: list[tuple[bool | None, bool]], expected: str | None) -> None:
+def test_the_verdict_rule(checks: list[tuple[bool | None, bool]], expected: str, words: str) -> None:
     assert verdict(checks) == expected
+    assert verdict_text(expected, checks, None) == words
+    assert verdict(checks, "calibration") == "calibration"
+    assert verdict(checks, "sensitivity") == expected
+
+
+def test_a_ratio_of_one_is_not_about_twenty() -> None:
+    data = pair([1.0, 1.1, 0.9, 1.05], [1.0, 1.0, 1.0, 1.0])
+    for text in ("between(x('A') / x('B'), 10, 40)", "about(x('A') / x('B'), 20, rel=0.5)"):
+        assert judge(finding(text), data).verdict == "not"
+    halves = judge(finding("x('A') / x('B') > 10", "x('A') / x('B') < 40"), data)
+    assert halves.verdict == "mixed", "as halves it could never be: `study check` refuses them"
+
+
+def test_an_interval_that_contains_the_claim_is_open() -> None:
+    data = pair([1.0, 3.0, 2.0], [2.1, 2.1, 2.1])
+    outcome = judge(finding("x('A') > x('B')"), data)
+    assert (outcome.checks[0].holds, outcome.verdict) == (False, "open")
+    # Mean -0.1, deviation 1: (1.96 / 0.1)^2 and a little more for Student's t.
+    assert outcome.more_seeds is not None
+    assert 384 <= outcome.more_seeds + 3 <= 390
+    assert outcome.verdict_text == f"open, about {outcome.more_seeds} more seeds"
+
+
+def test_a_mean_on_its_bound_cannot_be_told() -> None:
+    outcome = judge(finding("x('A') > x('B')"), pair([1.0, 3.0], [2.0, 2.0]))
+    assert (outcome.verdict, outcome.more_seeds) == ("open", None)
+    assert "cannot be told" in outcome.note
+
+
+def test_between_of_several_values_is_about_each() -> None:
+    data = made_up(noise=0)
+    inside = checked("between(loss('Reno', n=[500, 1500], scale=1), 0.4, 1.6)", data)
+    assert (inside.holds, inside.settled) == (True, True)
+    assert account(inside) == "0.500 [0.500, 0.500] to 1.500 % [1.500, 1.500]"
+    assert [bound.mean for bound in inside.bounds] == pytest.approx([0.1, -0.1])
+    outside = checked("between(loss('Reno', n=[500, 1500], scale=1), 0.6, 1.6)", data)
+    assert (outside.holds, outside.settled) == (False, True)
+
+
+def test_both_sides_the_same_in_every_seed_is_said() -> None:
+    outcome = judge(finding("about(x('A'), x('B'), abs=1)"), pair([1.0, 2.0], [1.0, 2.0]))
+    assert outcome.verdict == "reproduced"
+    assert outcome.note == "Both sides are the same in every seed."
+    asked = replace(finding("about(x('A'), x('B'), abs=1)"), kind="identity")
+    outcome = judge(asked, pair([1.0, 2.0], [1.0, 2.0]))
+    assert (outcome.verdict, outcome.note) == ("identity", "")
+
+
+@pytest.mark.parametrize(
+    ("checks", "write"),
+    [
+        (["loss('Reno', n=500, scale=1) >= 1", "loss('Reno', n=500, scale=1) <= 2"],
+         "between(loss('Reno', n=500, scale=1), 1, 2)"),
+        (["2 > loss('Goal')", "1 <= loss('Goal')"], "between(loss('Goal'), 1, 2)"),
+        (["min(loss('Reno', n=[500, 1500], scale=1)) > 1", "max(loss('Reno', n=[500, 1500], scale=1)) < 2"],
+         "between(loss('Reno', n=[500, 1500], scale=1), 1, 2)"),
+        (["loss('Goal') > 0.5 * loss('Reno', n=500, scale=1)", "loss('Goal') < 2 * loss('Reno', n=500, scale=1)"],
+         "between(loss('Goal'), 0.5 * loss('Reno', n=500, scale=1), 2 * loss('Reno', n=500, scale=1))"),
+    ],
+)  # fmt: skip
+def test_halves_of_one_check_are_refused(checks: list[str], write: str) -> None:
+    with pytest.raises(CheckError, match="halves of one check") as error:
+        examine(finding(*checks), DATA)
+    assert f"`{write}`" in str(error.value)
+    checked(write)
+    examine(finding(write), DATA)
+
+
+@pytest.mark.parametrize(
+    "checks",
+    [
+        ["loss('Reno', n=500, scale=1) > loss('Goal')", "loss('Goal') > loss('Paced', n=500, scale=1)"],
+        ["loss('Reno', n=500, scale=1) > 1", "loss('Reno', n=1500, scale=1) < 2"],
+        ["loss('Goal') > 1", "loss('Goal') > loss('Paced', n=500, scale=1)"],
+        ["max(loss('Goal')) > 1", "min(loss('Goal')) < 2"],
+    ],
+    ids=["an order", "two points", "both from below", "least below, greatest above"],
+)
+def test_other_pairs_are_not_halves(checks: list[str]) -> None:
+    examine(finding(*checks), DATA)
+
+
+@pytest.mark.parametrize(
+    ("check", "each"),
+    [
+        ("loss('Goal') < 1.1 * loss('Goal')", {}),
+        ("about(loss(who, n=500, scale=1), loss('Reno', n=500, scale=1), rel=0.1)", {"who": ["Paced", "Reno"]}),
+        ("about(by.t('Reno', n=500, scale=1, size=10), by.t('Twin', size=10), rel=0.1)", {}),
+    ],
+)
+def test_an_arm_against_itself_is_refused(check: str, each: dict[str, list[Any]]) -> None:
+    at = next(
+        i for i, p in enumerate(DATA.points) if (p.arm, p.parameters["n"], p.parameters["scale"]) == ("Reno", 500, 1)
+    )
+    points = [*DATA.points, Point("Twin", {"n": 500, "scale": 1, "D_ms": 90})]
+    data = replace(DATA, points=points, stand_in=True, alike=[*range(len(points) - 1), at])
+    asked = replace(finding(check), each=each)
+    with pytest.raises(CheckError, match="both sides are the same runs"):
+        examine(asked, data)
+    examine(replace(asked, kind="identity"), data)
+    if each:
+        examine(finding(check, who=["Paced"]), data)
 
 
 # --- plots ------------------------------------------------------------------------------------------------------------
@@ -676,7 +856,7 @@ def test_equal_runs_of_experiments_are_made_once(tmp_path: Path) -> None:
 def test_study_json(tmp_path: Path) -> None:
     document = go(TINY, tmp_path / "out")
     assert json.loads((tmp_path / "out/study.json").read_text()) == document
-    assert (document["format"], document["format_version"]) == ("airtcp-study", 1)
+    assert (document["format"], document["format_version"]) == ("airtcp-study", 2)
     assert (document["study"], document["mode"], document["status"]) == ("tiny", "quick", "complete")
     assert document["seeds"] == "1 to 3"
     assert document["command"] == "airtcp study run tiny --quick"
@@ -774,13 +954,13 @@ def test_failed_runs_are_listed_and_the_rest_is_evaluated(tmp_path: Path) -> Non
     assert document["status"] == "complete"
     first = next(f for f in document["findings"] if f["id"] == "1a-longer-loses-less")
     assert first["verdict"] is not None
-    assert "Seeds left out because a run is missing or has no value: 2." in first["note"]
+    assert "a run is missing or has no value in 1 of 3 seeds" in first["note"]
     assert go(TINY, tmp_path / "out")["failed"] == [], "the next start tries them again"
 
 
 def test_a_check_that_the_results_do_not_fit_spoils_nothing_else(tiny: Path, tmp_path: Path) -> None:
     text = (tiny / BUFFER).read_text()
-    (tiny / BUFFER).write_text(text.replace(", number=between(0, 3))) > 0", ")) > 0"))
+    (tiny / BUFFER).write_text(text.replace(", number=between(0, 3)), 0.001", "), 0.001"))
     document = go(tiny, tmp_path / "out")
     assert [f["what"] for f in document["failed"]] == ["finding 1b-goodput"]
     assert "several rows" in document["failed"][0]["error"]
@@ -867,10 +1047,10 @@ def test_run_prints_verdicts_and_writes_its_folder(airtcp: Command, tmp_path: Pa
     assert done.returncode == 0, done.stderr
     out = tmp_path / "cwd/runs/study-tiny-quick"
     verdicts = [f["verdict"] for f in json.loads((out / "study.json").read_text())["findings"]]
-    counts = {word: verdicts.count(word) for word in RANK}
+    counts = {word: verdicts.count(word) for word in WORDS}
     assert (
-        f"4 findings: {counts['reproduced']} reproduced, {counts['partly']} partly, {counts['not']} not reproduced"
-        in done.stdout
+        f"4 findings: {counts['reproduced']} reproduced, {counts['mixed']} mixed, {counts['not']} not reproduced, "
+        f"{counts['open']} open" in done.stdout
     )
     assert {"study.json", "runs.jsonl", "buffer.parquet", "buffer.by_flow.parquet", "flows.parquet"} <= {
         path.name for path in out.iterdir()

@@ -10,9 +10,10 @@ import msgspec
 from airtcp.errors import ResultsError
 
 FORMAT: Final = "airtcp-study"
-FORMAT_VERSION: Final = 1
+FORMAT_VERSION: Final = 2
 
-Verdict = Literal["reproduced", "partly", "not"]
+Verdict = Literal["reproduced", "mixed", "not", "open", "calibration", "identity"]
+"""The last two: the finding tests nothing and is not counted."""
 Interval = tuple[float | None, float | None]
 Coordinate = float | int | str | bool | None
 
@@ -77,6 +78,21 @@ class Plot(_Part):
     series: list[Series] = []
 
 
+class CheckBound(_Part):
+    """How far a check is from a bound: the distance must be `sign` 0."""
+
+    sign: Literal["<", "<=", ">", ">="]
+    mean: float | None = None
+    ci95: Interval | None = None
+
+
+class Greatest(_Part):
+    """Of several values between two bounds."""
+
+    measured: float | None = None
+    ci95: Interval | None = None
+
+
 class Check(_Part):
     """One relation that a finding consists of."""
 
@@ -86,9 +102,23 @@ class Check(_Part):
     right: float | None = None
     measured: float | None = None
     ci95: Interval | None = None
+    to: Greatest | None = None
+    bounds: list[CheckBound] = []
     holds: bool | None = None
     settled: bool | None = None
+    seeds: int | None = None
+    needs: int | None = None
+    gaps: list[str] = []
     error: str | None = None
+
+    @property
+    def outcome(self) -> str:
+        """In words."""
+        if self.holds is None:
+            return "no value"
+        if not self.settled:
+            return f"{'holds' if self.holds else 'does not hold'}, not settled"
+        return "holds" if self.holds else "settled against"
 
 
 class Finding(_Part):
@@ -104,8 +134,12 @@ class Finding(_Part):
     measured_text: str | None = None
     ci95: Interval | None = None
     unit: str | None = None
+    kind: Literal["paper", "sensitivity", "beyond", "calibration", "identity"] = "paper"
     verdict: Verdict | None = None
     """None: nothing was measured."""
+    verdict_text: str | None = None
+    """The verdict with what belongs to it, such as "mixed 2 of 3"."""
+    more_seeds: int | None = None
     note: str | None = None
     checks: list[Check] = []
 
@@ -312,6 +346,11 @@ def read(path: Path) -> Study:
         head = msgspec.json.decode(data, type=_Head)
         if head.format != FORMAT:
             raise ResultsError(f"{path}: format {head.format!r}; this reads {FORMAT!r}")
+        if head.format_version < FORMAT_VERSION:
+            raise ResultsError(
+                f"{path}: format {head.format_version} by airtcp {head.airtcp_version}, verdicts by an older rule: "
+                "run the same command again, which keeps finished runs"
+            )
         if head.format_version > FORMAT_VERSION:
             raise ResultsError(
                 f"{path}: format {head.format_version} by airtcp {head.airtcp_version}; this one reads up to "

@@ -28,7 +28,17 @@ from airtcp.report.model import Experiment, Finding, Matrix, Plot, Study
 PAGE: Final = "report.html"
 FIGURES: Final = "figures"
 
-VERDICTS: Final = {"reproduced": "reproduced", "partly": "partly", "not": "not reproduced", "none": "not measured"}
+VERDICTS: Final = {
+    "reproduced": "reproduced",
+    "mixed": "mixed",
+    "not": "not reproduced",
+    "open": "open",
+    "none": "not measured",
+    "calibration": "calibration",
+    "identity": "identity",
+}
+ALWAYS_SHOWN: Final = ("reproduced", "mixed", "not", "open")
+"""Counted also where there are none."""
 KINDS: Final = {
     "paper": "Published experiments",
     "sensitivity": "Sensitivity: what the source leaves open",
@@ -192,6 +202,7 @@ def html(study: Study, look: Mapping[str, Look], static: Mapping[str, bytes]) ->
             loose=[f for f in study.findings if f.id not in claimed],
             counts=counts,
             verdicts=VERDICTS,
+            always=ALWAYS_SHOWN,
             look=look,
             known={experiment.id: experiment.title for experiment in study.experiments},
             light=_tones(COLOURS),

@@ -22,8 +22,10 @@ STUDY_FILE: Final = "study.toml"
 EXPERIMENTS: Final = "experiments"
 
 KINDS: Final = ("paper", "sensitivity", "beyond")
-FINDING_KINDS: Final = (*KINDS, "calibration", "identity")
-"""Of a finding: what its experiment is, unless it tests nothing. The last two are shown and not counted."""
+UNCOUNTED: Final = ("calibration", "identity")
+"""Kinds of findings that test nothing: they are shown and not counted."""
+FINDING_KINDS: Final = (*KINDS, *UNCOUNTED)
+"""Of a finding: that of its experiment, unless it says otherwise."""
 PLOT_KINDS: Final = ("line", "scatter", "bar")
 SCALES: Final = ("linear", "log")
 

@@ -2,14 +2,18 @@
 
 A check compares two sides per seed. With d = left - right for each seed, what it measures is the mean of d (of the
 left side alone, if the right is a plain number), with a 95 % interval of Student's t over the seeds. It *holds* if the
-mean satisfies the relation, and is *settled* if the whole interval does. A finding is
+mean satisfies the relation. It is *settled* if the whole interval says the same: it is settled for if every value in
+the interval satisfies the relation, and settled against if none does. A finding is
 
-- reproduced, if every check holds and is settled;
-- not reproduced, if none holds;
-- partly reproduced otherwise;
+- reproduced, if every check is settled for;
+- not reproduced, if every check is settled against;
+- mixed, if some are settled for and some against, whatever the others are;
+- open otherwise: no settled check contradicts another, and some are not settled;
 - without a verdict, if a check has no value at all because runs are missing.
 
-With one seed there is no interval and nothing is settled: such a finding is partly reproduced at best.
+With one seed there is no interval and nothing is settled: such a finding is open. A check is not settled either where a
+seed has no value, such as a curve that does not cross or a band without a dot, unless the finding says how many seeds
+are enough. A finding that tests nothing, a calibration or an identity, has its kind in place of a verdict.
 """
 
 from __future__ import annotations
@@ -20,15 +24,19 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from airtcp import expressions, stats
 from airtcp.expressions import ExpressionError, Value
-from airtcp.study.files import Finding
+from airtcp.study.files import KINDS, Finding
 from airtcp.study.samples import (
+    NO_CROSSING,
     Array,
+    Between,
     CheckError,
     Data,
     NoValueError,
+    Reasons,
     Sample,
     Series,
     as_number,
@@ -36,21 +44,57 @@ from airtcp.study.samples import (
 )
 
 REPRODUCED: Final = "reproduced"
-PARTLY: Final = "partly"
+MIXED: Final = "mixed"
 NOT: Final = "not"
+OPEN: Final = "open"
+VERDICTS: Final = (REPRODUCED, MIXED, NOT, OPEN)
+
+MOST_SEEDS: Final = 10_000
+"""A mean for which more seeds than this would be needed sits on its bound."""
 
 TEXTS_SHOWN: Final = 4
 """Checks that the one-line account of a finding spells out."""
 
 
 @dataclass(frozen=True)
-class About:
-    """Two sides that should agree, and how closely."""
+class Bound:
+    """A side of a relation: the mean distance to it, which must be `sign` 0."""
 
+    sign: str
+    mean: float | None
+    interval: tuple[float, float] | None
+
+    @property
+    def holds(self) -> bool:
+        """Whether the mean is on the right side."""
+        return self.mean is not None and RELATIONS[self.sign](self.mean, 0.0)
+
+    def settled(self, *, to: bool) -> bool:
+        """Whether the whole interval holds (or fails, if `to` is false)."""
+        return self.interval is not None and all(RELATIONS[self.sign](end, 0.0) is to for end in self.interval)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As `study.json` has it."""
+        return {"sign": self.sign, "mean": self.mean, "ci95": None if self.interval is None else list(self.interval)}
+
+
+def state(bounds: Sequence[Bound]) -> tuple[bool, bool]:
+    """Whether a check with these bounds holds, and whether that is settled."""
+    if all(bound.settled(to=True) for bound in bounds):
+        return True, True
+    if any(bound.settled(to=False) for bound in bounds):
+        return False, True
+    return all(bound.holds for bound in bounds), False
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What a check says, before it is judged: every distance must have its sign."""
+
+    distances: tuple[tuple[Sample | float, str], ...]
     left: Sample | float
-    right: Sample | float
-    absolute: float | None
-    relative: float | None
+    right: Sample | float | None
+    """`None`: `left` is held against two bounds."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +110,7 @@ class Judged:
     holds: bool | None = None
     """`None`: it has no value."""
     settled: bool = False
+    """Whether the whole interval says what `holds` says."""
     unit: str = ""
     is_difference: bool = False
     """Whether `measured` is left - right."""
@@ -73,6 +118,17 @@ class Judged:
     """Seeds that have no value."""
     error: str | None = None
     """Why it has no value."""
+    bounds: tuple[Bound, ...] = ()
+    upper: tuple[float | None, tuple[float, float] | None] | None = None
+    """Of several values held between two bounds: the greatest. `measured` is the least."""
+    seeds: int = 0
+    """How many it rests on."""
+    needs: int | None = None
+    """How many would settle it; `None`: that cannot be told, or it is settled."""
+    gaps: tuple[str, ...] = ()
+    """Why seeds have no value, such as "no crossing in 3 of 10 seeds"."""
+    is_same: bool = False
+    """Whether both sides are measured and are the same in every seed."""
 
     def to_dict(self) -> dict[str, Any]:
         """As `study.json` has it."""
@@ -83,8 +139,15 @@ class Judged:
             "right": self.right,
             "measured": self.measured,
             "ci95": None if self.interval is None else list(self.interval),
+            **(
+                {"to": {"measured": self.upper[0], "ci95": self.upper[1] and list(self.upper[1])}} if self.upper else {}
+            ),
+            "bounds": [bound.to_dict() for bound in self.bounds],
             "holds": self.holds,
             "settled": self.settled,
+            "seeds": self.seeds,
+            "needs": self.needs,
+            **({"gaps": list(self.gaps)} if self.gaps else {}),
             **({"error": self.error} if self.error else {}),
         }
 
@@ -98,12 +161,15 @@ class Outcome:
     verdict: str | None
     """`None`: a check has no value."""
     note: str
+    more_seeds: int | None = None
+    """How many more would settle an open finding; `None`: that cannot be told, or it is not open."""
 
     def to_dict(self) -> dict[str, Any]:
         """As `study.json` and `--json` have it, without the experiment."""
         first = self.checks[0]
         return {
             "id": self.finding.id,
+            "kind": self.finding.kind,
             "figure": self.finding.figure,
             "claim": self.finding.claim,
             "published": self.finding.published,
@@ -113,9 +179,16 @@ class Outcome:
             "ci95": None if first.interval is None else list(first.interval),
             "unit": first.unit,
             "verdict": self.verdict,
+            "verdict_text": self.verdict_text,
+            "more_seeds": self.more_seeds,
             "note": self.note,
             "checks": [check.to_dict() for check in self.checks],
         }
+
+    @property
+    def verdict_text(self) -> str:
+        """The verdict with what belongs to it, such as "mixed 2 of 3"."""
+        return verdict_text(self.verdict, [(c.holds, c.settled) for c in self.checks], self.more_seeds)
 
     @property
     def text(self) -> str:
@@ -126,32 +199,65 @@ class Outcome:
         parts: list[str] = []
         case: Mapping[str, Value] | None = None
         for check in shown:
-            mark = (
-                ""
-                if check.holds is None or (check.holds and check.settled)
-                else " (unsettled)"
-                if check.holds
-                else " (fails)"
-            )
             if parts and check.case == case:
-                parts[-1] += f", {account(check)}{mark}"
+                parts[-1] += f", {account(check)}{_mark(check)}"
             else:
-                parts.append(f"{case_text(check.case)}{account(check)}{mark}")
+                parts.append(f"{case_text(check.case)}{account(check)}{_mark(check)}")
             case = check.case
         if len(self.checks) > len(shown):
             parts.append(f"{len(self.checks) - len(shown)} more")
         return "; ".join(parts)
 
 
-def verdict(checks: Sequence[tuple[bool | None, bool]]) -> str | None:
+def _mark(check: Judged) -> str:
+    if check.error:
+        return ""
+    if not check.settled:
+        return " (unsettled)"
+    return "" if check.holds else " (against)"
+
+
+def verdict(checks: Sequence[tuple[bool | None, bool]], kind: str = "paper") -> str:
     """The verdict from what holds and what is settled, check by check."""
-    if any(holds is None for holds, _ in checks):
-        return None
-    if all(holds and settled for holds, settled in checks):
+    if kind not in KINDS:
+        return kind
+    won = sum(bool(holds) and settled for holds, settled in checks)
+    lost = sum(holds is False and settled for holds, settled in checks)
+    if won == len(checks):
         return REPRODUCED
-    if not any(holds for holds, _ in checks):
+    if lost == len(checks):
         return NOT
-    return PARTLY
+    return MIXED if won and lost else OPEN
+
+
+def verdict_text(word: str | None, checks: Sequence[tuple[bool | None, bool]], more_seeds: int | None) -> str:
+    """A verdict with what belongs to it: `mixed 2 of 3`, `open, about 7 more seeds`."""
+    if word == MIXED:
+        won = sum(bool(holds) and settled for holds, settled in checks)
+        unsettled = sum(not settled for _, settled in checks)
+        return f"mixed {won} of {len(checks)}" + (f" ({unsettled} unsettled)" if unsettled else "")
+    if word == OPEN:
+        if more_seeds is None:
+            return "open"
+        return f"open, about {more_seeds} more seed{'s' if more_seeds != 1 else ''}"
+    return word or "no verdict"
+
+
+def seeds_to_settle(values: Array) -> int | None:
+    """How many seeds would keep the interval of the mean away from 0, if mean and spread stayed as they are.
+
+    `None` where that cannot be told: one value, or a mean that sits on 0.
+    """
+    if values.size < 2 or not np.isfinite(values).all():
+        return None
+    centre, spread = abs(float(values.mean())), float(values.std(ddof=1))
+    if centre == 0 or (1.96 * spread / centre) ** 2 > MOST_SEEDS:
+        return None
+    # Student's t is wider than the normal distribution: the count is found upwards from that of the latter.
+    count = max(2, math.ceil((1.959 * spread / centre) ** 2))
+    while stats.student_t_quantile((1 + stats.LEVEL) / 2, count - 1) * spread >= centre * math.sqrt(count):
+        count += 1
+    return count
 
 
 def judge(finding: Finding, data: Data) -> Outcome:
@@ -160,21 +266,31 @@ def judge(finding: Finding, data: Data) -> Outcome:
     Raises:
         CheckError: a check is wrong, whatever the runs gave: it names what does not exist, for example.
     """
-    checks = tuple(judge_check(text, case, data) for text, case in _each(finding))
+    checks = tuple(judge_check(text, case, data, finding.enough_seeds) for text, case in each_check(finding))
     notes = [finding.note] if finding.note else []
     if len(data.seeds) == 1:
         notes.append("One seed: no interval, so nothing is settled.")
-    lacking = sorted({seed for check in checks if check.error is None for seed in check.lacking})
-    if lacking:
-        names = ", ".join(map(str, lacking))
-        notes.append(f"Seeds left out because a run is missing or has no value: {names}.")
+    notes += [f"{text}." for text in dict.fromkeys(gap for check in checks for gap in check.gaps)]
+    if same := sum(check.is_same for check in checks if finding.kind in KINDS and not data.stand_in):
+        which = "Both sides" if len(checks) == 1 else f"Both sides of {same} of {len(checks)} checks"
+        notes.append(f"{which} are the same in every seed.")
     without = list(dict.fromkeys(check.error for check in checks if check.error))
     if without:
         notes.append(f"No verdict: {'; '.join(without)}.")
-    return Outcome(finding, checks, verdict([(check.holds, check.settled) for check in checks]), " ".join(notes))
+        return Outcome(finding, checks, None, " ".join(notes))
+    word = verdict([(check.holds, check.settled) for check in checks], finding.kind)
+    more: int | None = None
+    if word == OPEN:
+        unsettled = [check for check in checks if not check.settled]
+        if all(check.needs is not None for check in unsettled):
+            more = max(1, *((check.needs or 0) - check.seeds for check in unsettled))
+        else:
+            on_bound = "how many more seeds would settle it cannot be told"
+            notes.append(f"Open: {on_bound}.")
+    return Outcome(finding, checks, word, " ".join(notes), more)
 
 
-def _each(finding: Finding) -> list[tuple[str, dict[str, Value]]]:
+def each_check(finding: Finding) -> list[tuple[str, dict[str, Value]]]:
     """Checks and cases; a check that does not use a name of `for` is not repeated for its values."""
     out: list[tuple[str, dict[str, Value]]] = []
     used = {text: _names(text) for text in finding.checks}
@@ -196,20 +312,26 @@ def _names(text: str) -> frozenset[str]:
         raise CheckError(str(error)) from None
 
 
-def judge_check(text: str, case: Mapping[str, Value], data: Data) -> Judged:
+def judge_check(text: str, case: Mapping[str, Value], data: Data, enough: int | None = None) -> Judged:
     """Evaluates one check.
+
+    Args:
+        text: as written.
+        case: values of the names of `for`.
+        data: the runs.
+        enough: how many seeds must have a value for it to be settled; `None`: all.
 
     Raises:
         CheckError: it is wrong, whatever the runs gave.
     """
     try:
-        return _judged(text, case, data, *_sides(text, case, data))
+        return _judged(text, case, data, _claim(text, case, data), enough)
     except NoValueError as error:
         return Judged(text, case, error=str(error))
 
 
 Relation = Callable[[float, float], bool]
-_RELATIONS: Final[Mapping[str, Relation]] = {
+RELATIONS: Final[Mapping[str, Relation]] = {
     "<": lambda a, b: a < b,
     "<=": lambda a, b: a <= b,
     ">": lambda a, b: a > b,
@@ -217,27 +339,25 @@ _RELATIONS: Final[Mapping[str, Relation]] = {
 }
 
 
-def _sides(
-    text: str, case: Mapping[str, Value], data: Data
-) -> tuple[Sample | float, Sample | float, str, About | None]:
+def _claim(text: str, case: Mapping[str, Value], data: Data) -> Claim:
     names, calls = environment(case, data)
     try:
         expression = expressions.parse(text)
         parts = expression.comparison
         if parts is None:
             value = expression.evaluate(names, calls)
-            if not isinstance(value, About):
-                raise CheckError(f"`{text}`: not a check: compare with <, <=, > or >=, or use about(a, b, abs=...)")
-            return value.left, value.right, "about", value
+            if not isinstance(value, Claim):
+                raise CheckError(
+                    f"`{text}`: not a check: compare with <, <=, > or >=, or use about(a, b, abs=...) or "
+                    "between(x, low, high)"
+                )
+            return value
         left, sign, right = parts
-        if sign not in _RELATIONS:
+        if sign not in RELATIONS:
             raise CheckError(f"`{text}`: {sign} never holds exactly: use about(a, b, abs=...) or about(a, b, rel=...)")
-        return (
-            _side(left.evaluate(names, calls), f"`{text}`"),
-            _side(right.evaluate(names, calls), f"`{text}`"),
-            sign,
-            None,
-        )
+        a = _side(left.evaluate(names, calls), f"`{text}`")
+        b = _side(right.evaluate(names, calls), f"`{text}`")
+        return Claim(((_minus(a, b), sign),), a, b)
     except ExpressionError as error:
         # What a function of ours says is kept as what it is; the evaluator has put the place to it.
         if isinstance(error.__cause__, NoValueError):
@@ -246,13 +366,17 @@ def _sides(
         raise CheckError(f"`{text}`: {reason}") from None
 
 
+def _minus(a: Sample | float, b: Sample | float) -> Sample | float:
+    return a - b
+
+
 def environment(case: Mapping[str, Value], data: Data) -> tuple[dict[str, object], dict[str, Callable[..., object]]]:
     """Names and functions of checks: what `for` sets, measures, and the functions of `airtcp.study.samples`.
 
     Raises:
         CheckError: a name stands for two things.
     """
-    calls: dict[str, Callable[..., object]] = {**functions(), "about": _about}
+    calls: dict[str, Callable[..., object]] = {**functions(), "about": _about, "between": _between}
     names: dict[str, object] = {"true": True, "false": False}
     for measure in data.measures.values():
         series = (
@@ -273,84 +397,132 @@ def environment(case: Mapping[str, Value], data: Data) -> tuple[dict[str, object
     return names, calls
 
 
-def _about(left: object, right: object, *, abs: object = None, rel: object = None) -> About:  # noqa: A002
+def _about(left: object, right: object, *, abs: object = None, rel: object = None) -> Claim:  # noqa: A002
     if (abs is None) == (rel is None):
         raise CheckError("about(a, b, ...): give one tolerance, abs=... or rel=...")
     tolerance = as_number(abs if rel is None else rel, "about()")
     if tolerance < 0:
         raise CheckError(f"about(): the tolerance {tolerance:g} is negative")
-    return About(
-        _side(left, "about()"),
-        _side(right, "about()"),
-        tolerance if rel is None else None,
-        tolerance if abs is None else None,
-    )
+    a, b = _side(left, "about()"), _side(right, "about()")
+    gap = _minus(a, b)
+    room: Sample | float = tolerance
+    if rel is not None:
+        room = tolerance * (_call("abs", b) if isinstance(b, Sample) else math.fabs(b))
+    return Claim(((gap - room, "<="), (gap + room, ">=")), a, b)
+
+
+def _between(first: object, *bounds: object) -> Claim | Between:
+    """A range of a coordinate, `between(low, high)`, or a check: `between(x, low, high)`."""
+    if len(bounds) == 1:
+        made = functions()["between"](first, *bounds)
+        assert isinstance(made, Between)
+        return made
+    if len(bounds) != 2 or not isinstance(first, Sample):
+        raise CheckError("between(): a range is between(low, high), a check is between(x, low, high), x measured")
+    low, high = (_side(bound, "between()") for bound in bounds)
+    if not isinstance(low, Sample) and not isinstance(high, Sample) and low > high:
+        raise CheckError(f"between(x, {low:g}, {high:g}): the lower bound comes first")
+    least, greatest = (first, first) if len(first.cells) == 1 else (_call("min", first), _call("max", first))
+    return Claim(((least - low, ">="), (greatest - high, "<=")), first, None)
+
+
+def _call(name: str, sample: Sample) -> Sample:
+    out = functions()[name](sample)
+    assert isinstance(out, Sample)
+    return out
 
 
 def _side(value: object, where: str) -> Sample | float:
     if isinstance(value, Sample):
         try:
             value.one()
-        except NoValueError:
-            raise
         except CheckError as error:
             raise CheckError(f"{where}: {error}") from None
         return value
     return as_number(value, where)
 
 
-def _judged(
-    text: str,
-    case: Mapping[str, Value],
-    data: Data,
-    left: Sample | float,
-    right: Sample | float,
-    sign: str,
-    about: About | None,
-) -> Judged:
+def _judged(text: str, case: Mapping[str, Value], data: Data, claim: Claim, enough: int | None) -> Judged:
+    left, right = claim.left, claim.right
     if not isinstance(left, Sample) and not isinstance(right, Sample):
         raise CheckError(f"`{text}`: uses no measure")
     seeds = len(data.seeds)
-    a, b = _per_seed(left, seeds), _per_seed(right, seeds)
-    with np.errstate(invalid="ignore"):
-        gap = a - b
-    there = ~np.isnan(gap)
+    distances = [_per_seed(distance, seeds) for distance, _ in claim.distances]
+    there: NDArray[np.bool_] = np.asarray(~np.isnan(np.stack(distances)).any(axis=0))
     lacking = tuple(seed for seed, ok in zip(data.seeds, there, strict=True) if not ok)
+    gaps, did_run = _gaps(claim, there)
+    unit = next((side.unit for side in (left, right) if isinstance(side, Sample) and side.unit), "")
     if not there.any():
-        raise NoValueError(f"`{text}`{_with(case)} has no value: its runs are missing or gave none")
-    a, b, gap = a[there], b[there], gap[there]
-    difference = stats.mean(gap)
-    if about is None:
-        relation = _RELATIONS[sign]
-        ends = difference.interval
-
-        def satisfied(value: float) -> bool:
-            return relation(value, 0.0)
-    else:
-        tolerance = about.absolute if about.absolute is not None else (about.relative or 0.0) * abs(float(b.mean()))
-        assert tolerance is not None
-
-        def satisfied(value: float) -> bool:
-            return abs(value) <= tolerance
-
-        ends = difference.interval
+        if not did_run.all():
+            raise NoValueError(f"`{text}`{_with(case)} has no value: its runs are missing or gave none")
+        return Judged(text, case, unit=unit, lacking=lacking, gaps=gaps)
+    distances = [distance[there] for distance in distances]
+    bounds = []
+    for distance, (_, sign) in zip(distances, claim.distances, strict=True):
+        mean = stats.mean(distance)
+        bounds.append(Bound(sign, _finite(mean.value), mean.interval))
+    holds, settled = state(bounds)
+    if not all(math.isfinite(float(distance.mean())) for distance in distances):
+        holds = all(
+            RELATIONS[sign](float(d.mean()), 0.0) for d, (_, sign) in zip(distances, claim.distances, strict=True)
+        )
+    is_enough = not lacking or (enough is not None and int(there.sum()) >= enough)
+    needs: int | None = None
+    if not settled and is_enough:
+        counts = [seeds_to_settle(distance) for distance, b in zip(distances, bounds, strict=True) if b.holds is holds]
+        told = [count for count in counts if count is not None]
+        if told and (not holds or len(told) == len(counts)):
+            needs = max(told) if holds else min(told)
     # What is shown: the difference of two measured sides, or the one side that is measured.
     is_difference = isinstance(left, Sample) and isinstance(right, Sample)
-    shown = difference if is_difference else stats.mean(a if isinstance(left, Sample) else b)
-    unit = next((side.unit for side in (left, right) if isinstance(side, Sample) and side.unit), "")
+    upper = None
+    if right is None and isinstance(left, Sample) and len(left.cells) > 1:
+        low, high = (stats.mean(_call(name, left).one()[there]) for name in ("min", "max"))
+        shown, upper = low, (_finite(high.value), high.interval)
+        a, b = _call("min", left).one()[there], None
+    else:
+        a = _per_seed(left, seeds)[there]
+        b = None if right is None else _per_seed(right, seeds)[there]
+        shown = stats.mean(
+            a - b if is_difference and b is not None else a if isinstance(left, Sample) or b is None else b
+        )
     return Judged(
         text=text,
         case=case,
         left=_finite(float(a.mean())),
-        right=_finite(float(b.mean())),
+        right=None if b is None else _finite(float(b.mean())),
         measured=_finite(shown.value),
         interval=shown.interval,
-        holds=satisfied(difference.value),
-        settled=ends is not None and all(map(satisfied, ends)),
+        holds=holds,
+        settled=settled and is_enough,
         unit=unit,
         is_difference=is_difference,
         lacking=lacking,
+        bounds=tuple(bounds),
+        upper=upper,
+        seeds=int(there.sum()),
+        needs=needs,
+        gaps=gaps,
+        is_same=is_difference and b is not None and np.array_equal(a, b),
     )
+
+
+def _gaps(claim: Claim, there: NDArray[np.bool_]) -> tuple[tuple[str, ...], NDArray[np.bool_]]:
+    """Why seeds have no value, in words; and which seeds ran."""
+    reasons: Reasons = np.zeros(len(there), dtype=np.uint8)
+    for distance, _ in claim.distances:
+        if isinstance(distance, Sample):
+            reasons |= distance.reasons()
+    reasons[there] = 0
+    did_run = there | (reasons > 0)
+    crossing = (reasons & NO_CROSSING) > 0
+    dot = (reasons > 0) & ~crossing
+    words = (
+        ("no crossing", crossing),
+        ("nothing in the range that was asked for", dot),
+        ("a run is missing or has no value", ~did_run),
+    )
+    return tuple(f"{what} in {int(which.sum())} of {len(there)} seeds" for what, which in words if which.any()), did_run
 
 
 def _per_seed(side: Sample | float, seeds: int) -> Array:
@@ -375,23 +547,27 @@ def case_text(case: Mapping[str, Value]) -> str:
 
 def account(check: Judged) -> str:
     """`99.2 % [98.9, 99.5]`, or `3.2 vs 4.1 %: -0.9 [-1.1, -0.7]`."""
+    gaps = f" ({', '.join(check.gaps)})" if check.gaps else ""
     if check.holds is None:
-        return "no value"
+        return f"no value{gaps}"
     if check.measured is None:
-        return "never"
+        return f"infinite{gaps}"
     decimals = _decimals(check)
     unit = f" {check.unit}" if check.unit else ""
-    low_high = (
-        ""
-        if check.interval is None
-        else f" [{_number(check.interval[0], decimals)}, {_number(check.interval[1], decimals)}]"
-    )
+    low_high = _interval(check.interval, decimals)
+    if check.upper is not None and check.upper[0] is not None:
+        to = f"{_number(check.upper[0], decimals)}{unit}{_interval(check.upper[1], decimals)}"
+        return f"{_number(check.measured, decimals)}{low_high} to {to}{gaps}"
     if not check.is_difference:
-        return f"{_number(check.measured, decimals)}{unit}{low_high}"
+        return f"{_number(check.measured, decimals)}{unit}{low_high}{gaps}"
     assert check.left is not None
     assert check.right is not None
     sides = f"{_number(check.left, decimals)} vs {_number(check.right, decimals)}{unit}"
-    return f"{sides}: {_number(check.measured, decimals)}{low_high}"
+    return f"{sides}: {_number(check.measured, decimals)}{low_high}{gaps}"
+
+
+def _interval(ends: tuple[float, float] | None, decimals: int) -> str:
+    return "" if ends is None else f" [{_number(ends[0], decimals)}, {_number(ends[1], decimals)}]"
 
 
 def _decimals(check: Judged) -> int:

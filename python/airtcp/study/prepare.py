@@ -23,6 +23,7 @@ from airtcp.study.findings import judge
 from airtcp.study.matrix import Table
 from airtcp.study.plots import Drawing
 from airtcp.study.samples import Array, CheckError, Data, Meaning, Measure, Point, Row
+from airtcp.study.soundness import examine
 from airtcp.sweeps import measures as sweep_measures
 from airtcp.sweeps.definition import IDENTITY
 from airtcp.sweeps.planning import Plan, plan
@@ -152,6 +153,7 @@ def _prepared(experiment: Experiment, mode: Mode, seeds: int | None) -> Prepared
     for finding in experiment.findings:
         try:
             judge(finding, cells)
+            examine(finding, cells)
         except CheckError as error:
             raise StudyError(f"{finding.place}: {finding.id}: {error}") from error
     return Prepared(experiment, planned, cells)
@@ -178,8 +180,13 @@ def _identity(arm: str | None, parameters: Mapping[str, Value]) -> tuple[object,
 
 def _cells(planned: Plan, where: str, experiment: Experiment) -> Data:
     points: dict[tuple[object, ...], Point] = {}
+    alike: list[int] = []
+    first: dict[tuple[str, str], int] = {}
     for at in planned.points:
-        points.setdefault(_identity(at.arm, at.parameters), Point(at.arm, at.parameters))
+        which = _identity(at.arm, at.parameters)
+        if which not in points:
+            points[which] = Point(at.arm, at.parameters)
+            alike.append(first.setdefault((at.task.cell, repr(at.extracts)), len(alike)))
     measures = {measure.name: _measure(measure, planned) for measure in planned.measures}
     for measure in measures.values():
         for name in measure.columns or {}:
@@ -189,7 +196,7 @@ def _cells(planned: Plan, where: str, experiment: Experiment) -> Data:
                     f"parameter or a column of every table: rename it, as in `... AS {name}_`"
                 )
     seeds = list(dict.fromkeys(at.seed for at in planned.points))
-    return Data(tuple(points.values()), seeds, measures, stand_in=True, where=where)
+    return Data(tuple(points.values()), seeds, measures, stand_in=True, where=where, alike=alike)
 
 
 def _places(planned: Plan, cells: Data) -> list[tuple[int, int]]:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from airtcp.executors import Executor
 
 FORMAT: Final = "airtcp-study"
-FORMAT_VERSION: Final = 1
+FORMAT_VERSION: Final = 2
 STUDY_JSON: Final = "study.json"
 
 Json = dict[str, Any]

@@ -20,6 +20,11 @@ Row = Mapping[str, Value | None]
 Label = tuple[tuple[str, Value], ...]
 """Which cell: the coordinates that have more than one value."""
 Array = NDArray[np.float64]
+Reasons = NDArray[np.uint8]
+NO_DOT: Final = 1
+"""In a seed nothing lies in the range that was asked for."""
+NO_CROSSING: Final = 2
+"""In a seed the curve never comes to the other."""
 
 
 class CheckError(ValueError):
@@ -75,6 +80,8 @@ class Data:
     """True before the runs: every scalar is 1, measures with rows have whatever rows are asked for."""
     where: str = ""
     """What was run, for errors, such as "--quick"."""
+    alike: Sequence[int] = ()
+    """Of each point the first that has the same runs; empty: not known."""
 
     @property
     def arms(self) -> list[str]:
@@ -118,30 +125,38 @@ class Sample:
     unit: str = ""
     absent: NDArray[np.bool_] | None = None
     """Where a run has no such row, as opposed to there being no run. Reductions pass over these."""
+    why: Reasons | None = None
+    """Of each seed why it has no value although it ran: `NO_DOT`, `NO_CROSSING`."""
 
     def one(self) -> Array:
         """The values of a sample of one cell.
 
         Raises:
-            CheckError: it has several cells, or none.
+            CheckError: it has several cells.
         """
         if len(self.cells) == 1:
             return self.values[:, 0]
         if not self.cells:
-            raise NoValueError("no row of any run lies where it was asked for")
+            return np.full(len(self.values), np.nan)
         raise CheckError(f"{len(self.cells)} values where one is needed: reduce them with mean(), min() or max()")
+
+    def reasons(self) -> Reasons:
+        """Of each seed why it has no value although it ran; 0: it has one, or did not run."""
+        out = np.zeros(len(self.values), dtype=np.uint8) if self.why is None else self.why.copy()
+        if self.absent is not None and self.cells:
+            out[self.absent.all(axis=1)] |= NO_DOT
+        return out
 
     def reduced(self, by: Callable[[Array], Array]) -> Sample:
         """One cell instead of several."""
-        if not self.cells:
-            raise NoValueError("no row of any run lies where it was asked for")
-        if self.absent is None or not self.absent.any():
-            return Sample(by(self.values).reshape(-1, 1), ((),), self.unit)
         out = np.full(len(self.values), np.nan)
-        for i, (values, absent) in enumerate(zip(self.values, self.absent, strict=True)):
-            if not absent.all():
-                out[i] = by(values[~absent].reshape(1, -1))[0]
-        return Sample(out.reshape(-1, 1), ((),), self.unit)
+        if self.cells and (self.absent is None or not self.absent.any()):
+            out = by(self.values)
+        elif self.absent is not None:
+            for i, (values, absent) in enumerate(zip(self.values, self.absent, strict=True)):
+                if not absent.all():
+                    out[i] = by(values[~absent].reshape(1, -1))[0]
+        return Sample(out.reshape(-1, 1), ((),), self.unit, why=self.reasons())
 
     def _with(
         self, other: object, operation: Callable[[Array, Array], Array], unit: Callable[[str, str], str]
@@ -153,13 +168,14 @@ class Sample:
                     self.cells,
                     unit(self.unit, ""),
                     self.absent,
+                    self.why,
                 )
         if not isinstance(other, Sample):
             raise CheckError(f"cannot calculate with {_kind(other)}")
         a, b = _aligned(self, other)
         gone = _or(a.absent, b.absent)
         with np.errstate(all="ignore"):
-            return Sample(operation(a.values, b.values), a.cells, unit(a.unit, b.unit), gone)
+            return Sample(operation(a.values, b.values), a.cells, unit(a.unit, b.unit), gone, _either(a.why, b.why))
 
     def __add__(self, other: object) -> Sample:
         return self._with(other, np.add, _same)
@@ -204,7 +220,7 @@ class Sample:
         return self._with(other, lambda a, b: b**a, lambda a, b: "")
 
     def __neg__(self) -> Sample:
-        return Sample(-self.values, self.cells, self.unit, self.absent)
+        return Sample(-self.values, self.cells, self.unit, self.absent, self.why)
 
     def __pos__(self) -> Sample:
         return self
@@ -226,6 +242,10 @@ def _or(a: NDArray[np.bool_] | None, b: NDArray[np.bool_] | None) -> NDArray[np.
     return b if a is None else a if b is None else a | b
 
 
+def _either(a: Reasons | None, b: Reasons | None) -> Reasons | None:
+    return b if a is None else a if b is None else a | b
+
+
 def _aligned(a: Sample, b: Sample) -> tuple[Sample, Sample]:
     """Both with the same cells: a single cell goes with each of the other's; rows are matched by their coordinates."""
     if a.cells == b.cells:
@@ -243,7 +263,7 @@ def _aligned(a: Sample, b: Sample) -> tuple[Sample, Sample]:
 def _spread(sample: Sample, cells: tuple[Label, ...]) -> Sample:
     wide = np.repeat(sample.values, len(cells), axis=1)
     gone = None if sample.absent is None else np.repeat(sample.absent, len(cells), axis=1)
-    return Sample(wide, cells, sample.unit, gone)
+    return Sample(wide, cells, sample.unit, gone, sample.why)
 
 
 def _pick(sample: Sample, cells: tuple[Label, ...]) -> Sample:
@@ -254,10 +274,22 @@ def _pick(sample: Sample, cells: tuple[Label, ...]) -> Sample:
         if cell in at:
             values[:, j] = sample.values[:, at[cell]]
             gone[:, j] = False if sample.absent is None else sample.absent[:, at[cell]]
-    return Sample(values, cells, sample.unit, gone)
+    return Sample(values, cells, sample.unit, gone, sample.why)
 
 
 # --- measures as functions --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Place:
+    """Points of the data, and what is asked of the rows and of other measures there."""
+
+    points: list[int]
+    wanted: Mapping[str, Callable[[object], bool]]
+    bands: Mapping[str, Between]
+    """Ranges of other measures."""
+    several: list[str]
+    """Coordinates that may have several values."""
 
 
 @dataclass(frozen=True)
@@ -294,11 +326,35 @@ class Series:
         Raises:
             CheckError: there is no such arm, coordinate or value, or one is missing.
         """
+        data = self.data
+        place = self.place(arms, coordinates)
+        own = {name: test for name, test in place.wanted.items() if name in (self.measure.columns or ())}
+        labels = [
+            tuple(
+                (name, data.points[i].parameters[name]) for name in place.several if name in data.points[i].parameters
+            )
+            for i in place.points
+        ]
+        if self.column is None:
+            if own:
+                raise CheckError(f"{self.name}(): {next(iter(own))} is a column, and {self.name} has none")
+            return self._scalars(place.points, labels, place.bands)
+        ranges = [name for name in place.several if name in own]
+        if data.stand_in:
+            return self._stand_in(labels, ranges)
+        return self._rows(place.points, labels, own, ranges, place.bands)
+
+    def place(self, arms: Sequence[object], coordinates: Mapping[str, object]) -> Place:
+        """Where in the data these coordinates are.
+
+        Raises:
+            CheckError: there is no such arm, coordinate or value, or one is missing.
+        """
         if len(arms) > 1:
             raise CheckError(f"{self.name}(): one arm at most; coordinates are named, as {self._example()}")
         data = self.data
         columns = set(self.measure.columns or ())
-        chosen = self._points(arms)
+        chosen = self._points(tuple(arms))
         wanted: dict[str, Callable[[object], bool]] = {}
         bands: dict[str, Between] = {}
         several: list[str] = []
@@ -320,18 +376,7 @@ class Series:
             values = data.values_of(name, chosen)
             if len(values) > 1 and name not in coordinates:
                 raise CheckError(f"{self.name}(): {name} is missing: it has the values {listed(values)} here")
-        own = {name: test for name, test in wanted.items() if name in columns}
-        labels = [
-            tuple((name, data.points[i].parameters[name]) for name in several if name in data.points[i].parameters)
-            for i in chosen
-        ]
-        if self.column is None:
-            if own:
-                raise CheckError(f"{self.name}(): {next(iter(own))} is a column, and {self.name} has none")
-            return self._scalars(chosen, labels, bands)
-        if data.stand_in:
-            return self._stand_in(labels, [name for name in several if name in own])
-        return self._rows(chosen, labels, own, [name for name in several if name in own], bands)
+        return Place(chosen, wanted, bands, several)
 
     def _outside(self, chosen: Sequence[int], bands: Mapping[str, Between]) -> NDArray[np.bool_]:
         """Points by seeds: runs of which another measure lies outside its band."""
@@ -437,7 +482,11 @@ class Series:
             points = [i for i, label in zip(chosen, labels, strict=True) if cell[: len(label)] == label]
             for s in range(shape[0]):
                 absent[s, j] = math.isnan(values[s, j]) and all((i, s) in runs for i in points)
-        return Sample(values, cells, self.unit, absent)
+        why = np.zeros(shape[0], dtype=np.uint8)
+        if not cells:
+            # Nothing anywhere: what ran has no dot, what did not run is missing.
+            why[[s for s in range(shape[0]) if all((i, s) in runs for i in chosen)]] = NO_DOT
+        return Sample(values, cells, self.unit, absent, why)
 
 
 def measure_named(data: Data, name: str) -> Series:
@@ -499,7 +548,8 @@ def _reduction(name: str, by: Callable[[Array], Array], pairwise: Callable[..., 
             for item in arguments
         ]
         unit = samples[0].unit if all(s.unit == samples[0].unit for s in samples) else ""
-        return Sample(by(np.stack(columns, axis=1)).reshape(-1, 1), ((),), unit)
+        why = np.bitwise_or.reduce([s.reasons() for s in samples])
+        return Sample(by(np.stack(columns, axis=1)).reshape(-1, 1), ((),), unit, why=why)
 
     return function
 
@@ -521,8 +571,6 @@ def slope(y: object, x: object) -> Sample:
     if not isinstance(y, Sample) or not isinstance(x, Sample):
         raise CheckError("slope(): needs two measures at several points: slope(y('A', n=[1, 2]), x('A', n=[1, 2]))")
     a, b = _aligned(y, x)
-    if not a.cells:
-        raise NoValueError("no row of any run lies where it was asked for")
     gone = _or(a.absent, b.absent)
     there = np.ones(a.values.shape, dtype=bool) if gone is None else ~gone
     out = np.full(len(a.values), np.nan)
@@ -530,13 +578,16 @@ def slope(y: object, x: object) -> Sample:
         squares = float(np.sum(xs[ok] ** 2))
         if ok.any() and squares != 0:
             out[i] = float(np.sum(xs[ok] * ys[ok])) / squares
-    return Sample(out.reshape(-1, 1), ((),), _ratio(a.unit, b.unit))
+    why = a.reasons() | b.reasons()
+    if there.shape[1]:
+        why[~there.any(axis=1)] |= NO_DOT
+    return Sample(out.reshape(-1, 1), ((),), _ratio(a.unit, b.unit), why=why)
 
 
 def crossing(measure: object, a: object, b: object, *, over: object = None, **coordinates: object) -> Sample:
     """Where the curve of arm `a` over a coordinate first falls to that of arm `b`, by linear interpolation.
 
-    Per seed. The first value of the coordinate if it lies there from the start, infinite if it never comes to it. `b`
+    Per seed. The first value of the coordinate if it lies there from the start, no value if it never comes to it. `b`
     may also be an arm that has one value only, or a number: a constant.
     """
     if not isinstance(measure, Series):
@@ -572,7 +623,10 @@ def crossing(measure: object, a: object, b: object, *, over: object = None, **co
     order = np.argsort(xs)
     gaps = (upper.values - lower.values)[:, order]
     x = np.array(xs)[order]
-    return Sample(np.array([_first_fall(x, gap) for gap in gaps]).reshape(-1, 1), ((),))
+    falls = np.array([_first_fall(x, gap) for gap in gaps])
+    why = upper.reasons() | lower.reasons()
+    why[np.isinf(falls)] |= NO_CROSSING
+    return Sample(np.where(np.isinf(falls), np.nan, falls).reshape(-1, 1), ((),), why=why)
 
 
 def _curve(measure: Series, arm: object, over: str, coordinates: Mapping[str, object]) -> Sample:
@@ -598,7 +652,7 @@ def _x_of(cell: Label, over: str) -> float:
 
 
 def _first_fall(x: Array, gap: Array) -> float:
-    if np.isnan(gap).any():
+    if np.isnan(gap).any() or not gap.size:
         return math.nan
     if gap[0] <= 0:
         return float(x[0])
@@ -616,7 +670,7 @@ def functions() -> dict[str, Callable[..., object]]:
         "min": _reduction("min", _over_cells(np.min), min),
         "max": _reduction("max", _over_cells(np.max), max),
         "abs": lambda value: (
-            Sample(np.abs(value.values), value.cells, value.unit, value.absent)
+            Sample(np.abs(value.values), value.cells, value.unit, value.absent, value.why)
             if isinstance(value, Sample)
             else abs(as_number(value, "abs()"))
         ),

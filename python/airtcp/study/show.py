@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -11,11 +12,21 @@ from rich.markup import escape
 from rich.table import Table
 
 from airtcp.commands.sweep import duration
-from airtcp.study.files import Study, citation
-from airtcp.study.findings import NOT, PARTLY, REPRODUCED
+from airtcp.study.files import UNCOUNTED, Study, citation
+from airtcp.study.findings import MIXED, NOT, OPEN, REPRODUCED, VERDICTS
 from airtcp.study.prepare import Mode, Prepared, distinct_runs
 
-STYLES: Final = {REPRODUCED: "green", PARTLY: "yellow", NOT: "red"}
+STYLES: Final = {REPRODUCED: "green", MIXED: "yellow", NOT: "red", OPEN: "cyan"}
+WORDS: Final = {
+    REPRODUCED: "reproduced",
+    MIXED: "mixed",
+    NOT: "not reproduced",
+    OPEN: "open",
+    None: "without a verdict",
+    "calibration": "calibrations",
+    "identity": "identities",
+}
+"""How verdicts are counted; `None`: runs are missing."""
 
 
 def _table(title: str = "") -> Table:
@@ -101,12 +112,18 @@ def verdicts(document: Mapping[str, Any]) -> list[Table | str]:
             escape(finding["claim"]),
             escape(finding["published"]),
             escape(finding["measured_text"]),
-            f"[{style}]{verdict or 'no verdict'}[/{style}]",
+            f"[{style}]{escape(finding['verdict_text'])}[/{style}]",
         )
-    counts = [
-        f"{sum(finding['verdict'] == verdict for finding in findings)} {name}"
-        for verdict, name in ((REPRODUCED, "reproduced"), (PARTLY, "partly"), (NOT, "not reproduced"))
-    ]
-    without = sum(finding["verdict"] is None for finding in findings)
-    more = f", {without} without a verdict" if without else ""
-    return [table, f"{len(findings)} findings: {', '.join(counts)}{more}"]
+    return [table, counts_text([finding["verdict"] for finding in findings])]
+
+
+def counts_text(found: Sequence[str | None]) -> str:
+    """`9 findings: 4 reproduced, 2 mixed, 1 not reproduced, 2 open; not counted: 1 calibrations`."""
+    counts = Counter(found)
+    kept = [f"{counts[word]} {WORDS[word]}" for word in VERDICTS]
+    if counts[None]:
+        kept.append(f"{counts[None]} {WORDS[None]}")
+    uncounted = [f"{counts[kind]} {kind if counts[kind] == 1 else WORDS[kind]}" for kind in UNCOUNTED if counts[kind]]
+    number = len(found) - sum(counts[kind] for kind in UNCOUNTED)
+    more = f"; not counted: {', '.join(uncounted)}" if uncounted else ""
+    return f"{number} finding{'s' if number != 1 else ''}: {', '.join(kept)}{more}"
