@@ -57,15 +57,15 @@ impl Delivery {
 
 /// The newest segment that one ACK reports.
 #[derive(Debug, Default)]
-pub(super) struct RateProbe {
+pub(super) struct NewestReported {
     /// Total before this ACK: unwraps the 32-bit counts of the segments.
     total_before: u64,
     newest: Option<Segment>,
 }
 
-impl RateProbe {
-    pub fn new(total_before: u64) -> RateProbe {
-        RateProbe { total_before, newest: None }
+impl NewestReported {
+    pub fn new(total_before: u64) -> NewestReported {
+        NewestReported { total_before, newest: None }
     }
 
     pub fn on_delivered(&mut self, s: &Segment) {

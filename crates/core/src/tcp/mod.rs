@@ -87,7 +87,7 @@ pub enum Cause {
     /// What follows a timeout.
     TimeoutRepair,
     /// A tail loss probe.
-    Probe,
+    TailLossProbe,
 }
 
 impl Cause {
@@ -98,7 +98,7 @@ impl Cause {
             Cause::Recovery => "recovery",
             Cause::Timeout => "timeout",
             Cause::TimeoutRepair => "repair",
-            Cause::Probe => "probe",
+            Cause::TailLossProbe => "probe",
         }
     }
 }

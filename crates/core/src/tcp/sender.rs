@@ -1,29 +1,43 @@
 //! The sending end of a connection: opens it, sends, repairs losses, closes. Here are its state, its interface, set-up and
-//! close; the rest is by concern: [`acks`], [`frto`], [`repair`], [`probe`], [`transmit`], [`tsq`].
+//! close; the rest is by concern: [`acks`], [`frto`], [`repair`], [`tail_loss_probe`], [`transmit`], [`tsq`].
 //!
 //! Offsets are 64-bit and count from the initial sequence number 0: the SYN is offset 0, data starts at 1.
 
+mod ack;
+mod ack_counts;
 mod acks;
 mod frto;
-mod probe;
+mod newest;
 mod repair;
+mod tail_loss_probe;
+mod timers;
+mod timing;
 mod transmit;
 mod tsq;
+mod undo;
+mod window_use;
 
 use std::sync::Arc;
 
-use self::frto::{FrtoState, FrtoStep};
+use self::ack_counts::AckCounts;
+use self::frto::FrtoState;
+use self::newest::Newest;
+use self::tail_loss_probe::TailLossProbe;
+use self::timers::Timers;
+use self::timing::Timing;
 use self::tsq::SmallQueue;
-use super::cc::{AckSample, AnyCc, CaState, CcContext, Path, Window};
-use super::delivery::{Delivery, RateProbe};
-use super::loss::{AnyLoss, Hole, LossContext, Report, Scope, Verdict};
+use self::undo::Undo;
+use self::window_use::WindowUse;
+use super::cc::{AnyCc, CaState, CcContext, Path, Window};
+use super::delivery::Delivery;
+use super::loss::{AnyLoss, LossContext};
 use super::pacing::Pacer;
 use super::recovery::RateReduction;
 use super::rtt::RttEstimator;
-use super::scoreboard::{Scoreboard, Segment, seg_flags};
+use super::scoreboard::Scoreboard;
 use super::ticks::TickClock;
-use super::{Cause, Notice, Outputs, Pacing, Recovery, Retransmission, TcpConfig, timestamp, timestamp_at};
-use crate::packet::{Ecn, FlowId, Kind, Packet, tcp_flags};
+use super::{Cause, Notice, Outputs, Pacing, TcpConfig, timestamp};
+use crate::packet::{FlowId, Kind, Packet, tcp_flags};
 use crate::rng::Rng;
 use crate::units::{Seq32, Span, Time};
 
@@ -60,6 +74,16 @@ pub struct SenderStats {
     pub open_ns: u64,
 }
 
+impl SenderStats {
+    fn count_rtt(&mut self, rtt: Span) {
+        let ns = rtt.as_ns();
+        self.rtt_min_ns = if self.rtt_count == 0 { ns } else { self.rtt_min_ns.min(ns) };
+        self.rtt_count += 1;
+        self.rtt_sum_ns += ns;
+        self.rtt_max_ns = self.rtt_max_ns.max(ns);
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Closed,
@@ -69,105 +93,12 @@ enum State {
     Done,
 }
 
-/// What a reduction replaced, in case it proves spurious.
-#[derive(Debug, Clone, Copy)]
-struct Undo {
-    ssthresh: u32,
-    /// Timestamp of the first retransmission since; zero until there is one, and again once its ACK has been looked at.
-    first_retransmission_ts: u32,
-    /// First byte not acknowledged when it happened.
-    marker: u64,
-    /// Retransmissions since then, and how many of them are known to have been needless.
-    retransmissions: u32,
-    needless: u32,
-    /// The control has been told of a timeout.
-    after_timeout: bool,
-}
-
-/// A tail loss probe on its way (`TLP.end_seq` and `TLP.is_retrans` of RFC 8985).
-#[derive(Debug, Clone, Copy)]
-struct Probe {
-    end: u64,
-    is_retransmission: bool,
-}
-
 /// Why a segment is sent again, and what was known before that changed the window.
 #[derive(Debug, Clone, Copy)]
 struct Evidence {
     cause: Cause,
     dup_acks: u32,
     cwnd: u32,
-}
-
-/// What one ACK covered.
-#[derive(Default)]
-struct Covered {
-    now: Time,
-    /// Before this ACK. A repeated segment acknowledged sooner was acknowledged for its original.
-    min_rtt: Span,
-    /// The timestamp that the ACK echoes, and the tick in which it counts; 0: none. Older than a repeated segment that is
-    /// acknowledged cumulatively, it is for the original. Of what is SACKed it says nothing: it is that of the last in order.
-    echo: u32,
-    timestamp_tick: Span,
-    acked: u32,
-    delivered: u32,
-    /// Of the first acknowledged segment that was sent once only (for the timeout), and of the newest (for the control).
-    oldest_sent_at: Option<Time>,
-    newest_sent_at: Option<Time>,
-    retransmitted_data: bool,
-    /// Data sent once only was delivered that ends at `frto_limit` or below.
-    original: bool,
-    frto_limit: u64,
-    /// Segments newly SACKed; and whether one of them was repeated or ends above `frto_limit`.
-    sacked: u32,
-    sacked_other: bool,
-    /// When the most recently sent of what was delivered was sent.
-    newest_delivered_sent_at: Time,
-    newest_delivered_end: u64,
-    /// The highest offset delivered so far (`RACK.fack`).
-    highest_delivered: u64,
-    /// A segment sent once was delivered below it.
-    reordered: bool,
-    /// The range that the first SACK block reported as a duplicate.
-    duplicate_sack: Option<(u64, u64)>,
-    /// For controls that ask for it.
-    rate: Option<RateProbe>,
-}
-
-impl Covered {
-    fn is_for_original(&self, s: &Segment) -> bool {
-        let echoes_earlier =
-            self.echo != 0 && (self.echo.wrapping_sub(timestamp_at(s.sent_at, self.timestamp_tick)) as i32) < 0;
-        echoes_earlier || self.now.since(s.sent_at) < self.min_rtt
-    }
-
-    fn take(&mut self, s: &Segment) {
-        if !s.has(seg_flags::SACKED) {
-            self.delivered += 1;
-            let repeated = s.has(seg_flags::EVER_RETRANSMITTED);
-            // RFC 8985 section 6.2 steps 2 and 3.
-            if !(repeated && self.is_for_original(s))
-                && (s.sent_at, s.end()) > (self.newest_delivered_sent_at, self.newest_delivered_end)
-            {
-                (self.newest_delivered_sent_at, self.newest_delivered_end) = (s.sent_at, s.end());
-            }
-            if s.end() > self.highest_delivered {
-                self.highest_delivered = s.end();
-            } else {
-                self.reordered |= !repeated && s.end() < self.highest_delivered;
-            }
-            if let Some(rate) = &mut self.rate {
-                rate.on_delivered(s);
-            }
-        }
-        if s.has(seg_flags::EVER_RETRANSMITTED) {
-            self.retransmitted_data = true;
-        } else if !s.has(seg_flags::SACKED) {
-            self.original |= s.end() <= self.frto_limit;
-            self.oldest_sent_at.get_or_insert(s.sent_at);
-            self.newest_sent_at = Some(s.sent_at);
-        }
-    }
 }
 
 #[derive(Debug)]
@@ -185,50 +116,28 @@ pub struct Sender {
     small_queue: SmallQueue,
     board: Scoreboard,
     rtt: RttEstimator,
-    rto_at: Time,
-    persist_at: Time,
-    /// When a tail loss probe is due.
-    probe_at: Time,
+    timers: Timers,
     pacer: Pacer,
     delivery: Delivery,
     /// End of the window in which recovery, a reduction or a timeout began: `recover` of RFC 6582.
     high_seq: u64,
-    dup_acks: u32,
-    /// The smaller of cwnd and receive window, segments, when the first of `dup_acks` came.
-    window_at_first_duplicate: u32,
-    /// When an ACK last reported something new.
-    newest_report_at: Time,
-    newest_delivered_rtt: Span,
-    newest_delivered_end: u64,
-    /// Segments that duplicate ACKs, without SACK, have reported as delivered.
-    inferred: u32,
+    acks: AckCounts,
+    newest: Newest,
     reduction: RateReduction,
     undo: Option<Undo>,
     frto: FrtoState,
     /// Without SACK, after a timeout: new segments that duplicate ACKs stand for.
     frto_arrived: u32,
-    probe: Option<Probe>,
+    tail_loss_probe: Option<TailLossProbe>,
     clock: TickClock,
-    /// The highest offset known to be delivered.
-    highest_delivered: u64,
     /// Retransmissions that the ACK in hand showed to be lost.
     lost_again: u32,
     /// Timeouts since the cumulative acknowledgement last moved.
     timeouts_in_row: u32,
-    /// Partial ACKs of this recovery (NewReno).
-    partial_acks: u32,
-    /// When to ask the loss policy again.
-    judge_at: Time,
-    newest_delivered_sent_at: Time,
-    /// With one timed segment per round trip: its end and when it was sent.
-    timed: Option<(u64, Time)>,
-    /// Offset whose acknowledgement ends the round trip of RTT samples.
-    rtt_round_end: u64,
+    timing: Timing,
     /// Up to when `stats.cwnd_segment_ns` counts.
     counted_until: Time,
-    cwnd_limited: bool,
-    max_in_flight: u32,
-    cwnd_usage_end: u64,
+    window_use: WindowUse,
     last_sent_at: Time,
     /// Newest timestamp of the peer, to be echoed.
     ts_recent: u32,
@@ -280,36 +189,23 @@ impl Sender {
             small_queue: SmallQueue::default(),
             board: Scoreboard::default(),
             rtt: RttEstimator::new(&config),
-            rto_at: Time::NEVER,
-            persist_at: Time::NEVER,
-            probe_at: Time::NEVER,
+            timers: Timers::STOPPED,
             pacer: Pacer::new(rng),
             delivery: Delivery::default(),
             high_seq: 0,
-            dup_acks: 0,
-            window_at_first_duplicate: 0,
-            newest_report_at: Time::ZERO,
-            newest_delivered_rtt: Span::ZERO,
-            newest_delivered_end: 0,
-            inferred: 0,
+            acks: AckCounts::default(),
+            newest: Newest::default(),
             reduction: RateReduction::default(),
             undo: None,
             frto: FrtoState::Idle,
             frto_arrived: 0,
-            probe: None,
+            tail_loss_probe: None,
             clock: TickClock::new(config.timer_tick, Span::ZERO),
-            highest_delivered: 0,
             lost_again: 0,
             timeouts_in_row: 0,
-            partial_acks: 0,
-            judge_at: Time::NEVER,
-            newest_delivered_sent_at: Time::ZERO,
-            timed: None,
-            rtt_round_end: 0,
+            timing: Timing::default(),
             counted_until: Time::NEVER,
-            cwnd_limited: false,
-            max_in_flight: 0,
-            cwnd_usage_end: 0,
+            window_use: WindowUse::default(),
             last_sent_at: Time::ZERO,
             ts_recent: 0,
             state: State::Closed,
@@ -389,7 +285,7 @@ impl Sender {
     }
 
     pub fn deadline(&self) -> Time {
-        self.rto_at.min(self.persist_at).min(self.pacer.deadline()).min(self.judge_at).min(self.probe_at)
+        self.timers.deadline().min(self.pacer.deadline())
     }
 
     /// What the congestion control sets.
@@ -474,20 +370,20 @@ impl Sender {
     pub fn on_deadline(&mut self, now: Time, out: &mut Outputs) {
         self.count_until(now);
         // A probe that is due with the timeout goes in its place (RFC 8985 section 7.2).
-        if now >= self.probe_at {
-            self.on_probe_due(now, out);
+        if now >= self.timers.tail_loss_probe {
+            self.on_tail_loss_probe_due(now, out);
         }
-        if now >= self.rto_at {
+        if now >= self.timers.retransmit {
             match self.state {
                 State::SynSent => self.on_syn_timeout(now, out),
                 _ => self.on_rto(now, out),
             }
         }
-        if now >= self.persist_at {
+        if now >= self.timers.persist {
             self.on_persist(now, out);
         }
-        if now >= self.judge_at {
-            self.judge_at = Time::NEVER;
+        if now >= self.timers.judge {
+            self.timers.judge = Time::NEVER;
             let state = self.path.state;
             self.detect_loss(now, out);
             if state != CaState::Recovery && self.path.state == CaState::Recovery {
@@ -520,7 +416,7 @@ impl Sender {
         out.packets.push(p);
         self.syn_sent += 1;
         self.last_sent_at = now;
-        self.rto_at = self.timeout_from(now);
+        self.timers.retransmit = self.timeout_from(now);
     }
 
     /// When the retransmission timer expires that is started at `now`.
@@ -539,7 +435,7 @@ impl Sender {
 
     fn on_syn_ack(&mut self, now: Time, p: &Packet, out: &mut Outputs) {
         self.state = State::Established;
-        self.rto_at = Time::NEVER;
+        self.timers.retransmit = Time::NEVER;
         self.send_window = u64::from(p.window);
         self.ecn_ok = self.config.ecn && p.has(tcp_flags::ECE);
         self.ts_recent = p.ts_val;
@@ -580,10 +476,7 @@ impl Sender {
 
     fn give_up(&mut self, out: &mut Outputs) {
         self.state = State::Done;
-        self.rto_at = Time::NEVER;
-        self.persist_at = Time::NEVER;
-        self.probe_at = Time::NEVER;
-        self.judge_at = Time::NEVER;
+        self.timers = Timers::STOPPED;
         self.pacer.stop();
         out.notices.push(Notice::TimedOut);
     }
@@ -600,10 +493,7 @@ impl Sender {
         };
         if over && self.state == State::Established {
             self.state = State::Done;
-            self.rto_at = Time::NEVER;
-            self.persist_at = Time::NEVER;
-            self.probe_at = Time::NEVER;
-            self.judge_at = Time::NEVER;
+            self.timers = Timers::STOPPED;
             self.pacer.stop();
             out.notices.push(Notice::Closed);
         }

@@ -1,152 +1,193 @@
 //! What an acknowledgement says: what it covers, how long that took, and what the congestion control makes of it.
 
-use super::*;
+use super::Sender;
+use super::ack::Ack;
+use super::frto::FrtoStep;
+use crate::packet::{Packet, tcp_flags};
+use crate::tcp::cc::{AckSample, CaState};
+use crate::tcp::delivery::NewestReported;
+use crate::tcp::loss::Report;
+use crate::tcp::{Outputs, Recovery, timestamp};
+use crate::units::{Span, Time};
 
 impl Sender {
+    /// An ACK, step by step. What a step finds stands in `ack` for those that follow.
     pub(super) fn on_ack(&mut self, now: Time, p: &Packet, out: &mut Outputs) {
-        let ack = p.ack.to_offset(self.snd_una);
-        if ack > self.snd_nxt {
+        let number = p.ack.to_offset(self.snd_una);
+        if number > self.snd_nxt {
             return; // acknowledges what was never sent (RFC 9293 section 3.10.7.4)
         }
-        if p.has(tcp_flags::FIN) {
-            self.peer_fin = true;
+        let mut ack = self.begin_ack(now, p, number);
+        self.take_send_window(p, number);
+        // What has arrived.
+        self.take_cumulative(&mut ack);
+        self.take_sack(p, &mut ack);
+        self.recognize_duplicate(p, &mut ack);
+        self.take_news(&mut ack);
+        ack.rtt = self.sample_rtt(p, &ack);
+        if ack.advanced {
+            self.on_advance(&ack);
         }
-        if self.config.timestamps && p.ts_val != 0 {
-            self.ts_recent = p.ts_val;
-        }
-        let prior_in_flight = self.in_flight();
-        let window_changed = u64::from(p.window) != self.send_window;
-        let rate = self.wants_rate.then(|| RateProbe::new(self.delivery.total()));
-        let mut covered = Covered {
-            now,
-            min_rtt: self.path.min_rtt,
-            echo: if self.config.timestamps { p.ts_ecr } else { 0 },
-            timestamp_tick: self.config.timestamp_tick,
-            newest_delivered_sent_at: self.newest_delivered_sent_at,
-            newest_delivered_end: self.newest_delivered_end,
-            highest_delivered: self.highest_delivered,
-            frto_limit: self.frto_limit(),
-            rate,
-            ..Covered::default()
-        };
-        let advanced = ack > self.snd_una;
-        if ack >= self.snd_una {
-            if self.send_window == 0 && p.window > 0 {
-                self.persist_at = Time::NEVER;
-                self.rtt.reset_backoff();
-            }
-            self.send_window = u64::from(p.window);
-        }
-        if advanced {
-            self.board.acknowledge(ack, |s| {
-                covered.acked += 1;
-                covered.take(s);
-            });
-            self.stats.bytes_acked += ack.min(self.write_end) - self.snd_una.min(self.write_end);
-            self.snd_una = ack;
-        }
-        let sack = self.config.recovery == Recovery::Sack;
-        if sack {
-            let floor = self.snd_una;
-            covered.duplicate_sack = self.duplicate_sack(p);
-            covered.echo = 0;
-            for block in p.sack() {
-                let (start, end) = (block.start.to_offset(floor), block.end.to_offset(floor));
-                if start >= floor && end > start && end <= self.snd_nxt {
-                    self.board.sack(start, end, |s| {
-                        covered.sacked += 1;
-                        covered.sacked_other |= s.has(seg_flags::EVER_RETRANSMITTED) || s.end() > covered.frto_limit;
-                        covered.take(s);
-                    });
-                }
-            }
-        }
-        let duplicate = !advanced
-            && ack == self.snd_una
-            && p.len == 0
-            && !self.board.is_empty()
-            && if sack { covered.delivered > 0 } else { !window_changed && !p.has(tcp_flags::FIN) };
-        self.note_newest(now, covered.newest_delivered_sent_at, covered.newest_delivered_end);
-        self.highest_delivered = covered.highest_delivered;
-        if !sack {
-            self.infer_delivered(now, &mut covered, duplicate);
-        }
-        self.delivery.on_delivered(now, covered.delivered);
-        let rtt = self.sample_rtt(now, p, advanced, &covered);
-        if advanced {
-            self.on_advance(now, &covered);
-        }
-        if duplicate {
-            if self.dup_acks == 0 {
-                self.window_at_first_duplicate = self.window.cwnd.min(self.send_window_segments());
-            }
-            self.dup_acks += 1;
-            self.stats.duplicate_acks += 1;
-        }
-        if duplicate || covered.delivered > 0 {
-            self.newest_report_at = now;
-        }
-        let frto = if self.frto.is_undecided() { self.on_undecided_ack(&covered, duplicate) } else { FrtoStep::Usual };
-        if self.undo.is_some() && advanced && frto != FrtoStep::Undecided {
-            self.undo_if_spurious(p);
-        }
-        if self.path.state == CaState::Loss {
-            self.on_frto_ack(&covered, advanced, duplicate);
-            if !sack {
-                self.count_frto_duplicates(advanced, duplicate);
-            }
-        }
-
-        let mut duplicate_sack = covered.duplicate_sack.is_some();
-        if let Some(probe) = self.probe
-            && ack >= probe.end
-        {
-            let echo = !advanced && covered.delivered == 0 && p.len == 0 && !window_changed;
-            self.on_probe_acked(probe, ack, covered.duplicate_sack.is_some(), echo);
-            // The duplicate was the probe's: no sign of reordering, nor of a needless recovery.
-            duplicate_sack &= !probe.is_retransmission;
-        }
+        self.count_duplicate(&ack);
+        // Whether what was done about losses was right, and is over.
+        let frto = self.question_timeout(p, &ack);
+        self.settle_tail_loss_probe(&mut ack);
         let lost_before = self.board.lost_out();
-        let was_recovering = matches!(self.path.state, CaState::Recovery | CaState::Loss);
-        if frto != FrtoStep::Undecided {
-            self.leave_states();
-        }
-        if let Some(range) = covered.duplicate_sack.filter(|_| duplicate_sack) {
-            self.on_duplicate_sack(range);
-        }
-        let recovered = was_recovering && !matches!(self.path.state, CaState::Recovery | CaState::Loss);
-        if covered.reordered || duplicate_sack || recovered {
-            let (snd_una, snd_nxt) = (self.snd_una, self.snd_nxt);
-            self.loss.on_report(&Report { reordered: covered.reordered, duplicate_sack, snd_una, snd_nxt, recovered });
-        }
-        self.react_to_ecn(p);
-        if frto == FrtoStep::Undecided {
-            self.judge_at = Time::NEVER;
-        } else if duplicate || covered.delivered > 0 || self.path.state == CaState::Recovery {
-            self.detect_loss_after(now, advanced, &covered, out);
-        }
-        let newly_lost = self.board.lost_out().saturating_sub(lost_before) + std::mem::take(&mut self.lost_again);
+        self.finish_repair(&ack, frto);
+        self.react_to_ecn(&ack);
+        // What is lost.
+        self.look_for_losses(&ack, frto, out);
+        ack.lost = self.board.lost_out().saturating_sub(lost_before) + std::mem::take(&mut self.lost_again);
+        // What may leave now.
         self.path.in_flight = self.in_flight();
         if frto == FrtoStep::Usual || self.path.state == CaState::Cwr {
-            self.control_window(now, p, &covered, rtt, prior_in_flight, newly_lost, advanced);
+            self.control_window(&ack);
         }
-        let sent_new = self.transmit(now, out);
-        if self.frto.defers_repair() {
-            self.after_frto_transmit(now, sent_new, out);
-        }
-        if !sent_new && (advanced || !self.may_probe()) {
-            self.schedule_probe(now);
-        }
+        self.send_what_follows(&ack, out);
         self.finish_if_done(out);
         if p.has(tcp_flags::FIN) {
             self.send_pure_ack(now, out);
         }
     }
 
-    fn note_newest(&mut self, now: Time, sent_at: Time, end: u64) {
-        if (sent_at, end) > (self.newest_delivered_sent_at, self.newest_delivered_end) {
-            (self.newest_delivered_sent_at, self.newest_delivered_end) = (sent_at, end);
-            self.newest_delivered_rtt = now.since(sent_at);
+    /// What was known before, and what the header says of the peer.
+    fn begin_ack(&mut self, now: Time, p: &Packet, number: u64) -> Ack {
+        if p.has(tcp_flags::FIN) {
+            self.peer_fin = true;
+        }
+        if self.config.timestamps && p.ts_val != 0 {
+            self.ts_recent = p.ts_val;
+        }
+        Ack {
+            now,
+            number,
+            advanced: number > self.snd_una,
+            is_pure: p.len == 0,
+            window_changed: u64::from(p.window) != self.send_window,
+            ece: self.ecn_ok && p.has(tcp_flags::ECE),
+            prior_in_flight: self.in_flight(),
+            min_rtt: self.path.min_rtt,
+            echo: if self.config.timestamps { p.ts_ecr } else { 0 },
+            timestamp_tick: self.config.timestamp_tick,
+            frto_limit: self.frto_limit(),
+            newest: self.newest,
+            rate: self.wants_rate.then(|| NewestReported::new(self.delivery.total())),
+            ..Ack::default()
+        }
+    }
+
+    fn take_send_window(&mut self, p: &Packet, number: u64) {
+        if number >= self.snd_una {
+            if self.send_window == 0 && p.window > 0 {
+                self.timers.persist = Time::NEVER;
+                self.rtt.reset_backoff();
+            }
+            self.send_window = u64::from(p.window);
+        }
+    }
+
+    fn take_cumulative(&mut self, ack: &mut Ack) {
+        if ack.advanced {
+            self.board.acknowledge(ack.number, |s| ack.take_covered(s));
+            self.stats.bytes_acked += ack.number.min(self.write_end) - self.snd_una.min(self.write_end);
+            self.snd_una = ack.number;
+        }
+    }
+
+    fn take_sack(&mut self, p: &Packet, ack: &mut Ack) {
+        if self.config.recovery != Recovery::Sack {
+            return;
+        }
+        let floor = self.snd_una;
+        ack.duplicate_sack = self.duplicate_sack(p);
+        ack.echo = 0;
+        for block in p.sack() {
+            let (start, end) = (block.start.to_offset(floor), block.end.to_offset(floor));
+            if start >= floor && end > start && end <= self.snd_nxt {
+                self.board.sack(start, end, |s| ack.take_sacked(s));
+            }
+        }
+    }
+
+    fn recognize_duplicate(&mut self, p: &Packet, ack: &mut Ack) {
+        ack.duplicate = !ack.advanced
+            && ack.number == self.snd_una
+            && ack.is_pure
+            && !self.board.is_empty()
+            && if self.config.recovery == Recovery::Sack {
+                ack.delivered > 0
+            } else {
+                !ack.window_changed && !p.has(tcp_flags::FIN)
+            };
+    }
+
+    /// What has arrived counts as delivered.
+    fn take_news(&mut self, ack: &mut Ack) {
+        self.newest = ack.newest;
+        if self.config.recovery != Recovery::Sack {
+            self.infer_delivered(ack);
+        }
+        self.delivery.on_delivered(ack.now, ack.delivered);
+    }
+
+    fn count_duplicate(&mut self, ack: &Ack) {
+        if ack.duplicate {
+            self.acks.on_duplicate(self.window.cwnd.min(self.send_window_segments()));
+            self.stats.duplicate_acks += 1;
+        }
+        if ack.duplicate || ack.delivered > 0 {
+            self.newest.reported_at = ack.now;
+        }
+    }
+
+    /// Was the last timeout or retransmission needed? (F-RTO, Eifel)
+    fn question_timeout(&mut self, p: &Packet, ack: &Ack) -> FrtoStep {
+        let frto = if self.frto.is_undecided() { self.on_undecided_ack(ack) } else { FrtoStep::Usual };
+        if self.undo.is_some() && ack.advanced && frto != FrtoStep::Undecided {
+            self.undo_if_spurious(p);
+        }
+        if self.path.state == CaState::Loss {
+            self.on_frto_ack(ack);
+            if self.config.recovery != Recovery::Sack {
+                self.count_frto_duplicates(ack);
+            }
+        }
+        frto
+    }
+
+    /// Ends what the ACK has finished, takes back what it shows to have been needless, and tells the loss policy.
+    fn finish_repair(&mut self, ack: &Ack, frto: FrtoStep) {
+        let was_repairing = self.is_repairing();
+        if frto != FrtoStep::Undecided {
+            self.leave_states();
+        }
+        let needless = ack.needless();
+        if let Some(range) = needless {
+            self.on_duplicate_sack(range);
+        }
+        let recovered = was_repairing && !self.is_repairing();
+        let duplicate_sack = needless.is_some();
+        if ack.reordered || duplicate_sack || recovered {
+            let (snd_una, snd_nxt) = (self.snd_una, self.snd_nxt);
+            self.loss.on_report(&Report { reordered: ack.reordered, duplicate_sack, snd_una, snd_nxt, recovered });
+        }
+    }
+
+    fn look_for_losses(&mut self, ack: &Ack, frto: FrtoStep, out: &mut Outputs) {
+        if frto == FrtoStep::Undecided {
+            self.timers.judge = Time::NEVER;
+        } else if ack.duplicate || ack.delivered > 0 || self.path.state == CaState::Recovery {
+            self.detect_loss_after(ack, out);
+        }
+    }
+
+    fn send_what_follows(&mut self, ack: &Ack, out: &mut Outputs) {
+        let sent_new = self.transmit(ack.now, out);
+        if self.frto.defers_repair() {
+            self.after_frto_transmit(ack.now, sent_new, out);
+        }
+        if !sent_new && (ack.advanced || !self.may_probe_tail()) {
+            self.schedule_tail_loss_probe(ack.now);
         }
     }
 
@@ -164,16 +205,15 @@ impl Sender {
     }
 
     /// Without SACK a duplicate ACK says that some segment arrived; the cumulative ACK that follows must not count it again.
-    pub(super) fn infer_delivered(&mut self, now: Time, covered: &mut Covered, duplicate: bool) {
-        if duplicate {
-            covered.delivered = 1;
-            self.inferred = (self.inferred + 1).min(self.board.packets_out());
-            if let Some((sent_at, end)) = self.board.sent(self.inferred) {
-                self.note_newest(now, sent_at, end);
+    fn infer_delivered(&mut self, ack: &mut Ack) {
+        if ack.duplicate {
+            ack.delivered = 1;
+            let place = self.acks.infer_one(self.board.packets_out());
+            if let Some((sent_at, end)) = self.board.sent(place) {
+                self.newest.note(ack.now, sent_at, end);
             }
-        } else if covered.acked > 0 {
-            covered.delivered = covered.acked.saturating_sub(self.inferred).max(1);
-            self.inferred = self.inferred.saturating_sub(covered.acked - 1);
+        } else if ack.acked > 0 {
+            ack.delivered = self.acks.newly_delivered(ack.acked);
         }
     }
 
@@ -186,24 +226,26 @@ impl Sender {
             return if waits { pipe + self.board.sacked_out() } else { pipe };
         }
         let left = match self.path.state {
-            CaState::Recovery => self.dup_acks,
+            CaState::Recovery => self.acks.duplicates,
             CaState::Loss if !self.config.limited_transmit_after_timeout => self.frto_arrived,
             // RFC 3042: at most two segments beyond the window.
-            _ if self.config.limited_transmit => self.dup_acks.min(2),
+            _ if self.config.limited_transmit => self.acks.duplicates.min(2),
             _ => 0,
         };
         pipe.saturating_sub(left)
     }
 
-    pub(super) fn sample_rtt(&mut self, now: Time, p: &Packet, advanced: bool, covered: &Covered) -> Option<Span> {
+    /// Takes the round trip that the ACK measured for the timeout; returns that for the control, which is exact.
+    fn sample_rtt(&mut self, p: &Packet, ack: &Ack) -> Option<Span> {
+        let now = ack.now;
         // Beside a retransmission an original may have waited for the hole below it (Karn's problem).
-        let exact = covered.newest_sent_at.filter(|_| !covered.retransmitted_data).map(|t| now.since(t));
+        let exact = ack.newest_sent_at.filter(|_| !ack.retransmitted_data).map(|t| now.since(t));
         if self.config.rtt_per_segment {
-            if !covered.retransmitted_data {
-                if let Some(oldest) = covered.oldest_sent_at {
-                    self.on_rtt(oldest, now, advanced);
+            if !ack.retransmitted_data {
+                if let Some(oldest) = ack.oldest_sent_at {
+                    self.on_rtt(oldest, now, ack.advanced);
                 }
-            } else if advanced && self.config.timestamps && p.ts_ecr != 0 {
+            } else if ack.advanced && self.config.timestamps && p.ts_ecr != 0 {
                 // Karn's problem does not arise with timestamps (RFC 7323 section 4).
                 let ticks = timestamp(now, &self.config).wrapping_sub(p.ts_ecr);
                 let span = self.config.timestamp_tick.saturating_mul(u64::from(ticks));
@@ -213,20 +255,13 @@ impl Sender {
                     self.note_rtt(span);
                 }
             }
-        } else if let Some((end, sent_at)) = self.timed
-            && self.snd_una >= end
-        {
-            self.timed = None;
+        } else if let Some(sent_at) = self.timing.take_if_acknowledged(self.snd_una) {
             self.rtt.reset_backoff();
             self.on_rtt(sent_at, now, true);
         }
         if let Some(rtt) = exact {
             self.path.min_rtt = self.path.min_rtt.min(rtt);
-            self.stats.rtt_min_ns =
-                if self.stats.rtt_count == 0 { rtt.as_ns() } else { self.stats.rtt_min_ns.min(rtt.as_ns()) };
-            self.stats.rtt_count += 1;
-            self.stats.rtt_sum_ns += rtt.as_ns();
-            self.stats.rtt_max_ns = self.stats.rtt_max_ns.max(rtt.as_ns());
+            self.stats.count_rtt(rtt);
         }
         exact
     }
@@ -243,10 +278,7 @@ impl Sender {
     }
 
     fn sample_for_timeout(&mut self, rtt: Span) {
-        let new_round = self.snd_una > self.rtt_round_end;
-        if new_round {
-            self.rtt_round_end = self.snd_nxt;
-        }
+        let new_round = self.timing.begins_round(self.snd_una, self.snd_nxt);
         self.rtt.on_sample(rtt, new_round, &self.config);
     }
 
@@ -256,99 +288,82 @@ impl Sender {
     }
 
     /// The cumulative acknowledgement moved.
-    pub(super) fn on_advance(&mut self, now: Time, covered: &Covered) {
+    fn on_advance(&mut self, ack: &Ack) {
         self.timeouts_in_row = 0;
         // Karn: a backed-off timeout stays until there is a sample again, here that of the timed segment.
-        if self.config.rtt_per_segment && (!covered.retransmitted_data || self.config.timestamps) {
+        if self.config.rtt_per_segment && (!ack.retransmitted_data || self.config.timestamps) {
             self.rtt.reset_backoff();
         }
-        self.persist_at = Time::NEVER;
+        self.timers.persist = Time::NEVER;
         // RFC 6582 section 4, the impatient variant: only the first partial ACK restarts the timer, so that a window with
         // many holes ends in a timeout and slow start instead of a round trip for each.
         let partial = self.path.state == CaState::Recovery
             && self.config.recovery == Recovery::NewReno
             && self.snd_una < self.high_seq;
-        self.partial_acks += u32::from(partial);
+        self.acks.partial += u32::from(partial);
         if self.board.is_empty() {
-            self.rto_at = Time::NEVER;
-        } else if !partial || self.partial_acks == 1 {
-            self.rto_at = self.timeout_from(now);
+            self.timers.retransmit = Time::NEVER;
+        } else if !partial || self.acks.partial == 1 {
+            self.timers.retransmit = self.timeout_from(ack.now);
         }
         if self.path.state == CaState::Recovery && self.config.recovery == Recovery::NewReno {
-            // Of what a partial ACK covers, one was the hole and the rest had each sent a duplicate (RFC 6582).
-            self.dup_acks = self.dup_acks.saturating_sub(covered.acked.saturating_sub(1));
+            self.acks.deflate(ack.acked);
         } else {
-            self.dup_acks = 0;
+            self.acks.duplicates = 0;
         }
     }
 
-    #[allow(clippy::too_many_arguments)] // one caller; the sample is assembled here
-    pub(super) fn control_window(
-        &mut self,
-        now: Time,
-        p: &Packet,
-        covered: &Covered,
-        rtt: Option<Span>,
-        prior_in_flight: u32,
-        lost: u32,
-        advanced: bool,
-    ) {
-        let state = self.path.state;
-        let reducing = matches!(state, CaState::Recovery | CaState::Cwr);
+    /// What the ACK makes of the window: the reduction's, while one is under way, else the congestion control's.
+    fn control_window(&mut self, ack: &Ack) {
+        let reducing = matches!(self.path.state, CaState::Recovery | CaState::Cwr);
         if reducing && !self.owns_window {
-            if self.config.prr {
-                let pipe = self.path.in_flight;
-                let safe = advanced && lost == 0;
-                self.window.cwnd = self.reduction.on_ack(covered.delivered, pipe, self.window.ssthresh, safe);
-            } else if self.config.rate_halving && (covered.delivered > 0 || covered.duplicate_sack.is_some()) {
-                let Window { cwnd, ssthresh, .. } = self.window;
-                self.window.cwnd = self.reduction.halve(cwnd, self.path.in_flight, ssthresh);
+            self.reduce_further(ack);
+        } else if ack.delivered > 0 || ack.advanced {
+            let sample = self.ack_sample(ack);
+            if self.owns_window || ack.advanced {
+                self.cc.on_ack(&mut self.window, &self.path, &sample);
             }
-            self.window.cwnd = self.window.cwnd.clamp(1, self.path.cwnd_clamp);
-            return;
         }
-        if covered.delivered == 0 && !advanced {
-            return;
+    }
+
+    /// Proportional rate reduction or rate halving, after an ACK.
+    fn reduce_further(&mut self, ack: &Ack) {
+        let w = &mut self.window;
+        if self.config.prr {
+            let safe = ack.advanced && ack.lost == 0;
+            w.cwnd = self.reduction.on_ack(ack.delivered, self.path.in_flight, w.ssthresh, safe);
+        } else if self.config.rate_halving && (ack.delivered > 0 || ack.duplicate_sack.is_some()) {
+            w.cwnd = self.reduction.halve(w.cwnd, self.path.in_flight, w.ssthresh);
         }
+        w.cwnd = w.cwnd.clamp(1, self.path.cwnd_clamp);
+    }
+
+    /// What the congestion control is told.
+    fn ack_sample(&mut self, ack: &Ack) -> AckSample {
         let credit = match self.config.byte_counting {
-            0 => u32::from(advanced),
+            0 => u32::from(ack.advanced),
             // All that it newly reports, SACKed included; what was reported before was credited then.
-            limit if self.window.in_slow_start() => covered.delivered.min(limit),
-            _ => covered.delivered,
+            limit if self.window.in_slow_start() => ack.delivered.min(limit),
+            _ => ack.delivered,
         };
-        let rate = covered.rate.as_ref().and_then(|probe| {
-            let sample = probe.sample(now, &self.delivery, self.path.min_rtt);
-            probe.commit(&mut self.delivery);
+        let rate = ack.rate.as_ref().and_then(|newest| {
+            let sample = newest.sample(ack.now, &self.delivery, self.path.min_rtt);
+            newest.commit(&mut self.delivery);
             sample
         });
-        let sample = AckSample {
-            acked: covered.acked,
-            delivered: covered.delivered,
+        AckSample {
+            acked: ack.acked,
+            delivered: ack.delivered,
             credit,
-            lost,
-            rtt,
-            prior_in_flight,
+            lost: ack.lost,
+            rtt: ack.rtt,
+            prior_in_flight: ack.prior_in_flight,
             total_delivered: self.delivery.total(),
             rate,
-            ece: self.ecn_ok && p.has(tcp_flags::ECE),
-            cwnd_limited: self.is_cwnd_limited(prior_in_flight),
+            ece: ack.ece,
+            cwnd_limited: self.window_use.may_grow(&self.window, ack.prior_in_flight, &self.config),
             snd_una: self.snd_una,
             snd_nxt: self.snd_nxt,
-        };
-        if self.owns_window || advanced {
-            self.cc.on_ack(&mut self.window, &self.path, &sample);
-        }
-    }
-
-    /// RFC 7661: growth only while the window is what holds the sender back; in slow start half of it in use is enough.
-    pub(super) fn is_cwnd_limited(&self, prior_in_flight: u32) -> bool {
-        if !self.config.cwnd_validation {
-            true
-        } else if self.config.cwnd_slack > 0 {
-            prior_in_flight.saturating_add(self.config.cwnd_slack) >= self.window.cwnd
-        } else {
-            self.cwnd_limited
-                || (self.window.in_slow_start() && self.window.cwnd < self.max_in_flight.saturating_mul(2))
         }
     }
 }

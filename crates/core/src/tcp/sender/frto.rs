@@ -17,8 +17,13 @@
 //! Not here: Linux's exception for probes of the path's MTU; of RFC 4138's variant, that an earlier repeated segment below the first ACK
 //! rules out a later undo.
 
-use super::*;
-use crate::tcp::{Frto, FrtoResponse};
+use super::ack::Ack;
+use super::{Evidence, Sender};
+use crate::tcp::cc::CaState;
+use crate::tcp::recovery::RateReduction;
+use crate::tcp::scoreboard::seg_flags;
+use crate::tcp::{Frto, FrtoResponse, Outputs, Recovery};
+use crate::units::Time;
 
 /// Where a sender stands with a timeout. Idle nearly always.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -80,21 +85,21 @@ impl Sender {
     }
 
     /// Each ACK of a repair after a timeout.
-    pub(super) fn on_frto_ack(&mut self, covered: &Covered, advanced: bool, duplicate: bool) {
+    pub(super) fn on_frto_ack(&mut self, ack: &Ack) {
         let FrtoState::Repairing { new_data_first } = &mut self.frto else { return };
         *new_data_first = false;
         let sack = self.config.recovery == Recovery::Sack;
         // Without SACK an ACK that covers a repeated segment may be for what had arrived above it.
-        if covered.original && (sack || !covered.retransmitted_data) {
+        if ack.original && (sack || !ack.retransmitted_data) {
             self.frto = FrtoState::Idle;
             return self.on_spurious_timeout();
         }
         if self.snd_nxt > self.high_seq {
-            if duplicate || covered.sacked > 0 {
+            if ack.duplicate || ack.sacked > 0 {
                 // Step 3a: the new data arrived, and what is below it did not.
                 self.frto = FrtoState::Idle;
             }
-        } else if advanced && self.snd_una < self.high_seq {
+        } else if ack.advanced && self.snd_una < self.high_seq {
             // Step 2b; whether anything leaves shows in `after_frto_transmit`.
             self.frto = FrtoState::Repairing { new_data_first: true };
         }
@@ -110,11 +115,11 @@ impl Sender {
     }
 
     /// Without SACK each duplicate after new data stands for a segment of it that arrived, until the next advance.
-    pub(super) fn count_frto_duplicates(&mut self, advanced: bool, duplicate: bool) {
+    pub(super) fn count_frto_duplicates(&mut self, ack: &Ack) {
         if self.path.state == CaState::Loss && self.config.frto == Frto::Rfc5682 {
-            if advanced {
+            if ack.advanced {
                 self.frto_arrived = 0;
-            } else if duplicate && self.snd_nxt > self.high_seq {
+            } else if ack.duplicate && self.snd_nxt > self.high_seq {
                 self.frto_arrived += 1;
             }
         }
@@ -141,7 +146,7 @@ impl Sender {
         }
         self.enter(CaState::Disorder);
         self.high_seq = self.snd_nxt;
-        self.dup_acks = 0;
+        self.acks.duplicates = 0;
         self.board.mark_front_lost();
         self.board.forget_front_retransmission();
         self.path.in_flight = self.in_flight();
@@ -150,32 +155,32 @@ impl Sender {
     }
 
     /// Each ACK until it is decided.
-    pub(super) fn on_undecided_ack(&mut self, covered: &Covered, duplicate: bool) -> FrtoStep {
+    pub(super) fn on_undecided_ack(&mut self, ack: &Ack) -> FrtoStep {
         let FrtoState::Undecided { advanced, highmark } = self.frto else { return FrtoStep::Usual };
-        let progress = covered.acked > 0 || covered.sacked > 0;
-        if advanced && covered.retransmitted_data {
+        let progress = ack.acked > 0 || ack.sacked > 0;
+        if advanced && ack.retransmitted_data {
             self.undo = None;
         }
         if self.snd_una >= highmark {
-            return self.believe_timeout(if advanced { 3 } else { 2 }, covered);
+            return self.believe_timeout(if advanced { 3 } else { 2 }, ack);
         }
         if self.config.recovery != Recovery::Sack {
-            if covered.acked == 0 {
-                return match (duplicate, advanced) {
+            if ack.acked == 0 {
+                return match (ack.duplicate, advanced) {
                     (false, _) => FrtoStep::Undecided,
-                    (true, false) => self.believe_timeout(0, covered),
-                    (true, true) => self.believe_timeout(3, covered),
+                    (true, false) => self.believe_timeout(0, ack),
+                    (true, true) => self.believe_timeout(3, ack),
                 };
             }
         } else if !advanced {
-            if covered.acked == 0 {
+            if ack.acked == 0 {
                 self.window.cwnd = self.window.cwnd.min(self.in_flight()).max(1);
                 return FrtoStep::Undecided;
             }
         } else if !progress {
-            return if duplicate { self.believe_timeout(3, covered) } else { FrtoStep::Undecided };
-        } else if covered.sacked > 0 && covered.sacked_other {
-            return self.believe_timeout(3, covered);
+            return if ack.duplicate { self.believe_timeout(3, ack) } else { FrtoStep::Undecided };
+        } else if ack.sacked > 0 && ack.sacked_other {
+            return self.believe_timeout(3, ack);
         }
         if advanced {
             self.frto = FrtoState::Idle;
@@ -187,13 +192,13 @@ impl Sender {
         let mss = u64::from(self.path.mss);
         let may_send = self.snd_nxt < self.write_end
             && self.snd_nxt + mss.min(self.write_end - self.snd_nxt) <= self.snd_una + self.send_window;
-        if may_send { FrtoStep::Undecided } else { self.believe_timeout(2, covered) }
+        if may_send { FrtoStep::Undecided } else { self.believe_timeout(2, ack) }
     }
 
     /// The timeout was right (`tcp_enter_frto_loss`): all that was not SACKed is lost, and `allowed` segments leave at once.
-    fn believe_timeout(&mut self, allowed: u32, covered: &Covered) -> FrtoStep {
+    fn believe_timeout(&mut self, allowed: u32, ack: &Ack) -> FrtoStep {
         let FrtoState::Undecided { advanced, .. } = std::mem::take(&mut self.frto) else { return FrtoStep::Usual };
-        if !advanced && covered.acked == 0 {
+        if !advanced && ack.acked == 0 {
             // The repeated segment is still on its way.
             self.board.mark_lost_until(self.snd_nxt);
         } else {
@@ -202,7 +207,7 @@ impl Sender {
         if let Some(undo) = &mut self.undo {
             undo.after_timeout = true;
         }
-        self.dup_acks = 0;
+        self.acks.duplicates = 0;
         self.high_seq = self.snd_nxt;
         self.enter(CaState::Loss);
         self.path.in_flight = self.in_flight();
@@ -242,7 +247,7 @@ impl Sender {
 
     fn forget_losses(&mut self, to: CaState) {
         self.board.clear_lost();
-        self.dup_acks = 0;
+        self.acks.duplicates = 0;
         self.enter(to);
     }
 }

@@ -1,6 +1,15 @@
 //! Finding losses and getting over them: recovery, window reductions, timeouts, and taking back what was spurious.
 
-use super::*;
+use super::ack::Ack;
+use super::undo::Undo;
+use super::{Evidence, Sender};
+use crate::packet::Packet;
+use crate::tcp::cc::CaState;
+use crate::tcp::loss::{Hole, Report, Scope, Verdict};
+use crate::tcp::recovery::RateReduction;
+use crate::tcp::scoreboard::Segment;
+use crate::tcp::{Cause, Notice, Outputs, Recovery};
+use crate::units::Time;
 
 impl Sender {
     /// Ends recovery, reduction and timeout repair when the window in which they began has been acknowledged.
@@ -8,7 +17,7 @@ impl Sender {
         let done = self.snd_una >= self.high_seq;
         match self.path.state {
             CaState::Recovery if done => {
-                self.dup_acks = 0;
+                self.acks.duplicates = 0;
                 if !self.owns_window {
                     let most = if self.halves_rate() { self.window.cwnd } else { self.path.cwnd_clamp };
                     self.window.cwnd = self.window.ssthresh.min(most).max(1);
@@ -26,9 +35,14 @@ impl Sender {
                 self.enter(CaState::Open);
                 self.keep_undo_for_dsack();
             }
-            CaState::Disorder if self.board.sacked_out() == 0 && self.dup_acks == 0 => self.enter(CaState::Open),
+            CaState::Disorder if self.board.sacked_out() == 0 && self.acks.duplicates == 0 => self.enter(CaState::Open),
             _ => {}
         }
+    }
+
+    /// Fast recovery, or what follows a timeout.
+    pub(super) fn is_repairing(&self) -> bool {
+        matches!(self.path.state, CaState::Recovery | CaState::Loss)
     }
 
     fn halves_rate(&self) -> bool {
@@ -50,12 +64,8 @@ impl Sender {
     }
 
     /// RFC 3168 section 6.1.2: once per window of data.
-    pub(super) fn react_to_ecn(&mut self, p: &Packet) {
-        if self.ecn_ok
-            && p.has(tcp_flags::ECE)
-            && matches!(self.path.state, CaState::Open | CaState::Disorder)
-            && self.snd_una > self.high_seq
-        {
+    pub(super) fn react_to_ecn(&mut self, ack: &Ack) {
+        if ack.ece && matches!(self.path.state, CaState::Open | CaState::Disorder) && self.snd_una > self.high_seq {
             self.stats.ecn_reductions += 1;
             self.reduce(CaState::Cwr);
             self.send_cwr = true;
@@ -66,13 +76,13 @@ impl Sender {
     pub(super) fn reduce(&mut self, to: CaState) {
         self.path.in_flight = self.in_flight();
         self.high_seq = self.snd_nxt;
-        self.undo = Some(self.undo_point());
+        self.undo = Some(Undo::new(self.window.ssthresh, self.snd_una));
         let ssthresh = self.cc.ssthresh(&self.window, &self.path);
         self.enter(to);
         self.path.prior_cwnd = self.window.cwnd;
         self.window.cwnd_cnt = 0;
         self.reduction = RateReduction::begin(self.path.prior_cwnd);
-        self.partial_acks = 0;
+        self.acks.partial = 0;
         if !self.owns_window {
             self.window.ssthresh = ssthresh;
             if !self.config.prr && !self.config.rate_halving {
@@ -81,19 +91,8 @@ impl Sender {
         }
     }
 
-    fn undo_point(&self) -> Undo {
-        Undo {
-            ssthresh: self.window.ssthresh,
-            first_retransmission_ts: 0,
-            marker: self.snd_una,
-            retransmissions: 0,
-            needless: 0,
-            after_timeout: false,
-        }
-    }
-
-    pub(super) fn detect_loss_after(&mut self, now: Time, advanced: bool, covered: &Covered, out: &mut Outputs) {
-        if self.path.state == CaState::Recovery && advanced {
+    pub(super) fn detect_loss_after(&mut self, ack: &Ack, out: &mut Outputs) {
+        if self.path.state == CaState::Recovery && ack.advanced {
             match self.config.recovery {
                 // The first new ACK ends it, whatever else is missing (RFC 2581 section 3.2 step 6).
                 Recovery::Reno => {
@@ -115,44 +114,44 @@ impl Sender {
                 Recovery::Sack => {}
             }
         }
-        if self.path.state == CaState::Loss && covered.delivered == 0 {
+        if self.path.state == CaState::Loss && ack.delivered == 0 {
             return;
         }
-        self.detect_loss(now, out);
+        self.detect_loss(ack.now, out);
     }
 
     pub(super) fn hole(&self, first: &Segment, above: u32) -> Hole {
         let mss = u64::from(self.path.mss);
         let reported = match self.config.recovery {
             Recovery::Sack => self.board.sacked_bytes(),
-            _ => (u64::from(self.dup_acks) * mss).min(self.snd_nxt - self.snd_una),
+            _ => (u64::from(self.acks.duplicates) * mss).min(self.snd_nxt - self.snd_una),
         };
         Hole {
-            dup_acks: self.dup_acks,
+            dup_acks: self.acks.duplicates,
             sacked_above: above,
             reported: self.reported(),
             sent_at: first.sent_at,
             end: first.end(),
             retransmitted: false,
-            newest_delivered_sent_at: self.newest_delivered_sent_at,
-            newest_delivered_end: self.newest_delivered_end,
-            newest_delivered_rtt: self.newest_delivered_rtt,
-            newest_report_at: self.newest_report_at,
+            newest_delivered_sent_at: self.newest.sent_at,
+            newest_delivered_end: self.newest.end,
+            newest_delivered_rtt: self.newest.rtt,
+            newest_report_at: self.newest.reported_at,
             outstanding: self.board.packets_out(),
             outstanding_bytes: self.snd_nxt - self.snd_una,
             reported_bytes: reported,
             cwnd: self.window.cwnd,
             send_window: self.send_window_segments(),
-            window_at_first_duplicate: self.window_at_first_duplicate,
+            window_at_first_duplicate: self.acks.window_at_first_duplicate,
             can_send_new: self.snd_nxt < self.write_end && self.snd_nxt + mss <= self.snd_una + self.send_window,
-            in_recovery: matches!(self.path.state, CaState::Recovery | CaState::Loss),
+            in_recovery: self.is_repairing(),
             min_rtt: self.path.min_rtt,
         }
     }
 
     /// Segments known to have arrived above the cumulative ACK.
     fn reported(&self) -> u32 {
-        if self.config.recovery == Recovery::Sack { self.board.sacked_out() } else { self.dup_acks }
+        if self.config.recovery == Recovery::Sack { self.board.sacked_out() } else { self.acks.duplicates }
     }
 
     /// The receive window in whole segments.
@@ -162,17 +161,16 @@ impl Sender {
 
     /// What nearly every ACK finds: all that arrived, arrived in order, and nothing waits to be repaired.
     fn nothing_is_missing(&self) -> bool {
-        let newest = (self.newest_delivered_sent_at, self.newest_delivered_end);
-        self.dup_acks == 0
+        self.acks.duplicates == 0
             && self.board.sacked_out() == 0
             && self.board.lost_out() == 0
-            && self.board.front().is_none_or(|first| (first.sent_at, first.end()) > newest)
+            && self.board.front().is_none_or(|first| self.newest.is_before(first.sent_at, first.end()))
     }
 
     /// Asks the loss policy about every hole and enters fast recovery on the first loss.
     pub(super) fn detect_loss(&mut self, now: Time, out: &mut Outputs) {
         if self.nothing_is_missing() {
-            self.judge_at = Time::NEVER;
+            self.timers.judge = Time::NEVER;
             return;
         }
         let srtt = self.rtt.srtt();
@@ -202,19 +200,19 @@ impl Sender {
                 }
                 *lost_again += board.mark_lost_retransmissions(|s| is_lost(&Hole { retransmitted: true, ..of(s) }));
             }
-        } else if self.dup_acks > 0
+        } else if self.acks.duplicates > 0
             && self.may_begin_recovery()
             && let Some(first) = self.board.front()
         {
             // RFC 6582 section 3.2: duplicates from before the last recovery's end are echoes of its retransmissions.
             if self.snd_una > self.high_seq || self.path.state == CaState::Cwr || !self.config.recover_guard {
-                match self.loss.judge(&self.hole(first, self.dup_acks), srtt, now) {
+                match self.loss.judge(&self.hole(first, self.acks.duplicates), srtt, now) {
                     Verdict::Lost => found = 1,
                     Verdict::Wait { until } => judge_at = until,
                 }
             }
         }
-        self.judge_at = if judge_at.is_never() { judge_at } else { self.after_slack(now, judge_at.since(now)) };
+        self.timers.judge = if judge_at.is_never() { judge_at } else { self.after_slack(now, judge_at.since(now)) };
         match self.path.state {
             _ if found > 0 && self.may_begin_recovery() => {
                 let evidence = self.evidence(Cause::FastRetransmit);
@@ -236,9 +234,9 @@ impl Sender {
                 self.path.in_flight = self.in_flight();
                 self.retransmit(now, evidence, out);
                 self.reduction.on_first_retransmission();
-                self.rto_at = self.timeout_from(now);
+                self.timers.retransmit = self.timeout_from(now);
             }
-            CaState::Open if self.board.sacked_out() + self.dup_acks > 0 => self.enter(CaState::Disorder),
+            CaState::Open if self.board.sacked_out() + self.acks.duplicates > 0 => self.enter(CaState::Disorder),
             _ => {}
         }
     }
@@ -265,13 +263,11 @@ impl Sender {
 
     /// Eifel detection (RFC 3522): the first ACK after a retransmission echoes the original's timestamp.
     pub(super) fn undo_if_spurious(&mut self, p: &Packet) {
-        let Some(undo) = &mut self.undo else { return };
-        if !self.config.eifel || undo.first_retransmission_ts == 0 || p.ts_ecr == 0 {
+        if !self.config.eifel {
             return;
         }
-        let is_original = (p.ts_ecr.wrapping_sub(undo.first_retransmission_ts) as i32) < 0;
-        undo.first_retransmission_ts = 0;
-        if is_original && matches!(self.path.state, CaState::Recovery | CaState::Loss) {
+        let Some(is_original) = self.undo.as_mut().and_then(|undo| undo.is_for_original(p.ts_ecr)) else { return };
+        if is_original && self.is_repairing() {
             // It was late, not lost.
             let (snd_una, snd_nxt) = (self.snd_una, self.snd_nxt);
             self.loss.on_report(&Report { reordered: true, duplicate_sack: false, snd_una, snd_nxt, recovered: false });
@@ -281,11 +277,9 @@ impl Sender {
     }
 
     /// RFC 2883, as Linux uses it: once every retransmission since a reduction was reported to be a duplicate, it was needless.
-    pub(super) fn on_duplicate_sack(&mut self, (start, end): (u64, u64)) {
+    pub(super) fn on_duplicate_sack(&mut self, range: (u64, u64)) {
         let mss = u64::from(self.path.mss);
-        let Some(undo) = self.undo.as_mut().filter(|undo| end > undo.marker) else { return };
-        undo.needless += (end - start).div_ceil(mss) as u32;
-        if undo.retransmissions > 0 && undo.needless >= undo.retransmissions {
+        if self.undo.as_mut().is_some_and(|undo| undo.on_duplicate_sack(range, mss)) {
             self.take_back();
         }
     }
@@ -294,10 +288,10 @@ impl Sender {
     pub(super) fn take_back(&mut self) {
         let Some(undo) = self.undo.take() else { return };
         self.stats.undos += 1;
-        let repairing = matches!(self.path.state, CaState::Recovery | CaState::Loss);
+        let repairing = self.is_repairing();
         if repairing {
             self.board.clear_lost();
-            self.dup_acks = 0;
+            self.acks.duplicates = 0;
         }
         if !self.owns_window {
             let most = match self.config.undo_burst {
@@ -315,7 +309,7 @@ impl Sender {
     }
 
     pub(super) fn on_rto(&mut self, now: Time, out: &mut Outputs) {
-        self.rto_at = Time::NEVER;
+        self.timers.retransmit = Time::NEVER;
         if self.board.is_empty() {
             return;
         }
@@ -341,7 +335,8 @@ impl Sender {
         self.path.in_flight = self.in_flight();
         // RFC 5681 section 3.1: a second timeout of the same segment leaves ssthresh as it is.
         if !repeated || self.config.ssthresh_at_every_timeout {
-            let undo = Undo { after_timeout: !stays_open, ..self.undo_point() };
+            let mut undo = Undo::new(self.window.ssthresh, self.snd_una);
+            undo.after_timeout = !stays_open;
             if self.path.state != CaState::Recovery {
                 self.path.prior_cwnd = self.window.cwnd;
             }
@@ -355,9 +350,9 @@ impl Sender {
                 self.window.ssthresh = ssthresh;
             }
         }
-        self.probe = None;
-        self.probe_at = Time::NEVER;
-        self.timed = None;
+        self.tail_loss_probe = None;
+        self.timers.tail_loss_probe = Time::NEVER;
+        self.timing.stop();
         self.rtt.back_off(&self.config);
         self.pacer.stop();
         if stays_open {
@@ -365,7 +360,7 @@ impl Sender {
         } else {
             self.answer_timeout(now, evidence, out);
         }
-        self.rto_at = self.timeout_from(now);
+        self.timers.retransmit = self.timeout_from(now);
     }
 
     /// All that is outstanding is lost, as far as the loss policy agrees, and repair begins with the first of it.
@@ -374,7 +369,7 @@ impl Sender {
         self.cc.on_state(&mut self.window, &self.path, CaState::Loss);
         self.path.state = CaState::Loss;
         self.high_seq = self.snd_nxt;
-        self.dup_acks = 0;
+        self.acks.duplicates = 0;
         let srtt = self.rtt.srtt();
         if let Some(template) = self.board.front().map(|first| self.hole(first, 0)) {
             let Sender { board, loss, .. } = self;

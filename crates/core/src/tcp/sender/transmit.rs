@@ -1,11 +1,16 @@
 //! What leaves and when: window, pacing, buffers, window probes.
 
-use super::*;
+use super::{Evidence, Sender};
+use crate::packet::{Ecn, Kind, Packet, tcp_flags};
+use crate::tcp::cc::CaState;
+use crate::tcp::scoreboard::{Segment, seg_flags};
+use crate::tcp::{Cause, Notice, Outputs, Pacing, Recovery, Retransmission, timestamp};
+use crate::units::{Seq32, Span, Time};
 
 impl Sender {
     /// RFC 9293 section 3.8.6.1: the receiver's window is closed; ask whether it still is.
     pub(super) fn on_persist(&mut self, now: Time, out: &mut Outputs) {
-        self.persist_at = Time::NEVER;
+        self.timers.persist = Time::NEVER;
         if !self.board.is_empty() || self.snd_nxt >= self.write_end {
             return;
         }
@@ -23,7 +28,7 @@ impl Sender {
         out.packets.push(p);
         self.stats.window_probes += 1;
         self.rtt.back_off(&self.config);
-        self.persist_at = self.timeout_from(now);
+        self.timers.persist = self.timeout_from(now);
     }
 
     /// Sends what window, pacing, buffers and data allow: retransmissions first (RFC 6675 section 5). Says whether new data left.
@@ -66,8 +71,8 @@ impl Sender {
             let len = unsent.min(mss);
             if len > 0 {
                 if outstanding + len > self.send_window {
-                    if self.board.is_empty() && self.persist_at.is_never() {
-                        self.persist_at = self.timeout_from(now);
+                    if self.board.is_empty() && self.timers.persist.is_never() {
+                        self.timers.persist = self.timeout_from(now);
                     }
                     break;
                 }
@@ -79,10 +84,10 @@ impl Sender {
         }
         let sent_new = self.snd_nxt > sent_to;
         if limited_by_cwnd || sent_new {
-            self.note_window_use(limited_by_cwnd);
+            self.window_use.note(limited_by_cwnd, self.board.packets_out(), self.snd_una, self.snd_nxt);
         }
         if sent_new {
-            self.schedule_probe(now);
+            self.schedule_tail_loss_probe(now);
         }
         sent_new
     }
@@ -96,18 +101,6 @@ impl Sender {
             self.send_buffer = self.send_buffer.max(wanted.min(most));
         }
         self.send_buffer
-    }
-
-    pub(super) fn note_window_use(&mut self, limited_by_cwnd: bool) {
-        let in_flight = self.board.packets_out();
-        if self.snd_una >= self.cwnd_usage_end
-            || limited_by_cwnd
-            || (!self.cwnd_limited && in_flight > self.max_in_flight)
-        {
-            self.cwnd_limited = limited_by_cwnd;
-            self.max_in_flight = in_flight;
-            self.cwnd_usage_end = self.snd_nxt;
-        }
     }
 
     /// RFC 2861: the window decays by half for each timeout's worth of silence, down to the initial window.
@@ -144,12 +137,12 @@ impl Sender {
             delivered: 0,
         };
         self.delivery.on_send(now, &mut segment, self.board.is_empty());
-        if !self.config.rtt_per_segment && self.timed.is_none() {
-            self.timed = Some((segment.end(), now));
+        if !self.config.rtt_per_segment {
+            self.timing.start(segment.end(), now);
         }
         self.snd_nxt = segment.end();
-        if self.rto_at.is_never() {
-            self.rto_at = self.timeout_from(now);
+        if self.timers.retransmit.is_never() {
+            self.timers.retransmit = self.timeout_from(now);
         }
         self.board.push(segment);
         self.emit(now, &segment, false, out);
@@ -157,7 +150,7 @@ impl Sender {
 
     /// For a retransmission by `cause`; to be taken before the window changes.
     pub(super) fn evidence(&self, cause: Cause) -> Evidence {
-        Evidence { cause, dup_acks: self.dup_acks, cwnd: self.window.cwnd }
+        Evidence { cause, dup_acks: self.acks.duplicates, cwnd: self.window.cwnd }
     }
 
     pub(super) fn retransmit(&mut self, now: Time, evidence: Evidence, out: &mut Outputs) {
@@ -167,14 +160,11 @@ impl Sender {
         let segment = *segment;
         if self.config.recovery == Recovery::Sack && segment.start == self.snd_una {
             // Linux: the timer is that of the first segment, which has just been sent anew.
-            self.rto_at = self.timeout_from(now);
+            self.timers.retransmit = self.timeout_from(now);
         }
         self.note_retransmission(&segment, waited, evidence, out);
         if let Some(undo) = &mut self.undo {
-            if undo.retransmissions == 0 {
-                undo.first_retransmission_ts = timestamp(now, &self.config);
-            }
-            undo.retransmissions += 1;
+            undo.on_retransmission(timestamp(now, &self.config));
         }
         self.emit(now, &segment, true, out);
     }
@@ -187,8 +177,7 @@ impl Sender {
         out: &mut Outputs,
     ) {
         self.stats.segments_retransmitted += 1;
-        // Karn: what is timed may now be acknowledged by either copy.
-        self.timed = self.timed.filter(|&(end, _)| end <= segment.start);
+        self.timing.on_retransmission(segment.start);
         out.notices.push(Notice::Retransmitted(Retransmission {
             start: segment.start,
             len: segment.len,

@@ -5,9 +5,10 @@
 //! skb, so it can be exceeded by one of them. A fast retransmission and one after a timeout leave whatever the bound says; the
 //! retransmissions after them wait like new data, which Linux does since 4.x only.
 
-use super::super::Tsq;
-use super::super::pacing::bytes_at_pacing_rate;
-use super::*;
+use super::{Sender, State};
+use crate::tcp::pacing::bytes_at_pacing_rate;
+use crate::tcp::{Outputs, TcpConfig, Tsq};
+use crate::units::{Span, Time};
 
 /// What of a connection is below TCP in its own host.
 #[derive(Debug, Default)]
@@ -97,10 +98,14 @@ impl Sender {
 mod tests {
     use proptest::prelude::*;
 
+    use std::collections::VecDeque;
+    use std::sync::Arc;
+
     use super::*;
+    use crate::packet::{FlowId, Packet};
     use crate::rng::{Purpose, stream};
     use crate::tcp::{Receiver, profile};
-    use crate::units::Bytes;
+    use crate::units::{Bytes, Seq32};
 
     const RTT: Span = Span::from_ms(100);
 
@@ -109,7 +114,7 @@ mod tests {
         now: Time,
         sender: Sender,
         receiver: Receiver,
-        held: std::collections::VecDeque<Packet>,
+        held: VecDeque<Packet>,
         out: Outputs,
     }
 

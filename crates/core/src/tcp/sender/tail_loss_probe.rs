@@ -1,23 +1,37 @@
 //! Tail loss probe (RFC 8985 section 7): when nothing is heard for two round trips, one segment is sent to draw an ACK that shows
 //! what is missing, so that a loss at the end of a flight need not wait for the retransmission timeout.
 
-use super::*;
+use super::Sender;
+use super::ack::Ack;
+use crate::tcp::cc::CaState;
+use crate::tcp::{Cause, Outputs, Recovery};
+use crate::units::{Span, Time};
+
+/// A probe on its way (`TLP.end_seq` and `TLP.is_retrans` of RFC 8985).
+#[derive(Debug, Clone, Copy)]
+pub(super) struct TailLossProbe {
+    end: u64,
+    is_retransmission: bool,
+}
 
 impl Sender {
     /// RFC 8985 section 7.2: with SACK, nothing SACKed, no repair under way; and one probe at a time.
-    pub(super) fn may_probe(&self) -> bool {
+    pub(super) fn may_probe_tail(&self) -> bool {
         self.config.tail_loss_probe
             && self.config.recovery == Recovery::Sack
-            && self.probe.is_none()
+            && self.tail_loss_probe.is_none()
             && matches!(self.path.state, CaState::Open | CaState::Cwr)
             && self.board.sacked_out() == 0
             && !self.board.is_empty()
     }
 
     /// Starts the timer anew, or stops it where no probe may be sent.
-    pub(super) fn schedule_probe(&mut self, now: Time) {
-        self.probe_at =
-            if self.may_probe() { self.after_slack(now, self.probe_timeout()).min(self.rto_at) } else { Time::NEVER };
+    pub(super) fn schedule_tail_loss_probe(&mut self, now: Time) {
+        self.timers.tail_loss_probe = if self.may_probe_tail() {
+            self.after_slack(now, self.tail_loss_probe_timeout()).min(self.timers.retransmit)
+        } else {
+            Time::NEVER
+        };
     }
 
     /// When a short wait that begins at `now` is over, as the host's timers have it.
@@ -26,7 +40,7 @@ impl Sender {
     }
 
     /// `PTO`.
-    fn probe_timeout(&self) -> Span {
+    fn tail_loss_probe_timeout(&self) -> Span {
         let srtt = self.rtt.srtt();
         if srtt.is_zero() {
             return self.config.rto_initial;
@@ -37,14 +51,14 @@ impl Sender {
     }
 
     /// RFC 8985 section 7.3.
-    pub(super) fn on_probe_due(&mut self, now: Time, out: &mut Outputs) {
-        self.probe_at = Time::NEVER;
-        if !self.may_probe() {
+    pub(super) fn on_tail_loss_probe_due(&mut self, now: Time, out: &mut Outputs) {
+        self.timers.tail_loss_probe = Time::NEVER;
+        if !self.may_probe_tail() {
             return;
         }
         if self.queued_bytes() > 0 {
             // The last segment has not left the host: no answer can have been lost (Linux).
-            self.rto_at = self.timeout_from(now);
+            self.timers.retransmit = self.timeout_from(now);
             return;
         }
         self.stats.tail_loss_probes += 1;
@@ -52,8 +66,8 @@ impl Sender {
         if is_retransmission {
             self.probe_with_last_segment(now, out);
         }
-        self.probe = Some(Probe { end: self.snd_nxt, is_retransmission });
-        self.rto_at = self.timeout_from(now);
+        self.tail_loss_probe = Some(TailLossProbe { end: self.snd_nxt, is_retransmission });
+        self.timers.retransmit = self.timeout_from(now);
     }
 
     /// A new segment, whatever cwnd says.
@@ -69,7 +83,7 @@ impl Sender {
     }
 
     fn probe_with_last_segment(&mut self, now: Time, out: &mut Outputs) {
-        let evidence = self.evidence(Cause::Probe);
+        let evidence = self.evidence(Cause::TailLossProbe);
         let Some((segment, waited)) = self.board.take_probe(now) else { return };
         self.delivery.on_send(now, segment, false);
         let segment = *segment;
@@ -77,14 +91,17 @@ impl Sender {
         self.emit(now, &segment, true, out);
     }
 
-    /// RFC 8985 section 7.4.2, for an ACK that reaches the end of the probe. `echo`: it says nothing but that.
-    pub(super) fn on_probe_acked(&mut self, probe: Probe, ack: u64, duplicate_sack: bool, echo: bool) {
-        if !probe.is_retransmission || duplicate_sack || echo {
+    /// RFC 8985 section 7.4.2, once an ACK reaches the end of the probe.
+    pub(super) fn settle_tail_loss_probe(&mut self, ack: &mut Ack) {
+        let Some(probe) = self.tail_loss_probe.filter(|probe| ack.number >= probe.end) else { return };
+        // It says nothing but that: the receiver had everything before the probe came.
+        let echo = !ack.advanced && ack.delivered == 0 && ack.is_pure && !ack.window_changed;
+        if !probe.is_retransmission || ack.duplicate_sack.is_some() || echo {
             // New data arrived, or both copies did.
-            self.probe = None;
-        } else if ack > probe.end {
+            self.tail_loss_probe = None;
+        } else if ack.number > probe.end {
             // One copy only: the probe itself repaired a loss, which the window is to show.
-            self.probe = None;
+            self.tail_loss_probe = None;
             if self.path.state == CaState::Open {
                 self.reduce(CaState::Cwr);
                 if !self.owns_window {
@@ -93,5 +110,6 @@ impl Sender {
                 self.enter(CaState::Open);
             }
         }
+        ack.duplicate_by_probe = probe.is_retransmission;
     }
 }

@@ -1,0 +1,171 @@
+//! What one ACK says, gathered while it is taken in.
+
+use super::newest::Newest;
+use crate::tcp::delivery::NewestReported;
+use crate::tcp::scoreboard::{Segment, seg_flags};
+use crate::tcp::timestamp_at;
+use crate::units::{Span, Time};
+
+#[derive(Debug, Default)]
+pub(super) struct Ack {
+    pub now: Time,
+    /// The cumulative acknowledgement, as an offset.
+    pub number: u64,
+    /// It covers something new.
+    pub advanced: bool,
+    /// It covers nothing new and says that something above has arrived.
+    pub duplicate: bool,
+    /// It is nothing but an ACK; and the receive window in it is not that of the last one.
+    pub is_pure: bool,
+    pub window_changed: bool,
+    /// It carries an ECN echo that counts.
+    pub ece: bool,
+    /// Segments in flight before it.
+    pub prior_in_flight: u32,
+    /// Before this ACK. A repeated segment acknowledged sooner was acknowledged for its original.
+    pub min_rtt: Span,
+    /// The timestamp that it echoes, and the tick in which it counts; 0: none. Older than a repeated segment that is
+    /// acknowledged cumulatively, it is for the original. Of what is SACKed it says nothing: it is that of the last in order.
+    pub echo: u32,
+    pub timestamp_tick: Span,
+    /// Segments newly acknowledged cumulatively; and newly known to have arrived in whatever way.
+    pub acked: u32,
+    pub delivered: u32,
+    /// Of the first acknowledged segment that was sent once only (for the timeout), and of the newest (for the control).
+    pub oldest_sent_at: Option<Time>,
+    pub newest_sent_at: Option<Time>,
+    pub retransmitted_data: bool,
+    /// Data sent once only was delivered that ends at `frto_limit` or below.
+    pub original: bool,
+    pub frto_limit: u64,
+    /// Segments newly SACKed; and whether one of them was repeated or ends above `frto_limit`.
+    pub sacked: u32,
+    pub sacked_other: bool,
+    /// The sender's, brought up to date by this ACK.
+    pub newest: Newest,
+    /// A segment sent once was delivered below one that had been before.
+    pub reordered: bool,
+    /// The range that the first SACK block reports as a duplicate; and whether that is due to a tail loss probe, so that it is a sign
+    /// neither of reordering nor of a needless recovery.
+    pub duplicate_sack: Option<(u64, u64)>,
+    pub duplicate_by_probe: bool,
+    /// Segments that it showed to be lost.
+    pub lost: u32,
+    /// The round trip that it measured, for the congestion control.
+    pub rtt: Option<Span>,
+    /// For controls that ask for it.
+    pub rate: Option<NewestReported>,
+}
+
+impl Ack {
+    /// A segment that the cumulative number covers.
+    pub fn take_covered(&mut self, s: &Segment) {
+        self.acked += 1;
+        self.take(s);
+    }
+
+    /// A segment that is newly SACKed.
+    pub fn take_sacked(&mut self, s: &Segment) {
+        self.sacked += 1;
+        self.sacked_other |= s.has(seg_flags::EVER_RETRANSMITTED) || s.end() > self.frto_limit;
+        self.take(s);
+    }
+
+    fn take(&mut self, s: &Segment) {
+        let repeated = s.has(seg_flags::EVER_RETRANSMITTED);
+        let news = !s.has(seg_flags::SACKED);
+        if news {
+            self.delivered += 1;
+            // RFC 8985 section 6.2 steps 2 and 3.
+            if !(repeated && self.is_for_original(s)) {
+                self.newest.note(self.now, s.sent_at, s.end());
+            }
+            let below = self.newest.note_end(s.end());
+            self.reordered |= below && !repeated;
+            if let Some(rate) = &mut self.rate {
+                rate.on_delivered(s);
+            }
+        }
+        if repeated {
+            self.retransmitted_data = true;
+        } else if news {
+            self.original |= s.end() <= self.frto_limit;
+            self.oldest_sent_at.get_or_insert(s.sent_at);
+            self.newest_sent_at = Some(s.sent_at);
+        }
+    }
+
+    fn is_for_original(&self, s: &Segment) -> bool {
+        let echoes_earlier =
+            self.echo != 0 && self.echo.wrapping_sub(timestamp_at(s.sent_at, self.timestamp_tick)).cast_signed() < 0;
+        echoes_earlier || self.now.since(s.sent_at) < self.min_rtt
+    }
+
+    /// The range reported as a duplicate, if it says anything of reordering.
+    pub fn needless(&self) -> Option<(u64, u64)> {
+        self.duplicate_sack.filter(|_| !self.duplicate_by_probe)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Time {
+        Time::ZERO + Span::from_ms(ms)
+    }
+
+    fn segment(number: u64, sent_ms: u64, flags: u8) -> Segment {
+        Segment {
+            start: 1 + 1000 * number,
+            len: 1000,
+            flags,
+            sent_at: at(sent_ms),
+            delivered_at: Time::ZERO,
+            first_sent_at: Time::ZERO,
+            delivered: 0,
+        }
+    }
+
+    fn ack(now_ms: u64) -> Ack {
+        let tick = Span::from_ms(1);
+        Ack { now: at(now_ms), min_rtt: Span::from_ms(100), timestamp_tick: tick, frto_limit: 2001, ..Ack::default() }
+    }
+
+    #[test]
+    fn a_repeated_segment_acknowledged_too_soon_is_not_the_newest_that_arrived() {
+        for (now, newest) in [(149, at(0)), (150, at(50))] {
+            let mut ack = ack(now);
+            ack.take_covered(&segment(0, 50, seg_flags::EVER_RETRANSMITTED));
+            assert_eq!((ack.newest.sent_at, ack.delivered), (newest, 1), "at {now} ms");
+        }
+        // The timestamp clock is 51 at 50 ms.
+        for (echo, newest) in [(50, at(0)), (51, at(50))] {
+            let mut ack = Ack { echo, ..ack(500) };
+            ack.take_covered(&segment(0, 50, seg_flags::EVER_RETRANSMITTED));
+            assert_eq!(ack.newest.sent_at, newest, "echo {echo}");
+        }
+    }
+
+    #[test]
+    fn what_was_sacked_before_is_acknowledged_and_not_delivered() {
+        let mut ack = ack(200);
+        ack.take_covered(&segment(0, 10, 0));
+        ack.take_covered(&segment(1, 20, seg_flags::SACKED));
+        ack.take_covered(&segment(2, 30, 0));
+        assert_eq!((ack.acked, ack.delivered, ack.sacked), (3, 2, 0));
+        assert_eq!((ack.oldest_sent_at, ack.newest_sent_at), (Some(at(10)), Some(at(30))));
+        assert!(ack.original && !ack.reordered && !ack.retransmitted_data);
+    }
+
+    #[test]
+    fn a_segment_sent_once_that_comes_below_another_is_reordered() {
+        for (flags, reordered) in [(0, true), (seg_flags::EVER_RETRANSMITTED, false)] {
+            let mut ack = ack(200);
+            ack.take_sacked(&segment(3, 30, 0));
+            assert!(ack.sacked_other, "it ends above the limit");
+            ack.take_covered(&segment(0, 10, flags));
+            assert_eq!((ack.reordered, ack.sacked, ack.acked, ack.delivered), (reordered, 1, 1, 2));
+        }
+    }
+}

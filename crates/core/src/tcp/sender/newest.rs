@@ -1,0 +1,69 @@
+//! What arrived last, as RACK keeps it (RFC 8985 section 6.2): the most recently sent segment of it, and the highest.
+
+use crate::units::{Span, Time};
+
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Newest {
+    /// When the most recently sent segment that has arrived was sent: `RACK.xmit_ts`.
+    pub sent_at: Time,
+    /// Where it ends, which decides among segments of one instant: `RACK.end_seq`.
+    pub end: u64,
+    /// Its round trip: `RACK.rtt`.
+    pub rtt: Span,
+    /// The highest offset known to have arrived: `RACK.fack`.
+    pub highest: u64,
+    /// When an ACK last reported something new.
+    pub reported_at: Time,
+}
+
+impl Newest {
+    /// Whether a segment was sent after the newest that has arrived.
+    pub fn is_before(&self, sent_at: Time, end: u64) -> bool {
+        (sent_at, end) > (self.sent_at, self.end)
+    }
+
+    /// A segment sent at `sent_at` is known at `now` to have arrived.
+    pub fn note(&mut self, now: Time, sent_at: Time, end: u64) {
+        if self.is_before(sent_at, end) {
+            (self.sent_at, self.end) = (sent_at, end);
+            self.rtt = now.since(sent_at);
+        }
+    }
+
+    /// Something that ends at `end` arrived; true if something above it came before.
+    pub fn note_end(&mut self, end: u64) -> bool {
+        let below = end < self.highest;
+        self.highest = self.highest.max(end);
+        below
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Newest;
+    use crate::units::{Span, Time};
+
+    #[test]
+    fn the_newest_is_what_was_sent_last_whatever_arrives_last() {
+        let at = |ms| Time::ZERO + Span::from_ms(ms);
+        let mut newest = Newest::default();
+        newest.note(at(100), at(10), 1000);
+        assert_eq!((newest.sent_at, newest.end, newest.rtt), (at(10), 1000, Span::from_ms(90)));
+        newest.note(at(120), at(5), 2000);
+        assert_eq!((newest.sent_at, newest.end, newest.rtt), (at(10), 1000, Span::from_ms(90)), "sent earlier");
+        newest.note(at(130), at(10), 2000);
+        assert_eq!(
+            (newest.end, newest.rtt),
+            (2000, Span::from_ms(120)),
+            "in the same instant the order of bytes decides"
+        );
+        assert!(newest.is_before(at(11), 1) && newest.is_before(at(10), 2001) && !newest.is_before(at(10), 2000));
+    }
+
+    #[test]
+    fn what_arrives_below_the_highest_is_reordered() {
+        let mut newest = Newest::default();
+        assert_eq!([2000, 1000, 2000, 3000].map(|end| newest.note_end(end)), [false, true, false, false]);
+        assert_eq!(newest.highest, 3000);
+    }
+}

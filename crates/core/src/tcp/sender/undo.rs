@@ -1,0 +1,85 @@
+//! What a reduction replaced, in case it proves spurious: by the first timestamp that is echoed after it (Eifel, RFC 3522), or by
+//! a DSACK for every retransmission since (RFC 2883, as Linux uses it).
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Undo {
+    /// Segments.
+    pub ssthresh: u32,
+    /// The control has been told of a timeout.
+    pub after_timeout: bool,
+    /// Timestamp of the first retransmission since; zero until there is one, and again once its ACK has been looked at.
+    first_retransmission_ts: u32,
+    /// First byte not acknowledged when it happened.
+    marker: u64,
+    /// Retransmissions since then, and how many of them are known to have been needless.
+    retransmissions: u32,
+    needless: u32,
+}
+
+impl Undo {
+    /// A reduction happens with this threshold before it.
+    pub fn new(ssthresh: u32, snd_una: u64) -> Undo {
+        let marker = snd_una;
+        Undo { ssthresh, after_timeout: false, first_retransmission_ts: 0, marker, retransmissions: 0, needless: 0 }
+    }
+
+    /// A segment is sent again, with that timestamp; 0: none.
+    pub fn on_retransmission(&mut self, timestamp: u32) {
+        if self.retransmissions == 0 {
+            self.first_retransmission_ts = timestamp;
+        }
+        self.retransmissions += 1;
+    }
+
+    /// Whether an ACK with this echo is for the original of the first segment that was sent again. `None`: it tells nothing, since
+    /// there is no timestamp to compare, or it has been compared.
+    pub fn is_for_original(&mut self, echo: u32) -> Option<bool> {
+        if self.first_retransmission_ts == 0 || echo == 0 {
+            return None;
+        }
+        let first = std::mem::take(&mut self.first_retransmission_ts);
+        Some((echo.wrapping_sub(first).cast_signed()) < 0)
+    }
+
+    /// A DSACK reports `start..end`, in segments of `mss`; true if every retransmission is now known to have been needless.
+    pub fn on_duplicate_sack(&mut self, (start, end): (u64, u64), mss: u64) -> bool {
+        if end <= self.marker {
+            return false;
+        }
+        let segments = u32::try_from((end - start).div_ceil(mss)).unwrap_or(u32::MAX);
+        self.needless = self.needless.saturating_add(segments);
+        self.retransmissions > 0 && self.needless >= self.retransmissions
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Undo;
+
+    #[test]
+    fn the_first_echo_after_the_first_retransmission_tells_once() {
+        let mut undo = Undo::new(10, 1);
+        assert_eq!(undo.is_for_original(99), None, "nothing was sent again");
+        undo.on_retransmission(100);
+        undo.on_retransmission(105);
+        assert_eq!(undo.is_for_original(0), None, "no echo");
+        assert_eq!((undo.is_for_original(99), undo.is_for_original(99)), (Some(true), None));
+        let mut undo = Undo::new(10, 1);
+        undo.on_retransmission(2);
+        assert_eq!(undo.is_for_original(u32::MAX), Some(true), "timestamps wrap");
+        let mut undo = Undo::new(10, 1);
+        undo.on_retransmission(100);
+        assert_eq!(undo.is_for_original(100), Some(false));
+    }
+
+    #[test]
+    fn it_takes_a_dsack_for_every_retransmission_since() {
+        let mut undo = Undo::new(10, 5_001);
+        assert!(!undo.on_duplicate_sack((5_001, 6_001), 1_000), "nothing was sent again");
+        let mut undo = Undo::new(10, 5_001);
+        (0..3).for_each(|_| undo.on_retransmission(0));
+        assert!(!undo.on_duplicate_sack((4_001, 5_001), 1_000), "from before the reduction");
+        assert!(!undo.on_duplicate_sack((5_001, 6_001), 1_000));
+        assert!(undo.on_duplicate_sack((7_001, 9_001), 1_000), "two in one range");
+    }
+}
