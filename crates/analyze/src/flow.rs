@@ -11,8 +11,8 @@ use std::collections::VecDeque;
 
 use self::classify::{Class, Spurious};
 pub(crate) use self::finish::Surroundings;
-use crate::ring::{ORIGIN, Ring};
 use crate::rtt::Rtt;
+use crate::send_history::{ORIGIN, SendHistory};
 use crate::thin::Thinned;
 use crate::whatif::{POLICIES, WhatIf};
 
@@ -147,7 +147,7 @@ pub(crate) struct Flow {
     initial: Option<u32>,
     una: u64,
     max: u64,
-    ring: Ring,
+    history: SendHistory,
     state: State,
     dup_acks: u32,
     window_at_first_duplicate: u32,
@@ -217,7 +217,7 @@ impl Flow {
             initial: None,
             una: ORIGIN + 1,
             max: ORIGIN + 1,
-            ring: Ring::default(),
+            history: SendHistory::default(),
             state: State::Open,
             dup_acks: 0,
             window_at_first_duplicate: 0,
@@ -304,7 +304,7 @@ impl Flow {
     pub fn cwnd_estimate(&self) -> u64 {
         match self.state {
             State::Open => self.round_flight,
-            _ => self.flight() - self.ring.sacked_bytes().min(self.flight()),
+            _ => self.flight() - self.history.sacked_bytes().min(self.flight()),
         }
     }
 

@@ -3,10 +3,10 @@
 //! Everything here is sans-IO: time, randomness and packets come in as arguments, actions go out as values. No clocks,
 //! threads, sockets or globals. The simulator, the emulator and the host tools drive the same code.
 
+pub mod buffer_probe;
 pub mod coop;
 pub mod packet;
 pub mod policy;
-pub mod probe;
 pub mod queue;
 pub mod rng;
 pub mod table;

@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
+use airtcp_core::buffer_probe::EstimatorConfig;
 use airtcp_core::coop::CoopConfig;
-use airtcp_core::probe::EstimatorConfig;
 use airtcp_core::queue::QueueConfig;
 use airtcp_core::tcp::TcpConfig;
 use airtcp_core::units::{DataRate, Probability, Span, Time};

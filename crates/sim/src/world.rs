@@ -14,8 +14,8 @@ mod roaming;
 
 use std::collections::BTreeMap;
 
+use airtcp_core::buffer_probe::{RunLog, estimate};
 use airtcp_core::packet::{FlowId, PacketId, Pool};
-use airtcp_core::probe::{RunLog, estimate};
 use airtcp_core::queue::{DropReason, Drops};
 use airtcp_core::tcp::{Outputs, SenderStats, Tsq};
 use airtcp_core::units::{Span, Time};

@@ -5,7 +5,7 @@ use airtcp_core::units::{Span, Time};
 
 use super::*;
 use crate::decode::{Segment, flags};
-use crate::ring::{NONE, Sent, marks};
+use crate::send_history::{NONE, Sent, marks};
 
 /// Samples before the least one is taken as a bound of what is possible.
 const ENOUGH_SAMPLES: u64 = 8;
@@ -126,12 +126,12 @@ impl Flow {
     /// The acknowledgement moves to `ack`.
     fn advance(&mut self, at: &Passing, p: &Segment, ack: u64, covered: &mut Covered) {
         self.see_up_to(at, ack);
-        let front = self.ring.front().copied();
+        let front = self.history.front().copied();
         if let Some(front) = front {
             self.look_for_spurious(at, p, &front);
         }
         let newest_before = self.newest_delivered.order;
-        self.ring.acknowledge(ack, |s| {
+        self.history.acknowledge(ack, |s| {
             covered.take(s, newest_before);
             if s.has(marks::UNSEEN) {
                 covered.missed_bytes += s.len();
@@ -162,7 +162,7 @@ impl Flow {
     fn see_up_to(&mut self, at: &Passing, end: u64) {
         if end > self.max {
             self.sent_order += 1;
-            self.ring.push(Sent {
+            self.history.push(Sent {
                 start: self.max,
                 end,
                 last_ns: at.ns,
@@ -226,7 +226,7 @@ impl Flow {
                             && self.offset(to, self.una).is_some_and(|e| e >= end)
                     }));
             if duplicate {
-                let rows: Vec<u32> = self.ring.within(start, end).map(|s| s.row).filter(|&r| r != NONE).collect();
+                let rows: Vec<u32> = self.history.within(start, end).map(|s| s.row).filter(|&r| r != NONE).collect();
                 for row in rows {
                     self.mark_spurious(row, Spurious::Dsack);
                 }
@@ -239,7 +239,7 @@ impl Flow {
             // Of a block that only grew, what was there before is marked already.
             let before = self.blocks.iter().find(|b| b.0 == start && b.1 <= end && b.1 > start).map_or(start, |b| b.1);
             let newest_before = self.newest_delivered.order;
-            self.ring
+            self.history
                 .sack(before, end, |s| covered.take(&Sent { marks: s.marks & !marks::SACKED, ..*s }, newest_before));
         }
         self.blocks = known;
@@ -251,14 +251,14 @@ impl Flow {
         if self.sack {
             return;
         }
-        if let Some(s) = self.ring.nth(self.dup_acks as usize) {
+        if let Some(s) = self.history.nth(self.dup_acks as usize) {
             self.note_delivered(at, (s.last_ns, s.end, s.order));
         }
     }
 
     /// Since when the sender could know that the first unacknowledged segment is lost.
     fn look_for_reasons(&mut self, at: &Passing) {
-        let Some(front) = self.ring.front() else { return };
+        let Some(front) = self.history.front() else { return };
         let newest = &self.newest_delivered;
         // What was sent in the same instant: RFC 8985 section 6.2 takes the one with the higher sequence number for the later.
         if (front.last_ns, front.end) < (newest.sent_ns, newest.end) {
@@ -268,7 +268,7 @@ impl Flow {
                 self.overtaken_clearly_ns.get_or_insert(at.ns);
             }
         }
-        if self.dup_acks.max(self.ring.sacked()) >= 3 {
+        if self.dup_acks.max(self.history.sacked()) >= 3 {
             self.third_report_ns.get_or_insert(at.ns);
         }
     }
@@ -282,7 +282,7 @@ impl Flow {
     /// Shows what is missing to the policies.
     fn judge(&mut self, at: &Passing, advanced: bool, covered: &Covered, p: &Segment) {
         let mss = self.mss();
-        let reported = self.dup_acks > 0 || self.ring.sacked() > 0;
+        let reported = self.dup_acks > 0 || self.history.sacked() > 0;
         if !reported && !covered.reordered {
             return;
         }
@@ -296,12 +296,12 @@ impl Flow {
                 recovered: false,
             },
         );
-        let Some(front) = self.ring.front().copied().filter(|_| reported) else { return };
+        let Some(front) = self.history.front().copied().filter(|_| reported) else { return };
         let window = self.window.unwrap_or(u64::MAX);
         let full = u64::from(mss);
-        let above = if self.sack { self.ring.sacked() } else { self.dup_acks };
+        let above = if self.sack { self.history.sacked() } else { self.dup_acks };
         let reported_bytes =
-            if self.sack { self.ring.sacked_bytes() } else { (u64::from(self.dup_acks) * full).min(self.flight()) };
+            if self.sack { self.history.sacked_bytes() } else { (u64::from(self.dup_acks) * full).min(self.flight()) };
         let hole = Hole {
             dup_acks: self.dup_acks,
             sacked_above: above,
@@ -313,7 +313,7 @@ impl Flow {
             newest_delivered_sent_at: Time::from_ns(self.newest_delivered.sent_ns),
             newest_delivered_rtt: Span::from_ns(self.newest_delivered.rtt_ns),
             newest_report_at: Time::from_ns(at.ns),
-            outstanding: self.ring.count(),
+            outstanding: self.history.count(),
             outstanding_bytes: self.flight(),
             reported_bytes,
             cwnd: self.whole_segments(self.cwnd_estimate()).max(1),

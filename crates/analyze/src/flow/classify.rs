@@ -34,7 +34,7 @@
 
 use super::*;
 use crate::decode::Segment;
-use crate::ring::{NONE, Sent, marks};
+use crate::send_history::{NONE, Sent, marks};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Class {
@@ -112,9 +112,9 @@ struct Facts {
 impl Flow {
     /// Data is repeated: bytes `start` to `end`. `copy`: the capture shows what it repeats.
     pub(super) fn on_repetition(&mut self, at: &Passing, start: u64, end: u64, bytes: u32, copy: bool) {
-        let original: Option<Sent> = self.ring.within(start, end).next().copied();
+        let original: Option<Sent> = self.history.within(start, end).next().copied();
         let waited_ns = at.ns.saturating_sub(original.map_or(self.sent_ns, |s| s.last_ns));
-        let delivered = end <= self.una || self.ring.within(start, end).all(|s| s.has(marks::SACKED));
+        let delivered = end <= self.una || self.history.within(start, end).all(|s| s.has(marks::SACKED));
         let facts = self.facts(at, start, end, original.as_ref());
         let (class, reason) = self.class(&facts);
         let reported = self.dup_acks > 0 || facts.above > 0;
@@ -187,12 +187,12 @@ impl Flow {
 
     fn flight_segments(&self) -> u32 {
         let mss = u64::from(self.mss());
-        self.ring.outstanding().map(|s| s.len().div_ceil(mss)).sum::<u64>().min(u64::from(u32::MAX)) as u32
+        self.history.outstanding().map(|s| s.len().div_ceil(mss)).sum::<u64>().min(u64::from(u32::MAX)) as u32
     }
 
     fn facts(&self, at: &Passing, start: u64, end: u64, original: Option<&Sent>) -> Facts {
         let since = |ns: u64| at.ns.saturating_sub(ns);
-        let above = if self.sack { self.ring.sacked_above(end) } else { 0 };
+        let above = if self.sack { self.history.sacked_above(end) } else { 0 };
         let quiet_ns = since(self.reported_ns.max(self.advanced_ns));
         let round_trip_ns = self.rtt.srtt_ns() + at.near_ns;
         let prompt_ns = at.near_ns + round_trip_ns / 4 + PROMPT_NS;
@@ -297,8 +297,8 @@ impl Flow {
 
     /// Whether what fills a gap was sent again; else it was overtaken.
     pub(super) fn late_is_repetition(&self, at: &Passing, p: &Segment, start: u64, end: u64) -> bool {
-        let gap = self.ring.within(start, end).next().copied();
-        let behind = self.ring.within(start, self.max).find(|s| !s.has(marks::UNSEEN)).copied();
+        let gap = self.history.within(start, end).next().copied();
+        let behind = self.history.within(start, self.max).find(|s| !s.has(marks::UNSEEN)).copied();
         let (Some(gap), Some(behind)) = (gap, behind) else { return false };
         if let (Some((stamp, _)), true) = (p.options.timestamps, behind.first_stamp != 0) {
             let newer = stamp.wrapping_sub(behind.first_stamp) as i32;
@@ -314,7 +314,7 @@ impl Flow {
             }
         }
         let age = at.ns.saturating_sub(gap.last_ns);
-        let reported = self.dup_acks > 0 || self.ring.sacked() > 0;
+        let reported = self.dup_acks > 0 || self.history.sacked() > 0;
         let report_takes = match at.near_ns {
             0 => (self.rtt.srtt_ns() / 2).min(REORDERING_NS),
             near => near / 10 * 9,

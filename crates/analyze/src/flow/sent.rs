@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::decode::{Segment, flags};
-use crate::ring::{NONE, Sent, marks};
+use crate::send_history::{NONE, Sent, marks};
 
 /// A repeated byte below what is acknowledged, alone and after such a pause, asks whether the peer still lives.
 const KEEP_ALIVE_IDLE_NS: u64 = 1_000_000_000;
@@ -69,10 +69,10 @@ impl Flow {
         }
         self.pushed = p.has(flags::PSH) || p.has(flags::FIN);
         self.sent_ns = at.ns;
-        let missed = self.ring.shrink_to(at.limits.segments);
+        let missed = self.history.shrink_to(at.limits.segments);
         if missed > 0 {
             // What is not remembered can no longer be told apart from what was acknowledged.
-            self.una = self.ring.front().map_or(self.max, |s| s.start).max(self.una);
+            self.una = self.history.front().map_or(self.max, |s| s.start).max(self.una);
         }
         self.note_window(at);
     }
@@ -94,7 +94,7 @@ impl Flow {
         self.outside_in_row += 1;
         if self.outside_in_row >= RESYNCHRONISE_AFTER && start > self.max {
             self.outside_in_row = 0;
-            self.ring.clear();
+            self.history.clear();
             self.una = start;
             self.max = start;
             self.state = State::Open;
@@ -143,9 +143,9 @@ impl Flow {
             marks: if p.has(flags::FIN) { marks::FIN } else { 0 },
         };
         if start > self.max {
-            self.ring.push(Sent { start: self.max, end: start, marks: marks::UNSEEN, ..sent });
+            self.history.push(Sent { start: self.max, end: start, marks: marks::UNSEEN, ..sent });
         }
-        self.ring.push(sent);
+        self.history.push(sent);
         self.max = end;
         self.counts.unique_bytes += (end - start) - u64::from(p.has(flags::FIN));
         self.flight_max = self.flight_max.max(self.flight());
@@ -173,7 +173,7 @@ impl Flow {
     fn on_old(&mut self, at: &Passing, p: &Segment, start: u64, end: u64, fin: bool) {
         let mut unseen = 0;
         let mut unseen_acked = 0;
-        for s in self.ring.within(start, end).filter(|s| s.has(marks::UNSEEN)) {
+        for s in self.history.within(start, end).filter(|s| s.has(marks::UNSEEN)) {
             let bytes = s.end.min(end) - s.start.max(start);
             unseen += bytes;
             unseen_acked += s.end.min(end).min(self.una).saturating_sub(s.start.max(start));
@@ -190,7 +190,7 @@ impl Flow {
         let ip_id = p.ip_id.unwrap_or(0);
         if !again {
             self.counts.out_of_order += 1;
-            self.ring.change(start, end, |s| {
+            self.history.change(start, end, |s| {
                 s.marks = (s.marks & !marks::UNSEEN) | marks::LATE;
                 (s.last_ns, s.order, s.first_stamp, s.last_stamp, s.ip_id) = (at.ns, order, stamp, stamp, ip_id);
             });
@@ -199,7 +199,7 @@ impl Flow {
         }
         let row = self.first_row.wrapping_add(self.retransmissions.len() as u32);
         self.on_repetition(at, start, end, payload as u32, unseen == 0);
-        self.ring.change(start, end, |s| {
+        self.history.change(start, end, |s| {
             if s.has(marks::UNSEEN) {
                 s.first_stamp = stamp;
                 s.marks = (s.marks & !marks::UNSEEN) | marks::LATE;

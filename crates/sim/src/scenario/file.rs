@@ -8,7 +8,7 @@ mod wlan;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use airtcp_core::probe::EstimatorConfig;
+use airtcp_core::buffer_probe::EstimatorConfig;
 use airtcp_core::queue::QueueConfig;
 use airtcp_core::tcp::TcpOptions;
 use airtcp_core::units::{Bytes, DataRate, Probability, Span};

@@ -10,8 +10,8 @@ mod repeats;
 mod tcp;
 mod train;
 
+use airtcp_core::buffer_probe::Schedule;
 use airtcp_core::packet::{FlowId, Packet};
-use airtcp_core::probe::Schedule;
 use airtcp_core::tcp::{Outputs, SenderStats};
 use airtcp_core::wifi::{Ac, Released};
 

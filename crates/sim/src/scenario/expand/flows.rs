@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use airtcp_core::probe::EstimatorConfig;
+use airtcp_core::buffer_probe::EstimatorConfig;
 use airtcp_core::rng::{Purpose, stream};
 use airtcp_core::tcp::{Recovery, TcpConfig, TcpOptions};
 use airtcp_core::units::{Bytes, Span, Time};

@@ -49,7 +49,7 @@ impl Sent {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Ring {
+pub(crate) struct SendHistory {
     /// The first `acked` of them are acknowledged.
     sent: VecDeque<Sent>,
     acked: usize,
@@ -57,7 +57,7 @@ pub(crate) struct Ring {
     sacked: u32,
 }
 
-impl Ring {
+impl SendHistory {
     pub fn outstanding(&self) -> impl DoubleEndedIterator<Item = &Sent> {
         self.sent.range(self.acked..)
     }
@@ -84,7 +84,7 @@ impl Ring {
     }
 
     pub fn clear(&mut self) {
-        *self = Ring::default();
+        *self = SendHistory::default();
     }
 
     /// Forgets the oldest beyond `limit`. What is still outstanding is forgotten too: returns how many of these.
