@@ -3,7 +3,9 @@
 use std::collections::VecDeque;
 use std::net::IpAddr;
 
-use crate::decode::{Endpoint, Segment, flags};
+use airtcp_core::packet::TcpFlags;
+
+use crate::decode::{Endpoint, Segment};
 use crate::flow::{Flow, Limits, Passing, Surroundings};
 use crate::tables::Rows;
 
@@ -29,7 +31,7 @@ impl Loop {
 
     /// A packet passes on its way to this end.
     fn towards(&mut self, now_ns: u64, p: &Segment) {
-        if p.has(flags::SYN) {
+        if p.has(TcpFlags::SYN) {
             self.syns += 1;
             self.syn = (self.syns == 1).then_some(now_ns);
         }
@@ -45,7 +47,7 @@ impl Loop {
 
     /// A packet passes that this end sent.
     fn back(&mut self, now_ns: u64, p: &Segment) {
-        if p.has(flags::ACK)
+        if p.has(TcpFlags::ACK)
             && let Some(sent) = self.syn.take()
         {
             self.sample(now_ns.saturating_sub(sent));
@@ -109,7 +111,7 @@ impl Connection {
 
     /// Whether a SYN begins another connection between the same ports.
     pub fn is_followed_by(&self, p: &Segment) -> bool {
-        if !p.has(flags::SYN) || p.has(flags::ACK) {
+        if !p.has(TcpFlags::SYN) || p.has(TcpFlags::ACK) {
             return false;
         }
         let over = self.flows.iter().any(|f| f.fin_seen || f.rst_seen);
@@ -137,12 +139,12 @@ impl Connection {
         self.last_ns = ns;
         self.loops[side].back(ns, p);
         self.loops[other].towards(ns, p);
-        if p.has(flags::SYN) {
+        if p.has(TcpFlags::SYN) {
             self.scales[side] = p.options.window_scale;
             self.sack_permitted[side] = p.options.sack_permitted;
             self.flows[other].announced_mss = p.options.mss;
             // Scaling is in use if both SYNs have the option (RFC 7323 section 2.2), and likewise SACK.
-            let answered = p.has(flags::ACK) || self.flows[other].syn_seen;
+            let answered = p.has(TcpFlags::ACK) || self.flows[other].syn_seen;
             for this in 0..2 {
                 let both = self.scales.iter().all(Option::is_some);
                 let scale = if both { self.scales[1 - this] } else { answered.then_some(0) };
@@ -150,7 +152,7 @@ impl Connection {
                 self.flows[this].sack = self.sack_permitted == [true; 2];
             }
         }
-        if self.flows[side].number.is_none() && (p.payload > 0 || p.has(flags::SYN)) {
+        if self.flows[side].number.is_none() && (p.payload > 0 || p.has(TcpFlags::SYN)) {
             self.flows[side].number = Some(*next_flow);
             *next_flow += 1;
         }

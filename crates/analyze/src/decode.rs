@@ -5,6 +5,7 @@ mod wlan;
 
 use std::net::IpAddr;
 
+use airtcp_core::packet::TcpFlags;
 use etherparse::{LaxIpSlice, LenSource, TcpHeaderSlice, ip_number};
 
 use self::link::network_layer;
@@ -16,14 +17,6 @@ pub(crate) struct Endpoint {
     pub port: u16,
 }
 
-pub(crate) mod flags {
-    pub const FIN: u8 = 1;
-    pub const SYN: u8 = 2;
-    pub const RST: u8 = 4;
-    pub const PSH: u8 = 8;
-    pub const ACK: u8 = 16;
-}
-
 /// A TCP segment as it passed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Segment {
@@ -33,7 +26,7 @@ pub(crate) struct Segment {
     pub ip_id: Option<u16>,
     pub seq: u32,
     pub ack: u32,
-    pub flags: u8,
+    pub flags: TcpFlags,
     /// Not scaled.
     pub window: u16,
     /// Payload bytes it had on the wire.
@@ -42,8 +35,8 @@ pub(crate) struct Segment {
 }
 
 impl Segment {
-    pub fn has(&self, flag: u8) -> bool {
-        self.flags & flag != 0
+    pub fn has(&self, flags: TcpFlags) -> bool {
+        self.flags.has_all(flags)
     }
 }
 
@@ -121,15 +114,15 @@ pub(crate) fn decode(raw: &Raw) -> Result<Segment, Skipped> {
     let mut whole = [0; 60];
     let (header, cut) = tcp_header(tcp.payload, segment_bytes, &mut whole)?;
     let payload = segment_bytes - header.slice().len();
-    let mut flags = 0;
+    let mut flags = TcpFlags::NONE;
     for (is_set, bit) in [
-        (header.fin(), flags::FIN),
-        (header.syn(), flags::SYN),
-        (header.rst(), flags::RST),
-        (header.psh(), flags::PSH),
-        (header.ack(), flags::ACK),
+        (header.fin(), TcpFlags::FIN),
+        (header.syn(), TcpFlags::SYN),
+        (header.rst(), TcpFlags::RST),
+        (header.psh(), TcpFlags::PSH),
+        (header.ack(), TcpFlags::ACK),
     ] {
-        flags |= if is_set { bit } else { 0 };
+        flags |= TcpFlags::when(is_set, bit);
     }
     Ok(Segment {
         source: Endpoint { address: ip.source_addr(), port: header.source_port() },

@@ -3,19 +3,26 @@
 
 use std::collections::VecDeque;
 
+use airtcp_core::flags;
+
 /// Offsets count from here, so that what lies before the first byte seen has a number, too. Its low half is zero: an
 /// offset's is the sequence number relative to the first one.
 pub(crate) const ORIGIN: u64 = 1 << 40;
 
-pub(crate) mod marks {
-    /// The capture has not shown it: what came after it did.
-    pub const UNSEEN: u8 = 1;
-    pub const SACKED: u8 = 2;
-    pub const RESENT: u8 = 4;
-    /// It filled a gap late: when it was sent is not known.
-    pub const LATE: u8 = 8;
-    /// It ends with the byte that FIN takes.
-    pub const FIN: u8 = 16;
+flags! {
+    /// What is known of a run of bytes.
+    pub(crate) struct Marks {
+        /// The capture has not shown it: what came after it did.
+        UNSEEN = 1,
+        /// A SACK block has reported it.
+        SACKED = 2,
+        /// It was sent again.
+        RESENT = 4,
+        /// It filled a gap late: when it was sent is not known.
+        LATE = 8,
+        /// It ends with the byte that FIN takes.
+        FIN = 16,
+    }
 }
 
 /// No row.
@@ -36,12 +43,13 @@ pub(crate) struct Sent {
     /// Number of its last retransmission among those of the flow, or [`NONE`].
     pub row: u32,
     pub ip_id: u16,
-    pub marks: u8,
+    pub marks: Marks,
 }
 
 impl Sent {
-    pub fn has(&self, mark: u8) -> bool {
-        self.marks & mark != 0
+    /// Whether at least one of `marks` is set.
+    pub fn has(&self, marks: Marks) -> bool {
+        self.marks.has_any(marks)
     }
     pub fn len(&self) -> u64 {
         self.end - self.start
@@ -104,7 +112,7 @@ impl SendHistory {
     }
 
     fn uncount(&mut self, s: &Sent) {
-        if s.has(marks::SACKED) {
+        if s.has(Marks::SACKED) {
             self.sacked -= 1;
             self.sacked_bytes -= s.len();
         }
@@ -140,8 +148,8 @@ impl SendHistory {
         debug_assert!(whole.start < at && at < whole.end);
         let upper = Sent { start: at, ..*whole };
         whole.end = at;
-        whole.marks &= !marks::FIN;
-        if upper.has(marks::SACKED) {
+        whole.marks.remove(Marks::FIN);
+        if upper.has(Marks::SACKED) {
             self.sacked += 1;
         }
         if index < self.acked {
@@ -178,8 +186,8 @@ impl SendHistory {
             index += 1;
         }
         while let Some(s) = self.sent.get_mut(index).filter(|s| s.end <= end) {
-            if !s.has(marks::SACKED) {
-                s.marks |= marks::SACKED;
+            if !s.has(Marks::SACKED) {
+                s.marks |= Marks::SACKED;
                 self.sacked += 1;
                 self.sacked_bytes += s.end - s.start;
                 f(s);
@@ -193,7 +201,7 @@ impl SendHistory {
         if self.sacked == 0 {
             return 0;
         }
-        let below = self.outstanding().take_while(|s| s.start < offset).filter(|s| s.has(marks::SACKED)).count();
+        let below = self.outstanding().take_while(|s| s.start < offset).filter(|s| s.has(Marks::SACKED)).count();
         self.sacked - below as u32
     }
 }

@@ -5,6 +5,7 @@
 
 pub mod buffer_probe;
 pub mod coop;
+mod flags;
 pub mod packet;
 pub mod policy;
 pub mod queue;

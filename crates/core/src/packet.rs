@@ -1,5 +1,6 @@
 //! A packet as the simulator carries it: 64 bytes of header fields, no payload. [`Pool`] is the slab they live in.
 
+use crate::flags;
 use crate::units::Seq32;
 
 /// Index of a flow within its world.
@@ -31,15 +32,24 @@ pub enum Kind {
     EchoReply,
 }
 
-/// TCP header bits, in the order of the wire.
-pub mod tcp_flags {
-    pub const FIN: u8 = 0x01;
-    pub const SYN: u8 = 0x02;
-    pub const RST: u8 = 0x04;
-    pub const PSH: u8 = 0x08;
-    pub const ACK: u8 = 0x10;
-    pub const ECE: u8 = 0x40;
-    pub const CWR: u8 = 0x80;
+flags! {
+    /// Flags of a TCP header, with the bits that they have there (RFC 9293 section 3.1).
+    pub struct TcpFlags {
+        /// The sender has nothing more to send.
+        FIN = 0x01,
+        /// Sequence numbers are to be synchronised: the first segment of either side.
+        SYN = 0x02,
+        /// The connection is reset.
+        RST = 0x04,
+        /// The data is to be handed up now.
+        PSH = 0x08,
+        /// The acknowledgement number counts.
+        ACK = 0x10,
+        /// A congestion mark came (RFC 3168). In a SYN: this side can do ECN.
+        ECE = 0x40,
+        /// The window was reduced because of ECE. In a SYN: this side can do ECN.
+        CWR = 0x80,
+    }
 }
 
 /// A range of sequence space `start..end` that the receiver holds (RFC 2018).
@@ -62,8 +72,8 @@ pub struct Packet {
     pub len: u16,
     pub kind: Kind,
     pub ecn: Ecn,
-    /// See [`tcp_flags`]; zero unless `kind` is [`Kind::Tcp`].
-    pub flags: u8,
+    /// None unless `kind` is [`Kind::Tcp`].
+    pub flags: TcpFlags,
     /// Bits 0 to 2: how many of `sack` are in use. Bits 3 to 6: incarnation. Bit 7: from destination to source.
     meta: u8,
     /// TCP sequence number; for UDP and echo the datagram's number.
@@ -92,8 +102,9 @@ impl Packet {
     pub fn incarnation(&self) -> u8 {
         (self.meta >> INCARNATION_SHIFT) & INCARNATION
     }
-    pub fn has(&self, flags: u8) -> bool {
-        self.flags & flags == flags
+    /// Whether all of `flags` are set.
+    pub fn has(&self, flags: TcpFlags) -> bool {
+        self.flags.has_all(flags)
     }
     /// True for packets from the flow's destination back to its source (ACKs, echo replies).
     pub fn is_reverse(&self) -> bool {

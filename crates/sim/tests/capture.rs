@@ -6,7 +6,7 @@ use std::process::Command;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use airtcp_core::packet::{Ecn, FlowId, Kind, Packet, SackBlock, tcp_flags};
+use airtcp_core::packet::{Ecn, FlowId, Kind, Packet, SackBlock, TcpFlags};
 use airtcp_core::queue::QueueConfig;
 use airtcp_core::tcp::TcpConfig;
 use airtcp_core::tcp::profile::profile;
@@ -96,8 +96,8 @@ fn packet(flow: u32, kind: Kind, size: u16) -> Packet {
 
 /// A connection with a loss, ECN, SACK and a close, a datagram, a ping and its reply. Odd sizes are among them.
 fn story() -> Vec<Captured> {
-    let (syn, ack, fin, psh) = (tcp_flags::SYN, tcp_flags::ACK, tcp_flags::FIN, tcp_flags::PSH);
-    let (ece, cwr) = (tcp_flags::ECE, tcp_flags::CWR);
+    let (syn, ack, fin, psh) = (TcpFlags::SYN, TcpFlags::ACK, TcpFlags::FIN, TcpFlags::PSH);
+    let (ece, cwr) = (TcpFlags::ECE, TcpFlags::CWR);
     let mut at = 0;
     let mut captured = Vec::new();
     let mut put = |mut packet: Packet, back: bool| {
@@ -190,7 +190,7 @@ fn any_captured() -> impl Strategy<Value = Captured> {
     let packet = (0u32..3, 0usize..4, any::<(u16, u16, u8, u32, bool)>());
     (any::<u64>(), any::<bool>(), packet).prop_map(|(ns, back, (flow, kind, (size, len, flags, window, reverse)))| {
         let mut p = packet_of(flow, kind, size);
-        (p.len, p.flags, p.window) = (len, flags, window);
+        (p.len, p.flags, p.window) = (len, TcpFlags::from_bits(flags), window);
         if reverse {
             p.set_reverse();
         }
@@ -415,7 +415,7 @@ fn tshark_reads_any_packet() {
     for (kind, size) in (0..4).flat_map(|kind| (0..120).chain([1499, 1500, 9000, 65_535]).map(move |size| (kind, size)))
     {
         let mut p = packet_of(kind as u32 % 3, kind, size);
-        (p.flags, p.len, p.window) = (size as u8, size / 3, u32::from(size) << 10);
+        (p.flags, p.len, p.window) = (TcpFlags::from_bits(size as u8), size / 3, u32::from(size) << 10);
         (p.ts_val, p.ts_ecr) = (u32::from(size) % 2, 0);
         p.push_sack(SackBlock { start: Seq32(5), end: Seq32(9) });
         packets.push(Captured { time: Time::from_ns(packets.len() as u64), link: THERE, packet: p });

@@ -1,11 +1,13 @@
 //! What the receiver of a flow acknowledges.
 
+use airtcp_core::packet::TcpFlags;
 use airtcp_core::tcp::loss::{Hole, Report};
 use airtcp_core::units::{Span, Time};
 
-use super::*;
-use crate::decode::{Segment, flags};
-use crate::send_history::{NONE, Sent, marks};
+use super::classify::Spurious;
+use super::{Delivered, Flow, MAX_WINDOW, Passing, State};
+use crate::decode::Segment;
+use crate::send_history::{Marks, NONE, Sent};
 
 /// Samples before the least one is taken as a bound of what is possible.
 const ENOUGH_SAMPLES: u64 = 8;
@@ -28,16 +30,16 @@ struct Covered {
 
 impl Covered {
     fn take(&mut self, s: &Sent, newest_before: u64) {
-        if !s.has(marks::SACKED) {
+        if !s.has(Marks::SACKED) {
             self.delivered += 1;
-            if !s.has(marks::UNSEEN) {
-                self.reordered |= !s.has(marks::RESENT | marks::LATE) && s.order < newest_before;
+            if !s.has(Marks::UNSEEN) {
+                self.reordered |= !s.has(Marks::RESENT | Marks::LATE) && s.order < newest_before;
                 self.newest = self.newest.max((s.last_ns, s.end, s.order));
             }
         }
-        if s.has(marks::RESENT | marks::UNSEEN | marks::LATE) {
+        if s.has(Marks::RESENT | Marks::UNSEEN | Marks::LATE) {
             self.ambiguous = true;
-        } else if !s.has(marks::SACKED) {
+        } else if !s.has(Marks::SACKED) {
             self.oldest_ns.get_or_insert(s.last_ns);
             self.newest_ns = Some(s.last_ns);
         }
@@ -47,7 +49,7 @@ impl Covered {
 impl Flow {
     /// A packet of the flow's receiver passes.
     pub fn on_ack(&mut self, at: &Passing, p: &Segment) {
-        if !p.has(flags::ACK) || p.has(flags::RST) {
+        if !p.has(TcpFlags::ACK) || p.has(TcpFlags::RST) {
             return;
         }
         if self.initial.is_none() {
@@ -70,9 +72,9 @@ impl Flow {
         let duplicate = !advanced
             && ack == before
             && p.payload == 0
-            && !p.has(flags::SYN)
+            && !p.has(TcpFlags::SYN)
             && self.flight() > 0
-            && if sack_known { newly_sacked } else { !window_changed && !p.has(flags::FIN) };
+            && if sack_known { newly_sacked } else { !window_changed && !p.has(TcpFlags::FIN) };
         let rtt_ns = covered.newest_ns.filter(|_| !covered.ambiguous).map(|sent| at.ns.saturating_sub(sent));
         if let Some(ns) = rtt_ns {
             self.rtt.sample(ns);
@@ -115,7 +117,7 @@ impl Flow {
         if ack < self.una {
             return changed;
         }
-        let scale = if p.has(flags::SYN) { 0 } else { self.receiver_scale.unwrap_or(0) };
+        let scale = if p.has(TcpFlags::SYN) { 0 } else { self.receiver_scale.unwrap_or(0) };
         let window = u64::from(p.window) << scale;
         self.counts.zero_windows += u64::from(window == 0 && self.window.is_some_and(|w| w > 0));
         self.window = Some(window);
@@ -133,7 +135,7 @@ impl Flow {
         let newest_before = self.newest_delivered.order;
         self.history.acknowledge(ack, |s| {
             covered.take(s, newest_before);
-            if s.has(marks::UNSEEN) {
+            if s.has(Marks::UNSEEN) {
                 covered.missed_bytes += s.len();
             }
         });
@@ -171,7 +173,7 @@ impl Flow {
                 last_stamp: 0,
                 row: NONE,
                 ip_id: 0,
-                marks: marks::UNSEEN,
+                marks: Marks::UNSEEN,
             });
             self.max = end;
         }
@@ -179,7 +181,7 @@ impl Flow {
 
     /// RFC 3522 (Eifel), and its sibling without timestamps: the ACK answers the original.
     fn look_for_spurious(&mut self, at: &Passing, p: &Segment, front: &Sent) {
-        if !front.has(marks::RESENT) {
+        if !front.has(Marks::RESENT) {
             return;
         }
         if let Some((_, echo)) = p.options.timestamps {
@@ -198,7 +200,7 @@ impl Flow {
                 return;
             }
         }
-        let least = self.rtt.min_ns().filter(|_| self.rtt.samples >= ENOUGH_SAMPLES && !front.has(marks::LATE));
+        let least = self.rtt.min_ns().filter(|_| self.rtt.samples >= ENOUGH_SAMPLES && !front.has(Marks::LATE));
         if least.is_some_and(|least| at.ns.saturating_sub(front.last_ns) < least / 4 * 3) {
             self.mark_spurious(front.row, Spurious::TooSoon);
         }
@@ -239,8 +241,9 @@ impl Flow {
             // Of a block that only grew, what was there before is marked already.
             let before = self.blocks.iter().find(|b| b.0 == start && b.1 <= end && b.1 > start).map_or(start, |b| b.1);
             let newest_before = self.newest_delivered.order;
-            self.history
-                .sack(before, end, |s| covered.take(&Sent { marks: s.marks & !marks::SACKED, ..*s }, newest_before));
+            self.history.sack(before, end, |s| {
+                covered.take(&Sent { marks: s.marks.without(Marks::SACKED), ..*s }, newest_before)
+            });
         }
         self.blocks = known;
         covered.delivered > count
@@ -309,7 +312,7 @@ impl Flow {
             end: front.end,
             newest_delivered_end: self.newest_delivered.end,
             sent_at: Time::from_ns(front.last_ns),
-            retransmitted: front.has(marks::RESENT),
+            retransmitted: front.has(Marks::RESENT),
             newest_delivered_sent_at: Time::from_ns(self.newest_delivered.sent_ns),
             newest_delivered_rtt: Span::from_ns(self.newest_delivered.rtt_ns),
             newest_report_at: Time::from_ns(at.ns),

@@ -32,9 +32,9 @@
 //! time: a repetition cannot come before the report of the gap has reached the sender (`near`; half a round trip, at most 5 ms,
 //! if that is not known), nor without any report unless a timeout could have fired.
 
-use super::*;
+use super::{Flow, Passing, Retransmitted, State, TimedOut};
 use crate::decode::Segment;
-use crate::send_history::{NONE, Sent, marks};
+use crate::send_history::{Marks, NONE, Sent};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Class {
@@ -114,7 +114,7 @@ impl Flow {
     pub(super) fn on_repetition(&mut self, at: &Passing, start: u64, end: u64, bytes: u32, copy: bool) {
         let original: Option<Sent> = self.history.within(start, end).next().copied();
         let waited_ns = at.ns.saturating_sub(original.map_or(self.sent_ns, |s| s.last_ns));
-        let delivered = end <= self.una || self.history.within(start, end).all(|s| s.has(marks::SACKED));
+        let delivered = end <= self.una || self.history.within(start, end).all(|s| s.has(Marks::SACKED));
         let facts = self.facts(at, start, end, original.as_ref());
         let (class, reason) = self.class(&facts);
         let reported = self.dup_acks > 0 || facts.above > 0;
@@ -197,7 +197,7 @@ impl Flow {
         let round_trip_ns = self.rtt.srtt_ns() + at.near_ns;
         let prompt_ns = at.near_ns + round_trip_ns / 4 + PROMPT_NS;
         let first = start <= self.una;
-        let resent_before = original.is_some_and(|s| s.has(marks::RESENT));
+        let resent_before = original.is_some_and(|s| s.has(Marks::RESENT));
         let at_once_ns = at.near_ns + round_trip_ns / 64 + AT_ONCE_NS;
         let fresh = if resent_before {
             // Only with SACK can a sender know that a repetition was lost, and then there is nothing to wait for.
@@ -298,7 +298,7 @@ impl Flow {
     /// Whether what fills a gap was sent again; else it was overtaken.
     pub(super) fn late_is_repetition(&self, at: &Passing, p: &Segment, start: u64, end: u64) -> bool {
         let gap = self.history.within(start, end).next().copied();
-        let behind = self.history.within(start, self.max).find(|s| !s.has(marks::UNSEEN)).copied();
+        let behind = self.history.within(start, self.max).find(|s| !s.has(Marks::UNSEEN)).copied();
         let (Some(gap), Some(behind)) = (gap, behind) else { return false };
         if let (Some((stamp, _)), true) = (p.options.timestamps, behind.first_stamp != 0) {
             let newer = stamp.wrapping_sub(behind.first_stamp) as i32;

@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::*;
+use super::classify::Spurious;
+use super::{Flow, Retransmitted};
 use crate::tables::{FlowRow, RetransmissionRow, Rows, RttRow, SegmentRow, TimeoutRow, WindowRow};
 
 /// Part of the round trip, there and back, up to which the nearer end counts as the place of the capture.

@@ -1,8 +1,10 @@
 //! What the sender of a flow sends.
 
-use super::*;
-use crate::decode::{Segment, flags};
-use crate::send_history::{NONE, Sent, marks};
+use airtcp_core::packet::TcpFlags;
+
+use super::{Flow, MAX_WINDOW, Passing, SegmentPoint, State};
+use crate::decode::Segment;
+use crate::send_history::{Marks, NONE, ORIGIN, Sent};
 
 /// A repeated byte below what is acknowledged, alone and after such a pause, asks whether the peer still lives.
 const KEEP_ALIVE_IDLE_NS: u64 = 1_000_000_000;
@@ -14,13 +16,13 @@ impl Flow {
     pub fn on_sent(&mut self, at: &Passing, p: &Segment) {
         self.first_ns.get_or_insert(at.ns);
         self.counts.packets += 1;
-        if p.has(flags::RST) {
+        if p.has(TcpFlags::RST) {
             // Its sequence number may be anything (RFC 9293 section 3.10.7).
             self.rst_seen = true;
             return;
         }
         let mut seq = p.seq;
-        if p.has(flags::SYN) {
+        if p.has(TcpFlags::SYN) {
             if self.syn_seen {
                 self.counts.syn_retransmissions += 1;
             }
@@ -31,11 +33,11 @@ impl Flow {
             seq = seq.wrapping_add(1);
         }
         self.timestamps |= p.payload > 0 && p.options.timestamps.is_some();
-        self.fin_seen |= p.has(flags::FIN);
-        let length = u64::from(p.payload) + u64::from(p.has(flags::FIN));
+        self.fin_seen |= p.has(TcpFlags::FIN);
+        let length = u64::from(p.payload) + u64::from(p.has(TcpFlags::FIN));
         if length == 0 {
             // Without payload, one below what is acknowledged: asks for an ACK.
-            if !p.has(flags::SYN) && self.flight() == 0 && self.offset(seq, self.una) == Some(self.una - 1) {
+            if !p.has(TcpFlags::SYN) && self.flight() == 0 && self.offset(seq, self.una) == Some(self.una - 1) {
                 self.counts.keep_alives += 1;
             }
             return;
@@ -61,13 +63,13 @@ impl Flow {
             return;
         }
         if start < self.max {
-            let fin = p.has(flags::FIN) && end <= self.max;
+            let fin = p.has(TcpFlags::FIN) && end <= self.max;
             self.on_old(at, p, start, end.min(self.max), fin);
         }
         if end > self.max {
             self.on_new(at, p, start.max(self.max), end);
         }
-        self.pushed = p.has(flags::PSH) || p.has(flags::FIN);
+        self.pushed = p.has(TcpFlags::PSH) || p.has(TcpFlags::FIN);
         self.sent_ns = at.ns;
         let missed = self.history.shrink_to(at.limits.segments);
         if missed > 0 {
@@ -113,7 +115,7 @@ impl Flow {
     }
 
     fn is_keep_alive(&self, at: &Passing, p: &Segment, start: u64, end: u64) -> bool {
-        if p.payload != 1 || p.has(flags::FIN) {
+        if p.payload != 1 || p.has(TcpFlags::FIN) {
             return false;
         }
         let idle = self.flight() == 0 && end == self.una && at.ns.saturating_sub(self.sent_ns) >= KEEP_ALIVE_IDLE_NS;
@@ -140,14 +142,14 @@ impl Flow {
             last_stamp: Self::stamp(p),
             row: NONE,
             ip_id: p.ip_id.unwrap_or(0),
-            marks: if p.has(flags::FIN) { marks::FIN } else { 0 },
+            marks: Marks::when(p.has(TcpFlags::FIN), Marks::FIN),
         };
         if start > self.max {
-            self.history.push(Sent { start: self.max, end: start, marks: marks::UNSEEN, ..sent });
+            self.history.push(Sent { start: self.max, end: start, marks: Marks::UNSEEN, ..sent });
         }
         self.history.push(sent);
         self.max = end;
-        self.counts.unique_bytes += (end - start) - u64::from(p.has(flags::FIN));
+        self.counts.unique_bytes += (end - start) - u64::from(p.has(TcpFlags::FIN));
         self.flight_max = self.flight_max.max(self.flight());
         if self.state == State::Open {
             self.round_flight = self.round_flight.max(self.flight());
@@ -173,7 +175,7 @@ impl Flow {
     fn on_old(&mut self, at: &Passing, p: &Segment, start: u64, end: u64, fin: bool) {
         let mut unseen = 0;
         let mut unseen_acked = 0;
-        for s in self.history.within(start, end).filter(|s| s.has(marks::UNSEEN)) {
+        for s in self.history.within(start, end).filter(|s| s.has(Marks::UNSEEN)) {
             let bytes = s.end.min(end) - s.start.max(start);
             unseen += bytes;
             unseen_acked += s.end.min(end).min(self.una).saturating_sub(s.start.max(start));
@@ -191,7 +193,7 @@ impl Flow {
         if !again {
             self.counts.out_of_order += 1;
             self.history.change(start, end, |s| {
-                s.marks = (s.marks & !marks::UNSEEN) | marks::LATE;
+                s.marks = s.marks.without(Marks::UNSEEN) | Marks::LATE;
                 (s.last_ns, s.order, s.first_stamp, s.last_stamp, s.ip_id) = (at.ns, order, stamp, stamp, ip_id);
             });
             self.note_segment(at, "data", start, end);
@@ -200,11 +202,11 @@ impl Flow {
         let row = self.first_row.wrapping_add(self.retransmissions.len() as u32);
         self.on_repetition(at, start, end, payload as u32, unseen == 0);
         self.history.change(start, end, |s| {
-            if s.has(marks::UNSEEN) {
+            if s.has(Marks::UNSEEN) {
                 s.first_stamp = stamp;
-                s.marks = (s.marks & !marks::UNSEEN) | marks::LATE;
+                s.marks = s.marks.without(Marks::UNSEEN) | Marks::LATE;
             }
-            s.marks |= marks::RESENT;
+            s.marks |= Marks::RESENT;
             s.row = row;
             (s.last_ns, s.order, s.last_stamp) = (at.ns, order, stamp);
         });

@@ -30,7 +30,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Aqm, DropReason, Drops, Limit, QueueContext};
-use crate::packet::{Kind, Packet, PacketId, Pool, SackBlock, tcp_flags};
+use crate::packet::{Kind, Packet, PacketId, Pool, SackBlock, TcpFlags};
 use crate::policy::checked;
 use crate::units::{Bytes, Seq32, Time};
 
@@ -122,7 +122,7 @@ pub struct AckFilter {
 }
 
 fn is_pure_ack(p: &Packet) -> bool {
-    p.kind == Kind::Tcp && p.len == 0 && p.flags & !tcp_flags::ECE == tcp_flags::ACK
+    p.kind == Kind::Tcp && p.len == 0 && p.flags.without(TcpFlags::ECE) == TcpFlags::ACK
 }
 
 fn is_same_connection(a: &Packet, b: &Packet) -> bool {
@@ -183,7 +183,7 @@ impl AckFilter {
             let slot = &self.slots[at as usize];
             let p = &pool[slot.id];
             if is_same_connection(p, newer) {
-                let ece = p.has(tcp_flags::ECE);
+                let ece = p.has(TcpFlags::ECE);
                 if candidate.is_some() && ece != candidate_ece {
                     candidate = None;
                 }
@@ -198,7 +198,7 @@ impl AckFilter {
             (before, at) = (at, slot.next_ack);
         }
         candidate.filter(|&(at, _)| {
-            self.mode == AckFilterMode::Aggressive && at == last && candidate_ece == newer.has(tcp_flags::ECE)
+            self.mode == AckFilterMode::Aggressive && at == last && candidate_ece == newer.has(TcpFlags::ECE)
         })
     }
 

@@ -1,7 +1,7 @@
 //! Delivery-rate estimation (draft-cheng-iccrg-delivery-rate-estimation): how fast segments arrive over one flight.
 
 use super::cc::RateSample;
-use super::scoreboard::{Segment, seg_flags};
+use super::scoreboard::{SegFlags, Segment};
 use crate::units::{Span, Time};
 
 /// The connection's side.
@@ -29,9 +29,9 @@ impl Delivery {
         segment.first_sent_at = self.first_sent_at;
         segment.delivered_at = self.delivered_at;
         segment.delivered = self.total as u32;
-        segment.flags &= !seg_flags::APP_LIMITED;
+        segment.flags.remove(SegFlags::APP_LIMITED);
         if self.app_limited_until > self.total {
-            segment.flags |= seg_flags::APP_LIMITED;
+            segment.flags |= SegFlags::APP_LIMITED;
         }
     }
 
@@ -90,7 +90,7 @@ impl NewestReported {
             delivered: (delivery.total - prior) as u32,
             interval,
             prior_delivered: prior,
-            app_limited: s.has(seg_flags::APP_LIMITED),
+            app_limited: s.has(SegFlags::APP_LIMITED),
         })
     }
 

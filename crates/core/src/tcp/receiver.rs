@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use super::ticks::TickClock;
 use super::{Outputs, Recovery, TcpConfig, timestamp};
-use crate::packet::{Ecn, FlowId, Kind, MAX_SACK, MAX_SACK_WITH_TS, Packet, SackBlock, tcp_flags};
+use crate::packet::{Ecn, FlowId, Kind, MAX_SACK, MAX_SACK_WITH_TS, Packet, SackBlock, TcpFlags};
 use crate::units::{DataRate, Seq32, Span, Time};
 
 /// Counters since the connection began.
@@ -184,7 +184,7 @@ impl Receiver {
     }
 
     pub fn on_packet(&mut self, now: Time, p: &Packet, out: &mut Outputs) {
-        if p.has(tcp_flags::SYN) {
+        if p.has(TcpFlags::SYN) {
             return self.on_syn(now, p, out);
         }
         match self.state {
@@ -194,14 +194,14 @@ impl Receiver {
                 self.control_at = Time::NEVER;
                 self.control_tries = 0;
             }
-            State::LastAck if p.has(tcp_flags::ACK) && p.ack.to_offset(1) >= 2 => {
+            State::LastAck if p.has(TcpFlags::ACK) && p.ack.to_offset(1) >= 2 => {
                 self.state = State::Closed;
                 self.control_at = Time::NEVER;
             }
             _ => {}
         }
         let start = p.seq.to_offset(self.rcv_nxt);
-        let fin = p.has(tcp_flags::FIN);
+        let fin = p.has(TcpFlags::FIN);
         if p.len > 0 || fin {
             self.on_data(now, p, start, fin, out);
         } else if start < self.rcv_nxt {
@@ -238,7 +238,7 @@ impl Receiver {
             State::Listen | State::SynReceived => {
                 self.state = State::SynReceived;
                 self.ts_recent = p.ts_val;
-                self.ecn_ok = self.config.ecn && p.has(tcp_flags::ECE | tcp_flags::CWR);
+                self.ecn_ok = self.config.ecn && p.has(TcpFlags::ECE | TcpFlags::CWR);
                 self.send_syn_ack(now, out);
             }
             _ => self.send_ack(now, out),
@@ -249,7 +249,7 @@ impl Receiver {
         let mut p = self.packet(now);
         p.seq = Seq32(0);
         p.ack = Seq32(1);
-        p.flags = tcp_flags::SYN | tcp_flags::ACK | if self.ecn_ok { tcp_flags::ECE } else { 0 };
+        p.flags = TcpFlags::SYN | TcpFlags::ACK | TcpFlags::when(self.ecn_ok, TcpFlags::ECE);
         p.size = self.config.syn_bytes();
         p.window = self.buffer.min(65535) as u32; // unscaled in a SYN (RFC 7323 section 2.2)
         out.packets.push(p);
@@ -381,7 +381,7 @@ impl Receiver {
     }
 
     fn note_ecn(&mut self, p: &Packet) {
-        if p.has(tcp_flags::CWR) {
+        if p.has(TcpFlags::CWR) {
             self.ece = false;
         }
         if p.ecn == Ecn::Ce {
@@ -506,11 +506,11 @@ impl Receiver {
 
     fn send_ack(&mut self, now: Time, out: &mut Outputs) {
         let mut p = self.packet(now);
-        p.flags = tcp_flags::ACK | if self.ece { tcp_flags::ECE } else { 0 };
+        p.flags = TcpFlags::ACK | TcpFlags::when(self.ece, TcpFlags::ECE);
         p.seq = Seq32(1);
         if self.fin_sent {
             if self.state == State::LastAck {
-                p.flags |= tcp_flags::FIN;
+                p.flags |= TcpFlags::FIN;
                 self.control_at = now + self.backed_off_rto();
             } else {
                 p.seq = Seq32(2);
@@ -565,10 +565,10 @@ mod tests {
             receiver.on_packet(Time::ZERO, &p, &mut out);
             out.packets.pop().map(|p| (p.ack.0, p.sack().iter().map(|b| (b.start.0, b.end.0)).collect::<Vec<_>>()))
         };
-        packet(tcp_flags::SYN, 0, 0);
-        assert_eq!(packet(tcp_flags::ACK, 1001, 1000), Some((1, vec![(1001, 2001)])));
-        assert_eq!(packet(tcp_flags::ACK | tcp_flags::FIN, 2001, 500), Some((1, vec![(1001, 2502)])));
-        assert_eq!(packet(tcp_flags::ACK, 1, 1000), Some((2502, vec![])));
+        packet(TcpFlags::SYN, 0, 0);
+        assert_eq!(packet(TcpFlags::ACK, 1001, 1000), Some((1, vec![(1001, 2001)])));
+        assert_eq!(packet(TcpFlags::ACK | TcpFlags::FIN, 2001, 500), Some((1, vec![(1001, 2502)])));
+        assert_eq!(packet(TcpFlags::ACK, 1, 1000), Some((2502, vec![])));
     }
 
     /// A receiver whose peer answers its ACKs after 100 ms, and the times in milliseconds at which it acknowledges what.
@@ -604,7 +604,7 @@ mod tests {
             let n = n.unwrap_or(self.next);
             self.next = self.next.max(n + 1);
             let mut p = Packet::new(FlowId(0), Kind::Tcp, 0);
-            (p.flags, p.seq, p.len) = (tcp_flags::ACK, Seq32((n - 1) * 1000 + 1), 1000);
+            (p.flags, p.seq, p.len) = (TcpFlags::ACK, Seq32((n - 1) * 1000 + 1), 1000);
             (p.ts_val, p.ts_ecr) =
                 ((us / 1000 + 900) as u32, timestamp(Time::ZERO + Span::from_us(us - 100_000), &self.receiver.config));
             self.at(us, |r, now, out| r.on_packet(now, &p, out));
@@ -656,7 +656,7 @@ mod tests {
         t.stream(206, 30);
         assert_eq!(t.acks[5..], [(230.5, 32)]);
         let mut fin = Packet::new(FlowId(0), Kind::Tcp, 0);
-        (fin.flags, fin.seq) = (tcp_flags::ACK | tcp_flags::FIN, Seq32(37 * 1000 + 1));
+        (fin.flags, fin.seq) = (TcpFlags::ACK | TcpFlags::FIN, Seq32(37 * 1000 + 1));
         t.at(236_000, |r, now, out| r.on_packet(now, &fin, out));
         assert_eq!(t.acks[6..], [(236.0, 37)]);
     }
@@ -669,7 +669,7 @@ mod tests {
         let mut unknown = Thinned::new(4, |c| c.timestamps = false);
         for i in 0..10u64 {
             let mut p = Packet::new(FlowId(0), Kind::Tcp, 0);
-            (p.flags, p.seq, p.len) = (tcp_flags::ACK, Seq32(i as u32 * 1000 + 1), 1000);
+            (p.flags, p.seq, p.len) = (TcpFlags::ACK, Seq32(i as u32 * 1000 + 1), 1000);
             unknown.at(200_000 + i * 1000, |r, now, out| r.on_packet(now, &p, out));
         }
         assert_eq!(unknown.acks.len(), 5);

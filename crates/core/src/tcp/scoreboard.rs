@@ -5,21 +5,26 @@
 
 use std::collections::VecDeque;
 
+use crate::flags;
 use crate::units::{Span, Time};
 
-pub(super) mod seg_flags {
-    pub const SACKED: u8 = 1;
-    /// Judged lost and not known to have arrived.
-    pub const LOST: u8 = 2;
-    /// Lost and sent again.
-    pub const RETRANSMITTED: u8 = 4;
-    /// Sent more than once: no round-trip sample without timestamps (Karn).
-    pub const EVER_RETRANSMITTED: u8 = 8;
-    pub const FIN: u8 = 16;
-    /// Sent while the sender had no more data (delivery-rate samples).
-    pub const APP_LIMITED: u8 = 32;
+flags! {
+    /// What is known of a segment.
+    pub(super) struct SegFlags {
+        /// Known to have arrived, and not acknowledged.
+        SACKED = 1,
+        /// Judged lost and not known to have arrived.
+        LOST = 2,
+        /// Lost and sent again.
+        RETRANSMITTED = 4,
+        /// Sent more than once: no round-trip sample without timestamps (Karn).
+        EVER_RETRANSMITTED = 8,
+        /// The connection's last segment: it ends with the number that the FIN takes.
+        FIN = 16,
+        /// Sent while the sender had no more data (delivery-rate samples).
+        APP_LIMITED = 32,
+    }
 }
-use seg_flags::*;
 
 /// One segment between `snd_una` and `snd_nxt`.
 #[derive(Debug, Clone, Copy)]
@@ -32,15 +37,16 @@ pub(super) struct Segment {
     /// Low 32 bits of the connection's delivered count when this was sent.
     pub delivered: u32,
     pub len: u16,
-    pub flags: u8,
+    pub flags: SegFlags,
 }
 
 impl Segment {
     pub fn end(&self) -> u64 {
-        self.start + u64::from(self.len) + u64::from(self.flags & FIN != 0)
+        self.start + u64::from(self.len) + u64::from(self.has(SegFlags::FIN))
     }
-    pub fn has(&self, flag: u8) -> bool {
-        self.flags & flag != 0
+    /// Whether at least one of `flags` is set.
+    pub fn has(&self, flags: SegFlags) -> bool {
+        self.flags.has_any(flags)
     }
 }
 
@@ -104,9 +110,9 @@ impl Scoreboard {
             }
             let segment = *front;
             self.segments.pop_front();
-            self.sacked_out -= u32::from(segment.has(SACKED));
-            self.lost_out -= u32::from(segment.has(LOST));
-            self.retrans_out -= u32::from(segment.has(RETRANSMITTED));
+            self.sacked_out -= u32::from(segment.has(SegFlags::SACKED));
+            self.lost_out -= u32::from(segment.has(SegFlags::LOST));
+            self.retrans_out -= u32::from(segment.has(SegFlags::RETRANSMITTED));
             each(&segment);
         }
         if self.retrans_out == 0 {
@@ -119,8 +125,12 @@ impl Scoreboard {
                 // Receivers do not acknowledge into the middle of what they SACKed; if one does, keep the counts whole.
                 if range.0 < ack {
                     range.0 = ack;
-                    range.2 = self.segments.iter().take_while(|s| s.end() <= range.1).filter(|s| s.has(SACKED)).count()
-                        as u32;
+                    range.2 = self
+                        .segments
+                        .iter()
+                        .take_while(|s| s.end() <= range.1)
+                        .filter(|s| s.has(SegFlags::SACKED))
+                        .count() as u32;
                 }
                 break;
             }
@@ -149,11 +159,11 @@ impl Scoreboard {
             if segment.end() > end {
                 break;
             }
-            if !segment.has(SACKED) {
+            if !segment.has(SegFlags::SACKED) {
                 let before = *segment;
-                self.lost_out -= u32::from(segment.has(LOST));
-                self.retrans_out -= u32::from(segment.has(RETRANSMITTED));
-                segment.flags = (segment.flags & !(LOST | RETRANSMITTED)) | SACKED;
+                self.lost_out -= u32::from(segment.has(SegFlags::LOST));
+                self.retrans_out -= u32::from(segment.has(SegFlags::RETRANSMITTED));
+                segment.flags = segment.flags.without(SegFlags::LOST | SegFlags::RETRANSMITTED) | SegFlags::SACKED;
                 self.sacked_out += 1;
                 let range = covered.get_or_insert((segment.start, segment.start, 0));
                 range.1 = segment.end();
@@ -177,7 +187,7 @@ impl Scoreboard {
         }
     }
 
-    /// Visits the holes that are not yet marked lost, lowest first: `judge(first segment of the hole, segments SACKED
+    /// Visits the holes that are not yet marked lost, lowest first: `judge(first segment of the hole, segments SegFlags::SACKED
     /// above it)` says whether the whole hole is lost; the first that is not ends the walk. Returns how many segments were marked.
     pub fn mark_lost_holes(&mut self, mut judge: impl FnMut(&Segment, u32) -> bool) -> u32 {
         let mut newly = 0;
@@ -206,15 +216,15 @@ impl Scoreboard {
         let mut i = self.index_of(self.lost_edge);
         let mut unbroken = true;
         while let Some(segment) = self.segments.get_mut(i) {
-            if !segment.has(SACKED | LOST) {
+            if !segment.has(SegFlags::SACKED | SegFlags::LOST) {
                 if judge(segment) {
-                    segment.flags |= LOST;
+                    segment.flags |= SegFlags::LOST;
                     self.lost_out += 1;
                     self.retransmit_from = self.retransmit_from.min(segment.start);
                     newly += 1;
                 } else {
                     unbroken = false;
-                    if !segment.has(EVER_RETRANSMITTED) {
+                    if !segment.has(SegFlags::EVER_RETRANSMITTED) {
                         break;
                     }
                 }
@@ -235,8 +245,8 @@ impl Scoreboard {
             if segment.start >= end {
                 break;
             }
-            if !segment.has(SACKED | LOST) {
-                segment.flags |= LOST;
+            if !segment.has(SegFlags::SACKED | SegFlags::LOST) {
+                segment.flags |= SegFlags::LOST;
                 self.lost_out += 1;
                 self.retransmit_from = self.retransmit_from.min(segment.start);
                 newly += 1;
@@ -265,15 +275,15 @@ impl Scoreboard {
                 self.retransmit_from = segment.start;
                 self.lost_edge = segment.start;
             }
-            if !segment.has(SACKED) {
+            if !segment.has(SegFlags::SACKED) {
                 if i > 0 && !is_lost(segment) {
                     // What was sent again lately stays as it is: lost, and on its way once more.
-                    unbroken &= segment.has(LOST);
+                    unbroken &= segment.has(SegFlags::LOST);
                     continue;
                 }
-                self.retrans_out -= u32::from(segment.has(RETRANSMITTED));
-                self.lost_out += u32::from(!segment.has(LOST));
-                segment.flags = (segment.flags & !RETRANSMITTED) | LOST;
+                self.retrans_out -= u32::from(segment.has(SegFlags::RETRANSMITTED));
+                self.lost_out += u32::from(!segment.has(SegFlags::LOST));
+                segment.flags = segment.flags.without(SegFlags::RETRANSMITTED) | SegFlags::LOST;
             }
             if unbroken {
                 self.lost_edge = segment.end();
@@ -283,8 +293,8 @@ impl Scoreboard {
 
     /// The first segment is lost once more, if it was sent again: it is to be repeated first.
     pub fn forget_front_retransmission(&mut self) {
-        if let Some(front) = self.segments.front_mut().filter(|front| front.has(RETRANSMITTED)) {
-            front.flags &= !RETRANSMITTED;
+        if let Some(front) = self.segments.front_mut().filter(|front| front.has(SegFlags::RETRANSMITTED)) {
+            front.flags.remove(SegFlags::RETRANSMITTED);
             self.retrans_out -= 1;
             self.retransmit_from = front.start;
         }
@@ -292,8 +302,9 @@ impl Scoreboard {
 
     /// Nothing above the first segment was ever sent again, as far as the first that was not SACKed there shows.
     pub fn only_front_was_retransmitted(&self) -> bool {
-        let above = self.segments.iter().skip(1).find(|s| s.has(EVER_RETRANSMITTED) || !s.has(SACKED));
-        self.retrans_out <= 1 && above.is_none_or(|s| !s.has(EVER_RETRANSMITTED))
+        let above =
+            self.segments.iter().skip(1).find(|s| s.has(SegFlags::EVER_RETRANSMITTED) || !s.has(SegFlags::SACKED));
+        self.retrans_out <= 1 && above.is_none_or(|s| !s.has(SegFlags::EVER_RETRANSMITTED))
     }
 
     /// When the `n`-th segment, counted from 0, was last sent, and where it ends; the last if there are fewer.
@@ -306,7 +317,7 @@ impl Scoreboard {
     pub fn take_probe(&mut self, now: Time) -> Option<(&mut Segment, Span)> {
         let segment = self.segments.back_mut()?;
         let waited = now.since(segment.sent_at);
-        segment.flags |= EVER_RETRANSMITTED;
+        segment.flags |= SegFlags::EVER_RETRANSMITTED;
         segment.sent_at = now;
         Some((segment, waited))
     }
@@ -314,7 +325,7 @@ impl Scoreboard {
     /// The marks prove wrong: nothing is lost, everything is in flight again.
     pub fn clear_lost(&mut self) {
         for segment in &mut self.segments {
-            segment.flags &= !(LOST | RETRANSMITTED);
+            segment.flags.remove(SegFlags::LOST | SegFlags::RETRANSMITTED);
         }
         self.lost_out = 0;
         self.retrans_out = 0;
@@ -335,14 +346,14 @@ impl Scoreboard {
         while let Some(&(start, sent_at)) = self.retransmissions.front() {
             let i = self.index_of(start);
             if let Some(segment) = self.segments.get_mut(i)
-                && segment.has(RETRANSMITTED)
+                && segment.has(SegFlags::RETRANSMITTED)
                 && segment.sent_at == sent_at
                 && segment.start <= start
             {
                 if !is_lost(segment) {
                     break;
                 }
-                segment.flags &= !RETRANSMITTED;
+                segment.flags.remove(SegFlags::RETRANSMITTED);
                 self.retrans_out -= 1;
                 self.retransmit_from = self.retransmit_from.min(segment.start);
                 newly += 1;
@@ -358,11 +369,11 @@ impl Scoreboard {
             return None;
         }
         let mut i = self.index_of(self.retransmit_from);
-        while !self.segments[i].has(LOST) || self.segments[i].has(RETRANSMITTED) {
+        while !self.segments[i].has(SegFlags::LOST) || self.segments[i].has(SegFlags::RETRANSMITTED) {
             i += 1;
         }
         let segment = &mut self.segments[i];
-        segment.flags |= RETRANSMITTED | EVER_RETRANSMITTED;
+        segment.flags |= SegFlags::RETRANSMITTED | SegFlags::EVER_RETRANSMITTED;
         let waited = now.since(segment.sent_at);
         segment.sent_at = now;
         self.retransmissions.push_back((segment.start, now));
@@ -374,15 +385,17 @@ impl Scoreboard {
     /// Checks every count against the marks; for tests.
     #[cfg(test)]
     pub fn check(&self) {
-        let count = |f: u8| self.segments.iter().filter(|s| s.has(f)).count() as u32;
-        assert_eq!(self.sacked_out, count(SACKED));
-        assert_eq!(self.lost_out, count(LOST));
-        assert_eq!(self.retrans_out, count(RETRANSMITTED));
-        assert!(self.segments.iter().all(|s| !(s.has(SACKED) && s.has(LOST | RETRANSMITTED))));
-        assert!(self.segments.iter().all(|s| !s.has(RETRANSMITTED) || s.has(LOST)));
+        let count = |f: SegFlags| self.segments.iter().filter(|s| s.has(f)).count() as u32;
+        assert_eq!(self.sacked_out, count(SegFlags::SACKED));
+        assert_eq!(self.lost_out, count(SegFlags::LOST));
+        assert_eq!(self.retrans_out, count(SegFlags::RETRANSMITTED));
+        assert!(
+            self.segments.iter().all(|s| !(s.has(SegFlags::SACKED) && s.has(SegFlags::LOST | SegFlags::RETRANSMITTED)))
+        );
+        assert!(self.segments.iter().all(|s| !s.has(SegFlags::RETRANSMITTED) || s.has(SegFlags::LOST)));
         assert!(self.sacked.iter().zip(self.sacked.iter().skip(1)).all(|(a, b)| a.1 < b.0));
         assert_eq!(self.sacked.iter().map(|r| r.2).sum::<u32>(), self.sacked_out);
-        for s in self.segments.iter().filter(|s| s.has(SACKED)) {
+        for s in self.segments.iter().filter(|s| s.has(SegFlags::SACKED)) {
             assert!(self.sacked.iter().any(|r| r.0 <= s.start && s.end() <= r.1));
         }
     }
@@ -401,7 +414,7 @@ mod tests {
             board.push(Segment {
                 start: 1 + n * MSS,
                 len: MSS as u16,
-                flags: 0,
+                flags: SegFlags::NONE,
                 sent_at: Time::ZERO,
                 delivered_at: Time::ZERO,
                 first_sent_at: Time::ZERO,
@@ -493,13 +506,13 @@ mod tests {
                     Step::Timeout => { board.mark_lost_at_timeout(|_| true); prop_assert_eq!(board.pipe(), 0); }
                     Step::TimeoutOfSome(from) => {
                         board.mark_lost_at_timeout(|s| s.start > from * MSS);
-                        prop_assert!(board.front().is_none_or(|f| f.has(SACKED)) || board.has_to_retransmit());
+                        prop_assert!(board.front().is_none_or(|f| f.has(SegFlags::SACKED)) || board.has_to_retransmit());
                     }
                     Step::LoseSegments(below) => { board.mark_lost_segments(|s| s.start <= below * MSS); }
                     Step::FrontAgain => {
                         board.mark_front_lost();
                         board.forget_front_retransmission();
-                        prop_assert!(board.front().is_none_or(|f| f.has(SACKED)) || board.has_to_retransmit());
+                        prop_assert!(board.front().is_none_or(|f| f.has(SegFlags::SACKED)) || board.has_to_retransmit());
                     }
                     Step::Probe => { board.take_probe(Time::ZERO); }
                     Step::Undo => { board.clear_lost(); prop_assert_eq!(board.lost_out(), 0); }

@@ -37,7 +37,7 @@ use super::rtt::RttEstimator;
 use super::scoreboard::Scoreboard;
 use super::ticks::TickClock;
 use super::{Cause, Notice, Outputs, Pacing, TcpConfig, timestamp};
-use crate::packet::{FlowId, Kind, Packet, tcp_flags};
+use crate::packet::{FlowId, Kind, Packet, TcpFlags};
 use crate::rng::Rng;
 use crate::units::{Seq32, Span, Time};
 
@@ -347,20 +347,20 @@ impl Sender {
         match self.state {
             State::Closed => {}
             State::SynSent => {
-                if p.has(tcp_flags::SYN | tcp_flags::ACK) && p.ack == Seq32(1) {
+                if p.has(TcpFlags::SYN | TcpFlags::ACK) && p.ack == Seq32(1) {
                     self.on_syn_ack(now, p, out);
                 }
             }
             State::Established => {
-                if p.has(tcp_flags::SYN) {
+                if p.has(TcpFlags::SYN) {
                     // Our ACK of the SYN-ACK was lost.
                     self.send_pure_ack(now, out);
-                } else if p.has(tcp_flags::ACK) {
+                } else if p.has(TcpFlags::ACK) {
                     self.on_ack(now, p, out);
                 }
             }
             State::Done => {
-                if p.has(tcp_flags::FIN) {
+                if p.has(TcpFlags::FIN) {
                     self.send_pure_ack(now, out);
                 }
             }
@@ -406,9 +406,9 @@ impl Sender {
 
     fn send_syn(&mut self, now: Time, out: &mut Outputs) {
         let mut p = Packet::new(self.flow, Kind::Tcp, self.incarnation);
-        p.flags = tcp_flags::SYN;
+        p.flags = TcpFlags::SYN;
         if self.config.ecn && self.syn_sent == 0 {
-            p.flags |= tcp_flags::ECE | tcp_flags::CWR;
+            p.flags |= TcpFlags::ECE | TcpFlags::CWR;
         }
         p.size = self.config.syn_bytes();
         p.window = self.config.receive_buffer.get().min(65535) as u32;
@@ -437,7 +437,7 @@ impl Sender {
         self.state = State::Established;
         self.timers.retransmit = Time::NEVER;
         self.send_window = u64::from(p.window);
-        self.ecn_ok = self.config.ecn && p.has(tcp_flags::ECE);
+        self.ecn_ok = self.config.ecn && p.has(TcpFlags::ECE);
         self.ts_recent = p.ts_val;
         self.rtt.reset_backoff();
         if self.syn_sent == 1 {
@@ -465,7 +465,7 @@ impl Sender {
 
     /// The fields every packet after the SYN carries.
     fn fill_ack(&self, now: Time, p: &mut Packet) {
-        p.flags |= tcp_flags::ACK;
+        p.flags |= TcpFlags::ACK;
         p.ack = Seq32::from_offset(1 + u64::from(self.peer_fin));
         p.window = self.config.receive_buffer.get().min(u64::from(u32::MAX)) as u32;
         if self.config.timestamps {

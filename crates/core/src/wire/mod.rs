@@ -26,7 +26,7 @@ use etherparse::{
     IcmpEchoHeader, Icmpv4Header, Icmpv4Type, IpEcn, IpNumber, Ipv4Header, TcpHeader, TcpOptions, UdpHeader, tcp_option,
 };
 
-use crate::packet::{Ecn, Kind, MAX_SACK, Packet, tcp_flags};
+use crate::packet::{Ecn, Kind, MAX_SACK, Packet, TcpFlags};
 use crate::tcp::{Recovery, TcpConfig};
 
 const IP_HEADER: u16 = Ipv4Header::MIN_LEN_U16;
@@ -159,14 +159,14 @@ fn write_tcp(packet: &Packet, addresses: &Endpoints, announced: &Announced, out:
     let room = (segment - TCP_HEADER).saturating_sub(packet.len).min(TcpOptions::MAX_LEN as u16) & !3;
     let has = |flag| packet.has(flag);
     let mut tcp = TcpHeader {
-        acknowledgment_number: if has(tcp_flags::ACK) { packet.ack.0 } else { 0 },
-        fin: has(tcp_flags::FIN),
-        syn: has(tcp_flags::SYN),
-        rst: has(tcp_flags::RST),
-        psh: has(tcp_flags::PSH),
-        ack: has(tcp_flags::ACK),
-        ece: has(tcp_flags::ECE),
-        cwr: has(tcp_flags::CWR),
+        acknowledgment_number: if has(TcpFlags::ACK) { packet.ack.0 } else { 0 },
+        fin: has(TcpFlags::FIN),
+        syn: has(TcpFlags::SYN),
+        rst: has(TcpFlags::RST),
+        psh: has(TcpFlags::PSH),
+        ack: has(TcpFlags::ACK),
+        ece: has(TcpFlags::ECE),
+        cwr: has(TcpFlags::CWR),
         options: options(packet, announced, usize::from(room)),
         ..TcpHeader::new(addresses.src_port, addresses.dst_port, packet.seq.0, window_field(packet, announced))
     };
@@ -178,7 +178,7 @@ fn write_tcp(packet: &Packet, addresses: &Endpoints, announced: &Announced, out:
 }
 
 fn window_field(packet: &Packet, announced: &Announced) -> u16 {
-    let scale = if packet.has(tcp_flags::SYN) { 0 } else { announced.window_scale.min(MAX_WINDOW_SCALE) };
+    let scale = if packet.has(TcpFlags::SYN) { 0 } else { announced.window_scale.min(MAX_WINDOW_SCALE) };
     let units = (packet.window >> scale).max(u32::from(packet.window > 0));
     u16::try_from(units).unwrap_or(u16::MAX)
 }
@@ -188,7 +188,7 @@ fn options(packet: &Packet, announced: &Announced, room: usize) -> TcpOptions {
     let mut field = OptionField { bytes: [tcp_option::KIND_NOOP; TcpOptions::MAX_LEN], used: 0, room };
     let has_timestamps = announced.timestamps || packet.ts_val != 0 || packet.ts_ecr != 0;
     let timestamps = two_words(packet.ts_val, packet.ts_ecr);
-    if packet.has(tcp_flags::SYN) {
+    if packet.has(TcpFlags::SYN) {
         // In order of importance: without the scale every later window would be misread.
         field.push(0, tcp_option::KIND_WINDOW_SCALE, &[announced.window_scale.min(MAX_WINDOW_SCALE)]);
         field.push(0, tcp_option::KIND_MAXIMUM_SEGMENT_SIZE, &announced.mss.to_be_bytes());

@@ -58,7 +58,7 @@ fn elements(tcp: &TcpHeader) -> Vec<Opt> {
     tcp.options_iterator().map(|o| o.expect("a valid option")).filter(|o| *o != Opt::Noop).collect()
 }
 
-fn segment(flags: u8, size: u16, len: u16) -> Packet {
+fn segment(flags: TcpFlags, size: u16, len: u16) -> Packet {
     let mut packet = Packet::new(FlowId(0), Kind::Tcp, 0);
     (packet.flags, packet.size, packet.len) = (flags, size, len);
     packet
@@ -73,7 +73,7 @@ fn with_sack(mut packet: Packet, blocks: u32) -> Packet {
 
 #[test]
 fn a_syn_byte_by_byte() {
-    let mut packet = segment(tcp_flags::SYN, 60, 0);
+    let mut packet = segment(TcpFlags::SYN, 60, 0);
     (packet.window, packet.ts_val, packet.seq) = (65_535, 5, Seq32(7));
     let mut bytes = Vec::new();
     assert_eq!(write_headers(&packet, &Endpoints::of(&packet, 0, 254), &LINUX, &mut bytes), 60);
@@ -101,7 +101,7 @@ fn a_syn_byte_by_byte() {
 
 #[test]
 fn options_are_what_fits_between_header_and_payload() {
-    let (syn, ack) = (tcp_flags::SYN, tcp_flags::ACK);
+    let (syn, ack) = (TcpFlags::SYN, TcpFlags::ACK);
     let scale = |s| Opt::WindowScale(s);
     let mss = |m| Opt::MaximumSegmentSize(m);
     let permitted = Opt::SelectiveAcknowledgementPermitted;
@@ -152,10 +152,10 @@ fn a_syn_of_the_announced_size_carries_everything() {
     for (sack_permitted, timestamps) in [(false, false), (false, true), (true, false), (true, true)] {
         let announced = Announced { sack_permitted, timestamps, ..LINUX };
         let size = 40 + syn_option_bytes(sack_permitted, timestamps);
-        let (tcp, _) = tcp_of(&segment(tcp_flags::SYN, size, 0), &announced);
+        let (tcp, _) = tcp_of(&segment(TcpFlags::SYN, size, 0), &announced);
         let expected = 2 + usize::from(sack_permitted) + usize::from(timestamps);
         assert_eq!(elements(&tcp).len(), expected);
-        let (tcp, _) = tcp_of(&segment(tcp_flags::SYN, size - 4, 0), &announced);
+        let (tcp, _) = tcp_of(&segment(TcpFlags::SYN, size - 4, 0), &announced);
         assert!(elements(&tcp).len() < expected, "{size} is not the smallest");
     }
 }
@@ -163,16 +163,16 @@ fn a_syn_of_the_announced_size_carries_everything() {
 #[test]
 fn windows_are_scaled_rounded_down_and_never_falsely_closed() {
     for (window, scale, flags, field) in [
-        (0, 7, tcp_flags::ACK, 0),
-        (1, 7, tcp_flags::ACK, 1),
-        (127, 7, tcp_flags::ACK, 1),
-        (255, 7, tcp_flags::ACK, 1),
-        (256, 7, tcp_flags::ACK, 2),
-        (u32::MAX, 14, tcp_flags::ACK, 65_535),
-        (1000, 200, tcp_flags::ACK, 1),
-        (65_535, 7, tcp_flags::SYN, 65_535),
-        (3_000_000, 7, tcp_flags::SYN | tcp_flags::ACK, 65_535),
-        (1000, 7, tcp_flags::SYN, 1000),
+        (0, 7, TcpFlags::ACK, 0),
+        (1, 7, TcpFlags::ACK, 1),
+        (127, 7, TcpFlags::ACK, 1),
+        (255, 7, TcpFlags::ACK, 1),
+        (256, 7, TcpFlags::ACK, 2),
+        (u32::MAX, 14, TcpFlags::ACK, 65_535),
+        (1000, 200, TcpFlags::ACK, 1),
+        (65_535, 7, TcpFlags::SYN, 65_535),
+        (3_000_000, 7, TcpFlags::SYN | TcpFlags::ACK, 65_535),
+        (1000, 7, TcpFlags::SYN, 1000),
     ] {
         let mut packet = segment(flags, 60, 0);
         packet.window = window;
@@ -279,7 +279,7 @@ prop_compose! {
         let kind = [Kind::Tcp, Kind::Udp, Kind::EchoRequest, Kind::EchoReply][kind];
         let mut packet = Packet::new(FlowId(flow), kind, incarnation);
         packet.ecn = [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce][ecn];
-        (packet.size, packet.len, packet.flags) = (size, len, flags);
+        (packet.size, packet.len, packet.flags) = (size, len, TcpFlags::from_bits(flags));
         (packet.seq, packet.ack, packet.window) = (Seq32(seq), Seq32(ack), window);
         (packet.ts_val, packet.ts_ecr) = (ts_val, ts_ecr);
         if reverse {
@@ -329,7 +329,8 @@ proptest! {
                 prop_assert_eq!(tcp.sequence_number, packet.seq.0);
                 let bits = [tcp.fin, tcp.syn, tcp.rst, tcp.psh, tcp.ack, tcp.urg, tcp.ece, tcp.cwr];
                 let flags = bits.iter().enumerate().fold(0, |f, (i, &b)| f | u8::from(b) << i);
-                prop_assert_eq!(flags, packet.flags & !0x20);
+                prop_assert!(!tcp.urg);
+                prop_assert_eq!(TcpFlags::from_bits(flags), packet.flags);
                 prop_assert_eq!(tcp.acknowledgment_number, if tcp.ack { packet.ack.0 } else { 0 });
                 prop_assert_eq!(tcp.window_size == 0, packet.window == 0);
                 if u32::from(packet.size) >= 40 + u32::from(packet.len) {

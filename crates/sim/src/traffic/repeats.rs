@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use airtcp_core::packet::{FlowId, Packet, tcp_flags};
+use airtcp_core::packet::{FlowId, Packet, TcpFlags};
 use airtcp_core::tcp::{Receiver, Retransmission};
 use airtcp_core::units::{Seq32, Time};
 
@@ -67,7 +67,7 @@ impl Repeats {
 
     /// `packet` has come to the receiver, which has dealt with it.
     pub fn on_arrival(&mut self, packet: &Packet, receiver: &Receiver, log: &mut Log) {
-        if packet.len == 0 && !packet.has(tcp_flags::FIN) {
+        if packet.len == 0 && !packet.has(TcpFlags::FIN) {
             return;
         }
         let start = packet.seq.to_offset(receiver.stats().bytes_delivered + 1);
@@ -120,9 +120,9 @@ mod tests {
             let mut original = Packet::new(FlowId(0), Kind::Tcp, 0);
             original.seq = Seq32::from_offset(start);
             original.len = len;
-            original.flags = tcp_flags::ACK;
+            original.flags = TcpFlags::ACK;
             let mut syn = Packet::new(FlowId(0), Kind::Tcp, 0);
-            syn.flags = tcp_flags::SYN;
+            syn.flags = TcpFlags::SYN;
             receiver.on_packet(Time::ZERO, &syn, &mut out);
             let mut copies = vec![original];
             for step in story.bytes() {

@@ -13,7 +13,7 @@ fn filter(mode: AckFilterMode) -> AckFilter {
 fn ack(flow: u32, ack: u32) -> Packet {
     let mut p = Packet::new(FlowId(flow), Kind::Tcp, 0);
     p.set_reverse();
-    (p.size, p.flags, p.ack, p.window) = (52, tcp_flags::ACK, Seq32(ack), 60_000);
+    (p.size, p.flags, p.ack, p.window) = (52, TcpFlags::ACK, Seq32(ack), 60_000);
     p
 }
 
@@ -31,7 +31,7 @@ fn with(mut p: Packet, change: impl Fn(&mut Packet)) -> Packet {
 }
 
 fn ece(p: Packet) -> Packet {
-    with(p, |p| p.flags |= tcp_flags::ECE)
+    with(p, |p| p.flags |= TcpFlags::ECE)
 }
 
 /// Which of these, arriving in this order, go for being superfluous: by number, in the order in which they go.
@@ -52,7 +52,7 @@ fn filtered(mode: AckFilterMode, arrivals: &[Packet]) -> Vec<u32> {
 #[test]
 fn arrivals_and_what_becomes_of_them() {
     let data = with(ack(0, 9000), |p| p.len = 1000);
-    let is = |flags: u8| with(ack(0, 9000), |p| p.flags |= flags);
+    let is = |flags: TcpFlags| with(ack(0, 9000), |p| p.flags |= flags);
     let at = |number, ts| with(ack(0, number), |p| (p.ts_val, p.ts_ecr) = (ts, ts));
     // What arrives; what goes in conservative mode; what goes in aggressive mode.
     type Case<'a> = (&'a str, Vec<Packet>, &'a [u32], &'a [u32]);
@@ -67,15 +67,15 @@ fn arrivals_and_what_becomes_of_them() {
         ("data", vec![ack(0, 1), data, ack(0, 9000), data], &[], &[0]),
         (
             "set-up, end and reset",
-            vec![is(tcp_flags::SYN), is(tcp_flags::FIN), is(tcp_flags::RST), ack(0, 9999)],
+            vec![is(TcpFlags::SYN), is(TcpFlags::FIN), is(TcpFlags::RST), ack(0, 9999)],
             &[],
             &[],
         ),
         (
             "other direction, other connection",
             vec![
-                with(Packet::new(FlowId(0), Kind::Tcp, 0), |p| (p.flags, p.ack) = (tcp_flags::ACK, Seq32(1))),
-                with(Packet::new(FlowId(0), Kind::Tcp, 1), |p| (p.flags, p.ack) = (tcp_flags::ACK, Seq32(1))),
+                with(Packet::new(FlowId(0), Kind::Tcp, 0), |p| (p.flags, p.ack) = (TcpFlags::ACK, Seq32(1))),
+                with(Packet::new(FlowId(0), Kind::Tcp, 1), |p| (p.flags, p.ack) = (TcpFlags::ACK, Seq32(1))),
                 ack(0, 2),
             ],
             &[],
@@ -216,7 +216,7 @@ impl Receiver {
         let number = self.acknowledged();
         let mut p = ack(flow as u32, number * STEP);
         if self.ece {
-            p.flags |= tcp_flags::ECE;
+            p.flags |= TcpFlags::ECE;
         }
         if with_sack {
             let mut blocks: Vec<(u32, u32)> = again.map(|n| (n, n + 1)).into_iter().collect();
@@ -253,7 +253,7 @@ impl Known {
         self.reported.retain(|&n| n >= self.acknowledged);
         self.reported.sort_unstable();
         self.reported.dedup();
-        let ece = p.has(tcp_flags::ECE);
+        let ece = p.has(TcpFlags::ECE);
         if self.ece_turns.last() != Some(&ece) {
             self.ece_turns.push(ece);
         }
@@ -296,7 +296,7 @@ proptest! {
                 }
                 Op::Data => {
                     let mut data = Packet::new(FlowId(7), Kind::Tcp, 0);
-                    (data.size, data.len, data.flags) = (1500, 1448, tcp_flags::ACK);
+                    (data.size, data.len, data.flags) = (1500, 1448, TcpFlags::ACK);
                     waiting.insert(rig.arrive(ms(0), data), data);
                     None
                 }

@@ -2,7 +2,7 @@
 
 use super::newest::Newest;
 use crate::tcp::delivery::NewestReported;
-use crate::tcp::scoreboard::{Segment, seg_flags};
+use crate::tcp::scoreboard::{SegFlags, Segment};
 use crate::tcp::timestamp_at;
 use crate::units::{Span, Time};
 
@@ -67,13 +67,13 @@ impl Ack {
     /// A segment that is newly SACKed.
     pub fn take_sacked(&mut self, s: &Segment) {
         self.sacked += 1;
-        self.sacked_other |= s.has(seg_flags::EVER_RETRANSMITTED) || s.end() > self.frto_limit;
+        self.sacked_other |= s.has(SegFlags::EVER_RETRANSMITTED) || s.end() > self.frto_limit;
         self.take(s);
     }
 
     fn take(&mut self, s: &Segment) {
-        let repeated = s.has(seg_flags::EVER_RETRANSMITTED);
-        let news = !s.has(seg_flags::SACKED);
+        let repeated = s.has(SegFlags::EVER_RETRANSMITTED);
+        let news = !s.has(SegFlags::SACKED);
         if news {
             self.delivered += 1;
             // RFC 8985 section 6.2 steps 2 and 3.
@@ -115,7 +115,7 @@ mod tests {
         Time::ZERO + Span::from_ms(ms)
     }
 
-    fn segment(number: u64, sent_ms: u64, flags: u8) -> Segment {
+    fn segment(number: u64, sent_ms: u64, flags: SegFlags) -> Segment {
         Segment {
             start: 1 + 1000 * number,
             len: 1000,
@@ -136,13 +136,13 @@ mod tests {
     fn a_repeated_segment_acknowledged_too_soon_is_not_the_newest_that_arrived() {
         for (now, newest) in [(149, at(0)), (150, at(50))] {
             let mut ack = ack(now);
-            ack.take_covered(&segment(0, 50, seg_flags::EVER_RETRANSMITTED));
+            ack.take_covered(&segment(0, 50, SegFlags::EVER_RETRANSMITTED));
             assert_eq!((ack.newest.sent_at, ack.delivered), (newest, 1), "at {now} ms");
         }
         // The timestamp clock is 51 at 50 ms.
         for (echo, newest) in [(50, at(0)), (51, at(50))] {
             let mut ack = Ack { echo, ..ack(500) };
-            ack.take_covered(&segment(0, 50, seg_flags::EVER_RETRANSMITTED));
+            ack.take_covered(&segment(0, 50, SegFlags::EVER_RETRANSMITTED));
             assert_eq!(ack.newest.sent_at, newest, "echo {echo}");
         }
     }
@@ -150,9 +150,9 @@ mod tests {
     #[test]
     fn what_was_sacked_before_is_acknowledged_and_not_delivered() {
         let mut ack = ack(200);
-        ack.take_covered(&segment(0, 10, 0));
-        ack.take_covered(&segment(1, 20, seg_flags::SACKED));
-        ack.take_covered(&segment(2, 30, 0));
+        ack.take_covered(&segment(0, 10, SegFlags::NONE));
+        ack.take_covered(&segment(1, 20, SegFlags::SACKED));
+        ack.take_covered(&segment(2, 30, SegFlags::NONE));
         assert_eq!((ack.acked, ack.delivered, ack.sacked), (3, 2, 0));
         assert_eq!((ack.oldest_sent_at, ack.newest_sent_at), (Some(at(10)), Some(at(30))));
         assert!(ack.original && !ack.reordered && !ack.retransmitted_data);
@@ -160,9 +160,9 @@ mod tests {
 
     #[test]
     fn a_segment_sent_once_that_comes_below_another_is_reordered() {
-        for (flags, reordered) in [(0, true), (seg_flags::EVER_RETRANSMITTED, false)] {
+        for (flags, reordered) in [(SegFlags::NONE, true), (SegFlags::EVER_RETRANSMITTED, false)] {
             let mut ack = ack(200);
-            ack.take_sacked(&segment(3, 30, 0));
+            ack.take_sacked(&segment(3, 30, SegFlags::NONE));
             assert!(ack.sacked_other, "it ends above the limit");
             ack.take_covered(&segment(0, 10, flags));
             assert_eq!((ack.reordered, ack.sacked, ack.acked, ack.delivered), (reordered, 1, 1, 2));

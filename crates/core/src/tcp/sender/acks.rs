@@ -3,7 +3,7 @@
 use super::Sender;
 use super::ack::Ack;
 use super::frto::FrtoStep;
-use crate::packet::{Packet, tcp_flags};
+use crate::packet::{Packet, TcpFlags};
 use crate::tcp::cc::{AckSample, CaState};
 use crate::tcp::delivery::NewestReported;
 use crate::tcp::loss::Report;
@@ -45,14 +45,14 @@ impl Sender {
         }
         self.send_what_follows(&ack, out);
         self.finish_if_done(out);
-        if p.has(tcp_flags::FIN) {
+        if p.has(TcpFlags::FIN) {
             self.send_pure_ack(now, out);
         }
     }
 
     /// What was known before, and what the header says of the peer.
     fn begin_ack(&mut self, now: Time, p: &Packet, number: u64) -> Ack {
-        if p.has(tcp_flags::FIN) {
+        if p.has(TcpFlags::FIN) {
             self.peer_fin = true;
         }
         if self.config.timestamps && p.ts_val != 0 {
@@ -64,7 +64,7 @@ impl Sender {
             advanced: number > self.snd_una,
             is_pure: p.len == 0,
             window_changed: u64::from(p.window) != self.send_window,
-            ece: self.ecn_ok && p.has(tcp_flags::ECE),
+            ece: self.ecn_ok && p.has(TcpFlags::ECE),
             prior_in_flight: self.in_flight(),
             min_rtt: self.path.min_rtt,
             echo: if self.config.timestamps { p.ts_ecr } else { 0 },
@@ -117,7 +117,7 @@ impl Sender {
             && if self.config.recovery == Recovery::Sack {
                 ack.delivered > 0
             } else {
-                !ack.window_changed && !p.has(tcp_flags::FIN)
+                !ack.window_changed && !p.has(TcpFlags::FIN)
             };
     }
 

@@ -21,7 +21,7 @@ use super::ack::Ack;
 use super::{Evidence, Sender};
 use crate::tcp::cc::CaState;
 use crate::tcp::recovery::RateReduction;
-use crate::tcp::scoreboard::seg_flags;
+use crate::tcp::scoreboard::SegFlags;
 use crate::tcp::{Frto, FrtoResponse, Outputs, Recovery};
 use crate::units::Time;
 
@@ -140,7 +140,7 @@ impl Sender {
         let sack = self.config.recovery == Recovery::Sack;
         let highmark = if sack && repairing && self.high_seq > self.snd_una { self.high_seq } else { self.snd_nxt };
         self.frto = FrtoState::Undecided { advanced: false, highmark };
-        if self.board.front().is_some_and(|first| first.has(seg_flags::EVER_RETRANSMITTED)) {
+        if self.board.front().is_some_and(|first| first.has(SegFlags::EVER_RETRANSMITTED)) {
             // Which of its copies an ACK is for cannot be told.
             self.undo = None;
         }

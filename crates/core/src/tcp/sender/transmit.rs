@@ -1,9 +1,9 @@
 //! What leaves and when: window, pacing, buffers, window probes.
 
 use super::{Evidence, Sender};
-use crate::packet::{Ecn, Kind, Packet, tcp_flags};
+use crate::packet::{Ecn, Kind, Packet, TcpFlags};
 use crate::tcp::cc::CaState;
-use crate::tcp::scoreboard::{Segment, seg_flags};
+use crate::tcp::scoreboard::{SegFlags, Segment};
 use crate::tcp::{Cause, Notice, Outputs, Pacing, Recovery, Retransmission, timestamp};
 use crate::units::{Seq32, Span, Time};
 
@@ -130,7 +130,7 @@ impl Sender {
         let mut segment = Segment {
             start: self.snd_nxt,
             len,
-            flags: if fin { seg_flags::FIN } else { 0 },
+            flags: SegFlags::when(fin, SegFlags::FIN),
             sent_at: now,
             delivered_at: now,
             first_sent_at: now,
@@ -196,13 +196,13 @@ impl Sender {
         p.len = segment.len;
         p.size = segment.len + self.config.header_bytes();
         self.fill_ack(now, &mut p);
-        if segment.has(seg_flags::FIN) {
-            p.flags |= tcp_flags::FIN;
+        if segment.has(SegFlags::FIN) {
+            p.flags |= TcpFlags::FIN;
         }
         if self.ecn_ok && segment.len > 0 && !is_retransmission {
             p.ecn = Ecn::Ect0;
             if self.send_cwr {
-                p.flags |= tcp_flags::CWR;
+                p.flags |= TcpFlags::CWR;
                 self.send_cwr = false;
             }
         }

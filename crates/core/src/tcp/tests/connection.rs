@@ -1,0 +1,129 @@
+//! The life of a connection: set-up, close, giving up; and that everything arrives whatever is lost.
+
+use proptest::prelude::*;
+
+use super::*;
+
+#[test]
+fn the_handshake_takes_one_round_trip_and_the_initial_window_follows() {
+    let c = config("linux-6", |_| {});
+    let mut pair = Pair::same(&c, ONE_WAY).start(u64::MAX);
+    pair.run(Time::from_ns(99_999_999));
+    assert!(pair.sent.is_empty());
+    pair.run(Time::from_ns(100_000_000));
+    assert_eq!(pair.sent.len(), 10);
+    assert_eq!(pair.notices, [Notice::Established]);
+    assert_eq!(pair.sender.srtt(), Some(RTT));
+}
+
+#[test]
+fn a_lost_syn_is_repeated_after_the_initial_timeout_and_the_window_starts_at_one() {
+    let c = config("linux-6", |_| {});
+    let mut pair = Pair::same(&c, ONE_WAY);
+    let mut out = Outputs::default();
+    pair.sender.open(Time::ZERO, &mut out); // this SYN never arrives
+    pair.sender.write(Time::ZERO, 10_000, &mut out);
+    pair.run(Time::ZERO + Span::from_ms(1100));
+    assert_eq!(pair.sent.len(), 1);
+    assert_eq!(pair.sent[0].0, 1100.0);
+}
+
+#[test]
+fn a_transfer_closes_cleanly_even_when_fins_are_lost() {
+    for lose in [None, Some(true), Some(false)] {
+        let c = config("linux-6", |_| {});
+        let mut pair = Pair::same(&c, ONE_WAY);
+        let mut left = 1;
+        let mut once = move |p: &Packet, data: bool| {
+            if p.has(TcpFlags::FIN) && lose == Some(data) && left > 0 {
+                left -= 1;
+                Fate::Lose
+            } else {
+                Fate::Pass
+            }
+        };
+        let mut other = once;
+        pair.data_fate = Box::new(move |_, p| once(p, true));
+        pair.ack_fate = Box::new(move |_, p| other(p, false));
+        let mut pair = pair.start(5 * 1448);
+        pair.sender.close(pair.now, &mut pair.out);
+        pair.run(Time::ZERO + Span::from_secs(30));
+        assert!(pair.sender.is_done() && pair.receiver.is_closed(), "{lose:?}");
+        assert_eq!(pair.notices.iter().filter(|&&n| n == Notice::AllAcked).count(), 1);
+        assert_eq!(pair.notices.last(), Some(&Notice::Closed));
+        assert_eq!(pair.receiver.stats().bytes_delivered, 5 * 1448);
+    }
+}
+
+#[test]
+fn a_dead_path_is_given_up() {
+    let c = config("linux-6", |c| c.retries = 3);
+    let mut pair = Pair::same(&c, ONE_WAY);
+    pair.data_fate = Box::new(|n, _| if n >= 10 { Fate::Lose } else { Fate::Pass });
+    let mut pair = pair.start(u64::MAX);
+    pair.run(Time::ZERO + Span::from_secs(600));
+    assert_eq!(pair.notices.last(), Some(&Notice::TimedOut));
+    assert!(pair.sender.deadline().is_never());
+}
+
+proptest! {
+    /// Whatever is lost, both ways, and however late: everything arrives once, in order, and the counts hold.
+    #[test]
+    fn everything_arrives_whatever_is_lost(
+        seed in any::<u64>(),
+        loss_percent in 0u64..30,
+        segments in 1u64..200,
+        recovery in prop_oneof![Just(Recovery::Reno), Just(Recovery::NewReno), Just(Recovery::Sack)],
+        profile in prop_oneof![Just("linux-6"), Just("linux-2.6.32"), Just("ns2-reno"), Just("freebsd-2.2.1")],
+        loss in prop::sample::select(super::loss::LossConfig::NAMES),
+        (tail_loss_probe, dsack, recover_guard) in any::<(bool, bool, bool)>(),
+        prr in any::<bool>(),
+        limited_transmit in any::<bool>(),
+        delay in any::<bool>(),
+        pacing in prop_oneof![Just(Pacing::Off), Just(Pacing::RttOverCwnd), Just(Pacing::Linux)],
+        frto in prop_oneof![Just(Frto::Off), Just(Frto::Rfc5682), Just(Frto::Rfc4138)],
+        frto_response in
+            prop_oneof![Just(FrtoResponse::Undo), Just(FrtoResponse::RateHalving), Just(FrtoResponse::Conservative)],
+        (rate_halving, undo_window_after_timeout) in any::<(bool, bool)>(),
+        (undo_burst, cwnd_slack, loss_window) in (0u32..4, 0u32..4, 1u32..20),
+    ) {
+        use rand::RngExt;
+        let c = config(profile, |c| {
+            c.loss = super::loss::LossConfig::by_name(loss).unwrap();
+            (c.tail_loss_probe, c.dsack, c.recover_guard) = (tail_loss_probe, dsack, recover_guard);
+            c.recovery = recovery;
+            c.prr = prr;
+            (c.frto, c.frto_response) = (frto, frto_response);
+            (c.rate_halving, c.undo_window_after_timeout) = (rate_halving, undo_window_after_timeout);
+            (c.undo_burst, c.cwnd_slack, c.loss_window) = (undo_burst, cwnd_slack, loss_window);
+            c.limited_transmit = limited_transmit;
+            c.limited_transmit_after_timeout = limited_transmit;
+            c.ssthresh_at_every_timeout = prr;
+            c.pacing = pacing;
+            c.retries = u32::MAX;
+            c.rto_max = Span::from_secs(5);
+        });
+        let mut pair = Pair::same(&c, Span::from_ms(5));
+        let mut rng = stream(seed, 0, Purpose::LinkLoss);
+        let mut fate = move || {
+            if rng.random_range(0..100) < loss_percent {
+                Fate::Lose
+            } else if delay && rng.random_range(0..10) == 0 {
+                Fate::Delay(Span::from_us(rng.random_range(0..20_000)))
+            } else {
+                Fate::Pass
+            }
+        };
+        let mut other = fate.clone();
+        pair.data_fate = Box::new(move |_, _| fate());
+        pair.ack_fate = Box::new(move |_, _| other());
+        let bytes = segments * 700;
+        let mut pair = pair.start(bytes);
+        pair.sender.close(pair.now, &mut pair.out);
+        pair.drain();
+        pair.run(Time::ZERO + Span::from_secs(4000));
+        prop_assert_eq!(pair.receiver.stats().bytes_delivered, bytes);
+        prop_assert_eq!(pair.sender.stats().bytes_acked, bytes);
+        prop_assert!(pair.sender.is_done(), "{:?}", pair.sender);
+    }
+}

@@ -1,0 +1,150 @@
+//! ACKs, windows, buffers, marks and pacing: what holds a sender back besides losses.
+
+use super::*;
+
+#[test]
+fn delayed_acks_cover_two_segments_and_a_lone_one_after_the_delay() {
+    let c = config("linux-6", |c| {
+        c.quick_acks = 0;
+        c.initial_window = 3;
+    });
+    let mut pair = Pair::same(&c, ONE_WAY).start(3 * 1448);
+    pair.run(Time::ZERO + Span::from_ms(1000));
+    // Two segments at 150 ms: one ACK at once; the third after 40 ms more.
+    assert_eq!(pair.ack_count, 2);
+    assert_eq!(pair.sender.stats().rtt_max_ns, (RTT + Span::from_ms(40)).as_ns());
+}
+
+#[test]
+fn quick_acks_cover_the_start_of_a_connection() {
+    let c = config("linux-6", |_| {});
+    let mut pair = Pair::same(&c, ONE_WAY).start(10 * 1448);
+    pair.run(Time::ZERO + Span::from_ms(1000));
+    assert_eq!(pair.ack_count, 10);
+}
+
+#[test]
+fn sack_blocks_report_the_newest_range_first() {
+    let c = config("linux-6", |c| c.initial_window = 10);
+    let mut pair = Pair::same(&c, ONE_WAY).losing(&[1, 3, 5]).start(10 * 1448);
+    pair.run(Time::ZERO + Span::from_ms(150));
+    let newest = pair.flying.iter().filter(|f| !f.2).max_by_key(|f| f.1).unwrap();
+    let blocks: Vec<(u32, u32)> =
+        newest.3.sack().iter().map(|b| ((b.start.0 - 1) / 1448, (b.end.0 - 1) / 1448)).collect();
+    assert_eq!(blocks, [(6, 10), (4, 5), (2, 3)]);
+    assert_eq!(newest.3.ack.0, 1 + 1448);
+    assert_eq!(newest.3.size, 52 + 28);
+}
+
+#[test]
+fn a_closed_window_is_probed_and_reopens() {
+    let c = config("linux-6", |c| {
+        c.receive_buffer = Bytes::new(10 * 1448);
+        c.receive_buffer_max = c.receive_buffer;
+    });
+    let mut pair = Pair::same(&c, ONE_WAY);
+    pair.receiver.set_read_rate(Time::ZERO, Some(DataRate::from_bps(8 * 1448)));
+    let mut pair = pair.start(40 * 1448);
+    pair.run(Time::ZERO + Span::from_secs(25));
+    assert!(pair.sender.stats().window_probes > 0);
+    // One segment a second, ten in the buffer.
+    let delivered = pair.receiver.stats().bytes_delivered / 1448;
+    assert!((33..=36).contains(&delivered), "{delivered}");
+    assert_eq!(pair.receiver.stats().bytes_refused, 0);
+    pair.run(Time::ZERO + Span::from_secs(60));
+    assert_eq!(pair.receiver.stats().bytes_delivered, 40 * 1448);
+    assert_eq!(pair.sender.stats().timeouts, 0);
+}
+
+#[test]
+fn a_lost_window_update_does_not_stop_the_connection() {
+    let c = config("linux-6", |c| {
+        c.receive_buffer = Bytes::new(4 * 1448);
+        c.receive_buffer_max = c.receive_buffer;
+    });
+    let mut pair = Pair::same(&c, ONE_WAY);
+    pair.receiver.set_read_rate(Time::ZERO, Some(DataRate::from_bps(8 * 1448)));
+    let mut acked_full = 0;
+    pair.ack_fate = Box::new(move |_, p| {
+        // Lose every unsolicited window update: the repetition of an acknowledgement with another window.
+        let update = p.ack.0 == acked_full;
+        acked_full = p.ack.0;
+        if update && p.window > 0 { Fate::Lose } else { Fate::Pass }
+    });
+    let mut pair = pair.start(12 * 1448);
+    pair.run(Time::ZERO + Span::from_secs(1));
+    pair.ack_fate = Box::new(|_, _| Fate::Pass);
+    pair.run(Time::ZERO + Span::from_secs(120));
+    assert_eq!(pair.receiver.stats().bytes_delivered, 12 * 1448);
+}
+
+#[test]
+fn the_receive_buffer_grows_to_the_bandwidth_delay_product_and_the_send_buffer_holds() {
+    let story = |change: fn(&mut TcpConfig)| {
+        let c = config("linux-6", change);
+        let mut pair = Pair::same(&c, ONE_WAY);
+        pair.rate = Some(DataRate::from_mbps(100));
+        let mut pair = pair.start(u64::MAX);
+        pair.run(Time::ZERO + Span::from_secs(5));
+        let before = pair.receiver.stats().bytes_delivered;
+        pair.run(Time::ZERO + Span::from_secs(6));
+        (pair.receiver.stats().bytes_delivered - before) as f64 * 8.0 / 1e6
+    };
+    let full = story(|_| {});
+    assert!(full > 95.0, "{full} Mbit/s");
+    // Fixed buffers: window / RTT.
+    let fixed = story(|c| c.receive_buffer_max = c.receive_buffer);
+    assert!((fixed - 65535.0 * 8.0 / 0.1 / 1e6).abs() < 0.6, "{fixed}");
+    let sender = story(|c| {
+        c.send_buffer = Bytes::new(100_000);
+        c.send_buffer_max = c.send_buffer;
+    });
+    assert!((sender - 8.0).abs() < 0.3, "{sender}");
+}
+
+#[test]
+fn an_ecn_mark_reduces_once_per_window_without_a_retransmission() {
+    let c = config("linux-6", |c| c.ecn = true);
+    let mut pair = Pair::same(&c, ONE_WAY);
+    pair.data_fate = Box::new(|n, _| if (20..25).contains(&n) { Fate::Mark } else { Fate::Pass });
+    let mut pair = pair.start(u64::MAX);
+    pair.run(Time::ZERO + Span::from_ms(700));
+    assert_eq!(pair.receiver.stats().ce_received, 5);
+    assert_eq!(pair.sender.stats().ecn_reductions, 1);
+    assert_eq!(pair.sender.stats().segments_retransmitted, 0);
+    assert!(pair.sender.window().ssthresh < 30);
+    // Without ECN at the other end nothing is ECN-capable, and Fate::Mark would have panicked.
+    let plain = config("linux-6", |_| {});
+    let mut pair = Pair::new(&c, &plain, ONE_WAY).start(100_000);
+    pair.run(Time::ZERO + Span::from_secs(2));
+    assert_eq!(pair.receiver.stats().bytes_delivered, 100_000);
+}
+
+#[test]
+fn after_a_pause_the_window_decays_only_where_the_profile_says_so() {
+    for (restart, expected) in [(true, 10), (false, 40)] {
+        let c = config("linux-6", |c| c.restart_after_idle = restart);
+        let mut pair = Pair::same(&c, ONE_WAY).start(70 * 1448);
+        pair.run(Time::ZERO + Span::from_secs(10));
+        let before = pair.sender.window().cwnd;
+        assert!(before >= 40, "{before}");
+        let mut out = std::mem::take(&mut pair.out);
+        pair.sender.write(pair.now, 100 * 1448, &mut out);
+        pair.out = out;
+        let burst = pair.out.packets.len() as u32;
+        assert!(burst == expected || (!restart && burst >= expected), "{burst}");
+    }
+}
+
+#[test]
+fn pacing_spreads_the_window_over_the_round_trip() {
+    let c = config("ns2-reno", |c| {
+        c.pacing = Pacing::RttOverCwnd;
+        c.max_cwnd = 10;
+    });
+    let mut pair = Pair::same(&c, ONE_WAY).start(u64::MAX);
+    pair.run(Time::ZERO + Span::from_secs(3));
+    let gaps: Vec<f64> = pair.sent.windows(2).filter(|w| w[0].0 > 2000.0).map(|w| w[1].0 - w[0].0).collect();
+    assert!(gaps.iter().all(|g| (g - 10.0).abs() < 0.01), "{gaps:?}");
+    assert_eq!(pair.sender.window().cwnd, 10, "a paced window still grows");
+}
