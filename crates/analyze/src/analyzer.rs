@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 
+use airtcp_core::convert::floor64;
+
 use crate::connection::{Arrival, Connection};
 use crate::decode::{Segment, Skipped, decode};
 use crate::flow::Limits;
@@ -92,7 +94,7 @@ impl Analyzer {
     pub fn new<R: Read + Send + 'static>(input: R, options: Options) -> Result<Analyzer, CaptureError> {
         Ok(Analyzer {
             reader: Reader::new(input)?,
-            idle_ns: (options.idle_timeout_s.max(0.0) * 1e9) as u64,
+            idle_ns: floor64(options.idle_timeout_s.max(0.0) * 1e9),
             options,
             open: Open::default(),
             limits: limits(0, options.points),

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::net::IpAddr;
 
+use airtcp_core::convert::signed32;
 use airtcp_core::packet::TcpFlags;
 
 use crate::decode::{Endpoint, Segment};
@@ -36,7 +37,7 @@ impl Loop {
             self.syn = (self.syns == 1).then_some(now_ns);
         }
         if let Some((value, _)) = p.options.timestamps {
-            if self.on_their_way.back().is_none_or(|&(last, _)| (value.wrapping_sub(last) as i32) > 0) {
+            if self.on_their_way.back().is_none_or(|&(last, _)| signed32(value.wrapping_sub(last)) > 0) {
                 if self.on_their_way.len() == ECHOES {
                     self.on_their_way.pop_front();
                 }
@@ -54,7 +55,7 @@ impl Loop {
         }
         let Some((_, echo)) = p.options.timestamps else { return };
         while let Some(&(value, passed)) = self.on_their_way.front() {
-            let behind = echo.wrapping_sub(value) as i32;
+            let behind = signed32(echo.wrapping_sub(value));
             if behind < 0 {
                 break;
             }
@@ -92,7 +93,7 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    pub fn new(number: u32, source: Endpoint, destination: Endpoint) -> Connection {
+    pub(crate) fn new(number: u32, source: Endpoint, destination: Endpoint) -> Connection {
         Connection {
             number,
             ends: [source, destination],
@@ -105,12 +106,12 @@ impl Connection {
         }
     }
 
-    pub fn last_ns(&self) -> u64 {
+    pub(crate) fn last_ns(&self) -> u64 {
         self.last_ns
     }
 
     /// Whether a SYN begins another connection between the same ports.
-    pub fn is_followed_by(&self, p: &Segment) -> bool {
+    pub(crate) fn is_followed_by(&self, p: &Segment) -> bool {
         if !p.has(TcpFlags::SYN) || p.has(TcpFlags::ACK) {
             return false;
         }
@@ -120,7 +121,7 @@ impl Connection {
     }
 
     /// Over, and likely to stay silent: both ends have closed, or one has reset.
-    pub fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.flows.iter().all(|f| f.fin_seen) || self.flows.iter().any(|f| f.rst_seen)
     }
 
@@ -129,7 +130,7 @@ impl Connection {
     }
 
     /// False: the direction was seen on another interface before; there it counts.
-    pub fn on_packet(&mut self, arrival: &Arrival, p: &Segment, next_flow: &mut u32, rows: &mut Rows) -> bool {
+    pub(crate) fn on_packet(&mut self, arrival: &Arrival, p: &Segment, next_flow: &mut u32, rows: &mut Rows) -> bool {
         let &Arrival { ns, packet, interface, limits } = arrival;
         let side = self.side(p);
         if *self.interfaces[side].get_or_insert(interface) != interface {
@@ -188,7 +189,7 @@ impl Connection {
         }
     }
 
-    pub fn finish(self, rows: &mut Rows) {
+    pub(crate) fn finish(self, rows: &mut Rows) {
         let around = [self.around(0), self.around(1)];
         for (flow, around) in self.flows.into_iter().zip(around) {
             flow.finish(around, rows);

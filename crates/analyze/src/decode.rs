@@ -5,6 +5,7 @@ mod wlan;
 
 use std::net::IpAddr;
 
+use airtcp_core::convert::count;
 use airtcp_core::packet::TcpFlags;
 use etherparse::{LaxIpSlice, LenSource, TcpHeaderSlice, ip_number};
 
@@ -35,7 +36,7 @@ pub(crate) struct Segment {
 }
 
 impl Segment {
-    pub fn has(&self, flags: TcpFlags) -> bool {
+    pub(crate) fn has(&self, flags: TcpFlags) -> bool {
         self.flags.has_all(flags)
     }
 }
@@ -54,7 +55,7 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    pub fn sack(&self) -> &[(u32, u32)] {
+    pub(crate) fn sack(&self) -> &[(u32, u32)] {
         &self.sack[..usize::from(self.sack_blocks)]
     }
 }
@@ -132,7 +133,7 @@ pub(crate) fn decode(raw: &Raw) -> Result<Segment, Skipped> {
         ack: header.acknowledgment_number(),
         flags,
         window: header.window_size(),
-        payload: payload as u32,
+        payload: count(payload),
         options: options(header.options(), cut),
     })
 }
@@ -161,13 +162,13 @@ fn tcp_header<'a>(
 }
 
 mod option {
-    pub const END: u8 = 0;
-    pub const NOP: u8 = 1;
-    pub const MSS: u8 = 2;
-    pub const WINDOW_SCALE: u8 = 3;
-    pub const SACK_PERMITTED: u8 = 4;
-    pub const SACK: u8 = 5;
-    pub const TIMESTAMPS: u8 = 8;
+    pub(super) const END: u8 = 0;
+    pub(super) const NOP: u8 = 1;
+    pub(super) const MSS: u8 = 2;
+    pub(super) const WINDOW_SCALE: u8 = 3;
+    pub(super) const SACK_PERMITTED: u8 = 4;
+    pub(super) const SACK: u8 = 5;
+    pub(super) const TIMESTAMPS: u8 = 8;
 }
 
 /// Walked by hand: the library's iterator ends at the first option it does not know, such as those of Multipath TCP, TCP Fast
@@ -197,9 +198,12 @@ fn options(mut rest: &[u8], cut: bool) -> Options {
                 options.timestamps = Some((word(stamps), word(&stamps[4..])));
             }
             (option::SACK, blocks) => {
+                options.sack_blocks = 0;
                 let wanted = options.sack.iter_mut().zip(blocks.chunks_exact(8));
-                options.sack_blocks =
-                    wanted.map(|(place, block)| *place = (word(block), word(&block[4..]))).count() as u8;
+                for (place, block) in wanted {
+                    *place = (word(block), word(&block[4..]));
+                    options.sack_blocks += 1;
+                }
             }
             _ => {}
         }

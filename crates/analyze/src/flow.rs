@@ -9,6 +9,8 @@ mod sent;
 
 use std::collections::VecDeque;
 
+use airtcp_core::convert::{low32, saturate32, signed32};
+
 use self::classify::{Class, Spurious};
 pub(crate) use self::finish::Surroundings;
 use crate::rtt::Rtt;
@@ -211,7 +213,7 @@ pub(crate) struct Flow {
 }
 
 impl Flow {
-    pub fn new() -> Flow {
+    pub(crate) fn new() -> Flow {
         Flow {
             number: None,
             initial: None,
@@ -269,7 +271,7 @@ impl Flow {
     /// Offset of a sequence number, the one nearest to `near`.
     fn offset(&self, seq: u32, near: u64) -> Option<u64> {
         let relative = seq.wrapping_sub(self.initial?);
-        let ahead = relative.wrapping_sub(near as u32) as i32;
+        let ahead = signed32(relative.wrapping_sub(low32(near)));
         near.checked_add_signed(i64::from(ahead))
     }
 
@@ -278,12 +280,12 @@ impl Flow {
         offset.saturating_sub(ORIGIN)
     }
 
-    pub fn flight(&self) -> u64 {
+    pub(crate) fn flight(&self) -> u64 {
         self.max - self.una
     }
 
     /// Payload bytes of a full segment. Where segmentation is offloaded the capture shows larger ones than were announced.
-    pub fn mss(&self) -> u32 {
+    pub(crate) fn mss(&self) -> u32 {
         let options = if self.timestamps { 12 } else { 0 };
         match self.announced_mss {
             Some(announced) if self.largest_payload > u32::from(announced) => {
@@ -296,12 +298,12 @@ impl Flow {
     }
 
     fn whole_segments(&self, bytes: u64) -> u32 {
-        (bytes / u64::from(self.mss())).min(u64::from(u32::MAX)) as u32
+        saturate32(bytes / u64::from(self.mss()))
     }
 
     /// Bytes: the largest flight since the last loss, before the next one. A lower bound of cwnd, and equal to it for a sender
     /// that neither application nor receive window holds back. While a loss is repaired: what is on its way now.
-    pub fn cwnd_estimate(&self) -> u64 {
+    pub(crate) fn cwnd_estimate(&self) -> u64 {
         match self.state {
             State::Open => self.round_flight,
             _ => self.flight() - self.history.sacked_bytes().min(self.flight()),
@@ -319,11 +321,11 @@ impl Flow {
         self.windows.offer(at.limits.points, || point);
     }
 
-    pub fn rtt_min_ns(&self) -> Option<u64> {
+    pub(crate) fn rtt_min_ns(&self) -> Option<u64> {
         self.rtt.min_ns()
     }
     /// Its SYN had another sequence number.
-    pub fn has_other_initial(&self, seq: u32) -> bool {
+    pub(crate) fn has_other_initial(&self, seq: u32) -> bool {
         self.initial.is_some_and(|initial| initial != seq)
     }
 }

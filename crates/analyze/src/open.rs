@@ -2,6 +2,8 @@
 
 use hashbrown::HashMap;
 
+use airtcp_core::convert::count;
+
 use crate::connection::Connection;
 use crate::decode::{Endpoint, Segment};
 
@@ -41,29 +43,29 @@ fn key(p: &Segment) -> (Endpoint, Endpoint) {
 }
 
 impl Open {
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.by_ends.len()
     }
 
     /// Where the connection is that a packet belongs to.
-    pub fn find(&self, p: &Segment) -> Option<Place> {
+    pub(crate) fn find(&self, p: &Segment) -> Option<Place> {
         self.by_ends.get(&key(p)).map(|&slot| Place(slot))
     }
 
-    pub fn get(&mut self, place: Place) -> Option<&mut Connection> {
+    pub(crate) fn get(&mut self, place: Place) -> Option<&mut Connection> {
         self.slots.get_mut(place.0 as usize)?.connection.as_mut()
     }
 
     /// It is now the one heard of last.
-    pub fn heard_of(&mut self, Place(slot): Place) {
+    pub(crate) fn heard_of(&mut self, Place(slot): Place) {
         if self.newest != slot {
             self.unlink(slot);
             self.link(slot);
         }
     }
 
-    pub fn insert(&mut self, p: &Segment, connection: Connection) -> Place {
-        let slot = self.free.pop().unwrap_or(self.slots.len() as u32);
+    pub(crate) fn insert(&mut self, p: &Segment, connection: Connection) -> Place {
+        let slot = self.free.pop().unwrap_or(count(self.slots.len()));
         let fresh = Slot { connection: Some(connection), key: key(p), older: NONE, newer: NONE };
         match self.slots.get_mut(slot as usize) {
             Some(place) => *place = fresh,
@@ -74,15 +76,15 @@ impl Open {
         Place(slot)
     }
 
-    pub fn remove(&mut self, Place(slot): Place) -> Option<Connection> {
+    pub(crate) fn remove(&mut self, Place(slot): Place) -> Option<Connection> {
         self.take(slot)
     }
 
     /// The one silent longest.
-    pub fn oldest(&self) -> Option<&Connection> {
+    pub(crate) fn oldest(&self) -> Option<&Connection> {
         self.slots.get(self.oldest as usize)?.connection.as_ref()
     }
-    pub fn remove_oldest(&mut self) -> Option<Connection> {
+    pub(crate) fn remove_oldest(&mut self) -> Option<Connection> {
         if self.oldest == NONE { None } else { self.take(self.oldest) }
     }
 

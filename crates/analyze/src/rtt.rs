@@ -18,7 +18,7 @@ pub(crate) struct Rtt {
 
 impl Rtt {
     /// A round trip from the capture to the receiver and back.
-    pub fn sample(&mut self, ns: u64) {
+    pub(crate) fn sample(&mut self, ns: u64) {
         self.min_ns = if self.samples == 0 { ns } else { self.min_ns.min(ns) };
         self.max_ns = self.max_ns.max(ns);
         self.samples += 1;
@@ -26,7 +26,7 @@ impl Rtt {
     }
 
     /// What the sender's timeout is calculated from (RFC 6298 section 2).
-    pub fn smooth(&mut self, ns: u64) {
+    pub(crate) fn smooth(&mut self, ns: u64) {
         if self.srtt_ns == 0 {
             self.srtt_ns = ns.max(1);
             self.variation_ns = ns / 2;
@@ -36,28 +36,28 @@ impl Rtt {
         }
     }
 
-    pub fn min_ns(&self) -> Option<u64> {
+    pub(crate) fn min_ns(&self) -> Option<u64> {
         (self.samples > 0).then_some(self.min_ns)
     }
-    pub fn max_ns(&self) -> Option<u64> {
+    pub(crate) fn max_ns(&self) -> Option<u64> {
         (self.samples > 0).then_some(self.max_ns)
     }
-    pub fn mean_ns(&self) -> Option<f64> {
+    pub(crate) fn mean_ns(&self) -> Option<f64> {
         (self.samples > 0).then(|| self.sum_ns as f64 / self.samples as f64)
     }
     /// Smoothed; zero before the first sample.
-    pub fn srtt_ns(&self) -> u64 {
+    pub(crate) fn srtt_ns(&self) -> u64 {
         self.srtt_ns
     }
     /// The timeout of a sender that is `near_ns` (there and back) away from the capture, not backed off.
-    pub fn rto_ns(&self, near_ns: u64) -> u64 {
+    pub(crate) fn rto_ns(&self, near_ns: u64) -> u64 {
         if self.srtt_ns == 0 {
             return INITIAL_RTO_NS;
         }
         self.srtt_ns + near_ns + (4 * self.variation_ns).max(VARIATION_FLOOR_NS)
     }
     /// The least timeout it can have whatever its minimum: none fires sooner.
-    pub fn rto_least_ns(&self, near_ns: u64) -> u64 {
+    pub(crate) fn rto_least_ns(&self, near_ns: u64) -> u64 {
         if self.srtt_ns == 0 {
             return VARIATION_FLOOR_NS;
         }

@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 
+use airtcp_core::convert::count;
 use airtcp_core::flags;
 
 /// Offsets count from here, so that what lies before the first byte seen has a number, too. Its low half is zero: an
@@ -48,10 +49,10 @@ pub(crate) struct Sent {
 
 impl Sent {
     /// Whether at least one of `marks` is set.
-    pub fn has(&self, marks: Marks) -> bool {
+    pub(crate) fn has(&self, marks: Marks) -> bool {
         self.marks.has_any(marks)
     }
-    pub fn len(&self) -> u64 {
+    pub(crate) fn len(&self) -> u64 {
         self.end - self.start
     }
 }
@@ -66,37 +67,37 @@ pub(crate) struct SendHistory {
 }
 
 impl SendHistory {
-    pub fn outstanding(&self) -> impl DoubleEndedIterator<Item = &Sent> {
+    pub(crate) fn outstanding(&self) -> impl DoubleEndedIterator<Item = &Sent> {
         self.sent.range(self.acked..)
     }
-    pub fn front(&self) -> Option<&Sent> {
+    pub(crate) fn front(&self) -> Option<&Sent> {
         self.sent.get(self.acked)
     }
     /// Of the outstanding ones.
-    pub fn nth(&self, index: usize) -> Option<&Sent> {
+    pub(crate) fn nth(&self, index: usize) -> Option<&Sent> {
         self.sent.get(self.acked + index)
     }
-    pub fn count(&self) -> u32 {
-        (self.sent.len() - self.acked) as u32
+    pub(crate) fn count(&self) -> u32 {
+        count(self.sent.len() - self.acked)
     }
-    pub fn sacked(&self) -> u32 {
+    pub(crate) fn sacked(&self) -> u32 {
         self.sacked
     }
-    pub fn sacked_bytes(&self) -> u64 {
+    pub(crate) fn sacked_bytes(&self) -> u64 {
         self.sacked_bytes
     }
 
-    pub fn push(&mut self, sent: Sent) {
+    pub(crate) fn push(&mut self, sent: Sent) {
         debug_assert!(self.sent.back().is_none_or(|last| last.end == sent.start) && sent.start < sent.end);
         self.sent.push_back(sent);
     }
 
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         *self = SendHistory::default();
     }
 
     /// Forgets the oldest beyond `limit`. What is still outstanding is forgotten too: returns how many of these.
-    pub fn shrink_to(&mut self, limit: usize) -> u32 {
+    pub(crate) fn shrink_to(&mut self, limit: usize) -> u32 {
         let mut lost = 0;
         while self.sent.len() > limit {
             if let Some(first) = self.sent.pop_front() {
@@ -119,7 +120,7 @@ impl SendHistory {
     }
 
     /// Everything below `to` is acknowledged; `f` sees what that newly covers, in order.
-    pub fn acknowledge(&mut self, to: u64, mut f: impl FnMut(&Sent)) {
+    pub(crate) fn acknowledge(&mut self, to: u64, mut f: impl FnMut(&Sent)) {
         while let Some(&first) = self.sent.get(self.acked) {
             if first.start >= to {
                 break;
@@ -160,7 +161,7 @@ impl SendHistory {
 
     /// Cuts segments at both ends of the range, and shows those in it to `f`, which may change all but where they begin and
     /// end, and whether they are SACKed.
-    pub fn change(&mut self, start: u64, end: u64, mut f: impl FnMut(&mut Sent)) {
+    pub(crate) fn change(&mut self, start: u64, end: u64, mut f: impl FnMut(&mut Sent)) {
         for at in [start, end] {
             let index = self.find(at);
             if self.sent.get(index).is_some_and(|s| s.start < at && at < s.end) {
@@ -175,12 +176,12 @@ impl SendHistory {
     }
 
     /// Those that lie at least partly in the range.
-    pub fn within(&self, start: u64, end: u64) -> impl Iterator<Item = &Sent> {
+    pub(crate) fn within(&self, start: u64, end: u64) -> impl Iterator<Item = &Sent> {
         self.sent.range(self.find(start).min(self.sent.len())..).take_while(move |s| s.start < end)
     }
 
     /// Marks as SACKed what lies wholly in the range and is outstanding; `f` sees what was not marked before.
-    pub fn sack(&mut self, start: u64, end: u64, mut f: impl FnMut(&Sent)) {
+    pub(crate) fn sack(&mut self, start: u64, end: u64, mut f: impl FnMut(&Sent)) {
         let mut index = self.find(start).max(self.acked);
         if self.sent.get(index).is_some_and(|s| s.start < start) {
             index += 1;
@@ -197,11 +198,11 @@ impl SendHistory {
     }
 
     /// SACKed segments above `offset`.
-    pub fn sacked_above(&self, offset: u64) -> u32 {
+    pub(crate) fn sacked_above(&self, offset: u64) -> u32 {
         if self.sacked == 0 {
             return 0;
         }
         let below = self.outstanding().take_while(|s| s.start < offset).filter(|s| s.has(Marks::SACKED)).count();
-        self.sacked - below as u32
+        self.sacked - count(below)
     }
 }

@@ -139,7 +139,7 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    pub fn into_tables(self) -> Vec<Table> {
+    pub(crate) fn into_tables(self) -> Vec<Table> {
         vec![
             self.flows.into_table(),
             self.retransmissions.into_table(),

@@ -16,7 +16,7 @@ impl<T> Default for Thinned<T> {
 impl<T> Thinned<T> {
     /// `limit` may change from call to call; at least 2 are kept.
     #[inline]
-    pub fn offer(&mut self, limit: usize, point: impl FnOnce() -> T) {
+    pub(crate) fn offer(&mut self, limit: usize, point: impl FnOnce() -> T) {
         if self.offered % self.stride == 0 {
             while self.points.len() >= limit.max(2) {
                 let mut index = 0;
@@ -33,7 +33,7 @@ impl<T> Thinned<T> {
         }
         self.offered += 1;
     }
-    pub fn into_points(self) -> Vec<T> {
+    pub(crate) fn into_points(self) -> Vec<T> {
         self.points
     }
 }

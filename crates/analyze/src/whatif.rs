@@ -32,7 +32,7 @@ impl WhatIf {
     }
 
     /// Before anything is judged on an ACK.
-    pub fn on_report(&mut self, mss: u32, report: &Report) {
+    pub(crate) fn on_report(&mut self, mss: u32, report: &Report) {
         self.build(mss);
         for policy in self.policies.iter_mut().flatten() {
             policy.on_report(report);
@@ -40,7 +40,7 @@ impl WhatIf {
     }
 
     /// The hole as an ACK leaves it.
-    pub fn judge(&mut self, now_ns: u64, mss: u32, hole: &Hole, srtt_ns: u64) {
+    pub(crate) fn judge(&mut self, now_ns: u64, mss: u32, hole: &Hole, srtt_ns: u64) {
         self.until(now_ns);
         self.build(mss);
         for (i, policy) in self.policies.iter().enumerate() {
@@ -74,7 +74,7 @@ impl WhatIf {
     }
 
     /// When each would have found the loss, if that is before `now`; starts anew.
-    pub fn found_before(&mut self, now_ns: u64) -> [Option<u64>; POLICIES.len()] {
+    pub(crate) fn found_before(&mut self, now_ns: u64) -> [Option<u64>; POLICIES.len()] {
         self.until(now_ns);
         let found = self.lost_at.map(|at| at.filter(|&at| at < now_ns));
         self.reset();
@@ -83,7 +83,7 @@ impl WhatIf {
 
     /// The hole is gone.
     #[inline]
-    pub fn reset(&mut self) {
+    pub(crate) fn reset(&mut self) {
         if self.asked.take().is_some() {
             self.lost_at = Default::default();
             self.ask_at = Default::default();

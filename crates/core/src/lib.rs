@@ -4,6 +4,7 @@
 //! threads, sockets or globals. The simulator, the emulator and the host tools drive the same code.
 
 pub mod buffer_probe;
+pub mod convert;
 pub mod coop;
 mod flags;
 pub mod packet;

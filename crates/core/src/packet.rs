@@ -1,5 +1,6 @@
 //! A packet as the simulator carries it: 64 bytes of header fields, no payload. [`Pool`] is the slab they live in.
 
+use crate::convert::count;
 use crate::flags;
 use crate::units::Seq32;
 
@@ -152,7 +153,7 @@ impl Pool {
             PacketId(i)
         } else {
             self.slots.push(packet);
-            PacketId(self.slots.len() as u32 - 1)
+            PacketId(count(self.slots.len() - 1))
         }
     }
     /// Takes a packet out; its id must not be used again.

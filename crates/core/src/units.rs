@@ -9,6 +9,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
+use crate::convert::{count, floor64, low32, low64, signed32};
+
 /// A quantity that could not be read. The message says what was found and what would be accepted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{found}` is not {what}: {accepted}")]
@@ -87,7 +89,7 @@ impl Span {
     }
     /// Rounds to the nearest nanosecond; negative and NaN become zero.
     pub fn from_secs_f64(s: f64) -> Span {
-        Span((s * 1e9).round() as u64)
+        Span(floor64((s * 1e9).round()))
     }
     pub const fn as_ns(self) -> u64 {
         self.0
@@ -106,7 +108,7 @@ impl Span {
         // Dividing 128 bits takes several times as long, and few quotients need it.
         match self.0.checked_mul(num) {
             Some(product) => Span(product / den),
-            None => Span((self.0 as u128 * num as u128 / den as u128) as u64),
+            None => Span(low64(self.0 as u128 * num as u128 / den as u128)),
         }
     }
     pub const fn saturating_sub(self, other: Span) -> Span {
@@ -151,7 +153,7 @@ impl DataRate {
     pub const fn time_for(self, bytes: u64) -> Span {
         match bytes.checked_mul(8_000_000_000) {
             Some(scaled) => Span(scaled.div_ceil(self.0)),
-            None => Span((bytes as u128 * 8_000_000_000).div_ceil(self.0 as u128) as u64),
+            None => Span(low64((bytes as u128 * 8_000_000_000).div_ceil(self.0 as u128))),
         }
     }
     /// The rate at which `bytes` pass in `span`; saturates, and a zero span gives the maximum.
@@ -159,15 +161,15 @@ impl DataRate {
         if span.0 == 0 {
             return DataRate(u64::MAX);
         }
-        DataRate(u64::try_from(bytes as u128 * 8_000_000_000 / span.0 as u128).unwrap_or(u64::MAX))
+        DataRate(u64::try_from(u128::from(bytes) * 8_000_000_000 / u128::from(span.0)).unwrap_or(u64::MAX))
     }
     /// Whole bytes that pass in `span` at this rate (bandwidth-delay product).
     pub fn bytes_in(self, span: Span) -> Bytes {
-        Bytes(u64::try_from(self.0 as u128 * span.0 as u128 / 8_000_000_000).unwrap_or(u64::MAX))
+        Bytes(u64::try_from(u128::from(self.0) * u128::from(span.0) / 8_000_000_000).unwrap_or(u64::MAX))
     }
     /// `self * num / den`, saturating. Panics if `den` is zero.
     pub fn mul_ratio(self, num: u64, den: u64) -> DataRate {
-        DataRate(u64::try_from(self.0 as u128 * num as u128 / den as u128).unwrap_or(u64::MAX))
+        DataRate(u64::try_from(u128::from(self.0) * u128::from(num) / u128::from(den)).unwrap_or(u64::MAX))
     }
 }
 
@@ -250,7 +252,7 @@ fn split_quantity(s: &str) -> Option<(u128, u32, &str)> {
         return None;
     }
     let digits: u128 = format!("{whole}{frac}").parse().ok()?;
-    Some((digits, frac.len() as u32, unit.trim()))
+    Some((digits, count(frac.len()), unit.trim()))
 }
 
 fn scaled(digits: u128, decimals: u32, scale: u128) -> Option<u64> {
@@ -358,11 +360,11 @@ pub struct Seq32(pub u32);
 
 impl Seq32 {
     pub const fn from_offset(offset: u64) -> Seq32 {
-        Seq32(offset as u32)
+        Seq32(low32(offset))
     }
     /// The 64-bit offset nearest to `near` with this value modulo 2^32. Saturates at zero.
     pub const fn to_offset(self, near: u64) -> u64 {
-        let delta = self.0.wrapping_sub(near as u32) as i32;
+        let delta = signed32(self.0.wrapping_sub(low32(near)));
         near.saturating_add_signed(delta as i64)
     }
 }

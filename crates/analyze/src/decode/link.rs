@@ -4,29 +4,29 @@ use super::{Skipped, wlan};
 
 /// LINKTYPE_ values of the tcpdump group's registry.
 mod link_type {
-    pub const NULL: u16 = 0;
-    pub const ETHERNET: u16 = 1;
+    pub(super) const NULL: u16 = 0;
+    pub(super) const ETHERNET: u16 = 1;
     /// DLT_RAW as some systems write it into files.
-    pub const RAW_BSD: u16 = 12;
-    pub const RAW_OPENBSD: u16 = 14;
-    pub const RAW: u16 = 101;
-    pub const IEEE802_11: u16 = 105;
-    pub const LOOP: u16 = 108;
-    pub const LINUX_SLL: u16 = 113;
-    pub const IEEE802_11_RADIOTAP: u16 = 127;
-    pub const IPV4: u16 = 228;
-    pub const IPV6: u16 = 229;
-    pub const LINUX_SLL2: u16 = 276;
+    pub(super) const RAW_BSD: u16 = 12;
+    pub(super) const RAW_OPENBSD: u16 = 14;
+    pub(super) const RAW: u16 = 101;
+    pub(super) const IEEE802_11: u16 = 105;
+    pub(super) const LOOP: u16 = 108;
+    pub(super) const LINUX_SLL: u16 = 113;
+    pub(super) const IEEE802_11_RADIOTAP: u16 = 127;
+    pub(super) const IPV4: u16 = 228;
+    pub(super) const IPV6: u16 = 229;
+    pub(super) const LINUX_SLL2: u16 = 276;
 }
 
 pub(super) mod ether_type {
-    pub const IPV4: u16 = 0x0800;
-    pub const IPV6: u16 = 0x86dd;
+    pub(crate) const IPV4: u16 = 0x0800;
+    pub(crate) const IPV6: u16 = 0x86dd;
     /// IEEE 802.1Q, 802.1ad, and what came before the latter.
-    pub const VLAN: u16 = 0x8100;
-    pub const PROVIDER_BRIDGING: u16 = 0x88a8;
-    pub const VLAN_DOUBLE: u16 = 0x9100;
-    pub const PPPOE_SESSION: u16 = 0x8864;
+    pub(crate) const VLAN: u16 = 0x8100;
+    pub(crate) const PROVIDER_BRIDGING: u16 = 0x88a8;
+    pub(crate) const VLAN_DOUBLE: u16 = 0x9100;
+    pub(crate) const PPPOE_SESSION: u16 = 0x8864;
 }
 
 /// More tags than any network stacks.

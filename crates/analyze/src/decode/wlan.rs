@@ -14,13 +14,13 @@ const FLAG_BAD_FCS: u8 = 0x40;
 
 /// IEEE 802.11-2020 section 9.2.4.1, frame control.
 mod control {
-    pub const TYPE: u8 = 0x0c;
-    pub const TYPE_DATA: u8 = 0x08;
-    pub const NO_DATA: u8 = 0x40;
-    pub const QOS: u8 = 0x80;
-    pub const TO_AND_FROM_DS: u8 = 0x03;
-    pub const PROTECTED: u8 = 0x40;
-    pub const ORDER: u8 = 0x80;
+    pub(super) const TYPE: u8 = 0x0c;
+    pub(super) const TYPE_DATA: u8 = 0x08;
+    pub(super) const NO_DATA: u8 = 0x40;
+    pub(super) const QOS: u8 = 0x80;
+    pub(super) const TO_AND_FROM_DS: u8 = 0x03;
+    pub(super) const PROTECTED: u8 = 0x40;
+    pub(super) const ORDER: u8 = 0x80;
 }
 /// In the QoS control field: the frame body is an A-MSDU.
 const AMSDU: u8 = 0x80;

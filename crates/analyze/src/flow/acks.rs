@@ -1,5 +1,6 @@
 //! What the receiver of a flow acknowledges.
 
+use airtcp_core::convert::signed32;
 use airtcp_core::packet::TcpFlags;
 use airtcp_core::tcp::loss::{Hole, Report};
 use airtcp_core::units::{Span, Time};
@@ -48,7 +49,7 @@ impl Covered {
 
 impl Flow {
     /// A packet of the flow's receiver passes.
-    pub fn on_ack(&mut self, at: &Passing, p: &Segment) {
+    pub(crate) fn on_ack(&mut self, at: &Passing, p: &Segment) {
         if !p.has(TcpFlags::ACK) || p.has(TcpFlags::RST) {
             return;
         }
@@ -186,7 +187,7 @@ impl Flow {
         }
         if let Some((_, echo)) = p.options.timestamps {
             if front.first_stamp != front.last_stamp {
-                if (echo.wrapping_sub(front.last_stamp) as i32) < 0 {
+                if signed32(echo.wrapping_sub(front.last_stamp)) < 0 {
                     self.mark_spurious(front.row, Spurious::Echo);
                     if let State::Recovery { partial: false, undone, .. } | State::Loss { partial: false, undone, .. } =
                         &mut self.state

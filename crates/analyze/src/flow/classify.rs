@@ -32,6 +32,8 @@
 //! time: a repetition cannot come before the report of the gap has reached the sender (`near`; half a round trip, at most 5 ms,
 //! if that is not known), nor without any report unless a timeout could have fired.
 
+use airtcp_core::convert::{saturate32, signed16, signed32};
+
 use super::{Flow, Passing, Retransmitted, State, TimedOut};
 use crate::decode::Segment;
 use crate::send_history::{Marks, NONE, Sent};
@@ -47,7 +49,7 @@ pub(crate) enum Class {
 }
 
 impl Class {
-    pub fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Class::Fast => "fast",
             Class::Recovery => "recovery",
@@ -70,7 +72,7 @@ pub(crate) enum Spurious {
 }
 
 impl Spurious {
-    pub fn reason(self) -> &'static str {
+    pub(super) fn reason(self) -> &'static str {
         match self {
             Spurious::Dsack => "DSACK",
             Spurious::Acknowledged => "acknowledged before it passed",
@@ -187,7 +189,7 @@ impl Flow {
 
     fn flight_segments(&self) -> u32 {
         let mss = u64::from(self.mss());
-        self.history.outstanding().map(|s| s.len().div_ceil(mss)).sum::<u64>().min(u64::from(u32::MAX)) as u32
+        saturate32(self.history.outstanding().map(|s| s.len().div_ceil(mss)).sum())
     }
 
     fn facts(&self, at: &Passing, start: u64, end: u64, original: Option<&Sent>) -> Facts {
@@ -301,14 +303,14 @@ impl Flow {
         let behind = self.history.within(start, self.max).find(|s| !s.has(Marks::UNSEEN)).copied();
         let (Some(gap), Some(behind)) = (gap, behind) else { return false };
         if let (Some((stamp, _)), true) = (p.options.timestamps, behind.first_stamp != 0) {
-            let newer = stamp.wrapping_sub(behind.first_stamp) as i32;
+            let newer = signed32(stamp.wrapping_sub(behind.first_stamp));
             if newer != 0 {
                 return newer > 0;
             }
         }
         let (small, other) = self.ip_id_steps;
         if let (Some(id), true) = (p.ip_id, small >= ORDERLY_STEPS_OF_16 && small / ORDERLY_STEPS_OF_16 > other) {
-            let newer = id.wrapping_sub(behind.ip_id) as i16;
+            let newer = signed16(id.wrapping_sub(behind.ip_id));
             if newer != 0 {
                 return newer > 0;
             }

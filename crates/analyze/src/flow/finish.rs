@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use airtcp_core::convert::{self, saturate32};
+
 use super::classify::Spurious;
 use super::{Flow, Retransmitted};
 use crate::tables::{FlowRow, RetransmissionRow, Rows, RttRow, SegmentRow, TimeoutRow, WindowRow};
@@ -32,7 +34,7 @@ fn millis(ns: Option<u64>) -> f64 {
 
 impl Surroundings {
     /// Where the capture was taken.
-    pub fn vantage(&self) -> &'static str {
+    pub(crate) fn vantage(&self) -> &'static str {
         let (Some(near), Some(far)) = (self.near_ns, self.far_ns) else { return "" };
         let part = near as f64 / (near + far).max(1) as f64;
         if part <= HERE {
@@ -47,12 +49,12 @@ impl Surroundings {
 
 impl Flow {
     /// Retransmissions and timeouts that can wait no longer: what is more than `keep`.
-    pub fn flush(&mut self, keep: usize, around: &Surroundings, rows: &mut Rows) {
+    pub(crate) fn flush(&mut self, keep: usize, around: &Surroundings, rows: &mut Rows) {
         let Some(flow) = self.number else { return };
         let count = self.retransmissions.len().saturating_sub(keep);
         let both_copies = around.vantage() == "receiver" && !self.loss_behind;
         let done: Vec<Retransmitted> = self.retransmissions.drain(..count).collect();
-        self.first_row = self.first_row.wrapping_add(count as u32);
+        self.first_row = self.first_row.wrapping_add(convert::count(count));
         for mut r in done {
             if both_copies && r.unprovoked_copy && r.spurious.is_none() {
                 r.spurious = Some(Spurious::BothCopies);
@@ -95,12 +97,12 @@ impl Flow {
     }
 
     /// Rows held back.
-    pub fn pending(&self) -> usize {
+    pub(crate) fn pending(&self) -> usize {
         self.retransmissions.len()
     }
 
     /// The flow is over.
-    pub fn finish(mut self, around: Surroundings, rows: &mut Rows) {
+    pub(crate) fn finish(mut self, around: Surroundings, rows: &mut Rows) {
         let Some(flow) = self.number else { return };
         self.flush(0, &around, rows);
         for (ns, rtt) in std::mem::take(&mut self.rtt_points).into_points() {
@@ -156,7 +158,7 @@ impl Flow {
             start_s: secs(started),
             end_s: secs(around.end_ns),
             complete: self.syn_seen && (self.fin_seen || around.reset),
-            mss_bytes: if self.largest_payload == 0 { 0 } else { mss as u32 },
+            mss_bytes: if self.largest_payload == 0 { 0 } else { saturate32(mss) },
             sack_permitted: self.sack,
             timestamps: self.timestamps,
             window_scale: self.receiver_scale.map_or(f64::NAN, f64::from),
@@ -191,7 +193,7 @@ impl Flow {
             initial_window_segments: self
                 .initial_bytes
                 .filter(|_| self.syn_seen)
-                .map_or(0, |bytes| bytes.div_ceil(mss).min(u64::from(u32::MAX)) as u32),
+                .map_or(0, |bytes| saturate32(bytes.div_ceil(mss))),
             flight_max_bytes: self.flight_max,
             timeouts_dup_0: c.timeouts_by_dup[0],
             timeouts_dup_1: c.timeouts_by_dup[1],

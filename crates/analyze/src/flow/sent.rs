@@ -1,5 +1,6 @@
 //! What the sender of a flow sends.
 
+use airtcp_core::convert::{count, saturate32};
 use airtcp_core::packet::TcpFlags;
 
 use super::{Flow, MAX_WINDOW, Passing, SegmentPoint, State};
@@ -13,7 +14,7 @@ const RESYNCHRONISE_AFTER: u32 = 3;
 
 impl Flow {
     /// A packet of the flow's sender passes.
-    pub fn on_sent(&mut self, at: &Passing, p: &Segment) {
+    pub(crate) fn on_sent(&mut self, at: &Passing, p: &Segment) {
         self.first_ns.get_or_insert(at.ns);
         self.counts.packets += 1;
         if p.has(TcpFlags::RST) {
@@ -199,8 +200,8 @@ impl Flow {
             self.note_segment(at, "data", start, end);
             return;
         }
-        let row = self.first_row.wrapping_add(self.retransmissions.len() as u32);
-        self.on_repetition(at, start, end, payload as u32, unseen == 0);
+        let row = self.first_row.wrapping_add(count(self.retransmissions.len()));
+        self.on_repetition(at, start, end, saturate32(payload), unseen == 0);
         self.history.change(start, end, |s| {
             if s.has(Marks::UNSEEN) {
                 s.first_stamp = stamp;

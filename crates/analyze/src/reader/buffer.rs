@@ -17,13 +17,13 @@ pub(super) struct Buffer {
 }
 
 impl Buffer {
-    pub fn new(input: impl Read + Send + 'static) -> Buffer {
+    pub(super) fn new(input: impl Read + Send + 'static) -> Buffer {
         Buffer { input: Box::new(input), bytes: vec![0; CHUNK_BYTES], start: 0, end: 0, base: 0, at_end: false }
     }
 
     /// Has at least `wanted` bytes at hand, unless the file ends before: says whether it does.
     #[inline]
-    pub fn fill(&mut self, wanted: usize) -> Result<bool, String> {
+    pub(super) fn fill(&mut self, wanted: usize) -> Result<bool, String> {
         if self.end - self.start >= wanted {
             return Ok(true);
         }
@@ -50,34 +50,34 @@ impl Buffer {
         Ok(self.end >= wanted)
     }
 
-    pub fn rest(&self) -> &[u8] {
+    pub(super) fn rest(&self) -> &[u8] {
         &self.bytes[self.start..self.end]
     }
     /// Index of the first byte not consumed, for [`Buffer::taken`].
-    pub fn position(&self) -> usize {
+    pub(super) fn position(&self) -> usize {
         self.start
     }
     /// Bytes that may be consumed already; valid until the next [`Buffer::fill`].
-    pub fn taken(&self, start: usize, len: usize) -> &[u8] {
+    pub(super) fn taken(&self, start: usize, len: usize) -> &[u8] {
         &self.bytes[start..start + len]
     }
-    pub fn consume(&mut self, bytes: usize) {
+    pub(super) fn consume(&mut self, bytes: usize) {
         self.start += bytes;
     }
     /// Consumes without keeping; false if the file ends before.
-    pub fn skip(&mut self, mut bytes: u64) -> Result<bool, String> {
+    pub(super) fn skip(&mut self, mut bytes: u64) -> Result<bool, String> {
         while bytes > 0 {
             if !self.fill(1)? {
                 return Ok(false);
             }
-            let step = bytes.min((self.end - self.start) as u64);
-            self.start += step as usize;
-            bytes -= step;
+            let step = usize::try_from(bytes).unwrap_or(usize::MAX).min(self.end - self.start);
+            self.start += step;
+            bytes -= step as u64;
         }
         Ok(true)
     }
     /// Place in the (unpacked) file of the first byte not consumed.
-    pub fn offset(&self) -> u64 {
+    pub(super) fn offset(&self) -> u64 {
         self.base + self.start as u64
     }
 }

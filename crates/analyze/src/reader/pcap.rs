@@ -1,5 +1,6 @@
 //! pcap (draft-ietf-opsawg-pcap): one header, then packets.
 
+use airtcp_core::convert::{count, low16, unsigned64};
 use pcap_parser::{parse_pcap_frame, parse_pcap_frame_be, parse_pcap_header};
 
 use super::buffer::Buffer;
@@ -16,7 +17,7 @@ pub(super) struct Pcap {
 }
 
 impl Pcap {
-    pub fn begin(buffer: &mut Buffer) -> Result<Pcap, CaptureError> {
+    pub(super) fn begin(buffer: &mut Buffer) -> Result<Pcap, CaptureError> {
         let (_, header) = parse_pcap_header(buffer.rest()).map_err(|_| CaptureError::Damage {
             packet: 0,
             offset: 0,
@@ -27,18 +28,18 @@ impl Pcap {
             big_endian: header.is_bigendian(),
             nanoseconds: header.is_nanosecond_precision(),
             // The upper half holds the length of the frame check sequence and flags.
-            link_type: header.network.0 as u32 as u16,
+            link_type: low16(unsigned64(header.network.0.into())),
             snap_bytes: header.snaplen,
         };
         buffer.consume(FILE_HEADER_BYTES);
         Ok(pcap)
     }
 
-    pub fn snap_bytes(&self) -> u32 {
+    pub(super) fn snap_bytes(&self) -> u32 {
         self.snap_bytes
     }
 
-    pub fn next(&self, buffer: &mut Buffer) -> Result<Option<Found>, String> {
+    pub(super) fn next(&self, buffer: &mut Buffer) -> Result<Option<Found>, String> {
         if !buffer.fill(PACKET_HEADER_BYTES)? {
             return match buffer.rest().len() {
                 0 => Ok(None),
@@ -64,7 +65,7 @@ impl Pcap {
             link_type: self.link_type,
             start: buffer.position() + PACKET_HEADER_BYTES,
             len: length,
-            wire_bytes: frame.origlen.max(length as u32),
+            wire_bytes: frame.origlen.max(count(length)),
         };
         buffer.consume(whole);
         Ok(Some(found))

@@ -1,5 +1,6 @@
 //! pcapng (draft-ietf-opsawg-pcapng): sections of blocks; interfaces have link type, resolution and offset of their own.
 
+use airtcp_core::convert::{count, low16, unsigned64};
 use pcap_parser::pcapng::{Block, InterfaceDescriptionBlock, OptionCode, parse_block_be, parse_block_le};
 
 use super::buffer::Buffer;
@@ -43,11 +44,11 @@ enum Step {
 }
 
 impl PcapNg {
-    pub fn snap_bytes(&self) -> u32 {
+    pub(super) fn snap_bytes(&self) -> u32 {
         self.snap_bytes
     }
 
-    pub fn next(&mut self, buffer: &mut Buffer) -> Result<Option<Found>, String> {
+    pub(super) fn next(&mut self, buffer: &mut Buffer) -> Result<Option<Found>, String> {
         loop {
             if !buffer.fill(FRAME_BYTES)? {
                 return match buffer.rest().len() {
@@ -116,7 +117,7 @@ impl PcapNg {
                 if header.major_version != 1 {
                     return Err(format!("pcapng version {}; expected is 1", header.major_version));
                 }
-                self.earlier += self.interfaces.len() as u32;
+                self.earlier += count(self.interfaces.len());
                 self.interfaces.clear();
             }
             Block::InterfaceDescription(description) => {
@@ -159,7 +160,7 @@ impl PcapNg {
             link_type,
             start,
             len,
-            wire_bytes: wire_bytes.max(len as u32),
+            wire_bytes: wire_bytes.max(count(len)),
         })
     }
 }
@@ -176,7 +177,12 @@ impl Interface {
         let offset = block.options.iter().find(|o| o.code == OptionCode::IfTsoffset);
         let offset = offset.and_then(|o| o.value().get(..8)?.try_into().ok());
         let offset_s = offset.map_or(0, |b| if big_endian { i64::from_be_bytes(b) } else { i64::from_le_bytes(b) });
-        Ok(Interface { link_type: block.linktype.0 as u32 as u16, snap_bytes: block.snaplen, resolution, offset_s })
+        Ok(Interface {
+            link_type: low16(unsigned64(block.linktype.0.into())),
+            snap_bytes: block.snaplen,
+            resolution,
+            offset_s,
+        })
     }
 
     fn time_ns(&self, ticks: u64) -> u64 {
@@ -184,7 +190,7 @@ impl Interface {
             1_000_000_000 if self.offset_s == 0 => ticks,
             resolution => {
                 let ns = i128::from(ticks) * 1_000_000_000 / i128::from(resolution);
-                (ns + i128::from(self.offset_s) * 1_000_000_000).clamp(0, i128::from(u64::MAX)) as u64
+                u64::try_from((ns + i128::from(self.offset_s) * 1_000_000_000).max(0)).unwrap_or(u64::MAX)
             }
         }
     }

@@ -38,6 +38,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::convert::count;
 use crate::units::{DataRate, Span, Time};
 
 /// How a log is read.
@@ -127,10 +128,10 @@ pub fn estimate(config: &EstimatorConfig, logs: &[RunLog]) -> Vec<Estimate> {
 fn estimate_one(config: &EstimatorConfig, log: &RunLog, most: Option<i64>) -> Estimate {
     let first_gap = log.datagrams.iter().position(|d| d.1.is_none());
     let mut result = Estimate {
-        sent: log.datagrams.len() as u32,
-        received: log.datagrams.iter().filter(|d| d.1.is_some()).count() as u32,
-        first_gap: first_gap.map(|n| n as u32),
-        onset: first_gap.and_then(|from| find_onset(config, log.datagrams, from)).map(|n| n as u32),
+        sent: count(log.datagrams.len()),
+        received: count(log.datagrams.iter().filter(|d| d.1.is_some()).count()),
+        first_gap: first_gap.map(count),
+        onset: first_gap.and_then(|from| find_onset(config, log.datagrams, from)).map(count),
         corrected: None,
         drained: None,
         at_least: 0,
@@ -156,12 +157,16 @@ fn estimate_one(config: &EstimatorConfig, log: &RunLog, most: Option<i64>) -> Es
 }
 
 fn ns(t: Time) -> i64 {
-    i64::try_from(t.as_ns()).unwrap_or(i64::MAX)
+    signed(t.since(Time::ZERO))
+}
+
+fn signed(span: Span) -> i64 {
+    i64::try_from(span.as_ns()).unwrap_or(i64::MAX)
 }
 
 /// By number: when a datagram came to the access point, on the sender's clock and but for the delay of the wire.
 fn came(config: &EstimatorConfig, log: &RunLog) -> Vec<i64> {
-    let pace = config.line_rate.map_or(0, |rate| rate.time_for(u64::from(log.packet_bytes)).as_ns()) as i64;
+    let pace = config.line_rate.map_or(0, |rate| signed(rate.time_for(u64::from(log.packet_bytes))));
     let mut free = i64::MIN;
     log.datagrams
         .iter()
@@ -222,10 +227,10 @@ impl Fit {
         let mut next = None;
         for (n, d) in log.datagrams.iter().enumerate().rev() {
             next_arrived[n] = next;
-            next = if d.1.is_some() { Some(n as u32) } else { next };
+            next = if d.1.is_some() { Some(count(n)) } else { next };
         }
         let mean = match left[..] {
-            [first, .., last] => (last - first) / (left.len() as i64 - 1),
+            [first, .., last] => (last - first) / (i64::from(count(left.len())) - 1),
             _ => 0,
         };
         Fit {
@@ -236,7 +241,7 @@ impl Fit {
             next_arrived,
             onset: onset.map_or(usize::MAX, |n| n as usize),
             most,
-            width: (2 * mean).max(config.first_access.as_ns() as i64),
+            width: (2 * mean).max(signed(config.first_access)),
         }
     }
 
@@ -247,7 +252,7 @@ impl Fit {
             while gone < self.left.len() && self.left[gone] <= came + constant {
                 gone += 1;
             }
-            let held = admitted - gone as i64;
+            let held = admitted - i64::from(count(gone));
             admitted += i64::from(self.arrived[n]);
             (n, held)
         })
@@ -274,7 +279,7 @@ impl Fit {
         for held in 0..lost.len() {
             let cost = all - lost[held] + too_many;
             if cost < best.cost {
-                best = Best { held: held as u32, cost };
+                best = Best { held: count(held), cost };
             }
             too_many -= admitted[held];
         }

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
+use crate::convert::floor32;
 use crate::policy::checked;
 use crate::units::{DataRate, Span};
 
@@ -248,7 +249,7 @@ impl CoopConfig {
     /// Equation (1): segments, rounded down, of each of `shares` equal shares of what `n` terminals reach together.
     pub fn ideal_cwnd(&self, bw_max: DataRate, rtt: Span, n: u32, shares: u32) -> u32 {
         let segment_bits = f64::from(self.segment_bytes) * 8.0;
-        (self.bandwidth(bw_max, n) * rtt.as_secs_f64() / (segment_bits * f64::from(shares.max(1)))) as u32
+        floor32(self.bandwidth(bw_max, n) * rtt.as_secs_f64() / (segment_bits * f64::from(shares.max(1))))
     }
 }
 checked!(CoopConfig);

@@ -23,6 +23,7 @@ use super::cap::Flow;
 use super::peers::{Heard, Peers};
 use super::recent::Recent;
 use super::{ANNOUNCEMENT_BYTES, Announcement, AnnouncementError, BwMax, CoopConfig, Count, Phase, TerminalId};
+use crate::convert::{count, floor64};
 use crate::rng::Rng;
 use crate::units::{DataRate, Span, Time};
 
@@ -101,7 +102,7 @@ impl Daemon {
             self.delivered_bytes = self.delivered_bytes.saturating_add(delivered);
         }
         self.flows.retain(|_, flow| flow.seen == now);
-        let sending = flows.iter().filter(|f| f.sending).count() as u32;
+        let sending = count(flows.iter().filter(|f| f.sending).count());
         if sending > 0 && self.sending_flows == 0 {
             self.farewells = self.config.farewells;
             if self.announce_at.is_never() {
@@ -200,7 +201,7 @@ impl Daemon {
         self.peers.expire(now);
         if let Some(own) = own_bps {
             let all = own.saturating_add(self.peers.throughput_kbps().saturating_mul(1000));
-            let alone = (all as f64 / self.config.shrinkage(self.terminals())) as u64;
+            let alone = floor64(all as f64 / self.config.shrinkage(self.terminals()));
             if alone > 0 {
                 self.learnt.push(now, alone.min(self.config.learn_max.as_bps()));
             }

@@ -15,6 +15,7 @@
 use std::collections::BTreeMap;
 
 use super::{Announcement, CoopConfig, TerminalId};
+use crate::convert::{count, signed32};
 use crate::units::{Span, Time};
 
 /// An announcement up to this far behind the last one is late; further, its sender has begun anew.
@@ -73,8 +74,8 @@ impl Peers {
         }
         self.expire(now);
         if let Some(peer) = self.peers.get_mut(&a.sender) {
-            let ahead = a.sequence.wrapping_sub(peer.sequence) as i32;
-            if (-(REORDER as i32)..=0).contains(&ahead) {
+            let ahead = signed32(a.sequence.wrapping_sub(peer.sequence));
+            if (-signed32(REORDER)..=0).contains(&ahead) {
                 return Heard::Late;
             }
             if peer.taken < self.admit_after && now.since(peer.admitted_at) >= self.admit_spacing {
@@ -115,7 +116,7 @@ impl Peers {
     }
     /// Other terminals that are sending.
     pub fn sending_terminals(&self) -> u32 {
-        self.sending().count() as u32
+        count(self.sending().count())
     }
     /// Their connections.
     pub fn sending_flows(&self) -> u32 {

@@ -2,6 +2,7 @@
 
 use super::cc::RateSample;
 use super::scoreboard::{SegFlags, Segment};
+use crate::convert::{low32, saturate32};
 use crate::units::{Span, Time};
 
 /// The connection's side.
@@ -16,26 +17,26 @@ pub(super) struct Delivery {
 }
 
 impl Delivery {
-    pub fn total(&self) -> u64 {
+    pub(super) fn total(&self) -> u64 {
         self.total
     }
 
     /// Stamps a segment that leaves at `now`.
-    pub fn on_send(&mut self, now: Time, segment: &mut Segment, nothing_in_flight: bool) {
+    pub(super) fn on_send(&mut self, now: Time, segment: &mut Segment, nothing_in_flight: bool) {
         if nothing_in_flight {
             self.first_sent_at = now;
             self.delivered_at = now;
         }
         segment.first_sent_at = self.first_sent_at;
         segment.delivered_at = self.delivered_at;
-        segment.delivered = self.total as u32;
+        segment.delivered = low32(self.total);
         segment.flags.remove(SegFlags::APP_LIMITED);
         if self.app_limited_until > self.total {
             segment.flags |= SegFlags::APP_LIMITED;
         }
     }
 
-    pub fn on_delivered(&mut self, now: Time, segments: u32) {
+    pub(super) fn on_delivered(&mut self, now: Time, segments: u32) {
         if segments > 0 {
             self.total += u64::from(segments);
             self.delivered_at = now;
@@ -45,7 +46,7 @@ impl Delivery {
         }
     }
 
-    pub fn mark_app_limited(&mut self, in_flight: u32) {
+    pub(super) fn mark_app_limited(&mut self, in_flight: u32) {
         self.app_limited_until = (self.total + u64::from(in_flight)).max(1);
     }
 
@@ -64,11 +65,11 @@ pub(super) struct NewestReported {
 }
 
 impl NewestReported {
-    pub fn new(total_before: u64) -> NewestReported {
+    pub(super) fn new(total_before: u64) -> NewestReported {
         NewestReported { total_before, newest: None }
     }
 
-    pub fn on_delivered(&mut self, s: &Segment) {
+    pub(super) fn on_delivered(&mut self, s: &Segment) {
         let later = |n: &Segment| (s.delivered, s.sent_at) >= (n.delivered, n.sent_at);
         if self.newest.as_ref().is_none_or(later) {
             self.newest = Some(*s);
@@ -77,9 +78,9 @@ impl NewestReported {
 
     /// Call after [`Delivery::on_delivered`]. None when nothing was delivered or the interval is shorter than any round
     /// trip, which happens when a retransmission is confused with its original.
-    pub fn sample(&self, now: Time, delivery: &Delivery, min_rtt: Span) -> Option<RateSample> {
+    pub(super) fn sample(&self, now: Time, delivery: &Delivery, min_rtt: Span) -> Option<RateSample> {
         let s = self.newest.as_ref()?;
-        let prior = self.total_before - u64::from((self.total_before as u32).wrapping_sub(s.delivered));
+        let prior = self.total_before - u64::from(low32(self.total_before).wrapping_sub(s.delivered));
         let send_phase = s.sent_at.since(s.first_sent_at);
         let ack_phase = now.since(s.delivered_at);
         let interval = send_phase.max(ack_phase);
@@ -87,14 +88,14 @@ impl NewestReported {
             return None;
         }
         Some(RateSample {
-            delivered: (delivery.total - prior) as u32,
+            delivered: saturate32(delivery.total - prior),
             interval,
             prior_delivered: prior,
             app_limited: s.has(SegFlags::APP_LIMITED),
         })
     }
 
-    pub fn commit(&self, delivery: &mut Delivery) {
+    pub(super) fn commit(&self, delivery: &mut Delivery) {
         if let Some(s) = &self.newest {
             delivery.begin_flight_at(s.sent_at);
         }

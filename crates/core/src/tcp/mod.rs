@@ -27,6 +27,7 @@ pub use profile::{
 pub use receiver::{Receiver, ReceiverStats};
 pub use sender::{Sender, SenderStats};
 
+use crate::convert::low32;
 use crate::packet::Packet;
 use crate::units::{Span, Time};
 
@@ -109,5 +110,5 @@ fn timestamp(now: Time, config: &TcpConfig) -> u32 {
 }
 
 fn timestamp_at(now: Time, tick: Span) -> u32 {
-    ((now.as_ns() / tick.as_ns().max(1) + 1) as u32).max(1)
+    low32(now.as_ns() / tick.as_ns().max(1) + 1).max(1)
 }

@@ -17,33 +17,33 @@ pub(super) struct Pacer {
 }
 
 impl Pacer {
-    pub fn new(rng: Rng) -> Pacer {
+    pub(super) fn new(rng: Rng) -> Pacer {
         Pacer { next_at: Time::ZERO, waiting: false, rng }
     }
 
     /// True if nothing may leave at `now`; the deadline is then the next chance.
-    pub fn must_wait(&mut self, now: Time) -> bool {
+    pub(super) fn must_wait(&mut self, now: Time) -> bool {
         self.waiting = now < self.next_at;
         self.waiting
     }
 
     /// Nothing waits until [`Self::must_wait`] says so again.
-    pub fn forget_waiting(&mut self) {
+    pub(super) fn forget_waiting(&mut self) {
         self.waiting = false;
     }
 
-    pub fn deadline(&self) -> Time {
+    pub(super) fn deadline(&self) -> Time {
         if self.waiting { self.next_at } else { Time::NEVER }
     }
 
-    pub fn stop(&mut self) {
+    pub(super) fn stop(&mut self) {
         self.waiting = false;
         self.next_at = Time::ZERO;
     }
 
     /// A segment of `bytes` on the wire left at `path.now`. A control that has a rate of its own sets the gap; else it follows
     /// from `config` and the round-trip time.
-    pub fn on_send(
+    pub(super) fn on_send(
         &mut self,
         bytes: u32,
         w: &Window,

@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use super::ticks::TickClock;
 use super::{Outputs, Recovery, TcpConfig, timestamp};
+use crate::convert::{saturate16, saturate32};
 use crate::packet::{Ecn, FlowId, Kind, MAX_SACK, MAX_SACK_WITH_TS, Packet, SackBlock, TcpFlags};
 use crate::units::{DataRate, Seq32, Span, Time};
 
@@ -251,7 +252,7 @@ impl Receiver {
         p.ack = Seq32(1);
         p.flags = TcpFlags::SYN | TcpFlags::ACK | TcpFlags::when(self.ecn_ok, TcpFlags::ECE);
         p.size = self.config.syn_bytes();
-        p.window = self.buffer.min(65535) as u32; // unscaled in a SYN (RFC 7323 section 2.2)
+        p.window = u32::from(saturate16(self.buffer)); // unscaled in a SYN (RFC 7323 section 2.2)
         out.packets.push(p);
         self.control_at = now + self.backed_off_rto();
     }
@@ -517,7 +518,7 @@ impl Receiver {
             }
         }
         p.ack = Seq32::from_offset(self.rcv_nxt);
-        p.window = self.select_window(now).min(u64::from(u32::MAX)) as u32;
+        p.window = saturate32(self.select_window(now));
         p.size = self.config.header_bytes();
         let duplicate = self.duplicate.take().filter(|_| self.config.dsack);
         if self.config.recovery == Recovery::Sack && (duplicate.is_some() || !self.out_of_order.is_empty()) {

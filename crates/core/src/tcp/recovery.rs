@@ -1,6 +1,8 @@
 //! How the window shrinks to `ssthresh` over the round trip after a loss: proportional rate reduction (RFC 6937), or the rate halving
 //! of Linux before 3.2.
 
+use crate::convert::saturate32;
+
 /// One reduction. Segments throughout.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct RateReduction {
@@ -16,23 +18,23 @@ pub(super) struct RateReduction {
 }
 
 impl RateReduction {
-    pub fn begin(prior_cwnd: u32) -> RateReduction {
+    pub(super) fn begin(prior_cwnd: u32) -> RateReduction {
         RateReduction { recover_fs: prior_cwnd.max(1), ..RateReduction::default() }
     }
 
-    pub fn on_send(&mut self) {
+    pub(super) fn on_send(&mut self) {
         self.out += 1;
     }
 
     /// The first retransmission has left whatever the window says. It is what the next ACK allows at least, not more.
-    pub fn on_first_retransmission(&mut self) {
+    pub(super) fn on_first_retransmission(&mut self) {
         self.ahead = true;
     }
 
     /// The window after an ACK that delivered `delivered` segments and left `pipe` in flight. While the pipe is above
     /// `ssthresh`, proportional; below it the slow-start bound (PRR-SSRB), held to packet conservation unless the ACK is `safe`:
     /// it advances and shows no further loss (RFC 9937's SafeACK; Linux).
-    pub fn on_ack(&mut self, delivered: u32, pipe: u32, ssthresh: u32, safe: bool) -> u32 {
+    pub(super) fn on_ack(&mut self, delivered: u32, pipe: u32, ssthresh: u32, safe: bool) -> u32 {
         let ahead = u32::from(std::mem::take(&mut self.ahead)).min(self.out);
         self.out -= ahead;
         let cwnd = self.window(delivered, pipe.saturating_sub(ahead), ssthresh, safe);
@@ -42,7 +44,7 @@ impl RateReduction {
 
     /// Rate halving: the window after an ACK that reported something and left `pipe` in flight. Every second such ACK takes a segment,
     /// down to `ssthresh`; and each ACK lets at most one segment leave (`tcp_cwnd_down` of Linux 2.6.32).
-    pub fn halve(&mut self, cwnd: u32, pipe: u32, ssthresh: u32) -> u32 {
+    pub(super) fn halve(&mut self, cwnd: u32, pipe: u32, ssthresh: u32) -> u32 {
         let pipe = pipe.saturating_sub(u32::from(std::mem::take(&mut self.ahead)));
         let cwnd = if self.odd && cwnd > ssthresh { cwnd - 1 } else { cwnd };
         self.odd = !self.odd;
@@ -53,7 +55,7 @@ impl RateReduction {
         self.delivered += delivered;
         let allowed = if pipe > ssthresh {
             let target = (u64::from(self.delivered) * u64::from(ssthresh)).div_ceil(u64::from(self.recover_fs));
-            target.saturating_sub(u64::from(self.out)) as u32
+            saturate32(target.saturating_sub(u64::from(self.out)))
         } else {
             let conserve = self.delivered.saturating_sub(self.out).max(delivered);
             let bound = conserve + u32::from(safe);

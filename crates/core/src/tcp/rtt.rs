@@ -1,6 +1,7 @@
 //! Round-trip time and retransmission timeout (RFC 6298).
 
 use super::{RttvarRule, TcpConfig};
+use crate::convert::{low32, signed64, unsigned64};
 use crate::units::Span;
 
 /// Smoothed round-trip time and its variation.
@@ -30,7 +31,7 @@ pub(super) struct RttEstimator {
 }
 
 impl RttEstimator {
-    pub fn new(config: &TcpConfig) -> RttEstimator {
+    pub(super) fn new(config: &TcpConfig) -> RttEstimator {
         let rto = bounded(config.rto_initial, config);
         RttEstimator {
             srtt_exact_ns: 0,
@@ -47,11 +48,11 @@ impl RttEstimator {
     }
 
     /// RFC 6298 section 2, with alpha = 1/8 and beta = 1/4 in scaled integers. `new_round`: the first sample of a round trip.
-    pub fn on_sample(&mut self, rtt: Span, new_round: bool, config: &TcpConfig) {
+    pub(super) fn on_sample(&mut self, rtt: Span, new_round: bool, config: &TcpConfig) {
         let exact = self.on_exact(rtt);
         let tick = config.rtt_tick.as_ns();
         let sample = (exact + tick / 2).checked_div(tick).map_or(exact, |ticks| ticks.max(1) * tick);
-        let whole_ticks = |ns: u64| ns.checked_div(tick).map_or(ns, |ticks| ticks * tick) as i64;
+        let whole_ticks = |ns: u64| ns.checked_div(tick).map_or(ns, |ticks| ticks * tick);
         if self.srtt8_ns == 0 || self.restarts {
             self.srtt8_ns = sample * 8;
             self.rttvar4_ns = sample * 2;
@@ -59,27 +60,27 @@ impl RttEstimator {
             self.mdev4_max_ns = self.rttvar4_ns.max(config.rto_var_min.as_ns());
             self.restarts = false;
         } else {
-            let error = sample as i64 - whole_ticks(self.srtt8_ns / 8);
-            self.srtt8_ns = (self.srtt8_ns as i64 + error) as u64;
+            let error = signed64(sample) - signed64(whole_ticks(self.srtt8_ns / 8));
+            self.srtt8_ns = self.srtt8_ns.wrapping_add_signed(error);
             match config.rttvar_rule {
                 RttvarRule::Rfc6298 => {
                     let fade = whole_ticks(self.rttvar4_ns / 4);
-                    self.rttvar4_ns = (self.rttvar4_ns as i64 + error.abs() - fade) as u64;
+                    self.rttvar4_ns = self.rttvar4_ns + error.unsigned_abs() - fade;
                 }
                 RttvarRule::Linux => self.vary(error, new_round, config),
             }
         }
         let variation = self.rttvar4_ns.max(config.rto_var_min.as_ns());
-        let srtt = whole_ticks(self.srtt8_ns / 8) as u64;
+        let srtt = whole_ticks(self.srtt8_ns / 8);
         self.rto = bounded(Span::from_ns(srtt.saturating_add(variation)), config);
     }
 
     /// [`RttvarRule::Linux`].
     fn vary(&mut self, error_ns: i64, new_round: bool, config: &TcpConfig) {
-        let above = error_ns.abs() - (self.mdev4_ns / 4) as i64;
+        let above = error_ns.abs() - signed64(self.mdev4_ns / 4);
         // A round trip that falls below the mean by much is no reason to expect a late one.
         let change = if error_ns < 0 && above > 0 { above / 8 } else { above };
-        self.mdev4_ns = (self.mdev4_ns as i64 + change) as u64;
+        self.mdev4_ns = self.mdev4_ns.wrapping_add_signed(change);
         self.mdev4_max_ns = self.mdev4_max_ns.max(self.mdev4_ns);
         self.rttvar4_ns = self.rttvar4_ns.max(self.mdev4_max_ns);
         if new_round {
@@ -94,7 +95,7 @@ impl RttEstimator {
         self.srtt_exact_ns = if self.srtt_exact_ns == 0 {
             exact
         } else {
-            (self.srtt_exact_ns as i64 + (exact as i64 - self.srtt_exact_ns as i64) / 8) as u64
+            self.srtt_exact_ns.wrapping_add_signed((signed64(exact) - signed64(self.srtt_exact_ns)) / 8)
         };
         exact
     }
@@ -103,9 +104,9 @@ impl RttEstimator {
     /// BSDs with finer scales (FreeBSD since 1996, after Brakmo and Peterson, "Performance Problems in BSD4.4 TCP", 1995). The
     /// first one counts as it is, later ones less 1, so that on a short path the average sinks towards zero and
     /// `rto_ticks_above_rtt` is what is left.
-    pub fn on_ticks(&mut self, rtt: Span, counter: u64, config: &TcpConfig) {
+    pub(super) fn on_ticks(&mut self, rtt: Span, counter: u64, config: &TcpConfig) {
         self.on_exact(rtt);
-        let counter = counter.clamp(1, 1 << 16) as i64;
+        let counter = signed64(counter.clamp(1, 1 << 16));
         let (mut srtt, mut rttvar) = (i64::from(self.srtt32_ticks), i64::from(self.rttvar16_ticks));
         if srtt == 0 || self.restarts {
             (srtt, rttvar) = (counter << 5, counter << 3);
@@ -115,41 +116,41 @@ impl RttEstimator {
             srtt = (srtt + error).max(1);
             rttvar = (rttvar + error.abs() - (rttvar >> 2)).max(1);
         }
-        (self.srtt32_ticks, self.rttvar16_ticks) = (srtt as u32, rttvar as u32);
+        (self.srtt32_ticks, self.rttvar16_ticks) = (low32(unsigned64(srtt)), low32(unsigned64(rttvar)));
         let margin = i64::from(config.rto_ticks_above_rtt);
         let least = if margin > 0 { counter + margin } else { 0 };
         let ticks = (((srtt >> 3) + rttvar) >> 2).max(least);
-        self.rto = bounded(config.timer_tick.saturating_mul(ticks as u64), config);
+        self.rto = bounded(config.timer_tick.saturating_mul(unsigned64(ticks)), config);
     }
 
     /// The timeout now in force: clock granularity, bounds and backoff applied.
-    pub fn rto(&self, config: &TcpConfig) -> Span {
+    pub(super) fn rto(&self, config: &TcpConfig) -> Span {
         self.rto.saturating_mul(1 << self.backoff.min(32)).min(config.rto_max)
     }
 
     /// A timeout fired (RFC 6298 rule 5.5).
-    pub fn back_off(&mut self, config: &TcpConfig) {
+    pub(super) fn back_off(&mut self, config: &TcpConfig) {
         self.backoff += 1;
         if config.rtt_restart_backoffs > 0 && self.backoff >= config.rtt_restart_backoffs {
             self.restarts = true;
         }
     }
 
-    pub fn backoff(&self) -> u32 {
+    pub(super) fn backoff(&self) -> u32 {
         self.backoff
     }
 
-    pub fn reset_backoff(&mut self) {
+    pub(super) fn reset_backoff(&mut self) {
         self.backoff = 0;
     }
 
     /// The smoothed round-trip time behind the timeout, eighths of a tick included; zero before the first sample.
-    pub fn srtt_in_ticks(&self) -> Span {
+    pub(super) fn srtt_in_ticks(&self) -> Span {
         Span::from_ns(self.srtt8_ns / 8)
     }
 
     /// Exact smoothed round-trip time; zero before the first sample.
-    pub fn srtt(&self) -> Span {
+    pub(super) fn srtt(&self) -> Span {
         Span::from_ns(self.srtt_exact_ns)
     }
 }

@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 
+use crate::convert::{count, saturate16};
 use crate::flags;
 use crate::units::{Span, Time};
 
@@ -41,11 +42,11 @@ pub(super) struct Segment {
 }
 
 impl Segment {
-    pub fn end(&self) -> u64 {
+    pub(super) fn end(&self) -> u64 {
         self.start + u64::from(self.len) + u64::from(self.has(SegFlags::FIN))
     }
     /// Whether at least one of `flags` is set.
-    pub fn has(&self, flags: SegFlags) -> bool {
+    pub(super) fn has(&self, flags: SegFlags) -> bool {
         self.flags.has_any(flags)
     }
 }
@@ -67,30 +68,30 @@ pub(super) struct Scoreboard {
 }
 
 impl Scoreboard {
-    pub fn packets_out(&self) -> u32 {
-        self.segments.len() as u32
+    pub(super) fn packets_out(&self) -> u32 {
+        count(self.segments.len())
     }
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.segments.is_empty()
     }
-    pub fn sacked_out(&self) -> u32 {
+    pub(super) fn sacked_out(&self) -> u32 {
         self.sacked_out
     }
     /// Bytes in the SACKed ranges.
-    pub fn sacked_bytes(&self) -> u64 {
+    pub(super) fn sacked_bytes(&self) -> u64 {
         self.sacked.iter().map(|&(start, end, _)| end - start).sum()
     }
-    pub fn lost_out(&self) -> u32 {
+    pub(super) fn lost_out(&self) -> u32 {
         self.lost_out
     }
     /// Sent and neither SACKed nor lost, plus retransmissions: RFC 6675's pipe.
-    pub fn pipe(&self) -> u32 {
+    pub(super) fn pipe(&self) -> u32 {
         self.packets_out() + self.retrans_out - self.sacked_out - self.lost_out
     }
-    pub fn front(&self) -> Option<&Segment> {
+    pub(super) fn front(&self) -> Option<&Segment> {
         self.segments.front()
     }
-    pub fn push(&mut self, segment: Segment) {
+    pub(super) fn push(&mut self, segment: Segment) {
         self.segments.push_back(segment);
     }
 
@@ -99,11 +100,11 @@ impl Scoreboard {
     }
 
     /// Removes what `ack` covers, oldest first. A segment covered in part is trimmed and stays.
-    pub fn acknowledge(&mut self, ack: u64, mut each: impl FnMut(&Segment)) {
+    pub(super) fn acknowledge(&mut self, ack: u64, mut each: impl FnMut(&Segment)) {
         while let Some(front) = self.segments.front_mut() {
             if front.end() > ack {
                 if front.start < ack {
-                    front.len -= (ack - front.start) as u16;
+                    front.len -= saturate16(ack - front.start);
                     front.start = ack;
                 }
                 break;
@@ -125,12 +126,8 @@ impl Scoreboard {
                 // Receivers do not acknowledge into the middle of what they SACKed; if one does, keep the counts whole.
                 if range.0 < ack {
                     range.0 = ack;
-                    range.2 = self
-                        .segments
-                        .iter()
-                        .take_while(|s| s.end() <= range.1)
-                        .filter(|s| s.has(SegFlags::SACKED))
-                        .count() as u32;
+                    let within = self.segments.iter().take_while(|s| s.end() <= range.1);
+                    range.2 = count(within.filter(|s| s.has(SegFlags::SACKED)).count());
                 }
                 break;
             }
@@ -138,7 +135,7 @@ impl Scoreboard {
     }
 
     /// Marks the whole segments within `start..end` as SACKed; `each` sees those that were not before.
-    pub fn sack(&mut self, start: u64, end: u64, mut each: impl FnMut(&Segment)) {
+    pub(super) fn sack(&mut self, start: u64, end: u64, mut each: impl FnMut(&Segment)) {
         let mut from = start;
         while from < end {
             // Up to the next range that is already known, then past it.
@@ -189,7 +186,7 @@ impl Scoreboard {
 
     /// Visits the holes that are not yet marked lost, lowest first: `judge(first segment of the hole, segments SegFlags::SACKED
     /// above it)` says whether the whole hole is lost; the first that is not ends the walk. Returns how many segments were marked.
-    pub fn mark_lost_holes(&mut self, mut judge: impl FnMut(&Segment, u32) -> bool) -> u32 {
+    pub(super) fn mark_lost_holes(&mut self, mut judge: impl FnMut(&Segment, u32) -> bool) -> u32 {
         let mut newly = 0;
         let mut above = self.sacked_out;
         let Some(front) = self.segments.front() else { return 0 };
@@ -211,7 +208,7 @@ impl Scoreboard {
 
     /// Marks each segment lost for which `judge` says so, lowest first, among those that are neither SACKed nor lost. The
     /// first segment sent only once that is not lost ends the walk: whatever is above it was sent later. Returns how many.
-    pub fn mark_lost_segments(&mut self, mut judge: impl FnMut(&Segment) -> bool) -> u32 {
+    pub(super) fn mark_lost_segments(&mut self, mut judge: impl FnMut(&Segment) -> bool) -> u32 {
         let mut newly = 0;
         let mut i = self.index_of(self.lost_edge);
         let mut unbroken = true;
@@ -238,7 +235,7 @@ impl Scoreboard {
     }
 
     /// Marks every segment below `end` lost that is neither SACKed nor already lost.
-    pub fn mark_lost_until(&mut self, end: u64) -> u32 {
+    pub(super) fn mark_lost_until(&mut self, end: u64) -> u32 {
         let mut newly = 0;
         let mut i = self.index_of(self.lost_edge);
         while let Some(segment) = self.segments.get_mut(i) {
@@ -258,7 +255,7 @@ impl Scoreboard {
     }
 
     /// Marks the first segment lost, if it is not.
-    pub fn mark_front_lost(&mut self) -> u32 {
+    pub(super) fn mark_front_lost(&mut self) -> u32 {
         let end = self.segments.front().map_or(0, |s| s.end());
         let edge = std::mem::replace(&mut self.lost_edge, 0);
         let newly = self.mark_lost_until(end);
@@ -268,7 +265,7 @@ impl Scoreboard {
 
     /// After a timeout: the first segment is lost and so is everything not SACKed for which `is_lost` says so, and none of that is
     /// on its way (RFC 6675 section 5.1, RFC 8985 section 6.3).
-    pub fn mark_lost_at_timeout(&mut self, mut is_lost: impl FnMut(&Segment) -> bool) {
+    pub(super) fn mark_lost_at_timeout(&mut self, mut is_lost: impl FnMut(&Segment) -> bool) {
         let mut unbroken = true;
         for (i, segment) in self.segments.iter_mut().enumerate() {
             if i == 0 {
@@ -292,7 +289,7 @@ impl Scoreboard {
     }
 
     /// The first segment is lost once more, if it was sent again: it is to be repeated first.
-    pub fn forget_front_retransmission(&mut self) {
+    pub(super) fn forget_front_retransmission(&mut self) {
         if let Some(front) = self.segments.front_mut().filter(|front| front.has(SegFlags::RETRANSMITTED)) {
             front.flags.remove(SegFlags::RETRANSMITTED);
             self.retrans_out -= 1;
@@ -301,20 +298,20 @@ impl Scoreboard {
     }
 
     /// Nothing above the first segment was ever sent again, as far as the first that was not SACKed there shows.
-    pub fn only_front_was_retransmitted(&self) -> bool {
+    pub(super) fn only_front_was_retransmitted(&self) -> bool {
         let above =
             self.segments.iter().skip(1).find(|s| s.has(SegFlags::EVER_RETRANSMITTED) || !s.has(SegFlags::SACKED));
         self.retrans_out <= 1 && above.is_none_or(|s| !s.has(SegFlags::EVER_RETRANSMITTED))
     }
 
     /// When the `n`-th segment, counted from 0, was last sent, and where it ends; the last if there are fewer.
-    pub fn sent(&self, n: u32) -> Option<(Time, u64)> {
+    pub(super) fn sent(&self, n: u32) -> Option<(Time, u64)> {
         self.segments.get(n as usize).or(self.segments.back()).map(|s| (s.sent_at, s.end()))
     }
 
     /// The last segment, now counted as sent at `now` again: a tail loss probe. It is not taken to be lost. And how long ago
     /// it was sent last.
-    pub fn take_probe(&mut self, now: Time) -> Option<(&mut Segment, Span)> {
+    pub(super) fn take_probe(&mut self, now: Time) -> Option<(&mut Segment, Span)> {
         let segment = self.segments.back_mut()?;
         let waited = now.since(segment.sent_at);
         segment.flags |= SegFlags::EVER_RETRANSMITTED;
@@ -323,7 +320,7 @@ impl Scoreboard {
     }
 
     /// The marks prove wrong: nothing is lost, everything is in flight again.
-    pub fn clear_lost(&mut self) {
+    pub(super) fn clear_lost(&mut self) {
         for segment in &mut self.segments {
             segment.flags.remove(SegFlags::LOST | SegFlags::RETRANSMITTED);
         }
@@ -335,13 +332,13 @@ impl Scoreboard {
     }
 
     /// Lost segments that have not been sent again.
-    pub fn has_to_retransmit(&self) -> bool {
+    pub(super) fn has_to_retransmit(&self) -> bool {
         self.lost_out > self.retrans_out
     }
 
     /// Visits the retransmissions that are still on their way, oldest first; those that `is_lost` says have been lost
     /// again wait to be retransmitted once more. The first that it does not ends the walk.
-    pub fn mark_lost_retransmissions(&mut self, mut is_lost: impl FnMut(&Segment) -> bool) -> u32 {
+    pub(super) fn mark_lost_retransmissions(&mut self, mut is_lost: impl FnMut(&Segment) -> bool) -> u32 {
         let mut newly = 0;
         while let Some(&(start, sent_at)) = self.retransmissions.front() {
             let i = self.index_of(start);
@@ -364,7 +361,7 @@ impl Scoreboard {
     }
 
     /// The lowest lost segment that has not been sent again, now counted as sent at `now`, and how long ago it was sent last.
-    pub fn take_retransmission(&mut self, now: Time) -> Option<(&mut Segment, Span)> {
+    pub(super) fn take_retransmission(&mut self, now: Time) -> Option<(&mut Segment, Span)> {
         if !self.has_to_retransmit() {
             return None;
         }

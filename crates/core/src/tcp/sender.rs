@@ -37,6 +37,7 @@ use super::rtt::RttEstimator;
 use super::scoreboard::Scoreboard;
 use super::ticks::TickClock;
 use super::{Cause, Notice, Outputs, Pacing, TcpConfig, timestamp};
+use crate::convert::{saturate16, saturate32};
 use crate::packet::{FlowId, Kind, Packet, TcpFlags};
 use crate::rng::Rng;
 use crate::units::{Seq32, Span, Time};
@@ -411,7 +412,7 @@ impl Sender {
             p.flags |= TcpFlags::ECE | TcpFlags::CWR;
         }
         p.size = self.config.syn_bytes();
-        p.window = self.config.receive_buffer.get().min(65535) as u32;
+        p.window = u32::from(saturate16(self.config.receive_buffer.get()));
         p.ts_val = timestamp(now, &self.config);
         out.packets.push(p);
         self.syn_sent += 1;
@@ -467,7 +468,7 @@ impl Sender {
     fn fill_ack(&self, now: Time, p: &mut Packet) {
         p.flags |= TcpFlags::ACK;
         p.ack = Seq32::from_offset(1 + u64::from(self.peer_fin));
-        p.window = self.config.receive_buffer.get().min(u64::from(u32::MAX)) as u32;
+        p.window = saturate32(self.config.receive_buffer.get());
         if self.config.timestamps {
             p.ts_val = timestamp(now, &self.config);
             p.ts_ecr = self.ts_recent;

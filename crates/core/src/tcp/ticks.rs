@@ -15,7 +15,7 @@ pub(super) struct TickClock {
 
 impl TickClock {
     /// Ticks at `phase`, one `tick` later, and so on.
-    pub fn new(tick: Span, phase: Span) -> TickClock {
+    pub(super) fn new(tick: Span, phase: Span) -> TickClock {
         TickClock { tick_ns: tick.as_ns(), phase_ns: phase.as_ns().checked_rem(tick.as_ns()).unwrap_or(0) }
     }
 
@@ -25,7 +25,7 @@ impl TickClock {
     }
 
     /// When a timer that is set to `span` at `now` expires: with that many ticks, at least one.
-    pub fn after(self, now: Time, span: Span) -> Time {
+    pub(super) fn after(self, now: Time, span: Span) -> Time {
         if self.tick_ns == 0 {
             return now + span;
         }
@@ -35,7 +35,7 @@ impl TickClock {
     }
 
     /// What a counter shows that starts at 1 and is raised at every tick (`t_rtt`); `None` for an exact clock.
-    pub fn counter(self, from: Time, to: Time) -> Option<u64> {
+    pub(super) fn counter(self, from: Time, to: Time) -> Option<u64> {
         (self.tick_ns > 0).then(|| self.count(to).saturating_sub(self.count(from)) + 1)
     }
 }

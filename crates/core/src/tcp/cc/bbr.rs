@@ -33,6 +33,7 @@ use self::aggregation::Aggregation;
 use self::max_filter::MaxFilter;
 use self::policer::Policer;
 use super::{AckSample, CaState, CcContext, CongestionControl, Path, RateSample, Window, micros};
+use crate::convert::saturate32;
 use crate::rng::Rng;
 use crate::units::{DataRate, Span, Time};
 
@@ -74,8 +75,9 @@ const UNIT: u32 = 1 << 8;
 const HIGH_GAIN: u32 = UNIT * 2885 / 1000 + 1;
 const DRAIN_GAIN: u32 = UNIT * 1000 / 2885;
 const CWND_GAIN: u32 = 2 * UNIT;
+const PHASES: u8 = 8;
 /// Of the phases of `ProbeBw`.
-const CYCLE: [u32; 8] = [UNIT * 5 / 4, UNIT * 3 / 4, UNIT, UNIT, UNIT, UNIT, UNIT, UNIT];
+const CYCLE: [u32; PHASES as usize] = [UNIT * 5 / 4, UNIT * 3 / 4, UNIT, UNIT, UNIT, UNIT, UNIT, UNIT];
 /// Pace this much below the estimate: queues drain in the long run.
 const PACING_MARGIN_PERCENT: u64 = 1;
 /// Segments.
@@ -182,10 +184,6 @@ fn to_bps(bw: u64, gain: u32, path: &Path) -> u64 {
     u64::try_from(bps).unwrap_or(u64::MAX)
 }
 
-fn saturate(n: u64) -> u32 {
-    u32::try_from(n).unwrap_or(u32::MAX)
-}
-
 impl Bbr {
     pub fn mode(&self) -> Mode {
         self.mode
@@ -245,7 +243,7 @@ impl Bbr {
     fn send_quantum(&self, path: &Path) -> u32 {
         let floor = if self.pacing_bps < 1_200_000 { 1 } else { 2 };
         let bytes = (self.pacing_bps / 8 / 1024).min(u64::from(u16::MAX));
-        saturate(bytes / u64::from(path.wire_bytes.max(1))).clamp(floor, 127)
+        saturate32(bytes / u64::from(path.wire_bytes.max(1))).clamp(floor, 127)
     }
 
     /// `segments`, and room for what the hosts hold: three quanta, an even number, two more to probe with on short paths.
@@ -280,7 +278,7 @@ impl Bbr {
             self.sample_policer(path.now, ack.lost > 0, rate.app_limited);
         }
         let per_us = (u64::from(rate.delivered) * BW_UNIT).saturating_mul(1_000);
-        let bw = saturate(per_us / rate.interval.as_ns().max(1));
+        let bw = saturate32(per_us / rate.interval.as_ns().max(1));
         // A sample that the application held down counts only if it raises the estimate.
         if !rate.app_limited || bw >= self.bw.max() {
             self.bw.update(self.config.bandwidth_window_rounds.get(), self.rounds, bw);
@@ -352,7 +350,7 @@ impl Bbr {
     /// Starts the gain cycle at a random phase, except the one that drains.
     fn enter_probe_bw(&mut self, now: Time) {
         self.mode = Mode::ProbeBw;
-        let phase = self.rng.random_range(0..CYCLE.len() as u8 - 1);
+        let phase = self.rng.random_range(0..PHASES - 1);
         self.cycle_index = if phase == 0 { 0 } else { phase + 1 };
         self.cycle_start = now;
     }
@@ -372,7 +370,7 @@ impl Bbr {
             full_length
         };
         if over {
-            self.cycle_index = (self.cycle_index + 1) % CYCLE.len() as u8;
+            self.cycle_index = (self.cycle_index + 1) % PHASES;
             self.cycle_start = path.now;
         }
     }

@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use super::slow_start::{SlowStart, SlowStartExit};
 use super::{AckSample, CaState, CcContext, CongestionControl, Path, Window};
+use crate::convert::{round32, saturate16, saturate32};
 use crate::units::{Probability, Span, Time};
 
 /// Parameters of CUBIC.
@@ -94,7 +95,7 @@ const RISE_SHIFT: u32 = C_SHIFT + 3 * UNIT.ilog2();
 
 impl CubicConfig {
     pub fn build(&self, ctx: &CcContext) -> Cubic {
-        let beta = (self.beta.get() * f64::from(UNIT)).round() as u32;
+        let beta = round32(self.beta.get() * f64::from(UNIT));
         Cubic {
             epoch_start: Time::NEVER,
             paused_at: Time::NEVER,
@@ -104,10 +105,10 @@ impl CubicConfig {
             w_est: 0,
             w_est_credit: 0,
             slow_start: self.slow_start_exit.build(ctx),
-            c: (self.c.0 * f64::from(1 << C_SHIFT)).round() as u32,
-            beta: beta as u16,
+            c: round32(self.c.0 * f64::from(1 << C_SHIFT)),
+            beta: saturate16(beta.into()),
             // Section 4.3: 3 (1 - beta) / (1 + beta), rounded.
-            alpha: ((6 * UNIT * (UNIT - beta) + UNIT + beta) / (2 * (UNIT + beta))) as u16,
+            alpha: saturate16(((6 * UNIT * (UNIT - beta) + UNIT + beta) / (2 * (UNIT + beta))).into()),
             first_increase: self.first_increase,
             fast_convergence: self.fast_convergence,
             reno_friendly: self.reno_friendly,
@@ -229,7 +230,7 @@ impl CongestionControl for Cubic {
         self.epoch_start = Time::NEVER;
         self.paused_at = Time::NEVER;
         let share = |numerator: u32, denominator: u32| {
-            (u64::from(w.cwnd) * u64::from(numerator) / u64::from(denominator)) as u32
+            saturate32(u64::from(w.cwnd) * u64::from(numerator) / u64::from(denominator))
         };
         let beta = u32::from(self.beta);
         self.w_max = if self.fast_convergence && w.cwnd < self.w_max { share(UNIT + beta, 2 * UNIT) } else { w.cwnd };
@@ -264,14 +265,14 @@ fn time_to_cover(segments: u32, c: u32) -> u32 {
 
 /// The integer part of the cube root of numbers below 2^96; bit by bit, since it runs once per epoch.
 fn cube_root(x: u128) -> u32 {
-    let mut root: u128 = 0;
+    let mut root = 0;
     for bit in (0..32).rev() {
         let next = root | 1 << bit;
-        if next * next * next <= x {
+        if u128::from(next).pow(3) <= x {
             root = next;
         }
     }
-    root as u32
+    root
 }
 
 #[cfg(test)]

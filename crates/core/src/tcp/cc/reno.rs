@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::slow_start::{SlowStart, SlowStartExit};
 use super::{AckSample, CaState, CcContext, CongestionControl, Path, Window};
+use crate::convert::{high32, low32, saturate64};
 
 /// Parameters of Reno.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -54,9 +55,9 @@ impl Reno {
     fn increase_per_ack(&mut self, w: &mut Window, path: &Path, credit: u32) {
         for _ in 0..credit {
             let window = self.real_window(w);
-            let window = window.saturating_add(((1u128 << 64) / u128::from(window.max(1))) as u64);
-            w.cwnd = ((window >> 32) as u32).min(path.cwnd_clamp);
-            self.fraction = window as u32;
+            let window = window.saturating_add(saturate64((1u128 << 64) / u128::from(window.max(1))));
+            w.cwnd = high32(window).min(path.cwnd_clamp);
+            self.fraction = low32(window);
         }
     }
 }
@@ -75,7 +76,7 @@ impl CongestionControl for Reno {
     fn ssthresh(&mut self, w: &Window, _: &Path) -> u32 {
         self.slow_start.on_reduction();
         let half = self.real_window(w) / 2;
-        self.fraction = if self.increase == Increase::PerAck && half >> 32 >= 2 { half as u32 } else { 0 };
+        self.fraction = if self.increase == Increase::PerAck && half >> 32 >= 2 { low32(half) } else { 0 };
         (w.cwnd / 2).max(2)
     }
 

@@ -33,6 +33,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{AckSample, AnyCc, CaState, CcConfig, CcContext, CongestionControl, CubicConfig, Path, RenoConfig, Window};
+use crate::convert::{low64, round32, saturate32, saturate64, signed64, unsigned64};
 use crate::policy::checked;
 use crate::units::{DataRate, Probability, Span, Time};
 
@@ -185,7 +186,7 @@ pub enum Above {
 const UNIT: u32 = 1 << 10;
 
 fn share(p: Probability) -> u32 {
-    (p.get() * f64::from(UNIT)).round() as u32
+    round32(p.get() * f64::from(UNIT))
 }
 
 impl TcpAvConfig {
@@ -366,7 +367,7 @@ pub struct TcpAv {
 fn segments(rate: DataRate, span: Span, mss: u32) -> u64 {
     let bits = u128::from(rate.as_bps()) * u128::from(span.as_ns()) * u128::from(UNIT);
     let most = u128::from(u32::MAX) * u128::from(UNIT);
-    (bits / (8_000_000_000 * u128::from(mss.max(1)))).min(most) as u64
+    saturate64((bits / (8_000_000_000 * u128::from(mss.max(1)))).min(most))
 }
 
 impl TcpAv {
@@ -393,10 +394,10 @@ impl TcpAv {
         if let Some(aim) = self.aim {
             return aim;
         }
-        let need = |rate| segments(rate, path.srtt, path.mss) as i64;
+        let need = |rate| signed64(segments(rate, path.srtt, path.mss));
         let tuned = |need: i64| {
             let limit = need * i64::from(self.tune_limit) / i64::from(UNIT);
-            (need + (self.behind / i64::from(self.tune_rounds)).clamp(-limit, limit)) as u64
+            unsigned64(need + (self.behind / i64::from(self.tune_rounds)).clamp(-limit, limit))
         };
         let (low, high) = (tuned(need(self.target_now())), tuned(need(self.target)));
         let cwnd = u64::from(w.cwnd) * u64::from(UNIT);
@@ -416,7 +417,7 @@ impl TcpAv {
         let per = u64::from(w.cwnd) * u64::from(UNIT);
         let steps = (self.moved / per).min(u64::from(credit));
         self.moved = (self.moved - steps * per).min(per);
-        steps as u32
+        saturate32(steps)
     }
 
     fn avoid_congestion(&mut self, w: &mut Window, path: &Path, ack: &AckSample) {
@@ -470,10 +471,10 @@ impl TcpAv {
         }
         let (asked, delivered) = self.account(path, ack, round);
         let window = segments(self.target_now(), path.srtt, path.mss);
-        let limit = (part(window, self.tune_limit) * u64::from(self.tune_rounds)) as i64;
+        let limit = signed64(part(window, self.tune_limit) * u64::from(self.tune_rounds));
         // What the base takes above the target is not to be given back.
         let least = if self.share < UNIT || self.above == Above::Base { 0 } else { -limit };
-        self.behind = (self.behind + asked as i64 - delivered as i64).clamp(least, limit);
+        self.behind = (self.behind + signed64(asked) - signed64(delivered)).clamp(least, limit);
     }
 
     /// The end of a period: is congestion severe?
@@ -566,7 +567,7 @@ fn closing(gap: u64, share: u32) -> u64 {
 }
 
 fn part(of: u64, share: u32) -> u64 {
-    (u128::from(of) * u128::from(share) / u128::from(UNIT)) as u64
+    low64(u128::from(of) * u128::from(share) / u128::from(UNIT))
 }
 
 fn whole(segments: u64) -> u32 {

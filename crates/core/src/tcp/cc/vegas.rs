@@ -16,6 +16,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{AckSample, CaState, CcContext, CongestionControl, Path, Window, micros};
+use crate::convert::saturate32;
 use crate::units::Span;
 
 /// Parameters of Vegas, in segments queued. The papers use 1 and 3 or 2 and 4 for `alpha` and `beta`.
@@ -111,7 +112,7 @@ impl Vegas {
             if queued > u64::from(self.gamma) {
                 // The window that would leave no queue, and one more.
                 let fitting = u64::from(w.cwnd) * base / rtt + 1;
-                w.cwnd = w.cwnd.min((fitting as u32).max(2));
+                w.cwnd = w.cwnd.min(saturate32(fitting).max(2));
                 end_slow_start(w);
             } else if ack.cwnd_limited {
                 w.slow_start(path, ack.credit);

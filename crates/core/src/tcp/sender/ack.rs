@@ -1,6 +1,7 @@
 //! What one ACK says, gathered while it is taken in.
 
 use super::newest::Newest;
+use crate::convert::signed32;
 use crate::tcp::delivery::NewestReported;
 use crate::tcp::scoreboard::{SegFlags, Segment};
 use crate::tcp::timestamp_at;
@@ -59,13 +60,13 @@ pub(super) struct Ack {
 
 impl Ack {
     /// A segment that the cumulative number covers.
-    pub fn take_covered(&mut self, s: &Segment) {
+    pub(super) fn take_covered(&mut self, s: &Segment) {
         self.acked += 1;
         self.take(s);
     }
 
     /// A segment that is newly SACKed.
-    pub fn take_sacked(&mut self, s: &Segment) {
+    pub(super) fn take_sacked(&mut self, s: &Segment) {
         self.sacked += 1;
         self.sacked_other |= s.has(SegFlags::EVER_RETRANSMITTED) || s.end() > self.frto_limit;
         self.take(s);
@@ -97,12 +98,12 @@ impl Ack {
 
     fn is_for_original(&self, s: &Segment) -> bool {
         let echoes_earlier =
-            self.echo != 0 && self.echo.wrapping_sub(timestamp_at(s.sent_at, self.timestamp_tick)).cast_signed() < 0;
+            self.echo != 0 && signed32(self.echo.wrapping_sub(timestamp_at(s.sent_at, self.timestamp_tick))) < 0;
         echoes_earlier || self.now.since(s.sent_at) < self.min_rtt
     }
 
     /// The range reported as a duplicate, if it says anything of reordering.
-    pub fn needless(&self) -> Option<(u64, u64)> {
+    pub(super) fn needless(&self) -> Option<(u64, u64)> {
         self.duplicate_sack.filter(|_| !self.duplicate_by_probe)
     }
 }

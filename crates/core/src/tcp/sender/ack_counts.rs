@@ -14,7 +14,7 @@ pub(super) struct AckCounts {
 
 impl AckCounts {
     /// Another duplicate, with that window.
-    pub fn on_duplicate(&mut self, window: u32) {
+    pub(super) fn on_duplicate(&mut self, window: u32) {
         if self.duplicates == 0 {
             self.window_at_first_duplicate = window;
         }
@@ -22,19 +22,19 @@ impl AckCounts {
     }
 
     /// Of the `acked` segments that a partial ACK covers, one was the hole and the rest had each sent a duplicate (RFC 6582).
-    pub fn deflate(&mut self, acked: u32) {
+    pub(super) fn deflate(&mut self, acked: u32) {
         self.duplicates = self.duplicates.saturating_sub(acked.saturating_sub(1));
     }
 
     /// Without SACK: a duplicate stands for a segment that arrived, of `packets_out`. Returns how many such there are now, which is
     /// the place of the segment that this one stands for.
-    pub fn infer_one(&mut self, packets_out: u32) -> u32 {
+    pub(super) fn infer_one(&mut self, packets_out: u32) -> u32 {
         self.inferred = (self.inferred + 1).min(packets_out);
         self.inferred
     }
 
     /// Without SACK: of `acked` segments, at least 1, those that no duplicate has reported; at least the hole itself.
-    pub fn newly_delivered(&mut self, acked: u32) -> u32 {
+    pub(super) fn newly_delivered(&mut self, acked: u32) -> u32 {
         let delivered = acked.saturating_sub(self.inferred).max(1);
         self.inferred = self.inferred.saturating_sub(acked - 1);
         delivered

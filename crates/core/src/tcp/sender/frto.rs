@@ -50,11 +50,11 @@ pub(super) enum FrtoStep {
 impl FrtoState {
     /// New data goes before lost segments.
     #[inline]
-    pub fn defers_repair(self) -> bool {
+    pub(super) fn defers_repair(self) -> bool {
         matches!(self, FrtoState::Repairing { new_data_first: true } | FrtoState::Undecided { .. })
     }
     #[inline]
-    pub fn is_undecided(self) -> bool {
+    pub(super) fn is_undecided(self) -> bool {
         matches!(self, FrtoState::Undecided { .. })
     }
 }

@@ -18,12 +18,12 @@ pub(super) struct Newest {
 
 impl Newest {
     /// Whether a segment was sent after the newest that has arrived.
-    pub fn is_before(&self, sent_at: Time, end: u64) -> bool {
+    pub(super) fn is_before(&self, sent_at: Time, end: u64) -> bool {
         (sent_at, end) > (self.sent_at, self.end)
     }
 
     /// A segment sent at `sent_at` is known at `now` to have arrived.
-    pub fn note(&mut self, now: Time, sent_at: Time, end: u64) {
+    pub(super) fn note(&mut self, now: Time, sent_at: Time, end: u64) {
         if self.is_before(sent_at, end) {
             (self.sent_at, self.end) = (sent_at, end);
             self.rtt = now.since(sent_at);
@@ -31,7 +31,7 @@ impl Newest {
     }
 
     /// Something that ends at `end` arrived; true if something above it came before.
-    pub fn note_end(&mut self, end: u64) -> bool {
+    pub(super) fn note_end(&mut self, end: u64) -> bool {
         let below = end < self.highest;
         self.highest = self.highest.max(end);
         below

@@ -3,6 +3,7 @@
 use super::ack::Ack;
 use super::undo::Undo;
 use super::{Evidence, Sender};
+use crate::convert::saturate32;
 use crate::packet::Packet;
 use crate::tcp::cc::CaState;
 use crate::tcp::loss::{Hole, Report, Scope, Verdict};
@@ -156,7 +157,7 @@ impl Sender {
 
     /// The receive window in whole segments.
     pub fn send_window_segments(&self) -> u32 {
-        (self.send_window / u64::from(self.path.mss)).min(u64::from(u32::MAX)) as u32
+        saturate32(self.send_window / u64::from(self.path.mss))
     }
 
     /// What nearly every ACK finds: all that arrived, arrived in order, and nothing waits to be repaired.

@@ -3,6 +3,7 @@
 
 use super::Sender;
 use super::ack::Ack;
+use crate::convert::saturate16;
 use crate::tcp::cc::CaState;
 use crate::tcp::{Cause, Outputs, Recovery};
 use crate::units::{Span, Time};
@@ -77,7 +78,7 @@ impl Sender {
         let outstanding = self.snd_nxt - self.snd_una + len;
         let fits = len > 0 && outstanding <= self.send_window && outstanding <= self.send_buffer;
         if fits {
-            self.send_new(now, len as u16, out);
+            self.send_new(now, saturate16(len), out);
         }
         fits
     }

@@ -15,10 +15,10 @@ pub(super) struct Timers {
 }
 
 impl Timers {
-    pub const STOPPED: Timers =
+    pub(super) const STOPPED: Timers =
         Timers { retransmit: Time::NEVER, persist: Time::NEVER, judge: Time::NEVER, tail_loss_probe: Time::NEVER };
 
-    pub fn deadline(&self) -> Time {
+    pub(super) fn deadline(&self) -> Time {
         self.retransmit.min(self.persist).min(self.judge).min(self.tail_loss_probe)
     }
 }

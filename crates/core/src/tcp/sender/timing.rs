@@ -13,28 +13,28 @@ pub(super) struct Timing {
 
 impl Timing {
     /// A new segment leaves; it is timed unless another is.
-    pub fn start(&mut self, end: u64, now: Time) {
+    pub(super) fn start(&mut self, end: u64, now: Time) {
         self.timed.get_or_insert((end, now));
     }
 
     /// When the timed segment was sent, if all of it has been acknowledged; then none is timed any more.
-    pub fn take_if_acknowledged(&mut self, snd_una: u64) -> Option<Time> {
+    pub(super) fn take_if_acknowledged(&mut self, snd_una: u64) -> Option<Time> {
         let (_, sent_at) = self.timed.take_if(|(end, _)| snd_una >= *end)?;
         Some(sent_at)
     }
 
     /// Karn: once something from `start` on was sent again, an ACK of the timed segment may be for either copy.
-    pub fn on_retransmission(&mut self, start: u64) {
+    pub(super) fn on_retransmission(&mut self, start: u64) {
         self.timed = self.timed.filter(|&(end, _)| end <= start);
     }
 
     /// A timeout: nothing is timed.
-    pub fn stop(&mut self) {
+    pub(super) fn stop(&mut self) {
         self.timed = None;
     }
 
     /// Whether a sample is the first of a round trip.
-    pub fn begins_round(&mut self, snd_una: u64, snd_nxt: u64) -> bool {
+    pub(super) fn begins_round(&mut self, snd_una: u64, snd_nxt: u64) -> bool {
         let begins = snd_una > self.round_end;
         if begins {
             self.round_end = snd_nxt;

@@ -1,6 +1,7 @@
 //! What leaves and when: window, pacing, buffers, window probes.
 
 use super::{Evidence, Sender};
+use crate::convert::saturate16;
 use crate::packet::{Ecn, Kind, Packet, TcpFlags};
 use crate::tcp::cc::CaState;
 use crate::tcp::scoreboard::{SegFlags, Segment};
@@ -17,7 +18,7 @@ impl Sender {
         if self.send_window > 0 {
             // Too small for a full segment, but all there is: RFC 1122 section 4.2.3.4 lets it go after the wait.
             let len = (self.write_end - self.snd_nxt).min(self.send_window).min(u64::from(self.path.mss));
-            self.send_new(now, len as u16, out);
+            self.send_new(now, saturate16(len), out);
             return;
         }
         // One below the window: the receiver must answer with its present window.
@@ -80,7 +81,7 @@ impl Sender {
                     break;
                 }
             }
-            self.send_new(now, len as u16, out);
+            self.send_new(now, saturate16(len), out);
         }
         let sent_new = self.snd_nxt > sent_to;
         if limited_by_cwnd || sent_new {

@@ -24,12 +24,12 @@ pub(super) struct SmallQueue {
 }
 
 impl SmallQueue {
-    pub fn begin(&mut self) {
+    pub(super) fn begin(&mut self) {
         self.is_throttled = false;
         self.chunk_left = 0;
     }
 
-    pub fn on_send(&mut self, payload: u16, config: &TcpConfig) {
+    pub(super) fn on_send(&mut self, payload: u16, config: &TcpConfig) {
         if self.pacing_shift.is_some() && payload > 0 {
             self.queued += u64::from(payload) + config.tsq_overhead.get();
         }

@@ -1,6 +1,8 @@
 //! What a reduction replaced, in case it proves spurious: by the first timestamp that is echoed after it (Eifel, RFC 3522), or by
 //! a DSACK for every retransmission since (RFC 2883, as Linux uses it).
 
+use crate::convert::signed32;
+
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Undo {
     /// Segments.
@@ -18,13 +20,13 @@ pub(super) struct Undo {
 
 impl Undo {
     /// A reduction happens with this threshold before it.
-    pub fn new(ssthresh: u32, snd_una: u64) -> Undo {
+    pub(crate) fn new(ssthresh: u32, snd_una: u64) -> Undo {
         let marker = snd_una;
         Undo { ssthresh, after_timeout: false, first_retransmission_ts: 0, marker, retransmissions: 0, needless: 0 }
     }
 
     /// A segment is sent again, with that timestamp; 0: none.
-    pub fn on_retransmission(&mut self, timestamp: u32) {
+    pub(crate) fn on_retransmission(&mut self, timestamp: u32) {
         if self.retransmissions == 0 {
             self.first_retransmission_ts = timestamp;
         }
@@ -33,16 +35,16 @@ impl Undo {
 
     /// Whether an ACK with this echo is for the original of the first segment that was sent again. `None`: it tells nothing, since
     /// there is no timestamp to compare, or it has been compared.
-    pub fn is_for_original(&mut self, echo: u32) -> Option<bool> {
+    pub(crate) fn is_for_original(&mut self, echo: u32) -> Option<bool> {
         if self.first_retransmission_ts == 0 || echo == 0 {
             return None;
         }
         let first = std::mem::take(&mut self.first_retransmission_ts);
-        Some((echo.wrapping_sub(first).cast_signed()) < 0)
+        Some((signed32(echo.wrapping_sub(first))) < 0)
     }
 
     /// A DSACK reports `start..end`, in segments of `mss`; true if every retransmission is now known to have been needless.
-    pub fn on_duplicate_sack(&mut self, (start, end): (u64, u64), mss: u64) -> bool {
+    pub(crate) fn on_duplicate_sack(&mut self, (start, end): (u64, u64), mss: u64) -> bool {
         if end <= self.marker {
             return false;
         }

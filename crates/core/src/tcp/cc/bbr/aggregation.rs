@@ -1,6 +1,7 @@
 //! What arrives in bursts beyond the bandwidth, as where ACKs are aggregated.
 
-use super::{BW_UNIT, saturate};
+use super::BW_UNIT;
+use crate::convert::{low64, saturate32};
 use crate::tcp::cc::AckSample;
 use crate::units::Time;
 
@@ -38,7 +39,7 @@ impl Aggregation {
             }
         }
         let elapsed_us = now.since(self.epoch_start).as_ns() / 1_000;
-        let mut expected = saturate((u128::from(bw) * u128::from(elapsed_us) / u128::from(BW_UNIT)) as u64);
+        let mut expected = saturate32(low64(u128::from(bw) * u128::from(elapsed_us) / u128::from(BW_UNIT)));
         if self.epoch_acked <= expected || self.epoch_acked.saturating_add(ack.delivered) >= Self::EPOCH_LIMIT {
             self.epoch_acked = 0;
             self.epoch_start = now;
@@ -52,7 +53,7 @@ impl Aggregation {
 
     /// Segments on top of the bandwidth-delay product.
     pub(super) fn allowance(&self, bw: u32) -> u32 {
-        let limit = saturate(u64::from(bw) * Self::LIMIT_US / BW_UNIT);
+        let limit = saturate32(u64::from(bw) * Self::LIMIT_US / BW_UNIT);
         self.extra[0].max(self.extra[1]).min(limit)
     }
 }

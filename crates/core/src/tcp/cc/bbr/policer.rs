@@ -1,6 +1,7 @@
 //! Whether a policer drops what exceeds its rate.
 
-use super::{BW_UNIT, saturate};
+use super::BW_UNIT;
+use crate::convert::{low64, saturate32};
 use crate::units::{Span, Time};
 
 /// Long-term bandwidth: is a token-bucket policer at work, and at which rate? (Flach et al., SIGCOMM 2016.)
@@ -62,10 +63,10 @@ impl Policer {
             return;
         }
         let elapsed_us = u128::from(elapsed.as_ns() / 1_000);
-        let bw = saturate((u128::from(arrived) * u128::from(BW_UNIT) / elapsed_us) as u64);
+        let bw = saturate32(low64(u128::from(arrived) * u128::from(BW_UNIT) / elapsed_us));
         let difference = bw.abs_diff(self.bw);
         if self.bw > 0 && (difference <= self.bw / 8 || difference <= Self::EQUAL_BW) {
-            self.bw = ((u64::from(bw) + u64::from(self.bw)) / 2) as u32;
+            self.bw = bw.midpoint(self.bw);
             self.found = true;
             self.rounds = 0;
         } else {

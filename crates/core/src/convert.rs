@@ -1,0 +1,99 @@
+//! Conversions between integers that can lose something, by what they do with it. Everything else is `From` or `TryFrom`.
+
+#![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap)] // what each function is for
+
+/// The largest there is where `n` does not fit.
+pub const fn saturate16(n: u64) -> u16 {
+    if n > u16::MAX as u64 { u16::MAX } else { n as u16 }
+}
+
+/// The largest there is where `n` does not fit.
+pub const fn saturate32(n: u64) -> u32 {
+    if n > u32::MAX as u64 { u32::MAX } else { n as u32 }
+}
+
+/// The largest there is where `n` does not fit.
+pub const fn saturate64(n: u128) -> u64 {
+    if n > u64::MAX as u128 { u64::MAX } else { n as u64 }
+}
+
+/// `n` modulo 2^16.
+pub const fn low16(n: u64) -> u16 {
+    n as u16
+}
+
+/// `n` modulo 2^32, as sequence numbers and timestamps go round.
+pub const fn low32(n: u64) -> u32 {
+    n as u32
+}
+
+/// The same bits, in two's complement: how far one number is ahead of another on a circle of 2^16.
+pub const fn signed16(n: u16) -> i16 {
+    n as i16
+}
+
+/// The same bits, in two's complement: how far one number is ahead of another on a circle of 2^32.
+pub const fn signed32(n: u32) -> i32 {
+    n as i32
+}
+
+/// The same bits, in two's complement.
+pub const fn signed64(n: u64) -> i64 {
+    n as i64
+}
+
+/// The same bits, taken as an unsigned number.
+pub const fn unsigned64(n: i64) -> u64 {
+    n as u64
+}
+
+/// The upper half of `n`.
+pub const fn high32(n: u64) -> u32 {
+    (n >> 32) as u32
+}
+
+/// `n` modulo 2^64.
+pub const fn low64(n: u128) -> u64 {
+    n as u64
+}
+
+/// How many things there are in a collection: memory holds fewer than 2^32 of them.
+pub const fn count(n: usize) -> u32 {
+    debug_assert!(n <= u32::MAX as usize);
+    n as u32
+}
+
+/// The nearest integer; a number out of range, or none at all, gives the nearest bound, or 0.
+pub fn round32(x: f64) -> u32 {
+    x.round() as u32
+}
+
+/// The integer part; a number out of range, or none at all, gives the nearest bound, or 0.
+pub const fn floor32(x: f64) -> u32 {
+    x as u32
+}
+
+/// The integer part; a number out of range, or none at all, gives the nearest bound, or 0.
+pub const fn floor64(x: f64) -> u64 {
+    x as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_saturates_or_wraps_as_the_name_says() {
+        assert_eq!((saturate16(65_535), saturate16(65_536)), (65_535, 65_535));
+        assert_eq!((saturate32(1 << 31), saturate32(1 << 32)), (1 << 31, u32::MAX));
+        assert_eq!((saturate64(1 << 63), saturate64(1 << 64)), (1 << 63, u64::MAX));
+        assert_eq!(
+            (high32(3 << 32), low16(65_537), low32((1 << 32) + 5), low64((1 << 64) + 9), count(7)),
+            (3, 1, 5, 9, 7)
+        );
+        assert_eq!((signed16(65_535), signed32(1 << 31), signed64(5), unsigned64(-1)), (-1, i32::MIN, 5, u64::MAX));
+        assert_eq!([0.5, 2.4, -1.0, 1e20, f64::NAN].map(round32), [1, 2, 0, u32::MAX, 0]);
+        assert_eq!([0.9, -1.0, 1e20, f64::NAN].map(floor32), [0, 0, u32::MAX, 0]);
+        assert_eq!([0.9, -1.0, 1e20, f64::NAN].map(floor64), [0, 0, u64::MAX, 0]);
+    }
+}
