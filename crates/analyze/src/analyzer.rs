@@ -20,6 +20,7 @@ const POINTS: usize = 500_000;
 const LEAST_POINTS: usize = 64;
 const RETRANSMISSIONS: usize = 1_000_000;
 
+/// What bounds an analysis.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
     /// Points of a flow in each series at most; thinned evenly beyond.
@@ -41,18 +42,23 @@ impl Default for Options {
 pub struct Summary {
     /// pcap or pcapng.
     pub format: &'static str,
+    /// The file is compressed with gzip.
     pub gzip: bool,
     /// LINKTYPE_ values in the order of their numbers.
     pub link_types: Vec<u16>,
     /// Bytes; 0: none named.
     pub snap_bytes: u32,
+    /// Packets read.
     pub packets: u64,
+    /// Those of them that are TCP.
     pub tcp_packets: u64,
+    /// TCP connections among them.
     pub connections: u64,
     /// Of the packets, on the wire.
     pub bytes: u64,
-    /// Nanoseconds since 1970-01-01 00:00 UTC.
+    /// Of the first packet: nanoseconds since 1970-01-01 00:00 UTC.
     pub first_ns: Option<u64>,
+    /// Of the last one.
     pub last_ns: Option<u64>,
 }
 
@@ -221,6 +227,7 @@ impl Analyzer {
     pub fn damage(&self) -> Option<&CaptureError> {
         self.damage.as_ref()
     }
+    /// Packets read so far.
     pub fn packets(&self) -> u64 {
         self.counts.packets
     }
@@ -229,6 +236,7 @@ impl Analyzer {
         self.reader.bytes_read()
     }
 
+    /// What the capture is, as far as it has been read.
     pub fn summary(&self) -> Summary {
         Summary {
             format: match self.reader.format() {

@@ -30,6 +30,7 @@ pub struct Raw<'a> {
     pub interface: u32,
     /// LINKTYPE_ of the tcpdump group's registry.
     pub link_type: u16,
+    /// Its bytes, as far as they were captured.
     pub data: &'a [u8],
     /// Bytes it had on the wire.
     pub wire_bytes: u32,
@@ -38,22 +39,38 @@ pub struct Raw<'a> {
 /// What ended the reading of a file before its end.
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
+    /// It cannot be read.
     #[error("{0}")]
     Io(#[from] io::Error),
     /// Not a capture at all.
     #[error("no capture: begins with {found}; expected is pcap (micro- or nanosecond), pcapng, or gzip of either")]
-    NoCapture { found: String },
+    NoCapture {
+        /// Its first bytes.
+        found: String,
+    },
     /// A capture whose beginning says it cannot be read.
     #[error("{0}")]
     Unsupported(String),
     /// Packets are numbered from 1, bytes from 0.
     #[error("packet {packet}, byte {offset}{}: {what}", if *.unpacked { " of the unpacked file" } else { "" })]
-    Damage { packet: u64, offset: u64, unpacked: bool, what: String },
+    Damage {
+        /// Number of the packet that could not be read.
+        packet: u64,
+        /// Where in the file it begins.
+        offset: u64,
+        /// `offset` counts in what gzip unpacked.
+        unpacked: bool,
+        /// What is wrong, and what was expected.
+        what: String,
+    },
 }
 
+/// The two formats that are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
+    /// The classic format of libpcap.
     Pcap,
+    /// Its successor, in blocks.
     PcapNg,
 }
 
@@ -128,12 +145,14 @@ impl Reader {
         }
     }
 
+    /// Which of them the file has.
     pub fn format(&self) -> Format {
         match self.parser {
             Parser::Pcap(_) => Format::Pcap,
             Parser::PcapNg(_) => Format::PcapNg,
         }
     }
+    /// The file is compressed with gzip.
     pub fn is_gzip(&self) -> bool {
         self.gzip
     }

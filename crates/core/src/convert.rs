@@ -1,5 +1,6 @@
 //! Conversions between integers that can lose something, by what they do with it. Everything else is `From` or `TryFrom`.
 
+#![warn(clippy::cast_lossless, unreachable_pub, missing_docs)]
 #![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap)] // what each function is for
 
 /// The largest there is where `n` does not fit.

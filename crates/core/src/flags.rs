@@ -1,5 +1,17 @@
 //! [`flags!`]: a set of flags in one byte, as a type of its own.
 
+#![cfg_attr(
+    not(test),
+    warn(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        clippy::cast_possible_wrap,
+        clippy::cast_lossless,
+        unreachable_pub,
+        missing_docs
+    )
+)]
+
 /// Declares a set of flags. Sets are joined with `|`; a test says whether all or any of the given flags are in.
 #[macro_export]
 macro_rules! flags {
@@ -34,6 +46,7 @@ macro_rules! flags {
             $vis const fn without(self, flags: $name) -> $name {
                 $name(self.0 & !flags.0)
             }
+            /// Takes `flags` out.
             $vis const fn remove(&mut self, flags: $name) {
                 self.0 &= !flags.0;
             }

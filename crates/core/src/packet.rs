@@ -1,5 +1,17 @@
 //! A packet as the simulator carries it: 64 bytes of header fields, no payload. [`Pool`] is the slab they live in.
 
+#![cfg_attr(
+    not(test),
+    warn(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        clippy::cast_possible_wrap,
+        clippy::cast_lossless,
+        unreachable_pub,
+        missing_docs
+    )
+)]
+
 use crate::convert::count;
 use crate::flags;
 use crate::units::Seq32;
@@ -16,20 +28,29 @@ pub struct PacketId(pub u32);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(u8)]
 pub enum Ecn {
+    /// Cannot carry a mark.
     #[default]
     NotEct = 0,
+    /// Can carry a mark (ECT(1)).
     Ect1 = 1,
+    /// Can carry a mark (ECT(0)), as TCP sets it.
     Ect0 = 2,
+    /// Marked: congestion was met.
     Ce = 3,
 }
 
+/// The protocol above IP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(u8)]
 pub enum Kind {
+    /// A TCP segment.
     #[default]
     Tcp,
+    /// A UDP datagram.
     Udp,
+    /// An ICMP echo request.
     EchoRequest,
+    /// An ICMP echo reply.
     EchoReply,
 }
 
@@ -56,22 +77,29 @@ flags! {
 /// A range of sequence space `start..end` that the receiver holds (RFC 2018).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SackBlock {
+    /// Its first number.
     pub start: Seq32,
+    /// The number after its last.
     pub end: Seq32,
 }
 
 /// The most SACK blocks one segment can carry (RFC 2018 section 3); with timestamps it is [`MAX_SACK_WITH_TS`].
 pub const MAX_SACK: usize = 4;
+/// The most SACK blocks beside timestamps.
 pub const MAX_SACK_WITH_TS: usize = 3;
 
+/// The header fields of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Packet {
+    /// Whose it is.
     pub flow: FlowId,
     /// Bytes at the IP layer: headers and payload. This is what links, queues and buffers count.
     pub size: u16,
     /// Payload bytes.
     pub len: u16,
+    /// The protocol above IP.
     pub kind: Kind,
+    /// The ECN bits of the IP header.
     pub ecn: Ecn,
     /// None unless `kind` is [`Kind::Tcp`].
     pub flags: TcpFlags,
@@ -79,11 +107,13 @@ pub struct Packet {
     meta: u8,
     /// TCP sequence number; for UDP and echo the datagram's number.
     pub seq: Seq32,
+    /// TCP acknowledgement number; counts with [`TcpFlags::ACK`].
     pub ack: Seq32,
     /// Receive window in bytes, already scaled.
     pub window: u32,
     /// Timestamp option (RFC 7323); zero when absent.
     pub ts_val: u32,
+    /// Its echo; zero when absent.
     pub ts_ecr: u32,
     sack: [SackBlock; MAX_SACK],
 }
@@ -111,9 +141,11 @@ impl Packet {
     pub fn is_reverse(&self) -> bool {
         self.meta & REVERSE != 0
     }
+    /// Makes it a packet from the destination back to the source.
     pub fn set_reverse(&mut self) {
         self.meta |= REVERSE;
     }
+    /// The SACK blocks, the newest first.
     pub fn sack(&self) -> &[SackBlock] {
         &self.sack[..usize::from(self.meta & SACK_COUNT)]
     }
@@ -146,6 +178,7 @@ pub struct Pool {
 }
 
 impl Pool {
+    /// Puts a packet in.
     #[inline]
     pub fn insert(&mut self, packet: Packet) -> PacketId {
         if let Some(i) = self.free.pop() {
@@ -166,6 +199,7 @@ impl Pool {
     pub fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }
+    /// No packet is in the pool.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -129,6 +129,7 @@ macro_rules! policies {
         $(#[$any_doc])*
         #[derive(Debug, Clone)]
         #[allow(clippy::large_enum_variant)] // one per flow or link, held in place on purpose
+        #[allow(missing_docs)] // the page of each policy says what it is
         pub enum $any { $($policy($policy)),+ }
 
         impl std::ops::Deref for $any {
@@ -148,6 +149,7 @@ macro_rules! policies {
         $(#[$config_doc])*
         #[derive(Debug, Clone, PartialEq, serde::Serialize)]
         #[serde(tag = "name", rename_all = "snake_case")]
+        #[allow(missing_docs)] // the page of each policy says what it is
         pub enum $config { $($policy($policy_config)),+ }
 
         impl $config {
@@ -166,6 +168,7 @@ macro_rules! policies {
                 $crate::policy::Axis { key, what: $what, place, definition: stringify!($config), pages: PAGES }
             }
 
+            /// Its name in a scenario.
             pub fn name(&self) -> &'static str {
                 match self { $($config::$policy(_) => stringify!($module)),+ }
             }
@@ -174,6 +177,7 @@ macro_rules! policies {
                 $(if name == stringify!($module) { return Some($config::$policy(<$policy_config>::default())); })+
                 None
             }
+            /// The policy with these parameters.
             pub fn build(&self, ctx: &$ctx) -> $any {
                 match self { $($config::$policy(c) => $any::$policy(c.build(ctx))),+ }
             }

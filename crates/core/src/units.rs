@@ -3,6 +3,18 @@
 //! Every quantity that a user writes is a string with a unit (`"100Mbit/s"`, `"90ms"`, `"64KiB"`); parsing lives here
 //! and nowhere else. Time is integer nanoseconds. [`Seq32`] and [`Seq12`] are the only places with wrap-around arithmetic.
 
+#![cfg_attr(
+    not(test),
+    warn(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        clippy::cast_possible_wrap,
+        clippy::cast_lossless,
+        unreachable_pub,
+        missing_docs
+    )
+)]
+
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
 use std::str::FromStr;
@@ -15,8 +27,11 @@ use crate::convert::{count, floor64, low32, low64, signed32};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{found}` is not {what}: {accepted}")]
 pub struct UnitError {
+    /// What was written.
     pub found: String,
+    /// What should have been there.
     pub what: &'static str,
+    /// What would be accepted.
     pub accepted: &'static str,
 }
 
@@ -25,19 +40,24 @@ pub struct UnitError {
 pub struct Time(u64);
 
 impl Time {
+    /// The beginning.
     pub const ZERO: Time = Time(0);
     /// Later than anything that happens: the deadline of something idle.
     pub const NEVER: Time = Time(u64::MAX);
 
+    /// So many nanoseconds after the beginning.
     pub const fn from_ns(ns: u64) -> Time {
         Time(ns)
     }
+    /// Nanoseconds since the beginning.
     pub const fn as_ns(self) -> u64 {
         self.0
     }
+    /// Seconds since the beginning.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
+    /// Whether it is [`Self::NEVER`].
     pub fn is_never(self) -> bool {
         self == Time::NEVER
     }
@@ -72,18 +92,24 @@ impl Sub<Span> for Time {
 pub struct Span(u64);
 
 impl Span {
+    /// No time.
     pub const ZERO: Span = Span(0);
+    /// The longest: 584 years.
     pub const MAX: Span = Span(u64::MAX);
 
+    /// From nanoseconds.
     pub const fn from_ns(ns: u64) -> Span {
         Span(ns)
     }
+    /// From microseconds.
     pub const fn from_us(us: u64) -> Span {
         Span(us * 1_000)
     }
+    /// From milliseconds.
     pub const fn from_ms(ms: u64) -> Span {
         Span(ms * 1_000_000)
     }
+    /// From seconds.
     pub const fn from_secs(s: u64) -> Span {
         Span(s * 1_000_000_000)
     }
@@ -91,15 +117,19 @@ impl Span {
     pub fn from_secs_f64(s: f64) -> Span {
         Span(floor64((s * 1e9).round()))
     }
+    /// Nanoseconds.
     pub const fn as_ns(self) -> u64 {
         self.0
     }
+    /// Seconds.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
+    /// Whether it is no time.
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }
+    /// `k` times as long; saturates.
     pub const fn saturating_mul(self, k: u64) -> Span {
         Span(self.0.saturating_mul(k))
     }
@@ -111,9 +141,11 @@ impl Span {
             None => Span(low64(self.0 as u128 * num as u128 / den as u128)),
         }
     }
+    /// By how much it is longer than `other`; zero if it is not.
     pub const fn saturating_sub(self, other: Span) -> Span {
         Span(self.0.saturating_sub(other.0))
     }
+    /// By how much the two differ.
     pub const fn abs_diff(self, other: Span) -> Span {
         Span(self.0.abs_diff(other.0))
     }
@@ -140,12 +172,15 @@ impl AddAssign for Span {
 pub struct DataRate(u64);
 
 impl DataRate {
+    /// From bits per second.
     pub const fn from_bps(bps: u64) -> DataRate {
         DataRate(bps)
     }
+    /// From 10^6 bits per second.
     pub const fn from_mbps(mbps: u64) -> DataRate {
         DataRate(mbps * 1_000_000)
     }
+    /// Bits per second.
     pub const fn as_bps(self) -> u64 {
         self.0
     }
@@ -178,9 +213,11 @@ impl DataRate {
 pub struct Bytes(u64);
 
 impl Bytes {
+    /// So many bytes.
     pub const fn new(bytes: u64) -> Bytes {
         Bytes(bytes)
     }
+    /// Bytes.
     pub const fn get(self) -> u64 {
         self.0
     }
@@ -191,9 +228,12 @@ impl Bytes {
 pub struct Probability(f64);
 
 impl Probability {
+    /// Never.
     pub const ZERO: Probability = Probability(0.0);
+    /// Always.
     pub const ONE: Probability = Probability(1.0);
 
+    /// A probability, unless `p` is out of 0..=1 or no number.
     pub fn new(p: f64) -> Result<Probability, UnitError> {
         if (0.0..=1.0).contains(&p) {
             Ok(Probability(p))
@@ -201,6 +241,7 @@ impl Probability {
             Err(UnitError { found: p.to_string(), what: "a probability", accepted: "a number in 0..=1" })
         }
     }
+    /// As a number in 0..=1.
     pub const fn get(self) -> f64 {
         self.0
     }
@@ -359,6 +400,7 @@ impl fmt::Display for Time {
 pub struct Seq32(pub u32);
 
 impl Seq32 {
+    /// The number on the wire of a 64-bit offset.
     pub const fn from_offset(offset: u64) -> Seq32 {
         Seq32(low32(offset))
     }

@@ -77,14 +77,18 @@ impl Default for EstimatorConfig {
 /// One train, by number: when each datagram was sent, on the sender's clock, and when it arrived, on the receiver's.
 #[derive(Debug, Clone, Copy)]
 pub struct RunLog<'a> {
+    /// When each was sent and when it arrived; never: `None`.
     pub datagrams: &'a [(Time, Option<Time>)],
     /// Bytes of a datagram on the slowest line; counts with `line_rate`.
     pub packet_bytes: u16,
 }
 
+/// What one train says of the buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Estimate {
+    /// Datagrams of the train.
     pub sent: u32,
+    /// Those of them that arrived.
     pub received: u32,
     /// Datagrams before the first gap, whatever made it: the raw estimate. `None`: none is missing.
     pub first_gap: Option<u32>,

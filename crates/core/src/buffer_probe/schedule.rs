@@ -38,6 +38,7 @@ impl Schedule {
         self.count
     }
 
+    /// When the next datagram is to leave; never: the trains are over.
     pub fn deadline(&self) -> Time {
         if self.next < self.stop { self.next } else { Time::NEVER }
     }

@@ -41,6 +41,7 @@ impl TerminalId {
     pub const fn new(bits: u64) -> Option<TerminalId> {
         if bits == 0 { None } else { Some(TerminalId(bits)) }
     }
+    /// The 64 bits.
     pub const fn get(self) -> u64 {
         self.0
     }
@@ -49,7 +50,9 @@ impl TerminalId {
 /// What a terminal says of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Announcement {
+    /// Whose announcement it is.
     pub sender: TerminalId,
+    /// One more with each announcement, modulo 2^32.
     pub sequence: u32,
     /// Connections that are sending; a terminal with none is not counted. 0 if `leaving`.
     pub flows: u16,
@@ -62,25 +65,53 @@ pub struct Announcement {
 /// Why bytes are no announcement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AnnouncementError {
+    /// It has another length.
     #[error("{found} bytes: an announcement has {ANNOUNCEMENT_BYTES}")]
-    Length { found: usize },
+    Length {
+        /// Bytes.
+        found: usize,
+    },
+    /// It begins otherwise.
     #[error("begins with {found:02x?}: an announcement begins with {MAGIC:02x?}")]
-    Magic { found: [u8; 4] },
+    Magic {
+        /// The first four bytes.
+        found: [u8; 4],
+    },
+    /// Its version is not known.
     #[error("version {found}: only version {VERSION} is known")]
-    Version { found: u8 },
+    Version {
+        /// The version.
+        found: u8,
+    },
+    /// It has flags that are not known, or that exclude each other.
     #[error(
         "flags {found:#04x}: version {VERSION} has 1 (sending), 2 (leaving) and 4 (throughput known), and leaving excludes sending"
     )]
-    Flags { found: u8 },
+    Flags {
+        /// All flags.
+        found: u8,
+    },
+    /// Flows and flags contradict each other.
     #[error("{flows} flows with the flag `sending` {}: the flag is set exactly if there are flows", if *.sending { "set" } else { "clear" })]
-    Flows { flows: u16, sending: bool },
+    Flows {
+        /// Connections that are said to be sending.
+        flows: u16,
+        /// The flag is set.
+        sending: bool,
+    },
+    /// It is from nobody.
     #[error("sender 0: a terminal's name is not 0")]
     Sender,
+    /// There is a throughput that is not known.
     #[error("throughput {found} kbit/s without the flag that it is known: must be 0")]
-    Throughput { found: u32 },
+    Throughput {
+        /// kbit/s.
+        found: u32,
+    },
 }
 
 impl Announcement {
+    /// The datagram.
     pub fn encode(&self) -> [u8; ANNOUNCEMENT_BYTES] {
         let flows = if self.leaving { 0 } else { self.flows };
         let flag = |set: bool, bit: u8| if set { bit } else { 0 };

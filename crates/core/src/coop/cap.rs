@@ -25,15 +25,18 @@ use crate::units::{Span, Time};
 /// What the daemon takes a connection's traffic to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
+    /// No cap: the connection does not make its RTT long.
     Free,
     /// The cap of equation (1) applies.
     Correction {
+        /// When it began.
         since: Time,
         /// Since when the ratio has been below `correction_exit`.
         low_since: Option<Time>,
     },
     /// The window is 1.
     Stop {
+        /// When it began.
         since: Time,
     },
 }

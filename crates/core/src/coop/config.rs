@@ -10,6 +10,7 @@ use crate::units::{DataRate, Span};
 /// The environment's best throughput, `BWmax` of equation (2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BwMax {
+    /// Known beforehand.
     Given(DataRate),
     /// From what the terminals announce to have delivered.
     Learn,

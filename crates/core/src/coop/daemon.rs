@@ -34,6 +34,7 @@ pub struct FlowId(pub u64);
 /// What the kernel monitor reads of one connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlowSample {
+    /// Which connection it is, for as long as it lasts.
     pub id: FlowId,
     /// The RTT as it stands: the kernel's smoothed one, or the latest.
     pub rtt: Option<Span>,
@@ -46,6 +47,7 @@ pub struct FlowSample {
     pub sending: bool,
 }
 
+/// The daemon of one terminal: samples and announcements in, caps and announcements out.
 #[derive(Debug, Clone)]
 pub struct Daemon {
     config: CoopConfig,
@@ -181,15 +183,19 @@ impl Daemon {
             BwMax::Learn => self.learnt.get(now).map(DataRate::from_bps),
         }
     }
+    /// What a connection is taken to do; none if it is not known.
     pub fn phase(&self, flow: FlowId) -> Option<Phase> {
         self.flows.get(&flow).map(Flow::phase)
     }
+    /// The other terminals.
     pub fn peers(&self) -> &Peers {
         &self.peers
     }
+    /// This terminal's name.
     pub fn id(&self) -> TerminalId {
         self.id
     }
+    /// As given to [`Daemon::new`].
     pub fn config(&self) -> &CoopConfig {
         &self.config
     }

@@ -35,6 +35,7 @@ struct Peer {
 /// What became of an announcement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Heard {
+    /// It is news, and counts.
     Taken,
     /// A duplicate, or overtaken by a later one.
     Late,
@@ -44,6 +45,7 @@ pub enum Heard {
     Refused,
 }
 
+/// The other terminals, by what they announced last.
 #[derive(Debug, Clone)]
 pub struct Peers {
     own: TerminalId,
@@ -56,6 +58,7 @@ pub struct Peers {
 }
 
 impl Peers {
+    /// Nobody yet. `own`: whose announcements are not those of others.
     pub fn new(own: TerminalId, config: &CoopConfig) -> Peers {
         Peers {
             own,
@@ -68,6 +71,7 @@ impl Peers {
         }
     }
 
+    /// An announcement arrived; says what became of it.
     pub fn on_announcement(&mut self, now: Time, a: &Announcement) -> Heard {
         if a.sender == self.own {
             return Heard::Own;
@@ -130,6 +134,7 @@ impl Peers {
     pub fn len(&self) -> usize {
         self.peers.len()
     }
+    /// Nobody is known.
     pub fn is_empty(&self) -> bool {
         self.peers.is_empty()
     }

@@ -13,15 +13,18 @@ pub struct Recent<T> {
 }
 
 impl<T: Ord + Copy> Recent<T> {
+    /// Nothing yet; values older than `window` do not count.
     pub fn new(window: Span) -> Recent<T> {
         Recent { half: Span::from_ns(window.as_ns() / 2), began: Time::ZERO, running: None, before: None }
     }
 
+    /// Another value.
     pub fn push(&mut self, now: Time, value: T) {
         self.turn(now);
         self.running = self.running.max(Some(value));
     }
 
+    /// The largest value that is not too old.
     pub fn get(&mut self, now: Time) -> Option<T> {
         self.turn(now);
         self.running.max(self.before)

@@ -7,6 +7,18 @@
 //!
 //! Before working here read RFC 9293, 5681, 6582, 6675, 6298, 6937 and 8985.
 
+#![cfg_attr(
+    not(test),
+    warn(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        clippy::cast_possible_wrap,
+        clippy::cast_lossless,
+        unreachable_pub,
+        missing_docs
+    )
+)]
+
 pub mod cc;
 mod delivery;
 pub mod loss;
@@ -36,6 +48,7 @@ use crate::units::{Span, Time};
 pub struct Outputs {
     /// To be sent now, in this order.
     pub packets: Vec<Packet>,
+    /// What happened, in this order.
     pub notices: Vec<Notice>,
 }
 
@@ -50,7 +63,9 @@ pub enum Notice {
     Closed,
     /// Given up after too many retransmissions.
     TimedOut,
+    /// Fast recovery began.
     EnteredRecovery,
+    /// The retransmission timer ran out.
     RetransmissionTimeout,
     /// Data was sent again.
     Retransmitted(Retransmission),
@@ -63,6 +78,7 @@ pub struct Retransmission {
     pub start: u64,
     /// Payload bytes.
     pub len: u16,
+    /// Why it was sent again.
     pub cause: Cause,
     /// Since the segment was last sent.
     pub waited: Span,

@@ -32,6 +32,7 @@ pub struct ReceiverStats {
     pub bytes_duplicate: u64,
     /// Payload bytes beyond the window, discarded.
     pub bytes_refused: u64,
+    /// Packets without payload that acknowledge, those of set-up and close included.
     pub acks_sent: u64,
     /// Segments that arrived with the ECN mark CE.
     pub ce_received: u64,
@@ -60,6 +61,7 @@ struct RightSizing {
     window_began: Time,
 }
 
+/// The receiving end of a connection.
 #[derive(Debug)]
 pub struct Receiver {
     rcv_nxt: u64,
@@ -107,6 +109,7 @@ pub struct Receiver {
 const NOT_RECENT: u64 = u64::MAX;
 
 impl Receiver {
+    /// Listens. `incarnation`: as in [`Packet::new`].
     pub fn new(flow: FlowId, incarnation: u8, config: Arc<TcpConfig>) -> Receiver {
         let buffer = config.receive_buffer.get();
         Receiver {
@@ -163,10 +166,12 @@ impl Receiver {
         self.read_at = now;
     }
 
+    /// When [`Self::on_deadline`] is to be called; never: not at all.
     pub fn deadline(&self) -> Time {
         self.ack_at.min(self.control_at).min(self.window_update_at)
     }
 
+    /// The counters.
     pub fn stats(&self) -> &ReceiverStats {
         &self.stats
     }
@@ -180,10 +185,12 @@ impl Receiver {
         }
     }
 
+    /// Closed, or given up.
     pub fn is_closed(&self) -> bool {
         self.state == State::Closed
     }
 
+    /// A packet of the sender arrived.
     pub fn on_packet(&mut self, now: Time, p: &Packet, out: &mut Outputs) {
         if p.has(TcpFlags::SYN) {
             return self.on_syn(now, p, out);
@@ -211,6 +218,7 @@ impl Receiver {
         }
     }
 
+    /// The deadline is reached; early calls do no harm.
     pub fn on_deadline(&mut self, now: Time, out: &mut Outputs) {
         if now >= self.ack_at {
             self.send_ack(now, out);

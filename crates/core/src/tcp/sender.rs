@@ -47,6 +47,7 @@ use crate::units::{Seq32, Span, Time};
 pub struct SenderStats {
     /// Data segments put on the line, retransmissions included.
     pub segments_sent: u64,
+    /// Those of them that were sent before.
     pub segments_retransmitted: u64,
     /// Payload bytes cumulatively acknowledged.
     pub bytes_acked: u64,
@@ -54,12 +55,15 @@ pub struct SenderStats {
     pub fast_retransmits: u64,
     /// ACKs that acknowledged nothing new and said that something above had arrived.
     pub duplicate_acks: u64,
+    /// Retransmission timeouts, those of the SYN included.
     pub timeouts: u64,
+    /// Probes of a closed receive window.
     pub window_probes: u64,
     /// Tail loss probes (RFC 8985), new data or repeated.
     pub tail_loss_probes: u64,
     /// ACKs with a DSACK (RFC 2883).
     pub duplicate_sacks: u64,
+    /// Window reductions after an ECN echo.
     pub ecn_reductions: u64,
     /// Reductions taken back because the originals turned out to have arrived (RFC 3522, RFC 2883).
     pub undos: u64,
@@ -67,11 +71,15 @@ pub struct SenderStats {
     pub spurious_timeouts: u64,
     /// Round-trip samples: number, sum, least and greatest.
     pub rtt_count: u64,
+    /// Their sum, nanoseconds.
     pub rtt_sum_ns: u64,
+    /// The least, nanoseconds.
     pub rtt_min_ns: u64,
+    /// The greatest, nanoseconds.
     pub rtt_max_ns: u64,
     /// Integral of cwnd over the time the connection was open, segments times nanoseconds, and that time.
     pub cwnd_segment_ns: u128,
+    /// That time, nanoseconds.
     pub open_ns: u64,
 }
 
@@ -102,6 +110,7 @@ struct Evidence {
     cwnd: u32,
 }
 
+/// The sending end of a connection.
 #[derive(Debug)]
 pub struct Sender {
     // The fields that every ACK touches come first.
@@ -162,6 +171,7 @@ pub struct Sender {
 }
 
 impl Sender {
+    /// Closed, with nothing to send. `incarnation`: as in [`Packet::new`].
     pub fn new(flow: FlowId, incarnation: u8, config: Arc<TcpConfig>, rng: Rng) -> Sender {
         let mss = config.mss();
         let cwnd = config.initial_window.clamp(1, config.max_cwnd.max(1));
@@ -285,6 +295,7 @@ impl Sender {
         self.window.cwnd = self.window.cwnd.min(self.path.cwnd_clamp);
     }
 
+    /// When [`Self::on_deadline`] is to be called; never: not at all.
     pub fn deadline(&self) -> Time {
         self.timers.deadline().min(self.pacer.deadline())
     }
@@ -297,6 +308,7 @@ impl Sender {
     pub fn path(&self) -> &Path {
         &self.path
     }
+    /// The counters; those over time as of the last call.
     pub fn stats(&self) -> &SenderStats {
         &self.stats
     }
@@ -343,6 +355,7 @@ impl Sender {
         self.state == State::Done
     }
 
+    /// A packet of the receiver arrived.
     pub fn on_packet(&mut self, now: Time, p: &Packet, out: &mut Outputs) {
         self.count_until(now);
         match self.state {
@@ -368,6 +381,7 @@ impl Sender {
         }
     }
 
+    /// The deadline is reached; early calls do no harm.
     pub fn on_deadline(&mut self, now: Time, out: &mut Outputs) {
         self.count_until(now);
         // A probe that is due with the timeout goes in its place (RFC 8985 section 7.2).

@@ -87,15 +87,21 @@ const FULL_BW_ROUNDS: u8 = 3;
 /// What the rate is derived from before the first round-trip sample.
 const NOMINAL_RTT_US: u32 = 1_000;
 
+/// What BBR is doing; the module's text says what each mode is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
+    /// Doubles the rate per round until the pipe is full.
     Startup,
+    /// Empties the queue that this built.
     Drain,
+    /// Cycles its gain around the bandwidth.
     ProbeBw,
+    /// Keeps four segments in flight to see the empty path.
     ProbeRtt,
 }
 
 impl BbrConfig {
+    /// The control of one connection, at its beginning.
     pub fn build(&self, ctx: &CcContext) -> Bbr {
         Bbr {
             bw: MaxFilter::default(),
@@ -129,6 +135,7 @@ impl BbrConfig {
     }
 }
 
+/// BBR, as one connection has it.
 #[derive(Debug, Clone)]
 pub struct Bbr {
     /// Bandwidth over the last rounds.
@@ -185,6 +192,7 @@ fn to_bps(bw: u64, gain: u32, path: &Path) -> u64 {
 }
 
 impl Bbr {
+    /// What it is doing now.
     pub fn mode(&self) -> Mode {
         self.mode
     }

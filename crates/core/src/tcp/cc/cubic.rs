@@ -94,6 +94,7 @@ const C_SHIFT: u32 = 16;
 const RISE_SHIFT: u32 = C_SHIFT + 3 * UNIT.ilog2();
 
 impl CubicConfig {
+    /// The control of one connection, at its beginning.
     pub fn build(&self, ctx: &CcContext) -> Cubic {
         let beta = round32(self.beta.get() * f64::from(UNIT));
         Cubic {
@@ -117,6 +118,7 @@ impl CubicConfig {
     }
 }
 
+/// CUBIC, as one connection has it.
 #[derive(Debug, Clone)]
 pub struct Cubic {
     /// When this stage of congestion avoidance began, moved forward by pauses; `NEVER` between a reduction and the first

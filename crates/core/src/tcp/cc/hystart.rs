@@ -20,6 +20,7 @@ const MIN_SAMPLES: u8 = 8;
 const DELAY_THRESH_MIN: Span = Span::from_ms(4);
 const DELAY_THRESH_MAX: Span = Span::from_ms(16);
 
+/// The state of both detectors.
 #[derive(Debug, Clone)]
 pub struct HyStart {
     round_start: Time,

@@ -28,6 +28,7 @@ enum Phase {
     Done,
 }
 
+/// The rounds and the phase of RFC 9406.
 #[derive(Debug, Clone)]
 pub struct HyStartPlusPlus {
     /// Stream offset whose acknowledgement ends the round; zero before the first ACK.
@@ -45,6 +46,7 @@ pub struct HyStartPlusPlus {
 }
 
 impl HyStartPlusPlus {
+    /// `paced`: the sender spaces its segments, so that one ACK may add any number.
     pub fn new(paced: bool) -> HyStartPlusPlus {
         HyStartPlusPlus {
             window_end: 0,

@@ -134,11 +134,13 @@ pub struct AckSample {
     pub ece: bool,
     /// The window, not the application or the receiver, limits the sender: only then may it grow (RFC 7661).
     pub cwnd_limited: bool,
-    /// Stream offsets in bytes, for controls that count rounds by sequence (Vegas, HyStart++).
+    /// First stream offset not acknowledged yet, bytes; for controls that count rounds by sequence (Vegas, HyStart++).
     pub snd_una: u64,
+    /// First stream offset not sent yet, bytes.
     pub snd_nxt: u64,
 }
 
+/// What a control is built with besides its parameters.
 pub struct CcContext {
     /// Payload bytes of a full segment.
     pub mss: u32,
@@ -146,6 +148,7 @@ pub struct CcContext {
     pub initial_cwnd: u32,
     /// The connection spaces its segments (its pacing option is not `off`).
     pub paced: bool,
+    /// For what it draws.
     pub rng: Rng,
 }
 

@@ -33,11 +33,13 @@ pub enum Increase {
 }
 
 impl RenoConfig {
+    /// The control of one connection, at its beginning.
     pub fn build(&self, ctx: &CcContext) -> Reno {
         Reno { slow_start: self.slow_start_exit.build(ctx), increase: self.increase, fraction: 0 }
     }
 }
 
+/// Reno, as one connection has it.
 #[derive(Debug, Clone)]
 pub struct Reno {
     slow_start: SlowStart,

@@ -24,6 +24,7 @@ pub enum SlowStartExit {
 }
 
 impl SlowStartExit {
+    /// Slow start with this exit.
     pub fn build(self, ctx: &CcContext) -> SlowStart {
         match self {
             SlowStartExit::None => SlowStart::Standard,
@@ -36,8 +37,11 @@ impl SlowStartExit {
 /// Slow start with one of the exits.
 #[derive(Debug, Clone)]
 pub enum SlowStart {
+    /// Without an exit of its own.
     Standard,
+    /// With HyStart.
     HyStart(HyStart),
+    /// With HyStart++.
     HyStartPlusPlus(HyStartPlusPlus),
 }
 

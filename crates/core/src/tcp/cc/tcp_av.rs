@@ -115,7 +115,9 @@ impl Default for TcpAvConfig {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "CcConfig", into = "CcConfig")]
 pub enum Base {
+    /// Reno, the original.
     Reno(RenoConfig),
+    /// CUBIC.
     Cubic(CubicConfig),
 }
 
@@ -225,6 +227,7 @@ impl TcpAvConfig {
         Ok(())
     }
 
+    /// The control of one connection, at its beginning.
     pub fn build(&self, ctx: &CcContext) -> TcpAv {
         TcpAv {
             base: Box::new(CcConfig::from(self.base.clone()).build(ctx)),
@@ -329,6 +332,7 @@ struct Aim {
     step: u64,
 }
 
+/// TCP-AV, as one connection has it.
 #[derive(Debug, Clone)]
 pub struct TcpAv {
     base: Box<AnyCc>,

@@ -65,6 +65,7 @@ impl TryFrom<Unchecked> for VegasConfig {
 }
 
 impl VegasConfig {
+    /// The control of one connection, at its beginning.
     pub fn build(&self, _: &CcContext) -> Vegas {
         Vegas {
             round_end: 0,
@@ -79,6 +80,7 @@ impl VegasConfig {
     }
 }
 
+/// Vegas, as one connection has it.
 #[derive(Debug, Clone)]
 pub struct Vegas {
     /// Stream offset whose acknowledgement ends the round; zero: the next ACK begins one.

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::{Hole, LossContext, LossPolicy, Verdict, is_lost_again};
 use crate::units::{Span, Time};
 
+/// Parameters of the fixed threshold.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct DupThreshConfig {
@@ -29,11 +30,13 @@ impl Default for DupThreshConfig {
 }
 
 impl DupThreshConfig {
+    /// The policy of one connection, at its beginning.
     pub fn build(&self, _: &LossContext) -> DupThresh {
         DupThresh { threshold: self.threshold.get(), lost_retransmissions: self.lost_retransmissions }
     }
 }
 
+/// The fixed threshold, as one connection has it.
 #[derive(Debug, Clone)]
 pub struct DupThresh {
     threshold: u32,

@@ -27,6 +27,7 @@ pub enum Unit {
     Bytes,
 }
 
+/// How long the lowered threshold is held back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Delay {
@@ -36,6 +37,7 @@ pub enum Delay {
     QuarterRtt,
 }
 
+/// Parameters of Early Retransmit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct EarlyRetransmitConfig {
@@ -65,11 +67,13 @@ impl Default for EarlyRetransmitConfig {
 }
 
 impl EarlyRetransmitConfig {
+    /// The policy of one connection, at its beginning.
     pub fn build(&self, context: &LossContext) -> EarlyRetransmit {
         EarlyRetransmit { config: self.clone(), mss: u64::from(context.mss.max(1)) }
     }
 }
 
+/// Early Retransmit, as one connection has it.
 #[derive(Debug, Clone)]
 pub struct EarlyRetransmit {
     config: EarlyRetransmitConfig,

@@ -22,6 +22,7 @@ use super::{Hole, LossContext, LossPolicy, Verdict, is_lost_again};
 use crate::policy::checked;
 use crate::units::{Span, Time};
 
+/// Parameters of EFR.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, remote = "Self")]
 pub struct EfrConfig {
@@ -52,6 +53,7 @@ impl EfrConfig {
         Ok(())
     }
 
+    /// The policy of one connection, at its beginning.
     pub fn build(&self, _: &LossContext) -> Efr {
         Efr(self.clone())
     }
@@ -59,6 +61,7 @@ impl EfrConfig {
 
 checked!(EfrConfig);
 
+/// EFR, as one connection has it.
 #[derive(Debug, Clone)]
 pub struct Efr(EfrConfig);
 

@@ -47,11 +47,14 @@ pub struct Hole {
     pub min_rtt: Span,
 }
 
+/// Whether a hole is a loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
+    /// It is lost, and to be sent again.
     Lost,
-    /// Not lost yet; ask again at `until` ([`Time::NEVER`]: only when something new is reported).
+    /// Not lost yet.
     Wait {
+        /// When to ask again; [`Time::NEVER`]: only when something new is reported.
         until: Time,
     },
 }
@@ -65,6 +68,7 @@ pub struct Report {
     pub duplicate_sack: bool,
     /// First byte not yet acknowledged, and first not yet sent: a round trip is over once the former reaches what the latter was.
     pub snd_una: u64,
+    /// The first offset not sent yet.
     pub snd_nxt: u64,
     /// Fast recovery has just ended.
     pub recovered: bool,
@@ -79,6 +83,7 @@ pub enum Scope {
     Segments,
 }
 
+/// What a policy is built with besides its parameters.
 pub struct LossContext {
     /// Payload bytes of a full segment.
     pub mss: u32,
@@ -86,7 +91,9 @@ pub struct LossContext {
 
 /// Same hole, same time, same reports so far: same verdict.
 pub trait LossPolicy {
+    /// Whether `hole` is a loss at `now`. Asked again at every ACK that reports something, and at the instant that the answer names.
     fn judge(&self, hole: &Hole, srtt: Span, now: Time) -> Verdict;
+    /// What it is asked about.
     fn scope(&self) -> Scope {
         Scope::Holes
     }

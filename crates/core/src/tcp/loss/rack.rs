@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::{Hole, LossContext, LossPolicy, Report, Scope, Verdict};
 use crate::units::{Span, Time};
 
+/// Parameters of RACK.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RackConfig {
@@ -38,6 +39,7 @@ impl Default for RackConfig {
 }
 
 impl RackConfig {
+    /// The policy of one connection, at its beginning.
     pub fn build(&self, _: &LossContext) -> Rack {
         Rack { config: self.clone(), reordering_seen: false, dsack_round: None, factor: 1, recoveries_left: 0 }
     }
@@ -46,6 +48,7 @@ impl RackConfig {
 /// Recoveries for which a raised factor is kept (RFC 8985 section 6.2 step 4).
 const PERSIST: u32 = 16;
 
+/// RACK, as one connection has it.
 #[derive(Debug, Clone)]
 pub struct Rack {
     config: RackConfig,
