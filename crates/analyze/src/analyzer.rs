@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::io::Read;
 
 use airtcp_core::convert::floor64;
+use airtcp_core::packet::FlowId;
+use airtcp_core::units::{Span, Time};
 
-use crate::connection::{Arrival, Connection};
+use crate::connection::{Arrival, Connection, ConnectionId};
 use crate::decode::{Segment, Skipped, decode};
 use crate::flow::Limits;
 use crate::open::Open;
@@ -13,7 +15,7 @@ use crate::reader::{CaptureError, Format, Reader};
 use crate::tables::{Rows, Table};
 
 /// After FIN or RST from both sides a connection may still repeat something for so long.
-const LINGER_NS: u64 = 5_000_000_000;
+const LINGER: Span = Span::from_secs(5);
 /// Segments and points that all open flows together may keep, in each of their rings and series, beyond the least every one has.
 const SEGMENTS: usize = 2_000_000;
 const POINTS: usize = 500_000;
@@ -67,7 +69,8 @@ struct Counts {
     packets: u64,
     tcp_packets: u64,
     connections: u32,
-    flows: u32,
+    /// That of the next flow.
+    flows: FlowId,
     bytes: u64,
     skipped: BTreeMap<Skipped, u64>,
     options_cut: u64,
@@ -82,13 +85,13 @@ struct Counts {
 pub struct Analyzer {
     reader: Reader,
     options: Options,
-    idle_ns: u64,
+    idle: Span,
     open: Open,
     limits: Limits,
     rows: Rows,
     first_ns: Option<u64>,
     /// Since the first packet.
-    now_ns: u64,
+    now: Time,
     last_link: Option<u16>,
     counts: Counts,
     damage: Option<CaptureError>,
@@ -100,13 +103,13 @@ impl Analyzer {
     pub fn new<R: Read + Send + 'static>(input: R, options: Options) -> Result<Analyzer, CaptureError> {
         Ok(Analyzer {
             reader: Reader::new(input)?,
-            idle_ns: floor64(options.idle_timeout_s.max(0.0) * 1e9),
+            idle: Span::from_ns(floor64(options.idle_timeout_s.max(0.0) * 1e9)),
             options,
             open: Open::default(),
             limits: limits(0, options.points),
             rows: Rows::default(),
             first_ns: None,
-            now_ns: 0,
+            now: Time::ZERO,
             last_link: None,
             counts: Counts::default(),
             damage: None,
@@ -123,14 +126,14 @@ impl Analyzer {
             match self.reader.read() {
                 Ok(Some(raw)) => {
                     self.counts.packets += 1;
-                    let (now_ns, interface) = (raw.time_ns, raw.interface);
+                    let (time_ns, interface) = (raw.time_ns, raw.interface);
                     self.counts.bytes += u64::from(raw.wire_bytes);
                     if self.last_link != Some(raw.link_type) {
                         self.last_link = Some(raw.link_type);
                         *self.counts.link_types.entry(raw.link_type).or_default() += 1;
                     }
                     let decoded = decode(&raw);
-                    self.clock(now_ns);
+                    self.clock(time_ns);
                     match decoded {
                         Ok(segment) => self.on_segment(interface, &segment),
                         Err(why) => *self.counts.skipped.entry(why).or_default() += 1,
@@ -149,14 +152,14 @@ impl Analyzer {
     /// Time does not go back: a packet from before the last one passes with it.
     fn clock(&mut self, time_ns: u64) {
         let first = *self.first_ns.get_or_insert(time_ns);
-        let since_first = time_ns.saturating_sub(first);
-        if time_ns < first.saturating_add(self.now_ns) {
+        let since_first = Time::from_ns(time_ns.saturating_sub(first));
+        if time_ns < first.saturating_add(self.now.as_ns()) {
             self.counts.went_back += 1;
             if self.counts.went_back == 1 {
                 self.counts.first_back = self.counts.packets;
             }
         } else {
-            self.now_ns = since_first;
+            self.now = since_first;
         }
     }
 
@@ -181,15 +184,15 @@ impl Analyzer {
                     self.counts.evicted += 1;
                     self.end(Open::remove_oldest);
                 }
-                let number = self.counts.connections;
+                let id = ConnectionId(self.counts.connections);
                 self.counts.connections += 1;
-                let place = self.open.insert(p, Connection::new(number, p.source, p.destination));
+                let place = self.open.insert(p, Connection::new(id, p.source, p.destination));
                 self.limits = limits(self.open.len(), self.options.points);
                 place
             }
         };
         let Some(connection) = self.open.get(place) else { return };
-        let at = Arrival { ns: self.now_ns, packet: self.counts.packets, interface, limits: self.limits };
+        let at = Arrival { now: self.now, packet: self.counts.packets, interface, limits: self.limits };
         if !connection.on_packet(&at, p, &mut self.counts.flows, &mut self.rows) {
             self.counts.elsewhere += 1;
         }
@@ -205,8 +208,8 @@ impl Analyzer {
     /// Connections nothing is heard of any more.
     fn close_silent(&mut self) {
         while let Some(oldest) = self.open.oldest() {
-            let silent = self.now_ns.saturating_sub(oldest.last_ns());
-            if silent < LINGER_NS.min(self.idle_ns) || (silent < self.idle_ns && !oldest.is_over()) {
+            let silent = self.now.since(oldest.last_at());
+            if silent < LINGER.min(self.idle) || (silent < self.idle && !oldest.is_over()) {
                 break;
             }
             self.end(Open::remove_oldest);
@@ -251,7 +254,7 @@ impl Analyzer {
             connections: u64::from(self.counts.connections),
             bytes: self.counts.bytes,
             first_ns: self.first_ns,
-            last_ns: self.first_ns.map(|first| first.saturating_add(self.now_ns)),
+            last_ns: self.first_ns.map(|first| first.saturating_add(self.now.as_ns())),
         }
     }
 

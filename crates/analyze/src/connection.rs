@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 use std::net::IpAddr;
 
 use airtcp_core::convert::signed32;
-use airtcp_core::packet::TcpFlags;
+use airtcp_core::packet::{FlowId, TcpFlags};
+use airtcp_core::units::{Span, Time};
 
 use crate::decode::{Endpoint, Segment};
 use crate::flow::{Flow, Limits, Passing, Surroundings};
@@ -17,41 +18,41 @@ const ECHOES: usize = 64;
 /// its echoes of timestamps.
 #[derive(Debug, Default)]
 struct Loop {
-    least_ns: Option<u64>,
+    least: Option<Span>,
     /// Timestamps on their way to that end: value, when it first passed.
-    on_their_way: VecDeque<(u32, u64)>,
+    on_their_way: VecDeque<(u32, Time)>,
     /// When a SYN passed on its way to that end, if it has neither been repeated nor answered.
-    syn: Option<u64>,
+    syn: Option<Time>,
     syns: u32,
 }
 
 impl Loop {
-    fn sample(&mut self, ns: u64) {
-        self.least_ns = Some(self.least_ns.map_or(ns, |least| least.min(ns)));
+    fn sample(&mut self, rtt: Span) {
+        self.least = Some(self.least.map_or(rtt, |least| least.min(rtt)));
     }
 
     /// A packet passes on its way to this end.
-    fn towards(&mut self, now_ns: u64, p: &Segment) {
+    fn towards(&mut self, now: Time, p: &Segment) {
         if p.has(TcpFlags::SYN) {
             self.syns += 1;
-            self.syn = (self.syns == 1).then_some(now_ns);
+            self.syn = (self.syns == 1).then_some(now);
         }
         if let Some((value, _)) = p.options.timestamps {
             if self.on_their_way.back().is_none_or(|&(last, _)| signed32(value.wrapping_sub(last)) > 0) {
                 if self.on_their_way.len() == ECHOES {
                     self.on_their_way.pop_front();
                 }
-                self.on_their_way.push_back((value, now_ns));
+                self.on_their_way.push_back((value, now));
             }
         }
     }
 
     /// A packet passes that this end sent.
-    fn back(&mut self, now_ns: u64, p: &Segment) {
+    fn back(&mut self, now: Time, p: &Segment) {
         if p.has(TcpFlags::ACK)
             && let Some(sent) = self.syn.take()
         {
-            self.sample(now_ns.saturating_sub(sent));
+            self.sample(now.since(sent));
         }
         let Some((_, echo)) = p.options.timestamps else { return };
         while let Some(&(value, passed)) = self.on_their_way.front() {
@@ -61,7 +62,7 @@ impl Loop {
             }
             self.on_their_way.pop_front();
             if behind == 0 {
-                self.sample(now_ns.saturating_sub(passed));
+                self.sample(now.since(passed));
                 break;
             }
         }
@@ -71,16 +72,20 @@ impl Loop {
 /// When and where a packet passed.
 pub(crate) struct Arrival {
     /// Since the first packet of the capture.
-    pub ns: u64,
+    pub now: Time,
     /// Number in the file, from 1.
     pub packet: u64,
     pub interface: u32,
     pub limits: Limits,
 }
 
+/// Place of a connection among those of a capture, from 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ConnectionId(pub u32);
+
 #[derive(Debug)]
 pub(crate) struct Connection {
-    pub number: u32,
+    id: ConnectionId,
     /// That of the first packet sent comes first.
     ends: [Endpoint; 2],
     /// Sent by the end of the same index.
@@ -89,25 +94,25 @@ pub(crate) struct Connection {
     scales: [Option<u8>; 2],
     sack_permitted: [bool; 2],
     interfaces: [Option<u32>; 2],
-    last_ns: u64,
+    last_at: Time,
 }
 
 impl Connection {
-    pub(crate) fn new(number: u32, source: Endpoint, destination: Endpoint) -> Connection {
+    pub(crate) fn new(id: ConnectionId, source: Endpoint, destination: Endpoint) -> Connection {
         Connection {
-            number,
+            id,
             ends: [source, destination],
             flows: [Flow::new(), Flow::new()],
             loops: [Loop::default(), Loop::default()],
             scales: [None; 2],
             sack_permitted: [false; 2],
             interfaces: [None; 2],
-            last_ns: 0,
+            last_at: Time::ZERO,
         }
     }
 
-    pub(crate) fn last_ns(&self) -> u64 {
-        self.last_ns
+    pub(crate) fn last_at(&self) -> Time {
+        self.last_at
     }
 
     /// Whether a SYN begins another connection between the same ports.
@@ -130,16 +135,22 @@ impl Connection {
     }
 
     /// False: the direction was seen on another interface before; there it counts.
-    pub(crate) fn on_packet(&mut self, arrival: &Arrival, p: &Segment, next_flow: &mut u32, rows: &mut Rows) -> bool {
-        let &Arrival { ns, packet, interface, limits } = arrival;
+    pub(crate) fn on_packet(
+        &mut self,
+        arrival: &Arrival,
+        p: &Segment,
+        next_flow: &mut FlowId,
+        rows: &mut Rows,
+    ) -> bool {
+        let &Arrival { now, packet, interface, limits } = arrival;
         let side = self.side(p);
         if *self.interfaces[side].get_or_insert(interface) != interface {
             return false;
         }
         let other = 1 - side;
-        self.last_ns = ns;
-        self.loops[side].back(ns, p);
-        self.loops[other].towards(ns, p);
+        self.last_at = now;
+        self.loops[side].back(now, p);
+        self.loops[other].towards(now, p);
         if p.has(TcpFlags::SYN) {
             self.scales[side] = p.options.window_scale;
             self.sack_permitted[side] = p.options.sack_permitted;
@@ -153,13 +164,13 @@ impl Connection {
                 self.flows[this].sack = self.sack_permitted == [true; 2];
             }
         }
-        if self.flows[side].number.is_none() && (p.payload > 0 || p.has(TcpFlags::SYN)) {
-            self.flows[side].number = Some(*next_flow);
-            *next_flow += 1;
+        if self.flows[side].id.is_none() && (p.payload > 0 || p.has(TcpFlags::SYN)) {
+            self.flows[side].id = Some(*next_flow);
+            next_flow.0 += 1;
         }
-        let at = |near: Option<u64>| Passing { ns, packet, near_ns: near.unwrap_or(0), limits };
-        self.flows[side].on_sent(&at(self.loops[side].least_ns), p);
-        self.flows[other].on_ack(&at(self.loops[other].least_ns), p);
+        let at = |near: Option<Span>| Passing { now, packet, near: near.unwrap_or_default(), limits };
+        self.flows[side].on_sent(&at(self.loops[side].least), p);
+        self.flows[other].on_ack(&at(self.loops[other].least), p);
         if self.flows[side].pending() > limits.rows {
             let around = self.around(side);
             self.flows[side].flush(limits.rows / 2, &around, rows);
@@ -175,16 +186,16 @@ impl Connection {
     fn around(&self, side: usize) -> Surroundings {
         let other = 1 - side;
         let of = |e: &Endpoint| (e.address.to_string(), e.port);
-        let far = [self.loops[other].least_ns, self.flows[side].rtt_min_ns()].into_iter().flatten().min();
-        let near = [self.loops[side].least_ns, self.flows[other].rtt_min_ns()].into_iter().flatten().min();
+        let far = [self.loops[other].least, self.flows[side].rtt_min()].into_iter().flatten().min();
+        let near = [self.loops[side].least, self.flows[other].rtt_min()].into_iter().flatten().min();
         Surroundings {
-            connection: self.number,
+            connection: self.id,
             source: of(&self.ends[side]),
             destination: of(&self.ends[other]),
             ip_version: if matches!(self.ends[0].address, IpAddr::V4(_)) { 4 } else { 6 },
-            end_ns: self.last_ns,
-            near_ns: near,
-            far_ns: far,
+            end: self.last_at,
+            near,
+            far,
             reset: self.flows.iter().any(|f| f.rst_seen),
         }
     }

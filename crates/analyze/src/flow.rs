@@ -10,6 +10,8 @@ mod sent;
 use std::collections::VecDeque;
 
 use airtcp_core::convert::{low32, saturate32, signed32};
+use airtcp_core::packet::FlowId;
+use airtcp_core::units::{Span, Time};
 
 use self::classify::{Class, Spurious};
 pub(crate) use self::finish::Surroundings;
@@ -36,11 +38,11 @@ pub(crate) struct Limits {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Passing {
     /// Since the first packet of the capture.
-    pub ns: u64,
+    pub now: Time,
     /// Number in the file, from 1.
     pub packet: u64,
     /// Round trip from the capture to the flow's sender and back, 0 if unknown.
-    pub near_ns: u64,
+    pub near: Span,
     pub limits: Limits,
 }
 
@@ -65,42 +67,42 @@ enum State {
 #[derive(Debug, Clone, Copy, Default)]
 struct Delivered {
     order: u64,
-    sent_ns: u64,
+    sent_at: Time,
     end: u64,
-    rtt_ns: u64,
+    rtt: Span,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Retransmitted {
-    ns: u64,
+    at: Time,
     packet: u64,
     start: u64,
     bytes: u32,
     class: Class,
     reason: &'static str,
     spurious: Option<Spurious>,
-    waited_ns: u64,
+    waited: Span,
     dup_acks: u32,
     flight_segments: u32,
-    rto_ns: u64,
+    rto: Span,
     /// The capture shows what it repeats, and nothing said that it was missing.
     unprovoked_copy: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct TimedOut {
-    ns: u64,
+    at: Time,
     packet: u64,
-    waited_ns: u64,
+    waited: Span,
     dup_acks: u32,
     flight_segments: u32,
     window_segments: u32,
-    found_ns: [Option<u64>; POLICIES.len()],
+    found_at: [Option<Time>; POLICIES.len()],
 }
 
 #[derive(Debug, Clone, Copy)]
 struct WindowPoint {
-    ns: u64,
+    at: Time,
     flight: u64,
     window: Option<u64>,
     cwnd: u64,
@@ -108,7 +110,7 @@ struct WindowPoint {
 
 #[derive(Debug, Clone, Copy)]
 struct SegmentPoint {
-    ns: u64,
+    at: Time,
     kind: &'static str,
     from: u64,
     to: u64,
@@ -144,7 +146,7 @@ struct Counts {
 #[derive(Debug)]
 pub(crate) struct Flow {
     /// Once it carried data or a SYN.
-    pub number: Option<u32>,
+    pub id: Option<FlowId>,
     /// Sequence number of offset [`ORIGIN`]: of the SYN, or of the byte before the first one seen.
     initial: Option<u32>,
     una: u64,
@@ -154,17 +156,17 @@ pub(crate) struct Flow {
     dup_acks: u32,
     window_at_first_duplicate: u32,
     /// When the acknowledgement last moved, when an ACK last said anything new, when data last passed.
-    advanced_ns: u64,
-    reported_ns: u64,
-    sent_ns: u64,
+    advanced_at: Time,
+    reported_at: Time,
+    sent_at: Time,
     /// Since when something sent later than the first unacknowledged segment has been reported.
-    overtaken_ns: Option<u64>,
+    overtaken_at: Option<Time>,
     /// The same, if it was sent a quarter of a round trip later.
-    overtaken_clearly_ns: Option<u64>,
+    overtaken_clearly_at: Option<Time>,
     /// Since when there are three reports of something above it.
-    third_report_ns: Option<u64>,
+    third_report_at: Option<Time>,
     /// When the flight began that is out now.
-    flight_began_ns: u64,
+    flight_began_at: Time,
     sent_order: u64,
     newest_delivered: Delivered,
     rtt: Rtt,
@@ -177,7 +179,7 @@ pub(crate) struct Flow {
     blocks: [(u64, u64); 4],
     what_if: WhatIf,
 
-    first_ns: Option<u64>,
+    first_at: Option<Time>,
     pub syn_seen: bool,
     pub fin_seen: bool,
     pub rst_seen: bool,
@@ -197,7 +199,7 @@ pub(crate) struct Flow {
     outside_in_row: u32,
     /// Something that passed the capture was reported missing.
     loss_behind: bool,
-    first_data: Option<(u64, u64)>,
+    first_data: Option<(Time, u64)>,
     /// Before the first ACK of data.
     initial_bytes: Option<u64>,
     counts: Counts,
@@ -205,7 +207,7 @@ pub(crate) struct Flow {
     /// Number of the first of `retransmissions`.
     first_row: u32,
     timeouts: Vec<TimedOut>,
-    rtt_points: Thinned<(u64, u64)>,
+    rtt_points: Thinned<(Time, Span)>,
     windows: Thinned<WindowPoint>,
     data_points: Thinned<SegmentPoint>,
     ack_points: Thinned<SegmentPoint>,
@@ -215,7 +217,7 @@ pub(crate) struct Flow {
 impl Flow {
     pub(crate) fn new() -> Flow {
         Flow {
-            number: None,
+            id: None,
             initial: None,
             una: ORIGIN + 1,
             max: ORIGIN + 1,
@@ -223,13 +225,13 @@ impl Flow {
             state: State::Open,
             dup_acks: 0,
             window_at_first_duplicate: 0,
-            advanced_ns: 0,
-            reported_ns: 0,
-            sent_ns: 0,
-            overtaken_ns: None,
-            overtaken_clearly_ns: None,
-            third_report_ns: None,
-            flight_began_ns: 0,
+            advanced_at: Time::ZERO,
+            reported_at: Time::ZERO,
+            sent_at: Time::ZERO,
+            overtaken_at: None,
+            overtaken_clearly_at: None,
+            third_report_at: None,
+            flight_began_at: Time::ZERO,
             sent_order: 0,
             newest_delivered: Delivered::default(),
             rtt: Rtt::default(),
@@ -239,7 +241,7 @@ impl Flow {
             raw_window: 0,
             blocks: [(0, 0); 4],
             what_if: WhatIf::default(),
-            first_ns: None,
+            first_at: None,
             syn_seen: false,
             fin_seen: false,
             rst_seen: false,
@@ -317,12 +319,12 @@ impl Flow {
     }
 
     fn note_window(&mut self, at: &Passing) {
-        let point = WindowPoint { ns: at.ns, flight: self.flight(), window: self.window, cwnd: self.cwnd_estimate() };
+        let point = WindowPoint { at: at.now, flight: self.flight(), window: self.window, cwnd: self.cwnd_estimate() };
         self.windows.offer(at.limits.points, || point);
     }
 
-    pub(crate) fn rtt_min_ns(&self) -> Option<u64> {
-        self.rtt.min_ns()
+    pub(crate) fn rtt_min(&self) -> Option<Span> {
+        self.rtt.min()
     }
     /// Its SYN had another sequence number.
     pub(crate) fn has_other_initial(&self, seq: u32) -> bool {

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 
 use airtcp_core::convert::count;
 use airtcp_core::flags;
+use airtcp_core::units::Time;
 
 /// Offsets count from here, so that what lies before the first byte seen has a number, too. Its low half is zero: an
 /// offset's is the sequence number relative to the first one.
@@ -35,7 +36,7 @@ pub(crate) struct Sent {
     pub start: u64,
     pub end: u64,
     /// When it last passed.
-    pub last_ns: u64,
+    pub last_at: Time,
     /// Serial number of that passing among all of the flow.
     pub order: u64,
     /// TSval of the first and of the last passing.

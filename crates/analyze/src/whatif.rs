@@ -17,10 +17,10 @@ pub(crate) const POLICIES: [&str; 3] = ["efr", "early_retransmit", "rack"];
 #[derive(Debug, Default)]
 pub(crate) struct WhatIf {
     policies: Vec<Option<AnyLoss>>,
-    lost_at: [Option<u64>; POLICIES.len()],
+    lost_at: [Option<Time>; POLICIES.len()],
     /// When to ask again, and about what.
-    ask_at: [Option<u64>; POLICIES.len()],
-    asked: Option<(Hole, u64)>,
+    ask_at: [Option<Time>; POLICIES.len()],
+    asked: Option<(Hole, Span)>,
 }
 
 impl WhatIf {
@@ -40,33 +40,35 @@ impl WhatIf {
     }
 
     /// The hole as an ACK leaves it.
-    pub(crate) fn judge(&mut self, now_ns: u64, mss: u32, hole: &Hole, srtt_ns: u64) {
-        self.until(now_ns);
+    pub(crate) fn judge(&mut self, now: Time, mss: u32, hole: &Hole, srtt: Span) {
+        self.until(now);
         self.build(mss);
         for (i, policy) in self.policies.iter().enumerate() {
             let Some(policy) = policy.as_ref().filter(|_| self.lost_at[i].is_none()) else { continue };
             self.ask_at[i] = None;
-            match policy.judge(hole, Span::from_ns(srtt_ns), Time::from_ns(now_ns)) {
-                Verdict::Lost => self.lost_at[i] = Some(now_ns),
-                Verdict::Wait { until } if !until.is_never() => self.ask_at[i] = Some(until.as_ns().max(now_ns)),
+            match policy.judge(hole, srtt, now) {
+                Verdict::Lost => self.lost_at[i] = Some(now),
+                Verdict::Wait { until } if !until.is_never() => self.ask_at[i] = Some(until.max(now)),
                 Verdict::Wait { .. } => {}
             }
         }
-        self.asked = Some((*hole, srtt_ns));
+        self.asked = Some((*hole, srtt));
     }
 
     /// Asks those that wanted to be asked before `now`.
-    fn until(&mut self, now_ns: u64) {
-        let Some((hole, srtt_ns)) = self.asked else { return };
+    fn until(&mut self, now: Time) {
+        let Some((hole, srtt)) = self.asked else { return };
         for (i, policy) in self.policies.iter().enumerate() {
             // A policy that puts it off forever is not followed forever.
             for _ in 0..8 {
-                let Some(at) = self.ask_at[i].filter(|&at| at < now_ns) else { break };
+                let Some(at) = self.ask_at[i].filter(|&at| at < now) else { break };
                 self.ask_at[i] = None;
                 let Some(policy) = policy else { break };
-                match policy.judge(&hole, Span::from_ns(srtt_ns), Time::from_ns(at)) {
+                match policy.judge(&hole, srtt, at) {
                     Verdict::Lost => self.lost_at[i] = Some(at),
-                    Verdict::Wait { until } if !until.is_never() => self.ask_at[i] = Some(until.as_ns().max(at + 1)),
+                    Verdict::Wait { until } if !until.is_never() => {
+                        self.ask_at[i] = Some(until.max(at + Span::from_ns(1)))
+                    }
                     Verdict::Wait { .. } => {}
                 }
             }
@@ -74,9 +76,9 @@ impl WhatIf {
     }
 
     /// When each would have found the loss, if that is before `now`; starts anew.
-    pub(crate) fn found_before(&mut self, now_ns: u64) -> [Option<u64>; POLICIES.len()] {
-        self.until(now_ns);
-        let found = self.lost_at.map(|at| at.filter(|&at| at < now_ns));
+    pub(crate) fn found_before(&mut self, now: Time) -> [Option<Time>; POLICIES.len()] {
+        self.until(now);
+        let found = self.lost_at.map(|at| at.filter(|&at| at < now));
         self.reset();
         found
     }

@@ -16,7 +16,7 @@
 )]
 
 use std::fmt;
-use std::ops::{Add, AddAssign, Sub};
+use std::ops::{Add, AddAssign, Div, Mul, Sub};
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -159,6 +159,19 @@ impl Add for Span {
     type Output = Span;
     fn add(self, other: Span) -> Span {
         Span(self.0.saturating_add(other.0))
+    }
+}
+impl Mul<u64> for Span {
+    type Output = Span;
+    fn mul(self, k: u64) -> Span {
+        self.saturating_mul(k)
+    }
+}
+/// Rounds down to a nanosecond.
+impl Div<u64> for Span {
+    type Output = Span;
+    fn div(self, k: u64) -> Span {
+        Span(self.0 / k)
     }
 }
 impl AddAssign for Span {

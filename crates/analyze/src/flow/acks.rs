@@ -17,14 +17,14 @@ const ENOUGH_SAMPLES: u64 = 8;
 #[derive(Default)]
 struct Covered {
     /// When they were sent: the first and the last that had not been SACKed.
-    oldest_ns: Option<u64>,
-    newest_ns: Option<u64>,
+    oldest_at: Option<Time>,
+    newest_at: Option<Time>,
     /// Something among it was sent more than once, or late.
     ambiguous: bool,
     delivered: u32,
     missed_bytes: u64,
     /// Time, end, order: most recently sent.
-    newest: (u64, u64, u64),
+    newest: (Time, u64, u64),
     /// Something sent once was delivered after something sent later.
     reordered: bool,
 }
@@ -35,14 +35,14 @@ impl Covered {
             self.delivered += 1;
             if !s.has(Marks::UNSEEN) {
                 self.reordered |= !s.has(Marks::RESENT | Marks::LATE) && s.order < newest_before;
-                self.newest = self.newest.max((s.last_ns, s.end, s.order));
+                self.newest = self.newest.max((s.last_at, s.end, s.order));
             }
         }
         if s.has(Marks::RESENT | Marks::UNSEEN | Marks::LATE) {
             self.ambiguous = true;
         } else if !s.has(Marks::SACKED) {
-            self.oldest_ns.get_or_insert(s.last_ns);
-            self.newest_ns = Some(s.last_ns);
+            self.oldest_at.get_or_insert(s.last_at);
+            self.newest_at = Some(s.last_at);
         }
     }
 }
@@ -76,16 +76,16 @@ impl Flow {
             && !p.has(TcpFlags::SYN)
             && self.flight() > 0
             && if sack_known { newly_sacked } else { !window_changed && !p.has(TcpFlags::FIN) };
-        let rtt_ns = covered.newest_ns.filter(|_| !covered.ambiguous).map(|sent| at.ns.saturating_sub(sent));
-        if let Some(ns) = rtt_ns {
-            self.rtt.sample(ns);
-            self.rtt_points.offer(at.limits.points, || (at.ns, ns));
+        let rtt = covered.newest_at.filter(|_| !covered.ambiguous).map(|sent| at.now.since(sent));
+        if let Some(rtt) = rtt {
+            self.rtt.sample(rtt);
+            self.rtt_points.offer(at.limits.points, || (at.now, rtt));
         }
         if advanced
             && !covered.ambiguous
-            && let Some(sent) = covered.oldest_ns
+            && let Some(sent) = covered.oldest_at
         {
-            self.rtt.smooth(at.ns.saturating_sub(sent));
+            self.rtt.smooth(at.now.since(sent));
         }
         self.note_delivered(at, covered.newest);
         if duplicate {
@@ -105,7 +105,7 @@ impl Flow {
             "sack"
         };
         if advanced || duplicate || newly_sacked {
-            self.reported_ns = at.ns;
+            self.reported_at = at.now;
             self.note_ack(at, kind, before, ack.max(before));
             self.judge(at, advanced, &covered, p);
             self.note_window(at);
@@ -142,15 +142,15 @@ impl Flow {
         });
         self.counts.missed_bytes += covered.missed_bytes;
         self.una = ack;
-        self.advanced_ns = at.ns;
+        self.advanced_at = at.now;
         self.dup_acks = 0;
         self.what_if.reset();
         if let Some((_, first)) = self.first_data.filter(|&(_, first)| ack > first && self.initial_bytes.is_none()) {
             self.initial_bytes = Some(self.max - first);
         }
-        self.overtaken_ns = None;
-        self.overtaken_clearly_ns = None;
-        self.third_report_ns = None;
+        self.overtaken_at = None;
+        self.overtaken_clearly_at = None;
+        self.third_report_at = None;
         match &mut self.state {
             State::Recovery { high, .. } | State::Loss { high, .. } if ack >= *high => {
                 self.state = State::Open;
@@ -168,7 +168,7 @@ impl Flow {
             self.history.push(Sent {
                 start: self.max,
                 end,
-                last_ns: at.ns,
+                last_at: at.now,
                 order: self.sent_order,
                 first_stamp: 0,
                 last_stamp: 0,
@@ -196,13 +196,13 @@ impl Flow {
                     }
                 } else if echo == front.last_stamp {
                     // Karn's problem does not arise with timestamps (RFC 7323 section 4).
-                    self.rtt.smooth(at.ns.saturating_sub(front.last_ns));
+                    self.rtt.smooth(at.now.since(front.last_at));
                 }
                 return;
             }
         }
-        let least = self.rtt.min_ns().filter(|_| self.rtt.samples >= ENOUGH_SAMPLES && !front.has(Marks::LATE));
-        if least.is_some_and(|least| at.ns.saturating_sub(front.last_ns) < least / 4 * 3) {
+        let least = self.rtt.min().filter(|_| self.rtt.samples >= ENOUGH_SAMPLES && !front.has(Marks::LATE));
+        if least.is_some_and(|least| at.now.since(front.last_at) < least / 4 * 3) {
             self.mark_spurious(front.row, Spurious::TooSoon);
         }
     }
@@ -256,7 +256,7 @@ impl Flow {
             return;
         }
         if let Some(s) = self.history.nth(self.dup_acks as usize) {
-            self.note_delivered(at, (s.last_ns, s.end, s.order));
+            self.note_delivered(at, (s.last_at, s.end, s.order));
         }
     }
 
@@ -265,21 +265,21 @@ impl Flow {
         let Some(front) = self.history.front() else { return };
         let newest = &self.newest_delivered;
         // What was sent in the same instant: RFC 8985 section 6.2 takes the one with the higher sequence number for the later.
-        if (front.last_ns, front.end) < (newest.sent_ns, newest.end) {
-            self.overtaken_ns.get_or_insert(at.ns);
+        if (front.last_at, front.end) < (newest.sent_at, newest.end) {
+            self.overtaken_at.get_or_insert(at.now);
             // Linux before RACK, see the policies' `lost_retransmissions`.
-            if front.last_ns + self.rtt.min_ns().unwrap_or(0) / 4 < newest.sent_ns {
-                self.overtaken_clearly_ns.get_or_insert(at.ns);
+            if front.last_at + self.rtt.min().unwrap_or_default() / 4 < newest.sent_at {
+                self.overtaken_clearly_at.get_or_insert(at.now);
             }
         }
         if self.dup_acks.max(self.history.sacked()) >= 3 {
-            self.third_report_ns.get_or_insert(at.ns);
+            self.third_report_at.get_or_insert(at.now);
         }
     }
 
-    fn note_delivered(&mut self, at: &Passing, (sent_ns, end, order): (u64, u64, u64)) {
-        if (sent_ns, end) > (self.newest_delivered.sent_ns, self.newest_delivered.end) {
-            self.newest_delivered = Delivered { order, sent_ns, end, rtt_ns: at.ns.saturating_sub(sent_ns) };
+    fn note_delivered(&mut self, at: &Passing, (sent_at, end, order): (Time, u64, u64)) {
+        if (sent_at, end) > (self.newest_delivered.sent_at, self.newest_delivered.end) {
+            self.newest_delivered = Delivered { order, sent_at, end, rtt: at.now.since(sent_at) };
         }
     }
 
@@ -312,11 +312,11 @@ impl Flow {
             reported: above,
             end: front.end,
             newest_delivered_end: self.newest_delivered.end,
-            sent_at: Time::from_ns(front.last_ns),
+            sent_at: front.last_at,
             retransmitted: front.has(Marks::RESENT),
-            newest_delivered_sent_at: Time::from_ns(self.newest_delivered.sent_ns),
-            newest_delivered_rtt: Span::from_ns(self.newest_delivered.rtt_ns),
-            newest_report_at: Time::from_ns(at.ns),
+            newest_delivered_sent_at: self.newest_delivered.sent_at,
+            newest_delivered_rtt: self.newest_delivered.rtt,
+            newest_report_at: at.now,
             outstanding: self.history.count(),
             outstanding_bytes: self.flight(),
             reported_bytes,
@@ -325,8 +325,8 @@ impl Flow {
             window_at_first_duplicate: self.window_at_first_duplicate,
             can_send_new: !self.pushed && self.flight() + full <= window,
             in_recovery: self.state != State::Open,
-            min_rtt: self.rtt.min_ns().map_or(Span::MAX, |ns| Span::from_ns(ns + at.near_ns)),
+            min_rtt: self.rtt.min().map_or(Span::MAX, |rtt| rtt + at.near),
         };
-        self.what_if.judge(at.ns, mss, &hole, self.rtt.srtt_ns() + at.near_ns);
+        self.what_if.judge(at.now, mss, &hole, self.rtt.srtt() + at.near);
     }
 }

@@ -33,6 +33,7 @@
 //! if that is not known), nor without any report unless a timeout could have fired.
 
 use airtcp_core::convert::{saturate32, signed16, signed32};
+use airtcp_core::units::{Span, Time};
 
 use super::{Flow, Passing, Retransmitted, State, TimedOut};
 use crate::decode::Segment;
@@ -83,13 +84,13 @@ impl Spurious {
     }
 }
 
-const PROMPT_NS: u64 = 2_000_000;
-const AT_ONCE_NS: u64 = 1_000_000;
+const PROMPT: Span = Span::from_ms(2);
+const AT_ONCE: Span = Span::from_ms(1);
 /// Reports that make a loss in the absence of anything cleverer (RFC 5681).
 const THRESHOLD: u32 = 3;
 /// IP identifications tell the order if at least so many of 16 steps are small ones.
 const ORDERLY_STEPS_OF_16: u32 = 14;
-const REORDERING_NS: u64 = 5_000_000;
+const REORDERING: Span = Span::from_ms(5);
 
 /// What was known when a segment was repeated.
 struct Facts {
@@ -102,10 +103,10 @@ struct Facts {
     timed_out: bool,
     fresh: bool,
     /// Since the last ACK that said anything new, and since anything was sent or reported.
-    quiet_ns: u64,
-    silent_ns: u64,
-    round_trip_ns: u64,
-    rto_ns: u64,
+    quiet: Span,
+    silent: Span,
+    round_trip: Span,
+    rto: Span,
     /// SACKed above it.
     above: u32,
     resent_before: bool,
@@ -115,23 +116,23 @@ impl Flow {
     /// Data is repeated: bytes `start` to `end`. `copy`: the capture shows what it repeats.
     pub(super) fn on_repetition(&mut self, at: &Passing, start: u64, end: u64, bytes: u32, copy: bool) {
         let original: Option<Sent> = self.history.within(start, end).next().copied();
-        let waited_ns = at.ns.saturating_sub(original.map_or(self.sent_ns, |s| s.last_ns));
+        let waited = at.now.since(original.map_or(self.sent_at, |s| s.last_at));
         let delivered = end <= self.una || self.history.within(start, end).all(|s| s.has(Marks::SACKED));
         let facts = self.facts(at, start, end, original.as_ref());
         let (class, reason) = self.class(&facts);
         let reported = self.dup_acks > 0 || facts.above > 0;
         let row = Retransmitted {
-            ns: at.ns,
+            at: at.now,
             packet: at.packet,
             start,
             bytes,
             class,
             reason,
             spurious: delivered.then_some(Spurious::Acknowledged),
-            waited_ns,
+            waited,
             dup_acks: self.dup_acks,
             flight_segments: self.flight_segments(),
-            rto_ns: self.rtt.rto_ns(at.near_ns),
+            rto: self.rtt.rto(at.near),
             unprovoked_copy: copy && !reported,
         };
         self.loss_behind |= copy && reported && !delivered;
@@ -148,8 +149,8 @@ impl Flow {
         }
         if facts.first {
             self.what_if.reset();
-            self.overtaken_ns = None;
-            self.overtaken_clearly_ns = None;
+            self.overtaken_at = None;
+            self.overtaken_clearly_at = None;
         }
     }
 
@@ -167,20 +168,20 @@ impl Flow {
     }
 
     fn on_timeout(&mut self, at: &Passing, row: &Retransmitted) {
-        let found_ns = self.what_if.found_before(at.ns);
+        let found_at = self.what_if.found_before(at.now);
         let window_segments = self.window_segments();
         self.counts.timeouts_by_dup[self.dup_acks.min(THRESHOLD) as usize] += 1;
-        for (avoided, found) in self.counts.avoided.iter_mut().zip(found_ns) {
+        for (avoided, found) in self.counts.avoided.iter_mut().zip(found_at) {
             *avoided += u64::from(found.is_some());
         }
         self.timeouts.push(TimedOut {
-            ns: at.ns,
+            at: at.now,
             packet: at.packet,
-            waited_ns: row.waited_ns,
+            waited: row.waited,
             dup_acks: row.dup_acks,
             flight_segments: row.flight_segments,
             window_segments,
-            found_ns,
+            found_at,
         });
         self.state = State::Loss { high: self.max, partial: false, undone: false };
         self.dup_acks = 0;
@@ -193,46 +194,42 @@ impl Flow {
     }
 
     fn facts(&self, at: &Passing, start: u64, end: u64, original: Option<&Sent>) -> Facts {
-        let since = |ns: u64| at.ns.saturating_sub(ns);
+        let since = |time: Time| at.now.since(time);
         let above = if self.sack { self.history.sacked_above(end) } else { 0 };
-        let quiet_ns = since(self.reported_ns.max(self.advanced_ns));
-        let round_trip_ns = self.rtt.srtt_ns() + at.near_ns;
-        let prompt_ns = at.near_ns + round_trip_ns / 4 + PROMPT_NS;
+        let quiet = since(self.reported_at.max(self.advanced_at));
+        let round_trip = self.rtt.srtt() + at.near;
+        let prompt_within = at.near + round_trip / 4 + PROMPT;
         let first = start <= self.una;
         let resent_before = original.is_some_and(|s| s.has(Marks::RESENT));
-        let at_once_ns = at.near_ns + round_trip_ns / 64 + AT_ONCE_NS;
+        let at_once = at.near + round_trip / 64 + AT_ONCE;
         let fresh = if resent_before {
             // Only with SACK can a sender know that a repetition was lost, and then there is nothing to wait for.
-            let reasons = [self.overtaken_ns, self.overtaken_clearly_ns];
-            self.sack && reasons.into_iter().flatten().any(|ns| since(ns) <= at_once_ns)
+            let reasons = [self.overtaken_at, self.overtaken_clearly_at];
+            self.sack && reasons.into_iter().flatten().any(|time| since(time) <= at_once)
         } else {
-            let allowed_ns = if self.sack { prompt_ns } else { at_once_ns };
+            let allowed = if self.sack { prompt_within } else { at_once };
             // Or something sent clearly later has just arrived, as a tail loss probe.
-            self.third_report_ns.is_some_and(|ns| since(ns) <= allowed_ns)
-                || (self.sack && self.overtaken_clearly_ns.is_some_and(|ns| since(ns) <= at_once_ns))
+            self.third_report_at.is_some_and(|time| since(time) <= allowed)
+                || (self.sack && self.overtaken_clearly_at.is_some_and(|time| since(time) <= at_once))
         };
-        let still_ns = since(self.advanced_ns.max(self.flight_began_ns));
+        let still = since(self.advanced_at.max(self.flight_began_at));
         let reported = self.dup_acks > 0 || above > 0;
         // Away from the sender a repetition may have waited in queues on its way here: with a report in hand only the usual
         // least timeout counts against that.
-        let least_ns = if reported && at.near_ns > AT_ONCE_NS {
-            self.rtt.rto_ns(at.near_ns)
-        } else {
-            self.rtt.rto_least_ns(at.near_ns)
-        };
-        let timer_ran = still_ns >= least_ns / 10 * 9;
+        let least = if reported && at.near > AT_ONCE { self.rtt.rto(at.near) } else { self.rtt.rto_least(at.near) };
+        let timer_ran = still >= least / 10 * 9;
         // Not an answer to anything, and at the time the timer is expected.
-        let on_time = quiet_ns > at_once_ns && still_ns >= self.rtt.rto_ns(at.near_ns) / 20 * 19;
+        let on_time = quiet > at_once && still >= self.rtt.rto(at.near) / 20 * 19;
         Facts {
             first,
             last: end >= self.max,
-            prompt: quiet_ns <= prompt_ns,
+            prompt: quiet <= prompt_within,
             fresh,
             timed_out: first && timer_ran && (!fresh || on_time),
-            quiet_ns,
-            silent_ns: quiet_ns.min(since(self.sent_ns)),
-            round_trip_ns,
-            rto_ns: self.rtt.rto_ns(at.near_ns),
+            quiet,
+            silent: quiet.min(since(self.sent_at)),
+            round_trip,
+            rto: self.rtt.rto(at.near),
             above,
             resent_before,
         }
@@ -273,7 +270,7 @@ impl Flow {
             (Class::Fast, if f.above > 0 { "SACKed above it" } else { "three duplicate ACKs" })
         } else if f.prompt {
             (Class::Fast, "prompt after fewer than three duplicate ACKs")
-        } else if f.quiet_ns <= f.round_trip_ns + f.round_trip_ns / 4 + PROMPT_NS {
+        } else if f.quiet <= f.round_trip + f.round_trip / 4 + PROMPT {
             (Class::Fast, "within a round trip of a report above it")
         } else if f.first {
             (Class::Timeout, "long after its duplicate ACKs")
@@ -283,14 +280,14 @@ impl Flow {
     }
 
     fn class_of_unreported(&self, f: &Facts) -> (Class, &'static str) {
-        let rto = f.rto_ns / 10 * 9;
-        if f.last && self.sack && !f.resent_before && f.silent_ns >= f.round_trip_ns && f.silent_ns < rto {
+        let rto = f.rto / 10 * 9;
+        if f.last && self.sack && !f.resent_before && f.silent >= f.round_trip && f.silent < rto {
             (Class::Probe, "the last segment, after silence shorter than a timeout")
         } else if f.timed_out {
             (Class::Timeout, "nothing reported for a timeout")
         } else if f.resent_before && f.fresh {
             (Class::Fast, "something sent after its repetition has arrived")
-        } else if f.first && f.silent_ns > f.round_trip_ns + f.round_trip_ns / 4 + PROMPT_NS {
+        } else if f.first && f.silent > f.round_trip + f.round_trip / 4 + PROMPT {
             (Class::Timeout, "after silence, sooner than RFC 6298 has it")
         } else {
             (Class::Unknown, "neither reported missing nor after a timeout")
@@ -315,13 +312,10 @@ impl Flow {
                 return newer > 0;
             }
         }
-        let age = at.ns.saturating_sub(gap.last_ns);
+        let age = at.now.since(gap.last_at);
         let reported = self.dup_acks > 0 || self.history.sacked() > 0;
-        let report_takes = match at.near_ns {
-            0 => (self.rtt.srtt_ns() / 2).min(REORDERING_NS),
-            near => near / 10 * 9,
-        };
-        age >= report_takes && (reported || age >= self.rtt.rto_least_ns(at.near_ns) / 10 * 9)
+        let report_takes = if at.near.is_zero() { (self.rtt.srtt() / 2).min(REORDERING) } else { at.near / 10 * 9 };
+        age >= report_takes && (reported || age >= self.rtt.rto_least(at.near) / 10 * 9)
     }
 
     /// The last retransmission of these bytes was not needed.

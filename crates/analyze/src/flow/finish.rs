@@ -3,9 +3,12 @@
 use std::borrow::Cow;
 
 use airtcp_core::convert::{self, saturate32};
+use airtcp_core::packet::FlowId;
+use airtcp_core::units::{Span, Time};
 
 use super::classify::Spurious;
 use super::{Flow, Retransmitted};
+use crate::connection::ConnectionId;
 use crate::tables::{FlowRow, RetransmissionRow, Rows, RttRow, SegmentRow, TimeoutRow, WindowRow};
 
 /// Part of the round trip, there and back, up to which the nearer end counts as the place of the capture.
@@ -13,30 +16,35 @@ const HERE: f64 = 0.2;
 
 /// What the connection knows of a flow.
 pub(crate) struct Surroundings {
-    pub connection: u32,
+    pub connection: ConnectionId,
     pub source: (String, u16),
     pub destination: (String, u16),
     pub ip_version: u32,
-    pub end_ns: u64,
-    pub near_ns: Option<u64>,
-    /// As [`Flow::rtt_min_ns`], but also from handshake and timestamps.
-    pub far_ns: Option<u64>,
+    pub end: Time,
+    /// Round trip from the capture to the sender and back, where known.
+    pub near: Option<Span>,
+    /// As [`Flow::rtt_min`], but also from handshake and timestamps.
+    pub far: Option<Span>,
     /// A RST from either end.
     pub reset: bool,
 }
 
-fn secs(ns: u64) -> f64 {
-    ns as f64 * 1e-9
+/// Of the time since the first packet.
+fn secs(at: Time) -> f64 {
+    span_s(at.since(Time::ZERO))
 }
-fn millis(ns: Option<u64>) -> f64 {
-    ns.map_or(f64::NAN, |ns| ns as f64 * 1e-6)
+fn span_s(span: Span) -> f64 {
+    span.as_ns() as f64 * 1e-9
+}
+fn millis(span: Option<Span>) -> f64 {
+    span.map_or(f64::NAN, |span| span.as_ns() as f64 * 1e-6)
 }
 
 impl Surroundings {
     /// Where the capture was taken.
     pub(crate) fn vantage(&self) -> &'static str {
-        let (Some(near), Some(far)) = (self.near_ns, self.far_ns) else { return "" };
-        let part = near as f64 / (near + far).max(1) as f64;
+        let (Some(near), Some(far)) = (self.near, self.far) else { return "" };
+        let part = near.as_ns() as f64 / (near + far).as_ns().max(1) as f64;
         if part <= HERE {
             "sender"
         } else if part >= 1.0 - HERE {
@@ -50,7 +58,7 @@ impl Surroundings {
 impl Flow {
     /// Retransmissions and timeouts that can wait no longer: what is more than `keep`.
     pub(crate) fn flush(&mut self, keep: usize, around: &Surroundings, rows: &mut Rows) {
-        let Some(flow) = self.number else { return };
+        let Some(FlowId(flow)) = self.id else { return };
         let count = self.retransmissions.len().saturating_sub(keep);
         let both_copies = around.vantage() == "receiver" && !self.loss_behind;
         let done: Vec<Retransmitted> = self.retransmissions.drain(..count).collect();
@@ -67,25 +75,25 @@ impl Flow {
             rows.retransmissions.push(RetransmissionRow {
                 flow,
                 packet: r.packet,
-                time_s: secs(r.ns),
+                time_s: secs(r.at),
                 seq: Self::relative(r.start),
                 bytes: r.bytes,
                 class: r.class.name().into(),
                 spurious: r.spurious.is_some(),
-                waited_s: secs(r.waited_ns),
+                waited_s: span_s(r.waited),
                 dup_acks: r.dup_acks,
                 flight_segments: r.flight_segments,
-                rto_estimate_s: secs(r.rto_ns),
+                rto_estimate_s: span_s(r.rto),
                 reason,
             });
         }
         for t in self.timeouts.drain(..) {
-            let [efr, early, rack] = t.found_ns.map(|ns| ns.map_or(f64::NAN, secs));
+            let [efr, early, rack] = t.found_at.map(|at| at.map_or(f64::NAN, secs));
             rows.timeouts.push(TimeoutRow {
                 flow,
                 packet: t.packet,
-                time_s: secs(t.ns),
-                waited_s: secs(t.waited_ns),
+                time_s: secs(t.at),
+                waited_s: span_s(t.waited),
                 dup_acks: t.dup_acks,
                 flight_segments: t.flight_segments,
                 window_segments: t.window_segments,
@@ -103,15 +111,15 @@ impl Flow {
 
     /// The flow is over.
     pub(crate) fn finish(mut self, around: Surroundings, rows: &mut Rows) {
-        let Some(flow) = self.number else { return };
+        let Some(FlowId(flow)) = self.id else { return };
         self.flush(0, &around, rows);
-        for (ns, rtt) in std::mem::take(&mut self.rtt_points).into_points() {
-            rows.rtt_samples.push(RttRow { flow, time_s: secs(ns), rtt_ms: millis(Some(rtt)) });
+        for (at, rtt) in std::mem::take(&mut self.rtt_points).into_points() {
+            rows.rtt_samples.push(RttRow { flow, time_s: secs(at), rtt_ms: millis(Some(rtt)) });
         }
         for w in std::mem::take(&mut self.windows).into_points() {
             rows.windows.push(WindowRow {
                 flow,
-                time_s: secs(w.ns),
+                time_s: secs(w.at),
                 flight_bytes: w.flight,
                 receive_window_bytes: w.window.map_or(f64::NAN, |w| w as f64),
                 cwnd_estimate_bytes: w.cwnd,
@@ -120,43 +128,43 @@ impl Flow {
         let mut points = std::mem::take(&mut self.data_points).into_points();
         points.extend(std::mem::take(&mut self.ack_points).into_points());
         points.extend(std::mem::take(&mut self.resent_points).into_points());
-        points.sort_by_key(|p| p.ns);
+        points.sort_by_key(|p| p.at);
         for p in points {
             rows.segments.push(SegmentRow {
                 flow,
-                time_s: secs(p.ns),
+                time_s: secs(p.at),
                 kind: p.kind.into(),
                 seq_from: Self::relative(p.from),
                 seq_to: Self::relative(p.to),
             });
         }
-        let row = self.row(flow, around);
+        let row = self.row(FlowId(flow), around);
         rows.flows.push(row);
     }
 
-    fn row(self, flow: u32, around: Surroundings) -> FlowRow {
+    fn row(self, FlowId(flow): FlowId, around: Surroundings) -> FlowRow {
         let vantage = around.vantage();
         let mss = u64::from(self.mss());
         let c = &self.counts;
         let goodput_bps = match self.first_data {
-            Some((began, first)) if self.advanced_ns > began && self.una > first => {
+            Some((began, first)) if self.advanced_at > began && self.una > first => {
                 // The byte of a FIN is not payload.
                 let fin = u64::from(self.fin_seen && self.una == self.max);
-                (self.una - first - fin) as f64 * 8.0 / secs(self.advanced_ns - began)
+                (self.una - first - fin) as f64 * 8.0 / span_s(self.advanced_at.since(began))
             }
             _ => f64::NAN,
         };
-        let started = self.first_ns.unwrap_or(around.end_ns);
+        let started = self.first_at.unwrap_or(around.end);
         FlowRow {
             flow,
-            connection: around.connection,
+            connection: around.connection.0,
             source: around.source.0.into(),
             source_port: around.source.1.into(),
             destination: around.destination.0.into(),
             destination_port: around.destination.1.into(),
             ip_version: around.ip_version,
             start_s: secs(started),
-            end_s: secs(around.end_ns),
+            end_s: secs(around.end),
             complete: self.syn_seen && (self.fin_seen || around.reset),
             mss_bytes: if self.largest_payload == 0 { 0 } else { saturate32(mss) },
             sack_permitted: self.sack,
@@ -185,11 +193,11 @@ impl Flow {
             lost_before_capture: c.missed_bytes.div_ceil(mss),
             outside_window: c.outside_window,
             goodput_bps,
-            rtt_min_ms: millis(self.rtt.min_ns()),
+            rtt_min_ms: millis(self.rtt.min()),
             rtt_mean_ms: self.rtt.mean_ns().map_or(f64::NAN, |ns| ns * 1e-6),
-            rtt_max_ms: millis(self.rtt.max_ns()),
+            rtt_max_ms: millis(self.rtt.max()),
             rtt_samples: self.rtt.samples,
-            rtt_near_min_ms: millis(around.near_ns),
+            rtt_near_min_ms: millis(around.near),
             initial_window_segments: self
                 .initial_bytes
                 .filter(|_| self.syn_seen)

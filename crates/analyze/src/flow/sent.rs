@@ -2,20 +2,21 @@
 
 use airtcp_core::convert::{count, saturate32};
 use airtcp_core::packet::TcpFlags;
+use airtcp_core::units::Span;
 
 use super::{Flow, MAX_WINDOW, Passing, SegmentPoint, State};
 use crate::decode::Segment;
 use crate::send_history::{Marks, NONE, ORIGIN, Sent};
 
 /// A repeated byte below what is acknowledged, alone and after such a pause, asks whether the peer still lives.
-const KEEP_ALIVE_IDLE_NS: u64 = 1_000_000_000;
+const KEEP_ALIVE_IDLE: Span = Span::from_secs(1);
 /// After so many packets that fit nothing the sequence numbers are taken to have moved on without us.
 const RESYNCHRONISE_AFTER: u32 = 3;
 
 impl Flow {
     /// A packet of the flow's sender passes.
     pub(crate) fn on_sent(&mut self, at: &Passing, p: &Segment) {
-        self.first_ns.get_or_insert(at.ns);
+        self.first_at.get_or_insert(at.now);
         self.counts.packets += 1;
         if p.has(TcpFlags::RST) {
             // Its sequence number may be anything (RFC 9293 section 3.10.7).
@@ -55,7 +56,7 @@ impl Flow {
             if p.payload <= 1460 {
                 self.smaller_payload = self.smaller_payload.max(p.payload);
             }
-            self.first_data.get_or_insert((at.ns, start));
+            self.first_data.get_or_insert((at.now, start));
         }
         self.note_ip_id(p);
         if self.is_keep_alive(at, p, start, end) {
@@ -71,7 +72,7 @@ impl Flow {
             self.on_new(at, p, start.max(self.max), end);
         }
         self.pushed = p.has(TcpFlags::PSH) || p.has(TcpFlags::FIN);
-        self.sent_ns = at.ns;
+        self.sent_at = at.now;
         let missed = self.history.shrink_to(at.limits.segments);
         if missed > 0 {
             // What is not remembered can no longer be told apart from what was acknowledged.
@@ -119,7 +120,7 @@ impl Flow {
         if p.payload != 1 || p.has(TcpFlags::FIN) {
             return false;
         }
-        let idle = self.flight() == 0 && end == self.una && at.ns.saturating_sub(self.sent_ns) >= KEEP_ALIVE_IDLE_NS;
+        let idle = self.flight() == 0 && end == self.una && at.now.since(self.sent_at) >= KEEP_ALIVE_IDLE;
         // A closed window is probed with the next byte, again and again.
         let probe = self.window == Some(0) && start == self.una && end == self.max;
         idle || probe
@@ -131,13 +132,13 @@ impl Flow {
 
     fn on_new(&mut self, at: &Passing, p: &Segment, start: u64, end: u64) {
         if self.flight() == 0 {
-            self.flight_began_ns = at.ns;
+            self.flight_began_at = at.now;
         }
         self.sent_order += 1;
         let sent = Sent {
             start,
             end,
-            last_ns: at.ns,
+            last_at: at.now,
             order: self.sent_order,
             first_stamp: Self::stamp(p),
             last_stamp: Self::stamp(p),
@@ -164,7 +165,7 @@ impl Flow {
             "retransmission" => &mut self.resent_points,
             _ => &mut self.ack_points,
         };
-        series.offer(at.limits.points, || SegmentPoint { ns: at.ns, kind, from, to });
+        series.offer(at.limits.points, || SegmentPoint { at: at.now, kind, from, to });
     }
 
     pub(super) fn note_ack(&mut self, at: &Passing, kind: &'static str, from: u64, to: u64) {
@@ -195,7 +196,7 @@ impl Flow {
             self.counts.out_of_order += 1;
             self.history.change(start, end, |s| {
                 s.marks = s.marks.without(Marks::UNSEEN) | Marks::LATE;
-                (s.last_ns, s.order, s.first_stamp, s.last_stamp, s.ip_id) = (at.ns, order, stamp, stamp, ip_id);
+                (s.last_at, s.order, s.first_stamp, s.last_stamp, s.ip_id) = (at.now, order, stamp, stamp, ip_id);
             });
             self.note_segment(at, "data", start, end);
             return;
@@ -209,7 +210,7 @@ impl Flow {
             }
             s.marks |= Marks::RESENT;
             s.row = row;
-            (s.last_ns, s.order, s.last_stamp) = (at.ns, order, stamp);
+            (s.last_at, s.order, s.last_stamp) = (at.now, order, stamp);
         });
         self.note_segment(at, "retransmission", start, end);
     }

@@ -1,7 +1,7 @@
 //! From what a train's receiver notes to the size of the buffer.
 //!
-//! **Raw** (Ando, Murase and Oguchi, DICOMO 2010, as the study `tcp-av-handover` credits it in section 2.3): the number just before the first gap. All datagrams
-//! up to there found room, so the buffer takes that many. It overestimates, because the buffer drains while it fills: with the
+//! **Raw** (Ando, Murase and Oguchi, DICOMO 2010, as the study `tcp-av-handover` credits it in section 2.3): the number just
+//! before the first gap. All datagrams up to there found room, so the buffer takes that many. It overestimates, because the buffer drains while it fills: with the
 //! wire `r` times as fast as the air by `B / (r - 1)` packets, a factor of `r / (r - 1)`.
 //!
 //! **Corrected**: when a datagram found no room, the buffer held what had been admitted less what had left. What had been

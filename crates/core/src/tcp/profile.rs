@@ -68,13 +68,13 @@ pub enum Tsq {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum TimerPhase {
-    /// Each host has its own.
+    #[allow(missing_docs)] // its only value says it
     Random(RandomPhase),
     /// All hosts alike: the first tick that long after the start of the run, counted modulo the tick.
     At(Span),
 }
 
-/// The phase of timers that is drawn.
+#[allow(missing_docs)] // its only value says it
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RandomPhase {

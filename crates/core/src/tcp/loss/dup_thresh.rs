@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::{Hole, LossContext, LossPolicy, Verdict, is_lost_again};
 use crate::units::{Span, Time};
 
-/// Parameters of the fixed threshold.
+#[allow(missing_docs)] // the page of the policy says it
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct DupThreshConfig {

@@ -27,7 +27,7 @@ pub enum Unit {
     Bytes,
 }
 
-/// How long the lowered threshold is held back.
+#[allow(missing_docs)] // the key of this type says it
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Delay {
@@ -37,7 +37,7 @@ pub enum Delay {
     QuarterRtt,
 }
 
-/// Parameters of Early Retransmit.
+#[allow(missing_docs)] // the page of the policy says it
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct EarlyRetransmitConfig {

@@ -22,7 +22,7 @@ use super::{Hole, LossContext, LossPolicy, Verdict, is_lost_again};
 use crate::policy::checked;
 use crate::units::{Span, Time};
 
-/// Parameters of EFR.
+#[allow(missing_docs)] // the page of the policy says it
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, remote = "Self")]
 pub struct EfrConfig {

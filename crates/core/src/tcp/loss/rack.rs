@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::{Hole, LossContext, LossPolicy, Report, Scope, Verdict};
 use crate::units::{Span, Time};
 
-/// Parameters of RACK.
+#[allow(missing_docs)] // the page of the policy says it
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RackConfig {
