@@ -1,11 +1,11 @@
-"""Writes what follows from the code: python/airtcp/scenario.py, docs/scenario.md and docs/results.md.
+"""Writes what follows from the code: python/airtcp/scenario.py, docs/scenario.md, docs/results.md and docs/policies/.
 
 Usage: generate.py [--check]    --check: write nothing, fail if a file is not current.
 """
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import json
 import keyword
 import re
@@ -23,6 +23,7 @@ ROOT = Path(__file__).parent.parent
 PYTHON = ROOT / "python/airtcp/scenario.py"
 DOCS = ROOT / "docs/scenario.md"
 RESULTS = ROOT / "docs/results.md"
+POLICIES = ROOT / "docs/policies"
 
 TOP = "Scenario"
 
@@ -390,7 +391,20 @@ def generated(core: ModuleType) -> dict[Path, str]:
     """Files and what they must hold."""
     schema = json.loads(core.schema())
     meanings = core.Run(core.Checked.from_json(json.dumps(ANY_RUN), "any", []), None).finish().meanings
-    return {PYTHON: python(schema), DOCS: docs(schema), RESULTS: results(meanings, core.Analysis.columns())}
+    # By itself, as `_airtcp`: the package imports what is generated here.
+    spec = importlib.util.spec_from_file_location("explain", ROOT / "python/airtcp/explain.py")
+    assert spec is not None
+    assert spec.loader is not None
+    explain = importlib.util.module_from_spec(spec)
+    sys.modules["explain"] = explain
+    spec.loader.exec_module(explain)
+    pages = {POLICIES / name: text for name, text in explain.files(core.pages(), json.loads(core.schema())).items()}
+    return {
+        PYTHON: python(schema),
+        DOCS: docs(schema),
+        RESULTS: results(meanings, core.Analysis.columns()),
+        **pages,
+    }
 
 
 def main() -> int:

@@ -15,6 +15,7 @@ __all__ = [
     "names",
     "pages",
     "parse_set",
+    "profile",
     "schema",
 ]
 
@@ -71,6 +72,9 @@ class PolicyPage(TypedDict):
 
 def pages() -> list[PolicyPage]:
     """The page of every registered policy, in the order of registration."""
+
+def profile(name: str) -> str | None:
+    """A host profile's file, TOML with comments; `None` if there is no such profile."""
 
 def engine() -> str:
     """Which engine this is: version and a hash of all that decides results. Equal wherever the sources are equal."""

@@ -114,6 +114,24 @@ def list_names(args: argparse.Namespace) -> int:
     return OK
 
 
+def explain(args: argparse.Namespace) -> int:
+    """Print the page of a policy, a host profile or a key of scenarios: what it does, its source, its parameters."""
+    import json
+
+    from airtcp import explain as texts
+
+    pages = _airtcp.pages()
+    profiles = {name: _airtcp.profile(name) or "" for name in _airtcp.names()["profiles"]}
+    if not args.name:
+        write_out(texts.overview(pages, list(profiles)))
+        return OK
+    try:
+        write_out(texts.explain(args.name, pages, profiles, json.loads(_airtcp.schema())))
+    except texts.UnknownNameError as error:
+        raise StopError(str(error), BAD_INPUT) from error
+    return OK
+
+
 def plot(args: argparse.Namespace) -> int:
     """Draw utilisation, loss, queue and cwnd over time, and WLANs where there are any; several runs share the axes."""
     from airtcp.plots import FORMATS, PlotError, over_time
@@ -254,6 +272,9 @@ def _parser() -> argparse.ArgumentParser:
 
     sub = command("list", list_names, "airtcp list queues")
     sub.add_argument("what", nargs="?", metavar="WHAT", help="only these, one name per line")
+
+    sub = command("explain", explain, "airtcp explain cubic", "airtcp explain rate_control/fixed")
+    sub.add_argument("name", nargs="?", metavar="NAME", help="NAME or AXIS/NAME; default: list all names")
 
     folders = {"nargs": "+", "metavar": "DIR", "help": "result folders of airtcp run"}
     sub = command("plot", plot, "airtcp plot runs/reno-seed1 runs/paced-seed1 --out figure.svg")

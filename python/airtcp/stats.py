@@ -3,8 +3,9 @@
 Values come as any sequence of numbers, one per seed or per sample. NaN and infinity are the caller's: they are not
 dropped here, and there is no interval over them.
 
-Student's t is computed here rather than taken from SciPy: with whole degrees of freedom its distribution is a finite
-sum (Abramowitz and Stegun 26.7.3 and 26.7.4), a dozen lines against 100 MB installed and 0.3 s at each start.
+Student's t is computed here rather than taken from SciPy. With whole degrees of freedom its distribution is a finite
+sum (Abramowitz and Stegun 26.7.3 and 26.7.4). It would be SciPy's only use, and `scipy.stats` takes three times as long
+to import as Polars.
 """
 
 from __future__ import annotations

@@ -261,6 +261,24 @@ mod tests {
     }
 
     #[test]
+    fn every_policy_has_a_page_with_all_its_parts() {
+        let mut missing = Vec::new();
+        for axis in AXES {
+            for page in axis.pages {
+                if !page.decides().ends_with('.') {
+                    missing.push(format!("{}/{}: a first paragraph, what the policy decides", axis.key, page.name));
+                }
+                for label in Page::LABELS {
+                    if !page.part(label).is_some_and(|text| text.ends_with('.')) {
+                        missing.push(format!("{}/{}: a paragraph `{label}: ...`", axis.key, page.name));
+                    }
+                }
+            }
+        }
+        assert!(missing.is_empty(), "the comment that opens a policy's file lacks\n{}", missing.join("\n"));
+    }
+
+    #[test]
     fn a_page_falls_into_its_labelled_parts_and_the_rest() {
         let page = Page::new(
             "x",

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use airtcp_core::policy::{AXES, Page};
-use airtcp_core::tcp::profile::profile_names;
+use airtcp_core::tcp::profile::{profile_file, profile_names};
 use airtcp_core::units::Time;
 use airtcp_core::wifi::Transmit;
 use airtcp_core::wifi::phy::SignalConfig;
@@ -94,6 +94,12 @@ fn pages(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
         }
     }
     Ok(pages)
+}
+
+/// A host profile's file, TOML with comments; `None` if there is no such profile.
+#[pyfunction]
+fn profile(name: &str) -> Option<&'static str> {
+    profile_file(name)
 }
 
 /// Which engine this is: the package's version and a hash of everything that decides the results of a run (the sources of
@@ -302,6 +308,7 @@ fn _airtcp(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(schema, m)?)?;
     m.add_function(wrap_pyfunction!(names, m)?)?;
     m.add_function(wrap_pyfunction!(pages, m)?)?;
+    m.add_function(wrap_pyfunction!(profile, m)?)?;
     m.add_function(wrap_pyfunction!(engine, m)?)?;
     m.add_function(wrap_pyfunction!(parse_set, m)?)
 }

@@ -1,16 +1,20 @@
 //! CoDel: drops from the head while the smallest sojourn time stays above a target, ever more often until it does not.
 //!
-//! RFC 8289. It watches how long packets waited, not how many wait, so one setting serves every line rate: once no packet
-//! has left in under `target` for a whole `interval`, it drops one, and the next after `interval / sqrt(n)`, n counting the
-//! drops. RED and PIE drop at the tail by probability; CoDel at the head, by a schedule and without randomness. FQ-CoDel
-//! runs this law on each of many queues.
+//! Source: RFC 8289.
 //!
-//! Valid where `interval` covers the round-trip times of the flows. Meant for responsive traffic: against a flood the drop
-//! rate grows only with the square root of time, and the limit bounds the queue.
+//! It watches how long packets waited, not how many wait, so one setting serves every line rate. Once no packet has
+//! left in under `target` for a whole `interval`, it drops one. The next drop follows after `interval / sqrt(n)`,
+//! where n counts the drops.
 //!
-//! Beyond the RFC: with `ecn` an ECT packet is marked where it would have been dropped and then leaves at once, so one
-//! dequeue gives at most one mark; `ce_threshold` marks ECT packets by sojourn alone, as Linux does. The limit's default is
-//! Linux's; the RFC names none. Linux marks only on request.
+//! Siblings: RED and PIE drop at the tail, by probability. CoDel drops at the head, by a schedule and without
+//! randomness. FQ-CoDel runs this law on each of many queues.
+//!
+//! Valid: where `interval` covers the round-trip times of the flows, and for traffic that responds. Against a flood
+//! the drop rate grows only with the square root of time, and the limit bounds the queue.
+//!
+//! Deviations: With `ecn` an ECT packet is marked instead of dropped and then leaves at once, so one dequeue gives at
+//! most one mark. `ce_threshold` marks ECT packets by sojourn alone, as Linux does. The RFC names no limit; the
+//! default is Linux's. Linux marks only on request.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

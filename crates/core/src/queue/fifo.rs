@@ -1,6 +1,12 @@
-//! Drop-tail FIFO: what arrives when there is no room is dropped; what is queued leaves in order of arrival.
+//! Drop-tail FIFO: a packet that finds no room is dropped; the others leave in order of arrival.
 //!
-//! The oldest discipline and every other's baseline. The limit is in packets or bytes, as in Linux's `pfifo` and `bfifo`.
+//! Source: Linux's `pfifo` (a limit in packets) and `bfifo` (a limit in bytes).
+//!
+//! Siblings: the oldest discipline and the baseline of all others.
+//!
+//! Valid: always. A large limit lets loss-based senders fill it, and every packet then waits for the whole queue.
+//!
+//! Deviations: none known.
 
 use std::collections::VecDeque;
 

@@ -1,17 +1,21 @@
 //! FQ-CoDel: every flow in a queue of its own, served in turn by bytes, each under CoDel; sparse flows go first.
 //!
-//! RFC 8290. Packets are spread over `flows` queues by a seeded hash of flow, connection and direction. Queues that have
-//! something to send take turns by deficit round robin, `quantum` bytes each. A queue that was empty enters the list of new
-//! queues, which goes before the list of old ones until it has had its quantum: that is what makes a sparse flow wait for
-//! nobody. The delay of each queue is CoDel's business ([`CodelLaw`]); over the limit, the queue with the most bytes loses
-//! packets from its head, up to `drop_batch` of them or half its bytes.
+//! Source: RFC 8290.
 //!
-//! Flows that share a queue by hash collision share its fate. Valid at any rate; a flow is only as isolated as `flows` is
-//! large against the number of flows that wait at a time.
+//! A seeded hash of flow, connection and direction spreads packets over `flows` queues. Queues that have packets take
+//! turns by deficit round robin, `quantum` bytes each. A queue that was empty enters the list of new queues. That list
+//! goes before the list of old queues until the queue has had its quantum, so a sparse flow waits for nobody. CoDel
+//! ([`CodelLaw`]) controls the delay of each queue. Over the limit, the queue with the most bytes loses packets from
+//! its head: up to `drop_batch` of them, or half its bytes.
 //!
-//! Choices where RFC 8290 leaves one: CoDel's last-packet rule counts the bytes of the packet's own queue (as RFC 8289 reads,
-//! and as in Wi-Fi stations' queues; Linux's qdisc counts all queues); `memory_limit` counts IP-layer bytes, not buffer
-//! memory, and is off by default; dropping for want of room raises the queue's CoDel count, as in Linux.
+//! Siblings: CoDel and PIE have one queue for all flows, so a bulk flow delays a sparse one. FQ-CoDel separates them.
+//!
+//! Valid: at any rate. Flows that collide in the hash share a queue and its fate; more `flows` make that rarer.
+//!
+//! Deviations: none from the RFC; these are its open choices. CoDel's last-packet rule counts the bytes of the
+//! packet's own queue, as in RFC 8289 and in the queues of Wi-Fi stations. Linux's qdisc counts all queues.
+//! `memory_limit` counts IP-layer bytes, not buffer memory, and is off by default. A drop for want of room raises the
+//! queue's CoDel count, as in Linux.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,17 +1,21 @@
 //! PIE: drops arriving packets with a probability that a PI controller steers towards a queueing delay.
 //!
-//! RFC 8033. Every `t_update` the probability moves by `alpha (delay - target) + beta (delay - delay before)`, the step
-//! scaled down while the probability is small. Like CoDel it controls delay, not length; like RED it drops at random and at
-//! the tail, before the packet costs anything. Bursts of up to `max_burst` after a quiet time pass untouched.
+//! Source: RFC 8033. Defaults are those of the basic algorithm (section 4 and appendix A); the optional elements of
+//! section 5 are parameters.
 //!
-//! Defaults are those of the basic algorithm (RFC 8033 section 4 and appendix A); the optional elements of section 5 are
-//! parameters. Valid where `t_update` is well below the flows' round-trip times; `alpha` and `beta` belong to 15 ms and must
+//! Every `t_update` the probability moves by `alpha (delay - target) + beta (delay - delay before)`. The step is
+//! scaled down while the probability is small. Bursts of up to `max_burst` after a quiet time pass untouched.
+//!
+//! Siblings: PIE controls delay, as CoDel does, and not length as RED. It drops at random and at the tail, as RED
+//! does, before the packet costs anything.
+//!
+//! Valid: where `t_update` is well below the flows' round-trip times. `alpha` and `beta` belong to 15 ms and must
 //! change with it (section 4.2).
 //!
-//! Choices where the RFC leaves one: the delay is measured by timestamps unless `delay = "departure_rate"`; an empty queue
-//! has none. ECN marking is on. Updates happen at multiples of `t_update` since the start of the run, and rest while the
-//! queue is empty and nothing is left to decay, which changes no outcome. The limit's default is Linux's. Linux's extra 2 %
-//! at delays over 250 ms is not in the RFC and not here.
+//! Deviations: none from the RFC; these are its open choices. Timestamps measure the delay unless `delay =
+//! "departure_rate"`; an empty queue has none. ECN marking is on. Updates happen at multiples of `t_update` since the
+//! start of the run. They rest while the queue is empty and nothing is left to decay, which changes no outcome. The
+//! limit's default is Linux's. Linux's extra 2 % at delays over 250 ms is not in the RFC and not here.
 
 use rand::RngExt;
 use schemars::JsonSchema;

@@ -1,21 +1,24 @@
 //! RED: drops or marks arriving packets with a probability that rises with the average queue length.
 //!
-//! Floyd and Jacobson, "Random Early Detection gateways for congestion avoidance", IEEE/ACM Transactions on Networking 1(4),
-//! 1993. The average is exponentially weighted, decays over idle times as if small packets had come, and is compared with
-//! two thresholds: below `min_th` every packet passes, between them the probability rises to `max_p`, and signals are spaced
-//! out by counting the packets since the last one. CoDel and PIE control delay; RED controls length, so its thresholds have
-//! to fit the line.
+//! Source: Floyd and Jacobson, "Random Early Detection gateways for congestion avoidance", IEEE/ACM Transactions on
+//! Networking 1(4), 1993. Defaults are Floyd's recommendations ("RED: discussions of setting parameters", 1997;
+//! "Recommendation on using the gentle variant of RED", 2000): `min_th` 5, `max_th` three times that, `max_p` 0.1,
+//! `w_q` 0.002, `gentle`, and ns-2's waiting between signals. `target_delay` and `adaptive` follow Floyd, Gummadi and
+//! Shenker, "Adaptive RED: an algorithm for increasing the robustness of RED's active queue management", 2001.
 //!
-//! Defaults are Floyd's recommendations ("RED: discussions of setting parameters", 1997; "Recommendation on using the gentle
-//! variant of RED", 2000): `min_th` 5, `max_th` three times that, `max_p` 0.1, `w_q` 0.002, `gentle`, and the waiting
-//! between signals that ns-2 has on. `target_delay` sets thresholds and weight from the line rate and `adaptive` moves
-//! `max_p`, both after Floyd, Gummadi and Shenker, "Adaptive RED: an algorithm for increasing the robustness of RED's active
-//! queue management", 2001 (ns-2 sets both itself unless told otherwise).
+//! The average is exponentially weighted and decays over idle times as if small packets had come. Below `min_th` every
+//! packet passes. Between the two thresholds the probability rises to `max_p`. Signals are spaced out by counting the
+//! packets since the last one. `target_delay` sets thresholds and weight from the line rate; `adaptive` moves `max_p`.
+//! ns-2 sets both itself unless told otherwise.
 //!
-//! Deviations: from ns-2 the rule that a queue of at most one packet gets no signal. An idle time counts as whole packets of
-//! `mean_packet` at the line's rate. `max_p` adapts on the first arrival after each half second, as in ns-2, not by a timer.
-//! In `bytes` mode the spacing counts bytes too, as in ns-2. Above the upper threshold ECT packets are dropped as well,
-//! as in ns-2.
+//! Siblings: CoDel and PIE control delay. RED controls length, so its thresholds have to fit the line.
+//!
+//! Valid: on a line whose rate is known and hardly varies.
+//!
+//! Deviations: as in ns-2, a queue of at most one packet gets no signal. An idle time counts as whole packets of
+//! `mean_packet` at the line's rate. `max_p` adapts on the first arrival after each half second, as in ns-2, not by a
+//! timer. In `bytes` mode the spacing counts bytes too, as in ns-2. Above the upper threshold ECT packets are dropped
+//! as well, as in ns-2.
 
 use rand::RngExt;
 use schemars::JsonSchema;

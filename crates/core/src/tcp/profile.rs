@@ -319,6 +319,11 @@ pub fn profile_names() -> impl Iterator<Item = &'static str> {
     PROFILES.iter().map(|(name, _)| *name)
 }
 
+/// A built-in profile's file as it stands: its comments are its documentation.
+pub fn profile_file(name: &str) -> Option<&'static str> {
+    PROFILES.iter().find(|(n, _)| *n == name).map(|(_, text)| *text)
+}
+
 /// A profile's file: TCP options, the profile `base` that holds where it says nothing, and a table `wifi`.
 struct ProfileFile {
     base: Option<String>,
@@ -328,8 +333,7 @@ struct ProfileFile {
 
 impl ProfileFile {
     fn read(name: &str) -> Option<ProfileFile> {
-        let (_, text) = PROFILES.iter().find(|(n, _)| *n == name)?;
-        Some(ProfileFile::parse(text).unwrap_or_else(|e| unreachable!("built-in profile {name}: {e}")))
+        Some(ProfileFile::parse(profile_file(name)?).unwrap_or_else(|e| unreachable!("built-in profile {name}: {e}")))
     }
 
     fn parse(text: &str) -> Result<ProfileFile, toml::de::Error> {

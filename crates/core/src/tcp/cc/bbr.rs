@@ -1,23 +1,30 @@
-//! BBR version 1: sends at the measured bottleneck bandwidth, with about two bandwidth-delay products in flight at most.
+//! BBR version 1: sends at the measured bottleneck bandwidth, with at most about two bandwidth-delay products in
+//! flight.
 //!
 //! Source: Cardwell et al., "BBR: Congestion-based congestion control", ACM Queue 14(5), 2016, and
-//! draft-cardwell-iccrg-bbr-congestion-control-00; what the draft leaves open is as deployed in Linux 4.9 to 6.x: policer
-//! detection, compensation of ACK aggregation (since 5.1), the allowance of three send quanta, packet conservation in the
-//! first round of recovery. Differs from every sibling here: loss is not a signal (only a cap for the round that follows
-//! it), the window is set in every state, and the connection is always paced. Valid for bulk flows; with buffers below
-//! 1.5 bandwidth-delay products it causes high loss, and beside Reno or CUBIC its share hardly depends on how many they are.
+//! draft-cardwell-iccrg-bbr-congestion-control-00. Gaps in the draft are filled as in Linux 4.9 to 6.x. These are
+//! policer detection, compensation of ACK aggregation (since 5.1), and the allowance of three send quanta. Packet
+//! conservation in the first round of recovery is another.
 //!
-//! Four modes: `Startup` doubles the rate per round until three rounds bring less than 25 percent more bandwidth; `Drain`
-//! empties the queue that this built; `ProbeBw` paces at 1.25, 0.75 and six times 1.0 of the bandwidth, each for about a
-//! smallest round trip; `ProbeRtt` keeps four segments in flight for 200 ms when the smallest round trip is ten seconds old.
+//! It has four modes. `Startup` doubles the rate per round until three rounds bring less than 25 percent more
+//! bandwidth. `Drain` empties the queue that this built. `ProbeBw` paces at 1.25, 0.75 and six times 1.0 of the
+//! bandwidth, each for about a smallest round trip. `ProbeRtt` keeps four segments in flight for 200 ms when the
+//! smallest round trip is ten seconds old.
 //!
-//! Fixed point as in Linux: bandwidth in segments per microsecond times 2^24, gains in 1/256, round trips in microseconds.
+//! Siblings: for BBR a loss is no signal; it only caps the window for the next round. BBR sets the window in every
+//! state and always paces. No sibling does either.
 //!
-//! Deviates from Linux: a sender here has no host queue of its own, so packets in flight are packets in the network (no
-//! correction by the departure time of the next segment); ACKs are not known to have been delayed, so such a sample may
-//! replace an expired smallest round trip; clocks have no ticks of 1 to 10 ms; a reduction found spurious restores the
-//! window, but the pipe stays full if it was thought full; samples of the flight that was out when
-//! `ProbeRtt` began cannot lower the bandwidth either.
+//! Valid: for bulk flows. With buffers below 1.5 bandwidth-delay products it causes high loss. Beside Reno or CUBIC
+//! its share hardly depends on how many they are.
+//!
+//! The arithmetic is in fixed point as in Linux: bandwidth in segments per microsecond times 2^24, gains in 1/256,
+//! round trips in microseconds.
+//!
+//! Deviations: From Linux: a sender here has no host queue of its own, so packets in flight are packets in the
+//! network. There is no correction by the departure time of the next segment. The control does not know which ACKs
+//! were delayed, so such a sample may replace an expired smallest round trip. Clocks have no ticks of 1 to 10 ms. A
+//! spurious reduction restores the window, but a pipe that was thought full stays full. Samples of the flight that was
+//! out when `ProbeRtt` began cannot lower the bandwidth either.
 
 mod aggregation;
 mod max_filter;

@@ -1,20 +1,26 @@
-//! CUBIC: the window is a cubic function of the time since the last loss; a factor of 0.7 on loss.
+//! CUBIC: the window is a cubic function of the time since the last loss; a loss takes it to 0.7 of its size.
 //!
-//! RFC 9438. After a loss the window climbs fast towards `W_max`, where the loss was, stays near it and then probes beyond,
-//! alike at every round-trip time; where Reno would be faster (short paths, small windows) it grows as Reno with the same
-//! backoff would. Differs from Reno by that curve, by the milder backoff and by fast convergence; from Vegas and BBR in that
-//! only loss (or ECN) makes it back off. Valid for windows up to 2^20 segments.
+//! Source: RFC 9438. Where the RFC leaves a choice, and in its integer arithmetic, it follows Linux.
 //!
-//! Integer arithmetic throughout: segments, time in 1/1024 s, fractions in 1/1024. Growth is one segment per
-//! `cwnd / (target - cwnd)` acknowledged ones, rounded down, as Linux does it; the target is computed anew for each ACK, so
-//! that rounding does not add up.
+//! After a loss the window climbs fast towards `W_max`, the window at which the loss came. It stays near `W_max` and
+//! then probes beyond it. The curve depends on time, so it is the same at every round-trip time. Where Reno would be
+//! faster (short paths, small windows) the window grows as Reno's with the same backoff.
 //!
-//! Deviates from the RFC: the backoff applies to `cwnd`, not to the flight (section 4.6 allows it, since `cwnd` does not grow
-//! while the application limits the sender); a reduction found spurious restores `cwnd` and `ssthresh` but starts a new epoch
-//! at the restored window (section 4.9 would also restore the old one); `first_increase` and HyStart are on by default, as
-//! in Linux. Deviates from Linux: the curve
-//! looks one smoothed round trip ahead (RFC), not the smallest one; above the target the window rests, where Linux adds
-//! a segment per 100 round trips; `reno_catch_up`.
+//! Siblings: Reno has no such curve, backs off by half, and has no fast convergence. Vegas and BBR react to delay;
+//! CUBIC reacts only to loss and ECN.
+//!
+//! Valid: for windows up to 2^20 segments.
+//!
+//! The arithmetic is in integers: segments, time in 1/1024 s, fractions in 1/1024. The window grows by one segment per
+//! `cwnd / (target - cwnd)` acknowledged ones, rounded down, as in Linux. The target is computed anew for each ACK, so
+//! rounding errors do not add up.
+//!
+//! Deviations: From the RFC: the backoff applies to `cwnd`, not to the flight. Section 4.6 allows it, because `cwnd`
+//! does not grow while the application limits the sender. A reduction that proves spurious restores `cwnd` and
+//! `ssthresh` but starts a new epoch at the restored window; section 4.9 also restores the old epoch. `first_increase`
+//! and HyStart are on by default, as in Linux. From Linux: the curve looks one smoothed round trip ahead, as in the
+//! RFC, where Linux takes the smallest one. Above the target the window rests, where Linux adds a segment per 100
+//! round trips. The parameter `reno_catch_up` chooses between the RFC's rule and Linux's.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,15 @@
-//! Reno: slow start, then one segment per round trip; half on loss.
+//! Reno: slow start, then one segment more per round trip; half the window on a loss.
 //!
-//! RFC 5681. The baseline of every other control. The recovery algorithm (Reno, NewReno, SACK) is not part of it: that is
-//! the connection's `recovery` option.
+//! Source: RFC 5681, as far as it concerns the window.
+//!
+//! Siblings: Reno is the baseline. CUBIC grows by a curve over time, Vegas and BBR watch delay, TCP-AV holds a target
+//! rate.
+//!
+//! Valid: for any path. On long fat paths it takes many round trips to recover from a loss, and random losses keep its
+//! window small.
+//!
+//! Deviations: none known. The recovery algorithm (Reno, NewReno or SACK) is not part of the control: it is the
+//! connection's option `recovery`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

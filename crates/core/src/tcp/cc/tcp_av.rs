@@ -1,33 +1,38 @@
-//! TCP-AV: holds the rate that a streaming application asked for, and shares like its base where it cannot.
+//! TCP-AV: holds the rate that a streaming application asks for, and shares as its base does where it cannot.
 //!
-//! Shimonishi et al., "Congestion control enhancements for streaming media", IEICE Trans. Commun. E89-B(9), 2006. What is
-//! public of it, and what this file therefore does whatever its parameters: the application names a target rate R; the
-//! slow-start threshold is `W_R = R * RTT_min / MSS`; the window is steered so that the rate settles around R; a loss leaves
-//! the window as high as it can be, that is not below what R needs; a parameter is tuned all along so that the throughput
-//! stays around R; and under severe congestion the target is reduced for a time. The sender alone changes.
+//! Source: Shimonishi et al., "Congestion control enhancements for streaming media", IEICE Trans. Commun. E89-B(9),
+//! 2006. This much is public, and this file does it whatever its parameters. The application names a target rate R.
+//! The slow-start threshold is `W_R = R * RTT_min / MSS`. The window is steered so that the rate settles around R.
+//! After a loss the window is not below what R needs. A parameter is tuned all along so that the throughput stays
+//! around R. Under severe congestion the target is reduced for a time. Only the sender changes.
 //!
-//! Gains, triggers and the course of the reduction are not public. Here they are parameters, and this is their meaning:
+//! The paper gives no gains, no triggers and no course of the reduction. They are parameters here, with this meaning:
 //!
-//! - *Steering.* Once per round trip the window that R needs now is computed, `R * SRTT / MSS`. Below it the window closes
-//!   the part `rise` of the gap per round trip (at least as fast as Reno, at most doubling), above it the part `fall`.
-//! - *Tuning.* The segments that the connection is behind R, or ahead of it, are counted round trip by round trip; the window
-//!   aimed at is larger by what makes them up within `tune_rounds` round trips, by at most `tune_limit` of itself. This covers
-//!   what recoveries cost and what whole segments cannot express.
-//! - *Loss.* The base's reduction, but not below `R * RTT / MSS`, and never a raise; `floor_rtt` says which RTT. After a timeout
-//!   slow start leads at least to `W_R`.
-//! - *Temporal reduction.* Every `severe_rounds` round trips the connection looks back. At least `severe_reductions`
-//!   reductions, and less than `severe_share` of the target: the target is multiplied by `reduced_to`, down to `target_min` of
-//!   what was asked for. Otherwise it comes back by `recover_step` of what was asked for. Between the reduced target and the
-//!   full one the window grows as that of its base, so that the fair share remains.
+//! - *Steering.* Once per round trip the window that R needs now is computed, `R * SRTT / MSS`. Below it the window
+//!   closes the part `rise` of the gap per round trip, at least as fast as Reno and at most doubling. Above it the
+//!   window closes the part `fall`.
+//! - *Tuning.* The control counts the segments by which the connection is behind or ahead of R. It aims at a larger
+//!   window that makes them up within `tune_rounds` round trips; the addition is at most `tune_limit` of the window.
+//!   This covers the cost of recoveries and fractions of a segment.
+//! - *Loss.* The base's reduction, but not below `R * RTT / MSS`, and never a raise; `floor_rtt` says which RTT. After
+//!   a timeout slow start leads at least to `W_R`.
+//! - *Temporal reduction.* Every `severe_rounds` round trips the connection looks back. After at least
+//!   `severe_reductions` reductions with less than `severe_share` of the target, the target is multiplied by
+//!   `reduced_to`, down to `target_min` of the requested rate. Otherwise it comes back by `recover_step` of the
+//!   requested rate. Between the reduced target and the full one the window grows as that of its base, so that the
+//!   fair share remains.
 //!
-//! With an idle path and an endless source it stops at R (`above`), unlike Reno and CUBIC, which fill the path, and unlike
-//! Vegas and BBR, which find the path's rate by themselves. Feng, Kandlur, Saha and Shin ("Understanding and improving TCP
-//! performance over networks with minimum rate guarantees", IEEE/ACM ToN 7(2), 1999) split a window likewise, into a reserved and
-//! a shared part, for networks that reserve; TCP-AV has no reservation and takes its rate from the others. Valid where the sum
-//! of targets can be carried, or where a few such streams compete with many plain flows. A window of whole segments limits
-//! it on short paths: below two segments per round trip it cannot go.
+//! Siblings: with an idle path and an endless source it stops at R (`above`). Reno and CUBIC fill the path; Vegas and
+//! BBR find the path's rate by themselves. Feng, Kandlur, Saha and Shin ("Understanding and improving TCP performance
+//! over networks with minimum rate guarantees", IEEE/ACM ToN 7(2), 1999) split a window likewise, into a reserved and
+//! a shared part, for networks that reserve. TCP-AV has no reservation and takes its rate from the other flows.
 //!
-//! Integer arithmetic: windows and shares in 1/1024. Deviation: the original's formulas are unknown; see above.
+//! Valid: where the network can carry the sum of targets, or where a few such streams compete with many plain flows.
+//! Whole segments limit it on short paths: it cannot hold a rate below two segments per round trip.
+//!
+//! The arithmetic is in integers: windows and shares in 1/1024.
+//!
+//! Deviations: unknown, because the formulas of the original are not public.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,16 +1,22 @@
 //! Vegas: keeps a few segments of its own in the queue, judged by delay once per round trip.
 //!
-//! Source: Brakmo, O'Malley, Peterson (SIGCOMM 1994) and Brakmo, Peterson (IEEE JSAC 13, 1995). Each round trip compares the
-//! expected rate `cwnd / baseRTT` with the actual one: their difference times `baseRTT` is how many segments wait in queues.
-//! Below `alpha` the window grows by one segment, above `beta` it shrinks by one; slow start ends above `gamma`. Backs off
-//! before there is loss, unlike Reno and CUBIC, and so yields to them in a shared queue; it needs no bandwidth estimate,
-//! unlike BBR. Valid where the smallest round trip is the empty path's: a flow that starts over a standing queue, or whose
+//! Source: Brakmo, O'Malley and Peterson, SIGCOMM 1994; Brakmo and Peterson, IEEE JSAC 13(8), 1995. Decisions follow
+//! Linux's variant.
+//!
+//! Each round trip it compares the expected rate `cwnd / baseRTT` with the actual one. Their difference times
+//! `baseRTT` is the number of segments that wait in queues. Below `alpha` the window grows by one segment; above
+//! `beta` it shrinks by one. Slow start ends above `gamma`. The smallest round trip of a round represents that round.
+//! Rounds with fewer than three samples, and all states but `Open`, act as Reno.
+//!
+//! Siblings: Reno and CUBIC wait for a loss; Vegas backs off before one, and so yields to them in a shared queue. BBR
+//! estimates a bandwidth; Vegas needs none.
+//!
+//! Valid: where the smallest round trip is that of the empty path. A flow that starts over a standing queue, or whose
 //! path gets longer, misjudges it.
 //!
-//! Decisions follow Linux's variant: the smallest round trip of a round represents it, rounds with fewer than three samples
-//! and all states but `Open` act as Reno. Deviates from Linux in the difference itself, which is the papers': Linux divides by
-//! the base instead of the actual round trip and so keeps less in the queue of a short path. Deviates from the papers as Linux does: slow start doubles every round trip instead
-//! of every other one, and the fine-grained retransmission is left to the loss policy.
+//! Deviations: From Linux: the difference is that of the papers. Linux divides by the base instead of the actual round
+//! trip, and so keeps less in the queue of a short path. From the papers, as in Linux: slow start doubles every round
+//! trip instead of every other one. The papers' fine-grained retransmission is left to the loss policy.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

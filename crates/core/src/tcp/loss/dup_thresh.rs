@@ -1,9 +1,15 @@
 //! Fixed duplicate-ACK threshold: a hole is a loss once `threshold` segments above it have arrived.
 //!
-//! RFC 5681 section 3.2 (three duplicate ACKs) and, with SACK, RFC 6675's `IsLost`. Counts arrivals only: against
-//! reordering it is as robust as the threshold is large, and windows too small to yield that many duplicates wait for the
-//! retransmission timeout. [`super::Rack`] compares send times instead; [`super::Efr`] and [`super::EarlyRetransmit`] lower the
-//! threshold for small windows.
+//! Source: RFC 5681 section 3.2 (three duplicate ACKs) and, with SACK, `IsLost` of RFC 6675.
+//!
+//! Siblings: [`super::Rack`] compares send times instead of counting. [`super::Efr`] and [`super::EarlyRetransmit`]
+//! lower the threshold for small windows.
+//!
+//! Valid: for windows that yield `threshold` duplicates. Smaller windows wait for the retransmission timeout. A larger
+//! threshold tolerates more reordering.
+//!
+//! Deviations: none in the count. The parameter `lost_retransmissions` adds Linux's detection of lost retransmissions
+//! (since 2018), which no RFC of the two has.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,13 +1,22 @@
-//! Early Retransmit (RFC 5827): with fewer than four segments outstanding and nothing new to send, the threshold is what can
-//! still come.
+//! Early Retransmit: with fewer than four segments outstanding and nothing new to send, the threshold falls to the
+//! number of duplicates that can still come.
 //!
-//! If the outstanding data is less than four segments, and there is no unsent data or the receive window does not let it
-//! go, a hole is lost once all but one of the outstanding segments have been reported: by duplicate ACKs or, with SACK,
-//! SACKed. Otherwise three duplicates, as [`super::DupThresh`]. Unlike [`super::Efr`] it stands back wherever limited
-//! transmit (RFC 3042) could bring more duplicates, so in the middle of a bulk transfer it does nothing.
+//! Source: RFC 5827. With `delay = "quarter_rtt"`, Linux 3.5 to 4.11 (commit eed530b6).
 //!
-//! `delay = "quarter_rtt"` is what Linux 3.5 to 4.11 did (commit eed530b6): the retransmission waits for a quarter of the
-//! smoothed round trip, at least 2 ms, and is dropped if the hole closes meanwhile. Linux counts segments.
+//! It acts if less than four segments are outstanding, and there is no unsent data or the receive window holds it
+//! back. Then a hole is lost once all but one of the outstanding segments have been reported, by duplicate ACKs or
+//! SACK. Otherwise three duplicates are needed, as in [`super::DupThresh`].
+//!
+//! With `delay = "quarter_rtt"` the retransmission waits for a quarter of the smoothed round trip, at least 2 ms. It
+//! is dropped if the hole closes meanwhile.
+//!
+//! Siblings: [`super::Efr`] acts in the middle of a transfer, too. Early Retransmit stands back wherever limited
+//! transmit (RFC 3042) could bring more duplicates, so it does nothing in the middle of a bulk transfer.
+//!
+//! Valid: for short transfers and ends of transfers.
+//!
+//! Deviations: none known. The RFC has a variant by bytes and one by segments, and `unit` chooses; Linux counts
+//! segments.
 
 use std::num::NonZeroU32;
 

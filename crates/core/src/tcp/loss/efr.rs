@@ -1,17 +1,23 @@
 //! Efficient Fast Retransmit: the duplicate-ACK threshold follows the window.
 //!
-//! Tamura, Tobe and Tokuda, "Efficient Retransmit Scheme for TCP in Wireless LANs" (Keio University), section 3 and Figure 10: on
-//! the first duplicate ACK for a segment the threshold becomes min(snd_wnd, snd_cwnd) / MSS - 2, in whole segments, never above
-//! 3 and never below 1. The 2 are the lost segment itself and the one whose ACK is not a duplicate. A window of four
-//! segments so needs two duplicates, one of three or fewer needs one; from five on it is the fixed threshold.
+//! Source: Tamura, Tobe and Tokuda, "Efficient Retransmit Scheme for TCP in Wireless LANs" (Keio University), section
+//! 3 and Figure 10.
 //!
-//! Unlike [`super::EarlyRetransmit`] it looks at the window, not at what is outstanding, and acts whether or not new data
-//! could be sent. Meant for windows below five segments; a segment that is merely late then costs a needless halving of a
-//! window that is small already. It does nothing when two segments of a window are lost, since the second takes away the
-//! duplicate that the first needs, nor for the last segment of a transfer.
+//! On the first duplicate ACK for a segment the threshold becomes min(snd_wnd, snd_cwnd) / MSS - 2, in whole segments,
+//! at most 3 and at least 1. The 2 stand for the lost segment and the segment whose ACK is not a duplicate. So a
+//! window of four segments needs two duplicates, and one of three or fewer needs one. From five segments on the
+//! threshold is the fixed one.
 //!
-//! With SACK (beyond the study) it takes the place of RFC 6675's DupThresh: segments SACKed above the hole count, and inside
-//! recovery the threshold follows the reduced window in the same way.
+//! Siblings: [`super::EarlyRetransmit`] looks at the outstanding data and waits while new data could be sent.
+//! Efficient Fast Retransmit looks at the window and acts in either case. [`super::DupThresh`] is its limit for large
+//! windows.
+//!
+//! Valid: for windows below five segments. There a segment that is merely late costs a needless halving of a small
+//! window. It does not help when two segments of a window are lost, because the second takes away the duplicate that
+//! the first needs. It does not help the last segment of a transfer either.
+//!
+//! Deviations: the study has no SACK. With SACK it takes the place of RFC 6675's DupThresh: SACKed segments above the
+//! hole count. Inside recovery the threshold follows the reduced window in the same way.
 
 use std::num::NonZeroU32;
 

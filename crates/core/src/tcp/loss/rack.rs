@@ -1,16 +1,23 @@
-//! RACK (RFC 8985): a segment is lost when one that was sent later has been delivered and the time for mere reordering is over.
+//! RACK: a segment is lost when a segment sent later has been delivered and a reordering window has passed.
 //!
-//! A segment counts as lost once `RACK.rtt` and a reordering window have passed since it was sent, `RACK.rtt` being the round
-//! trip of the most recently sent segment that was delivered. The window is zero in recovery and from three reported
-//! segments on, as long as no reordering has been seen; else a quarter of the smallest round trip, times a factor that each
-//! round trip with a DSACK raises by one and 16 recoveries without take back to one, and at most the smoothed round trip.
-//! Retransmissions are judged in the same way. Its tail loss probe is the TCP option `tail_loss_probe`.
+//! Source: RFC 8985.
 //!
-//! Unlike thresholds it works in windows of any size, as soon as two segments are in flight. It is valid with SACK, as
-//! the RFC requires. Without (beyond the RFC; Linux falls back on three duplicates there) the sender infers from each duplicate ACK
-//! that the next segment has arrived. Deviations: the timer for all segments that may be reordered runs until the last
-//! of them would be lost, reckoned from the newest that was delivered; the DSACK factor is per connection, as in the RFC,
-//! without Linux's bound of 255.
+//! A segment counts as lost once `RACK.rtt` and a reordering window have passed since it was sent. `RACK.rtt` is the
+//! round trip of the most recently sent segment that was delivered. As long as no reordering has been seen, the window
+//! is zero in recovery and from three reported segments on. Otherwise it is a quarter of the smallest round trip times
+//! a factor, and at most the smoothed round trip. Each round trip with a DSACK raises the factor by one; 16 recoveries
+//! without one take it back to one. Retransmissions are judged in the same way. The RFC's tail loss probe is the TCP
+//! option `tail_loss_probe`.
+//!
+//! Siblings: the other policies count segments. RACK compares send times, so it works in windows of any size, as soon
+//! as two segments are in flight.
+//!
+//! Valid: with SACK, as the RFC requires. Without SACK (beyond the RFC; Linux falls back on three duplicates there)
+//! the sender infers from each duplicate ACK that the next segment has arrived.
+//!
+//! Deviations: one timer serves all segments that may be reordered. It runs until the last of them would be lost,
+//! reckoned from the newest delivered one. The DSACK factor is per connection, as in the RFC, without Linux's bound of
+//! 255.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

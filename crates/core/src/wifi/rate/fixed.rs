@@ -1,12 +1,18 @@
 //! Fixed: every frame in one mode, whatever happens to it.
 //!
-//! For experiments that hold the rate still, and for networks whose operator pins it (`iw set bitrates`). It is chosen by
-//! `mcs` (802.11n: 0 to 31, or 0 to 7 with `streams`; 802.11ac: 0 to 9 with `streams`, all that the PHY has when left out) or
-//! by `rate`; without either, the fastest mode. An `mcs` is sent with the
-//! PHY's full width and, where allowed, its short guard interval.
+//! Source: none needed; operators pin a rate so (`iw set bitrates`).
 //!
-//! Valid for every PHY. A series is one stage of `tries`, by default more than any retry limit, so that the sender's limit
-//! decides when a frame is given up and not the series.
+//! The mode is given by `mcs` or by `rate`; without either it is the fastest one. In 802.11n `mcs` is 0 to 31, or 0 to
+//! 7 with `streams`. In 802.11ac it is 0 to 9 with `streams`; without `streams`, all that the PHY has are used. An
+//! `mcs` is sent with the PHY's full width and, where allowed, its short guard interval.
+//!
+//! Siblings: all others change the mode. Fixed is for experiments that hold the rate still, and for networks whose
+//! operator pins it.
+//!
+//! Valid: for every PHY.
+//!
+//! Deviations: none. A series is one stage of `tries`, by default more than any retry limit. So the sender's limit
+//! decides when a frame is given up, and not the series.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

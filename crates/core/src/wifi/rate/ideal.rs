@@ -1,15 +1,19 @@
 //! Ideal: knows the signal-to-noise ratio and takes the mode that carries the most at it.
 //!
-//! The bound that the others are measured against, and a stand-in for chips that report channel quality. The expected
-//! goodput of a mode is `P(an MPDU of reference_mpdu bytes arrives) * payload / airtime`, by the same error model that the
-//! channel uses; airtime is DIFS, the mean first backoff, protection where it is on,
-//! the PPDU and its acknowledgement. In 802.11n and ac the PPDU is the
-//! longest A-MPDU that a sender forms (`max_mpdus`, `max_airtime`), elsewhere one MPDU. Goodputs are computed once, in steps
-//! of a quarter of a decibel.
+//! Source: none; it is a bound to measure the others against, and a stand-in for chips that report channel quality.
 //!
-//! Unlike Minstrel it never probes and learns nothing: losses for other reasons, such as collisions, do not move it. Without
-//! a known ratio (a perfect channel, error rates given by mode) it takes the fastest mode, so it is valid only where the
-//! channel is described by its signal.
+//! The expected goodput of a mode is `P(an MPDU of reference_mpdu bytes arrives) * payload / airtime`, by the same
+//! error model that the channel uses. Airtime is DIFS, the mean first backoff, protection where it is on, the PPDU and
+//! its acknowledgement. In 802.11n and ac the PPDU is the longest A-MPDU that a sender forms (`max_mpdus`,
+//! `max_airtime`), elsewhere one MPDU. Goodputs are computed once, in steps of a quarter of a decibel.
+//!
+//! Siblings: Minstrel and ARF learn from acknowledgements. Ideal never probes and learns nothing, so losses for other
+//! reasons, such as collisions, do not move it.
+//!
+//! Valid: only where the signal describes the channel. Without a known ratio (a perfect channel, error rates given by
+//! mode) it takes the fastest mode.
+//!
+//! Deviations: none, as there is no original.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,19 +1,24 @@
-//! Minstrel: learns from acknowledgements which rate of 802.11b, a or g carries the most, and keeps looking around.
+//! Minstrel: learns from acknowledgements which rate of 802.11b, a or g carries the most, and goes on sampling the
+//! others.
 //!
-//! Linux's rate control for legacy rates since 2008, as its documentation describes it (wireless.wiki.kernel.org, mac80211,
-//! "minstrel"; Smithies and Fietkau). Every `update_interval` the share of successful tries in each rate is smoothed
-//! (three quarters old), and `probability * payload / airtime` ranks the rates. A frame goes through four stages: best
-//! throughput, second best throughput, best probability, lowest rate, each with as many tries as fit `max_segment`. One
-//! frame in ten looks around: a rate drawn from a sample table stands first if it is faster than the best, second if it is
-//! slower, in place of the second best.
+//! Source: Linux's rate control for legacy rates since 2008, as its documentation describes it
+//! (wireless.wiki.kernel.org, mac80211, "minstrel"; Smithies and Fietkau).
 //!
-//! Unlike Minstrel-HT it works frame by frame: no A-MPDUs, no groups, and a fixed share of the frames samples. Valid for
-//! 802.11b, a and g. What the airtime of a slow probe costs is not considered, other than by its place in the series.
+//! Every `update_interval` the share of successful tries in each rate is smoothed (three quarters old), and
+//! `probability * payload / airtime` ranks the rates. A frame goes through four stages: best throughput, second best
+//! throughput, best probability, lowest rate. Each stage has as many tries as fit `max_segment`. One frame in ten
+//! looks around: a rate drawn from a sample table stands first if it is faster than the best. If it is slower it
+//! stands second, in place of the second best.
 //!
-//! Deviations from Linux: look-around frames are spaced evenly by counting frames, and one that stays a second stage which
-//! is never reached is not made up for; no rate's sampling is limited for being known to be good or hopeless; a
-//! retransmission by the sender's software never looks around. The update interval is that of kernels before 2019 and of
-//! ns-3's legacy Minstrel, 100 ms. The throughput floor of Minstrel-HT (10 %) holds here too.
+//! Siblings: Minstrel-HT works with A-MPDUs and groups and probes sparingly. Minstrel works frame by frame, and a
+//! fixed share of the frames samples.
+//!
+//! Valid: for 802.11b, a and g. The airtime of a slow probe counts only through its place in the series.
+//!
+//! Deviations: From Linux: look-around frames are spaced evenly by counting frames. One that stays a second stage
+//! which is never reached is not made up for. Sampling is not limited for rates known to be good or hopeless. A
+//! retransmission by the sender's software never looks around. The update interval, 100 ms, is that of kernels before
+//! 2019 and of ns-3's legacy Minstrel. The throughput floor of Minstrel-HT (10 %) holds here too.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,30 +1,36 @@
 //! Minstrel-HT: Minstrel for 802.11n and ac, with groups of modes, success per MPDU and sparing probes.
 //!
-//! Linux's rate control for HT and VHT since 2010 (announced in LWN 376765). The modes form groups of equal streams, channel
-//! width and guard interval. Every `update_interval` the share of acknowledged MPDUs in each mode is smoothed (three quarters
-//! old), and so is the mean length of A-MPDUs; throughput is estimated as `probability * payload / airtime` of an A-MPDU of
-//! that length. A probability counts as at most 0.9, for what is not lost now will be, and below 0.1 as nothing. The series is
-//! best throughput, second best, best probability; each stage has as many tries as fit `max_segment`.
+//! Source: Linux's rate control for HT and VHT since 2010 (announced in LWN 376765).
 //!
-//! Unlike Minstrel it does not give a fixed share of frames to probes. A probe is one try ahead of the usual series, sent by
-//! itself, never on a retransmission, and due `sample_wait` and twice the mean A-MPDU length of MPDUs after the one before.
-//! What it tests is a named choice, `sampling`:
+//! The modes form groups of equal streams, channel width and guard interval. Every `update_interval` the share of
+//! acknowledged MPDUs in each mode is smoothed (three quarters old), and so is the mean length of A-MPDUs. Throughput
+//! is estimated as `probability * payload / airtime` of an A-MPDU of that length. A probability counts as at most 0.9,
+//! because other losses will follow, and below 0.1 as nothing. The series is best throughput, second best, best
+//! probability; each stage has as many tries as fit `max_segment`.
 //!
-//! - `table`, kernels of 2010 to 2020 and the default (the stations of 2014): the groups take turns, each going through a
-//!   shuffled table of its modes. Passed over are the modes of the series, those known to be good, and, but for
-//!   `slow_per_interval` of those untried for `slow_after` intervals, those that could not beat the best throughput even if
-//!   every MPDU arrived. Modes above what the signal carries are therefore tried again and again.
-//! - `targeted`, kernels from 2021 on (Linux commit 80d55154): of six probes three take the next faster mode of a group, two a
-//!   random faster one, one a mode between the most reliable and the best; no mode twice per interval.
+//! A probe is one try ahead of the usual series, sent by itself, never on a retransmission. It is due `sample_wait`
+//! and twice the mean A-MPDU length of MPDUs after the one before. The parameter `sampling` chooses its mode:
 //!
-//! Valid for 802.11n and ac with or without A-MPDUs. It cannot tell collisions from a weak signal.
+//! - `table`, the default: kernels of 2010 to 2020, such as those of the stations of 2014. The groups take turns, each
+//!   going through a shuffled table of its modes. Modes of the series and modes known to be good are passed over. So
+//!   are modes that could not beat the best throughput even if every MPDU arrived, but for `slow_per_interval` of
+//!   those untried for `slow_after` intervals. Modes above what the signal carries are therefore tried again and
+//!   again.
+//! - `targeted`: kernels from 2021 on (Linux commit 80d55154). Of six probes three take the next faster mode of a
+//!   group, and two a random faster one. One takes a mode between the most reliable and the best. No mode is probed
+//!   twice per interval.
 //!
-//! Deviations from Linux: the rules above follow its public descriptions and parameters, not its code; where they say nothing
-//! the rule is our own: airtime includes DIFS and the mean first backoff, an A-MPDU is not taken to be longer than
-//! `max_airtime`, of modes without any measured throughput the slowest ranks first, probes that fit no rule are not made up
-//! for. The numbers behind `table` (16, 16, 20, 2) and `reliable` have no citable document and are to be varied. CCK and OFDM
-//! rates are not used as a fallback. `update_interval` is the 50 ms of newer kernels and of ns-3; kernels
-//! before 2019, the study's 3.13 among them, had 100 ms.
+//! Siblings: Minstrel gives a fixed share of its frames to probes; Minstrel-HT probes only when the rules above ask
+//! for it.
+//!
+//! Valid: for 802.11n and ac, with or without A-MPDUs. It cannot tell collisions from a weak signal.
+//!
+//! Deviations: From Linux: the rules above follow its public descriptions and parameters, not its code. Where they say
+//! nothing the rule is our own. Airtime includes DIFS and the mean first backoff. An A-MPDU is not taken to be longer
+//! than `max_airtime`. Of modes without any measured throughput the slowest ranks first. Probes that fit no rule are
+//! not made up for. The numbers behind `table` (16, 16, 20, 2) and `reliable` have no citable document and are to be
+//! varied. CCK and OFDM rates are not used as a fallback. `update_interval` is the 50 ms of newer kernels and of ns-3;
+//! kernels before 2019, the study's 3.13 among them, had 100 ms.
 
 use rand::RngExt;
 use schemars::JsonSchema;

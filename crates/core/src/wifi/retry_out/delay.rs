@@ -1,21 +1,31 @@
-//! Gives MPDUs up, as soon as they fail, at a pace that a measured delay sets: CoDel's law across the air.
+//! Delay: gives MPDUs up, as soon as they fail, at a pace that a measured delay sets: CoDel's law across the air.
 //!
-//! Not in the study `ap-retry-out`, whose `stepped` takes a low MAC rate for a long queue. This policy measures the delay
-//! instead, at the access point alone and without clocks to agree: a packet goes down to the station carrying TSval `v`;
-//! the station's segments made after it carry TSecr `v` (RFC 7323). From the one to the other passes what the station's
-//! queue and the air take, and nothing else. While the least of these delays stays above `target` for an `interval`, one
-//! MPDU is given up at `index` retries, the next not before `interval / sqrt(n)` later, n counting them (RFC 8289's
-//! control law, which a queue discipline would run on the station itself). Below the target nothing is given up, whatever the
-//! rate; so a station that has little to send, or an AQM of its own, is left alone, and one slowed by its neighbours is not.
+//! Source: our own, with the control law of RFC 8289 and the timestamps of RFC 7323. The study `ap-retry-out` does not
+//! have it.
 //!
-//! What tells a queue from an application's pause: an echo counts only when at least `backlog` segments of its connection came
-//! up since `v` went down (by Little's law they are the queue that it went through), and waiting is counted from no earlier
-//! than the end of the station's last silence of an `interval`, which ends the state of dropping too.
+//! It measures the delay at the access point alone, without clocks to agree. A packet goes down to the station with
+//! TSval `v`; the station's segments made after it carry TSecr `v`. Between the two passes the time in the station's
+//! queue and on the air, and nothing else. While the least of these delays stays above `target` for an `interval`, one
+//! MPDU is given up at `index` retries. The next follows not before `interval / sqrt(n)` later, where n counts them; a
+//! queue discipline would run the same law on the station itself. Below the target nothing is given up, whatever the
+//! rate. So a station that sends little, or has an AQM of its own, is left alone. A station that its neighbours slow
+//! down is not.
 //!
-//! Valid for connections with timestamps (the others neither steer nor are spared) and delayed ACKs well below `target`. Bound
-//! in memory: the `FLOWS` connections heard of last, of each the `PROBES` latest timestamps, taken at least `target / 8`
-//! apart. An echo older than all of those is known to be at least as late as the oldest, which is all the law asks. Between two
-//! timestamps kept, the delay comes out too long by less than their distance, which the least over an interval hides.
+//! Two rules tell a queue from an application's pause. An echo counts only when at least `backlog` segments of its
+//! connection came up since `v` went down. By Little's law they are the queue that it went through. Waiting is counted
+//! from no earlier than the end of the station's last silence of an `interval`, which ends the state of dropping too.
+//!
+//! Siblings: `stepped` takes a low MAC rate for a long queue, and `fixed` looks at nothing.
+//!
+//! Valid: for connections with timestamps (the others neither steer nor are spared) and delayed ACKs well below
+//! `target`.
+//!
+//! Memory is bounded: the `FLOWS` connections heard of last, and of each the `PROBES` latest timestamps, taken at
+//! least `target / 8` apart. An echo older than all of those is known to be at least as late as the oldest, and the
+//! law asks no more. Between two timestamps kept, the measured delay is too long by less than their distance, which
+//! the least over an interval hides.
+//!
+//! Deviations: from CoDel: the give-up acts on one MPDU of the station, not on the head of a queue.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

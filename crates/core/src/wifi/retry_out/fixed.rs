@@ -1,8 +1,14 @@
-//! One retry-out index, whatever the rate.
+//! Fixed: one retry-out index, whatever the rate.
 //!
-//! The study `ap-retry-out` compares indices 2, 5 and 8 held fixed (its figures 16 and 17) to derive the table of
-//! `stepped`: a small index costs throughput at high rates, a large one leaves the delay of low rates as it was. So this is
-//! for experiments and for stations whose rate hardly varies. No deviations.
+//! Source: the study `ap-retry-out`, figures 16 and 17. It compares indices 2, 5 and 8 held fixed to derive the table
+//! of `stepped`.
+//!
+//! Siblings: `stepped` and `delay` change the index. A small fixed index costs throughput at high rates; a large one
+//! leaves the delay of low rates as it was.
+//!
+//! Valid: for experiments, and for stations whose rate hardly varies.
+//!
+//! Deviations: none.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,15 +1,19 @@
-//! A retry-out index that rises in steps with the smoothed MAC data rate.
+//! Stepped: the retry-out index rises in steps with the smoothed MAC data rate.
 //!
-//! The study `ap-retry-out` (IPSJ Journal 58(2), 2017), section 3.2 and table 1: the slower a station sends, the longer its
-//! queue takes to drain and the earlier an MPDU is given up, so that TCP loses a segment and halves its window. From the last
-//! step on the remedy rests. `fixed` is one step for all rates; `delay` measures what the rate only suggests.
+//! Source: the study `ap-retry-out` (IPSJ Journal 58(2), 2017), section 3.2 and table 1.
 //!
-//! The rate of each A-MPDU is smoothed exponentially, the new one with weight `smoothing`. The table was found for one
-//! station alone on 802.11n at 5 GHz with two streams and ath9k's 30 retries; a station that shares the medium drains slower
-//! than its rate says, and one that sends little is measured by its rate all the same.
+//! The slower a station sends, the longer its queue takes to drain. So at a low rate an MPDU is given up earlier, TCP
+//! loses a segment and halves its window. From the last step on the remedy rests. The rate of each A-MPDU is smoothed
+//! exponentially, the new one with weight `smoothing`.
 //!
-//! Where the study leaves it open: the first A-MPDU sets the average, before it nothing is given up, and a rate equal to a
-//! bound belongs to the step above.
+//! Siblings: `fixed` is one step for all rates. `delay` measures the delay that the rate only suggests.
+//!
+//! Valid: the table was found for one station alone on 802.11n at 5 GHz with two streams and ath9k's 30 retries. A
+//! station that shares the medium drains slower than its rate says. A station that sends little is measured by its
+//! rate all the same.
+//!
+//! Deviations: none; these are choices that the study leaves open. The first A-MPDU sets the average, and before it
+//! nothing is given up. A rate equal to a bound belongs to the step above.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
