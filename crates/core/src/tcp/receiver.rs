@@ -10,9 +10,13 @@
 //! in bursts of what each of them frees and had better pace; one that counts ACKs grows its window more slowly. With a window or
 //! buffer of one bandwidth-delay product the sender stalls for up to 1 / beta of the round trip: it wants as much more.
 
-use std::collections::VecDeque;
+mod out_of_order;
+mod right_sizing;
+
 use std::sync::Arc;
 
+use self::out_of_order::OutOfOrder;
+use self::right_sizing::RightSizing;
 use super::ticks::TickClock;
 use super::{Outputs, Recovery, TcpConfig, timestamp};
 use crate::convert::{saturate16, saturate32};
@@ -48,19 +52,6 @@ enum State {
     Closed,
 }
 
-/// Grows the receive buffer to twice what arrives in a round trip (dynamic right-sizing, Fisk and Feng 2001; Linux).
-#[derive(Debug)]
-struct RightSizing {
-    /// What arrived in the best round trip so far, bytes.
-    space: u64,
-    round_start: u64,
-    round_began: Time,
-    rtt: Span,
-    /// Without timestamps: a round trip is the time a full window takes to arrive.
-    window_end: u64,
-    window_began: Time,
-}
-
 /// The receiving end of a connection.
 #[derive(Debug)]
 pub struct Receiver {
@@ -85,10 +76,7 @@ pub struct Receiver {
     ecn_ok: bool,
     /// Echo congestion until the sender answers with CWR.
     ece: bool,
-    /// Out-of-order data: disjoint, ascending.
-    out_of_order: VecDeque<(u64, u64)>,
-    /// Starts of the ranges reported most recently, newest first (RFC 2018 section 4).
-    recent: [u64; MAX_SACK],
+    out_of_order: OutOfOrder,
     fin_at: Option<u64>,
     buffer: u64,
     read_rate: Option<DataRate>,
@@ -105,8 +93,6 @@ pub struct Receiver {
     config: Arc<TcpConfig>,
     stats: ReceiverStats,
 }
-
-const NOT_RECENT: u64 = u64::MAX;
 
 impl Receiver {
     /// Listens. `incarnation`: as in [`Packet::new`].
@@ -128,22 +114,14 @@ impl Receiver {
             last_arrival: Time::ZERO,
             ecn_ok: config.ecn && !config.handshake,
             ece: false,
-            out_of_order: VecDeque::new(),
-            recent: [NOT_RECENT; MAX_SACK],
+            out_of_order: OutOfOrder::default(),
             fin_at: None,
             buffer,
             read_rate: None,
             read: 1,
             read_at: Time::ZERO,
             window_update_at: Time::NEVER,
-            sizing: RightSizing {
-                space: buffer.min(u64::from(config.initial_window) * u64::from(config.mss())),
-                round_start: 1,
-                round_began: Time::ZERO,
-                rtt: Span::ZERO,
-                window_end: 1,
-                window_began: Time::ZERO,
-            },
+            sizing: RightSizing::new(buffer.min(u64::from(config.initial_window) * u64::from(config.mss()))),
             control_at: Time::NEVER,
             control_tries: 0,
             fin_sent: false,
@@ -179,9 +157,8 @@ impl Receiver {
     /// All bytes of `start..end` have arrived; offsets as in [`super::Retransmission`].
     pub fn holds(&self, start: u64, end: u64) -> bool {
         end <= self.rcv_nxt || {
-            let i = self.out_of_order.partition_point(|r| r.1 < end);
             let start = start.max(self.rcv_nxt);
-            self.out_of_order.get(i).is_some_and(|&(s, _)| s <= start)
+            self.out_of_order.holds(start, end)
         }
     }
 
@@ -315,7 +292,7 @@ impl Receiver {
             return self.send_ack(now, out);
         }
         if start > self.rcv_nxt {
-            let kept = self.insert(start, end);
+            let kept = self.out_of_order.insert(start, end);
             self.stats.bytes_duplicate += u64::from(p.len) - kept;
             if kept == 0 && p.len > 0 {
                 self.stats.segments_duplicate += 1;
@@ -329,14 +306,9 @@ impl Receiver {
             self.duplicate = Some((start, self.rcv_nxt));
         }
         self.rcv_nxt = self.rcv_nxt.max(end);
-        while let Some(&(s, e)) = self.out_of_order.front() {
-            if s > self.rcv_nxt {
-                break;
-            }
+        while let Some((s, e)) = self.out_of_order.take_in_order(self.rcv_nxt) {
             self.stats.bytes_duplicate += self.rcv_nxt.min(e) - s;
             self.rcv_nxt = self.rcv_nxt.max(e);
-            self.forget_recent(s);
-            self.out_of_order.pop_front();
         }
         self.stats.bytes_delivered = self.rcv_nxt - 1;
         let mut fin_now = false;
@@ -368,9 +340,7 @@ impl Receiver {
     /// With `acks_per_rtt`: whether the ACK that is due waits for its share of the round trip; then the timer is set.
     #[cold]
     fn postpones_ack(&mut self, now: Time, p: &Packet, at_once: bool) -> bool {
-        if p.ts_ecr != 0 {
-            let ticks = timestamp(now, &self.config).wrapping_sub(p.ts_ecr);
-            let rtt = self.config.timestamp_tick.saturating_mul(u64::from(ticks.max(1)));
+        if let Some(rtt) = self.echoed_rtt(now, p) {
             self.rtt_min = Some(self.rtt_min.map_or(rtt, |least| least.min(rtt)));
         }
         let Some(rtt) = self.rtt_min else { return false };
@@ -398,41 +368,6 @@ impl Receiver {
             if self.ecn_ok {
                 self.ece = true;
             }
-        }
-    }
-
-    /// Adds `start..end` to the out-of-order data and makes its range the most recent. Returns the bytes that were new.
-    fn insert(&mut self, start: u64, end: u64) -> u64 {
-        let first = self.out_of_order.partition_point(|r| r.1 < start);
-        let mut merged = (start, end);
-        let mut known = 0;
-        let mut last = first;
-        while let Some(&(s, e)) = self.out_of_order.get(last) {
-            if s > end {
-                break;
-            }
-            known += e.min(end).saturating_sub(s.max(start));
-            merged = (merged.0.min(s), merged.1.max(e));
-            self.forget_recent(s);
-            last += 1;
-        }
-        match last - first {
-            0 => self.out_of_order.insert(first, merged),
-            1 => self.out_of_order[first] = merged,
-            _ => {
-                self.out_of_order[first] = merged;
-                self.out_of_order.drain(first + 1..last);
-            }
-        }
-        self.recent.rotate_right(1);
-        self.recent[0] = merged.0;
-        end - start - known
-    }
-
-    fn forget_recent(&mut self, start: u64) {
-        if let Some(i) = self.recent.iter().position(|&r| r == start) {
-            self.recent[i..].rotate_left(1);
-            self.recent[MAX_SACK - 1] = NOT_RECENT;
         }
     }
 
@@ -485,32 +420,17 @@ impl Receiver {
         if self.buffer >= most {
             return;
         }
-        let s = &mut self.sizing;
-        if self.config.timestamps && p.ts_ecr != 0 {
-            let ticks = timestamp(now, &self.config).wrapping_sub(p.ts_ecr);
-            let rtt = self.config.timestamp_tick.saturating_mul(u64::from(ticks.max(1)));
-            // Smoothed: while a queue builds, the least round trip would hold the buffer at what the empty path needs.
-            s.rtt = if s.rtt.is_zero() { rtt } else { s.rtt.mul_ratio(7, 8) + rtt.mul_ratio(1, 8) };
-        } else if self.rcv_nxt >= s.window_end {
-            if s.window_end > 1 {
-                let rtt = now.since(s.window_began);
-                s.rtt = if s.rtt.is_zero() { rtt } else { s.rtt.min(rtt) };
-            }
-            s.window_began = now;
-            s.window_end = self.right_edge;
-        }
-        if s.rtt.is_zero() || now.since(s.round_began) < s.rtt {
-            return;
-        }
-        let arrived = self.rcv_nxt - s.round_start;
-        if arrived > s.space {
-            let growth = 2 * arrived.saturating_mul(arrived - s.space) / s.space.max(1);
-            s.space = arrived;
-            let wanted = 2 * arrived + 16 * u64::from(self.config.mss()) + growth;
+        let echoed = if self.config.timestamps { self.echoed_rtt(now, p) } else { None };
+        let wanted = self.sizing.on_data(now, echoed, self.rcv_nxt, self.right_edge, self.config.mss());
+        if let Some(wanted) = wanted {
             self.buffer = self.buffer.max(wanted.min(most));
         }
-        s.round_start = self.rcv_nxt;
-        s.round_began = now;
+    }
+
+    /// The round trip that the echo in a packet shows, if it has one; at least a tick.
+    fn echoed_rtt(&self, now: Time, p: &Packet) -> Option<Span> {
+        let ticks = timestamp(now, &self.config).wrapping_sub(p.ts_ecr);
+        (p.ts_ecr != 0).then(|| self.config.timestamp_tick.saturating_mul(u64::from(ticks.max(1))))
     }
 
     fn send_ack(&mut self, now: Time, out: &mut Outputs) {
@@ -536,12 +456,7 @@ impl Receiver {
                 p.push_sack(SackBlock { start: Seq32::from_offset(start), end: Seq32::from_offset(end) });
                 n = 1;
             }
-            for &start in &self.recent {
-                if start == NOT_RECENT || usize::from(n) == most {
-                    break;
-                }
-                let i = self.out_of_order.partition_point(|r| r.0 < start);
-                let Some(&(s, e)) = self.out_of_order.get(i).filter(|r| r.0 == start) else { continue };
+            for (s, e) in self.out_of_order.newest_first().take(most - usize::from(n)) {
                 // A FIN above a hole has arrived like the data before it.
                 let e = e + u64::from(self.fin_at == Some(e));
                 p.push_sack(SackBlock { start: Seq32::from_offset(s), end: Seq32::from_offset(e) });
