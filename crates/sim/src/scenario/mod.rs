@@ -126,7 +126,7 @@ impl Scenario {
         let schema = schema();
         let mut errors = Vec::new();
         for (i, over) in overrides.iter().enumerate() {
-            if let Err((path, message)) = over.apply(i, &schema, &mut tree) {
+            if let Err((path, message)) = over.apply(i, schema, &mut tree) {
                 let (file, argument) = (file_name.to_owned(), Some(over.argument.clone()));
                 let key = path.to_string();
                 errors.push(ScenarioError { file, line: None, argument, key, value: None, message });
@@ -134,7 +134,7 @@ impl Scenario {
         }
         let arguments = overrides.iter().map(|o| o.argument.clone()).collect();
         let source = Source { file_name: file_name.to_owned(), arguments, tree };
-        check::check(&schema, &source.tree, &mut |path, message| errors.push(source.error(path, message)));
+        check::check(schema, &source.tree, &mut |path, message| errors.push(source.error(path, message)));
         ScenarioErrors::check(errors)?;
 
         // What the schema cannot say about a policy's parameters its own type says here.

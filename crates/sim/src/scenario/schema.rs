@@ -1,11 +1,19 @@
 //! The JSON Schema of a scenario file, from the same types that parse it.
 
+use std::sync::LazyLock;
+
 use serde_json::{Value as Json, json};
 
 use super::file::ScenarioFile;
 
-/// JSON Schema, draft 2020-12. Every key has a description, every table refuses unknown keys.
-pub fn schema() -> Json {
+/// JSON Schema, draft 2020-12. Every key has a description, every table refuses unknown keys. A constant, but for its size:
+/// made once per process, since every scenario is held against it.
+pub fn schema() -> &'static Json {
+    static SCHEMA: LazyLock<Json> = LazyLock::new(made);
+    &SCHEMA
+}
+
+fn made() -> Json {
     let generator = schemars::generate::SchemaSettings::draft2020_12().into_generator();
     let mut schema = generator.into_root_schema_for::<ScenarioFile>().to_value();
     schema["title"] = json!("airtcp scenario");

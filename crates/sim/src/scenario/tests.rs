@@ -620,12 +620,17 @@ fn walk(key: &str, schema: &Json, visit: &mut dyn FnMut(&str, &Json)) {
 }
 
 #[test]
+fn the_schema_is_made_once() {
+    assert!(std::ptr::eq(schema(), schema()));
+}
+
+#[test]
 fn the_schema_describes_every_key_and_closes_every_table() {
     let schema = schema();
     assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
     let mut keys = 0;
     let mut silent = Vec::new();
-    walk("", &schema, &mut |at, s| {
+    walk("", schema, &mut |at, s| {
         for (key, property) in s["properties"].as_object().into_iter().flatten() {
             keys += 1;
             if !property["description"].is_string() {
