@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from airtcp._airtcp import Document
 from airtcp.errors import ResultsError, StudyError, SweepError
 from airtcp.report import model
 from airtcp.report.matrix import change, level, rule, said, shown
@@ -29,8 +30,8 @@ from airtcp.sweeps.planning import plan
 from sample_study import Json, study
 from sample_study import matrix as sample
 
-LATENCY = MatrixMeasure("latency", "Latency", "less", 50, 2, 1)
-GOODPUT = MatrixMeasure("goodput", "Goodput", "more", None, 1.33, 1)
+LATENCY = MatrixMeasure(name="latency", title="Latency", enough=50, harm=2)
+GOODPUT = MatrixMeasure(name="goodput", title="Goodput", better="more", harm=1.33)
 SEEDS = 5
 
 Values = Mapping[str, tuple[Sequence[float] | float, Sequence[float] | float]]
@@ -57,7 +58,9 @@ def data(values: Values) -> Data:
 
 def table(values: Values, changes: Mapping[str, int] | None = None, margin: float = 1.25) -> Table:
     rows = tuple(
-        MatrixRow(arm, arm, tuple(map(str, range((changes or {}).get(arm, 1)))), "") for arm in values if arm != "plain"
+        MatrixRow(arm=arm, changes=tuple(map(str, range((changes or {}).get(arm, 1)))))
+        for arm in values
+        if arm != "plain"
     )
     matrix = Matrix(
         id="m",
@@ -65,8 +68,8 @@ def table(values: Values, changes: Mapping[str, int] | None = None, margin: floa
         text="",
         margin=margin,
         measures=(LATENCY, GOODPUT),
-        scenes=(MatrixScene("one", "One", "", {}),),
-        groups=(MatrixGroup("old", "", "plain", "plain", rows),),
+        scenes=(MatrixScene(experiment="one", title="One"),),
+        groups=(MatrixGroup(title="old", base="plain", rows=rows),),
         place="study.toml",
     )
     return Table(matrix, {"one": data(values)})
@@ -206,17 +209,17 @@ def test_a_matrix_is_read(folder: Path) -> None:
     found = files.read(folder)
     prepare.prepare(found, "quick")
     (one,) = found.matrices
-    assert one.measures == (MatrixMeasure("utilisation", "utilisation", "more", 90, 1.2, 1),)
-    assert one.groups[0].rows == (MatrixRow("CoDel", "CoDel", ("router",), ""),)
+    assert one.measures == (MatrixMeasure(name="utilisation", better="more", enough=90, harm=1.2),)
+    assert one.groups[0].rows == (MatrixRow(arm="CoDel", changes=("router",)),)
     assert found.only(experiments=["flows"]).matrices == found.matrices
 
 
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("margin = 1.5", "margin = 1", r"study.toml:8: matrices\[0\].margin = 1: must be above 1: a factor"),
-        ('better = "more"', 'better = "most"', "must be one of 'less', 'more'"),
-        ("enough = 90", "enough = 0", "must be above 0: gains are ratios"),
+        ("margin = 1.5", "margin = 1", r"study.toml:8: matrices\[0\].margin = 1: must be a number above 1"),
+        ('better = "more"', 'better = "most"', r'better = "most": unknown name; accepted: less, more'),
+        ("enough = 90", "enough = 0", "enough = 0: must be a number above 0"),
         ('name = "utilisation"', 'name = "utilization"', "no experiment has 'utilization'"),
         ('name = "utilisation"', 'name = "rows"', "rows has rows in flows: one number per run is needed"),
         ('experiment = "flows"', 'experiment = "flow"', "no experiment has that id"),
@@ -224,9 +227,9 @@ def test_a_matrix_is_read(folder: Path) -> None:
         ("n = 4", "n = 3", r"has no arm that runs at n = 3"),
         ("n = 4", "m = 4", "no parameter 'm'"),
         ('base = "plain"', 'base = "plane"', "no experiment has the arm 'plane'"),
-        ('arm = "CoDel"', 'arm = "plain"', "'plain' is there twice, the base counted"),
+        ('arm = "CoDel"', 'arm = "plain"', r'rows\[0\].arm = "plain": is there twice, the base counted'),
         ('changes = ["router"]', 'change = ["router"]', "unknown key"),
-        ('groups = [{ title = "All"', 'groups = [{ titel = "All"', "title is missing"),
+        ('groups = [{ title = "All"', 'groups = [{ titel = "All"', r"groups\[0\].title: missing; must be text"),
     ],
 )
 def test_faults_name_the_place(folder: Path, old: str, new: str, message: str) -> None:
@@ -254,12 +257,19 @@ set = { "links.*.queue" = "codel" }
 """
 
 
+def sweep_of(experiment: Path) -> Sweep:
+    document = Document.load(experiment, "experiment")
+    for key in files.OWN_KEYS:
+        document = document.without((key,))
+    return Sweep.from_document(document, experiment)
+
+
 def shared(folder: Path, arms: str) -> Sweep:
     (folder / "arms.toml").write_text(ARMS)
     head = EXPERIMENT.split("[[arms]]")[0].replace("[parameters]", f"arms = {arms}\n[parameters]")
     file = folder / "experiments/flows.toml"
     file.write_text(head + "[measures]" + EXPERIMENT.split("[measures]")[1])
-    return Sweep.load(file, also=files.OWN_KEYS)
+    return sweep_of(file)
 
 
 def test_arms_come_from_a_file_and_a_star_means_every_name(folder: Path) -> None:
@@ -277,11 +287,11 @@ def test_arms_come_from_a_file_and_a_star_means_every_name(folder: Path) -> None
 @pytest.mark.parametrize(
     ("arms", "message"),
     [
-        ('"../none.toml"', "No such file"),
+        ('"../none.toml"', "cannot be read: No such file"),
         ('"../line.toml"', r"must hold \[\[arms\]\] and nothing else"),
         ('{ file = "../arms.toml", without = ["codel"] }', "has no such arm.*CoDel"),
-        ('{ file = "../arms.toml", only = [], without = [] }', "one of them has to go"),
-        ("{ only = [] }", "must be the path of a file"),
+        ('{ file = "../arms.toml", only = [], without = [] }', "use either `only` or `without`, not both"),
+        ("{ only = [] }", "arms.file: missing; must be text"),
         ('{ file = "../arms.toml", except = [] }', "unknown key"),
     ],
 )
@@ -294,7 +304,7 @@ def test_a_star_that_finds_nothing_is_a_fault(folder: Path) -> None:
     sweep = shared(folder, '"../arms.toml"')
     (folder / "arms.toml").write_text(ARMS.replace("links.*.queue", "wlans.*.ap_radio.transmit"))
     with pytest.raises(SweepError, match="the scenario has no wlans"):
-        plan(Sweep.load(folder / "experiments/flows.toml", also=files.OWN_KEYS))
+        plan(sweep_of(folder / "experiments/flows.toml"))
     assert plan(sweep)
 
 

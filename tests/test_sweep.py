@@ -6,6 +6,7 @@ import json
 import math
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -23,11 +24,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import airtcp
+import airtcp as airtcp_
 from airtcp import NotOursError, ResultsError, Sweep, SweepError, SweepResults, _airtcp
+from airtcp._airtcp import Document
 from airtcp.execution import Execution
 from airtcp.executors.local import LocalExecutor
 from airtcp.scenario import Flow, Link, Node, Scenario, Transfer
-from airtcp.sweeps.definition import Range, lines_of
+from airtcp.sweeps.definition import Range
 from airtcp.sweeps.planning import Plan, plan
 from airtcp.sweeps.running import Progress, count, execute
 from airtcp.sweeps.store import JOURNAL, Store
@@ -295,19 +298,27 @@ def test_what_is_written_differently_is_the_same_run() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ('name = "tiny"', 'nmae = "tiny"', [":1: nmae", "did you mean `name`?"]),
+        ('name = "tiny"', 'nmae = "tiny"', [':1: nmae = "tiny": unknown key; did you mean `name`?']),
         ('scenario = "tiny.toml"', 'scenario = "tniy.toml"', ["tniy.toml", "No such file"]),
         ('scenario = "tiny.toml"', "", ["scenario: is missing"]),
-        ("seeds = 2", "seeds = 0", [":3: seeds: 0: must be a whole number from 1"]),
-        ("seeds = 2", "seeds = [1, 1]", ["a seed is there twice"]),
-        ("seeds = 2", "seeds = [-1]", ["-1: must be a whole number"]),
-        ("seeds = 2", 'mode = "gird"', ["'gird': must be one of grid, list, random"]),
+        ("seeds = 2", "seeds = 0", [":3: seeds = 0: must be a whole number in 1..=1000000"]),
+        ("seeds = 2", "seeds = [1, 1]", [":3: seeds[1] = 1: is there twice"]),
+        ("seeds = 2", "seeds = [-1]", [":3: seeds[0] = -1: must be a whole number of at least 0"]),
+        (
+            "seeds = 2",
+            'mode = "gird"',
+            [':3: mode = "gird": unknown name; did you mean `grid`? accepted: grid, list, random'],
+        ),
         ("seeds = 2", 'mode = "random"', ["samples: must say how many points"]),
         ("seeds = 2", "samples = 3", ['only a sweep with mode = "random"']),
-        ("rate = [2, 5]", "rate = []", [":6: parameters.rate: the list is empty"]),
-        ("rate = [2, 5]", "rate = [2, 2]", [":6: parameters.rate: 2 is there twice"]),
-        ("rate = [2, 5]", "rate = [2, [5]]", ["[5]: must be a number, text, true or false"]),
-        ("rate = [2, 5]", "rate = [2, nan]", ["nan: must be a finite number"]),
+        ("rate = [2, 5]", "rate = []", [":6: parameters.rate: has 0 entries: must have at least 1"]),
+        ("rate = [2, 5]", "rate = [2, 2]", [":6: parameters.rate[1] = 2: is there twice"]),
+        (
+            "rate = [2, 5]",
+            "rate = [2, [5]]",
+            [":6: parameters.rate[1]: must be true or false, or a finite number, or text in quotes"],
+        ),
+        ("rate = [2, 5]", "rate = [2, nan]", [":6: parameters.rate[1] = nan: must be a finite number"]),
         ("rate = [2, 5]", "rate = { from = 1, to = 2 }", ['a range needs mode = "random"']),
         (
             "rate = [2, 5]",
@@ -333,7 +344,11 @@ def test_what_is_written_differently_is_the_same_run() -> None:
         ("links.line.utilisation", "links.line.utilization", ["no `utilization`; did you mean `utilisation`?"]),
         ("links.line.utilisation", "groups.bulk.flows", ["no `flows`"]),
         ("links.line.utilisation", "nodes.line.x", ["must be links.NAME.KEY, groups.NAME.KEY or air.NAME.KEY"]),
-        ('label = "Utilisation"', "lable = 1", ["measures.utilisation.lable: unknown key; did you mean `label`?"]),
+        (
+            'label = "Utilisation"',
+            "lable = 1",
+            [":14: measures.utilisation.lable = 1: unknown key; did you mean `label`?"],
+        ),
         ("scale = 100", "scale = 0", ["must be a number other than 0"]),
         ("dropped = {", "rate = {", ["measures.rate: is a parameter as well"]),
         ("dropped = {", "runs = {", ["`runs` cannot be a measure"]),
@@ -346,19 +361,19 @@ def test_what_is_written_differently_is_the_same_run() -> None:
         ),
         ("SELECT sum", "SELEKT sum", ["measures.dropped", "SELEKT"]),
         ("FROM links", "FROM links WHERE rate_bps > {rat}", ["measures", "`rat` is not known; did you mean `rate`?"]),
-        ("windows = {", "windows = { unit = 5,", ["measures.windows.unit: 5: must be text"]),
+        ("windows = {", "windows = { unit = 5,", ["measures.windows.unit = 5: must be text"]),
         (
             "[measures]",
             '[[arms]]\nname = "x"\nonly = { rate = 3 }\n[measures]',
             ["3 is not among the values of `rate`"],
         ),
         ("[measures]", '[[arms]]\nname = "x"\n[[arms]]\nname = "x"\n[measures]', ["two arms are called 'x'"]),
-        ("[measures]", "[[arms]]\n[measures]", ["arms[0].name: is missing"]),
-        ("[measures]", "[quick]\nparameters = { x = 1 }\n[measures]", ["quick.parameters.x: no such parameter"]),
-        ("[measures]", "[quick]\nseed = 1\n[measures]", ["quick.seed: unknown key; did you mean `seeds`?"]),
+        ("[measures]", "[[arms]]\n[measures]", ["arms[0].name: missing; must be text"]),
+        ("[measures]", "[quick]\nparameters = { x = 1 }\n[measures]", ["quick.parameters.x = 1: no such parameter"]),
+        ("[measures]", "[quick]\nseed = 1\n[measures]", ["quick.seed = 1: unknown key; did you mean `seeds`?"]),
         ("[measures]", "measures = 5\n[measure]", ["unknown key"]),
-        ("seeds = 2", "seeds = 2 2", [":3: not valid TOML"]),
-        ("seeds = 2", "seeds = \x00", ["not valid TOML"]),
+        ("seeds = 2", "seeds = 2 2", [":3: not TOML: "]),
+        ("seeds = 2", "seeds = \x00", ["is a binary file, not a sweep in TOML"]),
     ],
 )
 def test_every_fault_says_where_and_what_is_accepted(file: Path, old: str, new: str, words: list[str]) -> None:
@@ -398,6 +413,12 @@ junk = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
     max_leaves=6,
 )
+
+
+def from_values(document: dict[str, Any]) -> Sweep:
+    return Sweep.from_document(Document.of(document, "x.toml"), Path("x.toml"))
+
+
 KEYS = [
     "name", "scenario", "measures", "parameters", "set", "arms", "seeds", "mode", "samples", "sample_seed",
     "description", "quick", "full", "else",
@@ -414,7 +435,7 @@ FULL_DOCUMENT = {
 @given(st.sampled_from(KEYS), junk)
 def test_no_value_brings_it_down(key: str, value: Any) -> None:
     try:
-        plan(Sweep.from_document({**FULL_DOCUMENT, key: value}, Path("x.toml")))
+        plan(from_values({**FULL_DOCUMENT, key: value}))
     except SweepError as error:
         assert str(error)
 
@@ -431,7 +452,7 @@ def test_no_value_within_brings_it_down(data: st.DataObject, value: Any) -> None
             break
         here = here[key]
     try:
-        plan(Sweep.from_document(document, Path("x.toml")))
+        plan(from_values(document))
     except SweepError as error:
         assert str(error)
 
@@ -445,18 +466,6 @@ def test_no_file_brings_it_down(file: Path, text: str, at: float) -> None:
         plan(file, seeds=1)
     except SweepError as error:
         assert str(error)
-
-
-@given(st.text())
-def test_lines_of_any_text(text: str) -> None:
-    lines_of(text)
-
-
-def test_lines() -> None:
-    lines = lines_of(FILE + '[[arms]]\nname = "x"\n[[arms]]\nset."a.b" = 1\n')
-    assert lines["seeds",] == 3
-    assert lines["set", "links.line.loss"] == 11
-    assert lines["arms", 1, "set", "a.b"] == len(FILE.splitlines()) + 4
 
 
 # --- what is measured -------------------------------------------------------------------------------------------------
@@ -858,7 +867,7 @@ def test_the_command(airtcp: Command, file: Path, tmp_path: Path) -> None:
         (["FILE", "--set", "nonsense=1"], "override nonsense: nonsense = 1: unknown key"),
         (["FILE", "--set", "rate=[1"], "--set rate=[1: not a value of TOML"),
         (["FILE", "--executor", "dask://x:1", "--jobs", "2"], "--jobs is for this machine"),
-        (["nowhere.toml"], "nowhere.toml: No such file or directory"),
+        (["nowhere.toml"], "nowhere.toml: cannot be read: No such file or directory"),
     ],
 )
 def test_bad_input_is_2(airtcp: Command, file: Path, args: list[str], words: str) -> None:
@@ -993,6 +1002,29 @@ def test_examples_run(airtcp: Command, path: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_a_scenario_is_no_sweep() -> None:
-    with pytest.raises(SweepError, match=r"two-ends\.toml: is a scenario: .airtcp run. runs it"):
-        Sweep.from_document({"nodes": [], "links": [], "duration": "1s"}, Path("two-ends.toml"))
+def test_each_file_is_told_which_command_takes_it(airtcp: Command, file: Path) -> None:
+    folder = file.parent
+    study = Path(shutil.copytree(ROOT / "tests/data/tiny", folder / "study"))
+    (folder / "arms.toml").write_text('[[arms]]\nname = "a"\n')
+    experiment = study / "experiments/01-buffer.toml"
+    told = {
+        folder / "tiny.toml": f"is a scenario: `airtcp run {folder / 'tiny.toml'}` runs it",
+        file: f"is a sweep: `airtcp sweep {file}` runs it",
+        study: f"is a study: `airtcp study run {study}` runs it",
+        study / "study.toml": f"is a study: `airtcp study run {study}` runs it",
+        experiment: f"is an experiment: `airtcp study run {study} --experiment buffer` runs it",
+        folder / "arms.toml": 'holds arms that sweeps share: a sweep names it, as in arms = "arms.toml"',
+    }
+    for command, taken in (
+        (["run"], [folder / "tiny.toml"]),
+        (["check"], [folder / "tiny.toml"]),
+        (["sweep"], [file]),
+        (["study", "check"], [study, study / "study.toml"]),
+    ):
+        for path, message in told.items():
+            if path not in taken:
+                done = airtcp(*command, path)
+                assert (done.returncode, done.stderr) == (2, f"error: {path}: {message}\n"), command
+    for path, function in ((file, airtcp_.run), (folder / "tiny.toml", airtcp_.sweep)):
+        with pytest.raises(ValueError, match=re.escape(told[path])):
+            function(path)

@@ -1,4 +1,5 @@
-"""Writes what follows from the code: python/airtcp/scenario.py, docs/scenario.md, docs/results.md and docs/policies/.
+"""Writes what follows from the code: python/airtcp/scenario.py, docs/scenario.md, docs/results.md, docs/policies/, and
+tables of keys in docs/sweeps.md and docs/studies.md.
 
 Usage: generate.py [--check]    --check: write nothing, fail if a file is not current.
 """
@@ -24,6 +25,8 @@ PYTHON = ROOT / "python/airtcp/scenario.py"
 DOCS = ROOT / "docs/scenario.md"
 RESULTS = ROOT / "docs/results.md"
 POLICIES = ROOT / "docs/policies"
+SWEEPS = ROOT / "docs/sweeps.md"
+STUDIES = ROOT / "docs/studies.md"
 
 TOP = "Scenario"
 
@@ -323,6 +326,71 @@ def docs(schema: Schema) -> str:
     return "\n".join(out).rstrip() + "\n"
 
 
+# --- Tables of keys within pages --------------------------------------------------------------------------------------
+
+BLOCK = re.compile(r"(<!-- keys of (\w+): written by `make generate` -->\n).*?(<!-- end of keys -->\n)", re.DOTALL)
+
+
+def words(schema: Schema) -> str:
+    """What a key accepts."""
+    if refer(schema):
+        return "table"
+    options = schema.get("anyOf", [])
+    if options:
+        kinds = {option.get("type") for option in options}
+        if {"boolean", "number", "string"} <= kinds:
+            others = [words(o) for o in options if o.get("type") not in ("boolean", "number", "string")]
+            return " or ".join(["number, text, true or false", *others])
+        return " or ".join(dict.fromkeys(words(option) for option in options))
+    if "enum" in schema:
+        return ", ".join(f'`"{value}"`' for value in schema["enum"])
+    low, high = schema.get("minimum"), schema.get("maximum", 2**63 - 1)
+    match schema.get("type"):
+        case "string":
+            return f"text ({schema['x-rule']})" if "x-rule" in schema else "text"
+        case "boolean":
+            return "true or false"
+        case "array" if "prefixItems" in schema:
+            return f"list of {len(schema['prefixItems'])} numbers"
+        case "array":
+            inner = words(schema["items"])
+            return {"table": "tables", "text": "list of texts"}.get(inner, f"list of {inner}")
+        case "object":
+            return f"table of {words(inner)}" if (inner := schema["additionalProperties"]) else "table"
+        case "integer" if low is not None and high < 2**63 - 1:
+            return f"whole number, {low} to {high}"
+        case "integer":
+            return f"whole number, at least {low}" if low is not None else "whole number"
+        case "number" if "exclusiveMinimum" in schema:
+            return f"number above {schema['exclusiveMinimum']}"
+        case "number":
+            return f"number, at least {low}" if low is not None else "number"
+    return "any value"
+
+
+def keys_table(definition: Schema) -> str:
+    required = set(definition.get("required", []))
+    out = ["| key | value | default | meaning |", "|---|---|---|---|"]
+    for key, value in definition["properties"].items():
+        default = "*required*" if key in required else default_text(value)
+        out.append(f"| `{key}` | {words(value)} | {default} | {one_line(value['description'])} |")
+    return "\n".join(out) + "\n"
+
+
+def page(path: Path) -> str:
+    """A page with its tables of keys as the types have them."""
+    schemas = importlib.import_module("airtcp.schemas")
+    tables: dict[str, Schema] = {}
+    for what, top in (("sweep", "Sweep"), ("study", "Study"), ("experiment", "Experiment")):
+        made = json.loads(schemas.schema(what))
+        tables |= {top: made, **made["$defs"]}
+    # Of an experiment, those that a sweep does not have.
+    own = {k: v for k, v in tables["Experiment"]["properties"].items() if k not in tables["Sweep"]["properties"]}
+    tables["Experiment"] = {**tables["Experiment"], "properties": own}
+    text = path.read_text(encoding="utf-8")
+    return BLOCK.sub(lambda found: f"{found[1]}\n{keys_table(tables[found[2]])}\n{found[3]}", text)
+
+
 # --- Tables of results ----------------------------------------------------------------------------------------------
 
 ANY_RUN = {
@@ -404,6 +472,8 @@ def generated(core: ModuleType) -> dict[Path, str]:
         DOCS: docs(schema),
         RESULTS: results(meanings, core.Analysis.columns()),
         **pages,
+        SWEEPS: page(SWEEPS),
+        STUDIES: page(STUDIES),
     }
 
 
@@ -411,6 +481,9 @@ def main() -> int:
     # Not through the package: it imports what is generated here.
     sys.path.insert(0, str(ROOT / "python/airtcp"))
     _airtcp = importlib.import_module("_airtcp")
+    # The types of sweeps and studies are in the package, which needs none of it.
+    sys.modules["airtcp._airtcp"] = _airtcp
+    sys.path[0] = str(ROOT / "python")
 
     check = sys.argv[1:] == ["--check"]
     stale = [

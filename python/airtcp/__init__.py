@@ -16,7 +16,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from airtcp._airtcp import __version__, schema
+from airtcp._airtcp import __version__
 from airtcp.errors import CaptureError, ExecutorError, NotOursError, ResultsError, ScenarioError, SweepError
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from airtcp.results import Results
     from airtcp.runner import Job, run, run_many
     from airtcp.scenario import Flow, Link, Node, Record, Scenario, TcpOptions
+    from airtcp.schemas import schema
     from airtcp.sweeps.definition import Sweep
     from airtcp.sweeps.results import SweepResults
     from airtcp.sweeps.running import Progress, sweep
@@ -72,6 +73,7 @@ _HOME = {
     "Record": "scenario",
     "Scenario": "scenario",
     "TcpOptions": "scenario",
+    "schema": "schemas",
     "Sweep": "sweeps.definition",
     "SweepResults": "sweeps.results",
     "Progress": "sweeps.running",

@@ -1,3 +1,4 @@
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypedDict, final, type_check_only
 
@@ -7,14 +8,18 @@ __all__ = [
     "Analysis",
     "CaptureError",
     "Checked",
+    "Document",
+    "DocumentError",
     "Output",
     "Run",
     "ScenarioError",
+    "Schema",
     "__version__",
     "engine",
     "names",
     "pages",
     "parse_set",
+    "parse_value",
     "profile",
     "schema",
 ]
@@ -81,6 +86,55 @@ def engine() -> str:
 
 def parse_set(argument: str) -> tuple[str, str, str]:
     """Splits the argument of `--set`."""
+
+def parse_value(text: str) -> Any:  # noqa: ANN401
+    """The value of `KEY=VALUE`: TOML; a `ValueError` if it is not."""
+
+class DocumentError(ValueError):
+    """A file cannot be read, or is not what it should be. `faults` has a line for each fault."""
+
+    faults: list[str]
+
+@final
+class Schema:
+    """A JSON Schema, ready for use."""
+
+    def __new__(cls, text: str) -> Schema: ...
+
+@final
+class Document:
+    """A file, or values of a program, with the place of everything. What changes it makes another one.
+
+    A place is keys, and indices of lists, from the top.
+    """
+
+    @staticmethod
+    def load(path: str | Path, what: str) -> Document:
+        """From a TOML file; `what` should be in it, for messages."""
+    @staticmethod
+    def from_toml(text: bytes, file_name: str, what: str) -> Document:
+        """From TOML that is called `file_name` in messages."""
+    @staticmethod
+    def of(value: object, name: str) -> Document:
+        """From values of a program, called `name` in messages."""
+    def value(self) -> dict[str, Any]:
+        """What is in it, as plain values. Keys are in the order of the file."""
+    def line(self, at: Sequence[str | int]) -> int | None:
+        """The line of the file at which something stands, or what would hold it."""
+    def where(self, at: Sequence[str | int]) -> str:
+        """`FILE:LINE: key`, as exactly as is known; of what is not from the file, what it is from."""
+    def fault(self, at: Sequence[str | int], message: str) -> str:
+        """`FILE:LINE: key = value: message`."""
+    def check(self, schema: Schema) -> None:
+        """Raises everything in which it differs from a schema."""
+    def put(self, at: Sequence[str | int], value: object, argument: str) -> Document:
+        """With a value in some place, which messages say came from `argument`."""
+    def copy(self, source: Sequence[str | int], target: Sequence[str | int]) -> Document:
+        """With what stands in one place in another, too."""
+    def without(self, at: Sequence[str | int]) -> Document:
+        """Without what stands there."""
+    def graft(self, at: Sequence[str | int], other: Document, key: str, entries: Sequence[int]) -> Document:
+        """With some entries of a list of another document in some place. They keep the places that they have there."""
 
 class CaptureError(ValueError):
     """A file is no capture, or of a kind that is not read."""

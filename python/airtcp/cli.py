@@ -25,6 +25,7 @@ from airtcp._text import to_json
 from airtcp.commands import analyze, report, study, sweep
 from airtcp.errors import ExecutorError, NotOursError, ResultsError, ScenarioError, StudyError, SweepError
 from airtcp.execution import SNAPLEN, Execution
+from airtcp.schemas import WHAT
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -90,8 +91,10 @@ def check(args: argparse.Namespace) -> int:
 
 
 def schema(args: argparse.Namespace) -> int:
-    """Print the JSON Schema of scenario files, for editors and validators."""
-    text = _airtcp.schema().rstrip("\n") + "\n"
+    """Print the JSON Schema of scenario, sweep or study files, for editors and validators."""
+    from airtcp.schemas import schema as schema_of
+
+    text = schema_of(args.what).rstrip("\n") + "\n"
     if args.out is None:
         write_out(text)
         return OK
@@ -267,7 +270,10 @@ def _parser() -> argparse.ArgumentParser:
     scenario_options(sub)
     sub.add_argument("--json", action="store_true", help="print the scenario with every default filled in, as JSON")
 
-    sub = command("schema", schema, "airtcp schema --out scenario.schema.json")
+    sub = command("schema", schema, "airtcp schema --out scenario.schema.json", "airtcp schema sweep")
+    sub.add_argument(
+        "what", nargs="?", choices=WHAT, default="scenario", help="kind of file (default: %(default)s)", metavar="KIND"
+    )
     sub.add_argument("--out", metavar="FILE", help="file to write; default: standard output")
 
     sub = command("list", list_names, "airtcp list queues")
@@ -344,7 +350,12 @@ def _checked(args: argparse.Namespace) -> _airtcp.Checked:
     if args.seed is not None:
         parsed.append((f"--seed {args.seed}", "seed", str(args.seed)))
     if file != "-":
-        return _airtcp.Checked.load(file, parsed)
+        try:
+            return _airtcp.Checked.load(file, parsed)
+        except ScenarioError as error:
+            from airtcp.kinds import scenario_error
+
+            raise scenario_error(error, _path(file)) from None
     text = sys.stdin.buffer.read(MAX_STDIN_BYTES + 1)
     if len(text) > MAX_STDIN_BYTES:
         raise StopError(f"standard input: more than {MAX_STDIN_BYTES >> 20} MiB: not a scenario", BAD_INPUT)

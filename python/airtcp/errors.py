@@ -1,5 +1,7 @@
 """What airtcp raises on purpose. `ScenarioError` and `CaptureError` come from the parsers in Rust."""
 
+from typing import Final
+
 from airtcp._airtcp import CaptureError, ScenarioError
 
 
@@ -11,17 +13,24 @@ class NotOursError(ResultsError):
     """Something other than an airtcp result is where results should go; it is left alone."""
 
 
-class StudyError(ValueError):
-    """A study cannot be found, or its files are wrong. The message names file, key and value."""
+class FileError(ValueError):
+    """A file is wrong. The message names file, line, key and value; `faults` lists it fault by fault."""
 
-
-class SweepError(ValueError):
-    """A sweep file or a `Sweep` is wrong, or does not fit its scenario. The message says where; `faults` lists it."""
+    SHOWN: Final = 20
 
     def __init__(self, *faults: str) -> None:
-        """One line or more for each fault."""
-        super().__init__("\n".join(faults))
+        """One line or more for each fault. Beyond a screenful they are counted, not shown."""
+        more = len(faults) - self.SHOWN
+        super().__init__("\n".join([*faults[: self.SHOWN], *([f"and {more} more"] if more > 0 else [])]))
         self.faults: list[str] = list(faults)
+
+
+class StudyError(FileError):
+    """A study cannot be found, or its files are wrong."""
+
+
+class SweepError(FileError):
+    """A sweep file or a `Sweep` is wrong, or does not fit its scenario."""
 
 
 class ExecutorError(Exception):
@@ -31,6 +40,7 @@ class ExecutorError(Exception):
 __all__ = [
     "CaptureError",
     "ExecutorError",
+    "FileError",
     "NotOursError",
     "ResultsError",
     "ScenarioError",

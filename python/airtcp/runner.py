@@ -12,7 +12,9 @@ from pathlib import Path
 
 from airtcp import _airtcp
 from airtcp._part import to_toml_value
+from airtcp.errors import ScenarioError
 from airtcp.execution import SNAPLEN, Execution
+from airtcp.kinds import scenario_error
 from airtcp.results import Folder, Results
 from airtcp.scenario import Scenario
 
@@ -50,7 +52,10 @@ class Job:
         """
         if isinstance(self.scenario, Scenario):
             return _airtcp.Checked.from_json(json.dumps(self.scenario.to_dict()), "scenario", self.changes())
-        return _airtcp.Checked.load(Path(self.scenario), self.changes())
+        try:
+            return _airtcp.Checked.load(Path(self.scenario), self.changes())
+        except ScenarioError as error:
+            raise scenario_error(error, Path(self.scenario)) from None
 
 
 def run(

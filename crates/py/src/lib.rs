@@ -1,6 +1,7 @@
 //! Python bindings. No logic lives here.
 
 mod analyze;
+mod document;
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -302,6 +303,9 @@ fn _airtcp(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("ScenarioError", m.py().get_type::<ScenarioError>())?;
     m.add("CaptureError", m.py().get_type::<analyze::CaptureError>())?;
     m.add_class::<analyze::Analysis>()?;
+    m.add("DocumentError", m.py().get_type::<document::DocumentError>())?;
+    m.add_class::<document::Document>()?;
+    m.add_class::<document::Schema>()?;
     m.add_class::<Checked>()?;
     m.add_class::<Run>()?;
     m.add_class::<Output>()?;
@@ -310,5 +314,6 @@ fn _airtcp(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(pages, m)?)?;
     m.add_function(wrap_pyfunction!(profile, m)?)?;
     m.add_function(wrap_pyfunction!(engine, m)?)?;
-    m.add_function(wrap_pyfunction!(parse_set, m)?)
+    m.add_function(wrap_pyfunction!(parse_set, m)?)?;
+    m.add_function(wrap_pyfunction!(document::parse_value, m)?)
 }

@@ -1,9 +1,10 @@
 //! Worlds in virtual time: topology, links, traffic, scenario files and what a run records.
 //!
-//! [`scenario`] turns a file into a [`spec::RunSpec`]; [`world`] runs that; [`record`] holds what came out.
+//! [`document`] reads files with the place of everything; [`scenario`] turns a file into a [`spec::RunSpec`]; [`world`] runs that; [`record`] holds what came out.
 
 mod air;
 pub mod capture;
+pub mod document;
 pub mod error;
 mod link;
 pub mod record;

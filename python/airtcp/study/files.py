@@ -1,7 +1,7 @@
 """The files of a study: `study.toml`, and one experiment per file in `experiments/`. See docs/studies.md.
 
-An experiment is a sweep file with more keys. What is read here is what a study adds; the sweep itself is read by
-`airtcp.sweep`.
+An experiment is a sweep file with more keys. Tables are declared here, and what only a whole study can tell is checked;
+the sweep of an experiment is checked by `airtcp.sweeps.definition`.
 """
 
 from __future__ import annotations
@@ -11,155 +11,266 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal, get_args
 
+import msgspec
+from msgspec import Meta
+from msgspec import field as key
+
+from airtcp import documents
+from airtcp._airtcp import Document
+from airtcp.documents import Faults, Id, Place, Scalar, Table, Text, Unique, Where, Word, means
 from airtcp.errors import StudyError, SweepError
 from airtcp.expressions import Value, nearest
-from airtcp.study import toml
+from airtcp.kinds import misplaced
 from airtcp.sweeps.definition import Sweep
+from airtcp.sweeps.file import SweepFile
 
 STUDY_FILE: Final = "study.toml"
 EXPERIMENTS: Final = "experiments"
 
-KINDS: Final = ("paper", "sensitivity", "beyond")
+Kind = Literal["paper", "sensitivity", "beyond"]
+KINDS: Final = get_args(Kind)
 UNCOUNTED: Final = ("calibration", "identity")
 """Kinds of findings that test nothing: they are shown and not counted."""
-FINDING_KINDS: Final = (*KINDS, *UNCOUNTED)
+FindingKind = Literal["paper", "sensitivity", "beyond", "calibration", "identity"]
 """Of a finding: that of its experiment, unless it says otherwise."""
-PLOT_KINDS: Final = ("line", "scatter", "bar")
-SCALES: Final = ("linear", "log")
+Scale = Literal["linear", "log"]
 
-OWN_KEYS: Final = ("id", "title", "text", "kind", "figures", "plots", "findings")
-"""Of an experiment; all others are the sweep's."""
-
-_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_ID_RULE: Final = "letters, digits, `-`, `_` and `.`, beginning with a letter or digit"
+NotNegative = Annotated[int, Meta(ge=0)] | Annotated[float, Meta(ge=0)]
+AboveZero = Annotated[int, Meta(gt=0)] | Annotated[float, Meta(gt=0)]
+AboveOne = Annotated[int, Meta(gt=1)] | Annotated[float, Meta(gt=1)]
+Texts = Annotated[tuple[Text, ...], Unique]
 
 
-@dataclass(frozen=True)
-class Assumption:
+class Part(Table, frozen=True):
+    """A table of a study's files; what surrounds its texts is dropped."""
+
+    def __post_init__(self) -> None:
+        """Drops it."""
+        for name in self.__struct_fields__:
+            value = getattr(self, name)
+            if isinstance(value, str):
+                msgspec.structs.force_setattr(self, name, value.strip())
+
+
+class Assumption(Part, kw_only=True, frozen=True):
     """Something the source does not say."""
 
-    id: str
-    what: str
-    value: Value
-    why: str
-    experiment: str | None
-    """The experiment that shows what depends on it."""
-    place: str
-    """File, line and place, for errors."""
+    id: Annotated[Id, means("Unique among the assumptions.")]
+    what: Annotated[Text, means("What had to be chosen.")]
+    value: Annotated[Scalar, means("What was chosen.")]
+    why: Annotated[Text, means("The reason for this value.")]
+    experiment: Annotated[Text | None, means("Id of the experiment that shows what depends on it.")] = None
+    place: Where = ""
 
 
-@dataclass(frozen=True)
-class Plot:
+class Paper(Part, kw_only=True, frozen=True):
+    """What is repeated."""
+
+    authors: Annotated[Text | Texts | None, means("Text, or a list of names.")] = None
+    title: Annotated[Text, means("Of the paper.")]
+    venue: Annotated[Text | None, means("Journal, conference or series.")] = None
+    year: Annotated[int | None, means("When it appeared.")] = None
+    url: Annotated[Text | None, means("Where it can be read.")] = None
+
+
+class Cost(Part, kw_only=True, frozen=True):
+    """Measured wall time on two cores."""
+
+    quick_s: Annotated[NotNegative | None, means("Of `--quick`, seconds.")] = None
+    full_s: Annotated[NotNegative | None, means("Of `--full`, seconds.")] = None
+
+
+class Plot(Part, kw_only=True, frozen=True):
     """A figure."""
 
-    id: str
-    title: str
-    figure: str | None
-    x: str
-    y: str
-    series: tuple[str, ...]
-    where: Mapping[str, Any]
-    kind: str
-    x_label: str | None
-    x_unit: str | None
-    x_scale: str
-    y_label: str | None
-    y_unit: str | None
-    y_scale: str
-    y_range: tuple[float, float] | None
-    caption: str
-    place: str
-    """File, line and place, for errors."""
+    id: Annotated[Id, means("Unique in the study; names the picture.")]
+    title: Annotated[Text, means("Its heading.")]
+    figure: Annotated[Text | None, means("Figure of the source, one of the experiment's `figures`.")] = None
+    x: Annotated[
+        Text,
+        means(
+            'A parameter, `arm`, or a column of y\'s measure as in `"by_size.size_kB"`; in a scatter plot without rows '
+            "also a measure."
+        ),
+    ]
+    y: Annotated[Text, means('A measure, or a column as in `"by_size.transfer_s"`.')]
+    series: Annotated[
+        Text | Texts,
+        means(
+            'One curve for each value of: `"arm"`, a parameter, a column of y\'s measure by its name alone, or several '
+            'as `["arm", "n"]`.'
+        ),
+    ] = ("arm",)
+    where: Annotated[
+        dict[str, Scalar | Annotated[list[Scalar], Meta(min_length=1)]],
+        means("Keep only these coordinates: `{ D_ms = 90 }`, `{ n = [500, 1500] }`, columns as well."),
+    ] = key(default_factory=dict)
+    arms: Annotated[Texts, means("Draw only these arms; the same as `arm` in `where`.")] = ()
+    kind: Annotated[
+        Literal["line", "scatter", "bar"],
+        means(
+            "`line` and `bar`: mean and 95 % interval over the seeds for each x (a bar takes texts as x, too). "
+            "`scatter`: every row of the first seed, or without rows every run."
+        ),
+    ] = "line"
+    x_label: Annotated[Text | None, means("Title of the axis. Default: that of the parameter or measure.")] = None
+    x_unit: Annotated[Text | None, means("Unit of the axis. Default: that of the parameter or measure.")] = None
+    x_scale: Annotated[Scale, means("Of the axis.")] = "linear"
+    y_label: Annotated[Text | None, means("Title of the axis. Default: that of the measure.")] = None
+    y_unit: Annotated[Text | None, means("Unit of the axis. Default: that of the measure.")] = None
+    y_scale: Annotated[Scale, means("Of the axis.")] = "linear"
+    y_range: Annotated[tuple[int | float, int | float] | None, means("Lower and upper end of the axis.")] = None
+    caption: Annotated[str, means("What to look at.")] = ""
+    place: Where = ""
+
+    def __post_init__(self) -> None:
+        """One form for what can be written in two."""
+        super().__post_init__()
+        if isinstance(self.series, str):
+            msgspec.structs.force_setattr(self, "series", (self.series,))
+        if self.arms:
+            msgspec.structs.force_setattr(self, "where", {**self.where, "arm": list(self.arms)})
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(Part, kw_only=True, frozen=True):
     """A claim, and the checks that hold it against results."""
 
-    id: str
-    figure: str | None
-    claim: str
-    published: str
-    source: str
-    each: Mapping[str, Sequence[Value]]
-    """`for` in the file: names and values for which the checks are repeated."""
-    checks: tuple[str, ...]
-    note: str
-    place: str
-    """File, line and place, for errors."""
-    kind: str = "paper"
-    """One of `FINDING_KINDS`."""
-    enough_seeds: int | None = None
-    """Seeds that must have a value in every check; `None`: all of them."""
+    id: Annotated[Id, means("Unique in the study.")]
+    claim: Annotated[Text, means("What is claimed, in a sentence.")]
+    published: Annotated[
+        str, means("What the source prints; without it nothing is cited. Required if `kind` is `paper`.")
+    ] = ""
+    checks: Annotated[Texts, Meta(min_length=1), means("Comparisons; all must be settled for.")]
+    figure: Annotated[Text | None, means("Figure of the source, one of the experiment's `figures`.")] = None
+    source: Annotated[str, means("Where it is claimed. Default: the study's paper.")] = ""
+    each: Annotated[
+        dict[Word, Annotated[list[Scalar], Meta(min_length=1)]],
+        means("The checks that use these names are made for every combination of their values."),
+    ] = key(name="for", default_factory=dict)
+    note: Annotated[str, means("Why it does not match, if it does not, naming the experiment that supports it.")] = ""
+    kind: Annotated[
+        FindingKind | None,
+        means(
+            "What the finding counts as. Default: the experiment's `kind`. `calibration` and `identity` are shown and "
+            "not counted."
+        ),
+    ] = None
+    enough_seeds: Annotated[
+        Annotated[int, Meta(ge=2)] | None, means("How many seeds must have a value in every check. Default: all.")
+    ] = None
+    place: Where = ""
 
     def cases(self) -> list[dict[str, Value]]:
         """Every combination of the values of `for`."""
         return [dict(zip(self.each, values, strict=True)) for values in product(*self.each.values())]
 
 
-@dataclass(frozen=True)
-class MatrixMeasure:
+class MatrixMeasure(Part, kw_only=True, frozen=True):
     """A measure that counts in a matrix."""
 
-    name: str
-    title: str
-    better: str
-    """`less` or `more`."""
-    enough: float | None
-    """What is better than this counts as this."""
-    harm: float | None
-    """The factor by which it may not get worse."""
-    weight: float
+    name: Annotated[Text, means("Of a measure with one number per run. Experiments may lack it.")]
+    title: Annotated[str, means("Heading of its columns. Default: its name.")] = ""
+    better: Annotated[Literal["less", "more"], means("Which values are better.")] = "less"
+    enough: Annotated[AboveZero | None, means("What is better than this counts as this.")] = None
+    harm: Annotated[AboveOne | None, means("The factor by which it may not get worse.")] = None
+    weight: Annotated[NotNegative, means("How much a doubling of it counts.")] = 1
+
+    def __post_init__(self) -> None:
+        """A heading."""
+        super().__post_init__()
+        msgspec.structs.force_setattr(self, "title", self.title or self.name)
 
 
-@dataclass(frozen=True)
-class MatrixScene:
+class MatrixScene(Part, kw_only=True, frozen=True):
     """An experiment as a column."""
 
-    experiment: str
-    title: str
-    text: str
-    where: Mapping[str, Value]
-    """One value of each parameter that varies."""
+    experiment: Annotated[Text, means("Id of an experiment.")]
+    title: Annotated[str, means("Heading of its column. Default: the id.")] = ""
+    text: Annotated[str, means("What happens there.")] = ""
+    where: Annotated[dict[str, Scalar], means("One value of each parameter that varies.")] = key(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """A heading."""
+        super().__post_init__()
+        msgspec.structs.force_setattr(self, "title", self.title or self.experiment)
 
 
-@dataclass(frozen=True)
-class MatrixRow:
+class MatrixRow(Part, kw_only=True, frozen=True):
     """An arm as a row."""
 
-    arm: str
-    title: str
-    changes: tuple[str, ...]
-    """What has to be changed for it: the fewer, the better among equals."""
-    text: str
+    arm: Annotated[Text, means("Name of an arm.")]
+    title: Annotated[str, means("What people call it. Default: the arm's name.")] = ""
+    changes: Annotated[Texts, means("What has to be changed for it: the fewer, the better among equals.")] = ()
+    text: Annotated[str, means("What it is.")] = ""
+
+    def __post_init__(self) -> None:
+        """A heading."""
+        super().__post_init__()
+        msgspec.structs.force_setattr(self, "title", self.title or self.arm)
 
 
-@dataclass(frozen=True)
-class MatrixGroup:
+class MatrixGroup(Part, kw_only=True, frozen=True):
     """Rows that are held against one base."""
 
-    title: str
-    text: str
-    base: str
-    base_title: str
-    rows: tuple[MatrixRow, ...]
+    title: Annotated[Text, means("What its rows have in common.")]
+    text: Annotated[str, means("More about them.")] = ""
+    base: Annotated[Text, means("Arm that the others are held against.")]
+    base_title: Annotated[str, means("What people call it. Default: the arm's name.")] = ""
+    rows: Annotated[tuple[MatrixRow, ...], Meta(min_length=1), means("Other arms.")]
+
+    def __post_init__(self) -> None:
+        """A heading."""
+        super().__post_init__()
+        msgspec.structs.force_setattr(self, "base_title", self.base_title or self.base)
 
 
-@dataclass(frozen=True)
-class Matrix:
+class Matrix(Part, kw_only=True, frozen=True):
     """Variants against scenes; see `airtcp.study.matrix` for what follows from it."""
 
-    id: str
-    title: str
-    text: str
-    margin: float
-    measures: tuple[MatrixMeasure, ...]
-    scenes: tuple[MatrixScene, ...]
-    groups: tuple[MatrixGroup, ...]
-    place: str
-    """File, line and place, for errors."""
+    id: Annotated[Id, means("Unique among matrices and plots; names its pictures.")]
+    title: Annotated[Text, means("Its heading.")]
+    text: Annotated[str, means("What it shows.")] = ""
+    margin: Annotated[AboveOne, means("The least overall gain that counts, as a factor.")] = 1.25
+    measures: Annotated[tuple[MatrixMeasure, ...], Meta(min_length=1), means("What counts.")]
+    scenes: Annotated[tuple[MatrixScene, ...], Meta(min_length=1), means("Columns.")]
+    groups: Annotated[tuple[MatrixGroup, ...], Meta(min_length=1), means("Rows that share a base.")]
+    place: Where = ""
+
+
+class StudyFile(Part, kw_only=True, frozen=True):
+    """What a study is about."""
+
+    id: Annotated[Id, means("Its name on the command line.")]
+    title: Annotated[Text, means("Its heading.")]
+    question: Annotated[Text, means("What the study asks.")]
+    summary: Annotated[str, means("A few sentences about it.")] = ""
+    paper: Annotated[Paper | None, means("What is repeated.")] = None
+    cost: Annotated[Cost | None, means("Measured wall time on two cores.")] = None
+    assumptions: Annotated[tuple[Assumption, ...], means("What the source does not say, and what was chosen.")] = ()
+    matrices: Annotated[tuple[Matrix, ...], means("Variants against scenes.")] = ()
+
+
+class ExperimentFile(SweepFile, kw_only=True, frozen=True):
+    """An experiment: a sweep, and what a study adds to it."""
+
+    id: Annotated[Id, means("Unique in the study; names the result files.")]
+    title: Annotated[Text, means("Its heading.")]
+    text: Annotated[str, means("What it does, and what it shows.")] = ""
+    kind: Annotated[
+        Kind,
+        means("`paper` repeats the source, `sensitivity` shows what an assumption does, `beyond` goes further."),
+    ] = "paper"
+    figures: Annotated[Texts, means('Figures of the source, such as `["3a", "3b"]`; each needs a plot.')] = ()
+    plots: Annotated[tuple[Plot, ...], means("Figures to draw.")] = ()
+    findings: Annotated[tuple[Finding, ...], means("Claims and their checks.")] = ()
+
+
+OWN_KEYS: Final = tuple(
+    k for k in ExperimentFile.__struct_encode_fields__ if k not in SweepFile.__struct_encode_fields__
+)
+"""Of an experiment; all others are the sweep's."""
 
 
 @dataclass(frozen=True)
@@ -246,51 +357,56 @@ def read(folder: Path) -> Study:
     """Reads a study. Whether its sweeps, plots and findings make sense together is `airtcp.study.prepare`'s business.
 
     Raises:
-        StudyError: a file is missing or wrong.
+        StudyError: a file is missing or wrong; with all that is wrong in it.
     """
-    file = folder / STUDY_FILE
-    if not file.is_file():
+    path = folder / STUDY_FILE
+    if folder.is_file():
+        told = misplaced(folder, "study")
+        raise StudyError(told or f"{folder}: not a study: a study is a folder with {STUDY_FILE}")
+    if not path.is_file():
         raise StudyError(f"{folder}: not a study: it has no {STUDY_FILE}")
-    table = toml.load(file)
-    study_id = _id(table, "the study's name on the command line")
-    title = table.text("title", "what the study is called")
-    paper = _paper(table.table("paper", "what is repeated: authors, title, venue, year"))
-    question = table.text("question", "what it asks")
-    summary = table.text("summary", "a few sentences about it", default="")
-    cost = _cost(table.table("cost", "measured wall time in seconds on two cores: quick_s, full_s"))
-    assumptions = [
-        _assumption(item) for item in table.tables("assumptions", "what the source does not say: id, what, value, why")
-    ]
-    matrices = [_matrix(item) for item in table.tables("matrices", "variants against scenes, and what follows")]
-    table.done()
-
-    files = sorted((folder / EXPERIMENTS).glob("*.toml"), key=_natural)
-    if not files:
+    document = documents.load(path, "study", StudyError)
+    file = documents.read(document, StudyFile, StudyError)
+    paths = sorted((folder / EXPERIMENTS).glob("*.toml"), key=_natural)
+    if not paths:
         raise StudyError(f"{folder / EXPERIMENTS}: holds no experiment (*.toml)")
-    source = citation(paper) or title
+    paper = _written(file.paper)
+    read_from: dict[str, Document] = {}
+    experiments = []
+    found: list[str] = []
+    for each in paths:
+        try:
+            experiment, read_from[str(each)] = _experiment(each, citation(paper) or file.title)
+            experiments.append(experiment)
+        except StudyError as error:
+            found += error.faults
+    if found:
+        raise StudyError(*found)
     # What repeats the source comes first; sorting keeps the order of the names.
-    experiments = sorted((_experiment(path, source) for path in files), key=lambda e: KINDS.index(e.kind))
-    _unique([(e.id, e.place) for e in experiments])
-    _unique([(p.id, p.place) for e in experiments for p in e.plots])
-    _unique([(f.id, f.place) for e in experiments for f in e.findings])
-    _unique([(a.id, a.place) for a in assumptions])
-    ids = [e.id for e in experiments]
-    for a in assumptions:
-        if a.experiment is not None and a.experiment not in ids:
-            raise StudyError(
-                f"{a.place}.experiment = {a.experiment!r}: no experiment has that id{nearest(a.experiment, ids)}"
-            )
-    _unique([(m.id, m.place) for m in matrices] + [(p.id, p.place) for e in experiments for p in e.plots])
-    for m in matrices:
-        for i, scene in enumerate(m.scenes):
-            if scene.experiment not in ids:
-                raise StudyError(
-                    f"{m.place}.scenes[{i}].experiment = {scene.experiment!r}: no experiment has that id"
-                    f"{nearest(scene.experiment, ids)}"
-                )
+    experiments.sort(key=lambda e: KINDS.index(e.kind))
+    _check_ids(document, file, experiments, read_from)
     return Study(
-        study_id, title, question, summary, paper, tuple(assumptions), cost, tuple(experiments), folder, tuple(matrices)
+        file.id,
+        file.title,
+        file.question,
+        file.summary,
+        paper,
+        file.assumptions,
+        _written(file.cost),
+        tuple(experiments),
+        folder,
+        file.matrices,
     )
+
+
+def _written(table: Part | None) -> dict[str, Any]:
+    """The keys that are given, as JSON has them."""
+    if table is None:
+        return {}
+    given = {name: getattr(table, name) for name in table.__struct_fields__}
+    return {
+        name: list(value) if isinstance(value, tuple) else value for name, value in given.items() if value is not None
+    }
 
 
 def _natural(path: Path) -> list[tuple[int, str]]:
@@ -298,39 +414,56 @@ def _natural(path: Path) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", path.stem) if part]
 
 
-def _unique(ids: Sequence[tuple[str, str]]) -> None:
-    first: dict[str, str] = {}
-    for name, where in ids:
-        if name in first:
-            raise StudyError(f"{where}: id = {name!r}: taken by {first[name]}; an id is used once in a study")
-        first[name] = where
+def _check_ids(
+    document: Document, file: StudyFile, experiments: Sequence[Experiment], read_from: Mapping[str, Document]
+) -> None:
+    """Ids are there once, and what is named is there.
 
+    Raises:
+        StudyError: it is not so.
+    """
+    faults = Faults(document, StudyError)
 
-def _id(table: toml.Table, what: str) -> str:
-    name = table.text("id", what)
-    if not _ID.fullmatch(name):
-        raise table.fault("id", f"must be {_ID_RULE}")
-    return name
+    def unique(ids: Sequence[tuple[str, Document, Place]]) -> None:
+        first: dict[str, str] = {}
+        for name, holder, place in ids:
+            if name in first:
+                faults.found.append(
+                    holder.fault((*place, "id"), f"taken by {first[name]}; an id is used once in a study")
+                )
+            first.setdefault(name, holder.where(place))
 
+    def listed(kind: str) -> list[tuple[str, Document, Place]]:
+        return [(p.id, read_from[e.place], (kind, i)) for e in experiments for i, p in enumerate(getattr(e, kind))]
 
-def _paper(table: toml.Table | None) -> dict[str, Any]:
-    if table is None:
-        return {}
-    authors = table.anything("authors", "text, or a list of names")
-    if authors is not None and not isinstance(authors, str):
-        authors = table.texts("authors", "text, or a list of names")
-    year = table.anything("year", "a year")
-    if year is not None and (isinstance(year, bool) or not isinstance(year, int)):
-        raise table.fault("year", "must be a whole number")
-    paper = {
-        "authors": authors,
-        "title": table.text("title", "of the paper"),
-        "venue": table.text("venue", "journal, conference or series", default="") or None,
-        "year": year,
-        "url": table.text("url", "where it can be read", default="") or None,
-    }
-    table.done()
-    return {key: value for key, value in paper.items() if value is not None}
+    unique([(e.id, read_from[e.place], ()) for e in experiments])
+    unique([*[(m.id, document, ("matrices", i)) for i, m in enumerate(file.matrices)], *listed("plots")])
+    unique(listed("findings"))
+    unique([(a.id, document, ("assumptions", i)) for i, a in enumerate(file.assumptions)])
+    ids = [e.id for e in experiments]
+    named: list[tuple[str | None, Place]] = [
+        (a.experiment, ("assumptions", i, "experiment")) for i, a in enumerate(file.assumptions)
+    ]
+    for i, m in enumerate(file.matrices):
+        named += [(s.experiment, ("matrices", i, "scenes", j, "experiment")) for j, s in enumerate(m.scenes)]
+        for kind, name, values in (
+            ("measures", "name", [one.name for one in m.measures]),
+            ("scenes", "experiment", [one.experiment for one in m.scenes]),
+            ("groups", "title", [one.title for one in m.groups]),
+        ):
+            for j, value in enumerate(values):
+                if value in values[:j]:
+                    faults.add("is there twice", "matrices", i, kind, j, name)
+        for j, group in enumerate(m.groups):
+            arms = [group.base, *(row.arm for row in group.rows)]
+            for k, row in enumerate(group.rows):
+                if row.arm in arms[: k + 1]:
+                    message = "is there twice, the base counted"
+                    faults.add(message, "matrices", i, "groups", j, "rows", k, "arm")
+    for experiment, place in named:
+        if experiment is not None and experiment not in ids:
+            faults.add(f"no experiment has that id{nearest(experiment, ids)}", *place)
+    faults.raise_any()
 
 
 def citation(paper: Mapping[str, Any]) -> str:
@@ -341,245 +474,46 @@ def citation(paper: Mapping[str, Any]) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def _cost(table: toml.Table | None) -> dict[str, float]:
-    if table is None:
-        return {}
-    cost = {}
-    for key in ("quick_s", "full_s"):
-        value = table.number(key, "wall time in seconds on two cores")
-        if value is not None:
-            if value < 0:
-                raise table.fault(key, "must not be negative")
-            cost[key] = value
-    table.done()
-    return cost
-
-
-def _assumption(table: toml.Table) -> Assumption:
-    name = _id(table, "a short name")
-    what = table.text("what", "what had to be chosen")
-    value = table.anything("value", "what was chosen", required=True)
-    if not isinstance(value, (bool, int, float, str)):
-        raise table.fault("value", "must be text, a number, true or false")
-    why = table.text("why", "the reason for this value")
-    experiment = table.text("experiment", "id of the experiment that shows what depends on it", default="") or None
-    table.done()
-    return Assumption(name, what, value, why, experiment, table.where())
-
-
-def _matrix(table: toml.Table) -> Matrix:
-    name = _id(table, "a short name")
-    title = table.text("title", "what the matrix is called")
-    text = table.text("text", "what it shows", default="")
-    margin = _factor(table, "margin", "the least overall gain that counts, as a factor") or 1.25
-    measures = tuple(_matrix_measure(item) for item in table.tables("measures", "what counts: name, better"))
-    scenes = tuple(_matrix_scene(item) for item in table.tables("scenes", "columns: experiment, title"))
-    groups = tuple(_matrix_group(item) for item in table.tables("groups", "rows that share a base: base, rows"))
-    for key, found, names in (
-        ("measures", measures, [m.name for m in measures]),
-        ("scenes", scenes, [s.experiment for s in scenes]),
-        ("groups", groups, [g.title for g in groups]),
-    ):
-        if not found:
-            raise table.fault(key, "at least one is needed")
-        if twice := next((n for i, n in enumerate(names) if n in names[:i]), None):
-            raise table.fault(key, f"{twice!r} is there twice")
-    table.done()
-    return Matrix(name, title, text, margin, measures, scenes, groups, table.where())
-
-
-def _factor(table: toml.Table, key: str, what: str) -> float | None:
-    value = table.number(key, what)
-    if value is not None and value <= 1:
-        raise table.fault(key, "must be above 1: a factor")
-    return value
-
-
-def _matrix_measure(table: toml.Table) -> MatrixMeasure:
-    name = table.text("name", "of a measure with one number per run")
-    weight = table.number("weight", "how much a doubling of it counts")
-    if weight is not None and weight < 0:
-        raise table.fault("weight", "must not be negative")
-    enough = table.number("enough", "what is better than this counts as this")
-    if enough is not None and enough <= 0:
-        raise table.fault("enough", "must be above 0: gains are ratios")
-    measure = MatrixMeasure(
-        name=name,
-        title=table.text("title", "heading of its columns", default=name),
-        better=table.choice("better", "which values are better", ("less", "more"), "less"),
-        enough=enough,
-        harm=_factor(table, "harm", "the factor by which it may not get worse"),
-        weight=1 if weight is None else weight,
-    )
-    table.done()
-    return measure
-
-
-def _matrix_scene(table: toml.Table) -> MatrixScene:
-    where = table.table("where", "one value of each parameter that varies")
-    kept = {} if where is None else dict(where.items())
-    for key, value in kept.items():
-        if where is not None and not isinstance(value, (bool, int, float, str)):
-            raise where.fault(key, "must be a number, a text, true or false")
-    experiment = table.text("experiment", "id of an experiment")
-    scene = MatrixScene(
-        experiment,
-        table.text("title", "heading of its column", default=experiment),
-        table.text("text", "what happens there", default=""),
-        kept,
-    )
-    table.done()
-    return scene
-
-
-def _matrix_group(table: toml.Table) -> MatrixGroup:
-    title = table.text("title", "what its rows have in common")
-    text = table.text("text", "more about them", default="")
-    base = table.text("base", "arm that the others are held against")
-    base_title = table.text("base_title", "how people call it", default=base)
-    rows = []
-    for item in table.tables("rows", "arm, and what has to be changed for it"):
-        arm = item.text("arm", "name of an arm")
-        rows.append(
-            MatrixRow(
-                arm,
-                item.text("title", "how people call it", default=arm),
-                tuple(item.texts("changes", "what has to be changed: fewer is better among equals")),
-                item.text("text", "what it is", default=""),
-            )
-        )
-        item.done()
-    names = [base, *(row.arm for row in rows)]
-    if not rows:
-        raise table.fault("rows", "at least one is needed")
-    if twice := next((n for i, n in enumerate(names) if n in names[:i]), None):
-        raise table.fault("rows", f"{twice!r} is there twice, the base counted")
-    table.done()
-    return MatrixGroup(title, text, base, base_title, tuple(rows))
-
-
-def _experiment(file: Path, source: str) -> Experiment:
-    table = toml.load(file)
-    name = _id(table, "a short name")
-    title = table.text("title", "what the experiment is called")
-    text = table.text("text", "what it does, and what it shows", default="")
-    kind = table.choice("kind", "what it is part of", KINDS, "paper")
-    figures = table.texts("figures", 'figures of the source, such as ["3a", "3b"]')
-    plots = [_plot(item, figures) for item in table.tables("plots", "figures to draw")]
-    findings = [_finding(item, figures, source, kind) for item in table.tables("findings", "claims and their checks")]
-    for figure in figures:
-        if not any(plot.figure == figure for plot in plots):
-            raise table.fault("figures", f"no plot has figure = {figure!r}")
+def _experiment(path: Path, source: str) -> tuple[Experiment, Document]:
+    document = documents.load(path, "experiment", StudyError)
+    file = documents.read(document, ExperimentFile, StudyError)
+    faults = Faults(document, StudyError)
+    for i, plot in enumerate(file.plots):
+        _check_figure(faults, file, plot.figure, "plots", i)
+        if plot.arms and "arm" in document.value()["plots"][i].get("where", {}):
+            faults.add("`where` has `arm` as well: one of them has to go", "plots", i, "arms")
+        if plot.y_range is not None and plot.y_range[0] >= plot.y_range[1]:
+            faults.add("the lower end comes first", "plots", i, "y_range")
+    for i, finding in enumerate(file.findings):
+        _check_figure(faults, file, finding.figure, "findings", i)
+        if (finding.kind or file.kind) == "paper" and not finding.published:
+            faults.add("must be text: what the source prints", "findings", i, "published")
+    for i, figure in enumerate(file.figures):
+        if not any(plot.figure == figure for plot in file.plots):
+            faults.add(f"no plot has figure = {figure!r}", "figures", i)
+    bare = document
+    for name in OWN_KEYS:
+        bare = bare.without((name,))
     try:
-        sweep = Sweep.load(file, also=OWN_KEYS)
+        sweep = Sweep.from_document(bare, path)
     except SweepError as error:
-        raise StudyError(str(error)) from error
-    return Experiment(name, title, text, kind, tuple(figures), tuple(plots), tuple(findings), sweep, str(file))
-
-
-def _figure(table: toml.Table, figures: Sequence[str]) -> str | None:
-    figure = table.text("figure", "figure of the source", default="") or None
-    if figure is not None and figure not in figures:
-        have = ", ".join(map(repr, figures)) or "none"
-        raise table.fault("figure", f"not among the experiment's figures: {have}")
-    return figure
-
-
-def _plot(table: toml.Table, figures: Sequence[str]) -> Plot:
-    name = _id(table, "a short name")
-    figure = _figure(table, figures)
-    title = table.text("title", "what the plot is called")
-    kind = table.choice("kind", "how it is drawn", PLOT_KINDS, "line")
-    x = table.text("x", "a parameter, or a column of a measure with rows such as `by_size.size_kb`")
-    y = table.text("y", "a measure, or a column of a measure with rows such as `by_size.transfer_s`")
-    series_value = table.anything("series", "`arm`, a parameter, or a list of these")
-    if series_value is None:
-        series: tuple[str, ...] = ("arm",)
-    elif isinstance(series_value, str):
-        series = (series_value,)
-    else:
-        series = tuple(table.texts("series", "`arm`, a parameter, or a list of these"))
-    where = table.table("where", "coordinates that are kept: { n = 500 } or { n = [500, 1500] }")
-    kept: dict[str, Any] = {}
-    if where is not None:
-        for key, value in where.items():
-            values = value if isinstance(value, list) else [value]
-            if not values or not all(isinstance(item, (bool, int, float, str)) for item in values):
-                raise where.fault(key, "must be a number, a text, or a list of these")
-            kept[key] = value
-    arms = table.texts("arms", "names of arms: the others are not drawn")
-    if arms and "arm" in kept:
-        raise table.fault("arms", "`where` has `arm` as well: one of them has to go")
-    if arms:
-        kept["arm"] = arms
-    y_range = table.numbers("y_range", "lower and upper end of the axis", 2)
-    if y_range is not None and y_range[0] >= y_range[1]:
-        raise table.fault("y_range", "the lower end comes first")
-    plot = Plot(
-        id=name,
-        title=title,
-        figure=figure,
-        x=x,
-        y=y,
-        series=series,
-        where=kept,
-        kind=kind,
-        x_label=table.text("x_label", "title of the axis", default="") or None,
-        x_unit=table.text("x_unit", "unit of the axis", default="") or None,
-        x_scale=table.choice("x_scale", "of the axis", SCALES, "linear"),
-        y_label=table.text("y_label", "title of the axis", default="") or None,
-        y_unit=table.text("y_unit", "unit of the axis", default="") or None,
-        y_scale=table.choice("y_scale", "of the axis", SCALES, "linear"),
-        y_range=None if y_range is None else (y_range[0], y_range[1]),
-        caption=table.text("caption", "what to look at", default=""),
-        place=table.where(),
+        raise StudyError(*faults.found, *error.faults) from error
+    faults.raise_any()
+    findings = tuple(_completed(finding, file.kind, source) for finding in file.findings)
+    experiment = Experiment(
+        file.id, file.title.strip(), file.text.strip(), file.kind, file.figures, file.plots, findings, sweep, str(path)
     )
-    table.done()
-    return plot
+    return experiment, document
 
 
-def _finding(table: toml.Table, figures: Sequence[str], source: str, kind: str) -> Finding:
-    name = _id(table, "a short name")
-    figure = _figure(table, figures)
-    kind = table.choice("kind", "what the finding counts as; default: the experiment's", FINDING_KINDS, kind)
-    claim = table.text("claim", "what is claimed, in a sentence")
-    # What goes further than the source may have nothing to be compared with.
-    published = table.text("published", "what the source prints", default=None if kind == "paper" else "")
-    is_published = bool(published) or kind == "paper"
-    own_source = table.text(
-        "source", "where it is claimed; default: the study's paper", default=source if is_published else ""
-    )
-    checks = table.texts("checks", "comparisons of measures, such as \"loss('Reno', n=500) < 0.01\"", required=True)
-    if not checks:
-        raise table.fault("checks", "at least one is needed")
-    each: dict[str, Sequence[Value]] = {}
-    cases = table.table("for", "names and lists of values: the checks are made for each")
-    if cases is not None:
-        for key, values in cases.items():
-            if not key.isidentifier():
-                raise cases.fault(key, "the name must be a word: letters, digits and `_`")
-            if (
-                not isinstance(values, list)
-                or not values
-                or not all(isinstance(item, (bool, int, float, str)) for item in values)
-            ):
-                raise cases.fault(key, "must be a list of numbers or texts")
-            each[key] = values
-    note = table.text("note", "why it does not match, if it does not", default="")
-    enough = table.number("enough_seeds", "how many seeds must have a value in every check; default: all")
-    if enough is not None and (enough != int(enough) or enough < 2):
-        raise table.fault("enough_seeds", "must be a whole number, 2 or more")
-    table.done()
-    return Finding(
-        name,
-        figure,
-        claim,
-        published,
-        own_source,
-        each,
-        tuple(checks),
-        note,
-        table.where(),
-        kind,
-        None if enough is None else int(enough),
-    )
+def _completed(finding: Finding, kind: FindingKind, source: str) -> Finding:
+    """With what it takes from its experiment and its study."""
+    own = finding.kind or kind
+    is_published = bool(finding.published) or own == "paper"
+    return msgspec.structs.replace(finding, kind=own, source=finding.source or (source if is_published else ""))
+
+
+def _check_figure(faults: Faults, file: ExperimentFile, figure: str | None, *place: str | int) -> None:
+    if figure is not None and figure not in file.figures:
+        have = ", ".join(map(repr, file.figures)) or "none"
+        faults.add(f"not among the experiment's figures: {have}", *place, "figure")

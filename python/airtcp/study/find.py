@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from airtcp import documents
 from airtcp.errors import StudyError
 from airtcp.expressions import nearest
-from airtcp.study import toml
 from airtcp.study.files import STUDY_FILE
 
 VARIABLE: Final = "AIRTCP_STUDIES"
@@ -31,9 +31,11 @@ def everything() -> Iterator[tuple[str, Path]]:
     for place in places():
         for file in sorted(place.glob(f"*/{STUDY_FILE}")) if place.is_dir() else ():
             try:
-                study_id = toml.load(file).text("id", "the study's name on the command line")
+                found = documents.load(file, "study", StudyError).value().get("id")
             except StudyError:
-                study_id = file.parent.name  # to be listed, and to show its fault when it is opened
+                found = None
+            # A faulty one is listed by its folder, and shows its fault when it is opened.
+            study_id = found if isinstance(found, str) else file.parent.name
             if study_id not in seen:
                 seen.add(study_id)
                 yield study_id, file.parent
@@ -51,7 +53,7 @@ def find(name: str) -> Path:
     path = Path(name)
     if path.name == STUDY_FILE and path.is_file():
         return path.parent
-    if path.is_dir() or os.sep in name:
+    if path.exists() or os.sep in name:
         return path  # reading says what is missing there
     looked = ", ".join(str(place) for place in places())
     raise StudyError(

@@ -180,7 +180,7 @@ class Table:
     def _group(self, group: MatrixGroup) -> Json:
         weights = {measure.name: measure.weight for measure in self.matrix.measures}
         rows = []
-        for row in (MatrixRow(group.base, group.base_title, (), ""), *group.rows):
+        for row in (MatrixRow(arm=group.base, title=group.base_title), *group.rows):
             is_base = row.arm == group.base
             rows.append(
                 {

@@ -13,9 +13,11 @@ from typing import Any, Final
 
 from airtcp import _airtcp
 from airtcp._part import to_toml_value
+from airtcp.documents import Faults
 from airtcp.errors import ScenarioError, SweepError
 from airtcp.expressions import ExpressionError, Template, Value, nearest
-from airtcp.sweeps.definition import MAX_RUNS, Arm, Faults, Range, Sweep
+from airtcp.sweeps.definition import Arm, Range, Sweep
+from airtcp.sweeps.file import MAX_RUNS
 from airtcp.sweeps.measures import Extract, Measure, MeasureError, take
 from airtcp.sweeps.task import Task, key_of
 
@@ -106,7 +108,8 @@ def plan(
 class _Planner:
     def __init__(self, sweep: Sweep) -> None:
         self.sweep: Final = sweep
-        self.faults: Final = Faults(str(sweep.path or f"sweep {sweep.name!r}"), sweep.lines)
+        assert sweep.document is not None
+        self.faults: Final = Faults(sweep.document, SweepError)
         self.at_points: Final[dict[str, list[str]]] = {}
         # By arm: its scenario as written; nothing if it is wrong.
         self.scenarios: Final[dict[str | None, dict[str, Any] | None]] = {}

@@ -21,7 +21,7 @@ use airtcp_core::units::Span;
 use super::error::{nearest, unknown};
 use super::file::{MAX_COUNT, NodeKind, ScenarioFile};
 use super::tree::Path;
-use super::{ScenarioError, ScenarioErrors, Source};
+use super::{Document, ScenarioError, ScenarioErrors};
 use crate::spec::{ChannelSpec, LinkId, LinkSpec, NodeId, NodeSpec, RunSpec, WalkSpec};
 
 const MAX_DURATION: Span = Span::from_secs(30 * 86_400);
@@ -30,7 +30,7 @@ const MAX_LINKS: u64 = 2 * MAX_COUNT as u64 + 100_000;
 /// Names suggested or listed in one message.
 const LISTED: usize = 12;
 
-pub(super) fn expand(file: &ScenarioFile, source: &Source) -> Result<RunSpec, ScenarioErrors> {
+pub(super) fn expand(file: &ScenarioFile, source: &Document) -> Result<RunSpec, ScenarioErrors> {
     let mut e = Expander {
         file,
         source,
@@ -106,7 +106,7 @@ impl Ends {
 
 struct Expander<'a> {
     file: &'a ScenarioFile,
-    source: &'a Source,
+    source: &'a Document,
     errors: Vec<ScenarioError>,
     groups: Vec<Group<'a>>,
     group_by_name: BTreeMap<&'a str, usize>,
@@ -138,7 +138,7 @@ const NAME_RULE: &str = "must be a letter, then letters, digits, `_` or `-`";
 
 impl<'a> Expander<'a> {
     fn error(&mut self, path: &Path, message: impl Into<String>) {
-        self.errors.push(self.source.error(path, message.into()));
+        self.errors.push(self.source.fault(path, message.into()));
     }
 
     /// Times are held against the duration only if it is one.
@@ -194,7 +194,7 @@ impl<'a> Expander<'a> {
     }
 
     fn is_written(&self, path: &Path) -> bool {
-        self.source.tree.locate(path).1.is_some()
+        self.source.tree().locate(path).1.is_some()
     }
 
     /// The options of a profile. `at` is where it was asked for.

@@ -37,15 +37,14 @@ impl Override {
         Override { argument: format!("{option} {value}"), key: key.to_owned(), value: value.to_owned() }
     }
 
-    /// Changes the document, or says where it fails and why. `index` is the override's place among all.
-    pub(super) fn apply(&self, index: usize, root: &Json, document: &mut Tree) -> Result<(), (Path, String)> {
+    /// Changes the document, or says where it fails and why. `origin` is the override.
+    pub(super) fn apply(&self, origin: Origin, root: &Json, document: &mut Tree) -> Result<(), (Path, String)> {
         let steps = steps(&self.key).ok_or_else(|| {
             (
                 Path::default(),
                 format!("`{}` is not a key: names with dots between, such as `flows[0].tcp.cc`", self.key),
             )
         })?;
-        let origin = Origin::Override(index);
         let mut path = Path::default();
         let mut here = &mut *document;
         let mut schema = Some(root);
@@ -64,22 +63,25 @@ impl Override {
                         }
                         _ => Tree::table(origin),
                     };
-                    &mut table.entry(key.clone()).or_insert_with(|| Entry { origin, tree: default() }).tree
+                    let rank = table.len();
+                    &mut table.entry(key.clone()).or_insert_with(|| Entry { origin, tree: default(), rank }).tree
                 }
                 (Value::Array(items), Step::Index(i)) => &mut items[*i],
                 _ => unreachable!("`into` answers for what is here"),
             };
             path.0.push(found);
         }
-        *here = self.tree(index, schema.is_some_and(|s| check::takes_text_only(root, s)));
+        *here = self.tree(origin, schema.is_some_and(|s| check::takes_text_only(root, s)));
         mark(document, &path, origin);
         Ok(())
     }
 
-    fn tree(&self, index: usize, text_only: bool) -> Tree {
-        let text = || Tree { value: Value::String(self.value.clone()), origin: Origin::Override(index) };
+    fn tree(&self, origin: Origin, text_only: bool) -> Tree {
+        let text = || Tree { value: Value::String(self.value.clone()), origin };
         match DeValue::parse(&self.value) {
-            Ok(value) if !text_only || value.get_ref().is_str() => Tree::from_override(&value, index),
+            Ok(value) if !text_only || value.get_ref().is_str() => {
+                Tree::from_override(&value, origin).unwrap_or_else(|_| text())
+            }
             _ => text(),
         }
     }
@@ -135,7 +137,7 @@ fn into(here: &mut Tree, step: &Step, root: &Json, schema: Option<&Json>) -> Res
             let name = Tree { value: Value::String(name.clone()), origin: here.origin };
             let mut table = Tree::table(here.origin);
             if let Value::Table(entries) = &mut table.value {
-                entries.insert(tag.to_owned(), Entry { origin: here.origin, tree: name });
+                entries.insert(tag.to_owned(), Entry { origin: here.origin, tree: name, rank: 0 });
             }
             *here = table;
         }

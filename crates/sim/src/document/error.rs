@@ -1,4 +1,4 @@
-//! What is wrong with a scenario: file and line (or the `--set` argument), key, value, and what would be accepted.
+//! What is wrong with a document: file and line (or the `--set` argument), key, value, and what would be accepted.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -8,7 +8,7 @@ const SHOWN: usize = 20;
 
 /// One fault.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ScenarioError {
+pub struct Fault {
     /// Name of the file as the user gave it.
     pub file: String,
     /// Line in the file, from 1; `None` if the fault is not at a line, or is in an override.
@@ -23,32 +23,37 @@ pub struct ScenarioError {
     pub message: String,
 }
 
-impl fmt::Display for ScenarioError {
+impl Fault {
+    /// `FILE:LINE: key`, as exactly as is known.
+    pub fn place(&self) -> String {
+        let head = match (&self.argument, self.line) {
+            (Some(argument), _) => argument.clone(),
+            (None, Some(line)) => format!("{}:{line}", self.file),
+            (None, None) => self.file.clone(),
+        };
+        if self.key.is_empty() { head } else { format!("{head}: {}", self.key) }
+    }
+}
+
+impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        match (&self.argument, self.line) {
-            (Some(argument), _) => f.write_str(argument)?,
-            (None, Some(line)) => write!(f, "{}:{line}", self.file)?,
-            (None, None) => f.write_str(&self.file)?,
-        }
-        if !self.key.is_empty() {
-            write!(f, ": {}", self.key)?;
-            if let Some(value) = &self.value {
-                write!(f, " = {value}")?;
-            }
+        f.write_str(&self.place())?;
+        if let Some(value) = self.value.as_ref().filter(|_| !self.key.is_empty()) {
+            write!(f, " = {value}")?;
         }
         write!(f, ": {}", self.message)
     }
 }
 
-impl std::error::Error for ScenarioError {}
+impl std::error::Error for Fault {}
 
-/// Everything found wrong with a scenario, in the order of the file, overrides last. Never empty.
+/// Everything found wrong with a document, in the order of the file, overrides last. Never empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ScenarioErrors(Vec<ScenarioError>);
+pub struct Faults(Vec<Fault>);
 
-impl ScenarioErrors {
+impl Faults {
     /// `Err` if there are any.
-    pub(super) fn check(mut errors: Vec<ScenarioError>) -> Result<(), ScenarioErrors> {
+    pub(crate) fn check(mut errors: Vec<Fault>) -> Result<(), Faults> {
         if errors.is_empty() {
             return Ok(());
         }
@@ -56,21 +61,21 @@ impl ScenarioErrors {
         // One option can be wrong for several flows that share a profile.
         let mut seen = BTreeSet::new();
         errors.retain(|error| seen.insert(error.clone()));
-        Err(ScenarioErrors(errors))
+        Err(Faults(errors))
     }
 
-    pub fn iter(&self) -> std::slice::Iter<'_, ScenarioError> {
+    pub fn iter(&self) -> std::slice::Iter<'_, Fault> {
         self.0.iter()
     }
 }
 
-impl From<ScenarioError> for ScenarioErrors {
-    fn from(error: ScenarioError) -> ScenarioErrors {
-        ScenarioErrors(vec![error])
+impl From<Fault> for Faults {
+    fn from(error: Fault) -> Faults {
+        Faults(vec![error])
     }
 }
 
-impl fmt::Display for ScenarioErrors {
+impl fmt::Display for Faults {
     /// One line each.
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         for (i, error) in self.0.iter().take(SHOWN).enumerate() {
@@ -86,11 +91,11 @@ impl fmt::Display for ScenarioErrors {
     }
 }
 
-impl std::error::Error for ScenarioErrors {}
+impl std::error::Error for Faults {}
 
 /// The one of `known` that `found` was probably meant to be: equal but for case and `-` or `_`, or at most a third of its
 /// letters away. Of several as near, the one that begins alike.
-pub(super) fn nearest<'a>(found: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(found: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let plain = |s: &str| s.to_lowercase().replace('-', "_");
     let wanted = plain(found);
     let allowed = (wanted.chars().count() / 3).max(1);
@@ -106,12 +111,12 @@ pub(super) fn nearest<'a>(found: &str, known: impl IntoIterator<Item = &'a str>)
 }
 
 /// `; did you mean `x`?`, or nothing.
-pub(super) fn suggestion(nearest: Option<&str>) -> String {
+pub(crate) fn suggestion(nearest: Option<&str>) -> String {
     nearest.map_or(String::new(), |n| format!("; did you mean `{n}`?"))
 }
 
 /// `unknown …; did you mean `x`? accepted: a, b, c`.
-pub(super) fn unknown<'a>(what: &str, found: &str, known: &[&'a str], hint: Option<&'a str>) -> String {
+pub(crate) fn unknown<'a>(what: &str, found: &str, known: &[&'a str], hint: Option<&'a str>) -> String {
     let hint = hint.or_else(|| nearest(found, known.iter().copied()));
     let separator = if hint.is_some() { "" } else { ";" };
     let list = if known.is_empty() { "none".to_owned() } else { known.join(", ") };

@@ -1,14 +1,17 @@
 //! Keys, types, names and ranges of a document against the JSON Schema, with the place and the nearest accepted key of
 //! everything wrong at once. Generic: a new key or policy needs no line here.
 
+use std::collections::BTreeSet;
+
 use airtcp_core::units::{Bytes, DataRate, Span, UnitError};
+use regex_lite::Regex;
 use serde_json::Value as Json;
 
 use super::error::{nearest, unknown};
 use super::tree::{Entry, Path, Step, Tree, Value};
 
 /// Calls `report` with the place and the message of each fault.
-pub(super) fn check(schema: &Json, tree: &Tree, report: &mut dyn FnMut(&Path, String)) {
+pub(crate) fn check(schema: &Json, tree: &Tree, report: &mut dyn FnMut(&Path, String)) {
     Checker { root: schema, path: Path::default(), report }.value(schema, tree);
 }
 
@@ -68,15 +71,37 @@ impl<'s> Form<'s> {
     }
     fn accepts_real(&self, x: f64) -> bool {
         let bound = |key: &str| self.schema[key].as_f64();
-        x.is_finite() && bound("minimum").is_none_or(|min| x >= min) && bound("maximum").is_none_or(|max| x <= max)
+        x.is_finite()
+            && bound("minimum").is_none_or(|min| x >= min)
+            && bound("maximum").is_none_or(|max| x <= max)
+            && bound("exclusiveMinimum").is_none_or(|min| x > min)
+    }
+    /// A schema that says nothing of the type takes everything that JSON and 64 bits have room for.
+    fn is_open(&self) -> bool {
+        ["type", "const", "enum"].iter().all(|key| self.schema[*key].is_null())
+    }
+    /// How long a text must be, apart from what surrounds it.
+    fn shortest(&self) -> usize {
+        self.schema["minLength"].as_u64().map_or(0, |n| n as usize)
+    }
+    /// The schema of an entry of a list.
+    fn item(&self, i: usize) -> &'s Json {
+        match self.schema["prefixItems"].get(i) {
+            Some(schema) => schema,
+            None => &self.schema["items"],
+        }
     }
     fn expected(&self) -> String {
         let kind = self.schema["type"].as_str().unwrap_or("value");
         match kind {
             "integer" => match self.whole_range() {
+                (min, max) if max == i64::MAX.into() && min == i64::MIN.into() => "a whole number".to_owned(),
                 (min, max) if max == i64::MAX.into() => format!("a whole number of at least {min}"),
                 (min, max) => format!("a whole number in {min}..={max}"),
             },
+            "number" if !self.schema["exclusiveMinimum"].is_null() => {
+                format!("a number above {}", self.schema["exclusiveMinimum"])
+            }
             "number" => match (&self.schema["minimum"], &self.schema["maximum"]) {
                 (Json::Null, Json::Null) => "a finite number".to_owned(),
                 (min, Json::Null) => format!("a number of at least {min}"),
@@ -88,14 +113,17 @@ impl<'s> Form<'s> {
             "object" => "a table".to_owned(),
             _ => match self.schema["description"].as_str() {
                 Some(what) if self.quantity().is_some() => what.to_owned(),
-                _ => "text in quotes".to_owned(),
+                _ => match self.schema["x-rule"].as_str() {
+                    Some(rule) => format!("text in quotes: {rule}"),
+                    None => "text in quotes".to_owned(),
+                },
             },
         }
     }
 }
 
 /// Follows references and opens choices.
-pub(super) fn resolve<'s>(root: &'s Json, schema: &'s Json) -> (&'s str, &'s Json) {
+pub(crate) fn resolve<'s>(root: &'s Json, schema: &'s Json) -> (&'s str, &'s Json) {
     match schema["$ref"].as_str().and_then(|r| r.strip_prefix("#/$defs/")) {
         Some(name) => (name, &root["$defs"][name]),
         None => ("", schema),
@@ -112,12 +140,12 @@ fn forms<'s>(root: &'s Json, schema: &'s Json) -> Vec<Form<'s>> {
 
 /// The key by which a table of this schema tells its kind, if a bare name stands for such a table (`"fifo"` for
 /// `{ name = "fifo" }`).
-pub(super) fn tag_key<'s>(root: &'s Json, schema: &'s Json) -> Option<&'s str> {
+pub(crate) fn tag_key<'s>(root: &'s Json, schema: &'s Json) -> Option<&'s str> {
     forms(root, schema).iter().find_map(|form| form.tag()).map(|(key, _)| key)
 }
 
 /// The schema of `key` in a table, whichever of the possible tables has it.
-pub(super) fn member<'s>(root: &'s Json, schema: &'s Json, key: &str) -> Option<&'s Json> {
+pub(crate) fn member<'s>(root: &'s Json, schema: &'s Json, key: &str) -> Option<&'s Json> {
     forms(root, schema).iter().find_map(|form| match &form.schema["properties"][key] {
         Json::Null => Some(&form.schema["additionalProperties"]).filter(|s| s.is_object()),
         found => Some(found),
@@ -143,6 +171,9 @@ impl<'a> Checker<'a> {
 
     fn value(&mut self, schema: &'a Json, tree: &Tree) {
         let forms = forms(self.root, schema);
+        if forms.iter().any(Form::is_open) {
+            return self.anything(tree);
+        }
         match &tree.value {
             Value::String(s) => self.string(&forms, s),
             Value::Bool(_) if forms.iter().any(|f| f.is("boolean")) => {}
@@ -160,16 +191,46 @@ impl<'a> Checker<'a> {
                         let entries = if items.len() == 1 { "entry" } else { "entries" };
                         self.error(format!("has {} {entries}: must have {wanted}", items.len()));
                     }
+                    let is_set = form.schema["uniqueItems"] == true;
+                    let mut seen = BTreeSet::new();
                     for (i, item) in items.iter().enumerate() {
                         self.path.0.push(Step::Index(i));
-                        self.value(&form.schema["items"], item);
+                        self.value(form.item(i), item);
+                        // A whole number is not the float of its size: they make different runs.
+                        if is_set && item.shown().is_some() && !seen.insert(format!("{:?}", item.value)) {
+                            self.error("is there twice".to_owned());
+                        }
                         self.path.0.pop();
                     }
                 }
                 None => self.mistyped(&forms),
             },
             Value::Table(table) => self.choose_table(&forms, table),
-            Value::Bool(_) | Value::Datetime(_) => self.mistyped(&forms),
+            Value::Bool(_) | Value::Other(_) => self.mistyped(&forms),
+        }
+    }
+
+    /// What every file format of ours has room for.
+    fn anything(&mut self, tree: &Tree) {
+        match &tree.value {
+            Value::Integer(i) if i64::try_from(*i).is_err() => self.error("must fit into 64 bits".to_owned()),
+            Value::Float(x) if !x.is_finite() => self.error("must be a finite number".to_owned()),
+            Value::Other(_) => self.error("must be a number, text, true or false, a list or a table".to_owned()),
+            Value::Array(items) => {
+                for (i, item) in items.iter().enumerate() {
+                    self.path.0.push(Step::Index(i));
+                    self.anything(item);
+                    self.path.0.pop();
+                }
+            }
+            Value::Table(table) => {
+                for (key, entry) in table {
+                    self.path.0.push(Step::Key(key.clone()));
+                    self.anything(&entry.tree);
+                    self.path.0.pop();
+                }
+            }
+            Value::String(_) | Value::Integer(_) | Value::Float(_) | Value::Bool(_) => {}
         }
     }
 
@@ -177,6 +238,14 @@ impl<'a> Checker<'a> {
         let mut names = Vec::new();
         for form in forms.iter().filter(|f| f.is("string")) {
             let accepted = form.names();
+            if accepted.is_empty() && form.quantity().is_none() {
+                if found.trim().chars().count() < form.shortest() {
+                    return self.error("must not be empty".to_owned());
+                }
+                if !follows(form.schema, found) {
+                    return self.error(format!("must be {}", form.expected()));
+                }
+            }
             let fits = match form.quantity() {
                 Some(parse) => parse(found).is_ok(),
                 None => accepted.is_empty() || accepted.contains(&found),
@@ -206,6 +275,9 @@ impl<'a> Checker<'a> {
             Value::Float(x) => (x, None),
             _ => return,
         };
+        if whole.is_some_and(|i| i64::try_from(i).is_err()) && forms.iter().any(|f| f.is("number")) {
+            return self.error("must fit into 64 bits".to_owned());
+        }
         let form = forms.iter().find(|f| f.is("number") || (whole.is_some() && f.is("integer")));
         match (form, whole) {
             (None, _) => self.mistyped(forms),
@@ -234,7 +306,11 @@ impl<'a> Checker<'a> {
 
     fn table(&mut self, form: Form<'a>, table: &std::collections::BTreeMap<String, Entry>) {
         let properties = form.schema["properties"].as_object();
+        let names = &form.schema["propertyNames"];
         for (key, entry) in table {
+            if !follows(names, key) {
+                self.error_at(key, names["x-rule"].as_str().map_or("a name", |rule| rule).to_owned());
+            }
             let others = &form.schema["additionalProperties"];
             match properties.and_then(|p| p.get(key)).or_else(|| others.is_object().then_some(others)) {
                 Some(schema) => {
@@ -271,6 +347,12 @@ impl<'a> Checker<'a> {
     }
 }
 
+/// Whether a text follows a schema's pattern, if it has one.
+fn follows(schema: &Json, text: &str) -> bool {
+    let pattern = schema["pattern"].as_str().map(Regex::new);
+    pattern.is_none_or(|regex| regex.is_ok_and(|regex| regex.is_match(text)))
+}
+
 /// What any of the forms accepts, in words.
 fn expected(forms: &[Form]) -> String {
     let names: Vec<&str> = forms.iter().filter(|f| f.is("string")).flat_map(Form::names).collect();
@@ -297,6 +379,6 @@ fn expected(forms: &[Form]) -> String {
 }
 
 /// True where nothing but text is accepted, so that an unquoted override needs no second guess.
-pub(super) fn takes_text_only(root: &Json, schema: &Json) -> bool {
+pub(crate) fn takes_text_only(root: &Json, schema: &Json) -> bool {
     forms(root, schema).iter().all(|form| form.is("string"))
 }

@@ -6,51 +6,62 @@ use std::fmt;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+/// Tables and lists within each other. More is no file for people, and would exhaust the stack.
+pub const MAX_DEPTH: usize = 100;
+
 /// Where a value was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Origin {
+pub enum Origin {
     /// Line of the file, from 1.
     Line(u32),
+    /// Index of another file, and the line there.
+    Elsewhere(usize, u32),
     /// Index of the override.
     Override(usize),
     /// A document without lines (JSON).
     Document,
 }
 
+/// A value and where it stands.
 #[derive(Debug, Clone)]
-pub(super) struct Tree {
+pub struct Tree {
     pub value: Value,
     pub origin: Origin,
 }
 
+/// What stands there.
 #[derive(Debug, Clone)]
-pub(super) enum Value {
+pub enum Value {
     String(String),
     Integer(i128),
     Float(f64),
     Bool(bool),
-    Datetime(String),
+    /// A date, or something else that no key takes, as it is shown.
+    Other(String),
     Array(Vec<Tree>),
     Table(BTreeMap<String, Entry>),
 }
 
+/// A key's value.
 #[derive(Debug, Clone)]
-pub(super) struct Entry {
+pub struct Entry {
     /// Where the key stands.
     pub origin: Origin,
     pub tree: Tree,
+    /// Keys of a table are in the order of their ranks.
+    pub rank: usize,
 }
 
 /// One step of a [`Path`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Step {
+pub enum Step {
     Key(String),
     Index(usize),
 }
 
 /// A place in a document: `links[0].rate`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Path(pub Vec<Step>);
+pub struct Path(pub Vec<Step>);
 
 impl Path {
     pub fn key(&self, key: &str) -> Path {
@@ -91,8 +102,11 @@ fn quoted(s: &str) -> String {
     toml::Value::String(s.to_owned()).to_string()
 }
 
+/// Bytes of the text.
+pub(crate) type Place = std::ops::Range<usize>;
+
 /// Line numbers of byte offsets.
-pub(super) struct Lines(Vec<usize>);
+pub(crate) struct Lines(Vec<usize>);
 
 impl Lines {
     pub fn new(text: &str) -> Lines {
@@ -109,29 +123,33 @@ impl Tree {
         Tree { value: Value::Table(BTreeMap::new()), origin }
     }
 
-    pub fn from_toml(table: &Spanned<DeTable>, lines: &Lines) -> Tree {
-        Tree::from_table(table.get_ref(), &|span| Origin::Line(lines.at(span.start)), table.span())
+    /// Or the line at which it is nested too deep.
+    pub(crate) fn from_toml(table: &Spanned<DeTable>, lines: &Lines) -> Result<Tree, u32> {
+        Tree::from_table(table.get_ref(), &|span| Origin::Line(lines.at(span.start)), table.span(), 0)
+            .map_err(|at| lines.at(at.start))
     }
 
     /// A value of an override: every part of it has the same origin.
-    pub fn from_override(value: &Spanned<DeValue>, index: usize) -> Tree {
-        Tree::from_value(value, &|_| Origin::Override(index))
+    pub(crate) fn from_override(value: &Spanned<DeValue>, origin: Origin) -> Result<Tree, Place> {
+        Tree::from_value(value, &|_| origin, 0)
     }
 
-    fn from_table(
-        table: &DeTable,
-        origin: &dyn Fn(std::ops::Range<usize>) -> Origin,
-        at: std::ops::Range<usize>,
-    ) -> Tree {
-        let entries = table.iter().map(|(key, value)| {
-            let entry = Entry { origin: origin(key.span()), tree: Tree::from_value(value, origin) };
-            (key.get_ref().to_string(), entry)
-        });
-        Tree { value: Value::Table(entries.collect()), origin: origin(at) }
+    fn from_table(table: &DeTable, origin: &dyn Fn(Place) -> Origin, at: Place, depth: usize) -> Result<Tree, Place> {
+        let mut keys: Vec<_> = table.iter().collect();
+        keys.sort_by_key(|(key, _)| key.span().start);
+        let mut entries = BTreeMap::new();
+        for (rank, (key, value)) in keys.into_iter().enumerate() {
+            let tree = Tree::from_value(value, origin, depth + 1)?;
+            entries.insert(key.get_ref().to_string(), Entry { origin: origin(key.span()), tree, rank });
+        }
+        Ok(Tree { value: Value::Table(entries), origin: origin(at) })
     }
 
-    fn from_value(value: &Spanned<DeValue>, origin: &dyn Fn(std::ops::Range<usize>) -> Origin) -> Tree {
+    fn from_value(value: &Spanned<DeValue>, origin: &dyn Fn(Place) -> Origin, depth: usize) -> Result<Tree, Place> {
         let at = value.span();
+        if depth > MAX_DEPTH {
+            return Err(at);
+        }
         let converted = match value.get_ref() {
             DeValue::String(s) => Value::String(s.to_string()),
             DeValue::Integer(i) => {
@@ -141,11 +159,15 @@ impl Tree {
             }
             DeValue::Float(x) => Value::Float(x.as_str().parse().unwrap_or(f64::NAN)),
             DeValue::Boolean(b) => Value::Bool(*b),
-            DeValue::Datetime(d) => Value::Datetime(d.to_string()),
-            DeValue::Array(items) => Value::Array(items.iter().map(|v| Tree::from_value(v, origin)).collect()),
-            DeValue::Table(table) => return Tree::from_table(table, origin, at),
+            DeValue::Datetime(d) => Value::Other(d.to_string()),
+            DeValue::Array(items) => {
+                let items: Result<Vec<Tree>, Place> =
+                    items.iter().map(|v| Tree::from_value(v, origin, depth + 1)).collect();
+                Value::Array(items?)
+            }
+            DeValue::Table(table) => return Tree::from_table(table, origin, at, depth),
         };
-        Tree { value: converted, origin: origin(at) }
+        Ok(Tree { value: converted, origin: origin(at) })
     }
 
     /// `null` members of objects count as absent.
@@ -163,7 +185,8 @@ impl Tree {
             Json::Object(map) => Value::Table(
                 map.into_iter()
                     .filter(|(_, v)| !v.is_null())
-                    .map(|(key, v)| (key, Entry { origin, tree: Tree::from_json(v, origin) }))
+                    .enumerate()
+                    .map(|(rank, (key, v))| (key, Entry { origin, tree: Tree::from_json(v, origin), rank }))
                     .collect(),
             ),
         };
@@ -174,7 +197,7 @@ impl Tree {
     pub fn to_json(&self) -> serde_json::Value {
         use serde_json::Value as Json;
         match &self.value {
-            Value::String(s) | Value::Datetime(s) => Json::String(s.clone()),
+            Value::String(s) | Value::Other(s) => Json::String(s.clone()),
             Value::Bool(b) => Json::Bool(*b),
             Value::Integer(i) => serde_json::Number::from_i128(*i).map_or(Json::String(i.to_string()), Json::Number),
             Value::Float(x) => serde_json::Number::from_f64(*x).map_or(Json::String(x.to_string()), Json::Number),
@@ -197,6 +220,78 @@ impl Tree {
         }
     }
 
+    /// Puts a value at a path; a key that is there keeps its rank. Tables on the way are made, entries of lists are not.
+    pub(crate) fn put(&mut self, path: &[Step], origin: Origin, new: Tree) {
+        match path.split_first() {
+            None => *self = new,
+            Some((Step::Index(i), rest)) => {
+                if let Value::Array(items) = &mut self.value {
+                    if let Some(item) = items.get_mut(*i) {
+                        item.put(rest, origin, new);
+                    }
+                }
+            }
+            Some((Step::Key(key), rest)) => {
+                if !matches!(self.value, Value::Table(_)) {
+                    self.value = Value::Table(BTreeMap::new());
+                }
+                let Value::Table(table) = &mut self.value else { return };
+                let rank = table.len();
+                let made = || Entry { origin, tree: Tree::table(origin), rank };
+                let entry = table.entry(key.clone()).or_insert_with(made);
+                if rest.is_empty() {
+                    entry.origin = origin;
+                }
+                entry.tree.put(rest, origin, new);
+            }
+        }
+    }
+
+    /// Removes what stands at a path.
+    pub(crate) fn remove(&mut self, path: &[Step]) {
+        let Some((last, outer)) = path.split_last() else { return };
+        let mut here = self;
+        for step in outer {
+            let next = match (&mut here.value, step) {
+                (Value::Table(table), Step::Key(key)) => table.get_mut(key).map(|e| &mut e.tree),
+                (Value::Array(items), Step::Index(i)) => items.get_mut(*i),
+                _ => None,
+            };
+            match next {
+                Some(tree) => here = tree,
+                None => return,
+            }
+        }
+        match (&mut here.value, last) {
+            (Value::Table(table), Step::Key(key)) => {
+                table.remove(key);
+            }
+            (Value::Array(items), Step::Index(i)) if *i < items.len() => {
+                items.remove(*i);
+            }
+            _ => {}
+        }
+    }
+
+    /// The same, from another file.
+    pub(crate) fn moved_from(&self, file: usize) -> Tree {
+        let moved = |origin| match origin {
+            Origin::Line(line) => Origin::Elsewhere(file, line),
+            other => other,
+        };
+        let value = match &self.value {
+            Value::Array(items) => Value::Array(items.iter().map(|t| t.moved_from(file)).collect()),
+            Value::Table(table) => {
+                let entries = table.iter().map(|(key, e)| {
+                    (key.clone(), Entry { origin: moved(e.origin), tree: e.tree.moved_from(file), rank: e.rank })
+                });
+                Value::Table(entries.collect())
+            }
+            plain => plain.clone(),
+        };
+        Tree { value, origin: moved(self.origin) }
+    }
+
     /// The value as it would be written; `None` for lists and tables.
     pub fn shown(&self) -> Option<String> {
         let shown = match &self.value {
@@ -205,7 +300,7 @@ impl Tree {
             Value::Integer(i) => i.to_string(),
             Value::Float(x) => toml::Value::Float(*x).to_string(),
             Value::Bool(b) => b.to_string(),
-            Value::Datetime(d) => d.clone(),
+            Value::Other(d) => d.clone(),
             Value::Array(_) | Value::Table(_) => return None,
         };
         if shown.contains('\n') {

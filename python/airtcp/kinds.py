@@ -1,0 +1,66 @@
+"""Tells what a file is that was given to the wrong command, and which command takes it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+from airtcp._airtcp import Document, DocumentError, ScenarioError
+
+Kind = Literal["scenario", "sweep", "arms", "experiment", "study"]
+
+
+def misplaced(path: Path, wanted: Kind) -> str | None:
+    """What a file or folder is, if it is of another kind than wanted, and which command takes it."""
+    keys = _keys(path)
+    kind = _kind(path, keys)
+    if kind is None or kind == wanted:
+        return None
+    match kind:
+        case "scenario" | "sweep":
+            return f"{path}: is a {kind}: `airtcp {'run' if kind == 'scenario' else 'sweep'} {path}` runs it"
+        case "arms":
+            return f'{path}: holds arms that sweeps share: a sweep names it, as in arms = "{path.name}"'
+        case "experiment":
+            parents = path.resolve().parents
+            study = next((p for p in parents[:2] if (p / "study.toml").is_file()), None)
+            folder = "STUDY" if study is None else path.parent if study == parents[0] else path.parent.parent
+            return f"{path}: is an experiment: `airtcp study run {folder} --experiment {keys.get('id', 'ID')}` runs it"
+        case "study":
+            folder = path if path.is_dir() else path.parent
+            return f"{path}: is a study: `airtcp study run {folder}` runs it"
+
+
+def scenario_error(error: ScenarioError, path: Path) -> ScenarioError:
+    """The error, or a better one if the file is no scenario at all."""
+    told = misplaced(path, "scenario")
+    if told is None:
+        return error
+    better = ScenarioError(told)
+    file, _, message = told.partition(": ")
+    better.errors = [{"file": file, "line": None, "argument": None, "key": "", "value": None, "message": message}]
+    return better
+
+
+def _keys(path: Path) -> dict[str, Any]:
+    """What a file has at the top; nothing if it cannot be read."""
+    if path.is_dir():
+        return {}
+    try:
+        return Document.load(str(path), "file").value()
+    except DocumentError:
+        return {}
+
+
+def _kind(path: Path, keys: dict[str, Any]) -> Kind | None:
+    if path.is_dir():
+        return "study" if (path / "study.toml").is_file() else None
+    if "nodes" in keys:
+        return "scenario"
+    if "findings" in keys or "plots" in keys or {"id", "measures"} <= keys.keys():
+        return "experiment"
+    if "question" in keys or {"id", "assumptions"} <= keys.keys():
+        return "study"
+    if "measures" in keys:
+        return "sweep"
+    return "arms" if keys.keys() == {"arms"} else None

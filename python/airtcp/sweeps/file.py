@@ -1,0 +1,138 @@
+"""The keys of sweep files. What only the whole can tell is checked in `airtcp.sweeps.definition`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal
+
+from msgspec import Meta, field
+
+from airtcp.documents import Scalar, Table, Text, Unique, Word, means
+
+MAX_SEED: Final = (1 << 63) - 1
+MAX_RUNS: Final = 1_000_000
+
+Mode = Literal["grid", "list", "random"]
+Scale = Literal["linear", "log"]
+Runs = Annotated[int, Meta(ge=1, le=MAX_RUNS)]
+Seed = Annotated[int, Meta(ge=0, le=MAX_SEED)]
+Seeds = Runs | Annotated[list[Seed], Meta(min_length=1), Unique]
+Factor = int | float
+Source = Text | dict[str, Any]
+
+
+class RangeTable(Table, kw_only=True, frozen=True):
+    """Values between two ends, for a parameter of a random sweep."""
+
+    from_: Annotated[int | float, means("Lower end.")] = field(name="from")
+    to: Annotated[int | float, means("Upper end.")]
+    scale: Annotated[Scale, means("Spread evenly, or evenly in the logarithm.")] = "linear"
+    whole: Annotated[bool, means("Whole numbers only, both ends included.")] = False
+
+
+Axis = Scalar | Annotated[list[Scalar], Meta(min_length=1), Unique] | RangeTable
+
+
+class ArmTable(Table, kw_only=True, frozen=True):
+    """A variant that is run at every point."""
+
+    name: Annotated[Text, means("Unique among the arms.")]
+    set: Annotated[dict[str, Any], means("Places of the scenario; wins over the sweep's `set`.")] = field(
+        default_factory=dict
+    )
+    parameters: Annotated[dict[str, Scalar], means("Constants of this arm.")] = field(default_factory=dict)
+    only: Annotated[
+        dict[str, Scalar | list[Scalar]], means("Values of parameters at which it runs, such as `{ n = [500] }`.")
+    ] = field(default_factory=dict)
+    scenario: Annotated[Source | None, means("Instead of the sweep's.")] = None
+
+
+class SharedArms(Table, kw_only=True, frozen=True):
+    """Arms of a file that several sweeps share. Use either `only` or `without`, or neither for all of them."""
+
+    file: Annotated[Text, means("A file that holds `[[arms]]` and nothing else, relative to this one.")]
+    only: Annotated[list[Text] | None, means("Names of the arms to take.")] = None
+    without: Annotated[list[Text] | None, means("Names of the arms to leave out.")] = None
+
+
+class ArmsFile(Table, kw_only=True, frozen=True):
+    """A file of arms, which several sweeps share."""
+
+    arms: Annotated[list[ArmTable], means("The arms.")]
+
+
+class ColumnTable(Table, kw_only=True, frozen=True):
+    """How people read a number."""
+
+    label: Annotated[str, means("Its name.")] = ""
+    unit: Annotated[str, means("Its unit, after `scale`.")] = ""
+    scale: Annotated[Factor, means("Factor from what the run recorded to `unit`; not 0.")] = 1
+
+
+class MeasureTable(ColumnTable, kw_only=True, frozen=True):
+    """What is taken from each run. Either `value` or `sql` is required."""
+
+    value: Annotated[
+        Text | None,
+        means("A place in the summary: `links.NAME.KEY`, `groups.NAME.KEY` or `air.NAME.KEY`."),
+    ] = None
+    sql: Annotated[
+        Text | None, means("A query over the tables of the run, in which `{parameter}` is a parameter's value.")
+    ] = None
+    columns: Annotated[
+        dict[str, ColumnTable], means("Label, unit and scale of the columns of a query that gives rows.")
+    ] = field(default_factory=dict)
+
+
+class VariantTable(Table, kw_only=True, frozen=True):
+    """What differs in a size of the sweep."""
+
+    parameters: Annotated[dict[str, Axis], means("Other values of these parameters.")] = field(default_factory=dict)
+    set: Annotated[dict[str, Any], means("Other values of these places.")] = field(default_factory=dict)
+    seeds: Annotated[Seeds | None, means("Instead of the sweep's.")] = None
+    samples: Annotated[Runs | None, means("Instead of the sweep's.")] = None
+
+
+class SweepFile(Table, kw_only=True, frozen=True):
+    """A scenario, what varies in it, and what is measured."""
+
+    name: Annotated[Text | None, means("Names the results. Default: the file's name.")] = None
+    description: Annotated[str, means("What it is about.")] = ""
+    scenario: Annotated[
+        Source | None,
+        means(
+            "A scenario file, relative to this one, or a table with a whole scenario. Required unless each arm has one."
+        ),
+    ] = None
+    seeds: Annotated[
+        Seeds, means("How many runs of each point: `5` is the seeds 1 to 5. Or the seeds, as `[1, 7]`.")
+    ] = 1
+    mode: Annotated[
+        Mode,
+        means(
+            "`grid`: every combination of the parameters' values. `list`: the first values of all lists, then the "
+            "second, and so on. `random`: `samples` points, drawn at random."
+        ),
+    ] = "grid"
+    samples: Annotated[Runs | None, means("Points of a random sweep; required there.")] = None
+    sample_seed: Annotated[Seed, means("Seed of what a random sweep draws.")] = 1
+    parameters: Annotated[
+        dict[str, Axis],
+        means(
+            "A list is varied, a single value is a constant, a range is for a random sweep. A parameter that no "
+            "expression uses must be a place of the scenario."
+        ),
+    ] = field(default_factory=dict)
+    set: Annotated[
+        dict[str, Any],
+        means("Places of the scenario and their values, with expressions of the parameters in braces."),
+    ] = field(default_factory=dict)
+    arms: Annotated[
+        list[ArmTable] | Text | SharedArms,
+        means("Named variants, `[[arms]]`; or a file of arms, or some of its arms."),
+    ] = field(default_factory=list)
+    measures: Annotated[
+        dict[Word, Text | MeasureTable],
+        means("What is taken from each run, by name: a place in the summary, or a table."),
+    ]
+    quick: Annotated[VariantTable | None, means("What differs with `--quick`.")] = None
+    full: Annotated[VariantTable | None, means("What differs with `--full`, for studies.")] = None
