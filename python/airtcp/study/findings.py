@@ -278,7 +278,7 @@ def judge(finding: Finding, data: Data) -> Outcome:
     if without:
         notes.append(f"No verdict: {'; '.join(without)}.")
         return Outcome(finding, checks, None, " ".join(notes))
-    word = verdict([(check.holds, check.settled) for check in checks], finding.kind)
+    word = verdict([(check.holds, check.settled) for check in checks], finding.kind or "paper")
     more: int | None = None
     if word == OPEN:
         unsettled = [check for check in checks if not check.settled]

@@ -272,7 +272,7 @@ def _judged(finding: Finding, data: Data | StudyError) -> tuple[Outcome, str]:
     except (CheckError, StudyError) as error:
         note = f"{finding.note} No verdict: {error}".strip()
         checks = tuple(Judged(text, {}, error=str(error)) for text in finding.checks)
-        return Outcome(replace(finding), checks, None, note), str(error)
+        return Outcome(finding, checks, None, note), str(error)
 
 
 def _which(row: Json, found: SweepResults) -> str:
