@@ -40,7 +40,8 @@ fn whole_file(file_name: &str, line: Option<u32>, message: String) -> Faults {
 
 fn not_toml(error: &toml::de::Error) -> String {
     match error.message() {
-        "recursion limit" => "not TOML: nested too deep".to_owned(),
+        // The parser's two limits: for keys of many parts, and for values.
+        "recursion limit" | "cannot recurse further; max recursion depth met" => "not TOML: nested too deep".to_owned(),
         message => format!("not TOML: {}", message.replace('\n', "; ")),
     }
 }
