@@ -27,6 +27,7 @@ pub const AXES: &[Axis] = &[
     crate::queue::QueueConfig::axis("queue", "`queue` of a link"),
     crate::wifi::rate::RateConfig::axis("rate_control", "`rate_control` of a WLAN or one of its stations"),
     crate::wifi::retry_out::RetryOutConfig::axis("retry_out", "`retry_out` of a WLAN's access point"),
+    crate::wifi::phy::SignalConfig::axis("signal", "`signal` of a WLAN or one of its stations"),
 ];
 
 /// A policy's page: the comment that opens its file.
@@ -116,11 +117,35 @@ pub const fn opening<const N: usize>(source: &str) -> [u8; N] {
 /// folder `module/` beside it.
 ///
 /// A configuration is written as a name (`"cubic"`: all defaults) or a table with a `name` key
-/// (`{ name = "cubic", fast_convergence = false }`).
+/// (`{ name = "cubic", fast_convergence = false }`). An axis may have another key than `name`: `Config("a signal", by "kind")`.
+/// A policy with a parameter that must be given has no defaults, and is written as a table only.
+///
+/// `Config("a signal"): Rules` says that every configuration of the axis implements the trait `Rules`, whose methods the enum of
+/// configurations then has as well: what is asked of a policy before it is built stays in the policy's own file.
 macro_rules! policies {
     (
         $(#[$any_doc:meta])* $any:ident: $trait:ident,
-        $(#[$config_doc:meta])* $config:ident($what:literal), built with $ctx:ty {
+        $(#[$config_doc:meta])* $config:ident($what:literal) $(: $rules:ident)?, built with $ctx:ty {
+            $($lines:tt)+
+        }
+    ) => {
+        $crate::policy::policies! {
+            $(#[$any_doc])* $any: $trait,
+            $(#[$config_doc])* $config($what, by "name") $(: $rules)?, built with $ctx { $($lines)+ }
+        }
+    };
+    (@rules $config:ident: [$($policy:ident)+]) => {};
+    (@rules $config:ident: [$($policy:ident)+] $rules:ident) => {
+        impl std::ops::Deref for $config {
+            type Target = dyn $rules;
+            fn deref(&self) -> &Self::Target {
+                match self { $($config::$policy(c) => c),+ }
+            }
+        }
+    };
+    (
+        $(#[$any_doc:meta])* $any:ident: $trait:ident,
+        $(#[$config_doc:meta])* $config:ident($what:literal, by $tag:literal) $(: $rules:ident)?, built with $ctx:ty {
             $($module:ident => $policy:ident / $policy_config:ident),+ $(,)?
         }
     ) => {
@@ -148,9 +173,11 @@ macro_rules! policies {
 
         $(#[$config_doc])*
         #[derive(Debug, Clone, PartialEq, serde::Serialize)]
-        #[serde(tag = "name", rename_all = "snake_case")]
+        #[serde(tag = $tag, rename_all = "snake_case")]
         #[allow(missing_docs)] // the page of each policy says what it is
         pub enum $config { $($policy($policy_config)),+ }
+
+        $crate::policy::policies! { @rules $config: [$($policy)+] $($rules)? }
 
         impl $config {
             /// Every registered name, in the order of registration.
@@ -172,9 +199,11 @@ macro_rules! policies {
             pub fn name(&self) -> &'static str {
                 match self { $($config::$policy(_) => stringify!($module)),+ }
             }
-            /// The policy of that name with its default parameters.
+            /// The policy of that name with its default parameters; `None` if there is none, or if it needs parameters.
             pub fn by_name(name: &str) -> Option<$config> {
-                $(if name == stringify!($module) { return Some($config::$policy(<$policy_config>::default())); })+
+                $(if name == stringify!($module) {
+                    return $crate::policy::defaults::<$policy_config>().map($config::$policy);
+                })+
                 None
             }
             /// The policy with these parameters.
@@ -186,16 +215,22 @@ macro_rules! policies {
         impl<'de> serde::Deserialize<'de> for $config {
             fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
                 #[derive(serde::Deserialize)]
-                #[serde(tag = "name", rename_all = "snake_case")]
+                #[serde(tag = $tag, rename_all = "snake_case")]
                 enum Tagged { $($policy($policy_config)),+ }
                 struct V;
                 impl<'de> serde::de::Visitor<'de> for V {
                     type Value = $config;
                     fn expecting(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
-                        write!(f, concat!("the name of ", $what, ", one of {}, or a table with that `name` and its parameters"), $config::NAMES.join(", "))
+                        write!(f, concat!("the name of ", $what, ", one of {}, or a table with that `", $tag, "` and its parameters"), $config::NAMES.join(", "))
                     }
                     fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<$config, E> {
-                        $config::by_name(name).ok_or_else(|| E::unknown_variant(name, $config::NAMES))
+                        $config::by_name(name).ok_or_else(|| match $config::NAMES.contains(&name) {
+                            true => E::custom(format!(
+                                concat!("`{}` needs parameters: write a table with `", $tag, "` = \"{}\" and them"),
+                                name, name
+                            )),
+                            false => E::unknown_variant(name, $config::NAMES),
+                        })
                     }
                     fn visit_map<A: serde::de::MapAccess<'de>>(self, map: A) -> Result<$config, A::Error> {
                         <Tagged as serde::Deserialize>::deserialize(serde::de::value::MapAccessDeserializer::new(map))
@@ -212,14 +247,22 @@ macro_rules! policies {
             }
             fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
                 #[derive(schemars::JsonSchema)]
-                #[schemars(tag = "name", rename_all = "snake_case")]
+                #[schemars(tag = $tag, rename_all = "snake_case")]
                 #[allow(dead_code)]
                 enum Tagged { $($policy($policy_config)),+ }
                 let tables = <Tagged as schemars::JsonSchema>::json_schema(generator);
-                schemars::json_schema!({ "anyOf": [{ "type": "string", "enum": $config::NAMES }, tables] })
+                let with_defaults = |name: &&&str| $config::by_name(name).is_some();
+                let alone: Vec<&str> = $config::NAMES.iter().filter(with_defaults).copied().collect();
+                schemars::json_schema!({ "anyOf": [{ "type": "string", "enum": alone }, tables] })
             }
         }
     };
+}
+
+/// A configuration of which nothing is written; `None` if it needs parameters.
+pub(crate) fn defaults<T: serde::de::DeserializeOwned>() -> Option<T> {
+    let nothing = std::iter::empty::<((), ())>();
+    T::deserialize(serde::de::value::MapDeserializer::<_, serde::de::value::Error>::new(nothing)).ok()
 }
 
 /// Serialisation of a configuration whose values are checked, alone and against each other, by `fn check(&self) ->

@@ -65,7 +65,7 @@ fn names(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
         names.set_item(axis.key, axis.pages.iter().map(|page| page.name).collect::<Vec<_>>())?;
     }
     names.set_item("transmit", Transmit::NAMES)?;
-    names.set_item("signal", SignalConfig::KINDS)?;
+    names.set_item("signal", SignalConfig::NAMES)?;
     Ok(names)
 }
 

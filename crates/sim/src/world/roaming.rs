@@ -6,7 +6,7 @@
 
 use super::*;
 use crate::spec::RoamingSpec;
-use airtcp_core::wifi::phy::{Motion, SignalConfig, Track};
+use airtcp_core::wifi::phy::{Motion, Track, signal};
 use airtcp_core::wifi::{Measured, Roam};
 
 /// A radio link that a station may use.
@@ -32,10 +32,10 @@ impl Candidate {
         let link = &spec.links[up.0 as usize];
         let a = link.air?;
         let pair = &spec.channels[a.channel as usize].pairs[usize::from(a.pair)];
-        let distance = match (&pair.motion, &pair.signal) {
+        let distance = match (&pair.motion, pair.signal.distance()) {
             (Some(motion), _) => Distance::Walked(motion.clone()),
-            (None, SignalConfig::PathLoss(c)) => Distance::Known(c.distance_m.unwrap_or(f64::NAN)),
-            _ => Distance::Known(f64::NAN),
+            (None, signal::Distance::Given(m)) => Distance::Known(m),
+            (None, _) => Distance::Known(f64::NAN),
         };
         let down = air.world_link(a.channel, 2 * u32::from(a.pair) + 1);
         Some(Candidate { channel: a.channel, pair: a.pair, up: up.0, down, wlan: link.group.clone(), distance })

@@ -3,7 +3,6 @@
 //! [`mode`] is the table of all ways to send a PPDU, [`timing`] how long each takes, [`errors`] how likely an MPDU is to
 //! arrive intact at a given SNR, [`signal`] what decides the SNR between two devices, [`mobility`] where these are.
 
-pub mod bit_errors;
 pub mod errors;
 pub mod mobility;
 pub mod mode;
@@ -11,13 +10,12 @@ pub mod signal;
 pub mod timing;
 pub mod wavelan;
 
-pub use bit_errors::{BitErrorsConfig, BurstConfig};
 pub use errors::{Decoding, ErrorConfig, ErrorModel};
 pub use mobility::{Motion, Track};
 pub use mode::{CodeRate, Format, Mode, ModeName, Modulation, Width};
 pub use signal::{
-    ErrorRateConfig, Interpolation, PathLossConfig, Quality, RateTable, ShadowingConfig, Signal, SignalConfig,
-    SnrConfig, TraceConfig,
+    BitErrorsConfig, BurstConfig, Distance, ErrorRateConfig, Interpolation, PathLossConfig, PerfectConfig, Quality,
+    RateTable, ShadowingConfig, Signal, SignalConfig, SignalRules, SnrConfig, TraceConfig,
 };
 pub use timing::{Band, EdcaParams, Framing, PhyConfig, Protection, Standard, Timing, edca_defaults};
 pub use wavelan::{Backoff, WavelanConfig};

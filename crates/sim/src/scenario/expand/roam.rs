@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use airtcp_core::units::{Span, Time};
 use airtcp_core::wifi::RoamRule;
-use airtcp_core::wifi::phy::{SignalConfig, Track};
+use airtcp_core::wifi::phy::{Distance, SignalConfig, Track};
 
 use super::super::file::{NodeKind, Roaming, RoamingRule, Wlan};
 use super::super::tree::Path;
@@ -143,7 +143,7 @@ impl<'a> Expander<'a> {
         let signals: Vec<SignalConfig> = candidates.iter().map(|&(_, up)| self.signal_of(up)).collect();
         let rule = match &roaming.rule {
             RoamingRule::Nearest(rule) => {
-                let knows = |s: &SignalConfig| matches!(s, SignalConfig::PathLoss(_));
+                let knows = |s: &SignalConfig| s.distance() != Distance::Unused;
                 if !self.walks.contains_key(&node) && !signals.iter().all(knows) {
                     let message = format!(
                         "nothing says where {} is: give it an entry in `walks`, or another `kind` of rule",
@@ -154,12 +154,9 @@ impl<'a> Expander<'a> {
                 RoamRule::Nearest { hysteresis_m: rule.hysteresis_m }
             }
             RoamingRule::Rssi(rule) => {
-                let has_power = |s: &SignalConfig| {
-                    matches!(s, SignalConfig::PathLoss(_) | SignalConfig::Snr(_) | SignalConfig::Trace(_))
-                };
-                if let Some(i) = signals.iter().position(|s| !has_power(s)) {
+                if let Some(i) = signals.iter().position(|s| !s.has_snr()) {
                     let message = format!(
-                        "the `signal` of {} in the WLAN {} has no received power: must be of kind path_loss, snr or trace",
+                        "the `signal` of {} in the WLAN {} has no received power: must be of a kind with an SNR, as path_loss, snr and trace are",
                         self.node_name(node),
                         names[i]
                     );
@@ -205,7 +202,7 @@ impl<'a> Expander<'a> {
 
     fn signal_of(&self, up: LinkId) -> SignalConfig {
         let air = self.links[up.0 as usize].air;
-        air.map_or(SignalConfig::Perfect, |a| {
+        air.map_or(SignalConfig::default(), |a| {
             self.channels[a.channel as usize].pairs[usize::from(a.pair)].signal.clone()
         })
     }

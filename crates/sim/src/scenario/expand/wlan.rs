@@ -9,7 +9,7 @@ use airtcp_core::queue::QueueConfig;
 use airtcp_core::tcp::profile;
 use airtcp_core::units::{DataRate, Probability, Span};
 use airtcp_core::wifi::channel::Roams;
-use airtcp_core::wifi::phy::{Band, Motion, PathLossConfig, SignalConfig, Standard};
+use airtcp_core::wifi::phy::{Band, Distance, Motion, SignalConfig, Standard};
 use airtcp_core::wifi::{RadioConfig, RadioOptions};
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
@@ -105,7 +105,7 @@ impl Expander<'_> {
                 let signal = self.signal(&path, wlan, &at, entry, ends);
                 let (Some(config), Some(signal), Some(ap)) = (config, signal, access_point) else { continue };
                 let Some(ap_config) = &ap_radio else { continue };
-                if let Err(message) = signal.check(&config.phy) {
+                if let Err(message) = signal.check_phy(&config.phy) {
                     let layers = signal_layers(&path, wlan, &at, entry);
                     let place = self.place(&layers, &[], &message, &at);
                     self.error(&place, message);
@@ -402,9 +402,9 @@ impl Expander<'_> {
         }
         if let Some(Station { position_m: Some(position), signal, .. }) = station {
             let place = at.key("position_m");
-            let kind = layers.last().map_or(&Json::Null, |layer| &layer.options["kind"]);
-            if kind != "path_loss" {
-                self.error(&place, "only where `signal` has the kind \"path_loss\", which makes something of it");
+            let kind = self.read::<SignalConfig>("perfect".into(), &layers, at)?;
+            if kind.distance() == Distance::Unused {
+                self.error(&place, "only where `signal` follows from the distance, as its kind \"path_loss\" does");
                 return None;
             }
             if signal.as_ref().is_some_and(|s| !s.written["distance_m"].is_null()) {
@@ -416,11 +416,11 @@ impl Expander<'_> {
                 self.error(&place, "is where the access point stands: must be another place");
                 return None;
             }
-            let options = serde_json::json!({ "kind": "path_loss", "distance_m": distance });
+            let options = serde_json::json!({ "kind": kind.name(), "distance_m": distance });
             layers.push(Written { at: None, options });
         }
         let signal: SignalConfig = self.read("perfect".into(), &layers, at)?;
-        if signal.needs_distance() && !all_walk {
+        if signal.distance() == Distance::Needed && !all_walk {
             let place = layers.last().and_then(|layer| layer.at.clone()).unwrap_or_else(|| at.clone());
             self.error(
                 &place,
@@ -635,14 +635,15 @@ impl Expander<'_> {
             // An access point is heard as its stations are.
             let of_wlan = |p: &&Placed| p.wlan == placed.wlan && p.is_station;
             let signal = placed.signal.as_ref().or_else(|| channel.placed.iter().find(of_wlan)?.signal.as_ref());
-            let (Some(position_m), Some(SignalConfig::PathLoss(path_loss))) = (placed.position_m, signal) else {
-                let message =
-                    "`carrier_sense_dbm` needs a `position_m` of each station, and a `signal` of kind \"path_loss\"";
+            let signal = signal.filter(|s| s.mean_received_dbm(1.0, band).is_some());
+            let (Some(position_m), Some(signal)) = (placed.position_m, signal) else {
+                let message = "`carrier_sense_dbm` needs a `position_m` of each station, and a `signal` that follows from \
+                               the distance, as its kind \"path_loss\" does";
                 let at = if placed.is_station { placed.at.clone() } else { placed.at.key("carrier_sense_dbm") };
                 self.error(&at, message);
                 return;
             };
-            heard.push(Some(Hearing { threshold_dbm, position_m, path_loss: path_loss.clone(), band }));
+            heard.push(Some(Hearing { threshold_dbm, position_m, signal: signal.clone(), band }));
         }
         let mut pairs: BTreeSet<(u16, u16)> = channel.spec.hidden.iter().copied().collect();
         let own: BTreeSet<(u16, u16)> = channel.spec.pairs.iter().map(|p| (p.access_point, p.station)).collect();
@@ -666,14 +667,14 @@ impl Expander<'_> {
 struct Hearing {
     threshold_dbm: f64,
     position_m: [f64; 2],
-    path_loss: PathLossConfig,
+    signal: SignalConfig,
     band: Band,
 }
 
 impl Hearing {
     fn hears(&self, other: &Hearing) -> bool {
         let distance = distance(self.position_m, other.position_m);
-        other.path_loss.received_dbm(distance, other.band) >= self.threshold_dbm
+        other.signal.mean_received_dbm(distance, other.band).is_some_and(|dbm| dbm >= self.threshold_dbm)
     }
 }
 
@@ -683,7 +684,12 @@ fn distance(a: [f64; 2], b: [f64; 2]) -> f64 {
 
 fn signal_layers(path: &Path, wlan: &Wlan, at: &Path, entry: &StationEntry) -> Vec<Written> {
     let own = entry.table().and_then(|s| written(at.key("signal"), &s.signal));
-    written(path.key("signal"), &wlan.signal).into_iter().chain(own).collect()
+    let mut layers: Vec<Written> = written(path.key("signal"), &wlan.signal).into_iter().chain(own).collect();
+    // A bare kind is a table of its defaults, which further keys may refine.
+    for options in layers.iter_mut().map(|layer| &mut layer.options).filter(|options| options.is_string()) {
+        *options = serde_json::json!({ "kind": options.take() });
+    }
+    layers
 }
 
 /// `phy` of a WLAN as radio options.

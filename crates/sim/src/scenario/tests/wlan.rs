@@ -122,7 +122,7 @@ fn wlans_become_radios_pairs_and_links() {
     assert_eq!(channel.hidden, [(1, 4), (2, 6)]);
     assert!(matches!(&channel.pairs[0].signal, SignalConfig::Snr(c) if c.snr_db == 25.0));
     assert!(matches!(&channel.pairs[3].signal, SignalConfig::Snr(c) if c.snr_db == 10.0));
-    assert_eq!(channel.pairs[4].signal, SignalConfig::Perfect);
+    assert_eq!(channel.pairs[4].signal, SignalConfig::default());
 
     let air: Vec<Option<AirSpec>> = spec.links.iter().map(|l| l.air).collect();
     assert_eq!(air[..4], [None; 4]);

@@ -228,7 +228,7 @@ const DROP: Roams = Roams { station_queue: StationQueue::Drop, ap_queue: ApQueue
 #[test]
 fn nothing_moves_before_the_first_association() {
     for (roams, dropped) in [(KEEP, 0), (DROP, 10)] {
-        let mut v = Visit::of_one(g("54Mbit/s"), SignalConfig::Perfect, roams);
+        let mut v = Visit::of_one(g("54Mbit/s"), SignalConfig::default(), roams);
         for _ in 0..5 {
             v.send(UP, Ac::Be, Kind::Udp, 1500);
             v.send(DOWN, Ac::Be, Kind::Udp, 1500);
@@ -252,7 +252,7 @@ fn the_frame_on_the_air_gets_through_and_the_rest_is_kept_or_dropped() {
             if mac80211 {
                 radio.transmit = Transmit::Mac80211(Mac80211Path::default());
             }
-            let mut v = Visit::of_one(radio, SignalConfig::Perfect, roams);
+            let mut v = Visit::of_one(radio, SignalConfig::default(), roams);
             v.change();
             for _ in 0..10 {
                 v.send(link, Ac::Be, Kind::Udp, 1500);
@@ -307,8 +307,8 @@ fn block_ack_starts_anew() {
 fn a_queue_for_all_stations_lets_others_through_and_serves_who_comes_back() {
     let radio = Arc::new(g("6Mbit/s"));
     let pairs = vec![
-        PairConfig { roams: Some(DROP), ..PairConfig::fixed(0, 2, SignalConfig::Perfect) },
-        PairConfig::fixed(1, 2, SignalConfig::Perfect),
+        PairConfig { roams: Some(DROP), ..PairConfig::fixed(0, 2, SignalConfig::default()) },
+        PairConfig::fixed(1, 2, SignalConfig::default()),
     ];
     let mut one_frame = g("6Mbit/s");
     one_frame.transmit = Transmit::Qdisc(QdiscPath { driver_frames: 1, ..QdiscPath::default() });

@@ -114,7 +114,7 @@ fn every_limit_of_an_ampdu_binds_exactly() {
         config.aggregation = Aggregation { formed_ahead: 1, ..aggregation };
         let (t, mode) = (config.phy.timing(), config.phy.mode_of_mcs(mcs_index).unwrap());
         let a = config.aggregation.clone();
-        let mut rig = Rig::of(vec![config.clone(), config], vec![SignalConfig::Perfect], vec![], PPDUS);
+        let mut rig = Rig::of(vec![config.clone(), config], vec![SignalConfig::default()], vec![], PPDUS);
         rig.saturate_links(&[0], 200, 200 * MS);
         let longest = a.max_duration.as_ns().min(timing::PPDU_MAX_NS);
         let expected = (1u32..=64)
@@ -134,7 +134,7 @@ fn every_limit_of_an_ampdu_binds_exactly() {
 fn a_txop_bounds_its_ampdus_and_holds_several_of_them() {
     let mut config = radio(Standard::N, mcs(7));
     config.aggregation.max_frames = 8;
-    let mut rig = Rig::of(vec![config.clone(), config.clone()], vec![SignalConfig::Perfect], vec![], PPDUS);
+    let mut rig = Rig::of(vec![config.clone(), config.clone()], vec![SignalConfig::default()], vec![], PPDUS);
     for _ in 0..900 {
         rig.send_as(0, Ac::Vo);
     }
@@ -170,7 +170,7 @@ fn a_txop_bounds_its_ampdus_and_holds_several_of_them() {
 #[test]
 fn long_ampdus_fit_into_the_txop() {
     let config = radio(Standard::N, mcs(0));
-    let mut rig = Rig::of(vec![config.clone(), config.clone()], vec![SignalConfig::Perfect], vec![], PPDUS);
+    let mut rig = Rig::of(vec![config.clone(), config.clone()], vec![SignalConfig::default()], vec![], PPDUS);
     rig.bytes = 300;
     for _ in 0..200 {
         rig.send_as(0, Ac::Vo);
@@ -285,7 +285,7 @@ fn frames_to_a_station_without_block_ack_go_one_by_one() {
     n.phy.band = Some(crate::wifi::phy::Band::Ghz2);
     n.rate_control = None;
     let g = radio(Standard::G, rate("54Mbit/s"));
-    let perfect = SignalConfig::Perfect;
+    let perfect = SignalConfig::default();
     let mut rig = Rig::of(vec![n.clone(), g, n], vec![perfect.clone(), perfect], vec![], PPDUS);
     for _ in 0..300 {
         for link in 0..4 {
@@ -329,7 +329,7 @@ fn an_rts_in_vain_is_counted_as_such() {
     config.rts_threshold_bytes = 0;
     let n = 5;
     let hidden = (0..n).flat_map(|a| (a + 1..n).map(move |b| (a, b))).collect();
-    let signals = vec![SignalConfig::Perfect; usize::from(n)];
+    let signals = vec![SignalConfig::default(); usize::from(n)];
     let mut rig = Rig::of(vec![config; usize::from(n) + 1], signals, hidden, PPDUS);
     rig.saturate_links(&[0, 2, 4, 6, 8], 5, SECOND);
     let sum = |f: fn(&AirStats) -> u64| (0..u32::from(n)).map(|s| f(&rig.stats(2 * s))).sum::<u64>();
@@ -360,7 +360,7 @@ fn rts_and_cts_bring_hidden_stations_their_throughput_back() {
 #[test]
 fn a_slow_station_slows_down_the_fast_one() {
     let (fast, slow) = (radio(Standard::B, rate("11Mbit/s")), radio(Standard::B, rate("1Mbit/s")));
-    let perfect = SignalConfig::Perfect;
+    let perfect = SignalConfig::default();
     let mut rig = Rig::of(vec![fast.clone(), slow, fast.clone()], vec![perfect.clone(), perfect], vec![], PPDUS);
     rig.saturate_links(&[0, 2], 3, 200 * SECOND);
     let (a, b) = (rig.mbit(0), rig.mbit(2));
@@ -418,7 +418,7 @@ fn what_a_station_sends_counts_as_its_airtime() {
     let run = |airtime_received| {
         let mut station = radio(Standard::N, mcs(7));
         station.transmit = Transmit::Mac80211(Mac80211Path { airtime_received, ..Mac80211Path::default() });
-        let mut rig = Rig::of(vec![station; 3], vec![SignalConfig::Perfect, SignalConfig::Perfect], vec![], PPDUS);
+        let mut rig = Rig::of(vec![station; 3], vec![SignalConfig::default(), SignalConfig::default()], vec![], PPDUS);
         for i in 0..30_000u64 {
             let at = i * 200_000;
             while rig.channel.deadline() <= at {
@@ -448,7 +448,7 @@ fn protection_costs_a_cts_ahead_of_each_frame() {
     let run = |protection| {
         let mut g = radio(Standard::G, rate("54Mbit/s"));
         g.phy.protection = protection;
-        let mut rig = Rig::of(vec![g.clone(), g.clone()], vec![SignalConfig::Perfect], vec![], PPDUS);
+        let mut rig = Rig::of(vec![g.clone(), g.clone()], vec![SignalConfig::default()], vec![], PPDUS);
         rig.saturate_links(&[0], 3, 10 * SECOND);
         (g, rig.mbit(0))
     };
@@ -518,7 +518,7 @@ fn voice_goes_before_best_effort_as_often_as_chance_says() {
         config.aggregation.enabled = false;
         let t = config.phy.timing();
         let mut rig =
-            Rig::of(vec![config.clone(), config.clone(), config], vec![SignalConfig::Perfect; 2], vec![], PPDUS);
+            Rig::of(vec![config.clone(), config.clone(), config], vec![SignalConfig::default(); 2], vec![], PPDUS);
         for r in &mut rig.channel.radios {
             r.edca.iter_mut().for_each(|e| e.txop = Span::ZERO);
         }

@@ -6,7 +6,7 @@ use crate::wifi::phy::{ErrorRateConfig, SignalConfig};
 /// Stations 0 to n - 1, access point n, whose group has link 2n.
 fn rig(signals: &[SignalConfig], config: RadioConfig, hidden: Vec<(u16, u16)>) -> Rig {
     let n = signals.len() as u16;
-    let mut rig = Rig::new(usize::from(n), config.clone(), SignalConfig::Perfect, false, 1500);
+    let mut rig = Rig::new(usize::from(n), config.clone(), SignalConfig::default(), false, 1500);
     let pairs = (0..n).zip(signals);
     rig.channel = Channel::new(&ChannelConfig {
         radios: (0..=n).map(|_| Arc::new(config.clone())).collect(),
@@ -49,7 +49,7 @@ impl Rig {
 fn each_station_hears_it_once_at_the_lowest_basic_rate_and_nobody_answers() {
     for (standard, mbps) in [(Standard::B, 1), (Standard::A, 6), (Standard::N, 6)] {
         let config = RadioConfig { transmit: Transmit::default(), ..radio(standard, FixedConfig::default()) };
-        let mut rig = rig(&[SignalConfig::Perfect, SignalConfig::Perfect], config, Vec::new());
+        let mut rig = rig(&[SignalConfig::default(), SignalConfig::default()], config, Vec::new());
         rig.send(4);
         rig.send(4);
         assert_eq!(rig.heard(), [(0, 0), (1, 0), (0, 1), (1, 1)], "{standard:?}");
@@ -69,7 +69,7 @@ fn each_station_hears_it_once_at_the_lowest_basic_rate_and_nobody_answers() {
 #[test]
 fn what_does_not_arrive_is_not_repeated() {
     let config = radio(Standard::G, FixedConfig::default());
-    let mut rig = rig(&[error_rate(0.5), error_rate(1.0), SignalConfig::Perfect], config, Vec::new());
+    let mut rig = rig(&[error_rate(0.5), error_rate(1.0), SignalConfig::default()], config, Vec::new());
     for _ in 0..2000 {
         rig.send(6);
         let before = rig.heard();
@@ -97,7 +97,7 @@ fn nobody_in_reach() {
 #[test]
 fn collisions_are_not_repaired() {
     let config = radio(Standard::G, FixedConfig::default());
-    let mut rig = rig(&[SignalConfig::Perfect, SignalConfig::Perfect], config, Vec::new());
+    let mut rig = rig(&[SignalConfig::default(), SignalConfig::default()], config, Vec::new());
     for _ in 0..1000 {
         rig.send(0);
         let on_air = rig.channel.deadline();

@@ -169,7 +169,7 @@ impl Watch {
 
 pub(super) fn errors(rate: f64) -> SignalConfig {
     if rate == 0.0 {
-        return SignalConfig::Perfect;
+        return SignalConfig::default();
     }
     SignalConfig::ErrorRate(ErrorRateConfig { rate: Some(Probability::new(rate).unwrap()), rates: None, bytes: 1538 })
 }

@@ -1,17 +1,23 @@
-//! Bit errors: a given bit error rate, constant or in bursts.
+//! Bit errors: each bit is wrong with a given probability, constant or in bursts, whatever the mode.
 //!
-//! Errors hit each bit by itself, so that a frame of n bits arrives with probability (1 - rate)^n whatever its length and mode. That is
-//! what Duchamp and Reynolds found of WaveLAN (Measured performance of a wireless LAN, LCN 1992): bit errors mostly not in a row, and
-//! as many per bit in short packets as in long ones. Eckhardt and Steenkiste (SIGCOMM 1996) found WaveLAN's error rate under
-//! many conditions comparable to a wire's; where neither holds, `burst` is the model of Gilbert (1960) and Elliott (1963):
-//! a good and a bad state, each left after an exponentially distributed time.
+//! Errors hit each bit by itself, so a frame of n bits arrives with probability (1 - rate)^n. With `burst` there are a good and
+//! a bad state. Each is left after an exponentially distributed time, and the state at the end of a PPDU holds for all of it.
 //!
-//! The state holds for a whole PPDU, that at its end. Valid for every PHY; the preamble is always received.
+//! Source: D. Duchamp and N. Reynolds, "Measured performance of a wireless LAN", LCN 1992: WaveLAN has as many errors per bit in
+//! short packets as in long ones, mostly not in a row. D. Eckhardt and P. Steenkiste (SIGCOMM 1996) found its error rate near a
+//! wire's under many conditions. Bursts: E. N. Gilbert (1960) and E. O. Elliott (1963).
+//!
+//! Siblings: `error_rate` has a rate for each mode. `snr`, `path_loss` and `trace` derive the error rate from an SNR.
+//!
+//! Valid: every PHY; measured for WaveLAN.
+//!
+//! Deviations: the preamble is always received. Gilbert's states change by the bit, these by time.
 
 use rand_distr::{Distribution, Exp1};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::{Quality, SignalContext, SignalRules, SignalSource};
 use crate::policy::checked;
 use crate::rng::Rng;
 use crate::units::{Probability, Span, Time};
@@ -50,8 +56,18 @@ impl BitErrorsConfig {
         }
         Ok(())
     }
+
+    pub(super) fn build(&self, ctx: &SignalContext) -> BitErrors {
+        BitErrors::new(self, ctx.rng.clone())
+    }
 }
 checked!(BitErrorsConfig);
+
+impl SignalRules for BitErrorsConfig {
+    fn has_snr(&self) -> bool {
+        false
+    }
+}
 
 /// Error events per bit; finite, so that nothing sent has no errors.
 fn events_per_bit(rate: Probability) -> f32 {
@@ -60,7 +76,7 @@ fn events_per_bit(rate: Probability) -> f32 {
 
 /// The bit error rate over time.
 #[derive(Debug, Clone)]
-pub(super) struct BitErrors {
+pub struct BitErrors {
     good: f32,
     burst: Option<Box<Burst>>,
 }
@@ -78,7 +94,7 @@ struct Burst {
 
 impl BitErrors {
     /// Draws from `rng` only if there are bursts.
-    pub fn new(config: &BitErrorsConfig, mut rng: Rng) -> BitErrors {
+    fn new(config: &BitErrorsConfig, mut rng: Rng) -> BitErrors {
         let burst = config.burst.as_ref().map(|b| {
             let (length_s, interval_s) = (b.length.as_secs_f64(), b.interval.as_secs_f64());
             // Stationary from the start.
@@ -92,7 +108,7 @@ impl BitErrors {
 
     /// Error events per bit at `now`; at an earlier time than the last asked for, those of the last.
     #[inline]
-    pub fn at(&mut self, now: Time) -> f32 {
+    fn at(&mut self, now: Time) -> f32 {
         let Some(b) = &mut self.burst else { return self.good };
         let now_s = now.as_ns() as f64 * 1e-9;
         while b.until_s <= now_s {
@@ -104,12 +120,18 @@ impl BitErrors {
     }
 }
 
+impl SignalSource for BitErrors {
+    fn quality(&mut self, now: Time) -> Quality {
+        Quality::BitErrors(self.at(now))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use rand::SeedableRng;
 
-    use super::super::{ErrorModel, Mode, PhyConfig, Quality, Signal, SignalConfig, Standard};
     use super::*;
+    use crate::wifi::phy::{ErrorModel, Mode, PhyConfig, Signal, SignalConfig, Standard};
 
     fn read(text: &str) -> Result<BitErrorsConfig, String> {
         toml::from_str(text).map_err(|e| e.message().to_owned())
