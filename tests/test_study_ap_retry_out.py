@@ -11,7 +11,7 @@ import airtcp
 from conftest import ROOT
 
 STUDY = ROOT / "studies" / "ap-retry-out"
-RETRY_OUT = "wlans.wlan.ap_radio.reorder.retry_out"
+RETRY_OUT = "wlans.wlan.ap_radio.reorder_buffer.retry_out"
 SLOW = {"wlans.wlan.signal.snr_db": 3.5, "duration": "30s"}
 
 
@@ -41,15 +41,15 @@ def test_what_waits_leaves_at_the_rate_of_the_upload() -> None:
 
 def test_without_reports_of_corrupt_frames_the_remedy_does_nothing() -> None:
     same = ["segments_sent", "goodput_bps", "rtt_mean_ms", "mpdus", "mpdus_failed", "ping_ms"]
-    blind = measured(**{RETRY_OUT: "stepped", "wlans.wlan.ap_radio.reorder.reports_corrupt": 0})
-    without = measured(**{"wlans.wlan.ap_radio.reorder.reports_corrupt": 0})
+    blind = measured(**{RETRY_OUT: "stepped", "wlans.wlan.ap_radio.reorder_buffer.reports_corrupt": 0})
+    without = measured(**{"wlans.wlan.ap_radio.reorder_buffer.reports_corrupt": 0})
     assert blind["given_up"] == 0
     assert [blind[key] for key in same] == [without[key] for key in same]
 
 
 @pytest.mark.parametrize("policy", ["stepped", "delay"])
 def test_udp_and_pings_are_not_given_up(policy: str) -> None:
-    changes = {"wlans.wlan.ap_radio.reorder.timeout": "never"}  # which passes over whatever is late
+    changes = {"wlans.wlan.ap_radio.reorder_buffer.timeout": "never"}  # which passes over whatever is late
     flows = {"flows.upload.stop": "27s", "flows.udp.stop": "25s", "flows.ping.stop": "25s"}
     run = airtcp.run(STUDY / "innocent.toml", set={**SLOW, **changes, **flows, RETRY_OUT: policy})
     assert run["air"].select(pl.col("given_up").sum()).collect().item() > 0

@@ -39,7 +39,7 @@ def cell(retry_out: FixedRetryOut | None = None) -> Scenario:
                     "sta[0]",
                     Station(node="sta[1]", radio=RadioOptions(rate_control=FixedRate(mcs=1))),
                 ],
-                ap_radio=RadioOptions(reorder=ReorderConfig(retry_out=retry_out)) if retry_out else None,
+                ap_radio=RadioOptions(reorder_buffer=ReorderConfig(retry_out=retry_out)) if retry_out else None,
             )
         ],
         flows=[Flow(name="up", from_="sta", to="server")],

@@ -124,7 +124,7 @@ def scenario(cell: dict[str, Any]) -> str:
             f'max_frames = {mpdus}, window = {mpdus}, max_duration = "5.484ms", formed_ahead = 0 }}',
             f'retries = {{ software = 255, counts = "handings", hardware_tries = 1, on_missed = "{on_missed}", '
             f"frame_tries = {tries} }}",
-            'reorder = { timeout = "never" }',
+            'reorder_buffer = { timeout = "never" }',
             "eifs = false",
             f"rts_threshold_bytes = {s['rts_threshold_bytes']}",
         ]

@@ -102,7 +102,7 @@ fn main() {
             groups: Vec::new(),
             hidden: Vec::new(),
             sensing: Span::from_us(4),
-            capture: Probability::ZERO,
+            capture_effect: Probability::ZERO,
         }],
         walks: Vec::new(),
         roaming: Vec::new(),

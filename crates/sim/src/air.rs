@@ -48,7 +48,7 @@ impl Air {
                 groups: channel.groups.clone(),
                 hidden: channel.hidden.clone(),
                 sensing: channel.sensing,
-                capture: channel.capture,
+                capture_effect: channel.capture_effect,
                 seed: spec.seed,
                 index: c32,
                 trace: TraceConfig {

@@ -55,7 +55,7 @@ pub struct ChannelSpec {
     /// aCCATime is below 4 us for OFDM.
     pub sensing: Span,
     /// Chance that one of two transmissions which meet at a receiver is received as if it were alone.
-    pub capture: Probability,
+    pub capture_effect: Probability,
 }
 
 /// A radio of a node. A node may have several.

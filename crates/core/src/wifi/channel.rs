@@ -16,7 +16,7 @@
 //! **Group-addressed frames** (broadcast) go from an access point to all its stations, see [`group`].
 //!
 //! Assumptions: propagation takes no time; radios hear each other or do not; a third party decodes what it hears alone. Of two
-//! transmissions that overlap from the start both are lost, unless [`ChannelConfig::capture`] lets one be received.
+//! transmissions that overlap from the start both are lost, unless [`ChannelConfig::capture_effect`] lets one be received.
 
 mod association;
 mod exchange;
@@ -62,7 +62,7 @@ pub struct ChannelConfig {
     pub sensing: Span,
     /// Chance that one of two transmissions that meet at a receiver is so much stronger there that it is received as if it
     /// were alone; either one with half of it. The later one must begin within the preamble of the earlier.
-    pub capture: Probability,
+    pub capture_effect: Probability,
     pub seed: u64,
     /// Tells the channels of a run apart in their random numbers.
     pub index: u32,
@@ -299,7 +299,7 @@ pub struct Channel {
     up: Vec<PacketId>,
     refused: Vec<PacketId>,
     drops: Drops,
-    capture: f64,
+    capture_effect: f64,
     capture_rng: Rng,
     trace: TraceConfig,
     ampdus: u32,
@@ -436,7 +436,7 @@ impl Channel {
             up: Vec::new(),
             refused: Vec::new(),
             drops: Drops::default(),
-            capture: config.capture.get(),
+            capture_effect: config.capture_effect.get(),
             capture_rng: stream(config.seed, component(0), Purpose::Capture),
             trace: config.trace,
             ampdus: 0,
@@ -602,8 +602,8 @@ impl Channel {
             pending_ns: 0,
             txq,
             txq_is_listed: false,
-            window: from.config.aggregation.window.min(to.config.reorder.window),
-            recipient: block_ack.then(|| Box::new(ReorderBuffer::new(&to.config.reorder, Seq12::new(0)))),
+            window: from.config.aggregation.window.min(to.config.reorder_buffer.window),
+            recipient: block_ack.then(|| Box::new(ReorderBuffer::new(&to.config.reorder_buffer, Seq12::new(0)))),
             recipient_waits: false,
             is_over: false,
         });

@@ -65,7 +65,7 @@ radio_options! {
     /// The queues between the host and the radio.
     transmit: Transmit,
     /// The recipient's side of Block Ack: reorder buffer and retry-out.
-    reorder: ReorderConfig,
+    reorder_buffer: ReorderConfig,
 }
 
 impl Default for RadioConfig {
@@ -80,7 +80,7 @@ impl Default for RadioConfig {
             aggregation: Aggregation::default(),
             retries: Retries::default(),
             transmit: Transmit::default(),
-            reorder: ReorderConfig::default(),
+            reorder_buffer: ReorderConfig::default(),
         }
     }
 }
@@ -487,8 +487,8 @@ impl RadioConfig {
         if self.retries != base.retries {
             return Err(format!("retries: WaveLAN sends nothing again; {without}"));
         }
-        if self.reorder != base.reorder {
-            return Err(format!("reorder: WaveLAN has no Block Ack; {without}"));
+        if self.reorder_buffer != base.reorder_buffer {
+            return Err(format!("reorder_buffer: WaveLAN has no Block Ack; {without}"));
         }
         if matches!(self.transmit, Transmit::Mac80211(_)) {
             return Err("transmit: \"mac80211\" is for 802.11: WaveLAN takes \"qdisc\"".into());

@@ -140,7 +140,7 @@ impl Radio {
         let only_again = session.fresh.is_empty() || room == 0;
         let series = choose(only_again);
         let mut psdu_bytes = 0;
-        if aggregates && series.is_probe() && !only_again {
+        if aggregates && series.is_sample() && !only_again {
             let mpdu = self.take_fresh(session);
             mpdus.push(mpdu);
         } else {

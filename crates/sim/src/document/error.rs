@@ -93,10 +93,17 @@ impl fmt::Display for Faults {
 
 impl std::error::Error for Faults {}
 
-/// The one of `known` that `found` was probably meant to be: equal but for case and `-` or `_`, or at most a third of its
+/// Keys that had another name, which also meant something else in the same file.
+const RENAMED: [(&str, &str); 2] = [("capture", "capture_effect"), ("reorder", "reorder_buffer")];
+
+/// The one of `known` that `found` was probably meant to be: its present name, or equal but for case and `-` or `_`, or at most a third of its
 /// letters away. Of several as near, the one that begins alike.
 pub(crate) fn nearest<'a>(found: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let plain = |s: &str| s.to_lowercase().replace('-', "_");
+    let known: Vec<&str> = known.into_iter().collect();
+    if let Some(&(_, present)) = RENAMED.iter().find(|(old, new)| *old == found && known.contains(new)) {
+        return known.into_iter().find(|k| *k == present);
+    }
     let wanted = plain(found);
     let allowed = (wanted.chars().count() / 3).max(1);
     known

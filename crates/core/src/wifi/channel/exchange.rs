@@ -94,7 +94,7 @@ impl Channel {
         // access point itself, engaged by sending.)
         let is_occupied = !is_response && receiver != transmitter && self.contention.is_engaged(receiver);
         let end = now + length_ns;
-        let missed = if self.capture > 0.0 {
+        let missed = if self.capture_effect > 0.0 {
             self.meet(now, i, (transmitter, receiver), end) || is_occupied
         } else {
             for (j, other) in self.exchanges.iter_mut().enumerate() {
@@ -128,7 +128,7 @@ impl Channel {
     /// receiver does not notice it.
     #[cold]
     fn meet(&mut self, now: u64, i: usize, (transmitter, receiver): (u16, u16), end: u64) -> bool {
-        let (capture, rng) = (self.capture, &mut self.capture_rng);
+        let (capture, rng) = (self.capture_effect, &mut self.capture_rng);
         // Whether the earlier, the later is received as if alone.
         let mut captured = || {
             let u = rng.random::<f64>();
@@ -271,7 +271,7 @@ impl Channel {
         let time = Time::from_ns(now);
         let x = &mut self.exchanges[i];
         let link = &mut self.links[x.link as usize];
-        let reports_corrupt = self.radios[usize::from(x.to)].config.reorder.reports_corrupt.get();
+        let reports_corrupt = self.radios[usize::from(x.to)].config.reorder_buffer.reports_corrupt.get();
         let reports_all = reports_corrupt >= 1.0;
         let radio = &mut self.radios[usize::from(x.from)];
         let (framing, preamble_ns) = (radio.framing, radio.timing.preamble_ns(x.mode));

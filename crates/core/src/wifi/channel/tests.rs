@@ -46,7 +46,7 @@ impl Rig {
             groups: Vec::new(),
             hidden,
             sensing: Span::ZERO,
-            capture: Probability::ZERO,
+            capture_effect: Probability::ZERO,
             seed: 7,
             index: 0,
             trace: TraceConfig::default(),

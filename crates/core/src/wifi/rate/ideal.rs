@@ -7,7 +7,7 @@
 //! its acknowledgement. In 802.11n and ac the PPDU is the longest A-MPDU that a sender forms (`max_mpdus`,
 //! `max_airtime`), elsewhere one MPDU. Goodputs are computed once, in steps of a quarter of a decibel.
 //!
-//! Siblings: Minstrel and ARF learn from acknowledgements. Ideal never probes and learns nothing, so losses for other
+//! Siblings: Minstrel and ARF learn from acknowledgements. Ideal never samples and learns nothing, so losses for other
 //! reasons, such as collisions, do not move it.
 //!
 //! Valid: only where the signal describes the channel. Without a known ratio (a perfect channel, error rates given by

@@ -10,10 +10,10 @@
 //! looks around: a rate drawn from a sample table stands first if it is faster than the best. If it is slower it
 //! stands second, in place of the second best.
 //!
-//! Siblings: Minstrel-HT works with A-MPDUs and groups and probes sparingly. Minstrel works frame by frame, and a
+//! Siblings: Minstrel-HT works with A-MPDUs and groups and samples sparingly. Minstrel works frame by frame, and a
 //! fixed share of the frames samples.
 //!
-//! Valid: for 802.11b, a and g. The airtime of a slow probe counts only through its place in the series.
+//! Valid: for 802.11b, a and g. The airtime of a slow sample counts only through its place in the series.
 //!
 //! Deviations: From Linux: look-around frames are spaced evenly by counting frames. One that stays a second stage
 //! which is never reached is not made up for. Sampling is not limited for rates known to be good or hopeless. A
@@ -207,7 +207,7 @@ impl RateControl for Minstrel {
             true => [sample, self.best, self.max_prob, self.lowest],
             false => [self.best, sample, self.max_prob, self.lowest],
         };
-        self.series(&chain).probing()
+        self.series(&chain).sampling()
     }
 
     #[inline]

@@ -1,4 +1,4 @@
-//! Minstrel-HT: Minstrel for 802.11n and ac, with groups of modes, success per MPDU and sparing probes.
+//! Minstrel-HT: Minstrel for 802.11n and ac, with groups of modes, success per MPDU and sparing samples.
 //!
 //! Source: Linux's rate control for HT and VHT since 2010 (announced in LWN 376765).
 //!
@@ -8,7 +8,7 @@
 //! because other losses will follow, and below 0.1 as nothing. The series is best throughput, second best, best
 //! probability; each stage has as many tries as fit `max_segment`.
 //!
-//! A probe is one try ahead of the usual series, sent by itself, never on a retransmission. It is due `sample_wait`
+//! A sample is one try ahead of the usual series, sent by itself, never on a retransmission. It is due `sample_wait`
 //! and twice the mean A-MPDU length of MPDUs after the one before. The parameter `sampling` chooses its mode:
 //!
 //! - `table`, the default: kernels of 2010 to 2020, such as those of the stations of 2014. The groups take turns, each
@@ -16,18 +16,18 @@
 //!   are modes that could not beat the best throughput even if every MPDU arrived, but for `slow_per_interval` of
 //!   those untried for `slow_after` intervals. Modes above what the signal carries are therefore tried again and
 //!   again.
-//! - `targeted`: kernels from 2021 on (Linux commit 80d55154). Of six probes three take the next faster mode of a
-//!   group, and two a random faster one. One takes a mode between the most reliable and the best. No mode is probed
+//! - `targeted`: kernels from 2021 on (Linux commit 80d55154). Of six samples three take the next faster mode of a
+//!   group, and two a random faster one. One takes a mode between the most reliable and the best. No mode is sampled
 //!   twice per interval.
 //!
-//! Siblings: Minstrel gives a fixed share of its frames to probes; Minstrel-HT probes only when the rules above ask
+//! Siblings: Minstrel gives a fixed share of its frames to samples; Minstrel-HT samples only when the rules above ask
 //! for it.
 //!
 //! Valid: for 802.11n and ac, with or without A-MPDUs. It cannot tell collisions from a weak signal.
 //!
 //! Deviations: From Linux: the rules above follow its public descriptions and parameters, not its code. Where they say
 //! nothing the rule is our own. Airtime includes DIFS and the mean first backoff. An A-MPDU is not taken to be longer
-//! than `max_airtime`. Of modes without any measured throughput the slowest ranks first. Probes that fit no rule are
+//! than `max_airtime`. Of modes without any measured throughput the slowest ranks first. Samples that fit no rule are
 //! not made up for. The numbers behind `table` (16, 16, 20, 2) and `reliable` have no citable document and are to be
 //! varied. CCK and OFDM rates are not used as a fallback. `update_interval` is the 50 ms of newer kernels and of ns-3;
 //! kernels before 2019, the study's 3.13 among them, had 100 ms.
@@ -43,7 +43,7 @@ use crate::rng::Rng;
 use crate::units::{Bytes, Probability, Span, Time};
 use crate::wifi::phy::{Mode, timing};
 
-/// What probes test.
+/// What samples test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Sampling {
@@ -57,7 +57,7 @@ pub enum Sampling {
 #[serde(deny_unknown_fields, default, remote = "Self")]
 #[schemars(rename = "MinstrelHtConfig")]
 pub struct MinstrelHtConfig {
-    /// What probes test.
+    /// What samples test.
     pub sampling: Sampling,
     /// Time between two evaluations. Above zero. 50 ms: Linux since 2019, ns-3. Linux before: "100ms".
     pub update_interval: Span,
@@ -83,12 +83,12 @@ pub struct MinstrelHtConfig {
     pub max_probability: Probability,
     /// Below this success probability a mode counts as carrying nothing. 0.1: Linux.
     pub min_probability: Probability,
-    /// From this success probability on a mode is as good as any as the reliable stage, and the faster is taken; probes leave
+    /// From this success probability on a mode is as good as any as the reliable stage, and the faster is taken; samples leave
     /// it alone. 0.95: our choice.
     pub reliable: Probability,
-    /// MPDUs between two probes, to which twice the mean A-MPDU length is added. 16: after Linux until 2020.
+    /// MPDUs between two samples, to which twice the mean A-MPDU length is added. 16: after Linux until 2020.
     pub sample_wait: u16,
-    /// Most probes per update interval. 16: after Linux until 2020.
+    /// Most samples per update interval. 16: after Linux until 2020.
     pub samples_per_interval: u16,
     /// `table`: a mode too slow to win is tested only after so many intervals without use. 20: after Linux until 2020.
     pub slow_after: u32,
@@ -188,10 +188,10 @@ impl MinstrelHtConfig {
             next_slow: 0,
             attempts: 0,
             sampled_at: vec![u64::MAX; modes.len()],
-            // Starts with a probe.
-            mpdus_since_probe: u32::MAX,
-            probe_wait: 0,
-            probes_left: 0,
+            // Starts with a sample.
+            mpdus_since_sample: u32::MAX,
+            sample_wait: 0,
+            samples_left: 0,
             slow_left: 0,
             rng,
             config: self.clone(),
@@ -223,7 +223,7 @@ pub struct MinstrelHt {
     error_free_bps: Vec<u64>,
     throughput_bps: Vec<u64>,
     ranking: Ranking,
-    /// For what is no probe.
+    /// For what is no sample.
     chain: RateSeries,
     old_weight: u32,
     floor: u32,
@@ -240,13 +240,13 @@ pub struct MinstrelHt {
     next_group: usize,
     /// Where the search for a mode between the most reliable and the best goes on.
     next_slow: usize,
-    /// `targeted`: probes looked for so far, whether found or not.
+    /// `targeted`: samples looked for so far, whether found or not.
     attempts: u32,
     /// `targeted`: in which interval each mode was last tested.
     sampled_at: Vec<u64>,
-    mpdus_since_probe: u32,
-    probe_wait: u32,
-    probes_left: u16,
+    mpdus_since_sample: u32,
+    sample_wait: u32,
+    samples_left: u16,
     slow_left: u16,
     rng: Rng,
 }
@@ -266,7 +266,7 @@ impl MinstrelHt {
         self.evaluate();
     }
 
-    /// Throughputs, the series and the allowance of probes out of what is known.
+    /// Throughputs, the series and the allowance of samples out of what is known.
     fn evaluate(&mut self) {
         let packet = self.config.reference_packet.get() as u32;
         let mpdu = timing::mpdu_bytes(packet, true);
@@ -288,8 +288,8 @@ impl MinstrelHt {
         self.ranking = Ranking::new(&self.table.stats, &self.throughput_bps, &self.error_free_bps, self.reliable);
         let [best, second, ..] = self.ranking.by_throughput;
         self.chain = series(&self.table.modes, &self.tries, &[best, second, self.ranking.max_prob]);
-        self.probe_wait = u32::from(self.config.sample_wait) + 2 * (self.mean_ampdu_len >> 16);
-        self.probes_left = self.config.samples_per_interval;
+        self.sample_wait = u32::from(self.config.sample_wait) + 2 * (self.mean_ampdu_len >> 16);
+        self.samples_left = self.config.samples_per_interval;
         self.slow_left = self.config.slow_per_interval;
     }
 
@@ -361,23 +361,23 @@ impl MinstrelHt {
 impl RateControl for MinstrelHt {
     #[inline]
     fn choose(&mut self, _now: Time, is_retransmission: bool, _snr_db: Option<f32>) -> RateSeries {
-        if is_retransmission || self.mpdus_since_probe < self.probe_wait || self.probes_left == 0 {
+        if is_retransmission || self.mpdus_since_sample < self.sample_wait || self.samples_left == 0 {
             return self.chain;
         }
         let Some(sample) = self.sample() else { return self.chain };
-        self.probes_left -= 1;
-        self.mpdus_since_probe = 0;
+        self.samples_left -= 1;
+        self.mpdus_since_sample = 0;
         let mode = self.table.modes[usize::from(sample)];
-        let probe = RateSeries::of(Stage { mode, tries: 1, rts: false });
-        self.chain.stages().iter().fold(probe, |series, &stage| series.then(stage)).probing()
+        let sample = RateSeries::of(Stage { mode, tries: 1, rts: false });
+        self.chain.stages().iter().fold(sample, |series, &stage| series.then(stage)).sampling()
     }
 
     #[inline]
     fn on_status(&mut self, now: Time, status: &TxStatus<'_>) {
         self.table.record(status);
         let mpdus = u32::from(status.mpdus);
-        self.mpdus_since_probe = self.mpdus_since_probe.saturating_add(mpdus);
-        if status.is_ampdu && mpdus > 0 && !status.series.is_probe() {
+        self.mpdus_since_sample = self.mpdus_since_sample.saturating_add(mpdus);
+        if status.is_ampdu && mpdus > 0 && !status.series.is_sample() {
             self.ampdus = self.ampdus.saturating_add(1);
             self.ampdu_mpdus = self.ampdu_mpdus.saturating_add(mpdus);
         }

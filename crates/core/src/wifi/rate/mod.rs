@@ -30,7 +30,7 @@ pub struct Stage {
 pub struct RateSeries {
     stages: [Stage; RateSeries::MAX_STAGES],
     len: u8,
-    is_probe: bool,
+    is_sample: bool,
 }
 
 impl RateSeries {
@@ -40,7 +40,7 @@ impl RateSeries {
     /// A series of one stage; no tries count as one.
     pub fn of(stage: Stage) -> RateSeries {
         let stage = Stage { tries: stage.tries.max(1), ..stage };
-        RateSeries { stages: [stage; RateSeries::MAX_STAGES], len: 1, is_probe: false }
+        RateSeries { stages: [stage; RateSeries::MAX_STAGES], len: 1, is_sample: false }
     }
     /// One more stage at the end. Left out when the series is full or would repeat the mode it ends with.
     #[must_use]
@@ -64,8 +64,8 @@ impl RateSeries {
     /// Its first stage tests a mode (Minstrel's look-around). A sender with A-MPDUs sends one new MPDU by itself with such a
     /// series, as ath9k does: a whole aggregate in a mode that may not work would cost many times the airtime.
     #[inline]
-    pub fn is_probe(&self) -> bool {
-        self.is_probe
+    pub fn is_sample(&self) -> bool {
+        self.is_sample
     }
     /// All tries together.
     pub fn total_tries(&self) -> u32 {
@@ -80,8 +80,8 @@ impl RateSeries {
             n < end
         })
     }
-    fn probing(self) -> RateSeries {
-        RateSeries { is_probe: true, ..self }
+    fn sampling(self) -> RateSeries {
+        RateSeries { is_sample: true, ..self }
     }
 }
 
@@ -113,7 +113,7 @@ pub struct RateContext {
 /// Rate control towards one receiver.
 pub trait RateControl {
     /// The series for the next frame or A-MPDU. `is_retransmission`: it can hold nothing but MPDUs that were sent before; then
-    /// it is no probe. `snr_db`: signal-to-noise ratio at the receiver, for a policy that asks for it ([`Self::wants_snr`]).
+    /// it is no sample. `snr_db`: signal-to-noise ratio at the receiver, for a policy that asks for it ([`Self::wants_snr`]).
     fn choose(&mut self, now: Time, is_retransmission: bool, snr_db: Option<f32>) -> RateSeries;
 
     /// A frame or an A-MPDU was acknowledged, in part or not at all.

@@ -37,7 +37,7 @@ pub(super) struct Sender {
     now: Time,
     /// Since [`Sender::forget`].
     pub frames: u32,
-    pub probes: u32,
+    pub samples: u32,
     /// MPDUs, each counted once per series; once per try; those that arrived.
     pub mpdus: u64,
     pub sent: u64,
@@ -56,7 +56,7 @@ impl Sender {
             max_airtime_ns: 4_000_000,
             now: Time::ZERO,
             frames: 0,
-            probes: 0,
+            samples: 0,
             mpdus: 0,
             sent: 0,
             arrived: 0,
@@ -70,14 +70,14 @@ impl Sender {
     }
 
     pub fn forget(&mut self) {
-        (self.frames, self.probes, self.mpdus, self.sent, self.arrived, self.busy_ns) = (0, 0, 0, 0, 0, 0);
+        (self.frames, self.samples, self.mpdus, self.sent, self.arrived, self.busy_ns) = (0, 0, 0, 0, 0, 0);
     }
 
     /// MPDUs and bytes of the next PPDU, and whether it is an A-MPDU.
     fn aggregate(&self, series: &RateSeries) -> (u16, u32, bool) {
         let first = series.first().mode;
         let mpdu = mpdu_bytes(1500, true);
-        if !first.is_ht_or_later() || series.is_probe() || self.max_mpdus == 1 {
+        if !first.is_ht_or_later() || series.is_sample() || self.max_mpdus == 1 {
             return (1, mpdu, false);
         }
         let room = self.timing.psdu_bytes_within(first, self.max_airtime_ns).min(65_535);
@@ -118,7 +118,7 @@ impl Sender {
             }
         }
         self.frames += 1;
-        self.probes += u32::from(series.is_probe());
+        self.samples += u32::from(series.is_sample());
         self.mpdus += u64::from(mpdus);
         self.arrived += u64::from(acked);
         self.control.on_status(self.now, &TxStatus { series: &series, tries, mpdus, acked, is_ampdu });
@@ -206,7 +206,7 @@ fn check_invariants(config: &RateConfig, phy: &PhyConfig, ops: &[Op], seed: u64)
         match *op {
             Op::Send { is_retransmission, snr_db } => {
                 series = control.choose(now, is_retransmission, snr_db);
-                prop_assert!(!(is_retransmission && series.is_probe()), "a retransmission as a probe");
+                prop_assert!(!(is_retransmission && series.is_sample()), "a retransmission as a sample");
             }
             Op::Status { tries, mpdus, acked, is_ampdu } => {
                 control.on_status(now, &TxStatus { series: &series, tries, mpdus, acked, is_ampdu });
@@ -477,7 +477,7 @@ fn the_minstrels_follow_a_change() {
         let (low, high) = (modes[modes.len() / 4], modes[modes.len() - 1]);
         let p_up_to = |last: Mode| move |mode: Mode| if mode.rate() <= last.rate() { 0.98 } else { 0.0 };
         let faster = modes.iter().filter(|m| m.rate() > low.rate()).count();
-        // Up: one good probe is enough. Down: a mode that was good takes 9 intervals to fall below 10 % (0.75^9 < 0.1), and
+        // Up: one good sample is enough. Down: a mode that was good takes 9 intervals to fall below 10 % (0.75^9 < 0.1), and
         // all that are faster have to be found out, one after the other or as many at once as a series uses.
         for (from, to, intervals) in [(low, high, 20), (high, low, 9 + 9 * faster.div_ceil(used_at_once))] {
             let mut sender = Sender::new(&config, &phy, 3);
@@ -493,7 +493,7 @@ fn the_minstrels_follow_a_change() {
 }
 
 #[test]
-fn probes_keep_to_their_share() {
+fn samples_keep_to_their_share() {
     // Nothing works but the slowest mode, so that there is always something left to test.
     let slowest_only = |phy: &PhyConfig| {
         let slowest = phy.modes()[0];
@@ -510,7 +510,7 @@ fn probes_keep_to_their_share() {
         let mut works = slowest_only(&phy);
         (0..10_000).for_each(|_| sender.send(None, &mut works));
         let expected = 10_000.0 / every;
-        assert!((f64::from(sender.probes) - expected).abs() <= 2.0, "{} of {expected}", sender.probes);
+        assert!((f64::from(sender.samples) - expected).abs() <= 2.0, "{} of {expected}", sender.samples);
     }
     // MPDUs: at most one in `sample_wait` and twice the mean A-MPDU length.
     for (mpdus, aggregated) in [(1, false), (32, true)] {
@@ -528,30 +528,30 @@ fn probes_keep_to_their_share() {
             sender.run_until(ms(3_000), &mut works);
             sender.forget();
             sender.run_until(ms(60_000), &mut works);
-            let mpdus_per_probe = sender.mpdus as f64 / f64::from(sender.probes);
+            let mpdus_per_sample = sender.mpdus as f64 / f64::from(sender.samples);
             let wait = f64::from(16 + 2 * mpdus);
-            // A probe waits for the end of an aggregate, and now and then for a mode that deserves it.
+            // A sample waits for the end of an aggregate, and now and then for a mode that deserves it.
             let in_time = wait..=wait + 2.0 * f64::from(mpdus);
-            assert!(in_time.contains(&mpdus_per_probe), "{mpdus_per_probe} not in {in_time:?}, {sampling}");
+            assert!(in_time.contains(&mpdus_per_sample), "{mpdus_per_sample} not in {in_time:?}, {sampling}");
         }
     }
 }
 
 #[test]
-fn probes_are_single_tries_ahead_of_the_series_and_never_retransmissions() {
+fn samples_are_single_tries_ahead_of_the_series_and_never_retransmissions() {
     let phy = PhyConfig { streams: 2, ..phy(Standard::N) };
     let mut control = RateConfig::by_name("minstrel_ht").unwrap().build(&context(&phy, 5));
-    let mut probes = 0;
+    let mut samples = 0;
     for n in 0..5_000u64 {
         let is_retransmission = n % 3 == 0;
         let usual = control.choose(ms(n), true, None);
-        assert!(!usual.is_probe());
+        assert!(!usual.is_sample());
         let series = control.choose(ms(n), is_retransmission, None);
-        if series.is_probe() {
+        if series.is_sample() {
             assert!(!is_retransmission);
             assert_eq!(series.first().tries, 1);
-            assert_eq!(&series.stages()[1..], usual.stages(), "behind the probe comes what would have been sent");
-            probes += 1;
+            assert_eq!(&series.stages()[1..], usual.stages(), "behind the sample comes what would have been sent");
+            samples += 1;
         } else {
             assert_eq!(series, usual);
         }
@@ -561,7 +561,7 @@ fn probes_are_single_tries_ahead_of_the_series_and_never_retransmissions() {
         let status = TxStatus { series: &series, tries, mpdus: 1, acked: u16::from(last.is_some()), is_ampdu: false };
         control.on_status(ms(n), &status);
     }
-    assert!(probes > 50, "{probes}");
+    assert!(samples > 50, "{samples}");
     assert_eq!(control.best().name().to_string(), "MCS 4 20 MHz");
 }
 

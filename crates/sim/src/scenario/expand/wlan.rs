@@ -61,8 +61,8 @@ struct Channel {
     placed: Vec<Placed>,
     /// The WLAN that has set `sensing`.
     sensing_from: Option<usize>,
-    /// The WLAN that has set `capture`.
-    capture_from: Option<usize>,
+    /// The WLAN that has set `capture_effect`.
+    capture_effect_from: Option<usize>,
 }
 
 impl Expander<'_> {
@@ -81,7 +81,7 @@ impl Expander<'_> {
             let ap_radio = self.ap_radio(&path, wlan);
             let is_wavelan = ap_radio.as_ref().is_some_and(|r| r.phy.standard == Standard::Wavelan);
             self.sensing(&path, wlan, &mut channels[channel], i, is_wavelan);
-            self.capture(&path, wlan, &mut channels[channel], i);
+            self.capture_effect(&path, wlan, &mut channels[channel], i);
             if wlan.stations.is_empty() {
                 self.error(&path.key("stations"), "must name at least one host");
             }
@@ -208,8 +208,9 @@ impl Expander<'_> {
             None => names[i].to_string(),
         };
         let (radios, pairs, groups, hidden) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let spec = ChannelSpec { name, radios, pairs, groups, hidden, sensing: SENSING, capture: Probability::ZERO };
-        channels.push(Channel { spec, placed: Vec::new(), sensing_from: None, capture_from: None });
+        let spec =
+            ChannelSpec { name, radios, pairs, groups, hidden, sensing: SENSING, capture_effect: Probability::ZERO };
+        channels.push(Channel { spec, placed: Vec::new(), sensing_from: None, capture_effect_from: None });
         channels.len() - 1
     }
 
@@ -232,14 +233,17 @@ impl Expander<'_> {
         }
     }
 
-    fn capture(&mut self, path: &Path, wlan: &Wlan, channel: &mut Channel, i: usize) {
-        let Some(capture) = wlan.capture else { return };
-        match channel.capture_from {
-            Some(other) if channel.spec.capture != capture => {
-                let set = channel.spec.capture.get();
-                self.error(&path.key("capture"), format!("must be as in wlans[{other}], on the same channel ({set})"));
+    fn capture_effect(&mut self, path: &Path, wlan: &Wlan, channel: &mut Channel, i: usize) {
+        let Some(capture) = wlan.capture_effect else { return };
+        match channel.capture_effect_from {
+            Some(other) if channel.spec.capture_effect != capture => {
+                let set = channel.spec.capture_effect.get();
+                self.error(
+                    &path.key("capture_effect"),
+                    format!("must be as in wlans[{other}], on the same channel ({set})"),
+                );
             }
-            _ => (channel.spec.capture, channel.capture_from) = (capture, Some(i)),
+            _ => (channel.spec.capture_effect, channel.capture_effect_from) = (capture, Some(i)),
         }
     }
 

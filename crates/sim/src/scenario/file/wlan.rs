@@ -68,7 +68,7 @@ pub struct Wlan {
     /// were alone: either one with half of it, the later one only if it begins within the preamble of the earlier. WLANs on one
     /// channel have the same. Default: 0, both are lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub capture: Option<Probability>,
+    pub capture_effect: Option<Probability>,
 }
 
 impl Wlan {

@@ -50,7 +50,7 @@ fn expand(sets: &[&str]) -> Result<RunSpec, String> {
 fn defaults_are_those_of_an_ethernet_driver_on_a_wavelan() {
     let spec = expand(&[]).unwrap();
     let channel = &spec.channels[0];
-    assert_eq!((channel.sensing.as_ns(), channel.capture.get()), (16_000, 0.0));
+    assert_eq!((channel.sensing.as_ns(), channel.capture_effect.get()), (16_000, 0.0));
     for radio in &channel.radios {
         let config = &radio.config;
         assert!(!config.acks() && !config.has_qos() && !config.aggregates() && !config.eifs);
@@ -74,13 +74,13 @@ fn every_parameter_can_be_set_by_its_path() {
         "wlans.air.phy.wavelan.attempts=0",
         "wlans.air.phy.wavelan.backoff=freeze",
         "wlans.air.sensing=40us",
-        "wlans.air.capture=0.25",
+        "wlans.air.capture_effect=0.25",
         "wlans.air.signal={ kind = \"bit_errors\", rate = 1e-6 }",
         "wlans.air.station_radio.transmit={ name = \"qdisc\", driver_frames = 2 }",
     ])
     .unwrap();
     let channel = &spec.channels[0];
-    assert_eq!((channel.sensing.as_ns(), channel.capture.get()), (40_000, 0.25));
+    assert_eq!((channel.sensing.as_ns(), channel.capture_effect.get()), (40_000, 0.25));
     let w = channel.radios[1].config.phy.wavelan().unwrap();
     assert_eq!((w.slot.as_ns(), w.cw_next, w.attempts, w.backoff), (16_000, 31, 0, Backoff::Freeze));
     assert_eq!(channel.radios[1].config.phy.standard, Standard::Wavelan);
@@ -99,7 +99,11 @@ fn what_does_not_go_together_is_named() {
         ("wlans.air.ap_radio.rate_control={ name = \"fixed\", rate = \"1Mbit/s\" }", "rate_control", "`rate` 2Mbit/s"),
         ("wlans.air.ap_radio.aggregation={ max_frames = 3 }", "ap_radio.aggregation", "WaveLAN has no A-MPDUs"),
         ("wlans.air.station_radio.retries={ frame_tries = 3 }", "station_radio.retries", "sends nothing again"),
-        ("wlans.air.ap_radio.reorder={ retry_out = \"stepped\" }", "ap_radio.reorder", "has no Block Ack"),
+        (
+            "wlans.air.ap_radio.reorder_buffer={ retry_out = \"stepped\" }",
+            "ap_radio.reorder_buffer",
+            "has no Block Ack",
+        ),
         ("wlans.air.ap_radio.transmit=mac80211", "ap_radio.transmit", "is for 802.11"),
         ("wlans.air.phy.width_mhz=40", "phy.width_mhz", "`standard` = \"wavelan\" has 20"),
         ("wlans.air.phy.band=5GHz", "phy.band", "works at \"2.4GHz\" only"),
@@ -111,7 +115,10 @@ fn what_does_not_go_together_is_named() {
         ("wlans.air.phy.wavelan.cw_mni=3", "cw_mni", "cw_min"),
         ("wlans.air.phy.wavelan.backoff=persist", "phy.wavelan.backoff", "resense"),
         ("wlans.air.sensing=2ms", "sensing", "must be at most 1ms"),
-        ("wlans.air.capture=1.5", "capture", "1.5"),
+        ("wlans.air.capture_effect=1.5", "capture_effect", "1.5"),
+        // What these were called before they had names of their own.
+        ("wlans.air.capture=0.5", "capture", "did you mean `capture_effect`?"),
+        ("wlans.air.ap_radio.reorder={ window = 3 }", "ap_radio.reorder", "did you mean `reorder_buffer`?"),
         ("wlans.air.phy={ standard = \"b\", wavelan = { slot = \"16us\" } }", "phy.wavelan", "only with `standard`"),
         ("wlans.air.phy={ standard = \"b\" }", "ack", ""),
     ] {

@@ -58,7 +58,7 @@ channel = "36"
 signal = { kind = "snr", snr_db = 25 }
 phy = { standard = "n", width_mhz = 40, short_guard_interval = true }
 station_radio = { rts_threshold_bytes = 2000, retries = { software = 20 } }
-ap_radio = { reorder = { retry_out = "stepped" } }
+ap_radio = { reorder_buffer = { retry_out = "stepped" } }
 hidden = [["sta[0]", "far"], ["sta[1]", "other"]]
 sensing = "3us"
 
@@ -152,11 +152,11 @@ fn radio_options_are_layered_station_over_wlan_over_profile_over_defaults() {
     assert_eq!((sta.retries.software, sta.retries.frame_tries), (20, 4));
     assert_eq!((sta.retries.on_give_up, sta.qos), (OnGiveUp::Bar, Some(true)));
     assert_eq!(sta.rts_threshold_bytes, 2000);
-    assert!(sta.reorder.retry_out.is_none());
+    assert!(sta.reorder_buffer.retry_out.is_none());
     // Another standard replaces the WLAN's `phy` as a whole.
     assert_eq!((far.phy.standard, far.phy.width_mhz, far.phy.short_guard_interval), (Standard::A, 20, false));
     assert_eq!((far.retries.frame_tries, far.rts_threshold_bytes), (RadioConfig::default().retries.frame_tries, 2000));
-    assert!(ap.reorder.retry_out.is_some());
+    assert!(ap.reorder_buffer.retry_out.is_some());
     assert_eq!((ap.phy.width_mhz, ap.rts_threshold_bytes), (40, u32::MAX));
     assert_eq!((other.phy.standard, other.phy.width_mhz), (Standard::N, 20));
 }
@@ -238,7 +238,7 @@ fn overrides_reach_wlans_and_stations_by_name() {
         "wlans.home.phy.width_mhz=20",
         "wlans.home.stations.far.signal.snr_db=12.5",
         "wlans.ap2.station_radio.aggregation.max_frames=8",
-        "wlans.home.ap_radio.reorder.retry_out={ name = \"fixed\", index = 3 }",
+        "wlans.home.ap_radio.reorder_buffer.retry_out={ name = \"fixed\", index = 3 }",
     ];
     let overrides: Vec<Override> = sets.iter().map(|s| Override::parse(s).unwrap()).collect();
     let spec = Scenario::parse(FULL, "x.toml", &overrides).unwrap().to_spec().unwrap_or_else(|e| panic!("{e}"));
@@ -246,7 +246,7 @@ fn overrides_reach_wlans_and_stations_by_name() {
     assert_eq!(channel.radios[1].config.phy.width_mhz, 20);
     assert!(matches!(&channel.pairs[3].signal, SignalConfig::Snr(c) if c.snr_db == 12.5));
     assert_eq!(channel.radios[6].config.aggregation.max_frames, 8);
-    assert_eq!(channel.radios[0].config.reorder.retry_out.as_ref().unwrap().name(), "fixed");
+    assert_eq!(channel.radios[0].config.reorder_buffer.retry_out.as_ref().unwrap().name(), "fixed");
 }
 
 #[test]
@@ -304,9 +304,9 @@ station_radio = {"#, r#"station_radio = { phy = { standard = "b" },"#),
     ("retries = { software = 20 }", r#"transmit = { name = "mac80211", aql_low = "20ms" }"#),
     ("retries = { software = 20 }", r#"transmit = { name = "qdisc", aql = true }"#),
     ("retries = { software = 20 }", r#"transmit = { name = "qdisc", qdisc = "pfifo" }"#),
-    (r#"reorder = { retry_out = "stepped" }"#, r#"reorder = { retry_out = "steped" }"#),
-    (r#"reorder = { retry_out = "stepped" }"#, r#"reorder = { retry_out = { name = "fixed", index = 0 } }"#),
-    (r#"reorder = { retry_out = "stepped" }"#, "reorder = { window = 0 }"),
+    (r#"reorder_buffer = { retry_out = "stepped" }"#, r#"reorder_buffer = { retry_out = "steped" }"#),
+    (r#"reorder_buffer = { retry_out = "stepped" }"#, r#"reorder_buffer = { retry_out = { name = "fixed", index = 0 } }"#),
+    (r#"reorder_buffer = { retry_out = "stepped" }"#, "reorder_buffer = { window = 0 }"),
     ("frame_tries = 4", "frame_tries = 0"),
     ("frame_tries = 4", "frame_trys = 4"),
     // Signal.

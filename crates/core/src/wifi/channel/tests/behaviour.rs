@@ -28,7 +28,7 @@ impl Rig {
             groups: Vec::new(),
             hidden,
             sensing: Span::ZERO,
-            capture: Probability::ZERO,
+            capture_effect: Probability::ZERO,
             seed: 5,
             index: 0,
             trace,
@@ -312,7 +312,7 @@ fn frames_to_a_station_without_block_ack_go_one_by_one() {
 #[test]
 fn the_recipients_window_binds_the_originator() {
     let mut ap = radio(Standard::N, mcs(7));
-    ap.reorder.window = 6;
+    ap.reorder_buffer.window = 6;
     let mut rig = Rig::of(vec![radio(Standard::N, mcs(7)), ap], vec![errors(0.3)], vec![], PPDUS);
     rig.saturate_links(&[0], 100, 500 * MS);
     rig.drain();
@@ -657,7 +657,7 @@ fn a_bar_after_a_missed_block_ack_learns_what_has_arrived() {
         let mut config = radio(Standard::N, mcs(7));
         config.retries = Retries { on_missed, software: 255, ..Retries::default() };
         // Five of them keep each other waiting for more than 100 ms at times.
-        config.reorder.timeout = Span::MAX;
+        config.reorder_buffer.timeout = Span::MAX;
         let mut rig = Rig::new(5, config, errors(0.05), false, 1500);
         rig.saturate(100, 2 * SECOND);
         let sum = |f: fn(&AirStats) -> u64| (0..5).map(|s| f(&rig.stats(2 * s))).sum::<u64>();

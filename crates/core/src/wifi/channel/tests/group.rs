@@ -14,7 +14,7 @@ fn rig(signals: &[SignalConfig], config: RadioConfig, hidden: Vec<(u16, u16)>) -
         groups: vec![n],
         hidden,
         sensing: Span::ZERO,
-        capture: Probability::ZERO,
+        capture_effect: Probability::ZERO,
         seed: 7,
         index: 0,
         trace: TraceConfig { ppdus: true, frames: true },

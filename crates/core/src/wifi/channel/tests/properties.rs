@@ -230,7 +230,7 @@ fn any_radio() -> impl Strategy<Value = RadioConfig> {
                 aggregation,
                 retries,
                 transmit,
-                reorder,
+                reorder_buffer: reorder,
                 phy,
             };
             config.aggregation.enabled &= config.acks();
@@ -313,7 +313,7 @@ fn play(plan: &Plan) -> Watch {
         groups: Vec::new(),
         hidden: if plan.hidden { (0..n).flat_map(|a| (a + 1..n).map(move |b| (a, b))).collect() } else { Vec::new() },
         sensing: Span::from_us(plan.sensing_us),
-        capture: Probability::new(plan.capture).unwrap(),
+        capture_effect: Probability::new(plan.capture).unwrap(),
         seed: plan.seed,
         index: 0,
         trace: TraceConfig { ppdus: true, frames: true },
@@ -371,14 +371,14 @@ proptest! {
         plan.hidden = false;
         for (radio, rate) in &mut plan.stations {
             *rate = 0.0;
-            radio.reorder.retry_out = None;
+            radio.reorder_buffer.retry_out = None;
         }
-        plan.ap.reorder.retry_out = None;
+        plan.ap.reorder_buffer.retry_out = None;
         let without = play(&plan).story;
         for (radio, _) in &mut plan.stations {
-            radio.reorder.retry_out = Some(RetryOutConfig::default());
+            radio.reorder_buffer.retry_out = Some(RetryOutConfig::default());
         }
-        plan.ap.reorder.retry_out = Some(RetryOutConfig::default());
+        plan.ap.reorder_buffer.retry_out = Some(RetryOutConfig::default());
         prop_assert_eq!(without, play(&plan).story);
     }
 
@@ -387,7 +387,7 @@ proptest! {
     fn the_remedy_spares_pings(seed: u64, rate in 0.05..0.7f64, index in 1..4u32, ahead in 0..=3u8) {
         let retry_out = Some(RetryOutConfig::Fixed(crate::wifi::retry_out::fixed::FixedConfig { index }));
         let mut radio = radio(Standard::N, FixedConfig { mcs: Some(7), ..FixedConfig::default() });
-        radio.reorder = ReorderConfig { retry_out, timeout: Span::MAX, ..ReorderConfig::default() };
+        radio.reorder_buffer = ReorderConfig { retry_out, timeout: Span::MAX, ..ReorderConfig::default() };
         radio.aggregation.formed_ahead = ahead;
         radio.retries.software = 255;
         radio.retries.counts = RetryCount::Handings;
@@ -408,7 +408,7 @@ fn sequence_numbers_come_round_in_order_with_losses() {
         radio.aggregation = Aggregation { max_frames: 64, formed_ahead: ahead, ..Aggregation::default() };
         radio.retries.software = 255;
         radio.retries.counts = RetryCount::Handings;
-        radio.reorder.timeout = Span::MAX;
+        radio.reorder_buffer.timeout = Span::MAX;
         let bursts = (0..50).map(|_| (us, 0, 1, 1, 1500, 200)).collect();
         let plan = Plan {
             ap: radio.clone(),
