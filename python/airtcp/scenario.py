@@ -1185,7 +1185,7 @@ class RadioOptions(Part):
     rate_control: RateConfig | None = None
     """Rate control. Default: what Linux uses, minstrel_ht for n and ac, minstrel for the others."""
 
-    reorder: ReorderConfig | None = None
+    reorder_buffer: ReorderConfig | None = None
     """The recipient's side of Block Ack: reorder buffer and retry-out."""
 
     retries: Retries | None = None
@@ -1302,22 +1302,22 @@ class MinstrelHt(Part):
 
     reliable: Probability | None = None
     """From this success probability on a mode is as good as any as the reliable stage, and the faster is taken;
-    probes leave it alone. 0.95: our choice. Default: 0.95.
+    samples leave it alone. 0.95: our choice. Default: 0.95.
     """
 
     sample_columns: int | None = None
     """Columns of the sample table, each a shuffled list of a group's modes. At least 1. 10: Linux. Default: 10."""
 
     sample_wait: int | None = None
-    """MPDUs between two probes, to which twice the mean A-MPDU length is added. 16: after Linux until 2020. Default:
-    16.
+    """MPDUs between two samples, to which twice the mean A-MPDU length is added. 16: after Linux until 2020.
+    Default: 16.
     """
 
     samples_per_interval: int | None = None
-    """Most probes per update interval. 16: after Linux until 2020. Default: 16."""
+    """Most samples per update interval. 16: after Linux until 2020. Default: 16."""
 
     sampling: Sampling | None = None
-    """What probes test. Default: `table`."""
+    """What samples test. Default: `table`."""
 
     slow_after: int | None = None
     """`table`: a mode too slow to win is tested only after so many intervals without use. 20: after Linux until
@@ -1650,7 +1650,7 @@ class ShadowingConfig(Part):
 
 @dataclass(kw_only=True)
 class Perfect(Part):
-    """`kind = "perfect"`."""
+    """Nothing is lost to noise."""
 
     kind: Literal["perfect"] = field(default="perfect", init=False)
 
@@ -1696,7 +1696,7 @@ class Snr(Part):
     kind: Literal["snr"] = field(default="snr", init=False)
 
     shadowing: ShadowingConfig | None = None
-    """Slow variation of the SNR around its mean."""
+    """Slow variation around the mean. Left out: none."""
 
     snr_db: float
     """Mean SNR in 20 MHz. -50 to 150."""
@@ -1727,7 +1727,7 @@ class PathLoss(Part):
     """Path loss at 1 m, 0 to 200 dB. Left out: free space at `frequency_mhz`."""
 
     shadowing: ShadowingConfig | None = None
-    """Slow variation of the SNR around its mean."""
+    """Slow variation around the mean. Left out: none."""
 
     tx_power_dbm: float | None = None
     """Transmit power, the same in both directions. -50 to 60 dBm; 15 dBm is a laptop's or a telephone's. Default:
@@ -2326,7 +2326,7 @@ class Wlan(Part):
     ap_radio: RadioOptions | None = None
     """Options of the access point's radio."""
 
-    capture: Probability | None = None
+    capture_effect: Probability | None = None
     """Chance that one of two transmissions that meet at a receiver is so much stronger there that it is received as
     if it were alone: either one with half of it, the later one only if it begins within the preamble of the
     earlier. WLANs on one channel have the same. Default: 0, both are lost.
@@ -2565,12 +2565,12 @@ RttvarRule: TypeAlias = "Literal['rfc6298', 'linux']"
 """How the variation of the round trip follows the samples."""
 
 Sampling: TypeAlias = "Literal['table', 'targeted']"
-"""What probes test."""
+"""What samples test."""
 
 Selection: TypeAlias = "bool | Sequence[str]"
 """All of them or none, or those that are named."""
 
-SignalConfig: TypeAlias = "Literal['perfect'] | Perfect | ErrorRate | BitErrors | Snr | PathLoss | Trace"
+SignalConfig: TypeAlias = "Literal['perfect', 'path_loss'] | Perfect | ErrorRate | BitErrors | Snr | PathLoss | Trace"
 """SignalConfig."""
 
 SlowStartExit: TypeAlias = "Literal['none', 'hystart', 'hystart_plus_plus']"

@@ -37,7 +37,6 @@ pub struct TraceConfig {
     /// Pairs of time in seconds and SNR in dB (in 20 MHz), times ascending.
     #[schemars(length(min = 1))]
     pub points: Vec<[f64; 2]>,
-    /// Between the points.
     #[serde(default)]
     pub interpolation: Interpolation,
     /// Begin again with the first point at the time of the last, whose value then counts for nothing but the line to it.
