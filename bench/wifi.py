@@ -87,7 +87,8 @@ flow_series_max = 0
 # As ns-3 has it: PPDUs formed when they are sent, at most 5.484 ms long, 64 MPDUs; a queue of 1000 packets; no small
 # queues.
 AS_NS3 = """transmit = { name = "qdisc", qdisc = { name = "fifo", limit_packets = 900 }, driver_frames = 100 },
- aggregation = { max_frames = 64, max_duration = "5.484ms", formed_ahead = 0 }, reorder_buffer = { timeout = "never" }"""
+ aggregation = { max_frames = 64, max_duration = "5.484ms", formed_ahead = 0 },
+ reorder_buffer = { timeout = "never" }"""
 AS_NS3 = AS_NS3.replace("\n", "")
 
 

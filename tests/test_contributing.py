@@ -1,7 +1,8 @@
 """CONTRIBUTING's worked examples, carried out as a newcomer would: all on one copy of the Rust source.
 
-An example is a section with a `rust` block (a new file), a `diff` block (a line in a registry) and `sh` blocks. The paths are
-those that the steps name. All examples are applied together and compiled once; then each one's tests and runs are made.
+An example is a section with a `rust` block (a new file), a `diff` block (a line in a registry) and `sh` blocks. The
+paths are those that the steps name. All examples are applied together and compiled once; then each one's tests and runs
+are made.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from conftest import ROOT
 
 TEXT = (ROOT / "CONTRIBUTING.md").read_text()
