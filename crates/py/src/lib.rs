@@ -11,7 +11,6 @@ use airtcp_core::policy::{AXES, Page};
 use airtcp_core::tcp::profile::{profile_file, profile_names};
 use airtcp_core::units::Time;
 use airtcp_core::wifi::Transmit;
-use airtcp_core::wifi::phy::SignalConfig;
 use airtcp_sim::capture::{CaptureSink, NoCapture, PcapngWriter};
 use airtcp_sim::record::{Data, Table};
 use airtcp_sim::scenario::{Override, Scenario, ScenarioError as Fault, ScenarioErrors};
@@ -65,7 +64,6 @@ fn names(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
         names.set_item(axis.key, axis.pages.iter().map(|page| page.name).collect::<Vec<_>>())?;
     }
     names.set_item("transmit", Transmit::NAMES)?;
-    names.set_item("signal", SignalConfig::NAMES)?;
     Ok(names)
 }
 

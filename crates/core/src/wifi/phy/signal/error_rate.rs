@@ -3,7 +3,7 @@
 //! The rate holds for MPDUs of `bytes`. Other lengths follow from the bit error rate that it implies: with independent bit
 //! errors a frame of n bits arrives with probability (1 - p)^n.
 //!
-//! Source: ns-3's `RateErrorModel` with the unit of bits, for the rule of lengths. The rates are the user's.
+//! Source: the rule of lengths is ns-3's `RateErrorModel` with the unit of bits. The rates are the user's.
 //!
 //! Siblings: `bit_errors` has one bit error rate for all modes. `snr`, `path_loss` and `trace` derive the error rate from an SNR.
 //!
