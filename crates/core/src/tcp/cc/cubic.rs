@@ -6,8 +6,8 @@
 //! then probes beyond it. The curve depends on time, so it is the same at every round-trip time. Where Reno would be
 //! faster (short paths, small windows) the window grows as Reno's with the same backoff.
 //!
-//! Siblings: Reno has no such curve, backs off by half, and has no fast convergence. Vegas and BBR react to delay;
-//! CUBIC reacts only to loss and ECN.
+//! Siblings: Reno has no such curve, backs off by half, and has no fast convergence. Vegas backs off
+//! when delay grows, and BBR follows the bandwidth that it measures. CUBIC backs off only on loss and ECN.
 //!
 //! Valid: for windows up to 2^20 segments.
 //!

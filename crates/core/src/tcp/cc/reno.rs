@@ -2,8 +2,8 @@
 //!
 //! Source: RFC 5681, as far as it concerns the window.
 //!
-//! Siblings: Reno is the baseline. CUBIC grows by a curve over time, Vegas and BBR watch delay, TCP-AV holds a target
-//! rate.
+//! Siblings: Reno is the baseline. CUBIC grows by a curve over time, Vegas watches delay, BBR measures the bandwidth,
+//! TCP-AV holds a target rate.
 //!
 //! Valid: for any path. On long fat paths it takes many round trips to recover from a loss, and random losses keep its
 //! window small.
