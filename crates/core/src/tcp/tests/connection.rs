@@ -3,6 +3,8 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::packet::Kind;
+use crate::units::Seq32;
 
 #[test]
 fn the_handshake_takes_one_round_trip_and_the_initial_window_follows() {
@@ -64,6 +66,33 @@ fn a_dead_path_is_given_up() {
     pair.run(Time::ZERO + Span::from_secs(600));
     assert_eq!(pair.notices.last(), Some(&Notice::TimedOut));
     assert!(pair.sender.deadline().is_never());
+}
+
+/// What makes a sender act at an instant.
+type Call<'a> = &'a mut dyn FnMut(&mut Sender, Time);
+
+/// A control finds the instant of each call in its path, whoever made the sender act.
+#[test]
+fn the_path_is_that_of_the_call() {
+    let c = config("linux-6", |c| c.handshake = false);
+    let mut sender = Sender::new(FlowId(0), 0, c, stream(1, 0, Purpose::Pacing));
+    let mut out = Outputs::default();
+    let mut ack = Packet::new(FlowId(0), Kind::Tcp, 0);
+    (ack.flags, ack.ack, ack.window) = (TcpFlags::ACK, Seq32(1), 1 << 20);
+    let calls: [Call; 7] = [
+        &mut |s, now| s.open(now, &mut out),
+        &mut |s, now| s.write(now, 1000, &mut Outputs::default()),
+        &mut |s, now| s.on_packet(now, &ack, &mut Outputs::default()),
+        &mut |s, now| s.on_deadline(now, &mut Outputs::default()),
+        &mut |s, now| s.on_path_change(now),
+        &mut |s, now| s.set_cwnd_cap(now, None),
+        &mut |s, now| s.close(now, &mut Outputs::default()),
+    ];
+    for (i, call) in (1..).zip(calls) {
+        let now = Time::ZERO + Span::from_ms(i);
+        call(&mut sender, now);
+        assert_eq!(sender.path().now, now, "call {i}");
+    }
 }
 
 proptest! {
