@@ -399,29 +399,6 @@ ANY_RUN = {
     "links": [{"from": "a", "to": "b", "rate": "1Mbit/s", "delay": "1ms"}],
 }
 
-TABLES = {
-    "flows": "One row per flow.",
-    "links": "One row per link and direction.",
-    "flow_series": "Senders over time: TCP flows, at most `record.flow_series_max` of them, every `record.interval`.",
-    "link_series": "Links over time: those in `record.links`, every `record.interval`.",
-    "drops": "One row per packet that was dropped by a queue or lost on a line, of the links in `record.drops`.",
-    "retransmissions": "One row per data segment sent again, of the TCP flows in `record.retransmissions`. "
-    "A sender knows all of it but the last column.",
-    "transfers": "One row per finished transfer of `transfer` and `web` traffic.",
-    "pings": "One row per echo request.",
-    "datagrams": "One row per datagram of a `train` or `buffer_probe`.",
-    "probes": "One row per train of a `buffer_probe` whose time is over (the next has begun, or could have): how many "
-    "packets the buffer takes ([probe](probe.md)).",
-    "air": "One row per link of a WLAN: a station's to its access point and the one back.",
-    "air_series": "Links of WLANs over time: those in `record.air_series`, every `record.interval`.",
-    "ppdus": "One row per PPDU with data and per Block Ack request, on the channels in `record.ppdus`.",
-    "handovers": "One row per change of access point of a host in `roaming`.",
-    "walkers": "Hosts in `walks` over time, every `record.interval`.",
-    "daemons": "One row per host in `coop`, over the whole run.",
-    "daemon_series": "Cooperative daemons over time, every `record.interval`.",
-}
-
-
 ANALYSIS_HEAD = """## Tables of a capture
 
 What `airtcp analyze` writes ([analyze](analyze.md)). A *flow* is one direction of a connection that carried data or a
@@ -438,7 +415,9 @@ ANALYSIS_TABLES = {
 }
 
 
-def results(meanings: dict[str, dict[str, str]], analysis: dict[str, list[tuple[str, str]]]) -> str:
+def results(
+    meanings: dict[str, dict[str, str]], abouts: dict[str, str], analysis: dict[str, list[tuple[str, str]]]
+) -> str:
     head = (ROOT / "docs/results.head.md").read_text(encoding="utf-8")
     out = [head]
 
@@ -448,7 +427,7 @@ def results(meanings: dict[str, dict[str, str]], analysis: dict[str, list[tuple[
         out.append("")
 
     for table, columns in meanings.items():
-        add(f"### {table}", TABLES[table], columns)
+        add(f"### {table}", one_line(abouts[table]), columns)
     out.append(ANALYSIS_HEAD)
     for table, pairs in analysis.items():
         add(f"### {table} of a capture" if table in meanings else f"### {table}", ANALYSIS_TABLES[table], dict(pairs))
@@ -458,7 +437,7 @@ def results(meanings: dict[str, dict[str, str]], analysis: dict[str, list[tuple[
 def generated(core: ModuleType) -> dict[Path, str]:
     """Files and what they must hold."""
     schema = json.loads(core.schema())
-    meanings = core.Run(core.Checked.from_json(json.dumps(ANY_RUN), "any", []), None).finish().meanings
+    run = core.Run(core.Checked.from_json(json.dumps(ANY_RUN), "any", []), None).finish()
     # By itself, as `_airtcp`: the package imports what is generated here.
     spec = importlib.util.spec_from_file_location("explain", ROOT / "python/airtcp/explain.py")
     assert spec is not None
@@ -470,7 +449,7 @@ def generated(core: ModuleType) -> dict[Path, str]:
     return {
         PYTHON: python(schema),
         DOCS: docs(schema),
-        RESULTS: results(meanings, core.Analysis.columns()),
+        RESULTS: results(run.meanings, run.abouts, core.Analysis.columns()),
         **pages,
         SWEEPS: page(SWEEPS),
         STUDIES: page(STUDIES),

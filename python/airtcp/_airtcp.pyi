@@ -250,6 +250,9 @@ class Output:
     def meanings(self) -> dict[str, dict[str, str]]:
         """Table, column, what it holds."""
     @property
+    def abouts(self) -> dict[str, str]:
+        """Table, which rows it has."""
+    @property
     def summary(self) -> str:
         """JSON."""
     @property

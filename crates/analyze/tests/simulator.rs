@@ -7,11 +7,12 @@ use std::sync::{Arc, Mutex};
 
 use airtcp_core::queue::QueueConfig;
 use airtcp_core::queue::fifo::FifoConfig;
-use airtcp_core::units::{DataRate, Probability, Span, Time};
+use airtcp_core::units::{Bytes, DataRate, Probability, Span, Time};
 use airtcp_core::wifi::Ac;
 use airtcp_sim::capture::{HEADERS_ONLY, PcapngWriter};
 use airtcp_sim::record::Data;
 use airtcp_sim::spec::*;
+use airtcp_sim::traffic::Transfer;
 use airtcp_sim::world::World;
 use common::*;
 
@@ -81,7 +82,7 @@ fn spec(profile: &str, loss: f64) -> RunSpec {
                     sender: tcp.clone(),
                     receiver: tcp.clone(),
                     read_rate: None,
-                    app: TcpApp::Sized(2_000_000),
+                    app: TcpApp::Transfer(Transfer { bytes: Bytes::new(2_000_000) }),
                 },
             })
             .collect(),

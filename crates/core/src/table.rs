@@ -1,12 +1,15 @@
 //! Tables as values: named columns of equal length, each with its unit and meaning. What simulator and capture analysis
 //! leave behind; bindings and reference pages are generic over them.
 
+use std::any::Any;
 use std::borrow::Cow;
 
 /// A named table of equally long columns.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Table {
     pub name: &'static str,
+    /// Which rows it has, in a sentence or two.
+    pub about: &'static str,
     pub columns: Vec<Column>,
 }
 
@@ -55,14 +58,22 @@ impl Table {
     }
 }
 
+/// What a [`table!`] is stored in, whichever it is.
+pub trait Rows: Any + Send {
+    fn into_table(self: Box<Self>) -> Table;
+    fn as_any(&self) -> &dyn Any;
+    fn as_any_mut(&mut self) -> &mut dyn Any;
+}
+
 /// Declares a table: a row type, the columns it is stored in and how they become a [`Table`]. Every column states its unit
-/// and meaning.
+/// and meaning; the comment on the table says which rows it has.
 #[macro_export]
 macro_rules! table {
-    ($(#[$doc:meta])* $vis:vis $columns:ident of $row:ident as $name:literal {
+    ($(#[doc = $doc:literal])* $(#[derive($($derive:ident),+)])? $vis:vis $columns:ident of $row:ident as $name:literal {
         $($column:ident: $kind:ident($type:ty) = $meaning:literal,)+
     }) => {
-        $(#[$doc])*
+        $(#[doc = $doc])*
+        $(#[derive($($derive),+)])?
         $vis struct $row { $(pub $column: $type,)+ }
 
         #[derive(Debug, Default)]
@@ -75,12 +86,25 @@ macro_rules! table {
             pub fn into_table(self) -> $crate::table::Table {
                 $crate::table::Table {
                     name: $name,
+                    about: concat!($($doc),*).trim_ascii(),
                     columns: vec![$($crate::table::Column {
                         name: stringify!($column),
                         unit_and_meaning: $meaning,
                         data: $crate::table::Data::$kind(self.$column),
                     },)+],
                 }
+            }
+        }
+
+        impl $crate::table::Rows for $columns {
+            fn into_table(self: Box<Self>) -> $crate::table::Table {
+                (*self).into_table()
+            }
+            fn as_any(&self) -> &dyn std::any::Any {
+                self
+            }
+            fn as_any_mut(&mut self) -> &mut dyn std::any::Any {
+                self
             }
         }
     };

@@ -226,8 +226,9 @@ impl Run {
             py.detach(|| capture.finish())?;
         }
         let output = py.detach(|| world.finish());
-        let meanings = PyDict::new(py);
+        let (meanings, abouts) = (PyDict::new(py), PyDict::new(py));
         for table in &output.tables {
+            abouts.set_item(table.name, table.about)?;
             let meaning = PyDict::new(py);
             for column in &table.columns {
                 meaning.set_item(column.name, column.unit_and_meaning)?;
@@ -241,6 +242,7 @@ impl Run {
             recorded: Mutex::new(output.tables),
             tables: PyOnceLock::new(),
             meanings: meanings.unbind(),
+            abouts: abouts.unbind(),
             summary: serde_json::to_string(&output.summary).map_err(|e| PyRuntimeError::new_err(e.to_string()))?,
             stats: stats.unbind(),
         })
@@ -255,6 +257,9 @@ struct Output {
     /// Table, column, what it holds.
     #[pyo3(get)]
     meanings: Py<PyDict>,
+    /// Table, which rows it has.
+    #[pyo3(get)]
+    abouts: Py<PyDict>,
     /// JSON.
     #[pyo3(get)]
     summary: String,

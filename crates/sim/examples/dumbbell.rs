@@ -13,6 +13,7 @@ use airtcp_core::units::{DataRate, Probability, Span, Time};
 use airtcp_sim::capture::NoCapture;
 use airtcp_sim::record::Data;
 use airtcp_sim::spec::*;
+use airtcp_sim::traffic::{Cbr, Ping, Unlimited};
 use airtcp_sim::world::World;
 
 #[allow(clippy::disallowed_types)] // a measurement needs a clock
@@ -34,9 +35,9 @@ fn main() {
         "ping" | "cbr" => {
             let each = DataRate::from_bps((rate.as_bps() * 98 / 100 / u64::from(flows)).max(1));
             if traffic == "cbr" {
-                Traffic::Cbr { rate: each, packet_bytes: packet }
+                Traffic::Cbr(Cbr { rate: each, packet_bytes: packet })
             } else {
-                Traffic::Ping { interval: each.time_for(u64::from(packet)), packet_bytes: packet }
+                Traffic::Ping(Ping { interval: each.time_for(u64::from(packet)), packet_bytes: packet })
             }
         }
         cc => {
@@ -44,7 +45,12 @@ fn main() {
             options.cc = Some(CcConfig::by_name(cc).expect("traffic: a congestion control, ping or cbr"));
             options.packet_bytes = Some(packet);
             let config = Arc::new(options.resolve().expect("profiles are complete"));
-            Traffic::Tcp { sender: config.clone(), receiver: config, read_rate: None, app: TcpApp::Unlimited }
+            Traffic::Tcp {
+                sender: config.clone(),
+                receiver: config,
+                read_rate: None,
+                app: TcpApp::Unlimited(Unlimited {}),
+            }
         }
     };
 

@@ -15,6 +15,7 @@ use airtcp_core::wifi::{Ac, Aggregation, RadioConfig, Transmit};
 use airtcp_sim::capture::NoCapture;
 use airtcp_sim::record::Data;
 use airtcp_sim::spec::*;
+use airtcp_sim::traffic::Unlimited;
 use airtcp_sim::world::World;
 
 #[allow(clippy::disallowed_types)] // a measurement needs a clock
@@ -87,7 +88,12 @@ fn main() {
         start: Time::from_ns(u64::from(i) * 1_000_000),
         stop: Time::NEVER,
         ac: Ac::Be,
-        traffic: Traffic::Tcp { sender: tcp.clone(), receiver: tcp.clone(), read_rate: None, app: TcpApp::Unlimited },
+        traffic: Traffic::Tcp {
+            sender: tcp.clone(),
+            receiver: tcp.clone(),
+            read_rate: None,
+            app: TcpApp::Unlimited(Unlimited {}),
+        },
     };
     let spec = RunSpec {
         seed: number("seed", "1"),

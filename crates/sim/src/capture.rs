@@ -111,11 +111,7 @@ impl Flow {
     fn of(spec: &FlowSpec) -> Flow {
         let announced = match &spec.traffic {
             Traffic::Tcp { sender, receiver, .. } => [Announced::of(sender, receiver), Announced::of(receiver, sender)],
-            Traffic::Ping { .. }
-            | Traffic::Cbr { .. }
-            | Traffic::Train { .. }
-            | Traffic::BufferProbe { .. }
-            | Traffic::Daemon(_) => [Announced::default(); 2],
+            _ => [Announced::default(); 2],
         };
         Flow { from: spec.from, to: spec.to, is_broadcast: matches!(spec.traffic, Traffic::Daemon(_)), announced }
     }

@@ -14,6 +14,6 @@ pub mod scenario;
 pub mod spec;
 pub mod summary;
 pub mod timeline;
-mod traffic;
+pub mod traffic;
 pub mod wires;
 pub mod world;

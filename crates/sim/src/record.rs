@@ -24,12 +24,12 @@ pub(crate) use air::{AirRow, AirRows, AirSample, AirSeries, PpduRow, PpduRows};
 pub(crate) use roaming::{HandoverRow, HandoverRows, WalkerRow, WalkerRows};
 
 table! {
-    /// One flow, from warmup to the end.
+    /// One row per flow.
     pub(crate) Flows of FlowRow as "flows" {
         flow: U32(u32) = "index of the flow",
         name: Str(Cow<'static, str>) = "name of the flow",
         group: Str(Cow<'static, str>) = "entry of the scenario it came from",
-        kind: Str(Cow<'static, str>) = "tcp, ping, cbr, train or buffer_probe",
+        kind: Str(Cow<'static, str>) = "tcp, or the kind of traffic where that is not TCP",
         cc: Str(Cow<'static, str>) = "congestion control of the sender, empty unless tcp",
         start_s: F64(f64) = "s, start as configured",
         stop_s: F64(f64) = "s, stop as configured, NaN: end of the run",
@@ -57,13 +57,11 @@ table! {
         received: U64(u64) = "datagrams or echo replies received since warmup",
         delay_mean_ms: F64(f64) = "ms, mean one-way delay of the datagrams since warmup (cbr)",
         jitter_ms: F64(f64) = "ms, smoothed difference of successive delays at the end, RFC 3550 (cbr)",
-        buffer_raw_packets: F64(f64) = "packets, mean over the runs of the raw estimate (buffer_probe)",
-        buffer_corrected_packets: F64(f64) = "packets, mean over the runs of the corrected estimate, those without overflow left out (buffer_probe)",
     }
 }
 
 table! {
-    /// One link, from warmup to the end.
+    /// One row per link and direction.
     pub(crate) LinkRows of LinkRow as "links" {
         link: U32(u32) = "index of the link",
         name: Str(Cow<'static, str>) = "name of the link",
@@ -90,7 +88,7 @@ table! {
 }
 
 table! {
-    /// A sample of a TCP flow.
+    /// Senders over time: TCP flows, at most `record.flow_series_max` of them, every `record.interval`.
     pub(crate) FlowSeries of FlowSample as "flow_series" {
         time_s: F64(f64) = "s since the start of the run",
         flow: U32(u32) = "index of the flow",
@@ -107,7 +105,7 @@ table! {
 }
 
 table! {
-    /// A sample of a link.
+    /// Links over time: those in `record.links`, every `record.interval`.
     pub(crate) LinkSeries of LinkSample as "link_series" {
         time_s: F64(f64) = "s since the start of the run",
         link: U32(u32) = "index of the link",
@@ -124,7 +122,7 @@ table! {
 }
 
 table! {
-    /// A packet that did not get through.
+    /// One row per packet that was dropped by a queue or lost on a line, of the links in `record.drops`.
     pub(crate) DropRows of DropRow as "drops" {
         time_s: F64(f64) = "s since the start of the run",
         link: U32(u32) = "index of the link",
@@ -137,7 +135,8 @@ table! {
 }
 
 table! {
-    /// One data segment sent again.
+    /// One row per data segment sent again, of the TCP flows in `record.retransmissions`. A sender knows all of it but the
+    /// last column.
     pub(crate) RetransmissionRows of RetransmissionRow as "retransmissions" {
         time_s: F64(f64) = "s since the start of the run",
         flow: U32(u32) = "index of the flow",
@@ -165,7 +164,7 @@ impl RetransmissionRows {
 }
 
 table! {
-    /// A sized or web transfer that is over.
+    /// One row per finished transfer of `transfer` and `web` traffic.
     pub(crate) TransferRows of TransferRow as "transfers" {
         flow: U32(u32) = "index of the flow",
         index: U32(u32) = "number of the transfer within the flow, from 0",
@@ -175,43 +174,6 @@ table! {
         segments_sent: U64(u64) = "data segments, retransmissions included",
         segments_retransmitted: U64(u64) = "data segments retransmitted",
         dropped_at_queues: U64(u64) = "packets of this transfer dropped at queues",
-    }
-}
-
-table! {
-    /// An echo request.
-    pub(crate) PingRows of PingRow as "pings" {
-        flow: U32(u32) = "index of the flow",
-        number: U32(u32) = "number of the request, from 0",
-        sent_s: F64(f64) = "s, request sent",
-        rtt_ms: F64(f64) = "ms, round trip, NaN: no reply",
-    }
-}
-
-table! {
-    /// A datagram of a train or buffer probe.
-    pub(crate) DatagramRows of DatagramRow as "datagrams" {
-        flow: U32(u32) = "index of the flow",
-        train: U32(u32) = "number of the train, from 0",
-        number: U32(u32) = "number of the datagram within its train, from 0",
-        sent_s: F64(f64) = "s, sent",
-        received_s: F64(f64) = "s, received, NaN: not received",
-    }
-}
-
-table! {
-    /// A train of a buffer probe that is over, and what it tells.
-    pub(crate) ProbeRows of ProbeRow as "probes" {
-        flow: U32(u32) = "index of the flow",
-        run: U32(u32) = "number of the train, from 0",
-        sent: U32(u32) = "datagrams sent",
-        received: U32(u32) = "datagrams received",
-        onset: F64(f64) = "number of the first datagram that found no room, from 0, NaN: none; before it single ones may be lost on the air",
-        estimate_packets: F64(f64) = "packets, raw estimate: datagrams before the first gap, which is the number of the first one missing, from 0; NaN: none is missing",
-        corrected_packets: F64(f64) = "packets that the buffer takes, as the log has it, NaN: no overflow",
-        drained: F64(f64) = "packets that had left the buffer at the onset, NaN: no overflow",
-        at_least_packets: U32(u32) = "packets the buffer takes at least: all that is known without overflow",
-        unexplained: U32(u32) = "datagrams whose fate the corrected estimate does not explain; without overflow those missing",
     }
 }
 

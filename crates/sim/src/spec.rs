@@ -4,14 +4,13 @@
 
 use std::sync::Arc;
 
-use airtcp_core::buffer_probe::EstimatorConfig;
-use airtcp_core::coop::CoopConfig;
 use airtcp_core::queue::QueueConfig;
-use airtcp_core::tcp::TcpConfig;
 use airtcp_core::units::{DataRate, Probability, Span, Time};
 use airtcp_core::wifi::channel::Roams;
 use airtcp_core::wifi::phy::{Motion, SignalConfig, Track};
 use airtcp_core::wifi::{Ac, ApQueue, RadioConfig, RoamRule, StationQueue};
+
+pub use crate::traffic::{TcpApp, Traffic};
 
 /// Index into [`RunSpec::nodes`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -185,63 +184,6 @@ pub struct FlowSpec {
     /// Access category of its packets in the air, both directions.
     pub ac: Ac,
     pub traffic: Traffic,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub enum Traffic {
-    Tcp {
-        sender: Arc<TcpConfig>,
-        receiver: Arc<TcpConfig>,
-        /// The receiving application reads no faster; `None`: at once.
-        read_rate: Option<DataRate>,
-        app: TcpApp,
-    },
-    /// Echo requests at a fixed interval.
-    Ping { interval: Span, packet_bytes: u16 },
-    /// Datagrams at a constant rate, counted at the IP layer.
-    Cbr { rate: DataRate, packet_bytes: u16 },
-    /// `count` numbered datagrams, `gap` apart (zero: back to back), repeated every `every` ([`Span::MAX`]: once).
-    Train { count: u32, gap: Span, packet_bytes: u16, every: Span },
-    /// As a train repeated `runs` times; what arrives of each tells the size of a buffer on the way.
-    BufferProbe { count: u32, gap: Span, packet_bytes: u16, every: Span, runs: u32, estimator: EstimatorConfig },
-    /// The cooperative daemon of `from`; `to` is its access point. It caps the TCP flows that begin at `from` and come before it
-    /// in [`RunSpec::flows`].
-    Daemon(Arc<CoopConfig>),
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub enum TcpApp {
-    Unlimited,
-    /// One transfer of this many bytes, at least 1, then close.
-    Sized(u64),
-    Web(Surge),
-    /// What an encoder makes at `rate`, payload, handed over every `every`; neither is zero.
-    Stream {
-        rate: DataRate,
-        every: Span,
-    },
-}
-
-/// A SURGE web user (Barford and Crovella, SIGMETRICS 1998; the study `pacing-buffers`, Table 1): transfers one after the
-/// other, each on a new connection, sizes from a lognormal body with a Pareto tail, Pareto gaps.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Surge {
-    /// Natural logarithm of bytes.
-    pub body_mu: f64,
-    pub body_sigma: f64,
-    /// Part of the transfers that come from the tail.
-    pub tail_fraction: Probability,
-    /// Smallest tail size, bytes.
-    pub tail_k_bytes: f64,
-    pub tail_alpha: f64,
-    /// Smallest gap.
-    pub gap_k: Span,
-    pub gap_alpha: f64,
-    /// Sizes are cut off here.
-    pub max_bytes: u64,
-    /// True: a gap runs from the end of a transfer to the start of the next. False: from start to start, and a transfer
-    /// that is still under way delays the next.
-    pub gap_after_end: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]

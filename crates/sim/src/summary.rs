@@ -5,6 +5,7 @@
 use serde::Serialize;
 
 use crate::record::{AirRow, FlowRow, LinkRow};
+use crate::traffic;
 
 /// Of more links of WLANs than this only those of single stations are listed.
 pub const MAX_AIR_LISTED: usize = 200;
@@ -52,9 +53,9 @@ pub struct GroupSummary {
     pub transfer_mean_s: Option<f64>,
     pub received: u64,
     pub delay_mean_ms: Option<f64>,
-    /// Mean over the flows of their means over the runs of a buffer probe, packets.
-    pub buffer_raw_packets: Option<f64>,
-    pub buffer_corrected_packets: Option<f64>,
+    /// What only some kinds of traffic have: means over the flows.
+    #[serde(flatten)]
+    pub figures: Figures,
     /// Flow by flow, unless there are more than [`MAX_FLOWS_LISTED`].
     pub flows: Vec<FlowSummary>,
 }
@@ -80,8 +81,37 @@ pub struct FlowSummary {
     pub received: u64,
     pub delay_mean_ms: Option<f64>,
     pub jitter_ms: Option<f64>,
-    pub buffer_raw_packets: Option<f64>,
-    pub buffer_corrected_packets: Option<f64>,
+    #[serde(flatten)]
+    pub figures: Figures,
+}
+
+/// Numbers that only some kinds of traffic have, by the name of their column in the table `flows`: all of them, in its order.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Figures(Vec<(&'static str, Option<f64>)>);
+
+impl Figures {
+    /// `None` if it does not exist or there is none of that name.
+    pub fn get(&self, name: &str) -> Option<f64> {
+        self.0.iter().find(|(own, _)| *own == name)?.1
+    }
+
+    fn all(value: impl Fn(&'static str) -> Option<f64>) -> Figures {
+        Figures(traffic::figures().map(|figure| (figure.name, value(figure.name))).collect())
+    }
+}
+
+impl Serialize for Figures {
+    fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_map(self.0.iter().copied())
+    }
+}
+
+/// A flow's row in the table `flows`, and those of the figures of its kind that exist.
+pub(crate) type Reported = (FlowRow, Vec<(&'static str, f64)>);
+
+/// NaN if it does not exist.
+pub(crate) fn figure_of(figures: &[(&'static str, f64)], name: &str) -> f64 {
+    figures.iter().find(|(own, _)| *own == name).map_or(f64::NAN, |(_, value)| *value)
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -170,12 +200,13 @@ pub fn jain(values: impl Iterator<Item = f64>) -> Option<f64> {
 }
 
 impl GroupSummary {
-    pub(crate) fn new(rows: &[&FlowRow], transfer_mean_s: Option<f64>) -> GroupSummary {
+    pub(crate) fn new(reported: &[&Reported], transfer_mean_s: Option<f64>) -> GroupSummary {
+        let rows: Vec<&FlowRow> = reported.iter().map(|(row, _)| row).collect();
         let first = rows[0];
         let sum = |f: fn(&FlowRow) -> u64| rows.iter().map(|r| f(r)).sum::<u64>();
         let goodputs = || rows.iter().map(|r| r.goodput_bps);
         let (sent, again) = (sum(|r| r.segments_sent), sum(|r| r.segments_retransmitted));
-        let listed = if rows.len() > MAX_FLOWS_LISTED { &[] } else { rows };
+        let listed = if rows.len() > MAX_FLOWS_LISTED { &[] } else { reported };
         GroupSummary {
             group: first.group.to_string(),
             kind: first.kind.to_string(),
@@ -197,15 +228,14 @@ impl GroupSummary {
             transfer_mean_s,
             received: sum(|r| r.received),
             delay_mean_ms: mean(rows.iter().map(|r| r.delay_mean_ms)),
-            buffer_raw_packets: mean(rows.iter().map(|r| r.buffer_raw_packets)),
-            buffer_corrected_packets: mean(rows.iter().map(|r| r.buffer_corrected_packets)),
+            figures: Figures::all(|name| mean(reported.iter().map(|(_, figures)| figure_of(figures, name)))),
             flows: listed.iter().map(|r| FlowSummary::new(r)).collect(),
         }
     }
 }
 
 impl FlowSummary {
-    fn new(r: &FlowRow) -> FlowSummary {
+    fn new((r, figures): &Reported) -> FlowSummary {
         FlowSummary {
             name: r.name.to_string(),
             goodput_bps: finite(r.goodput_bps),
@@ -225,8 +255,7 @@ impl FlowSummary {
             received: r.received,
             delay_mean_ms: finite(r.delay_mean_ms),
             jitter_ms: finite(r.jitter_ms),
-            buffer_raw_packets: finite(r.buffer_raw_packets),
-            buffer_corrected_packets: finite(r.buffer_corrected_packets),
+            figures: Figures::all(|name| finite(figure_of(figures, name))),
         }
     }
 }

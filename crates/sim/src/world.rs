@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use airtcp_core::buffer_probe::{RunLog, estimate};
 use airtcp_core::packet::{FlowId, PacketId, Pool};
 use airtcp_core::queue::{DropReason, Drops};
-use airtcp_core::tcp::{Outputs, SenderStats, Tsq};
+use airtcp_core::tcp::{Outputs, Tsq};
 use airtcp_core::units::{Span, Time};
 use airtcp_core::wifi::{AirStats, Released, Transmit};
 use rayon::prelude::*;
@@ -29,9 +29,9 @@ use crate::link::{Accepted, LinkTotals, Links};
 use crate::record::*;
 use crate::route::{END, FUSED, Routes, check_index};
 use crate::spec::{FlowSpec, LinkId, RunSpec, Traffic};
-use crate::summary::{AirSummary, GroupSummary, LinkSummary, MAX_AIR_LISTED, Summary};
+use crate::summary::{AirSummary, GroupSummary, LinkSummary, MAX_AIR_LISTED, Reported, Summary, figure_of};
 use crate::timeline::Timeline;
-use crate::traffic::{Below, Ends, Flow};
+use crate::traffic::{self, AnyEnds, Below, Context, Counters, Flow, Period, Report};
 use crate::wires::{InFlight, NO_LANE, Wires};
 use results::Totals;
 use roaming::Roamers;
@@ -162,7 +162,8 @@ impl World {
         for (i, (flow, &path_start)) in spec.flows.iter().zip(&routes.start).enumerate() {
             let below = below(spec, routes.hops[path_start[0] as usize]);
             let recorded = record.retransmissions.binary_search(&(i as u32)).is_ok();
-            let ends = Ends::new(FlowId(i as u32), flow, &spec.flows[..i], spec.seed, below, recorded)?;
+            let ctx = Context { flow: FlowId(i as u32), spec: flow, seed: spec.seed };
+            let ends = AnyEnds::new(&ctx, &spec.flows[..i], below, recorded)?;
             flows.push(Flow {
                 ends,
                 path_start,
@@ -184,7 +185,8 @@ impl World {
             timeline.set(q as u32, queued.deadline(u64::MAX));
         }
         for (i, flow) in flows.iter().enumerate() {
-            timeline.set((first_flow + 2 * i) as u32, flow.ends.source_deadline());
+            timeline.set((first_flow + 2 * i) as u32, flow.ends.deadline().as_ns());
+            timeline.set((first_flow + 2 * i + 1) as u32, flow.ends.destination_deadline().as_ns());
         }
         let sampler = Sampler::new(spec);
         timeline.set((first_flow + 2 * flows.len()) as u32, sampler.next.as_ns());
@@ -304,7 +306,7 @@ impl World {
             } else {
                 let packet = &self.pool[entry.packet];
                 let ends = &self.flows[packet.flow.0 as usize].ends;
-                let deadline = if packet.is_reverse() { ends.source_deadline() } else { ends.destination_deadline() };
+                let deadline = if packet.is_reverse() { ends.deadline() } else { ends.destination_deadline() };
                 std::hint::black_box(deadline);
             }
         }
@@ -395,15 +397,15 @@ impl World {
         self.ledger.delivered.add(size);
         let index = packet.flow.0 as usize;
         let flow = &mut self.flows[index];
-        flow.ends.on_packet(self.now, packet, &mut self.out, &mut self.log);
+        flow.ends.on_packet(Time::from_ns(self.now), packet, &mut self.out, &mut self.log);
         let leaf = (self.first_flow + 2 * index) as u32;
         let is_reverse = packet.is_reverse();
         self.pool.remove(id);
         if is_reverse {
-            self.timeline.advance_to(leaf, flow.ends.source_deadline());
+            self.timeline.advance_to(leaf, flow.ends.deadline().as_ns());
         } else {
             self.ledger.delivered_forward.add(size);
-            self.timeline.advance_to(leaf + 1, flow.ends.destination_deadline());
+            self.timeline.advance_to(leaf + 1, flow.ends.destination_deadline().as_ns());
         }
         self.send_out(index);
     }
@@ -438,6 +440,7 @@ impl World {
             return;
         }
         let index = (component as usize - self.first_flow) / 2;
+        let now = Time::from_ns(self.now);
         let Some(flow) = self.flows.get_mut(index) else {
             if self.roamers.is_one(component) {
                 self.on_roamer(component);
@@ -447,18 +450,18 @@ impl World {
             self.timeline.set(component, self.sampler.next.as_ns());
             return;
         };
-        if let Ends::Daemon(_) = flow.ends {
+        if let AnyEnds::Daemon(_) = flow.ends {
             self.run_daemon(index, component);
         } else if (component as usize - self.first_flow) % 2 == 0 {
-            if flow.ends.source_deadline() <= self.now {
-                flow.ends.on_source_deadline(self.now, &mut self.out, &mut self.log);
+            if flow.ends.deadline() <= now {
+                flow.ends.on_deadline(now, &mut self.out, &mut self.log);
             }
-            self.timeline.set(component, flow.ends.source_deadline());
+            self.timeline.set(component, flow.ends.deadline().as_ns());
         } else {
-            if flow.ends.destination_deadline() <= self.now {
-                flow.ends.on_destination_deadline(self.now, &mut self.out);
+            if flow.ends.destination_deadline() <= now {
+                flow.ends.on_destination_deadline(now, &mut self.out);
             }
-            self.timeline.set(component, flow.ends.destination_deadline());
+            self.timeline.set(component, flow.ends.destination_deadline().as_ns());
         }
         self.send_out(index);
     }
@@ -467,11 +470,12 @@ impl World {
     #[inline(never)]
     fn run_daemon(&mut self, index: usize, component: u32) {
         let (before, rest) = self.flows.split_at_mut(index);
-        let Ends::Daemon(host) = &mut rest[0].ends else { unreachable!("the caller has looked") };
-        if host.deadline() <= self.now {
-            host.on_deadline(self.now, before, &mut self.out);
+        let AnyEnds::Daemon(host) = &mut rest[0].ends else { unreachable!("the caller has looked") };
+        let now = Time::from_ns(self.now);
+        if host.deadline() <= now {
+            host.on_deadline(now, before, &mut self.out);
         }
-        self.timeline.set(component, host.deadline());
+        self.timeline.set(component, host.deadline().as_ns());
     }
 
     /// A group-addressed packet has reached the station of a pair.
@@ -479,12 +483,12 @@ impl World {
     fn hear(&mut self, channel: u32, pair: u32, packet: PacketId) {
         let packet = self.pool[packet];
         let Some(listener) = self.air.daemons[channel as usize][pair as usize] else { return };
-        let Ends::Daemon(speaker) = &self.flows[packet.flow.0 as usize].ends else { return };
+        let AnyEnds::Daemon(speaker) = &self.flows[packet.flow.0 as usize].ends else { return };
         let Some(bytes) = speaker.bytes(&packet) else { return };
-        let Ends::Daemon(host) = &mut self.flows[listener as usize].ends else { return };
-        host.on_announcement(self.now, &bytes);
+        let AnyEnds::Daemon(host) = &mut self.flows[listener as usize].ends else { return };
+        host.on_announcement(Time::from_ns(self.now), &bytes);
         let leaf = (self.first_flow + 2 * listener as usize) as u32;
-        self.timeline.advance_to(leaf, host.deadline());
+        self.timeline.advance_to(leaf, host.deadline().as_ns());
     }
 
     /// A packet is handed to a radio.
@@ -559,8 +563,8 @@ impl World {
             told += 1;
             let index = released.flow as usize;
             let ends = &mut self.flows[index].ends;
-            ends.on_released(self.now, released, &mut self.out, &mut self.log);
-            let deadline = ends.source_deadline();
+            ends.on_released(Time::from_ns(self.now), released, &mut self.out, &mut self.log);
+            let deadline = ends.deadline().as_ns();
             self.timeline.advance_to((self.first_flow + 2 * index) as u32, deadline);
             self.send_out(index);
         }
@@ -695,7 +699,7 @@ impl World {
         let now = self.now;
         let sampler = &mut self.sampler;
         for &i in &sampler.flows {
-            let Ends::Tcp(tcp) = &self.flows[i as usize].ends else { continue };
+            let AnyEnds::Tcp(tcp) = &self.flows[i as usize].ends else { continue };
             let (window, stats) = (tcp.sender.window(), tcp.stats(Time::from_ns(self.now)));
             self.log.flow_series.push(FlowSample {
                 time_s: secs(now),
@@ -745,7 +749,7 @@ impl World {
             *last = stats;
         }
         for &i in &sampler.daemons {
-            if let Ends::Daemon(host) = &self.flows[i as usize].ends {
+            if let AnyEnds::Daemon(host) = &self.flows[i as usize].ends {
                 self.log.daemon_series.push(DaemonSample::new(now, &self.spec.flows[i as usize], host.state()));
             }
         }
@@ -830,13 +834,7 @@ fn below(spec: &RunSpec, link: u32) -> Option<Below> {
 
 /// The largest packet that any flow sends; 1500 bytes if there is none.
 fn typical_packet(spec: &RunSpec) -> u32 {
-    let size = |t: &Traffic| match t {
-        Traffic::Tcp { sender, .. } => sender.packet_bytes,
-        Traffic::Ping { packet_bytes, .. } | Traffic::Cbr { packet_bytes, .. } => *packet_bytes,
-        Traffic::Train { packet_bytes, .. } | Traffic::BufferProbe { packet_bytes, .. } => *packet_bytes,
-        Traffic::Daemon(_) => 0,
-    };
-    spec.flows.iter().map(|f| u32::from(size(&f.traffic))).max().unwrap_or(1500)
+    spec.flows.iter().map(|f| u32::from(f.traffic.packet_bytes())).max().unwrap_or(1500)
 }
 
 /// Builds and runs each specification, on up to `threads` threads (0: one per core). Results are in the order of the

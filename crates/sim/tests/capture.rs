@@ -14,6 +14,7 @@ use airtcp_core::units::{Bytes, DataRate, Probability, Seq32, Span, Time};
 use airtcp_core::wire::{self, Announced, Endpoints};
 use airtcp_sim::capture::{CaptureSink, Captured, HEADERS_ONLY, PcapngWriter, WHOLE_PACKETS};
 use airtcp_sim::spec::{FlowSpec, LinkId, LinkSpec, NodeId, NodeSpec, RecordSpec, Reorder, RunSpec, TcpApp, Traffic};
+use airtcp_sim::traffic::{Cbr, Ping, Unlimited};
 use pcap_file::PcapError;
 use pcap_file::pcapng::blocks::interface_description::InterfaceDescriptionOption as IfOption;
 use pcap_file::pcapng::blocks::section_header::SectionHeaderOption;
@@ -59,7 +60,8 @@ fn spec() -> RunSpec {
         ac: airtcp_core::wifi::Ac::Be,
         traffic,
     };
-    let tcp = Traffic::Tcp { sender: linux(), receiver: linux(), read_rate: None, app: TcpApp::Unlimited };
+    let tcp =
+        Traffic::Tcp { sender: linux(), receiver: linux(), read_rate: None, app: TcpApp::Unlimited(Unlimited {}) };
     RunSpec {
         seed: 1,
         duration: Span::from_secs(1),
@@ -71,8 +73,8 @@ fn spec() -> RunSpec {
         roaming: Vec::new(),
         flows: vec![
             flow("tcp", tcp),
-            flow("udp", Traffic::Cbr { rate: DataRate::from_mbps(1), packet_bytes: 1000 }),
-            flow("ping", Traffic::Ping { interval: Span::from_ms(10), packet_bytes: 84 }),
+            flow("udp", Traffic::Cbr(Cbr { rate: DataRate::from_mbps(1), packet_bytes: 1000 })),
+            flow("ping", Traffic::Ping(Ping { interval: Span::from_ms(10), packet_bytes: 84 })),
         ],
         record: RecordSpec {
             interval: Span::from_ms(100),

@@ -6,10 +6,12 @@ use std::sync::Arc;
 
 use airtcp_core::tcp::TcpConfig;
 use airtcp_core::tcp::profile::profile;
-use airtcp_core::units::{DataRate, Probability, Span, Time};
+use airtcp_core::units::{Bytes, DataRate, Probability, Span, Time};
 use airtcp_sim::capture::NoCapture;
 use airtcp_sim::record::Data;
 use airtcp_sim::spec::*;
+use airtcp_sim::traffic::web::GapFrom;
+use airtcp_sim::traffic::{Stream, Transfer, Unlimited, Web};
 use airtcp_sim::world::{RunOutput, World, run_many};
 use common::*;
 use proptest::prelude::*;
@@ -20,18 +22,8 @@ fn config(name: &str) -> Arc<TcpConfig> {
 fn tcp(name: &str, app: TcpApp) -> Traffic {
     Traffic::Tcp { sender: config(name), receiver: config(name), read_rate: None, app }
 }
-fn web(gap_after_end: bool) -> TcpApp {
-    TcpApp::Web(Surge {
-        body_mu: 9.357,
-        body_sigma: 1.318,
-        tail_fraction: Probability::new(0.07).unwrap(),
-        tail_k_bytes: 133_000.0,
-        tail_alpha: 1.1,
-        gap_k: Span::from_ms(100),
-        gap_alpha: 1.5,
-        max_bytes: 2_000_000,
-        gap_after_end,
-    })
+fn web(gap_from: GapFrom) -> TcpApp {
+    TcpApp::Web(Web { gap_k: Span::from_ms(100), max_bytes: Bytes::new(2_000_000), gap_from, ..Web::default() })
 }
 fn run(spec: &RunSpec) -> RunOutput {
     let mut world = World::build(spec).unwrap();
@@ -70,7 +62,7 @@ fn dumbbell(flows: &[Traffic], buffer: u32, seconds: u64, stop: Time) -> RunSpec
 #[test]
 fn a_sized_transfer_takes_handshake_and_flight_to_the_nanosecond() {
     // SYN, SYN-ACK and ACK are 40 bytes; one segment of 1000 bytes takes 0.08 + 0.8 + 0.08 ms to transmit; 22 ms each way.
-    let spec = dumbbell(&[tcp("ns2-reno", TcpApp::Sized(960))], 100, 2, Time::NEVER);
+    let spec = dumbbell(&[tcp("ns2-reno", TcpApp::Transfer(Transfer { bytes: Bytes::new(960) }))], 100, 2, Time::NEVER);
     let output = run(&spec);
     let small_ms = 22.0 + 3.2e-3 + 32e-3 + 3.2e-3;
     let expected_s = (small_ms + small_ms + 22.0 + 0.96 + small_ms) / 1000.0;
@@ -86,7 +78,7 @@ fn a_sized_transfer_takes_handshake_and_flight_to_the_nanosecond() {
 fn unlimited_flows_fill_the_line_share_it_and_stop_when_told() {
     let stop = Time::ZERO + Span::from_secs(20);
     for name in ["ns2-reno", "linux-6"] {
-        let mut spec = dumbbell(&vec![tcp(name, TcpApp::Unlimited); 4], 40, 30, stop);
+        let mut spec = dumbbell(&vec![tcp(name, TcpApp::Unlimited(Unlimited {})); 4], 40, 30, stop);
         spec.warmup = Span::from_secs(10);
         let output = run(&spec);
         // Busy in 10 of the 20 seconds after warmup, but for a few packets' time at the end.
@@ -121,7 +113,7 @@ fn needless(output: &RunOutput) -> Vec<bool> {
 
 #[test]
 fn every_retransmission_is_recorded_and_what_it_was_good_for() {
-    let transfer = |name| tcp(name, TcpApp::Sized(4_000_000));
+    let transfer = |name| tcp(name, TcpApp::Transfer(Transfer { bytes: Bytes::new(4_000_000) }));
     for (loss, reorder) in [(0.02, 0.0), (0.0, 0.03), (0.01, 0.02)] {
         for name in ["ns2-reno", "linux-6"] {
             let mut spec = dumbbell(&[transfer(name), transfer(name)], 15, 300, Time::NEVER);
@@ -162,7 +154,7 @@ fn every_retransmission_is_recorded_and_what_it_was_good_for() {
 
 #[test]
 fn only_retransmissions_of_flows_that_are_named_are_recorded() {
-    let mut spec = dumbbell(&vec![tcp("linux-6", web(true)); 3], 10, 60, Time::ZERO + Span::from_secs(30));
+    let mut spec = dumbbell(&vec![tcp("linux-6", web(GapFrom::End)); 3], 10, 60, Time::ZERO + Span::from_secs(30));
     spec.record.retransmissions = vec![1];
     let output = run(&spec);
     let table = output.table("retransmissions").unwrap();
@@ -178,9 +170,9 @@ fn only_retransmissions_of_flows_that_are_named_are_recorded() {
 
 #[test]
 fn a_web_user_makes_one_transfer_after_the_other() {
-    for gap_after_end in [true, false] {
+    for gap_from in [GapFrom::End, GapFrom::Start] {
         let stop = Time::ZERO + Span::from_secs(30);
-        let spec = dumbbell(&[tcp("linux-6", web(gap_after_end))], 40, 60, stop);
+        let spec = dumbbell(&[tcp("linux-6", web(gap_from))], 40, 60, stop);
         let output = run(&spec);
         let (start, end) = (f64s(&output, "transfers", "start_s"), f64s(&output, "transfers", "end_s"));
         let bytes = u64s(&output, "transfers", "bytes");
@@ -192,7 +184,7 @@ fn a_web_user_makes_one_transfer_after_the_other() {
             assert!(end[i] - start[i] > 0.088);
         }
         for i in 1..start.len() {
-            let from = if gap_after_end { end[i - 1] } else { start[i - 1] };
+            let from = if gap_from == GapFrom::End { end[i - 1] } else { start[i - 1] };
             assert!(start[i] >= end[i - 1] && start[i] - from >= 0.1 - 1e-9, "a gap is at least its scale");
         }
         assert_eq!(u64s(&output, "flows", "transfers"), [start.len() as u64]);
@@ -206,7 +198,9 @@ fn a_web_user_makes_one_transfer_after_the_other() {
 
 #[test]
 fn a_slow_reader_holds_the_sender_back() {
-    let Traffic::Tcp { sender, receiver, app, .. } = tcp("linux-6", TcpApp::Unlimited) else { unreachable!() };
+    let Traffic::Tcp { sender, receiver, app, .. } = tcp("linux-6", TcpApp::Unlimited(Unlimited {})) else {
+        unreachable!()
+    };
     let slow = Traffic::Tcp { sender, receiver, read_rate: Some(DataRate::from_mbps(1)), app };
     let mut spec = dumbbell(&[slow], 100, 60, Time::NEVER);
     spec.warmup = Span::from_secs(30);
@@ -219,7 +213,7 @@ fn a_slow_reader_holds_the_sender_back() {
 fn a_stream_takes_its_rate_and_no_more() {
     let stop = Time::ZERO + Span::from_secs(20);
     for (rate, expected) in [(2.0, 2.0), (6.5, 6.5), (30.0, 10.0 * 1448.0 / 1500.0)] {
-        let stream = TcpApp::Stream { rate: DataRate::from_bps((rate * 1e6) as u64), every: Span::from_ms(40) };
+        let stream = TcpApp::Stream(Stream { rate: DataRate::from_bps((rate * 1e6) as u64), every: Span::from_ms(40) });
         let mut spec = dumbbell(&[tcp("linux-6", stream)], 60, 30, stop);
         spec.warmup = Span::from_secs(5);
         let output = run(&spec);
@@ -231,7 +225,7 @@ fn a_stream_takes_its_rate_and_no_more() {
 #[test]
 fn the_queue_and_the_arithmetic_path_carry_tcp_alike() {
     // One flow only, so that no two packets meet in the same nanosecond: then the paths agree to the bit.
-    let spec = dumbbell(&[tcp("linux-6", TcpApp::Unlimited)], 30, 20, Time::NEVER);
+    let spec = dumbbell(&[tcp("linux-6", TcpApp::Unlimited(Unlimited {}))], 30, 20, Time::NEVER);
     let mut captured = spec.clone();
     captured.record.capture = (0..spec.links.len() as u32).map(LinkId).collect();
     let (fast, slow) = (run(&spec), run(&captured));
@@ -249,11 +243,11 @@ proptest! {
         seed in any::<u64>(),
     ) {
         let flows: Vec<Traffic> = kinds.iter().map(|kind| match kind {
-            0 => tcp("linux-6", TcpApp::Unlimited),
-            1 => tcp("ns2-reno", TcpApp::Unlimited),
-            2 => tcp("linux-6", web(true)),
-            3 => tcp("ns2-reno", web(false)),
-            4 => tcp("linux-6", TcpApp::Sized(300_000)),
+            0 => tcp("linux-6", TcpApp::Unlimited(Unlimited {})),
+            1 => tcp("ns2-reno", TcpApp::Unlimited(Unlimited {})),
+            2 => tcp("linux-6", web(GapFrom::End)),
+            3 => tcp("ns2-reno", web(GapFrom::Start)),
+            4 => tcp("linux-6", TcpApp::Transfer(Transfer { bytes: Bytes::new(300_000) })),
             _ => cbr(2_000_000, 700),
         }).collect();
         let mut spec = dumbbell(&flows, buffer, 8, Time::ZERO + Span::from_secs(6));

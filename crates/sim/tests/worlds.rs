@@ -7,6 +7,7 @@ use airtcp_core::units::{DataRate, Probability, Span, Time};
 use airtcp_sim::capture::{Captured, NoCapture};
 use airtcp_sim::record::{Data, Table};
 use airtcp_sim::spec::*;
+use airtcp_sim::traffic::{Ping, Train};
 use airtcp_sim::world::{RunOutput, World, run_many};
 use common::*;
 use proptest::prelude::*;
@@ -70,7 +71,7 @@ fn a_ping_takes_the_round_trip() {
         b,
         Time::ZERO,
         Time::ZERO + Span::from_ms(250),
-        Traffic::Ping { interval: Span::from_ms(100), packet_bytes: 125 },
+        Traffic::Ping(Ping { interval: Span::from_ms(100), packet_bytes: 125 }),
     );
     let output = run(&spec);
     // 10 us and 100 us of transmission, 11 ms of propagation, twice.
@@ -144,7 +145,7 @@ fn held_back_packets_arrive_later_by_their_delay_and_others_on_time() {
         b,
         Time::ZERO,
         Time::NEVER,
-        Traffic::Train { count: 40_000, gap: Span::from_us(2_000), packet_bytes: 1250, every: Span::MAX },
+        Traffic::Train(Train { count: 40_000, gap: Span::from_us(2_000), packet_bytes: 1250, every: None }),
     );
     let delays = |spec: &RunSpec| {
         let output = run(spec);
@@ -306,13 +307,13 @@ fn networks(reordering: bool) -> impl Strategy<Value = RunSpec> {
                 let (from, to) = (hosts[a], hosts[if a == b { (b + 1) % 6 } else { b }]);
                 let traffic = match kind {
                     0 => cbr(u64::from(n) * 100_000, size),
-                    1 => Traffic::Ping { interval: Span::from_ms(u64::from(n)), packet_bytes: size },
-                    _ => Traffic::Train {
+                    1 => Traffic::Ping(Ping { interval: Span::from_ms(u64::from(n)), packet_bytes: size }),
+                    _ => Traffic::Train(Train {
                         count: n,
                         gap: Span::from_us(u64::from(n % 3) * 50),
                         packet_bytes: size,
-                        every: Span::from_ms(100),
-                    },
+                        every: Some(Span::from_ms(100)),
+                    }),
                 };
                 let stop = Time::ZERO + Span::from_secs(1);
                 spec.flow(from, to, Time::from_ns(start), stop, traffic);
@@ -438,7 +439,7 @@ proptest! {
             spec.both(r2, end, rate, Span::from_ns(delays[1 + usize::from(end == ends[1])])).0
         });
         for (start, count, packet_bytes, to) in bursts {
-            let traffic = Traffic::Train { count, gap: Span::ZERO, packet_bytes, every: Span::MAX };
+            let traffic = Traffic::Train(Train { count, gap: Span::ZERO, packet_bytes, every: None });
             spec.flow(a, ends[usize::from(to)], Time::from_ns(start), Time::NEVER, traffic);
         }
         spec.warmup = Span::from_ns(warmup);
@@ -487,7 +488,7 @@ proptest! {
                 cbr(u64::from(n) * 200_000, size)
             } else {
                 let gap = Span::from_us(u64::from(n % 3) * 70);
-                Traffic::Train { count: n, gap, packet_bytes: size, every: Span::from_ms(30) }
+                Traffic::Train(Train { count: n, gap, packet_bytes: size, every: Some(Span::from_ms(30)) })
             };
             spec.flow(nodes[0], nodes[3], Time::from_ns(start), Time::NEVER, traffic);
         }

@@ -8,7 +8,7 @@ use super::{Cow, ratio, secs};
 use crate::spec::LinkSpec;
 
 table! {
-    /// One link of a WLAN, from warmup to the end. What it has in common with a line is in `links`.
+    /// One row per link of a WLAN: a station's to its access point and the one back.
     #[derive(Debug, Clone, PartialEq)]
     pub(crate) AirRows of AirRow as "air" {
         link: U32(u32) = "index of the link",
@@ -41,7 +41,7 @@ table! {
 }
 
 table! {
-    /// A sample of a link of a WLAN.
+    /// Links of WLANs over time: those in `record.air_series`, every `record.interval`.
     #[derive(Debug, Clone, PartialEq)]
     pub(crate) AirSeries of AirSample as "air_series" {
         time_s: F64(f64) = "s since the start of the run",
@@ -60,7 +60,7 @@ table! {
 }
 
 table! {
-    /// A PPDU with data, or a Block Ack request.
+    /// One row per PPDU with data and per Block Ack request, on the channels in `record.ppdus`.
     #[derive(Debug, Clone, PartialEq)]
     pub(crate) PpduRows of PpduRow as "ppdus" {
         start_s: F64(f64) = "s since the start of the run, first bit of the preamble",

@@ -9,7 +9,7 @@ use crate::spec::FlowSpec;
 use crate::traffic::DaemonStats;
 
 table! {
-    /// A cooperative daemon, over the whole run.
+    /// One row per host in `coop`, over the whole run.
     pub(crate) DaemonRows of DaemonRow as "daemons" {
         node: Str(Cow<'static, str>) = "host that it runs on",
         group: Str(Cow<'static, str>) = "entry of the scenario it came from",
@@ -38,7 +38,7 @@ impl DaemonRow {
 }
 
 table! {
-    /// A sample of a cooperative daemon.
+    /// Cooperative daemons over time, every `record.interval`.
     pub(crate) DaemonSeries of DaemonSample as "daemon_series" {
         time_s: F64(f64) = "s since the start of the run",
         node: Str(Cow<'static, str>) = "host that it runs on",

@@ -5,7 +5,7 @@ use airtcp_core::table;
 use super::Cow;
 
 table! {
-    /// A change of access point. What it costs counts up to the next change of the same station.
+    /// One row per change of access point of a host in `roaming`.
     #[derive(Debug, Clone, PartialEq)]
     pub(crate) HandoverRows of HandoverRow as "handovers" {
         time_s: F64(f64) = "s since the start of the run, end of the old association",
@@ -27,7 +27,7 @@ table! {
 }
 
 table! {
-    /// A host that walks, at the interval of the series.
+    /// Hosts in `walks` over time, every `record.interval`.
     #[derive(Debug, Clone, PartialEq)]
     pub(crate) WalkerRows of WalkerRow as "walkers" {
         time_s: F64(f64) = "s since the start of the run",

@@ -90,7 +90,7 @@ struct Group<'a> {
 
 /// What a `from` or `to` names.
 #[derive(Clone, Copy)]
-struct Ends {
+struct Members {
     group: usize,
     first: u32,
     len: u32,
@@ -98,7 +98,7 @@ struct Ends {
     is_group: bool,
 }
 
-impl Ends {
+impl Members {
     fn member(&self, i: u32) -> NodeId {
         NodeId(self.first + i % self.len)
     }
@@ -286,7 +286,7 @@ impl<'a> Expander<'a> {
     }
 
     /// The nodes that `name` means, or what is wrong with it.
-    fn ends(&self, name: &str) -> Result<Ends, String> {
+    fn ends(&self, name: &str) -> Result<Members, String> {
         let (plain, index) = match name.strip_suffix(']').and_then(|n| n.split_once('[')) {
             Some((plain, index)) => (plain, Some(index)),
             None => (name, None),
@@ -298,17 +298,17 @@ impl<'a> Expander<'a> {
         };
         let Group { first, count, .. } = self.groups[group];
         match (index, count) {
-            (None, _) => Ok(Ends { group, first, len: count.unwrap_or(1), is_group: count.is_some() }),
+            (None, _) => Ok(Members { group, first, len: count.unwrap_or(1), is_group: count.is_some() }),
             (Some(_), None) => Err(format!("`{plain}` is a single node, not a group: write `{plain}`")),
             (Some(index), Some(count)) => match index.parse::<u32>() {
-                Ok(i) if i < count => Ok(Ends { group, first: first + i, len: 1, is_group: false }),
+                Ok(i) if i < count => Ok(Members { group, first: first + i, len: 1, is_group: false }),
                 _ => Err(format!("the members of `{plain}` are {plain}[0] to {plain}[{}]", count - 1)),
             },
         }
     }
 
     /// Both ends of a link or flow; reports what is wrong with either.
-    fn both_ends(&mut self, path: &Path, from: &str, to: &str) -> Option<(Ends, Ends)> {
+    fn both_ends(&mut self, path: &Path, from: &str, to: &str) -> Option<(Members, Members)> {
         let mut resolve = |key, name| self.ends(name).map_err(|message| self.error(&path.key(key), message)).ok();
         let (from, to) = (resolve("from", from), resolve("to", to));
         Some((from?, to?))

@@ -8,14 +8,14 @@ mod wlan;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use airtcp_core::buffer_probe::EstimatorConfig;
 use airtcp_core::queue::QueueConfig;
 use airtcp_core::tcp::TcpOptions;
-use airtcp_core::units::{Bytes, DataRate, Probability, Span};
+use airtcp_core::units::{DataRate, Probability, Span};
 use airtcp_core::wifi::{Ac, RadioOptions};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::traffic::TrafficConfig;
 pub use coop::Coop;
 pub use roam::{NearestRule, Roaming, RoamingRule, RssiRule, Switch, TimesRule, Walk};
 pub use wlan::{AllHidden, Hidden, Layer, Selection, Station, StationEntry, Wlan};
@@ -311,7 +311,7 @@ pub struct Flow {
     pub stop: Option<Span>,
     /// What it carries.
     #[serde(default)]
-    pub traffic: Traffic,
+    pub traffic: TrafficConfig,
     /// Access category of its packets in the air, in both directions. Counts where radios have QoS.
     #[serde(default, skip_serializing_if = "is_default")]
     pub ac: Ac,
@@ -350,220 +350,6 @@ pub struct StartRange {
     pub from: Span,
     /// Latest start.
     pub to: Span,
-}
-
-/// What a flow carries: the name of a kind with its defaults, or a table with `kind` and its parameters.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
-pub enum Traffic {
-    Name(TrafficName),
-    Table(TrafficTable),
-}
-
-impl Default for Traffic {
-    fn default() -> Traffic {
-        Traffic::Table(TrafficTable::Unlimited(Unlimited {}))
-    }
-}
-
-impl Traffic {
-    /// A bare name stands for the table with that kind and its defaults.
-    pub fn table(&self) -> Cow<'_, TrafficTable> {
-        match self {
-            Traffic::Table(table) => Cow::Borrowed(table),
-            Traffic::Name(TrafficName::Unlimited) => Cow::Owned(TrafficTable::Unlimited(Unlimited {})),
-            Traffic::Name(TrafficName::Web) => Cow::Owned(TrafficTable::Web(Web::default())),
-            Traffic::Name(TrafficName::Ping) => Cow::Owned(TrafficTable::Ping(Ping::default())),
-        }
-    }
-}
-
-/// The kinds that need no parameters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum TrafficName {
-    /// TCP that never runs out of data.
-    Unlimited,
-    /// A SURGE web user.
-    Web,
-    /// Echo requests, one each second.
-    Ping,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub enum TrafficTable {
-    /// TCP that never runs out of data.
-    Unlimited(Unlimited),
-    /// One TCP transfer, then close.
-    Transfer(Transfer),
-    /// A SURGE web user (Barford and Crovella, SIGMETRICS 1998): TCP transfers one after the other, each on a new
-    /// connection.
-    Web(Web),
-    /// Live video over TCP: data of a constant rate that are written as they come into being. What the connection does not
-    /// carry in time waits.
-    Stream(Stream),
-    /// Echo requests at a fixed interval.
-    Ping(Ping),
-    /// UDP datagrams at a constant rate.
-    Cbr(Cbr),
-    /// Numbered UDP datagrams in trains.
-    Train(Train),
-    /// Numbered UDP datagrams in trains faster than the air carries them: how many fit into the access point's buffer.
-    BufferProbe(BufferProbe),
-}
-
-/// Unlimited traffic has no parameters.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Unlimited {}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Transfer {
-    /// Payload to transfer, at least one byte.
-    pub bytes: Bytes,
-}
-
-/// Sizes from a lognormal body with a Pareto tail, Pareto gaps. The defaults are those of the study `pacing-buffers`,
-/// its body and tail split 93 % to 7 % as in Barford and Crovella.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Web {
-    /// Body: mean of the natural logarithm of the bytes.
-    pub body_mu: f64,
-    /// Body: standard deviation of the natural logarithm of the bytes.
-    #[schemars(range(min = 0))]
-    pub body_sigma: f64,
-    /// Part of the transfers whose size is drawn from the tail.
-    pub tail_fraction: Probability,
-    /// Tail: smallest size.
-    pub tail_k: Bytes,
-    /// Tail: Pareto shape, above 0. At 1 or below the mean is infinite, and `max_bytes` decides what is sent.
-    pub tail_alpha: f64,
-    /// Smallest gap.
-    pub gap_k: Span,
-    /// Pareto shape of the gaps, above 0. At 1 or below the mean gap is infinite.
-    pub gap_alpha: f64,
-    /// What a gap is counted from.
-    pub gap_from: GapFrom,
-    /// No transfer is larger.
-    pub max_bytes: Bytes,
-}
-
-impl Default for Web {
-    fn default() -> Web {
-        Web {
-            body_mu: 9.357,
-            body_sigma: 1.318,
-            tail_fraction: Probability::new(0.07).expect("in 0..=1"),
-            tail_k: Bytes::new(133_000),
-            tail_alpha: 1.1,
-            gap_k: Span::from_secs(1),
-            gap_alpha: 1.5,
-            gap_from: GapFrom::End,
-            max_bytes: Bytes::new(1_000_000_000),
-        }
-    }
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Stream {
-    /// Rate of the payload.
-    pub rate: DataRate,
-    /// Distance between two writes. Default: 40ms, a picture at 25 per second.
-    #[serde(default = "defaults::picture")]
-    pub every: Span,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum GapFrom {
-    /// From the end of a transfer to the start of the next.
-    End,
-    /// From start to start; a transfer still under way delays the next.
-    Start,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Ping {
-    /// Distance between requests.
-    pub interval: Span,
-    /// Size of request and reply, IP and ICMP headers (28 bytes) included.
-    #[schemars(range(min = 29))]
-    pub packet_bytes: u16,
-}
-
-impl Default for Ping {
-    fn default() -> Ping {
-        Ping { interval: Span::from_secs(1), packet_bytes: 84 }
-    }
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Cbr {
-    /// Rate, IP and UDP headers included.
-    pub rate: DataRate,
-    /// Size of a datagram, IP and UDP headers (28 bytes) included.
-    #[serde(default = "defaults::datagram_bytes")]
-    #[schemars(range(min = 29))]
-    pub packet_bytes: u16,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Train {
-    /// Datagrams in a train.
-    #[schemars(range(min = 1))]
-    pub count: u32,
-    /// Distance between the datagrams of a train. "0s": back to back.
-    #[serde(default)]
-    pub gap: Span,
-    /// Size of a datagram, IP and UDP headers (28 bytes) included.
-    #[serde(default = "defaults::datagram_bytes")]
-    #[schemars(range(min = 29))]
-    pub packet_bytes: u16,
-    /// Distance from the start of a train to the start of the next. Default: one train.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub every: Option<Span>,
-}
-
-/// The procedure and its errors: docs/probe.md.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct BufferProbe {
-    /// Datagrams in a train: well above the buffer, and above the raw estimate.
-    #[schemars(range(min = 2))]
-    pub count: u32,
-    /// Distance between the datagrams of a train: shorter than the air needs for one, no shorter than the wire does. Default:
-    /// 96 Mbit/s, just below Fast Ethernet.
-    pub gap: Span,
-    /// Size of a datagram, IP and UDP headers (28 bytes) included.
-    #[schemars(range(min = 29))]
-    pub packet_bytes: u16,
-    /// Trains.
-    #[schemars(range(min = 1))]
-    pub runs: u32,
-    /// Distance from the start of a train to the start of the next: long enough for the buffer to drain.
-    pub every: Span,
-    /// How the log of the receiver is read.
-    pub estimator: EstimatorConfig,
-}
-
-impl Default for BufferProbe {
-    fn default() -> Self {
-        BufferProbe {
-            count: 1000,
-            gap: Span::from_us(125),
-            packet_bytes: defaults::datagram_bytes(),
-            runs: 10,
-            every: Span::from_secs(2),
-            estimator: EstimatorConfig::default(),
-        }
-    }
 }
 
 /// What is recorded besides the summaries. Links are named by entry (`bottleneck`: both directions and, for a group,
@@ -629,7 +415,7 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 }
 
 pub(super) mod defaults {
-    use super::{QueueConfig, Span};
+    use super::QueueConfig;
 
     pub fn seed() -> u64 {
         1
@@ -646,11 +432,5 @@ pub(super) mod defaults {
     pub const PROFILE: &str = "linux-6";
     pub fn profile() -> String {
         PROFILE.to_owned()
-    }
-    pub fn datagram_bytes() -> u16 {
-        1500
-    }
-    pub fn picture() -> Span {
-        Span::from_ms(40)
     }
 }

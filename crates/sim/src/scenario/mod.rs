@@ -126,9 +126,6 @@ impl Scenario {
                 node.profile = Some(file::defaults::profile());
             }
         }
-        for flow in &mut file.flows {
-            flow.traffic = file::Traffic::Table(flow.traffic.table().into_owned());
-        }
         file
     }
 }

@@ -11,6 +11,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::spec::{LinkId, NodeId, Reorder, TcpApp, Traffic};
+use crate::traffic::web::GapFrom;
 
 mod roam;
 mod wavelan;
@@ -416,8 +417,8 @@ fn tcp_options_are_layered_flow_over_profile_over_base() {
     assert_eq!(receiver.delayed_ack, Span::from_ms(100));
     let (web, _) = ends(4);
     assert_eq!(web.packet_bytes, 1000);
-    let Traffic::Tcp { app: TcpApp::Web(surge), read_rate: None, .. } = &spec.flows[4].traffic else { panic!() };
-    assert_eq!((surge.tail_alpha, surge.tail_k_bytes, surge.gap_after_end), (1.2, 133e3, true));
+    let Traffic::Tcp { app: TcpApp::Web(web), read_rate: None, .. } = &spec.flows[4].traffic else { panic!() };
+    assert_eq!((web.tail_alpha, web.tail_k, web.gap_from), (1.2, Bytes::new(133_000), GapFrom::End));
 }
 
 #[test]
@@ -484,7 +485,7 @@ fn overrides_reach_everything() {
     assert_eq!(limit(&with(&["links.left-r1.queue=fifo", "links[0].queue.limit_packets=6"])), 6);
     assert_eq!(limit(&with(&["links.left-r1.queue={ name = \"fifo\", limit_packets = 7 }"])), 7);
     let pinged = with(&["flows.ping.traffic.interval=10ms"]);
-    assert!(matches!(pinged.flows[6].traffic, Traffic::Ping { interval, .. } if interval == Span::from_ms(10)));
+    assert!(matches!(&pinged.flows[6].traffic, Traffic::Ping(ping) if ping.interval == Span::from_ms(10)));
     assert!(Override::parse("duration").unwrap_err().contains("KEY=VALUE"));
     assert!(Override::parse("=5").is_err());
 }

@@ -1,89 +1,109 @@
 //! Datagrams at a constant rate. Packet n leaves at `start + n * size / rate`, to the nanosecond and without drift.
 
-use airtcp_core::packet::{FlowId, Kind, Packet};
+use airtcp_core::packet::{FlowId, Kind as PacketKind, Packet};
 use airtcp_core::tcp::Outputs;
-use airtcp_core::units::{DataRate, Seq32, Time};
+use airtcp_core::units::{DataRate, Seq32, Span, Time};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-use super::payload;
+use super::{Context, Counters, Ends, Faults, Kind, Period, Report, payload};
 use crate::error::BuildError;
-use crate::spec::FlowSpec;
+use crate::record::ratio;
 
-pub(crate) struct Cbr {
+/// UDP datagrams at a constant rate.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Cbr {
+    /// Rate, IP and UDP headers included.
+    pub rate: DataRate,
+    /// Size of a datagram, IP and UDP headers (28 bytes) included.
+    #[serde(default = "super::datagram_bytes")]
+    #[schemars(range(min = 29))]
+    pub packet_bytes: u16,
+}
+
+impl Kind for Cbr {
+    type Ends = Datagrams;
+
+    fn check(&self, faults: &mut Faults) {
+        faults.require(self.rate.as_bps() > 0, "rate", "must be above 0bit/s");
+    }
+    fn packet_bytes(&self) -> u16 {
+        self.packet_bytes
+    }
+    fn build(&self, ctx: &Context) -> Result<Datagrams, BuildError> {
+        if self.rate.as_bps() == 0 {
+            return Err(ctx.bad("rate", "0bit/s", "positive"));
+        }
+        Ok(Datagrams {
+            flow: ctx.flow,
+            start: ctx.spec.start,
+            stop: ctx.spec.stop,
+            next: ctx.spec.start,
+            config: self.clone(),
+            counters: Counters::default(),
+            jitter_ns: 0.0,
+            last_delay: None,
+        })
+    }
+}
+
+/// Both ends of a flow.
+pub(crate) struct Datagrams {
     flow: FlowId,
     start: Time,
     stop: Time,
     next: Time,
-    rate: DataRate,
-    packet_bytes: u16,
-    pub counters: CbrCounters,
-    /// Delay of the previous datagram, ns.
-    last_delay_ns: Option<u64>,
-}
-
-/// What the receiver counts.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(crate) struct CbrCounters {
-    pub sent: u64,
-    pub received: u64,
-    pub received_bytes: u64,
-    /// One-way delay: sum, least, greatest.
-    pub delay_sum_ns: u128,
-    pub delay_min_ns: u64,
-    pub delay_max_ns: u64,
+    config: Cbr,
+    counters: Counters,
     /// RFC 3550 section 6.4.1: smoothed difference of successive one-way delays.
-    pub jitter_ns: f64,
+    jitter_ns: f64,
+    /// Delay of the previous datagram.
+    last_delay: Option<Span>,
 }
 
-impl Cbr {
-    pub fn new(flow: FlowId, spec: &FlowSpec, rate: DataRate, packet_bytes: u16) -> Result<Cbr, BuildError> {
-        if rate.as_bps() == 0 {
-            return Err(BuildError::BadParameter {
-                flow: spec.name.clone(),
-                parameter: "rate",
-                value: "0bit/s".into(),
-                accepted: "positive",
-            });
-        }
-        Ok(Cbr {
-            flow,
-            start: spec.start,
-            stop: spec.stop,
-            next: spec.start,
-            rate,
-            packet_bytes,
-            counters: CbrCounters { delay_min_ns: u64::MAX, ..CbrCounters::default() },
-            last_delay_ns: None,
-        })
-    }
+impl Datagrams {
     fn send_time(&self, number: u64) -> Time {
-        let bytes = u128::from(number) * u128::from(self.packet_bytes.max(1));
-        let ns = bytes * 8_000_000_000 / u128::from(self.rate.as_bps());
+        let bytes = u128::from(number) * u128::from(self.config.packet_bytes.max(1));
+        let ns = bytes * 8_000_000_000 / u128::from(self.config.rate.as_bps());
         Time::from_ns(u64::try_from(ns).unwrap_or(u64::MAX).saturating_add(self.start.as_ns()))
     }
-    pub fn deadline(&self) -> u64 {
-        if self.next < self.stop { self.next.as_ns() } else { u64::MAX }
+}
+
+impl Ends for Datagrams {
+    fn deadline(&self) -> Time {
+        if self.next < self.stop { self.next } else { Time::NEVER }
     }
-    pub fn on_deadline(&mut self, _now: u64, out: &mut Outputs) {
-        let mut packet = Packet::new(self.flow, Kind::Udp, 0);
-        packet.size = self.packet_bytes;
-        packet.len = payload(self.packet_bytes);
+    fn on_deadline(&mut self, _: Time, out: &mut Outputs) {
+        let mut packet = Packet::new(self.flow, PacketKind::Udp, 0);
+        packet.size = self.config.packet_bytes;
+        packet.len = payload(self.config.packet_bytes);
         packet.seq = Seq32::from_offset(self.counters.sent);
         out.packets.push(packet);
         self.counters.sent += 1;
         self.next = self.send_time(self.counters.sent);
     }
-    pub fn on_packet(&mut self, now: u64, packet: &Packet) {
+    fn on_packet(&mut self, now: Time, packet: &Packet, _: &mut Outputs) {
         let sent = self.send_time(packet.seq.to_offset(self.counters.sent));
-        let delay = Time::from_ns(now).since(sent).as_ns();
-        let c = &mut self.counters;
-        c.received += 1;
-        c.received_bytes += u64::from(packet.size);
-        c.delay_sum_ns += u128::from(delay);
-        c.delay_min_ns = c.delay_min_ns.min(delay);
-        c.delay_max_ns = c.delay_max_ns.max(delay);
-        if let Some(last) = self.last_delay_ns {
-            c.jitter_ns += (delay.abs_diff(last) as f64 - c.jitter_ns) / 16.0;
+        let delay = now.since(sent);
+        self.counters.received += 1;
+        self.counters.received_bytes += u64::from(packet.size);
+        self.counters.delay_sum_ns += u128::from(delay.as_ns());
+        if let Some(last) = self.last_delay {
+            self.jitter_ns += (delay.abs_diff(last).as_ns() as f64 - self.jitter_ns) / 16.0;
         }
-        self.last_delay_ns = Some(delay);
+        self.last_delay = Some(delay);
+    }
+    fn counters(&self) -> Counters {
+        self.counters
+    }
+    fn report(&self, period: &Period, report: &mut Report) {
+        let (first, last, row) = (period.first, period.last, &mut report.row);
+        let bits = (last.received_bytes - first.received_bytes) as f64 * 8.0;
+        row.goodput_bps = ratio(bits, period.length.as_secs_f64());
+        row.delay_mean_ms = ratio((last.delay_sum_ns - first.delay_sum_ns) as f64 * 1e-6, row.received as f64);
+        if self.counters.received > 1 {
+            row.jitter_ms = self.jitter_ns * 1e-6;
+        }
     }
 }

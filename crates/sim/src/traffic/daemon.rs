@@ -15,8 +15,7 @@ use airtcp_core::tcp::Outputs;
 use airtcp_core::units::{Seq32, Time};
 use rand::RngExt;
 
-use super::{DATAGRAM_HEADER, Ends, Flow};
-use crate::spec::FlowSpec;
+use super::{AnyEnds, Context, DATAGRAM_HEADER, Flow};
 
 /// Announcements on their way; older ones are lost.
 const KEPT: usize = 64;
@@ -56,14 +55,14 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    pub fn new(flow: FlowId, spec: &FlowSpec, config: &CoopConfig, connections: Vec<u32>, seed: u64) -> Host {
+    pub fn new(ctx: &Context, config: &CoopConfig, connections: Vec<u32>) -> Host {
         Host {
             daemon: None,
             config: config.clone(),
-            flow,
-            seed,
-            start: spec.start,
-            stop: spec.stop,
+            flow: ctx.flow,
+            seed: ctx.seed,
+            start: ctx.spec.start,
+            stop: ctx.spec.stop,
             connections,
             samples: Vec::new(),
             caps: Vec::new(),
@@ -73,16 +72,15 @@ impl Host {
         }
     }
 
-    pub fn deadline(&self) -> u64 {
+    pub fn deadline(&self) -> Time {
         match &self.daemon {
-            None => self.start.as_ns(),
-            Some(daemon) => daemon.deadline().min(self.stop).as_ns(),
+            None => self.start,
+            Some(daemon) => daemon.deadline().min(self.stop),
         }
     }
 
     /// `flows`: those of the world that come before this one.
-    pub fn on_deadline(&mut self, now: u64, flows: &mut [Flow], out: &mut Outputs) {
-        let now = Time::from_ns(now);
+    pub fn on_deadline(&mut self, now: Time, flows: &mut [Flow], out: &mut Outputs) {
         if now >= self.stop {
             self.start = Time::NEVER;
             if let Some(mut daemon) = self.daemon.take() {
@@ -101,7 +99,7 @@ impl Host {
         if now >= daemon.sample_at() {
             self.samples.clear();
             for &i in &self.connections {
-                let Ends::Tcp(tcp) = &flows[i as usize].ends else { unreachable!("chosen by their traffic") };
+                let AnyEnds::Tcp(tcp) = &flows[i as usize].ends else { unreachable!("chosen by their traffic") };
                 self.samples.push(FlowSample {
                     id: Connection(u64::from(i) << 32 | tcp.connection()),
                     rtt: tcp.sender.srtt(),
@@ -127,7 +125,7 @@ impl Host {
 
     fn apply(&self, now: Time, flows: &mut [Flow]) {
         for (n, &i) in self.connections.iter().enumerate() {
-            if let Ends::Tcp(tcp) = &mut flows[i as usize].ends {
+            if let AnyEnds::Tcp(tcp) = &mut flows[i as usize].ends {
                 tcp.set_cwnd_cap(now, self.caps.get(n).copied().flatten());
             }
         }
@@ -153,9 +151,9 @@ impl Host {
     }
 
     /// A broadcast has reached this host.
-    pub fn on_announcement(&mut self, now: u64, bytes: &[u8]) {
+    pub fn on_announcement(&mut self, now: Time, bytes: &[u8]) {
         let Some(daemon) = &mut self.daemon else { return };
-        match daemon.on_announcement(Time::from_ns(now), bytes) {
+        match daemon.on_announcement(now, bytes) {
             Ok(Heard::Own) => {}
             Ok(Heard::Taken) => self.stats.heard += 1,
             Ok(Heard::Late | Heard::Refused) | Err(_) => {

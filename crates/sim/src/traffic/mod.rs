@@ -1,33 +1,196 @@
-//! What flows send: TCP applications, pings, datagrams.
+//! What flows send. A kind of traffic is one file and one line of the registry below: the file has its parameters in scenario files,
+//! what is wrong with them, both ends of a flow, and what it adds to tables and summaries.
 //!
-//! A flow has a source end and a destination end, each with a deadline of its own. Packets go out through
-//! [`Outputs`], results into [`Log`].
+//! A flow has a source end and a destination end, each with a deadline of its own. Packets go out through [`Outputs`]. TCP is
+//! one kind with several applications ([`App`]), each of which decides when there is something to send; other kinds are protocols of
+//! their own ([`Kind`]).
 
-mod cbr;
+#[macro_use]
+mod registry;
 mod daemon;
-mod ping;
 mod repeats;
+mod report;
 mod tcp;
-mod train;
 
-use airtcp_core::buffer_probe::Schedule;
+use airtcp_core::coop::CoopConfig;
 use airtcp_core::packet::{FlowId, Packet};
-use airtcp_core::tcp::{Outputs, SenderStats};
+use airtcp_core::rng::{Purpose, Rng, stream};
+use airtcp_core::tcp::{Outputs, TcpConfig};
+use airtcp_core::units::{DataRate, Time};
 use airtcp_core::wifi::{Ac, Released};
 
-pub(crate) use cbr::Cbr;
 pub(crate) use daemon::{DaemonStats, Host};
-pub(crate) use ping::Ping;
+pub(crate) use report::{Counters, Figure, Period, Report, Tables};
 pub(crate) use tcp::{Below, Tcp};
-pub(crate) use train::Train;
 
 use crate::error::BuildError;
 use crate::record::Log;
-use crate::spec::{FlowSpec, Traffic};
+use crate::spec::FlowSpec;
+
+kinds! {
+    tcp {
+        unlimited => Unlimited,
+        transfer => Transfer,
+        web => Web,
+        stream => Stream,
+    }
+    alone {
+        ping => Ping,
+        cbr => Cbr,
+        train => Train,
+        buffer_probe => BufferProbe,
+    }
+}
+
+/// A kind of traffic that is a protocol of its own: what a scenario file says of it.
+pub(crate) trait Kind: Sized {
+    /// Both ends of a flow.
+    type Ends: Ends;
+    /// The destination sends packets, too, so a path must lead back.
+    const IS_ANSWERED: bool = false;
+    /// What it knows of a flow besides what is common to all kinds: columns of the table `flows` and numbers of the summary.
+    const FIGURES: &'static [Figure] = &[];
+
+    /// With all defaults, as its bare name stands for; `None`: it needs parameters.
+    fn by_default() -> Option<Self> {
+        None
+    }
+    /// What is wrong with parameters, as far as types and the schema's ranges do not say.
+    fn check(&self, faults: &mut Faults);
+    /// The largest packet that it sends, bytes at the IP layer.
+    fn packet_bytes(&self) -> u16;
+    /// Both ends of the flow.
+    fn build(&self, ctx: &Context) -> Result<Self::Ends, BuildError>;
+    /// Names the tables that it fills ([`Tables::of`]), so that they exist in every run.
+    fn declare(_: &mut Tables) {}
+}
+
+/// Both ends of a flow of one [`Kind`].
+pub(crate) trait Ends {
+    /// When the source has something to do; [`Time::NEVER`]: nothing. It may also be asked before that time.
+    fn deadline(&self) -> Time;
+    /// The source's time has come: what it sends goes to `out`.
+    fn on_deadline(&mut self, now: Time, out: &mut Outputs);
+    /// When the destination has something to do of its own accord.
+    fn destination_deadline(&self) -> Time {
+        Time::NEVER
+    }
+    /// The destination's time has come: what it sends goes to `out`, marked by [`Packet::set_reverse`].
+    fn on_destination_deadline(&mut self, _now: Time, _out: &mut Outputs) {}
+    /// A packet has arrived: at the source if it is a reverse one, otherwise at the destination. It may change the deadline of that
+    /// end alone.
+    fn on_packet(&mut self, now: Time, packet: &Packet, out: &mut Outputs);
+    /// Everything so far that tables count from warmup on.
+    fn counters(&self) -> Counters;
+    /// Fills in the flow's row, its own [`Kind::FIGURES`] and its tables. What counters tell is in the row already.
+    fn report(&self, period: &Period, report: &mut Report);
+}
+
+/// An application on TCP: what a scenario file says of it.
+pub(crate) trait App: Sized {
+    /// The application of one flow.
+    type Running: Running + std::fmt::Debug;
+    /// It sends all it has, whenever the flow stops.
+    const OUTLASTS_STOP: bool = false;
+
+    /// With all defaults, as its bare name stands for; `None`: it needs parameters.
+    fn by_default() -> Option<Self> {
+        None
+    }
+    /// What is wrong with parameters, as far as types and the schema's ranges do not say.
+    fn check(&self, faults: &mut Faults);
+    /// The application of a flow.
+    fn build(&self, ctx: &Context) -> Result<Self::Running, BuildError>;
+}
+
+/// The application of one flow.
+pub(crate) trait Running {
+    /// A connection begins: what the application gives it.
+    fn on_begin(&mut self, now: Time) -> Gives;
+    /// The time that [`Gives::Data`] named has come: further bytes, and when there are more.
+    fn on_deadline(&mut self, _now: Time) -> (u64, Time) {
+        (0, Time::NEVER)
+    }
+    /// A transfer that began at `start` is over. When the next one begins, on a connection of its own; `None`: there is none.
+    fn on_end(&mut self, _now: Time, _start: Time) -> Option<Time> {
+        None
+    }
+}
+
+impl<T: Running> Running for Box<T> {
+    fn on_begin(&mut self, now: Time) -> Gives {
+        (**self).on_begin(now)
+    }
+    fn on_deadline(&mut self, now: Time) -> (u64, Time) {
+        (**self).on_deadline(now)
+    }
+    fn on_end(&mut self, now: Time, start: Time) -> Option<Time> {
+        (**self).on_end(now, start)
+    }
+}
+
+/// What an application gives to a connection that begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Gives {
+    /// More than it can ever carry; the sender is frozen at the flow's stop.
+    Endless,
+    /// So many bytes, then it is closed: a transfer.
+    Transfer(u64),
+    /// So many bytes for now; [`Running::on_deadline`] has more at `next`. The sender is frozen at the flow's stop.
+    Data { bytes: u64, next: Time },
+}
+
+/// What carries a kind of traffic.
+pub(crate) enum Carried {
+    ByTcp(TcpApp),
+    Alone(Traffic),
+}
+
+/// What is wrong with parameters: key, with dots where it is within another, and what would be right.
+#[derive(Debug, Default)]
+pub(crate) struct Faults(pub Vec<(&'static str, String)>);
+
+impl Faults {
+    /// A fault of `key` unless `holds`.
+    pub(crate) fn require(&mut self, holds: bool, key: &'static str, message: impl Into<String>) {
+        if !holds {
+            self.0.push((key, message.into()));
+        }
+    }
+}
+
+/// The flow that a kind of traffic is built for.
+pub(crate) struct Context<'a> {
+    pub flow: FlowId,
+    pub spec: &'a FlowSpec,
+    pub seed: u64,
+}
+
+impl Context<'_> {
+    /// The flow's own random numbers for one purpose.
+    pub(crate) fn rng(&self, purpose: Purpose) -> Rng {
+        stream(self.seed, u64::from(self.flow.0), purpose)
+    }
+    /// A parameter with which no flow can be built.
+    pub(crate) fn bad(
+        &self,
+        parameter: &'static str,
+        value: impl std::fmt::Display,
+        accepted: &'static str,
+    ) -> BuildError {
+        BuildError::BadParameter { flow: self.spec.name.clone(), parameter, value: value.to_string(), accepted }
+    }
+}
+
+impl Default for TrafficConfig {
+    fn default() -> TrafficConfig {
+        TrafficConfig::Unlimited(Unlimited {})
+    }
+}
 
 /// One flow, both ends.
 pub(crate) struct Flow {
-    pub ends: Ends,
+    pub ends: AnyEnds,
     /// Where its paths begin in [`crate::route::Routes::hops`], forward and reverse.
     pub path_start: [u32; 2],
     /// Of its packets, in either direction.
@@ -39,122 +202,60 @@ pub(crate) struct Flow {
     pub reports_release: bool,
 }
 
-#[allow(clippy::large_enum_variant)] // TCP flows are the many and the hot ones: in place
-pub(crate) enum Ends {
-    Tcp(Tcp),
-    Ping(Ping),
-    Cbr(Cbr),
-    Train(Train),
-    /// The world drives it: it needs other flows.
-    Daemon(Box<Host>),
-}
-
-impl Ends {
+impl AnyEnds {
     /// `before`: the flows before it. `below`: the device below the source reports what it no longer holds. `recorded`: each retransmission.
-    pub fn new(
-        id: FlowId,
-        spec: &FlowSpec,
+    pub(crate) fn new(
+        ctx: &Context,
         before: &[FlowSpec],
-        seed: u64,
         below: Option<Below>,
         recorded: bool,
-    ) -> Result<Ends, BuildError> {
-        Ok(match &spec.traffic {
-            Traffic::Tcp { .. } => Ends::Tcp(Tcp::new(id, spec, seed, below, recorded)?),
-            Traffic::Ping { interval, packet_bytes } => Ends::Ping(Ping::new(id, spec, *interval, *packet_bytes)),
-            Traffic::Cbr { rate, packet_bytes } => Ends::Cbr(Cbr::new(id, spec, *rate, *packet_bytes)?),
-            Traffic::Train { count, gap, packet_bytes, every } => {
-                let schedule = Schedule::new(spec.start, spec.stop, *count, *gap, *every, u32::MAX);
-                Ends::Train(Train::new(id, schedule, *packet_bytes))
-            }
-            Traffic::BufferProbe { count, gap, packet_bytes, every, runs, .. } => {
-                let schedule = Schedule::new(spec.start, spec.stop, *count, *gap, *every, *runs);
-                Ends::Train(Train::new(id, schedule, *packet_bytes))
-            }
+    ) -> Result<AnyEnds, BuildError> {
+        if let Some(ends) = ctx.spec.traffic.build(ctx)? {
+            return Ok(ends);
+        }
+        Ok(match &ctx.spec.traffic {
             Traffic::Daemon(config) => {
-                let mine = |(_, f): &(u32, &FlowSpec)| f.from == spec.from && matches!(f.traffic, Traffic::Tcp { .. });
-                let connections = (0..id.0).zip(before).filter(mine).map(|(i, _)| i).collect();
-                Ends::Daemon(Box::new(Host::new(id, spec, config, connections, seed)))
+                let mine =
+                    |(_, f): &(u32, &FlowSpec)| f.from == ctx.spec.from && matches!(f.traffic, Traffic::Tcp { .. });
+                let connections = (0..ctx.flow.0).zip(before).filter(mine).map(|(i, _)| i).collect();
+                AnyEnds::Daemon(Box::new(Host::new(ctx, config, connections)))
             }
+            _ => AnyEnds::Tcp(Tcp::new(ctx, below, recorded)?),
         })
     }
 
-    /// When the source end has something to do, ns.
-    #[inline]
-    pub fn source_deadline(&self) -> u64 {
-        match self {
-            Ends::Tcp(e) => e.source_deadline(),
-            Ends::Ping(e) => e.deadline(),
-            Ends::Cbr(e) => e.deadline(),
-            Ends::Train(e) => e.deadline(),
-            Ends::Daemon(e) => e.deadline(),
-        }
-    }
-    /// When the destination end has something to do, ns.
-    #[inline]
-    pub fn destination_deadline(&self) -> u64 {
-        match self {
-            Ends::Tcp(e) => e.destination_deadline(),
-            _ => u64::MAX,
-        }
-    }
-    pub fn on_source_deadline(&mut self, now: u64, out: &mut Outputs, log: &mut Log) {
-        match self {
-            Ends::Tcp(e) => e.on_source_deadline(now, out, log),
-            Ends::Ping(e) => e.on_deadline(now, out),
-            Ends::Cbr(e) => e.on_deadline(now, out),
-            Ends::Train(e) => e.on_deadline(now, out),
-            Ends::Daemon(_) => {}
-        }
-    }
-    pub fn on_destination_deadline(&mut self, now: u64, out: &mut Outputs) {
-        if let Ends::Tcp(e) = self {
-            e.on_destination_deadline(now, out);
-        }
-    }
-    /// A packet has arrived at one of the ends: at the source if it is a reverse one.
-    #[inline]
-    pub fn on_packet(&mut self, now: u64, packet: &Packet, out: &mut Outputs, log: &mut Log) {
-        match self {
-            Ends::Tcp(e) => e.on_packet(now, packet, out, log),
-            Ends::Ping(e) => e.on_packet(now, packet, out),
-            Ends::Cbr(e) => e.on_packet(now, packet),
-            Ends::Train(e) => e.on_packet(now, packet),
-            Ends::Daemon(_) => {}
-        }
-    }
     /// The host of the source no longer holds some packets of this flow.
-    pub fn on_released(&mut self, now: u64, released: Released, out: &mut Outputs, log: &mut Log) {
-        if let Ends::Tcp(e) = self {
+    pub(crate) fn on_released(&mut self, now: Time, released: Released, out: &mut Outputs, log: &mut Log) {
+        if let AnyEnds::Tcp(e) = self {
             e.on_released(now, released, out, log);
         }
     }
     /// The host of the source has a new way to the network.
-    pub fn on_path_change(&mut self, now: u64) {
-        if let Ends::Tcp(e) = self {
+    pub(crate) fn on_path_change(&mut self, now: Time) {
+        if let AnyEnds::Tcp(e) = self {
             e.on_path_change(now);
         }
     }
     /// A packet of this flow was dropped at a queue.
-    pub fn on_drop(&mut self, packet: &Packet) {
-        if let Ends::Tcp(e) = self {
+    pub(crate) fn on_drop(&mut self, packet: &Packet) {
+        if let AnyEnds::Tcp(e) = self {
             e.on_drop(packet);
-        }
-    }
-
-    /// TCP counters over all connections of the flow; zeros for other traffic.
-    pub fn tcp_stats(&self, now: airtcp_core::units::Time) -> SenderStats {
-        match self {
-            Ends::Tcp(e) => e.stats(now),
-            _ => SenderStats::default(),
         }
     }
 }
 
-/// IP and UDP (or ICMP echo) headers.
+/// IP and UDP (or ICMP echo) headers, bytes.
 const DATAGRAM_HEADER: u16 = 28;
 
 /// Payload of a datagram of `packet_bytes` at the IP layer.
 fn payload(packet_bytes: u16) -> u16 {
     packet_bytes.saturating_sub(DATAGRAM_HEADER)
 }
+
+/// A datagram of `packet_bytes` at the IP layer, as Ethernet carries it at most.
+const fn datagram_bytes() -> u16 {
+    1500
+}
+
+#[cfg(test)]
+mod tests;

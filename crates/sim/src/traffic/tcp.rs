@@ -1,24 +1,19 @@
-//! TCP flows and the applications on them.
-//!
-//! Unlimited: one connection that never runs out of data. At `stop` its sender is frozen: it sends nothing more and ACKs
-//! that still arrive are ignored. Sized: one transfer, then close. Web: a SURGE user (Barford and Crovella, SIGMETRICS
-//! 1998), transfer after transfer, each on a new connection; at `stop` the transfer under way goes on and no other begins.
-//! Stream: one connection to which data are written at a constant rate; at `stop` its sender is frozen.
+//! TCP flows: connections, one after the other where the application makes transfers.
 
 use std::sync::Arc;
 
 use airtcp_core::packet::{FlowId, Packet};
-use airtcp_core::rng::{Purpose, Rng, stream};
+use airtcp_core::rng::{Purpose, stream};
 use airtcp_core::tcp::{Notice, Outputs, RandomPhase, Receiver, Sender, SenderStats, TcpConfig, TimerPhase};
 use airtcp_core::units::{DataRate, Span, Time};
 use airtcp_core::wifi::Released;
 use rand::RngExt;
-use rand_distr::{Distribution, LogNormal, Pareto};
 
+use super::repeats::{Place, Repeats};
+use super::{AnyApp, Context, Counters, Gives, Period, Report, Traffic};
 use crate::error::BuildError;
-use crate::record::{Log, Transfer};
-use crate::spec::{FlowSpec, NodeId, Surge, TcpApp, Traffic};
-use crate::traffic::repeats::{Place, Repeats};
+use crate::record::{Log, Transfer, ratio};
+use crate::spec::NodeId;
 
 pub(crate) struct Tcp {
     pub sender: Sender,
@@ -27,28 +22,28 @@ pub(crate) struct Tcp {
     /// Modulo 16, as packets carry it.
     incarnation: u8,
     phase: Phase,
-    app: App,
+    app: AnyApp,
     /// The next thing the application does: start a transfer or stop. [`Time::NEVER`]: nothing.
     app_deadline: Time,
     /// Of connections that are over.
     past: SenderStats,
-    transfer: Option<Running>,
+    transfer: Option<Transferring>,
     transfers: u32,
     /// Transfers that are complete.
-    pub completed: u64,
+    completed: u64,
     /// Start and end of the first complete transfer.
-    pub first_completion: Option<(Time, Time)>,
+    first_completion: Option<(Time, Time)>,
     /// Segments that brought the receivers of past connections nothing new.
     past_duplicates: u64,
     /// Set from outside, for all connections to come as well.
     cwnd_cap: Option<u32>,
     /// If each retransmission is recorded.
     repeats: Option<Box<Repeats>>,
-    config: Arc<Ends>,
+    config: Arc<Connections>,
 }
 
 /// What only a new connection needs.
-struct Ends {
+struct Connections {
     sender: Arc<TcpConfig>,
     receiver: Arc<TcpConfig>,
     read_rate: Option<DataRate>,
@@ -75,103 +70,21 @@ enum Phase {
     Frozen,
 }
 
-#[derive(Debug)]
-enum App {
-    Unlimited,
-    Sized(u64),
-    Web(Box<Web>),
-    Stream(Stream),
-}
-
-/// Data that come into being at a rate.
-#[derive(Debug)]
-struct Stream {
-    rate: DataRate,
-    every: Span,
-    start: Time,
-    written: u64,
-}
-
-impl Stream {
-    /// What has come into being since the last call, bytes, and when to call again.
-    fn write(&mut self, now: Time) -> (u64, Time) {
-        // One period is there from the start: the first picture.
-        let made = self.rate.bytes_in(now.since(self.start) + self.every).get();
-        let bytes = made - self.written;
-        self.written = made;
-        (bytes, now + self.every)
-    }
-}
-
-#[derive(Debug)]
-struct Web {
-    body: LogNormal<f64>,
-    tail: Pareto<f64>,
-    gap: Pareto<f64>,
-    surge: Surge,
-    size_rng: Rng,
-    gap_rng: Rng,
-}
-
 #[derive(Debug, Clone, Copy)]
-struct Running {
+struct Transferring {
     bytes: u64,
     start: Time,
     dropped_at_queues: u64,
 }
 
-impl Web {
-    fn new(surge: &Surge, flow: FlowId, spec: &FlowSpec, seed: u64) -> Result<Web, BuildError> {
-        let bad = |parameter, value: f64, accepted| BuildError::BadParameter {
-            flow: spec.name.clone(),
-            parameter,
-            value: value.to_string(),
-            accepted,
-        };
-        Ok(Web {
-            body: LogNormal::new(surge.body_mu, surge.body_sigma)
-                .map_err(|_| bad("body_sigma", surge.body_sigma, "finite and not negative"))?,
-            tail: Pareto::new(surge.tail_k_bytes, surge.tail_alpha)
-                .map_err(|_| bad("tail_alpha", surge.tail_alpha, "positive, as must be tail_k_bytes"))?,
-            gap: Pareto::new(surge.gap_k.as_secs_f64(), surge.gap_alpha)
-                .map_err(|_| bad("gap_alpha", surge.gap_alpha, "positive, as must be gap_k"))?,
-            surge: surge.clone(),
-            size_rng: stream(seed, u64::from(flow.0), Purpose::TransferSize),
-            gap_rng: stream(seed, u64::from(flow.0), Purpose::ThinkTime),
-        })
-    }
-    fn draw_size(&mut self) -> u64 {
-        let from_tail = self.size_rng.random::<f64>() < self.surge.tail_fraction.get();
-        let bytes = if from_tail { self.tail.sample(&mut self.size_rng) } else { self.body.sample(&mut self.size_rng) };
-        // A float to integer cast saturates.
-        (bytes.ceil() as u64).clamp(1, self.surge.max_bytes.max(1))
-    }
-    fn draw_gap(&mut self) -> Span {
-        Span::from_secs_f64(self.gap.sample(&mut self.gap_rng))
-    }
-}
-
 impl Tcp {
     /// `recorded`: each retransmission is.
-    pub fn new(
-        flow: FlowId,
-        spec: &FlowSpec,
-        seed: u64,
-        below: Option<Below>,
-        recorded: bool,
-    ) -> Result<Tcp, BuildError> {
+    pub fn new(ctx: &Context, below: Option<Below>, recorded: bool) -> Result<Tcp, BuildError> {
+        let (flow, spec, seed) = (ctx.flow, ctx.spec, ctx.seed);
         let Traffic::Tcp { sender, receiver, read_rate, app } = &spec.traffic else {
             unreachable!("the caller matched the traffic")
         };
-        let app = match app {
-            TcpApp::Unlimited => App::Unlimited,
-            TcpApp::Sized(bytes) => App::Sized(*bytes),
-            TcpApp::Web(surge) => App::Web(Box::new(Web::new(surge, flow, spec, seed)?)),
-            TcpApp::Stream { rate, every } => {
-                App::Stream(Stream { rate: *rate, every: *every, start: Time::ZERO, written: 0 })
-            }
-        };
-        let config = Arc::new(Ends {
+        let config = Arc::new(Connections {
             sender: Arc::clone(sender),
             receiver: Arc::clone(receiver),
             read_rate: *read_rate,
@@ -181,14 +94,14 @@ impl Tcp {
             timer_phases: [timer_phase(sender, spec.from, seed), timer_phase(receiver, spec.to, seed)],
         });
         let (sender, receiver) = config.connection(flow, 0);
-        let begins = matches!(app, App::Sized(_)) || spec.start < spec.stop;
+        let begins = app.outlasts_stop() || spec.start < spec.stop;
         Ok(Tcp {
             sender,
             receiver,
             flow,
             incarnation: 0,
             phase: Phase::Between,
-            app,
+            app: app.build(ctx)?,
             app_deadline: if begins { spec.start } else { Time::NEVER },
             past: SenderStats { rtt_min_ns: u64::MAX, ..SenderStats::default() },
             transfer: None,
@@ -203,32 +116,29 @@ impl Tcp {
     }
 
     #[inline]
-    pub fn source_deadline(&self) -> u64 {
+    pub fn deadline(&self) -> Time {
         let sender = if self.phase == Phase::Frozen { Time::NEVER } else { self.sender.deadline() };
-        self.app_deadline.min(sender).as_ns()
+        self.app_deadline.min(sender)
     }
     #[inline]
-    pub fn destination_deadline(&self) -> u64 {
-        self.receiver.deadline().as_ns()
+    pub fn destination_deadline(&self) -> Time {
+        self.receiver.deadline()
     }
 
-    pub fn on_source_deadline(&mut self, now: u64, out: &mut Outputs, log: &mut Log) {
-        let now = Time::from_ns(now);
+    pub fn on_deadline(&mut self, now: Time, out: &mut Outputs, log: &mut Log) {
         if self.app_deadline <= now {
             self.app_deadline = Time::NEVER;
             match self.phase {
                 Phase::Between => self.begin(now, out),
-                Phase::Running => match &mut self.app {
-                    App::Stream(stream) if now < self.config.stop => {
-                        let (bytes, next) = stream.write(now);
-                        self.app_deadline = next.min(self.config.stop);
-                        self.sender.write(now, bytes, out);
-                    }
-                    _ => {
-                        self.phase = Phase::Frozen;
-                        return;
-                    }
-                },
+                Phase::Running if now < self.config.stop => {
+                    let (bytes, next) = self.app.on_deadline(now);
+                    self.app_deadline = next.min(self.config.stop);
+                    self.sender.write(now, bytes, out);
+                }
+                Phase::Running => {
+                    self.phase = Phase::Frozen;
+                    return;
+                }
                 Phase::Frozen => {}
             }
         }
@@ -240,17 +150,16 @@ impl Tcp {
         }
     }
 
-    pub fn on_destination_deadline(&mut self, now: u64, out: &mut Outputs) {
-        self.receiver.on_deadline(Time::from_ns(now), out);
+    pub fn on_destination_deadline(&mut self, now: Time, out: &mut Outputs) {
+        self.receiver.on_deadline(now, out);
         out.notices.clear();
     }
 
     #[inline]
-    pub fn on_packet(&mut self, now: u64, packet: &Packet, out: &mut Outputs, log: &mut Log) {
+    pub fn on_packet(&mut self, now: Time, packet: &Packet, out: &mut Outputs, log: &mut Log) {
         if packet.incarnation() != self.incarnation {
             return;
         }
-        let now = Time::from_ns(now);
         if !packet.is_reverse() {
             self.receiver.on_packet(now, packet, out);
             out.notices.clear();
@@ -266,20 +175,20 @@ impl Tcp {
     }
 
     /// The source's host no longer holds some segments.
-    pub fn on_released(&mut self, now: u64, released: Released, out: &mut Outputs, log: &mut Log) {
+    pub fn on_released(&mut self, now: Time, released: Released, out: &mut Outputs, log: &mut Log) {
         if self.phase == Phase::Frozen {
             return;
         }
-        self.sender.on_released(Time::from_ns(now), released.packets, released.payload_bytes, out);
+        self.sender.on_released(now, released.packets, released.payload_bytes, out);
         if !out.notices.is_empty() {
-            self.on_notices(Time::from_ns(now), out, log);
+            self.on_notices(now, out, log);
         }
     }
 
     /// The source's host has a new way to the network.
-    pub fn on_path_change(&mut self, now: u64) {
+    pub fn on_path_change(&mut self, now: Time) {
         if self.phase == Phase::Running {
-            self.sender.on_path_change(Time::from_ns(now));
+            self.sender.on_path_change(now);
         }
     }
 
@@ -333,8 +242,34 @@ impl Tcp {
         }
     }
 
+    pub fn counters(&self, now: Time) -> Counters {
+        let tcp = self.stats(now);
+        let spurious_retransmissions = self.spurious_retransmissions();
+        Counters { sent: tcp.segments_sent, tcp, spurious_retransmissions, ..Counters::default() }
+    }
+
+    /// What counters alone do not tell of the flow.
+    pub fn report(&self, period: &Period, report: &mut Report) {
+        let (a, b, row) = (&period.first.tcp, &period.last.tcp, &mut report.row);
+        row.cc = self.config.sender.cc.name().into();
+        row.goodput_bps = ratio(row.bytes_acked as f64 * 8.0, period.length.as_secs_f64());
+        row.retransmission_ratio = ratio(row.segments_retransmitted as f64, row.segments_sent as f64);
+        let sum_ms = (b.rtt_sum_ns - a.rtt_sum_ns) as f64 * 1e-6;
+        row.rtt_mean_ms = ratio(sum_ms, (b.rtt_count - a.rtt_count) as f64);
+        let cwnd_time = (b.cwnd_segment_ns - a.cwnd_segment_ns) as f64;
+        row.cwnd_mean_segments = ratio(cwnd_time, (b.open_ns - a.open_ns) as f64);
+        if b.rtt_count > 0 {
+            row.rtt_min_ms = b.rtt_min_ns as f64 * 1e-6;
+            row.rtt_max_ms = b.rtt_max_ns as f64 * 1e-6;
+        }
+        row.transfers = self.completed;
+        if let Some((start, end)) = self.first_completion {
+            row.completion_s = end.since(start).as_secs_f64();
+        }
+    }
+
     /// Data segments that brought the receiver nothing new.
-    pub fn spurious_retransmissions(&self) -> u64 {
+    fn spurious_retransmissions(&self) -> u64 {
         self.past_duplicates + self.receiver.stats().segments_duplicate
     }
 
@@ -354,26 +289,22 @@ impl Tcp {
         self.transfers += 1;
         self.phase = Phase::Running;
         self.receiver.set_read_rate(now, self.config.read_rate);
-        let bytes = match &mut self.app {
-            App::Unlimited => u64::MAX,
-            App::Sized(bytes) => *bytes,
-            App::Web(web) => web.draw_size(),
-            App::Stream(stream) => {
-                stream.start = now;
-                let (bytes, next) = stream.write(now);
-                self.app_deadline = next.min(self.config.stop);
-                self.sender.open(now, out);
-                self.sender.write(now, bytes, out);
-                return;
-            }
-        };
+        let gives = self.app.on_begin(now);
         self.sender.open(now, out);
-        self.sender.write(now, bytes, out);
-        if bytes == u64::MAX {
-            self.app_deadline = self.config.stop;
-        } else {
-            self.transfer = Some(Running { bytes, start: now, dropped_at_queues: 0 });
-            self.sender.close(now, out);
+        match gives {
+            Gives::Endless => {
+                self.sender.write(now, u64::MAX, out);
+                self.app_deadline = self.config.stop;
+            }
+            Gives::Transfer(bytes) => {
+                self.sender.write(now, bytes, out);
+                self.transfer = Some(Transferring { bytes, start: now, dropped_at_queues: 0 });
+                self.sender.close(now, out);
+            }
+            Gives::Data { bytes, next } => {
+                self.sender.write(now, bytes, out);
+                self.app_deadline = next.min(self.config.stop);
+            }
         }
     }
 
@@ -413,16 +344,14 @@ impl Tcp {
             self.completed += 1;
             self.first_completion.get_or_insert((running.start, now));
         }
-        if let App::Web(web) = &mut self.app {
-            let gap = web.draw_gap();
-            let next = if web.surge.gap_after_end { now + gap } else { (running.start + gap).max(now) };
+        if let Some(next) = self.app.on_end(now, running.start) {
             self.app_deadline = if next < self.config.stop { next } else { Time::NEVER };
             self.phase = Phase::Between;
         }
     }
 }
 
-impl Ends {
+impl Connections {
     /// The `index`-th connection of `flow`.
     fn connection(&self, flow: FlowId, index: u32) -> (Sender, Receiver) {
         // Each connection has a random stream of its own.

@@ -12,14 +12,9 @@ pub(super) struct Totals {
 
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct FlowTotals {
-    tcp: SenderStats,
-    sent: u64,
-    received: u64,
-    received_bytes: u64,
-    delay_sum_ns: u128,
+    counters: Counters,
     dropped_at_queues: u64,
     lost_on_lines: u64,
-    spurious_retransmissions: u64,
 }
 
 impl World {
@@ -51,17 +46,21 @@ impl World {
         };
         let warm_at = Time::ZERO + self.spec.warmup;
         let period_ns = period.as_ns() as f64;
-        let mut flow_rows: Vec<FlowRow> =
-            self.listed().map(|i| self.flow_row(i, &first.flows[i], &last.flows[i], period, warm_at)).collect();
-        let mut probes = ProbeRows::default();
-        for row in &mut flow_rows {
-            let (mut raw, mut corrected) = (Mean::default(), Mean::default());
-            for run in self.probes(row.flow as usize) {
-                raw.add(run.estimate_packets);
-                corrected.add(run.corrected_packets);
-                probes.push(run);
+        let mut own_tables = traffic::tables();
+        let mut reported = Vec::new();
+        for i in 0..self.flows.len() {
+            if let AnyEnds::Daemon(host) = &self.flows[i].ends {
+                self.log.daemons.push(DaemonRow::new(&self.spec.flows[i], &host.stats));
+                continue;
             }
-            (row.buffer_raw_packets, row.buffer_corrected_packets) = (raw.get(), corrected.get());
+            let (first, last) = (&first.flows[i], &last.flows[i]);
+            let row = self.flow_row(i, first, last);
+            let mut report = Report { row, figures: Vec::new(), tables: &mut own_tables };
+            let flow = FlowId(i as u32);
+            let (first, last) = (&first.counters, &last.counters);
+            let now = Time::from_ns(self.now);
+            self.flows[i].ends.report(&Period { flow, first, last, length: period, warm_at, now }, &mut report);
+            reported.push((report.row, report.figures));
         }
         let link_rows: Vec<LinkRow> =
             (0..self.links.lines.len()).map(|i| self.link_row(i, &first.links[i], &last.links[i], period_ns)).collect();
@@ -75,10 +74,9 @@ impl World {
                 AirRow::new(link, spec, channel, first, last, period_ns)
             })
             .collect();
-        let summary = self.summary(&flow_rows, &link_rows, &air_rows);
+        let summary = self.summary(&reported, &link_rows, &air_rows);
 
-        let mut flows = Flows::default();
-        flow_rows.into_iter().for_each(|r| flows.push(r));
+        let flows = flows_table(reported);
         let mut links = LinkRows::default();
         link_rows.into_iter().for_each(|r| links.push(r));
         let mut air = AirRows::default();
@@ -96,46 +94,17 @@ impl World {
                 dropped_at_queues: t.dropped_at_queues,
             });
         }
-        let mut pings = PingRows::default();
-        let mut datagrams = DatagramRows::default();
-        for (i, flow) in self.flows.iter().enumerate() {
-            match &flow.ends {
-                Ends::Ping(ping) => {
-                    for (number, (sent, rtt)) in ping.requests.iter().enumerate() {
-                        pings.push(PingRow {
-                            flow: i as u32,
-                            number: number as u32,
-                            sent_s: sent.as_secs_f64(),
-                            rtt_ms: rtt.map_or(f64::NAN, millis),
-                        });
-                    }
-                }
-                Ends::Train(train) => {
-                    for (number, (sent, received)) in train.datagrams.iter().enumerate() {
-                        datagrams.push(DatagramRow {
-                            flow: i as u32,
-                            train: number as u32 / train.count(),
-                            number: number as u32 % train.count(),
-                            sent_s: sent.as_secs_f64(),
-                            received_s: received.map_or(f64::NAN, Time::as_secs_f64),
-                        });
-                    }
-                }
-                Ends::Daemon(host) => self.log.daemons.push(DaemonRow::new(&self.spec.flows[i], &host.stats)),
-                Ends::Tcp(_) | Ends::Cbr(_) => {}
-            }
-        }
-        let tables = vec![
-            flows.into_table(),
+        let mut tables = vec![
+            flows,
             links.into_table(),
             self.log.flow_series.into_table(),
             self.log.link_series.into_table(),
             self.log.drops.into_table(),
             self.log.retransmissions.into_table(),
             transfers.into_table(),
-            pings.into_table(),
-            datagrams.into_table(),
-            probes.into_table(),
+        ];
+        tables.extend(own_tables.into_tables());
+        tables.extend([
             air.into_table(),
             self.log.air_series.into_table(),
             self.log.ppdus.into_table(),
@@ -143,24 +112,22 @@ impl World {
             self.log.daemon_series.into_table(),
             self.roamers.handovers().into_table(),
             self.log.walkers.into_table(),
-        ];
+        ]);
         RunOutput { tables, summary, events: self.events, packets_delivered: self.ledger.delivered_forward.packets }
     }
 
-    /// Flows that tables of flows list: all but daemons.
-    fn listed(&self) -> impl Iterator<Item = usize> + '_ {
-        (0..self.flows.len()).filter(|&i| !matches!(self.flows[i].ends, Ends::Daemon(_)))
-    }
-
-    fn flow_row(&self, i: usize, first: &FlowTotals, last: &FlowTotals, period: Span, warm_at: Time) -> FlowRow {
-        let (spec, flow) = (&self.spec.flows[i], &self.flows[i]);
-        let seconds = period.as_secs_f64();
+    /// What all kinds of traffic have in common.
+    fn flow_row(&self, i: usize, first: &FlowTotals, last: &FlowTotals) -> FlowRow {
+        let spec = &self.spec.flows[i];
+        let (dropped_at_queues, lost_on_lines) =
+            (last.dropped_at_queues - first.dropped_at_queues, last.lost_on_lines - first.lost_on_lines);
+        let (first, last) = (&first.counters, &last.counters);
         let (a, b) = (&first.tcp, &last.tcp);
-        let mut row = FlowRow {
+        FlowRow {
             flow: i as u32,
             name: spec.name.clone().into(),
             group: spec.group.clone().into(),
-            kind: "".into(),
+            kind: spec.traffic.kind().into(),
             cc: "".into(),
             start_s: spec.start.as_secs_f64(),
             stop_s: secs_or_nan(spec.stop),
@@ -177,8 +144,8 @@ impl World {
             tail_loss_probes: b.tail_loss_probes - a.tail_loss_probes,
             spurious_retransmissions: last.spurious_retransmissions - first.spurious_retransmissions,
             ecn_reductions: b.ecn_reductions - a.ecn_reductions,
-            dropped_at_queues: last.dropped_at_queues - first.dropped_at_queues,
-            lost_on_lines: last.lost_on_lines - first.lost_on_lines,
+            dropped_at_queues,
+            lost_on_lines,
             cwnd_mean_segments: f64::NAN,
             rtt_mean_ms: f64::NAN,
             rtt_min_ms: f64::NAN,
@@ -188,81 +155,7 @@ impl World {
             received: last.received - first.received,
             delay_mean_ms: f64::NAN,
             jitter_ms: f64::NAN,
-            buffer_raw_packets: f64::NAN,
-            buffer_corrected_packets: f64::NAN,
-        };
-        match &flow.ends {
-            Ends::Tcp(tcp) => {
-                row.kind = "tcp".into();
-                if let Traffic::Tcp { sender, .. } = &spec.traffic {
-                    row.cc = sender.cc.name().into();
-                }
-                row.goodput_bps = ratio(row.bytes_acked as f64 * 8.0, seconds);
-                row.retransmission_ratio = ratio(row.segments_retransmitted as f64, row.segments_sent as f64);
-                let sum_ms = (b.rtt_sum_ns - a.rtt_sum_ns) as f64 * 1e-6;
-                row.rtt_mean_ms = ratio(sum_ms, (b.rtt_count - a.rtt_count) as f64);
-                let cwnd_time = (b.cwnd_segment_ns - a.cwnd_segment_ns) as f64;
-                row.cwnd_mean_segments = ratio(cwnd_time, (b.open_ns - a.open_ns) as f64);
-                if b.rtt_count > 0 {
-                    row.rtt_min_ms = b.rtt_min_ns as f64 * 1e-6;
-                    row.rtt_max_ms = b.rtt_max_ns as f64 * 1e-6;
-                }
-                row.transfers = tcp.completed;
-                if let Some((start, end)) = tcp.first_completion {
-                    row.completion_s = end.since(start).as_secs_f64();
-                }
-            }
-            Ends::Ping(ping) => {
-                row.kind = "ping".into();
-                let rtts = || ping.requests.iter().filter_map(|(sent, rtt)| rtt.map(|rtt| (*sent, millis(rtt))));
-                let (n, sum) =
-                    rtts().filter(|(sent, _)| *sent >= warm_at).fold((0.0, 0.0), |(n, sum), (_, r)| (n + 1.0, sum + r));
-                row.rtt_mean_ms = ratio(sum, n);
-                row.rtt_min_ms = rtts().map(|(_, r)| r).fold(f64::NAN, f64::min);
-                row.rtt_max_ms = rtts().map(|(_, r)| r).fold(f64::NAN, f64::max);
-            }
-            Ends::Cbr(cbr) => {
-                row.kind = "cbr".into();
-                row.goodput_bps = ratio((last.received_bytes - first.received_bytes) as f64 * 8.0, seconds);
-                row.delay_mean_ms = ratio((last.delay_sum_ns - first.delay_sum_ns) as f64 * 1e-6, row.received as f64);
-                if cbr.counters.received > 1 {
-                    row.jitter_ms = cbr.counters.jitter_ns * 1e-6;
-                }
-            }
-            Ends::Train(_) => {
-                let is_probe = matches!(spec.traffic, Traffic::BufferProbe { .. });
-                row.kind = if is_probe { "buffer_probe" } else { "train" }.into();
-            }
-            Ends::Daemon(_) => unreachable!("not listed"),
         }
-        row
-    }
-
-    /// The trains of a buffer probe whose time is over, up to the start of the next; none for other traffic.
-    fn probes(&self, flow: usize) -> Vec<ProbeRow> {
-        let Traffic::BufferProbe { count, packet_bytes, every, estimator, .. } = &self.spec.flows[flow].traffic else {
-            return Vec::new();
-        };
-        let Ends::Train(train) = &self.flows[flow].ends else { return Vec::new() };
-        let trains = train.datagrams.chunks_exact(*count as usize);
-        let over = trains.take_while(|train| (train[0].0 + *every).as_ns() <= self.now);
-        let logs: Vec<RunLog> = over.map(|datagrams| RunLog { datagrams, packet_bytes: *packet_bytes }).collect();
-        let or_nan = |n: Option<u32>| n.map_or(f64::NAN, f64::from);
-        (0u32..)
-            .zip(estimate(estimator, &logs))
-            .map(|(run, e)| ProbeRow {
-                flow: flow as u32,
-                run,
-                sent: e.sent,
-                received: e.received,
-                onset: or_nan(e.onset),
-                estimate_packets: or_nan(e.first_gap),
-                corrected_packets: or_nan(e.corrected),
-                drained: or_nan(e.drained),
-                at_least_packets: e.at_least,
-                unexplained: e.unexplained,
-            })
-            .collect()
     }
 
     fn link_row(&self, i: usize, first: &LinkTotals, last: &LinkTotals, period_ns: f64) -> LinkRow {
@@ -300,16 +193,16 @@ impl World {
         }
     }
 
-    fn summary(&self, flows: &[FlowRow], links: &[LinkRow], air: &[AirRow]) -> Summary {
-        let mut order: Vec<Vec<&FlowRow>> = Vec::new();
+    fn summary(&self, flows: &[Reported], links: &[LinkRow], air: &[AirRow]) -> Summary {
+        let mut order: Vec<Vec<&Reported>> = Vec::new();
         let mut by_name = BTreeMap::new();
         let mut group_of = Vec::with_capacity(flows.len());
-        for row in flows {
-            let at = *by_name.entry(row.group.as_ref()).or_insert(order.len());
+        for reported in flows {
+            let at = *by_name.entry(reported.0.group.as_ref()).or_insert(order.len());
             if at == order.len() {
                 order.push(Vec::new());
             }
-            order[at].push(row);
+            order[at].push(reported);
             group_of.push(at);
         }
         let mut durations = vec![(0.0, 0.0); order.len()];
@@ -346,51 +239,26 @@ impl World {
 
 impl FlowTotals {
     fn of(flow: &Flow, now: Time) -> FlowTotals {
-        let mut totals = FlowTotals {
-            tcp: flow.ends.tcp_stats(now),
+        FlowTotals {
+            counters: flow.ends.counters(now),
             dropped_at_queues: flow.dropped_at_queues,
             lost_on_lines: flow.lost_on_lines,
-            ..FlowTotals::default()
-        };
-        match &flow.ends {
-            Ends::Tcp(tcp) => {
-                totals.sent = totals.tcp.segments_sent;
-                totals.spurious_retransmissions = tcp.spurious_retransmissions();
-            }
-            Ends::Ping(ping) => {
-                totals.sent = ping.requests.len() as u64;
-                totals.received = ping.requests.iter().filter(|(_, rtt)| rtt.is_some()).count() as u64;
-            }
-            Ends::Cbr(cbr) => {
-                totals.sent = cbr.counters.sent;
-                totals.received = cbr.counters.received;
-                totals.received_bytes = cbr.counters.received_bytes;
-                totals.delay_sum_ns = cbr.counters.delay_sum_ns;
-            }
-            Ends::Train(train) => {
-                totals.sent = train.datagrams.len() as u64;
-                totals.received = train.datagrams.iter().filter(|(_, at)| at.is_some()).count() as u64;
-            }
-            Ends::Daemon(_) => {}
         }
-        totals
     }
 }
 
-/// Mean of the numbers that are any.
-#[derive(Default)]
-struct Mean {
-    count: f64,
-    sum: f64,
-}
-
-impl Mean {
-    fn add(&mut self, value: f64) {
-        if !value.is_nan() {
-            (self.count, self.sum) = (self.count + 1.0, self.sum + value);
-        }
-    }
-    fn get(&self) -> f64 {
-        ratio(self.sum, self.count)
-    }
+/// The rows, with a column for each figure that only some kinds of traffic have.
+fn flows_table(reported: Vec<Reported>) -> Table {
+    let mut own: Vec<Column> = traffic::figures()
+        .map(|figure| Column {
+            name: figure.name,
+            unit_and_meaning: figure.unit_and_meaning,
+            data: Data::F64(reported.iter().map(|(_, figures)| figure_of(figures, figure.name)).collect()),
+        })
+        .collect();
+    let mut flows = Flows::default();
+    reported.into_iter().for_each(|(row, _)| flows.push(row));
+    let mut table = flows.into_table();
+    table.columns.append(&mut own);
+    table
 }

@@ -310,8 +310,8 @@ impl World {
         for i in 0..self.roamers.all[r].told.len() {
             let flow = self.roamers.all[r].told[i] as usize;
             let ends = &mut self.flows[flow].ends;
-            ends.on_path_change(now);
-            self.timeline.advance_to((self.first_flow + 2 * flow) as u32, ends.source_deadline());
+            ends.on_path_change(Time::from_ns(now));
+            self.timeline.advance_to((self.first_flow + 2 * flow) as u32, ends.deadline().as_ns());
         }
     }
 

@@ -6,6 +6,7 @@ use airtcp_core::queue::fifo::FifoConfig;
 use airtcp_core::units::{Bytes, DataRate, Probability, Span, Time};
 use airtcp_core::wifi::Ac;
 use airtcp_sim::spec::*;
+use airtcp_sim::traffic::{Cbr, Train};
 
 pub fn empty(seed: u64, duration: Span) -> RunSpec {
     RunSpec {
@@ -89,8 +90,8 @@ impl Building for RunSpec {
 }
 
 pub fn cbr(bps: u64, packet_bytes: u16) -> Traffic {
-    Traffic::Cbr { rate: DataRate::from_bps(bps), packet_bytes }
+    Traffic::Cbr(Cbr { rate: DataRate::from_bps(bps), packet_bytes })
 }
 pub fn train(count: u32, packet_bytes: u16) -> Traffic {
-    Traffic::Train { count, gap: Span::ZERO, packet_bytes, every: Span::MAX }
+    Traffic::Train(Train { count, gap: Span::ZERO, packet_bytes, every: None })
 }

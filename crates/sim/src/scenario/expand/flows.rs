@@ -3,22 +3,30 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use airtcp_core::buffer_probe::EstimatorConfig;
 use airtcp_core::rng::{Purpose, stream};
 use airtcp_core::tcp::{Recovery, TcpConfig, TcpOptions};
 use airtcp_core::units::{Bytes, Span, Time};
 use rand::RngExt;
 
-use super::super::file::{BufferProbe, Flow, GapFrom, MAX_COUNT, NodeKind, Start, TrafficTable, Web, defaults};
+use super::super::file::{Flow, MAX_COUNT, NodeKind, Start, defaults};
 use super::super::tree::Path;
 use super::reach::Reach;
-use super::{Ends, Expander, MAX_DURATION, member_name, root};
-use crate::spec::{FlowSpec, Surge, TcpApp, Traffic};
+use super::{Expander, MAX_DURATION, Members, member_name, root};
+use crate::spec::FlowSpec;
+use crate::traffic::{Carried, Faults, TcpApp, Traffic};
 
 /// Beyond any host's memory, and small enough to be added up.
 const MAX_TSQ_BYTES: Bytes = Bytes::new(1 << 40);
 /// RFC 1122 section 4.2.3.2.
 const MAX_DELAYED_ACK: Span = Span::from_ms(500);
+
+/// `a, b or c`.
+fn one_of(names: &[&str]) -> String {
+    match names {
+        [rest @ .., last] if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
+        _ => names.concat(),
+    }
+}
 
 impl<'a> Expander<'a> {
     pub(super) fn flows(&mut self, links_are_good: bool) -> Vec<FlowSpec> {
@@ -31,10 +39,9 @@ impl<'a> Expander<'a> {
             let path = root("flows").index(i);
             self.check_name(&mut seen, "flows", i, &flow.name);
             self.flow_times(&path, flow);
-            let table = flow.traffic.table();
             let ends = self.both_ends(&path, &flow.from, &flow.to);
             let ends = ends.filter(|(from, to)| {
-                let mut is_host = |key, name: &str, ends: &Ends| {
+                let mut is_host = |key, name: &str, ends: &Members| {
                     let is_host = self.groups[ends.group].kind == NodeKind::Host;
                     if !is_host {
                         self.error(&path.key(key), format!("`{name}` is a router: flows run between hosts"));
@@ -43,7 +50,7 @@ impl<'a> Expander<'a> {
                 };
                 is_host("from", &flow.from, from) & is_host("to", &flow.to, to)
             });
-            let traffic = self.traffic(&path, flow, &table, ends);
+            let traffic = self.traffic(&path, flow, ends);
             let Some((from, to)) = ends else { continue };
             let count = flow.count.unwrap_or(from.len.max(to.len));
             total += u64::from(count);
@@ -57,8 +64,10 @@ impl<'a> Expander<'a> {
                 continue;
             }
             if let Some(reach) = &reach {
-                let needs_answers =
-                    !matches!(*table, TrafficTable::Cbr(_) | TrafficTable::Train(_) | TrafficTable::BufferProbe(_));
+                let needs_answers = match flow.traffic.carried() {
+                    Carried::ByTcp(_) => true,
+                    Carried::Alone(traffic) => traffic.is_answered(),
+                };
                 let cut = (0..count.min(from.len.max(to.len))).find_map(|k| {
                     let (a, b) = (from.member(k), to.member(k));
                     let there = (!reach.connects(a, b)).then_some((a, b));
@@ -120,44 +129,25 @@ impl<'a> Expander<'a> {
         }
     }
 
-    fn traffic(
-        &mut self,
-        path: &Path,
-        flow: &Flow,
-        table: &TrafficTable,
-        ends: Option<(Ends, Ends)>,
-    ) -> Option<Traffic> {
+    fn traffic(&mut self, path: &Path, flow: &Flow, ends: Option<(Members, Members)>) -> Option<Traffic> {
         let before = self.errors.len();
-        let at = path.key("traffic");
-        let app = match table {
-            TrafficTable::Unlimited(_) => Some(TcpApp::Unlimited),
-            TrafficTable::Transfer(t) => {
-                if t.bytes.get() == 0 {
-                    self.error(&at.key("bytes"), "must be at least 1B");
+        let carried = flow.traffic.carried();
+        if let Carried::Alone(_) = carried {
+            for key in ["tcp", "receiver", "read_rate"] {
+                if self.is_written(&path.key(key)) {
+                    let message = format!("only for TCP traffic: {}", one_of(TcpApp::NAMES));
+                    self.error(&path.key(key), message);
                 }
-                Some(TcpApp::Sized(t.bytes.get()))
             }
-            TrafficTable::Web(web) => Some(TcpApp::Web(self.surge(&at, web))),
-            TrafficTable::Stream(s) => {
-                if s.rate.as_bps() == 0 {
-                    self.error(&at.key("rate"), "must be above 0bit/s");
-                }
-                if s.every.is_zero() {
-                    self.error(&at.key("every"), "must be longer than 0s");
-                }
-                Some(TcpApp::Stream { rate: s.rate, every: s.every })
-            }
-            TrafficTable::Ping(_) | TrafficTable::Cbr(_) | TrafficTable::Train(_) | TrafficTable::BufferProbe(_) => {
-                for key in ["tcp", "receiver", "read_rate"] {
-                    if self.is_written(&path.key(key)) {
-                        self.error(&path.key(key), "only for TCP traffic: unlimited, transfer, web or stream");
-                    }
-                }
-                None
-            }
-        };
-        let traffic = match (app, table) {
-            (Some(app), _) => {
+        }
+        let mut faults = Faults::default();
+        flow.traffic.check(&mut faults);
+        for (key, message) in faults.0 {
+            let at = key.split('.').fold(path.key("traffic"), |at, key| at.key(key));
+            self.error(&at, message);
+        }
+        let traffic = match carried {
+            Carried::ByTcp(app) => {
                 if flow.read_rate.is_some_and(|rate| rate.as_bps() == 0) {
                     self.error(&path.key("read_rate"), "must be above 0bit/s");
                 }
@@ -165,105 +155,14 @@ impl<'a> Expander<'a> {
                 let (sender, receiver) = (Arc::new(sender), Arc::new(receiver));
                 Traffic::Tcp { sender, receiver, read_rate: flow.read_rate, app }
             }
-            (None, TrafficTable::Ping(ping)) => {
-                if ping.interval.is_zero() {
-                    self.error(&at.key("interval"), "must be longer than 0s");
-                }
-                Traffic::Ping { interval: ping.interval, packet_bytes: ping.packet_bytes }
-            }
-            (None, TrafficTable::Cbr(cbr)) => {
-                if cbr.rate.as_bps() == 0 {
-                    self.error(&at.key("rate"), "must be above 0bit/s");
-                }
-                Traffic::Cbr { rate: cbr.rate, packet_bytes: cbr.packet_bytes }
-            }
-            (None, TrafficTable::Train(train)) => {
-                let length = train.gap.saturating_mul(u64::from(train.count) - 1);
-                if train.every.is_some_and(|every| every.is_zero() || every < length) {
-                    let message = format!("must be longer than 0s and no shorter than a train ({length})");
-                    self.error(&at.key("every"), message);
-                }
-                let (count, gap, packet_bytes) = (train.count, train.gap, train.packet_bytes);
-                Traffic::Train { count, gap, packet_bytes, every: train.every.unwrap_or(Span::MAX) }
-            }
-            (None, TrafficTable::BufferProbe(probe)) => Traffic::BufferProbe {
-                count: probe.count,
-                gap: probe.gap,
-                packet_bytes: probe.packet_bytes,
-                every: probe.every,
-                runs: probe.runs,
-                estimator: self.buffer_probe(&at, probe),
-            },
-            (
-                None,
-                TrafficTable::Unlimited(_) | TrafficTable::Transfer(_) | TrafficTable::Web(_) | TrafficTable::Stream(_),
-            ) => return None,
+            Carried::Alone(traffic) => traffic,
         };
         (self.errors.len() == before).then_some(traffic)
     }
 
-    fn buffer_probe(&mut self, at: &Path, probe: &BufferProbe) -> EstimatorConfig {
-        let length = probe.gap.saturating_mul(u64::from(probe.count).saturating_sub(1));
-        if probe.every.is_zero() || probe.every < length {
-            let message = format!("must be longer than 0s and no shorter than a train ({length})");
-            self.error(&at.key("every"), message);
-        }
-        let estimator = &probe.estimator;
-        if probe.gap.is_zero() && estimator.line_rate.is_none() {
-            let message = "0s spreads the datagrams as the slowest line does: name its rate as estimator.line_rate";
-            self.error(&at.key("gap"), message);
-        }
-        let at = at.key("estimator");
-        if estimator.line_rate.is_some_and(|rate| rate.as_bps() == 0) {
-            self.error(&at.key("line_rate"), "must be above 0bit/s");
-        }
-        if estimator.sustained_losses == 0 {
-            self.error(&at.key("sustained_losses"), "must be at least 1");
-        }
-        if estimator.sustained_within < estimator.sustained_losses {
-            let message = format!("must be at least sustained_losses ({})", estimator.sustained_losses);
-            self.error(&at.key("sustained_within"), message);
-        }
-        estimator.clone()
-    }
-
-    fn surge(&mut self, at: &Path, web: &Web) -> Surge {
-        for (key, alpha) in [("tail_alpha", web.tail_alpha), ("gap_alpha", web.gap_alpha)] {
-            if alpha <= 0.0 {
-                self.error(&at.key(key), "must be above 0; the mean is finite above 1");
-            }
-        }
-        if web.body_mu.abs() > 100.0 {
-            self.error(&at.key("body_mu"), "must be in -100..=100: it is the natural logarithm of the bytes");
-        }
-        if web.body_sigma > 100.0 {
-            self.error(&at.key("body_sigma"), "must be in 0..=100: it is that of the natural logarithm of the bytes");
-        }
-        if web.gap_k.is_zero() {
-            self.error(&at.key("gap_k"), "must be longer than 0s");
-        }
-        if web.tail_k.get() == 0 {
-            self.error(&at.key("tail_k"), "must be at least 1B");
-        }
-        if web.max_bytes < web.tail_k {
-            self.error(&at.key("max_bytes"), format!("must be at least tail_k ({})", web.tail_k));
-        }
-        Surge {
-            body_mu: web.body_mu,
-            body_sigma: web.body_sigma,
-            tail_fraction: web.tail_fraction,
-            tail_k_bytes: web.tail_k.get() as f64,
-            tail_alpha: web.tail_alpha,
-            gap_k: web.gap_k,
-            gap_alpha: web.gap_alpha,
-            max_bytes: web.max_bytes.get(),
-            gap_after_end: web.gap_from == GapFrom::End,
-        }
-    }
-
     /// Sender and receiver of a TCP flow, as they are once they have agreed. The state machines take their options as
     /// given, so what real ends settle in the handshake is settled here.
-    fn configs(&mut self, path: &Path, flow: &Flow, (from, to): (Ends, Ends)) -> Option<(TcpConfig, TcpConfig)> {
+    fn configs(&mut self, path: &Path, flow: &Flow, (from, to): (Members, Members)) -> Option<(TcpConfig, TcpConfig)> {
         let mut sender = self.config(path, "tcp", flow.tcp.clone(), from)?;
         let shared = TcpOptions {
             handshake: Some(sender.handshake),
@@ -302,7 +201,7 @@ impl<'a> Expander<'a> {
         Some((sender, receiver))
     }
 
-    fn config(&mut self, path: &Path, key: &str, options: TcpOptions, ends: Ends) -> Option<TcpConfig> {
+    fn config(&mut self, path: &Path, key: &str, options: TcpOptions, ends: Members) -> Option<TcpConfig> {
         let name = self.profile_name(ends).to_owned();
         let base = self.profile(&name, path)?;
         let config = match options.over(base).resolve() {
@@ -323,12 +222,12 @@ impl<'a> Expander<'a> {
         faults.is_empty().then_some(config)
     }
 
-    pub(super) fn profile_name(&self, ends: Ends) -> &'a str {
+    pub(super) fn profile_name(&self, ends: Members) -> &'a str {
         self.groups[ends.group].profile.unwrap_or(defaults::PROFILE)
     }
 
     /// Where an option that a flow ends up with was written: in the flow, or in a profile of the file's.
-    fn option_place(&self, path: &Path, end: &str, option: &str, ends: Ends) -> Path {
+    fn option_place(&self, path: &Path, end: &str, option: &str, ends: Members) -> Path {
         let mut places = vec![path.key(end).key(option)];
         if end == "receiver" && matches!(option, "packet_bytes" | "timestamps") {
             places.push(path.key("tcp").key(option));

@@ -10,7 +10,7 @@ use rand::RngExt;
 use super::super::buffer::Limit;
 use super::super::file::{self, Buffer, BufferRule, Delay, Hold, HoldRange, Link, Spread};
 use super::super::tree::Path;
-use super::{Ends, Expander, MAX_LINKS, root};
+use super::{Expander, MAX_LINKS, Members, root};
 use crate::spec::{LinkId, LinkSpec, Reorder};
 
 const MAX_DELAY: Span = Span::from_secs(3_600);
@@ -25,8 +25,8 @@ struct Direction {
 }
 
 struct Line<'a> {
-    from: Ends,
-    to: Ends,
+    from: Members,
+    to: Members,
     members: u32,
     is_member_of_group: bool,
     group: &'a str,
@@ -83,7 +83,7 @@ impl Expander<'_> {
     }
 
     /// How many member lines an entry has.
-    fn pair_up(&mut self, path: &Path, link: &Link, from: Ends, to: Ends) -> Option<u32> {
+    fn pair_up(&mut self, path: &Path, link: &Link, from: Members, to: Members) -> Option<u32> {
         if from.group == to.group && (from.first == to.first || from.is_group || to.is_group) {
             self.error(&path.key("to"), "must be another node than `from`");
             return None;

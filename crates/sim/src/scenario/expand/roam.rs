@@ -9,7 +9,7 @@ use airtcp_core::wifi::phy::{Distance, SignalConfig, Track};
 
 use super::super::file::{NodeKind, Roaming, RoamingRule, Wlan};
 use super::super::tree::Path;
-use super::{Ends, Expander, MAX_DURATION, root};
+use super::{Expander, MAX_DURATION, Members, root};
 use crate::spec::{LinkId, NodeId, RoamingSpec};
 
 /// Farther than any radio reaches, in metres.
@@ -73,7 +73,7 @@ impl<'a> Expander<'a> {
     }
 
     /// The hosts that `name` means.
-    fn hosts(&mut self, at: &Path, name: &str, routers: &str) -> Option<Ends> {
+    fn hosts(&mut self, at: &Path, name: &str, routers: &str) -> Option<Members> {
         match self.ends(name) {
             Ok(ends) if self.groups[ends.group].kind == NodeKind::Host => Some(ends),
             Ok(_) => {

@@ -16,7 +16,7 @@ use serde_json::Value as Json;
 
 use super::super::file::{AllHidden, Hidden, Layer, NodeKind, Station, StationEntry, Wlan, lay};
 use super::super::tree::{Path, Step};
-use super::{Ends, Expander, MAX_LINKS, root};
+use super::{Expander, MAX_LINKS, Members, root};
 use crate::spec::{AirSpec, ChannelSpec, LinkId, LinkSpec, NodeId, PairSpec, RadioSpec, Reorder};
 
 /// Radios of a channel have 16-bit numbers.
@@ -275,7 +275,7 @@ impl Expander<'_> {
         entry: &StationEntry,
         wlan: usize,
         wlan_of: &mut BTreeMap<NodeId, Vec<usize>>,
-    ) -> Option<Ends> {
+    ) -> Option<Members> {
         let node_at = if entry.table().is_some() { at.key("node") } else { at.clone() };
         let node = entry.node();
         let ends = match self.ends(node) {
@@ -322,7 +322,7 @@ impl Expander<'_> {
         wlan: &Wlan,
         at: &Path,
         entry: &StationEntry,
-        ends: Ends,
+        ends: Members,
     ) -> Option<Arc<RadioConfig>> {
         let mut layers = self.profile_radio(self.profile_name(ends));
         layers.extend(phy_layer(path, wlan));
@@ -385,7 +385,7 @@ impl Expander<'_> {
         wlan: &Wlan,
         at: &Path,
         entry: &StationEntry,
-        ends: Ends,
+        ends: Members,
     ) -> Option<SignalConfig> {
         let station = entry.table();
         let mut layers = signal_layers(path, wlan, at, entry);
