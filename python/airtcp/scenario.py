@@ -2066,7 +2066,8 @@ class Transfer(Part):
 @dataclass(kw_only=True)
 class Web(Part):
     """A SURGE web user (Barford and Crovella, SIGMETRICS 1998): TCP transfers one after the other, each on a new
-    connection.
+    connection. Sizes come from a lognormal body with a Pareto tail, gaps from a Pareto distribution. The defaults
+    are those of the study `pacing-buffers`, its body and tail split 93 % to 7 % as in Barford and Crovella.
     """
 
     body_mu: float | None = None
@@ -2165,6 +2166,8 @@ class Train(Part):
 class BufferProbe(Part):
     """Numbered UDP datagrams in trains faster than the air carries them: how many fit into the access point's
     buffer.
+
+    The procedure and its errors: docs/probe.md.
     """
 
     count: int | None = None
@@ -2488,7 +2491,7 @@ FrtoResponse: TypeAlias = "Literal['undo', 'rate_halving', 'conservative']"
 """What is left of the window after a timeout that F-RTO found to be spurious."""
 
 GapFrom: TypeAlias = "Literal['end', 'start']"
-"""GapFrom."""
+"""What a gap between two transfers is counted from."""
 
 Hidden: TypeAlias = "AllHidden | Sequence[Sequence[str]]"
 """Radios that do not hear each other."""
@@ -2599,14 +2602,10 @@ away.
 TimerPhase: TypeAlias = "RandomPhase | Span"
 """When the ticks of a host's timers fall."""
 
-Traffic: TypeAlias = "TrafficName | TrafficTable"
+Traffic: TypeAlias = (
+    "Literal['unlimited', 'web', 'ping'] | Unlimited | Transfer | Web | Stream | Ping | Cbr | Train | BufferProbe"
+)
 """What a flow carries: the name of a kind with its defaults, or a table with `kind` and its parameters."""
-
-TrafficName: TypeAlias = "Literal['unlimited', 'web', 'ping']"
-"""The kinds that need no parameters."""
-
-TrafficTable: TypeAlias = "Unlimited | Transfer | Web | Stream | Ping | Cbr | Train | BufferProbe"
-"""TrafficTable."""
 
 Transmit: TypeAlias = "Literal['qdisc', 'mac80211'] | Qdisc | Mac80211"
 """Transmit."""
@@ -2742,8 +2741,6 @@ __all__ = [
     "Times",
     "Trace",
     "Traffic",
-    "TrafficName",
-    "TrafficTable",
     "Train",
     "Transfer",
     "Transmit",
