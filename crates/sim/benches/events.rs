@@ -17,8 +17,10 @@
 
 use airtcp_core::packet::PacketId;
 use airtcp_core::rng::{Purpose, stream};
-use airtcp_sim::timeline::Timeline;
-use airtcp_sim::wires::{InFlight, NO_LANE, Wires};
+use airtcp_core::units::{Span, Time};
+use airtcp_sim::path::{Next, Place};
+use airtcp_sim::timeline::{Component, Timeline};
+use airtcp_sim::wires::{InFlight, Lane, Wires};
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
 use rand::RngExt;
@@ -122,11 +124,11 @@ mod deadlines {
     fn winner_tree(bencher: Bencher, n: usize) {
         let delays = delays();
         let mut tree = Timeline::new(n);
-        (0..n).for_each(|i| tree.set(i as u32, delays[i % delays.len()]));
+        (0..n).for_each(|i| tree.set(Component(i as u32), Time::from_ns(delays[i % delays.len()])));
         bencher.counter(ItemsCount::new(STEPS)).bench_local(|| {
             for i in 0..STEPS {
                 let (now, id) = tree.next();
-                tree.set(id, now + delays[i % delays.len()]);
+                tree.set(id, now + Span::from_ns(delays[i % delays.len()]));
             }
             black_box(tree.next())
         });
@@ -164,7 +166,7 @@ mod deadlines {
 const IN_FLIGHT: [usize; 3] = [1_500, 30_000, 500_000];
 
 /// A dumbbell's delays: access, bottleneck with its queue, access, and the way back.
-fn hop(i: usize) -> (u64, u8) {
+fn hop(i: usize) -> (u64, usize) {
     match i % 4 {
         0 | 2 => (5_000_000, 0),
         1 => (100_000_000, 1),
@@ -178,31 +180,29 @@ mod in_flight {
 
     fn wires(bencher: Bencher, n: usize, with_lanes: bool) {
         let mut wires = Wires::new(3);
-        let insert = |wires: &mut Wires, now: u64, i: usize| {
+        let insert = |wires: &mut Wires, now: Time, i: usize| {
             let (delay, lane) = hop(i);
             let entry = InFlight {
-                time: now + delay,
+                time: now + Span::from_ns(delay),
                 packet: PacketId(i as u32),
-                place: i as u32,
+                next: Next::reaches(Place::new(i as u32)),
                 size: 1500,
                 depth: 0,
                 flight_ns: 0,
             };
-            wires.insert(entry, if with_lanes { lane } else { NO_LANE });
+            wires.insert(entry, if with_lanes { Lane::new(lane) } else { Lane::NONE });
         };
         // Evenly spaced in time, as behind a busy line.
         let gap = 100_000_000 / n as u64;
         (0..n).for_each(|i| {
-            let time = i as u64 * gap;
-            wires.insert(
-                InFlight { time, packet: PacketId(i as u32), place: i as u32, size: 1500, depth: 0, flight_ns: 0 },
-                NO_LANE,
-            );
+            let (time, next) = (Time::from_ns(i as u64 * gap), Next::reaches(Place::new(i as u32)));
+            let entry = InFlight { time, packet: PacketId(i as u32), next, size: 1500, depth: 0, flight_ns: 0 };
+            wires.insert(entry, Lane::NONE);
         });
         bencher.counter(ItemsCount::new(STEPS)).bench_local(|| {
             for _ in 0..STEPS {
                 let entry = wires.pop();
-                insert(&mut wires, entry.time, entry.place as usize + 1);
+                insert(&mut wires, entry.time, entry.next.place().index() + 1);
             }
             black_box(wires.head_time())
         });

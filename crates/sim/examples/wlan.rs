@@ -71,8 +71,16 @@ fn main() {
     };
     let mut links = Vec::new();
     for i in 0..stations {
-        links.push(link(NodeId(i), ap, Some(AirSpec { channel: 0, pair: i as u16, down: false, is_group: false })));
-        links.push(link(ap, NodeId(i), Some(AirSpec { channel: 0, pair: i as u16, down: true, is_group: false })));
+        links.push(link(
+            NodeId(i),
+            ap,
+            Some(AirSpec { channel: ChannelId(0), pair: i as u16, down: false, is_group: false }),
+        ));
+        links.push(link(
+            ap,
+            NodeId(i),
+            Some(AirSpec { channel: ChannelId(0), pair: i as u16, down: true, is_group: false }),
+        ));
     }
     links.push(link(ap, server, None));
     links.push(link(server, ap, None));

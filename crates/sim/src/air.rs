@@ -2,22 +2,24 @@
 
 use std::collections::BTreeMap;
 
+use airtcp_core::packet::FlowId;
+use airtcp_core::units::Time;
 use airtcp_core::wifi::{AirOutputs, AirStats, Channel, ChannelConfig, FrameRecord, PairConfig, TraceConfig};
 
 use crate::link::LinkTotals;
-use crate::spec::{FlowSpec, NodeId, PairSpec, RunSpec, Traffic};
+use crate::spec::{ChannelId, FlowSpec, LinkId, NodeId, PairSpec, RunSpec, Traffic};
 
 #[derive(Debug, Default)]
 pub(crate) struct Air {
     pub channels: Vec<Channel>,
     /// By channel and its link: the link of the world.
-    pub world_link: Vec<Vec<u32>>,
+    pub world_link: Vec<Vec<LinkId>>,
     /// By link of the world: channel and its link. `None`: a wire.
-    pub at: Vec<Option<(u32, u32)>>,
+    pub at: Vec<Option<(ChannelId, u32)>>,
     /// By channel and pair: the daemon on the pair's station, as a flow.
-    pub daemons: Vec<Vec<Option<u32>>>,
+    pub daemons: Vec<Vec<Option<FlowId>>>,
     /// Frames of all channels on their way to the capture, with their channel.
-    pub recorded: Vec<(u32, FrameRecord)>,
+    pub recorded: Vec<(ChannelId, FrameRecord)>,
     /// A lot of records has come together.
     pub hand_over_due: bool,
     /// What a channel has just put out; empty between calls.
@@ -27,11 +29,10 @@ pub(crate) struct Air {
 impl Air {
     pub fn new(spec: &RunSpec) -> Air {
         let mut air = Air { at: vec![None; spec.links.len()], ..Air::default() };
-        let is_daemon = |(_, f): &(u32, &FlowSpec)| matches!(f.traffic, Traffic::Daemon(_));
-        let daemon_of: BTreeMap<NodeId, u32> =
-            (0u32..).zip(&spec.flows).filter(is_daemon).map(|(i, f)| (f.from, i)).collect();
-        for (c, channel) in spec.channels.iter().enumerate() {
-            let c32 = c as u32;
+        let is_daemon = |(_, f): &(FlowId, &FlowSpec)| matches!(f.traffic, Traffic::Daemon(_));
+        let daemon_of: BTreeMap<NodeId, FlowId> =
+            (0..).map(FlowId).zip(&spec.flows).filter(is_daemon).map(|(id, f)| (f.from, id)).collect();
+        for (id, channel) in (0..).map(ChannelId).zip(&spec.channels) {
             air.channels.push(Channel::new(&ChannelConfig {
                 radios: channel.radios.iter().map(|r| r.config.clone()).collect(),
                 pairs: channel
@@ -50,43 +51,43 @@ impl Air {
                 sensing: channel.sensing,
                 capture_effect: channel.capture_effect,
                 seed: spec.seed,
-                index: c32,
+                index: id.0,
                 trace: TraceConfig {
-                    ppdus: spec.record.ppdus.contains(&c32),
-                    frames: spec.record.capture_air.contains(&c32),
+                    ppdus: spec.record.ppdus.contains(&id),
+                    frames: spec.record.capture_air.contains(&id),
                 },
             }));
             let daemon = |pair: &PairSpec| daemon_of.get(&channel.radios[usize::from(pair.station)].node).copied();
             air.daemons.push(channel.pairs.iter().map(daemon).collect());
-            air.world_link.push(vec![u32::MAX; 2 * channel.pairs.len() + channel.groups.len()]);
+            air.world_link.push(vec![LinkId(u32::MAX); 2 * channel.pairs.len() + channel.groups.len()]);
         }
-        for (i, link) in spec.links.iter().enumerate() {
+        for (id, link) in (0..).map(LinkId).zip(&spec.links) {
             if let Some(a) = link.air {
-                let pairs = spec.channels[a.channel as usize].pairs.len() as u32;
+                let pairs = spec.channels[a.channel.index()].pairs.len() as u32;
                 let own = match a.is_group {
                     true => 2 * pairs + u32::from(a.pair),
                     false => 2 * u32::from(a.pair) + u32::from(a.down),
                 };
-                air.at[i] = Some((a.channel, own));
-                air.world_link[a.channel as usize][own as usize] = i as u32;
+                air.at[id.index()] = Some((a.channel, own));
+                air.world_link[a.channel.index()][own as usize] = id;
             }
         }
         air
     }
 
     /// The link of the world that a channel's link is.
-    pub fn world_link(&self, channel: u32, link: u32) -> u32 {
-        self.world_link[channel as usize][link as usize]
+    pub fn world_link(&self, channel: ChannelId, link: u32) -> LinkId {
+        self.world_link[channel.index()][link as usize]
     }
 
     /// Links of the world that go through the air, in order.
-    pub fn links(&self) -> impl Iterator<Item = u32> + '_ {
-        (0u32..).zip(&self.at).filter(|(_, at)| at.is_some()).map(|(link, _)| link)
+    pub fn links(&self) -> impl Iterator<Item = LinkId> + '_ {
+        (0..).map(LinkId).zip(&self.at).filter(|(_, at)| at.is_some()).map(|(link, _)| link)
     }
 
     /// Counters of a link of the world from the start of the run to now; `None` for a wire.
-    pub fn stats(&self, link: u32, now: u64) -> Option<AirStats> {
-        self.at[link as usize].map(|(channel, own)| self.channels[channel as usize].stats(own, now))
+    pub fn stats(&self, link: LinkId, now: Time) -> Option<AirStats> {
+        self.at[link.index()].map(|(channel, own)| self.channels[channel.index()].stats(own, now.as_ns()))
     }
 }
 

@@ -16,7 +16,7 @@ use airtcp_core::wifi::phy::Standard;
 use airtcp_core::wire::{self, Announced, Endpoints};
 
 use self::radiotap::Monitor;
-use crate::spec::{FlowSpec, LinkId, NodeId, RunSpec, Traffic};
+use crate::spec::{ChannelId, FlowSpec, LinkId, NodeId, RunSpec, Traffic};
 
 /// A packet that enters the line of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub struct Captured {
 pub trait CaptureSink {
     fn packet(&mut self, c: &Captured);
     /// A frame on a channel, an index into [`RunSpec::channels`].
-    fn frame(&mut self, _channel: u32, _frame: &FrameRecord) {}
+    fn frame(&mut self, _channel: ChannelId, _frame: &FrameRecord) {}
 }
 
 /// Captures nothing.
@@ -150,14 +150,14 @@ impl<W: Write> PcapngWriter<W> {
             }
         }
         for &id in &spec.record.capture_air {
-            let Some((channel, monitor)) = spec.channels.get(id as usize).zip(writer.monitors.get_mut(id as usize))
+            let Some((channel, monitor)) = spec.channels.get(id.index()).zip(writer.monitors.get_mut(id.index()))
             else {
-                writer.fail(format!("channel {id} is to be captured, but there are only {}", spec.channels.len()));
+                writer.fail(format!("channel {} is to be captured, but there are only {}", id.0, spec.channels.len()));
                 break;
             };
             if monitor.is_none() {
                 let is_ethernet = channel.radios.iter().any(|r| r.config.phy.standard == Standard::Wavelan);
-                *monitor = Some(Monitor::new(id, interfaces, channel, is_ethernet));
+                *monitor = Some(Monitor::new(id.0, interfaces, channel, is_ethernet));
                 interfaces += 1;
                 if is_ethernet {
                     writer.interface(ethernet::LINKTYPE, &channel.name, None, Some(ethernet::FCS_BYTES));
@@ -265,12 +265,12 @@ impl<W: Write> CaptureSink for PcapngWriter<W> {
         self.end_packet(data_at, total);
     }
 
-    fn frame(&mut self, channel: u32, frame: &FrameRecord) {
+    fn frame(&mut self, channel: ChannelId, frame: &FrameRecord) {
         if self.state.is_err() {
             return;
         }
-        let Some(Some(monitor)) = self.monitors.get_mut(channel as usize) else {
-            return self.fail(format!("a frame on channel {channel}, which is not captured"));
+        let Some(Some(monitor)) = self.monitors.get_mut(channel.index()) else {
+            return self.fail(format!("a frame on channel {}, which is not captured", channel.0));
         };
         let packet = match monitor.packet(frame) {
             Ok(packet) => packet,

@@ -7,6 +7,7 @@ pub mod capture;
 pub mod document;
 pub mod error;
 mod link;
+pub mod path;
 pub mod record;
 mod ring;
 pub mod route;

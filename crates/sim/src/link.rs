@@ -28,10 +28,10 @@ use airtcp_core::rng::{Purpose, Rng, coin, stream};
 use airtcp_core::units::{DataRate, Span, Time};
 use rand::RngExt;
 
+use crate::path::{Hop, Next, Place};
 use crate::ring::Ring;
-use crate::route::{END, FUSED};
 use crate::spec::{LinkId, LinkSpec, Reorder};
-use crate::wires::{InFlight, MAX_LANES, NO_LANE};
+use crate::wires::{InFlight, Lane, MAX_LANES};
 
 /// Bytes up to which a packet counts as small: ACKs, with all options.
 const SMALL: u16 = 100;
@@ -63,18 +63,18 @@ pub(crate) enum LineKind {
 /// What every packet on a link touches: one cache line. [`Cold`] holds the rest.
 #[derive(Debug)]
 pub(crate) struct Line {
-    /// When the line has sent all it has been given, ns.
-    free_at: u64,
-    delay_ns: u64,
-    /// Transmission times of the two sizes seen last, ns.
-    tx_ns: [u64; 2],
+    /// When the line has sent all it has been given.
+    free_at: Time,
+    delay: Span,
+    /// Transmission times of the two sizes seen last.
+    tx: [Span; 2],
     tx_size: [u16; 2],
     /// Size of the packet on the line while `free_at` is in the future.
     in_service: u16,
     pub kind: LineKind,
     /// Where in [`crate::wires::Wires`] its packets go: links that are `Plain`, or `Fused`, share `lane` for packets that
     /// did not wait, and the one after it for small ones; others have `lane` for themselves.
-    pub lane: u8,
+    pub lane: Lane,
     /// Packets that are or will be transmitted.
     taken_packets: u64,
     taken_bytes: u64,
@@ -94,19 +94,19 @@ pub(crate) struct Cold {
     hold: Option<Box<Hold>>,
     /// Packets not yet on the line: when their transmission starts, and their size. Those whose time has come are removed
     /// when next looked at. On a fused link: as of the arrival of the last packet that waited.
-    waiting: Ring<(u64, u32)>,
+    waiting: Ring<(Time, u16)>,
     waiting_bytes: u64,
-    /// Index into [`Links::queued`], or `u32::MAX`.
-    pub queued: u32,
+    /// Where in [`Links::queued`] it is, if it is there.
+    pub queued: Option<QueueId>,
     pub record_drops: bool,
     /// The link that this one is fused with.
-    feeder: u32,
+    feeder: Option<LinkId>,
     /// Time integral of the packets waiting, complete up to the end of every wait in `waiting`; packet nanoseconds. On a
     /// fused link: of those packets that have reached its end.
     wait_ns: u128,
     pub max_queue: u32,
     /// `max_queue` is that of packets that arrived at or after this.
-    max_queue_since: u64,
+    max_queue_since: Time,
     pub dropped_overflow: u64,
     pub dropped_early: u64,
     /// ACKs that a newer one made superfluous.
@@ -120,13 +120,17 @@ pub(crate) struct Cold {
 #[derive(Debug)]
 struct Hold {
     probability: f64,
-    /// Nanoseconds, both included.
-    range: (u64, u64),
+    /// Shortest and longest, both included.
+    range: (Span, Span),
     rng: Rng,
     held: u64,
     /// Ends of the transmissions of those that are to be held back.
-    upcoming: VecDeque<u64>,
+    upcoming: VecDeque<Time>,
 }
+
+/// Index into [`Links::queued`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct QueueId(pub u32);
 
 /// A link with a discipline of its own.
 #[derive(Debug)]
@@ -137,7 +141,7 @@ pub(crate) struct Queued {
     /// The discipline has packets and hands none out: ask again after its own deadline, not when the line is free.
     pub held_back: bool,
     /// Up to when `Cold::wait_ns` is complete.
-    counted_to: u64,
+    counted_to: Time,
     /// Packets and bytes that arrived.
     arrived_packets: u64,
     arrived_bytes: u64,
@@ -146,17 +150,17 @@ pub(crate) struct Queued {
 /// Fate of a packet on its way into a drop-tail link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Accepted {
-    /// Reaches the far end at `time`, ns; goes to that lane.
+    /// Reaches the far end at `time`; goes to that lane.
     Arrives {
-        time: u64,
-        lane: u8,
+        time: Time,
+        lane: Lane,
     },
-    /// Reaches the far end at `time`, ns, out of order.
+    /// Reaches the far end at `time`, out of order.
     HeldBack {
-        time: u64,
+        time: Time,
     },
     /// Is lost on the line, with the end of its transmission.
-    Lost(u64),
+    Lost(Time),
     Dropped,
     /// Not drop-tail: goes to the link's own queue.
     Queued,
@@ -221,7 +225,7 @@ pub(crate) struct Links {
 
 impl Links {
     /// Whether a packet that leaves `link` at `now` does so before another one comes to it.
-    pub fn departs_first(&self, link: u32, now: u64) -> bool {
+    pub fn departs_first(&self, link: LinkId, now: Time) -> bool {
         !self.before_departures || departs_first(self.seed, link, now)
     }
 
@@ -239,7 +243,7 @@ impl Links {
         for (i, spec) in links.iter().enumerate() {
             let id = LinkId(i as u32);
             let capture = capture.contains(&id);
-            let (mut limit_packets, mut limit_bytes, mut queued) = (usize::MAX, u64::MAX, u32::MAX);
+            let (mut limit_packets, mut limit_bytes, mut queued) = (usize::MAX, u64::MAX, None);
             let mut kind = LineKind::Plain;
             match &spec.queue {
                 _ if spec.air.is_some() => kind = LineKind::Air,
@@ -253,7 +257,7 @@ impl Links {
                 }
                 discipline => {
                     kind = LineKind::Queued;
-                    queued = all.queued.len() as u32;
+                    queued = Some(QueueId(all.queued.len() as u32));
                     let rng = stream(seed, i as u64, Purpose::Queue);
                     let aqm = discipline.build(&airtcp_core::queue::QueueContext { rate: spec.rate, mtu, rng });
                     all.queued.push(Queued {
@@ -261,20 +265,20 @@ impl Links {
                         aqm,
                         capture,
                         held_back: false,
-                        counted_to: 0,
+                        counted_to: Time::ZERO,
                         arrived_packets: 0,
                         arrived_bytes: 0,
                     });
                 }
             }
             all.lines.push(Line {
-                free_at: 0,
-                delay_ns: spec.delay.as_ns(),
-                tx_ns: [0; 2],
+                free_at: Time::ZERO,
+                delay: spec.delay,
+                tx: [Span::ZERO; 2],
                 tx_size: [0; 2],
                 in_service: 0,
                 kind,
-                lane: NO_LANE,
+                lane: Lane::NONE,
                 taken_packets: 0,
                 taken_bytes: 0,
                 taken_ns: 0,
@@ -285,15 +289,15 @@ impl Links {
                 limit_bytes,
                 loss: spec.loss.get(),
                 loss_rng: stream(seed, i as u64, Purpose::LinkLoss),
-                hold: Hold::new(&spec.reorder, seed, i),
+                hold: Hold::new(&spec.reorder, seed, id),
                 waiting: Ring::default(),
                 waiting_bytes: 0,
                 queued,
                 record_drops: false,
-                feeder: END,
+                feeder: None,
                 wait_ns: 0,
                 max_queue: 0,
-                max_queue_since: 0,
+                max_queue_since: Time::ZERO,
                 dropped_overflow: 0,
                 dropped_early: 0,
                 filtered: 0,
@@ -308,53 +312,53 @@ impl Links {
         all
     }
 
-    /// Finds the links that can be fused with the one before them, and marks them with [`FUSED`] in `hops`.
-    pub fn fuse(&mut self, links: &[LinkSpec], hops: &mut [u32]) {
+    /// Finds the links that can be fused with the one before them, and marks them ([`Hop::fused`]) in `hops`.
+    pub fn fuse(&mut self, links: &[LinkSpec], hops: &mut [Hop]) {
         /// For a link that packets enter at their source, or from several links.
-        const NO_FEEDER: u32 = END;
-        let mut feeders: Vec<Option<u32>> = vec![None; links.len()];
+        const NO_FEEDER: Hop = Hop::END;
+        let mut feeders: Vec<Option<Hop>> = vec![None; links.len()];
         let mut before = NO_FEEDER;
-        for &link in hops.iter() {
-            if link != END {
-                let feeder = feeders[link as usize].get_or_insert(before);
+        for &hop in hops.iter() {
+            if !hop.is_end() {
+                let feeder = feeders[hop.link().index()].get_or_insert(before);
                 *feeder = if *feeder == before { before } else { NO_FEEDER };
             }
-            before = link;
+            before = hop;
         }
         // A link with a single feeder has it before it on every path, so that is decided first.
-        for hop in hops.iter_mut().filter(|hop| **hop != END) {
-            let link = *hop as usize;
-            let Some(feeder) = feeders[link].filter(|&f| f != NO_FEEDER) else { continue };
+        for hop in hops.iter_mut().filter(|hop| !hop.is_end()) {
+            let link = hop.link().index();
+            let Some(feeder) = feeders[link].filter(|&f| f != NO_FEEDER).map(Hop::link) else { continue };
             let spec = &links[link];
             if matches!(self.lines[link].kind, LineKind::Plain | LineKind::Fused)
-                && !matches!(self.lines[feeder as usize].kind, LineKind::Fused | LineKind::Air)
-                && self.cold[feeder as usize].hold.is_none()
-                && spec.rate >= links[feeder as usize].rate.max(SLOWEST_FUSED)
+                && !matches!(self.lines[feeder.index()].kind, LineKind::Fused | LineKind::Air)
+                && self.cold[feeder.index()].hold.is_none()
+                && spec.rate >= links[feeder.index()].rate.max(SLOWEST_FUSED)
                 && spec.delay <= LONGEST_FUSED
             {
                 self.lines[link].kind = LineKind::Fused;
-                self.cold[link].feeder = feeder;
+                self.cold[link].feeder = Some(feeder);
                 self.has_fused = true;
-                *hop |= FUSED;
+                *hop = hop.fused();
             }
         }
     }
 
     /// Gives lanes to the links that most packets in flight will be on, as far as `hops` tell; returns their number.
-    pub fn assign_lanes(&mut self, links: &[LinkSpec], hops: &[u32]) -> usize {
+    pub fn assign_lanes(&mut self, links: &[LinkSpec], hops: &[Hop]) -> usize {
         // Arrivals at the far end, paths counted: none where the next link is fused with this one.
         let mut paths = vec![0u64; links.len()];
-        for hop in hops.windows(2).filter(|w| w[0] != END && w[1] & FUSED == 0) {
-            paths[(hop[0] & !FUSED) as usize] += 1;
+        for hop in hops.windows(2).filter(|w| !w[0].is_end() && !w[1].is_fused()) {
+            paths[hop[0].link().index()] += 1;
         }
         // Where there are lanes for all, what waits need not go to the calendar.
         let is_small = links.iter().filter(|l| l.air.is_none()).count() <= MAX_LANES;
-        let mut groups: BTreeMap<(DataRate, Span, u32, u32), Vec<usize>> = BTreeMap::new();
+        let mut groups: BTreeMap<(DataRate, Span, Hop, Hop), Vec<usize>> = BTreeMap::new();
         for (i, (line, spec)) in self.lines.iter().zip(links).enumerate().filter(|(_, (_, spec))| spec.air.is_none()) {
             let (feeder, alone) = match line.kind {
-                LineKind::Plain if !is_small => (END, END),
-                LineKind::Fused => (self.cold[i].feeder, END),
-                _ => (END, i as u32),
+                LineKind::Plain if !is_small => (Hop::END, Hop::END),
+                LineKind::Fused => (self.cold[i].feeder.map_or(Hop::END, Hop::of), Hop::END),
+                _ => (Hop::END, Hop::of(LinkId(i as u32))),
             };
             groups.entry((spec.rate, spec.delay, feeder, alone)).or_default().push(i);
         }
@@ -374,7 +378,7 @@ impl Links {
                 };
             }
             if paths > 0 && lanes + wanted <= MAX_LANES {
-                group.iter().for_each(|&i| self.lines[i].lane = lanes as u8);
+                group.iter().for_each(|&i| self.lines[i].lane = Lane::new(lanes));
                 lanes += wanted;
             }
         }
@@ -383,11 +387,11 @@ impl Links {
 
     /// A packet arrives at a link.
     #[inline(always)]
-    pub fn accept(&mut self, now: u64, link: u32, size: u16) -> Accepted {
-        let line = &mut self.lines[link as usize];
+    pub fn accept(&mut self, now: Time, link: LinkId, size: u16) -> Accepted {
+        let line = &mut self.lines[link.index()];
         if line.kind == LineKind::Plain && line.free_at <= now {
-            line.transmit(now, size, || self.cold[link as usize].rate);
-            let lane = line.lane.saturating_add(u8::from(size <= SMALL));
+            line.transmit(now, size, || self.cold[link.index()].rate);
+            let lane = line.lane.next_if(size <= SMALL);
             return Accepted::Arrives { time: line.arrival(), lane };
         }
         if line.kind == LineKind::Air {
@@ -397,13 +401,13 @@ impl Links {
     }
 
     #[inline(never)]
-    fn accept_other(&mut self, now: u64, link: u32, size: u16) -> Accepted {
-        let (line, cold) = (&mut self.lines[link as usize], &mut self.cold[link as usize]);
+    fn accept_other(&mut self, now: Time, link: LinkId, size: u16) -> Accepted {
+        let (line, cold) = (&mut self.lines[link.index()], &mut self.cold[link.index()]);
         if line.kind == LineKind::Queued {
             return Accepted::Queued;
         }
-        if line.kind == LineKind::Limited && now > 0 {
-            line.settle(cold, now - 1);
+        if line.kind == LineKind::Limited && now > Time::ZERO {
+            line.settle(cold, now - Span::from_ns(1));
             let tie = cold.waiting.front().is_some_and(|&(start, _)| start == now);
             if tie && self.before_departures && cold.is_full_for(size) && !departs_first(self.seed, link, now) {
                 line.settle(cold, now);
@@ -423,15 +427,15 @@ impl Links {
             line.transmit(now, size, || cold.rate);
         } else {
             let start = line.free_at;
-            cold.waiting.push_back((start, u32::from(size)));
+            cold.waiting.push_back((start, size));
             cold.waiting_bytes += u64::from(size);
-            cold.wait_ns += u128::from(start - now);
+            cold.wait_ns += u128::from(start.since(now).as_ns());
             cold.max_queue = cold.max_queue.max(cold.waiting.len() as u32);
             if line.kind == LineKind::Plain {
                 line.kind = LineKind::PlainWaiting;
             }
             if line.kind == LineKind::PlainWaiting {
-                lane = NO_LANE;
+                lane = Lane::NONE;
             }
             let in_service = line.in_service;
             line.transmit(start, size, || cold.rate);
@@ -440,41 +444,51 @@ impl Links {
         line.send_off(cold, lane)
     }
 
-    /// Passes a packet through a fused link that it reaches at `arrival`, ns, no earlier than those before it. Returns its
+    /// Passes a packet through a fused link that it reaches at `arrival`, no earlier than those before it. Returns its
     /// arrival at the far end with the place `after` it, and the lane.
     #[inline(always)]
-    pub fn pass(&mut self, arrival: u64, link: u32, packet: PacketId, after: u32, size: u16) -> (InFlight, u8) {
-        let line = &mut self.lines[link as usize];
+    pub fn pass(&mut self, arrival: Time, link: LinkId, packet: PacketId, after: Place, size: u16) -> (InFlight, Lane) {
+        let line = &mut self.lines[link.index()];
         if line.free_at > arrival {
             return self.pass_waiting(arrival, link, packet, after, size);
         }
-        line.transmit(arrival, size, || self.cold[link as usize].rate);
-        let lane = line.lane.saturating_add(u8::from(size <= SMALL && line.kind == LineKind::Fused));
+        line.transmit(arrival, size, || self.cold[link.index()].rate);
+        let lane = line.lane.next_if(size <= SMALL && line.kind == LineKind::Fused);
         let time = line.arrival();
-        (InFlight { time, packet, place: after, size, depth: 0, flight_ns: (time - arrival) as u32 }, lane)
+        (
+            InFlight { time, packet, next: Next::reaches(after), size, depth: 0, flight_ns: flight_ns(arrival, time) },
+            lane,
+        )
     }
 
     /// Only behind a larger packet.
     #[inline(never)]
-    fn pass_waiting(&mut self, arrival: u64, link: u32, packet: PacketId, after: u32, size: u16) -> (InFlight, u8) {
-        let (line, cold) = (&mut self.lines[link as usize], &mut self.cold[link as usize]);
+    fn pass_waiting(
+        &mut self,
+        arrival: Time,
+        link: LinkId,
+        packet: PacketId,
+        after: Place,
+        size: u16,
+    ) -> (InFlight, Lane) {
+        let (line, cold) = (&mut self.lines[link.index()], &mut self.cold[link.index()]);
         while cold.waiting.front().is_some_and(|&(start, _)| start <= arrival) {
             cold.waiting.pop_front();
         }
         let start = line.free_at;
-        cold.waiting.push_back((start, u32::from(size)));
+        cold.waiting.push_back((start, size));
         line.transmit(start, size, || cold.rate);
         let depth = cold.waiting.len().min(usize::from(u16::MAX)) as u16;
-        let lane = if line.kind == LineKind::Fused { NO_LANE } else { line.lane };
+        let lane = if line.kind == LineKind::Fused { Lane::NONE } else { line.lane };
         let time = line.arrival();
-        (InFlight { time, packet, place: after, size, depth, flight_ns: (time - arrival) as u32 }, lane)
+        (InFlight { time, packet, next: Next::reaches(after), size, depth, flight_ns: flight_ns(arrival, time) }, lane)
     }
 
     /// A packet that has waited on a fused link reaches its end.
-    pub fn count_wait(&mut self, link: u32, entry: &InFlight) {
-        let cold = &mut self.cold[link as usize];
-        let (arrival, start, _) = self.lines[link as usize].passage(cold, entry);
-        cold.wait_ns += u128::from(start - arrival);
+    pub fn count_wait(&mut self, link: LinkId, entry: &InFlight) {
+        let cold = &mut self.cold[link.index()];
+        let (arrival, start, _) = self.lines[link.index()].passage(cold, entry);
+        cold.wait_ns += u128::from(start.since(arrival).as_ns());
         if arrival >= cold.max_queue_since {
             cold.max_queue = cold.max_queue.max(u32::from(entry.depth));
         }
@@ -485,8 +499,8 @@ impl Links {
     pub fn ahead<'a>(
         &self,
         wires: impl Iterator<Item = &'a InFlight>,
-        hops: &[u32],
-        now: u64,
+        hops: &[Hop],
+        now: Time,
         before: bool,
     ) -> Vec<Ahead> {
         if !self.has_fused {
@@ -495,20 +509,20 @@ impl Links {
         let mut all = vec![Ahead::default(); self.lines.len()];
         for entry in wires {
             // The last link of a packet that is lost is not fused, and every packet in flight has a last link.
-            let Some(&hop) = hops.get((entry.place as usize).wrapping_sub(1)) else { continue };
-            if hop & FUSED == 0 {
+            let Some(&hop) = hops.get(entry.next.place().before().index()) else { continue };
+            if !hop.is_fused() {
                 continue;
             }
-            let link = (hop & !FUSED) as usize;
+            let link = hop.link().index();
             let (ahead, cold) = (&mut all[link], &self.cold[link]);
             let (arrival, start, end) = self.lines[link].passage(cold, entry);
             let one = |count: &mut (u64, u64)| *count = (count.0 + 1, count.1 + u64::from(entry.size));
-            ahead.busy_ns += end.saturating_sub(start.max(now));
+            ahead.busy_ns += end.since(start.max(now)).as_ns();
             if arrival > now || (before && arrival == now) {
                 one(&mut ahead.coming);
                 continue;
             }
-            ahead.wait_ns += u128::from(start.min(now).saturating_sub(arrival));
+            ahead.wait_ns += u128::from(start.min(now).since(arrival).as_ns());
             if arrival >= cold.max_queue_since {
                 ahead.max_queue = ahead.max_queue.max(u32::from(entry.depth));
             }
@@ -521,17 +535,17 @@ impl Links {
         all
     }
 
-    pub fn is_fused(&self, link: u32) -> bool {
-        matches!(self.lines[link as usize].kind, LineKind::Fused | LineKind::FusedAlone)
+    pub fn is_fused(&self, link: LinkId) -> bool {
+        matches!(self.lines[link.index()].kind, LineKind::Fused | LineKind::FusedAlone)
     }
 
     /// Counters up to `now`, with what [`Self::ahead`] gave for the same instant; it may be left out for a link that is not
     /// fused.
-    pub fn totals(&mut self, link: u32, now: u64, ahead: &[Ahead]) -> LinkTotals {
+    pub fn totals(&mut self, link: LinkId, now: Time, ahead: &[Ahead]) -> LinkTotals {
         if self.is_fused(link) {
-            return self.fused_totals(link, &ahead[link as usize]);
+            return self.fused_totals(link, &ahead[link.index()]);
         }
-        let (line, cold) = (&mut self.lines[link as usize], &mut self.cold[link as usize]);
+        let (line, cold) = (&mut self.lines[link.index()], &mut self.cold[link.index()]);
         line.settle(cold, now);
         let mut totals = LinkTotals {
             dropped_overflow: cold.dropped_overflow,
@@ -542,10 +556,10 @@ impl Links {
             lost_packets: cold.lost_packets,
             held_back_packets: cold.hold.as_ref().map_or(0, |hold| hold.held),
             marked: cold.marked,
-            busy_ns: line.taken_ns - line.free_at.saturating_sub(now),
+            busy_ns: line.taken_ns - line.free_at.since(now).as_ns(),
             ..LinkTotals::default()
         };
-        if let Some(queued) = self.queued.get_mut(cold.queued as usize) {
+        if let Some(queued) = cold.queued.and_then(|q| self.queued.get_mut(q.0 as usize)) {
             queued.count_to(cold, now);
             totals.queue_packets = queued.aqm.len_packets() as u64;
             totals.queue_bytes = queued.aqm.len_bytes();
@@ -561,7 +575,7 @@ impl Links {
             totals.arrived_bytes = line.taken_bytes + cold.dropped_bytes;
             totals.started_packets = line.taken_packets - totals.queue_packets;
             totals.forwarded_bytes = line.taken_bytes - totals.queue_bytes;
-            let ahead: u128 = cold.waiting.iter().map(|&(start, _)| u128::from(start - now)).sum();
+            let ahead: u128 = cold.waiting.iter().map(|&(start, _)| u128::from(start.since(now).as_ns())).sum();
             totals.queue_packet_ns = cold.wait_ns - ahead;
         }
         totals.forwarded_packets = totals.started_packets;
@@ -572,8 +586,8 @@ impl Links {
         totals
     }
 
-    fn fused_totals(&mut self, link: u32, ahead: &Ahead) -> LinkTotals {
-        let (line, cold) = (&self.lines[link as usize], &mut self.cold[link as usize]);
+    fn fused_totals(&mut self, link: LinkId, ahead: &Ahead) -> LinkTotals {
+        let (line, cold) = (&self.lines[link.index()], &mut self.cold[link.index()]);
         cold.max_queue = cold.max_queue.max(ahead.max_queue);
         let mut totals = LinkTotals {
             arrived_packets: line.taken_packets - ahead.coming.0,
@@ -591,19 +605,19 @@ impl Links {
     }
 
     /// See [`airtcp_core::queue::Aqm::drop_probability`].
-    pub fn drop_probability(&self, link: u32) -> Option<f64> {
-        self.queued.get(self.cold[link as usize].queued as usize)?.aqm.drop_probability()
+    pub fn drop_probability(&self, link: LinkId) -> Option<f64> {
+        self.queued.get(self.cold[link.index()].queued?.0 as usize)?.aqm.drop_probability()
     }
 
     /// Begins a new maximum at the occupancy of `now`, arrivals at that instant still to come.
-    pub fn reset_max_queue(&mut self, link: u32, now: u64, totals: &LinkTotals) {
-        let cold = &mut self.cold[link as usize];
+    pub fn reset_max_queue(&mut self, link: LinkId, now: Time, totals: &LinkTotals) {
+        let cold = &mut self.cold[link.index()];
         cold.max_queue = totals.queue_packets as u32;
         cold.max_queue_since = now;
     }
 
     /// The next packet of a queue starts its transmission. Returns its far-end time, or the time of its loss.
-    pub fn start(&mut self, now: u64, link: LinkId, size: u16) -> Accepted {
+    pub fn start(&mut self, now: Time, link: LinkId, size: u16) -> Accepted {
         let (line, cold) = (&mut self.lines[link.0 as usize], &mut self.cold[link.0 as usize]);
         if let Some(hold) = &mut cold.hold {
             hold.count_to(now);
@@ -615,67 +629,67 @@ impl Links {
 
 impl Line {
     #[inline]
-    pub fn free_at(&self) -> u64 {
+    pub fn free_at(&self) -> Time {
         self.free_at
     }
     /// When what it has been given last reaches the far end.
     #[inline]
-    fn arrival(&self) -> u64 {
-        self.free_at.saturating_add(self.delay_ns)
+    fn arrival(&self) -> Time {
+        self.free_at + self.delay
     }
 
     /// What becomes of the packet that was transmitted last.
     #[inline]
-    fn send_off(&self, cold: &mut Cold, lane: u8) -> Accepted {
+    fn send_off(&self, cold: &mut Cold, lane: Lane) -> Accepted {
         if cold.loss > 0.0 && cold.is_lost() {
             return Accepted::Lost(self.free_at);
         }
         let time = self.arrival();
         match cold.hold.as_mut().and_then(|hold| hold.draw(self.free_at)) {
             None => Accepted::Arrives { time, lane },
-            Some(hold_ns) => Accepted::HeldBack { time: time.saturating_add(hold_ns) },
+            Some(hold) => Accepted::HeldBack { time: time + hold },
         }
     }
 
     /// Takes a packet whose transmission starts at `start`.
     #[inline]
-    fn transmit(&mut self, start: u64, size: u16, rate: impl FnOnce() -> DataRate) {
+    fn transmit(&mut self, start: Time, size: u16, rate: impl FnOnce() -> DataRate) {
         let tx = if size == self.tx_size[0] {
-            self.tx_ns[0]
+            self.tx[0]
         } else {
-            let tx = self.tx_ns(size, rate);
+            let tx = self.tx(size, rate);
             if size != self.tx_size[1] {
                 self.tx_size = [size, self.tx_size[0]];
-                self.tx_ns = [tx, self.tx_ns[0]];
+                self.tx = [tx, self.tx[0]];
             }
             tx
         };
-        self.free_at = start.saturating_add(tx);
+        self.free_at = start + tx;
         self.in_service = size;
         self.taken_packets += 1;
         self.taken_bytes += u64::from(size);
         // As far as time reaches: `free_at` stops there too.
-        self.taken_ns += self.free_at - start;
+        self.taken_ns += self.free_at.since(start).as_ns();
     }
 
     #[inline]
-    fn tx_ns(&self, size: u16, rate: impl FnOnce() -> DataRate) -> u64 {
+    fn tx(&self, size: u16, rate: impl FnOnce() -> DataRate) -> Span {
         match self.tx_size.iter().position(|&s| s == size) {
-            Some(i) => self.tx_ns[i],
-            None => rate().time_for(u64::from(size)).as_ns(),
+            Some(i) => self.tx[i],
+            None => rate().time_for(u64::from(size)),
         }
     }
 
     /// For a packet that has passed through this link fused: when it arrived there, started and ended its transmission.
-    fn passage(&self, cold: &Cold, entry: &InFlight) -> (u64, u64, u64) {
-        let end = entry.time - self.delay_ns;
-        let start = end - self.tx_ns(entry.size, || cold.rate);
-        (entry.time - u64::from(entry.flight_ns), start, end)
+    fn passage(&self, cold: &Cold, entry: &InFlight) -> (Time, Time, Time) {
+        let end = entry.time - self.delay;
+        let start = end - self.tx(entry.size, || cold.rate);
+        (entry.time - Span::from_ns(u64::from(entry.flight_ns)), start, end)
     }
 
     /// Removes from the queue what is on the line by now.
     #[inline]
-    fn settle(&mut self, cold: &mut Cold, now: u64) {
+    fn settle(&mut self, cold: &mut Cold, now: Time) {
         if let Some(hold) = &mut cold.hold {
             hold.count_to(now);
         }
@@ -685,7 +699,7 @@ impl Line {
             }
             cold.waiting.pop_front();
             cold.waiting_bytes -= u64::from(size);
-            self.in_service = size as u16;
+            self.in_service = size;
         }
         if self.kind == LineKind::PlainWaiting {
             self.kind = LineKind::Plain;
@@ -693,9 +707,15 @@ impl Line {
     }
 }
 
+/// Time on a link, ns, as packets in flight carry it ([`InFlight::flight_ns`]).
+#[inline]
+pub(crate) fn flight_ns(from: Time, to: Time) -> u32 {
+    u32::try_from(to.since(from).as_ns()).unwrap_or(u32::MAX)
+}
+
 /// See the module's text on ties.
-fn departs_first(seed: u64, link: u32, now: u64) -> bool {
-    coin(seed, u64::from(link), now)
+fn departs_first(seed: u64, link: LinkId, now: Time) -> bool {
+    coin(seed, u64::from(link.0), now.as_ns())
 }
 
 impl Cold {
@@ -718,12 +738,12 @@ impl Cold {
 }
 
 impl Hold {
-    fn new(reorder: &Reorder, seed: u64, link: usize) -> Option<Box<Hold>> {
+    fn new(reorder: &Reorder, seed: u64, link: LinkId) -> Option<Box<Hold>> {
         (reorder.probability.get() > 0.0).then(|| {
             Box::new(Hold {
                 probability: reorder.probability.get(),
-                range: (reorder.min.as_ns(), reorder.max.as_ns()),
-                rng: stream(seed, link as u64, Purpose::LinkReorder),
+                range: (reorder.min, reorder.max),
+                rng: stream(seed, u64::from(link.0), Purpose::LinkReorder),
                 held: 0,
                 upcoming: VecDeque::new(),
             })
@@ -731,7 +751,7 @@ impl Hold {
     }
 
     /// What is on the line or waits for it is not held back yet.
-    fn count_to(&mut self, now: u64) {
+    fn count_to(&mut self, now: Time) {
         while self.upcoming.front().is_some_and(|&end| end <= now) {
             self.upcoming.pop_front();
             self.held += 1;
@@ -739,18 +759,18 @@ impl Hold {
     }
 
     /// How long the packet is held back, if it is, whose transmission is over at `end`.
-    fn draw(&mut self, end: u64) -> Option<u64> {
+    fn draw(&mut self, end: Time) -> Option<Span> {
         (self.rng.random::<f64>() < self.probability).then(|| {
             self.upcoming.push_back(end);
-            self.rng.random_range(self.range.0..=self.range.1)
+            Span::from_ns(self.rng.random_range(self.range.0.as_ns()..=self.range.1.as_ns()))
         })
     }
 }
 
 impl Queued {
     /// Brings the integral of the queue length up to `now`; to be called before the queue changes.
-    pub fn count_to(&mut self, cold: &mut Cold, now: u64) {
-        cold.wait_ns += self.aqm.len_packets() as u128 * u128::from(now - self.counted_to);
+    pub fn count_to(&mut self, cold: &mut Cold, now: Time) {
+        cold.wait_ns += self.aqm.len_packets() as u128 * u128::from(now.since(self.counted_to).as_ns());
         self.counted_to = now;
     }
     pub fn count_arrival(&mut self, size: u16) {
@@ -758,16 +778,15 @@ impl Queued {
         self.arrived_bytes += u64::from(size);
     }
     /// When this link next needs attention, given when its line is free.
-    pub fn deadline(&self, free_at: u64) -> u64 {
+    pub fn deadline(&self, free_at: Time) -> Time {
         let periodic = self.aqm.deadline();
-        let periodic = if periodic == Time::NEVER { u64::MAX } else { periodic.as_ns() };
         if self.aqm.len_packets() > 0 && !self.held_back { periodic.min(free_at) } else { periodic }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::Line;
 
     #[test]
     fn a_line_is_one_cache_line() {

@@ -207,7 +207,7 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    pub fn drop(&mut self, now: u64, link: LinkId, packet: &Packet, reason: DropReason) {
+    pub fn drop(&mut self, now: Time, link: LinkId, packet: &Packet, reason: DropReason) {
         let reason = match reason {
             DropReason::Overflow => "overflow",
             DropReason::Early => "early",
@@ -220,7 +220,7 @@ impl Log {
             DropReason::Gone => "gone",
         };
         self.drops.push(DropRow {
-            time_s: secs(now),
+            time_s: now.as_secs_f64(),
             link: link.0,
             flow: packet.flow.0,
             reverse: packet.is_reverse(),
@@ -231,9 +231,6 @@ impl Log {
     }
 }
 
-pub(crate) fn secs(ns: u64) -> f64 {
-    Time::from_ns(ns).as_secs_f64()
-}
 /// NaN for [`Time::NEVER`].
 pub(crate) fn secs_or_nan(time: Time) -> f64 {
     if time.is_never() { f64::NAN } else { time.as_secs_f64() }

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use airtcp_core::packet::FlowId;
 use airtcp_core::queue::QueueConfig;
 use airtcp_core::units::{DataRate, Probability, Span, Time};
 use airtcp_core::wifi::channel::Roams;
@@ -19,6 +20,38 @@ pub struct NodeId(pub u32);
 /// Index into [`RunSpec::links`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkId(pub u32);
+
+impl NodeId {
+    /// As an index.
+    #[inline]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl LinkId {
+    /// As an index.
+    #[inline]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+    /// All ids below `count`.
+    pub fn all(count: usize) -> impl Iterator<Item = LinkId> + Clone {
+        (0..count as u32).map(LinkId)
+    }
+}
+
+/// Index into [`RunSpec::channels`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ChannelId(pub u32);
+
+impl ChannelId {
+    /// As an index.
+    #[inline]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunSpec {
@@ -113,8 +146,8 @@ pub struct RoamingSpec {
 /// names, ends and cost count then; `rate` is that of the fastest mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AirSpec {
-    /// Index into [`RunSpec::channels`].
-    pub channel: u32,
+    /// The channel of both.
+    pub channel: ChannelId,
     /// Index into [`ChannelSpec::pairs`], or of a link to a group into [`ChannelSpec::groups`].
     pub pair: u16,
     /// From the access point.
@@ -196,14 +229,14 @@ pub struct RecordSpec {
     pub link_series: Vec<LinkId>,
     /// Links whose drops are recorded one by one.
     pub drops: Vec<LinkId>,
-    /// TCP flows whose retransmissions are recorded one by one, as indices into [`RunSpec::flows`], ascending.
-    pub retransmissions: Vec<u32>,
+    /// TCP flows whose retransmissions are recorded one by one, ascending.
+    pub retransmissions: Vec<FlowId>,
     /// Links whose packets are captured as they enter the line. Wires only.
     pub capture: Vec<LinkId>,
     /// Air links with a time series of their own (rate, airtime, errors).
     pub air_series: Vec<LinkId>,
-    /// Channels whose PPDUs are recorded one by one, as indices into [`RunSpec::channels`].
-    pub ppdus: Vec<u32>,
+    /// Channels whose PPDUs are recorded one by one.
+    pub ppdus: Vec<ChannelId>,
     /// Channels whose frames are captured, with radiotap headers.
-    pub capture_air: Vec<u32>,
+    pub capture_air: Vec<ChannelId>,
 }

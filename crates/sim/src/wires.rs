@@ -22,18 +22,21 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use airtcp_core::packet::PacketId;
+use airtcp_core::units::Time;
 
+use crate::path::Next;
 use crate::ring::Ring;
 
 /// A packet that reaches the far end of a link at `time`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InFlight {
-    /// Nanoseconds.
-    pub time: u64,
+    /// When.
+    pub time: Time,
+    /// Which packet.
     pub packet: PacketId,
-    /// What is done with it there: its place on its path. Carried here, with the size, so that passing an idle link does
-    /// not touch the packet itself.
-    pub place: u32,
+    /// What is done with it there. Carried here, with the size, so that passing an idle link does not touch the packet itself.
+    pub next: Next,
+    /// Bytes at the IP layer.
     pub size: u16,
     /// If the link is fused with the one before it: packets that waited there when this one had come, itself included.
     pub depth: u16,
@@ -45,7 +48,7 @@ impl InFlight {
     /// What packets are ordered by.
     #[inline]
     fn key(&self) -> u128 {
-        u128::from(self.time) << 64 | u128::from(self.flight_ns) << 32 | u128::from(self.place)
+        u128::from(self.time.as_ns()) << 64 | u128::from(self.flight_ns) << 32 | u128::from(self.next.rank())
     }
 }
 
@@ -59,8 +62,28 @@ const _: () = assert!(MAX_LANES < 2 * GROUP);
 /// Packets that [`Wires::look_ahead`] gives at a time.
 const LOT: usize = 16;
 
-/// For packets without a lane.
-pub const NO_LANE: u8 = u8::MAX;
+/// A lane of [`Wires`], or none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lane(u8);
+
+impl Lane {
+    /// For packets without a lane.
+    pub const NONE: Lane = Lane(u8::MAX);
+
+    /// The lane of that number; none beyond [`MAX_LANES`].
+    pub fn new(number: usize) -> Lane {
+        u8::try_from(number).ok().filter(|_| number < MAX_LANES).map_or(Lane::NONE, Lane)
+    }
+    /// The lane after it if `moves`, and where there is none, none.
+    #[inline]
+    pub(crate) fn next_if(self, moves: bool) -> Lane {
+        Lane(self.0.saturating_add(u8::from(moves)))
+    }
+    #[inline]
+    fn index(self) -> usize {
+        usize::from(self.0)
+    }
+}
 
 /// All packets in flight.
 #[derive(Debug)]
@@ -71,14 +94,15 @@ pub struct Wires {
     head: usize,
     /// Times of the heads of all lanes and, after them, of the calendar; [`u64::MAX`] where there is none.
     heads: [[u64; GROUP]; 2],
-    lanes: Vec<Lane>,
+    lanes: Vec<Queue>,
     calendar: Calendar,
     /// The last arrival.
     now: u64,
 }
 
+/// What is in a lane.
 #[derive(Debug)]
-struct Lane {
+struct Queue {
     queue: Ring<InFlight>,
     /// Time of the last entry.
     back: u64,
@@ -93,7 +117,7 @@ impl Wires {
             head_time: u64::MAX,
             head: lanes,
             heads: [[u64::MAX; GROUP]; 2],
-            lanes: (0..lanes).map(|_| Lane { queue: Ring::default(), back: 0, taken: 0 }).collect(),
+            lanes: (0..lanes).map(|_| Queue { queue: Ring::default(), back: 0, taken: 0 }).collect(),
             calendar: Calendar::new(),
             now: 0,
         }
@@ -107,26 +131,26 @@ impl Wires {
         self.len() == 0
     }
 
-    /// When the next packet arrives; [`u64::MAX`] if none is in flight.
+    /// When the next packet arrives; [`Time::NEVER`] if none is in flight.
     #[inline]
-    pub fn head_time(&self) -> u64 {
-        self.head_time
+    pub fn head_time(&self) -> Time {
+        Time::from_ns(self.head_time)
     }
 
     /// Puts a packet in flight, into `lane` if that is one and if it arrives after what is there. It must not arrive before
     /// the last one that was taken out. The lane changes nothing but the cost.
     #[inline(always)]
-    pub fn insert(&mut self, entry: InFlight, lane: u8) {
-        let time = entry.time;
+    pub fn insert(&mut self, entry: InFlight, lane: Lane) {
+        let time = entry.time.as_ns();
         debug_assert!(time >= self.now, "a packet arrives in the past");
-        let into = match self.lanes.get_mut(usize::from(lane)) {
+        let into = match self.lanes.get_mut(lane.index()) {
             Some(l) if l.back < time || (l.back == time && l.goes_last(&entry)) => {
                 l.back = time;
                 l.queue.push_back(entry);
                 if l.queue.len() > 1 {
                     return;
                 }
-                usize::from(lane)
+                lane.index()
             }
             _ => {
                 self.calendar.insert(entry, self.now);
@@ -168,7 +192,7 @@ impl Wires {
         }
         self.head = head;
         self.head_time = best;
-        if best == entry.time { self.settle_tie(entry, from) } else { entry }
+        if best == entry.time.as_ns() { self.settle_tie(entry, from) } else { entry }
     }
 
     #[inline(always)]
@@ -179,7 +203,7 @@ impl Wires {
         } else {
             (self.calendar.pop(), self.calendar.head())
         };
-        self.heads[from / GROUP % 2][from % GROUP] = next.map_or(u64::MAX, |e| e.time);
+        self.heads[from / GROUP % 2][from % GROUP] = next.map_or(u64::MAX, |e| e.time.as_ns());
         entry
     }
 
@@ -192,7 +216,7 @@ impl Wires {
             Some(lane) => lane.queue.front(),
             None => self.calendar.head(),
         };
-        let tied = (0..=self.lanes.len()).filter(|&i| self.heads[i / GROUP % 2][i % GROUP] == taken.time);
+        let tied = (0..=self.lanes.len()).filter(|&i| self.heads[i / GROUP % 2][i % GROUP] == taken.time.as_ns());
         let Some((first, i)) = tied.filter_map(|i| Some((head(i)?.key(), i))).min() else { return taken };
         if taken.key() < first {
             return taken;
@@ -204,7 +228,7 @@ impl Wires {
         } else {
             self.calendar.insert(taken, self.now);
         }
-        self.heads[from / GROUP % 2][from % GROUP] = taken.time;
+        self.heads[from / GROUP % 2][from % GROUP] = taken.time.as_ns();
         self.head = from;
         entry
     }
@@ -224,7 +248,7 @@ fn earliest(times: &[u64; GROUP]) -> (u64, usize) {
     earlier(earlier(pair(0), pair(2)), earlier(pair(4), pair(6)))
 }
 
-impl Lane {
+impl Queue {
     #[cold]
     fn goes_last(&self, entry: &InFlight) -> bool {
         self.queue.back().is_none_or(|last| last.key() < entry.key())
@@ -319,8 +343,8 @@ impl Calendar {
             self.find_head();
         }
         self.now = now;
-        let day = entry.time >> self.shift;
-        self.longest = self.longest.max(entry.time - now);
+        let day = entry.time.as_ns() >> self.shift;
+        self.longest = self.longest.max(entry.time.as_ns() - now);
         if day > self.current_day && day - self.base_day < self.buckets.len() as u64 {
             self.push(day, entry);
             if self.cursor == self.current.len() {
@@ -380,7 +404,7 @@ impl Calendar {
         }
         let entry = self.current[self.cursor];
         self.cursor += 1;
-        self.now = entry.time;
+        self.now = entry.time.as_ns();
         if self.base_day != self.current_day {
             self.set_base(self.current_day);
         }
@@ -398,8 +422,8 @@ impl Calendar {
     #[cold]
     fn pop_far(&mut self) -> InFlight {
         let Reverse(entry) = self.far.pop().expect("a packet is in flight");
-        self.now = entry.time;
-        let day = entry.time >> self.shift;
+        self.now = entry.time.as_ns();
+        let day = entry.time.as_ns() >> self.shift;
         self.current.clear();
         self.cursor = 0;
         self.current_day = day;
@@ -419,7 +443,7 @@ impl Calendar {
 
     fn take_in_far(&mut self) {
         while let Some(&Reverse(entry)) = self.far.peek() {
-            let day = entry.time >> self.shift;
+            let day = entry.time.as_ns() >> self.shift;
             if day - self.base_day >= self.buckets.len() as u64 {
                 break;
             }
@@ -502,7 +526,7 @@ impl Calendar {
         self.base_day = self.now >> shift;
         self.current_day = self.base_day;
         for entry in all {
-            let day = entry.time >> shift;
+            let day = entry.time.as_ns() >> shift;
             if day - self.base_day < buckets as u64 { self.push(day, entry) } else { self.far.push(Reverse(entry)) }
         }
         self.spare.truncate(self.len());
@@ -514,7 +538,8 @@ impl Calendar {
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::*;
+    use super::{InFlight, Lane, Next, PacketId, Time, Wires};
+    use crate::path::Place;
     use proptest::prelude::*;
 
     #[test]
@@ -525,10 +550,18 @@ mod tests {
     fn in_flight(time: u64, n: u32) -> InFlight {
         // Places in an order unlike that of insertion.
         let place = n.wrapping_mul(0x9E37_79B1);
-        InFlight { time, packet: PacketId(n), place, size: 40, depth: n as u16, flight_ns: place >> 7 & 3 }
+        let next = Next::reaches(Place::new(place));
+        InFlight {
+            time: Time::from_ns(time),
+            packet: PacketId(n),
+            next,
+            size: 40,
+            depth: n as u16,
+            flight_ns: place >> 7 & 3,
+        }
     }
     fn key(e: &InFlight) -> (u64, u32, u32) {
-        (e.time, e.flight_ns, e.place)
+        (e.time.as_ns(), e.flight_ns, e.next.rank())
     }
 
     /// Insertions and removals against an ordered map.
@@ -541,15 +574,15 @@ mod tests {
             model.insert(key(&entry), inserted);
             // Lanes that fit, lanes that do not, and none.
             let lane = match ahead {
-                5_000_000 => 0,
-                90_000_000 => 1,
-                _ if inserted % 3 == 0 => 2,
-                _ => NO_LANE,
+                5_000_000 => Lane::new(0),
+                90_000_000 => Lane::new(1),
+                _ if inserted % 3 == 0 => Lane::new(2),
+                _ => Lane::NONE,
             };
             wires.insert(entry, lane);
             for _ in 0..takes {
                 let expected = model.pop_first();
-                assert_eq!(wires.head_time(), expected.map_or(u64::MAX, |((t, ..), _)| t));
+                assert_eq!(wires.head_time(), expected.map_or(Time::NEVER, |((t, ..), _)| Time::from_ns(t)));
                 let Some(((time, ..), id)) = expected else { break };
                 assert_eq!(wires.pop(), in_flight(time, id));
                 now = time;
@@ -562,11 +595,11 @@ mod tests {
             }
         }
         while let Some(((time, ..), id)) = model.pop_first() {
-            assert_eq!(wires.head_time(), time);
+            assert_eq!(wires.head_time(), Time::from_ns(time));
             assert_eq!(wires.pop().packet.0, id);
         }
         assert!(wires.is_empty());
-        assert_eq!(wires.head_time(), u64::MAX);
+        assert_eq!(wires.head_time(), Time::NEVER);
     }
 
     fn delay() -> impl Strategy<Value = u64> {

@@ -8,7 +8,7 @@ use airtcp_core::wifi::phy::{Mode, PhyConfig, Standard, Width};
 use airtcp_core::wifi::{Ac, FrameKind, FrameRecord};
 use airtcp_sim::capture::{CaptureSink, HEADERS_ONLY, PcapngWriter, WHOLE_PACKETS};
 use airtcp_sim::scenario::Scenario;
-use airtcp_sim::spec::RunSpec;
+use airtcp_sim::spec::{ChannelId, RunSpec};
 use airtcp_sim::world::World;
 use pcap_file::DataLink;
 use pcap_file::pcapng::{Block, PcapNgReader};
@@ -75,7 +75,7 @@ fn spec() -> RunSpec {
 fn capture(frames: &[FrameRecord], snaplen: u32) -> Vec<u8> {
     let mut file = Vec::new();
     let mut writer = PcapngWriter::new(&mut file, &spec(), snaplen);
-    frames.iter().for_each(|f| writer.frame(0, f));
+    frames.iter().for_each(|f| writer.frame(ChannelId(0), f));
     writer.finish().unwrap();
     file
 }
@@ -240,7 +240,7 @@ fn what_the_spec_does_not_have_is_an_error_not_a_panic() {
     ];
     for (channel, record, message) in cases {
         let mut writer = PcapngWriter::new(Vec::new(), &spec(), 0);
-        writer.frame(channel, &record);
+        writer.frame(ChannelId(channel), &record);
         let error = writer.finish().unwrap_err().to_string();
         assert!(error.contains(message), "{error}");
     }

@@ -2,6 +2,7 @@
 
 mod common;
 
+use airtcp_core::packet::FlowId;
 use airtcp_core::units::{DataRate, Span, Time};
 use airtcp_sim::error::BuildError;
 use airtcp_sim::route::Routes;
@@ -38,7 +39,7 @@ fn best_path(spec: &RunSpec, from: NodeId, to: NodeId) -> Option<Vec<u32>> {
 }
 
 fn found(spec: &RunSpec, flow: usize, reverse: bool) -> Vec<u32> {
-    Routes::new(spec).unwrap().path(flow, reverse).map(|l| l.0).collect()
+    Routes::new(spec).unwrap().path(FlowId(flow as u32), reverse).map(|l| l.0).collect()
 }
 
 #[test]
@@ -129,7 +130,7 @@ proptest! {
         }
         let routes = Routes::new(&all).unwrap();
         for (i, flow) in all.flows.iter().enumerate() {
-            let path = |reverse| routes.path(i, reverse).map(|l| l.0).collect::<Vec<_>>();
+            let path = |reverse| routes.path(FlowId(i as u32), reverse).map(|l| l.0).collect::<Vec<_>>();
             prop_assert_eq!(path(false), best_path(&all, flow.from, flow.to).unwrap());
             prop_assert_eq!(path(true), best_path(&all, flow.to, flow.from).unwrap());
         }

@@ -4,6 +4,7 @@ mod common;
 
 use std::sync::Arc;
 
+use airtcp_core::packet::FlowId;
 use airtcp_core::tcp::TcpConfig;
 use airtcp_core::tcp::profile::profile;
 use airtcp_core::units::{Bytes, DataRate, Probability, Span, Time};
@@ -121,7 +122,7 @@ fn every_retransmission_is_recorded_and_what_it_was_good_for() {
             let probability = Probability::new(reorder).unwrap();
             spec.links[0].reorder = Reorder { probability, min: Span::from_ms(2), max: Span::from_ms(30) };
             let off = run(&spec);
-            spec.record.retransmissions = vec![0, 1];
+            spec.record.retransmissions = vec![FlowId(0), FlowId(1)];
             let on = run(&spec);
             // Watching changes nothing.
             assert!(off.table("retransmissions").unwrap().is_empty());
@@ -155,7 +156,7 @@ fn every_retransmission_is_recorded_and_what_it_was_good_for() {
 #[test]
 fn only_retransmissions_of_flows_that_are_named_are_recorded() {
     let mut spec = dumbbell(&vec![tcp("linux-6", web(GapFrom::End)); 3], 10, 60, Time::ZERO + Span::from_secs(30));
-    spec.record.retransmissions = vec![1];
+    spec.record.retransmissions = vec![FlowId(1)];
     let output = run(&spec);
     let table = output.table("retransmissions").unwrap();
     let Some(Data::U32(flow)) = table.column("flow") else { panic!() };
@@ -163,7 +164,7 @@ fn only_retransmissions_of_flows_that_are_named_are_recorded() {
     assert_eq!(flow.len() as u64, u64s(&output, "flows", "segments_retransmitted")[1]);
     let Some(Data::U32(transfer)) = table.column("transfer") else { panic!() };
     assert!(transfer.is_sorted() && transfer.iter().any(|t| *t > 0));
-    spec.record.retransmissions = vec![3];
+    spec.record.retransmissions = vec![FlowId(3)];
     let Err(error) = World::build(&spec) else { panic!("there is no fourth flow") };
     assert!(error.to_string().contains("record.retransmissions"), "{error}");
 }

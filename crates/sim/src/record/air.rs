@@ -1,11 +1,12 @@
 //! Tables of what happens in the air: per link, over time, per PPDU.
 
 use airtcp_core::table;
+use airtcp_core::units::Time;
 use airtcp_core::wifi::phy::Mode;
 use airtcp_core::wifi::{Ac, AirStats, PpduRecord};
 
-use super::{Cow, ratio, secs};
-use crate::spec::LinkSpec;
+use super::{Cow, ratio};
+use crate::spec::{LinkId, LinkSpec};
 
 table! {
     /// One row per link of a WLAN: a station's to its access point and the one back.
@@ -117,11 +118,18 @@ fn since(first: &AirStats, last: &AirStats) -> AirStats {
 
 impl AirRow {
     /// `first` and `last`: the counters at both ends of a period.
-    pub fn new(link: u32, spec: &LinkSpec, channel: &str, first: &AirStats, last: &AirStats, period_ns: f64) -> AirRow {
+    pub fn new(
+        link: LinkId,
+        spec: &LinkSpec,
+        channel: &str,
+        first: &AirStats,
+        last: &AirStats,
+        period_ns: f64,
+    ) -> AirRow {
         let s = since(first, last);
         let is_down = spec.air.is_some_and(|air| air.down);
         AirRow {
-            link,
+            link: link.0,
             name: spec.name.clone().into(),
             group: spec.group.clone().into(),
             channel: channel.to_owned().into(),
@@ -154,8 +162,8 @@ impl AirRow {
 impl AirSample {
     /// `first`: the counters at the last sample.
     pub fn new(
-        now: u64,
-        link: u32,
+        now: Time,
+        link: LinkId,
         (first, last): (&AirStats, &AirStats),
         period_ns: f64,
         snr_db: f32,
@@ -163,8 +171,8 @@ impl AirSample {
     ) -> AirSample {
         let s = since(first, last);
         AirSample {
-            time_s: secs(now),
-            link,
+            time_s: now.as_secs_f64(),
+            link: link.0,
             mac_rate_mean_bps: ratio(s.rate_sum_bps as f64, s.ppdus as f64),
             mpdu_error_rate: ratio(s.mpdus_failed as f64, s.mpdus as f64),
             mpdus_per_ppdu: ratio(s.mpdus as f64, s.ppdus as f64),
@@ -181,7 +189,7 @@ impl AirSample {
 
 impl PpduRow {
     /// `link`: index of its link in the world.
-    pub fn new(link: u32, p: &PpduRecord) -> PpduRow {
+    pub fn new(link: LinkId, p: &PpduRecord) -> PpduRow {
         let ac = match p.ac {
             Ac::Bk => "bk",
             Ac::Be => "be",
@@ -189,9 +197,9 @@ impl PpduRow {
             Ac::Vo => "vo",
         };
         PpduRow {
-            start_s: secs(p.start_ns),
+            start_s: Time::from_ns(p.start_ns).as_secs_f64(),
             duration_us: (p.end_ns - p.start_ns) as f64 * 1e-3,
-            link,
+            link: link.0,
             ac: ac.into(),
             mode: p.mode.name().to_string().into(),
             rate_bps: p.mode.rate().as_bps(),
@@ -214,7 +222,7 @@ mod tests {
     use airtcp_core::wifi::phy::{PhyConfig, Standard};
 
     use super::*;
-    use crate::spec::{AirSpec, NodeId, Reorder};
+    use crate::spec::{AirSpec, ChannelId, NodeId, Reorder};
 
     fn link(down: bool) -> LinkSpec {
         LinkSpec {
@@ -229,7 +237,7 @@ mod tests {
             reorder: Reorder::NONE,
             cost: 1,
             is_member_of_group: true,
-            air: Some(AirSpec { channel: 0, pair: 0, down, is_group: false }),
+            air: Some(AirSpec { channel: ChannelId(0), pair: 0, down, is_group: false }),
         }
     }
 
@@ -288,7 +296,7 @@ mod tests {
     #[test]
     fn a_row_counts_between_two_snapshots() {
         let (first, last) = stats();
-        let row = AirRow::new(4, &link(false), "36", &first, &last, 2e9);
+        let row = AirRow::new(LinkId(4), &link(false), "36", &first, &last, 2e9);
         let want = AirRow {
             link: 4,
             name: "sta[0]->ap".into(),
@@ -318,13 +326,13 @@ mod tests {
             held_max_packets: 25,
         };
         assert_eq!(row, want);
-        assert_eq!(AirRow::new(4, &link(true), "36", &first, &last, 2e9).direction, "down");
+        assert_eq!(AirRow::new(LinkId(4), &link(true), "36", &first, &last, 2e9).direction, "down");
     }
 
     #[test]
     fn what_did_not_happen_is_nan() {
         let (_, last) = stats();
-        let row = AirRow::new(0, &link(false), "36", &last, &last, 0.0);
+        let row = AirRow::new(LinkId(0), &link(false), "36", &last, &last, 0.0);
         for value in
             [row.mac_rate_mean_bps, row.mpdu_error_rate, row.mpdus_per_ppdu, row.airtime, row.held_mean_packets]
         {
@@ -338,7 +346,7 @@ mod tests {
         let (first, last) = stats();
         let phy = PhyConfig::of(Standard::N);
         let best = phy.mode_of_mcs(7).unwrap();
-        let sample = AirSample::new(3_000_000_000, 2, (&first, &last), 1e9, 21.5, best);
+        let sample = AirSample::new(Time::from_ns(3_000_000_000), LinkId(2), (&first, &last), 1e9, 21.5, best);
         assert_eq!((sample.time_s, sample.airtime, sample.held_packets), (3.0, 0.5, 7));
         assert_eq!((sample.mac_rate_mean_bps, sample.held_mean_packets), (15_600_000.0, 4.0));
         assert_eq!((sample.delivered_bytes, sample.snr_db), (18 * 1500, 21.5));
@@ -363,7 +371,7 @@ mod tests {
             collided: false,
             snr_db: f32::NAN,
         };
-        let row = PpduRow::new(9, &record);
+        let row = PpduRow::new(LinkId(9), &record);
         assert_eq!((row.start_s, row.duration_us, row.link), (1.5, 248.0, 9));
         assert_eq!((row.ac.as_ref(), row.mode.as_ref(), row.rate_bps), ("vo", "54 Mbit/s", 54_000_000));
         assert_eq!((row.mpdus, row.received, row.legible, row.psdu_bytes, row.repeat), (3, 1, 2, 4700, 1));

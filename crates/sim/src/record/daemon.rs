@@ -3,8 +3,9 @@
 use std::borrow::Cow;
 
 use airtcp_core::table;
+use airtcp_core::units::Time;
 
-use super::{ratio, secs};
+use super::ratio;
 use crate::spec::FlowSpec;
 use crate::traffic::DaemonStats;
 
@@ -51,10 +52,10 @@ table! {
 }
 
 impl DaemonSample {
-    pub fn new(now: u64, spec: &FlowSpec, state: (u32, [u32; 3], Option<u32>)) -> DaemonSample {
+    pub fn new(now: Time, spec: &FlowSpec, state: (u32, [u32; 3], Option<u32>)) -> DaemonSample {
         let (terminals, [free, corrected, stopped], cap) = state;
         DaemonSample {
-            time_s: secs(now),
+            time_s: now.as_secs_f64(),
             node: spec.name.clone().into(),
             terminals,
             free,

@@ -22,7 +22,7 @@ use super::error::{nearest, unknown};
 use super::file::{MAX_COUNT, NodeKind, ScenarioFile};
 use super::tree::Path;
 use super::{Document, ScenarioError, ScenarioErrors};
-use crate::spec::{ChannelSpec, LinkId, LinkSpec, NodeId, NodeSpec, RunSpec, WalkSpec};
+use crate::spec::{ChannelId, ChannelSpec, LinkId, LinkSpec, NodeId, NodeSpec, RunSpec, WalkSpec};
 
 const MAX_DURATION: Span = Span::from_secs(30 * 86_400);
 /// Each of a million hosts has a line of two directions.
@@ -116,8 +116,8 @@ struct Expander<'a> {
     /// Of each `links` entry its directions.
     entry_links: Vec<Range<u32>>,
     channels: Vec<ChannelSpec>,
-    /// Of each `wlans` entry its channel, as an index into `channels`, and its directions.
-    wlans: Vec<(u32, Range<u32>)>,
+    /// Of each `wlans` entry its channel, and its directions.
+    wlans: Vec<(ChannelId, Range<u32>)>,
     walks: roam::Walks,
     /// Hosts that roam, with their entry.
     roams: BTreeMap<NodeId, usize>,

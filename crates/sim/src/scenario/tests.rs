@@ -1,5 +1,6 @@
 use std::path::PathBuf;
 
+use airtcp_core::packet::FlowId;
 use airtcp_core::queue::{FifoConfig, QueueConfig};
 use airtcp_core::tcp::cc::CcConfig;
 use airtcp_core::tcp::loss::LossConfig;
@@ -396,10 +397,10 @@ fn groups_become_members_in_the_order_of_the_file() {
     assert_eq!(spec.record.link_series, [LinkId(2), LinkId(8), LinkId(9)]);
     assert_eq!(spec.record.drops, spec.record.link_series);
     assert_eq!(spec.record.capture, [LinkId(8)]);
-    assert_eq!(spec.record.retransmissions, [0, 1, 2, 3, 5]);
+    assert_eq!(spec.record.retransmissions, [0, 1, 2, 3, 5].map(FlowId));
     let all = FULL.replace(r#"["reno", "web[1]"]"#, "true");
-    assert_eq!(self::spec(&all).record.retransmissions, [0, 1, 2, 3, 4, 5]);
-    assert_eq!(self::spec(&all.replace("retransmissions = true", "")).record.retransmissions, [0u32; 0]);
+    assert_eq!(self::spec(&all).record.retransmissions, [0, 1, 2, 3, 4, 5].map(FlowId));
+    assert_eq!(self::spec(&all.replace("retransmissions = true", "")).record.retransmissions, [FlowId(0); 0]);
 }
 
 #[test]

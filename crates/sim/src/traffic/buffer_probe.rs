@@ -1,8 +1,8 @@
 //! The buffer probe: trains faster than the air carries them, and what their losses tell of the access point's buffer
 //! ([`airtcp_core::probe`]).
 
-use airtcp_core::packet::Packet;
 use airtcp_core::buffer_probe::{EstimatorConfig, RunLog, Schedule, estimate};
+use airtcp_core::packet::Packet;
 use airtcp_core::table;
 use airtcp_core::tcp::Outputs;
 use airtcp_core::units::{Span, Time};

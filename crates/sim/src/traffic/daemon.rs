@@ -45,7 +45,7 @@ pub(crate) struct Host {
     start: Time,
     stop: Time,
     /// Connections of this host, as flows.
-    connections: Vec<u32>,
+    connections: Vec<FlowId>,
     samples: Vec<FlowSample>,
     caps: Vec<Option<u32>>,
     /// The last announcements; the first is number `first`.
@@ -55,7 +55,7 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    pub fn new(ctx: &Context, config: &CoopConfig, connections: Vec<u32>) -> Host {
+    pub fn new(ctx: &Context, config: &CoopConfig, connections: Vec<FlowId>) -> Host {
         Host {
             daemon: None,
             config: config.clone(),
@@ -99,9 +99,9 @@ impl Host {
         if now >= daemon.sample_at() {
             self.samples.clear();
             for &i in &self.connections {
-                let AnyEnds::Tcp(tcp) = &flows[i as usize].ends else { unreachable!("chosen by their traffic") };
+                let AnyEnds::Tcp(tcp) = &flows[i.0 as usize].ends else { unreachable!("chosen by their traffic") };
                 self.samples.push(FlowSample {
-                    id: Connection(u64::from(i) << 32 | tcp.connection()),
+                    id: Connection(u64::from(i.0) << 32 | tcp.connection()),
                     rtt: tcp.sender.srtt(),
                     least_rtt: None,
                     delivered_bytes: tcp.sender.stats().bytes_acked,
@@ -125,7 +125,7 @@ impl Host {
 
     fn apply(&self, now: Time, flows: &mut [Flow]) {
         for (n, &i) in self.connections.iter().enumerate() {
-            if let AnyEnds::Tcp(tcp) = &mut flows[i as usize].ends {
+            if let AnyEnds::Tcp(tcp) = &mut flows[i.0 as usize].ends {
                 tcp.set_cwnd_cap(now, self.caps.get(n).copied().flatten());
             }
         }

@@ -24,6 +24,7 @@ pub(crate) use report::{Counters, Figure, Period, Report, Tables};
 pub(crate) use tcp::{Below, Tcp};
 
 use crate::error::BuildError;
+use crate::path::Place;
 use crate::record::Log;
 use crate::spec::FlowSpec;
 
@@ -192,7 +193,7 @@ impl Default for TrafficConfig {
 pub(crate) struct Flow {
     pub ends: AnyEnds,
     /// Where its paths begin in [`crate::route::Routes::hops`], forward and reverse.
-    pub path_start: [u32; 2],
+    pub path_start: [Place; 2],
     /// Of its packets, in either direction.
     pub dropped_at_queues: u64,
     pub lost_on_lines: u64,
@@ -216,8 +217,8 @@ impl AnyEnds {
         Ok(match &ctx.spec.traffic {
             Traffic::Daemon(config) => {
                 let mine =
-                    |(_, f): &(u32, &FlowSpec)| f.from == ctx.spec.from && matches!(f.traffic, Traffic::Tcp { .. });
-                let connections = (0..ctx.flow.0).zip(before).filter(mine).map(|(i, _)| i).collect();
+                    |(_, f): &(FlowId, &FlowSpec)| f.from == ctx.spec.from && matches!(f.traffic, Traffic::Tcp { .. });
+                let connections = (0..ctx.flow.0).map(FlowId).zip(before).filter(mine).map(|(i, _)| i).collect();
                 AnyEnds::Daemon(Box::new(Host::new(ctx, config, connections)))
             }
             _ => AnyEnds::Tcp(Tcp::new(ctx, below, recorded)?),

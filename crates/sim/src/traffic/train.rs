@@ -1,7 +1,7 @@
 //! Trains of numbered datagrams ([`Schedule`]) and what becomes of them.
 
-use airtcp_core::packet::{FlowId, Kind as PacketKind, Packet};
 use airtcp_core::buffer_probe::Schedule;
+use airtcp_core::packet::{FlowId, Kind as PacketKind, Packet};
 use airtcp_core::table;
 use airtcp_core::tcp::Outputs;
 use airtcp_core::units::{Seq32, Span, Time};

@@ -1,6 +1,21 @@
 //! What a run leaves behind: from counters and logs to tables and the summary.
 
-use super::*;
+use std::collections::BTreeMap;
+
+use airtcp_core::packet::FlowId;
+use airtcp_core::units::{Span, Time};
+use airtcp_core::wifi::AirStats;
+
+use super::{RunOutput, World};
+use crate::air::link_totals;
+use crate::link::LinkTotals;
+use crate::record::{
+    AirRow, AirRows, Column, DaemonRow, Data, FlowRow, Flows, LinkRow, LinkRows, Table, TransferRow, TransferRows,
+    millis, ratio, secs_or_nan,
+};
+use crate::spec::LinkId;
+use crate::summary::{AirSummary, GroupSummary, LinkSummary, MAX_AIR_LISTED, Reported, Summary, figure_of};
+use crate::traffic::{self, AnyEnds, Counters, Flow, Period, Report};
 
 /// All counters at one instant.
 pub(super) struct Totals {
@@ -22,14 +37,14 @@ impl World {
     pub(super) fn totals(&mut self, before: bool) -> Totals {
         let now = self.now;
         let ahead = self.links.ahead(self.wires.iter(), &self.hops, now, before);
-        let links = (0..self.links.lines.len() as u32).map(|l| match self.air.stats(l, now) {
+        let links = LinkId::all(self.links.lines.len()).map(|l| match self.air.stats(l, now) {
             Some(stats) => link_totals(&stats),
             None => self.links.totals(l, now, &ahead),
         });
         Totals {
             links: links.collect(),
             air: self.air.links().filter_map(|link| self.air.stats(link, now)).collect(),
-            flows: self.flows.iter().map(|flow| FlowTotals::of(flow, Time::from_ns(now))).collect(),
+            flows: self.flows.iter().map(|flow| FlowTotals::of(flow, now)).collect(),
         }
     }
 
@@ -38,7 +53,7 @@ impl World {
         let last = self.totals(false);
         // A run that did not reach the end of its warmup has nothing to summarise.
         let (first, period) = match self.warm.take() {
-            Some(first) => (first, Time::from_ns(self.now).since(Time::ZERO + self.spec.warmup)),
+            Some(first) => (first, self.now.since(Time::ZERO + self.spec.warmup)),
             None => {
                 let Totals { links, air, flows } = &last;
                 (Totals { links: links.clone(), air: air.clone(), flows: flows.clone() }, Span::ZERO)
@@ -58,19 +73,20 @@ impl World {
             let mut report = Report { row, figures: Vec::new(), tables: &mut own_tables };
             let flow = FlowId(i as u32);
             let (first, last) = (&first.counters, &last.counters);
-            let now = Time::from_ns(self.now);
+            let now = self.now;
             self.flows[i].ends.report(&Period { flow, first, last, length: period, warm_at, now }, &mut report);
             reported.push((report.row, report.figures));
         }
-        let link_rows: Vec<LinkRow> =
-            (0..self.links.lines.len()).map(|i| self.link_row(i, &first.links[i], &last.links[i], period_ns)).collect();
+        let link_rows: Vec<LinkRow> = LinkId::all(self.links.lines.len())
+            .map(|id| self.link_row(id, &first.links[id.index()], &last.links[id.index()], period_ns))
+            .collect();
         let air_rows: Vec<AirRow> = self
             .air
             .links()
             .zip(first.air.iter().zip(&last.air))
             .map(|(link, (first, last))| {
-                let spec = &self.spec.links[link as usize];
-                let channel = spec.air.map_or("", |air| &self.spec.channels[air.channel as usize].name);
+                let spec = &self.spec.links[link.index()];
+                let channel = spec.air.map_or("", |air| &self.spec.channels[air.channel.index()].name);
                 AirRow::new(link, spec, channel, first, last, period_ns)
             })
             .collect();
@@ -158,15 +174,15 @@ impl World {
         }
     }
 
-    fn link_row(&self, i: usize, first: &LinkTotals, last: &LinkTotals, period_ns: f64) -> LinkRow {
-        let spec = &self.spec.links[i];
+    fn link_row(&self, id: LinkId, first: &LinkTotals, last: &LinkTotals, period_ns: f64) -> LinkRow {
+        let spec = &self.spec.links[id.index()];
         let arrived_packets = last.arrived_packets - first.arrived_packets;
         let dropped_overflow = last.dropped_overflow - first.dropped_overflow;
         let dropped_early = last.dropped_early - first.dropped_early;
         let dropped_gone = last.dropped_gone - first.dropped_gone;
         let queue_ns = (last.queue_packet_ns - first.queue_packet_ns) as f64;
         LinkRow {
-            link: i as u32,
+            link: id.0,
             name: spec.name.clone().into(),
             group: spec.group.clone().into(),
             rate_bps: spec.rate.as_bps(),
@@ -185,9 +201,9 @@ impl World {
             utilisation: ratio((last.busy_ns - first.busy_ns) as f64, period_ns),
             loss_ratio: ratio((dropped_overflow + dropped_early + dropped_gone) as f64, arrived_packets as f64),
             queue_mean_packets: ratio(queue_ns, period_ns),
-            queue_max_packets: match self.air.stats(i as u32, self.now) {
+            queue_max_packets: match self.air.stats(id, self.now) {
                 Some(stats) => stats.held_max,
-                None => u64::from(self.links.cold[i].max_queue),
+                None => u64::from(self.links.cold[id.index()].max_queue),
             },
             queue_delay_mean_ms: ratio(queue_ns * 1e-6, (last.started_packets - first.started_packets) as f64),
         }
@@ -215,7 +231,7 @@ impl World {
         }
         Summary {
             seed: self.spec.seed,
-            end_s: secs(self.now),
+            end_s: self.now.as_secs_f64(),
             warmup_s: self.spec.warmup.as_secs_f64(),
             groups: order
                 .iter()

@@ -4,18 +4,27 @@
 //! network it is where it was until it is associated anew: what is sent to it meanwhile goes to the old access point, as does what
 //! is under way. There it is dropped, or kept for forwarding until the station is associated somewhere.
 
-use super::*;
-use crate::spec::RoamingSpec;
+use std::collections::BTreeMap;
+
+use airtcp_core::packet::{FlowId, PacketId};
+use airtcp_core::units::{Span, Time};
 use airtcp_core::wifi::phy::{Motion, Track, signal};
 use airtcp_core::wifi::{Measured, Roam};
+
+use super::World;
+use crate::air::Air;
+use crate::path::Place;
+use crate::record::{HandoverRow, HandoverRows, WalkerRow, WalkerRows};
+use crate::route::Routes;
+use crate::spec::{ChannelId, LinkId, RoamingSpec, RunSpec};
 
 /// A radio link that a station may use.
 #[derive(Debug, Clone)]
 struct Candidate {
-    channel: u32,
+    channel: ChannelId,
     pair: u16,
-    up: u32,
-    down: u32,
+    up: LinkId,
+    down: LinkId,
     wlan: String,
     distance: Distance,
 }
@@ -29,27 +38,27 @@ enum Distance {
 impl Candidate {
     /// `up`: its link to the access point.
     fn new(spec: &RunSpec, air: &Air, up: LinkId) -> Option<Candidate> {
-        let link = &spec.links[up.0 as usize];
+        let link = &spec.links[up.index()];
         let a = link.air?;
-        let pair = &spec.channels[a.channel as usize].pairs[usize::from(a.pair)];
+        let pair = &spec.channels[a.channel.index()].pairs[usize::from(a.pair)];
         let distance = match (&pair.motion, pair.signal.distance()) {
             (Some(motion), _) => Distance::Walked(motion.clone()),
             (None, signal::Distance::Given(m)) => Distance::Known(m),
             (None, _) => Distance::Known(f64::NAN),
         };
         let down = air.world_link(a.channel, 2 * u32::from(a.pair) + 1);
-        Some(Candidate { channel: a.channel, pair: a.pair, up: up.0, down, wlan: link.group.clone(), distance })
+        Some(Candidate { channel: a.channel, pair: a.pair, up, down, wlan: link.group.clone(), distance })
     }
 
-    fn distance_m(&self, now: u64) -> f64 {
+    fn distance_m(&self, now: Time) -> f64 {
         match &self.distance {
             Distance::Known(m) => *m,
-            Distance::Walked(motion) => motion.distance_m(Time::from_ns(now)),
+            Distance::Walked(motion) => motion.distance_m(now),
         }
     }
 
-    fn measure(&self, now: u64, air: &mut Air) -> Measured {
-        let rssi_dbm = air.channels[self.channel as usize].received_dbm(self.pair, now);
+    fn measure(&self, now: Time, air: &mut Air) -> Measured {
+        let rssi_dbm = air.channels[self.channel.index()].received_dbm(self.pair, now.as_ns());
         Measured { distance_m: self.distance_m(now), rssi_dbm }
     }
 }
@@ -64,15 +73,15 @@ struct Roamer {
     heading: usize,
     /// Where the network believes it to be.
     located: usize,
-    /// When it is associated with where it is heading; [`u64::MAX`]: it is.
-    arrives: u64,
+    /// When it is associated with where it is heading; [`Time::NEVER`]: it is.
+    arrives: Time,
     gap: Span,
     /// Places in [`Roamers::variants`] of the flows that end here.
     flows: Vec<usize>,
     /// Flows whose sender is here and wants to know.
-    told: Vec<u32>,
+    told: Vec<FlowId>,
     /// See [`Routes::onward`].
-    onward: Vec<Vec<u32>>,
+    onward: Vec<Vec<Place>>,
     /// Candidate that it left and packet: to be forwarded once it is associated.
     held: Vec<(usize, PacketId)>,
     track: Option<usize>,
@@ -80,11 +89,11 @@ struct Roamer {
 }
 
 impl Roamer {
-    fn deadline(&self) -> u64 {
-        self.roam.deadline().as_ns().min(self.arrives)
+    fn deadline(&self) -> Time {
+        self.roam.deadline().min(self.arrives)
     }
     fn is_away(&self) -> bool {
-        self.arrives != u64::MAX
+        !self.arrives.is_never()
     }
 }
 
@@ -102,15 +111,13 @@ struct Walker {
 pub(super) struct Roamers {
     all: Vec<Roamer>,
     walkers: Vec<Walker>,
-    /// Component of the first.
-    first: usize,
     /// By link of the world: whose it is, and of which candidate.
-    of_link: BTreeMap<u32, (usize, usize)>,
+    of_link: BTreeMap<LinkId, (usize, usize)>,
     variants: Vec<crate::route::Variants>,
 }
 
 impl Roamers {
-    pub fn new(spec: &RunSpec, routes: &Routes, air: &Air, first: usize) -> Roamers {
+    pub fn new(spec: &RunSpec, routes: &Routes, air: &Air) -> Roamers {
         let mut of_link = BTreeMap::new();
         let all: Vec<Roamer> = spec
             .roaming
@@ -126,27 +133,24 @@ impl Roamers {
             })
             .collect();
         let walkers = spec.walks.iter().map(|walk| {
-            let up = (0u32..).zip(&spec.links).find(|(_, l)| l.from == walk.node && l.air.is_some_and(|a| !a.down));
+            let up =
+                (0..).map(LinkId).zip(&spec.links).find(|(_, l)| l.from == walk.node && l.air.is_some_and(|a| !a.down));
             Walker {
-                name: spec.nodes[walk.node.0 as usize].name.clone(),
+                name: spec.nodes[walk.node.index()].name.clone(),
                 track: walk.track.clone(),
                 roamer: spec.roaming.iter().position(|r| r.node == walk.node),
-                only: up.and_then(|(id, _)| Candidate::new(spec, air, LinkId(id))),
+                only: up.and_then(|(id, _)| Candidate::new(spec, air, id)),
             }
         });
-        Roamers { all, walkers: walkers.collect(), first, of_link, variants: routes.variants.clone() }
+        Roamers { all, walkers: walkers.collect(), of_link, variants: routes.variants.clone() }
     }
 
     pub fn count(&self) -> usize {
         self.all.len()
     }
 
-    pub fn is_one(&self, component: u32) -> bool {
-        component as usize >= self.first
-    }
-
     /// A packet on an air link of a station was lost for want of an association.
-    pub fn count_lost(&mut self, link: u32) {
+    pub fn count_lost(&mut self, link: LinkId) {
         let Some(&(r, i)) = self.of_link.get(&link) else { return };
         let roamer = &mut self.all[r];
         let is_up = roamer.candidates[i].up == link;
@@ -156,16 +160,16 @@ impl Roamers {
         }
     }
 
-    pub fn sample(&self, now: u64, air: &mut Air, rows: &mut WalkerRows) {
+    pub fn sample(&self, now: Time, air: &mut Air, rows: &mut WalkerRows) {
         for walker in &self.walkers {
             let at = match walker.roamer.map(|r| &self.all[r]) {
                 Some(roamer) => (!roamer.is_away()).then(|| &roamer.candidates[roamer.located]),
                 None => walker.only.as_ref(),
             };
-            let [x_m, y_m] = walker.track.at(Time::from_ns(now));
+            let [x_m, y_m] = walker.track.at(now);
             let measured = at.map(|c| c.measure(now, air));
             rows.push(WalkerRow {
-                time_s: secs(now),
+                time_s: now.as_secs_f64(),
                 node: walker.name.clone().into(),
                 x_m,
                 y_m,
@@ -197,15 +201,15 @@ impl Roamer {
             roaming.candidates.iter().filter_map(|&up| Candidate::new(spec, air, up)).collect();
         let is_here = |v: &crate::route::Variants| v.ends.contains(&Some(r as u32));
         let flows = (0..).zip(&routes.variants).filter(|(_, v)| is_here(v)).map(|(i, _)| i).collect();
-        let told = (0u32..).zip(&spec.flows).filter(|(_, f)| roaming.tells_senders && f.from == roaming.node);
+        let told = (0..).map(FlowId).zip(&spec.flows).filter(|(_, f)| roaming.tells_senders && f.from == roaming.node);
         Roamer {
-            name: spec.nodes[roaming.node.0 as usize].name.clone(),
+            name: spec.nodes[roaming.node.index()].name.clone(),
             roam: Roam::new(roaming.rule.clone(), candidates.len(), moves),
             candidates,
             first: roaming.first,
             heading: 0,
             located: 0,
-            arrives: u64::MAX,
+            arrives: Time::NEVER,
             gap: roaming.gap,
             flows,
             told: told.map(|(flow, _)| flow).collect(),
@@ -231,18 +235,17 @@ impl World {
 
     /// A station has something to decide, or is associated anew.
     #[cold]
-    pub(super) fn on_roamer(&mut self, component: u32) {
-        let r = component as usize - self.roamers.first;
+    pub(super) fn on_roamer(&mut self, r: usize) {
         let now = self.now;
         if self.roamers.all[r].arrives <= now {
             self.on_association(r);
-        } else if self.roamers.all[r].roam.deadline().as_ns() <= now {
+        } else if self.roamers.all[r].roam.deadline() <= now {
             let measured = self.measured(r);
-            if let Some(to) = self.roamers.all[r].roam.on_deadline(Time::from_ns(now), &measured) {
+            if let Some(to) = self.roamers.all[r].roam.on_deadline(now, &measured) {
                 self.leave(r, to, &measured);
             }
         }
-        self.timeline.set(component, self.roamers.all[r].deadline());
+        self.timeline.set(self.components.roamer(r), self.roamers.all[r].deadline());
     }
 
     fn measured(&mut self, r: usize) -> Vec<Measured> {
@@ -253,13 +256,13 @@ impl World {
         let roamer = &mut self.roamers.all[r];
         let from = roamer.located;
         roamer.heading = to;
-        roamer.arrives = self.now.saturating_add(roamer.gap.as_ns());
+        roamer.arrives = self.now + roamer.gap;
         let [x_m, y_m] = match roamer.track {
-            Some(t) => self.spec.walks[t].track.at(Time::from_ns(self.now)),
+            Some(t) => self.spec.walks[t].track.at(self.now),
             None => [f64::NAN; 2],
         };
         roamer.rows.push(HandoverRow {
-            time_s: secs(self.now),
+            time_s: self.now.as_secs_f64(),
             node: roamer.name.clone().into(),
             from: roamer.candidates[from].wlan.clone().into(),
             to: roamer.candidates[to].wlan.clone().into(),
@@ -277,7 +280,7 @@ impl World {
         });
         let Candidate { channel, pair, .. } = roamer.candidates[from];
         self.repath(r);
-        self.air.channels[channel as usize].disassociate(self.now, pair, &mut self.pool, &mut self.air.out);
+        self.air.channels[channel.index()].disassociate(self.now.as_ns(), pair, &mut self.pool, &mut self.air.out);
         self.after_change(channel);
         if self.roamers.all[r].arrives == self.now {
             self.on_association(r);
@@ -288,17 +291,17 @@ impl World {
         let now = self.now;
         let roamer = &mut self.roamers.all[r];
         roamer.located = roamer.heading;
-        roamer.arrives = u64::MAX;
-        roamer.roam.on_associated(Time::from_ns(now), roamer.located);
+        roamer.arrives = Time::NEVER;
+        roamer.roam.on_associated(now, roamer.located);
         let is_first = roamer.rows.is_empty();
         if let Some(row) = roamer.rows.last_mut() {
-            row.associated_s = secs(now);
+            row.associated_s = now.as_secs_f64();
         }
         let Candidate { channel, pair, .. } = roamer.candidates[roamer.located];
         let deadline = roamer.deadline();
-        self.timeline.set((self.roamers.first + r) as u32, deadline);
+        self.timeline.set(self.components.roamer(r), deadline);
         self.repath(r);
-        self.air.channels[channel as usize].associate(now, pair, &mut self.pool, &mut self.air.out);
+        self.air.channels[channel.index()].associate(now.as_ns(), pair, &mut self.pool, &mut self.air.out);
         self.after_change(channel);
         let held = std::mem::take(&mut self.roamers.all[r].held);
         for (left, packet) in held {
@@ -308,16 +311,16 @@ impl World {
             return;
         }
         for i in 0..self.roamers.all[r].told.len() {
-            let flow = self.roamers.all[r].told[i] as usize;
-            let ends = &mut self.flows[flow].ends;
-            ends.on_path_change(Time::from_ns(now));
-            self.timeline.advance_to((self.first_flow + 2 * flow) as u32, ends.deadline().as_ns());
+            let flow = self.roamers.all[r].told[i];
+            let ends = &mut self.flows[flow.0 as usize].ends;
+            ends.on_path_change(now);
+            self.timeline.advance_to(self.components.source(flow), ends.deadline());
         }
     }
 
-    fn after_change(&mut self, channel: u32) {
-        let component = self.links.queued.len() as u32 + channel;
-        self.timeline.set(component, self.air.channels[channel as usize].deadline());
+    fn after_change(&mut self, channel: ChannelId) {
+        let deadline = Time::from_ns(self.air.channels[channel.index()].deadline());
+        self.timeline.set(self.components.channel(channel), deadline);
         if !self.air.out.is_empty() {
             self.take_from_air(channel);
         }
@@ -330,14 +333,14 @@ impl World {
             let variants = &self.roamers.variants[v];
             let at = |end: Option<u32>| end.map_or((0, 0), |e| (all[e as usize].heading, all[e as usize].located));
             let [(from_heading, from_located), (to_heading, to_located)] = variants.ends.map(at);
-            let path_start = &mut self.flows[variants.flow as usize].path_start;
+            let path_start = &mut self.flows[variants.flow.0 as usize].path_start;
             path_start[0] = variants.start[from_heading][to_located][0];
             path_start[1] = variants.start[from_located][to_heading][1];
         }
     }
 
     /// A packet that a radio has not sent before the end of its association.
-    pub(super) fn find_another_way(&mut self, link: u32, packet: PacketId) {
+    pub(super) fn find_another_way(&mut self, link: LinkId, packet: PacketId) {
         let Some(&(r, i)) = self.roamers.of_link.get(&link) else { return };
         let roamer = &mut self.roamers.all[r];
         if roamer.candidates[i].up == link {
@@ -347,7 +350,7 @@ impl World {
             let p = &self.pool[packet];
             let size = p.size;
             let place = self.flows[p.flow.0 as usize].path_start[usize::from(p.is_reverse())];
-            self.forward(self.hops[place as usize], packet, place, size);
+            self.forward(self.hops[place.index()].link(), packet, place, size);
         } else if roamer.is_away() {
             roamer.held.push((i, packet));
         } else {
@@ -365,6 +368,6 @@ impl World {
             }
         }
         let size = self.pool[packet].size;
-        self.forward(self.hops[place as usize], packet, place, size);
+        self.forward(self.hops[place.index()].link(), packet, place, size);
     }
 }

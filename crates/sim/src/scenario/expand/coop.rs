@@ -9,7 +9,7 @@ use airtcp_core::units::{Probability, Span, Time};
 use super::super::file::{Coop, MAX_COUNT, NodeKind};
 use super::super::tree::Path;
 use super::{Expander, root};
-use crate::spec::{AirSpec, FlowSpec, LinkSpec, NodeId, Reorder, Traffic};
+use crate::spec::{AirSpec, ChannelId, FlowSpec, LinkSpec, NodeId, Reorder, Traffic};
 
 impl Expander<'_> {
     /// `flows`: how many there are already.
@@ -103,9 +103,9 @@ impl Expander<'_> {
     }
 
     /// Of each station the channels it is on, and the radio of its access point there.
-    fn places(&self) -> BTreeMap<NodeId, Vec<(u32, u16)>> {
-        let mut places: BTreeMap<NodeId, Vec<(u32, u16)>> = BTreeMap::new();
-        for (c, channel) in (0u32..).zip(&self.channels) {
+    fn places(&self) -> BTreeMap<NodeId, Vec<(ChannelId, u16)>> {
+        let mut places: BTreeMap<NodeId, Vec<(ChannelId, u16)>> = BTreeMap::new();
+        for (c, channel) in (0..).map(ChannelId).zip(&self.channels) {
             for pair in &channel.pairs {
                 let node = channel.radios[usize::from(pair.station)].node;
                 places.entry(node).or_default().push((c, pair.access_point));
@@ -115,8 +115,8 @@ impl Expander<'_> {
     }
 
     /// The access point, which has a link to all its stations from now on.
-    fn group_link(&mut self, (channel, radio): (u32, u16)) -> NodeId {
-        let spec = &mut self.channels[channel as usize];
+    fn group_link(&mut self, (channel, radio): (ChannelId, u16)) -> NodeId {
+        let spec = &mut self.channels[channel.index()];
         let access_point = spec.radios[usize::from(radio)].node;
         if spec.groups.contains(&radio) {
             return access_point;

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use airtcp_core::packet::FlowId;
+
 use super::super::file::{Link, Selection, Wlan};
 use super::super::tree::Path;
 use super::{Expander, root};
-use crate::spec::{FlowSpec, LinkId, RecordSpec, Traffic};
+use crate::spec::{ChannelId, FlowSpec, LinkId, RecordSpec, Traffic};
 
 /// Samples over all series: some GiB of results.
 const MAX_SAMPLES: u64 = 50_000_000;
@@ -25,8 +27,8 @@ impl Expander<'_> {
         let record = &self.file.record;
         let path = root("record");
         let interval = record.interval_of(self.file.duration);
-        let default = || self.links.iter().enumerate().filter(|(_, l)| !l.is_member_of_group);
-        let default: Vec<LinkId> = default().map(|(i, _)| LinkId(i as u32)).collect();
+        let default = LinkId::all(self.links.len()).zip(&self.links).filter(|(_, l)| !l.is_member_of_group);
+        let default: Vec<LinkId> = default.map(|(id, _)| id).collect();
         let mut selected = |key: &str, names: &[String], kind: LinkKind| {
             let mut ids = BTreeSet::new();
             for (i, name) in names.iter().enumerate() {
@@ -48,19 +50,21 @@ impl Expander<'_> {
         let air_series = match &record.air_series {
             Some(names) => selected("air_series", names, LinkKind::Air),
             None => {
-                let is_air = |id: &LinkId| self.links[id.0 as usize].air.is_some();
-                let all: Vec<_> = (0..self.links.len() as u32).map(LinkId).filter(is_air).collect();
+                let is_air = |id: &LinkId| self.links[id.index()].air.is_some();
+                let all: Vec<_> = LinkId::all(self.links.len()).filter(is_air).collect();
                 if all.len() <= MAX_AIR_SERIES { all } else { Vec::new() }
             }
         };
         let retransmissions = match &record.retransmissions {
             None | Some(Selection::All(false)) => Vec::new(),
-            Some(Selection::All(true)) => (0..flows.len() as u32).filter(|&i| is_tcp(&flows[i as usize])).collect(),
+            Some(Selection::All(true)) => {
+                (0..).map(FlowId).zip(flows).filter(|(_, flow)| is_tcp(flow)).map(|(id, _)| id).collect()
+            }
             Some(Selection::Names(names)) => self.tcp_flows_of(&path.key("retransmissions"), names, flows),
         };
         let ppdus = match &record.ppdus {
             None | Some(Selection::All(false)) => Vec::new(),
-            Some(Selection::All(true)) => (0..self.channels.len() as u32).collect(),
+            Some(Selection::All(true)) => (0..).map(ChannelId).zip(&self.channels).map(|(id, _)| id).collect(),
             Some(Selection::Names(names)) => self.channels_of(&path.key("ppdus"), names),
         };
         let capture_air = self.channels_of(&path.key("capture_air"), &record.capture_air);
@@ -99,11 +103,11 @@ impl Expander<'_> {
     }
 
     /// TCP flows by the names of their entries or their own.
-    fn tcp_flows_of(&mut self, at: &Path, names: &[String], flows: &[FlowSpec]) -> Vec<u32> {
+    fn tcp_flows_of(&mut self, at: &Path, names: &[String], flows: &[FlowSpec]) -> Vec<FlowId> {
         let file = self.file;
         let mut selected = BTreeSet::new();
         for (i, name) in names.iter().enumerate() {
-            let named = || (0u32..).zip(flows).filter(|(_, f)| f.group == *name || f.name == *name);
+            let named = || (0..).map(FlowId).zip(flows).filter(|(_, f)| f.group == *name || f.name == *name);
             if named().next().is_some() {
                 if named().all(|(_, f)| !is_tcp(f)) {
                     self.error(&at.index(i), "is not TCP: nothing is sent again");
@@ -148,7 +152,7 @@ impl Expander<'_> {
             let names: Vec<_> = links.chain(self.file.wlans.iter().map(Wlan::name)).collect();
             return Err(self.unknown_name("link", name, names.iter().map(AsRef::as_ref)));
         };
-        let is_air = |id: &LinkId| self.links[id.0 as usize].air.is_some();
+        let is_air = |id: &LinkId| self.links[id.index()].air.is_some();
         match (kind, ids.iter().any(is_air)) {
             (LinkKind::Wire, true) => Err("is in the air: name the WLAN in `record.capture_air`".to_owned()),
             (LinkKind::Air, false) if !ids.is_empty() => {
@@ -159,7 +163,7 @@ impl Expander<'_> {
     }
 
     /// Channels of WLANs by the names of these.
-    fn channels_of(&mut self, at: &Path, names: &[String]) -> Vec<u32> {
+    fn channels_of(&mut self, at: &Path, names: &[String]) -> Vec<ChannelId> {
         let file = self.file;
         let mut channels = BTreeSet::new();
         for (i, name) in names.iter().enumerate() {

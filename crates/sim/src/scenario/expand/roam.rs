@@ -203,7 +203,7 @@ impl<'a> Expander<'a> {
     fn signal_of(&self, up: LinkId) -> SignalConfig {
         let air = self.links[up.0 as usize].air;
         air.map_or(SignalConfig::default(), |a| {
-            self.channels[a.channel as usize].pairs[usize::from(a.pair)].signal.clone()
+            self.channels[a.channel.index()].pairs[usize::from(a.pair)].signal.clone()
         })
     }
 }

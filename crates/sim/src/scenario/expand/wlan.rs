@@ -17,7 +17,7 @@ use serde_json::Value as Json;
 use super::super::file::{AllHidden, Hidden, Layer, NodeKind, Station, StationEntry, Wlan, lay};
 use super::super::tree::{Path, Step};
 use super::{Expander, MAX_LINKS, Members, root};
-use crate::spec::{AirSpec, ChannelSpec, LinkId, LinkSpec, NodeId, PairSpec, RadioSpec, Reorder};
+use crate::spec::{AirSpec, ChannelId, ChannelSpec, LinkId, LinkSpec, NodeId, PairSpec, RadioSpec, Reorder};
 
 /// Radios of a channel have 16-bit numbers.
 const MAX_RADIOS: usize = u16::MAX as usize;
@@ -80,12 +80,12 @@ impl Expander<'_> {
             let access_point = self.access_point(&path, wlan);
             let ap_radio = self.ap_radio(&path, wlan);
             let is_wavelan = ap_radio.as_ref().is_some_and(|r| r.phy.standard == Standard::Wavelan);
-            self.sensing(&path, wlan, &mut channels[channel], i, is_wavelan);
-            self.capture_effect(&path, wlan, &mut channels[channel], i);
+            self.sensing(&path, wlan, &mut channels[channel.index()], i, is_wavelan);
+            self.capture_effect(&path, wlan, &mut channels[channel.index()], i);
             if wlan.stations.is_empty() {
                 self.error(&path.key("stations"), "must name at least one host");
             }
-            let channel_spec = &mut channels[channel];
+            let channel_spec = &mut channels[channel.index()];
             let ap_index = channel_spec.spec.radios.len();
             if let (Some(node), Some(config)) = (access_point, &ap_radio) {
                 let place = Placed {
@@ -114,7 +114,7 @@ impl Expander<'_> {
                 let Some(rate) = self.common_rate(&at, &config, ap_config) else { continue };
                 for k in 0..ends.len {
                     let station = ends.member(k);
-                    let channel_spec = &mut channels[channel];
+                    let channel_spec = &mut channels[channel.index()];
                     let radio = channel_spec.spec.radios.len();
                     if radio > MAX_RADIOS || self.links.len() as u64 + 2 > MAX_LINKS {
                         self.error(&at, format!("too many stations: at most {MAX_RADIOS} radios on a channel"));
@@ -145,14 +145,14 @@ impl Expander<'_> {
                         motion,
                         roams,
                     });
-                    let air = AirSpec { channel: channel as u32, pair, down: false, is_group: false };
+                    let air = AirSpec { channel, pair, down: false, is_group: false };
                     self.add_air_links(&at, &names[i], station, ap, rate, ends.is_group, air);
                 }
             }
-            self.wlans.push((channel as u32, start..self.links.len() as u32));
+            self.wlans.push((channel, start..self.links.len() as u32));
         }
         for (i, wlan) in file.wlans.iter().enumerate() {
-            let channel = &mut channels[self.wlans[i].0 as usize];
+            let channel = &mut channels[self.wlans[i].0.index()];
             self.hidden(i, wlan, channel);
         }
         if self.errors.is_empty() {
@@ -181,7 +181,7 @@ impl Expander<'_> {
     }
 
     /// The channel of a WLAN, which may be another's as well.
-    fn channel(&mut self, channels: &mut Vec<Channel>, i: usize, names: &[std::borrow::Cow<str>]) -> usize {
+    fn channel(&mut self, channels: &mut Vec<Channel>, i: usize, names: &[std::borrow::Cow<str>]) -> ChannelId {
         let file = self.file;
         let key = &file.wlans[i].channel;
         if key.as_ref().is_some_and(String::is_empty) {
@@ -192,7 +192,7 @@ impl Expander<'_> {
         }
         let sharing = file.wlans[..i].iter().position(|other| key.is_some() && other.channel == *key);
         if let Some(other) = sharing {
-            return self.wlans[other].0 as usize;
+            return self.wlans[other].0;
         }
         let name = match key {
             // A WLAN without a channel gives its name to the one of its own.
@@ -211,7 +211,7 @@ impl Expander<'_> {
         let spec =
             ChannelSpec { name, radios, pairs, groups, hidden, sensing: SENSING, capture_effect: Probability::ZERO };
         channels.push(Channel { spec, placed: Vec::new(), sensing_from: None, capture_effect_from: None });
-        channels.len() - 1
+        ChannelId(channels.len() as u32 - 1)
     }
 
     fn sensing(&mut self, path: &Path, wlan: &Wlan, channel: &mut Channel, i: usize, is_wavelan: bool) {

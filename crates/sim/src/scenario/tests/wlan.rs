@@ -4,7 +4,7 @@ use airtcp_core::wifi::phy::{Band, SignalConfig, Standard};
 use airtcp_core::wifi::{Ac, OnGiveUp, RadioConfig};
 
 use super::*;
-use crate::spec::AirSpec;
+use crate::spec::{AirSpec, ChannelId};
 
 /// Everything a WLAN can say at least once.
 const FULL: &str = r#"duration = "10s"
@@ -126,9 +126,9 @@ fn wlans_become_radios_pairs_and_links() {
 
     let air: Vec<Option<AirSpec>> = spec.links.iter().map(|l| l.air).collect();
     assert_eq!(air[..4], [None; 4]);
-    assert_eq!(air[4], Some(AirSpec { channel: 0, pair: 0, down: false, is_group: false }));
-    assert_eq!(air[5], Some(AirSpec { channel: 0, pair: 0, down: true, is_group: false }));
-    assert_eq!(air[13], Some(AirSpec { channel: 0, pair: 4, down: true, is_group: false }));
+    assert_eq!(air[4], Some(AirSpec { channel: ChannelId(0), pair: 0, down: false, is_group: false }));
+    assert_eq!(air[5], Some(AirSpec { channel: ChannelId(0), pair: 0, down: true, is_group: false }));
+    assert_eq!(air[13], Some(AirSpec { channel: ChannelId(0), pair: 4, down: true, is_group: false }));
     // The fastest mode that both ends have.
     assert_eq!(spec.links[4].rate, DataRate::from_mbps(150));
     assert_eq!(spec.links[10].rate, DataRate::from_mbps(54));
@@ -139,7 +139,10 @@ fn wlans_become_radios_pairs_and_links() {
     let ids = |links: &[LinkId]| links.iter().map(|l| l.0).collect::<Vec<_>>();
     assert_eq!(ids(&spec.record.link_series), (4..12).collect::<Vec<_>>());
     assert_eq!(ids(&spec.record.air_series), (4..13).collect::<Vec<_>>());
-    assert_eq!((spec.record.ppdus.as_slice(), spec.record.capture_air.as_slice()), (&[0][..], &[0][..]));
+    assert_eq!(
+        (spec.record.ppdus.as_slice(), spec.record.capture_air.as_slice()),
+        (&[ChannelId(0)][..], &[ChannelId(0)][..])
+    );
 }
 
 #[test]

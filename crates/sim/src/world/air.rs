@@ -1,0 +1,115 @@
+//! Packets in the air: from routes into radios, and what channels put out back onto routes.
+
+use airtcp_core::packet::PacketId;
+use airtcp_core::queue::DropReason;
+use airtcp_core::units::Time;
+use airtcp_core::wifi::Transmit;
+
+use super::{CAPTURE_LOT, World};
+use crate::path::{Hop, Place};
+use crate::spec::{ChannelId, LinkId, RunSpec};
+use crate::traffic::{AnyEnds, Below};
+
+impl World {
+    /// A packet is handed to a radio.
+    #[inline(never)]
+    pub(super) fn enter_air(&mut self, link: LinkId, packet: PacketId, place: Place) {
+        self.note_place(packet, place);
+        let (channel, own) = self.air.at[link.index()].expect("a link through the air");
+        let p = &self.pool[packet];
+        let flow = &self.flows[p.flow.0 as usize];
+        let (ac, report) = (flow.ac, flow.reports_release && p.len > 0 && !p.is_reverse());
+        let c = &mut self.air.channels[channel.index()];
+        c.enqueue(self.now.as_ns(), own, packet, ac, report, &mut self.pool, &mut self.air.out);
+        self.timeline.advance_to(self.components.channel(channel), Time::from_ns(c.deadline()));
+        if !self.air.out.is_empty() {
+            self.take_from_air(channel);
+        }
+    }
+
+    #[inline(never)]
+    pub(super) fn on_channel_deadline(&mut self, channel: ChannelId) {
+        let c = &mut self.air.channels[channel.index()];
+        let component = self.components.channel(channel);
+        if Time::from_ns(c.deadline()) > self.now {
+            // The leaf was early.
+            self.timeline.set(component, Time::from_ns(c.deadline()));
+            return;
+        }
+        c.on_deadline(self.now.as_ns(), &mut self.pool, &mut self.air.out);
+        self.air.hand_over_due |= c.frames.len().max(c.ppdus.len()) >= CAPTURE_LOT;
+        self.timeline.set(component, Time::from_ns(c.deadline()));
+        self.take_from_air(channel);
+    }
+
+    /// What a channel has put out goes where it belongs.
+    pub(super) fn take_from_air(&mut self, channel: ChannelId) {
+        // What it delivers may enter the air again, and that call has its own outputs.
+        let mut out = std::mem::take(&mut self.air.out);
+        for (own, packet, reason) in out.dropped.drain(..) {
+            let link = self.air.world_link(channel, own);
+            match reason {
+                DropReason::RetryLimit | DropReason::Late | DropReason::Collision | DropReason::Errors => {
+                    self.lose_in_air(link, packet, reason)
+                }
+                DropReason::Gone => {
+                    self.roamers.count_lost(link);
+                    self.discard(link, packet, reason);
+                }
+                _ => self.discard(link, packet, reason),
+            }
+        }
+        for (own, packet) in out.handed_back.drain(..) {
+            self.find_another_way(self.air.world_link(channel, own), packet);
+        }
+        for (pair, packet) in out.heard.drain(..) {
+            self.hear(channel, pair, packet);
+        }
+        for (_, packet) in out.delivered.drain(..) {
+            let place = self.place_of[packet.0 as usize].0;
+            let size = self.pool[packet].size;
+            self.enter(packet, place.next(), size);
+        }
+        self.released.append(&mut out.released);
+        self.air.out = out;
+    }
+
+    /// A group-addressed packet has reached the station of a pair.
+    #[cold]
+    fn hear(&mut self, channel: ChannelId, pair: u32, packet: PacketId) {
+        let packet = self.pool[packet];
+        let Some(listener) = self.air.daemons[channel.index()][pair as usize] else { return };
+        let AnyEnds::Daemon(speaker) = &self.flows[packet.flow.0 as usize].ends else { return };
+        let Some(bytes) = speaker.bytes(&packet) else { return };
+        let AnyEnds::Daemon(host) = &mut self.flows[listener.0 as usize].ends else { return };
+        host.on_announcement(self.now, &bytes);
+        self.timeline.advance_to(self.components.source(listener), host.deadline());
+    }
+
+    #[cold]
+    fn lose_in_air(&mut self, link: LinkId, id: PacketId, reason: DropReason) {
+        let packet = self.pool.remove(id);
+        self.ledger.lost.add(packet.size);
+        self.flows[packet.flow.0 as usize].lost_on_lines += 1;
+        let cold = &mut self.links.cold[link.index()];
+        if cold.record_drops {
+            self.log.drop(self.now, link, &packet, reason);
+        }
+    }
+}
+
+/// What the radio does for a sender whose packets go into `link` first; `None` for a wire.
+pub(super) fn below(spec: &RunSpec, hop: Hop) -> Option<Below> {
+    let air = spec.links.get(hop.link().index())?.air?;
+    if air.is_group {
+        return None;
+    }
+    let channel = &spec.channels[air.channel.index()];
+    let pair = &channel.pairs[usize::from(air.pair)];
+    let radio = if air.down { pair.access_point } else { pair.station };
+    let pacing_shift = match &channel.radios[usize::from(radio)].config.transmit {
+        Transmit::Mac80211(path) => Some(path.tsq_pacing_shift),
+        Transmit::Qdisc(_) => None,
+    };
+    Some(Below { pacing_shift })
+}
