@@ -35,7 +35,7 @@ fn scenario(kind: &str) -> RunSpec {
     let required = table["required"].as_array().into_iter().flatten().filter_map(Json::as_str);
     let mut traffic = json!({ "kind": kind });
     for key in required.filter(|&key| key != "kind") {
-        traffic[key] = any_value(&root, &table["properties"][key]);
+        traffic[key] = any_value(root, &table["properties"][key]);
     }
     let text = json!({
         "duration": "3s",
