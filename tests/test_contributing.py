@@ -125,7 +125,11 @@ def tested() -> str:
 
 
 def test_the_examples_are_found() -> None:
-    assert [e.heading for e in examples()] == ["Adding a congestion control", "Adding a kind of traffic", "Adding a signal"]
+    assert [e.heading for e in examples()] == [
+        "Adding a congestion control",
+        "Adding a kind of traffic",
+        "Adding a signal",
+    ]
 
 
 @pytest.mark.parametrize("example", examples(), ids=lambda e: e.heading)
