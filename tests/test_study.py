@@ -32,6 +32,7 @@ from airtcp.study.files import Finding, Plot
 from airtcp.study.findings import Judged, account, judge, judge_check, seeds_to_settle, verdict, verdict_text
 from airtcp.study.plots import Drawing
 from airtcp.study.samples import CheckError, Data, Meaning, Measure, Point
+from airtcp.study.settle import Budget
 from airtcp.study.soundness import examine
 from airtcp.sweeps.task import Outcome, Task, perform
 from conftest import AIRTCP, ROOT, Command
@@ -997,6 +998,88 @@ def test_other_content_is_left_alone(airtcp: Command, tmp_path: Path, content: d
     assert {path.name: path.read_text() for path in out.iterdir() if path.name != ".lock"} == content
 
 
+# --- more seeds for open findings -------------------------------------------------------------------------------------
+
+
+def with_check(folder: Path, check: str) -> Path:
+    """The claim of the first finding changed: that with a queue of 8 packets less than so much is lost."""
+    path = folder / BUFFER
+    path.write_text(path.read_text().replace(LOSS_CHECK, check))
+    return folder
+
+
+NEAR = "loss('Reno', n=4, limit=8) < 3.2"
+"""With three seeds the interval holds the bound."""
+
+
+def settled(folder: Path, out: Path, budget: str, **more: Any) -> dict[str, Any]:
+    study = files.read(folder)
+    asked = run.Asked("tiny", "quick", settle=Budget.read(budget))
+    return run.run(study, prepare.prepare(study, "quick"), out, asked, **more)
+
+
+def test_settle_runs_more_seeds_where_a_finding_is_open(tiny: Path, tmp_path: Path) -> None:
+    with_check(tiny, NEAR)
+    before = go(tiny, tmp_path / "before")
+    (first, *others) = before["findings"]
+    assert first["verdict"] == "open"
+    assert first["more_seeds"] >= 1
+    assert "open" not in [f["verdict"] for f in others if f["experiment"] != "buffer"]
+    document = settled(tiny, tmp_path / "out", "600")
+    (first, *_) = document["findings"]
+    assert first["verdict"] in ("reproduced", "not"), first
+    by_id = {e["id"]: e for e in document["experiments"]}
+    assert by_id["flows"]["seeds"] == "1 to 3", "nothing is open there"
+    (_, last) = by_id["buffer"]["seeds"].split(" to ")
+    assert int(last) == first["checks"][0]["seeds"] > 3
+    assert document["settle"]["runs"] == document["runs"] - before["runs"] <= 600
+    assert document["settle"]["steps"] >= 1
+    assert document["command"] == "airtcp study run tiny --quick --settle --settle-budget 600"
+    runs = pl.read_parquet(tmp_path / "out/buffer.parquet")
+    assert sorted(runs["seed"].unique()) == list(range(1, int(last) + 1)), "the sequence goes on"
+
+
+def test_settle_keeps_to_its_budget(tiny: Path, tmp_path: Path) -> None:
+    with_check(tiny, NEAR)
+    document = settled(tiny, tmp_path / "out", "7")
+    assert document["runs"] == 21 + 6, "one more seed of six points is what seven runs pay for"
+    assert document["settle"] == {"budget": "7", "steps": 1, "runs": 6}
+    assert settled(tiny, tmp_path / "out", "5")["settle"]["runs"] == 0
+
+
+def test_settle_goes_on_where_it_was_stopped(tiny: Path, tmp_path: Path) -> None:
+    with_check(tiny, NEAR)
+    whole = settled(tiny, tmp_path / "whole", "60")
+    assert whole["settle"]["runs"] > 4
+    one_by_one = OneByOne()
+    part = settled(tiny, tmp_path / "out", "60", executor=one_by_one, is_stopped=lambda: one_by_one.done >= 25)
+    assert part["status"] == "interrupted"
+    assert part["findings"] == go(tiny, tmp_path / "before")["findings"], "half a step is not evaluated"
+    again = settled(tiny, tmp_path / "out", "60")
+    keys = [json.loads(line)["key"] for line in lines_of(tmp_path / "out")]
+    assert len(keys) == len(set(keys)) == whole["runs"], "nothing ran twice"
+    assert again["findings"] == whole["findings"]
+
+
+def test_settle_has_a_time_as_well(tiny: Path, tmp_path: Path) -> None:
+    with_check(tiny, NEAR)
+    assert settled(tiny, tmp_path / "out", "1h")["findings"][0]["verdict"] != "open"
+    assert settled(tiny, tmp_path / "none", "0.000001s")["settle"] == {"budget": "1e-06s", "steps": 0, "runs": 0}
+
+
+@pytest.mark.parametrize("text", ["", "x", "0", "-3", "1.5", "3 days", "0s"])
+def test_a_wrong_budget_says_what_would_do(text: str) -> None:
+    with pytest.raises(StudyError, match="number of runs such as 500, or a time such as 30min"):
+        Budget.read(text)
+
+
+def test_a_mean_on_its_bound_gets_no_more_seeds(tiny: Path, tmp_path: Path) -> None:
+    with_check(tiny, "loss('Reno', n=4, limit=8, loss=between(0, 0.001)) < 3")
+    document = settled(tiny, tmp_path / "out", "600")
+    assert document["findings"][0]["verdict"] == "open"
+    assert document["settle"]["runs"] == 0
+
+
 # --- the command ------------------------------------------------------------------------------------------------------
 
 
@@ -1101,6 +1184,8 @@ def test_json_is_one_object_and_nothing_else(airtcp: Command, tmp_path: Path) ->
         (["run", TINY, "--experiment", "x"], ["--experiment x", "buffer, flows"]),
         (["run", TINY, "--seeds", "0"], ["--seeds"]),
         (["run", TINY, "--quick", "--full"], ["not allowed with"]),
+        (["run", TINY, "--settle-budget", "9"], ["--settle-budget", "give --settle as well"]),
+        (["run", TINY, "--settle", "--settle-budget", "x"], ["--settle-budget x", "30min"]),
         (["run", TINY, "--jobs", "2", "--executor", "dask://x:1"], ["--jobs"]),
     ],
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from airtcp._terminal import BAD_INPUT, FAILURE, OK, Interrupts, StopError, render, say, write_out
@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from airtcp.study.files import Study
-    from airtcp.study.prepare import Mode
+    from airtcp.study.prepare import Mode, Prepared
+    from airtcp.study.settle import Budget
 
 FAILURES_SHOWN: Final = 10
 
@@ -91,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
     folder = Path(args.out) if args.out is not None else default_folder(whole, mode)
     check_folder(folder, whole)
     prepared = prepare(wanted, mode, args.seeds)
-    asked = Asked(args.id, mode, args.seeds, tuple(args.figure), tuple(args.experiment))
+    asked = Asked(args.id, mode, args.seeds, tuple(args.figure), tuple(args.experiment), _budget(args, prepared))
     with Interrupts().active() as interrupts, progress_bar(whole.id, quiet=args.quiet) as update:
         document = run_study(
             wanted,
@@ -115,6 +116,18 @@ def run(args: argparse.Namespace) -> int:
 
         render(*verdicts(document))
     return _end(document, str(folder), report, interrupts, quiet=args.quiet)
+
+
+def _budget(args: argparse.Namespace, prepared: Sequence[Prepared]) -> Budget | None:
+    """What `--settle` may add: as many runs as the study has, unless something else is said."""
+    from airtcp.study.prepare import distinct_runs
+    from airtcp.study.settle import Budget
+
+    if not args.settle:
+        if args.settle_budget is not None:
+            raise StopError("--settle-budget: give --settle as well", BAD_INPUT)
+        return None
+    return Budget(runs=distinct_runs(prepared)) if args.settle_budget is None else Budget.read(args.settle_budget)
 
 
 def _id_of(args: argparse.Namespace) -> str:
@@ -195,6 +208,7 @@ def add(command: Callable[..., Any]) -> None:
         run,
         "airtcp study run pacing-buffers --quick",
         "airtcp study run pacing-buffers --full --figure 3 --figure 14 --seeds 10 --out runs/more",
+        "airtcp study run pacing-buffers --settle --settle-budget 30min",
         "airtcp study run ./my-study --json | jq '.findings[] | [.id, .verdict]'",
         more=EXIT_CODES,
     )
@@ -215,6 +229,12 @@ def add(command: Callable[..., Any]) -> None:
         "--experiment", action="extend", nargs="+", default=[], metavar="ID", help="only these experiments, as a whole"
     )
     one.add_argument("--seeds", type=positive, metavar="N", help="runs of each point, instead of the experiments'")
+    one.add_argument("--settle", action="store_true", help="run more seeds for open findings, up to a budget")
+    one.add_argument(
+        "--settle-budget",
+        metavar="N|TIME",
+        help="what --settle may add: a number of runs, or a time such as 30min; default: as many runs as the study has",
+    )
     one.add_argument("--jobs", type=positive, metavar="N", help="runs at a time; default: one per core")
     one.add_argument("--out", metavar="DIR", help="folder for the results; default: runs/study-ID-quick or -full")
     one.add_argument(

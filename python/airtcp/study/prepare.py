@@ -123,7 +123,7 @@ def prepare(study: Study, mode: Mode, seeds: int | None = None) -> list[Prepared
     faults = []
     for experiment in study.experiments:
         try:
-            out.append(_prepared(experiment, mode, seeds))
+            out.append(prepare_experiment(experiment, mode, seeds))
         except StudyError as error:
             faults.append(str(error))
     if faults:
@@ -137,7 +137,12 @@ def prepare(study: Study, mode: Mode, seeds: int | None = None) -> list[Prepared
     return out
 
 
-def _prepared(experiment: Experiment, mode: Mode, seeds: int | None) -> Prepared:
+def prepare_experiment(experiment: Experiment, mode: Mode, seeds: int | Sequence[int] | None) -> Prepared:
+    """Plans one experiment, and checks its plots and findings against the plan.
+
+    Raises:
+        StudyError: something in it is wrong.
+    """
     try:
         planned = plan(experiment.sweep, quick=mode == "quick", full=mode == "full", seeds=seeds)
     except SweepError as error:

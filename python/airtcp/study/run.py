@@ -27,8 +27,9 @@ from airtcp.study.files import Finding, Study
 from airtcp.study.findings import Judged, Outcome, judge
 from airtcp.study.matrix import Table
 from airtcp.study.plots import Drawing
-from airtcp.study.prepare import Mode, Prepared, distinct_runs
+from airtcp.study.prepare import Mode, Prepared, distinct_runs, prepare_experiment
 from airtcp.study.samples import CheckError, Data
+from airtcp.study.settle import Budget, step
 from airtcp.sweeps.results import MANIFEST as SWEEP_MANIFEST
 from airtcp.sweeps.results import SweepResults, write_table
 from airtcp.sweeps.running import Progress, count, execute
@@ -54,6 +55,8 @@ class Asked:
     seeds: int | None = None
     figures: tuple[str, ...] = ()
     experiments: tuple[str, ...] = ()
+    settle: Budget | None = None
+    """How much may be added for open findings; `None`: nothing."""
 
     @property
     def command(self) -> str:
@@ -65,6 +68,8 @@ class Asked:
             parts += ["--experiment", experiment]
         if self.seeds is not None:
             parts += ["--seeds", str(self.seeds)]
+        if self.settle is not None:
+            parts += ["--settle", "--settle-budget", self.settle.text]
         return shlex.join(parts)
 
 
@@ -126,8 +131,19 @@ def run(
             tell(f"{folder}: {store.damaged} damaged lines in the journal: their runs are done again")
         total, already = count(plans, store)
         tell(f"{already} of {total} runs were already done" if already else f"{study.id}: {total} runs")
-        results = execute(plans, store, executor, progress, jobs=jobs, is_stopped=is_stopped)
-        document = _document(study, prepared, results, asked)
+        results: Sequence[SweepResults] = execute(plans, store, executor, progress, jobs=jobs, is_stopped=is_stopped)
+        settled: Json = {}
+        if asked.settle is not None:
+
+            def run_more(more: Sequence[Prepared], until: Callable[[], bool]) -> list[SweepResults]:
+                return execute([one.plan for one in more], store, executor, progress, jobs=jobs, is_stopped=until)
+
+            prepared, results, settled = _settle(
+                prepared, results, asked.settle, asked.mode, run_more, tell, is_stopped
+            )
+        document = _document(study, prepared, results, asked) | settled
+        if is_stopped():
+            document["status"] = "interrupted"
         # Starts in the same folder add up: what an interrupted one did is part of the work.
         is_same = before is not None and all(before.get(key) == document[key] for key in ("mode", "engine"))
         earlier = before if before is not None and is_same else {}
@@ -137,6 +153,55 @@ def run(
         }
         _save(folder, prepared, results, document)
     return document
+
+
+def _settle(
+    prepared: Sequence[Prepared],
+    results: Sequence[SweepResults],
+    budget: Budget,
+    mode: Mode,
+    run_more: Callable[[Sequence[Prepared], Callable[[], bool]], Sequence[SweepResults]],
+    tell: Callable[[str], object],
+    is_stopped: Callable[[], bool],
+) -> tuple[Sequence[Prepared], Sequence[SweepResults], Json]:
+    """More seeds for open findings; what is evaluated is complete, also if the budget ends within a step."""
+    begin, base = time.monotonic(), distinct_runs(prepared)
+
+    def is_over() -> bool:
+        return budget.seconds is not None and time.monotonic() - begin >= budget.seconds
+
+    steps = 0
+    while all(found.is_complete for found in results) and not is_stopped() and not is_over():
+        outcomes = {
+            one.experiment.id: [_judged(finding, data)[0] for finding in one.experiment.findings]
+            for one, data in ((one, _data(one, found)) for one, found in zip(prepared, results, strict=True))
+        }
+        left = None if budget.runs is None else base + budget.runs - distinct_runs(prepared)
+        wider = step(prepared, outcomes, left)
+        if not wider:
+            break
+        named = ", ".join(f"{name} {len(seeds)}" for name, seeds in wider.items())
+        tell(f"seeds for open findings: {named}")
+        more = [
+            prepare_experiment(one.experiment, mode, wider[one.experiment.id]) if one.experiment.id in wider else one
+            for one in prepared
+        ]
+        found = run_more(more, lambda: is_stopped() or is_over())
+        if not all(one.is_complete for one in found):
+            break  # what has run is in the journal, for the next start
+        prepared, results, steps = more, found, steps + 1
+    return (
+        prepared,
+        results,
+        {"settle": {"budget": budget.text, "steps": steps, "runs": distinct_runs(prepared) - base}},
+    )
+
+
+def _data(one: Prepared, found: SweepResults) -> Data | StudyError:
+    try:
+        return one.with_results(found)
+    except StudyError as error:
+        return error
 
 
 def _before(folder: Path) -> Json | None:
@@ -186,12 +251,9 @@ def _document(study: Study, prepared: Sequence[Prepared], results: Sequence[Swee
         finished.update(
             key for key, status in zip(found.runs["key"], found.runs["status"], strict=True) if status != "missing"
         )
-        try:
-            data: Data | StudyError = one.with_results(found)
-            if isinstance(data, Data):
-                measured[experiment.id] = data
-        except StudyError as error:
-            data = error
+        data = _data(one, found)
+        if isinstance(data, Data):
+            measured[experiment.id] = data
         plots = []
         for plot in experiment.plots:
             drawn, fault = _drawn(Drawing(plot, one.cells), data)
