@@ -45,8 +45,9 @@ bench: $(BUILD) ## Speed and agreement against other simulators; writes bench/la
 	$(BIN)/python bench/run.py
 
 .PHONY: generate
-generate: $(BUILD) $(DEV) ## Rewrite what follows from the code: Python types and reference pages
+generate: $(BUILD) $(DEV) ## Rewrite what follows: Python types, reference pages, pages with verdicts
 	$(BIN)/python tools/generate.py
+	$(BIN)/python tools/verdicts.py
 
 .PHONY: clean
 clean: ## Remove everything that was built; results in runs/ stay

@@ -29,7 +29,7 @@ from airtcp.executors import local
 from airtcp.stats import student_t_quantile
 from airtcp.study import files, find, prepare, run
 from airtcp.study.files import Finding, Plot
-from airtcp.study.findings import Judged, account, judge, judge_check, seeds_to_settle, verdict, verdict_text
+from airtcp.study.findings import Judged, account, judge, judge_check, verdict, verdict_text
 from airtcp.study.plots import Drawing
 from airtcp.study.samples import CheckError, Data, Meaning, Measure, Point
 from airtcp.study.settle import Budget
@@ -434,8 +434,8 @@ def test_between_is_both_of_its_halves(values: tuple[list[float], list[float]], 
 @given(PAIRS)
 def test_the_seeds_that_would_settle_it_do_if_nothing_changes(values: tuple[list[float], list[float]]) -> None:
     a, b = np.array(values[0]), np.array(values[1])
-    needs = seeds_to_settle(a - b)
     one = checked("x('A') < x('B')", pair(*values))
+    needs = one.needs
     if one.settled or needs is None or needs > 500:
         return
     assert needs > len(a)
@@ -526,9 +526,12 @@ def test_between_of_several_values_is_about_each() -> None:
 
 
 def test_both_sides_the_same_in_every_seed_is_said() -> None:
-    outcome = judge(finding("about(x('A'), x('B'), abs=1)"), pair([1.0, 2.0], [1.0, 2.0]))
-    assert outcome.verdict == "reproduced"
-    assert outcome.note == "Both sides are the same in every seed."
+    for text in ("about(x('A'), x('B'), abs=1)", "x('A') > 0.9 * x('B')", "x('A') > x('B') - 0.05"):
+        outcome = judge(finding(text), pair([1.0, 1.1, 1.2], [1.0, 1.1, 1.2]))
+        assert outcome.verdict == "reproduced"
+        assert outcome.note == "Both sides are the same in every seed, or a constant apart."
+    for other in ([1.0, 1.1, 1.21], [0.0, 0.0, 0.0]):
+        assert "same" not in judge(finding("x('A') < 1.2 * x('B')"), pair(other, [1.0, 1.1, 1.2])).note
     asked = replace(finding("about(x('A'), x('B'), abs=1)"), kind="identity")
     outcome = judge(asked, pair([1.0, 2.0], [1.0, 2.0]))
     assert (outcome.verdict, outcome.note) == ("identity", "")

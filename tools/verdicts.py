@@ -1,11 +1,14 @@
-"""Writes a study's RESULTS.md from the folder of a finished run: verdicts and, if asked for, figures as tables.
+"""Published verdicts: takes them from a finished run, and writes the pages that show them.
 
-Usage: verdicts.py RUN_FOLDER RESULTS_FILE [--table PLOT ...] [--page FILE.md]
+Usage: verdicts.py [--check]                                       writes RESULTS.md of every study, and tables on pages
+       verdicts.py publish STUDY_FOLDER RUN_FOLDER [--table PLOT ...]    takes the verdicts of a run, then does the same
 
     airtcp study run efr --full
-    python tools/verdicts.py runs/study-efr-full studies/efr/RESULTS.md --table today-host-freebsd
+    python tools/verdicts.py publish studies/efr runs/study-efr-full
 
-Matrices are there as tables; --page writes them to a file of their own as well, below what FILE.head.md says.
+`publish` writes published.json into the study's folder. Without --table the plots that were tables there before stay
+tables. Everything else is written from the published.json of the studies; with --check nothing is written, and the exit
+code is 1 if a file is not current.
 
 A table has a row for each x of a bar plot and a column for each series. In parentheses: how far a value is above the
 first.
@@ -15,16 +18,39 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
+import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from airtcp.report.matrix import markdown
-from airtcp.report.model import Matrix, read
+import msgspec
 
-PARTS = {"sensitivity": "Sensitivity", "beyond": "Beyond the study"}
-VERDICTS = {"reproduced": "**reproduced**", "partly": "partly", "not": "not", None: "no value"}
+from airtcp.errors import StudyError
+from airtcp.report.matrix import markdown
+from airtcp.report.model import Matrix
+from airtcp.study import published
+from airtcp.study.files import UNCOUNTED, Study, read
+from airtcp.study.findings import VERDICTS
+
+ROOT = Path(__file__).parent.parent
+STUDIES = ROOT / "studies"
+PAGES = {"remedies": ROOT / "docs/remedies.md"}
+"""Pages that have a study's matrices, below what PAGE.head.md says."""
+COUNTS = ROOT / "docs/studies.md"
+"""Has the counts of all studies between two markers."""
+BEGIN, END = "<!-- verdicts: written by tools/verdicts.py -->", "<!-- end of verdicts -->"
+
+Json = Mapping[str, Any]
+
+PARTS = {
+    "paper": "",
+    "sensitivity": "Sensitivity",
+    "beyond": "Beyond the study",
+    "uncounted": "Calibrations and identities",
+}
+WORDS = {"reproduced": "reproduced", "mixed": "mixed", "not": "not", "open": "open"}
 NONE = "\N{EN DASH}"
 HEAD = "| figure | claim | published | measured, with 95 % intervals over seeds | verdict |\n|---|---|---|---|---|"
 
@@ -33,26 +59,35 @@ def cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|")
 
 
-def row(finding: dict[str, Any]) -> str:
+def row(finding: Json) -> str:
     columns = [
         finding["figure"] or NONE,
         finding["claim"],
         finding["published"] or NONE,
         finding["measured_text"] or NONE,
+        "**reproduced**" if finding["verdict"] == "reproduced" else finding["verdict_text"],
     ]
-    return "| " + " | ".join(map(cell, columns)) + f" | {VERDICTS[finding['verdict']]} |"
+    return "| " + " | ".join(map(cell, columns)) + " |"
 
 
-def counted(findings: list[dict[str, Any]]) -> list[int]:
-    verdicts = Counter(finding["verdict"] for finding in findings)
-    return [verdicts["reproduced"], verdicts["partly"], verdicts["not"]]
+def part_of(finding: Json) -> str:
+    return "uncounted" if finding["kind"] in UNCOUNTED else finding["kind"]
+
+
+def counted(findings: Sequence[Json]) -> str:
+    """`15 reproduced, 1 mixed, 2 not, 2 open`."""
+    counts = Counter(finding["verdict"] for finding in findings)
+    return ", ".join(
+        [f"{counts[word]} {WORDS[word]}" for word in VERDICTS]
+        + ([f"{counts[None]} without a verdict"] if counts[None] else [])
+    )
 
 
 def duration(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} minutes"
 
 
-def table(plot: dict[str, Any]) -> Iterator[str]:
+def table(plot: Json) -> Iterator[str]:
     """A bar plot as a table; the first cell is what others are held against."""
     series = plot["series"]
     unit = f" ({plot['y']['unit']})" if plot["y"]["unit"] else ""
@@ -73,71 +108,177 @@ def table(plot: dict[str, Any]) -> Iterator[str]:
         yield f"| {x} | {' | '.join(cells)} |"
 
 
-def document(study: dict[str, Any], matrices: list[Matrix], tables: list[str]) -> Iterator[str]:
-    by_id = {finding["id"]: finding for finding in study["findings"]}
-    kinds: dict[str, list[dict[str, Any]]] = {"paper": [], "sensitivity": [], "beyond": []}
-    for experiment in study["experiments"]:
-        kinds[experiment["kind"]] += [by_id[name] for name in experiment["findings"]]
-    paper, (whole, partly, none) = counted(kinds["paper"]), counted(study["findings"])
-    total = len(study["findings"])
-    if kinds["paper"]:
-        verdicts = (
-            f"Of {len(kinds['paper'])} findings of the paper {paper[0]} are reproduced, {paper[1]} partly, "
-            f"{paper[2]} not; with sensitivity and what lies beyond: {whole}, {partly}, {none} of {total}."
+def verdicts_text(found: Json) -> str:
+    """How many findings have which verdict."""
+    kept = [finding for finding in found["findings"] if part_of(finding) != "uncounted"]
+    paper = [finding for finding in kept if finding["kind"] == "paper"]
+    text = f"Of {len(kept)} findings: {counted(kept)}."
+    if paper and len(paper) < len(kept):
+        text = f"Of {len(paper)} findings of the paper: {counted(paper)}; with sensitivity and what lies beyond, "
+        text += f"of {len(kept)}: {counted(kept)}."
+    if others := len(found["findings"]) - len(kept):
+        text += (
+            f" {others} calibration{'s' if others > 1 else ''} or identit{'ies' if others > 1 else 'y'} not counted."
         )
-    else:
-        verdicts = f"Of {total} findings {whole} are reproduced, {partly} partly, {none} not."
-    yield "# Verdicts of the full run\n"
+    return text
+
+
+def results(found: Json) -> Iterator[str]:
+    """RESULTS.md."""
+    yield f"# Verdicts of the {found['mode']} run\n"
+    yield "<!-- Written by `make generate` from published.json; do not edit. -->\n"
+    if found["mode"] != "full":
+        yield "**Preliminary: few points and few seeds. The full run decides.**\n"
     yield (
-        f"`{study['command']}`: {study['runs']} runs, {study['seeds']}, {duration(study['wall_s'])} on "
-        f"{study['host']['cpus']} cores, engine `{study['engine']}`. {verdicts} The report has all checks and "
-        "figures.\n"
+        f"`{found['command']}`: {found['runs']} runs, {found['seeds']}, {duration(found['wall_s'])} on "
+        f"{found['cpus']} cores, engine `{found['engine']}`. {verdicts_text(found)} The report has all checks and "
+        "figures; [docs/studies.md](../../docs/studies.md#verdicts) has the rule.\n"
     )
-    for kind, findings in kinds.items():
-        if kind in PARTS:
-            yield f"\n## {PARTS[kind]}\n"
+    for name, title in PARTS.items():
+        findings = [finding for finding in found["findings"] if part_of(finding) == name]
+        if not findings:
+            continue
+        if title:
+            yield f"\n## {title}\n"
         yield HEAD
         yield from map(row, findings)
-    if notes := [f for f in study["findings"] if f["note"] and f["verdict"] != "reproduced"]:
+    if notes := [f for f in found["findings"] if f["note"] and f["verdict"] != "reproduced"]:
         yield "\n## Why\n"
-        yield from (f"- *{cell(f['claim'])}* ({f['verdict']}): {cell(f['note'])}" for f in notes)
-    for part in matrices:
+        yield from (f"- *{cell(f['claim'])}* ({f['verdict_text']}): {cell(f['note'])}" for f in notes)
+    for part in matrices(found):
         yield f"\n## {part.title}\n"
         yield from markdown(part, 3)
-    plots = {plot["id"]: plot for experiment in study["experiments"] for plot in experiment["plots"]}
-    if tables:
+    if found["tables"]:
         yield "\n## Figures as tables\n"
         yield "Means over the seeds with half of their 95 % intervals; in parentheses, against the first cell."
-        for name in tables:
-            yield from table(plots[name])
+        for plot in found["tables"]:
+            yield from table(plot)
 
 
-def page(file: Path, study: dict[str, Any], matrices: list[Matrix]) -> None:
+def matrices(found: Json) -> list[Matrix]:
+    return msgspec.convert(found["matrices"], list[Matrix])
+
+
+def page(file: Path, found: Json) -> str:
     """The matrices below a text that people write."""
     lines = [file.with_suffix(".head.md").read_text(encoding="utf-8").rstrip(), ""]
+    preliminary = "" if found["mode"] == "full" else " **Preliminary: few points and few seeds.**"
     lines += [
-        f"From `{study['command']}`: {study['runs']} runs, seeds {study['seeds']}, engine `{study['engine']}`; "
-        "`tools/verdicts.py` writes the tables.",
+        f"From `{found['command']}`: {found['runs']} runs, seeds {found['seeds']}, engine `{found['engine']}`; "
+        f"`tools/verdicts.py` writes the tables.{preliminary}",
         "",
     ]
-    for matrix in matrices:
+    for matrix in matrices(found):
         lines += markdown(matrix)
-    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return "\n".join(lines) + "\n"
 
 
-def main() -> None:
+def counts(everything: Sequence[Json]) -> str:
+    """The counts of all studies."""
+    lines = [
+        "| study | size | findings | reproduced | mixed | not | open | not counted |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for found in everything:
+        words = Counter(finding["verdict"] for finding in found["findings"])
+        others = sum(words[kind] for kind in UNCOUNTED)
+        numbers = [len(found["findings"]) - others, *(words[word] for word in VERDICTS), others]
+        name = f"[`{found['study']}`](../studies/{found['study']}/RESULTS.md)"
+        lines.append(f"| {name} | {found['mode']} | {' | '.join(map(str, numbers))} |")
+    return "\n".join(lines)
+
+
+def written(studies: Path = STUDIES) -> dict[Path, str]:
+    """All pages with verdicts.
+
+    Raises:
+        StudyError: published verdicts are missing, or contradict the study's files or themselves.
+    """
+    out: dict[Path, str] = {}
+    everything = []
+    for folder in sorted(path.parent for path in studies.glob("*/study.toml")):
+        study = read(folder)
+        found = published.read(folder)
+        if found is None:
+            raise StudyError(f"{folder}: has no {published.PUBLISHED}: see tools/verdicts.py")
+        if wrong := published.faults(study, found):
+            raise StudyError("\n".join(f"{folder / published.PUBLISHED}: {fault}" for fault in wrong))
+        everything.append(found)
+        out[folder / "RESULTS.md"] = "\n".join(results(found)) + "\n"
+        if study.id in PAGES:
+            out[PAGES[study.id]] = page(PAGES[study.id], found)
+    text = COUNTS.read_text(encoding="utf-8")
+    head, _, rest = text.partition(BEGIN)
+    _, _, tail = rest.partition(END)
+    out[COUNTS] = f"{head}{BEGIN}\n\n{counts(everything)}\n\n{END}{tail}"
+    return out
+
+
+def publish(folder: Path, run: Path, tables: Sequence[str] | None) -> None:
+    """Takes the verdicts of a finished run.
+
+    Raises:
+        StudyError: the run is not complete, or is not of the study's files.
+    """
+    study: Study = read(folder)
+    before = published.read(folder) or {"tables": []}
+    names = [plot["id"] for plot in before["tables"]] if tables is None else tables
+    document = json.loads((run / "study.json").read_text(encoding="utf-8"))
+    # As anybody would call it, wherever the run was made.
+    words = shlex.split(document["command"])
+    document["command"] = shlex.join([*words[:3], study.id, *words[4:]])
+    (folder / published.PUBLISHED).write_text(lines_of(published.from_run(study, document, names)), encoding="utf-8")
+
+
+def lines_of(document: Json) -> str:
+    """JSON with a line for each check, table and matrix, so that a difference between two runs can be read."""
+
+    def compact(value: object) -> str:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+    def several(items: Sequence[str], indent: str) -> str:
+        return "[" + ",".join(f"\n{indent} {item}" for item in items) + (f"\n{indent}]" if items else "]")
+
+    def finding(item: Json) -> str:
+        head = compact({key: value for key, value in item.items() if key != "checks"})
+        return f'{head[:-1]}, "checks": {several([compact(check) for check in item["checks"]], "  ")}}}'
+
+    parts = []
+    for key, value in document.items():
+        if isinstance(value, list):
+            text = several([finding(item) if key == "findings" else compact(item) for item in value], " ")
+        else:
+            text = compact(value)
+        parts.append(f" {compact(key)}: {text}")
+    return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("run", type=Path)
-    parser.add_argument("out", type=Path)
-    parser.add_argument("--table", nargs="+", default=[], metavar="PLOT")
-    parser.add_argument("--page", type=Path, metavar="FILE.md", help="a page of its own for the matrices")
+    parser.add_argument("--check", action="store_true", help="write nothing")
+    below = parser.add_subparsers(dest="what")
+    one = below.add_parser("publish")
+    one.add_argument("study", type=Path)
+    one.add_argument("run", type=Path)
+    one.add_argument("--table", nargs="+", metavar="PLOT")
     args = parser.parse_args()
-    study = json.loads((args.run / "study.json").read_text(encoding="utf-8"))
-    matrices = read(args.run / "study.json").matrices
-    args.out.write_text("\n".join(document(study, matrices, args.table)) + "\n", encoding="utf-8")
-    if args.page is not None:
-        page(args.page, study, matrices)
+    try:
+        if args.what == "publish":
+            publish(args.study, args.run, args.table)
+        stale = {
+            path: text
+            for path, text in written().items()
+            if not path.exists() or path.read_text(encoding="utf-8") != text
+        }
+    except StudyError as error:
+        print(error, file=sys.stderr)
+        return 1
+    for path, text in stale.items():
+        print(f"{path.relative_to(ROOT)} {'is not current: run make generate' if args.check else 'written'}")
+        if not args.check:
+            path.write_text(text, encoding="utf-8")
+    return 1 if args.check and stale else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -28,17 +28,26 @@ def study(args: argparse.Namespace) -> int:
 
 def list_studies(_args: argparse.Namespace) -> int:
     """List the studies that can be run by id."""
+    from airtcp import _airtcp
     from airtcp.errors import StudyError
+    from airtcp.study import published
     from airtcp.study.files import read
     from airtcp.study.find import everything, places
-    from airtcp.study.show import listing
+    from airtcp.study.show import listing, published_text
 
     rows = []
     for study_id, folder in everything():
         try:
-            rows.append((study_id, read(folder).title, folder))
+            title = read(folder).title
         except StudyError:
-            rows.append((study_id, f"faulty: airtcp study check {folder} says why", folder))
+            rows.append((study_id, f"faulty: airtcp study check {folder} says why", "", folder))
+            continue
+        try:
+            found = published.read(folder)
+            verdicts = "" if found is None else published_text(found, _airtcp.engine())
+        except StudyError as error:
+            verdicts = f"faulty: {error}"
+        rows.append((study_id, title, verdicts, folder))
     if not rows:
         say(f"no study in {', '.join(map(str, places()))}; docs/studies.md says how to write one")
         return OK

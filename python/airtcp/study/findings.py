@@ -128,7 +128,7 @@ class Judged:
     gaps: tuple[str, ...] = ()
     """Why seeds have no value, such as "no crossing in 3 of 10 seeds"."""
     is_same: bool = False
-    """Whether both sides are measured and are the same in every seed."""
+    """Whether both sides are measured and are the same in every seed, or a constant apart."""
 
     def to_dict(self) -> dict[str, Any]:
         """As `study.json` has it."""
@@ -147,9 +147,51 @@ class Judged:
             "settled": self.settled,
             "seeds": self.seeds,
             "needs": self.needs,
+            "unit": self.unit,
+            "difference": self.is_difference,
+            **({"same": True} if self.is_same else {}),
             **({"gaps": list(self.gaps)} if self.gaps else {}),
             **({"error": self.error} if self.error else {}),
         }
+
+    @classmethod
+    def from_dict(cls, found: Mapping[str, Any], enough: int | None = None) -> Judged:
+        """What `to_dict` gave; what follows from the bounds is worked out again, not read.
+
+        Args:
+            found: as `to_dict` gives it.
+            enough: as the finding says.
+        """
+        bounds = tuple(Bound(b["sign"], b["mean"], _pair(b["ci95"])) for b in found["bounds"])
+        gaps = tuple(found.get("gaps", ()))
+        holds, settled, needs = None, False, None
+        if bounds:
+            is_enough = not gaps or (enough is not None and found["seeds"] >= enough)
+            holds, settled, needs = decided(bounds, found["seeds"], is_enough=is_enough)
+        to = found.get("to")
+        return cls(
+            text=found["text"],
+            case=found["for"],
+            left=found["left"],
+            right=found["right"],
+            measured=found["measured"],
+            interval=_pair(found["ci95"]),
+            holds=holds,
+            settled=settled,
+            unit=found["unit"],
+            is_difference=found["difference"],
+            error=found.get("error"),
+            bounds=bounds,
+            upper=None if to is None else (to["measured"], _pair(to["ci95"])),
+            seeds=found["seeds"],
+            needs=needs,
+            gaps=gaps,
+            is_same=found.get("same", False),
+        )
+
+
+def _pair(ends: Sequence[float] | None) -> tuple[float, float] | None:
+    return None if ends is None else (ends[0], ends[1])
 
 
 @dataclass(frozen=True)
@@ -243,21 +285,35 @@ def verdict_text(word: str | None, checks: Sequence[tuple[bool | None, bool]], m
     return word or "no verdict"
 
 
-def seeds_to_settle(values: Array) -> int | None:
-    """How many seeds would keep the interval of the mean away from 0, if mean and spread stayed as they are.
+def seeds_to_settle(bound: Bound, seeds: int) -> int | None:
+    """How many seeds would keep the interval away from the bound, if mean and spread stayed as they are.
 
-    `None` where that cannot be told: one value, or a mean that sits on 0.
+    `None` where that cannot be told: one seed, or a mean that sits on the bound.
     """
-    if values.size < 2 or not np.isfinite(values).all():
+    if bound.mean is None or bound.interval is None:
         return None
-    centre, spread = abs(float(values.mean())), float(values.std(ddof=1))
+    level = (1 + stats.LEVEL) / 2
+    half = (bound.interval[1] - bound.interval[0]) / 2
+    centre, spread = abs(bound.mean), half * math.sqrt(seeds) / stats.student_t_quantile(level, seeds - 1)
     if centre == 0 or (1.96 * spread / centre) ** 2 > MOST_SEEDS:
         return None
     # Student's t is wider than the normal distribution: the count is found upwards from that of the latter.
     count = max(2, math.ceil((1.959 * spread / centre) ** 2))
-    while stats.student_t_quantile((1 + stats.LEVEL) / 2, count - 1) * spread >= centre * math.sqrt(count):
+    while stats.student_t_quantile(level, count - 1) * spread >= centre * math.sqrt(count):
         count += 1
     return count
+
+
+def decided(bounds: Sequence[Bound], seeds: int, *, is_enough: bool) -> tuple[bool, bool, int | None]:
+    """Whether a check with these bounds holds, whether that is settled, and if not how many seeds would settle it."""
+    holds, settled = state(bounds)
+    if settled or not is_enough:
+        return holds, settled and is_enough, None
+    counts = [seeds_to_settle(bound, seeds) for bound in bounds if bound.holds is holds]
+    told = [count for count in counts if count is not None]
+    if holds:
+        return holds, False, max(told) if len(told) == len(counts) else None
+    return holds, False, min(told, default=None)
 
 
 def judge(finding: Finding, data: Data) -> Outcome:
@@ -267,13 +323,20 @@ def judge(finding: Finding, data: Data) -> Outcome:
         CheckError: a check is wrong, whatever the runs gave: it names what does not exist, for example.
     """
     checks = tuple(judge_check(text, case, data, finding.enough_seeds) for text, case in each_check(finding))
+    if data.stand_in:
+        checks = tuple(replace(check, is_same=False) for check in checks)
+    return conclude(finding, checks)
+
+
+def conclude(finding: Finding, checks: tuple[Judged, ...]) -> Outcome:
+    """The verdict on a finding, and what is to be said about it, from what its checks came to."""
     notes = [finding.note] if finding.note else []
-    if len(data.seeds) == 1:
+    if any(check.seeds == 1 and not check.gaps for check in checks):
         notes.append("One seed: no interval, so nothing is settled.")
     notes += [f"{text}." for text in dict.fromkeys(gap for check in checks for gap in check.gaps)]
-    if same := sum(check.is_same for check in checks if finding.kind in KINDS and not data.stand_in):
+    if same := sum(check.is_same for check in checks if finding.kind in KINDS):
         which = "Both sides" if len(checks) == 1 else f"Both sides of {same} of {len(checks)} checks"
-        notes.append(f"{which} are the same in every seed.")
+        notes.append(f"{which} are the same in every seed, or a constant apart.")
     without = list(dict.fromkeys(check.error for check in checks if check.error))
     if without:
         notes.append(f"No verdict: {'; '.join(without)}.")
@@ -448,9 +511,11 @@ def _judged(text: str, case: Mapping[str, Value], data: Data, claim: Claim, enou
         raise CheckError(f"`{text}`: uses no measure")
     seeds = len(data.seeds)
     distances = [_per_seed(distance, seeds) for distance, _ in claim.distances]
-    there: NDArray[np.bool_] = np.asarray(~np.isnan(np.stack(distances)).any(axis=0))
+    there: NDArray[np.bool_] = np.asarray(np.isfinite(np.stack(distances)).all(axis=0))
     lacking = tuple(seed for seed, ok in zip(data.seeds, there, strict=True) if not ok)
-    gaps, did_run = _gaps(claim, there)
+    is_missing: NDArray[np.bool_] = np.asarray(np.isnan(np.stack(distances)).any(axis=0))
+    infinite = ~there & ~is_missing
+    gaps, did_run = _gaps(claim, there, infinite)
     unit = next((side.unit for side in (left, right) if isinstance(side, Sample) and side.unit), "")
     if not there.any():
         if not did_run.all():
@@ -461,18 +526,8 @@ def _judged(text: str, case: Mapping[str, Value], data: Data, claim: Claim, enou
     for distance, (_, sign) in zip(distances, claim.distances, strict=True):
         mean = stats.mean(distance)
         bounds.append(Bound(sign, _finite(mean.value), mean.interval))
-    holds, settled = state(bounds)
-    if not all(math.isfinite(float(distance.mean())) for distance in distances):
-        holds = all(
-            RELATIONS[sign](float(d.mean()), 0.0) for d, (_, sign) in zip(distances, claim.distances, strict=True)
-        )
-    is_enough = not lacking or (enough is not None and int(there.sum()) >= enough)
-    needs: int | None = None
-    if not settled and is_enough:
-        counts = [seeds_to_settle(distance) for distance, b in zip(distances, bounds, strict=True) if b.holds is holds]
-        told = [count for count in counts if count is not None]
-        if told and (not holds or len(told) == len(counts)):
-            needs = max(told) if holds else min(told)
+    is_enough = not gaps or (enough is not None and int(there.sum()) >= enough)
+    holds, settled, needs = decided(bounds, int(there.sum()), is_enough=is_enough)
     # What is shown: the difference of two measured sides, or the one side that is measured.
     is_difference = isinstance(left, Sample) and isinstance(right, Sample)
     upper = None
@@ -494,7 +549,7 @@ def _judged(text: str, case: Mapping[str, Value], data: Data, claim: Claim, enou
         measured=_finite(shown.value),
         interval=shown.interval,
         holds=holds,
-        settled=settled and is_enough,
+        settled=settled,
         unit=unit,
         is_difference=is_difference,
         lacking=lacking,
@@ -503,23 +558,38 @@ def _judged(text: str, case: Mapping[str, Value], data: Data, claim: Claim, enou
         seeds=int(there.sum()),
         needs=needs,
         gaps=gaps,
-        is_same=is_difference and b is not None and np.array_equal(a, b),
+        is_same=is_difference and b is not None and _is_same(a, b),
     )
 
 
-def _gaps(claim: Claim, there: NDArray[np.bool_]) -> tuple[tuple[str, ...], NDArray[np.bool_]]:
+def _is_same(a: Array, b: Array) -> bool:
+    """Whether two sides are equal, or a constant apart, or a constant factor, in seeds that are not."""
+    if np.array_equal(a, b):
+        return True
+    if len(a) < 2 or np.ptp(b) == 0:
+        return False
+    scale = float(np.abs(b).max())
+    return bool(
+        np.ptp(a - b) <= 1e-12 * scale or (a.all() and b.all() and np.ptp(a / b) <= 1e-12 * abs(float((a / b)[0])))
+    )
+
+
+def _gaps(
+    claim: Claim, there: NDArray[np.bool_], infinite: NDArray[np.bool_]
+) -> tuple[tuple[str, ...], NDArray[np.bool_]]:
     """Why seeds have no value, in words; and which seeds ran."""
     reasons: Reasons = np.zeros(len(there), dtype=np.uint8)
     for distance, _ in claim.distances:
         if isinstance(distance, Sample):
             reasons |= distance.reasons()
     reasons[there] = 0
-    did_run = there | (reasons > 0)
+    did_run = there | infinite | (reasons > 0)
     crossing = (reasons & NO_CROSSING) > 0
     dot = (reasons > 0) & ~crossing
     words = (
         ("no crossing", crossing),
         ("nothing in the range that was asked for", dot),
+        ("no finite value", infinite & (reasons == 0)),
         ("a run is missing or has no value", ~did_run),
     )
     return tuple(f"{what} in {int(which.sum())} of {len(there)} seeds" for what, which in words if which.any()), did_run
@@ -550,8 +620,7 @@ def account(check: Judged) -> str:
     gaps = f" ({', '.join(check.gaps)})" if check.gaps else ""
     if check.holds is None:
         return f"no value{gaps}"
-    if check.measured is None:
-        return f"infinite{gaps}"
+    assert check.measured is not None
     decimals = _decimals(check)
     unit = f" {check.unit}" if check.unit else ""
     low_high = _interval(check.interval, decimals)

@@ -35,14 +35,21 @@ def _table(title: str = "") -> Table:
     )
 
 
-def listing(rows: Sequence[tuple[str, str, Path]]) -> Table:
-    """Id, title and folder of studies; the folder, which may be long, in a line of its own."""
+def listing(rows: Sequence[tuple[str, str, str, Path]]) -> Table:
+    """Id, title, published verdicts and folder of studies; the folder, which may be long, in a line of its own."""
     table = _table()
-    for name in ("study", "title and folder"):
+    for name in ("study", "title, published verdicts, folder"):
         table.add_column(name, overflow="fold")
-    for study_id, title, folder in rows:
-        table.add_row(escape(study_id), f"{escape(title)}\n[dim]{escape(str(folder))}[/dim]")
+    for study_id, title, verdicts, folder in rows:
+        lines = [escape(title), *([escape(verdicts)] if verdicts else []), f"[dim]{escape(str(folder))}[/dim]"]
+        table.add_row(escape(study_id), "\n".join(lines))
     return table
+
+
+def published_text(found: Mapping[str, Any], engine: str) -> str:
+    """`full: 20 findings: 15 reproduced, ...`, and whether another engine than the present one found it."""
+    age = "" if found["engine"] == engine else f"; older engine ({found['engine']})"
+    return f"{found['mode']}: {counts_text([finding['verdict'] for finding in found['findings']])}{age}"
 
 
 def overview(study: Study, prepared: Mapping[Mode, Sequence[Prepared]]) -> list[Table | str]:

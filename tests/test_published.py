@@ -1,0 +1,202 @@
+"""Published verdicts follow from their own intervals and the studies' files; pages are written from them."""
+
+from __future__ import annotations
+
+import copy
+import importlib.util
+import json
+import re
+import shutil
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from airtcp.errors import StudyError
+from airtcp.study import files, prepare, published, run
+from airtcp.study.show import published_text
+from conftest import ROOT, Command
+
+STUDIES = sorted(path.parent for path in (ROOT / "studies").glob("*/study.toml"))
+TINY = ROOT / "tests/data/tiny"
+WORDS = ("reproduced", "mixed", "not", "open", "calibration", "identity")
+
+Json = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def verdicts() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("verdicts", ROOT / "tools/verdicts.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module", params=STUDIES, ids=lambda path: path.name)
+def study(request: pytest.FixtureRequest) -> files.Study:
+    return files.read(request.param)
+
+
+@pytest.fixture(scope="module")
+def found(study: files.Study) -> Json:
+    document = published.read(study.folder)
+    assert document is not None
+    return document
+
+
+def pairs(study: files.Study, found: Json) -> list[tuple[Json, tuple[files.Finding, str]]]:
+    wanted = [(finding, experiment.id) for experiment in study.experiments for finding in experiment.findings]
+    return list(zip(found["findings"], wanted, strict=True))
+
+
+def test_every_page_is_written_from_the_published_verdicts(verdicts: ModuleType) -> None:
+    pages = verdicts.written()
+    assert {folder / "RESULTS.md" for folder in STUDIES} < set(pages)
+    assert [path for path, text in pages.items() if path.read_text(encoding="utf-8") != text] == []
+
+
+def test_published_verdicts_follow_from_their_checks(study: files.Study, found: Json) -> None:
+    assert published.faults(study, found) == []
+    assert found["mode"] in prepare.MODES
+    command = f"airtcp study run {study.id} --{found['mode']}"
+    assert found["command"] == command if found["mode"] == "full" else found["command"].startswith(command)
+    assert found["engine"].startswith(f"{found['airtcp_version']}+")
+
+
+def test_another_word_for_any_verdict_is_a_fault(study: files.Study, found: Json) -> None:
+    for entry, (finding, experiment) in pairs(study, found):
+        assert published.faults_of(finding, experiment, entry) == []
+        for word in WORDS:
+            if word != entry["verdict"]:
+                (fault,) = published.faults_of(finding, experiment, {**entry, "verdict": word})
+                assert entry["id"] in fault
+                assert repr(word) in fault
+        (fault,) = published.faults_of(finding, experiment, {**entry, "verdict_text": "mixed 9 of 9"})
+        assert "mixed 9 of 9" in fault
+
+
+def test_another_word_in_results_is_seen(study: files.Study, found: Json, verdicts: ModuleType) -> None:
+    """Every verdict of RESULTS.md comes from published.json, so that a page with another word is not current."""
+    text = "\n".join(verdicts.results(found)) + "\n"
+    assert (study.folder / "RESULTS.md").read_text(encoding="utf-8") == text
+    rows = [line for line in text.splitlines() if re.match(r"\| .* \|$", line) and line.count(" | ") >= 4]
+    assert len([line for line in rows if any(f"| {entry['claim']} |" in line for entry in found["findings"])]) >= len(
+        found["findings"]
+    )
+
+
+ALTERATIONS = {
+    "holds": lambda check: check.update(holds=not check["holds"]),
+    "settled": lambda check: check.update(settled=not check["settled"]),
+    "the text": lambda check: check.update(text=check["text"] + " + 0"),
+    "the mean": lambda check: check.update(measured=1.01 * check["measured"] + 1),
+    "a bound's mean": lambda check: check["bounds"][0].update(mean=1e6 - 3 * check["bounds"][0]["mean"]),
+    "the seeds needed": lambda check: check.update(needs=7 + (check["needs"] or 0)),
+    "a gap": lambda check: check.update(gaps=["no crossing in 1 of 5 seeds"]),
+}
+
+
+@pytest.mark.parametrize("what", ALTERATIONS)
+def test_an_altered_check_is_a_fault(study: files.Study, found: Json, what: str) -> None:
+    for entry, (finding, experiment) in pairs(study, found):
+        altered = copy.deepcopy(entry)
+        (check, *_) = altered["checks"]
+        if check["measured"] is None:
+            continue
+        ALTERATIONS[what](check)
+        assert published.faults_of(finding, experiment, altered) != [], entry["id"]
+
+
+@pytest.mark.parametrize("key", ["claim", "published", "figure", "kind", "note", "experiment", "measured_text", "id"])
+def test_an_altered_finding_is_a_fault(study: files.Study, found: Json, key: str) -> None:
+    altered = copy.deepcopy(found)
+    altered["findings"][0][key] = "something else"
+    assert published.faults(study, altered) != []
+    altered = copy.deepcopy(found)
+    del altered["findings"][-1]
+    assert published.faults(study, altered) != []
+
+
+# --- from a run -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def tiny_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("run")
+    tiny = files.read(TINY)
+    run.run(tiny, prepare.prepare(tiny, "quick"), out, run.Asked("tiny", "quick"))
+    return out
+
+
+def test_a_run_is_published(tiny_run: Path, tmp_path: Path, verdicts: ModuleType) -> None:
+    folder = Path(shutil.copytree(TINY, tmp_path / "tiny"))
+    verdicts.publish(folder, tiny_run, ["fig1b"])
+    tiny = files.read(folder)
+    found = published.read(folder)
+    assert found is not None
+    assert published.faults(tiny, found) == []
+    assert (found["mode"], found["runs"], found["seeds"]) == ("quick", 21, "1 to 3")
+    text = "\n".join(verdicts.results(found))
+    assert "Preliminary" in text
+    assert "| A longer queue loses less | less | " in text
+    assert "| **reproduced** |" in text
+    assert "### Goodput" in text or "### " in text
+    verdicts.publish(folder, tiny_run, None)
+    again = published.read(folder)
+    assert again is not None
+    assert [plot["id"] for plot in again["tables"]] == ["fig1b"], "what was a table stays one"
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"status": "interrupted"}, "not complete"),
+        ({"failed": [{"what": "x", "error": "y"}]}, "1 failed"),
+        ({"study": "other"}, "of 'other', not of 'tiny'"),
+        ({"mode": "full", "command": "airtcp study run tiny --full --seeds 9"}, "the experiments' seeds"),
+        ({"mode": "full", "settle": {"budget": "9", "steps": 1, "runs": 3}}, "the experiments' seeds"),
+        ({"findings": []}, "other findings than its files"),
+    ],
+)
+def test_only_a_whole_run_of_these_files_is_published(tiny_run: Path, changes: Json, words: str) -> None:
+    document = json.loads((tiny_run / "study.json").read_text()) | changes
+    with pytest.raises(StudyError, match=words):
+        published.from_run(files.read(TINY), document, [])
+    with pytest.raises(StudyError, match="no plot 'fig9'"):
+        published.from_run(files.read(TINY), json.loads((tiny_run / "study.json").read_text()), ["fig9"])
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{", "cannot be read"),
+        ("[]", "not published verdicts"),
+        ('{"format": "airtcp-published", "format_version": 9}', "format_version 9: must be 1"),
+    ],
+)
+def test_a_file_that_is_none_is_told(tmp_path: Path, text: str, words: str) -> None:
+    assert published.read(tmp_path) is None
+    (tmp_path / published.PUBLISHED).write_text(text)
+    with pytest.raises(StudyError, match=words):
+        published.read(tmp_path)
+
+
+def test_the_list_says_how_it_went_and_on_which_engine(
+    airtcp: Command, tiny_run: Path, tmp_path: Path, verdicts: ModuleType
+) -> None:
+    folder = tmp_path / "cwd/studies/tiny"
+    shutil.copytree(TINY, folder)
+    assert "quick:" not in airtcp("study", "list").stdout.split("tiny")[1].split("studies/tiny")[0]
+    verdicts.publish(folder, tiny_run, [])
+    shown = " ".join(airtcp("study", "list").stdout.split())
+    assert "quick: 4 findings: " in shown
+    mine = shown.split("tests")[0].split("studies/tiny")[0]
+    assert "older engine" not in mine
+    found = json.loads((folder / published.PUBLISHED).read_text())
+    assert "older engine" not in published_text(found, found["engine"])
+    assert published_text({**found, "engine": "0.0.1+abc"}, found["engine"]).endswith("; older engine (0.0.1+abc)")
+    (folder / published.PUBLISHED).write_text(json.dumps({**found, "engine": "0.0.1+abc"}))
+    assert "older engine (0.0.1+abc)" in " ".join(airtcp("study", "list").stdout.split())
