@@ -22,6 +22,7 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace as changed
 
 from airtcp import cli, documents
 from airtcp.errors import StudyError
@@ -171,8 +172,8 @@ def test_one_seed_without_a_crossing_is_not_dropped() -> None:
     outcome = judge(asked, data)
     assert (outcome.verdict, outcome.more_seeds) == ("open", None)
     assert "no crossing in 1 of 5 seeds" in outcome.note
-    assert judge(replace(asked, enough_seeds=5), data).verdict == "open"
-    told = judge(replace(asked, enough_seeds=4), data)
+    assert judge(changed(asked, enough_seeds=5), data).verdict == "open"
+    told = judge(changed(asked, enough_seeds=4), data)
     assert told.verdict == "reproduced", "the finding says that four are enough"
     assert "no crossing in 1 of 5 seeds" in told.note
 
@@ -532,7 +533,7 @@ def test_both_sides_the_same_in_every_seed_is_said() -> None:
         assert outcome.note == "Both sides are the same in every seed, or a constant apart."
     for other in ([1.0, 1.1, 1.21], [0.0, 0.0, 0.0]):
         assert "same" not in judge(finding("x('A') < 1.2 * x('B')"), pair(other, [1.0, 1.1, 1.2])).note
-    asked = replace(finding("about(x('A'), x('B'), abs=1)"), kind="identity")
+    asked = changed(finding("about(x('A'), x('B'), abs=1)"), kind="identity")
     outcome = judge(asked, pair([1.0, 2.0], [1.0, 2.0]))
     assert (outcome.verdict, outcome.note) == ("identity", "")
 
@@ -585,10 +586,10 @@ def test_an_arm_against_itself_is_refused(check: str, each: dict[str, list[Any]]
     )
     points = [*DATA.points, Point("Twin", {"n": 500, "scale": 1, "D_ms": 90})]
     data = replace(DATA, points=points, stand_in=True, alike=[*range(len(points) - 1), at])
-    asked = replace(finding(check), each=each)
+    asked = changed(finding(check), each=each)
     with pytest.raises(CheckError, match="both sides are the same runs"):
         examine(asked, data)
-    examine(replace(asked, kind="identity"), data)
+    examine(changed(asked, kind="identity"), data)
     if each:
         examine(finding(check, who=["Paced"]), data)
 
