@@ -5,7 +5,7 @@
 
 use std::hint::black_box;
 
-use airtcp_core::rng::{Purpose, stream};
+use airtcp_core::rng::{Purpose, Stream};
 use airtcp_core::units::{Span, Time};
 use airtcp_core::wifi::phy::{ErrorModel, PhyConfig, Standard};
 use airtcp_core::wifi::rate::{RateConfig, RateContext, TxStatus};
@@ -25,7 +25,7 @@ fn choose_and_learn(bencher: divan::Bencher<'_, '_>, name: &str) {
     let ctx = RateContext {
         modes: phy.modes(),
         timing: phy.timing(),
-        rng: stream(1, 0, Purpose::Queue),
+        stream: Stream::new(1, 0, Purpose::Queue),
         errors: ErrorModel::default(),
     };
     let mut control = config.build(&ctx);

@@ -152,7 +152,7 @@ macro_rules! policies {
         $(pub mod $module; pub use $module::{$policy, $policy_config};)+
 
         $(#[$any_doc])*
-        #[derive(Debug, Clone)]
+        #[derive(Debug)]
         #[allow(clippy::large_enum_variant)] // one per flow or link, held in place on purpose
         #[allow(missing_docs)] // the page of each policy says what it is
         pub enum $any { $($policy($policy)),+ }

@@ -24,7 +24,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use airtcp_core::packet::PacketId;
 use airtcp_core::queue::{AnyQueue, DropReason, QueueConfig};
-use airtcp_core::rng::{Purpose, Rng, coin, stream};
+use airtcp_core::rng::{Purpose, Rng, Stream, coin, stream};
 use airtcp_core::units::{DataRate, Span, Time};
 use rand::RngExt;
 
@@ -258,8 +258,8 @@ impl Links {
                 discipline => {
                     kind = LineKind::Queued;
                     queued = Some(QueueId(all.queued.len() as u32));
-                    let rng = stream(seed, i as u64, Purpose::Queue);
-                    let aqm = discipline.build(&airtcp_core::queue::QueueContext { rate: spec.rate, mtu, rng });
+                    let stream = Stream::new(seed, i as u64, Purpose::Queue);
+                    let aqm = discipline.build(&airtcp_core::queue::QueueContext { rate: spec.rate, mtu, stream });
                     all.queued.push(Queued {
                         link: id,
                         aqm,
@@ -715,7 +715,7 @@ pub(crate) fn flight_ns(from: Time, to: Time) -> u32 {
 
 /// See the module's text on ties.
 fn departs_first(seed: u64, link: LinkId, now: Time) -> bool {
-    coin(seed, u64::from(link.0), now.as_ns())
+    coin(seed, u64::from(link.0), Purpose::LinkTie, now.as_ns())
 }
 
 impl Cold {

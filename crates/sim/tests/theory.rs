@@ -1,5 +1,7 @@
 //! Whole runs against what theory says, and a grid of runs whose table is reviewed when it changes.
 
+#![allow(clippy::disallowed_methods)] // the platform's logarithms are good enough to compare with
+
 use std::fmt::Write;
 
 use airtcp_core::queue::QueueConfig;

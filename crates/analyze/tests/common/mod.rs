@@ -8,7 +8,7 @@ use std::sync::Arc;
 use airtcp_analyze::tables::{Data, Table};
 use airtcp_analyze::{Analyzer, Options};
 use airtcp_core::packet::{FlowId, Packet};
-use airtcp_core::rng::{Purpose, stream};
+use airtcp_core::rng::Streams;
 use airtcp_core::tcp::profile::profile;
 use airtcp_core::tcp::{Notice, Outputs, Receiver, Retransmission, Sender, SenderStats, TcpConfig};
 use airtcp_core::units::{DataRate, Span, Time};
@@ -81,7 +81,7 @@ impl Path {
 
     /// Transfers `bytes` and closes.
     pub fn run(mut self, bytes: u64, until: Span) -> Told {
-        let mut sender = Sender::new(FlowId(0), 0, self.config.clone(), stream(1, 0, Purpose::Pacing));
+        let mut sender = Sender::new(FlowId(0), 0, self.config.clone(), Streams::of(1, 0));
         let mut receiver = Receiver::new(FlowId(0), 0, self.config.clone());
         let announced = Announced::of(&self.config, &self.config);
         let mut told = Told {

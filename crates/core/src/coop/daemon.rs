@@ -48,7 +48,7 @@ pub struct FlowSample {
 }
 
 /// The daemon of one terminal: samples and announcements in, caps and announcements out.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Daemon {
     config: CoopConfig,
     id: TerminalId,

@@ -17,6 +17,7 @@
 //! `memory_limit` counts IP-layer bytes, not buffer memory, and is off by default. A drop for want of room raises the
 //! queue's CoDel count, as in Linux.
 
+use rand::RngExt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -96,7 +97,6 @@ impl FqCodelConfig {
     }
 
     pub fn build(&self, ctx: &QueueContext) -> FqCodel {
-        let mut rng = ctx.rng.clone();
         FqCodel {
             params: CodelParams {
                 target: self.target,
@@ -109,7 +109,7 @@ impl FqCodelConfig {
             limit_packets: self.limit_packets as usize,
             memory_limit: self.memory_limit.map_or(u64::MAX, Bytes::get),
             drop_batch: self.drop_batch.max(1),
-            seed: rand::Rng::next_u64(&mut rng),
+            seed: ctx.stream.open().random(),
             n_flows: self.flows.max(1) as usize,
             flows: Vec::new(),
             backlogs: Vec::new(),

@@ -8,7 +8,7 @@ pub use stamped::{Stamped, StampedFifo};
 
 use crate::packet::{Ecn, PacketId, Pool};
 use crate::policy::policies;
-use crate::rng::Rng;
+use crate::rng::Stream;
 use crate::units::{Bytes, DataRate, Time};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,7 +67,7 @@ pub struct QueueContext {
     pub rate: DataRate,
     /// Size of a typical packet in bytes: RED's idle-time average and PIE's and CoDel's last-packet rules.
     pub mtu: u32,
-    pub rng: Rng,
+    pub stream: Stream,
 }
 
 /// A queue discipline. May drop any packet, may mark, may hand out nothing.

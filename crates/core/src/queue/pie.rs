@@ -115,7 +115,7 @@ impl PieConfig {
             t_update: self.t_update.max(Span::from_ns(1)),
             mtu: u64::from(ctx.mtu),
             config: self.clone(),
-            rng: ctx.rng.clone(),
+            rng: ctx.stream.open(),
             fifo: StampedFifo::default(),
             active: !self.on_off,
             next_update: Time::NEVER,
@@ -166,7 +166,7 @@ impl Departures {
     }
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Pie {
     config: PieConfig,
     limit: Limit,

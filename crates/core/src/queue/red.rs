@@ -140,7 +140,7 @@ impl RedConfig {
             mean_packet,
             rate: ctx.rate,
             next_adaptation: if self.adaptive { Time::ZERO + ADAPT_EVERY } else { Time::NEVER },
-            rng: ctx.rng.clone(),
+            rng: ctx.stream.open(),
             fifo: Fifo::with_limit(limit),
             average: 0.0,
             idle_since: Some(Time::ZERO),
@@ -183,7 +183,7 @@ fn power(mut base: f64, mut n: u64) -> f64 {
     result
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Red {
     /// Both in the unit of the average: packets or bytes.
     min_th: f64,

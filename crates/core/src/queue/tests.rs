@@ -3,17 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
-use rand::SeedableRng;
 use serde_json::json;
 
 use super::*;
 use crate::packet::{FlowId, Kind, Packet};
-use crate::rng::Rng;
+use crate::rng::Stream;
 use crate::units::Span;
 
 /// A line of 12 Mbit/s: 1500 bytes take a millisecond.
 pub(super) fn context(seed: u64) -> QueueContext {
-    QueueContext { rate: DataRate::from_mbps(12), mtu: 1500, rng: Rng::seed_from_u64(seed) }
+    QueueContext { rate: DataRate::from_mbps(12), mtu: 1500, stream: Stream::of_test(seed) }
 }
 
 pub(super) fn ms(ms: u64) -> Time {

@@ -39,7 +39,7 @@ use super::ticks::TickClock;
 use super::{Cause, Notice, Outputs, Pacing, TcpConfig, timestamp};
 use crate::convert::{saturate16, saturate32};
 use crate::packet::{FlowId, Kind, Packet, TcpFlags};
-use crate::rng::Rng;
+use crate::rng::{Purpose, Streams};
 use crate::units::{Seq32, Span, Time};
 
 /// Counters since the connection began.
@@ -172,7 +172,7 @@ pub struct Sender {
 
 impl Sender {
     /// Closed, with nothing to send. `incarnation`: as in [`Packet::new`].
-    pub fn new(flow: FlowId, incarnation: u8, config: Arc<TcpConfig>, rng: Rng) -> Sender {
+    pub fn new(flow: FlowId, incarnation: u8, config: Arc<TcpConfig>, streams: Streams) -> Sender {
         let mss = config.mss();
         let cwnd = config.initial_window.clamp(1, config.max_cwnd.max(1));
         let window = Window { cwnd, cwnd_cnt: 0, ssthresh: config.initial_ssthresh };
@@ -188,7 +188,8 @@ impl Sender {
             state: CaState::Open,
         };
         let paced = config.pacing != Pacing::Off;
-        let cc = config.cc.build(&CcContext { mss, initial_cwnd: cwnd, paced, rng: rng.clone() });
+        let stream = streams.stream(Purpose::CongestionControl);
+        let cc = config.cc.build(&CcContext { mss, initial_cwnd: cwnd, paced, stream });
         Sender {
             window,
             path,
@@ -201,7 +202,7 @@ impl Sender {
             board: Scoreboard::default(),
             rtt: RttEstimator::new(&config),
             timers: Timers::STOPPED,
-            pacer: Pacer::new(rng),
+            pacer: Pacer::new(streams.stream(Purpose::Pacing).open()),
             delivery: Delivery::default(),
             high_seq: 0,
             acks: AckCounts::default(),

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::packet::{Ecn, FlowId, Packet, TcpFlags};
-use crate::rng::{Purpose, stream};
+use crate::rng::{Purpose, Streams, stream};
 use crate::units::{Bytes, DataRate, Span, Time};
 
 /// What the path does with the n-th data packet or ACK (counting from 0, retransmissions included).
@@ -66,7 +66,7 @@ impl Pair {
     fn new(sender: &Arc<TcpConfig>, receiver: &Arc<TcpConfig>, one_way: Span) -> Pair {
         Pair {
             now: Time::ZERO,
-            sender: Sender::new(FlowId(0), 0, sender.clone(), stream(1, 0, Purpose::Pacing)),
+            sender: Sender::new(FlowId(0), 0, sender.clone(), Streams::of(1, 0)),
             receiver: Receiver::new(FlowId(0), 0, receiver.clone()),
             one_way,
             rate: None,

@@ -40,7 +40,7 @@ use super::roam::{ApQueue, StationQueue};
 use super::trace::{Ac, AirStats, FrameKind, FrameRecord, PpduRecord, TraceConfig};
 use crate::packet::{Kind, PacketId, Pool};
 use crate::queue::{Aqm, DropReason, Drops, QueueContext};
-use crate::rng::{Purpose, Rng, stream};
+use crate::rng::{Purpose, Rng, Stream, stream};
 use crate::units::{Probability, Seq12, Span, Time};
 use rand::RngExt;
 
@@ -301,6 +301,8 @@ pub struct Channel {
     drops: Drops,
     capture_effect: f64,
     capture_rng: Rng,
+    seed: u64,
+    index: u32,
     trace: TraceConfig,
     ampdus: u32,
     /// To be taken out by the owner.
@@ -308,9 +310,14 @@ pub struct Channel {
     pub frames: Vec<FrameRecord>,
 }
 
+/// Names what draws: the `i`-th of its kind in the channel of that index.
+fn component(channel: u32, i: usize) -> u64 {
+    u64::from(channel) << 32 | i as u64
+}
+
 impl Channel {
     pub fn new(config: &ChannelConfig) -> Channel {
-        let component = |i: usize| u64::from(config.index) << 32 | i as u64;
+        let component = |i| component(config.index, i);
         let is_ap = |r: usize| config.pairs.iter().any(|p| usize::from(p.access_point) == r);
         let mut radios = Vec::with_capacity(config.radios.len());
         for (i, radio) in config.radios.iter().enumerate() {
@@ -326,8 +333,8 @@ impl Channel {
             let mut ac = 0;
             let queues = [(); 4].map(|()| {
                 ac += 1;
-                let rng = stream(config.seed, component(4 * i + ac - 1), Purpose::AirQueue);
-                let context = QueueContext { rate: fastest.rate(), mtu: 1500, rng };
+                let stream = Stream::new(config.seed, component(4 * i + ac - 1), Purpose::AirQueue);
+                let context = QueueContext { rate: fastest.rate(), mtu: 1500, stream };
                 let (upper, driver_frames) = match &radio.transmit {
                     Transmit::Qdisc(path) => (Upper::Qdisc(Box::new(path.qdisc.build(&context))), path.driver_frames),
                     Transmit::Mac80211(path) => {
@@ -374,8 +381,8 @@ impl Channel {
         for (i, pair) in config.pairs.iter().enumerate() {
             let station = &config.radios[usize::from(pair.station)];
             let access_point = &config.radios[usize::from(pair.access_point)];
-            let rng = stream(config.seed, component(i), Purpose::Signal);
-            let mut signal = Signal::new(&pair.signal, &station.phy, &errors, rng);
+            let name = Stream::new(config.seed, component(i), Purpose::Signal);
+            let mut signal = Signal::new(&pair.signal, &station.phy, &errors, name);
             if let Some(motion) = &pair.motion {
                 signal.follow(motion.clone());
             }
@@ -390,7 +397,7 @@ impl Channel {
                     timing: radios[usize::from(if down == 1 { pair.access_point } else { pair.station })]
                         .timing
                         .clone(),
-                    rng: stream(config.seed, component(2 * i + down), Purpose::RateControl),
+                    stream: Stream::new(config.seed, component(2 * i + down), Purpose::RateControl),
                     errors: errors.clone(),
                 };
                 let rate_config = radio
@@ -438,6 +445,8 @@ impl Channel {
             drops: Drops::default(),
             capture_effect: config.capture_effect.get(),
             capture_rng: stream(config.seed, component(0), Purpose::Capture),
+            seed: config.seed,
+            index: config.index,
             trace: config.trace,
             ampdus: 0,
             ppdus: Vec::new(),
@@ -585,9 +594,9 @@ impl Channel {
         let id = self.sessions.len() as u32;
         l.sessions[ac] = id;
         let txq = from.mac80211().map(|path| {
-            use rand_xoshiro::rand_core::SeedableRng;
-            let context =
-                QueueContext { rate: l.rate.best().rate(), mtu: 1500, rng: Rng::seed_from_u64(u64::from(id)) };
+            // A hash for each receiver and access category; the one of before where a station comes back.
+            let stream = Stream::new(self.seed, component(self.index, 4 * link as usize + ac), Purpose::SessionQueue);
+            let context = QueueContext { rate: l.rate.best().rate(), mtu: 1500, stream };
             Box::new(path.fq_codel.build(&context))
         });
         self.sessions.push(Session {

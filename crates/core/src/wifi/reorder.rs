@@ -136,7 +136,7 @@ struct Held<T> {
 }
 
 /// Puts the MPDUs of one sender and TID back in order. `T` stands for an MPDU, such as a packet's index in a pool.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct ReorderBuffer<T: Copy> {
     /// The number that must go up next (the standard's WinStart_B).
     head: Seq12,

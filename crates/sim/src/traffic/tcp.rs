@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use airtcp_core::packet::{FlowId, Packet};
-use airtcp_core::rng::{Purpose, stream};
+use airtcp_core::rng::{Purpose, Streams, stream};
 use airtcp_core::tcp::{Notice, Outputs, RandomPhase, Receiver, Sender, SenderStats, TcpConfig, TimerPhase};
 use airtcp_core::units::{DataRate, Span, Time};
 use airtcp_core::wifi::Released;
@@ -354,11 +354,11 @@ impl Tcp {
 impl Connections {
     /// The `index`-th connection of `flow`.
     fn connection(&self, flow: FlowId, index: u32) -> (Sender, Receiver) {
-        // Each connection has a random stream of its own.
+        // Each connection has random streams of its own.
         let component = u64::from(index) << 32 | u64::from(flow.0);
-        let rng = stream(self.seed, component, Purpose::CongestionControl);
+        let streams = Streams::of(self.seed, component);
         let incarnation = (index % 16) as u8;
-        let mut sender = Sender::new(flow, incarnation, Arc::clone(&self.sender), rng);
+        let mut sender = Sender::new(flow, incarnation, Arc::clone(&self.sender), streams);
         if let Some(below) = self.below {
             sender.enable_tsq(below.pacing_shift);
         }

@@ -5,7 +5,6 @@
 use airtcp_core::rng::{Purpose, Rng};
 use airtcp_core::units::{Bytes, Probability, Span, Time};
 use rand::RngExt;
-use rand_distr::{Distribution, LogNormal, Pareto};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -87,14 +86,17 @@ impl App for Web {
     }
 
     fn build(&self, ctx: &Context) -> Result<Box<User>, BuildError> {
-        let tail_k_bytes = self.tail_k.get() as f64;
+        let is_positive = |x: f64| x.is_finite() && x > 0.0;
+        if !is_positive(self.body_sigma) && self.body_sigma != 0.0 {
+            return Err(ctx.bad("body_sigma", self.body_sigma, "finite and not negative"));
+        }
+        if !is_positive(self.tail_alpha) || self.tail_k.get() == 0 {
+            return Err(ctx.bad("tail_alpha", self.tail_alpha, "positive, as must be tail_k"));
+        }
+        if !is_positive(self.gap_alpha) || self.gap_k.is_zero() {
+            return Err(ctx.bad("gap_alpha", self.gap_alpha, "positive, as must be gap_k"));
+        }
         Ok(Box::new(User {
-            body: LogNormal::new(self.body_mu, self.body_sigma)
-                .map_err(|_| ctx.bad("body_sigma", self.body_sigma, "finite and not negative"))?,
-            tail: Pareto::new(tail_k_bytes, self.tail_alpha)
-                .map_err(|_| ctx.bad("tail_alpha", self.tail_alpha, "positive, as must be tail_k"))?,
-            gap: Pareto::new(self.gap_k.as_secs_f64(), self.gap_alpha)
-                .map_err(|_| ctx.bad("gap_alpha", self.gap_alpha, "positive, as must be gap_k"))?,
             config: self.clone(),
             size_rng: ctx.rng(Purpose::TransferSize),
             gap_rng: ctx.rng(Purpose::ThinkTime),
@@ -105,9 +107,6 @@ impl App for Web {
 /// One user.
 #[derive(Debug)]
 pub(crate) struct User {
-    body: LogNormal<f64>,
-    tail: Pareto<f64>,
-    gap: Pareto<f64>,
     config: Web,
     size_rng: Rng,
     gap_rng: Rng,
@@ -115,13 +114,18 @@ pub(crate) struct User {
 
 impl User {
     fn draw_size(&mut self) -> u64 {
-        let from_tail = self.size_rng.random::<f64>() < self.config.tail_fraction.get();
-        let bytes = if from_tail { self.tail.sample(&mut self.size_rng) } else { self.body.sample(&mut self.size_rng) };
+        let (config, rng) = (&self.config, &mut self.size_rng);
+        let from_tail = rng.random::<f64>() < config.tail_fraction.get();
+        let bytes = if from_tail {
+            rng.pareto(config.tail_k.get() as f64, config.tail_alpha)
+        } else {
+            rng.lognormal(config.body_mu, config.body_sigma)
+        };
         // A float to integer cast saturates.
         (bytes.ceil() as u64).clamp(1, self.config.max_bytes.get().max(1))
     }
     fn draw_gap(&mut self) -> Span {
-        Span::from_secs_f64(self.gap.sample(&mut self.gap_rng))
+        Span::from_secs_f64(self.gap_rng.pareto(self.config.gap_k.as_secs_f64(), self.config.gap_alpha))
     }
 }
 

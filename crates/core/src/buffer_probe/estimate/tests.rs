@@ -1,8 +1,8 @@
 use proptest::prelude::*;
-use rand::{RngExt, SeedableRng};
+use rand::RngExt;
 
 use super::{estimate as estimate_all, *};
-use crate::rng::Rng;
+use crate::rng::Stream;
 
 /// An access point reduced to what matters: places, and a server that takes up to `batch` packets at a time, for `access` (and
 /// up to `jitter` more), `each` per packet and `response` until their places are free; the receiver has them before the response.
@@ -41,7 +41,7 @@ const N: Model = Model { batch: 42, each_us: 190, response_us: 50, ..G };
 impl Model {
     /// What becomes of datagrams that are sent `gap_ns` apart.
     fn run(&self, count: u32, gap_ns: u64) -> Vec<(Time, Option<Time>)> {
-        let mut rng = Rng::seed_from_u64(self.seed);
+        let mut rng = Stream::of_test(self.seed).open();
         let us = |us: u64| us * 1000;
         let came: Vec<u64> = (0..u64::from(count)).map(|n| us(self.offset_us) + n * gap_ns).collect();
         let mut log: Vec<(Time, Option<Time>)> =

@@ -136,14 +136,14 @@ impl BbrConfig {
             packet_conservation: false,
             idle_restart: false,
             rtt_seen: false,
-            rng: ctx.rng.clone(),
+            rng: ctx.stream.open(),
             config: self.clone(),
         }
     }
 }
 
 /// BBR, as one connection has it.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Bbr {
     /// Bandwidth over the last rounds.
     bw: MaxFilter,

@@ -10,7 +10,7 @@ pub(crate) mod rounds;
 pub mod slow_start;
 
 use crate::policy::policies;
-use crate::rng::Rng;
+use crate::rng::Stream;
 use crate::units::{DataRate, Span, Time};
 
 /// The sender's congestion state, as in Linux's `tcp_ca_state`.
@@ -149,7 +149,7 @@ pub struct CcContext {
     /// The connection spaces its segments (its pacing option is not `off`).
     pub paced: bool,
     /// For what it draws.
-    pub rng: Rng,
+    pub stream: Stream,
 }
 
 /// A congestion control. Every window is in segments; the time of a call is [`Path::now`].

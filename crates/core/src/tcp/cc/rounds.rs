@@ -15,7 +15,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::fmt::Write;
 
 use super::{AckSample, AnyCc, CaState, CcConfig, CcContext, Path, RateSample, Window};
-use crate::rng::{Purpose, stream};
+use crate::rng::{Purpose, Stream};
 use crate::units::{Span, Time};
 
 const MSS: u32 = 1448;
@@ -25,7 +25,12 @@ const DUP_THRESH: u32 = 3;
 
 /// What a control of a test is built from: unpaced, 1448-byte segments, initial window 10.
 pub fn context() -> CcContext {
-    CcContext { mss: MSS, initial_cwnd: INITIAL_CWND, paced: false, rng: stream(1, 0, Purpose::CongestionControl) }
+    CcContext {
+        mss: MSS,
+        initial_cwnd: INITIAL_CWND,
+        paced: false,
+        stream: Stream::new(1, 0, Purpose::CongestionControl),
+    }
 }
 
 /// A window of `cwnd` segments in slow start.

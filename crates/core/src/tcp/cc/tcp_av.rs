@@ -338,7 +338,7 @@ struct Aim {
 }
 
 /// TCP-AV, as one connection has it.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct TcpAv {
     base: Box<AnyCc>,
     /// The present target, in 1/1024 of the full one.

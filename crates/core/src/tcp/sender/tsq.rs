@@ -103,7 +103,7 @@ mod tests {
 
     use super::*;
     use crate::packet::{FlowId, Packet};
-    use crate::rng::{Purpose, stream};
+    use crate::rng::Streams;
     use crate::tcp::{Receiver, profile};
     use crate::units::{Bytes, Seq32};
 
@@ -130,7 +130,7 @@ mod tests {
             let config = Arc::new(config);
             let mut host = Host {
                 now: Time::ZERO,
-                sender: Sender::new(FlowId(0), 0, config.clone(), stream(1, 0, Purpose::Pacing)),
+                sender: Sender::new(FlowId(0), 0, config.clone(), Streams::of(1, 0)),
                 receiver: Receiver::new(FlowId(0), 0, config),
                 held: Default::default(),
                 out: Outputs::default(),
@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn the_device_may_ask_for_another_pacing_shift() {
         let config = profile::profile("linux-6").unwrap().resolve().unwrap();
-        let mut sender = Sender::new(FlowId(0), 0, Arc::new(config), stream(1, 0, Purpose::Pacing));
+        let mut sender = Sender::new(FlowId(0), 0, Arc::new(config), Streams::of(1, 0));
         sender.enable_tsq(None);
         assert_eq!(sender.small_queue.pacing_shift, Some(10));
         sender.enable_tsq(Some(7));

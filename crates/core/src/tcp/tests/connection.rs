@@ -75,7 +75,7 @@ type Call<'a> = &'a mut dyn FnMut(&mut Sender, Time);
 #[test]
 fn the_path_is_that_of_the_call() {
     let c = config("linux-6", |c| c.handshake = false);
-    let mut sender = Sender::new(FlowId(0), 0, c, stream(1, 0, Purpose::Pacing));
+    let mut sender = Sender::new(FlowId(0), 0, c, Streams::of(1, 0));
     let mut out = Outputs::default();
     let mut ack = Packet::new(FlowId(0), Kind::Tcp, 0);
     (ack.flags, ack.ack, ack.window) = (TcpFlags::ACK, Seq32(1), 1 << 20);
@@ -133,9 +133,9 @@ proptest! {
             c.rto_max = Span::from_secs(5);
         });
         let mut pair = Pair::same(&c, Span::from_ms(5));
-        let mut rng = stream(seed, 0, Purpose::LinkLoss);
-        let mut fate = move || {
-            if rng.random_range(0..100) < loss_percent {
+        let fates = |component| {
+            let mut rng = stream(seed, component, Purpose::LinkLoss);
+            move || if rng.random_range(0..100) < loss_percent {
                 Fate::Lose
             } else if delay && rng.random_range(0..10) == 0 {
                 Fate::Delay(Span::from_us(rng.random_range(0..20_000)))
@@ -143,7 +143,7 @@ proptest! {
                 Fate::Pass
             }
         };
-        let mut other = fate.clone();
+        let (mut fate, mut other) = (fates(0), fates(1));
         pair.data_fate = Box::new(move |_, _| fate());
         pair.ack_fate = Box::new(move |_, _| other());
         let bytes = segments * 700;

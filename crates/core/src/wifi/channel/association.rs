@@ -41,8 +41,7 @@ impl Channel {
         for link in &mut self.links[up..up + 2] {
             link.gate = Gate::Open;
             if let Some(setup) = &mut link.rate_setup {
-                // Another stretch of the same stream.
-                setup.1.rng.jump();
+                setup.1.stream = setup.1.stream.again(1);
                 link.rate = setup.0.build(&setup.1);
             }
         }

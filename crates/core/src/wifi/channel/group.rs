@@ -16,7 +16,7 @@ pub(super) fn link(ap: u16, radio: &Radio, errors: &ErrorModel, seed: u64, compo
     let context = RateContext {
         modes: vec![lowest.unwrap_or_else(|| fastest(&radio.config.phy.modes()))],
         timing: radio.timing.clone(),
-        rng: stream(seed, component, Purpose::RateControl),
+        stream: Stream::new(seed, component, Purpose::RateControl),
         errors: errors.clone(),
     };
     let rate = RateConfig::by_name("fixed").expect("registered").build(&context);

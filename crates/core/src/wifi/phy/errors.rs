@@ -121,7 +121,7 @@ fn bit_exponent(modulation: Modulation, snr: f64) -> f64 {
     match modulation {
         Modulation::Bpsk => snr,
         Modulation::Qpsk => snr / 2.0,
-        _ => -gray_pam_bhattacharyya(modulation.bits() / 2, snr).ln(),
+        _ => -libm::log(gray_pam_bhattacharyya(modulation.bits() / 2, snr)),
     }
 }
 
@@ -141,7 +141,7 @@ fn gray_pam_bhattacharyya(bits: u32, snr: f64) -> f64 {
         let mut by_bit = [[0.0f64; 2]; 4];
         for level in 0..levels {
             let x = f64::from(2 * level) - f64::from(levels - 1);
-            let density = (-(y - x) * (y - x) / (2.0 * variance)).exp();
+            let density = libm::exp(-(y - x) * (y - x) / (2.0 * variance));
             let label = level ^ (level >> 1);
             for (b, sums) in by_bit.iter_mut().enumerate().take(bits as usize) {
                 sums[(label >> b & 1) as usize] += density;
@@ -172,7 +172,7 @@ fn hard_pairwise(d: u32, p: f64) -> f64 {
     let mut binomial = 1.0;
     let mut sum = 0.0;
     for k in 0..=d {
-        let term = binomial * p.powi(k as i32) * (1.0 - p).powi((d - k) as i32);
+        let term = binomial * libm::pow(p, f64::from(k)) * libm::pow(1.0 - p, f64::from(d - k));
         if 2 * k > d {
             sum += term;
         } else if 2 * k == d {
@@ -192,9 +192,9 @@ fn dqpsk_ber(snr: f64) -> f64 {
     let (a2, b2) = (2.0 * snr * (1.0 - 0.5f64.sqrt()), 2.0 * snr * (1.0 + 0.5f64.sqrt()));
     let sum: f64 = (0..POINTS)
         .map(|i| {
-            let cos = (2.0 * PI * f64::from(i) / f64::from(POINTS)).cos();
+            let cos = libm::cos(2.0 * PI * f64::from(i) / f64::from(POINTS));
             let kernel = 0.5 * (1.0 - ratio * ratio) / (1.0 - 2.0 * ratio * cos + ratio * ratio);
-            kernel * ((a2 * b2).sqrt() * cos - (a2 + b2) / 2.0).exp()
+            kernel * libm::exp((a2 * b2).sqrt() * cos - (a2 + b2) / 2.0)
         })
         .sum();
     sum / f64::from(POINTS)
@@ -228,7 +228,7 @@ fn cck_correlations(modulation: Modulation) -> [u32; 17] {
 fn dsss_event_rate(modulation: Modulation, snr: f64) -> f64 {
     const BANDWIDTH: f64 = 20e6;
     match modulation {
-        Modulation::Dbpsk => 0.5 * (-snr * BANDWIDTH / 1e6).exp(),
+        Modulation::Dbpsk => 0.5 * libm::exp(-snr * BANDWIDTH / 1e6),
         Modulation::Dqpsk => dqpsk_ber(snr * BANDWIDTH / 2e6),
         _ => {
             let codeword_snr = snr * BANDWIDTH * 8.0 / 11e6;
@@ -253,15 +253,16 @@ const STEPS_PER_DB: u16 = 10;
 /// What `f` gives at SNRs (linear) a tenth of a dB apart, from [`FROM_DB`] until `is_enough`. `f` is called at every
 /// `stride`-th; between, its logarithm is interpolated, which is exact for a power of the SNR.
 fn sampled(stride: u16, f: impl Fn(f64) -> f64, is_enough: impl Fn(f64) -> bool) -> Vec<f64> {
-    let at = |step: u16| f(10f64.powf((f64::from(step) / f64::from(STEPS_PER_DB) + FROM_DB) / 10.0)).ln();
+    let snr = |step: u16| libm::pow(10.0, (f64::from(step) / f64::from(STEPS_PER_DB) + FROM_DB) / 10.0);
+    let at = |step| libm::log(f(snr(step)));
     let mut values = Vec::new();
     let mut left = at(0);
     for step in (stride..1000).step_by(stride.into()) {
         let right = at(step);
         for i in 0..stride {
-            values.push((left + (right - left) * f64::from(i) / f64::from(stride)).exp());
+            values.push(libm::exp(left + (right - left) * f64::from(i) / f64::from(stride)));
         }
-        if is_enough(left.exp()) {
+        if is_enough(libm::exp(left)) {
             break;
         }
         left = right;
@@ -296,7 +297,7 @@ impl Curve {
                 skipped += 1;
                 ln_rate.clear();
             }
-            ln_rate.push(rate.min(1.0).ln() as f32);
+            ln_rate.push(libm::log(rate.min(1.0)) as f32);
         }
         let first = skipped.saturating_sub(1);
         Curve { from_db: (FROM_DB + f64::from(first) / f64::from(STEPS_PER_DB)) as f32, ln_rate }
@@ -307,7 +308,7 @@ impl Curve {
         let at = ((snr_db - self.from_db) * f32::from(STEPS_PER_DB)).max(0.0);
         let below = (at as usize).min(self.ln_rate.len());
         let Some(&[a, b]) = self.ln_rate.get(below..below + 2) else { return 0.0 };
-        f64::from(a + (b - a) * (at - below as f32)).exp()
+        libm::exp(f64::from(a + (b - a) * (at - below as f32)))
     }
 }
 
@@ -416,7 +417,7 @@ impl ErrorModel {
             Format::Ht | Format::Vht => (4, 72.0),
         };
         let rate = self.0.rate(curve, snr_db - self.0.implementation_loss_db);
-        (-bits * rate).exp()
+        libm::exp(-bits * rate)
     }
 }
 
@@ -429,12 +430,12 @@ impl Default for ErrorModel {
 /// What a mode's width and streams cost, in dB against 20 MHz and one stream.
 pub fn penalty_db(mode: Mode) -> f64 {
     let width = f64::from(mode.width().mhz()) / f64::from(Width::Mhz20.mhz());
-    10.0 * (width * f64::from(mode.streams())).log10()
+    10.0 * libm::log10(width * f64::from(mode.streams()))
 }
 
 #[inline]
 pub(super) fn survival(event_rate: f64, bytes: u32) -> f64 {
-    if event_rate == 0.0 { 1.0 } else { (-8.0 * f64::from(bytes) * event_rate).exp() }
+    if event_rate == 0.0 { 1.0 } else { libm::exp(-8.0 * f64::from(bytes) * event_rate) }
 }
 
 #[cfg(test)]
@@ -442,11 +443,10 @@ mod tests {
     use std::collections::BTreeMap;
 
     use proptest::prelude::*;
-    use rand::{RngExt, SeedableRng};
-    use rand_distr::{Distribution, StandardNormal};
+    use rand::RngExt;
 
     use super::*;
-    use crate::rng::Rng;
+    use crate::rng::Stream;
 
     const GENERATORS: [u32; 2] = [0o133, 0o171];
 
@@ -548,7 +548,7 @@ mod tests {
         bits: usize,
         frames: u32,
     ) -> f64 {
-        let mut rng = Rng::seed_from_u64(7);
+        let mut rng = Stream::of_test(7).open();
         let pattern = puncturing(rate);
         let per_dimension = if modulation == Modulation::Bpsk { 1 } else { modulation.bits() / 2 };
         let levels = 1u32 << per_dimension;
@@ -580,7 +580,7 @@ mod tests {
                 let label = symbol.iter().enumerate().fold(0, |l, (b, bit)| l | bit << b);
                 let amplitude = |level: u32| f64::from(2 * level) - f64::from(levels - 1);
                 let level = (0..levels).find(|l| l ^ (l >> 1) == label).unwrap();
-                let noise: f64 = StandardNormal.sample(&mut rng);
+                let noise = rng.normal();
                 let y = amplitude(level) + variance.sqrt() * noise;
                 for (b, out) in out.iter_mut().enumerate() {
                     let density = |value| {

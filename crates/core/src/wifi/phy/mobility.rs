@@ -86,7 +86,7 @@ impl Motion {
 
 /// Between two places, m.
 pub fn distance_m(a: [f64; 2], b: [f64; 2]) -> f64 {
-    f64::hypot(a[0] - b[0], a[1] - b[1])
+    libm::hypot(a[0] - b[0], a[1] - b[1])
 }
 
 #[cfg(test)]

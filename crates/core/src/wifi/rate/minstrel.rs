@@ -89,7 +89,7 @@ impl MinstrelConfig {
     }
 
     pub fn build(&self, ctx: &RateContext) -> Minstrel {
-        let mut rng = ctx.rng.clone();
+        let mut rng = ctx.stream.open();
         let airtime = Airtime {
             timing: ctx.timing.clone(),
             cw_min: self.cw_min,

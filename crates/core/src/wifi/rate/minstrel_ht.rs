@@ -135,7 +135,7 @@ impl MinstrelHtConfig {
     }
 
     pub fn build(&self, ctx: &RateContext) -> MinstrelHt {
-        let mut rng = ctx.rng.clone();
+        let mut rng = ctx.stream.open();
         let modes = &ctx.modes;
         let group_of = |m: Mode| (m.streams(), m.width(), m.is_short_gi());
         let mut keys: Vec<_> = modes.iter().map(|&m| group_of(m)).collect();
@@ -212,7 +212,7 @@ struct Group {
     next: usize,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct MinstrelHt {
     config: MinstrelHtConfig,
     table: RateTable,

@@ -10,7 +10,7 @@ mod tests;
 use rand::RngExt;
 
 use crate::policy::policies;
-use crate::rng::Rng;
+use crate::rng::{Rng, Stream};
 use crate::units::{Bytes, Probability, Span, Time};
 use crate::wifi::phy::{ErrorModel, Mode, PhyConfig, Standard, Timing};
 
@@ -106,7 +106,7 @@ pub struct RateContext {
     /// What it may choose from ([`PhyConfig::modes`]): at least one.
     pub modes: Vec<Mode>,
     pub timing: Timing,
-    pub rng: Rng,
+    pub stream: Stream,
     pub errors: ErrorModel,
 }
 

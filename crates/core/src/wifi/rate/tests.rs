@@ -3,11 +3,11 @@
 use std::sync::LazyLock;
 
 use proptest::prelude::*;
-use rand::{RngExt, SeedableRng};
+use rand::RngExt;
 use serde_json::json;
 
 use super::*;
-use crate::rng::Rng;
+use crate::rng::{Rng, Stream};
 use crate::units::Span;
 use crate::wifi::phy::Signal;
 use crate::wifi::phy::timing::{mpdu_bytes, subframe_bytes};
@@ -20,7 +20,7 @@ pub(super) fn phy(standard: Standard) -> PhyConfig {
 static ERRORS: LazyLock<ErrorModel> = LazyLock::new(ErrorModel::default);
 
 pub(super) fn context(phy: &PhyConfig, seed: u64) -> RateContext {
-    RateContext { modes: phy.modes(), timing: phy.timing(), rng: Rng::seed_from_u64(seed), errors: ERRORS.clone() }
+    RateContext { modes: phy.modes(), timing: phy.timing(), stream: Stream::of_test(seed), errors: ERRORS.clone() }
 }
 
 pub(super) fn config(value: serde_json::Value) -> RateConfig {
@@ -51,7 +51,7 @@ impl Sender {
         Sender {
             control: config.build(&context(phy, seed)),
             timing: phy.timing(),
-            rng: Rng::seed_from_u64(!seed),
+            rng: Stream::of_test(!seed).open(),
             max_mpdus: 32,
             max_airtime_ns: 4_000_000,
             now: Time::ZERO,
@@ -569,7 +569,7 @@ fn samples_are_single_tries_ahead_of_the_series_and_never_retransmissions() {
 fn over_a_fading_channel(config: &RateConfig, phy: &PhyConfig, snr_db: f64) -> (f64, f64, f64) {
     let signal = json!({ "kind": "snr", "snr_db": snr_db, "shadowing": { "sigma_db": 4.0, "correlation": "1s" } });
     let signal = serde_json::from_value(signal).unwrap();
-    let mut signal = Signal::new(&signal, phy, &ERRORS, Rng::seed_from_u64(11));
+    let mut signal = Signal::new(&signal, phy, &ERRORS, Stream::of_test(11));
     let mut sender = Sender::new(config, phy, 12);
     let (mut rate_sum, mut tries) = (0.0, 0.0);
     while sender.now < ms(60_000) {

@@ -10,7 +10,7 @@ use rand::RngExt;
 
 use super::*;
 use crate::packet::{FlowId, Packet};
-use crate::rng::{Purpose, Rng, stream};
+use crate::rng::{Purpose, Rng, Streams, stream};
 use crate::tcp::profile::profile;
 use crate::tcp::{Outputs, Receiver, Sender};
 use crate::units::Bytes;
@@ -57,7 +57,7 @@ impl Upload {
             rng: stream(1, 0, Purpose::LinkLoss),
             rate: DataRate::from_mbps(mbps),
             corrupt,
-            sender: Sender::new(FlowId(0), 0, config.clone(), stream(1, 0, Purpose::Pacing)),
+            sender: Sender::new(FlowId(0), 0, config.clone(), Streams::of(1, 0)),
             receiver: Receiver::new(FlowId(0), 0, config),
             queue: VecDeque::new(),
             pending: Vec::new(),

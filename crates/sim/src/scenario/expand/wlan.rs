@@ -9,6 +9,7 @@ use airtcp_core::queue::QueueConfig;
 use airtcp_core::tcp::profile;
 use airtcp_core::units::{DataRate, Probability, Span};
 use airtcp_core::wifi::channel::Roams;
+use airtcp_core::wifi::phy::mobility::distance_m;
 use airtcp_core::wifi::phy::{Band, Distance, Motion, SignalConfig, Standard};
 use airtcp_core::wifi::{RadioConfig, RadioOptions};
 use serde::de::DeserializeOwned;
@@ -415,7 +416,7 @@ impl Expander<'_> {
                 self.error(&place, "`signal.distance_m` says how far away it is: leave out one of the two");
                 return None;
             }
-            let distance = distance(*position, wlan.ap_position_m.unwrap_or_default());
+            let distance = distance_m(*position, wlan.ap_position_m.unwrap_or_default());
             if distance <= 0.0 {
                 self.error(&place, "is where the access point stands: must be another place");
                 return None;
@@ -677,13 +678,9 @@ struct Hearing {
 
 impl Hearing {
     fn hears(&self, other: &Hearing) -> bool {
-        let distance = distance(self.position_m, other.position_m);
+        let distance = distance_m(self.position_m, other.position_m);
         other.signal.mean_received_dbm(distance, other.band).is_some_and(|dbm| dbm >= self.threshold_dbm)
     }
-}
-
-fn distance(a: [f64; 2], b: [f64; 2]) -> f64 {
-    f64::hypot(a[0] - b[0], a[1] - b[1])
 }
 
 fn signal_layers(path: &Path, wlan: &Wlan, at: &Path, entry: &StationEntry) -> Vec<Written> {

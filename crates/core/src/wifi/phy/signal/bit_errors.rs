@@ -13,7 +13,7 @@
 //!
 //! Deviations: the preamble is always received. Gilbert's states change by the bit, these by time.
 
-use rand_distr::{Distribution, Exp1};
+use rand::RngExt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -58,7 +58,7 @@ impl BitErrorsConfig {
     }
 
     pub(super) fn build(&self, ctx: &SignalContext) -> BitErrors {
-        BitErrors::new(self, ctx.rng.clone())
+        BitErrors::new(self, ctx.stream.open())
     }
 }
 checked!(BitErrorsConfig);
@@ -71,17 +71,17 @@ impl SignalRules for BitErrorsConfig {
 
 /// Error events per bit; finite, so that nothing sent has no errors.
 fn events_per_bit(rate: Probability) -> f32 {
-    (-(-rate.get()).ln_1p()).min(f64::from(f32::MAX)) as f32
+    (-libm::log1p(-rate.get())).min(f64::from(f32::MAX)) as f32
 }
 
 /// The bit error rate over time.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct BitErrors {
     good: f32,
     burst: Option<Box<Burst>>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 struct Burst {
     bad: f32,
     length_s: f64,
@@ -98,8 +98,8 @@ impl BitErrors {
         let burst = config.burst.as_ref().map(|b| {
             let (length_s, interval_s) = (b.length.as_secs_f64(), b.interval.as_secs_f64());
             // Stationary from the start.
-            let is_on = rand::RngExt::random::<f64>(&mut rng) * (length_s + interval_s) < length_s;
-            let first: f64 = Exp1.sample(&mut rng);
+            let is_on = rng.random::<f64>() * (length_s + interval_s) < length_s;
+            let first = rng.exponential();
             let until_s = first * if is_on { length_s } else { interval_s };
             Box::new(Burst { bad: events_per_bit(b.rate), length_s, interval_s, is_on, until_s, rng })
         });
@@ -113,7 +113,7 @@ impl BitErrors {
         let now_s = now.as_ns() as f64 * 1e-9;
         while b.until_s <= now_s {
             b.is_on = !b.is_on;
-            let length: f64 = Exp1.sample(&mut b.rng);
+            let length = b.rng.exponential();
             b.until_s += length * if b.is_on { b.length_s } else { b.interval_s };
         }
         if b.is_on { b.bad } else { self.good }
@@ -128,7 +128,7 @@ impl SignalSource for BitErrors {
 
 #[cfg(test)]
 mod tests {
-    use rand::SeedableRng;
+    use crate::rng::Stream;
 
     use super::*;
     use crate::wifi::phy::{ErrorModel, Mode, PhyConfig, Signal, SignalConfig, Standard};
@@ -152,7 +152,7 @@ mod tests {
         ] {
             let config = SignalConfig::BitErrors(read(&format!("rate = {rate:e}")).unwrap());
             let phy = PhyConfig::of(Standard::Wavelan);
-            let mut signal = Signal::new(&config, &phy, &ErrorModel::default(), Rng::seed_from_u64(1));
+            let mut signal = Signal::new(&config, &phy, &ErrorModel::default(), Stream::of_test(1));
             let quality = signal.link(at_ms(5));
             assert!(matches!(quality, Quality::BitErrors(_)));
             let found = signal.mpdu_success(quality, Mode::DSSS[1], bytes);
@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn bursts_take_their_share_of_the_time_and_last_as_long_as_they_should() {
         let config = read("rate = 0\nburst = { rate = 1e-3, length = \"30ms\", interval = \"170ms\" }").unwrap();
-        let mut bits = BitErrors::new(&config, Rng::seed_from_u64(2));
+        let mut bits = BitErrors::new(&config, Stream::of_test(2).open());
         let states: Vec<bool> = (0..4_000_000).map(|ms| bits.at(at_ms(ms)) > 0.0).collect();
         let on = states.iter().filter(|&&b| b).count() as f64;
         // 20 000 bursts: a standard error of about 1 %.
@@ -173,7 +173,7 @@ mod tests {
         // Seen each ms, a burst or a gap shorter than that may be missed: 1 / 30 + 1 / 170 of half of them at most.
         assert!((begun * 0.2 / 4e3 - 1.0).abs() < 0.05, "{begun}");
         let rare: Vec<bool> = {
-            let mut bits = BitErrors::new(&config, Rng::seed_from_u64(2));
+            let mut bits = BitErrors::new(&config, Stream::of_test(2).open());
             (0..40_000).map(|i| bits.at(at_ms(100 * i)) > 0.0).collect()
         };
         let every_100th: Vec<bool> = states.iter().copied().step_by(100).collect();

@@ -104,7 +104,7 @@ impl ErrorRateConfig {
     /// Error events per bit, by mode.
     fn event_rates(&self, phy: &PhyConfig) -> Box<[f64]> {
         // Not infinite, so that nothing sent has no errors.
-        let per_bit = |p: Probability| (-(-p.get()).ln_1p() / (8.0 * f64::from(self.bytes))).min(f64::MAX);
+        let per_bit = |p: Probability| (-libm::log1p(-p.get()) / (8.0 * f64::from(self.bytes))).min(f64::MAX);
         let mut rates = vec![self.rate.map_or(0.0, per_bit); Mode::COUNT].into_boxed_slice();
         match &self.rates {
             None => {}

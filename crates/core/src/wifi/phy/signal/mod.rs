@@ -19,7 +19,7 @@ use super::mobility::Motion;
 use super::mode::Mode;
 use super::timing::{Band, PhyConfig};
 use crate::policy::policies;
-use crate::rng::Rng;
+use crate::rng::Stream;
 use crate::units::Time;
 
 /// What a signal may know about where it stands.
@@ -28,7 +28,7 @@ pub struct SignalContext {
     /// The PHY of the station, whose band and modes hold for both directions.
     pub phy: PhyConfig,
     /// A stream of this pair's own.
-    pub rng: Rng,
+    pub stream: Stream,
 }
 
 /// What decides how good the link between two devices is, in both directions.
@@ -120,7 +120,7 @@ fn in_range(key: &str, value: f64, min: f64, max: f64, unit: &str) -> Result<(),
 
 /// Thermal noise at 290 K in 20 MHz, and the receiver's own.
 fn noise_dbm(noise_figure_db: f64) -> f64 {
-    -174.0 + 10.0 * 20e6f64.log10() + noise_figure_db
+    -174.0 + 10.0 * libm::log10(20e6) + noise_figure_db
 }
 
 /// How good the link is at an instant, as far as it does not depend on the mode.
@@ -157,16 +157,16 @@ impl Quality {
 }
 
 /// The link between two devices, for both directions.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Signal {
     source: AnySignal,
     errors: ErrorModel,
 }
 
 impl Signal {
-    /// `config` has been checked against `phy`. Draws from `rng` only where something is random.
-    pub fn new(config: &SignalConfig, phy: &PhyConfig, errors: &ErrorModel, rng: Rng) -> Signal {
-        let source = config.build(&SignalContext { phy: phy.clone(), rng });
+    /// `config` has been checked against `phy`. Draws from `stream` only where something is random.
+    pub fn new(config: &SignalConfig, phy: &PhyConfig, errors: &ErrorModel, stream: Stream) -> Signal {
+        let source = config.build(&SignalContext { phy: phy.clone(), stream });
         Signal { source, errors: errors.clone() }
     }
 
@@ -228,7 +228,7 @@ impl Signal {
         if rate * whole < 1e-12 {
             return if whole > 0.0 { 1.0 - header / whole } else { 1.0 };
         }
-        (-rate * header).exp() * (-rate * (whole - header)).exp_m1() / (-rate * whole).exp_m1()
+        libm::exp(-rate * header) * libm::expm1(-rate * (whole - header)) / libm::expm1(-rate * whole)
     }
 
     /// Probability that the PPDU's preamble and PHY headers are understood; 1 where an error rate is given, which speaks of MPDUs.
@@ -244,7 +244,6 @@ impl Signal {
 #[cfg(test)]
 pub(super) mod tests {
     use proptest::prelude::*;
-    use rand::SeedableRng;
     use serde::{Deserialize, Serialize};
 
     use super::*;
@@ -253,7 +252,7 @@ pub(super) mod tests {
     use crate::wifi::phy::Width;
 
     pub(super) fn rng(seed: u64) -> Rng {
-        Rng::seed_from_u64(seed)
+        Stream::of_test(seed).open()
     }
     pub(super) fn ms(ms: u64) -> Time {
         Time::from_ns(ms * 1_000_000)
@@ -268,7 +267,7 @@ pub(super) mod tests {
     pub(super) fn signal(toml: &str, phy: &PhyConfig) -> Signal {
         let config = read(toml).unwrap();
         config.check_phy(phy).unwrap();
-        Signal::new(&config, phy, &ErrorModel::default(), rng(1))
+        Signal::new(&config, phy, &ErrorModel::default(), Stream::of_test(1))
     }
     pub(super) fn snr(quality: Quality) -> f64 {
         f64::from(quality.snr_db().unwrap())
@@ -382,7 +381,7 @@ pub(super) mod tests {
         #[test]
         fn the_same_seed_gives_the_same_signal(seed in any::<u64>(), steps in proptest::collection::vec(0u64..1_000_000_000, 1..50)) {
             let config = read("signal = { kind = \"snr\", snr_db = 20, shadowing = { correlation = \"1ms\" } }").unwrap();
-            let make = || Signal::new(&config, &PhyConfig::default(), &ErrorModel::default(), rng(seed));
+            let make = || Signal::new(&config, &PhyConfig::default(), &ErrorModel::default(), Stream::of_test(seed));
             let (mut one, mut other) = (make(), make());
             let mut now = Time::ZERO;
             for step in steps {

@@ -89,9 +89,9 @@ impl PathLossConfig {
     /// Mean power at a receiver, both antennas' gains included; nearer than 1 m it is that of 1 m.
     pub fn received_dbm(&self, distance_m: f64, band: Band) -> f64 {
         let mhz = self.frequency_mhz.unwrap_or(if band == Band::Ghz2 { 2437.0 } else { 5180.0 });
-        let free_space = || 20.0 * (4.0 * PI * mhz * 1e6 / 299_792_458.0).log10();
+        let free_space = || 20.0 * libm::log10(4.0 * PI * mhz * 1e6 / 299_792_458.0);
         let loss =
-            self.reference_loss_db.unwrap_or_else(free_space) + 10.0 * self.exponent * distance_m.max(1.0).log10();
+            self.reference_loss_db.unwrap_or_else(free_space) + 10.0 * self.exponent * libm::log10(distance_m.max(1.0));
         self.tx_power_dbm + self.antenna_gain_db - loss
     }
 
@@ -100,7 +100,7 @@ impl PathLossConfig {
         let band = ctx.phy.band();
         PathLoss {
             mean: Mean::Fixed(self.snr_db(self.distance_m.unwrap_or(1.0), band)),
-            shadowing: self.shadowing.as_ref().map(|c| Shadowing::new(c, ctx.rng.clone())),
+            shadowing: self.shadowing.as_ref().map(|c| Shadowing::new(c, ctx.stream.open())),
             config: Box::new(self.clone()),
             band,
         }
@@ -129,7 +129,7 @@ enum Mean {
 }
 
 /// The link budget of two devices.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct PathLoss {
     mean: Mean,
     shadowing: Option<Shadowing>,

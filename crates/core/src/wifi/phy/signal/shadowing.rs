@@ -5,7 +5,6 @@
 //! by whatever time has passed, so that it does not matter how often it is looked at. Short correlation times may stand for
 //! fading; the SNR holds for a whole PPDU.
 
-use rand_distr::{Distribution, StandardNormal};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -46,7 +45,7 @@ impl ShadowingConfig {
 checked!(ShadowingConfig);
 
 /// An Ornstein-Uhlenbeck process with mean zero.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) struct Shadowing {
     sigma_db: f64,
     correlation_s: f64,
@@ -57,7 +56,7 @@ pub(super) struct Shadowing {
 
 impl Shadowing {
     pub(super) fn new(config: &ShadowingConfig, mut rng: Rng) -> Shadowing {
-        let start: f64 = StandardNormal.sample(&mut rng);
+        let start = rng.normal();
         Shadowing {
             sigma_db: config.sigma_db,
             correlation_s: config.correlation.as_secs_f64(),
@@ -74,10 +73,10 @@ impl Shadowing {
         if !elapsed.is_zero() {
             self.at = now;
             let exponent = -elapsed.as_secs_f64() / self.correlation_s;
-            let noise: f64 = StandardNormal.sample(&mut self.rng);
+            let noise = self.rng.normal();
             // exp_m1 keeps its digits when little time has passed.
-            let variance = -(2.0 * exponent).exp_m1();
-            self.value_db = self.value_db * exponent.exp() + self.sigma_db * variance.sqrt() * noise;
+            let variance = -libm::expm1(2.0 * exponent);
+            self.value_db = self.value_db * libm::exp(exponent) + self.sigma_db * variance.sqrt() * noise;
         }
         self.value_db
     }

@@ -39,7 +39,7 @@ impl SnrConfig {
     }
 
     pub(super) fn build(&self, ctx: &SignalContext) -> Snr {
-        let shadowing = self.shadowing.as_ref().map(|c| Shadowing::new(c, ctx.rng.clone()));
+        let shadowing = self.shadowing.as_ref().map(|c| Shadowing::new(c, ctx.stream.open()));
         Snr { mean_db: self.snr_db, shadowing }
     }
 }
@@ -52,7 +52,7 @@ impl SignalRules for SnrConfig {
 }
 
 /// A mean and what varies around it.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Snr {
     mean_db: f64,
     shadowing: Option<Shadowing>,
