@@ -1,0 +1,230 @@
+"""What the documents say agrees with the code, and is said in short sentences."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import airtcp
+from airtcp import _airtcp
+from conftest import ROOT
+
+README = (ROOT / "README.md").read_text()
+SCHEMA: dict[str, Any] = json.loads(airtcp.schema())
+NAMES = _airtcp.names()
+
+
+def section(title: str) -> str:
+    return README.split(f"\n## {title}\n")[1].split("\n## ")[0]
+
+
+# --- Limits and claims, against the registry, the profiles and the schema --------------------------------------------
+
+
+def vocabulary() -> set[str]:
+    """Every word in a key or a name that a scenario may hold, and in a column of its results."""
+    found: set[str] = set()
+
+    def visit(part: Any) -> None:
+        if isinstance(part, dict):
+            found.update(part.get("properties", {}))
+            found.update(value for value in [part.get("const"), *part.get("enum", [])] if isinstance(value, str))
+            for value in part.values():
+                visit(value)
+        elif isinstance(part, list):
+            for value in part:
+                visit(value)
+
+    visit(SCHEMA)
+    results = (ROOT / "docs/results.md").read_text()  # generated from the tables; test_generated holds it current
+    found.update(re.findall(r"^\| `(\w+)` \|", results, re.MULTILINE))
+    return {word.lower() for name in found for word in re.split(r"[^A-Za-z0-9]+", name)}
+
+
+VOCABULARY = vocabulary()
+
+
+def nothing_named(*words: str) -> Callable[[], bool]:
+    """No key, name or column has one of these words: whoever adds the feature will name it so."""
+    return lambda: not VOCABULARY.intersection(words)
+
+
+def key_is(table: str, key: str, *types: str) -> Callable[[], bool]:
+    """A key takes these types and no others, so that it cannot say more than one constant value."""
+
+    def holds() -> bool:
+        value = SCHEMA["$defs"][table]["properties"][key]
+        options = value.get("anyOf", value.get("oneOf", [value]))
+        return {option.get("$ref", option.get("type", "")).rsplit("/", 1)[-1] for option in options} <= set(types)
+
+    return holds
+
+
+def profile(name: str) -> dict[str, Any]:
+    """A built-in profile with what its bases set."""
+    text = _airtcp.profile(name)
+    assert text is not None
+    own = tomllib.loads(text)
+    return profile(own.pop("base")) | own if "base" in own else own
+
+
+# Each sentence of the section Limits, with what makes it true. A feature that ends a limit ends its check.
+LIMITS: dict[str, Callable[[], bool]] = {
+    "no beacons, no scanning, no power saving and no multicast": nothing_named(
+        "beacon", "beacons", "scan", "scanning", "psm", "uapsd", "twt", "dtim", "multicast"
+    ),
+    "lists all omissions": lambda: "## What is left out" in (ROOT / "docs/wifi.md").read_text(),
+    "The rate of a wired line is fixed": key_is("Link", "rate", "DataRate"),
+    "loses each packet independently of the others": key_is("Link", "loss", "Probability"),
+    "Routes are shortest paths": nothing_named("route", "routes", "routing", "ecmp", "multipath"),
+    "change only when a host goes to another access point": lambda: (
+        "roaming" in SCHEMA["properties"] and key_is("Link", "cost", "integer")()
+    ),
+    "carries data one way": lambda: (
+        not {"response", "request", "both_ways"} & set(SCHEMA["$defs"]["Flow"]["properties"])
+    ),
+    "no TLS, no HTTP, no TCP Fast Open, no urgent data and no IP fragmentation": nothing_named(
+        "tls", "http", "https", "quic", "tfo", "fastopen", "urgent", "fragment", "fragments", "fragmentation"
+    ),
+    "BBR is version 1": lambda: [name for name in NAMES["cc"] if "bbr" in name] == ["bbr"],
+    "takes no time to process a packet": nothing_named("cpu", "processing"),
+    "no segmentation offload": nothing_named("tso", "gso", "gro", "lro", "offload"),
+    "airtcp is a simulator": lambda: (ROOT / "docs/validation.md").exists(),
+    "compares airtcp with ns-2, the Linux kernel, ns-3, Bianchi's model": lambda: all(
+        name in (ROOT / "docs/validation.md").read_text() for name in ("ns-2", "Linux 6", "ns-3", "Bianchi")
+    ),
+    "how well they agree and where they differ": lambda: (
+        "## Where it differs" in (ROOT / "docs/validation.md").read_text()
+    ),
+}
+
+# What README says of the default profile.
+CLAIMS: dict[str, Callable[[dict[str, Any]], bool]] = {
+    "CUBIC with HyStart": lambda p: p["cc"]["name"] == "cubic" and "slow_start_exit" not in p["cc"],
+    "RACK with tail loss probes": lambda p: p["loss"]["name"] == "rack" and p["tail_loss_probe"],
+    "SACK": lambda p: p["recovery"] == "sack",
+    "PRR": lambda p: p["prr"],
+    "F-RTO as in RFC 5682": lambda p: p["frto"] == "rfc5682",
+    "TCP small queues": lambda p: p["tsq"] != "off",
+    "mac80211's queues on Wi-Fi": lambda p: p["wifi"]["transmit"] == "mac80211",
+}
+
+
+@pytest.mark.parametrize("limit", LIMITS)
+def test_a_limit_in_the_readme_is_one(limit: str) -> None:
+    assert limit in " ".join(section("Limits").split()), "the sentence is gone: so should its check be"
+    assert LIMITS[limit](), f"README still says: {limit}"
+
+
+def test_every_sentence_of_the_limits_has_a_check() -> None:
+    unchecked = [s for s in sentences(section("Limits")) if not any(limit in s for limit in LIMITS)]
+    assert unchecked == []
+
+
+def test_a_check_of_a_limit_can_fail() -> None:
+    assert not nothing_named("roaming")()
+    assert not nothing_named("rto")()
+    assert not key_is("Link", "delay", "DataRate")()
+
+
+@pytest.mark.parametrize("claim", CLAIMS)
+def test_the_default_profile_is_what_the_readme_says(claim: str) -> None:
+    text = " ".join(section("What it can do").split())
+    sentence = text[text.index("The default host profile, `linux-6`") :]
+    assert claim in sentence
+    assert CLAIMS[claim](profile("linux-6"))
+    assert SCHEMA["$defs"]["Node"]["properties"]["profile"] is not None
+
+
+def test_what_it_can_do_names_nothing_that_is_not_registered() -> None:
+    rows = dict(re.findall(r"^\| ([^|]+) \| (.+) \|$", section("What it can do"), re.MULTILINE))
+    registered = {
+        "congestion control": NAMES["cc"],
+        "loss detection": NAMES["loss"],
+        "queue": NAMES["queue"],
+        "host profile": NAMES["profiles"],
+        "rate control": NAMES["rate_control"],
+        "signal": NAMES["signal"],
+        "giving up early at the access point (retry-out)": NAMES["retry_out"],
+    }
+    for row, names in registered.items():
+        assert set(re.findall(r"`([^`]+)`", rows[row])) == set(names), row
+
+
+# --- Rooms and links -------------------------------------------------------------------------------------------------
+
+
+def test_every_room_is_in_architecture() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    rooms = [path for path in (ROOT / "crates").iterdir() if (path / "Cargo.toml").exists()]
+    core = ROOT / "crates/core/src"
+    rooms += [path for path in core.iterdir() if path.name != "lib.rs"]
+    package = ROOT / "python/airtcp"
+    rooms += [path for path in package.iterdir() if (path / "__init__.py").exists()]
+    missing = [
+        str(room.relative_to(ROOT)) for room in rooms if f"`{room.name}" not in text and f"/{room.name}" not in text
+    ]
+    assert missing == []
+
+
+def pages() -> list[Path]:
+    own = [ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")]
+    return [*own, *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+    links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text)
+    assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+# --- Sentences -------------------------------------------------------------------------------------------------------
+
+MOST_WORDS = 25
+
+
+def sentences(text: str) -> Iterator[str]:
+    """Sentences of a page: without code, tables, headings and references, which are no sentences.
+
+    A sentence ends at a full stop, a question mark or an exclamation mark before a space, and where a paragraph or an
+    entry of a list ends. Text in quotes and code count as one word: they are what is named.
+    """
+    text = re.sub(r"^```.*?^```|^(?: {4}[^\n]*\n)+", "\n\n", text, flags=re.DOTALL | re.MULTILINE)
+    for paragraph in re.split(r"\n\s*\n|\n(?=\s*(?:[-*]|\d+\.) )", text):
+        if not paragraph.strip() or paragraph.lstrip().startswith(("|", "#", "<!--", "![")):
+            continue
+        line = " ".join(paragraph.split())
+        yield from re.split(r"(?<![A-Z])(?<!al)(?<!vs)(?<=[.?!])[)*]*\s+(?=[^a-z]|airtcp|docs/)", line)
+
+
+def length(sentence: str) -> int:
+    plain = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", sentence)
+    plain = re.sub(r"`[^`]*`|\"[^\"]*\"|“[^”]*”", "Name", plain)
+    return sum(1 for word in plain.split() if re.search(r"\w", word))
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_sentence_has_at_most_25_words(page: Path) -> None:
+    allowed = LONG.get(str(page.relative_to(ROOT)), 0)
+    long = [f"{length(s)} words: {s}" for s in sentences(page.read_text()) if length(s) > MOST_WORDS]
+    assert len(long) <= allowed, "\n".join(long)
+    assert len(long) == allowed, f"only {len(long)} are left: say so in LONG"
+
+
+# Pages that are not there yet, with how many sentences are too long; no page may get more of them.
+LONG: dict[str, int] = {}
+
+
+def test_sentences_are_found_and_counted() -> None:
+    text = (
+        "# A head of words\n\nOne two, `three four` [five](six). Seven?\n- eight\n- nine e.g. ten\n\n```sh\nno\n```\n"
+    )
+    assert list(sentences(text)) == ["One two, `three four` [five](six).", "Seven?", "- eight", "- nine e.g. ten"]
+    assert [length(s) for s in sentences(text)] == [4, 1, 1, 3]
