@@ -246,7 +246,7 @@ def test_an_interruption_keeps_what_was_read(
     monkeypatch.setattr(reading.Reading, "advance", advance)
     code = cli.main(["analyze", str(simulated), "--out", str(tmp_path / "out"), "-q"])
     assert code == 130
-    assert "interrupted after 1000 packets; what they say is kept in" in capsys.readouterr().err
+    assert "interrupted after 1000 packets; the results are kept in" in capsys.readouterr().err
     kept = airtcp.Analysis.load(tmp_path / "out")
     assert kept.interrupted
     assert kept.capture["packets"] == 1000

@@ -1,4 +1,4 @@
-"""airtcp: a laboratory for TCP.
+"""airtcp: TCP over Wi-Fi, simulated packet by packet.
 
     import airtcp
 

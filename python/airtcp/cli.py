@@ -1,7 +1,7 @@
 """The command `airtcp`.
 
 Standard output carries results only; everything else goes to standard error. Exit codes: 0 done, 2 bad input (scenario,
-option, unreadable file), 1 any other failure, 130 interrupted with what was finished kept.
+option, unreadable file), 1 any other failure, 130 interrupted, with the finished part kept.
 
 Only what every command needs is imported at the top: a run of a tenth of a second should not wait for tables, plots and
 Parquet that it does not use.
@@ -44,9 +44,9 @@ MAX_STDIN_BYTES: Final = 64 << 20
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run a scenario; print a summary and write a folder of results."""
+    """Run a scenario, print a summary and write a folder of results."""
     if args.out is not None and args.no_save:
-        raise StopError("--out and --no-save contradict each other", BAD_INPUT)
+        raise StopError("use either --out or --no-save, not both", BAD_INPUT)
     # A program that asks for JSON gets JSON; it says where it wants a folder, if it wants one.
     save = not args.no_save and not (args.json and args.out is None)
     checked = _checked(args)
@@ -106,12 +106,12 @@ def schema(args: argparse.Namespace) -> int:
 
 
 def list_names(args: argparse.Namespace) -> int:
-    """List what scenarios can name: host profiles, congestion controls, queues, rate controls and other policies."""
+    """List the names for scenarios: host profiles, congestion controls, queues, rate controls and other policies."""
     names = _airtcp.names()
     if args.what is None:
         write_out("".join(f"{kind}: {', '.join(entries)}\n" for kind, entries in names.items()))
     elif args.what not in names:
-        raise StopError(f"nothing is called {args.what!r}; there are: {', '.join(names)}", BAD_INPUT)
+        raise StopError(f"unknown kind of name {args.what!r}; use one of: {', '.join(names)}", BAD_INPUT)
     else:
         write_out("".join(f"{entry}\n" for entry in names[args.what]))
     return OK
@@ -136,7 +136,7 @@ def explain(args: argparse.Namespace) -> int:
 
 
 def plot(args: argparse.Namespace) -> int:
-    """Draw utilisation, loss, queue and cwnd over time, and WLANs where there are any; several runs share the axes."""
+    """Draw utilisation, loss, queue, cwnd and WLANs over time; several runs share the axes."""
     from airtcp.plots import FORMATS, PlotError, over_time
 
     out = _path(args.out)
@@ -199,7 +199,7 @@ def _snaplen(text: str) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="airtcp",
-        description="A laboratory for TCP: simulates networks packet by packet, and reads real captures.",
+        description="Simulates TCP over Wi-Fi and wired networks packet by packet, and analyses real captures.",
         epilog="Start with: airtcp run examples/pacing-buffers-reno.toml",
         allow_abbrev=False,
     )
@@ -248,8 +248,8 @@ def _parser() -> argparse.ArgumentParser:
         "airtcp run examples/pacing-buffers-reno.toml",
         "airtcp run examples/pacing-buffers-reno.toml --seed 7 --duration 40s --set links.bottleneck.rate=50Mbit/s",
         "airtcp run - --json < scenario.toml | jq .links",
-        more="\nexit codes:\n  0 done; 2 bad input; 1 other failure; 130 interrupted (what was "
-        "finished is kept, marked as such)\n",
+        more="\nexit codes:\n  0 done; 2 bad input; 1 other failure; 130 interrupted "
+        "(the finished part is kept and marked)\n",
     )
     scenario_options(sub)
     sub.add_argument(
@@ -262,7 +262,7 @@ def _parser() -> argparse.ArgumentParser:
         type=_snaplen,
         default=SNAPLEN,
         metavar="BYTES",
-        help="bytes a capture keeps of each packet; 0: all (default: %(default)s)",
+        help="bytes of each packet that a capture keeps; 0: all (default: %(default)s)",
     )
     sub.add_argument("-q", "--quiet", action="store_true", help="no progress and no tables")
 

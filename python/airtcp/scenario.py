@@ -245,8 +245,8 @@ class TcpAv(Part):
 
 @dataclass(kw_only=True)
 class Coop(Part):
-    """Hosts that run the cooperative daemon of the study `coop-cwnd`: each announces itself by UDP broadcast to the
-    others of its WLAN, and caps the windows of the TCP flows that begin at it. The announcements go through the
+    """Hosts that run the cooperative daemon of the study `coop-cwnd`. Each announces itself by UDP broadcast to the
+    others of its WLAN. It caps the windows of the TCP flows that begin at it. The announcements go through the
     simulated air: to the access point as any frame, from there to all stations at once, without acknowledgement.
     """
 
@@ -1412,9 +1412,8 @@ class Record(Part):
 
 @dataclass(kw_only=True)
 class Reorder(Part):
-    """Reordering on a line: each packet that is not lost is held back with `probability`, after its transmission,
-    and arrives `delay` later than it would have. Whether another overtakes it depends on what follows within that
-    time.
+    """Reordering on a line: each packet that is not lost is held back with `probability` after its transmission, and
+    arrives `delay` late. Whether another overtakes it depends on what follows within that time.
     """
 
     delay: Hold
@@ -2315,9 +2314,9 @@ class Wlan(Part):
     """A wireless LAN: an access point and its stations. Each station has a line to the access point and one back,
     named by their ends (`sta[0]->ap`, `ap->sta[0]`).
 
-    Radio options are laid over each other key by key: those of a station's entry over `station_radio` over `phy`
-    over the `wifi` table of the host's profile over the defaults. A table of another `name`, `kind` or `standard`
-    replaces the one below it as a whole, and so does every `rate_control`.
+    Radio options are laid over each other key by key. A station's entry wins over `station_radio`, that over
+    `phy`, that over the `wifi` table of the host's profile, and that over the defaults. A table of another
+    `name`, `kind` or `standard` replaces the one below it as a whole, and so does every `rate_control`.
     """
 
     ap: str
@@ -2612,7 +2611,7 @@ Transmit: TypeAlias = "Literal['qdisc', 'mac80211'] | Qdisc | Mac80211"
 
 Tsq: TypeAlias = "Literal['off', 'fixed', 'at_least', 'at_most']"
 """TCP small queues: how much of a connection may wait in its own host below TCP, in the queue discipline and the
-device. It works where the device reports when packets have left it; a wired line of the simulator takes them
+device. It works where the device reports when packets have left it. A wired line of the simulator takes them
 at once, and nothing is held back.
 """
 

@@ -29,9 +29,9 @@ JSON_ROWS: Final = 10_000
 
 
 def analyze(args: argparse.Namespace) -> int:
-    """Say what happened to TCP in a capture: each retransmission and why, timeouts and what would have avoided them."""
+    """Explain the retransmissions and timeouts in a capture, and say which policy would have avoided them."""
     if args.out is not None and args.no_save:
-        raise StopError("--out and --no-save contradict each other", BAD_INPUT)
+        raise StopError("use either --out or --no-save, not both", BAD_INPUT)
     is_saved = not args.no_save and not (args.json and args.out is None)
     if args.html and not is_saved:
         raise StopError("--html needs a folder for the page: give --out DIR", BAD_INPUT)
@@ -133,10 +133,10 @@ def _end(analysis: Analysis, interrupts: Interrupts, out: str | None, *, quiet: 
             say(f"{analysis.file}: {note}")
     if analysis.damage is not None:
         say(f"error: {analysis.damage}")
-        say(f"the {read} before that were read; what they say is {kept}")
+        say(f"the {read} before the damage are analysed; the results are {kept}")
         return FAILURE
     if analysis.interrupted:
-        say(f"{analysis.file}: interrupted after {read}; what they say is {kept}")
+        say(f"{analysis.file}: interrupted after {read}; the results are {kept}")
         return 128 + (interrupts.caught or signal.SIGINT)
     if not quiet:
         say(f"{analysis.file}: {f'results in {out}' if out is not None else 'not saved'}")
@@ -239,7 +239,7 @@ def add(command: Callable[..., Any]) -> None:
         "\nexit codes:\n  0 done; 1 the file is damaged (what was read until then is kept), or another failure; 2 bad "
         "input;\n  130 interrupted (what was read is kept)\n",
     )
-    sub.add_argument("file", metavar="FILE", help="capture: pcap or pcapng, perhaps gzipped")
+    sub.add_argument("file", metavar="FILE", help="capture: pcap or pcapng, plain or gzipped")
     sub.add_argument(
         "--out", metavar="DIR", help="folder for the results; default: runs/NAME-analysis, with --json: none is written"
     )
@@ -253,7 +253,7 @@ def add(command: Callable[..., Any]) -> None:
         type=_whole(0, 1000),
         default=12,
         metavar="N",
-        help="flows that get plots of their own in the report, the most interesting ones (default: %(default)s)",
+        help="number of flows with plots of their own in the report (default: %(default)s)",
     )
     number = _whole(0, (1 << 32) - 1)
     sub.add_argument(
@@ -276,20 +276,20 @@ def add(command: Callable[..., Any]) -> None:
         type=_whole(2, 10_000_000),
         default=4000,
         metavar="N",
-        help="points of a flow over time, at most, in each table that shows one (default: %(default)s)",
+        help="most points of a flow in each table over time (default: %(default)s)",
     )
     sub.add_argument(
         "--idle-timeout",
         type=_seconds,
         default=300.0,
         metavar="S",
-        help="a connection without packets for so long has ended (default: %(default)g)",
+        help="seconds without packets that end a connection (default: %(default)g)",
     )
     sub.add_argument(
         "--max-connections",
         type=_whole(1, 1 << 31),
         default=100_000,
         metavar="N",
-        help="connections followed at a time; bounds the memory (default: %(default)s)",
+        help="most connections followed at a time; bounds the memory (default: %(default)s)",
     )
     sub.add_argument("-q", "--quiet", action="store_true", help="no progress and no tables")

@@ -10,7 +10,7 @@ from airtcp._terminal import BAD_INPUT, OK, StopError, say, write_out
 
 
 def report(args: argparse.Namespace) -> int:
-    """Write the output of a study or a sweep as one page that works offline, and as figures for papers."""
+    """Write the results of a study or a sweep as one page that works offline, and as figures for papers."""
     from pathlib import Path
 
     from airtcp.errors import ResultsError
@@ -50,6 +50,8 @@ def add(command: Callable[..., Any]) -> None:
         more="\nexit codes:\n  0 done; 1 it cannot be written; 2 the folder holds neither a study nor a sweep\n",
     )
     sub.add_argument("folder", metavar="DIR", help="output folder of airtcp study run or airtcp sweep")
-    sub.add_argument("--out", metavar="FILE", help="where the page goes; default: DIR/report.html")
-    sub.add_argument("--no-figures", action="store_true", help="write the page only, no DIR/figures/*.png and *.svg")
-    sub.add_argument("--json", action="store_true", help="print where page and figures are, as JSON")
+    sub.add_argument("--out", metavar="FILE", help="file for the page; default: DIR/report.html")
+    sub.add_argument(
+        "--no-figures", action="store_true", help="write only the page, no DIR/figures/*.png and *.svg"
+    )
+    sub.add_argument("--json", action="store_true", help="print the paths of page and figures as JSON")

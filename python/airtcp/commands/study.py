@@ -21,7 +21,7 @@ FAILURES_SHOWN: Final = 10
 
 
 def study(args: argparse.Namespace) -> int:
-    """Run experiments that hold published findings against simulation: figures, verdicts, a report."""
+    """Repeat the experiments of a publication and check its findings: figures, verdicts, a report."""
     args.help()
     return BAD_INPUT
 
@@ -40,7 +40,7 @@ def list_studies(_args: argparse.Namespace) -> int:
         try:
             title = read(folder).title
         except StudyError:
-            rows.append((study_id, f"faulty: airtcp study check {folder} says why", "", folder))
+            rows.append((study_id, f"has mistakes: airtcp study check {folder} shows them", "", folder))
             continue
         try:
             found = published.read(folder)
@@ -56,7 +56,7 @@ def list_studies(_args: argparse.Namespace) -> int:
 
 
 def show(args: argparse.Namespace) -> int:
-    """Show what a study asks, assumes and claims, and what it costs to run."""
+    """Show the question, claims, assumptions and cost of a study."""
     from airtcp.study.prepare import check
     from airtcp.study.show import overview
 
@@ -83,7 +83,7 @@ def check(args: argparse.Namespace) -> int:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run a study, print its verdicts and write tables, figures and a report; goes on where it was cut off."""
+    """Run a study, print its verdicts and write tables, figures and a report; resumes an interrupted run."""
     if args.executor is not None and args.jobs is not None:
         raise StopError(
             "--jobs is for this machine; a cluster has as many at a time as its workers have threads", BAD_INPUT
@@ -145,7 +145,7 @@ def _id_of(args: argparse.Namespace) -> str:
         for taken in (args.figure, args.experiment):
             if len(taken) > 1:
                 return str(taken.pop())
-        raise StopError("which study? ID is missing; airtcp study list has them", BAD_INPUT)
+        raise StopError("the ID of a study is missing; airtcp study list shows all", BAD_INPUT)
     return str(args.id)
 
 
@@ -182,7 +182,7 @@ def _end(document: dict[str, Any], folder: str, report: str | None, interrupts: 
     if document["status"] != "complete":
         say(
             f"{document['study']}: interrupted: {document['finished']} of {document['runs']} runs are finished and "
-            f"kept in {folder}; the same command goes on from there"
+            f"kept in {folder}; the same command resumes"
         )
         return 128 + (interrupts.caught or signal.SIGINT)
     if not quiet:
@@ -194,7 +194,7 @@ def _end(document: dict[str, Any], folder: str, report: str | None, interrupts: 
 
 EXIT_CODES: Final = (
     "\nexit codes:\n  0 done, whatever the verdicts; 1 some runs failed, or another failure; 2 bad input; "
-    "130 interrupted\n  (finished runs are kept, and the same command goes on from there)\n"
+    "130 interrupted\n  (finished runs are kept, and the same command resumes)\n"
 )
 
 
@@ -232,7 +232,7 @@ def add(command: Callable[..., Any]) -> None:
         nargs="+",
         default=[],
         metavar="N",
-        help="only what belongs to these figures of the paper; 3 means 3a, 3b, ... as well",
+        help="only these figures of the paper, with their findings; 3 means 3a, 3b, ... as well",
     )
     one.add_argument(
         "--experiment", action="extend", nargs="+", default=[], metavar="ID", help="only these experiments, as a whole"

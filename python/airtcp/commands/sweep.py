@@ -25,7 +25,7 @@ LINE_EVERY_S: Final = 30.0
 
 
 def sweep(args: argparse.Namespace) -> int:
-    """Run every combination of a sweep file's parameters, arms and seeds; goes on where it was cut off."""
+    """Run every combination of a sweep file's parameters, arms and seeds; resumes an interrupted sweep."""
     if args.file is None and args.changes and "=" not in args.changes[-1]:
         args.file = args.changes.pop()  # FILE may follow `--set KEY=VALUE ...`
     if args.file is None:
@@ -47,7 +47,7 @@ def sweep(args: argparse.Namespace) -> int:
         total, already = count([planned], store)
         if not args.quiet:
             if store.damaged:
-                say(f"{out}: {store.damaged} damaged lines in the journal: their runs are done again")
+                say(f"{out}: {store.damaged} damaged lines in the journal: their runs are repeated")
             say(f"{already} of {total} runs were already done" if already else f"{name}: {total} runs")
         with progress_bar(name, quiet=args.quiet) as update:
             (results,) = execute(
@@ -77,7 +77,7 @@ def _end(results: SweepResults, out: str, interrupts: Interrupts, *, quiet: bool
         done = counts["ok"] + counts["failed"]
         say(
             f"{results.name}: interrupted: {done} of {counts['total']} runs are finished and kept in {out}; "
-            f"the same command goes on from there"
+            f"the same command resumes"
         )
         return 128 + (interrupts.caught or signal.SIGINT)
     if not quiet:
@@ -174,14 +174,14 @@ def add(command: Callable[..., Any]) -> None:
         "airtcp sweep examples/sweep-buffers.toml --seeds 10 --set 'scale=[0.5, 1, 2]' --out runs/more",
         "airtcp sweep examples/sweep-buffers.toml --executor dask://scheduler:8786",
         more="\nexit codes:\n  0 done; 1 some runs failed, or another failure; 2 bad input; 130 interrupted (finished "
-        "runs are\n  kept, and the same command goes on from there)\n",
+        "runs are\n  kept, and the same command resumes)\n",
     )
     # Optional only for argparse: `--set` may have taken it.
     sub.add_argument("file", metavar="FILE", nargs="?", help="sweep file (TOML), see docs/sweeps.md")
     sub.add_argument("--jobs", type=positive, metavar="N", help="runs at a time; default: one per core")
     sub.add_argument("--out", metavar="DIR", help="folder for the results; default: runs/NAME-sweep")
     sub.add_argument("--seeds", type=positive, metavar="N", help="runs of each point, instead of the file's")
-    sub.add_argument("--quick", action="store_true", help="with the overrides of the file's [quick]")
+    sub.add_argument("--quick", action="store_true", help="apply the overrides of the file's [quick]")
     sub.add_argument(
         "--set",
         action="extend",

@@ -143,7 +143,7 @@ class DaskExecutor:
             )
 
 
-_GONE: Final = "the cluster has gone away; finished runs are kept, and the same command goes on from there"
+_GONE: Final = "the cluster has disappeared; finished runs are kept, and the same command resumes"
 
 
 class _Submitted:

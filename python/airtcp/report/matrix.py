@@ -196,7 +196,7 @@ def rule(matrix: Matrix) -> list[str]:
         for m in matrix.measures
         if m.enough is not None
     ]
-    harms = [f"{m.title.lower()} by a factor of {number(m.harm)}" for m in matrix.measures if m.harm is not None]
+    harms = [f"{m.title.lower()} {number(m.harm)}" for m in matrix.measures if m.harm is not None]
     weighted = [f"{m.title.lower()} {number(m.weight)}" for m in matrix.measures if m.weight != 1]
     out = [
         "Each measure counts by how many doublings it is better than the base, seed by seed (+1: twice as good; "
@@ -204,18 +204,21 @@ def rule(matrix: Matrix) -> list[str]:
         + (f", with weights: {', '.join(weighted)}." if weighted else "."),
     ]
     if bounds:
-        out.append(f"Good enough is good enough: {', '.join(bounds)}. What is better counts as that.")
+        out.append(f"Good enough is: {', '.join(bounds)}. Better values count the same.")
     if harms:
-        out.append(f"Out is what makes any of these worse, settled by its interval: {', '.join(harms)}.")
+        out.append(
+            "A remedy is out if it makes a measure worse by its factor, settled by the interval. "
+            f"The factors are: {', '.join(harms)}."
+        )
     out.append(
         f"A remedy helps if its score is at least +{math.log2(matrix.margin):.2f} (a factor of "
-        f"{number(matrix.margin)}) and its interval over the seeds, 95 % for all rows of a block together "
-        "(Bonferroni), lies above zero. Among those within the same margin of the best score the one with the fewest "
-        "things to change is advised; the next is the runner-up."
+        f"{number(matrix.margin)}) and its interval over the seeds lies above zero. The interval is 95 % for all "
+        "rows of a block together (Bonferroni). Among remedies within the same margin of the best score, the "
+        "advised one has the fewest things to change. The next one is the runner-up."
     )
     out.append(
-        "If none helps: none is needed where the base is good enough in every measure that has a bound; otherwise none "
-        "helps. Shades need an interval without zero."
+        "If no remedy helps, none is needed where the base is good enough in every measure that has a bound. Otherwise "
+        "none helps. Shades need an interval without zero."
     )
     return out
 

@@ -128,7 +128,7 @@ def run(
         before = _before(folder)
         plans = [one.plan for one in prepared]
         if store.damaged:
-            tell(f"{folder}: {store.damaged} damaged lines in the journal: their runs are done again")
+            tell(f"{folder}: {store.damaged} damaged lines in the journal: their runs are repeated")
         total, already = count(plans, store)
         tell(f"{already} of {total} runs were already done" if already else f"{study.id}: {total} runs")
         results: Sequence[SweepResults] = execute(plans, store, executor, progress, jobs=jobs, is_stopped=is_stopped)

@@ -56,8 +56,9 @@ impl JsonSchema for BwMax {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CapRtt {
-    /// The one just measured, as equation (1) reads beside (4), which has a symbol of its own for the least RTT. The cap then grows with
-    /// the queue it is meant against: with n terminals at it the queue may stand at any length, and what ends it is stop mode.
+    /// The one just measured, as equation (1) reads beside (4), which has a symbol of its own for the least RTT. The
+    /// cap then grows with the queue it is meant against: with n terminals at it the queue may stand at any length.
+    /// Only stop mode ends it.
     Current,
     /// The least: all caps together are the bandwidth-delay product of the path without queues.
     Min,

@@ -41,14 +41,14 @@ pub enum Pacing {
 pub enum PacingRtt {
     /// The smoothed round-trip time, measured exactly.
     Exact,
-    /// The smoothed round-trip time behind the timeout, in eighths of `rtt_tick`: up to 7/8 tick too long, as stacks with
-    /// integer estimators have it (BSD, ns-2). Then less than a window is in the network.
+    /// The smoothed round-trip time behind the timeout, in eighths of `rtt_tick`. It is up to 7/8 tick too long, as in
+    /// stacks with integer estimators (BSD, ns-2). Then less than a window is in the network.
     Ticks,
 }
 
-/// TCP small queues: how much of a connection may wait in its own host below TCP, in the queue discipline and the device. It
-/// works where the device reports when packets have left it; a wired line of the simulator takes them at once, and nothing
-/// is held back.
+/// TCP small queues: how much of a connection may wait in its own host below TCP, in the queue discipline and the
+/// device. It works where the device reports when packets have left it. A wired line of the simulator takes them at
+/// once, and nothing is held back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Tsq {
@@ -59,8 +59,8 @@ pub enum Tsq {
     /// At most `tsq_limit`, or what passes in a second / 2^`tsq_pacing_shift` at the pacing rate where that is more (Linux 3.13 to
     /// 3.18).
     AtLeast,
-    /// At most two full segments, or what passes in a second / 2^`tsq_pacing_shift` at the pacing rate where that is more, but
-    /// never above `tsq_limit` (Linux since 3.19).
+    /// At most two full segments, or the data of a second / 2^`tsq_pacing_shift` at the pacing rate where that is more.
+    /// It is never above `tsq_limit` (Linux since 3.19).
     AtMost,
 }
 
@@ -88,11 +88,11 @@ pub enum RandomPhase {
 pub enum Frto {
     /// It does not look.
     Off,
-    /// RFC 5682 (Linux since 3.10): the timeout is answered at once, and taken back once data that was sent only once proves to have
-    /// arrived.
+    /// RFC 5682 (Linux since 3.10): the timeout is answered at once. It is taken back once data that was sent only once
+    /// proves to have arrived.
     Rfc5682,
-    /// RFC 4138 (Linux 2.6.24 to 3.9): the window stays as it is until two ACKs have told; a timeout that they confirm is
-    /// answered with two or three segments.
+    /// RFC 4138 (Linux 2.6.24 to 3.9): the window stays as it is until two ACKs have told. A timeout that they confirm
+    /// is answered with two or three segments.
     Rfc4138,
 }
 
@@ -115,9 +115,10 @@ pub enum FrtoResponse {
 pub enum RttvarRule {
     /// By a quarter of each error (RFC 6298).
     Rfc6298,
-    /// Up at once to the smoothed deviation, down once per round trip by a quarter of the way to the largest of that round trip, so
-    /// that many samples per round trip do not wear it down; and a round trip shorter than the mean hardly raises it
-    /// (Sarolahti and Kuznetsov, "Congestion Control in Linux TCP", USENIX 2002, section 3.3).
+    /// It rises at once to the smoothed deviation. Once per round trip it falls by a quarter of the way to the largest
+    /// deviation of that round trip. So many samples per round trip do not wear it down. A round trip shorter than
+    /// the mean hardly raises it (Sarolahti and Kuznetsov, "Congestion Control in Linux TCP", USENIX 2002, section
+    /// 3.3).
     Linux,
 }
 

@@ -148,8 +148,8 @@ checked!(Aggregation);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OnGiveUp {
-    /// Sends a Block Ack request that moves the recipient's window past it (IEEE 802.11-2020 10.25.6); it may be lost as any
-    /// frame, and is then repeated up to `frame_tries` times.
+    /// Sends a Block Ack request that moves the recipient's window past it (IEEE 802.11-2020 10.25.6). It may be lost
+    /// as any frame, and is then repeated up to `frame_tries` times.
     Bar,
     /// Says nothing: the recipient finds out by its own timeout, or when the window moves on.
     Silence,
@@ -162,8 +162,8 @@ pub enum RetryCount {
     /// Times the driver handed the MPDU to the radio again, however often the radio sent it each time (ath9k with the limit of
     /// 10).
     Handings,
-    /// Transmissions of the times before: the driver gives up when as many as the limit are behind it (ath9k with the limit
-    /// of 30, where `ath_tx_set_retry` adds the tries that the radio reports).
+    /// Transmissions of the times before: the driver gives up when as many as the limit are behind it. So does ath9k
+    /// with the limit of 30; its `ath_tx_set_retry` adds the tries that the radio reports.
     Transmissions,
 }
 

@@ -48,8 +48,8 @@ pub enum ApQueue {
     /// They are dropped: those that wait, and those that still come.
     #[default]
     Drop,
-    /// They go over the wires to the access point where the station is next, as soon as it is associated there: those that
-    /// wait, and those that still come. (IEEE 802.11F had the access points tell each other.)
+    /// Packets that wait, and packets that still come, go over the wires to the station's next access point once it
+    /// is associated there. (IEEE 802.11F had the access points tell each other.)
     Forward,
 }
 

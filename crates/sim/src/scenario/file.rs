@@ -184,8 +184,8 @@ pub struct Reverse {
     pub cost: Option<u32>,
 }
 
-/// Reordering on a line: each packet that is not lost is held back with `probability`, after its transmission, and arrives
-/// `delay` later than it would have. Whether another overtakes it depends on what follows within that time.
+/// Reordering on a line: each packet that is not lost is held back with `probability` after its transmission, and
+/// arrives `delay` late. Whether another overtakes it depends on what follows within that time.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Reorder {

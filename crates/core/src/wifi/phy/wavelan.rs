@@ -41,8 +41,8 @@ pub const ETHERNET_MIN_BYTES: u32 = 64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Backoff {
-    /// It runs on. When it is over the radio looks: if the medium is busy then, that was an attempt, and a new backoff from a doubled range
-    /// begins after the end of the transmission and the interframe space.
+    /// It runs on. When it is over the radio looks. If the medium is busy then, that was an attempt. A new backoff from
+    /// a doubled range begins after the end of the transmission and the interframe space.
     Resense,
     /// It stands still and goes on after the interframe space, as in 802.11. Nothing is ever found busy again, so
     /// ranges do not grow and no frame is dropped for it.

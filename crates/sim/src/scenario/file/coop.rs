@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use super::is_default;
 
-/// Hosts that run the cooperative daemon of the study `coop-cwnd`: each announces itself by UDP broadcast to the others of its
-/// WLAN, and caps the windows of the TCP flows that begin at it. The announcements go through the simulated air: to the access
-/// point as any frame, from there to all stations at once, without acknowledgement.
+/// Hosts that run the cooperative daemon of the study `coop-cwnd`. Each announces itself by UDP broadcast to the others
+/// of its WLAN. It caps the windows of the TCP flows that begin at it. The announcements go through the simulated air:
+/// to the access point as any frame, from there to all stations at once, without acknowledgement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Coop {

@@ -16,9 +16,9 @@ use serde_json::Value as Json;
 /// A wireless LAN: an access point and its stations. Each station has a line to the access point and one back, named by
 /// their ends (`sta[0]->ap`, `ap->sta[0]`).
 ///
-/// Radio options are laid over each other key by key: those of a station's entry over `station_radio` over `phy` over the
-/// `wifi` table of the host's profile over the defaults. A table of another `name`, `kind` or `standard` replaces the one below
-/// it as a whole, and so does every `rate_control`.
+/// Radio options are laid over each other key by key. A station's entry wins over `station_radio`, that over `phy`,
+/// that over the `wifi` table of the host's profile, and that over the defaults. A table of another `name`, `kind` or
+/// `standard` replaces the one below it as a whole, and so does every `rate_control`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Wlan {
