@@ -481,7 +481,7 @@ def _experiment(path: Path, source: str) -> tuple[Experiment, Document]:
     for i, plot in enumerate(file.plots):
         _check_figure(faults, file, plot.figure, "plots", i)
         if plot.arms and "arm" in document.value()["plots"][i].get("where", {}):
-            faults.add("`where` has `arm` as well: one of them has to go", "plots", i, "arms")
+            faults.add("`where` has `arm` as well: use either `arms` or `where.arm`, not both", "plots", i, "arms")
         if plot.y_range is not None and plot.y_range[0] >= plot.y_range[1]:
             faults.add("the lower end comes first", "plots", i, "y_range")
     for i, finding in enumerate(file.findings):

@@ -127,7 +127,7 @@ class _Planner:
     def plan(self) -> Plan:
         for name in self.places:
             if name in self.sweep.set:
-                self.faults.add("is in [set] as well: one of them has to go", "parameters", name)
+                self.faults.add("is in [set] as well: use either, not both", "parameters", name)
         self.faults.raise_any()
         cells = list(self._cells())
         count = len(cells) * len(self.sweep.seed_list)
