@@ -38,7 +38,7 @@ FLOW: Json = {
 def flow(
     number: int, packets: int = 200, timeouts: Sequence[int] = (), fast: int = 0, **changes: Any
 ) -> dict[str, list[Json]]:
-    """The rows of one flow: timeouts with so many duplicate ACKs in hand, and fast retransmits, evenly spread.
+    """The rows of one flow: timeouts with so many duplicate ACKs received, and fast retransmits, evenly spread.
 
     EFR avoids every timeout with one or more, Early Retransmit those with two or more, RACK those with three.
     """

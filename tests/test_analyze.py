@@ -59,7 +59,7 @@ def test_the_terminal_says_what_it_means(airtcp: Command) -> None:
     done = airtcp("analyze", TIMEOUT)
     assert done.returncode == 0, done.stderr
     assert (
-        "1 timeout, 1 with 1 or 2 duplicate ACKs in hand: EFR would have avoided none, Early Retransmit 1"
+        "1 timeout, 1 with 1 or 2 duplicate ACKs received: EFR would have avoided none, Early Retransmit 1"
         in " ".join(done.stdout.split())
     )
     assert max(map(len, done.stdout.splitlines())) <= 80
@@ -418,24 +418,24 @@ def test_a_result_can_be_moved(tmp_path: Path) -> None:
         (
             (3, 5, 4, 0),
             (8, 5, 9),
-            "12 timeouts, 9 with 1 or 2 duplicate ACKs in hand: EFR would have avoided 8, Early Retransmit 5, RACK 9",
+            "12 timeouts, 9 with 1 or 2 duplicate ACKs received: EFR would have avoided 8, Early Retransmit 5, RACK 9",
         ),
         (
             (1, 0, 0, 0),
             (0, 0, 0),
-            "1 timeout, none with duplicate ACKs in hand: "
+            "1 timeout, none with duplicate ACKs received: "
             "neither EFR, Early Retransmit nor RACK would have avoided any",
         ),
         (
             (0, 1, 0, 2),
             (1, 0, 3),
-            "3 timeouts, 1 with 1 or 2 and 2 with 3 or more duplicate ACKs in hand: EFR would have avoided 1, "
+            "3 timeouts, 1 with 1 or 2 and 2 with 3 or more duplicate ACKs received: EFR would have avoided 1, "
             "Early Retransmit none, RACK 3",
         ),
         (
             (1000, 0, 234, 0),
             (0, 0, 1),
-            "1 234 timeouts, 234 with 1 or 2 duplicate ACKs in hand: EFR would have avoided none, "
+            "1 234 timeouts, 234 with 1 or 2 duplicate ACKs received: EFR would have avoided none, "
             "Early Retransmit none, RACK 1",
         ),
     ],

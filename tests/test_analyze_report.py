@@ -45,7 +45,7 @@ def figures(text: str) -> dict[str, Any]:
 
 def test_the_page_says_what_happened(page: Path) -> None:
     text = page.read_text()
-    assert "7 timeouts, 4 with 1 or 2 and 1 with 3 or more duplicate ACKs in hand: EFR would have avoided 5" in text
+    assert "7 timeouts, 4 with 1 or 2 and 1 with 3 or more duplicate ACKs received: EFR would have avoided 5" in text
     for word in ("192.0.2.1:50001", "[2001:db8::aaaa:bbbb:cccc:1]:50002", "3 packets of link type 127 skipped"):
         assert word in text
     assert text.count("<tr><th") >= 39, "a row for each flow"

@@ -408,7 +408,7 @@ SYN; `flow` is the same number in every table. Sequence numbers count from 1, th
 ANALYSIS_TABLES = {
     "flows": "One row per flow.",
     "retransmissions": "One row per retransmission.",
-    "timeouts": "One row per retransmission timeout: duplicate ACKs in hand, when each policy would have acted.",
+    "timeouts": "One row per retransmission timeout: duplicate ACKs received, when each policy would have acted.",
     "rtt_samples": "Round-trip times as the capture shows them, thinned to `--points` per flow.",
     "windows": "Windows over time, thinned to `--points` per flow.",
     "segments": "What a time-sequence plot shows, thinned to `--points` per flow and kind.",

@@ -120,7 +120,7 @@ class Analysis(Mapping[str, pl.LazyFrame]):
 
     @cached_property
     def totals(self) -> Json:
-        """Sums over all flows, retransmissions by class, timeouts by duplicate ACKs in hand."""
+        """Sums over all flows, retransmissions by class, timeouts by duplicate ACKs received."""
         return totals_of(self.tables)
 
     def interesting(self, n: int) -> list[Json]:
@@ -160,7 +160,7 @@ SUMS: Final = (
 
 
 def totals_of(tables: Mapping[str, pl.LazyFrame]) -> Json:
-    """Sums over all flows, retransmissions by class, timeouts by duplicate ACKs in hand."""
+    """Sums over all flows, retransmissions by class, timeouts by duplicate ACKs received."""
     sums = (
         tables["flows"]
         .select(
@@ -193,7 +193,7 @@ def totals_of(tables: Mapping[str, pl.LazyFrame]) -> Json:
 
 
 def by_dup_acks(timeouts: pl.DataFrame) -> list[Json]:
-    """Timeouts with 0, 1, 2 and 3 or more duplicate ACKs in hand, and how many of each a policy would have avoided."""
+    """Timeouts with 0, 1, 2 and 3 or more duplicate ACKs received, and how many of each a policy would have avoided."""
     held = timeouts.with_columns(pl.col("dup_acks").clip(upper_bound=3).cast(pl.Int64))
     rows = []
     for n in range(4):
@@ -209,11 +209,11 @@ def by_dup_acks(timeouts: pl.DataFrame) -> list[Json]:
 
 
 def sentence(flow: Mapping[str, Any], held: Sequence[int] | None = None) -> str:
-    """What a flow's timeouts say: `12 timeouts, 9 with 1 or 2 duplicate ACKs in hand: EFR would have avoided 8, ...`.
+    """What a flow's timeouts say: `12 timeouts, 9 with 1 or 2 duplicate ACKs received: EFR would have avoided 8, ...`.
 
     Args:
         flow: a row of `flows`, or totals.
-        held: timeouts with 0, 1, 2 and 3 or more duplicate ACKs in hand; by default the row's.
+        held: timeouts with 0, 1, 2 and 3 or more duplicate ACKs received; by default the row's.
     """
     count = int(flow["timeouts"])
     if not count:
@@ -225,7 +225,7 @@ def sentence(flow: Mapping[str, Any], held: Sequence[int] | None = None) -> str:
         if number
     ]
     text = f"{count:,} timeout{'' if count == 1 else 's'}".replace(",", " ")
-    text += f", {' and '.join(named)} duplicate ACKs in hand" if named else ", none with duplicate ACKs in hand"
+    text += f", {' and '.join(named)} duplicate ACKs received" if named else ", none with duplicate ACKs received"
     avoided = {name: int(flow[f"avoided_{policy}"]) for policy, name in POLICIES.items()}
     if not any(avoided.values()):
         return f"{text}: neither {', '.join(list(avoided)[:-1])} nor {list(avoided)[-1]} would have avoided any"

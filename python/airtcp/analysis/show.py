@@ -15,10 +15,10 @@ from airtcp.analysis.results import POLICIES, Analysis, address, sentence
 FLOWS_SHOWN: Final = 10
 
 CLASSES: Final = {
-    "fast": "first of a fast recovery: duplicate ACKs or SACK told of a loss",
+    "fast": "first of a fast recovery: duplicate ACKs or SACK reported a loss",
     "recovery": "further ones within a fast recovery",
     "timeout": "the retransmission timer fired",
-    "repair": "after a timeout, of what was in flight with it",
+    "repair": "after a timeout: a segment that was in flight at the timeout",
     "probe": "tail loss probe: asks for the ACK that is missing at the end",
     "unknown": "the capture does not show why",
 }
@@ -50,7 +50,7 @@ def overview(analysis: Analysis) -> list[Table | Text]:
     totals = analysis.totals
     parts: list[Table | Text] = [Text(headline(analysis), style="bold"), Text("")]
     if not totals["flows"]:
-        what = "flow that was asked for" if analysis.manifest["kept"] else "TCP"
+        what = "selected flow" if analysis.manifest["kept"] else "TCP"
         return [*parts, Text(f"There is no {what} in it.")]
     flows = [flow for flow in analysis.interesting(FLOWS_SHOWN) if flow["payload_bytes"]] or analysis.interesting(1)
     parts.append(_flows(flows, totals["flows"] - len(flows)))
@@ -137,7 +137,7 @@ def _classes(classes: Sequence[Row], spurious: int) -> Table:
 
 
 def _held(rows: Sequence[Row]) -> Table:
-    table = _table("Timeouts by duplicate ACKs in hand")
+    table = _table("Timeouts by duplicate ACKs received")
     table.add_column("")
     for row in rows:
         n = row["duplicate_acks"]

@@ -51,7 +51,5 @@ def add(command: Callable[..., Any]) -> None:
     )
     sub.add_argument("folder", metavar="DIR", help="output folder of airtcp study run or airtcp sweep")
     sub.add_argument("--out", metavar="FILE", help="file for the page; default: DIR/report.html")
-    sub.add_argument(
-        "--no-figures", action="store_true", help="write only the page, no DIR/figures/*.png and *.svg"
-    )
+    sub.add_argument("--no-figures", action="store_true", help="write only the page, no DIR/figures/*.png and *.svg")
     sub.add_argument("--json", action="store_true", help="print the paths of page and figures as JSON")

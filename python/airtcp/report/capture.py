@@ -306,7 +306,7 @@ def _hover(row: Json) -> str:
     lines = [
         f"packet {number(row['packet'])} at {number(row['time_s'], 7)} s: {row['class']}",
         f"{number(row['bytes'])} B from {number(row['seq'])}{waited}",
-        f"duplicate ACKs in hand: {number(row['dup_acks'])}; in flight: {number(row['flight_segments'])} segments",
+        f"duplicate ACKs received: {number(row['dup_acks'])}; in flight: {number(row['flight_segments'])} segments",
         row["reason"],
     ]
     return "<br>".join(interactive.escape(line) for line in lines if line)
@@ -513,11 +513,11 @@ def _base64(values: np.ndarray[Any, Any]) -> str:
     return base64.b64encode(values.tobytes()).decode("ascii")
 
 
-# --- duplicate ACKs in hand -----------------------------------------------------------------------------------------
+# --- duplicate ACKs received ----------------------------------------------------------------------------------------
 
 
 def _held_plot(rows: Sequence[Mapping[str, int]]) -> Json:
-    """Timeouts by duplicate ACKs in hand, and beside them those that a policy would have avoided."""
+    """Timeouts by duplicate ACKs received, and beside them those that a policy would have avoided."""
     x = [str(row["duplicate_acks"]) if row["duplicate_acks"] < 3 else "3 or more" for row in rows]
     names = {
         "timeouts": "all timeouts",
@@ -525,8 +525,8 @@ def _held_plot(rows: Sequence[Mapping[str, int]]) -> Json:
     }
     plot = Plot(
         id="held",
-        title="Duplicate ACKs in hand when the timer fired",
-        x=Axis(label="duplicate ACKs in hand"),
+        title="Duplicate ACKs received when the timer fired",
+        x=Axis(label="duplicate ACKs received"),
         y=Axis(label="timeouts"),
         kind="bar",
         series=[Series(name=name, x=list(x), y=[float(row[key]) for row in rows]) for key, name in names.items()],

@@ -41,7 +41,7 @@ ALWAYS_SHOWN: Final = ("reproduced", "mixed", "not", "open")
 """Counted also where there are none."""
 KINDS: Final = {
     "paper": "Published experiments",
-    "sensitivity": "Sensitivity: what the source leaves open",
+    "sensitivity": "Sensitivity: gaps in the source, varied",
     "beyond": "Beyond the source",
 }
 

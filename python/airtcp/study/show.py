@@ -94,7 +94,7 @@ def overview(study: Study, prepared: Mapping[Mode, Sequence[Prepared]]) -> list[
         parts.append(table)
 
     if study.assumptions:
-        table = _table("Assumptions: what the source does not say")
+        table = _table("Assumptions: gaps in the source")
         for name in ("what", "value", "why", "shown by"):
             table.add_column(name, overflow="fold")
         for a in study.assumptions:
