@@ -145,7 +145,7 @@ table! {
         size_bytes: U32(u32) = "bytes of payload, 0: a FIN alone",
         cause: Str(Cow<'static, str>) = "fast (begins fast recovery), recovery (another within it), timeout, repair (another after a timeout), probe (tail loss probe)",
         waited_ms: F64(f64) = "ms since the segment was last sent",
-        dup_acks: U32(u32) = "duplicate ACKs in hand: since the last one that acknowledged something new",
+        dup_acks: U32(u32) = "duplicate ACKs received: since the last one that acknowledged something new",
         outstanding_segments: U32(u32) = "segments sent and not yet acknowledged, this one included",
         cwnd_segments: U32(u32) = "segments, congestion window before the reduction that comes with it",
         window_segments: U32(u32) = "segments, the smaller of cwnd and receive window",
