@@ -145,7 +145,7 @@ def test_the_shell_completes_options(airtcp: Command, tmp_path: Path, monkeypatc
         ([TIMEOUT, "--port", "70000"], "'70000' is not a whole number from 0 to 65535"),
         ([TIMEOUT, "--points", "0"], "'0' is not a whole number from 2"),
         ([TIMEOUT, "--idle-timeout", "nan"], "'nan' is not a number of seconds"),
-        ([TIMEOUT, "--out", "x", "--no-save"], "contradict"),
+        ([TIMEOUT, "--out", "x", "--no-save"], "use either --out or --no-save, not both"),
         ([TIMEOUT, "--json", "--html"], "--html needs a folder"),
     ],
     ids=lambda value: str(value[-1]) if isinstance(value, list) else "",
