@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use airtcp_core::packet::FlowId;
 use airtcp_core::units::Time;
-use airtcp_core::wifi::{AirOutputs, AirStats, Channel, ChannelConfig, FrameRecord, PairConfig, TraceConfig};
+use airtcp_core::wifi::{
+    AirLinkId, AirOutputs, AirStats, Channel, ChannelConfig, FrameRecord, PairConfig, PairId, RadioId, TraceConfig,
+};
 
 use crate::link::LinkTotals;
 use crate::spec::{ChannelId, FlowSpec, LinkId, NodeId, PairSpec, RunSpec, Traffic};
@@ -15,7 +17,7 @@ pub(crate) struct Air {
     /// By channel and its link: the link of the world.
     pub world_link: Vec<Vec<LinkId>>,
     /// By link of the world: channel and its link. `None`: a wire.
-    pub at: Vec<Option<(ChannelId, u32)>>,
+    pub at: Vec<Option<(ChannelId, AirLinkId)>>,
     /// By channel and pair: the daemon on the pair's station, as a flow.
     pub daemons: Vec<Vec<Option<FlowId>>>,
     /// Frames of all channels on their way to the capture, with their channel.
@@ -39,15 +41,15 @@ impl Air {
                     .pairs
                     .iter()
                     .map(|p| PairConfig {
-                        station: p.station,
-                        access_point: p.access_point,
+                        station: RadioId(p.station),
+                        access_point: RadioId(p.access_point),
                         signal: p.signal.clone(),
                         motion: p.motion.clone(),
                         roams: p.roams,
                     })
                     .collect(),
-                groups: channel.groups.clone(),
-                hidden: channel.hidden.clone(),
+                groups: channel.groups.iter().copied().map(RadioId).collect(),
+                hidden: channel.hidden.iter().map(|&(a, b)| (RadioId(a), RadioId(b))).collect(),
                 sensing: channel.sensing,
                 capture_effect: channel.capture_effect,
                 seed: spec.seed,
@@ -65,19 +67,20 @@ impl Air {
             if let Some(a) = link.air {
                 let pairs = spec.channels[a.channel.index()].pairs.len() as u32;
                 let own = match a.is_group {
-                    true => 2 * pairs + u32::from(a.pair),
-                    false => 2 * u32::from(a.pair) + u32::from(a.down),
+                    true => AirLinkId::group(a.pair, pairs),
+                    false if a.down => PairId(a.pair).down(),
+                    false => PairId(a.pair).up(),
                 };
                 air.at[id.index()] = Some((a.channel, own));
-                air.world_link[a.channel.index()][own as usize] = id;
+                air.world_link[a.channel.index()][own.index()] = id;
             }
         }
         air
     }
 
     /// The link of the world that a channel's link is.
-    pub fn world_link(&self, channel: ChannelId, link: u32) -> LinkId {
-        self.world_link[channel.index()][link as usize]
+    pub fn world_link(&self, channel: ChannelId, link: AirLinkId) -> LinkId {
+        self.world_link[channel.index()][link.index()]
     }
 
     /// Links of the world that go through the air, in order.

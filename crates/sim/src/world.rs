@@ -285,7 +285,7 @@ impl World {
         let recorded = &mut self.air.recorded;
         for (c, channel) in (0..).map(ChannelId).zip(&mut self.air.channels) {
             for ppdu in channel.ppdus.drain(..) {
-                let link = self.air.world_link[c.index()][ppdu.link as usize];
+                let link = self.air.world_link[c.index()][ppdu.link.index()];
                 self.log.ppdus.push(PpduRow::new(link, &ppdu));
             }
             recorded.extend(channel.frames.drain(..).map(|frame| (c, frame)));
@@ -445,8 +445,8 @@ impl World {
         let mut told = 0;
         while let Some(&released) = self.released.get(told) {
             told += 1;
-            let flow = FlowId(released.flow);
-            let ends = &mut self.flows[released.flow as usize].ends;
+            let flow = released.flow;
+            let ends = &mut self.flows[flow.0 as usize].ends;
             ends.on_released(self.now, released, &mut self.out, &mut self.log);
             self.timeline.advance_to(self.components.source(flow), ends.deadline());
             self.send_out(flow);

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use airtcp_core::packet::{FlowId, Kind, Packet};
 use airtcp_core::wifi::phy::{Mode, PhyConfig, Standard, Width};
-use airtcp_core::wifi::{Ac, FrameKind, FrameRecord};
+use airtcp_core::wifi::{Ac, FrameKind, FrameRecord, RadioId};
 use airtcp_sim::capture::{CaptureSink, HEADERS_ONLY, PcapngWriter, WHOLE_PACKETS};
 use airtcp_sim::scenario::Scenario;
 use airtcp_sim::spec::{ChannelId, RunSpec};
@@ -96,8 +96,8 @@ fn frame(kind: FrameKind, from: u16, to: u16, mode: Mode) -> FrameRecord {
     FrameRecord {
         time_ns: 1_234_567_891,
         kind,
-        from,
-        to,
+        from: RadioId(from),
+        to: RadioId(to),
         mode,
         ac: Ac::Be,
         sn: 0,

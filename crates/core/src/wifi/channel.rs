@@ -28,6 +28,7 @@ use std::sync::Arc;
 
 use super::config::{OnGiveUp, OnMissed, RadioConfig, RetryCount, Transmit};
 use super::contention::{Contender, Contention};
+use super::ids::{AirLinkId, PairId, RadioId, SessionId, Tag};
 use super::originator::{Mpdu, Ppdu, Session};
 use super::phy::timing;
 use super::phy::{
@@ -38,16 +39,13 @@ use super::rate::{AnyRateControl, RateConfig, RateContext, TxStatus};
 use super::reorder::ReorderBuffer;
 use super::roam::{ApQueue, StationQueue};
 use super::trace::{Ac, AirStats, FrameKind, FrameRecord, PpduRecord, TraceConfig};
-use crate::packet::{Kind, PacketId, Pool};
+use crate::packet::{FlowId, Kind, PacketId, Pool};
 use crate::queue::{Aqm, DropReason, Drops, QueueContext};
 use crate::rng::{Purpose, Rng, Stream, stream};
 use crate::units::{Probability, Seq12, Span, Time};
 use rand::RngExt;
 
 const NEVER: u64 = u64::MAX;
-const NO_SESSION: u32 = u32::MAX;
-/// Of a link that is not between two radios but to a group.
-const NO_PAIR: u32 = u32::MAX;
 
 /// A channel as it is set up.
 #[derive(Debug, Clone)]
@@ -55,9 +53,9 @@ pub struct ChannelConfig {
     pub radios: Vec<Arc<RadioConfig>>,
     pub pairs: Vec<PairConfig>,
     /// Access points that send to all their stations at once: the `i`-th has the link `2 * pairs.len() + i` for it.
-    pub groups: Vec<u16>,
+    pub groups: Vec<RadioId>,
     /// Pairs of radios that do not hear each other.
-    pub hidden: Vec<(u16, u16)>,
+    pub hidden: Vec<(RadioId, RadioId)>,
     /// Time from the start of a transmission until others sense it.
     pub sensing: Span,
     /// Chance that one of two transmissions that meet at a receiver is so much stronger there that it is received as if it
@@ -72,8 +70,8 @@ pub struct ChannelConfig {
 /// A station and its access point. Its two directions are links `2 * i` (up) and `2 * i + 1` (down) of the channel.
 #[derive(Debug, Clone)]
 pub struct PairConfig {
-    pub station: u16,
-    pub access_point: u16,
+    pub station: RadioId,
+    pub access_point: RadioId,
     pub signal: SignalConfig,
     /// How far apart they are, where one of them walks.
     pub motion: Option<Motion>,
@@ -83,8 +81,8 @@ pub struct PairConfig {
 
 impl PairConfig {
     /// Devices that stand where they are and are associated all the time.
-    pub fn fixed(station: u16, access_point: u16, signal: SignalConfig) -> PairConfig {
-        PairConfig { station, access_point, signal, motion: None, roams: None }
+    pub fn fixed(station: impl Into<RadioId>, access_point: impl Into<RadioId>, signal: SignalConfig) -> PairConfig {
+        PairConfig { station: station.into(), access_point: access_point.into(), signal, motion: None, roams: None }
     }
 }
 
@@ -99,14 +97,14 @@ pub struct Roams {
 #[derive(Debug, Default)]
 pub struct AirOutputs {
     /// Link and packet: in order at the recipient's upper layer.
-    pub delivered: Vec<(u32, PacketId)>,
+    pub delivered: Vec<(AirLinkId, PacketId)>,
     /// Link and packet: lost, and why. To be removed from the pool.
-    pub dropped: Vec<(u32, PacketId, DropReason)>,
+    pub dropped: Vec<(AirLinkId, PacketId, DropReason)>,
     /// Link and packet: not sent before the end of the association, in order as far as they were. The owner finds another way.
-    pub handed_back: Vec<(u32, PacketId)>,
+    pub handed_back: Vec<(AirLinkId, PacketId)>,
     /// Pair and packet: a group-addressed packet has reached this pair's station. The packet itself is among `delivered`, once,
     /// if it has reached any.
-    pub heard: Vec<(u32, PacketId)>,
+    pub heard: Vec<(PairId, PacketId)>,
     /// Packets that are no longer held by their host, where that was asked for.
     pub released: Vec<Released>,
 }
@@ -114,7 +112,7 @@ pub struct AirOutputs {
 /// Packets of a flow that its host no longer holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Released {
-    pub flow: u32,
+    pub flow: FlowId,
     pub packets: u32,
     pub payload_bytes: u64,
 }
@@ -125,7 +123,7 @@ impl AirOutputs {
         none && self.heard.is_empty() && self.released.is_empty()
     }
     /// Counts a packet to the ones before it if they are of the same flow.
-    fn release(&mut self, flow: u32, payload: u16) {
+    fn release(&mut self, flow: FlowId, payload: u16) {
         match self.released.last_mut() {
             Some(last) if last.flow == flow => {
                 last.packets += 1;
@@ -138,11 +136,11 @@ impl AirOutputs {
 
 #[derive(Debug)]
 struct Link {
-    from: u16,
-    to: u16,
-    pair: u32,
+    from: RadioId,
+    to: RadioId,
+    pair: Option<PairId>,
     gate: Gate,
-    sessions: [u32; 4],
+    sessions: [Option<SessionId>; 4],
     rate: AnyRateControl,
     /// What rate control is built from at each association, where there are several.
     rate_setup: Option<Box<(RateConfig, RateContext)>>,
@@ -156,7 +154,7 @@ struct Link {
 impl Link {
     /// From an access point to all its stations.
     fn is_group(&self) -> bool {
-        self.pair == NO_PAIR
+        self.pair.is_none()
     }
     #[inline]
     fn count_to(&mut self, now: u64) {
@@ -190,7 +188,7 @@ enum Gate {
 #[derive(Debug)]
 struct Pair {
     signal: Signal,
-    access_point: u16,
+    access_point: RadioId,
     roams: Option<Roams>,
     is_associated: bool,
 }
@@ -218,10 +216,10 @@ struct Exchange {
     /// End of the stage.
     at: u64,
     stage: Stage,
-    ac: u8,
-    from: u16,
-    to: u16,
-    link: u32,
+    ac: Ac,
+    from: RadioId,
+    to: RadioId,
+    link: AirLinkId,
     mode: Mode,
     data_ns: u64,
     response_ns: u64,
@@ -251,14 +249,14 @@ impl Exchange {
         matches!(self.stage, Stage::Rts | Stage::Cts | Stage::CtsToSelf | Stage::Data | Stage::Response)
     }
     /// Who sends the PPDU that is on the air.
-    fn transmitter(&self) -> u16 {
+    fn transmitter(&self) -> RadioId {
         match self.stage {
             Stage::Cts | Stage::Response => self.to,
             _ => self.from,
         }
     }
     /// Who receives the PPDU that is on the air.
-    fn receiver(&self) -> u16 {
+    fn receiver(&self) -> RadioId {
         match self.stage {
             Stage::Cts | Stage::Response => self.from,
             _ => self.to,
@@ -287,12 +285,12 @@ pub struct Channel {
     contention: Contention,
     exchanges: Vec<Exchange>,
     /// Sessions whose recipient holds something.
-    holding: Vec<u32>,
+    holding: Vec<SessionId>,
     reorder_at: u64,
     aqm_at: u64,
     due: u64,
     /// By packet: its session, while a queue discipline has it.
-    session_of: Vec<u32>,
+    session_of: Vec<Tag>,
     /// Emptied lists of MPDUs, to be used again.
     spare: Vec<Vec<Mpdu>>,
     failed: Vec<Mpdu>,
@@ -318,7 +316,7 @@ fn component(channel: u32, i: usize) -> u64 {
 impl Channel {
     pub fn new(config: &ChannelConfig) -> Channel {
         let component = |i| component(config.index, i);
-        let is_ap = |r: usize| config.pairs.iter().any(|p| usize::from(p.access_point) == r);
+        let is_ap = |r: usize| config.pairs.iter().any(|p| p.access_point.index() == r);
         let mut radios = Vec::with_capacity(config.radios.len());
         for (i, radio) in config.radios.iter().enumerate() {
             let timing = radio.phy.timing();
@@ -360,7 +358,7 @@ impl Channel {
                 framing: radio.framing(),
                 acks: radio.acks(),
                 pending_ns: 0,
-                is_shut: config.pairs.iter().any(|p| usize::from(p.station) == i && p.roams.is_some()),
+                is_shut: config.pairs.iter().any(|p| p.station.index() == i && p.roams.is_some()),
             });
         }
         let contention = Contention::new(
@@ -379,8 +377,8 @@ impl Channel {
         let (mut links, mut pairs) = (Vec::new(), Vec::new());
         let errors = ErrorModel::default();
         for (i, pair) in config.pairs.iter().enumerate() {
-            let station = &config.radios[usize::from(pair.station)];
-            let access_point = &config.radios[usize::from(pair.access_point)];
+            let station = &config.radios[pair.station.index()];
+            let access_point = &config.radios[pair.access_point.index()];
             let name = Stream::new(config.seed, component(i), Purpose::Signal);
             let mut signal = Signal::new(&pair.signal, &station.phy, &errors, name);
             if let Some(motion) = &pair.motion {
@@ -394,9 +392,7 @@ impl Channel {
                 let common = radio.phy.modes_with(&other.phy);
                 let context = RateContext {
                     modes: if common.is_empty() { radio.phy.modes() } else { common },
-                    timing: radios[usize::from(if down == 1 { pair.access_point } else { pair.station })]
-                        .timing
-                        .clone(),
+                    timing: radios[if down == 1 { pair.access_point } else { pair.station }.index()].timing.clone(),
                     stream: Stream::new(config.seed, component(2 * i + down), Purpose::RateControl),
                     errors: errors.clone(),
                 };
@@ -410,9 +406,9 @@ impl Channel {
                 links.push(Link {
                     from,
                     to,
-                    pair: i as u32,
+                    pair: Some(PairId(i as u16)),
                     gate: pair.roams.map_or(Gate::Open, |roams| Gate::without_association(roams, down == 1)),
-                    sessions: [NO_SESSION; 4],
+                    sessions: [None; 4],
                     wants_snr: rate.wants_snr(),
                     rate,
                     rate_setup: pair.roams.map(|_| Box::new((rate_config, context))),
@@ -424,7 +420,7 @@ impl Channel {
         }
         for (i, &ap) in config.groups.iter().enumerate() {
             let component = component(2 * config.pairs.len() + i);
-            links.push(group::link(ap, &radios[usize::from(ap)], &errors, config.seed, component));
+            links.push(group::link(ap, &radios[ap.index()], &errors, config.seed, component));
         }
         Channel {
             radios,
@@ -461,12 +457,12 @@ impl Channel {
     }
 
     /// Counters of a link from the start of the run to now.
-    pub fn stats(&self, link: u32, now: u64) -> AirStats {
-        let l = &self.links[link as usize];
+    pub fn stats(&self, link: AirLinkId, now: u64) -> AirStats {
+        let l = &self.links[link.index()];
         let mut stats = l.stats;
         stats.held_packet_ns += u128::from(stats.held_packets) * u128::from(now - l.counted_to);
-        for &s in l.sessions.iter().filter(|&&s| s != NO_SESSION) {
-            if let Some(recipient) = &self.sessions[s as usize].recipient {
+        for s in l.sessions.into_iter().flatten() {
+            if let Some(recipient) = &self.sessions[s.index()].recipient {
                 let r = recipient.stats();
                 stats.given_up += r.given_up;
                 stats.reorder_timeouts += r.timeouts;
@@ -476,21 +472,21 @@ impl Channel {
     }
 
     /// The most packets held is counted anew from now.
-    pub fn reset_held_max(&mut self, link: u32) {
-        let stats = &mut self.links[link as usize].stats;
+    pub fn reset_held_max(&mut self, link: AirLinkId) {
+        let stats = &mut self.links[link.index()].stats;
         stats.held_max = stats.held_packets;
     }
 
     /// The mode that rate control now thinks best for a link.
-    pub fn best_mode(&self, link: u32) -> Mode {
-        self.links[link as usize].rate.best()
+    pub fn best_mode(&self, link: AirLinkId) -> Mode {
+        self.links[link.index()].rate.best()
     }
 
     /// The signal-to-noise ratio of a link, NaN where its signal has none.
-    pub fn snr_db(&mut self, link: u32, now: u64) -> f32 {
-        match self.links[link as usize].pair {
-            NO_PAIR => f32::NAN,
-            pair => snr_of(self.pairs[pair as usize].signal.link(Time::from_ns(now))),
+    pub fn snr_db(&mut self, link: AirLinkId, now: u64) -> f32 {
+        match self.links[link.index()].pair {
+            None => f32::NAN,
+            Some(pair) => snr_of(self.pairs[pair.index()].signal.link(Time::from_ns(now))),
         }
     }
 
@@ -499,7 +495,7 @@ impl Channel {
     pub fn enqueue(
         &mut self,
         now: u64,
-        link: u32,
+        link: AirLinkId,
         id: PacketId,
         ac: Ac,
         report: bool,
@@ -508,9 +504,9 @@ impl Channel {
     ) {
         let packet = &pool[id];
         let size = packet.size;
-        let l = &mut self.links[link as usize];
+        let l = &mut self.links[link.index()];
         let from = l.from;
-        let ac = if self.radios[usize::from(from)].has_qos { ac as usize } else { Ac::Be as usize };
+        let ac = if self.radios[from.index()].has_qos { ac } else { Ac::Be };
         l.count_to(now);
         l.stats.arrived_packets += 1;
         l.stats.arrived_bytes += u64::from(size);
@@ -521,23 +517,22 @@ impl Channel {
             self.turn_away(now, link, id, report, pool, out);
             return;
         }
-        let session = match l.sessions[ac] {
-            NO_SESSION => self.open_session(link, ac),
-            s => s,
+        let session = match l.sessions[ac.index()] {
+            None => self.open_session(link, ac),
+            Some(session) => session,
         };
         if self.session_of.len() <= id.0 as usize {
-            self.session_of.resize(id.0 as usize + 1, 0);
+            self.session_of.resize(id.0 as usize + 1, Tag::default());
         }
-        // The flag for reports travels in the lowest bit.
-        self.session_of[id.0 as usize] = session << 1 | u32::from(report);
-        let queue = &mut self.radios[usize::from(from)].queues[ac];
+        self.session_of[id.0 as usize] = Tag::new(session, report);
+        let queue = &mut self.radios[from.index()].queues[ac.index()];
         let time = Time::from_ns(now);
         match &mut queue.upper {
             Upper::Qdisc(qdisc) => {
                 qdisc.enqueue(time, id, pool, &mut self.drops);
             }
             Upper::Mac80211 { waiting, blocked } => {
-                let s = &mut self.sessions[session as usize];
+                let s = &mut self.sessions[session.index()];
                 let txq = s.txq.as_mut().expect("opened with one");
                 txq.enqueue(time, id, pool, &mut self.drops);
                 if !s.txq_is_listed {
@@ -586,16 +581,17 @@ impl Channel {
     }
 
     #[cold]
-    fn open_session(&mut self, link: u32, ac: usize) -> u32 {
-        let l = &mut self.links[link as usize];
-        let from = &self.radios[usize::from(l.from)];
-        let to = &self.radios[usize::from(l.to)];
+    fn open_session(&mut self, link: AirLinkId, ac: Ac) -> SessionId {
+        let l = &mut self.links[link.index()];
+        let from = &self.radios[l.from.index()];
+        let to = &self.radios[l.to.index()];
         let block_ack = from.aggregates && to.aggregates && !l.is_group();
-        let id = self.sessions.len() as u32;
-        l.sessions[ac] = id;
+        let id = SessionId::new(self.sessions.len());
+        l.sessions[ac.index()] = Some(id);
         let txq = from.mac80211().map(|path| {
             // A hash for each receiver and access category; the one of before where a station comes back.
-            let stream = Stream::new(self.seed, component(self.index, 4 * link as usize + ac), Purpose::SessionQueue);
+            let stream =
+                Stream::new(self.seed, component(self.index, 4 * link.index() + ac.index()), Purpose::SessionQueue);
             let context = QueueContext { rate: l.rate.best().rate(), mtu: 1500, stream };
             Box::new(path.fq_codel.build(&context))
         });
@@ -630,13 +626,13 @@ impl Channel {
     #[cold]
     fn book_drops(&mut self, now: u64, pool: &Pool, out: &mut AirOutputs) {
         for id in self.drops.marked.drain(..) {
-            let session = self.session_of[id.0 as usize] >> 1;
-            self.links[self.sessions[session as usize].link as usize].stats.marked += 1;
+            let session = self.session_of[id.0 as usize].session();
+            self.links[self.sessions[session.index()].link.index()].stats.marked += 1;
         }
         for (id, reason) in self.drops.dropped.drain(..) {
-            let session = self.session_of[id.0 as usize];
-            let link = self.sessions[(session >> 1) as usize].link;
-            let l = &mut self.links[link as usize];
+            let tag = self.session_of[id.0 as usize];
+            let link = self.sessions[tag.session().index()].link;
+            let l = &mut self.links[link.index()];
             match reason {
                 DropReason::Early => l.stats.dropped_early += 1,
                 DropReason::Filtered => l.stats.filtered += 1,
@@ -644,42 +640,42 @@ impl Channel {
             }
             let packet = &pool[id];
             l.release(now, packet.size);
-            if session & 1 == 1 {
-                out.release(packet.flow.0, packet.len);
+            if tag.reports() {
+                out.release(packet.flow, packet.len);
             }
             out.dropped.push((link, id, reason));
         }
     }
 
     /// Fills the driver from the queues and forms what is to be sent, as far as there is room.
-    fn serve(&mut self, now: u64, radio: u16, ac: usize, pool: &mut Pool, out: &mut AirOutputs) {
+    fn serve(&mut self, now: u64, radio: RadioId, ac: Ac, pool: &mut Pool, out: &mut AirOutputs) {
         self.refill(now, radio, ac, pool, out);
-        let r = usize::from(radio);
+        let r = radio.index();
         let ahead =
             if self.radios[r].aggregates { usize::from(self.radios[r].config.aggregation.formed_ahead) } else { 1 };
-        while self.radios[r].queues[ac].formed.len() < ahead && self.form(now, radio, ac) {}
-        let queue = &self.radios[r].queues[ac];
+        while self.radios[r].queues[ac.index()].formed.len() < ahead && self.form(now, radio, ac) {}
+        let queue = &self.radios[r].queues[ac.index()];
         if !queue.formed.is_empty() || (ahead == 0 && !queue.schedule.is_empty()) {
             self.contention.on_frame(radio, ac, now);
         }
     }
 
     /// Moves packets from the queues to the driver, and looks when the discipline wants to be called.
-    fn refill(&mut self, now: u64, radio: u16, ac: usize, pool: &mut Pool, out: &mut AirOutputs) {
+    fn refill(&mut self, now: u64, radio: RadioId, ac: Ac, pool: &mut Pool, out: &mut AirOutputs) {
         self.move_down(now, radio, ac, pool, out);
-        if let Upper::Qdisc(qdisc) = &self.radios[usize::from(radio)].queues[ac].upper {
+        if let Upper::Qdisc(qdisc) = &self.radios[radio.index()].queues[ac.index()].upper {
             self.aqm_at = self.aqm_at.min(qdisc.deadline().as_ns());
         }
     }
 
-    fn move_down(&mut self, now: u64, radio: u16, ac: usize, pool: &mut Pool, out: &mut AirOutputs) {
+    fn move_down(&mut self, now: u64, radio: RadioId, ac: Ac, pool: &mut Pool, out: &mut AirOutputs) {
         let time = Time::from_ns(now);
-        let r = usize::from(radio);
+        let r = radio.index();
         if self.radios[r].is_shut {
             return;
         }
         loop {
-            let queue = &mut self.radios[r].queues[ac];
+            let queue = &mut self.radios[r].queues[ac.index()];
             if queue.driver_count >= queue.driver_frames {
                 return;
             }
@@ -695,36 +691,36 @@ impl Channel {
             };
             self.account(now, pool, out);
             let Some((id, tag, airtime_ns)) = next else { return };
-            let (mut id32, report) = (tag >> 1, tag & 1 == 1);
-            if self.sessions[id32 as usize].is_over {
+            let (mut to, report) = (tag.session(), tag.reports());
+            if self.sessions[to.index()].is_over {
                 // Of a queue for all stations: it was there before the association ended.
-                match self.session_now(id32, ac) {
-                    Some(new) => id32 = new,
+                match self.session_now(to, ac) {
+                    Some(new) => to = new,
                     None => {
-                        self.turn_away(now, self.sessions[id32 as usize].link, id, report, pool, out);
+                        self.turn_away(now, self.sessions[to.index()].link, id, report, pool, out);
                         continue;
                     }
                 }
             }
             let packet = &pool[id];
             let mpdu = Mpdu::new(id, packet, report, airtime_ns);
-            let queue = &mut self.radios[r].queues[ac];
+            let queue = &mut self.radios[r].queues[ac.index()];
             queue.driver_count += 1;
-            let session = &mut self.sessions[id32 as usize];
+            let session = &mut self.sessions[to.index()];
             session.fresh.push_back(mpdu);
             if !session.is_scheduled {
                 session.is_scheduled = true;
-                queue.schedule.push_back(id32);
+                queue.schedule.push_back(to);
             }
         }
     }
 
     /// The next packet out of mac80211's queues, with its tag and the airtime that AQL books: of the stations in turn, the first
     /// whose pending airtime is within its bound.
-    fn pull(&mut self, now: u64, r: usize, ac: usize, pool: &mut Pool) -> Option<(PacketId, u32, u32)> {
+    fn pull(&mut self, now: u64, r: usize, ac: Ac, pool: &mut Pool) -> Option<(PacketId, Tag, u32)> {
         let radio = &mut self.radios[r];
         let Transmit::Mac80211(path) = &radio.config.transmit else { unreachable!("the caller matched it") };
-        let Upper::Mac80211 { waiting, blocked } = &mut radio.queues[ac].upper else {
+        let Upper::Mac80211 { waiting, blocked } = &mut radio.queues[ac.index()].upper else {
             unreachable!("as its configuration")
         };
         if *blocked {
@@ -732,7 +728,7 @@ impl Channel {
         }
         for _ in 0..waiting.len() {
             let id = waiting[0];
-            let session = &mut self.sessions[id as usize];
+            let session = &mut self.sessions[id.index()];
             let bound = if radio.pending_ns > path.aql_threshold.as_ns() { path.aql_low } else { path.aql_high };
             if !path.aql || session.pending_ns < bound.as_ns() {
                 let txq = session.txq.as_mut().expect("opened with one");
@@ -746,7 +742,7 @@ impl Channel {
                 if let Some(packet) = next {
                     let mut airtime = 0;
                     if path.aql {
-                        airtime = airtime_estimate(pool[packet].size, &self.links[session.link as usize]);
+                        airtime = airtime_estimate(pool[packet].size, &self.links[session.link.index()]);
                         session.pending_ns += u64::from(airtime);
                         radio.pending_ns += u64::from(airtime);
                     }
@@ -761,21 +757,21 @@ impl Channel {
     }
 
     /// Forms one PPDU; false if nothing can be sent.
-    fn form(&mut self, now: u64, radio: u16, ac: usize) -> bool {
-        let r = &mut self.radios[usize::from(radio)];
+    fn form(&mut self, now: u64, radio: RadioId, ac: Ac) -> bool {
+        let r = &mut self.radios[radio.index()];
         let Some(id) = r.pick(ac, &mut self.sessions) else { return false };
-        let session = &mut self.sessions[id as usize];
-        let link = &mut self.links[session.link as usize];
+        let session = &mut self.sessions[id.index()];
+        let link = &mut self.links[session.link.index()];
         let time = Time::from_ns(now);
         let snr = if link.wants_snr {
-            Some(snr_of(self.pairs[link.pair as usize].signal.link(time))).filter(|s| !s.is_nan())
+            link.pair.and_then(|pair| self.pairs[pair.index()].signal.link(time).snr_db())
         } else {
             None
         };
         let mpdus = self.spare.pop().unwrap_or_default();
         let rate = &mut link.rate;
         let ppdu = r.form(ac, id, session, |only_again| rate.choose(time, only_again, snr), mpdus);
-        let queue = &mut r.queues[ac];
+        let queue = &mut r.queues[ac.index()];
         queue.formed.push_back(ppdu);
         if !session.has_backlog() {
             session.is_scheduled = false;
@@ -789,13 +785,13 @@ impl Channel {
     fn on_aqm(&mut self, now: u64, pool: &mut Pool, out: &mut AirOutputs) {
         self.aqm_at = NEVER;
         for r in 0..self.radios.len() {
-            for ac in 0..4 {
-                let Upper::Qdisc(qdisc) = &mut self.radios[r].queues[ac].upper else { continue };
+            for ac in Ac::ALL {
+                let Upper::Qdisc(qdisc) = &mut self.radios[r].queues[ac.index()].upper else { continue };
                 if qdisc.deadline().as_ns() <= now {
                     qdisc.on_deadline(Time::from_ns(now));
-                    self.serve(now, r as u16, ac, pool, out);
+                    self.serve(now, RadioId(r as u16), ac, pool, out);
                 }
-                let Upper::Qdisc(qdisc) = &mut self.radios[r].queues[ac].upper else { continue };
+                let Upper::Qdisc(qdisc) = &mut self.radios[r].queues[ac.index()].upper else { continue };
                 self.aqm_at = self.aqm_at.min(qdisc.deadline().as_ns());
             }
         }
@@ -806,7 +802,7 @@ impl Channel {
         let mut i = 0;
         while i < self.holding.len() {
             let id = self.holding[i];
-            let session = &mut self.sessions[id as usize];
+            let session = &mut self.sessions[id.index()];
             let recipient = session.recipient.as_mut().expect("it holds something");
             if recipient.deadline().as_ns() <= now {
                 recipient.on_deadline(Time::from_ns(now), &mut self.up);
@@ -818,9 +814,9 @@ impl Channel {
     }
 
     /// What a recipient has let go reaches its upper layer.
-    fn hand_up(&mut self, session: u32, pool: &Pool, out: &mut AirOutputs) {
-        let link = self.sessions[session as usize].link;
-        let stats = &mut self.links[link as usize].stats;
+    fn hand_up(&mut self, session: SessionId, pool: &Pool, out: &mut AirOutputs) {
+        let link = self.sessions[session.index()].link;
+        let stats = &mut self.links[link.index()].stats;
         for id in self.up.drain(..) {
             stats.delivered_packets += 1;
             stats.delivered_bytes += u64::from(pool[id].size);
@@ -837,7 +833,7 @@ impl Channel {
         let sessions = &mut self.sessions;
         let mut least = NEVER;
         self.holding.retain(|&id| {
-            let session = &mut sessions[id as usize];
+            let session = &mut sessions[id.index()];
             let at = session.recipient.as_ref().map_or(NEVER, |r| r.deadline().as_ns());
             least = least.min(at);
             session.recipient_waits = at != NEVER;

@@ -24,7 +24,9 @@
 
 use rand::RngExt;
 
+use super::ids::RadioId;
 use super::phy::{Backoff, EdcaParams, Timing, WavelanConfig};
+use super::trace::Ac;
 use crate::rng::Rng;
 
 const NEVER: u64 = u64::MAX;
@@ -170,17 +172,17 @@ pub(super) struct Contention {
     /// By radio: its draws.
     rng: Vec<Rng>,
     /// By transmitter: the other radios that hear it.
-    pub hears: Vec<Vec<u16>>,
+    pub hears: Vec<Vec<RadioId>>,
     heard: Vec<bool>,
     sensing_ns: u64,
     /// Least of `ready`, and whose; stale when `is_stale`.
-    next: (u64, u16),
+    next: (u64, RadioId),
     is_stale: bool,
 }
 
 impl Contention {
     /// `hidden`: pairs that do not hear each other.
-    pub fn new(radios: impl Iterator<Item = Contender>, hidden: &[(u16, u16)], sensing_ns: u64) -> Contention {
+    pub fn new(radios: impl Iterator<Item = Contender>, hidden: &[(RadioId, RadioId)], sensing_ns: u64) -> Contention {
         let mut c = Contention {
             carrier: Vec::new(),
             access: Vec::new(),
@@ -190,7 +192,7 @@ impl Contention {
             hears: Vec::new(),
             heard: Vec::new(),
             sensing_ns,
-            next: (NEVER, 0),
+            next: (NEVER, RadioId(0)),
             is_stale: false,
         };
         for Contender { timing, edca, has_qos, eifs, retry_limit, wavelan, rng } in radios {
@@ -235,43 +237,43 @@ impl Contention {
         let n = c.ready.len();
         c.heard = vec![true; n * n];
         for &(a, b) in hidden {
-            let (a, b) = (usize::from(a), usize::from(b));
+            let (a, b) = (a.index(), b.index());
             c.heard[a * n + b] = false;
             c.heard[b * n + a] = false;
         }
         for from in 0..n {
             c.heard[from * n + from] = false;
-            c.hears.push((0..n as u16).filter(|&to| c.heard[from * n + usize::from(to)]).collect());
+            c.hears.push((0..n as u16).map(RadioId).filter(|to| c.heard[from * n + to.index()]).collect());
         }
         c
     }
 
     /// Whether `to` hears `from`.
     #[inline]
-    pub fn is_heard(&self, from: u16, to: u16) -> bool {
-        self.heard[usize::from(from) * self.ready.len() + usize::from(to)]
+    pub fn is_heard(&self, from: RadioId, to: RadioId) -> bool {
+        self.heard[from.index() * self.ready.len() + to.index()]
     }
 
     /// Whether the radio senses a transmission, its own included.
     #[inline]
-    pub fn is_busy(&self, radio: u16) -> bool {
-        self.carrier[usize::from(radio)].sensed > 0
+    pub fn is_busy(&self, radio: RadioId) -> bool {
+        self.carrier[radio.index()].sensed > 0
     }
 
     /// Whether the radio takes part in an exchange.
     #[inline]
-    pub fn is_engaged(&self, radio: u16) -> bool {
-        self.carrier[usize::from(radio)].engaged
+    pub fn is_engaged(&self, radio: RadioId) -> bool {
+        self.carrier[radio.index()].engaged
     }
 
     /// The radio whose frame may leave first, and when; ties to the lower number.
     #[inline]
-    pub fn next(&mut self) -> (u64, u16) {
+    pub fn next(&mut self) -> (u64, RadioId) {
         if self.is_stale {
-            let mut best = (NEVER, 0);
+            let mut best = (NEVER, RadioId(0));
             for (i, &at) in self.ready.iter().enumerate() {
                 if at < best.0 {
-                    best = (at, i as u16);
+                    best = (at, RadioId(i as u16));
                 }
             }
             self.next = best;
@@ -281,16 +283,16 @@ impl Contention {
     }
 
     /// A frame waits in a category that had none.
-    pub fn on_frame(&mut self, radio: u16, ac: usize, now: u64) {
-        let r = usize::from(radio);
+    pub fn on_frame(&mut self, radio: RadioId, ac: Ac, now: u64) {
+        let r = radio.index();
         let carrier = &self.carrier[r];
         let is_idle = carrier.sensed == 0 && !carrier.engaged && carrier.nav <= now;
-        let a = &mut self.access[r][ac];
+        let a = &mut self.access[r][ac.index()];
         if a.has_frame {
             return;
         }
         a.has_frame = true;
-        self.pending[r] |= 1 << ac;
+        self.pending[r] |= 1 << ac.index();
         if is_idle {
             if a.ready_at == NEVER {
                 a.ready_at = a.start_after((carrier.idle_since + carrier.extra).max(carrier.nav), carrier.hold);
@@ -313,26 +315,26 @@ impl Contention {
 
     /// The categories of a radio whose frame may leave at `now`, highest priority first: the first is the one that does.
     /// The others have collided inside the radio (10.23.2.12): their window grows and they draw anew.
-    pub fn take(&mut self, radio: u16, now: u64) -> usize {
-        let r = usize::from(radio);
-        let mut winner = usize::MAX;
-        for ac in (0..4).rev() {
-            let a = &mut self.access[r][ac];
+    pub fn take(&mut self, radio: RadioId, now: u64) -> Ac {
+        let r = radio.index();
+        let mut winner = None;
+        for ac in Ac::ALL.into_iter().rev() {
+            let a = &mut self.access[r][ac.index()];
             if a.ready_at > now || !a.has_frame {
                 continue;
             }
-            if winner == usize::MAX {
-                winner = ac;
+            if winner.is_none() {
+                winner = Some(ac);
                 a.ready_at = NEVER;
                 a.backoff = 0;
-                self.pending[r] &= !(1 << ac);
+                self.pending[r] &= !(1 << ac.index());
             } else {
                 a.fail();
                 a.backoff = self.rng[r].random_range(0..=a.cw);
                 a.ready_at = NEVER;
             }
         }
-        debug_assert!(winner < 4, "the radio was ready");
+        let winner = winner.expect("the radio was ready");
         self.carrier[r].engaged = true;
         self.freeze(r, now);
         self.update(r);
@@ -341,13 +343,13 @@ impl Contention {
 
     /// Whether the frame that has just been let go is one to drop: it found the medium busy too often.
     #[inline]
-    pub fn take_given_up(&mut self, radio: u16, ac: usize) -> bool {
-        std::mem::take(&mut self.access[usize::from(radio)][ac].gives_up)
+    pub fn take_given_up(&mut self, radio: RadioId, ac: Ac) -> bool {
+        std::mem::take(&mut self.access[radio.index()][ac.index()].gives_up)
     }
 
     /// A transmission begins.
-    pub fn on_begin(&mut self, transmitter: u16, now: u64) {
-        let t = usize::from(transmitter);
+    pub fn on_begin(&mut self, transmitter: RadioId, now: u64) {
+        let t = transmitter.index();
         self.carrier[t].sensed += 1;
         self.carrier[t].clean = false;
         self.carrier[t].deaf = true;
@@ -355,7 +357,7 @@ impl Contention {
         self.update(t);
         let hears = std::mem::take(&mut self.hears[t]);
         for &h in &hears {
-            let h = usize::from(h);
+            let h = h.index();
             let carrier = &mut self.carrier[h];
             carrier.sensed += 1;
             carrier.clean = carrier.sensed == 1;
@@ -369,12 +371,12 @@ impl Contention {
     }
 
     /// A transmission ends. Who decoded it stays silent until `nav_end`; the one whom it was for decoded it or not.
-    pub fn on_end(&mut self, transmitter: u16, now: u64, nav_end: u64, receiver: u16, is_decoded: bool) {
-        let t = usize::from(transmitter);
+    pub fn on_end(&mut self, transmitter: RadioId, now: u64, nav_end: u64, receiver: RadioId, is_decoded: bool) {
+        let t = transmitter.index();
         let hears = std::mem::take(&mut self.hears[t]);
         for &h in &hears {
             let is_receiver = h == receiver;
-            let h = usize::from(h);
+            let h = h.index();
             let carrier = &mut self.carrier[h];
             carrier.sensed -= 1;
             if carrier.sensed > 0 {
@@ -407,8 +409,8 @@ impl Contention {
     }
 
     /// The radio has a response to send, or has sent it.
-    pub fn engage(&mut self, radio: u16, engaged: bool, now: u64) {
-        let r = usize::from(radio);
+    pub fn engage(&mut self, radio: RadioId, engaged: bool, now: u64) {
+        let r = radio.index();
         self.carrier[r].engaged = engaged;
         if engaged {
             self.freeze(r, now);
@@ -419,9 +421,9 @@ impl Contention {
     }
 
     /// The exchange of a category is over. `failed`: no answer came.
-    pub fn finish(&mut self, radio: u16, ac: usize, now: u64, failed: bool, has_frame: bool) {
-        let r = usize::from(radio);
-        let a = &mut self.access[r][ac];
+    pub fn finish(&mut self, radio: RadioId, ac: Ac, now: u64, failed: bool, has_frame: bool) {
+        let r = radio.index();
+        let a = &mut self.access[r][ac.index()];
         if failed {
             a.fail()
         } else {
@@ -434,7 +436,7 @@ impl Contention {
         }
         a.has_frame = has_frame;
         a.ready_at = NEVER;
-        self.pending[r] = (self.pending[r] & !(1 << ac)) | u8::from(has_frame || a.backoff > 0) << ac;
+        self.pending[r] = (self.pending[r] & !(1 << ac.index())) | u8::from(has_frame || a.backoff > 0) << ac.index();
         let carrier = &mut self.carrier[r];
         carrier.engaged = false;
         carrier.hold = now;
@@ -445,13 +447,13 @@ impl Contention {
     }
 
     /// An exchange was answered, and its radio keeps the medium for another one.
-    pub fn go_on(&mut self, radio: u16, ac: usize) {
-        self.access[usize::from(radio)][ac].succeed();
+    pub fn go_on(&mut self, radio: RadioId, ac: Ac) {
+        self.access[radio.index()][ac.index()].succeed();
     }
 
     /// Whether virtual carrier sense keeps the radio silent: a CTS is not sent then (10.3.2.9).
-    pub fn has_nav(&self, radio: u16, now: u64) -> bool {
-        self.carrier[usize::from(radio)].nav > now
+    pub fn has_nav(&self, radio: RadioId, now: u64) -> bool {
+        self.carrier[radio.index()].nav > now
     }
 
     /// What is left of the backoffs becomes slots. Who is due before it can sense the transmission goes on.
@@ -513,9 +515,9 @@ impl Contention {
         if self.is_stale || old == ready {
             return;
         }
-        if (ready, r as u16) < self.next {
-            self.next = (ready, r as u16);
-        } else if self.next.1 == r as u16 {
+        if (ready, RadioId(r as u16)) < self.next {
+            self.next = (ready, RadioId(r as u16));
+        } else if self.next.1 == RadioId(r as u16) {
             self.is_stale = true;
         }
     }

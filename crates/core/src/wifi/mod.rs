@@ -5,6 +5,7 @@
 pub mod channel;
 pub mod config;
 mod contention;
+mod ids;
 mod originator;
 pub mod phy;
 mod radio;
@@ -18,5 +19,6 @@ pub use channel::{AirOutputs, Channel, ChannelConfig, PairConfig, Released};
 pub use config::{
     Aggregation, Mac80211Path, OnGiveUp, OnMissed, QdiscPath, RadioConfig, RadioOptions, Retries, RetryCount, Transmit,
 };
+pub use ids::{AirLinkId, PairId, RadioId};
 pub use roam::{ApQueue, Measured, Roam, RoamRule, StationQueue};
 pub use trace::{Ac, AirStats, FrameKind, FrameRecord, PpduRecord, TraceConfig};

@@ -3,9 +3,10 @@
 
 use std::collections::VecDeque;
 
+use super::ids::{AirLinkId, SessionId};
 use super::rate::RateSeries;
 use super::reorder::ReorderBuffer;
-use crate::packet::{Kind, Packet, PacketId};
+use crate::packet::{FlowId, Kind, Packet, PacketId};
 use crate::queue::FqCodel;
 use crate::units::Seq12;
 
@@ -13,7 +14,7 @@ use crate::units::Seq12;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Mpdu {
     pub packet: PacketId,
-    pub flow: u32,
+    pub flow: FlowId,
     /// Given when it is first put into a PPDU.
     pub sn: Seq12,
     /// Bytes at the IP layer, and of these payload.
@@ -35,7 +36,7 @@ impl Mpdu {
     pub fn new(id: PacketId, packet: &Packet, report: bool, airtime_ns: u32) -> Mpdu {
         let is_tcp = packet.kind == Kind::Tcp;
         let flags = if is_tcp { Mpdu::TCP } else { 0 } | if report { Mpdu::REPORT } else { 0 };
-        let (flow, size, payload) = (packet.flow.0, packet.size, packet.len);
+        let (flow, size, payload) = (packet.flow, packet.size, packet.len);
         Mpdu { packet: id, flow, sn: Seq12::new(0), size, payload, retries: 0, flags, airtime_ns }
     }
     /// A correct copy has reached the recipient: the packet is no longer the sender's.
@@ -64,7 +65,7 @@ impl Mpdu {
 /// What the radio sends at a time: an A-MPDU, a single MPDU, or a Block Ack request.
 #[derive(Debug)]
 pub(super) struct Ppdu {
-    pub session: u32,
+    pub session: SessionId,
     pub series: RateSeries,
     /// Tries made, in all and by stage.
     pub tried: u32,
@@ -89,7 +90,7 @@ impl Ppdu {
 /// One link and access category.
 #[derive(Debug)]
 pub(super) struct Session {
-    pub link: u32,
+    pub link: AirLinkId,
     pub next_sn: Seq12,
     /// Not yet sent, in order.
     pub fresh: VecDeque<Mpdu>,

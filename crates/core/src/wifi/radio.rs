@@ -4,10 +4,12 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::config::{Mac80211Path, RadioConfig, Transmit};
+use super::ids::SessionId;
 use super::originator::{Mpdu, Ppdu, Session};
 use super::phy::mode::Format;
 use super::phy::{EdcaParams, Framing, Mode, Timing, timing};
 use super::rate::RateSeries;
+use super::trace::Ac;
 use crate::queue::AnyQueue;
 
 /// What is above the driver's frames.
@@ -17,7 +19,7 @@ pub(super) enum Upper {
     /// The queues are in the sessions.
     Mac80211 {
         /// Sessions whose queue is not empty.
-        waiting: VecDeque<u32>,
+        waiting: VecDeque<SessionId>,
         /// All of them were above their bound when last looked at, and nothing has changed since.
         blocked: bool,
     },
@@ -33,7 +35,7 @@ pub(super) struct AcQueue {
     /// Ready for the air; the first is on it, or next.
     pub formed: VecDeque<Ppdu>,
     /// Sessions with something to send.
-    pub schedule: VecDeque<u32>,
+    pub schedule: VecDeque<SessionId>,
 }
 
 #[derive(Debug)]
@@ -63,27 +65,28 @@ impl Radio {
 
     /// The session that is served next, with something that its window lets it send. It stays on the list as long as it has
     /// a backlog.
-    pub fn pick(&mut self, ac: usize, sessions: &mut [Session]) -> Option<u32> {
+    pub fn pick(&mut self, ac: Ac, sessions: &mut [Session]) -> Option<SessionId> {
         let fair = self.mac80211().filter(|p| p.airtime_fairness).map(|p| p.airtime_quantum.as_ns() as i64);
-        let queue = &mut self.queues[ac];
+        let queue = &mut self.queues[ac.index()];
         let (schedule, formed) = (&mut queue.schedule, &queue.formed);
-        let can_send =
-            |s: &Session, id: u32| s.recipient.is_none() || s.bar || !s.again.is_empty() || room(s, id, formed) > 0;
+        let can_send = |s: &Session, id: SessionId| {
+            s.recipient.is_none() || s.bar || !s.again.is_empty() || room(s, id, formed) > 0
+        };
         let mut at = None;
         if let Some(quantum) = fair {
             // Deficit round robin by airtime: whoever is first with something left of its share. If nobody has, all get as
             // many quanta as the first of them needs.
-            let candidates = || (0..schedule.len()).filter(|&i| can_send(&sessions[schedule[i] as usize], schedule[i]));
-            at = candidates().find(|&i| sessions[schedule[i] as usize].deficit_ns > 0);
+            let candidates = || (0..schedule.len()).filter(|&i| can_send(&sessions[schedule[i].index()], schedule[i]));
+            at = candidates().find(|&i| sessions[schedule[i].index()].deficit_ns > 0);
             if at.is_none() {
-                let rounds = |i: usize| -sessions[schedule[i] as usize].deficit_ns / quantum + 1;
+                let rounds = |i: usize| -sessions[schedule[i].index()].deficit_ns / quantum + 1;
                 if let Some(least) = candidates().map(rounds).min() {
                     for &id in schedule.iter() {
-                        sessions[id as usize].deficit_ns += least * quantum;
+                        sessions[id.index()].deficit_ns += least * quantum;
                     }
                     let candidates =
-                        (0..schedule.len()).filter(|&i| can_send(&sessions[schedule[i] as usize], schedule[i]));
-                    at = candidates.into_iter().find(|&i| sessions[schedule[i] as usize].deficit_ns > 0);
+                        (0..schedule.len()).filter(|&i| can_send(&sessions[schedule[i].index()], schedule[i]));
+                    at = candidates.into_iter().find(|&i| sessions[schedule[i].index()].deficit_ns > 0);
                 }
             }
             // Those before it have had their share, and go to the end.
@@ -93,7 +96,7 @@ impl Radio {
             }
         } else {
             for i in 0..schedule.len() {
-                if can_send(&sessions[schedule[i] as usize], schedule[i]) {
+                if can_send(&sessions[schedule[i].index()], schedule[i]) {
                     at = Some(i);
                     break;
                 }
@@ -112,14 +115,14 @@ impl Radio {
     /// Forms what the session sends next. `choose` gives the series, told whether there are retransmissions only.
     pub fn form(
         &self,
-        ac: usize,
-        id: u32,
+        ac: Ac,
+        id: SessionId,
         session: &mut Session,
         mut choose: impl FnMut(bool) -> RateSeries,
         mut mpdus: Vec<Mpdu>,
     ) -> Ppdu {
         mpdus.clear();
-        let formed = &self.queues[ac].formed;
+        let formed = &self.queues[ac.index()].formed;
         if session.bar {
             session.bar = false;
             let series = choose(true);
@@ -181,9 +184,9 @@ impl Radio {
     }
 
     /// The longest PPDU that the limits allow: within a TXOP the response must fit behind it (clause 10.23.2.9).
-    fn longest_ns(&self, ac: usize, mode: Mode) -> u64 {
+    fn longest_ns(&self, ac: Ac, mode: Mode) -> u64 {
         let limit = self.config.aggregation.max_duration.as_ns().min(timing::PPDU_MAX_NS);
-        match self.edca[ac].txop.as_ns() {
+        match self.edca[ac.index()].txop.as_ns() {
             0 => limit,
             txop => limit.min(txop.saturating_sub(self.timing.sifs_ns + self.timing.block_ack_ns(mode))),
         }
@@ -198,7 +201,7 @@ impl Radio {
 }
 
 /// The oldest sequence number that is not resolved; that of the next MPDU if all are.
-pub(super) fn win_start(session: &Session, id: u32, formed: &VecDeque<Ppdu>) -> crate::units::Seq12 {
+pub(super) fn win_start(session: &Session, id: SessionId, formed: &VecDeque<Ppdu>) -> crate::units::Seq12 {
     let mut oldest = session.next_sn;
     if let Some(m) = session.again.front() {
         oldest = m.sn;
@@ -212,7 +215,7 @@ pub(super) fn win_start(session: &Session, id: u32, formed: &VecDeque<Ppdu>) -> 
 }
 
 /// How many new MPDUs the Block Ack window has room for.
-fn room(session: &Session, id: u32, formed: &VecDeque<Ppdu>) -> usize {
+fn room(session: &Session, id: SessionId, formed: &VecDeque<Ppdu>) -> usize {
     if session.fresh.is_empty() {
         return 0;
     }

@@ -1,5 +1,6 @@
 //! What a channel tells about itself while it runs: counters for each link, a record for each PPDU, a record for each frame.
 
+use super::ids::{AirLinkId, RadioId};
 use super::phy::Mode;
 use crate::packet::Packet;
 
@@ -29,6 +30,17 @@ pub enum Ac {
     Vi = 2,
     /// Voice.
     Vo = 3,
+}
+
+impl Ac {
+    /// All of them, lowest priority first.
+    pub const ALL: [Ac; 4] = [Ac::Bk, Ac::Be, Ac::Vi, Ac::Vo];
+
+    /// Its place in [`Ac::ALL`].
+    #[inline]
+    pub const fn index(self) -> usize {
+        self as usize
+    }
 }
 
 /// Counters of one direction between two radios since the start of the run.
@@ -93,7 +105,7 @@ pub struct PpduRecord {
     pub start_ns: u64,
     pub end_ns: u64,
     /// Index of the link within the channel.
-    pub link: u32,
+    pub link: AirLinkId,
     pub ac: Ac,
     pub mode: Mode,
     /// MPDUs in it; 0: a Block Ack request.
@@ -130,8 +142,8 @@ pub struct FrameRecord {
     pub time_ns: u64,
     pub kind: FrameKind,
     /// Radios: who sent it and whom it is for.
-    pub from: u16,
-    pub to: u16,
+    pub from: RadioId,
+    pub to: RadioId,
     pub mode: Mode,
     pub ac: Ac,
     /// Sequence number of a data frame, first sequence number of a Block Ack or its request.

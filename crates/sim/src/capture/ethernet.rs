@@ -24,7 +24,7 @@ pub(super) fn write_frame(
 ) {
     let start = out.len();
     for radio in [frame.to, frame.from] {
-        out.extend_from_slice(&super::address(channel, radio));
+        out.extend_from_slice(&super::address(channel, radio.0));
     }
     out.extend_from_slice(&IPV4);
     write_packet(out);

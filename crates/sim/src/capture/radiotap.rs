@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 use airtcp_core::packet::Packet;
 use airtcp_core::wifi::phy::{Band, Format, Width};
-use airtcp_core::wifi::{Ac, FrameKind, FrameRecord};
+use airtcp_core::wifi::{Ac, FrameKind, FrameRecord, RadioId};
 
 use crate::spec::ChannelSpec;
 
@@ -36,7 +36,7 @@ pub(super) struct Monitor {
     has_qos: Vec<bool>,
     /// What data frames carry, by sender, receiver, access category and sequence number: a copy sent after one has arrived
     /// no longer knows.
-    sent: BTreeMap<(u16, u16, Ac, u16), Packet>,
+    sent: BTreeMap<(RadioId, RadioId, Ac, u16), Packet>,
 }
 
 mod field {
@@ -94,8 +94,8 @@ impl Monitor {
     /// Radios that the channel does not have, or a data frame that was never seen with its packet.
     pub fn packet(&mut self, frame: &FrameRecord) -> Result<Option<Packet>, String> {
         let radios = self.has_qos.len();
-        if usize::from(frame.from.max(frame.to)) >= radios {
-            let (from, to) = (frame.from, frame.to);
+        if frame.from.max(frame.to).index() >= radios {
+            let (from, to) = (frame.from.0, frame.to.0);
             return Err(format!("a frame from radio {from} to {to} of a channel with {radios} radios"));
         }
         if frame.kind != FrameKind::Data {
@@ -208,7 +208,7 @@ impl Monitor {
         let (to_ds, from_ds, retry) = (0x01, 0x02, 0x08);
         let mut flags = 0;
         if frame.kind == FrameKind::Data {
-            flags |= if self.is_access_point[usize::from(frame.from)] { from_ds } else { to_ds };
+            flags |= if self.is_access_point[frame.from.index()] { from_ds } else { to_ds };
         }
         if frame.retry {
             flags |= retry;
@@ -245,11 +245,11 @@ impl Monitor {
     }
 
     fn is_qos(&self, frame: &FrameRecord) -> bool {
-        self.has_qos[usize::from(frame.from)] && self.has_qos[usize::from(frame.to)]
+        self.has_qos[frame.from.index()] && self.has_qos[frame.to.index()]
     }
 
-    fn address(&self, radio: u16) -> [u8; 6] {
-        super::address(self.channel, radio)
+    fn address(&self, radio: RadioId) -> [u8; 6] {
+        super::address(self.channel, radio.0)
     }
 }
 

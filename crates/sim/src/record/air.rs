@@ -359,7 +359,7 @@ mod tests {
         let record = PpduRecord {
             start_ns: 1_500_000_000,
             end_ns: 1_500_248_000,
-            link: 3,
+            link: airtcp_core::wifi::AirLinkId(3),
             ac: Ac::Vo,
             mode,
             mpdus: 3,

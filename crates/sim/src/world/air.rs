@@ -3,7 +3,7 @@
 use airtcp_core::packet::PacketId;
 use airtcp_core::queue::DropReason;
 use airtcp_core::units::Time;
-use airtcp_core::wifi::Transmit;
+use airtcp_core::wifi::{PairId, Transmit};
 
 use super::{CAPTURE_LOT, World};
 use crate::path::{Hop, Place};
@@ -76,9 +76,9 @@ impl World {
 
     /// A group-addressed packet has reached the station of a pair.
     #[cold]
-    fn hear(&mut self, channel: ChannelId, pair: u32, packet: PacketId) {
+    fn hear(&mut self, channel: ChannelId, pair: PairId, packet: PacketId) {
         let packet = self.pool[packet];
-        let Some(listener) = self.air.daemons[channel.index()][pair as usize] else { return };
+        let Some(listener) = self.air.daemons[channel.index()][pair.index()] else { return };
         let AnyEnds::Daemon(speaker) = &self.flows[packet.flow.0 as usize].ends else { return };
         let Some(bytes) = speaker.bytes(&packet) else { return };
         let AnyEnds::Daemon(host) = &mut self.flows[listener.0 as usize].ends else { return };

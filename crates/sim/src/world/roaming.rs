@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use airtcp_core::packet::{FlowId, PacketId};
 use airtcp_core::units::{Span, Time};
 use airtcp_core::wifi::phy::{Motion, Track, signal};
-use airtcp_core::wifi::{Measured, Roam};
+use airtcp_core::wifi::{Measured, PairId, Roam};
 
 use super::World;
 use crate::air::Air;
@@ -22,7 +22,7 @@ use crate::spec::{ChannelId, LinkId, RoamingSpec, RunSpec};
 #[derive(Debug, Clone)]
 struct Candidate {
     channel: ChannelId,
-    pair: u16,
+    pair: PairId,
     up: LinkId,
     down: LinkId,
     wlan: String,
@@ -46,8 +46,8 @@ impl Candidate {
             (None, signal::Distance::Given(m)) => Distance::Known(m),
             (None, _) => Distance::Known(f64::NAN),
         };
-        let down = air.world_link(a.channel, 2 * u32::from(a.pair) + 1);
-        Some(Candidate { channel: a.channel, pair: a.pair, up, down, wlan: link.group.clone(), distance })
+        let down = air.world_link(a.channel, PairId(a.pair).down());
+        Some(Candidate { channel: a.channel, pair: PairId(a.pair), up, down, wlan: link.group.clone(), distance })
     }
 
     fn distance_m(&self, now: Time) -> f64 {

@@ -25,19 +25,19 @@ impl Gate {
 }
 
 impl Channel {
-    pub fn is_associated(&self, pair: u16) -> bool {
-        self.pairs[usize::from(pair)].is_associated
+    pub fn is_associated(&self, pair: PairId) -> bool {
+        self.pairs[pair.index()].is_associated
     }
 
     /// Received power of a pair at either end, NaN where its signal has none.
-    pub fn received_dbm(&mut self, pair: u16, now: u64) -> f64 {
-        self.pairs[usize::from(pair)].signal.received_dbm(Time::from_ns(now)).unwrap_or(f64::NAN)
+    pub fn received_dbm(&mut self, pair: PairId, now: u64) -> f64 {
+        self.pairs[pair.index()].signal.received_dbm(Time::from_ns(now)).unwrap_or(f64::NAN)
     }
 
     /// The station of a pair that roams is associated from now on.
-    pub fn associate(&mut self, now: u64, pair: u16, pool: &mut Pool, out: &mut AirOutputs) {
-        let up = 2 * usize::from(pair);
-        self.pairs[usize::from(pair)].is_associated = true;
+    pub fn associate(&mut self, now: u64, pair: PairId, pool: &mut Pool, out: &mut AirOutputs) {
+        let up = pair.up().index();
+        self.pairs[pair.index()].is_associated = true;
         for link in &mut self.links[up..up + 2] {
             link.gate = Gate::Open;
             if let Some(setup) = &mut link.rate_setup {
@@ -46,31 +46,31 @@ impl Channel {
             }
         }
         let station = self.links[up].from;
-        self.radios[usize::from(station)].is_shut = false;
-        for ac in 0..4 {
+        self.radios[station.index()].is_shut = false;
+        for ac in Ac::ALL {
             self.serve(now, station, ac, pool, out);
         }
         self.set_due();
     }
 
     /// The station of a pair that roams has left.
-    pub fn disassociate(&mut self, now: u64, pair: u16, pool: &mut Pool, out: &mut AirOutputs) {
-        let up = 2 * u32::from(pair);
-        let Some(roams) = self.pairs[usize::from(pair)].roams else { return };
-        let station = self.links[up as usize].from;
-        self.radios[usize::from(station)].is_shut = true;
-        self.pairs[usize::from(pair)].is_associated = false;
-        for link in [up, up + 1] {
-            let l = &mut self.links[link as usize];
-            l.gate = Gate::without_association(roams, link != up);
+    pub fn disassociate(&mut self, now: u64, pair: PairId, pool: &mut Pool, out: &mut AirOutputs) {
+        let up = pair.up();
+        let Some(roams) = self.pairs[pair.index()].roams else { return };
+        let station = self.links[up.index()].from;
+        self.radios[station.index()].is_shut = true;
+        self.pairs[pair.index()].is_associated = false;
+        for link in [up, up.opposite()] {
+            let l = &mut self.links[link.index()];
+            l.gate = Gate::without_association(roams, link.is_down());
             let radio = l.from;
-            for ac in 0..4 {
-                let session = std::mem::replace(&mut self.links[link as usize].sessions[ac], NO_SESSION);
-                if session != NO_SESSION {
+            for ac in Ac::ALL {
+                let session = self.links[link.index()].sessions[ac.index()].take();
+                if let Some(session) = session {
                     self.end_session(now, session, ac, pool, out);
                 }
                 if radio == station {
-                    self.empty_qdisc(now, usize::from(radio), ac, pool, out);
+                    self.empty_qdisc(now, radio.index(), ac, pool, out);
                 } else {
                     // Others have the room that there is now.
                     self.serve(now, radio, ac, pool, out);
@@ -82,13 +82,13 @@ impl Channel {
     }
 
     /// The session that has taken the place of one that is over; `None` if there is no association.
-    pub(super) fn session_now(&mut self, over: u32, ac: usize) -> Option<u32> {
-        let link = self.sessions[over as usize].link;
-        let l = &self.links[link as usize];
-        match l.sessions[ac] {
+    pub(super) fn session_now(&mut self, over: SessionId, ac: Ac) -> Option<SessionId> {
+        let link = self.sessions[over.index()].link;
+        let l = &self.links[link.index()];
+        match l.sessions[ac.index()] {
             _ if l.gate != Gate::Open => None,
-            NO_SESSION => Some(self.open_session(link, ac)),
-            session => Some(session),
+            None => Some(self.open_session(link, ac)),
+            open => open,
         }
     }
 
@@ -97,42 +97,43 @@ impl Channel {
     pub(super) fn turn_away(
         &mut self,
         now: u64,
-        link: u32,
+        link: AirLinkId,
         id: PacketId,
         report: bool,
         pool: &Pool,
         out: &mut AirOutputs,
     ) {
         let packet = &pool[id];
-        let l = &mut self.links[link as usize];
+        let l = &mut self.links[link.index()];
         l.release(now, packet.size);
-        if self.pairs[l.pair as usize].roams.is_some_and(|roams| hands_back(roams, link)) {
+        if l.pair.and_then(|pair| self.pairs[pair.index()].roams).is_some_and(|roams| hands_back(roams, link)) {
             l.stats.handed_back += 1;
             out.handed_back.push((link, id));
         } else {
             l.stats.dropped_gone += 1;
             if report {
-                out.release(packet.flow.0, packet.len);
+                out.release(packet.flow, packet.len);
             }
             out.dropped.push((link, id, DropReason::Gone));
         }
     }
 
     /// As [`Self::turn_away`], of an MPDU that the driver has. One that has arrived is no longer the sender's.
-    pub(super) fn let_go(&mut self, now: u64, session: u32, ac: usize, mpdu: Mpdu, out: &mut AirOutputs) {
-        let session = &mut self.sessions[session as usize];
+    pub(super) fn let_go(&mut self, now: u64, session: SessionId, ac: Ac, mpdu: Mpdu, out: &mut AirOutputs) {
+        let session = &mut self.sessions[session.index()];
         let link = session.link;
-        let l = &mut self.links[link as usize];
-        let radio = &mut self.radios[usize::from(l.from)];
+        let l = &mut self.links[link.index()];
+        let radio = &mut self.radios[l.from.index()];
         session.pending_ns -= u64::from(mpdu.airtime_ns);
         radio.pending_ns -= u64::from(mpdu.airtime_ns);
-        let queue = &mut radio.queues[ac];
+        let queue = &mut radio.queues[ac.index()];
         queue.driver_count -= 1;
         if let Upper::Mac80211 { blocked, .. } = &mut queue.upper {
             *blocked = false;
         }
         l.release(now, mpdu.size);
-        let goes_back = self.pairs[l.pair as usize].roams.is_some_and(|roams| hands_back(roams, link));
+        let goes_back =
+            l.pair.and_then(|pair| self.pairs[pair.index()].roams).is_some_and(|roams| hands_back(roams, link));
         if !mpdu.has_arrived() && goes_back {
             l.stats.handed_back += 1;
             out.handed_back.push((link, mpdu.packet));
@@ -148,13 +149,13 @@ impl Channel {
         }
     }
 
-    fn end_session(&mut self, now: u64, id: u32, ac: usize, pool: &mut Pool, out: &mut AirOutputs) {
-        let session = &mut self.sessions[id as usize];
+    fn end_session(&mut self, now: u64, id: SessionId, ac: Ac, pool: &mut Pool, out: &mut AirOutputs) {
+        let session = &mut self.sessions[id.index()];
         session.is_over = true;
         session.bar = false;
         session.is_scheduled = false;
         let link = session.link;
-        let l = &mut self.links[link as usize];
+        let l = &mut self.links[link.index()];
         if let Some(mut recipient) = session.recipient.take() {
             let stats = recipient.stats();
             l.stats.given_up += stats.given_up;
@@ -166,9 +167,9 @@ impl Channel {
             }
         }
         let radio = l.from;
-        let queue = &mut self.radios[usize::from(radio)].queues[ac];
+        let queue = &mut self.radios[radio.index()].queues[ac.index()];
         queue.schedule.retain(|&s| s != id);
-        let is_on_air = self.exchanges.iter().any(|x| x.from == radio && usize::from(x.ac) == ac);
+        let is_on_air = self.exchanges.iter().any(|x| x.from == radio && x.ac == ac);
         let mut mpdus: Vec<Mpdu> = session.again.drain(..).collect();
         // The first stays while it is on the air.
         let first = usize::from(is_on_air).min(queue.formed.len());
@@ -199,7 +200,7 @@ impl Channel {
                 let next = txq.dequeue(Time::from_ns(now), pool, &mut self.drops);
                 self.account(now, pool, out);
                 if let Some(packet) = next {
-                    let report = self.session_of[packet.0 as usize] & 1 == 1;
+                    let report = self.session_of[packet.0 as usize].reports();
                     self.turn_away(now, link, packet, report, pool, out);
                 }
             }
@@ -207,9 +208,9 @@ impl Channel {
     }
 
     /// Takes out what a station's own queue has.
-    fn empty_qdisc(&mut self, now: u64, r: usize, ac: usize, pool: &mut Pool, out: &mut AirOutputs) {
+    fn empty_qdisc(&mut self, now: u64, r: usize, ac: Ac, pool: &mut Pool, out: &mut AirOutputs) {
         loop {
-            let Upper::Qdisc(qdisc) = &mut self.radios[r].queues[ac].upper else { return };
+            let Upper::Qdisc(qdisc) = &mut self.radios[r].queues[ac.index()].upper else { return };
             let before = qdisc.len_packets();
             if before == 0 {
                 return;
@@ -219,8 +220,8 @@ impl Channel {
             self.account(now, pool, out);
             if let Some(packet) = next {
                 let tag = self.session_of[packet.0 as usize];
-                let link = self.sessions[(tag >> 1) as usize].link;
-                self.turn_away(now, link, packet, tag & 1 == 1, pool, out);
+                let link = self.sessions[tag.session().index()].link;
+                self.turn_away(now, link, packet, tag.reports(), pool, out);
             } else if is_stuck {
                 return;
             }
@@ -228,7 +229,6 @@ impl Channel {
     }
 }
 
-fn hands_back(roams: Roams, link: u32) -> bool {
-    let down = link & 1 == 1;
-    if down { roams.ap_queue == ApQueue::Forward } else { roams.station_queue == StationQueue::Keep }
+fn hands_back(roams: Roams, link: AirLinkId) -> bool {
+    if link.is_down() { roams.ap_queue == ApQueue::Forward } else { roams.station_queue == StationQueue::Keep }
 }

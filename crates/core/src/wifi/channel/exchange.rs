@@ -4,25 +4,25 @@ use super::*;
 
 impl Channel {
     /// A radio's frame may leave.
-    pub(super) fn begin(&mut self, now: u64, radio: u16, pool: &mut Pool, out: &mut AirOutputs) {
+    pub(super) fn begin(&mut self, now: u64, radio: RadioId, pool: &mut Pool, out: &mut AirOutputs) {
         let ac = self.contention.take(radio, now);
-        let has_formed = !self.radios[usize::from(radio)].queues[ac].formed.is_empty();
+        let has_formed = !self.radios[radio.index()].queues[ac.index()].formed.is_empty();
         // The frame that was given up on may have gone with its association.
         if self.contention.take_given_up(radio, ac) && has_formed {
             self.give_up(now, radio, ac, pool, out);
             return;
         }
-        if self.radios[usize::from(radio)].queues[ac].formed.is_empty() && !self.form(now, radio, ac) {
+        if self.radios[radio.index()].queues[ac.index()].formed.is_empty() && !self.form(now, radio, ac) {
             // Everything that waits is beyond the Block Ack window.
             self.contention.finish(radio, ac, now, false, false);
             return;
         }
-        let txop = self.radios[usize::from(radio)].edca[ac].txop.as_ns();
+        let txop = self.radios[radio.index()].edca[ac.index()].txop.as_ns();
         let txop_end = if txop == 0 { NEVER } else { now + txop };
         let i = self.plan(now, radio, ac, txop_end);
         let x = &self.exchanges[i];
-        let r = &self.radios[usize::from(radio)];
-        let ppdu = r.queues[ac].formed.front().expect("formed above");
+        let r = &self.radios[radio.index()];
+        let ppdu = r.queues[ac.index()].formed.front().expect("formed above");
         let stage = ppdu.series.stages()[stage_index(ppdu)];
         let protection = r.timing.protection(x.mode);
         let (first, length) = if (ppdu.psdu_bytes > r.config.rts_threshold_bytes && !ppdu.is_bar())
@@ -39,11 +39,11 @@ impl Channel {
     }
 
     /// A new exchange for the first formed PPDU of a category; returns its place.
-    fn plan(&mut self, now: u64, radio: u16, ac: usize, txop_end: u64) -> usize {
-        let r = &self.radios[usize::from(radio)];
-        let ppdu = r.queues[ac].formed.front().expect("the caller formed one");
-        let link = self.sessions[ppdu.session as usize].link;
-        let to = self.links[link as usize].to;
+    fn plan(&mut self, now: u64, radio: RadioId, ac: Ac, txop_end: u64) -> usize {
+        let r = &self.radios[radio.index()];
+        let ppdu = r.queues[ac.index()].formed.front().expect("the caller formed one");
+        let link = self.sessions[ppdu.session.index()].link;
+        let to = self.links[link.index()].to;
         let mut mode = ppdu.series.stages()[stage_index(ppdu)].mode;
         let data_ns;
         if ppdu.is_bar() {
@@ -54,12 +54,12 @@ impl Channel {
         }
         let response_ns =
             if ppdu.is_bar() || ppdu.is_ampdu() { r.timing.block_ack_ns(mode) } else { r.timing.ack_ns(mode) };
-        let is_answered = r.acks && !self.links[link as usize].is_group();
+        let is_answered = r.acks && !self.links[link.index()].is_group();
         let answer_ns = if is_answered { r.timing.sifs_ns + response_ns } else { 0 };
         self.exchanges.push(Exchange {
             at: now,
             stage: Stage::BeforeData,
-            ac: ac as u8,
+            ac,
             from: radio,
             to,
             link,
@@ -127,7 +127,7 @@ impl Channel {
     /// What a PPDU that begins does to those on the air, and they to it, where one may be captured. True if its own
     /// receiver does not notice it.
     #[cold]
-    fn meet(&mut self, now: u64, i: usize, (transmitter, receiver): (u16, u16), end: u64) -> bool {
+    fn meet(&mut self, now: u64, i: usize, (transmitter, receiver): (RadioId, RadioId), end: u64) -> bool {
         let (capture, rng) = (self.capture_effect, &mut self.capture_rng);
         // Whether the earlier, the later is received as if alone.
         let mut captured = || {
@@ -154,7 +154,7 @@ impl Channel {
             } else if !there.0 {
                 other.hit(now, end);
             }
-            let preamble_ns = self.radios[usize::from(speaker)].timing.preamble_ns(other.mode);
+            let preamble_ns = self.radios[speaker.index()].timing.preamble_ns(other.mode);
             let is_late = at_receiver && now >= other.ppdu_start + preamble_ns;
             missed |= speaker == receiver || is_late || !here.1;
         }
@@ -165,7 +165,7 @@ impl Channel {
     pub(super) fn step(&mut self, now: u64, i: usize, pool: &mut Pool, out: &mut AirOutputs) {
         let x = &self.exchanges[i];
         let (from, to) = (x.from, x.to);
-        let timing = &self.radios[usize::from(from)].timing;
+        let timing = &self.radios[from.index()].timing;
         let (sifs, data_ns, response_ns, answer_ns) = (timing.sifs_ns, x.data_ns, x.response_ns, x.answer_ns);
         match x.stage {
             Stage::Rts => {
@@ -213,7 +213,7 @@ impl Channel {
             Stage::BeforeData => self.put_on_air(now, i, Stage::Data, data_ns),
             Stage::Data => {
                 let timeout = timing.ack_timeout_ns(x.mode);
-                let answered = if self.links[x.link as usize].is_group() {
+                let answered = if self.links[x.link.index()].is_group() {
                     self.group_arrives(now, i, pool, out)
                 } else {
                     self.data_arrives(now, i, pool, out)
@@ -231,7 +231,7 @@ impl Channel {
             Stage::BeforeResponse => self.put_on_air(now, i, Stage::Response, response_ns),
             Stage::Response => {
                 let mode = x.response_mode;
-                let ppdu = self.radios[usize::from(from)].queues[usize::from(x.ac)].formed.front().expect("on the air");
+                let ppdu = self.radios[from.index()].queues[x.ac.index()].formed.front().expect("on the air");
                 let is_ack = !ppdu.is_bar() && !ppdu.is_ampdu();
                 let bytes = if is_ack { timing::ACK_BYTES } else { timing::BLOCK_ACK_BYTES };
                 let decoded = self.control_arrives(now, i, mode, bytes);
@@ -256,8 +256,8 @@ impl Channel {
         if x.is_spoilt() {
             return false;
         }
-        let link = &mut self.links[x.link as usize];
-        let signal = &mut self.pairs[link.pair as usize].signal;
+        let link = &mut self.links[x.link.index()];
+        let signal = &mut self.pairs[link.pair.expect("not to a group").index()].signal;
         let quality = signal.link(Time::from_ns(now));
         if quality.is_perfect() {
             return true;
@@ -270,15 +270,15 @@ impl Channel {
     fn data_arrives(&mut self, now: u64, i: usize, pool: &mut Pool, out: &mut AirOutputs) -> bool {
         let time = Time::from_ns(now);
         let x = &mut self.exchanges[i];
-        let link = &mut self.links[x.link as usize];
-        let reports_corrupt = self.radios[usize::from(x.to)].config.reorder_buffer.reports_corrupt.get();
+        let link = &mut self.links[x.link.index()];
+        let reports_corrupt = self.radios[x.to.index()].config.reorder_buffer.reports_corrupt.get();
         let reports_all = reports_corrupt >= 1.0;
-        let radio = &mut self.radios[usize::from(x.from)];
+        let radio = &mut self.radios[x.from.index()];
         let (framing, preamble_ns) = (radio.framing, radio.timing.preamble_ns(x.mode));
-        let ppdu = radio.queues[usize::from(x.ac)].formed.front_mut().expect("on the air");
+        let ppdu = radio.queues[x.ac.index()].formed.front_mut().expect("on the air");
         let session_id = ppdu.session;
-        let session = &mut self.sessions[session_id as usize];
-        let signal = &mut self.pairs[link.pair as usize].signal;
+        let session = &mut self.sessions[session_id.index()];
+        let signal = &mut self.pairs[link.pair.expect("not to a group").index()].signal;
         let quality = signal.link(time);
         x.snr_db = snr_of(quality);
         // The receiver must catch the preamble undisturbed.
@@ -301,7 +301,7 @@ impl Channel {
                 record_data(&mut self.frames, &mut self.ampdus, now, x, ppdu, pool, |_| (arrives, false));
             }
             if arrives {
-                let formed = &self.radios[usize::from(x.from)].queues[usize::from(x.ac)].formed;
+                let formed = &self.radios[x.from.index()].queues[x.ac.index()].formed;
                 let ssn = win_start(session, session_id, formed);
                 if let Some(recipient) = &mut session.recipient {
                     recipient.on_bar(time, ssn, &mut self.up);
@@ -386,10 +386,10 @@ impl Channel {
             }
         }
         mark_sent(ppdu);
-        let (down_link, ac) = (x.link, usize::from(x.ac));
+        let (down_link, ac) = (x.link, x.ac);
         self.report_down(time, down_link, ac, pool);
         self.hand_up(session_id, pool, out);
-        let session = &mut self.sessions[session_id as usize];
+        let session = &mut self.sessions[session_id.index()];
         if let Some(recipient) = &session.recipient {
             let at = recipient.deadline().as_ns();
             if at != NEVER && !session.recipient_waits {
@@ -404,12 +404,9 @@ impl Channel {
     }
 
     /// TCP packets that have just reached the other end of `link`, for a remedy there that measures delay by their timestamps.
-    fn report_down(&mut self, now: Time, link: u32, ac: usize, pool: &Pool) {
-        let back = self.links[(link ^ 1) as usize].sessions[ac];
-        if back == NO_SESSION {
-            return;
-        }
-        let Some(remedy) = self.sessions[back as usize].recipient.as_mut().and_then(|r| r.retry_out_mut()) else {
+    fn report_down(&mut self, now: Time, link: AirLinkId, ac: Ac, pool: &Pool) {
+        let Some(back) = self.links[link.opposite().index()].sessions[ac.index()] else { return };
+        let Some(remedy) = self.sessions[back.index()].recipient.as_mut().and_then(|r| r.retry_out_mut()) else {
             return;
         };
         for &id in &self.up {
@@ -422,24 +419,24 @@ impl Channel {
 
     /// A frame has found the medium busy as often as it may, and is dropped.
     #[cold]
-    fn give_up(&mut self, now: u64, radio: u16, ac: usize, pool: &mut Pool, out: &mut AirOutputs) {
-        let r = usize::from(radio);
-        let mut ppdu = self.radios[r].queues[ac].formed.pop_front().expect("it waited for the air");
+    fn give_up(&mut self, now: u64, radio: RadioId, ac: Ac, pool: &mut Pool, out: &mut AirOutputs) {
+        let r = radio.index();
+        let mut ppdu = self.radios[r].queues[ac.index()].formed.pop_front().expect("it waited for the air");
         self.resolve(now, r, ac, &ppdu, DropReason::RetryLimit, false, false, out);
         ppdu.mpdus.clear();
         self.spare.push(ppdu.mpdus);
         self.refill(now, radio, ac, pool, out);
-        let has_frame = !self.radios[r].queues[ac].formed.is_empty() || self.form(now, radio, ac);
+        let has_frame = !self.radios[r].queues[ac.index()].formed.is_empty() || self.form(now, radio, ac);
         self.contention.finish(radio, ac, now, false, has_frame);
     }
 
     /// The originator knows how its exchange went. Without acknowledgements nobody does: `answered` is then whether the data arrived.
     fn complete(&mut self, now: u64, i: usize, answered: bool, pool: &mut Pool, out: &mut AirOutputs) {
         let x = self.exchanges.remove(i);
-        let (r, ac) = (usize::from(x.from), usize::from(x.ac));
+        let (r, ac) = (x.from.index(), x.ac);
         let time = Time::from_ns(now);
         let radio = &mut self.radios[r];
-        let mut ppdu = radio.queues[ac].formed.pop_front().expect("it was on the air");
+        let mut ppdu = radio.queues[ac.index()].formed.pop_front().expect("it was on the air");
         let stage = stage_index(&ppdu);
         if let Some(asked) = &mut ppdu.asked {
             *asked += 1;
@@ -447,9 +444,9 @@ impl Channel {
             ppdu.tries[stage] = ppdu.tries[stage].saturating_add(1);
             ppdu.tried += 1;
         }
-        let aggregates = radio.aggregates && self.sessions[ppdu.session as usize].recipient.is_some();
-        let acks = radio.acks && !self.links[x.link as usize].is_group();
-        let is_over = self.sessions[ppdu.session as usize].is_over;
+        let aggregates = radio.aggregates && self.sessions[ppdu.session.index()].recipient.is_some();
+        let acks = radio.acks && !self.links[x.link.index()].is_group();
+        let is_over = self.sessions[ppdu.session.index()].is_over;
         let limit = if is_over || (!acks && x.is_data_sent) {
             0
         } else if aggregates && !ppdu.is_bar() {
@@ -457,7 +454,7 @@ impl Channel {
         } else {
             u32::from(radio.config.retries.frame_tries)
         };
-        let link = &mut self.links[x.link as usize];
+        let link = &mut self.links[x.link.index()];
         let airtime = now - x.start;
         link.stats.airtime_ns += airtime;
         let arrived = ppdu.mpdus.iter().filter(|m| m.has_arrived()).count();
@@ -479,7 +476,7 @@ impl Channel {
                 start_ns: x.data_start,
                 end_ns: x.data_start + x.data_ns,
                 link: x.link,
-                ac: AC[ac],
+                ac,
                 mode: x.mode,
                 mpdus: if ppdu.is_bar() { 0 } else { ppdu.mpdus.len() as u16 },
                 received: x.received,
@@ -491,7 +488,7 @@ impl Channel {
                 snr_db: x.snr_db,
             });
         }
-        let session = &mut self.sessions[ppdu.session as usize];
+        let session = &mut self.sessions[ppdu.session.index()];
         if radio.mac80211().is_some_and(|p| p.airtime_fairness) {
             session.deficit_ns -= airtime as i64;
             session.served_ns = now;
@@ -507,7 +504,7 @@ impl Channel {
         }
         if asks || (!answered && ppdu.asked.map_or(ppdu.tried, u32::from) < limit) {
             again = true;
-            radio.queues[ac].formed.push_front(ppdu);
+            radio.queues[ac.index()].formed.push_front(ppdu);
         } else {
             // A request is repeated as often as any frame; then the recipient must find out by itself.
             if !ppdu.mpdus.is_empty() {
@@ -533,36 +530,36 @@ impl Channel {
             mpdus.clear();
             self.spare.push(mpdus);
         }
-        if x.is_data_sent && arrived > 0 && !self.links[x.link as usize].is_group() {
+        if x.is_data_sent && arrived > 0 && !self.links[x.link.index()].is_group() {
             self.charge_received(now, &x, ac);
         }
         self.refill(now, x.from, ac, pool, out);
         let ahead =
             if self.radios[r].aggregates { usize::from(self.radios[r].config.aggregation.formed_ahead) } else { 1 };
-        while self.radios[r].queues[ac].formed.len() < ahead.max(usize::from(again)) && self.form(now, x.from, ac) {}
+        while self.radios[r].queues[ac.index()].formed.len() < ahead.max(usize::from(again))
+            && self.form(now, x.from, ac)
+        {}
         let failed = !answered && (acks || !x.is_data_sent);
         if !failed && x.txop_end != NEVER && self.goes_on(now, &x) {
             return;
         }
-        let queue = &self.radios[r].queues[ac];
+        let queue = &self.radios[r].queues[ac.index()];
         let has_frame = !queue.formed.is_empty() || (ahead == 0 && !queue.schedule.is_empty());
         self.contention.finish(x.from, ac, now, failed, has_frame);
     }
 
     /// What a station has sent is airtime of its own, too, for the radio that heard it. As mac80211 since 6.0, only while it is
     /// served itself: a debt that grows all the time would silence it for long.
-    fn charge_received(&mut self, now: u64, x: &Exchange, ac: usize) {
+    fn charge_received(&mut self, now: u64, x: &Exchange, ac: Ac) {
         const ACTIVE_NS: u64 = 100_000_000; // AIRTIME_ACTIVE_DURATION, HZ / 10
-        let recipient = &self.radios[usize::from(x.to)];
+        let recipient = &self.radios[x.to.index()];
         if !recipient.mac80211().is_some_and(|p| p.airtime_fairness && p.airtime_received) {
             return;
         }
-        let back = self.links[(x.link ^ 1) as usize].sessions[ac];
-        if back != NO_SESSION {
-            let session = &mut self.sessions[back as usize];
-            if now - session.served_ns < ACTIVE_NS {
-                session.deficit_ns -= x.data_ns as i64;
-            }
+        let Some(back) = self.links[x.link.opposite().index()].sessions[ac.index()] else { return };
+        let session = &mut self.sessions[back.index()];
+        if now - session.served_ns < ACTIVE_NS {
+            session.deficit_ns -= x.data_ns as i64;
         }
     }
 
@@ -572,7 +569,7 @@ impl Channel {
         &mut self,
         now: u64,
         r: usize,
-        ac: usize,
+        ac: Ac,
         ppdu: &Ppdu,
         loss: DropReason,
         answered: bool,
@@ -580,8 +577,8 @@ impl Channel {
         out: &mut AirOutputs,
     ) {
         let radio = &mut self.radios[r];
-        let session = &mut self.sessions[ppdu.session as usize];
-        let link = &mut self.links[session.link as usize];
+        let session = &mut self.sessions[ppdu.session.index()];
+        let link = &mut self.links[session.link.index()];
         let retries = &radio.config.retries;
         let mut gave_up = false;
         let mut released = 0;
@@ -624,7 +621,7 @@ impl Channel {
         }
         session.put_back(&self.failed);
         session.bar |= gave_up && aggregates && retries.on_give_up == OnGiveUp::Bar;
-        let queue = &mut radio.queues[ac];
+        let queue = &mut radio.queues[ac.index()];
         queue.driver_count -= released;
         if let Upper::Mac80211 { blocked, .. } = &mut queue.upper {
             *blocked = false;
@@ -637,8 +634,8 @@ impl Channel {
 
     /// The next frame of the category within the same TXOP, if it fits. True if so.
     fn goes_on(&mut self, now: u64, x: &Exchange) -> bool {
-        let (r, ac) = (usize::from(x.from), usize::from(x.ac));
-        if self.radios[r].queues[ac].formed.is_empty() && !self.form(now, x.from, ac) {
+        let (r, ac) = (x.from.index(), x.ac);
+        if self.radios[r].queues[ac.index()].formed.is_empty() && !self.form(now, x.from, ac) {
             return false;
         }
         let i = self.plan(now, x.from, ac, x.txop_end);
@@ -665,7 +662,7 @@ impl Channel {
             FrameKind::Cts if x.stage == Stage::CtsToSelf => (x.from, x.from),
             _ => (x.to, x.from),
         };
-        let ppdu = self.radios[usize::from(x.from)].queues[usize::from(x.ac)].formed.front();
+        let ppdu = self.radios[x.from.index()].queues[x.ac.index()].formed.front();
         let (mut sn, mut bitmap) = (Seq12::new(0), 0u64);
         if let Some(ppdu) = ppdu.filter(|_| kind == FrameKind::BlockAck) {
             if let Some(first) = ppdu.mpdus.first() {
@@ -674,15 +671,13 @@ impl Channel {
                     bitmap |= 1u64.checked_shl(u32::from(sn.distance_to(m.sn))).unwrap_or(0);
                 }
             } else {
-                let formed = &self.radios[usize::from(x.from)].queues[usize::from(x.ac)].formed;
-                sn = win_start(&self.sessions[ppdu.session as usize], ppdu.session, formed);
+                let formed = &self.radios[x.from.index()].queues[x.ac.index()].formed;
+                sn = win_start(&self.sessions[ppdu.session.index()], ppdu.session, formed);
             }
         }
-        let sifs = self.radios[usize::from(x.from)].timing.sifs_ns;
+        let sifs = self.radios[x.from.index()].timing.sifs_ns;
         let left = match kind {
-            FrameKind::Rts => {
-                2 * sifs + x.data_ns + x.answer_ns + self.radios[usize::from(x.from)].timing.cts_ns(x.mode)
-            }
+            FrameKind::Rts => 2 * sifs + x.data_ns + x.answer_ns + self.radios[x.from.index()].timing.cts_ns(x.mode),
             FrameKind::Cts => sifs + x.data_ns + x.answer_ns,
             _ => 0,
         };
@@ -692,7 +687,7 @@ impl Channel {
             from,
             to,
             mode,
-            ac: AC[usize::from(x.ac)],
+            ac: x.ac,
             sn: sn.get(),
             bitmap,
             retry: false,
@@ -705,8 +700,6 @@ impl Channel {
         });
     }
 }
-
-const AC: [Ac; 4] = [Ac::Bk, Ac::Be, Ac::Vi, Ac::Vo];
 
 /// The stage of the series that makes the next try; the last one for tries beyond it.
 fn stage_index(ppdu: &Ppdu) -> usize {
@@ -745,7 +738,7 @@ pub(super) fn record_data(
         from: x.from,
         to: x.to,
         mode: x.mode,
-        ac: AC[usize::from(x.ac)],
+        ac: x.ac,
         sn: 0,
         bitmap: 0,
         retry: ppdu.tried > 0,

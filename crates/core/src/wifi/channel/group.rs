@@ -11,7 +11,7 @@ use super::exchange::{draw, mark_sent, record_data};
 use super::*;
 
 /// The link from an access point to its group.
-pub(super) fn link(ap: u16, radio: &Radio, errors: &ErrorModel, seed: u64, component: u64) -> Link {
+pub(super) fn link(ap: RadioId, radio: &Radio, errors: &ErrorModel, seed: u64, component: u64) -> Link {
     let lowest = radio.config.phy.basic_modes().first().copied();
     let context = RateContext {
         modes: vec![lowest.unwrap_or_else(|| fastest(&radio.config.phy.modes()))],
@@ -23,10 +23,10 @@ pub(super) fn link(ap: u16, radio: &Radio, errors: &ErrorModel, seed: u64, compo
     Link {
         from: ap,
         to: ap,
-        pair: NO_PAIR,
+        pair: None,
         gate: Gate::Open,
         rate_setup: None,
-        sessions: [NO_SESSION; 4],
+        sessions: [None; 4],
         wants_snr: false,
         rate,
         stats: AirStats::default(),
@@ -40,16 +40,16 @@ impl Channel {
     pub(super) fn group_arrives(&mut self, now: u64, i: usize, pool: &mut Pool, out: &mut AirOutputs) -> bool {
         let time = Time::from_ns(now);
         let x = &mut self.exchanges[i];
-        let radio = &mut self.radios[usize::from(x.from)];
+        let radio = &mut self.radios[x.from.index()];
         let framing = radio.framing;
-        let ppdu = radio.queues[usize::from(x.ac)].formed.front_mut().expect("on the air");
+        let ppdu = radio.queues[x.ac.index()].formed.front_mut().expect("on the air");
         let session = ppdu.session;
         let is_spoilt = x.is_spoilt();
-        let link = &mut self.links[x.link as usize];
+        let link = &mut self.links[x.link.index()];
         let [mpdu] = &mut ppdu.mpdus[..] else { unreachable!("no Block Ack agreement with a group") };
         let bytes = framing.mpdu_bytes(u32::from(mpdu.size));
         let mut reached = false;
-        for (p, pair) in (0u32..).zip(&mut self.pairs) {
+        for (p, pair) in (0..).map(PairId).zip(&mut self.pairs) {
             if is_spoilt || pair.access_point != x.from || !pair.is_associated {
                 continue;
             }

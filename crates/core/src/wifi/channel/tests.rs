@@ -34,6 +34,11 @@ fn radio(standard: Standard, rate: FixedConfig) -> RadioConfig {
     }
 }
 
+/// Numbers as radios.
+fn ids(pairs: Vec<(u16, u16)>) -> Vec<(RadioId, RadioId)> {
+    pairs.into_iter().map(|(a, b)| (RadioId(a), RadioId(b))).collect()
+}
+
 impl Rig {
     fn new(stations: usize, radio: RadioConfig, signal: SignalConfig, hidden: bool, bytes: u16) -> Rig {
         let radio = Arc::new(radio);
@@ -44,7 +49,7 @@ impl Rig {
             radios: vec![radio; stations + 1],
             pairs,
             groups: Vec::new(),
-            hidden,
+            hidden: ids(hidden),
             sensing: Span::ZERO,
             capture_effect: Probability::ZERO,
             seed: 7,
@@ -68,15 +73,15 @@ impl Rig {
         p.seq = crate::units::Seq32(self.numbers[link as usize]);
         self.numbers[link as usize] += 1;
         let id = self.pool.insert(p);
-        self.channel.enqueue(self.now, link, id, Ac::Be, false, &mut self.pool, &mut self.out);
+        self.channel.enqueue(self.now, AirLinkId(link), id, Ac::Be, false, &mut self.pool, &mut self.out);
         self.take();
     }
 
     fn take(&mut self) {
         for (link, id) in self.out.delivered.drain(..) {
             let p = self.pool.remove(id);
-            assert_eq!(p.flow.0, link);
-            self.delivered[link as usize].push(p.seq.0);
+            assert_eq!(p.flow.0, link.0);
+            self.delivered[link.index()].push(p.seq.0);
         }
         for (_, id, _) in self.out.dropped.drain(..) {
             self.pool.remove(id);
@@ -88,7 +93,7 @@ impl Rig {
         let stations = self.numbers.len() as u32 / 2;
         loop {
             for s in 0..stations {
-                while self.channel.stats(2 * s, self.now).held_packets < waiting {
+                while self.channel.stats(AirLinkId(2 * s), self.now).held_packets < waiting {
                     self.send(2 * s);
                 }
             }
@@ -112,7 +117,7 @@ fn udp_saturation_is_what_the_airtime_allows() {
         let mode = config.phy.mode_of_mcs(mcs).unwrap();
         let mut rig = Rig::new(1, config, SignalConfig::default(), false, 1500);
         rig.saturate(200, 2 * SECOND);
-        let bytes = rig.channel.stats(0, rig.now).delivered_bytes;
+        let bytes = rig.channel.stats(AirLinkId(0), rig.now).delivered_bytes;
         // AIFS, mean backoff, the A-MPDU, SIFS and the Block Ack.
         let subframe = timing::subframe_bytes(timing::mpdu_bytes(1500, true));
         let limit = t.psdu_bytes_within(mode, 4 * MS).min(65_535);
@@ -196,7 +201,7 @@ fn by_chance(n: usize, t: &timing::Timing, data: Mode, others_ns: u64, transmiss
 fn saturated(config: RadioConfig, n: usize, seconds: u64) -> (f64, f64, f64) {
     let mut rig = Rig::new(n, config, SignalConfig::default(), false, 1500);
     rig.saturate(3, seconds * SECOND);
-    let stats: Vec<AirStats> = (0..n as u32).map(|s| rig.channel.stats(2 * s, rig.now)).collect();
+    let stats: Vec<AirStats> = (0..n as u32).map(|s| rig.channel.stats(AirLinkId(2 * s), rig.now)).collect();
     let bytes: u64 = stats.iter().map(|s| s.delivered_bytes).sum();
     let (sent, failed) = stats.iter().fold((0, 0), |(a, b), s| (a + s.ppdus, b + s.ppdus_unanswered));
     let p = failed as f64 / sent as f64;

@@ -14,6 +14,7 @@ fn scene(radios: usize, has_qos: bool, eifs: bool, cw: u32, hidden: &[(u16, u16)
     let timing = PhyConfig::of(Standard::N).timing();
     let mut edca = edca_defaults(&timing, false);
     edca[BE] = EdcaParams { aifsn: if has_qos { 3 } else { 2 }, cw_min: cw, cw_max: 1023, txop: Span::ZERO };
+    let hidden: Vec<_> = hidden.iter().map(|&(a, b)| (RadioId(a), RadioId(b))).collect();
     let contender = |i| Contender {
         timing: timing.clone(),
         edca,
@@ -23,7 +24,7 @@ fn scene(radios: usize, has_qos: bool, eifs: bool, cw: u32, hidden: &[(u16, u16)
         wavelan: None,
         rng: stream(1, i, Purpose::Backoff),
     };
-    Contention::new((0..radios as u64).map(contender), hidden, 0)
+    Contention::new((0..radios as u64).map(contender), &hidden, 0)
 }
 
 fn timing() -> Timing {
@@ -39,19 +40,19 @@ fn waits(c: &mut Contention, r: usize, backoff: u32) {
 
 /// Radio `r` transmits from `at` to `at + length`, and nothing is expected back.
 fn transmits(c: &mut Contention, r: u16, at: u64, length: u64, receiver: u16, is_decoded: bool) {
-    c.on_begin(r, at);
-    c.on_end(r, at + length, 0, receiver, is_decoded);
+    c.on_begin(RadioId(r), at);
+    c.on_end(RadioId(r), at + length, 0, RadioId(receiver), is_decoded);
 }
 
 #[test]
 fn a_frame_that_finds_the_medium_idle_leaves_at_once_or_after_aifs() {
     let mut c = scene(2, true, true, 15, &[]);
-    c.on_frame(0, BE, 1_000_000);
-    assert_eq!(c.next(), (1_000_000, 0));
-    c.take(0, 1_000_000);
+    c.on_frame(RadioId(0), Ac::Be, 1_000_000);
+    assert_eq!(c.next(), (1_000_000, RadioId(0)));
+    c.take(RadioId(0), 1_000_000);
     transmits(&mut c, 0, 1_000_000, 100_000, 1, true);
-    c.finish(0, BE, 1_100_000, false, false);
-    c.on_frame(1, BE, 1_110_000);
+    c.finish(RadioId(0), Ac::Be, 1_100_000, false, false);
+    c.on_frame(RadioId(1), Ac::Be, 1_110_000);
     assert_eq!(c.ready[1], 1_100_000 + timing().aifs_ns(3), "no backoff: the medium was idle when it came");
 }
 
@@ -61,10 +62,10 @@ fn a_frame_that_finds_the_medium_busy_draws_a_backoff() {
     for i in 0..400u64 {
         let mut c = scene(2, true, true, 15, &[]);
         c.rng[1] = stream(i, 0, Purpose::Backoff);
-        c.on_begin(0, 0);
-        c.on_frame(1, BE, 50_000);
+        c.on_begin(RadioId(0), 0);
+        c.on_frame(RadioId(1), Ac::Be, 50_000);
         assert_eq!(c.ready[1], NEVER);
-        c.on_end(0, 100_000, 0, NOBODY, true);
+        c.on_end(RadioId(0), 100_000, 0, NOBODY, true);
         let wait = c.ready[1] - 100_000 - timing().aifs_ns(3);
         assert_eq!(wait % 9_000, 0);
         slots[(wait / 9_000) as usize] += 1;
@@ -72,7 +73,7 @@ fn a_frame_that_finds_the_medium_busy_draws_a_backoff() {
     assert!(slots.iter().all(|&n| n > 5), "{slots:?}");
 }
 
-const NOBODY: u16 = u16::MAX;
+const NOBODY: RadioId = RadioId(u16::MAX);
 
 /// What is left of a backoff of 5 when another radio begins so long after AIFS.
 fn left(has_qos: bool, after_aifs_ns: u64) -> u64 {
@@ -109,10 +110,10 @@ fn before_aifs_has_passed_no_slot_counts() {
 #[test]
 fn after_its_exchange_a_radio_counts_a_backoff_whether_or_not_a_frame_waits() {
     let mut c = scene(2, true, true, 15, &[]);
-    c.on_frame(0, BE, 1_000_000);
-    c.take(0, 1_000_000);
+    c.on_frame(RadioId(0), Ac::Be, 1_000_000);
+    c.take(RadioId(0), 1_000_000);
     transmits(&mut c, 0, 1_000_000, 100_000, 1, true);
-    c.finish(0, BE, 1_100_000, false, false);
+    c.finish(RadioId(0), Ac::Be, 1_100_000, false, false);
     let backoff = u64::from(c.access[0][BE].backoff);
     assert!(backoff > 1, "this seed draws more than one slot");
     assert_eq!(c.next().0, NEVER);
@@ -121,9 +122,9 @@ fn after_its_exchange_a_radio_counts_a_backoff_whether_or_not_a_frame_waits() {
     early.carrier = c.carrier.clone();
     early.access = c.access.clone();
     early.pending = c.pending.clone();
-    early.on_frame(0, BE, over - 4_000);
+    early.on_frame(RadioId(0), Ac::Be, over - 4_000);
     assert_eq!(early.ready[0], over, "the rest of the post-backoff holds");
-    c.on_frame(0, BE, over + 4_000);
+    c.on_frame(RadioId(0), Ac::Be, over + 4_000);
     assert_eq!(c.ready[0], over + 4_000, "it is over");
 }
 
@@ -132,27 +133,27 @@ fn the_window_doubles_with_each_failure_and_starts_anew_after_seven_or_an_answer
     let mut c = scene(1, true, true, 15, &[]);
     let mut windows = Vec::new();
     for _ in 0..9 {
-        c.finish(0, BE, 0, true, true);
+        c.finish(RadioId(0), Ac::Be, 0, true, true);
         windows.push(c.access[0][BE].cw);
     }
     assert_eq!(windows, [31, 63, 127, 255, 511, 1023, 15, 31, 63]);
-    c.finish(0, BE, 0, false, true);
+    c.finish(RadioId(0), Ac::Be, 0, false, true);
     assert_eq!(c.access[0][BE].cw, 15);
 }
 
 #[test]
 fn of_categories_ready_at_once_the_highest_goes_and_the_others_collide_with_it() {
     let mut c = scene(1, true, true, 15, &[]);
-    for ac in [BE, VI, VO] {
-        c.on_frame(0, ac, 1_000_000);
+    for ac in [Ac::Be, Ac::Vi, Ac::Vo] {
+        c.on_frame(RadioId(0), ac, 1_000_000);
     }
-    assert_eq!(c.take(0, 1_000_000), VO);
+    assert_eq!(c.take(RadioId(0), 1_000_000), Ac::Vo);
     let a = &c.access[0];
     assert_eq!([a[BE].cw, a[VI].cw, a[VO].cw], [31, 15, 3]);
     assert!(c.next().0 == NEVER, "its own exchange silences them");
-    c.on_begin(0, 1_000_000);
-    c.on_end(0, 1_100_000, 0, NOBODY, true);
-    c.finish(0, VO, 1_100_000, false, false);
+    c.on_begin(RadioId(0), 1_000_000);
+    c.on_end(RadioId(0), 1_100_000, 0, NOBODY, true);
+    c.finish(RadioId(0), Ac::Vo, 1_100_000, false, false);
     let ready = |ac: usize| 1_100_000 + c.access[0][ac].aifs_ns + u64::from(c.access[0][ac].backoff) * 9_000;
     assert_eq!(c.ready[0], ready(BE).min(ready(VI)));
 }
@@ -162,7 +163,7 @@ fn eifs_follows_what_could_not_be_decoded_and_ends_with_what_can() {
     let (t, aifs) = (timing(), timing().aifs_ns(3));
     let extra = t.eifs_ns() - t.difs_ns();
     let waiting = |c: &mut Contention, now| {
-        c.on_frame(2, BE, now);
+        c.on_frame(RadioId(2), Ac::Be, now);
         c.access[2][BE].backoff = 0;
         c.access[2][BE].ready_at = NEVER;
         c.thaw(2);
@@ -170,17 +171,17 @@ fn eifs_follows_what_could_not_be_decoded_and_ends_with_what_can() {
     };
     // Two at once.
     let mut c = scene(4, true, true, 0, &[]);
-    c.on_begin(0, 0);
-    c.on_begin(1, 0);
-    c.on_end(0, 100_000, 0, 3, false);
-    c.on_end(1, 150_000, 0, 3, false);
+    c.on_begin(RadioId(0), 0);
+    c.on_begin(RadioId(1), 0);
+    c.on_end(RadioId(0), 100_000, 0, RadioId(3), false);
+    c.on_end(RadioId(1), 150_000, 0, RadioId(3), false);
     assert_eq!(waiting(&mut c, 150_000), extra + aifs);
     // One that is decoded ends it.
     let mut c = scene(4, true, true, 0, &[]);
-    c.on_begin(0, 0);
-    c.on_begin(1, 0);
-    c.on_end(0, 100_000, 0, 3, false);
-    c.on_end(1, 150_000, 0, 3, false);
+    c.on_begin(RadioId(0), 0);
+    c.on_begin(RadioId(1), 0);
+    c.on_end(RadioId(0), 100_000, 0, RadioId(3), false);
+    c.on_end(RadioId(1), 150_000, 0, RadioId(3), false);
     transmits(&mut c, 3, 160_000, 50_000, 0, true);
     assert_eq!(waiting(&mut c, 210_000), aifs);
     // Errors in what was for others are not noticed; in what was for it they are.
@@ -191,10 +192,10 @@ fn eifs_follows_what_could_not_be_decoded_and_ends_with_what_can() {
     }
     // Without EIFS.
     let mut c = scene(4, true, false, 0, &[]);
-    c.on_begin(0, 0);
-    c.on_begin(1, 0);
-    c.on_end(0, 100_000, 0, 3, false);
-    c.on_end(1, 100_000, 0, 3, false);
+    c.on_begin(RadioId(0), 0);
+    c.on_begin(RadioId(1), 0);
+    c.on_end(RadioId(0), 100_000, 0, RadioId(3), false);
+    c.on_end(RadioId(1), 100_000, 0, RadioId(3), false);
     assert_eq!(waiting(&mut c, 100_000), aifs);
 }
 
@@ -204,13 +205,13 @@ fn eifs_and_nav_run_side_by_side() {
     let extra = t.eifs_ns() - t.difs_ns();
     for (nav_ns, wait) in [(500_000, 500_000 - 50_000 + aifs), (60_000, extra + aifs)] {
         let mut c = scene(4, true, true, 0, &[]);
-        c.on_begin(0, 0);
-        c.on_end(0, 10_000, nav_ns, 3, true);
-        c.on_begin(0, 20_000);
-        c.on_begin(1, 20_000);
-        c.on_end(0, 50_000, 0, 3, false);
-        c.on_end(1, 50_000, 0, 3, false);
-        c.on_frame(2, BE, 50_000);
+        c.on_begin(RadioId(0), 0);
+        c.on_end(RadioId(0), 10_000, nav_ns, RadioId(3), true);
+        c.on_begin(RadioId(0), 20_000);
+        c.on_begin(RadioId(1), 20_000);
+        c.on_end(RadioId(0), 50_000, 0, RadioId(3), false);
+        c.on_end(RadioId(1), 50_000, 0, RadioId(3), false);
+        c.on_frame(RadioId(2), Ac::Be, 50_000);
         c.access[2][BE].backoff = 0;
         c.access[2][BE].ready_at = NEVER;
         c.thaw(2);
@@ -222,29 +223,34 @@ fn eifs_and_nav_run_side_by_side() {
 fn the_nav_silences_those_who_hear_it_but_not_the_receiver() {
     let mut c = scene(4, true, true, 0, &[(0, 3)]);
     for r in [1, 2, 3] {
-        c.on_frame(r, BE, 0);
+        c.on_frame(RadioId(r), Ac::Be, 0);
         c.access[usize::from(r)][BE].ready_at = NEVER;
     }
-    c.on_begin(0, 0);
-    c.on_end(0, 50_000, 300_000, 1, true);
+    c.on_begin(RadioId(0), 0);
+    c.on_end(RadioId(0), 50_000, 300_000, RadioId(1), true);
     let aifs = timing().aifs_ns(3);
     assert_eq!([c.ready[1], c.ready[2]], [50_000 + aifs, 300_000 + aifs]);
-    assert!(c.has_nav(2, 299_999) && !c.has_nav(2, 300_000) && !c.has_nav(1, 100_000) && !c.has_nav(3, 100_000));
+    assert!(
+        c.has_nav(RadioId(2), 299_999)
+            && !c.has_nav(RadioId(2), 300_000)
+            && !c.has_nav(RadioId(1), 100_000)
+            && !c.has_nav(RadioId(3), 100_000)
+    );
 }
 
 #[test]
 fn a_responder_does_not_send_its_own_frame_in_between() {
     let mut c = scene(3, true, true, 15, &[]);
     waits(&mut c, 1, 2);
-    c.on_begin(0, 0);
-    c.on_end(0, 100_000, 0, 1, true);
-    c.engage(1, true, 100_000);
+    c.on_begin(RadioId(0), 0);
+    c.on_end(RadioId(0), 100_000, 0, RadioId(1), true);
+    c.engage(RadioId(1), true, 100_000);
     assert_eq!(c.next().0, NEVER);
-    c.on_begin(1, 116_000);
-    c.on_end(1, 150_000, 0, 0, true);
+    c.on_begin(RadioId(1), 116_000);
+    c.on_end(RadioId(1), 150_000, 0, RadioId(0), true);
     assert_eq!(c.next().0, NEVER, "still engaged");
-    c.engage(1, false, 150_000);
-    assert_eq!(c.next(), (150_000 + timing().aifs_ns(3) + 2 * 9_000, 1));
+    c.engage(RadioId(1), false, 150_000);
+    assert_eq!(c.next(), (150_000 + timing().aifs_ns(3) + 2 * 9_000, RadioId(1)));
 }
 
 #[test]
@@ -256,12 +262,12 @@ fn who_is_due_in_the_same_slot_collides_and_who_is_due_later_freezes() {
         c.update(r);
     }
     let at = timing().aifs_ns(3) + 3 * 9_000;
-    assert_eq!(c.next(), (at, 0));
-    c.take(0, at);
-    c.on_begin(0, at);
-    assert_eq!(c.next(), (at, 1));
-    c.take(1, at);
-    c.on_begin(1, at);
+    assert_eq!(c.next(), (at, RadioId(0)));
+    c.take(RadioId(0), at);
+    c.on_begin(RadioId(0), at);
+    assert_eq!(c.next(), (at, RadioId(1)));
+    c.take(RadioId(1), at);
+    c.on_begin(RadioId(1), at);
     assert_eq!(c.next().0, NEVER);
     assert_eq!(c.access[2][BE].backoff, 0, "its slot had begun");
 }
@@ -273,19 +279,19 @@ fn those_who_collide_wait_for_the_answer_and_not_for_eifs() {
             let (t, eifs) = (timing(), true);
             let mut c = scene(4, has_qos, eifs, 0, &[]);
             for r in [0, 1] {
-                c.on_frame(r, BE, 1_000_000);
+                c.on_frame(RadioId(r), Ac::Be, 1_000_000);
             }
             for r in [0, 1] {
-                assert_eq!(c.next(), (1_000_000, r));
-                c.take(r, 1_000_000);
-                c.on_begin(r, 1_000_000);
+                assert_eq!(c.next(), (1_000_000, RadioId(r)));
+                c.take(RadioId(r), 1_000_000);
+                c.on_begin(RadioId(r), 1_000_000);
             }
             let ends = [1_100_000, 1_100_000 + longer];
-            c.on_end(0, ends[0], 0, 3, false);
-            c.on_end(1, ends[1], 0, 3, false);
+            c.on_end(RadioId(0), ends[0], 0, RadioId(3), false);
+            c.on_end(RadioId(1), ends[1], 0, RadioId(3), false);
             let noticed = ends.map(|e| e + 45_000);
             for r in [0, 1] {
-                c.finish(r, BE, noticed[usize::from(r)], true, true);
+                c.finish(RadioId(r), Ac::Be, noticed[usize::from(r)], true, true);
             }
             let aifs = t.aifs_ns(if has_qos { 3 } else { 2 });
             for r in [0, 1] {

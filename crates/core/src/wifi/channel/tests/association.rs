@@ -74,7 +74,7 @@ impl Visit {
 
     fn enqueue(&mut self, link: u32, id: PacketId) {
         let ac = ACS[(self.pool[id].seq.0 & 3) as usize];
-        self.channel.enqueue(self.now, link, id, ac, true, &mut self.pool, &mut self.out);
+        self.channel.enqueue(self.now, AirLinkId(link), id, ac, true, &mut self.pool, &mut self.out);
     }
 
     fn settle(&mut self, id: PacketId, fate: Option<DropReason>) -> u32 {
@@ -89,9 +89,9 @@ impl Visit {
         while !self.out.is_empty() {
             let out = std::mem::take(&mut self.out);
             for (link, id) in out.delivered {
-                assert_eq!(self.pool[id].flow.0, link);
+                assert_eq!(self.pool[id].flow.0, link.0);
                 let number = self.settle(id, None);
-                self.delivered[link as usize].push(number);
+                self.delivered[link.index()].push(number);
             }
             for (_, id, reason) in out.dropped {
                 self.settle(id, Some(reason));
@@ -99,7 +99,8 @@ impl Visit {
             self.released += out.released.iter().map(|r| u64::from(r.packets)).sum::<u64>();
             for (link, id) in out.handed_back {
                 self.handed_back += 1;
-                if link == UP || self.channel.is_associated(0) {
+                let link = link.0;
+                if link == UP || self.channel.is_associated(PairId(0)) {
                     self.enqueue(link, id);
                 } else {
                     self.held.push(id);
@@ -109,10 +110,10 @@ impl Visit {
     }
 
     fn change(&mut self) {
-        if self.channel.is_associated(0) {
-            self.channel.disassociate(self.now, 0, &mut self.pool, &mut self.out);
+        if self.channel.is_associated(PairId(0)) {
+            self.channel.disassociate(self.now, PairId(0), &mut self.pool, &mut self.out);
         } else {
-            self.channel.associate(self.now, 0, &mut self.pool, &mut self.out);
+            self.channel.associate(self.now, PairId(0), &mut self.pool, &mut self.out);
             for id in std::mem::take(&mut self.held) {
                 self.enqueue(DOWN, id);
             }
@@ -146,7 +147,7 @@ impl Visit {
         assert!(self.pool.is_empty());
         assert_eq!(self.released, u64::from(self.sent), "hosts hold nothing any more");
         for link in 0..self.delivered.len() as u32 {
-            let s = self.channel.stats(link, self.now);
+            let s = self.channel.stats(AirLinkId(link), self.now);
             assert_eq!((s.held_packets, s.held_bytes), (0, 0));
             let lost = s.dropped_retries + s.lost_collision + s.lost_errors + s.dropped_late + s.dropped_gone;
             let dropped = s.dropped_overflow + s.dropped_early;
@@ -185,7 +186,7 @@ proptest! {
             radios,
             pairs: (0..n).map(pair).collect(),
             groups: Vec::new(),
-            hidden: if *hidden { (0..n).flat_map(|a| (a + 1..n).map(move |b| (a, b))).collect() } else { Vec::new() },
+            hidden: ids(if *hidden { (0..n).flat_map(|a| (a + 1..n).map(move |b| (a, b))).collect() } else { Vec::new() }),
             sensing: Span::from_us(*sensing_us),
             capture_effect: Probability::new(*capture).unwrap(),
             seed: *seed,
@@ -205,7 +206,7 @@ proptest! {
                 v.change();
             }
         }
-        if !v.channel.is_associated(0) {
+        if !v.channel.is_associated(PairId(0)) {
             v.change();
         }
         v.drain();
@@ -363,9 +364,12 @@ fn path_loss_follows_the_walk() {
         let band = crate::wifi::phy::Band::Ghz2;
         let now = (metres - 1) * SECOND;
         let want = path_loss.received_dbm(metres as f64, band);
-        assert!((channel.received_dbm(0, now) - want).abs() < 1e-4, "{metres} m");
-        assert!((f64::from(channel.snr_db(0, now)) - path_loss.snr_db(metres as f64, band)).abs() < 1e-4);
+        assert!((channel.received_dbm(PairId(0), now) - want).abs() < 1e-4, "{metres} m");
+        assert!((f64::from(channel.snr_db(AirLinkId(0), now)) - path_loss.snr_db(metres as f64, band)).abs() < 1e-4);
     }
     // Ten times the distance: 40 dB.
-    assert!((channel.received_dbm(0, 9 * SECOND) - channel.received_dbm(0, 99 * SECOND) - 40.0).abs() < 1e-4);
+    assert!(
+        (channel.received_dbm(PairId(0), 9 * SECOND) - channel.received_dbm(PairId(0), 99 * SECOND) - 40.0).abs()
+            < 1e-4
+    );
 }

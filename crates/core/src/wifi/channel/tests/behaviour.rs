@@ -26,7 +26,7 @@ impl Rig {
             radios: radios.into_iter().map(Arc::new).collect(),
             pairs: pairs.collect(),
             groups: Vec::new(),
-            hidden,
+            hidden: ids(hidden),
             sensing: Span::ZERO,
             capture_effect: Probability::ZERO,
             seed: 5,
@@ -51,7 +51,7 @@ impl Rig {
         p.seq = crate::units::Seq32(self.numbers[link as usize]);
         self.numbers[link as usize] += 1;
         let id = self.pool.insert(p);
-        self.channel.enqueue(self.now, link, id, ac, false, &mut self.pool, &mut self.out);
+        self.channel.enqueue(self.now, AirLinkId(link), id, ac, false, &mut self.pool, &mut self.out);
         self.take();
     }
 
@@ -59,7 +59,7 @@ impl Rig {
     fn saturate_links(&mut self, links: &[u32], waiting: u64, until: u64) {
         loop {
             for &l in links {
-                while self.channel.stats(l, self.now).held_packets < waiting {
+                while self.channel.stats(AirLinkId(l), self.now).held_packets < waiting {
                     self.send(l);
                 }
             }
@@ -82,7 +82,7 @@ impl Rig {
     }
 
     fn stats(&self, link: u32) -> AirStats {
-        self.channel.stats(link, self.now)
+        self.channel.stats(AirLinkId(link), self.now)
     }
 
     fn mbit(&self, link: u32) -> f64 {
@@ -294,9 +294,9 @@ fn frames_to_a_station_without_block_ack_go_one_by_one() {
     }
     rig.drain();
     for p in &rig.channel.ppdus {
-        let is_legacy = p.link >= 2;
-        assert!(!is_legacy || p.mpdus == 1, "link {}: {} MPDUs", p.link, p.mpdus);
-        assert_eq!(p.mode.is_ht_or_later(), !is_legacy, "link {}: {}", p.link, p.mode.name());
+        let is_legacy = p.link.0 >= 2;
+        assert!(!is_legacy || p.mpdus == 1, "link {}: {} MPDUs", p.link.0, p.mpdus);
+        assert_eq!(p.mode.is_ht_or_later(), !is_legacy, "link {}: {}", p.link.0, p.mode.name());
     }
     assert!(rig.channel.ppdus.iter().any(|p| p.mpdus > 1));
     for link in 0..4 {

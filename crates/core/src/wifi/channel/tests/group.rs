@@ -11,8 +11,8 @@ fn rig(signals: &[SignalConfig], config: RadioConfig, hidden: Vec<(u16, u16)>) -
     rig.channel = Channel::new(&ChannelConfig {
         radios: (0..=n).map(|_| Arc::new(config.clone())).collect(),
         pairs: pairs.map(|(s, signal)| PairConfig::fixed(s, n, signal.clone())).collect(),
-        groups: vec![n],
-        hidden,
+        groups: vec![RadioId(n)],
+        hidden: ids(hidden),
         sensing: Span::ZERO,
         capture_effect: Probability::ZERO,
         seed: 7,
@@ -33,7 +33,7 @@ impl Rig {
     fn heard(&mut self) -> Vec<(u32, u32)> {
         let mut heard = Vec::new();
         loop {
-            heard.extend(self.out.heard.drain(..).map(|(pair, id)| (pair, self.pool[id].seq.0)));
+            heard.extend(self.out.heard.drain(..).map(|(pair, id)| (u32::from(pair.0), self.pool[id].seq.0)));
             self.take();
             let at = self.channel.deadline();
             if at == NEVER {
@@ -62,7 +62,7 @@ fn each_station_hears_it_once_at_the_lowest_basic_rate_and_nobody_answers() {
         let bytes = rig.channel.radios[2].framing.mpdu_bytes(1500);
         let ppdu = &rig.channel.ppdus[0];
         assert_eq!(ppdu.end_ns - ppdu.start_ns, t.ppdu_ns(frame.mode, bytes));
-        assert_eq!(rig.channel.stats(4, rig.now).held_packets, 0);
+        assert_eq!(rig.channel.stats(AirLinkId(4), rig.now).held_packets, 0);
     }
 }
 
@@ -79,7 +79,7 @@ fn what_does_not_arrive_is_not_repeated() {
     }
     let share = rig.delivered[0].len() as f64 / 2000.0;
     assert!((share - 0.5).abs() < 0.05, "{share}");
-    assert_eq!(rig.channel.stats(6, rig.now).mpdus, 2000);
+    assert_eq!(rig.channel.stats(AirLinkId(6), rig.now).mpdus, 2000);
 }
 
 /// Nobody hears it: the packet is lost, and counted.
@@ -88,7 +88,7 @@ fn nobody_in_reach() {
     let mut rig = rig(&[error_rate(1.0)], radio(Standard::G, FixedConfig::default()), Vec::new());
     rig.send(2);
     assert_eq!(rig.heard(), []);
-    let stats = rig.channel.stats(2, rig.now);
+    let stats = rig.channel.stats(AirLinkId(2), rig.now);
     assert_eq!((stats.lost_errors, stats.held_packets, rig.delivered[2].len()), (1, 0, 0));
 }
 
@@ -107,7 +107,7 @@ fn collisions_are_not_repaired() {
         rig.send(4);
         rig.heard();
     }
-    let stats = rig.channel.stats(4, rig.now);
+    let stats = rig.channel.stats(AirLinkId(4), rig.now);
     assert_eq!((rig.delivered[0].len(), rig.delivered[2].len()), (1000, 1000));
     assert_eq!(rig.delivered[4].len() as u64 + stats.lost_collision, 1000);
     assert!((40..=90).contains(&stats.lost_collision), "{}", stats.lost_collision);

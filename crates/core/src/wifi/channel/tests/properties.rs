@@ -58,27 +58,27 @@ impl Watch {
         self.sent[link as usize] += 1;
         self.sent_bytes[link as usize] += u64::from(bytes);
         let id = self.pool.insert(p);
-        self.channel.enqueue(self.now, link, id, ac, true, &mut self.pool, &mut self.out);
+        self.channel.enqueue(self.now, AirLinkId(link), id, ac, true, &mut self.pool, &mut self.out);
         self.take();
     }
 
     fn take(&mut self) {
         for (link, id) in self.out.delivered.drain(..) {
             let p = self.pool.remove(id);
-            assert_eq!(p.flow.0, link, "delivered on another link");
-            let last = &mut self.last[link as usize][(p.seq.0 & 3) as usize];
-            assert!(last.is_none_or(|l| l < p.seq.0), "link {link}: {} after {last:?}", p.seq.0);
+            assert_eq!(p.flow.0, link.0, "delivered on another link");
+            let last = &mut self.last[link.index()][(p.seq.0 & 3) as usize];
+            assert!(last.is_none_or(|l| l < p.seq.0), "link {}: {} after {last:?}", link.0, p.seq.0);
             *last = Some(p.seq.0);
-            let d = &mut self.delivered[link as usize];
+            let d = &mut self.delivered[link.index()];
             *d = (d.0 + 1, d.1 + u64::from(p.size));
-            self.story.push((self.now, link, p.seq.0, None));
+            self.story.push((self.now, link.0, p.seq.0, None));
         }
         for (link, id, reason) in self.out.dropped.drain(..) {
             let p = self.pool.remove(id);
-            assert_eq!(p.flow.0, link, "dropped on another link");
-            let d = &mut self.dropped[link as usize];
+            assert_eq!(p.flow.0, link.0, "dropped on another link");
+            let d = &mut self.dropped[link.index()];
             *d = (d.0 + 1, d.1 + u64::from(p.size));
-            self.story.push((self.now, link, p.seq.0, Some(reason)));
+            self.story.push((self.now, link.0, p.seq.0, Some(reason)));
         }
     }
 
@@ -94,7 +94,7 @@ impl Watch {
     }
 
     fn is_waiting(&self) -> bool {
-        (0..self.sent.len() as u32).any(|l| self.channel.stats(l, self.now).held_packets > 0)
+        (0..self.sent.len() as u32).any(|l| self.channel.stats(AirLinkId(l), self.now).held_packets > 0)
     }
 
     fn run_until(&mut self, until: u64) {
@@ -114,8 +114,8 @@ impl Watch {
         let c = &self.channel;
         let mut booked = vec![0u64; c.radios.len()];
         for (id, s) in c.sessions.iter().enumerate() {
-            let from = usize::from(c.links[s.link as usize].from);
-            let formed = c.radios[from].queues.iter().flat_map(|q| &q.formed).filter(|p| p.session as usize == id);
+            let from = c.links[s.link.index()].from.index();
+            let formed = c.radios[from].queues.iter().flat_map(|q| &q.formed).filter(|p| p.session.index() == id);
             let mpdus = s.fresh.iter().chain(&s.again).chain(formed.flat_map(|p| &p.mpdus));
             let sum: u64 = mpdus.map(|m| u64::from(m.airtime_ns)).sum();
             assert_eq!(s.pending_ns, sum);
@@ -140,7 +140,7 @@ impl Watch {
         }
         assert!(self.pool.is_empty(), "{} packets are lost without a word", self.pool.len());
         for l in 0..self.sent.len() {
-            let s = self.channel.stats(l as u32, self.now);
+            let s = self.channel.stats(AirLinkId(l as u32), self.now);
             assert_eq!((s.held_packets, s.held_bytes), (0, 0), "link {l}");
             assert_eq!((s.arrived_packets, s.arrived_bytes), (u64::from(self.sent[l]), self.sent_bytes[l]));
             assert_eq!((s.delivered_packets, s.delivered_bytes), self.delivered[l]);
@@ -311,7 +311,11 @@ fn play(plan: &Plan) -> Watch {
         radios,
         pairs: (0..n).map(pair).collect(),
         groups: Vec::new(),
-        hidden: if plan.hidden { (0..n).flat_map(|a| (a + 1..n).map(move |b| (a, b))).collect() } else { Vec::new() },
+        hidden: ids(if plan.hidden {
+            (0..n).flat_map(|a| (a + 1..n).map(move |b| (a, b))).collect()
+        } else {
+            Vec::new()
+        }),
         sensing: Span::from_us(plan.sensing_us),
         capture_effect: Probability::new(plan.capture).unwrap(),
         seed: plan.seed,
@@ -340,7 +344,7 @@ proptest! {
         prop_assert_eq!(&w.story, &again.story);
         prop_assert_eq!(w.channel.ppdus.len(), again.channel.ppdus.len());
         for p in &w.channel.ppdus {
-            let from = if p.link & 1 == 1 { &plan.ap } else { &plan.stations[(p.link / 2) as usize].0 };
+            let from = if p.link.is_down() { &plan.ap } else { &plan.stations[p.link.index() / 2].0 };
             let most = if from.aggregates() { from.aggregation.max_frames } else { 1 };
             prop_assert!(p.mpdus <= most);
             prop_assert!(p.mpdus <= 1 || p.psdu_bytes <= from.aggregation.max_bytes);

@@ -42,7 +42,7 @@ fn one_saturated_station_sends_at_the_rate_that_the_airtime_allows() {
         };
         let mut rig = rig(1, wavelan(config), us(16), 0.0, 1);
         rig.saturate(3, 60 * SECOND);
-        let stats = rig.channel.stats(0, rig.now);
+        let stats = rig.channel.stats(AirLinkId(0), rig.now);
         let gap_us = (space_us as f64) + f64::from(cw_next) / 2.0 * slot_us as f64;
         let cycle_us = gap_us + (preamble_us + DATA_US) as f64;
         let expected = 60e6 / cycle_us;
@@ -174,7 +174,7 @@ fn n_saturated_stations_against_a_simulation_by_hand() {
             let mut rig = rig(n, wavelan(config.clone()), Span::from_us(sensing_us), 0.0, 3);
             rig.saturate(3, 400 * SECOND);
             let sum = |f: &dyn Fn(&AirStats) -> u64| -> f64 {
-                (0..n as u32).map(|s| f(&rig.channel.stats(2 * s, rig.now))).sum::<u64>() as f64
+                (0..n as u32).map(|s| f(&rig.channel.stats(AirLinkId(2 * s), rig.now))).sum::<u64>() as f64
             };
             let (sent, lost) = (sum(&|s| s.ppdus), sum(&|s| s.lost_collision));
             let (given_up, delivered) = (sum(&|s| s.dropped_retries), sum(&|s| s.delivered_packets));
@@ -211,7 +211,7 @@ fn capture_lets_one_of_two_frames_through_as_often_as_it_says() {
         let mut rig = rig(2, wavelan(always_collide.clone()), Span::from_us(16), capture, 1);
         // The first is alone: the second finds the medium busy, and from then on both wait the same time.
         rig.saturate(3, 120 * SECOND);
-        let [a, b] = [0, 2].map(|link| rig.channel.stats(link, rig.now));
+        let [a, b] = [0, 2].map(|link| rig.channel.stats(AirLinkId(link), rig.now));
         let met = a.ppdus.min(b.ppdus) as f64;
         let through = (a.delivered_packets + b.delivered_packets) as f64;
         let tolerance = 4.0 * (capture * (1.0 - capture) * met).sqrt() + 2.0;
@@ -235,7 +235,7 @@ fn a_frame_that_comes_late_is_not_captured_but_may_be_withstood() {
             radios: vec![radio; 3],
             pairs: (0..2).map(pair).collect(),
             groups: Vec::new(),
-            hidden: vec![(0, 1)],
+            hidden: ids(vec![(0, 1)]),
             sensing: Span::ZERO,
             capture_effect: Probability::ONE,
             seed,
@@ -266,7 +266,7 @@ fn an_access_point_cannot_capture_while_it_sends() {
     rig.saturate(0, SECOND);
     // Both are due at the same times, from the first frame to the last.
     assert_eq!((rig.delivered[0].len(), rig.delivered[1].len()), (0, 0));
-    assert_eq!([0, 1].map(|link| rig.channel.stats(link, rig.now).lost_collision), [20, 20]);
+    assert_eq!([0, 1].map(|link| rig.channel.stats(AirLinkId(link), rig.now).lost_collision), [20, 20]);
 }
 
 /// Frames with errors are lost, and counted as such; the expected share from the bit error rate.
@@ -292,7 +292,7 @@ fn frames_with_bit_errors_are_lost_at_once() {
         trace: TraceConfig::default(),
     });
     rig.saturate(3, 100 * SECOND);
-    let s = rig.channel.stats(0, rig.now);
+    let s = rig.channel.stats(AirLinkId(0), rig.now);
     let lost = s.lost_errors as f64 / s.ppdus as f64;
     let expected = 1.0 - (1.0 - 1e-5f64).powi(8 * 1518);
     assert!((lost - expected).abs() < 4.0 * (expected / s.ppdus as f64).sqrt(), "{lost} against {expected}");
@@ -309,7 +309,7 @@ fn an_802_11_radio_without_acknowledgements_sends_once_and_counts_on() {
     let mode = Mode::DSSS[3];
     let mut rig = Rig::new(1, config, SignalConfig::default(), false, 1500);
     rig.saturate(3, 20 * SECOND);
-    let s = rig.channel.stats(0, rig.now);
+    let s = rig.channel.stats(AirLinkId(0), rig.now);
     let data_ns = t.ppdu_ns(mode, timing::mpdu_bytes(1500, false));
     // DIFS, a mean of 15.5 slots, the data, and nothing after it.
     let expected = 20e9 / (t.difs_ns() as f64 + 15.5 * t.slot_ns as f64 + data_ns as f64);
