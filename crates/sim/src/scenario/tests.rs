@@ -6,6 +6,7 @@ use airtcp_core::tcp::cc::CcConfig;
 use airtcp_core::tcp::loss::LossConfig;
 use airtcp_core::tcp::{Pacing, Recovery};
 use airtcp_core::units::{Bytes, DataRate, Probability, Span, Time};
+use airtcp_core::wifi::phy::SignalConfig;
 use airtcp_core::wifi::rate::RateConfig;
 use airtcp_core::wifi::retry_out::RetryOutConfig;
 use proptest::prelude::*;
@@ -300,6 +301,7 @@ fn without_registries(mut text: String) -> String {
         (LossConfig::NAMES.join(", "), "<loss policies>"),
         (RateConfig::NAMES.join(", "), "<rate controls>"),
         (RetryOutConfig::NAMES.join(", "), "<retry-out policies>"),
+        (SignalConfig::NAMES.join(", "), "<signals>"),
         (options.join(", "), "<options>"),
         (of_profile.join(", "), "<options and base>"),
         (profiles.join(", "), "<profiles>"),

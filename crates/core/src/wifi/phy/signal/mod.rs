@@ -345,10 +345,7 @@ pub(super) mod tests {
             ("signal = { kind = \"error_rate\", rates = { \"MCS 7\" = 2 } }", "a number in 0..=1"),
             ("signal = { kind = \"error_rate\", rates = 0.1 }", "a table such as"),
             ("signal = { kind = \"trace\", points = [[0, 1, 2]] }", "invalid length"),
-            (
-                "signal = 7",
-                "one of perfect, error_rate, bit_errors, snr, path_loss, trace, or a table with that `kind`",
-            ),
+            ("signal = 7", &format!("one of {}, or a table with that `kind`", SignalConfig::NAMES.join(", "))),
             ("signal = \"trace\"", "`trace` needs parameters: write a table with `kind` = \"trace\""),
         ] {
             let error = read(toml).unwrap_err();
