@@ -29,6 +29,10 @@ test: $(BUILD) $(DEV) ## All tests, Rust and Python
 	cargo test --workspace
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
+.PHONY: test-all
+test-all: $(BUILD) $(DEV) ## All tests, then a list and the number of those skipped here and why (browser, namespaces, rights)
+	@tools/test_all.sh
+
 .PHONY: lint
 lint: $(BUILD) $(DEV) ## Formatting, lints and types
 	@tools/check_tools.sh lint

@@ -1123,7 +1123,7 @@ def test_a_faulty_study_is_listed_as_such(airtcp: Command, tmp_path: Path) -> No
     listed = airtcp("study", "list")
     assert listed.returncode == 0
     assert "broken" in listed.stdout
-    assert "faulty" in listed.stdout
+    assert "has mistakes: airtcp study check" in " ".join(listed.stdout.split())
     checked_ = airtcp("study", "check", "broken")
     assert checked_.returncode == 2
     assert "not TOML" in checked_.stderr

@@ -1,0 +1,18 @@
+#!/bin/sh
+# All tests, and aloud what did not run here and why. Stops at the first suite that fails.
+# Usage: tools/test_all.sh (from the repository's root, after `make build`)
+set -eu
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+
+cargo test --workspace
+# No pipe into tee: its exit status would hide that of the tests.
+status=0
+.venv/bin/python -m pytest -n auto --dist worksteal -rs > "$log" 2>&1 || status=$?
+cat "$log"
+
+echo
+echo "== skipped here =="
+grep -E '^SKIPPED' "$log" || echo "nothing"
+awk '/^SKIPPED/ { gsub(/[^0-9]/, "", $2); n += $2 } END { printf "%d tests skipped\n", n }' "$log"
+exit "$status"
