@@ -39,27 +39,42 @@ pub enum Purpose {
 
 impl Purpose {
     /// Every purpose, in the order of the discriminants.
-    pub const ALL: [Purpose; 19] = [
-        Purpose::LinkLoss,
-        Purpose::Queue,
-        Purpose::StartTime,
-        Purpose::TransferSize,
-        Purpose::ThinkTime,
-        Purpose::Pacing,
-        Purpose::CongestionControl,
-        Purpose::LinkDelay,
-        Purpose::Backoff,
-        Purpose::AirErrors,
-        Purpose::RateControl,
-        Purpose::Signal,
-        Purpose::AirQueue,
-        Purpose::TimerPhase,
-        Purpose::Capture,
-        Purpose::LinkReorder,
-        Purpose::Coop,
-        Purpose::SessionQueue,
-        Purpose::LinkTie,
-    ];
+    pub const ALL: [Purpose; 19] = {
+        let mut all = [Purpose::LinkLoss; 19];
+        let mut n = 1;
+        while let Some(next) = all[n - 1].next() {
+            all[n] = next;
+            n += 1;
+        }
+        assert!(n == all.len());
+        all
+    };
+
+    /// The one after this, for [`Purpose::ALL`]. A new purpose does not compile before it has its place here.
+    const fn next(self) -> Option<Purpose> {
+        use Purpose::*;
+        match self {
+            LinkLoss => Some(Queue),
+            Queue => Some(StartTime),
+            StartTime => Some(TransferSize),
+            TransferSize => Some(ThinkTime),
+            ThinkTime => Some(Pacing),
+            Pacing => Some(CongestionControl),
+            CongestionControl => Some(LinkDelay),
+            LinkDelay => Some(Backoff),
+            Backoff => Some(AirErrors),
+            AirErrors => Some(RateControl),
+            RateControl => Some(Signal),
+            Signal => Some(AirQueue),
+            AirQueue => Some(TimerPhase),
+            TimerPhase => Some(Capture),
+            Capture => Some(LinkReorder),
+            LinkReorder => Some(Coop),
+            Coop => Some(SessionQueue),
+            SessionQueue => Some(LinkTie),
+            LinkTie => None,
+        }
+    }
 }
 
 /// Names a stream: whoever gets it opens it once, and shares it with nobody.
