@@ -12,7 +12,6 @@
 mod air;
 mod components;
 mod ledger;
-mod many;
 mod queues;
 mod results;
 mod roaming;
@@ -25,7 +24,6 @@ use airtcp_core::units::{Span, Time};
 use airtcp_core::wifi::Released;
 
 pub use ledger::{Count, Ledger};
-pub use many::run_many;
 
 use crate::air::{Air, link_totals};
 use crate::capture::{CaptureSink, Captured};

@@ -1,14 +1,17 @@
 //! The buffer probe through simulated access points, and what thins ACKs there.
 
 use airtcp_core::table::Data;
+use airtcp_sim::capture::NoCapture;
 use airtcp_sim::scenario::Scenario;
 use airtcp_sim::summary::GroupSummary;
-use airtcp_sim::world::{RunOutput, run_many};
+use airtcp_sim::world::{RunOutput, World};
 
 fn run(text: &str) -> RunOutput {
     let scenario = Scenario::parse(text, "x.toml", &[]).unwrap_or_else(|e| panic!("{e}\n{text}"));
     let spec = scenario.to_spec().unwrap_or_else(|e| panic!("{e}"));
-    run_many(&[spec], 1).remove(0).unwrap_or_else(|e| panic!("{e}"))
+    let mut world = World::build(&spec).unwrap_or_else(|e| panic!("{e}"));
+    world.run(&mut NoCapture);
+    world.finish()
 }
 
 fn f64s(output: &RunOutput, table: &str, column: &str) -> Vec<f64> {

@@ -14,7 +14,7 @@ use airtcp_sim::scenario::Scenario;
 use airtcp_sim::spec::*;
 use airtcp_sim::traffic::web::GapFrom;
 use airtcp_sim::traffic::{Stream, Transfer, Unlimited, Web};
-use airtcp_sim::world::{RunOutput, World, run_many};
+use airtcp_sim::world::{RunOutput, World};
 use common::*;
 use proptest::prelude::*;
 
@@ -26,11 +26,6 @@ fn tcp(name: &str, app: TcpApp) -> Traffic {
 }
 fn web(gap_from: GapFrom) -> TcpApp {
     TcpApp::Web(Web { gap_k: Span::from_ms(100), max_bytes: Bytes::new(2_000_000), gap_from, ..Web::default() })
-}
-fn run(spec: &RunSpec) -> RunOutput {
-    let mut world = World::build(spec).unwrap();
-    world.run(&mut NoCapture);
-    world.finish()
 }
 fn f64s<'a>(output: &'a RunOutput, table: &str, column: &str) -> &'a [f64] {
     match output.table(table).unwrap().column(column) {
@@ -329,8 +324,7 @@ proptest! {
         let acked: u64 = u64s(&first, "flows", "bytes_acked").iter().sum();
         prop_assert!(acked <= u64s(&first, "links", "forwarded_bytes")[0]);
         let json = serde_json::to_string(&first.summary).unwrap();
-        for again in run_many(&[spec.clone(), spec.clone()], 2) {
-            let again = again.unwrap();
+        for again in run_together(&[spec.clone(), spec.clone()]) {
             prop_assert_eq!(format!("{:?}", again.tables), format!("{:?}", first.tables));
             prop_assert_eq!(serde_json::to_string(&again.summary).unwrap(), json.clone());
         }

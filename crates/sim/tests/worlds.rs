@@ -8,7 +8,7 @@ use airtcp_sim::capture::{Captured, NoCapture};
 use airtcp_sim::record::{Data, Table};
 use airtcp_sim::spec::*;
 use airtcp_sim::traffic::{Ping, Train};
-use airtcp_sim::world::{RunOutput, World, run_many};
+use airtcp_sim::world::{RunOutput, World};
 use common::*;
 use proptest::prelude::*;
 
@@ -23,11 +23,6 @@ fn u64s<'a>(output: &'a RunOutput, table: &str, column: &str) -> &'a [u64] {
         Some(Data::U64(v)) => v,
         other => panic!("{table}.{column}: {other:?}"),
     }
-}
-fn run(spec: &RunSpec) -> RunOutput {
-    let mut world = World::build(spec).unwrap();
-    world.run(&mut NoCapture);
-    world.finish()
 }
 /// Tables without NaN, which differs from itself.
 fn bits(tables: &[Table]) -> String {
@@ -505,10 +500,9 @@ proptest! {
 
     #[test]
     fn the_same_seed_gives_the_same_run_on_any_number_of_threads(specs in prop::collection::vec(networks(true), 1..4)) {
-        let one = run_many(&specs, 1);
-        let two = run_many(&specs, 2);
-        for ((a, b), spec) in one.iter().zip(&two).zip(&specs) {
-            let (a, b) = (a.as_ref().unwrap(), b.as_ref().unwrap());
+        let together = run_together(&specs);
+        for (b, spec) in together.iter().zip(&specs) {
+            let a = run(spec);
             prop_assert_eq!(bits(&a.tables), bits(&b.tables));
             prop_assert_eq!(&a.summary, &b.summary);
             prop_assert_eq!(a.events, b.events);

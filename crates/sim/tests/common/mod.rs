@@ -5,8 +5,10 @@ use airtcp_core::queue::QueueConfig;
 use airtcp_core::queue::fifo::FifoConfig;
 use airtcp_core::units::{Bytes, DataRate, Probability, Span, Time};
 use airtcp_core::wifi::Ac;
+use airtcp_sim::capture::NoCapture;
 use airtcp_sim::spec::*;
 use airtcp_sim::traffic::{Cbr, Train};
+use airtcp_sim::world::{RunOutput, World};
 
 pub fn empty(seed: u64, duration: Span) -> RunSpec {
     RunSpec {
@@ -87,6 +89,19 @@ impl Building for RunSpec {
         self.record.drops = all;
         self.record.flow_series_max = 1000;
     }
+}
+
+pub fn run(spec: &RunSpec) -> RunOutput {
+    let mut world = World::build(spec).unwrap();
+    world.run(&mut NoCapture);
+    world.finish()
+}
+/// All at the same time, each in a thread of its own. Results are in the order of the specifications.
+pub fn run_together(specs: &[RunSpec]) -> Vec<RunOutput> {
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = specs.iter().map(|spec| scope.spawn(|| run(spec))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    })
 }
 
 pub fn cbr(bps: u64, packet_bytes: u16) -> Traffic {
