@@ -39,6 +39,7 @@ lint: $(BUILD) $(DEV) ## Formatting, lints and types
 	cargo fmt --all --check
 	git ls-files -z '*.rs' | xargs -0 rustfmt --check --edition 2024
 	cargo clippy --workspace --all-targets -- -D warnings
+	@if cargo deny --version >/dev/null 2>&1; then cargo deny check bans licenses sources; else echo 'skipped: cargo-deny is not installed'; fi
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
