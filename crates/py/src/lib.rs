@@ -101,8 +101,8 @@ fn profile(name: &str) -> Option<&'static str> {
     profile_file(name)
 }
 
-/// Which engine this is: the package's version and a hash of everything that decides the results of a run (the sources of
-/// the core and the simulator, the versions of what draws random numbers). Equal on all machines that built the same sources.
+/// Which engine this is: the package's version and a hash of everything that decides the results of a run (see
+/// `crates/identity`). Equal on all machines that built the same sources; comments and tests do not change it.
 #[pyfunction]
 fn engine() -> &'static str {
     concat!(env!("CARGO_PKG_VERSION"), "+", env!("AIRTCP_ENGINE_HASH"))
