@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from browsing import browser
+from sample_sweep import file as file
 
 __all__ = ["browser"]
 
