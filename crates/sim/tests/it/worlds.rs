@@ -1,7 +1,5 @@
 //! Whole worlds with datagrams and pings: times to the nanosecond, conservation, order, determinism.
 
-mod common;
-
 use airtcp_core::queue::QueueConfig;
 use airtcp_core::units::{DataRate, Probability, Span, Time};
 use airtcp_sim::capture::{Captured, NoCapture};
@@ -9,8 +7,9 @@ use airtcp_sim::record::{Data, Table};
 use airtcp_sim::spec::*;
 use airtcp_sim::traffic::{Ping, Train};
 use airtcp_sim::world::{RunOutput, World};
-use common::*;
 use proptest::prelude::*;
+
+use crate::common::*;
 
 fn f64s<'a>(output: &'a RunOutput, table: &str, column: &str) -> &'a [f64] {
     match output.table(table).unwrap().column(column) {

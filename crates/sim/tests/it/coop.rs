@@ -5,7 +5,7 @@ use airtcp_sim::record::{Data, Table};
 use airtcp_sim::scenario::{Override, Scenario};
 use airtcp_sim::world::{RunOutput, World};
 
-const PHONES: &str = include_str!("../../../examples/coop-phones.toml");
+const PHONES: &str = include_str!("../../../../examples/coop-phones.toml");
 
 fn scenario(sets: &[&str]) -> Result<Scenario, String> {
     let overrides: Vec<Override> = sets.iter().map(|s| Override::parse(s).unwrap()).collect();

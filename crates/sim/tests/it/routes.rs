@@ -1,14 +1,13 @@
 //! Routes against an enumeration of all paths.
 
-mod common;
-
 use airtcp_core::packet::FlowId;
 use airtcp_core::units::{DataRate, Span, Time};
 use airtcp_sim::error::BuildError;
 use airtcp_sim::route::Routes;
 use airtcp_sim::spec::*;
-use common::*;
 use proptest::prelude::*;
+
+use crate::common::*;
 
 const RATE: DataRate = DataRate::from_mbps(10);
 const DELAY: Span = Span::from_ms(1);

@@ -1,5 +1,5 @@
 //! The two structures that order events, each against its rivals, in the hold model: take the earliest, put it back some
-//! delay later. `cargo bench -p airtcp-sim`.
+//! delay later. `cargo bench -p airtcp-bench --bench events`.
 //!
 //! - One deadline per component: the winner tree of `timeline` against a 4-ary heap and a radix heap.
 //! - Packets in flight: `wires`, by its lanes and by its calendar alone, against a 4-ary heap.

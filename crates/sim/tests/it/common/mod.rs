@@ -1,5 +1,4 @@
 //! Small networks for tests.
-#![allow(dead_code)] // each test file uses its part
 
 use airtcp_core::queue::QueueConfig;
 use airtcp_core::queue::fifo::FifoConfig;

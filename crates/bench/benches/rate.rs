@@ -1,6 +1,6 @@
 //! Cost of one series and its status in each rate control, evaluations of the statistics included.
 //!
-//! `cargo bench -p airtcp-core --bench rate`. An item is one A-MPDU (802.11n, two streams, 40 MHz, 64 modes) or, for
+//! `cargo bench -p airtcp-bench --bench rate`. An item is one A-MPDU (802.11n, two streams, 40 MHz, 64 modes) or, for
 //! `minstrel`, one frame (802.11g).
 
 use std::hint::black_box;

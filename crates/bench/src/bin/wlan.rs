@@ -1,6 +1,7 @@
 //! Runs TCP uploads over one access point and prints how it went and how long it took: for measuring and profiling.
 //!
-//! `wlan [stations=1] [mcs=7] [seconds=60] [cc=cubic] [profile=linux-6] [path=qdisc|mac80211] [ahead=2] [direction=up|down] [tsq=off|on]`
+//! `cargo run --release -p airtcp-bench --bin wlan -- [stations=1] [mcs=7] [seconds=60] [cc=cubic] [profile=linux-6]
+//! [path=qdisc|mac80211] [ahead=2] [direction=up|down] [tsq=off|on]`
 
 use std::sync::Arc;
 

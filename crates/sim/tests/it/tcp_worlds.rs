@@ -1,7 +1,5 @@
 //! Worlds with TCP: applications, transfers, conservation, determinism.
 
-mod common;
-
 use std::sync::Arc;
 
 use airtcp_core::packet::FlowId;
@@ -15,8 +13,9 @@ use airtcp_sim::spec::*;
 use airtcp_sim::traffic::web::GapFrom;
 use airtcp_sim::traffic::{Stream, Transfer, Unlimited, Web};
 use airtcp_sim::world::{RunOutput, World};
-use common::*;
 use proptest::prelude::*;
+
+use crate::common::*;
 
 fn config(name: &str) -> Arc<TcpConfig> {
     Arc::new(profile(name).unwrap().resolve().unwrap())

@@ -1,10 +1,9 @@
 //! One story each, seen from the sender, from between and from the receiver.
 
-mod common;
-
 use airtcp_core::tcp::TcpConfig;
 use airtcp_core::units::{DataRate, Span};
-use common::*;
+
+use crate::common::*;
 
 const TAPS: [(Tap, &str); 3] = [(Tap::Sender, "sender"), (Tap::Between, "between"), (Tap::Receiver, "receiver")];
 

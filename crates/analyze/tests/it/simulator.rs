@@ -1,7 +1,5 @@
 //! Captures the simulator writes, beside its own tables.
 
-mod common;
-
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 
@@ -14,7 +12,8 @@ use airtcp_sim::record::Data;
 use airtcp_sim::spec::*;
 use airtcp_sim::traffic::Transfer;
 use airtcp_sim::world::World;
-use common::*;
+
+use crate::common::*;
 
 #[derive(Clone, Default)]
 struct Shared(Arc<Mutex<Vec<u8>>>);

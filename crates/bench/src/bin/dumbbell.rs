@@ -1,7 +1,8 @@
 //! Runs a dumbbell and prints how it went and how long it took: for measuring and profiling.
 //!
-//! `dumbbell [flows=100] [rate=100Mbit/s] [delay=90ms] [buffer=1666] [seconds=60] [traffic=reno] [profile=linux-6]
-//! [access=RATE] [packet=1500]`; `traffic` is a congestion control, `ping` (the same packets and hops without TCP) or `cbr`.
+//! `cargo run --release -p airtcp-bench --bin dumbbell -- [flows=100] [rate=100Mbit/s] [delay=90ms] [buffer=1666] [seconds=60]
+//! [traffic=reno] [profile=linux-6] [access=RATE] [packet=1500]`; `traffic` is a congestion control, `ping` (the same packets
+//! and hops without TCP) or `cbr`.
 
 use std::sync::Arc;
 

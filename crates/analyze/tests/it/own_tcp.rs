@@ -1,10 +1,9 @@
 //! Captures of airtcp's own TCP, at the sender: what the analysis says of each retransmission beside what the sender said.
 
-mod common;
-
 use airtcp_core::tcp::profile::{Frto, profile_names};
 use airtcp_core::units::Span;
-use common::*;
+
+use crate::common::*;
 
 /// Pseudo-random, from the number alone.
 fn dice(seed: u64, n: u64) -> u64 {

@@ -1,13 +1,12 @@
 //! The same packets in every file format and on every kind of link give the same tables.
 
-mod common;
-
 use std::io::Write;
 
 use airtcp_core::units::{Span, Time};
-use common::*;
 use flate2::Compression;
 use flate2::write::GzEncoder;
+
+use crate::common::*;
 
 /// IPv4 packets with losses and repetitions among them, at whole microseconds.
 fn packets() -> Vec<(Time, Vec<u8>)> {

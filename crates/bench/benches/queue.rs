@@ -1,6 +1,6 @@
 //! Cost of one arrival and one departure in each queue discipline, by state of the queue.
 //!
-//! `cargo bench -p airtcp-core --bench queue`. An item is one pair of `enqueue` and `dequeue`.
+//! `cargo bench -p airtcp-bench --bench queue`. An item is one pair of `enqueue` and `dequeue`.
 
 use airtcp_core::packet::{FlowId, Kind, Packet, Pool};
 use airtcp_core::queue::{AnyQueue, Drops, QueueConfig, QueueContext};

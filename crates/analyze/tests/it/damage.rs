@@ -1,11 +1,10 @@
 //! Whatever the bytes: no panic, every packet counted at most once, bytes conserved.
 
-mod common;
-
 use airtcp_analyze::{Analyzer, Options};
 use airtcp_core::units::Span;
-use common::*;
 use proptest::prelude::*;
+
+use crate::common::*;
 
 fn check(bytes: Vec<u8>) {
     let options = Options { points: 8, idle_timeout_s: 10.0, max_connections: 3 };

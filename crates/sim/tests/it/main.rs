@@ -1,0 +1,13 @@
+//! The simulator's integration tests, in one program: it is linked once.
+
+mod capture;
+mod capture_air;
+mod common;
+mod coop;
+mod examples;
+mod probe;
+mod roaming;
+mod routes;
+mod tcp_worlds;
+mod theory;
+mod worlds;
