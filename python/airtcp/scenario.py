@@ -2316,7 +2316,8 @@ class Wlan(Part):
 
     Radio options are laid over each other key by key. A station's entry wins over `station_radio`, that over
     `phy`, that over the `wifi` table of the host's profile, and that over the defaults. A table of another
-    `name`, `kind` or `standard` replaces the one below it as a whole, and so does every `rate_control`.
+    `name`, `kind` or `standard` replaces the one below it as a whole, and so does a `rate_control` with
+    parameters.
     """
 
     ap: str

@@ -5,6 +5,10 @@
 //! its schema, its page (`airtcp explain`) and its place in the completeness tests follow from that line. A new axis is
 //! also one line in [`AXES`].
 
+mod choice;
+
+pub use choice::Choice;
+
 /// One axis of the registry, for whatever goes over all policies: lists of names and pages.
 #[derive(Debug, Clone, Copy)]
 pub struct Axis {

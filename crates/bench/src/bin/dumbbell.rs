@@ -43,7 +43,7 @@ fn main() {
         }
         cc => {
             let mut options = profile(&arg("profile", "linux-6")).expect("profile: a built-in one");
-            options.cc = Some(CcConfig::by_name(cc).expect("traffic: a congestion control, ping or cbr"));
+            options.cc = Some(CcConfig::by_name(cc).expect("traffic: a congestion control, ping or cbr").into());
             options.packet_bytes = Some(packet);
             let config = Arc::new(options.resolve().expect("profiles are complete"));
             Traffic::Tcp {

@@ -31,7 +31,7 @@ fn main() {
     let stations = number("stations", "1") as u32;
     let seconds = number("seconds", "60");
     let mut options = profile(&arg("profile", "linux-6")).expect("profile: a built-in one");
-    options.cc = Some(CcConfig::by_name(&arg("cc", "cubic")).expect("cc: a congestion control"));
+    options.cc = Some(CcConfig::by_name(&arg("cc", "cubic")).expect("cc: a congestion control").into());
     if arg("tsq", "off") == "off" {
         options.tsq = Some(airtcp_core::tcp::Tsq::Off);
     }

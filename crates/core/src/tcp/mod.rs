@@ -35,6 +35,7 @@ mod ticks;
 
 pub use profile::{
     Frto, FrtoResponse, Pacing, PacingRtt, RandomPhase, Recovery, RttvarRule, TcpConfig, TcpOptions, TimerPhase, Tsq,
+    Unresolved,
 };
 pub use receiver::{Receiver, ReceiverStats};
 pub use sender::{Sender, SenderStats};

@@ -4,10 +4,12 @@
 //! only the resolved [`TcpConfig`]: there is no branch on an operating system anywhere.
 
 use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::cc::CcConfig;
 use super::loss::LossConfig;
+use crate::policy::Choice;
 use crate::units::{Bytes, Probability, Span};
 use crate::wire;
 
@@ -122,8 +124,57 @@ pub enum RttvarRule {
     Linux,
 }
 
+/// How an option is written, and what it comes to.
+trait Written<T>: Sized {
+    /// `self` over what the base says.
+    fn over(self, base: Self) -> Self;
+    fn settle(self) -> Result<T, String>;
+}
+
+impl<T> Written<T> for T {
+    fn over(self, _base: T) -> T {
+        self
+    }
+    fn settle(self) -> Result<T, String> {
+        Ok(self)
+    }
+}
+
+/// A policy that the base names as well keeps the base's parameters.
+impl<T: DeserializeOwned> Written<T> for Choice<T> {
+    fn over(self, base: Choice<T>) -> Choice<T> {
+        Choice::over(self, base)
+    }
+    fn settle(self) -> Result<T, String> {
+        self.config().map_err(|e| e.message().to_owned())
+    }
+}
+
+fn over<T, W: Written<T>>(own: Option<W>, base: Option<W>) -> Option<W> {
+    match (own, base) {
+        (Some(own), Some(base)) => Some(own.over(base)),
+        (own, base) => own.or(base),
+    }
+}
+
+fn settle<T, W: Written<T>>(name: &'static str, option: Option<W>) -> Result<T, Unresolved> {
+    let settled = option.ok_or(Unresolved { option: name, why: None })?.settle();
+    settled.map_err(|why| Unresolved { option: name, why: Some(why) })
+}
+
+/// Why options do not make a configuration: the first option at fault.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unresolved {
+    /// Its name.
+    pub option: &'static str,
+    /// Which of the parameters that come together in it do not fit each other. `None`: nothing sets it.
+    pub why: Option<String>,
+}
+
 macro_rules! options {
-    ($($(#[$doc:meta])* $name:ident: $type:ty,)+) => {
+    (@written $type:ty, $written:ty) => { $written };
+    (@written $type:ty) => { $type };
+    ($($(#[$doc:meta])* $name:ident: $type:ty $(as $written:ty)?,)+) => {
         /// A TCP end, fully determined.
         #[derive(Debug, Clone, PartialEq, Serialize)]
         pub struct TcpConfig { $($(#[$doc])* pub $name: $type,)+ }
@@ -131,16 +182,17 @@ macro_rules! options {
         /// The same options, each of them optional: what a profile file or a scenario writes.
         #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
         #[serde(deny_unknown_fields, default)]
-        pub struct TcpOptions { $($(#[$doc])* #[serde(skip_serializing_if = "Option::is_none")] pub $name: Option<$type>,)+ }
+        pub struct TcpOptions { $($(#[$doc])* #[serde(skip_serializing_if = "Option::is_none")] pub $name: Option<options!(@written $type $(, $written)?)>,)+ }
 
         impl TcpOptions {
-            /// `self` where it says something, `base` elsewhere.
+            /// `self` where it says something, `base` elsewhere. A policy that both name keeps the parameters of `base`
+            /// where `self` gives none.
             pub fn over(self, base: TcpOptions) -> TcpOptions {
-                TcpOptions { $($name: self.$name.or(base.$name),)+ }
+                TcpOptions { $($name: over::<$type, _>(self.$name, base.$name),)+ }
             }
-            /// The complete configuration, or the name of the first option that nothing sets.
-            pub fn resolve(self) -> Result<TcpConfig, &'static str> {
-                Ok(TcpConfig { $($name: self.$name.ok_or(stringify!($name))?,)+ })
+            /// The complete configuration, or the first option that nothing sets.
+            pub fn resolve(self) -> Result<TcpConfig, Unresolved> {
+                Ok(TcpConfig { $($name: settle::<$type, _>(stringify!($name), self.$name)?,)+ })
             }
         }
     };
@@ -152,9 +204,9 @@ options! {
     /// Three-way handshake before data. Off, as in ns-2's one-way agents: data leaves at once.
     handshake: bool,
     /// Congestion control.
-    cc: CcConfig,
+    cc: CcConfig as Choice<CcConfig>,
     /// What counts as a loss.
-    loss: LossConfig,
+    loss: LossConfig as Choice<LossConfig>,
     /// How a loss is repaired.
     recovery: Recovery,
     /// Proportional rate reduction (RFC 6937) while the window shrinks; off: RFC 5681 / RFC 6675 as written.
@@ -385,8 +437,7 @@ mod tests {
     #[test]
     fn every_profile_is_complete() {
         for name in profile_names() {
-            let config =
-                profile(name).unwrap().resolve().unwrap_or_else(|missing| panic!("{name}: {missing} is not set"));
+            let config = profile(name).unwrap().resolve().unwrap_or_else(|missing| panic!("{name}: {missing:?}"));
             assert!(config.mss() > 1);
         }
     }

@@ -14,8 +14,8 @@ mod wlan;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use airtcp_core::tcp::TcpOptions;
 use airtcp_core::tcp::profile::{profile, profile_names};
+use airtcp_core::tcp::{TcpOptions, Unresolved};
 use airtcp_core::units::Span;
 
 use super::error::{nearest, unknown};
@@ -186,7 +186,12 @@ impl<'a> Expander<'a> {
                             }
                         }
                     }
-                    Err(missing) => self.error(&path.key(missing), "missing, and the base does not set it either"),
+                    Err(Unresolved { option, why: None }) => {
+                        self.error(&path.key(option), "missing, and the base does not set it either");
+                    }
+                    Err(Unresolved { option, why: Some(why) }) => {
+                        self.error(&path.key(option), format!("with the parameters of the base: {why}"));
+                    }
                 }
                 self.check_profile_radio(name);
             }

@@ -15,6 +15,7 @@ use super::*;
 use crate::spec::{LinkId, NodeId, Reorder, TcpApp, Traffic};
 use crate::traffic::web::GapFrom;
 
+mod policies;
 mod roam;
 mod wavelan;
 mod wlan;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use airtcp_core::rng::{Purpose, stream};
-use airtcp_core::tcp::{Recovery, TcpConfig, TcpOptions};
+use airtcp_core::tcp::{Recovery, TcpConfig, TcpOptions, Unresolved};
 use airtcp_core::units::{Bytes, Span, Time};
 use rand::RngExt;
 
@@ -206,8 +206,13 @@ impl<'a> Expander<'a> {
         let base = self.profile(&name, path)?;
         let config = match options.over(base).resolve() {
             Ok(config) => config,
-            Err(missing) => {
-                self.error(&path.key(key).key(missing), format!("missing, and the profile `{name}` does not set it"));
+            Err(Unresolved { option, why: None }) => {
+                self.error(&path.key(key).key(option), format!("missing, and the profile `{name}` does not set it"));
+                return None;
+            }
+            Err(Unresolved { option, why: Some(why) }) => {
+                let at = self.option_place(path, key, option, ends);
+                self.error(&at, format!("with the parameters of the profile `{name}`: {why}"));
                 return None;
             }
         };

@@ -18,7 +18,7 @@ use serde_json::Value as Json;
 ///
 /// Radio options are laid over each other key by key. A station's entry wins over `station_radio`, that over `phy`,
 /// that over the `wifi` table of the host's profile, and that over the defaults. A table of another `name`, `kind` or
-/// `standard` replaces the one below it as a whole, and so does every `rate_control`.
+/// `standard` replaces the one below it as a whole, and so does a `rate_control` with parameters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Wlan {
@@ -206,23 +206,31 @@ impl<T: JsonSchema> JsonSchema for Layer<T> {
 }
 
 /// Lays `over` on `base`: tables key by key, unless `over` says that it is of another kind; anything else replaces what is
-/// there. A `rate_control` is one choice, so it replaces the other as a whole.
+/// there. A bare name of what is there changes nothing. A `rate_control` with parameters is one choice, so it replaces the
+/// other as a whole.
 pub(in crate::scenario) fn lay(base: &mut Json, over: &Json) {
     /// Keys whose value decides what the others in the table mean.
     const KINDS: [&str; 3] = ["name", "kind", "standard"];
+    let is_named = |table: &serde_json::Map<String, Json>| KINDS.iter().any(|kind| table.get(*kind) == Some(over));
     match (&mut *base, over) {
+        (Json::Object(below), Json::String(_)) if is_named(below) => {}
         (Json::Object(below), Json::Object(above))
             if KINDS.iter().all(|kind| above.get(*kind).is_none_or(|own| below.get(*kind) == Some(own))) =>
         {
             for (key, value) in above {
                 match below.get_mut(key) {
-                    Some(there) if key != "rate_control" => lay(there, value),
+                    Some(there) if key != "rate_control" || is_bare(value) => lay(there, value),
                     _ => drop(below.insert(key.clone(), value.clone())),
                 }
             }
         }
         _ => *base = over.clone(),
     }
+}
+
+/// Says which one, and nothing about it.
+fn is_bare(value: &Json) -> bool {
+    value.as_object().map_or(value.is_string(), |table| table.len() == 1 && table.contains_key("name"))
 }
 
 #[cfg(test)]
@@ -239,13 +247,26 @@ mod tests {
             (r#"{"name": "x", "a": 1}"#, r#"{"name": "x", "b": 2}"#, r#"{"name": "x", "a": 1, "b": 2}"#),
             (r#"{"name": "x", "a": 1}"#, r#"{"name": "y"}"#, r#"{"name": "y"}"#),
             (r#"{"a": 1}"#, r#"{"standard": "b"}"#, r#"{"standard": "b"}"#),
-            // A bare name means its defaults.
-            (r#"{"name": "x", "a": 1}"#, r#""x""#, r#""x""#),
+            // A bare name of what is there leaves it as it is; another one means its defaults.
+            (r#"{"name": "x", "a": 1}"#, r#""x""#, r#"{"name": "x", "a": 1}"#),
+            (r#"{"name": "x", "a": 1}"#, r#"{"name": "x"}"#, r#"{"name": "x", "a": 1}"#),
+            (r#"{"kind": "x", "a": 1}"#, r#""x""#, r#"{"kind": "x", "a": 1}"#),
+            (r#"{"name": "x", "a": 1}"#, r#""y""#, r#""y""#),
             (r#""x""#, r#"{"name": "x", "a": 1}"#, r#"{"name": "x", "a": 1}"#),
             (
                 r#"{"rate_control": {"name": "fixed", "mcs": 1}}"#,
                 r#"{"rate_control": {"name": "fixed", "rate": "1"}}"#,
                 r#"{"rate_control": {"name": "fixed", "rate": "1"}}"#,
+            ),
+            (
+                r#"{"rate_control": {"name": "arf", "up": 1}}"#,
+                r#"{"rate_control": "arf"}"#,
+                r#"{"rate_control": {"name": "arf", "up": 1}}"#,
+            ),
+            (
+                r#"{"rate_control": {"name": "arf", "up": 1}}"#,
+                r#"{"rate_control": {"name": "arf"}}"#,
+                r#"{"rate_control": {"name": "arf", "up": 1}}"#,
             ),
             (r#"{"l": [1, 2]}"#, r#"{"l": [3]}"#, r#"{"l": [3]}"#),
         ];
