@@ -1,14 +1,14 @@
 """airtcp: TCP over Wi-Fi, simulated packet by packet.
 
-    import airtcp
+import airtcp
 
-    results = airtcp.run("examples/pacing-buffers-reno.toml", seed=1, set={"links.bottleneck.rate": "50Mbit/s"})
-    print(results.links.collect())
+results = airtcp.run("examples/pacing-buffers-reno.toml", seed=1, set={"links.bottleneck.rate": "50Mbit/s"})
+print(results.links.collect())
 
-`run` and `run_many` take scenario files or `Scenario` objects and give `Results`: lazy Polars frames, a manifest and a
-summary. `sweep` takes a sweep file or a `Sweep` and
-gives `SweepResults`: one row per run. `analyze` takes a real capture and gives an `Analysis`: what happened to the TCP
-connections in it. The command line is `airtcp` (`airtcp.cli`), figures are in `airtcp.plots`.
+`run` and `run_many` take scenario files or `Scenario` objects and return `Results`: lazy Polars frames, a manifest and
+a summary. `sweep` takes a sweep file or a `Sweep` and gives `SweepResults`: one row per run. `analyze` takes a real
+capture and gives an `Analysis`: what happened to the TCP connections in it. The command line is `airtcp`
+(`airtcp.cli`), figures are in `airtcp.plots`.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ __all__ = [
     "sweep",
 ]
 
-# What takes long to load (Polars, the generated types) comes when it is first asked for.
+# Modules that load slowly (Polars, the generated types) are imported at their first use.
 _HOME = {
     "Analysis": "analysis.results",
     "analyze": "analysis.reading",

@@ -1,4 +1,4 @@
-"""Reading the file that says what a folder of results is."""
+"""Reads the manifest of a folder of results."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from airtcp.errors import ResultsError
 
 
 def read_manifest(folder: Path, name: str, kind: str, format_: str, version: int) -> dict[str, Any]:
-    """What the manifest `name` of a folder holds.
+    """The content of the manifest `name` of a folder.
 
     Args:
-        folder: of results.
-        name: of the file.
-        kind: what writes such folders, for messages: "airtcp run".
-        format_: what its `format` has to be.
-        version: the newest `format_version` that is understood.
+        folder: folder of results.
+        name: name of the file.
+        kind: command that writes such folders, for messages: "airtcp run".
+        format_: value that its `format` must have.
+        version: newest `format_version` that this airtcp reads.
 
     Raises:
-        ResultsError: it is not there or not readable, it is something else, or a newer airtcp wrote it.
+        ResultsError: it is missing or not readable, has another format, or is from a newer airtcp.
     """
     file = folder / name
     try:

@@ -1,4 +1,4 @@
-"""What the classes of `airtcp.scenario` have in common."""
+"""The base of the classes in `airtcp.scenario`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Part:
     """A table of a scenario."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The table as a scenario file has it. What is `None` is left out."""
+        """The table as a scenario file has it. Keys whose value is `None` are left out."""
         fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         return {_key(name): plain(value) for name, value in fields.items() if value is not None}
 
@@ -38,7 +38,7 @@ def to_toml_value(value: object) -> str:
     """A value as TOML writes it on one line.
 
     Raises:
-        TypeError: TOML has nothing like it.
+        TypeError: TOML has no such type.
     """
     match plain(value):
         case bool(flag):

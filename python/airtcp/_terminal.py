@@ -1,4 +1,4 @@
-"""What the commands share: exit codes, standard output and error, interruption."""
+"""Functions that the commands share: exit codes, standard output and error, interruption."""
 
 from __future__ import annotations
 
@@ -24,30 +24,30 @@ class StopError(Exception):
 
 
 def say(message: str) -> None:
-    """A line on standard error."""
+    """Writes a line to standard error."""
     sys.stderr.write(f"{message}\n")
 
 
 def fail(message: str, code: int) -> int:
-    """An error on standard error; returns the exit code."""
+    """Writes an error to standard error, and returns the exit code."""
     bold, end = ("\x1b[1;31m", "\x1b[0m") if sys.stderr.isatty() and "NO_COLOR" not in os.environ else ("", "")
     say(f"{bold}error:{end} {message}")
     return code
 
 
 def write_out(text: str) -> None:
-    """Standard output, all of it or a clear failure: a reader that went away, a full disk."""
+    """Writes to standard output. A closed pipe or a full disk is a clear failure."""
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
     except OSError as error:
-        # What is still buffered would fail once more, and loudly, when Python exits.
+        # Python would write the buffered rest at its exit, and fail again with a traceback.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise StopError(f"cannot write to standard output: {error.strerror}", FAILURE) from error
 
 
 def render(*parts: object) -> None:
-    """Tables and the like on standard output."""
+    """Writes tables and other Rich objects to standard output."""
     from rich.console import Console
 
     console = Console(file=sys.stdout, highlight=False)
@@ -58,9 +58,9 @@ def render(*parts: object) -> None:
 
 
 class Interrupts:
-    """While active, the first SIGINT or SIGTERM is only noted, so that what is finished can be kept.
+    """While active, the first SIGINT or SIGTERM is only noted, so that finished work can be kept.
 
-    The second one breaks off.
+    The second one ends the command at once.
     """
 
     def __init__(self) -> None:
@@ -73,7 +73,7 @@ class Interrupts:
 
     @contextmanager
     def active(self) -> Iterator[Interrupts]:
-        """Takes the signals over for a while."""
+        """Handles the signals while the block runs."""
         before = {s: signal.signal(s, self._note) for s in (signal.SIGINT, signal.SIGTERM)}
         try:
             yield self

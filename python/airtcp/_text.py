@@ -1,4 +1,4 @@
-"""How airtcp writes JSON."""
+"""JSON as airtcp writes it."""
 
 from __future__ import annotations
 

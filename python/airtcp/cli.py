@@ -3,7 +3,7 @@
 Standard output carries results only; everything else goes to standard error. Exit codes: 0 done, 2 bad input (scenario,
 option, unreadable file), 1 any other failure, 130 interrupted, with the finished part kept.
 
-Only what every command needs is imported at the top: a run of a tenth of a second should not wait for tables, plots and
+The top imports only modules that every command needs. A run of a tenth of a second must not wait for tables, plots and
 Parquet that it does not use.
 """
 
@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     """Run a scenario, print a summary and write a folder of results."""
     if args.out is not None and args.no_save:
         raise StopError("use either --out or --no-save, not both", BAD_INPUT)
-    # A program that asks for JSON gets JSON; it says where it wants a folder, if it wants one.
+    # With --json a folder is written only if --out names one.
     save = not args.no_save and not (args.json and args.out is None)
     checked = _checked(args)
     with Interrupts().active() as interrupts:
@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
             from airtcp.results import Folder
 
             out = args.out or _default_folder(checked)
-            # Made before the run: a place that cannot be written to should not cost the time of a run.
+            # Made before the run, so that a folder that cannot be written costs no time.
             with Folder(_path(out)) as folder:
                 execution = _advance(Execution(checked, folder, args.snaplen), interrupts, quiet=args.quiet)
                 results, where = execution.results(), f"results in {out}"
@@ -111,14 +111,14 @@ def list_names(args: argparse.Namespace) -> int:
     if args.what is None:
         write_out("".join(f"{kind}: {', '.join(entries)}\n" for kind, entries in names.items()))
     elif args.what not in names:
-        raise StopError(f"unknown kind of name {args.what!r}; use one of: {', '.join(names)}", BAD_INPUT)
+        raise StopError(f"{args.what!r} is not a kind of name: use one of {', '.join(names)}", BAD_INPUT)
     else:
         write_out("".join(f"{entry}\n" for entry in names[args.what]))
     return OK
 
 
 def explain(args: argparse.Namespace) -> int:
-    """Print the page of a policy, a host profile or a key of scenarios: what it does, its source, its parameters."""
+    """Print the page of a policy, a host profile or a key of scenarios: its purpose, source and parameters."""
     import json
 
     from airtcp import explain as texts
@@ -169,7 +169,7 @@ def compare(args: argparse.Namespace) -> int:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Faults in the command line look like all others."""
+    """Reports errors in the command line like all other errors."""
 
     def error(self, message: str) -> NoReturn:
         self.print_usage(sys.stderr)
@@ -177,7 +177,7 @@ class _Parser(argparse.ArgumentParser):
         raise SystemExit(BAD_INPUT)
 
     def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
-        # Help and version go to standard output: a full disk or a closed pipe there must not pass for success.
+        # Help and version go to standard output. A full disk or a closed pipe there is a failure.
         if message and file in (None, sys.stdout):
             write_out(message)
         else:
@@ -228,9 +228,9 @@ def _parser() -> argparse.ArgumentParser:
         return sub
 
     def scenario_options(sub: _Parser) -> None:
-        # Optional only for argparse: `--set` may have taken it (see `_file_of`).
-        sub.add_argument("file", metavar="FILE", nargs="?", help="scenario file (TOML); - reads standard input")
-        sub.add_argument("--seed", type=_seed, metavar="N", help="seed, instead of the scenario's")
+        # Optional for argparse only, because `--set` may have taken it (see `_file_of`).
+        sub.add_argument("file", metavar="FILE", nargs="?", help="scenario file (TOML), or - for standard input")
+        sub.add_argument("--seed", type=_seed, metavar="N", help="seed of the run; default: the scenario's")
         sub.add_argument(
             "--set",
             action="extend",
@@ -240,7 +240,7 @@ def _parser() -> argparse.ArgumentParser:
             metavar="KEY=VALUE",
             help="change values of the scenario; can be repeated",
         )
-        sub.add_argument("--duration", metavar="T", help="simulated time, instead of the scenario's, such as 30s")
+        sub.add_argument("--duration", metavar="T", help="simulated time, such as 30s; default: the scenario's")
 
     sub = command(
         "run",
@@ -319,7 +319,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (ResultsError, ExecutorError) as error:
         return fail(str(error), FAILURE)
     except MemoryError:
-        return fail("out of memory: make the scenario smaller, or record less (`record` in the scenario)", FAILURE)
+        return fail("out of memory: make the scenario smaller, or record less (key `record` of the scenario)", FAILURE)
     except KeyboardInterrupt:
         return fail("interrupted", 128 + signal.SIGINT)
 
@@ -334,11 +334,11 @@ def _path(text: str) -> Path:
 
 
 def _file_of(args: argparse.Namespace) -> str:
-    """FILE may follow `--set KEY=VALUE ...`, which then takes it for one more change."""
+    """Finds FILE if `--set KEY=VALUE ...` took it as one more change."""
     if args.file is None and args.changes and "=" not in args.changes[-1]:
         args.file = args.changes.pop()
     if args.file is None:
-        raise StopError("a scenario FILE is missing; - reads standard input", BAD_INPUT)
+        raise StopError("a scenario FILE is missing: give a path, or - for standard input", BAD_INPUT)
     return str(args.file)
 
 
@@ -358,7 +358,7 @@ def _checked(args: argparse.Namespace) -> _airtcp.Checked:
             raise scenario_error(error, _path(file)) from None
     text = sys.stdin.buffer.read(MAX_STDIN_BYTES + 1)
     if len(text) > MAX_STDIN_BYTES:
-        raise StopError(f"standard input: more than {MAX_STDIN_BYTES >> 20} MiB: not a scenario", BAD_INPUT)
+        raise StopError(f"standard input: more than {MAX_STDIN_BYTES >> 20} MiB: a scenario must be smaller", BAD_INPUT)
     return _airtcp.Checked.from_toml(text, "stdin", parsed)
 
 
@@ -366,7 +366,7 @@ def _default_folder(checked: _airtcp.Checked) -> str:
     import json
 
     scenario = json.loads(checked.to_json())
-    # A name is free text; a folder stays below runs/.
+    # The folder stays below runs/, whatever the scenario's name.
     name = re.sub(r"[^\w.-]+", "-", scenario["name"]).strip("-.") or "run"
     return f"runs/{name}-seed{scenario['seed']}"
 
@@ -385,7 +385,7 @@ def _load(folders: list[str]) -> list[Results]:
 
 @contextmanager
 def _progress(name: str, duration_s: float, *, quiet: bool) -> Iterator[Callable[[float], None]]:
-    """A progress bar on standard error, if that is a terminal and the run takes long enough."""
+    """Shows a progress bar on standard error, if it is a terminal and the run takes long enough."""
     begin = time.monotonic()
     wanted = sys.stderr.isatty() and not quiet
     bar: Any = None

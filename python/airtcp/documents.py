@@ -1,8 +1,8 @@
-"""Files that people write, held against a type: sweeps and studies, by the reader that reads scenarios.
+"""Checks sweep and study files against their types, with the reader that reads scenarios.
 
-A `Table` declares the keys of a table of a file, what they accept and what they mean. Its JSON Schema follows from it;
-`_airtcp.Document.check` holds a file against that and finds everything wrong at once, with file, line, key and value.
-What is left for the modules that declare tables is what only the whole can tell.
+A `Table` declares the keys of a table of a file, their values and their meanings. Its JSON Schema follows from it.
+`_airtcp.Document.check` checks a file against the schema and reports all faults at once, with file, line, key and
+value. Modules that declare tables check only the rules that span several keys.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ Place = Sequence[str | int]
 """Keys, and indices of lists, from the top of a document."""
 
 ErrorType = Callable[..., Exception]
-"""Of one text for each fault."""
+"""Makes an error from one text for each fault."""
 
 
 class Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A table of a file. Keys that it does not declare are faults."""
+    """A table of a file. Undeclared keys are faults."""
 
 
 T = TypeVar("T", bound=Table)
 
 
 def means(text: str) -> Meta:
-    """What a key means, for the schema and the pages."""
+    """The meaning of a key, for the schema and the pages."""
     return Meta(description=text)
 
 
@@ -51,10 +51,13 @@ Id = Annotated[
     _rule(r"^[A-Za-z0-9][A-Za-z0-9._-]*$", "letters, digits, `-`, `_` and `.`, beginning with a letter or digit"),
 ]
 Word = Annotated[
-    str, _rule(r"^[A-Za-z_][A-Za-z0-9_]*$", "the name must be a word: letters, digits and _ only, and no digit first")
+    str,
+    _rule(
+        r"^[A-Za-z_][A-Za-z0-9_]*$", "the name must consist of letters, digits and _, and must not begin with a digit"
+    ),
 ]
 Where = Annotated[str, Meta(extra_json_schema={"x-place": True})]
-"""Not a key of a file: file, line and place of the table, for errors; `read` puts it in."""
+"""File, line and place of the table, for messages. It is not a key of the file; `read` fills it in."""
 
 
 # --- the schema -------------------------------------------------------------------------------------------------------
@@ -74,7 +77,7 @@ def schema(kind: type[Table], title: str = "") -> dict[str, Any]:
 
 
 def _tidied(part: Any) -> Any:  # noqa: ANN401
-    """TOML has no null, so an optional key is one that may be left out; and a whole number is a number, too."""
+    """Simplifies a schema for TOML: there is no null, so an optional key may be left out; an integer is a number."""
     if isinstance(part, list):
         return [_tidied(item) for item in part]
     if not isinstance(part, dict):
@@ -113,10 +116,10 @@ def _compiled(kind: type[Table]) -> _airtcp.Schema:
 
 
 def load(path: object, what: str, error: ErrorType) -> Document:
-    """A TOML file.
+    """Reads a TOML file.
 
     Raises:
-        error: it cannot be read; `what` should have been in it.
+        error: the file cannot be read. The message says that it should hold `what`.
     """
     try:
         return Document.load(str(path), what)
@@ -127,10 +130,10 @@ def load(path: object, what: str, error: ErrorType) -> Document:
 
 
 def read(document: Document, kind: type[T], error: ErrorType) -> T:
-    """A document as what it should be.
+    """Converts a document to its type.
 
     Raises:
-        error: it is not; with all that is wrong.
+        error: the document does not fit its type. The message lists every fault.
     """
     try:
         document.check(_compiled(kind))
@@ -139,7 +142,7 @@ def read(document: Document, kind: type[T], error: ErrorType) -> T:
     try:
         table = msgspec.convert(document.value(), kind)
     except msgspec.ValidationError as found:
-        # The schema says all that the type does; should they ever differ, it is still told where.
+        # The schema covers the type. If they ever differ, the message still names the place.
         message, _, at = str(found).partition(" - at `$")
         steps = [int(i) if i else key for i, key in re.findall(r"\[(\d+)\]|\.([^.\[\]`]+)", at)]
         raise error(document.fault(steps, message)) from found
@@ -150,7 +153,7 @@ def read(document: Document, kind: type[T], error: ErrorType) -> T:
 
 
 def _parts(value: object, place: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], Table]]:
-    """All tables in it, with their places."""
+    """All tables of a document, with their places."""
     match value:
         case Table():
             yield place, value
@@ -166,23 +169,23 @@ def _parts(value: object, place: tuple[str | int, ...]) -> Iterator[tuple[tuple[
 
 
 class Faults:
-    """Collects what is wrong, so that one reading finds all of it."""
+    """Collects faults, so that one reading reports all of them."""
 
     def __init__(self, document: Document, error: ErrorType) -> None:
-        """`error` is what `raise_any` raises."""
+        """`error`: type of the error that `raise_any` raises."""
         self._document: Final = document
         self._error: Final = error
         self.found: Final[list[str]] = []
 
     def where(self, *place: str | int) -> str:
-        """`FILE:LINE: place`, as exactly as is known."""
+        """`FILE:LINE: place`, as exactly as known."""
         return self._document.where(place)
 
     def add(self, message: str, *place: str | int) -> None:
-        """Notes a fault; its file, line, key and value are told before it."""
+        """Notes a fault. Its file, line, key and value precede it in the message."""
         self.found.append(self._document.fault(place, message))
 
     def raise_any(self) -> None:
-        """Raises what was found, if anything."""
+        """Raises an error with all faults, if there are any."""
         if self.found:
             raise self._error(*self.found)

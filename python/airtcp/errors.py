@@ -1,4 +1,4 @@
-"""What airtcp raises on purpose. `ScenarioError` and `CaptureError` come from the parsers in Rust."""
+"""Exceptions of airtcp. `ScenarioError` and `CaptureError` come from the parsers in Rust."""
 
 from typing import Final
 
@@ -10,16 +10,16 @@ class ResultsError(Exception):
 
 
 class NotOursError(ResultsError):
-    """Something other than an airtcp result is where results should go; it is left alone."""
+    """The folder for results has other content. It is left unchanged."""
 
 
 class FileError(ValueError):
-    """A file is wrong. The message names file, line, key and value; `faults` lists it fault by fault."""
+    """A file is wrong. The message names file, line, key and value; `faults` lists all faults."""
 
     SHOWN: Final = 20
 
     def __init__(self, *faults: str) -> None:
-        """One line or more for each fault. Beyond a screenful they are counted, not shown."""
+        """One or more lines for each fault. Faults beyond a screenful are counted, not shown."""
         more = len(faults) - self.SHOWN
         super().__init__("\n".join([*faults[: self.SHOWN], *([f"and {more} more"] if more > 0 else [])]))
         self.faults: list[str] = list(faults)
@@ -34,7 +34,7 @@ class SweepError(FileError):
 
 
 class ExecutorError(Exception):
-    """What should carry out the runs cannot: an unknown address, no cluster there, another engine on its workers."""
+    """The executor cannot carry out the runs: an unknown address, no cluster there, another engine on its workers."""
 
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""One run under way: built, advanced, ended. Loads nothing heavy: short runs must start fast."""
+"""One run in progress: built, advanced, ended. It imports no heavy module, so that short runs start fast."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ if TYPE_CHECKING:
     from airtcp.results import Folder, Results
 
 SLICE_WALL_S: Final = 0.1
-"""The engine is asked back this often: for progress, Ctrl-C and the other Python threads."""
+"""Wall time of a slice of a run, seconds. Between slices, progress, Ctrl-C and other Python threads get a turn."""
 
 SNAPLEN: Final = 192
-"""Bytes that captures keep of a packet: more than all headers together. 0: the whole packet."""
+"""Bytes that captures keep of each packet: more than all headers together. 0: the whole packet."""
 
 
 class Execution:
-    """One run. Construct it, `advance` it as far as it should go, then take its `summary` or its `results`."""
+    """One run. Construct it, `advance` it to the wanted time, then take its `summary` or its `results`."""
 
     def __init__(self, checked: _airtcp.Checked, folder: Folder | None = None, snaplen: int = SNAPLEN) -> None:
-        """Builds the network. What the scenario captures goes to `folder`; without one nothing is captured."""
+        """Builds the network. Captures go to `folder`; without one, nothing is captured."""
         self.scenario: Final[dict[str, Any]] = json.loads(checked.to_json())
         record = self.scenario["record"]
         wanted = record["capture"] or record["capture_air"]
@@ -36,7 +36,7 @@ class Execution:
             raise ResultsError(f"cannot write the capture: {error.strerror or error}") from error
         self.end_s: Final = self._run.end_s
         """Simulated time at the end of the run."""
-        # Begins small, because nobody knows yet how long a second of this network takes.
+        # Begins small, because the speed of this network is not known yet.
         self._slice_s = self.end_s / 1000
         self._output: _airtcp.Output | None = None
         self._reached_s = 0.0
@@ -44,7 +44,7 @@ class Execution:
 
     @property
     def now_s(self) -> float:
-        """Simulated time reached."""
+        """Simulated time so far."""
         return self._run.now_s if self._output is None else self._reached_s
 
     @property
@@ -53,14 +53,14 @@ class Execution:
         return self.now_s >= self.end_s
 
     def advance(self) -> None:
-        """Runs on for about `SLICE_WALL_S` of wall time. Where the cuts fall does not change the results."""
+        """Runs for about `SLICE_WALL_S` of wall time. The cuts between slices do not change the results."""
         begin = time.perf_counter()
         self._run.advance(min(self.now_s + self._slice_s, self.end_s))
         took = max(time.perf_counter() - begin, 1e-9)
         self._slice_s *= min(max(SLICE_WALL_S / took, 0.1), 4.0)
 
     def finish(self) -> _airtcp.Output:
-        """Ends the run where it is.
+        """Ends the run at its present time.
 
         Raises:
             ResultsError: the capture could not be written.
@@ -84,7 +84,7 @@ class Execution:
         }
 
     def summary(self) -> dict[str, Any]:
-        """Ends the run and sums it up per flow, flow group and link.
+        """Ends the run and returns its summary per flow, flow group and link.
 
         Raises:
             ResultsError: the capture could not be written.
@@ -92,12 +92,12 @@ class Execution:
         return {**self._head(), **json.loads(self.finish().summary)}
 
     def results(self) -> Results:
-        """Ends the run and hands out all it recorded.
+        """Ends the run and returns everything it recorded.
 
         Raises:
             ResultsError: the capture could not be written.
         """
-        from airtcp import results  # Polars takes longer to load than many a run
+        from airtcp import results  # Polars takes longer to load than a short run takes
 
         output = self.finish()
         simulated_s = self.now_s

@@ -1,8 +1,8 @@
-"""Pages on everything a scenario can name: `airtcp explain`, and `docs/policies/` from the same text.
+"""Pages about all names of scenarios: `airtcp explain`, and `docs/policies/` from the same text.
 
 A policy's text is the comment that opens its source file; its parameters come from the JSON Schema.
 A host profile's page is its file. `tools/generate.py` loads this module alone, before the package is complete, so it
-imports nothing of it.
+imports no other module of the package.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ class Parameter:
 
     key: str
     kind: str
-    """What may stand there, with its unit."""
+    """Values that it accepts, with their unit."""
     default: str
-    """Empty if there is none."""
+    """Its default; empty if there is none."""
     meaning: str
     choices: dict[str, str]
-    """Values with their meanings, where it takes one of a few."""
+    """Values with their meanings, if it takes one of a few."""
 
 
 # --- What the schema says --------------------------------------------------------------------------------------------
 
 
 def _resolve(part: Schema, schema: Schema) -> Schema:
-    """The definition a part refers to, or the part itself."""
+    """The definition to which a part refers, or the part itself."""
     while "$ref" in part:
         part = schema["$defs"][part["$ref"].rsplit("/", 1)[1]]
     return part
@@ -74,7 +74,7 @@ def _choices(part: Schema, schema: Schema) -> dict[str, str]:
 
 
 def _kind(part: Schema, schema: Schema) -> str:
-    """What may stand at a key, in words."""
+    """The values that a key accepts, in words."""
     part = _resolve(part, schema)
     if words := _choices(part, schema):
         tables = any(
@@ -135,7 +135,7 @@ def parameters(page: PolicyPage, schema: Schema) -> list[Parameter]:
 
 
 def _plain(text: str, types: Mapping[str, str]) -> str:
-    """Links of Rust's documentation as names: a policy's registered one, else the type's own."""
+    """Replaces links of Rust's documentation by names: a policy's registered name, else the type's."""
 
     def name(match: re.Match[str]) -> str:
         last = match[1].rsplit("::", 1)[-1]
@@ -184,7 +184,7 @@ def _width() -> int:
 
 
 def page_text(page: PolicyPage, pages: Sequence[PolicyPage], schema: Schema) -> str:
-    """A policy's page for a terminal."""
+    """A policy's page for the terminal."""
     types = _types(pages, page["axis"])
     width = _width()
     out = [f"{page['axis']}/{page['name']}", "", *_wrap(_plain(page["decides"], types), width, ""), ""]
@@ -277,13 +277,13 @@ def files(pages: Sequence[PolicyPage], schema: Schema) -> dict[str, str]:
 
 
 def overview(pages: Sequence[PolicyPage], profiles: Sequence[str]) -> str:
-    """Every name by axis, each policy with what it decides."""
+    """Every name by axis, each policy with its first sentence."""
     width = _width()
     out: list[str] = []
     for axis in dict.fromkeys(page["axis"] for page in pages):
         out += [axis_text(axis, pages, width), ""]
     out += ["profile (host profiles: what an operating system sets)", *_wrap(", ".join(profiles), width), ""]
-    out.append("airtcp explain NAME prints a page; KEY of a scenario works, too.")
+    out.append("airtcp explain NAME prints a page. NAME may also be a key of scenarios.")
     return "\n".join(out) + "\n"
 
 
@@ -305,7 +305,7 @@ def axis_text(axis: str, pages: Sequence[PolicyPage], width: int | None = None) 
 
 
 def _key_text(key: str, schema: Schema) -> str:
-    """The key of a scenario wherever it stands, by table."""
+    """The meaning of a key in each table of a scenario that has it."""
     tables: list[tuple[str, Schema]] = [("the top level", schema)]
     for name, definition in schema["$defs"].items():
         tables.append((f"`{name}`", definition))
@@ -321,7 +321,7 @@ def _key_text(key: str, schema: Schema) -> str:
 
 
 class UnknownNameError(Exception):
-    """There is no page of that name; says what there is."""
+    """No page has that name. The message suggests names."""
 
 
 def explain(name: str, pages: Sequence[PolicyPage], profiles: Mapping[str, str], schema: Schema) -> str:
@@ -340,7 +340,7 @@ def explain(name: str, pages: Sequence[PolicyPage], profiles: Mapping[str, str],
 
     axes = dict.fromkeys(page["axis"] for page in pages)
     known = [*(p["name"] for p in pages), *profiles, *axes, *(f"{p['axis']}/{p['name']}" for p in pages)]
-    # A name that exists on another axis is nearer than any that is spelled alike.
+    # The same name on another axis is a better suggestion than one of similar spelling.
     close = [f"{p['axis']}/{p['name']}" for p in pages if p["name"] == bare] if axis else []
     close = close or difflib.get_close_matches(name, known, n=1) or difflib.get_close_matches(bare, known, n=1)
     hint = f"did you mean {' or '.join(close)}?" if close else "airtcp explain lists the names"

@@ -1,7 +1,7 @@
 """Small expressions in sweep and study files: `2 * (D_ms + 10)`, `loss('paced', n=500) < 0.01`.
 
-An expression is parsed by Python's own parser and then held to a short list of what is allowed, so that a file from
-somebody else can do arithmetic only: numbers, strings, names, `+ - * / // % **`, parentheses, calls of the given
+Python's own parser parses an expression. A short list says which parts are allowed, so that a file from somebody else
+can do arithmetic only: numbers, strings, names, `+ - * / // % **`, parentheses, calls of the given
 functions, dotted names that are given as a whole, lists as arguments, and one comparison at the top. Nothing is
 handed to `eval`.
 
@@ -23,22 +23,22 @@ from decimal import Decimal
 from typing import Any, Final
 
 MAX_LENGTH: Final = 1000
-"""Characters of an expression."""
+"""Most characters of an expression."""
 
 MAX_BITS: Final = 1024
-"""Size of the integers that an expression may make: `9**9**9` must not keep the machine busy."""
+"""Most bits of an integer in an expression, so that `9**9**9` cannot block the machine."""
 
 MAX_DEPTH: Final = 60
-"""Operators and calls within each other."""
+"""Most operators and calls nested in each other."""
 
 Functions = Mapping[str, Callable[..., Any]]
 
 
 class ExpressionError(ValueError):
-    """An expression cannot be read, or not be computed. The message shows it and the place."""
+    """An expression cannot be read or computed. The message shows the expression and the place."""
 
     def __init__(self, text: str, at: int, message: str) -> None:
-        """`at`: index in `text`; outside of it: no place is shown."""
+        """`at`: index in `text`. If it is outside, no place is shown."""
         line = " ".join(text.splitlines()) if text else ""
         place = f"\n  {line}\n  {' ' * at}^" if 0 <= at <= len(line) and len(line) == len(text) else f"\n  {line}"
         super().__init__(f"{message}{place}")
@@ -48,7 +48,7 @@ class ExpressionError(ValueError):
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """`; did you mean `x`? there are: ...`, or what there is; for the end of an error message."""
+    """End of an error message: `; did you mean `x`? there are: ...`, or the list alone."""
     names = sorted(set(known))
     if not names:
         return "; there are none"
@@ -125,30 +125,30 @@ _NUMERIC: Final[Functions] = {
 }
 
 FUNCTIONS: Final[Functions] = {name: _only_numbers(name, function) for name, function in _NUMERIC.items()}
-"""What templates may call."""
+"""Functions that templates may call."""
 
 
 @dataclass(frozen=True)
 class Expression:
-    """A parsed expression. `evaluate` computes it; `comparison` takes it apart."""
+    """A parsed expression. `evaluate` computes it; `comparison` splits it."""
 
     text: str
-    """As written."""
+    """The text as written."""
     _node: ast.expr = field(repr=False, compare=False)
 
     @property
     def names(self) -> frozenset[str]:
-        """The names it uses, dotted ones whole, functions left out."""
+        """The names that it uses, dotted names as a whole, without functions."""
         return frozenset(_names(self._node))
 
     @property
     def calls(self) -> frozenset[str]:
-        """The functions it calls, dotted ones whole."""
+        """The functions that it calls, dotted names as a whole."""
         return frozenset(_dotted(n.func) for n in ast.walk(self._node) if isinstance(n, ast.Call))
 
     @property
     def comparison(self) -> tuple[Expression, str, Expression] | None:
-        """Left side, operator, right side; `None` if it is not a comparison."""
+        """Left side, operator and right side; `None` if it is not a comparison."""
         node = self._node
         if not isinstance(node, ast.Compare):
             return None
@@ -159,11 +159,11 @@ class Expression:
         return left, _COMPARISON_NODES[type(node.ops[0])], right
 
     def evaluate(self, names: Mapping[str, Any], functions: Functions = FUNCTIONS) -> Any:
-        """Its value. Operators act on whatever values the names and functions give.
+        """Computes the value. Operators act on the values that names and functions give.
 
         Args:
-            names: what each name stands for; a dotted name is looked up whole.
-            functions: what may be called.
+            names: value of each name; a dotted name is looked up as a whole.
+            functions: functions that may be called.
 
         Raises:
             ExpressionError: a name is unknown, or the arithmetic fails.
@@ -172,7 +172,7 @@ class Expression:
 
 
 def _reparse(text: str, side: ast.expr) -> ast.expr:
-    """The side of a comparison, with places that refer to its own text."""
+    """One side of a comparison, with places that refer to its own text."""
     return parse(ast.get_source_segment(text, side) or "")._node
 
 
@@ -180,11 +180,11 @@ def parse(text: str) -> Expression:
     """Reads an expression.
 
     Raises:
-        ExpressionError: it is not one, or it has what is not allowed.
+        ExpressionError: the text is not an expression, or has a part that is not allowed.
     """
     if len(text) > MAX_LENGTH:
         raise ExpressionError(text[:60] + "...", -1, f"an expression of more than {MAX_LENGTH} characters")
-    # Python counts columns in UTF-8 bytes; names and operators are ASCII, and strings in these files need no more.
+    # Python counts columns in UTF-8 bytes. Names and operators are ASCII, so the place is right.
     body = " ".join(text.strip().splitlines())
     try:
         node = ast.parse(body, mode="eval").body
@@ -230,22 +230,22 @@ def _check(text: str, node: ast.expr, depth: int, *, is_top: bool = False, is_ar
             pass
         case ast.Attribute():
             if not _dotted(node):
-                raise refuse("a dot may stand in a name only")
+                raise refuse("a dot is allowed in names only")
         case ast.UnaryOp(op=ast.USub() | ast.UAdd()):
             below = [node.operand]
         case ast.BinOp() if type(node.op) in _OPERATORS:
             below = [node.left, node.right]
         case ast.Compare():
             if not is_top:
-                raise refuse("a comparison may stand at the top only")
+                raise refuse("a comparison is allowed at the top level only")
             if len(node.ops) != 1:
-                raise refuse("one comparison at a time: write two")
+                raise refuse("only one comparison is allowed: write two checks")
             if type(node.ops[0]) not in _COMPARISON_NODES:
-                raise refuse(f"comparisons are {' '.join(COMPARISONS)}")
+                raise refuse(f"not a comparison: use one of {' '.join(COMPARISONS)}")
             below = [node.left, *node.comparators]
         case ast.Call():
             if not _dotted(node.func):
-                raise refuse("only a function by its name can be called")
+                raise refuse("only a function can be called, by its name")
             for argument in [*node.args, *(k.value for k in node.keywords)]:
                 _check(text, argument, depth + 1, is_argument=True)
             if any(k.arg is None for k in node.keywords):
@@ -287,7 +287,7 @@ class _Evaluation:
             case ast.Name() | ast.Attribute():
                 name = _dotted(node)
                 if name not in self.names:
-                    raise self.fail(node, f"`{name}` is not known{nearest(name, self.names)}")
+                    raise self.fail(node, f"`{name}` is not a known name{nearest(name, self.names)}")
                 return self.names[name]
             case ast.List(elts=items):
                 return [self.value(item) for item in items]
@@ -296,7 +296,7 @@ class _Evaluation:
                 return self.guarded(node, lambda: -value if isinstance(op, ast.USub) else +value)
             case ast.BinOp(left=left, op=op, right=right):
                 sign, operation = _OPERATORS[type(op)]
-                # `+` joins texts; the other operators would format or repeat them.
+                # `+` joins texts. The other operators would format or repeat them.
                 a, b = (
                     (self.value(left), self.value(right))
                     if sign == "+"
@@ -340,18 +340,18 @@ class _Evaluation:
 # --- templates --------------------------------------------------------------------------------------------------------
 
 Value = int | float | bool | str
-"""What a parameter can be."""
+"""Types of a parameter's value."""
 
 
 def whole(value: Value) -> Value:
-    """A float without a fraction as an integer, as a scenario wants counts; anything else as it is."""
+    """A float without a fraction as an integer, because counts in scenarios are integers; other values unchanged."""
     if isinstance(value, float) and value.is_integer() and abs(value) < 1 << 53:
         return int(value)
     return value
 
 
 def plain_text(value: Value) -> str:
-    """A number as people write it: `40` for 40.0, `0.00001` for `1e-05`, without the noise of binary fractions."""
+    """A number in plain decimals: `40` for 40.0, `0.00001` for `1e-05`, without binary rounding."""
     value = whole(value)
     if isinstance(value, bool):
         return str(value).lower()
@@ -365,13 +365,13 @@ class Template:
     """Text with expressions in braces."""
 
     text: str
-    """As written."""
+    """The text as written."""
     parts: tuple[str | Expression, ...]
-    """Plain text and expressions in turn."""
+    """Plain text and expressions, alternating."""
 
     @classmethod
     def read(cls, text: str) -> Template:
-        """Takes text apart.
+        """Splits text into plain text and expressions.
 
         Raises:
             ExpressionError: a brace is not closed, or an expression is wrong.
@@ -385,14 +385,16 @@ class Template:
                 plain += here
                 at += 2
             elif here == "}":
-                raise ExpressionError(text, at, "a `}` without its `{`; write }} for a brace")
+                raise ExpressionError(text, at, "a `}` without a `{`: write }} for a plain brace")
             elif here == "{":
                 end = _closing(text, at)
                 if plain:
                     parts.append(plain)
                     plain = ""
                 if not text[at + 1 : end].strip():
-                    raise ExpressionError(text, at, "an expression is missing between the braces; write {{ for a brace")
+                    raise ExpressionError(
+                        text, at, "an expression is missing between the braces: write {{ for a plain brace"
+                    )
                 parts.append(parse(text[at + 1 : end]))
                 at = end + 1
             else:
@@ -404,14 +406,13 @@ class Template:
 
     @property
     def names(self) -> frozenset[str]:
-        """The names its expressions use."""
+        """The names that its expressions use."""
         return frozenset().union(*(part.names for part in self.parts if isinstance(part, Expression)))
 
     def fill(self, names: Mapping[str, Value], text_of: Callable[[Value], str] | None = None) -> Value:
-        """The text with every expression replaced by its value.
+        """Replaces every expression by its value.
 
-        A template that is one expression and nothing else gives the value itself, unless `text_of` says how values
-        become text.
+        A template of exactly one expression gives its value, unless `text_of` converts values to text.
 
         Raises:
             ExpressionError: an expression cannot be computed.
@@ -424,7 +425,7 @@ class Template:
     def _value(self, part: Expression, names: Mapping[str, Value]) -> Value:
         value = part.evaluate(names)
         if not isinstance(value, (int, float, bool, str)):
-            raise ExpressionError(part.text, 0, f"gives {value!r}, not a number or text")
+            raise ExpressionError(part.text, 0, f"gives {value!r}: must give a number or text")
         return value
 
 
@@ -439,7 +440,7 @@ def _closing(text: str, opening: int) -> int:
             return at
         elif text[at] == "{":
             raise ExpressionError(text, at, "a `{` within an expression")
-    raise ExpressionError(text, opening, "a `{` without its `}`; write {{ for a brace")
+    raise ExpressionError(text, opening, "a `{` without a `}`: write {{ for a plain brace")
 
 
 __all__ = [

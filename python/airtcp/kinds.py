@@ -1,4 +1,4 @@
-"""Tells what a file is that was given to the wrong command, and which command takes it."""
+"""Recognises files that were given to the wrong command, and names the right one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Kind = Literal["scenario", "sweep", "arms", "experiment", "study"]
 
 
 def misplaced(path: Path, wanted: Kind) -> str | None:
-    """What a file or folder is, if it is of another kind than wanted, and which command takes it."""
+    """Names the kind of a file or folder and the command that takes it, if it is not of the wanted kind."""
     keys = _keys(path)
     kind = _kind(path, keys)
     if kind is None or kind == wanted:
@@ -32,7 +32,7 @@ def misplaced(path: Path, wanted: Kind) -> str | None:
 
 
 def scenario_error(error: ScenarioError, path: Path) -> ScenarioError:
-    """The error, or a better one if the file is no scenario at all."""
+    """The error, or a better one if the file is not a scenario at all."""
     told = misplaced(path, "scenario")
     if told is None:
         return error
@@ -43,7 +43,7 @@ def scenario_error(error: ScenarioError, path: Path) -> ScenarioError:
 
 
 def _keys(path: Path) -> dict[str, Any]:
-    """What a file has at the top; nothing if it cannot be read."""
+    """The keys at a file's top level; empty if it cannot be read."""
     if path.is_dir():
         return {}
     try:

@@ -1,14 +1,14 @@
-"""What a run recorded, in memory or as a folder on disk.
+"""The records of a run, in memory or as a folder on disk.
 
 A folder holds
 
-- `manifest.json`: the resolved scenario, seed, versions, status, host and timing, and what each column means;
+- `manifest.json`: the resolved scenario, seed, versions, status, host, timing, and the meaning of each column;
 - `summary.json`: the summaries per flow, flow group and link;
 - one Parquet file per table (`flows.parquet`, `links.parquet`, ...), also when the table has no rows;
 - `capture.pcapng`, if the scenario asks for captures.
 
-The same scenario and seed give the same bytes in every file but `manifest.json`, which also says where and when it ran.
-A folder appears under its name only once it is complete.
+The same scenario and seed give the same bytes in every file but `manifest.json`, which also records place and time of
+the run. A folder appears under its name only once it is complete.
 """
 
 from __future__ import annotations
@@ -55,14 +55,14 @@ class Results(Mapping[str, pl.LazyFrame]):
     """Summaries per flow, flow group and link, without the warm-up."""
     tables: Mapping[str, pl.LazyFrame]
     path: Path | None = None
-    """The folder it was loaded from or saved to; `None`: only in memory."""
+    """Folder from which it was loaded or to which it was saved; `None`: only in memory."""
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Results:
         """Opens a result folder. Tables are scanned when they are used, not now.
 
         Raises:
-            ResultsError: there is no result there, or a newer airtcp wrote it.
+            ResultsError: the folder has no result, or a newer airtcp wrote it.
         """
         folder = Path(path)
         manifest = read_manifest(folder, MANIFEST, "airtcp run", FORMAT, FORMAT_VERSION)
@@ -78,11 +78,11 @@ class Results(Mapping[str, pl.LazyFrame]):
         return cls(manifest, summary, tables, folder)
 
     def save(self, path: str | os.PathLike[str]) -> Results:
-        """Writes a result folder; replaces an older result of airtcp there, and nothing else.
+        """Writes a result folder. It may replace an older result of airtcp, and no other folder.
 
         Raises:
-            NotOursError: something that is not a result of airtcp is there.
-            ResultsError: it cannot be written; what was there before still is.
+            NotOursError: the folder has other content than a result of airtcp.
+            ResultsError: the folder cannot be written. An older result is kept.
         """
         with Folder(Path(path)) as folder:
             folder.commit(self)
@@ -99,7 +99,7 @@ class Results(Mapping[str, pl.LazyFrame]):
         return {name: frame.collect().to_pandas() for name, frame in self.tables.items()}
 
     def meaning(self, table: str, column: str) -> str:
-        """What a column holds, with its unit."""
+        """Meaning and unit of a column."""
         return str(self.manifest["tables"][table]["columns"][column])
 
     @property
@@ -211,7 +211,7 @@ class Results(Mapping[str, pl.LazyFrame]):
         return iter(self.tables)
 
     def __len__(self) -> int:
-        """How many tables there are."""
+        """Number of tables."""
         return len(self.tables)
 
     def __repr__(self) -> str:
@@ -221,7 +221,7 @@ class Results(Mapping[str, pl.LazyFrame]):
 
 
 def labels_of(runs: Sequence[Results]) -> list[str]:
-    """Names for the runs: of the scenario, with the seed or the folder where that does not tell them apart."""
+    """Names of the runs: the scenario's, with the seed or the folder if needed to tell them apart."""
     names = [results.name for results in runs]
     if len(set(names)) < len(names):
         names = [f"{results.name} seed {results.seed}" for results in runs]
@@ -233,7 +233,7 @@ def labels_of(runs: Sequence[Results]) -> list[str]:
 
 
 def host() -> Json:
-    """Where a run took place."""
+    """The machine of a run."""
     return {
         "name": platform.node(),
         "system": f"{platform.system()} {platform.release()}",
@@ -244,7 +244,7 @@ def host() -> Json:
 
 
 def frame(columns: Mapping[str, Any]) -> pl.DataFrame:
-    """A table from the columns that Rust hands out. NaN there means "no value"."""
+    """A table from the columns that Rust returns, where NaN means "no value"."""
     return pl.DataFrame(
         [
             pl.Series(name, data, dtype=pl.String if isinstance(data, list) else None, nan_to_null=True)
@@ -254,15 +254,14 @@ def frame(columns: Mapping[str, Any]) -> pl.DataFrame:
 
 
 class Folder:
-    """A result folder in the making: a hidden sibling of `path` until `commit` gives it that name.
+    """An unfinished result folder: a hidden sibling of `path` until `commit` gives it that name.
 
-    As a context manager it removes what was not committed. Making one also tests early that
-    `path` can be written.
+    As a context manager it removes an uncommitted folder. Making one also tests early that `path` can be written.
     """
 
     def __init__(self, path: Path, format_: str = FORMAT) -> None:
-        """`format_`: what the manifest of an older result says that may be replaced."""
-        # A link to a folder elsewhere is followed: the rename has to happen there.
+        """`format_`: the `format` of an older result that may be replaced."""
+        # Follow a link to a folder elsewhere, because the rename has to happen there.
         self.path: Final = path
         self._format: Final = format_
         self._target = Path(os.path.realpath(path))
@@ -278,7 +277,7 @@ class Folder:
 
     @property
     def capture(self) -> Path:
-        """Where a capture goes while the run lasts."""
+        """Folder for a capture during the run."""
         return self.work / CAPTURE
 
     def _check_target(self) -> None:
@@ -293,7 +292,7 @@ class Folder:
                 what = "a file"
         except OSError as error:
             raise self._error(error) from error
-        raise NotOursError(f"{self.path} is {what}, not a result of airtcp: choose another place (it was not touched)")
+        raise NotOursError(f"{self.path} is {what}, not a result of airtcp: choose another folder (it was not changed)")
 
     def _free_sibling(self, kind: str) -> Path:
         for n in range(10_000):
@@ -307,7 +306,7 @@ class Folder:
         return ResultsError(f"cannot write results to {self.path}: {reason}; nothing was changed there")
 
     def commit(self, results: Results) -> None:
-        """Writes everything and makes the folder appear under its name, in place of an older result.
+        """Writes everything and gives the folder its name, in place of an older result.
 
         Raises:
             ResultsError: the disk is full, permission is missing and so on.
@@ -321,13 +320,13 @@ class Folder:
         self.publish(results.manifest)
 
     def publish(self, manifest: Json) -> None:
-        """Adds the manifest to what is in `work` and makes the folder appear, in place of an older result.
+        """Adds the manifest to the files in `work` and gives the folder its name, in place of an older result.
 
         Raises:
             ResultsError: the disk is full, permission is missing and so on.
         """
         try:
-            # Last: a folder without a manifest is not a result.
+            # Written last, because a folder without a manifest is not a result.
             _write(self.work / MANIFEST, (to_json(manifest) + "\n").encode())
             self._check_target()
             self._swap()
@@ -348,7 +347,7 @@ class Folder:
         shutil.rmtree(old, ignore_errors=True)
 
     def discard(self) -> None:
-        """Removes what was not committed."""
+        """Removes the folder if it was not committed."""
         shutil.rmtree(self.work, ignore_errors=True)
 
     def __enter__(self) -> Self:
@@ -359,7 +358,7 @@ class Folder:
 
 
 def is_result(folder: Path, format_: str = FORMAT) -> bool:
-    """True for a folder with results of that format, of whatever format version."""
+    """True for a folder with results of that format, of any version."""
     try:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -368,7 +367,7 @@ def is_result(folder: Path, format_: str = FORMAT) -> bool:
 
 
 def _parquet(table: pl.DataFrame) -> bytes:
-    # In memory first: Python's own write then reports a full disk as an OSError with its cause.
+    # Build the file in memory, so that Python's own write reports a full disk as an OSError with its cause.
     buffer = io.BytesIO()
     table.write_parquet(buffer, compression="zstd", compression_level=3, row_group_size=1 << 19)
     return buffer.getvalue()
@@ -378,7 +377,7 @@ def _write(path: Path, data: bytes) -> None:
     with path.open("wb") as file:
         file.write(data)
         file.flush()
-        # Some file systems only find out here that they are full.
+        # Some file systems report only here that they are full.
         os.fsync(file.fileno())
 
 

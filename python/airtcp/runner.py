@@ -19,24 +19,24 @@ from airtcp.results import Folder, Results
 from airtcp.scenario import Scenario
 
 Change = tuple[str, str, str]
-"""How to call it in an error, its key, its value as TOML or bare text."""
+"""A change: its name in messages, its key, its value as TOML or bare text."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """A scenario and what to change in it. Nothing is read before it runs."""
+    """A scenario and changes to it. It is read only when it runs."""
 
     scenario: Scenario | str | os.PathLike[str]
     """A scenario file, or a `Scenario` made in Python."""
     seed: int | None = None
-    """Instead of the scenario's."""
+    """Seed of the run; `None`: the scenario's."""
     duration: str | None = None
-    """Simulated time instead of the scenario's, such as `"30s"`."""
+    """Simulated time, such as `"30s"`; `None`: the scenario's."""
     set: Mapping[str, object] = field(default_factory=dict)
-    """Other values to change, by their place: `{"links.bottleneck.rate": "50Mbit/s"}`."""
+    """Other values to change, by key: `{"links.bottleneck.rate": "50Mbit/s"}`."""
 
     def changes(self) -> list[Change]:
-        """Everything that differs from the scenario."""
+        """All changes to the scenario."""
         out = [(f"set={{{key!r}: {value!r}}}", key, to_toml_value(value)) for key, value in self.set.items()]
         if self.duration is not None:
             out.append((f"duration={self.duration!r}", "duration", to_toml_value(self.duration)))
@@ -72,11 +72,11 @@ def run(
 
     Args:
         scenario: a scenario file, or a `Scenario` made in Python.
-        seed: instead of the scenario's.
-        duration: simulated time instead of the scenario's, such as `"30s"`.
-        set: other values to change, by their place: `{"links.bottleneck.rate": "50Mbit/s"}`.
-        out: folder to save the results to; without it they stay in memory, and nothing is captured.
-        snaplen: bytes that a capture keeps of each packet; 0: all.
+        seed: seed of the run; by default the scenario's.
+        duration: simulated time, such as `"30s"`; by default the scenario's.
+        set: other values to change, by key: `{"links.bottleneck.rate": "50Mbit/s"}`.
+        out: folder for the results. Without it, they stay in memory, and nothing is captured.
+        snaplen: bytes of each packet that a capture keeps; 0: all.
         progress: called about ten times a second with the simulated time reached and its end, seconds.
 
     Raises:
@@ -97,10 +97,9 @@ def run_many(
     threads: int | None = None,
     progress: Callable[[int, int], object] | None = None,
 ) -> list[Results]:
-    """Runs independent scenarios side by side, each on one core.
-
-    Results are in the order of the jobs and the same for any number of threads. Every scenario is checked before the
-    first one runs. Several seeds of one file: `run_many(Job(file, seed=s) for s in range(10))`.
+    """Runs independent scenarios in parallel, each on one core. Results are in the order of the jobs and the same for
+    any number of threads. Every scenario is checked before the first one runs. Several seeds of one file:
+    `run_many(Job(file, seed=s) for s in range(10))`.
 
     Args:
         jobs: files, `Scenario` objects, or `Job(...)` of either with changes.
@@ -108,7 +107,7 @@ def run_many(
         progress: called after each finished run with the number of finished runs and of all.
 
     Raises:
-        ScenarioError: a scenario is wrong; none has run.
+        ScenarioError: a scenario is wrong. None has run.
     """
     todo = [job if isinstance(job, Job) else Job(job) for job in jobs]
     for job in todo:
@@ -126,7 +125,7 @@ def run_many(
                 if progress is not None:
                     progress(len(done), len(todo))
         except BaseException:
-            # An error in one run, or Ctrl-C: the others need not finish.
+            # After an error in one run, or Ctrl-C, do not finish the others.
             stop.set()
             pool.shutdown(wait=True, cancel_futures=True)
             raise

@@ -18,7 +18,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Measure:
-    """A number of the summary and how people read it."""
+    """A number of the summary, with its title, unit, scale and digits."""
 
     key: str
     title: str
@@ -72,7 +72,7 @@ AIR: Final = (
     Measure("reorder_timeouts", "overdue", "holes"),
     Measure("lost", "lost", "packets"),
 )
-# Shown only where there are any.
+# Shown only if not zero.
 EVENTS: Final = {
     *("transfers", "marked", "lost_packets"),
     *("ppdus_collided", "given_up", "reorder_timeouts", "lost"),
@@ -80,7 +80,7 @@ EVENTS: Final = {
 
 LINKS_SHOWN: Final = 8
 NAME_WIDTH: Final = 12
-"""A name this long is not folded, however many columns there are."""
+"""Longest name that is not folded, for any number of columns."""
 
 
 def _worth_showing(measures: Sequence[Measure], rows: Sequence[Row]) -> list[Measure]:
@@ -117,7 +117,7 @@ def groups(results: Results) -> list[Row]:
 
 
 def main_links(results: Results) -> list[Row]:
-    """The links that shaped the run: those that dropped most, then those used most."""
+    """The most important links: those that dropped most, then those used most."""
 
     def weight(row: Row) -> tuple[int, float]:
         return row["dropped_overflow"] + row["dropped_early"], row["utilisation"] or 0.0
@@ -126,7 +126,7 @@ def main_links(results: Results) -> list[Row]:
 
 
 def main_air(results: Results) -> list[Row]:
-    """The links of WLANs that used the air most, with all that they lost after its last or only try."""
+    """The links of WLANs that used the air most, with all packets lost after their last or only try."""
     losses = ("dropped_retries", "lost_collision", "lost_errors")
     used = [
         {**row, "lost": sum(row.get(key, 0) for key in losses)}
@@ -183,7 +183,7 @@ def comparison(runs: Sequence[Results]) -> Table:
 
 
 def _side_by_side(runs: Sequence[Sequence[Row]]) -> list[list[Row]]:
-    """Groups of one name beside each other; also the one group of each run that has no namesake, if each has one."""
+    """Groups of one name side by side. If each run has one group without a namesake, these are side by side, too."""
     by_name = [{row["group"]: row for row in rows} for rows in runs]
     blocks = {
         name: [rows.get(name, {}) for rows in by_name] for name in dict.fromkeys(n for rows in by_name for n in rows)

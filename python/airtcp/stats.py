@@ -1,7 +1,7 @@
 """Statistics of runs, in one place: intervals over seeds, paired comparison, percentiles, fairness, warm-up, bootstrap.
 
-Values come as any sequence of numbers, one per seed or per sample. NaN and infinity are the caller's: they are not
-dropped here, and there is no interval over them.
+Values come as any sequence of numbers, one per seed or per sample. NaN and infinity are not dropped, and
+have no interval.
 
 Student's t is computed here rather than taken from SciPy. With whole degrees of freedom its distribution is a finite
 sum (Abramowitz and Stegun 26.7.3 and 26.7.4). It would be SciPy's only use, and `scipy.stats` takes three times as long
@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 LEVEL: Final = 0.95
-"""Confidence level where none is given."""
+"""Default confidence level."""
 
 _EXACT_UP_TO: Final = 200
 """Degrees of freedom up to which the finite sum is used; above, the expansion is as good as double precision."""
@@ -31,7 +31,7 @@ _NORMAL: Final = NormalDist()
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean (or another statistic) and how sure it is."""
+    """A mean (or another statistic) with its confidence interval."""
 
     value: float
     """NaN without any values."""
@@ -40,7 +40,7 @@ class Estimate:
     high: float | None
     """Upper end."""
     count: int
-    """How many values it rests on."""
+    """Number of values."""
 
     @property
     def interval(self) -> tuple[float, float] | None:
@@ -61,10 +61,10 @@ def mean(values: ArrayLike, level: float = LEVEL) -> Estimate:
     if data.size == 0:
         return Estimate(math.nan, None, None, 0)
     if not np.isfinite(data).all():
-        # Values like "never" (infinity): a mean in the sense of order, and no interval.
+        # Infinite values ("never") have a mean, but no interval.
         with np.errstate(invalid="ignore"):
             return Estimate(float(data.mean()), None, None, data.size)
-    # Identical values have no spread; rounding in their mean must not give them one.
+    # Identical values have no spread. Rounding of their mean must not make one.
     if data.min() == data.max():
         centre, half = float(data[0]), 0.0
     else:
@@ -80,7 +80,7 @@ def paired_difference(a: Mapping[Any, float], b: Mapping[Any, float], level: flo
     """Mean of `a - b` where both have the same seed, with Student's t interval over those differences.
 
     Two arms that are run with the same seed share what is drawn at random (start times, sizes), so that their
-    difference varies less than either does. Keys that only one of them has are left out: see `count`.
+    difference varies less than either. Keys that only one of them has are left out: see `count`.
     """
     return mean([a[key] - b[key] for key in a if key in b], level)
 
@@ -109,7 +109,7 @@ def _t_upper(p: float, df: int) -> float:
     start = _t_expansion(p, df)
     if df > _EXACT_UP_TO:
         return start
-    # The distribution is monotone: bisect. 200 halvings are more than doubles can tell apart.
+    # The distribution is monotone, so bisect. 200 halvings exceed the precision of doubles.
     low, high = 0.0, max(start, 1.0)
     while student_t_cdf(high, df) < p:
         low, high = high, 2 * high
@@ -189,7 +189,7 @@ def bootstrap(
     resamples: int = 2000,
     seed: int = 0,
 ) -> Estimate:
-    """A statistic with a bootstrap interval, for those that are not means: medians, percentiles, ratios, maxima of few.
+    """A statistic with a bootstrap interval, for medians, percentiles, ratios and other statistics that are not means.
 
     Bias-corrected and accelerated (Efron 1987). The same values and `seed` give the same interval. Under about ten
     values any bootstrap interval is too narrow; means of few values are better served by `mean`.
@@ -204,7 +204,7 @@ def bootstrap(
     spread = np.sort([float(statistic(data[draw])) for draw in draws])
     if spread[0] == spread[-1]:
         return Estimate(value, float(spread[0]), float(spread[-1]), data.size)
-    # Where the value lies among the resampled ones; ties count half, as for medians of few values.
+    # The value's rank among the resampled ones. Ties count half, as for medians of few values.
     below = (np.count_nonzero(spread < value) + np.count_nonzero(spread <= value)) / (2 * resamples)
     bias = _NORMAL.inv_cdf(min(max(below, 0.5 / resamples), 1 - 0.5 / resamples))
     without = np.array([float(statistic(np.delete(data, i))) for i in range(data.size)])
@@ -224,7 +224,7 @@ def bootstrap(
 
 
 def mser(series: ArrayLike, batch: int = 5) -> int:
-    """How many samples at the start of a series belong to the warm-up, by MSER-5.
+    """Number of samples at the start of a series that belong to the warm-up, by MSER-5.
 
     White, Cobb and Spratt, "A comparison of five steady-state truncation heuristics for simulation", WSC 2000: of all
     truncations of the series of batch means, the one after which the standard error of the mean is the least. Only the
@@ -243,7 +243,7 @@ def mser(series: ArrayLike, batch: int = 5) -> int:
     if count < 4:
         return 0
     means = data[: count * batch].reshape(count, batch).mean(axis=1)
-    means = means - means.mean()  # sums of squares of a small spread about a large level
+    means = means - means.mean()  # sums of squares of a small spread around a large level
     left = count - np.arange(count // 2 + 1)
     sums = np.cumsum(means[::-1])[::-1][: left.size]
     squares = np.cumsum((means**2)[::-1])[::-1][: left.size]

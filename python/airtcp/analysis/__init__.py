@@ -1,1 +1,1 @@
-"""Real captures: what happened to the TCP connections in them, and what a remedy would have changed."""
+"""Analysis of real captures: the behaviour of their TCP connections, and the effect of remedies."""

@@ -1,4 +1,4 @@
-"""Reads a capture to its end, piece by piece, and keeps what comes out of it in memory or on disk."""
+"""Reads a capture to its end, piece by piece, and keeps the results in memory or on disk."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from airtcp.errors import ResultsError
 from airtcp.results import Folder, frame, host
 
 POINTS: Final = 4000
-"""Of a flow over time, at most, in each of the tables `rtt_samples` and `windows`, and of each kind in `segments`."""
+"""Most points of a flow in each of the tables `rtt_samples` and `windows`, and of each kind in `segments`."""
 IDLE_TIMEOUT_S: Final = 300.0
 MAX_CONNECTIONS: Final = 100_000
 
 STEP_PACKETS: Final = 100_000
-"""Packets between two looks at the clock, the signals and what is finished."""
+"""Packets between two checks of the clock, the signals and the finished rows."""
 BUFFER_BYTES: Final = 64 << 20
-"""Finished rows that wait in memory to be written."""
+"""Most finished rows that wait in memory to be written."""
 
 PARTS: Final = "parts"
 
@@ -34,29 +34,29 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Keep:
-    """Which flows are kept: all, or those that fit everything that is given here."""
+    """Selects flows: all, or those that match every condition given."""
 
     flows: Collection[int] = ()
-    """Their numbers."""
+    """Numbers of flows."""
     hosts: Collection[str] = ()
-    """Addresses; one of them is at an end of the flow."""
+    """Addresses. A flow matches if one of them is at one of its ends."""
     ports: Collection[int] = ()
 
     def __post_init__(self) -> None:
-        """Refuses what is no address.
+        """Checks the addresses.
 
         Raises:
-            ValueError: with the address.
+            ValueError: one is not an IP address. The message names it.
         """
-        # As the tables spell them.
+        # Addresses as the tables spell them.
         object.__setattr__(self, "hosts", tuple(str(ipaddress.ip_address(host)) for host in self.hosts))
 
     def __bool__(self) -> bool:
-        """Whether anything is left out."""
+        """Whether any flow is left out."""
         return bool(self.flows or self.hosts or self.ports)
 
     def of(self, tables: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
-        """The rows of these flows. The rows of a flow come together with its row in `flows`."""
+        """The rows of the selected flows. The rows of a flow arrive together with its row in `flows`."""
         if not self:
             return dict(tables)
         wanted = pl.lit(value=True)
@@ -75,14 +75,14 @@ class Keep:
         }
 
     def to_dict(self) -> Json | None:
-        """As the manifest has it."""
+        """The selection as the manifest records it."""
         if not self:
             return None
         return {"flows": list(self.flows), "hosts": list(self.hosts), "ports": list(self.ports)}
 
 
 class Spool:
-    """Finished rows: in memory, or in a folder as soon as they are many."""
+    """Finished rows, in memory or, once there are many, in a folder."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder
@@ -92,9 +92,9 @@ class Spool:
         self._parts = 0
 
     def add(self, tables: Mapping[str, pl.DataFrame]) -> None:
-        """Takes rows over."""
+        """Adds rows."""
         for name, table in tables.items():
-            # One frame without rows has the columns.
+            # Keep one frame without rows: it has the columns.
             if table.height or not self._waiting[name]:
                 self._waiting[name].append(table)
                 self.rows[name] += table.height
@@ -115,7 +115,7 @@ class Spool:
         return folder / PARTS / f"{name}-{number:06}.parquet"
 
     def finish(self) -> dict[str, pl.LazyFrame]:
-        """The tables: those in a folder as one Parquet file each."""
+        """The tables. In a folder, each is one Parquet file."""
         if self.folder is None:
             return {name: pl.concat(waiting).lazy() for name, waiting in self._waiting.items()}
         if self._parts:
@@ -167,26 +167,26 @@ class Reading:
         """True at the end of the file, or where it is damaged."""
 
     def write_to(self, folder: Path) -> None:
-        """Where finished rows go."""
+        """Folder for finished rows."""
         self._spool.folder = folder
 
     def advance(self) -> None:
-        """Reads on for a while.
+        """Reads the next part of the file.
 
         Raises:
-            ResultsError: what came out of it cannot be written.
+            ResultsError: the results cannot be written.
         """
         self.is_over = not self._analysis.advance(STEP_PACKETS)
         self._collect()
 
     @property
     def progress(self) -> tuple[int, int]:
-        """Bytes of the file that were read, and its size."""
+        """Bytes read, and the size of the file."""
         return self._analysis.progress()
 
     @property
     def packets(self) -> int:
-        """Packets that were read."""
+        """Number of packets read."""
         return self._analysis.packets()
 
     def _collect(self) -> None:
@@ -198,7 +198,7 @@ class Reading:
             raise _unwritable(self._spool.folder, error) from error
 
     def finish(self) -> Analysis:
-        """Ends where it is and hands out all that was read.
+        """Stops reading and returns the results so far.
 
         Raises:
             ResultsError: it cannot be written.
@@ -236,7 +236,7 @@ class Reading:
 
 
 def columns() -> dict[str, dict[str, str]]:
-    """Of each table the columns and what they hold."""
+    """For each table its columns and their meanings."""
     # The engine has NaN where the tables have null: see `results.frame`.
     return {
         table: {column: meaning.replace("NaN", "null") for column, meaning in meanings}
@@ -262,26 +262,26 @@ def analyze(
     report: bool = True,
     progress: Callable[[int, int], object] | None = None,
 ) -> Analysis:
-    """Reads a capture (pcap or pcapng, perhaps gzipped) and says what happened to the TCP connections in it.
+    """Reads a capture (pcap or pcapng, plain or gzipped) and analyses its TCP connections.
 
-    A damaged file gives what was read until the damage; `Analysis.damage` then says where and what.
+    Of a damaged file, everything before the damage is analysed. `Analysis.damage` then says where and what it is.
 
     Args:
-        path: of the capture.
-        out: folder to save the results to, tables written as they come; without it they stay in memory.
+        path: path of the capture.
+        out: folder for the results, written while reading. Without it, they stay in memory.
         flows: keep only flows of these numbers.
         hosts: keep only flows with one of these addresses at an end.
         ports: keep only flows with one of these ports at an end.
-        points: of a flow over time, at most, in each of the tables that show one.
-        idle_timeout_s: a connection without packets for so long has ended.
-        max_connections: open at a time, at most; beyond that the one that was quiet longest ends.
+        points: most points of a flow in each table over time.
+        idle_timeout_s: seconds without packets that end a connection.
+        max_connections: most connections followed at a time. Beyond that, the one idle longest ends.
         report: whether to write `report.html` into the folder.
-        progress: called now and then with the bytes that were read and the size of the file.
+        progress: called now and then with the bytes read and the size of the file.
 
     Raises:
         OSError: the capture cannot be opened.
-        CaptureError: it is no capture.
-        ValueError: `hosts` has something that is no address.
+        CaptureError: the file is not a capture.
+        ValueError: an entry of `hosts` is not an IP address.
         ResultsError: the results cannot be written to `out`.
     """
     reading = Reading(
@@ -308,7 +308,7 @@ def analyze(
 
 
 def save(analysis: Analysis, folder: Folder, *, report: bool = True, details: int | None = None) -> None:
-    """Gives a folder that has the tables already its page and its name.
+    """Adds the report to a folder that has the tables already, and gives the folder its name.
 
     Raises:
         ResultsError: it cannot be written.

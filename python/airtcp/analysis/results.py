@@ -1,6 +1,6 @@
-"""What an analysed capture holds, in memory or as a folder on disk.
+"""The results of an analysed capture, in memory or as a folder on disk.
 
-A folder holds `manifest.json` (where it comes from, how far it was read, what each column means), one Parquet file per
+A folder holds `manifest.json` (source, bytes read, meaning of each column), one Parquet file per
 table, also when the table has no rows, and `report.html`. It appears under its name only once it is complete.
 """
 
@@ -25,7 +25,7 @@ FORMAT_VERSION: Final = 1
 TABLES: Final = ("flows", "retransmissions", "timeouts", "rtt_samples", "windows", "segments")
 
 POLICIES: Final = {"efr": "EFR", "early_retransmit": "Early Retransmit", "rack": "RACK"}
-"""Loss policies that are asked about each timeout, and what people call them."""
+"""Loss policies that are tried on each timeout, and their names in text."""
 
 Json = dict[str, Any]
 
@@ -42,7 +42,7 @@ class Analysis(Mapping[str, pl.LazyFrame]):
     """See `docs/results.md`."""
     tables: Mapping[str, pl.LazyFrame]
     path: Path | None = None
-    """The folder it was loaded from or saved to; `None`: only in memory."""
+    """Folder from which it was loaded or to which it was saved; `None`: only in memory."""
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Analysis:
@@ -59,28 +59,28 @@ class Analysis(Mapping[str, pl.LazyFrame]):
         return cls(manifest, {name: pl.scan_parquet(folder / f"{name}.parquet") for name in TABLES}, folder)
 
     def meaning(self, table: str, column: str) -> str:
-        """What a column holds, with its unit."""
+        """Meaning and unit of a column."""
         return str(self.manifest["tables"][table]["columns"][column])
 
     @property
     def file(self) -> str:
-        """The capture, as it was named."""
+        """The capture's path, as given."""
         return str(self.manifest["file"])
 
     @property
     def capture(self) -> Json:
-        """Format, link types, snap length, packets, times and size of what was read."""
+        """Format, link types, snap length, packets, times and size of the part that was read."""
         return dict(self.manifest["capture"])
 
     @property
     def damage(self) -> str | None:
-        """What was wrong with the file and where; the tables hold what was read until then. `None`: nothing."""
+        """Kind and place of damage in the file; the tables hold everything before it. `None`: no damage."""
         damage = self.manifest["damage"]
         return None if damage is None else str(damage)
 
     @property
     def notes(self) -> list[str]:
-        """What limits the figures: packets that were skipped, cut short and the like."""
+        """Limits of the figures, such as packets that were skipped or cut short."""
         return list(self.manifest["notes"])
 
     @property
@@ -95,12 +95,12 @@ class Analysis(Mapping[str, pl.LazyFrame]):
 
     @property
     def retransmissions(self) -> pl.LazyFrame:
-        """One row per retransmission, with its class and why."""
+        """One row per retransmission, with its class and the reason for it."""
         return self["retransmissions"]
 
     @property
     def timeouts(self) -> pl.LazyFrame:
-        """One row per retransmission timeout, with what each loss policy would have done."""
+        """One row per retransmission timeout, with the time at which each loss policy would have acted."""
         return self["timeouts"]
 
     @property
@@ -115,7 +115,7 @@ class Analysis(Mapping[str, pl.LazyFrame]):
 
     @property
     def segments(self) -> pl.LazyFrame:
-        """What a time-sequence plot shows, thinned."""
+        """Points of a time-sequence plot, thinned."""
         return self["segments"]
 
     @cached_property
@@ -124,7 +124,7 @@ class Analysis(Mapping[str, pl.LazyFrame]):
         return totals_of(self.tables)
 
     def interesting(self, n: int) -> list[Json]:
-        """The flows that show most: those with timeouts first, then those with retransmissions, then the largest."""
+        """The most interesting flows: those with timeouts first, then those with retransmissions, then the largest."""
         order = ["timeouts", "retransmitted_packets", "payload_bytes", "packets"]
         top = self.flows.sort([*order, "flow"], descending=[True] * 4 + [False], nulls_last=True).head(n)
         return top.collect(engine="streaming").to_dicts()
@@ -142,7 +142,7 @@ class Analysis(Mapping[str, pl.LazyFrame]):
         return iter(self.tables)
 
     def __len__(self) -> int:
-        """How many tables there are."""
+        """Number of tables."""
         return len(self.tables)
 
     def __repr__(self) -> str:
@@ -193,7 +193,9 @@ def totals_of(tables: Mapping[str, pl.LazyFrame]) -> Json:
 
 
 def by_dup_acks(timeouts: pl.DataFrame) -> list[Json]:
-    """Timeouts with 0, 1, 2 and 3 or more duplicate ACKs received, and how many of each a policy would have avoided."""
+    """Timeouts with 0, 1, 2 and 3 or more duplicate ACKs received, and the number of each that a policy would have
+    avoided.
+    """
     held = timeouts.with_columns(pl.col("dup_acks").clip(upper_bound=3).cast(pl.Int64))
     rows = []
     for n in range(4):
@@ -209,7 +211,8 @@ def by_dup_acks(timeouts: pl.DataFrame) -> list[Json]:
 
 
 def sentence(flow: Mapping[str, Any], held: Sequence[int] | None = None) -> str:
-    """What a flow's timeouts say: `12 timeouts, 9 with 1 or 2 duplicate ACKs received: EFR would have avoided 8, ...`.
+    """A sentence about a flow's timeouts: `12 timeouts, 9 with 1 or 2 duplicate ACKs received: EFR would have avoided
+    8, ...`.
 
     Args:
         flow: a row of `flows`, or totals.

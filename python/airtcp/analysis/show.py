@@ -15,12 +15,12 @@ from airtcp.analysis.results import POLICIES, Analysis, address, sentence
 FLOWS_SHOWN: Final = 10
 
 CLASSES: Final = {
-    "fast": "first of a fast recovery: duplicate ACKs or SACK reported a loss",
-    "recovery": "further ones within a fast recovery",
+    "fast": "first segment of a fast recovery: duplicate ACKs or SACK reported a loss",
+    "recovery": "further segments within a fast recovery",
     "timeout": "the retransmission timer fired",
     "repair": "after a timeout: a segment that was in flight at the timeout",
-    "probe": "tail loss probe: asks for the ACK that is missing at the end",
-    "unknown": "the capture does not show why",
+    "probe": "tail loss probe: requests the ACK that is missing at the end",
+    "unknown": "the capture does not show the reason",
 }
 """Classes of retransmissions in the order in which they are shown, and what they mean."""
 
@@ -33,7 +33,7 @@ def count(value: object) -> str:
 
 
 def amount(number: float) -> str:
-    """Bytes for people, decimal: `1.2 MB`."""
+    """A number of bytes with a decimal unit: `1.2 MB`."""
     for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if number >= size * 0.9995:
             return f"{number / size:.3g} {unit}" if number < size * 999.5 else f"{number / size:.0f} {unit}"
@@ -46,12 +46,12 @@ def decimal(value: float | None, digits: int) -> str:
 
 
 def overview(analysis: Analysis) -> list[Table | Text]:
-    """What was found, the most interesting first."""
+    """The findings, the most interesting first."""
     totals = analysis.totals
     parts: list[Table | Text] = [Text(headline(analysis), style="bold"), Text("")]
     if not totals["flows"]:
         what = "selected flow" if analysis.manifest["kept"] else "TCP"
-        return [*parts, Text(f"There is no {what} in it.")]
+        return [*parts, Text(f"The capture has no {what}.")]
     flows = [flow for flow in analysis.interesting(FLOWS_SHOWN) if flow["payload_bytes"]] or analysis.interesting(1)
     parts.append(_flows(flows, totals["flows"] - len(flows)))
     parts += [Text(_places(totals["vantage"])), Text("")]

@@ -1,1 +1,1 @@
-"""The larger commands, a file each. What they need is imported when they run."""
+"""The larger commands, one file each. Each imports heavy modules only when it runs."""

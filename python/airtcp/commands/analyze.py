@@ -1,4 +1,4 @@
-"""`airtcp analyze`: what happened to the TCP connections in a real capture."""
+"""`airtcp analyze`: explains the TCP connections in a real capture."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 PROGRESS_AFTER_S: Final = 1.0
 LINE_EVERY_S: Final = 30.0
-"""Where standard error is a file, progress is a line now and then."""
+"""Seconds between lines of progress where standard error is not a terminal."""
 
 JSON_ROWS: Final = 10_000
-"""Rows of a table that are held at a time while they are printed."""
+"""Rows of a table in memory at a time while they are printed."""
 
 
 def analyze(args: argparse.Namespace) -> int:
@@ -48,7 +48,7 @@ def analyze(args: argparse.Namespace) -> int:
         raise StopError(f"--host: {error}", BAD_INPUT) from error
     out = args.out or default_folder(args.file)
     with Interrupts().active() as interrupts, ExitStack() as stack:
-        # The capture first: a file that is none leaves nothing behind.
+        # Open the capture first, so that a file that is not a capture leaves no folder.
         reading = _open(args, keep)
         folder = stack.enter_context(Folder(Path(out), FORMAT)) if is_saved else None
         if folder is not None:
@@ -73,7 +73,7 @@ def _open(args: argparse.Namespace, keep: Keep) -> Reading:
     if args.file == "-":
         raise StopError("a capture FILE is missing; standard input is /dev/stdin", BAD_INPUT)
     if Path(args.file).is_dir():
-        raise StopError(f"{args.file}: a folder, not a capture", BAD_INPUT)
+        raise StopError(f"{args.file}: is a folder: give a pcap or pcapng file", BAD_INPUT)
     try:
         return Reading(
             args.file,
@@ -133,7 +133,7 @@ def _end(analysis: Analysis, interrupts: Interrupts, out: str | None, *, quiet: 
             say(f"{analysis.file}: {note}")
     if analysis.damage is not None:
         say(f"error: {analysis.damage}")
-        say(f"the {read} before the damage are analysed; the results are {kept}")
+        say(f"everything before the damage is analysed ({read}); the results are {kept}")
         return FAILURE
     if analysis.interrupted:
         say(f"{analysis.file}: interrupted after {read}; the results are {kept}")
@@ -144,7 +144,7 @@ def _end(analysis: Analysis, interrupts: Interrupts, out: str | None, *, quiet: 
 
 
 def default_folder(file: str) -> str:
-    """Where the results of a capture go. A name is free text; a folder stays below runs/."""
+    """Default folder for the results of a capture. It stays below runs/, whatever the capture's name."""
     name = re.split(r"[/\\]", file)[-1]
     name = re.sub(r"(\.(pcapng|pcap|cap|dmp))?(\.gz)?$", "", name)
     name = re.sub(r"[^\w.-]+", "-", name).strip("-.") or "capture"
@@ -163,7 +163,7 @@ def _advance(reading: Reading, interrupts: Interrupts, *, quiet: bool) -> None:
 
 @contextmanager
 def _progress(name: str, *, quiet: bool) -> Iterator[Callable[[Reading], None]]:
-    """On standard error: a bar on a terminal, else a line now and then; nothing for short files."""
+    """Progress on standard error: a bar on a terminal, else lines; nothing for short files."""
     begin = told_at = time.monotonic()
     is_terminal = sys.stderr.isatty()
     bar: Any = None
@@ -235,15 +235,15 @@ def add(command: Callable[..., Any]) -> None:
         "airtcp analyze capture.pcapng",
         "airtcp analyze capture.pcap.gz --port 443 --out runs/https",
         "airtcp analyze capture.pcap --json | jq '.flows[] | select(.timeouts > 0)'",
-        more="\nreads pcap and pcapng, gzipped too, with Ethernet, VLAN, IPv4, IPv6 and other links: docs/analyze.md\n"
-        "\nexit codes:\n  0 done; 1 the file is damaged (what was read until then is kept), or another failure; 2 bad "
-        "input;\n  130 interrupted (what was read is kept)\n",
+        more="\nreads pcap and pcapng, plain or gzipped; docs/analyze.md lists the link types\n"
+        "\nexit codes:\n  0 done; 1 the file is damaged (the part before is kept), or another failure; 2 bad input;\n"
+        "  130 interrupted (the part read is kept)\n",
     )
     sub.add_argument("file", metavar="FILE", help="capture: pcap or pcapng, plain or gzipped")
     sub.add_argument(
         "--out", metavar="DIR", help="folder for the results; default: runs/NAME-analysis, with --json: none is written"
     )
-    sub.add_argument("--no-save", action="store_true", help="write no folder")
+    sub.add_argument("--no-save", action="store_true", help="write no results")
     sub.add_argument("--json", action="store_true", help="print everything but the points over time as one JSON object")
     sub.add_argument(
         "--html", action=argparse.BooleanOptionalAction, help="write report.html into the folder; default: yes"

@@ -1,4 +1,4 @@
-"""`airtcp report`: the output of a study or a sweep as one page, and its figures for papers."""
+"""`airtcp report`: writes a study's or a sweep's results as one page, and its figures for papers."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def add(command: Callable[..., Any]) -> None:
         report,
         "airtcp report runs/pacing-buffers-quick",
         "airtcp report runs/buffers-sweep --out buffers.html --no-figures",
-        more="\nexit codes:\n  0 done; 1 it cannot be written; 2 the folder holds neither a study nor a sweep\n",
+        more="\nexit codes:\n  0 done; 1 a file cannot be written; 2 the folder holds neither a study nor a sweep\n",
     )
     sub.add_argument("folder", metavar="DIR", help="output folder of airtcp study run or airtcp sweep")
     sub.add_argument("--out", metavar="FILE", help="file for the page; default: DIR/report.html")

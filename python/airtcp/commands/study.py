@@ -86,7 +86,8 @@ def run(args: argparse.Namespace) -> int:
     """Run a study, print its verdicts and write tables, figures and a report; resumes an interrupted run."""
     if args.executor is not None and args.jobs is not None:
         raise StopError(
-            "--jobs is for this machine; a cluster has as many at a time as its workers have threads", BAD_INPUT
+            "use either --jobs or --executor, not both: a cluster runs as many at a time as its workers have threads",
+            BAD_INPUT,
         )
     from pathlib import Path
 
@@ -128,19 +129,19 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _budget(args: argparse.Namespace, prepared: Sequence[Prepared]) -> Budget | None:
-    """What `--settle` may add: as many runs as the study has, unless something else is said."""
+    """Runs or time that `--settle` may add. Default: as many runs as the study has."""
     from airtcp.study.prepare import distinct_runs
     from airtcp.study.settle import Budget
 
     if not args.settle:
         if args.settle_budget is not None:
-            raise StopError("--settle-budget: give --settle as well", BAD_INPUT)
+            raise StopError("--settle-budget needs --settle", BAD_INPUT)
         return None
     return Budget(runs=distinct_runs(prepared)) if args.settle_budget is None else Budget.read(args.settle_budget)
 
 
 def _id_of(args: argparse.Namespace) -> str:
-    """ID may follow `--figure N ...` or `--experiment ID ...`, which then takes it for one more."""
+    """Finds the ID of the study if `--figure N ...` or `--experiment ID ...` took it as one more value."""
     if args.id is None:
         for taken in (args.figure, args.experiment):
             if len(taken) > 1:
@@ -157,7 +158,7 @@ def _read(name: str) -> Study:
 
 
 def _report(folder: Path, *, quiet: bool) -> str | None:
-    """Writes the report; where it is."""
+    """Writes the report and returns its path."""
     from importlib import import_module
 
     try:
@@ -221,28 +222,35 @@ def add(command: Callable[..., Any]) -> None:
         "airtcp study run ./my-study --json | jq '.findings[] | [.id, .verdict]'",
         more=EXIT_CODES,
     )
-    # Optional only for argparse: `--figure 3 4 ID` takes it for one more figure (see `_id_of`).
+    # Optional for argparse only, because `--figure 3 4 ID` takes the ID as one more figure (see `_id_of`).
     one.add_argument("id", nargs="?", **what)
     size = one.add_mutually_exclusive_group()
-    size.add_argument("--quick", action="store_true", help="few points and seeds (default)")
-    size.add_argument("--full", action="store_true", help="the study's whole ranges")
+    size.add_argument("--quick", action="store_true", help="run few points and seeds (default)")
+    size.add_argument("--full", action="store_true", help="run the study's whole ranges")
     one.add_argument(
         "--figure",
         action="extend",
         nargs="+",
         default=[],
         metavar="N",
-        help="only these figures of the paper, with their findings; 3 means 3a, 3b, ... as well",
+        help="run only these figures of the paper, with their findings; 3 means 3a, 3b, ... as well",
     )
     one.add_argument(
-        "--experiment", action="extend", nargs="+", default=[], metavar="ID", help="only these experiments, as a whole"
+        "--experiment",
+        action="extend",
+        nargs="+",
+        default=[],
+        metavar="ID",
+        help="run only these experiments, completely",
     )
-    one.add_argument("--seeds", type=positive, metavar="N", help="runs of each point, instead of the experiments'")
+    one.add_argument(
+        "--seeds", type=positive, metavar="N", help="number of seeds for each point; default: the experiments' own"
+    )
     one.add_argument("--settle", action="store_true", help="run more seeds for open findings, up to a budget")
     one.add_argument(
         "--settle-budget",
         metavar="N|TIME",
-        help="what --settle may add: a number of runs, or a time such as 30min; default: as many runs as the study has",
+        help="most runs or time that --settle adds, such as 500 or 30min; default: as many runs as the study has",
     )
     one.add_argument("--jobs", type=positive, metavar="N", help="runs at a time; default: one per core")
     one.add_argument("--out", metavar="DIR", help="folder for the results; default: runs/study-ID-quick or -full")

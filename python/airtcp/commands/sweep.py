@@ -1,4 +1,4 @@
-"""`airtcp sweep`: many runs of a scenario with something varied."""
+"""`airtcp sweep`: runs a scenario many times with varied parameters."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FAILURES_SHOWN: Final = 10
 ROWS_SHOWN: Final = 60
 
 LINE_EVERY_S: Final = 30.0
-"""Where standard error is a file, such as the log of a batch job, progress is a line now and then."""
+"""Seconds between lines of progress where standard error is a file, such as the log of a batch job."""
 
 
 def sweep(args: argparse.Namespace) -> int:
@@ -32,7 +32,8 @@ def sweep(args: argparse.Namespace) -> int:
         raise StopError("a sweep FILE is missing", BAD_INPUT)
     if args.executor is not None and args.jobs is not None:
         raise StopError(
-            "--jobs is for this machine; a cluster has as many at a time as its workers have threads", BAD_INPUT
+            "use either --jobs or --executor, not both: a cluster runs as many at a time as its workers have threads",
+            BAD_INPUT,
         )
 
     from airtcp.sweeps.definition import changes_of
@@ -47,7 +48,7 @@ def sweep(args: argparse.Namespace) -> int:
         total, already = count([planned], store)
         if not args.quiet:
             if store.damaged:
-                say(f"{out}: {store.damaged} damaged lines in the journal: their runs are repeated")
+                say(f"{out}: the journal has {store.damaged} damaged lines: their runs are repeated")
             say(f"{already} of {total} runs were already done" if already else f"{name}: {total} runs")
         with progress_bar(name, quiet=args.quiet) as update:
             (results,) = execute(
@@ -99,13 +100,13 @@ def _list_failures(results: SweepResults, out: str) -> None:
 
 
 def default_folder(name: str) -> str:
-    """Where a sweep of this name goes. A name is free text; a folder stays below runs/."""
+    """Default folder for a sweep's results. It stays below runs/, whatever the sweep's name."""
     folder = re.sub(r"[^\w.-]+", "-", name).strip("-.") or "unnamed"
     return f"runs/{folder}-sweep"
 
 
 def duration(seconds: float) -> str:
-    """A time for people: `40 s`, `3 min 20 s`, `2 h 5 min`."""
+    """A duration in words: `40 s`, `3 min 20 s`, `2 h 5 min`."""
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"
@@ -116,7 +117,7 @@ def duration(seconds: float) -> str:
 
 @contextmanager
 def progress_bar(name: str, *, quiet: bool) -> Iterator[Callable[[Progress], None]]:
-    """Progress of many runs on standard error: a bar on a terminal, else a line now and then."""
+    """Progress of many runs on standard error: a bar on a terminal, else lines."""
     bar: Any = None
     told_at = time.monotonic()
     is_terminal = sys.stderr.isatty()
@@ -159,7 +160,7 @@ def progress_bar(name: str, *, quiet: bool) -> Iterator[Callable[[Progress], Non
 
 
 def positive(text: str) -> int:
-    """An argument that is a whole number from 1."""
+    """Reads an argument that must be a whole number of at least 1."""
     if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 1_000_000:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to 1000000")
     return int(text)
@@ -176,11 +177,11 @@ def add(command: Callable[..., Any]) -> None:
         more="\nexit codes:\n  0 done; 1 some runs failed, or another failure; 2 bad input; 130 interrupted (finished "
         "runs are\n  kept, and the same command resumes)\n",
     )
-    # Optional only for argparse: `--set` may have taken it.
+    # Optional for argparse only, because `--set` may have taken it.
     sub.add_argument("file", metavar="FILE", nargs="?", help="sweep file (TOML), see docs/sweeps.md")
     sub.add_argument("--jobs", type=positive, metavar="N", help="runs at a time; default: one per core")
     sub.add_argument("--out", metavar="DIR", help="folder for the results; default: runs/NAME-sweep")
-    sub.add_argument("--seeds", type=positive, metavar="N", help="runs of each point, instead of the file's")
+    sub.add_argument("--seeds", type=positive, metavar="N", help="number of seeds for each point; default: the file's")
     sub.add_argument("--quick", action="store_true", help="apply the overrides of the file's [quick]")
     sub.add_argument(
         "--set",
@@ -189,7 +190,7 @@ def add(command: Callable[..., Any]) -> None:
         default=[],
         dest="changes",
         metavar="KEY=VALUE",
-        help="other values of a parameter, as in 'n=[1, 2]', or of a place of the scenario; can be repeated",
+        help="change a parameter, as in 'n=[1, 2]', or a key of the scenario; can be repeated",
     )
     sub.add_argument(
         "--executor",

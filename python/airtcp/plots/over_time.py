@@ -1,4 +1,4 @@
-"""What happened over time: utilisation, loss and queue of one link, cwnd of the flows, WLANs; several runs together."""
+"""Figures over time: utilisation, loss and queue of one link, cwnd of the flows, WLANs. Runs can share the axes."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ from airtcp.results import Results, labels_of
 FORMATS: Final = (".png", ".svg", ".pdf")
 
 WINDOWS: Final = 30
-"""The thick lines are means over this part of the run."""
+"""Part of the run over which the thick lines are means."""
 
 
 AIR_LINKS: Final = 6
-"""Links of WLANs that one run shows, the ones that used the air most."""
+"""Links of WLANs that a figure of one run shows: those with the most airtime."""
 
 
 class PlotError(Exception):
-    """The results do not hold what the figure needs."""
+    """The results lack a series that the figure needs."""
 
 
 def over_time(runs: Sequence[Results], *, link: str | None = None, labels: Sequence[str] | None = None) -> Figure:
-    """Four panels over time: utilisation, loss ratio and queue of one link, mean and sample cwnd.
+    """Draws four panels over time: utilisation, loss ratio and queue of one link, mean and sample cwnd.
 
-    Runs with WLANs have four more: data rate, errors, airtime and packets held, of the links that used the air most; of
-    several runs one link each, with the most airtime in the first.
+    Runs with WLANs have four more: data rate, errors, airtime and packets held, of the links that used the air most.
+    Several runs show one link each: the one with the most airtime in the first.
 
-    Thin lines are the samples, thick ones their moving mean. The axes are scaled to what comes after the warm-up.
+    Thin lines are the samples, thick ones their moving mean. The axes fit the time after the warm-up.
 
     Args:
-        runs: results to lay over each other.
-        link: name of the link to show, such as `r1->r2`; by default the one of the first run that dropped most.
-        labels: names of the runs in the legend; by default what tells them apart.
+        runs: results that share the axes.
+        link: name of the link to show, such as `r1->r2`; by default the link of the first run that dropped most.
+        labels: names of the runs in the legend; by default names that tell them apart.
 
     Raises:
         PlotError: a run has no series of that link.
     """
     with style():
-        # Not through pyplot, which would keep every figure and ask for a display.
+        # Not through pyplot, which keeps every figure and needs a display.
         air = _air_links(runs)
         figure = Figure(figsize=(9, 12.4 if air else 6.2), layout="constrained")
         panels = figure.subplots(4 if air else 2, 2, sharex=True)
@@ -68,7 +68,7 @@ def over_time(runs: Sequence[Results], *, link: str | None = None, labels: Seque
             _thin(cwnd, one, "cwnd", colour)
             tops[cwnd] = max(tops[cwnd], _top(mean, "cwnd", warm), _top(one, "cwnd", warm))
         _label(utilisation, f"Utilisation of {chosen}", "part of the rate", 1.0)
-        # What is dropped may have arrived before the sample.
+        # A dropped packet may have arrived before the sample.
         _label(loss, "Loss at the queue", "dropped / arrived packets", min(tops[loss], 1.0))
         _label(queue, "Queue", "packets", tops[queue])
         _label(cwnd, "Congestion window: mean of all flows, and one", "segments", tops[cwnd])
@@ -93,7 +93,7 @@ def over_time(runs: Sequence[Results], *, link: str | None = None, labels: Seque
 
 
 def _air_links(runs: Sequence[Results]) -> list[str]:
-    """Links of WLANs to show: several of one run, or one of several."""
+    """Links of WLANs to show: several links of one run, or one link of several runs."""
     first = next((rows for results in runs if (rows := _air_series(results)).height), None)
     if first is None:
         return []
@@ -106,7 +106,7 @@ def _air_links(runs: Sequence[Results]) -> list[str]:
 
 
 def _air_series(results: Results) -> pl.DataFrame:
-    """The series of the air with the links' names; empty for results without."""
+    """The series of the air with the links' names; empty for results without a WLAN."""
     if "air_series" not in results.tables:
         return pl.DataFrame({"name": []})
     links = results.links.select("link", "name")
@@ -166,7 +166,7 @@ def cwnd_series(results: Results) -> tuple[pl.DataFrame, pl.DataFrame]:
     series = results.flow_series.select("time_s", "flow", cwnd=pl.col("cwnd_segments")).collect()
     mean = series.group_by("time_s").agg(pl.col("cwnd").mean()).sort("time_s")
     flows = series["flow"].unique().sort()
-    # From the middle: the first and the last of a group may be at an end of a range of delays.
+    # Take one from the middle: the first and the last of a group may have extreme delays.
     one = series.filter(pl.col("flow") == flows[len(flows) // 2]) if len(flows) else series
     return mean, one
 
@@ -175,7 +175,7 @@ def link_series(results: Results, link: str) -> pl.DataFrame:
     """The series of one link, with its loss ratio (null where nothing arrived) and moving means.
 
     Raises:
-        PlotError: there is none.
+        PlotError: the link has no series.
     """
     links = results.links.select("link", "name")
     named = results.link_series.join(links, on="link", how="left", maintain_order="left")
@@ -195,7 +195,7 @@ def link_series(results: Results, link: str) -> pl.DataFrame:
         return pl.col(column).rolling_mean(window, min_samples=1, center=True)
 
     def ratio(part: pl.Expr, whole: pl.Expr) -> pl.Expr:
-        # A discipline can drop what arrived before the last sample.
+        # A queue can drop packets that arrived before the last sample.
         return pl.when(whole > 0).then(part / whole)
 
     return series.with_columns(

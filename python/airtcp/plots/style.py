@@ -1,6 +1,6 @@
-"""How all figures look: light ground, colours that colour-blind readers can tell apart, no dependence on a display.
+"""Style of all figures: light ground, and colours that colour-blind readers can tell apart. No display is needed.
 
-The report's page takes its series colours from here as well.
+The report's page takes its series colours from this module, too.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from cycler import cycler
 # Okabe and Ito, "Color Universal Design" (2008), without black and yellow: yellow is too faint on white.
 COLOURS: Final = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
 STRONG: Final = 4
-"""So many of them stand out from white by 3:1 or nearly so."""
+"""Number of colours, from the first, whose contrast to white is about 3:1 or more."""
 # The same hues for a dark ground, lighter: at least 6:1 against the page's.
 COLOURS_ON_DARK: Final = ("#4FA8E8", "#FF8A4C", "#2FC79A", "#E8A3CB", "#93D6F7", "#F2BE55")
 SHADES: Final = 3
-"""Of each colour: as it stands, darker, lighter. For curves of one arm at several values of a parameter."""
+"""Shades of each colour: unchanged, darker, lighter. They tell apart curves of one arm."""
 # A second sign beside the colour, for print in grey.
 LINES: Final = ("-", (0, (5, 1.5)), (0, (1.2, 1.2)), (0, (5, 1.5, 1.2, 1.5)))
 MARKERS: Final = ("o", "s", "^", "D", "v", "P", "X")
@@ -89,7 +89,7 @@ _COLUMN: Final[dict[Any, Any]] = {
 
 @contextmanager
 def style(*, column: bool = False) -> Iterator[None]:
-    """Figures made inside look like airtcp's; the caller's settings stay as they were.
+    """Applies airtcp's style to figures made inside, and restores the caller's settings.
 
     Args:
         column: sizes for one column of a two-column page instead of those for a screen.

@@ -1,4 +1,4 @@
-"""The page of an analysed capture: what happened to its connections, with plots of those that show most."""
+"""The page of an analysed capture: its connections, with plots of the most interesting flows."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from airtcp.report.model import Axis, Plot, Series
 from airtcp.report.page import PAGE, _environment, _json, _resource, _tones, plotly
 
 DETAILS: Final = 12
-"""Flows that get plots of their own."""
+"""Number of flows with plots of their own."""
 OVERVIEW_ROWS: Final = 500
 POINTS: Final = 4000
-"""Of each kind in a plot."""
+"""Most points of each kind in a plot."""
 TABLE_ROWS: Final = 2000
-"""Retransmissions of a flow that the page lists; Parquet has them all."""
+"""Most retransmissions of a flow that the page lists. The Parquet file has all."""
 
 Json = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Sign:
-    """How something is drawn: a colour of the page, and the shape of its marker or the stroke of its line."""
+    """Appearance of one kind of point or line: a colour of the page, and the marker's shape or the line's stroke."""
 
     name: str
     colour: str
@@ -44,7 +44,7 @@ class Sign:
 
     @property
     def marker(self) -> int | None:
-        """Place of the symbol among the page's."""
+        """Index of the symbol among the page's symbols."""
         plain = self.symbol.removesuffix("-open")
         return interactive.SYMBOLS.index(plain) if plain in interactive.SYMBOLS else None
 
@@ -107,7 +107,7 @@ def html(analysis: Analysis, details: int = DETAILS) -> str:
 
 def _summary(totals: Json) -> str:
     if not totals["flows"]:
-        return "There is no TCP flow in it."
+        return "The capture has no TCP flow."
     flows = f"{number(totals['flows'])} flows of {number(totals['connections'])} connections"
     if not totals["retransmitted_packets"]:
         return f"{flows}. Nothing was retransmitted."
@@ -199,7 +199,7 @@ def _sortable(value: object) -> object:
 
 
 def _detail(analysis: Analysis, flow: Json) -> Json:
-    """What the page shows of a flow."""
+    """The part of the page about one flow."""
     n = flow["flow"]
     resent = analysis.of_flow("retransmissions", n).sort("packet")
     timeouts = analysis.of_flow("timeouts", n).sort("packet")
@@ -247,7 +247,7 @@ def _facts(flow: Json) -> list[tuple[str, str]]:
         ("MSS", with_unit(number(flow["mss_bytes"]), "B")),
         ("Options", ", ".join(options) or "none seen"),
         ("Seen at", flow["vantage"] or "unknown"),
-        ("Complete", "yes" if flow["complete"] else "no: begins before the capture or ends after it"),
+        ("Complete", "yes" if flow["complete"] else "no: it begins before the capture or ends after it"),
     ]
     if flow["lost_before_capture"]:
         facts.append(("Not captured", with_unit(number(flow["lost_before_capture"]), "holes")))
@@ -280,7 +280,7 @@ def _time_sequence(flow: Json, segments: pl.DataFrame, resent: pl.DataFrame, tim
 
     for sign, table in ((DATA, of("data")), (SACKS, of("sack"))):
         drawing.strokes(sign, table["time_s"], table["seq_from"] / size, None, table["seq_to"] / size)
-    # Both move the line: where the ACKs are thinned, duplicates tell of its height too.
+    # Use both for the line: where ACKs are thinned, duplicates show its height, too.
     acked = segments.filter(pl.col("kind").is_in(["ack", "dup_ack"]))
     acks = _thin(acked)
     drawing.line(ACKS, acks["time_s"], acks["seq_to"] / size, step=True)
@@ -302,7 +302,7 @@ def _time_sequence(flow: Json, segments: pl.DataFrame, resent: pl.DataFrame, tim
 
 
 def _hover(row: Json) -> str:
-    waited = "" if row["waited_s"] is None else f", {number(row['waited_s'] * 1e3)} ms after it was sent last"
+    waited = "" if row["waited_s"] is None else f", {number(row['waited_s'] * 1e3)} ms after the previous transmission"
     lines = [
         f"packet {number(row['packet'])} at {number(row['time_s'], 7)} s: {row['class']}",
         f"{number(row['bytes'])} B from {number(row['seq'])}{waited}",
@@ -394,7 +394,7 @@ def _axis(title: str) -> Json:
 
 
 class _Drawing:
-    """A figure of the page in the making; what has no points is left out, and so is its name."""
+    """Builds a figure of the page. Kinds without points are left out, and so are their names."""
 
     def __init__(self, name: str, x: Json, y: Json) -> None:
         self.id = name
@@ -416,7 +416,7 @@ class _Drawing:
     def strokes(
         self, sign: Sign, x: pl.Series, y: pl.Series, x2: pl.Series | None = None, y2: pl.Series | None = None
     ) -> None:
-        """A dot at each point, or a stroke to a second one: one path for all of them."""
+        """A dot at each point, or a stroke from it to a second point. All are one path."""
         if not len(x):
             return
         cloud: Json = {
@@ -424,7 +424,7 @@ class _Drawing:
             "width": 1.8 if y2 is not None else sign.size * 0.75,
         }
         for axis, values, other in (("x", x, x2), ("y", y, y2)):
-            # Single precision counts from the first value, so that zooming in finds things in their place.
+            # Single precision counts from the first value, so that points stay in place when a reader zooms in.
             origin = float(values[0] or 0.0)
             cloud |= {axis: _packed(values, origin), f"{axis}0": origin}
             if other is not None:
@@ -432,7 +432,7 @@ class _Drawing:
         self._clouds.append(cloud)
 
     def line(self, sign: Sign, x: pl.Series, y: pl.Series, *, step: bool = False, wait: bool = False) -> None:
-        """A line through the points; `step`: that holds its value until the next one."""
+        """A line through the points. `step`: it holds each value until the next point."""
         if not len(x):
             return
         self._data.append(
@@ -453,7 +453,7 @@ class _Drawing:
             del self._data[-1]["hovertemplate"]
 
     def marks(self, sign: Sign, x: pl.Series, y: pl.Series, text: list[str] | None) -> None:
-        """A marker at each point, with what to say about it."""
+        """A marker at each point, with a text about it."""
         if not len(x):
             return
         hover = {"text": text, "hovertemplate": "%{text}<extra></extra>"} if text else {"hoverinfo": "skip"}
@@ -472,7 +472,7 @@ class _Drawing:
         )
 
     def figure(self, title: str, *, size: str = "", caption: str | None = None, table: Json | None = None) -> Json:
-        """For the template."""
+        """Data for the template."""
         x, y = self._axes
         if "range" not in y and self._low <= self._high:
             margin = 0.04 * max(self._high - self._low, 1e-9)
@@ -517,7 +517,7 @@ def _base64(values: np.ndarray[Any, Any]) -> str:
 
 
 def _held_plot(rows: Sequence[Mapping[str, int]]) -> Json:
-    """Timeouts by duplicate ACKs received, and beside them those that a policy would have avoided."""
+    """Bars of timeouts by duplicate ACKs received, and of those that each policy would have avoided."""
     x = [str(row["duplicate_acks"]) if row["duplicate_acks"] < 3 else "3 or more" for row in rows]
     names = {
         "timeouts": "all timeouts",

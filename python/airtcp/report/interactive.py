@@ -1,4 +1,4 @@
-"""The plots of the page, as Plotly reads them; colours are filled in by the page, for its light and its dark look."""
+"""The plots of the page in Plotly's format. The page fills in colours, for its light and its dark look."""
 
 from __future__ import annotations
 
@@ -31,13 +31,12 @@ SYMBOLS: Final = ("circle", "square", "triangle-up", "diamond", "triangle-down",
 PATTERNS: Final = ("", "/", ".", "\\", "x", "-")
 
 MANY_POINTS: Final = 2000
-"""More points than this are one path: an element for each would make the page slow."""
+"""A plot with more points than this is one path, because an element for each point makes the page slow."""
 
 
 def figure(plot: Plot, looks: Mapping[str, Look]) -> dict[str, Any]:
-    """Traces and layout, and `clouds`, which the page draws as one path each.
-
-    A trace's `meta` is its colour (see `tone`) and its series.
+    """Traces and layout, and `clouds`, which the page draws as one path each. A trace's `meta` has its colour (see
+    `tone`) and its series.
     """
     data: list[dict[str, Any]] = []
     clouds: list[dict[str, Any]] = []
@@ -66,7 +65,7 @@ def figure(plot: Plot, looks: Mapping[str, Look]) -> dict[str, Any]:
         "dragmode": "zoom",
         "uirevision": plot.id,
         "font": {"size": 13},
-        # As in the rest of the page.
+        # The same font as in the rest of the page.
         "separators": ".\N{NARROW NO-BREAK SPACE}",
     }
     if not data:
@@ -86,7 +85,7 @@ def tone(look: Look) -> str:
 
 
 def escape(text: str) -> str:
-    """Text that Plotly must show as it stands: it reads some HTML, and TeX between dollars."""
+    """Text escaped for Plotly, which would read HTML, and TeX between dollars."""
     return html.escape(text, quote=False).replace("$", "&#36;")
 
 
@@ -139,7 +138,7 @@ def _bands(plot: Plot, series: Series, look: Look, order: int) -> list[dict[str,
 
 
 def _drawable(plot: Plot, bound: float) -> float:
-    """A bound that a logarithmic axis has no place for goes as low as the axis shows."""
+    """Moves a bound that a logarithmic axis cannot show to the axis's lower end."""
     if not plot.y.is_log or bound > 0:
         return bound
     return min((value for value in axis_values(plot, "y") if value > 0), default=1.0) / 10
@@ -190,7 +189,7 @@ def _dots(series: Series, look: Look) -> dict[str, Any]:
 
 
 def _is_dense(plot: Plot, series: Series) -> bool:
-    """Whether the points are too many for an element each, and can be drawn as a path: numbers on linear axes."""
+    """Whether to draw the points as one path: there are many, and they are numbers on linear axes."""
     return (
         len(series.x) > MANY_POINTS
         and not (plot.x.is_log or plot.y.is_log or is_category(plot))
@@ -200,7 +199,7 @@ def _is_dense(plot: Plot, series: Series) -> bool:
 
 
 def _corners(series: Series) -> dict[str, Any]:
-    """What makes the axes as long as the cloud needs."""
+    """An invisible trace that makes the axes cover the cloud."""
     xs = [float(x) for x in series.x if x is not None]
     ys = [y for y in series.y if y is not None]
     return {
@@ -214,7 +213,7 @@ def _corners(series: Series) -> dict[str, Any]:
 
 
 def _packed(values: Sequence[Any]) -> str:
-    """A third of the size of decimal numbers; float32 resolves more than a screen does."""
+    """Numbers as float32 in base64: a third of the size of decimals, and finer than a screen resolves."""
     return base64.b64encode(np.array(values, dtype="<f4").tobytes()).decode()
 
 
@@ -259,7 +258,7 @@ def _axis(plot: Plot, which: str) -> dict[str, Any]:
             "categoryorder": "array",
             "categoryarray": names,
             "showgrid": False,
-            # The ends are given, so that an axis without a value is not one for numbers.
+            # Give both ends, so that Plotly does not take an axis without values for one of numbers.
             "range": [-0.5, max(1, len(names)) - 0.5],
         }
     ticks = log_ticks(axis_values(plot, which)) if axis.is_log else []

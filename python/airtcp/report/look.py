@@ -1,4 +1,4 @@
-"""What the page's plots and the print figures decide alike: colours, ranges, ticks, what has an interval.
+"""Decisions that the page's plots and the print figures share: colours, ranges, ticks, intervals.
 
 An arm keeps its colour, line and marker in every figure of a study.
 """
@@ -18,7 +18,7 @@ from airtcp.report.model import Plot, Series, Study
 
 @dataclass(frozen=True)
 class Look:
-    """Places in the tables of `airtcp.plots.style`."""
+    """Indices into the tables of `airtcp.plots.style`."""
 
     colour: int
     shade: int
@@ -27,15 +27,13 @@ class Look:
     hatch: int
 
 
-# What follows the arm in a name: `, n = 500, D_ms = 20`.
+# The part of a name after the arm: `, n = 500, D_ms = 20`.
 _PARAMETERS: Final = re.compile(r"(?:, [^\s,=]+ = [^,]*)+$")
 
 
 def looks(study: Study) -> dict[str, Look]:
-    """A look for every series name.
-
-    The arm decides the colour, and what comes after it (`, n = 500`) its shade and the line. Two arms in one figure
-    share a colour only where colours run out, and then differ in line and marker.
+    """A look for every series name. The arm decides the colour, the rest of the name (`, n = 500`) its shade and the
+    line. Two arms in one figure share a colour only where colours run out, and then differ in line and marker.
     """
     arms: dict[str, set[str]] = {}
     variants: dict[str, int] = {}
@@ -55,7 +53,7 @@ def looks(study: Study) -> dict[str, Look]:
     used: Counter[int] = Counter()
     for arm, others in arms.items():
         taken = Counter(colours[other][0] for other in others if other in colours)
-        # The last ones are faint on white: only where the others are taken.
+        # The last colours are faint on white: use them only where the others are taken.
         colour = min(range(len(COLOURS)), key=lambda c: (taken[c], c >= STRONG, used[c], c))
         colours[arm] = colour, used[colour]
         used[colour] += 1
@@ -63,7 +61,7 @@ def looks(study: Study) -> dict[str, Look]:
     for name, (arm, rest) in names.items():
         colour, turn = colours[arm]
         variant = variants[rest] if rest else 0
-        # Neighbours differ in every sign, for print in grey; a variant has its line in every arm.
+        # Neighbours differ in every sign, for print in grey. A variant keeps its line in every arm.
         turn += colour
         chosen[name] = Look(
             colour,
@@ -76,24 +74,24 @@ def looks(study: Study) -> dict[str, Look]:
 
 
 def is_category(plot: Plot) -> bool:
-    """Whether x is names and not numbers; bars always stand side by side."""
+    """Whether the x axis has names instead of numbers. Bars always stand side by side."""
     return plot.kind == "bar" or any(isinstance(x, (str, bool)) for series in plot.series for x in series.x)
 
 
 def stand_alone(plot: Plot) -> bool:
-    """Whether no two bars share a place: then each stands in the middle of its own."""
+    """Whether no two bars share an x value, so that each stands at its middle."""
     places = [number(x) for series in plot.series for x, y in zip(series.x, series.y, strict=True) if y is not None]
     return len(places) == len(set(places))
 
 
 def needs_legend(plot: Plot) -> bool:
-    """One series needs no name, and bars that have theirs along x do not need them twice."""
+    """Whether a legend is needed: not for one series, nor for bars whose names are along x."""
     named = plot.kind == "bar" and all({number(x) for x in s.x} <= {s.name} for s in plot.series)
     return len(plot.series) > 1 and not named
 
 
 def categories(plot: Plot) -> list[str]:
-    """The names along x, numbers in their order first."""
+    """The names along x, with numbers first and in order."""
     values = dict.fromkeys(x for series in plot.series for x in series.x if x is not None)
     if all(isinstance(x, (int, float)) and not isinstance(x, bool) for x in values):
         return [number(x) for x in sorted(values, key=float)]
@@ -101,7 +99,7 @@ def categories(plot: Plot) -> list[str]:
 
 
 def number(value: object, digits: int = 4) -> str:
-    """A value for readers: four significant digits, thousands apart, a true minus; a dash for none."""
+    """A value as text: four significant digits, separated thousands, a true minus; a dash for none."""
     if value is None:
         return "\N{EN DASH}"
     if isinstance(value, bool):
@@ -116,7 +114,7 @@ def number(value: object, digits: int = 4) -> str:
         text = text.rstrip("0").rstrip(".") if "." in text else text
     else:
         text = f"{value:.{digits - 1}e}"
-    # A narrow no-break space parts thousands without being taken for a decimal sign.
+    # A narrow no-break space separates thousands and cannot be read as a decimal sign.
     return text.replace("-", "\N{MINUS SIGN}").replace(",", "\N{NARROW NO-BREAK SPACE}")
 
 
@@ -126,7 +124,7 @@ def with_unit(text: str, unit: str | None) -> str:
 
 
 def interval_text(interval: Sequence[float | None] | None, unit: str | None = None) -> str:
-    """`lo to hi`, or nothing."""
+    """`lo to hi`, or an empty text."""
     if interval is None or any(bound is None for bound in interval):
         return ""
     lo, hi = interval
@@ -134,7 +132,7 @@ def interval_text(interval: Sequence[float | None] | None, unit: str | None = No
 
 
 def stretches(series: Series) -> Iterator[list[int]]:
-    """Runs of neighbouring points that all have a value and an interval: what a band can cover."""
+    """Ranges of neighbouring points that all have a value and an interval, so that a band can cover them."""
     stretch: list[int] = []
     for i in range(len(series.x)):
         if series.y[i] is not None and series.x[i] is not None and series.interval(i) is not None:
@@ -148,7 +146,7 @@ def stretches(series: Series) -> Iterator[list[int]]:
 
 
 def y_range(plot: Plot) -> tuple[float | None, float | None]:
-    """The ends of the y axis; None leaves one to the data. From zero where the values come near it."""
+    """The ends of the y axis; None leaves an end to the data. It starts at zero if the values come near it."""
     if plot.y.range is not None:
         return plot.y.range
     values = list(_values(plot))
@@ -169,7 +167,7 @@ def _values(plot: Plot) -> Iterator[float]:
 
 
 def log_ticks(values: Sequence[float]) -> list[float]:
-    """Ticks at 1, 2 and 5 times powers of ten; only at the powers where there are many."""
+    """Ticks at 1, 2 and 5 times powers of ten, or at the powers only if that is enough."""
     positive = [value for value in values if value > 0]
     if not positive:
         return []

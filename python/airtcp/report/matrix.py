@@ -1,4 +1,4 @@
-"""A matrix in words and shades: what the page, the print figure and the Markdown pages show alike."""
+"""A matrix in words and shades, for the page, the print figure and the Markdown pages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from airtcp.report.model import Estimate, Matrix, MatrixCell, MatrixGroup, Matri
 
 SCORE: Final = "score"
 LEVELS: Final = (0.15, 0.5, 1.5)
-"""Doublings from which on a cell is shaded lightly, plainly and fully."""
+"""Doublings from which a cell has the first, second and third shade."""
 
 OUTCOMES: Final = {
     "fine": "none needed",
@@ -22,28 +22,28 @@ OUTCOMES: Final = {
 
 @dataclass(frozen=True)
 class Shown:
-    """A cell as it is shown."""
+    """A cell as shown."""
 
     text: str
-    """Against the base; of the base itself its value."""
+    """Change against the base. The base itself shows its value."""
     value: str
-    """The value itself; empty for scores and in the base's row."""
+    """The value; empty for scores and in the base's row."""
     level: int
     """-3 (much worse) to 3 (much better)."""
     place: int
-    """1 for what is advised, 2 for the runner-up, 0 for others."""
+    """1 for the advised row, 2 for the runner-up, 0 for others."""
     is_harmful: bool
     told: str
-    """The same with its intervals, for who points at it."""
+    """All values with their intervals, for a reader who points at the cell."""
 
 
 def views(matrix: Matrix) -> list[tuple[str, str]]:
-    """What the cells can show: names and titles."""
+    """Quantities that the cells can show: names and titles."""
     return [(SCORE, "Overall"), *((measure.name, measure.title) for measure in matrix.measures)]
 
 
 def shown(matrix: Matrix, group: MatrixGroup, row: int, scene: int, view: str) -> Shown | None:
-    """A cell; nothing where the row does not run in the scene, or has no such measure there."""
+    """A cell; `None` where the row does not run in the scene, or lacks the measure there."""
     cell, base = group.rows[row].cells[scene], group.rows[0].cells[scene]
     if cell is None:
         return None
@@ -73,7 +73,7 @@ def shown(matrix: Matrix, group: MatrixGroup, row: int, scene: int, view: str) -
 
 
 def level(gain: Estimate | None) -> int:
-    """The shade: none for what the interval does not tell from zero."""
+    """The shade: none if the interval contains zero."""
     if gain is None or gain.value is None or not gain.is_settled:
         return 0
     size = sum(abs(gain.value) >= least for least in LEVELS)
@@ -87,7 +87,7 @@ def doublings(value: float) -> str:
 
 
 def change(measure: MatrixMeasure, part: MatrixPart, base: MatrixPart) -> str:
-    """Against the base: points of percentages, times for more than twice, else percent."""
+    """The change against the base: points for percentages, a factor if above two, else percent."""
     if part.value is None or base.value is None:
         return number(None)
     if measure.unit == "%":
@@ -119,7 +119,7 @@ def _interval(estimate: Estimate) -> str:
 
 
 def part_told(measure: MatrixMeasure, part: MatrixPart) -> str:
-    """A measure with its interval, and what it counts."""
+    """A measure with its interval, and its part in the score."""
     text = f"{measure.label}: {with_unit(number(part.value, 3), measure.unit)}{_interval(part)}"
     if part.gain is not None and part.gain.value is not None:
         text += f"; counts {doublings(part.gain.value)}{_interval(part.gain)}"
@@ -146,14 +146,14 @@ class Said:
 
     outcome: str
     name: str
-    """What is advised, or why nothing is."""
+    """The advised row, or the reason why there is none."""
     changes: tuple[str, ...]
-    """What has to be changed for it."""
+    """Things that have to be changed for it."""
     effect: tuple[str, ...]
-    """What it does: each measure from what to what; without advice, what there is."""
+    """Its effect: each measure before and after. Without advice, the present values."""
     runner_up: str
     weights: tuple[str, ...]
-    """How it depends on what counts."""
+    """Its dependence on the weights of the measures."""
 
 
 def said(matrix: Matrix, group: MatrixGroup, scene: int) -> Said:
@@ -190,7 +190,7 @@ def _from_to(measure: MatrixMeasure, base: MatrixCell, cell: MatrixCell) -> str:
 
 
 def rule(matrix: Matrix) -> list[str]:
-    """How scores and advice come about, in sentences."""
+    """The rules of scores and advice, in sentences."""
     bounds = [
         f"{m.title.lower()} {'up to' if m.better == 'less' else 'from'} {with_unit(number(m.enough), m.unit)}"
         for m in matrix.measures

@@ -1,4 +1,4 @@
-"""What a report shows: the content of a `study.json`, checked."""
+"""The content of a `study.json`, checked, for reports."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ FORMAT: Final = "airtcp-study"
 FORMAT_VERSION: Final = 2
 
 Verdict = Literal["reproduced", "mixed", "not", "open", "calibration", "identity"]
-"""The last two: the finding tests nothing and is not counted."""
+"""Verdicts. With the last two, the finding tests nothing and is not counted."""
 Interval = tuple[float | None, float | None]
 Coordinate = float | int | str | bool | None
 
 
 class _Part(msgspec.Struct, kw_only=True):
-    """Keys this version does not know are left to later ones."""
+    """A part of the file. Keys that this version does not know are ignored."""
 
 
 class Axis(_Part):
-    """What one axis shows."""
+    """Label, unit and scale of one axis."""
 
     label: str
     unit: str | None = None
@@ -37,12 +37,12 @@ class Axis(_Part):
 
     @property
     def is_log(self) -> bool:
-        """Whether equal distances are equal ratios."""
+        """Whether the axis is logarithmic."""
         return self.scale == "log"
 
 
 class Series(_Part):
-    """One curve, cloud of points or set of bars; `lo` and `hi` bound the 95 % interval of `y`, `n` is its seeds."""
+    """One curve, cloud of points or set of bars. `lo` and `hi` bound the 95 % interval of `y`; `n` counts its seeds."""
 
     name: str
     x: list[Coordinate]
@@ -79,7 +79,7 @@ class Plot(_Part):
 
 
 class CheckBound(_Part):
-    """How far a check is from a bound: the distance must be `sign` 0."""
+    """Distance of a check from a bound. It must be `sign` 0."""
 
     sign: Literal["<", "<=", ">", ">="]
     mean: float | None = None
@@ -87,14 +87,14 @@ class CheckBound(_Part):
 
 
 class Greatest(_Part):
-    """Of several values between two bounds."""
+    """The greatest of several values that are compared with two bounds."""
 
     measured: float | None = None
     ci95: Interval | None = None
 
 
 class Check(_Part):
-    """One relation that a finding consists of."""
+    """One check of a finding."""
 
     text: str
     at: dict[str, Any] = msgspec.field(name="for", default_factory=dict)
@@ -113,7 +113,7 @@ class Check(_Part):
 
     @property
     def outcome(self) -> str:
-        """In words."""
+        """The check's result in words."""
         if self.holds is None:
             return "no value"
         if not self.settled:
@@ -122,7 +122,7 @@ class Check(_Part):
 
 
 class Finding(_Part):
-    """One claim of a source, and what was measured."""
+    """One claim of a source, with the measured values."""
 
     id: str
     claim: str
@@ -138,14 +138,14 @@ class Finding(_Part):
     verdict: Verdict | None = None
     """None: nothing was measured."""
     verdict_text: str | None = None
-    """The verdict with what belongs to it, such as "mixed 2 of 3"."""
+    """The verdict with its counts, such as "mixed 2 of 3"."""
     more_seeds: int | None = None
     note: str | None = None
     checks: list[Check] = []
 
 
 class Assumption(_Part):
-    """What the source does not say and the study had to choose."""
+    """A value that the source does not give and the study had to choose."""
 
     id: str
     what: str
@@ -155,7 +155,7 @@ class Assumption(_Part):
 
 
 class Failed(_Part):
-    """A run without result."""
+    """A run without a result."""
 
     what: str
     error: str
@@ -194,7 +194,7 @@ class MatrixPart(Estimate):
     """A measure of one row in one scene."""
 
     gain: Estimate | None = None
-    """By how many doublings it is better than the base."""
+    """Doublings by which it is better than the base."""
 
 
 class MatrixCell(_Part):
@@ -217,18 +217,18 @@ class MatrixRow(_Part):
 
 
 class Advice(_Part):
-    """What follows for one scene."""
+    """The advice for one scene."""
 
     outcome: Literal["remedy", "fine", "nothing", "open"] | None
     """None: nothing was measured."""
     arms: list[str] = []
-    """The advised one and the runner-up."""
+    """The advised row and the runner-up."""
     if_twice: dict[str, str | None] = {}
-    """What would be advised if a measure counted twice, where that differs."""
+    """The row that would be advised if a measure counted twice, where it differs."""
 
 
 class MatrixGroup(_Part):
-    """Rows that are held against one base, the first of them."""
+    """Rows that are compared with one base, the first of them."""
 
     title: str
     base: str
@@ -259,7 +259,7 @@ class MatrixScene(_Part):
 
 
 class Matrix(_Part):
-    """Variants against scenes, and what follows."""
+    """Arms as rows and experiments as columns, with the advice."""
 
     id: str
     title: str
@@ -274,14 +274,16 @@ class Matrix(_Part):
         for group in self.groups:
             for row in group.rows:
                 if len(row.cells) != len(self.scenes):
-                    raise ValueError(f"row {row.arm!r} has {len(row.cells)} cells, there are {len(self.scenes)} scenes")
+                    raise ValueError(
+                        f"row {row.arm!r} has {len(row.cells)} cells: must have {len(self.scenes)}, one for each scene"
+                    )
             arms = {row.arm for row in group.rows}
             if not group.rows or group.rows[0].arm != group.base or len(group.advice) != len(self.scenes):
-                raise ValueError(f"group {group.title!r}: its base comes first, and each scene has its advice")
+                raise ValueError(f"group {group.title!r}: must have its base first, and one advice for each scene")
             for advice in group.advice:
                 named = [*advice.arms, *(arm for arm in advice.if_twice.values() if arm)]
                 if missing := next((arm for arm in named if arm not in arms), None):
-                    raise ValueError(f"the advice of group {group.title!r} names {missing!r}, which is no row")
+                    raise ValueError(f"the advice of group {group.title!r} names {missing!r}, which is not a row")
 
 
 class Paper(_Part):
@@ -304,7 +306,7 @@ class Paper(_Part):
 
 
 class Study(_Part):
-    """All that a page shows."""
+    """The content of a page."""
 
     study: str
     title: str
@@ -339,21 +341,21 @@ def read(path: Path) -> Study:
     """The study that a `study.json` holds.
 
     Raises:
-        ResultsError: it cannot be read, or is no study of this version.
+        ResultsError: the file cannot be read, or is not a study of this version.
     """
     try:
         data = path.read_bytes()
         head = msgspec.json.decode(data, type=_Head)
         if head.format != FORMAT:
-            raise ResultsError(f"{path}: format {head.format!r}; this reads {FORMAT!r}")
+            raise ResultsError(f"{path}: format = {head.format!r}: must be {FORMAT!r}")
         if head.format_version < FORMAT_VERSION:
             raise ResultsError(
                 f"{path}: format {head.format_version} by airtcp {head.airtcp_version}, verdicts by an older rule: "
-                "run the same command again, which keeps finished runs"
+                "run the same command again; finished runs are kept"
             )
         if head.format_version > FORMAT_VERSION:
             raise ResultsError(
-                f"{path}: format {head.format_version} by airtcp {head.airtcp_version}; this one reads up to "
+                f"{path}: format {head.format_version} by airtcp {head.airtcp_version}; this airtcp reads up to "
                 f"{FORMAT_VERSION}: update airtcp"
             )
         study = msgspec.json.decode(data, type=Study)
@@ -366,7 +368,7 @@ def read(path: Path) -> Study:
 
 
 def _check(study: Study, path: Path) -> None:
-    """Names that point at each other, and names that become anchors and file names."""
+    """Checks that every reference names something, and that ids are unique: they become anchors and file names."""
     findings = _unique(path, "findings", [finding.id for finding in study.findings])
     experiments = _unique(path, "experiments", [experiment.id for experiment in study.experiments])
     plots = [plot.id for experiment in study.experiments for plot in experiment.plots]
@@ -375,16 +377,16 @@ def _check(study: Study, path: Path) -> None:
         for scene in matrix.scenes:
             if scene.experiment not in experiments:
                 raise ResultsError(
-                    f"{path}: matrix {matrix.id!r} names experiment {scene.experiment!r}, which is not there"
+                    f"{path}: matrix {matrix.id!r} names experiment {scene.experiment!r}, which does not exist"
                 )
     for experiment in study.experiments:
         for name in experiment.findings:
             if name not in findings:
-                raise ResultsError(f"{path}: experiment {experiment.id!r} names finding {name!r}, which is not there")
+                raise ResultsError(f"{path}: experiment {experiment.id!r} names finding {name!r}, which does not exist")
     for finding in study.findings:
         if finding.experiment is not None and finding.experiment not in experiments:
             raise ResultsError(
-                f"{path}: finding {finding.id!r} names experiment {finding.experiment!r}, which is not there"
+                f"{path}: finding {finding.id!r} names experiment {finding.experiment!r}, which does not exist"
             )
 
 

@@ -1,4 +1,4 @@
-"""The page: one HTML file with everything in it, and the figures beside it."""
+"""The page: one self-contained HTML file, and the figures beside it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ VERDICTS: Final = {
     "identity": "identity",
 }
 ALWAYS_SHOWN: Final = ("reproduced", "mixed", "not", "open")
-"""Counted also where there are none."""
+"""Verdicts that the page counts even if there are none."""
 KINDS: Final = {
     "paper": "Published experiments",
     "sensitivity": "Sensitivity: gaps in the source, varied",
@@ -50,11 +50,11 @@ _NEGATIVE: Final = re.compile(r"(?<![\w.])-(?=[\d.])")
 
 
 def write(folder: Path | str, *, out: Path | str | None = None, figures: bool = True) -> Path:
-    """Writes the report of a study's or a sweep's output folder; gives the path of the page.
+    """Writes the report of a study's or a sweep's output folder, and returns the path of the page.
 
     Args:
-        folder: what `airtcp study run` or `airtcp sweep` wrote.
-        out: where the page goes; by default `report.html` in the folder.
+        folder: output folder of `airtcp study run` or `airtcp sweep`.
+        out: file for the page; by default `report.html` in the folder.
         figures: whether to write `figures/ID.png` and `figures/ID.svg` into the folder as well.
 
     Raises:
@@ -82,7 +82,7 @@ def write(folder: Path | str, *, out: Path | str | None = None, figures: bool = 
 
 
 def load(folder: Path) -> Study:
-    """What the folder holds.
+    """The results in the folder.
 
     Raises:
         ResultsError: neither a study nor a sweep, or damaged.
@@ -99,7 +99,7 @@ def load(folder: Path) -> Study:
 
 
 def _replace(path: Path, content: bytes) -> None:
-    """A reader finds the old file or the new one, never half of one."""
+    """Writes a file so that a reader finds the old file or the new one, never a part."""
     work = path.with_name(f".{path.name}.part")
     try:
         work.write_bytes(content)
@@ -127,11 +127,11 @@ class Group:
 
 
 def grouped(experiment: Experiment, findings: list[Finding]) -> list[Group]:
-    """The plots of an experiment by figure, each finding with the plots of its figure.
+    """Groups the plots of an experiment by figure, with the findings of each figure.
 
-    A finding on 8 stands with the plots of 8a and 8b, one on 3b with the plot of 3, one without a figure with the only
-    figure there is; what fits nowhere stands alone. Plots without findings stand together with their neighbours of
-    that kind.
+    A finding on 8 goes with the plots of 8a and 8b, one on 3b with the plot of 3. A finding without a figure goes with
+    the only figure, if there is one. All others stand alone. Plots without findings stand together with their
+    neighbours of that kind.
     """
     groups: dict[str | None, Group] = {}
     for plot in experiment.plots:
@@ -163,7 +163,7 @@ def grouped(experiment: Experiment, findings: list[Finding]) -> list[Group]:
 
 
 def _same_figure(a: str, b: str) -> bool:
-    """Whether one is a panel of the other."""
+    """Whether one figure is a panel of the other."""
     short, long = sorted((a, b), key=len)
     return long.startswith(short) and long[len(short) :].isalpha()
 
@@ -172,7 +172,7 @@ def _same_figure(a: str, b: str) -> bool:
 
 
 def html(study: Study, look: Mapping[str, Look], static: Mapping[str, bytes]) -> str:
-    """The page; `static` has the SVG of each plot, for print and where no script runs."""
+    """The page as HTML. `static` has the SVG of each plot, for print and for browsers without scripts."""
     by_id = {finding.id: finding for finding in study.findings}
     sections: list[dict[str, Any]] = []
     claimed: set[str] = set()
@@ -295,25 +295,25 @@ def _base64(data: bytes) -> str:
 
 @cache
 def plotly() -> str:
-    """Plotly's script, compressed: a third of the size, and read only when a plot comes into view."""
+    """Plotly's script, compressed to a third of its size. The page unpacks it when a plot comes into view."""
     from plotly.offline import get_plotlyjs
 
     return _base64(gzip.compress(get_plotlyjs().encode(), compresslevel=9, mtime=0))
 
 
 def _json(value: object) -> Markup:
-    """JSON that can stand in a script element."""
+    """JSON that is safe inside a script element."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return Markup(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))
 
 
 def anchor(name: str) -> str:
-    """A name as part of an id: what is no letter, digit, dot, dash or underscore is coded."""
+    """A name as part of an id: letters, digits, dots, dashes and underscores stay, others are coded."""
     return re.sub(r"[^\w.-]", lambda match: "".join(f"~{byte:02x}" for byte in match[0].encode()), name)
 
 
 def file_name(name: str) -> str:
-    """A name that stays in its folder, on every system."""
+    """A file name that is valid on every system and cannot leave its folder."""
     return re.sub(r"[^\w.-]+", "-", name).strip("-.") or "figure"
 
 
@@ -329,7 +329,7 @@ def paragraphs(text: str) -> Markup:
 
 
 def duration(seconds: float) -> str:
-    """Time as people say it."""
+    """A duration in words."""
     if seconds < 60:
         return with_unit(number(round(seconds, 1)), "s")
     minutes, rest = divmod(round(seconds), 60)
@@ -338,14 +338,14 @@ def duration(seconds: float) -> str:
 
 
 def measured(finding: Finding) -> list[str]:
-    """What was measured, one text for each part of it. The study's own text has its intervals in it."""
+    """The measured values, one text for each part. A study's own text includes its intervals."""
     if finding.measured_text:
         return [_NEGATIVE.sub("\N{MINUS SIGN}", part) for part in finding.measured_text.split("; ")]
     return [number(None) if finding.measured is None else with_unit(number(finding.measured), finding.unit)]
 
 
 def table(plot: Plot) -> dict[str, Any] | None:
-    """The numbers of a plot as a table of texts; none for clouds, whose points are too many to read."""
+    """The numbers of a plot as a table of texts; none for clouds, which have too many points to read."""
     if plot.kind == "scatter" or not plot.series:
         return None
     rows = [
@@ -379,7 +379,7 @@ def moment(text: str) -> str:
 
 
 def value_text(value: object) -> str:
-    """A value of any type for readers."""
+    """A value of any type as text."""
     if isinstance(value, dict):
         return ", ".join(f"{key} = {value_text(part)}" for key, part in value.items())
     if isinstance(value, (list, tuple)):

@@ -38,13 +38,13 @@ from airtcp.report.model import Matrix, Plot, Series
 HEIGHT_IN: Final = 2.2
 DPI: Final = 300
 LEGEND_CHARACTERS: Final = 62
-"""What fits beside each other in one column, with the lines before the names counted."""
+"""Characters of legend names that fit beside each other in one column, line samples included."""
 _CHARACTER_IN: Final = 0.055
 """Width of a character beside the axes, on average."""
 MANY_POINTS: Final = 2000
-"""More points than this are an image within the SVG: nobody edits them one by one."""
+"""A plot with more points than this has them as an image within the SVG."""
 
-# Names in other scripts: whichever of these is installed takes over where the first font has no glyph.
+# Fonts for other scripts: an installed one is used where the first font has no glyph.
 _FALLBACKS: Final = ("Noto Sans CJK JP", "Noto Sans JP", "IPAGothic", "Hiragino Sans", "Yu Gothic", "Arial Unicode MS")
 
 
@@ -64,10 +64,10 @@ def _drawn(make: Callable[[], Figure]) -> dict[str, bytes]:
 
     with style(column=True), mpl.rc_context(), warnings.catch_warnings():
         mpl.rcParams["font.family"] = ["DejaVu Sans", *(name for name in _FALLBACKS if name in families)]
-        # Without any of the fonts above a box stands for the character; the page itself has the browser's fonts.
+        # Without any of the fonts above, a box replaces the character. The page uses the browser's fonts.
         warnings.filterwarnings("ignore", message=r"Glyph .* missing from font")
         figure = make()
-        # Laid out once; each file would do so again.
+        # Lay out once, because each file would do so again.
         figure.draw_without_rendering()
         figure.set_layout_engine("none")
         png, svg = io.BytesIO(), io.BytesIO()
@@ -78,7 +78,7 @@ def _drawn(make: Callable[[], Figure]) -> dict[str, bytes]:
 
 def _figure(plot: Plot, looks: Mapping[str, Look]) -> Figure:
     columns, rows = _legend_shape([series.name for series in plot.series] if needs_legend(plot) else [])
-    # The axes keep their height, whatever the legend and the names below them take.
+    # The axes keep their height; the legend and the names below them add to it.
     height_in = HEIGHT_IN + 0.125 * rows + _lean_in(plot)
     figure = Figure(figsize=(COLUMN_WIDTH_IN, height_in), dpi=DPI, layout="constrained")
     axes = figure.subplots()
@@ -92,7 +92,7 @@ def _figure(plot: Plot, looks: Mapping[str, Look]) -> Figure:
     if needs_legend(plot) and handles:
         legend = figure.legend(handles, labels, loc="outside upper left", ncols=columns, borderpad=0, borderaxespad=0.2)
         if plot.kind == "scatter":
-            # Dots as small as in the cloud would not be seen.
+            # Larger dots than in the cloud, to be visible.
             for handle in legend.legend_handles:
                 if isinstance(handle, Line2D):
                     handle.set_alpha(1)
@@ -117,7 +117,7 @@ def _wrap(name: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Text with nothing in it for Matplotlib to take as mathematics; a name that begins with _ would have no legend."""
+    """Text that Matplotlib cannot read as mathematics. A leading _ is hidden, because it would suppress the legend."""
     text = text.replace("$", r"\$")
     return f"\N{ZERO WIDTH SPACE}{text}" if text.startswith("_") else text
 
@@ -197,7 +197,7 @@ def _bars(axes: Axes, plot: Plot, looks: Mapping[str, Look]) -> None:
 
 
 def _lean_in(plot: Plot) -> float:
-    """Height of categories' names that stand at 30 degrees, as they do not fit beside each other; else 0."""
+    """Height of the categories' names if they do not fit side by side and stand at 30 degrees; else 0."""
     names = categories(plot) if is_category(plot) else []
     return max(map(len, names)) * 0.5 * _CHARACTER_IN if sum(map(len, names)) > 44 else 0.0
 
@@ -242,13 +242,13 @@ def _scale(axes: Axes, plot: Plot, which: str) -> None:
 
 _ROW_IN: Final = 0.155
 ROW_CHARACTERS: Final = 36
-"""Of a row's name."""
+"""Most characters of a row's name."""
 _WORSE, _BETTER = COLOURS[1], COLOURS[0]
 _STRENGTH: Final = (0.0, 0.16, 0.34, 0.58)
 
 
 def _short(text: str, most: int = ROW_CHARACTERS) -> str:
-    """Without what the cells would have to make room for."""
+    """The text, cut to a length that leaves room for the cells."""
     return text if len(text) <= most else f"{text[: most - 1]}\N{HORIZONTAL ELLIPSIS}"
 
 
@@ -290,7 +290,7 @@ def _heat(matrix: Matrix, view: str) -> Figure:
             colour = _BETTER if cell.level > 0 else _WORSE
             face = (colour, _STRENGTH[abs(cell.level)]) if cell.level else "#f4f5f7"
             axes.add_patch(Rectangle((x, y), 1, 1, linewidth=0, facecolor=face))
-            # Stars that the font has; a cross says harm, also without colour.
+            # Use stars that the font has. A cross marks harm without colour, too.
             mark = {1: "\N{BLACK STAR} ", 2: "\N{WHITE STAR} "}.get(cell.place, "")
             text = mark + cell.text + (" \N{MULTIPLICATION X}" if cell.is_harmful else "")
             axes.text(x + 0.5, y + 0.5, _plain(text), ha="center", va="center", fontsize=6)

@@ -1,4 +1,4 @@
-"""The folder of a sweep as a report has it: no findings, and a plot of each scalar measure."""
+"""Turns a sweep's folder into a report: a plot of each scalar measure, and no findings."""
 
 from __future__ import annotations
 
@@ -14,19 +14,20 @@ from airtcp.sweeps.results import SweepResults
 
 MAX_SERIES: Final = 12
 MAX_PANELS: Final = 12
-"""Of one measure; what is beyond is in the tables."""
+"""Most plots of one measure. The tables have all values."""
 
 Row = dict[str, Any]
 
 
 def read(folder: Path) -> Study:
-    """What the folder of a sweep holds.
+    """The results in the folder of a sweep.
 
-    Over the first varied parameter that is a number; the arms and the second varied parameter are the series, and what
-    varies beyond makes plots of its own. In a random sweep every run is a dot, in a list the parameters go together.
+    The x axis is the first varied parameter with numbers. The arms and the second varied parameter are the series; each
+    value of further parameters has its own plot. In a random sweep every run is a dot. In a list, the parameters change
+    together.
 
     Raises:
-        ResultsError: it cannot be read.
+            ResultsError: it cannot be read.
     """
     results = SweepResults.load(folder)
     manifest = results.manifest
@@ -77,7 +78,7 @@ def read(folder: Path) -> Study:
 
 
 def _roles(results: SweepResults) -> tuple[str | None, list[str], list[str]]:
-    """What x is, what tells series apart, and what makes plots of their own."""
+    """The parameter of the x axis, those of the series, and those with separate plots."""
     varied: list[str] = list(results.manifest["varied"])
     arms = ["arm"] if results.manifest["arms"] else []
     numbers = [name for name in varied if results.runs.schema[name].is_numeric()]

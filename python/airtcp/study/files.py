@@ -1,7 +1,7 @@
 """The files of a study: `study.toml`, and one experiment per file in `experiments/`. See docs/studies.md.
 
-An experiment is a sweep file with more keys. Tables are declared here, and what only a whole study can tell is checked;
-the sweep of an experiment is checked by `airtcp.sweeps.definition`.
+An experiment is a sweep file with more keys. This module declares the tables of both files, and checks rules that span
+several tables or files. `airtcp.sweeps.definition` checks the sweep of an experiment.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ KINDS: Final = get_args(Kind)
 UNCOUNTED: Final = ("calibration", "identity")
 """Kinds of findings that test nothing: they are shown and not counted."""
 FindingKind = Literal["paper", "sensitivity", "beyond", "calibration", "identity"]
-"""Of a finding: that of its experiment, unless it says otherwise."""
+"""Kinds of a finding. A finding without a kind has that of its experiment."""
 Scale = Literal["linear", "log"]
 
 NotNegative = Annotated[int, Meta(ge=0)] | Annotated[float, Meta(ge=0)]
@@ -44,10 +44,10 @@ Texts = Annotated[tuple[Text, ...], Unique]
 
 
 class Part(Table, frozen=True):
-    """A table of a study's files; what surrounds its texts is dropped."""
+    """A table of a study's files. White space around its texts is removed."""
 
     def __post_init__(self) -> None:
-        """Drops it."""
+        """Removes white space around texts."""
         for name in self.__struct_fields__:
             value = getattr(self, name)
             if isinstance(value, str):
@@ -55,78 +55,80 @@ class Part(Table, frozen=True):
 
 
 class Assumption(Part, kw_only=True, frozen=True):
-    """Something the source does not say."""
+    """A value that the source does not give."""
 
-    id: Annotated[Id, means("Unique among the assumptions.")]
-    what: Annotated[Text, means("What had to be chosen.")]
-    value: Annotated[Scalar, means("What was chosen.")]
+    id: Annotated[Id, means("Id, unique among the assumptions.")]
+    what: Annotated[Text, means("The quantity that had to be chosen.")]
+    value: Annotated[Scalar, means("The value that was chosen.")]
     why: Annotated[Text, means("The reason for this value.")]
-    experiment: Annotated[Text | None, means("Id of the experiment that shows what depends on it.")] = None
+    experiment: Annotated[Text | None, means("Id of the experiment that varies it.")] = None
     place: Where = ""
 
 
 class Paper(Part, kw_only=True, frozen=True):
-    """What is repeated."""
+    """The source that the study repeats."""
 
-    authors: Annotated[Text | Texts | None, means("Text, or a list of names.")] = None
-    title: Annotated[Text, means("Of the paper.")]
+    authors: Annotated[Text | Texts | None, means("Names of the authors: one text, or a list.")] = None
+    title: Annotated[Text, means("Title of the paper.")]
     venue: Annotated[Text | None, means("Journal, conference or series.")] = None
-    year: Annotated[int | None, means("When it appeared.")] = None
-    url: Annotated[Text | None, means("Where it can be read.")] = None
+    year: Annotated[int | None, means("Year of publication.")] = None
+    url: Annotated[Text | None, means("Address of the paper on the web.")] = None
 
 
 class Cost(Part, kw_only=True, frozen=True):
     """Measured wall time on two cores."""
 
-    quick_s: Annotated[NotNegative | None, means("Of `--quick`, seconds.")] = None
-    full_s: Annotated[NotNegative | None, means("Of `--full`, seconds.")] = None
+    quick_s: Annotated[NotNegative | None, means("Wall time of `--quick` in seconds.")] = None
+    full_s: Annotated[NotNegative | None, means("Wall time of `--full` in seconds.")] = None
 
 
 class Plot(Part, kw_only=True, frozen=True):
     """A figure."""
 
-    id: Annotated[Id, means("Unique in the study; names the picture.")]
-    title: Annotated[Text, means("Its heading.")]
+    id: Annotated[Id, means("Id, unique in the study. It names the picture's file.")]
+    title: Annotated[Text, means("Heading of the plot.")]
     figure: Annotated[Text | None, means("Figure of the source, one of the experiment's `figures`.")] = None
     x: Annotated[
         Text,
         means(
-            'A parameter, `arm`, or a column of y\'s measure as in `"by_size.size_kB"`; in a scatter plot without rows '
-            "also a measure."
+            'A parameter, `arm`, or a column of y\'s measure as in `"by_size.size_kB"`. In a scatter plot without rows '
+            "it may also be a measure."
         ),
     ]
     y: Annotated[Text, means('A measure, or a column as in `"by_size.transfer_s"`.')]
     series: Annotated[
         Text | Texts,
         means(
-            'One curve for each value of: `"arm"`, a parameter, a column of y\'s measure by its name alone, or several '
-            'as `["arm", "n"]`.'
+            'The plot has one curve for each value of `"arm"`, of a parameter, or of a column of y\'s measure. A list '
+            'such as `["arm", "n"]` gives one curve for each combination.'
         ),
     ] = ("arm",)
     where: Annotated[
         dict[str, Scalar | Annotated[list[Scalar], Meta(min_length=1)]],
-        means("Keep only these coordinates: `{ D_ms = 90 }`, `{ n = [500, 1500] }`, columns as well."),
+        means("Draw only points with these values of parameters or columns: `{ D_ms = 90 }`, `{ n = [500, 1500] }`."),
     ] = key(default_factory=dict)
-    arms: Annotated[Texts, means("Draw only these arms; the same as `arm` in `where`.")] = ()
+    arms: Annotated[Texts, means("Draw only these arms. It does the same as `arm` in `where`.")] = ()
     kind: Annotated[
         Literal["line", "scatter", "bar"],
         means(
-            "`line` and `bar`: mean and 95 % interval over the seeds for each x (a bar takes texts as x, too). "
-            "`scatter`: every row of the first seed, or without rows every run."
+            "`line` and `bar` show the mean and its 95 % interval over the seeds for each x. With `bar`, x may be text."
+            " `scatter` shows every row of the first seed, or every run if the measure has no rows."
         ),
     ] = "line"
-    x_label: Annotated[Text | None, means("Title of the axis. Default: that of the parameter or measure.")] = None
-    x_unit: Annotated[Text | None, means("Unit of the axis. Default: that of the parameter or measure.")] = None
-    x_scale: Annotated[Scale, means("Of the axis.")] = "linear"
-    y_label: Annotated[Text | None, means("Title of the axis. Default: that of the measure.")] = None
-    y_unit: Annotated[Text | None, means("Unit of the axis. Default: that of the measure.")] = None
-    y_scale: Annotated[Scale, means("Of the axis.")] = "linear"
-    y_range: Annotated[tuple[int | float, int | float] | None, means("Lower and upper end of the axis.")] = None
-    caption: Annotated[str, means("What to look at.")] = ""
+    x_label: Annotated[Text | None, means("Title of the x axis. Default: the label of the parameter or measure.")] = (
+        None
+    )
+    x_unit: Annotated[Text | None, means("Unit of the x axis. Default: the unit of the parameter or measure.")] = None
+    x_scale: Annotated[Scale, means("Scale of the x axis.")] = "linear"
+    y_label: Annotated[Text | None, means("Title of the y axis. Default: the label of the measure.")] = None
+    y_unit: Annotated[Text | None, means("Unit of the y axis. Default: the unit of the measure.")] = None
+    y_scale: Annotated[Scale, means("Scale of the y axis.")] = "linear"
+    y_range: Annotated[tuple[int | float, int | float] | None, means("Lower and upper end of the y axis.")] = None
+    caption: Annotated[str, means("Text below the plot.")] = ""
     place: Where = ""
 
     def __post_init__(self) -> None:
-        """One form for what can be written in two."""
+        """Brings `series` and `arms` to one form."""
         super().__post_init__()
         if isinstance(self.series, str):
             msgspec.structs.force_setattr(self, "series", (self.series,))
@@ -137,132 +139,138 @@ class Plot(Part, kw_only=True, frozen=True):
 class Finding(Part, kw_only=True, frozen=True):
     """A claim, and the checks that hold it against results."""
 
-    id: Annotated[Id, means("Unique in the study.")]
-    claim: Annotated[Text, means("What is claimed, in a sentence.")]
-    published: Annotated[
-        str, means("What the source prints; without it nothing is cited. Required if `kind` is `paper`.")
-    ] = ""
-    checks: Annotated[Texts, Meta(min_length=1), means("Comparisons; all must be settled for.")]
+    id: Annotated[Id, means("Id, unique in the study.")]
+    claim: Annotated[Text, means("The claim, in a sentence.")]
+    published: Annotated[str, means("The number or sentence in the source. Required if `kind` is `paper`.")] = ""
+    checks: Annotated[
+        Texts, Meta(min_length=1), means("Comparisons. The claim is reproduced if all of them are settled for it.")
+    ]
     figure: Annotated[Text | None, means("Figure of the source, one of the experiment's `figures`.")] = None
-    source: Annotated[str, means("Where it is claimed. Default: the study's paper.")] = ""
+    source: Annotated[str, means("Document that makes the claim. Default: the study's paper.")] = ""
     each: Annotated[
         dict[Word, Annotated[list[Scalar], Meta(min_length=1)]],
-        means("The checks that use these names are made for every combination of their values."),
+        means("Names and values. Checks that use the names are evaluated for every combination of the values."),
     ] = key(name="for", default_factory=dict)
-    note: Annotated[str, means("Why it does not match, if it does not, naming the experiment that supports it.")] = ""
+    note: Annotated[str, means("Reason for a mismatch, and the experiment that supports the reason.")] = ""
     kind: Annotated[
         FindingKind | None,
         means(
-            "What the finding counts as. Default: the experiment's `kind`. `calibration` and `identity` are shown and "
-            "not counted."
+            "Kind of the finding. Default: the experiment's `kind`. The kinds `calibration` and `identity` are shown "
+            "and not counted."
         ),
     ] = None
     enough_seeds: Annotated[
-        Annotated[int, Meta(ge=2)] | None, means("How many seeds must have a value in every check. Default: all.")
+        Annotated[int, Meta(ge=2)] | None, means("Number of seeds that must have a value in every check. Default: all.")
     ] = None
     place: Where = ""
 
     def cases(self) -> list[dict[str, Value]]:
-        """Every combination of the values of `for`."""
+        """All combinations of the values of `for`."""
         return [dict(zip(self.each, values, strict=True)) for values in product(*self.each.values())]
 
 
 class MatrixMeasure(Part, kw_only=True, frozen=True):
     """A measure that counts in a matrix."""
 
-    name: Annotated[Text, means("Of a measure with one number per run. Experiments may lack it.")]
+    name: Annotated[Text, means("Name of a measure with one number per run. Experiments may lack it.")]
     title: Annotated[str, means("Heading of its columns. Default: its name.")] = ""
-    better: Annotated[Literal["less", "more"], means("Which values are better.")] = "less"
-    enough: Annotated[AboveZero | None, means("What is better than this counts as this.")] = None
-    harm: Annotated[AboveOne | None, means("The factor by which it may not get worse.")] = None
-    weight: Annotated[NotNegative, means("How much a doubling of it counts.")] = 1
+    better: Annotated[Literal["less", "more"], means("Whether less or more of it is better.")] = "less"
+    enough: Annotated[AboveZero | None, means("A value that is good enough. Better values count as this one.")] = None
+    harm: Annotated[AboveOne | None, means("A row harms if it makes the measure worse by this factor.")] = None
+    weight: Annotated[NotNegative, means("Weight of a doubling in the score.")] = 1
 
     def __post_init__(self) -> None:
-        """A heading."""
+        """Fills in the heading."""
         super().__post_init__()
         msgspec.structs.force_setattr(self, "title", self.title or self.name)
 
 
 class MatrixScene(Part, kw_only=True, frozen=True):
-    """An experiment as a column."""
+    """An experiment as a column of a matrix."""
 
     experiment: Annotated[Text, means("Id of an experiment.")]
-    title: Annotated[str, means("Heading of its column. Default: the id.")] = ""
-    text: Annotated[str, means("What happens there.")] = ""
-    where: Annotated[dict[str, Scalar], means("One value of each parameter that varies.")] = key(default_factory=dict)
+    title: Annotated[str, means("Heading of the column. Default: the id.")] = ""
+    text: Annotated[str, means("Description of the scene.")] = ""
+    where: Annotated[dict[str, Scalar], means("One value for each parameter that varies in the experiment.")] = key(
+        default_factory=dict
+    )
 
     def __post_init__(self) -> None:
-        """A heading."""
+        """Fills in the heading."""
         super().__post_init__()
         msgspec.structs.force_setattr(self, "title", self.title or self.experiment)
 
 
 class MatrixRow(Part, kw_only=True, frozen=True):
-    """An arm as a row."""
+    """An arm as a row of a matrix."""
 
     arm: Annotated[Text, means("Name of an arm.")]
-    title: Annotated[str, means("What people call it. Default: the arm's name.")] = ""
-    changes: Annotated[Texts, means("What has to be changed for it: the fewer, the better among equals.")] = ()
-    text: Annotated[str, means("What it is.")] = ""
+    title: Annotated[str, means("Heading of the row. Default: the arm's name.")] = ""
+    changes: Annotated[
+        Texts, means("Things that have to be changed for it. Among equals, the row with the fewest is advised.")
+    ] = ()
+    text: Annotated[str, means("Description of the row.")] = ""
 
     def __post_init__(self) -> None:
-        """A heading."""
+        """Fills in the heading."""
         super().__post_init__()
         msgspec.structs.force_setattr(self, "title", self.title or self.arm)
 
 
 class MatrixGroup(Part, kw_only=True, frozen=True):
-    """Rows that are held against one base."""
+    """Rows that are compared with one base."""
 
-    title: Annotated[Text, means("What its rows have in common.")]
-    text: Annotated[str, means("More about them.")] = ""
-    base: Annotated[Text, means("Arm that the others are held against.")]
-    base_title: Annotated[str, means("What people call it. Default: the arm's name.")] = ""
-    rows: Annotated[tuple[MatrixRow, ...], Meta(min_length=1), means("Other arms.")]
+    title: Annotated[Text, means("Heading of the group.")]
+    text: Annotated[str, means("Description of the group.")] = ""
+    base: Annotated[Text, means("Arm with which the other rows are compared.")]
+    base_title: Annotated[str, means("Heading of the base's row. Default: the arm's name.")] = ""
+    rows: Annotated[tuple[MatrixRow, ...], Meta(min_length=1), means("The other arms.")]
 
     def __post_init__(self) -> None:
-        """A heading."""
+        """Fills in the heading of the base."""
         super().__post_init__()
         msgspec.structs.force_setattr(self, "base_title", self.base_title or self.base)
 
 
 class Matrix(Part, kw_only=True, frozen=True):
-    """Variants against scenes; see `airtcp.study.matrix` for what follows from it."""
+    """Arms as rows and experiments as columns. `airtcp.study.matrix` computes scores and advice from it."""
 
-    id: Annotated[Id, means("Unique among matrices and plots; names its pictures.")]
+    id: Annotated[Id, means("Id, unique among matrices and plots. It names the pictures' files.")]
     title: Annotated[Text, means("Its heading.")]
-    text: Annotated[str, means("What it shows.")] = ""
-    margin: Annotated[AboveOne, means("The least overall gain that counts, as a factor.")] = 1.25
-    measures: Annotated[tuple[MatrixMeasure, ...], Meta(min_length=1), means("What counts.")]
-    scenes: Annotated[tuple[MatrixScene, ...], Meta(min_length=1), means("Columns.")]
-    groups: Annotated[tuple[MatrixGroup, ...], Meta(min_length=1), means("Rows that share a base.")]
+    text: Annotated[str, means("Description of the matrix.")] = ""
+    margin: Annotated[AboveOne, means("The smallest overall gain that counts, as a factor.")] = 1.25
+    measures: Annotated[tuple[MatrixMeasure, ...], Meta(min_length=1), means("Measures that count.")]
+    scenes: Annotated[tuple[MatrixScene, ...], Meta(min_length=1), means("The columns.")]
+    groups: Annotated[tuple[MatrixGroup, ...], Meta(min_length=1), means("The rows, in groups that share a base.")]
     place: Where = ""
 
 
 class StudyFile(Part, kw_only=True, frozen=True):
-    """What a study is about."""
+    """The content of `study.toml`."""
 
-    id: Annotated[Id, means("Its name on the command line.")]
+    id: Annotated[Id, means("Name of the study on the command line.")]
     title: Annotated[Text, means("Its heading.")]
-    question: Annotated[Text, means("What the study asks.")]
-    summary: Annotated[str, means("A few sentences about it.")] = ""
-    paper: Annotated[Paper | None, means("What is repeated.")] = None
+    question: Annotated[Text, means("The question that the study answers.")]
+    summary: Annotated[str, means("A few sentences about the study.")] = ""
+    paper: Annotated[Paper | None, means("The source that the study repeats.")] = None
     cost: Annotated[Cost | None, means("Measured wall time on two cores.")] = None
-    assumptions: Annotated[tuple[Assumption, ...], means("What the source does not say, and what was chosen.")] = ()
-    matrices: Annotated[tuple[Matrix, ...], means("Variants against scenes.")] = ()
+    assumptions: Annotated[
+        tuple[Assumption, ...], means("Values that the source does not give, and the choices made.")
+    ] = ()
+    matrices: Annotated[tuple[Matrix, ...], means("Tables of arms against experiments, with advice.")] = ()
 
 
 class ExperimentFile(SweepFile, kw_only=True, frozen=True):
-    """An experiment: a sweep, and what a study adds to it."""
+    """An experiment: a sweep with figures, plots and findings."""
 
-    id: Annotated[Id, means("Unique in the study; names the result files.")]
+    id: Annotated[Id, means("Id, unique in the study. It names the result files.")]
     title: Annotated[Text, means("Its heading.")]
-    text: Annotated[str, means("What it does, and what it shows.")] = ""
+    text: Annotated[str, means("Description of the experiment and its outcome.")] = ""
     kind: Annotated[
         Kind,
-        means("`paper` repeats the source, `sensitivity` shows what an assumption does, `beyond` goes further."),
+        means("`paper` repeats the source, `sensitivity` varies an assumption, `beyond` goes further than the source."),
     ] = "paper"
-    figures: Annotated[Texts, means('Figures of the source, such as `["3a", "3b"]`; each needs a plot.')] = ()
+    figures: Annotated[Texts, means('Figures of the source, such as `["3a", "3b"]`. Each needs a plot.')] = ()
     plots: Annotated[tuple[Plot, ...], means("Figures to draw.")] = ()
     findings: Annotated[tuple[Finding, ...], means("Claims and their checks.")] = ()
 
@@ -270,7 +278,7 @@ class ExperimentFile(SweepFile, kw_only=True, frozen=True):
 OWN_KEYS: Final = tuple(
     k for k in ExperimentFile.__struct_encode_fields__ if k not in SweepFile.__struct_encode_fields__
 )
-"""Of an experiment; all others are the sweep's."""
+"""Keys that an experiment adds to those of a sweep."""
 
 
 @dataclass(frozen=True)
@@ -285,9 +293,9 @@ class Experiment:
     plots: tuple[Plot, ...]
     findings: tuple[Finding, ...]
     sweep: Sweep = field(repr=False)
-    """The rest of its file."""
+    """The keys of its file that a sweep has."""
     place: str
-    """The file, for errors."""
+    """Path of the file, for messages."""
 
 
 @dataclass(frozen=True)
@@ -312,7 +320,7 @@ class Study:
         return list(dict.fromkeys(figure for experiment in self.experiments for figure in experiment.figures))
 
     def only(self, figures: Sequence[str] = (), experiments: Sequence[str] = ()) -> Study:
-        """What belongs to some figures (`3` means 3a and 3b as well), and some experiments as a whole.
+        """The part of the study that belongs to the given figures and experiments. `3` means 3a and 3b as well.
 
         Raises:
             StudyError: there is no such figure or experiment.
@@ -343,21 +351,21 @@ class Study:
             for e in self.experiments
             if e.id in experiments or any(map(wanted, e.figures))
         ]
-        # A matrix needs all of its scenes as a whole.
+        # A matrix needs all of its scenes.
         matrices = tuple(m for m in self.matrices if {s.experiment for s in m.scenes} <= set(experiments))
         return replace(self, experiments=tuple(kept), matrices=matrices)
 
 
 def _is_of(figure: str, asked: str) -> bool:
-    """Panels belong to their figure: 3a to 3; 13 does not."""
+    """Whether a figure is the one asked for, or a panel of it: 3a belongs to 3, 13 does not."""
     return figure == asked or (asked.isdigit() and re.fullmatch(rf"{asked}[^0-9].*", figure) is not None)
 
 
 def read(folder: Path) -> Study:
-    """Reads a study. Whether its sweeps, plots and findings make sense together is `airtcp.study.prepare`'s business.
+    """Reads a study. `airtcp.study.prepare` checks that its sweeps, plots and findings fit together.
 
     Raises:
-        StudyError: a file is missing or wrong; with all that is wrong in it.
+        StudyError: a file is missing or wrong. The message lists every fault.
     """
     path = folder / STUDY_FILE
     if folder.is_file():
@@ -382,7 +390,7 @@ def read(folder: Path) -> Study:
             found += error.faults
     if found:
         raise StudyError(*found)
-    # What repeats the source comes first; sorting keeps the order of the names.
+    # Experiments that repeat the source come first. Sorting keeps the order of the names.
     experiments.sort(key=lambda e: KINDS.index(e.kind))
     _check_ids(document, file, experiments, read_from)
     return Study(
@@ -400,7 +408,7 @@ def read(folder: Path) -> Study:
 
 
 def _written(table: Part | None) -> dict[str, Any]:
-    """The keys that are given, as JSON has them."""
+    """The keys that are given, as JSON values."""
     if table is None:
         return {}
     given = {name: getattr(table, name) for name in table.__struct_fields__}
@@ -410,17 +418,17 @@ def _written(table: Part | None) -> dict[str, Any]:
 
 
 def _natural(path: Path) -> list[tuple[int, str]]:
-    """fig3 before fig12."""
+    """A sort key that puts fig3 before fig12."""
     return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", path.stem) if part]
 
 
 def _check_ids(
     document: Document, file: StudyFile, experiments: Sequence[Experiment], read_from: Mapping[str, Document]
 ) -> None:
-    """Ids are there once, and what is named is there.
+    """Checks that ids are unique, and that every name refers to something.
 
     Raises:
-        StudyError: it is not so.
+        StudyError: one is not.
     """
     faults = Faults(document, StudyError)
 
@@ -428,9 +436,7 @@ def _check_ids(
         first: dict[str, str] = {}
         for name, holder, place in ids:
             if name in first:
-                faults.found.append(
-                    holder.fault((*place, "id"), f"taken by {first[name]}; an id is used once in a study")
-                )
+                faults.found.append(holder.fault((*place, "id"), f"already used by {first[name]}: choose another id"))
             first.setdefault(name, holder.where(place))
 
     def listed(kind: str) -> list[tuple[str, Document, Place]]:
@@ -458,7 +464,7 @@ def _check_ids(
             arms = [group.base, *(row.arm for row in group.rows)]
             for k, row in enumerate(group.rows):
                 if row.arm in arms[: k + 1]:
-                    message = "is there twice, the base counted"
+                    message = "appears twice: each arm of a group must appear once, the base included"
                     faults.add(message, "matrices", i, "groups", j, "rows", k, "arm")
     for experiment, place in named:
         if experiment is not None and experiment not in ids:
@@ -483,14 +489,14 @@ def _experiment(path: Path, source: str) -> tuple[Experiment, Document]:
         if plot.arms and "arm" in document.value()["plots"][i].get("where", {}):
             faults.add("`where` has `arm` as well: use either `arms` or `where.arm`, not both", "plots", i, "arms")
         if plot.y_range is not None and plot.y_range[0] >= plot.y_range[1]:
-            faults.add("the lower end comes first", "plots", i, "y_range")
+            faults.add("must have the lower end first", "plots", i, "y_range")
     for i, finding in enumerate(file.findings):
         _check_figure(faults, file, finding.figure, "findings", i)
         if (finding.kind or file.kind) == "paper" and not finding.published:
-            faults.add("must be text: what the source prints", "findings", i, "published")
+            faults.add("must be text: the number or sentence in the source", "findings", i, "published")
     for i, figure in enumerate(file.figures):
         if not any(plot.figure == figure for plot in file.plots):
-            faults.add(f"no plot has figure = {figure!r}", "figures", i)
+            faults.add(f"no plot has figure = {figure!r}: add a plot, or remove the figure", "figures", i)
     bare = document
     for name in OWN_KEYS:
         bare = bare.without((name,))
@@ -507,7 +513,7 @@ def _experiment(path: Path, source: str) -> tuple[Experiment, Document]:
 
 
 def _completed(finding: Finding, kind: FindingKind, source: str) -> Finding:
-    """With what it takes from its experiment and its study."""
+    """The finding with its kind and source filled in from its experiment and its study."""
     own = finding.kind or kind
     is_published = bool(finding.published) or own == "paper"
     return msgspec.structs.replace(finding, kind=own, source=finding.source or (source if is_published else ""))
@@ -516,4 +522,4 @@ def _completed(finding: Finding, kind: FindingKind, source: str) -> Finding:
 def _check_figure(faults: Faults, file: ExperimentFile, figure: str | None, *place: str | int) -> None:
     if figure is not None and figure not in file.figures:
         have = ", ".join(map(repr, file.figures)) or "none"
-        faults.add(f"not among the experiment's figures: {have}", *place, "figure")
+        faults.add(f"must be one of the experiment's figures: {have}", *place, "figure")

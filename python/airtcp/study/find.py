@@ -26,7 +26,7 @@ def places() -> list[Path]:
 
 
 def everything() -> Iterator[tuple[str, Path]]:
-    """Id and folder of each study that can be found by id. Of several with the same id the first counts."""
+    """Id and folder of each study that can be found by id. If several have the same id, the first counts."""
     seen: set[str] = set()
     for place in places():
         for file in sorted(place.glob(f"*/{STUDY_FILE}")) if place.is_dir() else ():
@@ -34,7 +34,7 @@ def everything() -> Iterator[tuple[str, Path]]:
                 found = documents.load(file, "study", StudyError).value().get("id")
             except StudyError:
                 found = None
-            # A faulty one is listed by its folder, and shows its fault when it is opened.
+            # A study with faults is listed by the name of its folder; opening it shows the faults.
             study_id = found if isinstance(found, str) else file.parent.name
             if study_id not in seen:
                 seen.add(study_id)
@@ -54,8 +54,8 @@ def find(name: str) -> Path:
     if path.name == STUDY_FILE and path.is_file():
         return path.parent
     if path.exists() or os.sep in name:
-        return path  # reading says what is missing there
+        return path  # reading it reports the missing file
     looked = ", ".join(str(place) for place in places())
     raise StudyError(
-        f"no study is called {name!r}{nearest(name, by_id)}\nlooked in {looked}; a path to a study's folder works, too"
+        f"no study is called {name!r}{nearest(name, by_id)}\nlooked in {looked}; or give the path of a study's folder"
     )

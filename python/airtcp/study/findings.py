@@ -2,7 +2,7 @@
 
 A check compares two sides per seed. With d = left - right for each seed, what it measures is the mean of d (of the
 left side alone, if the right is a plain number), with a 95 % interval of Student's t over the seeds. It *holds* if the
-mean satisfies the relation. It is *settled* if the whole interval says the same: it is settled for if every value in
+mean satisfies the relation. It is *settled* if the whole interval agrees: it is settled for if every value in
 the interval satisfies the relation, and settled against if none does. A finding is
 
 - reproduced, if every check is settled for;
@@ -50,15 +50,15 @@ OPEN: Final = "open"
 VERDICTS: Final = (REPRODUCED, MIXED, NOT, OPEN)
 
 MOST_SEEDS: Final = 10_000
-"""A mean for which more seeds than this would be needed sits on its bound."""
+"""A mean that would need more seeds than this counts as lying on its bound."""
 
 TEXTS_SHOWN: Final = 4
-"""Checks that the one-line account of a finding spells out."""
+"""Checks that the one-line account of a finding lists."""
 
 
 @dataclass(frozen=True)
 class Bound:
-    """A side of a relation: the mean distance to it, which must be `sign` 0."""
+    """One bound of a relation: the mean distance to it, which must be `sign` 0."""
 
     sign: str
     mean: float | None
@@ -66,11 +66,11 @@ class Bound:
 
     @property
     def holds(self) -> bool:
-        """Whether the mean is on the right side."""
+        """Whether the mean satisfies the relation."""
         return self.mean is not None and RELATIONS[self.sign](self.mean, 0.0)
 
     def settled(self, *, to: bool) -> bool:
-        """Whether the whole interval holds (or fails, if `to` is false)."""
+        """Whether every value of the interval satisfies the relation, or, if `to` is false, none does."""
         return self.interval is not None and all(RELATIONS[self.sign](end, 0.0) is to for end in self.interval)
 
     def to_dict(self) -> dict[str, Any]:
@@ -89,17 +89,17 @@ def state(bounds: Sequence[Bound]) -> tuple[bool, bool]:
 
 @dataclass(frozen=True)
 class Claim:
-    """What a check says, before it is judged: every distance must have its sign."""
+    """A check before it is judged: every distance must have its sign."""
 
     distances: tuple[tuple[Sample | float, str], ...]
     left: Sample | float
     right: Sample | float | None
-    """`None`: `left` is held against two bounds."""
+    """`None`: `left` is compared with two bounds."""
 
 
 @dataclass(frozen=True)
 class Judged:
-    """What a check came to for one case of its finding."""
+    """The result of a check for one case of its finding."""
 
     text: str
     case: Mapping[str, Value]
@@ -110,25 +110,25 @@ class Judged:
     holds: bool | None = None
     """`None`: it has no value."""
     settled: bool = False
-    """Whether the whole interval says what `holds` says."""
+    """Whether the whole interval agrees with `holds`."""
     unit: str = ""
     is_difference: bool = False
     """Whether `measured` is left - right."""
     lacking: tuple[int, ...] = ()
-    """Seeds that have no value."""
+    """Number of seeds that have no value."""
     error: str | None = None
-    """Why it has no value."""
+    """Reason why the check has no value."""
     bounds: tuple[Bound, ...] = ()
     upper: tuple[float | None, tuple[float, float] | None] | None = None
-    """Of several values held between two bounds: the greatest. `measured` is the least."""
+    """The greatest of several values that are compared with two bounds. `measured` is the least."""
     seeds: int = 0
-    """How many it rests on."""
+    """Number of seeds that have a value."""
     needs: int | None = None
-    """How many would settle it; `None`: that cannot be told, or it is settled."""
+    """Number of seeds that would settle it. `None`: that cannot be told, or it is settled."""
     gaps: tuple[str, ...] = ()
-    """Why seeds have no value, such as "no crossing in 3 of 10 seeds"."""
+    """Reasons why seeds have no value, such as "no crossing in 3 of 10 seeds"."""
     is_same: bool = False
-    """Whether both sides are measured and are the same in every seed, or a constant apart."""
+    """Whether both sides are measured, and are equal or a constant apart in every seed."""
 
     def to_dict(self) -> dict[str, Any]:
         """As `study.json` has it."""
@@ -156,7 +156,7 @@ class Judged:
 
     @classmethod
     def from_dict(cls, found: Mapping[str, Any], enough: int | None = None) -> Judged:
-        """What `to_dict` gave; what follows from the bounds is worked out again, not read.
+        """The check that `to_dict` wrote. Everything that follows from the bounds is computed again, not read.
 
         Args:
             found: as `to_dict` gives it.
@@ -196,7 +196,7 @@ def _pair(ends: Sequence[float] | None) -> tuple[float, float] | None:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A finding and how it fared."""
+    """A finding and its verdict."""
 
     finding: Finding
     checks: tuple[Judged, ...]
@@ -204,7 +204,7 @@ class Outcome:
     """`None`: a check has no value."""
     note: str
     more_seeds: int | None = None
-    """How many more would settle an open finding; `None`: that cannot be told, or it is not open."""
+    """Number of further seeds that would settle an open finding. `None`: that cannot be told, or it is not open."""
 
     def to_dict(self) -> dict[str, Any]:
         """As `study.json` and `--json` have it, without the experiment."""
@@ -229,12 +229,12 @@ class Outcome:
 
     @property
     def verdict_text(self) -> str:
-        """The verdict with what belongs to it, such as "mixed 2 of 3"."""
+        """The verdict with its counts, such as "mixed 2 of 3"."""
         return verdict_text(self.verdict, [(c.holds, c.settled) for c in self.checks], self.more_seeds)
 
     @property
     def text(self) -> str:
-        """What was measured, for people."""
+        """The measured values in words."""
         shown = self.checks[:TEXTS_SHOWN]
         if len(self.checks) == 1:
             return account(shown[0])
@@ -273,7 +273,7 @@ def verdict(checks: Sequence[tuple[bool | None, bool]], kind: str = "paper") -> 
 
 
 def verdict_text(word: str | None, checks: Sequence[tuple[bool | None, bool]], more_seeds: int | None) -> str:
-    """A verdict with what belongs to it: `mixed 2 of 3`, `open, about 7 more seeds`."""
+    """A verdict with its counts: `mixed 2 of 3`, `open, about 7 more seeds`."""
     if word == MIXED:
         won = sum(bool(holds) and settled for holds, settled in checks)
         unsettled = sum(not settled for _, settled in checks)
@@ -286,7 +286,7 @@ def verdict_text(word: str | None, checks: Sequence[tuple[bool | None, bool]], m
 
 
 def seeds_to_settle(bound: Bound, seeds: int) -> int | None:
-    """How many seeds would keep the interval away from the bound, if mean and spread stayed as they are.
+    """Number of seeds that would keep the interval away from the bound if mean and spread stayed as they are.
 
     `None` where that cannot be told: one seed, or a mean that sits on the bound.
     """
@@ -329,7 +329,7 @@ def judge(finding: Finding, data: Data) -> Outcome:
 
 
 def conclude(finding: Finding, checks: tuple[Judged, ...]) -> Outcome:
-    """The verdict on a finding, and what is to be said about it, from what its checks came to."""
+    """The verdict on a finding, and remarks about it, from the results of its checks."""
     notes = [finding.note] if finding.note else []
     if any(check.seeds == 1 and not check.gaps for check in checks):
         notes.append("One seed: no interval, so nothing is settled.")
@@ -348,18 +348,18 @@ def conclude(finding: Finding, checks: tuple[Judged, ...]) -> Outcome:
         if all(check.needs is not None for check in unsettled):
             more = max(1, *((check.needs or 0) - check.seeds for check in unsettled))
         else:
-            on_bound = "how many more seeds would settle it cannot be told"
+            on_bound = "the number of seeds that would settle it cannot be told"
             notes.append(f"Open: {on_bound}.")
     return Outcome(finding, checks, word, " ".join(notes), more)
 
 
 def each_check(finding: Finding) -> list[tuple[str, dict[str, Value]]]:
-    """Checks and cases; a check that does not use a name of `for` is not repeated for its values."""
+    """Pairs of check and case. A check that does not use a name of `for` is not repeated for its values."""
     out: list[tuple[str, dict[str, Value]]] = []
     used = {text: _names(text) for text in finding.checks}
     for name in finding.each:
         if not any(name in names for names in used.values()):
-            raise CheckError(f"for.{name}: no check uses {name}")
+            raise CheckError(f"for.{name}: no check uses {name}: use it in a check, or remove it")
     for case in finding.cases():
         for text in finding.checks:
             one = (text, {name: value for name, value in case.items() if name in used[text]})
@@ -422,7 +422,7 @@ def _claim(text: str, case: Mapping[str, Value], data: Data) -> Claim:
         b = _side(right.evaluate(names, calls), f"`{text}`")
         return Claim(((_minus(a, b), sign),), a, b)
     except ExpressionError as error:
-        # What a function of ours says is kept as what it is; the evaluator has put the place to it.
+        # Keep the error of our own function: the evaluator has added the place.
         if isinstance(error.__cause__, NoValueError):
             raise error.__cause__ from None
         reason = str(error.__cause__) if isinstance(error.__cause__, CheckError) else error.reason
@@ -449,23 +449,23 @@ def environment(case: Mapping[str, Value], data: Data) -> tuple[dict[str, object
         )
         for one in series:
             if one.name in functions() or one.name == "about":
-                raise CheckError(f"a measure cannot be called {one.name!r}: it is a function of checks")
+                raise CheckError(f"measures.{one.name}: checks have a function of this name: rename the measure")
             calls[one.name] = one
             names[one.name] = one
     for name, value in case.items():
         if name in names:
             already = "a value" if isinstance(names[name], bool) else "a measure"
-            raise CheckError(f"for.{name}: {name} is {already} already")
+            raise CheckError(f"for.{name}: {name} is already {already}: choose another name")
         names[name] = value
     return names, calls
 
 
 def _about(left: object, right: object, *, abs: object = None, rel: object = None) -> Claim:  # noqa: A002
     if (abs is None) == (rel is None):
-        raise CheckError("about(a, b, ...): give one tolerance, abs=... or rel=...")
+        raise CheckError("about(a, b, ...): must have one tolerance, abs=... or rel=...")
     tolerance = as_number(abs if rel is None else rel, "about()")
     if tolerance < 0:
-        raise CheckError(f"about(): the tolerance {tolerance:g} is negative")
+        raise CheckError(f"about(): the tolerance {tolerance:g} must be 0 or more")
     a, b = _side(left, "about()"), _side(right, "about()")
     gap = _minus(a, b)
     room: Sample | float = tolerance
@@ -484,7 +484,7 @@ def _between(first: object, *bounds: object) -> Claim | Between:
         raise CheckError("between(): a range is between(low, high), a check is between(x, low, high), x measured")
     low, high = (_side(bound, "between()") for bound in bounds)
     if not isinstance(low, Sample) and not isinstance(high, Sample) and low > high:
-        raise CheckError(f"between(x, {low:g}, {high:g}): the lower bound comes first")
+        raise CheckError(f"between(x, {low:g}, {high:g}): the lower bound must come first")
     least, greatest = (first, first) if len(first.cells) == 1 else (_call("min", first), _call("max", first))
     return Claim(((least - low, ">="), (greatest - high, "<=")), first, None)
 
@@ -508,7 +508,7 @@ def _side(value: object, where: str) -> Sample | float:
 def _judged(text: str, case: Mapping[str, Value], data: Data, claim: Claim, enough: int | None) -> Judged:
     left, right = claim.left, claim.right
     if not isinstance(left, Sample) and not isinstance(right, Sample):
-        raise CheckError(f"`{text}`: uses no measure")
+        raise CheckError(f"`{text}`: must use at least one measure")
     seeds = len(data.seeds)
     distances = [_per_seed(distance, seeds) for distance, _ in claim.distances]
     there: NDArray[np.bool_] = np.asarray(np.isfinite(np.stack(distances)).all(axis=0))
@@ -519,7 +519,7 @@ def _judged(text: str, case: Mapping[str, Value], data: Data, claim: Claim, enou
     unit = next((side.unit for side in (left, right) if isinstance(side, Sample) and side.unit), "")
     if not there.any():
         if not did_run.all():
-            raise NoValueError(f"`{text}`{_with(case)} has no value: its runs are missing or gave none")
+            raise NoValueError(f"`{text}`{_with(case)} has no value: its runs are missing or have no such value")
         return Judged(text, case, unit=unit, lacking=lacking, gaps=gaps)
     distances = [distance[there] for distance in distances]
     bounds = []
@@ -528,7 +528,7 @@ def _judged(text: str, case: Mapping[str, Value], data: Data, claim: Claim, enou
         bounds.append(Bound(sign, _finite(mean.value), mean.interval))
     is_enough = not gaps or (enough is not None and int(there.sum()) >= enough)
     holds, settled, needs = decided(bounds, int(there.sum()), is_enough=is_enough)
-    # What is shown: the difference of two measured sides, or the one side that is measured.
+    # Show the difference of two measured sides, or the one side that is measured.
     is_difference = isinstance(left, Sample) and isinstance(right, Sample)
     upper = None
     if right is None and isinstance(left, Sample) and len(left.cells) > 1:
@@ -563,7 +563,7 @@ def _judged(text: str, case: Mapping[str, Value], data: Data, claim: Claim, enou
 
 
 def _is_same(a: Array, b: Array) -> bool:
-    """Whether two sides are equal, or a constant apart, or a constant factor, in seeds that are not."""
+    """Whether the seeds differ, but the two sides are equal or differ by a constant or a constant factor."""
     if np.array_equal(a, b):
         return True
     if len(a) < 2 or np.ptp(b) == 0:
@@ -577,7 +577,7 @@ def _is_same(a: Array, b: Array) -> bool:
 def _gaps(
     claim: Claim, there: NDArray[np.bool_], infinite: NDArray[np.bool_]
 ) -> tuple[tuple[str, ...], NDArray[np.bool_]]:
-    """Why seeds have no value, in words; and which seeds ran."""
+    """Reasons why seeds have no value, in words; and which seeds ran."""
     reasons: Reasons = np.zeros(len(there), dtype=np.uint8)
     for distance, _ in claim.distances:
         if isinstance(distance, Sample):
@@ -588,7 +588,7 @@ def _gaps(
     dot = (reasons > 0) & ~crossing
     words = (
         ("no crossing", crossing),
-        ("nothing in the range that was asked for", dot),
+        ("no value in the range asked for", dot),
         ("no finite value", infinite & (reasons == 0)),
         ("a run is missing or has no value", ~did_run),
     )
@@ -640,7 +640,10 @@ def _interval(ends: tuple[float, float] | None, decimals: int) -> str:
 
 
 def _decimals(check: Judged) -> int:
-    """Two digits of the interval's half width, but no more than four of the numbers; without an interval, three."""
+    """Decimals that show two digits of the interval's half width, and at most four digits of the numbers.
+
+    Without an interval, three digits are shown.
+    """
     assert check.measured is not None
     if check.interval is not None and check.interval[1] > check.interval[0]:
         size, digits = (check.interval[1] - check.interval[0]) / 2, 2
@@ -651,13 +654,14 @@ def _decimals(check: Judged) -> int:
     sides = (check.left, check.right) if check.is_difference else (check.measured,)
     largest = max((abs(side) for side in sides if side is not None), default=0.0) or size
     most = 3 - math.floor(math.log10(largest))
-    least = -math.floor(math.log10(abs(check.measured))) if check.measured else 0  # a small difference is not 0.00
+    # A small difference must not become 0.00.
+    least = -math.floor(math.log10(abs(check.measured))) if check.measured else 0
     return min(max(min(digits - 1 - math.floor(math.log10(size)), most), least, 0), 6)
 
 
 def _number(value: float, decimals: int) -> str:
     text = f"{value:,.{decimals}f}"
-    # -0.0 is a rounding, not a sign.
+    # Rounding makes -0.0 of small negative numbers.
     return text.removeprefix("-") if float(text.replace(",", "")) == 0 else text
 
 

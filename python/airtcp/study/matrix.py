@@ -1,8 +1,8 @@
-"""Matrices: what each variant changes in each experiment against a base, and which of them is advised where.
+"""Matrices: the effect of each variant in each experiment against a base, and the advice that follows.
 
-An experiment is a *scene*, an arm a *row*; the rows of a group are held against the group's base, seed by seed. Of each
-measure counts by how many doublings it is better: the base-2 logarithm of the ratio, negative where it is worse. A
-value that is better than `enough` counts as `enough`: nobody hears the difference between 5 and 10 ms of waiting, and a
+An experiment is a *scene*, an arm a *row*; the rows of a group are compared with the group's base, seed by seed. Each
+measure counts by its doublings: the base-2 logarithm of the ratio to the base, negative where it is worse. A
+value that is better than `enough` counts as `enough`: nobody hears the difference between 5 and 10 ms of delay, and a
 remedy must not win by it. The score of a row is the sum of these over the measures, each times its weight. With goodput
 and latency alone this is the logarithm of Kleinrock's power, throughput over delay (L. Kleinrock, "Power and
 deterministic rules of thumb for probabilistic problems in computer communications", ICC 1979).
@@ -51,24 +51,26 @@ class Cell:
 
     row: MatrixRow
     gains: Mapping[str, Array]
-    """Of each measure its doublings, a value per seed."""
+    """For each measure its doublings, one value per seed."""
     harmed: tuple[str, ...]
-    """Measures that are worse beyond their bound."""
+    """Measures that are worse by their factor `harm` or more."""
 
     def score(self, weights: Mapping[str, float], level: float = stats.LEVEL) -> stats.Estimate:
-        """The sum over the measures."""
+        """The weighted sum of the doublings over the measures."""
         total = sum((weights[name] * gain for name, gain in self.gains.items()), start=np.zeros(1))
         return stats.mean(total[~np.isnan(total)], level)
 
 
 class Table:
-    """A matrix together with the data of its scenes. Made before the runs, it checks that all it names is there."""
+    """A matrix together with the data of its scenes. Made before the runs, it checks that every name in the matrix
+    exists.
+    """
 
     def __init__(self, matrix: Matrix, scenes: Mapping[str, Data]) -> None:
         """Checks the matrix; `scenes` has the cells of its experiments by id.
 
         Raises:
-            CheckError: it names what is not there.
+            CheckError: a name in it does not exist.
         """
         self.matrix: Final = matrix
         self.data: Final = scenes
@@ -86,9 +88,12 @@ class Table:
                 self._find(scene, i, arm)
             if not any(experiment == scene.experiment for experiment, _ in self.at):
                 told = ", ".join(f"{k} = {_text(v)}" for k, v in scene.where.items())
-                raise CheckError(f"scenes[{i}].where: {scene.experiment} has no arm that runs at {told or 'any point'}")
+                raise CheckError(
+                    f"scenes[{i}].where: {scene.experiment} has no arm that runs at "
+                    f"{told or 'any point'}: choose values that it runs"
+                )
             if not any(measure.name in data.measures for measure in matrix.measures):
-                raise CheckError(f"scenes[{i}]: {scene.experiment} has none of the measures")
+                raise CheckError(f"scenes[{i}]: {scene.experiment} has none of the matrix's measures")
             for measure in matrix.measures:
                 found = data.measures.get(measure.name)
                 if found is not None and found.columns is not None:
@@ -124,7 +129,7 @@ class Table:
     # --- numbers ------------------------------------------------------------------------------------------------------
 
     def _values(self, scene: MatrixScene, arm: str, measure: MatrixMeasure) -> Array | None:
-        """One per seed; none where the arm or the measure is not there."""
+        """One value per seed; none where the arm or the measure does not exist."""
         data, point = self.data[scene.experiment], self.at.get((scene.experiment, arm))
         if point is None or measure.name not in data.scalars:
             return None
@@ -132,7 +137,7 @@ class Table:
         return values
 
     def cell(self, scene: MatrixScene, group: MatrixGroup, row: MatrixRow) -> Cell | None:
-        """Nothing where the row does not run, or has no value."""
+        """The row's cell, or `None` where the row does not run or has no value."""
         gains: dict[str, Array] = {}
         harmed = []
         for measure in self.matrix.measures:
@@ -243,7 +248,7 @@ class Table:
         }
 
     def _is_fine(self, scene: MatrixScene, group: MatrixGroup) -> bool:
-        """Whether the base needs nothing: good enough in every measure that says what is."""
+        """Whether the base is good enough in every measure that has an `enough`."""
         for measure in self.matrix.measures:
             values = self._values(scene, group.base, measure)
             if values is None or measure.enough is None or np.isnan(values).all():
@@ -255,7 +260,7 @@ class Table:
 
 
 def doublings(measure: MatrixMeasure, ours: Array, base: Array) -> Array:
-    """By how many doublings one is better than the other, seed by seed; what is better than enough counts as enough."""
+    """Doublings by which one is better than the other, seed by seed. Values better than `enough` count as `enough`."""
 
     def bounded(values: Array) -> Array:
         if measure.enough is None:
@@ -264,16 +269,16 @@ def doublings(measure: MatrixMeasure, ours: Array, base: Array) -> Array:
 
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = bounded(base) / bounded(ours) if measure.better == "less" else bounded(ours) / bounded(base)
-        # Nothing at all, where the base had something, is as bad as MOST says: a logarithm has no end.
+        # Zero against a positive base counts as MOST, because the logarithm has no limit.
         return np.clip(np.log2(ratio), -MOST, MOST)
 
 
 MOST: Final = 10.0
-"""Doublings that count at most, in either direction: a factor of 1024."""
+"""The most doublings that count in either direction: a factor of 1024."""
 
 
 def advised(cells: Sequence[Cell], weights: Mapping[str, float], margin: float) -> tuple[str, list[Cell]]:
-    """What is advised, and which cells in order; see the rule at the top."""
+    """The advice, and the cells in order. The rule is at the top of this module."""
     least = math.log2(margin)
     level = 1 - (1 - stats.LEVEL) / max(1, len(cells))
     scored = [(cell, cell.score(weights, level)) for cell in cells if not cell.harmed]

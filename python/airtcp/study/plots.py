@@ -1,4 +1,4 @@
-"""Figures as numbers: what a plot of a study shows, aggregated over seeds."""
+"""Figures as numbers: the curves of a study's plots, aggregated over seeds."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ Key = tuple[Value | None, ...]
 
 
 class Drawing:
-    """A plot together with the data it draws. Made before the runs, it checks that all it names is there."""
+    """A plot together with the data it draws. Made before the runs, it checks that every name in the plot exists."""
 
     def __init__(self, plot: Plot, data: Data) -> None:
         """Checks the plot.
 
         Raises:
-            CheckError: it names what is not there, or leaves open which values it wants.
+            CheckError: a name in it does not exist, or a parameter varies that the plot does not show.
         """
         self.plot: Final = plot
         self.data: Final = data
@@ -71,7 +71,7 @@ class Drawing:
         if self.plot.kind == "scatter" and self.y.column is None and x in data.measures:
             return _measure(data, x, "x")
         if head in data.measures:
-            of = f"{self.y.measure.name}." if self.columns else "a parameter, not a measure; or draw a scatter plot"
+            of = f"{self.y.measure.name}." if self.columns else 'a parameter, not a measure; or set kind = "scatter"'
             raise CheckError(
                 f"x = {x!r}: must be a parameter or a column of {of}" if self.columns else f"x = {x!r}: must be {of}"
             )
@@ -98,7 +98,7 @@ class Drawing:
         return kept
 
     def _check_determined(self) -> None:
-        """Nothing may vary that is neither on an axis nor told apart by a series."""
+        """Checks that every parameter that varies is on an axis or among the series."""
         if self.plot.kind == "scatter":
             return
         used = {*self.series, self.x if isinstance(self.x, str) else ""}
@@ -110,28 +110,26 @@ class Drawing:
                 names = [ARM, *self.data.parameters]
                 differ = next((n for n in names if self._value(i, n) != self._value(other, n)), "?")
                 raise CheckError(
-                    f"{differ} varies, and is neither x nor among the series: name it in `series`, or keep one value "
+                    f"{differ} varies, but is neither x nor among the series: name it in `series`, or keep one value "
                     f"with `where = {{ {differ} = {_text(self._value(i, differ))} }}`"
                 )
             groups[key] = i
 
     def _check_kind(self) -> None:
-        """Lines need numbers to be drawn over."""
+        """Checks that the x values of lines are numbers."""
         if self.plot.kind != "line" or not isinstance(self.x, str) or self.x in self.columns:
             return
         for i in self.points:
             value = self._value(i, self.x)
             if isinstance(value, (str, bool)):
-                raise CheckError(
-                    f'x = {self.plot.x!r}: {_text(value)} is not a number: a line needs them, kind = "bar" not'
-                )
+                raise CheckError(f'x = {self.plot.x!r}: {_text(value)} is not a number: use numbers, or kind = "bar"')
 
     # --- numbers ------------------------------------------------------------------------------------------------------
 
     def head(self) -> Json:
         """As `study.json` has it, without the curves."""
         plot = self.plot
-        # A column on the x axis may have a label and a unit, too.
+        # A column on the x axis may also have a label and a unit.
         own = self.x.meaning if isinstance(self.x, Series) else self.columns.get(self.x, Meaning())
         x_name = self.x.title if isinstance(self.x, Series) else self.x
         return {
@@ -165,7 +163,7 @@ class Drawing:
         }
 
     def _keys(self, point: int) -> list[Key]:
-        """What the point's values belong to: one curve, or one for each combination of columns in its rows."""
+        """The curves to which the point's values belong: one, or one for each combination of columns in its rows."""
         if not self.by_row:
             return [tuple(self._value(point, name) for name in self.series)]
         measured = self.data.rows.get(self.y.measure.name, {})
@@ -177,7 +175,7 @@ class Drawing:
         return list(dict.fromkeys(keys))
 
     def _of_rows(self, key: Key) -> dict[str, Value | None]:
-        """The columns by which rows belong to the curve."""
+        """Columns and their values that select the curve's rows."""
         return {name: value for name, value in zip(self.series, key, strict=True) if name in self.by_row}
 
     def _is_kept(self, row: Mapping[str, Any]) -> bool:
@@ -188,7 +186,7 @@ class Drawing:
         )
 
     def _name(self, key: Key, several: Sequence[str]) -> str:
-        """Arms and texts in columns by their name, others as `n = 500`; what all curves share is left out."""
+        """Name of a curve: arms and texts by their name, others as `n = 500`, without values that all curves share."""
         pairs = [(n, v) for n, v in zip(self.series, key, strict=True) if v is not None and (n == ARM or n in several)]
         return ", ".join(
             str(v) if n == ARM or (n in self.by_row and isinstance(v, str)) else f"{n} = {_text(v).strip(chr(39))}"
@@ -201,7 +199,7 @@ class Drawing:
         return _averaged(self._by_x(points, of_rows), keep_order=self.plot.kind == "bar")
 
     def _by_x(self, points: Sequence[int], of_rows: Mapping[str, Value | None]) -> dict[Value, list[float]]:
-        """Of each x its values, one per seed."""
+        """For each x its values, one per seed."""
         out: dict[Value, list[float]] = {}
         assert isinstance(self.x, str)
         for i in points:
@@ -263,7 +261,7 @@ def _is_there(value: Value | None) -> bool:
 
 
 def _drawn(value: Value | None) -> Value | None:
-    """Seven digits, more than any picture shows, and half the size of a page with many dots."""
+    """A value rounded to seven digits: more than a picture resolves, and half the size on a page with many dots."""
     return float(f"{value:.7g}") if isinstance(value, float) else value
 
 

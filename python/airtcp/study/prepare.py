@@ -1,7 +1,7 @@
 """From a study's files to what can be run: the plan of each experiment, with every plot and finding tried out on it.
 
-Nothing runs here. What a finding or a plot names is looked up in the cells that the plan has, so that a misspelt arm,
-or a coordinate that a quick run leaves out, is found before the first run.
+Nothing runs here. Names in findings and plots are looked up in the cells of the plan. So a misspelt arm, or a
+coordinate that a quick run leaves out, is found before the first run.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ class Prepared:
     experiment: Experiment
     plan: Plan
     cells: Data
-    """Its cells, without results."""
+    """Cells of the plan, without results."""
 
     @property
     def keys(self) -> frozenset[str]:
-        """Identities of its runs. Experiments may share some."""
+        """Identities of the runs. Experiments may share runs."""
         return frozenset(point.key for point in self.plan.points)
 
     def with_results(self, results: SweepResults) -> Data:
-        """The cells with what was measured."""
+        """The cells with the measured values."""
         at = _places(self.plan, self.cells)
         is_ok = [status == "ok" for status in results.runs["status"]]
         scalars: dict[str, Array] = {}
@@ -91,7 +91,7 @@ class Prepared:
         keys = [point.key for point in self.plan.points]
         times = Counter(keys)
         return {
-            # Equal runs under several names are in the table once for each.
+            # Equal runs under several names are in the table once for each name.
             place: _Rows(by_key[key][: by_key[key].height // times[key]]) if key in by_key else ()
             for place, ok, key in zip(at, is_ok, keys, strict=True)
             if ok
@@ -114,7 +114,7 @@ def prepare(study: Study, mode: Mode, seeds: int | None = None) -> list[Prepared
     Args:
         study: as read.
         mode: quick or full.
-        seeds: how many, instead of those of the experiments.
+        seeds: number of seeds for each point, instead of the experiments' own.
 
     Raises:
         StudyError: a scenario, a sweep, a plot or a finding is wrong. The first fault of each experiment is reported.
@@ -148,7 +148,7 @@ def prepare_experiment(experiment: Experiment, mode: Mode, seeds: int | Sequence
     except SweepError as error:
         raise StudyError(str(error)) from error
     if not planned.points:
-        raise StudyError(f"{experiment.place}: no run is left with --{mode}: see `only` of the arms")
+        raise StudyError(f"{experiment.place}: no run is left with --{mode}: change `only` of the arms")
     cells = _cells(planned, f"--{mode}", experiment)
     for plot in experiment.plots:
         try:
@@ -174,12 +174,12 @@ def check(study: Study) -> dict[Mode, list[Prepared]]:
 
 
 def distinct_runs(prepared: Sequence[Prepared]) -> int:
-    """How many runs there are; what experiments share counts once."""
+    """Number of runs. Runs that experiments share count once."""
     return len(frozenset[str]().union(*(one.keys for one in prepared)))
 
 
 def _identity(arm: str | None, parameters: Mapping[str, Value]) -> tuple[object, ...]:
-    """What tells a cell from others."""
+    """The values that tell a cell from others."""
     return (arm, *((name, type(value), value) for name, value in parameters.items()))
 
 
@@ -197,15 +197,15 @@ def _cells(planned: Plan, where: str, experiment: Experiment) -> Data:
         for name in measure.columns or {}:
             if name in planned.parameters or name in IDENTITY:
                 raise StudyError(
-                    f"{experiment.place}: measures.{measure.name}: the query's column `{name}` is called like a "
-                    f"parameter or a column of every table: rename it, as in `... AS {name}_`"
+                    f"{experiment.place}: measures.{measure.name}: the query's column `{name}` has the name of a "
+                    f"parameter or of a column of every table: rename it, as in `... AS {name}_`"
                 )
     seeds = list(dict.fromkeys(at.seed for at in planned.points))
     return Data(tuple(points.values()), seeds, measures, stand_in=True, where=where, alike=alike)
 
 
 def _places(planned: Plan, cells: Data) -> list[tuple[int, int]]:
-    """Of each run of the plan its cell and its seed."""
+    """The cell and the seed of each run of the plan."""
     points = {_identity(point.arm, point.parameters): i for i, point in enumerate(cells.points)}
     seeds = {seed: i for i, seed in enumerate(cells.seeds)}
     return [(points[_identity(at.arm, at.parameters)], seeds[at.seed]) for at in planned.points]
@@ -215,7 +215,7 @@ def _measure(measure: sweep_measures.Measure, planned: Plan) -> Measure:
     meaning = _meaning(measure.column)
     if measure.kind == "value":
         return Measure(measure.name, meaning)
-    # The columns that a query gives are those it gives for a run of no time.
+    # A run of no time shows which columns a query gives.
     task = planned.points[0].task
     (extract,) = (one for one in task.extracts if one.name == measure.name)
     checked = _airtcp.Checked.from_json(task.scenario, "scenario", [])
@@ -235,6 +235,6 @@ def _meaning(column: sweep_measures.Column) -> Meaning:
 
 def _number(value: Any, name: str, experiment: Experiment) -> float:  # noqa: ANN401
     if isinstance(value, str):
-        raise StudyError(f"{experiment.place}: measures.{name} gives text ({value!r}), not numbers")
+        raise StudyError(f"{experiment.place}: measures.{name}: gives the text {value!r}: must give numbers")
     number = float(value)
     return number if math.isfinite(number) else math.nan

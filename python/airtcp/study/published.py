@@ -1,7 +1,7 @@
 """Published verdicts: `published.json` beside a study's files, from which RESULTS.md and tables on pages are written.
 
-It holds what the run of a study found: of each finding its checks with means and intervals, and the verdict. What
-follows from the intervals is worked out again whenever it is read, so that a word that was altered does not pass.
+It holds the results of a study's run: for each finding its checks with means and intervals, and the verdict. Verdicts
+are computed again from the intervals whenever the file is read, so that an altered word is found.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FORMAT_VERSION: Final = 1
 PUBLISHED: Final = "published.json"
 
 DIGITS: Final = 9
-"""Of numbers: more than anybody reads, and the same on every machine."""
+"""Significant digits of published numbers: more than readers need, and the same on every machine."""
 
 Json = dict[str, Any]
 
@@ -29,28 +29,30 @@ _COPIED: Final = ("study", "title", "mode", "seeds", "airtcp_version", "engine",
 
 
 def from_run(study: Study, document: Mapping[str, Any], tables: Sequence[str]) -> Json:
-    """What is published of a `study.json`.
+    """The published part of a `study.json`.
 
     Args:
         study: its files.
-        document: what `study.json` holds.
+        document: content of `study.json`.
         tables: ids of plots that are published as tables.
 
     Raises:
         StudyError: the run is not complete, is of other files, or has no such plot.
     """
     if document["study"] != study.id:
-        raise StudyError(f"the run is of {document['study']!r}, not of {study.id!r}")
+        raise StudyError(f"{study.id}: the run is of the study {document['study']!r}: give a run of {study.id!r}")
     if document["status"] != "complete" or document["failed"]:
         raise StudyError(f"{study.id}: the run is not complete: {len(document['failed'])} failed; start it again")
     if document["mode"] == "full" and (document.get("settle") or "--seeds" in document["command"]):
         raise StudyError(
-            f"{study.id}: `{document['command']}`: a full run that is published has the experiments' seeds"
+            f"{study.id}: `{document['command']}`: only a full run with the experiments' own seeds can be published"
         )
     findings = {finding["id"]: finding for finding in document["findings"]}
     wanted = [(e.id, finding) for e in study.experiments for finding in e.findings]
     if list(findings) != [finding.id for _, finding in wanted]:
-        raise StudyError(f"{study.id}: the run has other findings than its files: start it again, runs are kept")
+        raise StudyError(
+            f"{study.id}: the run has other findings than its files: start it again, finished runs are kept"
+        )
     plots = {plot["id"]: plot for experiment in document["experiments"] for plot in experiment["plots"]}
     if lacking := [name for name in tables if name not in plots]:
         raise StudyError(f"{study.id} has no plot {', '.join(map(repr, lacking))}")
@@ -83,7 +85,7 @@ def _rounded(value: Any) -> Any:  # noqa: ANN401
 
 
 def read(folder: Path) -> Json | None:
-    """What a study's folder has of published verdicts; `None`: nothing.
+    """The published verdicts in a study's folder; `None` if it has none.
 
     Raises:
         StudyError: it cannot be read, or is of another version.
@@ -103,31 +105,31 @@ def read(folder: Path) -> Json | None:
 
 
 def faults(study: Study, published: Mapping[str, Any]) -> list[str]:
-    """Where published verdicts contradict the study's files or their own intervals."""
+    """Contradictions between published verdicts and the study's files, or their own intervals."""
     out = []
     if published["study"] != study.id:
-        out.append(f"study {published['study']!r} instead of {study.id!r}")
+        out.append(f"study = {published['study']!r}: must be {study.id!r}")
     entries = published["findings"]
     wanted = [(e.id, finding) for e in study.experiments for finding in e.findings]
     if [entry["id"] for entry in entries] != [finding.id for _, finding in wanted]:
-        return [*out, "the findings are not those of the study's files, or in another order"]
+        return [*out, "the findings differ from those of the study's files, or their order does"]
     for entry, (experiment, finding) in zip(entries, wanted, strict=True):
         out += faults_of(finding, experiment, entry)
     return out
 
 
 def faults_of(finding: Finding, experiment: str, entry: Mapping[str, Any]) -> list[str]:
-    """Where one published finding contradicts its file or its own intervals."""
+    """Contradictions between one published finding and its file, or its own intervals."""
     if [(check["text"], check["for"]) for check in entry["checks"]] != each_check(finding):
-        return [f"{finding.id}: the checks are not those of the study's files"]
+        return [f"{finding.id}: the checks differ from those of the study's files"]
     expected = _entry(finding, experiment, entry["checks"])
     out = [
-        f"{finding.id}: {key} is {entry.get(key)!r}, and follows to be {expected.get(key)!r}"
+        f"{finding.id}: {key} is {entry.get(key)!r}, but its intervals give {expected.get(key)!r}"
         for key in dict.fromkeys([*expected, *entry])
         if entry.get(key) != expected.get(key)
     ]
     out += [
-        f"{finding.id}: `{check['text']}`: what was measured and its bounds do not go together"
+        f"{finding.id}: `{check['text']}`: the measured value and its bounds contradict each other"
         for check in entry["checks"]
         if not _is_consistent(check)
     ]
@@ -135,7 +137,7 @@ def faults_of(finding: Finding, experiment: str, entry: Mapping[str, Any]) -> li
 
 
 def _is_consistent(check: Mapping[str, Any]) -> bool:
-    """Whether the mean that is shown is the one that is held against the bound."""
+    """Whether the mean that is shown is the one that is compared with the bound."""
     left, right, measured = check["left"], check["right"], check["measured"]
     if measured is None:
         return not check["bounds"]

@@ -1,11 +1,11 @@
-"""Runs a study and writes what it found.
+"""Runs a study and writes its results.
 
 A folder holds, besides the journal `runs.jsonl` of all runs (`airtcp.sweeps.store`),
 
 - `study.json`: verdicts, figures as numbers, assumptions, and where, when and how it ran;
 - `EXPERIMENT.parquet`: one row per run, and `EXPERIMENT.MEASURE.parquet` for each measure with rows.
 
-They are written anew from the journal at the end of each start, also of one that was interrupted.
+They are written again from the journal at the end of each start, also of one that was interrupted.
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Asked:
-    """What was asked for on the command line, to be written down and repeated."""
+    """The options of the command line, so that the results can record the command."""
 
     name: str
-    """The study, as it was called."""
+    """The study as given on the command line: its id or its path."""
     mode: Mode
     seeds: int | None = None
     figures: tuple[str, ...] = ()
     experiments: tuple[str, ...] = ()
     settle: Budget | None = None
-    """How much may be added for open findings; `None`: nothing."""
+    """Budget of further runs for open findings; `None`: no further runs."""
 
     @property
     def command(self) -> str:
@@ -74,10 +74,10 @@ class Asked:
 
 
 def check_folder(folder: Path, study: Study) -> None:
-    """Looks whether a study may go to a folder, before anything is written there.
+    """Checks that a study may write to a folder, before anything is written there.
 
     Raises:
-        NotOursError: another study, or a sweep, has it.
+        NotOursError: the folder holds another study, or a sweep.
         ResultsError: it cannot be read.
     """
     if (folder / SWEEP_MANIFEST).exists():
@@ -101,24 +101,24 @@ def run(
     tell: Callable[[str], object] = lambda message: None,
     is_stopped: Callable[[], bool] = lambda: False,
 ) -> Json:
-    """Carries out what the folder does not have yet, and writes tables and `study.json`.
+    """Carries out the runs that the folder lacks, and writes tables and `study.json`.
 
     Args:
-        study: as read, restricted to what is wanted.
-        prepared: its experiments.
-        folder: for the results; a study that was interrupted goes on there.
-        asked: for the record.
+        study: the study, restricted to the figures and experiments asked for.
+        prepared: its experiments, ready to run.
+        folder: folder for the results. An interrupted study resumes there.
+        asked: the options, for the record.
         executor: see `airtcp.executors.executor_of`.
         jobs: runs at a time.
         progress: called several times a second.
-        tell: called with what is found in the folder.
-        is_stopped: asked several times a second; when it says so, what has finished is written.
+        tell: called with messages about finished runs in the folder.
+        is_stopped: asked several times a second. When it is true, the finished part is written.
 
     Returns:
-        What `study.json` holds.
+        Content of `study.json`.
 
     Raises:
-        NotOursError: something else is in the folder.
+        NotOursError: the folder has other content.
         ResultsError: it cannot be written.
         ExecutorError: there is no such executor, or it breaks down.
     """
@@ -128,7 +128,7 @@ def run(
         before = _before(folder)
         plans = [one.plan for one in prepared]
         if store.damaged:
-            tell(f"{folder}: {store.damaged} damaged lines in the journal: their runs are repeated")
+            tell(f"{folder}: the journal has {store.damaged} damaged lines: their runs are repeated")
         total, already = count(plans, store)
         tell(f"{already} of {total} runs were already done" if already else f"{study.id}: {total} runs")
         results: Sequence[SweepResults] = execute(plans, store, executor, progress, jobs=jobs, is_stopped=is_stopped)
@@ -144,7 +144,7 @@ def run(
         document = _document(study, prepared, results, asked) | settled
         if is_stopped():
             document["status"] = "interrupted"
-        # Starts in the same folder add up: what an interrupted one did is part of the work.
+        # Starts in the same folder add up: the work of an interrupted start counts.
         is_same = before is not None and all(before.get(key) == document[key] for key in ("mode", "engine"))
         earlier = before if before is not None and is_same else {}
         document |= {
@@ -164,7 +164,7 @@ def _settle(
     tell: Callable[[str], object],
     is_stopped: Callable[[], bool],
 ) -> tuple[Sequence[Prepared], Sequence[SweepResults], Json]:
-    """More seeds for open findings; what is evaluated is complete, also if the budget ends within a step."""
+    """Runs more seeds for open findings. Only complete steps are evaluated, also if the budget ends within a step."""
     begin, base = time.monotonic(), distinct_runs(prepared)
 
     def is_over() -> bool:
@@ -188,7 +188,7 @@ def _settle(
         ]
         found = run_more(more, lambda: is_stopped() or is_over())
         if not all(one.is_complete for one in found):
-            break  # what has run is in the journal, for the next start
+            break  # finished runs are in the journal, for the next start
         prepared, results, steps = more, found, steps + 1
     return (
         prepared,
@@ -205,7 +205,7 @@ def _data(one: Prepared, found: SweepResults) -> Data | StudyError:
 
 
 def _before(folder: Path) -> Json | None:
-    """What an earlier start left."""
+    """`study.json` of an earlier start."""
     try:
         document = json.loads((folder / STUDY_JSON).read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
@@ -213,7 +213,7 @@ def _before(folder: Path) -> Json | None:
     except OSError as error:
         raise ResultsError(f"{folder / STUDY_JSON}: {error.strerror}") from error
     except ValueError:
-        return {}  # somebody else's, or damaged: not this study's
+        return {}  # not from airtcp, or damaged
     return document if isinstance(document, dict) else {}
 
 
@@ -258,7 +258,7 @@ def _document(study: Study, prepared: Sequence[Prepared], results: Sequence[Swee
         for plot in experiment.plots:
             drawn, fault = _drawn(Drawing(plot, one.cells), data)
             plots.append(drawn)
-            # While runs are missing, what they would have brought may look like a fault.
+            # While runs are missing, their missing values may look like a fault.
             if fault and found.is_complete:
                 failed.append({"experiment": experiment.id, "what": f"plot {plot.id}", "error": fault})
         for finding in experiment.findings:
@@ -316,7 +316,7 @@ def _document(study: Study, prepared: Sequence[Prepared], results: Sequence[Swee
 
 
 def _drawn(drawing: Drawing, data: Data | StudyError) -> tuple[Json, str]:
-    """A plot, without curves if it cannot be drawn, and why."""
+    """A plot; if it cannot be drawn, without curves and with the reason."""
     try:
         if isinstance(data, StudyError):
             raise data
@@ -326,7 +326,7 @@ def _drawn(drawing: Drawing, data: Data | StudyError) -> tuple[Json, str]:
 
 
 def _judged(finding: Finding, data: Data | StudyError) -> tuple[Outcome, str]:
-    """A finding, without a verdict if the results are not what its checks need, and why."""
+    """A finding; if the results do not fit its checks, without a verdict and with the reason."""
     try:
         if isinstance(data, StudyError):
             raise data
@@ -363,5 +363,5 @@ def _seeds_of(prepared: Sequence[Prepared]) -> str:
 
 
 def default_folder(study: Study, mode: Mode) -> Path:
-    """Where a study goes unless something else is said."""
+    """Folder for a study's results if `--out` is not given."""
     return Path("runs") / f"study-{study.id}-{mode}"

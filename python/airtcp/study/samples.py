@@ -1,4 +1,4 @@
-"""What the checks of findings calculate with: a value per seed, and measures as functions of arm and coordinates.
+"""Operands of checks: samples with a value per seed, and measures as functions of arm and coordinates.
 
 The same code evaluates a check on the results of runs and, before the first run, on stand-ins of the same shape, so
 that a wrong arm, coordinate or measure is found early.
@@ -18,21 +18,21 @@ from airtcp.expressions import Value, nearest
 
 Row = Mapping[str, Value | None]
 Label = tuple[tuple[str, Value], ...]
-"""Which cell: the coordinates that have more than one value."""
+"""Coordinates of a cell: those that have more than one value."""
 Array = NDArray[np.float64]
 Reasons = NDArray[np.uint8]
 NO_DOT: Final = 1
-"""In a seed nothing lies in the range that was asked for."""
+"""Reason of a seed without a value: no point lies in the range asked for."""
 NO_CROSSING: Final = 2
-"""In a seed the curve never comes to the other."""
+"""Reason of a seed without a value: the curves do not cross."""
 
 
 class CheckError(ValueError):
-    """A check, a plot or another place that names measures, arms or coordinates cannot be evaluated."""
+    """A check or a plot cannot be evaluated, because a measure, arm or coordinate in it is wrong."""
 
 
 class NoValueError(CheckError):
-    """It could be evaluated if there were results: runs failed or were not made."""
+    """A check or a plot has no results to evaluate: runs failed or are missing."""
 
 
 # --- where the values come from ---------------------------------------------------------------------------------------
@@ -40,7 +40,7 @@ class NoValueError(CheckError):
 
 @dataclass(frozen=True)
 class Meaning:
-    """How people call a number, and in which unit they read it."""
+    """Label and unit of a number."""
 
     label: str = ""
     unit: str = ""
@@ -52,14 +52,14 @@ class Measure:
 
     name: str
     meaning: Meaning = Meaning()
-    """Of the number; of the columns that have none of their own."""
+    """Label and unit of the number, and of columns without their own."""
     columns: Mapping[str, Meaning] | None = None
-    """Of a measure with rows; `None`: one number per run."""
+    """Columns of a measure with rows; `None`: one number per run."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """One cell of an experiment; a run for each seed."""
+    """One cell of an experiment: one run for each seed."""
 
     arm: str | None
     parameters: Mapping[str, Value]
@@ -75,13 +75,13 @@ class Data:
     scalars: Mapping[str, Array] = field(default_factory=dict)
     """Values in their units, points by seeds; NaN: none."""
     rows: Mapping[str, Mapping[tuple[int, int], Iterable[Row]]] = field(default_factory=dict)
-    """Of measures with rows: by number of point and of seed. A run that is missing has no key."""
+    """Rows of measures with rows, by index of point and of seed. A missing run has no key."""
     stand_in: bool = False
-    """True before the runs: every scalar is 1, measures with rows have whatever rows are asked for."""
+    """True before the runs: every scalar is 1, and a measure with rows has any row asked for."""
     where: str = ""
-    """What was run, for errors, such as "--quick"."""
+    """The kind of run for messages, such as "--quick"."""
     alike: Sequence[int] = ()
-    """Of each point the first that has the same runs; empty: not known."""
+    """For each point the first point with the same runs; empty: not known."""
 
     @property
     def arms(self) -> list[str]:
@@ -120,13 +120,13 @@ class Sample:
     """A value per seed (rows) and cell (columns), with its unit."""
 
     values: Array
-    """NaN: no value, because the run is missing or the measure has none there."""
+    """The values. NaN: the run is missing, or the measure has no value there."""
     cells: tuple[Label, ...]
     unit: str = ""
     absent: NDArray[np.bool_] | None = None
-    """Where a run has no such row, as opposed to there being no run. Reductions pass over these."""
+    """True where the run exists but has no such row. Reductions skip these."""
     why: Reasons | None = None
-    """Of each seed why it has no value although it ran: `NO_DOT`, `NO_CROSSING`."""
+    """For each seed the reason why it ran but has no value: `NO_DOT` or `NO_CROSSING`."""
 
     def one(self) -> Array:
         """The values of a sample of one cell.
@@ -138,17 +138,17 @@ class Sample:
             return self.values[:, 0]
         if not self.cells:
             return np.full(len(self.values), np.nan)
-        raise CheckError(f"{len(self.cells)} values where one is needed: reduce them with mean(), min() or max()")
+        raise CheckError(f"{len(self.cells)} values, but one is needed: reduce them with mean(), min() or max()")
 
     def reasons(self) -> Reasons:
-        """Of each seed why it has no value although it ran; 0: it has one, or did not run."""
+        """For each seed the reason why it ran but has no value; 0: it has one, or did not run."""
         out = np.zeros(len(self.values), dtype=np.uint8) if self.why is None else self.why.copy()
         if self.absent is not None and self.cells:
             out[self.absent.all(axis=1)] |= NO_DOT
         return out
 
     def reduced(self, by: Callable[[Array], Array]) -> Sample:
-        """One cell instead of several."""
+        """Reduces several cells to one."""
         out = np.full(len(self.values), np.nan)
         if self.cells and (self.absent is None or not self.absent.any()):
             out = by(self.values)
@@ -247,7 +247,7 @@ def _either(a: Reasons | None, b: Reasons | None) -> Reasons | None:
 
 
 def _aligned(a: Sample, b: Sample) -> tuple[Sample, Sample]:
-    """Both with the same cells: a single cell goes with each of the other's; rows are matched by their coordinates."""
+    """Brings both to the same cells. A single cell is paired with each cell of the other; rows pair by coordinates."""
     if a.cells == b.cells:
         return a, b
     if len(a.cells) == 1 and a.cells[0] == ():
@@ -282,14 +282,14 @@ def _pick(sample: Sample, cells: tuple[Label, ...]) -> Sample:
 
 @dataclass(frozen=True)
 class Place:
-    """Points of the data, and what is asked of the rows and of other measures there."""
+    """Points of the data, with conditions on rows and on other measures."""
 
     points: list[int]
     wanted: Mapping[str, Callable[[object], bool]]
     bands: Mapping[str, Between]
     """Ranges of other measures."""
     several: list[str]
-    """Coordinates that may have several values."""
+    """Names of coordinates that may have several values."""
 
 
 @dataclass(frozen=True)
@@ -312,12 +312,12 @@ class Series:
 
     @property
     def unit(self) -> str:
-        """Unit of what it gives."""
+        """Unit of the values."""
         return self.meaning.unit
 
     @property
     def title(self) -> str:
-        """How people call it."""
+        """Label of the measure for people."""
         return self.meaning.label or self.column or self.measure.name
 
     def __call__(self, *arms: object, **coordinates: object) -> Sample:
@@ -345,13 +345,13 @@ class Series:
         return self._rows(place.points, labels, own, ranges, place.bands)
 
     def place(self, arms: Sequence[object], coordinates: Mapping[str, object]) -> Place:
-        """Where in the data these coordinates are.
+        """Indices of the points that have these coordinates.
 
         Raises:
             CheckError: there is no such arm, coordinate or value, or one is missing.
         """
         if len(arms) > 1:
-            raise CheckError(f"{self.name}(): one arm at most; coordinates are named, as {self._example()}")
+            raise CheckError(f"{self.name}(): takes one arm at most; give coordinates by name, as in {self._example()}")
         data = self.data
         columns = set(self.measure.columns or ())
         chosen = self._points(tuple(arms))
@@ -375,16 +375,16 @@ class Series:
         for name in data.parameters:
             values = data.values_of(name, chosen)
             if len(values) > 1 and name not in coordinates:
-                raise CheckError(f"{self.name}(): {name} is missing: it has the values {listed(values)} here")
+                raise CheckError(f"{self.name}(): {name} is missing: give one of its values: {listed(values)}")
         return Place(chosen, wanted, bands, several)
 
     def _outside(self, chosen: Sequence[int], bands: Mapping[str, Between]) -> NDArray[np.bool_]:
-        """Points by seeds: runs of which another measure lies outside its band."""
+        """Points by seeds: true for runs in which another measure lies outside its range."""
         outside = np.zeros((len(chosen), len(self.data.seeds)), dtype=bool)
         for name, band in bands.items():
             values = self.data.scalars[name][list(chosen)]
             with np.errstate(invalid="ignore"):
-                outside |= (values < band.low) | (values > band.high)  # a run that is missing is not outside
+                outside |= (values < band.low) | (values > band.high)  # a missing run is not outside
         return outside
 
     def _example(self) -> str:
@@ -398,13 +398,15 @@ class Series:
         everything = range(len(data.points))
         if not arms:
             if len(data.arms) > 1:
-                raise CheckError(f"{self.name}(): which arm? There are {listed(data.arms)}")
+                raise CheckError(f"{self.name}(): the arm is missing: it must be one of {listed(data.arms)}")
             return list(everything)
         (arm,) = arms
         if not isinstance(arm, str):
-            raise CheckError(f"{self.name}(): an arm is a name in quotes, not {_kind(arm)}, as {self._example()}")
+            raise CheckError(
+                f"{self.name}(): an arm must be a name in quotes, not {_kind(arm)}, as in {self._example()}"
+            )
         if not data.arms:
-            raise CheckError(f"{self.name}(): the experiment has no arms, so none can be called {arm!r}")
+            raise CheckError(f"{self.name}(): the experiment has no arms: remove {arm!r}")
         if arm not in data.arms:
             raise CheckError(f"{self.name}(): {unknown('arm', arm, data.arms)}")
         return [i for i in everything if data.points[i].arm == arm]
@@ -466,12 +468,12 @@ class Series:
                     if (i, s) in at:
                         columns = [c for c in self.measure.columns or () if c != self.column and c not in own]
                         raise CheckError(
-                            f"{self.name}(): several rows of a run fit: give one of its columns too ({listed(columns)})"
+                            f"{self.name}(): several rows of a run match: give one more column: {listed(columns)}"
                         )
                     if value is None:
-                        continue  # a row without a value is as good as no row
+                        continue  # treat a row without a value as a missing row
                     if isinstance(value, str):
-                        raise CheckError(f"{self.name}(): the column holds text ({value!r}), not numbers")
+                        raise CheckError(f"{self.name}(): the column holds the text {value!r}: use a column of numbers")
                     at[i, s] = float(value)
         cells = tuple(sorted(found, key=lambda cell: [_order(v) for _, v in cell]))
         shape = (len(self.data.seeds), len(cells))
@@ -484,7 +486,7 @@ class Series:
                 absent[s, j] = math.isnan(values[s, j]) and all((i, s) in runs for i in points)
         why = np.zeros(shape[0], dtype=np.uint8)
         if not cells:
-            # Nothing anywhere: what ran has no dot, what did not run is missing.
+            # No row anywhere: runs that exist have no dot, the others are missing.
             why[[s for s in range(shape[0]) if all((i, s) in runs for i in chosen)]] = NO_DOT
         return Sample(values, cells, self.unit, absent, why)
 
@@ -562,7 +564,7 @@ def between(low: object, high: object) -> Between:
     """A range of a coordinate."""
     a, b = as_number(low, "between()"), as_number(high, "between()")
     if a > b:
-        raise CheckError(f"between({a:g}, {b:g}): the first must not be the greater")
+        raise CheckError(f"between({a:g}, {b:g}): the lower bound must come first")
     return Between(a, b)
 
 
@@ -585,9 +587,9 @@ def slope(y: object, x: object) -> Sample:
 
 
 def crossing(measure: object, a: object, b: object, *, over: object = None, **coordinates: object) -> Sample:
-    """Where the curve of arm `a` over a coordinate first falls to that of arm `b`, by linear interpolation.
+    """The coordinate at which the curve of arm `a` first falls to that of arm `b`, by linear interpolation, per seed.
 
-    Per seed. The first value of the coordinate if it lies there from the start, no value if it never comes to it. `b`
+    It is the coordinate's first value if the curve starts there, and no value if the curves do not meet. `b`
     may also be an arm that has one value only, or a number: a constant.
     """
     if not isinstance(measure, Series):
@@ -597,7 +599,7 @@ def crossing(measure: object, a: object, b: object, *, over: object = None, **co
     if not isinstance(over, str):
         raise CheckError("crossing(): over='NAME' is missing: the coordinate of the curve, in quotes")
     if over in coordinates:
-        raise CheckError(f"crossing(): {over} is what it looks along, and cannot be given as well")
+        raise CheckError(f"crossing(): {over} is the coordinate of the curve: remove {over}=... from the arguments")
     data = measure.data
     columns = measure.measure.columns or ()
     if over not in data.parameters and over not in columns:
@@ -615,7 +617,7 @@ def crossing(measure: object, a: object, b: object, *, over: object = None, **co
     else:
         shared = [cell for cell in upper.cells if cell in lower.cells]
         if len(shared) < 2:
-            raise CheckError(f"crossing(): the two curves share fewer than two values of {over}")
+            raise CheckError(f"crossing(): the two curves share fewer than two values of {over}: they need two or more")
         upper, lower = _pick(upper, tuple(shared)), _pick(lower, tuple(shared))
         xs = [_x_of(cell, over) for cell in shared]
     if data.stand_in:
@@ -632,7 +634,7 @@ def crossing(measure: object, a: object, b: object, *, over: object = None, **co
 def _curve(measure: Series, arm: object, over: str, coordinates: Mapping[str, object]) -> Sample:
     data = measure.data
     if not isinstance(arm, str):
-        raise CheckError("crossing(): the arms are names in quotes")
+        raise CheckError("crossing(): the arms must be names in quotes")
     if over in data.parameters and over not in (measure.measure.columns or ()):
         chosen = measure._points((arm,))
         for name, value in coordinates.items():
@@ -640,14 +642,14 @@ def _curve(measure: Series, arm: object, over: str, coordinates: Mapping[str, ob
                 chosen = [i for i in chosen if _matcher(value, "crossing", name)(data.points[i].parameters.get(name))]
         values = data.values_of(over, chosen)
         if values and not all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in values):
-            raise CheckError(f"crossing(): {over} is not a number: {listed(values)}")
+            raise CheckError(f"crossing(): over={over!r} must be a coordinate with numbers, not {listed(values)}")
         return measure(arm, **coordinates, **{over: list(values)} if values else {})
     return measure(arm, **coordinates, **{over: Between(-math.inf, math.inf)})
 
 
 def _x_of(cell: Label, over: str) -> float:
     if [name for name, _ in cell] != [over]:
-        raise CheckError(f"crossing(): {over} alone may have several values")
+        raise CheckError(f"crossing(): only {over} may have several values")
     return as_number(cell[0][1], "crossing()")
 
 
@@ -664,7 +666,7 @@ def _first_fall(x: Array, gap: Array) -> float:
 
 
 def functions() -> dict[str, Callable[..., object]]:
-    """What checks may call besides measures; `about` is part of their grammar."""
+    """Functions of checks besides measures. `about` is part of their grammar."""
     return {
         "mean": _reduction("mean", _over_cells(np.mean), None),
         "min": _reduction("min", _over_cells(np.min), min),
@@ -694,7 +696,7 @@ def listed(values: Iterable[object]) -> str:
 
 
 def unknown(what: str, name: str, there: Iterable[str]) -> str:
-    """Says that a name does not exist, which one may have been meant, and which ones there are."""
+    """A message that a name does not exist, with the nearest name and all names that do."""
     return f"no {what} is called {name!r}{nearest(name, there)}"
 
 
@@ -751,9 +753,7 @@ def _equal(a: object, b: object) -> bool:
 def _band(value: object, function: str, name: str) -> Between:
     if isinstance(value, Between):
         return value
-    raise CheckError(
-        f"{function}(): {name} is measured: give a range of it, {name}=between(low, high), not {_kind(value)}"
-    )
+    raise CheckError(f"{function}(): {name} is a measure: give a range, {name}=between(low, high), not {_kind(value)}")
 
 
 def _matcher(value: object, function: str, name: str) -> Callable[[object], bool]:

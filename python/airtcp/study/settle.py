@@ -1,8 +1,8 @@
-"""More seeds for open findings: which experiments get how many, up to a budget.
+"""Seeds for open findings: chooses which experiments get more, up to a budget.
 
-Every step is made from complete results, so that a start that was interrupted makes the same steps again, from its
-journal, and goes on. Looking at the results before deciding about more makes a wrong verdict somewhat likelier than
-one in twenty. Steps are therefore few: each adds at least a quarter of the seeds.
+Every step starts from complete results. So a study that was interrupted makes the same steps again from its journal.
+Looking at the results before deciding about more makes a wrong verdict somewhat likelier than one in twenty. Steps are
+therefore few: each adds at least a quarter of the seeds.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from airtcp.study.prepare import Prepared
 LEAST_STEP = 1.25
 """A step multiplies the seeds by at least this."""
 MOST_STEP = 3
-"""And by at most this: how many are needed is a guess from few."""
+"""A step multiplies the seeds by at most this, because the estimate rests on few seeds."""
 
 _UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0}
 
 
 @dataclass(frozen=True)
 class Budget:
-    """How much may be added."""
+    """The runs or the time that may be added."""
 
     runs: int | None = None
     seconds: float | None = None
@@ -46,19 +46,19 @@ class Budget:
 
     @property
     def text(self) -> str:
-        """As it is given on the command line."""
+        """The budget as the command line spells it."""
         return str(self.runs) if self.runs is not None else f"{self.seconds:g}s"
 
 
 def step(
     prepared: Sequence[Prepared], outcomes: Mapping[str, Sequence[Outcome]], runs_left: int | None
 ) -> dict[str, list[int]]:
-    """Seeds for the experiments that get more of them; empty: nothing more can be settled within the budget.
+    """The new seeds of the experiments that get more; empty: the budget can settle nothing more.
 
     Args:
-        prepared: the experiments as they have run.
-        outcomes: of each experiment its findings.
-        runs_left: how many runs may be added; `None`: as many as it takes.
+        prepared: the experiments with their present seeds.
+        outcomes: the findings of each experiment.
+        runs_left: number of runs that may be added; `None`: no limit.
     """
     asked = []
     for one in prepared:
@@ -67,7 +67,7 @@ def step(
             cells = max(1, len(one.keys) // len(one.cells.seeds))
             asked.append(((wanted - len(one.cells.seeds)) * cells, cells, wanted, one))
     out: dict[str, list[int]] = {}
-    # The cheapest first: most findings for the money. Sorting keeps the order of equals.
+    # The cheapest first settles the most findings. Sorting keeps the order of equals.
     for cost, cells, wanted, one in sorted(asked, key=lambda item: item[0]):
         have = list(one.cells.seeds)
         more = wanted - len(have)
@@ -80,7 +80,7 @@ def step(
 
 
 def _wanted(seeds: int, outcomes: Sequence[Outcome]) -> int | None:
-    """How many seeds an experiment should have; `None`: more would not help, or are not needed."""
+    """Number of seeds that an experiment should have; `None`: more would not help, or are not needed."""
     needs = []
     for outcome in outcomes:
         if outcome.verdict != OPEN:

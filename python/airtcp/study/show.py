@@ -26,7 +26,7 @@ WORDS: Final = {
     "calibration": "calibrations",
     "identity": "identities",
 }
-"""How verdicts are counted; `None`: runs are missing."""
+"""Words for counted verdicts; `None`: runs are missing."""
 
 
 def _table(title: str = "") -> Table:
@@ -36,7 +36,7 @@ def _table(title: str = "") -> Table:
 
 
 def listing(rows: Sequence[tuple[str, str, str, Path]]) -> Table:
-    """Id, title, published verdicts and folder of studies; the folder, which may be long, in a line of its own."""
+    """A table of studies: id, title, published verdicts, and below them the folder, which may be long."""
     table = _table()
     for name in ("study", "title, published verdicts, folder"):
         table.add_column(name, overflow="fold")
@@ -47,13 +47,13 @@ def listing(rows: Sequence[tuple[str, str, str, Path]]) -> Table:
 
 
 def published_text(found: Mapping[str, Any], engine: str) -> str:
-    """`full: 20 findings: 15 reproduced, ...`, and whether another engine than the present one found it."""
+    """`full: 20 findings: 15 reproduced, ...`, and a remark if the verdicts are from an older engine."""
     age = "" if found["engine"] == engine else f"; older engine ({found['engine']})"
     return f"{found['mode']}: {counts_text([finding['verdict'] for finding in found['findings']])}{age}"
 
 
 def overview(study: Study, prepared: Mapping[Mode, Sequence[Prepared]]) -> list[Table | str]:
-    """What a study asks, claims, assumes and costs."""
+    """Question, claims, assumptions and cost of a study."""
     parts: list[Table | str] = [f"[bold]{escape(study.title)}[/bold] ({escape(study.id)})"]
     source = citation(study.paper)
     if source:
@@ -95,7 +95,7 @@ def overview(study: Study, prepared: Mapping[Mode, Sequence[Prepared]]) -> list[
 
     if study.assumptions:
         table = _table("Assumptions: gaps in the source")
-        for name in ("what", "value", "why", "shown by"):
+        for name in ("what", "value", "why", "varied by"):
             table.add_column(name, overflow="fold")
         for a in study.assumptions:
             table.add_row(escape(a.what), escape(str(a.value)), escape(a.why), escape(a.experiment or "-"))
@@ -104,7 +104,7 @@ def overview(study: Study, prepared: Mapping[Mode, Sequence[Prepared]]) -> list[
 
 
 def verdicts(document: Mapping[str, Any]) -> list[Table | str]:
-    """How each finding of a `study.json` fared, and the count."""
+    """The verdict on each finding of a `study.json`, and the count of verdicts."""
     findings = document["findings"]
     if not findings:
         return []

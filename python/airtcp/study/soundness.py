@@ -1,8 +1,8 @@
-"""Checks that cannot say what they seem to: halves of one check, and comparisons of an arm with itself.
+"""Finds unsound checks: halves of one check, and comparisons of an arm with itself.
 
 Two halves, `x >= 10` and `x <= 15`, can never both be settled against, so that a finding made of them is never "not".
 Written as one, `between(x, 10, 15)`, they can. Both sides of a comparison may be the same runs under two names: then
-the finding is an identity, whatever the runs give.
+the finding is an identity, true for any results.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _UPPER: Final = {ast.Lt: True, ast.LtE: True, ast.Gt: False, ast.GtE: False}
 
 
 def examine(finding: Finding, data: Data) -> None:
-    """Looks at the checks of a finding, before anything has run.
+    """Examines the checks of a finding before any run.
 
     Raises:
         CheckError: two of them are halves of one, or one compares runs with themselves and the finding is no identity.
@@ -33,7 +33,7 @@ def examine(finding: Finding, data: Data) -> None:
         if _is_with_itself(text, case, data):
             named = ", ".join(f"{name} = {value!r}" for name, value in case.items())
             raise CheckError(
-                f"`{text}`{f' for {named}' if named else ''}: both sides are the same runs: compare with others, or "
+                f"`{text}`{f' for {named}' if named else ''}: both sides are the same runs: compare other runs, or "
                 'give the finding kind = "identity"'
             )
 
@@ -66,14 +66,14 @@ def _refuse_halves(checks: Sequence[str]) -> None:
                     continue  # an order of three arms: two claims
                 low, high = (ast.unparse(one) for one in ((other, bound) if is_upper else (bound, other)))
                 raise CheckError(
-                    f"`{before}` and `{text}` are halves of one check, and could never both be settled against: write "
+                    f"`{before}` and `{text}` are halves of one check, so they cannot both be settled against: write "
                     f"`between({key}, {low}, {high})`"
                 )
             seen.setdefault((key, is_upper), []).append((bound, text))
 
 
 def _bounded(node: ast.expr) -> Iterator[tuple[str, bool, ast.expr]]:
-    """What a comparison bounds, whether from above, and by what."""
+    """The expression that a comparison bounds, whether from above, and the bound."""
     if not isinstance(node, ast.Compare) or type(node.ops[0]) not in _UPPER:
         return
     is_upper = _UPPER[type(node.ops[0])]
@@ -111,7 +111,7 @@ def _is_with_itself(text: str, case: Mapping[str, Value], data: Data) -> bool:
 
 
 def _without_factor(node: ast.expr) -> ast.expr:
-    """`x` of `1.1 * x` and of `x / 2`: a multiple of the same says nothing, either."""
+    """`x` of `1.1 * x` and of `x / 2`, because comparing a value with its own multiple shows nothing."""
     while isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Mult, ast.Div)):
         if isinstance(node.right, ast.Constant):
             node = node.left
@@ -123,7 +123,7 @@ def _without_factor(node: ast.expr) -> ast.expr:
 
 
 class _Runs(ast.NodeTransformer):
-    """Puts the runs in the place of arms and parameters, so that two names of one run read alike."""
+    """Replaces arms and parameters by the runs they stand for, so that two names of one run read alike."""
 
     def __init__(self, case: Mapping[str, Value], data: Data) -> None:
         self.case: Final = case
