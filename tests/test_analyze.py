@@ -137,7 +137,7 @@ def test_the_shell_completes_options(airtcp: Command, tmp_path: Path, monkeypatc
     ("words", "says"),
     [
         (["missing.pcap"], "missing.pcap: No such file or directory"),
-        (["."], ".: a folder, not a capture"),
+        (["."], ".: is a folder: give a pcap"),
         (["empty"], "empty"),
         (["text"], "text"),
         (["-"], "/dev/stdin"),
@@ -285,8 +285,8 @@ def test_a_capture_without_tcp(airtcp: Command, tmp_path: Path) -> None:
     path.write_bytes(TIMEOUT.read_bytes()[:PCAP_HEAD])
     done = airtcp("analyze", path, "--out", tmp_path / "out")
     assert done.returncode == 0, done.stderr
-    assert "There is no TCP in it." in done.stdout
-    assert "There is no TCP flow in it." in (tmp_path / "out/report.html").read_text()
+    assert "The capture has no TCP." in done.stdout
+    assert "The capture has no TCP flow." in (tmp_path / "out/report.html").read_text()
     assert pl.read_parquet(tmp_path / "out/flows.parquet").columns == list(columns()["flows"])
 
 

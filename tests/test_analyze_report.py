@@ -105,7 +105,7 @@ def test_states_are_said() -> None:
     assert "Interrupted." in text
     assert "ports 443." in text
     empty = html(analysis())
-    assert "There is no TCP flow in it." in empty
+    assert "The capture has no TCP flow." in empty
     assert 'id="plotly"' not in empty
 
 

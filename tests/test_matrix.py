@@ -227,7 +227,7 @@ def test_a_matrix_is_read(folder: Path) -> None:
         ("n = 4", "n = 3", r"has no arm that runs at n = 3"),
         ("n = 4", "m = 4", "no parameter 'm'"),
         ('base = "plain"', 'base = "plane"', "no experiment has the arm 'plane'"),
-        ('arm = "CoDel"', 'arm = "plain"', r'rows\[0\].arm = "plain": is there twice, the base counted'),
+        ('arm = "CoDel"', 'arm = "plain"', r'rows\[0\].arm = "plain": appears twice: each arm'),
         ('changes = ["router"]', 'change = ["router"]', "unknown key"),
         ('groups = [{ title = "All"', 'groups = [{ titel = "All"', r"groups\[0\].title: missing; must be text"),
     ],
@@ -376,7 +376,7 @@ def test_equal_matrices_give_equal_figures(read: model.Matrix) -> None:
     ("path", "value", "message"),
     [
         (("groups", 0, "rows", 0, "cells"), [], "has 0 cells"),
-        (("groups", 0, "base"), "paced", "its base comes first"),
+        (("groups", 0, "base"), "paced", "must have its base first"),
         (("groups", 0, "advice", 0, "arms"), ["nobody"], "names 'nobody'"),
         (("scenes", 0, "experiment"), "nowhere", "names experiment 'nowhere'"),
     ],

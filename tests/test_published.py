@@ -66,6 +66,16 @@ def test_published_verdicts_follow_from_their_checks(study: files.Study, found: 
     assert found["engine"].startswith(f"{found['airtcp_version']}+")
 
 
+def test_a_change_of_words_needs_no_new_run(study: files.Study, found: Json) -> None:
+    assert published.with_texts(study, found) == found
+    reworded = {**found, "findings": [{**entry, "note": "old", "claim": "old"} for entry in found["findings"]]}
+    assert published.with_texts(study, reworded) == found
+    checks = [{**check, "text": f"{check['text']} + 0"} for check in found["findings"][0]["checks"]]
+    for changed in ([{**found["findings"][0], "checks": checks}, *found["findings"][1:]], found["findings"][1:]):
+        with pytest.raises(StudyError, match="publish a new run"):
+            published.with_texts(study, {**found, "findings": changed})
+
+
 def test_another_word_for_any_verdict_is_a_fault(study: files.Study, found: Json) -> None:
     for entry, (finding, experiment) in pairs(study, found):
         assert published.faults_of(finding, experiment, entry) == []
@@ -155,9 +165,9 @@ def test_a_run_is_published(tiny_run: Path, tmp_path: Path, verdicts: ModuleType
     [
         ({"status": "interrupted"}, "not complete"),
         ({"failed": [{"what": "x", "error": "y"}]}, "1 failed"),
-        ({"study": "other"}, "of 'other', not of 'tiny'"),
-        ({"mode": "full", "command": "airtcp study run tiny --full --seeds 9"}, "the experiments' seeds"),
-        ({"mode": "full", "settle": {"budget": "9", "steps": 1, "runs": 3}}, "the experiments' seeds"),
+        ({"study": "other"}, "the study 'other': give a run of 'tiny'"),
+        ({"mode": "full", "command": "airtcp study run tiny --full --seeds 9"}, "the experiments' own seeds"),
+        ({"mode": "full", "settle": {"budget": "9", "steps": 1, "runs": 3}}, "the experiments' own seeds"),
         ({"findings": []}, "other findings than its files"),
     ],
 )

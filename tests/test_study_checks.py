@@ -140,7 +140,7 @@ def test_a_curve_that_never_falls_that_far_is_said_and_leaves_the_finding_open()
     json.dumps(never.to_dict(), allow_nan=False)
     outcome = judge(finding(text), DATA)
     assert outcome.verdict == "open", "it ran, so that this is no missing result"
-    assert outcome.note == "no crossing in 5 of 5 seeds. Open: how many more seeds would settle it cannot be told."
+    assert outcome.note == "no crossing in 5 of 5 seeds. Open: the number of seeds that would settle it cannot be told."
 
 
 def test_one_seed_without_a_crossing_is_not_dropped() -> None:
@@ -165,8 +165,8 @@ def test_one_seed_without_a_crossing_is_not_dropped() -> None:
     ("text", "words"),
     [
         ("loss('Renno', n=500, scale=1) < 1", ["arm", "'Renno'", "did you mean `Reno`"]),
-        ("loss(n=500, scale=1) < 1", ["which arm", "'Reno'", "'Paced'"]),
-        ("loss(500) < 1", ["arm is a name in quotes"]),
+        ("loss(n=500, scale=1) < 1", ["the arm is missing", "'Reno'", "'Paced'"]),
+        ("loss(500) < 1", ["arm must be a name in quotes"]),
         ("los('Reno') < 1", ["`los`", "did you mean `loss`"]),
         ("loss('Reno', m=500) < 1", ["coordinate", "'m'", "n, scale"]),
         ("loss('Reno', n=700, scale=1) < 1", ["n = 700 is not run with --quick", "500, 1500"]),
@@ -178,17 +178,17 @@ def test_one_seed_without_a_crossing_is_not_dropped() -> None:
         ("loss('Reno', n=500, scale=1) == 1", ["about"]),
         ("0 < loss('Reno', n=500, scale=1) < 1", ["one comparison"]),
         ("loss < 1", ["loss", "brackets"]),
-        ("1 < 2", ["no measure"]),
+        ("1 < 2", ["at least one measure"]),
         ("by('Reno') < 1", ["`by`", "by.t"]),
         ("by.x('Reno') < 1", ["by.x", "by.t"]),
         ("about(loss('Goal'), 1)", ["one tolerance"]),
         ("about(loss('Goal'), 1, abs=1, rel=1)", ["one tolerance"]),
-        ("about(loss('Goal'), 1, abs=-1)", ["negative"]),
+        ("about(loss('Goal'), 1, abs=-1)", ["must be 0 or more"]),
         ("crossing('loss', 'Reno', 1, over='scale', n=500) < 1", ["crossing()", "without brackets"]),
         ("crossing(loss, 'Reno', 1, n=500) < 1", ["over="]),
         ("crossing(loss, 'Reno', 1, over='x', n=500) < 1", ["coordinate", "'x'"]),
         ("crossing(loss, 'Reno', 1, over='scale') < 1", ["n is missing"]),
-        ("loss('Reno', n=500, scale=1, loss=1) < 1", ["loss is measured", "between(low, high)"]),
+        ("loss('Reno', n=500, scale=1, loss=1) < 1", ["loss is a measure", "between(low, high)"]),
         ("slope(loss('Goal'), 2) < 1", ["slope()", "two measures"]),
         ("between(2, 1) < loss('Goal')", ["between(2, 1)"]),
         ("__import__('os') < 1", ["__import__"]),
@@ -207,7 +207,7 @@ def test_a_wrong_check_says_why(text: str, words: list[str], *, before: bool) ->
     ("text", "words"),
     [
         ("by.t('Reno', n=500, scale=1) < 1", ["several rows", "size"]),
-        ("by.name('Reno', n=500, scale=1, size=10) < 1", ["holds text"]),
+        ("by.name('Reno', n=500, scale=1, size=10) < 1", ["holds the text"]),
     ],
 )
 def test_what_only_results_can_tell(text: str, words: list[str]) -> None:
@@ -274,10 +274,10 @@ def test_a_band_of_another_measure_is_looked_at_seed_by_seed() -> None:
     gap = checked(f"max({low.format(15)}) > 0", rated)
     assert gap.lacking == (2,), "the second seed has nothing so low"
     assert (gap.holds, gap.settled) == (True, False)
-    assert account(gap) == "0.500 % (nothing in the range that was asked for in 1 of 2 seeds)"
+    assert account(gap) == "0.500 % (no value in the range asked for in 1 of 2 seeds)"
     none = checked(f"max({low.format(1)}) > 0", rated)
     assert (none.holds, none.error) == (None, None)
-    assert account(none) == "no value (nothing in the range that was asked for in 2 of 2 seeds)"
+    assert account(none) == "no value (no value in the range asked for in 2 of 2 seeds)"
     assert checked(f"slope({low.format(40)}, {low.format(40)}) > 0", rated).measured == pytest.approx(1)
     with pytest.raises(CheckError, match="2 values"):
         checked(f"{low.format(40)} > 0", rated)
@@ -306,7 +306,7 @@ def test_a_check_is_repeated_for_the_names_it_uses() -> None:
     assert outcome.verdict == "reproduced"
     with pytest.raises(CheckError, match=r"for\.n: no check uses n"):
         judge(finding("loss('Goal') > 0", n=[1]), DATA)
-    with pytest.raises(CheckError, match=r"for\.loss: loss is a measure already"):
+    with pytest.raises(CheckError, match=r"for\.loss: loss is already a measure"):
         judge(finding("loss('Goal') > loss", loss=[1]), DATA)
 
 

@@ -221,7 +221,7 @@ def test_what_is_written_differently_is_the_same_run() -> None:
         ('scenario = "tiny.toml"', 'scenario = "tniy.toml"', ["tniy.toml", "No such file"]),
         ('scenario = "tiny.toml"', "", ["scenario: is missing"]),
         ("seeds = 2", "seeds = 0", [":3: seeds = 0: must be a whole number in 1..=1000000"]),
-        ("seeds = 2", "seeds = [1, 1]", [":3: seeds[1] = 1: is there twice"]),
+        ("seeds = 2", "seeds = [1, 1]", [":3: seeds[1] = 1: appears twice"]),
         ("seeds = 2", "seeds = [-1]", [":3: seeds[0] = -1: must be a whole number of at least 0"]),
         (
             "seeds = 2",
@@ -231,7 +231,7 @@ def test_what_is_written_differently_is_the_same_run() -> None:
         ("seeds = 2", 'mode = "random"', ["samples: must say how many points"]),
         ("seeds = 2", "samples = 3", ['only a sweep with mode = "random"']),
         ("rate = [2, 5]", "rate = []", [":6: parameters.rate: has 0 entries: must have at least 1"]),
-        ("rate = [2, 5]", "rate = [2, 2]", [":6: parameters.rate[1] = 2: is there twice"]),
+        ("rate = [2, 5]", "rate = [2, 2]", [":6: parameters.rate[1] = 2: appears twice"]),
         (
             "rate = [2, 5]",
             "rate = [2, [5]]",
@@ -248,7 +248,7 @@ def test_what_is_written_differently_is_the_same_run() -> None:
         ("rate = [2, 5]", "seed = [2]", ["`seed` cannot be a parameter: use `seeds`"]),
         ("rate = [2, 5]", "wall_s = [2]", ["`wall_s` cannot be a parameter", "arm, seed, key"]),
         ("{rate}", "{rat}", [':10: set."links.line.rate"', "`rat` is not known; did you mean `rate`?"]),
-        ("{rate}", "{rate", [':10: set."links.line.rate"', "a `{` without its `}`"]),
+        ("{rate}", "{rate", [':10: set."links.line.rate"', "a `{` without a `}`"]),
         ("{rate}", "{rate / 0}", ["division by zero"]),
         ('"links.line.rate"', '"links.lime.rate"', ["unknown entry; did you mean `line`?"]),
         ('"links.line.rate"', '"links.line.raet"', ["did you mean `rate`?"]),

@@ -54,7 +54,7 @@ def test_the_command(airtcp: Command, file: Path, tmp_path: Path) -> None:
         (["FILE", "--set", "rate"], "rate"),
         (["FILE", "--set", "nonsense=1"], "override nonsense: nonsense = 1: unknown key"),
         (["FILE", "--set", "rate=[1"], "--set rate=[1: not a value of TOML"),
-        (["FILE", "--executor", "dask://x:1", "--jobs", "2"], "--jobs is for this machine"),
+        (["FILE", "--executor", "dask://x:1", "--jobs", "2"], "either --jobs or --executor"),
         (["nowhere.toml"], "nowhere.toml: cannot be read: No such file or directory"),
     ],
 )

@@ -2,12 +2,14 @@
 
 Usage: verdicts.py [--check]                                       writes RESULTS.md of every study, and tables on pages
        verdicts.py publish STUDY_FOLDER RUN_FOLDER [--table PLOT ...]    takes the verdicts of a run, then does the same
+       verdicts.py texts           takes changed titles, claims and notes of the studies' files, then does the same
 
     airtcp study run efr --full
     python tools/verdicts.py publish studies/efr runs/study-efr-full
 
 `publish` writes published.json into the study's folder. Without --table the plots that were tables there before stay
-tables. Everything else is written from the published.json of the studies; with --check nothing is written, and the exit
+tables. `texts` keeps every check and every number.
+Everything else is written from the published.json of the studies; with --check nothing is written, and the exit
 code is 1 if a file is not current.
 
 A table has a row for each x of a bar plot and a column for each series. In parentheses: how far a value is above the
@@ -230,6 +232,18 @@ def publish(folder: Path, run: Path, tables: Sequence[str] | None) -> None:
     (folder / published.PUBLISHED).write_text(lines_of(published.from_run(study, document, names)), encoding="utf-8")
 
 
+def renew_texts(studies: Path = STUDIES) -> None:
+    """Takes changed titles, claims and notes of the studies' files into their published verdicts.
+
+    Raises:
+        StudyError: findings or checks differ from those of the files.
+    """
+    for folder in sorted(path.parent for path in studies.glob("*/study.toml")):
+        if (found := published.read(folder)) is not None:
+            text = lines_of(published.with_texts(read(folder), found))
+            (folder / published.PUBLISHED).write_text(text, encoding="utf-8")
+
+
 def lines_of(document: Json) -> str:
     """JSON with a line for each check, table and matrix, so that a difference between two runs can be read."""
 
@@ -261,10 +275,13 @@ def main() -> int:
     one.add_argument("study", type=Path)
     one.add_argument("run", type=Path)
     one.add_argument("--table", nargs="+", metavar="PLOT")
+    below.add_parser("texts")
     args = parser.parse_args()
     try:
         if args.what == "publish":
             publish(args.study, args.run, args.table)
+        elif args.what == "texts":
+            renew_texts()
         stale = {
             path: text
             for path, text in written().items()

@@ -104,6 +104,25 @@ def read(folder: Path) -> Json | None:
     return document
 
 
+def with_texts(study: Study, published: Mapping[str, Any]) -> Json:
+    """Published verdicts with the titles, claims and notes of the study's present files. Checks and numbers stay.
+
+    Raises:
+        StudyError: findings or checks differ from those of the files.
+    """
+    wanted = [(e.id, finding) for e in study.experiments for finding in e.findings]
+    entries = published["findings"]
+    if [(e["id"], [(check["text"], check["for"]) for check in e["checks"]]) for e in entries] != [
+        (finding.id, each_check(finding)) for _, finding in wanted
+    ]:
+        raise StudyError(f"{study.id}: findings or checks differ from those of the study's files: publish a new run")
+    renewed = [
+        _entry(finding, experiment, entry["checks"])
+        for entry, (experiment, finding) in zip(entries, wanted, strict=True)
+    ]
+    return {**published, "title": study.title, "findings": renewed}
+
+
 def faults(study: Study, published: Mapping[str, Any]) -> list[str]:
     """Contradictions between published verdicts and the study's files, or their own intervals."""
     out = []
