@@ -221,7 +221,7 @@ def test_what_is_written_differently_is_the_same_run() -> None:
         ('scenario = "tiny.toml"', 'scenario = "tniy.toml"', ["tniy.toml", "No such file"]),
         ('scenario = "tiny.toml"', "", ["scenario: is missing"]),
         ("seeds = 2", "seeds = 0", [":3: seeds = 0: must be a whole number in 1..=1000000"]),
-        ("seeds = 2", "seeds = [1, 1]", [":3: seeds[1] = 1: appears twice"]),
+        ("seeds = 2", "seeds = [1, 1]", [":3: seeds[1] = 1: is there twice"]),
         ("seeds = 2", "seeds = [-1]", [":3: seeds[0] = -1: must be a whole number of at least 0"]),
         (
             "seeds = 2",
@@ -231,7 +231,7 @@ def test_what_is_written_differently_is_the_same_run() -> None:
         ("seeds = 2", 'mode = "random"', ["samples: must say how many points"]),
         ("seeds = 2", "samples = 3", ['only a sweep with mode = "random"']),
         ("rate = [2, 5]", "rate = []", [":6: parameters.rate: has 0 entries: must have at least 1"]),
-        ("rate = [2, 5]", "rate = [2, 2]", [":6: parameters.rate[1] = 2: appears twice"]),
+        ("rate = [2, 5]", "rate = [2, 2]", [":6: parameters.rate[1] = 2: is there twice"]),
         (
             "rate = [2, 5]",
             "rate = [2, [5]]",
@@ -247,7 +247,7 @@ def test_what_is_written_differently_is_the_same_run() -> None:
         ("rate = [2, 5]", "rate = [2]\nspare = [1, 2]", ["parameters.spare", "is used by no template", "loss, rate"]),
         ("rate = [2, 5]", "seed = [2]", ["`seed` cannot be a parameter: use `seeds`"]),
         ("rate = [2, 5]", "wall_s = [2]", ["`wall_s` cannot be a parameter", "arm, seed, key"]),
-        ("{rate}", "{rat}", [':10: set."links.line.rate"', "`rat` is not known; did you mean `rate`?"]),
+        ("{rate}", "{rat}", [':10: set."links.line.rate"', "`rat` is not a known name; did you mean `rate`?"]),
         ("{rate}", "{rate", [':10: set."links.line.rate"', "a `{` without a `}`"]),
         ("{rate}", "{rate / 0}", ["division by zero"]),
         ('"links.line.rate"', '"links.lime.rate"', ["unknown entry; did you mean `line`?"]),
@@ -271,7 +271,7 @@ def test_what_is_written_differently_is_the_same_run() -> None:
         ("scale = 100", "scale = 0", ["must be a number other than 0"]),
         ("dropped = {", "rate = {", ["measures.rate: is a parameter as well"]),
         ("dropped = {", "runs = {", ["`runs` cannot be a measure"]),
-        ("dropped = {", '"a-b" = {', ["letters, digits and _ only"]),
+        ("dropped = {", '"a-b" = {', ["must consist of letters, digits and _"]),
         ("FROM links", "FROM lings", [":15: measures.dropped", "lings", "query: SELECT sum(", "tables: flows, links"]),
         (
             "dropped_overflow",
@@ -279,7 +279,11 @@ def test_what_is_written_differently_is_the_same_run() -> None:
             ["measures.dropped", "droped", "table links: link, name, group", "dropped_overflow"],
         ),
         ("SELECT sum", "SELEKT sum", ["measures.dropped", "SELEKT"]),
-        ("FROM links", "FROM links WHERE rate_bps > {rat}", ["measures", "`rat` is not known; did you mean `rate`?"]),
+        (
+            "FROM links",
+            "FROM links WHERE rate_bps > {rat}",
+            ["measures", "`rat` is not a known name; did you mean `rate`?"],
+        ),
         ("windows = {", "windows = { unit = 5,", ["measures.windows.unit = 5: must be text"]),
         (
             "[measures]",
