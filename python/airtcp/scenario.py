@@ -1194,7 +1194,7 @@ class RadioOptions(Part):
     rts_threshold_bytes: int | None = None
     """Frames whose PSDU is larger than this are preceded by RTS and CTS."""
 
-    transmit: Transmit | None = None
+    transmit: TransmitConfig | None = None
     """The queues between the host and the radio."""
 
 
@@ -2607,8 +2607,8 @@ Traffic: TypeAlias = (
 )
 """What a flow carries: the name of a kind with its defaults, or a table with `kind` and its parameters."""
 
-Transmit: TypeAlias = "Literal['qdisc', 'mac80211'] | Qdisc | Mac80211"
-"""Transmit."""
+TransmitConfig: TypeAlias = "Literal['qdisc', 'mac80211'] | Qdisc | Mac80211"
+"""TransmitConfig."""
 
 Tsq: TypeAlias = "Literal['off', 'fixed', 'at_least', 'at_most']"
 """TCP small queues: how much of a connection may wait in its own host below TCP, in the queue discipline and the
@@ -2743,7 +2743,7 @@ __all__ = [
     "Traffic",
     "Train",
     "Transfer",
-    "Transmit",
+    "TransmitConfig",
     "Tsq",
     "Unit",
     "Unlimited",

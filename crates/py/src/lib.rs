@@ -10,7 +10,6 @@ use std::sync::{Mutex, PoisonError};
 use airtcp_core::policy::{AXES, Page};
 use airtcp_core::tcp::profile::{profile_file, profile_names};
 use airtcp_core::units::Time;
-use airtcp_core::wifi::Transmit;
 use airtcp_sim::capture::{CaptureSink, NoCapture, PcapngWriter};
 use airtcp_sim::record::{Data, Table};
 use airtcp_sim::scenario::{Override, Scenario, ScenarioError as Fault, ScenarioErrors};
@@ -63,7 +62,6 @@ fn names(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     for axis in AXES {
         names.set_item(axis.key, axis.pages.iter().map(|page| page.name).collect::<Vec<_>>())?;
     }
-    names.set_item("transmit", Transmit::NAMES)?;
     Ok(names)
 }
 

@@ -12,7 +12,7 @@ use airtcp_core::tcp::profile::profile;
 use airtcp_core::units::{DataRate, Probability, Span, Time};
 use airtcp_core::wifi::phy::{PhyConfig, SignalConfig, Standard};
 use airtcp_core::wifi::rate::{FixedConfig, RateConfig};
-use airtcp_core::wifi::{Ac, Aggregation, RadioConfig, Transmit};
+use airtcp_core::wifi::{Ac, Aggregation, RadioConfig, TransmitConfig};
 use airtcp_sim::capture::NoCapture;
 use airtcp_sim::record::Data;
 use airtcp_sim::spec::*;
@@ -44,9 +44,9 @@ fn main() {
         })),
         aggregation: Aggregation { max_frames: 64, formed_ahead: number("ahead", "2") as u8, ..Aggregation::default() },
         transmit: if arg("path", "qdisc") == "qdisc" {
-            Transmit::Qdisc(Default::default())
+            TransmitConfig::Qdisc(Default::default())
         } else {
-            Transmit::Mac80211(Default::default())
+            TransmitConfig::Mac80211(Default::default())
         },
         ..RadioConfig::default()
     });

@@ -26,7 +26,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use super::config::{OnGiveUp, OnMissed, RadioConfig, RetryCount, Transmit};
+use super::config::{OnGiveUp, OnMissed, RadioConfig, RetryCount};
 use super::contention::{Contender, Contention};
 use super::ids::{AirLinkId, PairId, RadioId, SessionId, Tag};
 use super::originator::{Mpdu, Ppdu, Session};
@@ -34,13 +34,14 @@ use super::phy::timing;
 use super::phy::{
     EdcaParams, ErrorModel, Mode, Motion, Protection, Quality, Signal, SignalConfig, Standard, edca_defaults,
 };
-use super::radio::{AcQueue, Radio, Upper, win_start};
+use super::radio::{AcQueue, Radio, win_start};
 use super::rate::{AnyRateControl, RateConfig, RateContext, TxStatus};
 use super::reorder::ReorderBuffer;
 use super::roam::{ApQueue, StationQueue};
 use super::trace::{Ac, AirStats, FrameKind, FrameRecord, PpduRecord, TraceConfig};
+use super::transmit::TransmitContext;
 use crate::packet::{FlowId, Kind, PacketId, Pool};
-use crate::queue::{Aqm, DropReason, Drops, QueueContext};
+use crate::queue::{DropReason, Drops, QueueContext};
 use crate::rng::{Purpose, Rng, Stream, stream};
 use crate::units::{Probability, Seq12, Span, Time};
 use rand::RngExt;
@@ -328,36 +329,26 @@ impl Channel {
                 [dcf; 4]
             };
             let fastest = fastest(&radio.phy.modes());
-            let mut ac = 0;
-            let queues = [(); 4].map(|()| {
-                ac += 1;
-                let stream = Stream::new(config.seed, component(4 * i + ac - 1), Purpose::AirQueue);
-                let context = QueueContext { rate: fastest.rate(), mtu: 1500, stream };
-                let (upper, driver_frames) = match &radio.transmit {
-                    Transmit::Qdisc(path) => (Upper::Qdisc(Box::new(path.qdisc.build(&context))), path.driver_frames),
-                    Transmit::Mac80211(path) => {
-                        (Upper::Mac80211 { waiting: Default::default(), blocked: false }, path.driver_frames)
-                    }
-                };
-                AcQueue {
-                    upper,
-                    driver_count: 0,
-                    driver_frames,
-                    formed: Default::default(),
-                    schedule: Default::default(),
-                }
+            let streams = [0, 1, 2, 3].map(|ac| Stream::new(config.seed, component(4 * i + ac), Purpose::AirQueue));
+            let transmit = radio.transmit.build(&TransmitContext { rate: fastest.rate(), streams });
+            let driver_frames = radio.transmit.driver_frames();
+            let queues = [(); 4].map(|()| AcQueue {
+                driver_count: 0,
+                driver_frames,
+                formed: Default::default(),
+                schedule: Default::default(),
             });
             let (aggregates, has_qos) = (radio.aggregates(), radio.has_qos());
             radios.push(Radio {
                 config: Arc::clone(radio),
                 timing,
                 edca,
+                transmit,
                 queues,
                 aggregates,
                 has_qos,
                 framing: radio.framing(),
                 acks: radio.acks(),
-                pending_ns: 0,
                 is_shut: config.pairs.iter().any(|p| p.station.index() == i && p.roams.is_some()),
             });
         }
@@ -525,23 +516,9 @@ impl Channel {
             self.session_of.resize(id.0 as usize + 1, Tag::default());
         }
         self.session_of[id.0 as usize] = Tag::new(session, report);
-        let queue = &mut self.radios[from.index()].queues[ac.index()];
-        let time = Time::from_ns(now);
-        match &mut queue.upper {
-            Upper::Qdisc(qdisc) => {
-                qdisc.enqueue(time, id, pool, &mut self.drops);
-            }
-            Upper::Mac80211 { waiting, blocked } => {
-                let s = &mut self.sessions[session.index()];
-                let txq = s.txq.as_mut().expect("opened with one");
-                txq.enqueue(time, id, pool, &mut self.drops);
-                if !s.txq_is_listed {
-                    s.txq_is_listed = true;
-                    waiting.push_back(session);
-                    *blocked = false;
-                }
-            }
-        }
+        let receiver = self.sessions[session.index()].receiver;
+        let radio = &mut self.radios[from.index()];
+        radio.transmit.enqueue(Time::from_ns(now), ac, receiver, id, pool, &mut self.drops);
         self.account(now, pool, out);
         self.serve(now, from, ac, pool, out);
         self.set_due();
@@ -583,18 +560,16 @@ impl Channel {
     #[cold]
     fn open_session(&mut self, link: AirLinkId, ac: Ac) -> SessionId {
         let l = &mut self.links[link.index()];
+        // A stream for each receiver and access category; the one of before where a station comes back.
+        let stream =
+            Stream::new(self.seed, component(self.index, 4 * link.index() + ac.index()), Purpose::SessionQueue);
+        let context = QueueContext { rate: l.rate.best().rate(), mtu: 1500, stream };
+        let receiver = self.radios[l.from.index()].transmit.open(ac, &context);
         let from = &self.radios[l.from.index()];
         let to = &self.radios[l.to.index()];
         let block_ack = from.aggregates && to.aggregates && !l.is_group();
         let id = SessionId::new(self.sessions.len());
         l.sessions[ac.index()] = Some(id);
-        let txq = from.mac80211().map(|path| {
-            // A hash for each receiver and access category; the one of before where a station comes back.
-            let stream =
-                Stream::new(self.seed, component(self.index, 4 * link.index() + ac.index()), Purpose::SessionQueue);
-            let context = QueueContext { rate: l.rate.best().rate(), mtu: 1500, stream };
-            Box::new(path.fq_codel.build(&context))
-        });
         self.sessions.push(Session {
             link,
             next_sn: Seq12::new(0),
@@ -602,11 +577,7 @@ impl Channel {
             again: Default::default(),
             bar: false,
             is_scheduled: false,
-            deficit_ns: 0,
-            served_ns: 0,
-            pending_ns: 0,
-            txq,
-            txq_is_listed: false,
+            receiver,
             window: from.config.aggregation.window.min(to.config.reorder_buffer.window),
             recipient: block_ack.then(|| Box::new(ReorderBuffer::new(&to.config.reorder_buffer, Seq12::new(0)))),
             recipient_waits: false,
@@ -663,9 +634,7 @@ impl Channel {
     /// Moves packets from the queues to the driver, and looks when the discipline wants to be called.
     fn refill(&mut self, now: u64, radio: RadioId, ac: Ac, pool: &mut Pool, out: &mut AirOutputs) {
         self.move_down(now, radio, ac, pool, out);
-        if let Upper::Qdisc(qdisc) = &self.radios[radio.index()].queues[ac.index()].upper {
-            self.aqm_at = self.aqm_at.min(qdisc.deadline().as_ns());
-        }
+        self.aqm_at = self.aqm_at.min(self.radios[radio.index()].transmit.deadline(ac).as_ns());
     }
 
     fn move_down(&mut self, now: u64, radio: RadioId, ac: Ac, pool: &mut Pool, out: &mut AirOutputs) {
@@ -675,22 +644,20 @@ impl Channel {
             return;
         }
         loop {
-            let queue = &mut self.radios[r].queues[ac.index()];
+            let radio = &mut self.radios[r];
+            let queue = &radio.queues[ac.index()];
             if queue.driver_count >= queue.driver_frames {
                 return;
             }
-            let next = match &mut queue.upper {
-                Upper::Qdisc(qdisc) => {
-                    if qdisc.len_packets() == 0 {
-                        return;
-                    }
-                    let next = qdisc.dequeue(time, pool, &mut self.drops);
-                    next.map(|id| (id, self.session_of[id.0 as usize], 0))
-                }
-                Upper::Mac80211 { .. } => self.pull(now, r, ac, pool),
+            let (tags, sessions, links) = (&self.session_of, &self.sessions, &self.links);
+            let airtime = |id: PacketId, size| {
+                let session = tags[id.0 as usize].session();
+                airtime_estimate(size, &links[sessions[session.index()].link.index()])
             };
+            let next = radio.transmit.dequeue(time, ac, &airtime, pool, &mut self.drops);
             self.account(now, pool, out);
-            let Some((id, tag, airtime_ns)) = next else { return };
+            let Some((id, airtime_ns)) = next else { return };
+            let tag = self.session_of[id.0 as usize];
             let (mut to, report) = (tag.session(), tag.reports());
             if self.sessions[to.index()].is_over {
                 // Of a queue for all stations: it was there before the association ended.
@@ -715,51 +682,10 @@ impl Channel {
         }
     }
 
-    /// The next packet out of mac80211's queues, with its tag and the airtime that AQL books: of the stations in turn, the first
-    /// whose pending airtime is within its bound.
-    fn pull(&mut self, now: u64, r: usize, ac: Ac, pool: &mut Pool) -> Option<(PacketId, Tag, u32)> {
-        let radio = &mut self.radios[r];
-        let Transmit::Mac80211(path) = &radio.config.transmit else { unreachable!("the caller matched it") };
-        let Upper::Mac80211 { waiting, blocked } = &mut radio.queues[ac.index()].upper else {
-            unreachable!("as its configuration")
-        };
-        if *blocked {
-            return None;
-        }
-        for _ in 0..waiting.len() {
-            let id = waiting[0];
-            let session = &mut self.sessions[id.index()];
-            let bound = if radio.pending_ns > path.aql_threshold.as_ns() { path.aql_low } else { path.aql_high };
-            if !path.aql || session.pending_ns < bound.as_ns() {
-                let txq = session.txq.as_mut().expect("opened with one");
-                let next = txq.dequeue(Time::from_ns(now), pool, &mut self.drops);
-                if txq.len_packets() == 0 {
-                    session.txq_is_listed = false;
-                    waiting.pop_front();
-                } else {
-                    waiting.rotate_left(1);
-                }
-                if let Some(packet) = next {
-                    let mut airtime = 0;
-                    if path.aql {
-                        airtime = airtime_estimate(pool[packet].size, &self.links[session.link.index()]);
-                        session.pending_ns += u64::from(airtime);
-                        radio.pending_ns += u64::from(airtime);
-                    }
-                    return Some((packet, self.session_of[packet.0 as usize], airtime));
-                }
-            } else {
-                waiting.rotate_left(1);
-            }
-        }
-        *blocked = true;
-        None
-    }
-
     /// Forms one PPDU; false if nothing can be sent.
     fn form(&mut self, now: u64, radio: RadioId, ac: Ac) -> bool {
         let r = &mut self.radios[radio.index()];
-        let Some(id) = r.pick(ac, &mut self.sessions) else { return false };
+        let Some(id) = r.pick(ac, &self.sessions) else { return false };
         let session = &mut self.sessions[id.index()];
         let link = &mut self.links[session.link.index()];
         let time = Time::from_ns(now);
@@ -786,13 +712,12 @@ impl Channel {
         self.aqm_at = NEVER;
         for r in 0..self.radios.len() {
             for ac in Ac::ALL {
-                let Upper::Qdisc(qdisc) = &mut self.radios[r].queues[ac.index()].upper else { continue };
-                if qdisc.deadline().as_ns() <= now {
-                    qdisc.on_deadline(Time::from_ns(now));
+                let transmit = &mut self.radios[r].transmit;
+                if transmit.deadline(ac).as_ns() <= now {
+                    transmit.on_deadline(Time::from_ns(now), ac);
                     self.serve(now, RadioId(r as u16), ac, pool, out);
                 }
-                let Upper::Qdisc(qdisc) = &mut self.radios[r].queues[ac.index()].upper else { continue };
-                self.aqm_at = self.aqm_at.min(qdisc.deadline().as_ns());
+                self.aqm_at = self.aqm_at.min(self.radios[r].transmit.deadline(ac).as_ns());
             }
         }
     }

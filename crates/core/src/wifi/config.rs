@@ -2,17 +2,15 @@
 //!
 //! [`RadioConfig`] is complete; [`RadioOptions`] is what a file writes, every key optional, to be laid over defaults.
 
-use std::fmt;
-
 use schemars::JsonSchema;
-use serde::de::{self, Visitor};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
 use super::phy::{Framing, PhyConfig, Standard};
 use super::rate::RateConfig;
 use super::reorder::ReorderConfig;
+use super::transmit::{QdiscConfig, TransmitConfig};
 use crate::policy::checked;
-use crate::queue::{FifoConfig, FqCodelConfig, QueueConfig};
+use crate::queue::{FifoConfig, QueueConfig};
 use crate::units::Span;
 
 macro_rules! radio_options {
@@ -63,7 +61,7 @@ radio_options! {
     /// How often a frame is sent again, and what follows.
     retries: Retries,
     /// The queues between the host and the radio.
-    transmit: Transmit,
+    transmit: TransmitConfig,
     /// The recipient's side of Block Ack: reorder buffer and retry-out.
     reorder_buffer: ReorderConfig,
 }
@@ -79,7 +77,7 @@ impl Default for RadioConfig {
             rate_control: None,
             aggregation: Aggregation::default(),
             retries: Retries::default(),
-            transmit: Transmit::default(),
+            transmit: TransmitConfig::default(),
             reorder_buffer: ReorderConfig::default(),
         }
     }
@@ -230,187 +228,6 @@ impl Retries {
 }
 checked!(Retries);
 
-/// The queues between a host and its radio: a name with its defaults, or a table with `name`.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(tag = "name", rename_all = "snake_case")]
-pub enum Transmit {
-    /// A queue discipline for each access category before a driver queue of frames, as Linux had it until 4.10. The
-    /// driver serves its stations in turn.
-    Qdisc(QdiscPath),
-    /// mac80211 since Linux 4.11: FQ-CoDel for each station and access category, served by airtime (Høiland-Jørgensen et
-    /// al., USENIX ATC 2017), the frames below it bounded by airtime (AQL, 5.5).
-    Mac80211(Mac80211Path),
-}
-
-impl Transmit {
-    pub const NAMES: &'static [&'static str] = &["qdisc", "mac80211"];
-}
-
-impl<'de> Deserialize<'de> for Transmit {
-    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(tag = "name", rename_all = "snake_case")]
-        enum Tagged {
-            Qdisc(QdiscPath),
-            Mac80211(Mac80211Path),
-        }
-        struct V;
-        impl<'de> Visitor<'de> for V {
-            type Value = Transmit;
-            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
-                write!(f, "one of {}, or a table with that `name` and its parameters", Transmit::NAMES.join(", "))
-            }
-            fn visit_str<E: de::Error>(self, name: &str) -> Result<Transmit, E> {
-                match name {
-                    "qdisc" => Ok(Transmit::Qdisc(QdiscPath::default())),
-                    "mac80211" => Ok(Transmit::Mac80211(Mac80211Path::default())),
-                    _ => Err(E::unknown_variant(name, Transmit::NAMES)),
-                }
-            }
-            fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<Transmit, A::Error> {
-                Ok(match Tagged::deserialize(de::value::MapAccessDeserializer::new(map))? {
-                    Tagged::Qdisc(path) => Transmit::Qdisc(path),
-                    Tagged::Mac80211(path) => Transmit::Mac80211(path),
-                })
-            }
-        }
-        d.deserialize_any(V)
-    }
-}
-
-impl JsonSchema for Transmit {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Transmit".into()
-    }
-    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        /// The queues between a host and its radio.
-        #[derive(JsonSchema)]
-        #[schemars(tag = "name", rename_all = "snake_case")]
-        #[allow(dead_code)]
-        enum Tagged {
-            /// A queue discipline for each access category before a driver queue of frames, as Linux had it until 4.10.
-            Qdisc(QdiscPath),
-            /// FQ-CoDel for each station and access category, airtime fairness and AQL, as mac80211 has it since 4.11.
-            Mac80211(Mac80211Path),
-        }
-        let tables = Tagged::json_schema(generator);
-        schemars::json_schema!({ "anyOf": [{ "type": "string", "enum": Transmit::NAMES }, tables] })
-    }
-}
-
-impl Default for Transmit {
-    fn default() -> Transmit {
-        Transmit::Mac80211(Mac80211Path::default())
-    }
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default, remote = "Self")]
-#[schemars(rename = "QdiscPath")]
-pub struct QdiscPath {
-    /// Queue discipline. Default: 1000 packets drop-tail, as pfifo_fast with `txqueuelen` 1000.
-    pub qdisc: QueueConfig,
-    /// Frames per access category that the driver takes from it. ath9k: 123 (`ATH_MAX_QDEPTH`).
-    #[schemars(range(min = 1))]
-    pub driver_frames: u32,
-}
-
-impl Default for QdiscPath {
-    fn default() -> QdiscPath {
-        let qdisc = QueueConfig::Fifo(FifoConfig { limit_packets: Some(1000), limit_bytes: None });
-        QdiscPath { qdisc, driver_frames: 123 }
-    }
-}
-
-impl QdiscPath {
-    fn check(&self) -> Result<(), String> {
-        if self.driver_frames == 0 {
-            return Err("`driver_frames` = 0: must be at least 1".into());
-        }
-        Ok(())
-    }
-}
-checked!(QdiscPath);
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default, remote = "Self")]
-#[schemars(rename = "Mac80211Path")]
-pub struct Mac80211Path {
-    /// The queues of one station and access category. Defaults: target 20 ms, interval 100 ms, quantum 300 bytes, 8192
-    /// packets, 4 MiB, ECN on; 64 flow queues each, where the kernel has 4096 for all stations together.
-    pub fq_codel: FqCodelConfig,
-    /// Stations are served by airtime rather than in turn.
-    pub airtime_fairness: bool,
-    /// What a station sends to this radio counts as its airtime as well (`AIRTIME_USE_RX`), where the driver reports it, as ath9k
-    /// does: who uploads much waits longer for what comes down.
-    pub airtime_received: bool,
-    /// Airtime a station may use before the next one's turn (its weight, 256 us).
-    pub airtime_quantum: Span,
-    /// Bound on the frames below the queues by their airtime.
-    pub aql: bool,
-    /// Airtime that may be pending for one station and access category while the radio as a whole is above
-    /// `aql_threshold`.
-    pub aql_low: Span,
-    /// The same while it is below.
-    pub aql_high: Span,
-    /// Pending airtime of the whole radio above which `aql_low` holds.
-    pub aql_threshold: Span,
-    /// Frames per access category that the driver or firmware takes. Without AQL this is what bounds it.
-    #[schemars(range(min = 1))]
-    pub driver_frames: u32,
-    /// What the radio asks of TCP small queues: data for a second / 2^n at the pacing rate may wait below a connection, 8 ms.
-    #[schemars(range(max = 30))]
-    pub tsq_pacing_shift: u32,
-}
-
-impl Default for Mac80211Path {
-    fn default() -> Mac80211Path {
-        Mac80211Path {
-            fq_codel: FqCodelConfig {
-                flows: 64,
-                quantum: 300,
-                limit_packets: 8192,
-                memory_limit: Some(crate::units::Bytes::new(4 << 20)),
-                target: Span::from_ms(20),
-                interval: Span::from_ms(100),
-                ecn: true,
-                ..FqCodelConfig::default()
-            },
-            airtime_fairness: true,
-            airtime_received: true,
-            airtime_quantum: Span::from_us(256),
-            aql: true,
-            aql_low: Span::from_us(5_000),
-            aql_high: Span::from_us(12_000),
-            aql_threshold: Span::from_us(24_000),
-            driver_frames: 512,
-            tsq_pacing_shift: 7,
-        }
-    }
-}
-
-impl Mac80211Path {
-    fn check(&self) -> Result<(), String> {
-        if self.driver_frames == 0 {
-            return Err("`driver_frames` = 0: must be at least 1".into());
-        }
-        if self.tsq_pacing_shift > 30 {
-            return Err(format!("`tsq_pacing_shift` = {}: must be in 0..=30", self.tsq_pacing_shift));
-        }
-        if self.airtime_quantum.is_zero() {
-            return Err("`airtime_quantum` = 0ns: must be above zero, such as \"256us\"".into());
-        }
-        if self.aql_low > self.aql_high {
-            return Err(format!("`aql_low` = {}: must not be above `aql_high` ({})", self.aql_low, self.aql_high));
-        }
-        if self.aql_low.is_zero() {
-            return Err("`aql_low` = 0ns: must be above zero; switch it off with `aql = false`".into());
-        }
-        Ok(())
-    }
-}
-checked!(Mac80211Path);
-
 impl RadioConfig {
     /// The defaults with that PHY.
     pub fn of(phy: PhyConfig) -> RadioConfig {
@@ -420,7 +237,12 @@ impl RadioConfig {
         }
         // An Ethernet driver: the interface queue of 4.4BSD (IFQ_MAXLEN), and one frame in the controller.
         let qdisc = QueueConfig::Fifo(FifoConfig { limit_packets: Some(50), limit_bytes: None });
-        RadioConfig { phy, eifs: false, transmit: Transmit::Qdisc(QdiscPath { qdisc, driver_frames: 1 }), ..base }
+        RadioConfig {
+            phy,
+            eifs: false,
+            transmit: TransmitConfig::Qdisc(QdiscConfig { qdisc, driver_frames: 1 }),
+            ..base
+        }
     }
     /// Whether frames are acknowledged.
     pub fn acks(&self) -> bool {
@@ -443,7 +265,11 @@ impl RadioConfig {
             rate_control.check(&self.phy).map_err(|e| format!("rate_control: {e}"))?;
         }
         if self.phy.standard == Standard::Wavelan {
-            return self.check_wavelan();
+            self.check_wavelan()?;
+        }
+        self.transmit.check_phy(&self.phy).map_err(|e| format!("transmit: {e}"))?;
+        if self.phy.standard == Standard::Wavelan {
+            return Ok(());
         }
         if !self.acks() {
             if self.aggregates() {
@@ -489,9 +315,6 @@ impl RadioConfig {
         }
         if self.reorder_buffer != base.reorder_buffer {
             return Err(format!("reorder_buffer: WaveLAN has no Block Ack; {without}"));
-        }
-        if matches!(self.transmit, Transmit::Mac80211(_)) {
-            return Err("transmit: \"mac80211\" is for 802.11: WaveLAN takes \"qdisc\"".into());
         }
         Ok(())
     }

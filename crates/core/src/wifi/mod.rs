@@ -14,11 +14,11 @@ pub mod reorder;
 pub mod retry_out;
 pub mod roam;
 pub mod trace;
+pub mod transmit;
 
 pub use channel::{AirOutputs, Channel, ChannelConfig, PairConfig, Released};
-pub use config::{
-    Aggregation, Mac80211Path, OnGiveUp, OnMissed, QdiscPath, RadioConfig, RadioOptions, Retries, RetryCount, Transmit,
-};
+pub use config::{Aggregation, OnGiveUp, OnMissed, RadioConfig, RadioOptions, Retries, RetryCount};
 pub use ids::{AirLinkId, PairId, RadioId};
 pub use roam::{ApQueue, Measured, Roam, RoamRule, StationQueue};
 pub use trace::{Ac, AirStats, FrameKind, FrameRecord, PpduRecord, TraceConfig};
+pub use transmit::{Mac80211Config, QdiscConfig, TransmitConfig};

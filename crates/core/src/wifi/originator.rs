@@ -6,8 +6,8 @@ use std::collections::VecDeque;
 use super::ids::{AirLinkId, SessionId};
 use super::rate::RateSeries;
 use super::reorder::ReorderBuffer;
+use super::transmit::Receiver;
 use crate::packet::{FlowId, Kind, Packet, PacketId};
-use crate::queue::FqCodel;
 use crate::units::Seq12;
 
 /// A packet on its way through the radio.
@@ -100,15 +100,8 @@ pub(super) struct Session {
     pub bar: bool,
     /// It is on the list of those with something to send.
     pub is_scheduled: bool,
-    /// With airtime fairness: what it may use before its turn is over, ns.
-    pub deficit_ns: i64,
-    /// When something was last sent to it, ns.
-    pub served_ns: u64,
-    /// Estimated airtime of the frames below its queue, ns.
-    pub pending_ns: u64,
-    /// mac80211's queue of this station and category.
-    pub txq: Option<Box<FqCodel>>,
-    pub txq_is_listed: bool,
+    /// What the queues above the driver know it by.
+    pub receiver: Receiver,
     /// Sequence numbers that the Block Ack agreement lets be open: the originator's bound or the recipient's, whichever is less.
     pub window: u16,
     /// The recipient's side; `None` without Block Ack.

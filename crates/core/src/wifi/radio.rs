@@ -3,32 +3,18 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::config::{Mac80211Path, RadioConfig, Transmit};
+use super::config::RadioConfig;
 use super::ids::SessionId;
 use super::originator::{Mpdu, Ppdu, Session};
 use super::phy::mode::Format;
 use super::phy::{EdcaParams, Framing, Mode, Timing, timing};
 use super::rate::RateSeries;
 use super::trace::Ac;
-use crate::queue::AnyQueue;
-
-/// What is above the driver's frames.
-#[derive(Debug)]
-pub(super) enum Upper {
-    Qdisc(Box<AnyQueue>),
-    /// The queues are in the sessions.
-    Mac80211 {
-        /// Sessions whose queue is not empty.
-        waiting: VecDeque<SessionId>,
-        /// All of them were above their bound when last looked at, and nothing has changed since.
-        blocked: bool,
-    },
-}
+use super::transmit::{AnyTransmit, Order, Receiver, Then};
 
 /// One access category of one radio.
 #[derive(Debug)]
 pub(super) struct AcQueue {
-    pub upper: Upper,
     /// Frames that the driver has taken and not yet released.
     pub driver_count: u32,
     pub driver_frames: u32,
@@ -43,71 +29,32 @@ pub(super) struct Radio {
     pub config: Arc<RadioConfig>,
     pub timing: Timing,
     pub edca: [EdcaParams; 4],
+    /// Above the driver's frames.
+    pub transmit: AnyTransmit,
     pub queues: [AcQueue; 4],
     pub aggregates: bool,
     pub has_qos: bool,
     pub framing: Framing,
     /// Its frames are acknowledged.
     pub acks: bool,
-    /// Estimated airtime of all frames below mac80211's queues, ns.
-    pub pending_ns: u64,
     /// A station without association: what it has waits.
     pub is_shut: bool,
 }
 
 impl Radio {
-    pub fn mac80211(&self) -> Option<&Mac80211Path> {
-        match &self.config.transmit {
-            Transmit::Mac80211(path) => Some(path),
-            Transmit::Qdisc(_) => None,
-        }
-    }
-
     /// The session that is served next, with something that its window lets it send. It stays on the list as long as it has
     /// a backlog.
-    pub fn pick(&mut self, ac: Ac, sessions: &mut [Session]) -> Option<SessionId> {
-        let fair = self.mac80211().filter(|p| p.airtime_fairness).map(|p| p.airtime_quantum.as_ns() as i64);
+    pub fn pick(&mut self, ac: Ac, sessions: &[Session]) -> Option<SessionId> {
         let queue = &mut self.queues[ac.index()];
-        let (schedule, formed) = (&mut queue.schedule, &queue.formed);
-        let can_send = |s: &Session, id: SessionId| {
-            s.recipient.is_none() || s.bar || !s.again.is_empty() || room(s, id, formed) > 0
-        };
-        let mut at = None;
-        if let Some(quantum) = fair {
-            // Deficit round robin by airtime: whoever is first with something left of its share. If nobody has, all get as
-            // many quanta as the first of them needs.
-            let candidates = || (0..schedule.len()).filter(|&i| can_send(&sessions[schedule[i].index()], schedule[i]));
-            at = candidates().find(|&i| sessions[schedule[i].index()].deficit_ns > 0);
-            if at.is_none() {
-                let rounds = |i: usize| -sessions[schedule[i].index()].deficit_ns / quantum + 1;
-                if let Some(least) = candidates().map(rounds).min() {
-                    for &id in schedule.iter() {
-                        sessions[id.index()].deficit_ns += least * quantum;
-                    }
-                    let candidates =
-                        (0..schedule.len()).filter(|&i| can_send(&sessions[schedule[i].index()], schedule[i]));
-                    at = candidates.into_iter().find(|&i| sessions[schedule[i].index()].deficit_ns > 0);
-                }
+        let order = Scheduled { sessions, schedule: &queue.schedule, formed: &queue.formed };
+        let turn = self.transmit.turn(ac, &order)?;
+        let id = queue.schedule[turn.at];
+        match turn.then {
+            Then::ThoseBeforeGoBehind => queue.schedule.rotate_left(turn.at),
+            Then::ItGoesBehind => {
+                queue.schedule.remove(turn.at);
+                queue.schedule.push_back(id);
             }
-            // Those before it have had their share, and go to the end.
-            if let Some(i) = at {
-                schedule.rotate_left(i);
-                at = Some(0);
-            }
-        } else {
-            for i in 0..schedule.len() {
-                if can_send(&sessions[schedule[i].index()], schedule[i]) {
-                    at = Some(i);
-                    break;
-                }
-            }
-        }
-        let i = at?;
-        let id = schedule[i];
-        if fair.is_none() {
-            // In turn.
-            schedule.remove(i);
-            schedule.push_back(id);
         }
         Some(id)
     }
@@ -197,6 +144,27 @@ impl Radio {
         mpdu.sn = session.next_sn;
         session.next_sn = session.next_sn.forward(1);
         mpdu
+    }
+}
+
+/// The sessions of one category with something to send.
+struct Scheduled<'a> {
+    sessions: &'a [Session],
+    schedule: &'a VecDeque<SessionId>,
+    formed: &'a VecDeque<Ppdu>,
+}
+
+impl Order for Scheduled<'_> {
+    fn count(&self) -> usize {
+        self.schedule.len()
+    }
+    fn receiver(&self, at: usize) -> Receiver {
+        self.sessions[self.schedule[at].index()].receiver
+    }
+    fn can_send(&self, at: usize) -> bool {
+        let id = self.schedule[at];
+        let s = &self.sessions[id.index()];
+        s.recipient.is_none() || s.bar || !s.again.is_empty() || room(s, id, self.formed) > 0
     }
 }
 

@@ -3,7 +3,7 @@
 use airtcp_core::packet::PacketId;
 use airtcp_core::queue::DropReason;
 use airtcp_core::units::Time;
-use airtcp_core::wifi::{PairId, Transmit};
+use airtcp_core::wifi::PairId;
 
 use super::{CAPTURE_LOT, World};
 use crate::path::{Hop, Place};
@@ -107,9 +107,6 @@ pub(super) fn below(spec: &RunSpec, hop: Hop) -> Option<Below> {
     let channel = &spec.channels[air.channel.index()];
     let pair = &channel.pairs[usize::from(air.pair)];
     let radio = if air.down { pair.access_point } else { pair.station };
-    let pacing_shift = match &channel.radios[usize::from(radio)].config.transmit {
-        Transmit::Mac80211(path) => Some(path.tsq_pacing_shift),
-        Transmit::Qdisc(_) => None,
-    };
+    let pacing_shift = channel.radios[usize::from(radio)].config.transmit.tsq_pacing_shift();
     Some(Below { pacing_shift })
 }

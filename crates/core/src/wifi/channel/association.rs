@@ -124,13 +124,8 @@ impl Channel {
         let link = session.link;
         let l = &mut self.links[link.index()];
         let radio = &mut self.radios[l.from.index()];
-        session.pending_ns -= u64::from(mpdu.airtime_ns);
-        radio.pending_ns -= u64::from(mpdu.airtime_ns);
-        let queue = &mut radio.queues[ac.index()];
-        queue.driver_count -= 1;
-        if let Upper::Mac80211 { blocked, .. } = &mut queue.upper {
-            *blocked = false;
-        }
+        radio.transmit.on_released(ac, session.receiver, mpdu.airtime_ns);
+        radio.queues[ac.index()].driver_count -= 1;
         l.release(now, mpdu.size);
         let goes_back =
             l.pair.and_then(|pair| self.pairs[pair.index()].roams).is_some_and(|roams| hands_back(roams, link));
@@ -187,44 +182,31 @@ impl Channel {
         let next = session.next_sn;
         mpdus.sort_by_key(|m| std::cmp::Reverse(m.sn.distance_to(next)));
         mpdus.extend(session.fresh.drain(..));
-        let txq = session.txq.take();
-        if let Upper::Mac80211 { waiting, blocked } = &mut queue.upper {
-            waiting.retain(|&s| s != id);
-            *blocked = false;
-        }
+        let receiver = session.receiver;
+        self.radios[radio.index()].transmit.close(ac, receiver);
         for mpdu in mpdus {
             self.let_go(now, id, ac, mpdu, out);
         }
-        if let Some(mut txq) = txq {
-            while txq.len_packets() > 0 {
-                let next = txq.dequeue(Time::from_ns(now), pool, &mut self.drops);
-                self.account(now, pool, out);
-                if let Some(packet) = next {
-                    let report = self.session_of[packet.0 as usize].reports();
-                    self.turn_away(now, link, packet, report, pool, out);
-                }
-            }
+        loop {
+            let transmit = &mut self.radios[radio.index()].transmit;
+            let next = transmit.take_back(Time::from_ns(now), ac, receiver, pool, &mut self.drops);
+            self.account(now, pool, out);
+            let Some(packet) = next else { return };
+            let report = self.session_of[packet.0 as usize].reports();
+            self.turn_away(now, link, packet, report, pool, out);
         }
     }
 
     /// Takes out what a station's own queue has.
     fn empty_qdisc(&mut self, now: u64, r: usize, ac: Ac, pool: &mut Pool, out: &mut AirOutputs) {
         loop {
-            let Upper::Qdisc(qdisc) = &mut self.radios[r].queues[ac.index()].upper else { return };
-            let before = qdisc.len_packets();
-            if before == 0 {
-                return;
-            }
-            let next = qdisc.dequeue(Time::from_ns(now), pool, &mut self.drops);
-            let is_stuck = next.is_none() && qdisc.len_packets() == before;
+            let transmit = &mut self.radios[r].transmit;
+            let next = transmit.take_any(Time::from_ns(now), ac, pool, &mut self.drops);
             self.account(now, pool, out);
-            if let Some(packet) = next {
-                let tag = self.session_of[packet.0 as usize];
-                let link = self.sessions[tag.session().index()].link;
-                self.turn_away(now, link, packet, tag.reports(), pool, out);
-            } else if is_stuck {
-                return;
-            }
+            let Some(packet) = next else { return };
+            let tag = self.session_of[packet.0 as usize];
+            let link = self.sessions[tag.session().index()].link;
+            self.turn_away(now, link, packet, tag.reports(), pool, out);
         }
     }
 }

@@ -488,11 +488,8 @@ impl Channel {
                 snr_db: x.snr_db,
             });
         }
-        let session = &mut self.sessions[ppdu.session.index()];
-        if radio.mac80211().is_some_and(|p| p.airtime_fairness) {
-            session.deficit_ns -= airtime as i64;
-            session.served_ns = now;
-        }
+        let receiver = self.sessions[ppdu.session.index()].receiver;
+        radio.transmit.on_sent(time, ac, receiver, Span::from_ns(airtime));
         let mut again = false;
         let asks = !answered
             && aggregates
@@ -548,19 +545,12 @@ impl Channel {
         self.contention.finish(x.from, ac, now, failed, has_frame);
     }
 
-    /// What a station has sent is airtime of its own, too, for the radio that heard it. As mac80211 since 6.0, only while it is
-    /// served itself: a debt that grows all the time would silence it for long.
+    /// What a station has sent may be airtime of its own, too, for the radio that heard it.
     fn charge_received(&mut self, now: u64, x: &Exchange, ac: Ac) {
-        const ACTIVE_NS: u64 = 100_000_000; // AIRTIME_ACTIVE_DURATION, HZ / 10
-        let recipient = &self.radios[x.to.index()];
-        if !recipient.mac80211().is_some_and(|p| p.airtime_fairness && p.airtime_received) {
-            return;
-        }
         let Some(back) = self.links[x.link.opposite().index()].sessions[ac.index()] else { return };
-        let session = &mut self.sessions[back.index()];
-        if now - session.served_ns < ACTIVE_NS {
-            session.deficit_ns -= x.data_ns as i64;
-        }
+        let receiver = self.sessions[back.index()].receiver;
+        let recipient = &mut self.radios[x.to.index()];
+        recipient.transmit.on_received(Time::from_ns(now), ac, receiver, Span::from_ns(x.data_ns));
     }
 
     /// What the recipient has is released; the rest is sent again or given up.
@@ -616,16 +606,12 @@ impl Channel {
             if mpdu.reports() {
                 out.release(mpdu.flow, mpdu.payload);
             }
-            session.pending_ns -= u64::from(mpdu.airtime_ns);
-            radio.pending_ns -= u64::from(mpdu.airtime_ns);
+            radio.transmit.on_released(ac, session.receiver, mpdu.airtime_ns);
         }
         session.put_back(&self.failed);
         session.bar |= gave_up && aggregates && retries.on_give_up == OnGiveUp::Bar;
         let queue = &mut radio.queues[ac.index()];
         queue.driver_count -= released;
-        if let Upper::Mac80211 { blocked, .. } = &mut queue.upper {
-            *blocked = false;
-        }
         if !session.is_scheduled && session.has_backlog() {
             session.is_scheduled = true;
             queue.schedule.push_back(ppdu.session);

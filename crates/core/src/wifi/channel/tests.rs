@@ -8,8 +8,9 @@ use super::super::phy::{PhyConfig, Standard};
 use super::super::rate::{FixedConfig, RateConfig};
 use super::*;
 use crate::packet::{FlowId, Packet};
-use crate::wifi::config::{Aggregation, QdiscPath, Retries};
+use crate::wifi::config::{Aggregation, Retries};
 use crate::wifi::phy::timing;
+use crate::wifi::transmit::{AnyTransmit, Mac80211Config, QdiscConfig, TransmitConfig};
 
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000 * MS;
@@ -29,8 +30,16 @@ fn radio(standard: Standard, rate: FixedConfig) -> RadioConfig {
     RadioConfig {
         phy: PhyConfig::of(standard),
         rate_control: Some(RateConfig::Fixed(rate)),
-        transmit: Transmit::Qdisc(QdiscPath::default()),
+        transmit: TransmitConfig::Qdisc(QdiscConfig::default()),
         ..RadioConfig::default()
+    }
+}
+
+/// Estimated airtime of all frames below a radio's queues, where it is booked.
+fn pending_ns(radio: &Radio) -> u64 {
+    match &radio.transmit {
+        AnyTransmit::Mac80211(path) => path.pending_ns,
+        AnyTransmit::Qdisc(_) => 0,
     }
 }
 

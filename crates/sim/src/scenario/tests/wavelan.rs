@@ -1,7 +1,7 @@
 //! WaveLAN in a scenario: what it expands to, and what does not go with it.
 
 use airtcp_core::queue::QueueConfig;
-use airtcp_core::wifi::Transmit;
+use airtcp_core::wifi::TransmitConfig;
 use airtcp_core::wifi::phy::{Backoff, SignalConfig, Standard};
 
 use super::*;
@@ -58,7 +58,7 @@ fn defaults_are_those_of_an_ethernet_driver_on_a_wavelan() {
         assert_eq!((w.slot.as_ns(), w.interframe_space.as_ns()), (23_000, 60_000));
         assert_eq!((w.cw_min, w.cw_max, w.cw_next, w.attempts), (31, 255, 15, 15));
         // The host's profile speaks of another device.
-        let Transmit::Qdisc(path) = &config.transmit else { panic!("{:?}", config.transmit) };
+        let TransmitConfig::Qdisc(path) = &config.transmit else { panic!("{:?}", config.transmit) };
         assert!(matches!(&path.qdisc, QueueConfig::Fifo(f) if f.limit_packets == Some(50)));
         assert_eq!(path.driver_frames, 1);
     }

@@ -6,7 +6,6 @@ use proptest::prelude::*;
 
 use super::properties::{ACS, KINDS, Plan, any_plan, errors};
 use super::*;
-use crate::wifi::config::Mac80211Path;
 use crate::wifi::phy::{ErrorRateConfig, PathLossConfig, Track};
 
 const UP: u32 = 0;
@@ -154,7 +153,7 @@ impl Visit {
             assert_eq!(s.arrived_packets, s.delivered_packets + lost + dropped + s.handed_back, "link {link}");
         }
         for radio in &self.channel.radios {
-            assert_eq!(radio.pending_ns, 0);
+            assert_eq!(pending_ns(radio), 0);
             assert!(radio.queues.iter().all(|q| q.driver_count == 0));
         }
     }
@@ -251,7 +250,7 @@ fn the_frame_on_the_air_gets_through_and_the_rest_is_kept_or_dropped() {
         for mac80211 in [false, true] {
             let mut radio = g("6Mbit/s");
             if mac80211 {
-                radio.transmit = Transmit::Mac80211(Mac80211Path::default());
+                radio.transmit = TransmitConfig::Mac80211(Mac80211Config::default());
             }
             let mut v = Visit::of_one(radio, SignalConfig::default(), roams);
             v.change();
@@ -312,7 +311,7 @@ fn a_queue_for_all_stations_lets_others_through_and_serves_who_comes_back() {
         PairConfig::fixed(1, 2, SignalConfig::default()),
     ];
     let mut one_frame = g("6Mbit/s");
-    one_frame.transmit = Transmit::Qdisc(QdiscPath { driver_frames: 1, ..QdiscPath::default() });
+    one_frame.transmit = TransmitConfig::Qdisc(QdiscConfig { driver_frames: 1, ..QdiscConfig::default() });
     let mut v = Visit::new(&ChannelConfig {
         radios: vec![radio.clone(), radio, Arc::new(one_frame)],
         pairs,

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::units::Probability;
-use crate::wifi::config::{Mac80211Path, OnGiveUp, OnMissed, RetryCount};
+use crate::wifi::config::{OnGiveUp, OnMissed, RetryCount};
 use crate::wifi::phy::{ErrorRateConfig, SnrConfig};
 
 fn errors(rate: f64) -> SignalConfig {
@@ -380,7 +380,7 @@ fn a_slow_station_slows_down_the_fast_one() {
 /// Ending the anomaly (Høiland-Jørgensen et al., USENIX ATC 2017): the access point gives its stations equal airtime.
 #[test]
 fn airtime_fairness_gives_equal_airtime_and_a_fifo_equal_packets() {
-    let run = |transmit: Transmit| {
+    let run = |transmit: TransmitConfig| {
         let mut station = radio(Standard::N, mcs(7));
         station.rate_control = Some(RateConfig::Ideal(Default::default()));
         station.transmit = transmit;
@@ -404,10 +404,10 @@ fn airtime_fairness_gives_equal_airtime_and_a_fifo_equal_packets() {
         println!("airtime {slow:.3} {fast:.3}, packets {packets:?}");
         (slow / fast, packets.0 / packets.1)
     };
-    let (airtime, packets) = run(Transmit::Mac80211(Mac80211Path::default()));
+    let (airtime, packets) = run(TransmitConfig::Mac80211(Mac80211Config::default()));
     assert!((airtime - 1.0).abs() < 0.03, "airtime {airtime}");
     assert!(packets < 0.2);
-    let (airtime, packets) = run(Transmit::Qdisc(QdiscPath::default()));
+    let (airtime, packets) = run(TransmitConfig::Qdisc(QdiscConfig::default()));
     assert!((packets - 1.0).abs() < 0.05, "packets {packets}");
     assert!(airtime > 4.0);
 }
@@ -417,7 +417,7 @@ fn airtime_fairness_gives_equal_airtime_and_a_fifo_equal_packets() {
 fn what_a_station_sends_counts_as_its_airtime() {
     let run = |airtime_received| {
         let mut station = radio(Standard::N, mcs(7));
-        station.transmit = Transmit::Mac80211(Mac80211Path { airtime_received, ..Mac80211Path::default() });
+        station.transmit = TransmitConfig::Mac80211(Mac80211Config { airtime_received, ..Mac80211Config::default() });
         let mut rig = Rig::of(vec![station; 3], vec![SignalConfig::default(), SignalConfig::default()], vec![], PPDUS);
         for i in 0..30_000u64 {
             let at = i * 200_000;

@@ -48,7 +48,7 @@ impl Rig {
 #[test]
 fn each_station_hears_it_once_at_the_lowest_basic_rate_and_nobody_answers() {
     for (standard, mbps) in [(Standard::B, 1), (Standard::A, 6), (Standard::N, 6)] {
-        let config = RadioConfig { transmit: Transmit::default(), ..radio(standard, FixedConfig::default()) };
+        let config = RadioConfig { transmit: TransmitConfig::default(), ..radio(standard, FixedConfig::default()) };
         let mut rig = rig(&[SignalConfig::default(), SignalConfig::default()], config, Vec::new());
         rig.send(4);
         rig.send(4);

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::queue::{FifoConfig, QueueConfig};
 use crate::units::Probability;
-use crate::wifi::config::{Mac80211Path, OnGiveUp, OnMissed, RetryCount};
+use crate::wifi::config::{OnGiveUp, OnMissed, RetryCount};
 use crate::wifi::phy::{Backoff, ErrorRateConfig, WavelanConfig};
 use crate::wifi::reorder::ReorderConfig;
 use crate::wifi::retry_out::RetryOutConfig;
@@ -118,17 +118,21 @@ impl Watch {
             let formed = c.radios[from].queues.iter().flat_map(|q| &q.formed).filter(|p| p.session.index() == id);
             let mpdus = s.fresh.iter().chain(&s.again).chain(formed.flat_map(|p| &p.mpdus));
             let sum: u64 = mpdus.map(|m| u64::from(m.airtime_ns)).sum();
-            assert_eq!(s.pending_ns, sum);
             booked[from] += sum;
-            if let Transmit::Mac80211(path) = &c.radios[from].config.transmit {
+            let now = c.links[s.link.index()].sessions.map(|now| now.is_some_and(|now| now.index() == id));
+            let Some(ac) = Ac::ALL.into_iter().find(|ac| now[ac.index()]) else { continue };
+            if let AnyTransmit::Mac80211(path) = &c.radios[from].transmit {
+                assert_eq!(path.pending_ns_of(ac, s.receiver), sum);
+            }
+            if let TransmitConfig::Mac80211(path) = &c.radios[from].config.transmit {
                 if path.aql {
                     // The slowest mode there is, 1500 bytes at 1 Mbit/s.
-                    assert!(s.pending_ns <= path.aql_high.as_ns() + 12_000_000);
+                    assert!(sum <= path.aql_high.as_ns() + 12_000_000);
                 }
             }
         }
         for (radio, booked) in c.radios.iter().zip(booked) {
-            assert_eq!(radio.pending_ns, booked);
+            assert_eq!(pending_ns(radio), booked);
         }
     }
 
@@ -202,11 +206,12 @@ fn any_radio() -> impl Strategy<Value = RadioConfig> {
         },
     );
     let transmit = prop_oneof![
-        (1..200u32).prop_map(|driver_frames| Transmit::Qdisc(QdiscPath { driver_frames, ..QdiscPath::default() })),
+        (1..200u32)
+            .prop_map(|driver_frames| TransmitConfig::Qdisc(QdiscConfig { driver_frames, ..QdiscConfig::default() })),
         (any::<[bool; 3]>(), 1..600u32).prop_map(|([aql, airtime_fairness, airtime_received], driver_frames)| {
             let path =
-                Mac80211Path { aql, airtime_fairness, airtime_received, driver_frames, ..Mac80211Path::default() };
-            Transmit::Mac80211(path)
+                Mac80211Config { aql, airtime_fairness, airtime_received, driver_frames, ..Mac80211Config::default() };
+            TransmitConfig::Mac80211(path)
         }),
     ];
     let reorder = (1..=128u16, any::<bool>(), prop::option::of(1..5u32)).prop_map(|(window, obey_bar, index)| {
@@ -257,7 +262,7 @@ fn any_wavelan() -> impl Strategy<Value = RadioConfig> {
             };
             let mut config = RadioConfig::of(PhyConfig { wavelan: Some(wavelan), ..PhyConfig::of(Standard::Wavelan) });
             let qdisc = QueueConfig::Fifo(FifoConfig { limit_packets: Some(limit), limit_bytes: None });
-            config.transmit = Transmit::Qdisc(QdiscPath { qdisc, driver_frames: 1 + limit % 3 });
+            config.transmit = TransmitConfig::Qdisc(QdiscConfig { qdisc, driver_frames: 1 + limit % 3 });
             config.check().expect("valid");
             config
         },

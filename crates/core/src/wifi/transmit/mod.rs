@@ -1,0 +1,204 @@
+//! The queues between a host and its radio: where packets wait before the driver has them, and whose frames it sends
+//! next. One file per way to do it.
+
+use crate::packet::{PacketId, Pool};
+use crate::policy::policies;
+use crate::queue::{Drops, QueueContext};
+use crate::rng::Stream;
+use crate::units::{DataRate, Span, Time};
+use crate::wifi::phy::PhyConfig;
+use crate::wifi::trace::Ac;
+
+/// What the queues of a radio may know about it.
+#[derive(Debug, Clone)]
+pub struct TransmitContext {
+    /// Rate of its fastest mode.
+    pub rate: DataRate,
+    /// A stream for each access category.
+    pub streams: [Stream; 4],
+}
+
+/// The frames of one access category for one receiver, from one association to its end: a number of the queues' own.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Receiver(pub u32);
+
+impl Receiver {
+    /// As an index.
+    #[inline]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Who is served next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Turn {
+    /// Its place in the order.
+    pub at: usize,
+    /// What becomes of the order.
+    pub then: Then,
+}
+
+/// What becomes of the order of those with something to send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Then {
+    /// Who is served goes to the end.
+    ItGoesBehind,
+    /// Those before it have had their share and go to the end; who is served stays first.
+    ThoseBeforeGoBehind,
+}
+
+/// Those with something to send, in order.
+pub trait Order {
+    /// How many there are.
+    fn count(&self) -> usize;
+    /// Who is at this place.
+    fn receiver(&self, at: usize) -> Receiver;
+    /// Whether it may send now, by its Block Ack window.
+    fn can_send(&self, at: usize) -> bool;
+}
+
+/// The queues of one radio, all four access categories.
+///
+/// The owner opens a [`Receiver`] before its first packet, moves packets to the driver with `dequeue` as long as the driver has
+/// room, and tells what became of them.
+pub trait TransmitPath {
+    /// Packets for another receiver will come. `context`: a queue of its own may be built from it.
+    fn open(&mut self, ac: Ac, context: &QueueContext) -> Receiver;
+
+    /// No more packets will come for it. What waits is taken out with [`TransmitPath::take_back`].
+    fn close(&mut self, _ac: Ac, _receiver: Receiver) {}
+
+    /// A packet comes from the host.
+    fn enqueue(&mut self, now: Time, ac: Ac, receiver: Receiver, id: PacketId, pool: &mut Pool, drops: &mut Drops);
+
+    /// The next packet for the driver, and the airtime booked for it. `airtime` estimates that of a packet, ns.
+    fn dequeue(
+        &mut self,
+        now: Time,
+        ac: Ac,
+        airtime: &dyn Fn(PacketId, u16) -> u32,
+        pool: &mut Pool,
+        drops: &mut Drops,
+    ) -> Option<(PacketId, u32)>;
+
+    /// A packet out of what waits for a receiver that is closed; `None`: no more. Queues for all receivers are not searched.
+    fn take_back(
+        &mut self,
+        _now: Time,
+        _ac: Ac,
+        _receiver: Receiver,
+        _pool: &mut Pool,
+        _drops: &mut Drops,
+    ) -> Option<PacketId> {
+        None
+    }
+
+    /// A packet out of what waits in a queue for all receivers; `None`: no more.
+    fn take_any(&mut self, _now: Time, _ac: Ac, _pool: &mut Pool, _drops: &mut Drops) -> Option<PacketId> {
+        None
+    }
+
+    /// The driver has let go of a frame for which `airtime_ns` was booked.
+    fn on_released(&mut self, _ac: Ac, _receiver: Receiver, _airtime_ns: u32) {}
+
+    /// The radio has spent airtime on frames to the receiver.
+    fn on_sent(&mut self, _now: Time, _ac: Ac, _receiver: Receiver, _airtime: Span) {}
+
+    /// The radio has received from the receiver for so long.
+    fn on_received(&mut self, _now: Time, _ac: Ac, _receiver: Receiver, _airtime: Span) {}
+
+    /// Of those with something to send, who is next. `None`: nobody may send.
+    fn turn(&mut self, _ac: Ac, order: &dyn Order) -> Option<Turn> {
+        let at = (0..order.count()).find(|&at| order.can_send(at))?;
+        Some(Turn { at, then: Then::ItGoesBehind })
+    }
+
+    /// When periodic work is due; [`Time::NEVER`] if there is none.
+    fn deadline(&self, _ac: Ac) -> Time {
+        Time::NEVER
+    }
+
+    /// It is due.
+    fn on_deadline(&mut self, _now: Time, _ac: Ac) {}
+}
+
+/// What the parameters tell before the queues are built.
+pub trait TransmitRules {
+    /// Frames per access category that the driver takes.
+    fn driver_frames(&self) -> u32;
+
+    /// What the radio asks of TCP small queues: data for a second / 2^n at the pacing rate may wait below a connection.
+    fn tsq_pacing_shift(&self) -> Option<u32> {
+        None
+    }
+
+    /// Whether they go together with the PHY; if not, what would fit.
+    fn check_phy(&self, _phy: &PhyConfig) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+policies! {
+    /// One of the registered ways.
+    AnyTransmit: TransmitPath,
+    /// The queues between a host and its radio, with their parameters.
+    TransmitConfig("a transmit path"): TransmitRules, built with TransmitContext {
+        qdisc => Qdisc / QdiscConfig,
+        mac80211 => Mac80211 / Mac80211Config,
+    }
+}
+
+impl Default for TransmitConfig {
+    fn default() -> Self {
+        TransmitConfig::Mac80211(Mac80211Config::default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, serde::Deserialize, serde::Serialize, PartialEq)]
+    struct File {
+        transmit: TransmitConfig,
+    }
+
+    #[test]
+    fn every_name_has_defaults_that_survive_a_file() {
+        for name in TransmitConfig::NAMES {
+            let by_name: File = toml::from_str(&format!("transmit = \"{name}\"")).unwrap();
+            assert_eq!(by_name.transmit, TransmitConfig::by_name(name).unwrap());
+            assert!(by_name.transmit.driver_frames() > 0);
+            let written = toml::to_string(&by_name).unwrap();
+            assert_eq!(toml::from_str::<File>(&written).unwrap(), by_name, "{written}");
+        }
+    }
+
+    #[test]
+    fn every_path_hands_out_what_it_was_given_and_no_more() {
+        use crate::packet::{FlowId, Kind, Packet};
+        for name in TransmitConfig::NAMES {
+            let rate = DataRate::from_mbps(100);
+            let streams = [1, 2, 3, 4].map(Stream::of_test);
+            let context = TransmitContext { rate, streams };
+            let mut path = TransmitConfig::by_name(name).unwrap().build(&context);
+            let (mut pool, mut drops) = (Pool::default(), Drops::default());
+            let queue = |n| QueueContext { rate, mtu: 1500, stream: Stream::of_test(n) };
+            let receivers = [5, 6, 7].map(|n| path.open(Ac::Be, &queue(n)));
+            let mut waiting = Vec::new();
+            for n in 0..30u32 {
+                let mut packet = Packet::new(FlowId(n % 5), Kind::Udp, 0);
+                packet.size = 1000;
+                let id = pool.insert(packet);
+                waiting.push(id);
+                path.enqueue(Time::ZERO, Ac::Be, receivers[n as usize % 3], id, &mut pool, &mut drops);
+            }
+            while let Some((id, _)) = path.dequeue(Time::ZERO, Ac::Be, &|_, _| 7, &mut pool, &mut drops) {
+                let at = waiting.iter().position(|&w| w == id).unwrap_or_else(|| panic!("{name}: {id:?} twice"));
+                waiting.remove(at);
+            }
+            assert!(waiting.is_empty() && drops.dropped.is_empty(), "{name}: {waiting:?} {drops:?}");
+        }
+    }
+}
