@@ -68,7 +68,6 @@ enum State {
 struct Delivered {
     order: u64,
     sent_at: Time,
-    end: u64,
     rtt: Span,
 }
 

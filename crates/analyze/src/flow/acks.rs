@@ -23,8 +23,8 @@ struct Covered {
     ambiguous: bool,
     delivered: u32,
     missed_bytes: u64,
-    /// Time, end, order: most recently sent.
-    newest: (Time, u64, u64),
+    /// Order and time: most recently sent.
+    newest: (u64, Time),
     /// Something sent once was delivered after something sent later.
     reordered: bool,
 }
@@ -35,7 +35,7 @@ impl Covered {
             self.delivered += 1;
             if !s.has(Marks::UNSEEN) {
                 self.reordered |= !s.has(Marks::RESENT | Marks::LATE) && s.order < newest_before;
-                self.newest = self.newest.max((s.last_at, s.end, s.order));
+                self.newest = self.newest.max((s.order, s.last_at));
             }
         }
         if s.has(Marks::RESENT | Marks::UNSEEN | Marks::LATE) {
@@ -256,7 +256,7 @@ impl Flow {
             return;
         }
         if let Some(s) = self.history.nth(self.dup_acks as usize) {
-            self.note_delivered(at, (s.last_at, s.end, s.order));
+            self.note_delivered(at, (s.order, s.last_at));
         }
     }
 
@@ -264,8 +264,7 @@ impl Flow {
     fn look_for_reasons(&mut self, at: &Passing) {
         let Some(front) = self.history.front() else { return };
         let newest = &self.newest_delivered;
-        // What was sent in the same instant: RFC 8985 section 6.2 takes the one with the higher sequence number for the later.
-        if (front.last_at, front.end) < (newest.sent_at, newest.end) {
+        if front.order < newest.order {
             self.overtaken_at.get_or_insert(at.now);
             // Linux before RACK, see the policies' `lost_retransmissions`.
             if front.last_at + self.rtt.min().unwrap_or_default() / 4 < newest.sent_at {
@@ -277,9 +276,9 @@ impl Flow {
         }
     }
 
-    fn note_delivered(&mut self, at: &Passing, (sent_at, end, order): (Time, u64, u64)) {
-        if (sent_at, end) > (self.newest_delivered.sent_at, self.newest_delivered.end) {
-            self.newest_delivered = Delivered { order, sent_at, end, rtt: at.now.since(sent_at) };
+    fn note_delivered(&mut self, at: &Passing, (order, sent_at): (u64, Time)) {
+        if order > self.newest_delivered.order {
+            self.newest_delivered = Delivered { order, sent_at, rtt: at.now.since(sent_at) };
         }
     }
 
@@ -310,8 +309,8 @@ impl Flow {
             dup_acks: self.dup_acks,
             sacked_above: above,
             reported: above,
-            end: front.end,
-            newest_delivered_end: self.newest_delivered.end,
+            number: front.order,
+            newest_delivered_number: self.newest_delivered.order,
             sent_at: front.last_at,
             retransmitted: front.has(Marks::RESENT),
             newest_delivered_sent_at: self.newest_delivered.sent_at,

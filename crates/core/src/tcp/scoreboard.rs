@@ -32,6 +32,8 @@ flags! {
 pub(super) struct Segment {
     pub start: u64,
     pub sent_at: Time,
+    /// The connection's transmissions, counted from 1, when this was sent last: which of two was later, also within one instant.
+    pub number: u64,
     /// Of the connection when this was sent (delivery-rate estimation).
     pub delivered_at: Time,
     pub first_sent_at: Time,
@@ -63,8 +65,10 @@ pub(super) struct Scoreboard {
     lost_edge: u64,
     /// Below this nothing waits to be retransmitted.
     retransmit_from: u64,
-    /// Starts of the segments that were retransmitted, in the order in which they were, and when: some may have arrived.
-    retransmissions: VecDeque<(u64, Time)>,
+    /// Starts of the segments that were retransmitted and the number of each transmission, in that order: some may have arrived.
+    retransmissions: VecDeque<(u64, u64)>,
+    /// Of segments, new or again.
+    transmissions: u64,
 }
 
 impl Scoreboard {
@@ -92,7 +96,8 @@ impl Scoreboard {
         self.segments.front()
     }
     pub(super) fn push(&mut self, segment: Segment) {
-        self.segments.push_back(segment);
+        self.transmissions += 1;
+        self.segments.push_back(Segment { number: self.transmissions, ..segment });
     }
 
     fn index_of(&self, seq: u64) -> usize {
@@ -304,9 +309,9 @@ impl Scoreboard {
         self.retrans_out <= 1 && above.is_none_or(|s| !s.has(SegFlags::EVER_RETRANSMITTED))
     }
 
-    /// When the `n`-th segment, counted from 0, was last sent, and where it ends; the last if there are fewer.
+    /// When the `n`-th segment, counted from 0, was last sent, and the number of that transmission; of the last if there are fewer.
     pub(super) fn sent(&self, n: u32) -> Option<(Time, u64)> {
-        self.segments.get(n as usize).or(self.segments.back()).map(|s| (s.sent_at, s.end()))
+        self.segments.get(n as usize).or(self.segments.back()).map(|s| (s.sent_at, s.number))
     }
 
     /// The last segment, now counted as sent at `now` again: a tail loss probe. It is not taken to be lost. And how long ago
@@ -316,6 +321,8 @@ impl Scoreboard {
         let waited = now.since(segment.sent_at);
         segment.flags |= SegFlags::EVER_RETRANSMITTED;
         segment.sent_at = now;
+        self.transmissions += 1;
+        segment.number = self.transmissions;
         Some((segment, waited))
     }
 
@@ -340,11 +347,11 @@ impl Scoreboard {
     /// again wait to be retransmitted once more. The first that it does not ends the walk.
     pub(super) fn mark_lost_retransmissions(&mut self, mut is_lost: impl FnMut(&Segment) -> bool) -> u32 {
         let mut newly = 0;
-        while let Some(&(start, sent_at)) = self.retransmissions.front() {
+        while let Some(&(start, number)) = self.retransmissions.front() {
             let i = self.index_of(start);
             if let Some(segment) = self.segments.get_mut(i)
                 && segment.has(SegFlags::RETRANSMITTED)
-                && segment.sent_at == sent_at
+                && segment.number == number
                 && segment.start <= start
             {
                 if !is_lost(segment) {
@@ -373,7 +380,9 @@ impl Scoreboard {
         segment.flags |= SegFlags::RETRANSMITTED | SegFlags::EVER_RETRANSMITTED;
         let waited = now.since(segment.sent_at);
         segment.sent_at = now;
-        self.retransmissions.push_back((segment.start, now));
+        self.transmissions += 1;
+        segment.number = self.transmissions;
+        self.retransmissions.push_back((segment.start, segment.number));
         self.retransmit_from = segment.end();
         self.retrans_out += 1;
         Some((segment, waited))
@@ -413,6 +422,7 @@ mod tests {
                 len: MSS as u16,
                 flags: SegFlags::NONE,
                 sent_at: Time::ZERO,
+                number: 0,
                 delivered_at: Time::ZERO,
                 first_sent_at: Time::ZERO,
                 delivered: 0,

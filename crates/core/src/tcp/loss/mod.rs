@@ -14,15 +14,15 @@ pub struct Hole {
     pub reported: u32,
     /// When the first segment of the hole was last sent.
     pub sent_at: Time,
-    /// Offset just past that segment.
-    pub end: u64,
+    /// Which of the connection's transmissions that was: of what was sent in the same instant it tells what came later.
+    pub number: u64,
     /// The hole was judged lost before and `sent_at` is its retransmission: is that lost as well?
     pub retransmitted: bool,
     /// When the most recently sent of the delivered segments was sent (`RACK.xmit_ts` of RFC 8985). Without SACK it is
     /// inferred: each duplicate ACK stands for the arrival of the next segment above the hole.
     pub newest_delivered_sent_at: Time,
-    /// Offset just past that segment (`RACK.end_seq`): of what was sent in the same instant it tells what came later.
-    pub newest_delivered_end: u64,
+    /// Which of the connection's transmissions that was, in place of `RACK.end_seq`.
+    pub newest_delivered_number: u64,
     /// How long that segment took to be acknowledged (`RACK.rtt`).
     pub newest_delivered_rtt: Span,
     /// When the ACK arrived that last reported something new.
@@ -130,10 +130,10 @@ const EXAMPLE: Hole = Hole {
     sacked_above: 0,
     reported: 0,
     sent_at: Time::ZERO,
-    end: 1461,
+    number: 1,
     retransmitted: false,
     newest_delivered_sent_at: Time::ZERO,
-    newest_delivered_end: 14_601,
+    newest_delivered_number: 10,
     newest_delivered_rtt: Span::from_ms(100),
     newest_report_at: Time::ZERO,
     outstanding: 10,

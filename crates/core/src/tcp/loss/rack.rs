@@ -85,7 +85,7 @@ impl Rack {
 
 impl LossPolicy for Rack {
     fn judge(&self, hole: &Hole, srtt: Span, now: Time) -> Verdict {
-        let sent_before = (hole.sent_at, hole.end) < (hole.newest_delivered_sent_at, hole.newest_delivered_end);
+        let sent_before = hole.number < hole.newest_delivered_number;
         if !sent_before {
             return Verdict::Wait { until: Time::NEVER };
         }
@@ -147,7 +147,8 @@ mod tests {
     /// Sent at `sent`, the newest delivered at `newest` with a round trip of 100 ms.
     fn hole(sent: u64, newest: u64, reported: u32) -> Hole {
         let (sent_at, newest_delivered_sent_at) = (at(sent), at(newest));
-        Hole { sent_at, newest_delivered_sent_at, end: 1, newest_delivered_end: 2, reported, ..EXAMPLE }
+        let (number, newest_delivered_number) = (2 * sent + 1, 2 * newest + 2);
+        Hole { sent_at, newest_delivered_sent_at, number, newest_delivered_number, reported, ..EXAMPLE }
     }
     const QUIET: Report =
         Report { reordered: false, duplicate_sack: false, snd_una: 1, snd_nxt: 100, recovered: false };
@@ -178,8 +179,8 @@ mod tests {
     fn nothing_is_lost_that_was_sent_after_the_newest_that_arrived() {
         let policy = rack(|_| {});
         assert_eq!(policy.judge(&hole(10, 9, 3), RTT, at(1000)), Verdict::Wait { until: Time::NEVER });
-        // In the same instant the order of bytes decides.
-        let later = Hole { end: 3, ..hole(9, 9, 3) };
+        // In the same instant the order of sending decides.
+        let later = Hole { number: 21, ..hole(9, 9, 3) };
         assert_eq!(policy.judge(&later, RTT, at(1000)), Verdict::Wait { until: Time::NEVER });
         assert_eq!(policy.judge(&hole(9, 9, 3), RTT, at(1000)), Verdict::Lost);
     }

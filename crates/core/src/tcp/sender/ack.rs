@@ -79,7 +79,7 @@ impl Ack {
             self.delivered += 1;
             // RFC 8985 section 6.2 steps 2 and 3.
             if !(repeated && self.is_for_original(s)) {
-                self.newest.note(self.now, s.sent_at, s.end());
+                self.newest.note(self.now, s.sent_at, s.number);
             }
             let below = self.newest.note_end(s.end());
             self.reordered |= below && !repeated;
@@ -122,6 +122,7 @@ mod tests {
             len: 1000,
             flags,
             sent_at: at(sent_ms),
+            number: 1 + sent_ms,
             delivered_at: Time::ZERO,
             first_sent_at: Time::ZERO,
             delivered: 0,

@@ -209,8 +209,8 @@ impl Sender {
         if ack.duplicate {
             ack.delivered = 1;
             let place = self.acks.infer_one(self.board.packets_out());
-            if let Some((sent_at, end)) = self.board.sent(place) {
-                self.newest.note(ack.now, sent_at, end);
+            if let Some((sent_at, number)) = self.board.sent(place) {
+                self.newest.note(ack.now, sent_at, number);
             }
         } else if ack.acked > 0 {
             ack.delivered = self.acks.newly_delivered(ack.acked);

@@ -6,8 +6,9 @@ use crate::units::{Span, Time};
 pub(super) struct Newest {
     /// When the most recently sent segment that has arrived was sent: `RACK.xmit_ts`.
     pub sent_at: Time,
-    /// Where it ends, which decides among segments of one instant: `RACK.end_seq`.
-    pub end: u64,
+    /// Its number among the connection's transmissions. RFC 8985 keeps `RACK.end_seq` instead, to order what was sent within one tick of
+    /// its clock. Here many ACKs can come in one instant, so that a retransmission leaves with new data, and after it.
+    pub number: u64,
     /// Its round trip: `RACK.rtt`.
     pub rtt: Span,
     /// The highest offset known to have arrived: `RACK.fack`.
@@ -18,14 +19,14 @@ pub(super) struct Newest {
 
 impl Newest {
     /// Whether a segment was sent after the newest that has arrived.
-    pub(super) fn is_before(&self, sent_at: Time, end: u64) -> bool {
-        (sent_at, end) > (self.sent_at, self.end)
+    pub(super) fn is_before(&self, number: u64) -> bool {
+        number > self.number
     }
 
-    /// A segment sent at `sent_at` is known at `now` to have arrived.
-    pub(super) fn note(&mut self, now: Time, sent_at: Time, end: u64) {
-        if self.is_before(sent_at, end) {
-            (self.sent_at, self.end) = (sent_at, end);
+    /// A segment sent at `sent_at`, as the connection's transmission `number`, is known at `now` to have arrived.
+    pub(super) fn note(&mut self, now: Time, sent_at: Time, number: u64) {
+        if self.is_before(number) {
+            (self.sent_at, self.number) = (sent_at, number);
             self.rtt = now.since(sent_at);
         }
     }
@@ -47,17 +48,17 @@ mod tests {
     fn the_newest_is_what_was_sent_last_whatever_arrives_last() {
         let at = |ms| Time::ZERO + Span::from_ms(ms);
         let mut newest = Newest::default();
-        newest.note(at(100), at(10), 1000);
-        assert_eq!((newest.sent_at, newest.end, newest.rtt), (at(10), 1000, Span::from_ms(90)));
-        newest.note(at(120), at(5), 2000);
-        assert_eq!((newest.sent_at, newest.end, newest.rtt), (at(10), 1000, Span::from_ms(90)), "sent earlier");
-        newest.note(at(130), at(10), 2000);
+        newest.note(at(100), at(10), 2);
+        assert_eq!((newest.sent_at, newest.number, newest.rtt), (at(10), 2, Span::from_ms(90)));
+        newest.note(at(120), at(5), 1);
+        assert_eq!((newest.sent_at, newest.number, newest.rtt), (at(10), 2, Span::from_ms(90)), "sent earlier");
+        newest.note(at(130), at(10), 3);
         assert_eq!(
-            (newest.end, newest.rtt),
-            (2000, Span::from_ms(120)),
-            "in the same instant the order of bytes decides"
+            (newest.number, newest.rtt),
+            (3, Span::from_ms(120)),
+            "in the same instant the order of sending decides"
         );
-        assert!(newest.is_before(at(11), 1) && newest.is_before(at(10), 2001) && !newest.is_before(at(10), 2000));
+        assert!(newest.is_before(4) && !newest.is_before(3));
     }
 
     #[test]

@@ -132,10 +132,10 @@ impl Sender {
             sacked_above: above,
             reported: self.reported(),
             sent_at: first.sent_at,
-            end: first.end(),
+            number: first.number,
             retransmitted: false,
             newest_delivered_sent_at: self.newest.sent_at,
-            newest_delivered_end: self.newest.end,
+            newest_delivered_number: self.newest.number,
             newest_delivered_rtt: self.newest.rtt,
             newest_report_at: self.newest.reported_at,
             outstanding: self.board.packets_out(),
@@ -165,7 +165,7 @@ impl Sender {
         self.acks.duplicates == 0
             && self.board.sacked_out() == 0
             && self.board.lost_out() == 0
-            && self.board.front().is_none_or(|first| self.newest.is_before(first.sent_at, first.end()))
+            && self.board.front().is_none_or(|first| self.newest.is_before(first.number))
     }
 
     /// Asks the loss policy about every hole and enters fast recovery on the first loss.
@@ -191,7 +191,7 @@ impl Sender {
                         false
                     }
                 };
-                let of = |s: &Segment| Hole { sent_at: s.sent_at, end: s.end(), ..template };
+                let of = |s: &Segment| Hole { sent_at: s.sent_at, number: s.number, ..template };
                 match loss.scope() {
                     Scope::Holes if sacked => {
                         found += board.mark_lost_holes(|s, above| is_lost(&Hole { sacked_above: above, ..of(s) }));
@@ -375,7 +375,7 @@ impl Sender {
         if let Some(template) = self.board.front().map(|first| self.hole(first, 0)) {
             let Sender { board, loss, .. } = self;
             board.mark_lost_at_timeout(|s| {
-                loss.is_lost_at_timeout(&Hole { sent_at: s.sent_at, end: s.end(), ..template }, srtt, now)
+                loss.is_lost_at_timeout(&Hole { sent_at: s.sent_at, number: s.number, ..template }, srtt, now)
             });
         }
         self.path.in_flight = self.in_flight();

@@ -133,6 +133,7 @@ impl Sender {
             len,
             flags: SegFlags::when(fin, SegFlags::FIN),
             sent_at: now,
+            number: 0, // the scoreboard counts
             delivered_at: now,
             first_sent_at: now,
             delivered: 0,

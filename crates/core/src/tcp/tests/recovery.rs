@@ -164,3 +164,17 @@ fn a_spurious_timeout_is_taken_back_with_timestamps() {
         assert_eq!(pair.sender.window().ssthresh == u32::MAX && pair.sender.window().cwnd >= before, eifel);
     }
 }
+
+/// All ACKs of a window come in one instant: two segments leave by limited transmit, then the retransmission, all at the same time.
+/// What those two tell when they have arrived says nothing of the retransmission, which left after them.
+#[test]
+fn new_data_that_left_before_the_retransmission_in_the_same_instant_does_not_declare_it_lost() {
+    let c = config("linux-6", |c| c.handshake = false);
+    let mut pair = Pair::same(&c, ONE_WAY).losing(&[0]).start(40 * 1448);
+    pair.run(Time::ZERO + Span::from_secs(5));
+    let second_round: Vec<u64> = pair.sent_between(99.0, 101.0, 1448);
+    assert_eq!(second_round[..3], [10, 11, 0], "limited transmit twice, then the hole, at 100 ms");
+    assert_eq!(pair.sender.stats().segments_retransmitted, 1, "{:?}", pair.sent);
+    assert_eq!(pair.receiver.stats().segments_duplicate, 0);
+    assert_eq!(pair.receiver.stats().bytes_delivered, 40 * 1448);
+}
