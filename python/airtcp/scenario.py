@@ -18,7 +18,9 @@ class Aggregation(Part):
     """Limits of an A-MPDU. All of them bind."""
 
     enabled: bool | None = None
-    """Off: frames leave one by one, each with its ACK. Default: true."""
+    """Off: frames leave this radio one by one, each with its ACK. What it receives may come in A-MPDUs all the same.
+    Default: true.
+    """
 
     formed_ahead: int | None = None
     """A-MPDUs that are formed ahead and wait in the radio's hardware, the one on the air included. ath9k: 2
@@ -2223,7 +2225,9 @@ class Mac80211(Part):
     """
 
     aql: bool | None = None
-    """Bound on the frames below the queues by their airtime. Default: true."""
+    """Bound on the frames below the queues by their airtime. Default: as the driver announces it, on for `mt76`
+    (drivers/net/wireless/mediatek/mt76/mac80211.c), not there in `ath9k` (drivers/net/wireless/ath/ath9k/init.c).
+    """
 
     aql_high: Span | None = None
     """The same while it is below. Default: `12ms`."""
@@ -2236,9 +2240,12 @@ class Mac80211(Part):
     aql_threshold: Span | None = None
     """Pending airtime of the whole radio above which `aql_low` holds. Default: `24ms`."""
 
+    driver: Driver | None = None
+    """How the driver takes frames out of the queues. Default: `ath9k`."""
+
     driver_frames: int | None = None
-    """Frames per access category that the driver or firmware takes. Without AQL this is what bounds it. Default:
-    512.
+    """Frames per access category that the driver or chip takes ahead. Without AQL this is what bounds it. `ath9k`
+    takes none. Default: 512.
     """
 
     fq_codel: FqCodelConfig | None = None
@@ -2481,6 +2488,9 @@ Delay2: TypeAlias = "Literal['off', 'quarter_rtt']"
 DelayEstimate: TypeAlias = "Literal['timestamp', 'departure_rate']"
 """How PIE learns the queueing delay."""
 
+Driver: TypeAlias = "Literal['ath9k', 'mt76']"
+"""How a driver takes frames out of mac80211's queues."""
+
 FloorRtt: TypeAlias = "Literal['min', 'smoothed']"
 """The round-trip time in what a loss leaves of the window."""
 
@@ -2653,6 +2663,7 @@ __all__ = [
     "DelayEstimate",
     "DelayRetryOut",
     "DelaySpread",
+    "Driver",
     "DupThresh",
     "EarlyRetransmit",
     "Efr",

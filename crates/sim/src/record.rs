@@ -80,7 +80,7 @@ table! {
         forwarded_packets: U64(u64) = "packets transmitted to the end",
         forwarded_bytes: U64(u64) = "bytes at the IP layer of those packets",
         utilisation: F64(f64) = "part of the time the line was busy",
-        loss_ratio: F64(f64) = "dropped / arrived",
+        loss_ratio: F64(f64) = "dropped / arrived, at most 1: what waited before may be dropped, too",
         queue_mean_packets: F64(f64) = "packets waiting, time average, the one being transmitted not counted",
         queue_max_packets: U64(u64) = "most packets waiting since warmup",
         queue_delay_mean_ms: F64(f64) = "ms of waiting per packet transmitted (time integral of the queue / packets)",

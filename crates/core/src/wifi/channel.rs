@@ -20,6 +20,7 @@
 
 mod association;
 mod exchange;
+mod feed;
 mod group;
 #[cfg(test)]
 mod tests;
@@ -39,7 +40,8 @@ use super::rate::{AnyRateControl, RateConfig, RateContext, TxStatus};
 use super::reorder::ReorderBuffer;
 use super::roam::{ApQueue, StationQueue};
 use super::trace::{Ac, AirStats, FrameKind, FrameRecord, PpduRecord, TraceConfig};
-use super::transmit::TransmitContext;
+use super::transmit::{AnyTransmit, TransmitContext};
+use crate::convert::saturate16;
 use crate::packet::{FlowId, Kind, PacketId, Pool};
 use crate::queue::{DropReason, Drops, QueueContext};
 use crate::rng::{Purpose, Rng, Stream, stream};
@@ -280,6 +282,8 @@ const UNHURT: (u64, u64) = (NEVER, 0);
 #[derive(Debug)]
 pub struct Channel {
     radios: Vec<Radio>,
+    /// By radio: the queues above its driver's frames.
+    transmits: Vec<AnyTransmit>,
     links: Vec<Link>,
     pairs: Vec<Pair>,
     sessions: Vec<Session>,
@@ -319,6 +323,7 @@ impl Channel {
         let component = |i| component(config.index, i);
         let is_ap = |r: usize| config.pairs.iter().any(|p| p.access_point.index() == r);
         let mut radios = Vec::with_capacity(config.radios.len());
+        let mut transmits = Vec::with_capacity(config.radios.len());
         for (i, radio) in config.radios.iter().enumerate() {
             let timing = radio.phy.timing();
             let edca = if radio.has_qos() {
@@ -330,7 +335,7 @@ impl Channel {
             };
             let fastest = fastest(&radio.phy.modes());
             let streams = [0, 1, 2, 3].map(|ac| Stream::new(config.seed, component(4 * i + ac), Purpose::AirQueue));
-            let transmit = radio.transmit.build(&TransmitContext { rate: fastest.rate(), streams });
+            transmits.push(radio.transmit.build(&TransmitContext { rate: fastest.rate(), streams }));
             let driver_frames = radio.transmit.driver_frames();
             let queues = [(); 4].map(|()| AcQueue {
                 driver_count: 0,
@@ -343,7 +348,6 @@ impl Channel {
                 config: Arc::clone(radio),
                 timing,
                 edca,
-                transmit,
                 queues,
                 aggregates,
                 has_qos,
@@ -415,6 +419,7 @@ impl Channel {
         }
         Channel {
             radios,
+            transmits,
             links,
             pairs,
             sessions: Vec::new(),
@@ -452,6 +457,9 @@ impl Channel {
         let l = &self.links[link.index()];
         let mut stats = l.stats;
         stats.held_packet_ns += u128::from(stats.held_packets) * u128::from(now - l.counted_to);
+        // What is on the air now will be booked when it ends; until then its part so far counts.
+        let under_way = self.exchanges.iter().filter(|x| x.link == link);
+        stats.airtime_ns += under_way.map(|x| now.saturating_sub(x.start)).sum::<u64>();
         for s in l.sessions.into_iter().flatten() {
             if let Some(recipient) = &self.sessions[s.index()].recipient {
                 let r = recipient.stats();
@@ -517,8 +525,11 @@ impl Channel {
         }
         self.session_of[id.0 as usize] = Tag::new(session, report);
         let receiver = self.sessions[session.index()].receiver;
-        let radio = &mut self.radios[from.index()];
-        radio.transmit.enqueue(Time::from_ns(now), ac, receiver, id, pool, &mut self.drops);
+        let transmit = &mut self.transmits[from.index()];
+        transmit.enqueue(Time::from_ns(now), ac, receiver, id, pool, &mut self.drops);
+        if transmit.is_pulled() {
+            self.schedule(from, ac, session);
+        }
         self.account(now, pool, out);
         self.serve(now, from, ac, pool, out);
         self.set_due();
@@ -564,10 +575,11 @@ impl Channel {
         let stream =
             Stream::new(self.seed, component(self.index, 4 * link.index() + ac.index()), Purpose::SessionQueue);
         let context = QueueContext { rate: l.rate.best().rate(), mtu: 1500, stream };
-        let receiver = self.radios[l.from.index()].transmit.open(ac, &context);
+        let receiver = self.transmits[l.from.index()].open(ac, &context);
         let from = &self.radios[l.from.index()];
         let to = &self.radios[l.to.index()];
-        let block_ack = from.aggregates && to.aggregates && !l.is_group();
+        // Whether one sends A-MPDUs is its own affair; the other end must be able to receive them.
+        let block_ack = from.aggregates && to.config.receives_ampdus() && !l.is_group();
         let id = SessionId::new(self.sessions.len());
         l.sessions[ac.index()] = Some(id);
         self.sessions.push(Session {
@@ -615,110 +627,6 @@ impl Channel {
                 out.release(packet.flow, packet.len);
             }
             out.dropped.push((link, id, reason));
-        }
-    }
-
-    /// Fills the driver from the queues and forms what is to be sent, as far as there is room.
-    fn serve(&mut self, now: u64, radio: RadioId, ac: Ac, pool: &mut Pool, out: &mut AirOutputs) {
-        self.refill(now, radio, ac, pool, out);
-        let r = radio.index();
-        let ahead =
-            if self.radios[r].aggregates { usize::from(self.radios[r].config.aggregation.formed_ahead) } else { 1 };
-        while self.radios[r].queues[ac.index()].formed.len() < ahead && self.form(now, radio, ac) {}
-        let queue = &self.radios[r].queues[ac.index()];
-        if !queue.formed.is_empty() || (ahead == 0 && !queue.schedule.is_empty()) {
-            self.contention.on_frame(radio, ac, now);
-        }
-    }
-
-    /// Moves packets from the queues to the driver, and looks when the discipline wants to be called.
-    fn refill(&mut self, now: u64, radio: RadioId, ac: Ac, pool: &mut Pool, out: &mut AirOutputs) {
-        self.move_down(now, radio, ac, pool, out);
-        self.aqm_at = self.aqm_at.min(self.radios[radio.index()].transmit.deadline(ac).as_ns());
-    }
-
-    fn move_down(&mut self, now: u64, radio: RadioId, ac: Ac, pool: &mut Pool, out: &mut AirOutputs) {
-        let time = Time::from_ns(now);
-        let r = radio.index();
-        if self.radios[r].is_shut {
-            return;
-        }
-        loop {
-            let radio = &mut self.radios[r];
-            let queue = &radio.queues[ac.index()];
-            if queue.driver_count >= queue.driver_frames {
-                return;
-            }
-            let (tags, sessions, links) = (&self.session_of, &self.sessions, &self.links);
-            let airtime = |id: PacketId, size| {
-                let session = tags[id.0 as usize].session();
-                airtime_estimate(size, &links[sessions[session.index()].link.index()])
-            };
-            let next = radio.transmit.dequeue(time, ac, &airtime, pool, &mut self.drops);
-            self.account(now, pool, out);
-            let Some((id, airtime_ns)) = next else { return };
-            let tag = self.session_of[id.0 as usize];
-            let (mut to, report) = (tag.session(), tag.reports());
-            if self.sessions[to.index()].is_over {
-                // Of a queue for all stations: it was there before the association ended.
-                match self.session_now(to, ac) {
-                    Some(new) => to = new,
-                    None => {
-                        self.turn_away(now, self.sessions[to.index()].link, id, report, pool, out);
-                        continue;
-                    }
-                }
-            }
-            let packet = &pool[id];
-            let mpdu = Mpdu::new(id, packet, report, airtime_ns);
-            let queue = &mut self.radios[r].queues[ac.index()];
-            queue.driver_count += 1;
-            let session = &mut self.sessions[to.index()];
-            session.fresh.push_back(mpdu);
-            if !session.is_scheduled {
-                session.is_scheduled = true;
-                queue.schedule.push_back(to);
-            }
-        }
-    }
-
-    /// Forms one PPDU; false if nothing can be sent.
-    fn form(&mut self, now: u64, radio: RadioId, ac: Ac) -> bool {
-        let r = &mut self.radios[radio.index()];
-        let Some(id) = r.pick(ac, &self.sessions) else { return false };
-        let session = &mut self.sessions[id.index()];
-        let link = &mut self.links[session.link.index()];
-        let time = Time::from_ns(now);
-        let snr = if link.wants_snr {
-            link.pair.and_then(|pair| self.pairs[pair.index()].signal.link(time).snr_db())
-        } else {
-            None
-        };
-        let mpdus = self.spare.pop().unwrap_or_default();
-        let rate = &mut link.rate;
-        let ppdu = r.form(ac, id, session, |only_again| rate.choose(time, only_again, snr), mpdus);
-        let queue = &mut r.queues[ac.index()];
-        queue.formed.push_back(ppdu);
-        if !session.has_backlog() {
-            session.is_scheduled = false;
-            queue.schedule.retain(|&s| s != id);
-        }
-        true
-    }
-
-    /// A discipline's own clock.
-    #[cold]
-    fn on_aqm(&mut self, now: u64, pool: &mut Pool, out: &mut AirOutputs) {
-        self.aqm_at = NEVER;
-        for r in 0..self.radios.len() {
-            for ac in Ac::ALL {
-                let transmit = &mut self.radios[r].transmit;
-                if transmit.deadline(ac).as_ns() <= now {
-                    transmit.on_deadline(Time::from_ns(now), ac);
-                    self.serve(now, RadioId(r as u16), ac, pool, out);
-                }
-                self.aqm_at = self.aqm_at.min(self.radios[r].transmit.deadline(ac).as_ns());
-            }
         }
     }
 
@@ -775,9 +683,4 @@ fn fastest(modes: &[Mode]) -> Mode {
 
 fn snr_of(quality: Quality) -> f32 {
     quality.snr_db().unwrap_or(f32::NAN)
-}
-
-/// Airtime of a packet at the mode that rate control thinks best, its share of the overhead left out: what AQL counts.
-fn airtime_estimate(size: u16, link: &Link) -> u32 {
-    u32::try_from(link.rate.best().rate().time_for(u64::from(size)).as_ns()).unwrap_or(u32::MAX)
 }

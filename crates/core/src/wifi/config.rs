@@ -88,7 +88,7 @@ impl Default for RadioConfig {
 #[serde(deny_unknown_fields, default, remote = "Self")]
 #[schemars(rename = "Aggregation")]
 pub struct Aggregation {
-    /// Off: frames leave one by one, each with its ACK.
+    /// Off: frames leave this radio one by one, each with its ACK. What it receives may come in A-MPDUs all the same.
     pub enabled: bool,
     /// Most MPDUs. ath9k: 32 (`ATH_AMPDU_SUBFRAME_DEFAULT`); the Block Ack window allows 64.
     #[schemars(range(min = 1, max = 64))]
@@ -255,6 +255,11 @@ impl RadioConfig {
     /// Whether frames go out in A-MPDUs under Block Ack.
     pub fn aggregates(&self) -> bool {
         self.has_qos() && self.aggregation.enabled && matches!(self.phy.standard, Standard::N | Standard::Ac)
+    }
+    /// Whether it can receive A-MPDUs and answer them with a Block Ack: mac80211 accepts an agreement for which it need not send any
+    /// itself (net/mac80211/agg-rx.c, `__ieee80211_start_rx_ba_session`).
+    pub fn receives_ampdus(&self) -> bool {
+        self.has_qos() && self.acks() && matches!(self.phy.standard, Standard::N | Standard::Ac)
     }
     pub fn has_qos(&self) -> bool {
         self.qos.unwrap_or(matches!(self.phy.standard, Standard::N | Standard::Ac))

@@ -73,6 +73,8 @@ pub(super) struct Ppdu {
     /// Empty: a Block Ack request.
     pub mpdus: Vec<Mpdu>,
     pub psdu_bytes: u32,
+    /// Airtime of its tries, ns.
+    pub spent_ns: u64,
     /// A BAR goes out in its place, to learn what of it has arrived; and how often it has.
     pub asked: Option<u8>,
 }

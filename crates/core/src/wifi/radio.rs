@@ -11,6 +11,7 @@ use super::phy::{EdcaParams, Framing, Mode, Timing, timing};
 use super::rate::RateSeries;
 use super::trace::Ac;
 use super::transmit::{AnyTransmit, Order, Receiver, Then};
+use crate::units::Time;
 
 /// One access category of one radio.
 #[derive(Debug)]
@@ -29,8 +30,6 @@ pub(super) struct Radio {
     pub config: Arc<RadioConfig>,
     pub timing: Timing,
     pub edca: [EdcaParams; 4],
-    /// Above the driver's frames.
-    pub transmit: AnyTransmit,
     pub queues: [AcQueue; 4],
     pub aggregates: bool,
     pub has_qos: bool,
@@ -44,10 +43,10 @@ pub(super) struct Radio {
 impl Radio {
     /// The session that is served next, with something that its window lets it send. It stays on the list as long as it has
     /// a backlog.
-    pub fn pick(&mut self, ac: Ac, sessions: &[Session]) -> Option<SessionId> {
+    pub fn pick(&mut self, now: Time, ac: Ac, transmit: &mut AnyTransmit, sessions: &[Session]) -> Option<SessionId> {
         let queue = &mut self.queues[ac.index()];
         let order = Scheduled { sessions, schedule: &queue.schedule, formed: &queue.formed };
-        let turn = self.transmit.turn(ac, &order)?;
+        let turn = transmit.turn(now, ac, &order)?;
         let id = queue.schedule[turn.at];
         match turn.then {
             Then::ThoseBeforeGoBehind => queue.schedule.rotate_left(turn.at),
@@ -59,35 +58,42 @@ impl Radio {
         Some(id)
     }
 
-    /// Forms what the session sends next. `choose` gives the series, told whether there are retransmissions only.
+    /// Forms what the session sends next; `None` if there is nothing after all. `choose` gives the series, told whether there are
+    /// retransmissions only. `fetch` looks for another fresh MPDU.
     pub fn form(
         &self,
         ac: Ac,
         id: SessionId,
         session: &mut Session,
         mut choose: impl FnMut(bool) -> RateSeries,
+        mut fetch: impl FnMut(&mut Session) -> bool,
         mut mpdus: Vec<Mpdu>,
-    ) -> Ppdu {
+    ) -> Option<Ppdu> {
         mpdus.clear();
         let formed = &self.queues[ac.index()].formed;
         if session.bar {
             session.bar = false;
             let series = choose(true);
-            return Ppdu {
+            return Some(Ppdu {
                 session: id,
                 series,
                 tried: 0,
                 tries: [0; 4],
                 mpdus,
                 psdu_bytes: timing::BAR_BYTES,
+                spent_ns: 0,
                 asked: None,
-            };
+            });
         }
         let limits = &self.config.aggregation;
         // Block Ack is agreed on with each station by itself.
         let aggregates = session.recipient.is_some();
         let mut room = if aggregates { room(session, id, formed) } else { usize::MAX };
-        let only_again = session.fresh.is_empty() || room == 0;
+        let has_fresh = room > 0 && (!session.fresh.is_empty() || fetch(session));
+        if !has_fresh && session.again.is_empty() {
+            return None;
+        }
+        let only_again = !has_fresh;
         let series = choose(only_again);
         let mut psdu_bytes = 0;
         if aggregates && series.is_sample() && !only_again {
@@ -102,9 +108,10 @@ impl Radio {
                 (1, 0)
             };
             while mpdus.len() < most {
-                let Some(next) = session.again.front().or(if room > 0 { session.fresh.front() } else { None }) else {
+                if session.again.is_empty() && (room == 0 || (session.fresh.is_empty() && !fetch(session))) {
                     break;
-                };
+                }
+                let Some(next) = session.again.front().or(session.fresh.front()) else { break };
                 let size = timing::subframe_bytes(self.framing.mpdu_bytes(u32::from(next.size)));
                 if psdu_bytes + size > bytes && !mpdus.is_empty() {
                     break;
@@ -127,7 +134,8 @@ impl Radio {
                 psdu_bytes += timing::DELIMITER_BYTES;
             }
         }
-        Ppdu { session: id, series, tried: 0, tries: [0; RateSeries::MAX_STAGES], mpdus, psdu_bytes, asked: None }
+        let tries = [0; RateSeries::MAX_STAGES];
+        Some(Ppdu { session: id, series, tried: 0, tries, mpdus, psdu_bytes, spent_ns: 0, asked: None })
     }
 
     /// The longest PPDU that the limits allow: within a TXOP the response must fit behind it (clause 10.23.2.9).
@@ -184,9 +192,6 @@ pub(super) fn win_start(session: &Session, id: SessionId, formed: &VecDeque<Ppdu
 
 /// How many new MPDUs the Block Ack window has room for.
 fn room(session: &Session, id: SessionId, formed: &VecDeque<Ppdu>) -> usize {
-    if session.fresh.is_empty() {
-        return 0;
-    }
     let used = win_start(session, id, formed).distance_to(session.next_sn);
     usize::from(session.window.saturating_sub(used))
 }

@@ -199,7 +199,7 @@ impl World {
             forwarded_packets: last.forwarded_packets - first.forwarded_packets,
             forwarded_bytes: last.forwarded_bytes - first.forwarded_bytes,
             utilisation: ratio((last.busy_ns - first.busy_ns) as f64, period_ns),
-            loss_ratio: ratio((dropped_overflow + dropped_early + dropped_gone) as f64, arrived_packets as f64),
+            loss_ratio: loss_ratio(dropped_overflow + dropped_early + dropped_gone, arrived_packets),
             queue_mean_packets: ratio(queue_ns, period_ns),
             queue_max_packets: match self.air.stats(id, self.now) {
                 Some(stats) => stats.held_max,
@@ -251,6 +251,12 @@ impl World {
                 .collect(),
         }
     }
+}
+
+/// Of what arrived in a period, the part that was dropped. What waited when the period began may be dropped in it; no more of that
+/// counts than makes the ratio 1.
+fn loss_ratio(dropped: u64, arrived: u64) -> f64 {
+    ratio(dropped.min(arrived) as f64, arrived as f64)
 }
 
 impl FlowTotals {

@@ -124,7 +124,7 @@ impl Channel {
         let link = session.link;
         let l = &mut self.links[link.index()];
         let radio = &mut self.radios[l.from.index()];
-        radio.transmit.on_released(ac, session.receiver, mpdu.airtime_ns);
+        self.transmits[l.from.index()].on_released(ac, session.receiver, mpdu.airtime_ns);
         radio.queues[ac.index()].driver_count -= 1;
         l.release(now, mpdu.size);
         let goes_back =
@@ -183,12 +183,12 @@ impl Channel {
         mpdus.sort_by_key(|m| std::cmp::Reverse(m.sn.distance_to(next)));
         mpdus.extend(session.fresh.drain(..));
         let receiver = session.receiver;
-        self.radios[radio.index()].transmit.close(ac, receiver);
+        self.transmits[radio.index()].close(ac, receiver);
         for mpdu in mpdus {
             self.let_go(now, id, ac, mpdu, out);
         }
         loop {
-            let transmit = &mut self.radios[radio.index()].transmit;
+            let transmit = &mut self.transmits[radio.index()];
             let next = transmit.take_back(Time::from_ns(now), ac, receiver, pool, &mut self.drops);
             self.account(now, pool, out);
             let Some(packet) = next else { return };
@@ -200,7 +200,7 @@ impl Channel {
     /// Takes out what a station's own queue has.
     fn empty_qdisc(&mut self, now: u64, r: usize, ac: Ac, pool: &mut Pool, out: &mut AirOutputs) {
         loop {
-            let transmit = &mut self.radios[r].transmit;
+            let transmit = &mut self.transmits[r];
             let next = transmit.take_any(Time::from_ns(now), ac, pool, &mut self.drops);
             self.account(now, pool, out);
             let Some(packet) = next else { return };

@@ -12,7 +12,7 @@ impl Channel {
             self.give_up(now, radio, ac, pool, out);
             return;
         }
-        if self.radios[radio.index()].queues[ac.index()].formed.is_empty() && !self.form(now, radio, ac) {
+        if self.radios[radio.index()].queues[ac.index()].formed.is_empty() && !self.form(now, radio, ac, pool, out) {
             // Everything that waits is beyond the Block Ack window.
             self.contention.finish(radio, ac, now, false, false);
             return;
@@ -25,7 +25,11 @@ impl Channel {
         let ppdu = r.queues[ac.index()].formed.front().expect("formed above");
         let stage = ppdu.series.stages()[stage_index(ppdu)];
         let protection = r.timing.protection(x.mode);
-        let (first, length) = if (ppdu.psdu_bytes > r.config.rts_threshold_bytes && !ppdu.is_bar())
+        // Nobody would answer an RTS to a group, and its frames are sent at a rate that all can hear (10.3.2.9).
+        let is_group = self.links[x.link.index()].is_group();
+        let (first, length) = if is_group {
+            (Stage::Data, x.data_ns)
+        } else if (ppdu.psdu_bytes > r.config.rts_threshold_bytes && !ppdu.is_bar())
             || stage.rts
             || protection == Protection::RtsCts
         {
@@ -356,6 +360,17 @@ impl Channel {
         }
         x.received = received;
         x.legible = legible;
+        let mut heard_ns = 0;
+        if received > 0 && self.transmits[x.to.index()].counts_received() {
+            let mut alone = (0, 0);
+            for (mpdu, _) in ppdu.mpdus.iter().zip(&copies).filter(|(_, copy)| copy.0) {
+                let bytes = framing.mpdu_bytes(u32::from(mpdu.size));
+                if bytes != alone.0 {
+                    alone = (bytes, radio.timing.ppdu_ns(x.mode, bytes));
+                }
+                heard_ns += alone.1;
+            }
+        }
         if tracing {
             record_data(&mut self.frames, &mut self.ampdus, now, x, ppdu, pool, |n| copies[n]);
         }
@@ -386,8 +401,11 @@ impl Channel {
             }
         }
         mark_sent(ppdu);
-        let (down_link, ac) = (x.link, x.ac);
-        self.report_down(time, down_link, ac, pool);
+        let (link, ac) = (x.link, x.ac);
+        if heard_ns > 0 {
+            self.charge_received(time, link, ac, Span::from_ns(heard_ns));
+        }
+        self.report_down(time, link, ac, pool);
         self.hand_up(session_id, pool, out);
         let session = &mut self.sessions[session_id.index()];
         if let Some(recipient) = &session.recipient {
@@ -426,7 +444,7 @@ impl Channel {
         ppdu.mpdus.clear();
         self.spare.push(ppdu.mpdus);
         self.refill(now, radio, ac, pool, out);
-        let has_frame = !self.radios[r].queues[ac.index()].formed.is_empty() || self.form(now, radio, ac);
+        let has_frame = !self.radios[r].queues[ac.index()].formed.is_empty() || self.form(now, radio, ac, pool, out);
         self.contention.finish(radio, ac, now, false, has_frame);
     }
 
@@ -488,8 +506,7 @@ impl Channel {
                 snr_db: x.snr_db,
             });
         }
-        let receiver = self.sessions[ppdu.session.index()].receiver;
-        radio.transmit.on_sent(time, ac, receiver, Span::from_ns(airtime));
+        ppdu.spent_ns += if x.is_data_sent { x.data_ns } else { 0 };
         let mut again = false;
         let asks = !answered
             && aggregates
@@ -503,6 +520,8 @@ impl Channel {
             again = true;
             radio.queues[ac.index()].formed.push_front(ppdu);
         } else {
+            let receiver = self.sessions[ppdu.session.index()].receiver;
+            self.transmits[r].on_sent(time, ac, receiver, Span::from_ns(ppdu.spent_ns));
             // A request is repeated as often as any frame; then the recipient must find out by itself.
             if !ppdu.mpdus.is_empty() {
                 let status = TxStatus {
@@ -527,17 +546,14 @@ impl Channel {
             mpdus.clear();
             self.spare.push(mpdus);
         }
-        if x.is_data_sent && arrived > 0 && !self.links[x.link.index()].is_group() {
-            self.charge_received(now, &x, ac);
-        }
         self.refill(now, x.from, ac, pool, out);
         let ahead =
             if self.radios[r].aggregates { usize::from(self.radios[r].config.aggregation.formed_ahead) } else { 1 };
         while self.radios[r].queues[ac.index()].formed.len() < ahead.max(usize::from(again))
-            && self.form(now, x.from, ac)
+            && self.form(now, x.from, ac, pool, out)
         {}
         let failed = !answered && (acks || !x.is_data_sent);
-        if !failed && x.txop_end != NEVER && self.goes_on(now, &x) {
+        if !failed && x.txop_end != NEVER && self.goes_on(now, &x, pool, out) {
             return;
         }
         let queue = &self.radios[r].queues[ac.index()];
@@ -546,11 +562,10 @@ impl Channel {
     }
 
     /// What a station has sent may be airtime of its own, too, for the radio that heard it.
-    fn charge_received(&mut self, now: u64, x: &Exchange, ac: Ac) {
-        let Some(back) = self.links[x.link.opposite().index()].sessions[ac.index()] else { return };
+    fn charge_received(&mut self, now: Time, link: AirLinkId, ac: Ac, airtime: Span) {
+        let Some(back) = self.links[link.opposite().index()].sessions[ac.index()] else { return };
         let receiver = self.sessions[back.index()].receiver;
-        let recipient = &mut self.radios[x.to.index()];
-        recipient.transmit.on_received(Time::from_ns(now), ac, receiver, Span::from_ns(x.data_ns));
+        self.transmits[self.links[link.index()].to.index()].on_received(now, ac, receiver, airtime);
     }
 
     /// What the recipient has is released; the rest is sent again or given up.
@@ -606,22 +621,21 @@ impl Channel {
             if mpdu.reports() {
                 out.release(mpdu.flow, mpdu.payload);
             }
-            radio.transmit.on_released(ac, session.receiver, mpdu.airtime_ns);
+            self.transmits[r].on_released(ac, session.receiver, mpdu.airtime_ns);
         }
         session.put_back(&self.failed);
         session.bar |= gave_up && aggregates && retries.on_give_up == OnGiveUp::Bar;
         let queue = &mut radio.queues[ac.index()];
         queue.driver_count -= released;
-        if !session.is_scheduled && session.has_backlog() {
-            session.is_scheduled = true;
-            queue.schedule.push_back(ppdu.session);
+        if session.has_backlog() {
+            self.schedule(RadioId(saturate16(r as u64)), ac, ppdu.session);
         }
     }
 
     /// The next frame of the category within the same TXOP, if it fits. True if so.
-    fn goes_on(&mut self, now: u64, x: &Exchange) -> bool {
+    fn goes_on(&mut self, now: u64, x: &Exchange, pool: &mut Pool, out: &mut AirOutputs) -> bool {
         let (r, ac) = (x.from.index(), x.ac);
-        if self.radios[r].queues[ac.index()].formed.is_empty() && !self.form(now, x.from, ac) {
+        if self.radios[r].queues[ac.index()].formed.is_empty() && !self.form(now, x.from, ac, pool, out) {
             return false;
         }
         let i = self.plan(now, x.from, ac, x.txop_end);

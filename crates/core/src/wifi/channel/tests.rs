@@ -36,8 +36,8 @@ fn radio(standard: Standard, rate: FixedConfig) -> RadioConfig {
 }
 
 /// Estimated airtime of all frames below a radio's queues, where it is booked.
-fn pending_ns(radio: &Radio) -> u64 {
-    match &radio.transmit {
+fn pending_ns(transmit: &AnyTransmit) -> u64 {
+    match transmit {
         AnyTransmit::Mac80211(path) => path.pending_ns,
         AnyTransmit::Qdisc(_) => 0,
     }

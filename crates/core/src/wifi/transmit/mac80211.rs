@@ -1,16 +1,30 @@
-//! mac80211: FQ-CoDel for each station and access category, served by airtime, and a bound on the frames below it by their
-//! airtime.
+//! mac80211: FQ-CoDel for each station and access category, and stations served by airtime. How much lies below these queues
+//! is the driver's affair.
 //!
-//! Source: Linux since 4.11 (Høiland-Jørgensen et al., *Ending the Anomaly*, USENIX ATC 2017); the bound, AQL, since 5.5.
-//! Defaults: net/mac80211/tx.c (`ieee80211_txq_setup_flows`, `fq_init`) and include/net/cfg80211.h.
+//! Source: Linux since 4.11 (Høiland-Jørgensen et al., *Ending the Anomaly*, USENIX ATC 2017); read in 6.12. Stations in turn:
+//! net/mac80211/tx.c, `ieee80211_next_txq`. Airtime: net/mac80211/sta_info.c, `ieee80211_sta_register_airtime`. The bound on
+//! frames below by their airtime, AQL, is of 5.5.
 //!
-//! Stations with an empty deficit of airtime wait until it is filled up again, a quantum at a time.
+//! **Turns.** Each station has a deficit of airtime. Who has used more than its share is passed over, and gets a quantum each time.
+//! A station for which nothing waits any more gets it, too, for 100 ms. Who has some left stays first.
+//!
+//! **Airtime** is charged when the driver reports it. ath9k reports a PPDU when its hardware is done with it
+//! (drivers/net/wireless/ath/ath9k/xmit.c, `ath_tx_count_airtime`). It reports the duration of the PPDU times its tries, without what
+//! surrounds it. Of what it receives it reports each MPDU as if it came in a PPDU of its own, preamble included (recv.c,
+//! `ath_rx_count_airtime`).
+//!
+//! **The driver** takes frames in one of two ways, `driver`. ath9k leaves them in these queues until it forms an A-MPDU (xmit.c,
+//! `ath_txq_schedule`). So A-MPDUs are as long as these queues allow. Others take frames ahead, as far as AQL lets them, and their chip
+//! forms A-MPDUs of what it has (drivers/net/wireless/mediatek/mt76/tx.c, `mt76_txq_schedule_list`).
 //!
 //! Siblings: `qdisc` has one queue for all stations, and serves them in turn whatever airtime each takes.
 //!
 //! Valid: every 802.11 PHY; not WaveLAN.
 //!
-//! Deviations: 64 flow queues for each station, where the kernel has 4096 for all stations together.
+//! Deviations: 64 flow queues for each station, where the kernel has 4096 for all stations together. A station whose Block Ack window
+//! is full is passed over; in ath9k it keeps its turn. Without A-MPDUs ath9k has up to eight frames in its hardware, here one. Each
+//! frame adds to AQL at the mode that rate control thinks best. mt76 takes frames of a station until AQL stops it, here a frame of
+//! each in turn. With it stations are served by airtime where the chip forms its PPDUs.
 
 use std::collections::VecDeque;
 
@@ -18,13 +32,25 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Order, Receiver, Then, TransmitContext, TransmitPath, TransmitRules, Turn};
-use crate::convert::saturate32;
+use crate::convert::{saturate32, signed64};
 use crate::packet::{PacketId, Pool};
 use crate::policy::checked;
 use crate::queue::{Aqm, Drops, FqCodel, FqCodelConfig, QueueContext};
 use crate::units::{Bytes, Span, Time};
 use crate::wifi::phy::{PhyConfig, Standard};
 use crate::wifi::trace::Ac;
+
+/// How a driver takes frames out of mac80211's queues.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Driver {
+    /// It pulls an A-MPDU at a time, of one station's frames, whenever fewer than `aggregation.formed_ahead` are ready (2:
+    /// `ATH_AGGR_MIN_QDEPTH`). Linux 6.12, drivers/net/wireless/ath/ath9k/xmit.c, `ath_txq_schedule`, `ath_tx_sched_aggr`.
+    Ath9k,
+    /// It takes frames as long as AQL and `driver_frames` let it, and A-MPDUs are formed below. Linux 6.12,
+    /// drivers/net/wireless/mediatek/mt76/tx.c, `mt76_txq_schedule_list`.
+    Mt76,
+}
 
 /// FQ-CoDel for each station and access category, airtime fairness and AQL, as mac80211 has it since 4.11.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -41,8 +67,11 @@ pub struct Mac80211Config {
     pub airtime_received: bool,
     /// Airtime a station may use before the next one's turn (its weight, 256 us).
     pub airtime_quantum: Span,
-    /// Bound on the frames below the queues by their airtime.
-    pub aql: bool,
+    /// How the driver takes frames out of the queues.
+    pub driver: Driver,
+    /// Bound on the frames below the queues by their airtime. Default: as the driver announces it, on for `mt76`
+    /// (drivers/net/wireless/mediatek/mt76/mac80211.c), not there in `ath9k` (drivers/net/wireless/ath/ath9k/init.c).
+    pub aql: Option<bool>,
     /// Airtime that may be pending for one station and access category while the radio as a whole is above
     /// `aql_threshold`.
     pub aql_low: Span,
@@ -50,7 +79,7 @@ pub struct Mac80211Config {
     pub aql_high: Span,
     /// Pending airtime of the whole radio above which `aql_low` holds.
     pub aql_threshold: Span,
-    /// Frames per access category that the driver or firmware takes. Without AQL this is what bounds it.
+    /// Frames per access category that the driver or chip takes ahead. Without AQL this is what bounds it. `ath9k` takes none.
     #[schemars(range(min = 1))]
     pub driver_frames: u32,
     /// What the radio asks of TCP small queues: data for a second / 2^n at the pacing rate may wait below a connection, 8 ms.
@@ -74,7 +103,8 @@ impl Default for Mac80211Config {
             airtime_fairness: true,
             airtime_received: true,
             airtime_quantum: Span::from_us(256),
-            aql: true,
+            driver: Driver::Ath9k,
+            aql: None,
             aql_low: Span::from_us(5_000),
             aql_high: Span::from_us(12_000),
             aql_threshold: Span::from_us(24_000),
@@ -86,6 +116,9 @@ impl Default for Mac80211Config {
 
 impl Mac80211Config {
     fn check(&self) -> Result<(), String> {
+        if self.aql == Some(true) && self.driver == Driver::Ath9k {
+            return Err("`aql` = true: ath9k has none; leave it out, or set `driver` = \"mt76\"".into());
+        }
         if self.driver_frames == 0 {
             return Err("`driver_frames` = 0: must be at least 1".into());
         }
@@ -107,8 +140,12 @@ impl Mac80211Config {
 checked!(Mac80211Config);
 
 impl Mac80211Config {
+    pub(in crate::wifi) fn has_aql(&self) -> bool {
+        self.aql.unwrap_or(self.driver == Driver::Mt76)
+    }
     pub(super) fn build(&self, _: &TransmitContext) -> Mac80211 {
-        Mac80211 { config: self.clone(), categories: Default::default(), pending_ns: 0 }
+        let aql = self.has_aql();
+        Mac80211 { config: self.clone(), aql, categories: Default::default(), pending_ns: 0 }
     }
 }
 
@@ -131,6 +168,7 @@ impl TransmitRules for Mac80211Config {
 #[derive(Debug)]
 pub struct Mac80211 {
     config: Mac80211Config,
+    aql: bool,
     categories: [Category; 4],
     /// Estimated airtime of all frames below the queues, ns.
     pub(in crate::wifi) pending_ns: u64,
@@ -151,19 +189,44 @@ struct Txq {
     /// `None`: it is closed and has been emptied.
     queue: Option<Box<FqCodel>>,
     is_listed: bool,
-    /// What it may use before its turn is over, ns.
+    /// What it may use before it is passed over, ns.
     deficit_ns: i64,
-    /// When something was last sent to it.
-    served: Time,
+    /// When something last waited for it; after 100 ms (`ieee80211_sta_keep_active`, HZ / 10) it is of no account.
+    active: Time,
+    /// It was in the order when turns were last looked at.
+    is_in_order: bool,
     /// Estimated airtime of the frames below its queue, ns.
     pending_ns: u64,
 }
 
+impl Txq {
+    fn is_active(&self, now: Time) -> bool {
+        now.since(self.active) <= Span::from_ms(100)
+    }
+    /// It is passed over so often; not oftener than until it has something left.
+    fn fill_up(&mut self, rounds: i64, quantum: i64) {
+        if self.deficit_ns < 0 {
+            self.deficit_ns += rounds.min(-self.deficit_ns.div_euclid(quantum)) * quantum;
+        }
+    }
+}
+
 impl Mac80211 {
+    fn charge(&mut self, now: Time, ac: Ac, receiver: Receiver, airtime: Span) {
+        let txq = &mut self.categories[ac.index()].txqs[receiver.index()];
+        if txq.is_active(now) {
+            txq.deficit_ns -= signed64(airtime.as_ns());
+        }
+    }
     /// Estimated airtime of a receiver's frames below its queue, ns.
     #[cfg(test)]
     pub(in crate::wifi) fn pending_ns_of(&self, ac: Ac, receiver: Receiver) -> u64 {
         self.categories[ac.index()].txqs[receiver.index()].pending_ns
+    }
+    /// What a receiver may use before it is passed over, ns.
+    #[cfg(test)]
+    pub(in crate::wifi) fn deficit_ns_of(&self, ac: Ac, receiver: Receiver) -> i64 {
+        self.categories[ac.index()].txqs[receiver.index()].deficit_ns
     }
 }
 
@@ -172,7 +235,14 @@ impl TransmitPath for Mac80211 {
         let txqs = &mut self.categories[ac.index()].txqs;
         let receiver = Receiver(saturate32(txqs.len() as u64));
         let queue = Some(Box::new(self.config.fq_codel.build(context)));
-        txqs.push(Txq { queue, is_listed: false, deficit_ns: 0, served: Time::ZERO, pending_ns: 0 });
+        txqs.push(Txq {
+            queue,
+            is_listed: false,
+            deficit_ns: signed64(self.config.airtime_quantum.as_ns()),
+            active: Time::ZERO,
+            is_in_order: false,
+            pending_ns: 0,
+        });
         receiver
     }
 
@@ -185,8 +255,9 @@ impl TransmitPath for Mac80211 {
     fn enqueue(&mut self, now: Time, ac: Ac, receiver: Receiver, id: PacketId, pool: &mut Pool, drops: &mut Drops) {
         let category = &mut self.categories[ac.index()];
         let txq = &mut category.txqs[receiver.index()];
+        txq.active = now;
         txq.queue.as_mut().expect("open").enqueue(now, id, pool, drops);
-        if !txq.is_listed {
+        if !txq.is_listed && self.config.driver != Driver::Ath9k {
             txq.is_listed = true;
             category.waiting.push_back(receiver);
             category.blocked = false;
@@ -210,7 +281,7 @@ impl TransmitPath for Mac80211 {
         for _ in 0..waiting.len() {
             let txq = &mut txqs[waiting[0].index()];
             let bound = if self.pending_ns > config.aql_threshold.as_ns() { config.aql_low } else { config.aql_high };
-            if config.aql && txq.pending_ns >= bound.as_ns() {
+            if self.aql && txq.pending_ns >= bound.as_ns() {
                 waiting.rotate_left(1);
                 continue;
             }
@@ -223,7 +294,7 @@ impl TransmitPath for Mac80211 {
                 waiting.rotate_left(1);
             }
             if let Some(packet) = next {
-                let booked = if config.aql { airtime(packet, pool[packet].size) } else { 0 };
+                let booked = if self.aql { airtime(packet, pool[packet].size) } else { 0 };
                 txq.pending_ns += u64::from(booked);
                 self.pending_ns += u64::from(booked);
                 return Some((packet, booked));
@@ -231,6 +302,33 @@ impl TransmitPath for Mac80211 {
         }
         *blocked = true;
         None
+    }
+
+    fn is_pulled(&self) -> bool {
+        self.config.driver == Driver::Ath9k
+    }
+
+    fn fetch(&mut self, now: Time, ac: Ac, receiver: Receiver, pool: &mut Pool, drops: &mut Drops) -> Option<PacketId> {
+        let txq = &mut self.categories[ac.index()].txqs[receiver.index()];
+        txq.active = now;
+        let queue = txq.queue.as_mut()?;
+        while queue.len_packets() > 0 {
+            let next = queue.dequeue(now, pool, drops);
+            if next.is_some() {
+                return next;
+            }
+        }
+        None
+    }
+
+    fn waits(&self, ac: Ac, receiver: Receiver) -> bool {
+        let queue = &self.categories[ac.index()].txqs[receiver.index()].queue;
+        self.is_pulled() && queue.as_ref().is_some_and(|queue| queue.len_packets() > 0)
+    }
+
+    /// `__ieee80211_schedule_txq`: by its deficit it goes behind soon enough.
+    fn comes_first(&self) -> bool {
+        self.is_pulled() && self.config.airtime_fairness
     }
 
     fn take_back(
@@ -262,44 +360,128 @@ impl TransmitPath for Mac80211 {
 
     fn on_sent(&mut self, now: Time, ac: Ac, receiver: Receiver, airtime: Span) {
         if self.config.airtime_fairness {
-            let txq = &mut self.categories[ac.index()].txqs[receiver.index()];
-            txq.deficit_ns -= airtime.as_ns() as i64;
-            txq.served = now;
+            self.charge(now, ac, receiver, airtime);
         }
     }
 
-    /// As mac80211 since 6.0, only while the station is served itself: a debt that grows all the time would silence it for
-    /// long.
+    fn counts_received(&self) -> bool {
+        self.config.airtime_fairness && self.config.airtime_received
+    }
+
     fn on_received(&mut self, now: Time, ac: Ac, receiver: Receiver, airtime: Span) {
-        const ACTIVE: Span = Span::from_ms(100); // AIRTIME_ACTIVE_DURATION, HZ / 10
-        if self.config.airtime_fairness && self.config.airtime_received {
-            let txq = &mut self.categories[ac.index()].txqs[receiver.index()];
-            if now.since(txq.served) < ACTIVE {
-                txq.deficit_ns -= airtime.as_ns() as i64;
-            }
-        }
+        self.charge(now, ac, receiver, airtime);
     }
 
-    /// Deficit round robin by airtime: whoever is first with something left of its share. If nobody has, all get as many
-    /// quanta as the first of them needs.
-    fn turn(&mut self, ac: Ac, order: &dyn Order) -> Option<Turn> {
+    /// Deficit round robin by airtime.
+    fn turn(&mut self, now: Time, ac: Ac, order: &dyn Order) -> Option<Turn> {
         if !self.config.airtime_fairness {
             let at = (0..order.count()).find(|&at| order.can_send(at))?;
             return Some(Turn { at, then: Then::ItGoesBehind });
         }
         let txqs = &mut self.categories[ac.index()].txqs;
-        let quantum = self.config.airtime_quantum.as_ns() as i64;
+        let quantum = signed64(self.config.airtime_quantum.as_ns());
         let candidates = || (0..order.count()).filter(|&at| order.can_send(at));
-        let has_share = |txqs: &[Txq], at: usize| txqs[order.receiver(at).index()].deficit_ns > 0;
+        let has_share = |txqs: &[Txq], at: usize| txqs[order.receiver(at).index()].deficit_ns >= 0;
         let mut first = candidates().find(|&at| has_share(txqs, at));
         if first.is_none() {
-            let rounds = |at: usize| -txqs[order.receiver(at).index()].deficit_ns / quantum + 1;
+            // Round after round, until one of them has a share again.
+            let rounds = |at: usize| -txqs[order.receiver(at).index()].deficit_ns.div_euclid(quantum);
             let least = candidates().map(rounds).min()?;
             for at in 0..order.count() {
-                txqs[order.receiver(at).index()].deficit_ns += least * quantum;
+                txqs[order.receiver(at).index()].is_in_order = true;
+            }
+            for txq in txqs.iter_mut() {
+                if std::mem::take(&mut txq.is_in_order) || txq.is_active(now) {
+                    txq.fill_up(least, quantum);
+                }
             }
             first = candidates().find(|&at| has_share(txqs, at));
         }
-        first.map(|at| Turn { at, then: Then::ThoseBeforeGoBehind })
+        let at = first?;
+        for before in 0..at {
+            txqs[order.receiver(before).index()].fill_up(1, quantum);
+        }
+        txqs[order.receiver(at).index()].active = now;
+        Some(Turn { at, then: Then::ThoseBeforeGoBehind })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Stream;
+    use crate::units::DataRate;
+
+    struct Waiting<'a>(&'a [Receiver]);
+    impl Order for Waiting<'_> {
+        fn count(&self) -> usize {
+            self.0.len()
+        }
+        fn receiver(&self, at: usize) -> Receiver {
+            self.0[at]
+        }
+        fn can_send(&self, _: usize) -> bool {
+            true
+        }
+    }
+
+    /// Some stations, and what is left to each of its airtime, us.
+    fn stations(left_us: &[i64]) -> (Mac80211, Vec<Receiver>) {
+        let rate = DataRate::from_mbps(100);
+        let context = TransmitContext { rate, streams: [1, 2, 3, 4].map(Stream::of_test) };
+        let mut path = Mac80211Config::default().build(&context);
+        let queue = QueueContext { rate, mtu: 1500, stream: Stream::of_test(5) };
+        let receivers: Vec<Receiver> = left_us.iter().map(|_| path.open(Ac::Be, &queue)).collect();
+        for (&r, &left) in receivers.iter().zip(left_us) {
+            assert!(left <= 256, "it begins with a quantum");
+            path.on_sent(Time::ZERO, Ac::Be, r, Span::from_us(256u64.checked_add_signed(-left).unwrap()));
+        }
+        (path, receivers)
+    }
+    fn left_us(path: &Mac80211) -> Vec<i64> {
+        path.categories[Ac::Be.index()].txqs.iter().map(|txq| txq.deficit_ns / 1000).collect()
+    }
+
+    /// `ieee80211_next_txq` walked through by hand.
+    #[test]
+    fn who_is_passed_over_gets_a_quantum() {
+        let (mut path, all) = stations(&[-600, -100, 0, -500]);
+        let turn = path.turn(Time::ZERO, Ac::Be, &Waiting(&all)).unwrap();
+        assert_eq!(turn, Turn { at: 2, then: Then::ThoseBeforeGoBehind });
+        assert_eq!(left_us(&path), [-344, 156, 0, -500]);
+    }
+
+    #[test]
+    fn rounds_go_on_until_somebody_has_a_share() {
+        // The first round leaves -344, -144 and -244, the second -88, 112 and 12; then the first is passed over once more.
+        let (mut path, all) = stations(&[-600, -400, -500]);
+        let turn = path.turn(Time::ZERO, Ac::Be, &Waiting(&all)).unwrap();
+        assert_eq!((turn.at, left_us(&path)), (1, vec![168, 112, 12]));
+    }
+
+    #[test]
+    fn a_station_without_packets_pays_its_debt_back_for_100_ms() {
+        for (ms, left) in [(100, -244), (101, -500)] {
+            let (mut path, all) = stations(&[-100, -500]);
+            path.turn(Time::ZERO + Span::from_ms(ms), Ac::Be, &Waiting(&all[..1])).unwrap();
+            assert_eq!(left_us(&path), [156, left]);
+        }
+    }
+
+    #[test]
+    fn airtime_of_a_station_that_is_not_active_is_not_charged() {
+        let (mut path, all) = stations(&[0]);
+        path.on_received(Time::ZERO + Span::from_ms(101), Ac::Be, all[0], Span::from_ms(4));
+        assert_eq!(left_us(&path), [0]);
+        path.on_received(Time::ZERO + Span::from_ms(100), Ac::Be, all[0], Span::from_ms(4));
+        assert_eq!(left_us(&path), [-4000]);
+    }
+
+    #[test]
+    fn aql_is_the_drivers() {
+        let read = |text: &str| toml::from_str::<Mac80211Config>(text).map_err(|e| e.message().to_owned());
+        assert!(!read("").unwrap().has_aql() && read("driver = \"mt76\"").unwrap().has_aql());
+        assert!(!read("driver = \"mt76\"\naql = false").unwrap().has_aql());
+        assert!(read("aql = true").unwrap_err().contains("ath9k has none"));
     }
 }

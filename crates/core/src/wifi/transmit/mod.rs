@@ -82,6 +82,33 @@ pub trait TransmitPath {
         drops: &mut Drops,
     ) -> Option<(PacketId, u32)>;
 
+    /// Whether the driver takes packets only when it forms a PPDU of them ([`TransmitPath::fetch`]), and none ahead.
+    fn is_pulled(&self) -> bool {
+        false
+    }
+
+    /// As `dequeue`, for this receiver; `None`: nothing waits for it.
+    fn fetch(
+        &mut self,
+        _now: Time,
+        _ac: Ac,
+        _receiver: Receiver,
+        _pool: &mut Pool,
+        _drops: &mut Drops,
+    ) -> Option<PacketId> {
+        None
+    }
+
+    /// Whether something waits that could be fetched for this receiver.
+    fn waits(&self, _ac: Ac, _receiver: Receiver) -> bool {
+        false
+    }
+
+    /// Whether who has something to send again, after a time without, goes before the others.
+    fn comes_first(&self) -> bool {
+        false
+    }
+
     /// A packet out of what waits for a receiver that is closed; `None`: no more. Queues for all receivers are not searched.
     fn take_back(
         &mut self,
@@ -102,14 +129,19 @@ pub trait TransmitPath {
     /// The driver has let go of a frame for which `airtime_ns` was booked.
     fn on_released(&mut self, _ac: Ac, _receiver: Receiver, _airtime_ns: u32) {}
 
-    /// The radio has spent airtime on frames to the receiver.
+    /// The radio is done with a PPDU to the receiver, whose tries have taken so long.
     fn on_sent(&mut self, _now: Time, _ac: Ac, _receiver: Receiver, _airtime: Span) {}
 
-    /// The radio has received from the receiver for so long.
+    /// Whether `on_received` is to be called.
+    fn counts_received(&self) -> bool {
+        false
+    }
+
+    /// The radio has received MPDUs from the receiver, which would take so long each in a PPDU of its own.
     fn on_received(&mut self, _now: Time, _ac: Ac, _receiver: Receiver, _airtime: Span) {}
 
     /// Of those with something to send, who is next. `None`: nobody may send.
-    fn turn(&mut self, _ac: Ac, order: &dyn Order) -> Option<Turn> {
+    fn turn(&mut self, _now: Time, _ac: Ac, order: &dyn Order) -> Option<Turn> {
         let at = (0..order.count()).find(|&at| order.can_send(at))?;
         Some(Turn { at, then: Then::ItGoesBehind })
     }
@@ -194,7 +226,14 @@ mod tests {
                 waiting.push(id);
                 path.enqueue(Time::ZERO, Ac::Be, receivers[n as usize % 3], id, &mut pool, &mut drops);
             }
-            while let Some((id, _)) = path.dequeue(Time::ZERO, Ac::Be, &|_, _| 7, &mut pool, &mut drops) {
+            loop {
+                let (now, ac) = (Time::ZERO, Ac::Be);
+                let next = if path.is_pulled() {
+                    receivers.iter().find_map(|&r| path.fetch(now, ac, r, &mut pool, &mut drops))
+                } else {
+                    path.dequeue(now, ac, &|_, _| 7, &mut pool, &mut drops).map(|(id, _)| id)
+                };
+                let Some(id) = next else { break };
                 let at = waiting.iter().position(|&w| w == id).unwrap_or_else(|| panic!("{name}: {id:?} twice"));
                 waiting.remove(at);
             }

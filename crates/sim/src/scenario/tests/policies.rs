@@ -2,6 +2,7 @@
 
 use airtcp_core::policy::AXES;
 use airtcp_core::tcp::profile::profile_names;
+use airtcp_core::wifi::TransmitConfig;
 use serde_json::{Value as Json, json};
 
 use super::*;
@@ -60,6 +61,7 @@ fn places(axis: &str) -> Option<(&'static str, &'static [&'static str])> {
         "queue" => ("wlans[0].station_radio", &["transmit", "qdisc"]),
         "rate_control" => ("wlans[0].station_radio", &["rate_control"]),
         "retry_out" => ("wlans[0].station_radio", &["reorder_buffer", "retry_out"]),
+        "transmit" => ("wlans[0].station_radio", &["transmit"]),
         "signal" => return None, // of the place, not of the host
         other => panic!("where does a profile name a policy of the axis `{other}`?"),
     })
@@ -74,6 +76,7 @@ fn has(spec: &RunSpec, axis: &str) -> Json {
         "loss" => serde_json::to_value(&sender.loss),
         "queue" => serde_json::to_value(&radio.transmit).map(|path| path["qdisc"].clone()),
         "rate_control" => serde_json::to_value(&radio.rate_control),
+        "transmit" => serde_json::to_value(&radio.transmit),
         _ => serde_json::to_value(&radio.reorder_buffer.retry_out),
     }
     .unwrap()
@@ -82,7 +85,7 @@ fn has(spec: &RunSpec, axis: &str) -> Json {
 /// `policy` where profiles, and stations, name one of the axis.
 fn at(path: &[&str], policy: Json) -> Json {
     let mut table = path.iter().rev().fold(policy, |inner, key| json!({ *key: inner }));
-    if path[0] == "transmit" {
+    if path == ["transmit", "qdisc"] {
         table["transmit"]["name"] = "qdisc".into();
     }
     table
@@ -137,6 +140,7 @@ fn with_a_parameter(axis: &str, name: &str, valid: impl Fn(&Json) -> bool) -> Op
         "loss" => LossConfig::by_name(name).map(|c| serde_json::to_value(c).unwrap()),
         "queue" => QueueConfig::by_name(name).map(|c| serde_json::to_value(c).unwrap()),
         "rate_control" => RateConfig::by_name(name).map(|c| serde_json::to_value(c).unwrap()),
+        "transmit" => TransmitConfig::by_name(name).map(|c| serde_json::to_value(c).unwrap()),
         _ => RetryOutConfig::by_name(name).map(|c| serde_json::to_value(c).unwrap()),
     }?;
     let changed = |(key, value): (&String, &Json)| {

@@ -442,6 +442,91 @@ fn what_a_station_sends_counts_as_its_airtime() {
     assert!(up > 0.3 && other > 0.3 && down < 0.25 * other, "{up}, {down}, {other}");
 }
 
+/// ath9k forms an A-MPDU of one station's frames as they wait above it, so that it is full however many stations there are, and
+/// has two of them (`ATH_AGGR_MIN_QDEPTH`). A driver's queue that all stations share leaves each a few frames.
+#[test]
+fn ath9k_pulls_full_a_mpdus_for_any_number_of_stations() {
+    for n in [1, 5, 20] {
+        let station = RadioConfig { transmit: TransmitConfig::default(), ..radio(Standard::N, mcs(7)) };
+        let signals = vec![SignalConfig::default(); n];
+        let mut rig = Rig::of(vec![station; n + 1], signals, vec![], PPDUS);
+        rig.bytes = 500;
+        let links: Vec<u32> = (0..n as u32).map(|s| 2 * s + 1).collect();
+        rig.saturate_links(&links, 200, 2 * SECOND);
+        let queue = &rig.channel.radios[n].queues[Ac::Be.index()];
+        assert!(queue.formed.len() == 2 && queue.driver_count == 64, "{n}: {}", queue.driver_count);
+        for &link in &links {
+            let s = rig.stats(link);
+            let mean = s.mpdus as f64 / s.ppdus as f64;
+            assert!(mean > 30.0, "{n} stations: {mean} of 32 MPDUs");
+        }
+    }
+}
+
+/// mt76 takes frames ahead: as many as it has room for.
+#[test]
+fn mt76_takes_frames_ahead() {
+    let driver = crate::wifi::transmit::mac80211::Driver::Mt76;
+    let path = Mac80211Config { driver, driver_frames: 100, ..Mac80211Config::default() };
+    let station = RadioConfig { transmit: TransmitConfig::Mac80211(path), ..radio(Standard::N, mcs(7)) };
+    let mut rig = Rig::of(vec![station; 3], vec![SignalConfig::default(); 2], vec![], PPDUS);
+    rig.bytes = 500;
+    rig.saturate_links(&[1, 3], 200, SECOND);
+    assert_eq!(rig.channel.radios[2].queues[Ac::Be.index()].driver_count, 100);
+}
+
+/// ath9k reports each MPDU that it receives as if it came in a PPDU of its own (drivers/net/wireless/ath/ath9k/recv.c,
+/// `ath_rx_count_airtime`), and what it sends by the duration of the PPDU, without Block Ack and gaps.
+#[test]
+fn airtime_is_charged_as_ath9k_reports_it() {
+    let config = RadioConfig { transmit: TransmitConfig::default(), ..radio(Standard::N, mcs(7)) };
+    let mut rig = Rig::of(vec![config.clone(); 2], vec![SignalConfig::default()], vec![], PPDUS);
+    for (link, packets) in [(1, 1), (0, 10)] {
+        for _ in 0..packets {
+            rig.send(link);
+        }
+        while rig.channel.deadline() != NEVER {
+            rig.now = rig.channel.deadline();
+            rig.channel.on_deadline(rig.now, &mut rig.pool, &mut rig.out);
+            rig.take();
+        }
+    }
+    assert_eq!((rig.delivered[0].len(), rig.delivered[1].len()), (10, 1));
+    let alone = config.phy.timing().ppdu_ns(config.phy.mode_of_mcs(7).unwrap(), timing::mpdu_bytes(1500, true));
+    let AnyTransmit::Mac80211(path) = &rig.channel.transmits[1] else { panic!("as it was set") };
+    let session = rig.channel.links[1].sessions[Ac::Be.index()].unwrap();
+    let receiver = rig.channel.sessions[session.index()].receiver;
+    assert_eq!(path.deficit_ns_of(Ac::Be, receiver), 256_000 - 11 * alone as i64);
+}
+
+/// Whether a radio aggregates is a matter of what it sends.
+#[test]
+fn an_access_point_that_does_not_aggregate_receives_a_mpdus() {
+    let station = radio(Standard::N, mcs(7));
+    let mut ap = station.clone();
+    ap.aggregation.enabled = false;
+    let mut rig = Rig::of(vec![station, ap], vec![SignalConfig::default()], vec![], PPDUS);
+    rig.saturate_links(&[0, 1], 100, SECOND);
+    let (up, down) = (rig.stats(0), rig.stats(1));
+    assert!(up.mpdus > 15 * up.ppdus, "{} MPDUs in {} PPDUs", up.mpdus, up.ppdus);
+    assert!(down.mpdus == down.ppdus && down.ppdus > 100);
+}
+
+/// A PPDU of 4 ms counts in each millisecond for the time that it is on the air in it.
+#[test]
+fn airtime_is_booked_when_it_is_spent() {
+    let mut rig = Rig::of(vec![radio(Standard::N, mcs(7)); 2], vec![SignalConfig::default()], vec![], PPDUS);
+    let (mut before, mut full) = (0, 0);
+    for at in (1..=1000).map(|ms| ms * MS) {
+        rig.saturate_links(&[0], 100, at);
+        let airtime = rig.channel.stats(AirLinkId(0), at).airtime_ns;
+        assert!(airtime - before <= MS, "{} ns in 1 ms", airtime - before);
+        full += u32::from(airtime - before == MS);
+        before = airtime;
+    }
+    assert!(full > 400, "most of the time one PPDU is on the air all the while: {full}");
+}
+
 /// An 802.11b station makes its 802.11g neighbours announce each frame with a CTS at a rate it can hear.
 #[test]
 fn protection_costs_a_cts_ahead_of_each_frame() {

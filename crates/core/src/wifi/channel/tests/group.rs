@@ -66,6 +66,19 @@ fn each_station_hears_it_once_at_the_lowest_basic_rate_and_nobody_answers() {
     }
 }
 
+/// Nobody could answer an RTS (IEEE 802.11-2020 10.3.2.9: it precedes individually addressed frames).
+#[test]
+fn no_rts_goes_before_it_however_long_it_is() {
+    for standard in [Standard::G, Standard::N] {
+        let config = RadioConfig { rts_threshold_bytes: 50, ..radio(standard, FixedConfig::default()) };
+        let mut rig = rig(&[SignalConfig::default()], config, Vec::new());
+        rig.send(2);
+        assert_eq!(rig.heard(), [(0, 0)]);
+        let kinds: Vec<FrameKind> = rig.channel.frames.iter().map(|f| f.kind).collect();
+        assert_eq!(kinds, [FrameKind::Data]);
+    }
+}
+
 #[test]
 fn what_does_not_arrive_is_not_repeated() {
     let config = radio(Standard::G, FixedConfig::default());

@@ -9,6 +9,7 @@ use crate::wifi::config::{OnGiveUp, OnMissed, RetryCount};
 use crate::wifi::phy::{Backoff, ErrorRateConfig, WavelanConfig};
 use crate::wifi::reorder::ReorderConfig;
 use crate::wifi::retry_out::RetryOutConfig;
+use crate::wifi::transmit::mac80211::Driver;
 
 const PAYLOAD: u32 = 7;
 
@@ -121,18 +122,18 @@ impl Watch {
             booked[from] += sum;
             let now = c.links[s.link.index()].sessions.map(|now| now.is_some_and(|now| now.index() == id));
             let Some(ac) = Ac::ALL.into_iter().find(|ac| now[ac.index()]) else { continue };
-            if let AnyTransmit::Mac80211(path) = &c.radios[from].transmit {
+            if let AnyTransmit::Mac80211(path) = &c.transmits[from] {
                 assert_eq!(path.pending_ns_of(ac, s.receiver), sum);
             }
             if let TransmitConfig::Mac80211(path) = &c.radios[from].config.transmit {
-                if path.aql {
+                if path.has_aql() {
                     // The slowest mode there is, 1500 bytes at 1 Mbit/s.
                     assert!(sum <= path.aql_high.as_ns() + 12_000_000);
                 }
             }
         }
-        for (radio, booked) in c.radios.iter().zip(booked) {
-            assert_eq!(pending_ns(radio), booked);
+        for (transmit, booked) in c.transmits.iter().zip(booked) {
+            assert_eq!(pending_ns(transmit), booked);
         }
     }
 
@@ -208,11 +209,15 @@ fn any_radio() -> impl Strategy<Value = RadioConfig> {
     let transmit = prop_oneof![
         (1..200u32)
             .prop_map(|driver_frames| TransmitConfig::Qdisc(QdiscConfig { driver_frames, ..QdiscConfig::default() })),
-        (any::<[bool; 3]>(), 1..600u32).prop_map(|([aql, airtime_fairness, airtime_received], driver_frames)| {
-            let path =
-                Mac80211Config { aql, airtime_fairness, airtime_received, driver_frames, ..Mac80211Config::default() };
-            TransmitConfig::Mac80211(path)
-        }),
+        (any::<[bool; 4]>(), 1..600u32).prop_map(
+            |([aql, airtime_fairness, airtime_received, pulls], driver_frames)| {
+                let base =
+                    Mac80211Config { airtime_fairness, airtime_received, driver_frames, ..Mac80211Config::default() };
+                let driver = Driver::Mt76;
+                let path = if pulls { base } else { Mac80211Config { driver, aql: Some(aql), ..base } };
+                TransmitConfig::Mac80211(path)
+            }
+        ),
     ];
     let reorder = (1..=128u16, any::<bool>(), prop::option::of(1..5u32)).prop_map(|(window, obey_bar, index)| {
         let retry_out = index.map(|index| RetryOutConfig::Fixed(crate::wifi::retry_out::fixed::FixedConfig { index }));

@@ -1,0 +1,145 @@
+//! From the host's queues to PPDUs that wait for the air.
+
+use super::*;
+
+impl Channel {
+    /// Fills the driver from the queues and forms what is to be sent, as far as there is room.
+    pub(super) fn serve(&mut self, now: u64, radio: RadioId, ac: Ac, pool: &mut Pool, out: &mut AirOutputs) {
+        self.refill(now, radio, ac, pool, out);
+        let r = radio.index();
+        let ahead =
+            if self.radios[r].aggregates { usize::from(self.radios[r].config.aggregation.formed_ahead) } else { 1 };
+        while self.radios[r].queues[ac.index()].formed.len() < ahead && self.form(now, radio, ac, pool, out) {}
+        let queue = &self.radios[r].queues[ac.index()];
+        if !queue.formed.is_empty() || (ahead == 0 && !queue.schedule.is_empty()) {
+            self.contention.on_frame(radio, ac, now);
+        }
+    }
+
+    /// Moves packets from the queues to the driver, and looks when the discipline wants to be called.
+    pub(super) fn refill(&mut self, now: u64, radio: RadioId, ac: Ac, pool: &mut Pool, out: &mut AirOutputs) {
+        self.move_down(now, radio, ac, pool, out);
+        self.aqm_at = self.aqm_at.min(self.transmits[radio.index()].deadline(ac).as_ns());
+    }
+
+    fn move_down(&mut self, now: u64, radio: RadioId, ac: Ac, pool: &mut Pool, out: &mut AirOutputs) {
+        let time = Time::from_ns(now);
+        let r = radio.index();
+        if self.radios[r].is_shut || self.transmits[r].is_pulled() {
+            return;
+        }
+        loop {
+            let queue = &self.radios[r].queues[ac.index()];
+            if queue.driver_count >= queue.driver_frames {
+                return;
+            }
+            let (tags, sessions, links) = (&self.session_of, &self.sessions, &self.links);
+            let airtime = |id: PacketId, size| {
+                let session = tags[id.0 as usize].session();
+                airtime_estimate(size, &links[sessions[session.index()].link.index()])
+            };
+            let next = self.transmits[r].dequeue(time, ac, &airtime, pool, &mut self.drops);
+            self.account(now, pool, out);
+            let Some((id, airtime_ns)) = next else { return };
+            let tag = self.session_of[id.0 as usize];
+            let (mut to, report) = (tag.session(), tag.reports());
+            if self.sessions[to.index()].is_over {
+                // Of a queue for all stations: it was there before the association ended.
+                match self.session_now(to, ac) {
+                    Some(new) => to = new,
+                    None => {
+                        self.turn_away(now, self.sessions[to.index()].link, id, report, pool, out);
+                        continue;
+                    }
+                }
+            }
+            let packet = &pool[id];
+            let mpdu = Mpdu::new(id, packet, report, airtime_ns);
+            let queue = &mut self.radios[r].queues[ac.index()];
+            queue.driver_count += 1;
+            self.sessions[to.index()].fresh.push_back(mpdu);
+            self.schedule(radio, ac, to);
+        }
+    }
+
+    /// A session has something to send.
+    pub(super) fn schedule(&mut self, radio: RadioId, ac: Ac, id: SessionId) {
+        let session = &mut self.sessions[id.index()];
+        if !session.is_scheduled {
+            session.is_scheduled = true;
+            let schedule = &mut self.radios[radio.index()].queues[ac.index()].schedule;
+            if self.transmits[radio.index()].comes_first() {
+                schedule.push_front(id);
+            } else {
+                schedule.push_back(id);
+            }
+        }
+    }
+
+    /// Forms one PPDU; false if nothing can be sent.
+    pub(super) fn form(&mut self, now: u64, radio: RadioId, ac: Ac, pool: &mut Pool, out: &mut AirOutputs) -> bool {
+        let (time, i) = (Time::from_ns(now), radio.index());
+        if self.radios[i].is_shut {
+            return false;
+        }
+        let mut mpdus = self.spare.pop().unwrap_or_default();
+        loop {
+            let (r, transmit) = (&mut self.radios[i], &mut self.transmits[i]);
+            let Some(id) = r.pick(time, ac, transmit, &self.sessions) else {
+                self.spare.push(mpdus);
+                return false;
+            };
+            let session = &mut self.sessions[id.index()];
+            let link = &mut self.links[session.link.index()];
+            let snr = if link.wants_snr {
+                link.pair.and_then(|pair| self.pairs[pair.index()].signal.link(time).snr_db())
+            } else {
+                None
+            };
+            let (rate, tags, drops) = (&mut link.rate, &self.session_of, &mut self.drops);
+            let mut fetched = 0;
+            let fetch = |session: &mut Session| {
+                let Some(packet) = transmit.fetch(time, ac, session.receiver, pool, drops) else { return false };
+                let reports = tags[packet.0 as usize].reports();
+                session.fresh.push_back(Mpdu::new(packet, &pool[packet], reports, 0));
+                fetched += 1;
+                true
+            };
+            let ppdu = r.form(ac, id, session, |only_again| rate.choose(time, only_again, snr), fetch, mpdus);
+            let queue = &mut r.queues[ac.index()];
+            queue.driver_count += fetched;
+            if !session.has_backlog() && !transmit.waits(ac, session.receiver) {
+                session.is_scheduled = false;
+                queue.schedule.retain(|&s| s != id);
+            }
+            let is_formed = ppdu.is_some();
+            queue.formed.extend(ppdu);
+            self.account(now, pool, out);
+            if is_formed {
+                return true;
+            }
+            mpdus = self.spare.pop().unwrap_or_default();
+        }
+    }
+
+    /// A discipline's own clock.
+    #[cold]
+    pub(super) fn on_aqm(&mut self, now: u64, pool: &mut Pool, out: &mut AirOutputs) {
+        self.aqm_at = NEVER;
+        for r in 0..self.radios.len() {
+            for ac in Ac::ALL {
+                let transmit = &mut self.transmits[r];
+                if transmit.deadline(ac).as_ns() <= now {
+                    transmit.on_deadline(Time::from_ns(now), ac);
+                    self.serve(now, RadioId(r as u16), ac, pool, out);
+                }
+                self.aqm_at = self.aqm_at.min(self.transmits[r].deadline(ac).as_ns());
+            }
+        }
+    }
+}
+
+/// Airtime of a packet at the mode that rate control thinks best, its share of the overhead left out: what AQL counts.
+fn airtime_estimate(size: u16, link: &Link) -> u32 {
+    u32::try_from(link.rate.best().rate().time_for(u64::from(size)).as_ns()).unwrap_or(u32::MAX)
+}
