@@ -23,8 +23,8 @@
 //!
 //! Deviations: 64 flow queues for each station, where the kernel has 4096 for all stations together. A station whose Block Ack window
 //! is full is passed over; in ath9k it keeps its turn. Without A-MPDUs ath9k has up to eight frames in its hardware, here one. Each
-//! frame adds to AQL at the mode that rate control thinks best. mt76 takes frames of a station until AQL stops it, here a frame of
-//! each in turn. With it stations are served by airtime where the chip forms its PPDUs.
+//! frame adds to AQL at the mode that rate control thinks best. The driver of mt76 takes frames of a station until AQL stops it, here a
+//! frame of each in turn. With it stations are served by airtime where the chip forms its PPDUs.
 
 use std::collections::VecDeque;
 
