@@ -228,7 +228,7 @@ def test_what_is_written_differently_is_the_same_run() -> None:
             'mode = "gird"',
             [':3: mode = "gird": unknown name; did you mean `grid`? accepted: grid, list, random'],
         ),
-        ("seeds = 2", 'mode = "random"', ["samples: must say how many points"]),
+        ("seeds = 2", 'mode = "random"', ["samples: is missing: a random sweep"]),
         ("seeds = 2", "samples = 3", ['only a sweep with mode = "random"']),
         ("rate = [2, 5]", "rate = []", [":6: parameters.rate: has 0 entries: must have at least 1"]),
         ("rate = [2, 5]", "rate = [2, 2]", [":6: parameters.rate[1] = 2: is there twice"]),

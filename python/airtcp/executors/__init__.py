@@ -69,7 +69,7 @@ def executor_of(address: object, jobs: int | None = None) -> Executor:
     if isinstance(address, Executor):
         return address
     raise ExecutorError(
-        f"{address!r} is no executor: give an address such as dask://HOST:PORT, or a distributed.Client"
+        f"{address!r} is not an executor: give an address such as dask://HOST:PORT, or a distributed.Client"
     )
 
 

@@ -32,14 +32,14 @@ except ImportError as error:
     ) from error
 
 CONNECT_S: Final = 20.0
-"""So long a scheduler may take to answer."""
+"""Longest wait for a scheduler's answer."""
 
 MORE_THAN_SLOTS: Final = 100
 """Tasks that wait at the scheduler: enough that no worker idles, and that an adaptive cluster sees the need to grow."""
 
 
 COUNT_EVERY_S: Final = 5.0
-"""So often the workers are counted anew."""
+"""Time between two counts of the workers."""
 
 RESULT_S: Final = 5.0
 """A finished result should be here by then; its worker may have died meanwhile."""

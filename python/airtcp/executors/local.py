@@ -11,7 +11,7 @@ from typing import Final
 from airtcp.sweeps.task import Outcome, Task, perform
 
 TICK_S: Final = 0.1
-"""So often the caller gets a turn when nothing finishes."""
+"""Seconds after which the caller gets a turn even if no run has finished."""
 
 
 class LocalExecutor:

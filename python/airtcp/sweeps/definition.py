@@ -44,7 +44,7 @@ IDENTITY: Final = ("arm", "seed", "key", "status", "error", "wall_s")
 
 @dataclass(frozen=True)
 class Range:
-    """Values between two ends, for sweeps that draw at random."""
+    """A range of values, for random sweeps."""
 
     low: float
     high: float
@@ -76,7 +76,7 @@ class Arm:
     parameters: Mapping[str, Value]
     """Constants of this arm."""
     only: Mapping[str, tuple[Value, ...]]
-    """Where it runs."""
+    """Values of parameters at which it runs."""
 
 
 ScenarioSource = Path | Mapping[str, Any]
@@ -95,7 +95,7 @@ class Sweep:
     scenario: Scenario | str | os.PathLike[str] | Mapping[str, Any] | None = None
     """A scenario file, a `Scenario`, or the document of one."""
     measures: Mapping[str, str | Mapping[str, Any]] = field(default_factory=dict)
-    """What is measured of every run."""
+    """Measures of every run."""
     parameters: Mapping[str, Any] = field(default_factory=dict)
     """A list is varied, a single value is a constant."""
     set: Mapping[str, Any] = field(default_factory=dict)
@@ -103,21 +103,21 @@ class Sweep:
     arms: Sequence[Mapping[str, Any]] | str | Mapping[str, Any] = ()
     """Named variants; or a file of them."""
     seeds: int | Sequence[int] = 1
-    """How many runs of each point: `5` is the seeds 1 to 5; or the seeds themselves."""
+    """Number of seeds for each point: `5` gives the seeds 1 to 5; or a list of seeds."""
     mode: Mode = "grid"
     samples: int | None = None
-    """Points of a random sweep."""
+    """Number of points of a random sweep."""
     sample_seed: int = 1
-    """Of what a random sweep draws."""
+    """Seed of the points of a random sweep."""
     description: str = ""
     quick: Mapping[str, Any] = field(default_factory=dict)
-    """What differs in a quick sweep: `parameters`, `set`, `seeds`, `samples`."""
+    """Overrides of a quick sweep: `parameters`, `set`, `seeds`, `samples`."""
     full: Mapping[str, Any] = field(default_factory=dict)
     """The same for a full one."""
     path: Path | None = None
     """The file it came from. Scenario files are relative to it, or else to the working directory."""
     document: Document | None = field(default=None, repr=False, compare=False)
-    """What it was read from, with the place of everything."""
+    """Document from which it was read, with the places of its values."""
 
     # What the check makes of the above.
     axes: Mapping[str, tuple[Value, ...] | Range] = field(init=False, repr=False, compare=False)
@@ -139,7 +139,7 @@ class Sweep:
             object.__setattr__(self, name, value)
 
     def _given(self) -> dict[str, object]:
-        """The arguments as a file would have them."""
+        """The arguments in the form of a file."""
         given = {name: getattr(self, name) for name in SweepFile.__struct_fields__}
         given = {name: value for name, value in given.items() if value is not None}
         arms = given["arms"]
@@ -223,12 +223,12 @@ class Sweep:
 
     @property
     def folder(self) -> Path:
-        """What relative paths start from."""
+        """Folder to which relative paths refer."""
         return self.path.parent if self.path is not None else Path()
 
 
 def _plain(source: object) -> object:
-    """A scenario as a file would have it."""
+    """A scenario in the form of a file."""
     if isinstance(source, os.PathLike):
         return os.fspath(source)
     return source.to_dict() if hasattr(source, "to_dict") else source
@@ -283,7 +283,7 @@ def _narrowed(only: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[st
 
 
 class _Check:
-    """Turns what was given into what can be planned, noting every fault."""
+    """Converts the arguments into a form that can be planned, and notes every fault."""
 
     def __init__(self, file: SweepFile, folder: Path, faults: Faults) -> None:
         self.file = file
@@ -298,7 +298,7 @@ class _Check:
         """
         file, faults = self.file, self.faults
         if file.mode == "random" and file.samples is None:
-            faults.add("must say how many points a random sweep draws", "samples")
+            faults.add("is missing: a random sweep needs the number of its points", "samples")
         axes = self._axes()
         constants = {name for name, value in file.parameters.items() if not isinstance(value, (list, RangeTable))}
         if file.mode == "list":
@@ -360,7 +360,7 @@ class _Check:
     # --- places of the scenario ---------------------------------------------------------------------------------------
 
     def _templates(self, value: object, *place: str | int) -> None:
-        """Every template in it can be read."""
+        """Checks that every template in it can be read."""
         match value:
             case str():
                 try:

@@ -1,4 +1,4 @@
-"""The keys of sweep files. What only the whole can tell is checked in `airtcp.sweeps.definition`."""
+"""The keys of sweep files. `airtcp.sweeps.definition` checks rules that span several keys."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ Source = Text | dict[str, Any]
 
 
 class RangeTable(Table, kw_only=True, frozen=True):
-    """Values between two ends, for a parameter of a random sweep."""
+    """A range of values, for a parameter of a random sweep."""
 
-    from_: Annotated[int | float, means("Lower end.")] = field(name="from")
-    to: Annotated[int | float, means("Upper end.")]
-    scale: Annotated[Scale, means("Spread evenly, or evenly in the logarithm.")] = "linear"
+    from_: Annotated[int | float, means("Lower end of the range.")] = field(name="from")
+    to: Annotated[int | float, means("Upper end of the range.")]
+    scale: Annotated[Scale, means("Distribution of the values: even, or even in the logarithm.")] = "linear"
     whole: Annotated[bool, means("Whole numbers only, both ends included.")] = False
 
 
@@ -33,17 +33,17 @@ Axis = Scalar | Annotated[list[Scalar], Meta(min_length=1), Unique] | RangeTable
 
 
 class ArmTable(Table, kw_only=True, frozen=True):
-    """A variant that is run at every point."""
+    """A variant that runs at every point."""
 
-    name: Annotated[Text, means("Unique among the arms.")]
-    set: Annotated[dict[str, Any], means("Places of the scenario; wins over the sweep's `set`.")] = field(
-        default_factory=dict
-    )
+    name: Annotated[Text, means("Name, unique among the arms.")]
+    set: Annotated[
+        dict[str, Any], means("Keys of the scenario and their values. They replace those of the sweep's `set`.")
+    ] = field(default_factory=dict)
     parameters: Annotated[dict[str, Scalar], means("Constants of this arm.")] = field(default_factory=dict)
     only: Annotated[
         dict[str, Scalar | list[Scalar]], means("Values of parameters at which it runs, such as `{ n = [500] }`.")
     ] = field(default_factory=dict)
-    scenario: Annotated[Source | None, means("Instead of the sweep's.")] = None
+    scenario: Annotated[Source | None, means("Scenario of this arm, instead of the sweep's.")] = None
 
 
 class SharedArms(Table, kw_only=True, frozen=True):
@@ -61,15 +61,15 @@ class ArmsFile(Table, kw_only=True, frozen=True):
 
 
 class ColumnTable(Table, kw_only=True, frozen=True):
-    """How people read a number."""
+    """Label, unit and scale of a number."""
 
-    label: Annotated[str, means("Its name.")] = ""
-    unit: Annotated[str, means("Its unit, after `scale`.")] = ""
-    scale: Annotated[Factor, means("Factor from what the run recorded to `unit`; not 0.")] = 1
+    label: Annotated[str, means("Label of the number.")] = ""
+    unit: Annotated[str, means("Unit of the number after `scale`.")] = ""
+    scale: Annotated[Factor, means("Factor from the recorded unit to `unit`. It must not be 0.")] = 1
 
 
 class MeasureTable(ColumnTable, kw_only=True, frozen=True):
-    """What is taken from each run. Either `value` or `sql` is required."""
+    """A measure of each run. Either `value` or `sql` is required."""
 
     value: Annotated[
         Text | None,
@@ -84,19 +84,19 @@ class MeasureTable(ColumnTable, kw_only=True, frozen=True):
 
 
 class VariantTable(Table, kw_only=True, frozen=True):
-    """What differs in a size of the sweep."""
+    """Overrides for one size of the sweep."""
 
     parameters: Annotated[dict[str, Axis], means("Other values of these parameters.")] = field(default_factory=dict)
-    set: Annotated[dict[str, Any], means("Other values of these places.")] = field(default_factory=dict)
-    seeds: Annotated[Seeds | None, means("Instead of the sweep's.")] = None
-    samples: Annotated[Runs | None, means("Instead of the sweep's.")] = None
+    set: Annotated[dict[str, Any], means("Other values of these keys of the scenario.")] = field(default_factory=dict)
+    seeds: Annotated[Seeds | None, means("Seeds, instead of the sweep's.")] = None
+    samples: Annotated[Runs | None, means("Number of points, instead of the sweep's.")] = None
 
 
 class SweepFile(Table, kw_only=True, frozen=True):
-    """A scenario, what varies in it, and what is measured."""
+    """A scenario, parameters that vary in it, and measures."""
 
-    name: Annotated[Text | None, means("Names the results. Default: the file's name.")] = None
-    description: Annotated[str, means("What it is about.")] = ""
+    name: Annotated[Text | None, means("Name of the results. Default: the file's name.")] = None
+    description: Annotated[str, means("Description of the sweep.")] = ""
     scenario: Annotated[
         Source | None,
         means(
@@ -104,7 +104,7 @@ class SweepFile(Table, kw_only=True, frozen=True):
         ),
     ] = None
     seeds: Annotated[
-        Seeds, means("How many runs of each point: `5` is the seeds 1 to 5. Or the seeds, as `[1, 7]`.")
+        Seeds, means("Number of seeds for each point: `5` gives the seeds 1 to 5. Or a list of seeds, as `[1, 7]`.")
     ] = 1
     mode: Annotated[
         Mode,
@@ -113,8 +113,8 @@ class SweepFile(Table, kw_only=True, frozen=True):
             "second, and so on. `random`: `samples` points, drawn at random."
         ),
     ] = "grid"
-    samples: Annotated[Runs | None, means("Points of a random sweep; required there.")] = None
-    sample_seed: Annotated[Seed, means("Seed of what a random sweep draws.")] = 1
+    samples: Annotated[Runs | None, means("Number of points of a random sweep. Required if `mode` is `random`.")] = None
+    sample_seed: Annotated[Seed, means("Seed of the points of a random sweep.")] = 1
     parameters: Annotated[
         dict[str, Axis],
         means(
@@ -132,7 +132,7 @@ class SweepFile(Table, kw_only=True, frozen=True):
     ] = field(default_factory=list)
     measures: Annotated[
         dict[Word, Text | MeasureTable],
-        means("What is taken from each run, by name: a place in the summary, or a table."),
+        means("Measures of each run, by name: a place in the summary, or a table."),
     ]
-    quick: Annotated[VariantTable | None, means("What differs with `--quick`.")] = None
-    full: Annotated[VariantTable | None, means("What differs with `--full`, for studies.")] = None
+    quick: Annotated[VariantTable | None, means("Overrides for `--quick`.")] = None
+    full: Annotated[VariantTable | None, means("Overrides for `--full`, for studies.")] = None

@@ -1,4 +1,4 @@
-"""What a sweep takes from each run: a number of its summary, or the answer to a query over its tables."""
+"""The measures of a run: numbers of its summary, or answers to queries over its tables."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from airtcp import _airtcp
 
 MAX_ROWS: Final = 1_000_000
-"""Rows that a query may give for one run: the journal keeps them as text."""
+"""Most rows of a query for one run, because the journal keeps them as text."""
 
 Scalar = int | float | bool | str | None
 
@@ -32,12 +32,12 @@ class MeasureError(Exception):
 
 @dataclass(frozen=True)
 class Column:
-    """How people read a number."""
+    """Label, unit and scale of a number."""
 
     label: str = ""
     unit: str = ""
     scale: float = 1
-    """Factor from what the run recorded to `unit`."""
+    """Factor from the recorded unit to `unit`."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def _sql_literal(value: Value) -> str:
 
 @dataclass(frozen=True)
 class Extract:
-    """What is taken from one run. Two measures with equal definitions are the same, whatever they are called."""
+    """A value or table taken from one run. Measures with equal definitions are the same, also under several names."""
 
     name: str = field(compare=False)
     kind: Literal["value", "sql"]
@@ -150,7 +150,7 @@ def _answer(extract: Extract, output: _airtcp.Output, frames: dict[str, pl.DataF
     from airtcp.results import frame
 
     for name in output.meanings:
-        # Only what the query may mean: other tables can be large.
+        # Only tables that the query may name, because others can be large.
         if name not in frames and re.search(rf"\b{name}\b", extract.text):
             frames[name] = frame(output.tables[name])
     try:
