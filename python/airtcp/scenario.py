@@ -888,6 +888,9 @@ class Profile(Part):
     rttvar_rule: RttvarRule | None = None
     """How RTTVAR follows the samples."""
 
+    segments_at_once: SegmentsAtOnce | None = None
+    """What is handed to the device at once. `tsq` looks at its bound once before each."""
+
     send_buffer: Bytes | None = None
     """Most bytes the sender holds unacknowledged or unsent."""
 
@@ -931,9 +934,6 @@ class Profile(Part):
 
     tsq: Tsq | None = None
     """What bounds the data that waits below TCP in its own host."""
-
-    tsq_chunk: int | None = None
-    """Segments sent between two looks at the bound: those of one packet of segmentation offload, 1 without."""
 
     tsq_limit: Bytes | None = None
     """Bound of `tsq` (`net.ipv4.tcp_limit_output_bytes`), counted with `tsq_overhead`."""
@@ -1978,6 +1978,9 @@ class TcpOptions(Part):
     rttvar_rule: RttvarRule | None = None
     """How RTTVAR follows the samples."""
 
+    segments_at_once: SegmentsAtOnce | None = None
+    """What is handed to the device at once. `tsq` looks at its bound once before each."""
+
     send_buffer: Bytes | None = None
     """Most bytes the sender holds unacknowledged or unsent."""
 
@@ -2021,9 +2024,6 @@ class TcpOptions(Part):
 
     tsq: Tsq | None = None
     """What bounds the data that waits below TCP in its own host."""
-
-    tsq_chunk: int | None = None
-    """Segments sent between two looks at the bound: those of one packet of segmentation offload, 1 without."""
 
     tsq_limit: Bytes | None = None
     """Bound of `tsq` (`net.ipv4.tcp_limit_output_bytes`), counted with `tsq_overhead`."""
@@ -2580,6 +2580,9 @@ RttvarRule: TypeAlias = "Literal['rfc6298', 'linux']"
 Sampling: TypeAlias = "Literal['table', 'targeted']"
 """What samples test."""
 
+SegmentsAtOnce: TypeAlias = "Literal['single', 'linux']"
+"""How many segments a sender hands to its device at once, where the window lets them go. In the network they are packets of their own."""
+
 Selection: TypeAlias = "bool | Sequence[str]"
 """All of them or none, or those that are named."""
 
@@ -2730,6 +2733,7 @@ __all__ = [
     "RttvarRule",
     "Sampling",
     "Scenario",
+    "SegmentsAtOnce",
     "Selection",
     "ShadowingConfig",
     "SignalConfig",

@@ -61,9 +61,21 @@ pub enum Tsq {
     /// At most `tsq_limit`, or what passes in a second / 2^`tsq_pacing_shift` at the pacing rate where that is more (Linux 3.13 to
     /// 3.18).
     AtLeast,
-    /// At most two full segments, or the data of a second / 2^`tsq_pacing_shift` at the pacing rate where that is more.
-    /// It is never above `tsq_limit` (Linux since 3.19).
+    /// At most twice what is to be sent at once (`segments_at_once`), or the data of a second / 2^`tsq_pacing_shift` at the pacing
+    /// rate where that is more. It is never above `tsq_limit` unless segments are paced, and doubled for retransmissions
+    /// (Linux since 3.19, as of 6.12).
     AtMost,
+}
+
+/// How many segments a sender hands to its device at once, where the window lets them go. In the network they are packets of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SegmentsAtOnce {
+    /// One.
+    Single,
+    /// The data of a second / 2^`tsq_pacing_shift` at the pacing rate: at least two segments, at most 64 KB, and more where the round
+    /// trip is below a few milliseconds (`tcp_tso_autosize` of Linux, as of 5.18).
+    Linux,
 }
 
 /// When the ticks of a host's timers fall.
@@ -348,8 +360,8 @@ options! {
     tsq_pacing_shift: u32,
     /// Memory that a segment takes beyond its payload; Linux counts it (`skb->truesize`).
     tsq_overhead: Bytes,
-    /// Segments sent between two looks at the bound: those of one packet of segmentation offload, 1 without.
-    tsq_chunk: u32,
+    /// What is handed to the device at once. `tsq` looks at its bound once before each.
+    segments_at_once: SegmentsAtOnce,
 }
 
 /// Names of the built-in profiles, and their files.

@@ -59,7 +59,7 @@ impl Sender {
                 limited_by_cwnd = self.config.pacing == Pacing::RttOverCwnd;
                 break;
             }
-            if self.must_wait_for_release() {
+            if self.must_wait_for_release(retransmit) {
                 break;
             }
             if retransmit {

@@ -1,14 +1,24 @@
 //! TCP small queues: data that waits below TCP in its own host, in the queue discipline and the device, is bounded, so that
 //! it waits in the socket instead, where losses and the window are known and other connections do not wait behind it.
 //!
-//! Linux, net/ipv4/tcp_output.c: 3.6 (commit 46d3ceab), 3.13 (98e09386), 3.19 (605ad7f1). The bound is looked at before each
-//! skb, so it can be exceeded by one of them. A fast retransmission and one after a timeout leave whatever the bound says; the
-//! retransmissions after them wait like new data, which Linux does since 4.x only.
+//! Linux, net/ipv4/tcp_output.c: 3.6 (commit 46d3ceab), 3.13 (98e09386), 3.19 (605ad7f1); `tcp_tso_autosize` and
+//! `tcp_small_queue_check` as of 6.12. The bound is looked at before each skb, so it can be exceeded by one of them. A fast
+//! retransmission and one after a timeout leave whatever the bound says; the retransmissions after them wait like new data, which
+//! Linux does since 4.x only. Not here: Linux may hold a small skb back until more ACKs make it a larger one (`tcp_tso_should_defer`).
 
 use super::{Sender, State};
+use crate::convert::saturate32;
 use crate::tcp::pacing::bytes_at_pacing_rate;
-use crate::tcp::{Outputs, TcpConfig, Tsq};
+use crate::tcp::{Outputs, Pacing, SegmentsAtOnce, TcpConfig, Tsq};
 use crate::units::{Span, Time};
+
+/// Payload of the largest skb: `GSO_LEGACY_MAX_SIZE` without room for headers (`sk_dst_gso_max_size`).
+const GSO_MAX_BYTES: u64 = 65_536 - 321;
+/// `tcp_min_tso_segs`.
+const LEAST_AT_ONCE: u64 = 2;
+/// `skb->truesize` of an skb beside its payload as `tcp_stream_alloc_skb` (net/ipv4/tcp.c) makes it: 320 bytes for headers, 320 for
+/// `skb_shared_info`, 256 for `sk_buff`.
+const SKB_HEAD: u64 = 896;
 
 /// What of a connection is below TCP in its own host.
 #[derive(Debug, Default)]
@@ -19,14 +29,16 @@ pub(super) struct SmallQueue {
     queued: u64,
     /// The bound has stopped the sender: a release is to start it again.
     is_throttled: bool,
-    /// Segments that may go before the bound is looked at again.
-    chunk_left: u32,
+    /// Segments that may go before the bound is looked at again: what is left of the skb.
+    skb_left: u32,
+    /// What the last skb had.
+    last_skb: u32,
 }
 
 impl SmallQueue {
     pub(super) fn begin(&mut self) {
         self.is_throttled = false;
-        self.chunk_left = 0;
+        self.skb_left = 0;
     }
 
     pub(super) fn on_send(&mut self, payload: u16, config: &TcpConfig) {
@@ -61,34 +73,62 @@ impl Sender {
     }
 
     /// Whether enough is below already; asked once for each segment that is about to leave.
-    pub(super) fn must_wait_for_release(&mut self) -> bool {
+    pub(super) fn must_wait_for_release(&mut self, retransmission: bool) -> bool {
         let Some(shift) = self.small_queue.pacing_shift else { return false };
-        if self.small_queue.chunk_left == 0 {
-            if self.is_small_queue_full(shift) {
+        if self.config.tsq == Tsq::Off {
+            return false;
+        }
+        if self.small_queue.skb_left == 0 {
+            let span = Span::from_ns(1_000_000_000 >> shift.min(30));
+            let at_rate = bytes_at_pacing_rate(span, &self.window, &self.path, &*self.cc, &self.rtt, &self.config);
+            // A lost segment is in an skb of its own: SACK blocks split the others (`tcp_match_skb_to_sack`).
+            let segments = if retransmission { 1 } else { self.segments_at_once(at_rate) };
+            if self.is_small_queue_full(at_rate, segments, retransmission) {
                 self.small_queue.is_throttled = true;
                 return true;
             }
-            self.small_queue.chunk_left = self.config.tsq_chunk.max(1);
+            self.small_queue.skb_left = segments;
+            self.small_queue.last_skb = segments;
         }
-        self.small_queue.chunk_left -= 1;
+        self.small_queue.skb_left -= 1;
         false
     }
 
-    fn is_small_queue_full(&self, shift: u32) -> bool {
+    /// Segments of the next skb: `tcp_tso_autosize`, and no more than window and data allow.
+    fn segments_at_once(&self, at_rate: u64) -> u32 {
+        if self.config.segments_at_once == SegmentsAtOnce::Single {
+            return 1;
+        }
+        let mss = u64::from(self.path.mss);
+        // `tcp_tso_rtt_log` = 9: halved for each 512 us of the least round trip.
+        let halvings = self.path.min_rtt.as_ns() / 512_000;
+        let near = if halvings < 32 { GSO_MAX_BYTES >> halvings } else { 0 };
+        let sized = (at_rate.saturating_add(near).min(GSO_MAX_BYTES) / mss).max(LEAST_AT_ONCE);
+        let room = u64::from(self.window.cwnd.saturating_sub(self.path.in_flight));
+        let unsent = (self.write_end.saturating_sub(self.snd_nxt)).div_ceil(mss);
+        saturate32(sized.min(room).min(unsent).max(1))
+    }
+
+    /// `tcp_small_queue_check` before an skb of `segments`.
+    fn is_small_queue_full(&self, at_rate: u64, segments: u32, retransmission: bool) -> bool {
         let queued = self.small_queue.queued;
         let config = &*self.config;
         let limit = config.tsq_limit.get();
-        let paced = || {
-            let span = Span::from_ns(1_000_000_000 >> shift.min(30));
-            bytes_at_pacing_rate(span, &self.window, &self.path, &*self.cc, &self.rtt, config)
-        };
         match config.tsq {
             Tsq::Off => false,
             Tsq::Fixed => queued >= limit.max(1),
-            Tsq::AtLeast => queued > limit && queued > paced(),
+            Tsq::AtLeast => queued > limit && queued > at_rate,
             Tsq::AtMost => {
-                let two = 2 * (u64::from(self.path.mss) + config.tsq_overhead.get());
-                queued > limit || (queued > two && queued > paced())
+                let payload = u64::from(segments) * u64::from(self.path.mss);
+                let memory = match config.segments_at_once {
+                    SegmentsAtOnce::Single => payload + config.tsq_overhead.get(),
+                    SegmentsAtOnce::Linux => payload + SKB_HEAD,
+                };
+                let is_paced = config.pacing != Pacing::Off || self.cc.pacing_rate(&self.window, &self.path).is_some();
+                let most = if is_paced { u64::MAX } else { limit };
+                let bound = at_rate.max(2 * memory).min(most).saturating_mul(if retransmission { 2 } else { 1 });
+                // `tcp_rtx_queue_empty_or_single_skb`: with no more than an skb outstanding the next one goes.
+                queued > bound && self.board.packets_out() > self.small_queue.last_skb
             }
         }
     }
@@ -178,38 +218,45 @@ mod tests {
     /// 1448 bytes a segment, 100 ms a round trip, 1000 segments of window in slow start: 200 % of it is 28.96 MB/s.
     #[test]
     fn each_era_stops_where_its_rule_says() {
-        let rule = |tsq, limit, overhead, shift, chunk| {
+        use SegmentsAtOnce::{Linux, Single};
+        let rule = |tsq, limit, overhead, shift, at_once| {
             move |c: &mut TcpConfig| {
                 c.tsq = tsq;
                 c.tsq_limit = Bytes::new(limit);
                 c.tsq_overhead = Bytes::new(overhead);
                 c.tsq_pacing_shift = shift;
-                c.tsq_chunk = chunk;
+                c.segments_at_once = at_once;
             }
         };
-        for (tsq, limit, overhead, shift, chunk, segments) in [
+        for (tsq, limit, overhead, shift, at_once, segments) in [
             // 64 * 2048 = 131072: at the limit the old rule stops, the later ones let one more go.
-            (Tsq::Fixed, 131_072, 600, 10, 1, 64),
-            (Tsq::AtLeast, 131_072, 600, 10, 1, 65),
+            (Tsq::Fixed, 131_072, 600, 10, Single, 64),
+            (Tsq::AtLeast, 131_072, 600, 10, Single, 65),
             // 4352 bytes each, as without scatter-gather: 30 are below the limit.
-            (Tsq::Fixed, 131_072, 2904, 10, 1, 31),
-            (Tsq::AtLeast, 131_072, 2904, 10, 1, 31),
+            (Tsq::Fixed, 131_072, 2904, 10, Single, 31),
+            (Tsq::AtLeast, 131_072, 2904, 10, Single, 31),
             // A second / 2^7 at the pacing rate is 226250 bytes: 110 segments of 2048 are not above it, 111 are.
-            (Tsq::AtLeast, 131_072, 600, 7, 1, 111),
+            (Tsq::AtLeast, 131_072, 600, 7, Single, 111),
             // 28281 bytes in a second / 2^10; 14 segments of 1928 are below.
-            (Tsq::AtMost, 4 << 20, 480, 10, 1, 15),
-            (Tsq::AtMost, 4 << 20, 480, 10, 2, 16),
-            (Tsq::AtMost, 4 << 20, 480, 7, 2, 118),
-            (Tsq::AtMost, 20_000, 480, 7, 2, 12),
+            (Tsq::AtMost, 4 << 20, 480, 10, Single, 15),
             // Never fewer than two segments, and one on top.
-            (Tsq::AtMost, 4 << 20, 480, 20, 1, 3),
-            (Tsq::Off, 1, 480, 10, 1, 1000),
+            (Tsq::AtMost, 4 << 20, 480, 20, Single, 3),
+            // 28281 bytes are 19 segments at once. Twice their skb, 56816 bytes, is the bound: 24 of 2304 are below it.
+            (Tsq::AtMost, 4 << 20, 856, 10, Linux, 38),
+            // 226250 bytes are more than an skb of 45 segments takes, and than two: 98 of 2304 are below it.
+            (Tsq::AtMost, 4 << 20, 856, 7, Linux, 135),
+            // The second skb goes whatever is below, as only one is outstanding.
+            (Tsq::AtMost, 20_000, 856, 7, Linux, 90),
+            // Two segments at least, and twice their skb: 7584 bytes.
+            (Tsq::AtMost, 4 << 20, 856, 20, Linux, 4),
+            (Tsq::AtMost, 4 << 20, 100, 20, Linux, 6),
+            (Tsq::Off, 1, 480, 10, Single, 1000),
         ] {
-            let host = Host::new(true, u64::MAX, rule(tsq, limit, overhead, shift, chunk));
-            assert_eq!(host.data_held(), segments, "{tsq:?} {limit} {overhead} {shift} {chunk}");
+            let host = Host::new(true, u64::MAX, rule(tsq, limit, overhead, shift, at_once));
+            assert_eq!(host.data_held(), segments, "{tsq:?} {limit} {overhead} {shift} {at_once:?}");
             assert_eq!(host.sender.queued_bytes(), segments as u64 * (1448 + overhead));
             // Without reports nothing is counted and nothing held back.
-            let host = Host::new(false, u64::MAX, rule(tsq, limit, overhead, shift, chunk));
+            let host = Host::new(false, u64::MAX, rule(tsq, limit, overhead, shift, at_once));
             assert_eq!((host.data_held(), host.sender.queued_bytes()), (1000, 0));
         }
     }
@@ -247,32 +294,35 @@ mod tests {
         assert_eq!((host.out.packets[0].seq, host.sender.queued_bytes()), (Seq32(1), 32 * 4352));
     }
 
-    fn rule() -> impl Strategy<Value = (Tsq, u64, u64, u32, u32)> {
+    fn rule() -> impl Strategy<Value = (Tsq, u64, u64, u32, SegmentsAtOnce)> {
         let tsq = prop_oneof![Just(Tsq::Fixed), Just(Tsq::AtLeast), Just(Tsq::AtMost)];
-        (tsq, 1u64..300_000, 0u64..3000, 5u32..15, 1u32..45)
+        let at_once = prop_oneof![Just(SegmentsAtOnce::Single), Just(SegmentsAtOnce::Linux)];
+        (tsq, 1u64..300_000, 0u64..3000, 5u32..15, at_once)
     }
 
     proptest! {
-        /// Without losses the bytes below never exceed the bound by more than a chunk, they are those of the packets held,
+        /// Without losses the bytes below never exceed the bound by more than an skb, they are those of the packets held,
         /// and everything arrives.
         #[test]
         fn the_bound_holds_and_nothing_stalls(
-            (tsq, limit, overhead, shift, chunk) in rule(),
+            (tsq, limit, overhead, shift, at_once) in rule(),
             steps in prop::collection::vec((1usize..60, 0u64..20), 1..60),
             write in 1u64..2_000_000,
         ) {
             let mut host = Host::new(true, write, |c| {
                 c.initial_window = 10;
                 (c.tsq, c.tsq_limit, c.tsq_overhead) = (tsq, Bytes::new(limit), Bytes::new(overhead));
-                (c.tsq_pacing_shift, c.tsq_chunk) = (shift, chunk);
+                (c.tsq_pacing_shift, c.segments_at_once) = (shift, at_once);
             });
             let segment = 1448 + overhead;
+            // An skb, and one more while only that is outstanding.
+            let skbs = 2 * if at_once == SegmentsAtOnce::Single { 1 } else { 45 };
             for i in 0.. {
                 prop_assert!(i < 10_000, "stalled");
                 let held: u64 = host.held.iter().filter(|p| p.len > 0).map(|p| u64::from(p.len) + overhead).sum();
                 prop_assert_eq!(host.sender.queued_bytes(), held);
                 if tsq != Tsq::AtLeast {
-                    prop_assert!(held <= limit.max(1) + u64::from(chunk) * segment, "{held}");
+                    prop_assert!(held <= limit.max(1) + skbs * segment, "{held}");
                 }
                 if host.held.is_empty() {
                     break;

@@ -319,6 +319,5 @@ pub(super) fn faults(c: &TcpConfig) -> Vec<(&'static [&'static str], String)> {
     require(c.tsq_limit <= MAX_TSQ_BYTES, &["tsq_limit"], &|| format!("must be at most {MAX_TSQ_BYTES}"));
     require(c.tsq_overhead <= MAX_TSQ_BYTES, &["tsq_overhead"], &|| format!("must be at most {MAX_TSQ_BYTES}"));
     require(c.tsq_pacing_shift <= 30, &["tsq_pacing_shift"], &|| "must be in 0..=30".to_owned());
-    require(c.tsq_chunk >= 1, &["tsq_chunk"], &at_least_1);
     faults
 }
