@@ -17,9 +17,9 @@ mod results;
 mod roaming;
 mod sampler;
 
-use airtcp_core::packet::{FlowId, PacketId, Pool};
+use airtcp_core::packet::{FlowId, Packet, PacketId, Pool};
 use airtcp_core::queue::{DropReason, Drops};
-use airtcp_core::tcp::{Outputs, Tsq};
+use airtcp_core::tcp::{LocalDrops, Outputs, Tsq};
 use airtcp_core::units::{Span, Time};
 use airtcp_core::wifi::Released;
 
@@ -66,6 +66,8 @@ pub struct World {
     drops: Drops,
     /// What hosts no longer hold of their flows, to be told.
     released: Vec<Released>,
+    /// What the first queues of senders' hosts had no room for.
+    refused: Vec<Packet>,
     log: Log,
     captured: Vec<Captured>,
     sampler: Sampler,
@@ -122,7 +124,10 @@ impl World {
         }
         let mut flows = Vec::with_capacity(spec.flows.len());
         for (i, (flow, &path_start)) in spec.flows.iter().zip(&routes.start).enumerate() {
-            let below = air::below(spec, routes.hops[path_start[0].index()]);
+            let first = routes.hops[path_start[0].index()];
+            let below = air::below(spec, first);
+            let hears =
+                matches!(&flow.traffic, Traffic::Tcp { sender, .. } if sender.local_drops == LocalDrops::Unsent);
             let recorded = record.retransmissions.binary_search(&FlowId(i as u32)).is_ok();
             let ctx = Context { flow: FlowId(i as u32), spec: flow, seed: spec.seed };
             let ends = AnyEnds::new(&ctx, &spec.flows[..i], below, recorded)?;
@@ -132,6 +137,7 @@ impl World {
                 dropped_at_queues: 0,
                 lost_on_lines: 0,
                 ac: flow.ac,
+                refused_by: if hears { air::refusing(spec, first) } else { None },
                 reports_release: below.is_some()
                     && matches!(&flow.traffic, Traffic::Tcp { sender, .. } if sender.tsq != Tsq::Off),
             });
@@ -168,6 +174,7 @@ impl World {
             out: Outputs::default(),
             drops: Drops::default(),
             released: Vec::new(),
+            refused: Vec::new(),
             log: Log::default(),
             captured: Vec::new(),
             sampler,
@@ -245,6 +252,9 @@ impl World {
                 self.now = deadline;
                 self.links.before_departures = false;
                 self.on_deadline(component);
+            }
+            if !self.refused.is_empty() {
+                self.tell_refused();
             }
             if !self.released.is_empty() {
                 self.tell_released();
@@ -437,6 +447,20 @@ impl World {
         self.timeline.set(component, host.deadline());
     }
 
+    /// Tells flows what their hosts did not take, those of each flow together.
+    #[cold]
+    fn tell_refused(&mut self) {
+        let refused = std::mem::take(&mut self.refused);
+        for of_flow in refused.chunk_by(|a, b| a.flow == b.flow) {
+            let flow = of_flow[0].flow;
+            let ends = &mut self.flows[flow.0 as usize].ends;
+            ends.on_refused(self.now, of_flow);
+            self.timeline.advance_to(self.components.source(flow), ends.deadline());
+        }
+        self.refused = refused;
+        self.refused.clear();
+    }
+
     /// Tells flows what their hosts no longer hold: after everything else of the event, as a flow may answer with packets.
     #[inline(never)]
     fn tell_released(&mut self) {
@@ -468,6 +492,9 @@ impl World {
         if reason != DropReason::Filtered {
             flow.dropped_at_queues += 1;
             flow.ends.on_drop(&packet);
+        }
+        if reason == DropReason::Overflow && flow.refused_by == Some(link) && !packet.is_reverse() && packet.len > 0 {
+            self.refused.push(packet);
         }
         if self.links.cold[link.index()].record_drops {
             self.log.drop(self.now, link, &packet, reason);

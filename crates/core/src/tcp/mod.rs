@@ -34,8 +34,8 @@ mod tests;
 mod ticks;
 
 pub use profile::{
-    Frto, FrtoResponse, Pacing, PacingRtt, RandomPhase, Recovery, RttvarRule, SegmentsAtOnce, TcpConfig, TcpOptions,
-    TimerPhase, Tsq, Unresolved,
+    Frto, FrtoResponse, LocalDrops, Pacing, PacingRtt, RandomPhase, Recovery, RttvarRule, SegmentsAtOnce, TcpConfig,
+    TcpOptions, TimerPhase, Tsq, Unresolved,
 };
 pub use receiver::{Receiver, ReceiverStats};
 pub use sender::{Sender, SenderStats};

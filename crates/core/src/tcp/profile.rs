@@ -78,6 +78,16 @@ pub enum SegmentsAtOnce {
     Linux,
 }
 
+/// What a sender makes of a segment that its own host's first queue is too full to take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LocalDrops {
+    /// Nothing: it is lost as anywhere else.
+    Lost,
+    /// It hears of it. The segment stays unsent, and the window shrinks as after an ECN echo (Linux).
+    Unsent,
+}
+
 /// When the ticks of a host's timers fall.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
@@ -352,6 +362,8 @@ options! {
     pacing_percent: u32,
     /// Random spacing: each gap is stretched or shrunk by up to this part of it, evenly.
     pacing_jitter: Probability,
+    /// Segments that a `fifo` or `codel` queue of its own host has no room for.
+    local_drops: LocalDrops,
     /// What bounds the data that waits below TCP in its own host.
     tsq: Tsq,
     /// Bound of `tsq` (`net.ipv4.tcp_limit_output_bytes`), counted with `tsq_overhead`.

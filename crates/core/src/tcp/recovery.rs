@@ -26,6 +26,11 @@ impl RateReduction {
         self.out += 1;
     }
 
+    /// What was counted has not left the host.
+    pub(super) fn on_refused(&mut self) {
+        self.out = self.out.saturating_sub(1);
+    }
+
     /// The first retransmission has left whatever the window says. It is what the next ACK allows at least, not more.
     pub(super) fn on_first_retransmission(&mut self) {
         self.ahead = true;

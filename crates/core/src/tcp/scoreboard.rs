@@ -388,6 +388,28 @@ impl Scoreboard {
         Some((segment, waited))
     }
 
+    /// The last segment has not left after all, if it starts at `start` and was sent once only.
+    pub(super) fn take_back_last(&mut self, start: u64) -> bool {
+        let last = self.segments.back();
+        let is_new = last.is_some_and(|s| s.start == start && !s.has(SegFlags::EVER_RETRANSMITTED | SegFlags::SACKED));
+        if is_new {
+            let lost = self.segments.pop_back().is_some_and(|s| s.has(SegFlags::LOST));
+            self.lost_out -= u32::from(lost);
+        }
+        is_new
+    }
+
+    /// The retransmission of the segment at `start` has not left after all: it is still to be sent again.
+    pub(super) fn take_back_retransmission(&mut self, start: u64) -> bool {
+        let i = self.segments.partition_point(|s| s.start < start);
+        let segment = self.segments.get_mut(i).filter(|s| s.start == start && s.has(SegFlags::RETRANSMITTED));
+        let Some(segment) = segment else { return false };
+        segment.flags.remove(SegFlags::RETRANSMITTED);
+        self.retrans_out -= 1;
+        self.retransmit_from = self.retransmit_from.min(start);
+        true
+    }
+
     /// Checks every count against the marks; for tests.
     #[cfg(test)]
     pub fn check(&self) {

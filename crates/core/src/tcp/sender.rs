@@ -1,5 +1,5 @@
 //! The sending end of a connection: opens it, sends, repairs losses, closes. Here are its state, its interface, set-up and
-//! close; the rest is by concern: [`acks`], [`frto`], [`repair`], [`tail_loss_probe`], [`transmit`], [`tsq`].
+//! close; the rest is by concern: [`acks`], [`frto`], [`refusal`], [`repair`], [`tail_loss_probe`], [`transmit`], [`tsq`].
 //!
 //! Offsets are 64-bit and count from the initial sequence number 0: the SYN is offset 0, data starts at 1.
 
@@ -8,6 +8,7 @@ mod ack_counts;
 mod acks;
 mod frto;
 mod newest;
+mod refusal;
 mod repair;
 mod tail_loss_probe;
 mod timers;

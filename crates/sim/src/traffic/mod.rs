@@ -26,7 +26,7 @@ pub(crate) use tcp::{Below, Tcp};
 use crate::error::BuildError;
 use crate::path::Place;
 use crate::record::Log;
-use crate::spec::FlowSpec;
+use crate::spec::{FlowSpec, LinkId};
 
 kinds! {
     tcp {
@@ -199,6 +199,8 @@ pub(crate) struct Flow {
     pub lost_on_lines: u64,
     /// Access category in the air.
     pub ac: Ac,
+    /// The first link of its data, if its sender hears what that has no room for.
+    pub refused_by: Option<LinkId>,
     /// The radio of its source reports what it no longer holds.
     pub reports_release: bool,
 }
@@ -225,6 +227,12 @@ impl AnyEnds {
         })
     }
 
+    /// The first queue of the source's host had no room for some of its packets.
+    pub(crate) fn on_refused(&mut self, now: Time, refused: &[Packet]) {
+        if let AnyEnds::Tcp(e) = self {
+            e.on_refused(now, refused);
+        }
+    }
     /// The host of the source no longer holds some packets of this flow.
     pub(crate) fn on_released(&mut self, now: Time, released: Released, out: &mut Outputs, log: &mut Log) {
         if let AnyEnds::Tcp(e) = self {

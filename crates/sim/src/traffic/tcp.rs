@@ -174,6 +174,13 @@ impl Tcp {
         }
     }
 
+    /// The first queue of the source's host had no room for some segments.
+    pub fn on_refused(&mut self, now: Time, refused: &[Packet]) {
+        if self.phase != Phase::Frozen && refused.iter().all(|p| p.incarnation() == self.incarnation) {
+            self.sender.on_refused(now, refused);
+        }
+    }
+
     /// The source's host no longer holds some segments.
     pub fn on_released(&mut self, now: Time, released: Released, out: &mut Outputs, log: &mut Log) {
         if self.phase == Phase::Frozen {

@@ -1,9 +1,9 @@
 //! Packets in the air: from routes into radios, and what channels put out back onto routes.
 
 use airtcp_core::packet::PacketId;
-use airtcp_core::queue::DropReason;
+use airtcp_core::queue::{DropReason, QueueConfig};
 use airtcp_core::units::Time;
-use airtcp_core::wifi::PairId;
+use airtcp_core::wifi::{PairId, TransmitConfig};
 
 use super::{CAPTURE_LOT, World};
 use crate::path::{Hop, Place};
@@ -96,6 +96,24 @@ impl World {
             self.log.drop(self.now, link, &packet, reason);
         }
     }
+}
+
+/// The first link of a sender, if its queue says what it has no room for.
+pub(super) fn refusing(spec: &RunSpec, hop: Hop) -> Option<LinkId> {
+    let link = spec.links.get(hop.link().index())?;
+    let queue = match link.air {
+        None => &link.queue,
+        Some(air) => {
+            let channel = &spec.channels[air.channel.index()];
+            let pair = &channel.pairs[usize::from(air.pair)];
+            let radio = if air.down { pair.access_point } else { pair.station };
+            match &channel.radios[usize::from(radio)].config.transmit {
+                TransmitConfig::Qdisc(path) => &path.qdisc,
+                _ => return None,
+            }
+        }
+    };
+    matches!(queue, QueueConfig::Fifo(_) | QueueConfig::Codel(_)).then_some(hop.link())
 }
 
 /// What the radio does for a sender whose packets go into `link` first; `None` for a wire.
