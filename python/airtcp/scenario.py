@@ -779,6 +779,9 @@ class Profile(Part):
     (ns-2's `singledup_`).
     """
 
+    local_drops: LocalDrops | None = None
+    """Segments that a `fifo` or `codel` queue of its own host has no room for."""
+
     loss: LossConfig | None = None
     """What counts as a loss."""
 
@@ -1869,6 +1872,9 @@ class TcpOptions(Part):
     (ns-2's `singledup_`).
     """
 
+    local_drops: LocalDrops | None = None
+    """Segments that a `fifo` or `codel` queue of its own host has no room for."""
+
     loss: LossConfig | None = None
     """What counts as a loss."""
 
@@ -2515,6 +2521,9 @@ Increase: TypeAlias = "Literal['per_window', 'per_ack']"
 Interpolation: TypeAlias = "Literal['step', 'linear']"
 """SNR between the points of a trace."""
 
+LocalDrops: TypeAlias = "Literal['lost', 'unsent']"
+"""What a sender makes of a segment that its own host's first queue is too full to take."""
+
 LossConfig: TypeAlias = (
     "Literal['dup_thresh', 'efr', 'early_retransmit', 'rack'] | DupThresh | Efr | EarlyRetransmit | Rack"
 )
@@ -2689,6 +2698,7 @@ __all__ = [
     "Increase",
     "Interpolation",
     "Link",
+    "LocalDrops",
     "LossConfig",
     "Mac80211",
     "Minstrel",

@@ -198,7 +198,7 @@ const FAULTS: &[(&str, &str)] = &[
     (r#"pacing = "rtt_over_cwnd""#, r#"pacing = "on""#),
     (r#"pacing = "rtt_over_cwnd""#, "pacing_jitter = 1.5"),
     (r#"pacing = "rtt_over_cwnd""#, "pacing_percent = 0"),
-    (r#"pacing = "rtt_over_cwnd""#, "tsq_limit = \"0B\"\ntsq_pacing_shift = 31\ntsq_overhead = \"2TiB\"\nsegments_at_once = \"single\""),
+    (r#"pacing = "rtt_over_cwnd""#, "tsq_limit = \"0B\"\ntsq_pacing_shift = 31\ntsq_overhead = \"2TiB\""),
     (r#"pacing = "rtt_over_cwnd""#, r#"tsq = "on""#),
     (r#"duration = "10s""#, r#"duration = "0s""#),
     (r#"duration = "10s""#, r#"duration = "31000h""#),

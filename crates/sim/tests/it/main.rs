@@ -8,6 +8,7 @@ mod examples;
 mod probe;
 mod roaming;
 mod routes;
+mod sender;
 mod tcp_worlds;
 mod theory;
 mod worlds;
