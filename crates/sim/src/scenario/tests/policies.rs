@@ -59,7 +59,6 @@ fn places(axis: &str) -> Option<(&'static str, &'static [&'static str])> {
         "cc" => ("flows[0].tcp", &["cc"]),
         "loss" => ("flows[0].tcp", &["loss"]),
         "queue" => ("wlans[0].station_radio", &["transmit", "qdisc"]),
-        "transmit" => ("wlans[0].station_radio", &["transmit"]),
         "rate_control" => ("wlans[0].station_radio", &["rate_control"]),
         "retry_out" => ("wlans[0].station_radio", &["reorder_buffer", "retry_out"]),
         "transmit" => ("wlans[0].station_radio", &["transmit"]),
@@ -76,7 +75,6 @@ fn has(spec: &RunSpec, axis: &str) -> Json {
         "cc" => serde_json::to_value(&sender.cc),
         "loss" => serde_json::to_value(&sender.loss),
         "queue" => serde_json::to_value(&radio.transmit).map(|path| path["qdisc"].clone()),
-        "transmit" => serde_json::to_value(&radio.transmit),
         "rate_control" => serde_json::to_value(&radio.rate_control),
         "transmit" => serde_json::to_value(&radio.transmit),
         _ => serde_json::to_value(&radio.reorder_buffer.retry_out),
@@ -117,6 +115,9 @@ fn naming_what_a_profile_has_changes_nothing() {
                 named += 1;
             }
         }
+        let name = if has(&plain, "queue").is_null() { "mac80211" } else { "qdisc" };
+        let with = spec(&file, "wlans[0].station_radio.transmit", Some(&json!(name))).unwrap();
+        assert_eq!(with, plain, "{profile}: transmit = {name}");
     }
     assert!(named >= 4 * profile_names().count(), "{named}");
 }
@@ -138,7 +139,6 @@ fn with_a_parameter(axis: &str, name: &str, valid: impl Fn(&Json) -> bool) -> Op
         "cc" => CcConfig::by_name(name).map(|c| serde_json::to_value(c).unwrap()),
         "loss" => LossConfig::by_name(name).map(|c| serde_json::to_value(c).unwrap()),
         "queue" => QueueConfig::by_name(name).map(|c| serde_json::to_value(c).unwrap()),
-        "transmit" => TransmitConfig::by_name(name).map(|c| serde_json::to_value(c).unwrap()),
         "rate_control" => RateConfig::by_name(name).map(|c| serde_json::to_value(c).unwrap()),
         "transmit" => TransmitConfig::by_name(name).map(|c| serde_json::to_value(c).unwrap()),
         _ => RetryOutConfig::by_name(name).map(|c| serde_json::to_value(c).unwrap()),
