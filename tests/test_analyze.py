@@ -69,6 +69,7 @@ def test_the_terminal_says_what_it_means(airtcp: Command) -> None:
 def test_the_folder_holds_tables_manifest_and_page(airtcp: Command, tmp_path: Path) -> None:
     assert airtcp("analyze", TIMEOUT, "--out", tmp_path / "out", "-q").returncode == 0
     assert {path.name for path in (tmp_path / "out").iterdir()} == {
+        "airtcp.json",
         "manifest.json",
         "report.html",
         *(f"{name}.parquet" for name in TABLES),
@@ -348,6 +349,7 @@ def test_steps_and_parts_do_not_change_the_tables(
     monkeypatch.setattr(reading, "BUFFER_BYTES", 10_000)
     parts = airtcp.analyze(simulated, out=tmp_path / "out", idle_timeout_s=0.2, report=False)
     assert {path.name for path in (tmp_path / "out").iterdir()} == {
+        "airtcp.json",
         "manifest.json",
         *(f"{name}.parquet" for name in TABLES),
     }

@@ -61,7 +61,7 @@ def test_same_seed_same_bytes(airtcp: Command, scenario: Path, tmp_path: Path) -
     )
     assert first.stdout == again.stdout
     assert first.stdout != other.stdout
-    names = {path.name for path in (tmp_path / "first").iterdir()} - {"manifest.json"}
+    names = {path.name for path in (tmp_path / "first").iterdir()} - {"manifest.json", "airtcp.json"}
     assert "flow_series.parquet" in names
     for name in names:
         assert (tmp_path / "first" / name).read_bytes() == (tmp_path / "again" / name).read_bytes(), name

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import airtcp
 from airtcp import NotOursError, Results, ResultsError
+from airtcp._marker import seal
 from airtcp._text import to_json
 from airtcp.results import FORMAT_VERSION, Folder, frame, labels_of
 from conftest import ROOT, WIRELESS
@@ -131,6 +132,7 @@ def test_a_newer_format_is_refused(saved: Results, tmp_path: Path) -> None:
     shutil.copytree(saved.path, tmp_path / "newer")
     manifest = {**saved.manifest, "format_version": FORMAT_VERSION + 1, "airtcp_version": "99.0"}
     (tmp_path / "newer/manifest.json").write_text(json.dumps(manifest))
+    seal(tmp_path / "newer", manifest["format"])
     with pytest.raises(ResultsError, match=r"format 2 by airtcp 99\.0.*update airtcp"):
         Results.load(tmp_path / "newer")
 

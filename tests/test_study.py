@@ -21,7 +21,7 @@ import pytest
 
 from airtcp import cli, documents
 from airtcp.errors import StudyError
-from airtcp.executors import local
+from airtcp.executors import local, threads
 from airtcp.study import files, find, prepare, run
 from airtcp.study.settle import Budget
 from airtcp.sweeps.task import Outcome, Task, perform
@@ -554,7 +554,8 @@ def test_failed_runs_are_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caps
             return Outcome(task.key, "failed", error="it broke")
         return perform(task, is_stopped)
 
-    monkeypatch.setattr(local, "perform", broken)
+    monkeypatch.setattr(threads, "perform", broken)
+    monkeypatch.setattr(local, "LocalExecutor", lambda jobs, _: threads.ThreadExecutor(jobs))
     assert cli.main(["study", "run", str(TINY), "--out", str(tmp_path / "out")]) == 1
     told = capsys.readouterr()
     assert "error: 7 failed" in told.err

@@ -152,7 +152,7 @@ def test_a_panic_is_a_failed_run(monkeypatch: pytest.MonkeyPatch, error: BaseExc
         return real(checked)
 
     monkeypatch.setattr("airtcp.sweeps.task.Execution", execution)
-    results = airtcp.sweep(tiny(seeds=3))
+    results = airtcp.sweep(tiny(seeds=3), executor="threads")
     assert results.runs["status"].to_list() == ["ok", "failed", "ok"]
     assert results.failed["error"].to_list() == [words]
 
@@ -275,5 +275,6 @@ def test_a_folder_without_results_is_refused(tmp_path: Path, file: Path) -> None
     with pytest.raises(ResultsError, match="damaged"):
         SweepResults.load(tmp_path / "out")
     (tmp_path / "out/sweep.json").write_text("{}")
+    (tmp_path / "out/airtcp.json").unlink()
     with pytest.raises(ResultsError, match="not a manifest of airtcp sweep"):
         SweepResults.load(tmp_path / "out")

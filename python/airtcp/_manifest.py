@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from airtcp import _airtcp
-from airtcp.errors import ResultsError
+from airtcp._files import read_bytes
+from airtcp._marker import check_file
+from airtcp.errors import DamagedError, ResultsError
 
 
 def read_manifest(folder: Path, name: str, kind: str, format_: str, version: int) -> dict[str, Any]:
@@ -25,17 +27,19 @@ def read_manifest(folder: Path, name: str, kind: str, format_: str, version: int
     """
     file = folder / name
     try:
-        manifest = json.loads(file.read_text(encoding="utf-8"))
+        data = read_bytes(file)
+        check_file(folder, name, data)
+        manifest = json.loads(data)
     except (FileNotFoundError, NotADirectoryError):
         raise ResultsError(f"{folder}: not a result of {kind}: it has no {name}") from None
     except OSError as error:
-        raise ResultsError(f"{file}: {error.strerror}") from error
-    except ValueError as error:
-        raise ResultsError(f"{file}: not valid JSON: {error}") from error
+        raise ResultsError(f"{file}: {error.strerror or error}") from error
+    except (ValueError, RecursionError) as error:
+        raise DamagedError(f"{file}: damaged: not valid JSON: {error}") from error
     if not isinstance(manifest, dict) or manifest.get("format") != format_:
         raise ResultsError(f"{file}: not a manifest of {kind}: its `format` is not {format_!r}")
     found = manifest.get("format_version")
-    if not isinstance(found, int) or found > version:
+    if not isinstance(found, int) or isinstance(found, bool) or not 1 <= found <= version:
         raise ResultsError(
             f"{folder}: written in format {found} by airtcp {manifest.get('airtcp_version')}; "
             f"this is airtcp {_airtcp.__version__}, which reads formats up to {version}: update airtcp"

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 from airtcp import _airtcp
 from airtcp._terminal import BAD_INPUT, FAILURE, OK, Interrupts, StopError, fail, render, say, write_out
 from airtcp._text import to_json
-from airtcp.commands import analyze, report, study, sweep
-from airtcp.errors import ExecutorError, NotOursError, ResultsError, ScenarioError, StudyError, SweepError
+from airtcp.commands import analyze, clean, report, study, sweep
+from airtcp.errors import DamagedError, ExecutorError, NotOursError, ResultsError, ScenarioError, StudyError, SweepError
 from airtcp.execution import SNAPLEN, Execution
 from airtcp.schemas import WHAT
 
@@ -61,8 +61,8 @@ def run(args: argparse.Namespace) -> int:
             from airtcp.results import Folder
 
             out = args.out or _default_folder(checked)
-            # Made before the run, so that a folder that cannot be written costs no time.
-            with Folder(_path(out)) as folder:
+            # Made before the run: a place that cannot be written to should not cost the time of a run.
+            with Folder(_path(out), tell=say) as folder:
                 execution = _advance(Execution(checked, folder, args.snaplen), interrupts, quiet=args.quiet)
                 results, where = execution.results(), f"results in {out}"
                 folder.commit(results)
@@ -298,6 +298,7 @@ def _parser() -> argparse.ArgumentParser:
     study.add(command)
     report.add(command)
     analyze.add(command)
+    clean.add(command)
     return parser
 
 
@@ -376,6 +377,8 @@ def _load(folders: list[str]) -> list[Results]:
 
     try:
         return [Results.load(folder) for folder in folders]
+    except DamagedError:
+        raise
     except ResultsError as error:
         raise StopError(str(error), BAD_INPUT) from error
 

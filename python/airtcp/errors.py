@@ -13,6 +13,10 @@ class NotOursError(ResultsError):
     """The folder for results has other content. It is left unchanged."""
 
 
+class DamagedError(ResultsError):
+    """A file is not what airtcp wrote: it does not fit its checksum, or cannot be read for what it should be."""
+
+
 class FileError(ValueError):
     """A file is wrong. The message names file, line, key and value; `faults` lists all faults."""
 
@@ -39,6 +43,7 @@ class ExecutorError(Exception):
 
 __all__ = [
     "CaptureError",
+    "DamagedError",
     "ExecutorError",
     "FileError",
     "NotOursError",

@@ -5,10 +5,12 @@ A folder holds
 - `manifest.json`: the resolved scenario, seed, versions, status, host, timing, and the meaning of each column;
 - `summary.json`: the summaries per flow, flow group and link;
 - one Parquet file per table (`flows.parquet`, `links.parquet`, ...), also when the table has no rows;
-- `capture.pcapng`, if the scenario asks for captures.
+- `capture.pcapng`, if the scenario asks for captures;
+- `airtcp.json`: checksums of all of them.
 
-The same scenario and seed give the same bytes in every file but `manifest.json`, which also records place and time of
-the run. A folder appears under its name only once it is complete.
+The same scenario and seed give the same bytes in every file but `manifest.json`, which also says where and when it
+ran, and `airtcp.json`, which has its checksum.
+A folder appears under its name only once it is complete.
 """
 
 from __future__ import annotations
@@ -18,16 +20,18 @@ import json
 import os
 import platform
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, overload
 
 import polars as pl
 
+from airtcp import _files, leftovers
 from airtcp._manifest import read_manifest
+from airtcp._marker import MARKER, Marker, check_file, marker_of, names_in, seal
 from airtcp._text import to_json
-from airtcp.errors import NotOursError, ResultsError
+from airtcp.errors import DamagedError, NotOursError, ResultsError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -67,15 +71,14 @@ class Results(Mapping[str, pl.LazyFrame]):
         folder = Path(path)
         manifest = read_manifest(folder, MANIFEST, "airtcp run", FORMAT, FORMAT_VERSION)
         try:
-            summary = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
-            names = list(manifest["tables"])
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise ResultsError(f"{folder}: damaged result: {error}") from error
-        missing = [name for name in names if not (folder / f"{name}.parquet").is_file()]
-        if missing:
-            raise ResultsError(f"{folder}: damaged result: {missing[0]}.parquet is missing")
-        tables = {name: pl.scan_parquet(folder / f"{name}.parquet") for name in names}
-        return cls(manifest, summary, tables, folder)
+            data = _files.read_bytes(folder / SUMMARY)
+            check_file(folder, SUMMARY, data)
+            summary = json.loads(data)
+        except (OSError, ValueError, RecursionError) as error:
+            raise DamagedError(f"{folder}: damaged result: {error}") from error
+        if not isinstance(summary, dict):
+            raise DamagedError(f"{folder / SUMMARY}: damaged result: not a summary")
+        return cls(manifest, summary, Tables(folder, manifest), folder)
 
     def save(self, path: str | os.PathLike[str]) -> Results:
         """Writes a result folder. It may replace an older result of airtcp, and no other folder.
@@ -220,6 +223,53 @@ class Results(Mapping[str, pl.LazyFrame]):
         return f"<airtcp.Results {self.name!r} seed {self.seed}{state}: {', '.join(self)}{where}>"
 
 
+class Tables(Mapping[str, pl.LazyFrame]):
+    """The tables of a folder, each held against its checksum when it is first asked for."""
+
+    def __init__(self, folder: Path, manifest: Json, names: Sequence[str] | None = None) -> None:
+        """The tables `names`, by default those of the manifest.
+
+        Raises:
+            ResultsError: the manifest is not what airtcp writes, or one of them is not there.
+        """
+        self._folder: Final = folder
+        self._marker: Final = marker_of(folder)
+        self._frames: Final[dict[str, pl.LazyFrame]] = {}
+        try:
+            self._names: Final = list(manifest["tables"] if names is None else names)
+            self._columns: Final = {name: list(manifest["tables"][name]["columns"]) for name in self._names}
+        except (KeyError, TypeError, AttributeError) as error:
+            raise DamagedError(f"{folder / MANIFEST}: damaged: not what airtcp writes ({error})") from error
+        for name in self._names:
+            if name != Path(name).name:
+                raise DamagedError(f"{folder / MANIFEST}: damaged: {name!r} is no table")
+            if not (folder / f"{name}.parquet").is_file():
+                raise DamagedError(f"{folder}: damaged result: {name}.parquet is missing")
+
+    def __getitem__(self, name: str) -> pl.LazyFrame:
+        if name not in self._frames:
+            if name not in self._names:
+                raise KeyError(name)
+            path = self._folder / f"{name}.parquet"
+            if self._marker is not None:
+                self._marker.check(self._folder, path.name)
+            try:
+                frame = pl.scan_parquet(path)
+                found = frame.collect_schema().names()
+            except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+                raise DamagedError(f"{path}: damaged result: {error}") from error
+            if lacks := [column for column in self._columns[name] if column not in found]:
+                raise DamagedError(f"{path}: damaged result: it has no column {lacks[0]!r}, which {MANIFEST} names")
+            self._frames[name] = frame
+        return self._frames[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
 def labels_of(runs: Sequence[Results]) -> list[str]:
     """Names of the runs: the scenario's, with the seed or the folder if needed to tell them apart."""
     names = [results.name for results in runs]
@@ -256,20 +306,27 @@ def frame(columns: Mapping[str, Any]) -> pl.DataFrame:
 class Folder:
     """An unfinished result folder: a hidden sibling of `path` until `commit` gives it that name.
 
-    As a context manager it removes an uncommitted folder. Making one also tests early that `path` can be written.
+    As a context manager it removes an uncommitted folder. Making one also tests early that `path` can be written, and
+    removes what killed runs of the same name left.
     """
 
-    def __init__(self, path: Path, format_: str = FORMAT) -> None:
-        """`format_`: the `format` of an older result that may be replaced."""
+    def __init__(self, path: Path, format_: str = FORMAT, tell: Callable[[str], object] = lambda message: None) -> None:
+        """`format_`: what the manifest of an older result says that may be replaced; `tell`: gets what was removed."""
         # Follow a link to a folder elsewhere, because the rename has to happen there.
         self.path: Final = path
         self._format: Final = format_
         self._target = Path(os.path.realpath(path))
-        self._check_target()
+        self._lock: int | None = None
+        self._is_over = False
         try:
+            leftovers.recover(self._target, tell)
+            self._check_target()
             self._target.parent.mkdir(parents=True, exist_ok=True)
-            self.work: Final = self._free_sibling("partial")
+            self.work: Final = leftovers.free_sibling(self._target)
             self.work.mkdir()
+            # Held while this process lives: what tells a run under way from what is left of one.
+            self._lock = _files.lock_folder(self.work, wait=False)
+            Marker(leftovers.UNFINISHED).write(self.work)
         except FileExistsError as error:
             raise self._error(NotADirectoryError(20, f"{error.filename} is not a directory")) from error
         except OSError as error:
@@ -282,24 +339,18 @@ class Folder:
 
     def _check_target(self) -> None:
         try:
-            if not self._target.exists():
+            if not os.path.lexists(self._target):
                 return
             if self._target.is_dir():
-                if not any(self._target.iterdir()) or is_result(self._target, self._format):
+                foreign = foreign_in(self._target, self._format)
+                if not foreign:
                     return
-                what = "a folder with other content"
+                what = f"a folder with other content ({foreign})"
             else:
                 what = "a file"
         except OSError as error:
             raise self._error(error) from error
-        raise NotOursError(f"{self.path} is {what}, not a result of airtcp: choose another folder (it was not changed)")
-
-    def _free_sibling(self, kind: str) -> Path:
-        for n in range(10_000):
-            candidate = self._target.with_name(f".{self._target.name}.{kind}-{os.getpid()}-{n}")
-            if not candidate.exists():
-                return candidate
-        raise FileExistsError(17, "too many unfinished results", str(self._target))
+        raise NotOursError(f"{self.path} is {what}, not a result of airtcp: choose another folder (it was not touched)")
 
     def _error(self, error: OSError) -> ResultsError:
         reason = error.strerror or str(error)
@@ -328,27 +379,40 @@ class Folder:
         try:
             # Written last, because a folder without a manifest is not a result.
             _write(self.work / MANIFEST, (to_json(manifest) + "\n").encode())
+            seal(self.work, self._format)
             self._check_target()
             self._swap()
         except OSError as error:
             raise self._error(error) from error
 
     def _swap(self) -> None:
-        if not self._target.exists():
+        if not os.path.lexists(self._target):
             self.work.rename(self._target)
+            self._is_over = True
+            _files.sync_folder(self._target.parent)
             return
-        old = self._free_sibling("replaced")
-        self._target.rename(old)
-        try:
-            self.work.rename(self._target)
-        except OSError:
-            old.rename(self._target)
-            raise
+        # In one step, so that a kill leaves the old result or the new one under the name, never none.
+        if _files.exchange(self.work, self._target):
+            old = self.work
+        else:
+            old = leftovers.free_sibling(self._target, "replaced")
+            self._target.rename(old)
+            try:
+                self.work.rename(self._target)
+            except OSError:
+                old.rename(self._target)
+                raise
+        _files.sync_folder(self._target.parent)
+        self._is_over = True
         shutil.rmtree(old, ignore_errors=True)
 
     def discard(self) -> None:
-        """Removes the folder if it was not committed."""
-        shutil.rmtree(self.work, ignore_errors=True)
+        """Removes what was not committed."""
+        if not self._is_over:
+            shutil.rmtree(self.work, ignore_errors=True)
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
 
     def __enter__(self) -> Self:
         return self
@@ -357,11 +421,32 @@ class Folder:
         self.discard()
 
 
+def foreign_in(folder: Path, format_: str) -> str | None:
+    """Something in a folder that airtcp did not write there as part of a result of that format; `None`: all is its own.
+
+    Raises:
+        ResultsError: the folder's marker is damaged.
+        OSError: it cannot be read.
+    """
+    names = sorted(names_in(folder))
+    if not names:
+        return None
+    marker = Marker.read(folder)
+    if marker is not None and marker.kind == format_:
+        known = {MARKER, *marker.files}
+    elif marker is None and is_result(folder, format_):
+        # Of a format without a marker; what it could hold is known.
+        known = {MANIFEST, SUMMARY, CAPTURE, "report.html", *(name for name in names if name.endswith(".parquet"))}
+    else:
+        return names[0]
+    return next((name for name in names if name not in known), None)
+
+
 def is_result(folder: Path, format_: str = FORMAT) -> bool:
     """True for a folder with results of that format, of any version."""
     try:
-        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        manifest = json.loads(_files.read_bytes(folder / MANIFEST))
+    except (OSError, ValueError, RecursionError):
         return False
     return isinstance(manifest, dict) and manifest.get("format") == format_
 

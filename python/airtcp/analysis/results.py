@@ -16,8 +16,7 @@ from typing import Any, Final
 import polars as pl
 
 from airtcp._manifest import read_manifest
-from airtcp.errors import ResultsError
-from airtcp.results import MANIFEST
+from airtcp.results import MANIFEST, Tables
 
 FORMAT: Final = "airtcp-analysis"
 FORMAT_VERSION: Final = 1
@@ -53,10 +52,7 @@ class Analysis(Mapping[str, pl.LazyFrame]):
         """
         folder = Path(path)
         manifest = read_manifest(folder, MANIFEST, "airtcp analyze", FORMAT, FORMAT_VERSION)
-        missing = [name for name in TABLES if not (folder / f"{name}.parquet").is_file()]
-        if missing:
-            raise ResultsError(f"{folder}: damaged result: {missing[0]}.parquet is missing")
-        return cls(manifest, {name: pl.scan_parquet(folder / f"{name}.parquet") for name in TABLES}, folder)
+        return cls(manifest, Tables(folder, manifest, TABLES), folder)
 
     def meaning(self, table: str, column: str) -> str:
         """Meaning and unit of a column."""

@@ -50,7 +50,7 @@ def analyze(args: argparse.Namespace) -> int:
     with Interrupts().active() as interrupts, ExitStack() as stack:
         # Open the capture first, so that a file that is not a capture leaves no folder.
         reading = _open(args, keep)
-        folder = stack.enter_context(Folder(Path(out), FORMAT)) if is_saved else None
+        folder = stack.enter_context(Folder(Path(out), FORMAT, say)) if is_saved else None
         if folder is not None:
             reading.write_to(folder.work)
         else:

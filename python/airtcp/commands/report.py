@@ -13,12 +13,14 @@ def report(args: argparse.Namespace) -> int:
     """Write the results of a study or a sweep as one page that works offline, and as figures for papers."""
     from pathlib import Path
 
-    from airtcp.errors import ResultsError
+    from airtcp.errors import DamagedError, ResultsError
     from airtcp.report.page import FIGURES, file_name, load, write
 
     folder = Path(args.folder)
     try:
         study = load(folder)
+    except DamagedError:
+        raise
     except ResultsError as error:
         raise StopError(str(error), BAD_INPUT) from error
     page = write(folder, out=args.out, figures=not args.no_figures)

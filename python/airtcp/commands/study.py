@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from airtcp._terminal import BAD_INPUT, FAILURE, OK, Interrupts, StopError, render, say, write_out
-from airtcp.commands.sweep import duration, positive, progress_bar
+from airtcp.commands.sweep import check_local, duration, local_options, positive, progress_bar
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -84,11 +84,7 @@ def check(args: argparse.Namespace) -> int:
 
 def run(args: argparse.Namespace) -> int:
     """Run a study, print its verdicts and write tables, figures and a report; resumes an interrupted run."""
-    if args.executor is not None and args.jobs is not None:
-        raise StopError(
-            "use either --jobs or --executor, not both: a cluster runs as many at a time as its workers have threads",
-            BAD_INPUT,
-        )
+    check_local(args)
     from pathlib import Path
 
     from airtcp.study.prepare import prepare
@@ -111,6 +107,8 @@ def run(args: argparse.Namespace) -> int:
             asked,
             executor=args.executor,
             jobs=args.jobs,
+            memory_limit=args.memory_limit,
+            retry_died=args.retry_died,
             progress=update,
             tell=(lambda message: None) if args.quiet else say,
             is_stopped=lambda: interrupts.caught is not None,
@@ -175,7 +173,7 @@ def _report(folder: Path, *, quiet: bool) -> str | None:
 def _end(document: dict[str, Any], folder: str, report: str | None, interrupts: Interrupts, *, quiet: bool) -> int:
     failed = document["failed"]
     if failed:
-        say(f"error: {len(failed)} failed; the next start tries them again:")
+        say(f"error: {len(failed)} failed; the next start tries them again, but for those that died:")
         for item in failed[:FAILURES_SHOWN]:
             say(f"  {item['experiment']}: {item['what']}: {item['error']}")
         if len(failed) > FAILURES_SHOWN:
@@ -252,7 +250,7 @@ def add(command: Callable[..., Any]) -> None:
         metavar="N|TIME",
         help="most runs or time that --settle adds, such as 500 or 30min; default: as many runs as the study has",
     )
-    one.add_argument("--jobs", type=positive, metavar="N", help="runs at a time; default: one per core")
+    local_options(one)
     one.add_argument("--out", metavar="DIR", help="folder for the results; default: runs/study-ID-quick or -full")
     one.add_argument(
         "--executor",

@@ -30,15 +30,11 @@ def sweep(args: argparse.Namespace) -> int:
         args.file = args.changes.pop()  # FILE may follow `--set KEY=VALUE ...`
     if args.file is None:
         raise StopError("a sweep FILE is missing", BAD_INPUT)
-    if args.executor is not None and args.jobs is not None:
-        raise StopError(
-            "use either --jobs or --executor, not both: a cluster runs as many at a time as its workers have threads",
-            BAD_INPUT,
-        )
+    check_local(args)
 
     from airtcp.sweeps.definition import changes_of
     from airtcp.sweeps.planning import plan
-    from airtcp.sweeps.running import count, execute
+    from airtcp.sweeps.running import count, died, execute
     from airtcp.sweeps.store import Store
 
     planned = plan(args.file, quick=args.quick, seeds=args.seeds, set=changes_of(args.changes))
@@ -47,9 +43,11 @@ def sweep(args: argparse.Namespace) -> int:
     with Interrupts().active() as interrupts, Store(out) as store:
         total, already = count([planned], store)
         if not args.quiet:
-            if store.damaged:
-                say(f"{out}: the journal has {store.damaged} damaged lines: their runs are repeated")
+            for note in store.notes:
+                say(note)
             say(f"{already} of {total} runs were already done" if already else f"{name}: {total} runs")
+            if (dead := died([planned], store)) and not args.retry_died:
+                say(f"{dead} runs died in an earlier start and are not tried again: --retry-died does")
         with progress_bar(name, quiet=args.quiet) as update:
             (results,) = execute(
                 [planned],
@@ -58,6 +56,8 @@ def sweep(args: argparse.Namespace) -> int:
                 update,
                 jobs=args.jobs,
                 is_stopped=lambda: interrupts.caught is not None,
+                memory_limit=args.memory_limit,
+                retry_died=args.retry_died,
             )
         results.save(out)
     if args.json:
@@ -90,7 +90,10 @@ def _list_failures(results: SweepResults, out: str) -> None:
     failed = results.failed
     if failed.is_empty():
         return
-    say(f"error: {failed.height} of {results.runs.height} runs failed; the next start tries them again:")
+    say(
+        f"error: {failed.height} of {results.runs.height} runs failed; "
+        f"the next start tries them again, but for those that died:"
+    )
     names = [*(["arm"] if "arm" in failed.columns else []), *results.manifest["varied"], "seed"]
     for row in failed.head(FAILURES_SHOWN).iter_rows(named=True):
         at = ", ".join(f"{name} = {row[name]}" for name in names if row[name] is not None)
@@ -159,6 +162,53 @@ def progress_bar(name: str, *, quiet: bool) -> Iterator[Callable[[Progress], Non
             bar.stop()
 
 
+def size(text: str) -> int:
+    """An argument that is a number of bytes, such as `500MB` or `2GiB`."""
+    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)(kB|MB|GB|TB|KiB|MiB|GiB|TiB|B)", text.strip())
+    if found is None or (value := float(found[1]) * _UNITS[found[2]]) < MIN_MEMORY:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size from {MIN_MEMORY >> 20} MiB, such as 500MB or 2GiB")
+    return int(value)
+
+
+MIN_MEMORY: Final = 64 << 20
+"""Less does not even load airtcp."""
+
+_UNITS: Final = {
+    "B": 1,
+    **{f"{prefix}B": 1000**n for n, prefix in enumerate("kMGT", 1)},
+    **{f"{prefix}iB": 1024**n for n, prefix in enumerate("KMGT", 1)},
+}
+
+
+def local_options(sub: Any) -> None:  # noqa: ANN401
+    """Options of runs on this machine."""
+    sub.add_argument("--jobs", type=positive, metavar="N", help="runs at a time; default: one per core")
+    sub.add_argument(
+        "--memory-limit", type=size, metavar="SIZE", help="memory of a run, such as 2GB; default: what the machine has"
+    )
+    sub.add_argument("--retry-died", action="store_true", help="try runs again that died (no memory, a crash)")
+
+
+def check_local(args: argparse.Namespace) -> None:
+    """Refuses what a cluster decides itself.
+
+    Raises:
+        StopError: with the option.
+    """
+    if args.executor is None:
+        return
+    if args.jobs is not None:
+        raise StopError(
+            "use either --jobs or --executor, not both: a cluster runs as many at a time as its workers have threads",
+            BAD_INPUT,
+        )
+    if args.memory_limit is not None:
+        raise StopError(
+            "use either --memory-limit or --executor, not both: workers of a cluster have limits of their own",
+            BAD_INPUT,
+        )
+
+
 def positive(text: str) -> int:
     """Reads an argument that must be a whole number of at least 1."""
     if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 1_000_000:
@@ -179,7 +229,7 @@ def add(command: Callable[..., Any]) -> None:
     )
     # Optional for argparse only, because `--set` may have taken it.
     sub.add_argument("file", metavar="FILE", nargs="?", help="sweep file (TOML), see docs/sweeps.md")
-    sub.add_argument("--jobs", type=positive, metavar="N", help="runs at a time; default: one per core")
+    local_options(sub)
     sub.add_argument("--out", metavar="DIR", help="folder for the results; default: runs/NAME-sweep")
     sub.add_argument("--seeds", type=positive, metavar="N", help="number of seeds for each point; default: the file's")
     sub.add_argument("--quick", action="store_true", help="apply the overrides of the file's [quick]")

@@ -1,4 +1,4 @@
-"""Who carries out the runs of a sweep: threads of this process, or a Dask cluster.
+"""Who carries out the runs of a sweep: worker processes or threads here, or a Dask cluster.
 
 An executor takes tasks and hands back outcomes as they come. It keeps nothing and decides nothing else.
 """
@@ -40,12 +40,14 @@ class Executor(Protocol):
         """
 
 
-def executor_of(address: object, jobs: int | None = None) -> Executor:
+def executor_of(address: object, jobs: int | None = None, memory_limit: int | None = None) -> Executor:
     """The executor that is meant.
 
     Args:
-        address: `None`: threads here; `"dask://HOST:PORT"`, `"dask://SCHEDULER_FILE"`, or a `distributed.Client`.
-        jobs: tasks at a time, for threads; by default one per core.
+        address: `None`: worker processes here; `"threads"`: threads here; `"dask://HOST:PORT"`,
+            `"dask://SCHEDULER_FILE"`, or a `distributed.Client`.
+        jobs: tasks at a time, here; by default one per core.
+        memory_limit: bytes that a run may take, for worker processes; by default what the machine has.
 
     Raises:
         ExecutorError: nothing is known by that address, or nothing answers there.
@@ -53,11 +55,15 @@ def executor_of(address: object, jobs: int | None = None) -> Executor:
     if address is None:
         from airtcp.executors.local import LocalExecutor
 
-        return LocalExecutor(jobs)
+        return LocalExecutor(jobs, memory_limit)
+    if address == "threads":
+        from airtcp.executors.threads import ThreadExecutor
+
+        return ThreadExecutor(jobs)
     if isinstance(address, str):
         if not address.startswith("dask://") or address == "dask://":
             raise ExecutorError(
-                f"--executor {address}: must be dask://HOST:PORT, or dask:// and the path of a scheduler file"
+                f"--executor {address}: must be threads, dask://HOST:PORT, or dask:// and the path of a scheduler file"
             )
         from airtcp.executors.dask import DaskExecutor
 

@@ -7,6 +7,8 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from airtcp._files import read_bytes
+from airtcp._marker import check_file
 from airtcp.errors import ResultsError
 
 FORMAT: Final = "airtcp-study"
@@ -344,7 +346,8 @@ def read(path: Path) -> Study:
         ResultsError: the file cannot be read, or is not a study of this version.
     """
     try:
-        data = path.read_bytes()
+        data = read_bytes(path)
+        check_file(path.parent, path.name, data)
         head = msgspec.json.decode(data, type=_Head)
         if head.format != FORMAT:
             raise ResultsError(f"{path}: format = {head.format!r}: must be {FORMAT!r}")
@@ -360,8 +363,8 @@ def read(path: Path) -> Study:
             )
         study = msgspec.json.decode(data, type=Study)
     except OSError as error:
-        raise ResultsError(f"{path}: cannot be read: {error.strerror}") from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ResultsError(f"{path}: cannot be read: {error.strerror or error}") from error
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ResultsError(f"{path}: {error}") from error
     _check(study, path)
     return study

@@ -18,6 +18,8 @@ import jinja2
 from markupsafe import Markup, escape
 
 import airtcp
+from airtcp._files import write_bytes
+from airtcp._marker import Batch
 from airtcp.errors import ResultsError
 from airtcp.plots.style import COLOURS, COLOURS_ON_DARK, SHADES, shaded
 from airtcp.report import interactive, matrix, model
@@ -69,13 +71,17 @@ def write(folder: Path | str, *, out: Path | str | None = None, figures: bool = 
         f"{one.id}-{view}": printed.draw_matrix(one, view) for one in study.matrices for view, _ in matrix.views(one)
     }
     try:
-        if figures and (drawn or tables):
-            (folder / FIGURES).mkdir(exist_ok=True)
-            for name, contents in (drawn | tables).items():
+        text = html(study, look, {name: contents["svg"] for name, contents in drawn.items()}).encode()
+        with Batch(folder) as batch:
+            for name, contents in (drawn | tables).items() if figures else ():
                 for ending, content in contents.items():
-                    _replace(folder / FIGURES / f"{file_name(name)}.{ending}", content)
-        page.parent.mkdir(parents=True, exist_ok=True)
-        _replace(page, html(study, look, {name: contents["svg"] for name, contents in drawn.items()}).encode())
+                    batch.add(f"{FIGURES}/{file_name(name)}.{ending}", content)
+            if out is None:
+                batch.add(PAGE, text)
+            batch.commit()
+        if out is not None:
+            page.parent.mkdir(parents=True, exist_ok=True)
+            write_bytes(page, text)
     except OSError as error:
         raise ResultsError(f"cannot write {error.filename or page}: {error.strerror}") from error
     return page
@@ -96,17 +102,6 @@ def load(folder: Path) -> Study:
     if not folder.is_dir():
         raise ResultsError(f"{folder}: no such folder")
     raise ResultsError(f"{folder}: no study.json (airtcp study run) and no sweep.json (airtcp sweep) in it")
-
-
-def _replace(path: Path, content: bytes) -> None:
-    """Writes a file so that a reader finds the old file or the new one, never a part."""
-    work = path.with_name(f".{path.name}.part")
-    try:
-        work.write_bytes(content)
-        work.replace(path)
-    except OSError:
-        work.unlink(missing_ok=True)
-        raise
 
 
 # --- what stands together -------------------------------------------------------------------------------------------

@@ -11,7 +11,6 @@ They are written again from the journal at the end of each start, also of one th
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import time
 from collections.abc import Callable, Sequence
@@ -20,6 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from airtcp import _airtcp
+from airtcp._files import read_bytes
+from airtcp._marker import Batch, check_file
 from airtcp._text import to_json
 from airtcp.errors import NotOursError, ResultsError, StudyError
 from airtcp.results import host
@@ -31,8 +32,8 @@ from airtcp.study.prepare import Mode, Prepared, distinct_runs, prepare_experime
 from airtcp.study.samples import CheckError, Data
 from airtcp.study.settle import Budget, step
 from airtcp.sweeps.results import MANIFEST as SWEEP_MANIFEST
-from airtcp.sweeps.results import SweepResults, write_table
-from airtcp.sweeps.running import Progress, count, execute
+from airtcp.sweeps.results import SweepResults, parquet
+from airtcp.sweeps.running import Progress, count, died, execute
 from airtcp.sweeps.store import Store
 
 if TYPE_CHECKING:
@@ -100,6 +101,8 @@ def run(
     progress: Callable[[Progress], object] | None = None,
     tell: Callable[[str], object] = lambda message: None,
     is_stopped: Callable[[], bool] = lambda: False,
+    memory_limit: int | None = None,
+    retry_died: bool = False,
 ) -> Json:
     """Carries out the runs that the folder lacks, and writes tables and `study.json`.
 
@@ -111,8 +114,10 @@ def run(
         executor: see `airtcp.executors.executor_of`.
         jobs: runs at a time.
         progress: called several times a second.
-        tell: called with messages about finished runs in the folder.
-        is_stopped: asked several times a second. When it is true, the finished part is written.
+        tell: called with what is found in the folder.
+        is_stopped: asked several times a second; when it says so, what has finished is written.
+        memory_limit: bytes that a run may take on this machine.
+        retry_died: try runs again that died in an earlier start.
 
     Returns:
         Content of `study.json`.
@@ -127,16 +132,28 @@ def run(
     with Store(folder) as store:
         before = _before(folder)
         plans = [one.plan for one in prepared]
-        if store.damaged:
-            tell(f"{folder}: the journal has {store.damaged} damaged lines: their runs are repeated")
+        for note in store.notes:
+            tell(note)
         total, already = count(plans, store)
         tell(f"{already} of {total} runs were already done" if already else f"{study.id}: {total} runs")
-        results: Sequence[SweepResults] = execute(plans, store, executor, progress, jobs=jobs, is_stopped=is_stopped)
+        if (dead := died(plans, store)) and not retry_died:
+            tell(f"{dead} runs died in an earlier start and are not tried again: --retry-died does")
+        results: Sequence[SweepResults] = execute(
+            plans,
+            store,
+            executor,
+            progress,
+            jobs=jobs,
+            is_stopped=is_stopped,
+            memory_limit=memory_limit,
+            retry_died=retry_died,
+        )
         settled: Json = {}
         if asked.settle is not None:
 
             def run_more(more: Sequence[Prepared], until: Callable[[], bool]) -> list[SweepResults]:
-                return execute([one.plan for one in more], store, executor, progress, jobs=jobs, is_stopped=until)
+                plans = [one.plan for one in more]
+                return execute(plans, store, executor, progress, jobs=jobs, is_stopped=until, memory_limit=memory_limit)
 
             prepared, results, settled = _settle(
                 prepared, results, asked.settle, asked.mode, run_more, tell, is_stopped
@@ -207,28 +224,27 @@ def _data(one: Prepared, found: SweepResults) -> Data | StudyError:
 def _before(folder: Path) -> Json | None:
     """`study.json` of an earlier start."""
     try:
-        document = json.loads((folder / STUDY_JSON).read_text(encoding="utf-8"))
+        data = read_bytes(folder / STUDY_JSON)
+        check_file(folder, STUDY_JSON, data)
+        document = json.loads(data)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
         raise ResultsError(f"{folder / STUDY_JSON}: {error.strerror}") from error
-    except ValueError:
-        return {}  # not from airtcp, or damaged
+    except (ValueError, RecursionError):
+        return {}  # somebody else's, or damaged: not this study's
     return document if isinstance(document, dict) else {}
 
 
 def _save(folder: Path, prepared: Sequence[Prepared], results: Sequence[SweepResults], document: Json) -> None:
     try:
-        for one, found in zip(prepared, results, strict=True):
-            write_table(folder / f"{one.experiment.id}.parquet", found.runs)
-            for measure, table in found.tables.items():
-                write_table(folder / f"{one.experiment.id}.{measure}.parquet", table)
-        partial = folder / f".{STUDY_JSON}.partial"
-        with partial.open("wb") as file:
-            file.write((to_json(document) + "\n").encode())
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(folder / STUDY_JSON)
+        with Batch(folder) as batch:
+            for one, found in zip(prepared, results, strict=True):
+                batch.add(f"{one.experiment.id}.parquet", parquet(found.runs))
+                for measure, table in found.tables.items():
+                    batch.add(f"{one.experiment.id}.{measure}.parquet", parquet(table))
+            batch.add(STUDY_JSON, (to_json(document) + "\n").encode())
+            batch.commit()
     except OSError as error:
         raise ResultsError(f"cannot write results to {folder}: {error.strerror or error}; the runs are kept") from error
 

@@ -11,6 +11,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from airtcp.expressions import Template, Value, nearest, plain_text
+from airtcp.sweeps.query import QueryError, parse
 
 if TYPE_CHECKING:
     import polars as pl
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
 MAX_ROWS: Final = 1_000_000
 """Most rows of a query for one run, because the journal keeps them as text."""
+
+MAX_SHOWN: Final = 2000
+"""Characters of a query in an error."""
 
 Scalar = int | float | bool | str | None
 
@@ -149,13 +153,16 @@ def _answer(extract: Extract, output: _airtcp.Output, frames: dict[str, pl.DataF
 
     from airtcp.results import frame
 
-    for name in output.meanings:
-        # Only tables that the query may name, because others can be large.
-        if name not in frames and re.search(rf"\b{name}\b", extract.text):
-            frames[name] = frame(output.tables[name])
+    try:
+        query = parse(extract.text, frozenset(output.meanings))
+    except QueryError as error:
+        raise MeasureError(_explain(extract, str(error), output)) from error
+    # Only what the query means: other tables can be large.
+    for name in query.tables - frames.keys():
+        frames[name] = frame(output.tables[name])
     try:
         with pl.SQLContext(frames) as context:
-            answer = context.execute(extract.text, eager=True)
+            answer = context.execute(query.text, eager=True)
     except Exception as error:  # Polars has a dozen kinds
         raise MeasureError(_explain(extract, str(error), output)) from error
     if answer.height > MAX_ROWS:
@@ -194,8 +201,15 @@ def _finite(value: float | None) -> float | None:
 def _explain(extract: Extract, reason: str, output: _airtcp.Output) -> str:
     tables = output.meanings
     used = [name for name in tables if re.search(rf"\b{name}\b", extract.text)]
-    lines = [f"measure `{extract.name}`: {reason.splitlines()[0]}", f"  query: {' '.join(extract.text.split())}"]
+    lines = [
+        f"measure `{extract.name}`: {reason.splitlines()[0]}",
+        f"  query: {_shortened(' '.join(extract.text.split()))}",
+    ]
     lines += [f"  table {name}: {', '.join(tables[name])}" for name in used]
     if others := [name for name in tables if name not in used]:
         lines.append(f"  other tables: {', '.join(others)}" if used else f"  tables: {', '.join(others)}")
     return "\n".join(lines)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]} ..."

@@ -20,11 +20,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
+from polars.exceptions import PanicException
 
 from airtcp import _airtcp
+from airtcp._files import read_bytes
 from airtcp._manifest import read_manifest
+from airtcp._marker import Batch, check_file
 from airtcp._text import to_json
-from airtcp.errors import ResultsError
+from airtcp.errors import DamagedError, ResultsError
 from airtcp.expressions import nearest
 from airtcp.sweeps.measures import Column, Measure
 from airtcp.sweeps.planning import Plan, Point
@@ -130,13 +133,13 @@ class SweepResults:
         path = Path(folder)
         try:
             path.mkdir(parents=True, exist_ok=True)
-            for name, table in {RUNS: self.runs, **self.tables}.items():
-                write_table(path / f"{name}.parquet", table)
-            for name in self.manifest["measures"]:
-                if name not in self.tables:
-                    # Of an earlier start, when the measure had another shape.
-                    (path / f"{name}.parquet").unlink(missing_ok=True)
-            _replace(path / MANIFEST, (to_json(self.manifest) + "\n").encode())
+            with Batch(path) as batch:
+                for name, table in {RUNS: self.runs, **self.tables}.items():
+                    batch.add(f"{name}.parquet", parquet(table))
+                # Of an earlier start, when the measure had another shape.
+                batch.remove(f"{name}.parquet" for name in self.manifest["measures"] if name not in self.tables)
+                batch.add(MANIFEST, (to_json(self.manifest) + "\n").encode())
+                batch.commit()
         except OSError as error:
             raise ResultsError(
                 f"cannot write results to {path}: {error.strerror or error}; the runs are kept"
@@ -153,33 +156,32 @@ class SweepResults:
         manifest = read_manifest(path, MANIFEST, "airtcp sweep", FORMAT, FORMAT_VERSION)
         try:
             names = [name for name, measure in manifest["measures"].items() if measure["rows"]]
-            tables = {name: pl.read_parquet(path / f"{name}.parquet") for name in names}
-            return cls(manifest, pl.read_parquet(path / f"{RUNS}.parquet"), tables)
-        except (OSError, KeyError, TypeError, pl.exceptions.PolarsError) as error:
-            raise ResultsError(f"{path}: damaged result: {error}") from error
+            tables = {name: read_table(path, name) for name in names}
+            return cls(manifest, read_table(path, RUNS), tables)
+        except (OSError, KeyError, TypeError, AttributeError, pl.exceptions.PolarsError) as error:
+            raise DamagedError(f"{path}: damaged result: {error}") from error
 
 
-def write_table(path: Path, table: pl.DataFrame) -> None:
-    """Writes Parquet; the file appears under its name when it is whole.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+def parquet(table: pl.DataFrame) -> bytes:
+    """A table as Parquet."""
     buffer = io.BytesIO()
     table.write_parquet(buffer, compression="zstd", compression_level=3)
-    _replace(path, buffer.getvalue())
+    return buffer.getvalue()
 
 
-def _replace(path: Path, data: bytes) -> None:
-    partial = path.with_name(f".{path.name}.partial")
+def read_table(folder: Path, name: str) -> pl.DataFrame:
+    """A table of a folder, as it was written.
+
+    Raises:
+        OSError: it cannot be read.
+        ResultsError: it is damaged.
+    """
+    data = read_bytes(folder / f"{name}.parquet", None)
+    check_file(folder, f"{name}.parquet", data)
     try:
-        with partial.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+        return pl.read_parquet(data)
+    except PanicException as error:
+        raise DamagedError(f"{folder / name}.parquet: damaged result: {error}") from error
 
 
 def _of(point: Point, store: Store) -> Outcome | None:

@@ -110,19 +110,24 @@ def execute(
     *,
     jobs: int | None = None,
     is_stopped: Callable[[], bool] = lambda: False,
+    memory_limit: int | None = None,
+    retry_died: bool = False,
 ) -> list[SweepResults]:
     """Carries out the runs of all plans that the store does not have; equal runs of several plans once.
 
-    Runs that failed before are tried again, and so are runs whose record lacks a measure.
+    Runs that failed before are tried again, and so are runs whose record lacks a measure. A run that died, for lack of
+    memory or in a crash, would do so again: it is tried again only if asked for.
 
     Args:
         plans: of `airtcp.sweeps.planning.plan`.
         store: where finished runs are, and go.
-        executor: see `airtcp.executors.executor_of`; by default threads of this process.
+        executor: see `airtcp.executors.executor_of`; by default worker processes of this machine.
         progress: called several times a second.
-        jobs: runs at a time, for threads; by default one per core.
+        jobs: runs at a time on this machine; by default one per core.
         is_stopped: asked several times a second; when it says so, what is under way is given up and everything that was
             finished is in the results.
+        memory_limit: bytes that a run may take on this machine.
+        retry_died: try runs again that died.
 
     Returns:
         The results of each plan, in their order. They are the same for any executor and any order of finishing.
@@ -138,11 +143,13 @@ def execute(
     failed = 0
     for task in tasks.values():
         before = store.get(task.key)
-        if before is None or before.status != "ok" or missing(task.extracts, before.measures):
+        if before is not None and before.end is not None and not retry_died:
+            failed += 1
+        elif before is None or before.status != "ok" or missing(task.extracts, before.measures):
             todo.append(task)
     already = len(tasks) - len(todo)
     if todo:
-        runner = executor_of(executor, jobs)
+        runner = executor_of(executor, jobs, memory_limit)
         schedule = _Schedule.of(todo, runner.slots)
         for task in tasks.values():
             before = store.get(task.key)
@@ -188,6 +195,11 @@ def _union(plans: Sequence[Plan]) -> dict[str, Task]:
     return tasks
 
 
+def died(plans: Sequence[Plan], store: Store) -> int:
+    """How many runs of the plans died in an earlier start."""
+    return sum(outcome is not None and outcome.end is not None for outcome in map(store.get, _union(plans)))
+
+
 def count(plans: Sequence[Plan], store: Store) -> tuple[int, int]:
     """How many different runs the plans have, and how many of them the store has already."""
     tasks = _union(plans)
@@ -207,6 +219,8 @@ def sweep(
     seeds: int | Sequence[int] | None = None,
     executor: object = None,
     progress: Callable[[Progress], object] | None = None,
+    memory_limit: int | None = None,
+    retry_died: bool = False,
     quick: bool = False,
     set: Mapping[str, Any] | None = None,
 ) -> SweepResults:
@@ -218,8 +232,11 @@ def sweep(
             results stay in memory.
         jobs: runs at a time; by default one per core.
         seeds: instead of the sweep's: how many, or which.
-        executor: `None`: threads of this process; `"dask://HOST:PORT"` or a `distributed.Client`: a Dask cluster.
+        executor: `None`: worker processes of this machine; `"threads"`: threads of this process; `"dask://HOST:PORT"`
+            or a `distributed.Client`: a Dask cluster.
         progress: called several times a second with a `Progress`.
+        memory_limit: bytes that a run may take on this machine; by default what the machine has.
+        retry_died: try runs again that died in an earlier start.
         quick: with the overrides of the sweep's `[quick]`.
         set: other values of parameters (a list is varied) or of places of the scenario.
 
@@ -230,7 +247,9 @@ def sweep(
     """
     planned = plan(file_or_sweep, quick=quick, seeds=seeds, set=set)
     with Store(Path(out) if out is not None else None) as store:
-        (results,) = execute([planned], store, executor, progress, jobs=jobs)
+        (results,) = execute(
+            [planned], store, executor, progress, jobs=jobs, memory_limit=memory_limit, retry_died=retry_died
+        )
         if out is not None:
             results.save(out)
     return results

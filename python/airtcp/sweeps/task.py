@@ -6,7 +6,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from airtcp import _airtcp
@@ -44,6 +44,8 @@ class Outcome:
     error: str | None = None
     wall_s: float = 0.0
     engine: str = ""
+    end: Mapping[str, Any] | None = None
+    """How the run died, if it did: `signal`, and `memory_bytes` at most. It is not tried again unasked."""
 
 
 def key_of(scenario: Mapping[str, Any], engine: str) -> str:
@@ -78,11 +80,19 @@ def perform(task: Task, is_stopped: Callable[[], bool] = lambda: False) -> Outco
     except (ScenarioError, MeasureError) as error:
         return outcome("failed", {}, str(error))
     except MemoryError:
-        return outcome("failed", {}, "out of memory")
+        failed = outcome("failed", {}, "out of memory")
+        return replace(failed, end={"signal": None, "memory_bytes": peak_memory()})
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # a panic of the engine is no Exception
         return outcome("failed", {}, f"{type(error).__name__}: {error}")
+
+
+def peak_memory() -> int:
+    """The most memory that this process had, bytes."""
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def missing(task_extracts: Sequence[Extract], measures: Mapping[str, Any]) -> bool:

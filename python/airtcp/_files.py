@@ -1,0 +1,205 @@
+"""Reading and writing files without surprises: no links, no half files, no end of memory, nothing that is not airtcp's.
+
+What airtcp writes appears under its name when it is whole and on disk. The temporary name is new and random, so that
+nothing that lies there already is opened. What airtcp reads must be a regular file of a bounded size.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import fcntl
+import os
+import re
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from airtcp.errors import NotOursError, ResultsError
+
+MAX_DOCUMENT_BYTES: Final = 64 << 20
+"""Files that people write, and manifests: TOML and JSON."""
+
+TEMPORARY: Final = re.compile(r"\..+\.[0-9a-f]{16}\.partial")
+"""Names of files on their way; one that is there without a writer is a leftover."""
+
+
+def read_bytes(path: Path | str, limit: int | None = MAX_DOCUMENT_BYTES) -> bytes:
+    """All of a regular file.
+
+    Raises:
+        OSError: it cannot be read, is no regular file (a device, a FIFO), or is larger than `limit` bytes.
+    """
+    # Opening a FIFO would wait for a writer.
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(handle, "rb") as file:
+        found = os.fstat(file.fileno())
+        if stat.S_ISDIR(found.st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        if not stat.S_ISREG(found.st_mode):
+            raise OSError(errno.EINVAL, "not a regular file", str(path))
+        if limit is None:
+            return file.read()
+        data = file.read(limit + 1)
+    if len(data) > limit:
+        raise OSError(errno.EFBIG, f"larger than {limit >> 20} MiB", str(path))
+    return data
+
+
+def write_temporary(path: Path, data: bytes) -> Path:
+    """Writes a new file beside `path`, for a rename; it is on disk when this returns.
+
+    Raises:
+        OSError: it cannot be written; nothing is left.
+    """
+    work = path.with_name(f".{path.name}.{secrets.token_hex(8)}.partial")
+    handle = os.open(work, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+    try:
+        try:
+            write_all(handle, data)
+            # Some file systems only find out here that they are full.
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+    except BaseException:
+        work.unlink(missing_ok=True)
+        raise
+    return work
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Writes a file: a reader finds the old one or the new one, never half of one. A link there is replaced.
+
+    Raises:
+        OSError: it cannot be written; what was there before still is.
+    """
+    try:
+        is_special = not stat.S_ISREG(path.stat().st_mode)
+    except FileNotFoundError:
+        is_special = False
+    if is_special and not path.is_symlink():
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        # A device or a pipe: it takes what it is given, and is not replaced.
+        handle = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            write_all(handle, data)
+        finally:
+            os.close(handle)
+        return
+    work = write_temporary(path, data)
+    try:
+        work.replace(path)
+    except OSError:
+        work.unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
+
+
+def write_all(handle: int, data: bytes) -> None:
+    """All of it, however many calls that takes."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(handle, view) :]
+
+
+def sync_folder(folder: Path) -> None:
+    """The names in a folder are on disk as well."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        # Some network file systems cannot do this for folders.
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP, errno.EBADF):
+            raise
+    finally:
+        os.close(handle)
+
+
+def open_own(path: Path, flags: int) -> int:
+    """Opens a file in a folder of airtcp: a regular file, no link to one.
+
+    Raises:
+        NotOursError: it is something else.
+        OSError: it cannot be opened.
+    """
+    try:
+        handle = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.EMLINK) or path.is_symlink():
+            raise NotOursError(f"{path} is a link: airtcp writes no links (nothing was touched)") from error
+        raise
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise NotOursError(f"{path} is not a regular file: airtcp did not write it (it was not touched)")
+    return handle
+
+
+def own_folder(folder: Path) -> None:
+    """Makes a folder below one of airtcp's, if it is not there.
+
+    Raises:
+        NotOursError: a link or a file is there.
+        OSError: it cannot be made.
+    """
+    try:
+        folder.mkdir()
+    except FileExistsError:
+        if not stat.S_ISDIR(folder.lstat().st_mode):
+            raise NotOursError(f"{folder} is a link or a file: airtcp did not write it (it was not touched)") from None
+
+
+def lock_folder(folder: Path, *, wait: bool) -> int | None:
+    """Takes the lock of a folder itself; it goes when the handle is closed or its process ends.
+
+    Returns:
+        The handle; `None` if another process has it and `wait` is false.
+    """
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except OSError as error:
+        os.close(handle)
+        if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
+            return None
+        raise
+    return handle
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Nobody else changes the folder's list of files meanwhile."""
+    try:
+        handle = lock_folder(Path(os.path.realpath(folder)), wait=True)
+    except OSError as error:
+        raise ResultsError(f"{folder}: cannot be locked: {error.strerror}") from error
+    try:
+        yield
+    finally:
+        if handle is not None:
+            os.close(handle)
+
+
+_EXCHANGE: Final = 2
+_HERE: Final = -100
+
+
+def exchange(a: Path, b: Path) -> bool:
+    """Two names change places in one step, as Linux can do (renameat2(2)); false where that is not possible.
+
+    Raises:
+        OSError: of another kind.
+    """
+    try:
+        call = ctypes.CDLL(None, use_errno=True).renameat2
+    except (AttributeError, OSError):
+        return False
+    if call(_HERE, os.fsencode(a), _HERE, os.fsencode(b), _EXCHANGE) == 0:
+        return True
+    number = ctypes.get_errno()
+    if number in (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP):
+        return False
+    raise OSError(number, os.strerror(number), str(b))
