@@ -35,6 +35,7 @@ from airtcp.report.model import Matrix
 from airtcp.study import published
 from airtcp.study.files import UNCOUNTED, Study, read
 from airtcp.study.findings import VERDICTS
+from airtcp.verify import DIGESTS, digests_of
 
 ROOT = Path(__file__).parent.parent
 STUDIES = ROOT / "studies"
@@ -229,6 +230,7 @@ def publish(folder: Path, run: Path, tables: Sequence[str] | None) -> None:
     # As anybody would call it, wherever the run was made.
     words = shlex.split(document["command"])
     document["command"] = shlex.join([*words[:3], study.id, *words[4:]])
+    (folder / DIGESTS).write_text(digests_of(run), encoding="utf-8")
     (folder / published.PUBLISHED).write_text(lines_of(published.from_run(study, document, names)), encoding="utf-8")
 
 

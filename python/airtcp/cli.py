@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 from airtcp import _airtcp
 from airtcp._terminal import BAD_INPUT, FAILURE, OK, Interrupts, StopError, fail, render, say, write_out
 from airtcp._text import to_json
-from airtcp.commands import analyze, clean, report, study, sweep
+from airtcp.commands import analyze, clean, report, study, sweep, verify
 from airtcp.errors import DamagedError, ExecutorError, NotOursError, ResultsError, ScenarioError, StudyError, SweepError
 from airtcp.execution import SNAPLEN, Execution
 from airtcp.schemas import WHAT
@@ -298,6 +298,7 @@ def _parser() -> argparse.ArgumentParser:
     study.add(command)
     report.add(command)
     analyze.add(command)
+    verify.add(command)
     clean.add(command)
     return parser
 

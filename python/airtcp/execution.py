@@ -28,6 +28,7 @@ class Execution:
         record = self.scenario["record"]
         wanted = record["capture"] or record["capture_air"]
         self._capture = folder.capture if folder is not None and wanted else None
+        self._snaplen = snaplen if self._capture else None
         self._started = time.time()
         self._clock = time.perf_counter()
         try:
@@ -106,6 +107,9 @@ class Execution:
             "format": results.FORMAT,
             "format_version": results.FORMAT_VERSION,
             **self._head(),
+            "engine": _airtcp.engine(),
+            "polars_version": results.polars_version(),
+            "snaplen": self._snaplen,
             "simulated_s": simulated_s,
             "host": results.host(),
             "timing": {

@@ -282,6 +282,11 @@ def labels_of(runs: Sequence[Results]) -> list[str]:
     return names
 
 
+def polars_version() -> str:
+    """The version of what wrote the tables and answered the queries."""
+    return pl.__version__
+
+
 def host() -> Json:
     """The machine of a run."""
     return {
@@ -459,11 +464,13 @@ def _parquet(table: pl.DataFrame) -> bytes:
 
 
 def _write(path: Path, data: bytes) -> None:
-    with path.open("wb") as file:
-        file.write(data)
-        file.flush()
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    try:
+        _files.write_all(handle, data)
         # Some file systems report only here that they are full.
-        os.fsync(file.fileno())
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 __all__ = ["FORMAT_VERSION", "Results"]

@@ -18,12 +18,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import polars as pl
+
 from airtcp import _airtcp
 from airtcp._files import read_bytes
 from airtcp._marker import Batch, check_file
 from airtcp._text import to_json
 from airtcp.errors import NotOursError, ResultsError, StudyError
-from airtcp.results import host
+from airtcp.results import host, polars_version
 from airtcp.study.files import Finding, Study
 from airtcp.study.findings import Judged, Outcome, judge
 from airtcp.study.matrix import Table
@@ -32,7 +34,7 @@ from airtcp.study.prepare import Mode, Prepared, distinct_runs, prepare_experime
 from airtcp.study.samples import CheckError, Data
 from airtcp.study.settle import Budget, step
 from airtcp.sweeps.results import MANIFEST as SWEEP_MANIFEST
-from airtcp.sweeps.results import SweepResults, parquet
+from airtcp.sweeps.results import TASKS, SweepResults, parquet, tasks_of
 from airtcp.sweeps.running import Progress, count, died, execute
 from airtcp.sweeps.store import Store
 
@@ -243,6 +245,11 @@ def _save(folder: Path, prepared: Sequence[Prepared], results: Sequence[SweepRes
                 batch.add(f"{one.experiment.id}.parquet", parquet(found.runs))
                 for measure, table in found.tables.items():
                     batch.add(f"{one.experiment.id}.{measure}.parquet", parquet(table))
+            tasks = [
+                tasks_of(one.plan, found.manifest["measures"], one.experiment.id)
+                for one, found in zip(prepared, results, strict=True)
+            ]
+            batch.add(TASKS, parquet(pl.concat(tasks)))
             batch.add(STUDY_JSON, (to_json(document) + "\n").encode())
             batch.commit()
     except OSError as error:
@@ -309,6 +316,7 @@ def _document(study: Study, prepared: Sequence[Prepared], results: Sequence[Swee
         "seeds": _seeds_of(prepared),
         "airtcp_version": _airtcp.__version__,
         "engine": _airtcp.engine(),
+        "polars_version": polars_version(),
         "started": "",
         "wall_s": 0.0,
         "host": host(),

@@ -41,6 +41,8 @@ FORMAT: Final = "airtcp-sweep"
 FORMAT_VERSION: Final = 1
 MANIFEST: Final = "sweep.json"
 RUNS: Final = "runs"
+TASKS: Final = "verify/tasks.parquet"
+"""What `airtcp verify` needs to make runs again."""
 
 _TYPES: Final[dict[str, Any]] = {"Int64": pl.Int64, "Float64": pl.Float64, "String": pl.String, "Boolean": pl.Boolean}
 
@@ -57,6 +59,8 @@ class SweepResults:
     """
     tables: Mapping[str, pl.DataFrame]
     """Of each measure of many rows; see `rows`."""
+    tasks: pl.DataFrame | None = None
+    """What it takes to make each run again: `table`, `key`, `scenario` and `measures` as JSON."""
 
     @classmethod
     def collect(cls, plan: Plan, store: Store) -> SweepResults:
@@ -88,7 +92,7 @@ class SweepResults:
                     **asdict(measure.column),
                     "columns": {column: asdict(_column(measure, column)) for column in columns},
                 }
-        return cls(_manifest(plan, found, shapes), runs, tables)
+        return cls(_manifest(plan, found, shapes), runs, tables, tasks_of(plan, shapes))
 
     def rows(self, measure: str) -> pl.DataFrame:
         """A measure of many rows: for every run its rows, with the run's arm, parameters, seed and key beside them.
@@ -138,6 +142,8 @@ class SweepResults:
                     batch.add(f"{name}.parquet", parquet(table))
                 # Of an earlier start, when the measure had another shape.
                 batch.remove(f"{name}.parquet" for name in self.manifest["measures"] if name not in self.tables)
+                if self.tasks is not None:
+                    batch.add(TASKS, parquet(self.tasks))
                 batch.add(MANIFEST, (to_json(self.manifest) + "\n").encode())
                 batch.commit()
         except OSError as error:
@@ -160,6 +166,54 @@ class SweepResults:
             return cls(manifest, read_table(path, RUNS), tables)
         except (OSError, KeyError, TypeError, AttributeError, pl.exceptions.PolarsError) as error:
             raise DamagedError(f"{path}: damaged result: {error}") from error
+
+
+def tasks_of(plan: Plan, shapes: Mapping[str, Any], table: str = RUNS) -> pl.DataFrame:
+    """What it takes to make each run of a plan again."""
+    columns: dict[str, list[str]] = {"table": [], "key": [], "scenario": [], "measures": []}
+    for point in plan.points:
+        measures = [
+            {"name": extract.name, "kind": extract.kind, "text": extract.text, **shapes[measure.name]}
+            for measure, extract in zip(plan.measures, point.extracts, strict=True)
+        ]
+        columns["table"].append(table)
+        columns["key"].append(point.key)
+        columns["scenario"].append(point.task.scenario)
+        columns["measures"].append(to_json(measures, indent=None))
+    return pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
+
+
+def same_value(rows: pl.DataFrame, measure: Mapping[str, Any], value: Any) -> bool:  # noqa: ANN401
+    """Whether the table of a measure says of a run what the run gave.
+
+    Args:
+        rows: the rows of that run.
+        measure: an entry of `tasks_of`.
+        value: what the run gave, as the journal has it.
+    """
+    name = measure["name"]
+    if not measure["rows"]:
+        if rows.is_empty() or name not in rows.columns:
+            return False
+        single = _single(value) if measure["kind"] == "sql" else value
+        return all(_is_same(there, single, measure["scale"]) for there in rows[name])
+    own = [column if column in rows.columns else None for column in value["columns"]]
+    for column, there in zip(value["columns"], own, strict=True):
+        clash = f"{name}.{column}"
+        data = rows[clash if clash in rows.columns else column] if there or clash in rows.columns else None
+        values = value["columns"][column]
+        if data is None or data.len() != len(values):
+            return False
+        scale = measure["columns"].get(column, {}).get("scale", 1)
+        if not all(_is_same(a, b, scale) for a, b in zip(data, values, strict=True)):
+            return False
+    return True
+
+
+def _is_same(there: object, value: object, scale: float) -> bool:
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and isinstance(there, (int, float)):
+        return there == (value if scale == 1 else value * scale)
+    return there == value or (isinstance(there, str) and there == to_json(value))
 
 
 def parquet(table: pl.DataFrame) -> bytes:
@@ -286,6 +340,7 @@ def _manifest(plan: Plan, found: Sequence[Outcome | None], shapes: Mapping[str, 
         "description": sweep.description,
         "airtcp_version": _airtcp.__version__,
         "engine": _airtcp.engine(),
+        "polars_version": pl.__version__,
         "status": "complete" if ok + failed == len(found) else "interrupted",
         "runs": {"total": len(found), "ok": ok, "failed": failed},
         "mode": sweep.mode,

@@ -210,14 +210,35 @@ class Store:
     def __len__(self) -> int:
         return len(self._outcomes)
 
+    @classmethod
+    def look(cls, folder: Path) -> Store:
+        """The finished runs of a folder, to be read only: nothing is locked or written.
+
+        Raises:
+            ResultsError: it cannot be read.
+        """
+        store = cls(None)
+        path = folder / JOURNAL
+        try:
+            store._file = _files.open_own(path, os.O_RDONLY)
+            try:
+                store._check_head(path, Marker.read(folder))
+                store.torn = store._read(store._file) < os.fstat(store._file).st_size
+            finally:
+                store._close_file()
+        except OSError as error:
+            raise ResultsError(f"{path}: {error.strerror or error}") from error
+        return store
+
     @property
     def notes(self) -> list[str]:
         """What was wrong with the journal, for people."""
         out = []
+        where = f"{self.folder}: " if self.folder is not None else ""
         if self.damaged:
-            out.append(f"{self.folder}: the journal has {self.damaged} damaged lines: their runs are repeated")
+            out.append(f"{where}the journal has {self.damaged} damaged lines: their runs are repeated")
         if self.torn:
-            out.append(f"{self.folder}: the last line of the journal was cut short: its run is repeated")
+            out.append(f"{where}the last line of the journal was cut short: its run is repeated")
         return out
 
     def add(self, outcomes: Iterable[Outcome]) -> None:
@@ -303,7 +324,12 @@ def _json(line: bytes) -> object:
 
 
 def _entry(outcome: Outcome) -> dict[str, Any]:
-    return {**asdict(outcome), "measures": {name: _plain(value) for name, value in outcome.measures.items()}}
+    return {**asdict(outcome), "measures": measures_as_kept(outcome)}
+
+
+def measures_as_kept(outcome: Outcome) -> dict[str, Any]:
+    """What a run measured, as the journal has it."""
+    return {name: _plain(value) for name, value in outcome.measures.items()}
 
 
 def _plain(value: object) -> object:
