@@ -342,6 +342,15 @@ options! {
     acks_per_rtt: u32,
     /// Segments acknowledged at once at the start of a connection and after a pause (Linux's quick-ACK).
     quick_acks: u32,
+    /// While data lies above a hole: how many segments one ACK may tell of that was put off (Linux since 4.18, `tcp_comp_sack_nr`). The
+    /// first three segments above a hole are acknowledged at once all the same, and so is what fills it. Needs SACK. 0: each segment
+    /// above a hole is acknowledged at once.
+    compressed_sacks: u32,
+    /// With `compressed_sacks`: such an ACK waits for 5 % of the round trip, and at most for this (`tcp_comp_sack_delay_ns`).
+    compressed_sack_delay: Span,
+    /// By how much the timer of `compressed_sacks` runs out later than it is set, so that the processor wakes up less often
+    /// (`tcp_comp_sack_slack_ns`).
+    compressed_sack_slack: Span,
     /// RFC 3168 explicit congestion notification.
     ecn: bool,
     /// Most bytes the sender holds unacknowledged or unsent.

@@ -10,11 +10,13 @@
 //! in bursts of what each of them frees and had better pace; one that counts ACKs grows its window more slowly. With a window or
 //! buffer of one bandwidth-delay product the sender stalls for up to 1 / beta of the round trip: it wants as much more.
 
+mod compression;
 mod out_of_order;
 mod right_sizing;
 
 use std::sync::Arc;
 
+use self::compression::Compression;
 use self::out_of_order::OutOfOrder;
 use self::right_sizing::RightSizing;
 use super::ticks::TickClock;
@@ -77,6 +79,9 @@ pub struct Receiver {
     /// Echo congestion until the sender answers with CWR.
     ece: bool,
     out_of_order: OutOfOrder,
+    compression: Compression,
+    /// When the only SYN-ACK left.
+    syn_ack_at: Option<Time>,
     fin_at: Option<u64>,
     buffer: u64,
     read_rate: Option<DataRate>,
@@ -115,6 +120,8 @@ impl Receiver {
             ecn_ok: config.ecn && !config.handshake,
             ece: false,
             out_of_order: OutOfOrder::default(),
+            compression: Compression::default(),
+            syn_ack_at: None,
             fin_at: None,
             buffer,
             read_rate: None,
@@ -178,6 +185,9 @@ impl Receiver {
                 self.state = State::Established;
                 self.control_at = Time::NEVER;
                 self.control_tries = 0;
+                if let Some(at) = self.syn_ack_at.take() {
+                    self.compression.on_handshake(now.since(at));
+                }
             }
             State::LastAck if p.has(TcpFlags::ACK) && p.ack.to_offset(1) >= 2 => {
                 self.state = State::Closed;
@@ -239,6 +249,8 @@ impl Receiver {
         p.size = self.config.syn_bytes();
         p.window = u32::from(saturate16(self.buffer)); // unscaled in a SYN (RFC 7323 section 2.2)
         out.packets.push(p);
+        // Once it was sent again, nothing tells which one is answered.
+        self.syn_ack_at = (self.control_at.is_never() && self.control_tries == 0).then_some(now);
         self.control_at = now + self.backed_off_rto();
     }
 
@@ -291,6 +303,9 @@ impl Receiver {
             self.stats.bytes_refused += u64::from(p.len);
             return self.send_ack(now, out);
         }
+        if self.compresses() {
+            self.before_compression(now, p, start, end, out);
+        }
         if start > self.rcv_nxt {
             let kept = self.out_of_order.insert(start, end);
             self.stats.bytes_duplicate += u64::from(p.len) - kept;
@@ -298,7 +313,7 @@ impl Receiver {
                 self.stats.segments_duplicate += 1;
                 self.duplicate = Some((start, end));
             }
-            return self.send_ack(now, out);
+            return self.tell_of_hole(now, out);
         }
         let fills_hole = !self.out_of_order.is_empty();
         self.stats.bytes_duplicate += self.rcv_nxt.saturating_sub(start);
@@ -323,6 +338,9 @@ impl Receiver {
             self.fin_sent = true;
             self.state = State::LastAck;
             return self.send_ack(now, out);
+        }
+        if !self.out_of_order.is_empty() && self.compresses() {
+            return self.tell_of_hole(now, out);
         }
         // RFC 5681 section 4.2: at once when a hole is filled; at least every second full segment.
         let at_once = fills_hole || self.config.delayed_ack.is_zero() || self.quick_acks > 0;
@@ -353,6 +371,57 @@ impl Receiver {
         }
         self.ack_at = self.ack_at.min(next);
         true
+    }
+
+    /// ACKs that tell of data above a hole may wait. With a bound on ACKs of its own a receiver is not Linux's.
+    #[inline]
+    fn compresses(&self) -> bool {
+        self.config.compressed_sacks > 0 && self.config.acks_per_rtt == 0 && self.config.recovery == Recovery::Sack
+    }
+
+    /// `start..end` has come and is not in yet. The array of SACK blocks has room for two changes that nobody was told
+    /// of; a third block lets go of what waits (TCP_SACK_BLOCKS_EXPECTED).
+    #[inline]
+    fn before_compression(&mut self, now: Time, p: &Packet, start: u64, end: u64, out: &mut Outputs) {
+        if self.compression.is_new_echo(p.ts_ecr)
+            && u32::from(p.len) >= self.config.mss()
+            && let Some(rtt) = self.echoed_rtt(now, p)
+        {
+            self.compression.on_echo(rtt);
+        }
+        if self.compression.is_waiting() && start > self.rcv_nxt {
+            // What came twice is told by the next ACK or never (tcp_data_queue).
+            self.duplicate = None;
+            if self.out_of_order.place(start, end) >= 2 {
+                self.send_ack(now, out);
+            }
+        }
+    }
+
+    /// Data lies above a hole, and the last segment changed that or came twice.
+    fn tell_of_hole(&mut self, now: Time, out: &mut Outputs) {
+        let is_due = !self.compresses()
+            || self.rcv_nxt - self.last_ack_sent > u64::from(self.config.mss())
+            || self.quick_acks > 0;
+        let until = match is_due {
+            true => None,
+            false => self.compression.put_off(
+                now,
+                self.rcv_nxt,
+                self.config.compressed_sacks,
+                self.config.compressed_sack_delay,
+                self.config.compressed_sack_slack,
+            ),
+        };
+        match until {
+            Some(at) => self.ack_at = self.ack_at.min(at),
+            None => {
+                if self.compresses() {
+                    self.quick_acks = self.quick_acks.saturating_sub(1);
+                }
+                self.send_ack(now, out);
+            }
+        }
     }
 
     fn delayed_ack(&self) -> Span {
@@ -468,6 +537,7 @@ impl Receiver {
         self.last_ack_at = now;
         self.unacked_segments = 0;
         self.ack_at = Time::NEVER;
+        self.compression.on_ack();
         self.stats.acks_sent += 1;
         out.packets.push(p);
     }
