@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+import ast
 import json
 import re
 import tomllib
@@ -12,7 +14,8 @@ from typing import Any
 import pytest
 
 import airtcp
-from airtcp import _airtcp
+from airtcp import _airtcp, schemas
+from airtcp.cli import _parser
 from conftest import ROOT
 
 README = (ROOT / "README.md").read_text()
@@ -229,3 +232,183 @@ def test_sentences_are_found_and_counted() -> None:
     )
     assert list(sentences(text)) == ["One two, `three four` [five](six).", "Seven?", "- eight", "- nine e.g. ten"]
     assert [length(s) for s in sentences(text)] == [4, 1, 1, 3]
+
+
+def long_of(text: str) -> list[str]:
+    return [f"{length(s)} words: {s}" for s in sentences(f"\n\n{text}") if length(s) > MOST_WORDS]
+
+
+# --- Text of the program: help, messages, docstrings, keys -----------------------------------------------------------
+
+PACKAGE = sorted((ROOT / "python/airtcp").rglob("*.py"))
+GENERATED = ROOT / "python/airtcp/scenario.py"
+# A text that begins so does not name its subject.
+ODD_BEGINNING = re.compile(r"(What|Of|How|So|Whatever|Whose) \w")
+# Calls whose text a user reads, besides `raise`.
+SAYS = {"add", "add_argument", "error", "fail", "fault", "means", "say", "StopError", "warn"}
+
+
+def commands(of: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    yield of
+    for action in of._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for command in action.choices.values():
+                yield from commands(command)
+
+
+def help_texts(of: argparse.ArgumentParser) -> list[str]:
+    texts = [of.description, of.epilog, *(action.help for action in of._actions)]
+    # In an epilog each line stands for itself; a semicolon parts the exit codes.
+    return [line for text in texts if text for part in text.split(";") for line in part.split("\n")]
+
+
+def test_help_has_short_sentences() -> None:
+    read = [text for command in commands(_parser()) for text in help_texts(command)]
+    assert len(read) > 100
+    assert [long for text in read for long in long_of(text)] == []
+
+
+def text_of(node: ast.AST) -> str | None:
+    """A string as a user reads it; an expression in it is a name."""
+    match node:
+        case ast.Constant(value=str(text)):
+            return text
+        case ast.JoinedStr(values=parts):
+            return "".join(str(p.value) if isinstance(p, ast.Constant) else "Name" for p in parts)
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            return f"{text_of(left) or 'Name'}{text_of(right) or 'Name'}"
+    return None
+
+
+def messages(source: str) -> Iterator[tuple[int, str]]:
+    """Line and text of whatever the source says to users."""
+    for node in ast.walk(ast.parse(source)):
+        calls = [node.exc] if isinstance(node, ast.Raise) else [node]
+        for call in calls:
+            if not isinstance(call, ast.Call):
+                continue
+            name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+            if isinstance(node, ast.Raise) or name in SAYS:
+                for argument in [*call.args, *(keyword.value for keyword in call.keywords)]:
+                    if text := text_of(argument):
+                        yield argument.lineno, text
+
+
+@pytest.mark.parametrize("path", PACKAGE, ids=lambda path: str(path.relative_to(ROOT / "python/airtcp")))
+def test_messages_have_short_sentences(path: Path) -> None:
+    # What follows a colon or a semicolon is a clause of its own: the place, the fault, the remedy.
+    read = [
+        (line, long)
+        for line, text in messages(path.read_text())
+        for part in re.split(r"[;:] ", text)
+        for long in long_of(part)
+    ]
+    assert read == []
+
+
+def docstrings(source: str) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Expr(value=ast.Constant(value=str(text))):
+                yield node.lineno, re.split(r"^ *(?:Args|Returns|Raises|Yields):", text, flags=re.MULTILINE)[0]
+
+
+@pytest.mark.parametrize("path", [path for path in PACKAGE if path != GENERATED], ids=lambda path: path.stem)
+def test_docstrings_are_short_sentences_that_name_their_subject(path: Path) -> None:
+    read = list(docstrings(path.read_text()))
+    assert [(line, text.splitlines()[0]) for line, text in read if ODD_BEGINNING.match(text)] == []
+    assert [(line, long) for line, text in read for long in long_of(text)] == []
+
+
+def descriptions(part: object) -> Iterator[str]:
+    if isinstance(part, dict):
+        if isinstance(part.get("description"), str):
+            yield part["description"]
+        for value in part.values():
+            yield from descriptions(value)
+    elif isinstance(part, list):
+        for value in part:
+            yield from descriptions(value)
+
+
+@pytest.mark.parametrize("kind", ["sweep", "study", "experiment"])
+def test_keys_are_described_by_short_sentences_that_name_their_subject(kind: str) -> None:
+    read = list(descriptions(json.loads(schemas.schema(kind))))
+    assert [text for text in read if ODD_BEGINNING.match(text)] == []
+    assert [long for text in read for long in long_of(text)] == []
+
+
+def cells(text: str) -> Iterator[str]:
+    for line in text.splitlines():
+        if line.startswith("|"):
+            yield from re.split(r"(?<!\\)\|", line)[1:-1]
+
+
+# Generated tables with sentences that are still too long; no page may get more of them.
+LONG_CELLS = {
+    "docs/scenario.md": 32,
+    "docs/results.md": 2,
+    "docs/policies/cc.md": 3,
+    "docs/policies/queue.md": 1,
+    "docs/policies/retry_out.md": 1,
+    "docs/policies/signal.md": 1,
+    "docs/policies/transmit.md": 2,
+}
+
+
+@pytest.mark.parametrize(
+    "page",
+    [ROOT / "docs" / name for name in ("scenario.md", "results.md", "sweeps.md")]
+    + sorted((ROOT / "docs/policies").glob("*.md")),
+    ids=lambda page: str(page.relative_to(ROOT)),
+)
+def test_meanings_in_generated_tables_are_short_sentences(page: Path) -> None:
+    long = [text for cell in cells(page.read_text()) for text in long_of(cell)]
+    assert len(long) <= LONG_CELLS.get(str(page.relative_to(ROOT)), 0), "\n".join(long)
+
+
+# --- Text of studies -------------------------------------------------------------------------------------------------
+
+STUDY_FILES = sorted((ROOT / "studies").glob("*/study.toml")) + sorted((ROOT / "studies").glob("*/experiments/*.toml"))
+TEXTS = {"caption", "note", "question", "summary", "text", "why"}
+# The rule of verdicts that was: a note gives reasons, the verdict follows from the checks.
+OLD_RULE = re.compile(r"would be reproduced|partly|\bseeds? do(es)? not settle|do not settle it", re.IGNORECASE)
+
+
+def texts(part: object) -> Iterator[str]:
+    if isinstance(part, dict):
+        for key, value in part.items():
+            if key in TEXTS and isinstance(value, str):
+                yield value
+            else:
+                yield from texts(value)
+    elif isinstance(part, list):
+        for value in part:
+            yield from texts(value)
+
+
+@pytest.mark.parametrize("path", STUDY_FILES, ids=lambda path: f"{path.parts[-3]}/{path.stem}")
+def test_texts_of_studies_are_short_sentences_without_the_old_rule(path: Path) -> None:
+    read = list(texts(tomllib.loads(path.read_text())))
+    assert [text for text in read if OLD_RULE.search(text)] == []
+    assert [long for text in read for long in long_of(text)] == []
+
+
+def test_what_is_searched_is_found() -> None:
+    source = """
+def f():
+    \"\"\"What it does.
+
+    Raises:
+        ValueError: never.
+    \"\"\"
+    raise ValueError(f"{f}: " + "too long", 1)
+    faults.add("must be 1")
+"""
+    assert [text for _, text in messages(source)] == ["Name: too long", "must be 1"]
+    assert [text.strip() for _, text in docstrings(source)] == ["What it does."]
+    assert ODD_BEGINNING.match("What it does.")
+    assert list(cells("| a | b \\| c |\nno\n")) == [" a ", " b \\| c "]
+    assert list(texts({"note": "n", "x": [{"text": "t", "title": "no"}]})) == ["n", "t"]
+    assert long_of("one " * 26)
+    assert OLD_RULE.search("Three seeds do not settle it.")

@@ -1,8 +1,8 @@
 """Small expressions in sweep and study files: `2 * (D_ms + 10)`, `loss('paced', n=500) < 0.01`.
 
 Python's own parser parses an expression. A short list says which parts are allowed, so that a file from somebody else
-can do arithmetic only: numbers, strings, names, `+ - * / // % **`, parentheses, calls of the given
-functions, dotted names that are given as a whole, lists as arguments, and one comparison at the top. Nothing is
+can do arithmetic only. These are numbers, strings, names, `+ - * / // % **`, parentheses and calls of the given
+functions. Dotted names as a whole, lists as arguments, and one comparison at the top are allowed, too. Nothing is
 handed to `eval`.
 
 `Template` is text with expressions in braces, as in `"{D_ms}ms"`; `{{` and `}}` are braces.

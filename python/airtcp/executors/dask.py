@@ -1,9 +1,10 @@
 """A Dask cluster that is there already: `dask://HOST:PORT`, a scheduler file, or a `distributed.Client`.
 
 Every worker needs the same build of airtcp; that is checked before anything runs, and again with every run. When a
-worker dies its runs are given to another one. A run on which several workers died (Dask's setting
-`distributed.scheduler.allowed-failures`, 3 unless configured) is tried once more at the end, with nothing beside it; if
-that takes down as many again, it is recorded as failed. Results come back over the network; workers write nothing.
+worker dies its runs are given to another one. A run on which several workers died is tried once more at the end, with
+nothing beside it. If that takes down as many again, it is recorded as failed. Dask's setting
+`distributed.scheduler.allowed-failures` (3 by default) has the number. Results come back over the network; workers
+write nothing.
 """
 
 from __future__ import annotations
@@ -170,7 +171,7 @@ class _Submitted:
         future.add_done_callback(lambda _: self._done.put(key))
 
     def finished(self) -> Iterator[tuple[Task, Outcome | BaseException | None]]:
-        """What has finished since the last time, with its result or error; waits a moment for it."""
+        """Tasks finished since the last call, with results or errors. It waits a moment for them."""
         try:
             keys = [self._done.get(timeout=TICK_S)]
         except queue.Empty:

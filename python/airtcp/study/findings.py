@@ -1,9 +1,9 @@
 """From checks to verdicts.
 
-A check compares two sides per seed. With d = left - right for each seed, what it measures is the mean of d (of the
-left side alone, if the right is a plain number), with a 95 % interval of Student's t over the seeds. It *holds* if the
-mean satisfies the relation. It is *settled* if the whole interval agrees: it is settled for if every value in
-the interval satisfies the relation, and settled against if none does. A finding is
+A check compares two sides per seed. With d = left - right for each seed, it measures the mean of d with a 95 % interval
+of Student's t over the seeds. If the right side is a plain number, it measures the left side alone. It *holds* if the
+mean satisfies the relation. It is *settled* if the whole interval agrees. It is settled for if every value in the
+interval satisfies the relation, and settled against if none does. A finding is
 
 - reproduced, if every check is settled for;
 - not reproduced, if every check is settled against;
@@ -11,9 +11,9 @@ the interval satisfies the relation, and settled against if none does. A finding
 - open otherwise: no settled check contradicts another, and some are not settled;
 - without a verdict, if a check has no value at all because runs are missing.
 
-With one seed there is no interval and nothing is settled: such a finding is open. A check is not settled either where a
-seed has no value, such as a curve that does not cross or a band without a dot, unless the finding says how many seeds
-are enough. A finding that tests nothing, a calibration or an identity, has its kind in place of a verdict.
+With one seed there is no interval and nothing is settled: such a finding is open. Nor is a check settled if a
+seed has no value, such as a curve that does not cross or a band without a dot. The finding may say how many seeds are
+enough. A finding that tests nothing, a calibration or an identity, has its kind in place of a verdict.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Matrices: the effect of each variant in each experiment against a base, and the advice that follows.
 
 An experiment is a *scene*, an arm a *row*; the rows of a group are compared with the group's base, seed by seed. Each
-measure counts by its doublings: the base-2 logarithm of the ratio to the base, negative where it is worse. A
-value that is better than `enough` counts as `enough`: nobody hears the difference between 5 and 10 ms of delay, and a
-remedy must not win by it. The score of a row is the sum of these over the measures, each times its weight. With goodput
-and latency alone this is the logarithm of Kleinrock's power, throughput over delay (L. Kleinrock, "Power and
-deterministic rules of thumb for probabilistic problems in computer communications", ICC 1979).
+measure counts by its doublings: the base-2 logarithm of the ratio to the base, negative where it is worse. A value that
+is better than `enough` counts as `enough`. Nobody hears the difference between 5 and 10 ms of delay, and a remedy must
+not win by it. The score of a row is the sum of these over the measures, each times its weight. With goodput and latency
+alone this is the logarithm of Kleinrock's power, throughput over delay (L. Kleinrock, "Power and deterministic rules of
+thumb for probabilistic problems in computer communications", ICC 1979).
 
 The advice for a scene follows from the scores by rule, never by hand:
 
@@ -15,10 +15,10 @@ The advice for a scene follows from the scores by rule, never by hand:
    for all rows of the group together: of twenty that do nothing, one would else be above zero by chance. It is
    Bonferroni's, 1 - 0.05 / rows for each.
 3. Of the rows that help, those within `margin` of the best score are its equals. Advised is the equal that has the
-   fewest things to change, then the one with the higher score; the runner-up is the next of the equals, or else the
+   fewest things to change, then the one with the higher score. The runner-up is the next of the equals, or else the
    next best that helps.
-4. If none helps, the base is *fine* where it is good enough in every measure that has an `enough`; otherwise *nothing*
-   helps, or it is *open* if a row reaches the margin but its interval does not settle it.
+4. If none helps, the base is *fine* if it is good enough in every measure that has an `enough`. Otherwise *nothing*
+   helps. It is *open* if a row reaches the margin but its interval does not settle it.
 
 How much the advice rests on the weights is told as well: whom it would name if one measure counted twice.
 """

@@ -1,7 +1,7 @@
 """Operands of checks: samples with a value per seed, and measures as functions of arm and coordinates.
 
-The same code evaluates a check on the results of runs and, before the first run, on stand-ins of the same shape, so
-that a wrong arm, coordinate or measure is found early.
+The same code evaluates a check on the results of runs and, before the first run, on stand-ins of the same shape. So a
+wrong arm, coordinate or measure is found early.
 """
 
 from __future__ import annotations

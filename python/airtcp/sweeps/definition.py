@@ -1,8 +1,7 @@
-"""What a sweep says: read strictly, checked, and handed on as a `Sweep`.
+"""Reads the definition of a sweep strictly, checks it, and returns a `Sweep`.
 
-`airtcp.sweeps.file` declares the keys of a sweep file. Here is checked what only the whole file can tell;
-everything that needs the scenario (does this place exist? does this query fit the tables?) is found in
-`airtcp.sweeps.planning`.
+`airtcp.sweeps.file` declares the keys of a sweep file. This module checks rules that span several keys.
+`airtcp.sweeps.planning` checks everything that needs the scenario, such as keys of the scenario and queries.
 """
 
 from __future__ import annotations
@@ -291,7 +290,7 @@ class _Check:
         self.faults = faults
 
     def made(self) -> dict[str, object]:
-        """What is made of it, by the names that a `Sweep` has for it.
+        """The converted values, by the attributes of a `Sweep`.
 
         Raises:
             SweepError: something is wrong.

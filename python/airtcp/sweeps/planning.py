@@ -43,7 +43,7 @@ class Point:
 
     @property
     def extracts(self) -> tuple[Extract, ...]:
-        """What is taken from the run, in the order of the sweep's measures."""
+        """Extracts from the run, in the order of the sweep's measures."""
         return self.task.extracts
 
 
@@ -57,7 +57,7 @@ class Plan:
 
     @property
     def measures(self) -> tuple[Measure, ...]:
-        """What is measured."""
+        """The measures of the sweep."""
         return self.sweep.measure_list
 
     @property
@@ -192,7 +192,7 @@ class _Planner:
         return f"at {', '.join(told)}" if told else ""
 
     def _changes(self, arm: Arm, parameters: Mapping[str, Value]) -> list[tuple[str, str, str]] | None:
-        """What to change in the scenario: how to call it, its place, its value as TOML."""
+        """Changes to the scenario: the name of each for messages, its key, its value as TOML."""
         changes = []
         i = next((i for i, other in enumerate(self.sweep.arm_list) if other is arm), 0)
         given: list[tuple[tuple[str | int, ...], str, object]] = [

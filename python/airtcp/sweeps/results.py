@@ -49,18 +49,18 @@ _TYPES: Final[dict[str, Any]] = {"Int64": pl.Int64, "Float64": pl.Float64, "Stri
 
 @dataclass(frozen=True, repr=False)
 class SweepResults:
-    """What a sweep measured: `runs`, one row per run, and `rows(measure)` for measures of many rows."""
+    """The results of a sweep: `runs` with one row per run, and `rows(measure)` for measures of many rows."""
 
     manifest: Mapping[str, Any]
-    """What `sweep.json` holds, see `docs/sweeps.md`."""
+    """Content of `sweep.json`, see `docs/sweeps.md`."""
     runs: pl.DataFrame
     """One row per run: `arm` (if there are arms), the parameters, `seed`, `key`, `status`, `error`, `wall_s`, and a
     column per scalar measure. `status` is ok, failed or, if the sweep was cut off, missing.
     """
     tables: Mapping[str, pl.DataFrame]
-    """Of each measure of many rows; see `rows`."""
+    """Tables of measures of many rows; see `rows`."""
     tasks: pl.DataFrame | None = None
-    """What it takes to make each run again: `table`, `key`, `scenario` and `measures` as JSON."""
+    """Tasks that repeat each run: `table`, `key`, `scenario` and `measures` as JSON."""
 
     @classmethod
     def collect(cls, plan: Plan, store: Store) -> SweepResults:

@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far it is. Equal runs of several plans count once."""
+    """Progress of the runs. Equal runs of several plans count once."""
 
     total: int
     """Runs in all."""
     already: int
-    """Of these, finished before this start."""
+    """Runs that were finished before this start."""
     done: int
     """Finished, those before included."""
     failed: int
-    """Of these, failed."""
+    """Runs that failed."""
     elapsed_s: float
     eta_s: float | None
     """Time that is left, as far as can be told; `None`: nothing has finished yet."""
@@ -201,7 +201,7 @@ def died(plans: Sequence[Plan], store: Store) -> int:
 
 
 def count(plans: Sequence[Plan], store: Store) -> tuple[int, int]:
-    """How many different runs the plans have, and how many of them the store has already."""
+    """Number of different runs in the plans, and number of them that the store already has."""
     tasks = _union(plans)
     have = (store.get(key) for key in tasks)
     done = sum(

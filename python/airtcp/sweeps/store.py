@@ -1,12 +1,12 @@
 """Finished runs: a journal, one line of JSON for each, so that a sweep goes on where it was cut off.
 
-`runs.jsonl` only grows. A line is on disk (`fsync`) before its run counts as finished, so that a kill or a power loss
-costs at most runs that were under way. Each line ends with a checksum of the rest of it, `check`: a line that was
+`runs.jsonl` only grows. A line is on disk (`fsync`) before its run counts as finished. So a kill or a power loss
+costs at most runs in progress. Each line ends with a checksum of the rest of it, `check`: a line that was
 changed is not believed, and its run is repeated. The last line may be torn; it is cut off when the journal is opened. A
 lock keeps a second writer out; it goes with the process that holds it. There is no absolute path inside: the folder can
 be moved.
 
-A journal of format 1 had no checksums. It is refused: what cannot be checked is not gone on with.
+A journal of format 1 had no checksums. It is refused, because its lines cannot be checked.
 """
 
 from __future__ import annotations
@@ -204,7 +204,7 @@ class Store:
         self._outcomes[outcome.key] = outcome
 
     def get(self, key: str) -> Outcome | None:
-        """What came of a run; `None` if it has not finished yet."""
+        """Outcome of a run; `None` if it has not finished yet."""
         return self._outcomes.get(key)
 
     def __len__(self) -> int:

@@ -17,25 +17,25 @@ from airtcp.sweeps.measures import Extract, MeasureError, take
 
 @dataclass(frozen=True)
 class Task:
-    """What has to be run. Small and plain, so that it can be sent to another machine."""
+    """One run to carry out. It is small and plain, so that it can be sent to another machine."""
 
     key: str
     """Identity of the run, see `key_of`."""
     scenario: str
     """The resolved scenario with its seed, as JSON."""
     extracts: tuple[Extract, ...]
-    """What is taken from the run."""
+    """Extracts from the run."""
     where: str = field(default="", compare=False)
     """Which run this is, for people."""
     cell: str = field(default="", compare=False)
-    """What runs of different seeds have in common: they take about the same time."""
+    """Key of the cell. Runs of one cell differ in the seed and take about the same time."""
     simulated_s: float = field(default=1.0, compare=False)
     """Simulated time, seconds."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a task."""
+    """Outcome of a task."""
 
     key: str
     status: Literal["ok", "failed"]
