@@ -1,8 +1,8 @@
-"""What says that a folder is airtcp's: `airtcp.json`, with a checksum of each of its files.
+"""The marker of airtcp's folders: `airtcp.json`, with a checksum of each file.
 
-A folder with it may be written to; of any other, airtcp touches nothing. Files come and go in a `Batch`: the marker
-first names what will be there beside what is, then the files get their names, then the marker names only those. So a
-kill at any time leaves a folder in which every file has a checksum that is known.
+A folder with it may be written to; of any other, airtcp touches nothing. Files come and go in a `Batch`. The marker
+first names the new files beside the present ones. Then the files get their names. At last the marker names only those.
+So a kill at any time leaves a folder in which every file has a checksum that is known.
 
 The journal of runs grows line by line and has a checksum in each (`airtcp.sweeps.store`); the marker leaves it out.
 """
@@ -33,7 +33,7 @@ class Marker:
     """The marker of a folder."""
 
     kind: str
-    """What wrote the folder: a `format`, such as `airtcp-result`."""
+    """The `format` of the folder, such as `airtcp-result`."""
     files: dict[str, list[str]] = field(default_factory=dict)
     """SHA-256 of each file, by its path in the folder; two while a file is replaced."""
 
@@ -130,7 +130,7 @@ def marker_of(folder: Path) -> Marker | None:
 
 
 def sha256_of(path: Path) -> str:
-    """Of a regular file.
+    """The checksum of a regular file.
 
     Raises:
         OSError: it cannot be read.

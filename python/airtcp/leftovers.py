@@ -1,4 +1,4 @@
-"""What killed runs leave: hidden folders and files beside results. They are told and removed.
+"""Leftovers of killed runs: hidden folders and files beside results. They are reported and removed.
 
 A result is made in `.NAME.partial-PID-N` beside its place. The process that makes it holds a lock on that folder, so
 one without a holder is a leftover. It is airtcp's if its marker says so.

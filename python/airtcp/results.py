@@ -8,9 +8,8 @@ A folder holds
 - `capture.pcapng`, if the scenario asks for captures;
 - `airtcp.json`: checksums of all of them.
 
-The same scenario and seed give the same bytes in every file but `manifest.json`, which also says where and when it
-ran, and `airtcp.json`, which has its checksum.
-A folder appears under its name only once it is complete.
+The same scenario and seed give the same bytes in every file but two. `manifest.json` also records place and time of the
+run, and `airtcp.json` has its checksum. A folder appears under its name only once it is complete.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Results held against what they should be: every file against its checksum, and runs against runs made again.
+"""Verifies results: every file against its checksum, and runs against runs made again.
 
-A checksum tells damage. It does not tell results that somebody made up, with checksums to fit: for that, runs are drawn
-and made again, and must give the same bits. What a folder needs for it is in it: the manifest of a run has its
-scenario, and `verify/tasks.parquet` has those of a sweep or a study.
+A checksum tells damage. Checksums do not reveal results that somebody made up. For that, runs are drawn and made again,
+and must give the same bits. The folder holds everything for it. The manifest of a run has its scenario, and
+`verify/tasks.parquet` has those of a sweep or a study.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _silent(_: str) -> None:
 
 @dataclass
 class Verified:
-    """What was looked at, and what was wrong."""
+    """Files and runs that were checked, and their faults."""
 
     folder: str
     files: int = 0

@@ -144,7 +144,7 @@ class _Worker:
         return self._process.returncode
 
     def death(self, task: Task) -> Outcome:
-        """What is recorded of the run that it died on."""
+        """Record of the run on which it died."""
         code = self.end()
         name = _signal_name(-code) if code < 0 else None
         how = f"ended by {name}" if name else f"ended with exit code {code}"
@@ -168,7 +168,7 @@ class LocalExecutor:
     """Runs tasks in worker processes."""
 
     def __init__(self, jobs: int | None = None, memory_limit: int | None = None) -> None:
-        """How many at a time, and with how much memory.
+        """Number of tasks at a time, and the memory of each.
 
         Args:
             jobs: tasks at a time; by default as many as this process may use cores.

@@ -1,10 +1,10 @@
 """The SQL of measures: what of it is allowed, found by parsing it, before the query engine sees anything.
 
 A study is data from strangers. The engine, Polars, reads files and fetches addresses for table functions such as
-`read_csv`, already while it plans. It cannot be told not to, so queries are parsed here: this grammar has tables of the
-run, subqueries and named subqueries after FROM, and functions from a fixed list, and nothing else. Polars then gets the
-tokens of the parse, not the text: comments, other quotes and whatever two parsers could take differently do not reach
-it. Sizes and depths are bounded, because engines crash on what is nested or chained too far.
+`read_csv`, already while it plans. It has no option against that, so queries are parsed here. This grammar has tables
+of the run, subqueries and named subqueries after FROM, and functions from a fixed list. Polars then gets the tokens of
+the parse, not the text: comments, other quotes and whatever two parsers could take differently do not reach it. Sizes
+and depths are bounded, because engines crash on what is nested or chained too far.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MAX_TOKENS: Final = 4000
 MAX_TERMS: Final = 200
 """Operands in one expression: planning takes longer than in proportion to them."""
 MAX_DEPTH: Final = 25
-"""Of parentheses, calls, CASE and subqueries within each other. Polars itself gives up near 50."""
+"""Deepest nesting of parentheses, calls, CASE and subqueries. Polars itself fails near 50."""
 
 
 def _words(text: str) -> frozenset[str]:
@@ -42,7 +42,7 @@ FUNCTIONS: Final = _words(
     dense_rank first_value lag last_value lead percent_rank rank row_number
     """
 )
-"""What a query may call. None of them reads anything but its arguments."""
+"""Functions that a query may call. They read only their arguments."""
 
 TYPES: Final = _words(
     """
@@ -349,7 +349,7 @@ class _Parser:
         self.depth -= 1
 
     def operator(self) -> bool:
-        """What follows an operand; true if another operand has to come."""
+        """Reads the part after an operand; true if another operand must follow."""
         while True:
             if self.take("is"):
                 self.take("not")

@@ -42,7 +42,7 @@ FORMAT_VERSION: Final = 1
 MANIFEST: Final = "sweep.json"
 RUNS: Final = "runs"
 TASKS: Final = "verify/tasks.parquet"
-"""What `airtcp verify` needs to make runs again."""
+"""Tasks that `airtcp verify` repeats."""
 
 _TYPES: Final[dict[str, Any]] = {"Int64": pl.Int64, "Float64": pl.Float64, "String": pl.String, "Boolean": pl.Boolean}
 
@@ -169,7 +169,7 @@ class SweepResults:
 
 
 def tasks_of(plan: Plan, shapes: Mapping[str, Any], table: str = RUNS) -> pl.DataFrame:
-    """What it takes to make each run of a plan again."""
+    """The tasks that repeat each run of a plan."""
     columns: dict[str, list[str]] = {"table": [], "key": [], "scenario": [], "measures": []}
     for point in plan.points:
         measures = [

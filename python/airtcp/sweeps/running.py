@@ -196,7 +196,7 @@ def _union(plans: Sequence[Plan]) -> dict[str, Task]:
 
 
 def died(plans: Sequence[Plan], store: Store) -> int:
-    """How many runs of the plans died in an earlier start."""
+    """Number of runs of the plans that died in an earlier start."""
     return sum(outcome is not None and outcome.end is not None for outcome in map(store.get, _union(plans)))
 
 

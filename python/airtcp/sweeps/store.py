@@ -232,7 +232,7 @@ class Store:
 
     @property
     def notes(self) -> list[str]:
-        """What was wrong with the journal, for people."""
+        """Damage of the journal in words."""
         out = []
         where = f"{self.folder}: " if self.folder is not None else ""
         if self.damaged:
@@ -293,7 +293,7 @@ class Store:
 
 
 def _is_passing(name: str) -> bool:
-    """What a start that was killed may leave in a folder that has no marker yet."""
+    """Files that a killed start may leave in a folder without a marker."""
     return name == LOCK or (_files.TEMPORARY.fullmatch(name) is not None and name.startswith(f".{MARKER}."))
 
 
@@ -308,7 +308,7 @@ def _check_of(body: bytes) -> bytes:
 
 
 def _entry_of(line: bytes) -> dict[str, Any] | None:
-    """What a line says; `None` if it does not fit its checksum."""
+    """Content of a line; `None` if it does not match its checksum."""
     body, sign, check = line.rpartition(_CHECK)
     if not sign or check != _check_of(body) + b'"}\n':
         return None
@@ -328,7 +328,7 @@ def _entry(outcome: Outcome) -> dict[str, Any]:
 
 
 def measures_as_kept(outcome: Outcome) -> dict[str, Any]:
-    """What a run measured, as the journal has it."""
+    """Measures of a run as the journal has them."""
     return {name: _plain(value) for name, value in outcome.measures.items()}
 
 

@@ -45,7 +45,7 @@ class Outcome:
     wall_s: float = 0.0
     engine: str = ""
     end: Mapping[str, Any] | None = None
-    """How the run died, if it did: `signal`, and `memory_bytes` at most. It is not tried again unasked."""
+    """Cause of a run's death: `signal`, and `memory_bytes` at most. The run is tried again only on request."""
 
 
 def key_of(scenario: Mapping[str, Any], engine: str) -> str:
