@@ -63,7 +63,7 @@ def executor_of(address: object, jobs: int | None = None, memory_limit: int | No
     if isinstance(address, str):
         if not address.startswith("dask://") or address == "dask://":
             raise ExecutorError(
-                f"--executor {address}: must be threads, dask://HOST:PORT, or dask:// and the path of a scheduler file"
+                f"--executor {address}: must be dask://HOST:PORT, dask:// and the path of a scheduler file, or threads"
             )
         from airtcp.executors.dask import DaskExecutor
 
