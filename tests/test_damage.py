@@ -135,7 +135,9 @@ def test_commands_tell_damage_without_a_traceback(
     args = [arg.replace("x.png", str(tmp_path / "x.png")) for arg in command]
     for path in files:
         data = path.read_bytes()
-        for damage in (data[: len(data) // 2], b"", bytes(rng.randbytes(len(data))), b"[" * 4000):
+        damages = (data[: len(data) // 2], b"", rng.randbytes(len(data)), b"[" * 4000)
+        # Drawing a figure takes long.
+        for damage in damages if command[0] == "verify" else rng.sample(damages, 1):
             path.write_bytes(damage)
             code = cli.main([args[0], str(folder), *args[1:]])
             said = capsys.readouterr().err
@@ -255,6 +257,9 @@ def test_each_failing_call_leaves_what_was_there(
             assert (store.damaged, len(store) >= 1) == (0, True)
             assert b"\0" not in (out / JOURNAL).read_bytes()
             SweepResults.load(out)
+    # What is half removed has no marker any more, and is taken for a leftover a minute later.
+    for left in tmp_path.glob(".out.*"):
+        os.utime(left, (0, 0))
     go(5)
     assert [entry.name for entry in tmp_path.iterdir() if entry.name.startswith(".")] == []
     if what == "sweep":

@@ -29,7 +29,7 @@ from typing import Any
 
 import msgspec
 
-from airtcp.errors import StudyError
+from airtcp.errors import ResultsError, StudyError
 from airtcp.report.matrix import markdown
 from airtcp.report.model import Matrix
 from airtcp.study import published
@@ -230,7 +230,12 @@ def publish(folder: Path, run: Path, tables: Sequence[str] | None) -> None:
     # As anybody would call it, wherever the run was made.
     words = shlex.split(document["command"])
     document["command"] = shlex.join([*words[:3], study.id, *words[4:]])
-    (folder / DIGESTS).write_text(digests_of(run), encoding="utf-8")
+    try:
+        (folder / DIGESTS).write_text(digests_of(run), encoding="utf-8")
+    except ResultsError as error:
+        # Of an older airtcp: nobody can make single runs of it again.
+        (folder / DIGESTS).unlink(missing_ok=True)
+        sys.stderr.write(f"{folder}: no {DIGESTS} is written: {error}\n")
     (folder / published.PUBLISHED).write_text(lines_of(published.from_run(study, document, names)), encoding="utf-8")
 
 

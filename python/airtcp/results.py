@@ -20,6 +20,7 @@ import os
 import platform
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, overload
@@ -321,19 +322,21 @@ class Folder:
         self._format: Final = format_
         self._target = Path(os.path.realpath(path))
         self._lock: int | None = None
-        self._is_over = False
+        self._is_over = True
         try:
             leftovers.recover(self._target, tell)
             self._check_target()
             self._target.parent.mkdir(parents=True, exist_ok=True)
             self.work: Final = leftovers.free_sibling(self._target)
             self.work.mkdir()
+            self._is_over = False
             # Held while this process lives: what tells a run under way from what is left of one.
             self._lock = _files.lock_folder(self.work, wait=False)
             Marker(leftovers.UNFINISHED).write(self.work)
         except FileExistsError as error:
             raise self._error(NotADirectoryError(20, f"{error.filename} is not a directory")) from error
         except OSError as error:
+            self.discard()
             raise self._error(error) from error
 
     @property
@@ -415,8 +418,9 @@ class Folder:
         if not self._is_over:
             shutil.rmtree(self.work, ignore_errors=True)
         if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
+            handle, self._lock = self._lock, None
+            with suppress(OSError):
+                os.close(handle)
 
     def __enter__(self) -> Self:
         return self

@@ -255,7 +255,9 @@ def _differences(
 # --- published studies ------------------------------------------------------------------------------------------------
 
 DIGESTS: Final = "published-runs.txt"
-"""In a study's folder, beside `published.json`: a line for each run, its scenario and what came of it, as hashes."""
+"""In a study's folder, beside `published.json`: lines with a run's scenario and what came of it, as hashes."""
+MAX_DIGESTS: Final = 1000
+"""Runs of a study that are published. Their order is that of their hashes, so these are drawn at random."""
 
 
 def scenario_id(scenario: Mapping[str, Any]) -> str:
@@ -281,7 +283,7 @@ def digests_of(folder: Path) -> str:
         outcome = store.get(row["key"])
         if outcome is not None and outcome.status == "ok":
             found[scenario_id(json.loads(row["scenario"]))] = digest(outcome)
-    return "".join(f"{name} {value}\n" for name, value in sorted(found.items()))
+    return "".join(f"{name} {value}\n" for name, value in sorted(found.items())[:MAX_DIGESTS])
 
 
 def verify_study(name: str, runs: int, seed: int, jobs: int | None = None, tell: Tell = _silent) -> Verified:
@@ -302,7 +304,7 @@ def verify_study(name: str, runs: int, seed: int, jobs: int | None = None, tell:
     if before is None or not path.is_file():
         raise ResultsError(f"{study.folder}: no {DIGESTS}: with --runs all the whole study runs again")
     lines = dict(line.split() for line in path.read_text().splitlines())
-    found = Verified(str(study.folder), runs=len(lines))
+    found = Verified(str(study.folder), runs=before["runs"])
     _note_engine(before["engine"], found)
     tasks: dict[str, Task] = {}
     for one in prepare(study, before["mode"]):
@@ -311,10 +313,10 @@ def verify_study(name: str, runs: int, seed: int, jobs: int | None = None, tell:
             more = tuple(extract for extract in point.extracts if extract not in known.extracts)
             tasks[point.key] = Task(point.key, known.scenario, known.extracts + more)
     by_id = {scenario_id(json.loads(task.scenario)): task for task in tasks.values()}
-    if strangers := [name for name in by_id if name not in lines]:
-        found.faults.append(f"{len(strangers)} runs of the study's files are not among the published ones")
+    if not by_id.keys() >= lines.keys():
+        found.faults.append(f"{len(lines.keys() - by_id.keys())} published runs are not those of the study's files")
     drawn = _draw(sorted(by_id.keys() & lines.keys()), runs, seed)
-    tell(f"{study.id}: {len(drawn)} of {len(lines)} runs are made again")
+    tell(f"{study.id}: {len(drawn)} of {len(lines)} published runs are made again")
     made = {outcome.key: outcome for outcome in perform_all([by_id[name] for name in drawn], jobs)}
     for name in drawn:
         found.again += 1

@@ -164,7 +164,7 @@ class SweepResults:
             names = [name for name, measure in manifest["measures"].items() if measure["rows"]]
             tables = {name: read_table(path, name) for name in names}
             return cls(manifest, read_table(path, RUNS), tables)
-        except (OSError, KeyError, TypeError, AttributeError, pl.exceptions.PolarsError) as error:
+        except (KeyError, TypeError, AttributeError) as error:
             raise DamagedError(f"{path}: damaged result: {error}") from error
 
 
@@ -227,14 +227,13 @@ def read_table(folder: Path, name: str) -> pl.DataFrame:
     """A table of a folder, as it was written.
 
     Raises:
-        OSError: it cannot be read.
-        ResultsError: it is damaged.
+        DamagedError: it cannot be read, or is damaged.
     """
-    data = read_bytes(folder / f"{name}.parquet", None)
-    check_file(folder, f"{name}.parquet", data)
     try:
+        data = read_bytes(folder / f"{name}.parquet", None)
+        check_file(folder, f"{name}.parquet", data)
         return pl.read_parquet(data)
-    except PanicException as error:
+    except (OSError, pl.exceptions.PolarsError, PanicException) as error:
         raise DamagedError(f"{folder / name}.parquet: damaged result: {error}") from error
 
 

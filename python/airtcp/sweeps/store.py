@@ -18,6 +18,7 @@ import math
 import os
 import socket
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, replace
 from hashlib import blake2b
 from pathlib import Path
@@ -272,17 +273,20 @@ class Store:
 
     def _close_file(self) -> None:
         if self._file is not None:
-            os.close(self._file)
-            self._file = None
+            handle, self._file = self._file, None
+            with suppress(OSError):
+                # All that was written is on disk.
+                os.close(handle)
 
     def close(self) -> None:
         """Gives the journal free for others."""
         self._close_file()
         if self._lock is not None:
             handle, self._lock = self._lock, None
-            try:
+            with suppress(OSError):
+                # Who holds the lock is only for messages.
                 os.ftruncate(handle, 0)
-            finally:
+            with suppress(OSError):
                 os.close(handle)
 
     def __enter__(self) -> Self:
