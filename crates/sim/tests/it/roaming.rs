@@ -188,10 +188,18 @@ fn datagrams_of_the_gap_wait_or_are_lost_and_are_counted() {
         let [kept, lost_up, lost_down, forwarded] =
             ["kept", "dropped_station", "dropped_ap", "forwarded"].map(|c| one(&output, "handovers", c));
         let flows = output.table("flows").unwrap();
+        let links = output.table("links").unwrap();
+        let dropped_by_codel = |up: bool| -> f64 {
+            let names = texts(links, "name");
+            let of_direction =
+                numbers(links, "dropped_early").into_iter().zip(names).filter(|(_, n)| n.starts_with("phone->") == up);
+            of_direction.map(|(dropped, _)| dropped).sum()
+        };
         let missing: Vec<f64> = numbers(flows, "segments_sent")
             .iter()
             .zip(numbers(flows, "received"))
-            .map(|(sent, received)| sent - received)
+            .zip([true, false].map(dropped_by_codel))
+            .map(|((sent, received), dropped)| sent - received - dropped)
             .collect();
         // A few are on their way at the end of the run.
         let on_the_way = 8.0;
