@@ -116,7 +116,7 @@ CLAIMS: dict[str, Callable[[dict[str, Any]], bool]] = {
     "PRR": lambda p: p["prr"],
     "F-RTO as in RFC 5682": lambda p: p["frto"] == "rfc5682",
     "TCP small queues": lambda p: p["tsq"] != "off",
-    "mac80211's queues on Wi-Fi": lambda p: p["wifi"]["transmit"] == "mac80211",
+    "mac80211's queues on Wi-Fi": lambda p: p["wifi"]["transmit"]["name"] == "mac80211",
 }
 
 

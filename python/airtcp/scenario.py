@@ -2591,7 +2591,8 @@ Sampling: TypeAlias = "Literal['table', 'targeted']"
 
 SegmentsAtOnce: TypeAlias = "Literal['single', 'linux']"
 """How many segments a sender hands to its device at once, where the window lets them go. In the network they are
-packets of their own."""
+packets of their own.
+"""
 
 Selection: TypeAlias = "bool | Sequence[str]"
 """All of them or none, or those that are named."""
