@@ -1,0 +1,156 @@
+"""Random scenarios, drawn from the schema: none brings the engine down, and each gives the same bits again.
+
+The schema decides what is drawn, so a new policy or key is drawn as well. A few run with the other tests. By hand, for
+long (CONTRIBUTING.md): `AIRTCP_SCENARIOS=10000 pytest -s tests/test_random_scenarios.py`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import random
+from typing import Any
+
+import airtcp
+from airtcp import ScenarioError, _airtcp
+
+SCENARIOS = int(os.environ.get("AIRTCP_SCENARIOS", "20"))
+FIRST = int(os.environ.get("AIRTCP_FIRST_SCENARIO", "0"))
+
+SCHEMA: dict[str, Any] = json.loads(airtcp.schema())
+
+VALUES: dict[str, list[str] | list[float]] = {
+    "Span": ["0s", "1us", "50us", "1ms", "5ms", "20ms", "100ms", "1s"],
+    "DataRate": ["64kbit/s", "1Mbit/s", "6Mbit/s", "20Mbit/s", "100Mbit/s", "1Gbit/s"],
+    "Bytes": ["1B", "1500B", "10kB", "64KiB", "1MB"],
+    "Probability": [0.0, 0.001, 0.05, 0.5, 1.0],
+}
+
+
+def draw(part: dict[str, Any], rng: random.Random, name: str = "", depth: int = 0) -> Any:
+    """A value that a part of the schema accepts, as far as the schema says."""
+    if "$ref" in part:
+        name = part["$ref"].rsplit("/", 1)[1]
+        return draw(SCHEMA["$defs"][name], rng, name, depth + 1)
+    if name in VALUES:
+        return rng.choice([*VALUES[name]])
+    for key in ("oneOf", "anyOf"):
+        if key in part:
+            return draw(rng.choice(part[key]), rng, "", depth + 1)
+    if "const" in part:
+        return part["const"]
+    if "enum" in part:
+        return rng.choice(part["enum"])
+    match part.get("type"):
+        case "boolean":
+            return rng.random() < 0.5
+        case "integer" | "number" as kind:
+            low, high = part.get("minimum", 0), part.get("maximum", 1000)
+            near = rng.choice([low, high, low + 1, rng.uniform(low, min(high, low + 10)), rng.uniform(low, high)])
+            near = min(max(near, low), high)
+            return int(near) if kind == "integer" else float(near)
+        case "array":
+            count = rng.randint(part.get("minItems", 0), part.get("maxItems", 3))
+            return [draw(part.get("items", {"type": "integer"}), rng, "", depth + 1) for _ in range(count)]
+        case "object":
+            properties = part.get("properties", {})
+            wanted = set(part.get("required", ()))
+            chance = 0.3 / (1 + depth / 4)
+            keys = [key for key in properties if key in wanted or rng.random() < chance]
+            return {key: draw(properties[key], rng, "", depth + 1) for key in keys}
+        case _:
+            return rng.choice(["a", "linux-6", "x"])
+
+
+Keys = tuple[str | int, ...]
+
+
+def scenario(number: int) -> dict[str, Any]:
+    """The scenario of a number: a line and a WLAN with flows over both, and what is drawn is added piece by piece.
+
+    A piece that does not fit the rest is drawn again twice, then left out.
+    """
+    rng = random.Random(number)
+    profiles = _airtcp.names()["profiles"]
+    hosts = [{"name": name, "kind": "host", "profile": rng.choice(profiles)} for name in ("a", "s1", "s2")]
+    ends = {"down": ("a", "s1"), "up": ("s2", "a"), "across": ("s1", "s2")}
+    out: dict[str, Any] = {
+        "name": f"random-{number}",
+        "duration": "400ms",
+        "seed": number,
+        "nodes": [*hosts, {"name": "r", "kind": "router"}],
+        "links": [{"name": "line", "from": "a", "to": "r", "rate": rng.choice([*VALUES["DataRate"]]), "delay": "5ms"}],
+        "wlans": [{"name": "wlan", "ap": "r", "stations": ["s1", "s2"], "signal": {"kind": "snr", "snr_db": 20}}],
+        "flows": [{"name": name, "from": start, "to": to} for name, (start, to) in ends.items()],
+        "record": {"interval": rng.choice(["1ms", "10ms", "100ms"])},
+    }
+    flow, link, radio = (SCHEMA["$defs"][name]["properties"] for name in ("Flow", "Link", "RadioOptions"))
+    pieces: list[tuple[Keys, dict[str, Any]]] = [(("links", 0, key), link[key]) for key in link]
+    for i in range(len(ends)):
+        pieces += [(("flows", i, key), flow[key]) for key in ("traffic", "ac", "read_rate", "tcp", "receiver")]
+    for side in ("ap_radio", "station_radio"):
+        pieces += [(("wlans", 0, side, key), radio[key]) for key in radio]
+    pieces.append((("wlans", 0, "signal"), SCHEMA["$defs"]["SignalConfig"]))
+    for place, part in rng.sample(pieces, len(pieces) // 3):
+        if place[-1] in ("name", "from", "to", "rate"):
+            continue
+        for _ in range(3):
+            more = json.loads(json.dumps(out))
+            inner = more
+            for key in place[:-1]:
+                inner = inner.setdefault(key, {}) if isinstance(key, str) else inner[key]
+            inner[place[-1]] = draw(part, rng, "", 3)
+            try:
+                _airtcp.Checked.from_json(json.dumps(more), "random", [])
+            except ScenarioError as error:
+                assert error.errors, number
+                continue
+            out = more
+            break
+    return out
+
+
+def run(checked: Any, cuts: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Runs to its end in so many pieces; the summary, and the tables as lists."""
+    going = _airtcp.Run(checked, None)
+    for i in range(1, cuts + 1):
+        going.advance(going.end_s * i / cuts)
+    output = going.finish()
+    tables = {name: {column: list(data) for column, data in columns.items()} for name, columns in output.tables.items()}
+    return json.loads(output.summary), tables
+
+
+def ratios(value: object, at: str = "") -> list[str]:
+    """Where a summary has a ratio that is none."""
+    if isinstance(value, dict):
+        return [fault for key, item in value.items() for fault in ratios(item, f"{at}.{key}")]
+    if isinstance(value, list):
+        return [fault for i, item in enumerate(value) for fault in ratios(item, f"{at}[{i}]")]
+    is_ratio = at.endswith(("_ratio", ".utilisation", ".airtime", "_rate"))
+    if is_ratio and isinstance(value, float) and not -1e-9 <= value <= 1 + 1e-9:
+        return [f"{at} = {value}"]
+    return []
+
+
+def test_random_scenarios_run_and_repeat() -> None:
+    valid = 0
+    for number in range(FIRST, FIRST + SCENARIOS):
+        text = json.dumps(scenario(number))
+        try:
+            checked = _airtcp.Checked.from_json(text, "random", [])
+            summary, tables = run(checked, 1)
+        except ScenarioError as error:
+            assert error.errors, number
+            continue
+        valid += 1
+        again, tables_again = run(checked, 7)
+        assert again == summary, f"scenario {number} in pieces"
+        assert repr(tables_again) == repr(tables), f"scenario {number} in pieces"
+        assert not ratios(summary), (number, ratios(summary))
+        assert math.isfinite(sum(link["delivered_bytes"] for link in summary["links"] if "delivered_bytes" in link))
+        resolved = json.loads(checked.to_json())
+        once_more = _airtcp.Checked.from_json(json.dumps(resolved), "random", [])
+        assert json.loads(once_more.to_json()) == resolved, f"scenario {number}, written out"
+    print(f"{valid} of {SCENARIOS} random scenarios were valid")  # noqa: T201
+    assert valid >= SCENARIOS // 2
