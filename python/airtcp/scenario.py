@@ -725,6 +725,22 @@ class Profile(Part):
     cc: CcConfig | None = None
     """Congestion control."""
 
+    compressed_sack_delay: Span | None = None
+    """With `compressed_sacks`: such an ACK waits for 5 % of the round trip, and at most for this
+    (`tcp_comp_sack_delay_ns`).
+    """
+
+    compressed_sack_slack: Span | None = None
+    """By how much the timer of `compressed_sacks` runs out later than it is set, so that the processor wakes up less
+    often (`tcp_comp_sack_slack_ns`).
+    """
+
+    compressed_sacks: int | None = None
+    """While data lies above a hole: how many segments one ACK may tell of that was put off (Linux since 4.18,
+    `tcp_comp_sack_nr`). The first three segments above a hole are acknowledged at once all the same, and so is
+    what fills it. Needs SACK. 0: each segment above a hole is acknowledged at once.
+    """
+
     cwnd_slack: int | None = None
     """With `cwnd_validation`: the window counts as used while at most this many segments short of full, in slow
     start too (Linux up to 3.15: 3). 0: once full in a round trip and, in slow start, half full (Linux since).
@@ -1817,6 +1833,22 @@ class TcpOptions(Part):
 
     cc: CcConfig | None = None
     """Congestion control."""
+
+    compressed_sack_delay: Span | None = None
+    """With `compressed_sacks`: such an ACK waits for 5 % of the round trip, and at most for this
+    (`tcp_comp_sack_delay_ns`).
+    """
+
+    compressed_sack_slack: Span | None = None
+    """By how much the timer of `compressed_sacks` runs out later than it is set, so that the processor wakes up less
+    often (`tcp_comp_sack_slack_ns`).
+    """
+
+    compressed_sacks: int | None = None
+    """While data lies above a hole: how many segments one ACK may tell of that was put off (Linux since 4.18,
+    `tcp_comp_sack_nr`). The first three segments above a hole are acknowledged at once all the same, and so is
+    what fills it. Needs SACK. 0: each segment above a hole is acknowledged at once.
+    """
 
     cwnd_slack: int | None = None
     """With `cwnd_validation`: the window counts as used while at most this many segments short of full, in slow

@@ -3,6 +3,7 @@
 mod capture;
 mod capture_air;
 mod common;
+mod compressed_sacks;
 mod coop;
 mod examples;
 mod probe;

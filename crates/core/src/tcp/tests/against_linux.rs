@@ -159,6 +159,7 @@ fn settings(c: &mut TcpConfig, case: &Value, setting: &str, control: &str) {
     if !case["delayed_acks"].as_bool().unwrap() {
         c.quick_acks = u32::MAX;
     }
+    c.compressed_sacks = 0; // `tcp_comp_sack_nr` of these runs
     c.send_buffer = Bytes::new(4 << 20);
     let window = case["receive_window"].as_u64().unwrap();
     if window > 0 {
