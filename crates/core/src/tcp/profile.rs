@@ -501,7 +501,7 @@ mod tests {
         ] {
             assert_eq!(qdisc(name), expected, "{name}");
         }
-        assert_eq!(wifi("linux-6").unwrap()["transmit"].as_str(), Some("mac80211"));
+        assert_eq!(wifi("linux-6").unwrap()["transmit"]["name"].as_str(), Some("mac80211"));
     }
 
     /// The qdiscs that the tables name are ones that exist, with parameters they take.
