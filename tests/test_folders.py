@@ -307,3 +307,36 @@ def test_a_manifest_of_a_stranger_is_no_traceback(run_folder: Path, wrong: dict[
     (run_folder / "manifest.json").write_text(json.dumps({**manifest, **wrong}))
     with pytest.raises(ResultsError, match=r"manifest\.json: damaged"):
         Results.load(run_folder)
+
+
+# --- what is read -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("special", ["pipe", "/dev/zero"])
+@pytest.mark.parametrize("what", ["run", "check", "sweep", "arms", "scenario of a sweep"])
+def test_a_pipe_or_a_device_is_refused_at_once(
+    airtcp: Command, file: Path, tmp_path: Path, what: str, special: str
+) -> None:
+    path = Path(special)
+    if special == "pipe":
+        path = tmp_path / "pipe"
+        os.mkfifo(path)
+    if what in ("run", "check", "sweep"):
+        done = airtcp(what, path)
+    else:
+        text = file.read_text()
+        if what == "arms":
+            text = f'arms = "{path}"\n{text}'
+        else:
+            text = text.replace('scenario = "tiny.toml"', f'scenario = "{path}"')
+        file.write_text(text)
+        done = airtcp("sweep", file)
+    assert done.returncode == 2
+    assert "is not a regular file" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_standard_error_may_be_full(scenario: Path, tmp_path: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run([AIRTCP, "run", scenario, "--out", tmp_path / "out"], stderr=full, check=False)
+    assert done.returncode == 0

@@ -49,6 +49,17 @@ def read_bytes(path: Path | str, limit: int | None = MAX_DOCUMENT_BYTES) -> byte
     return data
 
 
+def fault_of_input(path: str | os.PathLike[str]) -> str | None:
+    """Why something is no file to be read: a pipe would be waited for, a device may never end. `None`: it may be."""
+    try:
+        mode = Path(path).stat().st_mode
+    except (OSError, ValueError):
+        return None  # who opens it tells
+    if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
+        return None
+    return f"{path}: is not a regular file (a scenario from a pipe: airtcp run - reads standard input)"
+
+
 def write_temporary(path: Path, data: bytes) -> Path:
     """Writes a new file beside `path`, for a rename; it is on disk when this returns.
 

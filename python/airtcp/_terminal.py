@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Final
 
@@ -25,7 +25,9 @@ class StopError(Exception):
 
 def say(message: str) -> None:
     """Writes a line to standard error."""
-    sys.stderr.write(f"{message}\n")
+    with suppress(OSError):
+        # Nobody can be told that nobody can be told.
+        sys.stderr.write(f"{message}\n")
 
 
 def fail(message: str, code: int) -> int:

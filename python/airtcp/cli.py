@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from airtcp import _airtcp
+from airtcp._files import fault_of_input
 from airtcp._terminal import BAD_INPUT, FAILURE, OK, Interrupts, StopError, fail, render, say, write_out
 from airtcp._text import to_json
 from airtcp.commands import analyze, clean, report, study, sweep, verify
@@ -352,6 +353,8 @@ def _checked(args: argparse.Namespace) -> _airtcp.Checked:
     if args.seed is not None:
         parsed.append((f"--seed {args.seed}", "seed", str(args.seed)))
     if file != "-":
+        if (fault := fault_of_input(file)) is not None:
+            raise StopError(fault, BAD_INPUT)
         try:
             return _airtcp.Checked.load(file, parsed)
         except ScenarioError as error:

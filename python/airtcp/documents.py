@@ -18,6 +18,7 @@ from msgspec import Meta
 
 from airtcp import _airtcp
 from airtcp._airtcp import Document, DocumentError
+from airtcp._files import fault_of_input
 
 Place = Sequence[str | int]
 """Keys, and indices of lists, from the top of a document."""
@@ -121,6 +122,8 @@ def load(path: object, what: str, error: ErrorType) -> Document:
     Raises:
         error: the file cannot be read. The message says that it should hold `what`.
     """
+    if (fault := fault_of_input(str(path))) is not None:
+        raise error(fault)
     try:
         return Document.load(str(path), what)
     except DocumentError as found:

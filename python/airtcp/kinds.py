@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from airtcp._airtcp import Document, DocumentError, ScenarioError
+from airtcp._files import fault_of_input
 
 Kind = Literal["scenario", "sweep", "arms", "experiment", "study"]
 
@@ -47,7 +48,7 @@ def _keys(path: Path) -> dict[str, Any]:
     if path.is_dir():
         return {}
     try:
-        return Document.load(str(path), "file").value()
+        return Document.load(str(path), "file").value() if fault_of_input(path) is None else {}
     except DocumentError:
         return {}
 

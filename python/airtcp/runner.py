@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import threading
@@ -11,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from airtcp import _airtcp
+from airtcp._files import fault_of_input
 from airtcp._part import to_toml_value
 from airtcp.errors import ScenarioError
 from airtcp.execution import SNAPLEN, Execution
@@ -48,10 +50,13 @@ class Job:
         """Reads the scenario and validates it, without running it.
 
         Raises:
+            OSError: it is a pipe or a device.
             ScenarioError: it cannot be read or is wrong.
         """
         if isinstance(self.scenario, Scenario):
             return _airtcp.Checked.from_json(json.dumps(self.scenario.to_dict()), "scenario", self.changes())
+        if (fault := fault_of_input(self.scenario)) is not None:
+            raise OSError(errno.EINVAL, fault)
         try:
             return _airtcp.Checked.load(Path(self.scenario), self.changes())
         except ScenarioError as error:

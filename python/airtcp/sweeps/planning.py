@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from airtcp import _airtcp
+from airtcp._files import fault_of_input
 from airtcp._part import to_toml_value
 from airtcp.documents import Faults
 from airtcp.errors import ScenarioError, SweepError
@@ -244,6 +245,8 @@ class _Planner:
     def _checked(self, arm: Arm, changes: list[Any]) -> _airtcp.Checked:
         if isinstance(arm.scenario, Mapping):
             return _airtcp.Checked.from_json(_json(arm.scenario), f"{self.faults.where('scenario')}", changes)
+        if arm.scenario is not None and (fault := fault_of_input(arm.scenario)) is not None:
+            raise SweepError(f"{self.faults.where('scenario')}: {fault}")
         return _airtcp.Checked.load(arm.scenario, changes)
 
     def _cell(self, arm: Arm, parameters: dict[str, Value], shapes: set[str]) -> list[Point]:
