@@ -13,6 +13,7 @@ mod flags;
 pub mod packet;
 pub mod policy;
 pub mod queue;
+pub mod receive;
 pub mod rng;
 pub mod table;
 pub mod tcp;

@@ -30,6 +30,7 @@ pub const AXES: &[Axis] = &[
     crate::tcp::loss::LossConfig::axis("loss", "`loss` in the `tcp` table of a flow"),
     crate::queue::QueueConfig::axis("queue", "`queue` of a link"),
     crate::wifi::transmit::TransmitConfig::axis("transmit", "`transmit` of a WLAN's radios"),
+    crate::receive::ReceiveOffloadConfig::axis("receive_offload", "`receive_offload` of a host"),
     crate::wifi::rate::RateConfig::axis("rate_control", "`rate_control` of a WLAN or one of its stations"),
     crate::wifi::retry_out::RetryOutConfig::axis("retry_out", "`retry_out` of a WLAN's access point"),
     crate::wifi::phy::SignalConfig::axis("signal", "`signal` of a WLAN or one of its stations"),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use airtcp_core::packet::FlowId;
 use airtcp_core::queue::QueueConfig;
+use airtcp_core::receive::{OffConfig, ReceiveOffloadConfig};
 use airtcp_core::units::{DataRate, Probability, Span, Time};
 use airtcp_core::wifi::channel::Roams;
 use airtcp_core::wifi::phy::{Motion, SignalConfig, Track};
@@ -162,6 +163,15 @@ pub struct NodeSpec {
     pub name: String,
     /// Hosts are ends of flows and never forward; routers forward.
     pub is_host: bool,
+    /// How a host takes packets from its interface. A router does not.
+    pub receive_offload: ReceiveOffloadConfig,
+}
+
+impl NodeSpec {
+    /// A router, or a host that takes packets one by one.
+    pub fn new(name: impl Into<String>, is_host: bool) -> NodeSpec {
+        NodeSpec { name: name.into(), is_host, receive_offload: ReceiveOffloadConfig::Off(OffConfig {}) }
+    }
 }
 
 /// One direction of a line.

@@ -32,10 +32,14 @@ pub struct GroupSummary {
     /// Congestion control, empty unless TCP.
     pub cc: String,
     pub flow_count: u64,
-    /// Of all flows together.
+    /// Of all flows together: payload acknowledged at the senders.
     pub goodput_bps: Option<f64>,
+    /// Of all flows together: payload in order at the receivers.
+    pub delivered_bps: Option<f64>,
     /// Jain's fairness index of the flows' goodputs.
     pub jain: Option<f64>,
+    /// Packets without payload that the receivers sent (tcp).
+    pub acks_sent: u64,
     pub segments_sent: u64,
     pub segments_retransmitted: u64,
     pub retransmission_ratio: Option<f64>,
@@ -64,7 +68,9 @@ pub struct GroupSummary {
 pub struct FlowSummary {
     pub name: String,
     pub goodput_bps: Option<f64>,
+    pub delivered_bps: Option<f64>,
     pub bytes_acked: u64,
+    pub acks_sent: u64,
     pub segments_sent: u64,
     pub segments_retransmitted: u64,
     pub retransmission_ratio: Option<f64>,
@@ -205,6 +211,7 @@ impl GroupSummary {
         let first = rows[0];
         let sum = |f: fn(&FlowRow) -> u64| rows.iter().map(|r| f(r)).sum::<u64>();
         let goodputs = || rows.iter().map(|r| r.goodput_bps);
+        let delivered = || rows.iter().map(|r| r.delivered_bps);
         let (sent, again) = (sum(|r| r.segments_sent), sum(|r| r.segments_retransmitted));
         let listed = if rows.len() > MAX_FLOWS_LISTED { &[] } else { reported };
         GroupSummary {
@@ -213,7 +220,9 @@ impl GroupSummary {
             cc: first.cc.to_string(),
             flow_count: rows.len() as u64,
             goodput_bps: mean(goodputs()).map(|_| goodputs().filter(|v| v.is_finite()).sum()),
+            delivered_bps: mean(delivered()).map(|_| delivered().filter(|v| v.is_finite()).sum()),
             jain: jain(goodputs()),
+            acks_sent: sum(|r| r.acks_sent),
             segments_sent: sent,
             segments_retransmitted: again,
             retransmission_ratio: (sent > 0).then(|| again as f64 / sent as f64),
@@ -239,6 +248,8 @@ impl FlowSummary {
         FlowSummary {
             name: r.name.to_string(),
             goodput_bps: finite(r.goodput_bps),
+            delivered_bps: finite(r.delivered_bps),
+            acks_sent: r.acks_sent,
             bytes_acked: r.bytes_acked,
             segments_sent: r.segments_sent,
             segments_retransmitted: r.segments_retransmitted,

@@ -3,7 +3,7 @@
 //! Order of events, stated once: time, then component. Packets in flight on all links are the first component, so arrivals
 //! come before deadlines of the same instant; among themselves, the packet that came to its link last is first, and then
 //! the order is that of their paths: by destination router, then by flow, forward before reverse. Then come links that need
-//! departures, in the order of the scenario; then the wireless channels; then each flow's source and destination; the
+//! departures, in the order of the scenario; then the wireless channels; then the interfaces of hosts; then each flow's source and destination; the
 //! sampler sees what all others have done, but for hosts that roam, whose decisions come last. Of a departure from a queue and an arrival at it in the same instant, a coin decides (see `link`).
 //!
 //! Deadlines are lazy: a component's leaf in the timeline may be earlier than its deadline, never later. When it fires
@@ -11,6 +11,7 @@
 
 mod air;
 mod components;
+mod interfaces;
 mod ledger;
 mod queues;
 mod results;
@@ -19,6 +20,7 @@ mod sampler;
 
 use airtcp_core::packet::{FlowId, Packet, PacketId, Pool};
 use airtcp_core::queue::{DropReason, Drops};
+use airtcp_core::receive::Merged;
 use airtcp_core::tcp::{LocalDrops, Outputs, Tsq};
 use airtcp_core::units::{Span, Time};
 use airtcp_core::wifi::Released;
@@ -38,6 +40,7 @@ use crate::timeline::{Component, Timeline};
 use crate::traffic::{AnyEnds, Context, Flow};
 use crate::wires::{InFlight, Lane, Wires};
 use components::{Components, Whose};
+use interfaces::Interfaces;
 use results::Totals;
 use roaming::Roamers;
 use sampler::Sampler;
@@ -58,6 +61,7 @@ pub struct World {
     links: Links,
     air: Air,
     components: Components,
+    interfaces: Interfaces,
     flows: Vec<Flow>,
     pool: Pool,
     /// By packet: its place on its path, and when it came there, while it waits in a queue or is in the air.
@@ -147,7 +151,9 @@ impl World {
         let lanes = links.assign_lanes(&spec.links, &routes.hops);
         let air = Air::new(spec);
         let roamers = Roamers::new(spec, &routes, &air);
-        let components = Components::new(links.queued.len(), air.channels.len(), flows.len(), roamers.count());
+        let interfaces = Interfaces::new(spec);
+        let components =
+            Components::new(links.queued.len(), air.channels.len(), interfaces.all.len(), flows.len(), roamers.count());
         let mut timeline = Timeline::new(components.count());
         for (q, queued) in (0..).map(QueueId).zip(&links.queued) {
             timeline.set(components.queue(q), queued.deadline(Time::NEVER));
@@ -168,6 +174,7 @@ impl World {
             links,
             air,
             components,
+            interfaces,
             flows,
             pool: Pool::default(),
             place_of: Vec::new(),
@@ -370,15 +377,35 @@ impl World {
         let size = packet.size;
         self.ledger.delivered.add(size);
         let id_of_flow = packet.flow;
+        let is_reverse = packet.is_reverse();
+        if !is_reverse {
+            self.ledger.delivered_forward.add(size);
+        }
+        if let Some(interface) = self.interfaces.of(id_of_flow.0, is_reverse) {
+            let packet = self.pool.remove(id);
+            return self.enter_interface(interface, &packet);
+        }
         let flow = &mut self.flows[id_of_flow.0 as usize];
         flow.ends.on_packet(self.now, packet, &mut self.out, &mut self.log);
-        let is_reverse = packet.is_reverse();
         self.pool.remove(id);
+        self.after_delivery(id_of_flow, is_reverse);
+    }
+
+    /// An interface hands a packet, or several merged, to an end of their flow.
+    fn hand_up(&mut self, merged: &Merged) {
+        let (id_of_flow, is_reverse) = (merged.packet.flow, merged.packet.is_reverse());
+        let flow = &mut self.flows[id_of_flow.0 as usize];
+        flow.ends.on_merged(self.now, merged, &mut self.out, &mut self.log);
+        self.after_delivery(id_of_flow, is_reverse);
+    }
+
+    #[inline]
+    fn after_delivery(&mut self, id_of_flow: FlowId, is_reverse: bool) {
+        let ends = &self.flows[id_of_flow.0 as usize].ends;
         if is_reverse {
-            self.timeline.advance_to(self.components.source(id_of_flow), flow.ends.deadline());
+            self.timeline.advance_to(self.components.source(id_of_flow), ends.deadline());
         } else {
-            self.ledger.delivered_forward.add(size);
-            self.timeline.advance_to(self.components.destination(id_of_flow), flow.ends.destination_deadline());
+            self.timeline.advance_to(self.components.destination(id_of_flow), ends.destination_deadline());
         }
         self.send_out(id_of_flow);
     }
@@ -394,6 +421,9 @@ impl World {
             let packet = self.out.packets[i];
             let size = packet.size;
             self.ledger.sent.add(size);
+            if let Some(interface) = self.interfaces.of(flow.0, !packet.is_reverse()) {
+                self.interfaces.all[interface.index()].on_sent(size);
+            }
             let place = path_start[usize::from(packet.is_reverse())];
             let id = self.pool.insert(packet);
             self.forward(self.hops[place.index()].link(), id, place, size);
@@ -415,6 +445,7 @@ impl World {
             }
             Whose::Queue(queue) => self.on_queue_deadline(queue),
             Whose::Channel(channel) => self.on_channel_deadline(channel),
+            Whose::Interface(interface) => self.on_interface_deadline(interface, component),
             Whose::Sampler => {
                 self.sample();
                 self.timeline.set(component, self.sampler.next());

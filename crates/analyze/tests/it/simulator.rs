@@ -44,7 +44,7 @@ fn spec(profile: &str, loss: f64) -> RunSpec {
         is_member_of_group: false,
         air: None,
     };
-    let node = |name: &str, is_host| NodeSpec { name: name.into(), is_host };
+    let node = |name: &str, is_host| NodeSpec::new(name, is_host);
     let tcp = config(profile, |_| {});
     let mut links =
         vec![link(5, 4, 10, Span::from_ms(10), loss, Some(30)), link(4, 5, 10, Span::from_ms(10), 0.0, None)];

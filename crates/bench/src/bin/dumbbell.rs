@@ -106,7 +106,7 @@ fn dumbbell(
     seconds: u64,
     traffic: &Traffic,
 ) -> RunSpec {
-    let router = |name: &str| NodeSpec { name: name.into(), is_host: false };
+    let router = |name: &str| NodeSpec::new(name, false);
     let mut nodes = vec![router("r1"), router("r2")];
     let link = |from: u32, to: u32, rate, delay, limit_packets: Option<u32>| LinkSpec {
         name: format!("{from}->{to}"),
@@ -126,8 +126,8 @@ fn dumbbell(
     let mut list = Vec::new();
     for i in 0..flows {
         let (left, right) = (2 + 2 * i, 3 + 2 * i);
-        nodes.push(NodeSpec { name: format!("left[{i}]"), is_host: true });
-        nodes.push(NodeSpec { name: format!("right[{i}]"), is_host: true });
+        nodes.push(NodeSpec::new(format!("left[{i}]"), true));
+        nodes.push(NodeSpec::new(format!("right[{i}]"), true));
         for (a, b) in [(left, 0), (0, left), (right, 1), (1, right)] {
             links.push(link(a, b, access, Span::from_ms(5), None));
         }

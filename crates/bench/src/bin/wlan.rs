@@ -52,7 +52,7 @@ fn main() {
     });
     let is_up = arg("direction", "up") == "up";
     let (ap, server) = (NodeId(stations), NodeId(stations + 1));
-    let host = |name: String, is_host| NodeSpec { name, is_host };
+    let host = |name: String, is_host| NodeSpec::new(name, is_host);
     let mut nodes: Vec<NodeSpec> = (0..stations).map(|i| host(format!("sta[{i}]"), true)).collect();
     nodes.push(host("ap".into(), false));
     nodes.push(host("server".into(), true));

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::cc::CcConfig;
 use super::loss::LossConfig;
 use crate::policy::Choice;
+use crate::receive::ReceiveOffloadConfig;
 use crate::units::{Bytes, Probability, Span};
 use crate::wire;
 
@@ -410,10 +411,21 @@ pub fn profile_file(name: &str) -> Option<&'static str> {
     PROFILES.iter().find(|(n, _)| *n == name).map(|(_, text)| *text)
 }
 
-/// A profile's file: TCP options, the profile `base` that holds where it says nothing, and a table `wifi`.
+/// How a host takes packets from its interfaces.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Receive {
+    /// From a line.
+    pub wired: ReceiveOffloadConfig,
+    /// From the air.
+    pub wifi: ReceiveOffloadConfig,
+}
+
+/// A profile's file: TCP options, the profile `base` that holds where it says nothing, and the tables `wifi` and `receive`.
 struct ProfileFile {
     base: Option<String>,
     wifi: Option<toml::Table>,
+    receive: Option<Receive>,
     options: TcpOptions,
 }
 
@@ -427,7 +439,8 @@ impl ProfileFile {
         let mut take = |key| table.remove(key);
         let base = take("base").map(toml::Value::try_into).transpose()?;
         let wifi = take("wifi").map(toml::Value::try_into).transpose()?;
-        Ok(ProfileFile { base, wifi, options: table.try_into()? })
+        let receive = take("receive").map(toml::Value::try_into).transpose()?;
+        Ok(ProfileFile { base, wifi, receive, options: table.try_into()? })
     }
 }
 
@@ -445,6 +458,13 @@ pub fn profile(name: &str) -> Option<TcpOptions> {
 pub fn wifi(name: &str) -> Option<toml::Table> {
     let file = ProfileFile::read(name)?;
     file.wifi.or_else(|| file.base.and_then(|base| wifi(&base)))
+}
+
+/// How the host of the built-in profile takes packets from its interfaces, as its file or its base's says: the table `receive`. `None`:
+/// no such profile.
+pub fn receive(name: &str) -> Option<Receive> {
+    let file = ProfileFile::read(name)?;
+    file.receive.or_else(|| file.base.and_then(|base| receive(&base)))
 }
 
 impl TcpConfig {
@@ -502,6 +522,23 @@ mod tests {
             assert_eq!(qdisc(name), expected, "{name}");
         }
         assert_eq!(wifi("linux-6").unwrap()["transmit"]["name"].as_str(), Some("mac80211"));
+    }
+
+    #[test]
+    fn every_profile_says_how_its_host_receives() {
+        let of = |name| receive(name).map(|r| (r.wired.name(), r.wifi.name()));
+        for (names, expected) in [
+            (&["linux-6"][..], ("igb", "napi")),
+            // ath9k and bcm4329 hand up packet by packet.
+            (&["linux-3.13", "linux-3.13-no-tsq", "linux-3.13-codel", "linux-2.6.32"], ("igb", "off")),
+            (&["android-2.2", "android-4.1"], ("off", "off")),
+            (&["windows-10", "macos-10.11", "freebsd-2.2.1", "ns2-reno"], ("off", "off")),
+        ] {
+            for name in names {
+                assert_eq!(of(name), Some(expected), "{name}");
+            }
+        }
+        assert_eq!(profile_names().filter_map(receive).count(), PROFILES.len());
     }
 
     /// The qdiscs that the tables name are ones that exist, with parameters they take.

@@ -175,7 +175,13 @@ impl Receiver {
     }
 
     /// A packet of the sender arrived.
+    #[inline]
     pub fn on_packet(&mut self, now: Time, p: &Packet, out: &mut Outputs) {
+        self.on_merged(now, p, 1, p.len, out);
+    }
+
+    /// So many segments, which follow each other, came up as one packet. All but the last have `segment_len` bytes.
+    pub fn on_merged(&mut self, now: Time, p: &Packet, segments: u16, segment_len: u16, out: &mut Outputs) {
         if p.has(TcpFlags::SYN) {
             return self.on_syn(now, p, out);
         }
@@ -198,7 +204,7 @@ impl Receiver {
         let start = p.seq.to_offset(self.rcv_nxt);
         let fin = p.has(TcpFlags::FIN);
         if p.len > 0 || fin {
-            self.on_data(now, p, start, fin, out);
+            self.on_data(now, p, (segments, segment_len), start, fin, out);
         } else if start < self.rcv_nxt {
             // Below the window: a window probe or a keep-alive wants an answer (RFC 9293 section 3.10.7.4).
             self.send_ack(now, out);
@@ -275,10 +281,19 @@ impl Receiver {
         self.rcv_nxt - u64::from(self.fin_at.is_some_and(|f| self.rcv_nxt > f))
     }
 
-    fn on_data(&mut self, now: Time, p: &Packet, start: u64, fin: bool, out: &mut Outputs) {
+    fn on_data(
+        &mut self,
+        now: Time,
+        p: &Packet,
+        (segments, segment_len): (u16, u16),
+        start: u64,
+        fin: bool,
+        out: &mut Outputs,
+    ) {
+        let whole = |bytes: u64| bytes.checked_div(u64::from(segment_len)).unwrap_or(0);
         let end = start + u64::from(p.len);
-        self.stats.segments_received += u64::from(p.len > 0);
-        self.note_ecn(p);
+        self.stats.segments_received += if p.len > 0 { u64::from(segments) } else { 0 };
+        self.note_ecn(p, segments);
         if now.since(self.last_arrival) > self.config.rto_min && self.config.quick_acks > 0 {
             self.quick_acks = self.quick_acks.max(1);
         }
@@ -294,7 +309,7 @@ impl Receiver {
         }
         if end + u64::from(fin) <= self.rcv_nxt {
             self.stats.bytes_duplicate += u64::from(p.len);
-            self.stats.segments_duplicate += u64::from(p.len > 0);
+            self.stats.segments_duplicate += if p.len > 0 { u64::from(segments) } else { 0 };
             self.quick_acks = self.config.quick_acks;
             self.duplicate = Some((start, end)).filter(|_| p.len > 0);
             return self.send_ack(now, out);
@@ -308,15 +323,20 @@ impl Receiver {
         }
         if start > self.rcv_nxt {
             let kept = self.out_of_order.insert(start, end);
-            self.stats.bytes_duplicate += u64::from(p.len) - kept;
-            if kept == 0 && p.len > 0 {
-                self.stats.segments_duplicate += 1;
+            let known = u64::from(p.len) - kept;
+            self.stats.bytes_duplicate += known;
+            if kept > 0 {
+                self.stats.segments_duplicate += whole(known);
+            } else if p.len > 0 {
+                self.stats.segments_duplicate += u64::from(segments);
                 self.duplicate = Some((start, end));
             }
             return self.tell_of_hole(now, out);
         }
         let fills_hole = !self.out_of_order.is_empty();
-        self.stats.bytes_duplicate += self.rcv_nxt.saturating_sub(start);
+        let known = self.rcv_nxt.saturating_sub(start);
+        self.stats.bytes_duplicate += known;
+        self.stats.segments_duplicate += whole(known);
         if start < self.rcv_nxt {
             self.duplicate = Some((start, self.rcv_nxt));
         }
@@ -333,7 +353,7 @@ impl Receiver {
         }
         self.advance_reader(now);
         self.right_size(now, p);
-        self.unacked_segments += 1;
+        self.unacked_segments += u32::from(segments);
         if fin_now {
             self.fin_sent = true;
             self.state = State::LastAck;
@@ -428,12 +448,12 @@ impl Receiver {
         if self.config.delayed_ack_tick.is_zero() { self.config.delayed_ack } else { self.config.delayed_ack_tick }
     }
 
-    fn note_ecn(&mut self, p: &Packet) {
+    fn note_ecn(&mut self, p: &Packet, segments: u16) {
         if p.has(TcpFlags::CWR) {
             self.ece = false;
         }
         if p.ecn == Ecn::Ce {
-            self.stats.ce_received += 1;
+            self.stats.ce_received += u64::from(segments);
             if self.ecn_ok {
                 self.ece = true;
             }

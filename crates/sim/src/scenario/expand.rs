@@ -14,12 +14,12 @@ mod wlan;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use airtcp_core::tcp::profile::{profile, profile_names};
+use airtcp_core::tcp::profile::{profile, profile_names, receive};
 use airtcp_core::tcp::{TcpOptions, Unresolved};
 use airtcp_core::units::Span;
 
 use super::error::{nearest, unknown};
-use super::file::{MAX_COUNT, NodeKind, ScenarioFile};
+use super::file::{MAX_COUNT, NodeKind, ScenarioFile, defaults};
 use super::tree::Path;
 use super::{Document, ScenarioError, ScenarioErrors};
 use crate::spec::{ChannelId, ChannelSpec, LinkId, LinkSpec, NodeId, NodeSpec, RunSpec, WalkSpec};
@@ -57,6 +57,7 @@ pub(super) fn expand(file: &ScenarioFile, source: &Document) -> Result<RunSpec, 
     let roaming = if e.errors.is_empty() { e.roaming() } else { Vec::new() };
     if e.errors.is_empty() {
         e.hosts_have_links();
+        e.receive_offload();
     }
     let links_are_good = e.errors.is_empty();
     let mut flows = e.flows(links_are_good);
@@ -268,13 +269,16 @@ impl<'a> Expander<'a> {
                     self.profile(name, &path.key("profile"));
                 }
             }
+            if node.receive_offload.is_some() && node.kind == NodeKind::Router {
+                self.error(&path.key("receive_offload"), "only hosts hand packets up: routers forward them one by one");
+            }
             let profile = node.profile.as_deref();
             self.groups.push(Group { name: &node.name, kind: node.kind, profile, first, count: node.count });
             let len = node.count.unwrap_or(1);
             first = first.saturating_add(len);
             if !too_many {
                 let is_host = node.kind == NodeKind::Host;
-                self.nodes.extend((0..len).map(|k| NodeSpec { name: member_name(&node.name, node.count, k), is_host }));
+                self.nodes.extend((0..len).map(|k| NodeSpec::new(member_name(&node.name, node.count, k), is_host)));
             }
         }
         self.group_by_name = seen;
@@ -321,6 +325,31 @@ impl<'a> Expander<'a> {
 
     fn node_name(&self, id: NodeId) -> &str {
         self.nodes.get(id.0 as usize).map_or("", |n| &n.name)
+    }
+
+    /// Of each host: what its entry says, or what its profile has for its interface.
+    fn receive_offload(&mut self) {
+        let mut is_station = vec![false; self.nodes.len()];
+        for link in self.links.iter().filter(|l| l.air.is_some_and(|air| air.down && !air.is_group)) {
+            is_station[link.to.index()] = true;
+        }
+        for (group, node) in self.groups.iter().zip(&self.file.nodes) {
+            if group.kind == NodeKind::Router {
+                continue;
+            }
+            let own = &self.file.profiles;
+            let mut name = group.profile.unwrap_or(defaults::PROFILE);
+            while let Some(profile) = own.get(name) {
+                name = &profile.base;
+            }
+            // A profile that does not exist has been reported.
+            let Some(of_profile) = receive(name) else { continue };
+            for n in group.first..group.first + group.count.unwrap_or(1) {
+                let of_interface = if is_station[n as usize] { &of_profile.wifi } else { &of_profile.wired };
+                let offload = node.receive_offload.as_ref().unwrap_or(of_interface);
+                self.nodes[n as usize].receive_offload = offload.clone();
+            }
+        }
     }
 
     fn hosts_have_links(&mut self) {

@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use airtcp_core::queue::QueueConfig;
+use airtcp_core::receive::ReceiveOffloadConfig;
 use airtcp_core::tcp::TcpOptions;
 use airtcp_core::units::{DataRate, Probability, Span};
 use airtcp_core::wifi::{Ac, RadioOptions};
@@ -88,6 +89,10 @@ pub struct Node {
     /// Default: `linux-6`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<String>,
+    /// How it takes packets from its interface, and which of them it merges on the way up to TCP. Hosts only. Default: as its
+    /// profile has it, for the air if it is a station of a WLAN and for a line otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub receive_offload: Option<ReceiveOffloadConfig>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

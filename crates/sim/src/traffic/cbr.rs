@@ -101,6 +101,7 @@ impl Ends for Datagrams {
         let (first, last, row) = (period.first, period.last, &mut report.row);
         let bits = (last.received_bytes - first.received_bytes) as f64 * 8.0;
         row.goodput_bps = ratio(bits, period.length.as_secs_f64());
+        row.delivered_bps = row.goodput_bps;
         row.delay_mean_ms = ratio((last.delay_sum_ns - first.delay_sum_ns) as f64 * 1e-6, row.received as f64);
         if self.counters.received > 1 {
             row.jitter_ms = self.jitter_ns * 1e-6;

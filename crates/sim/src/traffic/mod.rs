@@ -14,6 +14,7 @@ mod tcp;
 
 use airtcp_core::coop::CoopConfig;
 use airtcp_core::packet::{FlowId, Packet};
+use airtcp_core::receive::Merged;
 use airtcp_core::rng::{Purpose, Rng, stream};
 use airtcp_core::tcp::{Outputs, TcpConfig};
 use airtcp_core::units::{DataRate, Time};

@@ -211,6 +211,15 @@ macro_rules! kinds {
                     AnyEnds::Daemon(_) => {}
                 }
             }
+            /// As [`Self::on_packet`], of several segments that came up as one packet.
+            pub(crate) fn on_merged(&mut self, now: Time, merged: &Merged, out: &mut Outputs, log: &mut Log) {
+                match self {
+                    AnyEnds::Tcp(e) => e.on_merged(now, merged, out, log),
+                    // Only segments of TCP are merged.
+                    $(AnyEnds::$config(e) => e.on_packet(now, &merged.packet, out),)+
+                    AnyEnds::Daemon(_) => {}
+                }
+            }
             pub(crate) fn counters(&self, now: Time) -> Counters {
                 match self {
                     AnyEnds::Tcp(e) => e.counters(now),

@@ -18,6 +18,9 @@ pub(crate) struct Counters {
     pub delay_sum_ns: u128,
     pub tcp: SenderStats,
     pub spurious_retransmissions: u64,
+    /// Payload in order at the receiver of TCP, bytes, and the ACKs it sent.
+    pub delivered_bytes: u64,
+    pub acks_sent: u64,
 }
 
 /// A number that only one kind of traffic has: a column of the table `flows`; in summaries the mean over the flows of a group.

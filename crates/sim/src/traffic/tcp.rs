@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use airtcp_core::packet::{FlowId, Packet};
+use airtcp_core::receive::Merged;
 use airtcp_core::rng::{Purpose, Streams, stream};
 use airtcp_core::tcp::{Notice, Outputs, RandomPhase, Receiver, Sender, SenderStats, TcpConfig, TimerPhase};
 use airtcp_core::units::{DataRate, Span, Time};
@@ -33,8 +34,8 @@ pub(crate) struct Tcp {
     completed: u64,
     /// Start and end of the first complete transfer.
     first_completion: Option<(Time, Time)>,
-    /// Segments that brought the receivers of past connections nothing new.
-    past_duplicates: u64,
+    /// Of the receivers of past connections.
+    past_received: Received,
     /// Set from outside, for all connections to come as well.
     cwnd_cap: Option<u32>,
     /// If each retransmission is recorded.
@@ -59,6 +60,16 @@ struct Connections {
 pub(crate) struct Below {
     /// As [`Sender::enable_tsq`] takes it.
     pub pacing_shift: Option<u32>,
+}
+
+/// Counters of receivers.
+#[derive(Debug, Clone, Copy, Default)]
+struct Received {
+    /// Data segments that brought nothing new.
+    duplicates: u64,
+    /// In order.
+    bytes: u64,
+    acks: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,7 +119,7 @@ impl Tcp {
             transfers: 0,
             completed: 0,
             first_completion: None,
-            past_duplicates: 0,
+            past_received: Received::default(),
             cwnd_cap: None,
             repeats: recorded.then(Box::default),
             config,
@@ -178,6 +189,22 @@ impl Tcp {
     pub fn on_refused(&mut self, now: Time, refused: &[Packet]) {
         if self.phase != Phase::Frozen && refused.iter().all(|p| p.incarnation() == self.incarnation) {
             self.sender.on_refused(now, refused);
+        }
+    }
+
+    /// As [`Self::on_packet`], of several segments that came up as one packet.
+    pub fn on_merged(&mut self, now: Time, merged: &Merged, out: &mut Outputs, log: &mut Log) {
+        let packet = &merged.packet;
+        if merged.segments == 1 || packet.is_reverse() {
+            return self.on_packet(now, packet, out, log);
+        }
+        if packet.incarnation() != self.incarnation {
+            return;
+        }
+        self.receiver.on_merged(now, packet, merged.segments, merged.segment_len, out);
+        out.notices.clear();
+        if let Some(repeats) = &mut self.repeats {
+            merged.each().for_each(|segment| repeats.on_arrival(&segment, &self.receiver, log));
         }
     }
 
@@ -251,8 +278,15 @@ impl Tcp {
 
     pub fn counters(&self, now: Time) -> Counters {
         let tcp = self.stats(now);
-        let spurious_retransmissions = self.spurious_retransmissions();
-        Counters { sent: tcp.segments_sent, tcp, spurious_retransmissions, ..Counters::default() }
+        let received = self.received();
+        Counters {
+            sent: tcp.segments_sent,
+            tcp,
+            spurious_retransmissions: received.duplicates,
+            delivered_bytes: received.bytes,
+            acks_sent: received.acks,
+            ..Counters::default()
+        }
     }
 
     /// What counters alone do not tell of the flow.
@@ -260,6 +294,8 @@ impl Tcp {
         let (a, b, row) = (&period.first.tcp, &period.last.tcp, &mut report.row);
         row.cc = self.config.sender.cc.name().into();
         row.goodput_bps = ratio(row.bytes_acked as f64 * 8.0, period.length.as_secs_f64());
+        let delivered = (period.last.delivered_bytes - period.first.delivered_bytes) as f64;
+        row.delivered_bps = ratio(delivered * 8.0, period.length.as_secs_f64());
         row.retransmission_ratio = ratio(row.segments_retransmitted as f64, row.segments_sent as f64);
         let sum_ms = (b.rtt_sum_ns - a.rtt_sum_ns) as f64 * 1e-6;
         row.rtt_mean_ms = ratio(sum_ms, (b.rtt_count - a.rtt_count) as f64);
@@ -275,15 +311,20 @@ impl Tcp {
         }
     }
 
-    /// Data segments that brought the receiver nothing new.
-    fn spurious_retransmissions(&self) -> u64 {
-        self.past_duplicates + self.receiver.stats().segments_duplicate
+    /// Of the receivers of all connections.
+    fn received(&self) -> Received {
+        let (past, now) = (&self.past_received, self.receiver.stats());
+        Received {
+            duplicates: past.duplicates + now.segments_duplicate,
+            bytes: past.bytes + now.bytes_delivered,
+            acks: past.acks + now.acks_sent,
+        }
     }
 
     fn begin(&mut self, now: Time, out: &mut Outputs) {
         if self.transfers > 0 {
             self.past = self.stats(now);
-            self.past_duplicates = self.spurious_retransmissions();
+            self.past_received = self.received();
             if let Some(repeats) = &mut self.repeats {
                 repeats.forget();
             }

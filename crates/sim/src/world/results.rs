@@ -149,6 +149,8 @@ impl World {
             stop_s: secs_or_nan(spec.stop),
             bytes_acked: b.bytes_acked - a.bytes_acked,
             goodput_bps: f64::NAN,
+            delivered_bps: f64::NAN,
+            acks_sent: last.acks_sent - first.acks_sent,
             segments_sent: last.sent - first.sent,
             segments_retransmitted: b.segments_retransmitted - a.segments_retransmitted,
             retransmission_ratio: f64::NAN,

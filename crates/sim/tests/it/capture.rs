@@ -35,7 +35,7 @@ fn linux() -> Arc<TcpConfig> {
 
 /// left - r1 - right, with a TCP, a UDP and a ping flow, the two directions of the second line captured.
 fn spec() -> RunSpec {
-    let node = |name: &str, is_host| NodeSpec { name: name.into(), is_host };
+    let node = |name: &str, is_host| NodeSpec::new(name, is_host);
     let link = |name: &str, from, to| LinkSpec {
         name: name.into(),
         group: name.into(),
@@ -183,7 +183,7 @@ fn section_interfaces_and_names() {
 #[test]
 fn names_are_spread_over_blocks_that_readers_accept() {
     let mut spec = spec();
-    spec.nodes.extend((0..2500).map(|i| NodeSpec { name: format!("host[{i}]"), is_host: true }));
+    spec.nodes.extend((0..2500).map(|i| NodeSpec::new(format!("host[{i}]"), true)));
     let blocks = blocks(&capture(&spec, HEADERS_ONLY, &[])).unwrap();
     assert_eq!(blocks.iter().filter(|b| matches!(b, Block::NameResolution(_))).count(), 3);
 }

@@ -7,6 +7,7 @@ mod compressed_sacks;
 mod coop;
 mod examples;
 mod probe;
+mod receive_offload;
 mod roaming;
 mod routes;
 mod sender;

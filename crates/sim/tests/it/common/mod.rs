@@ -49,11 +49,11 @@ pub trait Building {
 
 impl Building for RunSpec {
     fn host(&mut self, name: &str) -> NodeId {
-        self.nodes.push(NodeSpec { name: name.into(), is_host: true });
+        self.nodes.push(NodeSpec::new(name, true));
         NodeId(self.nodes.len() as u32 - 1)
     }
     fn router(&mut self, name: &str) -> NodeId {
-        self.nodes.push(NodeSpec { name: name.into(), is_host: false });
+        self.nodes.push(NodeSpec::new(name, false));
         NodeId(self.nodes.len() as u32 - 1)
     }
     fn link(&mut self, from: NodeId, to: NodeId, rate: DataRate, delay: Span, queue: QueueConfig) -> LinkId {

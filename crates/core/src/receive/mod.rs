@@ -1,0 +1,183 @@
+//! The way up in a receiving host: interface, interrupt, poll, and the merging of segments (receive offload, GRO).
+//!
+//! A packet that arrives waits in the interface's ring until the host polls. When that is, the policy decides: one file per
+//! way that drivers have. A poll takes what is there, merges segments of the same flow that follow each other, and hands up the rest as it
+//! came. To TCP a merged packet is one arrival, so it is acknowledged once.
+
+mod gro;
+
+pub use gro::Merged;
+
+use self::gro::Gro;
+use crate::packet::Packet;
+use crate::policy::policies;
+use crate::units::Time;
+
+/// Packets that one poll takes at most (NAPI_POLL_WEIGHT). The next follows at once, but nothing stays merged between them.
+const BUDGET: usize = 64;
+
+/// When a host polls its interface, and what it keeps between polls.
+pub trait ReceiveOffload {
+    /// A packet is in the ring, and the device may interrupt: when it does.
+    fn interrupt_at(&mut self, now: Time) -> Time;
+
+    /// A packet of this size came. For those who count.
+    fn on_received(&mut self, _bytes: u32) {}
+
+    /// The host has sent a packet of this size. For those who count.
+    fn on_sent(&mut self, _bytes: u32) {}
+
+    /// The ring is empty after a poll.
+    fn on_polled(&mut self, now: Time, polled: &Polled) -> Next;
+
+    /// Number of the tick of the kernel's clock: what was kept longer than within one tick goes up.
+    fn tick(&self, _now: Time) -> u64 {
+        0
+    }
+}
+
+/// What a poll was like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Polled {
+    /// An interrupt began it, not a timer.
+    pub by_interrupt: bool,
+    /// Packets since the last full budget.
+    pub last_packets: usize,
+    /// Merged packets are held.
+    pub holds: bool,
+}
+
+/// What follows a poll.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Next {
+    /// A timer starts the next one.
+    pub poll_at: Time,
+    /// What came in this tick of the kernel's clock stays held.
+    pub keeps: bool,
+    /// The device does not interrupt before.
+    pub masked: bool,
+}
+
+impl Next {
+    /// Nothing before the next packet.
+    pub const IDLE: Next = Next { poll_at: Time::NEVER, keeps: false, masked: false };
+}
+
+policies! {
+    /// One of the registered ways from the device to TCP.
+    AnyReceiveOffload: ReceiveOffload,
+    /// How a host takes packets from its interface, with its parameters.
+    ReceiveOffloadConfig("a receive offload"), built with () {
+        off => Off / OffConfig,
+        napi => Napi / NapiConfig,
+        e1000e => E1000e / E1000eConfig,
+        igb => Igb / IgbConfig,
+    }
+}
+
+impl ReceiveOffloadConfig {
+    /// Each packet goes up by itself, and no interface is needed.
+    pub fn is_off(&self) -> bool {
+        matches!(self, ReceiveOffloadConfig::Off(_))
+    }
+}
+
+/// The receiving side of a host's network interface.
+#[derive(Debug)]
+pub struct Interface {
+    policy: AnyReceiveOffload,
+    ring: Vec<Packet>,
+    gro: Gro,
+    poll_at: Time,
+    /// The poll that is due was asked for by the device.
+    by_interrupt: bool,
+    masked: bool,
+}
+
+impl Interface {
+    /// Idle.
+    pub fn new(config: &ReceiveOffloadConfig) -> Interface {
+        Interface {
+            policy: config.build(&()),
+            ring: Vec::new(),
+            gro: Gro::default(),
+            poll_at: Time::NEVER,
+            by_interrupt: false,
+            masked: false,
+        }
+    }
+
+    /// When [`Self::poll`] is to be called.
+    #[inline]
+    pub fn deadline(&self) -> Time {
+        self.poll_at
+    }
+
+    /// Segments and packets on their way up.
+    pub fn waiting(&self) -> usize {
+        self.ring.len()
+    }
+
+    /// A packet came from the line.
+    #[inline]
+    pub fn on_packet(&mut self, now: Time, packet: &Packet) {
+        self.policy.on_received(u32::from(packet.size));
+        self.ring.push(*packet);
+        if !self.masked && !self.by_interrupt {
+            let at = self.policy.interrupt_at(now);
+            if at <= self.poll_at {
+                (self.poll_at, self.by_interrupt) = (at, true);
+            }
+        }
+    }
+
+    /// The host sends a packet of this size through the interface.
+    #[inline]
+    pub fn on_sent(&mut self, bytes: u16) {
+        self.policy.on_sent(u32::from(bytes));
+    }
+
+    /// The host polls: what goes up now is added to `up`, in order.
+    pub fn poll(&mut self, now: Time, up: &mut Vec<Merged>) {
+        if self.ring.len() == 1 && self.gro.is_empty() && !self.masked {
+            return self.poll_one(now, up);
+        }
+        let tick = self.policy.tick(now);
+        let full = self.ring.len() / BUDGET * BUDGET;
+        let last_packets = self.ring.len() - full;
+        for (i, packet) in self.ring.drain(..).enumerate() {
+            if i > 0 && i % BUDGET == 0 {
+                self.gro.flush(up);
+            }
+            self.gro.receive(packet, tick, up);
+        }
+        if full > 0 && last_packets == 0 {
+            self.gro.flush(up);
+        }
+        self.complete(now, tick, last_packets, up);
+    }
+
+    /// As [`Self::poll`], of a packet alone.
+    #[inline]
+    fn poll_one(&mut self, now: Time, up: &mut Vec<Merged>) {
+        let tick = self.policy.tick(now);
+        if let Some(packet) = self.ring.pop() {
+            self.gro.receive(packet, tick, up);
+        }
+        self.complete(now, tick, 1, up);
+    }
+
+    fn complete(&mut self, now: Time, tick: u64, last_packets: usize, up: &mut Vec<Merged>) {
+        let polled = Polled { by_interrupt: self.by_interrupt, last_packets, holds: !self.gro.is_empty() };
+        let next = self.policy.on_polled(now, &polled);
+        (self.poll_at, self.masked, self.by_interrupt) = (next.poll_at, next.masked, false);
+        if next.keeps {
+            self.gro.flush_old(tick, up);
+        } else {
+            self.gro.flush(up);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,110 @@
+//! NAPI: the host polls its device when that interrupts, and merges what one poll finds.
+//!
+//! Source: `napi_complete_done`, `__napi_poll` and `napi_gro_flush`, net/core/dev.c and gro.c of Linux 6.12. For Wi-Fi: drivers that hand up
+//! with `ieee80211_rx_napi` (iwlwifi since 4.6 or so, ath10k, ath11k, ath12k, mt76, rtw88, rtw89), which ends in
+//! `napi_gro_receive` (net/mac80211/rx.c). For wires: r8169 has `gro_flush_timeout = "20us"` and `napi_defer_hard_irqs = 1`
+//! (`netdev_sw_irq_coalesce_default_on`, since 6.1).
+//!
+//! Siblings: `e1000e` and `igb` have their device wait between interrupts, by what arrives. With `off` nothing is merged.
+//!
+//! With its defaults all packets of one instant are one poll: those of an A-MPDU, or those that the reorder buffer lets go
+//! of together. `interrupt_interval` keeps interrupts apart. `gro_flush_timeout` keeps what was merged for the next poll, which a timer
+//! starts. With `napi_defer_hard_irqs` the device does not interrupt before so many polls in a row have found nothing.
+//!
+//! Valid: for stations and for cards whose driver leaves interrupts as they come.
+//!
+//! Deviations: a poll takes no time, so a slow processor merges more. The interrupt of iwlwifi may wait a little for others in the
+//! device (INT_COALESCING), which no document explains.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Next, Polled, ReceiveOffload};
+use crate::policy::checked;
+use crate::units::{Span, Time};
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, remote = "Self")]
+#[schemars(rename = "NapiReceiveOffloadConfig")]
+pub struct NapiConfig {
+    /// Interrupts are at least so far apart.
+    pub interrupt_interval: Span,
+    /// What was merged waits for the next poll, which comes after this at the latest. "0s": it goes up with each poll.
+    pub gro_flush_timeout: Span,
+    /// Polls in a row that find nothing before the device may interrupt again. Until then each comes `gro_flush_timeout` after the one before.
+    #[schemars(range(max = 1000))]
+    pub napi_defer_hard_irqs: u32,
+    /// Tick of the kernel's clock: nothing waits in a poll of a later tick (1 / HZ).
+    pub jiffy: Span,
+}
+
+impl Default for NapiConfig {
+    fn default() -> Self {
+        NapiConfig {
+            interrupt_interval: Span::ZERO,
+            gro_flush_timeout: Span::ZERO,
+            napi_defer_hard_irqs: 0,
+            jiffy: Span::from_ms(4),
+        }
+    }
+}
+
+impl NapiConfig {
+    fn check(&self) -> Result<(), String> {
+        if self.jiffy.is_zero() {
+            return Err("`jiffy` = 0s: must be longer than 0s".to_owned());
+        }
+        if self.napi_defer_hard_irqs > 1000 {
+            return Err(format!("`napi_defer_hard_irqs` = {}: must be 0..=1000", self.napi_defer_hard_irqs));
+        }
+        if self.napi_defer_hard_irqs > 0 && self.gro_flush_timeout.is_zero() {
+            return Err(format!(
+                "`napi_defer_hard_irqs` = {}: needs a `gro_flush_timeout` above 0s, the time between those polls",
+                self.napi_defer_hard_irqs
+            ));
+        }
+        Ok(())
+    }
+
+    pub fn build(&self, _: &()) -> Napi {
+        Napi { config: self.clone(), earliest: Time::ZERO, deferred: 0 }
+    }
+}
+checked!(NapiConfig);
+
+#[derive(Debug, Clone)]
+pub struct Napi {
+    config: NapiConfig,
+    /// Of the next interrupt.
+    earliest: Time,
+    /// `defer_hard_irqs_count`.
+    deferred: u32,
+}
+
+impl ReceiveOffload for Napi {
+    fn interrupt_at(&mut self, now: Time) -> Time {
+        now.max(self.earliest)
+    }
+
+    fn on_polled(&mut self, now: Time, polled: &Polled) -> Next {
+        if polled.by_interrupt {
+            self.earliest = now + self.config.interrupt_interval;
+        }
+        let timeout = self.config.gro_flush_timeout;
+        let mut waits = false;
+        if polled.last_packets > 0 {
+            waits = polled.holds && !timeout.is_zero();
+            self.deferred = self.config.napi_defer_hard_irqs;
+        }
+        let masked = self.deferred > 0;
+        if masked {
+            self.deferred -= 1;
+            waits = true;
+        }
+        Next { poll_at: if waits { now + timeout } else { Time::NEVER }, keeps: waits, masked }
+    }
+
+    fn tick(&self, now: Time) -> u64 {
+        now.as_ns() / self.config.jiffy.as_ns().max(1)
+    }
+}

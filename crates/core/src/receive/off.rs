@@ -1,0 +1,41 @@
+//! Off: each packet goes up to TCP by itself, the moment it arrives.
+//!
+//! Source: drivers that hand up packet by packet: `ieee80211_rx` and `netif_rx` without NAPI (ath9k, ath5k, brcmfmac and bcm4329 among
+//! others; drivers/net/wireless of Linux 6.12). Windows coalesces segments in cards that can (RSC), and those of clients
+//! mostly cannot; OS X has it for cards of 10 Gbit/s; FreeBSD has it since 7.0.
+//!
+//! Siblings: the others merge what one poll finds, and so a receiver sends fewer ACKs.
+//!
+//! Valid: for such hosts, and for comparison with simulators, none of which merges.
+//!
+//! Deviations: a real driver takes some microseconds from the interrupt to TCP.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Next, Polled, ReceiveOffload};
+use crate::units::Time;
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(rename = "OffReceiveOffloadConfig")]
+pub struct OffConfig {}
+
+impl OffConfig {
+    pub fn build(&self, _: &()) -> Off {
+        Off
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct Off;
+
+impl ReceiveOffload for Off {
+    fn interrupt_at(&mut self, now: Time) -> Time {
+        now
+    }
+
+    fn on_polled(&mut self, _now: Time, _polled: &Polled) -> Next {
+        Next::IDLE
+    }
+}

@@ -1,0 +1,101 @@
+//! Packets at the interfaces of hosts: from the last link of their path, over a poll, to the ends of flows.
+
+use airtcp_core::packet::Packet;
+use airtcp_core::receive::{Interface, Merged};
+
+use super::World;
+use crate::spec::{NodeId, RunSpec, Traffic};
+use crate::timeline::Component;
+
+/// Index of an interface within its world.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct InterfaceId(pub u32);
+
+impl InterfaceId {
+    const NONE: InterfaceId = InterfaceId(u32::MAX);
+
+    #[inline]
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// The interfaces of hosts that do not take each packet by itself.
+#[derive(Debug, Default)]
+pub(super) struct Interfaces {
+    pub all: Vec<Interface>,
+    /// It hangs on the air, where several packets arrive in one instant.
+    gathers: Vec<bool>,
+    /// By flow: at its source and at its destination.
+    of_flow: Vec<[InterfaceId; 2]>,
+    /// What a poll has just handed up; empty between calls.
+    up: Vec<Merged>,
+}
+
+impl Interfaces {
+    pub fn new(spec: &RunSpec) -> Interfaces {
+        let mut interfaces = Interfaces::default();
+        if spec.nodes.iter().all(|node| node.receive_offload.is_off()) {
+            return interfaces;
+        }
+        let mut on_air = vec![false; spec.nodes.len()];
+        for link in spec.links.iter().filter(|l| l.air.is_some()) {
+            on_air[link.to.index()] = true;
+        }
+        let mut of_node = vec![InterfaceId::NONE; spec.nodes.len()];
+        for flow in &spec.flows {
+            let mut of = |node: NodeId| {
+                let offload = &spec.nodes[node.index()].receive_offload;
+                let own = &mut of_node[node.index()];
+                if *own == InterfaceId::NONE && !offload.is_off() && !matches!(flow.traffic, Traffic::Daemon(_)) {
+                    *own = InterfaceId(interfaces.all.len() as u32);
+                    interfaces.all.push(Interface::new(offload));
+                    interfaces.gathers.push(on_air[node.index()]);
+                }
+                *own
+            };
+            let ends = [of(flow.from), of(flow.to)];
+            interfaces.of_flow.push(ends);
+        }
+        interfaces
+    }
+
+    /// At the source or the destination of a flow.
+    #[inline]
+    pub fn of(&self, flow: u32, at_source: bool) -> Option<InterfaceId> {
+        let [source, destination] = *self.of_flow.get(flow as usize)?;
+        let own = if at_source { source } else { destination };
+        (own != InterfaceId::NONE).then_some(own)
+    }
+}
+
+impl World {
+    /// A packet has come to the end of its path, where an interface takes it.
+    #[inline]
+    pub(super) fn enter_interface(&mut self, id: InterfaceId, packet: &Packet) {
+        let interface = &mut self.interfaces.all[id.index()];
+        interface.on_packet(self.now, packet);
+        if interface.deadline() <= self.now && !self.interfaces.gathers[id.index()] {
+            self.poll(id);
+        }
+        let deadline = self.interfaces.all[id.index()].deadline();
+        self.timeline.advance_to(self.components.interface(id), deadline);
+    }
+
+    pub(super) fn on_interface_deadline(&mut self, id: InterfaceId, component: Component) {
+        if self.interfaces.all[id.index()].deadline() <= self.now {
+            self.poll(id);
+        }
+        self.timeline.set(component, self.interfaces.all[id.index()].deadline());
+    }
+
+    fn poll(&mut self, id: InterfaceId) {
+        // What it leads to may come back to an interface in the same instant.
+        let mut up = std::mem::take(&mut self.interfaces.up);
+        self.interfaces.all[id.index()].poll(self.now, &mut up);
+        for merged in up.drain(..) {
+            self.hand_up(&merged);
+        }
+        self.interfaces.up = up;
+    }
+}
