@@ -158,7 +158,7 @@ def kernel_cells(file: pathlib.Path) -> list[Cell]:
 
 def path_toml(c: dict[str, Any]) -> str:
     """What bench/kernel/pathemu does, as a scenario: one line, its queue and loss only in the direction of the data."""
-    # The reference ran with tcp_wmem and tcp_rmem of 32 MiB at most.
+    # The reference ran with tcp_wmem and tcp_rmem of 32 MiB at most. Its packets came through a TUN device one by one.
     control = {"cubic": '{ name = "cubic", reno_catch_up = false }'}.get(c["cc"], f'"{c["cc"]}"')
     buffers = 'send_buffer_max = "32MiB"'
     return f"""name = "path"
@@ -169,11 +169,13 @@ warmup = "{c["warmup"]}s"
 name = "r1"
 kind = "host"
 profile = "linux-6"
+receive_offload = "off"
 
 [[nodes]]
 name = "r2"
 kind = "host"
 profile = "linux-6"
+receive_offload = "off"
 
 [[links]]
 name = "path"

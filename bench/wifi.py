@@ -51,9 +51,9 @@ def scenario(
     return f"""duration = "{seconds}s"
 warmup = "{warmup}s"
 nodes = [
-    {{ name = "sta", kind = "host", count = {stations}, profile = "{profile}" }},
+    {{ name = "sta", kind = "host", count = {stations}, profile = "{profile}", receive_offload = "off" }},
     {{ name = "ap", kind = "router" }},
-    {{ name = "server", kind = "host", profile = "{profile}" }},
+    {{ name = "server", kind = "host", profile = "{profile}", receive_offload = "off" }},
 ]
 
 [[links]]

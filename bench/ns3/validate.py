@@ -157,9 +157,9 @@ def scenario(cell: dict[str, Any]) -> str:
     return f"""duration = "{s["duration_s"]}s"
 warmup = "{s["warmup_s"]}s"
 nodes = [
-    {{ name = "sta", kind = "host", count = {n}, profile = "linux-6" }},
+    {{ name = "sta", kind = "host", count = {n}, profile = "linux-6", receive_offload = "off" }},
     {{ name = "ap", kind = "router" }},
-    {{ name = "server", kind = "host", profile = "linux-6" }},
+    {{ name = "server", kind = "host", profile = "linux-6", receive_offload = "off" }},
 ]
 
 [[links]]

@@ -35,6 +35,7 @@ class Measure:
 TCP: Final = (
     Measure("flow_count", "number"),
     Measure("goodput_bps", "goodput", "Mbit/s", 1e-6, 2),
+    Measure("delivered_bps", "delivered", "Mbit/s", 1e-6, 2),
     Measure("jain", "fairness", "Jain", 1, 3),
     Measure("cwnd_mean_segments", "mean cwnd", "segments", 1, 1),
     Measure("rtt_mean_ms", "mean RTT", "ms", 1, 1),

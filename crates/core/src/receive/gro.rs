@@ -166,7 +166,8 @@ mod tests {
 
     #[test]
     fn what_is_not_alike_or_not_next_starts_anew() {
-        let differs: [(&str, fn(&mut Packet)); 8] = [
+        type Change = fn(&mut Packet);
+        let differs: [(&str, Change); 8] = [
             ("a gap", |p| p.seq.0 += 1448),
             ("data again", |p| p.seq.0 -= 1448),
             ("a CE mark", |p| p.ecn = Ecn::Ce),

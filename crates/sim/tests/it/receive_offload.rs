@@ -34,7 +34,7 @@ delay = "5ms"
 [[wlans]]
 name = "wlan"
 ap = "ap"
-phy = { standard = "n", channel_width = "40MHz", streams = 2 }
+phy = { standard = "n", width_mhz = 40, streams = 2 }
 stations = ["laptop"]
 
 [[flows]]
