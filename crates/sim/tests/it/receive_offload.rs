@@ -151,15 +151,6 @@ fn evenly_spaced_packets_merge_only_where_something_waits_for_them() {
 }
 
 #[test]
-fn while_a_hole_is_open_acks_are_compressed() {
-    let loss = ["links.line.loss=0.02", "nodes.b.receive_offload=off", "links.line.rate=20Mbit/s"];
-    let now = acks_per_packet(&run(LINE, &loss));
-    let before = acks_per_packet(&run(LINE, &[&loss[..], &["flows.flow.receiver.compressed_sacks=0"]].concat()));
-    assert!(before > 0.8, "{before}");
-    assert!(now < 0.75, "{now}");
-}
-
-#[test]
 fn what_waits_in_queues_as_acks_has_been_delivered() {
     let out = run(WLAN, &["nodes.server.receive_offload=off", "nodes.laptop.count=5"]);
     let (acked, delivered) = (of(&out, "goodput_bps"), of(&out, "delivered_bps"));
@@ -177,7 +168,7 @@ fn retransmissions_are_judged_within_merged_packets() {
     let out =
         run(LINE, &[&sets[..], &["nodes.b.receive_offload={ name = 'napi', gro_flush_timeout = '1ms' }"]].concat());
     let table = out.table("retransmissions").unwrap();
-    assert!(table.len() > 50, "{}", table.len());
+    assert!(table.len() > 20, "{}", table.len());
     let Some(Data::Bool(needless)) = table.column("needless") else { panic!() };
     let marked = needless.iter().filter(|&&n| n).count();
     // Data that came twice, as the receiver counts it.
