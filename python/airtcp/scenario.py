@@ -651,6 +651,11 @@ class Node(Part):
     only. Default: `linux-6`.
     """
 
+    receive_offload: ReceiveOffloadConfig | None = None
+    """How it takes packets from its interface, and which of them it merges on the way up to TCP. Hosts only.
+    Default: as its profile has it, for the air if it is a station of a WLAN and for a line otherwise.
+    """
+
 
 @dataclass(kw_only=True)
 class PhyConfig(Part):
@@ -1389,6 +1394,56 @@ class Arf(Part):
     """Frames in a row acknowledged at their first try, after which a faster mode is tried. 10. At least 1. Default:
     10.
     """
+
+
+@dataclass(kw_only=True)
+class Off(Part):
+    """`name = "off"`."""
+
+    name: Literal["off"] = field(default="off", init=False)
+
+
+@dataclass(kw_only=True)
+class Napi(Part):
+    """`name = "napi"`."""
+
+    gro_flush_timeout: Span | None = None
+    """What was merged waits for the next poll, which comes after this at the latest. "0s": it goes up with each
+    poll. Default: `0ns`.
+    """
+
+    interrupt_interval: Span | None = None
+    """Interrupts are at least so far apart. Default: `0ns`."""
+
+    jiffy: Span | None = None
+    """Tick of the kernel's clock: nothing waits in a poll of a later tick (1 / HZ). Default: `4ms`."""
+
+    name: Literal["napi"] = field(default="napi", init=False)
+
+    napi_defer_hard_irqs: int | None = None
+    """Polls in a row that find nothing before the device may interrupt again. Until then each comes
+    `gro_flush_timeout` after the one before. Default: 0.
+    """
+
+
+@dataclass(kw_only=True)
+class E1000e(Part):
+    """`name = "e1000e"`."""
+
+    bulk: Span | None = None
+    """Time between interrupts while much comes or leaves. Default: `250us`."""
+
+    low_latency: Span | None = None
+    """Time between interrupts while little comes and leaves. Default: `50us`."""
+
+    name: Literal["e1000e"] = field(default="e1000e", init=False)
+
+
+@dataclass(kw_only=True)
+class Igb(Part):
+    """`name = "igb"`."""
+
+    name: Literal["igb"] = field(default="igb", init=False)
 
 
 @dataclass(kw_only=True)
@@ -2600,6 +2655,9 @@ RateConfig: TypeAlias = (
 RateTable: TypeAlias = "Mapping[str, Probability] | Sequence[Probability]"
 """Error rates by (the beginning of) a mode's name, or in the order of the PHY's modes."""
 
+ReceiveOffloadConfig: TypeAlias = "Literal['off', 'napi', 'e1000e', 'igb'] | Off | Napi | E1000e | Igb"
+"""ReceiveOffloadConfig."""
+
 Recovery: TypeAlias = "Literal['reno', 'new_reno', 'sack']"
 """How a sender finds its way out of a loss."""
 
@@ -2711,6 +2769,7 @@ __all__ = [
     "DelaySpread",
     "Driver",
     "DupThresh",
+    "E1000e",
     "EarlyRetransmit",
     "Efr",
     "ErrorRate",
@@ -2729,6 +2788,7 @@ __all__ = [
     "Hold",
     "HoldRange",
     "Ideal",
+    "Igb",
     "Increase",
     "Interpolation",
     "Link",
@@ -2737,9 +2797,11 @@ __all__ = [
     "Mac80211",
     "Minstrel",
     "MinstrelHt",
+    "Napi",
     "Nearest",
     "Node",
     "NodeKind",
+    "Off",
     "OnGiveUp",
     "OnMissed",
     "Pacing",
@@ -2759,6 +2821,7 @@ __all__ = [
     "RandomPhase",
     "RateConfig",
     "RateTable",
+    "ReceiveOffloadConfig",
     "Record",
     "Recovery",
     "Red",
