@@ -70,6 +70,8 @@ pub(super) struct Ppdu {
     /// Tries made, in all and by stage.
     pub tried: u32,
     pub tries: [u8; RateSeries::MAX_STAGES],
+    /// Of the tries of the last stage, those that ended with an RTS in vain.
+    pub unheard: u8,
     /// Empty: a Block Ack request.
     pub mpdus: Vec<Mpdu>,
     pub psdu_bytes: u32,
@@ -80,6 +82,24 @@ pub(super) struct Ppdu {
 }
 
 impl Ppdu {
+    /// One more try in a stage of its series; `has_sent` the data, or only an RTS.
+    pub fn count_try(&mut self, stage: usize, has_sent: bool) {
+        if self.tries[stage] == 0 {
+            self.unheard = 0;
+        }
+        self.unheard = self.unheard.saturating_add(u8::from(!has_sent));
+        self.tries[stage] = self.tries[stage].saturating_add(1);
+        self.tried += 1;
+    }
+    /// The tries that rate control is told of. Of the last stage only those that sent the data count, and one at least, as
+    /// ath9k reports them (`ath_tx_rc_status` in `xmit.c` of Linux 6.12: failures of the data, not of the RTS).
+    pub fn reported_tries(&self) -> [u8; RateSeries::MAX_STAGES] {
+        let mut tries = self.tries;
+        if let Some(last) = tries.iter_mut().rev().find(|t| **t > 0) {
+            *last = last.saturating_sub(self.unheard).max(1);
+        }
+        tries
+    }
     pub fn is_bar(&self) -> bool {
         self.mpdus.is_empty() || self.asked.is_some()
     }
@@ -123,6 +143,41 @@ impl Session {
         for &mpdu in failed {
             let at = self.again.iter().rposition(|m| m.sn.is_before(mpdu.sn)).map_or(0, |i| i + 1);
             self.again.insert(at, mpdu);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wifi::phy::Mode;
+    use crate::wifi::rate::Stage;
+
+    #[test]
+    fn an_rts_in_vain_is_no_try_of_the_last_stage() {
+        // Tries by stage, with the data or with an RTS only; and what rate control is told.
+        for (made, told) in [
+            (&[(0, true)][..], [1, 0, 0, 0]),
+            (&[(0, true), (0, true)], [2, 0, 0, 0]),
+            (&[(0, true), (1, false), (1, false), (1, true)], [1, 1, 0, 0]),
+            // All of a stage that went by count, RTS or not.
+            (&[(0, true), (1, false), (1, true), (2, false), (2, true), (2, true)], [1, 2, 2, 0]),
+            (&[(0, false), (0, false)], [1, 0, 0, 0]),
+        ] {
+            let mut ppdu = Ppdu {
+                session: SessionId::new(0),
+                series: RateSeries::of(Stage { mode: Mode::OFDM[0], tries: 1, rts: false }),
+                tried: 0,
+                tries: [0; 4],
+                unheard: 0,
+                mpdus: Vec::new(),
+                psdu_bytes: 0,
+                spent_ns: 0,
+                asked: None,
+            };
+            made.iter().for_each(|&(stage, has_sent)| ppdu.count_try(stage, has_sent));
+            assert_eq!(ppdu.reported_tries(), told, "{made:?}");
+            assert_eq!(ppdu.tried as usize, made.len());
         }
     }
 }

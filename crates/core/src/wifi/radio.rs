@@ -79,6 +79,7 @@ impl Radio {
                 series,
                 tried: 0,
                 tries: [0; 4],
+                unheard: 0,
                 mpdus,
                 psdu_bytes: timing::BAR_BYTES,
                 spent_ns: 0,
@@ -135,7 +136,7 @@ impl Radio {
             }
         }
         let tries = [0; RateSeries::MAX_STAGES];
-        Some(Ppdu { session: id, series, tried: 0, tries, mpdus, psdu_bytes, spent_ns: 0, asked: None })
+        Some(Ppdu { session: id, series, tried: 0, tries, unheard: 0, mpdus, psdu_bytes, spent_ns: 0, asked: None })
     }
 
     /// The longest PPDU that the limits allow: within a TXOP the response must fit behind it (clause 10.23.2.9).

@@ -459,8 +459,7 @@ impl Channel {
         if let Some(asked) = &mut ppdu.asked {
             *asked += 1;
         } else {
-            ppdu.tries[stage] = ppdu.tries[stage].saturating_add(1);
-            ppdu.tried += 1;
+            ppdu.count_try(stage, x.is_data_sent);
         }
         let aggregates = radio.aggregates && self.sessions[ppdu.session.index()].recipient.is_some();
         let acks = radio.acks && !self.links[x.link.index()].is_group();
@@ -526,7 +525,7 @@ impl Channel {
             if !ppdu.mpdus.is_empty() {
                 let status = TxStatus {
                     series: &ppdu.series,
-                    tries: ppdu.tries,
+                    tries: ppdu.reported_tries(),
                     mpdus: ppdu.mpdus.len() as u16,
                     acked: if answered { arrived as u16 } else { 0 },
                     is_ampdu: aggregates,
