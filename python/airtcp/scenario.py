@@ -1302,12 +1302,12 @@ class MinstrelHt(Part):
     """Contention window of the first try, slots, for the airtime estimate. 15: Linux. Default: 15."""
 
     ewma_old_weight: Probability | None = None
-    """Weight of the old value in the smoothed success probability and A-MPDU length. Below 1. 0.75: Linux (96/128).
-    Default: 0.75.
+    """Weight of the old value in the smoothed A-MPDU length; in `table` also in the success probability. Below 1.
+    0.75: Linux (96/128). Default: 0.75.
     """
 
     max_airtime: Span | None = None
-    """Most airtime of an A-MPDU in the estimate. 4 ms: ath9k's frame limit. Default: `4ms`."""
+    """`table`: most airtime of an A-MPDU in the estimate. 4 ms: ath9k's frame limit. Default: `4ms`."""
 
     max_probability: Probability | None = None
     """Success probabilities above this count as this. Above zero. 0.9: Linux. Default: 0.9."""
@@ -1327,23 +1327,26 @@ class MinstrelHt(Part):
     """IP packet that airtimes are estimated for. 1B to 2304B. 1200B: Linux, ns-3. Default: `1200B`."""
 
     reliable: Probability | None = None
-    """From this success probability on a mode is as good as any as the reliable stage, and the faster is taken;
-    samples leave it alone. 0.95: our choice. Default: 0.95.
+    """`table`: from this success probability on a mode is as good as any as the reliable stage, and the faster is
+    taken; samples leave it alone. 0.95: our choice. Default: 0.95.
     """
 
     sample_columns: int | None = None
-    """Columns of the sample table, each a shuffled list of a group's modes. At least 1. 10: Linux. Default: 10."""
+    """Columns of the table of samples, each a shuffled list of a group's modes. At least 1. 10: Linux. Default: 10."""
+
+    sample_interval: Span | None = None
+    """`targeted`: least time between two samples. 20 ms: Linux. Default: `20ms`."""
 
     sample_wait: int | None = None
-    """MPDUs between two samples, to which twice the mean A-MPDU length is added. 16: after Linux until 2020.
-    Default: 16.
+    """`table`: MPDUs between two samples, to which twice the mean A-MPDU length is added. 16: after Linux until
+    2020. Default: 16.
     """
 
     samples_per_interval: int | None = None
-    """Most samples per update interval. 16: after Linux until 2020. Default: 16."""
+    """`table`: most samples per update interval. 16: after Linux until 2020. Default: 16."""
 
     sampling: Sampling | None = None
-    """What samples test. Default: `table`."""
+    """What samples test. Default: `targeted`."""
 
     slow_after: int | None = None
     """`table`: a mode too slow to win is tested only after so many intervals without use. 20: after Linux until
@@ -1354,8 +1357,8 @@ class MinstrelHt(Part):
     """`table`: most tests of modes too slow to win per update interval. 2: after Linux until 2020. Default: 2."""
 
     update_interval: Span | None = None
-    """Time between two evaluations. Above zero. 50 ms: Linux since 2019, ns-3. Linux before: "100ms". Default:
-    `50ms`.
+    """Time between two evaluations. Above zero. 50 ms: Linux (`update_interval`, until 2019 half of 100 ms), ns-3.
+    Default: `50ms`.
     """
 
 

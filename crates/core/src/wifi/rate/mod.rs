@@ -52,6 +52,20 @@ impl RateSeries {
         }
         self
     }
+    /// One more stage at the end, as [`Self::then`]; but where it goes on as the series ends, protection included, its tries are
+    /// added to those of the last stage.
+    #[must_use]
+    pub fn more(mut self, stage: Stage) -> RateSeries {
+        let len = usize::from(self.len);
+        let last = &mut self.stages[len - 1];
+        if (last.mode, last.rts) == (stage.mode, stage.rts) {
+            last.tries = last.tries.saturating_add(stage.tries.max(1));
+        } else if len < RateSeries::MAX_STAGES {
+            self.stages[len] = Stage { tries: stage.tries.max(1), ..stage };
+            self.len += 1;
+        }
+        self
+    }
     /// Never empty.
     #[inline]
     pub fn stages(&self) -> &[Stage] {

@@ -154,8 +154,9 @@ fn every_config() -> Vec<(RateConfig, PhyConfig)> {
         RateConfig::NAMES.iter().map(|name| RateConfig::by_name(name).unwrap()).collect();
     configs.push(config(json!({ "name": "minstrel", "multi_rate_retry": false })));
     configs.push(config(json!({ "name": "minstrel", "look_around": 1.0 })));
-    configs.push(config(json!({ "name": "minstrel_ht", "sampling": "targeted" })));
-    configs.push(config(json!({ "name": "minstrel_ht", "sample_wait": 0, "sample_columns": 1, "max_segment": "0ns" })));
+    configs.push(config(json!({ "name": "minstrel_ht", "sampling": "table" })));
+    configs.push(config(json!({ "name": "minstrel_ht", "sample_interval": "0ns", "max_segment": "0ns" })));
+    configs.push(config(json!({ "name": "minstrel_ht", "sampling": "table", "sample_wait": 0, "sample_columns": 1, "max_segment": "0ns" })));
     let pairs = phys.iter().flat_map(|p| configs.iter().map(|c| (c.clone(), p.clone())));
     pairs.filter(|(c, p)| c.check(p).is_ok()).collect()
 }
@@ -220,7 +221,8 @@ fn check_invariants(config: &RateConfig, phy: &PhyConfig, ops: &[Op], seed: u64)
         }
         prop_assert!((1..=RateSeries::MAX_STAGES).contains(&series.stages().len()));
         for pair in series.stages().windows(2) {
-            prop_assert!(pair[0].mode != pair[1].mode, "the same mode twice in a row");
+            let both = pair.iter().map(|s| (s.mode, s.rts)).collect::<Vec<_>>();
+            prop_assert!(both[0] != both[1], "the same mode twice in a row");
         }
         for stage in series.stages() {
             prop_assert!(stage.tries >= 1);
@@ -426,17 +428,29 @@ fn optimum_bps(phy: &PhyConfig, p: impl Fn(Mode) -> f64) -> f64 {
     phy.modes().iter().map(|&m| expected_bps(phy, m, p(m))).fold(0.0, f64::max)
 }
 
+fn is_targeted(config: &RateConfig) -> bool {
+    matches!(config, RateConfig::MinstrelHt(c) if c.sampling == minstrel_ht::Sampling::Targeted)
+}
+
+/// So that no single table of samples decides.
+fn mean_over_seeds(mut share: impl FnMut(u64) -> f64) -> f64 {
+    const SEEDS: u64 = 3;
+    (1..=SEEDS).map(&mut share).sum::<f64>() / SEEDS as f64
+}
+
 #[test]
 fn the_minstrels_find_the_last_mode_that_works() {
     for (config, phy) in every_minstrel() {
         for last in phy.modes() {
             // Up to this mode nearly everything arrives, beyond it nothing.
             let p = |mode: Mode| if mode.rate() <= last.rate() { 0.98 } else { 0.0 };
-            let mut sender = Sender::new(&config, &phy, 7);
-            sender.run_until(ms(5_000), &mut |_, mode| p(mode));
-            let found = expected_bps(&phy, sender.best(), p(sender.best()));
             let best = optimum_bps(&phy, p);
-            assert!(found >= 0.97 * best, "{:?} below {:?}: {found:.0} of {best:.0}, {config:?}", sender.best(), last);
+            let share = mean_over_seeds(|seed| {
+                let mut sender = Sender::new(&config, &phy, seed);
+                sender.run_until(ms(5_000), &mut |_, mode| p(mode));
+                expected_bps(&phy, sender.best(), p(sender.best())) / best
+            });
+            assert!(share >= 0.97, "{share:.3} of the optimum with {last:?}, {config:?}");
         }
     }
 }
@@ -463,7 +477,9 @@ fn the_minstrels_weigh_losses_against_rate() {
         // Estimates are noisy, and neighbours differ little.
         let mean = shares.iter().sum::<f64>() / shares.len() as f64;
         let worst = shares.iter().copied().fold(1.0, f64::min);
-        assert!(mean > 0.9 && worst > 0.8, "{mean:.3}, at worst {worst:.3} of the optimum: {config:?}");
+        // Linux 6.12 counts data at its length and the rest at the same for all, and takes what was never tried to be good.
+        let least = if is_targeted(&config) { 0.85 } else { 0.9 };
+        assert!(mean > least && worst > 0.8, "{mean:.3}, at worst {worst:.3} of the optimum: {config:?}");
     }
 }
 
@@ -477,17 +493,24 @@ fn the_minstrels_follow_a_change() {
         let (low, high) = (modes[modes.len() / 4], modes[modes.len() - 1]);
         let p_up_to = |last: Mode| move |mode: Mode| if mode.rate() <= last.rate() { 0.98 } else { 0.0 };
         let faster = modes.iter().filter(|m| m.rate() > low.rate()).count();
+        // Linux 6.12 tests at most one mode in 20 ms, and a random faster one a third of the time.
+        let up = if is_targeted(&config) { 40 } else { 20 };
         // Up: one good sample is enough. Down: a mode that was good takes 9 intervals to fall below 10 % (0.75^9 < 0.1), and
         // all that are faster have to be found out, one after the other or as many at once as a series uses.
-        for (from, to, intervals) in [(low, high, 20), (high, low, 9 + 9 * faster.div_ceil(used_at_once))] {
-            let mut sender = Sender::new(&config, &phy, 3);
-            sender.run_until(ms(5_000), &mut |_, mode| p_up_to(from)(mode));
-            let expected = |mode: Mode| expected_bps(&phy, mode, p_up_to(to)(mode));
-            let good = 0.9 * optimum_bps(&phy, p_up_to(to));
-            assert!(expected(sender.best()) < good, "nothing to follow");
-            let end = ms(5_000) + interval.saturating_mul(intervals as u64);
-            sender.run_until(end, &mut |_, mode| p_up_to(to)(mode));
-            assert!(expected(sender.best()) >= good, "{from:?} to {to:?}: still {:?}, {config:?}", sender.best());
+        for (from, to, intervals) in [(low, high, up), (high, low, 9 + 9 * faster.div_ceil(used_at_once))] {
+            let best = optimum_bps(&phy, p_up_to(to));
+            let mut at_the_change = 0.0;
+            let share = mean_over_seeds(|seed| {
+                let mut sender = Sender::new(&config, &phy, seed);
+                sender.run_until(ms(5_000), &mut |_, mode| p_up_to(from)(mode));
+                let expected = |mode: Mode| expected_bps(&phy, mode, p_up_to(to)(mode)) / best;
+                at_the_change += expected(sender.best()) / 3.0;
+                let end = ms(5_000) + interval.saturating_mul(intervals as u64);
+                sender.run_until(end, &mut |_, mode| p_up_to(to)(mode));
+                expected(sender.best())
+            });
+            assert!(at_the_change < 0.9, "nothing to follow");
+            assert!(share >= 0.9, "{from:?} to {to:?}: {share:.3} of the optimum, {config:?}");
         }
     }
 }
@@ -512,7 +535,7 @@ fn samples_keep_to_their_share() {
         let expected = 10_000.0 / every;
         assert!((f64::from(sender.samples) - expected).abs() <= 2.0, "{} of {expected}", sender.samples);
     }
-    // MPDUs: at most one in `sample_wait` and twice the mean A-MPDU length.
+    // MPDUs: at most one in `sample_wait` and twice the mean A-MPDU length; or frames, at most one in `sample_interval`.
     for (mpdus, aggregated) in [(1, false), (32, true)] {
         for sampling in ["table", "targeted"] {
             let phy = phy(Standard::N);
@@ -528,6 +551,12 @@ fn samples_keep_to_their_share() {
             sender.run_until(ms(3_000), &mut works);
             sender.forget();
             sender.run_until(ms(60_000), &mut works);
+            if sampling == "targeted" {
+                // Of the six aims three find the next faster mode, if it was not tested since the last evaluation.
+                let samples = 1_000..=57_000 / 20;
+                assert!(samples.contains(&sender.samples), "{} not in {samples:?}", sender.samples);
+                continue;
+            }
             let mpdus_per_sample = sender.mpdus as f64 / f64::from(sender.samples);
             let wait = f64::from(16 + 2 * mpdus);
             // A sample waits for the end of an aggregate, and now and then for a mode that deserves it.
@@ -538,31 +567,34 @@ fn samples_keep_to_their_share() {
 }
 
 #[test]
-fn samples_are_single_tries_ahead_of_the_series_and_never_retransmissions() {
-    let phy = PhyConfig { streams: 2, ..phy(Standard::N) };
-    let mut control = RateConfig::by_name("minstrel_ht").unwrap().build(&context(&phy, 5));
-    let mut samples = 0;
-    for n in 0..5_000u64 {
-        let is_retransmission = n % 3 == 0;
-        let usual = control.choose(ms(n), true, None);
-        assert!(!usual.is_sample());
-        let series = control.choose(ms(n), is_retransmission, None);
-        if series.is_sample() {
-            assert!(!is_retransmission);
-            assert_eq!(series.first().tries, 1);
-            assert_eq!(&series.stages()[1..], usual.stages(), "behind the sample comes what would have been sent");
-            samples += 1;
-        } else {
-            assert_eq!(series, usual);
+fn samples_are_single_tries_and_never_retransmissions() {
+    for sampling in ["table", "targeted"] {
+        let phy = PhyConfig { streams: 2, ..phy(Standard::N) };
+        let mut control = config(json!({ "name": "minstrel_ht", "sampling": sampling })).build(&context(&phy, 5));
+        let mut samples = 0;
+        for n in 0..5_000u64 {
+            let is_retransmission = n % 3 == 0;
+            let usual = control.choose(ms(n), true, None);
+            assert!(!usual.is_sample());
+            let series = control.choose(ms(n), is_retransmission, None);
+            if series.is_sample() {
+                assert!(!is_retransmission);
+                assert_eq!(series.first(), Stage { tries: 1, rts: false, ..series.first() });
+                assert_eq!(&series.stages()[1..], &usual.stages()[1..], "a sample stands for the first stage");
+                samples += 1;
+            } else {
+                assert_eq!(series, usual);
+            }
+            let last = series.stages().iter().position(|s| s.mode.mcs() <= Some(4));
+            let mut tries = [0; 4];
+            (0..=last.unwrap_or(series.stages().len() - 1)).for_each(|i| tries[i] = 1);
+            let acked = u16::from(last.is_some());
+            let status = TxStatus { series: &series, tries, mpdus: 1, acked, is_ampdu: false };
+            control.on_status(ms(n), &status);
         }
-        let last = series.stages().iter().position(|s| s.mode.mcs() <= Some(4));
-        let mut tries = [0; 4];
-        (0..=last.unwrap_or(series.stages().len() - 1)).for_each(|i| tries[i] = 1);
-        let status = TxStatus { series: &series, tries, mpdus: 1, acked: u16::from(last.is_some()), is_ampdu: false };
-        control.on_status(ms(n), &status);
+        assert!(samples > 50, "{samples}");
+        assert_eq!(control.best().name().to_string(), "MCS 4 20 MHz");
     }
-    assert!(samples > 50, "{samples}");
-    assert_eq!(control.best().name().to_string(), "MCS 4 20 MHz");
 }
 
 /// Mean goodput in Mbit/s, share of MPDUs sent in vain, and mean MAC rate in Mbit/s by airtime over a minute with shadowing.
@@ -595,8 +627,8 @@ fn minstrel_ht_comes_near_the_ideal_over_a_fading_channel() {
         let (ideal, ideal_errors, _) = over_a_fading_channel(&RateConfig::by_name("ideal").unwrap(), &phy, snr_db);
         for value in [
             json!("minstrel_ht"),
-            json!({ "name": "minstrel_ht", "update_interval": "100ms" }),
-            json!({ "name": "minstrel_ht", "sampling": "targeted" }),
+            json!({ "name": "minstrel_ht", "sampling": "table" }),
+            json!({ "name": "minstrel_ht", "sampling": "table", "update_interval": "100ms" }),
         ] {
             let (goodput, errors, rate) = over_a_fading_channel(&config(value.clone()), &phy, snr_db);
             println!(
@@ -636,7 +668,7 @@ fn the_ideal_takes_the_mode_with_the_highest_goodput() {
 }
 
 #[test]
-fn a_series_is_best_second_best_and_most_reliable() {
+fn a_series_is_the_best_three_and_the_most_reliable() {
     let phy = phy(Standard::N);
     let mut control = RateConfig::by_name("minstrel_ht").unwrap().build(&context(&phy, 1));
     let modes = phy.modes();
@@ -660,7 +692,11 @@ fn a_series_is_best_second_best_and_most_reliable() {
     control.on_status(ms(49), &TxStatus { series: &nothing, tries: [0; 4], mpdus: 0, acked: 0, is_ampdu: false });
     assert_eq!(control.best(), modes[0]);
     control.on_status(ms(50), &TxStatus { series: &nothing, tries: [0; 4], mpdus: 0, acked: 0, is_ampdu: false });
+    assert_eq!(control.best(), modes[0]);
+    control.on_status(ms(51), &TxStatus { series: &nothing, tries: [0; 4], mpdus: 0, acked: 0, is_ampdu: false });
     assert_eq!(control.best(), modes[5]);
-    let chain: Vec<Mode> = control.choose(ms(50), true, None).stages().iter().map(|s| s.mode).collect();
-    assert_eq!(chain, [modes[5], modes[4], modes[3]]);
+    // The best three, then the fastest that is reliable: above three quarters.
+    let chain = control.choose(ms(51), true, None);
+    let stages: Vec<(Mode, bool)> = chain.stages().iter().map(|s| (s.mode, s.rts)).collect();
+    assert_eq!(stages, [(modes[5], false), (modes[4], true), (modes[3], true), (modes[5], true)]);
 }
