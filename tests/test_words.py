@@ -155,6 +155,7 @@ def test_what_it_can_do_names_nothing_that_is_not_registered() -> None:
         "host profile": NAMES["profiles"],
         "rate control": NAMES["rate_control"],
         "signal": NAMES["signal"],
+        "traffic": NAMES["traffic"],
         "giving up early at the access point (retry-out)": NAMES["retry_out"],
     }
     for row, names in registered.items():

@@ -24,7 +24,25 @@ pub struct Axis {
     pub pages: &'static [Page],
 }
 
-/// Every axis.
+impl Axis {
+    /// The parts that its pages lack, one line each; a test of every axis finds none.
+    pub fn lacking(&self) -> Vec<String> {
+        let mut lacking = Vec::new();
+        for page in self.pages {
+            if !page.decides().ends_with('.') {
+                lacking.push(format!("{}/{}: a first paragraph about its decision", self.key, page.name));
+            }
+            for label in Page::LABELS {
+                if !page.part(label).is_some_and(|text| text.ends_with('.')) {
+                    lacking.push(format!("{}/{}: a paragraph `{label}: ...`", self.key, page.name));
+                }
+            }
+        }
+        lacking
+    }
+}
+
+/// Every axis of this crate. The simulator adds kinds of traffic.
 pub const AXES: &[Axis] = &[
     crate::tcp::cc::CcConfig::axis("cc", "`cc` in the `tcp` table of a flow"),
     crate::tcp::loss::LossConfig::axis("loss", "`loss` in the `tcp` table of a flow"),
@@ -117,6 +135,19 @@ pub const fn opening<const N: usize>(source: &str) -> [u8; N] {
     copy
 }
 
+/// The [`Page`] of the file `module.rs` beside the file that calls this, for the type of that name.
+#[macro_export]
+macro_rules! page {
+    ($module:ident, $rust_type:ident) => {{
+        const SOURCE: &str = include_str!(concat!(stringify!($module), ".rs"));
+        const COMMENT: &[u8] = &$crate::policy::opening::<{ $crate::policy::opening_length(SOURCE) }>(SOURCE);
+        match std::str::from_utf8(COMMENT) {
+            Ok(comment) => $crate::policy::Page::new(stringify!($module), stringify!($rust_type), comment),
+            Err(_) => panic!("a comment is whole lines"),
+        }
+    }};
+}
+
 /// Declares an axis. `module => Policy / PolicyConfig` names a file `module.rs` with a type `Policy` that implements the
 /// axis's trait and a type `PolicyConfig` with `fn build(&self, ctx: &Ctx) -> Policy`. The scenario name is `module`. The
 /// comment that opens `module.rs` is the policy's [`Page`](crate::policy::Page); parts of a large policy are files in a
@@ -190,14 +221,7 @@ macro_rules! policies {
             pub const NAMES: &'static [&'static str] = &[$(stringify!($module)),+];
 
             pub(crate) const fn axis(key: &'static str, place: &'static str) -> $crate::policy::Axis {
-                const PAGES: &[$crate::policy::Page] = &[$({
-                    const SOURCE: &str = include_str!(concat!(stringify!($module), ".rs"));
-                    const COMMENT: &[u8] = &$crate::policy::opening::<{ $crate::policy::opening_length(SOURCE) }>(SOURCE);
-                    match std::str::from_utf8(COMMENT) {
-                        Ok(comment) => $crate::policy::Page::new(stringify!($module), stringify!($policy), comment),
-                        Err(_) => panic!("a comment is whole lines"),
-                    }
-                }),+];
+                const PAGES: &[$crate::policy::Page] = &[$($crate::page!($module, $policy)),+];
                 $crate::policy::Axis { key, what: $what, place, definition: stringify!($config), pages: PAGES }
             }
 
@@ -311,20 +335,10 @@ mod tests {
 
     #[test]
     fn every_policy_has_a_page_with_all_its_parts() {
-        let mut missing = Vec::new();
-        for axis in AXES {
-            for page in axis.pages {
-                if !page.decides().ends_with('.') {
-                    missing.push(format!("{}/{}: a first paragraph, what the policy decides", axis.key, page.name));
-                }
-                for label in Page::LABELS {
-                    if !page.part(label).is_some_and(|text| text.ends_with('.')) {
-                        missing.push(format!("{}/{}: a paragraph `{label}: ...`", axis.key, page.name));
-                    }
-                }
-            }
-        }
+        let missing: Vec<String> = AXES.iter().flat_map(Axis::lacking).collect();
         assert!(missing.is_empty(), "the comment that opens a policy's file lacks\n{}", missing.join("\n"));
+        let bare = Axis { pages: &[Page::new("x", "X", "//! X")], ..AXES[0] };
+        assert_eq!(bare.lacking().len(), 1 + Page::LABELS.len());
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-use airtcp_core::policy::{AXES, Page};
+use airtcp_core::policy::Page;
 use airtcp_core::tcp::profile::{profile_file, profile_names};
 use airtcp_core::units::Time;
 use airtcp_sim::capture::{CaptureSink, NoCapture, PcapngWriter};
@@ -59,7 +59,7 @@ fn schema() -> String {
 fn names(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let names = PyDict::new(py);
     names.set_item("profiles", profile_names().collect::<Vec<_>>())?;
-    for axis in AXES {
+    for axis in airtcp_sim::axes() {
         names.set_item(axis.key, axis.pages.iter().map(|page| page.name).collect::<Vec<_>>())?;
     }
     Ok(names)
@@ -69,7 +69,7 @@ fn names(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 #[pyfunction]
 fn pages(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     let pages = PyList::empty(py);
-    for axis in AXES {
+    for axis in airtcp_sim::axes() {
         for page in axis.pages {
             let entry = PyDict::new(py);
             entry.set_item("axis", axis.key)?;

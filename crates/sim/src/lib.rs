@@ -21,3 +21,8 @@ pub mod timeline;
 pub mod traffic;
 pub mod wires;
 pub mod world;
+
+/// Every axis of a scenario that has a registry: those of [`airtcp_core`], then kinds of traffic.
+pub fn axes() -> impl Iterator<Item = &'static airtcp_core::policy::Axis> {
+    airtcp_core::policy::AXES.iter().chain([&traffic::TrafficConfig::AXIS])
+}

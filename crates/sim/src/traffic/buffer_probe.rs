@@ -1,5 +1,12 @@
-//! The buffer probe: trains faster than the air carries them, and what their losses tell of the access point's buffer
-//! ([`airtcp_core::probe`]).
+//! Buffer probe: trains of datagrams, faster than the air carries them. Their losses tell the size of the access point's buffer.
+//!
+//! Source: Ando, Murase and Oguchi, DICOMO 2010, as the study `tcp-av-handover` describes it in section 2.3.
+//!
+//! Siblings: `train` sends the same datagrams without an estimate.
+//!
+//! Valid: a wire that is faster than the air, and a queue that drops only what does not fit. docs/probe.md lists the errors.
+//!
+//! Deviations: besides the published estimate there is one that corrects for datagrams that leave while the buffer fills.
 
 use airtcp_core::buffer_probe::{EstimatorConfig, RunLog, Schedule, estimate};
 use airtcp_core::packet::Packet;
@@ -20,11 +27,11 @@ use crate::record::ratio;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct BufferProbe {
-    /// Datagrams in a train: well above the buffer, and above the raw estimate.
+    /// Datagrams in a train. It must be well above the buffer, and above the raw estimate.
     #[schemars(range(min = 2))]
     pub count: u32,
-    /// Distance between the datagrams of a train: shorter than the air needs for one, no shorter than the wire does. Default:
-    /// 96 Mbit/s, just below Fast Ethernet.
+    /// Time between the datagrams of a train: shorter than the air needs for one, and no shorter than the wire needs.
+    /// Default: 96 Mbit/s, just below Fast Ethernet.
     pub gap: Span,
     /// Size of a datagram, IP and UDP headers (28 bytes) included.
     #[schemars(range(min = 29))]
@@ -32,9 +39,9 @@ pub struct BufferProbe {
     /// Trains.
     #[schemars(range(min = 1))]
     pub runs: u32,
-    /// Distance from the start of a train to the start of the next: long enough for the buffer to drain.
+    /// Time from the start of a train to the start of the next. It must be long enough for the buffer to drain.
     pub every: Span,
-    /// How the log of the receiver is read.
+    /// Parameters of the estimate from the receiver's log.
     pub estimator: EstimatorConfig,
 }
 
@@ -59,12 +66,12 @@ table! {
         run: U32(u32) = "number of the train, from 0",
         sent: U32(u32) = "datagrams sent",
         received: U32(u32) = "datagrams received",
-        onset: F64(f64) = "number of the first datagram that found no room, from 0, NaN: none; before it single ones may be lost on the air",
-        estimate_packets: F64(f64) = "packets, raw estimate: datagrams before the first gap, which is the number of the first one missing, from 0; NaN: none is missing",
-        corrected_packets: F64(f64) = "packets that the buffer takes, as the log has it, NaN: no overflow",
+        onset: F64(f64) = "number of the first datagram that found no room, from 0, NaN: none; single ones before it may be lost on the air",
+        estimate_packets: F64(f64) = "packets, raw estimate: number of datagrams before the first missing one, NaN: none is missing",
+        corrected_packets: F64(f64) = "packets that the buffer holds, corrected estimate from the log, NaN: no overflow",
         drained: F64(f64) = "packets that had left the buffer at the onset, NaN: no overflow",
-        at_least_packets: U32(u32) = "packets the buffer takes at least: all that is known without overflow",
-        unexplained: U32(u32) = "datagrams whose fate the corrected estimate does not explain; without overflow those missing",
+        at_least_packets: U32(u32) = "packets that the buffer holds at least: the only result without overflow",
+        unexplained: U32(u32) = "datagrams whose fate the corrected estimate does not explain; without overflow the missing ones",
     }
 }
 

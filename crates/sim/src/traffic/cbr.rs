@@ -1,4 +1,14 @@
-//! Datagrams at a constant rate. Packet n leaves at `start + n * size / rate`, to the nanosecond and without drift.
+//! Constant bit rate: UDP datagrams of one size at a constant rate.
+//!
+//! Source: a call or a test such as `iperf3 -u`. Jitter is that of RFC 3550, section 6.4.1.
+//!
+//! Siblings: `stream` has the same rate over TCP. `train` sends in trains and records every datagram; `ping` is answered.
+//!
+//! Valid: calls, games and other loads that do not react to losses.
+//!
+//! Deviations: the rate includes IP and UDP headers; that of `iperf3` counts the payload only.
+//!
+//! Datagram n leaves at `start + n * size / rate`, to the nanosecond and without drift.
 
 use airtcp_core::packet::{FlowId, Kind as PacketKind, Packet};
 use airtcp_core::tcp::Outputs;

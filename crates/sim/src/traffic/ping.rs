@@ -1,4 +1,12 @@
-//! Echo requests at a fixed interval; the destination answers each at once with a packet of the same size.
+//! Ping: echo requests at a fixed interval. The destination answers each at once with a packet of the same size.
+//!
+//! Source: ICMP echo (RFC 792). The defaults are those of the command `ping` of Linux: one request of 84 bytes a second.
+//!
+//! Siblings: `cbr` and `train` measure one way and are not answered.
+//!
+//! Valid: round-trip times that other traffic causes, at any load of the probe itself.
+//!
+//! Deviations: none known.
 
 use airtcp_core::packet::{FlowId, Kind as PacketKind, Packet};
 use airtcp_core::table;
@@ -15,7 +23,7 @@ use crate::record::{millis, ratio};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Ping {
-    /// Distance between requests.
+    /// Time between requests.
     pub interval: Span,
     /// Size of request and reply, IP and ICMP headers (28 bytes) included.
     #[schemars(range(min = 29))]

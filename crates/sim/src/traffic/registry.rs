@@ -63,6 +63,18 @@ macro_rules! kinds {
             /// Every kind, in the order of registration.
             pub const NAMES: &'static [&'static str] = &[$(stringify!($app),)+ $(stringify!($kind)),+];
 
+            /// The kinds as an axis of the registry of policies.
+            pub const AXIS: airtcp_core::policy::Axis = airtcp_core::policy::Axis {
+                key: "traffic",
+                what: "a kind of traffic",
+                place: "`traffic` of a flow",
+                definition: "Traffic",
+                pages: &[
+                    $(airtcp_core::page!($app, $app_config),)+
+                    $(airtcp_core::page!($kind, $config)),+
+                ],
+            };
+
             /// The name by which scenario files call it.
             pub fn name(&self) -> &'static str {
                 match self {

@@ -1,4 +1,14 @@
-//! One connection to which data are written at a constant rate; at `stop` its sender is frozen.
+//! Stream: live video over one TCP connection. The application writes data at a constant rate as they come into being.
+//!
+//! Source: none; it is an encoder of a constant rate. The default period is that of 25 pictures per second.
+//!
+//! Siblings: `cbr` sends the same rate over UDP and does not react to losses. `unlimited` has no rate.
+//!
+//! Valid: live video and other sources that cannot send ahead. A stored video is fetched in transfers.
+//!
+//! Deviations: a video encoder's pictures vary in size; here all are equal. At `stop` the sender is frozen.
+//!
+//! Data that the connection does not carry in time wait at the sender.
 
 use airtcp_core::units::{DataRate, Span, Time};
 use schemars::JsonSchema;
@@ -14,7 +24,7 @@ use crate::error::BuildError;
 pub struct Stream {
     /// Rate of the payload.
     pub rate: DataRate,
-    /// Distance between two writes. Default: 40ms, a picture at 25 per second.
+    /// Time between two writes. Default: 40ms, a picture at 25 per second.
     #[serde(default = "picture")]
     pub every: Span,
 }

@@ -91,6 +91,15 @@ fn every_kind_is_written_runs_and_is_reported() {
 }
 
 #[test]
+fn every_kind_has_a_page_with_all_its_parts() {
+    let lacking = TrafficConfig::AXIS.lacking();
+    assert!(lacking.is_empty(), "the comment that opens a kind's file lacks\n{}", lacking.join("\n"));
+    let names: Vec<&str> = TrafficConfig::AXIS.pages.iter().map(|page| page.name).collect();
+    assert_eq!(names, TrafficConfig::NAMES);
+    assert_eq!(crate::axes().filter(|axis| axis.key == "traffic").count(), 1);
+}
+
+#[test]
 fn a_bare_name_stands_for_the_defaults() {
     for &kind in TrafficConfig::NAMES {
         let by_name = TrafficConfig::by_name(kind);

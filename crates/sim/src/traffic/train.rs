@@ -1,4 +1,12 @@
-//! Trains of numbered datagrams ([`Schedule`]) and what becomes of them.
+//! Train: numbered UDP datagrams in trains, with the times at which each is sent and received.
+//!
+//! Source: none; it is a measuring tool for dispersion, order and loss.
+//!
+//! Siblings: `buffer_probe` sends the same trains and estimates a buffer from them. `cbr` is even and records no single datagram.
+//!
+//! Valid: measurements of short bursts. The load is the user's: a train leaves at its own rate, whatever the network carries.
+//!
+//! Deviations: none known.
 
 use airtcp_core::buffer_probe::Schedule;
 use airtcp_core::packet::{FlowId, Kind as PacketKind, Packet};
@@ -18,14 +26,14 @@ pub struct Train {
     /// Datagrams in a train.
     #[schemars(range(min = 1))]
     pub count: u32,
-    /// Distance between the datagrams of a train. "0s": back to back.
+    /// Time between the datagrams of a train. "0s": back to back.
     #[serde(default)]
     pub gap: Span,
     /// Size of a datagram, IP and UDP headers (28 bytes) included.
     #[serde(default = "super::datagram_bytes")]
     #[schemars(range(min = 29))]
     pub packet_bytes: u16,
-    /// Distance from the start of a train to the start of the next. Default: one train.
+    /// Time from the start of a train to the start of the next. Default: one train.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub every: Option<Span>,
 }

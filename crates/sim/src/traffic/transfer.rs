@@ -1,4 +1,12 @@
-//! One transfer, then close. It goes on to its end whenever the flow stops.
+//! Transfer: one TCP connection that carries a number of bytes and is closed.
+//!
+//! Source: none; it is a file that is sent without an application protocol.
+//!
+//! Siblings: `unlimited` has no end. `web` makes transfers of random sizes, one after the other.
+//!
+//! Valid: completion times of files of one size.
+//!
+//! Deviations: no request precedes the data. The transfer continues to its end even if the flow's `stop` comes first.
 
 use airtcp_core::units::{Bytes, Time};
 use schemars::JsonSchema;

@@ -1,5 +1,13 @@
-//! One connection that never runs out of data. At `stop` its sender is frozen: it sends nothing more, and ACKs that still arrive
-//! are ignored.
+//! Unlimited: one TCP connection that always has data to send.
+//!
+//! Source: the greedy source of congestion control studies; ns-2 calls it `FTP`.
+//!
+//! Siblings: `transfer` ends after its bytes, and `web` makes many transfers. `stream` writes no faster than its rate.
+//!
+//! Valid: throughput and fairness of long downloads and uploads.
+//!
+//! Deviations: at `stop` the sender is frozen. It sends nothing more and ignores ACKs that still arrive; a host would close the
+//! connection.
 
 use airtcp_core::units::Time;
 use schemars::JsonSchema;

@@ -1,6 +1,17 @@
-//! A SURGE web user (Barford and Crovella, SIGMETRICS 1998; the study `pacing-buffers`, Table 1): transfers one after the
-//! other, each on a new connection, sizes from a lognormal body with a Pareto tail, Pareto gaps. At `stop` the transfer under way
-//! goes on and no other begins.
+//! Web: a user who makes TCP transfers one after the other, each on a new connection.
+//!
+//! Source: SURGE (P. Barford and M. Crovella, "Generating representative web workloads for network and server performance
+//! evaluation", SIGMETRICS 1998). The defaults are those of Table 1 of the study `pacing-buffers`. Its body and tail are split
+//! 93 % to 7 %, as in Barford and Crovella.
+//!
+//! Siblings: `transfer` is one transfer of a given size.
+//!
+//! Valid: many short flows that come and go, as with pages of the web of 1998. Today's pages use fewer and longer connections.
+//!
+//! Deviations: SURGE's pages embed objects with short gaps between them; here each transfer stands alone.
+//!
+//! Sizes come from a lognormal body with a Pareto tail, and gaps from a Pareto distribution. At `stop` a transfer in progress
+//! continues, and no other begins.
 
 use airtcp_core::rng::{Purpose, Rng};
 use airtcp_core::units::{Bytes, Probability, Span, Time};
@@ -32,9 +43,9 @@ pub struct Web {
     pub gap_k: Span,
     /// Pareto shape of the gaps, above 0. At 1 or below the mean gap is infinite.
     pub gap_alpha: f64,
-    /// What a gap is counted from.
+    /// Event from which a gap is counted.
     pub gap_from: GapFrom,
-    /// No transfer is larger.
+    /// Largest size of a transfer.
     pub max_bytes: Bytes,
 }
 
@@ -54,7 +65,7 @@ impl Default for Web {
     }
 }
 
-/// What a gap between two transfers is counted from.
+/// Event from which a gap between two transfers is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum GapFrom {
