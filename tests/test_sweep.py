@@ -221,7 +221,7 @@ def test_what_is_written_differently_is_the_same_run() -> None:
         ('scenario = "tiny.toml"', 'scenario = "tniy.toml"', ["tniy.toml", "No such file"]),
         ('scenario = "tiny.toml"', "", ["scenario: is missing"]),
         ("seeds = 2", "seeds = 0", [":3: seeds = 0: must be a whole number in 1..=1000000"]),
-        ("seeds = 2", "seeds = [1, 1]", [":3: seeds[1] = 1: is there twice"]),
+        ("seeds = 2", "seeds = [1, 1]", [":3: seeds[1] = 1: appears twice"]),
         ("seeds = 2", "seeds = [-1]", [":3: seeds[0] = -1: must be a whole number of at least 0"]),
         (
             "seeds = 2",
@@ -231,7 +231,7 @@ def test_what_is_written_differently_is_the_same_run() -> None:
         ("seeds = 2", 'mode = "random"', ["samples: is missing: a random sweep"]),
         ("seeds = 2", "samples = 3", ['only a sweep with mode = "random"']),
         ("rate = [2, 5]", "rate = []", [":6: parameters.rate: has 0 entries: must have at least 1"]),
-        ("rate = [2, 5]", "rate = [2, 2]", [":6: parameters.rate[1] = 2: is there twice"]),
+        ("rate = [2, 5]", "rate = [2, 2]", [":6: parameters.rate[1] = 2: appears twice"]),
         (
             "rate = [2, 5]",
             "rate = [2, [5]]",

@@ -224,7 +224,7 @@ def test_a_sentence_has_at_most_25_words(page: Path) -> None:
 
 
 # Pages that are not there yet, with how many sentences are too long; no page may get more of them.
-LONG: dict[str, int] = {"docs/scenario.md": 2}
+LONG: dict[str, int] = {}
 
 
 def test_sentences_are_found_and_counted() -> None:
@@ -345,18 +345,6 @@ def cells(text: str) -> Iterator[str]:
             yield from re.split(r"(?<!\\)\|", line)[1:-1]
 
 
-# Generated tables with sentences that are still too long; no page may get more of them.
-LONG_CELLS = {
-    "docs/scenario.md": 32,
-    "docs/results.md": 2,
-    "docs/policies/cc.md": 3,
-    "docs/policies/queue.md": 1,
-    "docs/policies/retry_out.md": 1,
-    "docs/policies/signal.md": 1,
-    "docs/policies/transmit.md": 2,
-}
-
-
 @pytest.mark.parametrize(
     "page",
     [ROOT / "docs" / name for name in ("scenario.md", "results.md", "sweeps.md")]
@@ -364,8 +352,7 @@ LONG_CELLS = {
     ids=lambda page: str(page.relative_to(ROOT)),
 )
 def test_meanings_in_generated_tables_are_short_sentences(page: Path) -> None:
-    long = [text for cell in cells(page.read_text()) for text in long_of(cell)]
-    assert len(long) <= LONG_CELLS.get(str(page.relative_to(ROOT)), 0), "\n".join(long)
+    assert [text for cell in cells(page.read_text()) for text in long_of(cell)] == []
 
 
 # --- Text of studies -------------------------------------------------------------------------------------------------

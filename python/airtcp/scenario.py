@@ -24,7 +24,7 @@ class Aggregation(Part):
 
     formed_ahead: int | None = None
     """A-MPDUs that are formed ahead and wait in the radio's hardware, the one on the air included. ath9k: 2
-    (`ATH_AGGR_MIN_QDEPTH`), so what has failed in one is repeated not in the next but in the one after. 0: formed
+    (`ATH_AGGR_MIN_QDEPTH`). So failed MPDUs are repeated not in the next A-MPDU but in the one after. 0: formed
     at the moment of transmission, as ns-3 does. Default: 2.
     """
 
@@ -48,7 +48,7 @@ class Buffer(Part):
     """A queue limit by a rule of buffer sizing. The result is rounded down."""
 
     flows: int | None = None
-    """Number of flows N that `bdp_over_sqrt_n` assumes. `bdp` leaves it aside."""
+    """Number of flows N for `bdp_over_sqrt_n`. `bdp` ignores it."""
 
     packet_bytes: int | None = None
     """Size of the packets in which the limit is counted, headers included. Default: the limit is in bytes."""
@@ -57,10 +57,10 @@ class Buffer(Part):
     """Round-trip time of the rule: usually twice the propagation delay from end to end."""
 
     rule: BufferRule
-    """Which rule."""
+    """The rule."""
 
     scale: float | None = None
-    """Factor on the result: 0.25 gives a quarter of the rule's buffer. Default: 1.0."""
+    """Factor by which the result is multiplied: 0.25 gives a quarter of the rule's buffer. Default: 1.0."""
 
 
 @dataclass(kw_only=True)
@@ -74,7 +74,7 @@ class BurstConfig(Part):
     """Mean length of a burst. Above zero."""
 
     rate: Probability
-    """Chance that a bit is wrong during a burst."""
+    """Probability that a bit is wrong during a burst."""
 
 
 @dataclass(kw_only=True)
@@ -82,12 +82,12 @@ class Reno(Part):
     """Parameters of Reno."""
 
     increase: Increase | None = None
-    """How congestion avoidance counts. Default: `per_window`."""
+    """Way in which congestion avoidance counts ACKs. Default: `per_window`."""
 
     name: Literal["reno"] = field(default="reno", init=False)
 
     slow_start_exit: SlowStartExit | None = None
-    """What may end slow start before a loss does. RFC 5681: nothing. Default: `none`."""
+    """Rule that ends slow start before a loss does. RFC 5681 has none. Default: `none`."""
 
 
 @dataclass(kw_only=True)
@@ -95,7 +95,7 @@ class Cubic(Part):
     """Parameters of CUBIC."""
 
     beta: Probability | None = None
-    """What is left of the window after a loss (RFC 9438 section 4.6: 0.7). Default: 0.7."""
+    """Factor by which a loss multiplies the window (RFC 9438 section 4.6: 0.7). Default: 0.7."""
 
     c: Aggressiveness | None = None
     """Aggressiveness C, segments per second cubed (RFC 9438 section 5: 0.4). Default: 0.4."""
@@ -107,7 +107,7 @@ class Cubic(Part):
 
     first_increase: int | None = None
     """Before the first loss, and after a timeout, the window grows by at least one segment per this many
-    acknowledged ones. 0: by the curve alone (RFC 9438). Linux: 20, five percent per round trip. Default: 20.
+    acknowledged segments. 0: by the curve alone (RFC 9438). Linux: 20, five percent per round trip. Default: 20.
     """
 
     name: Literal["cubic"] = field(default="cubic", init=False)
@@ -121,7 +121,7 @@ class Cubic(Part):
     """Never slower than Reno with the same backoff (RFC 9438 section 4.3). Default: true."""
 
     slow_start_exit: SlowStartExit | None = None
-    """What may end slow start before a loss does. RFC 9438 section 4.10 recommends HyStart++; Linux has HyStart.
+    """Rule that ends slow start before a loss does. RFC 9438 section 4.10 recommends HyStart++; Linux has HyStart.
     Default: `hystart`.
     """
 
@@ -131,13 +131,13 @@ class Vegas(Part):
     """Parameters of Vegas, in segments queued. The papers use 1 and 3 or 2 and 4 for `alpha` and `beta`."""
 
     alpha: int | None = None
-    """With fewer queued the window grows. Linux: 2. Default: 2."""
+    """The window grows while fewer segments than this are queued. Linux: 2. Default: 2."""
 
     beta: int | None = None
-    """With more queued the window shrinks. At least `alpha`. Linux: 4. Default: 4."""
+    """The window shrinks while more segments than this are queued. At least `alpha`. Linux: 4. Default: 4."""
 
     gamma: int | None = None
-    """With more queued slow start ends. Linux: 1. Default: 1."""
+    """Slow start ends when more segments than this are queued. Linux: 1. Default: 1."""
 
     name: Literal["vegas"] = field(default="vegas", init=False)
 
@@ -147,8 +147,8 @@ class Bbr(Part):
     """Parameters of BBR. Linux has them as constants."""
 
     ack_aggregation: bool | None = None
-    """Add to the window what arrived in bursts beyond the bandwidth (Linux since 5.1; Wi-Fi and cellular need it).
-    Default: true.
+    """Add to the window the data that arrived in bursts beyond the bandwidth (Linux since 5.1; Wi-Fi and cellular
+    need it). Default: true.
     """
 
     bandwidth_window_rounds: int | None = None
@@ -160,12 +160,12 @@ class Bbr(Part):
     name: Literal["bbr"] = field(default="bbr", init=False)
 
     policer_detection: bool | None = None
-    """Estimate the rate of a token-bucket policer from two lossy intervals of equal throughput and keep to it for 48
-    rounds (Linux; not in the draft). Default: true.
+    """Estimate the rate of a token-bucket policer from two lossy intervals of equal throughput. The estimate holds
+    for 48 rounds (Linux; not in the draft). Default: true.
     """
 
     probe_rtt_duration: Span | None = None
-    """How long `ProbeRtt` keeps four segments in flight, at least. The draft's ProbeRTTDuration: 200 ms. Zero:
+    """Shortest time for which `ProbeRtt` keeps four segments in flight. The draft's ProbeRTTDuration: 200 ms. Zero:
     `ProbeRtt` never happens. Default: `200ms`.
     """
 
@@ -181,43 +181,45 @@ class TcpAv(Part):
 
     base: CcConfig | None = None
     """The control it extends: `"reno"` (the original), `"cubic"`, or a table with the parameters of one of them. It
-    decides by how much a loss shrinks a window that is larger than the target needs, and how the window grows
-    above a reduced target. Default: `"reno"`.
+    decides the reduction after a loss while the window is larger than the target needs. It also decides the
+    growth above a reduced target. Default: `"reno"`.
     """
 
     fall: Probability | None = None
-    """The same from above; above 0. 1/4 for the same reason. Default: 0.25."""
+    """The same part from above; above 0. 1/4 for the same reason. Default: 0.25."""
 
     floor_rtt: FloorRtt | None = None
-    """The round-trip time in what a loss leaves of the window. Default: `min`."""
+    """Round-trip time in the least window after a loss. Default: `min`."""
 
     name: Literal["tcp_av"] = field(default="tcp_av", init=False)
 
     recover_step: Probability | None = None
-    """What comes back of the full target after `severe_rounds` round trips without severe congestion; above 0.
+    """Part of the full target that is restored after `severe_rounds` round trips without severe congestion; above 0.
     Default: 0.125.
     """
 
     reduced_to: Probability | None = None
-    """What severe congestion leaves of the target; above 0, below 1. 0.5: as Reno of its window. Default: 0.5."""
+    """Factor by which severe congestion multiplies the target; above 0, below 1. 0.5: as Reno does with its window.
+    Default: 0.5.
+    """
 
     rise: Probability | None = None
     """Part of the gap to the target's window that is closed per round trip, from below; above 0. 1/4: nine tenths in
-    eight round trips, and about as much as a loop that sees its effect one to two round trips late takes without
-    swinging (1/(e d)). Default: 0.25.
+    eight round trips. A loop that sees its effect one to two round trips late does not swing up to about 1/(e d).
+    Default: 0.25.
     """
 
     rtt_min: RttMin | None = None
-    """Which round-trip time is the smallest. Not published for handovers. Default: `connection`."""
+    """Scope of the smallest round-trip time. Not published for handovers. Default: `connection`."""
 
     rtt_min_window: Span | None = None
-    """With `rtt_min = "window"`: how far back it looks, between once and twice this. 10s: BBR's window for the same
+    """With `rtt_min = "window"`: length of the window, between once and twice this. 10s: BBR's window for the same
     quantity. Above zero. Default: `10s`.
     """
 
     severe_reductions: int | None = None
-    """Reductions and timeouts within them that make congestion severe; 0: never. 4 in 16 round trips is what Reno
-    has at a loss rate of 4 %, from where on timeouts dominate. Default: 4.
+    """Number of reductions and timeouts within `severe_rounds` that make congestion severe; 0: never. 4 in 16 round
+    trips is what Reno has at a loss rate of 4 %, from where on timeouts dominate. Default: 4.
     """
 
     severe_rounds: int | None = None
@@ -232,16 +234,16 @@ class TcpAv(Part):
     """
 
     target_min: Probability | None = None
-    """What remains of the target at least, part of the full one; above 0. Default: 0.0625."""
+    """Least target, as a part of the full one; above 0. Default: 0.0625."""
 
     tune_limit: Probability | None = None
-    """The most that is added or taken for that, part of the target's window. 0: no tuning. 0.25: a Reno sawtooth
+    """Largest change of the window by tuning, as a part of the target's window. 0: no tuning. 0.25: a Reno sawtooth
     loses a quarter of its peak. Default: 0.25.
     """
 
     tune_rounds: int | None = None
-    """Round trips within which what the connection is behind is made up, 1 to 1000. 16: four times slower than the
-    steering, so that the two do not work against each other. Default: 16.
+    """Round trips within which tuning makes up for segments that the connection is behind, 1 to 1000. 16: four times
+    slower than the steering, so that the two do not work against each other. Default: 16.
     """
 
 
@@ -249,14 +251,15 @@ class TcpAv(Part):
 class Coop(Part):
     """Hosts that run the cooperative daemon of the study `coop-cwnd`. Each announces itself by UDP broadcast to the
     others of its WLAN. It caps the windows of the TCP flows that begin at it. The announcements go through the
-    simulated air: to the access point as any frame, from there to all stations at once, without acknowledgement.
+    simulated air: to the access point like any frame, and from there to all stations at once, without
+    acknowledgement.
     """
 
     ac: Ac | None = None
     """Access category of the announcements in the air."""
 
     daemon: CoopConfig | None = None
-    """What the daemon goes by."""
+    """Parameters of the daemon."""
 
     name: str
     """Name by which results and `--set` refer to it: letters, digits, `_` and `-`."""
@@ -265,10 +268,10 @@ class Coop(Part):
     """Stations: names of hosts or groups, members as `sta[0]`. A host runs one daemon and is in one WLAN."""
 
     start: Span | None = None
-    """When the daemons start. Default: `0ns`."""
+    """Time at which the daemons start. Default: `0ns`."""
 
     stop: Span | None = None
-    """When they end: they say so, and lift their caps. Default: at the end of the run."""
+    """Time at which the daemons announce their end and lift their caps. Default: the end of the run."""
 
 
 @dataclass(kw_only=True)
@@ -278,7 +281,7 @@ class CoopConfig(Part):
     """
 
     admit_after: int | None = None
-    """A terminal counts from this announcement on. At least 1. Default: 2."""
+    """Number of the announcement from which on a terminal counts. At least 1. Default: 2."""
 
     announce_every: Span | None = None
     """Time between a terminal's announcements. Above zero. Default: `1s`."""
@@ -300,41 +303,39 @@ class CoopConfig(Part):
     """
 
     correction_hold: Span | None = None
-    """See `correction_exit`. Long, because a low RTT is what the cap is for and no sign that it is needed no more.
-    Default: `30s`.
+    """See `correction_exit`. It is long because a low RTT is the effect of the cap, not a sign that the cap is no
+    longer needed. Default: `30s`.
     """
 
     count: Count | None = None
-    """What n counts: "terminals" (as the text) or "flows". Default: `terminals`."""
+    """Quantity that n counts: "terminals" (as the text) or "flows". Default: `terminals`."""
 
     expire_after: Span | None = None
     """A terminal that was not heard for this long is forgotten. Longer than `announce_every`. Default: `3500ms`."""
 
     exponent: float | None = None
-    """What n terminals reach together is `bw_max` times n to this power. -0.15 (equation 3). -1 to 0. Default:
-    -0.15.
-    """
+    """n terminals together reach `bw_max` times n to this power. -0.15 (equation 3). -1 to 0. Default: -0.15."""
 
     farewells: int | None = None
-    """Announcements that a terminal still makes when it has ceased to send, before it is silent. Broadcasts are not
-    repeated by the radio, so one may be lost. Default: 2.
+    """Announcements that a terminal makes after it has stopped sending. Radios do not repeat broadcasts, so one may
+    be lost. Default: 2.
     """
 
     learn_max: DataRate | None = None
-    """For `bw_max = "learn"`: no more is believed. Above zero. Default: `1Gbit/s`."""
+    """For `bw_max = "learn"`: largest value that is believed. Above zero. Default: `1Gbit/s`."""
 
     learn_window: Span | None = None
     """For `bw_max = "learn"`: the greatest of the last half to whole of this counts. Above zero. Default: `5min`."""
 
     max_flows: int | None = None
-    """Connections believed of one terminal at most. At least 1. Default: 16."""
+    """Most connections that are believed of one terminal. At least 1. Default: 16."""
 
     max_peers: int | None = None
-    """Terminals remembered at most. At least 1. Default: 64."""
+    """Most terminals that are remembered. At least 1. Default: 64."""
 
     min_cap: int | None = None
-    """No cap but that of stop mode is less, segments: with 1, a receiver that delays ACKs would delay every one.
-    Also bounds what forged announcements can do. At least 1. Default: 2.
+    """Least cap outside stop mode, segments. With 1, a receiver that delays ACKs would delay every one. It also
+    limits the harm of forged announcements. At least 1. Default: 2.
     """
 
     min_rtt_window: Span | None = None
@@ -344,18 +345,18 @@ class CoopConfig(Part):
     """
 
     relearn_after: int | None = None
-    """After this many stops in a row that `stop_max` ended, the least RTT is learnt anew: the queue is not this
-    terminal's, or the path is another. 0: never. Default: 3.
+    """After this many stops in a row that `stop_max` ended, the least RTT is measured again. Either the queue is not
+    this terminal's, or the path has changed. 0: never. Default: 3.
     """
 
     rtt_in_cap: CapRtt | None = None
     """The RTT of equation (1): "current" (as the text reads) or "min". Default: `current`."""
 
     sample_every: Span | None = None
-    """How often the kernel monitor is read and caps are set. Above zero. Default: `100ms`."""
+    """Time between readings of the kernel monitor, each of which sets caps. Above zero. Default: `100ms`."""
 
     segment_bytes: int | None = None
-    """What a segment counts in equation (1), bytes. 1500. At least 1. Default: 1500."""
+    """Size of a segment in equation (1), bytes. 1500. At least 1. Default: 1500."""
 
     stop_at: float | None = None
     """The window becomes 1 when RTT / least RTT reaches this although the cap is in force. 5.0 (the source). Above
@@ -368,13 +369,13 @@ class CoopConfig(Part):
     """
 
     stop_grace_rtts: float | None = None
-    """For how many current RTTs a cap has to be in force until `stop_at` is looked at: what is measured before is
-    the queue of windows from before the cap. 0 to 1000. Default: 1.0.
+    """Number of current RTTs for which a cap must be in force before `stop_at` is checked. Earlier RTTs show the
+    queue of windows from before the cap. 0 to 1000. Default: 1.0.
     """
 
     stop_max: Span | None = None
-    """It ends after this time in any case. With a window of 1 little is measured, and what is not measured must not
-    hold it. Above zero. Default: `3s`.
+    """Longest stop mode. With a window of 1 there are few RTT samples, so their absence must not prolong it. Above
+    zero. Default: `3s`.
     """
 
 
@@ -389,30 +390,30 @@ class DelaySpread(Part):
     """Shortest delay."""
 
     spread: Spread | None = None
-    """How the delays lie between `min` and `max`. Default: `even`."""
+    """Distribution of the delays between `min` and `max`. Default: `even`."""
 
 
 @dataclass(kw_only=True)
 class EstimatorConfig(Part):
-    """How a log is read."""
+    """Parameters of the estimate from a receiver's log."""
 
     clock_drift_ppm: int | None = None
-    """How far the clocks of sender and receiver drift apart, parts per million: what one train tells of the other
-    clock holds for another train so far. 50: two ordinary crystals. Simulated clocks do not drift. Default: 50.
+    """Largest drift between the clocks of sender and receiver, parts per million. It limits how well the clock
+    offset of one train holds for another. 50: two ordinary crystals. Simulated clocks do not drift. Default: 50.
     """
 
     first_access: Span | None = None
-    """Longest that the first datagram takes at an idle access point until its place is free again, if that is more
-    than two mean transmission times. 500 us: more than a frame of 1500 bytes and its acknowledgement take at 30
+    """Longest time for which the first datagram holds its place at an idle access point. It applies if it exceeds
+    two mean transmission times. 500 us: more than a frame of 1500 bytes and its acknowledgement take at 30
     Mbit/s; at lower rates two transmission times are longer. Default: `500us`.
     """
 
     line_rate: DataRate | None = None
-    """The slowest line between sender and access point, if it needs longer for a datagram than they leave apart."""
+    """Rate of the slowest line between sender and access point, if a datagram takes longer on it than `gap`."""
 
     sustained_losses: int | None = None
-    """So many missing among `sustained_within` datagrams are an overflow; fewer are losses on the air. 3. Default:
-    3.
+    """Number of missing datagrams among `sustained_within` that shows an overflow. Fewer are losses on the air. 3.
+    Default: 3.
     """
 
     sustained_within: int | None = None
@@ -426,11 +427,11 @@ class Flow(Part):
     """A flow, or a group of `count` like it."""
 
     ac: Ac | None = None
-    """Access category of its packets in the air, in both directions. Counts where radios have QoS."""
+    """Access category of its packets in the air, in both directions. It applies to radios with QoS."""
 
     count: int | None = None
-    """Number of flows, `name[0]`, `name[1]` and so on. Flow i runs from member i to member i; where a group is
-    smaller, it starts again at its first member. Default: the size of the larger of the two groups.
+    """Number of flows, `name[0]`, `name[1]` and so on. Flow i runs from member i to member i. A smaller group starts
+    again at its first member. Default: the size of the larger of the two groups.
     """
 
     from_: str
@@ -440,19 +441,19 @@ class Flow(Part):
     """Name by which results are grouped and `--set` refers to it: letters, digits, `_` and `-`."""
 
     read_rate: DataRate | None = None
-    """The receiving application reads no faster than this. Default: at once."""
+    """Rate at which the receiving application reads. Default: at once."""
 
     receiver: TcpOptions | None = None
-    """Options of the receiving end that differ from its host's profile. The ends agree as real ones do: timestamps
-    and SACK only if both have them, the smaller of the two packet sizes, a handshake if the sender begins with
-    one.
+    """Options of the receiving end that differ from its host's profile. The ends agree as real ones do. They use
+    timestamps and SACK only if both have them, and the smaller of the two packet sizes. A handshake takes place
+    if the sender begins with one.
     """
 
     start: Start | None = None
-    """When it starts: a time, or a range in which each flow draws its own from the seed. Default: `0ns`."""
+    """Start: a time, or a range from which each flow draws its own, by the seed. Default: `0ns`."""
 
     stop: Span | None = None
-    """When unlimited and repeating traffic ends. Default: the end of the run."""
+    """End of unlimited and repeating traffic. Default: the end of the run."""
 
     tcp: TcpOptions | None = None
     """Options of the sending end that differ from its host's profile. Those that concern both ends (`packet_bytes`,
@@ -463,7 +464,7 @@ class Flow(Part):
     """Host or group that receives, or one member as `right[3]`."""
 
     traffic: Traffic | None = None
-    """What it carries."""
+    """Kind of traffic: the name of a kind with its defaults, or a table with `kind` and its parameters."""
 
 
 @dataclass(kw_only=True)
@@ -471,7 +472,7 @@ class FqCodelConfig(Part):
     """FqCodelConfig."""
 
     ce_threshold: Span | None = None
-    """Mark ECT packets that waited longer than this, whatever CoDel says. Off when left out."""
+    """Mark ECT packets that waited longer than this, independently of CoDel. Default: off."""
 
     drop_batch: int | None = None
     """Most packets dropped at a time when there is no room. Linux: 64. Default: 64."""
@@ -503,10 +504,10 @@ class HoldRange(Part):
     """Durations drawn uniformly from a range, one per packet that is held back."""
 
     max: Span
-    """Longest."""
+    """Longest duration."""
 
     min: Span
-    """Shortest."""
+    """Shortest duration."""
 
 
 @dataclass(kw_only=True)
@@ -543,13 +544,13 @@ class Link(Part):
     """Queue discipline before the line. Default: `fifo` without a limit."""
 
     rate: DataRate
-    """Line rate of each direction, counted in bits of IP packets."""
+    """Rate of the line in each direction, in bits of IP packets."""
 
     reorder: Reorder | None = None
     """Holds some packets back on the line, so that those behind overtake them. Default: packets stay in order."""
 
     reverse: Reverse | None = None
-    """What differs in the direction from `to` to `from`. Default: nothing."""
+    """Options that differ in the direction from `to` to `from`. Default: none."""
 
     to: str
     """Node or group at the other end, or one member as `left[3]`."""
@@ -575,16 +576,16 @@ class Efr(Part):
     """`name = "efr"`."""
 
     least: int | None = None
-    """Smallest threshold. The study's abstract: 1. Default: 1."""
+    """Smallest threshold, in duplicate ACKs. The study's abstract: 1. Default: 1."""
 
     less: int | None = None
-    """What is taken off the window, segments. The study: 2. Default: 2."""
+    """Segments that are subtracted from the window. The study: 2. Default: 2."""
 
     lost_retransmissions: bool | None = None
     """As in `dup_thresh`. Needs SACK. Default: false."""
 
     most: int | None = None
-    """Greatest threshold, and that of large windows. The study: 3. Default: 3."""
+    """Largest threshold, which large windows have. The study: 3. Default: 3."""
 
     name: Literal["efr"] = field(default="efr", init=False)
 
@@ -594,10 +595,10 @@ class EarlyRetransmit(Part):
     """`name = "early_retransmit"`."""
 
     delay: Delay2 | None = None
-    """Whether an early retransmission waits for what may only be late. Default: `off`."""
+    """Whether an early retransmission waits for segments that may only be late. Default: `off`."""
 
     delay_min: Span | None = None
-    """Shortest such wait. Linux: 2 ms. Default: `2ms`."""
+    """Shortest wait of `delay = "quarter_rtt"`. Linux: 2 ms. Default: `2ms`."""
 
     lost_retransmissions: bool | None = None
     """As in `dup_thresh`. Needs SACK. Default: false."""
@@ -608,7 +609,7 @@ class EarlyRetransmit(Part):
     """Threshold of larger flights. RFC 5681: 3. Default: 3."""
 
     unit: Unit | None = None
-    """In what the outstanding data is counted. Default: `segments`."""
+    """Unit in which the outstanding data is counted. Default: `segments`."""
 
 
 @dataclass(kw_only=True)
@@ -626,8 +627,8 @@ class Rack(Part):
     name: Literal["rack"] = field(default="rack", init=False)
 
     threshold: int | None = None
-    """Reported segments from which on, while nothing was seen to be reordered, there is no reordering window (RFC
-    8985: DupThresh, 3). 0: there always is one (Linux: `TCP_RACK_NO_DUPTHRESH`). Default: 3.
+    """Number of reported segments that ends the reordering window, as long as no reordering was seen (RFC 8985:
+    DupThresh, 3). 0: never (Linux: `TCP_RACK_NO_DUPTHRESH`). Default: 3.
     """
 
 
@@ -641,7 +642,7 @@ class Node(Part):
     """
 
     kind: NodeKind
-    """Whether it is an end of flows or forwards packets."""
+    """`host` or `router`: hosts are ends of flows, routers forward packets."""
 
     name: str
     """Name by which links and flows refer to it: letters, digits, `_` and `-`."""
@@ -665,8 +666,8 @@ class PhyConfig(Part):
     """"2.4GHz" or "5GHz". Left out: 2.4 GHz for b and g, 5 GHz for a, n and ac. Only n may choose."""
 
     basic_rates: Sequence[DataRate] | None = None
-    """The basic rate set: what every station of the cell can receive, hence what responses use. Left out: the
-    mandatory rates, which are 1, 2, 5.5, 11 Mbit/s (b), 6, 12, 24 Mbit/s (5 GHz, `g_only`), or both (g, and n at
+    """Basic rate set: the rates that every station of the cell can receive, which responses use. Default: the
+    mandatory rates. These are 1, 2, 5.5, 11 Mbit/s (b), 6, 12, 24 Mbit/s (5 GHz, `g_only`), or both (g, and n at
     2.4 GHz).
     """
 
@@ -686,7 +687,7 @@ class PhyConfig(Part):
     """Short DSSS preamble for 2, 5.5 and 11 Mbit/s (2.4 GHz). 1 Mbit/s always has the long one. Default: false."""
 
     short_slot: bool | None = None
-    """Slot of 9 us in g and in n at 2.4 GHz; an access point turns it off (20 us) when an 802.11b station has
+    """Slot of 9 us in g and in n at 2.4 GHz. An access point turns it off (20 us) when an 802.11b station has
     joined. b always has 20 us, 5 GHz 9 us. Default: true.
     """
 
@@ -718,7 +719,7 @@ class Profile(Part):
     """
 
     base: str | None = None
-    """Profile whose options hold where this one says nothing: a built-in one or another of `profiles`. Default:
+    """Profile that sets all options that this one does not: a built-in one or another of `profiles`. Default:
     `linux-6`.
     """
 
@@ -752,8 +753,8 @@ class Profile(Part):
     """
 
     cwnd_validation: bool | None = None
-    """RFC 7661: the window grows only while it is what holds the sender back. Off, every ACK of new data lets it
-    grow, as in ns-2 and BSD.
+    """RFC 7661: the window grows only while it limits the sender. Off: it grows with every ACK of new data, as in
+    ns-2 and BSD.
     """
 
     delayed_ack: Span | None = None
@@ -765,8 +766,8 @@ class Profile(Part):
     """
 
     dsack: bool | None = None
-    """The receiver reports what arrived twice (RFC 2883), the sender takes a reduction back once every
-    retransmission since has been reported so. Needs SACK.
+    """The receiver reports data that arrived twice (RFC 2883). The sender takes a reduction back once every
+    retransmission since then has been reported. Needs SACK.
     """
 
     ecn: bool | None = None
@@ -781,7 +782,7 @@ class Profile(Part):
     """Finding spurious timeouts without timestamps (F-RTO)."""
 
     frto_response: FrtoResponse | None = None
-    """What is left of the window after a timeout that `frto` found to be spurious."""
+    """Window after a timeout that `frto` found to be spurious."""
 
     handshake: bool | None = None
     """Three-way handshake before data. Off, as in ns-2's one-way agents: data leaves at once."""
@@ -804,17 +805,18 @@ class Profile(Part):
     """Segments that a `fifo` or `codel` queue of its own host has no room for."""
 
     loss: LossConfig | None = None
-    """What counts as a loss."""
+    """Rule by which a missing segment counts as lost."""
 
     loss_window: int | None = None
-    """What is left of cwnd after a retransmission timeout, segments (RFC 5681 section 3.1, loss window: 1). More is
-    what the study `tcp-av-handover` suspects of its phones. Without effect with `frto = "rfc4138"`, which sets
-    the window itself.
+    """Window after a retransmission timeout, segments (RFC 5681 section 3.1, loss window: 1). More is what the study
+    `tcp-av-handover` suspects of its phones. Without effect with `frto = "rfc4138"`, which sets the window
+    itself.
     """
 
     max_ack_delay: Span | None = None
-    """By how much a peer may delay the ACK of a single segment: added to the wait for a tail loss probe when one
-    segment is in flight (RFC 8985 section 7.2, `TLP.max_ack_delay`; Linux: the smallest retransmission timeout).
+    """Longest delay of a peer's ACK of a single segment. It is added to the wait for a tail loss probe when one
+    segment is in flight. RFC 8985 section 7.2 calls it `TLP.max_ack_delay`; Linux takes the smallest
+    retransmission timeout.
     """
 
     max_cwnd: int | None = None
@@ -845,25 +847,25 @@ class Profile(Part):
     """Segments acknowledged at once at the start of a connection and after a pause (Linux's quick-ACK)."""
 
     rate_halving: bool | None = None
-    """While the window shrinks, one segment less for every second ACK until it is `ssthresh`, and never more than
-    one segment above what is in flight (rate halving of Linux before 3.2, `tcp_cwnd_down`). Counts where `prr` is
-    off; off, the window is `ssthresh` at once.
+    """Rate halving of Linux before 3.2 (`tcp_cwnd_down`): the window shrinks by one segment for every second ACK
+    until it is `ssthresh`. It is never more than one segment above the flight. It applies if `prr` is off. If
+    both are off, the window is `ssthresh` at once.
     """
 
     receive_buffer: Bytes | None = None
     """Receive buffer, payload bytes."""
 
     receive_buffer_max: Bytes | None = None
-    """What `receive_buffer` may grow to; autotuning is on where this is larger."""
+    """Largest size of `receive_buffer` under autotuning, which is on if this is larger."""
 
     recover_guard: bool | None = None
     """Duplicate ACKs for data that was outstanding when the last recovery or timeout began start no fast retransmit
-    (RFC 6582 section 3.2, `recover`; ns-2's `bugfix_`). Off, as in stacks before it: what a timeout repeats
-    needlessly can start another one. Without SACK only.
+    (RFC 6582 section 3.2, `recover`; ns-2's `bugfix_`). Off, as in older stacks: needless repetitions after a
+    timeout can start another one. Without SACK only.
     """
 
     recovery: Recovery | None = None
-    """How a loss is repaired."""
+    """Algorithm that repairs a loss."""
 
     restart_after_idle: bool | None = None
     """After an idle time the window decays towards `restart_window`: by half for each retransmission timeout (RFC
@@ -871,7 +873,7 @@ class Profile(Part):
     """
 
     restart_window: int | None = None
-    """What is left of the window after a long idle time, segments. RFC 5681 section 4.1: the initial window."""
+    """Window after a long idle time, segments. RFC 5681 section 4.1: the initial window."""
 
     retries: int | None = None
     """Consecutive timeouts of one segment before the connection is given up."""
@@ -902,24 +904,24 @@ class Profile(Part):
     """
 
     rtt_restart_backoffs: int | None = None
-    """Backoffs in a row after which the next sample starts SRTT and RTTVAR anew (allowed by the note in RFC 6298
-    section 5; BSD and ns-2: 4). 0: never.
+    """Number of backoffs in a row after which the next sample restarts SRTT and RTTVAR. The note in RFC 6298 section
+    5 allows it; BSD and ns-2: 4. 0: never.
     """
 
     rtt_tick: Span | None = None
     """Tick of the clock that measures round trips for the timeout. "0s": exact (Linux keeps microseconds)."""
 
     rttvar_rule: RttvarRule | None = None
-    """How RTTVAR follows the samples."""
+    """Rule by which RTTVAR follows the samples."""
 
     segments_at_once: SegmentsAtOnce | None = None
     """What is handed to the device at once. `tsq` looks at its bound once before each."""
 
     send_buffer: Bytes | None = None
-    """Most bytes the sender holds unacknowledged or unsent."""
+    """Most bytes that the sender holds, unacknowledged or unsent."""
 
     send_buffer_max: Bytes | None = None
-    """What `send_buffer` may grow to; autotuning is on where this is larger."""
+    """Largest size of `send_buffer` under autotuning, which is on if this is larger."""
 
     ssthresh_after_lost_syn: int | None = None
     """Highest ssthresh when the SYN was lost, segments. ns-2: 2, since its timeout halves the window of one whatever
@@ -928,26 +930,26 @@ class Profile(Part):
     """
 
     ssthresh_at_every_timeout: bool | None = None
-    """A timeout of a segment that a timeout has already sent again lowers ssthresh once more, from the window of
-    that time (ns-2). Off: ssthresh stays as the first timeout set it (RFC 5681 section 3.1).
+    """A second timeout of the same segment lowers ssthresh once more, from the window of that time (ns-2). Off:
+    ssthresh stays as the first timeout set it (RFC 5681 section 3.1).
     """
 
     tail_loss_probe: bool | None = None
-    """A probe when nothing has been heard for two round trips, so that a loss at the end of a flight shows without a
-    timeout (RFC 8985 section 7). Needs SACK.
+    """Send a probe after two round trips without an ACK (RFC 8985 section 7). It reveals a loss at the end of a
+    flight without a timeout. Needs SACK.
     """
 
     timer_phase: TimerPhase | None = None
-    """When the ticks of both clocks fall: "random", drawn for each host, or the time of the first."""
+    """Phase of the ticks of both clocks: "random", drawn for each host, or the time of the first tick."""
 
     timer_slack: Span | None = None
-    """What is added to the shorter waits: for a tail loss probe, and of a loss policy for what may only be late.
-    They, too, are then rounded up to `rto_granularity`.
+    """Time that is added to shorter waits: for a tail loss probe, and of a loss policy for segments that may only be
+    late. They, too, are then rounded up to `rto_granularity`.
     """
 
     timer_tick: Span | None = None
-    """Tick of the clock at which the timers of BSD's slow timeout run: round trips are counted in its ticks and
-    retransmission timeouts expire at them. "0s": timers are exact.
+    """Tick of BSD's slow timeout. Round trips are counted in its ticks, and retransmission timeouts expire at them.
+    "0s": timers are exact.
     """
 
     timestamp_tick: Span | None = None
@@ -957,7 +959,7 @@ class Profile(Part):
     """RFC 7323 timestamps, 12 bytes in each segment."""
 
     tsq: Tsq | None = None
-    """What bounds the data that waits below TCP in its own host."""
+    """Rule that bounds the data waiting below TCP in its own host."""
 
     tsq_limit: Bytes | None = None
     """Bound of `tsq` (`net.ipv4.tcp_limit_output_bytes`), counted with `tsq_overhead`."""
@@ -981,7 +983,7 @@ class Profile(Part):
     """
 
     wifi: RadioOptions | None = None
-    """Options of its radio, where it is a station of a WLAN."""
+    """Options of the host's radio if it is a station of a WLAN."""
 
 
 @dataclass(kw_only=True)
@@ -1024,7 +1026,7 @@ class Red(Part):
     """Most packets waiting. At least 1."""
 
     max_p: Probability | None = None
-    """Probability at `max_th`. Above zero. 0.1; where `adaptive` starts. Default: 0.1."""
+    """Probability at `max_th`, and the start of `adaptive`. Above zero. Default: 0.1."""
 
     max_th: float | None = None
     """Average length at which the probability is `max_p`; packets. Above `min_th`. When left out: three times
@@ -1032,7 +1034,7 @@ class Red(Part):
     """
 
     mean_packet: Bytes | None = None
-    """Size of a typical packet. When left out: the line's MTU."""
+    """Size of a typical packet. Default: the line's MTU."""
 
     min_th: float | None = None
     """Average length below which every packet passes; packets, in `bytes` mode of `mean_packet` bytes each. Above
@@ -1042,8 +1044,8 @@ class Red(Part):
     name: Literal["red"] = field(default="red", init=False)
 
     target_delay: Span | None = None
-    """Thresholds and weight for this average delay at the line's rate, where not given: `min_th` half that many
-    packets but at least 5, `w_q` with a time constant of one second. Above zero.
+    """Average delay from which thresholds and weight follow if they are not given. `min_th` is half the packets of
+    that delay at the line's rate, at least 5. `w_q` has a time constant of one second. Above zero.
     """
 
     w_q: Probability | None = None
@@ -1058,7 +1060,7 @@ class Codel(Part):
     """Both limits bind when both are given; with neither, 1000 packets as in Linux."""
 
     ce_threshold: Span | None = None
-    """Mark ECT packets that waited longer than this, whatever the law says. Off when left out."""
+    """Mark ECT packets that waited longer than this, independently of the law. Default: off."""
 
     ecn: bool | None = None
     """Mark ECT packets instead of dropping them. Default: true."""
@@ -1085,7 +1087,7 @@ class FqCodel(Part):
     """`name = "fq_codel"`."""
 
     ce_threshold: Span | None = None
-    """Mark ECT packets that waited longer than this, whatever CoDel says. Off when left out."""
+    """Mark ECT packets that waited longer than this, independently of CoDel. Default: off."""
 
     drop_batch: int | None = None
     """Most packets dropped at a time when there is no room. Linux: 64. Default: 64."""
@@ -1128,7 +1130,7 @@ class Pie(Part):
     """From a probability of 0.1 on, add no more than 0.02 at a time (RFC 8033 section 5.5). Default: false."""
 
     delay: DelayEstimate | None = None
-    """How PIE learns the queueing delay. Default: `timestamp`."""
+    """Way in which PIE learns the queueing delay. Default: `timestamp`."""
 
     derandomize: bool | None = None
     """Keep random drops from coming too close together or too far apart (RFC 8033 section 5.4). Default: false."""
@@ -1146,7 +1148,7 @@ class Pie(Part):
     """From this probability on, ECT packets are dropped too. RFC 8033: 0.1. Default: 0.1."""
 
     max_burst: Span | None = None
-    """A burst this long after a quiet time is let pass. RFC 8033: 150 ms. Default: `150ms`."""
+    """Longest burst after a quiet time that passes without drops. RFC 8033: 150 ms. Default: `150ms`."""
 
     name: Literal["pie"] = field(default="pie", init=False)
 
@@ -1173,9 +1175,7 @@ class AckFilter(Part):
     """Most packets waiting, the one being transmitted not counted. At least 1."""
 
     mode: AckFilterMode | None = None
-    """How many superfluous ACKs stay: one beside the newest ("conservative", the default) or none ("aggressive").
-    Default: `conservative`.
-    """
+    """Number of superfluous ACKs that stay beside the newest one. Default: `conservative`."""
 
     name: Literal["ack_filter"] = field(default="ack_filter", init=False)
 
@@ -1185,19 +1185,19 @@ class RadioOptions(Part):
     """The same options, each of them optional."""
 
     ack: bool | None = None
-    """Frames are acknowledged, and sent again if no acknowledgement comes. Off: nothing comes back, nothing is sent
-    again, what does not arrive is lost, and the sender's contention window stays as it is (802.11's No Ack
-    policy, IEEE 802.11-2020 9.2.4.5.4, for every frame); not with A-MPDUs, and only with a fixed rate, as nothing
-    is learnt. Default: on, off for `wavelan`.
+    """Frames are acknowledged, and sent again if no acknowledgement comes. Off: 802.11's No Ack policy for every
+    frame (IEEE 802.11-2020 9.2.4.5.4). A frame that does not arrive is lost, and the sender's contention window
+    stays as it is. Off is not possible with A-MPDUs, and needs a fixed rate, because rate control learns nothing.
+    Default: on, off for `wavelan`.
     """
 
     aggregation: Aggregation | None = None
     """Aggregation into A-MPDUs; only with `qos` and standard n or ac."""
 
     eifs: bool | None = None
-    """After what it could not decode, a collision above all, the radio waits EIFS in the place of DIFS (IEEE
-    802.11-2020 10.3.2.3.7). Off: DIFS, as analytical models assume (Bianchi 2000); those that have collided have
-    then no start over the others, which matters where an ACK at the lowest basic rate is long.
+    """After a frame that it could not decode, such as a collision, the radio waits EIFS instead of DIFS (IEEE
+    802.11-2020 10.3.2.3.7). Off: DIFS, as analytical models assume (Bianchi 2000). Stations that have collided
+    then have no advantage over the others. The difference is large if an ACK at the lowest basic rate is long.
     """
 
     phy: PhyConfig | None = None
@@ -1215,7 +1215,7 @@ class RadioOptions(Part):
     """The recipient's side of Block Ack: reorder buffer and retry-out."""
 
     retries: Retries | None = None
-    """How often a frame is sent again, and what follows."""
+    """Limits of retransmissions, and the reactions when they are reached."""
 
     rts_threshold_bytes: int | None = None
     """Frames whose PSDU is larger than this are preceded by RTS and CTS."""
@@ -1451,41 +1451,41 @@ class Igb(Part):
 
 @dataclass(kw_only=True)
 class Record(Part):
-    """What is recorded besides the summaries. Links are named by entry (`bottleneck`: both directions and, for a
-    group, every member) or by single direction (`r1->r2`, `left[3]->r1`). The name of a WLAN stands for the lines
-    of all its stations.
+    """Recordings besides the summaries. Links are named by entry (`bottleneck`: both directions and, for a group,
+    every member) or by single direction (`r1->r2`, `left[3]->r1`). The name of a WLAN stands for the lines of all
+    its stations.
     """
 
     air_series: Sequence[str] | None = None
-    """Links of WLANs with a time series of rate, airtime, errors and packets held. Default: all of them, as long as
-    they are at most 64.
+    """Links of WLANs with a time series of rate, airtime, errors and packets held. Default: all of them, if there
+    are at most 64.
     """
 
     capture: Sequence[str] | None = None
-    """Links whose packets are captured as they enter the line. Not those of a WLAN, which `capture_air` captures."""
+    """Links whose packets are captured as they enter the line. `capture_air` captures those of a WLAN."""
 
     capture_air: Sequence[str] | None = None
     """WLANs whose channels are captured frame by frame, as a monitor beside the receivers would."""
 
     drops: Sequence[str] | None = None
-    """Links whose drops are recorded one by one. Default: as `links`."""
+    """Links whose drops are recorded one by one. Default: the same as `links`."""
 
     flow_series_max: int | None = None
-    """At most this many TCP flows have a time series, spread evenly over all. Default: 64."""
+    """Most TCP flows with a time series. They are spread evenly over all TCP flows. Default: 64."""
 
     interval: Span | None = None
-    """Distance of the samples in the time series. Default: `duration` / 600, at least 1 ms."""
+    """Time between samples of the time series. Default: `duration` / 600, at least 1 ms."""
 
     links: Sequence[str] | None = None
-    """Links with a time series. Default: those that do not belong to a group of nodes."""
+    """Links with a time series. Default: links that do not belong to a group of nodes."""
 
     ppdus: Selection | None = None
     """WLANs on whose channels each PPDU is recorded: their names, or true for all."""
 
     retransmissions: Selection | None = None
-    """TCP flows whose retransmissions are recorded one by one: names of entries (`web`: every flow of it) or of
-    single flows (`web[3]`), or true for all TCP flows. Each retransmission takes about 100 bytes of memory until
-    the end of the run.
+    """TCP flows whose retransmissions are recorded one by one, or true for all. They are names of entries (`web`:
+    every flow of it) or of single flows (`web[3]`). Each retransmission takes about 100 bytes of memory until the
+    end of the run.
     """
 
 
@@ -1496,7 +1496,7 @@ class Reorder(Part):
     """
 
     delay: Hold
-    """For how long: a duration, or a range from which each packet that is held back draws its own."""
+    """Time for which it is held back: a duration, or a range from which each such packet draws its own."""
 
     probability: Probability
     """Probability with which each packet is held back."""
@@ -1512,17 +1512,17 @@ class ReorderConfig(Part):
     """
 
     reports_corrupt: Probability | None = None
-    """Part of the MPDUs that arrive corrupt with a legible header which the chip reports to the driver: what the
-    remedy counts retries by. 1: all, as ath9k does (the study `ap-retry-out`, section 3.3). 0: none, as chips do
-    that drop them. Default: 1.0.
+    """Part of the corrupt MPDUs with a legible header that the chip reports to the driver. The remedy counts retries
+    by them. 1: all, as ath9k does (the study `ap-retry-out`, section 3.3). 0: none, as chips do that drop them.
+    Default: 1.0.
     """
 
     retry_out: RetryOutConfig | None = None
-    """The remedy. Off when left out."""
+    """The remedy. Default: off."""
 
     timeout: str | None = None
-    """How long an MPDU is held before the gaps in front of it count as lost, or "never" (as ns-3). mac80211: 100 ms.
-    Above zero. Default: `100ms`.
+    """Time for which an MPDU is held before the gaps in front of it count as lost, or "never" (as ns-3). mac80211:
+    100 ms. Above zero. Default: `100ms`.
     """
 
     window: int | None = None
@@ -1534,22 +1534,22 @@ class Retries(Part):
     """Retry limits."""
 
     counts: RetryCount | None = None
-    """What `software` counts. Default: `transmissions`."""
+    """Events that `software` counts. Default: `transmissions`."""
 
     frame_tries: int | None = None
     """Most tries of a frame without Block Ack, the first included (dot11ShortRetryLimit: 7). Default: 7."""
 
     hardware_tries: int | None = None
-    """Most transmissions of a PPDU under Block Ack that nothing comes back for, before the radio hands its MPDUs
-    back to the driver, which forms new A-MPDUs of them; a rate series may be shorter. ath9k: 13 (`ATH_TXMAXTRY`).
-    1: the driver has each back at once, as in ns-3. Default: 13.
+    """Most transmissions of an unanswered PPDU under Block Ack. After them the radio hands its MPDUs back to the
+    driver, which forms new A-MPDUs. A rate series may be shorter. ath9k: 13 (`ATH_TXMAXTRY`). 1: the driver has
+    each back at once, as in ns-3. Default: 13.
     """
 
     on_give_up: OnGiveUp | None = None
-    """What follows when an MPDU under Block Ack is given up. Default: `bar`."""
+    """Reaction of the sender when it gives up an MPDU under Block Ack. Default: `bar`."""
 
     on_missed: OnMissed | None = None
-    """What follows when nothing comes back for an A-MPDU. Default: `repeat`."""
+    """Reaction of the radio to an unanswered A-MPDU. Default: `repeat`."""
 
     software: int | None = None
     """Most retries of an MPDU under Block Ack before the driver gives it up. ath9k: 10 (`ATH_MAX_SW_RETRIES` of
@@ -1567,7 +1567,7 @@ class Stepped(Part):
     """Weight of the latest A-MPDU's rate in the average. Above zero. The study: 0.25. Default: 0.25."""
 
     steps: Sequence[RetryOutStep] | None = None
-    """By rising bound; at least one. The study: 2 below 25 Mbit/s, 5 below 50, 8 below 100."""
+    """Steps by rising bound; at least one. The study: 2 below 25 Mbit/s, 5 below 50, 8 below 100."""
 
 
 @dataclass(kw_only=True)
@@ -1590,19 +1590,21 @@ class DelayRetryOut(Part):
     """
 
     index: int | None = None
-    """Estimated retries of an MPDU that may be given up; 0: the first corrupt copy will do. The law sets the pace,
-    so a larger index only makes it wait for an MPDU that fails more often, in vain where few fail. Default: 0.
+    """Estimated retries of an MPDU that may be given up; 0: one corrupt copy is enough. The law sets the pace. So a
+    larger index only makes it wait for an MPDU that fails more often. Default: 0.
     """
 
     interval: Span | None = None
-    """Over which the delay must stay above target before anything is given up. RFC 8289: 100 ms. Default: `100ms`."""
+    """Time for which the delay must stay above target before an MPDU is given up. RFC 8289: 100 ms. Default:
+    `100ms`.
+    """
 
     name: Literal["delay"] = field(default="delay", init=False)
 
     target: Span | None = None
     """Acceptable delay from a packet's arrival at the station to that of its echo. Above zero, below `interval`. 50
-    ms: what ten aggregates of the longest duration (5.484 ms, IEEE 802.11-2020 table 19-25) take, so that
-    aggregation never counts as a queue; a tenth of what the study measured. Default: `50ms`.
+    ms: the time of about ten aggregates of the longest duration (5.484 ms, IEEE 802.11-2020 table 19-25). So
+    aggregation never counts as a queue. The study measured ten times as much. Default: `50ms`.
     """
 
 
@@ -1619,7 +1621,7 @@ class RetryOutStep(Part):
 
 @dataclass(kw_only=True)
 class Reverse(Part):
-    """What differs in the direction from `to` to `from` of a line."""
+    """Options that differ in the direction from `to` to `from` of a line."""
 
     buffer: Buffer | None = None
     """Limit of the queue by a rule. A rule uses the rate of its own direction."""
@@ -1634,13 +1636,13 @@ class Reverse(Part):
     """Probability with which each packet is lost on the line."""
 
     queue: QueueConfig | None = None
-    """Queue discipline. One that is set here does not take over the `buffer` of the other direction."""
+    """Queue discipline. If it is set here, the `buffer` of the other direction does not apply to it."""
 
     rate: DataRate | None = None
     """Line rate."""
 
     reorder: Reorder | None = None
-    """Which packets are held back on the line."""
+    """Reordering on the line."""
 
 
 @dataclass(kw_only=True)
@@ -1648,30 +1650,32 @@ class Roaming(Part):
     """A host that is a station of several WLANs, one at a time."""
 
     ap_queue: ApQueue | None = None
-    """What becomes of packets for it at the access point that it has left. Default: `drop`."""
+    """Fate of packets for it at the access point that it has left. Default: `drop`."""
 
     first: str | None = None
-    """Name of the WLAN with which it is associated at the start. Default: that which the rule prefers then."""
+    """Name of the WLAN with which it is associated at the start. Default: the one that the rule prefers."""
 
     gap: Span | None = None
-    """How long it has no association, from leaving one access point until it can send through the next. Default: 50
-    ms, what IEEE 802.11r was made for. A station that must search for the next access point takes several hundred
-    (Mishra, Shin and Arbaugh, SIGCOMM CCR 33(2), 2003).
+    """Time without an association, from leaving one access point until it can send through the next. Default: 50 ms,
+    the aim of IEEE 802.11r. A station that must search for the next access point takes several hundred (Mishra,
+    Shin and Arbaugh, SIGCOMM CCR 33(2), 2003).
     """
 
     node: str
-    """Host or group, or one member as `sta[0]`. Each is listed in the `stations` of two WLANs or more."""
+    """Host or group, or one member as `sta[0]`. Each must be listed in the `stations` of two WLANs or more."""
 
     rule: RoamingRule | None = None
-    """When it goes to another access point: a table with `kind`. Default: as soon as another is nearer."""
+    """Rule by which it changes to another access point: a table with `kind`. Default: as soon as another is nearer."""
 
     station_queue: StationQueue | None = None
-    """What becomes of packets in its own queue when it leaves, and of those that its applications send in the gap.
+    """Fate of packets in its own queue when it leaves, and of packets that its applications send in the gap.
     Default: `keep`.
     """
 
     tells_senders: bool | None = None
-    """TCP senders on the host learn of each new association, and those that make something of it do. Default: true."""
+    """Whether TCP senders on the host learn of each new association. Some congestion controls react to it. Default:
+    true.
+    """
 
 
 @dataclass(kw_only=True)
@@ -1679,7 +1683,7 @@ class Nearest(Part):
     """When another access point is nearer."""
 
     hysteresis_m: float | None = None
-    """It goes when the other is nearer by more than this, in metres. 0: at the midpoint. Default: 0.0."""
+    """It changes when the other is nearer by more than this, in metres. 0: at the midpoint. Default: 0.0."""
 
     kind: Literal["nearest"] = field(default="nearest", init=False)
 
@@ -1702,7 +1706,7 @@ class Rssi(Part):
     kind: Literal["rssi"] = field(default="rssi", init=False)
 
     samples: int | None = None
-    """Measurements that the mean is taken of, and the least between two associations. Default: 10."""
+    """Number of measurements in the mean, and the least number between two associations. Default: 10."""
 
 
 @dataclass(kw_only=True)
@@ -1712,7 +1716,7 @@ class Times(Part):
     kind: Literal["times"] = field(default="times", init=False)
 
     switches: Sequence[Switch]
-    """In ascending order. One that comes due in a gap follows at its end."""
+    """The changes, in ascending order of time. A change that is due in a gap follows at its end."""
 
 
 @dataclass(kw_only=True)
@@ -1745,12 +1749,12 @@ class ErrorRate(Part):
     kind: Literal["error_rate"] = field(default="error_rate", init=False)
 
     rate: Probability | None = None
-    """MPDU error rate of every mode that `rates` does not name. Left out: those have no errors."""
+    """MPDU error rate of every mode that `rates` does not name. Default: no errors."""
 
     rates: RateTable | None = None
-    """MPDU error rates by mode: a table whose keys are names of modes or their beginnings (`"MCS 7"`, `"MCS 7 40
-    MHz"`, `"MCS 7 40 MHz SGI"`, with ac `"MCS 7 2SS"`, else `"54Mbit/s"`; the longest that fits counts), or a
-    list in the order of the PHY's modes.
+    """MPDU error rates by mode: a list in the order of the PHY's modes, or a table. Its keys are names of modes or
+    their beginnings: `"MCS 7"`, `"MCS 7 40 MHz"`, `"MCS 7 40 MHz SGI"`, with ac `"MCS 7 2SS"`, else `"54Mbit/s"`.
+    The longest key that fits counts.
     """
 
 
@@ -1764,7 +1768,7 @@ class BitErrors(Part):
     kind: Literal["bit_errors"] = field(default="bit_errors", init=False)
 
     rate: Probability
-    """Chance that a bit is wrong; with `burst`: between bursts. 1e-6 loses 1.2 % of frames of 1500 bytes."""
+    """Probability that a bit is wrong; with `burst`: between bursts. 1e-6 loses 1.2 % of frames of 1500 bytes."""
 
 
 @dataclass(kw_only=True)
@@ -1774,10 +1778,10 @@ class Snr(Part):
     kind: Literal["snr"] = field(default="snr", init=False)
 
     shadowing: ShadowingConfig | None = None
-    """Slow variation around the mean. Left out: none."""
+    """Slow variation around the mean. Default: none."""
 
     snr_db: float
-    """Mean SNR in 20 MHz. -50 to 150."""
+    """Mean SNR in 20 MHz, -50 to 150 dB."""
 
 
 @dataclass(kw_only=True)
@@ -1805,7 +1809,7 @@ class PathLoss(Part):
     """Path loss at 1 m, 0 to 200 dB. Left out: free space at `frequency_mhz`."""
 
     shadowing: ShadowingConfig | None = None
-    """Slow variation around the mean. Left out: none."""
+    """Slow variation around the mean. Default: none."""
 
     tx_power_dbm: float | None = None
     """Transmit power, the same in both directions. -50 to 60 dBm; 15 dBm is a laptop's or a telephone's. Default:
@@ -1826,8 +1830,8 @@ class Trace(Part):
     """Pairs of time in seconds and SNR in dB (in 20 MHz), times ascending."""
 
     repeat: bool | None = None
-    """Begin again with the first point at the time of the last, whose value then counts for nothing but the line to
-    it. Default: false.
+    """Start again with the first point at the time of the last one. The last value then only ends the line to it.
+    Default: false.
     """
 
 
@@ -1850,15 +1854,15 @@ class Station(Part):
     """Host or group, or one member as `sta[0]`."""
 
     position_m: Sequence[float] | None = None
-    """Where it stands, `[x, y]` in metres. Gives the `distance_m` of a `signal` of kind `path_loss`, as an entry in
+    """Position, `[x, y]` in metres. It sets the `distance_m` of a `signal` of kind `path_loss`, as an entry in
     `walks` does.
     """
 
     radio: RadioOptions | None = None
-    """Options of its radio. Laid over the WLAN's `station_radio` and `phy`."""
+    """Options of its radio. They replace those of the WLAN's `station_radio` and `phy`."""
 
     signal: SignalConfig | None = None
-    """What lies between it and the access point. Laid over the WLAN's."""
+    """The radio link between it and the access point. Its keys replace those of the WLAN's `signal`."""
 
 
 @dataclass(kw_only=True)
@@ -1866,10 +1870,10 @@ class Switch(Part):
     """Switch."""
 
     at: Span
-    """When."""
+    """Time of the change."""
 
     to: str
-    """Name of the WLAN that it goes to."""
+    """Name of the WLAN to which it changes."""
 
 
 @dataclass(kw_only=True)
@@ -1914,8 +1918,8 @@ class TcpOptions(Part):
     """
 
     cwnd_validation: bool | None = None
-    """RFC 7661: the window grows only while it is what holds the sender back. Off, every ACK of new data lets it
-    grow, as in ns-2 and BSD.
+    """RFC 7661: the window grows only while it limits the sender. Off: it grows with every ACK of new data, as in
+    ns-2 and BSD.
     """
 
     delayed_ack: Span | None = None
@@ -1927,8 +1931,8 @@ class TcpOptions(Part):
     """
 
     dsack: bool | None = None
-    """The receiver reports what arrived twice (RFC 2883), the sender takes a reduction back once every
-    retransmission since has been reported so. Needs SACK.
+    """The receiver reports data that arrived twice (RFC 2883). The sender takes a reduction back once every
+    retransmission since then has been reported. Needs SACK.
     """
 
     ecn: bool | None = None
@@ -1943,7 +1947,7 @@ class TcpOptions(Part):
     """Finding spurious timeouts without timestamps (F-RTO)."""
 
     frto_response: FrtoResponse | None = None
-    """What is left of the window after a timeout that `frto` found to be spurious."""
+    """Window after a timeout that `frto` found to be spurious."""
 
     handshake: bool | None = None
     """Three-way handshake before data. Off, as in ns-2's one-way agents: data leaves at once."""
@@ -1966,17 +1970,18 @@ class TcpOptions(Part):
     """Segments that a `fifo` or `codel` queue of its own host has no room for."""
 
     loss: LossConfig | None = None
-    """What counts as a loss."""
+    """Rule by which a missing segment counts as lost."""
 
     loss_window: int | None = None
-    """What is left of cwnd after a retransmission timeout, segments (RFC 5681 section 3.1, loss window: 1). More is
-    what the study `tcp-av-handover` suspects of its phones. Without effect with `frto = "rfc4138"`, which sets
-    the window itself.
+    """Window after a retransmission timeout, segments (RFC 5681 section 3.1, loss window: 1). More is what the study
+    `tcp-av-handover` suspects of its phones. Without effect with `frto = "rfc4138"`, which sets the window
+    itself.
     """
 
     max_ack_delay: Span | None = None
-    """By how much a peer may delay the ACK of a single segment: added to the wait for a tail loss probe when one
-    segment is in flight (RFC 8985 section 7.2, `TLP.max_ack_delay`; Linux: the smallest retransmission timeout).
+    """Longest delay of a peer's ACK of a single segment. It is added to the wait for a tail loss probe when one
+    segment is in flight. RFC 8985 section 7.2 calls it `TLP.max_ack_delay`; Linux takes the smallest
+    retransmission timeout.
     """
 
     max_cwnd: int | None = None
@@ -2007,25 +2012,25 @@ class TcpOptions(Part):
     """Segments acknowledged at once at the start of a connection and after a pause (Linux's quick-ACK)."""
 
     rate_halving: bool | None = None
-    """While the window shrinks, one segment less for every second ACK until it is `ssthresh`, and never more than
-    one segment above what is in flight (rate halving of Linux before 3.2, `tcp_cwnd_down`). Counts where `prr` is
-    off; off, the window is `ssthresh` at once.
+    """Rate halving of Linux before 3.2 (`tcp_cwnd_down`): the window shrinks by one segment for every second ACK
+    until it is `ssthresh`. It is never more than one segment above the flight. It applies if `prr` is off. If
+    both are off, the window is `ssthresh` at once.
     """
 
     receive_buffer: Bytes | None = None
     """Receive buffer, payload bytes."""
 
     receive_buffer_max: Bytes | None = None
-    """What `receive_buffer` may grow to; autotuning is on where this is larger."""
+    """Largest size of `receive_buffer` under autotuning, which is on if this is larger."""
 
     recover_guard: bool | None = None
     """Duplicate ACKs for data that was outstanding when the last recovery or timeout began start no fast retransmit
-    (RFC 6582 section 3.2, `recover`; ns-2's `bugfix_`). Off, as in stacks before it: what a timeout repeats
-    needlessly can start another one. Without SACK only.
+    (RFC 6582 section 3.2, `recover`; ns-2's `bugfix_`). Off, as in older stacks: needless repetitions after a
+    timeout can start another one. Without SACK only.
     """
 
     recovery: Recovery | None = None
-    """How a loss is repaired."""
+    """Algorithm that repairs a loss."""
 
     restart_after_idle: bool | None = None
     """After an idle time the window decays towards `restart_window`: by half for each retransmission timeout (RFC
@@ -2033,7 +2038,7 @@ class TcpOptions(Part):
     """
 
     restart_window: int | None = None
-    """What is left of the window after a long idle time, segments. RFC 5681 section 4.1: the initial window."""
+    """Window after a long idle time, segments. RFC 5681 section 4.1: the initial window."""
 
     retries: int | None = None
     """Consecutive timeouts of one segment before the connection is given up."""
@@ -2064,24 +2069,24 @@ class TcpOptions(Part):
     """
 
     rtt_restart_backoffs: int | None = None
-    """Backoffs in a row after which the next sample starts SRTT and RTTVAR anew (allowed by the note in RFC 6298
-    section 5; BSD and ns-2: 4). 0: never.
+    """Number of backoffs in a row after which the next sample restarts SRTT and RTTVAR. The note in RFC 6298 section
+    5 allows it; BSD and ns-2: 4. 0: never.
     """
 
     rtt_tick: Span | None = None
     """Tick of the clock that measures round trips for the timeout. "0s": exact (Linux keeps microseconds)."""
 
     rttvar_rule: RttvarRule | None = None
-    """How RTTVAR follows the samples."""
+    """Rule by which RTTVAR follows the samples."""
 
     segments_at_once: SegmentsAtOnce | None = None
     """What is handed to the device at once. `tsq` looks at its bound once before each."""
 
     send_buffer: Bytes | None = None
-    """Most bytes the sender holds unacknowledged or unsent."""
+    """Most bytes that the sender holds, unacknowledged or unsent."""
 
     send_buffer_max: Bytes | None = None
-    """What `send_buffer` may grow to; autotuning is on where this is larger."""
+    """Largest size of `send_buffer` under autotuning, which is on if this is larger."""
 
     ssthresh_after_lost_syn: int | None = None
     """Highest ssthresh when the SYN was lost, segments. ns-2: 2, since its timeout halves the window of one whatever
@@ -2090,26 +2095,26 @@ class TcpOptions(Part):
     """
 
     ssthresh_at_every_timeout: bool | None = None
-    """A timeout of a segment that a timeout has already sent again lowers ssthresh once more, from the window of
-    that time (ns-2). Off: ssthresh stays as the first timeout set it (RFC 5681 section 3.1).
+    """A second timeout of the same segment lowers ssthresh once more, from the window of that time (ns-2). Off:
+    ssthresh stays as the first timeout set it (RFC 5681 section 3.1).
     """
 
     tail_loss_probe: bool | None = None
-    """A probe when nothing has been heard for two round trips, so that a loss at the end of a flight shows without a
-    timeout (RFC 8985 section 7). Needs SACK.
+    """Send a probe after two round trips without an ACK (RFC 8985 section 7). It reveals a loss at the end of a
+    flight without a timeout. Needs SACK.
     """
 
     timer_phase: TimerPhase | None = None
-    """When the ticks of both clocks fall: "random", drawn for each host, or the time of the first."""
+    """Phase of the ticks of both clocks: "random", drawn for each host, or the time of the first tick."""
 
     timer_slack: Span | None = None
-    """What is added to the shorter waits: for a tail loss probe, and of a loss policy for what may only be late.
-    They, too, are then rounded up to `rto_granularity`.
+    """Time that is added to shorter waits: for a tail loss probe, and of a loss policy for segments that may only be
+    late. They, too, are then rounded up to `rto_granularity`.
     """
 
     timer_tick: Span | None = None
-    """Tick of the clock at which the timers of BSD's slow timeout run: round trips are counted in its ticks and
-    retransmission timeouts expire at them. "0s": timers are exact.
+    """Tick of BSD's slow timeout. Round trips are counted in its ticks, and retransmission timeouts expire at them.
+    "0s": timers are exact.
     """
 
     timestamp_tick: Span | None = None
@@ -2119,7 +2124,7 @@ class TcpOptions(Part):
     """RFC 7323 timestamps, 12 bytes in each segment."""
 
     tsq: Tsq | None = None
-    """What bounds the data that waits below TCP in its own host."""
+    """Rule that bounds the data waiting below TCP in its own host."""
 
     tsq_limit: Bytes | None = None
     """Bound of `tsq` (`net.ipv4.tcp_limit_output_bytes`), counted with `tsq_overhead`."""
@@ -2177,7 +2182,7 @@ class Web(Part):
     """Pareto shape of the gaps, above 0. At 1 or below the mean gap is infinite. Default: 1.5."""
 
     gap_from: GapFrom | None = None
-    """What a gap is counted from. Default: `end`."""
+    """Event from which a gap is counted. Default: `end`."""
 
     gap_k: Span | None = None
     """Smallest gap. Default: `1s`."""
@@ -2185,7 +2190,7 @@ class Web(Part):
     kind: Literal["web"] = field(default="web", init=False)
 
     max_bytes: Bytes | None = None
-    """No transfer is larger. Default: `1000000000B`."""
+    """Largest size of a transfer. Default: `1000000000B`."""
 
     tail_alpha: float | None = None
     """Tail: Pareto shape, above 0. At 1 or below the mean is infinite, and `max_bytes` decides what is sent.
@@ -2206,7 +2211,7 @@ class Stream(Part):
     """
 
     every: Span | None = None
-    """Distance between two writes. Default: 40ms, a picture at 25 per second."""
+    """Time between two writes. Default: 40ms, a picture at 25 per second."""
 
     kind: Literal["stream"] = field(default="stream", init=False)
 
@@ -2219,7 +2224,7 @@ class Ping(Part):
     """Echo requests at a fixed interval."""
 
     interval: Span | None = None
-    """Distance between requests. Default: `1s`."""
+    """Time between requests. Default: `1s`."""
 
     kind: Literal["ping"] = field(default="ping", init=False)
 
@@ -2248,10 +2253,10 @@ class Train(Part):
     """Datagrams in a train."""
 
     every: Span | None = None
-    """Distance from the start of a train to the start of the next. Default: one train."""
+    """Time from the start of a train to the start of the next. Default: one train."""
 
     gap: Span | None = None
-    """Distance between the datagrams of a train. "0s": back to back. Default: `0ns`."""
+    """Time between the datagrams of a train. "0s": back to back. Default: `0ns`."""
 
     kind: Literal["train"] = field(default="train", init=False)
 
@@ -2268,18 +2273,18 @@ class BufferProbe(Part):
     """
 
     count: int | None = None
-    """Datagrams in a train: well above the buffer, and above the raw estimate. Default: 1000."""
+    """Datagrams in a train. It must be well above the buffer, and above the raw estimate. Default: 1000."""
 
     estimator: EstimatorConfig | None = None
-    """How the log of the receiver is read."""
+    """Parameters of the estimate from the receiver's log."""
 
     every: Span | None = None
-    """Distance from the start of a train to the start of the next: long enough for the buffer to drain. Default:
-    `2s`.
+    """Time from the start of a train to the start of the next. It must be long enough for the buffer to drain.
+    Default: `2s`.
     """
 
     gap: Span | None = None
-    """Distance between the datagrams of a train: shorter than the air needs for one, no shorter than the wire does.
+    """Time between the datagrams of a train: shorter than the air needs for one, and no shorter than the wire needs.
     Default: 96 Mbit/s, just below Fast Ethernet.
     """
 
@@ -2316,8 +2321,8 @@ class Mac80211(Part):
     """Airtime a station may use before the next one's turn (its weight, 256 us). Default: `256us`."""
 
     airtime_received: bool | None = None
-    """What a station sends to this radio counts as its airtime as well (`AIRTIME_USE_RX`), where the driver reports
-    it, as ath9k does: who uploads much waits longer for what comes down. Default: true.
+    """Frames that a station sends to this radio count as its airtime as well (`AIRTIME_USE_RX`), if the driver
+    reports it, as ath9k does. A station that uploads much waits longer for its downloads. Default: true.
     """
 
     aql: bool | None = None
@@ -2346,7 +2351,7 @@ class Mac80211(Part):
 
     fq_codel: FqCodelConfig | None = None
     """The queues of one station and access category. Defaults: target 20 ms, interval 100 ms, quantum 300 bytes,
-    8192 packets, 4 MiB, ECN on; 64 flow queues each, where the kernel has 4096 for all stations together.
+    8192 packets, 4 MiB, ECN on. Each has 64 flow queues; the kernel has 4096 for all stations together.
     """
 
     name: Literal["mac80211"] = field(default="mac80211", init=False)
@@ -2359,25 +2364,25 @@ class Mac80211(Part):
 
 @dataclass(kw_only=True)
 class Walk(Part):
-    """How a host moves: along straight lines, at one speed. It stands at the first point before `start` and at the
-    last after its arrival. A `signal` of kind `path_loss` follows its distance from the access point; the other
-    kinds do not care where it is.
+    """The path of a host: straight lines at one speed. It stands at the first point before `start` and at the last
+    after its arrival. A `signal` of kind `path_loss` follows its distance from the access point. The other kinds
+    ignore its position.
     """
 
     node: str
-    """Host or group, or one member as `sta[0]`. Of a group all walk alike."""
+    """Host or group, or one member as `sta[0]`. All members of a group walk alike."""
 
     speed_m_per_s: float
-    """Its speed, above 0. 1 to 1.5: walking."""
+    """Speed in metres per second, above 0. People walk at 1 to 1.5."""
 
     start: Span | None = None
-    """When it sets off. Default: `0ns`."""
+    """Time at which it starts to walk. Default: `0ns`."""
 
     there_and_back: bool | None = None
-    """It turns at the last point, goes back the way it came, and so on until the end of the run. Default: false."""
+    """Whether it turns at the last point and walks to and fro until the end of the run. Default: false."""
 
     waypoints_m: Sequence[Sequence[float]]
-    """Where it goes, `[[x, y], [x, y]]` in metres: at least two points."""
+    """Points of the path, `[[x, y], [x, y]]` in metres: at least two."""
 
 
 @dataclass(kw_only=True)
@@ -2388,10 +2393,10 @@ class WavelanConfig(Part):
     """Times that a frame finds the medium busy before it is dropped. 15 (Kunz; driver). 0: never. Default: 15."""
 
     backoff: Backoff | None = None
-    """What a backoff does while another radio transmits. `"resense"` (Kunz). Default: `resense`."""
+    """State of a backoff while another radio transmits. `"resense"` (Kunz). Default: `resense`."""
 
     cw_max: int | None = None
-    """Largest backoff that doubling leads to. 255 (Kunz). Default: 255."""
+    """Largest backoff after doubling. 255 (Kunz). Default: 255."""
 
     cw_min: int | None = None
     """Largest backoff, in slots, of a frame that finds the medium busy. 31 (Kunz; driver). Default: 31."""
@@ -2400,12 +2405,14 @@ class WavelanConfig(Part):
     """Largest backoff after a frame of the radio's own, if another one waits. 15 (Kunz). Default: 15."""
 
     interframe_space: Span | None = None
-    """From the end of a transmission until the next one may begin, or a backoff. 60 us (Kunz). Default: `60us`."""
+    """Time from the end of a transmission until the next one, or a backoff, may begin. 60 us (Kunz). Default:
+    `60us`.
+    """
 
     preamble: Span | None = None
-    """What the modem puts ahead of the Ethernet frame, training and network number, in time. Not published. 96 us:
-    what 802.11b's short preamble takes with the same modulation, DQPSK over an 11-chip code at 1 Mbaud (IEEE
-    802.11-2020 16.2.2.3). An assumption (INFERENCE): vary it. Default: `96us`.
+    """Duration of training and network number ahead of the Ethernet frame. Not published. 96 us: the duration of
+    802.11b's short preamble with the same modulation, DQPSK over an 11-chip code at 1 Mbaud (IEEE 802.11-2020
+    16.2.2.3). An assumption (INFERENCE): vary it. Default: `96us`.
     """
 
     slot: Span | None = None
@@ -2417,41 +2424,41 @@ class Wlan(Part):
     """A wireless LAN: an access point and its stations. Each station has a line to the access point and one back,
     named by their ends (`sta[0]->ap`, `ap->sta[0]`).
 
-    Radio options are laid over each other key by key. A station's entry wins over `station_radio`, that over
-    `phy`, that over the `wifi` table of the host's profile, and that over the defaults. A table of another
-    `name`, `kind` or `standard` replaces the one below it as a whole, and so does a `rate_control` with
-    parameters.
+    Layers of radio options are combined key by key. A station's entry wins over `station_radio`, that over `phy`,
+    that over the `wifi` table of the host's profile, and that over the defaults. A table of another `name`,
+    `kind` or `standard` replaces the one below it as a whole, and so does a `rate_control` with parameters.
     """
 
     ap: str
     """The access point: a router, or one member of a group as `ap[1]`."""
 
     ap_position_m: Sequence[float] | None = None
-    """Where the access point stands, `[x, y]` in metres. Default: `[0, 0]`."""
+    """Position of the access point, `[x, y]` in metres. Default: `[0, 0]`."""
 
     ap_radio: RadioOptions | None = None
     """Options of the access point's radio."""
 
     capture_effect: Probability | None = None
-    """Chance that one of two transmissions that meet at a receiver is so much stronger there that it is received as
-    if it were alone: either one with half of it, the later one only if it begins within the preamble of the
-    earlier. WLANs on one channel have the same. Default: 0, both are lost.
+    """Probability that one of two colliding transmissions is strong enough at a receiver to be received. Each of the
+    two has half of it; the later one only if it begins within the preamble of the earlier. WLANs on one channel
+    have the same value. Default: 0, both are lost.
     """
 
     carrier_sense_dbm: float | None = None
     """Power in dBm at which a radio hears another and keeps silent. Who hears whom then follows from the positions
     and the path loss, without shadowing; a station and its access point always hear each other. Needs a `signal`
-    of kind `path_loss` and `position_m` of every station. Default: all hear each other but `hidden` ones.
+    of kind `path_loss` and `position_m` of every station. Default: all radios hear each other except `hidden`
+    ones.
     """
 
     channel: str | None = None
-    """Frequency: WLANs that name the same channel share the air. A channel number of the band (`"36"`) is also what
-    captures show. Default: a channel of its own.
+    """Frequency: WLANs that name the same channel share the air. Captures show it if it is a channel number of the
+    band (`"36"`). Default: a channel of its own.
     """
 
     hidden: Hidden | None = None
-    """Pairs of radios that do not hear each other: `[["near", "far"]]`. Of a group each member counts. `"all"`: no
-    two stations of this WLAN hear each other. Default: all radios on a channel hear each other.
+    """Pairs of radios that do not hear each other: `[["near", "far"]]`. A group stands for each of its members.
+    `"all"`: no two stations of this WLAN hear each other. Default: all radios on a channel hear each other.
     """
 
     name: str | None = None
@@ -2463,15 +2470,15 @@ class Wlan(Part):
     """Standard, band, width, guard interval and streams of all radios. Default: 802.11n, 20 MHz, one stream."""
 
     sensing: Span | None = None
-    """How long a transmission goes unnoticed: a radio that is due within this time transmits as well. WLANs on one
-    channel have the same. Default: `4us`, the longest that 802.11 allows OFDM receivers (IEEE 802.11-2020
-    17.3.10.6); with the standard `wavelan` `16us`, the least slot its controllers are set to, which must cover
-    it. At most `20us`, with `wavelan` `1ms`.
+    """Time for which a transmission goes unnoticed: a radio whose turn comes within it transmits as well. WLANs on
+    one channel have the same value. Default: `4us`, the longest that 802.11 allows OFDM receivers (IEEE
+    802.11-2020 17.3.10.6). With the standard `wavelan` it is `16us`, the least slot of its controllers, which
+    must cover it. At most `20us`, with `wavelan` `1ms`.
     """
 
     signal: SignalConfig | None = None
-    """What lies between each station and the access point, in both directions alike: `"perfect"`, or a table with
-    `kind`. Default: `"perfect"`, nothing is lost but by collision.
+    """The radio link between each station and the access point, in both directions alike: `"perfect"`, or a table
+    with `kind`. Default: `"perfect"`, only collisions lose frames.
     """
 
     station_radio: RadioOptions | None = None
@@ -2479,7 +2486,7 @@ class Wlan(Part):
 
     stations: Sequence[StationEntry]
     """Hosts that are associated with the access point: names of hosts or groups, members as `sta[0]`, or tables with
-    `node` and what differs for it. A host is in one WLAN only, unless it has an entry in `roaming`.
+    `node` and its own options. A host is in one WLAN only, unless it has an entry in `roaming`.
     """
 
 
@@ -2494,10 +2501,10 @@ class Scenario(Part):
     """What the scenario shows, in a sentence or two."""
 
     duration: Span
-    """Simulated time, up to 30 days."""
+    """Simulated time, at most 30 days."""
 
     flows: Sequence[Flow] | None = None
-    """Connections and packet streams. Without any the network stays silent."""
+    """Connections and packet streams. Without flows the network stays silent."""
 
     links: Sequence[Link] | None = None
     """Lines between nodes."""
@@ -2509,22 +2516,22 @@ class Scenario(Part):
     """Hosts and routers."""
 
     profiles: Mapping[str, Profile] | None = None
-    """Host profiles of your own, by name: a base and what differs from it."""
+    """Host profiles of your own, by name: a base, and options that differ from it."""
 
     record: Record | None = None
-    """What is recorded besides the summaries."""
+    """Recordings besides the summaries."""
 
     roaming: Sequence[Roaming] | None = None
-    """When hosts that are in several WLANs go from one to another."""
+    """Hosts that change their access point, with the rules for it."""
 
     seed: int | None = None
     """Seed of everything random. The same file and seed give the same results to the bit. Default: 1."""
 
     walks: Sequence[Walk] | None = None
-    """How hosts move."""
+    """Paths of hosts that move."""
 
     warmup: Span | None = None
-    """Summaries leave out what happens before this. Time series and tables of single events keep it. Default: `0ns`."""
+    """Summaries leave out the time before this. Time series and tables of single events include it. Default: `0ns`."""
 
     wlans: Sequence[Wlan] | None = None
     """Wireless LANs: stations and their access points."""
@@ -2582,13 +2589,13 @@ Delay2: TypeAlias = "Literal['off', 'quarter_rtt']"
 """Delay2."""
 
 DelayEstimate: TypeAlias = "Literal['timestamp', 'departure_rate']"
-"""How PIE learns the queueing delay."""
+"""Way in which PIE learns the queueing delay."""
 
 Driver: TypeAlias = "Literal['ath9k', 'mt76']"
 """How a driver takes frames out of mac80211's queues."""
 
 FloorRtt: TypeAlias = "Literal['min', 'smoothed']"
-"""The round-trip time in what a loss leaves of the window."""
+"""Round-trip time in the least window after a loss."""
 
 Frto: TypeAlias = "Literal['off', 'rfc5682', 'rfc4138']"
 """How a sender finds out that a retransmission timeout was spurious, from which data the ACKs after it cover."""
@@ -2597,7 +2604,7 @@ FrtoResponse: TypeAlias = "Literal['undo', 'rate_halving', 'conservative']"
 """What is left of the window after a timeout that F-RTO found to be spurious."""
 
 GapFrom: TypeAlias = "Literal['end', 'start']"
-"""What a gap between two transfers is counted from."""
+"""Event from which a gap between two transfers is counted."""
 
 Hidden: TypeAlias = "AllHidden | Sequence[Sequence[str]]"
 """Radios that do not hear each other."""
@@ -2671,7 +2678,7 @@ RetryOutConfig: TypeAlias = "Literal['stepped', 'fixed', 'delay'] | Stepped | Fi
 """RetryOutConfig."""
 
 RoamingRule: TypeAlias = "Nearest | Rssi | Times"
-"""When a station goes to another access point."""
+"""Rule by which a station changes to another access point."""
 
 RttMin: TypeAlias = "Literal['connection', 'path', 'window']"
 """Which round-trip time counts as the smallest."""
@@ -2688,7 +2695,7 @@ packets of their own.
 """
 
 Selection: TypeAlias = "bool | Sequence[str]"
-"""All of them or none, or those that are named."""
+"""All, none, or the named ones."""
 
 SignalConfig: TypeAlias = "Literal['perfect', 'path_loss'] | Perfect | ErrorRate | BitErrors | Snr | PathLoss | Trace"
 """SignalConfig."""
@@ -2709,7 +2716,7 @@ Start: TypeAlias = "Span | StartRange"
 """One start time, or a range."""
 
 StationEntry: TypeAlias = "str | Station"
-"""A host by its name, or with what differs for it."""
+"""A host by its name, or with its own options."""
 
 StationQueue: TypeAlias = "Literal['keep', 'drop']"
 """What becomes of packets that wait in a station's own queue when it leaves, and of those that come while it is
@@ -2734,7 +2741,7 @@ at once, and nothing is held back.
 """
 
 Unit: TypeAlias = "Literal['segments', 'bytes']"
-"""In what the outstanding data is counted."""
+"""Unit in which the outstanding data is counted."""
 
 __all__ = [
     "Above",

@@ -28,13 +28,13 @@ table! {
         payload_bytes: U64(u64) = "bytes of payload, repetitions included",
         unique_bytes: U64(u64) = "of these, bytes the capture shows for the first time",
         retransmitted_packets: U64(u64) = "packets classified as retransmissions of data: rows in retransmissions",
-        retransmitted_bytes: U64(u64) = "bytes of payload that the capture shows again; what was lost before the capture is not among them",
+        retransmitted_bytes: U64(u64) = "bytes of payload that the capture shows again, without those lost before the capture",
         fast_retransmits: U64(u64) = "entries into fast recovery",
         recovery_retransmissions: U64(u64) = "further retransmissions within fast recovery",
         timeouts: U64(u64) = "retransmission timeouts of data",
         repair_retransmissions: U64(u64) = "further retransmissions after a timeout",
         tail_loss_probes: U64(u64) = "tail loss probes that repeat data",
-        spurious_retransmissions: U64(u64) = "retransmissions of what had arrived",
+        spurious_retransmissions: U64(u64) = "retransmissions of data that had arrived",
         unclassified_retransmissions: U64(u64) = "retransmissions that fit no class",
         syn_retransmissions: U64(u64) = "SYNs sent again",
         keep_alives: U64(u64) = "keep-alives and probes of a closed window",
@@ -48,7 +48,7 @@ table! {
         rtt_min_ms: F64(f64) = "ms, least round trip from the capture to the receiver and back",
         rtt_mean_ms: F64(f64) = "ms, mean of these",
         rtt_max_ms: F64(f64) = "ms, greatest of these",
-        rtt_samples: U64(u64) = "how many there were",
+        rtt_samples: U64(u64) = "number of samples",
         rtt_near_min_ms: F64(f64) = "ms, least round trip from the capture to the sender and back, NaN: not shown",
         initial_window_segments: U32(u32) = "full segments sent before the first ACK of data, begun ones counted",
         flight_max_bytes: U64(u64) = "bytes, most data outstanding",
@@ -71,12 +71,12 @@ table! {
         seq: U64(u64) = "sequence number of its first byte, the first byte of the flow being 1",
         bytes: U32(u32) = "bytes of payload repeated",
         class: Str(Cow<'static, str>) = "fast (begins fast recovery), recovery (goes on with it), timeout, repair (follows one), probe (tail loss probe), unknown",
-        spurious: Bool(bool) = "what it repeats had arrived",
+        spurious: Bool(bool) = "the repeated data had arrived",
         waited_s: F64(f64) = "s since the bytes were last sent; if the capture had missed that: since the gap showed",
         dup_acks: U32(u32) = "duplicate ACKs received: since the acknowledgement last moved",
         flight_segments: U32(u32) = "segments outstanding, this one included",
         rto_estimate_s: F64(f64) = "s, retransmission timeout by RFC 6298 with at least 200 ms for the variation, not backed off",
-        reason: Str(Cow<'static, str>) = "why it was classed so; behind a semicolon why it is taken as spurious",
+        reason: Str(Cow<'static, str>) = "reason for its class; after a semicolon the reason why it counts as spurious",
     }
 }
 
@@ -122,8 +122,8 @@ table! {
         flow: U32(u32) = "number of the flow",
         time_s: F64(f64) = "s since the first packet of the capture",
         kind: Str(Cow<'static, str>) = "data, retransmission, ack, dup_ack, sack",
-        seq_from: U64(u64) = "first byte, the first of the flow being 1; of an ack what it had been",
-        seq_to: U64(u64) = "first byte behind; of an ack what it acknowledges up to",
+        seq_from: U64(u64) = "first byte, the first of the flow being 1; of an ack its previous value",
+        seq_to: U64(u64) = "first byte after it; of an ack the byte up to which it acknowledges",
     }
 }
 

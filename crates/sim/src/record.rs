@@ -44,9 +44,9 @@ table! {
         spurious_timeouts: U64(u64) = "retransmission timeouts since warmup that F-RTO found to be spurious",
         undos: U64(u64) = "window reductions since warmup that were taken back, those of spurious timeouts included",
         fast_retransmits: U64(u64) = "entries into fast recovery since warmup",
-        duplicate_acks: U64(u64) = "ACKs since warmup that acknowledged nothing new and told of something above",
+        duplicate_acks: U64(u64) = "ACKs since warmup that acknowledged nothing new but reported data above",
         tail_loss_probes: U64(u64) = "tail loss probes since warmup, of new data or of the last segment again",
-        spurious_retransmissions: U64(u64) = "data segments since warmup that brought the receiver nothing new: sent again though a copy got through",
+        spurious_retransmissions: U64(u64) = "data segments since warmup that brought the receiver nothing new, because another copy arrived",
         ecn_reductions: U64(u64) = "window reductions on an ECN echo since warmup",
         dropped_at_queues: U64(u64) = "packets of this flow, both directions, dropped at queues since warmup",
         lost_on_lines: U64(u64) = "packets of this flow, both directions, lost on lines since warmup",
@@ -72,8 +72,8 @@ table! {
         delay_ms: F64(f64) = "ms, propagation delay",
         arrived_packets: U64(u64) = "packets that arrived at the queue since warmup",
         arrived_bytes: U64(u64) = "bytes at the IP layer of those packets",
-        dropped_overflow: U64(u64) = "packets dropped for want of room",
-        dropped_early: U64(u64) = "packets dropped by choice of the discipline",
+        dropped_overflow: U64(u64) = "packets dropped because the queue was full",
+        dropped_early: U64(u64) = "packets dropped by decision of the discipline",
         filtered: U64(u64) = "ACKs taken out of the queue because a newer one made them superfluous: no loss (ack_filter)",
         dropped_gone: U64(u64) = "packets dropped because the station was not associated, or left before they were through (WLANs)",
         marked: U64(u64) = "packets marked CE",
@@ -96,7 +96,7 @@ table! {
         flow: U32(u32) = "index of the flow",
         cwnd_segments: U32(u32) = "segments, congestion window",
         ssthresh_segments: F64(f64) = "segments, slow-start threshold, NaN until the first reduction",
-        window_segments: U32(u32) = "segments, what may be outstanding: the smaller of cwnd and receive window",
+        window_segments: U32(u32) = "segments, most that may be outstanding: the smaller of cwnd and receive window",
         in_flight_segments: U32(u32) = "segments in the network",
         srtt_ms: F64(f64) = "ms, smoothed round-trip time",
         bytes_acked: U64(u64) = "bytes of payload acknowledged since the start of the flow",
@@ -119,7 +119,7 @@ table! {
         forwarded_packets: U64(u64) = "packets transmitted since the last sample",
         utilisation: F64(f64) = "part of the time since the last sample the line was busy",
         queue_mean_packets: F64(f64) = "packets waiting, time average since the last sample",
-        drop_probability: F64(f64) = "0 to 1, with which the discipline now drops or marks, NaN: works without one",
+        drop_probability: F64(f64) = "0 to 1, probability with which the discipline drops or marks, NaN: it has none",
     }
 }
 
@@ -132,7 +132,7 @@ table! {
         reverse: Bool(bool) = "true for packets from the flow's destination to its source",
         seq: U32(u32) = "sequence number of the packet",
         size_bytes: U32(u32) = "bytes at the IP layer",
-        reason: Str(Cow<'static, str>) = "overflow, early, line, filtered (no loss: an ACK that a newer one made superfluous); in the air retry_limit (given up by its sender) or late (its receiver had given it up), without acknowledgements collision or errors; gone (the station was not associated there, or left)",
+        reason: Str(Cow<'static, str>) = "overflow; early; line; filtered (no loss: a newer ACK made it superfluous); gone (the station was not associated there, or left). In the air: retry_limit (given up by its sender), late (its receiver had given it up). Without acknowledgements: collision, errors",
     }
 }
 

@@ -87,7 +87,7 @@ pub struct ChannelSpec {
     /// A transmission is sensed only after this long: whoever is due sooner transmits as well. IEEE 802.11-2020 17.3.12:
     /// aCCATime is below 4 us for OFDM.
     pub sensing: Span,
-    /// Chance that one of two transmissions which meet at a receiver is received as if it were alone.
+    /// Probability that one of two transmissions which meet at a receiver is received as if it were alone.
     pub capture_effect: Probability,
 }
 

@@ -41,24 +41,24 @@ use serde::{Deserialize, Serialize};
 use crate::convert::count;
 use crate::units::{DataRate, Span, Time};
 
-/// How a log is read.
+/// Parameters of the estimate from a receiver's log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct EstimatorConfig {
-    /// So many missing among `sustained_within` datagrams are an overflow; fewer are losses on the air. 3.
+    /// Number of missing datagrams among `sustained_within` that shows an overflow. Fewer are losses on the air. 3.
     #[schemars(range(min = 1))]
     pub sustained_losses: u32,
     /// See `sustained_losses`. 64: three of them are an overflow where the wire is 1.05 times as fast as the air.
     #[schemars(range(min = 1))]
     pub sustained_within: u32,
-    /// The slowest line between sender and access point, if it needs longer for a datagram than they leave apart.
+    /// Rate of the slowest line between sender and access point, if a datagram takes longer on it than `gap`.
     pub line_rate: Option<DataRate>,
-    /// How far the clocks of sender and receiver drift apart, parts per million: what one train tells of the other clock holds for another
-    /// train so far. 50: two ordinary crystals. Simulated clocks do not drift.
+    /// Largest drift between the clocks of sender and receiver, parts per million. It limits how well the clock offset of one train
+    /// holds for another. 50: two ordinary crystals. Simulated clocks do not drift.
     pub clock_drift_ppm: u32,
-    /// Longest that the first datagram takes at an idle access point until its place is free again, if that is more than two
-    /// mean transmission times. 500 us: more than a frame of 1500 bytes and its acknowledgement take at 30 Mbit/s; at lower
-    /// rates two transmission times are longer.
+    /// Longest time for which the first datagram holds its place at an idle access point. It applies if it exceeds two mean
+    /// transmission times. 500 us: more than a frame of 1500 bytes and its acknowledgement take at 30 Mbit/s; at lower rates
+    /// two transmission times are longer.
     pub first_access: Span,
 }
 

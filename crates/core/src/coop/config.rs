@@ -82,15 +82,15 @@ pub enum Count {
 pub struct CoopConfig {
     /// The best throughput that this WLAN reaches, or "learn". Default: the 19 Mbit/s of the study's 802.11g WLAN.
     pub bw_max: BwMax,
-    /// What n terminals reach together is `bw_max` times n to this power. -0.15 (equation 3). -1 to 0.
+    /// n terminals together reach `bw_max` times n to this power. -0.15 (equation 3). -1 to 0.
     #[schemars(range(min = -1, max = 0))]
     pub exponent: f64,
-    /// What a segment counts in equation (1), bytes. 1500. At least 1.
+    /// Size of a segment in equation (1), bytes. 1500. At least 1.
     #[schemars(range(min = 1))]
     pub segment_bytes: u32,
     /// The RTT of equation (1): "current" (as the text reads) or "min".
     pub rtt_in_cap: CapRtt,
-    /// What n counts: "terminals" (as the text) or "flows".
+    /// Quantity that n counts: "terminals" (as the text) or "flows".
     pub count: Count,
     /// The cap comes into force when RTT / least RTT reaches this. 6.0 (the source). Above 1.
     #[schemars(range(min = 1))]
@@ -98,55 +98,54 @@ pub struct CoopConfig {
     /// The window becomes 1 when RTT / least RTT reaches this although the cap is in force. 5.0 (the source). Above 1.
     #[schemars(range(min = 1))]
     pub stop_at: f64,
-    /// For how many current RTTs a cap has to be in force until `stop_at` is looked at: what is measured before is the queue of
+    /// Number of current RTTs for which a cap must be in force before `stop_at` is checked. Earlier RTTs show the queue of
     /// windows from before the cap. 0 to 1000.
     #[schemars(range(min = 0, max = 1000))]
     pub stop_grace_rtts: f64,
     /// Stop mode ends when RTT / least RTT, newly measured, falls below this. Above 1, at most `stop_at`.
     #[schemars(range(min = 1))]
     pub stop_exit: f64,
-    /// It ends after this time in any case. With a window of 1 little is measured, and what is not measured must not hold it.
-    /// Above zero.
+    /// Longest stop mode. With a window of 1 there are few RTT samples, so their absence must not prolong it. Above zero.
     pub stop_max: Span,
-    /// After this many stops in a row that `stop_max` ended, the least RTT is learnt anew: the queue is not this terminal's, or the path is another.
-    /// 0: never.
+    /// After this many stops in a row that `stop_max` ended, the least RTT is measured again. Either the queue is not this terminal's,
+    /// or the path has changed. 0: never.
     pub relearn_after: u8,
     /// The cap is lifted when RTT / least RTT has been below this for `correction_hold`. Above 1, at most `correct_at`.
     #[schemars(range(min = 1))]
     pub correction_exit: f64,
-    /// See `correction_exit`. Long, because a low RTT is what the cap is for and no sign that it is needed no more.
+    /// See `correction_exit`. It is long because a low RTT is the effect of the cap, not a sign that the cap is no
+    /// longer needed.
     pub correction_hold: Span,
-    /// No cap but that of stop mode is less, segments: with 1, a receiver that delays ACKs would delay every one. Also bounds what forged
-    /// announcements can do. At least 1.
+    /// Least cap outside stop mode, segments. With 1, a receiver that delays ACKs would delay every one. It also limits the harm of
+    /// forged announcements. At least 1.
     #[schemars(range(min = 1))]
     pub min_cap: u32,
     /// The least RTT is that of the last half to whole of this. The source never forgets it; then one from before a change of path would
     /// keep the terminal in stop mode. 300 s: Linux's `tcp_min_rtt_wlen`. Above zero.
     pub min_rtt_window: Span,
-    /// How often the kernel monitor is read and caps are set. Above zero.
+    /// Time between readings of the kernel monitor, each of which sets caps. Above zero.
     pub sample_every: Span,
     /// Time between a terminal's announcements. Above zero.
     pub announce_every: Span,
     /// Each interval is drawn from `announce_every` times 1 - jitter to 1 + jitter, so that terminals do not announce at one time. 0 to 0.5.
     #[schemars(range(min = 0, max = 0.5))]
     pub announce_jitter: f64,
-    /// Announcements that a terminal still makes when it has ceased to send, before it is silent. Broadcasts are not repeated by
-    /// the radio, so one may be lost.
+    /// Announcements that a terminal makes after it has stopped sending. Radios do not repeat broadcasts, so one may be lost.
     pub farewells: u8,
     /// A terminal that was not heard for this long is forgotten. Longer than `announce_every`.
     pub expire_after: Span,
-    /// A terminal counts from this announcement on. At least 1.
+    /// Number of the announcement from which on a terminal counts. At least 1.
     #[schemars(range(min = 1))]
     pub admit_after: u8,
-    /// Terminals remembered at most. At least 1.
+    /// Most terminals that are remembered. At least 1.
     #[schemars(range(min = 1))]
     pub max_peers: u16,
-    /// Connections believed of one terminal at most. At least 1.
+    /// Most connections that are believed of one terminal. At least 1.
     #[schemars(range(min = 1))]
     pub max_flows: u16,
     /// For `bw_max = "learn"`: the greatest of the last half to whole of this counts. Above zero.
     pub learn_window: Span,
-    /// For `bw_max = "learn"`: no more is believed. Above zero.
+    /// For `bw_max = "learn"`: largest value that is believed. Above zero.
     pub learn_max: DataRate,
 }
 

@@ -44,10 +44,10 @@ use crate::units::{Bytes, Seq32, Time};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AckFilterMode {
-    /// One beside the newest.
+    /// One.
     #[default]
     Conservative,
-    /// None, unless another ACK of the connection came after it.
+    /// None, unless another ACK of the connection came between.
     Aggressive,
 }
 
@@ -61,7 +61,7 @@ pub struct AckFilterConfig {
     pub limit_packets: Option<u32>,
     /// Most bytes waiting.
     pub limit_bytes: Option<Bytes>,
-    /// How many superfluous ACKs stay: one beside the newest ("conservative", the default) or none ("aggressive").
+    /// Number of superfluous ACKs that stay beside the newest one.
     pub mode: AckFilterMode,
 }
 

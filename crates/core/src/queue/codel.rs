@@ -40,7 +40,7 @@ pub struct CodelConfig {
     pub interval: Span,
     /// Mark ECT packets instead of dropping them.
     pub ecn: bool,
-    /// Mark ECT packets that waited longer than this, whatever the law says. Off when left out.
+    /// Mark ECT packets that waited longer than this, independently of the law. Default: off.
     pub ce_threshold: Option<Span>,
 }
 

@@ -56,7 +56,7 @@ pub struct FqCodelConfig {
     pub interval: Span,
     /// Mark ECT packets instead of dropping them by CoDel. On by default, as in Linux.
     pub ecn: bool,
-    /// Mark ECT packets that waited longer than this, whatever CoDel says. Off when left out.
+    /// Mark ECT packets that waited longer than this, independently of CoDel. Default: off.
     pub ce_threshold: Option<Span>,
 }
 

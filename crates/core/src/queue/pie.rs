@@ -27,11 +27,11 @@ use crate::policy::checked;
 use crate::rng::Rng;
 use crate::units::{Bytes, Probability, Span, Time};
 
-/// How PIE learns the queueing delay.
+/// Way in which PIE learns the queueing delay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DelayEstimate {
-    /// The time that the packet which left last had waited.
+    /// Waiting time of the packet that left last.
     Timestamp,
     /// Bytes waiting over the measured departure rate (RFC 8033 section 5.2).
     DepartureRate,
@@ -51,7 +51,7 @@ pub struct PieConfig {
     pub target: Span,
     /// Time between updates of the probability. RFC 8033: 15 ms. Above zero.
     pub t_update: Span,
-    /// A burst this long after a quiet time is let pass. RFC 8033: 150 ms.
+    /// Longest burst after a quiet time that passes without drops. RFC 8033: 150 ms.
     pub max_burst: Span,
     /// Weight of the deviation from target, per second of delay. RFC 8033: 0.125.
     #[schemars(range(min = 0))]

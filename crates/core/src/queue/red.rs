@@ -47,7 +47,7 @@ pub struct RedConfig {
     pub max_th: Option<f64>,
     /// Weight of the present length in the average. Above zero. When left out: by `target_delay`, else 0.002.
     pub w_q: Option<Probability>,
-    /// Probability at `max_th`. Above zero. 0.1; where `adaptive` starts.
+    /// Probability at `max_th`, and the start of `adaptive`. Above zero.
     pub max_p: Probability,
     /// Above `max_th` let the probability rise to 1 at twice `max_th`, instead of dropping every packet.
     pub gentle: bool,
@@ -55,12 +55,12 @@ pub struct RedConfig {
     pub wait: bool,
     /// Average bytes, and give large packets a larger probability, instead of counting packets.
     pub bytes: bool,
-    /// Size of a typical packet. When left out: the line's MTU.
+    /// Size of a typical packet. Default: the line's MTU.
     pub mean_packet: Option<Bytes>,
     /// Move `max_p` between 0.01 and 0.5 so that the average stays midway between the thresholds.
     pub adaptive: bool,
-    /// Thresholds and weight for this average delay at the line's rate, where not given: `min_th` half that many packets but
-    /// at least 5, `w_q` with a time constant of one second. Above zero.
+    /// Average delay from which thresholds and weight follow if they are not given. `min_th` is half the packets of that
+    /// delay at the line's rate, at least 5. `w_q` has a time constant of one second. Above zero.
     pub target_delay: Option<Span>,
     /// Mark ECT packets instead of dropping them early.
     pub ecn: bool,

@@ -62,9 +62,9 @@ pub enum Tsq {
     /// At most `tsq_limit`, or what passes in a second / 2^`tsq_pacing_shift` at the pacing rate where that is more (Linux 3.13 to
     /// 3.18).
     AtLeast,
-    /// At most twice what is to be sent at once (`segments_at_once`), or the data of a second / 2^`tsq_pacing_shift` at the pacing
-    /// rate where that is more. It is never above `tsq_limit` unless segments are paced, and doubled for retransmissions
-    /// (Linux since 3.19, as of 6.12).
+    /// At most twice the data sent at once (`segments_at_once`), or the data of a second / 2^`tsq_pacing_shift` at the pacing rate
+    /// if that is more. It is never above `tsq_limit` unless segments are paced, and doubled for retransmissions (Linux since
+    /// 3.19, as of 6.12).
     AtMost,
 }
 
@@ -74,8 +74,8 @@ pub enum Tsq {
 pub enum SegmentsAtOnce {
     /// One.
     Single,
-    /// The data of a second / 2^`tsq_pacing_shift` at the pacing rate: at least two segments, at most 64 KB, and more where the round
-    /// trip is below a few milliseconds (`tcp_tso_autosize` of Linux, as of 5.18).
+    /// The data of a second / 2^`tsq_pacing_shift` at the pacing rate, at least two segments and at most 64 KB. It is more if the
+    /// round trip is below a few milliseconds (`tcp_tso_autosize` of Linux, as of 5.18).
     Linux,
 }
 
@@ -111,7 +111,7 @@ pub enum RandomPhase {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Frto {
-    /// It does not look.
+    /// Spurious timeouts are not detected.
     Off,
     /// RFC 5682 (Linux since 3.10): the timeout is answered at once. It is taken back once data that was sent only once
     /// proves to have arrived.
@@ -228,38 +228,38 @@ options! {
     handshake: bool,
     /// Congestion control.
     cc: CcConfig as Choice<CcConfig>,
-    /// What counts as a loss.
+    /// Rule by which a missing segment counts as lost.
     loss: LossConfig as Choice<LossConfig>,
-    /// How a loss is repaired.
+    /// Algorithm that repairs a loss.
     recovery: Recovery,
     /// Proportional rate reduction (RFC 6937) while the window shrinks; off: RFC 5681 / RFC 6675 as written.
     prr: bool,
-    /// While the window shrinks, one segment less for every second ACK until it is `ssthresh`, and never more than one segment above
-    /// what is in flight (rate halving of Linux before 3.2, `tcp_cwnd_down`). Counts where `prr` is off; off, the window is `ssthresh`
-    /// at once.
+    /// Rate halving of Linux before 3.2 (`tcp_cwnd_down`): the window shrinks by one segment for every second ACK until it is
+    /// `ssthresh`. It is never more than one segment above the flight. It applies if `prr` is off. If both are off, the window is
+    /// `ssthresh` at once.
     rate_halving: bool,
     /// RFC 3042: a new segment for each of the first two duplicate ACKs.
     limited_transmit: bool,
-    /// A probe when nothing has been heard for two round trips, so that a loss at the end of a flight shows without a timeout (RFC
-    /// 8985 section 7). Needs SACK.
+    /// Send a probe after two round trips without an ACK (RFC 8985 section 7). It reveals a loss at the end of a flight without a
+    /// timeout. Needs SACK.
     tail_loss_probe: bool,
-    /// By how much a peer may delay the ACK of a single segment: added to the wait for a tail loss probe when one segment is in
-    /// flight (RFC 8985 section 7.2, `TLP.max_ack_delay`; Linux: the smallest retransmission timeout).
+    /// Longest delay of a peer's ACK of a single segment. It is added to the wait for a tail loss probe when one segment is in
+    /// flight. RFC 8985 section 7.2 calls it `TLP.max_ack_delay`; Linux takes the smallest retransmission timeout.
     max_ack_delay: Span,
-    /// The receiver reports what arrived twice (RFC 2883), the sender takes a reduction back once every retransmission since has
-    /// been reported so. Needs SACK.
+    /// The receiver reports data that arrived twice (RFC 2883). The sender takes a reduction back once every retransmission
+    /// since then has been reported. Needs SACK.
     dsack: bool,
     /// Duplicate ACKs for data that was outstanding when the last recovery or timeout began start no fast retransmit (RFC 6582
-    /// section 3.2, `recover`; ns-2's `bugfix_`). Off, as in stacks before it: what a timeout repeats needlessly can start another
+    /// section 3.2, `recover`; ns-2's `bugfix_`). Off, as in older stacks: needless repetitions after a timeout can start another
     /// one. Without SACK only.
     recover_guard: bool,
-    /// A timeout of a segment that a timeout has already sent again lowers ssthresh once more, from the window of that time
-    /// (ns-2). Off: ssthresh stays as the first timeout set it (RFC 5681 section 3.1).
+    /// A second timeout of the same segment lowers ssthresh once more, from the window of that time (ns-2). Off: ssthresh
+    /// stays as the first timeout set it (RFC 5681 section 3.1).
     ssthresh_at_every_timeout: bool,
     /// Limited transmit also while a timeout is repaired, where what it sends is the next segment of the repair (ns-2's
     /// `singledup_`).
     limited_transmit_after_timeout: bool,
-    /// What is left of cwnd after a retransmission timeout, segments (RFC 5681 section 3.1, loss window: 1). More is what the study
+    /// Window after a retransmission timeout, segments (RFC 5681 section 3.1, loss window: 1). More is what the study
     /// `tcp-av-handover` suspects of its phones. Without effect with `frto = "rfc4138"`, which sets the window itself.
     loss_window: u32,
     /// When a reduction is taken back, cwnd returns to at most this many segments above what is in flight (Linux before 2.6.39,
@@ -279,15 +279,15 @@ options! {
     max_cwnd: u32,
     /// RFC 3465 byte counting in slow start: at most this many segments of credit for one ACK. 0: one per ACK, however much it covers.
     byte_counting: u32,
-    /// RFC 7661: the window grows only while it is what holds the sender back. Off, every ACK of new data lets it grow, as in
-    /// ns-2 and BSD.
+    /// RFC 7661: the window grows only while it limits the sender. Off: it grows with every ACK of new data, as in ns-2 and
+    /// BSD.
     cwnd_validation: bool,
     /// With `cwnd_validation`: the window counts as used while at most this many segments short of full, in slow start too (Linux up to
     /// 3.15: 3). 0: once full in a round trip and, in slow start, half full (Linux since).
     cwnd_slack: u32,
     /// After an idle time the window decays towards `restart_window`: by half for each retransmission timeout (RFC 2861).
     restart_after_idle: bool,
-    /// What is left of the window after a long idle time, segments. RFC 5681 section 4.1: the initial window.
+    /// Window after a long idle time, segments. RFC 5681 section 4.1: the initial window.
     restart_window: u32,
     /// Retransmission timeout before the first measurement (RFC 6298).
     rto_initial: Span,
@@ -297,8 +297,8 @@ options! {
     rto_max: Span,
     /// Timeouts are rounded up to a multiple of this.
     rto_granularity: Span,
-    /// What is added to the shorter waits: for a tail loss probe, and of a loss policy for what may only be late. They, too, are then
-    /// rounded up to `rto_granularity`.
+    /// Time that is added to shorter waits: for a tail loss probe, and of a loss policy for segments that may only be late. They,
+    /// too, are then rounded up to `rto_granularity`.
     timer_slack: Span,
     /// Tick of the clock that measures round trips for the timeout. "0s": exact (Linux keeps microseconds).
     rtt_tick: Span,
@@ -306,13 +306,13 @@ options! {
     rtt_per_segment: bool,
     /// Lower bound of the 4 * RTTVAR term. RFC 6298: the clock granularity; Linux: 200 ms.
     rto_var_min: Span,
-    /// How RTTVAR follows the samples.
+    /// Rule by which RTTVAR follows the samples.
     rttvar_rule: RttvarRule,
-    /// Backoffs in a row after which the next sample starts SRTT and RTTVAR anew (allowed by the note in RFC 6298 section 5; BSD
-    /// and ns-2: 4). 0: never.
+    /// Number of backoffs in a row after which the next sample restarts SRTT and RTTVAR. The note in RFC 6298 section 5 allows
+    /// it; BSD and ns-2: 4. 0: never.
     rtt_restart_backoffs: u32,
-    /// Tick of the clock at which the timers of BSD's slow timeout run: round trips are counted in its ticks and retransmission timeouts
-    /// expire at them. "0s": timers are exact.
+    /// Tick of BSD's slow timeout. Round trips are counted in its ticks, and retransmission timeouts expire at them. "0s": timers are
+    /// exact.
     timer_tick: Span,
     /// With `timer_tick`: the timeout is at least this many ticks above the last round trip counted, which counts from 1. FreeBSD and
     /// NetBSD: 2, since a timer of n ticks may expire after little more than n - 1. 4.4BSD: 0.
@@ -320,13 +320,13 @@ options! {
     /// Tick of the clock at which delayed ACKs leave (BSD's fast timeout): a segment waits for the next tick and not for
     /// `delayed_ack`. "0s": exact.
     delayed_ack_tick: Span,
-    /// When the ticks of both clocks fall: "random", drawn for each host, or the time of the first.
+    /// Phase of the ticks of both clocks: "random", drawn for each host, or the time of the first tick.
     timer_phase: TimerPhase,
     /// Consecutive timeouts of one segment before the connection is given up.
     retries: u32,
     /// Finding spurious timeouts without timestamps (F-RTO).
     frto: Frto,
-    /// What is left of the window after a timeout that `frto` found to be spurious.
+    /// Window after a timeout that `frto` found to be spurious.
     frto_response: FrtoResponse,
     /// Take a reduction back when the echoed timestamp shows that the original had arrived (Eifel, RFC 3522 and 4015).
     eifel: bool,
@@ -354,13 +354,13 @@ options! {
     compressed_sack_slack: Span,
     /// RFC 3168 explicit congestion notification.
     ecn: bool,
-    /// Most bytes the sender holds unacknowledged or unsent.
+    /// Most bytes that the sender holds, unacknowledged or unsent.
     send_buffer: Bytes,
-    /// What `send_buffer` may grow to; autotuning is on where this is larger.
+    /// Largest size of `send_buffer` under autotuning, which is on if this is larger.
     send_buffer_max: Bytes,
     /// Receive buffer, payload bytes.
     receive_buffer: Bytes,
-    /// What `receive_buffer` may grow to; autotuning is on where this is larger.
+    /// Largest size of `receive_buffer` under autotuning, which is on if this is larger.
     receive_buffer_max: Bytes,
     /// Spacing of segments.
     pacing: Pacing,
@@ -374,7 +374,7 @@ options! {
     pacing_jitter: Probability,
     /// Segments that a `fifo` or `codel` queue of its own host has no room for.
     local_drops: LocalDrops,
-    /// What bounds the data that waits below TCP in its own host.
+    /// Rule that bounds the data waiting below TCP in its own host.
     tsq: Tsq,
     /// Bound of `tsq` (`net.ipv4.tcp_limit_output_bytes`), counted with `tsq_overhead`.
     tsq_limit: Bytes,

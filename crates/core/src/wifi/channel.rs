@@ -61,8 +61,8 @@ pub struct ChannelConfig {
     pub hidden: Vec<(RadioId, RadioId)>,
     /// Time from the start of a transmission until others sense it.
     pub sensing: Span,
-    /// Chance that one of two transmissions that meet at a receiver is so much stronger there that it is received as if it
-    /// were alone; either one with half of it. The later one must begin within the preamble of the earlier.
+    /// Probability that one of two transmissions that meet at a receiver is so much stronger there that it is received as
+    /// if it were alone; either one with half of it. The later one must begin within the preamble of the earlier.
     pub capture_effect: Probability,
     pub seed: u64,
     /// Tells the channels of a run apart in their random numbers.

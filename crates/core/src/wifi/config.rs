@@ -44,13 +44,13 @@ radio_options! {
     /// 802.11e: four access categories with EDCA parameters and Block Ack. Off: one queue under DCF, every frame
     /// acknowledged by itself. Default: on for n and ac, off for a, b and g.
     qos: Option<bool>,
-    /// Frames are acknowledged, and sent again if no acknowledgement comes. Off: nothing comes back, nothing is sent again, what does not
-    /// arrive is lost, and the sender's contention window stays as it is (802.11's No Ack policy, IEEE 802.11-2020 9.2.4.5.4,
-    /// for every frame); not with A-MPDUs, and only with a fixed rate, as nothing is learnt. Default: on, off for `wavelan`.
+    /// Frames are acknowledged, and sent again if no acknowledgement comes. Off: 802.11's No Ack policy for every frame (IEEE
+    /// 802.11-2020 9.2.4.5.4). A frame that does not arrive is lost, and the sender's contention window stays as it is. Off is not
+    /// possible with A-MPDUs, and needs a fixed rate, because rate control learns nothing. Default: on, off for `wavelan`.
     ack: Option<bool>,
-    /// After what it could not decode, a collision above all, the radio waits EIFS in the place of DIFS (IEEE 802.11-2020
-    /// 10.3.2.3.7). Off: DIFS, as analytical models assume (Bianchi 2000); those that have collided have then no start over the others,
-    /// which matters where an ACK at the lowest basic rate is long.
+    /// After a frame that it could not decode, such as a collision, the radio waits EIFS instead of DIFS (IEEE 802.11-2020
+    /// 10.3.2.3.7). Off: DIFS, as analytical models assume (Bianchi 2000). Stations that have collided then have no advantage over the
+    /// others. The difference is large if an ACK at the lowest basic rate is long.
     eifs: bool,
     /// Frames whose PSDU is larger than this are preceded by RTS and CTS.
     rts_threshold_bytes: u32,
@@ -58,7 +58,7 @@ radio_options! {
     rate_control: Option<RateConfig>,
     /// Aggregation into A-MPDUs; only with `qos` and standard n or ac.
     aggregation: Aggregation,
-    /// How often a frame is sent again, and what follows.
+    /// Limits of retransmissions, and the reactions when they are reached.
     retries: Retries,
     /// The queues between the host and the radio.
     transmit: TransmitConfig,
@@ -102,7 +102,7 @@ pub struct Aggregation {
     #[schemars(range(min = 1, max = 64))]
     pub window: u16,
     /// A-MPDUs that are formed ahead and wait in the radio's hardware, the one on the air included. ath9k: 2
-    /// (`ATH_AGGR_MIN_QDEPTH`), so what has failed in one is repeated not in the next but in the one after. 0: formed at the
+    /// (`ATH_AGGR_MIN_QDEPTH`). So failed MPDUs are repeated not in the next A-MPDU but in the one after. 0: formed at the
     /// moment of transmission, as ns-3 does.
     #[schemars(range(max = 16))]
     pub formed_ahead: u8,
@@ -185,19 +185,18 @@ pub struct Retries {
     /// 2.6.38), 30 in later trees.
     #[schemars(range(min = 1, max = 255))]
     pub software: u8,
-    /// What `software` counts.
+    /// Events that `software` counts.
     pub counts: RetryCount,
-    /// Most transmissions of a PPDU under Block Ack that nothing comes back for, before the radio hands its MPDUs back to the driver,
-    /// which forms new A-MPDUs of them; a rate series may be shorter. ath9k: 13 (`ATH_TXMAXTRY`). 1: the driver has each
-    /// back at once, as in ns-3.
+    /// Most transmissions of an unanswered PPDU under Block Ack. After them the radio hands its MPDUs back to the driver, which forms
+    /// new A-MPDUs. A rate series may be shorter. ath9k: 13 (`ATH_TXMAXTRY`). 1: the driver has each back at once, as in ns-3.
     #[schemars(range(min = 1, max = 255))]
     pub hardware_tries: u8,
     /// Most tries of a frame without Block Ack, the first included (dot11ShortRetryLimit: 7).
     #[schemars(range(min = 1, max = 255))]
     pub frame_tries: u8,
-    /// What follows when nothing comes back for an A-MPDU.
+    /// Reaction of the radio to an unanswered A-MPDU.
     pub on_missed: OnMissed,
-    /// What follows when an MPDU under Block Ack is given up.
+    /// Reaction of the sender when it gives up an MPDU under Block Ack.
     pub on_give_up: OnGiveUp,
 }
 

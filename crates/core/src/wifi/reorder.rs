@@ -26,8 +26,8 @@ use crate::units::{DataRate, Probability, Seq12, Span, Time};
 #[serde(deny_unknown_fields, default, remote = "Self")]
 #[schemars(rename = "ReorderConfig")]
 pub struct ReorderConfig {
-    /// How long an MPDU is held before the gaps in front of it count as lost, or "never" (as ns-3). mac80211: 100 ms. Above
-    /// zero.
+    /// Time for which an MPDU is held before the gaps in front of it count as lost, or "never" (as ns-3). mac80211: 100 ms.
+    /// Above zero.
     #[serde(serialize_with = "write_timeout", deserialize_with = "read_timeout")]
     #[schemars(with = "String")]
     pub timeout: Span,
@@ -37,10 +37,10 @@ pub struct ReorderConfig {
     /// A BAR moves the head (clause 10.25.6.6.3). Off, the hole that the sender announces stays until `timeout` or the window's
     /// end.
     pub obey_bar: bool,
-    /// Part of the MPDUs that arrive corrupt with a legible header which the chip reports to the driver: what the remedy counts
-    /// retries by. 1: all, as ath9k does (the study `ap-retry-out`, section 3.3). 0: none, as chips do that drop them.
+    /// Part of the corrupt MPDUs with a legible header that the chip reports to the driver. The remedy counts retries by them.
+    /// 1: all, as ath9k does (the study `ap-retry-out`, section 3.3). 0: none, as chips do that drop them.
     pub reports_corrupt: Probability,
-    /// The remedy. Off when left out.
+    /// The remedy. Default: off.
     pub retry_out: Option<RetryOutConfig>,
 }
 

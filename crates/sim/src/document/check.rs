@@ -76,11 +76,11 @@ impl<'s> Form<'s> {
             && bound("maximum").is_none_or(|max| x <= max)
             && bound("exclusiveMinimum").is_none_or(|min| x > min)
     }
-    /// A schema that says nothing of the type takes everything that JSON and 64 bits have room for.
+    /// A schema without a type accepts every value that JSON and 64 bits can hold.
     fn is_open(&self) -> bool {
         ["type", "const", "enum"].iter().all(|key| self.schema[*key].is_null())
     }
-    /// How long a text must be, apart from what surrounds it.
+    /// Least length of a text, without surrounding white space.
     fn shortest(&self) -> usize {
         self.schema["minLength"].as_u64().map_or(0, |n| n as usize)
     }
@@ -198,7 +198,7 @@ impl<'a> Checker<'a> {
                         self.value(form.item(i), item);
                         // A whole number is not the float of its size: they make different runs.
                         if is_set && item.shown().is_some() && !seen.insert(format!("{:?}", item.value)) {
-                            self.error("is there twice".to_owned());
+                            self.error("appears twice: each entry must be different".to_owned());
                         }
                         self.path.0.pop();
                     }
@@ -210,7 +210,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// What every file format of ours has room for.
+    /// Faults of values that no file format of ours can hold.
     fn anything(&mut self, tree: &Tree) {
         match &tree.value {
             Value::Integer(i) if i64::try_from(*i).is_err() => self.error("must fit into 64 bits".to_owned()),
@@ -353,7 +353,7 @@ fn follows(schema: &Json, text: &str) -> bool {
     pattern.is_none_or(|regex| regex.is_ok_and(|regex| regex.is_match(text)))
 }
 
-/// What any of the forms accepts, in words.
+/// The values that the forms accept, in words.
 fn expected(forms: &[Form]) -> String {
     let names: Vec<&str> = forms.iter().filter(|f| f.is("string")).flat_map(Form::names).collect();
     let mut said: Vec<String> = Vec::new();
@@ -378,7 +378,7 @@ fn expected(forms: &[Form]) -> String {
     said.join(", or ")
 }
 
-/// True where nothing but text is accepted, so that an unquoted override needs no second guess.
+/// True where only text is accepted, so that an unquoted override is text.
 pub(crate) fn takes_text_only(root: &Json, schema: &Json) -> bool {
     forms(root, schema).iter().all(|form| form.is("string"))
 }

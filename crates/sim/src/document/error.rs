@@ -15,16 +15,16 @@ pub struct Fault {
     pub line: Option<u32>,
     /// The override at fault, as the user gave it (`--set duration=5`).
     pub argument: Option<String>,
-    /// Where in the document: `links[0].rate`; empty if the fault is in the file as a whole.
+    /// Place in the document: `links[0].rate`; empty if the fault is in the file as a whole.
     pub key: String,
     /// The value found there, as TOML, where that is one line.
     pub value: Option<String>,
-    /// What is wrong and what would be accepted.
+    /// The fault, and the values that would be accepted.
     pub message: String,
 }
 
 impl Fault {
-    /// `FILE:LINE: key`, as exactly as is known.
+    /// `FILE:LINE: key`, as exactly as known.
     pub fn place(&self) -> String {
         let head = match (&self.argument, self.line) {
             (Some(argument), _) => argument.clone(),
@@ -47,7 +47,7 @@ impl fmt::Display for Fault {
 
 impl std::error::Error for Fault {}
 
-/// Everything found wrong with a document, in the order of the file, overrides last. Never empty.
+/// All faults of a document, in the order of the file, overrides last. Never empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Faults(Vec<Fault>);
 
@@ -93,7 +93,7 @@ impl fmt::Display for Faults {
 
 impl std::error::Error for Faults {}
 
-/// Keys that had another name, which also meant something else in the same file.
+/// Former names of keys that mean something else in the same file.
 const RENAMED: [(&str, &str); 2] = [("capture", "capture_effect"), ("reorder", "reorder_buffer")];
 
 /// The one of `known` that `found` was probably meant to be: its present name, or equal but for case and `-` or `_`, or at most a third of its

@@ -19,16 +19,16 @@ pub use tree::{Entry, MAX_DEPTH, Origin, Path, Step, Tree, Value};
 
 use tree::Lines;
 
-/// Files are not larger than this; something else that is opened by mistake may be endless.
+/// Largest file. A device that is opened by mistake may be endless.
 const MAX_FILE_BYTES: u64 = 64 << 20;
 
-/// A document, and what faults need to point into it.
+/// A document with the places of its values.
 #[derive(Debug, Clone)]
 pub struct Document {
     file_name: String,
-    /// Files from which parts were put in.
+    /// Files whose parts were inserted.
     others: Vec<String>,
-    /// What gave the values that are not from a file.
+    /// Sources of values that are not from a file.
     arguments: Vec<String>,
     tree: Tree,
 }
@@ -118,18 +118,18 @@ impl Document {
         &mut self.tree
     }
 
-    /// A name for values that do not come from a file, as faults call it: `--set n=5`.
+    /// A name for values that do not come from a file, for messages: `--set n=5`.
     pub fn argument(&mut self, name: String) -> Origin {
         self.arguments.push(name);
         Origin::Override(self.arguments.len() - 1)
     }
 
-    /// Whether there is nothing in it.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         matches!(&self.tree.value, Value::Table(table) if table.is_empty())
     }
 
-    /// What is wrong at `path`, with its file, line and value.
+    /// A fault at `path`, with its file, line and value.
     pub fn fault(&self, path: &Path, message: String) -> Fault {
         let (origin, tree) = self.tree.locate(path);
         let mut fault = Fault {
@@ -154,19 +154,19 @@ impl Document {
         fault
     }
 
-    /// Everything in which the document differs from a JSON Schema.
+    /// All faults against a JSON Schema.
     pub fn check(&self, schema: &Json) -> Result<(), Faults> {
         let mut found = Vec::new();
         check::check(schema, &self.tree, &mut |path, message| found.push(self.fault(path, message)));
         Faults::check(found)
     }
 
-    /// Puts a value at a path, in place of what is there. Tables on the way are made.
+    /// Sets the value at a path. Missing tables on the way are made.
     pub fn put(&mut self, path: &Path, tree: Tree, origin: Origin) {
         self.tree.put(&path.0, origin, tree);
     }
 
-    /// Copies what stands at one path to another. It keeps its places. Nothing happens if it is not there.
+    /// Copies the value at one path to another, with its places. A missing value is not copied.
     pub fn copy(&mut self, from: &Path, to: &Path) {
         if let (origin, Some(tree)) = self.tree.locate(from) {
             let tree = tree.clone();
@@ -174,7 +174,7 @@ impl Document {
         }
     }
 
-    /// Removes what stands at a path.
+    /// Removes the value at a path.
     pub fn remove(&mut self, path: &Path) {
         self.tree.remove(&path.0);
     }

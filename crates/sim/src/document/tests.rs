@@ -112,7 +112,7 @@ fn a_schema_says_what_is_accepted() {
     for (line, message) in [
         ("title = ' '", "title = \" \": must not be empty"),
         ("list = []", "list: has 0 entries: must have at least 1"),
-        ("list = ['a', 'b',\n'a']", "list[2] = \"a\": is there twice"),
+        ("list = ['a', 'b',\n'a']", "list[2] = \"a\": appears twice: each entry must be different"),
         ("list = [99999999999999999999]", "list[0] = 99999999999999999999: must fit into 64 bits"),
         ("pair = ['a', 'b']", "pair[0] = \"a\": must be a finite number"),
         ("factor = 1", "factor = 1: must be a number above 1"),

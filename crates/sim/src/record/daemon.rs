@@ -16,7 +16,7 @@ table! {
         group: Str(Cow<'static, str>) = "entry of the scenario it came from",
         announced: U64(u64) = "announcements sent",
         heard: U64(u64) = "announcements of others that came in, late and refused ones included",
-        refused: U64(u64) = "of these late, malformed, or of a terminal for which there was no room",
+        refused: U64(u64) = "of these, those that were late, malformed, or of a terminal beyond the limit",
         terminals_mean: F64(f64) = "terminals that it counted as sending, itself included, mean over its looks",
         corrected: F64(f64) = "part of its looks at connections that send at which a cap was in force (correction phase)",
         stopped: F64(f64) = "part of these looks at which the window was 1 (stop mode)",

@@ -20,8 +20,8 @@ table! {
         from_rssi_dbm: F64(f64) = "dBm, power received from the access point that it left, NaN: its signal has none",
         to_rssi_dbm: F64(f64) = "dBm, power received from the access point that it went to, NaN: its signal has none",
         kept: U64(u64) = "packets that it took along in its queue",
-        dropped_station: U64(u64) = "packets of the station that were lost by it: from its queue, or held back by the old access point for want of one before",
-        dropped_ap: U64(u64) = "packets for the station that were lost by it: at an access point where it is not, or held back by itself for want of one before",
+        dropped_station: U64(u64) = "packets of the station that the change lost: from its queue, or held back by the old access point before it had one",
+        dropped_ap: U64(u64) = "packets for the station that the change lost: at an access point that it had left, or held back by itself before it had one",
         forwarded: U64(u64) = "packets that an old access point sent on over the wires",
     }
 }
@@ -32,8 +32,8 @@ table! {
     pub(crate) WalkerRows of WalkerRow as "walkers" {
         time_s: F64(f64) = "s since the start of the run",
         node: Str(Cow<'static, str>) = "name of the host",
-        x_m: F64(f64) = "m, where it is",
-        y_m: F64(f64) = "m, where it is",
+        x_m: F64(f64) = "m, position of the host",
+        y_m: F64(f64) = "m, position of the host",
         wlan: Str(Cow<'static, str>) = "WLAN that it is associated with, empty: none",
         distance_m: F64(f64) = "m to the access point of that WLAN, NaN: none",
         rssi_dbm: F64(f64) = "dBm, power received from it, NaN: none, or its signal has none",

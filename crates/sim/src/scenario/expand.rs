@@ -164,7 +164,7 @@ impl<'a> Expander<'a> {
         }
         let first = *seen.entry(name).or_insert(i);
         if first != i {
-            self.error(&path, format!("already the name of {list}[{first}]"));
+            self.error(&path, format!("already the name of {list}[{first}]: choose another name"));
         }
     }
 
@@ -176,7 +176,7 @@ impl<'a> Expander<'a> {
                 self.error(&path, NAME_RULE);
             }
             if profile_names().any(|p| p == name) {
-                self.error(&path, "is the name of a built-in profile");
+                self.error(&path, "is the name of a built-in profile: choose another name");
             } else if let Some(options) = self.profile(name, &path) {
                 match options.resolve() {
                     Ok(config) => {
@@ -188,7 +188,7 @@ impl<'a> Expander<'a> {
                         }
                     }
                     Err(Unresolved { option, why: None }) => {
-                        self.error(&path.key(option), "missing, and the base does not set it either");
+                        self.error(&path.key(option), "missing: the base does not set it either");
                     }
                     Err(Unresolved { option, why: Some(why) }) => {
                         self.error(&path.key(option), format!("with the parameters of the base: {why}"));
@@ -230,7 +230,7 @@ impl<'a> Expander<'a> {
             };
             if chain.contains(&own.base.as_str()) {
                 let path = root("profiles").key(last).key("base");
-                self.error(&path, format!("goes round in a circle: {}, {}", chain.join(", "), own.base));
+                self.error(&path, format!("must not lead back to itself: {}, {}", chain.join(", "), own.base));
                 break None;
             }
             chain.push(&own.base);
@@ -252,7 +252,7 @@ impl<'a> Expander<'a> {
         let total: u64 = file.nodes.iter().map(|n| u64::from(n.count.unwrap_or(1))).sum();
         let too_many = total > u64::from(MAX_COUNT);
         if too_many {
-            self.error(&root("nodes"), format!("{total} nodes in all: at most {MAX_COUNT}"));
+            self.error(&root("nodes"), format!("{total} nodes in all: must be at most {MAX_COUNT}"));
         }
         if file.nodes.is_empty() {
             self.error(&root("nodes"), "must have at least one entry");

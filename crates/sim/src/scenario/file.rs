@@ -39,9 +39,9 @@ pub struct ScenarioFile {
     #[serde(default = "defaults::seed")]
     #[schemars(range(max = 9_223_372_036_854_775_807i64))]
     pub seed: u64,
-    /// Simulated time, up to 30 days.
+    /// Simulated time, at most 30 days.
     pub duration: Span,
-    /// Summaries leave out what happens before this. Time series and tables of single events keep it.
+    /// Summaries leave out the time before this. Time series and tables of single events include it.
     #[serde(default)]
     pub warmup: Span,
     /// Hosts and routers.
@@ -52,22 +52,22 @@ pub struct ScenarioFile {
     /// Wireless LANs: stations and their access points.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub wlans: Vec<Wlan>,
-    /// How hosts move.
+    /// Paths of hosts that move.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub walks: Vec<Walk>,
-    /// When hosts that are in several WLANs go from one to another.
+    /// Hosts that change their access point, with the rules for it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub roaming: Vec<Roaming>,
-    /// Host profiles of your own, by name: a base and what differs from it.
+    /// Host profiles of your own, by name: a base, and options that differ from it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub profiles: BTreeMap<String, Profile>,
-    /// Connections and packet streams. Without any the network stays silent.
+    /// Connections and packet streams. Without flows the network stays silent.
     #[serde(default)]
     pub flows: Vec<Flow>,
     /// Hosts that run the cooperative daemon.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub coop: Vec<Coop>,
-    /// What is recorded besides the summaries.
+    /// Recordings besides the summaries.
     #[serde(default)]
     pub record: Record,
 }
@@ -78,7 +78,7 @@ pub struct ScenarioFile {
 pub struct Node {
     /// Name by which links and flows refer to it: letters, digits, `_` and `-`.
     pub name: String,
-    /// Whether it is an end of flows or forwards packets.
+    /// `host` or `router`: hosts are ends of flows, routers forward packets.
     pub kind: NodeKind,
     /// Makes a group: members `name[0]`, `name[1]` and so on, addressed together by `name`. Default: a single node, not a
     /// group.
@@ -118,7 +118,7 @@ pub struct Link {
     pub from: String,
     /// Node or group at the other end, or one member as `left[3]`.
     pub to: String,
-    /// Line rate of each direction, counted in bits of IP packets.
+    /// Rate of the line in each direction, in bits of IP packets.
     pub rate: DataRate,
     /// Propagation delay, one way: a duration, or a range over the members of a group.
     pub delay: Delay,
@@ -138,7 +138,7 @@ pub struct Link {
     #[serde(default = "defaults::cost")]
     #[schemars(range(min = 1, max = 1_000_000))]
     pub cost: u32,
-    /// What differs in the direction from `to` to `from`. Default: nothing.
+    /// Options that differ in the direction from `to` to `from`. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reverse: Option<Reverse>,
     /// Only the direction from `from` to `to` exists.
@@ -161,7 +161,7 @@ pub(super) fn default_link_name(from: &str, to: &str) -> String {
     plain_name(&format!("{from}-{to}"))
 }
 
-/// What differs in the direction from `to` to `from` of a line.
+/// Options that differ in the direction from `to` to `from` of a line.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Reverse {
@@ -171,7 +171,7 @@ pub struct Reverse {
     /// Propagation delay.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay: Option<Delay>,
-    /// Queue discipline. One that is set here does not take over the `buffer` of the other direction.
+    /// Queue discipline. If it is set here, the `buffer` of the other direction does not apply to it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<QueueConfig>,
     /// Limit of the queue by a rule. A rule uses the rate of its own direction.
@@ -180,7 +180,7 @@ pub struct Reverse {
     /// Probability with which each packet is lost on the line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loss: Option<Probability>,
-    /// Which packets are held back on the line.
+    /// Reordering on the line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reorder: Option<Reorder>,
     /// Cost of the line for shortest-path routing.
@@ -196,7 +196,7 @@ pub struct Reverse {
 pub struct Reorder {
     /// Probability with which each packet is held back.
     pub probability: Probability,
-    /// For how long: a duration, or a range from which each packet that is held back draws its own.
+    /// Time for which it is held back: a duration, or a range from which each such packet draws its own.
     pub delay: Hold,
 }
 
@@ -212,9 +212,9 @@ pub enum Hold {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HoldRange {
-    /// Shortest.
+    /// Shortest duration.
     pub min: Span,
-    /// Longest.
+    /// Longest duration.
     pub max: Span,
 }
 
@@ -234,7 +234,7 @@ pub struct DelaySpread {
     pub min: Span,
     /// Longest delay.
     pub max: Span,
-    /// How the delays lie between `min` and `max`.
+    /// Distribution of the delays between `min` and `max`.
     #[serde(default)]
     pub spread: Spread,
 }
@@ -253,15 +253,15 @@ pub enum Spread {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Buffer {
-    /// Which rule.
+    /// The rule.
     pub rule: BufferRule,
     /// Round-trip time of the rule: usually twice the propagation delay from end to end.
     pub rtt: Span,
-    /// Number of flows N that `bdp_over_sqrt_n` assumes. `bdp` leaves it aside.
+    /// Number of flows N for `bdp_over_sqrt_n`. `bdp` ignores it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub flows: Option<u32>,
-    /// Factor on the result: 0.25 gives a quarter of the rule's buffer.
+    /// Factor by which the result is multiplied: 0.25 gives a quarter of the rule's buffer.
     #[serde(default = "defaults::scale")]
     #[schemars(range(min = 0))]
     pub scale: f64,
@@ -283,10 +283,10 @@ pub enum BufferRule {
 /// A host profile: a base, and options that differ from it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Profile {
-    /// Profile whose options hold where this one says nothing: a built-in one or another of `profiles`.
+    /// Profile that sets all options that this one does not: a built-in one or another of `profiles`.
     #[serde(default = "defaults::profile")]
     pub base: String,
-    /// Options of its radio, where it is a station of a WLAN.
+    /// Options of the host's radio if it is a station of a WLAN.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wifi: Option<Layer<RadioOptions>>,
     #[serde(flatten)]
@@ -303,32 +303,33 @@ pub struct Flow {
     pub from: String,
     /// Host or group that receives, or one member as `right[3]`.
     pub to: String,
-    /// Number of flows, `name[0]`, `name[1]` and so on. Flow i runs from member i to member i; where a group is smaller,
-    /// it starts again at its first member. Default: the size of the larger of the two groups.
+    /// Number of flows, `name[0]`, `name[1]` and so on. Flow i runs from member i to member i. A smaller group
+    /// starts again at its first member. Default: the size of the larger of the two groups.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = MAX_COUNT))]
     pub count: Option<u32>,
-    /// When it starts: a time, or a range in which each flow draws its own from the seed.
+    /// Start: a time, or a range from which each flow draws its own, by the seed.
     #[serde(default)]
     pub start: Start,
-    /// When unlimited and repeating traffic ends. Default: the end of the run.
+    /// End of unlimited and repeating traffic. Default: the end of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<Span>,
-    /// What it carries.
+    /// Kind of traffic: the name of a kind with its defaults, or a table with `kind` and its parameters.
     #[serde(default)]
     pub traffic: TrafficConfig,
-    /// Access category of its packets in the air, in both directions. Counts where radios have QoS.
+    /// Access category of its packets in the air, in both directions. It applies to radios with QoS.
     #[serde(default, skip_serializing_if = "is_default")]
     pub ac: Ac,
     /// Options of the sending end that differ from its host's profile. Those that concern both ends (`packet_bytes`,
     /// `handshake`, `timestamps`, `recovery`, `ecn`) apply to the receiving end as well, unless `receiver` sets them.
     #[serde(default, skip_serializing_if = "is_default")]
     pub tcp: TcpOptions,
-    /// Options of the receiving end that differ from its host's profile. The ends agree as real ones do: timestamps and
-    /// SACK only if both have them, the smaller of the two packet sizes, a handshake if the sender begins with one.
+    /// Options of the receiving end that differ from its host's profile. The ends agree as real ones do. They use
+    /// timestamps and SACK only if both have them, and the smaller of the two packet sizes. A handshake takes place if
+    /// the sender begins with one.
     #[serde(default, skip_serializing_if = "is_default")]
     pub receiver: TcpOptions,
-    /// The receiving application reads no faster than this. Default: at once.
+    /// Rate at which the receiving application reads. Default: at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_rate: Option<DataRate>,
 }
@@ -357,31 +358,31 @@ pub struct StartRange {
     pub to: Span,
 }
 
-/// What is recorded besides the summaries. Links are named by entry (`bottleneck`: both directions and, for a group,
+/// Recordings besides the summaries. Links are named by entry (`bottleneck`: both directions and, for a group,
 /// every member) or by single direction (`r1->r2`, `left[3]->r1`). The name of a WLAN stands for the lines of all its
 /// stations.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Record {
-    /// Distance of the samples in the time series. Default: `duration` / 600, at least 1 ms.
+    /// Time between samples of the time series. Default: `duration` / 600, at least 1 ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interval: Option<Span>,
-    /// At most this many TCP flows have a time series, spread evenly over all.
+    /// Most TCP flows with a time series. They are spread evenly over all TCP flows.
     #[schemars(range(max = MAX_COUNT))]
     pub flow_series_max: u32,
-    /// Links with a time series. Default: those that do not belong to a group of nodes.
+    /// Links with a time series. Default: links that do not belong to a group of nodes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub links: Option<Vec<String>>,
-    /// Links whose drops are recorded one by one. Default: as `links`.
+    /// Links whose drops are recorded one by one. Default: the same as `links`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drops: Option<Vec<String>>,
-    /// TCP flows whose retransmissions are recorded one by one: names of entries (`web`: every flow of it) or of single flows
-    /// (`web[3]`), or true for all TCP flows. Each retransmission takes about 100 bytes of memory until the end of the run.
+    /// TCP flows whose retransmissions are recorded one by one, or true for all. They are names of entries (`web`: every flow
+    /// of it) or of single flows (`web[3]`). Each retransmission takes about 100 bytes of memory until the end of the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retransmissions: Option<Selection>,
-    /// Links whose packets are captured as they enter the line. Not those of a WLAN, which `capture_air` captures.
+    /// Links whose packets are captured as they enter the line. `capture_air` captures those of a WLAN.
     pub capture: Vec<String>,
-    /// Links of WLANs with a time series of rate, airtime, errors and packets held. Default: all of them, as long as they are
+    /// Links of WLANs with a time series of rate, airtime, errors and packets held. Default: all of them, if there are
     /// at most 64.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub air_series: Option<Vec<String>>,

@@ -98,7 +98,7 @@ fn what_is_wrong_is_said() {
     for (sets, wants) in [
         (&["coop.daemons.nodes=[\"server\"]"][..], "coop[0].nodes[0] = \"server\": server is not a station of a WLAN"),
         (&["coop.daemons.nodes=[\"ap\"]"], "`ap` is a router: the daemon runs on hosts"),
-        (&["coop.daemons.nodes=[\"phone\", \"phone[1]\"]"], "phone[1] has the daemon of coop[0] already"),
+        (&["coop.daemons.nodes=[\"phone\", \"phone[1]\"]"], "phone[1] already has the daemon of coop[0]"),
         (&["coop.daemons.nodes=[\"fone\"]"], "fone"),
         (&["coop.daemons.nodes=[]"], "must name at least one host"),
         (&["coop.daemons.stop=\"0s\""], "must be after start"),

@@ -52,13 +52,14 @@ pub struct BbrConfig {
     pub bandwidth_window_rounds: NonZeroU32,
     /// Age at which the smallest round trip is measured anew. The draft's RTpropFilterLen: 10 s.
     pub min_rtt_window: Span,
-    /// How long `ProbeRtt` keeps four segments in flight, at least. The draft's ProbeRTTDuration: 200 ms.
-    /// Zero: `ProbeRtt` never happens.
+    /// Shortest time for which `ProbeRtt` keeps four segments in flight. The draft's ProbeRTTDuration: 200 ms. Zero:
+    /// `ProbeRtt` never happens.
     pub probe_rtt_duration: Span,
-    /// Estimate the rate of a token-bucket policer from two lossy intervals of equal throughput and keep to it for 48 rounds
-    /// (Linux; not in the draft).
+    /// Estimate the rate of a token-bucket policer from two lossy intervals of equal throughput. The estimate holds for 48
+    /// rounds (Linux; not in the draft).
     pub policer_detection: bool,
-    /// Add to the window what arrived in bursts beyond the bandwidth (Linux since 5.1; Wi-Fi and cellular need it).
+    /// Add to the window the data that arrived in bursts beyond the bandwidth (Linux since 5.1; Wi-Fi and cellular need
+    /// it).
     pub ack_aggregation: bool,
 }
 

@@ -36,7 +36,7 @@ use crate::units::{Probability, Span, Time};
 pub struct CubicConfig {
     /// Aggressiveness C, segments per second cubed (RFC 9438 section 5: 0.4).
     pub c: Aggressiveness,
-    /// What is left of the window after a loss (RFC 9438 section 4.6: 0.7).
+    /// Factor by which a loss multiplies the window (RFC 9438 section 4.6: 0.7).
     pub beta: Probability,
     /// A flow that meets a loss earlier than last time makes room for newer ones (RFC 9438 section 4.7).
     pub fast_convergence: bool,
@@ -46,10 +46,9 @@ pub struct CubicConfig {
     /// reduction (RFC 9438 section 4.3). Linux up to 6.x: false.
     pub reno_catch_up: bool,
     /// Before the first loss, and after a timeout, the window grows by at least one segment per this many acknowledged
-    /// ones. 0: by the curve alone (RFC 9438). Linux: 20, five percent per round trip.
+    /// segments. 0: by the curve alone (RFC 9438). Linux: 20, five percent per round trip.
     pub first_increase: u32,
-    /// What may end slow start before a loss does. RFC 9438 section 4.10 recommends HyStart++; Linux has
-    /// HyStart.
+    /// Rule that ends slow start before a loss does. RFC 9438 section 4.10 recommends HyStart++; Linux has HyStart.
     pub slow_start_exit: SlowStartExit,
 }
 

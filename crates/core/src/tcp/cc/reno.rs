@@ -22,9 +22,9 @@ use crate::convert::{high32, low32, saturate64};
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RenoConfig {
-    /// What may end slow start before a loss does. RFC 5681: nothing.
+    /// Rule that ends slow start before a loss does. RFC 5681 has none.
     pub slow_start_exit: SlowStartExit,
-    /// How congestion avoidance counts.
+    /// Way in which congestion avoidance counts ACKs.
     pub increase: Increase,
 }
 

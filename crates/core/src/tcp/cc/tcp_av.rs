@@ -51,44 +51,44 @@ pub struct TcpAvConfig {
     /// MPEG-2.
     pub target: DataRate,
     /// The control it extends: `"reno"` (the original), `"cubic"`, or a table with the parameters of one of them. It
-    /// decides by how much a loss shrinks a window that is larger than the target needs, and how the window grows above a
-    /// reduced target. Default: `"reno"`.
+    /// decides the reduction after a loss while the window is larger than the target needs. It also decides the growth
+    /// above a reduced target. Default: `"reno"`.
     #[schemars(with = "CcConfig")] // not a list of its own, so that each control stays one class in Python
     pub base: Base,
-    /// Which round-trip time is the smallest. Not published for handovers.
+    /// Scope of the smallest round-trip time. Not published for handovers.
     pub rtt_min: RttMin,
-    /// With `rtt_min = "window"`: how far back it looks, between once and twice this. 10s: BBR's window for the same quantity.
+    /// With `rtt_min = "window"`: length of the window, between once and twice this. 10s: BBR's window for the same quantity.
     /// Above zero.
     pub rtt_min_window: Span,
-    /// The round-trip time in what a loss leaves of the window.
+    /// Round-trip time in the least window after a loss.
     pub floor_rtt: FloorRtt,
     /// Beyond what the full target needs the window stays (`"hold"`) or grows as its base (`"base"`).
     pub above: Above,
-    /// Part of the gap to the target's window that is closed per round trip, from below; above 0. 1/4: nine tenths in eight
-    /// round trips, and about as much as a loop that sees its effect one to two round trips late takes without swinging (1/(e d)).
+    /// Part of the gap to the target's window that is closed per round trip, from below; above 0. 1/4: nine tenths in eight round
+    /// trips. A loop that sees its effect one to two round trips late does not swing up to about 1/(e d).
     pub rise: Probability,
-    /// The same from above; above 0. 1/4 for the same reason.
+    /// The same part from above; above 0. 1/4 for the same reason.
     pub fall: Probability,
-    /// Round trips within which what the connection is behind is made up, 1 to 1000. 16: four times slower than the
-    /// steering, so that the two do not work against each other.
+    /// Round trips within which tuning makes up for segments that the connection is behind, 1 to 1000. 16: four times
+    /// slower than the steering, so that the two do not work against each other.
     #[schemars(range(min = 1, max = 1000))]
     pub tune_rounds: u32,
-    /// The most that is added or taken for that, part of the target's window. 0: no tuning. 0.25: a Reno sawtooth loses a quarter of
-    /// its peak.
+    /// Largest change of the window by tuning, as a part of the target's window. 0: no tuning. 0.25: a Reno sawtooth loses a quarter
+    /// of its peak.
     pub tune_limit: Probability,
     /// Round trips over which severe congestion is judged, 1 to 10000.
     #[schemars(range(min = 1, max = 10_000))]
     pub severe_rounds: u32,
-    /// Reductions and timeouts within them that make congestion severe; 0: never. 4 in 16 round trips is what Reno has at a
-    /// loss rate of 4 %, from where on timeouts dominate.
+    /// Number of reductions and timeouts within `severe_rounds` that make congestion severe; 0: never. 4 in 16 round trips
+    /// is what Reno has at a loss rate of 4 %, from where on timeouts dominate.
     pub severe_reductions: u32,
     /// Congestion is not severe while at least this part of the target is delivered; above 0.
     pub severe_share: Probability,
-    /// What severe congestion leaves of the target; above 0, below 1. 0.5: as Reno of its window.
+    /// Factor by which severe congestion multiplies the target; above 0, below 1. 0.5: as Reno does with its window.
     pub reduced_to: Probability,
-    /// What remains of the target at least, part of the full one; above 0.
+    /// Least target, as a part of the full one; above 0.
     pub target_min: Probability,
-    /// What comes back of the full target after `severe_rounds` round trips without severe congestion; above 0.
+    /// Part of the full target that is restored after `severe_rounds` round trips without severe congestion; above 0.
     pub recover_step: Probability,
 }
 
@@ -167,7 +167,7 @@ pub enum RttMin {
     Window,
 }
 
-/// The round-trip time in what a loss leaves of the window.
+/// Round-trip time in the least window after a loss.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FloorRtt {

@@ -30,11 +30,11 @@ use crate::units::Span;
 #[serde(try_from = "Unchecked")]
 #[schemars(!try_from, deny_unknown_fields, default)]
 pub struct VegasConfig {
-    /// With fewer queued the window grows. Linux: 2.
+    /// The window grows while fewer segments than this are queued. Linux: 2.
     pub alpha: u32,
-    /// With more queued the window shrinks. At least `alpha`. Linux: 4.
+    /// The window shrinks while more segments than this are queued. At least `alpha`. Linux: 4.
     pub beta: u32,
-    /// With more queued slow start ends. Linux: 1.
+    /// Slow start ends when more segments than this are queued. Linux: 1.
     pub gamma: u32,
 }
 

@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 use super::{Hole, LossContext, LossPolicy, Verdict, is_lost_again};
 use crate::units::{Span, Time};
 
-/// In what the outstanding data is counted.
+/// Unit in which the outstanding data is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
@@ -50,11 +50,11 @@ pub enum Delay {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct EarlyRetransmitConfig {
-    /// In what the outstanding data is counted.
+    /// Unit in which the outstanding data is counted.
     pub unit: Unit,
-    /// Whether an early retransmission waits for what may only be late.
+    /// Whether an early retransmission waits for segments that may only be late.
     pub delay: Delay,
-    /// Shortest such wait. Linux: 2 ms.
+    /// Shortest wait of `delay = "quarter_rtt"`. Linux: 2 ms.
     pub delay_min: Span,
     /// Threshold of larger flights. RFC 5681: 3.
     #[schemars(range(min = 1))]

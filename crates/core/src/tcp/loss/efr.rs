@@ -32,13 +32,13 @@ use crate::units::{Span, Time};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, remote = "Self")]
 pub struct EfrConfig {
-    /// Greatest threshold, and that of large windows. The study: 3.
+    /// Largest threshold, which large windows have. The study: 3.
     #[schemars(range(min = 1))]
     pub most: NonZeroU32,
-    /// Smallest threshold. The study's abstract: 1.
+    /// Smallest threshold, in duplicate ACKs. The study's abstract: 1.
     #[schemars(range(min = 1))]
     pub least: NonZeroU32,
-    /// What is taken off the window, segments. The study: 2.
+    /// Segments that are subtracted from the window. The study: 2.
     pub less: u32,
     /// As in `dup_thresh`. Needs SACK.
     pub lost_retransmissions: bool,

@@ -29,8 +29,8 @@ use crate::units::{Span, Time};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RackConfig {
-    /// Reported segments from which on, while nothing was seen to be reordered, there is no reordering window (RFC 8985: DupThresh,
-    /// 3). 0: there always is one (Linux: `TCP_RACK_NO_DUPTHRESH`).
+    /// Number of reported segments that ends the reordering window, as long as no reordering was seen (RFC 8985: DupThresh, 3). 0:
+    /// never (Linux: `TCP_RACK_NO_DUPTHRESH`).
     pub threshold: u32,
     /// The reordering window adapts to DSACKs and to reordering seen. Off (Linux: `TCP_RACK_STATIC_REO_WND`): it stays a quarter
     /// of the smallest round trip.

@@ -151,7 +151,8 @@ pub struct PhyConfig {
     pub streams: u8,
     /// Short DSSS preamble for 2, 5.5 and 11 Mbit/s (2.4 GHz). 1 Mbit/s always has the long one.
     pub short_preamble: bool,
-    /// Slot of 9 us in g and in n at 2.4 GHz; an access point turns it off (20 us) when an 802.11b station has joined. b always has 20 us, 5 GHz 9 us.
+    /// Slot of 9 us in g and in n at 2.4 GHz. An access point turns it off (20 us) when an 802.11b station has joined. b always has 20
+    /// us, 5 GHz 9 us.
     pub short_slot: bool,
     /// Keep 802.11b stations out: the basic rates are OFDM's only (g, and n at 2.4 GHz).
     pub g_only: bool,
@@ -159,8 +160,8 @@ pub struct PhyConfig {
     pub protection: Protection,
     /// Rate of protection frames, of DSSS or CCK. Left out: the highest basic rate of that kind.
     pub protection_rate: Option<DataRate>,
-    /// The basic rate set: what every station of the cell can receive, hence what responses use. Left out: the mandatory
-    /// rates, which are 1, 2, 5.5, 11 Mbit/s (b), 6, 12, 24 Mbit/s (5 GHz, `g_only`), or both (g, and n at 2.4 GHz).
+    /// Basic rate set: the rates that every station of the cell can receive, which responses use. Default: the mandatory
+    /// rates. These are 1, 2, 5.5, 11 Mbit/s (b), 6, 12, 24 Mbit/s (5 GHz, `g_only`), or both (g, and n at 2.4 GHz).
     pub basic_rates: Option<Vec<DataRate>>,
     /// Medium access of `standard` = "wavelan"; left out: as published.
     #[serde(skip_serializing_if = "Option::is_none")]

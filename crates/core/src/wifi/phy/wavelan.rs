@@ -41,11 +41,11 @@ pub const ETHERNET_MIN_BYTES: u32 = 64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Backoff {
-    /// It runs on. When it is over the radio looks. If the medium is busy then, that was an attempt. A new backoff from
-    /// a doubled range begins after the end of the transmission and the interframe space.
+    /// It continues. At its end the radio senses the medium. If the medium is busy, that was an attempt. A new backoff
+    /// from a doubled range begins after the end of the transmission and the interframe space.
     Resense,
-    /// It stands still and goes on after the interframe space, as in 802.11. Nothing is ever found busy again, so
-    /// ranges do not grow and no frame is dropped for it.
+    /// It stops, and continues after the interframe space, as in 802.11. The medium is then never found busy, so ranges
+    /// do not grow and no frame is dropped.
     Freeze,
 }
 
@@ -56,16 +56,16 @@ pub enum Backoff {
 pub struct WavelanConfig {
     /// Backoff slot. 23 us (Kunz).
     pub slot: Span,
-    /// From the end of a transmission until the next one may begin, or a backoff. 60 us (Kunz).
+    /// Time from the end of a transmission until the next one, or a backoff, may begin. 60 us (Kunz).
     pub interframe_space: Span,
-    /// What the modem puts ahead of the Ethernet frame, training and network number, in time. Not published. 96 us: what
-    /// 802.11b's short preamble takes with the same modulation, DQPSK over an 11-chip code at 1 Mbaud (IEEE 802.11-2020 16.2.2.3). An
-    /// assumption (INFERENCE): vary it.
+    /// Duration of training and network number ahead of the Ethernet frame. Not published. 96 us: the duration of 802.11b's short
+    /// preamble with the same modulation, DQPSK over an 11-chip code at 1 Mbaud (IEEE 802.11-2020 16.2.2.3). An assumption
+    /// (INFERENCE): vary it.
     pub preamble: Span,
     /// Largest backoff, in slots, of a frame that finds the medium busy. 31 (Kunz; driver).
     #[schemars(range(max = 32767))]
     pub cw_min: u32,
-    /// Largest backoff that doubling leads to. 255 (Kunz).
+    /// Largest backoff after doubling. 255 (Kunz).
     #[schemars(range(max = 32767))]
     pub cw_max: u32,
     /// Largest backoff after a frame of the radio's own, if another one waits. 15 (Kunz).
@@ -73,7 +73,7 @@ pub struct WavelanConfig {
     pub cw_next: u32,
     /// Times that a frame finds the medium busy before it is dropped. 15 (Kunz; driver). 0: never.
     pub attempts: u8,
-    /// What a backoff does while another radio transmits. `"resense"` (Kunz).
+    /// State of a backoff while another radio transmits. `"resense"` (Kunz).
     pub backoff: Backoff,
 }
 

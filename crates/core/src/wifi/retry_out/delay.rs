@@ -20,7 +20,7 @@
 //! Valid: for connections with timestamps (the others neither steer nor are spared) and delayed ACKs well below
 //! `target`.
 //!
-//! Memory is bounded: the `FLOWS` connections heard of last, and of each the `PROBES` latest timestamps, taken at
+//! Memory is bounded: the 4 connections heard of last, and for each the 32 latest timestamps, taken at
 //! least `target / 8` apart. An echo older than all of those is known to be at least as late as the oldest, and the
 //! law asks no more. Between two timestamps kept, the measured delay is too long by less than their distance, which
 //! the least over an interval hides.
@@ -44,14 +44,14 @@ const PROBES: usize = 32;
 #[serde(deny_unknown_fields, default, remote = "Self")]
 #[schemars(rename = "DelayRetryOutConfig")]
 pub struct DelayConfig {
-    /// Acceptable delay from a packet's arrival at the station to that of its echo. Above zero, below `interval`. 50 ms: what
-    /// ten aggregates of the longest duration (5.484 ms, IEEE 802.11-2020 table 19-25) take, so that aggregation never
-    /// counts as a queue; a tenth of what the study measured.
+    /// Acceptable delay from a packet's arrival at the station to that of its echo. Above zero, below `interval`. 50 ms: the
+    /// time of about ten aggregates of the longest duration (5.484 ms, IEEE 802.11-2020 table 19-25). So aggregation never
+    /// counts as a queue. The study measured ten times as much.
     pub target: Span,
-    /// Over which the delay must stay above target before anything is given up. RFC 8289: 100 ms.
+    /// Time for which the delay must stay above target before an MPDU is given up. RFC 8289: 100 ms.
     pub interval: Span,
-    /// Estimated retries of an MPDU that may be given up; 0: the first corrupt copy will do. The law sets the pace, so
-    /// a larger index only makes it wait for an MPDU that fails more often, in vain where few fail.
+    /// Estimated retries of an MPDU that may be given up; 0: one corrupt copy is enough. The law sets the pace. So a
+    /// larger index only makes it wait for an MPDU that fails more often.
     #[schemars(range(max = 255))]
     pub index: u32,
     /// Segments that must come up between a timestamp and its echo for the delay to count as a queue. At least 1. 4: as many

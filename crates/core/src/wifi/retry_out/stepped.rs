@@ -39,7 +39,7 @@ pub struct RetryOutStep {
 pub struct SteppedConfig {
     /// Weight of the latest A-MPDU's rate in the average. Above zero. The study: 0.25.
     pub smoothing: Probability,
-    /// By rising bound; at least one. The study: 2 below 25 Mbit/s, 5 below 50, 8 below 100.
+    /// Steps by rising bound; at least one. The study: 2 below 25 Mbit/s, 5 below 50, 8 below 100.
     #[schemars(length(min = 1))]
     pub steps: Vec<RetryOutStep>,
 }

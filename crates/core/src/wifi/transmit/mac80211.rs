@@ -58,12 +58,12 @@ pub enum Driver {
 #[schemars(rename = "Mac80211Config")]
 pub struct Mac80211Config {
     /// The queues of one station and access category. Defaults: target 20 ms, interval 100 ms, quantum 300 bytes, 8192
-    /// packets, 4 MiB, ECN on; 64 flow queues each, where the kernel has 4096 for all stations together.
+    /// packets, 4 MiB, ECN on. Each has 64 flow queues; the kernel has 4096 for all stations together.
     pub fq_codel: FqCodelConfig,
     /// Stations are served by airtime rather than in turn.
     pub airtime_fairness: bool,
-    /// What a station sends to this radio counts as its airtime as well (`AIRTIME_USE_RX`), where the driver reports it, as ath9k
-    /// does: who uploads much waits longer for what comes down.
+    /// Frames that a station sends to this radio count as its airtime as well (`AIRTIME_USE_RX`), if the driver reports it, as
+    /// ath9k does. A station that uploads much waits longer for its downloads.
     pub airtime_received: bool,
     /// Airtime a station may use before the next one's turn (its weight, 256 us).
     pub airtime_quantum: Span,

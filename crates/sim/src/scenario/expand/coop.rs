@@ -44,27 +44,29 @@ impl Expander<'_> {
                     let node = ends.member(k);
                     let host = self.node_name(node).to_owned();
                     if let Some(other) = entry_of.insert(node, i) {
-                        self.error(&at, format!("{host} has the daemon of coop[{other}] already: a host runs one"));
+                        self.error(&at, format!("{host} already has the daemon of coop[{other}]: a host runs one"));
                         break;
                     }
                     let access_point = match places.get(&node).map(Vec::as_slice) {
                         // What is wrong with the WLANs has been reported.
                         None if !self.errors.is_empty() => break,
                         None => {
-                            self.error(&at, format!("{host} is not a station of a WLAN, so nobody hears its daemon"));
+                            self.error(
+                                &at,
+                                format!(
+                                    "{host} must be a station of a WLAN, because the daemon announces itself there"
+                                ),
+                            );
                             break;
                         }
                         Some([place]) => self.group_link(*place),
                         Some(_) => {
-                            self.error(
-                                &at,
-                                format!("{host} is a station of several WLANs: its daemon needs a single one"),
-                            );
+                            self.error(&at, format!("{host} is a station of several WLANs: must be a station of one"));
                             break;
                         }
                     };
                     if flows + specs.len() >= MAX_COUNT as usize {
-                        self.error(&at, format!("flows and daemons together are more than {MAX_COUNT}"));
+                        self.error(&at, format!("flows and daemons together must be at most {MAX_COUNT}"));
                         return specs;
                     }
                     specs.push(FlowSpec {

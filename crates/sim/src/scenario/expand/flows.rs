@@ -55,7 +55,7 @@ impl<'a> Expander<'a> {
             let count = flow.count.unwrap_or(from.len.max(to.len));
             total += u64::from(count);
             if total > u64::from(MAX_COUNT) {
-                self.error(&path.key("count"), format!("{total} flows in all: at most {MAX_COUNT}"));
+                self.error(&path.key("count"), format!("{total} flows in all: must be at most {MAX_COUNT}"));
                 break;
             }
             if let Some(k) = (0..count).find(|&k| from.member(k) == to.member(k)) {
@@ -207,7 +207,7 @@ impl<'a> Expander<'a> {
         let config = match options.over(base).resolve() {
             Ok(config) => config,
             Err(Unresolved { option, why: None }) => {
-                self.error(&path.key(key).key(option), format!("missing, and the profile `{name}` does not set it"));
+                self.error(&path.key(key).key(option), format!("missing: the profile `{name}` does not set it either"));
                 return None;
             }
             Err(Unresolved { option, why: Some(why) }) => {

@@ -56,7 +56,10 @@ impl Expander<'_> {
             let forward = self.direction(&path, link, false);
             let reverse = if link.one_way {
                 if link.reverse.is_some() {
-                    self.error(&path.key("reverse"), "there is no reverse direction with `one_way = true`");
+                    self.error(
+                        &path.key("reverse"),
+                        "must be left out with `one_way = true`: there is no reverse direction",
+                    );
                 }
                 None
             } else {
@@ -68,7 +71,7 @@ impl Expander<'_> {
                     let directions = if link.one_way { 1 } else { 2 };
                     if self.links.len() as u64 + u64::from(members) * directions > MAX_LINKS {
                         if !too_many {
-                            self.error(&path, format!("too many lines: at most {MAX_LINKS} directions in all"));
+                            self.error(&path, format!("too many lines: must be at most {MAX_LINKS} directions in all"));
                         }
                         too_many = true;
                     } else if let (Some(forward), Some((delay, back))) = (forward, delays) {
@@ -159,7 +162,7 @@ impl Expander<'_> {
         for key in ["limit_packets", "limit_bytes"] {
             // The discipline's own default gives way to the rule, written out or not.
             if self.is_written(&queue_at.key(key)) && json[key] != default[key] {
-                self.error(at, format!("{queue_at}.{key} sets a limit already: leave out one of the two"));
+                self.error(at, format!("{queue_at}.{key} already sets a limit: leave out one of the two"));
             }
         }
         if buffer.rule == BufferRule::BdpOverSqrtN && buffer.flows.is_none() {
@@ -235,7 +238,7 @@ impl Expander<'_> {
                 if self.link_by_ends.insert((from, to), id).is_some() && !is_reported {
                     is_reported = true;
                     let message = format!(
-                        "there is a line {name} already: packets take one shortest path, a second line beside it stays unused"
+                        "there is already a line {name}: packets take one shortest path, so a second line stays unused"
                     );
                     self.error(path, message);
                 }

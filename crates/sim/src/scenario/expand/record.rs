@@ -110,7 +110,7 @@ impl Expander<'_> {
             let named = || (0..).map(FlowId).zip(flows).filter(|(_, f)| f.group == *name || f.name == *name);
             if named().next().is_some() {
                 if named().all(|(_, f)| !is_tcp(f)) {
-                    self.error(&at.index(i), "is not TCP: nothing is sent again");
+                    self.error(&at.index(i), "is not TCP: must be a TCP flow");
                 }
                 selected.extend(named().filter(|(_, f)| is_tcp(f)).map(|(flow, _)| flow));
                 continue;
@@ -154,9 +154,9 @@ impl Expander<'_> {
         };
         let is_air = |id: &LinkId| self.links[id.index()].air.is_some();
         match (kind, ids.iter().any(is_air)) {
-            (LinkKind::Wire, true) => Err("is in the air: name the WLAN in `record.capture_air`".to_owned()),
+            (LinkKind::Wire, true) => Err("is a link of a WLAN: name the WLAN in `record.capture_air`".to_owned()),
             (LinkKind::Air, false) if !ids.is_empty() => {
-                Err("is a wire: only links of WLANs have these series, all links those of `record.links`".to_owned())
+                Err("is a wire: must be a link of a WLAN; `record.links` takes all links".to_owned())
             }
             _ => Ok(ids),
         }

@@ -26,7 +26,8 @@ impl<'a> Expander<'a> {
             let before = self.errors.len();
             let ends = self.hosts(&path.key("node"), &walk.node, "stay where they are");
             if walk.waypoints_m.len() < 2 {
-                let message = "must have at least two points: who stands still has a `position_m` in `stations`";
+                let message =
+                    "must have at least two points: a host that stands still has a `position_m` in `stations`";
                 self.error(&path.key("waypoints_m"), message);
             }
             for (j, point) in walk.waypoints_m.iter().enumerate() {
@@ -47,7 +48,7 @@ impl<'a> Expander<'a> {
             for k in 0..ends.len {
                 let node = ends.member(k);
                 if let Some((other, _)) = self.walks.insert(node, (i, track.clone())) {
-                    let message = format!("{} walks in walks[{other}] already", self.node_name(node));
+                    let message = format!("{} already walks in walks[{other}]", self.node_name(node));
                     self.error(&path.key("node"), message);
                     break;
                 }
@@ -64,7 +65,7 @@ impl<'a> Expander<'a> {
             for k in 0..ends.len {
                 let node = ends.member(k);
                 if let Some(other) = self.roams.insert(node, i) {
-                    let message = format!("{} has roaming[{other}] already", self.node_name(node));
+                    let message = format!("{} already has roaming[{other}]", self.node_name(node));
                     self.error(&at, message);
                     break;
                 }
@@ -117,7 +118,7 @@ impl<'a> Expander<'a> {
         if candidates.len() < 2 {
             let name = self.node_name(node).to_owned();
             let message = format!(
-                "{name} is a station of {}: who roams is listed in the `stations` of at least two",
+                "{name} is a station of {}: a roaming host must be in the `stations` of at least two",
                 if candidates.is_empty() { "no WLAN" } else { "one WLAN" }
             );
             self.error(&path.key("node"), message);
@@ -128,7 +129,11 @@ impl<'a> Expander<'a> {
             let found = names.iter().position(|n| n == name);
             if found.is_none() {
                 let message = match file.wlans.iter().any(|w| Wlan::name(w) == name) {
-                    true => format!("{} is no station of it; it is one of {}", this.node_name(node), names.join(", ")),
+                    true => format!(
+                        "{} is not a station of it; it is a station of {}",
+                        this.node_name(node),
+                        names.join(", ")
+                    ),
                     false => this.unknown_name("WLAN", name, names.iter().map(AsRef::as_ref)),
                 };
                 this.error(at, message);
@@ -146,7 +151,7 @@ impl<'a> Expander<'a> {
                 let knows = |s: &SignalConfig| s.distance() != Distance::Unused;
                 if !self.walks.contains_key(&node) && !signals.iter().all(knows) {
                     let message = format!(
-                        "nothing says where {} is: give it an entry in `walks`, or another `kind` of rule",
+                        "the position of {} is unknown: give it an entry in `walks`, or use another `kind` of rule",
                         self.node_name(node)
                     );
                     self.error(&at, message);
@@ -156,7 +161,7 @@ impl<'a> Expander<'a> {
             RoamingRule::Rssi(rule) => {
                 if let Some(i) = signals.iter().position(|s| !s.has_snr()) {
                     let message = format!(
-                        "the `signal` of {} in the WLAN {} has no received power: must be of a kind with an SNR, as path_loss, snr and trace are",
+                        "the `signal` of {} in the WLAN {} has no received power: must be of kind path_loss, snr or trace",
                         self.node_name(node),
                         names[i]
                     );

@@ -300,9 +300,9 @@ impl Expander<'_> {
             };
             let name = self.node_name(station).to_owned();
             let message = match other == wlan {
-                true => format!("{name} is a station of this WLAN already: a host is in one WLAN, once"),
+                true => format!("{name} is already a station of this WLAN: a host is in one WLAN, once"),
                 false => format!(
-                    "{name} is a station of wlans[{other}] already: a host is in one WLAN, once, unless it has an entry in `roaming`"
+                    "{name} is already a station of wlans[{other}]: a host is in one WLAN, once, unless it has an entry in `roaming`"
                 ),
             };
             self.error(&node_at, message);
@@ -401,7 +401,7 @@ impl Expander<'_> {
                 own.then(|| at.key("signal").key("distance_m"))
             };
             if let Some(said) = said.filter(|_| all_walk) {
-                self.error(&said, format!("walks[{walk}] says where it is: leave out one of the two"));
+                self.error(&said, format!("walks[{walk}] already sets its position: leave out one of the two"));
                 return None;
             }
         }
@@ -409,16 +409,19 @@ impl Expander<'_> {
             let place = at.key("position_m");
             let kind = self.read::<SignalConfig>("perfect".into(), &layers, at)?;
             if kind.distance() == Distance::Unused {
-                self.error(&place, "only where `signal` follows from the distance, as its kind \"path_loss\" does");
+                self.error(
+                    &place,
+                    "must be left out unless the kind of `signal` is \"path_loss\", which depends on the distance",
+                );
                 return None;
             }
             if signal.as_ref().is_some_and(|s| !s.written["distance_m"].is_null()) {
-                self.error(&place, "`signal.distance_m` says how far away it is: leave out one of the two");
+                self.error(&place, "`signal.distance_m` already sets its distance: leave out one of the two");
                 return None;
             }
             let distance = distance_m(*position, wlan.ap_position_m.unwrap_or_default());
             if distance <= 0.0 {
-                self.error(&place, "is where the access point stands: must be another place");
+                self.error(&place, "must differ from the position of the access point");
                 return None;
             }
             let options = serde_json::json!({ "kind": kind.name(), "distance_m": distance });
@@ -476,7 +479,7 @@ impl Expander<'_> {
         let rate = station.phy.modes_with(&ap.phy).into_iter().map(|m| m.rate()).max();
         // At different bands that is what is wrong, and is reported.
         if rate.is_none() && station.phy.band() == ap.phy.band() {
-            self.error(at, "has no mode in common with the access point: see `standard` and `g_only` of both");
+            self.error(at, "has no mode in common with the access point: change `standard` or `g_only` of one of them");
         }
         for (whose, radio) in [("the station's", station), ("the access point's", ap)] {
             let misfit = radio.rate_control.as_ref().and_then(|r| r.check(earlier).err());
@@ -537,7 +540,7 @@ impl Expander<'_> {
             let id = LinkId(self.links.len() as u32);
             let name = format!("{}->{}", self.node_name(from), self.node_name(to));
             if self.link_by_ends.insert((from, to), id).is_some() {
-                self.error(at, format!("there is a line {name} already: packets take one shortest path"));
+                self.error(at, format!("there is already a line {name}: packets take one shortest path"));
             }
             self.links.push(LinkSpec {
                 name,
@@ -567,7 +570,10 @@ impl Expander<'_> {
                 let mine: Vec<u16> =
                     (0u16..).zip(&channel.placed).filter(|(_, p)| is_mine(p)).map(|(radio, _)| radio).collect();
                 if mine.len() * mine.len() / 2 > MAX_HIDDEN {
-                    self.error(&path, format!("{} stations are too many: at most {MAX_HIDDEN} pairs", mine.len()));
+                    self.error(
+                        &path,
+                        format!("{} stations are too many: must be at most {MAX_HIDDEN} pairs", mine.len()),
+                    );
                     return;
                 }
                 for (n, &a) in mine.iter().enumerate() {
@@ -627,7 +633,8 @@ impl Expander<'_> {
         let walker = channel.placed.iter().find(|p| p.walks);
         if let (Some(walker), Some(heard)) = (walker, channel.placed.iter().find(|p| threshold(p).is_some())) {
             let at = root("wlans").index(heard.wlan).key("carrier_sense_dbm");
-            let message = format!("does not go with a station that walks ({}): who hears whom would change", walker.at);
+            let message =
+                format!("must be left out if a station walks ({}), because its neighbours would change", walker.at);
             self.error(&at, message);
             return;
         }
@@ -661,7 +668,10 @@ impl Expander<'_> {
             }
             if pairs.len() > MAX_HIDDEN {
                 let at = root("wlans").index(channel.placed[0].wlan);
-                self.error(&at, format!("more than {MAX_HIDDEN} pairs of radios do not hear each other"));
+                self.error(
+                    &at,
+                    format!("more than {MAX_HIDDEN} pairs of radios do not hear each other: must be at most that many"),
+                );
                 return;
             }
         }

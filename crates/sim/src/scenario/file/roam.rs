@@ -6,21 +6,21 @@ use airtcp_core::wifi::{ApQueue, StationQueue};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How a host moves: along straight lines, at one speed. It stands at the first point before `start` and at the last after its
-/// arrival. A `signal` of kind `path_loss` follows its distance from the access point; the other kinds do not care where it is.
+/// The path of a host: straight lines at one speed. It stands at the first point before `start` and at the last after its
+/// arrival. A `signal` of kind `path_loss` follows its distance from the access point. The other kinds ignore its position.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Walk {
-    /// Host or group, or one member as `sta[0]`. Of a group all walk alike.
+    /// Host or group, or one member as `sta[0]`. All members of a group walk alike.
     pub node: String,
-    /// Where it goes, `[[x, y], [x, y]]` in metres: at least two points.
+    /// Points of the path, `[[x, y], [x, y]]` in metres: at least two.
     pub waypoints_m: Vec<[f64; 2]>,
-    /// Its speed, above 0. 1 to 1.5: walking.
+    /// Speed in metres per second, above 0. People walk at 1 to 1.5.
     pub speed_m_per_s: f64,
-    /// When it sets off.
+    /// Time at which it starts to walk.
     #[serde(default)]
     pub start: Span,
-    /// It turns at the last point, goes back the way it came, and so on until the end of the run.
+    /// Whether it turns at the last point and walks to and fro until the end of the run.
     #[serde(default)]
     pub there_and_back: bool,
 }
@@ -29,26 +29,26 @@ pub struct Walk {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Roaming {
-    /// Host or group, or one member as `sta[0]`. Each is listed in the `stations` of two WLANs or more.
+    /// Host or group, or one member as `sta[0]`. Each must be listed in the `stations` of two WLANs or more.
     pub node: String,
-    /// When it goes to another access point: a table with `kind`. Default: as soon as another is nearer.
+    /// Rule by which it changes to another access point: a table with `kind`. Default: as soon as another is nearer.
     #[serde(default)]
     pub rule: RoamingRule,
-    /// Name of the WLAN with which it is associated at the start. Default: that which the rule prefers then.
+    /// Name of the WLAN with which it is associated at the start. Default: the one that the rule prefers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first: Option<String>,
-    /// How long it has no association, from leaving one access point until it can send through the next. Default: 50 ms, what IEEE
-    /// 802.11r was made for. A station that must search for the next access point takes several hundred (Mishra, Shin and Arbaugh,
+    /// Time without an association, from leaving one access point until it can send through the next. Default: 50 ms, the aim of
+    /// IEEE 802.11r. A station that must search for the next access point takes several hundred (Mishra, Shin and Arbaugh,
     /// SIGCOMM CCR 33(2), 2003).
     #[serde(default = "gap")]
     pub gap: Span,
-    /// What becomes of packets in its own queue when it leaves, and of those that its applications send in the gap.
+    /// Fate of packets in its own queue when it leaves, and of packets that its applications send in the gap.
     #[serde(default)]
     pub station_queue: StationQueue,
-    /// What becomes of packets for it at the access point that it has left.
+    /// Fate of packets for it at the access point that it has left.
     #[serde(default)]
     pub ap_queue: ApQueue,
-    /// TCP senders on the host learn of each new association, and those that make something of it do.
+    /// Whether TCP senders on the host learn of each new association. Some congestion controls react to it.
     #[serde(default = "tells_senders")]
     pub tells_senders: bool,
 }
@@ -60,7 +60,7 @@ fn tells_senders() -> bool {
     true
 }
 
-/// When a station goes to another access point.
+/// Rule by which a station changes to another access point.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum RoamingRule {
@@ -78,22 +78,22 @@ impl Default for RoamingRule {
     }
 }
 
-/// The access point that is nearest. Needs a walk, or a `signal` that knows the distance.
+/// It changes to the nearest access point. This needs a walk, or a `signal` that knows the distance.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct NearestRule {
-    /// It goes when the other is nearer by more than this, in metres. 0: at the midpoint.
+    /// It changes when the other is nearer by more than this, in metres. 0: at the midpoint.
     #[schemars(range(min = 0))]
     pub hysteresis_m: f64,
 }
 
-/// By received power, shadowing included. Needs a `signal` of kind `path_loss`, `snr` or `trace`.
+/// It changes by received power, shadowing included. This needs a `signal` of kind `path_loss`, `snr` or `trace`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RssiRule {
     /// Time between measurements. Default: 100 ms, about that of beacons (102.4 ms).
     pub every: Span,
-    /// Measurements that the mean is taken of, and the least between two associations.
+    /// Number of measurements in the mean, and the least number between two associations.
     #[schemars(range(min = 1, max = 10_000))]
     pub samples: u16,
     /// It looks for another access point when the mean of its own is below this, dBm. Default: -65, NetworkManager's where several
@@ -111,19 +111,19 @@ impl Default for RssiRule {
     }
 }
 
-/// At given times, wherever the station is.
+/// It changes at given times, wherever it is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TimesRule {
-    /// In ascending order. One that comes due in a gap follows at its end.
+    /// The changes, in ascending order of time. A change that is due in a gap follows at its end.
     pub switches: Vec<Switch>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Switch {
-    /// When.
+    /// Time of the change.
     pub at: Span,
-    /// Name of the WLAN that it goes to.
+    /// Name of the WLAN to which it changes.
     pub to: String,
 }

@@ -125,11 +125,11 @@ fn every_fault_is_named_with_its_place_and_what_would_be_accepted() {
             "",
             &[
                 "wlans[1].stations[0]",
-                "phone[0] is a station of wlans[0] already",
+                "phone[0] is already a station of wlans[0]",
                 "unless it has an entry in `roaming`",
             ],
         ),
-        (roaming, &format!("{roaming}\n{roaming}"), &["roaming[1].node", "phone[0] has roaming[0] already"]),
+        (roaming, &format!("{roaming}\n{roaming}"), &["roaming[1].node", "phone[0] already has roaming[0]"]),
         ("[[roaming]]\nnode = \"phone\"", "[[roaming]]\nnode = \"ap1\"", &["roaming[0].node", "is a router"]),
         (
             "[[roaming]]\nnode = \"phone\"",
@@ -141,7 +141,7 @@ fn every_fault_is_named_with_its_place_and_what_would_be_accepted() {
             &format!("{roaming}[[roaming]]\nnode = \"laptop\"\n"),
             &[
                 "roaming[1].node",
-                "laptop is a station of one WLAN: who roams is listed in the `stations` of at least two",
+                "laptop is a station of one WLAN: a roaming host must be in the `stations` of at least two",
             ],
         ),
         (
@@ -168,13 +168,17 @@ fn every_fault_is_named_with_its_place_and_what_would_be_accepted() {
             r#"rule = { kind = "times", switches = [{ at = "3s", to = "server" }] }"#,
             &["roaming[0].rule.switches[0].to = \"server\"", "accepted: ap1, ap2"],
         ),
-        (walk, "[[walks]]\nnode = \"laptop\"\n", &["wlans[1].stations[1].position_m", "walks[0] says where it is"]),
+        (
+            walk,
+            "[[walks]]\nnode = \"laptop\"\n",
+            &["wlans[1].stations[1].position_m", "walks[0] already sets its position"],
+        ),
         (walk, "[[walks]]\nnode = \"ap1\"\n", &["walks[0].node", "routers stay where they are"]),
         (walk, "[[walks]]\nnode = \"phone[2]\"\n", &["walks[0].node", "phone[0] to phone[1]"]),
         (
             walk,
             "[[walks]]\nnode = \"phone[1]\"\nwaypoints_m = [[0, 0], [1, 1]]\nspeed_m_per_s = 1\n\n[[walks]]\nnode = \"phone\"\n",
-            &["walks[1].node", "phone[1] walks in walks[0] already"],
+            &["walks[1].node", "phone[1] already walks in walks[0]"],
         ),
         ("[[0, 5], [20, 5]]", "[[0, 5]]", &["walks[0].waypoints_m", "at least two points"]),
         ("[[0, 5], [20, 5]]", "[[0, 5], [20]]", &["walks[0].waypoints_m[1]"]),
@@ -185,7 +189,7 @@ fn every_fault_is_named_with_its_place_and_what_would_be_accepted() {
         (
             signal2,
             &format!("{signal2}\ncarrier_sense_dbm = -80"),
-            &["wlans[1].carrier_sense_dbm", "a station that walks"],
+            &["wlans[1].carrier_sense_dbm", "if a station walks"],
         ),
         (
             "[[walks]]\nnode = \"phone\"\nwaypoints_m = [[0, 5], [20, 5]]\nspeed_m_per_s = 1.5\n",
@@ -214,5 +218,5 @@ fn a_rule_needs_what_it_measures() {
     let text = perfect(&with(standing, ""))
         .replace("signal = { kind = \"path_loss\" }", "signal = { kind = \"path_loss\", distance_m = 5 }");
     let nearest = errors_with(&text.replace(", position_m = [20, 5]", ""), &[]);
-    assert!(nearest.contains("nothing says where phone[0] is: give it an entry in `walks`"), "{nearest}");
+    assert!(nearest.contains("the position of phone[0] is unknown: give it an entry in `walks`"), "{nearest}");
 }

@@ -256,7 +256,7 @@ fn overrides_reach_wlans_and_stations_by_name() {
 fn a_host_may_have_nothing_but_a_wlan() {
     let text = PLACES.replace(r#"{ node = "c", position"#, r#"{ node = "b", position"#);
     let error = errors_with(&text, &[]);
-    assert!(error.contains("b is a station of this WLAN already"), "{error}");
+    assert!(error.contains("b is already a station of this WLAN"), "{error}");
     assert_eq!(errors_with(PLACES, &[]), "accepted");
 }
 

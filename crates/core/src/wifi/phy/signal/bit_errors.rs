@@ -27,7 +27,7 @@ use crate::units::{Probability, Span, Time};
 #[serde(deny_unknown_fields, remote = "Self")]
 #[schemars(rename = "BitErrorsConfig")]
 pub struct BitErrorsConfig {
-    /// Chance that a bit is wrong; with `burst`: between bursts. 1e-6 loses 1.2 % of frames of 1500 bytes.
+    /// Probability that a bit is wrong; with `burst`: between bursts. 1e-6 loses 1.2 % of frames of 1500 bytes.
     pub rate: Probability,
     /// Times with another bit error rate. Default: none.
     #[serde(default)]
@@ -38,7 +38,7 @@ pub struct BitErrorsConfig {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BurstConfig {
-    /// Chance that a bit is wrong during a burst.
+    /// Probability that a bit is wrong during a burst.
     pub rate: Probability,
     /// Mean length of a burst. Above zero.
     pub length: Span,

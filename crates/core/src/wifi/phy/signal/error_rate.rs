@@ -27,10 +27,10 @@ use crate::wifi::phy::{Mode, PhyConfig};
 #[serde(deny_unknown_fields, default, remote = "Self")]
 #[schemars(rename = "ErrorRateConfig")]
 pub struct ErrorRateConfig {
-    /// MPDU error rate of every mode that `rates` does not name. Left out: those have no errors.
+    /// MPDU error rate of every mode that `rates` does not name. Default: no errors.
     pub rate: Option<Probability>,
-    /// MPDU error rates by mode: a table whose keys are names of modes or their beginnings (`"MCS 7"`, `"MCS 7 40 MHz"`,
-    /// `"MCS 7 40 MHz SGI"`, with ac `"MCS 7 2SS"`, else `"54Mbit/s"`; the longest that fits counts), or a list in the order of the PHY's modes.
+    /// MPDU error rates by mode: a list in the order of the PHY's modes, or a table. Its keys are names of modes or their beginnings:
+    /// `"MCS 7"`, `"MCS 7 40 MHz"`, `"MCS 7 40 MHz SGI"`, with ac `"MCS 7 2SS"`, else `"54Mbit/s"`. The longest key that fits counts.
     pub rates: Option<RateTable>,
     /// Length of the MPDUs that have these error rates. Other lengths follow from the bit error rate this implies.
     #[schemars(range(min = 1))]

@@ -44,7 +44,7 @@ pub struct PathLossConfig {
     pub noise_figure_db: f64,
     /// Distance between the devices, above 0 and at most 1 000 000 m; may be left out where devices have positions.
     pub distance_m: Option<f64>,
-    /// Slow variation around the mean. Left out: none.
+    /// Slow variation around the mean. Default: none.
     pub shadowing: Option<ShadowingConfig>,
 }
 

@@ -25,10 +25,10 @@ use crate::units::Time;
 #[serde(deny_unknown_fields, remote = "Self")]
 #[schemars(rename = "SnrConfig")]
 pub struct SnrConfig {
-    /// Mean SNR in 20 MHz. -50 to 150.
+    /// Mean SNR in 20 MHz, -50 to 150 dB.
     #[schemars(range(min = -50, max = 150))]
     pub snr_db: f64,
-    /// Slow variation around the mean. Left out: none.
+    /// Slow variation around the mean. Default: none.
     #[serde(default)]
     pub shadowing: Option<ShadowingConfig>,
 }

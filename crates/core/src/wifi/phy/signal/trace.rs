@@ -22,7 +22,7 @@ use crate::units::{Span, Time};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Interpolation {
-    /// A value holds until the next point.
+    /// The SNR of a point holds until the next point.
     Step,
     /// Straight lines in dB.
     #[default]
@@ -39,7 +39,7 @@ pub struct TraceConfig {
     pub points: Vec<[f64; 2]>,
     #[serde(default)]
     pub interpolation: Interpolation,
-    /// Begin again with the first point at the time of the last, whose value then counts for nothing but the line to it.
+    /// Start again with the first point at the time of the last one. The last value then only ends the line to it.
     #[serde(default)]
     pub repeat: bool,
 }
