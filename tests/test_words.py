@@ -97,7 +97,9 @@ LIMITS: dict[str, Callable[[], bool]] = {
     ),
     "BBR is version 1": lambda: [name for name in NAMES["cc"] if "bbr" in name] == ["bbr"],
     "takes no time to process a packet": nothing_named("cpu", "processing"),
-    "no segmentation offload": nothing_named("tso", "gso", "gro", "lro", "offload"),
+    "an access point or router merges no segments": lambda: (
+        "Hosts only" in SCHEMA["$defs"]["Node"]["properties"]["receive_offload"]["description"]
+    ),
     "hands up the MPDUs of an A-MPDU at its end": nothing_named("hands_up", "end_of_mpdu", "last_bit"),
     "airtcp is a simulator": lambda: (ROOT / "docs/validation.md").exists(),
     "compares airtcp with ns-2, the Linux kernel, ns-3, Bianchi's model": lambda: all(

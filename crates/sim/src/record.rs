@@ -35,7 +35,7 @@ table! {
         stop_s: F64(f64) = "s, stop as configured, NaN: end of the run",
         bytes_acked: U64(u64) = "bytes of payload acknowledged since warmup (tcp)",
         goodput_bps: F64(f64) = "bit/s of payload acknowledged (tcp) or of datagrams received (cbr) from warmup to the end",
-        delivered_bps: F64(f64) = "bit/s of payload in order at the receiver (tcp) or of datagrams received (cbr) from warmup to the end; where ACKs wait in queues goodput_bps is behind",
+        delivered_bps: F64(f64) = "bit/s of payload in order at the receiver (tcp) or of datagrams received (cbr) from warmup to the end",
         acks_sent: U64(u64) = "packets without payload that the receiver sent since warmup (tcp)",
         segments_sent: U64(u64) = "data segments, retransmissions included, or datagrams sent since warmup",
         segments_retransmitted: U64(u64) = "data segments retransmitted since warmup",

@@ -6,9 +6,9 @@
 //! Siblings: `igb` waits by the size of frames. `napi` has an interrupt for each packet, or a fixed time between them. With `off` nothing is merged.
 //!
 //! After each poll the host sets the time to the next interrupt, from what came and left since the last one. There are two
-//! values: 50 us (`low_latency`) and 250 us (`bulk`). More than 10 000 bytes lead to the longer one, fewer than 6000, or more than 35 packets in
-//! 25 000 bytes, back to the shorter one. The way back takes several steps. A packet that comes later than that after the last interrupt is
-//! polled at once. A line of 1 Gbit/s carries no 10 000 bytes in 50 us, so four segments at a time are what goes up of a long burst.
+//! values: 50 us (`low_latency`) and 250 us (`bulk`). More than 10 000 bytes lead to the longer one. Fewer than 6000, or more than 35 packets in
+//! 25 000 bytes, lead back to the shorter one. The way back takes several steps. A packet that comes later than that after the last interrupt is
+//! polled at once. A line of 1 Gbit/s carries no 10 000 bytes in 50 us, so a long burst goes up by four segments at a time.
 //!
 //! Valid: for desktops and small servers with such a card.
 //!

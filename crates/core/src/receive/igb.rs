@@ -6,8 +6,8 @@
 //! Siblings: `e1000e` goes by how much arrives. `napi` has an interrupt for each packet, or a fixed time between them. With `off`
 //! nothing is merged.
 //!
-//! After each poll the host sets the time to the next interrupt, from the mean size of frames that came since the last one, or that left
-//! if those were larger. It is an eighth of that size in microseconds, a twelfth in the middle range, and at least 49 us. It holds from the
+//! After each poll the host sets the time to the next interrupt. It goes by the mean size of frames that came since the last one, or of those
+//! that left if they were larger. It is an eighth of that size in microseconds, a twelfth in the middle range, and at least 49 us. It holds from the
 //! next interrupt on. Full segments give 192 us: 16 of them at 1 Gbit/s. A packet that comes later than that after the last interrupt is polled at once.
 //!
 //! Valid: for hosts with a gigabit card for servers (82576, I350, I210).
