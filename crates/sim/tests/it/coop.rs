@@ -43,7 +43,9 @@ fn daemons_hear_each_other_through_the_air() {
     for i in 0..4 {
         let (announced, heard) = (counts(daemons, "announced")[i], counts(daemons, "heard")[i]);
         assert!((17..=22).contains(&announced), "one a second: {announced}");
-        assert!(heard > 40 && heard <= 66, "three others, some lost by collision: {heard}");
+        // The access point repeats an announcement as a group frame: once, without an ACK. Among five radios that always
+        // have something to send a third of the frames collide (Bianchi 2000, CWmin 15); half may be lost to chance.
+        assert!(heard > 30 && heard <= 66, "three others, some lost by collision: {heard}");
         assert_eq!(counts(daemons, "refused")[i], 0);
         let n = floats(daemons, "terminals_mean")[i];
         assert!(n > 3.4 && n <= 4.0, "{n}");
@@ -96,7 +98,7 @@ fn the_same_seed_gives_the_same_run() {
 #[test]
 fn what_is_wrong_is_said() {
     for (sets, wants) in [
-        (&["coop.daemons.nodes=[\"server\"]"][..], "coop[0].nodes[0] = \"server\": server is not a station of a WLAN"),
+        (&["coop.daemons.nodes=[\"server\"]"][..], "coop[0].nodes[0] = \"server\": server must be a station of a WLAN"),
         (&["coop.daemons.nodes=[\"ap\"]"], "`ap` is a router: the daemon runs on hosts"),
         (&["coop.daemons.nodes=[\"phone\", \"phone[1]\"]"], "phone[1] already has the daemon of coop[0]"),
         (&["coop.daemons.nodes=[\"fone\"]"], "fone"),
