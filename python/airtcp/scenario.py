@@ -314,7 +314,7 @@ class CoopConfig(Part):
     """A terminal that was not heard for this long is forgotten. Longer than `announce_every`. Default: `3500ms`."""
 
     exponent: float | None = None
-    """n terminals together reach `bw_max` times n to this power. -0.15 (equation 3). -1 to 0. Default: -0.15."""
+    """N terminals together reach `bw_max` times n to this power. -0.15 (equation 3). -1 to 0. Default: -0.15."""
 
     farewells: int | None = None
     """Announcements that a terminal makes after it has stopped sending. Radios do not repeat broadcasts, so one may
@@ -1327,8 +1327,8 @@ class MinstrelHt(Part):
     """IP packet that airtimes are estimated for. 1B to 2304B. 1200B: Linux, ns-3. Default: `1200B`."""
 
     reliable: Probability | None = None
-    """`table`: from this success probability on a mode is as good as any as the reliable stage, and the faster is
-    taken; samples leave it alone. 0.95: our choice. Default: 0.95.
+    """`table`: modes with at least this success probability count as equally reliable, so the fastest of them
+    becomes the reliable stage. Samples leave them alone. Default: 0.95.
     """
 
     sample_columns: int | None = None

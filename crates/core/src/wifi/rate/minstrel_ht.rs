@@ -13,8 +13,8 @@
 //!   the best, if there is one. Each stage has two tries, and as many more as fit `max_segment`. All stages but the first
 //!   are protected by RTS and CTS, so that a collision costs little from the second stage on. If three quarters of more
 //!   than 30 MPDUs of the best or second mode are lost, the next group takes its place at once. Every `sample_interval`
-//!   one MPDU may test a mode in place of the first stage. Of six samples three take the next faster mode of a group, two
-//!   a random faster one, one a mode between the slowest and the fastest of the series.
+//!   one MPDU may test a mode in place of the first stage. Of six samples three take the next faster mode of a group and two
+//!   a random faster one. The sixth takes a mode between the slowest and the fastest of the series.
 //! - `table`: the main rules of Linux 3.10 to 5.11, such as the stations of 2014. The average keeps three quarters of the
 //!   old, and the series is the best two and the most reliable. A sample stands in the first place. It is due `sample_wait`
 //!   and twice the mean A-MPDU length of MPDUs after the one before. The groups take turns, each going through a shuffled
@@ -22,16 +22,16 @@
 //!   the best throughput even if every MPDU arrived, but for `slow_per_interval` of those untried for `slow_after`
 //!   intervals. Modes above what the signal carries are therefore tried again and again.
 //!
-//! Siblings: Minstrel gives a fixed share of its frames to samples; Minstrel-HT samples only when the rules above ask
+//! Siblings: Minstrel gives a fixed share of its frames to samples; Minstrel-HT samples only when these rules ask
 //! for it.
 //!
 //! Valid: for 802.11n and ac, with or without A-MPDUs. It cannot tell collisions from a weak signal.
 //!
-//! Deviations: Of `targeted`, held against the kernel's own code (docs/validation.md): time is not counted in ticks (at 250 Hz
-//! an interval of Linux lasts 52 ms), and each link has a table of random numbers of its own. CCK and OFDM rates are no
-//! fall-back, as with hardware that does not say it has them towards HT stations. The series has four stages, as Linux has
-//! it since 6.0 with hardware such as ath9k's; from 5.12 on it was three. ath9k asks for 10 tries in `max_retry`. Of
-//! `table`, which follows public descriptions and parameters: airtime includes DIFS and the mean first backoff. An A-MPDU is
+//! Deviations: `targeted` is held against the kernel's own code (docs/validation.md). It does not count time in ticks, with
+//! which an interval of Linux lasts 52 ms at 250 Hz. Each link has a table of random numbers of its own. CCK and OFDM rates
+//! are no fall-back, as with hardware that does not say it has them towards HT stations. The series has four stages, as
+//! Linux has it since 6.0 with hardware such as ath9k's. From 5.12 on it had three. ath9k asks for 10 tries in `max_retry`.
+//! `table` follows public descriptions and parameters. Its airtime includes DIFS and the mean first backoff. An A-MPDU is
 //! not taken to be longer than `max_airtime`. Of modes without any measured throughput the slowest ranks first. Samples
 //! that fit no rule are not made up for. Nothing is downgraded between evaluations. The numbers behind `table` (16, 16,
 //! 20, 2) and `reliable` are to be varied.
@@ -92,8 +92,8 @@ pub struct MinstrelHtConfig {
     pub max_probability: Probability,
     /// Below this success probability a mode counts as carrying nothing. 0.1: Linux.
     pub min_probability: Probability,
-    /// `table`: from this success probability on a mode is as good as any as the reliable stage, and the faster is taken; samples leave
-    /// it alone. 0.95: our choice.
+    /// `table`: modes with at least this success probability count as equally reliable, so the fastest of them becomes the
+    /// reliable stage. Samples leave them alone.
     pub reliable: Probability,
     /// `table`: MPDUs between two samples, to which twice the mean A-MPDU length is added. 16: after Linux until 2020.
     pub sample_wait: u16,

@@ -62,7 +62,7 @@ fn places(axis: &str) -> Option<(&'static str, &'static [&'static str])> {
         "rate_control" => ("wlans[0].station_radio", &["rate_control"]),
         "retry_out" => ("wlans[0].station_radio", &["reorder_buffer", "retry_out"]),
         "transmit" => ("wlans[0].station_radio", &["transmit"]),
-        "signal" => return None, // of the place, not of the host
+        "signal" => return None,          // of the place, not of the host
         "receive_offload" => return None, // of the interface, in a table of its own
         other => panic!("where does a profile name a policy of the axis `{other}`?"),
     })
