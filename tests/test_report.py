@@ -159,7 +159,7 @@ def test_names_stay_in_the_folder_and_in_the_page(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"format": "other"}, r"format 'other'; this reads 'airtcp-study'"),
+        ({"format": "other"}, r"format = 'other': must be 'airtcp-study'"),
         ({"format_version": 3}, r"format 3 .*update airtcp"),
         ({"format_version": 1}, r"format 1 .*older rule.*same command"),
         ({"title": None}, r"study\.json: .*\$\.title"),
