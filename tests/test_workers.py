@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -93,7 +94,7 @@ def test_a_run_that_died_is_not_tried_again_unless_asked(tmp_path: Path, file: P
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT])
 def test_a_killed_worker_is_replaced_and_its_run_recorded(number: signal.Signals) -> None:
-    sweep = tiny(seeds=2, set={"duration": "1000s"})
+    sweep = tiny(seeds=2, set={"duration": "4000s"})
     planned = plan(sweep)
     hit: list[int] = []
 
@@ -104,8 +105,13 @@ def test_a_killed_worker_is_replaced_and_its_run_recorded(number: signal.Signals
                 # Not while it loads: it is ready once it ignores Ctrl-C.
                 status = Path(f"/proc/{pid}/status").read_text()
                 if int(status.split("SigIgn:")[1].split()[0], 16) & 2:
+                    # Its run must neither be still to come nor finish before the shot, however late this thread wakes.
+                    time.sleep(0.05)
+                    os.kill(pid, signal.SIGSTOP)
                     time.sleep(0.2)
                     os.kill(pid, number)
+                    with contextlib.suppress(ProcessLookupError):  # gone already
+                        os.kill(pid, signal.SIGCONT)
                     hit.append(pid)
                     return
             time.sleep(0.01)
