@@ -164,6 +164,31 @@ def _signal_name(number: int) -> str:
         return f"signal {number}"
 
 
+def batches(finished: queue.SimpleQueue[Outcome | BaseException | None], at_work: int) -> Iterator[list[Outcome]]:
+    """What `at_work` threads hand over, until each has said with `None` that it ends.
+
+    A batch is empty if nothing comes within `TICK_S`.
+
+    Raises:
+        BaseException: What a thread handed over as its error.
+    """
+    while at_work:
+        batch: list[Outcome] = []
+        found: list[Outcome | BaseException | None] = []
+        with suppress(queue.Empty):
+            found.append(finished.get(timeout=TICK_S))
+            while not finished.empty():
+                found.append(finished.get())
+        for item in found:
+            if item is None:
+                at_work -= 1
+            elif isinstance(item, Outcome):
+                batch.append(item)
+            else:
+                raise item
+        yield batch
+
+
 class LocalExecutor:
     """Runs tasks in worker processes."""
 
@@ -228,26 +253,11 @@ class LocalExecutor:
         threads = [threading.Thread(target=work, name=f"airtcp-{i}", daemon=True) for i in range(self.slots)]
         for thread in threads:
             thread.start()
-        at_work = len(threads)
         try:
-            while at_work:
+            for batch in batches(finished, len(threads)):
+                yield batch
                 if is_stopped():
                     give_up()
-                batch: list[Outcome] = []
-                try:
-                    found = [finished.get(timeout=TICK_S)]
-                    while not finished.empty():
-                        found.append(finished.get())
-                except queue.Empty:
-                    found = []
-                for item in found:
-                    if item is None:
-                        at_work -= 1
-                    elif isinstance(item, Outcome):
-                        batch.append(item)
-                    else:
-                        raise item
-                yield batch
         finally:
             give_up()
             for thread in threads:

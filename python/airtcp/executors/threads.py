@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from airtcp.executors.local import TICK_S
+from airtcp.executors.local import batches
 from airtcp.sweeps.task import Outcome, Task, perform
 
 
@@ -46,24 +46,8 @@ class ThreadExecutor:
         threads = [threading.Thread(target=work, name=f"airtcp-{i}", daemon=True) for i in range(self.slots)]
         for thread in threads:
             thread.start()
-        at_work = len(threads)
         try:
-            while at_work:
-                batch: list[Outcome] = []
-                try:
-                    found = [finished.get(timeout=TICK_S)]
-                    while not finished.empty():
-                        found.append(finished.get())
-                except queue.Empty:
-                    found = []
-                for item in found:
-                    if item is None:
-                        at_work -= 1
-                    elif isinstance(item, Outcome):
-                        batch.append(item)
-                    else:
-                        raise item
-                yield batch
+            yield from batches(finished, len(threads))
         finally:
             given_up.set()
             for thread in threads:
