@@ -59,6 +59,10 @@ impl Document {
         if path.is_dir() {
             return Err(fail(format!("is a directory, not a {what} file")));
         }
+        // A pipe would be waited for, and a device may never end.
+        if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+            return Err(fail(format!("is not a regular file: not a {what} file")));
+        }
         let mut bytes = Vec::new();
         let read = std::fs::File::open(path).and_then(|f| f.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes));
         read.map_err(|error| fail(format!("cannot be read: {error}")))?;

@@ -25,6 +25,8 @@ use super::{Document, ScenarioError, ScenarioErrors};
 use crate::spec::{ChannelId, ChannelSpec, LinkId, LinkSpec, NodeId, NodeSpec, RunSpec, WalkSpec};
 
 const MAX_DURATION: Span = Span::from_secs(30 * 86_400);
+/// Profiles that build on each other. Each is laid over its base, so long chains take long.
+const MAX_CHAIN: usize = 16;
 /// Each of a million hosts has a line of two directions.
 const MAX_LINKS: u64 = 2 * MAX_COUNT as u64 + 100_000;
 /// Names suggested or listed in one message.
@@ -231,6 +233,11 @@ impl<'a> Expander<'a> {
             if chain.contains(&own.base.as_str()) {
                 let path = root("profiles").key(last).key("base");
                 self.error(&path, format!("must not lead back to itself: {}, {}", chain.join(", "), own.base));
+                break None;
+            }
+            if chain.len() == MAX_CHAIN {
+                let path = root("profiles").key(last).key("base");
+                self.error(&path, format!("is the end of a chain of more than {MAX_CHAIN} profiles"));
                 break None;
             }
             chain.push(&own.base);

@@ -525,6 +525,48 @@ fn flow_over(links: &[(&str, &str, bool)], traffic: &str) -> String {
 }
 
 #[test]
+fn what_would_need_more_memory_than_there_is_is_told_before_the_run() {
+    let lines = &[("a", "b", false)];
+    let faults = |traffic: &str| {
+        let scenario = Scenario::parse(&flow_over(lines, traffic), "x.toml", &[]).unwrap();
+        scenario.to_spec().map_or_else(|errors| errors.to_string(), |_| String::new())
+    };
+    for traffic in [
+        r#"{ kind = "ping", interval = "1ns" }"#,
+        r#"{ kind = "cbr", rate = "1000Tbit/s" }"#,
+        r#"{ kind = "train", count = 4294967295 }"#,
+        r#"{ kind = "buffer_probe", count = 4294967295, gap = "1ns", every = "5s" }"#,
+    ] {
+        assert!(faults(traffic).contains("packets in a second of simulated time: at most 100000000"), "{traffic}");
+    }
+    let kept = faults(r#"{ kind = "ping", interval = "11ns" }"#);
+    assert!(kept.contains("each with a row of its own: at most 50000000"), "{kept}");
+    for traffic in [
+        r#"{ kind = "ping", interval = "1us" }"#,
+        r#"{ kind = "cbr", rate = "400Gbit/s" }"#,
+        r#"{ kind = "train", count = 1000000 }"#,
+    ] {
+        assert_eq!(faults(traffic), "", "{traffic}");
+    }
+}
+
+#[test]
+fn chains_of_profiles_end() {
+    let chained = |count: usize| {
+        let mut text = flow_over(&[("a", "b", false)], "\"unlimited\"");
+        for i in 0..count {
+            let base = if i == 0 { "linux-6.12".to_owned() } else { format!("p{}", i - 1) };
+            text += &format!("[profiles.p{i}]\nbase = \"{base}\"\n");
+        }
+        let scenario = Scenario::parse(&text, "x.toml", &[]).unwrap();
+        scenario.to_spec().map_or_else(|errors| errors.to_string(), |_| String::new())
+    };
+    assert_eq!(chained(15), "");
+    assert!(chained(20).contains("chain of more than 16 profiles"));
+    assert!(chained(4000).contains("chain of more than 16 profiles"));
+}
+
+#[test]
 fn a_flow_needs_a_path_there_and_an_answer_needs_one_back() {
     const TCP: &str = "\"unlimited\"";
     const CBR: &str = "{ kind = \"cbr\", rate = \"1kbit/s\" }";

@@ -80,6 +80,7 @@ const CORRECTED: &str = "buffer_corrected_packets";
 
 impl Kind for BufferProbe {
     type Ends = Probing;
+    const REMEMBERS_PACKETS: bool = true;
     const FIGURES: &'static [Figure] = &[
         Figure { name: RAW, unit_and_meaning: "packets, mean over the runs of the raw estimate (buffer_probe)" },
         Figure {
@@ -102,6 +103,10 @@ impl Kind for BufferProbe {
     }
     fn packet_bytes(&self) -> u16 {
         self.packet_bytes
+    }
+    fn packets_within(&self, span: Span) -> u64 {
+        let all = u64::from(self.count).saturating_mul(u64::from(self.runs));
+        super::train::datagrams_within(span, self.count, self.gap, Some(self.every)).min(all)
     }
     fn build(&self, ctx: &Context) -> Result<Probing, BuildError> {
         let (start, stop) = (ctx.spec.start, ctx.spec.stop);

@@ -41,6 +41,11 @@ impl Kind for Cbr {
     fn packet_bytes(&self) -> u16 {
         self.packet_bytes
     }
+    fn packets_within(&self, span: Span) -> u64 {
+        let packet = u128::from(self.packet_bytes.max(1)) * 8_000_000_000;
+        let bits = u128::from(self.rate.as_bps()) * u128::from(span.as_ns());
+        u64::try_from(bits.div_ceil(packet)).unwrap_or(u64::MAX)
+    }
     fn build(&self, ctx: &Context) -> Result<Datagrams, BuildError> {
         if self.rate.as_bps() == 0 {
             return Err(ctx.bad("rate", "0bit/s", "positive"));

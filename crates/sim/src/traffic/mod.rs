@@ -17,7 +17,7 @@ use airtcp_core::packet::{FlowId, Packet};
 use airtcp_core::receive::Merged;
 use airtcp_core::rng::{Purpose, Rng, stream};
 use airtcp_core::tcp::{Outputs, TcpConfig};
-use airtcp_core::units::{DataRate, Time};
+use airtcp_core::units::{DataRate, Span, Time};
 use airtcp_core::wifi::{Ac, Released};
 
 pub(crate) use daemon::{DaemonStats, Host};
@@ -61,6 +61,12 @@ pub(crate) trait Kind: Sized {
     fn check(&self, faults: &mut Faults);
     /// The largest packet that it sends, bytes at the IP layer.
     fn packet_bytes(&self) -> u16;
+    /// Packets that its source sends within a span at most; 0: as many as the network lets it. Scenarios are held to bounds by it.
+    fn packets_within(&self, _: Span) -> u64 {
+        0
+    }
+    /// Each packet is remembered, for a row of a table.
+    const REMEMBERS_PACKETS: bool = false;
     /// Both ends of the flow.
     fn build(&self, ctx: &Context) -> Result<Self::Ends, BuildError>;
     /// Names the tables that it fills ([`Tables::of`]), so that they exist in every run.

@@ -49,6 +49,7 @@ table! {
 impl Kind for Ping {
     type Ends = Pings;
     const IS_ANSWERED: bool = true;
+    const REMEMBERS_PACKETS: bool = true;
 
     fn by_default() -> Option<Ping> {
         Some(Ping::default())
@@ -58,6 +59,9 @@ impl Kind for Ping {
     }
     fn packet_bytes(&self) -> u16 {
         self.packet_bytes
+    }
+    fn packets_within(&self, span: Span) -> u64 {
+        span.as_ns().div_ceil(self.interval.as_ns().max(1))
     }
     fn build(&self, ctx: &Context) -> Result<Pings, BuildError> {
         Ok(Pings {

@@ -152,6 +152,13 @@ macro_rules! kinds {
                     Traffic::Daemon(_) => false,
                 }
             }
+            /// Packets that the source sends within a span at most, and whether each is remembered; 0: as many as the network lets it.
+            pub(crate) fn packets_within(&self, span: Span) -> (u64, bool) {
+                match self {
+                    $(Traffic::$config(c) => (c.packets_within(span), <$config as Kind>::REMEMBERS_PACKETS),)+
+                    Traffic::Tcp { .. } | Traffic::Daemon(_) => (0, false),
+                }
+            }
             /// As the table of flows calls it.
             pub(crate) fn kind(&self) -> &'static str {
                 match self {

@@ -49,6 +49,13 @@ table! {
     }
 }
 
+/// Datagrams of trains `every` apart within a span.
+pub(super) fn datagrams_within(span: Span, count: u32, gap: Span, every: Option<Span>) -> u64 {
+    let trains = every.map_or(1, |every| span.as_ns().div_ceil(every.as_ns().max(1)).max(1));
+    let of_each = if gap.is_zero() { u64::MAX } else { (span.as_ns() / gap.as_ns()).saturating_add(1) };
+    trains.saturating_mul(of_each.min(u64::from(count)))
+}
+
 /// A fault unless a train of `count` datagrams, `gap` apart, fits between the starts of two.
 pub(super) fn check_distance(faults: &mut Faults, count: u32, gap: Span, every: Span) {
     let length = gap.saturating_mul(u64::from(count).saturating_sub(1));
@@ -58,6 +65,7 @@ pub(super) fn check_distance(faults: &mut Faults, count: u32, gap: Span, every: 
 
 impl Kind for Train {
     type Ends = Trains;
+    const REMEMBERS_PACKETS: bool = true;
 
     fn check(&self, faults: &mut Faults) {
         if let Some(every) = self.every {
@@ -66,6 +74,9 @@ impl Kind for Train {
     }
     fn packet_bytes(&self) -> u16 {
         self.packet_bytes
+    }
+    fn packets_within(&self, span: Span) -> u64 {
+        datagrams_within(span, self.count, self.gap, self.every)
     }
     fn build(&self, ctx: &Context) -> Result<Trains, BuildError> {
         let every = self.every.unwrap_or(Span::MAX);

@@ -17,6 +17,10 @@ use crate::traffic::{Carried, Faults, TcpApp, Traffic};
 
 /// Beyond any host's memory, and small enough to be added up.
 const MAX_TSQ_BYTES: Bytes = Bytes::new(1 << 40);
+/// Of one entry, by traffic that does not wait for the network: 800 Gbit/s of 1000 bytes.
+const MAX_PACKETS_PER_SECOND: u64 = 100_000_000;
+/// Packets of one entry that get a row each: some GiB of results.
+const MAX_REMEMBERED: u64 = 50_000_000;
 /// RFC 1122 section 4.2.3.2.
 const MAX_DELAYED_ACK: Span = Span::from_ms(500);
 
@@ -80,6 +84,7 @@ impl<'a> Expander<'a> {
                 }
             }
             let Some(traffic) = traffic else { continue };
+            self.packets(&path, flow, &traffic, count);
             let indexed = flow.count.is_some() || from.is_group || to.is_group;
             for k in 0..count {
                 let index = specs.len() as u64;
@@ -104,6 +109,26 @@ impl<'a> Expander<'a> {
             }
         }
         specs
+    }
+
+    /// Bounds on what a flow makes of its own accord. They tell before the run what would end it without memory.
+    fn packets(&mut self, path: &Path, flow: &Flow, traffic: &Traffic, count: u32) {
+        let start = match flow.start {
+            Start::At(at) => at,
+            Start::Between(range) => range.from,
+        };
+        let all = flow.stop.unwrap_or(self.file.duration).saturating_sub(start);
+        let of = |span| traffic.packets_within(span).0.saturating_mul(u64::from(count));
+        let (in_a_second, in_all) = (of(all.min(Span::from_secs(1))), of(all));
+        if in_a_second > MAX_PACKETS_PER_SECOND {
+            let message = format!(
+                "{in_a_second} packets in a second of simulated time: at most {MAX_PACKETS_PER_SECOND} can be simulated"
+            );
+            self.error(&path.key("traffic"), message);
+        } else if traffic.packets_within(all).1 && in_all > MAX_REMEMBERED {
+            let message = format!("{in_all} packets, each with a row of its own: at most {MAX_REMEMBERED} can be kept");
+            self.error(&path.key("traffic"), message);
+        }
     }
 
     fn flow_times(&mut self, path: &Path, flow: &Flow) {
