@@ -6,6 +6,7 @@ mod common;
 mod compressed_sacks;
 mod coop;
 mod examples;
+mod portable;
 mod probe;
 mod receive_offload;
 mod roaming;
