@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """airtcp against the references: ns-2's grid and its cells of the study pacing-buffers (tests/reference/ns2), and the
-Linux kernel's grid (tests/reference/kernel).
+Linux kernel's cells (tests/reference/kernel/paths.json).
 
     .venv/bin/python bench/validate.py [--only ns2|study|kernel] [--check] [--jobs N] [--out FILE]
+    .venv/bin/python bench/validate.py --page     # all cells; rewrites the counted parts of docs/validation.md
 
 Runs every cell with three seeds (study: the reference's) and compares the means with what the reference recorded.
 Exit status 0, unless --check
@@ -39,6 +40,10 @@ from airtcp_runs import (
 )
 
 sys.path.insert(0, str(BENCH / "ns2"))
+sys.path.insert(0, str(BENCH / "kernel"))
+import cells as kernel_path
+import compare as kernel_compare
+import page
 import study
 
 SEEDS = (1, 2, 3)
@@ -56,7 +61,7 @@ class Tolerance:
 
 
 # Stated before the first comparison. ns-2 runs the same model with the same parameters; the kernel's runs are single,
-# in real time, with segmentation offload in its sender.
+# in real time, with segmentation offload in its sender but where a cell says that there is none.
 TOLERANCES = {
     "ns2": {
         "utilisation": Tolerance(absolute=0.02),
@@ -138,68 +143,27 @@ def study_cells(path: pathlib.Path) -> list[Cell]:
 
 
 def kernel_cells(file: pathlib.Path) -> list[Cell]:
-    """Cells that differ only in their seed are one cell with several runs. Runs with problems are left out."""
-    grid = json.loads(file.read_text())
-    cells: dict[str, Cell] = {}
-    for c in grid["cells"]:
-        if c["result"]["problems"]:
-            continue
+    """A cell that was measured twice has two runs. What could not be measured is left out."""
+    found: dict[str, Cell] = {}
+    for c in json.loads(file.read_text())["cells"]:
         r = c["result"]
-        path = f"{c['rate_mbit']} Mbit/s {c['rtt_ms']} ms {c['buffer_bdp']} BDP"
-        what = f"{c['cc']} {c['flows']} x {path} loss {c['loss']:g}"
-        reference = {**{name: r[name] for name in FIGURES if name != "loss"}, "loss": r["queue_loss"]}
-        if what in cells:
-            cells[what].reference.append(reference)
+        if r["problems"]:
             continue
-        toml = path_toml(c)
-        cells[what] = Cell("kernel", what, toml, [reference])
-    return list(cells.values())
-
-
-def path_toml(c: dict[str, Any]) -> str:
-    """What bench/kernel/pathemu does, as a scenario: one line, its queue and loss only in the direction of the data."""
-    # The reference ran with tcp_wmem and tcp_rmem of 32 MiB at most. Its packets came through a TUN device one by one.
-    control = {"cubic": '{ name = "cubic", reno_catch_up = false }'}.get(c["cc"], f'"{c["cc"]}"')
-    buffers = 'send_buffer_max = "32MiB"'
-    return f"""name = "path"
-duration = "{c["seconds"]}s"
-warmup = "{c["warmup"]}s"
-
-[[nodes]]
-name = "r1"
-kind = "host"
-profile = "linux-6"
-receive_offload = "off"
-
-[[nodes]]
-name = "r2"
-kind = "host"
-profile = "linux-6"
-receive_offload = "off"
-
-[[links]]
-name = "path"
-from = "r1"
-to = "r2"
-rate = "{c["rate_mbit"]}Mbit/s"
-delay = "{c["rtt_ms"] / 2}ms"
-queue = {{ name = "fifo", limit_packets = {c["buffer_packets"]} }}
-loss = {c["loss"]}
-reverse = {{ rate = "100Gbit/s", queue = {{ name = "fifo" }}, loss = 0.0 }}
-
-[[flows]]
-name = "flow"
-from = "r1"
-to = "r2"
-count = {c["flows"]}
-start = {{ from = "0s", to = "{c["spread"]}s" }}
-traffic = "unlimited"
-tcp = {{ cc = {control}, {buffers} }}
-receiver = {{ receive_buffer_max = "16MiB" }}
-
-[record]
-interval = "100ms"
-"""
+        reference = {
+            "utilisation": r["utilisation"],
+            "loss": r["queue_loss"],
+            "mean_rtt_seconds": r["rtt_ms"] / 1e3,
+            "mean_cwnd_packets": r["cwnd"],
+            "mean_queue_packets": r["queue_packets"],
+        }
+        what = kernel_path.name(c)
+        if what in found:
+            found[what].reference.append(reference)
+        else:
+            # The seed is that of the losses, which are the same on both sides.
+            toml = kernel_compare.scenario(c)
+            found[what] = Cell("kernel", what, toml, [reference], seeds=(c["seed"],))
+    return list(found.values())
 
 
 def simulate(cell: Cell, work: pathlib.Path, number: int) -> list[dict[str, float]]:
@@ -235,7 +199,7 @@ def by_size(transfers: pathlib.Path) -> dict[str, float]:
 
 
 def compare(cell: Cell, own: list[dict[str, float]]) -> dict[str, Any]:
-    row: dict[str, Any] = {"grid": cell.grid, "cell": cell.what, "outside": []}
+    row: dict[str, Any] = {"grid": cell.grid, "cell": cell.what, "runs": len(cell.seeds), "outside": []}
     for name in cell.reference[0]:
         theirs = [r[name] for r in cell.reference if not math.isnan(r[name])]
         mine = statistics.fmean(f[name] for f in own)
@@ -293,6 +257,7 @@ def main() -> int:
     parser.add_argument(
         "--check", action="store_true", help="exit status 1 if a cell is outside the tolerance or fails"
     )
+    parser.add_argument("--page", action="store_true", help="all cells, and the counted parts of docs/validation.md")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--out", type=pathlib.Path, default=BENCH / "validation.json")
     args = parser.parse_args()
@@ -305,7 +270,7 @@ def main() -> int:
     if args.only in (None, "study"):
         cells += study_cells(ROOT / "tests/reference/ns2/study.json")
     if args.only in (None, "kernel"):
-        cells += kernel_cells(ROOT / "tests/reference/kernel/grid.json")
+        cells += kernel_cells(ROOT / "tests/reference/kernel/paths.json")
     cells = [c for c in cells if args.match in c.what]
     rows = []
     print("airtcp/reference: utilisation %, loss %; RTT ms, cwnd, queue (grids)")
@@ -325,7 +290,14 @@ def main() -> int:
     failed = [r for r in rows if "error" in r]
     outside = [r for r in rows if r.get("outside")]
     print(f"{len(rows)} cells, {len(outside)} outside the tolerances, {len(failed)} failed")
-    args.out.write_text(json.dumps({"seeds": SEEDS, "rows": rows}, indent=1) + "\n")
+    tolerances = {g: {name: dataclasses.asdict(t) for name, t in of.items()} for g, of in TOLERANCES.items()}
+    data = {"seeds": SEEDS, "tolerances": tolerances, "rows": rows}
+    args.out.write_text(json.dumps(data, indent=1) + "\n")
+    if args.page:
+        if failed or args.only or args.match:
+            print("the page is not written: it needs all cells, and none failed", file=sys.stderr)
+            return 1
+        page.write(page.CELLS, data, {name: body(data) for name, body in page.PARTS.items()})
     return 1 if args.check and (failed or outside) else 0
 
 

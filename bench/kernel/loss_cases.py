@@ -142,6 +142,19 @@ def lost_acks() -> Iterator[Case]:
     yield case("ack_of_retransmission", "7=lose", acks="#9=lose", segments=10)
 
 
+def compressed() -> Iterator[Case]:
+    """Holes after the quick ACKs of a start, on a line faster than a millisecond a segment: ACKs are compressed.
+
+    `quickack 1` of the other cases keeps the kernel from it (tcp_in_quickack_mode in __tcp_ack_snd_check). On so fast a
+    line a quarter of the runs are not the same twice, so these are run only by name.
+    """
+    for rtt in (20, 100):
+        yield case(f"compressed_one_rtt_{rtt}", "80=lose", segments=160, rtt=rtt, rate=40, delayed_acks=True)
+    yield case("compressed_two", "80=lose,84=lose", segments=160, rate=40, delayed_acks=True)
+    yield case("compressed_in_a_row", "80-84=lose", segments=160, rate=40, delayed_acks=True)
+    yield case("compressed_late", "80=+10.7", segments=160, rate=40, delayed_acks=True)
+
+
 def cases() -> list[Case]:
     groups = (small_flights, windows, lost_again, tails, reordering, spikes, lost_acks)
     return [c for group in groups for c in group()]

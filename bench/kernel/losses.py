@@ -93,9 +93,8 @@ def counters() -> dict[str, int]:
 SYSCTLS = {
     **run.SYSCTLS,
     "net.ipv4.tcp_wmem": "4096 4194304 33554432",
-    "net.ipv4.tcp_comp_sack_nr": "0",
 }
-"""Buffers hold all of a transfer; each duplicate is acknowledged at once."""
+"""Buffers hold all of a transfer. Nothing is switched off but what a case's setting names."""
 SYSCTLS_OF_A_SMALL_WINDOW = {"tcp_rmem": "4096 131072 131072", "tcp_moderate_rcvbuf": "0"}
 
 
@@ -183,7 +182,7 @@ def transfer(names: dict[str, str], case: Json, cc: str, mss: int) -> Json:
     with inside(names["a"]):
         told = counters()
     with inside(names["b"]):
-        told |= {k: v for k, v in counters().items() if k in ("TCPDSACKOldSent", "TCPDSACKOfoSent")}
+        told |= {k: v for k, v in counters().items() if k in ("TCPDSACKOldSent", "TCPDSACKOfoSent", "TCPAckCompressed")}
     for s in (sender, receiver, listener):
         s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         s.close()
@@ -281,7 +280,7 @@ def dumping(names: dict[str, str], folder: pathlib.Path | None, snaplen: int) ->
 
 
 def run_case(
-    pathemu: pathlib.Path, case: Json, settings_name: str, cc: str, tag: str,
+    pathemu: list[str], case: Json, settings_name: str, cc: str, tag: str,
     captures: pathlib.Path | None = None, snaplen: int = 128,
 ) -> Json:  # fmt: skip
     settings = loss_cases.SETTINGS[settings_name]
@@ -291,7 +290,7 @@ def run_case(
     with namespaces(tag, settings) as names, tempfile.TemporaryDirectory() as scratch:
         trace = pathlib.Path(scratch) / "packets.csv"
         command = [
-            str(pathemu), "--from", names["a"], "--to", names["b"], "--rate", str(round(case["rate_mbit"] * 1e6)),
+            *pathemu, "--from", names["a"], "--to", names["b"], "--rate", str(round(case["rate_mbit"] * 1e6)),
             "--delay-us", str(round(case["rtt_ms"] * 500)), "--seconds", str(case["seconds"] + 10),
             "--mss", str(mss), "--data", case["data"], "--acks", case["acks"], "--trace", str(trace),
         ]  # fmt: skip
@@ -314,7 +313,8 @@ def run_case(
             if emulator.returncode:
                 sys.exit(f"pathemu: {err.strip()}")
         path = json.loads(out)
-        return {**read_trace(trace, mss), **told, "late_max_ms": path["late_max_us"] / 1e3}
+        late_us = max(path["deliveries"]["max_us"], path["arrivals"]["max_us"])
+        return {**read_trace(trace, mss), **told, "late_max_ms": late_us / 1e3}
 
 
 def wheel_ms(waited_ms: float) -> float:
@@ -341,7 +341,7 @@ def spread_ms(a: Json, b: Json) -> float | None:
     return worst
 
 
-def settle(pathemu: pathlib.Path, case: Json, settings: str, cc: str, tag: str) -> Json:
+def settle(pathemu: list[str], case: Json, settings: str, cc: str, tag: str) -> Json:
     """Runs until two agree; the one of them whose packets the emulator delivered more punctually is kept."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     runs: list[Json] = []
@@ -436,7 +436,7 @@ def write(out: pathlib.Path, results: list[tuple[Json, str, str, Json]]) -> None
     out.write_text(json.dumps(head(), indent=1)[:-2] + ',\n "cases": [\n' + ",\n".join(lines) + "\n]}\n")
 
 
-def capture(pathemu: pathlib.Path, folder: pathlib.Path) -> None:
+def capture(pathemu: list[str], folder: pathlib.Path) -> None:
     """Writes NAME-sender.pcap and NAME-receiver.pcap for each of CAPTURES, and prints what the kernel counted."""
     folder.mkdir(parents=True, exist_ok=True)
     cases = {c["name"]: c for c in loss_cases.cases()}
@@ -462,15 +462,17 @@ def main() -> None:
     parser.add_argument(
         "--captures", type=pathlib.Path, help="only make the captures of loss_cases.py, into this folder"
     )
+    parser.add_argument("--realtime", action="store_true", help="as run.py's")
     parser.add_argument("--show", action="store_true", help="print instead of writing")
     args = parser.parse_args()
-    if os.geteuid() != 0:
-        sys.exit("needs root: it makes network namespaces and TUN devices")
+    if reason := run.why_not():
+        sys.exit(reason)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    pathemu = run.build_pathemu(args.target)
+    pathemu = [str(run.build_pathemu(args.target)), *["--realtime"] * args.realtime]
     if args.captures:
         return capture(pathemu, args.captures)
-    chosen = [c for c in loss_cases.cases() if not args.only or c["name"] in args.only]
+    by_name = [*loss_cases.cases(), *loss_cases.compressed()]
+    chosen = [c for c in by_name if c["name"] in args.only] if args.only else loss_cases.cases()
     jobs = [(c, s, cc) for c in chosen for s in args.settings for cc in args.controls]
     started = time.monotonic()
     results: list[tuple[Json, str, str, Json]] = []

@@ -1,49 +1,51 @@
-#!/usr/bin/env python3
-"""Runs the kernel's own TCP over a bottleneck in user space and records what it did.
+"""Runs the kernel's own TCP over a bottleneck in user space, records what it did, and holds airtcp against it.
 
+    sudo bench/kernel/run.py compare --measure        # measures the kernel, runs airtcp, prints tables; 40 minutes
+    .venv/bin/python bench/kernel/run.py compare      # airtcp against tests/reference/kernel/paths.json
     sudo bench/kernel/run.py cell --cc cubic --rate 40 --rtt 80 --buffer 1 --loss 0.001 --flows 4
-    sudo bench/kernel/run.py grid                     # writes tests/reference/kernel/grid.json
     sudo bench/kernel/run.py trace --cc reno --out DIR  # packet trace and TCP_INFO series of one flow
 
 Makes two network namespaces of its own, each with a TUN device that bench/kernel/pathemu connects; nothing outside them
-is touched, and they are removed at the end, on errors and on signals too. Needs root, /dev/net/tun, iproute2 and cargo;
-standard library only. Every run is bounded in time.
+is touched, and they are removed at the end, on errors and on signals too. Measuring needs root, /dev/net/tun, iproute2
+and cargo. Every run is bounded in time. A run in which time was not kept (see `problems`) is thrown away and repeated;
+a cell that fails so often that nothing is left says so.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
-import itertools
 import json
 import os
 import pathlib
 import platform
 import random
-import selectors
 import signal
 import socket
 import statistics
 import struct
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from typing import Any
 
+import cells
+
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-OUT = ROOT / "tests/reference/kernel/grid.json"
+OUT = ROOT / "tests/reference/kernel/paths.json"
 
 PORT = 5001
 ADDRESS = {"a": "192.0.2.1", "b": "192.0.2.2"}
-PACKET_BYTES = 1500
-CHUNK = b"\0" * 262144
 
 Json = dict[str, Any]
 
-# In both namespaces. Only memory limits differ from the defaults: the reference is not to be limited by buffers.
+# In both namespaces. A new namespace takes the host's congestion control, which may be any; each sender names its own.
+# Beside it only memory limits differ from the defaults: the reference is not to be limited by buffers.
 SYSCTLS = {
+    "net.ipv4.tcp_congestion_control": "reno",
     "net.ipv4.tcp_no_metrics_save": "1",
     "net.ipv4.tcp_wmem": "4096 16384 33554432",
     "net.ipv4.tcp_rmem": "4096 131072 33554432",
@@ -91,82 +93,10 @@ def tcp_info(sock: socket.socket) -> dict[str, int]:
     return {name: struct.unpack_from(kind, raw, at)[0] for name, (kind, at) in INFO.items()}
 
 
-def receive(flows: int, seconds: float) -> None:
-    """Reads everything; ends when all connections are closed or the time is over."""
-    end = time.monotonic() + seconds
-    listener = socket.create_server((ADDRESS["b"], PORT), backlog=flows)
-    print("ready", flush=True)
-    poll = selectors.DefaultSelector()
-    poll.register(listener, selectors.EVENT_READ)
-    listener.setblocking(False)
-    into = bytearray(1 << 20)
-    opened = closed = 0
-    while closed < flows and time.monotonic() < end:
-        for key, _ in poll.select(0.2):
-            if key.fileobj is listener:
-                conn, _ = listener.accept()
-                conn.setblocking(False)
-                poll.register(conn, selectors.EVENT_READ)
-                opened += 1
-            else:
-                with contextlib.suppress(BlockingIOError):
-                    try:
-                        n = key.fileobj.recv_into(into)
-                    except ConnectionResetError:
-                        n = 0
-                    if n == 0:
-                        poll.unregister(key.fileobj)
-                        key.fileobj.close()
-                        closed += 1
-
-
-def send(cc: str, flows: int, seconds: float, spread: float, seed: int, sample_seconds: float) -> None:
-    """Opens the connections at random times within `spread`, keeps them full, samples TCP_INFO; prints JSON."""
-    starts = random.Random(seed)
-    begin = time.monotonic()
-    end = begin + seconds
-    waiting = sorted(begin + starts.uniform(0, spread) for _ in range(flows))
-    poll = selectors.DefaultSelector()
-    socks: list[socket.socket] = []
-    series: list[list[dict[str, int]]] = []
-    next_sample = begin
-    while True:
-        now = time.monotonic()
-        if now >= end:
-            break
-        while waiting and waiting[0] <= now:
-            waiting.pop(0)
-            s = socket.socket()
-            s.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, cc.encode())
-            s.setblocking(False)
-            with contextlib.suppress(BlockingIOError):
-                s.connect((ADDRESS["b"], PORT))
-            poll.register(s, selectors.EVENT_WRITE)
-            socks.append(s)
-            series.append([])
-        if now >= next_sample:
-            at = time.monotonic_ns()
-            for s, rows in zip(socks, series, strict=True):
-                rows.append({"time_ns": at, **tcp_info(s)})
-            next_sample += sample_seconds
-        until = min([next_sample, end, *waiting[:1]])
-        timeout = max(0.0, until - time.monotonic())
-        if socks:
-            for key, _ in poll.select(timeout):
-                with contextlib.suppress(BlockingIOError):
-                    key.fileobj.send(CHUNK)
-        else:
-            time.sleep(timeout)
-    name = socks[0].getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).rstrip(b"\0").decode()
-    for s in socks:
-        # Do not drain what is still in the send buffer.
-        s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        s.close()
-    json.dump({"cc": name, "begin_ns": round(begin * 1e9), "series": series}, sys.stdout)
-
-
 def ip(*args: str) -> None:
-    subprocess.run(["ip", *args], check=True, capture_output=True, text=True)
+    done = subprocess.run(["ip", *args], capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"ip {' '.join(args)}: {done.stderr.strip()}")
 
 
 @contextlib.contextmanager
@@ -213,14 +143,6 @@ def build_pathemu(target: pathlib.Path) -> pathlib.Path:
     return target / "release/pathemu"
 
 
-def bdp_packets(rate_mbit: float, rtt_ms: float) -> float:
-    return rate_mbit * 1e6 * rtt_ms / 1e3 / 8 / PACKET_BYTES
-
-
-def endpoint(names: dict[str, str], side: str, *args: object) -> list[str]:
-    return ["ip", "netns", "exec", names[side], sys.executable, str(pathlib.Path(__file__).resolve()), *map(str, args)]
-
-
 def device_drops(name: str) -> int:
     """Packets the kernel dropped on the way to the emulator (device ring, queueing discipline)."""
 
@@ -232,132 +154,145 @@ def device_drops(name: str) -> int:
     return stats["tx"]["dropped"] + stats["rx"]["dropped"] + sum(q.get("drops", 0) for q in qdiscs)
 
 
+def starts_ms(cell: Json) -> list[float]:
+    draw = random.Random(cell["seed"])
+    return sorted(round(draw.uniform(0, cell["spread"] * 1e3), 3) for _ in range(cell["flows"]))
+
+
+def attach(name: str, side: str, cell: Json) -> None:
+    """Addresses, queue and offloads of the device that pathemu has made."""
+    ip("-n", name, "link", "set", "path0", "mtu", str(cells.PACKET_BYTES), "txqueuelen", "20000")
+    subprocess.run(["tc", "-n", name, "qdisc", "replace", "dev", "path0", "root", "pfifo_fast"], check=True)
+    if not cell["send_offload"]:
+        ip("-n", name, "link", "set", "path0", "gso_max_segs", "1")
+    ip("-n", name, "addr", "add", f"{ADDRESS[side]}/24", "dev", "path0")
+    ip("-n", name, "link", "set", "path0", "up")
+    ip("-n", name, "link", "set", "lo", "up")
+    if cell["gro_flush_us"] and side == "b":
+        # `ip netns exec` mounts the namespace's own sysfs.
+        text = f"echo {cell['gro_flush_us'] * 1000} > /sys/class/net/path0/gro_flush_timeout"
+        subprocess.run(["ip", "netns", "exec", name, "sh", "-c", text], check=True)
+
+
 def run_cell(
-    pathemu: pathlib.Path, cell: Json, trace: pathlib.Path | None = None, sample_ms: float = 100
-) -> tuple[Json, Json, int]:
-    """One run; returns what pathemu and the sender recorded, and packets lost outside the bottleneck."""
+    pathemu: pathlib.Path,
+    cell: Json,
+    *,
+    trace: pathlib.Path | None = None,
+    sample_ms: float = 10,
+    realtime: bool = False,
+) -> tuple[Json, int]:
+    """One run; returns what pathemu recorded, and packets lost outside the bottleneck."""
     with namespaces() as names:
         command = [
             str(pathemu), "--from", names["a"], "--to", names["b"], "--rate", str(round(cell["rate_mbit"] * 1e6)),
             "--delay-us", str(round(cell["rtt_ms"] * 500)), "--limit-packets", str(cell["buffer_packets"]),
-            "--loss", str(cell["loss"]), "--seed", str(cell["seed"]), "--seconds", str(cell["seconds"] + 20),
+            "--loss", str(cell["loss"]), "--seed", str(cell["seed"]), "--seconds", str(cell["seconds"]),
+            "--sample-ms", str(round(sample_ms)), "--warmup", str(cell["warmup"]), "--cc", cell["cc"],
+            "--peer", ADDRESS["b"], "--starts-ms", ",".join(map(str, starts_ms(cell))),
+            "--ahead", str(round(max(1 << 20, AHEAD_SECONDS * cell["rate_mbit"] * 1e6 / 8))),
         ]  # fmt: skip
+        if cell["gro_flush_us"]:
+            command += ["--napi"]
+        if realtime:
+            command += ["--realtime"]
         if trace:
             command += ["--trace", str(trace)]
         pipe = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         with child(command, **pipe) as emulator:
             ready(emulator, "pathemu")
             for side, name in names.items():
-                ip("-n", name, "link", "set", "path0", "mtu", str(PACKET_BYTES), "txqueuelen", "20000")
-                ip("-n", name, "addr", "add", f"{ADDRESS[side]}/24", "dev", "path0")
-                ip("-n", name, "link", "set", "path0", "up")
-                ip("-n", name, "link", "set", "lo", "up")
-            listen = endpoint(names, "b", "receive", cell["flows"], cell["seconds"] + 15)
-            talk = endpoint(
-                names,
-                "a",
-                "send",
-                cell["cc"],
-                cell["flows"],
-                cell["seconds"],
-                cell["spread"],
-                cell["seed"],
-                sample_ms / 1e3,
-            )
-            with child(listen, stdout=subprocess.PIPE) as receiver:
-                ready(receiver, "receiver")
-                sender = subprocess.run(talk, capture_output=True, text=True, timeout=cell["seconds"] + 15)
-                if sender.returncode:
-                    sys.exit(f"sender: {sender.stderr.strip()}")
-            hidden = sum(device_drops(n) for n in names.values())
-            out, err = emulator.communicate(timeout=30)
+                attach(name, side, cell)
+            emulator.stdin.write("begin\n")
+            emulator.stdin.flush()
+            out = emulator.stdout.readline()
+            # The devices stay until the input is closed.
+            hidden = sum(device_drops(n) for n in names.values()) if out else 0
+            _, err = emulator.communicate(timeout=30)
             if emulator.returncode:
                 sys.exit(f"pathemu: {err.strip()}")
-    return json.loads(out), json.loads(sender.stdout), hidden
+    return json.loads(out), hidden
 
 
-def at_time(rows: list[Json], time_ns: int) -> Json:
-    """Last row at or before that time."""
-    best = rows[0]
-    for row in rows:
-        if row["time_ns"] > time_ns:
-            break
-        best = row
-    return best
+AHEAD_SECONDS = 0.3
+"""What the sender has written and not sent, in seconds of the line: so long may it not be run without running dry."""
 
 
-def summarise(cell: Json, path: Json, sender: Json, hidden: int) -> Json:
-    """Figures over [warmup, seconds] of the sender's clock."""
-    columns = path["series_columns"]
-    series = [dict(zip(columns, row, strict=True)) for row in path["series"]]
-    first_ns = sender["begin_ns"] + round(cell["warmup"] * 1e9)
-    last_ns = sender["begin_ns"] + round(cell["seconds"] * 1e9) - 100_000_000
-    a, b = at_time(series, first_ns), at_time(series, last_ns)
-    span = (b["time_ns"] - a["time_ns"]) / 1e9
-    d = {k: b[k] - a[k] for k in columns}
-    flows = []
-    for rows in sender["series"]:
-        inside = [r for r in rows if first_ns <= r["time_ns"] <= last_ns]
-        fa, fb = inside[0], inside[-1]
-        seconds = (fb["time_ns"] - fa["time_ns"]) / 1e9
-        flows.append({
-            "goodput": (fb["bytes_acked"] - fa["bytes_acked"]) * 8 / seconds,
-            "retransmitted": fb["total_retrans"] - fa["total_retrans"],
-            "cwnd": statistics.fmean(r["cwnd"] for r in inside),
-            "srtt": statistics.fmean(r["rtt_us"] for r in inside) / 1e6,
-            "min_rtt": min(r["min_rtt_us"] for r in inside) / 1e6,
-            "rwnd_limited": (fb["rwnd_limited_us"] - fa["rwnd_limited_us"]) / 1e6 / seconds,
-            "sndbuf_limited": (fb["sndbuf_limited_us"] - fa["sndbuf_limited_us"]) / 1e6 / seconds,
-        })  # fmt: skip
-    goodputs = [f["goodput"] for f in flows]
-    late = path["late_over_5ms"] / max(1, path["delivered"])
-    problems = []
-    if late > 0.001:
-        problems.append(f"{late:.2%} of deliveries more than 5 ms late")
+def between(columns: list[str], rows: list[list[int]], first_ns: int, last_ns: int) -> list[Json]:
+    at = columns.index("time_ns")
+    return [dict(zip(columns, r, strict=True)) for r in rows if first_ns <= r[at] <= last_ns]
+
+
+def late_share(late: Json) -> float:
+    return late["over_1ms"] / max(1, late["n"])
+
+
+# Stated before the first comparison. A millisecond late now and then is what a busy machine does to any program.
+LATE_SHARE = 0.01
+LATE_MAX_MS = 20.0
+
+
+def problems(cell: Json, path: Json, flows: list[list[Json]], hidden: int) -> list[str]:
+    """What makes a run worthless: time not kept in one of three places, no data to send, packets lost elsewhere."""
+    found = []
+    for what in ("deliveries", "arrivals", "reads"):
+        late = path[what]
+        if late_share(late) > LATE_SHARE:
+            found.append(f"{late_share(late):.2%} of {what} more than 1 ms late")
+        if late["max_us"] / 1e3 > LATE_MAX_MS:
+            found.append(f"one of {what} {late['max_us'] / 1e3:.0f} ms late")
+        if late["n"] == 0:
+            found.append(f"no {what}")
+    for i, rows in enumerate(flows):
+        if not rows:
+            found.append(f"flow {i} was never sampled")
+        elif dry := sum(r["notsent_bytes"] == 0 for r in rows):
+            found.append(f"flow {i} had nothing to send in {dry} of {len(rows)} samples")
+    if path.get("given_back"):
+        found.append("the emulator slept too little for its priority")
     if hidden or path["write_errors"]:
-        problems.append(f"{hidden} packets lost outside the bottleneck, {path['write_errors']} write errors")
-    if path["largest_packet"] > PACKET_BYTES:
-        problems.append(f"a packet of {path['largest_packet']} bytes")
-    if sender["cc"] != cell["cc"]:
-        problems.append(f"ran with {sender['cc']}")
+        found.append(f"{hidden} packets lost outside the bottleneck, {path['write_errors']} write errors")
+    if path["largest_packet"] > cells.PACKET_BYTES:
+        found.append(f"a packet of {path['largest_packet']} bytes")
+    return found
+
+
+def summarise(cell: Json, path: Json, hidden: int) -> Json:
+    """Figures over [warmup, seconds] of the run."""
+    first_ns = path["begin_ns"] + round(cell["warmup"] * 1e9)
+    last_ns = path["begin_ns"] + round(cell["seconds"] * 1e9)
+    line = between(path["series_columns"], path["series"], first_ns, last_ns)
+    flows = [between(path["flow_columns"], rows, first_ns, last_ns) for rows in path["flows"]]
+    found = problems(cell, path, flows, hidden)
+    if not line or not all(flows):
+        return {"problems": found}
+    d = {k: line[-1][k] - line[0][k] for k in line[0]}
+    span = d["time_ns"] / 1e9
+    goodputs = []
+    for rows in flows:
+        seconds = (rows[-1]["time_ns"] - rows[0]["time_ns"]) / 1e9
+        goodputs.append((rows[-1]["bytes_acked"] - rows[0]["bytes_acked"]) * 8 / seconds)
+    rtts = [r["rtt_us"] / 1e3 for rows in flows for r in rows]
     return {
+        "goodput_mbit": round(sum(goodputs) / 1e6, 4),
+        "rtt_ms": round(statistics.fmean(rtts), 3),
+        "rtt_p95_ms": round(cells.quantile(rtts, 0.95), 3),
+        "queue_packets": round(d["waited_ns"] / 1e9 / span, 3),
+        "cwnd": round(statistics.fmean(r["cwnd"] for rows in flows for r in rows), 3),
+        "retransmitted": sum(rows[-1]["total_retrans"] - rows[0]["total_retrans"] for rows in flows),
+        "acks_per_packet": round(d["acks"] / max(1, d["data"]), 4),
+        "ack_gap_p10_us": path["ack_gaps"]["p10_us"],
+        "ack_gap_p50_us": path["ack_gaps"]["p50_us"],
+        "ack_gap_p90_us": path["ack_gaps"]["p90_us"],
         "utilisation": round(d["sent_bytes"] * 8 / (cell["rate_mbit"] * 1e6 * span), 5),
-        "goodput_bit_per_second": [round(g) for g in goodputs],
-        "jain": round(sum(goodputs) ** 2 / (len(goodputs) * sum(g * g for g in goodputs)), 4),
         "queue_loss": round(d["dropped"] / max(1, d["arrived"]), 7),
         "line_loss": round(d["lost"] / max(1, d["sent"]), 7),
-        "arrived": d["arrived"], "dropped": d["dropped"], "lost": d["lost"],
-        "mean_queue_packets": round(d["waited_ns"] / 1e9 / span, 3),
-        "mean_rtt_seconds": round(statistics.fmean(f["srtt"] for f in flows), 5),
-        "min_rtt_seconds": round(min(f["min_rtt"] for f in flows), 5),
-        "mean_cwnd_packets": round(statistics.fmean(f["cwnd"] for f in flows), 2),
-        "retransmitted": sum(f["retransmitted"] for f in flows),
-        "rwnd_limited": round(max(f["rwnd_limited"] for f in flows), 4),
-        "sndbuf_limited": round(max(f["sndbuf_limited"] for f in flows), 4),
-        "late_max_ms": round(path["late_max_us"] / 1e3, 3), "late_mean_ms": round(path["late_mean_us"] / 1e3, 4),
-        "late_over_5ms": late, "problems": problems,
+        "goodput_bit_per_second": [round(g) for g in goodputs],
+        "realtime": path["realtime"],
+        "late": {what: path[what] for what in ("deliveries", "arrivals", "reads")},
+        "least_unsent_bytes": min(r["notsent_bytes"] for rows in flows for r in rows),
+        "problems": found,
     }  # fmt: skip
-
-
-def make_cell(
-    cc: str, rate: float, rtt: float, buffer: float, loss: float, flows: int, seconds: float, warmup: float, seed: int
-) -> Json:
-    return {
-        "cc": cc, "flows": flows, "rate_mbit": rate, "rtt_ms": rtt, "buffer_bdp": buffer,
-        "buffer_packets": max(1, round(buffer * bdp_packets(rate, rtt))), "loss": loss, "seconds": seconds,
-        "warmup": warmup, "spread": 1.0 if flows > 1 else 0.0, "seed": seed,
-    }  # fmt: skip
-
-
-def grid_cells() -> Iterator[Json]:
-    """Buffers without loss for one and four flows; random loss at one BDP. Short paths at both rates."""
-    for cc in ("reno", "cubic", "bbr"):
-        for (rate, rtt), buffer in itertools.product(((10, 20), (10, 80), (40, 80)), (0.25, 1, 4)):
-            yield make_cell(cc, rate, rtt, buffer, 0.0, 1, 30, 8, 1)
-        for buffer in (0.25, 1, 4):
-            yield make_cell(cc, 40, 20, buffer, 0.0, 4, 30, 8, 1)
-        for (rate, rtt), loss, seed in itertools.product(((10, 80), (40, 20)), (0.001, 0.01), (1, 2)):
-            yield make_cell(cc, rate, rtt, 1, loss, 1, 30, 4, seed)
 
 
 def head() -> Json:
@@ -370,53 +305,85 @@ def head() -> Json:
         "path": "pathemu: drop-tail by waiting packets, rate over IP bytes, half the RTT each way, loss after the line",
         "bdp": "rate x rtt / 8 / 1500 bytes",
         "window": "figures over [warmup, seconds] after the first connection may start; starts over [0, spread]",
-        "means": "queue over time, waiting only; rtt (tcpi_rtt, smoothed) and cwnd over samples every 0.1 s",
+        "means": "queue over time, waiting only; rtt (tcpi_rtt, smoothed) and cwnd over samples every 10 ms",
+        "losses": "the n-th draw of the seed for the n-th packet on the line, as on airtcp's first link",
         "set": SYSCTLS,
         "found": {key: setting(key) for key in RECORDED},
     }
 
 
-ATTEMPTS = 3
-"""A run that the machine spoiled is repeated this often in all."""
+ATTEMPTS = 4
+"""A run in which time was not kept is repeated this often in all."""
 
 
-def grid(out: pathlib.Path, pathemu: pathlib.Path) -> None:
+def measured(pathemu: pathlib.Path, cell: Json, realtime: bool) -> Json:
+    """A cell with a run in which time was kept, or with the problems of all that were tried."""
+    thrown_away = []
+    for _ in range(ATTEMPTS):
+        result = summarise(cell, *run_cell(pathemu, cell, realtime=realtime))
+        if not result["problems"]:
+            break
+        thrown_away.append(result["problems"])
+    return {**cell, "thrown_away": thrown_away, "result": result}
+
+
+def told(cell: Json) -> str:
+    r = cell["result"]
+    if r["problems"]:
+        return f"{cells.name(cell)}: not measured: {'; '.join(r['problems'])}"
+    late = r["late"]["deliveries"]
+    return (
+        f"{cells.name(cell)}: {r['goodput_mbit']:.2f} Mbit/s, RTT {r['rtt_ms']:.1f} ms, queue {r['queue_packets']:.1f},"
+        f" cwnd {r['cwnd']:.1f}, again {r['retransmitted']}, ACKs {r['acks_per_packet']:.3f};"
+        f" late {late['mean_us']:.0f} us, at most {late['max_us'] / 1e3:.1f} ms, thrown away {len(cell['thrown_away'])}"
+    )
+
+
+def measure(out: pathlib.Path, pathemu: pathlib.Path, match: str, again: int, realtime: bool) -> None:
+    """Measures the cells that match, every `again`-th of them twice; keeps what is recorded of the others."""
     started = time.monotonic()
-    cells = []
-    for cell in grid_cells():
-        attempts = 0
-        while True:
-            attempts += 1
-            result = summarise(cell, *run_cell(pathemu, cell))
-            if not result["problems"] or attempts == ATTEMPTS:
-                break
-        cells.append({**cell, "attempts": attempts, "result": result})
-        r = result
-        print(
-            f"{time.monotonic() - started:6.0f} s  {cell['cc']:6}{cell['flows']} x {cell['rate_mbit']} Mbit/s",
-            f"{cell['rtt_ms']} ms {cell['buffer_bdp']} BDP loss {cell['loss']}: utilisation {r['utilisation']:.3f}",
-            f"drops {r['queue_loss']:.5f} rtt {r['mean_rtt_seconds'] * 1e3:.1f} ms cwnd {r['mean_cwnd_packets']}",
-            f"late {r['late_max_ms']} ms",
-            "; ".join(r["problems"]),
-            flush=True,
-        )
-        lines = ",\n".join(json.dumps(c) for c in cells)
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(json.dumps(head(), indent=1)[:-2] + ',\n "cells": [\n' + lines + "\n]}\n")
+    done: dict[str, list[Json]] = {}
+    for cell in json.loads(out.read_text())["cells"] if out.exists() else []:
+        done.setdefault(cells.name(cell), []).append(cell)
+    order = [cells.name(c) for c in cells.cells()]
+    for i, cell in enumerate(c for c in cells.cells() if match in cells.name(c)):
+        runs = []
+        for repetition in range(2 if again and i % again == 0 else 1):
+            runs.append({**measured(pathemu, cell, realtime), "repetition": repetition})
+            print(f"{time.monotonic() - started:6.0f} s  {told(runs[-1])}", flush=True)
+        done[cells.name(cell)] = runs
+        write(out, [run for name in order for run in done.get(name, [])])
+
+
+def write(out: pathlib.Path, done: list[Json]) -> None:
+    lines = ",\n".join(json.dumps(c) for c in done)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(json.dumps(head(), indent=1)[:-2] + ',\n "cells": [\n' + lines + "\n]}\n")
+
+
+def why_not() -> str | None:
+    """Why the kernel cannot be measured here."""
+    if os.geteuid() != 0:
+        return "needs root: it makes network namespaces and TUN devices"
+    if not pathlib.Path("/dev/net/tun").exists():
+        return "needs /dev/net/tun"
+    return None
 
 
 def main() -> None:
-    if sys.argv[1:2] == ["receive"]:
-        return receive(int(sys.argv[2]), float(sys.argv[3]))
-    if sys.argv[1:2] == ["send"]:
-        cc, flows, seconds, spread, seed, sample = sys.argv[2:]
-        return send(cc, int(flows), float(seconds), float(spread), int(seed), float(sample))
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     target = ROOT / "target/pathemu"
     parser.add_argument("--target", type=pathlib.Path, default=target, help="where cargo builds the emulator")
+    help_ = "let the emulator sleep at the lowest real-time priority: for a machine with much other work"
+    parser.add_argument("--realtime", action="store_true", help=help_)
     sub = parser.add_subparsers(dest="what", required=True)
-    g = sub.add_parser("grid")
-    g.add_argument("--out", type=pathlib.Path, default=OUT)
+    g = sub.add_parser("compare")
+    g.add_argument("--measure", action="store_true", help="measure the kernel first; else what is recorded counts")
+    g.add_argument("--match", default="", help="only cells whose name contains this")
+    g.add_argument("--again", type=int, default=4, help="measure every n-th cell twice; 0: none")
+    g.add_argument("--reference", type=pathlib.Path, default=OUT)
+    g.add_argument("--page", action="store_true", help="write the tables to docs/validation.md")
+    g.add_argument("--out", type=pathlib.Path, help="write the comparison to this file, as JSON")
     for what in ("cell", "trace"):
         c = sub.add_parser(what)
         c.add_argument("--cc", default="cubic")
@@ -427,27 +394,39 @@ def main() -> None:
         c.add_argument("--flows", type=int, default=1)
         c.add_argument("--seconds", type=float, default=20)
         c.add_argument("--warmup", type=float, default=4)
-        c.add_argument("--seed", type=int, default=1)
-        c.add_argument("--sample-ms", type=float, default=100)
+        c.add_argument("--seed", type=int, default=1, help="of the losses: a seed has its sequence")
+        c.add_argument("--no-send-offload", action="store_true")
+        c.add_argument("--gro-flush-us", type=int, default=0, help="NAPI at the receiver, with this gro_flush_timeout")
+        c.add_argument("--sample-ms", type=float, default=10)
         if what == "trace":
-            c.add_argument("--out", type=pathlib.Path, required=True, help="folder for packets.csv and info.json")
+            c.add_argument("--out", type=pathlib.Path, required=True, help="folder for packets.csv and series.json")
     args = parser.parse_args()
-    if os.geteuid() != 0:
-        sys.exit("needs root: it makes network namespaces and TUN devices")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    pathemu = build_pathemu(args.target)
-    if args.what == "grid":
-        return grid(args.out, pathemu)
+    if args.what != "compare" or args.measure:
+        if reason := why_not():
+            sys.exit(reason)
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+        pathemu = build_pathemu(args.target)
+    if args.what == "compare":
+        if args.measure:
+            measure(args.reference, pathemu, args.match, args.again, args.realtime)
+        import compare
+
+        with tempfile.TemporaryDirectory(prefix="airtcp-kernel-") as work:
+            reference = json.loads(args.reference.read_text())
+            return compare.report(reference, args.match, pathlib.Path(work), args.out, args.page)
     a = args
-    cell = make_cell(a.cc, a.rate, a.rtt, a.buffer, a.loss, a.flows, a.seconds, a.warmup, a.seed)
+    cell = cells.make(
+        a.cc, a.rate, a.rtt, a.buffer, a.loss, flows=a.flows, seconds=a.seconds, warmup=a.warmup, seed=a.seed,
+        send_offload=not a.no_send_offload, gro_flush_us=a.gro_flush_us,
+    )  # fmt: skip
     trace = None
     if args.what == "trace":
         args.out.mkdir(parents=True, exist_ok=True)
         trace = args.out / "packets.csv"
-    path, sender, hidden = run_cell(pathemu, cell, trace, args.sample_ms)
+    path, hidden = run_cell(pathemu, cell, trace=trace, sample_ms=args.sample_ms, realtime=args.realtime)
     if trace:
-        (args.out / "info.json").write_text(json.dumps(sender))
-    print(json.dumps({**cell, "result": summarise(cell, path, sender, hidden)}, indent=1))
+        (args.out / "series.json").write_text(json.dumps(path))
+    print(json.dumps({**cell, "result": summarise(cell, path, hidden)}, indent=1))
 
 
 if __name__ == "__main__":

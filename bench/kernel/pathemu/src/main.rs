@@ -3,27 +3,42 @@
 //!
 //! Forward (from `--from` to `--to`): drop-tail queue, rate (0: none), delay, loss. Back: delay only. `--data` and `--acks` say what
 //! becomes of single packets (see script.rs); a delayed packet may be overtaken. The times at which a packet
-//! starts and ends on the line and is delivered are computed exactly when it is read; what the scheduler adds is measured
-//! as lateness of the delivery and reported, so that a run on a busy machine can be rejected.
+//! starts and ends on the line and is delivered are computed exactly when it is read. What the scheduler adds is measured,
+//! so that a run on a busy machine can be rejected: how late packets were delivered, how long packets waited to be read
+//! from the device, and how long data waited to be read from the socket.
+//!
+//! With `--cc` it also is the application at either end (see hosts.rs), from the first line on standard input on.
 //!
 //! The result is one JSON object on standard output. The run ends after `--seconds`, or when standard input is closed.
 
+mod clock;
+mod hosts;
+mod line;
+mod packet;
 mod script;
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::BinaryHeap;
 use std::ffi::CString;
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
-use std::os::fd::{AsRawFd, FromRawFd, RawFd};
+use std::os::fd::{AsRawFd, FromRawFd};
 use std::process::ExitCode;
 
+use clock::{Lateness, RealTime, RunDelay, ask_for_weight, now_ns, os_error, pollfd, wait};
+use hosts::{Hosts, Plan};
+use line::{Bottleneck, Fate, Losses};
+use packet::Tcp;
 use script::{Action, Script};
 
 const USAGE: &str = "pathemu --from NETNS --to NETNS --rate BIT_PER_S --delay-us N --limit-packets N
         [--back-delay-us N] [--limit-bytes N] [--loss P] [--seed N] [--seconds S] [--sample-ms N] [--trace FILE]
-        [--mss N --data SCRIPT --acks SCRIPT]
-Both namespaces get a TUN device `path0`. --limit-packets counts waiting packets, without the one on the line.";
+        [--mss N --data SCRIPT --acks SCRIPT] [--napi] [--realtime]
+        [--cc NAME --peer IPV4 --starts-ms N,N... --ahead BYTES --warmup S]
+Both namespaces get a TUN device `path0`. --limit-packets counts waiting packets, without the one on the line. --seed is
+that of the losses: a seed has its sequence, of which --tell-losses N tells
+the first N and ends. --napi gives the receiver's device NAPI, and with it receive offload. --realtime: weight alone does
+not do on a machine with much other work; the lowest real-time priority, given back by who sleeps less than 0.3 of a second.";
 
 struct Args {
     from: String,
@@ -42,6 +57,16 @@ struct Args {
     mss: u64,
     data: Script,
     acks: Script,
+    napi: bool,
+    realtime: bool,
+    /// Empty: no application here.
+    cc: String,
+    peer: [u8; 4],
+    starts_ns: Vec<u64>,
+    ahead: u64,
+    warmup_ns: u64,
+    /// Not zero: only tell which of so many packets the line would lose.
+    tell_losses: u64,
 }
 
 fn parse_args() -> Result<Args, String> {
@@ -61,9 +86,21 @@ fn parse_args() -> Result<Args, String> {
         mss: 1448,
         data: Script::default(),
         acks: Script::default(),
+        napi: false,
+        realtime: false,
+        cc: String::new(),
+        peer: [0; 4],
+        starts_ns: vec![0],
+        ahead: 1 << 22,
+        warmup_ns: 0,
+        tell_losses: 0,
     };
     let mut args = std::env::args().skip(1);
     while let Some(key) = args.next() {
+        if key == "--napi" || key == "--realtime" {
+            *(if key == "--napi" { &mut a.napi } else { &mut a.realtime }) = true;
+            continue;
+        }
         let value = args.next().ok_or_else(|| format!("{key} needs a value"))?;
         let number = || value.parse::<u64>().map_err(|_| format!("{key} {value}: not a whole number"));
         let real = || value.parse::<f64>().map_err(|_| format!("{key} {value}: not a number"));
@@ -83,8 +120,24 @@ fn parse_args() -> Result<Args, String> {
             "--mss" => a.mss = number()?.max(1),
             "--data" => a.data = Script::parse(&value)?,
             "--acks" => a.acks = Script::parse(&value)?,
+            "--cc" => a.cc = value,
+            "--peer" => {
+                let ip: std::net::Ipv4Addr =
+                    value.parse().map_err(|_| format!("{key} {value}: not an IPv4 address"))?;
+                a.peer = ip.octets();
+            }
+            "--starts-ms" => {
+                let starts = value.split(',').map(|ms| ms.parse::<f64>().map(|ms| (ms * 1e6) as u64));
+                a.starts_ns = starts.collect::<Result<_, _>>().map_err(|_| format!("{key} {value}: not numbers"))?;
+            }
+            "--tell-losses" => a.tell_losses = number()?,
+            "--ahead" => a.ahead = number()?,
+            "--warmup" => a.warmup_ns = (real()? * 1e9) as u64,
             _ => return Err(format!("unknown option {key}")),
         }
+    }
+    if a.tell_losses > 0 {
+        return Ok(a);
     }
     if a.from.is_empty() || a.to.is_empty() || a.rate_bit_per_s == u64::MAX || a.sample_ns == 0 {
         return Err("--from, --to and --rate are needed, and --sample-ms above 0".into());
@@ -98,26 +151,9 @@ fn parse_args() -> Result<Args, String> {
     Ok(a)
 }
 
-/// CLOCK_MONOTONIC, nanoseconds: what Python's `time.monotonic_ns` reads too.
-fn now_ns() -> u64 {
-    let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `t` is a valid timespec; CLOCK_MONOTONIC always exists on Linux.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut t) };
-    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
-}
-
-fn os_error(what: &str) -> String {
-    format!("{what}: {}", io::Error::last_os_error())
-}
-
 /// Opens TUN device `path0` inside the named namespace (as `ip netns` names them). Moves the calling thread there.
-fn open_tun(netns: &str) -> Result<File, String> {
-    let path = format!("/run/netns/{netns}");
-    let ns = File::open(&path).map_err(|e| format!("{path}: {e}"))?;
-    // SAFETY: `ns` is an open descriptor of a network namespace.
-    if unsafe { libc::setns(ns.as_raw_fd(), libc::CLONE_NEWNET) } != 0 {
-        return Err(os_error(&format!("setns {netns}")));
-    }
+fn open_tun(netns: &str, napi: bool) -> Result<File, String> {
+    hosts::enter(netns)?;
     let dev = CString::new("/dev/net/tun").expect("no NUL inside");
     // SAFETY: `dev` is a NUL-terminated path; the returned descriptor is owned by the File below and nothing else.
     let file = unsafe {
@@ -133,7 +169,10 @@ fn open_tun(netns: &str) -> Result<File, String> {
         *to = *from as libc::c_char;
     }
     // No IFF_VNET_HDR: the kernel then has to cut large segments itself, and every packet here is what a wire would carry.
-    request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI) as libc::c_short;
+    // Without IFF_NAPI the driver gives each packet to the stack by itself, and nothing is merged (drivers/net/tun.c,
+    // tun_get_user and tun_napi_receive).
+    let napi = if napi { libc::IFF_NAPI } else { 0 };
+    request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI | napi) as libc::c_short;
     // SAFETY: the descriptor is a TUN control file and `request` outlives the call.
     if unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF as _, &mut request) } != 0 {
         return Err(os_error("TUNSETIFF"));
@@ -141,351 +180,300 @@ fn open_tun(netns: &str) -> Result<File, String> {
     Ok(file)
 }
 
-/// Real-time priority and locked memory where allowed; without them only lateness grows, and that is reported.
-fn ask_for_priority() -> bool {
-    let param = libc::sched_param { sched_priority: 10 };
-    // SAFETY: plain system calls with valid arguments.
-    unsafe {
-        libc::prctl(libc::PR_SET_TIMERSLACK, 1);
-        libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE);
-        libc::sched_setscheduler(0, libc::SCHED_FIFO, &param) == 0
-    }
-}
-
-/// SplitMix64: which packets are lost depends on the seed and the packet's number only.
-struct Rng(u64);
-
-impl Rng {
-    fn unit(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
-    }
-}
-
 /// Ordered by time of delivery, then by arrival.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct InFlight {
     due_ns: u64,
     order: u64,
+    is_data: bool,
     bytes: Vec<u8>,
 }
 
-/// How late deliveries were.
+/// Gaps between packets, of which the median and the tenths at either end are told.
 #[derive(Default)]
-struct Lateness {
-    n: u64,
-    sum_ns: u64,
-    max_ns: u64,
-    over_1ms: u64,
-    over_5ms: u64,
+struct Gaps {
+    last_ns: Option<u64>,
+    all_ns: Vec<u64>,
 }
 
-impl Lateness {
-    fn add(&mut self, ns: u64) {
-        self.n += 1;
-        self.sum_ns += ns;
-        self.max_ns = self.max_ns.max(ns);
-        self.over_1ms += u64::from(ns > 1_000_000);
-        self.over_5ms += u64::from(ns > 5_000_000);
-    }
-}
-
-#[derive(Default, Clone, Copy)]
-struct Counters {
-    arrived: u64,
-    dropped: u64,
-    /// Lost on the line, after transmission.
-    lost: u64,
-    /// Packets and bytes whose transmission has started.
-    sent: u64,
-    sent_bytes: u64,
-    /// Total waiting time of those packets; its slope is the mean number waiting.
-    waited_ns: u64,
-}
-
-/// A packet between its arrival and the start of its transmission.
-struct Waiting {
-    start_ns: u64,
-    arrival_ns: u64,
-    bytes: u64,
-}
-
-struct Bottleneck {
-    rate_bit_per_s: u64,
-    limit_packets: u64,
-    limit_bytes: u64,
-    loss: f64,
-    rng: Rng,
-    free_ns: u64,
-    waiting: VecDeque<Waiting>,
-    waiting_bytes: u64,
-    count: Counters,
-}
-
-enum Fate {
-    Dropped,
-    Lost,
-    /// The last bit leaves the line's near end at this time.
-    Sent(u64),
-}
-
-impl Bottleneck {
-    /// Moves packets whose transmission has started by `now` out of the queue.
-    fn advance(&mut self, now: u64) {
-        while let Some(w) = self.waiting.front() {
-            if w.start_ns > now {
-                break;
-            }
-            self.count.sent += 1;
-            self.count.sent_bytes += w.bytes;
-            self.count.waited_ns += w.start_ns - w.arrival_ns;
-            self.waiting_bytes -= w.bytes;
-            self.waiting.pop_front();
+impl Gaps {
+    fn add(&mut self, now: u64) {
+        if let Some(last) = self.last_ns.replace(now) {
+            self.all_ns.push(now - last);
         }
     }
 
-    fn arrive(&mut self, now: u64, bytes: u64) -> Fate {
-        self.advance(now);
-        self.count.arrived += 1;
-        let idle = self.free_ns <= now;
-        if !idle && (self.waiting.len() as u64 >= self.limit_packets || self.waiting_bytes + bytes > self.limit_bytes) {
-            self.count.dropped += 1;
-            return Fate::Dropped;
-        }
-        let start_ns = self.free_ns.max(now);
-        self.free_ns = start_ns + (bytes * 8 * 1_000_000_000).checked_div(self.rate_bit_per_s).unwrap_or(0);
-        self.waiting.push_back(Waiting { start_ns, arrival_ns: now, bytes });
-        self.waiting_bytes += bytes;
-        self.advance(now);
-        // One draw for each packet sent, so that the losses do not depend on what the queue dropped.
-        if self.rng.unit() < self.loss {
-            self.count.lost += 1;
-            return Fate::Lost;
-        }
-        Fate::Sent(self.free_ns)
+    fn json(&mut self) -> String {
+        self.all_ns.sort_unstable();
+        let n = self.all_ns.len();
+        let at = |percent: usize| {
+            self.all_ns.get(n * percent / 100).map_or("null".into(), |ns| format!("{:.1}", *ns as f64 / 1e3))
+        };
+        format!("{{\"n\":{n},\"p10_us\":{},\"p50_us\":{},\"p90_us\":{}}}", at(10), at(50), at(90))
     }
 }
 
-/// What the trace and the scripts need of a TCP packet.
-struct Tcp {
-    ports: (u16, u16),
-    seq: u32,
-    ack: u32,
-    flags: u8,
-    payload: usize,
-    window: u16,
-    /// SACK blocks in the packet's order.
-    sack: Vec<(u32, u32)>,
+/// What came by, beside the bottleneck's counters.
+#[derive(Default)]
+struct Passed {
+    /// Data packets given to the receiver, and ACKs read from it.
+    data: u64,
+    acks: u64,
+    /// Between ACKs.
+    gaps: Gaps,
+    largest: usize,
+    write_errors: u64,
 }
 
-impl Tcp {
-    fn parse(p: &[u8]) -> Option<Tcp> {
-        if p.len() < 40 || p[0] >> 4 != 4 || p[9] != 6 {
-            return None;
-        }
-        let ip = usize::from(p[0] & 15) * 4;
-        let t = p.get(ip..)?;
-        let u16_at = |i: usize| u16::from_be_bytes([t[i], t[i + 1]]);
-        let u32_at = |i: usize| u32::from_be_bytes([t[i], t[i + 1], t[i + 2], t[i + 3]]);
-        let header = usize::from(t.get(12)? >> 4) * 4;
-        if t.len() < header || header < 20 {
-            return None;
-        }
-        let mut sack = Vec::new();
-        let mut option = 20;
-        while option < header && t[option] != 0 {
-            if t[option] == 1 {
-                option += 1;
-                continue;
-            }
-            let len = usize::from(*t.get(option + 1)?);
-            if t[option] == 5 {
-                let blocks = (option + 2..).step_by(8).take_while(|b| b + 8 <= (option + len).min(header));
-                sack = blocks.map(|b| (u32_at(b), u32_at(b + 4))).collect();
-            }
-            option += len.max(2);
-        }
-        let ports = (u16_at(0), u16_at(2));
-        let (payload, window) = (t.len() - header, u16_at(14));
-        Some(Tcp { ports, seq: u32_at(4), ack: u32_at(8), flags: t[13], payload, window, sack })
-    }
-
-    fn is_syn(&self) -> bool {
-        self.flags & 2 != 0
-    }
-
-    /// As columns of the trace; SACK blocks as `from-to;from-to`.
-    fn columns(&self) -> String {
-        let sack: Vec<String> = self.sack.iter().map(|(a, b)| format!("{a}-{b}")).collect();
-        format!(
-            "{},{},{},{},{},{},{},{}",
-            self.ports.0,
-            self.ports.1,
-            self.seq,
-            self.ack,
-            self.flags,
-            self.payload,
-            self.window,
-            sack.join(";")
-        )
-    }
+/// Whether time was kept.
+#[derive(Default)]
+struct Kept {
+    /// Packets given to a device, after the time computed.
+    deliveries: Lateness,
+    /// Packets read from a device: for how long at most they had been there.
+    arrivals: Lateness,
+    /// Data read from a socket: for how long at most it had been there.
+    reads: Lateness,
 }
 
-fn wait(fds: &mut [libc::pollfd], until: u64) -> Result<(), String> {
-    let left = until.saturating_sub(now_ns());
-    let timeout = libc::timespec { tv_sec: (left / 1_000_000_000) as _, tv_nsec: (left % 1_000_000_000) as _ };
-    // SAFETY: the slice is valid for its length, the mask pointer may be null.
-    let n = unsafe { libc::ppoll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, &timeout, std::ptr::null()) };
-    if n < 0 && io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
-        return Err(os_error("ppoll"));
-    }
-    Ok(())
+/// The path's state while it runs.
+struct Path {
+    tun: [File; 2],
+    line: Bottleneck,
+    flight: [BinaryHeap<Reverse<InFlight>>; 2],
+    order: u64,
+    /// Sequence number of the sender's SYN.
+    first_seq: u32,
+    trace: Option<BufWriter<File>>,
+    started: u64,
+    /// From here on gaps between ACKs count.
+    gaps_from: u64,
+    passed: Passed,
+    kept: Kept,
 }
 
-fn pollfd(fd: RawFd) -> libc::pollfd {
-    libc::pollfd { fd, events: libc::POLLIN, revents: 0 }
-}
-
-fn run(args: &mut Args) -> Result<(), String> {
-    let tun = [open_tun(&args.from)?, open_tun(&args.to)?];
-    let realtime = ask_for_priority();
-    let mut trace = match &args.trace {
-        Some(path) => {
-            let mut f = BufWriter::new(File::create(path).map_err(|e| format!("{path}: {e}"))?);
-            writeln!(f, "time_ns,way,fate,ip_bytes,src_port,dst_port,seq,ack,flags,payload,window,sack")
-                .map_err(|e| format!("{path}: {e}"))?;
-            Some(f)
-        }
-        None => None,
-    };
-    println!("ready");
-
-    let mut line = Bottleneck {
-        rate_bit_per_s: args.rate_bit_per_s,
-        limit_packets: args.limit_packets,
-        limit_bytes: args.limit_bytes,
-        loss: args.loss,
-        rng: Rng(args.seed),
-        free_ns: 0,
-        waiting: VecDeque::new(),
-        waiting_bytes: 0,
-        count: Counters::default(),
-    };
-    let mut flight: [BinaryHeap<Reverse<InFlight>>; 2] = [BinaryHeap::new(), BinaryHeap::new()];
-    let mut order = 0;
-    // Sequence number of the sender's SYN.
-    let mut first_seq = 0u32;
-    let mut late = Lateness::default();
-    let mut write_errors = 0u64;
-    let mut largest = 0usize;
-    let mut buffer = vec![0u8; 65536];
-    let mut series = Vec::new();
-    let started = now_ns();
-    let end = started + args.run_ns;
-    let mut next_sample = started;
-    let mut fds = [pollfd(tun[0].as_raw_fd()), pollfd(tun[1].as_raw_fd()), pollfd(0)];
-
-    'run: loop {
-        let now = now_ns();
-        while next_sample <= now {
-            line.advance(next_sample);
-            let c = line.count;
-            series.push(format!(
-                "[{next_sample},{},{},{},{},{},{},{}]",
-                c.arrived,
-                c.dropped,
-                c.lost,
-                c.sent,
-                c.sent_bytes,
-                c.waited_ns,
-                line.waiting.len()
-            ));
-            next_sample += args.sample_ns;
-        }
-        if now >= end {
-            break;
-        }
+impl Path {
+    /// Gives away what is due; whether any of it went to the receiver.
+    fn deliver(&mut self, now: u64) -> bool {
+        let mut any = false;
         for way in 0..2 {
-            while flight[way].peek().is_some_and(|p| p.0.due_ns <= now) {
-                let Reverse(p) = flight[way].pop().expect("just seen");
-                late.add(now - p.due_ns);
-                if (&tun[1 - way]).write(&p.bytes).is_err() {
-                    write_errors += 1;
-                }
+            while self.flight[way].peek().is_some_and(|p| p.0.due_ns <= now) {
+                let Reverse(p) = self.flight[way].pop().expect("just seen");
+                self.kept.deliveries.add(now_ns() - p.due_ns);
+                self.passed.write_errors += u64::from((&self.tun[1 - way]).write(&p.bytes).is_err());
+                any |= way == 0;
+                self.passed.data += u64::from(way == 0 && p.is_data);
             }
         }
+        any
+    }
+
+    /// Takes what the devices hold; `waited_ns`: for how long at most it has been there.
+    fn take(&mut self, args: &mut Args, buffer: &mut [u8], waited_ns: u64) -> Result<(), String> {
         for way in 0..2 {
             // Bounded, so that a burst one way cannot hold up deliveries the other way.
             for _ in 0..32 {
-                let n = match (&tun[way]).read(&mut buffer) {
+                let n = match (&self.tun[way]).read(buffer) {
                     Ok(n) => n,
                     Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
                     Err(e) => return Err(format!("read from TUN: {e}")),
                 };
-                let at = now_ns();
-                largest = largest.max(n);
-                let tcp = Tcp::parse(&buffer[..n]);
-                let action = match &tcp {
-                    Some(t) if t.is_syn() => {
-                        if way == 0 {
-                            first_seq = t.seq;
-                        }
-                        None
-                    }
-                    Some(t) if way == 0 && t.payload > 0 => {
-                        args.data.next(Some(u64::from(t.seq.wrapping_sub(first_seq).wrapping_sub(1)) / args.mss))
-                    }
-                    Some(_) if way == 1 => args.acks.next(None),
-                    _ => None,
-                };
-                let (mut fate, mut due) = if way == 0 {
-                    match line.arrive(at, n as u64) {
-                        Fate::Dropped => ("dropped", None),
-                        Fate::Lost => ("lost", None),
-                        Fate::Sent(done) => ("sent", Some(done + args.delay_ns)),
-                    }
-                } else {
-                    ("sent", Some(at + args.back_delay_ns))
-                };
-                match action {
-                    Some(Action::Lose) => (fate, due) = ("lost", None),
-                    Some(Action::DelayNs(extra)) => due = due.map(|d| d + extra),
-                    None => {}
-                }
-                if let (Some(f), Some(t)) = (&mut trace, &tcp) {
-                    writeln!(f, "{},{},{fate},{n},{}", at - started, ["forward", "back"][way], t.columns())
-                        .map_err(|e| format!("trace: {e}"))?;
-                }
-                if let Some(due_ns) = due {
-                    order += 1;
-                    flight[way].push(Reverse(InFlight { due_ns, order, bytes: buffer[..n].to_vec() }));
-                }
+                self.kept.arrivals.add(waited_ns);
+                self.packet(args, way, &buffer[..n])?;
             }
         }
-        let due = flight.iter().filter_map(|f| f.peek().map(|p| p.0.due_ns)).min().unwrap_or(u64::MAX);
-        wait(&mut fds, due.min(next_sample).min(end))?;
-        if fds[2].revents != 0 && io::stdin().read(&mut [0u8; 64]).map_err(|e| format!("standard input: {e}"))? == 0 {
-            break 'run;
+        Ok(())
+    }
+
+    fn packet(&mut self, args: &mut Args, way: usize, bytes: &[u8]) -> Result<(), String> {
+        let at = now_ns();
+        let n = bytes.len();
+        self.passed.largest = self.passed.largest.max(n);
+        let tcp = Tcp::parse(bytes);
+        let is_data = tcp.as_ref().is_some_and(|t| t.payload > 0);
+        let action = match &tcp {
+            Some(t) if t.is_syn() => {
+                if way == 0 {
+                    self.first_seq = t.seq;
+                }
+                None
+            }
+            Some(t) if way == 0 && t.payload > 0 => {
+                args.data.next(Some(u64::from(t.seq.wrapping_sub(self.first_seq).wrapping_sub(1)) / args.mss))
+            }
+            Some(_) if way == 1 => {
+                self.passed.acks += 1;
+                if at >= self.gaps_from {
+                    self.passed.gaps.add(at);
+                }
+                args.acks.next(None)
+            }
+            _ => None,
+        };
+        let (mut fate, mut due) = if way == 0 {
+            match self.line.arrive(at, n as u64) {
+                Fate::Dropped => ("dropped", None),
+                Fate::Lost => ("lost", None),
+                Fate::Sent(done) => ("sent", Some(done + args.delay_ns)),
+            }
+        } else {
+            ("sent", Some(at + args.back_delay_ns))
+        };
+        match action {
+            Some(Action::Lose) => (fate, due) = ("lost", None),
+            Some(Action::DelayNs(extra)) => due = due.map(|d| d + extra),
+            None => {}
+        }
+        if let (Some(f), Some(t)) = (&mut self.trace, &tcp) {
+            writeln!(f, "{},{},{fate},{n},{}", at - self.started, ["forward", "back"][way], t.columns())
+                .map_err(|e| format!("trace: {e}"))?;
+        }
+        if let Some(due_ns) = due {
+            self.order += 1;
+            self.flight[way].push(Reverse(InFlight { due_ns, order: self.order, is_data, bytes: bytes.to_vec() }));
+        }
+        Ok(())
+    }
+
+    fn next_due(&self) -> u64 {
+        self.flight.iter().filter_map(|f| f.peek().map(|p| p.0.due_ns)).min().unwrap_or(u64::MAX)
+    }
+
+    /// The counters, as a row of `series`.
+    fn row(&mut self, at: u64) -> String {
+        self.line.advance(at);
+        let (c, p) = (self.line.count, &self.passed);
+        format!(
+            "[{at},{},{},{},{},{},{},{},{},{}]",
+            c.arrived,
+            c.dropped,
+            c.lost,
+            c.sent,
+            c.sent_bytes,
+            c.waited_ns,
+            self.line.waiting(),
+            p.data,
+            p.acks
+        )
+    }
+}
+
+fn open_trace(path: &str) -> Result<BufWriter<File>, String> {
+    let mut f = BufWriter::new(File::create(path).map_err(|e| format!("{path}: {e}"))?);
+    writeln!(f, "time_ns,way,fate,ip_bytes,src_port,dst_port,seq,ack,flags,payload,window,sack")
+        .map_err(|e| format!("{path}: {e}"))?;
+    Ok(f)
+}
+
+fn run(args: &mut Args) -> Result<(), String> {
+    let tun = [open_tun(&args.from, false)?, open_tun(&args.to, args.napi)?];
+    let mut hosts = None;
+    if !args.cc.is_empty() {
+        let plan = Plan { cc: args.cc.clone(), starts_ns: args.starts_ns.clone(), ahead: args.ahead };
+        hosts = Some(Hosts::new(&args.from, &args.to, args.peer, plan)?);
+    }
+    let weight = ask_for_weight();
+    let mut realtime = RealTime::new(args.realtime, now_ns());
+    let mut run_delay = RunDelay::open()?;
+    let mut path = Path {
+        tun,
+        line: Bottleneck::new(
+            args.rate_bit_per_s,
+            args.limit_packets,
+            args.limit_bytes,
+            Losses::new(args.seed, args.loss),
+        ),
+        flight: [BinaryHeap::new(), BinaryHeap::new()],
+        order: 0,
+        first_seq: 0,
+        trace: args.trace.as_deref().map(open_trace).transpose()?,
+        started: now_ns(),
+        gaps_from: u64::MAX,
+        passed: Passed::default(),
+        kept: Kept::default(),
+    };
+    println!("ready");
+
+    let mut buffer = vec![0u8; 65536];
+    let mut series = Vec::new();
+    // With an application here, when it began: the addresses are set after `ready`.
+    let mut begin = if hosts.is_some() { u64::MAX } else { path.started };
+    let mut end = path.started + args.run_ns;
+    let mut next_sample = path.started;
+
+    loop {
+        let waited_ns = run_delay.since()?;
+        let now = now_ns();
+        if now >= end {
+            break;
+        }
+        while next_sample <= now {
+            if begin <= now {
+                series.push(path.row(next_sample));
+            }
+            next_sample += args.sample_ns;
+            if let Some(h) = &mut hosts {
+                h.sample(now)?;
+            }
+        }
+        let delivered = path.deliver(now);
+        if let Some(h) = &mut hosts {
+            if begin <= now {
+                h.open(now - begin)?;
+            }
+            // Whether it was delivered just now or by the kernel's own timer meanwhile.
+            if h.receive()? {
+                path.kept.reads.add(if delivered { now_ns() - now } else { waited_ns });
+            }
+        }
+        path.take(args, &mut buffer, waited_ns)?;
+        let mut until = path.next_due().min(next_sample).min(end);
+        let mut fds = vec![pollfd(path.tun[0].as_raw_fd()), pollfd(path.tun[1].as_raw_fd()), pollfd(0)];
+        if let Some(h) = &hosts {
+            fds.extend(h.descriptors().map(pollfd));
+            until = until.min(h.next_start().map_or(u64::MAX, |ns| begin.saturating_add(ns)));
+        }
+        let from = now_ns();
+        wait(&mut fds, until)?;
+        realtime.slept(from, now_ns());
+        if fds[2].revents != 0 {
+            if io::stdin().read(&mut [0u8; 64]).map_err(|e| format!("standard input: {e}"))? == 0 {
+                break;
+            }
+            if hosts.is_some() && begin == u64::MAX {
+                begin = now_ns();
+                end = begin + args.run_ns;
+                path.gaps_from = begin + args.warmup_ns;
+            }
         }
     }
-    if let Some(mut f) = trace {
+    if let Some(mut f) = path.trace.take() {
         f.flush().map_err(|e| format!("trace: {e}"))?;
     }
+    let stays = hosts.is_some();
+    let application = hosts.map_or(String::new(), |h| format!("\"begin_ns\":{begin},{},", h.close()));
     println!(
-        "{{\"realtime\":{realtime},\"write_errors\":{write_errors},\"largest_packet\":{largest},\"delivered\":{},\
-         \"late_mean_us\":{:.1},\"late_max_us\":{:.1},\"late_over_1ms\":{},\"late_over_5ms\":{},\
-         \"series_columns\":[\"time_ns\",\"arrived\",\"dropped\",\"lost\",\"sent\",\"sent_bytes\",\"waited_ns\",\"waiting\"],\
-         \"series\":[{}]}}",
-        late.n,
-        late.sum_ns as f64 / late.n.max(1) as f64 / 1e3,
-        late.max_ns as f64 / 1e3,
-        late.over_1ms,
-        late.over_5ms,
+        "{{\"nice\":{},\"autogroup\":{},\"slice\":{},\"realtime\":{},\"given_back\":{},\"write_errors\":{},\"largest_packet\":{},\
+         \"deliveries\":{},\"arrivals\":{},\"reads\":{},\"ack_gaps\":{},{application}\
+         \"series_columns\":[\"time_ns\",\"arrived\",\"dropped\",\"lost\",\"sent\",\"sent_bytes\",\"waited_ns\",\"waiting\",\
+         \"data\",\"acks\"],\"series\":[{}]}}",
+        weight.nice,
+        weight.autogroup,
+        weight.slice,
+        realtime.held(),
+        realtime.given_back,
+        path.passed.write_errors,
+        path.passed.largest,
+        path.kept.deliveries.json(),
+        path.kept.arrivals.json(),
+        path.kept.reads.json(),
+        path.passed.gaps.json(),
         series.join(",")
     );
+    // The devices, and what they have counted, stay until standard input is closed.
+    if stays {
+        io::copy(&mut io::stdin(), &mut io::sink()).map_err(|e| format!("standard input: {e}"))?;
+    }
     Ok(())
 }
 
@@ -497,6 +485,12 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
+    if args.tell_losses > 0 {
+        let mut losses = Losses::new(args.seed, args.loss);
+        let lost: Vec<_> = (0..args.tell_losses).filter(|_| losses.draw()).map(|n| n.to_string()).collect();
+        println!("[{}]", lost.join(","));
+        return ExitCode::SUCCESS;
+    }
     match run(&mut args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {
@@ -510,37 +504,16 @@ fn main() -> ExitCode {
 mod tests {
     use super::*;
 
-    fn line(limit_packets: u64) -> Bottleneck {
-        Bottleneck {
-            rate_bit_per_s: 12_000_000,
-            limit_packets,
-            limit_bytes: u64::MAX,
-            loss: 0.0,
-            rng: Rng(1),
-            free_ns: 0,
-            waiting: VecDeque::new(),
-            waiting_bytes: 0,
-            count: Counters::default(),
+    #[test]
+    fn gaps_are_told_by_rank() {
+        let mut gaps = Gaps::default();
+        assert_eq!(gaps.json(), r#"{"n":0,"p10_us":null,"p50_us":null,"p90_us":null}"#);
+        // Gaps of 1 to 10 us.
+        let mut at = 0;
+        for us in 0..=10 {
+            at += us * 1000;
+            gaps.add(at);
         }
-    }
-
-    #[test]
-    fn packets_leave_one_after_the_other_and_the_limit_leaves_out_the_one_on_the_line() {
-        // 1500 bytes at 12 Mbit/s take 1 ms.
-        let mut l = line(2);
-        let done: Vec<_> = (0..4).map(|_| l.arrive(1_000_000, 1500)).collect();
-        let sent: Vec<_> = done.iter().map(|f| if let Fate::Sent(t) = f { *t } else { 0 }).collect();
-        assert_eq!(sent, [2_000_000, 3_000_000, 4_000_000, 0]);
-        assert_eq!((l.count.arrived, l.count.dropped, l.count.sent), (4, 1, 1));
-        l.advance(3_000_000);
-        assert_eq!((l.count.sent, l.count.waited_ns, l.waiting.len()), (3, 3_000_000, 0));
-    }
-
-    #[test]
-    fn no_room_to_wait_still_serves_an_idle_line() {
-        let mut l = line(0);
-        assert!(matches!(l.arrive(0, 1500), Fate::Sent(1_000_000)));
-        assert!(matches!(l.arrive(999_999, 1500), Fate::Dropped));
-        assert!(matches!(l.arrive(1_000_000, 1500), Fate::Sent(2_000_000)));
+        assert_eq!(gaps.json(), r#"{"n":10,"p10_us":2.0,"p50_us":6.0,"p90_us":10.0}"#);
     }
 }

@@ -5,7 +5,7 @@
 //! carries; `5-8` and `#30-34` are ranges, ends included. The action is `lose` or `+` and milliseconds of extra delay.
 //! Among ACKs only `#n` is meaningful: they are counted after the SYN.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Action {
@@ -24,7 +24,7 @@ enum Key {
 pub struct Script {
     rules: Vec<(Key, Action)>,
     packets: u64,
-    transmissions: HashMap<u64, u32>,
+    transmissions: BTreeMap<u64, u32>,
 }
 
 fn number<T: std::str::FromStr>(text: &str, whole: &str) -> Result<T, String> {

@@ -1,0 +1,201 @@
+"""bench/kernel without its clock: verdicts on runs, figures, cells, and the losses that both sides draw.
+
+What needs root and /dev/net/tun, or cargo, says so when it is skipped.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import math
+import shutil
+import struct
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import airtcp
+
+ROOT = Path(__file__).resolve().parents[1]
+# This folder first: bench has a run.py too.
+sys.path[:0] = [str(ROOT / "bench/kernel")]
+cells, compare, run = (importlib.import_module(name) for name in ("cells", "compare", "run"))
+
+IN_TIME = {"n": 1000, "mean_us": 20.0, "max_us": 900.0, "over_200us": 4, "over_1ms": 0, "over_5ms": 0}
+SAMPLE = {"notsent_bytes": 50_000}
+
+
+def path(**changes: Any) -> dict[str, Any]:
+    places = {"deliveries": IN_TIME, "arrivals": IN_TIME, "reads": IN_TIME}
+    return {**places, "write_errors": 0, "largest_packet": 1500, **changes}
+
+
+CELL = cells.make("cubic", 20, 40, 1, 0)
+
+
+def test_a_run_in_which_time_was_kept_has_no_problems() -> None:
+    assert run.problems(CELL, path(), [[SAMPLE] * 5], 0) == []
+
+
+@pytest.mark.parametrize("place", ["deliveries", "arrivals", "reads"])
+def test_time_is_checked_at_each_place(place: str) -> None:
+    often = {**IN_TIME, "over_1ms": 11}
+    assert run.problems(CELL, path(**{place: often}), [[SAMPLE]], 0) == [f"1.10% of {place} more than 1 ms late"]
+    once = {**IN_TIME, "max_us": 34_000.0}
+    assert run.problems(CELL, path(**{place: once}), [[SAMPLE]], 0) == [f"one of {place} 34 ms late"]
+    nothing = {**IN_TIME, "n": 0}
+    assert run.problems(CELL, path(**{place: nothing}), [[SAMPLE]], 0) == [f"no {place}"]
+
+
+def test_a_sender_without_data_is_no_result() -> None:
+    # The earlier emulator reported 34.8 % of utilisation on a loaded machine and saw no problem.
+    dry = [SAMPLE, {"notsent_bytes": 0}, SAMPLE]
+    assert run.problems(CELL, path(), [dry], 0) == ["flow 0 had nothing to send in 1 of 3 samples"]
+    assert run.problems(CELL, path(), [[]], 0) == ["flow 0 was never sampled"]
+
+
+def test_packets_lost_elsewhere_are_no_result() -> None:
+    assert "3 packets lost outside" in run.problems(CELL, path(), [[SAMPLE]], 3)[0]
+    assert run.problems(CELL, path(largest_packet=2948), [[SAMPLE]], 0) == ["a packet of 2948 bytes"]
+
+
+def test_figures_are_those_of_the_window() -> None:
+    """Made up: one packet of 1500 bytes per ms at 12 Mbit/s, 40 ms, from 1 s to 3 s; before that nothing like it."""
+    cell = cells.make("cubic", 12, 40, 1, 0, seconds=3, warmup=1)
+    begin = 10**12
+    columns = ["time_ns", "arrived", "dropped", "lost", "sent", "sent_bytes", "waited_ns", "waiting", "data", "acks"]
+    flow_columns = ["time_ns", "rtt_us", "cwnd", "total_retrans", "bytes_acked", "notsent_bytes"]
+    series, flow = [], []
+    for ms in range(0, 3001, 10):
+        n = max(0, ms - 1000)
+        series.append([begin + ms * 10**6, 5 + n, 5, 0, n, 1500 * n, n * 7 * 10**6, 7, n, n // 2])
+        flow.append([begin + ms * 10**6, 47_000 if n else 90_000, 47, 3 + n // 500, 1448 * n, 10**6])
+    gaps = {"n": 1000, "p10_us": 1.0, "p50_us": 2000.0, "p90_us": 3.0}
+    recorded = path(
+        begin_ns=begin,
+        series_columns=columns,
+        series=series,
+        flow_columns=flow_columns,
+        flows=[flow],
+        ack_gaps=gaps,
+        realtime=False,
+    )
+    result = run.summarise(cell, recorded, 0)
+    assert result["problems"] == []
+    assert result["goodput_mbit"] == pytest.approx(12 * 1448 / 1500, rel=1e-4)
+    assert result["utilisation"] == pytest.approx(1.0)
+    assert (result["rtt_ms"], result["cwnd"], result["queue_packets"]) == (pytest.approx(47, abs=0.3), 47, 7)
+    assert (result["retransmitted"], result["acks_per_packet"], result["ack_gap_p50_us"]) == (4, 0.5, 2000.0)
+    assert result["queue_loss"] == 0
+
+
+def test_starts_have_a_seed_and_stay_within_the_spread() -> None:
+    cell = cells.make("reno", 20, 40, 1, 0, flows=4, seed=3)
+    assert run.starts_ms(cell) == run.starts_ms(cell) != run.starts_ms({**cell, "seed": 4})
+    assert all(0 <= ms <= 1000 for ms in run.starts_ms(cell))
+    assert run.starts_ms(CELL) == [0.0]
+
+
+def test_the_cells_cover_what_is_promised() -> None:
+    all_cells = list(cells.cells())
+    names = [cells.name(c) for c in all_cells]
+    assert len(set(names)) == len(names)
+    for key, values in (
+        ("cc", cells.CONTROLS),
+        ("rate_mbit", cells.RATES_MBIT),
+        ("rtt_ms", cells.RTTS_MS),
+        ("buffer_bdp", cells.BUFFERS_BDP),
+        ("loss", cells.LOSSES),
+        ("send_offload", (True, False)),
+        ("flows", (1, 4)),
+    ):
+        assert {c[key] for c in all_cells} >= set(values), key
+    assert all(c["buffer_packets"] >= 1 and c["warmup"] < c["seconds"] <= 20 for c in all_cells)
+
+
+def test_a_difference_below_the_floor_is_none() -> None:
+    again = next(f for f in cells.FIGURES if f.key == "retransmitted")
+    assert cells.off_by(again, 5, 8) == 0
+    assert cells.off_by(again, 10, 20) == 0.5
+    assert cells.off_by(again, 4, 0) == math.inf
+
+
+def test_cells_are_counted_by_their_worst_figure() -> None:
+    good = dict.fromkeys((f.key for f in cells.FIGURES), 0.01)
+    middling, bad = {**good, "cwnd": 0.08}, {**good, "cwnd": 0.5}
+    differing = [good, good, middling, bad]
+    assert [compare.inside(differing, "cwnd", b) for b in compare.BOUNDS] == [2, 3]
+    assert [compare.inside(differing, None, b) for b in compare.BOUNDS] == [2, 3]
+    assert compare.inside(differing, "rtt_ms", 0.05) == 4
+    told = compare.table("made up", differing)
+    assert "| cwnd, segments | 2 | 3 | 1.0% | 50.0% |" in told
+    assert "| every figure of the cell | 2 | 3 | | |" in told
+
+
+def test_a_quantile_is_a_value_that_occurred() -> None:
+    values = [5.0, 1.0, 3.0, 2.0, 4.0]
+    assert [cells.quantile(values, q) for q in (0, 0.2, 0.5, 0.9, 1)] == [1.0, 1.0, 3.0, 5.0, 5.0]
+
+
+def block(kind: int, body: bytes) -> bytes:
+    length = 12 + len(body)
+    return struct.pack("<II", kind, length) + body + struct.pack("<I", length)
+
+
+def test_times_of_a_capture_are_read_in_its_resolution() -> None:
+    section = block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1))
+    nanoseconds = struct.pack("<HHI", 1, 0, 65535) + struct.pack("<HHB3xI", 9, 1, 9, 0)
+    microseconds = struct.pack("<HHI", 1, 0, 65535)
+
+    def packet(interface: int, ticks: int) -> bytes:
+        return block(6, struct.pack("<IIIII", interface, ticks >> 32, ticks & 0xFFFFFFFF, 0, 0))
+
+    file = section + block(1, nanoseconds) + block(1, microseconds) + packet(0, 5_000_000_000) + packet(1, 250_000)
+    assert compare.capture_times(file) == [pytest.approx(5.0), pytest.approx(0.25)]
+    with pytest.raises(ValueError, match="the file has"):
+        compare.capture_times(file[:-4])
+
+
+def pathemu(tmp_path: Path) -> Path:
+    if shutil.which("cargo") is None:
+        pytest.skip("needs cargo, to build bench/kernel/pathemu")
+    built: Path = run.build_pathemu(tmp_path / "target")
+    return built
+
+
+def test_a_seed_loses_the_same_packets_on_both_sides(tmp_path: Path) -> None:
+    loss, seed, n = 0.03, 11, 2000
+    command = [str(pathemu(tmp_path)), "--tell-losses", str(n), "--loss", str(loss), "--seed", str(seed)]
+    emulated = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    # Datagrams without a queue: one a millisecond, so the millisecond in which one is lost is its number.
+    text = compare.scenario(cells.make("cubic", 100, 10, 1, loss, seconds=2, warmup=0))
+    flow = text.index("[[flows]]")
+    text = (
+        text[:flow]
+        + '[[flows]]\nname = "f"\nfrom = "sender"\nto = "r2"\n'
+        + 'traffic = { kind = "cbr", rate = "1.6Mbit/s", packet_bytes = 200 }\n[record]\ndrops = ["r1->r2"]\n'
+    )
+    file = tmp_path / "line.toml"
+    file.write_text(text)
+    drops = airtcp.run(file, seed=seed).drops.collect().to_dicts()
+    lost = [round((d["time_s"] - drops[0]["time_s"]) * 1000) for d in drops]
+    assert len(lost) > 30
+    assert lost == [i - emulated[0] for i in emulated[: len(lost)]]
+
+
+def test_the_kernel_sends_through_the_emulator(tmp_path: Path) -> None:
+    if reason := run.why_not():
+        pytest.skip(reason)
+    cell = cells.make("cubic", 20, 10, 1, 0.01, seconds=1.5, warmup=0.5)
+    recorded, hidden = run.run_cell(pathemu(tmp_path), cell)
+    result = run.summarise(cell, recorded, hidden)
+    # Whether time was kept is the machine's affair; that all is there is ours.
+    assert hidden == 0
+    assert recorded["largest_packet"] == 1500
+    assert result["goodput_mbit"] > 0
+    assert result["acks_per_packet"] > 0.3
+    assert recorded["read_bytes"] > 100_000
+    assert {len(recorded["series"][0]), len(recorded["series_columns"])} == {10}
