@@ -103,12 +103,12 @@ impl Scenario {
 
     /// The scenario with overrides applied and defaults written out, as TOML that parses to the same run.
     pub fn to_toml(&self) -> String {
-        toml::to_string(&self.resolved()).expect("every scenario can be written as TOML: see the tests")
+        toml::to_string(erased(&self.resolved())).expect("every scenario can be written as TOML: see the tests")
     }
 
     /// As [`Scenario::to_toml`], as JSON for [`Scenario::parse_json`].
     pub fn to_json(&self) -> Json {
-        serde_json::to_value(self.resolved()).expect("every scenario can be written as JSON: see the tests")
+        serde_json::to_value(erased(&self.resolved())).expect("every scenario can be written as JSON: see the tests")
     }
 
     fn resolved(&self) -> ScenarioFile {
@@ -128,6 +128,11 @@ impl Scenario {
         }
         file
     }
+}
+
+/// The file without its type: what writes it is then compiled once for all formats, not once for each.
+fn erased(file: &ScenarioFile) -> &dyn erased_serde::Serialize {
+    file
 }
 
 const EMPTY: &str = "is empty: a scenario has at least `duration`, `nodes` and `links`";
