@@ -6,6 +6,8 @@
 //!
 //! Without a file: writes one of 5 million packets to the directory for temporary files first, a thousand connections at once
 //! whose senders lose and repeat one segment in a hundred.
+
+#![allow(clippy::cast_lossless, clippy::cast_possible_truncation, clippy::cast_sign_loss)] // of numbers that are known to fit
 #![allow(clippy::disallowed_types)] // it measures time
 
 use std::fs::File;

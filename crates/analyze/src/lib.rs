@@ -7,18 +7,6 @@
 //! [`reader`] files, `decode` headers, `open` and `connection` which packets belong together, `flow` the sender's state
 //! and why it repeated something, `whatif` other policies, [`tables`] what comes out.
 
-#![cfg_attr(
-    not(test),
-    warn(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        clippy::cast_possible_wrap,
-        clippy::cast_lossless,
-        unreachable_pub,
-        missing_docs
-    )
-)]
-
 mod analyzer;
 mod connection;
 mod decode;

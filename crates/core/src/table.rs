@@ -7,30 +7,42 @@ use std::borrow::Cow;
 /// A named table of equally long columns.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Table {
+    /// As files and readers of results name it.
     pub name: &'static str,
     /// Which rows it has, in a sentence or two.
     pub about: &'static str,
+    /// In the order in which they are shown.
     pub columns: Vec<Column>,
 }
 
+/// A column: its name, its unit and meaning, its values.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Column {
     /// Ends in the unit where there is one.
     pub name: &'static str,
+    /// The unit, if there is one, then the meaning.
     pub unit_and_meaning: &'static str,
+    /// One value for each row.
     pub data: Data,
 }
 
+/// Values of a column.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Data {
+    /// Counts and times.
     U64(Vec<u64>),
+    /// Small counts and identifiers.
     U32(Vec<u32>),
+    /// Measures; NaN where there is none.
     F64(Vec<f64>),
+    /// Names.
     Str(Vec<Cow<'static, str>>),
+    /// Yes or no.
     Bool(Vec<bool>),
 }
 
 impl Data {
+    /// Values.
     pub fn len(&self) -> usize {
         match self {
             Data::U64(v) => v.len(),
@@ -40,6 +52,7 @@ impl Data {
             Data::Bool(v) => v.len(),
         }
     }
+    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -50,9 +63,11 @@ impl Table {
     pub fn len(&self) -> usize {
         self.columns.first().map_or(0, |c| c.data.len())
     }
+    /// Whether it has no row.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
+    /// The values of a column.
     pub fn column(&self, name: &str) -> Option<&Data> {
         self.columns.iter().find(|c| c.name == name).map(|c| &c.data)
     }
@@ -60,8 +75,11 @@ impl Table {
 
 /// What a [`table!`] is stored in, whichever it is.
 pub trait Rows: Any + Send {
+    /// The finished table.
     fn into_table(self: Box<Self>) -> Table;
+    /// To find out which one it is.
     fn as_any(&self) -> &dyn Any;
+    /// To find out which one it is, and add to it.
     fn as_any_mut(&mut self) -> &mut dyn Any;
 }
 
@@ -74,16 +92,18 @@ macro_rules! table {
     }) => {
         $(#[doc = $doc])*
         $(#[derive($($derive),+)])?
-        $vis struct $row { $(pub $column: $type,)+ }
+        $vis struct $row { $($vis $column: $type,)+ }
 
         #[derive(Debug, Default)]
         $vis struct $columns { $($column: Vec<$type>,)+ }
 
         impl $columns {
-            pub fn push(&mut self, row: $row) {
+            /// Appends a row.
+            $vis fn push(&mut self, row: $row) {
                 $(self.$column.push(row.$column);)+
             }
-            pub fn into_table(self) -> $crate::table::Table {
+            /// The finished table.
+            $vis fn into_table(self) -> $crate::table::Table {
                 $crate::table::Table {
                     name: $name,
                     about: concat!($($doc),*).trim_ascii(),

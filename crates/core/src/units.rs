@@ -3,18 +3,6 @@
 //! Every quantity that a user writes is a string with a unit (`"100Mbit/s"`, `"90ms"`, `"64KiB"`); parsing lives here
 //! and nowhere else. Time is integer nanoseconds. [`Seq32`] and [`Seq12`] are the only places with wrap-around arithmetic.
 
-#![cfg_attr(
-    not(test),
-    warn(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        clippy::cast_possible_wrap,
-        clippy::cast_lossless,
-        unreachable_pub,
-        missing_docs
-    )
-)]
-
 use std::fmt;
 use std::ops::{Add, AddAssign, Div, Mul, Sub};
 use std::str::FromStr;

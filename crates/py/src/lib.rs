@@ -7,6 +7,7 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
+use airtcp_core::convert::floor64;
 use airtcp_core::policy::Page;
 use airtcp_core::tcp::profile::{profile_file, profile_names};
 use airtcp_core::units::Time;
@@ -202,7 +203,7 @@ impl Run {
             None => &mut NoCapture,
         };
         // Rounded up, so that a caller who asks for a little more than now always gets on.
-        let until = Time::from_ns((until_s * 1e9).ceil() as u64).min(world.end());
+        let until = Time::from_ns(floor64((until_s * 1e9).ceil())).min(world.end());
         py.detach(|| world.run_until(until, sink));
         Ok(())
     }

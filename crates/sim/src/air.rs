@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use airtcp_core::convert::count;
 use airtcp_core::packet::FlowId;
 use airtcp_core::units::Time;
 use airtcp_core::wifi::{
@@ -29,7 +30,7 @@ pub(crate) struct Air {
 }
 
 impl Air {
-    pub fn new(spec: &RunSpec) -> Air {
+    pub(crate) fn new(spec: &RunSpec) -> Air {
         let mut air = Air { at: vec![None; spec.links.len()], ..Air::default() };
         let is_daemon = |(_, f): &(FlowId, &FlowSpec)| matches!(f.traffic, Traffic::Daemon(_));
         let daemon_of: BTreeMap<NodeId, FlowId> =
@@ -65,7 +66,7 @@ impl Air {
         }
         for (id, link) in (0..).map(LinkId).zip(&spec.links) {
             if let Some(a) = link.air {
-                let pairs = spec.channels[a.channel.index()].pairs.len() as u32;
+                let pairs = count(spec.channels[a.channel.index()].pairs.len());
                 let own = match a.is_group {
                     true => AirLinkId::group(a.pair, pairs),
                     false if a.down => PairId(a.pair).down(),
@@ -79,17 +80,17 @@ impl Air {
     }
 
     /// The link of the world that a channel's link is.
-    pub fn world_link(&self, channel: ChannelId, link: AirLinkId) -> LinkId {
+    pub(crate) fn world_link(&self, channel: ChannelId, link: AirLinkId) -> LinkId {
         self.world_link[channel.index()][link.index()]
     }
 
     /// Links of the world that go through the air, in order.
-    pub fn links(&self) -> impl Iterator<Item = LinkId> + '_ {
+    pub(crate) fn links(&self) -> impl Iterator<Item = LinkId> + '_ {
         (0..).map(LinkId).zip(&self.at).filter(|(_, at)| at.is_some()).map(|(link, _)| link)
     }
 
     /// Counters of a link of the world from the start of the run to now; `None` for a wire.
-    pub fn stats(&self, link: LinkId, now: Time) -> Option<AirStats> {
+    pub(crate) fn stats(&self, link: LinkId, now: Time) -> Option<AirStats> {
         self.at[link.index()].map(|(channel, own)| self.channels[channel.index()].stats(own, now.as_ns()))
     }
 }

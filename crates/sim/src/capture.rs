@@ -9,6 +9,7 @@ mod radiotap;
 use std::io::{self, BufWriter, Write};
 use std::net::Ipv4Addr;
 
+use airtcp_core::convert::{count, low32};
 use airtcp_core::packet::Packet;
 use airtcp_core::units::Time;
 use airtcp_core::wifi::FrameRecord;
@@ -21,13 +22,17 @@ use crate::spec::{ChannelId, FlowSpec, LinkId, NodeId, RunSpec, Traffic};
 /// A packet that enters the line of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Captured {
+    /// When it enters the line.
     pub time: Time,
+    /// The line.
     pub link: LinkId,
+    /// As it enters it.
     pub packet: Packet,
 }
 
 /// Where captured packets go.
 pub trait CaptureSink {
+    /// Takes one packet.
     fn packet(&mut self, c: &Captured);
     /// A frame on a channel, an index into [`RunSpec::channels`].
     fn frame(&mut self, _channel: ChannelId, _frame: &FrameRecord) {}
@@ -63,20 +68,20 @@ const LINKTYPE_RAW: u16 = 101;
 const NAMES_PER_BLOCK: usize = 1000;
 
 mod block {
-    pub const SECTION_HEADER: u32 = 0x0a0d_0d0a;
-    pub const INTERFACE_DESCRIPTION: u32 = 1;
-    pub const NAME_RESOLUTION: u32 = 4;
-    pub const ENHANCED_PACKET: u32 = 6;
+    pub(crate) const SECTION_HEADER: u32 = 0x0a0d_0d0a;
+    pub(crate) const INTERFACE_DESCRIPTION: u32 = 1;
+    pub(crate) const NAME_RESOLUTION: u32 = 4;
+    pub(crate) const ENHANCED_PACKET: u32 = 6;
 }
 
 mod option {
-    pub const SHB_USERAPPL: u16 = 4;
-    pub const IF_NAME: u16 = 2;
-    pub const IF_SPEED: u16 = 8;
-    pub const IF_TSRESOL: u16 = 9;
-    pub const IF_FCSLEN: u16 = 13;
+    pub(crate) const SHB_USERAPPL: u16 = 4;
+    pub(crate) const IF_NAME: u16 = 2;
+    pub(crate) const IF_SPEED: u16 = 8;
+    pub(crate) const IF_TSRESOL: u16 = 9;
+    pub(crate) const IF_FCSLEN: u16 = 13;
     /// A record of a name resolution block, laid out as options are.
-    pub const NRB_IPV4: u16 = 1;
+    pub(crate) const NRB_IPV4: u16 = 1;
 }
 
 /// Writes the captured links and channels of a run as one pcapng section: an interface for each, nanosecond timestamps counted from
@@ -167,7 +172,7 @@ impl<W: Write> PcapngWriter<W> {
             }
         }
         let hosts = spec.nodes.iter().enumerate().filter(|(_, node)| node.is_host);
-        let names: Vec<_> = hosts.map(|(id, node)| (id as u32, node.name.as_str())).collect();
+        let names: Vec<_> = hosts.map(|(id, node)| (count(id), node.name.as_str())).collect();
         for names in names.chunks(NAMES_PER_BLOCK) {
             writer.names(names);
         }
@@ -294,7 +299,7 @@ impl<W: Write> CaptureSink for PcapngWriter<W> {
             monitor.write_radiotap(frame, &mut self.block.bytes);
             monitor.write_frame(frame, write_packet, &mut self.block.bytes);
         }
-        let total = (self.block.bytes.len() - data_at) as u32;
+        let total = count(self.block.bytes.len() - data_at);
         self.end_packet(data_at, total);
     }
 }
@@ -322,7 +327,7 @@ impl Block {
         self.begin(block::ENHANCED_PACKET);
         self.u32(interface);
         self.u32((time_ns >> 32) as u32);
-        self.u32(time_ns as u32);
+        self.u32(low32(time_ns));
         self.u64(0);
         self.bytes.len()
     }
@@ -355,7 +360,7 @@ impl Block {
     }
     fn end(&mut self) {
         self.pad();
-        let len = self.bytes.len() as u32 + 4;
+        let len = count(self.bytes.len()) + 4;
         self.set_u32(4, len);
         self.u32(len);
     }

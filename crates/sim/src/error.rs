@@ -2,6 +2,7 @@
 
 /// A [`crate::spec::RunSpec`] that describes no world.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)] // the message of each says it
 pub enum BuildError {
     #[error("flow `{flow}`: no route from `{from}` to `{to}`: add links that connect them (hosts do not forward)")]
     NoRoute { flow: String, from: String, to: String },

@@ -2,8 +2,19 @@
 //!
 //! [`document`] reads files with the place of everything; [`scenario`] turns a file into a [`spec::RunSpec`]; [`world`] runs that; [`record`] holds what came out.
 
-// Tests may compare with the platform's logarithms.
-#![cfg_attr(test, allow(clippy::disallowed_methods))]
+// Tests may compare with the platform's logarithms, and cast numbers that they know.
+#![cfg_attr(
+    test,
+    allow(
+        clippy::disallowed_methods,
+        clippy::cast_lossless,
+        clippy::cast_possible_truncation,
+        clippy::cast_possible_wrap,
+        clippy::cast_sign_loss,
+        missing_docs,
+        unreachable_pub
+    )
+)]
 
 mod air;
 pub mod capture;

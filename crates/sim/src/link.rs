@@ -22,6 +22,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use airtcp_core::convert::{count, saturate32};
 use airtcp_core::packet::PacketId;
 use airtcp_core::queue::{AnyQueue, DropReason, QueueConfig};
 use airtcp_core::rng::{Purpose, Rng, Stream, coin, stream};
@@ -225,12 +226,12 @@ pub(crate) struct Links {
 
 impl Links {
     /// Whether a packet that leaves `link` at `now` does so before another one comes to it.
-    pub fn departs_first(&self, link: LinkId, now: Time) -> bool {
+    pub(crate) fn departs_first(&self, link: LinkId, now: Time) -> bool {
         !self.before_departures || departs_first(self.seed, link, now)
     }
 
     /// `mtu`: size of a typical packet, for the disciplines.
-    pub fn new(links: &[LinkSpec], seed: u64, mtu: u32, capture: &[LinkId], record_drops: &[LinkId]) -> Links {
+    pub(crate) fn new(links: &[LinkSpec], seed: u64, mtu: u32, capture: &[LinkId], record_drops: &[LinkId]) -> Links {
         let n = links.len();
         let mut all = Links {
             lines: Vec::with_capacity(n),
@@ -241,7 +242,7 @@ impl Links {
             before_departures: false,
         };
         for (i, spec) in links.iter().enumerate() {
-            let id = LinkId(i as u32);
+            let id = LinkId(count(i));
             let capture = capture.contains(&id);
             let (mut limit_packets, mut limit_bytes, mut queued) = (usize::MAX, u64::MAX, None);
             let mut kind = LineKind::Plain;
@@ -257,7 +258,7 @@ impl Links {
                 }
                 discipline => {
                     kind = LineKind::Queued;
-                    queued = Some(QueueId(all.queued.len() as u32));
+                    queued = Some(QueueId(count(all.queued.len())));
                     let stream = Stream::new(seed, i as u64, Purpose::Queue);
                     let aqm = discipline.build(&airtcp_core::queue::QueueContext { rate: spec.rate, mtu, stream });
                     all.queued.push(Queued {
@@ -313,7 +314,7 @@ impl Links {
     }
 
     /// Finds the links that can be fused with the one before them, and marks them ([`Hop::fused`]) in `hops`.
-    pub fn fuse(&mut self, links: &[LinkSpec], hops: &mut [Hop]) {
+    pub(crate) fn fuse(&mut self, links: &[LinkSpec], hops: &mut [Hop]) {
         /// For a link that packets enter at their source, or from several links.
         const NO_FEEDER: Hop = Hop::END;
         let mut feeders: Vec<Option<Hop>> = vec![None; links.len()];
@@ -345,7 +346,7 @@ impl Links {
     }
 
     /// Gives lanes to the links that most packets in flight will be on, as far as `hops` tell; returns their number.
-    pub fn assign_lanes(&mut self, links: &[LinkSpec], hops: &[Hop]) -> usize {
+    pub(crate) fn assign_lanes(&mut self, links: &[LinkSpec], hops: &[Hop]) -> usize {
         // Arrivals at the far end, paths counted: none where the next link is fused with this one.
         let mut paths = vec![0u64; links.len()];
         for hop in hops.windows(2).filter(|w| !w[0].is_end() && !w[1].is_fused()) {
@@ -358,7 +359,7 @@ impl Links {
             let (feeder, alone) = match line.kind {
                 LineKind::Plain if !is_small => (Hop::END, Hop::END),
                 LineKind::Fused => (self.cold[i].feeder.map_or(Hop::END, Hop::of), Hop::END),
-                _ => (Hop::END, Hop::of(LinkId(i as u32))),
+                _ => (Hop::END, Hop::of(LinkId(count(i)))),
             };
             groups.entry((spec.rate, spec.delay, feeder, alone)).or_default().push(i);
         }
@@ -387,7 +388,7 @@ impl Links {
 
     /// A packet arrives at a link.
     #[inline(always)]
-    pub fn accept(&mut self, now: Time, link: LinkId, size: u16) -> Accepted {
+    pub(crate) fn accept(&mut self, now: Time, link: LinkId, size: u16) -> Accepted {
         let line = &mut self.lines[link.index()];
         if line.kind == LineKind::Plain && line.free_at <= now {
             line.transmit(now, size, || self.cold[link.index()].rate);
@@ -430,7 +431,7 @@ impl Links {
             cold.waiting.push_back((start, size));
             cold.waiting_bytes += u64::from(size);
             cold.wait_ns += u128::from(start.since(now).as_ns());
-            cold.max_queue = cold.max_queue.max(cold.waiting.len() as u32);
+            cold.max_queue = cold.max_queue.max(count(cold.waiting.len()));
             if line.kind == LineKind::Plain {
                 line.kind = LineKind::PlainWaiting;
             }
@@ -447,7 +448,14 @@ impl Links {
     /// Passes a packet through a fused link that it reaches at `arrival`, no earlier than those before it. Returns its
     /// arrival at the far end with the place `after` it, and the lane.
     #[inline(always)]
-    pub fn pass(&mut self, arrival: Time, link: LinkId, packet: PacketId, after: Place, size: u16) -> (InFlight, Lane) {
+    pub(crate) fn pass(
+        &mut self,
+        arrival: Time,
+        link: LinkId,
+        packet: PacketId,
+        after: Place,
+        size: u16,
+    ) -> (InFlight, Lane) {
         let line = &mut self.lines[link.index()];
         if line.free_at > arrival {
             return self.pass_waiting(arrival, link, packet, after, size);
@@ -478,14 +486,14 @@ impl Links {
         let start = line.free_at;
         cold.waiting.push_back((start, size));
         line.transmit(start, size, || cold.rate);
-        let depth = cold.waiting.len().min(usize::from(u16::MAX)) as u16;
+        let depth = u16::try_from(cold.waiting.len()).unwrap_or(u16::MAX);
         let lane = if line.kind == LineKind::Fused { Lane::NONE } else { line.lane };
         let time = line.arrival();
         (InFlight { time, packet, next: Next::reaches(after), size, depth, flight_ns: flight_ns(arrival, time) }, lane)
     }
 
     /// A packet that has waited on a fused link reaches its end.
-    pub fn count_wait(&mut self, link: LinkId, entry: &InFlight) {
+    pub(crate) fn count_wait(&mut self, link: LinkId, entry: &InFlight) {
         let cold = &mut self.cold[link.index()];
         let (arrival, start, _) = self.lines[link.index()].passage(cold, entry);
         cold.wait_ns += u128::from(start.since(arrival).as_ns());
@@ -496,7 +504,7 @@ impl Links {
 
     /// What is still to come on fused links, by link; empty if there are none. `wires`: the packets in flight; `hops`:
     /// what their places mean; `now`: all arrivals before it have taken place, and those at it unless `before`.
-    pub fn ahead<'a>(
+    pub(crate) fn ahead<'a>(
         &self,
         wires: impl Iterator<Item = &'a InFlight>,
         hops: &[Hop],
@@ -535,13 +543,13 @@ impl Links {
         all
     }
 
-    pub fn is_fused(&self, link: LinkId) -> bool {
+    pub(crate) fn is_fused(&self, link: LinkId) -> bool {
         matches!(self.lines[link.index()].kind, LineKind::Fused | LineKind::FusedAlone)
     }
 
     /// Counters up to `now`, with what [`Self::ahead`] gave for the same instant; it may be left out for a link that is not
     /// fused.
-    pub fn totals(&mut self, link: LinkId, now: Time, ahead: &[Ahead]) -> LinkTotals {
+    pub(crate) fn totals(&mut self, link: LinkId, now: Time, ahead: &[Ahead]) -> LinkTotals {
         if self.is_fused(link) {
             return self.fused_totals(link, &ahead[link.index()]);
         }
@@ -605,19 +613,19 @@ impl Links {
     }
 
     /// See [`airtcp_core::queue::Aqm::drop_probability`].
-    pub fn drop_probability(&self, link: LinkId) -> Option<f64> {
+    pub(crate) fn drop_probability(&self, link: LinkId) -> Option<f64> {
         self.queued.get(self.cold[link.index()].queued?.0 as usize)?.aqm.drop_probability()
     }
 
     /// Begins a new maximum at the occupancy of `now`, arrivals at that instant still to come.
-    pub fn reset_max_queue(&mut self, link: LinkId, now: Time, totals: &LinkTotals) {
+    pub(crate) fn reset_max_queue(&mut self, link: LinkId, now: Time, totals: &LinkTotals) {
         let cold = &mut self.cold[link.index()];
-        cold.max_queue = totals.queue_packets as u32;
+        cold.max_queue = saturate32(totals.queue_packets);
         cold.max_queue_since = now;
     }
 
     /// The next packet of a queue starts its transmission. Returns its far-end time, or the time of its loss.
-    pub fn start(&mut self, now: Time, link: LinkId, size: u16) -> Accepted {
+    pub(crate) fn start(&mut self, now: Time, link: LinkId, size: u16) -> Accepted {
         let (line, cold) = (&mut self.lines[link.0 as usize], &mut self.cold[link.0 as usize]);
         if let Some(hold) = &mut cold.hold {
             hold.count_to(now);
@@ -629,7 +637,7 @@ impl Links {
 
 impl Line {
     #[inline]
-    pub fn free_at(&self) -> Time {
+    pub(crate) fn free_at(&self) -> Time {
         self.free_at
     }
     /// When what it has been given last reaches the far end.
@@ -724,7 +732,7 @@ impl Cold {
     }
 
     /// A discipline has dropped a packet.
-    pub fn count_drop(&mut self, size: u16, reason: DropReason) {
+    pub(crate) fn count_drop(&mut self, size: u16, reason: DropReason) {
         match reason {
             DropReason::Early => self.dropped_early += 1,
             DropReason::Filtered => self.filtered += 1,
@@ -769,16 +777,16 @@ impl Hold {
 
 impl Queued {
     /// Brings the integral of the queue length up to `now`; to be called before the queue changes.
-    pub fn count_to(&mut self, cold: &mut Cold, now: Time) {
+    pub(crate) fn count_to(&mut self, cold: &mut Cold, now: Time) {
         cold.wait_ns += self.aqm.len_packets() as u128 * u128::from(now.since(self.counted_to).as_ns());
         self.counted_to = now;
     }
-    pub fn count_arrival(&mut self, size: u16) {
+    pub(crate) fn count_arrival(&mut self, size: u16) {
         self.arrived_packets += 1;
         self.arrived_bytes += u64::from(size);
     }
     /// When this link next needs attention, given when its line is free.
-    pub fn deadline(&self, free_at: Time) -> Time {
+    pub(crate) fn deadline(&self, free_at: Time) -> Time {
         let periodic = self.aqm.deadline();
         if self.aqm.len_packets() > 0 && !self.held_back { periodic.min(free_at) } else { periodic }
     }

@@ -156,11 +156,11 @@ table! {
 }
 
 impl RetransmissionRows {
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.needless.len()
     }
     /// Of a row that was pushed.
-    pub fn mark_needless(&mut self, row: u32) {
+    pub(crate) fn mark_needless(&mut self, row: u32) {
         self.needless[row as usize] = true;
     }
 }
@@ -209,7 +209,7 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    pub fn drop(&mut self, now: Time, link: LinkId, packet: &Packet, reason: DropReason) {
+    pub(crate) fn drop(&mut self, now: Time, link: LinkId, packet: &Packet, reason: DropReason) {
         let reason = match reason {
             DropReason::Overflow => "overflow",
             DropReason::Early => "early",

@@ -17,23 +17,23 @@ impl<T> Default for Ring<T> {
 
 impl<T: Copy> Ring<T> {
     #[inline]
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.len
     }
     /// The `i`-th from the front. Panics in a ring that was always empty; beyond the last it is any element.
     #[inline]
-    pub fn at(&self, i: usize) -> &T {
+    pub(crate) fn at(&self, i: usize) -> &T {
         &self.buffer[self.front.wrapping_add(i) & (self.buffer.len().wrapping_sub(1))]
     }
     #[inline]
-    pub fn front(&self) -> Option<&T> {
+    pub(crate) fn front(&self) -> Option<&T> {
         if self.len > 0 { Some(self.at(0)) } else { None }
     }
-    pub fn back(&self) -> Option<&T> {
+    pub(crate) fn back(&self) -> Option<&T> {
         self.len.checked_sub(1).map(|last| self.at(last))
     }
     #[inline]
-    pub fn push_back(&mut self, element: T) {
+    pub(crate) fn push_back(&mut self, element: T) {
         if self.len == self.buffer.len() {
             self.grow(element);
         }
@@ -43,20 +43,20 @@ impl<T: Copy> Ring<T> {
     }
     /// Panics if it is empty.
     #[inline]
-    pub fn pop_front(&mut self) -> T {
+    pub(crate) fn pop_front(&mut self) -> T {
         let element = *self.at(0);
         self.len -= 1;
         self.front = self.front.wrapping_add(1);
         element
     }
     /// Puts back what was just taken out.
-    pub fn unpop(&mut self, element: T) {
+    pub(crate) fn unpop(&mut self, element: T) {
         self.front = self.front.wrapping_sub(1);
         self.len += 1;
         let mask = self.buffer.len() - 1;
         self.buffer[self.front & mask] = element;
     }
-    pub fn iter(&self) -> impl Iterator<Item = &T> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         (0..self.len).map(|i| self.at(i))
     }
     /// To twice the size; `fill` stands where there is nothing.

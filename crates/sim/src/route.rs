@@ -12,6 +12,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 use crate::error::BuildError;
+use airtcp_core::convert::count;
 use airtcp_core::packet::FlowId;
 use airtcp_core::wifi::ApQueue;
 
@@ -35,6 +36,7 @@ pub struct Routes {
 /// The paths of a flow with roaming ends.
 #[derive(Debug, Clone)]
 pub struct Variants {
+    /// Whose paths they are.
     pub flow: FlowId,
     /// Ends, as indices into [`RunSpec::roaming`]; `None`: does not roam.
     pub ends: [Option<u32>; 2],
@@ -43,6 +45,7 @@ pub struct Variants {
 }
 
 impl Routes {
+    /// The best paths of all flows, or the first flow that has none.
     pub fn new(spec: &RunSpec) -> Result<Routes, BuildError> {
         let mut routes =
             Routes { hops: Vec::new(), start: vec![[Place::default(); 2]; spec.flows.len()], ..Routes::default() };
@@ -62,11 +65,11 @@ impl Routes {
             }
             let ends = [flow.from, flow.to].map(|node| roaming.get(&node).copied());
             if ends != [None; 2] {
-                routes.variants.push(Variants { flow: FlowId(i as u32), ends, start: Vec::new() });
+                routes.variants.push(Variants { flow: FlowId(count(i)), ends, start: Vec::new() });
                 continue;
             }
-            wanted.push((graph.root_for(flow.to), i as u32, false));
-            wanted.push((graph.root_for(flow.from), i as u32, true));
+            wanted.push((graph.root_for(flow.to), count(i), false));
+            wanted.push((graph.root_for(flow.from), count(i), true));
         }
         wanted.sort_unstable();
         let n = spec.nodes.len();
@@ -156,7 +159,7 @@ impl Routes {
 
     /// The place of what is appended next.
     fn here(&self) -> Place {
-        Place::new(self.hops.len() as u32)
+        Place::new(count(self.hops.len()))
     }
 }
 

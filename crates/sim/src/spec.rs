@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use airtcp_core::convert::count;
 use airtcp_core::packet::FlowId;
 use airtcp_core::queue::QueueConfig;
 use airtcp_core::receive::{OffConfig, ReceiveOffloadConfig};
@@ -36,9 +37,9 @@ impl LinkId {
     pub const fn index(self) -> usize {
         self.0 as usize
     }
-    /// All ids below `count`.
-    pub fn all(count: usize) -> impl Iterator<Item = LinkId> + Clone {
-        (0..count as u32).map(LinkId)
+    /// All ids below `links`.
+    pub fn all(links: usize) -> impl Iterator<Item = LinkId> + Clone {
+        (0..count(links)).map(LinkId)
     }
 }
 
@@ -54,13 +55,18 @@ impl ChannelId {
     }
 }
 
+/// All that decides a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunSpec {
+    /// Of every random stream.
     pub seed: u64,
+    /// Virtual time from start to end.
     pub duration: Span,
     /// Summaries leave out what happens before this; series and tables of single events do not.
     pub warmup: Span,
+    /// By number.
     pub nodes: Vec<NodeSpec>,
+    /// By number: lines, and links in the air.
     pub links: Vec<LinkSpec>,
     /// Wireless channels. Their links are in `links`, marked by [`LinkSpec::air`].
     pub channels: Vec<ChannelSpec>,
@@ -68,7 +74,9 @@ pub struct RunSpec {
     pub walks: Vec<WalkSpec>,
     /// Hosts that are a station of several access points, one at a time, each once.
     pub roaming: Vec<RoamingSpec>,
+    /// By number.
     pub flows: Vec<FlowSpec>,
+    /// What is written down.
     pub record: RecordSpec,
 }
 
@@ -77,6 +85,7 @@ pub struct RunSpec {
 pub struct ChannelSpec {
     /// Name of the channel, or of the one WLAN on it. Unique.
     pub name: String,
+    /// By number.
     pub radios: Vec<RadioSpec>,
     /// Pairs of radios that exchange frames: a station and its access point.
     pub pairs: Vec<PairSpec>,
@@ -94,7 +103,9 @@ pub struct ChannelSpec {
 /// A radio of a node. A node may have several.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RadioSpec {
+    /// The node it belongs to.
     pub node: NodeId,
+    /// How it is set.
     pub config: Arc<RadioConfig>,
 }
 
@@ -103,7 +114,9 @@ pub struct RadioSpec {
 pub struct PairSpec {
     /// Indices into [`ChannelSpec::radios`].
     pub station: u16,
+    /// See `station`.
     pub access_point: u16,
+    /// What decides whether their frames arrive.
     pub signal: SignalConfig,
     /// How far apart they are, where the station walks.
     pub motion: Option<Motion>,
@@ -121,13 +134,16 @@ impl PairSpec {
 /// A host that moves.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WalkSpec {
+    /// The host.
     pub node: NodeId,
+    /// Its position over time.
     pub track: Arc<Track>,
 }
 
 /// A host that goes from access point to access point.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RoamingSpec {
+    /// The host.
     pub node: NodeId,
     /// Speaks of `candidates` by their place.
     pub rule: RoamRule,
@@ -137,7 +153,9 @@ pub struct RoamingSpec {
     pub first: Option<usize>,
     /// From the end of one association to the next.
     pub gap: Span,
+    /// What becomes of the host's own packets when it changes.
     pub station_queue: StationQueue,
+    /// What becomes of those that wait for it at the access point it leaves.
     pub ap_queue: ApQueue,
     /// TCP senders on the host learn of each new association ([`airtcp_core::tcp::Sender::on_path_change`]).
     pub tells_senders: bool,
@@ -157,6 +175,7 @@ pub struct AirSpec {
     pub is_group: bool,
 }
 
+/// A host or a router.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NodeSpec {
     /// `left[17]` for the members of a group, `r1` for a single node.
@@ -181,11 +200,15 @@ pub struct LinkSpec {
     pub name: String,
     /// Name of the `[[links]]` entry it came from; both directions have the same.
     pub group: String,
+    /// Where it begins.
     pub from: NodeId,
+    /// Where it ends.
     pub to: NodeId,
     /// Never zero.
     pub rate: DataRate,
+    /// Propagation, from the end of the transmission to the arrival.
     pub delay: Span,
+    /// The discipline of the packets that wait before it.
     pub queue: QueueConfig,
     /// Each packet is lost on the line, after transmission, with this probability.
     pub loss: Probability,
@@ -203,8 +226,11 @@ pub struct LinkSpec {
 /// Those behind it overtake it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Reorder {
+    /// Of being held back.
     pub probability: Probability,
+    /// Least time.
     pub min: Span,
+    /// Most time.
     pub max: Span,
 }
 
@@ -213,22 +239,28 @@ impl Reorder {
     pub const NONE: Reorder = Reorder { probability: Probability::ZERO, min: Span::ZERO, max: Span::ZERO };
 }
 
+/// Traffic from one node to another.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FlowSpec {
     /// `reno[3]` for the members of a group, `reno` for a single flow.
     pub name: String,
     /// Name of the `[[flows]]` entry it came from, by which results are grouped.
     pub group: String,
+    /// Its source.
     pub from: NodeId,
+    /// Its destination.
     pub to: NodeId,
+    /// When it begins.
     pub start: Time,
     /// Unlimited and repeating traffic ends here; [`Time::NEVER`]: at the end of the run.
     pub stop: Time,
     /// Access category of its packets in the air, both directions.
     pub ac: Ac,
+    /// What it sends.
     pub traffic: Traffic,
 }
 
+/// What is written down besides summaries.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RecordSpec {
     /// Distance of the samples in the time series.

@@ -4,6 +4,7 @@
 //! deadline replays only the matches on the way to the root and stops at the first node whose winner neither changes nor
 //! is the component itself, which is what makes it cheap: most deadlines are far from being next.
 
+use airtcp_core::convert::count;
 use airtcp_core::units::Time;
 
 /// Something with a deadline of its own.
@@ -29,7 +30,7 @@ impl Timeline {
         let mut winners = vec![0; leaves];
         for node in (1..leaves).rev() {
             // All deadlines are equal, so the leftmost leaf below wins.
-            winners[node] = if 2 * node >= leaves { (2 * node - leaves) as u32 } else { winners[2 * node] };
+            winners[node] = if 2 * node >= leaves { count(2 * node - leaves) } else { winners[2 * node] };
         }
         Timeline { deadlines: vec![Time::NEVER; leaves], winners, next: (Time::NEVER, Component(0)) }
     }
@@ -54,7 +55,7 @@ impl Timeline {
         let leaves = self.winners.len();
         let leaf = (id as usize) & !1;
         let mut node = (leaf + leaves) / 2;
-        let mut winner = self.match_of(leaf as u32, leaf as u32 + 1);
+        let mut winner = self.match_of(count(leaf), count(leaf) + 1);
         loop {
             if self.winners[node] == winner && winner != id {
                 return;

@@ -21,6 +21,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use airtcp_core::convert::{index, low_index};
 use airtcp_core::packet::PacketId;
 use airtcp_core::units::Time;
 
@@ -111,6 +112,7 @@ struct Queue {
 }
 
 impl Wires {
+    /// No packet in flight, and this many lanes.
     pub fn new(lanes: usize) -> Wires {
         let lanes = lanes.min(MAX_LANES);
         Wires {
@@ -127,6 +129,7 @@ impl Wires {
     pub fn len(&self) -> usize {
         self.calendar.len() + self.lanes.iter().map(|l| l.queue.len()).sum::<usize>()
     }
+    /// Whether nothing is in flight.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -357,7 +360,7 @@ impl Calendar {
 
     #[inline]
     fn push(&mut self, day: u64, entry: InFlight) {
-        let slot = day as usize & (self.buckets.len() - 1);
+        let slot = low_index(day) & (self.buckets.len() - 1);
         let bucket = &mut self.buckets[slot];
         if bucket.capacity() == 0 {
             *bucket = self.spare.pop().unwrap_or_default();
@@ -385,7 +388,7 @@ impl Calendar {
         } else {
             // The current bucket was taken up in expectation of its turn, and something comes first: put it back.
             debug_assert!(day < self.current_day && self.cursor == 0);
-            let slot = self.current_day as usize & (self.buckets.len() - 1);
+            let slot = low_index(self.current_day) & (self.buckets.len() - 1);
             debug_assert!(self.buckets[slot].is_empty());
             self.in_buckets += self.current.len();
             self.occupied[slot / 64] |= 1 << (slot % 64);
@@ -464,7 +467,7 @@ impl Calendar {
         }
         let mask = self.buckets.len() - 1;
         // Everything in the ring is later than the current day unless nothing was in hand: then it may be anywhere.
-        let from = self.base_day as usize & mask;
+        let from = low_index(self.base_day) & mask;
         let words = self.occupied.len();
         let mut word = from / 64;
         let mut bits = self.occupied[word] & (u64::MAX << (from % 64));
@@ -495,7 +498,7 @@ impl Calendar {
         let len = self.len() as u64;
         // Room for the longest flight, but not for a few stragglers at the price of many empty buckets.
         let wanted = (self.longest >> shift).saturating_add(2).min((8 * len).max(MIN_BUCKETS as u64));
-        let wanted = wanted.next_power_of_two().clamp(MIN_BUCKETS as u64, MAX_BUCKETS as u64) as usize;
+        let wanted = index(wanted.next_power_of_two()).clamp(MIN_BUCKETS, MAX_BUCKETS);
         if shift != self.shift || wanted > self.buckets.len() || 8 * wanted <= self.buckets.len() {
             self.rebuild(shift, wanted);
         }
@@ -508,7 +511,7 @@ impl Calendar {
     fn rebuild(&mut self, shift: u32, buckets: usize) {
         let mut all: Vec<InFlight> = Vec::with_capacity(self.len());
         all.extend_from_slice(&self.current[self.cursor..]);
-        let from = self.base_day as usize;
+        let from = low_index(self.base_day);
         for i in 0..self.buckets.len() {
             let slot = (from + i) & (self.buckets.len() - 1);
             all.append(&mut self.buckets[slot]);

@@ -18,6 +18,7 @@ mod results;
 mod roaming;
 mod sampler;
 
+use airtcp_core::convert::count;
 use airtcp_core::packet::{FlowId, Packet, PacketId, Pool};
 use airtcp_core::queue::{DropReason, Drops};
 use airtcp_core::receive::Merged;
@@ -86,7 +87,9 @@ pub struct World {
 /// What a run leaves behind.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunOutput {
+    /// Everything that was recorded.
     pub tables: Vec<Table>,
+    /// The figures at a glance.
     pub summary: Summary,
     /// Events processed: arrivals and deadlines.
     pub events: u64,
@@ -95,12 +98,14 @@ pub struct RunOutput {
 }
 
 impl RunOutput {
+    /// A table by name.
     pub fn table(&self, name: &str) -> Option<&Table> {
         self.tables.iter().find(|t| t.name == name)
     }
 }
 
 impl World {
+    /// A world at its beginning.
     pub fn build(spec: &RunSpec) -> Result<World, BuildError> {
         for link in &spec.links {
             if link.rate.as_bps() == 0 {
@@ -132,8 +137,8 @@ impl World {
             let below = air::below(spec, first);
             let hears =
                 matches!(&flow.traffic, Traffic::Tcp { sender, .. } if sender.local_drops == LocalDrops::Unsent);
-            let recorded = record.retransmissions.binary_search(&FlowId(i as u32)).is_ok();
-            let ctx = Context { flow: FlowId(i as u32), spec: flow, seed: spec.seed };
+            let recorded = record.retransmissions.binary_search(&FlowId(count(i))).is_ok();
+            let ctx = Context { flow: FlowId(count(i)), spec: flow, seed: spec.seed };
             let ends = AnyEnds::new(&ctx, &spec.flows[..i], below, recorded)?;
             flows.push(Flow {
                 ends,
@@ -194,6 +199,7 @@ impl World {
         Ok(world)
     }
 
+    /// The virtual time.
     pub fn now(&self) -> Time {
         self.now
     }

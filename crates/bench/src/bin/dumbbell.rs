@@ -4,6 +4,8 @@
 //! [traffic=reno] [profile=linux-6] [access=RATE] [packet=1500]`; `traffic` is a congestion control, `ping` (the same packets
 //! and hops without TCP) or `cbr`.
 
+#![allow(clippy::cast_lossless, clippy::cast_possible_truncation, clippy::cast_sign_loss)] // of numbers that are known to fit
+
 use std::sync::Arc;
 
 use airtcp_core::queue::QueueConfig;

@@ -3,6 +3,8 @@
 //! `cargo run --release -p airtcp-bench --bin wlan -- [stations=1] [mcs=7] [seconds=60] [cc=cubic] [profile=linux-6]
 //! [path=qdisc|mac80211] [ahead=2] [direction=up|down] [tsq=off|on]`
 
+#![allow(clippy::cast_lossless, clippy::cast_possible_truncation, clippy::cast_sign_loss)] // of numbers that are known to fit
+
 use std::sync::Arc;
 
 use airtcp_core::queue::QueueConfig;

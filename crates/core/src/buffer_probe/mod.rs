@@ -4,18 +4,6 @@
 //! which arrive and when ([`RunLog`]); [`estimate`] makes a number of packets of it. Nothing here knows a socket or a clock, so
 //! the simulator and real hosts run the same procedure.
 
-#![cfg_attr(
-    not(test),
-    warn(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        clippy::cast_possible_wrap,
-        clippy::cast_lossless,
-        unreachable_pub,
-        missing_docs
-    )
-)]
-
 mod estimate;
 mod schedule;
 

@@ -8,18 +8,6 @@
 //!
 //! Nothing here reads a clock, a socket or a kernel: the simulator, and on a real host the kernel monitor and a UDP socket, drive the same code.
 
-#![cfg_attr(
-    not(test),
-    warn(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        clippy::cast_possible_wrap,
-        clippy::cast_lossless,
-        unreachable_pub,
-        missing_docs
-    )
-)]
-
 pub mod announcement;
 pub mod cap;
 pub mod config;

@@ -36,6 +36,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Aqm, DropReason, Drops, Limit, QueueContext};
+use crate::convert::{count, signed32};
 use crate::packet::{Kind, Packet, PacketId, Pool, SackBlock, TcpFlags};
 use crate::policy::checked;
 use crate::units::{Bytes, Seq32, Time};
@@ -70,6 +71,7 @@ impl AckFilterConfig {
         Limit::check(self.limit_packets, self.limit_bytes)
     }
 
+    /// The discipline of one line, at its beginning.
     pub fn build(&self, _: &QueueContext) -> AckFilter {
         AckFilter {
             limit: Limit::new(self.limit_packets, self.limit_bytes),
@@ -112,6 +114,7 @@ struct Chain {
     tail: u32,
 }
 
+/// The filter of one line.
 #[derive(Debug, Clone)]
 pub struct AckFilter {
     limit: Limit,
@@ -137,7 +140,7 @@ fn is_same_connection(a: &Packet, b: &Packet) -> bool {
 
 /// `a` lies after `b`, modulo 2^32.
 fn is_after(a: u32, b: u32) -> bool {
-    (b.wrapping_sub(a) as i32) < 0
+    signed32(b.wrapping_sub(a)) < 0
 }
 
 /// Whether `newer` tells all that `older` tells of their connection, except for ECN; see the module's text.
@@ -212,7 +215,7 @@ impl AckFilter {
         let slot = Slot { id, size, previous: self.tail, next: NONE, next_ack: NONE, is_ack: false };
         let at = if self.free == NONE {
             self.slots.push(slot);
-            self.slots.len() as u32 - 1
+            count(self.slots.len()) - 1
         } else {
             let at = self.free;
             self.free = self.slots[at as usize].next;

@@ -63,6 +63,7 @@ impl CodelConfig {
         CodelParams::check(self.target, self.interval)
     }
 
+    /// The discipline of one line, at its beginning.
     pub fn build(&self, ctx: &QueueContext) -> Codel {
         Codel {
             params: CodelParams {
@@ -83,7 +84,9 @@ checked!(CodelConfig);
 /// What [`CodelLaw`] goes by. The same for all queues of a discipline.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CodelParams {
+    /// Waiting for less is always allowed.
     pub target: Span,
+    /// For how long packets must have waited longer before the first is dropped.
     pub interval: Span,
     /// Never drop while no more than this many bytes are left (RFC 8289 section 5.3, `MAXPACKET`).
     pub mtu: u32,
@@ -111,7 +114,9 @@ impl CodelParams {
         let (interval, count) = (self.interval.as_ns(), u64::from(count.max(1)));
         let spacing = match interval.checked_mul(interval) {
             Some(square) => (square / count).isqrt(),
-            None => (u128::from(interval).pow(2) / u128::from(count)).isqrt() as u64,
+            None => {
+                u64::try_from((u128::from(interval).pow(2) / u128::from(count)).isqrt()).expect("below the interval")
+            }
         };
         t + Span::from_ns(spacing)
     }
@@ -214,6 +219,7 @@ impl CodelLaw {
     }
 }
 
+/// CoDel, as one line has it.
 #[derive(Debug, Clone)]
 pub struct Codel {
     params: CodelParams,

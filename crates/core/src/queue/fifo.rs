@@ -35,12 +35,14 @@ impl FifoConfig {
         Limit::check(self.limit_packets, self.limit_bytes)
     }
 
+    /// The discipline of one line, at its beginning.
     pub fn build(&self, _: &QueueContext) -> Fifo {
         Fifo::with_limit(Limit::new(self.limit_packets, self.limit_bytes))
     }
 }
 checked!(FifoConfig);
 
+/// The queue of one line.
 #[derive(Debug, Clone)]
 pub struct Fifo {
     limit: Limit,

@@ -23,6 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use super::codel::{CodelLaw, CodelParams, CodelStore};
 use super::{Aqm, DropReason, Drops, QueueContext, Stamped};
+use crate::convert::count;
 use crate::packet::{Packet, PacketId, Pool};
 use crate::policy::checked;
 use crate::rng::splitmix;
@@ -35,6 +36,7 @@ const MAX_QUANTUM: u32 = 1 << 20;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, remote = "Self")]
 #[schemars(rename = "FqCodelConfig")]
+#[allow(missing_docs)] // the page of the policy says it
 pub struct FqCodelConfig {
     /// Number of queues. RFC 8290: 1024.
     #[schemars(range(min = 1, max = MAX_FLOWS))]
@@ -96,6 +98,7 @@ impl FqCodelConfig {
         CodelParams::check(self.target, self.interval)
     }
 
+    /// The discipline of one line, at its beginning.
     pub fn build(&self, ctx: &QueueContext) -> FqCodel {
         FqCodel {
             params: CodelParams {
@@ -157,7 +160,7 @@ impl Waiting {
         let slot = Slot { packet, next: NONE };
         let i = if self.free == NONE {
             self.slots.push(slot);
-            self.slots.len() as u32 - 1
+            count(self.slots.len()) - 1
         } else {
             let i = self.free;
             self.free = self.slots[i as usize].next;
@@ -252,6 +255,7 @@ impl CodelStore for FlowStore<'_> {
     }
 }
 
+/// FQ-CoDel, as one line has it.
 #[derive(Debug, Clone)]
 pub struct FqCodel {
     params: CodelParams,
@@ -324,7 +328,7 @@ impl Aqm for FqCodel {
         if !flow.listed {
             flow.listed = true;
             flow.deficit = self.quantum;
-            self.new.push(&mut self.flows, i as u32);
+            self.new.push(&mut self.flows, count(i));
         }
         while self.waiting.packets > self.limit_packets || self.waiting.bytes > self.memory_limit {
             if self.drop_from_fattest(drops) == 0 {

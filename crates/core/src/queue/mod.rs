@@ -11,6 +11,7 @@ use crate::policy::policies;
 use crate::rng::Stream;
 use crate::units::{Bytes, DataRate, Time};
 
+/// Why a packet was dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum DropReason {
@@ -38,6 +39,7 @@ pub enum DropReason {
 /// packets from the pool and clears the lists; a discipline only appends.
 #[derive(Debug, Default)]
 pub struct Drops {
+    /// Packets that left the queue without being handed out, and why.
     pub dropped: Vec<(PacketId, DropReason)>,
     /// Packets that stay in the queue or leave it with their ECN field now set to CE.
     pub marked: Vec<PacketId>,
@@ -67,6 +69,7 @@ pub struct QueueContext {
     pub rate: DataRate,
     /// Size of a typical packet in bytes: RED's idle-time average and PIE's and CoDel's last-packet rules.
     pub mtu: u32,
+    /// Where its random draws come from.
     pub stream: Stream,
 }
 
@@ -75,7 +78,9 @@ pub struct QueueContext {
 /// The owner calls `enqueue` when a packet arrives, `dequeue` when the line is free, and `on_deadline` at [`Aqm::deadline`].
 /// Calling `dequeue` on an empty queue is harmless.
 pub trait Aqm {
+    /// A packet arrives.
     fn enqueue(&mut self, now: Time, id: PacketId, pool: &mut Pool, drops: &mut Drops);
+    /// The line is free: the packet that leaves next, if any may.
     fn dequeue(&mut self, now: Time, pool: &mut Pool, drops: &mut Drops) -> Option<PacketId>;
     /// Packets now waiting.
     fn len_packets(&self) -> usize;
@@ -85,6 +90,7 @@ pub trait Aqm {
     fn deadline(&self) -> Time {
         Time::NEVER
     }
+    /// The deadline has come.
     fn on_deadline(&mut self, _now: Time) {}
     /// For a time series: the probability, in `0..=1`, with which the discipline now drops or marks an arriving packet of
     /// typical size. `None` for disciplines that do not work by probability.

@@ -63,6 +63,7 @@ pub struct PieConfig {
     pub ecn: bool,
     /// From this probability on, ECT packets are dropped too. RFC 8033: 0.1.
     pub mark_ecnth: Probability,
+    #[allow(missing_docs)] // its type says it
     pub delay: DelayEstimate,
     /// Keep random drops from coming too close together or too far apart (RFC 8033 section 5.4).
     pub derandomize: bool,
@@ -108,6 +109,7 @@ impl PieConfig {
         Ok(())
     }
 
+    /// The discipline of one line, at its beginning.
     pub fn build(&self, ctx: &QueueContext) -> Pie {
         Pie {
             limit: Limit::or_packets(self.limit_packets, self.limit_bytes, 1000),
@@ -166,6 +168,7 @@ impl Departures {
     }
 }
 
+/// PIE, as one line has it.
 #[derive(Debug)]
 pub struct Pie {
     config: PieConfig,

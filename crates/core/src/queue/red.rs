@@ -25,6 +25,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Aqm, DropReason, Drops, Fifo, Limit, QueueContext};
+use crate::convert::floor32;
 use crate::packet::{PacketId, Pool};
 use crate::policy::checked;
 use crate::rng::Rng;
@@ -113,6 +114,7 @@ impl RedConfig {
         Ok(())
     }
 
+    /// The discipline of one line, at its beginning.
     pub fn build(&self, ctx: &QueueContext) -> Red {
         let mean_packet = self.mean_packet.map_or(u64::from(ctx.mtu), Bytes::get).max(1);
         let per_second = ctx.rate.as_bps() as f64 / (8.0 * mean_packet as f64);
@@ -126,7 +128,7 @@ impl RedConfig {
             (None, None) => 0.002,
             (None, Some(_)) => one_minus_exp_minus(1.0 / per_second),
         };
-        let limit = Limit::or_packets(self.limit_packets, self.limit_bytes, ((4.0 * max_th).ceil() as u32).max(50));
+        let limit = Limit::or_packets(self.limit_packets, self.limit_bytes, floor32((4.0 * max_th).ceil()).max(50));
         let unit = if self.bytes { mean_packet as f64 } else { 1.0 };
         Red {
             min_th: min_th * unit,
@@ -183,6 +185,7 @@ fn power(mut base: f64, mut n: u64) -> f64 {
     result
 }
 
+/// RED, as one line has it.
 #[derive(Debug)]
 pub struct Red {
     /// Both in the unit of the average: packets or bytes.

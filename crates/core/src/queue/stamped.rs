@@ -9,6 +9,7 @@ use crate::units::{Span, Time};
 /// A waiting packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamped {
+    /// Which packet it is.
     pub id: PacketId,
     /// Bytes at the IP layer.
     pub size: u32,
@@ -17,11 +18,13 @@ pub struct Stamped {
 }
 
 impl Stamped {
+    /// How long it has waited.
     pub fn sojourn(&self, now: Time) -> Span {
         now.since(self.at)
     }
 }
 
+/// Waiting packets in the order in which they came.
 #[derive(Debug, Clone, Default)]
 pub struct StampedFifo {
     queue: VecDeque<Stamped>,
@@ -29,21 +32,26 @@ pub struct StampedFifo {
 }
 
 impl StampedFifo {
+    /// Takes a packet in at the end.
     pub fn push(&mut self, packet: Stamped) {
         self.bytes += u64::from(packet.size);
         self.queue.push_back(packet);
     }
+    /// Hands out the packet that came first.
     pub fn pop(&mut self) -> Option<Stamped> {
         let packet = self.queue.pop_front()?;
         self.bytes -= u64::from(packet.size);
         Some(packet)
     }
+    /// Packets waiting.
     pub fn len(&self) -> usize {
         self.queue.len()
     }
+    /// Whether none waits.
     pub fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }
+    /// Bytes waiting.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }

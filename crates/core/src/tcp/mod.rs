@@ -7,18 +7,6 @@
 //!
 //! Before working here read RFC 9293, 5681, 6582, 6675, 6298, 6937 and 8985.
 
-#![cfg_attr(
-    not(test),
-    warn(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        clippy::cast_possible_wrap,
-        clippy::cast_lossless,
-        unreachable_pub,
-        missing_docs
-    )
-)]
-
 pub mod cc;
 mod delivery;
 pub mod loss;

@@ -26,11 +26,12 @@ use etherparse::{
     IcmpEchoHeader, Icmpv4Header, Icmpv4Type, IpEcn, IpNumber, Ipv4Header, TcpHeader, TcpOptions, UdpHeader, tcp_option,
 };
 
+use crate::convert::low16;
 use crate::packet::{Ecn, Kind, MAX_SACK, Packet, TcpFlags};
 use crate::tcp::{Recovery, TcpConfig};
 
 const IP_HEADER: u16 = Ipv4Header::MIN_LEN_U16;
-const TCP_HEADER: u16 = TcpHeader::MIN_LEN as u16;
+const TCP_HEADER: u16 = low16(TcpHeader::MIN_LEN as u64);
 /// A UDP header, and as many bytes of an ICMP echo's.
 const SHORT_HEADER: u16 = UdpHeader::LEN_U16;
 /// The largest shift of the window field (RFC 7323 section 2.3).
@@ -41,24 +42,29 @@ const TIME_TO_LIVE: u8 = 64;
 /// Addresses and ports of one packet. For ICMP the port of the flow's source is the echo identifier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Endpoints {
+    /// Address of the source.
     pub src: Ipv4Addr,
+    /// Address of the destination.
     pub dst: Ipv4Addr,
+    /// Port of the source.
     pub src_port: u16,
+    /// Port of the destination.
     pub dst_port: u16,
 }
 
 /// The address of node number `node` (see the module's text).
 pub fn address(node: u32) -> Ipv4Addr {
     let [_, x, y, _] = (node / 254 % 65_536 * 256).to_be_bytes();
-    Ipv4Addr::new(10, x, y, (node % 254) as u8 + 1)
+    let [.., z] = (node % 254 + 1).to_be_bytes();
+    Ipv4Addr::new(10, x, y, z)
 }
 
 impl Endpoints {
     /// Where `packet` comes from and goes to when its flow runs from node number `from` to node number `to`.
     pub fn of(packet: &Packet, from: u32, to: u32) -> Endpoints {
         let flow = packet.flow.0;
-        let from_port = 61_440 + 16 * (flow % 256) as u16 + u16::from(packet.incarnation());
-        let to_port = 50_000 + (flow / 256 % 4096) as u16;
+        let from_port = 61_440 + 16 * low16(u64::from(flow % 256)) + u16::from(packet.incarnation());
+        let to_port = 50_000 + low16(u64::from(flow / 256 % 4096));
         let forward = Endpoints { src: address(from), dst: address(to), src_port: from_port, dst_port: to_port };
         if packet.is_reverse() { forward.reversed() } else { forward }
     }
@@ -75,6 +81,7 @@ pub struct Announced {
     pub mss: u16,
     /// Windows count in units of 2^`window_scale` bytes; at most [`MAX_WINDOW_SCALE`] is used.
     pub window_scale: u8,
+    /// Selective acknowledgements are understood.
     pub sack_permitted: bool,
     /// The connection uses timestamps: the option is written even if both its fields happen to be zero.
     pub timestamps: bool,
@@ -131,7 +138,7 @@ fn write_ip(packet: &Packet, addresses: &Endpoints, protocol: IpNumber, total: u
             Ecn::Ce => IpEcn::CongestionExperienced,
         },
         total_len: total,
-        identification: if packet.kind == Kind::Udp { packet.seq.0 as u16 } else { 0 },
+        identification: if packet.kind == Kind::Udp { low16(packet.seq.0.into()) } else { 0 },
         dont_fragment: true,
         time_to_live: TIME_TO_LIVE,
         protocol,
@@ -156,7 +163,7 @@ fn pseudo_header(addresses: &Endpoints, protocol: IpNumber, segment_bytes: u16) 
 fn write_tcp(packet: &Packet, addresses: &Endpoints, announced: &Announced, out: &mut Vec<u8>) -> u16 {
     let total = packet.size.max(IP_HEADER + TCP_HEADER);
     let segment = total - IP_HEADER;
-    let room = (segment - TCP_HEADER).saturating_sub(packet.len).min(TcpOptions::MAX_LEN as u16) & !3;
+    let room = (segment - TCP_HEADER).saturating_sub(packet.len).min(low16(TcpOptions::MAX_LEN as u64)) & !3;
     let has = |flag| packet.has(flag);
     let mut tcp = TcpHeader {
         acknowledgment_number: if has(TcpFlags::ACK) { packet.ack.0 } else { 0 },
@@ -236,7 +243,7 @@ impl OptionField {
         if nops + len <= self.left() {
             let option = &mut self.bytes[self.used + nops..][..len];
             option[0] = kind;
-            option[1] = len as u8;
+            option[1] = u8::try_from(len).expect("as the field, 40 bytes at most");
             option[2..].copy_from_slice(value);
             self.used += nops + len;
         }
@@ -261,7 +268,7 @@ fn write_udp(packet: &Packet, addresses: &Endpoints, out: &mut Vec<u8>) -> u16 {
 fn write_echo(packet: &Packet, addresses: &Endpoints, out: &mut Vec<u8>) -> u16 {
     let total = packet.size.max(IP_HEADER + SHORT_HEADER);
     let id = if packet.is_reverse() { addresses.dst_port } else { addresses.src_port };
-    let echo = IcmpEchoHeader { id, seq: packet.seq.0 as u16 };
+    let echo = IcmpEchoHeader { id, seq: low16(packet.seq.0.into()) };
     let kind = if packet.kind == Kind::EchoReply { Icmpv4Type::EchoReply(echo) } else { Icmpv4Type::EchoRequest(echo) };
     // ICMP has no pseudo header, so zeros add nothing at all.
     let icmp = Icmpv4Header::with_checksum(kind, &[]);

@@ -13,6 +13,7 @@
 
 use std::collections::BTreeMap;
 
+use airtcp_core::convert::{count16, saturate16};
 use airtcp_core::packet::Packet;
 use airtcp_core::wifi::phy::{Band, Format, Width};
 use airtcp_core::wifi::{Ac, FrameKind, FrameRecord, RadioId};
@@ -40,15 +41,15 @@ pub(super) struct Monitor {
 }
 
 mod field {
-    pub const FLAGS: u32 = 1 << 1;
-    pub const RATE: u32 = 1 << 2;
-    pub const CHANNEL: u32 = 1 << 3;
-    pub const SIGNAL: u32 = 1 << 5;
-    pub const NOISE: u32 = 1 << 6;
-    pub const MCS: u32 = 1 << 19;
-    pub const AMPDU: u32 = 1 << 20;
-    pub const VHT: u32 = 1 << 21;
-    pub const TIMESTAMP: u32 = 1 << 22;
+    pub(crate) const FLAGS: u32 = 1 << 1;
+    pub(crate) const RATE: u32 = 1 << 2;
+    pub(crate) const CHANNEL: u32 = 1 << 3;
+    pub(crate) const SIGNAL: u32 = 1 << 5;
+    pub(crate) const NOISE: u32 = 1 << 6;
+    pub(crate) const MCS: u32 = 1 << 19;
+    pub(crate) const AMPDU: u32 = 1 << 20;
+    pub(crate) const VHT: u32 = 1 << 21;
+    pub(crate) const TIMESTAMP: u32 = 1 << 22;
 }
 
 const NOISE_DBM: i8 = -94;
@@ -65,7 +66,7 @@ const DYNAMIC: u16 = 0x0400;
 const LLC_SNAP_IPV4: [u8; 8] = [0xaa, 0xaa, 3, 0, 0, 0, 8, 0];
 
 impl Monitor {
-    pub fn new(index: u32, interface: u32, spec: &ChannelSpec, is_ethernet: bool) -> Monitor {
+    pub(crate) fn new(index: u32, interface: u32, spec: &ChannelSpec, is_ethernet: bool) -> Monitor {
         let band = spec.radios.first().map_or(Band::Ghz5, |r| r.config.phy.band());
         let mut is_access_point = vec![false; spec.radios.len()];
         for pair in &spec.pairs {
@@ -75,7 +76,7 @@ impl Monitor {
         }
         Monitor {
             interface,
-            channel: index as u16,
+            channel: saturate16(index.into()),
             is_ethernet,
             mhz: frequency_mhz(&spec.name, band),
             channel_flags: match band {
@@ -92,7 +93,7 @@ impl Monitor {
     ///
     /// # Errors
     /// Radios that the channel does not have, or a data frame that was never seen with its packet.
-    pub fn packet(&mut self, frame: &FrameRecord) -> Result<Option<Packet>, String> {
+    pub(crate) fn packet(&mut self, frame: &FrameRecord) -> Result<Option<Packet>, String> {
         let radios = self.has_qos.len();
         if frame.from.max(frame.to).index() >= radios {
             let (from, to) = (frame.from.0, frame.to.0);
@@ -112,7 +113,7 @@ impl Monitor {
     }
 
     /// Appends the radiotap header.
-    pub fn write_radiotap(&self, frame: &FrameRecord, out: &mut Vec<u8>) {
+    pub(crate) fn write_radiotap(&self, frame: &FrameRecord, out: &mut Vec<u8>) {
         let start = out.len();
         let mode = frame.mode;
         let has_snr = frame.snr_db.is_finite();
@@ -132,7 +133,7 @@ impl Monitor {
         out.extend_from_slice(&present.to_le_bytes());
         out.push(FCS_AT_END | if frame.fcs_ok { 0 } else { BAD_FCS });
         if present & field::RATE != 0 {
-            out.push((mode.rate().as_bps() / 500_000) as u8);
+            out.push(u8::try_from(mode.rate().as_bps() / 500_000).unwrap_or(u8::MAX));
         }
         align(out, start, 2);
         out.extend_from_slice(&self.mhz.to_le_bytes());
@@ -144,9 +145,11 @@ impl Monitor {
         };
         out.extend_from_slice(&(self.channel_flags | modulation).to_le_bytes());
         if has_snr {
-            let signal = (f32::from(NOISE_DBM) + frame.snr_db).round().clamp(-128.0, 127.0) as i8;
-            out.push(signal as u8);
-            out.push(NOISE_DBM as u8);
+            let signal = (f32::from(NOISE_DBM) + frame.snr_db).round();
+            #[expect(clippy::cast_possible_truncation, reason = "whole, and within bounds")]
+            let signal = signal.clamp(-128.0, 127.0) as i8;
+            out.extend_from_slice(&signal.to_le_bytes());
+            out.extend_from_slice(&NOISE_DBM.to_le_bytes());
         }
         if mode.format() == Format::Ht {
             // Bandwidth, MCS and guard interval; mixed format, BCC, neither STBC nor extension streams.
@@ -183,12 +186,12 @@ impl Monitor {
         let (microseconds, end_of_ppdu) = (0x01, 0x20);
         out.push(microseconds | end_of_ppdu);
         out.push(0);
-        let length = (out.len() - start) as u16;
+        let length = count16(out.len() - start);
         out[start + 2..start + 4].copy_from_slice(&length.to_le_bytes());
     }
 
     /// Appends the frame up to its FCS. `write_packet` appends the whole IP packet that a data frame carries.
-    pub fn write_frame(&self, frame: &FrameRecord, write_packet: impl FnOnce(&mut Vec<u8>), out: &mut Vec<u8>) {
+    pub(crate) fn write_frame(&self, frame: &FrameRecord, write_packet: impl FnOnce(&mut Vec<u8>), out: &mut Vec<u8>) {
         let start = out.len();
         let from = self.address(frame.from);
         // Who sends data to itself sends it to all its stations.

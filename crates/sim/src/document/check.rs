@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use airtcp_core::convert::index;
 use airtcp_core::units::{Bytes, DataRate, Span, UnitError};
 use regex_lite::Regex;
 use serde_json::Value as Json;
@@ -82,7 +83,7 @@ impl<'s> Form<'s> {
     }
     /// Least length of a text, without surrounding white space.
     fn shortest(&self) -> usize {
-        self.schema["minLength"].as_u64().map_or(0, |n| n as usize)
+        self.schema["minLength"].as_u64().map_or(0, index)
     }
     /// The schema of an entry of a list.
     fn item(&self, i: usize) -> &'s Json {
@@ -180,7 +181,7 @@ impl<'a> Checker<'a> {
             Value::Integer(_) | Value::Float(_) => self.number(&forms, &tree.value),
             Value::Array(items) => match forms.iter().find(|f| f.is("array")) {
                 Some(form) => {
-                    let bound = |key: &str| form.schema[key].as_u64().map(|n| n as usize);
+                    let bound = |key: &str| form.schema[key].as_u64().map(index);
                     let (min, max) = (bound("minItems").unwrap_or(0), bound("maxItems").unwrap_or(usize::MAX));
                     if !(min..=max).contains(&items.len()) {
                         let wanted = match (min, max) {

@@ -64,6 +64,7 @@ impl Faults {
         Err(Faults(errors))
     }
 
+    /// One after the other, by line.
     pub fn iter(&self) -> std::slice::Iter<'_, Fault> {
         self.0.iter()
     }

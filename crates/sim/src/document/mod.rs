@@ -11,6 +11,7 @@ pub(crate) mod tree;
 use std::io::Read;
 use std::path::Path as FsPath;
 
+use airtcp_core::convert::count;
 use serde_json::Value as Json;
 use toml::de::{DeTable, DeValue};
 
@@ -81,7 +82,7 @@ impl Document {
             Ok(text) => Document::parse(text, file_name),
             Err(error) => {
                 let valid = &bytes[..error.valid_up_to()];
-                let line = 1 + valid.iter().filter(|&&b| b == b'\n').count() as u32;
+                let line = 1 + count(valid.iter().filter(|&&b| b == b'\n').count());
                 Err(whole_file(file_name, Some(line), "is not UTF-8 text".to_owned()))
             }
         }
@@ -110,10 +111,12 @@ impl Document {
         }
     }
 
+    /// As faults name it.
     pub fn file_name(&self) -> &str {
         &self.file_name
     }
 
+    /// All that stands in it.
     pub fn tree(&self) -> &Tree {
         &self.tree
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use airtcp_core::convert::count;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -25,20 +26,28 @@ pub enum Origin {
 /// A value and where it stands.
 #[derive(Debug, Clone)]
 pub struct Tree {
+    /// What stands there.
     pub value: Value,
+    /// Where it stands.
     pub origin: Origin,
 }
 
 /// What stands there.
 #[derive(Debug, Clone)]
 pub enum Value {
+    /// Text.
     String(String),
+    /// A number without a fraction.
     Integer(i128),
+    /// A number with one.
     Float(f64),
+    /// `true` or `false`.
     Bool(bool),
     /// A date, or something else that no key takes, as it is shown.
     Other(String),
+    /// A list.
     Array(Vec<Tree>),
+    /// A table, by key.
     Table(BTreeMap<String, Entry>),
 }
 
@@ -47,6 +56,7 @@ pub enum Value {
 pub struct Entry {
     /// Where the key stands.
     pub origin: Origin,
+    /// Its value.
     pub tree: Tree,
     /// Keys of a table are in the order of their ranks.
     pub rank: usize,
@@ -55,7 +65,9 @@ pub struct Entry {
 /// One step of a [`Path`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
+    /// Into a table.
     Key(String),
+    /// Into a list, from 0.
     Index(usize),
 }
 
@@ -64,9 +76,11 @@ pub enum Step {
 pub struct Path(pub Vec<Step>);
 
 impl Path {
+    /// The place of this key in the table at this one.
     pub fn key(&self, key: &str) -> Path {
         self.with(Step::Key(key.to_owned()))
     }
+    /// The place of this entry in the list at this one.
     pub fn index(&self, index: usize) -> Path {
         self.with(Step::Index(index))
     }
@@ -109,16 +123,17 @@ pub(crate) type Place = std::ops::Range<usize>;
 pub(crate) struct Lines(Vec<usize>);
 
 impl Lines {
-    pub fn new(text: &str) -> Lines {
+    pub(crate) fn new(text: &str) -> Lines {
         Lines(std::iter::once(0).chain(text.match_indices('\n').map(|(i, _)| i + 1)).collect())
     }
     /// The line, from 1, that holds the byte at `offset`.
-    pub fn at(&self, offset: usize) -> u32 {
-        self.0.partition_point(|&start| start <= offset) as u32
+    pub(crate) fn at(&self, offset: usize) -> u32 {
+        count(self.0.partition_point(|&start| start <= offset))
     }
 }
 
 impl Tree {
+    /// An empty table.
     pub fn table(origin: Origin) -> Tree {
         Tree { value: Value::Table(BTreeMap::new()), origin }
     }
@@ -206,6 +221,7 @@ impl Tree {
         }
     }
 
+    /// The value of a key, if this is a table that has it.
     pub fn get(&self, key: &str) -> Option<&Tree> {
         match &self.value {
             Value::Table(table) => table.get(key).map(|e| &e.tree),
@@ -213,6 +229,7 @@ impl Tree {
         }
     }
 
+    /// The text, if it is text.
     pub fn as_str(&self) -> Option<&str> {
         match &self.value {
             Value::String(s) => Some(s),

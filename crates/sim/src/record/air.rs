@@ -118,7 +118,7 @@ fn since(first: &AirStats, last: &AirStats) -> AirStats {
 
 impl AirRow {
     /// `first` and `last`: the counters at both ends of a period.
-    pub fn new(
+    pub(crate) fn new(
         link: LinkId,
         spec: &LinkSpec,
         channel: &str,
@@ -161,7 +161,7 @@ impl AirRow {
 
 impl AirSample {
     /// `first`: the counters at the last sample.
-    pub fn new(
+    pub(crate) fn new(
         now: Time,
         link: LinkId,
         (first, last): (&AirStats, &AirStats),
@@ -189,7 +189,7 @@ impl AirSample {
 
 impl PpduRow {
     /// `link`: index of its link in the world.
-    pub fn new(link: LinkId, p: &PpduRecord) -> PpduRow {
+    pub(crate) fn new(link: LinkId, p: &PpduRecord) -> PpduRow {
         let ac = match p.ac {
             Ac::Bk => "bk",
             Ac::Be => "be",

@@ -24,7 +24,7 @@ table! {
 }
 
 impl DaemonRow {
-    pub fn new(spec: &FlowSpec, s: &DaemonStats) -> DaemonRow {
+    pub(crate) fn new(spec: &FlowSpec, s: &DaemonStats) -> DaemonRow {
         DaemonRow {
             node: spec.name.clone().into(),
             group: spec.group.clone().into(),
@@ -52,7 +52,7 @@ table! {
 }
 
 impl DaemonSample {
-    pub fn new(now: Time, spec: &FlowSpec, state: (u32, [u32; 3], Option<u32>)) -> DaemonSample {
+    pub(crate) fn new(now: Time, spec: &FlowSpec, state: (u32, [u32; 3], Option<u32>)) -> DaemonSample {
         let (terminals, [free, corrected, stopped], cap) = state;
         DaemonSample {
             time_s: now.as_secs_f64(),

@@ -1,5 +1,6 @@
 //! Queue limits by the rules of buffer sizing, exactly: integers all the way, rounded down once.
 
+use airtcp_core::convert::floor64;
 use airtcp_core::units::DataRate;
 
 use super::file::{Buffer, BufferRule};
@@ -23,7 +24,7 @@ impl Buffer {
         let n = self.exact(rate, unit_bytes, flows).unwrap_or_else(|| {
             // Too many digits for 128 bits: such a limit is astronomic, or its scale finer than a double resolves.
             let bytes = rate.as_bps() as f64 * self.rtt.as_secs_f64() / 8.0 * self.scale;
-            (bytes / f64::from(unit_bytes) / f64::from(flows).sqrt()) as u64
+            floor64(bytes / f64::from(unit_bytes) / f64::from(flows).sqrt())
         });
         if self.packet_bytes.is_some() { Limit::Packets(n) } else { Limit::Bytes(n) }
     }

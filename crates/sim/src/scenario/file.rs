@@ -97,6 +97,7 @@ pub struct Node {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[allow(missing_docs)] // the key of this type says it
 pub enum NodeKind {
     /// An end of flows. Never forwards.
     Host,
@@ -204,7 +205,9 @@ pub struct Reorder {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Hold {
+    #[allow(missing_docs)] // its type says it
     For(Span),
+    #[allow(missing_docs)] // its type says it
     Between(HoldRange),
 }
 
@@ -222,7 +225,9 @@ pub struct HoldRange {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Delay {
+    #[allow(missing_docs)] // its type says it
     Fixed(Span),
+    #[allow(missing_docs)] // its type says it
     Spread(DelaySpread),
 }
 
@@ -241,6 +246,7 @@ pub struct DelaySpread {
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[allow(missing_docs)] // the key of this type says it
 pub enum Spread {
     /// Equal steps: the first member has `min`, the last `max`; a single line has the mean.
     #[default]
@@ -273,6 +279,7 @@ pub struct Buffer {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[allow(missing_docs)] // the key of this type says it
 pub enum BufferRule {
     /// Bandwidth-delay product: rate × rtt.
     Bdp,
@@ -290,6 +297,7 @@ pub struct Profile {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wifi: Option<Layer<RadioOptions>>,
     #[serde(flatten)]
+    #[allow(missing_docs)] // its type says it
     pub options: TcpOptions,
 }
 
@@ -338,7 +346,9 @@ pub struct Flow {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Start {
+    #[allow(missing_docs)] // its type says it
     At(Span),
+    #[allow(missing_docs)] // its type says it
     Between(StartRange),
 }
 
@@ -423,20 +433,20 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 pub(super) mod defaults {
     use super::QueueConfig;
 
-    pub fn seed() -> u64 {
+    pub(crate) fn seed() -> u64 {
         1
     }
-    pub fn queue() -> QueueConfig {
+    pub(crate) fn queue() -> QueueConfig {
         QueueConfig::by_name("fifo").expect("registered")
     }
-    pub fn cost() -> u32 {
+    pub(crate) fn cost() -> u32 {
         1
     }
-    pub fn scale() -> f64 {
+    pub(crate) fn scale() -> f64 {
         1.0
     }
-    pub const PROFILE: &str = "linux-6";
-    pub fn profile() -> String {
+    pub(crate) const PROFILE: &str = "linux-6";
+    pub(crate) fn profile() -> String {
         PROFILE.to_owned()
     }
 }

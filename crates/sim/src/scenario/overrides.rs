@@ -15,7 +15,9 @@ use super::tree::{Entry, Origin, Path, Step, Tree, Value};
 pub struct Override {
     /// As the user gave it, for error messages: `--set duration=10s`.
     pub argument: String,
+    /// The path of what changes.
     pub key: String,
+    /// Its new value, as TOML.
     pub value: String,
 }
 

@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 
+use airtcp_core::convert::{count, count16};
 use airtcp_core::coop::{
     ANNOUNCEMENT_BYTES, CoopConfig, Daemon, FlowId as Connection, FlowSample, Heard, Phase, TerminalId,
 };
@@ -55,7 +56,7 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    pub fn new(ctx: &Context, config: &CoopConfig, connections: Vec<FlowId>) -> Host {
+    pub(crate) fn new(ctx: &Context, config: &CoopConfig, connections: Vec<FlowId>) -> Host {
         Host {
             daemon: None,
             config: config.clone(),
@@ -72,7 +73,7 @@ impl Host {
         }
     }
 
-    pub fn deadline(&self) -> Time {
+    pub(crate) fn deadline(&self) -> Time {
         match &self.daemon {
             None => self.start,
             Some(daemon) => daemon.deadline().min(self.stop),
@@ -80,7 +81,7 @@ impl Host {
     }
 
     /// `flows`: those of the world that come before this one.
-    pub fn on_deadline(&mut self, now: Time, flows: &mut [Flow], out: &mut Outputs) {
+    pub(crate) fn on_deadline(&mut self, now: Time, flows: &mut [Flow], out: &mut Outputs) {
         if now >= self.stop {
             self.start = Time::NEVER;
             if let Some(mut daemon) = self.daemon.take() {
@@ -133,9 +134,9 @@ impl Host {
 
     fn announce(&mut self, bytes: [u8; ANNOUNCEMENT_BYTES], out: &mut Outputs) {
         let mut packet = Packet::new(self.flow, Kind::Udp, 0);
-        packet.len = bytes.len() as u16;
+        packet.len = count16(bytes.len());
         packet.size = DATAGRAM_HEADER + packet.len;
-        packet.seq = Seq32(self.first.wrapping_add(self.announced.len() as u32));
+        packet.seq = Seq32(self.first.wrapping_add(count(self.announced.len())));
         out.packets.push(packet);
         self.announced.push_back(bytes);
         if self.announced.len() > KEPT {
@@ -146,12 +147,12 @@ impl Host {
     }
 
     /// The bytes that a packet of this daemon carries.
-    pub fn bytes(&self, packet: &Packet) -> Option<[u8; ANNOUNCEMENT_BYTES]> {
+    pub(crate) fn bytes(&self, packet: &Packet) -> Option<[u8; ANNOUNCEMENT_BYTES]> {
         self.announced.get(packet.seq.0.wrapping_sub(self.first) as usize).copied()
     }
 
     /// A broadcast has reached this host.
-    pub fn on_announcement(&mut self, now: Time, bytes: &[u8]) {
+    pub(crate) fn on_announcement(&mut self, now: Time, bytes: &[u8]) {
         let Some(daemon) = &mut self.daemon else { return };
         match daemon.on_announcement(now, bytes) {
             Ok(Heard::Own) => {}
@@ -164,7 +165,7 @@ impl Host {
     }
 
     /// Terminals that send, connections by phase (free, corrected, stopped), and the least cap in force.
-    pub fn state(&self) -> (u32, [u32; 3], Option<u32>) {
+    pub(crate) fn state(&self) -> (u32, [u32; 3], Option<u32>) {
         let Some(daemon) = &self.daemon else { return (0, [0; 3], None) };
         let mut phases = [0; 3];
         for sample in self.samples.iter().filter(|s| s.sending) {

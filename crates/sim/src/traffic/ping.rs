@@ -8,6 +8,7 @@
 //!
 //! Deviations: none known.
 
+use airtcp_core::convert::index;
 use airtcp_core::packet::{FlowId, Kind as PacketKind, Packet};
 use airtcp_core::table;
 use airtcp_core::tcp::Outputs;
@@ -106,7 +107,7 @@ impl Ends for Pings {
     fn on_packet(&mut self, now: Time, packet: &Packet, out: &mut Outputs) {
         if packet.is_reverse() {
             let number = packet.seq.to_offset(self.requests.len() as u64);
-            if let Some((sent, rtt)) = self.requests.get_mut(number as usize) {
+            if let Some((sent, rtt)) = self.requests.get_mut(index(number)) {
                 *rtt = Some(now.since(*sent));
             }
         } else {

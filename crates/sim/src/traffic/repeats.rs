@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use airtcp_core::convert::count;
 use airtcp_core::packet::{FlowId, Packet, TcpFlags};
 use airtcp_core::tcp::{Receiver, Retransmission};
 use airtcp_core::units::{Seq32, Time};
@@ -29,12 +30,12 @@ pub(crate) struct Place {
 
 impl Repeats {
     /// A new connection begins.
-    pub fn forget(&mut self) {
+    pub(crate) fn forget(&mut self) {
         self.rows.clear();
     }
 
     /// The sender has sent `what` again; the copy is in `packets`.
-    pub fn on_retransmission(
+    pub(crate) fn on_retransmission(
         &mut self,
         at: Place,
         what: &Retransmission,
@@ -42,7 +43,7 @@ impl Repeats {
         packets: &mut [Packet],
         log: &mut Log,
     ) {
-        let row = log.retransmissions.len() as u32;
+        let row = count(log.retransmissions.len());
         let seq = Seq32::from_offset(what.start);
         let copy = packets.iter_mut().find(|p| !p.is_reverse() && p.seq == seq && p.len == what.len && p.tag() == 0);
         if let Some(copy) = copy {
@@ -66,7 +67,7 @@ impl Repeats {
     }
 
     /// `packet` has come to the receiver, which has dealt with it.
-    pub fn on_arrival(&mut self, packet: &Packet, receiver: &Receiver, log: &mut Log) {
+    pub(crate) fn on_arrival(&mut self, packet: &Packet, receiver: &Receiver, log: &mut Log) {
         if packet.len == 0 && !packet.has(TcpFlags::FIN) {
             return;
         }

@@ -90,7 +90,7 @@ struct Transferring {
 
 impl Tcp {
     /// `recorded`: each retransmission is.
-    pub fn new(ctx: &Context, below: Option<Below>, recorded: bool) -> Result<Tcp, BuildError> {
+    pub(crate) fn new(ctx: &Context, below: Option<Below>, recorded: bool) -> Result<Tcp, BuildError> {
         let (flow, spec, seed) = (ctx.flow, ctx.spec, ctx.seed);
         let Traffic::Tcp { sender, receiver, read_rate, app } = &spec.traffic else {
             unreachable!("the caller matched the traffic")
@@ -127,16 +127,16 @@ impl Tcp {
     }
 
     #[inline]
-    pub fn deadline(&self) -> Time {
+    pub(crate) fn deadline(&self) -> Time {
         let sender = if self.phase == Phase::Frozen { Time::NEVER } else { self.sender.deadline() };
         self.app_deadline.min(sender)
     }
     #[inline]
-    pub fn destination_deadline(&self) -> Time {
+    pub(crate) fn destination_deadline(&self) -> Time {
         self.receiver.deadline()
     }
 
-    pub fn on_deadline(&mut self, now: Time, out: &mut Outputs, log: &mut Log) {
+    pub(crate) fn on_deadline(&mut self, now: Time, out: &mut Outputs, log: &mut Log) {
         if self.app_deadline <= now {
             self.app_deadline = Time::NEVER;
             match self.phase {
@@ -161,13 +161,13 @@ impl Tcp {
         }
     }
 
-    pub fn on_destination_deadline(&mut self, now: Time, out: &mut Outputs) {
+    pub(crate) fn on_destination_deadline(&mut self, now: Time, out: &mut Outputs) {
         self.receiver.on_deadline(now, out);
         out.notices.clear();
     }
 
     #[inline]
-    pub fn on_packet(&mut self, now: Time, packet: &Packet, out: &mut Outputs, log: &mut Log) {
+    pub(crate) fn on_packet(&mut self, now: Time, packet: &Packet, out: &mut Outputs, log: &mut Log) {
         if packet.incarnation() != self.incarnation {
             return;
         }
@@ -209,7 +209,7 @@ impl Tcp {
     }
 
     /// The source's host no longer holds some segments.
-    pub fn on_released(&mut self, now: Time, released: Released, out: &mut Outputs, log: &mut Log) {
+    pub(crate) fn on_released(&mut self, now: Time, released: Released, out: &mut Outputs, log: &mut Log) {
         if self.phase == Phase::Frozen {
             return;
         }
@@ -220,38 +220,38 @@ impl Tcp {
     }
 
     /// The source's host has a new way to the network.
-    pub fn on_path_change(&mut self, now: Time) {
+    pub(crate) fn on_path_change(&mut self, now: Time) {
         if self.phase == Phase::Running {
             self.sender.on_path_change(now);
         }
     }
 
     /// Number of the connection within the flow, from 1; 0 before the first.
-    pub fn connection(&self) -> u64 {
+    pub(crate) fn connection(&self) -> u64 {
         u64::from(self.transfers)
     }
 
     /// A connection is under way and has something to send or to be acknowledged.
-    pub fn is_sending(&self) -> bool {
+    pub(crate) fn is_sending(&self) -> bool {
         self.phase == Phase::Running && !self.sender.is_idle()
     }
 
     /// See [`Sender::set_cwnd_cap`].
-    pub fn set_cwnd_cap(&mut self, now: Time, cap: Option<u32>) {
+    pub(crate) fn set_cwnd_cap(&mut self, now: Time, cap: Option<u32>) {
         if self.cwnd_cap != cap {
             self.cwnd_cap = cap;
             self.sender.set_cwnd_cap(now, cap);
         }
     }
 
-    pub fn on_drop(&mut self, packet: &Packet) {
+    pub(crate) fn on_drop(&mut self, packet: &Packet) {
         if let Some(running) = self.transfer.as_mut().filter(|_| packet.incarnation() == self.incarnation) {
             running.dropped_at_queues += 1;
         }
     }
 
     /// Counters of all connections of this flow.
-    pub fn stats(&self, at: Time) -> SenderStats {
+    pub(crate) fn stats(&self, at: Time) -> SenderStats {
         let (past, now) = (&self.past, self.sender.stats_at(at));
         let now_min = if now.rtt_count > 0 { now.rtt_min_ns } else { u64::MAX };
         SenderStats {
@@ -276,7 +276,7 @@ impl Tcp {
         }
     }
 
-    pub fn counters(&self, now: Time) -> Counters {
+    pub(crate) fn counters(&self, now: Time) -> Counters {
         let tcp = self.stats(now);
         let received = self.received();
         Counters {
@@ -290,7 +290,7 @@ impl Tcp {
     }
 
     /// What counters alone do not tell of the flow.
-    pub fn report(&self, period: &Period, report: &mut Report) {
+    pub(crate) fn report(&self, period: &Period, report: &mut Report) {
         let (a, b, row) = (&period.first.tcp, &period.last.tcp, &mut report.row);
         row.cc = self.config.sender.cc.name().into();
         row.goodput_bps = ratio(row.bytes_acked as f64 * 8.0, period.length.as_secs_f64());

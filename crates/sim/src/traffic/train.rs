@@ -9,6 +9,7 @@
 //! Deviations: none known.
 
 use airtcp_core::buffer_probe::Schedule;
+use airtcp_core::convert::index;
 use airtcp_core::packet::{FlowId, Kind as PacketKind, Packet};
 use airtcp_core::table;
 use airtcp_core::tcp::Outputs;
@@ -119,7 +120,7 @@ impl Ends for Trains {
     }
     fn on_packet(&mut self, now: Time, packet: &Packet, _: &mut Outputs) {
         let number = packet.seq.to_offset(self.datagrams.len() as u64);
-        if let Some((_, received)) = self.datagrams.get_mut(number as usize) {
+        if let Some((_, received)) = self.datagrams.get_mut(index(number)) {
             *received = Some(now);
         }
     }

@@ -13,6 +13,7 @@
 //! Sizes come from a lognormal body with a Pareto tail, and gaps from a Pareto distribution. At `stop` a transfer in progress
 //! continues, and no other begins.
 
+use airtcp_core::convert::floor64;
 use airtcp_core::rng::{Purpose, Rng};
 use airtcp_core::units::{Bytes, Probability, Span, Time};
 use rand::RngExt;
@@ -133,7 +134,7 @@ impl User {
             rng.lognormal(config.body_mu, config.body_sigma)
         };
         // A float to integer cast saturates.
-        (bytes.ceil() as u64).clamp(1, self.config.max_bytes.get().max(1))
+        floor64(bytes.ceil()).clamp(1, self.config.max_bytes.get().max(1))
     }
     fn draw_gap(&mut self) -> Span {
         Span::from_secs_f64(self.gap_rng.pareto(self.config.gap_k.as_secs_f64(), self.config.gap_alpha))

@@ -1,5 +1,6 @@
 //! Whose each component of the timeline is: the order in which deadlines of the same instant are served.
 
+use airtcp_core::convert::count;
 use airtcp_core::packet::FlowId;
 
 use super::interfaces::InterfaceId;
@@ -74,7 +75,7 @@ impl Components {
     }
     pub(super) fn roamer(&self, roamer: usize) -> Component {
         debug_assert!(roamer < (self.count - self.sampler - 1) as usize);
-        Component(self.sampler + 1 + roamer as u32)
+        Component(self.sampler + 1 + count(roamer))
     }
 
     #[inline]

@@ -3,18 +3,24 @@
 /// What became of all packets so far. What is neither delivered, dropped nor lost is in the network.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ledger {
+    /// By sources.
     pub sent: Count,
     /// Reached its flow's other end.
     pub delivered: Count,
     /// Of these, on the way from source to destination.
     pub delivered_forward: Count,
+    /// At queues, or given up in the air.
     pub dropped: Count,
+    /// On lines.
     pub lost: Count,
 }
 
+/// How many.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Count {
+    /// Packets.
     pub packets: u64,
+    /// Bytes at the IP layer.
     pub bytes: u64,
 }
 

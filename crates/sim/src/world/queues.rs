@@ -1,5 +1,6 @@
 //! Links with a discipline of their own: packets into queues, and out of them onto lines.
 
+use airtcp_core::convert::count;
 use airtcp_core::packet::PacketId;
 
 use super::World;
@@ -26,7 +27,7 @@ impl World {
         self.start_if_free(queue);
         let queued = &self.links.queued[queue.0 as usize];
         let cold = &mut self.links.cold[link.index()];
-        cold.max_queue = cold.max_queue.max(queued.aqm.len_packets() as u32);
+        cold.max_queue = cold.max_queue.max(count(queued.aqm.len_packets()));
         self.timeline
             .advance_to(self.components.queue(queue), queued.deadline(self.links.lines[link.index()].free_at()));
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use airtcp_core::convert::count;
 use airtcp_core::packet::FlowId;
 use airtcp_core::units::{Span, Time};
 use airtcp_core::wifi::AirStats;
@@ -71,7 +72,7 @@ impl World {
             let (first, last) = (&first.flows[i], &last.flows[i]);
             let row = self.flow_row(i, first, last);
             let mut report = Report { row, figures: Vec::new(), tables: &mut own_tables };
-            let flow = FlowId(i as u32);
+            let flow = FlowId(count(i));
             let (first, last) = (&first.counters, &last.counters);
             let now = self.now;
             self.flows[i].ends.report(&Period { flow, first, last, length: period, warm_at, now }, &mut report);
@@ -140,7 +141,7 @@ impl World {
         let (first, last) = (&first.counters, &last.counters);
         let (a, b) = (&first.tcp, &last.tcp);
         FlowRow {
-            flow: i as u32,
+            flow: count(i),
             name: spec.name.clone().into(),
             group: spec.group.clone().into(),
             kind: spec.traffic.kind().into(),

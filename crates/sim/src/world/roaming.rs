@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use airtcp_core::convert::count;
 use airtcp_core::packet::{FlowId, PacketId};
 use airtcp_core::units::{Span, Time};
 use airtcp_core::wifi::phy::{Motion, Track, signal};
@@ -117,7 +118,7 @@ pub(super) struct Roamers {
 }
 
 impl Roamers {
-    pub fn new(spec: &RunSpec, routes: &Routes, air: &Air) -> Roamers {
+    pub(crate) fn new(spec: &RunSpec, routes: &Routes, air: &Air) -> Roamers {
         let mut of_link = BTreeMap::new();
         let all: Vec<Roamer> = spec
             .roaming
@@ -145,12 +146,12 @@ impl Roamers {
         Roamers { all, walkers: walkers.collect(), of_link, variants: routes.variants.clone() }
     }
 
-    pub fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.all.len()
     }
 
     /// A packet on an air link of a station was lost for want of an association.
-    pub fn count_lost(&mut self, link: LinkId) {
+    pub(crate) fn count_lost(&mut self, link: LinkId) {
         let Some(&(r, i)) = self.of_link.get(&link) else { return };
         let roamer = &mut self.all[r];
         let is_up = roamer.candidates[i].up == link;
@@ -160,7 +161,7 @@ impl Roamers {
         }
     }
 
-    pub fn sample(&self, now: Time, air: &mut Air, rows: &mut WalkerRows) {
+    pub(crate) fn sample(&self, now: Time, air: &mut Air, rows: &mut WalkerRows) {
         for walker in &self.walkers {
             let at = match walker.roamer.map(|r| &self.all[r]) {
                 Some(roamer) => (!roamer.is_away()).then(|| &roamer.candidates[roamer.located]),
@@ -181,7 +182,7 @@ impl Roamers {
     }
 
     /// All of them, in order of time, then of the scenario.
-    pub fn handovers(&mut self) -> HandoverRows {
+    pub(crate) fn handovers(&mut self) -> HandoverRows {
         let mut all: Vec<HandoverRow> = self.all.iter_mut().flat_map(|r| r.rows.drain(..)).collect();
         all.sort_by(|a, b| a.time_s.total_cmp(&b.time_s));
         let mut rows = HandoverRows::default();
@@ -199,7 +200,7 @@ impl Roamer {
         };
         let candidates: Vec<Candidate> =
             roaming.candidates.iter().filter_map(|&up| Candidate::new(spec, air, up)).collect();
-        let is_here = |v: &crate::route::Variants| v.ends.contains(&Some(r as u32));
+        let is_here = |v: &crate::route::Variants| v.ends.contains(&Some(count(r)));
         let flows = (0..).zip(&routes.variants).filter(|(_, v)| is_here(v)).map(|(i, _)| i).collect();
         let told = (0..).map(FlowId).zip(&spec.flows).filter(|(_, f)| roaming.tells_senders && f.from == roaming.node);
         Roamer {

@@ -1,5 +1,14 @@
 //! The simulator's integration tests, in one program: it is linked once.
 
+// Tests may cast numbers that they know.
+#![allow(
+    clippy::cast_lossless,
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_sign_loss,
+    unreachable_pub
+)]
+
 mod capture;
 mod capture_air;
 mod common;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use airtcp_core::convert::count16;
 use airtcp_core::queue::QueueConfig;
 use airtcp_core::units::{Probability, Span, Time};
 
@@ -124,7 +125,7 @@ impl Expander<'_> {
             return access_point;
         }
         spec.groups.push(radio);
-        let group = (spec.groups.len() - 1) as u16;
+        let group = count16(spec.groups.len() - 1);
         let basic = spec.radios[usize::from(radio)].config.phy.basic_modes();
         let modes = spec.radios[usize::from(radio)].config.phy.modes();
         let mode = basic.first().or(modes.first()).expect("every PHY has modes");

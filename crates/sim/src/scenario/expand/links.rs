@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use airtcp_core::convert::count;
 use airtcp_core::queue::QueueConfig;
 use airtcp_core::rng::{Purpose, stream};
 use airtcp_core::units::{DataRate, Probability, Span};
@@ -52,7 +53,7 @@ impl Expander<'_> {
                 }
             }
             let path = root("links").index(i);
-            let start = self.links.len() as u32;
+            let start = count(self.links.len());
             let forward = self.direction(&path, link, false);
             let reverse = if link.one_way {
                 if link.reverse.is_some() {
@@ -81,7 +82,7 @@ impl Expander<'_> {
                     }
                 }
             }
-            self.entry_links.push(start..self.links.len() as u32);
+            self.entry_links.push(start..count(self.links.len()));
         }
     }
 
@@ -227,7 +228,7 @@ impl Expander<'_> {
             let mut there = None;
             for (direction, from, to) in [(Some(forward), from, to), (reverse, to, from)] {
                 let Some(direction) = direction else { continue };
-                let id = LinkId(self.links.len() as u32);
+                let id = LinkId(count(self.links.len()));
                 let delay = match (there, back) {
                     (None, _) => self.delay_of(delay, id, k, line.members),
                     (Some(there), None) => there,

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::spec::{LinkSpec, NodeId, NodeSpec};
+use airtcp_core::convert::count;
 
 /// Which host can reach which, over routers only: hosts do not forward.
 pub(super) struct Reach {
@@ -19,9 +20,9 @@ pub(super) struct Reach {
 }
 
 impl Reach {
-    pub fn new(nodes: &[NodeSpec], links: &[LinkSpec]) -> Reach {
+    pub(crate) fn new(nodes: &[NodeSpec], links: &[LinkSpec]) -> Reach {
         let is_host: Vec<bool> = nodes.iter().map(|n| n.is_host).collect();
-        let mut component: Vec<u32> = (0..nodes.len() as u32).collect();
+        let mut component: Vec<u32> = (0..count(nodes.len())).collect();
         let (mut out, mut into, mut onward) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         let push = |map: &mut BTreeMap<NodeId, Vec<NodeId>>, key, value| map.entry(key).or_default().push(value);
         let mut between = BTreeSet::new();
@@ -47,13 +48,13 @@ impl Reach {
                 has_one_way = true;
             }
         }
-        for i in 0..component.len() as u32 {
+        for i in 0..count(component.len()) {
             component[i as usize] = find(&mut component, i);
         }
         Reach { component, out, into, onward, is_host, has_one_way }
     }
 
-    pub fn connects(&self, from: NodeId, to: NodeId) -> bool {
+    pub(crate) fn connects(&self, from: NodeId, to: NodeId) -> bool {
         let none = Vec::new();
         let first = self.out.get(&from).unwrap_or(&none);
         let last = self.into.get(&to).unwrap_or(&none);

@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use airtcp_core::convert::{count, count16};
 use airtcp_core::queue::QueueConfig;
 use airtcp_core::tcp::profile;
 use airtcp_core::units::{DataRate, Probability, Span};
@@ -77,7 +78,7 @@ impl Expander<'_> {
             let path = root("wlans").index(i);
             self.wlan_name(&mut seen, i, &names[i]);
             let channel = self.channel(&mut channels, i, &names);
-            let start = self.links.len() as u32;
+            let start = count(self.links.len());
             let access_point = self.access_point(&path, wlan);
             let ap_radio = self.ap_radio(&path, wlan);
             let is_wavelan = ap_radio.as_ref().is_some_and(|r| r.phy.standard == Standard::Wavelan);
@@ -138,10 +139,10 @@ impl Expander<'_> {
                     if !self.add_radio(channel_spec, place, station, &config) {
                         break;
                     }
-                    let pair = channel_spec.spec.pairs.len() as u16;
+                    let pair = count16(channel_spec.spec.pairs.len());
                     channel_spec.spec.pairs.push(PairSpec {
-                        station: radio as u16,
-                        access_point: ap_index as u16,
+                        station: count16(radio),
+                        access_point: count16(ap_index),
                         signal: signal.clone(),
                         motion,
                         roams,
@@ -150,7 +151,7 @@ impl Expander<'_> {
                     self.add_air_links(&at, &names[i], station, ap, rate, ends.is_group, air);
                 }
             }
-            self.wlans.push((channel, start..self.links.len() as u32));
+            self.wlans.push((channel, start..count(self.links.len())));
         }
         for (i, wlan) in file.wlans.iter().enumerate() {
             let channel = &mut channels[self.wlans[i].0.index()];
@@ -212,7 +213,7 @@ impl Expander<'_> {
         let spec =
             ChannelSpec { name, radios, pairs, groups, hidden, sensing: SENSING, capture_effect: Probability::ZERO };
         channels.push(Channel { spec, placed: Vec::new(), sensing_from: None, capture_effect_from: None });
-        ChannelId(channels.len() as u32 - 1)
+        ChannelId(count(channels.len()) - 1)
     }
 
     fn sensing(&mut self, path: &Path, wlan: &Wlan, channel: &mut Channel, i: usize, is_wavelan: bool) {
@@ -537,7 +538,7 @@ impl Expander<'_> {
         air: AirSpec,
     ) {
         for (from, to, down) in [(station, ap, false), (ap, station, true)] {
-            let id = LinkId(self.links.len() as u32);
+            let id = LinkId(count(self.links.len()));
             let name = format!("{}->{}", self.node_name(from), self.node_name(to));
             if self.link_by_ends.insert((from, to), id).is_some() {
                 self.error(at, format!("there is already a line {name}: packets take one shortest path"));

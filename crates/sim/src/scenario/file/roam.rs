@@ -121,6 +121,7 @@ pub struct TimesRule {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[allow(missing_docs)] // the key of this type says it
 pub struct Switch {
     /// Time of the change.
     pub at: Span,

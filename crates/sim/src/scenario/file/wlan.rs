@@ -90,17 +90,21 @@ pub(in crate::scenario) fn plain_name(node: &str) -> String {
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum StationEntry {
+    #[allow(missing_docs)] // its type says it
     Name(String),
+    #[allow(missing_docs)] // its type says it
     Table(Station),
 }
 
 impl StationEntry {
+    /// The host.
     pub fn node(&self) -> &str {
         match self {
             StationEntry::Name(node) => node,
             StationEntry::Table(station) => &station.node,
         }
     }
+    /// What else is said of it.
     pub fn table(&self) -> Option<&Station> {
         match self {
             StationEntry::Name(_) => None,
@@ -150,6 +154,7 @@ pub struct Station {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Hidden {
+    #[allow(missing_docs)] // its type says it
     All(AllHidden),
     /// Pairs of hosts, groups, members or access points on the same channel.
     Pairs(Vec<[String; 2]>),
@@ -157,6 +162,7 @@ pub enum Hidden {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[allow(missing_docs)] // its value says it
 pub enum AllHidden {
     /// No two stations of the WLAN hear each other.
     All,
@@ -166,7 +172,9 @@ pub enum AllHidden {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Selection {
+    #[allow(missing_docs)] // its type says it
     All(bool),
+    #[allow(missing_docs)] // its type says it
     Names(Vec<String>),
 }
 
@@ -174,6 +182,7 @@ pub enum Selection {
 /// against the schema of `T` but not read as a `T`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Layer<T> {
+    /// As it stands in the file.
     pub written: Json,
     meaning: PhantomData<T>,
 }
