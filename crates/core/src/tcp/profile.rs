@@ -300,7 +300,8 @@ options! {
     /// Time that is added to shorter waits: for a tail loss probe, and of a loss policy for segments that may only be late. They,
     /// too, are then rounded up to `rto_granularity`.
     timer_slack: Span,
-    /// Tick of the clock that measures round trips for the timeout. "0s": exact (Linux keeps microseconds).
+    /// Tick of the clock that measures round trips for the timeout, by the ticks that begin during one. "0s": exact (Linux
+    /// keeps microseconds).
     rtt_tick: Span,
     /// A round-trip sample from every ACK of new data (Linux); off: one segment is timed at a time, as BSD and ns-2 do.
     rtt_per_segment: bool,
@@ -320,7 +321,7 @@ options! {
     /// Tick of the clock at which delayed ACKs leave (BSD's fast timeout): a segment waits for the next tick and not for
     /// `delayed_ack`. "0s": exact.
     delayed_ack_tick: Span,
-    /// Phase of the ticks of both clocks: "random", drawn for each host, or the time of the first tick.
+    /// When the ticks of these clocks fall: "random", drawn for each host, or the time of the first.
     timer_phase: TimerPhase,
     /// Consecutive timeouts of one segment before the connection is given up.
     retries: u32,

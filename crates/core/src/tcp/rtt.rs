@@ -47,11 +47,12 @@ impl RttEstimator {
         }
     }
 
-    /// RFC 6298 section 2, with alpha = 1/8 and beta = 1/4 in scaled integers. `new_round`: the first sample of a round trip.
-    pub(super) fn on_sample(&mut self, rtt: Span, new_round: bool, config: &TcpConfig) {
-        let exact = self.on_exact(rtt);
+    /// RFC 6298 section 2, with alpha = 1/8 and beta = 1/4 in scaled integers. `counted`: what the stack's clock showed of
+    /// the round trip, in whole ticks. `new_round`: the first sample of a round trip.
+    pub(super) fn on_sample(&mut self, rtt: Span, counted: Span, new_round: bool, config: &TcpConfig) {
+        self.on_exact(rtt);
         let tick = config.rtt_tick.as_ns();
-        let sample = (exact + tick / 2).checked_div(tick).map_or(exact, |ticks| ticks.max(1) * tick);
+        let sample = counted.as_ns().max(tick).max(1);
         let whole_ticks = |ns: u64| ns.checked_div(tick).map_or(ns, |ticks| ticks * tick);
         if self.srtt8_ns == 0 || self.restarts {
             self.srtt8_ns = sample * 8;
@@ -178,9 +179,9 @@ mod tests {
         c.rttvar_rule = RttvarRule::Rfc6298;
         let mut rtt = RttEstimator::new(&c);
         assert_eq!(rtt.rto(&c), Span::from_secs(1));
-        rtt.on_sample(Span::from_ms(100), false, &c);
+        rtt.on_sample(Span::from_ms(100), Span::from_ms(100), false, &c);
         assert_eq!(rtt.rto(&c), Span::from_ms(100 + 4 * 50));
-        rtt.on_sample(Span::from_ms(140), false, &c);
+        rtt.on_sample(Span::from_ms(140), Span::from_ms(140), false, &c);
         assert_eq!(rtt.srtt(), Span::from_ms(105));
         assert_eq!(rtt.rto(&c), Span::from_ms(105 + 190));
         rtt.back_off(&c);
@@ -198,7 +199,7 @@ mod tests {
         let c = config("linux-6");
         let mut rtt = RttEstimator::new(&c);
         for _ in 0..100 {
-            rtt.on_sample(Span::from_ms(80), true, &c);
+            rtt.on_sample(Span::from_ms(80), Span::from_ms(80), true, &c);
         }
         assert_eq!(rtt.rto(&c), Span::from_ms(280));
     }
@@ -232,7 +233,7 @@ mod tests {
         let c = config("linux-6");
         let mut rtt = RttEstimator::new(&c);
         let mut after = |ms: u64, new_round| {
-            rtt.on_sample(Span::from_ms(ms), new_round, &c);
+            rtt.on_sample(Span::from_ms(ms), Span::from_ms(ms), new_round, &c);
             rtt.rto(&c)
         };
         assert_eq!(after(300, true), Span::from_ms(900));
@@ -256,9 +257,9 @@ mod tests {
         let mut c = config("ns2-reno");
         c.rtt_tick = Span::from_ms(100);
         let mut rtt = RttEstimator::new(&c);
-        rtt.on_sample(Span::from_ms(300), false, &c);
+        rtt.on_sample(Span::from_ms(300), Span::from_ms(300), false, &c);
         for _ in 0..100 {
-            rtt.on_sample(Span::from_ms(200), false, &c);
+            rtt.on_sample(Span::from_ms(200), Span::from_ms(200), false, &c);
         }
         assert_eq!(rtt.srtt_in_ticks(), Span::from_us(287_500));
     }
@@ -273,21 +274,21 @@ mod tests {
             c.rttvar_rule = RttvarRule::Rfc6298;
             c.rtt_restart_backoffs = 4;
             let mut rtt = RttEstimator::new(&c);
-            rtt.on_sample(Span::from_ms(100), false, &c);
+            rtt.on_sample(Span::from_ms(100), Span::from_ms(100), false, &c);
             (0..backoffs).for_each(|_| rtt.back_off(&c));
             assert_eq!(rtt.rto(&c), Span::from_ms(300 << backoffs), "in force until a sample");
             rtt.reset_backoff();
-            rtt.on_sample(Span::from_ms(140), false, &c);
+            rtt.on_sample(Span::from_ms(140), Span::from_ms(140), false, &c);
             assert_eq!(rtt.rto(&c), Span::from_ms(rto_ms), "{backoffs} backoffs");
         }
     }
 
     #[test]
-    fn a_coarse_clock_rounds_what_the_timeout_sees_and_nothing_else() {
+    fn a_coarse_clock_bears_on_the_timeout_and_nothing_else() {
         let c = config("ns2-reno");
         let mut rtt = RttEstimator::new(&c);
         for _ in 0..100 {
-            rtt.on_sample(Span::from_us(213_400), false, &c);
+            rtt.on_sample(Span::from_us(213_400), Span::from_ms(210), false, &c);
         }
         assert_eq!(rtt.srtt(), Span::from_us(213_400));
         assert_eq!(rtt.rto(&c), Span::from_ms(240), "21 ticks, and a variation that stays at three quarters of one");

@@ -141,6 +141,8 @@ pub struct Sender {
     frto_arrived: u32,
     tail_loss_probe: Option<TailLossProbe>,
     clock: TickClock,
+    /// That of `rtt_tick`.
+    rtt_clock: TickClock,
     /// Retransmissions that the ACK in hand showed to be lost.
     lost_again: u32,
     /// Timeouts since the cumulative acknowledgement last moved.
@@ -214,6 +216,7 @@ impl Sender {
             frto_arrived: 0,
             tail_loss_probe: None,
             clock: TickClock::new(config.timer_tick, Span::ZERO),
+            rtt_clock: TickClock::new(config.rtt_tick, Span::ZERO),
             lost_again: 0,
             timeouts_in_row: 0,
             timing: Timing::default(),
@@ -239,9 +242,10 @@ impl Sender {
         }
     }
 
-    /// When the first tick of the host's timers falls; counts with `timer_tick`. To be said before [`Sender::open`].
+    /// When the first tick of the host's clocks falls; counts with `timer_tick` and `rtt_tick`. To be said before [`Sender::open`].
     pub fn set_timer_phase(&mut self, phase: Span) {
         self.clock = TickClock::new(self.config.timer_tick, phase);
+        self.rtt_clock = TickClock::new(self.config.rtt_tick, phase);
     }
 
     /// Connects; data written before or after flows as soon as the handshake allows.

@@ -34,6 +34,14 @@ impl TickClock {
         Time::from_ns(nth.saturating_add(self.phase_ns).min(Time::NEVER.as_ns()))
     }
 
+    /// What the clock shows of a time: the ticks that began during it; all of it where the clock is exact.
+    pub(super) fn between(self, from: Time, to: Time) -> Span {
+        if self.tick_ns == 0 {
+            return to.since(from);
+        }
+        Span::from_ns(self.count(to).saturating_sub(self.count(from)) * self.tick_ns)
+    }
+
     /// What a counter shows that starts at 1 and is raised at every tick (`t_rtt`); `None` for an exact clock.
     pub(super) fn counter(self, from: Time, to: Time) -> Option<u64> {
         (self.tick_ns > 0).then(|| self.count(to).saturating_sub(self.count(from)) + 1)
@@ -46,6 +54,16 @@ mod tests {
 
     fn at(ms: u64) -> Time {
         Time::ZERO + Span::from_ms(ms)
+    }
+
+    /// Ticks at 3, 13, 23, ... ms: 26 ms are two ticks or three.
+    #[test]
+    fn a_time_is_the_ticks_that_began_during_it() {
+        let clock = TickClock::new(Span::from_ms(10), Span::from_ms(3));
+        for (from, to, ms) in [(4, 30, 20), (12, 38, 30), (13, 39, 20), (12, 13, 10), (13, 22, 0), (0, 2, 0)] {
+            assert_eq!(clock.between(at(from), at(to)), Span::from_ms(ms), "{from} to {to}");
+        }
+        assert_eq!(TickClock::new(Span::ZERO, Span::ZERO).between(at(4), at(30)), Span::from_ms(26));
     }
 
     /// Ticks at 100, 600, 1100, ... ms.

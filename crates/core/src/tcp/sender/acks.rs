@@ -251,7 +251,7 @@ impl Sender {
                 let span = self.config.timestamp_tick.saturating_mul(u64::from(ticks));
                 if ticks < 1 << 31 {
                     let span = span.max(Span::from_ns(1));
-                    self.sample_for_timeout(span);
+                    self.sample_for_timeout(span, span.round_up_to(self.config.rtt_tick));
                     self.note_rtt(span);
                 }
             }
@@ -271,15 +271,16 @@ impl Sender {
         if for_timeout || self.rtt.srtt().is_zero() {
             match self.clock.counter(sent_at, now) {
                 Some(counter) => self.rtt.on_ticks(rtt, counter, &self.config),
-                None => self.sample_for_timeout(rtt),
+                None => self.sample_for_timeout(rtt, self.rtt_clock.between(sent_at, now)),
             }
         }
         self.note_rtt(rtt);
     }
 
-    fn sample_for_timeout(&mut self, rtt: Span) {
+    /// `counted`: as the clock of `rtt_tick` shows it.
+    fn sample_for_timeout(&mut self, rtt: Span, counted: Span) {
         let new_round = self.timing.begins_round(self.snd_una, self.snd_nxt);
-        self.rtt.on_sample(rtt, new_round, &self.config);
+        self.rtt.on_sample(rtt, counted, new_round, &self.config);
     }
 
     fn note_rtt(&mut self, rtt: Span) {

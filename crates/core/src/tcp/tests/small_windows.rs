@@ -232,3 +232,22 @@ fn timeouts_of_bsd_expire_at_ticks() {
         assert!(expected.abs() < 1e-6, "phase {phase_ms}: {again}");
     }
 }
+
+/// A round trip of 203 ms is 20 ticks of 10 ms or 21, as the ticks fall, and the timeout follows: in ns-2 the clock of each
+/// agent starts at a random time.
+#[test]
+fn what_a_coarse_clock_shows_depends_on_when_it_ticks() {
+    let waits: Vec<f64> = (0..10)
+        .map(|phase_ms| {
+            let c = config("ns2-reno", |c| c.max_cwnd = 1);
+            let mut pair = Pair::same(&c, Span::from_us(101_500)).losing(&[12]);
+            pair.sender.set_timer_phase(Span::from_ms(phase_ms));
+            let mut pair = pair.start(13 * 960);
+            pair.run(Time::ZERO + Span::from_secs(10));
+            let of_the_last: Vec<f64> = pair.sent.iter().filter(|s| (s.1 - 1) / 960 == 12).map(|s| s.0).collect();
+            of_the_last[1] - of_the_last[0]
+        })
+        .collect();
+    assert!(waits.iter().all(|ms| (ms / 10.0).fract().abs() < 1e-6), "whole ticks: {waits:?}");
+    assert!(waits.iter().any(|ms| ms != &waits[0]), "{waits:?}");
+}
