@@ -28,6 +28,7 @@ const ETHERNET_HEADER: u32 = 14;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, remote = "Self")]
 #[schemars(rename = "E1000eReceiveOffloadConfig")]
+#[allow(missing_docs)] // the page of the policy says it
 pub struct E1000eConfig {
     /// Time between interrupts while little comes and leaves.
     pub low_latency: Span,
@@ -53,6 +54,7 @@ impl E1000eConfig {
         Ok(())
     }
 
+    /// As it is before the first packet.
     pub fn build(&self, _: &()) -> E1000e {
         let per_second = |span: Span| Span::from_secs(1).as_ns() / span.as_ns().max(1);
         let rates = [per_second(self.low_latency), per_second(self.bulk)];
@@ -105,6 +107,7 @@ impl Side {
     }
 }
 
+/// The receive interface of one host, with its moderation of interrupts.
 #[derive(Debug, Clone)]
 pub struct E1000e {
     /// Interrupts a second of both classes.

@@ -26,6 +26,7 @@ use crate::units::{Span, Time};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, remote = "Self")]
 #[schemars(rename = "NapiReceiveOffloadConfig")]
+#[allow(missing_docs)] // the page of the policy says it
 pub struct NapiConfig {
     /// Interrupts are at least so far apart.
     pub interrupt_interval: Span,
@@ -66,12 +67,14 @@ impl NapiConfig {
         Ok(())
     }
 
+    /// As it is before the first packet.
     pub fn build(&self, _: &()) -> Napi {
         Napi { config: self.clone(), earliest: Time::ZERO, deferred: 0 }
     }
 }
 checked!(NapiConfig);
 
+/// The receive interface of one host, between polls.
 #[derive(Debug, Clone)]
 pub struct Napi {
     config: NapiConfig,

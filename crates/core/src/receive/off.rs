@@ -19,14 +19,17 @@ use crate::units::Time;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "OffReceiveOffloadConfig")]
+#[allow(missing_docs)] // the page of the policy says it
 pub struct OffConfig {}
 
 impl OffConfig {
+    /// As it is before the first packet.
     pub fn build(&self, _: &()) -> Off {
         Off
     }
 }
 
+/// Every packet goes up by itself.
 #[derive(Debug, Clone)]
 pub struct Off;
 

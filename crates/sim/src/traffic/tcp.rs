@@ -186,14 +186,14 @@ impl Tcp {
     }
 
     /// The first queue of the source's host had no room for some segments.
-    pub fn on_refused(&mut self, now: Time, refused: &[Packet]) {
+    pub(crate) fn on_refused(&mut self, now: Time, refused: &[Packet]) {
         if self.phase != Phase::Frozen && refused.iter().all(|p| p.incarnation() == self.incarnation) {
             self.sender.on_refused(now, refused);
         }
     }
 
     /// As [`Self::on_packet`], of several segments that came up as one packet.
-    pub fn on_merged(&mut self, now: Time, merged: &Merged, out: &mut Outputs, log: &mut Log) {
+    pub(crate) fn on_merged(&mut self, now: Time, merged: &Merged, out: &mut Outputs, log: &mut Log) {
         let packet = &merged.packet;
         if merged.segments == 1 || packet.is_reverse() {
             return self.on_packet(now, packet, out, log);

@@ -1,5 +1,6 @@
 //! Packets at the interfaces of hosts: from the last link of their path, over a poll, to the ends of flows.
 
+use airtcp_core::convert::count;
 use airtcp_core::packet::Packet;
 use airtcp_core::receive::{Interface, Merged};
 
@@ -15,7 +16,7 @@ impl InterfaceId {
     const NONE: InterfaceId = InterfaceId(u32::MAX);
 
     #[inline]
-    pub fn index(self) -> usize {
+    pub(super) fn index(self) -> usize {
         self.0 as usize
     }
 }
@@ -33,7 +34,7 @@ pub(super) struct Interfaces {
 }
 
 impl Interfaces {
-    pub fn new(spec: &RunSpec) -> Interfaces {
+    pub(super) fn new(spec: &RunSpec) -> Interfaces {
         let mut interfaces = Interfaces::default();
         if spec.nodes.iter().all(|node| node.receive_offload.is_off()) {
             return interfaces;
@@ -48,7 +49,7 @@ impl Interfaces {
                 let offload = &spec.nodes[node.index()].receive_offload;
                 let own = &mut of_node[node.index()];
                 if *own == InterfaceId::NONE && !offload.is_off() && !matches!(flow.traffic, Traffic::Daemon(_)) {
-                    *own = InterfaceId(interfaces.all.len() as u32);
+                    *own = InterfaceId(count(interfaces.all.len()));
                     interfaces.all.push(Interface::new(offload));
                     interfaces.gathers.push(on_air[node.index()]);
                 }
@@ -62,7 +63,7 @@ impl Interfaces {
 
     /// At the source or the destination of a flow.
     #[inline]
-    pub fn of(&self, flow: u32, at_source: bool) -> Option<InterfaceId> {
+    pub(super) fn of(&self, flow: u32, at_source: bool) -> Option<InterfaceId> {
         let [source, destination] = *self.of_flow.get(flow as usize)?;
         let own = if at_source { source } else { destination };
         (own != InterfaceId::NONE).then_some(own)

@@ -99,7 +99,7 @@ fn signals() -> u64 {
     let mode = Mode::all().last().unwrap();
     let varying: Vec<f64> = (0..5000)
         .flat_map(|n| {
-            let quality = signal.link(Time::from_ms(17 * n));
+            let quality = signal.link(Time::from_ns(17_000_000 * n));
             [f64::from(quality.snr_db().unwrap()), signal.legibility(quality, mode, 36, 1500)]
         })
         .collect();
@@ -113,7 +113,9 @@ const PATIENT_USER: &str = "{ kind = \"web\", gap_k = \"3000000s\", max_bytes = 
 
 fn outcomes() -> String {
     let traffic = |flow: &str| format!("flows.{flow}.traffic={PATIENT_USER}");
-    let with = |sets: &[&str]| [&WEEKS[..], sets].concat();
+    fn with<'a>(sets: &[&'a str]) -> Vec<&'a str> {
+        [&WEEKS[..], sets].concat()
+    }
     let parts = [
         ("platform", of_platform()),
         ("draws", draws()),
