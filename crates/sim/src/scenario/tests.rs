@@ -555,7 +555,7 @@ fn chains_of_profiles_end() {
     let chained = |count: usize| {
         let mut text = flow_over(&[("a", "b", false)], "\"unlimited\"");
         for i in 0..count {
-            let base = if i == 0 { "linux-6.12".to_owned() } else { format!("p{}", i - 1) };
+            let base = if i == 0 { "linux-6".to_owned() } else { format!("p{}", i - 1) };
             text += &format!("[profiles.p{i}]\nbase = \"{base}\"\n");
         }
         let scenario = Scenario::parse(&text, "x.toml", &[]).unwrap();

@@ -107,24 +107,14 @@ fn signals() -> u64 {
     of_numbers(mean.chain(apart).chain(varying).chain(coop))
 }
 
-/// Nanoseconds of pauses of weeks have as many digits as a double: a last bit that differs shows in the tables.
-const WEEKS: [&str; 3] = ["duration=400000000s", "warmup=0s", "record.interval=1000000s"];
-const PATIENT_USER: &str = "{ kind = \"web\", gap_k = \"3000000s\", max_bytes = \"1MB\" }";
-
 fn outcomes() -> String {
-    let traffic = |flow: &str| format!("flows.{flow}.traffic={PATIENT_USER}");
-    fn with<'a>(sets: &[&'a str]) -> Vec<&'a str> {
-        [&WEEKS[..], sets].concat()
-    }
     let parts = [
         ("platform", of_platform()),
         ("draws", draws()),
         ("chances", chances()),
         ("signals", signals()),
-        ("wired", of_run("web-users.toml", &["duration=4s", "warmup=1s"])),
-        ("wired-weeks", of_run("web-users.toml", &with(&["flows.call.stop=1s", &traffic("web")]))),
+        ("wired", of_run("web-users.toml", &["duration=6s", "warmup=1s"])),
         ("wireless", of_run("walk.toml", &["duration=8s"])),
-        ("wireless-weeks", of_run("wifi-upload.toml", &with(&["flows.ping.stop=1s", &traffic("upload")]))),
     ];
     parts.map(|(name, print)| format!("{name} {print:016x}")).join("\n")
 }

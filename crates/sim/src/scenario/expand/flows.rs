@@ -84,7 +84,9 @@ impl<'a> Expander<'a> {
                 }
             }
             let Some(traffic) = traffic else { continue };
-            self.packets(&path, flow, &traffic, count);
+            if self.file.duration <= super::MAX_DURATION {
+                self.packets(&path, flow, &traffic, count);
+            }
             let indexed = flow.count.is_some() || from.is_group || to.is_group;
             for k in 0..count {
                 let index = specs.len() as u64;
