@@ -909,7 +909,9 @@ class Profile(Part):
     """
 
     rtt_tick: Span | None = None
-    """Tick of the clock that measures round trips for the timeout. "0s": exact (Linux keeps microseconds)."""
+    """Tick of the clock that measures round trips for the timeout, by the ticks that begin during one. "0s": exact
+    (Linux keeps microseconds).
+    """
 
     rttvar_rule: RttvarRule | None = None
     """Rule by which RTTVAR follows the samples."""
@@ -940,7 +942,7 @@ class Profile(Part):
     """
 
     timer_phase: TimerPhase | None = None
-    """Phase of the ticks of both clocks: "random", drawn for each host, or the time of the first tick."""
+    """When the ticks of these clocks fall: "random", drawn for each host, or the time of the first."""
 
     timer_slack: Span | None = None
     """Time that is added to shorter waits: for a tail loss probe, and of a loss policy for segments that may only be
@@ -2074,7 +2076,9 @@ class TcpOptions(Part):
     """
 
     rtt_tick: Span | None = None
-    """Tick of the clock that measures round trips for the timeout. "0s": exact (Linux keeps microseconds)."""
+    """Tick of the clock that measures round trips for the timeout, by the ticks that begin during one. "0s": exact
+    (Linux keeps microseconds).
+    """
 
     rttvar_rule: RttvarRule | None = None
     """Rule by which RTTVAR follows the samples."""
@@ -2105,7 +2109,7 @@ class TcpOptions(Part):
     """
 
     timer_phase: TimerPhase | None = None
-    """Phase of the ticks of both clocks: "random", drawn for each host, or the time of the first tick."""
+    """When the ticks of these clocks fall: "random", drawn for each host, or the time of the first."""
 
     timer_slack: Span | None = None
     """Time that is added to shorter waits: for a tail loss probe, and of a loss policy for segments that may only be
