@@ -29,14 +29,5 @@ pub mod rng;
 pub mod table;
 pub mod tcp;
 pub mod units;
-// The one room that was there before these lints.
-#[allow(
-    clippy::cast_lossless,
-    clippy::cast_possible_truncation,
-    clippy::cast_possible_wrap,
-    clippy::cast_sign_loss,
-    missing_docs,
-    unreachable_pub
-)]
 pub mod wifi;
 pub mod wire;

@@ -41,7 +41,6 @@ use super::reorder::ReorderBuffer;
 use super::roam::{ApQueue, StationQueue};
 use super::trace::{Ac, AirStats, FrameKind, FrameRecord, PpduRecord, TraceConfig};
 use super::transmit::{AnyTransmit, TransmitContext};
-use crate::convert::saturate16;
 use crate::packet::{FlowId, Kind, PacketId, Pool};
 use crate::queue::{DropReason, Drops, QueueContext};
 use crate::rng::{Purpose, Rng, Stream, stream};
@@ -53,7 +52,9 @@ const NEVER: u64 = u64::MAX;
 /// A channel as it is set up.
 #[derive(Debug, Clone)]
 pub struct ChannelConfig {
+    /// Its radios; a [`RadioId`] is a place in this list.
     pub radios: Vec<Arc<RadioConfig>>,
+    /// Who talks to whom; a [`PairId`] is a place in this list.
     pub pairs: Vec<PairConfig>,
     /// Access points that send to all their stations at once: the `i`-th has the link `2 * pairs.len() + i` for it.
     pub groups: Vec<RadioId>,
@@ -64,17 +65,22 @@ pub struct ChannelConfig {
     /// Probability that one of two transmissions that meet at a receiver is so much stronger there that it is received as
     /// if it were alone; either one with half of it. The later one must begin within the preamble of the earlier.
     pub capture_effect: Probability,
+    /// Of the run.
     pub seed: u64,
     /// Tells the channels of a run apart in their random numbers.
     pub index: u32,
+    /// Which records are kept.
     pub trace: TraceConfig,
 }
 
 /// A station and its access point. Its two directions are links `2 * i` (up) and `2 * i + 1` (down) of the channel.
 #[derive(Debug, Clone)]
 pub struct PairConfig {
+    /// The station's radio.
     pub station: RadioId,
+    /// The access point's.
     pub access_point: RadioId,
+    /// The radio link between them, in both directions alike.
     pub signal: SignalConfig,
     /// How far apart they are, where one of them walks.
     pub motion: Option<Motion>,
@@ -92,7 +98,9 @@ impl PairConfig {
 /// What becomes of packets at either end without association. A radio of a station that roams has no other pair.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Roams {
+    /// The station's packets.
     pub station_queue: StationQueue,
+    /// Packets that its access point has for it.
     pub ap_queue: ApQueue,
 }
 
@@ -115,12 +123,16 @@ pub struct AirOutputs {
 /// Packets of a flow that its host no longer holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Released {
+    /// Whose packets.
     pub flow: FlowId,
+    /// How many.
     pub packets: u32,
+    /// Their payload together.
     pub payload_bytes: u64,
 }
 
 impl AirOutputs {
+    /// Whether nothing has happened.
     pub fn is_empty(&self) -> bool {
         let none = self.delivered.is_empty() && self.dropped.is_empty() && self.handed_back.is_empty();
         none && self.heard.is_empty() && self.released.is_empty()
@@ -310,6 +322,7 @@ pub struct Channel {
     ampdus: u32,
     /// To be taken out by the owner.
     pub ppdus: Vec<PpduRecord>,
+    /// As `ppdus`, frame by frame.
     pub frames: Vec<FrameRecord>,
 }
 
@@ -319,6 +332,7 @@ fn component(channel: u32, i: usize) -> u64 {
 }
 
 impl Channel {
+    /// The channel at time 0, with nothing to send.
     pub fn new(config: &ChannelConfig) -> Channel {
         let component = |i| component(config.index, i);
         let is_ap = |r: usize| config.pairs.iter().any(|p| p.access_point.index() == r);
@@ -401,7 +415,7 @@ impl Channel {
                 links.push(Link {
                     from,
                     to,
-                    pair: Some(PairId(i as u16)),
+                    pair: Some(PairId::at(i)),
                     gate: pair.roams.map_or(Gate::Open, |roams| Gate::without_association(roams, down == 1)),
                     sessions: [None; 4],
                     wants_snr: rate.wants_snr(),

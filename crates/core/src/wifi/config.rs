@@ -260,6 +260,7 @@ impl RadioConfig {
     pub fn receives_ampdus(&self) -> bool {
         self.has_qos() && self.acks() && matches!(self.phy.standard, Standard::N | Standard::Ac)
     }
+    /// Whether its frames have an access category each (EDCA).
     pub fn has_qos(&self) -> bool {
         self.qos.unwrap_or(matches!(self.phy.standard, Standard::N | Standard::Ac))
     }

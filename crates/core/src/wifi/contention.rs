@@ -27,6 +27,7 @@ use rand::RngExt;
 use super::ids::RadioId;
 use super::phy::{Backoff, EdcaParams, Timing, WavelanConfig};
 use super::trace::Ac;
+use crate::convert::saturate32;
 use crate::rng::Rng;
 
 const NEVER: u64 = u64::MAX;
@@ -182,7 +183,11 @@ pub(super) struct Contention {
 
 impl Contention {
     /// `hidden`: pairs that do not hear each other.
-    pub fn new(radios: impl Iterator<Item = Contender>, hidden: &[(RadioId, RadioId)], sensing_ns: u64) -> Contention {
+    pub(super) fn new(
+        radios: impl Iterator<Item = Contender>,
+        hidden: &[(RadioId, RadioId)],
+        sensing_ns: u64,
+    ) -> Contention {
         let mut c = Contention {
             carrier: Vec::new(),
             access: Vec::new(),
@@ -243,37 +248,37 @@ impl Contention {
         }
         for from in 0..n {
             c.heard[from * n + from] = false;
-            c.hears.push((0..n as u16).map(RadioId).filter(|to| c.heard[from * n + to.index()]).collect());
+            c.hears.push((0..n).map(RadioId::at).filter(|to| c.heard[from * n + to.index()]).collect());
         }
         c
     }
 
     /// Whether `to` hears `from`.
     #[inline]
-    pub fn is_heard(&self, from: RadioId, to: RadioId) -> bool {
+    pub(super) fn is_heard(&self, from: RadioId, to: RadioId) -> bool {
         self.heard[from.index() * self.ready.len() + to.index()]
     }
 
     /// Whether the radio senses a transmission, its own included.
     #[inline]
-    pub fn is_busy(&self, radio: RadioId) -> bool {
+    pub(super) fn is_busy(&self, radio: RadioId) -> bool {
         self.carrier[radio.index()].sensed > 0
     }
 
     /// Whether the radio takes part in an exchange.
     #[inline]
-    pub fn is_engaged(&self, radio: RadioId) -> bool {
+    pub(super) fn is_engaged(&self, radio: RadioId) -> bool {
         self.carrier[radio.index()].engaged
     }
 
     /// The radio whose frame may leave first, and when; ties to the lower number.
     #[inline]
-    pub fn next(&mut self) -> (u64, RadioId) {
+    pub(super) fn next(&mut self) -> (u64, RadioId) {
         if self.is_stale {
             let mut best = (NEVER, RadioId(0));
             for (i, &at) in self.ready.iter().enumerate() {
                 if at < best.0 {
-                    best = (at, RadioId(i as u16));
+                    best = (at, RadioId::at(i));
                 }
             }
             self.next = best;
@@ -283,7 +288,7 @@ impl Contention {
     }
 
     /// A frame waits in a category that had none.
-    pub fn on_frame(&mut self, radio: RadioId, ac: Ac, now: u64) {
+    pub(super) fn on_frame(&mut self, radio: RadioId, ac: Ac, now: u64) {
         let r = radio.index();
         let carrier = &self.carrier[r];
         let is_idle = carrier.sensed == 0 && !carrier.engaged && carrier.nav <= now;
@@ -315,7 +320,7 @@ impl Contention {
 
     /// The categories of a radio whose frame may leave at `now`, highest priority first: the first is the one that does.
     /// The others have collided inside the radio (10.23.2.12): their window grows and they draw anew.
-    pub fn take(&mut self, radio: RadioId, now: u64) -> Ac {
+    pub(super) fn take(&mut self, radio: RadioId, now: u64) -> Ac {
         let r = radio.index();
         let mut winner = None;
         for ac in Ac::ALL.into_iter().rev() {
@@ -343,12 +348,12 @@ impl Contention {
 
     /// Whether the frame that has just been let go is one to drop: it found the medium busy too often.
     #[inline]
-    pub fn take_given_up(&mut self, radio: RadioId, ac: Ac) -> bool {
+    pub(super) fn take_given_up(&mut self, radio: RadioId, ac: Ac) -> bool {
         std::mem::take(&mut self.access[radio.index()][ac.index()].gives_up)
     }
 
     /// A transmission begins.
-    pub fn on_begin(&mut self, transmitter: RadioId, now: u64) {
+    pub(super) fn on_begin(&mut self, transmitter: RadioId, now: u64) {
         let t = transmitter.index();
         self.carrier[t].sensed += 1;
         self.carrier[t].clean = false;
@@ -371,7 +376,7 @@ impl Contention {
     }
 
     /// A transmission ends. Who decoded it stays silent until `nav_end`; the one whom it was for decoded it or not.
-    pub fn on_end(&mut self, transmitter: RadioId, now: u64, nav_end: u64, receiver: RadioId, is_decoded: bool) {
+    pub(super) fn on_end(&mut self, transmitter: RadioId, now: u64, nav_end: u64, receiver: RadioId, is_decoded: bool) {
         let t = transmitter.index();
         let hears = std::mem::take(&mut self.hears[t]);
         for &h in &hears {
@@ -409,7 +414,7 @@ impl Contention {
     }
 
     /// The radio has a response to send, or has sent it.
-    pub fn engage(&mut self, radio: RadioId, engaged: bool, now: u64) {
+    pub(super) fn engage(&mut self, radio: RadioId, engaged: bool, now: u64) {
         let r = radio.index();
         self.carrier[r].engaged = engaged;
         if engaged {
@@ -421,7 +426,7 @@ impl Contention {
     }
 
     /// The exchange of a category is over. `failed`: no answer came.
-    pub fn finish(&mut self, radio: RadioId, ac: Ac, now: u64, failed: bool, has_frame: bool) {
+    pub(super) fn finish(&mut self, radio: RadioId, ac: Ac, now: u64, failed: bool, has_frame: bool) {
         let r = radio.index();
         let a = &mut self.access[r][ac.index()];
         if failed {
@@ -447,12 +452,12 @@ impl Contention {
     }
 
     /// An exchange was answered, and its radio keeps the medium for another one.
-    pub fn go_on(&mut self, radio: RadioId, ac: Ac) {
+    pub(super) fn go_on(&mut self, radio: RadioId, ac: Ac) {
         self.access[radio.index()][ac.index()].succeed();
     }
 
     /// Whether virtual carrier sense keeps the radio silent: a CTS is not sent then (10.3.2.9).
-    pub fn has_nav(&self, radio: RadioId, now: u64) -> bool {
+    pub(super) fn has_nav(&self, radio: RadioId, now: u64) -> bool {
         self.carrier[radio.index()].nav > now
     }
 
@@ -472,7 +477,7 @@ impl Contention {
             } else if a.backoff > 0 {
                 let begin = a.ready_at - u64::from(a.backoff) * a.slot_ns;
                 if now >= begin {
-                    a.backoff -= ((now - begin) / a.slot_ns) as u32 + a.begun;
+                    a.backoff -= saturate32((now - begin) / a.slot_ns) + a.begun;
                 }
             } else if a.rule == Rule::Freeze && a.has_frame {
                 // It waited for the interframe space only.
@@ -515,9 +520,9 @@ impl Contention {
         if self.is_stale || old == ready {
             return;
         }
-        if (ready, RadioId(r as u16)) < self.next {
-            self.next = (ready, RadioId(r as u16));
-        } else if self.next.1 == RadioId(r as u16) {
+        if (ready, RadioId::at(r)) < self.next {
+            self.next = (ready, RadioId::at(r));
+        } else if self.next.1 == RadioId::at(r) {
             self.is_stale = true;
         }
     }

@@ -2,11 +2,19 @@
 
 use std::num::NonZeroU32;
 
+use crate::convert::count16;
+
 /// A radio of a channel: its place in [`ChannelConfig::radios`](super::ChannelConfig::radios).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RadioId(pub u16);
 
 impl RadioId {
+    /// The radio at this index.
+    #[inline]
+    pub const fn at(index: usize) -> RadioId {
+        RadioId(count16(index))
+    }
+
     /// As an index.
     #[inline]
     pub const fn index(self) -> usize {
@@ -25,6 +33,12 @@ impl From<u16> for RadioId {
 pub struct PairId(pub u16);
 
 impl PairId {
+    /// The pair at this index.
+    #[inline]
+    pub const fn at(index: usize) -> PairId {
+        PairId(count16(index))
+    }
+
     /// As an index.
     #[inline]
     pub const fn index(self) -> usize {

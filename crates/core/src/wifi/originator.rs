@@ -33,31 +33,31 @@ impl Mpdu {
     const REPORT: u8 = 4;
     const SENT: u8 = 8;
 
-    pub fn new(id: PacketId, packet: &Packet, report: bool, airtime_ns: u32) -> Mpdu {
+    pub(super) fn new(id: PacketId, packet: &Packet, report: bool, airtime_ns: u32) -> Mpdu {
         let is_tcp = packet.kind == Kind::Tcp;
         let flags = if is_tcp { Mpdu::TCP } else { 0 } | if report { Mpdu::REPORT } else { 0 };
         let (flow, size, payload) = (packet.flow, packet.size, packet.len);
         Mpdu { packet: id, flow, sn: Seq12::new(0), size, payload, retries: 0, flags, airtime_ns }
     }
     /// A correct copy has reached the recipient: the packet is no longer the sender's.
-    pub fn has_arrived(&self) -> bool {
+    pub(super) fn has_arrived(&self) -> bool {
         self.flags & Mpdu::ARRIVED != 0
     }
-    pub fn set_arrived(&mut self) {
+    pub(super) fn set_arrived(&mut self) {
         self.flags |= Mpdu::ARRIVED;
     }
-    pub fn is_tcp(&self) -> bool {
+    pub(super) fn is_tcp(&self) -> bool {
         self.flags & Mpdu::TCP != 0
     }
     /// Its release is to be reported to its flow.
-    pub fn reports(&self) -> bool {
+    pub(super) fn reports(&self) -> bool {
         self.flags & Mpdu::REPORT != 0
     }
     /// It has been on the air: the Retry bit.
-    pub fn was_sent(&self) -> bool {
+    pub(super) fn was_sent(&self) -> bool {
         self.flags & Mpdu::SENT != 0
     }
-    pub fn set_sent(&mut self) {
+    pub(super) fn set_sent(&mut self) {
         self.flags |= Mpdu::SENT;
     }
 }
@@ -83,7 +83,7 @@ pub(super) struct Ppdu {
 
 impl Ppdu {
     /// One more try in a stage of its series; `has_sent` the data, or only an RTS.
-    pub fn count_try(&mut self, stage: usize, has_sent: bool) {
+    pub(super) fn count_try(&mut self, stage: usize, has_sent: bool) {
         if self.tries[stage] == 0 {
             self.unheard = 0;
         }
@@ -93,18 +93,18 @@ impl Ppdu {
     }
     /// The tries that rate control is told of. Of the last stage only those that sent the data count, and one at least, as
     /// ath9k reports them (`ath_tx_rc_status` in `xmit.c` of Linux 6.12: failures of the data, not of the RTS).
-    pub fn reported_tries(&self) -> [u8; RateSeries::MAX_STAGES] {
+    pub(super) fn reported_tries(&self) -> [u8; RateSeries::MAX_STAGES] {
         let mut tries = self.tries;
         if let Some(last) = tries.iter_mut().rev().find(|t| **t > 0) {
             *last = last.saturating_sub(self.unheard).max(1);
         }
         tries
     }
-    pub fn is_bar(&self) -> bool {
+    pub(super) fn is_bar(&self) -> bool {
         self.mpdus.is_empty() || self.asked.is_some()
     }
     /// Sent as an A-MPDU and answered by a Block Ack; a single MPDU goes by itself and is answered by an ACK.
-    pub fn is_ampdu(&self) -> bool {
+    pub(super) fn is_ampdu(&self) -> bool {
         self.mpdus.len() > 1
     }
 }
@@ -134,12 +134,12 @@ pub(super) struct Session {
 }
 
 impl Session {
-    pub fn has_backlog(&self) -> bool {
+    pub(super) fn has_backlog(&self) -> bool {
         self.bar || !self.again.is_empty() || !self.fresh.is_empty()
     }
 
     /// Puts back what is to be sent again. `failed` is in order; both lie within one window.
-    pub fn put_back(&mut self, failed: &[Mpdu]) {
+    pub(super) fn put_back(&mut self, failed: &[Mpdu]) {
         for &mpdu in failed {
             let at = self.again.iter().rposition(|m| m.sn.is_before(mpdu.sn)).map_or(0, |i| i + 1);
             self.again.insert(at, mpdu);

@@ -43,7 +43,13 @@ pub(super) struct Radio {
 impl Radio {
     /// The session that is served next, with something that its window lets it send. It stays on the list as long as it has
     /// a backlog.
-    pub fn pick(&mut self, now: Time, ac: Ac, transmit: &mut AnyTransmit, sessions: &[Session]) -> Option<SessionId> {
+    pub(super) fn pick(
+        &mut self,
+        now: Time,
+        ac: Ac,
+        transmit: &mut AnyTransmit,
+        sessions: &[Session],
+    ) -> Option<SessionId> {
         let queue = &mut self.queues[ac.index()];
         let order = Scheduled { sessions, schedule: &queue.schedule, formed: &queue.formed };
         let turn = transmit.turn(now, ac, &order)?;
@@ -60,7 +66,7 @@ impl Radio {
 
     /// Forms what the session sends next; `None` if there is nothing after all. `choose` gives the series, told whether there are
     /// retransmissions only. `fetch` looks for another fresh MPDU.
-    pub fn form(
+    pub(super) fn form(
         &self,
         ac: Ac,
         id: SessionId,

@@ -22,6 +22,7 @@ use super::retry_out::{AnyRetryOut, RetryOutConfig};
 use crate::policy::checked;
 use crate::units::{DataRate, Probability, Seq12, Span, Time};
 
+/// Parameters of the recipient's side of Block Ack.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, remote = "Self")]
 #[schemars(rename = "ReorderConfig")]
@@ -307,6 +308,7 @@ impl<T: Copy> ReorderBuffer<T> {
         if known { self.numbers[index(sn, 2 * self.reach)].corrupt.into() } else { 0 }
     }
 
+    /// What it has counted.
     pub fn stats(&self) -> ReorderStats {
         self.stats
     }

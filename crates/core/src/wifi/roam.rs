@@ -56,13 +56,20 @@ pub enum ApQueue {
 /// When to go. Access points are known by their place in the list of the candidates.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RoamRule {
+    /// To the nearest.
     Nearest {
+        /// The other must be nearer by this.
         hysteresis_m: f64,
     },
+    /// When the signal is weak, to a better one.
     Rssi {
+        /// Time between two measurements.
         every: Span,
+        /// Measurements that a mean is taken of.
         samples: u16,
+        /// The signal is weak below this mean.
         below_dbm: f64,
+        /// The mean of the other must be better by this.
         hysteresis_db: f64,
     },
     /// When, in ascending order, and to which.
@@ -72,6 +79,7 @@ pub enum RoamRule {
 /// What a station measures of one access point. NaN: not known.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Measured {
+    /// How far away it is.
     pub distance_m: f64,
     /// Received power.
     pub rssi_dbm: f64,

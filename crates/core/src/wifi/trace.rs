@@ -48,17 +48,21 @@ impl Ac {
 pub struct AirStats {
     /// Packets handed to the radio, and their bytes at the IP layer.
     pub arrived_packets: u64,
+    /// Their size, with IP headers.
     pub arrived_bytes: u64,
     /// Dropped before the air: for want of room, or by choice of the discipline.
     pub dropped_overflow: u64,
+    /// Dropped by a discipline before its queue was full.
     pub dropped_early: u64,
     /// ACKs that a newer one made superfluous.
     pub filtered: u64,
+    /// Marked with CE.
     pub marked: u64,
     /// The originator gave up on them and they had not arrived. WaveLAN: it found the medium busy too often.
     pub dropped_retries: u64,
     /// Sent without acknowledgement, and lost: to another transmission, or to errors.
     pub lost_collision: u64,
+    /// Lost by errors, without acknowledgements.
     pub lost_errors: u64,
     /// Arrived at the recipient after it had given them up, and were dropped there (`retry_out`), or after its reorder
     /// timeout.
@@ -69,9 +73,11 @@ pub struct AirStats {
     pub handed_back: u64,
     /// Reached the recipient's upper layer.
     pub delivered_packets: u64,
+    /// Their size, with IP headers.
     pub delivered_bytes: u64,
     /// Packets now held by the sending host: queued, or sent and not yet acknowledged.
     pub held_packets: u64,
+    /// Their size, with IP headers.
     pub held_bytes: u64,
     /// Time integral of `held_packets`.
     pub held_packet_ns: u128,
@@ -82,11 +88,13 @@ pub struct AirStats {
     /// PPDUs with data, every try counted, and those of them that nothing came back for; without acknowledgements: of which
     /// nothing arrived.
     pub ppdus: u64,
+    /// Those of them that nothing answered.
     pub ppdus_unanswered: u64,
     /// PPDUs hit by another transmission at their receiver.
     pub ppdus_collided: u64,
     /// MPDUs in them, every try counted, and those that were not acknowledged; without acknowledgements: that did not arrive.
     pub mpdus: u64,
+    /// Those of them that failed.
     pub mpdus_failed: u64,
     /// Sum over the PPDUs of their data rate, bit/s: the mean MAC data rate is this over `ppdus`.
     pub rate_sum_bps: u128,
@@ -96,17 +104,22 @@ pub struct AirStats {
     pub bars: u64,
     /// MPDUs that the recipient gave up by retry-out, and holes that its reorder timeout passed over.
     pub given_up: u64,
+    /// Holes passed over because their time was up.
     pub reorder_timeouts: u64,
 }
 
 /// One PPDU with data, or a Block Ack request.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PpduRecord {
+    /// When it began.
     pub start_ns: u64,
+    /// When it ended.
     pub end_ns: u64,
     /// Index of the link within the channel.
     pub link: AirLinkId,
+    /// Its access category.
     pub ac: Ac,
+    /// Its mode.
     pub mode: Mode,
     /// MPDUs in it; 0: a Block Ack request.
     pub mpdus: u16,
@@ -114,6 +127,7 @@ pub struct PpduRecord {
     pub received: u16,
     /// Corrupt, header legible.
     pub legible: u16,
+    /// Size of the PSDU.
     pub psdu_bytes: u32,
     /// How many times this PPDU had been sent before.
     pub repeat: u8,
@@ -125,13 +139,20 @@ pub struct PpduRecord {
     pub snr_db: f32,
 }
 
+/// Kinds of frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FrameKind {
+    /// A packet.
     Data,
+    /// Acknowledgement of one frame.
     Ack,
+    /// Acknowledgement of an A-MPDU, or the answer to a request.
     BlockAck,
+    /// Request for a Block Ack, which moves the window on.
     BlockAckRequest,
+    /// Request to send.
     Rts,
+    /// Clear to send.
     Cts,
 }
 
@@ -140,20 +161,27 @@ pub enum FrameKind {
 pub struct FrameRecord {
     /// End of the frame's PPDU: when a card would report it.
     pub time_ns: u64,
+    /// Its kind.
     pub kind: FrameKind,
     /// Radios: who sent it and whom it is for.
     pub from: RadioId,
+    /// Who is to receive it.
     pub to: RadioId,
+    /// The mode of its PPDU.
     pub mode: Mode,
+    /// Its access category.
     pub ac: Ac,
     /// Sequence number of a data frame, first sequence number of a Block Ack or its request.
     pub sn: u16,
     /// Bit n: `sn + n` was received (Block Ack).
     pub bitmap: u64,
+    /// Whether it was sent before.
     pub retry: bool,
+    /// Whether it arrived whole.
     pub fcs_ok: bool,
     /// Number of the A-MPDU it belongs to.
     pub ampdu: Option<u32>,
+    /// Whether no other MPDU of its A-MPDU follows.
     pub is_last_of_ampdu: bool,
     /// Duration field, us.
     pub duration_us: u16,
@@ -166,6 +194,8 @@ pub struct FrameRecord {
 /// What is collected besides counters.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TraceConfig {
+    /// PPDU by PPDU.
     pub ppdus: bool,
+    /// Frame by frame.
     pub frames: bool,
 }

@@ -25,6 +25,7 @@ impl Gate {
 }
 
 impl Channel {
+    /// Whether the station of a pair is associated.
     pub fn is_associated(&self, pair: PairId) -> bool {
         self.pairs[pair.index()].is_associated
     }

@@ -1,6 +1,7 @@
 //! Frame exchanges: from the end of a backoff to what the originator makes of the answer.
 
 use super::*;
+use crate::convert::{count16, floor64, saturate8, saturate16};
 
 impl Channel {
     /// A radio's frame may leave.
@@ -339,7 +340,7 @@ impl Channel {
             if x.hit.0 < x.hit.1 {
                 // Where it lies in the PPDU, in time.
                 let span = (x.data_ns - preamble_ns) as f64 / f64::from(ppdu.psdu_bytes);
-                let at = |o: u32| x.ppdu_start + preamble_ns + (f64::from(o) * span) as u64;
+                let at = |o: u32| x.ppdu_start + preamble_ns + floor64(f64::from(o) * span);
                 let clear = |from: u64, to: u64| to <= x.hit.0 || from >= x.hit.1;
                 whole = clear(at(offset), at(offset + bytes));
                 header = clear(at(offset), at(offset + header_bytes));
@@ -495,11 +496,11 @@ impl Channel {
                 link: x.link,
                 ac,
                 mode: x.mode,
-                mpdus: if ppdu.is_bar() { 0 } else { ppdu.mpdus.len() as u16 },
+                mpdus: if ppdu.is_bar() { 0 } else { count16(ppdu.mpdus.len()) },
                 received: x.received,
                 legible: x.legible,
                 psdu_bytes: if ppdu.is_bar() { timing::BAR_BYTES } else { ppdu.psdu_bytes },
-                repeat: (ppdu.asked.map_or(ppdu.tried, u32::from) - 1).min(255) as u8,
+                repeat: saturate8(ppdu.asked.map_or(ppdu.tried, u32::from) - 1),
                 answered,
                 collided: x.collided,
                 snr_db: x.snr_db,
@@ -526,8 +527,8 @@ impl Channel {
                 let status = TxStatus {
                     series: &ppdu.series,
                     tries: ppdu.reported_tries(),
-                    mpdus: ppdu.mpdus.len() as u16,
-                    acked: if answered { arrived as u16 } else { 0 },
+                    mpdus: count16(ppdu.mpdus.len()),
+                    acked: if answered { count16(arrived) } else { 0 },
                     is_ampdu: aggregates,
                 };
                 // What is built for the next association knows nothing of this one.
@@ -599,7 +600,7 @@ impl Channel {
                 if aggregates && mpdu.retries < retries.software {
                     let more = match retries.counts {
                         RetryCount::Handings => 1,
-                        RetryCount::Transmissions => ppdu.tried.min(255) as u8,
+                        RetryCount::Transmissions => saturate8(ppdu.tried),
                     };
                     mpdu.retries = mpdu.retries.saturating_add(more);
                     self.failed.push(mpdu);
@@ -627,7 +628,7 @@ impl Channel {
         let queue = &mut radio.queues[ac.index()];
         queue.driver_count -= released;
         if session.has_backlog() {
-            self.schedule(RadioId(saturate16(r as u64)), ac, ppdu.session);
+            self.schedule(RadioId::at(r), ac, ppdu.session);
         }
     }
 
@@ -717,7 +718,7 @@ pub(super) fn draw(chance: f64, rng: &mut Rng) -> bool {
 }
 
 fn micros(ns: u64) -> u16 {
-    ns.div_ceil(1000).min(32_767) as u16
+    saturate16(ns.div_ceil(1000).min(32_767))
 }
 
 /// The frames of a PPDU with data. `copies`: of each MPDU whether it arrived whole, and if not, whether its header did.

@@ -131,7 +131,7 @@ impl Channel {
                 let transmit = &mut self.transmits[r];
                 if transmit.deadline(ac).as_ns() <= now {
                     transmit.on_deadline(Time::from_ns(now), ac);
-                    self.serve(now, RadioId(r as u16), ac, pool, out);
+                    self.serve(now, RadioId::at(r), ac, pool, out);
                 }
                 self.aqm_at = self.aqm_at.min(self.transmits[r].deadline(ac).as_ns());
             }

@@ -48,6 +48,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::mode::{CodeRate, Format, Mode, Modulation, Width};
+use crate::convert::{count8, floor_index, floor32, single};
 use crate::policy::checked;
 
 /// What the Viterbi decoder is given per coded bit.
@@ -79,6 +80,7 @@ impl Default for ErrorConfig {
 }
 
 impl ErrorConfig {
+    /// Whether its values are valid; if not, what would be.
     pub fn check(&self) -> Result<(), String> {
         if !(-20.0..=40.0).contains(&self.implementation_loss_db) {
             return Err(format!(
@@ -134,7 +136,7 @@ fn gray_pam_bhattacharyya(bits: u32, snr: f64) -> f64 {
     // The integrand is made of Gaussians of this width.
     let step = sigma / 3.0;
     // By symmetry, half of the line.
-    let points = ((f64::from(levels) + 8.0 * sigma) / step).ceil() as u32;
+    let points = floor32(((f64::from(levels) + 8.0 * sigma) / step).ceil());
     let mut sum = 0.0;
     for i in 0..points {
         let y = (f64::from(i) + 0.5) * step;
@@ -297,16 +299,16 @@ impl Curve {
                 skipped += 1;
                 ln_rate.clear();
             }
-            ln_rate.push(libm::log(rate.min(1.0)) as f32);
+            ln_rate.push(single(libm::log(rate.min(1.0))));
         }
         let first = skipped.saturating_sub(1);
-        Curve { from_db: (FROM_DB + f64::from(first) / f64::from(STEPS_PER_DB)) as f32, ln_rate }
+        Curve { from_db: single(FROM_DB + f64::from(first) / f64::from(STEPS_PER_DB)), ln_rate }
     }
 
     #[inline]
     fn rate(&self, snr_db: f32) -> f64 {
         let at = ((snr_db - self.from_db) * f32::from(STEPS_PER_DB)).max(0.0);
-        let below = (at as usize).min(self.ln_rate.len());
+        let below = floor_index(at).min(self.ln_rate.len());
         let Some(&[a, b]) = self.ln_rate.get(below..below + 2) else { return 0.0 };
         libm::exp(f64::from(a + (b - a) * (at - below as f32)))
     }
@@ -371,16 +373,17 @@ fn make_curve((modulation, code_rate): (Modulation, CodeRate), decoding: Decodin
 pub struct ErrorModel(Arc<Tables>);
 
 impl ErrorModel {
+    /// The tables for these parameters; what they hold is computed when it is first asked for.
     pub fn new(config: &ErrorConfig) -> ErrorModel {
         let mut by_mode = vec![(0, 0.0); Mode::COUNT];
         for mode in Mode::all() {
             let curve = CURVES.iter().position(|&c| c == (mode.modulation(), mode.code_rate()));
             let loss_db = config.implementation_loss_db + penalty_db(mode);
-            by_mode[mode.index()] = (curve.unwrap_or(0) as u8, loss_db as f32);
+            by_mode[mode.index()] = (count8(curve.unwrap_or(0)), single(loss_db));
         }
         ErrorModel(Arc::new(Tables {
             decoding: config.decoding,
-            implementation_loss_db: config.implementation_loss_db as f32,
+            implementation_loss_db: single(config.implementation_loss_db),
             curves: Default::default(),
             by_mode,
         }))

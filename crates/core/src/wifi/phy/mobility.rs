@@ -37,6 +37,7 @@ impl Track {
         self.points.last().map_or(0.0, |&(_, along)| along)
     }
 
+    /// When it sets off.
     pub fn start(&self) -> Time {
         self.start
     }
@@ -73,12 +74,14 @@ impl Track {
 /// How far apart two devices are while one of them walks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Motion {
+    /// Where it goes, and when.
     pub track: Arc<Track>,
     /// Where the other stands.
     pub from_m: [f64; 2],
 }
 
 impl Motion {
+    /// How far apart they are at that time.
     pub fn distance_m(&self, now: Time) -> f64 {
         distance_m(self.track.at(now), self.from_m)
     }

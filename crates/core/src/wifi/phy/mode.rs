@@ -15,6 +15,7 @@
 
 use std::fmt;
 
+use crate::convert::{count8, count16, saturate8, saturate16, saturate32};
 use crate::units::DataRate;
 
 /// The format of a PPDU.
@@ -31,6 +32,7 @@ pub enum Format {
     Vht,
 }
 
+/// How bits become a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Modulation {
@@ -42,10 +44,15 @@ pub enum Modulation {
     Cck5,
     /// Complementary code keying, 8 bits per 8 chips.
     Cck11,
+    /// OFDM, one bit on a subcarrier.
     Bpsk,
+    /// Two bits.
     Qpsk,
+    /// Four bits.
     Qam16,
+    /// Six bits.
     Qam64,
+    /// Eight bits.
     Qam256,
 }
 
@@ -68,9 +75,13 @@ impl Modulation {
 pub enum CodeRate {
     /// DSSS and CCK.
     Uncoded,
+    /// One in two.
     Half,
+    /// Two in three.
     TwoThirds,
+    /// Three in four.
     ThreeQuarters,
+    /// Five in six.
     FiveSixths,
 }
 
@@ -91,18 +102,25 @@ impl CodeRate {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Width {
+    /// One channel of 20 MHz.
     Mhz20,
+    /// Two.
     Mhz40,
+    /// Four.
     Mhz80,
+    /// Eight.
     Mhz160,
 }
 
 impl Width {
+    /// The narrowest first.
     pub const ALL: [Width; 4] = [Width::Mhz20, Width::Mhz40, Width::Mhz80, Width::Mhz160];
 
+    /// In MHz.
     pub const fn mhz(self) -> u16 {
         20 << self as u16
     }
+    /// Of that many MHz, if there is one.
     pub const fn from_mhz(mhz: u16) -> Option<Width> {
         match mhz {
             20 => Some(Width::Mhz20),
@@ -201,12 +219,12 @@ const fn mcs_row(format: Format, mcs: u8, streams: u8, width: Width, short_gi: b
         _ => match (width, streams, mcs) {
             (Width::Mhz20, 1 | 2 | 4, 9) | (Width::Mhz80, 3, 6) | (Width::Mhz160, 3, 9) => (1, false),
             (Width::Mhz160, 4, 7) => (6, true),
-            _ => (at_short_gi.div_ceil(600_000_000) as u8, true),
+            _ => (saturate8(saturate32(at_short_gi.div_ceil(600_000_000))), true),
         },
     };
     Row {
-        rate_bps: rate as u32,
-        bits_per_symbol: bits as u16,
+        rate_bps: saturate32(rate),
+        bits_per_symbol: saturate16(bits as u64),
         format,
         modulation,
         code_rate,
@@ -215,7 +233,7 @@ const fn mcs_row(format: Format, mcs: u8, streams: u8, width: Width, short_gi: b
         streams,
         mcs,
         encoders,
-        reference: OFDM_AT as u8 + reference,
+        reference: count8(OFDM_AT) + reference,
         is_defined,
     }
 }
@@ -227,11 +245,11 @@ const fn rows() -> [Row; Mode::COUNT] {
         let (modulation, rate_bps) = DSSS[i];
         rows[DSSS_AT + i] = Row {
             rate_bps,
-            bits_per_symbol: modulation.bits() as u16,
+            bits_per_symbol: saturate16(modulation.bits() as u64),
             format: Format::Dsss,
             modulation,
             code_rate: CodeRate::Uncoded,
-            reference: (DSSS_AT + i) as u8,
+            reference: count8(DSSS_AT + i),
             ..rows[0]
         };
         i += 1;
@@ -243,11 +261,11 @@ const fn rows() -> [Row; Mode::COUNT] {
         let bits = 48 * modulation.bits() * num / den;
         rows[OFDM_AT + i] = Row {
             rate_bps: bits * 250_000,
-            bits_per_symbol: bits as u16,
+            bits_per_symbol: saturate16(bits as u64),
             format: Format::Ofdm,
             modulation,
             code_rate,
-            reference: (OFDM_AT + i) as u8,
+            reference: count8(OFDM_AT + i),
             ..rows[HT_AT]
         };
         i += 1;
@@ -257,12 +275,12 @@ const fn rows() -> [Row; Mode::COUNT] {
         let (width, short_gi) = (Width::ALL[i / 2], i % 2 == 1);
         let mut mcs = 0;
         while i < 4 && mcs < 32 {
-            rows[HT_AT + i * 32 + mcs] = mcs_row(Format::Ht, mcs as u8, mcs as u8 / 8 + 1, width, short_gi);
+            rows[HT_AT + i * 32 + mcs] = mcs_row(Format::Ht, count8(mcs), count8(mcs) / 8 + 1, width, short_gi);
             mcs += 1;
         }
         let mut k = 0;
         while k < 40 {
-            rows[VHT_AT + i * 40 + k] = mcs_row(Format::Vht, (k % 10) as u8, (k / 10 + 1) as u8, width, short_gi);
+            rows[VHT_AT + i * 40 + k] = mcs_row(Format::Vht, count8(k % 10), count8(k / 10 + 1), width, short_gi);
             k += 1;
         }
         i += 1;
@@ -281,6 +299,10 @@ impl Mode {
     /// OFDM 6, 9, 12, 18, 24, 36, 48, 54 Mbit/s.
     pub const OFDM: [Mode; 8] = [Mode(4), Mode(5), Mode(6), Mode(7), Mode(8), Mode(9), Mode(10), Mode(11)];
 
+    const fn at(index: usize) -> Mode {
+        Mode(count16(index))
+    }
+
     /// The DSSS, CCK or OFDM mode of exactly that rate.
     pub fn legacy(rate: DataRate) -> Option<Mode> {
         Mode::DSSS.into_iter().chain(Mode::OFDM).find(|m| m.rate() == rate)
@@ -288,7 +310,7 @@ impl Mode {
     /// HT MCS 0 to 31 (the streams are `mcs / 8 + 1`) at 20 or 40 MHz.
     pub const fn ht(mcs: u8, width: Width, short_gi: bool) -> Option<Mode> {
         if mcs < 32 && width as u8 <= Width::Mhz40 as u8 {
-            Some(Mode((HT_AT + (width as usize * 2 + short_gi as usize) * 32 + mcs as usize) as u16))
+            Some(Mode::at(HT_AT + (width as usize * 2 + short_gi as usize) * 32 + mcs as usize))
         } else {
             None
         }
@@ -298,12 +320,12 @@ impl Mode {
         if mcs >= 10 || !(1..=4).contains(&streams) {
             return None;
         }
-        let group = (width as usize * 2 + short_gi as usize) * 4 + streams as usize - 1;
-        Some(Mode((VHT_AT + group * 10 + mcs as usize) as u16)).filter(|m| m.row().is_defined)
+        let group = (width as usize * 2 + usize::from(short_gi)) * 4 + streams as usize - 1;
+        Some(Mode::at(VHT_AT + group * 10 + usize::from(mcs))).filter(|m| m.row().is_defined)
     }
     /// Every mode there is, in the order of the table.
     pub fn all() -> impl Iterator<Item = Mode> {
-        (0..Mode::COUNT as u16).map(Mode).filter(|m| m.row().is_defined)
+        (0..Mode::COUNT).map(Mode::at).filter(|m| m.row().is_defined)
     }
 
     #[inline]
@@ -320,6 +342,7 @@ impl Mode {
     pub fn rate(self) -> DataRate {
         DataRate::from_bps(u64::from(self.row().rate_bps))
     }
+    /// The PHY that defines it.
     #[inline]
     pub fn format(self) -> Format {
         self.row().format
@@ -343,10 +366,12 @@ impl Mode {
     pub fn encoders(self) -> u32 {
         u32::from(self.row().encoders)
     }
+    /// Its modulation.
     #[inline]
     pub fn modulation(self) -> Modulation {
         self.row().modulation
     }
+    /// Its code rate.
     #[inline]
     pub fn code_rate(self) -> CodeRate {
         self.row().code_rate
@@ -356,6 +381,7 @@ impl Mode {
     pub fn streams(self) -> u8 {
         self.row().streams
     }
+    /// Its bandwidth.
     #[inline]
     pub fn width(self) -> Width {
         self.row().width
@@ -370,10 +396,12 @@ impl Mode {
     pub fn mcs(self) -> Option<u8> {
         self.is_ht_or_later().then(|| self.row().mcs)
     }
+    /// Whether it is of 802.11n or ac.
     #[inline]
     pub fn is_ht_or_later(self) -> bool {
         self.format() >= Format::Ht
     }
+    /// Whether it is of 802.11b.
     #[inline]
     pub fn is_dsss(self) -> bool {
         self.format() == Format::Dsss
@@ -391,6 +419,7 @@ impl Mode {
             Format::Vht => 1_048_575,
         }
     }
+    /// Its name, as tables have it.
     pub fn name(self) -> ModeName {
         ModeName(self)
     }

@@ -32,11 +32,15 @@ use crate::units::{DataRate, Span};
 pub const QOS_HEADER_BYTES: u32 = 26;
 /// MAC header of a Data frame without QoS, in bytes.
 pub const HEADER_BYTES: u32 = 24;
+/// Frame check sequence.
 pub const FCS_BYTES: u32 = 4;
 /// LLC and SNAP headers before an IP packet.
 pub const LLC_SNAP_BYTES: u32 = 8;
+/// Frame control, duration, receiver and FCS.
 pub const ACK_BYTES: u32 = 14;
+/// As an ACK.
 pub const CTS_BYTES: u32 = 14;
+/// As an ACK, and the transmitter.
 pub const RTS_BYTES: u32 = 20;
 /// Compressed Block Ack with a bitmap of 64.
 pub const BLOCK_ACK_BYTES: u32 = 32;
@@ -56,6 +60,7 @@ pub const fn subframe_bytes(mpdu_bytes: u32) -> u32 {
     DELIMITER_BYTES + mpdu_bytes.next_multiple_of(4)
 }
 
+/// The amendment of IEEE 802.11 that a radio follows, or WaveLAN before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Standard {
@@ -98,6 +103,7 @@ pub struct Framing {
 }
 
 impl Framing {
+    /// Of 802.11, with or without the QoS control field.
     pub const fn dot11(qos: bool) -> Framing {
         let header_bytes = if qos { QOS_HEADER_BYTES } else { HEADER_BYTES };
         Framing { header_bytes, overhead_bytes: header_bytes + LLC_SNAP_BYTES + FCS_BYTES, least_bytes: 0 }
@@ -116,10 +122,13 @@ impl Framing {
     }
 }
 
+/// Where in the spectrum a channel lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Band {
+    /// 2.4 GHz.
     #[serde(rename = "2.4GHz")]
     Ghz2,
+    /// 5 GHz.
     #[serde(rename = "5GHz")]
     Ghz5,
 }
@@ -128,8 +137,11 @@ pub enum Band {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Protection {
+    /// It is understood by everyone.
     None,
+    /// The sender reserves the medium by a CTS that it sends to itself.
     CtsToSelf,
+    /// RTS and CTS go before it.
     RtsCts,
 }
 
@@ -409,6 +421,7 @@ impl PhyConfig {
         basic
     }
 
+    /// What follows from it for durations.
     pub fn timing(&self) -> Timing {
         Timing::new(self)
     }
@@ -426,7 +439,9 @@ const LEGACY: usize = 12;
 /// All durations of one PHY, computed once; every method is cheap.
 #[derive(Debug, Clone)]
 pub struct Timing {
+    /// A slot of the backoff.
     pub slot_ns: u64,
+    /// The gap within an exchange.
     pub sifs_ns: u64,
     /// aCWmin of DCF: 31 for b, else 15.
     pub cw_min: u32,
@@ -445,6 +460,7 @@ pub struct Timing {
 }
 
 impl Timing {
+    /// Of a PHY as it is set up.
     pub fn new(config: &PhyConfig) -> Timing {
         let basic = config.basic_modes();
         let is_b = config.standard == Standard::B;
@@ -557,10 +573,12 @@ impl Timing {
     pub fn rts_mode(&self, data: Mode) -> Mode {
         self.rts[data.reference().index()]
     }
+    /// The ACK of a frame in this mode.
     #[inline]
     pub fn ack_ns(&self, data: Mode) -> u64 {
         self.ppdu_ns(self.response_mode(data), ACK_BYTES)
     }
+    /// The Block Ack of an A-MPDU in this mode.
     #[inline]
     pub fn block_ack_ns(&self, data: Mode) -> u64 {
         self.ppdu_ns(self.response_mode(data), BLOCK_ACK_BYTES)
@@ -570,6 +588,7 @@ impl Timing {
     pub fn bar_ns(&self, data: Mode) -> u64 {
         self.ppdu_ns(self.response_mode(data), BAR_BYTES)
     }
+    /// The RTS before a frame in this mode.
     #[inline]
     pub fn rts_ns(&self, data: Mode) -> u64 {
         self.ppdu_ns(self.rts_mode(data), RTS_BYTES)
@@ -579,6 +598,7 @@ impl Timing {
     pub fn cts_ns(&self, data: Mode) -> u64 {
         self.ppdu_ns(self.response_mode(self.rts_mode(data)), CTS_BYTES)
     }
+    /// The CTS to itself before a frame in this mode.
     #[inline]
     pub fn cts_to_self_ns(&self, data: Mode) -> u64 {
         self.ppdu_ns(self.rts_mode(data), CTS_BYTES)
@@ -599,10 +619,12 @@ impl Timing {
         }
     }
 
+    /// The idle time before a backoff of that AIFSN.
     #[inline]
     pub fn aifs_ns(&self, aifsn: u32) -> u64 {
         self.sifs_ns + u64::from(aifsn) * self.slot_ns
     }
+    /// That of DCF.
     #[inline]
     pub fn difs_ns(&self) -> u64 {
         self.aifs_ns(2)
@@ -627,8 +649,11 @@ impl Timing {
 /// Parameters of one access category.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EdcaParams {
+    /// Slots after SIFS before the backoff goes on.
     pub aifsn: u32,
+    /// Contention window of the first try, slots.
     pub cw_min: u32,
+    /// The largest, slots.
     pub cw_max: u32,
     /// Longest time to hold the medium; zero: one frame exchange.
     pub txop: Span,

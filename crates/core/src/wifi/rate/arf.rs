@@ -27,6 +27,7 @@ use crate::policy::checked;
 use crate::units::Time;
 use crate::wifi::phy::Mode;
 
+/// Parameters of ARF.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, remote = "Self")]
 #[schemars(rename = "ArfConfig")]
@@ -48,6 +49,7 @@ impl Default for ArfConfig {
 }
 
 impl ArfConfig {
+    /// Whether its values are valid; if not, what would be.
     pub fn check(&self) -> Result<(), String> {
         if self.up_after == 0 {
             return Err("`up_after` = 0: must be at least 1".into());
@@ -58,6 +60,7 @@ impl ArfConfig {
         Ok(())
     }
 
+    /// The control of one link, at the beginning.
     pub fn build(&self, ctx: &RateContext) -> Arf {
         let mut modes = ctx.modes.clone();
         modes.sort_by_key(|m| m.rate());
@@ -67,6 +70,7 @@ impl ArfConfig {
 }
 checked!(ArfConfig);
 
+/// ARF, as one link has it.
 #[derive(Debug, Clone)]
 pub struct Arf {
     config: ArfConfig,

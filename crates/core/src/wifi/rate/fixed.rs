@@ -22,6 +22,7 @@ use crate::policy::checked;
 use crate::units::{DataRate, Time};
 use crate::wifi::phy::{Format, Mode, PhyConfig, Standard};
 
+/// Parameters of the fixed rate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, remote = "Self")]
 #[schemars(rename = "FixedConfig")]
@@ -46,6 +47,7 @@ impl Default for FixedConfig {
 }
 
 impl FixedConfig {
+    /// Whether its values go together; if not, what would.
     pub fn check(&self) -> Result<(), String> {
         if self.tries == 0 {
             return Err("`tries` = 0: must be 1..=255".into());
@@ -102,6 +104,7 @@ impl FixedConfig {
         }
     }
 
+    /// The control of one link, at the beginning.
     pub fn build(&self, ctx: &RateContext) -> Fixed {
         let mode = ctx.modes[self.position(&ctx.modes).unwrap_or_else(|| fastest(&ctx.modes))];
         Fixed { series: RateSeries::of(Stage { mode, tries: self.tries, rts: self.rts }) }
@@ -129,6 +132,7 @@ fn inventory(modes: &[Mode], by_rate: bool, standard: Standard) -> String {
     format!("`{key}` {}", words.join(", "))
 }
 
+/// The fixed rate of one link.
 #[derive(Debug, Clone)]
 pub struct Fixed {
     series: RateSeries,

@@ -19,10 +19,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{RateContext, RateControl, RateSeries, Stage, TxStatus, fastest};
+use crate::convert::{floor_index, saturate32};
 use crate::policy::checked;
 use crate::units::{Bytes, Span, Time};
 use crate::wifi::phy::{self, Mode};
 
+/// Parameters of the ideal control.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, remote = "Self")]
 #[schemars(rename = "IdealConfig")]
@@ -51,6 +53,7 @@ const STEPS_PER_DB: f32 = 4.0;
 const STEPS: usize = 60 * 4 + 1;
 
 impl IdealConfig {
+    /// Whether its values are valid; if not, what would be.
     pub fn check(&self) -> Result<(), String> {
         super::check_reference_packet(self.reference_packet)?;
         if self.max_mpdus == 0 {
@@ -62,8 +65,9 @@ impl IdealConfig {
         Ok(())
     }
 
+    /// The control of one link, at the beginning.
     pub fn build(&self, ctx: &RateContext) -> Ideal {
-        let mpdu = phy::timing::mpdu_bytes(self.reference_packet.get() as u32, true);
+        let mpdu = phy::timing::mpdu_bytes(saturate32(self.reference_packet.get()), true);
         let timing = &ctx.timing;
         let access_ns = timing.difs_ns() + u64::from(timing.cw_min) * timing.slot_ns / 2;
         // Payload bits per second without errors.
@@ -97,6 +101,7 @@ impl IdealConfig {
 }
 checked!(IdealConfig);
 
+/// The ideal control of one link.
 #[derive(Debug, Clone)]
 pub struct Ideal {
     /// By signal-to-noise ratio, from `MIN_DB` in steps of `1 / STEPS_PER_DB`.
@@ -109,7 +114,7 @@ impl RateControl for Ideal {
     #[inline]
     fn choose(&mut self, _now: Time, _is_retransmission: bool, snr_db: Option<f32>) -> RateSeries {
         // The cast saturates, and takes NaN for zero.
-        let step = |snr_db: f32| ((snr_db - MIN_DB) * STEPS_PER_DB).round() as usize;
+        let step = |snr_db: f32| floor_index(((snr_db - MIN_DB) * STEPS_PER_DB).round());
         self.last = snr_db.map_or(self.unknown, |snr_db| self.by_snr[step(snr_db).min(STEPS - 1)]);
         self.last
     }

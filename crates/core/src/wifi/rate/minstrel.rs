@@ -25,10 +25,12 @@ use serde::{Deserialize, Serialize};
 
 use super::statistics::{Airtime, ONE, Ranking, RateTable, fixed_point, series, throughput_bps};
 use super::{RateContext, RateControl, RateSeries, TxStatus, check_reference_packet, probability};
+use crate::convert::{count16, saturate32};
 use crate::policy::checked;
 use crate::units::{Bytes, Probability, Span, Time};
 use crate::wifi::phy::{Mode, timing};
 
+/// Parameters of Minstrel.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, remote = "Self")]
 #[schemars(rename = "MinstrelConfig")]
@@ -82,12 +84,14 @@ impl Default for MinstrelConfig {
 }
 
 impl MinstrelConfig {
+    /// Whether its values are valid; if not, what would be.
     pub fn check(&self) -> Result<(), String> {
         super::check_learning(self.update_interval, self.ewma_old_weight, [self.cw_min, self.cw_max], self.max_retry)?;
         super::check_sample_columns(self.sample_columns)?;
         check_reference_packet(self.reference_packet)
     }
 
+    /// The control of one link, at the beginning.
     pub fn build(&self, ctx: &RateContext) -> Minstrel {
         let mut rng = ctx.stream.open();
         let airtime = Airtime {
@@ -97,16 +101,16 @@ impl MinstrelConfig {
             max_segment_ns: self.max_segment.as_ns(),
             max_retry: self.max_retry,
         };
-        let packet = self.reference_packet.get() as u32;
+        let packet = saturate32(self.reference_packet.get());
         let exchange_ns = |&mode: &Mode| airtime.exchange_ns(mode, timing::mpdu_bytes(packet, true), false);
         let exchanges: Vec<u64> = ctx.modes.iter().map(exchange_ns).collect();
         let bps = |&ns: &u64| airtime.error_free_bps(8 * u64::from(packet), ns);
         let error_free_bps: Vec<u64> = exchanges.iter().map(bps).collect();
         let look_around = self.look_around.unwrap_or(probability(if self.multi_rate_retry { 0.1 } else { 0.05 }));
-        let lowest = (0..ctx.modes.len() as u16).min_by_key(|&i| error_free_bps[usize::from(i)]).unwrap_or(0);
+        let lowest = (0..count16(ctx.modes.len())).min_by_key(|&i| error_free_bps[usize::from(i)]).unwrap_or(0);
         let mut samples = Vec::with_capacity(usize::from(self.sample_columns) * ctx.modes.len());
         for _ in 0..self.sample_columns {
-            super::append_shuffled(&mut samples, 0..ctx.modes.len() as u16, &mut rng);
+            super::append_shuffled(&mut samples, 0..count16(ctx.modes.len()), &mut rng);
         }
         let mut minstrel = Minstrel {
             tries: exchanges.iter().map(|&ns| airtime.tries(ns)).collect(),
@@ -135,6 +139,7 @@ impl MinstrelConfig {
 }
 checked!(MinstrelConfig);
 
+/// Minstrel, as one link has it.
 #[derive(Debug, Clone)]
 pub struct Minstrel {
     table: RateTable,

@@ -61,6 +61,7 @@ pub enum Sampling {
     Targeted,
 }
 
+/// Parameters of Minstrel-HT.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, remote = "Self")]
 #[schemars(rename = "MinstrelHtConfig")]
@@ -133,6 +134,7 @@ impl Default for MinstrelHtConfig {
 }
 
 impl MinstrelHtConfig {
+    /// Whether its values are valid; if not, what would be.
     pub fn check(&self) -> Result<(), String> {
         super::check_learning(self.update_interval, self.ewma_old_weight, [self.cw_min, self.cw_max], self.max_retry)?;
         super::check_sample_columns(self.sample_columns)?;
@@ -146,6 +148,7 @@ impl MinstrelHtConfig {
         check_reference_packet(self.reference_packet)
     }
 
+    /// The control of one link, at the beginning.
     pub fn build(&self, ctx: &RateContext) -> MinstrelHt {
         match self.sampling {
             Sampling::Table => MinstrelHt::Table(ByTable::new(self, ctx)),
@@ -155,10 +158,13 @@ impl MinstrelHtConfig {
 }
 checked!(MinstrelHtConfig);
 
+/// Minstrel-HT, as one link has it.
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant)] // one per link, held in place on purpose
 pub enum MinstrelHt {
+    /// With samples out of a table.
     Table(ByTable),
+    /// With samples that aim at something.
     Targeted(Targeted),
 }
 

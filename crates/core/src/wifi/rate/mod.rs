@@ -17,6 +17,7 @@ use crate::wifi::phy::{ErrorModel, Mode, PhyConfig, Standard, Timing};
 /// Some tries in one mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stage {
+    /// The mode of all its tries.
     pub mode: Mode,
     /// At least 1.
     pub tries: u8,
@@ -71,6 +72,7 @@ impl RateSeries {
     pub fn stages(&self) -> &[Stage] {
         &self.stages[..usize::from(self.len)]
     }
+    /// The stage that the first try is of.
     #[inline]
     pub fn first(&self) -> Stage {
         self.stages[0]
@@ -119,8 +121,11 @@ pub struct TxStatus<'a> {
 pub struct RateContext {
     /// What it may choose from ([`PhyConfig::modes`]): at least one.
     pub modes: Vec<Mode>,
+    /// Durations at the sender.
     pub timing: Timing,
+    /// What the policy may draw from.
     pub stream: Stream,
+    /// What an MPDU's chances are by SNR, for a policy that reads the SNR.
     pub errors: ErrorModel,
 }
 

@@ -2,6 +2,7 @@
 //! probabilities in 1/65536, throughput in bit/s.
 
 use super::{RateSeries, Stage, TxStatus};
+use crate::convert::{count16, round32, saturate32};
 use crate::units::Probability;
 use crate::wifi::phy::{Mode, Timing};
 
@@ -9,13 +10,13 @@ use crate::wifi::phy::{Mode, Timing};
 pub(super) const ONE: u32 = 1 << 16;
 
 pub(super) fn fixed_point(p: Probability) -> u32 {
-    (p.get() * f64::from(ONE)).round() as u32
+    round32(p.get() * f64::from(ONE))
 }
 
 /// Moves `average` towards `sample`; `old_weight` of [`ONE`] is the share of the average that stays.
 pub(super) fn ewma(average: u32, sample: u32, old_weight: u32) -> u32 {
     let sum = u64::from(average) * u64::from(old_weight) + u64::from(sample) * u64::from(ONE - old_weight);
-    (sum >> 16) as u32
+    saturate32(sum >> 16)
 }
 
 /// One mode's record.
@@ -33,12 +34,12 @@ pub(super) struct RateStats {
 
 impl RateStats {
     /// Ends an interval. Without an attempt the probability stays; the first measurement is taken as it is.
-    pub fn end_interval(&mut self, old_weight: u32) {
+    pub(super) fn end_interval(&mut self, old_weight: u32) {
         if self.attempts == 0 {
             self.idle_intervals = self.idle_intervals.saturating_add(1);
             return;
         }
-        let now = (u64::from(self.successes) * u64::from(ONE) / u64::from(self.attempts)) as u32;
+        let now = saturate32(u64::from(self.successes) * u64::from(ONE) / u64::from(self.attempts));
         self.probability = if self.is_measured { ewma(self.probability, now, old_weight) } else { now };
         self.is_measured = true;
         self.idle_intervals = 0;
@@ -58,16 +59,16 @@ pub(super) struct RateTable {
 const ABSENT: u16 = u16::MAX;
 
 impl RateTable {
-    pub fn new(modes: &[Mode]) -> RateTable {
+    pub(super) fn new(modes: &[Mode]) -> RateTable {
         let mut position = vec![ABSENT; Mode::COUNT];
         for (i, mode) in modes.iter().enumerate() {
-            position[mode.index()] = i as u16;
+            position[mode.index()] = count16(i);
         }
         RateTable { modes: modes.to_vec(), stats: vec![RateStats::default(); modes.len()], position }
     }
 
     /// Counts what a status says. A mode that is not in the table is passed over.
-    pub fn record(&mut self, status: &TxStatus<'_>) {
+    pub(super) fn record(&mut self, status: &TxStatus<'_>) {
         let mpdus = u32::from(status.mpdus);
         let mut last = None;
         for (stage, &tries) in status.series.stages().iter().zip(&status.tries) {
@@ -84,7 +85,7 @@ impl RateTable {
         }
     }
 
-    pub fn end_interval(&mut self, old_weight: u32) {
+    pub(super) fn end_interval(&mut self, old_weight: u32) {
         for stats in &mut self.stats {
             stats.end_interval(old_weight);
         }
@@ -109,16 +110,16 @@ impl Airtime {
         self.timing.difs_ns() + u64::from(cw) * self.timing.slot_ns / 2
     }
     /// From the start of the PPDU, or of the protection ahead of it, to the end of its acknowledgement.
-    pub fn exchange_ns(&self, mode: Mode, psdu_bytes: u32, is_ampdu: bool) -> u64 {
+    pub(super) fn exchange_ns(&self, mode: Mode, psdu_bytes: u32, is_ampdu: bool) -> u64 {
         let response = if is_ampdu { self.timing.block_ack_ns(mode) } else { self.timing.ack_ns(mode) };
         self.timing.protection_ns(mode) + self.timing.ppdu_ns(mode, psdu_bytes) + self.timing.sifs_ns + response
     }
     /// Payload over the whole time of a first try, in bit/s.
-    pub fn error_free_bps(&self, payload_bits: u64, exchange_ns: u64) -> u64 {
+    pub(super) fn error_free_bps(&self, payload_bits: u64, exchange_ns: u64) -> u64 {
         payload_bits * 1_000_000_000 / (self.access_ns(self.cw_min) + exchange_ns)
     }
     /// As many tries as fit one stage, backoff included: 1 to `max_retry`.
-    pub fn tries(&self, exchange_ns: u64) -> u8 {
+    pub(super) fn tries(&self, exchange_ns: u64) -> u8 {
         let (mut tries, mut spent_ns, mut cw) = (0, 0, self.cw_min);
         while tries < self.max_retry {
             spent_ns += self.access_ns(cw) + exchange_ns;
@@ -143,10 +144,10 @@ pub(super) struct Ranking {
 
 impl Ranking {
     /// Modes kept by throughput.
-    pub const KEPT: usize = 4;
+    pub(super) const KEPT: usize = 4;
 
     /// `throughput_bps` and `error_free_bps` by index; at least one mode.
-    pub fn new(stats: &[RateStats], throughput_bps: &[u64], error_free_bps: &[u64], reliable: u32) -> Ranking {
+    pub(super) fn new(stats: &[RateStats], throughput_bps: &[u64], error_free_bps: &[u64], reliable: u32) -> Ranking {
         let by_throughput = |a: u16, b: u16| {
             let (a, b) = (usize::from(a), usize::from(b));
             throughput_bps[b].cmp(&throughput_bps[a]).then(error_free_bps[a].cmp(&error_free_bps[b])).is_lt()
@@ -158,7 +159,7 @@ impl Ranking {
         };
         let mut best = [ABSENT; Ranking::KEPT];
         let mut max_prob = 0;
-        for i in 0..stats.len() as u16 {
+        for i in 0..count16(stats.len()) {
             if by_probability(i, max_prob) {
                 max_prob = i;
             }

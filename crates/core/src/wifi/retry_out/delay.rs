@@ -31,6 +31,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::RetryOut;
+use crate::convert::signed32;
 use crate::policy::checked;
 use crate::queue::codel::CodelParams;
 use crate::units::{DataRate, Span, Time};
@@ -40,6 +41,7 @@ const FLOWS: usize = 4;
 /// Timestamps kept for each: with `target / 8` between them they reach back four targets.
 const PROBES: usize = 32;
 
+/// Parameters of the choice by delay.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, remote = "Self")]
 #[schemars(rename = "DelayRetryOutConfig")]
@@ -78,6 +80,7 @@ impl DelayConfig {
         Ok(())
     }
 
+    /// The choice for one station, at the beginning.
     pub fn build(&self, _: &()) -> Delay {
         Delay {
             law: CodelParams { target: self.target, interval: self.interval, mtu: 0, ecn: false, ce_threshold: None },
@@ -148,9 +151,10 @@ impl Flow {
 
 /// RFC 7323 section 5.2: timestamps are compared modulo 2^32.
 fn is_later(a: u32, b: u32) -> bool {
-    (a.wrapping_sub(b) as i32) > 0
+    signed32(a.wrapping_sub(b)) > 0
 }
 
+/// The choice by delay, as one station has it.
 #[derive(Debug, Clone)]
 pub struct Delay {
     law: CodelParams,

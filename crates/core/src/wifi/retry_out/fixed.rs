@@ -17,6 +17,7 @@ use super::{RetryOut, check_index};
 use crate::policy::checked;
 use crate::units::Time;
 
+/// Parameters of the fixed index.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, remote = "Self")]
 #[schemars(rename = "FixedRetryOutConfig")]
@@ -38,12 +39,14 @@ impl FixedConfig {
         check_index("index", self.index)
     }
 
+    /// The choice for one station, at the beginning.
     pub fn build(&self, _: &()) -> Fixed {
         Fixed { index: self.index.max(1) }
     }
 }
 checked!(FixedConfig);
 
+/// The fixed index of one station.
 #[derive(Debug, Clone)]
 pub struct Fixed {
     index: u32,

@@ -19,6 +19,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{RetryOut, check_index};
+use crate::convert::floor64;
 use crate::policy::checked;
 use crate::units::{DataRate, Probability, Time};
 
@@ -33,6 +34,7 @@ pub struct RetryOutStep {
     pub index: u32,
 }
 
+/// Parameters of the steps.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, remote = "Self")]
 #[schemars(rename = "SteppedRetryOutConfig")]
@@ -74,6 +76,7 @@ impl SteppedConfig {
         Ok(())
     }
 
+    /// The choice for one station, at the beginning.
     pub fn build(&self, _: &()) -> Stepped {
         Stepped {
             smoothing: self.smoothing.get(),
@@ -85,6 +88,7 @@ impl SteppedConfig {
 }
 checked!(SteppedConfig);
 
+/// The steps, as one station has them.
 #[derive(Debug, Clone)]
 pub struct Stepped {
     smoothing: f64,
@@ -106,7 +110,7 @@ impl RetryOut for Stepped {
         self.index
     }
     fn smoothed_rate(&self) -> Option<DataRate> {
-        self.average_bps.map(|bps| DataRate::from_bps(bps as u64))
+        self.average_bps.map(|bps| DataRate::from_bps(floor64(bps)))
     }
 }
 

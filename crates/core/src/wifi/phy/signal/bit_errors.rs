@@ -18,6 +18,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Quality, SignalContext, SignalRules, SignalSource};
+use crate::convert::single;
 use crate::policy::checked;
 use crate::rng::Rng;
 use crate::units::{Probability, Span, Time};
@@ -71,7 +72,7 @@ impl SignalRules for BitErrorsConfig {
 
 /// Error events per bit; finite, so that nothing sent has no errors.
 fn events_per_bit(rate: Probability) -> f32 {
-    (-libm::log1p(-rate.get())).min(f64::from(f32::MAX)) as f32
+    single((-libm::log1p(-rate.get())).min(f64::from(f32::MAX)))
 }
 
 /// The bit error rate over time.

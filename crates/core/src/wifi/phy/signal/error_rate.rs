@@ -41,7 +41,9 @@ pub struct ErrorRateConfig {
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum RateTable {
+    /// By the name of the mode.
     ByName(BTreeMap<String, Probability>),
+    /// By the mode's place among those of the PHY, slowest first.
     ByIndex(Vec<Probability>),
 }
 

@@ -18,6 +18,7 @@ use super::errors::{ErrorModel, survival};
 use super::mobility::Motion;
 use super::mode::Mode;
 use super::timing::{Band, PhyConfig};
+use crate::convert::single;
 use crate::policy::policies;
 use crate::rng::Stream;
 use crate::units::Time;
@@ -140,7 +141,7 @@ impl Quality {
     /// Of an SNR in 20 MHz.
     #[inline]
     pub fn of_snr_db(snr_db: f64) -> Quality {
-        Quality::SnrDb(snr_db as f32)
+        Quality::SnrDb(single(snr_db))
     }
     /// Whether nothing is lost.
     #[inline]

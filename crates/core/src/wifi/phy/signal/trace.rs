@@ -37,6 +37,7 @@ pub struct TraceConfig {
     /// Pairs of time in seconds and SNR in dB (in 20 MHz), times ascending.
     #[schemars(length(min = 1))]
     pub points: Vec<[f64; 2]>,
+    /// The value between two points.
     #[serde(default)]
     pub interpolation: Interpolation,
     /// Start again with the first point at the time of the last one. The last value then only ends the line to it.

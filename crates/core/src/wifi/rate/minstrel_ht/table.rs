@@ -3,6 +3,7 @@
 use super::super::statistics::{Airtime, ONE, Ranking, RateTable, ewma, fixed_point, throughput_bps};
 use super::super::{RateContext, RateControl, RateSeries, Stage, TxStatus, append_shuffled};
 use super::MinstrelHtConfig;
+use crate::convert::{count16, saturate32};
 use crate::units::Time;
 use crate::wifi::phy::{Mode, timing};
 
@@ -14,6 +15,7 @@ struct Group {
     next: usize,
 }
 
+/// Minstrel-HT until Linux 5.11, as one link has it.
 #[derive(Debug)]
 pub struct ByTable {
     config: MinstrelHtConfig,
@@ -58,7 +60,7 @@ impl ByTable {
         let groups: Vec<Group> = keys
             .into_iter()
             .map(|key| {
-                let mut members: Vec<u16> = (0..modes.len() as u16).collect();
+                let mut members: Vec<u16> = (0..count16(modes.len())).collect();
                 members.retain(|&i| group_of(modes[usize::from(i)]) == key);
                 members.sort_by_key(|&i| modes[usize::from(i)].rate());
                 let mut samples = Vec::with_capacity(usize::from(config.sample_columns) * members.len());
@@ -68,7 +70,7 @@ impl ByTable {
                 Group { samples, next: 0 }
             })
             .collect();
-        let subframe = timing::subframe_bytes(timing::mpdu_bytes(config.reference_packet.get() as u32, true));
+        let subframe = timing::subframe_bytes(timing::mpdu_bytes(saturate32(config.reference_packet.get()), true));
         let longest = |&mode: &Mode| {
             let bytes = ctx.timing.psdu_bytes_within(mode, config.max_airtime.as_ns());
             bytes.min(mode.max_psdu_bytes()).max(subframe)
@@ -117,7 +119,7 @@ impl ByTable {
         self.next_update = now + self.config.update_interval;
         self.table.end_interval(self.old_weight);
         if self.ampdus > 0 {
-            let mean = (u64::from(self.ampdu_mpdus) * u64::from(ONE) / u64::from(self.ampdus)) as u32;
+            let mean = saturate32(u64::from(self.ampdu_mpdus) * u64::from(ONE) / u64::from(self.ampdus));
             self.mean_ampdu_len = ewma(self.mean_ampdu_len, mean, self.old_weight).max(ONE);
             (self.ampdus, self.ampdu_mpdus) = (0, 0);
         }
@@ -126,7 +128,7 @@ impl ByTable {
 
     /// Throughputs, the series and the allowance of samples out of what is known.
     fn evaluate(&mut self) {
-        let packet = self.config.reference_packet.get() as u32;
+        let packet = saturate32(self.config.reference_packet.get());
         let mpdu = timing::mpdu_bytes(packet, true);
         let subframe = timing::subframe_bytes(mpdu);
         let is_ampdu = self.mean_ampdu_len > ONE;
@@ -134,7 +136,7 @@ impl ByTable {
         for (i, &mode) in self.table.modes.iter().enumerate() {
             let (psdu, payload) = if is_ampdu {
                 let psdu = ampdu_bytes.min(u64::from(self.longest_psdu[i]));
-                (psdu as u32, psdu * u64::from(packet) / u64::from(subframe))
+                (saturate32(psdu), psdu * u64::from(packet) / u64::from(subframe))
             } else {
                 (mpdu, u64::from(packet))
             };

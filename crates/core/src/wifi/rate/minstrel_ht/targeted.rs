@@ -5,6 +5,7 @@ use rand::RngExt;
 
 use super::super::{RateContext, RateControl, RateSeries, Stage, TxStatus};
 use super::MinstrelHtConfig;
+use crate::convert::{count8, count16, floor32, positive32, round32, saturate32, signed64};
 use crate::units::{Probability, Span, Time};
 use crate::wifi::phy::{Format, Mode};
 
@@ -79,6 +80,7 @@ struct Samples {
     group: usize,
 }
 
+/// Minstrel-HT since Linux 5.12, as one link has it.
 #[derive(Debug)]
 pub struct Targeted {
     interval: Span,
@@ -115,7 +117,7 @@ pub struct Targeted {
 }
 
 fn fixed_point(p: Probability) -> u32 {
-    (p.get() * f64::from(ONE)) as u32
+    floor32(p.get() * f64::from(ONE))
 }
 
 /// Mean duration of an MPDU's data in an A-MPDU, rounded as the kernel's table is (`MCS_DURATION`, `GROUP_SHIFT`).
@@ -130,13 +132,13 @@ fn duration_ns(mode: Mode, streams_bits: u32, packet: u32, shift: Option<u32>) -
 fn smooth(sample: u32, last: u32, before: u32) -> u32 {
     let sample = i64::from(sample.max(1));
     if last == 0 {
-        return sample as u32;
+        return positive32(sample);
     }
     const LAST: i64 = 0x1499;
     const BEFORE: i64 = -0x92e;
-    let new = ONE as i64 - LAST - BEFORE;
+    let new = i64::from(ONE) - LAST - BEFORE;
     let sum = (new * sample + LAST * i64::from(last) + BEFORE * i64::from(before)) >> 12;
-    if sum < 0 { 1 } else { sum.min(ONE as i64) as u32 }
+    if sum < 0 { 1 } else { positive32(sum.min(i64::from(ONE))) }
 }
 
 impl Targeted {
@@ -145,7 +147,7 @@ impl Targeted {
         // `init_sample_table`: each rate goes a random number of places on, to the next that is free.
         let columns = (0..config.sample_columns).map(|_| {
             let mut column = [u8::MAX; GROUP_RATES];
-            for rate in 0..GROUP_RATES as u8 {
+            for rate in 0..count8(GROUP_RATES) {
                 let mut place = (usize::from(rate) + usize::from(rng.random::<u8>())) % GROUP_RATES;
                 while column[place] != u8::MAX {
                     place = (place + 1) % GROUP_RATES;
@@ -165,20 +167,21 @@ impl Targeted {
         let mut rates: Vec<Rate> = Vec::with_capacity(modes.len());
         let mut rate_of = vec![NONE; Mode::COUNT];
         for members in modes.chunk_by(|a, b| group_of(a) == group_of(b)) {
-            let first = rates.len() as u16;
+            let first = count16(rates.len());
             let mut shift = None;
             for &mode in members {
-                rate_of[mode.index()] = rates.len() as u16;
+                rate_of[mode.index()] = count16(rates.len());
                 let streams = u32::from(mode.streams());
                 // By whole bits of one stream, as the kernel's tables have them.
                 let bits = mode.bits_per_symbol() / streams * streams;
-                let (duration_ns, group_shift) = duration_ns(mode, bits, config.reference_packet.get() as u32, shift);
+                let (duration_ns, group_shift) =
+                    duration_ns(mode, bits, saturate32(config.reference_packet.get()), shift);
                 shift = Some(group_shift);
                 let mcs = mode.mcs().unwrap_or(0);
                 let place = if mode.format() == Format::Ht { mcs % 8 } else { mcs };
                 rates.push(Rate {
                     mode,
-                    group: groups.len() as u16,
+                    group: count16(groups.len()),
                     place,
                     duration_ns,
                     attempts: 0,
@@ -189,7 +192,7 @@ impl Targeted {
                 });
             }
             groups.push(Group {
-                rates: first..rates.len() as u16,
+                rates: first..count16(rates.len()),
                 streams: members[0].streams(),
                 by_throughput: [first; 4],
                 most_reliable: first,
@@ -206,7 +209,7 @@ impl Targeted {
             sample_interval: config.sample_interval,
             floor: fixed_point(config.min_probability),
             cap: fixed_point(config.max_probability),
-            old_weight: (config.ewma_old_weight.get() * 128.0).round() as i64,
+            old_weight: i64::from(round32(config.ewma_old_weight.get() * 128.0)),
             cw_min: config.cw_min,
             cw_max: config.cw_max,
             max_segment_us: config.max_segment.as_ns() / 1_000,
@@ -253,7 +256,7 @@ impl Targeted {
         }
         let ns = u64::from(1_000 * OVERHEAD_US / self.mpdus_of_ampdu() + rate.duration_ns);
         let packets = u64::from(rate.probability.min(self.cap)) * 1_000_000 / ns.max(1);
-        (100 * packets / u64::from(ONE)) as u32
+        saturate32(100 * packets / u64::from(ONE))
     }
 
     /// `minstrel_ht_sort_best_tp_rates`: of equal throughput the more probable first, of equals the one that was there.
@@ -274,8 +277,8 @@ impl Targeted {
     fn evaluate(&mut self, now: Time) {
         if self.ppdus > 0 {
             let mean = u64::from(self.mpdus) * u64::from(ONE) / u64::from(self.ppdus);
-            let by = (128 - self.old_weight) * (mean as i64 - i64::from(self.mean_ampdu_len)) / 128;
-            self.mean_ampdu_len = (i64::from(self.mean_ampdu_len) + by).clamp(i64::from(ONE), 1 << 30) as u32;
+            let by = (128 - self.old_weight) * (signed64(mean) - i64::from(self.mean_ampdu_len)) / 128;
+            self.mean_ampdu_len = positive32((i64::from(self.mean_ampdu_len) + by).clamp(i64::from(ONE), 1 << 30));
             (self.ppdus, self.mpdus) = (0, 0);
         }
         // A rate that the ranking begins with is compared by what it was, until its own turn.
@@ -289,7 +292,7 @@ impl Targeted {
                 if rate.attempts > 0 {
                     let share = u64::from(rate.successes) * u64::from(ONE) / u64::from(rate.attempts);
                     let last = rate.probability;
-                    rate.probability = smooth(share as u32, last, rate.before);
+                    rate.probability = smooth(saturate32(share), last, rate.before);
                     rate.before = if last == 0 { rate.probability } else { last };
                     rate.was_tried = true;
                 }
