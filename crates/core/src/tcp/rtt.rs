@@ -32,6 +32,7 @@ pub(super) struct RttEstimator {
 
 impl RttEstimator {
     pub(super) fn new(config: &TcpConfig) -> RttEstimator {
+        // [RFC6298-2.1-1]
         let rto = bounded(config.rto_initial, config);
         RttEstimator {
             srtt_exact_ns: 0,
@@ -54,6 +55,7 @@ impl RttEstimator {
         let tick = config.rtt_tick.as_ns();
         let sample = counted.as_ns().max(tick).max(1);
         let whole_ticks = |ns: u64| ns.checked_div(tick).map_or(ns, |ticks| ticks * tick);
+        // [RFC6298-2.2-1]
         if self.srtt8_ns == 0 || self.restarts {
             self.srtt8_ns = sample * 8;
             self.rttvar4_ns = sample * 2;
@@ -61,9 +63,11 @@ impl RttEstimator {
             self.mdev4_max_ns = self.rttvar4_ns.max(config.rto_var_min.as_ns());
             self.restarts = false;
         } else {
+            // [RFC6298-2.3-2]
             let error = signed64(sample) - signed64(whole_ticks(self.srtt8_ns / 8));
             self.srtt8_ns = self.srtt8_ns.wrapping_add_signed(error);
             match config.rttvar_rule {
+                // [RFC6298-2.3-1] [RFC6298-2.3-3]
                 RttvarRule::Rfc6298 => {
                     let fade = whole_ticks(self.rttvar4_ns / 4);
                     self.rttvar4_ns = self.rttvar4_ns + error.unsigned_abs() - fade;
@@ -71,6 +75,7 @@ impl RttEstimator {
                 RttvarRule::Linux => self.vary(error, new_round, config),
             }
         }
+        // [RFC6298-2.3-4] [RFC6298-4-1]
         let variation = self.rttvar4_ns.max(config.rto_var_min.as_ns());
         let srtt = whole_ticks(self.srtt8_ns / 8);
         self.rto = bounded(Span::from_ns(srtt.saturating_add(variation)), config);
@@ -124,14 +129,22 @@ impl RttEstimator {
         self.rto = bounded(config.timer_tick.saturating_mul(unsigned64(ticks)), config);
     }
 
+    /// The SYN was repeated and nothing says how long the round trip is: until a sample, no less than [`AFTER_LOST_SYN`].
+    // [RFC6298-5.7-1]
+    pub(super) fn fall_back(&mut self, config: &TcpConfig) {
+        self.rto = self.rto.max(bounded(AFTER_LOST_SYN, config));
+    }
+
     /// The timeout now in force: clock granularity, bounds and backoff applied.
     pub(super) fn rto(&self, config: &TcpConfig) -> Span {
         self.rto.saturating_mul(1 << self.backoff.min(32)).min(config.rto_max)
     }
 
     /// A timeout fired (RFC 6298 rule 5.5).
+    // [RFC6298-5.5-1]
     pub(super) fn back_off(&mut self, config: &TcpConfig) {
         self.backoff += 1;
+        // [RFC6298-5-2]
         if config.rtt_restart_backoffs > 0 && self.backoff >= config.rtt_restart_backoffs {
             self.restarts = true;
         }
@@ -156,6 +169,9 @@ impl RttEstimator {
     }
 }
 
+/// RFC 6298 rule 5.7; `TCP_TIMEOUT_FALLBACK` of Linux (`tcp_init_metrics`, net/ipv4/tcp_metrics.c of 6.12).
+const AFTER_LOST_SYN: Span = Span::from_secs(3);
+// [RFC6298-2.4-1] [RFC6298-2.5-1]
 fn bounded(rto: Span, config: &TcpConfig) -> Span {
     rto.round_up_to(config.rto_granularity).max(config.rto_min).min(config.rto_max)
 }
@@ -170,6 +186,8 @@ mod tests {
     }
 
     /// RFC 6298 section 2 by hand: 100 ms gives SRTT 100, RTTVAR 50; then 140 ms gives RTTVAR 47.5, SRTT 105.
+    // [RFC6298-2.1-1] [RFC6298-2.2-1] [RFC6298-2.3-1] [RFC6298-2.3-2] [RFC6298-2.3-3] [RFC6298-2.3-4] [RFC6298-2.5-1]
+    // [RFC6298-5.5-1]
     #[test]
     fn the_timeout_follows_the_rfc() {
         let mut c = config("linux-6");
@@ -194,6 +212,7 @@ mod tests {
     }
 
     /// Linux: srtt + max(4 rttvar, 200 ms).
+    // [RFC6298-4-1]
     #[test]
     fn a_steady_path_keeps_the_floor_of_the_variation() {
         let c = config("linux-6");
@@ -265,6 +284,7 @@ mod tests {
     }
 
     /// By hand: 100 ms gives 100 + 4 * 50; 140 ms later 105 + 190. After four backoffs 140 ms count as the first: 140 + 4 * 70.
+    // [RFC6298-5-2]
     #[test]
     fn after_many_backoffs_the_estimates_start_anew() {
         for (backoffs, rto_ms) in [(3, 295), (4, 420), (5, 420)] {

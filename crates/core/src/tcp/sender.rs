@@ -177,7 +177,9 @@ impl Sender {
     /// Closed, with nothing to send. `incarnation`: as in [`Packet::new`].
     pub fn new(flow: FlowId, incarnation: u8, config: Arc<TcpConfig>, streams: Streams) -> Sender {
         let mss = config.mss();
+        // [RFC5681-3.1-2]
         let cwnd = config.initial_window.clamp(1, config.max_cwnd.max(1));
+        // [RFC5681-3.1-6]
         let window = Window { cwnd, cwnd_cnt: 0, ssthresh: config.initial_ssthresh };
         let path = Path {
             now: Time::ZERO,
@@ -207,6 +209,7 @@ impl Sender {
             timers: Timers::STOPPED,
             pacer: Pacer::new(streams.stream(Purpose::Pacing).open()),
             delivery: Delivery::default(),
+            // [RFC6582-3.2-1]
             high_seq: 0,
             acks: AckCounts::default(),
             newest: Newest::default(),
@@ -453,7 +456,7 @@ impl Sender {
         self.stats.timeouts += 1;
         self.send_syn(now, out);
     }
-
+    // [RFC5681-3.1-3]
     fn on_syn_ack(&mut self, now: Time, p: &Packet, out: &mut Outputs) {
         self.state = State::Established;
         self.timers.retransmit = Time::NEVER;
@@ -464,7 +467,11 @@ impl Sender {
         if self.syn_sent == 1 {
             self.on_rtt(self.last_sent_at, now, true);
         } else {
+            if !(self.config.rtt_per_segment && self.sample_echo(now, p)) {
+                self.rtt.fall_back(&self.config);
+            }
             // RFC 5681 section 3.1: one segment after a lost SYN.
+            // [RFC5681-3.1-4]
             self.window.cwnd = 1;
             self.window.ssthresh = self.window.ssthresh.min(self.config.ssthresh_after_lost_syn.max(2));
         }

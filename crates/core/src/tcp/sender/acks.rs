@@ -12,6 +12,7 @@ use crate::units::{Span, Time};
 
 impl Sender {
     /// An ACK, step by step. What a step finds stands in `ack` for those that follow.
+    // [RFC6675-5-10]
     pub(super) fn on_ack(&mut self, now: Time, p: &Packet, out: &mut Outputs) {
         let number = p.ack.to_offset(self.snd_una);
         if number > self.snd_nxt {
@@ -93,7 +94,7 @@ impl Sender {
             self.snd_una = ack.number;
         }
     }
-
+    // [RFC6675-4-1] [RFC6675-5.1-4]
     fn take_sack(&mut self, p: &Packet, ack: &mut Ack) {
         if self.config.recovery != Recovery::Sack {
             return;
@@ -110,10 +111,12 @@ impl Sender {
     }
 
     fn recognize_duplicate(&mut self, p: &Packet, ack: &mut Ack) {
+        // [RFC5681-2-1]
         ack.duplicate = !ack.advanced
             && ack.number == self.snd_una
             && ack.is_pure
             && !self.board.is_empty()
+            // [RFC5681-3.2-6]
             && if self.config.recovery == Recovery::Sack {
                 ack.delivered > 0
             } else {
@@ -129,7 +132,7 @@ impl Sender {
         }
         self.delivery.on_delivered(ack.now, ack.delivered);
     }
-
+    // [RFC6675-5-2]
     fn count_duplicate(&mut self, ack: &Ack) {
         if ack.duplicate {
             self.acks.on_duplicate(self.window.cwnd.min(self.send_window_segments()));
@@ -197,6 +200,7 @@ impl Sender {
         let range = |i: usize| p.sack().get(i).map(|b| (b.start.to_offset(ack), b.end.to_offset(ack)));
         let (start, end) = range(0).filter(|_| self.config.dsack)?;
         let is_below = end <= ack;
+        // [RFC2883-4-6]
         let is_within = range(1).is_some_and(|(from, to)| from <= start && end <= to);
         (start < end && (is_below || is_within)).then(|| {
             self.stats.duplicate_sacks += 1;
@@ -218,17 +222,21 @@ impl Sender {
     }
 
     /// In the network, as the sender can tell. Without SACK each duplicate ACK stands for a segment that has left it.
+    // [RFC5681-3.2-5]
     pub(super) fn in_flight(&self) -> u32 {
         let pipe = self.board.pipe();
         if self.config.recovery == Recovery::Sack {
             // Without limited transmit what was SACKed makes no room before a loss is found (RFC 6675 section 5 step 3).
+            // [RFC6675-5-4]
             let waits = !self.config.limited_transmit && matches!(self.path.state, CaState::Open | CaState::Disorder);
             return if waits { pipe + self.board.sacked_out() } else { pipe };
         }
         let left = match self.path.state {
+            // [RFC5681-3.2-10]
             CaState::Recovery => self.acks.duplicates,
             CaState::Loss if !self.config.limited_transmit_after_timeout => self.frto_arrived,
             // RFC 3042: at most two segments beyond the window.
+            // [RFC5681-3.2-4]
             _ if self.config.limited_transmit => self.acks.duplicates.min(2),
             _ => 0,
         };
@@ -236,6 +244,7 @@ impl Sender {
     }
 
     /// Takes the round trip that the ACK measured for the timeout; returns that for the control, which is exact.
+    // [RFC6298-3-1]
     fn sample_rtt(&mut self, p: &Packet, ack: &Ack) -> Option<Span> {
         let now = ack.now;
         // Beside a retransmission an original may have waited for the hole below it (Karn's problem).
@@ -245,15 +254,8 @@ impl Sender {
                 if let Some(oldest) = ack.oldest_sent_at {
                     self.on_rtt(oldest, now, ack.advanced);
                 }
-            } else if ack.advanced && self.config.timestamps && p.ts_ecr != 0 {
-                // Karn's problem does not arise with timestamps (RFC 7323 section 4).
-                let ticks = timestamp(now, &self.config).wrapping_sub(p.ts_ecr);
-                let span = self.config.timestamp_tick.saturating_mul(u64::from(ticks));
-                if ticks < 1 << 31 {
-                    let span = span.max(Span::from_ns(1));
-                    self.sample_for_timeout(span, span.round_up_to(self.config.rtt_tick));
-                    self.note_rtt(span);
-                }
+            } else if ack.advanced {
+                self.sample_echo(now, p);
             }
         } else if let Some(sent_at) = self.timing.take_if_acknowledged(self.snd_una) {
             self.rtt.reset_backoff();
@@ -264,6 +266,23 @@ impl Sender {
             self.stats.count_rtt(rtt);
         }
         exact
+    }
+
+    /// The round trip that a timestamp echo measures, also of what was sent again: Karn's problem does not arise with timestamps
+    /// (RFC 7323 section 4). False: there is none.
+    // [RFC6298-3-2]
+    pub(super) fn sample_echo(&mut self, now: Time, p: &Packet) -> bool {
+        if !self.config.timestamps || p.ts_ecr == 0 {
+            return false;
+        }
+        let ticks = timestamp(now, &self.config).wrapping_sub(p.ts_ecr);
+        if ticks >= 1 << 31 {
+            return false;
+        }
+        let span = self.config.timestamp_tick.saturating_mul(u64::from(ticks)).max(Span::from_ns(1));
+        self.sample_for_timeout(span, span.round_up_to(self.config.rtt_tick));
+        self.note_rtt(span);
+        true
     }
 
     pub(super) fn on_rtt(&mut self, sent_at: Time, now: Time, for_timeout: bool) {
@@ -298,18 +317,22 @@ impl Sender {
         self.timers.persist = Time::NEVER;
         // RFC 6582 section 4, the impatient variant: only the first partial ACK restarts the timer, so that a window with
         // many holes ends in a timeout and slow start instead of a round trip for each.
+        // [RFC6582-3.2-4c]
         let partial = self.path.state == CaState::Recovery
             && self.config.recovery == Recovery::NewReno
             && self.snd_una < self.high_seq;
         self.acks.partial += u32::from(partial);
         if self.board.is_empty() {
+            // [RFC6298-5.2-1]
             self.timers.retransmit = Time::NEVER;
         } else if !partial || self.acks.partial == 1 {
+            // [RFC6298-5.3-1]
             self.timers.retransmit = self.timeout_from(ack.now);
         }
         if self.path.state == CaState::Recovery && self.config.recovery == Recovery::NewReno {
             self.acks.deflate(ack.acked);
         } else {
+            // [RFC6675-5-1]
             self.acks.duplicates = 0;
         }
     }
@@ -340,10 +363,12 @@ impl Sender {
     }
 
     /// What the congestion control is told.
+    // [RFC5681-5-1]
     fn ack_sample(&mut self, ack: &Ack) -> AckSample {
         let credit = match self.config.byte_counting {
             0 => u32::from(ack.advanced),
             // All that it newly reports, SACKed included; what was reported before was credited then.
+            // [RFC5681-3.1-9]
             limit if self.window.in_slow_start() => ack.delivered.min(limit),
             _ => ack.delivered,
         };

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::packet::Kind;
 use crate::units::Seq32;
-
+// [RFC5681-3.1-3] [RFC5681-3.1-6]
 #[test]
 fn the_handshake_takes_one_round_trip_and_the_initial_window_follows() {
     let c = config("linux-6", |_| {});
@@ -16,8 +16,9 @@ fn the_handshake_takes_one_round_trip_and_the_initial_window_follows() {
     assert_eq!(pair.sent.len(), 10);
     assert_eq!(pair.notices, [Notice::Established]);
     assert_eq!(pair.sender.srtt(), Some(RTT));
+    assert_eq!((pair.sender.window().cwnd, pair.sender.window().ssthresh), (10, u32::MAX));
 }
-
+// [RFC5681-3.1-4]
 #[test]
 fn a_lost_syn_is_repeated_after_the_initial_timeout_and_the_window_starts_at_one() {
     let c = config("linux-6", |_| {});
@@ -30,6 +31,22 @@ fn a_lost_syn_is_repeated_after_the_initial_timeout_and_the_window_starts_at_one
     assert_eq!(pair.sent[0].0, 1100.0);
 }
 
+/// Without timestamps nothing tells which SYN was answered: three seconds until there is a sample. With them the answer measures
+/// the round trip of 100 ms, to which Linux adds 200 ms of variation.
+// [RFC6298-3-2] [RFC6298-5.7-1]
+#[test]
+fn after_a_lost_syn_the_timeout_is_three_seconds_or_what_timestamps_say() {
+    for (timestamps, again) in [(false, 4_100.0), (true, 1_400.0)] {
+        let c = config("linux-6", |c| (c.timestamps, c.tail_loss_probe) = (timestamps, false));
+        let mut pair = Pair::same(&c, ONE_WAY).losing(&[0]);
+        let mut out = Outputs::default();
+        pair.sender.open(Time::ZERO, &mut out); // this SYN never arrives
+        pair.sender.write(Time::ZERO, 1_000, &mut out);
+        pair.run(Time::ZERO + Span::from_secs(10));
+        let sent: Vec<f64> = pair.sent.iter().map(|s| s.0).collect();
+        assert_eq!(sent, [1_100.0, again], "timestamps {timestamps}");
+    }
+}
 #[test]
 fn a_transfer_closes_cleanly_even_when_fins_are_lost() {
     for lose in [None, Some(true), Some(false)] {
