@@ -1,5 +1,5 @@
-"""Writes what follows from the code: python/airtcp/scenario.py, docs/scenario.md, docs/results.md, docs/policies/, and
-tables of keys in docs/sweeps.md and docs/studies.md.
+"""Writes what follows from the code: python/airtcp/scenario.py, docs/scenario.md, docs/results.md, docs/policies/,
+docs/clauses.md, and tables of keys in docs/sweeps.md and docs/studies.md.
 
 Usage: generate.py [--check]    --check: write nothing, fail if a file is not current.
 """
@@ -17,6 +17,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+import clauses
 
 Schema = dict[str, Any]
 
@@ -453,6 +455,7 @@ def generated(core: ModuleType) -> dict[Path, str]:
         **pages,
         SWEEPS: page(SWEEPS),
         STUDIES: page(STUDIES),
+        **clauses.generated(),
     }
 
 
@@ -470,12 +473,15 @@ def main() -> int:
         for path, text in generated(_airtcp).items()
         if not path.exists() or path.read_text(encoding="utf-8") != text
     ]
+    faults = clauses.faults(clauses.registry(), clauses.all_places())
+    for fault in faults:
+        print(fault)
     for path, text in stale:
         print(f"{path.relative_to(ROOT)} {'is not current: run make generate' if check else 'written'}")
         if not check:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
-    return 1 if check and stale else 0
+    return 1 if faults or (check and stale) else 0
 
 
 if __name__ == "__main__":

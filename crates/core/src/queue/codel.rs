@@ -49,6 +49,7 @@ impl Default for CodelConfig {
         CodelConfig {
             limit_packets: None,
             limit_bytes: None,
+            // [RFC8289-4.2-1]
             target: Span::from_ms(5),
             interval: Span::from_ms(100),
             ecn: true,
@@ -109,6 +110,7 @@ impl CodelParams {
     }
 
     /// RFC 8289's control law: `interval / sqrt(count)` after `t`, to the nanosecond below. `count` is at least 1.
+    // [RFC8289-5.4-1]
     pub fn control_law(&self, t: Time, count: u32) -> Time {
         // floor(sqrt(floor(i² / n))) = floor(i / sqrt(n)): exact, and no float to differ between machines.
         let (interval, count) = (self.interval.as_ns(), u64::from(count.max(1)));
@@ -162,11 +164,14 @@ impl CodelLaw {
     ) -> Option<PacketId> {
         let (mut packet, above) = self.pop(params, now, store);
         if self.dropping {
+            // [RFC8289-5.5-2]
             self.dropping = above;
             // A large backlog can have several drops due at once.
+            // [RFC8289-5.5-1]
             while self.dropping && now >= self.drop_next {
                 let Some(p) = packet else { break };
                 self.count = self.count.saturating_add(1);
+                // [RFC8289-5.5-5]
                 if params.ecn && drops.try_mark(p.id, pool) {
                     self.drop_next = params.control_law(self.drop_next, self.count);
                     break;
@@ -177,6 +182,7 @@ impl CodelLaw {
                     self.drop_next = params.control_law(self.drop_next, self.count);
                 }
             }
+        // [RFC8289-5.5-3]
         } else if above {
             if let Some(p) = packet {
                 if !(params.ecn && drops.try_mark(p.id, pool)) {
@@ -186,6 +192,7 @@ impl CodelLaw {
             }
             self.dropping = true;
             // Soon after the last dropping state, go on from the drop rate that had brought the delay down.
+            // [RFC8289-5.5-4]
             let learned = self.count - self.last_count;
             let recent = now.since(self.drop_next) < params.interval.saturating_mul(16);
             self.count = if learned > 1 && recent { learned } else { 1 };
@@ -207,10 +214,12 @@ impl CodelLaw {
     /// The oldest packet, and whether the sojourn time has been above target for an interval (`dodequeue` in RFC 8289 section 5.6).
     fn pop(&mut self, params: &CodelParams, now: Time, store: &mut impl CodelStore) -> (Option<Stamped>, bool) {
         let packet = store.pop();
+        // [RFC8289-5.3-1] [RFC8289-5.3-3]
         let below = packet.is_none_or(|p| p.sojourn(now) < params.target) || store.bytes() <= u64::from(params.mtu);
         if below {
             self.first_above = Time::NEVER;
         } else if self.first_above.is_never() {
+            // [RFC8289-5.3-2]
             self.first_above = now + params.interval;
         } else {
             return (packet, now >= self.first_above);
@@ -232,6 +241,7 @@ impl Aqm for Codel {
     fn enqueue(&mut self, now: Time, id: PacketId, pool: &mut Pool, drops: &mut Drops) {
         let size = u32::from(pool[id].size);
         if self.limit.admits(self.fifo.len(), self.fifo.bytes(), size) {
+            // [RFC8289-5.1-1]
             self.fifo.push(Stamped { id, size, at: now });
         } else {
             drops.dropped.push((id, DropReason::Overflow));
@@ -280,7 +290,7 @@ mod tests {
         110, 210, 281, 339, 389, 434, 474, 512, 548, 581, 613, 643, 672, 699, 726, 752, 777, 801, 825, 848, 870, 892,
         913, 934, 954, 974, 994, 1013, 1032, 1051,
     ];
-
+    // [RFC8289-5.4-1]
     #[test]
     fn control_law_is_exact() {
         let params = codel(CodelConfig::default()).params;
@@ -294,7 +304,7 @@ mod tests {
         assert_eq!(slow.control_law(Time::ZERO, 9), Time::ZERO + Span::from_secs(1200));
         assert_eq!(slow.control_law(Time::ZERO, 2).as_ns(), 2_545_584_412_271);
     }
-
+    // [RFC8289-4.2-1] [RFC8289-5.3-2] [RFC8289-5.4-1] [RFC8289-5.5-3]
     #[test]
     fn drops_under_overload_follow_the_control_law() {
         let mut q = codel(roomy());
@@ -303,7 +313,7 @@ mod tests {
         assert!(rig.dropped.iter().all(|d| d.1 == DropReason::Early));
         assert!(rig.marked.is_empty());
     }
-
+    // [RFC8289-5.5-5]
     #[test]
     fn ect_packets_are_marked_where_others_are_dropped() {
         let mut q = codel(roomy());
@@ -316,7 +326,7 @@ mod tests {
         assert_eq!(rig.drop_times_ms(), OVERLOAD_MS);
         assert!(rig.marked.is_empty());
     }
-
+    // [RFC8289-4.2-1]
     #[test]
     fn target_and_interval_are_obeyed() {
         let config = CodelConfig { target: Span::from_ms(20), interval: Span::from_ms(300), ..roomy() };
@@ -325,7 +335,7 @@ mod tests {
         // 20 ms are reached at 40 ms; then 300 ms / sqrt(n).
         assert_eq!(rig.drop_times_ms(), [340, 640, 853, 1026, 1176]);
     }
-
+    // [RFC8289-5.3-1]
     #[test]
     fn no_drop_below_target_nor_when_the_delay_dips_once_per_interval() {
         // (packets standing in the queue, every so many ms it is emptied)
@@ -343,7 +353,7 @@ mod tests {
             assert!(rig.dropped.is_empty(), "standing {standing}: {:?}", rig.dropped);
         }
     }
-
+    // [RFC8289-5.3-1]
     #[test]
     fn a_queue_of_at_most_one_mtu_is_never_dropped_from() {
         // Two packets wait 40 ms each; after one leaves, `size` bytes are left.
@@ -358,7 +368,7 @@ mod tests {
             assert_eq!(!rig.dropped.is_empty(), drops, "{size}");
         }
     }
-
+    // [RFC8289-5.5-1]
     #[test]
     fn several_drops_are_due_at_once_after_a_stall() {
         let mut q = codel(CodelConfig::default());
@@ -407,7 +417,7 @@ mod tests {
         }
         times
     }
-
+    // [RFC8289-5.5-2] [RFC8289-5.5-4]
     #[test]
     fn count_is_remembered_for_sixteen_intervals() {
         // Above target from 200 to 700 ms: seven drops, so the count has grown from 1 to 7.
@@ -418,14 +428,14 @@ mod tests {
         assert_eq!(drop_times(&[(700, 9), (2201, 4), (2400, 9)]), [&first[..], &[2301, 2342, 2380]].concat());
         assert_eq!(drop_times(&[(700, 9), (2210, 4), (2480, 9)]), [&first[..], &[2310, 2410]].concat());
     }
-
+    // [RFC8289-5.5-4]
     #[test]
     fn only_the_growth_of_count_is_remembered() {
         // The second dropping state starts from 6 and ends at 7: grown by 1 only, so the third starts from 1.
         let times = drop_times(&[(700, 9), (900, 4), (1045, 9), (1100, 4), (1320, 9)]);
         assert_eq!(times[7..], [1000, 1041, 1200, 1300]);
     }
-
+    // [RFC8289-5.1-1] [RFC8289-5.3-3]
     #[test]
     fn sojourn_equal_to_target_counts_as_above() {
         assert_eq!(drop_times(&[(350, 5)]), [300]);

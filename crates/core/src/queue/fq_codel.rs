@@ -65,6 +65,7 @@ pub struct FqCodelConfig {
 impl Default for FqCodelConfig {
     fn default() -> Self {
         FqCodelConfig {
+            // [RFC8290-5.2-1]
             flows: 1024,
             quantum: 1514,
             limit_packets: 10_240,
@@ -277,6 +278,7 @@ pub struct FqCodel {
 
 impl FqCodel {
     /// The queue of a packet.
+    // [RFC8290-4.1-1]
     fn classify(&self, packet: &Packet) -> usize {
         let key =
             (u64::from(packet.flow.0) << 8) | (u64::from(packet.incarnation()) << 1) | u64::from(packet.is_reverse());
@@ -286,6 +288,7 @@ impl FqCodel {
 
     /// Makes room: the queue with the most bytes loses packets from its head, until half its bytes or a batch are gone.
     /// Returns how many.
+    // [RFC8290-4.1-3]
     fn drop_from_fattest(&mut self, drops: &mut Drops) -> u32 {
         let (mut fattest, mut most) = (0, 0);
         for (i, &bytes) in self.backlogs.iter().enumerate() {
@@ -297,6 +300,7 @@ impl FqCodel {
         let backlog = &mut self.backlogs[fattest];
         let mut store = FlowStore { waiting: &mut self.waiting, chain: &mut flow.chain, backlog };
         let mut dropped = 0;
+        // [RFC8290-4.1-4]
         while dropped < self.drop_batch && store.bytes() > most / 2 {
             let Some(packet) = store.pop() else { break };
             drops.dropped.push((packet.id, DropReason::Overflow));
@@ -325,6 +329,7 @@ impl Aqm for FqCodel {
         let flow = &mut self.flows[i];
         self.waiting.push(&mut flow.chain, Stamped { id, size, at: now });
         self.backlogs[i] += u64::from(size);
+        // [RFC8290-4.1-2]
         if !flow.listed {
             flow.listed = true;
             flow.deficit = self.quantum;
@@ -339,6 +344,7 @@ impl Aqm for FqCodel {
 
     fn dequeue(&mut self, now: Time, pool: &mut Pool, drops: &mut Drops) -> Option<PacketId> {
         loop {
+            // [RFC8290-4.2-1]
             let is_new = self.new.head != NONE;
             let list = if is_new { &mut self.new } else { &mut self.old };
             let i = list.head;
@@ -347,6 +353,7 @@ impl Aqm for FqCodel {
             }
             let flow = &mut self.flows[i as usize];
             if flow.deficit <= 0 {
+                // [RFC8290-4.2-2]
                 flow.deficit += self.quantum;
                 list.pop(&self.flows);
                 self.old.push(&mut self.flows, i);
@@ -354,13 +361,16 @@ impl Aqm for FqCodel {
             }
             let backlog = &mut self.backlogs[i as usize];
             let mut store = FlowStore { waiting: &mut self.waiting, chain: &mut flow.chain, backlog };
+            // [RFC8290-4.2-3]
             if let Some(id) = flow.law.dequeue(&self.params, now, &mut store, pool, drops) {
+                // [RFC8290-4.2-5]
                 flow.deficit -= i64::from(pool[id].size);
                 return Some(id);
             }
             list.pop(&self.flows);
             if is_new {
                 // Through the old list once more: a queue that empties and refills would else starve the others.
+                // [RFC8290-4.2-4]
                 self.old.push(&mut self.flows, i);
             } else {
                 self.flows[i as usize].listed = false;
@@ -406,7 +416,7 @@ mod tests {
     fn serve<Q: Aqm>(rig: &mut Rig<Q>, now: Time, n: usize) -> Vec<u32> {
         (0..n).filter_map(|_| rig.leave(now)).map(|p| p.flow.0).collect()
     }
-
+    // [RFC8290-4.2-1]
     #[test]
     fn a_sparse_flow_waits_for_at_most_one_packet() {
         let mut q = fq(FqCodelConfig::default());
@@ -423,7 +433,7 @@ mod tests {
             assert_eq!(serve(&mut rig, ms(t), 4).iter().filter(|&&f| f == fat).count(), 2);
         }
     }
-
+    // [RFC8290-4.1-2] [RFC8290-4.2-2]
     #[test]
     fn a_new_queue_gets_one_quantum_of_priority_and_no_more() {
         let mut q = fq(FqCodelConfig::default());
@@ -443,6 +453,7 @@ mod tests {
 
     /// Two flows of single packets, each refilled once it has been found empty: were they new queues every time, one of
     /// them would always be ahead of the backlogged flow.
+    // [RFC8290-4.2-4]
     #[test]
     fn queues_that_empty_and_refill_do_not_starve_the_others() {
         let mut q = fq(FqCodelConfig::default());
@@ -465,7 +476,7 @@ mod tests {
         let share = served.iter().filter(|&&f| f == a).count();
         assert!(share >= 20, "{share} of 61: {served:?}");
     }
-
+    // [RFC8290-4.2-2] [RFC8290-4.2-5]
     #[test]
     fn backlogged_flows_share_by_bytes_to_within_a_quantum_and_a_packet() {
         for quantum in [300, 1514, 6000] {
@@ -485,7 +496,7 @@ mod tests {
             }
         }
     }
-
+    // [RFC8290-4.1-3] [RFC8290-4.1-4] [RFC8290-5.2-1]
     #[test]
     fn the_fattest_flow_loses_from_its_head_when_there_is_no_room() {
         // (drop_batch, bytes per packet of the fat flow, packets lost at the 101st arrival). Half of 95 x 1500 bytes are
@@ -530,6 +541,7 @@ mod tests {
     }
 
     /// One flow alone meets the fate it would meet under plain CoDel, packet for packet.
+    // [RFC8290-4.2-3] [RFC8290-5.2-1]
     #[test]
     fn one_flow_is_treated_as_by_codel() {
         fn fates<Q: Aqm>(q: &mut Q, ecn: Ecn) -> Trace {
@@ -552,7 +564,7 @@ mod tests {
             assert_eq!(plain, fair);
         }
     }
-
+    // [RFC8290-4.2-3]
     #[test]
     fn codel_acts_on_each_queue_alone() {
         let mut q = fq(FqCodelConfig::default());
@@ -586,7 +598,7 @@ mod tests {
         assert_ne!(expected, CodelLaw::default());
         assert_eq!(rig.q.flows[i].law, expected);
     }
-
+    // [RFC8290-4.1-1]
     #[test]
     fn direction_connection_and_seed_tell_queues_apart() {
         let q = fq(FqCodelConfig::default());
@@ -604,7 +616,7 @@ mod tests {
         // By chance 1 in 1024 would agree.
         assert!(reversed >= 97 && later >= 97 && reseeded >= 97, "{reversed} {later} {reseeded}");
     }
-
+    // [RFC8290-4.1-1]
     #[test]
     fn the_hash_spreads_flows_evenly() {
         let q = fq(FqCodelConfig { flows: 100, ..FqCodelConfig::default() });

@@ -148,6 +148,7 @@ impl Departures {
     const WEIGHT: f64 = 0.25;
 
     /// `size` bytes left at `now`, `waiting` bytes remain.
+    // [RFC8033-5.2-1]
     fn on_departure(&mut self, now: Time, size: u64, waiting: u64) {
         if let Some((since, bytes)) = &mut self.measuring {
             *bytes += size;
@@ -191,6 +192,7 @@ pub struct Pie {
 }
 
 /// The factor by which a step of the drop probability is scaled down while the probability is small (RFC 8033 section 4.2).
+// [RFC8033-4.2-2]
 fn auto_tune(drop_prob: f64) -> f64 {
     match drop_prob {
         p if p < 0.000_001 => 1.0 / 2048.0,
@@ -204,6 +206,7 @@ fn auto_tune(drop_prob: f64) -> f64 {
 }
 
 impl Pie {
+    // [RFC8033-4.3-1]
     fn qdelay(&self) -> Span {
         match self.config.delay {
             _ if self.fifo.is_empty() => Span::ZERO,
@@ -218,9 +221,11 @@ impl Pie {
 
     /// RFC 8033 section 4.1 and, derandomised, section 5.4.
     fn drop_early(&mut self) -> bool {
+        // [RFC8033-4.1-2] [RFC8033-4.1-3]
         if (self.is_below_half_target(self.qdelay_old) && self.drop_prob < 0.2) || self.fifo.bytes() <= 2 * self.mtu {
             return false;
         }
+        // [RFC8033-5.4-1]
         if self.config.derandomize {
             if self.drop_prob == 0.0 {
                 self.accu_prob = 0.0;
@@ -233,23 +238,28 @@ impl Pie {
                 return true;
             }
         }
+        // [RFC8033-4.1-1]
         self.rng.random::<f64>() < self.drop_prob
     }
 
     /// RFC 8033 section 4.2.
+    // [RFC8033-4.2-1]
     fn update_drop_prob(&mut self) {
         let qdelay = self.qdelay();
         let (delay, old) = (qdelay.as_secs_f64(), self.qdelay_old.as_secs_f64());
         let mut step =
             self.config.alpha * (delay - self.config.target.as_secs_f64()) + self.config.beta * (delay - old);
         step *= auto_tune(self.drop_prob);
+        // [RFC8033-5.5-1]
         if self.config.cap_drop_adjustment && self.drop_prob >= 0.1 {
             step = step.min(0.02);
         }
         self.drop_prob += step;
         if qdelay.is_zero() && self.qdelay_old.is_zero() {
+            // [RFC8033-4.2-3]
             self.drop_prob *= 0.98;
         }
+        // [RFC8033-4.2-4]
         self.drop_prob = self.drop_prob.clamp(0.0, 1.0);
         self.qdelay_old = qdelay;
         self.burst_allowance = self.burst_allowance.saturating_sub(self.t_update);
@@ -267,6 +277,7 @@ impl Pie {
     }
 
     /// RFC 8033 section 5.3, after an arrival.
+    // [RFC8033-5.3-1]
     fn switch_on_or_off(&mut self) {
         if !self.active && self.limit.is_third_full(self.fifo.len(), self.fifo.bytes()) {
             self.active = true;
@@ -293,10 +304,12 @@ impl Aqm for Pie {
             && self.is_below_half_target(self.qdelay_old)
             && self.is_below_half_target(self.qdelay())
         {
+            // [RFC8033-4.4-1]
             self.burst_allowance = self.config.max_burst;
         }
         if self.active && self.burst_allowance.is_zero() && self.drop_early() {
             self.accu_prob = 0.0;
+            // [RFC8033-5.1-1] [RFC8033-5.1-2]
             let may_mark = self.config.ecn && self.drop_prob < self.config.mark_ecnth.get();
             if !(may_mark && drops.try_mark(id, pool)) {
                 drops.dropped.push((id, DropReason::Early));
@@ -369,7 +382,7 @@ mod tests {
     fn close(a: f64, b: f64) -> bool {
         (a - b).abs() <= 1e-12 * b.abs()
     }
-
+    // [RFC8033-4.2-2]
     #[test]
     fn steps_are_scaled_down_while_the_probability_is_small() {
         let table = [
@@ -398,6 +411,7 @@ mod tests {
     }
 
     /// RFC 8033 section 4.2 worked by hand: (delay ms, probability after the update).
+    // [RFC8033-4.2-1] [RFC8033-4.2-4]
     #[test]
     fn the_controller_weighs_deviation_and_trend() {
         let mut q = congested(PieConfig::default(), 10, Span::ZERO, 0.0);
@@ -420,7 +434,7 @@ mod tests {
             assert!((q.drop_prob - expected).abs() < 1e-15, "{delay} ms: {} != {expected}", q.drop_prob);
         }
     }
-
+    // [RFC8033-4.2-3]
     #[test]
     fn the_probability_decays_once_the_queue_has_been_empty_twice() {
         let mut q = congested(PieConfig::default(), 1, Span::from_ms(15), 0.5);
@@ -432,7 +446,7 @@ mod tests {
         q.update_drop_prob();
         assert!(close(q.drop_prob, 0.98 * (before - 0.001_875)));
     }
-
+    // [RFC8033-4.2-4] [RFC8033-5.5-1]
     #[test]
     fn increases_can_be_capped() {
         for (cap_drop_adjustment, from, to) in [(false, 0.1, 1.0), (true, 0.1, 0.12), (true, 0.09, 0.09 + 0.5)] {
@@ -443,7 +457,7 @@ mod tests {
             assert!(close(q.drop_prob, to), "{from}: {}", q.drop_prob);
         }
     }
-
+    // [RFC8033-4.4-1]
     #[test]
     fn a_burst_after_quiet_passes() {
         let mut q = pie(PieConfig { limit_packets: Some(10_000), ..PieConfig::default() });
@@ -465,7 +479,7 @@ mod tests {
         // the last at 450 ms, use it up.
         assert_eq!(first_drop, Some(ms(450)));
     }
-
+    // [RFC8033-4.1-2] [RFC8033-4.1-3]
     #[test]
     fn no_random_drop_while_the_delay_was_small_or_two_packets_wait() {
         let half = Span::from_us(7500);
@@ -486,7 +500,7 @@ mod tests {
             assert_eq!(!rig.dropped.is_empty(), dropped, "{n} {delay} {p}");
         }
     }
-
+    // [RFC8033-4.1-1] [RFC8033-5.1-1] [RFC8033-5.1-2]
     #[test]
     fn ect_packets_are_marked_below_the_threshold_and_dropped_above() {
         // (probability, ecn, packet's field, marked, dropped) of 1000 arrivals
@@ -509,7 +523,7 @@ mod tests {
             assert!(rig.dropped.iter().all(|d| d.1 == DropReason::Early));
         }
     }
-
+    // [RFC8033-5.4-1]
     #[test]
     fn derandomised_drops_keep_their_distance() {
         let config = PieConfig { derandomize: true, limit_packets: Some(1_000_000), ..PieConfig::default() };
@@ -532,7 +546,7 @@ mod tests {
         assert_eq!(rig.dropped.len(), numbers.len() + 1);
         assert_eq!(rig.q.accu_prob, 0.0);
     }
-
+    // [RFC8033-4.3-1] [RFC8033-5.2-1]
     #[test]
     fn the_departure_rate_gives_the_delay() {
         let config = PieConfig { delay: DelayEstimate::DepartureRate, ..PieConfig::default() };
@@ -572,7 +586,7 @@ mod tests {
         rig.run_until(ms(60));
         assert_eq!(rig.q.deadline(), ms(75), "a packet waits");
     }
-
+    // [RFC8033-5.3-1]
     #[test]
     fn it_can_stay_off_until_a_third_of_the_queue_is_full() {
         let mut q = pie(PieConfig { on_off: true, limit_packets: Some(30), ..PieConfig::default() });
@@ -596,6 +610,7 @@ mod tests {
     }
 
     /// Under a load of twice the line's rate that does not respond, half is dropped and the delay settles at target.
+    // [RFC8033-4.1-1] [RFC8033-4.3-1]
     #[test]
     fn it_settles_at_the_target_delay() {
         for (delay, derandomize) in

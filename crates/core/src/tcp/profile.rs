@@ -17,6 +17,7 @@ use crate::wire;
 /// How a sender finds its way out of a loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+// [RFC5681-4.3-1]
 pub enum Recovery {
     /// RFC 2581: the first new ACK ends fast recovery.
     Reno,
@@ -508,6 +509,18 @@ mod tests {
         assert_eq!(codel, of("linux-3.13"));
         assert_eq!((profile("linux-5"), wifi("linux-5"), wifi("ns2-reno")), (None, None, None));
         assert!(ProfileFile::parse("base = \"linux-6\"\ncwnd = 3").is_err(), "unknown keys are refused");
+    }
+
+    /// RFC 5681 section 4.2 and RFC 6298 rules 2.1 and 2.5.
+    // [RFC5681-3.1-16] [RFC5681-4.2-3] [RFC5681-4.2-4] [RFC6298-2.1-1] [RFC6298-2.5-1]
+    #[test]
+    fn every_profile_keeps_the_bounds_of_the_rfcs() {
+        for name in profile_names() {
+            let c = profile(name).unwrap().resolve().unwrap();
+            assert!(c.delayed_ack.max(c.delayed_ack_tick) <= Span::from_ms(500), "{name}");
+            assert!(c.rto_initial >= Span::from_secs(1) && c.rto_max >= Span::from_secs(60), "{name}");
+            assert!(c.ack_every <= 2 && c.loss_window == 1, "{name}");
+        }
     }
 
     #[test]

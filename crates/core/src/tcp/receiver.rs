@@ -280,7 +280,7 @@ impl Receiver {
     fn data_end(&self) -> u64 {
         self.rcv_nxt - u64::from(self.fin_at.is_some_and(|f| self.rcv_nxt > f))
     }
-
+    // [RFC5681-4.2-5]
     fn on_data(
         &mut self,
         now: Time,
@@ -311,6 +311,7 @@ impl Receiver {
             self.stats.bytes_duplicate += u64::from(p.len);
             self.stats.segments_duplicate += if p.len > 0 { u64::from(segments) } else { 0 };
             self.quick_acks = self.config.quick_acks;
+            // [RFC2883-4-1]
             self.duplicate = Some((start, end)).filter(|_| p.len > 0);
             return self.send_ack(now, out);
         }
@@ -338,6 +339,7 @@ impl Receiver {
         self.stats.bytes_duplicate += known;
         self.stats.segments_duplicate += whole(known);
         if start < self.rcv_nxt {
+            // [RFC2883-4-3]
             self.duplicate = Some((start, self.rcv_nxt));
         }
         self.rcv_nxt = self.rcv_nxt.max(end);
@@ -363,7 +365,9 @@ impl Receiver {
             return self.tell_of_hole(now, out);
         }
         // RFC 5681 section 4.2: at once when a hole is filled; at least every second full segment.
+        // [RFC5681-3.2-2] [RFC5681-4.2-7]
         let at_once = fills_hole || self.config.delayed_ack.is_zero() || self.quick_acks > 0;
+        // [RFC5681-4.2-3]
         if at_once || self.unacked_segments >= self.config.ack_every {
             if self.config.acks_per_rtt > 0 && self.postpones_ack(now, p, at_once) {
                 return;
@@ -371,6 +375,7 @@ impl Receiver {
             self.quick_acks = self.quick_acks.saturating_sub(1);
             self.send_ack(now, out);
         } else if self.ack_at.is_never() {
+            // [RFC5681-4.2-1]
             self.ack_at = self.clock.after(now, self.delayed_ack());
         }
     }
@@ -419,6 +424,7 @@ impl Receiver {
     }
 
     /// Data lies above a hole, and the last segment changed that or came twice.
+    // [RFC5681-3.2-1] [RFC5681-4.2-6]
     fn tell_of_hole(&mut self, now: Time, out: &mut Outputs) {
         let is_due = !self.compresses()
             || self.rcv_nxt - self.last_ack_sent > u64::from(self.config.mss())
@@ -443,7 +449,7 @@ impl Receiver {
             }
         }
     }
-
+    // [RFC5681-4.2-2] [RFC5681-4.2-4]
     fn delayed_ack(&self) -> Span {
         if self.config.delayed_ack_tick.is_zero() { self.config.delayed_ack } else { self.config.delayed_ack_tick }
     }
@@ -537,6 +543,7 @@ impl Receiver {
         p.ack = Seq32::from_offset(self.rcv_nxt);
         p.window = saturate32(self.select_window(now));
         p.size = self.config.header_bytes();
+        // [RFC2883-4-2]
         let duplicate = self.duplicate.take().filter(|_| self.config.dsack);
         if self.config.recovery == Recovery::Sack && (duplicate.is_some() || !self.out_of_order.is_empty()) {
             let most = if self.config.timestamps { MAX_SACK_WITH_TS } else { MAX_SACK };
@@ -545,6 +552,7 @@ impl Receiver {
                 p.push_sack(SackBlock { start: Seq32::from_offset(start), end: Seq32::from_offset(end) });
                 n = 1;
             }
+            // [RFC2883-4-5]
             for (s, e) in self.out_of_order.newest_first().take(most - usize::from(n)) {
                 // A FIN above a hole has arrived like the data before it.
                 let e = e + u64::from(self.fin_at == Some(e));
@@ -647,7 +655,7 @@ mod tests {
         // Never more often than every second segment.
         assert_eq!(times(100), every_second);
     }
-
+    // [RFC5681-4.2-2] [RFC5681-4.2-4]
     #[test]
     fn no_ack_waits_longer_than_the_delayed_ack_timer() {
         // A half of 100 ms is more than the 40 ms for which the first segment not covered may wait.
@@ -656,7 +664,7 @@ mod tests {
         t.until(400_000);
         assert_eq!(t.acks, [(201.0, 2), (242.0, 43), (283.0, 60)]);
     }
-
+    // [RFC5681-3.2-1] [RFC5681-3.2-2] [RFC5681-4.2-6] [RFC5681-4.2-7]
     #[test]
     fn a_hole_its_repair_a_duplicate_and_the_end_are_told_at_once() {
         let mut t = Thinned::new(4, |_| {});
@@ -673,6 +681,41 @@ mod tests {
         (fin.flags, fin.seq) = (TcpFlags::ACK | TcpFlags::FIN, Seq32(37 * 1000 + 1));
         t.at(236_000, |r, now, out| r.on_packet(now, &fin, out));
         assert_eq!(t.acks[6..], [(236.0, 37)]);
+    }
+
+    /// What a receiver that acknowledges each segment reports of segments of 1000 bytes, in their numbers: the first not there, blocks.
+    fn reports(arrivals: &[(u32, u16)]) -> Vec<(u32, Vec<(u32, u32)>)> {
+        let mut config = profile("linux-6").unwrap().resolve().unwrap();
+        (config.handshake, config.timestamps, config.compressed_sacks) = (false, false, 0);
+        let mut receiver = Receiver::new(FlowId(0), 0, Arc::new(config));
+        let mut told = Vec::new();
+        for &(first, count) in arrivals {
+            let mut out = Outputs::default();
+            let mut p = Packet::new(FlowId(0), Kind::Tcp, 0);
+            (p.flags, p.seq, p.len) = (TcpFlags::ACK, Seq32(first * 1000 + 1), 1000 * count);
+            receiver.on_packet(Time::ZERO, &p, &mut out);
+            let [ack] = &out.packets[..] else { panic!("one ACK for a segment: {:?}", out.packets) };
+            let number = |s: Seq32| (s.0 - 1) / 1000;
+            told.push((number(ack.ack), ack.sack().iter().map(|b| (number(b.start), number(b.end))).collect()));
+        }
+        told
+    }
+
+    /// RFC 2883 section 4: the first block is what came twice, below the ACK or within the block that follows, and it is told once.
+    // [RFC5681-4.2-5] [RFC2883-4-1] [RFC2883-4-2] [RFC2883-4-3] [RFC2883-4-4] [RFC2883-4-5]
+    #[test]
+    fn what_came_twice_is_the_first_block_of_one_ack() {
+        // All of it below the ACK; the next ACK says nothing of it.
+        assert_eq!(reports(&[(0, 1), (1, 1), (0, 1), (2, 1)])[2..], [(2, vec![(0, 1)]), (3, vec![])]);
+        // Its beginning only.
+        assert_eq!(reports(&[(0, 2), (1, 2)])[1], (3, vec![(1, 2)]));
+        // Above a hole: the second block holds it, and is larger.
+        assert_eq!(
+            reports(&[(0, 1), (2, 1), (3, 1), (6, 1), (2, 1), (8, 1)])[4..],
+            [(1, vec![(2, 3), (2, 4), (6, 7)]), (1, vec![(8, 9), (2, 4), (6, 7)])]
+        );
+        // Below the ACK while there is a hole: the others follow.
+        assert_eq!(reports(&[(0, 1), (2, 1), (0, 1)])[2], (1, vec![(0, 1), (2, 3)]));
     }
 
     #[test]

@@ -18,10 +18,11 @@ pub(super) struct RateReduction {
 }
 
 impl RateReduction {
+    // [RFC6937-3-1] [RFC8985-9.3-2]
     pub(super) fn begin(prior_cwnd: u32) -> RateReduction {
         RateReduction { recover_fs: prior_cwnd.max(1), ..RateReduction::default() }
     }
-
+    // [RFC6937-3-3]
     pub(super) fn on_send(&mut self) {
         self.out += 1;
     }
@@ -55,19 +56,24 @@ impl RateReduction {
         self.odd = !self.odd;
         cwnd.min(pipe + 1)
     }
-
+    // [RFC5681-4.3-4]
     fn window(&mut self, delivered: u32, pipe: u32, ssthresh: u32, safe: bool) -> u32 {
+        // [RFC6937-3-2]
         self.delivered += delivered;
         let allowed = if pipe > ssthresh {
+            // [RFC6937-3-4]
             let target = (u64::from(self.delivered) * u64::from(ssthresh)).div_ceil(u64::from(self.recover_fs));
             saturate32(target.saturating_sub(u64::from(self.out)))
         } else {
+            // [RFC6937-3-5]
             let conserve = self.delivered.saturating_sub(self.out).max(delivered);
             let bound = conserve + u32::from(safe);
+            // [RFC6937-3-6]
             bound.min(ssthresh - pipe)
         };
         // The first retransmission always leaves.
         let allowed = if self.out == 0 { allowed.max(1) } else { allowed };
+        // [RFC6937-3-7]
         pipe + allowed
     }
 }
@@ -95,8 +101,26 @@ mod tests {
         assert_eq!((halving.halve(14, 5, 14), halving.halve(6, 5, 14)), (6, 6));
     }
 
+    /// RFC 6937 section 3: below `ssthresh` a segment more than arrived, only as many where the ACK is not safe, and never past it.
+    // [RFC6937-3-5] [RFC6937-3-6] [RFC6937-3-7] [RFC8985-9.3-2]
+    #[test]
+    fn below_ssthresh_it_grows_by_one_more_than_was_delivered() {
+        for (pipe, delivered, safe, cwnd) in
+            [(3, 1, true, 5), (3, 1, false, 4), (3, 2, true, 6), (3, 4, false, 7), (9, 3, true, 10), (10, 1, true, 10)]
+        {
+            let mut prr = RateReduction::begin(20);
+            prr.on_send();
+            assert_eq!(prr.on_ack(delivered, pipe, 10, safe), cwnd, "{pipe} {delivered} {safe}");
+        }
+        // What was not sent when it might have been is made up for.
+        let mut prr = RateReduction::begin(20);
+        (0..4).for_each(|_| _ = prr.on_ack(1, 10, 10, false));
+        assert_eq!(prr.on_ack(1, 3, 10, false), 8, "five were delivered and none sent");
+    }
+
     /// RFC 6937 section 4, figure 1: 20 segments in flight, the first lost, halved to 10: one segment leaves for every
     /// second ACK and the window ends at `ssthresh`.
+    // [RFC5681-4.3-4] [RFC6937-3-1] [RFC6937-3-2] [RFC6937-3-3] [RFC6937-3-4]
     #[test]
     fn halves_by_sending_on_every_second_ack() {
         let mut prr = RateReduction::begin(20);

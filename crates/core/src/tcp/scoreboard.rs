@@ -31,6 +31,7 @@ flags! {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Segment {
     pub start: u64,
+    // [RFC8985-4-3]
     pub sent_at: Time,
     /// The connection's transmissions, counted from 1, when this was sent last: which of two was later, also within one instant.
     pub number: u64,
@@ -54,6 +55,7 @@ impl Segment {
 }
 
 #[derive(Debug, Default)]
+// [RFC6675-3-1] [RFC8985-4-2]
 pub(super) struct Scoreboard {
     segments: VecDeque<Segment>,
     /// Disjoint, ascending `(start, end, segments)`.
@@ -89,6 +91,7 @@ impl Scoreboard {
         self.lost_out
     }
     /// Sent and neither SACKed nor lost, plus retransmissions: RFC 6675's pipe.
+    // [RFC6675-4-4] [RFC8985-9.2-1]
     pub(super) fn pipe(&self) -> u32 {
         self.packets_out() + self.retrans_out - self.sacked_out - self.lost_out
     }
@@ -105,6 +108,7 @@ impl Scoreboard {
     }
 
     /// Removes what `ack` covers, oldest first. A segment covered in part is trimmed and stays.
+    // [RFC6675-5-9]
     pub(super) fn acknowledge(&mut self, ack: u64, mut each: impl FnMut(&Segment)) {
         while let Some(front) = self.segments.front_mut() {
             if front.end() > ack {
@@ -153,7 +157,7 @@ impl Scoreboard {
             from = known_end;
         }
     }
-
+    // [RFC6675-4-2]
     fn sack_new(&mut self, start: u64, end: u64, each: &mut impl FnMut(&Segment)) {
         let mut i = self.segments.partition_point(|s| s.start < start);
         let mut covered: Option<(u64, u64, u32)> = None;
@@ -270,6 +274,7 @@ impl Scoreboard {
 
     /// After a timeout: the first segment is lost and so is everything not SACKed for which `is_lost` says so, and none of that is
     /// on its way (RFC 6675 section 5.1, RFC 8985 section 6.3).
+    // [RFC6675-5.1-5]
     pub(super) fn mark_lost_at_timeout(&mut self, mut is_lost: impl FnMut(&Segment) -> bool) {
         let mut unbroken = true;
         for (i, segment) in self.segments.iter_mut().enumerate() {
@@ -316,6 +321,7 @@ impl Scoreboard {
 
     /// The last segment, now counted as sent at `now` again: a tail loss probe. It is not taken to be lost. And how long ago
     /// it was sent last.
+    // [RFC8985-7.3-7]
     pub(super) fn take_probe(&mut self, now: Time) -> Option<(&mut Segment, Span)> {
         let segment = self.segments.back_mut()?;
         let waited = now.since(segment.sent_at);
@@ -368,6 +374,7 @@ impl Scoreboard {
     }
 
     /// The lowest lost segment that has not been sent again, now counted as sent at `now`, and how long ago it was sent last.
+    // [RFC6675-4-5]
     pub(super) fn take_retransmission(&mut self, now: Time) -> Option<(&mut Segment, Span)> {
         if !self.has_to_retransmit() {
             return None;
@@ -377,12 +384,14 @@ impl Scoreboard {
             i += 1;
         }
         let segment = &mut self.segments[i];
+        // [RFC8985-6.1-1]
         segment.flags |= SegFlags::RETRANSMITTED | SegFlags::EVER_RETRANSMITTED;
         let waited = now.since(segment.sent_at);
         segment.sent_at = now;
         self.transmissions += 1;
         segment.number = self.transmissions;
         self.retransmissions.push_back((segment.start, segment.number));
+        // [RFC6675-5-13]
         self.retransmit_from = segment.end();
         self.retrans_out += 1;
         Some((segment, waited))
@@ -455,6 +464,7 @@ mod tests {
 
     /// RFC 6675 section 4 with DupThresh 3: of ten segments 0, 3 and 7 are missing; 0 and 3 have three or more SACKed
     /// above them, 7 has two.
+    // [RFC6675-4-3] [RFC6675-4-4] [RFC6675-4-5] [RFC6675-5-13]
     #[test]
     fn holes_are_judged_by_what_was_sacked_above_them() {
         let mut board = board(10);
@@ -508,6 +518,8 @@ mod tests {
     }
 
     proptest! {
+        // [RFC6675-3-1] [RFC6675-4-1] [RFC6675-4-2] [RFC6675-4-4] [RFC6675-5-9] [RFC8985-4-2] [RFC8985-6.1-1]
+        // [RFC8985-7.3-7] [RFC8985-9.2-1]
         #[test]
         fn counts_follow_the_marks_and_each_segment_is_reported_once(steps in prop::collection::vec(step(), 1..60)) {
             let mut board = board(60);

@@ -605,6 +605,7 @@ impl Channel {
             is_scheduled: false,
             receiver,
             window: from.config.aggregation.window.min(to.config.reorder_buffer.window),
+            // [IEEE80211-10.25.2-1]
             recipient: block_ack.then(|| Box::new(ReorderBuffer::new(&to.config.reorder_buffer, Seq12::new(0)))),
             recipient_waits: false,
             is_over: false,

@@ -102,6 +102,7 @@ impl Access {
         if self.failures >= self.retry_limit {
             self.succeed();
         } else {
+            // [IEEE80211-10.3.3-2]
             self.cw = (2 * self.cw + 1).min(self.cw_max);
         }
     }
@@ -110,6 +111,7 @@ impl Access {
     fn start_after(&self, idle_since: u64, hold: u64) -> u64 {
         (idle_since + self.aifs_ns).max(hold + self.after_hold_ns)
     }
+    // [IEEE80211-10.3.3-3]
     fn succeed(&mut self) {
         self.failures = 0;
         self.cw = self.cw_min;
@@ -165,6 +167,7 @@ pub(super) struct Contender {
 #[derive(Debug)]
 pub(super) struct Contention {
     carrier: Vec<Carrier>,
+    // [IEEE80211-10.23.2.2-1]
     access: Vec<[Access; 4]>,
     /// By radio: bit n is set if its category n has a frame or a backoff pending.
     pending: Vec<u8>,
@@ -291,6 +294,7 @@ impl Contention {
     pub(super) fn on_frame(&mut self, radio: RadioId, ac: Ac, now: u64) {
         let r = radio.index();
         let carrier = &self.carrier[r];
+        // [IEEE80211-10.3.2.1-1]
         let is_idle = carrier.sensed == 0 && !carrier.engaged && carrier.nav <= now;
         let a = &mut self.access[r][ac.index()];
         if a.has_frame {
@@ -303,12 +307,15 @@ impl Contention {
                 a.ready_at = a.start_after((carrier.idle_since + carrier.extra).max(carrier.nav), carrier.hold);
             }
             a.ready_at = a.ready_at.max(now);
+            // [IEEE80211-10.3.4.2-1]
             if a.ready_at == now {
                 a.backoff = 0;
             }
         } else if a.rule != Rule::Dot11 {
             a.find_busy(&mut self.rng[r]);
+        // [IEEE80211-10.3.4.3-1]
         } else if a.backoff == 0 && a.ready_at == NEVER {
+            // [IEEE80211-10.3.3-1]
             a.backoff = self.rng[r].random_range(0..=a.cw);
             if carrier.sensed == 0 && !carrier.engaged {
                 // Only the NAV is set: nothing will end that wakes it.
@@ -320,6 +327,7 @@ impl Contention {
 
     /// The categories of a radio whose frame may leave at `now`, highest priority first: the first is the one that does.
     /// The others have collided inside the radio (10.23.2.12): their window grows and they draw anew.
+    // [IEEE80211-10.23.2.12-1]
     pub(super) fn take(&mut self, radio: RadioId, now: u64) -> Ac {
         let r = radio.index();
         let mut winner = None;
@@ -388,10 +396,14 @@ impl Contention {
                 continue;
             }
             carrier.idle_since = now;
+            // [IEEE80211-10.3.2.3-4]
             carrier.extra = if carrier.deaf { 0 } else { carrier.eifs_extra };
+            // [IEEE80211-10.3.2.3-5]
             if carrier.clean && (!is_receiver || is_decoded) {
                 carrier.extra = 0;
+                // [IEEE80211-10.3.2.4-2]
                 if !is_receiver {
+                    // [IEEE80211-10.3.2.4-1]
                     carrier.nav = carrier.nav.max(nav_end);
                 }
             }
@@ -435,6 +447,7 @@ impl Contention {
             a.succeed()
         }
         if a.rule == Rule::Dot11 {
+            // [IEEE80211-10.3.4.3-3]
             a.backoff = self.rng[r].random_range(0..=a.cw);
         } else {
             (a.backoff, a.follows_own) = (0, has_frame);
@@ -457,12 +470,14 @@ impl Contention {
     }
 
     /// Whether virtual carrier sense keeps the radio silent: a CTS is not sent then (10.3.2.9).
+    // [IEEE80211-10.3.2.9-2]
     pub(super) fn has_nav(&self, radio: RadioId, now: u64) -> bool {
         self.carrier[radio.index()].nav > now
     }
 
     /// What is left of the backoffs becomes slots. Who is due before it can sense the transmission goes on.
     #[inline]
+    // [IEEE80211-10.3.4.3-2]
     fn freeze(&mut self, r: usize, now: u64) {
         let engaged = self.carrier[r].engaged;
         for ac in bits(self.pending[r]) {
@@ -477,6 +492,7 @@ impl Contention {
             } else if a.backoff > 0 {
                 let begin = a.ready_at - u64::from(a.backoff) * a.slot_ns;
                 if now >= begin {
+                    // [IEEE80211-10.23.2.4-1]
                     a.backoff -= saturate32((now - begin) / a.slot_ns) + a.begun;
                 }
             } else if a.rule == Rule::Freeze && a.has_frame {
@@ -492,6 +508,7 @@ impl Contention {
 
     /// The medium has become idle: slots become instants.
     #[inline]
+    // [IEEE80211-10.3.4.3-2]
     fn thaw(&mut self, r: usize) {
         let carrier = &self.carrier[r];
         let start = (carrier.idle_since + carrier.extra).max(carrier.nav);

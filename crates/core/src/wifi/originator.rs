@@ -125,6 +125,7 @@ pub(super) struct Session {
     /// What the queues above the driver know it by.
     pub receiver: Receiver,
     /// Sequence numbers that the Block Ack agreement lets be open: the originator's bound or the recipient's, whichever is less.
+    // [IEEE80211-10.25.2-2]
     pub window: u16,
     /// The recipient's side; `None` without Block Ack.
     pub recipient: Option<Box<ReorderBuffer<PacketId>>>,

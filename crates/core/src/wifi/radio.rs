@@ -138,6 +138,7 @@ impl Radio {
             psdu_bytes = self.framing.mpdu_bytes(u32::from(single.size));
             if series.first().mode.format() == Format::Vht {
                 // Every VHT PPDU carries an A-MPDU, if only of one MPDU (clause 10.12.7); that is still answered by an ACK.
+                // [IEEE80211-10.12.7-1]
                 psdu_bytes += timing::DELIMITER_BYTES;
             }
         }
@@ -146,10 +147,13 @@ impl Radio {
     }
 
     /// The longest PPDU that the limits allow: within a TXOP the response must fit behind it (clause 10.23.2.9).
+    // [IEEE80211-10.12.2-1]
     fn longest_ns(&self, ac: Ac, mode: Mode) -> u64 {
+        // [IEEE80211-10.13-1]
         let limit = self.config.aggregation.max_duration.as_ns().min(timing::PPDU_MAX_NS);
         match self.edca[ac.index()].txop.as_ns() {
             0 => limit,
+            // [IEEE80211-10.23.2.9-1]
             txop => limit.min(txop.saturating_sub(self.timing.sifs_ns + self.timing.block_ack_ns(mode))),
         }
     }
@@ -198,6 +202,7 @@ pub(super) fn win_start(session: &Session, id: SessionId, formed: &VecDeque<Ppdu
 }
 
 /// How many new MPDUs the Block Ack window has room for.
+// [IEEE80211-10.25.6.7-1]
 fn room(session: &Session, id: SessionId, formed: &VecDeque<Ppdu>) -> usize {
     let used = win_start(session, id, formed).distance_to(session.next_sn);
     usize::from(session.window.saturating_sub(used))

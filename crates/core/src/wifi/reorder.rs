@@ -180,6 +180,7 @@ impl<T: Copy> ReorderBuffer<T> {
     /// An MPDU arrived correct. What may go up now is appended to `up`, in order; `p` to `refused` if it must not: then it is the
     /// caller's again.
     #[inline]
+    // [IEEE80211-10.25.6.6.2-1]
     pub fn on_mpdu(&mut self, now: Time, sn: Seq12, p: T, up: &mut Vec<T>, refused: &mut Vec<T>) {
         if sn == self.head && self.held_count == 0 && self.marked_count == 0 {
             self.stats.delivered += 1;
@@ -191,11 +192,13 @@ impl<T: Copy> ReorderBuffer<T> {
     }
 
     fn on_out_of_order(&mut self, now: Time, sn: Seq12, p: T, up: &mut Vec<T>, refused: &mut Vec<T>) {
+        // [IEEE80211-10.25.6.6.2-4]
         if sn.is_before(self.head) {
             self.refuse(self.known_behind(sn), p, refused);
             return;
         }
         if !sn.is_in_window(self.head, self.window) {
+            // [IEEE80211-10.25.6.6.2-3]
             self.stats.window_moves += 1;
             self.move_head(sn.back(self.window - 1), up);
         }
@@ -205,6 +208,7 @@ impl<T: Copy> ReorderBuffer<T> {
             self.refuse(Some(fate), p, refused);
             return;
         }
+        // [IEEE80211-10.25.6.6.2-2]
         number.fate = Fate::Held;
         self.held[index(sn, self.reach)] = Some(Held { payload: p, since: now });
         self.held_count += 1;
@@ -248,6 +252,7 @@ impl<T: Copy> ReorderBuffer<T> {
     }
 
     /// A block ack request arrived: the sender has given up on everything before `ssn`.
+    // [IEEE80211-10.25.6.6.3-1]
     pub fn on_bar(&mut self, _now: Time, ssn: Seq12, up: &mut Vec<T>) {
         if self.obey_bar && self.head.is_before(ssn) {
             self.stats.bar_moves += 1;
@@ -317,7 +322,7 @@ impl<T: Copy> ReorderBuffer<T> {
     fn known_behind(&self, sn: Seq12) -> Option<Fate> {
         (sn.distance_to(self.head) <= self.reach).then(|| self.numbers[index(sn, 2 * self.reach)].fate)
     }
-
+    // [IEEE80211-10.3.2.14-1]
     fn refuse(&mut self, fate: Option<Fate>, p: T, refused: &mut Vec<T>) {
         *match fate {
             Some(Fate::GivenUp) => &mut self.stats.late,

@@ -16,7 +16,8 @@
 //! rounding errors do not add up.
 //!
 //! Deviations: From the RFC: the backoff applies to `cwnd`, not to the flight. Section 4.6 allows it, because `cwnd`
-//! does not grow while the application limits the sender. A reduction that proves spurious restores `cwnd` and
+//! does not grow while the application limits the sender. No reduction goes below two segments; for ECN echoes section
+//! 4.6 goes down to one. A reduction that proves spurious restores `cwnd` and
 //! `ssthresh` but starts a new epoch at the restored window; section 4.9 also restores the old epoch. `first_increase`
 //! and HyStart are on by default, as in Linux. From Linux: the curve looks one smoothed round trip ahead, as in the
 //! RFC, where Linux takes the smallest one. Above the target the window rests, where Linux adds a segment per 100
@@ -55,7 +56,9 @@ pub struct CubicConfig {
 impl Default for CubicConfig {
     fn default() -> Self {
         CubicConfig {
+            // [RFC9438-5.1-1]
             c: Aggressiveness(0.4),
+            // [RFC9438-4.6-2]
             beta: Probability::new(0.7).expect("in range"),
             fast_convergence: true,
             reno_friendly: true,
@@ -74,6 +77,7 @@ pub struct Aggressiveness(f64);
 impl TryFrom<f64> for Aggressiveness {
     type Error = String;
     fn try_from(c: f64) -> Result<Self, String> {
+        // [RFC9438-5.1-2]
         if (0.001..=1000.0).contains(&c) {
             Ok(Aggressiveness(c))
         } else {
@@ -159,6 +163,7 @@ impl Cubic {
 
     fn start_epoch(&mut self, cwnd: u32, now: Time) {
         self.epoch_start = now;
+        // [RFC9438-4.8-2]
         self.w_est = cwnd;
         self.w_est_credit = 0;
         self.origin = self.w_max.max(cwnd);
@@ -166,6 +171,7 @@ impl Cubic {
     }
 
     /// W_cubic (RFC 9438 section 4.2), segments.
+    // [RFC9438-4.2-1]
     fn curve(&self, elapsed: Span) -> u32 {
         let t = in_units(elapsed);
         let distance = u128::from(t.abs_diff(self.k));
@@ -176,6 +182,7 @@ impl Cubic {
 
     /// W_est (RFC 9438 section 4.3): one ACK's step.
     fn grow_reno_estimate(&mut self, w: &Window, path: &Path, acked: u32) {
+        // [RFC9438-4.3-2]
         let caught_up = self.reno_catch_up && self.w_est >= path.prior_cwnd;
         let alpha = if caught_up { UNIT } else { u32::from(self.alpha) };
         self.w_est_credit += u64::from(alpha) * u64::from(acked);
@@ -197,13 +204,16 @@ impl Cubic {
         self.grow_reno_estimate(w, path, credit);
         let elapsed = now.since(self.epoch_start);
         if self.reno_friendly && w.cwnd < self.w_est && self.curve(elapsed) < self.w_est {
+            // [RFC9438-4.3-1]
             w.cwnd = self.w_est.min(w.cwnd.saturating_add(credit)).min(path.cwnd_clamp);
             return;
         }
         let mut per = u32::MAX;
+        // [RFC9438-4.4-1] [RFC9438-4.5-1]
         let target = self.curve(elapsed + path.srtt);
         if target > w.cwnd {
             // No more than half a window per round trip (section 4.2).
+            // [RFC9438-4.2-3]
             per = (w.cwnd / (target - w.cwnd)).max(2);
         }
         if self.w_max == 0 && self.first_increase > 0 {
@@ -215,6 +225,7 @@ impl Cubic {
     }
 
     /// Time in which the window could not grow does not count (section 4.2): the curve waits.
+    // [RFC9438-4.2-2]
     fn shift_epoch(&mut self, by: Span, now: Time) {
         if !self.epoch_start.is_never() {
             self.epoch_start = (self.epoch_start + by).min(now);
@@ -240,6 +251,7 @@ impl CongestionControl for Cubic {
             saturate32(u64::from(w.cwnd) * u64::from(numerator) / u64::from(denominator))
         };
         let beta = u32::from(self.beta);
+        // [RFC9438-4.7-1] [RFC9438-4.7-2]
         self.w_max = if self.fast_convergence && w.cwnd < self.w_max { share(UNIT + beta, 2 * UNIT) } else { w.cwnd };
         share(beta, UNIT).max(2)
     }
@@ -247,6 +259,7 @@ impl CongestionControl for Cubic {
     fn on_state(&mut self, _: &mut Window, _: &Path, to: CaState) {
         if to == CaState::Loss {
             // Section 4.8: the next epoch starts at its own plateau.
+            // [RFC9438-4.8-1]
             self.w_max = 0;
             self.slow_start.on_timeout();
         }
@@ -338,7 +351,7 @@ mod tests {
         let k = ((w_max - start) / 0.4).cbrt();
         (0.4 * (t - k).powi(3) + w_max, k)
     }
-
+    // [RFC9438-4.2-1] [RFC9438-4.4-1] [RFC9438-4.5-1] [RFC9438-5.1-1]
     #[test]
     fn the_window_follows_the_closed_form() {
         let config = CubicConfig { reno_friendly: false, ..CubicConfig::default() };
@@ -356,7 +369,7 @@ mod tests {
             assert!(c.w.cwnd > w_max, "25 s lead past the plateau");
         }
     }
-
+    // [RFC9438-4.2-3]
     #[test]
     fn at_most_half_a_window_more_per_round() {
         // On a path of 5 s the curve rises from 70 to far beyond 105 within one round.
@@ -369,7 +382,7 @@ mod tests {
         }
         assert!(c.w.cwnd > 300);
     }
-
+    // [RFC9438-4.3-1] [RFC9438-4.3-2]
     #[test]
     fn in_the_reno_friendly_region_the_slope_is_alpha() {
         // 10 ms and 40 segments: the curve needs 3.1 s for what Reno does in 0.23 s.
@@ -400,6 +413,7 @@ mod tests {
     /// In whole segments the plateau is flat for 1.36 s on either side of K, where the curve is less than a segment away. Under
     /// periodic loss every window whose loss falls there repeats itself: a flow that comes
     /// from above keeps a high one, from below a low one. The function lies in the middle.
+    // [RFC9438-5.1-1]
     #[test]
     fn the_mean_window_is_the_response_function() {
         for (n, rtt) in [(10_000, 100u32), (100_000, 40)] {
@@ -423,6 +437,7 @@ mod tests {
     }
 
     /// Where that is less than Reno's window, CUBIC has Reno's (section 4.3).
+    // [RFC9438-4.3-1]
     #[test]
     fn on_short_paths_the_mean_window_is_renos() {
         for n in [200, 1_000, 5_000] {
@@ -440,7 +455,7 @@ mod tests {
     fn lossy(n: u64) -> Network {
         Network { rate: 1_000_000, buffer: 100_000, loss: Loss::Every(n), ..Network::default() }
     }
-
+    // [RFC9438-4.6-1] [RFC9438-4.6-2] [RFC9438-4.7-1] [RFC9438-4.7-2]
     #[test]
     fn fast_convergence_lowers_the_plateau_after_an_early_loss() {
         for (fast_convergence, second) in [(true, 75), (false, 89)] {
@@ -457,6 +472,16 @@ mod tests {
         }
     }
 
+    /// RFC 9438 section 4.9.2: a reduction that proves spurious gives the window back, and one that has grown beyond it stays.
+    // [RFC9438-4.9.2-3]
+    #[test]
+    fn a_spurious_loss_returns_the_window_unless_it_is_larger_by_now() {
+        let mut c = Connection::after_loss(&CubicConfig::default(), 100);
+        assert_eq!((c.w.cwnd, c.cubic.undo(&c.w, &c.path)), (70, 100));
+        c.w.cwnd = 120;
+        assert_eq!(c.cubic.undo(&c.w, &c.path), 120);
+    }
+    // [RFC9438-4.8-1] [RFC9438-4.8-2] [RFC9438-4.10-1]
     #[test]
     fn after_a_timeout_the_curve_starts_at_its_plateau() {
         let mut c = Connection::after_loss(&CubicConfig::default(), 100);
@@ -468,8 +493,9 @@ mod tests {
         c.round();
         assert_eq!(c.cubic.time_to_plateau(), Span::ZERO);
         assert!(c.cubic.origin < 80);
+        assert!((70..=72).contains(&c.cubic.w_est), "{}", c.cubic.w_est);
     }
-
+    // [RFC9438-4.2-2] [RFC9438-4.6-3]
     #[test]
     fn idle_and_application_limited_time_does_not_count() {
         let run = |pause: &dyn Fn(&mut Connection)| {
@@ -497,7 +523,7 @@ mod tests {
         assert!(straight.abs_diff(idle) <= 1, "{straight}, {idle}");
         assert!(straight.abs_diff(limited) <= 1, "{straight}, {limited}");
     }
-
+    // [RFC9438-4.10-2] [RFC9438-5.1-2]
     #[test]
     fn parameters_are_checked() {
         let parse = |text: &str| serde_json::from_str::<CubicConfig>(text).map_err(|e| e.to_string());

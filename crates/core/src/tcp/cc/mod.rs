@@ -67,6 +67,7 @@ pub struct Path {
 
 impl Window {
     /// Whether the window doubles per round trip: `cwnd` is below `ssthresh`.
+    // [RFC5681-3.1-1] [RFC5681-3.1-8]
     pub fn in_slow_start(&self) -> bool {
         self.cwnd < self.ssthresh
     }
@@ -80,6 +81,7 @@ impl Window {
     }
 
     /// Additive increase: one segment per `per` credited segments (`per` = `cwnd` gives RFC 5681 congestion avoidance).
+    // [RFC5681-3.1-10] [RFC5681-3.1-11]
     pub fn increase_additively(&mut self, path: &Path, per: u32, credit: u32) {
         let per = per.max(1);
         if self.cwnd_cnt >= per {
@@ -87,6 +89,7 @@ impl Window {
             self.cwnd_cnt = 0;
             self.cwnd += 1;
         }
+        // [RFC5681-3.1-12]
         self.cwnd_cnt += credit;
         if self.cwnd_cnt >= per {
             let steps = self.cwnd_cnt / per;
@@ -174,6 +177,7 @@ pub trait CongestionControl {
     fn on_path_change(&mut self, _w: &mut Window, _path: &Path) {}
 
     /// The window to return to when a reduction proves to have been spurious.
+    // [RFC9438-4.9.2-3]
     fn undo(&self, w: &Window, path: &Path) -> u32 {
         w.cwnd.max(path.prior_cwnd)
     }

@@ -8,7 +8,8 @@
 //! Valid: for any path. On long fat paths it takes many round trips to recover from a loss, and random losses keep its
 //! window small.
 //!
-//! Deviations: none known. The recovery algorithm (Reno, NewReno or SACK) is not part of the control: it is the
+//! Deviations: a reduction halves the window, as in Linux, where the RFC halves the flight. The two differ after a time in
+//! which the application or the receiver held the sender back. The recovery algorithm (Reno, NewReno or SACK) is not part of the control: it is the
 //! connection's option `recovery`.
 
 use schemars::JsonSchema;
@@ -61,7 +62,7 @@ impl Reno {
     fn real_window(&self, w: &Window) -> u64 {
         (u64::from(w.cwnd) << 32) | u64::from(self.fraction)
     }
-
+    // [RFC5681-3.1-13]
     fn increase_per_ack(&mut self, w: &mut Window, path: &Path, credit: u32) {
         for _ in 0..credit {
             let window = self.real_window(w);
@@ -87,6 +88,7 @@ impl CongestionControl for Reno {
         self.slow_start.on_reduction();
         let half = self.real_window(w) / 2;
         self.fraction = if self.increase == Increase::PerAck && half >> 32 >= 2 { low32(half) } else { 0 };
+        // [RFC5681-3.2-8]
         (w.cwnd / 2).max(2)
     }
 
@@ -106,10 +108,11 @@ impl CongestionControl for Reno {
 mod tests {
     use super::*;
     use crate::tcp::cc::CcConfig;
-    use crate::tcp::cc::rounds::{Loss, Network, Run};
+    use crate::tcp::cc::rounds::{Loss, Network, Run, sample};
     use crate::units::Span;
 
     /// Mathis, Semke, Mahdavi, Ott, ACM CCR 27(3), 1997: sqrt(3/2) / sqrt(p) with an ACK per segment.
+    // [RFC5681-3.1-10]
     #[test]
     fn the_mean_window_is_mathis_under_periodic_loss() {
         for n in [1_000, 10_000, 100_000] {
@@ -146,6 +149,39 @@ mod tests {
         assert_eq!(reno.ssthresh(w, path), 2);
         w.cwnd = 2;
         assert_eq!((reno.real_window(w) * 1000) >> 32, 2750);
+    }
+
+    /// RFC 5681 section 3.1: a segment per round trip, with an ACK for each segment or for every second one.
+    // [RFC5681-3.1-8] [RFC5681-3.1-10] [RFC5681-3.1-11] [RFC5681-3.1-12] [RFC5681-5-1]
+    #[test]
+    fn congestion_avoidance_adds_one_segment_per_round_trip() {
+        for increase in [Increase::PerWindow, Increase::PerAck] {
+            for per_ack in [1, 2] {
+                let config = CcConfig::Reno(RenoConfig { increase, ..RenoConfig::default() });
+                let mut run = Run::with(&config, Network::default());
+                (run.w.cwnd, run.w.ssthresh) = (20, 10);
+                for round in 1..=10 {
+                    for _ in 0..run.w.cwnd / per_ack {
+                        let ack = AckSample { credit: per_ack, ..sample(&run.w) };
+                        run.cc.on_ack(&mut run.w, &run.path, &ack);
+                    }
+                    let expected = 20 + round;
+                    assert!((expected - 1..=expected).contains(&run.w.cwnd), "{increase:?} {per_ack}: {}", run.w.cwnd);
+                }
+            }
+        }
+    }
+
+    /// RFC 5681 section 3.1: equation 3 never comes to nothing.
+    // [RFC5681-3.1-13]
+    #[test]
+    fn the_largest_window_still_grows() {
+        let mut run = Run::new("reno", Network::default());
+        let mut reno = Reno { slow_start: SlowStart::Standard, increase: Increase::PerAck, fraction: 0 };
+        run.w.cwnd = u32::MAX - 1;
+        let before = reno.real_window(&run.w);
+        reno.increase_per_ack(&mut run.w, &run.path, 1);
+        assert!(reno.real_window(&run.w) > before);
     }
 
     #[test]

@@ -48,6 +48,7 @@ pub enum SlowStart {
 impl SlowStart {
     /// Grows `cwnd` if the connection is in slow start and may grow. Returns the credit that is left for congestion
     /// avoidance: none while slow start goes on, all of it outside slow start.
+    // [RFC9438-4.10-1]
     pub fn on_ack(&mut self, w: &mut Window, path: &Path, ack: &AckSample) -> u32 {
         let mut credit = if ack.cwnd_limited { ack.credit } else { 0 };
         if !w.in_slow_start() {
@@ -57,6 +58,7 @@ impl SlowStart {
         match self {
             SlowStart::Standard => {}
             SlowStart::HyStart(h) => h.on_ack(w, path, ack),
+            // [RFC9438-4.10-2]
             SlowStart::HyStartPlusPlus(h) => credit = h.on_ack(w, ack, credit),
         }
         if w.in_slow_start() { w.slow_start(path, credit) } else { credit }

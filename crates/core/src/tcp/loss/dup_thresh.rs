@@ -8,7 +8,8 @@
 //! Valid: for windows that yield `threshold` duplicates. Smaller windows wait for the retransmission timeout. A larger
 //! threshold tolerates more reordering.
 //!
-//! Deviations: none in the count. The parameter `lost_retransmissions` adds Linux's detection of lost retransmissions
+//! Deviations: with SACK, segments above the hole are counted, where RFC 6675 counts ranges or bytes. For full segments that
+//! is the same. The parameter `lost_retransmissions` adds Linux's detection of lost retransmissions
 //! (since 2018), which no RFC of the two has.
 
 use schemars::JsonSchema;
@@ -54,6 +55,7 @@ impl LossPolicy for DupThresh {
         let lost = if hole.retransmitted {
             self.lost_retransmissions && is_lost_again(hole)
         } else {
+            // [RFC6675-4-3]
             hole.sacked_above >= self.threshold
         };
         if lost { Verdict::Lost } else { Verdict::Wait { until: Time::NEVER } }
@@ -77,7 +79,7 @@ mod tests {
         };
         config.build(&LossContext { mss: 1460 }).judge(&hole, Span::from_ms(120), at(newest_ms + 100)) == Verdict::Lost
     }
-
+    // [RFC6675-4-3]
     #[test]
     fn a_hole_is_lost_at_the_threshold_and_its_retransmission_when_something_later_arrived() {
         let rfc = DupThreshConfig::default();

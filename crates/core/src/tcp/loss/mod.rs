@@ -43,7 +43,7 @@ pub struct Hole {
     pub can_send_new: bool,
     /// Fast recovery or the repair of a timeout is under way.
     pub in_recovery: bool,
-    /// Smallest recent round-trip time.
+    /// Smallest round-trip time since the connection began.
     pub min_rtt: Span,
 }
 

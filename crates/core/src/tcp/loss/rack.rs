@@ -16,7 +16,8 @@
 //! the sender infers from each duplicate ACK that the next segment has arrived.
 //!
 //! Deviations: one timer serves all segments that may be reordered. It runs until the last of them would be lost,
-//! reckoned from the newest delivered one. The DSACK factor is per connection, as in the RFC, without Linux's bound of
+//! reckoned from the newest delivered one. The smallest round trip is that of the whole connection, where the RFC wants
+//! one that forgets. The DSACK factor is per connection, as in the RFC, without Linux's bound of
 //! 255.
 
 use schemars::JsonSchema;
@@ -70,20 +71,24 @@ pub struct Rack {
 impl Rack {
     /// `RACK.reo_wnd`.
     fn reordering_window(&self, hole: &Hole, srtt: Span) -> Span {
+        // [RFC8985-3.3.2-1]
         if !self.reordering_seen
             && (hole.in_recovery || (self.config.threshold > 0 && hole.reported >= self.config.threshold))
         {
             return Span::ZERO;
         }
         // No round trip measured yet: none to wait for.
+        // [RFC8985-3.3.2-2]
         if hole.min_rtt == Span::MAX {
             return Span::ZERO;
         }
+        // [RFC8985-3.3.2-4] [RFC8985-3.3.2-5]
         hole.min_rtt.mul_ratio(u64::from(self.factor), 4).min(srtt)
     }
 }
 
 impl LossPolicy for Rack {
+    // [RFC8985-6.2-6]
     fn judge(&self, hole: &Hole, srtt: Span, now: Time) -> Verdict {
         let sent_before = hole.number < hole.newest_delivered_number;
         if !sent_before {
@@ -93,10 +98,11 @@ impl LossPolicy for Rack {
         if now >= hole.sent_at + allowed {
             Verdict::Lost
         } else {
+            // [RFC8985-6.2-7]
             Verdict::Wait { until: hole.newest_delivered_sent_at + allowed }
         }
     }
-
+    // [RFC8985-4-1]
     fn scope(&self) -> Scope {
         Scope::Segments
     }
@@ -111,9 +117,11 @@ impl LossPolicy for Rack {
             self.dsack_round = None;
         }
         let counts = report.duplicate_sack && (self.reordering_seen || !self.config.dsack_after_reordering);
+        // [RFC8985-3.3.2-3] [RFC8985-4-4]
         if counts && self.dsack_round.is_none() {
             self.dsack_round = Some(report.snd_nxt);
             self.factor = self.factor.saturating_add(1);
+            // [RFC8985-6.2-5]
             self.recoveries_left = PERSIST;
         } else if report.recovered {
             self.recoveries_left = self.recoveries_left.saturating_sub(1);
@@ -124,6 +132,7 @@ impl LossPolicy for Rack {
     }
 
     /// RFC 8985 section 6.3: what was sent too recently for that is not lost because the first segment is.
+    // [RFC8985-6.3-1]
     fn is_lost_at_timeout(&self, hole: &Hole, srtt: Span, now: Time) -> bool {
         now >= hole.sent_at + hole.newest_delivered_rtt + self.reordering_window(hole, srtt)
     }
@@ -154,6 +163,7 @@ mod tests {
         Report { reordered: false, duplicate_sack: false, snd_una: 1, snd_nxt: 100, recovered: false };
 
     /// RFC 8985 section 3.4, example 1 in times: one segment reported is enough after a quarter of the round trip.
+    // [RFC8985-3.3.2-2] [RFC8985-6.2-6] [RFC8985-6.2-7]
     #[test]
     fn one_report_is_enough_after_the_reordering_window() {
         let policy = rack(|_| {});
@@ -161,7 +171,7 @@ mod tests {
         assert_eq!(policy.judge(&hole, RTT, at(100)), Verdict::Wait { until: at(125) });
         assert_eq!(policy.judge(&hole, RTT, at(125)), Verdict::Lost);
     }
-
+    // [RFC8985-3.3.2-1]
     #[test]
     fn three_reports_or_recovery_need_no_window_until_reordering_was_seen() {
         let mut policy = rack(|_| {});
@@ -174,7 +184,7 @@ mod tests {
         assert_eq!(policy.judge(&three, RTT, at(100)), Verdict::Wait { until: at(125) });
         assert_eq!(policy.judge(&repairing, RTT, at(100)), Verdict::Wait { until: at(125) });
     }
-
+    // [RFC8985-4-3] [RFC8985-6.2-6]
     #[test]
     fn nothing_is_lost_that_was_sent_after_the_newest_that_arrived() {
         let policy = rack(|_| {});
@@ -186,6 +196,7 @@ mod tests {
     }
 
     /// Each round trip with a DSACK adds a quarter; 16 recoveries without one take it back.
+    // [RFC8985-3.3.2-3] [RFC8985-3.3.2-4] [RFC8985-3.3.2-5] [RFC8985-4-4] [RFC8985-6.2-5]
     #[test]
     fn the_window_follows_dsacks_and_is_bounded_by_the_smoothed_round_trip() {
         let mut policy = rack(|_| {});
@@ -212,7 +223,7 @@ mod tests {
         policy.on_report(&Report { duplicate_sack: true, ..QUIET });
         assert_eq!(policy.judge(&hole(0, 0, 1), RTT, at(100)), Verdict::Wait { until: at(125) });
     }
-
+    // [RFC8985-6.3-1]
     #[test]
     fn a_timeout_spares_what_was_sent_lately() {
         let policy = rack(|_| {});

@@ -54,6 +54,7 @@ impl OutOfOrder {
                 self.ranges.drain(first + 1..last);
             }
         }
+        // [RFC2883-4-4]
         self.recent.rotate_right(1);
         self.recent[0] = merged.0;
         end - start - known

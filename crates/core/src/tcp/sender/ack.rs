@@ -82,6 +82,7 @@ impl Ack {
                 self.newest.note(self.now, s.sent_at, s.number);
             }
             let below = self.newest.note_end(s.end());
+            // [RFC8985-6.2-4]
             self.reordered |= below && !repeated;
             if let Some(rate) = &mut self.rate {
                 rate.on_delivered(s);
@@ -95,7 +96,7 @@ impl Ack {
             self.newest_sent_at = Some(s.sent_at);
         }
     }
-
+    // [RFC8985-6.2-2]
     fn is_for_original(&self, s: &Segment) -> bool {
         let echoes_earlier =
             self.echo != 0 && signed32(self.echo.wrapping_sub(timestamp_at(s.sent_at, self.timestamp_tick))) < 0;
@@ -133,7 +134,7 @@ mod tests {
         let tick = Span::from_ms(1);
         Ack { now: at(now_ms), min_rtt: Span::from_ms(100), timestamp_tick: tick, frto_limit: 2001, ..Ack::default() }
     }
-
+    // [RFC8985-6.2-2]
     #[test]
     fn a_repeated_segment_acknowledged_too_soon_is_not_the_newest_that_arrived() {
         for (now, newest) in [(149, at(0)), (150, at(50))] {
@@ -148,7 +149,7 @@ mod tests {
             assert_eq!(ack.newest.sent_at, newest, "echo {echo}");
         }
     }
-
+    // [RFC6937-3-2]
     #[test]
     fn what_was_sacked_before_is_acknowledged_and_not_delivered() {
         let mut ack = ack(200);
@@ -159,7 +160,7 @@ mod tests {
         assert_eq!((ack.oldest_sent_at, ack.newest_sent_at), (Some(at(10)), Some(at(30))));
         assert!(ack.original && !ack.reordered && !ack.retransmitted_data);
     }
-
+    // [RFC8985-6.2-4]
     #[test]
     fn a_segment_sent_once_that_comes_below_another_is_reordered() {
         for (flags, reordered) in [(SegFlags::NONE, true), (SegFlags::EVER_RETRANSMITTED, false)] {

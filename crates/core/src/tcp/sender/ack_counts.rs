@@ -22,6 +22,7 @@ impl AckCounts {
     }
 
     /// Of the `acked` segments that a partial ACK covers, one was the hole and the rest had each sent a duplicate (RFC 6582).
+    // [RFC6582-3.2-4b]
     pub(super) fn deflate(&mut self, acked: u32) {
         self.duplicates = self.duplicates.saturating_sub(acked.saturating_sub(1));
     }
@@ -58,7 +59,7 @@ mod tests {
         // No more can have arrived than is out.
         assert_eq!((acks.infer_one(1), acks.infer_one(1)), (1, 1));
     }
-
+    // [RFC6582-3.2-4b]
     #[test]
     fn the_window_is_that_of_the_first_duplicate() {
         let mut acks = AckCounts::default();

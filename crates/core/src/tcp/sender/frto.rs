@@ -62,6 +62,7 @@ impl FrtoState {
 impl Sender {
     /// Data that ends here or below was outstanding at the timeout; 0: no matter.
     #[inline]
+    // [RFC5682-2.1-2]
     pub(super) fn frto_limit(&self) -> u64 {
         match self.frto {
             FrtoState::Idle => 0,
@@ -74,6 +75,7 @@ impl Sender {
 
     /// At a timeout, before the state changes. RFC 5682 section 2.1 step 1 and section 3.2: not where another repair is under way,
     /// unless it is that of the same segment.
+    // [RFC5682-2.1-1]
     pub(super) fn begin_frto(&mut self) {
         let first = matches!(self.path.state, CaState::Open | CaState::Disorder | CaState::Cwr);
         self.frto_arrived = 0;
@@ -90,22 +92,27 @@ impl Sender {
         *new_data_first = false;
         let sack = self.config.recovery == Recovery::Sack;
         // Without SACK an ACK that covers a repeated segment may be for what had arrived above it.
+        // [RFC5682-2.1-3b] [RFC5682-3.1-1]
         if ack.original && (sack || !ack.retransmitted_data) {
             self.frto = FrtoState::Idle;
             return self.on_spurious_timeout();
         }
         if self.snd_nxt > self.high_seq {
+            // [RFC5682-2.1-3a] [RFC5682-3.1-2]
             if ack.duplicate || ack.sacked > 0 {
                 // Step 3a: the new data arrived, and what is below it did not.
                 self.frto = FrtoState::Idle;
             }
+        // [RFC5682-2.1-2a]
         } else if ack.advanced && self.snd_una < self.high_seq {
             // Step 2b; whether anything leaves shows in `after_frto_transmit`.
+            // [RFC5682-2.1-2b]
             self.frto = FrtoState::Repairing { new_data_first: true };
         }
     }
 
     /// Once what the ACK allows has left: without new data to send F-RTO has nothing to go by (step 2b).
+    // [RFC5682-2.1-2c]
     pub(super) fn after_frto_transmit(&mut self, now: Time, sent_new: bool, out: &mut Outputs) {
         if sent_new || self.frto != (FrtoState::Repairing { new_data_first: true }) {
             return;
@@ -217,7 +224,7 @@ impl Sender {
     }
 
     // ---- what follows ---------------------------------------------------------------------------------------------------
-
+    // [RFC5682-4-1]
     fn on_spurious_timeout(&mut self) {
         self.stats.spurious_timeouts += 1;
         let response = if self.owns_window { FrtoResponse::Undo } else { self.config.frto_response };

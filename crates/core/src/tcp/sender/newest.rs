@@ -24,6 +24,7 @@ impl Newest {
     }
 
     /// A segment sent at `sent_at`, as the connection's transmission `number`, is known at `now` to have arrived.
+    // [RFC8985-6.2-3]
     pub(super) fn note(&mut self, now: Time, sent_at: Time, number: u64) {
         if self.is_before(number) {
             (self.sent_at, self.number) = (sent_at, number);
@@ -43,7 +44,7 @@ impl Newest {
 mod tests {
     use super::Newest;
     use crate::units::{Span, Time};
-
+    // [RFC8985-6.2-3]
     #[test]
     fn the_newest_is_what_was_sent_last_whatever_arrives_last() {
         let at = |ms| Time::ZERO + Span::from_ms(ms);
@@ -60,7 +61,7 @@ mod tests {
         );
         assert!(newest.is_before(4) && !newest.is_before(3));
     }
-
+    // [RFC8985-6.2-4]
     #[test]
     fn what_arrives_below_the_highest_is_reordered() {
         let mut newest = Newest::default();

@@ -17,10 +17,12 @@ impl Sender {
     pub(super) fn leave_states(&mut self) {
         let done = self.snd_una >= self.high_seq;
         match self.path.state {
+            // [RFC6582-3.2-3] [RFC6675-5-8]
             CaState::Recovery if done => {
                 self.acks.duplicates = 0;
                 if !self.owns_window {
                     let most = if self.halves_rate() { self.window.cwnd } else { self.path.cwnd_clamp };
+                    // [RFC5681-4.3-5] [RFC5681-4.3-6]
                     self.window.cwnd = self.window.ssthresh.min(most).max(1);
                 }
                 self.enter(CaState::Open);
@@ -74,8 +76,10 @@ impl Sender {
     }
 
     /// Common start of a window reduction.
+    // [RFC9438-4.6-1]
     pub(super) fn reduce(&mut self, to: CaState) {
         self.path.in_flight = self.in_flight();
+        // [RFC6582-3.2-2a] [RFC6675-5-5]
         self.high_seq = self.snd_nxt;
         self.undo = Some(Undo::new(self.window.ssthresh, self.snd_una));
         let ssthresh = self.cc.ssthresh(&self.window, &self.path);
@@ -85,6 +89,7 @@ impl Sender {
         self.reduction = RateReduction::begin(self.path.prior_cwnd);
         self.acks.partial = 0;
         if !self.owns_window {
+            // [RFC5681-3.1-7]
             self.window.ssthresh = ssthresh;
             if !self.config.prr && !self.config.rate_halving {
                 self.window.cwnd = ssthresh.min(self.path.cwnd_clamp);
@@ -98,6 +103,7 @@ impl Sender {
                 // The first new ACK ends it, whatever else is missing (RFC 2581 section 3.2 step 6).
                 Recovery::Reno => {
                     if !self.owns_window {
+                        // [RFC5681-3.2-12]
                         self.window.cwnd = self.window.ssthresh.max(1).min(self.path.cwnd_clamp);
                     }
                     // Begun while a timeout was being repaired, it leaves that to be finished.
@@ -108,6 +114,7 @@ impl Sender {
                     self.enter(if repair { CaState::Loss } else { CaState::Open });
                     return;
                 }
+                // [RFC6582-3.2-4a]
                 Recovery::NewReno => {
                     self.board.mark_front_lost();
                     return;
@@ -194,6 +201,7 @@ impl Sender {
                 let of = |s: &Segment| Hole { sent_at: s.sent_at, number: s.number, ..template };
                 match loss.scope() {
                     Scope::Holes if sacked => {
+                        // [RFC6675-5-3]
                         found += board.mark_lost_holes(|s, above| is_lost(&Hole { sacked_above: above, ..of(s) }));
                     }
                     Scope::Holes => {}
@@ -206,6 +214,7 @@ impl Sender {
             && let Some(first) = self.board.front()
         {
             // RFC 6582 section 3.2: duplicates from before the last recovery's end are echoes of its retransmissions.
+            // [RFC6582-3.2-2b]
             if self.snd_una > self.high_seq || self.path.state == CaState::Cwr || !self.config.recover_guard {
                 match self.loss.judge(&self.hole(first, self.acks.duplicates), srtt, now) {
                     Verdict::Lost => found = 1,
@@ -215,6 +224,7 @@ impl Sender {
         }
         self.timers.judge = if judge_at.is_never() { judge_at } else { self.after_slack(now, judge_at.since(now)) };
         match self.path.state {
+            // [RFC5681-3.2-3]
             _ if found > 0 && self.may_begin_recovery() => {
                 let evidence = self.evidence(Cause::FastRetransmit);
                 let from_cwr = self.path.state == CaState::Cwr;
@@ -233,6 +243,7 @@ impl Sender {
                 out.notices.push(Notice::EnteredRecovery);
                 // The first retransmission leaves whatever the window says (RFC 5681 section 3.2 step 3).
                 self.path.in_flight = self.in_flight();
+                // [RFC5681-3.2-9] [RFC6675-5-7]
                 self.retransmit(now, evidence, out);
                 self.reduction.on_first_retransmission();
                 self.timers.retransmit = self.timeout_from(now);
@@ -254,6 +265,7 @@ impl Sender {
     }
 
     /// Whether a loss found now begins fast recovery.
+    // [RFC6675-5.1-3]
     fn may_begin_recovery(&self) -> bool {
         match self.path.state {
             CaState::Open | CaState::Disorder | CaState::Cwr => true,
@@ -335,6 +347,7 @@ impl Sender {
         self.timeouts_in_row += 1;
         self.path.in_flight = self.in_flight();
         // RFC 5681 section 3.1: a second timeout of the same segment leaves ssthresh as it is.
+        // [RFC5681-3.1-15]
         if !repeated || self.config.ssthresh_at_every_timeout {
             let mut undo = Undo::new(self.window.ssthresh, self.snd_una);
             undo.after_timeout = !stays_open;
@@ -361,13 +374,16 @@ impl Sender {
         } else {
             self.answer_timeout(now, evidence, out);
         }
+        // [RFC6298-5.6-1]
         self.timers.retransmit = self.timeout_from(now);
     }
 
     /// All that is outstanding is lost, as far as the loss policy agrees, and repair begins with the first of it.
+    // [RFC5681-3.1-17]
     fn answer_timeout(&mut self, now: Time, evidence: Evidence, out: &mut Outputs) {
         // A control hears of every timeout, also of one that finds the sender still repairing the last.
         self.cc.on_state(&mut self.window, &self.path, CaState::Loss);
+        // [RFC6582-3.2-5] [RFC6675-5.1-1] [RFC6675-5.1-2]
         self.path.state = CaState::Loss;
         self.high_seq = self.snd_nxt;
         self.acks.duplicates = 0;
@@ -380,8 +396,10 @@ impl Sender {
         }
         self.path.in_flight = self.in_flight();
         if !self.owns_window {
+            // [RFC5681-3.1-16]
             self.window.cwnd = self.window.cwnd.min(self.config.loss_window).max(1);
         }
+        // [RFC6298-5.4-1]
         self.window.cwnd_cnt = 0;
         self.retransmit(now, evidence, out);
     }

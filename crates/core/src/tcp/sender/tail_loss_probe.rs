@@ -17,9 +17,11 @@ pub(super) struct TailLossProbe {
 
 impl Sender {
     /// RFC 8985 section 7.2: with SACK, nothing SACKed, no repair under way; and one probe at a time.
+    // [RFC8985-7.2-1]
     pub(super) fn may_probe_tail(&self) -> bool {
         self.config.tail_loss_probe
             && self.config.recovery == Recovery::Sack
+            // [RFC8985-7.3-1]
             && self.tail_loss_probe.is_none()
             && matches!(self.path.state, CaState::Open | CaState::Cwr)
             && self.board.sacked_out() == 0
@@ -29,6 +31,7 @@ impl Sender {
     /// Starts the timer anew, or stops it where no probe may be sent.
     pub(super) fn schedule_tail_loss_probe(&mut self, now: Time) {
         self.timers.tail_loss_probe = if self.may_probe_tail() {
+            // [RFC8985-7.2-5]
             self.after_slack(now, self.tail_loss_probe_timeout()).min(self.timers.retransmit)
         } else {
             Time::NEVER
@@ -44,16 +47,20 @@ impl Sender {
     fn tail_loss_probe_timeout(&self) -> Span {
         let srtt = self.rtt.srtt();
         if srtt.is_zero() {
+            // [RFC8985-7.2-3]
             return self.config.rto_initial;
         }
         // The ACK of a single segment may be delayed.
+        // [RFC8985-7.2-4]
         let delay = if self.board.packets_out() == 1 { self.config.max_ack_delay } else { Span::ZERO };
+        // [RFC8985-7.2-2]
         srtt.saturating_mul(2) + delay
     }
 
     /// RFC 8985 section 7.3.
     pub(super) fn on_tail_loss_probe_due(&mut self, now: Time, out: &mut Outputs) {
         self.timers.tail_loss_probe = Time::NEVER;
+        // [RFC8985-7.3-3]
         if !self.may_probe_tail() {
             return;
         }
@@ -68,10 +75,12 @@ impl Sender {
             self.probe_with_last_segment(now, out);
         }
         self.tail_loss_probe = Some(TailLossProbe { end: self.snd_nxt, is_retransmission });
+        // [RFC8985-7.3-6]
         self.timers.retransmit = self.timeout_from(now);
     }
 
     /// A new segment, whatever cwnd says.
+    // [RFC8985-7.3-4]
     fn probe_with_new_data(&mut self, now: Time, out: &mut Outputs) -> bool {
         let unsent = self.write_end - self.snd_nxt.min(self.write_end);
         let len = unsent.min(u64::from(self.path.mss));
@@ -82,7 +91,7 @@ impl Sender {
         }
         fits
     }
-
+    // [RFC8985-7.3-5]
     fn probe_with_last_segment(&mut self, now: Time, out: &mut Outputs) {
         let evidence = self.evidence(Cause::TailLossProbe);
         let Some((segment, waited)) = self.board.take_probe(now) else { return };
@@ -97,6 +106,7 @@ impl Sender {
         let Some(probe) = self.tail_loss_probe.filter(|probe| ack.number >= probe.end) else { return };
         // It says nothing but that: the receiver had everything before the probe came.
         let echo = !ack.advanced && ack.delivered == 0 && ack.is_pure && !ack.window_changed;
+        // [RFC8985-7.4.2-1]
         if !probe.is_retransmission || ack.duplicate_sack.is_some() || echo {
             // New data arrived, or both copies did.
             self.tail_loss_probe = None;
@@ -104,6 +114,7 @@ impl Sender {
             // One copy only: the probe itself repaired a loss, which the window is to show.
             self.tail_loss_probe = None;
             if self.path.state == CaState::Open {
+                // [RFC8985-7.4.2-2]
                 self.reduce(CaState::Cwr);
                 if !self.owns_window {
                     self.window.cwnd = self.window.ssthresh.clamp(1, self.path.cwnd_clamp);

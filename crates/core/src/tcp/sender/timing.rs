@@ -13,6 +13,7 @@ pub(super) struct Timing {
 
 impl Timing {
     /// A new segment leaves; it is timed unless another is.
+    // [RFC6298-3-3]
     pub(super) fn start(&mut self, end: u64, now: Time) {
         self.timed.get_or_insert((end, now));
     }
@@ -24,6 +25,7 @@ impl Timing {
     }
 
     /// Karn: once something from `start` on was sent again, an ACK of the timed segment may be for either copy.
+    // [RFC6298-3-1]
     pub(super) fn on_retransmission(&mut self, start: u64) {
         self.timed = self.timed.filter(|&(end, _)| end <= start);
     }
@@ -47,7 +49,7 @@ impl Timing {
 mod tests {
     use super::Timing;
     use crate::units::Time;
-
+    // [RFC6298-3-1] [RFC6298-3-2] [RFC6298-3-3]
     #[test]
     fn one_segment_is_timed_at_a_time_and_none_that_may_have_been_repeated() {
         let (first, second) = (Time::from_ns(1), Time::from_ns(2));

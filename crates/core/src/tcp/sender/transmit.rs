@@ -33,6 +33,7 @@ impl Sender {
     }
 
     /// Sends what window, pacing, buffers and data allow: retransmissions first (RFC 6675 section 5). Says whether new data left.
+    // [RFC5681-3.2-11]
     pub(super) fn transmit(&mut self, now: Time, out: &mut Outputs) -> bool {
         self.restart_after_idle(now);
         self.pacer.forget_waiting();
@@ -42,14 +43,18 @@ impl Sender {
         self.small_queue.begin();
         let sent_to = self.snd_nxt;
         loop {
+            // [RFC6675-5-11]
             self.path.in_flight = self.in_flight();
+            // [RFC6675-5-12]
             let retransmit = self.board.has_to_retransmit() && !self.frto.defers_repair();
             let unsent = self.write_end - self.snd_nxt.min(self.write_end);
             let fin = self.closing && self.config.handshake && self.snd_nxt <= self.write_end;
+            // [RFC6675-4-11]
             if !retransmit && unsent == 0 && !fin {
                 self.delivery.mark_app_limited(self.path.in_flight);
                 break;
             }
+            // [RFC5681-3-1] [RFC8985-9.3-1]
             if self.path.in_flight >= self.window.cwnd {
                 limited_by_cwnd = true;
                 break;
@@ -62,6 +67,7 @@ impl Sender {
             if self.must_wait_for_release(retransmit) {
                 break;
             }
+            // [RFC6675-4-6]
             if retransmit {
                 let in_loss = self.path.state == CaState::Loss;
                 let cause = if in_loss { Cause::TimeoutRepair } else { Cause::Recovery };
@@ -71,6 +77,7 @@ impl Sender {
             let outstanding = self.snd_nxt - self.snd_una;
             let len = unsent.min(mss);
             if len > 0 {
+                // [RFC5681-2-2]
                 if outstanding + len > self.send_window {
                     if self.board.is_empty() && self.timers.persist.is_never() {
                         self.timers.persist = self.timeout_from(now);
@@ -116,6 +123,7 @@ impl Sender {
         }
         if self.config.restart_after_idle && !self.owns_window {
             let w = &mut self.window;
+            // [RFC5681-4.1-2]
             let restart = self.config.restart_window.min(w.cwnd).max(1);
             w.ssthresh = w.ssthresh.max(w.cwnd / 2 + w.cwnd / 4);
             let halvings = (idle.as_ns() / rto.as_ns().max(1)).min(31) as u32;
@@ -143,6 +151,7 @@ impl Sender {
             self.timing.start(segment.end(), now);
         }
         self.snd_nxt = segment.end();
+        // [RFC6298-5.1-1]
         if self.timers.retransmit.is_never() {
             self.timers.retransmit = self.timeout_from(now);
         }
@@ -162,6 +171,7 @@ impl Sender {
         let segment = *segment;
         if self.config.recovery == Recovery::Sack && segment.start == self.snd_una {
             // Linux: the timer is that of the first segment, which has just been sent anew.
+            // [RFC6298-5-1] [RFC6675-6-1]
             self.timers.retransmit = self.timeout_from(now);
         }
         self.note_retransmission(&segment, waited, evidence, out);

@@ -35,6 +35,7 @@ impl Undo {
 
     /// Whether an ACK with this echo is for the original of the first segment that was sent again. `None`: it tells nothing, since
     /// there is no timestamp to compare, or it has been compared.
+    // [RFC9438-4.9.2-1]
     pub(crate) fn is_for_original(&mut self, echo: u32) -> Option<bool> {
         if self.first_retransmission_ts == 0 || echo == 0 {
             return None;
@@ -57,7 +58,7 @@ impl Undo {
 #[cfg(test)]
 mod tests {
     use super::Undo;
-
+    // [RFC9438-4.9.2-1]
     #[test]
     fn the_first_echo_after_the_first_retransmission_tells_once() {
         let mut undo = Undo::new(10, 1);
@@ -73,7 +74,7 @@ mod tests {
         undo.on_retransmission(100);
         assert_eq!(undo.is_for_original(100), Some(false));
     }
-
+    // [RFC9438-4.9.2-1]
     #[test]
     fn it_takes_a_dsack_for_every_retransmission_since() {
         let mut undo = Undo::new(10, 5_001);

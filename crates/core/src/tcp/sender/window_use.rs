@@ -22,6 +22,7 @@ impl WindowUse {
     }
 
     /// Growth only while the window is what holds the sender back; in slow start half of it in use is enough.
+    // [RFC9438-4.6-3]
     pub(super) fn may_grow(&self, w: &Window, prior_in_flight: u32, config: &TcpConfig) -> bool {
         if !config.cwnd_validation {
             true
@@ -38,7 +39,7 @@ mod tests {
     use super::WindowUse;
     use crate::tcp::cc::Window;
     use crate::tcp::profile::profile;
-
+    // [RFC9438-4.6-3]
     #[test]
     fn the_window_grows_while_it_is_what_stops_the_sender() {
         let mut config = profile("linux-6").unwrap().resolve().unwrap();

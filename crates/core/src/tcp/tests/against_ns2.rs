@@ -58,13 +58,13 @@ fn compare(csv: &'static str, pair: &Pair, tolerance_ms: f64) {
         assert!(lag.abs() <= 1, "at {} ms we had sent {highest}, ns-2 {}", e.ms, e.segment);
     }
 }
-
+// [RFC5681-3.2-3] [RFC5681-3.2-11]
 #[test]
 fn one_loss() {
     let csv = include_str!("../../../../../tests/reference/ns2/one_loss.csv");
     compare(csv, &run(Recovery::Reno, &[60], 1, u64::MAX, 8), 1.3);
 }
-
+// [RFC6582-3.2-4a] [RFC6582-3.2-4b]
 #[test]
 fn two_losses() {
     let newreno = include_str!("../../../../../tests/reference/ns2/two_losses_newreno.csv");
@@ -86,7 +86,7 @@ fn two_losses_cost_reno_a_timeout() {
     // The timer runs in ticks of 10 ms from a phase that ns-2 draws.
     assert!((again[1].1 - theirs[0]).abs() <= 20.0, "{} ms, ns-2 {} ms", again[1].1, theirs[0]);
 }
-
+// [RFC6298-5.4-1]
 #[test]
 fn timeouts_and_their_backoff() {
     let csv = include_str!("../../../../../tests/reference/ns2/timeout.csv");
@@ -139,6 +139,7 @@ fn after_a_lost_syn() {
 
 /// Slow start into a queue of 19 packets: many holes, one fast retransmit, then a timeout and everything again from the
 /// oldest on, with a segment more for each of the first two duplicate ACKs.
+// [RFC5681-3.1-17]
 #[test]
 fn slow_start_overflow_and_its_repair() {
     let csv = include_str!("../../../../../tests/reference/ns2/slow_start_overflow.csv");

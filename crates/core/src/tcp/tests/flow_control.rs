@@ -1,7 +1,7 @@
 //! ACKs, windows, buffers, marks and pacing: what holds a sender back besides losses.
 
 use super::*;
-
+// [RFC5681-4.2-1] [RFC5681-4.2-3]
 #[test]
 fn delayed_acks_cover_two_segments_and_a_lone_one_after_the_delay() {
     let c = config("linux-6", |c| {
@@ -22,7 +22,7 @@ fn quick_acks_cover_the_start_of_a_connection() {
     pair.run(Time::ZERO + Span::from_ms(1000));
     assert_eq!(pair.ack_count, 10);
 }
-
+// [RFC2883-4-5]
 #[test]
 fn sack_blocks_report_the_newest_range_first() {
     let c = config("linux-6", |c| c.initial_window = 10);
@@ -36,6 +36,7 @@ fn sack_blocks_report_the_newest_range_first() {
     assert_eq!(newest.3.size, 52 + 28);
 }
 
+// [RFC5681-2-2]
 #[test]
 fn a_closed_window_is_probed_and_reopens() {
     let c = config("linux-6", |c| {
@@ -119,7 +120,7 @@ fn an_ecn_mark_reduces_once_per_window_without_a_retransmission() {
     pair.run(Time::ZERO + Span::from_secs(2));
     assert_eq!(pair.receiver.stats().bytes_delivered, 100_000);
 }
-
+// [RFC5681-4.1-1] [RFC5681-4.1-2]
 #[test]
 fn after_a_pause_the_window_decays_only_where_the_profile_says_so() {
     for (restart, expected) in [(true, 10), (false, 40)] {

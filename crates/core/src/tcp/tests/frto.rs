@@ -55,6 +55,7 @@ const SEEN: [(Frto, FrtoResponse); 4] = [
 
 /// RFC 4138 appendix A.1. The ACKs come at 750 ms: the first makes way for two new segments, the second shows the timeout to be spurious.
 /// One segment was repeated, the one that the timeout repeats.
+// [RFC5682-2.1-1] [RFC5682-2.1-2] [RFC5682-2.1-2b] [RFC5682-2.1-3b] [RFC5682-3.1-1] [RFC5682-4-1]
 #[test]
 fn a_sudden_delay_costs_one_repeated_segment() {
     for recovery in [Recovery::Sack, Recovery::NewReno] {
@@ -87,6 +88,7 @@ fn a_sudden_delay_costs_one_repeated_segment() {
 }
 
 /// RFC 4138 appendix A.2, RFC 5682 section 3.2: a second timeout of the same segment, at 1100 ms, is no reason to give up.
+// [RFC5682-2.1-1]
 #[test]
 fn a_second_timeout_of_the_same_segment_is_looked_at_as_well() {
     let c = sender(Frto::Rfc5682, FrtoResponse::Undo, Recovery::Sack);
@@ -102,6 +104,7 @@ fn a_second_timeout_of_the_same_segment_is_looked_at_as_well() {
 
 /// A whole window is lost. The ACK of the repeated segment, at 600 ms, makes way for new data, and what that draws, a round trip later,
 /// says that the loss was real: repair goes on a round trip later than without F-RTO, in slow start from two or three segments.
+// [RFC5682-2.1-2b] [RFC5682-2.1-3a] [RFC5682-3.1-2]
 #[test]
 fn a_genuine_loss_is_repaired_a_round_trip_later() {
     for (frto, recovery, at_700) in [
@@ -138,6 +141,7 @@ fn a_genuine_loss_is_repaired_a_round_trip_later() {
 /// and the answer, at 600 ms, covers all twenty. To RFC 5682 with SACK that is proof: most of it was sent once only, and the whole
 /// window returns. Without SACK it is not (section 2.1 step 2a), and the window is that of slow start. RFC 4138's variant has
 /// a rule of its own for an ACK of everything: repair begins with two segments, though nothing is left to repair.
+// [RFC5682-2.1-2a] [RFC5682-3.1-1]
 #[test]
 fn where_only_acks_were_lost_the_window_that_remains_depends_on_the_variant() {
     for (frto, response, recovery, leaving) in [
@@ -189,5 +193,18 @@ fn a_timeout_after_lost_acks_alone_is_taken_back_as_far_as_the_kernel_could() {
             assert_eq!(window.cwnd >= 20, window_too, "{told}: {}", window.cwnd);
             assert!(window_too || window.cwnd == 2, "{told}: {}", window.cwnd);
         }
+    }
+}
+
+/// RFC 5682 section 2.1 step 2b: twenty segments are lost and there is no new data to ask with, so that the repair goes on at once.
+// [RFC5682-2.1-2c]
+#[test]
+fn without_new_data_the_repair_goes_on_at_once() {
+    for recovery in [Recovery::Sack, Recovery::NewReno] {
+        let mut pair = Pair::same(&sender(Frto::Rfc5682, FrtoResponse::Undo, recovery), ONE_WAY);
+        pair.data_fate = Box::new(|n, _| if (10..30).contains(&n) { Fate::Lose } else { Fate::Pass });
+        let mut pair = pair.start(30 * MSS);
+        pair.run(at(699));
+        assert_eq!(pair.sent_between(201.0, 699.0, MSS), [10, 11, 12], "{recovery:?}");
     }
 }

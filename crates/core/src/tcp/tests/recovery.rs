@@ -1,7 +1,10 @@
 //! Slow start, losses and getting over them.
 
+use super::cc::CaState;
 use super::*;
-
+use crate::packet::{Kind, SackBlock};
+use crate::units::Seq32;
+// [RFC5681-3.1-1] [RFC5681-3.1-2]
 #[test]
 fn slow_start_doubles_each_round_without_delayed_acks() {
     let c = config("ns2-reno", |_| {});
@@ -11,7 +14,7 @@ fn slow_start_doubles_each_round_without_delayed_acks() {
         (1..6).map(|r| pair.sent_between(100.0 * f64::from(r), 100.0 * f64::from(r) + 99.0, 960).len()).collect();
     assert_eq!(rounds, [2, 4, 8, 16, 32]);
 }
-
+// [RFC5681-3.1-7] [RFC5681-3.2-3] [RFC5681-3.2-12] [RFC5681-4.3-5] [RFC6582-3.2-1] [RFC6582-3.2-2a]
 #[test]
 fn one_lost_segment_is_retransmitted_on_the_third_duplicate_and_the_window_halves() {
     for recovery in [Recovery::Reno, Recovery::NewReno, Recovery::Sack] {
@@ -40,7 +43,7 @@ fn one_lost_segment_is_retransmitted_on_the_third_duplicate_and_the_window_halve
         }
     }
 }
-
+// [RFC5681-4.3-1] [RFC6582-3.2-4a]
 #[test]
 fn several_losses_in_a_window_cost_reno_a_timeout_newreno_a_round_each_and_sack_one_round() {
     let story = |recovery| {
@@ -58,7 +61,7 @@ fn several_losses_in_a_window_cost_reno_a_timeout_newreno_a_round_each_and_sack_
     assert_eq!((sack_timeouts, sack_resent), (0, 3));
     assert!(sack_end < newreno_end);
 }
-
+// [RFC5681-3.2-4]
 #[test]
 fn limited_transmit_sends_one_new_segment_for_each_of_the_first_two_duplicates() {
     // RFC 3042 section 2: a window of four, its first segment lost; the third duplicate comes only from limited transmit.
@@ -73,7 +76,7 @@ fn limited_transmit_sends_one_new_segment_for_each_of_the_first_two_duplicates()
         assert_eq!(pair.receiver.stats().bytes_delivered, 960 * 40);
     }
 }
-
+// [RFC5681-3.1-15] [RFC5681-3.1-17] [RFC6298-2.4-1] [RFC6298-5-1] [RFC6298-5.4-1] [RFC6298-5.5-1] [RFC6298-5.6-1]
 #[test]
 fn timeouts_back_off_and_the_window_restarts_at_one() {
     for again in [false, true] {
@@ -97,6 +100,7 @@ fn timeouts_back_off_and_the_window_restarts_at_one() {
 }
 
 /// A window of 8 is lost at 300 ms. What leaves with the timeout, a second later, is what `loss_window` lets.
+// [RFC5681-3.1-16]
 #[test]
 fn the_loss_window_is_what_leaves_after_a_timeout() {
     for (loss_window, expected) in [(1, 1), (3, 3), (8, 8), (u32::MAX, 8)] {
@@ -177,4 +181,214 @@ fn new_data_that_left_before_the_retransmission_in_the_same_instant_does_not_dec
     assert_eq!(pair.sender.stats().segments_retransmitted, 1, "{:?}", pair.sent);
     assert_eq!(pair.receiver.stats().segments_duplicate, 0);
     assert_eq!(pair.receiver.stats().bytes_delivered, 40 * 1448);
+}
+
+/// A sender by itself, with so many segments of 1000 bytes outstanding since time zero and more to send.
+fn lone_sender(c: Arc<TcpConfig>, outstanding: usize) -> (Sender, Outputs) {
+    lone_sender_of(c, outstanding, u64::MAX)
+}
+
+fn lone_sender_of(c: Arc<TcpConfig>, outstanding: usize, bytes: u64) -> (Sender, Outputs) {
+    let mut sender = Sender::new(FlowId(0), 0, c, Streams::of(1, 0));
+    let mut out = Outputs::default();
+    sender.open(Time::ZERO, &mut out);
+    sender.write(Time::ZERO, bytes, &mut out);
+    assert_eq!(out.packets.len(), outstanding);
+    out.packets.clear();
+    (sender, out)
+}
+
+/// An ACK of the first `acked` segments that SACKs those of `sack`.
+fn ack_of(acked: u32, sack: Option<(u32, u32)>) -> Packet {
+    let mut p = Packet::new(FlowId(0), Kind::Tcp, 0);
+    (p.flags, p.ack, p.window) = (TcpFlags::ACK, Seq32(1 + 1000 * acked), 1 << 20);
+    if let Some((from, to)) = sack {
+        p.push_sack(SackBlock { start: Seq32(1 + 1000 * from), end: Seq32(1 + 1000 * to) });
+    }
+    p
+}
+
+fn lone_config(recovery: Recovery, change: impl FnOnce(&mut TcpConfig)) -> Arc<TcpConfig> {
+    config("linux-6", |c| {
+        c.cc = super::cc::CcConfig::by_name("reno").unwrap();
+        c.loss = super::loss::LossConfig::by_name("dup_thresh").unwrap();
+        (c.recovery, c.handshake, c.timestamps, c.tail_loss_probe) = (recovery, false, false, false);
+        (c.packet_bytes, c.initial_window, c.byte_counting) = (1040, 10, 1);
+        // The window that `ack_of` tells.
+        (c.send_buffer, c.receive_buffer) = (c.send_buffer_max, Bytes::new(1 << 20));
+        change(c);
+    })
+}
+
+/// The numbers of the segments that left.
+fn left(out: &mut Outputs) -> Vec<u32> {
+    out.packets.drain(..).map(|p| (p.seq.0 - 1) / 1000).collect()
+}
+
+/// RFC 5681 section 3.2 steps 1 to 5: each of the first two duplicates lets a new segment leave and the window stays; the third
+/// repeats the first segment; each one after it frees a place once half the window has been freed.
+// [RFC5681-2-2] [RFC5681-3-1] [RFC5681-3.2-5] [RFC5681-3.2-8] [RFC5681-3.2-9] [RFC5681-3.2-10] [RFC5681-3.2-11]
+#[test]
+fn duplicates_let_segments_leave_without_a_change_of_the_window() {
+    let c = lone_config(Recovery::NewReno, |c| c.prr = false);
+    let (mut sender, mut out) = lone_sender(c, 10);
+    let at = Time::ZERO + RTT;
+    let mut duplicate = || {
+        sender.on_packet(at, &ack_of(0, None), &mut out);
+        (left(&mut out), sender.window().cwnd)
+    };
+    assert_eq!(duplicate(), (vec![10], 10));
+    assert_eq!(duplicate(), (vec![11], 10));
+    assert_eq!(duplicate(), (vec![0], 5), "and ssthresh is half of what was out before limited transmit");
+    // Twelve are out and three have left the network; five may be in it.
+    let later: Vec<Vec<u32>> = (0..8).map(|_| duplicate().0).collect();
+    assert_eq!(later.concat(), [12, 13, 14, 15]);
+    assert!(later[..4].concat().is_empty(), "{later:?}");
+}
+
+/// RFC 5681 section 3.2 step 1: with SACK a duplicate that reports nothing new lets nothing leave.
+// [RFC5681-2-1] [RFC5681-3.2-6] [RFC6675-5-2] [RFC6675-5-4]
+#[test]
+fn a_duplicate_without_news_lets_nothing_leave_where_there_is_sack() {
+    let (mut sender, mut out) = lone_sender(lone_config(Recovery::Sack, |_| {}), 10);
+    let mut receive = |sack| {
+        sender.on_packet(Time::ZERO + RTT, &ack_of(0, sack), &mut out);
+        (left(&mut out), sender.window().cwnd, sender.stats().duplicate_acks)
+    };
+    assert_eq!(receive(None), (vec![], 10, 0));
+    assert_eq!(receive(Some((1, 2))), (vec![10], 10, 1));
+    assert_eq!(receive(Some((1, 2))), (vec![], 10, 1));
+    assert_eq!(receive(Some((1, 3))), (vec![11], 10, 2));
+}
+
+/// RFC 6582 section 3.2 steps 2 and 4: three duplicates from below what was outstanding at a timeout begin nothing; those above do.
+// [RFC6582-3.2-2b] [RFC6582-3.2-5]
+#[test]
+fn duplicates_from_before_a_timeout_begin_no_fast_retransmit() {
+    for (guard, fast) in [(true, 0), (false, 1)] {
+        let c = lone_config(Recovery::NewReno, |c| (c.recover_guard, c.frto) = (guard, Frto::Off));
+        let (mut sender, mut out) = lone_sender(c, 10);
+        let timeout = sender.deadline();
+        sender.on_deadline(timeout, &mut out);
+        assert_eq!((left(&mut out), sender.stats().timeouts), (vec![0], 1));
+        let at = timeout + RTT;
+        for _ in 0..3 {
+            sender.on_packet(at, &ack_of(0, None), &mut out);
+        }
+        assert_eq!(sender.stats().fast_retransmits, fast, "guard {guard}");
+        if guard {
+            sender.on_packet(at, &ack_of(10, None), &mut out);
+            assert_eq!(left(&mut out), [10, 11]);
+            sender.on_packet(at + RTT, &ack_of(11, None), &mut out);
+            assert_eq!(left(&mut out), [12, 13]);
+            (0..3).for_each(|_| sender.on_packet(at + RTT, &ack_of(11, None), &mut out));
+            assert_eq!(sender.stats().fast_retransmits, 1);
+        }
+    }
+}
+
+/// RFC 6675 section 5.1: segments 14 and 16 are lost, and so is the repetition of 14. The timeout ends the recovery, nothing that is
+/// known to have arrived is repeated, and no other recovery begins although 16 has enough above it to count as lost.
+// [RFC6675-5.1-1] [RFC6675-5.1-2] [RFC6675-5.1-3] [RFC6675-5.1-4] [RFC6675-5.1-5]
+#[test]
+fn a_timeout_ends_the_recovery_and_keeps_what_sack_has_told() {
+    let c = config("ns2-reno", |c| c.recovery = Recovery::Sack);
+    let mut pair = Pair::same(&c, ONE_WAY);
+    let mut left = [(14, 2), (16, 1)];
+    pair.data_fate = Box::new(move |_, p| {
+        let number = (u64::from(p.seq.0) - 1) / 960;
+        match left.iter_mut().find(|l| l.0 == number && l.1 > 0) {
+            Some(l) => {
+                l.1 -= 1;
+                Fate::Lose
+            }
+            None => Fate::Pass,
+        }
+    });
+    let mut pair = pair.start(200 * 960);
+    pair.run(Time::ZERO + Span::from_secs(20));
+    let stats = *pair.sender.stats();
+    assert_eq!((stats.timeouts, stats.fast_retransmits, stats.bytes_acked), (1, 1, 200 * 960));
+    let mut seen = std::collections::BTreeSet::new();
+    let repeated: Vec<u64> = pair.sent.iter().map(|s| (s.1 - 1) / 960).filter(|&n| !seen.insert(n)).collect();
+    assert!(repeated.iter().all(|n| [14, 16].contains(n)), "{repeated:?}");
+    assert_eq!(repeated.iter().filter(|&&n| n == 14).count(), 2);
+}
+
+/// RFC 6675 section 5 steps A to C: of twenty segments 0 and 5 are lost. The first repetition leaves at once, the second when the
+/// pipe has room, new data after it; an ACK below the recovery point leaves the state, one at it ends the recovery.
+// [RFC5681-4.3-4] [RFC5681-4.3-6] [RFC6675-4-5] [RFC6675-4-6] [RFC6675-5-1] [RFC6675-5-3] [RFC6675-5-5] [RFC6675-5-7]
+// [RFC6675-5-8] [RFC6675-5-10] [RFC6675-5-11] [RFC6675-5-12] [RFC8985-9.3-1]
+#[test]
+fn a_recovery_repeats_what_is_lost_first_and_lasts_until_its_point() {
+    let c = lone_config(Recovery::Sack, |c| (c.prr, c.initial_window, c.limited_transmit) = (false, 20, false));
+    let (mut sender, mut out) = lone_sender(c, 20);
+    let at = Time::ZERO + RTT;
+    let mut receive = |acked, sack| {
+        sender.on_packet(at, &ack_of(acked, sack), &mut out);
+        (left(&mut out), sender.path().state)
+    };
+    assert_eq!(receive(0, Some((1, 3))), (vec![], CaState::Disorder));
+    assert_eq!(receive(0, Some((1, 4))), (vec![0], CaState::Recovery));
+    // In the network are 4 to 19 without what is lost, and the repetition: 17 and fewer. Ten may be.
+    assert!(receive(0, Some((1, 5))).0.is_empty());
+    assert!(receive(0, Some((6, 11))).0.is_empty(), "5 is lost, nine of 11 to 19 and the repetition make ten");
+    assert_eq!(receive(0, Some((6, 12))).0, [5], "what is lost goes before what is new");
+    assert_eq!(receive(0, Some((6, 13))), (vec![20], CaState::Recovery));
+    assert_eq!(receive(5, Some((6, 14))).1, CaState::Recovery, "below the recovery point");
+    assert_eq!(receive(20, None).1, CaState::Open);
+    assert!(sender.window().cwnd <= sender.window().ssthresh + 1);
+}
+
+/// RFC 5681 section 3.1, equation 2, and RFC 3465: what an ACK of four segments adds in slow start.
+// [RFC5681-3.1-9] [RFC5681-5-1]
+#[test]
+fn an_ack_adds_to_slow_start_what_byte_counting_allows() {
+    for (byte_counting, window) in [(0, 11), (1, 11), (2, 12), (u32::MAX, 14)] {
+        let c = lone_config(Recovery::Sack, |c| c.byte_counting = byte_counting);
+        let (mut sender, mut out) = lone_sender(c, 10);
+        sender.on_packet(Time::ZERO + RTT, &ack_of(4, None), &mut out);
+        assert_eq!(sender.window().cwnd, window, "byte counting {byte_counting}");
+        assert_eq!(left(&mut out).len() as u32, window - 6);
+    }
+}
+
+/// RFC 6298 rules 5.1 to 5.3: one second from the first segment on, which the second write does not move; 100 ms and 200 ms of
+/// variation from each ACK; none once all is acknowledged. And RFC 6675's NextSeg: no segment that is neither lost nor new.
+// [RFC6298-5.1-1] [RFC6298-5.2-1] [RFC6298-5.3-1] [RFC6675-4-11]
+#[test]
+fn the_timer_runs_from_each_ack_and_stops_with_the_last() {
+    let (mut sender, mut out) = lone_sender_of(lone_config(Recovery::Sack, |_| {}), 4, 4000);
+    let at = |ms| Time::ZERO + Span::from_ms(ms);
+    assert_eq!(sender.deadline(), at(1000));
+    sender.write(at(50), 1000, &mut out);
+    assert_eq!((left(&mut out), sender.deadline()), (vec![4], at(1000)));
+    sender.on_packet(at(100), &ack_of(2, Some((3, 4))), &mut out);
+    assert!(left(&mut out).is_empty(), "one of three that are outstanding was SACKed, and there is nothing new");
+    assert_eq!(sender.deadline(), at(400));
+    sender.on_packet(at(150), &ack_of(5, None), &mut out);
+    assert!(sender.deadline().is_never());
+}
+
+/// RFC 6582 section 3.2 step 4: of ten segments 0, 2 and 4 are lost. Each partial ACK repeats the next hole, and the first one alone
+/// starts the timer anew.
+// [RFC6582-3.2-3] [RFC6582-3.2-4c]
+#[test]
+fn only_the_first_partial_ack_starts_the_timer_anew() {
+    let (mut sender, mut out) = lone_sender(lone_config(Recovery::NewReno, |c| c.prr = false), 10);
+    let at = |ms| Time::ZERO + Span::from_ms(ms);
+    (0..7).for_each(|_| sender.on_packet(at(100), &ack_of(0, None), &mut out));
+    assert_eq!(left(&mut out)[2], 0, "after two by limited transmit");
+    let mut partial = |ms, acked| {
+        sender.on_packet(at(ms), &ack_of(acked, None), &mut out);
+        (left(&mut out)[0], sender.deadline(), sender.path().state)
+    };
+    let first = partial(200, 2);
+    assert_eq!((first.0, first.2), (2, CaState::Recovery));
+    let second = partial(300, 4);
+    assert_eq!((second.0, second.2), (4, CaState::Recovery));
+    assert!(first.1 > at(200) && second.1 == first.1, "{first:?} {second:?}");
+    // All that was outstanding when it began, and what limited transmit added.
+    assert_eq!(partial(400, 12).2, CaState::Open);
+    assert_eq!(sender.window().cwnd, sender.window().ssthresh);
 }

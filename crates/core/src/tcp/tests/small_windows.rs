@@ -140,6 +140,7 @@ fn efr_does_not_help_when_two_segments_of_a_small_window_are_lost() {
 
 /// RFC 8985 section 7: the last segment lost. PTO = 2 SRTT + 200 ms while one segment is in flight, 2 SRTT for more; the
 /// probe's SACK shows what is missing, or the probe is itself what was.
+// [RFC8985-7.2-1] [RFC8985-7.3-5] [RFC8985-7.3-7]
 #[test]
 fn a_tail_loss_probe_replaces_the_timeout() {
     let pair = Story { segments: 23, tail_loss_probe: true, ..Story::new("rack", 10, &[22]) }.run();
@@ -161,6 +162,7 @@ fn a_tail_loss_probe_replaces_the_timeout() {
 }
 
 /// RFC 8985 section 7.4.2: a probe that repaired a loss unnoticed reduces the window all the same.
+// [RFC8985-7.4.2-1] [RFC8985-7.4.2-2]
 #[test]
 fn a_loss_repaired_by_the_probe_alone_reduces_the_window() {
     let c = config("linux-6", |c| {
@@ -179,8 +181,45 @@ fn a_loss_repaired_by_the_probe_alone_reduces_the_window() {
     assert!(pair.sender.window().cwnd <= before / 2 + 1, "{} after {before}", pair.sender.window().cwnd);
 }
 
+/// RFC 8985 sections 7.2 and 7.3: the last segment is lost, and so is its probe. One segment is out since the ACK at 200 ms: the
+/// probe is due 2 SRTT and 200 ms later, but not after the timeout; and that runs anew from the only probe.
+// [RFC6298-5-1] [RFC8985-7.2-2] [RFC8985-7.2-4] [RFC8985-7.2-5] [RFC8985-7.3-1] [RFC8985-7.3-3] [RFC8985-7.3-6]
+#[test]
+fn a_lost_probe_leaves_the_rest_to_the_timeout() {
+    for (rto_min_ms, probe_at, timeout) in [(200, 500.0..500.1, 300.0), (1000, 600.0..609.0, 1000.0)] {
+        let c = config("linux-6", |c| (c.quick_acks, c.rto_min) = (1000, Span::from_ms(rto_min_ms)));
+        let mut pair = Pair::same(&c, ONE_WAY).losing(&[9, 10]).start(10 * u64::from(c.mss()));
+        pair.run(Time::ZERO + Span::from_secs(5));
+        let stats = pair.sender.stats();
+        assert_eq!((stats.tail_loss_probes, stats.timeouts, stats.segments_retransmitted), (1, 1, 2));
+        let of_the_last: Vec<f64> = pair.sent.iter().filter(|s| (s.1 - 1) / 1448 == 9).map(|s| s.0).collect();
+        assert!(probe_at.contains(&of_the_last[1]), "{of_the_last:?}");
+        assert_eq!(of_the_last[2] - of_the_last[1], timeout, "{of_the_last:?}");
+    }
+}
+
+/// RFC 8985 sections 7.2 and 7.3: every ACK of the first window is lost. The probe is new data although the window is full, two
+/// round trips after the window left; without a round trip measured it waits a second.
+// [RFC8985-7.2-2] [RFC8985-7.2-3] [RFC8985-7.3-4]
+#[test]
+fn a_probe_is_new_data_where_there_is_some() {
+    for (handshake, sent_at, probe_at) in [(true, 100.0, 300.0..309.0), (false, 0.0, 1000.0..1000.1)] {
+        let c = config("linux-6", |c| (c.handshake, c.quick_acks) = (handshake, 1000));
+        let mut pair = Pair::same(&c, ONE_WAY);
+        pair.ack_fate = Box::new(|n, _| if n < 10 { Fate::Lose } else { Fate::Pass });
+        let mut pair = pair.start(u64::MAX);
+        pair.run(Time::ZERO + Span::from_ms(1001));
+        let sent: Vec<(f64, u64)> = pair.sent.iter().take(11).map(|s| (s.0, (s.1 - 1) / 1448)).collect();
+        assert!(sent[..10].iter().all(|s| s.0 == sent_at), "{sent:?}");
+        assert!(probe_at.contains(&sent[10].0) && sent[10].1 == 10, "{sent:?}");
+        let stats = pair.sender.stats();
+        assert_eq!((stats.tail_loss_probes, stats.timeouts, stats.segments_retransmitted), (1, 0, 0));
+    }
+}
+
 /// Segments held back by a fifth of a round trip. Fixed and EFR repeat them needlessly; the DSACK takes the reduction back. So does
 /// RACK as long as it has seen no reordering: three reports are enough for it then. Here it has, since one segment was late by two.
+// [RFC9438-4.9.2-2] [RFC2883-4-6]
 #[test]
 fn needless_retransmissions_are_taken_back_and_reordering_is_learnt() {
     for (loss, dsack, learns, needless, undos) in [

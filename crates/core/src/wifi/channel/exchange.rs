@@ -28,6 +28,7 @@ impl Channel {
         let protection = r.timing.protection(x.mode);
         // Nobody would answer an RTS to a group, and its frames are sent at a rate that all can hear (10.3.2.9).
         let is_group = self.links[x.link.index()].is_group();
+        // [IEEE80211-10.3.2.9-4]
         let (first, length) = if is_group {
             (Stage::Data, x.data_ns)
         } else if (ppdu.psdu_bytes > r.config.rts_threshold_bytes && !ppdu.is_bar())
@@ -58,7 +59,9 @@ impl Channel {
             data_ns = r.timing.ppdu_ns(mode, ppdu.psdu_bytes);
         }
         let response_ns =
+            // [IEEE80211-10.25.6.3-1]
             if ppdu.is_bar() || ppdu.is_ampdu() { r.timing.block_ack_ns(mode) } else { r.timing.ack_ns(mode) };
+        // [IEEE80211-10.3.6-1]
         let is_answered = r.acks && !self.links[link.index()].is_group();
         let answer_ns = if is_answered { r.timing.sifs_ns + response_ns } else { 0 };
         self.exchanges.push(Exchange {
@@ -180,9 +183,11 @@ impl Channel {
                 let data_is_late = timing.preamble_ns(timing.response_mode(mode)) + 2 * timing.slot_ns;
                 let decoded = self.control_arrives(now, i, mode, timing::RTS_BYTES);
                 self.record_control(now, i, FrameKind::Rts, mode, decoded);
+                // [IEEE80211-10.3.2.9-1]
                 let answers = decoded && !self.contention.has_nav(to, now);
                 // Who hears only the RTS waits for the CTS; the data then speaks for itself. If none comes, the NAV is reset
                 // when data should have begun (10.3.2.4, NAVTimeout).
+                // [IEEE80211-10.3.2.4-3]
                 let nav = now + 2 * sifs + cts_ns + if answers { 0 } else { data_is_late };
                 self.contention.on_end(from, now, nav, to, decoded);
                 if answers {
@@ -228,11 +233,13 @@ impl Channel {
                     self.complete(now, i, answered, pool, out);
                 } else if answered {
                     self.contention.engage(to, true, now);
+                    // [IEEE80211-10.3.2.3-1]
                     self.wait(i, Stage::BeforeResponse, now + sifs);
                 } else {
                     self.wait(i, Stage::Overdue, now + timeout);
                 }
             }
+            // [IEEE80211-10.3.2.11-1]
             Stage::BeforeResponse => self.put_on_air(now, i, Stage::Response, response_ns),
             Stage::Response => {
                 let mode = x.response_mode;
@@ -395,6 +402,7 @@ impl Channel {
             }
         } else {
             for (mpdu, &(whole, _)) in ppdu.mpdus.iter_mut().zip(&copies) {
+                // [IEEE80211-10.3.2.14-1]
                 if whole && !mpdu.has_arrived() {
                     mpdu.set_arrived();
                     self.up.push(mpdu.packet);
@@ -465,6 +473,7 @@ impl Channel {
         let aggregates = radio.aggregates && self.sessions[ppdu.session.index()].recipient.is_some();
         let acks = radio.acks && !self.links[x.link.index()].is_group();
         let is_over = self.sessions[ppdu.session.index()].is_over;
+        // [IEEE80211-10.3.6-2]
         let limit = if is_over || (!acks && x.is_data_sent) {
             0
         } else if aggregates && !ppdu.is_bar() {
@@ -508,6 +517,7 @@ impl Channel {
         }
         ppdu.spent_ns += if x.is_data_sent { x.data_ns } else { 0 };
         let mut again = false;
+        // [IEEE80211-10.25.6.7-3]
         let asks = !answered
             && aggregates
             && !ppdu.is_bar()
@@ -597,6 +607,7 @@ impl Channel {
         for &mpdu in &ppdu.mpdus {
             let mut mpdu = mpdu;
             if !(answered && mpdu.has_arrived()) {
+                // [IEEE80211-10.3.4.4-1]
                 if aggregates && mpdu.retries < retries.software {
                     let more = match retries.counts {
                         RetryCount::Handings => 1,
@@ -624,6 +635,7 @@ impl Channel {
             self.transmits[r].on_released(ac, session.receiver, mpdu.airtime_ns);
         }
         session.put_back(&self.failed);
+        // [IEEE80211-10.25.6.7-2]
         session.bar |= gave_up && aggregates && retries.on_give_up == OnGiveUp::Bar;
         let queue = &mut radio.queues[ac.index()];
         queue.driver_count -= released;
@@ -633,6 +645,7 @@ impl Channel {
     }
 
     /// The next frame of the category within the same TXOP, if it fits. True if so.
+    // [IEEE80211-10.23.2.8-1]
     fn goes_on(&mut self, now: u64, x: &Exchange, pool: &mut Pool, out: &mut AirOutputs) -> bool {
         let (r, ac) = (x.from.index(), x.ac);
         if self.radios[r].queues[ac.index()].formed.is_empty() && !self.form(now, x.from, ac, pool, out) {

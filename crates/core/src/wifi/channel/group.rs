@@ -12,6 +12,7 @@ use super::*;
 
 /// The link from an access point to its group.
 pub(super) fn link(ap: RadioId, radio: &Radio, errors: &ErrorModel, seed: u64, component: u64) -> Link {
+    // [IEEE80211-10.6.5-1]
     let lowest = radio.config.phy.basic_modes().first().copied();
     let context = RateContext {
         modes: vec![lowest.unwrap_or_else(|| fastest(&radio.config.phy.modes()))],

@@ -116,7 +116,7 @@ impl Rig {
         }
     }
 }
-
+// [IEEE80211-10.3.2.3-1] [IEEE80211-10.3.2.11-1]
 #[test]
 fn udp_saturation_is_what_the_airtime_allows() {
     for mcs in 0..8 {
@@ -224,6 +224,7 @@ fn saturated(config: RadioConfig, n: usize, seconds: u64) -> (f64, f64, f64) {
 /// Bianchi has all stations start together after a collision. Those who have collided start when the ACK timeout is over, the
 /// others after EIFS or DIFS: 222 against 364 or 50 us in 802.11b, 39 against 88 or 28 us in 802.11g alone, and against 342 us where
 /// the basic rates include those of 802.11b, as an ACK at 1 Mbit/s is what EIFS leaves room for: a start of 33 slots.
+// [IEEE80211-10.3.3-1]
 #[test]
 fn saturated_stations_behave_as_bianchi_and_chance_say() {
     println!("| PHY | EIFS | n | Mbit/s, Bianchi | by chance | measured | | p, Bianchi | by chance | measured | |");

@@ -408,6 +408,7 @@ impl Mode {
     }
     /// The mode whose rate stands for this one where a non-HT rate is asked for (clause 10.6.11); itself unless HT or VHT.
     #[inline]
+    // [IEEE80211-10.6.11-1]
     pub fn reference(self) -> Mode {
         Mode(u16::from(self.row().reference))
     }
@@ -461,7 +462,7 @@ mod tests {
     fn vht(mcs: u8, streams: u8, width: Width, short_gi: bool) -> Mode {
         Mode::vht(mcs, streams, width, short_gi).unwrap()
     }
-
+    // [IEEE80211-10.6.11-1]
     #[test]
     fn rows_of_the_standards_tables() {
         use Width::{Mhz20, Mhz40, Mhz80, Mhz160};

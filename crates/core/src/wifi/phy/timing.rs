@@ -564,12 +564,14 @@ impl Timing {
     /// What a control response (ACK, Block Ack, CTS) to a frame in `data` is sent in: the highest basic rate not above the
     /// frame's (its non-HT reference rate), of the same kind (DSSS or OFDM); failing that, the highest such mandatory rate.
     #[inline]
+    // [IEEE80211-10.6.6.5-1] [IEEE80211-10.6.6.5-2]
     pub fn response_mode(&self, data: Mode) -> Mode {
         self.response[data.reference().index()]
     }
     /// What an RTS or a CTS-to-self ahead of a frame in `data` is sent in: the protection rate if protection is on and the
     /// frame needs it, else as a response.
     #[inline]
+    // [IEEE80211-10.6.6-1]
     pub fn rts_mode(&self, data: Mode) -> Mode {
         self.rts[data.reference().index()]
     }
@@ -605,6 +607,7 @@ impl Timing {
     }
     /// What protection the frame needs: that of the configuration for OFDM, HT and VHT, none for DSSS and CCK.
     #[inline]
+    // [IEEE80211-10.27-1]
     pub fn protection(&self, data: Mode) -> Protection {
         if data.is_dsss() { Protection::None } else { self.protection }
     }
@@ -621,26 +624,31 @@ impl Timing {
 
     /// The idle time before a backoff of that AIFSN.
     #[inline]
+    // [IEEE80211-10.3.2.3-3]
     pub fn aifs_ns(&self, aifsn: u32) -> u64 {
         self.sifs_ns + u64::from(aifsn) * self.slot_ns
     }
     /// That of DCF.
     #[inline]
+    // [IEEE80211-10.3.2.3-2]
     pub fn difs_ns(&self) -> u64 {
         self.aifs_ns(2)
     }
     /// Instead of DIFS after a PPDU that was not understood; for EDCA add `aifs_ns(aifsn) - difs_ns()`.
     #[inline]
+    // [IEEE80211-10.3.2.3-4]
     pub fn eifs_ns(&self) -> u64 {
         self.sifs_ns + self.ppdu_ns(self.lowest_basic, ACK_BYTES) + self.difs_ns()
     }
     /// From the end of a frame in `data` until its sender knows that no response has begun.
     #[inline]
+    // [IEEE80211-10.3.2.11-2]
     pub fn ack_timeout_ns(&self, data: Mode) -> u64 {
         self.sifs_ns + self.slot_ns + self.preamble_ns(self.response_mode(data))
     }
     /// As [`Timing::ack_timeout_ns`], for the CTS that answers an RTS ahead of a frame in `data`.
     #[inline]
+    // [IEEE80211-10.3.2.9-3]
     pub fn cts_timeout_ns(&self, data: Mode) -> u64 {
         self.ack_timeout_ns(self.rts_mode(data))
     }
@@ -662,6 +670,7 @@ pub struct EdcaParams {
 /// EDCA parameters in the order background, best effort, video, voice: for stations those of IEEE 802.11-2012 Table 8-105,
 /// for an access point those of the WMM specification (smaller CWmax for best effort, AIFSN 1 for video and voice). That
 /// is what access points of the 802.11n years announce; later editions raise the TXOP limits.
+// [IEEE80211-10.23.2.2-2]
 pub fn edca_defaults(timing: &Timing, is_ap: bool) -> [EdcaParams; 4] {
     let (cw, cw_max) = (timing.cw_min + 1, timing.cw_max);
     let (video_us, voice_us) = if timing.is_dsss_only { (6_016, 3_264) } else { (3_008, 1_504) };
@@ -725,7 +734,7 @@ mod tests {
             assert_eq!(timing.ppdu_ns(mode, bytes), us * 1_000, "{mode:?}, {bytes} bytes: {working}");
         }
     }
-
+    // [IEEE80211-10.3.2.3-1] [IEEE80211-10.3.2.3-2] [IEEE80211-10.3.2.3-3] [IEEE80211-10.3.2.3-4]
     #[test]
     fn interframe_spaces() {
         let long_slot = PhyConfig { short_slot: false, ..PhyConfig::of(Standard::G) };
@@ -747,7 +756,7 @@ mod tests {
             assert_eq!(t.aifs_ns(3), t.difs_ns() + t.slot_ns);
         }
     }
-
+    // [IEEE80211-10.6.6-1] [IEEE80211-10.6.6.5-1] [IEEE80211-10.6.6.5-2] [IEEE80211-10.6.11-1]
     #[test]
     fn responses_use_the_highest_basic_rate_of_the_same_kind() {
         let mbps = |rates: &[u64]| Some(rates.iter().map(|&r| DataRate::from_mbps(r)).collect());
@@ -779,7 +788,7 @@ mod tests {
             assert_eq!(config.timing().response_mode(data), response, "{config:?}, {data:?}");
         }
     }
-
+    // [IEEE80211-10.3.2.9-3] [IEEE80211-10.3.2.11-2] [IEEE80211-10.6.6-1] [IEEE80211-10.27-1]
     #[test]
     fn responses_protection_and_timeouts() {
         let a = PhyConfig::of(Standard::A).timing();
@@ -816,7 +825,7 @@ mod tests {
         assert_eq!(mpdu_bytes(1500, false), 1536);
         assert_eq!([1536, 1537, 1538, 1540].map(subframe_bytes), [1540, 1544, 1544, 1544]);
     }
-
+    // [IEEE80211-10.23.2.2-1] [IEEE80211-10.23.2.2-2]
     #[test]
     fn edca() {
         let tuple = |p: EdcaParams| (p.aifsn, p.cw_min, p.cw_max, p.txop.as_ns() / 1_000);

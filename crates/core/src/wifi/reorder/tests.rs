@@ -137,7 +137,7 @@ fn counts_start_anew_when_numbers_come_round_again() {
     }
     assert_eq!(rig.buffer.stats(), ReorderStats { delivered: 3 * 4096, ..ReorderStats::default() });
 }
-
+// [IEEE80211-10.25.6.6.2-2]
 #[test]
 fn held_mpdus_are_released_after_the_timeout() {
     let mut rig = Rig::new(ReorderConfig::default(), 0);
@@ -159,7 +159,7 @@ fn held_mpdus_are_released_after_the_timeout() {
     assert_eq!(rig.arrive(10, &[2, 3]), NONE);
     assert_eq!((rig.buffer.deadline(), rig.expire(1_000_000)), (Time::NEVER, vec![]));
 }
-
+// [IEEE80211-10.25.6.6.2-3]
 #[test]
 fn an_mpdu_beyond_the_window_moves_it() {
     let mut rig = Rig::new(ReorderConfig::default(), 4090);
@@ -172,7 +172,7 @@ fn an_mpdu_beyond_the_window_moves_it() {
     let expected = ReorderStats { delivered: 6, stale: 1, lost: 1, window_moves: 1, ..ReorderStats::default() };
     assert_eq!(rig.buffer.stats(), expected);
 }
-
+// [IEEE80211-10.25.6.6.3-1]
 #[test]
 fn a_bar_moves_the_head() {
     let mut rig = Rig::new(ReorderConfig::default(), 0);
@@ -345,6 +345,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
 
     /// Every output and counter equals the model's; nothing goes up twice or out of order; each MPDU that came in comes out once.
+    // [IEEE80211-10.3.2.14-1] [IEEE80211-10.25.6.6.2-1] [IEEE80211-10.25.6.6.2-2] [IEEE80211-10.25.6.6.2-4]
     #[test]
     fn agrees_with_a_map(config in config(), start in 5000u64..9192, ops in prop::collection::vec(op(), 1..400)) {
         let index = config.retry_out.as_ref().map(|c| c.build(&()).index(Time::ZERO).unwrap());

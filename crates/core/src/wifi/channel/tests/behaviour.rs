@@ -95,7 +95,7 @@ const PPDUS: TraceConfig = TraceConfig { ppdus: true, frames: false };
 fn airtime_share(rig: &Rig, link: u32) -> f64 {
     rig.stats(link).airtime_ns as f64 / rig.now as f64
 }
-
+// [IEEE80211-10.12.2-1] [IEEE80211-10.13-1]
 #[test]
 fn every_limit_of_an_ampdu_binds_exactly() {
     let subframe = timing::subframe_bytes(timing::mpdu_bytes(1500, true));
@@ -130,6 +130,21 @@ fn every_limit_of_an_ampdu_binds_exactly() {
     }
 }
 
+/// 802.11ac knows no other PSDU (clause 10.12.7): a delimiter goes before a frame that is alone, and an ACK answers it.
+// [IEEE80211-10.12.7-1]
+#[test]
+fn a_vht_frame_alone_goes_in_an_ampdu() {
+    for (standard, delimiter) in [(Standard::N, 0), (Standard::Ac, timing::DELIMITER_BYTES)] {
+        let mut config = radio(standard, mcs(7));
+        config.aggregation.max_frames = 1;
+        let mut rig = Rig::of(vec![config.clone(), config], vec![SignalConfig::default()], vec![], PPDUS);
+        rig.send_as(0, Ac::Be);
+        rig.drain();
+        let [ppdu] = &rig.channel.ppdus[..] else { panic!("one frame") };
+        assert_eq!((ppdu.mpdus, ppdu.psdu_bytes), (1, timing::mpdu_bytes(1500, true) + delimiter));
+    }
+}
+// [IEEE80211-10.23.2.8-1] [IEEE80211-10.23.2.9-1]
 #[test]
 fn a_txop_bounds_its_ampdus_and_holds_several_of_them() {
     let mut config = radio(Standard::N, mcs(7));
@@ -166,7 +181,7 @@ fn a_txop_bounds_its_ampdus_and_holds_several_of_them() {
     assert_eq!(ppdus.iter().map(|p| u32::from(p.mpdus)).max(), Some(most));
     assert!(several > 0, "short A-MPDUs share a TXOP");
 }
-
+// [IEEE80211-10.23.2.9-1]
 #[test]
 fn long_ampdus_fit_into_the_txop() {
     let config = radio(Standard::N, mcs(0));
@@ -183,7 +198,7 @@ fn long_ampdus_fit_into_the_txop() {
         assert!(p.end_ns - p.start_ns + t.sifs_ns + t.block_ack_ns(p.mode) <= limit);
     }
 }
-
+// [IEEE80211-10.3.4.4-1] [IEEE80211-10.25.6.3-1]
 #[test]
 fn how_often_a_lost_mpdu_is_sent_follows_the_drivers_rule() {
     use RetryCount::{Handings, Transmissions};
@@ -225,7 +240,7 @@ fn a_short_series_ends_the_repeats() {
     assert_eq!(rig.stats(0).ppdus, 9);
     assert_eq!(rig.channel.ppdus.iter().filter(|p| p.mpdus > 0).map(|p| p.repeat).max(), Some(2));
 }
-
+// [IEEE80211-10.25.6.6.3-1] [IEEE80211-10.25.6.7-2]
 #[test]
 fn a_bar_fills_the_hole_and_silence_leaves_it_to_the_timeout() {
     let run = |on_give_up| {
@@ -254,7 +269,7 @@ fn a_bar_fills_the_hole_and_silence_leaves_it_to_the_timeout() {
     let repeats = bar.channel.ppdus.iter().filter(|p| p.mpdus == 0).map(|p| p.repeat).max();
     assert!(repeats < Some(7));
 }
-
+// [IEEE80211-10.25.6.7-2]
 #[test]
 fn when_every_bar_is_lost_the_recipients_timeout_remains() {
     let mut config = radio(Standard::N, mcs(7));
@@ -279,6 +294,7 @@ fn when_every_bar_is_lost_the_recipients_timeout_remains() {
 }
 
 /// A station without Block Ack beside one with it (clause 10.25.2: an agreement is between two stations).
+// [IEEE80211-10.25.2-1]
 #[test]
 fn frames_to_a_station_without_block_ack_go_one_by_one() {
     let mut n = radio(Standard::N, mcs(7));
@@ -309,6 +325,7 @@ fn frames_to_a_station_without_block_ack_go_one_by_one() {
 }
 
 /// The window is the smaller of what both ends can keep (ADDBA response, clause 9.4.1.14).
+// [IEEE80211-10.25.2-2] [IEEE80211-10.25.6.7-1]
 #[test]
 fn the_recipients_window_binds_the_originator() {
     let mut ap = radio(Standard::N, mcs(7));
@@ -322,6 +339,7 @@ fn the_recipients_window_binds_the_originator() {
 }
 
 /// RTS that nobody answers are no PPDUs with data.
+// [IEEE80211-10.3.2.9-3]
 #[test]
 fn an_rts_in_vain_is_counted_as_such() {
     let mut config = radio(Standard::G, rate("54Mbit/s"));
@@ -338,7 +356,7 @@ fn an_rts_in_vain_is_counted_as_such() {
     assert!(20 * sum(|s| s.ppdus_unanswered) < sum(|s| s.ppdus));
     assert_eq!(sum(|s| s.ppdus), rig.channel.ppdus.len() as u64);
 }
-
+// [IEEE80211-10.3.2.4-3] [IEEE80211-10.3.2.9-1] [IEEE80211-10.3.2.9-4]
 #[test]
 fn rts_and_cts_bring_hidden_stations_their_throughput_back() {
     let run = |hidden: bool, threshold: u32| {
@@ -528,6 +546,7 @@ fn airtime_is_booked_when_it_is_spent() {
 }
 
 /// An 802.11b station makes its 802.11g neighbours announce each frame with a CTS at a rate it can hear.
+// [IEEE80211-10.27-1]
 #[test]
 fn protection_costs_a_cts_ahead_of_each_frame() {
     let run = |protection| {
@@ -594,7 +613,7 @@ fn edca_by_chance(a: EdcaParams, b: EdcaParams, t: &timing::Timing) -> f64 {
     }
     done[0] as f64 / (done[0] + done[1]) as f64
 }
-
+// [IEEE80211-10.23.2.2-1]
 #[test]
 fn voice_goes_before_best_effort_as_often_as_chance_says() {
     for (ac, other) in [(Ac::Vo, Ac::Be), (Ac::Vi, Ac::Be), (Ac::Be, Ac::Bk), (Ac::Be, Ac::Be)] {
@@ -736,6 +755,7 @@ fn hidden_stations_fare_as_chance_says() {
 }
 
 /// Asking after a missed Block Ack: each A-MPDU is on the air once, and a lost Block Ack costs a BAR instead of all its MPDUs.
+// [IEEE80211-10.25.6.3-1] [IEEE80211-10.25.6.7-3]
 #[test]
 fn a_bar_after_a_missed_block_ack_learns_what_has_arrived() {
     let run = |on_missed| {

@@ -44,7 +44,7 @@ impl Rig {
         }
     }
 }
-
+// [IEEE80211-10.3.6-1] [IEEE80211-10.6.5-1]
 #[test]
 fn each_station_hears_it_once_at_the_lowest_basic_rate_and_nobody_answers() {
     for (standard, mbps) in [(Standard::B, 1), (Standard::A, 6), (Standard::N, 6)] {
@@ -67,6 +67,7 @@ fn each_station_hears_it_once_at_the_lowest_basic_rate_and_nobody_answers() {
 }
 
 /// Nobody could answer an RTS (IEEE 802.11-2020 10.3.2.9: it precedes individually addressed frames).
+// [IEEE80211-10.3.2.9-4] [IEEE80211-10.3.6-1]
 #[test]
 fn no_rts_goes_before_it_however_long_it_is() {
     for standard in [Standard::G, Standard::N] {
@@ -78,7 +79,7 @@ fn no_rts_goes_before_it_however_long_it_is() {
         assert_eq!(kinds, [FrameKind::Data]);
     }
 }
-
+// [IEEE80211-10.3.6-2]
 #[test]
 fn what_does_not_arrive_is_not_repeated() {
     let config = radio(Standard::G, FixedConfig::default());
@@ -107,6 +108,7 @@ fn nobody_in_reach() {
 
 /// While one station is on the air, another and the access point get something to send: both draw one of 16 slots, and one time
 /// in 16 the same. The broadcast is then lost; the other frame is sent again.
+// [IEEE80211-10.3.6-2]
 #[test]
 fn collisions_are_not_repaired() {
     let config = radio(Standard::G, FixedConfig::default());

@@ -347,6 +347,7 @@ proptest! {
 
     /// Every packet is delivered once or dropped once, in order, whatever is lost; there is always something due while anything
     /// waits; and the same seed tells the same story.
+    // [IEEE80211-10.3.2.14-1]
     #[test]
     fn every_packet_has_one_fate(plan in any_plan()) {
         let w = play(&plan);
@@ -414,7 +415,7 @@ proptest! {
         }
     }
 }
-
+// [IEEE80211-10.25.6.7-1]
 #[test]
 fn sequence_numbers_come_round_in_order_with_losses() {
     for (rate, ahead, us) in [(0.2, 0, 80_000), (0.2, 2, 80_000), (0.5, 3, 200_000)] {
