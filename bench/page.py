@@ -40,7 +40,7 @@ def part(text: str, name: str) -> str:
 
 def with_part(text: str, name: str, body: str) -> str:
     begin, end = _marks(text, name)
-    return f"{text[:begin]}\n{body}\n{text[end:]}"
+    return f"{text[:begin]}\n{body}\n\n{text[end:]}"
 
 
 def _marks(text: str, name: str) -> tuple[int, int]:

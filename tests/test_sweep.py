@@ -18,6 +18,7 @@ import airtcp
 from airtcp import Sweep, SweepError, SweepResults, _airtcp
 from airtcp._airtcp import Document
 from airtcp.scenario import Flow, Link, Node, Scenario, Transfer
+from airtcp.sweeps import measures
 from airtcp.sweeps.definition import Range
 from airtcp.sweeps.planning import plan
 from airtcp.sweeps.task import key_of
@@ -196,6 +197,25 @@ def test_a_run_is_its_scenario_seed_and_engine() -> None:
         key_of({**scenario, "warmup": "1ms"}, "1"),
     ]
     assert len({key, *different}) == 4
+
+
+def test_an_answer_is_known_by_its_query_and_by_what_answers_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    extract = measures.Extract("x", "sql", "SELECT 1")
+    before = extract.id
+    assert measures.Extract("y", "sql", "SELECT 1").id == before
+    assert measures.measures_version().startswith(f"polars-{pl.__version__}-")
+    monkeypatch.setattr(measures, "measures_version", lambda: "polars-0.1-0123456789ab")
+    assert extract.id != before
+    # A value of the summary is the engine's, whose name is in the key of the run.
+    assert measures.Extract("x", "value", "flows.a.goodput_bps").id == "flows.a.goodput_bps"
+
+
+def test_what_takes_measures_is_named_by_its_code_alone() -> None:
+    def code(body: str) -> str:
+        return measures._code(f"def f():\n{body}")
+
+    assert code("    'says'\n    return 1  # why\n") == code("    return (1)\n")
+    assert code("    return 1\n") != code("    return 2\n")
 
 
 def test_the_engine_has_a_name() -> None:

@@ -8,7 +8,7 @@ trap 'rm -f "$log"' EXIT
 cargo test --workspace
 # No pipe into tee: its exit status would hide that of the tests.
 status=0
-.venv/bin/python -m pytest -n auto --dist worksteal -rs > "$log" 2>&1 || status=$?
+AIRTCP_TEST_WASM=1 .venv/bin/python -m pytest -n auto --dist worksteal -rs > "$log" 2>&1 || status=$?
 cat "$log"
 
 echo

@@ -33,6 +33,7 @@ from airtcp.study.plots import Drawing
 from airtcp.study.prepare import Mode, Prepared, distinct_runs, prepare_experiment
 from airtcp.study.samples import CheckError, Data
 from airtcp.study.settle import Budget, step
+from airtcp.sweeps.measures import measures_version
 from airtcp.sweeps.results import MANIFEST as SWEEP_MANIFEST
 from airtcp.sweeps.results import TASKS, SweepResults, parquet, tasks_of
 from airtcp.sweeps.running import Progress, count, died, execute
@@ -317,6 +318,7 @@ def _document(study: Study, prepared: Sequence[Prepared], results: Sequence[Swee
         "airtcp_version": _airtcp.__version__,
         "engine": _airtcp.engine(),
         "polars_version": polars_version(),
+        "measures_version": measures_version(),
         "started": "",
         "wall_s": 0.0,
         "host": host(),

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from hashlib import sha256
+from importlib.metadata import version
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from airtcp.expressions import Template, Value, nearest, plain_text
@@ -91,8 +95,38 @@ class Extract:
 
     @property
     def id(self) -> str:
-        """Its name in the journal: the place itself, or a hash of the query."""
-        return self.text if self.kind == "value" else f"sql:{sha256(self.text.encode()).hexdigest()[:20]}"
+        """Its name in the journal: the place itself, or a hash of the query and of what answers it.
+
+        So an answer of another Polars, or of an older airtcp, is never taken for one of today's.
+        """
+        if self.kind == "value":
+            return self.text
+        return f"sql:{sha256(f'{measures_version()} {self.text}'.encode()).hexdigest()[:20]}"
+
+
+@cache
+def measures_version() -> str:
+    """Names what decides the answer to a query: Polars' version, and a hash of this file and of the grammar of queries.
+
+    Comments, docstrings and the layout of the code do not count.
+    """
+    digest = sha256()
+    for file in (Path(__file__), Path(__file__).with_name("query.py")):
+        digest.update(_code(file.read_text(encoding="utf-8")).encode())
+    return f"polars-{version('polars')}-{digest.hexdigest()[:12]}"
+
+
+def _code(source: str) -> str:
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list):
+            node.body = [line for line in body if not _is_docstring(line)]  # type: ignore[attr-defined]
+    return ast.dump(tree)
+
+
+def _is_docstring(line: ast.AST) -> bool:
+    return isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant) and isinstance(line.value.value, str)
 
 
 def take(extracts: Sequence[Extract], output: _airtcp.Output, scenario: Mapping[str, Any]) -> dict[str, Any]:

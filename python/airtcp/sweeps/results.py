@@ -29,7 +29,7 @@ from airtcp._marker import Batch, check_file
 from airtcp._text import to_json
 from airtcp.errors import DamagedError, ResultsError
 from airtcp.expressions import nearest
-from airtcp.sweeps.measures import Column, Measure
+from airtcp.sweeps.measures import Column, Measure, measures_version
 from airtcp.sweeps.planning import Plan, Point
 from airtcp.sweeps.store import Store
 from airtcp.sweeps.task import Outcome, missing
@@ -340,6 +340,7 @@ def _manifest(plan: Plan, found: Sequence[Outcome | None], shapes: Mapping[str, 
         "airtcp_version": _airtcp.__version__,
         "engine": _airtcp.engine(),
         "polars_version": pl.__version__,
+        "measures_version": measures_version(),
         "status": "complete" if ok + failed == len(found) else "interrupted",
         "runs": {"total": len(found), "ok": ok, "failed": failed},
         "mode": sweep.mode,
