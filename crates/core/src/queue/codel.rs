@@ -290,6 +290,7 @@ mod tests {
         110, 210, 281, 339, 389, 434, 474, 512, 548, 581, 613, 643, 672, 699, 726, 752, 777, 801, 825, 848, 870, 892,
         913, 934, 954, 974, 994, 1013, 1032, 1051,
     ];
+
     // [RFC8289-5.4-1]
     #[test]
     fn control_law_is_exact() {
@@ -304,6 +305,7 @@ mod tests {
         assert_eq!(slow.control_law(Time::ZERO, 9), Time::ZERO + Span::from_secs(1200));
         assert_eq!(slow.control_law(Time::ZERO, 2).as_ns(), 2_545_584_412_271);
     }
+
     // [RFC8289-4.2-1] [RFC8289-5.3-2] [RFC8289-5.4-1] [RFC8289-5.5-3]
     #[test]
     fn drops_under_overload_follow_the_control_law() {
@@ -313,6 +315,7 @@ mod tests {
         assert!(rig.dropped.iter().all(|d| d.1 == DropReason::Early));
         assert!(rig.marked.is_empty());
     }
+
     // [RFC8289-5.5-5]
     #[test]
     fn ect_packets_are_marked_where_others_are_dropped() {
@@ -326,6 +329,7 @@ mod tests {
         assert_eq!(rig.drop_times_ms(), OVERLOAD_MS);
         assert!(rig.marked.is_empty());
     }
+
     // [RFC8289-4.2-1]
     #[test]
     fn target_and_interval_are_obeyed() {
@@ -335,6 +339,7 @@ mod tests {
         // 20 ms are reached at 40 ms; then 300 ms / sqrt(n).
         assert_eq!(rig.drop_times_ms(), [340, 640, 853, 1026, 1176]);
     }
+
     // [RFC8289-5.3-1]
     #[test]
     fn no_drop_below_target_nor_when_the_delay_dips_once_per_interval() {
@@ -353,6 +358,7 @@ mod tests {
             assert!(rig.dropped.is_empty(), "standing {standing}: {:?}", rig.dropped);
         }
     }
+
     // [RFC8289-5.3-1]
     #[test]
     fn a_queue_of_at_most_one_mtu_is_never_dropped_from() {
@@ -368,6 +374,7 @@ mod tests {
             assert_eq!(!rig.dropped.is_empty(), drops, "{size}");
         }
     }
+
     // [RFC8289-5.5-1]
     #[test]
     fn several_drops_are_due_at_once_after_a_stall() {
@@ -417,6 +424,7 @@ mod tests {
         }
         times
     }
+
     // [RFC8289-5.5-2] [RFC8289-5.5-4]
     #[test]
     fn count_is_remembered_for_sixteen_intervals() {
@@ -428,6 +436,7 @@ mod tests {
         assert_eq!(drop_times(&[(700, 9), (2201, 4), (2400, 9)]), [&first[..], &[2301, 2342, 2380]].concat());
         assert_eq!(drop_times(&[(700, 9), (2210, 4), (2480, 9)]), [&first[..], &[2310, 2410]].concat());
     }
+
     // [RFC8289-5.5-4]
     #[test]
     fn only_the_growth_of_count_is_remembered() {
@@ -435,6 +444,7 @@ mod tests {
         let times = drop_times(&[(700, 9), (900, 4), (1045, 9), (1100, 4), (1320, 9)]);
         assert_eq!(times[7..], [1000, 1041, 1200, 1300]);
     }
+
     // [RFC8289-5.1-1] [RFC8289-5.3-3]
     #[test]
     fn sojourn_equal_to_target_counts_as_above() {

@@ -416,6 +416,7 @@ mod tests {
     fn serve<Q: Aqm>(rig: &mut Rig<Q>, now: Time, n: usize) -> Vec<u32> {
         (0..n).filter_map(|_| rig.leave(now)).map(|p| p.flow.0).collect()
     }
+
     // [RFC8290-4.2-1]
     #[test]
     fn a_sparse_flow_waits_for_at_most_one_packet() {
@@ -433,6 +434,7 @@ mod tests {
             assert_eq!(serve(&mut rig, ms(t), 4).iter().filter(|&&f| f == fat).count(), 2);
         }
     }
+
     // [RFC8290-4.1-2] [RFC8290-4.2-2]
     #[test]
     fn a_new_queue_gets_one_quantum_of_priority_and_no_more() {
@@ -476,6 +478,7 @@ mod tests {
         let share = served.iter().filter(|&&f| f == a).count();
         assert!(share >= 20, "{share} of 61: {served:?}");
     }
+
     // [RFC8290-4.2-2] [RFC8290-4.2-5]
     #[test]
     fn backlogged_flows_share_by_bytes_to_within_a_quantum_and_a_packet() {
@@ -496,6 +499,7 @@ mod tests {
             }
         }
     }
+
     // [RFC8290-4.1-3] [RFC8290-4.1-4] [RFC8290-5.2-1]
     #[test]
     fn the_fattest_flow_loses_from_its_head_when_there_is_no_room() {
@@ -564,6 +568,7 @@ mod tests {
             assert_eq!(plain, fair);
         }
     }
+
     // [RFC8290-4.2-3]
     #[test]
     fn codel_acts_on_each_queue_alone() {
@@ -598,6 +603,7 @@ mod tests {
         assert_ne!(expected, CodelLaw::default());
         assert_eq!(rig.q.flows[i].law, expected);
     }
+
     // [RFC8290-4.1-1]
     #[test]
     fn direction_connection_and_seed_tell_queues_apart() {
@@ -616,6 +622,7 @@ mod tests {
         // By chance 1 in 1024 would agree.
         assert!(reversed >= 97 && later >= 97 && reseeded >= 97, "{reversed} {later} {reseeded}");
     }
+
     // [RFC8290-4.1-1]
     #[test]
     fn the_hash_spreads_flows_evenly() {

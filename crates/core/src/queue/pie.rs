@@ -382,6 +382,7 @@ mod tests {
     fn close(a: f64, b: f64) -> bool {
         (a - b).abs() <= 1e-12 * b.abs()
     }
+
     // [RFC8033-4.2-2]
     #[test]
     fn steps_are_scaled_down_while_the_probability_is_small() {
@@ -434,6 +435,7 @@ mod tests {
             assert!((q.drop_prob - expected).abs() < 1e-15, "{delay} ms: {} != {expected}", q.drop_prob);
         }
     }
+
     // [RFC8033-4.2-3]
     #[test]
     fn the_probability_decays_once_the_queue_has_been_empty_twice() {
@@ -446,6 +448,7 @@ mod tests {
         q.update_drop_prob();
         assert!(close(q.drop_prob, 0.98 * (before - 0.001_875)));
     }
+
     // [RFC8033-4.2-4] [RFC8033-5.5-1]
     #[test]
     fn increases_can_be_capped() {
@@ -457,6 +460,7 @@ mod tests {
             assert!(close(q.drop_prob, to), "{from}: {}", q.drop_prob);
         }
     }
+
     // [RFC8033-4.4-1]
     #[test]
     fn a_burst_after_quiet_passes() {
@@ -479,6 +483,7 @@ mod tests {
         // the last at 450 ms, use it up.
         assert_eq!(first_drop, Some(ms(450)));
     }
+
     // [RFC8033-4.1-2] [RFC8033-4.1-3]
     #[test]
     fn no_random_drop_while_the_delay_was_small_or_two_packets_wait() {
@@ -500,6 +505,7 @@ mod tests {
             assert_eq!(!rig.dropped.is_empty(), dropped, "{n} {delay} {p}");
         }
     }
+
     // [RFC8033-4.1-1] [RFC8033-5.1-1] [RFC8033-5.1-2]
     #[test]
     fn ect_packets_are_marked_below_the_threshold_and_dropped_above() {
@@ -523,6 +529,7 @@ mod tests {
             assert!(rig.dropped.iter().all(|d| d.1 == DropReason::Early));
         }
     }
+
     // [RFC8033-5.4-1]
     #[test]
     fn derandomised_drops_keep_their_distance() {
@@ -546,6 +553,7 @@ mod tests {
         assert_eq!(rig.dropped.len(), numbers.len() + 1);
         assert_eq!(rig.q.accu_prob, 0.0);
     }
+
     // [RFC8033-4.3-1] [RFC8033-5.2-1]
     #[test]
     fn the_departure_rate_gives_the_delay() {
@@ -586,6 +594,7 @@ mod tests {
         rig.run_until(ms(60));
         assert_eq!(rig.q.deadline(), ms(75), "a packet waits");
     }
+
     // [RFC8033-5.3-1]
     #[test]
     fn it_can_stay_off_until_a_third_of_the_queue_is_full() {

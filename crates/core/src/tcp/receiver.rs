@@ -280,6 +280,7 @@ impl Receiver {
     fn data_end(&self) -> u64 {
         self.rcv_nxt - u64::from(self.fin_at.is_some_and(|f| self.rcv_nxt > f))
     }
+
     // [RFC5681-4.2-5]
     fn on_data(
         &mut self,
@@ -449,6 +450,7 @@ impl Receiver {
             }
         }
     }
+
     // [RFC5681-4.2-2] [RFC5681-4.2-4]
     fn delayed_ack(&self) -> Span {
         if self.config.delayed_ack_tick.is_zero() { self.config.delayed_ack } else { self.config.delayed_ack_tick }
@@ -655,6 +657,7 @@ mod tests {
         // Never more often than every second segment.
         assert_eq!(times(100), every_second);
     }
+
     // [RFC5681-4.2-2] [RFC5681-4.2-4]
     #[test]
     fn no_ack_waits_longer_than_the_delayed_ack_timer() {
@@ -664,6 +667,7 @@ mod tests {
         t.until(400_000);
         assert_eq!(t.acks, [(201.0, 2), (242.0, 43), (283.0, 60)]);
     }
+
     // [RFC5681-3.2-1] [RFC5681-3.2-2] [RFC5681-4.2-6] [RFC5681-4.2-7]
     #[test]
     fn a_hole_its_repair_a_duplicate_and_the_end_are_told_at_once() {

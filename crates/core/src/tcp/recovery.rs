@@ -22,6 +22,7 @@ impl RateReduction {
     pub(super) fn begin(prior_cwnd: u32) -> RateReduction {
         RateReduction { recover_fs: prior_cwnd.max(1), ..RateReduction::default() }
     }
+
     // [RFC6937-3-3]
     pub(super) fn on_send(&mut self) {
         self.out += 1;
@@ -56,6 +57,7 @@ impl RateReduction {
         self.odd = !self.odd;
         cwnd.min(pipe + 1)
     }
+
     // [RFC5681-4.3-4]
     fn window(&mut self, delivered: u32, pipe: u32, ssthresh: u32, safe: bool) -> u32 {
         // [RFC6937-3-2]

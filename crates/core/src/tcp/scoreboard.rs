@@ -157,6 +157,7 @@ impl Scoreboard {
             from = known_end;
         }
     }
+
     // [RFC6675-4-2]
     fn sack_new(&mut self, start: u64, end: u64, each: &mut impl FnMut(&Segment)) {
         let mut i = self.segments.partition_point(|s| s.start < start);

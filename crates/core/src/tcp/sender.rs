@@ -456,6 +456,7 @@ impl Sender {
         self.stats.timeouts += 1;
         self.send_syn(now, out);
     }
+
     // [RFC5681-3.1-3]
     fn on_syn_ack(&mut self, now: Time, p: &Packet, out: &mut Outputs) {
         self.state = State::Established;

@@ -322,6 +322,7 @@ impl<T: Copy> ReorderBuffer<T> {
     fn known_behind(&self, sn: Seq12) -> Option<Fate> {
         (sn.distance_to(self.head) <= self.reach).then(|| self.numbers[index(sn, 2 * self.reach)].fate)
     }
+
     // [IEEE80211-10.3.2.14-1]
     fn refuse(&mut self, fate: Option<Fate>, p: T, refused: &mut Vec<T>) {
         *match fate {

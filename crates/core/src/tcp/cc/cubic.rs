@@ -351,6 +351,7 @@ mod tests {
         let k = ((w_max - start) / 0.4).cbrt();
         (0.4 * (t - k).powi(3) + w_max, k)
     }
+
     // [RFC9438-4.2-1] [RFC9438-4.4-1] [RFC9438-4.5-1] [RFC9438-5.1-1]
     #[test]
     fn the_window_follows_the_closed_form() {
@@ -369,6 +370,7 @@ mod tests {
             assert!(c.w.cwnd > w_max, "25 s lead past the plateau");
         }
     }
+
     // [RFC9438-4.2-3]
     #[test]
     fn at_most_half_a_window_more_per_round() {
@@ -382,6 +384,7 @@ mod tests {
         }
         assert!(c.w.cwnd > 300);
     }
+
     // [RFC9438-4.3-1] [RFC9438-4.3-2]
     #[test]
     fn in_the_reno_friendly_region_the_slope_is_alpha() {
@@ -455,6 +458,7 @@ mod tests {
     fn lossy(n: u64) -> Network {
         Network { rate: 1_000_000, buffer: 100_000, loss: Loss::Every(n), ..Network::default() }
     }
+
     // [RFC9438-4.6-1] [RFC9438-4.6-2] [RFC9438-4.7-1] [RFC9438-4.7-2]
     #[test]
     fn fast_convergence_lowers_the_plateau_after_an_early_loss() {
@@ -495,6 +499,7 @@ mod tests {
         assert!(c.cubic.origin < 80);
         assert!((70..=72).contains(&c.cubic.w_est), "{}", c.cubic.w_est);
     }
+
     // [RFC9438-4.2-2] [RFC9438-4.6-3]
     #[test]
     fn idle_and_application_limited_time_does_not_count() {
@@ -523,6 +528,7 @@ mod tests {
         assert!(straight.abs_diff(idle) <= 1, "{straight}, {idle}");
         assert!(straight.abs_diff(limited) <= 1, "{straight}, {limited}");
     }
+
     // [RFC9438-4.10-2] [RFC9438-5.1-2]
     #[test]
     fn parameters_are_checked() {

@@ -191,6 +191,7 @@ mod tests {
         assert_eq!(h.phase, Phase::SlowStart);
         assert_eq!(w.cwnd, 27);
     }
+
     // [RFC9438-4.10-2]
     #[test]
     fn css_ends_slow_start_after_five_rounds() {

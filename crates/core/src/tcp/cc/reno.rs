@@ -62,6 +62,7 @@ impl Reno {
     fn real_window(&self, w: &Window) -> u64 {
         (u64::from(w.cwnd) << 32) | u64::from(self.fraction)
     }
+
     // [RFC5681-3.1-13]
     fn increase_per_ack(&mut self, w: &mut Window, path: &Path, credit: u32) {
         for _ in 0..credit {

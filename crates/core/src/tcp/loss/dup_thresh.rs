@@ -79,6 +79,7 @@ mod tests {
         };
         config.build(&LossContext { mss: 1460 }).judge(&hole, Span::from_ms(120), at(newest_ms + 100)) == Verdict::Lost
     }
+
     // [RFC6675-4-3]
     #[test]
     fn a_hole_is_lost_at_the_threshold_and_its_retransmission_when_something_later_arrived() {

@@ -1,7 +1,7 @@
 //! Early Retransmit: with fewer than four segments outstanding and nothing new to send, the threshold falls to the
 //! number of duplicates that can still come.
 //!
-//! Source: RFC 5827. With `delay = "quarter_rtt"`, Linux 3.5 to 4.11 (commit eed530b6).
+//! Source: RFC 5827. With `delay = "quarter_rtt"`, Linux 3.5 to 4.10 (commit eed530b6).
 //!
 //! It acts if less than four segments are outstanding, and there is no unsent data or the receive window holds it
 //! back. Then a hole is lost once all but one of the outstanding segments have been reported, by duplicate ACKs or
@@ -15,7 +15,8 @@
 //!
 //! Valid: for short transfers and ends of transfers.
 //!
-//! Deviations: none known. The RFC has a variant by bytes and one by segments, and `unit` chooses; Linux counts
+//! Deviations: From Linux: it gives early retransmission up for the rest of a connection that has seen reordering
+//! (`tcp_disable_early_retrans`). The RFC has a variant by bytes and one by segments, and `unit` chooses; Linux counts
 //! segments.
 
 use std::num::NonZeroU32;

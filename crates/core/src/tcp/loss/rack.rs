@@ -102,6 +102,7 @@ impl LossPolicy for Rack {
             Verdict::Wait { until: hole.newest_delivered_sent_at + allowed }
         }
     }
+
     // [RFC8985-4-1]
     fn scope(&self) -> Scope {
         Scope::Segments
@@ -171,6 +172,7 @@ mod tests {
         assert_eq!(policy.judge(&hole, RTT, at(100)), Verdict::Wait { until: at(125) });
         assert_eq!(policy.judge(&hole, RTT, at(125)), Verdict::Lost);
     }
+
     // [RFC8985-3.3.2-1]
     #[test]
     fn three_reports_or_recovery_need_no_window_until_reordering_was_seen() {
@@ -184,6 +186,7 @@ mod tests {
         assert_eq!(policy.judge(&three, RTT, at(100)), Verdict::Wait { until: at(125) });
         assert_eq!(policy.judge(&repairing, RTT, at(100)), Verdict::Wait { until: at(125) });
     }
+
     // [RFC8985-4-3] [RFC8985-6.2-6]
     #[test]
     fn nothing_is_lost_that_was_sent_after_the_newest_that_arrived() {
@@ -223,6 +226,7 @@ mod tests {
         policy.on_report(&Report { duplicate_sack: true, ..QUIET });
         assert_eq!(policy.judge(&hole(0, 0, 1), RTT, at(100)), Verdict::Wait { until: at(125) });
     }
+
     // [RFC8985-6.3-1]
     #[test]
     fn a_timeout_spares_what_was_sent_lately() {

@@ -164,6 +164,7 @@ mod tests {
         assert_eq!(s.acks.len(), 4, "the 45th that would wait lets go of all");
         assert_eq!(s.acks[3], (200_000, 2, Some(50)));
     }
+
     // [RFC5681-3.2-2]
     #[test]
     fn a_hole_that_is_filled_is_told_at_once() {

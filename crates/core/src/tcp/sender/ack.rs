@@ -96,6 +96,7 @@ impl Ack {
             self.newest_sent_at = Some(s.sent_at);
         }
     }
+
     // [RFC8985-6.2-2]
     fn is_for_original(&self, s: &Segment) -> bool {
         let echoes_earlier =
@@ -134,6 +135,7 @@ mod tests {
         let tick = Span::from_ms(1);
         Ack { now: at(now_ms), min_rtt: Span::from_ms(100), timestamp_tick: tick, frto_limit: 2001, ..Ack::default() }
     }
+
     // [RFC8985-6.2-2]
     #[test]
     fn a_repeated_segment_acknowledged_too_soon_is_not_the_newest_that_arrived() {
@@ -149,6 +151,7 @@ mod tests {
             assert_eq!(ack.newest.sent_at, newest, "echo {echo}");
         }
     }
+
     // [RFC6937-3-2]
     #[test]
     fn what_was_sacked_before_is_acknowledged_and_not_delivered() {
@@ -160,6 +163,7 @@ mod tests {
         assert_eq!((ack.oldest_sent_at, ack.newest_sent_at), (Some(at(10)), Some(at(30))));
         assert!(ack.original && !ack.reordered && !ack.retransmitted_data);
     }
+
     // [RFC8985-6.2-4]
     #[test]
     fn a_segment_sent_once_that_comes_below_another_is_reordered() {

@@ -59,6 +59,7 @@ mod tests {
         // No more can have arrived than is out.
         assert_eq!((acks.infer_one(1), acks.infer_one(1)), (1, 1));
     }
+
     // [RFC6582-3.2-4b]
     #[test]
     fn the_window_is_that_of_the_first_duplicate() {

@@ -94,6 +94,7 @@ impl Sender {
             self.snd_una = ack.number;
         }
     }
+
     // [RFC6675-4-1] [RFC6675-5.1-4]
     fn take_sack(&mut self, p: &Packet, ack: &mut Ack) {
         if self.config.recovery != Recovery::Sack {
@@ -132,6 +133,7 @@ impl Sender {
         }
         self.delivery.on_delivered(ack.now, ack.delivered);
     }
+
     // [RFC6675-5-2]
     fn count_duplicate(&mut self, ack: &Ack) {
         if ack.duplicate {

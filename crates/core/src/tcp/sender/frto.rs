@@ -224,6 +224,7 @@ impl Sender {
     }
 
     // ---- what follows ---------------------------------------------------------------------------------------------------
+
     // [RFC5682-4-1]
     fn on_spurious_timeout(&mut self) {
         self.stats.spurious_timeouts += 1;

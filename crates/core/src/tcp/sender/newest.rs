@@ -44,6 +44,7 @@ impl Newest {
 mod tests {
     use super::Newest;
     use crate::units::{Span, Time};
+
     // [RFC8985-6.2-3]
     #[test]
     fn the_newest_is_what_was_sent_last_whatever_arrives_last() {
@@ -61,6 +62,7 @@ mod tests {
         );
         assert!(newest.is_before(4) && !newest.is_before(3));
     }
+
     // [RFC8985-6.2-4]
     #[test]
     fn what_arrives_below_the_highest_is_reordered() {

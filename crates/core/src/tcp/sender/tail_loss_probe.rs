@@ -91,6 +91,7 @@ impl Sender {
         }
         fits
     }
+
     // [RFC8985-7.3-5]
     fn probe_with_last_segment(&mut self, now: Time, out: &mut Outputs) {
         let evidence = self.evidence(Cause::TailLossProbe);

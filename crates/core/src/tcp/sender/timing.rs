@@ -49,6 +49,7 @@ impl Timing {
 mod tests {
     use super::Timing;
     use crate::units::Time;
+
     // [RFC6298-3-1] [RFC6298-3-2] [RFC6298-3-3]
     #[test]
     fn one_segment_is_timed_at_a_time_and_none_that_may_have_been_repeated() {

@@ -58,6 +58,7 @@ impl Undo {
 #[cfg(test)]
 mod tests {
     use super::Undo;
+
     // [RFC9438-4.9.2-1]
     #[test]
     fn the_first_echo_after_the_first_retransmission_tells_once() {
@@ -74,6 +75,7 @@ mod tests {
         undo.on_retransmission(100);
         assert_eq!(undo.is_for_original(100), Some(false));
     }
+
     // [RFC9438-4.9.2-1]
     #[test]
     fn it_takes_a_dsack_for_every_retransmission_since() {

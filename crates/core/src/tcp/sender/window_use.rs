@@ -39,6 +39,7 @@ mod tests {
     use super::WindowUse;
     use crate::tcp::cc::Window;
     use crate::tcp::profile::profile;
+
     // [RFC9438-4.6-3]
     #[test]
     fn the_window_grows_while_it_is_what_stops_the_sender() {

@@ -396,6 +396,7 @@ fn accepted() -> BTreeMap<(&'static str, String), &'static str> {
 fn explain(reason: &str) -> &'static str {
     REASONS.iter().find(|r| r.0 == reason).map_or("", |r| r.1)
 }
+
 // [RFC6675-6-1] [RFC8985-4-1] [RFC8985-9.2-1] [RFC9438-4.6-1]
 #[test]
 fn loss_recovery_is_as_in_the_kernel() {

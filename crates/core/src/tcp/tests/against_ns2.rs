@@ -58,12 +58,14 @@ fn compare(csv: &'static str, pair: &Pair, tolerance_ms: f64) {
         assert!(lag.abs() <= 1, "at {} ms we had sent {highest}, ns-2 {}", e.ms, e.segment);
     }
 }
+
 // [RFC5681-3.2-3] [RFC5681-3.2-11]
 #[test]
 fn one_loss() {
     let csv = include_str!("../../../../../tests/reference/ns2/one_loss.csv");
     compare(csv, &run(Recovery::Reno, &[60], 1, u64::MAX, 8), 1.3);
 }
+
 // [RFC6582-3.2-4a] [RFC6582-3.2-4b]
 #[test]
 fn two_losses() {
@@ -86,6 +88,7 @@ fn two_losses_cost_reno_a_timeout() {
     // The timer runs in ticks of 10 ms from a phase that ns-2 draws.
     assert!((again[1].1 - theirs[0]).abs() <= 20.0, "{} ms, ns-2 {} ms", again[1].1, theirs[0]);
 }
+
 // [RFC6298-5.4-1]
 #[test]
 fn timeouts_and_their_backoff() {

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::packet::Kind;
 use crate::units::Seq32;
+
 // [RFC5681-3.1-3] [RFC5681-3.1-6]
 #[test]
 fn the_handshake_takes_one_round_trip_and_the_initial_window_follows() {
@@ -18,6 +19,7 @@ fn the_handshake_takes_one_round_trip_and_the_initial_window_follows() {
     assert_eq!(pair.sender.srtt(), Some(RTT));
     assert_eq!((pair.sender.window().cwnd, pair.sender.window().ssthresh), (10, u32::MAX));
 }
+
 // [RFC5681-3.1-4]
 #[test]
 fn a_lost_syn_is_repeated_after_the_initial_timeout_and_the_window_starts_at_one() {

@@ -1,6 +1,7 @@
 //! ACKs, windows, buffers, marks and pacing: what holds a sender back besides losses.
 
 use super::*;
+
 // [RFC5681-4.2-1] [RFC5681-4.2-3]
 #[test]
 fn delayed_acks_cover_two_segments_and_a_lone_one_after_the_delay() {
@@ -22,6 +23,7 @@ fn quick_acks_cover_the_start_of_a_connection() {
     pair.run(Time::ZERO + Span::from_ms(1000));
     assert_eq!(pair.ack_count, 10);
 }
+
 // [RFC2883-4-5]
 #[test]
 fn sack_blocks_report_the_newest_range_first() {
@@ -120,6 +122,7 @@ fn an_ecn_mark_reduces_once_per_window_without_a_retransmission() {
     pair.run(Time::ZERO + Span::from_secs(2));
     assert_eq!(pair.receiver.stats().bytes_delivered, 100_000);
 }
+
 // [RFC5681-4.1-1] [RFC5681-4.1-2]
 #[test]
 fn after_a_pause_the_window_decays_only_where_the_profile_says_so() {

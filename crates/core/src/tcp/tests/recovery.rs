@@ -2,6 +2,7 @@
 
 use super::cc::CaState;
 use super::*;
+
 use crate::packet::{Kind, SackBlock};
 use crate::units::Seq32;
 // [RFC5681-3.1-1] [RFC5681-3.1-2]
@@ -14,6 +15,7 @@ fn slow_start_doubles_each_round_without_delayed_acks() {
         (1..6).map(|r| pair.sent_between(100.0 * f64::from(r), 100.0 * f64::from(r) + 99.0, 960).len()).collect();
     assert_eq!(rounds, [2, 4, 8, 16, 32]);
 }
+
 // [RFC5681-3.1-7] [RFC5681-3.2-3] [RFC5681-3.2-12] [RFC5681-4.3-5] [RFC6582-3.2-1] [RFC6582-3.2-2a]
 #[test]
 fn one_lost_segment_is_retransmitted_on_the_third_duplicate_and_the_window_halves() {
@@ -43,6 +45,7 @@ fn one_lost_segment_is_retransmitted_on_the_third_duplicate_and_the_window_halve
         }
     }
 }
+
 // [RFC5681-4.3-1] [RFC6582-3.2-4a]
 #[test]
 fn several_losses_in_a_window_cost_reno_a_timeout_newreno_a_round_each_and_sack_one_round() {
@@ -61,6 +64,7 @@ fn several_losses_in_a_window_cost_reno_a_timeout_newreno_a_round_each_and_sack_
     assert_eq!((sack_timeouts, sack_resent), (0, 3));
     assert!(sack_end < newreno_end);
 }
+
 // [RFC5681-3.2-4]
 #[test]
 fn limited_transmit_sends_one_new_segment_for_each_of_the_first_two_duplicates() {
@@ -76,6 +80,7 @@ fn limited_transmit_sends_one_new_segment_for_each_of_the_first_two_duplicates()
         assert_eq!(pair.receiver.stats().bytes_delivered, 960 * 40);
     }
 }
+
 // [RFC5681-3.1-15] [RFC5681-3.1-17] [RFC6298-2.4-1] [RFC6298-5-1] [RFC6298-5.4-1] [RFC6298-5.5-1] [RFC6298-5.6-1]
 #[test]
 fn timeouts_back_off_and_the_window_restarts_at_one() {

@@ -116,6 +116,7 @@ impl Rig {
         }
     }
 }
+
 // [IEEE80211-10.3.2.3-1] [IEEE80211-10.3.2.11-1]
 #[test]
 fn udp_saturation_is_what_the_airtime_allows() {

@@ -43,6 +43,7 @@ fn transmits(c: &mut Contention, r: u16, at: u64, length: u64, receiver: u16, is
     c.on_begin(RadioId(r), at);
     c.on_end(RadioId(r), at + length, 0, RadioId(receiver), is_decoded);
 }
+
 // [IEEE80211-10.3.2.3-3] [IEEE80211-10.3.4.2-1]
 #[test]
 fn a_frame_that_finds_the_medium_idle_leaves_at_once_or_after_aifs() {
@@ -55,6 +56,7 @@ fn a_frame_that_finds_the_medium_idle_leaves_at_once_or_after_aifs() {
     c.on_frame(RadioId(1), Ac::Be, 1_110_000);
     assert_eq!(c.ready[1], 1_100_000 + timing().aifs_ns(3), "no backoff: the medium was idle when it came");
 }
+
 // [IEEE80211-10.3.2.1-1] [IEEE80211-10.3.3-1] [IEEE80211-10.3.4.3-1]
 #[test]
 fn a_frame_that_finds_the_medium_busy_draws_a_backoff() {
@@ -87,6 +89,7 @@ fn left(has_qos: bool, after_aifs_ns: u64) -> u64 {
     transmits(&mut c, 1, at, 100_000, 2, true);
     (c.ready[0] - at - 100_000 - aifs) / 9_000
 }
+
 // [IEEE80211-10.23.2.4-1]
 #[test]
 fn dcf_counts_slots_at_their_end_and_edca_at_their_beginning() {
@@ -97,6 +100,7 @@ fn dcf_counts_slots_at_their_end_and_edca_at_their_beginning() {
         assert_eq!(left(true, after_aifs_ns), edca, "EDCA, {after_aifs_ns} ns after AIFS");
     }
 }
+
 // [IEEE80211-10.3.4.3-2]
 #[test]
 fn before_aifs_has_passed_no_slot_counts() {
@@ -106,6 +110,7 @@ fn before_aifs_has_passed_no_slot_counts() {
     transmits(&mut c, 1, timing().aifs_ns(3) - 1, 100_000, 2, true);
     assert_eq!(c.access[0][BE].backoff, 5);
 }
+
 // [IEEE80211-10.3.4.3-3]
 #[test]
 fn after_its_exchange_a_radio_counts_a_backoff_whether_or_not_a_frame_waits() {
@@ -127,6 +132,7 @@ fn after_its_exchange_a_radio_counts_a_backoff_whether_or_not_a_frame_waits() {
     c.on_frame(RadioId(0), Ac::Be, over + 4_000);
     assert_eq!(c.ready[0], over + 4_000, "it is over");
 }
+
 // [IEEE80211-10.3.3-2] [IEEE80211-10.3.3-3]
 #[test]
 fn the_window_doubles_with_each_failure_and_starts_anew_after_seven_or_an_answer() {
@@ -140,6 +146,7 @@ fn the_window_doubles_with_each_failure_and_starts_anew_after_seven_or_an_answer
     c.finish(RadioId(0), Ac::Be, 0, false, true);
     assert_eq!(c.access[0][BE].cw, 15);
 }
+
 // [IEEE80211-10.23.2.12-1]
 #[test]
 fn of_categories_ready_at_once_the_highest_goes_and_the_others_collide_with_it() {
@@ -157,6 +164,7 @@ fn of_categories_ready_at_once_the_highest_goes_and_the_others_collide_with_it()
     let ready = |ac: usize| 1_100_000 + c.access[0][ac].aifs_ns + u64::from(c.access[0][ac].backoff) * 9_000;
     assert_eq!(c.ready[0], ready(BE).min(ready(VI)));
 }
+
 // [IEEE80211-10.3.2.3-4] [IEEE80211-10.3.2.3-5]
 #[test]
 fn eifs_follows_what_could_not_be_decoded_and_ends_with_what_can() {
@@ -198,6 +206,7 @@ fn eifs_follows_what_could_not_be_decoded_and_ends_with_what_can() {
     c.on_end(RadioId(1), 100_000, 0, RadioId(3), false);
     assert_eq!(waiting(&mut c, 100_000), aifs);
 }
+
 // [IEEE80211-10.3.2.4-1]
 #[test]
 fn eifs_and_nav_run_side_by_side() {
@@ -218,6 +227,7 @@ fn eifs_and_nav_run_side_by_side() {
         assert_eq!(c.access[2][BE].ready_at - 50_000, wait, "NAV until {nav_ns} ns");
     }
 }
+
 // [IEEE80211-10.3.2.1-1] [IEEE80211-10.3.2.4-1] [IEEE80211-10.3.2.4-2] [IEEE80211-10.3.2.9-2]
 #[test]
 fn the_nav_silences_those_who_hear_it_but_not_the_receiver() {
@@ -237,6 +247,7 @@ fn the_nav_silences_those_who_hear_it_but_not_the_receiver() {
             && !c.has_nav(RadioId(3), 100_000)
     );
 }
+
 // [IEEE80211-10.3.2.11-1]
 #[test]
 fn a_responder_does_not_send_its_own_frame_in_between() {
@@ -252,6 +263,7 @@ fn a_responder_does_not_send_its_own_frame_in_between() {
     c.engage(RadioId(1), false, 150_000);
     assert_eq!(c.next(), (150_000 + timing().aifs_ns(3) + 2 * 9_000, RadioId(1)));
 }
+
 // [IEEE80211-10.3.4.3-2]
 #[test]
 fn who_is_due_in_the_same_slot_collides_and_who_is_due_later_freezes() {
@@ -271,6 +283,7 @@ fn who_is_due_in_the_same_slot_collides_and_who_is_due_later_freezes() {
     assert_eq!(c.next().0, NEVER);
     assert_eq!(c.access[2][BE].backoff, 0, "its slot had begun");
 }
+
 // [IEEE80211-10.3.2.11-2]
 #[test]
 fn those_who_collide_wait_for_the_answer_and_not_for_eifs() {

@@ -462,6 +462,7 @@ mod tests {
     fn vht(mcs: u8, streams: u8, width: Width, short_gi: bool) -> Mode {
         Mode::vht(mcs, streams, width, short_gi).unwrap()
     }
+
     // [IEEE80211-10.6.11-1]
     #[test]
     fn rows_of_the_standards_tables() {

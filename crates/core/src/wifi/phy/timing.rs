@@ -734,6 +734,7 @@ mod tests {
             assert_eq!(timing.ppdu_ns(mode, bytes), us * 1_000, "{mode:?}, {bytes} bytes: {working}");
         }
     }
+
     // [IEEE80211-10.3.2.3-1] [IEEE80211-10.3.2.3-2] [IEEE80211-10.3.2.3-3] [IEEE80211-10.3.2.3-4]
     #[test]
     fn interframe_spaces() {
@@ -756,6 +757,7 @@ mod tests {
             assert_eq!(t.aifs_ns(3), t.difs_ns() + t.slot_ns);
         }
     }
+
     // [IEEE80211-10.6.6-1] [IEEE80211-10.6.6.5-1] [IEEE80211-10.6.6.5-2] [IEEE80211-10.6.11-1]
     #[test]
     fn responses_use_the_highest_basic_rate_of_the_same_kind() {
@@ -788,6 +790,7 @@ mod tests {
             assert_eq!(config.timing().response_mode(data), response, "{config:?}, {data:?}");
         }
     }
+
     // [IEEE80211-10.3.2.9-3] [IEEE80211-10.3.2.11-2] [IEEE80211-10.6.6-1] [IEEE80211-10.27-1]
     #[test]
     fn responses_protection_and_timeouts() {
@@ -825,6 +828,7 @@ mod tests {
         assert_eq!(mpdu_bytes(1500, false), 1536);
         assert_eq!([1536, 1537, 1538, 1540].map(subframe_bytes), [1540, 1544, 1544, 1544]);
     }
+
     // [IEEE80211-10.23.2.2-1] [IEEE80211-10.23.2.2-2]
     #[test]
     fn edca() {

@@ -137,6 +137,7 @@ fn counts_start_anew_when_numbers_come_round_again() {
     }
     assert_eq!(rig.buffer.stats(), ReorderStats { delivered: 3 * 4096, ..ReorderStats::default() });
 }
+
 // [IEEE80211-10.25.6.6.2-2]
 #[test]
 fn held_mpdus_are_released_after_the_timeout() {
@@ -159,6 +160,7 @@ fn held_mpdus_are_released_after_the_timeout() {
     assert_eq!(rig.arrive(10, &[2, 3]), NONE);
     assert_eq!((rig.buffer.deadline(), rig.expire(1_000_000)), (Time::NEVER, vec![]));
 }
+
 // [IEEE80211-10.25.6.6.2-3]
 #[test]
 fn an_mpdu_beyond_the_window_moves_it() {
@@ -172,6 +174,7 @@ fn an_mpdu_beyond_the_window_moves_it() {
     let expected = ReorderStats { delivered: 6, stale: 1, lost: 1, window_moves: 1, ..ReorderStats::default() };
     assert_eq!(rig.buffer.stats(), expected);
 }
+
 // [IEEE80211-10.25.6.6.3-1]
 #[test]
 fn a_bar_moves_the_head() {

@@ -272,6 +272,7 @@ fn the_frame_on_the_air_gets_through_and_the_rest_is_kept_or_dropped() {
         }
     }
 }
+
 // [IEEE80211-10.25.2-1]
 #[test]
 fn block_ack_starts_anew() {

@@ -95,6 +95,7 @@ const PPDUS: TraceConfig = TraceConfig { ppdus: true, frames: false };
 fn airtime_share(rig: &Rig, link: u32) -> f64 {
     rig.stats(link).airtime_ns as f64 / rig.now as f64
 }
+
 // [IEEE80211-10.12.2-1] [IEEE80211-10.13-1]
 #[test]
 fn every_limit_of_an_ampdu_binds_exactly() {
@@ -181,6 +182,7 @@ fn a_txop_bounds_its_ampdus_and_holds_several_of_them() {
     assert_eq!(ppdus.iter().map(|p| u32::from(p.mpdus)).max(), Some(most));
     assert!(several > 0, "short A-MPDUs share a TXOP");
 }
+
 // [IEEE80211-10.23.2.9-1]
 #[test]
 fn long_ampdus_fit_into_the_txop() {
@@ -198,6 +200,7 @@ fn long_ampdus_fit_into_the_txop() {
         assert!(p.end_ns - p.start_ns + t.sifs_ns + t.block_ack_ns(p.mode) <= limit);
     }
 }
+
 // [IEEE80211-10.3.4.4-1] [IEEE80211-10.25.6.3-1]
 #[test]
 fn how_often_a_lost_mpdu_is_sent_follows_the_drivers_rule() {
@@ -240,6 +243,7 @@ fn a_short_series_ends_the_repeats() {
     assert_eq!(rig.stats(0).ppdus, 9);
     assert_eq!(rig.channel.ppdus.iter().filter(|p| p.mpdus > 0).map(|p| p.repeat).max(), Some(2));
 }
+
 // [IEEE80211-10.25.6.6.3-1] [IEEE80211-10.25.6.7-2]
 #[test]
 fn a_bar_fills_the_hole_and_silence_leaves_it_to_the_timeout() {
@@ -269,6 +273,7 @@ fn a_bar_fills_the_hole_and_silence_leaves_it_to_the_timeout() {
     let repeats = bar.channel.ppdus.iter().filter(|p| p.mpdus == 0).map(|p| p.repeat).max();
     assert!(repeats < Some(7));
 }
+
 // [IEEE80211-10.25.6.7-2]
 #[test]
 fn when_every_bar_is_lost_the_recipients_timeout_remains() {
@@ -356,6 +361,7 @@ fn an_rts_in_vain_is_counted_as_such() {
     assert!(20 * sum(|s| s.ppdus_unanswered) < sum(|s| s.ppdus));
     assert_eq!(sum(|s| s.ppdus), rig.channel.ppdus.len() as u64);
 }
+
 // [IEEE80211-10.3.2.4-3] [IEEE80211-10.3.2.9-1] [IEEE80211-10.3.2.9-4]
 #[test]
 fn rts_and_cts_bring_hidden_stations_their_throughput_back() {
@@ -613,6 +619,7 @@ fn edca_by_chance(a: EdcaParams, b: EdcaParams, t: &timing::Timing) -> f64 {
     }
     done[0] as f64 / (done[0] + done[1]) as f64
 }
+
 // [IEEE80211-10.23.2.2-1]
 #[test]
 fn voice_goes_before_best_effort_as_often_as_chance_says() {

@@ -44,6 +44,7 @@ impl Rig {
         }
     }
 }
+
 // [IEEE80211-10.3.6-1] [IEEE80211-10.6.5-1]
 #[test]
 fn each_station_hears_it_once_at_the_lowest_basic_rate_and_nobody_answers() {
@@ -79,6 +80,7 @@ fn no_rts_goes_before_it_however_long_it_is() {
         assert_eq!(kinds, [FrameKind::Data]);
     }
 }
+
 // [IEEE80211-10.3.6-2]
 #[test]
 fn what_does_not_arrive_is_not_repeated() {

@@ -415,6 +415,7 @@ proptest! {
         }
     }
 }
+
 // [IEEE80211-10.25.6.7-1]
 #[test]
 fn sequence_numbers_come_round_in_order_with_losses() {
