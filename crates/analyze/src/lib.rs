@@ -18,6 +18,8 @@ mod send_history;
 pub mod tables;
 mod thin;
 mod whatif;
+#[cfg(test)]
+mod work;
 
 pub use analyzer::{Analyzer, Options, Summary};
 pub use reader::CaptureError;

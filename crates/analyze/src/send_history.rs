@@ -1,7 +1,7 @@
 //! What a sender has out: segments in the order of their sequence numbers, without gaps, and some that were acknowledged
 //! already, because a repetition or a report of a duplicate may still come.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use airtcp_core::convert::count;
 use airtcp_core::flags;
@@ -58,18 +58,46 @@ impl Sent {
     }
 }
 
+/// What a packet asks for costs a few steps, however much is outstanding.
 #[derive(Debug, Default)]
 pub(crate) struct SendHistory {
     /// The first `acked` of them are acknowledged.
     sent: VecDeque<Sent>,
     acked: usize,
     sacked_bytes: u64,
-    sacked: u32,
+    /// Where those begin that are SACKed.
+    sacked: BTreeSet<u64>,
+    /// What is outstanding, in segments of this size, begun ones counted.
+    segments: u64,
+    segment_bytes: u64,
+}
+
+#[cfg(test)]
+thread_local! {
+    /// Segments that were looked at, for tests that count work.
+    pub(crate) static LOOKED_AT: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+}
+
+/// Segments are being looked at, one after the other.
+#[inline]
+fn look(_segments: u64) {
+    #[cfg(test)]
+    LOOKED_AT.set(LOOKED_AT.get() + _segments);
 }
 
 impl SendHistory {
-    pub(crate) fn outstanding(&self) -> impl DoubleEndedIterator<Item = &Sent> {
-        self.sent.range(self.acked..)
+    /// What is outstanding, in segments of so many bytes, begun ones counted. It is counted anew only when their size is another one.
+    pub(crate) fn outstanding_segments(&mut self, bytes: u32) -> u64 {
+        let bytes = u64::from(bytes.max(1));
+        if self.segment_bytes != bytes {
+            look(self.sent.len() as u64);
+            self.segment_bytes = bytes;
+            self.segments = self.sent.range(self.acked..).map(|s| s.len().div_ceil(bytes)).sum();
+        }
+        self.segments
+    }
+    fn in_segments(&self, bytes: u64) -> u64 {
+        bytes.div_ceil(self.segment_bytes.max(1))
     }
     pub(crate) fn front(&self) -> Option<&Sent> {
         self.sent.get(self.acked)
@@ -82,7 +110,7 @@ impl SendHistory {
         count(self.sent.len() - self.acked)
     }
     pub(crate) fn sacked(&self) -> u32 {
-        self.sacked
+        count(self.sacked.len())
     }
     pub(crate) fn sacked_bytes(&self) -> u64 {
         self.sacked_bytes
@@ -90,6 +118,7 @@ impl SendHistory {
 
     pub(crate) fn push(&mut self, sent: Sent) {
         debug_assert!(self.sent.back().is_none_or(|last| last.end == sent.start) && sent.start < sent.end);
+        self.segments += self.in_segments(sent.len());
         self.sent.push_back(sent);
     }
 
@@ -113,9 +142,11 @@ impl SendHistory {
         lost
     }
 
+    /// It is no longer outstanding.
     fn uncount(&mut self, s: &Sent) {
+        self.segments -= self.in_segments(s.len());
         if s.has(Marks::SACKED) {
-            self.sacked -= 1;
+            self.sacked.remove(&s.start);
             self.sacked_bytes -= s.len();
         }
     }
@@ -130,6 +161,7 @@ impl SendHistory {
                 self.split(self.acked, to);
                 continue;
             }
+            look(1);
             self.uncount(&first);
             self.acked += 1;
             f(&first);
@@ -149,13 +181,16 @@ impl SendHistory {
         let whole = &mut self.sent[index];
         debug_assert!(whole.start < at && at < whole.end);
         let upper = Sent { start: at, ..*whole };
+        let (before, lower) = (whole.len(), at - whole.start);
         whole.end = at;
         whole.marks.remove(Marks::FIN);
-        if upper.has(Marks::SACKED) {
-            self.sacked += 1;
-        }
         if index < self.acked {
             self.acked += 1;
+        } else {
+            self.segments += self.in_segments(lower) + self.in_segments(upper.len()) - self.in_segments(before);
+            if upper.has(Marks::SACKED) {
+                self.sacked.insert(at);
+            }
         }
         self.sent.insert(index + 1, upper);
     }
@@ -171,6 +206,7 @@ impl SendHistory {
         }
         let mut index = self.find(start);
         while let Some(s) = self.sent.get_mut(index).filter(|s| s.start < end) {
+            look(1);
             f(s);
             index += 1;
         }
@@ -178,7 +214,7 @@ impl SendHistory {
 
     /// Those that lie at least partly in the range.
     pub(crate) fn within(&self, start: u64, end: u64) -> impl Iterator<Item = &Sent> {
-        self.sent.range(self.find(start).min(self.sent.len())..).take_while(move |s| s.start < end)
+        self.sent.range(self.find(start).min(self.sent.len())..).take_while(move |s| s.start < end).inspect(|_| look(1))
     }
 
     /// Marks as SACKed what lies wholly in the range and is outstanding; `f` sees what was not marked before.
@@ -188,9 +224,10 @@ impl SendHistory {
             index += 1;
         }
         while let Some(s) = self.sent.get_mut(index).filter(|s| s.end <= end) {
+            look(1);
             if !s.has(Marks::SACKED) {
                 s.marks |= Marks::SACKED;
-                self.sacked += 1;
+                self.sacked.insert(s.start);
                 self.sacked_bytes += s.end - s.start;
                 f(s);
             }
@@ -198,12 +235,8 @@ impl SendHistory {
         }
     }
 
-    /// SACKed segments above `offset`.
-    pub(crate) fn sacked_above(&self, offset: u64) -> u32 {
-        if self.sacked == 0 {
-            return 0;
-        }
-        let below = self.outstanding().take_while(|s| s.start < offset).filter(|s| s.has(Marks::SACKED)).count();
-        self.sacked - count(below)
+    /// SACKed segments that begin at `offset` or above, counted up to `enough`.
+    pub(crate) fn sacked_above(&self, offset: u64, enough: u32) -> u32 {
+        count(self.sacked.range(offset..).take(enough as usize).inspect(|_| look(1)).count())
     }
 }

@@ -107,7 +107,7 @@ struct Facts {
     silent: Span,
     round_trip: Span,
     rto: Span,
-    /// SACKed above it.
+    /// SACKed above it; no more than make a loss are counted.
     above: u32,
     resent_before: bool,
 }
@@ -188,14 +188,14 @@ impl Flow {
         self.round_flight = 0;
     }
 
-    fn flight_segments(&self) -> u32 {
-        let mss = u64::from(self.mss());
-        saturate32(self.history.outstanding().map(|s| s.len().div_ceil(mss)).sum())
+    fn flight_segments(&mut self) -> u32 {
+        let mss = self.mss();
+        saturate32(self.history.outstanding_segments(mss))
     }
 
     fn facts(&self, at: &Passing, start: u64, end: u64, original: Option<&Sent>) -> Facts {
         let since = |time: Time| at.now.since(time);
-        let above = if self.sack { self.history.sacked_above(end) } else { 0 };
+        let above = if self.sack { self.history.sacked_above(end, THRESHOLD) } else { 0 };
         let quiet = since(self.reported_at.max(self.advanced_at));
         let round_trip = self.rtt.srtt() + at.near;
         let prompt_within = at.near + round_trip / 4 + PROMPT;
