@@ -102,6 +102,11 @@ macro_rules! table {
             $vis fn push(&mut self, row: $row) {
                 $(self.$column.push(row.$column);)+
             }
+            /// How many rows there are.
+            #[allow(dead_code)] // only tables that can outgrow a run are asked
+            $vis fn count(&self) -> usize {
+                [$(self.$column.len()),+][0]
+            }
             /// The finished table.
             $vis fn into_table(self) -> $crate::table::Table {
                 $crate::table::Table {

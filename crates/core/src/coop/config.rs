@@ -226,6 +226,11 @@ impl CoopConfig {
                 return Err(format!("`{key}` = 0ns: must be above zero, such as \"1s\""));
             }
         }
+        for (key, value) in [("sample_every", self.sample_every), ("announce_every", self.announce_every)] {
+            if value < Span::from_us(1) {
+                return Err(format!("`{key}` = {value}: must be at least 1us, such as \"1s\""));
+            }
+        }
         if self.expire_after <= self.announce_every {
             let (expire, every) = (self.expire_after, self.announce_every);
             return Err(format!("`expire_after` = {expire}: must be longer than `announce_every` ({every})"));

@@ -96,10 +96,11 @@ impl Default for PieConfig {
 impl PieConfig {
     fn check(&self) -> Result<(), String> {
         Limit::check(self.limit_packets, self.limit_bytes)?;
-        for (key, span) in [("target", self.target), ("t_update", self.t_update)] {
-            if span.is_zero() {
-                return Err(format!("`{key}` = 0ns: must be above zero, such as \"15ms\""));
-            }
+        if self.target.is_zero() {
+            return Err("`target` = 0ns: must be above zero, such as \"15ms\"".into());
+        }
+        if self.t_update < Span::from_us(1) {
+            return Err(format!("`t_update` = {}: must be at least 1us, such as \"15ms\"", self.t_update));
         }
         for (key, gain) in [("alpha", self.alpha), ("beta", self.beta)] {
             if !(gain.is_finite() && gain >= 0.0) {

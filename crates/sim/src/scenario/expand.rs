@@ -63,8 +63,8 @@ pub(super) fn expand(file: &ScenarioFile, source: &Document) -> Result<RunSpec, 
     }
     let links_are_good = e.errors.is_empty();
     let mut flows = e.flows(links_are_good);
-    let record = e.record(&flows, links_are_good);
     let daemons = e.daemons(flows.len());
+    let record = e.record(&flows, daemons.len(), links_are_good);
     flows.extend(daemons);
     ScenarioErrors::check(e.errors)?;
     Ok(RunSpec {

@@ -539,6 +539,7 @@ fn what_would_need_more_memory_than_there_is_is_told_before_the_run() {
     ] {
         assert!(faults(traffic).contains("packets in a second of simulated time: at most 100000000"), "{traffic}");
     }
+    assert!(faults(r#"{ kind = "stream", rate = "1Mbit/s", every = "1ns" }"#).contains("must be at least 1us"));
     let kept = faults(r#"{ kind = "ping", interval = "11ns" }"#);
     assert!(kept.contains("each with a row of its own: at most 50000000"), "{kept}");
     for traffic in [
@@ -548,6 +549,20 @@ fn what_would_need_more_memory_than_there_is_is_told_before_the_run() {
     ] {
         assert_eq!(faults(traffic), "", "{traffic}");
     }
+    // Each entry alone is within the bounds. The one that goes beyond is named, with file, line, key and what is accepted.
+    let mut text = flow_over(lines, r#"{ kind = "cbr", rate = "350Gbit/s" }"#);
+    for name in ["g", "h", "i"] {
+        text += &format!(
+            "[[flows]]\nname = \"{name}\"\nfrom = \"a\"\nto = \"b\"\ntraffic = {{ kind = \"cbr\", rate = \"350Gbit/s\" }}\n"
+        );
+    }
+    let told = Scenario::parse(&text, "x.toml", &[]).unwrap().to_spec().unwrap_err().to_string();
+    assert!(told.starts_with("x.toml:") && told.contains("flows[3].traffic: "), "{told}");
+    let message = "116666668 packets in a second of simulated time, with those of flows before it: at most 100000000";
+    assert!(told.contains(message), "{told}");
+    let rows = flow_over(lines, "\"unlimited\"") + "[record]\ninterval = \"1ns\"\n";
+    let told = Scenario::parse(&rows, "x.toml", &[]).unwrap().to_spec().unwrap_err().to_string();
+    assert!(told.contains("record.interval = \"1ns\"") && told.contains("are more than 50000000"), "{told}");
 }
 
 #[test]

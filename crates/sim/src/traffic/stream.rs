@@ -29,6 +29,9 @@ pub struct Stream {
     pub every: Span,
 }
 
+/// Each write is an event, whether or not anything is sent.
+const SHORTEST: Span = Span::from_us(1);
+
 fn picture() -> Span {
     Span::from_ms(40)
 }
@@ -38,7 +41,7 @@ impl App for Stream {
 
     fn check(&self, faults: &mut Faults) {
         faults.require(self.rate.as_bps() > 0, "rate", "must be above 0bit/s");
-        faults.require(!self.every.is_zero(), "every", "must be longer than 0s");
+        faults.require(self.every >= SHORTEST, "every", format!("must be at least {SHORTEST}"));
     }
     fn build(&self, _: &Context) -> Result<Encoder, BuildError> {
         Ok(Encoder { config: self.clone(), start: Time::ZERO, written: 0 })

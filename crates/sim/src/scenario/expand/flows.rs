@@ -17,12 +17,20 @@ use crate::traffic::{Carried, Faults, TcpApp, Traffic};
 
 /// Beyond any host's memory, and small enough to be added up.
 const MAX_TSQ_BYTES: Bytes = Bytes::new(1 << 40);
-/// Of one entry, by traffic that does not wait for the network: 800 Gbit/s of 1000 bytes.
+/// Of all entries, by traffic that does not wait for the network: 800 Gbit/s of 1000 bytes.
 const MAX_PACKETS_PER_SECOND: u64 = 100_000_000;
-/// Packets of one entry that get a row each: some GiB of results.
+/// Packets of all entries that get a row each: some GiB of results.
 const MAX_REMEMBERED: u64 = 50_000_000;
 /// RFC 1122 section 4.2.3.2.
 const MAX_DELAYED_ACK: Span = Span::from_ms(500);
+
+/// What flows make of their own accord, without waiting for the network.
+#[derive(Debug, Clone, Copy, Default)]
+struct OwnPackets {
+    in_a_second: u64,
+    /// Over the whole run, of those with a row of their own.
+    remembered: u64,
+}
 
 /// `a, b or c`.
 fn one_of(names: &[&str]) -> String {
@@ -38,6 +46,7 @@ impl<'a> Expander<'a> {
         let reach = links_are_good.then(|| Reach::new(&self.nodes, &self.links));
         let mut specs: Vec<FlowSpec> = Vec::new();
         let mut total = 0u64;
+        let mut own = OwnPackets::default();
         let mut seen = BTreeMap::new();
         for (i, flow) in file.flows.iter().enumerate() {
             let path = root("flows").index(i);
@@ -84,9 +93,7 @@ impl<'a> Expander<'a> {
                 }
             }
             let Some(traffic) = traffic else { continue };
-            if self.file.duration <= super::MAX_DURATION {
-                self.packets(&path, flow, &traffic, count);
-            }
+            self.own_packets(&path, flow, &traffic, count, &mut own);
             let indexed = flow.count.is_some() || from.is_group || to.is_group;
             for k in 0..count {
                 let index = specs.len() as u64;
@@ -113,23 +120,42 @@ impl<'a> Expander<'a> {
         specs
     }
 
-    /// Bounds on what a flow makes of its own accord. They tell before the run what would end it without memory.
-    fn packets(&mut self, path: &Path, flow: &Flow, traffic: &Traffic, count: u32) {
+    /// Bounds on what flows make of their own accord: they tell before the run what would end it without memory. `before`: of the
+    /// entries before this one, and with it afterwards. The entry that goes beyond is named.
+    fn own_packets(&mut self, path: &Path, flow: &Flow, traffic: &Traffic, count: u32, before: &mut OwnPackets) {
+        if !self.has_duration() {
+            // Reported.
+            return;
+        }
         let start = match flow.start {
             Start::At(at) => at,
             Start::Between(range) => range.from,
         };
         let all = flow.stop.unwrap_or(self.file.duration).saturating_sub(start);
         let of = |span| traffic.packets_within(span).0.saturating_mul(u64::from(count));
-        let (in_a_second, in_all) = (of(all.min(Span::from_secs(1))), of(all));
-        if in_a_second > MAX_PACKETS_PER_SECOND {
+        let in_a_second = of(all.min(Span::from_secs(1)));
+        let remembered = if traffic.packets_within(all).1 { of(all) } else { 0 };
+        let and_others = |of_others| if of_others > 0 { ", with those of flows before it" } else { "" };
+        let sum = OwnPackets {
+            in_a_second: before.in_a_second.saturating_add(in_a_second),
+            remembered: before.remembered.saturating_add(remembered),
+        };
+        if sum.in_a_second > MAX_PACKETS_PER_SECOND {
             let message = format!(
-                "{in_a_second} packets in a second of simulated time: at most {MAX_PACKETS_PER_SECOND} can be simulated"
+                "{} packets in a second of simulated time{}: at most {MAX_PACKETS_PER_SECOND} can be simulated",
+                sum.in_a_second,
+                and_others(before.in_a_second),
             );
             self.error(&path.key("traffic"), message);
-        } else if traffic.packets_within(all).1 && in_all > MAX_REMEMBERED {
-            let message = format!("{in_all} packets, each with a row of its own: at most {MAX_REMEMBERED} can be kept");
+        } else if sum.remembered > MAX_REMEMBERED {
+            let message = format!(
+                "{} packets{}, each with a row of its own: at most {MAX_REMEMBERED} can be kept",
+                sum.remembered,
+                and_others(before.remembered),
+            );
             self.error(&path.key("traffic"), message);
+        } else {
+            *before = sum;
         }
     }
 

@@ -23,7 +23,7 @@ enum LinkKind {
 }
 
 impl Expander<'_> {
-    pub(super) fn record(&mut self, flows: &[FlowSpec], links_are_good: bool) -> RecordSpec {
+    pub(super) fn record(&mut self, flows: &[FlowSpec], daemons: usize, links_are_good: bool) -> RecordSpec {
         let record = &self.file.record;
         let path = root("record");
         let interval = record.interval_of(self.file.duration);
@@ -79,10 +79,11 @@ impl Expander<'_> {
             let flow_series = tcp_flows.min(u64::from(record.flow_series_max));
             let samples = self.file.duration.as_ns() / interval.as_ns();
             let links = link_series.len() + air_series.len();
-            let series = links as u64 + flow_series + self.walks.len() as u64;
+            let others = (self.walks.len() + daemons) as u64;
+            let series = links as u64 + flow_series + others;
             if samples.saturating_mul(series) > MAX_SAMPLES {
                 let message = format!(
-                    "{samples} samples of each of {series} series ({links} links, {flow_series} flows) are more than \
+                    "{samples} samples of each of {series} series ({links} links, {flow_series} flows, {others} others) are more than \
                      {MAX_SAMPLES}: raise record.interval, lower record.flow_series_max or name fewer record.links"
                 );
                 self.error(&interval_at, message);
