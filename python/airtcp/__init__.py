@@ -17,7 +17,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from airtcp._airtcp import __version__
-from airtcp.errors import CaptureError, ExecutorError, NotOursError, ResultsError, ScenarioError, SweepError
+from airtcp.errors import CaptureError, ExecutorError, NotOursError, ResultsError, RunError, ScenarioError, SweepError
 
 if TYPE_CHECKING:
     from airtcp import scenario
@@ -44,6 +44,7 @@ __all__ = [
     "Record",
     "Results",
     "ResultsError",
+    "RunError",
     "Scenario",
     "ScenarioError",
     "Sweep",

@@ -12,6 +12,7 @@ __all__ = [
     "DocumentError",
     "Output",
     "Run",
+    "RunError",
     "ScenarioError",
     "Schema",
     "__version__",
@@ -47,6 +48,9 @@ class ScenarioError(ValueError):
     """A scenario or an override is wrong. The message holds what was found; `errors` lists it fault by fault."""
 
     errors: list[Fault]
+
+class RunError(RuntimeError):
+    """A run cannot go on: it has outgrown what memory is for, or the audit found that its books do not agree."""
 
 def schema() -> str:
     """The JSON Schema of scenario files, as text."""
@@ -226,8 +230,9 @@ class Checked:
 class Run:
     """One run, advanced step by step. The steps do not change its results."""
 
-    def __new__(cls, scenario: Checked, capture: tuple[str | Path, int] | None) -> Run:
-        """`capture`: file for what the scenario wants captured, and how many bytes of a packet it keeps (0: all)."""
+    def __new__(cls, scenario: Checked, capture: tuple[str | Path, int] | None, audit: bool = False) -> Run:
+        """`capture`: file for what the scenario wants captured, and how many bytes of a packet it keeps (0: all).
+        `audit`: at every sample the books of the run are checked."""
     @property
     def now_s(self) -> float:
         """Simulated time reached, seconds."""
@@ -235,7 +240,11 @@ class Run:
     def end_s(self) -> float:
         """Simulated time at which the run ends, seconds."""
     def advance(self, until_s: float) -> None:
-        """Runs up to this simulated time, seconds. Other Python threads go on meanwhile."""
+        """Runs up to this simulated time, seconds. Other Python threads go on meanwhile.
+
+        Raises:
+            RunError: it cannot go on.
+        """
     def finish(self) -> Output:
         """Ends the run where it is and hands out what it recorded."""
 

@@ -24,7 +24,16 @@ from airtcp._files import fault_of_input
 from airtcp._terminal import BAD_INPUT, FAILURE, OK, Interrupts, StopError, fail, render, say, write_out
 from airtcp._text import to_json
 from airtcp.commands import analyze, clean, report, study, sweep, verify
-from airtcp.errors import DamagedError, ExecutorError, NotOursError, ResultsError, ScenarioError, StudyError, SweepError
+from airtcp.errors import (
+    DamagedError,
+    ExecutorError,
+    NotOursError,
+    ResultsError,
+    RunError,
+    ScenarioError,
+    StudyError,
+    SweepError,
+)
 from airtcp.execution import SNAPLEN, Execution
 from airtcp.schemas import WHAT
 
@@ -53,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     checked = _checked(args)
     with Interrupts().active() as interrupts:
         if not save:
-            execution = _advance(Execution(checked), interrupts, quiet=args.quiet)
+            execution = _advance(Execution(checked, audit=args.audit), interrupts, quiet=args.quiet)
             if args.json:
                 write_out(to_json(execution.summary()) + "\n")
                 return _end(execution, interrupts, "not saved", quiet=args.quiet)
@@ -64,7 +73,8 @@ def run(args: argparse.Namespace) -> int:
             out = args.out or _default_folder(checked)
             # Made before the run: a place that cannot be written to should not cost the time of a run.
             with Folder(_path(out), tell=say) as folder:
-                execution = _advance(Execution(checked, folder, args.snaplen), interrupts, quiet=args.quiet)
+                execution = Execution(checked, folder, args.snaplen, audit=args.audit)
+                execution = _advance(execution, interrupts, quiet=args.quiet)
                 results, where = execution.results(), f"results in {out}"
                 folder.commit(results)
     if args.json:
@@ -265,6 +275,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="BYTES",
         help="bytes of each packet that a capture keeps; 0: all (default: %(default)s)",
     )
+    sub.add_argument("--audit", action="store_true", help="check at every sample that nothing was lost or counted twice")
     sub.add_argument("-q", "--quiet", action="store_true", help="no progress and no tables")
 
     sub = command("check", check, "airtcp check examples/pacing-buffers-reno.toml")
@@ -319,7 +330,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return fail(str(stop), stop.code)
     except (ScenarioError, StudyError, SweepError, NotOursError) as error:
         return fail(str(error), BAD_INPUT)
-    except (ResultsError, ExecutorError) as error:
+    except (ResultsError, ExecutorError, RunError) as error:
         return fail(str(error), FAILURE)
     except MemoryError:
         return fail("out of memory: make the scenario smaller, or record less (key `record` of the scenario)", FAILURE)

@@ -1,8 +1,8 @@
-"""Exceptions of airtcp. `ScenarioError` and `CaptureError` come from the parsers in Rust."""
+"""Exceptions of airtcp. `ScenarioError` and `CaptureError` come from the parsers in Rust, `RunError` from the engine."""
 
 from typing import Final
 
-from airtcp._airtcp import CaptureError, ScenarioError
+from airtcp._airtcp import CaptureError, RunError, ScenarioError
 
 
 class ResultsError(Exception):
@@ -48,6 +48,7 @@ __all__ = [
     "FileError",
     "NotOursError",
     "ResultsError",
+    "RunError",
     "ScenarioError",
     "StudyError",
     "SweepError",

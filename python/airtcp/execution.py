@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,11 +20,24 @@ SNAPLEN: Final = 192
 """Bytes that captures keep of each packet: more than all headers together. 0: the whole packet."""
 
 
+AUDIT: Final = "AIRTCP_AUDIT"
+"""Environment variable: not empty, every run is audited. So a command tells its worker processes."""
+
+
 class Execution:
     """One run. Construct it, `advance` it to the wanted time, then take its `summary` or its `results`."""
 
-    def __init__(self, checked: _airtcp.Checked, folder: Folder | None = None, snaplen: int = SNAPLEN) -> None:
-        """Builds the network. Captures go to `folder`; without one, nothing is captured."""
+    def __init__(
+        self, checked: _airtcp.Checked, folder: Folder | None = None, snaplen: int = SNAPLEN, *, audit: bool = False
+    ) -> None:
+        """Builds the network.
+
+        Args:
+            checked: the scenario.
+            folder: where captures go; without one, nothing is captured.
+            snaplen: bytes of each packet that they keep; 0: all.
+            audit: at every sample the books of the run are checked. `AUDIT` in the environment does the same.
+        """
         self.scenario: Final[dict[str, Any]] = json.loads(checked.to_json())
         record = self.scenario["record"]
         wanted = record["capture"] or record["capture_air"]
@@ -32,7 +46,8 @@ class Execution:
         self._started = time.time()
         self._clock = time.perf_counter()
         try:
-            self._run: Final = _airtcp.Run(checked, (self._capture, snaplen) if self._capture else None)
+            audit = audit or bool(os.environ.get(AUDIT))
+            self._run: Final = _airtcp.Run(checked, (self._capture, snaplen) if self._capture else None, audit)
         except OSError as error:
             raise ResultsError(f"cannot write the capture: {error.strerror or error}") from error
         self.end_s: Final = self._run.end_s

@@ -187,6 +187,14 @@ impl Pool {
     pub fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }
+    /// The packets now in the pool, by slot. It looks at every slot, and is for those who check.
+    pub fn iter(&self) -> impl Iterator<Item = (PacketId, &Packet)> {
+        let mut is_free = vec![false; self.slots.len()];
+        for &i in &self.free {
+            is_free[i as usize] = true;
+        }
+        (0..).map(PacketId).zip(&self.slots).zip(is_free).filter_map(|(slot, is_free)| (!is_free).then_some(slot))
+    }
     /// No packet is in the pool.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -208,6 +216,15 @@ impl std::ops::IndexMut<PacketId> for Pool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_pool_tells_what_is_in_it() {
+        let mut pool = Pool::default();
+        let ids = [100, 200, 300].map(|size| pool.insert(Packet { size, ..Packet::default() }));
+        pool.remove(ids[1]);
+        assert_eq!(pool.iter().map(|(id, p)| (id, p.size)).collect::<Vec<_>>(), [(ids[0], 100), (ids[2], 300)]);
+        assert_eq!(pool.iter().count(), pool.len());
+    }
 
     #[test]
     fn a_packet_is_one_cache_line() {

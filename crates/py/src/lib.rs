@@ -30,6 +30,13 @@ create_exception!(
     "A scenario or an override is wrong. The message holds what was found; `errors` lists it fault by fault."
 );
 
+create_exception!(
+    _airtcp,
+    RunError,
+    PyRuntimeError,
+    "A run cannot go on: it has outgrown what memory is for, or the audit found that its books do not agree."
+);
+
 fn scenario_error(py: Python<'_>, message: String, faults: &[&Fault]) -> PyErr {
     let error = ScenarioError::new_err(message);
     let attach = || -> PyResult<()> {
@@ -184,14 +191,19 @@ fn finished() -> PyErr {
 #[pymethods]
 impl Run {
     /// `capture`: file for what the scenario wants captured, as pcapng, and how many bytes of a packet it keeps (0: all).
+    /// `audit`: at every sample the books of the run are checked.
     #[new]
-    fn new(py: Python<'_>, scenario: &Checked, capture: Option<(PathBuf, u32)>) -> PyResult<Run> {
+    #[pyo3(signature = (scenario, capture, audit = false))]
+    fn new(py: Python<'_>, scenario: &Checked, capture: Option<(PathBuf, u32)>, audit: bool) -> PyResult<Run> {
         let capture = match capture {
             Some((path, snaplen)) => Some(PcapngWriter::new(File::create(path)?, &scenario.spec, snaplen)),
             None => None,
         };
         let world = py.detach(|| World::build(&scenario.spec));
-        let world = world.map_err(|error| scenario_error(py, error.to_string(), &[]))?;
+        let mut world = world.map_err(|error| scenario_error(py, error.to_string(), &[]))?;
+        if audit {
+            world.audit();
+        }
         Ok(Run { world: Some(world), capture })
     }
 
@@ -205,7 +217,10 @@ impl Run {
         // Rounded up, so that a caller who asks for a little more than now always gets on.
         let until = Time::from_ns(floor64((until_s * 1e9).ceil())).min(world.end());
         py.detach(|| world.run_until(until, sink));
-        Ok(())
+        if let Some(finding) = world.finding() {
+            return Err(RunError::new_err(finding.to_string()));
+        }
+        world.outgrown().map_or(Ok(()), |outgrown| Err(RunError::new_err(outgrown.to_string())))
     }
 
     #[getter]
@@ -303,6 +318,7 @@ fn to_python(py: Python<'_>, recorded: Vec<Table>) -> PyResult<Py<PyDict>> {
 fn _airtcp(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     m.add("ScenarioError", m.py().get_type::<ScenarioError>())?;
+    m.add("RunError", m.py().get_type::<RunError>())?;
     m.add("CaptureError", m.py().get_type::<analyze::CaptureError>())?;
     m.add_class::<analyze::Analysis>()?;
     m.add("DocumentError", m.py().get_type::<document::DocumentError>())?;

@@ -20,7 +20,13 @@
 //! counters are those of any other link at any instant. A link is not fused with one that is fused itself (one packet in
 //! flight tells one wait), nor where it is slower than the one before, as a queue of any length could grow there.
 
-use std::collections::{BTreeMap, VecDeque};
+mod audit;
+mod hold;
+
+pub(crate) use audit::OnLine;
+use hold::Hold;
+
+use std::collections::BTreeMap;
 
 use airtcp_core::convert::{count, saturate32};
 use airtcp_core::packet::PacketId;
@@ -31,7 +37,7 @@ use rand::RngExt;
 
 use crate::path::{Hop, Next, Place};
 use crate::ring::Ring;
-use crate::spec::{LinkId, LinkSpec, Reorder};
+use crate::spec::{LinkId, LinkSpec};
 use crate::wires::{InFlight, Lane, MAX_LANES};
 
 /// Bytes up to which a packet counts as small: ACKs, with all options.
@@ -115,18 +121,6 @@ pub(crate) struct Cold {
     pub dropped_bytes: u64,
     pub lost_packets: u64,
     pub marked: u64,
-}
-
-/// What holds packets back on a line ([`crate::spec::Reorder`]).
-#[derive(Debug)]
-struct Hold {
-    probability: f64,
-    /// Shortest and longest, both included.
-    range: (Span, Span),
-    rng: Rng,
-    held: u64,
-    /// Ends of the transmissions of those that are to be held back.
-    upcoming: VecDeque<Time>,
 }
 
 /// Index into [`Links::queued`].
@@ -562,7 +556,7 @@ impl Links {
             dropped_gone: 0,
             dropped_bytes: cold.dropped_bytes,
             lost_packets: cold.lost_packets,
-            held_back_packets: cold.hold.as_ref().map_or(0, |hold| hold.held),
+            held_back_packets: cold.hold.as_ref().map_or(0, |hold| hold.held()),
             marked: cold.marked,
             busy_ns: line.taken_ns - line.free_at.since(now).as_ns(),
             ..LinkTotals::default()
@@ -742,36 +736,6 @@ impl Cold {
     }
     fn is_lost(&mut self) -> bool {
         self.loss_rng.random::<f64>() < self.loss
-    }
-}
-
-impl Hold {
-    fn new(reorder: &Reorder, seed: u64, link: LinkId) -> Option<Box<Hold>> {
-        (reorder.probability.get() > 0.0).then(|| {
-            Box::new(Hold {
-                probability: reorder.probability.get(),
-                range: (reorder.min, reorder.max),
-                rng: stream(seed, u64::from(link.0), Purpose::LinkReorder),
-                held: 0,
-                upcoming: VecDeque::new(),
-            })
-        })
-    }
-
-    /// What is on the line or waits for it is not held back yet.
-    fn count_to(&mut self, now: Time) {
-        while self.upcoming.front().is_some_and(|&end| end <= now) {
-            self.upcoming.pop_front();
-            self.held += 1;
-        }
-    }
-
-    /// How long the packet is held back, if it is, whose transmission is over at `end`.
-    fn draw(&mut self, end: Time) -> Option<Span> {
-        (self.rng.random::<f64>() < self.probability).then(|| {
-            self.upcoming.push_back(end);
-            Span::from_ns(self.rng.random_range(self.range.0.as_ns()..=self.range.1.as_ns()))
-        })
     }
 }
 

@@ -10,6 +10,8 @@
 //! early, the leaf moves on and nothing else happens, so a timer that every ACK pushes back costs nothing to push.
 
 mod air;
+mod audit;
+mod bounds;
 mod components;
 mod interfaces;
 mod ledger;
@@ -26,6 +28,8 @@ use airtcp_core::tcp::{LocalDrops, Outputs, Tsq};
 use airtcp_core::units::{Span, Time};
 use airtcp_core::wifi::Released;
 
+pub use audit::Finding;
+pub use bounds::Outgrown;
 pub use ledger::{Count, Ledger};
 
 use crate::air::{Air, link_totals};
@@ -40,6 +44,7 @@ use crate::summary::Summary;
 use crate::timeline::{Component, Timeline};
 use crate::traffic::{AnyEnds, Context, Flow};
 use crate::wires::{InFlight, Lane, Wires};
+use audit::Audit;
 use components::{Components, Whose};
 use interfaces::Interfaces;
 use results::Totals;
@@ -79,6 +84,7 @@ pub struct World {
     roamers: Roamers,
     warm: Option<Totals>,
     ledger: Ledger,
+    audit: Option<Box<Audit>>,
     events: u64,
     /// Its state does not fit into a processor's second-level cache.
     is_large: bool,
@@ -193,9 +199,14 @@ impl World {
             roamers,
             warm: None,
             ledger: Ledger::default(),
+            audit: None,
             events: 0,
         };
         world.associate_first();
+        if cfg!(debug_assertions) {
+            // So it is in tests.
+            world.audit();
+        }
         Ok(world)
     }
 
@@ -209,10 +220,21 @@ impl World {
         Time::ZERO + self.spec.duration
     }
 
-    /// Everything that happens up to and including `time`.
+    /// Everything that happens up to and including `time`. A [`Finding`] of the audit ends it where it is.
     pub fn run_until(&mut self, time: Time, sink: &mut dyn CaptureSink) {
         // Nothing may happen at the very end of time, where what is idle stands.
         let time = time.min(Time::NEVER - Span::from_ns(1));
+        while let Some(due) = self.next_audit().filter(|&due| due <= time) {
+            self.advance(due, sink);
+            self.check();
+            if self.finding().is_some() {
+                return;
+            }
+        }
+        self.advance(time, sink);
+    }
+
+    fn advance(&mut self, time: Time, sink: &mut dyn CaptureSink) {
         let warmup = Time::ZERO + self.spec.warmup;
         if self.warm.is_none() && warmup <= time {
             self.run_before(warmup, sink);
@@ -400,6 +422,7 @@ impl World {
     /// An interface hands a packet, or several merged, to an end of their flow.
     fn hand_up(&mut self, merged: &Merged) {
         let (id_of_flow, is_reverse) = (merged.packet.flow, merged.packet.is_reverse());
+        self.ledger.handed_up.add_all(u64::from(merged.segments), merged.bytes());
         let flow = &mut self.flows[id_of_flow.0 as usize];
         flow.ends.on_merged(self.now, merged, &mut self.out, &mut self.log);
         self.after_delivery(id_of_flow, is_reverse);

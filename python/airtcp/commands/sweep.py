@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import signal
 import sys
@@ -12,6 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from airtcp._terminal import BAD_INPUT, FAILURE, OK, Interrupts, StopError, render, say, write_out
+from airtcp.execution import AUDIT
 
 if TYPE_CHECKING:
     from airtcp.sweeps.results import SweepResults
@@ -187,6 +189,7 @@ def local_options(sub: Any) -> None:  # noqa: ANN401
         "--memory-limit", type=size, metavar="SIZE", help="memory of a run, such as 2GB; default: what the machine has"
     )
     sub.add_argument("--retry-died", action="store_true", help="try runs again that died (no memory, a crash)")
+    sub.add_argument("--audit", action="store_true", help="check in every run that nothing was lost or counted twice")
 
 
 def check_local(args: argparse.Namespace) -> None:
@@ -196,7 +199,12 @@ def check_local(args: argparse.Namespace) -> None:
         StopError: with the option.
     """
     if args.executor is None:
+        if args.audit:
+            # Worker processes inherit it.
+            os.environ[AUDIT] = "1"
         return
+    if args.audit:
+        raise StopError(f"--audit is not for {args.executor}: set {AUDIT}=1 for its workers", BAD_INPUT)
     if args.jobs is not None:
         raise StopError(
             "use either --jobs or --executor, not both: a cluster runs as many at a time as its workers have threads",

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from airtcp import _airtcp
-from airtcp.errors import ScenarioError
+from airtcp.errors import RunError, ScenarioError
 from airtcp.execution import Execution
 from airtcp.sweeps.measures import Extract, MeasureError, take
 
@@ -77,7 +77,7 @@ def perform(task: Task, is_stopped: Callable[[], bool] = lambda: False) -> Outco
                 return None
             execution.advance()
         return outcome("ok", take(task.extracts, execution.finish(), execution.scenario))
-    except (ScenarioError, MeasureError) as error:
+    except (ScenarioError, RunError, MeasureError) as error:
         return outcome("failed", {}, str(error))
     except MemoryError:
         failed = outcome("failed", {}, "out of memory")

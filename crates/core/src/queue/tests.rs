@@ -289,7 +289,7 @@ fn bad_values_are_refused() {
         ("fq_codel", "target = \"200ms\"", "`target` = 200ms: must be above zero and below `interval` (100ms)"),
         ("pie", "limit_packets = 0", "`limit_packets` = 0: must be at least 1"),
         ("pie", "target = \"0ms\"", "`target` = 0ns: must be above zero"),
-        ("pie", "t_update = \"0ms\"", "`t_update` = 0ns: must be above zero"),
+        ("pie", "t_update = \"0ms\"", "`t_update` = 0ns: must be at least 1us"),
         ("pie", "alpha = -0.1", "`alpha` = -0.1: must be a finite number, zero or above"),
         ("pie", "beta = nan", "`beta` = NaN: must be a finite number, zero or above"),
         ("pie", "mark_ecnth = 2", "`2` is not a probability: a number in 0..=1"),

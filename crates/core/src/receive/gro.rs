@@ -33,6 +33,12 @@ impl Merged {
         Merged { packet, segments: 1, segment_len: packet.len, tags }
     }
 
+    /// Bytes at the IP layer of its segments, each with headers of its own.
+    pub fn bytes(&self) -> u64 {
+        let headers = u64::from(self.packet.size - self.packet.len);
+        u64::from(self.packet.size) + (u64::from(self.segments) - 1) * headers
+    }
+
     /// The segments one by one, as they arrived.
     pub fn each(&self) -> impl Iterator<Item = Packet> + '_ {
         (0..self.segments).map(|i| {
@@ -90,6 +96,11 @@ pub(super) struct Gro {
 }
 
 impl Gro {
+    /// What is held, oldest first.
+    pub(super) fn held(&self) -> impl Iterator<Item = &Merged> {
+        self.held.iter().map(|(merged, _)| merged)
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.held.is_empty()
     }

@@ -113,9 +113,11 @@ impl Interface {
         self.poll_at
     }
 
-    /// Segments and packets on their way up.
-    pub fn waiting(&self) -> usize {
-        self.ring.len()
+    /// Segments and packets on their way up, in the ring or held for others to join, and their bytes at the IP layer.
+    pub fn waiting(&self) -> (u64, u64) {
+        let ring = self.ring.iter().map(|p| (1, u64::from(p.size)));
+        let held = self.gro.held().map(|merged| (u64::from(merged.segments), merged.bytes()));
+        ring.chain(held).fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
     }
 
     /// A packet came from the line.

@@ -161,6 +161,11 @@ impl Receiver {
         &self.stats
     }
 
+    /// Offset of the next byte that it waits for; a FIN counts as one.
+    pub fn next(&self) -> u64 {
+        self.rcv_nxt
+    }
+
     /// All bytes of `start..end` have arrived; offsets as in [`super::Retransmission`].
     pub fn holds(&self, start: u64, end: u64) -> bool {
         end <= self.rcv_nxt || {

@@ -355,6 +355,11 @@ impl Sender {
         self.snd_nxt >= self.write_end && self.board.is_empty()
     }
 
+    /// Offsets of the oldest byte that is not acknowledged, and of the next that was never sent.
+    pub fn outstanding(&self) -> (u64, u64) {
+        (self.snd_una, self.snd_nxt)
+    }
+
     /// Smoothed round-trip time, if measured.
     pub fn srtt(&self) -> Option<Span> {
         Some(self.rtt.srtt()).filter(|s| !s.is_zero())

@@ -19,6 +19,7 @@
 //! transmissions that overlap from the start both are lost, unless [`ChannelConfig::capture_effect`] lets one be received.
 
 mod association;
+mod audit;
 mod exchange;
 mod feed;
 mod group;
@@ -26,6 +27,8 @@ mod group;
 mod tests;
 
 use std::sync::Arc;
+
+pub use audit::{AirHoldings, Occupancy};
 
 use super::config::{OnGiveUp, OnMissed, RadioConfig, RetryCount};
 use super::contention::{Contender, Contention};
@@ -301,6 +304,7 @@ pub struct Channel {
     sessions: Vec<Session>,
     contention: Contention,
     exchanges: Vec<Exchange>,
+    occupancy: Occupancy,
     /// Sessions whose recipient holds something.
     holding: Vec<SessionId>,
     reorder_at: u64,
@@ -439,6 +443,7 @@ impl Channel {
             sessions: Vec::new(),
             contention,
             exchanges: Vec::new(),
+            occupancy: Occupancy::default(),
             holding: Vec::new(),
             reorder_at: NEVER,
             aqm_at: NEVER,

@@ -16,7 +16,7 @@ pub mod roam;
 pub mod trace;
 pub mod transmit;
 
-pub use channel::{AirOutputs, Channel, ChannelConfig, PairConfig, Released};
+pub use channel::{AirHoldings, AirOutputs, Channel, ChannelConfig, Occupancy, PairConfig, Released};
 pub use config::{Aggregation, OnGiveUp, OnMissed, RadioConfig, RadioOptions, Retries, RetryCount};
 pub use ids::{AirLinkId, PairId, RadioId};
 pub use roam::{ApQueue, Measured, Roam, RoamRule, StationQueue};

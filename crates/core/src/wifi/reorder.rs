@@ -302,6 +302,11 @@ impl<T: Copy> ReorderBuffer<T> {
         self.head
     }
 
+    /// What is now held, in no particular order.
+    pub fn all_held(&self) -> impl Iterator<Item = &T> {
+        self.held.iter().flatten().map(|held| &held.payload)
+    }
+
     /// MPDUs now held.
     pub fn held(&self) -> usize {
         usize::from(self.held_count)

@@ -75,6 +75,7 @@ impl World {
     #[inline]
     pub(super) fn enter_interface(&mut self, id: InterfaceId, packet: &Packet) {
         let interface = &mut self.interfaces.all[id.index()];
+        self.ledger.taken_by_interfaces.add(packet.size);
         interface.on_packet(self.now, packet);
         if interface.deadline() <= self.now && !self.interfaces.gathers[id.index()] {
             self.poll(id);

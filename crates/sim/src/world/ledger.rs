@@ -13,6 +13,10 @@ pub struct Ledger {
     pub dropped: Count,
     /// On lines.
     pub lost: Count,
+    /// Of those delivered: taken by interfaces of hosts, and handed up by them.
+    pub taken_by_interfaces: Count,
+    /// See there.
+    pub handed_up: Count,
 }
 
 /// How many.
@@ -29,5 +33,11 @@ impl Count {
     pub(super) fn add(&mut self, size: u16) {
         self.packets += 1;
         self.bytes += u64::from(size);
+    }
+    /// Several at once.
+    #[inline]
+    pub(super) fn add_all(&mut self, packets: u64, bytes: u64) {
+        self.packets += packets;
+        self.bytes += bytes;
     }
 }

@@ -19,6 +19,7 @@ use crate::summary::{AirSummary, GroupSummary, LinkSummary, MAX_AIR_LISTED, Repo
 use crate::traffic::{self, AnyEnds, Counters, Flow, Period, Report};
 
 /// All counters at one instant.
+#[derive(Clone)]
 pub(super) struct Totals {
     pub links: Vec<LinkTotals>,
     /// Of the links of WLANs, in order.
@@ -28,9 +29,9 @@ pub(super) struct Totals {
 
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct FlowTotals {
-    counters: Counters,
-    dropped_at_queues: u64,
-    lost_on_lines: u64,
+    pub counters: Counters,
+    pub dropped_at_queues: u64,
+    pub lost_on_lines: u64,
 }
 
 impl World {
@@ -51,6 +52,7 @@ impl World {
 
     /// The records up to now; a run that was cut short keeps what it has.
     pub fn finish(mut self) -> RunOutput {
+        debug_assert_eq!(self.finding(), None);
         let last = self.totals(false);
         // A run that did not reach the end of its warmup has nothing to summarise.
         let (first, period) = match self.warm.take() {

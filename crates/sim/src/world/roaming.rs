@@ -222,6 +222,13 @@ impl Roamer {
     }
 }
 
+impl Roamers {
+    /// Packets that access points have handed back for hosts that are between two of them.
+    pub(super) fn held(&self) -> impl Iterator<Item = PacketId> {
+        self.all.iter().flat_map(|roamer| &roamer.held).map(|&(_, packet)| packet)
+    }
+}
+
 impl World {
     /// Every station that roams is associated from the start of the run.
     pub(super) fn associate_first(&mut self) {

@@ -64,6 +64,7 @@ impl Channel {
         // [IEEE80211-10.3.6-1]
         let is_answered = r.acks && !self.links[link.index()].is_group();
         let answer_ns = if is_answered { r.timing.sifs_ns + response_ns } else { 0 };
+        self.occupancy.count_to(now, self.exchanges.len());
         self.exchanges.push(Exchange {
             at: now,
             stage: Stage::BeforeData,
@@ -459,6 +460,7 @@ impl Channel {
 
     /// The originator knows how its exchange went. Without acknowledgements nobody does: `answered` is then whether the data arrived.
     fn complete(&mut self, now: u64, i: usize, answered: bool, pool: &mut Pool, out: &mut AirOutputs) {
+        self.occupancy.count_to(now, self.exchanges.len());
         let x = self.exchanges.remove(i);
         let (r, ac) = (x.from.index(), x.ac);
         let time = Time::from_ns(now);

@@ -246,6 +246,11 @@ impl TransmitPath for Mac80211 {
         receiver
     }
 
+    fn waiting(&self) -> (u64, u64) {
+        let queues = self.categories.iter().flat_map(|c| &c.txqs).filter_map(|txq| txq.queue.as_ref());
+        queues.fold((0, 0), |sum, q| (sum.0 + q.len_packets() as u64, sum.1 + q.len_bytes()))
+    }
+
     fn close(&mut self, ac: Ac, receiver: Receiver) {
         let category = &mut self.categories[ac.index()];
         category.waiting.retain(|&r| r != receiver);

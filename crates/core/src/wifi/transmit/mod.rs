@@ -69,6 +69,9 @@ pub trait TransmitPath {
     /// No more packets will come for it. What waits is taken out with [`TransmitPath::take_back`].
     fn close(&mut self, _ac: Ac, _receiver: Receiver) {}
 
+    /// Packets that wait, and their bytes at the IP layer.
+    fn waiting(&self) -> (u64, u64);
+
     /// A packet comes from the host.
     fn enqueue(&mut self, now: Time, ac: Ac, receiver: Receiver, id: PacketId, pool: &mut Pool, drops: &mut Drops);
 

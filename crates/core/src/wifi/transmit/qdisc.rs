@@ -71,6 +71,9 @@ impl TransmitPath for Qdisc {
     fn open(&mut self, _: Ac, _: &QueueContext) -> Receiver {
         Receiver::default()
     }
+    fn waiting(&self) -> (u64, u64) {
+        self.queues.iter().fold((0, 0), |sum, q| (sum.0 + q.len_packets() as u64, sum.1 + q.len_bytes()))
+    }
     fn enqueue(&mut self, now: Time, ac: Ac, _: Receiver, id: PacketId, pool: &mut Pool, drops: &mut Drops) {
         self.queues[ac.index()].enqueue(now, id, pool, drops);
     }

@@ -1,0 +1,125 @@
+//! What a channel holds and how its time was spent, for those who check that nothing is lost.
+
+use super::*;
+
+/// Packets that a channel holds, and how its own counters tell it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct AirHoldings {
+    /// In the queues above the drivers, and their bytes at the IP layer.
+    pub queued: (u64, u64),
+    /// In the drivers, no copy at the recipient yet.
+    pub in_drivers: (u64, u64),
+    /// In the drivers though the recipient has them: the sender does not know. No packets any more.
+    pub arrived: (u64, u64),
+    /// In reorder buffers, behind a hole.
+    pub reordering: (u64, u64),
+    /// Frames that the drivers count as theirs.
+    pub driver_frames: u64,
+    /// By the counters of the links: what the sending hosts hold.
+    pub held: (u64, u64),
+    /// By the counters of the links: arrived there and met no end since, of whatever kind.
+    pub without_end: u64,
+}
+
+impl AirHoldings {
+    /// Packets that are in the pool because of this channel.
+    pub fn packets(&self) -> (u64, u64) {
+        [self.queued, self.in_drivers, self.reordering].into_iter().fold((0, 0), plus)
+    }
+}
+
+fn plus(a: (u64, u64), b: (u64, u64)) -> (u64, u64) {
+    (a.0 + b.0, a.1 + b.1)
+}
+
+/// How the time of a channel was spent, by the number of frame exchanges under way.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Occupancy {
+    counted_to: u64,
+    /// None, ns.
+    pub idle_ns: u64,
+    /// One at least.
+    pub busy_ns: u64,
+    /// Of each beyond the first: they collide, or do not hear each other.
+    pub overlap_ns: u64,
+}
+
+impl Occupancy {
+    /// Up to `now` there were so many exchanges.
+    #[inline]
+    pub(super) fn count_to(&mut self, now: u64, exchanges: usize) {
+        let ns = now - self.counted_to;
+        self.counted_to = now;
+        match exchanges {
+            0 => self.idle_ns += ns,
+            n => {
+                self.busy_ns += ns;
+                self.overlap_ns += (n as u64 - 1) * ns;
+            }
+        }
+    }
+}
+
+impl Channel {
+    /// How its time was spent up to now.
+    pub fn occupancy(&self, now: u64) -> Occupancy {
+        let mut occupancy = self.occupancy;
+        occupancy.count_to(now, self.exchanges.len());
+        occupancy
+    }
+
+    /// The radio that sends on a link.
+    pub fn sender(&self, link: AirLinkId) -> RadioId {
+        self.links[link.index()].from
+    }
+
+    /// What it holds, counted piece by piece.
+    pub fn holdings(&self, pool: &Pool) -> AirHoldings {
+        let mut all = AirHoldings::default();
+        for transmit in &self.transmits {
+            all.queued = plus(all.queued, transmit.waiting());
+        }
+        let of_sessions = self.sessions.iter().flat_map(|s| s.fresh.iter().chain(&s.again));
+        let queues = || self.radios.iter().flat_map(|r| &r.queues);
+        let formed = queues().flat_map(|q| &q.formed).flat_map(|ppdu| &ppdu.mpdus);
+        for mpdu in of_sessions.chain(formed) {
+            let one = (1, u64::from(mpdu.size));
+            let place = if mpdu.has_arrived() { &mut all.arrived } else { &mut all.in_drivers };
+            *place = plus(*place, one);
+        }
+        for recipient in self.sessions.iter().filter_map(|s| s.recipient.as_ref()) {
+            for &id in recipient.all_held() {
+                all.reordering = plus(all.reordering, (1, u64::from(pool[id].size)));
+            }
+        }
+        all.driver_frames = queues().map(|q| u64::from(q.driver_count)).sum();
+        for s in self.links.iter().map(|link| &link.stats) {
+            all.held = plus(all.held, (s.held_packets, s.held_bytes));
+            let dropped = s.dropped_overflow + s.dropped_early + s.filtered + s.dropped_gone + s.handed_back;
+            let lost = s.dropped_retries + s.lost_collision + s.lost_errors + s.dropped_late;
+            // Below zero it wraps, and shows as a sum that is far too great.
+            let ended = s.delivered_packets + dropped + lost;
+            all.without_end = all.without_end.wrapping_add(s.arrived_packets.wrapping_sub(ended));
+        }
+        all
+    }
+
+    /// What is wrong with the order of sequence numbers at its senders: link, session and what; `None`: nothing.
+    pub fn disorder(&self) -> Option<(AirLinkId, String)> {
+        self.sessions.iter().enumerate().filter(|(_, s)| s.recipient.is_some() && !s.is_over).find_map(|(i, s)| {
+            let out_of_order = s.again.iter().zip(s.again.iter().skip(1)).find(|(a, b)| !a.sn.is_before(b.sn));
+            if let Some((a, b)) = out_of_order {
+                return Some((s.link, format!("{} before {} among those to be sent again", a.sn.get(), b.sn.get())));
+            }
+            let formed = &self.radios[self.links[s.link.index()].from.index()].queues;
+            let start = formed
+                .iter()
+                .map(|q| win_start(s, SessionId::new(i), &q.formed))
+                .reduce(|a, b| if b.is_before(a) { b } else { a })?;
+            let open = start.distance_to(s.next_sn);
+            (open > s.window).then(|| {
+                (s.link, format!("{open} numbers open from {}, though the window has {}", start.get(), s.window))
+            })
+        })
+    }
+}

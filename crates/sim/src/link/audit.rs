@@ -1,0 +1,66 @@
+//! What is on lines and waits for them, by the packets in flight alone: what [`Links::totals`] is held against.
+
+use airtcp_core::units::Time;
+
+use super::Links;
+use crate::path::Hop;
+use crate::spec::LinkId;
+use crate::wires::InFlight;
+
+/// By the packets in flight: those whose transmission on a link has not begun, and those whose transmission is under way.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct OnLine {
+    pub waiting: (u64, u64),
+    /// What waits is in a discipline of the link's own until the line is free, and not in flight.
+    pub has_discipline: bool,
+    pub in_service: (u64, u64),
+}
+
+impl Links {
+    /// By link. `None`: the times of its packets in flight do not tell (some are held back), or it has none (air).
+    pub(crate) fn on_lines<'a>(
+        &self,
+        wires: impl Iterator<Item = &'a InFlight>,
+        hops: &[Hop],
+        now: Time,
+    ) -> Vec<Option<OnLine>> {
+        let is_told = |id: usize| self.cold[id].hold.is_none() && self.lines[id].kind != super::LineKind::Air;
+        let empty = |id: usize| OnLine { has_discipline: self.cold[id].queued.is_some(), ..OnLine::default() };
+        let mut all: Vec<_> = (0..self.lines.len()).map(|id| is_told(id).then(|| empty(id))).collect();
+        let mut note = |link: LinkId, end: Time, size: u16| {
+            let (line, cold) = (&self.lines[link.index()], &self.cold[link.index()]);
+            let Some(on) = &mut all[link.index()] else { return };
+            let start = end - line.tx(size, || cold.rate);
+            let place = match (start > now, end > now) {
+                (true, _) => &mut on.waiting,
+                (false, true) => &mut on.in_service,
+                (false, false) => return,
+            };
+            *place = (place.0 + 1, place.1 + u64::from(size));
+        };
+        for entry in wires {
+            let last = entry.next.place().before();
+            let Some(&hop) = hops.get(last.index()) else { continue };
+            let line = &self.lines[hop.link().index()];
+            if entry.next.is_lost() {
+                note(hop.link(), entry.time, entry.size);
+            } else if hop.is_fused() {
+                let feeder = hops[last.before().index()].link();
+                let (arrival, start, _) = line.passage(&self.cold[hop.link().index()], entry);
+                note(feeder, arrival - self.lines[feeder.index()].delay, entry.size);
+                // Before it has come to the second link, nothing of it is there.
+                if arrival <= now {
+                    note(hop.link(), start + line.tx(entry.size, || self.cold[hop.link().index()].rate), entry.size);
+                }
+            } else {
+                note(hop.link(), entry.time - line.delay, entry.size);
+            }
+        }
+        all
+    }
+
+    /// Packets and bytes in the disciplines of links that have one of their own.
+    pub(crate) fn in_queues(&self) -> (u64, u64) {
+        self.queued.iter().fold((0, 0), |sum, q| (sum.0 + q.aqm.len_packets() as u64, sum.1 + q.aqm.len_bytes()))
+    }
+}
