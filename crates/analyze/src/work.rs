@@ -1,5 +1,8 @@
 //! The work for a packet is bounded by a few steps, however many segments are outstanding: counted, not timed.
 
+// Tests may cast numbers that they know.
+#![allow(clippy::cast_possible_truncation)]
+
 use std::io::Cursor;
 
 use crate::send_history::LOOKED_AT;
