@@ -68,6 +68,9 @@ fn what_goes_wrong_in_a_world_is_found_at_the_next_sample() {
     assert!(interface.contains("interfaces: packets taken "), "{interface}");
 }
 
+/// One change of books.
+type Change = fn(&mut Books);
+
 /// The finding of books that one change has been made to; those before it are sound.
 fn found_in(change: impl FnOnce(&mut Books)) -> String {
     let mut world = world();
@@ -83,7 +86,7 @@ fn found_in(change: impl FnOnce(&mut Books)) -> String {
 
 #[test]
 fn every_law_sees_what_breaks_it() {
-    let cases: [(&str, fn(&mut Books)); 17] = [
+    let cases: [(&str, Change); 17] = [
         ("world: packets sent", |b| b.ledger.delivered.packets += 1),
         ("world: bytes sent", |b| b.ledger.lost.bytes += 1),
         ("pool: packets inside", |b| b.in_queues.0 += 1),
@@ -122,7 +125,7 @@ fn counters_that_fall_are_named() {
     before.totals.air[0].reorder_timeouts = 1;
     let found = |books: &Books| Inspection { spec: &world.spec, books, before: Some(&before) }.counters_never_fall();
     assert_eq!(found(&before), Ok(()));
-    let cases: [(&str, fn(&mut Books)); 4] = [
+    let cases: [(&str, Change); 4] = [
         ("flow down: segments_sent fell", |b| b.totals.flows[0].counters.tcp.segments_sent -= 1),
         ("flow up: open_ns fell", |b| b.totals.flows[1].counters.tcp.open_ns -= 1),
         ("held_back_packets fell from 1 to 0", |b| b.totals.links[0].held_back_packets = 0),
