@@ -232,7 +232,8 @@ class Run:
 
     def __new__(cls, scenario: Checked, capture: tuple[str | Path, int] | None, audit: bool = False) -> Run:
         """`capture`: file for what the scenario wants captured, and how many bytes of a packet it keeps (0: all).
-        `audit`: at every sample the books of the run are checked."""
+        `audit`: at every sample the books of the run are checked.
+        """
     @property
     def now_s(self) -> float:
         """Simulated time reached, seconds."""

@@ -275,7 +275,9 @@ def _parser() -> argparse.ArgumentParser:
         metavar="BYTES",
         help="bytes of each packet that a capture keeps; 0: all (default: %(default)s)",
     )
-    sub.add_argument("--audit", action="store_true", help="check at every sample that nothing was lost or counted twice")
+    sub.add_argument(
+        "--audit", action="store_true", help="check at every sample that nothing was lost or counted twice"
+    )
     sub.add_argument("-q", "--quiet", action="store_true", help="no progress and no tables")
 
     sub = command("check", check, "airtcp check examples/pacing-buffers-reno.toml")

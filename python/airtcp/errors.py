@@ -1,4 +1,4 @@
-"""Exceptions of airtcp. `ScenarioError` and `CaptureError` come from the parsers in Rust, `RunError` from the engine."""
+"""Exceptions of airtcp. Those of scenarios, captures and runs that cannot go on come from Rust."""
 
 from typing import Final
 
