@@ -6,7 +6,7 @@ use airtcp_core::convert::count;
 use airtcp_core::packet::FlowId;
 use airtcp_core::units::Time;
 use airtcp_core::wifi::{
-    AirLinkId, AirOutputs, AirStats, Channel, ChannelConfig, FrameRecord, PairConfig, PairId, RadioId, TraceConfig,
+    AirLinkId, AirOutputs, AirStats, Channel, ChannelConfig, FrameRecord, PairConfig, PairId, TraceConfig,
 };
 
 use crate::link::LinkTotals;
@@ -42,15 +42,15 @@ impl Air {
                     .pairs
                     .iter()
                     .map(|p| PairConfig {
-                        station: RadioId(p.station),
-                        access_point: RadioId(p.access_point),
+                        station: p.station,
+                        access_point: p.access_point,
                         signal: p.signal.clone(),
                         motion: p.motion.clone(),
                         roams: p.roams,
                     })
                     .collect(),
-                groups: channel.groups.iter().copied().map(RadioId).collect(),
-                hidden: channel.hidden.iter().map(|&(a, b)| (RadioId(a), RadioId(b))).collect(),
+                groups: channel.groups.clone(),
+                hidden: channel.hidden.clone(),
                 sensing: channel.sensing,
                 capture_effect: channel.capture_effect,
                 seed: spec.seed,
@@ -60,10 +60,11 @@ impl Air {
                     frames: spec.record.capture_air.contains(&id),
                 },
             }));
-            let daemon = |pair: &PairSpec| daemon_of.get(&channel.radios[usize::from(pair.station)].node).copied();
+            let daemon = |pair: &PairSpec| daemon_of.get(&channel.radios[pair.station.index()].node).copied();
             air.daemons.push(channel.pairs.iter().map(daemon).collect());
-            air.world_link.push(vec![LinkId(u32::MAX); 2 * channel.pairs.len() + channel.groups.len()]);
         }
+        // By channel: the channel's link beside that of the world.
+        let mut links: Vec<Vec<(AirLinkId, LinkId)>> = vec![Vec::new(); spec.channels.len()];
         for (id, link) in (0..).map(LinkId).zip(&spec.links) {
             if let Some(a) = link.air {
                 let pairs = count(spec.channels[a.channel.index()].pairs.len());
@@ -73,8 +74,13 @@ impl Air {
                     false => PairId(a.pair).up(),
                 };
                 air.at[id.index()] = Some((a.channel, own));
-                air.world_link[a.channel.index()][own.index()] = id;
+                links[a.channel.index()].push((own, id));
             }
+        }
+        for (of_channel, channel) in links.iter_mut().zip(&spec.channels) {
+            of_channel.sort_unstable();
+            debug_assert_eq!(of_channel.len(), 2 * channel.pairs.len() + channel.groups.len(), "each link once");
+            air.world_link.push(of_channel.iter().map(|&(_, id)| id).collect());
         }
         air
     }
@@ -91,7 +97,7 @@ impl Air {
 
     /// Counters of a link of the world from the start of the run to now; `None` for a wire.
     pub(crate) fn stats(&self, link: LinkId, now: Time) -> Option<AirStats> {
-        self.at[link.index()].map(|(channel, own)| self.channels[channel.index()].stats(own, now.as_ns()))
+        self.at[link.index()].map(|(channel, own)| self.channels[channel.index()].stats(own, now))
     }
 }
 

@@ -11,7 +11,7 @@ use airtcp_core::receive::{OffConfig, ReceiveOffloadConfig};
 use airtcp_core::units::{DataRate, Probability, Span, Time};
 use airtcp_core::wifi::channel::Roams;
 use airtcp_core::wifi::phy::{Motion, SignalConfig, Track};
-use airtcp_core::wifi::{Ac, ApQueue, RadioConfig, RoamRule, StationQueue};
+use airtcp_core::wifi::{Ac, ApQueue, RadioConfig, RadioId, RoamRule, StationQueue};
 
 pub use crate::traffic::{TcpApp, Traffic};
 
@@ -90,9 +90,9 @@ pub struct ChannelSpec {
     /// Pairs of radios that exchange frames: a station and its access point.
     pub pairs: Vec<PairSpec>,
     /// Access points, as indices into `radios`, that send group-addressed frames to all their stations.
-    pub groups: Vec<u16>,
+    pub groups: Vec<RadioId>,
     /// Pairs of radios, as indices into `radios`, that do not hear each other.
-    pub hidden: Vec<(u16, u16)>,
+    pub hidden: Vec<(RadioId, RadioId)>,
     /// A transmission is sensed only after this long: whoever is due sooner transmits as well. IEEE 802.11-2020 17.3.12:
     /// aCCATime is below 4 us for OFDM.
     pub sensing: Span,
@@ -113,9 +113,9 @@ pub struct RadioSpec {
 #[derive(Debug, Clone, PartialEq)]
 pub struct PairSpec {
     /// Indices into [`ChannelSpec::radios`].
-    pub station: u16,
+    pub station: RadioId,
     /// See `station`.
-    pub access_point: u16,
+    pub access_point: RadioId,
     /// What decides whether their frames arrive.
     pub signal: SignalConfig,
     /// How far apart they are, where the station walks.
@@ -126,7 +126,8 @@ pub struct PairSpec {
 
 impl PairSpec {
     /// A station that stands where it is and is associated all the time.
-    pub fn fixed(station: u16, access_point: u16, signal: SignalConfig) -> PairSpec {
+    pub fn fixed(station: impl Into<RadioId>, access_point: impl Into<RadioId>, signal: SignalConfig) -> PairSpec {
+        let (station, access_point) = (station.into(), access_point.into());
         PairSpec { station, access_point, signal, motion: None, roams: None }
     }
 }

@@ -23,34 +23,29 @@ mod audit;
 mod exchange;
 mod feed;
 mod group;
+mod records;
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
 
-pub use audit::{AirHoldings, Occupancy};
-
-use super::config::{OnGiveUp, OnMissed, RadioConfig, RetryCount};
+use super::config::RadioConfig;
 use super::contention::{Contender, Contention};
 use super::ids::{AirLinkId, PairId, RadioId, SessionId, Tag};
-use super::originator::{Mpdu, Ppdu, Session};
-use super::phy::timing;
-use super::phy::{
-    EdcaParams, ErrorModel, Mode, Motion, Protection, Quality, Signal, SignalConfig, Standard, edca_defaults,
-};
-use super::radio::{AcQueue, Radio, win_start};
-use super::rate::{AnyRateControl, RateConfig, RateContext, TxStatus};
+use super::originator::{Mpdu, Session};
+use super::phy::{EdcaParams, ErrorModel, Mode, Motion, Quality, Signal, SignalConfig, Standard, edca_defaults};
+use super::radio::{AcQueue, Radio};
+use super::rate::{AnyRateControl, RateConfig, RateContext};
 use super::reorder::ReorderBuffer;
 use super::roam::{ApQueue, StationQueue};
-use super::trace::{Ac, AirStats, FrameKind, FrameRecord, PpduRecord, TraceConfig};
+use super::trace::{Ac, AirStats, FrameRecord, PpduRecord, TraceConfig};
 use super::transmit::{AnyTransmit, TransmitContext};
-use crate::packet::{FlowId, Kind, PacketId, Pool};
+use crate::packet::{FlowId, PacketId, Pool};
 use crate::queue::{DropReason, Drops, QueueContext};
 use crate::rng::{Purpose, Rng, Stream, stream};
 use crate::units::{Probability, Seq12, Span, Time};
-use rand::RngExt;
 
-const NEVER: u64 = u64::MAX;
+const NEVER: Time = Time::NEVER;
 
 /// A channel as it is set up.
 #[derive(Debug, Clone)]
@@ -165,7 +160,7 @@ struct Link {
     wants_snr: bool,
     stats: AirStats,
     /// Up to when `stats.held_packet_ns` is complete.
-    counted_to: u64,
+    counted_to: Time,
     error_rng: Rng,
 }
 
@@ -175,15 +170,16 @@ impl Link {
         self.pair.is_none()
     }
     #[inline]
-    fn count_to(&mut self, now: u64) {
+    fn count_to(&mut self, now: Time) {
         // Packets come and go by the aggregate: many at one instant.
         if now == self.counted_to {
             return;
         }
-        self.stats.held_packet_ns += u128::from(self.stats.held_packets) * u128::from(now - self.counted_to);
+        self.stats.held_packet_ns +=
+            u128::from(self.stats.held_packets) * u128::from(now.since(self.counted_to).as_ns());
         self.counted_to = now;
     }
-    fn release(&mut self, now: u64, size: u16) {
+    fn release(&mut self, now: Time, size: u16) {
         self.count_to(now);
         self.stats.held_packets -= 1;
         self.stats.held_bytes -= u64::from(size);
@@ -232,31 +228,31 @@ enum Stage {
 #[derive(Debug)]
 struct Exchange {
     /// End of the stage.
-    at: u64,
+    at: Time,
     stage: Stage,
     ac: Ac,
     from: RadioId,
     to: RadioId,
     link: AirLinkId,
     mode: Mode,
-    data_ns: u64,
-    response_ns: u64,
+    data: Span,
+    response: Span,
     /// From the end of the data to the end of the response: SIFS and it, or nothing without acknowledgements.
-    answer_ns: u64,
+    answer: Span,
     response_mode: Mode,
-    start: u64,
+    start: Time,
     /// Of the PPDU on the air, or the last.
-    ppdu_start: u64,
+    ppdu_start: Time,
     /// Of the PPDU with data.
-    data_start: u64,
+    data_start: Time,
     /// Another transmission was at the receiver from then to then.
-    hit: (u64, u64),
+    hit: (Time, Time),
     /// The receiver did not notice its beginning.
     missed: bool,
     collided: bool,
     is_data_sent: bool,
     /// [`NEVER`]: one exchange only.
-    txop_end: u64,
+    txop_end: Time,
     received: u16,
     legible: u16,
     snr_db: f32,
@@ -280,7 +276,7 @@ impl Exchange {
             _ => self.to,
         }
     }
-    fn hit(&mut self, from: u64, to: u64) {
+    fn hit(&mut self, from: Time, to: Time) {
         self.hit = (self.hit.0.min(from), self.hit.1.max(to));
         self.collided = true;
     }
@@ -291,7 +287,7 @@ impl Exchange {
 }
 
 /// Of a hit: nothing yet.
-const UNHURT: (u64, u64) = (NEVER, 0);
+const UNHURT: (Time, Time) = (NEVER, Time::ZERO);
 
 /// See the module.
 #[derive(Debug)]
@@ -307,9 +303,9 @@ pub struct Channel {
     occupancy: Occupancy,
     /// Sessions whose recipient holds something.
     holding: Vec<SessionId>,
-    reorder_at: u64,
-    aqm_at: u64,
-    due: u64,
+    reorder_at: Time,
+    aqm_at: Time,
+    due: Time,
     /// By packet: its session, while a queue discipline has it.
     session_of: Vec<Tag>,
     /// Emptied lists of MPDUs, to be used again.
@@ -385,7 +381,7 @@ impl Channel {
                 rng: stream(config.seed, component(i), Purpose::Backoff),
             }),
             &config.hidden,
-            config.sensing.as_ns(),
+            config.sensing,
         );
         let (mut links, mut pairs) = (Vec::new(), Vec::new());
         let errors = ErrorModel::default();
@@ -426,7 +422,7 @@ impl Channel {
                     rate,
                     rate_setup: pair.roams.map(|_| Box::new((rate_config, context))),
                     stats: AirStats::default(),
-                    counted_to: 0,
+                    counted_to: Time::ZERO,
                     error_rng: stream(config.seed, component(2 * i + down), Purpose::AirErrors),
                 });
             }
@@ -465,20 +461,20 @@ impl Channel {
         }
     }
 
-    /// When there is something to do, ns.
+    /// When there is something to do.
     #[inline]
-    pub fn deadline(&self) -> u64 {
+    pub fn deadline(&self) -> Time {
         self.due
     }
 
     /// Counters of a link from the start of the run to now.
-    pub fn stats(&self, link: AirLinkId, now: u64) -> AirStats {
+    pub fn stats(&self, link: AirLinkId, now: Time) -> AirStats {
         let l = &self.links[link.index()];
         let mut stats = l.stats;
-        stats.held_packet_ns += u128::from(stats.held_packets) * u128::from(now - l.counted_to);
+        stats.held_packet_ns += u128::from(stats.held_packets) * u128::from(now.since(l.counted_to).as_ns());
         // What is on the air now will be booked when it ends; until then its part so far counts.
         let under_way = self.exchanges.iter().filter(|x| x.link == link);
-        stats.airtime_ns += under_way.map(|x| now.saturating_sub(x.start)).sum::<u64>();
+        stats.airtime_ns += under_way.map(|x| now.since(x.start).as_ns()).sum::<u64>();
         for s in l.sessions.into_iter().flatten() {
             if let Some(recipient) = &self.sessions[s.index()].recipient {
                 let r = recipient.stats();
@@ -501,10 +497,10 @@ impl Channel {
     }
 
     /// The signal-to-noise ratio of a link, NaN where its signal has none.
-    pub fn snr_db(&mut self, link: AirLinkId, now: u64) -> f32 {
+    pub fn snr_db(&mut self, link: AirLinkId, now: Time) -> f32 {
         match self.links[link.index()].pair {
             None => f32::NAN,
-            Some(pair) => snr_of(self.pairs[pair.index()].signal.link(Time::from_ns(now))),
+            Some(pair) => snr_of(self.pairs[pair.index()].signal.link(now)),
         }
     }
 
@@ -512,7 +508,7 @@ impl Channel {
     #[expect(clippy::too_many_arguments, reason = "the hottest entry: what is known of a packet, and where it goes")]
     pub fn enqueue(
         &mut self,
-        now: u64,
+        now: Time,
         link: AirLinkId,
         id: PacketId,
         ac: Ac,
@@ -545,7 +541,7 @@ impl Channel {
         self.session_of[id.0 as usize] = Tag::new(session, report);
         let receiver = self.sessions[session.index()].receiver;
         let transmit = &mut self.transmits[from.index()];
-        transmit.enqueue(Time::from_ns(now), ac, receiver, id, pool, &mut self.drops);
+        transmit.enqueue(now, ac, receiver, id, pool, &mut self.drops);
         if transmit.is_pulled() {
             self.schedule(from, ac, session);
         }
@@ -555,7 +551,7 @@ impl Channel {
     }
 
     /// Everything due at `now`.
-    pub fn on_deadline(&mut self, now: u64, pool: &mut Pool, out: &mut AirOutputs) {
+    pub fn on_deadline(&mut self, now: Time, pool: &mut Pool, out: &mut AirOutputs) {
         loop {
             // The earliest first; of those at the same time, what began first.
             if let Some(i) = self.exchanges.iter().position(|x| x.at <= now) {
@@ -620,14 +616,14 @@ impl Channel {
 
     /// Books what a discipline has just dropped and marked.
     #[inline]
-    fn account(&mut self, now: u64, pool: &Pool, out: &mut AirOutputs) {
+    fn account(&mut self, now: Time, pool: &Pool, out: &mut AirOutputs) {
         if !self.drops.dropped.is_empty() || !self.drops.marked.is_empty() {
             self.book_drops(now, pool, out);
         }
     }
 
     #[cold]
-    fn book_drops(&mut self, now: u64, pool: &Pool, out: &mut AirOutputs) {
+    fn book_drops(&mut self, now: Time, pool: &Pool, out: &mut AirOutputs) {
         for id in self.drops.marked.drain(..) {
             let session = self.session_of[id.0 as usize].session();
             self.links[self.sessions[session.index()].link.index()].stats.marked += 1;
@@ -651,14 +647,14 @@ impl Channel {
     }
 
     /// Holes that have stood for the timeout are passed over.
-    fn release_held(&mut self, now: u64, pool: &mut Pool, out: &mut AirOutputs) {
+    fn release_held(&mut self, now: Time, pool: &mut Pool, out: &mut AirOutputs) {
         let mut i = 0;
         while i < self.holding.len() {
             let id = self.holding[i];
             let session = &mut self.sessions[id.index()];
             let recipient = session.recipient.as_mut().expect("it holds something");
-            if recipient.deadline().as_ns() <= now {
-                recipient.on_deadline(Time::from_ns(now), &mut self.up);
+            if recipient.deadline() <= now {
+                recipient.on_deadline(now, &mut self.up);
                 self.hand_up(id, pool, out);
             }
             i += 1;
@@ -687,7 +683,7 @@ impl Channel {
         let mut least = NEVER;
         self.holding.retain(|&id| {
             let session = &mut sessions[id.index()];
-            let at = session.recipient.as_ref().map_or(NEVER, |r| r.deadline().as_ns());
+            let at = session.recipient.as_ref().map_or(NEVER, |r| r.deadline());
             least = least.min(at);
             session.recipient_waits = at != NEVER;
             session.recipient_waits

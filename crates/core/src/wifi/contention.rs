@@ -29,8 +29,9 @@ use super::phy::{Backoff, EdcaParams, Timing, WavelanConfig};
 use super::trace::Ac;
 use crate::convert::saturate32;
 use crate::rng::Rng;
+use crate::units::{Span, Time};
 
-const NEVER: u64 = u64::MAX;
+const NEVER: Time = Time::NEVER;
 
 /// The medium as one radio senses it.
 #[derive(Debug, Clone)]
@@ -43,14 +44,14 @@ struct Carrier {
     deaf: bool,
     /// Takes part in an exchange, as originator or with a response to send.
     engaged: bool,
-    idle_since: u64,
+    idle_since: Time,
     /// Virtual carrier sense: busy until then.
-    nav: u64,
+    nav: Time,
     /// Added to AIFS after what could not be decoded: EIFS - DIFS, or nothing.
-    extra: u64,
+    extra: Span,
     /// No backoff slot begins before this: when a missing response was noticed.
-    hold: u64,
-    eifs_extra: u64,
+    hold: Time,
+    eifs_extra: Span,
 }
 
 /// How backoffs come about and what becomes of them.
@@ -71,7 +72,7 @@ struct Access {
     backoff: u32,
     /// When the frame may leave, or the backoff ends, if the medium stays idle; [`NEVER`] while it is busy, or nothing is
     /// pending.
-    ready_at: u64,
+    ready_at: Time,
     has_frame: bool,
     cw: u32,
     cw_min: u32,
@@ -79,17 +80,17 @@ struct Access {
     /// Failures in a row, and after how many the window starts anew.
     failures: u8,
     retry_limit: u8,
-    aifs_ns: u64,
+    aifs: Span,
     /// From when a missing answer was noticed to the first slot.
-    after_hold_ns: u64,
-    slot_ns: u64,
+    after_hold: Span,
+    slot: Span,
     /// Slots counted besides those that ended idle: 1 under EDCA.
     begun: u32,
     rule: Rule,
     /// WaveLAN: the window of a frame that follows one of the radio's own.
     cw_next: u32,
     /// WaveLAN, [`Rule::Resense`]: while others send, when the backoff is over; [`NEVER`]: one is to begin.
-    runs_until: u64,
+    runs_until: Time,
     /// WaveLAN: the frame follows one of the radio's own, and its backoff is to be drawn when the medium is idle.
     follows_own: bool,
     /// WaveLAN: the medium was found busy as often as a frame may; its radio drops it.
@@ -108,8 +109,8 @@ impl Access {
     }
     /// The first slot, with the medium idle since then and a missing answer noticed at `hold`.
     #[inline]
-    fn start_after(&self, idle_since: u64, hold: u64) -> u64 {
-        (idle_since + self.aifs_ns).max(hold + self.after_hold_ns)
+    fn start_after(&self, idle_since: Time, hold: Time) -> Time {
+        (idle_since + self.aifs).max(hold + self.after_hold)
     }
     // [IEEE80211-10.3.3-3]
     fn succeed(&mut self) {
@@ -130,8 +131,8 @@ impl Access {
     }
     /// WaveLAN: the medium is idle since `idle_since`, which is now, and the radio's last frame ended at `own_end`. When the next may
     /// leave, or is given up.
-    fn resume(&mut self, idle_since: u64, own_end: u64, rng: &mut Rng) -> u64 {
-        let start = idle_since + self.aifs_ns;
+    fn resume(&mut self, idle_since: Time, own_end: Time, rng: &mut Rng) -> Time {
+        let start = idle_since + self.aifs;
         if std::mem::take(&mut self.follows_own) {
             // Unless another transmission has outlasted the radio's own.
             if idle_since > own_end {
@@ -146,7 +147,7 @@ impl Access {
             }
             self.find_busy(rng);
         }
-        if self.gives_up { idle_since } else { start + u64::from(self.backoff) * self.slot_ns }
+        if self.gives_up { idle_since } else { start + self.slot * u64::from(self.backoff) }
     }
 }
 
@@ -172,15 +173,15 @@ pub(super) struct Contention {
     /// By radio: bit n is set if its category n has a frame or a backoff pending.
     pending: Vec<u8>,
     /// By radio: when its first frame may leave.
-    ready: Vec<u64>,
+    ready: Vec<Time>,
     /// By radio: its draws.
     rng: Vec<Rng>,
     /// By transmitter: the other radios that hear it.
     pub hears: Vec<Vec<RadioId>>,
     heard: Vec<bool>,
-    sensing_ns: u64,
+    sensing: Span,
     /// Least of `ready`, and whose; stale when `is_stale`.
-    next: (u64, RadioId),
+    next: (Time, RadioId),
     is_stale: bool,
 }
 
@@ -189,7 +190,7 @@ impl Contention {
     pub(super) fn new(
         radios: impl Iterator<Item = Contender>,
         hidden: &[(RadioId, RadioId)],
-        sensing_ns: u64,
+        sensing: Span,
     ) -> Contention {
         let mut c = Contention {
             carrier: Vec::new(),
@@ -199,7 +200,7 @@ impl Contention {
             rng: Vec::new(),
             hears: Vec::new(),
             heard: Vec::new(),
-            sensing_ns,
+            sensing,
             next: (NEVER, RadioId(0)),
             is_stale: false,
         };
@@ -209,11 +210,11 @@ impl Contention {
                 clean: true,
                 deaf: false,
                 engaged: false,
-                idle_since: 0,
-                nav: 0,
-                extra: 0,
-                hold: 0,
-                eifs_extra: if eifs { timing.eifs_ns() - timing.difs_ns() } else { 0 },
+                idle_since: Time::ZERO,
+                nav: Time::ZERO,
+                extra: Span::ZERO,
+                hold: Time::ZERO,
+                eifs_extra: if eifs { timing.eifs().saturating_sub(timing.difs()) } else { Span::ZERO },
             });
             c.access.push(edca.map(|e| Access {
                 backoff: 0,
@@ -234,9 +235,9 @@ impl Contention {
                 runs_until: NEVER,
                 follows_own: false,
                 gives_up: false,
-                aifs_ns: timing.aifs_ns(e.aifsn),
-                after_hold_ns: if has_qos { timing.aifs_ns(e.aifsn) } else { 0 },
-                slot_ns: timing.slot_ns,
+                aifs: timing.aifs(e.aifsn),
+                after_hold: if has_qos { timing.aifs(e.aifsn) } else { Span::ZERO },
+                slot: timing.slot,
             }));
             c.pending.push(0);
             c.ready.push(NEVER);
@@ -276,7 +277,7 @@ impl Contention {
 
     /// The radio whose frame may leave first, and when; ties to the lower number.
     #[inline]
-    pub(super) fn next(&mut self) -> (u64, RadioId) {
+    pub(super) fn next(&mut self) -> (Time, RadioId) {
         if self.is_stale {
             let mut best = (NEVER, RadioId(0));
             for (i, &at) in self.ready.iter().enumerate() {
@@ -291,7 +292,7 @@ impl Contention {
     }
 
     /// A frame waits in a category that had none.
-    pub(super) fn on_frame(&mut self, radio: RadioId, ac: Ac, now: u64) {
+    pub(super) fn on_frame(&mut self, radio: RadioId, ac: Ac, now: Time) {
         let r = radio.index();
         let carrier = &self.carrier[r];
         // [IEEE80211-10.3.2.1-1]
@@ -328,7 +329,7 @@ impl Contention {
     /// The categories of a radio whose frame may leave at `now`, highest priority first: the first is the one that does.
     /// The others have collided inside the radio (10.23.2.12): their window grows and they draw anew.
     // [IEEE80211-10.23.2.12-1]
-    pub(super) fn take(&mut self, radio: RadioId, now: u64) -> Ac {
+    pub(super) fn take(&mut self, radio: RadioId, now: Time) -> Ac {
         let r = radio.index();
         let mut winner = None;
         for ac in Ac::ALL.into_iter().rev() {
@@ -361,7 +362,7 @@ impl Contention {
     }
 
     /// A transmission begins.
-    pub(super) fn on_begin(&mut self, transmitter: RadioId, now: u64) {
+    pub(super) fn on_begin(&mut self, transmitter: RadioId, now: Time) {
         let t = transmitter.index();
         self.carrier[t].sensed += 1;
         self.carrier[t].clean = false;
@@ -384,7 +385,14 @@ impl Contention {
     }
 
     /// A transmission ends. Who decoded it stays silent until `nav_end`; the one whom it was for decoded it or not.
-    pub(super) fn on_end(&mut self, transmitter: RadioId, now: u64, nav_end: u64, receiver: RadioId, is_decoded: bool) {
+    pub(super) fn on_end(
+        &mut self,
+        transmitter: RadioId,
+        now: Time,
+        nav_end: Time,
+        receiver: RadioId,
+        is_decoded: bool,
+    ) {
         let t = transmitter.index();
         let hears = std::mem::take(&mut self.hears[t]);
         for &h in &hears {
@@ -397,10 +405,10 @@ impl Contention {
             }
             carrier.idle_since = now;
             // [IEEE80211-10.3.2.3-4]
-            carrier.extra = if carrier.deaf { 0 } else { carrier.eifs_extra };
+            carrier.extra = if carrier.deaf { Span::ZERO } else { carrier.eifs_extra };
             // [IEEE80211-10.3.2.3-5]
             if carrier.clean && (!is_receiver || is_decoded) {
-                carrier.extra = 0;
+                carrier.extra = Span::ZERO;
                 // [IEEE80211-10.3.2.4-2]
                 if !is_receiver {
                     // [IEEE80211-10.3.2.4-1]
@@ -417,7 +425,7 @@ impl Contention {
         carrier.sensed -= 1;
         if carrier.sensed == 0 {
             carrier.idle_since = now;
-            carrier.extra = 0;
+            carrier.extra = Span::ZERO;
             if !carrier.engaged {
                 self.thaw(t);
                 self.update(t);
@@ -426,7 +434,7 @@ impl Contention {
     }
 
     /// The radio has a response to send, or has sent it.
-    pub(super) fn engage(&mut self, radio: RadioId, engaged: bool, now: u64) {
+    pub(super) fn engage(&mut self, radio: RadioId, engaged: bool, now: Time) {
         let r = radio.index();
         self.carrier[r].engaged = engaged;
         if engaged {
@@ -438,7 +446,7 @@ impl Contention {
     }
 
     /// The exchange of a category is over. `failed`: no answer came.
-    pub(super) fn finish(&mut self, radio: RadioId, ac: Ac, now: u64, failed: bool, has_frame: bool) {
+    pub(super) fn finish(&mut self, radio: RadioId, ac: Ac, now: Time, failed: bool, has_frame: bool) {
         let r = radio.index();
         let a = &mut self.access[r][ac.index()];
         if failed {
@@ -471,18 +479,18 @@ impl Contention {
 
     /// Whether virtual carrier sense keeps the radio silent: a CTS is not sent then (10.3.2.9).
     // [IEEE80211-10.3.2.9-2]
-    pub(super) fn has_nav(&self, radio: RadioId, now: u64) -> bool {
+    pub(super) fn has_nav(&self, radio: RadioId, now: Time) -> bool {
         self.carrier[radio.index()].nav > now
     }
 
     /// What is left of the backoffs becomes slots. Who is due before it can sense the transmission goes on.
     #[inline]
     // [IEEE80211-10.3.4.3-2]
-    fn freeze(&mut self, r: usize, now: u64) {
+    fn freeze(&mut self, r: usize, now: Time) {
         let engaged = self.carrier[r].engaged;
         for ac in bits(self.pending[r]) {
             let a = &mut self.access[r][ac];
-            if a.ready_at == NEVER || (a.has_frame && !engaged && a.ready_at <= now + self.sensing_ns) {
+            if a.ready_at == NEVER || (a.has_frame && !engaged && a.ready_at <= now + self.sensing) {
                 continue;
             }
             if a.rule == Rule::Resense {
@@ -490,10 +498,10 @@ impl Contention {
             } else if a.ready_at <= now {
                 a.backoff = 0;
             } else if a.backoff > 0 {
-                let begin = a.ready_at - u64::from(a.backoff) * a.slot_ns;
+                let begin = a.ready_at - a.slot * u64::from(a.backoff);
                 if now >= begin {
                     // [IEEE80211-10.23.2.4-1]
-                    a.backoff -= saturate32((now - begin) / a.slot_ns) + a.begun;
+                    a.backoff -= saturate32(now.since(begin).as_ns() / a.slot.as_ns()) + a.begun;
                 }
             } else if a.rule == Rule::Freeze && a.has_frame {
                 // It waited for the interframe space only.
@@ -517,7 +525,7 @@ impl Contention {
             // One that is due in spite of what it has not sensed stays so.
             if a.ready_at == NEVER {
                 a.ready_at = match a.rule {
-                    Rule::Dot11 => a.start_after(start, carrier.hold) + u64::from(a.backoff) * a.slot_ns,
+                    Rule::Dot11 => a.start_after(start, carrier.hold) + a.slot * u64::from(a.backoff),
                     _ => a.resume(carrier.idle_since, carrier.hold, &mut self.rng[r]),
                 };
             }

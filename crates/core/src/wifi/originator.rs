@@ -8,7 +8,7 @@ use super::rate::RateSeries;
 use super::reorder::ReorderBuffer;
 use super::transmit::Receiver;
 use crate::packet::{FlowId, Kind, Packet, PacketId};
-use crate::units::Seq12;
+use crate::units::{Seq12, Span};
 
 /// A packet on its way through the radio.
 #[derive(Debug, Clone, Copy)]
@@ -75,8 +75,8 @@ pub(super) struct Ppdu {
     /// Empty: a Block Ack request.
     pub mpdus: Vec<Mpdu>,
     pub psdu_bytes: u32,
-    /// Airtime of its tries, ns.
-    pub spent_ns: u64,
+    /// Airtime of its tries.
+    pub spent: Span,
     /// A BAR goes out in its place, to learn what of it has arrived; and how often it has.
     pub asked: Option<u8>,
 }
@@ -173,7 +173,7 @@ mod tests {
                 unheard: 0,
                 mpdus: Vec::new(),
                 psdu_bytes: 0,
-                spent_ns: 0,
+                spent: Span::ZERO,
                 asked: None,
             };
             made.iter().for_each(|&(stage, has_sent)| ppdu.count_try(stage, has_sent));

@@ -11,7 +11,7 @@ use super::phy::{EdcaParams, Framing, Mode, Timing, timing};
 use super::rate::RateSeries;
 use super::trace::Ac;
 use super::transmit::{AnyTransmit, Order, Receiver, Then};
-use crate::units::Time;
+use crate::units::{Span, Time};
 
 /// One access category of one radio.
 #[derive(Debug)]
@@ -88,7 +88,7 @@ impl Radio {
                 unheard: 0,
                 mpdus,
                 psdu_bytes: timing::BAR_BYTES,
-                spent_ns: 0,
+                spent: Span::ZERO,
                 asked: None,
             });
         }
@@ -109,7 +109,7 @@ impl Radio {
         } else {
             let (most, bytes) = if aggregates {
                 let slowest = series.stages().iter().map(|s| s.mode).min_by_key(|m| m.rate()).expect("never empty");
-                let bytes = self.timing.psdu_bytes_within(slowest, self.longest_ns(ac, slowest));
+                let bytes = self.timing.psdu_bytes_within(slowest, self.longest(ac, slowest));
                 (usize::from(limits.max_frames), bytes.min(limits.max_bytes))
             } else {
                 (1, 0)
@@ -143,18 +143,28 @@ impl Radio {
             }
         }
         let tries = [0; RateSeries::MAX_STAGES];
-        Some(Ppdu { session: id, series, tried: 0, tries, unheard: 0, mpdus, psdu_bytes, spent_ns: 0, asked: None })
+        Some(Ppdu {
+            session: id,
+            series,
+            tried: 0,
+            tries,
+            unheard: 0,
+            mpdus,
+            psdu_bytes,
+            spent: Span::ZERO,
+            asked: None,
+        })
     }
 
     /// The longest PPDU that the limits allow: within a TXOP the response must fit behind it (clause 10.23.2.9).
     // [IEEE80211-10.12.2-1]
-    fn longest_ns(&self, ac: Ac, mode: Mode) -> u64 {
+    fn longest(&self, ac: Ac, mode: Mode) -> Span {
         // [IEEE80211-10.13-1]
-        let limit = self.config.aggregation.max_duration.as_ns().min(timing::PPDU_MAX_NS);
-        match self.edca[ac.index()].txop.as_ns() {
-            0 => limit,
+        let limit = self.config.aggregation.max_duration.min(timing::PPDU_MAX);
+        match self.edca[ac.index()].txop {
+            Span::ZERO => limit,
             // [IEEE80211-10.23.2.9-1]
-            txop => limit.min(txop.saturating_sub(self.timing.sifs_ns + self.timing.block_ack_ns(mode))),
+            txop => limit.min(txop.saturating_sub(self.timing.sifs + self.timing.block_ack(mode))),
         }
     }
 

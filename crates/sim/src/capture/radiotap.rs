@@ -70,7 +70,7 @@ impl Monitor {
         let band = spec.radios.first().map_or(Band::Ghz5, |r| r.config.phy.band());
         let mut is_access_point = vec![false; spec.radios.len()];
         for pair in &spec.pairs {
-            if let Some(is) = is_access_point.get_mut(usize::from(pair.access_point)) {
+            if let Some(is) = is_access_point.get_mut(pair.access_point.index()) {
                 *is = true;
             }
         }

@@ -2,7 +2,6 @@
 
 use airtcp_core::packet::PacketId;
 use airtcp_core::queue::{DropReason, QueueConfig};
-use airtcp_core::units::Time;
 use airtcp_core::wifi::{PairId, TransmitConfig};
 
 use super::{CAPTURE_LOT, World};
@@ -20,8 +19,8 @@ impl World {
         let flow = &self.flows[p.flow.0 as usize];
         let (ac, report) = (flow.ac, flow.reports_release && p.len > 0 && !p.is_reverse());
         let c = &mut self.air.channels[channel.index()];
-        c.enqueue(self.now.as_ns(), own, packet, ac, report, &mut self.pool, &mut self.air.out);
-        self.timeline.advance_to(self.components.channel(channel), Time::from_ns(c.deadline()));
+        c.enqueue(self.now, own, packet, ac, report, &mut self.pool, &mut self.air.out);
+        self.timeline.advance_to(self.components.channel(channel), c.deadline());
         if !self.air.out.is_empty() {
             self.take_from_air(channel);
         }
@@ -31,14 +30,14 @@ impl World {
     pub(super) fn on_channel_deadline(&mut self, channel: ChannelId) {
         let c = &mut self.air.channels[channel.index()];
         let component = self.components.channel(channel);
-        if Time::from_ns(c.deadline()) > self.now {
+        if c.deadline() > self.now {
             // The leaf was early.
-            self.timeline.set(component, Time::from_ns(c.deadline()));
+            self.timeline.set(component, c.deadline());
             return;
         }
-        c.on_deadline(self.now.as_ns(), &mut self.pool, &mut self.air.out);
+        c.on_deadline(self.now, &mut self.pool, &mut self.air.out);
         self.air.hand_over_due |= c.frames.len().max(c.ppdus.len()) >= CAPTURE_LOT;
-        self.timeline.set(component, Time::from_ns(c.deadline()));
+        self.timeline.set(component, c.deadline());
         self.take_from_air(channel);
     }
 
@@ -107,7 +106,7 @@ pub(super) fn refusing(spec: &RunSpec, hop: Hop) -> Option<LinkId> {
             let channel = &spec.channels[air.channel.index()];
             let pair = &channel.pairs[usize::from(air.pair)];
             let radio = if air.down { pair.access_point } else { pair.station };
-            match &channel.radios[usize::from(radio)].config.transmit {
+            match &channel.radios[radio.index()].config.transmit {
                 TransmitConfig::Qdisc(path) => &path.qdisc,
                 _ => return None,
             }
@@ -125,6 +124,6 @@ pub(super) fn below(spec: &RunSpec, hop: Hop) -> Option<Below> {
     let channel = &spec.channels[air.channel.index()];
     let pair = &channel.pairs[usize::from(air.pair)];
     let radio = if air.down { pair.access_point } else { pair.station };
-    let pacing_shift = channel.radios[usize::from(radio)].config.transmit.tsq_pacing_shift();
+    let pacing_shift = channel.radios[radio.index()].config.transmit.tsq_pacing_shift();
     Some(Below { pacing_shift })
 }

@@ -59,7 +59,7 @@ impl Candidate {
     }
 
     fn measure(&self, now: Time, air: &mut Air) -> Measured {
-        let rssi_dbm = air.channels[self.channel.index()].received_dbm(self.pair, now.as_ns());
+        let rssi_dbm = air.channels[self.channel.index()].received_dbm(self.pair, now);
         Measured { distance_m: self.distance_m(now), rssi_dbm }
     }
 }
@@ -288,7 +288,7 @@ impl World {
         });
         let Candidate { channel, pair, .. } = roamer.candidates[from];
         self.repath(r);
-        self.air.channels[channel.index()].disassociate(self.now.as_ns(), pair, &mut self.pool, &mut self.air.out);
+        self.air.channels[channel.index()].disassociate(self.now, pair, &mut self.pool, &mut self.air.out);
         self.after_change(channel);
         if self.roamers.all[r].arrives == self.now {
             self.on_association(r);
@@ -309,7 +309,7 @@ impl World {
         let deadline = roamer.deadline();
         self.timeline.set(self.components.roamer(r), deadline);
         self.repath(r);
-        self.air.channels[channel.index()].associate(now.as_ns(), pair, &mut self.pool, &mut self.air.out);
+        self.air.channels[channel.index()].associate(now, pair, &mut self.pool, &mut self.air.out);
         self.after_change(channel);
         let held = std::mem::take(&mut self.roamers.all[r].held);
         for (left, packet) in held {
@@ -327,7 +327,7 @@ impl World {
     }
 
     fn after_change(&mut self, channel: ChannelId) {
-        let deadline = Time::from_ns(self.air.channels[channel.index()].deadline());
+        let deadline = self.air.channels[channel.index()].deadline();
         self.timeline.set(self.components.channel(channel), deadline);
         if !self.air.out.is_empty() {
             self.take_from_air(channel);

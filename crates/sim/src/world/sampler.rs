@@ -113,8 +113,8 @@ impl World {
         for (&link, last) in sampler.air.iter().zip(&mut sampler.last_air) {
             let Some((channel, own)) = self.air.at[link.index()] else { continue };
             let channel = &mut self.air.channels[channel.index()];
-            let stats = channel.stats(own, now.as_ns());
-            let (snr_db, best) = (channel.snr_db(own, now.as_ns()), channel.best_mode(own));
+            let stats = channel.stats(own, now);
+            let (snr_db, best) = (channel.snr_db(own, now), channel.best_mode(own));
             self.log.air_series.push(AirSample::new(now, link, (last, &stats), period, snr_db, best));
             *last = stats;
         }

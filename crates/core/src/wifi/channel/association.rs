@@ -12,7 +12,14 @@
 //! **Without association** a packet for the station is turned away at the access point; the station's own wait in its queue or
 //! are turned away. What is handed back leaves the queue discipline in its own order, which may drop some of it as it always may.
 
-use super::*;
+use super::{AirOutputs, Channel, Gate, Roams};
+use crate::packet::{PacketId, Pool};
+use crate::queue::DropReason;
+use crate::units::Time;
+use crate::wifi::ids::{AirLinkId, PairId, SessionId};
+use crate::wifi::originator::Mpdu;
+use crate::wifi::roam::{ApQueue, StationQueue};
+use crate::wifi::trace::Ac;
 
 impl Gate {
     pub(super) fn without_association(roams: Roams, down: bool) -> Gate {
@@ -31,12 +38,12 @@ impl Channel {
     }
 
     /// Received power of a pair at either end, NaN where its signal has none.
-    pub fn received_dbm(&mut self, pair: PairId, now: u64) -> f64 {
-        self.pairs[pair.index()].signal.received_dbm(Time::from_ns(now)).unwrap_or(f64::NAN)
+    pub fn received_dbm(&mut self, pair: PairId, now: Time) -> f64 {
+        self.pairs[pair.index()].signal.received_dbm(now).unwrap_or(f64::NAN)
     }
 
     /// The station of a pair that roams is associated from now on.
-    pub fn associate(&mut self, now: u64, pair: PairId, pool: &mut Pool, out: &mut AirOutputs) {
+    pub fn associate(&mut self, now: Time, pair: PairId, pool: &mut Pool, out: &mut AirOutputs) {
         let up = pair.up().index();
         self.pairs[pair.index()].is_associated = true;
         for link in &mut self.links[up..up + 2] {
@@ -55,7 +62,7 @@ impl Channel {
     }
 
     /// The station of a pair that roams has left.
-    pub fn disassociate(&mut self, now: u64, pair: PairId, pool: &mut Pool, out: &mut AirOutputs) {
+    pub fn disassociate(&mut self, now: Time, pair: PairId, pool: &mut Pool, out: &mut AirOutputs) {
         let up = pair.up();
         let Some(roams) = self.pairs[pair.index()].roams else { return };
         let station = self.links[up.index()].from;
@@ -97,7 +104,7 @@ impl Channel {
     #[cold]
     pub(super) fn turn_away(
         &mut self,
-        now: u64,
+        now: Time,
         link: AirLinkId,
         id: PacketId,
         report: bool,
@@ -120,7 +127,7 @@ impl Channel {
     }
 
     /// As [`Self::turn_away`], of an MPDU that the driver has. One that has arrived is no longer the sender's.
-    pub(super) fn let_go(&mut self, now: u64, session: SessionId, ac: Ac, mpdu: Mpdu, out: &mut AirOutputs) {
+    pub(super) fn let_go(&mut self, now: Time, session: SessionId, ac: Ac, mpdu: Mpdu, out: &mut AirOutputs) {
         let session = &mut self.sessions[session.index()];
         let link = session.link;
         let l = &mut self.links[link.index()];
@@ -145,7 +152,7 @@ impl Channel {
         }
     }
 
-    fn end_session(&mut self, now: u64, id: SessionId, ac: Ac, pool: &mut Pool, out: &mut AirOutputs) {
+    fn end_session(&mut self, now: Time, id: SessionId, ac: Ac, pool: &mut Pool, out: &mut AirOutputs) {
         let session = &mut self.sessions[id.index()];
         session.is_over = true;
         session.bar = false;
@@ -190,7 +197,7 @@ impl Channel {
         }
         loop {
             let transmit = &mut self.transmits[radio.index()];
-            let next = transmit.take_back(Time::from_ns(now), ac, receiver, pool, &mut self.drops);
+            let next = transmit.take_back(now, ac, receiver, pool, &mut self.drops);
             self.account(now, pool, out);
             let Some(packet) = next else { return };
             let report = self.session_of[packet.0 as usize].reports();
@@ -199,10 +206,10 @@ impl Channel {
     }
 
     /// Takes out what a station's own queue has.
-    fn empty_qdisc(&mut self, now: u64, r: usize, ac: Ac, pool: &mut Pool, out: &mut AirOutputs) {
+    fn empty_qdisc(&mut self, now: Time, r: usize, ac: Ac, pool: &mut Pool, out: &mut AirOutputs) {
         loop {
             let transmit = &mut self.transmits[r];
-            let next = transmit.take_any(Time::from_ns(now), ac, pool, &mut self.drops);
+            let next = transmit.take_any(now, ac, pool, &mut self.drops);
             self.account(now, pool, out);
             let Some(packet) = next else { return };
             let tag = self.session_of[packet.0 as usize];

@@ -1,11 +1,24 @@
 //! Frame exchanges: from the end of a backoff to what the originator makes of the answer.
 
-use super::*;
-use crate::convert::{count16, floor64, saturate8, saturate16};
+use super::records::record_data;
+use super::{AirOutputs, Channel, Exchange, NEVER, Stage, UNHURT, snr_of};
+use crate::convert::{count16, floor64, saturate8};
+use crate::packet::{Kind, Pool};
+use crate::queue::DropReason;
+use crate::rng::Rng;
+use crate::units::{Span, Time};
+use crate::wifi::config::{OnGiveUp, OnMissed, RetryCount};
+use crate::wifi::ids::{AirLinkId, RadioId};
+use crate::wifi::originator::Ppdu;
+use crate::wifi::phy::{Mode, Protection, timing};
+use crate::wifi::radio::win_start;
+use crate::wifi::rate::TxStatus;
+use crate::wifi::trace::{Ac, FrameKind, PpduRecord};
+use rand::RngExt;
 
 impl Channel {
     /// A radio's frame may leave.
-    pub(super) fn begin(&mut self, now: u64, radio: RadioId, pool: &mut Pool, out: &mut AirOutputs) {
+    pub(super) fn begin(&mut self, now: Time, radio: RadioId, pool: &mut Pool, out: &mut AirOutputs) {
         let ac = self.contention.take(radio, now);
         let has_formed = !self.radios[radio.index()].queues[ac.index()].formed.is_empty();
         // The frame that was given up on may have gone with its association.
@@ -18,8 +31,8 @@ impl Channel {
             self.contention.finish(radio, ac, now, false, false);
             return;
         }
-        let txop = self.radios[radio.index()].edca[ac.index()].txop.as_ns();
-        let txop_end = if txop == 0 { NEVER } else { now + txop };
+        let txop = self.radios[radio.index()].edca[ac.index()].txop;
+        let txop_end = if txop.is_zero() { NEVER } else { now + txop };
         let i = self.plan(now, radio, ac, txop_end);
         let x = &self.exchanges[i];
         let r = &self.radios[radio.index()];
@@ -30,41 +43,39 @@ impl Channel {
         let is_group = self.links[x.link.index()].is_group();
         // [IEEE80211-10.3.2.9-4]
         let (first, length) = if is_group {
-            (Stage::Data, x.data_ns)
+            (Stage::Data, x.data)
         } else if (ppdu.psdu_bytes > r.config.rts_threshold_bytes && !ppdu.is_bar())
             || stage.rts
             || protection == Protection::RtsCts
         {
-            (Stage::Rts, r.timing.rts_ns(x.mode))
+            (Stage::Rts, r.timing.rts(x.mode))
         } else if protection == Protection::CtsToSelf {
-            (Stage::CtsToSelf, r.timing.cts_to_self_ns(x.mode))
+            (Stage::CtsToSelf, r.timing.cts_to_self(x.mode))
         } else {
-            (Stage::Data, x.data_ns)
+            (Stage::Data, x.data)
         };
         self.put_on_air(now, i, first, length);
     }
 
     /// A new exchange for the first formed PPDU of a category; returns its place.
-    fn plan(&mut self, now: u64, radio: RadioId, ac: Ac, txop_end: u64) -> usize {
+    fn plan(&mut self, now: Time, radio: RadioId, ac: Ac, txop_end: Time) -> usize {
         let r = &self.radios[radio.index()];
         let ppdu = r.queues[ac.index()].formed.front().expect("the caller formed one");
         let link = self.sessions[ppdu.session.index()].link;
         let to = self.links[link.index()].to;
         let mut mode = ppdu.series.stages()[stage_index(ppdu)].mode;
-        let data_ns;
+        let data;
         if ppdu.is_bar() {
-            data_ns = r.timing.bar_ns(mode);
+            data = r.timing.bar(mode);
             mode = r.timing.response_mode(mode);
         } else {
-            data_ns = r.timing.ppdu_ns(mode, ppdu.psdu_bytes);
+            data = r.timing.ppdu(mode, ppdu.psdu_bytes);
         }
-        let response_ns =
-            // [IEEE80211-10.25.6.3-1]
-            if ppdu.is_bar() || ppdu.is_ampdu() { r.timing.block_ack_ns(mode) } else { r.timing.ack_ns(mode) };
+        // [IEEE80211-10.25.6.3-1]
+        let response = if ppdu.is_bar() || ppdu.is_ampdu() { r.timing.block_ack(mode) } else { r.timing.ack(mode) };
         // [IEEE80211-10.3.6-1]
         let is_answered = r.acks && !self.links[link.index()].is_group();
-        let answer_ns = if is_answered { r.timing.sifs_ns + response_ns } else { 0 };
-        self.occupancy.count_to(now, self.exchanges.len());
+        let answer = if is_answered { r.timing.sifs + response } else { Span::ZERO };
         self.exchanges.push(Exchange {
             at: now,
             stage: Stage::BeforeData,
@@ -73,9 +84,9 @@ impl Channel {
             to,
             link,
             mode,
-            data_ns,
-            response_ns,
-            answer_ns,
+            data,
+            response,
+            answer,
             response_mode: r.timing.response_mode(mode),
             start: now,
             ppdu_start: now,
@@ -92,7 +103,7 @@ impl Channel {
         self.exchanges.len() - 1
     }
 
-    fn put_on_air(&mut self, now: u64, i: usize, stage: Stage, length_ns: u64) {
+    fn put_on_air(&mut self, now: Time, i: usize, stage: Stage, length: Span) {
         let x = &self.exchanges[i];
         let (transmitter, receiver) = match stage {
             Stage::Cts | Stage::Response => (x.to, x.from),
@@ -102,7 +113,7 @@ impl Channel {
         // A radio that waits for a response of its own does not listen for anything else. (A group's receiver stands for all: it is the
         // access point itself, engaged by sending.)
         let is_occupied = !is_response && receiver != transmitter && self.contention.is_engaged(receiver);
-        let end = now + length_ns;
+        let end = now + length;
         let missed = if self.capture_effect > 0.0 {
             self.meet(now, i, (transmitter, receiver), end) || is_occupied
         } else {
@@ -136,7 +147,7 @@ impl Channel {
     /// What a PPDU that begins does to those on the air, and they to it, where one may be captured. True if its own
     /// receiver does not notice it.
     #[cold]
-    fn meet(&mut self, now: u64, i: usize, (transmitter, receiver): (RadioId, RadioId), end: u64) -> bool {
+    fn meet(&mut self, now: Time, i: usize, (transmitter, receiver): (RadioId, RadioId), end: Time) -> bool {
         let (capture, rng) = (self.capture_effect, &mut self.capture_rng);
         // Whether the earlier, the later is received as if alone.
         let mut captured = || {
@@ -163,25 +174,25 @@ impl Channel {
             } else if !there.0 {
                 other.hit(now, end);
             }
-            let preamble_ns = self.radios[speaker.index()].timing.preamble_ns(other.mode);
-            let is_late = at_receiver && now >= other.ppdu_start + preamble_ns;
+            let preamble = self.radios[speaker.index()].timing.preamble(other.mode);
+            let is_late = at_receiver && now >= other.ppdu_start + preamble;
             missed |= speaker == receiver || is_late || !here.1;
         }
         missed
     }
 
     /// The stage of an exchange is over.
-    pub(super) fn step(&mut self, now: u64, i: usize, pool: &mut Pool, out: &mut AirOutputs) {
+    pub(super) fn step(&mut self, now: Time, i: usize, pool: &mut Pool, out: &mut AirOutputs) {
         let x = &self.exchanges[i];
         let (from, to) = (x.from, x.to);
         let timing = &self.radios[from.index()].timing;
-        let (sifs, data_ns, response_ns, answer_ns) = (timing.sifs_ns, x.data_ns, x.response_ns, x.answer_ns);
+        let (sifs, data, response, answer) = (timing.sifs, x.data, x.response, x.answer);
         match x.stage {
             Stage::Rts => {
-                let cts_ns = timing.cts_ns(x.mode);
-                let timeout = timing.cts_timeout_ns(x.mode);
+                let cts = timing.cts(x.mode);
+                let timeout = timing.cts_timeout(x.mode);
                 let mode = timing.rts_mode(x.mode);
-                let data_is_late = timing.preamble_ns(timing.response_mode(mode)) + 2 * timing.slot_ns;
+                let data_is_late = timing.preamble(timing.response_mode(mode)) + timing.slot * 2;
                 let decoded = self.control_arrives(now, i, mode, timing::RTS_BYTES);
                 self.record_control(now, i, FrameKind::Rts, mode, decoded);
                 // [IEEE80211-10.3.2.9-1]
@@ -189,7 +200,7 @@ impl Channel {
                 // Who hears only the RTS waits for the CTS; the data then speaks for itself. If none comes, the NAV is reset
                 // when data should have begun (10.3.2.4, NAVTimeout).
                 // [IEEE80211-10.3.2.4-3]
-                let nav = now + 2 * sifs + cts_ns + if answers { 0 } else { data_is_late };
+                let nav = now + sifs * 2 + cts + if answers { Span::ZERO } else { data_is_late };
                 self.contention.on_end(from, now, nav, to, decoded);
                 if answers {
                     self.contention.engage(to, true, now);
@@ -199,14 +210,14 @@ impl Channel {
                 }
             }
             Stage::BeforeCts => {
-                let cts_ns = timing.cts_ns(x.mode);
-                self.put_on_air(now, i, Stage::Cts, cts_ns);
+                let cts = timing.cts(x.mode);
+                self.put_on_air(now, i, Stage::Cts, cts);
             }
             Stage::Cts => {
                 let mode = timing.response_mode(timing.rts_mode(x.mode));
                 let decoded = self.control_arrives(now, i, mode, timing::CTS_BYTES);
                 self.record_control(now, i, FrameKind::Cts, mode, decoded);
-                self.contention.on_end(to, now, now + sifs + data_ns + answer_ns, from, decoded);
+                self.contention.on_end(to, now, now + sifs + data + answer, from, decoded);
                 self.contention.engage(to, false, now);
                 if decoded {
                     self.wait(i, Stage::BeforeData, now + sifs);
@@ -216,21 +227,21 @@ impl Channel {
             }
             Stage::CtsToSelf => {
                 let mode = timing.rts_mode(x.mode);
-                let nav = now + sifs + data_ns + answer_ns;
+                let nav = now + sifs + data + answer;
                 self.record_control(now, i, FrameKind::Cts, mode, !self.exchanges[i].is_spoilt());
                 self.contention.on_end(from, now, nav, to, true);
                 self.wait(i, Stage::BeforeData, now + sifs);
             }
-            Stage::BeforeData => self.put_on_air(now, i, Stage::Data, data_ns),
+            Stage::BeforeData => self.put_on_air(now, i, Stage::Data, data),
             Stage::Data => {
-                let timeout = timing.ack_timeout_ns(x.mode);
+                let timeout = timing.ack_timeout(x.mode);
                 let answered = if self.links[x.link.index()].is_group() {
                     self.group_arrives(now, i, pool, out)
                 } else {
                     self.data_arrives(now, i, pool, out)
                 };
-                self.contention.on_end(from, now, now + answer_ns, to, answered);
-                if answer_ns == 0 {
+                self.contention.on_end(from, now, now + answer, to, answered);
+                if answer.is_zero() {
                     self.complete(now, i, answered, pool, out);
                 } else if answered {
                     self.contention.engage(to, true, now);
@@ -241,7 +252,7 @@ impl Channel {
                 }
             }
             // [IEEE80211-10.3.2.11-1]
-            Stage::BeforeResponse => self.put_on_air(now, i, Stage::Response, response_ns),
+            Stage::BeforeResponse => self.put_on_air(now, i, Stage::Response, response),
             Stage::Response => {
                 let mode = x.response_mode;
                 let ppdu = self.radios[from.index()].queues[x.ac.index()].formed.front().expect("on the air");
@@ -258,20 +269,20 @@ impl Channel {
         }
     }
 
-    fn wait(&mut self, i: usize, stage: Stage, until: u64) {
+    fn wait(&mut self, i: usize, stage: Stage, until: Time) {
         self.exchanges[i].stage = stage;
         self.exchanges[i].at = until;
     }
 
     /// Whether a control frame that has just ended arrived at its receiver.
-    fn control_arrives(&mut self, now: u64, i: usize, mode: Mode, bytes: u32) -> bool {
+    fn control_arrives(&mut self, now: Time, i: usize, mode: Mode, bytes: u32) -> bool {
         let x = &self.exchanges[i];
         if x.is_spoilt() {
             return false;
         }
         let link = &mut self.links[x.link.index()];
         let signal = &mut self.pairs[link.pair.expect("not to a group").index()].signal;
-        let quality = signal.link(Time::from_ns(now));
+        let quality = signal.link(now);
         if quality.is_perfect() {
             return true;
         }
@@ -280,23 +291,22 @@ impl Channel {
     }
 
     /// A PPDU with data, or a Block Ack request, has ended: what reached the recipient. True if it answers.
-    fn data_arrives(&mut self, now: u64, i: usize, pool: &mut Pool, out: &mut AirOutputs) -> bool {
-        let time = Time::from_ns(now);
+    fn data_arrives(&mut self, now: Time, i: usize, pool: &mut Pool, out: &mut AirOutputs) -> bool {
         let x = &mut self.exchanges[i];
         let link = &mut self.links[x.link.index()];
         let reports_corrupt = self.radios[x.to.index()].config.reorder_buffer.reports_corrupt.get();
         let reports_all = reports_corrupt >= 1.0;
         let radio = &mut self.radios[x.from.index()];
-        let (framing, preamble_ns) = (radio.framing, radio.timing.preamble_ns(x.mode));
+        let (framing, preamble) = (radio.framing, radio.timing.preamble(x.mode));
         let ppdu = radio.queues[x.ac.index()].formed.front_mut().expect("on the air");
         let session_id = ppdu.session;
         let session = &mut self.sessions[session_id.index()];
         let signal = &mut self.pairs[link.pair.expect("not to a group").index()].signal;
-        let quality = signal.link(time);
+        let quality = signal.link(now);
         x.snr_db = snr_of(quality);
         // The receiver must catch the preamble undisturbed.
         let caught = !x.missed
-            && x.hit.0 >= x.ppdu_start + preamble_ns
+            && x.hit.0 >= x.ppdu_start + preamble
             && (quality.is_perfect() || draw(signal.preamble_success(quality, x.mode), &mut link.error_rng));
         let tracing = self.trace.frames;
         if !caught {
@@ -317,7 +327,7 @@ impl Channel {
                 let formed = &self.radios[x.from.index()].queues[x.ac.index()].formed;
                 let ssn = win_start(session, session_id, formed);
                 if let Some(recipient) = &mut session.recipient {
-                    recipient.on_bar(time, ssn, &mut self.up);
+                    recipient.on_bar(now, ssn, &mut self.up);
                 }
                 self.hand_up(session_id, pool, out);
                 self.update_holding();
@@ -347,9 +357,9 @@ impl Channel {
             let (mut whole, mut header) = (true, true);
             if x.hit.0 < x.hit.1 {
                 // Where it lies in the PPDU, in time.
-                let span = (x.data_ns - preamble_ns) as f64 / f64::from(ppdu.psdu_bytes);
-                let at = |o: u32| x.ppdu_start + preamble_ns + floor64(f64::from(o) * span);
-                let clear = |from: u64, to: u64| to <= x.hit.0 || from >= x.hit.1;
+                let span = x.data.saturating_sub(preamble).as_ns() as f64 / f64::from(ppdu.psdu_bytes);
+                let at = |o: u32| x.ppdu_start + preamble + Span::from_ns(floor64(f64::from(o) * span));
+                let clear = |from: Time, to: Time| to <= x.hit.0 || from >= x.hit.1;
                 whole = clear(at(offset), at(offset + bytes));
                 header = clear(at(offset), at(offset + header_bytes));
                 offset += if is_ampdu { timing::subframe_bytes(bytes) } else { bytes };
@@ -369,15 +379,15 @@ impl Channel {
         }
         x.received = received;
         x.legible = legible;
-        let mut heard_ns = 0;
+        let mut heard = Span::ZERO;
         if received > 0 && self.transmits[x.to.index()].counts_received() {
-            let mut alone = (0, 0);
+            let mut alone = (0, Span::ZERO);
             for (mpdu, _) in ppdu.mpdus.iter().zip(&copies).filter(|(_, copy)| copy.0) {
                 let bytes = framing.mpdu_bytes(u32::from(mpdu.size));
                 if bytes != alone.0 {
-                    alone = (bytes, radio.timing.ppdu_ns(x.mode, bytes));
+                    alone = (bytes, radio.timing.ppdu(x.mode, bytes));
                 }
-                heard_ns += alone.1;
+                heard += alone.1;
             }
         }
         if tracing {
@@ -385,7 +395,7 @@ impl Channel {
         }
         if let Some(recipient) = &mut session.recipient {
             if received + legible > 0 {
-                recipient.on_ampdu(time, x.mode.rate());
+                recipient.on_ampdu(now, x.mode.rate());
             }
             for (mpdu, &(whole, legible)) in ppdu.mpdus.iter_mut().zip(&copies) {
                 if whole && !mpdu.has_arrived() {
@@ -393,12 +403,12 @@ impl Channel {
                     if let Some(remedy) = recipient.retry_out_mut() {
                         let p = &pool[mpdu.packet];
                         if p.kind == Kind::Tcp && p.len > 0 && p.ts_ecr != 0 {
-                            remedy.on_up(time, p.flow.0, p.ts_ecr);
+                            remedy.on_up(now, p.flow.0, p.ts_ecr);
                         }
                     }
-                    recipient.on_mpdu(time, mpdu.sn, mpdu.packet, &mut self.up, &mut self.refused);
+                    recipient.on_mpdu(now, mpdu.sn, mpdu.packet, &mut self.up, &mut self.refused);
                 } else if legible && (reports_all || draw(reports_corrupt, &mut link.error_rng)) {
-                    recipient.on_corrupt(time, mpdu.sn, mpdu.is_tcp(), &mut self.up);
+                    recipient.on_corrupt(now, mpdu.sn, mpdu.is_tcp(), &mut self.up);
                 }
             }
         } else {
@@ -412,14 +422,14 @@ impl Channel {
         }
         mark_sent(ppdu);
         let (link, ac) = (x.link, x.ac);
-        if heard_ns > 0 {
-            self.charge_received(time, link, ac, Span::from_ns(heard_ns));
+        if !heard.is_zero() {
+            self.charge_received(now, link, ac, heard);
         }
-        self.report_down(time, link, ac, pool);
+        self.report_down(now, link, ac, pool);
         self.hand_up(session_id, pool, out);
         let session = &mut self.sessions[session_id.index()];
         if let Some(recipient) = &session.recipient {
-            let at = recipient.deadline().as_ns();
+            let at = recipient.deadline();
             if at != NEVER && !session.recipient_waits {
                 session.recipient_waits = true;
                 self.holding.push(session_id);
@@ -447,7 +457,7 @@ impl Channel {
 
     /// A frame has found the medium busy as often as it may, and is dropped.
     #[cold]
-    fn give_up(&mut self, now: u64, radio: RadioId, ac: Ac, pool: &mut Pool, out: &mut AirOutputs) {
+    fn give_up(&mut self, now: Time, radio: RadioId, ac: Ac, pool: &mut Pool, out: &mut AirOutputs) {
         let r = radio.index();
         let mut ppdu = self.radios[r].queues[ac.index()].formed.pop_front().expect("it waited for the air");
         self.resolve(now, r, ac, &ppdu, DropReason::RetryLimit, false, false, out);
@@ -459,11 +469,9 @@ impl Channel {
     }
 
     /// The originator knows how its exchange went. Without acknowledgements nobody does: `answered` is then whether the data arrived.
-    fn complete(&mut self, now: u64, i: usize, answered: bool, pool: &mut Pool, out: &mut AirOutputs) {
-        self.occupancy.count_to(now, self.exchanges.len());
+    fn complete(&mut self, now: Time, i: usize, answered: bool, pool: &mut Pool, out: &mut AirOutputs) {
         let x = self.exchanges.remove(i);
         let (r, ac) = (x.from.index(), x.ac);
-        let time = Time::from_ns(now);
         let radio = &mut self.radios[r];
         let mut ppdu = radio.queues[ac.index()].formed.pop_front().expect("it was on the air");
         let stage = stage_index(&ppdu);
@@ -484,8 +492,8 @@ impl Channel {
             u32::from(radio.config.retries.frame_tries)
         };
         let link = &mut self.links[x.link.index()];
-        let airtime = now - x.start;
-        link.stats.airtime_ns += airtime;
+        let airtime = now.since(x.start);
+        link.stats.airtime_ns += airtime.as_ns();
         let arrived = ppdu.mpdus.iter().filter(|m| m.has_arrived()).count();
         if !x.is_data_sent {
             // The RTS was in vain.
@@ -502,8 +510,8 @@ impl Channel {
         }
         if self.trace.ppdus && x.is_data_sent {
             self.ppdus.push(PpduRecord {
-                start_ns: x.data_start,
-                end_ns: x.data_start + x.data_ns,
+                start_ns: x.data_start.as_ns(),
+                end_ns: (x.data_start + x.data).as_ns(),
                 link: x.link,
                 ac,
                 mode: x.mode,
@@ -517,7 +525,7 @@ impl Channel {
                 snr_db: x.snr_db,
             });
         }
-        ppdu.spent_ns += if x.is_data_sent { x.data_ns } else { 0 };
+        ppdu.spent += if x.is_data_sent { x.data } else { Span::ZERO };
         let mut again = false;
         // [IEEE80211-10.25.6.7-3]
         let asks = !answered
@@ -533,7 +541,7 @@ impl Channel {
             radio.queues[ac.index()].formed.push_front(ppdu);
         } else {
             let receiver = self.sessions[ppdu.session.index()].receiver;
-            self.transmits[r].on_sent(time, ac, receiver, Span::from_ns(ppdu.spent_ns));
+            self.transmits[r].on_sent(now, ac, receiver, ppdu.spent);
             // A request is repeated as often as any frame; then the recipient must find out by itself.
             if !ppdu.mpdus.is_empty() {
                 let status = TxStatus {
@@ -545,7 +553,7 @@ impl Channel {
                 };
                 // What is built for the next association knows nothing of this one.
                 if !is_over {
-                    link.rate.on_status(time, &status);
+                    link.rate.on_status(now, &status);
                 }
                 let loss = match (acks || !x.is_data_sent, x.collided) {
                     (true, _) => DropReason::RetryLimit,
@@ -584,7 +592,7 @@ impl Channel {
     #[expect(clippy::too_many_arguments, reason = "one caller, which has all of it at hand")]
     fn resolve(
         &mut self,
-        now: u64,
+        now: Time,
         r: usize,
         ac: Ac,
         ppdu: &Ppdu,
@@ -648,15 +656,15 @@ impl Channel {
 
     /// The next frame of the category within the same TXOP, if it fits. True if so.
     // [IEEE80211-10.23.2.8-1]
-    fn goes_on(&mut self, now: u64, x: &Exchange, pool: &mut Pool, out: &mut AirOutputs) -> bool {
+    fn goes_on(&mut self, now: Time, x: &Exchange, pool: &mut Pool, out: &mut AirOutputs) -> bool {
         let (r, ac) = (x.from.index(), x.ac);
         if self.radios[r].queues[ac.index()].formed.is_empty() && !self.form(now, x.from, ac, pool, out) {
             return false;
         }
         let i = self.plan(now, x.from, ac, x.txop_end);
-        let sifs = self.radios[r].timing.sifs_ns;
+        let sifs = self.radios[r].timing.sifs;
         let next = &mut self.exchanges[i];
-        let end = now + sifs + next.data_ns + next.answer_ns;
+        let end = now + sifs + next.data + next.answer;
         let protected = self.radios[r].timing.protection(next.mode) != Protection::None;
         if end > x.txop_end || protected {
             self.exchanges.pop();
@@ -665,54 +673,6 @@ impl Channel {
         next.at = now + sifs;
         self.contention.go_on(x.from, ac);
         true
-    }
-
-    fn record_control(&mut self, now: u64, i: usize, kind: FrameKind, mode: Mode, decoded: bool) {
-        if !self.trace.frames {
-            return;
-        }
-        let x = &self.exchanges[i];
-        let (from, to) = match kind {
-            FrameKind::Rts => (x.from, x.to),
-            FrameKind::Cts if x.stage == Stage::CtsToSelf => (x.from, x.from),
-            _ => (x.to, x.from),
-        };
-        let ppdu = self.radios[x.from.index()].queues[x.ac.index()].formed.front();
-        let (mut sn, mut bitmap) = (Seq12::new(0), 0u64);
-        if let Some(ppdu) = ppdu.filter(|_| kind == FrameKind::BlockAck) {
-            if let Some(first) = ppdu.mpdus.first() {
-                sn = first.sn;
-                for m in ppdu.mpdus.iter().filter(|m| m.has_arrived()) {
-                    bitmap |= 1u64.checked_shl(u32::from(sn.distance_to(m.sn))).unwrap_or(0);
-                }
-            } else {
-                let formed = &self.radios[x.from.index()].queues[x.ac.index()].formed;
-                sn = win_start(&self.sessions[ppdu.session.index()], ppdu.session, formed);
-            }
-        }
-        let sifs = self.radios[x.from.index()].timing.sifs_ns;
-        let left = match kind {
-            FrameKind::Rts => 2 * sifs + x.data_ns + x.answer_ns + self.radios[x.from.index()].timing.cts_ns(x.mode),
-            FrameKind::Cts => sifs + x.data_ns + x.answer_ns,
-            _ => 0,
-        };
-        self.frames.push(FrameRecord {
-            time_ns: now,
-            kind,
-            from,
-            to,
-            mode,
-            ac: x.ac,
-            sn: sn.get(),
-            bitmap,
-            retry: false,
-            fcs_ok: decoded,
-            ampdu: None,
-            is_last_of_ampdu: false,
-            duration_us: micros(left),
-            snr_db: x.snr_db,
-            packet: None,
-        });
     }
 }
 
@@ -730,57 +690,4 @@ pub(super) fn mark_sent(ppdu: &mut Ppdu) {
 #[inline]
 pub(super) fn draw(chance: f64, rng: &mut Rng) -> bool {
     chance >= 1.0 || (chance > 0.0 && rng.random::<f64>() < chance)
-}
-
-fn micros(ns: u64) -> u16 {
-    saturate16(ns.div_ceil(1000).min(32_767))
-}
-
-/// The frames of a PPDU with data. `copies`: of each MPDU whether it arrived whole, and if not, whether its header did.
-pub(super) fn record_data(
-    frames: &mut Vec<FrameRecord>,
-    ampdus: &mut u32,
-    now: u64,
-    x: &Exchange,
-    ppdu: &Ppdu,
-    pool: &Pool,
-    copies: impl Fn(usize) -> (bool, bool),
-) {
-    let duration_us = if x.answer_ns == 0 { 0 } else { micros(x.response_ns + 16_000) };
-    let record = FrameRecord {
-        time_ns: now,
-        kind: FrameKind::BlockAckRequest,
-        from: x.from,
-        to: x.to,
-        mode: x.mode,
-        ac: x.ac,
-        sn: 0,
-        bitmap: 0,
-        retry: ppdu.tried > 0,
-        fcs_ok: false,
-        ampdu: None,
-        is_last_of_ampdu: false,
-        duration_us,
-        snr_db: x.snr_db,
-        packet: None,
-    };
-    if ppdu.is_bar() {
-        frames.push(FrameRecord { fcs_ok: copies(0).0, ..record });
-        return;
-    }
-    let ampdu = ppdu.is_ampdu().then_some(*ampdus);
-    *ampdus = ampdus.wrapping_add(1);
-    for (n, mpdu) in ppdu.mpdus.iter().enumerate() {
-        frames.push(FrameRecord {
-            kind: FrameKind::Data,
-            sn: mpdu.sn.get(),
-            retry: mpdu.was_sent(),
-            fcs_ok: copies(n).0,
-            ampdu,
-            is_last_of_ampdu: n + 1 == ppdu.mpdus.len(),
-            // Once it has arrived the packet is no longer here to look at.
-            packet: (!mpdu.has_arrived()).then(|| pool[mpdu.packet]),
-            ..record
-        });
-    }
 }

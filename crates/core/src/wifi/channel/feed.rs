@@ -1,10 +1,15 @@
 //! From the host's queues to PPDUs that wait for the air.
 
-use super::*;
+use super::{AirOutputs, Channel, Link, NEVER};
+use crate::packet::{PacketId, Pool};
+use crate::units::Time;
+use crate::wifi::ids::{RadioId, SessionId};
+use crate::wifi::originator::{Mpdu, Session};
+use crate::wifi::trace::Ac;
 
 impl Channel {
     /// Fills the driver from the queues and forms what is to be sent, as far as there is room.
-    pub(super) fn serve(&mut self, now: u64, radio: RadioId, ac: Ac, pool: &mut Pool, out: &mut AirOutputs) {
+    pub(super) fn serve(&mut self, now: Time, radio: RadioId, ac: Ac, pool: &mut Pool, out: &mut AirOutputs) {
         self.refill(now, radio, ac, pool, out);
         let r = radio.index();
         let ahead =
@@ -17,13 +22,12 @@ impl Channel {
     }
 
     /// Moves packets from the queues to the driver, and looks when the discipline wants to be called.
-    pub(super) fn refill(&mut self, now: u64, radio: RadioId, ac: Ac, pool: &mut Pool, out: &mut AirOutputs) {
+    pub(super) fn refill(&mut self, now: Time, radio: RadioId, ac: Ac, pool: &mut Pool, out: &mut AirOutputs) {
         self.move_down(now, radio, ac, pool, out);
-        self.aqm_at = self.aqm_at.min(self.transmits[radio.index()].deadline(ac).as_ns());
+        self.aqm_at = self.aqm_at.min(self.transmits[radio.index()].deadline(ac));
     }
 
-    fn move_down(&mut self, now: u64, radio: RadioId, ac: Ac, pool: &mut Pool, out: &mut AirOutputs) {
-        let time = Time::from_ns(now);
+    fn move_down(&mut self, now: Time, radio: RadioId, ac: Ac, pool: &mut Pool, out: &mut AirOutputs) {
         let r = radio.index();
         if self.radios[r].is_shut || self.transmits[r].is_pulled() {
             return;
@@ -38,7 +42,7 @@ impl Channel {
                 let session = tags[id.0 as usize].session();
                 airtime_estimate(size, &links[sessions[session.index()].link.index()])
             };
-            let next = self.transmits[r].dequeue(time, ac, &airtime, pool, &mut self.drops);
+            let next = self.transmits[r].dequeue(now, ac, &airtime, pool, &mut self.drops);
             self.account(now, pool, out);
             let Some((id, airtime_ns)) = next else { return };
             let tag = self.session_of[id.0 as usize];
@@ -77,35 +81,35 @@ impl Channel {
     }
 
     /// Forms one PPDU; false if nothing can be sent.
-    pub(super) fn form(&mut self, now: u64, radio: RadioId, ac: Ac, pool: &mut Pool, out: &mut AirOutputs) -> bool {
-        let (time, i) = (Time::from_ns(now), radio.index());
+    pub(super) fn form(&mut self, now: Time, radio: RadioId, ac: Ac, pool: &mut Pool, out: &mut AirOutputs) -> bool {
+        let i = radio.index();
         if self.radios[i].is_shut {
             return false;
         }
         let mut mpdus = self.spare.pop().unwrap_or_default();
         loop {
             let (r, transmit) = (&mut self.radios[i], &mut self.transmits[i]);
-            let Some(id) = r.pick(time, ac, transmit, &self.sessions) else {
+            let Some(id) = r.pick(now, ac, transmit, &self.sessions) else {
                 self.spare.push(mpdus);
                 return false;
             };
             let session = &mut self.sessions[id.index()];
             let link = &mut self.links[session.link.index()];
             let snr = if link.wants_snr {
-                link.pair.and_then(|pair| self.pairs[pair.index()].signal.link(time).snr_db())
+                link.pair.and_then(|pair| self.pairs[pair.index()].signal.link(now).snr_db())
             } else {
                 None
             };
             let (rate, tags, drops) = (&mut link.rate, &self.session_of, &mut self.drops);
             let mut fetched = 0;
             let fetch = |session: &mut Session| {
-                let Some(packet) = transmit.fetch(time, ac, session.receiver, pool, drops) else { return false };
+                let Some(packet) = transmit.fetch(now, ac, session.receiver, pool, drops) else { return false };
                 let reports = tags[packet.0 as usize].reports();
                 session.fresh.push_back(Mpdu::new(packet, &pool[packet], reports, 0));
                 fetched += 1;
                 true
             };
-            let ppdu = r.form(ac, id, session, |only_again| rate.choose(time, only_again, snr), fetch, mpdus);
+            let ppdu = r.form(ac, id, session, |only_again| rate.choose(now, only_again, snr), fetch, mpdus);
             let queue = &mut r.queues[ac.index()];
             queue.driver_count += fetched;
             if !session.has_backlog() && !transmit.waits(ac, session.receiver) {
@@ -124,16 +128,16 @@ impl Channel {
 
     /// A discipline's own clock.
     #[cold]
-    pub(super) fn on_aqm(&mut self, now: u64, pool: &mut Pool, out: &mut AirOutputs) {
+    pub(super) fn on_aqm(&mut self, now: Time, pool: &mut Pool, out: &mut AirOutputs) {
         self.aqm_at = NEVER;
         for r in 0..self.radios.len() {
             for ac in Ac::ALL {
                 let transmit = &mut self.transmits[r];
-                if transmit.deadline(ac).as_ns() <= now {
-                    transmit.on_deadline(Time::from_ns(now), ac);
+                if transmit.deadline(ac) <= now {
+                    transmit.on_deadline(now, ac);
                     self.serve(now, RadioId::at(r), ac, pool, out);
                 }
-                self.aqm_at = self.aqm_at.min(self.transmits[r].deadline(ac).as_ns());
+                self.aqm_at = self.aqm_at.min(self.transmits[r].deadline(ac));
             }
         }
     }

@@ -7,8 +7,17 @@
 //! Assumptions: what disturbs a group-addressed frame at the access point disturbs it for all stations; nobody saves power, so
 //! nothing waits for a DTIM beacon.
 
-use super::exchange::{draw, mark_sent, record_data};
-use super::*;
+use super::exchange::{draw, mark_sent};
+use super::records::record_data;
+use super::{AirOutputs, Channel, Gate, Link, fastest};
+use crate::packet::Pool;
+use crate::rng::{Purpose, Stream, stream};
+use crate::units::Time;
+use crate::wifi::ids::{PairId, RadioId};
+use crate::wifi::phy::ErrorModel;
+use crate::wifi::radio::Radio;
+use crate::wifi::rate::{RateConfig, RateContext};
+use crate::wifi::trace::AirStats;
 
 /// The link from an access point to its group.
 pub(super) fn link(ap: RadioId, radio: &Radio, errors: &ErrorModel, seed: u64, component: u64) -> Link {
@@ -31,15 +40,14 @@ pub(super) fn link(ap: RadioId, radio: &Radio, errors: &ErrorModel, seed: u64, c
         wants_snr: false,
         rate,
         stats: AirStats::default(),
-        counted_to: 0,
+        counted_to: Time::ZERO,
         error_rng: stream(seed, component, Purpose::AirErrors),
     }
 }
 
 impl Channel {
     /// A group-addressed frame has ended: whom it reached. True if anybody.
-    pub(super) fn group_arrives(&mut self, now: u64, i: usize, pool: &mut Pool, out: &mut AirOutputs) -> bool {
-        let time = Time::from_ns(now);
+    pub(super) fn group_arrives(&mut self, now: Time, i: usize, pool: &mut Pool, out: &mut AirOutputs) -> bool {
         let x = &mut self.exchanges[i];
         let radio = &mut self.radios[x.from.index()];
         let framing = radio.framing;
@@ -55,7 +63,7 @@ impl Channel {
                 continue;
             }
             let signal = &mut pair.signal;
-            let quality = signal.link(time);
+            let quality = signal.link(now);
             let chance = || signal.preamble_success(quality, x.mode) * signal.mpdu_success(quality, x.mode, bytes);
             if quality.is_perfect() || draw(chance(), &mut link.error_rng) {
                 out.heard.push((p, mpdu.packet));

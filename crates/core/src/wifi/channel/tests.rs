@@ -7,9 +7,12 @@ mod wavelan;
 use super::super::phy::{PhyConfig, Standard};
 use super::super::rate::{FixedConfig, RateConfig};
 use super::*;
-use crate::packet::{FlowId, Packet};
+use rand::RngExt;
+
+use crate::packet::{FlowId, Kind, Packet};
 use crate::wifi::config::{Aggregation, Retries};
-use crate::wifi::phy::timing;
+use crate::wifi::phy::{Protection, timing};
+use crate::wifi::trace::FrameKind;
 use crate::wifi::transmit::{AnyTransmit, Mac80211Config, QdiscConfig, TransmitConfig};
 
 const MS: u64 = 1_000_000;
@@ -82,7 +85,15 @@ impl Rig {
         p.seq = crate::units::Seq32(self.numbers[link as usize]);
         self.numbers[link as usize] += 1;
         let id = self.pool.insert(p);
-        self.channel.enqueue(self.now, AirLinkId(link), id, Ac::Be, false, &mut self.pool, &mut self.out);
+        self.channel.enqueue(
+            Time::from_ns(self.now),
+            AirLinkId(link),
+            id,
+            Ac::Be,
+            false,
+            &mut self.pool,
+            &mut self.out,
+        );
         self.take();
     }
 
@@ -102,16 +113,16 @@ impl Rig {
         let stations = self.numbers.len() as u32 / 2;
         loop {
             for s in 0..stations {
-                while self.channel.stats(AirLinkId(2 * s), self.now).held_packets < waiting {
+                while self.channel.stats(AirLinkId(2 * s), Time::from_ns(self.now)).held_packets < waiting {
                     self.send(2 * s);
                 }
             }
-            let at = self.channel.deadline();
+            let at = self.channel.deadline().as_ns();
             if at > until {
                 return;
             }
             self.now = at;
-            self.channel.on_deadline(at, &mut self.pool, &mut self.out);
+            self.channel.on_deadline(Time::from_ns(at), &mut self.pool, &mut self.out);
             self.take();
         }
     }
@@ -127,15 +138,15 @@ fn udp_saturation_is_what_the_airtime_allows() {
         let mode = config.phy.mode_of_mcs(mcs).unwrap();
         let mut rig = Rig::new(1, config, SignalConfig::default(), false, 1500);
         rig.saturate(200, 2 * SECOND);
-        let bytes = rig.channel.stats(AirLinkId(0), rig.now).delivered_bytes;
+        let bytes = rig.channel.stats(AirLinkId(0), Time::from_ns(rig.now)).delivered_bytes;
         // AIFS, mean backoff, the A-MPDU, SIFS and the Block Ack.
         let subframe = timing::subframe_bytes(timing::mpdu_bytes(1500, true));
-        let limit = t.psdu_bytes_within(mode, 4 * MS).min(65_535);
+        let limit = t.psdu_bytes_within(mode, Span::from_ns(4 * MS)).min(65_535);
         let n = (limit / subframe).min(32);
-        let cycle = t.aifs_ns(3) as f64
-            + 7.5 * t.slot_ns as f64
-            + t.ppdu_ns(mode, n * subframe) as f64
-            + (t.sifs_ns + t.block_ack_ns(mode)) as f64;
+        let cycle = t.aifs(3).as_ns() as f64
+            + 7.5 * t.slot.as_ns() as f64
+            + t.ppdu(mode, n * subframe).as_ns() as f64
+            + (t.sifs.as_ns() + t.block_ack(mode).as_ns()) as f64;
         let expected = f64::from(n) * 1500.0 * 8.0 / cycle * 1e3;
         let measured = bytes as f64 * 8.0 / 2.0 * 1e-6;
         println!("MCS {mcs}: {n} MPDUs, expected {expected:.2}, measured {measured:.2} Mbit/s");
@@ -173,19 +184,19 @@ fn bianchi(n: usize, cw_min: u32, cw_max: u32, tries: u32) -> (f64, f64) {
 fn by_chance(n: usize, t: &timing::Timing, data: Mode, others_ns: u64, transmissions: u64) -> (f64, f64) {
     let mut rng = stream(1, n as u64, Purpose::Backoff);
     // Slots left, when they begin to count, window, tries.
-    let first = |rng: &mut Rng| (rng.random_range(0..=t.cw_min), t.difs_ns(), t.cw_min, 0);
+    let first = |rng: &mut Rng| (rng.random_range(0..=t.cw_min), t.difs().as_ns(), t.cw_min, 0);
     let mut stations: Vec<(u32, u64, u32, u32)> = (0..n).map(|_| first(&mut rng)).collect();
-    let data_ns = t.ppdu_ns(data, timing::mpdu_bytes(1500, false));
+    let data_ns = t.ppdu(data, timing::mpdu_bytes(1500, false)).as_ns();
     let (mut sent, mut collided, mut won, mut now) = (0u64, 0u64, 0u64, 0u64);
     while sent < transmissions {
-        let at = |s: &(u32, u64, u32, u32)| s.1 + u64::from(s.0) * t.slot_ns;
+        let at = |s: &(u32, u64, u32, u32)| s.1 + u64::from(s.0) * t.slot.as_ns();
         now = stations.iter().map(at).min().expect("there are stations");
         let senders = stations.iter().filter(|s| at(s) == now).count() as u64;
         sent += senders;
         let failed = senders > 1;
         collided += if failed { senders } else { 0 };
         won += u64::from(!failed);
-        let end = now + data_ns + if failed { 0 } else { t.sifs_ns + t.ack_ns(data) };
+        let end = now + data_ns + if failed { 0 } else { t.sifs.as_ns() + t.ack(data).as_ns() };
         for s in &mut stations {
             let (ready, begin) = (at(s), s.1);
             let (backoff, start, cw, tried) = (&mut s.0, &mut s.1, &mut s.2, &mut s.3);
@@ -197,10 +208,11 @@ fn by_chance(n: usize, t: &timing::Timing, data: Mode, others_ns: u64, transmiss
                     (*cw, *tried) = (t.cw_min, 0);
                 }
                 *backoff = rng.random_range(0..=*cw);
-                *start = end + if failed { t.ack_timeout_ns(data).max(t.difs_ns()) } else { t.difs_ns() };
+                *start =
+                    end + if failed { t.ack_timeout(data).as_ns().max(t.difs().as_ns()) } else { t.difs().as_ns() };
             } else {
-                *backoff -= (now.saturating_sub(begin) / t.slot_ns) as u32;
-                *start = end + if failed { others_ns } else { t.difs_ns() };
+                *backoff -= (now.saturating_sub(begin) / t.slot.as_ns()) as u32;
+                *start = end + if failed { others_ns } else { t.difs().as_ns() };
             }
         }
     }
@@ -211,7 +223,8 @@ fn by_chance(n: usize, t: &timing::Timing, data: Mode, others_ns: u64, transmiss
 fn saturated(config: RadioConfig, n: usize, seconds: u64) -> (f64, f64, f64) {
     let mut rig = Rig::new(n, config, SignalConfig::default(), false, 1500);
     rig.saturate(3, seconds * SECOND);
-    let stats: Vec<AirStats> = (0..n as u32).map(|s| rig.channel.stats(AirLinkId(2 * s), rig.now)).collect();
+    let stats: Vec<AirStats> =
+        (0..n as u32).map(|s| rig.channel.stats(AirLinkId(2 * s), Time::from_ns(rig.now))).collect();
     let bytes: u64 = stats.iter().map(|s| s.delivered_bytes).sum();
     let (sent, failed) = stats.iter().fold((0, 0), |(a, b), s| (a + s.ppdus, b + s.ppdus_unanswered));
     let p = failed as f64 / sent as f64;
@@ -250,11 +263,11 @@ fn saturated_stations_behave_as_bianchi_and_chance_say() {
             let nf = n as f64;
             let busy = 1.0 - (1.0 - tau).powf(nf);
             let success = nf * tau * (1.0 - tau).powf(nf - 1.0);
-            let data = t.ppdu_ns(mode, timing::mpdu_bytes(1500, false));
-            let ts = (data + t.sifs_ns + t.ack_ns(mode) + t.difs_ns()) as f64;
-            let others = if eifs { t.eifs_ns() } else { t.difs_ns() };
-            let tc = (data + t.ack_timeout_ns(mode).max(others)) as f64;
-            let slot = (1.0 - busy) * t.slot_ns as f64 + success * ts + (busy - success) * tc;
+            let data = t.ppdu(mode, timing::mpdu_bytes(1500, false)).as_ns();
+            let ts = (data + t.sifs.as_ns() + t.ack(mode).as_ns() + t.difs().as_ns()) as f64;
+            let others = if eifs { t.eifs().as_ns() } else { t.difs().as_ns() };
+            let tc = (data + t.ack_timeout(mode).as_ns().max(others)) as f64;
+            let slot = (1.0 - busy) * t.slot.as_ns() as f64 + success * ts + (busy - success) * tc;
             let expected = success * 1500.0 * 8.0 / slot * 1e3;
             let (chance_p, chance) = by_chance(n, &t, mode, others, 300_000);
             let chance = chance * 12_000.0 * 1e-6;

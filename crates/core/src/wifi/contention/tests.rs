@@ -3,7 +3,6 @@
 use super::super::phy::{PhyConfig, Standard, edca_defaults};
 use super::*;
 use crate::rng::{Purpose, stream};
-use crate::units::Span;
 
 const BE: usize = 1;
 const VI: usize = 2;
@@ -24,7 +23,7 @@ fn scene(radios: usize, has_qos: bool, eifs: bool, cw: u32, hidden: &[(u16, u16)
         wavelan: None,
         rng: stream(1, i, Purpose::Backoff),
     };
-    Contention::new((0..radios as u64).map(contender), &hidden, 0)
+    Contention::new((0..radios as u64).map(contender), &hidden, Span::ZERO)
 }
 
 fn timing() -> Timing {
@@ -40,21 +39,25 @@ fn waits(c: &mut Contention, r: usize, backoff: u32) {
 
 /// Radio `r` transmits from `at` to `at + length`, and nothing is expected back.
 fn transmits(c: &mut Contention, r: u16, at: u64, length: u64, receiver: u16, is_decoded: bool) {
-    c.on_begin(RadioId(r), at);
-    c.on_end(RadioId(r), at + length, 0, RadioId(receiver), is_decoded);
+    c.on_begin(RadioId(r), Time::from_ns(at));
+    c.on_end(RadioId(r), Time::from_ns(at + length), Time::ZERO, RadioId(receiver), is_decoded);
 }
 
 // [IEEE80211-10.3.2.3-3] [IEEE80211-10.3.4.2-1]
 #[test]
 fn a_frame_that_finds_the_medium_idle_leaves_at_once_or_after_aifs() {
     let mut c = scene(2, true, true, 15, &[]);
-    c.on_frame(RadioId(0), Ac::Be, 1_000_000);
-    assert_eq!(c.next(), (1_000_000, RadioId(0)));
-    c.take(RadioId(0), 1_000_000);
+    c.on_frame(RadioId(0), Ac::Be, Time::from_ns(1_000_000));
+    assert_eq!(c.next(), (Time::from_ns(1_000_000), RadioId(0)));
+    c.take(RadioId(0), Time::from_ns(1_000_000));
     transmits(&mut c, 0, 1_000_000, 100_000, 1, true);
-    c.finish(RadioId(0), Ac::Be, 1_100_000, false, false);
-    c.on_frame(RadioId(1), Ac::Be, 1_110_000);
-    assert_eq!(c.ready[1], 1_100_000 + timing().aifs_ns(3), "no backoff: the medium was idle when it came");
+    c.finish(RadioId(0), Ac::Be, Time::from_ns(1_100_000), false, false);
+    c.on_frame(RadioId(1), Ac::Be, Time::from_ns(1_110_000));
+    assert_eq!(
+        c.ready[1].as_ns(),
+        1_100_000 + timing().aifs(3).as_ns(),
+        "no backoff: the medium was idle when it came"
+    );
 }
 
 // [IEEE80211-10.3.2.1-1] [IEEE80211-10.3.3-1] [IEEE80211-10.3.4.3-1]
@@ -64,11 +67,11 @@ fn a_frame_that_finds_the_medium_busy_draws_a_backoff() {
     for i in 0..400u64 {
         let mut c = scene(2, true, true, 15, &[]);
         c.rng[1] = stream(i, 0, Purpose::Backoff);
-        c.on_begin(RadioId(0), 0);
-        c.on_frame(RadioId(1), Ac::Be, 50_000);
+        c.on_begin(RadioId(0), Time::ZERO);
+        c.on_frame(RadioId(1), Ac::Be, Time::from_ns(50_000));
         assert_eq!(c.ready[1], NEVER);
-        c.on_end(RadioId(0), 100_000, 0, NOBODY, true);
-        let wait = c.ready[1] - 100_000 - timing().aifs_ns(3);
+        c.on_end(RadioId(0), Time::from_ns(100_000), Time::ZERO, NOBODY, true);
+        let wait = c.ready[1].as_ns() - 100_000 - timing().aifs(3).as_ns();
         assert_eq!(wait % 9_000, 0);
         slots[(wait / 9_000) as usize] += 1;
     }
@@ -80,14 +83,14 @@ const NOBODY: RadioId = RadioId(u16::MAX);
 /// What is left of a backoff of 5 when another radio begins so long after AIFS.
 fn left(has_qos: bool, after_aifs_ns: u64) -> u64 {
     let mut c = scene(3, has_qos, true, 15, &[]);
-    let aifs = timing().aifs_ns(if has_qos { 3 } else { 2 });
+    let aifs = timing().aifs(if has_qos { 3 } else { 2 }).as_ns();
     waits(&mut c, 0, 5);
     c.thaw(0);
     c.update(0);
-    assert_eq!(c.ready[0], aifs + 5 * 9_000);
+    assert_eq!(c.ready[0].as_ns(), aifs + 5 * 9_000);
     let at = aifs + after_aifs_ns;
     transmits(&mut c, 1, at, 100_000, 2, true);
-    (c.ready[0] - at - 100_000 - aifs) / 9_000
+    (c.ready[0].as_ns() - at - 100_000 - aifs) / 9_000
 }
 
 // [IEEE80211-10.23.2.4-1]
@@ -107,7 +110,7 @@ fn before_aifs_has_passed_no_slot_counts() {
     let mut c = scene(3, true, true, 15, &[]);
     waits(&mut c, 0, 5);
     c.thaw(0);
-    transmits(&mut c, 1, timing().aifs_ns(3) - 1, 100_000, 2, true);
+    transmits(&mut c, 1, timing().aifs(3).as_ns() - 1, 100_000, 2, true);
     assert_eq!(c.access[0][BE].backoff, 5);
 }
 
@@ -115,22 +118,22 @@ fn before_aifs_has_passed_no_slot_counts() {
 #[test]
 fn after_its_exchange_a_radio_counts_a_backoff_whether_or_not_a_frame_waits() {
     let mut c = scene(2, true, true, 15, &[]);
-    c.on_frame(RadioId(0), Ac::Be, 1_000_000);
-    c.take(RadioId(0), 1_000_000);
+    c.on_frame(RadioId(0), Ac::Be, Time::from_ns(1_000_000));
+    c.take(RadioId(0), Time::from_ns(1_000_000));
     transmits(&mut c, 0, 1_000_000, 100_000, 1, true);
-    c.finish(RadioId(0), Ac::Be, 1_100_000, false, false);
+    c.finish(RadioId(0), Ac::Be, Time::from_ns(1_100_000), false, false);
     let backoff = u64::from(c.access[0][BE].backoff);
     assert!(backoff > 1, "this seed draws more than one slot");
     assert_eq!(c.next().0, NEVER);
-    let over = 1_100_000 + timing().aifs_ns(3) + backoff * 9_000;
+    let over = 1_100_000 + timing().aifs(3).as_ns() + backoff * 9_000;
     let mut early = scene(2, true, true, 15, &[]);
     early.carrier = c.carrier.clone();
     early.access = c.access.clone();
     early.pending = c.pending.clone();
-    early.on_frame(RadioId(0), Ac::Be, over - 4_000);
-    assert_eq!(early.ready[0], over, "the rest of the post-backoff holds");
-    c.on_frame(RadioId(0), Ac::Be, over + 4_000);
-    assert_eq!(c.ready[0], over + 4_000, "it is over");
+    early.on_frame(RadioId(0), Ac::Be, Time::from_ns(over - 4_000));
+    assert_eq!(early.ready[0].as_ns(), over, "the rest of the post-backoff holds");
+    c.on_frame(RadioId(0), Ac::Be, Time::from_ns(over + 4_000));
+    assert_eq!(c.ready[0].as_ns(), over + 4_000, "it is over");
 }
 
 // [IEEE80211-10.3.3-2] [IEEE80211-10.3.3-3]
@@ -139,11 +142,11 @@ fn the_window_doubles_with_each_failure_and_starts_anew_after_seven_or_an_answer
     let mut c = scene(1, true, true, 15, &[]);
     let mut windows = Vec::new();
     for _ in 0..9 {
-        c.finish(RadioId(0), Ac::Be, 0, true, true);
+        c.finish(RadioId(0), Ac::Be, Time::ZERO, true, true);
         windows.push(c.access[0][BE].cw);
     }
     assert_eq!(windows, [31, 63, 127, 255, 511, 1023, 15, 31, 63]);
-    c.finish(RadioId(0), Ac::Be, 0, false, true);
+    c.finish(RadioId(0), Ac::Be, Time::ZERO, false, true);
     assert_eq!(c.access[0][BE].cw, 15);
 }
 
@@ -152,44 +155,44 @@ fn the_window_doubles_with_each_failure_and_starts_anew_after_seven_or_an_answer
 fn of_categories_ready_at_once_the_highest_goes_and_the_others_collide_with_it() {
     let mut c = scene(1, true, true, 15, &[]);
     for ac in [Ac::Be, Ac::Vi, Ac::Vo] {
-        c.on_frame(RadioId(0), ac, 1_000_000);
+        c.on_frame(RadioId(0), ac, Time::from_ns(1_000_000));
     }
-    assert_eq!(c.take(RadioId(0), 1_000_000), Ac::Vo);
+    assert_eq!(c.take(RadioId(0), Time::from_ns(1_000_000)), Ac::Vo);
     let a = &c.access[0];
     assert_eq!([a[BE].cw, a[VI].cw, a[VO].cw], [31, 15, 3]);
     assert!(c.next().0 == NEVER, "its own exchange silences them");
-    c.on_begin(RadioId(0), 1_000_000);
-    c.on_end(RadioId(0), 1_100_000, 0, NOBODY, true);
-    c.finish(RadioId(0), Ac::Vo, 1_100_000, false, false);
-    let ready = |ac: usize| 1_100_000 + c.access[0][ac].aifs_ns + u64::from(c.access[0][ac].backoff) * 9_000;
-    assert_eq!(c.ready[0], ready(BE).min(ready(VI)));
+    c.on_begin(RadioId(0), Time::from_ns(1_000_000));
+    c.on_end(RadioId(0), Time::from_ns(1_100_000), Time::ZERO, NOBODY, true);
+    c.finish(RadioId(0), Ac::Vo, Time::from_ns(1_100_000), false, false);
+    let ready = |ac: usize| 1_100_000 + c.access[0][ac].aifs.as_ns() + u64::from(c.access[0][ac].backoff) * 9_000;
+    assert_eq!(c.ready[0].as_ns(), ready(BE).min(ready(VI)));
 }
 
 // [IEEE80211-10.3.2.3-4] [IEEE80211-10.3.2.3-5]
 #[test]
 fn eifs_follows_what_could_not_be_decoded_and_ends_with_what_can() {
-    let (t, aifs) = (timing(), timing().aifs_ns(3));
-    let extra = t.eifs_ns() - t.difs_ns();
+    let (t, aifs) = (timing(), timing().aifs(3).as_ns());
+    let extra = t.eifs().as_ns() - t.difs().as_ns();
     let waiting = |c: &mut Contention, now| {
-        c.on_frame(RadioId(2), Ac::Be, now);
+        c.on_frame(RadioId(2), Ac::Be, Time::from_ns(now));
         c.access[2][BE].backoff = 0;
         c.access[2][BE].ready_at = NEVER;
         c.thaw(2);
-        c.access[2][BE].ready_at - now
+        c.access[2][BE].ready_at.as_ns() - now
     };
     // Two at once.
     let mut c = scene(4, true, true, 0, &[]);
-    c.on_begin(RadioId(0), 0);
-    c.on_begin(RadioId(1), 0);
-    c.on_end(RadioId(0), 100_000, 0, RadioId(3), false);
-    c.on_end(RadioId(1), 150_000, 0, RadioId(3), false);
+    c.on_begin(RadioId(0), Time::ZERO);
+    c.on_begin(RadioId(1), Time::ZERO);
+    c.on_end(RadioId(0), Time::from_ns(100_000), Time::ZERO, RadioId(3), false);
+    c.on_end(RadioId(1), Time::from_ns(150_000), Time::ZERO, RadioId(3), false);
     assert_eq!(waiting(&mut c, 150_000), extra + aifs);
     // One that is decoded ends it.
     let mut c = scene(4, true, true, 0, &[]);
-    c.on_begin(RadioId(0), 0);
-    c.on_begin(RadioId(1), 0);
-    c.on_end(RadioId(0), 100_000, 0, RadioId(3), false);
-    c.on_end(RadioId(1), 150_000, 0, RadioId(3), false);
+    c.on_begin(RadioId(0), Time::ZERO);
+    c.on_begin(RadioId(1), Time::ZERO);
+    c.on_end(RadioId(0), Time::from_ns(100_000), Time::ZERO, RadioId(3), false);
+    c.on_end(RadioId(1), Time::from_ns(150_000), Time::ZERO, RadioId(3), false);
     transmits(&mut c, 3, 160_000, 50_000, 0, true);
     assert_eq!(waiting(&mut c, 210_000), aifs);
     // Errors in what was for others are not noticed; in what was for it they are.
@@ -200,31 +203,31 @@ fn eifs_follows_what_could_not_be_decoded_and_ends_with_what_can() {
     }
     // Without EIFS.
     let mut c = scene(4, true, false, 0, &[]);
-    c.on_begin(RadioId(0), 0);
-    c.on_begin(RadioId(1), 0);
-    c.on_end(RadioId(0), 100_000, 0, RadioId(3), false);
-    c.on_end(RadioId(1), 100_000, 0, RadioId(3), false);
+    c.on_begin(RadioId(0), Time::ZERO);
+    c.on_begin(RadioId(1), Time::ZERO);
+    c.on_end(RadioId(0), Time::from_ns(100_000), Time::ZERO, RadioId(3), false);
+    c.on_end(RadioId(1), Time::from_ns(100_000), Time::ZERO, RadioId(3), false);
     assert_eq!(waiting(&mut c, 100_000), aifs);
 }
 
 // [IEEE80211-10.3.2.4-1]
 #[test]
 fn eifs_and_nav_run_side_by_side() {
-    let (t, aifs) = (timing(), timing().aifs_ns(3));
-    let extra = t.eifs_ns() - t.difs_ns();
+    let (t, aifs) = (timing(), timing().aifs(3).as_ns());
+    let extra = t.eifs().as_ns() - t.difs().as_ns();
     for (nav_ns, wait) in [(500_000, 500_000 - 50_000 + aifs), (60_000, extra + aifs)] {
         let mut c = scene(4, true, true, 0, &[]);
-        c.on_begin(RadioId(0), 0);
-        c.on_end(RadioId(0), 10_000, nav_ns, RadioId(3), true);
-        c.on_begin(RadioId(0), 20_000);
-        c.on_begin(RadioId(1), 20_000);
-        c.on_end(RadioId(0), 50_000, 0, RadioId(3), false);
-        c.on_end(RadioId(1), 50_000, 0, RadioId(3), false);
-        c.on_frame(RadioId(2), Ac::Be, 50_000);
+        c.on_begin(RadioId(0), Time::ZERO);
+        c.on_end(RadioId(0), Time::from_ns(10_000), Time::from_ns(nav_ns), RadioId(3), true);
+        c.on_begin(RadioId(0), Time::from_ns(20_000));
+        c.on_begin(RadioId(1), Time::from_ns(20_000));
+        c.on_end(RadioId(0), Time::from_ns(50_000), Time::ZERO, RadioId(3), false);
+        c.on_end(RadioId(1), Time::from_ns(50_000), Time::ZERO, RadioId(3), false);
+        c.on_frame(RadioId(2), Ac::Be, Time::from_ns(50_000));
         c.access[2][BE].backoff = 0;
         c.access[2][BE].ready_at = NEVER;
         c.thaw(2);
-        assert_eq!(c.access[2][BE].ready_at - 50_000, wait, "NAV until {nav_ns} ns");
+        assert_eq!(c.access[2][BE].ready_at.as_ns() - 50_000, wait, "NAV until {nav_ns} ns");
     }
 }
 
@@ -233,18 +236,18 @@ fn eifs_and_nav_run_side_by_side() {
 fn the_nav_silences_those_who_hear_it_but_not_the_receiver() {
     let mut c = scene(4, true, true, 0, &[(0, 3)]);
     for r in [1, 2, 3] {
-        c.on_frame(RadioId(r), Ac::Be, 0);
+        c.on_frame(RadioId(r), Ac::Be, Time::ZERO);
         c.access[usize::from(r)][BE].ready_at = NEVER;
     }
-    c.on_begin(RadioId(0), 0);
-    c.on_end(RadioId(0), 50_000, 300_000, RadioId(1), true);
-    let aifs = timing().aifs_ns(3);
-    assert_eq!([c.ready[1], c.ready[2]], [50_000 + aifs, 300_000 + aifs]);
+    c.on_begin(RadioId(0), Time::ZERO);
+    c.on_end(RadioId(0), Time::from_ns(50_000), Time::from_ns(300_000), RadioId(1), true);
+    let aifs = timing().aifs(3).as_ns();
+    assert_eq!([c.ready[1], c.ready[2]].map(Time::as_ns), [50_000 + aifs, 300_000 + aifs]);
     assert!(
-        c.has_nav(RadioId(2), 299_999)
-            && !c.has_nav(RadioId(2), 300_000)
-            && !c.has_nav(RadioId(1), 100_000)
-            && !c.has_nav(RadioId(3), 100_000)
+        c.has_nav(RadioId(2), Time::from_ns(299_999))
+            && !c.has_nav(RadioId(2), Time::from_ns(300_000))
+            && !c.has_nav(RadioId(1), Time::from_ns(100_000))
+            && !c.has_nav(RadioId(3), Time::from_ns(100_000))
     );
 }
 
@@ -253,15 +256,15 @@ fn the_nav_silences_those_who_hear_it_but_not_the_receiver() {
 fn a_responder_does_not_send_its_own_frame_in_between() {
     let mut c = scene(3, true, true, 15, &[]);
     waits(&mut c, 1, 2);
-    c.on_begin(RadioId(0), 0);
-    c.on_end(RadioId(0), 100_000, 0, RadioId(1), true);
-    c.engage(RadioId(1), true, 100_000);
+    c.on_begin(RadioId(0), Time::ZERO);
+    c.on_end(RadioId(0), Time::from_ns(100_000), Time::ZERO, RadioId(1), true);
+    c.engage(RadioId(1), true, Time::from_ns(100_000));
     assert_eq!(c.next().0, NEVER);
-    c.on_begin(RadioId(1), 116_000);
-    c.on_end(RadioId(1), 150_000, 0, RadioId(0), true);
+    c.on_begin(RadioId(1), Time::from_ns(116_000));
+    c.on_end(RadioId(1), Time::from_ns(150_000), Time::ZERO, RadioId(0), true);
     assert_eq!(c.next().0, NEVER, "still engaged");
-    c.engage(RadioId(1), false, 150_000);
-    assert_eq!(c.next(), (150_000 + timing().aifs_ns(3) + 2 * 9_000, RadioId(1)));
+    c.engage(RadioId(1), false, Time::from_ns(150_000));
+    assert_eq!(c.next(), (Time::from_ns(150_000 + timing().aifs(3).as_ns() + 2 * 9_000), RadioId(1)));
 }
 
 // [IEEE80211-10.3.4.3-2]
@@ -273,13 +276,13 @@ fn who_is_due_in_the_same_slot_collides_and_who_is_due_later_freezes() {
         c.thaw(r);
         c.update(r);
     }
-    let at = timing().aifs_ns(3) + 3 * 9_000;
-    assert_eq!(c.next(), (at, RadioId(0)));
-    c.take(RadioId(0), at);
-    c.on_begin(RadioId(0), at);
-    assert_eq!(c.next(), (at, RadioId(1)));
-    c.take(RadioId(1), at);
-    c.on_begin(RadioId(1), at);
+    let at = timing().aifs(3).as_ns() + 3 * 9_000;
+    assert_eq!(c.next(), (Time::from_ns(at), RadioId(0)));
+    c.take(RadioId(0), Time::from_ns(at));
+    c.on_begin(RadioId(0), Time::from_ns(at));
+    assert_eq!(c.next(), (Time::from_ns(at), RadioId(1)));
+    c.take(RadioId(1), Time::from_ns(at));
+    c.on_begin(RadioId(1), Time::from_ns(at));
     assert_eq!(c.next().0, NEVER);
     assert_eq!(c.access[2][BE].backoff, 0, "its slot had begun");
 }
@@ -292,23 +295,23 @@ fn those_who_collide_wait_for_the_answer_and_not_for_eifs() {
             let (t, eifs) = (timing(), true);
             let mut c = scene(4, has_qos, eifs, 0, &[]);
             for r in [0, 1] {
-                c.on_frame(RadioId(r), Ac::Be, 1_000_000);
+                c.on_frame(RadioId(r), Ac::Be, Time::from_ns(1_000_000));
             }
             for r in [0, 1] {
-                assert_eq!(c.next(), (1_000_000, RadioId(r)));
-                c.take(RadioId(r), 1_000_000);
-                c.on_begin(RadioId(r), 1_000_000);
+                assert_eq!(c.next(), (Time::from_ns(1_000_000), RadioId(r)));
+                c.take(RadioId(r), Time::from_ns(1_000_000));
+                c.on_begin(RadioId(r), Time::from_ns(1_000_000));
             }
             let ends = [1_100_000, 1_100_000 + longer];
-            c.on_end(RadioId(0), ends[0], 0, RadioId(3), false);
-            c.on_end(RadioId(1), ends[1], 0, RadioId(3), false);
+            c.on_end(RadioId(0), Time::from_ns(ends[0]), Time::ZERO, RadioId(3), false);
+            c.on_end(RadioId(1), Time::from_ns(ends[1]), Time::ZERO, RadioId(3), false);
             let noticed = ends.map(|e| e + 45_000);
             for r in [0, 1] {
-                c.finish(RadioId(r), Ac::Be, noticed[usize::from(r)], true, true);
+                c.finish(RadioId(r), Ac::Be, Time::from_ns(noticed[usize::from(r)]), true, true);
             }
-            let aifs = t.aifs_ns(if has_qos { 3 } else { 2 });
+            let aifs = t.aifs(if has_qos { 3 } else { 2 }).as_ns();
             for r in [0, 1] {
-                let start = c.access[r][BE].ready_at - u64::from(c.access[r][BE].backoff) * 9_000;
+                let start = c.access[r][BE].ready_at.as_ns() - u64::from(c.access[r][BE].backoff) * 9_000;
                 // The medium was busy until the longer one was over.
                 let idle = ends[1] + aifs;
                 assert_eq!(
@@ -319,7 +322,11 @@ fn those_who_collide_wait_for_the_answer_and_not_for_eifs() {
             }
             waits(&mut c, 2, 0);
             c.thaw(2);
-            assert_eq!(c.access[2][BE].ready_at, ends[1] + t.eifs_ns() - t.difs_ns() + aifs, "who has heard both");
+            assert_eq!(
+                c.access[2][BE].ready_at.as_ns(),
+                ends[1] + t.eifs().as_ns() - t.difs().as_ns() + aifs,
+                "who has heard both"
+            );
         }
     }
 }

@@ -16,7 +16,7 @@
 use std::fmt;
 
 use crate::convert::{count8, count16, saturate8, saturate16, saturate32};
-use crate::units::DataRate;
+use crate::units::{DataRate, Span};
 
 /// The format of a PPDU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -352,14 +352,14 @@ impl Mode {
     pub fn bits_per_symbol(self) -> u32 {
         u32::from(self.row().bits_per_symbol)
     }
-    /// Duration of an OFDM symbol with its guard interval, 4000 or 3600. For DSSS and CCK it does not apply: 0.
+    /// Duration of an OFDM symbol with its guard interval, 4000 or 3600 ns. For DSSS and CCK it does not apply: zero.
     #[inline]
-    pub fn symbol_ns(self) -> u64 {
-        match (self.format(), self.row().short_gi) {
+    pub fn symbol(self) -> Span {
+        Span::from_ns(match (self.format(), self.row().short_gi) {
             (Format::Dsss, _) => 0,
             (_, true) => 3600,
             (_, false) => 4000,
-        }
+        })
     }
     /// Number of convolutional encoders, N_ES: each adds 6 tail bits.
     #[inline]

@@ -20,6 +20,9 @@
 //! Air propagation time is not here; aRxPHYStartDelay is taken as the response's preamble and header, which is what it
 //! covers (20 us OFDM, 192 or 96 us DSSS).
 
+#[cfg(test)]
+mod tests;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -49,7 +52,7 @@ pub const BAR_BYTES: u32 = 24;
 /// MPDU delimiter of an A-MPDU subframe.
 pub const DELIMITER_BYTES: u32 = 4;
 /// Longest HT or VHT PPDU (aPPDUMaxTime, clauses 19.4.4 and 21.4.4).
-pub const PPDU_MAX_NS: u64 = 5_484_000;
+pub const PPDU_MAX: Span = Span::from_us(5_484);
 
 /// MPDU that carries an IP packet of `ip_bytes`: MAC header, LLC/SNAP and FCS around it.
 pub const fn mpdu_bytes(ip_bytes: u32, qos: bool) -> u32 {
@@ -440,17 +443,17 @@ const LEGACY: usize = 12;
 #[derive(Debug, Clone)]
 pub struct Timing {
     /// A slot of the backoff.
-    pub slot_ns: u64,
+    pub slot: Span,
     /// The gap within an exchange.
-    pub sifs_ns: u64,
+    pub sifs: Span,
     /// aCWmin of DCF: 31 for b, else 15.
     pub cw_min: u32,
     /// aCWmax, 1023.
     pub cw_max: u32,
     /// Of DSSS and CCK but for 1 Mbit/s.
-    dsss_preamble_ns: u64,
+    dsss_preamble: Span,
     /// At the end of OFDM, HT and VHT PPDUs.
-    signal_extension_ns: u64,
+    signal_extension: Span,
     /// The rest is indexed by the (reference) mode that a response answers.
     response: [Mode; LEGACY],
     rts: [Mode; LEGACY],
@@ -487,18 +490,18 @@ impl Timing {
             _ => response[i],
         });
         let wavelan = config.wavelan();
-        let dsss_preamble_ns = match &wavelan {
-            Some(w) => w.preamble.as_ns(),
-            None if config.short_preamble => 96_000,
-            None => 192_000,
+        let dsss_preamble = match &wavelan {
+            Some(w) => w.preamble,
+            None if config.short_preamble => Span::from_us(96),
+            None => Span::from_us(192),
         };
         let dot11 = Timing {
-            slot_ns: if is_b || (low_band && !config.short_slot) { 20_000 } else { 9_000 },
-            sifs_ns: if low_band { 10_000 } else { 16_000 },
+            slot: Span::from_us(if is_b || (low_band && !config.short_slot) { 20 } else { 9 }),
+            sifs: Span::from_us(if low_band { 10 } else { 16 }),
             cw_min: if is_b { 31 } else { 15 },
             cw_max: 1023,
-            dsss_preamble_ns,
-            signal_extension_ns: if low_band { 6_000 } else { 0 },
+            dsss_preamble,
+            signal_extension: Span::from_us(if low_band { 6 } else { 0 }),
             response,
             rts,
             protection: config.protection,
@@ -508,8 +511,8 @@ impl Timing {
         match wavelan {
             // The interframe space is what DIFS is to others; nothing is sent after SIFS.
             Some(w) => Timing {
-                slot_ns: w.slot.as_ns(),
-                sifs_ns: w.interframe_space.as_ns(),
+                slot: w.slot,
+                sifs: w.interframe_space,
                 cw_min: w.cw_min,
                 cw_max: w.cw_max,
                 is_dsss_only: true,
@@ -521,40 +524,40 @@ impl Timing {
 
     /// From the start of a PPDU to its PSDU: training and headers, without SERVICE.
     #[inline]
-    pub fn preamble_ns(&self, mode: Mode) -> u64 {
+    pub fn preamble(&self, mode: Mode) -> Span {
         // Long training fields for 1 to 4 streams.
-        const LTF_NS: [u64; 4] = [4_000, 8_000, 16_000, 16_000];
-        match mode.format() {
-            Format::Dsss if mode != Mode::DSSS[0] => self.dsss_preamble_ns,
-            Format::Dsss => 192_000,
-            Format::Ofdm => 20_000,
-            Format::Ht => 32_000 + LTF_NS[mode.streams() as usize - 1],
-            Format::Vht => 36_000 + LTF_NS[mode.streams() as usize - 1],
-        }
+        const LTF_US: [u64; 4] = [4, 8, 16, 16];
+        Span::from_us(match mode.format() {
+            Format::Dsss if mode != Mode::DSSS[0] => return self.dsss_preamble,
+            Format::Dsss => 192,
+            Format::Ofdm => 20,
+            Format::Ht => 32 + LTF_US[mode.streams() as usize - 1],
+            Format::Vht => 36 + LTF_US[mode.streams() as usize - 1],
+        })
     }
 
     /// Duration of a whole PPDU. With `psdu_bytes` = 0 the least a PPDU can take.
     #[inline]
-    pub fn ppdu_ns(&self, mode: Mode, psdu_bytes: u32) -> u64 {
+    pub fn ppdu(&self, mode: Mode, psdu_bytes: u32) -> Span {
         let bits = 8 * u64::from(psdu_bytes);
-        let preamble = self.preamble_ns(mode);
+        let preamble = self.preamble(mode);
         if mode.is_dsss() {
-            return preamble + (bits * 1_000_000).div_ceil(mode.rate().as_bps()) * 1_000;
+            return preamble + Span::from_us((bits * 1_000_000).div_ceil(mode.rate().as_bps()));
         }
         let symbols = (bits + 16 + 6 * u64::from(mode.encoders())).div_ceil(u64::from(mode.bits_per_symbol()));
-        preamble + (symbols * mode.symbol_ns()).next_multiple_of(4_000) + self.signal_extension_ns
+        preamble + Span::from_ns((symbols * mode.symbol().as_ns()).next_multiple_of(4_000)) + self.signal_extension
     }
 
-    /// The largest PSDU whose [`Timing::ppdu_ns`] does not exceed `ns`; 0 if there is none. Bounds of the format
-    /// ([`Mode::max_psdu_bytes`], [`PPDU_MAX_NS`]) are the caller's.
+    /// The largest PSDU whose [`Timing::ppdu`] does not exceed `time`; 0 if there is none. Bounds of the format
+    /// ([`Mode::max_psdu_bytes`], [`PPDU_MAX`]) are the caller's.
     #[inline]
-    pub fn psdu_bytes_within(&self, mode: Mode, ns: u64) -> u32 {
+    pub fn psdu_bytes_within(&self, mode: Mode, time: Span) -> u32 {
         let bytes = if mode.is_dsss() {
-            let us = ns.saturating_sub(self.preamble_ns(mode)) / 1_000;
+            let us = time.saturating_sub(self.preamble(mode)).as_ns() / 1_000;
             us.saturating_mul(mode.rate().as_bps()) / 8_000_000
         } else {
-            let ns = ns.saturating_sub(self.preamble_ns(mode) + self.signal_extension_ns);
-            let symbols = (ns - ns % 4_000) / mode.symbol_ns();
+            let ns = time.saturating_sub(self.preamble(mode) + self.signal_extension).as_ns();
+            let symbols = (ns - ns % 4_000) / mode.symbol().as_ns();
             let bits = symbols.saturating_mul(u64::from(mode.bits_per_symbol()));
             bits.saturating_sub(16 + 6 * u64::from(mode.encoders())) / 8
         };
@@ -577,33 +580,33 @@ impl Timing {
     }
     /// The ACK of a frame in this mode.
     #[inline]
-    pub fn ack_ns(&self, data: Mode) -> u64 {
-        self.ppdu_ns(self.response_mode(data), ACK_BYTES)
+    pub fn ack(&self, data: Mode) -> Span {
+        self.ppdu(self.response_mode(data), ACK_BYTES)
     }
     /// The Block Ack of an A-MPDU in this mode.
     #[inline]
-    pub fn block_ack_ns(&self, data: Mode) -> u64 {
-        self.ppdu_ns(self.response_mode(data), BLOCK_ACK_BYTES)
+    pub fn block_ack(&self, data: Mode) -> Span {
+        self.ppdu(self.response_mode(data), BLOCK_ACK_BYTES)
     }
     /// A Block Ack request for frames in `data`, sent as a response to them would be.
     #[inline]
-    pub fn bar_ns(&self, data: Mode) -> u64 {
-        self.ppdu_ns(self.response_mode(data), BAR_BYTES)
+    pub fn bar(&self, data: Mode) -> Span {
+        self.ppdu(self.response_mode(data), BAR_BYTES)
     }
     /// The RTS before a frame in this mode.
     #[inline]
-    pub fn rts_ns(&self, data: Mode) -> u64 {
-        self.ppdu_ns(self.rts_mode(data), RTS_BYTES)
+    pub fn rts(&self, data: Mode) -> Span {
+        self.ppdu(self.rts_mode(data), RTS_BYTES)
     }
-    /// The CTS that answers the RTS of [`Timing::rts_ns`].
+    /// The CTS that answers the RTS of [`Timing::rts`].
     #[inline]
-    pub fn cts_ns(&self, data: Mode) -> u64 {
-        self.ppdu_ns(self.response_mode(self.rts_mode(data)), CTS_BYTES)
+    pub fn cts(&self, data: Mode) -> Span {
+        self.ppdu(self.response_mode(self.rts_mode(data)), CTS_BYTES)
     }
     /// The CTS to itself before a frame in this mode.
     #[inline]
-    pub fn cts_to_self_ns(&self, data: Mode) -> u64 {
-        self.ppdu_ns(self.rts_mode(data), CTS_BYTES)
+    pub fn cts_to_self(&self, data: Mode) -> Span {
+        self.ppdu(self.rts_mode(data), CTS_BYTES)
     }
     /// What protection the frame needs: that of the configuration for OFDM, HT and VHT, none for DSSS and CCK.
     #[inline]
@@ -614,43 +617,43 @@ impl Timing {
     /// From the start of the protection exchange to the start of the frame in `data`: CTS and SIFS, or RTS, SIFS, CTS and
     /// SIFS; 0 without protection.
     #[inline]
-    pub fn protection_ns(&self, data: Mode) -> u64 {
+    pub fn protection_time(&self, data: Mode) -> Span {
         match self.protection(data) {
-            Protection::None => 0,
-            Protection::CtsToSelf => self.cts_to_self_ns(data) + self.sifs_ns,
-            Protection::RtsCts => self.rts_ns(data) + self.cts_ns(data) + 2 * self.sifs_ns,
+            Protection::None => Span::ZERO,
+            Protection::CtsToSelf => self.cts_to_self(data) + self.sifs,
+            Protection::RtsCts => self.rts(data) + self.cts(data) + self.sifs * 2,
         }
     }
 
     /// The idle time before a backoff of that AIFSN.
     #[inline]
     // [IEEE80211-10.3.2.3-3]
-    pub fn aifs_ns(&self, aifsn: u32) -> u64 {
-        self.sifs_ns + u64::from(aifsn) * self.slot_ns
+    pub fn aifs(&self, aifsn: u32) -> Span {
+        self.sifs + self.slot * u64::from(aifsn)
     }
     /// That of DCF.
     #[inline]
     // [IEEE80211-10.3.2.3-2]
-    pub fn difs_ns(&self) -> u64 {
-        self.aifs_ns(2)
+    pub fn difs(&self) -> Span {
+        self.aifs(2)
     }
-    /// Instead of DIFS after a PPDU that was not understood; for EDCA add `aifs_ns(aifsn) - difs_ns()`.
+    /// Instead of DIFS after a PPDU that was not understood; for EDCA add `aifs(aifsn)`, less `difs()`.
     #[inline]
     // [IEEE80211-10.3.2.3-4]
-    pub fn eifs_ns(&self) -> u64 {
-        self.sifs_ns + self.ppdu_ns(self.lowest_basic, ACK_BYTES) + self.difs_ns()
+    pub fn eifs(&self) -> Span {
+        self.sifs + self.ppdu(self.lowest_basic, ACK_BYTES) + self.difs()
     }
     /// From the end of a frame in `data` until its sender knows that no response has begun.
     #[inline]
     // [IEEE80211-10.3.2.11-2]
-    pub fn ack_timeout_ns(&self, data: Mode) -> u64 {
-        self.sifs_ns + self.slot_ns + self.preamble_ns(self.response_mode(data))
+    pub fn ack_timeout(&self, data: Mode) -> Span {
+        self.sifs + self.slot + self.preamble(self.response_mode(data))
     }
-    /// As [`Timing::ack_timeout_ns`], for the CTS that answers an RTS ahead of a frame in `data`.
+    /// As [`Timing::ack_timeout`], for the CTS that answers an RTS ahead of a frame in `data`.
     #[inline]
     // [IEEE80211-10.3.2.9-3]
-    pub fn cts_timeout_ns(&self, data: Mode) -> u64 {
-        self.ack_timeout_ns(self.rts_mode(data))
+    pub fn cts_timeout(&self, data: Mode) -> Span {
+        self.ack_timeout(self.rts_mode(data))
     }
 }
 
@@ -682,329 +685,4 @@ pub fn edca_defaults(timing: &Timing, is_ap: bool) -> [EdcaParams; 4] {
         ac(short, cw / 2 - 1, cw - 1, video_us),
         ac(short, cw / 4 - 1, cw / 2 - 1, voice_us),
     ]
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    fn ht(mcs: u8, width: Width, short_gi: bool) -> Mode {
-        Mode::ht(mcs, width, short_gi).unwrap()
-    }
-    fn vht(mcs: u8, streams: u8, width: Width, short_gi: bool) -> Mode {
-        Mode::vht(mcs, streams, width, short_gi).unwrap()
-    }
-    fn low_band_n() -> PhyConfig {
-        PhyConfig { band: Some(Band::Ghz2), ..PhyConfig::of(Standard::N) }
-    }
-
-    /// By hand from the TXTIME equations; the working is beside each.
-    #[test]
-    fn durations_of_ppdus() {
-        use Width::{Mhz20, Mhz40, Mhz80};
-        let [b, a, g] = [Standard::B, Standard::A, Standard::G].map(|s| PhyConfig::of(s).timing());
-        let short = PhyConfig { short_preamble: true, ..PhyConfig::of(Standard::B) }.timing();
-        let (n, n2, ac) =
-            (PhyConfig::of(Standard::N).timing(), low_band_n().timing(), PhyConfig::of(Standard::Ac).timing());
-        for (timing, mode, bytes, us, working) in [
-            (&b, Mode::DSSS[3], 1534, 1308, "192 + ceil(12272 / 11)"),
-            (&short, Mode::DSSS[3], 1534, 1212, "96 + 1116"),
-            (&short, Mode::DSSS[0], 14, 304, "1 Mbit/s is always long: 192 + 112"),
-            (&b, Mode::DSSS[2], 1534, 2424, "192 + ceil(12272 / 5.5 = 2231.3)"),
-            (&b, Mode::DSSS[1], 14, 248, "192 + 56"),
-            (&a, Mode::OFDM[7], 1500, 244, "20 + 4 ceil(12022 / 216 = 55.7)"),
-            (&a, Mode::OFDM[7], 1536, 248, "20 + 4 ceil(12310 / 216 = 56.99)"),
-            (&a, Mode::OFDM[4], 14, 28, "20 + 4 ceil(134 / 96)"),
-            (&a, Mode::OFDM[0], 14, 44, "20 + 4 ceil(134 / 24 = 5.6)"),
-            (&a, Mode::OFDM[4], 32, 32, "20 + 4 ceil(278 / 96 = 2.9)"),
-            (&g, Mode::OFDM[7], 1536, 254, "the same and 6"),
-            (&g, Mode::DSSS[3], 1534, 1308, "no signal extension"),
-            (&n, ht(7, Mhz20, false), 1538, 228, "36 + 4 ceil(12326 / 260 = 47.4)"),
-            (&n, ht(7, Mhz20, true), 1538, 212, "36 + 4 ceil(48 x 0.9 = 43.2)"),
-            (&n2, ht(7, Mhz20, true), 1538, 218, "and 6"),
-            (&n, ht(0, Mhz20, false), 1538, 1936, "36 + 4 ceil(12326 / 26 = 474.1)"),
-            (&n, ht(15, Mhz40, true), 65_535, 1792, "40 + 4 ceil(0.9 ceil(524302 / 1080 = 485.5))"),
-            (&n, ht(31, Mhz40, false), 65_535, 1020, "48 + 4 ceil(524308 / 2160 = 242.7), two encoders"),
-            (&ac, vht(9, 2, Mhz80, true), 10_000, 140, "44 + 4 ceil(0.9 ceil(80028 / 3120 = 25.7) = 23.4)"),
-            (&ac, vht(0, 1, Mhz20, false), 14, 64, "40 + 4 ceil(134 / 26 = 5.2)"),
-            (&ac, vht(8, 3, Mhz80, false), 10_000, 128, "52 + 4 x 80028 / 4212, exactly 19 with two encoders"),
-        ] {
-            assert_eq!(timing.ppdu_ns(mode, bytes), us * 1_000, "{mode:?}, {bytes} bytes: {working}");
-        }
-    }
-
-    // [IEEE80211-10.3.2.3-1] [IEEE80211-10.3.2.3-2] [IEEE80211-10.3.2.3-3] [IEEE80211-10.3.2.3-4]
-    #[test]
-    fn interframe_spaces() {
-        let long_slot = PhyConfig { short_slot: false, ..PhyConfig::of(Standard::G) };
-        let g_only = PhyConfig { g_only: true, ..PhyConfig::of(Standard::G) };
-        // Slot, SIFS, DIFS, EIFS in us, CWmin. EIFS = SIFS + ACK + DIFS, the ACK at 1 Mbit/s: 304, or at 6: 44 (and 6).
-        for (config, slot, sifs, difs, eifs, cw_min) in [
-            (PhyConfig::of(Standard::B), 20, 10, 50, 364, 31),
-            (PhyConfig::of(Standard::A), 9, 16, 34, 94, 15),
-            (PhyConfig::of(Standard::G), 9, 10, 28, 342, 15),
-            (long_slot, 20, 10, 50, 364, 15),
-            (g_only, 9, 10, 28, 88, 15),
-            (PhyConfig::of(Standard::N), 9, 16, 34, 94, 15),
-            (low_band_n(), 9, 10, 28, 342, 15),
-            (PhyConfig::of(Standard::Ac), 9, 16, 34, 94, 15),
-        ] {
-            let t = config.timing();
-            let found = [t.slot_ns, t.sifs_ns, t.difs_ns(), t.eifs_ns()].map(|ns| ns / 1_000);
-            assert_eq!((found, t.cw_min, t.cw_max), ([slot, sifs, difs, eifs], cw_min, 1023), "{config:?}");
-            assert_eq!(t.aifs_ns(3), t.difs_ns() + t.slot_ns);
-        }
-    }
-
-    // [IEEE80211-10.6.6-1] [IEEE80211-10.6.6.5-1] [IEEE80211-10.6.6.5-2] [IEEE80211-10.6.11-1]
-    #[test]
-    fn responses_use_the_highest_basic_rate_of_the_same_kind() {
-        let mbps = |rates: &[u64]| Some(rates.iter().map(|&r| DataRate::from_mbps(r)).collect());
-        let (b, a, g, n) = (Standard::B, Standard::A, Standard::G, Standard::N);
-        for (standard, basic_rates, data, response) in [
-            (b, None, Mode::DSSS[3], Mode::DSSS[3]),
-            (b, mbps(&[1, 2]), Mode::DSSS[3], Mode::DSSS[1]),
-            (b, mbps(&[1, 2]), Mode::DSSS[0], Mode::DSSS[0]),
-            (a, None, Mode::OFDM[7], Mode::OFDM[4]),
-            (a, None, Mode::OFDM[3], Mode::OFDM[2]),
-            (a, None, Mode::OFDM[1], Mode::OFDM[0]),
-            (a, mbps(&[6]), Mode::OFDM[7], Mode::OFDM[0]),
-            (a, mbps(&[6, 54]), Mode::OFDM[7], Mode::OFDM[7]),
-            // No basic rate is low enough: mandatory.
-            (a, mbps(&[24]), Mode::OFDM[3], Mode::OFDM[2]),
-            (g, None, Mode::OFDM[7], Mode::OFDM[4]),
-            (g, None, Mode::DSSS[3], Mode::DSSS[3]),
-            // Basic rates of the other kind do not count.
-            (g, mbps(&[1, 2, 11]), Mode::OFDM[7], Mode::OFDM[4]),
-            (g, mbps(&[1, 2, 11]), Mode::OFDM[0], Mode::OFDM[0]),
-            (n, None, ht(0, Width::Mhz20, false), Mode::OFDM[0]),
-            (n, None, ht(2, Width::Mhz20, false), Mode::OFDM[2]),
-            (n, None, ht(3, Width::Mhz20, false), Mode::OFDM[4]),
-            (n, None, ht(15, Width::Mhz40, true), Mode::OFDM[4]),
-            (n, mbps(&[6, 48]), ht(5, Width::Mhz20, false), Mode::OFDM[6]),
-        ] {
-            let config = PhyConfig { basic_rates, ..PhyConfig::of(standard) };
-            config.check().unwrap();
-            assert_eq!(config.timing().response_mode(data), response, "{config:?}, {data:?}");
-        }
-    }
-
-    // [IEEE80211-10.3.2.9-3] [IEEE80211-10.3.2.11-2] [IEEE80211-10.6.6-1] [IEEE80211-10.27-1]
-    #[test]
-    fn responses_protection_and_timeouts() {
-        let a = PhyConfig::of(Standard::A).timing();
-        let n = PhyConfig::of(Standard::N).timing();
-        let g = |protection| PhyConfig { protection, ..PhyConfig::of(Standard::G) };
-        let cts_to_self = g(Protection::CtsToSelf).timing();
-        let rts_cts = g(Protection::RtsCts).timing();
-        let slow = PhyConfig { protection_rate: Some(DataRate::from_mbps(1)), ..g(Protection::CtsToSelf) }.timing();
-        let (ofdm, mcs7) = (Mode::OFDM[7], ht(7, Width::Mhz20, false));
-        for (found, us, what) in [
-            (a.ack_ns(ofdm), 28, "ACK at 24"),
-            (a.rts_ns(ofdm), 28, "RTS at 24: 20 + 4 ceil(182 / 96)"),
-            (a.cts_ns(ofdm), 28, "CTS at 24"),
-            (n.block_ack_ns(mcs7), 32, "Block Ack at 24"),
-            (n.bar_ns(mcs7), 32, "BAR at 24: 20 + 4 ceil(214 / 96)"),
-            (n.block_ack_ns(ht(0, Width::Mhz20, false)), 68, "Block Ack at 6: 20 + 4 ceil(278 / 24)"),
-            (a.ack_timeout_ns(ofdm), 45, "16 + 9 + 20"),
-            (PhyConfig::of(Standard::B).timing().ack_timeout_ns(Mode::DSSS[3]), 222, "10 + 20 + 192"),
-            (a.protection_ns(ofdm), 0, "none"),
-            (cts_to_self.protection_ns(ofdm), 213, "192 + ceil(112 / 11) and SIFS"),
-            (cts_to_self.protection_ns(Mode::DSSS[3]), 0, "DSSS needs none"),
-            (rts_cts.protection_ns(ofdm), 430, "192 + ceil(160 / 11) + 10 + 203 + 10"),
-            (slow.protection_ns(ofdm), 314, "192 + 112 and SIFS"),
-            (rts_cts.cts_timeout_ns(ofdm), 10 + 9 + 192, "the CTS is in CCK"),
-            (rts_cts.ack_timeout_ns(ofdm), 10 + 9 + 20, "the ACK is not"),
-        ] {
-            assert_eq!(found, us * 1_000, "{what}");
-        }
-    }
-
-    #[test]
-    fn frame_sizes() {
-        assert_eq!(mpdu_bytes(1500, true), 1538);
-        assert_eq!(mpdu_bytes(1500, false), 1536);
-        assert_eq!([1536, 1537, 1538, 1540].map(subframe_bytes), [1540, 1544, 1544, 1544]);
-    }
-
-    // [IEEE80211-10.23.2.2-1] [IEEE80211-10.23.2.2-2]
-    #[test]
-    fn edca() {
-        let tuple = |p: EdcaParams| (p.aifsn, p.cw_min, p.cw_max, p.txop.as_ns() / 1_000);
-        let n = PhyConfig::of(Standard::N).timing();
-        assert_eq!(
-            edca_defaults(&n, false).map(tuple),
-            [(7, 15, 1023, 0), (3, 15, 1023, 0), (2, 7, 15, 3008), (2, 3, 7, 1504)]
-        );
-        assert_eq!(
-            edca_defaults(&n, true).map(tuple),
-            [(7, 15, 1023, 0), (3, 15, 63, 0), (1, 7, 15, 3008), (1, 3, 7, 1504)]
-        );
-        assert_eq!(
-            edca_defaults(&PhyConfig::of(Standard::B).timing(), false).map(tuple),
-            [(7, 31, 1023, 0), (3, 31, 1023, 0), (2, 15, 31, 6016), (2, 7, 15, 3264)]
-        );
-    }
-
-    #[test]
-    fn modes_of_a_phy() {
-        let names = |c: &PhyConfig| c.modes().iter().map(|m| m.name().to_string()).collect::<Vec<_>>();
-        assert_eq!(names(&PhyConfig::of(Standard::B)), ["1 Mbit/s", "2 Mbit/s", "5.5 Mbit/s", "11 Mbit/s"]);
-        let g = PhyConfig::of(Standard::G);
-        assert_eq!(g.modes().len(), 12);
-        assert_eq!(PhyConfig { g_only: true, ..g }.modes(), Mode::OFDM);
-        assert_eq!(names(&PhyConfig::of(Standard::N))[..2], ["MCS 0 20 MHz", "MCS 1 20 MHz"]);
-        let wide = PhyConfig { width_mhz: 40, short_guard_interval: true, streams: 2, ..PhyConfig::of(Standard::N) };
-        assert_eq!(wide.modes().len(), 2 * 2 * 16);
-        for pair in wide.modes().windows(2) {
-            assert!((pair[0].streams(), pair[0].rate()) <= (pair[1].streams(), pair[1].rate()));
-        }
-        assert_eq!(wide.mode_of_mcs(15), Mode::ht(15, Width::Mhz40, true));
-        assert_eq!(wide.mode_of_mcs(16), None);
-        // 20 MHz lacks MCS 9 of one stream.
-        let ac = PhyConfig { width_mhz: 80, ..PhyConfig::of(Standard::Ac) };
-        assert_eq!(ac.modes().len(), 9 + 10 + 10);
-        assert_eq!(ac.mode_of_mcs(9), Mode::vht(9, 1, Width::Mhz80, false));
-    }
-
-    #[test]
-    fn bad_configurations_are_refused() {
-        for (toml, message) in [
-            ("standard = \"b\"\nband = \"5GHz\"", "`band` = \"5GHz\": `standard` = \"b\" works at \"2.4GHz\" only"),
-            ("standard = \"ac\"\nband = \"2.4GHz\"", "`band` = \"2.4GHz\": `standard` = \"ac\" works at \"5GHz\" only"),
-            ("standard = \"g\"\nwidth_mhz = 40", "`width_mhz` = 40: `standard` = \"g\" has 20"),
-            ("width_mhz = 80", "`width_mhz` = 80: `standard` = \"n\" has 20, 40"),
-            (
-                "standard = \"a\"\nshort_guard_interval = true",
-                "`short_guard_interval` = true: needs `standard` = \"n\" or \"ac\", not \"a\"",
-            ),
-            ("streams = 0", "`streams` = 0: must be 1 to 4"),
-            ("streams = 5", "`streams` = 5: must be 1 to 4"),
-            ("standard = \"g\"\nstreams = 2", "`streams` = 2: `standard` = \"g\" has 1 only"),
-            ("short_preamble = true", "`short_preamble` = true: only at 2.4 GHz; leave it out or say false"),
-            ("short_slot = false", "`short_slot` = false: at 5 GHz the slot is always 9us; leave it out or say true"),
-            ("standard = \"b\"\ng_only = true", "`g_only` = true: only for `standard` = \"g\", or \"n\" at 2.4 GHz"),
-            (
-                "protection = \"rts_cts\"",
-                "`protection` = \"rts_cts\": must be \"none\" except for `standard` = \"g\", or \"n\" at 2.4 GHz",
-            ),
-            (
-                "standard = \"g\"\nprotection_rate = \"6Mbit/s\"",
-                "`protection_rate` = \"6Mbit/s\": must be one of \"1Mbit/s\", \"2Mbit/s\", \"5500kbit/s\", \"11Mbit/s\"",
-            ),
-            (
-                "standard = \"b\"\nbasic_rates = []",
-                "`basic_rates` = []: needs at least one of \"1Mbit/s\", \"2Mbit/s\", \"5500kbit/s\", \"11Mbit/s\"; leave it out for the mandatory rates",
-            ),
-            (
-                "standard = \"b\"\nbasic_rates = [\"1Mbit/s\", \"6Mbit/s\"]",
-                "`basic_rates` has \"6Mbit/s\": must be among \"1Mbit/s\", \"2Mbit/s\", \"5500kbit/s\", \"11Mbit/s\"",
-            ),
-        ] {
-            let error = toml::from_str::<PhyConfig>(toml).unwrap_err();
-            assert_eq!(error.message(), message, "{toml}");
-        }
-        for (toml, part) in [
-            ("standrad = \"g\"", "unknown field `standrad`"),
-            ("standard = \"be\"", "unknown variant `be`, expected one of `b`, `a`, `g`, `n`, `ac`"),
-            ("band = \"6GHz\"", "unknown variant `6GHz`, expected `2.4GHz` or `5GHz`"),
-            ("protection = \"all\"", "expected one of `none`, `cts_to_self`, `rts_cts`"),
-            ("basic_rates = [6]", "data rate"),
-            ("streams = 300", "u8"),
-        ] {
-            let error = toml::from_str::<PhyConfig>(toml).unwrap_err();
-            assert!(error.message().contains(part), "{toml}: {}", error.message());
-        }
-    }
-
-    #[test]
-    fn configurations_survive_being_written() {
-        let config = PhyConfig {
-            band: Some(Band::Ghz2),
-            short_slot: false,
-            protection: Protection::CtsToSelf,
-            protection_rate: Some(DataRate::from_mbps(2)),
-            basic_rates: Some(vec![DataRate::from_mbps(1), DataRate::from_bps(5_500_000)]),
-            ..PhyConfig::of(Standard::N)
-        };
-        let written = toml::to_string(&config).unwrap();
-        assert_eq!(toml::from_str::<PhyConfig>(&written).unwrap(), config);
-        assert_eq!(toml::from_str::<PhyConfig>("").unwrap(), PhyConfig::default());
-    }
-
-    fn any_timing() -> impl Strategy<Value = Timing> {
-        let standards = [Standard::B, Standard::A, Standard::G, Standard::N, Standard::Ac];
-        (proptest::sample::select(standards.to_vec()), any::<bool>()).prop_map(|(standard, short_preamble)| {
-            let short_preamble = short_preamble && matches!(standard, Standard::B | Standard::G);
-            PhyConfig { short_preamble, ..PhyConfig::of(standard) }.timing()
-        })
-    }
-
-    proptest! {
-        #[test]
-        fn psdu_bytes_within_inverts_ppdu_ns(
-            timing in any_timing(),
-            mode in proptest::sample::select(Mode::all().collect::<Vec<_>>()),
-            ns in 0u64..20_000_000, bytes in 0u32..2_000_000,
-        ) {
-            let fits = timing.psdu_bytes_within(mode, ns);
-            prop_assert!(fits == 0 || timing.ppdu_ns(mode, fits) <= ns);
-            prop_assert!(timing.ppdu_ns(mode, fits + 1) > ns);
-            let exact = timing.ppdu_ns(mode, bytes);
-            prop_assert!(timing.psdu_bytes_within(mode, exact) >= bytes);
-            prop_assert!(bytes == 0 || timing.psdu_bytes_within(mode, exact - 1) < bytes);
-        }
-
-        #[test]
-        fn durations_grow_with_length_and_keep_the_rate(
-            timing in any_timing(),
-            mode in proptest::sample::select(Mode::all().collect::<Vec<_>>()),
-            bytes in 0u32..2_000_000, more in 0u32..10_000,
-        ) {
-            let ns = timing.ppdu_ns(mode, bytes);
-            prop_assert!(timing.ppdu_ns(mode, bytes + more) >= ns);
-            // The payload takes no less than at the nominal rate, and at most service, tails, a symbol and roundings more.
-            let payload = ns - timing.preamble_ns(mode);
-            let nominal = mode.rate().time_for(bytes.into()).as_ns();
-            // The rate is rounded down by less than a bit per second.
-            prop_assert!(payload + nominal / mode.rate().as_bps() + 1 >= nominal);
-            prop_assert!(payload <= nominal + 22_000);
-            // Responses never outlast what they answer for want of a rate: they are legacy modes of the same kind.
-            let response = timing.response_mode(mode);
-            prop_assert!(!response.is_ht_or_later() && response.is_dsss() == mode.is_dsss());
-            prop_assert!(response.rate() <= mode.reference().rate());
-        }
-    }
-
-    #[test]
-    fn radios_of_two_standards_meet_at_the_earlier_one() {
-        let of = |standard, band, width_mhz, streams| PhyConfig {
-            band: Some(band),
-            width_mhz,
-            streams,
-            ..PhyConfig::of(standard)
-        };
-        let (low, high) = (Band::Ghz2, Band::Ghz5);
-        let (b, a) = (PhyConfig::of(Standard::B), PhyConfig::of(Standard::A));
-        let g_only = PhyConfig { g_only: true, ..PhyConfig::of(Standard::G) };
-        let (n40, n2) = (of(Standard::N, high, 40, 1), of(Standard::N, high, 20, 2));
-        let ac80 = of(Standard::Ac, high, 80, 4);
-        let cases: [(&PhyConfig, &PhyConfig, Vec<Mode>); 7] = [
-            (&b, &PhyConfig::of(Standard::G), Mode::DSSS.to_vec()),
-            (&b, &of(Standard::N, low, 20, 1), Mode::DSSS.to_vec()),
-            (&b, &g_only, vec![]),
-            (&a, &n40, Mode::OFDM.to_vec()),
-            (&a, &ac80, Mode::OFDM.to_vec()),
-            (&n2, &ac80, n2.modes()),
-            // One stream of 20 MHz is what both have.
-            (&n40, &n2, of(Standard::N, high, 20, 1).modes()),
-        ];
-        for (one, other, want) in cases {
-            assert_eq!(one.modes_with(other), want, "{one:?} {other:?}");
-            assert_eq!(other.modes_with(one), want, "{other:?} {one:?}");
-        }
-        assert_eq!(ac80.modes_with(&ac80), ac80.modes());
-    }
 }

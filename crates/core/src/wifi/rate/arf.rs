@@ -22,10 +22,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{RateContext, RateControl, RateSeries, Stage, TxStatus};
+use super::{RateContext, RateControl, RateRules, RateSeries, Stage, TxStatus};
 use crate::policy::checked;
 use crate::units::Time;
-use crate::wifi::phy::Mode;
+use crate::wifi::phy::{Mode, PhyConfig};
 
 /// Parameters of ARF.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -69,6 +69,12 @@ impl ArfConfig {
     }
 }
 checked!(ArfConfig);
+
+impl RateRules for ArfConfig {
+    fn check_with(&self, _: &PhyConfig) -> Result<(), String> {
+        self.check()
+    }
+}
 
 /// ARF, as one link has it.
 #[derive(Debug, Clone)]

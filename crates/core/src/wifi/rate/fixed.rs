@@ -17,7 +17,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{RateContext, RateControl, RateSeries, Stage, TxStatus, fastest, full_name};
+use super::{RateContext, RateControl, RateRules, RateSeries, Stage, TxStatus, fastest, full_name};
 use crate::policy::checked;
 use crate::units::{DataRate, Time};
 use crate::wifi::phy::{Format, Mode, PhyConfig, Standard};
@@ -61,25 +61,6 @@ impl FixedConfig {
         Ok(())
     }
 
-    /// Whether the PHY has the mode; if not, what was asked for and what there is.
-    pub fn fits(&self, phy: &PhyConfig) -> Result<(), String> {
-        self.check()?;
-        let modes = phy.modes();
-        if self.position(&modes).is_some() {
-            return Ok(());
-        }
-        let asked = match (self.mcs, self.streams, self.rate) {
-            (_, _, Some(rate)) => format!("`rate` = {rate}"),
-            (Some(mcs), Some(streams), _) => format!("`mcs` = {mcs} with `streams` = {streams}"),
-            (mcs, ..) => format!("`mcs` = {}", mcs.unwrap_or_default()),
-        };
-        Err(format!(
-            "{asked}: not a mode of this {} PHY, which has {}",
-            full_name(phy.standard),
-            inventory(&modes, self.rate.is_some(), phy.standard)
-        ))
-    }
-
     /// Where in `modes` the chosen one is.
     fn position(&self, modes: &[Mode]) -> Option<usize> {
         // On the PHY's full width; the shortest guard interval it is set to makes the fastest.
@@ -111,6 +92,31 @@ impl FixedConfig {
     }
 }
 checked!(FixedConfig);
+
+impl RateRules for FixedConfig {
+    /// WaveLAN has it, too.
+    fn is_for(&self, _: &PhyConfig) -> bool {
+        true
+    }
+    /// The PHY must have the mode.
+    fn check_with(&self, phy: &PhyConfig) -> Result<(), String> {
+        self.check()?;
+        let modes = phy.modes();
+        if self.position(&modes).is_some() {
+            return Ok(());
+        }
+        let asked = match (self.mcs, self.streams, self.rate) {
+            (_, _, Some(rate)) => format!("`rate` = {rate}"),
+            (Some(mcs), Some(streams), _) => format!("`mcs` = {mcs} with `streams` = {streams}"),
+            (mcs, ..) => format!("`mcs` = {}", mcs.unwrap_or_default()),
+        };
+        Err(format!(
+            "{asked}: not a mode of this {} PHY, which has {}",
+            full_name(phy.standard),
+            inventory(&modes, self.rate.is_some(), phy.standard)
+        ))
+    }
+}
 
 /// What there is to choose from, in the terms of the wrong choice.
 fn inventory(modes: &[Mode], by_rate: bool, standard: Standard) -> String {

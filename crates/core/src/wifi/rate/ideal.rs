@@ -18,11 +18,11 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{RateContext, RateControl, RateSeries, Stage, TxStatus, fastest};
+use super::{RateContext, RateControl, RateRules, RateSeries, Stage, TxStatus, fastest};
 use crate::convert::{floor_index, saturate32};
 use crate::policy::checked;
 use crate::units::{Bytes, Span, Time};
-use crate::wifi::phy::{self, Mode};
+use crate::wifi::phy::{self, Mode, PhyConfig};
 
 /// Parameters of the ideal control.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -69,22 +69,23 @@ impl IdealConfig {
     pub fn build(&self, ctx: &RateContext) -> Ideal {
         let mpdu = phy::timing::mpdu_bytes(saturate32(self.reference_packet.get()), true);
         let timing = &ctx.timing;
-        let access_ns = timing.difs_ns() + u64::from(timing.cw_min) * timing.slot_ns / 2;
+        let access = timing.difs() + timing.slot * u64::from(timing.cw_min) / 2;
         // Payload bits per second without errors.
         let rates: Vec<f64> = ctx
             .modes
             .iter()
             .map(|&mode| {
-                let (mpdus, exchange_ns) = if mode.is_ht_or_later() {
+                let (mpdus, exchange) = if mode.is_ht_or_later() {
                     let subframe = phy::timing::subframe_bytes(mpdu);
-                    let room = timing.psdu_bytes_within(mode, self.max_airtime.as_ns()).min(mode.max_psdu_bytes());
+                    let room = timing.psdu_bytes_within(mode, self.max_airtime).min(mode.max_psdu_bytes());
                     let mpdus = (room / subframe).clamp(1, u32::from(self.max_mpdus));
-                    (mpdus, timing.ppdu_ns(mode, mpdus * subframe) + timing.block_ack_ns(mode))
+                    (mpdus, timing.ppdu(mode, mpdus * subframe) + timing.block_ack(mode))
                 } else {
-                    (1, timing.ppdu_ns(mode, mpdu) + timing.ack_ns(mode))
+                    (1, timing.ppdu(mode, mpdu) + timing.ack(mode))
                 };
                 let bits = f64::from(mpdus) * self.reference_packet.get() as f64 * 8.0;
-                bits * 1e9 / (access_ns + timing.protection_ns(mode) + timing.sifs_ns + exchange_ns) as f64
+                let time = access + timing.protection_time(mode) + timing.sifs + exchange;
+                bits * 1e9 / time.as_ns() as f64
             })
             .collect();
         let best_at = |step: usize| {
@@ -100,6 +101,12 @@ impl IdealConfig {
     }
 }
 checked!(IdealConfig);
+
+impl RateRules for IdealConfig {
+    fn check_with(&self, _: &PhyConfig) -> Result<(), String> {
+        self.check()
+    }
+}
 
 /// The ideal control of one link.
 #[derive(Debug, Clone)]

@@ -24,11 +24,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::statistics::{Airtime, ONE, Ranking, RateTable, fixed_point, series, throughput_bps};
-use super::{RateContext, RateControl, RateSeries, TxStatus, check_reference_packet, probability};
+use super::{RateContext, RateControl, RateRules, RateSeries, TxStatus, check_reference_packet, is_aggregating, probability};
 use crate::convert::{count16, saturate32};
 use crate::policy::checked;
 use crate::units::{Bytes, Probability, Span, Time};
-use crate::wifi::phy::{Mode, timing};
+use crate::wifi::phy::{Mode, PhyConfig, Standard, timing};
 
 /// Parameters of Minstrel.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -98,13 +98,13 @@ impl MinstrelConfig {
             timing: ctx.timing.clone(),
             cw_min: self.cw_min,
             cw_max: self.cw_max,
-            max_segment_ns: self.max_segment.as_ns(),
+            max_segment: self.max_segment,
             max_retry: self.max_retry,
         };
         let packet = saturate32(self.reference_packet.get());
-        let exchange_ns = |&mode: &Mode| airtime.exchange_ns(mode, timing::mpdu_bytes(packet, true), false);
-        let exchanges: Vec<u64> = ctx.modes.iter().map(exchange_ns).collect();
-        let bps = |&ns: &u64| airtime.error_free_bps(8 * u64::from(packet), ns);
+        let exchange = |&mode: &Mode| airtime.exchange(mode, timing::mpdu_bytes(packet, true), false);
+        let exchanges: Vec<Span> = ctx.modes.iter().map(exchange).collect();
+        let bps = |&exchange: &Span| airtime.error_free_bps(8 * u64::from(packet), exchange);
         let error_free_bps: Vec<u64> = exchanges.iter().map(bps).collect();
         let look_around = self.look_around.unwrap_or(probability(if self.multi_rate_retry { 0.1 } else { 0.05 }));
         let lowest = (0..count16(ctx.modes.len())).min_by_key(|&i| error_free_bps[usize::from(i)]).unwrap_or(0);
@@ -113,7 +113,7 @@ impl MinstrelConfig {
             super::append_shuffled(&mut samples, 0..count16(ctx.modes.len()), &mut rng);
         }
         let mut minstrel = Minstrel {
-            tries: exchanges.iter().map(|&ns| airtime.tries(ns)).collect(),
+            tries: exchanges.iter().map(|&exchange| airtime.tries(exchange)).collect(),
             throughput_bps: vec![0; ctx.modes.len()],
             error_free_bps,
             table: RateTable::new(&ctx.modes),
@@ -138,6 +138,18 @@ impl MinstrelConfig {
     }
 }
 checked!(MinstrelConfig);
+
+impl RateRules for MinstrelConfig {
+    fn only_for(&self) -> Option<&'static str> {
+        Some("802.11b, a and g")
+    }
+    fn is_for(&self, phy: &PhyConfig) -> bool {
+        phy.standard != Standard::Wavelan && !is_aggregating(phy)
+    }
+    fn check_with(&self, _: &PhyConfig) -> Result<(), String> {
+        self.check()
+    }
+}
 
 /// Minstrel, as one link has it.
 #[derive(Debug, Clone)]

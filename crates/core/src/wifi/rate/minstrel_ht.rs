@@ -46,10 +46,10 @@ use serde::{Deserialize, Serialize};
 
 pub use self::table::ByTable;
 pub use self::targeted::Targeted;
-use super::{RateContext, RateControl, RateSeries, TxStatus, check_reference_packet, probability};
+use super::{RateContext, RateControl, RateRules, RateSeries, TxStatus, check_reference_packet, is_aggregating, probability};
 use crate::policy::checked;
 use crate::units::{Bytes, Probability, Span, Time};
-use crate::wifi::phy::Mode;
+use crate::wifi::phy::{Mode, PhyConfig};
 
 /// What samples test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -157,6 +157,18 @@ impl MinstrelHtConfig {
     }
 }
 checked!(MinstrelHtConfig);
+
+impl RateRules for MinstrelHtConfig {
+    fn only_for(&self) -> Option<&'static str> {
+        Some("802.11n and ac")
+    }
+    fn is_for(&self, phy: &PhyConfig) -> bool {
+        is_aggregating(phy)
+    }
+    fn check_with(&self, _: &PhyConfig) -> Result<(), String> {
+        self.check()
+    }
+}
 
 /// Minstrel-HT, as one link has it.
 #[derive(Debug)]

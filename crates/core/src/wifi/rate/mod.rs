@@ -147,11 +147,27 @@ pub trait RateControl {
     fn best(&self) -> Mode;
 }
 
+/// What the parameters tell before a link is built.
+pub trait RateRules {
+    /// Which PHYs it is for, in words; `None`: every PHY of 802.11.
+    fn only_for(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Whether it is for this PHY, whatever its parameters.
+    fn is_for(&self, phy: &PhyConfig) -> bool {
+        phy.standard != Standard::Wavelan
+    }
+
+    /// Whether its values are valid, alone and with this PHY; if not, what is wrong and what would fit.
+    fn check_with(&self, phy: &PhyConfig) -> Result<(), String>;
+}
+
 policies! {
     /// One of the registered rate controls.
     AnyRateControl: RateControl,
     /// Parameters of a rate control.
-    RateConfig("a rate control"), built with RateContext {
+    RateConfig("a rate control"): RateRules, built with RateContext {
         fixed => Fixed / FixedConfig,
         minstrel => Minstrel / MinstrelConfig,
         minstrel_ht => MinstrelHt / MinstrelHtConfig,
@@ -163,17 +179,22 @@ policies! {
 impl RateConfig {
     /// Whether its values are valid and a station with this PHY can use it; if not, what is wrong and what would fit.
     pub fn check(&self, phy: &PhyConfig) -> Result<(), String> {
-        match self {
-            RateConfig::Fixed(c) => c.fits(phy),
-            _ if phy.standard == Standard::Wavelan => {
-                Err(format!("`{}`: WaveLAN has one rate; leave it out or say \"fixed\"", self.name()))
+        if self.is_for(phy) {
+            return self.check_with(phy);
+        }
+        let fits: Vec<&str> = RateConfig::NAMES
+            .iter()
+            .copied()
+            .filter(|name| RateConfig::by_name(name).is_some_and(|other| other.is_for(phy)))
+            .collect();
+        let default = RateConfig::default_for(phy).name();
+        match self.only_for() {
+            Some(valid) if phy.standard != Standard::Wavelan => {
+                let others: Vec<&str> = fits.into_iter().filter(|name| *name != default).collect();
+                let (name, phy) = (self.name(), full_name(phy.standard));
+                Err(format!("`{name}` is for {valid}: {phy} takes {default} or {}", others.join(" or ")))
             }
-            RateConfig::Minstrel(_) if is_aggregating(phy) => Err(misfit("minstrel", "802.11b, a and g", phy)),
-            RateConfig::MinstrelHt(_) if !is_aggregating(phy) => Err(misfit("minstrel_ht", "802.11n and ac", phy)),
-            RateConfig::Minstrel(c) => c.check(),
-            RateConfig::MinstrelHt(c) => c.check(),
-            RateConfig::Ideal(c) => c.check(),
-            RateConfig::Arf(c) => c.check(),
+            _ => Err(format!("`{}`: WaveLAN has one rate; leave it out or say \"{default}\"", self.name())),
         }
     }
 
@@ -196,12 +217,6 @@ fn is_aggregating(phy: &PhyConfig) -> bool {
 /// "802.11n", "WaveLAN".
 fn full_name(standard: Standard) -> String {
     if standard == Standard::Wavelan { "WaveLAN".into() } else { format!("802.11{}", standard.name()) }
-}
-
-fn misfit(name: &str, valid: &str, phy: &PhyConfig) -> String {
-    let fits: Vec<&str> = RateConfig::NAMES.iter().copied().filter(|n| !n.starts_with("minstrel")).collect();
-    let linux = RateConfig::default_for(phy);
-    format!("`{name}` is for {valid}: {} takes {} or {}", full_name(phy.standard), linux.name(), fits.join(" or "))
 }
 
 /// Refuses what is no MSDU (IEEE 802.11-2020 clause 9.2.4.7.1: at most 2304 bytes).

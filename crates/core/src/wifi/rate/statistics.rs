@@ -3,7 +3,7 @@
 
 use super::{RateSeries, Stage, TxStatus};
 use crate::convert::{count16, round32, saturate32};
-use crate::units::Probability;
+use crate::units::{Probability, Span};
 use crate::wifi::phy::{Mode, Timing};
 
 /// The probability 1.
@@ -100,30 +100,30 @@ pub(super) struct Airtime {
     pub cw_min: u32,
     pub cw_max: u32,
     /// Most airtime of one stage.
-    pub max_segment_ns: u64,
+    pub max_segment: Span,
     pub max_retry: u8,
 }
 
 impl Airtime {
     /// DIFS and the mean backoff out of a window.
-    fn access_ns(&self, cw: u32) -> u64 {
-        self.timing.difs_ns() + u64::from(cw) * self.timing.slot_ns / 2
+    fn access(&self, cw: u32) -> Span {
+        self.timing.difs() + self.timing.slot * u64::from(cw) / 2
     }
     /// From the start of the PPDU, or of the protection ahead of it, to the end of its acknowledgement.
-    pub(super) fn exchange_ns(&self, mode: Mode, psdu_bytes: u32, is_ampdu: bool) -> u64 {
-        let response = if is_ampdu { self.timing.block_ack_ns(mode) } else { self.timing.ack_ns(mode) };
-        self.timing.protection_ns(mode) + self.timing.ppdu_ns(mode, psdu_bytes) + self.timing.sifs_ns + response
+    pub(super) fn exchange(&self, mode: Mode, psdu_bytes: u32, is_ampdu: bool) -> Span {
+        let response = if is_ampdu { self.timing.block_ack(mode) } else { self.timing.ack(mode) };
+        self.timing.protection_time(mode) + self.timing.ppdu(mode, psdu_bytes) + self.timing.sifs + response
     }
     /// Payload over the whole time of a first try, in bit/s.
-    pub(super) fn error_free_bps(&self, payload_bits: u64, exchange_ns: u64) -> u64 {
-        payload_bits * 1_000_000_000 / (self.access_ns(self.cw_min) + exchange_ns)
+    pub(super) fn error_free_bps(&self, payload_bits: u64, exchange: Span) -> u64 {
+        payload_bits * 1_000_000_000 / (self.access(self.cw_min) + exchange).as_ns()
     }
     /// As many tries as fit one stage, backoff included: 1 to `max_retry`.
-    pub(super) fn tries(&self, exchange_ns: u64) -> u8 {
-        let (mut tries, mut spent_ns, mut cw) = (0, 0, self.cw_min);
+    pub(super) fn tries(&self, exchange: Span) -> u8 {
+        let (mut tries, mut spent, mut cw) = (0, Span::ZERO, self.cw_min);
         while tries < self.max_retry {
-            spent_ns += self.access_ns(cw) + exchange_ns;
-            if spent_ns > self.max_segment_ns {
+            spent += self.access(cw) + exchange;
+            if spent > self.max_segment {
                 break;
             }
             tries += 1;
@@ -234,7 +234,7 @@ mod tests {
     fn airtime() -> Airtime {
         // 802.11a: slot 9 us, DIFS 34 us.
         let timing = PhyConfig::of(Standard::A).timing();
-        Airtime { timing, cw_min: 15, cw_max: 1023, max_segment_ns: 6_000_000, max_retry: 7 }
+        Airtime { timing, cw_min: 15, cw_max: 1023, max_segment: Span::from_ms(6), max_retry: 7 }
     }
 
     #[test]
@@ -249,19 +249,19 @@ mod tests {
             (5898, 1),   // 5999.5
             (20_000, 1), // too long for a segment: once nevertheless
         ] {
-            assert_eq!(airtime.tries(exchange_us * 1000), tries, "{exchange_us} us");
+            assert_eq!(airtime.tries(Span::from_us(exchange_us)), tries, "{exchange_us} us");
         }
-        assert_eq!(Airtime { max_retry: 2, ..airtime.clone() }.tries(292_000), 2);
-        assert_eq!(Airtime { cw_min: 0, cw_max: 0, ..airtime }.tries(100_000), 7);
+        assert_eq!(Airtime { max_retry: 2, ..airtime.clone() }.tries(Span::from_us(292)), 2);
+        assert_eq!(Airtime { cw_min: 0, cw_max: 0, ..airtime }.tries(Span::from_us(100)), 7);
     }
 
     #[test]
     fn throughput_is_payload_over_the_whole_exchange() {
         let airtime = airtime();
         // 1536-byte MPDU at 54 Mbit/s: 248 us, SIFS 16 us, ACK 28 us; before it DIFS and 7.5 slots, 101.5 us.
-        let exchange_ns = airtime.exchange_ns(Mode::OFDM[7], 1536, false);
-        assert_eq!(exchange_ns, 292_000);
-        assert_eq!(airtime.error_free_bps(12_000, exchange_ns), 30_495_552);
+        let exchange = airtime.exchange(Mode::OFDM[7], 1536, false);
+        assert_eq!(exchange, Span::from_us(292));
+        assert_eq!(airtime.error_free_bps(12_000, exchange), 30_495_552);
 
         let stats = |p| RateStats { probability: percent(p), is_measured: true, ..RateStats::default() };
         let bps = |p| throughput_bps(&stats(p), 10_000_000, percent(10), percent(90));

@@ -80,16 +80,16 @@ impl Sender {
         if !first.is_ht_or_later() || series.is_sample() || self.max_mpdus == 1 {
             return (1, mpdu, false);
         }
-        let room = self.timing.psdu_bytes_within(first, self.max_airtime_ns).min(65_535);
+        let room = self.timing.psdu_bytes_within(first, Span::from_ns(self.max_airtime_ns)).min(65_535);
         let mpdus = (room / subframe_bytes(mpdu)).clamp(1, u32::from(self.max_mpdus));
         (mpdus as u16, mpdus * subframe_bytes(mpdu), true)
     }
 
     /// DIFS, the mean first backoff, the PPDU and its acknowledgement.
     fn try_ns(&self, mode: Mode, psdu: u32, is_ampdu: bool) -> u64 {
-        let response = if is_ampdu { self.timing.block_ack_ns(mode) } else { self.timing.ack_ns(mode) };
-        let access = self.timing.difs_ns() + u64::from(self.timing.cw_min) * self.timing.slot_ns / 2;
-        access + self.timing.ppdu_ns(mode, psdu) + self.timing.sifs_ns + response
+        let response = if is_ampdu { self.timing.block_ack(mode).as_ns() } else { self.timing.ack(mode).as_ns() };
+        let access = self.timing.difs().as_ns() + u64::from(self.timing.cw_min) * self.timing.slot.as_ns() / 2;
+        access + self.timing.ppdu(mode, psdu).as_ns() + self.timing.sifs.as_ns() + response
     }
 
     /// MPDUs and duration of a first try of that series.

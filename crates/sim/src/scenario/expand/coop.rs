@@ -6,6 +6,7 @@ use std::sync::Arc;
 use airtcp_core::convert::count16;
 use airtcp_core::queue::QueueConfig;
 use airtcp_core::units::{Probability, Span, Time};
+use airtcp_core::wifi::RadioId;
 
 use super::super::file::{Coop, MAX_COUNT, NodeKind};
 use super::super::tree::Path;
@@ -106,11 +107,11 @@ impl Expander<'_> {
     }
 
     /// Of each station the channels it is on, and the radio of its access point there.
-    fn places(&self) -> BTreeMap<NodeId, Vec<(ChannelId, u16)>> {
-        let mut places: BTreeMap<NodeId, Vec<(ChannelId, u16)>> = BTreeMap::new();
+    fn places(&self) -> BTreeMap<NodeId, Vec<(ChannelId, RadioId)>> {
+        let mut places: BTreeMap<NodeId, Vec<(ChannelId, RadioId)>> = BTreeMap::new();
         for (c, channel) in (0..).map(ChannelId).zip(&self.channels) {
             for pair in &channel.pairs {
-                let node = channel.radios[usize::from(pair.station)].node;
+                let node = channel.radios[pair.station.index()].node;
                 places.entry(node).or_default().push((c, pair.access_point));
             }
         }
@@ -118,16 +119,16 @@ impl Expander<'_> {
     }
 
     /// The access point, which has a link to all its stations from now on.
-    fn group_link(&mut self, (channel, radio): (ChannelId, u16)) -> NodeId {
+    fn group_link(&mut self, (channel, radio): (ChannelId, RadioId)) -> NodeId {
         let spec = &mut self.channels[channel.index()];
-        let access_point = spec.radios[usize::from(radio)].node;
+        let access_point = spec.radios[radio.index()].node;
         if spec.groups.contains(&radio) {
             return access_point;
         }
         spec.groups.push(radio);
         let group = count16(spec.groups.len() - 1);
-        let basic = spec.radios[usize::from(radio)].config.phy.basic_modes();
-        let modes = spec.radios[usize::from(radio)].config.phy.modes();
+        let basic = spec.radios[radio.index()].config.phy.basic_modes();
+        let modes = spec.radios[radio.index()].config.phy.modes();
         let mode = basic.first().or(modes.first()).expect("every PHY has modes");
         let (rate, name) = (mode.rate(), format!("{}->*", self.node_name(access_point)));
         self.links.push(LinkSpec {

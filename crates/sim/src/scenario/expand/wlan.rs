@@ -12,7 +12,7 @@ use airtcp_core::units::{DataRate, Probability, Span};
 use airtcp_core::wifi::channel::Roams;
 use airtcp_core::wifi::phy::mobility::distance_m;
 use airtcp_core::wifi::phy::{Band, Distance, Motion, SignalConfig, Standard};
-use airtcp_core::wifi::{RadioConfig, RadioOptions};
+use airtcp_core::wifi::{RadioConfig, RadioId, RadioOptions};
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
 
@@ -141,8 +141,8 @@ impl Expander<'_> {
                     }
                     let pair = count16(channel_spec.spec.pairs.len());
                     channel_spec.spec.pairs.push(PairSpec {
-                        station: count16(radio),
-                        access_point: count16(ap_index),
+                        station: RadioId::at(radio),
+                        access_point: RadioId::at(ap_index),
                         signal: signal.clone(),
                         motion,
                         roams,
@@ -564,12 +564,16 @@ impl Expander<'_> {
     fn hidden(&mut self, i: usize, wlan: &Wlan, channel: &mut Channel) {
         let Some(hidden) = &wlan.hidden else { return };
         let path = root("wlans").index(i).key("hidden");
-        let mut pairs: BTreeSet<(u16, u16)> = channel.spec.hidden.iter().copied().collect();
+        let mut pairs: BTreeSet<(RadioId, RadioId)> = channel.spec.hidden.iter().copied().collect();
         match hidden {
             Hidden::All(AllHidden::All) => {
                 let is_mine = |p: &Placed| p.wlan == i && p.is_station;
-                let mine: Vec<u16> =
-                    (0u16..).zip(&channel.placed).filter(|(_, p)| is_mine(p)).map(|(radio, _)| radio).collect();
+                let mine: Vec<RadioId> = (0..)
+                    .map(RadioId)
+                    .zip(&channel.placed)
+                    .filter(|(_, p)| is_mine(p))
+                    .map(|(radio, _)| radio)
+                    .collect();
                 if mine.len() * mine.len() / 2 > MAX_HIDDEN {
                     self.error(
                         &path,
@@ -587,7 +591,7 @@ impl Expander<'_> {
                     let (left, right) =
                         (self.radios_of(&at.index(0), a, channel), self.radios_of(&at.index(1), b, channel));
                     let (Some(left), Some(right)) = (left, right) else { continue };
-                    let own = |a: u16, b: u16| {
+                    let own = |a: RadioId, b: RadioId| {
                         channel.spec.pairs.iter().any(|p| (p.station, p.access_point) == (a.max(b), a.min(b)))
                     };
                     if left.iter().any(|&a| right.iter().any(|&b| own(a, b))) {
@@ -608,7 +612,7 @@ impl Expander<'_> {
     }
 
     /// The radios on a channel of the nodes that `name` means.
-    fn radios_of(&mut self, at: &Path, name: &str, channel: &Channel) -> Option<Vec<u16>> {
+    fn radios_of(&mut self, at: &Path, name: &str, channel: &Channel) -> Option<Vec<RadioId>> {
         let ends = match self.ends(name) {
             Ok(ends) => ends,
             Err(message) => {
@@ -618,7 +622,8 @@ impl Expander<'_> {
         };
         let nodes = ends.first..ends.first + ends.len;
         let is_meant = |radio: &RadioSpec| nodes.contains(&radio.node.0);
-        let found: Vec<u16> = (0u16..).zip(&channel.spec.radios).filter(|(_, r)| is_meant(r)).map(|(i, _)| i).collect();
+        let found: Vec<RadioId> =
+            (0..).map(RadioId).zip(&channel.spec.radios).filter(|(_, r)| is_meant(r)).map(|(i, _)| i).collect();
         // What was refused for a fault of its own is not missing.
         if found.is_empty() && self.errors.is_empty() {
             self.error(at, format!("`{name}` has no radio on the channel of this WLAN"));
@@ -658,10 +663,11 @@ impl Expander<'_> {
             };
             heard.push(Some(Hearing { threshold_dbm, position_m, signal: signal.clone(), band }));
         }
-        let mut pairs: BTreeSet<(u16, u16)> = channel.spec.hidden.iter().copied().collect();
-        let own: BTreeSet<(u16, u16)> = channel.spec.pairs.iter().map(|p| (p.access_point, p.station)).collect();
-        for (b, there) in (0u16..).zip(&heard) {
-            for (a, here) in (0u16..b).zip(&heard) {
+        let mut pairs: BTreeSet<(RadioId, RadioId)> = channel.spec.hidden.iter().copied().collect();
+        let own: BTreeSet<(RadioId, RadioId)> =
+            channel.spec.pairs.iter().map(|p| (p.access_point, p.station)).collect();
+        for (b, there) in (0..).map(RadioId).zip(&heard) {
+            for (a, here) in (0..b.0).map(RadioId).zip(&heard) {
                 let (Some(here), Some(there)) = (here, there) else { continue };
                 if !(own.contains(&(a, b)) || (here.hears(there) && there.hears(here))) {
                     pairs.insert((a, b));

@@ -4,7 +4,7 @@ use airtcp_core::wifi::phy::{Band, SignalConfig, Standard};
 use airtcp_core::wifi::{Ac, OnGiveUp, RadioConfig};
 
 use super::*;
-use crate::spec::{AirSpec, ChannelId};
+use crate::spec::{AirSpec, ChannelId, ChannelSpec};
 
 /// Everything a WLAN can say at least once.
 const FULL: &str = r#"duration = "10s"
@@ -103,6 +103,11 @@ fn with(from: &str, to: &str) -> RunSpec {
     spec(&FULL.replace(from, to))
 }
 
+/// The pairs of radios that do not hear each other, as numbers.
+fn hidden(channel: &ChannelSpec) -> Vec<(u16, u16)> {
+    channel.hidden.iter().map(|(a, b)| (a.0, b.0)).collect()
+}
+
 #[test]
 fn wlans_become_radios_pairs_and_links() {
     let spec = spec(FULL);
@@ -117,9 +122,9 @@ fn wlans_become_radios_pairs_and_links() {
     assert_eq!((channel.name.as_str(), channel.sensing), ("36", Span::from_us(3)));
     let nodes: Vec<&str> = channel.radios.iter().map(|r| spec.nodes[r.node.0 as usize].name.as_str()).collect();
     assert_eq!(nodes, ["ap", "sta[0]", "sta[1]", "sta[2]", "far", "ap2", "other"]);
-    let pairs: Vec<(u16, u16)> = channel.pairs.iter().map(|p| (p.station, p.access_point)).collect();
+    let pairs: Vec<(u16, u16)> = channel.pairs.iter().map(|p| (p.station.0, p.access_point.0)).collect();
     assert_eq!(pairs, [(1, 0), (2, 0), (3, 0), (4, 0), (6, 5)]);
-    assert_eq!(channel.hidden, [(1, 4), (2, 6)]);
+    assert_eq!(hidden(channel), [(1, 4), (2, 6)]);
     assert!(matches!(&channel.pairs[0].signal, SignalConfig::Snr(c) if c.snr_db == 25.0));
     assert!(matches!(&channel.pairs[3].signal, SignalConfig::Snr(c) if c.snr_db == 10.0));
     assert_eq!(channel.pairs[4].signal, SignalConfig::default());
@@ -179,9 +184,9 @@ fn channels_are_shared_by_name_only() {
 #[test]
 fn all_stations_of_a_wlan_can_be_hidden() {
     let spec = with(r#"hidden = [["sta[0]", "far"], ["sta[1]", "other"]]"#, r#"hidden = "all""#);
-    assert_eq!(spec.channels[0].hidden, [(1, 2), (1, 3), (1, 4), (2, 3), (2, 4), (3, 4)]);
+    assert_eq!(hidden(&spec.channels[0]), [(1, 2), (1, 3), (1, 4), (2, 3), (2, 4), (3, 4)]);
     let group = with(r#"["sta[0]", "far"]"#, r#"["sta", "sta"]"#);
-    assert_eq!(group.channels[0].hidden, [(1, 2), (1, 3), (2, 3), (2, 6)]);
+    assert_eq!(hidden(&group.channels[0]), [(1, 2), (1, 3), (2, 3), (2, 6)]);
 }
 
 const PLACES: &str = r#"duration = "1s"
@@ -216,10 +221,10 @@ fn who_hears_whom_follows_from_the_same_path_loss() {
     assert_eq!(distance(&near, 2), (Some(25.0), 23.0, 2.0));
     // a and b are 40 m apart, c is 47.2 m from b, and in both directions the weaker one counts.
     let far = spec(&PLACES.replace("[30, 0]", "[40, 0]").replace("[10, 25]", "[0, 25]"));
-    assert_eq!(far.channels[0].hidden, [(1, 2), (2, 3)]);
+    assert_eq!(hidden(&far.channels[0]), [(1, 2), (2, 3)]);
     // Not even from the access point, which is heard by its stations whatever the distance.
     let further = spec(&PLACES.replace("[30, 0]", "[80, 0]"));
-    assert_eq!(further.channels[0].hidden, [(1, 2), (2, 3)]);
+    assert_eq!(hidden(&further.channels[0]), [(1, 2), (2, 3)]);
 }
 
 #[test]

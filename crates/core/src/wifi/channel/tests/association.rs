@@ -73,7 +73,7 @@ impl Visit {
 
     fn enqueue(&mut self, link: u32, id: PacketId) {
         let ac = ACS[(self.pool[id].seq.0 & 3) as usize];
-        self.channel.enqueue(self.now, AirLinkId(link), id, ac, true, &mut self.pool, &mut self.out);
+        self.channel.enqueue(Time::from_ns(self.now), AirLinkId(link), id, ac, true, &mut self.pool, &mut self.out);
     }
 
     fn settle(&mut self, id: PacketId, fate: Option<DropReason>) -> u32 {
@@ -110,9 +110,9 @@ impl Visit {
 
     fn change(&mut self) {
         if self.channel.is_associated(PairId(0)) {
-            self.channel.disassociate(self.now, PairId(0), &mut self.pool, &mut self.out);
+            self.channel.disassociate(Time::from_ns(self.now), PairId(0), &mut self.pool, &mut self.out);
         } else {
-            self.channel.associate(self.now, PairId(0), &mut self.pool, &mut self.out);
+            self.channel.associate(Time::from_ns(self.now), PairId(0), &mut self.pool, &mut self.out);
             for id in std::mem::take(&mut self.held) {
                 self.enqueue(DOWN, id);
             }
@@ -121,18 +121,18 @@ impl Visit {
     }
 
     fn run_until(&mut self, until: u64) {
-        while self.channel.deadline() <= until {
-            assert!(self.channel.deadline() >= self.now);
-            self.now = self.channel.deadline();
-            self.channel.on_deadline(self.now, &mut self.pool, &mut self.out);
+        while self.channel.deadline().as_ns() <= until {
+            assert!(self.channel.deadline().as_ns() >= self.now);
+            self.now = self.channel.deadline().as_ns();
+            self.channel.on_deadline(Time::from_ns(self.now), &mut self.pool, &mut self.out);
             self.take();
         }
-        self.now = self.now.max(until.min(NEVER - 1));
+        self.now = self.now.max(until.min(u64::MAX - 1));
     }
 
     fn drain(&mut self) {
         while self.channel.deadline() < NEVER {
-            self.run_until(self.channel.deadline());
+            self.run_until(self.channel.deadline().as_ns());
         }
     }
 
@@ -146,7 +146,7 @@ impl Visit {
         assert!(self.pool.is_empty());
         assert_eq!(self.released, u64::from(self.sent), "hosts hold nothing any more");
         for link in 0..self.delivered.len() as u32 {
-            let s = self.channel.stats(AirLinkId(link), self.now);
+            let s = self.channel.stats(AirLinkId(link), Time::from_ns(self.now));
             assert_eq!((s.held_packets, s.held_bytes), (0, 0));
             let lost = s.dropped_retries + s.lost_collision + s.lost_errors + s.dropped_late + s.dropped_gone;
             let dropped = s.dropped_overflow + s.dropped_early;
@@ -364,12 +364,18 @@ fn path_loss_follows_the_walk() {
         let band = crate::wifi::phy::Band::Ghz2;
         let now = (metres - 1) * SECOND;
         let want = path_loss.received_dbm(metres as f64, band);
-        assert!((channel.received_dbm(PairId(0), now) - want).abs() < 1e-4, "{metres} m");
-        assert!((f64::from(channel.snr_db(AirLinkId(0), now)) - path_loss.snr_db(metres as f64, band)).abs() < 1e-4);
+        assert!((channel.received_dbm(PairId(0), Time::from_ns(now)) - want).abs() < 1e-4, "{metres} m");
+        assert!(
+            (f64::from(channel.snr_db(AirLinkId(0), Time::from_ns(now))) - path_loss.snr_db(metres as f64, band)).abs()
+                < 1e-4
+        );
     }
     // Ten times the distance: 40 dB.
     assert!(
-        (channel.received_dbm(PairId(0), 9 * SECOND) - channel.received_dbm(PairId(0), 99 * SECOND) - 40.0).abs()
+        (channel.received_dbm(PairId(0), Time::from_ns(9 * SECOND))
+            - channel.received_dbm(PairId(0), Time::from_ns(99 * SECOND))
+            - 40.0)
+            .abs()
             < 1e-4
     );
 }

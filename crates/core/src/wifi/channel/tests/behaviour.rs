@@ -51,7 +51,7 @@ impl Rig {
         p.seq = crate::units::Seq32(self.numbers[link as usize]);
         self.numbers[link as usize] += 1;
         let id = self.pool.insert(p);
-        self.channel.enqueue(self.now, AirLinkId(link), id, ac, false, &mut self.pool, &mut self.out);
+        self.channel.enqueue(Time::from_ns(self.now), AirLinkId(link), id, ac, false, &mut self.pool, &mut self.out);
         self.take();
     }
 
@@ -59,30 +59,30 @@ impl Rig {
     fn saturate_links(&mut self, links: &[u32], waiting: u64, until: u64) {
         loop {
             for &l in links {
-                while self.channel.stats(AirLinkId(l), self.now).held_packets < waiting {
+                while self.channel.stats(AirLinkId(l), Time::from_ns(self.now)).held_packets < waiting {
                     self.send(l);
                 }
             }
-            let at = self.channel.deadline();
+            let at = self.channel.deadline().as_ns();
             if at > until {
                 return;
             }
             self.now = at;
-            self.channel.on_deadline(at, &mut self.pool, &mut self.out);
+            self.channel.on_deadline(Time::from_ns(at), &mut self.pool, &mut self.out);
             self.take();
         }
     }
 
     fn drain(&mut self) {
         while self.channel.deadline() < NEVER {
-            self.now = self.channel.deadline();
-            self.channel.on_deadline(self.now, &mut self.pool, &mut self.out);
+            self.now = self.channel.deadline().as_ns();
+            self.channel.on_deadline(Time::from_ns(self.now), &mut self.pool, &mut self.out);
             self.take();
         }
     }
 
     fn stats(&self, link: u32) -> AirStats {
-        self.channel.stats(AirLinkId(link), self.now)
+        self.channel.stats(AirLinkId(link), Time::from_ns(self.now))
     }
 
     fn mbit(&self, link: u32) -> f64 {
@@ -117,12 +117,12 @@ fn every_limit_of_an_ampdu_binds_exactly() {
         let a = config.aggregation.clone();
         let mut rig = Rig::of(vec![config.clone(), config], vec![SignalConfig::default()], vec![], PPDUS);
         rig.saturate_links(&[0], 200, 200 * MS);
-        let longest = a.max_duration.as_ns().min(timing::PPDU_MAX_NS);
+        let longest = a.max_duration.min(timing::PPDU_MAX);
         let expected = (1u32..=64)
             .take_while(|&n| {
                 n <= u32::from(a.max_frames.min(a.window))
                     && n * subframe <= a.max_bytes
-                    && t.ppdu_ns(mode, n * subframe) <= longest
+                    && t.ppdu(mode, n * subframe) <= longest
             })
             .last()
             .unwrap();
@@ -159,15 +159,16 @@ fn a_txop_bounds_its_ampdus_and_holds_several_of_them() {
     let limit = rig.channel.radios[0].edca[Ac::Vo as usize].txop.as_ns();
     let ppdus = &rig.channel.ppdus;
     let mode = ppdus[0].mode;
-    let response_to = |p: &PpduRecord| t.sifs_ns + if p.mpdus > 1 { t.block_ack_ns(p.mode) } else { t.ack_ns(p.mode) };
+    let response_to =
+        |p: &PpduRecord| t.sifs.as_ns() + if p.mpdus > 1 { t.block_ack(p.mode).as_ns() } else { t.ack(p.mode).as_ns() };
     // A TXOP: exchanges with no more than SIFS between them.
     let (mut start, mut exchanges, mut several) = (ppdus[0].start_ns, 1, 0);
     for pair in ppdus.windows(2) {
         let answered_at = pair[0].end_ns + response_to(&pair[0]);
-        if pair[1].start_ns == answered_at + t.sifs_ns {
+        if pair[1].start_ns == answered_at + t.sifs.as_ns() {
             exchanges += 1;
         } else {
-            assert!(pair[1].start_ns >= answered_at + t.aifs_ns(2), "{pair:?}");
+            assert!(pair[1].start_ns >= answered_at + t.aifs(2).as_ns(), "{pair:?}");
             several += u32::from(exchanges > 1);
             (start, exchanges) = (pair[1].start_ns, 1);
         }
@@ -175,7 +176,9 @@ fn a_txop_bounds_its_ampdus_and_holds_several_of_them() {
         assert!(taken <= limit, "{taken} ns");
     }
     let fits = |n: &u32| {
-        t.ppdu_ns(mode, n * timing::subframe_bytes(timing::mpdu_bytes(1500, true))) + t.sifs_ns + t.block_ack_ns(mode)
+        t.ppdu(mode, n * timing::subframe_bytes(timing::mpdu_bytes(1500, true))).as_ns()
+            + t.sifs.as_ns()
+            + t.block_ack(mode).as_ns()
             <= limit
     };
     let most = (1..=8u32).filter(fits).max().unwrap();
@@ -197,7 +200,7 @@ fn long_ampdus_fit_into_the_txop() {
     let limit = rig.channel.radios[0].edca[Ac::Vo as usize].txop.as_ns();
     assert!(limit < config.aggregation.max_duration.as_ns());
     for p in &rig.channel.ppdus {
-        assert!(p.end_ns - p.start_ns + t.sifs_ns + t.block_ack_ns(p.mode) <= limit);
+        assert!(p.end_ns - p.start_ns + t.sifs.as_ns() + t.block_ack(p.mode).as_ns() <= limit);
     }
 }
 
@@ -391,8 +394,8 @@ fn a_slow_station_slows_down_the_fast_one() {
     let t = fast.phy.timing();
     let modes = fast.phy.modes();
     let time = |i: usize| {
-        let data = t.ppdu_ns(modes[i], timing::mpdu_bytes(1500, false));
-        (data + t.sifs_ns + t.ack_ns(modes[i]) + t.difs_ns()) as f64
+        let data = t.ppdu(modes[i], timing::mpdu_bytes(1500, false)).as_ns();
+        (data + t.sifs.as_ns() + t.ack(modes[i]).as_ns() + t.difs().as_ns()) as f64
     };
     // Two stations, window 31: 10.6 idle slots for each frame (the mean of the lesser of two draws, about a third of 31), collisions 6 %.
     let expected = 12_000.0 / (time(3) + time(0)) * 1e3;
@@ -414,9 +417,9 @@ fn airtime_fairness_gives_equal_airtime_and_a_fifo_equal_packets() {
         // More than can be carried, in turn.
         for i in 0..30_000u64 {
             let at = i * 200_000;
-            while rig.channel.deadline() <= at {
-                rig.now = rig.channel.deadline();
-                rig.channel.on_deadline(rig.now, &mut rig.pool, &mut rig.out);
+            while rig.channel.deadline().as_ns() <= at {
+                rig.now = rig.channel.deadline().as_ns();
+                rig.channel.on_deadline(Time::from_ns(rig.now), &mut rig.pool, &mut rig.out);
                 rig.take();
             }
             rig.now = at;
@@ -445,9 +448,9 @@ fn what_a_station_sends_counts_as_its_airtime() {
         let mut rig = Rig::of(vec![station; 3], vec![SignalConfig::default(), SignalConfig::default()], vec![], PPDUS);
         for i in 0..30_000u64 {
             let at = i * 200_000;
-            while rig.channel.deadline() <= at {
-                rig.now = rig.channel.deadline();
-                rig.channel.on_deadline(rig.now, &mut rig.pool, &mut rig.out);
+            while rig.channel.deadline().as_ns() <= at {
+                rig.now = rig.channel.deadline().as_ns();
+                rig.channel.on_deadline(Time::from_ns(rig.now), &mut rig.pool, &mut rig.out);
                 rig.take();
             }
             rig.now = at;
@@ -510,13 +513,13 @@ fn airtime_is_charged_as_ath9k_reports_it() {
             rig.send(link);
         }
         while rig.channel.deadline() != NEVER {
-            rig.now = rig.channel.deadline();
-            rig.channel.on_deadline(rig.now, &mut rig.pool, &mut rig.out);
+            rig.now = rig.channel.deadline().as_ns();
+            rig.channel.on_deadline(Time::from_ns(rig.now), &mut rig.pool, &mut rig.out);
             rig.take();
         }
     }
     assert_eq!((rig.delivered[0].len(), rig.delivered[1].len()), (10, 1));
-    let alone = config.phy.timing().ppdu_ns(config.phy.mode_of_mcs(7).unwrap(), timing::mpdu_bytes(1500, true));
+    let alone = config.phy.timing().ppdu(config.phy.mode_of_mcs(7).unwrap(), timing::mpdu_bytes(1500, true)).as_ns();
     let AnyTransmit::Mac80211(path) = &rig.channel.transmits[1] else { panic!("as it was set") };
     let session = rig.channel.links[1].sessions[Ac::Be.index()].unwrap();
     let receiver = rig.channel.sessions[session.index()].receiver;
@@ -543,7 +546,7 @@ fn airtime_is_booked_when_it_is_spent() {
     let (mut before, mut full) = (0, 0);
     for at in (1..=1000).map(|ms| ms * MS) {
         rig.saturate_links(&[0], 100, at);
-        let airtime = rig.channel.stats(AirLinkId(0), at).airtime_ns;
+        let airtime = rig.channel.stats(AirLinkId(0), Time::from_ns(at)).airtime_ns;
         assert!(airtime - before <= MS, "{} ns in 1 ms", airtime - before);
         full += u32::from(airtime - before == MS);
         before = airtime;
@@ -566,12 +569,12 @@ fn protection_costs_a_cts_ahead_of_each_frame() {
         let (g, measured) = run(protection);
         let t = g.phy.timing();
         let mode = *g.phy.modes().iter().find(|m| m.rate() == "54Mbit/s".parse().unwrap()).unwrap();
-        let cycle = t.difs_ns()
-            + t.cw_min as u64 * t.slot_ns / 2
-            + t.protection_ns(mode)
-            + t.ppdu_ns(mode, timing::mpdu_bytes(1500, false))
-            + t.sifs_ns
-            + t.ack_ns(mode);
+        let cycle = t.difs().as_ns()
+            + t.cw_min as u64 * t.slot.as_ns() / 2
+            + t.protection_time(mode).as_ns()
+            + t.ppdu(mode, timing::mpdu_bytes(1500, false)).as_ns()
+            + t.sifs.as_ns()
+            + t.ack(mode).as_ns();
         let expected = 12_000.0 / cycle as f64 * 1e3;
         println!("{protection:?}: {measured:.2}, expected {expected:.2} Mbit/s");
         assert!((measured / expected - 1.0).abs() < 0.01, "{protection:?}: {measured} against {expected} Mbit/s");
@@ -587,11 +590,11 @@ fn edca_by_chance(a: EdcaParams, b: EdcaParams, t: &timing::Timing) -> f64 {
     let mut left = [rng.random_range(0..=cw[0]), rng.random_range(0..=cw[1])];
     let mut done = [0u64; 2];
     // When each may count its first slot after the last busy period, from its end.
-    let aifs = params.map(|p| t.aifs_ns(p.aifsn));
+    let aifs = params.map(|p| t.aifs(p.aifsn).as_ns());
     let mut begin = aifs;
     let mut failures = [0; 2];
     for _ in 0..400_000 {
-        let at = [0, 1].map(|i| begin[i] + u64::from(left[i]) * t.slot_ns);
+        let at = [0, 1].map(|i| begin[i] + u64::from(left[i]) * t.slot.as_ns());
         let first = at[0].min(at[1]);
         let collision = at[0] == at[1];
         for i in 0..2 {
@@ -607,13 +610,13 @@ fn edca_by_chance(a: EdcaParams, b: EdcaParams, t: &timing::Timing) -> f64 {
                 left[i] = rng.random_range(0..=cw[i]);
             } else if first >= begin[i] {
                 // EDCA counts a slot that has begun.
-                left[i] -= ((first - begin[i]) / t.slot_ns + 1) as u32;
+                left[i] -= ((first - begin[i]) / t.slot.as_ns() + 1) as u32;
             }
             begin[i] = aifs[i];
         }
         if collision {
             // Both notice the missing answer first.
-            let timeout = t.sifs_ns + t.slot_ns + 20_000;
+            let timeout = t.sifs.as_ns() + t.slot.as_ns() + 20_000;
             begin = aifs.map(|a| a + timeout);
         }
     }
@@ -640,8 +643,8 @@ fn voice_goes_before_best_effort_as_often_as_chance_says() {
                     rig.send_as(link, ac);
                 }
             }
-            rig.now = rig.channel.deadline();
-            rig.channel.on_deadline(rig.now, &mut rig.pool, &mut rig.out);
+            rig.now = rig.channel.deadline().as_ns();
+            rig.channel.on_deadline(Time::from_ns(rig.now), &mut rig.pool, &mut rig.out);
             rig.take();
         }
         let (a, b) = (rig.stats(0).delivered_packets as f64, rig.stats(2).delivered_packets as f64);
@@ -665,13 +668,13 @@ fn hidden_by_chance(t: &timing::Timing, mode: Mode, frames: u64) -> (f64, f64) {
         Answered,
     }
     use State::*;
-    let (data_ns, ack_ns) = (t.ppdu_ns(mode, timing::mpdu_bytes(1500, false)), t.ack_ns(mode));
-    let (difs, timeout) = (t.difs_ns(), t.ack_timeout_ns(mode));
+    let (data_ns, ack_ns) = (t.ppdu(mode, timing::mpdu_bytes(1500, false)).as_ns(), t.ack(mode).as_ns());
+    let (difs, timeout) = (t.difs().as_ns(), t.ack_timeout(mode).as_ns());
     let mut rng = stream(4, 4, Purpose::Backoff);
     let (mut cw, mut tries) = ([t.cw_min; 2], [0; 2]);
     let mut left = [0, 1].map(|_| rng.random_range(0..=t.cw_min));
     let mut state = [Counts { from: difs }; 2];
-    let mut next = left.map(|l| difs + u64::from(l) * t.slot_ns);
+    let mut next = left.map(|l| difs + u64::from(l) * t.slot.as_ns());
     // Of an ACK: when it begins or ends, to whom, whether it is on the air.
     let mut ack: Option<(u64, usize, bool)> = None;
     let (mut sent, mut won, mut now) = (0, 0, 0);
@@ -688,7 +691,7 @@ fn hidden_by_chance(t: &timing::Timing, mode: Mode, frames: u64) -> (f64, f64) {
                 for s in [to, other] {
                     if s == to || state[s] == Frozen {
                         state[s] = Counts { from: now + difs };
-                        next[s] = now + difs + u64::from(left[s]) * t.slot_ns;
+                        next[s] = now + difs + u64::from(left[s]) * t.slot.as_ns();
                     }
                 }
             } else {
@@ -696,8 +699,8 @@ fn hidden_by_chance(t: &timing::Timing, mode: Mode, frames: u64) -> (f64, f64) {
                 match state[other] {
                     Sends { .. } => state[other] = Sends { arrives: false },
                     Counts { from } => {
-                        left[other] -= (now.saturating_sub(from) / t.slot_ns) as u32;
-                        (state[other], next[other]) = (Frozen, NEVER);
+                        left[other] -= (now.saturating_sub(from) / t.slot.as_ns()) as u32;
+                        (state[other], next[other]) = (Frozen, u64::MAX);
                     }
                     _ => {}
                 }
@@ -717,8 +720,8 @@ fn hidden_by_chance(t: &timing::Timing, mode: Mode, frames: u64) -> (f64, f64) {
                 next[i] = now + data_ns;
             }
             Sends { arrives: true } => {
-                ack = Some((now + t.sifs_ns, i, false));
-                (state[i], next[i]) = (Answered, NEVER);
+                ack = Some((now + t.sifs.as_ns(), i, false));
+                (state[i], next[i]) = (Answered, u64::MAX);
             }
             Sends { arrives: false } => (state[i], next[i]) = (Unanswered, now + timeout.max(difs)),
             Unanswered => {
@@ -730,9 +733,9 @@ fn hidden_by_chance(t: &timing::Timing, mode: Mode, frames: u64) -> (f64, f64) {
                 }
                 left[i] = rng.random_range(0..=cw[i]);
                 state[i] = Counts { from: now };
-                next[i] = now + u64::from(left[i]) * t.slot_ns;
+                next[i] = now + u64::from(left[i]) * t.slot.as_ns();
                 if ack.is_some_and(|a| a.2) {
-                    (state[i], next[i]) = (Frozen, NEVER);
+                    (state[i], next[i]) = (Frozen, u64::MAX);
                 }
             }
             Frozen | Answered => unreachable!("nothing is due"),

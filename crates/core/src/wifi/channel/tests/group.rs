@@ -35,12 +35,12 @@ impl Rig {
         loop {
             heard.extend(self.out.heard.drain(..).map(|(pair, id)| (u32::from(pair.0), self.pool[id].seq.0)));
             self.take();
-            let at = self.channel.deadline();
-            if at == NEVER {
+            let at = self.channel.deadline().as_ns();
+            if at == u64::MAX {
                 return heard;
             }
             self.now = at;
-            self.channel.on_deadline(at, &mut self.pool, &mut self.out);
+            self.channel.on_deadline(Time::from_ns(at), &mut self.pool, &mut self.out);
         }
     }
 }
@@ -62,8 +62,8 @@ fn each_station_hears_it_once_at_the_lowest_basic_rate_and_nobody_answers() {
         let t = &rig.channel.radios[2].timing;
         let bytes = rig.channel.radios[2].framing.mpdu_bytes(1500);
         let ppdu = &rig.channel.ppdus[0];
-        assert_eq!(ppdu.end_ns - ppdu.start_ns, t.ppdu_ns(frame.mode, bytes));
-        assert_eq!(rig.channel.stats(AirLinkId(4), rig.now).held_packets, 0);
+        assert_eq!(ppdu.end_ns - ppdu.start_ns, t.ppdu(frame.mode, bytes).as_ns());
+        assert_eq!(rig.channel.stats(AirLinkId(4), Time::from_ns(rig.now)).held_packets, 0);
     }
 }
 
@@ -95,7 +95,7 @@ fn what_does_not_arrive_is_not_repeated() {
     }
     let share = rig.delivered[0].len() as f64 / 2000.0;
     assert!((share - 0.5).abs() < 0.05, "{share}");
-    assert_eq!(rig.channel.stats(AirLinkId(6), rig.now).mpdus, 2000);
+    assert_eq!(rig.channel.stats(AirLinkId(6), Time::from_ns(rig.now)).mpdus, 2000);
 }
 
 /// Nobody hears it: the packet is lost, and counted.
@@ -104,7 +104,7 @@ fn nobody_in_reach() {
     let mut rig = rig(&[error_rate(1.0)], radio(Standard::G, FixedConfig::default()), Vec::new());
     rig.send(2);
     assert_eq!(rig.heard(), []);
-    let stats = rig.channel.stats(AirLinkId(2), rig.now);
+    let stats = rig.channel.stats(AirLinkId(2), Time::from_ns(rig.now));
     assert_eq!((stats.lost_errors, stats.held_packets, rig.delivered[2].len()), (1, 0, 0));
 }
 
@@ -117,14 +117,14 @@ fn collisions_are_not_repaired() {
     let mut rig = rig(&[SignalConfig::default(), SignalConfig::default()], config, Vec::new());
     for _ in 0..1000 {
         rig.send(0);
-        let on_air = rig.channel.deadline();
-        rig.channel.on_deadline(on_air, &mut rig.pool, &mut rig.out);
+        let on_air = rig.channel.deadline().as_ns();
+        rig.channel.on_deadline(Time::from_ns(on_air), &mut rig.pool, &mut rig.out);
         rig.now = on_air + 50_000;
         rig.send(2);
         rig.send(4);
         rig.heard();
     }
-    let stats = rig.channel.stats(AirLinkId(4), rig.now);
+    let stats = rig.channel.stats(AirLinkId(4), Time::from_ns(rig.now));
     assert_eq!((rig.delivered[0].len(), rig.delivered[2].len()), (1000, 1000));
     assert_eq!(rig.delivered[4].len() as u64 + stats.lost_collision, 1000);
     assert!((40..=90).contains(&stats.lost_collision), "{}", stats.lost_collision);

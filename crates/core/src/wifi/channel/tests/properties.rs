@@ -59,7 +59,7 @@ impl Watch {
         self.sent[link as usize] += 1;
         self.sent_bytes[link as usize] += u64::from(bytes);
         let id = self.pool.insert(p);
-        self.channel.enqueue(self.now, AirLinkId(link), id, ac, true, &mut self.pool, &mut self.out);
+        self.channel.enqueue(Time::from_ns(self.now), AirLinkId(link), id, ac, true, &mut self.pool, &mut self.out);
         self.take();
     }
 
@@ -85,24 +85,24 @@ impl Watch {
 
     /// Whatever waits has a deadline, and time moves on.
     fn step(&mut self) {
-        let at = self.channel.deadline();
-        assert!(at >= self.now && at < NEVER);
+        let at = self.channel.deadline().as_ns();
+        assert!(at >= self.now && at < u64::MAX);
         self.at_now = if at == self.now { self.at_now + 1 } else { 0 };
         assert!(self.at_now < 100, "no progress at {at} ns");
         self.now = at;
-        self.channel.on_deadline(at, &mut self.pool, &mut self.out);
+        self.channel.on_deadline(Time::from_ns(at), &mut self.pool, &mut self.out);
         self.take();
     }
 
     fn is_waiting(&self) -> bool {
-        (0..self.sent.len() as u32).any(|l| self.channel.stats(AirLinkId(l), self.now).held_packets > 0)
+        (0..self.sent.len() as u32).any(|l| self.channel.stats(AirLinkId(l), Time::from_ns(self.now)).held_packets > 0)
     }
 
     fn run_until(&mut self, until: u64) {
         loop {
             assert!(!self.is_waiting() || self.channel.deadline() < NEVER, "packets wait, and nothing is due");
             self.check_airtime();
-            if self.channel.deadline() > until {
+            if self.channel.deadline().as_ns() > until {
                 self.now = until;
                 return;
             }
@@ -145,7 +145,7 @@ impl Watch {
         }
         assert!(self.pool.is_empty(), "{} packets are lost without a word", self.pool.len());
         for l in 0..self.sent.len() {
-            let s = self.channel.stats(AirLinkId(l as u32), self.now);
+            let s = self.channel.stats(AirLinkId(l as u32), Time::from_ns(self.now));
             assert_eq!((s.held_packets, s.held_bytes), (0, 0), "link {l}");
             assert_eq!((s.arrived_packets, s.arrived_bytes), (u64::from(self.sent[l]), self.sent_bytes[l]));
             assert_eq!((s.delivered_packets, s.delivered_bytes), self.delivered[l]);

@@ -42,7 +42,7 @@ fn one_saturated_station_sends_at_the_rate_that_the_airtime_allows() {
         };
         let mut rig = rig(1, wavelan(config), us(16), 0.0, 1);
         rig.saturate(3, 60 * SECOND);
-        let stats = rig.channel.stats(AirLinkId(0), rig.now);
+        let stats = rig.channel.stats(AirLinkId(0), Time::from_ns(rig.now));
         let gap_us = (space_us as f64) + f64::from(cw_next) / 2.0 * slot_us as f64;
         let cycle_us = gap_us + (preamble_us + DATA_US) as f64;
         let expected = 60e6 / cycle_us;
@@ -68,7 +68,11 @@ fn short_packets_are_padded_to_the_least_ethernet_frame() {
         [(1500, 1518, 6168), (40, 64, 352), (46, 64, 352), (47, 65, 356), (576, 594, 2472)]
     {
         assert_eq!(framing.mpdu_bytes(ip_bytes), frame_bytes);
-        assert_eq!(t.ppdu_ns(Mode::DSSS[1], frame_bytes), us * 1000, "96 us and 4 us for each of {frame_bytes} bytes");
+        assert_eq!(
+            t.ppdu(Mode::DSSS[1], frame_bytes).as_ns(),
+            us * 1000,
+            "96 us and 4 us for each of {frame_bytes} bytes"
+        );
     }
 }
 
@@ -77,7 +81,7 @@ fn a_frame_leaves_at_once_if_the_medium_has_been_idle_long_enough() {
     let mut rig = rig(2, wavelan(WavelanConfig::default()), Span::from_us(16), 0.0, 1);
     rig.now = 10 * MS;
     rig.send(0);
-    assert_eq!(rig.channel.deadline(), 10 * MS);
+    assert_eq!(rig.channel.deadline().as_ns(), 10 * MS);
     rig.saturate(0, 10 * MS + 1);
     // The other finds the medium busy: it waits for the end, 60 us and up to 31 slots of 23 us.
     rig.now = 12 * MS;
@@ -174,7 +178,8 @@ fn n_saturated_stations_against_a_simulation_by_hand() {
             let mut rig = rig(n, wavelan(config.clone()), Span::from_us(sensing_us), 0.0, 3);
             rig.saturate(3, 400 * SECOND);
             let sum = |f: &dyn Fn(&AirStats) -> u64| -> f64 {
-                (0..n as u32).map(|s| f(&rig.channel.stats(AirLinkId(2 * s), rig.now))).sum::<u64>() as f64
+                (0..n as u32).map(|s| f(&rig.channel.stats(AirLinkId(2 * s), Time::from_ns(rig.now)))).sum::<u64>()
+                    as f64
             };
             let (sent, lost) = (sum(&|s| s.ppdus), sum(&|s| s.lost_collision));
             let (given_up, delivered) = (sum(&|s| s.dropped_retries), sum(&|s| s.delivered_packets));
@@ -211,7 +216,7 @@ fn capture_lets_one_of_two_frames_through_as_often_as_it_says() {
         let mut rig = rig(2, wavelan(always_collide.clone()), Span::from_us(16), capture, 1);
         // The first is alone: the second finds the medium busy, and from then on both wait the same time.
         rig.saturate(3, 120 * SECOND);
-        let [a, b] = [0, 2].map(|link| rig.channel.stats(AirLinkId(link), rig.now));
+        let [a, b] = [0, 2].map(|link| rig.channel.stats(AirLinkId(link), Time::from_ns(rig.now)));
         let met = a.ppdus.min(b.ppdus) as f64;
         let through = (a.delivered_packets + b.delivered_packets) as f64;
         let tolerance = 4.0 * (capture * (1.0 - capture) * met).sqrt() + 2.0;
@@ -266,7 +271,7 @@ fn an_access_point_cannot_capture_while_it_sends() {
     rig.saturate(0, SECOND);
     // Both are due at the same times, from the first frame to the last.
     assert_eq!((rig.delivered[0].len(), rig.delivered[1].len()), (0, 0));
-    assert_eq!([0, 1].map(|link| rig.channel.stats(AirLinkId(link), rig.now).lost_collision), [20, 20]);
+    assert_eq!([0, 1].map(|link| rig.channel.stats(AirLinkId(link), Time::from_ns(rig.now)).lost_collision), [20, 20]);
 }
 
 /// Frames with errors are lost, and counted as such; the expected share from the bit error rate.
@@ -292,7 +297,7 @@ fn frames_with_bit_errors_are_lost_at_once() {
         trace: TraceConfig::default(),
     });
     rig.saturate(3, 100 * SECOND);
-    let s = rig.channel.stats(AirLinkId(0), rig.now);
+    let s = rig.channel.stats(AirLinkId(0), Time::from_ns(rig.now));
     let lost = s.lost_errors as f64 / s.ppdus as f64;
     let expected = 1.0 - (1.0 - 1e-5f64).powi(8 * 1518);
     assert!((lost - expected).abs() < 4.0 * (expected / s.ppdus as f64).sqrt(), "{lost} against {expected}");
@@ -309,10 +314,10 @@ fn an_802_11_radio_without_acknowledgements_sends_once_and_counts_on() {
     let mode = Mode::DSSS[3];
     let mut rig = Rig::new(1, config, SignalConfig::default(), false, 1500);
     rig.saturate(3, 20 * SECOND);
-    let s = rig.channel.stats(AirLinkId(0), rig.now);
-    let data_ns = t.ppdu_ns(mode, timing::mpdu_bytes(1500, false));
+    let s = rig.channel.stats(AirLinkId(0), Time::from_ns(rig.now));
+    let data_ns = t.ppdu(mode, timing::mpdu_bytes(1500, false)).as_ns();
     // DIFS, a mean of 15.5 slots, the data, and nothing after it.
-    let expected = 20e9 / (t.difs_ns() as f64 + 15.5 * t.slot_ns as f64 + data_ns as f64);
+    let expected = 20e9 / (t.difs().as_ns() as f64 + 15.5 * t.slot.as_ns() as f64 + data_ns as f64);
     assert!((s.delivered_packets as f64 / expected - 1.0).abs() < 0.005, "{} against {expected}", s.delivered_packets);
     assert_eq!(s.airtime_ns, s.ppdus * data_ns);
     assert_eq!((s.ppdus, s.ppdus_unanswered), (s.delivered_packets, 0));

@@ -4,7 +4,7 @@ use super::super::statistics::{Airtime, ONE, Ranking, RateTable, ewma, fixed_poi
 use super::super::{RateContext, RateControl, RateSeries, Stage, TxStatus, append_shuffled};
 use super::MinstrelHtConfig;
 use crate::convert::{count16, saturate32};
-use crate::units::Time;
+use crate::units::{Span, Time};
 use crate::wifi::phy::{Mode, timing};
 
 /// Modes of equal streams, width and guard interval.
@@ -72,7 +72,7 @@ impl ByTable {
             .collect();
         let subframe = timing::subframe_bytes(timing::mpdu_bytes(saturate32(config.reference_packet.get()), true));
         let longest = |&mode: &Mode| {
-            let bytes = ctx.timing.psdu_bytes_within(mode, config.max_airtime.as_ns());
+            let bytes = ctx.timing.psdu_bytes_within(mode, config.max_airtime);
             bytes.min(mode.max_psdu_bytes()).max(subframe)
         };
         let first = Stage { mode: modes[0], tries: 1, rts: false };
@@ -82,7 +82,7 @@ impl ByTable {
                 timing: ctx.timing.clone(),
                 cw_min: config.cw_min,
                 cw_max: config.cw_max,
-                max_segment_ns: config.max_segment.as_ns(),
+                max_segment: config.max_segment,
                 max_retry: config.max_retry,
             },
             longest_psdu: modes.iter().map(longest).collect(),
@@ -140,17 +140,16 @@ impl ByTable {
             } else {
                 (mpdu, u64::from(packet))
             };
-            let exchange_ns = self.airtime.exchange_ns(mode, psdu, is_ampdu);
+            let exchange = self.airtime.exchange(mode, psdu, is_ampdu);
             // At least two tries; two of what hardly works (`minstrel_ht_set_rate` of 3.10 to 5.11). Those of the fall-back are
             // protected.
-            let rts_ns =
-                self.airtime.timing.rts_ns(mode) + self.airtime.timing.cts_ns(mode) + 2 * self.airtime.timing.sifs_ns;
-            let fit = |ns: u64| {
+            let rts = self.airtime.timing.rts(mode) + self.airtime.timing.cts(mode) + self.airtime.timing.sifs * 2;
+            let fit = |time: Span| {
                 let is_poor = self.table.stats[i].probability < ONE / 5;
-                if is_poor { 2 } else { self.airtime.tries(ns).max(2) }
+                if is_poor { 2 } else { self.airtime.tries(time).max(2) }
             };
-            self.tries[i] = [fit(exchange_ns), fit(exchange_ns + rts_ns)];
-            self.error_free_bps[i] = self.airtime.error_free_bps(8 * payload, exchange_ns);
+            self.tries[i] = [fit(exchange), fit(exchange + rts)];
+            self.error_free_bps[i] = self.airtime.error_free_bps(8 * payload, exchange);
             self.throughput_bps[i] = throughput_bps(&self.table.stats[i], self.error_free_bps[i], self.floor, self.cap);
         }
         self.ranking = Ranking::new(&self.table.stats, &self.throughput_bps, &self.error_free_bps, self.reliable);

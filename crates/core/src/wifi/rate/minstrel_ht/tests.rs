@@ -130,7 +130,7 @@ impl Run {
     }
 
     fn arrives(&self, mode: Mode, ms: u64) -> u64 {
-        let kbps = bits(mode) * 1_000_000 / mode.symbol_ns();
+        let kbps = bits(mode) * 1_000_000 / mode.symbol().as_ns();
         let limit = self.limits.iter().rev().find(|l| ms >= l.0).unwrap().1;
         if kbps <= limit {
             return self.floor;
@@ -157,7 +157,7 @@ impl Run {
                 let mode = series.stages()[stage].mode;
                 tries[stage] += 1;
                 totals.mpdus_sent += u64::from(mpdus);
-                now_ns += 150_000 + u64::from(mpdus) * 12_000 * mode.symbol_ns() / bits(mode);
+                now_ns += 150_000 + u64::from(mpdus) * 12_000 * mode.symbol().as_ns() / bits(mode);
                 let collided = n == 0 && random.draw() < self.collisions;
                 if !collided {
                     let p = self.arrives(mode, now_ns / 1_000_000);
