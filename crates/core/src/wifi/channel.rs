@@ -29,6 +29,8 @@ mod tests;
 
 use std::sync::Arc;
 
+pub use audit::{AirHoldings, Occupancy};
+
 use super::config::RadioConfig;
 use super::contention::{Contender, Contention};
 use super::ids::{AirLinkId, PairId, RadioId, SessionId, Tag};

@@ -88,11 +88,11 @@ impl World {
             for link in own() {
                 let radio = channel.sender(link).index();
                 airtime.resize(airtime.len().max(radio + 1), 0);
-                airtime[radio] += channel.stats(link, now.as_ns()).airtime_ns;
+                airtime[radio] += channel.stats(link, now).airtime_ns;
             }
             ChannelBooks {
                 holdings: channel.holdings(&self.pool),
-                occupancy: channel.occupancy(now.as_ns()),
+                occupancy: channel.occupancy(now),
                 airtime_of_radios: airtime,
                 disorder: channel.disorder().map(|(link, what)| (links[link.index()], what)),
             }

@@ -1,6 +1,10 @@
 //! What a channel holds and how its time was spent, for those who check that nothing is lost.
 
-use super::*;
+use super::Channel;
+use crate::packet::Pool;
+use crate::units::Time;
+use crate::wifi::ids::{AirLinkId, RadioId, SessionId};
+use crate::wifi::radio::win_start;
 
 /// Packets that a channel holds, and how its own counters tell it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -35,7 +39,7 @@ fn plus(a: (u64, u64), b: (u64, u64)) -> (u64, u64) {
 /// How the time of a channel was spent, by the number of frame exchanges under way.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Occupancy {
-    counted_to: u64,
+    counted_to: Time,
     /// None, ns.
     pub idle_ns: u64,
     /// One at least.
@@ -47,8 +51,8 @@ pub struct Occupancy {
 impl Occupancy {
     /// Up to `now` there were so many exchanges.
     #[inline]
-    pub(super) fn count_to(&mut self, now: u64, exchanges: usize) {
-        let ns = now - self.counted_to;
+    pub(super) fn count_to(&mut self, now: Time, exchanges: usize) {
+        let ns = now.since(self.counted_to).as_ns();
         self.counted_to = now;
         match exchanges {
             0 => self.idle_ns += ns,
@@ -62,7 +66,7 @@ impl Occupancy {
 
 impl Channel {
     /// How its time was spent up to now.
-    pub fn occupancy(&self, now: u64) -> Occupancy {
+    pub fn occupancy(&self, now: Time) -> Occupancy {
         let mut occupancy = self.occupancy;
         occupancy.count_to(now, self.exchanges.len());
         occupancy

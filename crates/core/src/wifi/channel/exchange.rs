@@ -76,6 +76,7 @@ impl Channel {
         // [IEEE80211-10.3.6-1]
         let is_answered = r.acks && !self.links[link.index()].is_group();
         let answer = if is_answered { r.timing.sifs + response } else { Span::ZERO };
+        self.occupancy.count_to(now, self.exchanges.len());
         self.exchanges.push(Exchange {
             at: now,
             stage: Stage::BeforeData,
@@ -470,6 +471,7 @@ impl Channel {
 
     /// The originator knows how its exchange went. Without acknowledgements nobody does: `answered` is then whether the data arrived.
     fn complete(&mut self, now: Time, i: usize, answered: bool, pool: &mut Pool, out: &mut AirOutputs) {
+        self.occupancy.count_to(now, self.exchanges.len());
         let x = self.exchanges.remove(i);
         let (r, ac) = (x.from.index(), x.ac);
         let radio = &mut self.radios[r];
