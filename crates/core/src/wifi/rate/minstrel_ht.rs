@@ -46,7 +46,9 @@ use serde::{Deserialize, Serialize};
 
 pub use self::table::ByTable;
 pub use self::targeted::Targeted;
-use super::{RateContext, RateControl, RateRules, RateSeries, TxStatus, check_reference_packet, is_aggregating, probability};
+use super::{
+    RateContext, RateControl, RateRules, RateSeries, TxStatus, check_reference_packet, is_aggregating, probability,
+};
 use crate::policy::checked;
 use crate::units::{Bytes, Probability, Span, Time};
 use crate::wifi::phy::{Mode, PhyConfig};
