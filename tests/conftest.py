@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -13,6 +14,9 @@ from browsing import browser
 from sample_sweep import file as file
 
 __all__ = ["browser"]
+
+# Every run of the tests is audited, those of commands and worker processes too.
+os.environ["AIRTCP_AUDIT"] = "1"
 
 ROOT = Path(__file__).parent.parent
 AIRTCP = Path(sys.executable).with_name("airtcp")

@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -40,6 +41,21 @@ def test_run_writes_a_folder_and_a_table(airtcp: Command, scenario: Path, tmp_pa
     assert (results.name, results.seed, results.interrupted) == ("small", 7, False)
     assert results.manifest["simulated_s"] == 4
     assert results.links.collect().height == 4
+
+
+def test_an_audit_changes_no_result(airtcp: Command, scenario: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AIRTCP_AUDIT")
+    plain, audited = airtcp("run", scenario, "--json"), airtcp("run", scenario, "--json", "--audit")
+    assert plain.returncode == audited.returncode == 0, audited.stderr
+    assert plain.stdout == audited.stdout
+    # What the audit finds ends a run with its message.
+    code = "import sys, airtcp.execution as e; from airtcp import RunError, cli\n"
+    code += "def advance(self): raise RunError('audit at 1s: world: packets sent 2 is not 1 = delivered 1')\n"
+    code += f"e.Execution.advance = advance; sys.exit(cli.main(['run', {str(scenario)!r}, '--audit', '--no-save']))"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert found.returncode == 1
+    assert "packets sent 2 is not 1" in found.stderr
+    assert "Traceback" not in found.stderr
 
 
 def test_json_is_one_object_and_nothing_else(airtcp: Command, scenario: Path, tmp_path: Path) -> None:

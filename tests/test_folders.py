@@ -313,7 +313,7 @@ def test_a_manifest_of_a_stranger_is_no_traceback(run_folder: Path, wrong: dict[
 
 
 @pytest.mark.parametrize("special", ["pipe", "/dev/zero"])
-@pytest.mark.parametrize("what", ["run", "check", "sweep", "arms", "scenario of a sweep"])
+@pytest.mark.parametrize("what", ["run", "check", "sweep", "study check", "study run", "arms", "scenario of a sweep"])
 def test_a_pipe_or_a_device_is_refused_at_once(
     airtcp: Command, file: Path, tmp_path: Path, what: str, special: str
 ) -> None:
@@ -321,7 +321,12 @@ def test_a_pipe_or_a_device_is_refused_at_once(
     if special == "pipe":
         path = tmp_path / "pipe"
         os.mkfifo(path)
-    if what in ("run", "check", "sweep"):
+    if what.startswith("study"):
+        study = tmp_path / "mine"
+        study.mkdir()
+        (study / "study.toml").symlink_to(path)
+        done = airtcp(*what.split(), study)
+    elif what in ("run", "check", "sweep"):
         done = airtcp(what, path)
     else:
         text = file.read_text()
@@ -332,8 +337,17 @@ def test_a_pipe_or_a_device_is_refused_at_once(
         file.write_text(text)
         done = airtcp("sweep", file)
     assert done.returncode == 2
-    assert "is not a regular file" in done.stderr
+    assert ("it has no study.toml" if what.startswith("study") else "is not a regular file") in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_capture_that_is_a_pipe_or_a_device_is_refused_at_once(airtcp: Command, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path, message in [(tmp_path / "pipe", "is not a regular file"), (Path("/dev/zero"), "no capture")]:
+        done = airtcp("analyze", path)
+        assert done.returncode == 2
+        assert message in done.stderr, done.stderr
+        assert "Traceback" not in done.stderr
 
 
 def test_standard_error_may_be_full(scenario: Path, tmp_path: Path) -> None:

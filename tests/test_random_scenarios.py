@@ -1,4 +1,4 @@
-"""Random scenarios, drawn from the schema: none brings the engine down, and each gives the same bits again.
+"""Random scenarios, drawn from the schema: the audit finds nothing in them, and each gives the same bits again.
 
 The schema decides what is drawn, so a new policy or key is drawn as well. A few run with the other tests. By hand, for
 long (CONTRIBUTING.md): `AIRTCP_SCENARIOS=10000 pytest -s tests/test_random_scenarios.py`.
@@ -10,10 +10,12 @@ import json
 import math
 import os
 import random
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 import airtcp
-from airtcp import ScenarioError, _airtcp
+from airtcp import RunError, ScenarioError, _airtcp
 
 SCENARIOS = int(os.environ.get("AIRTCP_SCENARIOS", "20"))
 FIRST = int(os.environ.get("AIRTCP_FIRST_SCENARIO", "0"))
@@ -75,23 +77,28 @@ def scenario(number: int) -> dict[str, Any]:
     profiles = _airtcp.names()["profiles"]
     hosts = [{"name": name, "kind": "host", "profile": rng.choice(profiles)} for name in ("a", "s1", "s2")]
     ends = {"down": ("a", "s1"), "up": ("s2", "a"), "across": ("s1", "s2")}
+    standard = rng.choice([each["const"] for each in SCHEMA["$defs"]["Standard"]["oneOf"]])
+    wlan = {"name": "wlan", "ap": "r", "stations": ["s1", "s2"], "phy": {"standard": standard}}
     out: dict[str, Any] = {
         "name": f"random-{number}",
         "duration": "400ms",
         "seed": number,
         "nodes": [*hosts, {"name": "r", "kind": "router"}],
         "links": [{"name": "line", "from": "a", "to": "r", "rate": rng.choice([*VALUES["DataRate"]]), "delay": "5ms"}],
-        "wlans": [{"name": "wlan", "ap": "r", "stations": ["s1", "s2"], "signal": {"kind": "snr", "snr_db": 20}}],
+        "wlans": [{**wlan, "signal": {"kind": "snr", "snr_db": 20}}],
         "flows": [{"name": name, "from": start, "to": to} for name, (start, to) in ends.items()],
         "record": {"interval": rng.choice(["1ms", "10ms", "100ms"])},
     }
-    flow, link, radio = (SCHEMA["$defs"][name]["properties"] for name in ("Flow", "Link", "RadioOptions"))
+    flow, link, radio, node = (SCHEMA["$defs"][name]["properties"] for name in ("Flow", "Link", "RadioOptions", "Node"))
     pieces: list[tuple[Keys, dict[str, Any]]] = [(("links", 0, key), link[key]) for key in link]
     for i in range(len(ends)):
         pieces += [(("flows", i, key), flow[key]) for key in ("traffic", "ac", "read_rate", "tcp", "receiver")]
+    # Hosts poll their interfaces in every way there is.
+    pieces += [(("nodes", i, "receive_offload"), node["receive_offload"]) for i in range(len(hosts))]
     for side in ("ap_radio", "station_radio"):
         pieces += [(("wlans", 0, side, key), radio[key]) for key in radio]
     pieces.append((("wlans", 0, "signal"), SCHEMA["$defs"]["SignalConfig"]))
+    pieces += [(("wlans", 0, "phy", key), part) for key, part in SCHEMA["$defs"]["PhyConfig"]["properties"].items()]
     for place, part in rng.sample(pieces, len(pieces) // 3):
         if place[-1] in ("name", "from", "to", "rate"):
             continue
@@ -111,14 +118,14 @@ def scenario(number: int) -> dict[str, Any]:
     return out
 
 
-def run(checked: Any, cuts: int) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Runs to its end in so many pieces; the summary, and the tables as lists."""
-    going = _airtcp.Run(checked, None)
+def run(checked: Any, cuts: int) -> tuple[str, str]:
+    """Runs to its end in so many pieces, audited; the summary and the tables, written out."""
+    going = _airtcp.Run(checked, None, True)
     for i in range(1, cuts + 1):
         going.advance(going.end_s * i / cuts)
     output = going.finish()
     tables = {name: {column: list(data) for column, data in columns.items()} for name, columns in output.tables.items()}
-    return json.loads(output.summary), tables
+    return output.summary, repr(tables)
 
 
 def ratios(value: object, at: str = "") -> list[str]:
@@ -133,24 +140,63 @@ def ratios(value: object, at: str = "") -> list[str]:
     return []
 
 
+def examine(number: int) -> bool:
+    """Runs the scenario of a number, whole and in pieces; whether it was valid."""
+    text = json.dumps(scenario(number))
+    try:
+        checked = _airtcp.Checked.from_json(text, "random", [])
+        summary, tables = run(checked, 1)
+    except ScenarioError as error:
+        assert error.errors, number
+        return False
+    except RunError as error:
+        raise AssertionError(f"scenario {number}: {error}") from error
+    assert run(checked, 7) == (summary, tables), f"scenario {number} in pieces"
+    told = json.loads(summary)
+    assert not ratios(told), (number, ratios(told))
+    assert math.isfinite(sum(link["delivered_bytes"] for link in told["links"] if "delivered_bytes" in link))
+    resolved = json.loads(checked.to_json())
+    once_more = _airtcp.Checked.from_json(json.dumps(resolved), "random", [])
+    assert json.loads(once_more.to_json()) == resolved, f"scenario {number}, written out"
+    return True
+
+
 def test_random_scenarios_run_and_repeat() -> None:
-    valid = 0
+    valid, failed = 0, []
     for number in range(FIRST, FIRST + SCENARIOS):
-        text = json.dumps(scenario(number))
         try:
-            checked = _airtcp.Checked.from_json(text, "random", [])
-            summary, tables = run(checked, 1)
-        except ScenarioError as error:
-            assert error.errors, number
-            continue
-        valid += 1
-        again, tables_again = run(checked, 7)
-        assert again == summary, f"scenario {number} in pieces"
-        assert repr(tables_again) == repr(tables), f"scenario {number} in pieces"
-        assert not ratios(summary), (number, ratios(summary))
-        assert math.isfinite(sum(link["delivered_bytes"] for link in summary["links"] if "delivered_bytes" in link))
-        resolved = json.loads(checked.to_json())
-        once_more = _airtcp.Checked.from_json(json.dumps(resolved), "random", [])
-        assert json.loads(once_more.to_json()) == resolved, f"scenario {number}, written out"
-    print(f"{valid} of {SCENARIOS} random scenarios were valid")  # noqa: T201
+            valid += examine(number)
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # a panic of the engine is no Exception
+            failed.append(f"{number}: {error}")
+            print(failed[-1], flush=True)  # noqa: T201
+    print(f"{valid} of {SCENARIOS} random scenarios were valid, {len(failed)} failed")  # noqa: T201
+    assert not failed
     assert valid >= SCENARIOS // 2
+
+
+def test_random_scenarios_give_the_same_bits_on_any_number_of_threads() -> None:
+    numbers = range(FIRST, FIRST + max(SCENARIOS // 4, 5))
+    scenarios = []
+    for number in numbers:
+        with suppress(ScenarioError):
+            scenarios.append(_airtcp.Checked.from_json(json.dumps(scenario(number)), "random", []))
+
+    def once(checked: Any) -> tuple[str, str] | None:
+        with suppress(ScenarioError):
+            return run(checked, 3)
+        return None
+
+    alone = [once(checked) for checked in scenarios]
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(once, scenarios))
+    assert together == alone
+
+
+def test_what_is_registered_is_drawn() -> None:
+    """By the schema alone, so is what will be registered."""
+    drawn = "".join(json.dumps(scenario(number)) for number in range(100))
+    for axis in ("traffic", "queue", "receive_offload", "rate_control", "transmit", "cc", "loss"):
+        missing = [name for name in _airtcp.names()[axis] if f'"{name}"' not in drawn]
+        assert not missing, (axis, missing)

@@ -74,6 +74,12 @@ def _open(args: argparse.Namespace, keep: Keep) -> Reading:
         raise StopError("a capture FILE is missing; standard input is /dev/stdin", BAD_INPUT)
     if Path(args.file).is_dir():
         raise StopError(f"{args.file}: is a folder: give a pcap or pcapng file", BAD_INPUT)
+    # Those that the system has open already, as standard input, have somebody who writes.
+    if Path(args.file).is_fifo() and not str(Path(args.file).absolute()).startswith(("/dev/", "/proc/")):
+        raise StopError(
+            f"{args.file}: is not a regular file, and a pipe may be waited for without end: give a file or /dev/stdin",
+            BAD_INPUT,
+        )
     try:
         return Reading(
             args.file,
