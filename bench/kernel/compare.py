@@ -81,7 +81,6 @@ count = {cell["flows"]}
 start = {{ from = "0s", to = "{cell["spread"]}s" }}
 traffic = "unlimited"
 tcp = {{ {tcp}send_buffer_max = "32MiB" }}
-receiver = {{ receive_buffer_max = "16MiB" }}
 
 [record]
 interval = "10ms"

@@ -843,6 +843,11 @@ class Profile(Part):
     prr: bool | None = None
     """Proportional rate reduction (RFC 6937) while the window shrinks; off: RFC 5681 / RFC 6675 as written."""
 
+    pushed_acks: bool | None = None
+    """What ends with PSH, or is less than a full segment, is acknowledged as soon as the application has read all
+    there is, though no second segment has come (Linux since 6.6).
+    """
+
     quick_acks: int | None = None
     """Segments acknowledged at once at the start of a connection and after a pause (Linux's quick-ACK)."""
 
@@ -857,6 +862,12 @@ class Profile(Part):
 
     receive_buffer_max: Bytes | None = None
     """Largest size of `receive_buffer` under autotuning, which is on if this is larger."""
+
+    receive_window_in_steps: bool | None = None
+    """The window follows the receive buffer by two segments for each segment that arrives, which is acknowledged at
+    once. It begins below 64 KB, and what waits above a hole takes room from it (Linux, `tcp_grow_window`,
+    `__tcp_select_window`). Off: it is the buffer.
+    """
 
     recover_guard: bool | None = None
     """Duplicate ACKs for data that was outstanding when the last recovery or timeout began start no fast retransmit
@@ -917,7 +928,9 @@ class Profile(Part):
     """Rule by which RTTVAR follows the samples."""
 
     segments_at_once: SegmentsAtOnce | None = None
-    """What is handed to the device at once. `tsq` looks at its bound once before each."""
+    """What is handed to the device at once. `tsq` looks at its bound once before each. With `pacing =
+    "rtt_over_cwnd"` it is one segment.
+    """
 
     send_buffer: Bytes | None = None
     """Most bytes that the sender holds, unacknowledged or unsent."""
@@ -1228,7 +1241,7 @@ class RadioOptions(Part):
 
 @dataclass(kw_only=True)
 class FixedRate(Part):
-    """`name = "fixed"`."""
+    """Parameters of the fixed rate."""
 
     mcs: int | None = None
     """Modulation and coding scheme of 802.11n (0 to 31) or ac (0 to 9)."""
@@ -1250,7 +1263,7 @@ class FixedRate(Part):
 
 @dataclass(kw_only=True)
 class Minstrel(Part):
-    """`name = "minstrel"`."""
+    """Parameters of Minstrel."""
 
     cw_max: int | None = None
     """Largest contention window, slots, for the airtime estimate. At least `cw_min`. 1023: Linux. Default: 1023."""
@@ -1295,7 +1308,7 @@ class Minstrel(Part):
 
 @dataclass(kw_only=True)
 class MinstrelHt(Part):
-    """`name = "minstrel_ht"`."""
+    """Parameters of Minstrel-HT."""
 
     cw_max: int | None = None
     """Largest contention window, slots, for the airtime estimate. At least `cw_min`. 1023: Linux. Default: 1023."""
@@ -1366,7 +1379,7 @@ class MinstrelHt(Part):
 
 @dataclass(kw_only=True)
 class Ideal(Part):
-    """`name = "ideal"`."""
+    """Parameters of the ideal control."""
 
     max_airtime: Span | None = None
     """Most airtime of an A-MPDU; one MPDU may exceed it. 4 ms: ath9k's frame limit. Default: `4ms`."""
@@ -1385,7 +1398,7 @@ class Ideal(Part):
 
 @dataclass(kw_only=True)
 class Arf(Part):
-    """`name = "arf"`."""
+    """Parameters of ARF."""
 
     down_after: int | None = None
     """Tries in a row without an ACK, after which the mode is left for a slower one. 2. At least 1. Default: 2."""
@@ -1506,7 +1519,7 @@ class Reorder(Part):
 
 @dataclass(kw_only=True)
 class ReorderConfig(Part):
-    """ReorderConfig."""
+    """Parameters of the recipient's side of Block Ack."""
 
     obey_bar: bool | None = None
     """A BAR moves the head (clause 10.25.6.6.3). Off, the hole that the sender announces stays until `timeout` or
@@ -1561,7 +1574,7 @@ class Retries(Part):
 
 @dataclass(kw_only=True)
 class Stepped(Part):
-    """`name = "stepped"`."""
+    """Parameters of the steps."""
 
     name: Literal["stepped"] = field(default="stepped", init=False)
 
@@ -1574,7 +1587,7 @@ class Stepped(Part):
 
 @dataclass(kw_only=True)
 class FixedRetryOut(Part):
-    """`name = "fixed"`."""
+    """Parameters of the fixed index."""
 
     index: int | None = None
     """Estimated retries at which an MPDU is given up. Default: 2."""
@@ -1584,7 +1597,7 @@ class FixedRetryOut(Part):
 
 @dataclass(kw_only=True)
 class DelayRetryOut(Part):
-    """`name = "delay"`."""
+    """Parameters of the choice by delay."""
 
     backlog: int | None = None
     """Segments that must come up between a timestamp and its echo for the delay to count as a queue. At least 1. 4:
@@ -1824,7 +1837,7 @@ class Trace(Part):
     """SNR at given times. Before the first point its value holds, after the last that one's, unless repeated."""
 
     interpolation: Interpolation | None = None
-    """SNR between the points of a trace. Default: `linear`."""
+    """The value between two points. Default: `linear`."""
 
     kind: Literal["trace"] = field(default="trace", init=False)
 
@@ -2010,6 +2023,11 @@ class TcpOptions(Part):
     prr: bool | None = None
     """Proportional rate reduction (RFC 6937) while the window shrinks; off: RFC 5681 / RFC 6675 as written."""
 
+    pushed_acks: bool | None = None
+    """What ends with PSH, or is less than a full segment, is acknowledged as soon as the application has read all
+    there is, though no second segment has come (Linux since 6.6).
+    """
+
     quick_acks: int | None = None
     """Segments acknowledged at once at the start of a connection and after a pause (Linux's quick-ACK)."""
 
@@ -2024,6 +2042,12 @@ class TcpOptions(Part):
 
     receive_buffer_max: Bytes | None = None
     """Largest size of `receive_buffer` under autotuning, which is on if this is larger."""
+
+    receive_window_in_steps: bool | None = None
+    """The window follows the receive buffer by two segments for each segment that arrives, which is acknowledged at
+    once. It begins below 64 KB, and what waits above a hole takes room from it (Linux, `tcp_grow_window`,
+    `__tcp_select_window`). Off: it is the buffer.
+    """
 
     recover_guard: bool | None = None
     """Duplicate ACKs for data that was outstanding when the last recovery or timeout began start no fast retransmit
@@ -2084,7 +2108,9 @@ class TcpOptions(Part):
     """Rule by which RTTVAR follows the samples."""
 
     segments_at_once: SegmentsAtOnce | None = None
-    """What is handed to the device at once. `tsq` looks at its bound once before each."""
+    """What is handed to the device at once. `tsq` looks at its bound once before each. With `pacing =
+    "rtt_over_cwnd"` it is one segment.
+    """
 
     send_buffer: Bytes | None = None
     """Most bytes that the sender holds, unacknowledged or unsent."""
@@ -2563,7 +2589,7 @@ Backoff: TypeAlias = "Literal['resense', 'freeze']"
 """What a backoff does while another radio transmits."""
 
 Band: TypeAlias = "Literal['2.4GHz', '5GHz']"
-"""Band."""
+"""Where in the spectrum a channel lies."""
 
 BufferRule: TypeAlias = "Literal['bdp', 'bdp_over_sqrt_n']"
 """BufferRule."""
@@ -2714,7 +2740,7 @@ Spread: TypeAlias = "Literal['even', 'random']"
 """Spread."""
 
 Standard: TypeAlias = "Literal['b', 'a', 'g', 'n', 'ac', 'wavelan']"
-"""Standard."""
+"""The amendment of IEEE 802.11 that a radio follows, or WaveLAN before it."""
 
 Start: TypeAlias = "Span | StartRange"
 """One start time, or a range."""

@@ -13,12 +13,14 @@ pub(super) struct Pacer {
     next_at: Time,
     /// Something is waiting for `next_at`.
     waiting: bool,
+    /// By how much what is leaving is later than it might have been.
+    credit: Span,
     rng: Rng,
 }
 
 impl Pacer {
     pub(super) fn new(rng: Rng) -> Pacer {
-        Pacer { next_at: Time::ZERO, waiting: false, rng }
+        Pacer { next_at: Time::ZERO, waiting: false, credit: Span::ZERO, rng }
     }
 
     /// True if nothing may leave at `now`; the deadline is then the next chance.
@@ -34,6 +36,17 @@ impl Pacer {
 
     pub(super) fn deadline(&self) -> Time {
         if self.waiting { self.next_at } else { Time::NEVER }
+    }
+
+    /// Before this no further segment may leave.
+    pub(super) fn next_at(&self) -> Time {
+        self.next_at
+    }
+
+    /// What leaves now had been allowed for so long: up to half of the gap behind it is taken off (Linux 6.12,
+    /// net/ipv4/tcp_output.c, `tcp_update_skb_after_send`).
+    pub(super) fn is_late_by(&mut self, late: Span) {
+        self.credit = late;
     }
 
     pub(super) fn stop(&mut self) {
@@ -81,7 +94,9 @@ impl Pacer {
         } else {
             gap
         };
-        self.next_at = self.next_at.max(path.now) + gap;
+        let early = self.credit.min(gap.mul_ratio(1, 2));
+        self.credit = self.credit.saturating_sub(early);
+        self.next_at = self.next_at.max(path.now) + gap.saturating_sub(early);
     }
 }
 

@@ -76,7 +76,8 @@ pub enum SegmentsAtOnce {
     /// One.
     Single,
     /// The data of a second / 2^`tsq_pacing_shift` at the pacing rate, at least two segments and at most 64 KB. It is more if the
-    /// round trip is below a few milliseconds (`tcp_tso_autosize` of Linux, as of 5.18).
+    /// round trip is below a few milliseconds (`tcp_tso_autosize` of Linux, as of 5.18). Less waits for up to a millisecond
+    /// for further ACKs (`tcp_tso_should_defer`). It is paced as one, and its last segment carries PSH.
     Linux,
 }
 
@@ -345,6 +346,13 @@ options! {
     acks_per_rtt: u32,
     /// Segments acknowledged at once at the start of a connection and after a pause (Linux's quick-ACK).
     quick_acks: u32,
+    /// The window follows the receive buffer by two segments for each segment that arrives, which is acknowledged at once. It begins
+    /// below 64 KB, and what waits above a hole takes room from it (Linux, `tcp_grow_window`, `__tcp_select_window`). Off: it is
+    /// the buffer.
+    receive_window_in_steps: bool,
+    /// What ends with PSH, or is less than a full segment, is acknowledged as soon as the application has read all there is, though
+    /// no second segment has come (Linux since 6.6).
+    pushed_acks: bool,
     /// While data lies above a hole: how many segments one ACK may tell of that was put off (Linux since 4.18, `tcp_comp_sack_nr`). The
     /// first three segments above a hole are acknowledged at once all the same, and so is what fills it. Needs SACK. 0: each segment
     /// above a hole is acknowledged at once.
@@ -384,7 +392,7 @@ options! {
     tsq_pacing_shift: u32,
     /// Memory that a segment takes beyond its payload; Linux counts it (`skb->truesize`).
     tsq_overhead: Bytes,
-    /// What is handed to the device at once. `tsq` looks at its bound once before each.
+    /// What is handed to the device at once. `tsq` looks at its bound once before each. With `pacing = "rtt_over_cwnd"` it is one segment.
     segments_at_once: SegmentsAtOnce,
 }
 

@@ -74,6 +74,8 @@ pub struct Receiver {
     last_ack_at: Time,
     /// Least round trip seen in echoed timestamps; counts with `acks_per_rtt`.
     rtt_min: Option<Span>,
+    /// What counts as a full segment, payload bytes; counts with `pushed_acks`.
+    full_segment: u16,
     last_arrival: Time,
     ecn_ok: bool,
     /// Echo congestion until the sender answers with CWR.
@@ -84,6 +86,8 @@ pub struct Receiver {
     syn_ack_at: Option<Time>,
     fin_at: Option<u64>,
     buffer: u64,
+    /// What is advertised at most, with `receive_window_in_steps` (`rcv_ssthresh` of Linux).
+    window: u64,
     read_rate: Option<DataRate>,
     /// Bytes the application has read by `read_at`.
     read: u64,
@@ -103,9 +107,14 @@ impl Receiver {
     /// Listens. `incarnation`: as in [`Packet::new`].
     pub fn new(flow: FlowId, incarnation: u8, config: Arc<TcpConfig>) -> Receiver {
         let buffer = config.receive_buffer.get();
+        let window = match config.receive_window_in_steps {
+            // What a SYN can tell, in whole segments (tcp_select_initial_window).
+            true => buffer.min(u64::from(u16::MAX) / u64::from(config.mss()) * u64::from(config.mss())),
+            false => u64::MAX,
+        };
         Receiver {
             rcv_nxt: 1,
-            right_edge: 1 + buffer,
+            right_edge: 1 + buffer.min(window),
             state: if config.handshake { State::Listen } else { State::Established },
             unacked_segments: 0,
             quick_acks: config.quick_acks,
@@ -116,6 +125,7 @@ impl Receiver {
             last_ack_sent: 1,
             last_ack_at: Time::ZERO,
             rtt_min: None,
+            full_segment: 536, // TCP_MSS_DEFAULT
             last_arrival: Time::ZERO,
             ecn_ok: config.ecn && !config.handshake,
             ece: false,
@@ -124,6 +134,7 @@ impl Receiver {
             syn_ack_at: None,
             fin_at: None,
             buffer,
+            window,
             read_rate: None,
             read: 1,
             read_at: Time::ZERO,
@@ -258,7 +269,7 @@ impl Receiver {
         p.ack = Seq32(1);
         p.flags = TcpFlags::SYN | TcpFlags::ACK | TcpFlags::when(self.ecn_ok, TcpFlags::ECE);
         p.size = self.config.syn_bytes();
-        p.window = u32::from(saturate16(self.buffer)); // unscaled in a SYN (RFC 7323 section 2.2)
+        p.window = u32::from(saturate16(self.buffer.min(self.window))); // unscaled in a SYN (RFC 7323 section 2.2)
         out.packets.push(p);
         // Once it was sent again, nothing tells which one is answered.
         self.syn_ack_at = (self.control_at.is_never() && self.control_tries == 0).then_some(now);
@@ -328,6 +339,10 @@ impl Receiver {
         if self.compresses() {
             self.before_compression(now, p, start, end, out);
         }
+        // Without SACK an ACK above a hole keeps its window, so that it counts as a duplicate (tcp_data_queue_ofo).
+        if start <= self.rcv_nxt || self.config.recovery == Recovery::Sack {
+            self.grow_window(p.len);
+        }
         if start > self.rcv_nxt {
             let kept = self.out_of_order.insert(start, end);
             let known = u64::from(p.len) - kept;
@@ -370,9 +385,11 @@ impl Receiver {
         if !self.out_of_order.is_empty() && self.compresses() {
             return self.tell_of_hole(now, out);
         }
+        // With a bound on ACKs of its own a receiver is not Linux's.
+        let was_pushed = self.config.pushed_acks && self.config.acks_per_rtt == 0 && self.was_pushed(p, segment_len);
         // RFC 5681 section 4.2: at once when a hole is filled; at least every second full segment.
         // [RFC5681-3.2-2] [RFC5681-4.2-7]
-        let at_once = fills_hole || self.config.delayed_ack.is_zero() || self.quick_acks > 0;
+        let at_once = fills_hole || self.config.delayed_ack.is_zero() || self.quick_acks > 0 || was_pushed;
         // [RFC5681-4.2-3]
         if at_once || self.unacked_segments >= self.config.ack_every {
             if self.config.acks_per_rtt > 0 && self.postpones_ack(now, p, at_once) {
@@ -384,6 +401,29 @@ impl Receiver {
             // [RFC5681-4.2-1]
             self.ack_at = self.clock.after(now, self.delayed_ack());
         }
+    }
+
+    /// Linux 6.12, net/ipv4/tcp_input.c, `tcp_grow_window`.
+    #[inline]
+    fn grow_window(&mut self, len: u16) {
+        if self.window < self.buffer && len >= 128 {
+            let taken = self.data_end() - self.read + self.out_of_order.bytes();
+            let room = self.buffer.saturating_sub(taken).saturating_sub(self.window);
+            if room > 0 {
+                self.window += room.min(2 * u64::from(self.config.mss()).max(u64::from(len)));
+                if self.config.acks_per_rtt == 0 {
+                    self.quick_acks |= 1;
+                }
+            }
+        }
+    }
+
+    /// Linux 6.12, net/ipv4/tcp_input.c, `tcp_measure_rcv_mss` and net/ipv4/tcp.c, `__tcp_cleanup_rbuf`: the peer seems to have
+    /// nothing more for now, and the application has read everything.
+    fn was_pushed(&mut self, p: &Packet, segment_len: u16) -> bool {
+        let small = segment_len < self.full_segment;
+        self.full_segment = self.full_segment.max(segment_len);
+        (small || p.has(TcpFlags::PSH)) && self.read == self.data_end()
     }
 
     /// With `acks_per_rtt`: whether the ACK that is due waits for its share of the round trip; then the timer is set.
@@ -500,7 +540,9 @@ impl Receiver {
     fn select_window(&mut self, now: Time) -> u64 {
         self.advance_reader(now);
         let unread = self.data_end() - self.read;
-        let edge = self.rcv_nxt + self.buffer.saturating_sub(unread);
+        // What lies above a hole leaves less room (Linux, `tcp_space`); elsewhere its place has been granted.
+        let held = if self.config.receive_window_in_steps { self.out_of_order.bytes() } else { 0 };
+        let edge = self.rcv_nxt + self.buffer.saturating_sub(unread + held).min(self.window);
         let step = u64::from(self.config.mss()).min(self.buffer / 2);
         if edge >= self.right_edge + step || (edge > self.right_edge && unread == 0) {
             self.right_edge = edge;
@@ -611,6 +653,7 @@ mod tests {
         fn new(acks_per_rtt: u32, change: impl FnOnce(&mut TcpConfig)) -> Thinned {
             let mut config = profile("linux-6").unwrap().resolve().unwrap();
             (config.acks_per_rtt, config.quick_acks, config.handshake) = (acks_per_rtt, 0, false);
+            config.receive_window_in_steps = false;
             change(&mut config);
             Thinned { receiver: Receiver::new(FlowId(0), 0, Arc::new(config)), acks: Vec::new(), next: 1 }
         }

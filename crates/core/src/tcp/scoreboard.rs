@@ -24,6 +24,8 @@ flags! {
         FIN = 16,
         /// Sent while the sender had no more data (delivery-rate samples).
         APP_LIMITED = 32,
+        /// It goes with PSH.
+        PUSH = 64,
     }
 }
 

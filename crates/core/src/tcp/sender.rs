@@ -1,5 +1,5 @@
 //! The sending end of a connection: opens it, sends, repairs losses, closes. Here are its state, its interface, set-up and
-//! close; the rest is by concern: [`acks`], [`frto`], [`refusal`], [`repair`], [`tail_loss_probe`], [`transmit`], [`tsq`].
+//! close; the rest is by concern: [`acks`], [`frto`], [`refusal`], [`repair`], [`skb`], [`tail_loss_probe`], [`transmit`], [`tsq`].
 //!
 //! Offsets are 64-bit and count from the initial sequence number 0: the SYN is offset 0, data starts at 1.
 
@@ -10,6 +10,7 @@ mod frto;
 mod newest;
 mod refusal;
 mod repair;
+mod skb;
 mod tail_loss_probe;
 mod timers;
 mod timing;
@@ -23,6 +24,7 @@ use std::sync::Arc;
 use self::ack_counts::AckCounts;
 use self::frto::FrtoState;
 use self::newest::Newest;
+use self::skb::Skb;
 use self::tail_loss_probe::TailLossProbe;
 use self::timers::Timers;
 use self::timing::Timing;
@@ -125,6 +127,7 @@ pub struct Sender {
     /// Bytes, as far as autotuning has raised it.
     send_buffer: u64,
     small_queue: SmallQueue,
+    skb: Skb,
     board: Scoreboard,
     rtt: RttEstimator,
     timers: Timers,
@@ -204,6 +207,7 @@ impl Sender {
             send_window: u64::from(mss),
             send_buffer: config.send_buffer.get(),
             small_queue: SmallQueue::default(),
+            skb: Skb::default(),
             board: Scoreboard::default(),
             rtt: RttEstimator::new(&config),
             timers: Timers::STOPPED,

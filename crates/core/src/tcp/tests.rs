@@ -6,6 +6,7 @@ mod connection;
 mod flow_control;
 mod frto;
 mod recovery;
+mod segments_at_once;
 mod small_windows;
 
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use std::sync::Arc;
 use super::*;
 use crate::packet::{Ecn, FlowId, Packet, TcpFlags};
 use crate::rng::{Purpose, Streams, stream};
-use crate::units::{Bytes, DataRate, Span, Time};
+use crate::units::{Bytes, DataRate, Seq32, Span, Time};
 
 /// What the path does with the n-th data packet or ACK (counting from 0, retransmissions included).
 #[derive(Clone, Copy, PartialEq)]

@@ -102,7 +102,7 @@ mod tests {
         /// The handshake takes `rtt_ms`; segment 0 comes with it and is acknowledged.
         fn new(rtt_ms: u64, change: impl FnOnce(&mut TcpConfig)) -> Story {
             let mut config = profile("linux-6").unwrap().resolve().unwrap();
-            config.quick_acks = 0;
+            (config.quick_acks, config.receive_window_in_steps) = (0, false);
             change(&mut config);
             let receiver = Receiver::new(FlowId(0), 0, Arc::new(config));
             let mut story = Story { receiver, acks: Vec::new(), now_us: 0 };

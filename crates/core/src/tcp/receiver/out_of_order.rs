@@ -12,17 +12,24 @@ pub(super) struct OutOfOrder {
     ranges: VecDeque<(u64, u64)>,
     /// Starts of the ranges that changed most recently, newest first.
     recent: [u64; MAX_SACK],
+    /// In all ranges.
+    bytes: u64,
 }
 
 impl Default for OutOfOrder {
     fn default() -> OutOfOrder {
-        OutOfOrder { ranges: VecDeque::new(), recent: [NOT_RECENT; MAX_SACK] }
+        OutOfOrder { ranges: VecDeque::new(), recent: [NOT_RECENT; MAX_SACK], bytes: 0 }
     }
 }
 
 impl OutOfOrder {
     pub(super) fn is_empty(&self) -> bool {
         self.ranges.is_empty()
+    }
+
+    /// Bytes that are here.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     /// Whether all of `start..end` is here.
@@ -57,6 +64,7 @@ impl OutOfOrder {
         // [RFC2883-4-4]
         self.recent.rotate_right(1);
         self.recent[0] = merged.0;
+        self.bytes += end - start - known;
         end - start - known
     }
 
@@ -65,6 +73,7 @@ impl OutOfOrder {
         let lowest = *self.ranges.front().filter(|r| r.0 <= rcv_nxt)?;
         self.forget_recent(lowest.0);
         self.ranges.pop_front();
+        self.bytes -= lowest.1 - lowest.0;
         Some(lowest)
     }
 

@@ -1,4 +1,8 @@
 //! What an acknowledgement says: what it covers, how long that took, and what the congestion control makes of it.
+//!
+//! Not here: data from the peer. In Linux without SACK the first duplicate ACK after some counts as a window update
+//! (`tcp_may_update_window`, net/ipv4/tcp_input.c of 6.12: its sequence number is above that of the last update). Flows here
+//! carry data one way, so that number never moves.
 
 use super::Sender;
 use super::ack::Ack;

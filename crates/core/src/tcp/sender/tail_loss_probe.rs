@@ -87,7 +87,7 @@ impl Sender {
         let outstanding = self.snd_nxt - self.snd_una + len;
         let fits = len > 0 && outstanding <= self.send_window && outstanding <= self.send_buffer;
         if fits {
-            self.send_new(now, saturate16(len), out);
+            self.send_new(now, saturate16(len), false, out);
         }
         fits
     }

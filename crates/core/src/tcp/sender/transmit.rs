@@ -1,5 +1,6 @@
 //! What leaves and when: window, pacing, buffers, window probes.
 
+use super::skb::Leaves;
 use super::{Evidence, Sender};
 use crate::convert::saturate16;
 use crate::packet::{Ecn, Kind, Packet, TcpFlags};
@@ -7,6 +8,9 @@ use crate::tcp::cc::CaState;
 use crate::tcp::scoreboard::{SegFlags, Segment};
 use crate::tcp::{Cause, Notice, Outputs, Pacing, Recovery, Retransmission, timestamp};
 use crate::units::{Seq32, Span, Time};
+
+/// Segments that Linux sends before it spaces any.
+const UNPACED: u64 = 10;
 
 impl Sender {
     /// RFC 9293 section 3.8.6.1: the receiver's window is closed; ask whether it still is.
@@ -18,7 +22,7 @@ impl Sender {
         if self.send_window > 0 {
             // Too small for a full segment, but all there is: RFC 1122 section 4.2.3.4 lets it go after the wait.
             let len = (self.write_end - self.snd_nxt).min(self.send_window).min(u64::from(self.path.mss));
-            self.send_new(now, saturate16(len), out);
+            self.send_new(now, saturate16(len), false, out);
             return;
         }
         // One below the window: the receiver must answer with its present window.
@@ -41,6 +45,7 @@ impl Sender {
         let buffer = self.expand_send_buffer();
         let mut limited_by_cwnd = false;
         self.small_queue.begin();
+        self.skb.begin();
         let sent_to = self.snd_nxt;
         loop {
             // [RFC6675-5-11]
@@ -59,16 +64,20 @@ impl Sender {
                 limited_by_cwnd = true;
                 break;
             }
-            if self.pacer.must_wait(now) {
-                // Spaced over the round trip, the window is what sets the pace, though it is never full.
-                limited_by_cwnd = self.config.pacing == Pacing::RttOverCwnd;
-                break;
-            }
-            if self.must_wait_for_release(retransmit) {
-                break;
+            if self.skb.is_over() {
+                if self.pacer.must_wait(now) {
+                    // Spaced over the round trip, the window is what sets the pace, though it is never full.
+                    limited_by_cwnd = self.config.pacing == Pacing::RttOverCwnd;
+                    break;
+                }
+                if let Leaves::Later { for_window } = self.begin_skb(now, retransmit, buffer) {
+                    limited_by_cwnd = for_window;
+                    break;
+                }
             }
             // [RFC6675-4-6]
             if retransmit {
+                self.skb.take();
                 let in_loss = self.path.state == CaState::Loss;
                 let cause = if in_loss { Cause::TimeoutRepair } else { Cause::Recovery };
                 self.retransmit(now, self.evidence(cause), out);
@@ -88,7 +97,8 @@ impl Sender {
                     break;
                 }
             }
-            self.send_new(now, saturate16(len), out);
+            let ends_skb = self.skb.take();
+            self.send_new(now, saturate16(len), ends_skb, out);
         }
         let sent_new = self.snd_nxt > sent_to;
         if limited_by_cwnd || sent_new {
@@ -133,13 +143,15 @@ impl Sender {
         self.cc.on_restart(&mut self.window, &self.path, idle);
     }
 
-    pub(super) fn send_new(&mut self, now: Time, len: u16, out: &mut Outputs) {
+    /// `ends_skb`: it is the last of several segments that were handed down at once.
+    pub(super) fn send_new(&mut self, now: Time, len: u16, ends_skb: bool, out: &mut Outputs) {
         let end = self.snd_nxt + u64::from(len);
         let fin = self.closing && self.config.handshake && end == self.write_end;
+        let push = ends_skb || (end == self.write_end && len > 0 && self.hands_down_several());
         let mut segment = Segment {
             start: self.snd_nxt,
             len,
-            flags: SegFlags::when(fin, SegFlags::FIN),
+            flags: SegFlags::when(fin, SegFlags::FIN) | SegFlags::when(push, SegFlags::PUSH),
             sent_at: now,
             number: 0, // the scoreboard counts
             delivered_at: now,
@@ -211,6 +223,9 @@ impl Sender {
         if segment.has(SegFlags::FIN) {
             p.flags |= TcpFlags::FIN;
         }
+        if segment.has(SegFlags::PUSH) {
+            p.flags |= TcpFlags::PSH;
+        }
         if self.ecn_ok && segment.len > 0 && !is_retransmission {
             p.ecn = Ecn::Ect0;
             if self.send_cwr {
@@ -223,6 +238,9 @@ impl Sender {
         self.stats.segments_sent += 1;
         self.last_sent_at = now;
         self.reduction.on_send();
-        self.pacer.on_send(u32::from(p.size), &self.window, &self.path, &*self.cc, &self.rtt, &self.config);
+        // Linux does not space the first segments (`tcp_update_skb_after_send`).
+        if self.stats.segments_sent >= UNPACED || self.config.pacing == Pacing::RttOverCwnd {
+            self.pacer.on_send(u32::from(p.size), &self.window, &self.path, &*self.cc, &self.rtt, &self.config);
+        }
     }
 }

@@ -1,21 +1,15 @@
 //! TCP small queues: data that waits below TCP in its own host, in the queue discipline and the device, is bounded, so that
 //! it waits in the socket instead, where losses and the window are known and other connections do not wait behind it.
 //!
-//! Linux, net/ipv4/tcp_output.c: 3.6 (commit 46d3ceab), 3.13 (98e09386), 3.19 (605ad7f1); `tcp_tso_autosize` and
-//! `tcp_small_queue_check` as of 6.12. The bound is looked at before each skb, so it can be exceeded by one of them. A fast
+//! Linux, net/ipv4/tcp_output.c: 3.6 (commit 46d3ceab), 3.13 (98e09386), 3.19 (605ad7f1); `tcp_small_queue_check` as
+//! of 6.12. The bound is looked at before each skb, so it can be exceeded by one of them. A fast
 //! retransmission and one after a timeout leave whatever the bound says; the retransmissions after them wait like new data, which
-//! Linux does since 4.x only. Not here: Linux may hold a small skb back until more ACKs make it a larger one (`tcp_tso_should_defer`).
+//! Linux does since 4.x only.
 
 use super::{Sender, State};
-use crate::convert::saturate32;
-use crate::tcp::pacing::bytes_at_pacing_rate;
 use crate::tcp::{Outputs, Pacing, SegmentsAtOnce, TcpConfig, Tsq};
-use crate::units::{Span, Time};
+use crate::units::Time;
 
-/// Payload of the largest skb: `GSO_LEGACY_MAX_SIZE` without room for headers (`sk_dst_gso_max_size`).
-const GSO_MAX_BYTES: u64 = 65_536 - 321;
-/// `tcp_min_tso_segs`.
-const LEAST_AT_ONCE: u64 = 2;
 /// `skb->truesize` of an skb beside its payload as `tcp_stream_alloc_skb` (net/ipv4/tcp.c) makes it: 320 bytes for headers, 320 for
 /// `skb_shared_info`, 256 for `sk_buff`.
 const SKB_HEAD: u64 = 896;
@@ -24,21 +18,16 @@ const SKB_HEAD: u64 = 896;
 #[derive(Debug, Default)]
 pub(super) struct SmallQueue {
     /// `Some` if the device below reports what has left it: the pacing shift in force.
-    pacing_shift: Option<u32>,
+    pub pacing_shift: Option<u32>,
     /// Bytes below, overhead included.
     queued: u64,
     /// The bound has stopped the sender: a release is to start it again.
     is_throttled: bool,
-    /// Segments that may go before the bound is looked at again: what is left of the skb.
-    skb_left: u32,
-    /// What the last skb had.
-    last_skb: u32,
 }
 
 impl SmallQueue {
     pub(super) fn begin(&mut self) {
         self.is_throttled = false;
-        self.skb_left = 0;
     }
 
     pub(super) fn on_send(&mut self, payload: u16, config: &TcpConfig) {
@@ -72,41 +61,12 @@ impl Sender {
         self.small_queue.queued
     }
 
-    /// Whether enough is below already; asked once for each segment that is about to leave.
-    pub(super) fn must_wait_for_release(&mut self, retransmission: bool) -> bool {
-        let Some(shift) = self.small_queue.pacing_shift else { return false };
-        if self.config.tsq == Tsq::Off {
-            return false;
-        }
-        if self.small_queue.skb_left == 0 {
-            let span = Span::from_ns(1_000_000_000 >> shift.min(30));
-            let at_rate = bytes_at_pacing_rate(span, &self.window, &self.path, &*self.cc, &self.rtt, &self.config);
-            // A lost segment is in an skb of its own: SACK blocks split the others (`tcp_match_skb_to_sack`).
-            let segments = if retransmission { 1 } else { self.segments_at_once(at_rate) };
-            if self.is_small_queue_full(at_rate, segments, retransmission) {
-                self.small_queue.is_throttled = true;
-                return true;
-            }
-            self.small_queue.skb_left = segments;
-            self.small_queue.last_skb = segments;
-        }
-        self.small_queue.skb_left -= 1;
-        false
-    }
-
-    /// Segments of the next skb: `tcp_tso_autosize`, and no more than window and data allow.
-    fn segments_at_once(&self, at_rate: u64) -> u32 {
-        if self.config.segments_at_once == SegmentsAtOnce::Single {
-            return 1;
-        }
-        let mss = u64::from(self.path.mss);
-        // `tcp_tso_rtt_log` = 9: halved for each 512 us of the least round trip.
-        let halvings = self.path.min_rtt.as_ns() / 512_000;
-        let near = if halvings < 32 { GSO_MAX_BYTES >> halvings } else { 0 };
-        let sized = (at_rate.saturating_add(near).min(GSO_MAX_BYTES) / mss).max(LEAST_AT_ONCE);
-        let room = u64::from(self.window.cwnd.saturating_sub(self.path.in_flight));
-        let unsent = (self.write_end.saturating_sub(self.snd_nxt)).div_ceil(mss);
-        saturate32(sized.min(room).min(unsent).max(1))
+    /// Whether enough is below already, before an skb of `segments`; `at_rate`: payload of a second / 2^pacing shift.
+    pub(super) fn must_wait_for_release(&mut self, at_rate: u64, segments: u32, retransmission: bool) -> bool {
+        // A lost segment is in an skb of its own: SACK blocks split the others (`tcp_match_skb_to_sack`).
+        let is_full = self.is_small_queue_full(at_rate, segments, retransmission);
+        self.small_queue.is_throttled |= is_full;
+        is_full
     }
 
     /// `tcp_small_queue_check` before an skb of `segments`.
@@ -128,7 +88,7 @@ impl Sender {
                 let most = if is_paced { u64::MAX } else { limit };
                 let bound = at_rate.max(2 * memory).min(most).saturating_mul(if retransmission { 2 } else { 1 });
                 // `tcp_rtx_queue_empty_or_single_skb`: with no more than an skb outstanding the next one goes.
-                queued > bound && self.board.packets_out() > self.small_queue.last_skb
+                queued > bound && self.board.packets_out() > self.skb.size
             }
         }
     }
@@ -145,7 +105,7 @@ mod tests {
     use crate::packet::{FlowId, Packet};
     use crate::rng::Streams;
     use crate::tcp::{Receiver, profile};
-    use crate::units::{Bytes, Seq32};
+    use crate::units::{Bytes, Seq32, Span};
 
     const RTT: Span = Span::from_ms(100);
 

@@ -16,7 +16,6 @@ use serde_json::Value;
 use super::super::cc::CcConfig;
 use super::super::loss::LossConfig;
 use super::*;
-use crate::units::Seq32;
 
 /// Scheduling of the kernel's host and of the user-space path.
 const TOLERANCE_MS: f64 = 2.0;

@@ -4,7 +4,6 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::packet::Kind;
-use crate::units::Seq32;
 
 // [RFC5681-3.1-3] [RFC5681-3.1-6]
 #[test]

@@ -16,7 +16,7 @@ fn sender(frto: Frto, response: FrtoResponse, recovery: Recovery) -> Arc<TcpConf
         (c.frto, c.frto_response, c.recovery) = (frto, response, recovery);
         (c.timestamps, c.dsack, c.tail_loss_probe, c.eifel) = (false, false, false, false);
         c.packet_bytes = 40 + MSS as u16;
-        c.quick_acks = u32::MAX;
+        (c.quick_acks, c.receive_window_in_steps, c.segments_at_once) = (u32::MAX, false, SegmentsAtOnce::Single);
         c.byte_counting = 1;
         c.rate_halving = frto == Frto::Rfc4138;
         c.prr = !c.rate_halving;

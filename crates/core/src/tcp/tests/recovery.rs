@@ -178,7 +178,7 @@ fn a_spurious_timeout_is_taken_back_with_timestamps() {
 /// What those two tell when they have arrived says nothing of the retransmission, which left after them.
 #[test]
 fn new_data_that_left_before_the_retransmission_in_the_same_instant_does_not_declare_it_lost() {
-    let c = config("linux-6", |c| c.handshake = false);
+    let c = config("linux-6", |c| (c.handshake, c.segments_at_once) = (false, SegmentsAtOnce::Single));
     let mut pair = Pair::same(&c, ONE_WAY).losing(&[0]).start(40 * 1448);
     pair.run(Time::ZERO + Span::from_secs(5));
     let second_round: Vec<u64> = pair.sent_between(99.0, 101.0, 1448);
@@ -219,6 +219,8 @@ fn lone_config(recovery: Recovery, change: impl FnOnce(&mut TcpConfig)) -> Arc<T
         c.loss = super::loss::LossConfig::by_name("dup_thresh").unwrap();
         (c.recovery, c.handshake, c.timestamps, c.tail_loss_probe) = (recovery, false, false, false);
         (c.packet_bytes, c.initial_window, c.byte_counting) = (1040, 10, 1);
+        // The RFCs know of no skbs.
+        c.segments_at_once = SegmentsAtOnce::Single;
         // The window that `ack_of` tells.
         (c.send_buffer, c.receive_buffer) = (c.send_buffer_max, Bytes::new(1 << 20));
         change(c);

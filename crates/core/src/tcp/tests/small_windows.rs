@@ -44,7 +44,8 @@ impl Story {
             c.limited_transmit = self.limited_transmit;
             c.tail_loss_probe = self.tail_loss_probe;
             (c.initial_window, c.max_cwnd) = (self.window, self.window);
-            c.quick_acks = 0;
+            (c.quick_acks, c.receive_window_in_steps, c.pushed_acks) = (0, false, false);
+            c.segments_at_once = SegmentsAtOnce::Single;
             c.timer_slack = Span::ZERO;
             if !self.delayed {
                 c.delayed_ack = Span::ZERO;

@@ -1,0 +1,105 @@
+//! What leaves at once, and where PSH stands: beside what a kernel 6.18 sent (bench/kernel/run.py trace).
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use super::*;
+use crate::tcp::cc::CcConfig;
+
+/// Milliseconds and numbers of the segments that left together, and whether the last has PSH and no other.
+type Bursts = Vec<(f64, Vec<u64>, bool)>;
+
+fn bursts(c: &Arc<TcpConfig>, one_way: Span, mbps: u64, bytes: u64, until: Span) -> Bursts {
+    let pushed = Rc::new(RefCell::new(Vec::new()));
+    let log = pushed.clone();
+    let mut pair = Pair::same(c, one_way);
+    pair.rate = Some(DataRate::from_mbps(mbps));
+    pair.data_fate = Box::new(move |_, p| {
+        log.borrow_mut().push(p.has(TcpFlags::PSH));
+        Fate::Pass
+    });
+    let mut pair = pair.start(bytes);
+    pair.run(Time::ZERO + until);
+    let mut bursts: Bursts = Vec::new();
+    for (&(at, seq, _), &push) in pair.sent.iter().zip(pushed.borrow().iter()) {
+        let n = (seq - 1) / 1448;
+        match bursts.last_mut() {
+            Some((last, numbers, ends)) if *last == at && !*ends => {
+                numbers.push(n);
+                *ends = push;
+            }
+            _ => bursts.push((at, vec![n], push)),
+        }
+    }
+    bursts
+}
+
+fn in_avoidance(change: impl FnOnce(&mut TcpConfig)) -> Arc<TcpConfig> {
+    config("linux-6", |c| {
+        c.cc = CcConfig::by_name("reno").unwrap();
+        (c.initial_window, c.initial_ssthresh, c.max_cwnd) = (100, 100, 100);
+        (c.receive_buffer, c.receive_window_in_steps) = (c.receive_buffer_max, false);
+        c.send_buffer = c.send_buffer_max;
+        change(c);
+    })
+}
+
+/// At 100 Mbit/s an ACK of two segments comes every 240 us. The kernel waits for ten segments, or until its last burst is more than a
+/// millisecond old. Where ACKs are further apart than that it sends what each of them allows.
+#[test]
+fn what_the_window_allows_waits_for_further_acks_for_a_millisecond() {
+    let steady = |mbps: u64, change: fn(&mut TcpConfig)| -> Vec<usize> {
+        let one_way = Span::from_us(600_000 / mbps);
+        let all = bursts(&in_avoidance(change), one_way, mbps, u64::MAX, Span::from_ms(40_000 / mbps));
+        let late: Vec<_> = all.iter().filter(|b| b.0 > 20_000.0 / mbps as f64).collect();
+        assert!(late.len() > 20, "{all:?}");
+        late.iter().map(|b| b.1.len()).collect()
+    };
+    let sizes = steady(100, |_| {});
+    let most = sizes.iter().filter(|n| (8..=10).contains(*n)).count();
+    assert!(sizes.iter().all(|&n| n <= 10) && most * 10 > sizes.len() * 6, "{sizes:?}");
+    let sizes = steady(8, |_| {});
+    assert!(sizes.iter().all(|n| (1..=2).contains(n)), "{sizes:?}");
+    let sizes = steady(100, |c| c.segments_at_once = SegmentsAtOnce::Single);
+    assert!(sizes.iter().all(|n| (1..=2).contains(n)), "{sizes:?}");
+}
+
+/// A lost ACK must not stop a sender that waits for further ones.
+#[test]
+fn what_waits_goes_with_the_next_ack_however_few_they_are() {
+    let mut pair = Pair::same(&in_avoidance(|_| {}), Span::from_ms(6));
+    pair.rate = Some(DataRate::from_mbps(100));
+    pair.ack_fate = Box::new(|n, _| if n % 5 == 0 { Fate::Pass } else { Fate::Lose });
+    let mut pair = pair.start(u64::MAX);
+    pair.run(Time::ZERO + Span::from_secs(1));
+    assert!(pair.receiver.stats().bytes_delivered > 10_000_000, "{:?}", pair.receiver.stats());
+    assert_eq!(pair.sender.stats().timeouts, 0);
+}
+
+/// The kernel's first data at 40 Mbit/s and 80 ms: BBR sends ten segments at once, in pairs with PSH at their ends. With the first ACK
+/// pairs are spaced; the gap behind the first is half of the others, since it might have left long before.
+#[test]
+fn bbr_spaces_pairs_and_its_first_ten_segments_not_at_all() {
+    let c = config("linux-6", |c| c.cc = CcConfig::by_name("bbr").unwrap());
+    let all = bursts(&c, Span::from_ms(40), 40, u64::MAX, Span::from_ms(185));
+    let first: Vec<_> = all[..5].iter().map(|b| (b.0, b.1.len(), b.2)).collect();
+    assert!(first.iter().all(|&b| b == (first[0].0, 2, true)), "{first:?}");
+    let paced = &all[5..9];
+    assert!(paced.iter().all(|b| (b.1.len(), b.2) == (2, true)), "{paced:?}");
+    let gaps: Vec<f64> = paced.windows(2).map(|w| w[1].0 - w[0].0).collect();
+    // Seen: 2.82, 5.65, 5.60 ms.
+    assert!((gaps[0] - 2.82).abs() < 0.1 && gaps[1..].iter().all(|g| (g - 5.62).abs() < 0.2), "{gaps:?}");
+}
+
+/// The end of what was written carries PSH, too.
+#[test]
+fn psh_ends_what_was_written() {
+    let ends = |at_once| {
+        let c = config("linux-6", |c| (c.segments_at_once, c.initial_window) = (at_once, 5));
+        let all = bursts(&c, ONE_WAY, 100, 5 * 1448, Span::from_ms(500));
+        all.into_iter().map(|b| (b.1, b.2)).collect::<Vec<_>>()
+    };
+    // Half of the window at most.
+    assert_eq!(ends(SegmentsAtOnce::Linux), [(vec![0, 1], true), (vec![2, 3], true), (vec![4], true)]);
+    assert_eq!(ends(SegmentsAtOnce::Single), [(vec![0, 1, 2, 3, 4], false)]);
+}
