@@ -12,6 +12,7 @@ import shutil
 import struct
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -199,3 +200,27 @@ def test_the_kernel_sends_through_the_emulator(tmp_path: Path) -> None:
     assert result["acks_per_packet"] > 0.3
     assert recorded["read_bytes"] > 100_000
     assert {len(recorded["series"][0]), len(recorded["series_columns"])} == {10}
+
+
+def profile_linux_6() -> dict[str, Any]:
+    return tomllib.loads((ROOT / "crates/core/src/tcp/profiles/linux-6.toml").read_text())
+
+
+def test_the_profile_has_what_was_found_on_the_kernel_that_was_measured() -> None:
+    reference = json.loads((ROOT / "tests/reference/kernel/paths.json").read_text())
+    assert reference["peer"].startswith("Linux 6.18")
+    found, profile = reference["found"], profile_linux_6()
+    mib = {"MiB": 1 << 20, "KiB": 1 << 10}
+    number, unit = profile["tsq_limit"][:-3], profile["tsq_limit"][-3:]
+    assert int(number) * mib[unit] == int(found["tcp_limit_output_bytes"])
+    assert profile["pacing_slow_start_percent"] == int(found["tcp_pacing_ss_ratio"])
+    assert profile["pacing_percent"] == int(found["tcp_pacing_ca_ratio"])
+    assert profile["compressed_sacks"] == int(found["tcp_comp_sack_nr"])
+    assert profile["compressed_sack_delay"] == f"{int(found['tcp_comp_sack_delay_ns']) // 1_000_000}ms"
+    assert profile["rto_min"] == f"{int(found['tcp_rto_min_us']) // 1000}ms"
+    assert profile["rto_max"] == f"{int(found['tcp_rto_max_ms']) // 1000}s"
+    assert profile["retries"] == int(found["tcp_retries2"])
+    assert profile["tail_loss_probe"] == (found["tcp_early_retrans"] == "3")
+    assert profile["timestamps"] == profile["dsack"] == (found["tcp_sack"] == found["tcp_timestamps"] == "1")
+    assert profile["restart_after_idle"] == (found["tcp_slow_start_after_idle"] == "1")
+    assert (profile["ecn"], found["tcp_ecn"]) == (False, "2"), "answers, does not ask"

@@ -37,6 +37,7 @@ import loss_cases
 import run
 
 OUT = run.ROOT / "tests/reference/kernel/losses.json"
+AS_IS = OUT.with_name("losses_as_is.json")
 ATTEMPTS = 6
 AHEAD = 4
 JIFFY_MS = 4.0
@@ -454,9 +455,12 @@ def main() -> None:
     parser.add_argument(
         "--target", type=pathlib.Path, default=run.ROOT / "target/pathemu", help="where cargo builds pathemu"
     )
-    parser.add_argument("--out", type=pathlib.Path, default=OUT)
+    help_ = f"default: {OUT.name}, with --as-is {AS_IS.name}, in {OUT.parent}"
+    parser.add_argument("--out", type=pathlib.Path, help=help_)
     parser.add_argument("--only", nargs="*", help="names of cases")
-    parser.add_argument("--settings", nargs="*", default=list(loss_cases.SETTINGS), choices=list(loss_cases.SETTINGS))
+    help_ = "no `quickack 1`: ACKs are delayed and compressed as everywhere; the default settings alone"
+    parser.add_argument("--as-is", action="store_true", help=help_)
+    parser.add_argument("--settings", nargs="*", choices=list(loss_cases.SETTINGS), help="default: all")
     parser.add_argument("--controls", nargs="*", default=list(loss_cases.CONTROLS))
     parser.add_argument("--jobs", type=int, default=8, help="runs at the same time; they sleep most of the time")
     parser.add_argument(
@@ -473,7 +477,11 @@ def main() -> None:
         return capture(pathemu, args.captures)
     by_name = [*loss_cases.cases(), *loss_cases.compressed()]
     chosen = [c for c in by_name if c["name"] in args.only] if args.only else loss_cases.cases()
-    jobs = [(c, s, cc) for c in chosen for s in args.settings for cc in args.controls]
+    if args.as_is:
+        chosen = [{**c, "delayed_acks": True} for c in chosen]
+    settings = args.settings or (["default"] if args.as_is else list(loss_cases.SETTINGS))
+    out = args.out or (AS_IS if args.as_is else OUT)
+    jobs = [(c, s, cc) for c in chosen for s in settings for cc in args.controls]
     started = time.monotonic()
     results: list[tuple[Json, str, str, Json]] = []
     with concurrent.futures.ProcessPoolExecutor(args.jobs) as pool:
@@ -486,9 +494,9 @@ def main() -> None:
             if args.show and "sent" in r:
                 print("  sent", grouped(r["sent"]), "\n  acks", r["acks"], "\n ", r["info"], "late", r["late_max_ms"])
     if not args.show:
-        write(args.out, results)
+        write(out, results)
         unstable = sum("unstable" in r for *_, r in results)
-        print(f"{len(results)} runs, {unstable} not the same twice, {args.out.stat().st_size} bytes")
+        print(f"{len(results)} runs, {unstable} not the same twice, {out.stat().st_size} bytes")
 
 
 if __name__ == "__main__":
