@@ -14,6 +14,7 @@ mod wlan;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use airtcp_core::receive::{OffConfig, ReceiveOffloadConfig};
 use airtcp_core::tcp::profile::{profile, profile_names, receive};
 use airtcp_core::tcp::{TcpOptions, Unresolved};
 use airtcp_core::units::Span;
@@ -336,9 +337,15 @@ impl<'a> Expander<'a> {
 
     /// Of each host: what its entry says, or what its profile has for its interface.
     fn receive_offload(&mut self) {
-        let mut is_station = vec![false; self.nodes.len()];
-        for link in self.links.iter().filter(|l| l.air.is_some_and(|air| air.down && !air.is_group)) {
-            is_station[link.to.index()] = true;
+        let off = ReceiveOffloadConfig::Off(OffConfig {});
+        // Of stations: as the drivers of their radios do.
+        let mut of_driver: Vec<Option<ReceiveOffloadConfig>> = vec![None; self.nodes.len()];
+        for channel in &self.channels {
+            for pair in &channel.pairs {
+                let radio = &channel.radios[pair.station.index()];
+                let offload = || radio.config.transmit.receive_offload().unwrap_or_else(|| off.clone());
+                of_driver[radio.node.index()].get_or_insert_with(offload);
+            }
         }
         for (group, node) in self.groups.iter().zip(&self.file.nodes) {
             if group.kind == NodeKind::Router {
@@ -352,7 +359,10 @@ impl<'a> Expander<'a> {
             // A profile that does not exist has been reported.
             let Some(of_profile) = receive(name) else { continue };
             for n in group.first..group.first + group.count.unwrap_or(1) {
-                let of_interface = if is_station[n as usize] { &of_profile.wifi } else { &of_profile.wired };
+                let of_interface = match &of_driver[n as usize] {
+                    Some(of_driver) => of_profile.wifi.as_ref().unwrap_or(of_driver),
+                    None => &of_profile.wired,
+                };
                 let offload = node.receive_offload.as_ref().unwrap_or(of_interface);
                 self.nodes[n as usize].receive_offload = offload.clone();
             }

@@ -15,7 +15,8 @@
 //!
 //! **The driver** takes frames in one of two ways, `driver`. ath9k leaves them in these queues until it forms an A-MPDU (xmit.c,
 //! `ath_txq_schedule`). So A-MPDUs are as long as these queues allow. Others take frames ahead, as far as AQL lets them, and their chip
-//! forms A-MPDUs of what it has (drivers/net/wireless/mediatek/mt76/tx.c, `mt76_txq_schedule_list`).
+//! forms A-MPDUs of what it has (drivers/net/wireless/mediatek/mt76/tx.c, `mt76_txq_schedule_list`). The driver also decides how a station
+//! hands up what it receives: ath9k one by one, mt76 merged by GRO.
 //!
 //! Siblings: `qdisc` has one queue for all stations, and serves them in turn whatever airtime each takes.
 //!
@@ -36,6 +37,7 @@ use crate::convert::{saturate32, signed64};
 use crate::packet::{PacketId, Pool};
 use crate::policy::checked;
 use crate::queue::{Aqm, Drops, FqCodel, FqCodelConfig, QueueContext};
+use crate::receive::{NapiConfig, OffConfig, ReceiveOffloadConfig};
 use crate::units::{Bytes, Span, Time};
 use crate::wifi::phy::{PhyConfig, Standard};
 use crate::wifi::trace::Ac;
@@ -46,9 +48,11 @@ use crate::wifi::trace::Ac;
 pub enum Driver {
     /// It pulls an A-MPDU at a time, of one station's frames, whenever fewer than `aggregation.formed_ahead` are ready (2:
     /// `ATH_AGGR_MIN_QDEPTH`). Linux 6.12, drivers/net/wireless/ath/ath9k/xmit.c, `ath_txq_schedule`, `ath_tx_sched_aggr`.
+    /// It hands packets up one by one, without receive offload (recv.c, `ath_rx_tasklet`).
     Ath9k,
     /// It takes frames as long as AQL and `driver_frames` let it, and A-MPDUs are formed below. Linux 6.12,
-    /// drivers/net/wireless/mediatek/mt76/tx.c, `mt76_txq_schedule_list`.
+    /// drivers/net/wireless/mediatek/mt76/tx.c, `mt76_txq_schedule_list`. It hands packets up through GRO (mac80211.c,
+    /// `mt76_rx_complete`).
     Mt76,
 }
 
@@ -155,6 +159,12 @@ impl TransmitRules for Mac80211Config {
     }
     fn tsq_pacing_shift(&self) -> Option<u32> {
         Some(self.tsq_pacing_shift)
+    }
+    fn receive_offload(&self) -> Option<ReceiveOffloadConfig> {
+        Some(match self.driver {
+            Driver::Ath9k => ReceiveOffloadConfig::Off(OffConfig {}),
+            Driver::Mt76 => ReceiveOffloadConfig::Napi(NapiConfig::default()),
+        })
     }
     fn check_phy(&self, phy: &PhyConfig) -> Result<(), String> {
         if phy.standard == Standard::Wavelan {

@@ -4,6 +4,7 @@
 use crate::packet::{PacketId, Pool};
 use crate::policy::policies;
 use crate::queue::{Drops, QueueContext};
+use crate::receive::ReceiveOffloadConfig;
 use crate::rng::Stream;
 use crate::units::{DataRate, Span, Time};
 use crate::wifi::phy::PhyConfig;
@@ -165,6 +166,11 @@ pub trait TransmitRules {
 
     /// What the radio asks of TCP small queues: data for a second / 2^n at the pacing rate may wait below a connection.
     fn tsq_pacing_shift(&self) -> Option<u32> {
+        None
+    }
+
+    /// How the driver hands up what it receives; `None`: the parameters do not tell.
+    fn receive_offload(&self) -> Option<ReceiveOffloadConfig> {
         None
     }
 
