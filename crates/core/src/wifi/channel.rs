@@ -257,6 +257,10 @@ struct Exchange {
     txop_end: Time,
     received: u16,
     legible: u16,
+    /// MPDUs whose fate is known and which have gone up: those that end before the PPDU, where they go up one by one.
+    judged: u16,
+    /// The receiver has caught the preamble of the PPDU with data; known when an MPDU has ended.
+    caught: Option<bool>,
     snr_db: f32,
 }
 

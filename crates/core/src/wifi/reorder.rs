@@ -22,6 +22,19 @@ use super::retry_out::{AnyRetryOut, RetryOutConfig};
 use crate::policy::checked;
 use crate::units::{DataRate, Probability, Seq12, Span, Time};
 
+/// When the MPDUs of an A-MPDU leave the receiving radio.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum HandsUp {
+    /// All of them when the PPDU ends: the driver hears of them once.
+    #[default]
+    AtPpduEnd,
+    /// Each at its own last bit, as ns-3 does. The chips of ath9k write each MPDU to memory by itself, too. Their interrupt follows
+    /// 0.5 ms after the last one, or 2 ms after the first; before AR9300 0.25 and 0.7 ms (Linux 6.12,
+    /// drivers/net/wireless/ath/ath9k/hw.c, `rimt_last`, `rimt_first`). That time is left out.
+    AtLastBit,
+}
+
 /// Parameters of the recipient's side of Block Ack.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, remote = "Self")]
@@ -41,6 +54,8 @@ pub struct ReorderConfig {
     /// Part of the corrupt MPDUs with a legible header that the chip reports to the driver. The remedy counts retries by them.
     /// 1: all, as ath9k does (the study `ap-retry-out`, section 3.3). 0: none, as chips do that drop them.
     pub reports_corrupt: Probability,
+    /// When the MPDUs of an A-MPDU go up.
+    pub hands_up: HandsUp,
     /// The remedy. Default: off.
     pub retry_out: Option<RetryOutConfig>,
 }
@@ -52,6 +67,7 @@ impl Default for ReorderConfig {
             window: 64,
             obey_bar: true,
             reports_corrupt: Probability::ONE,
+            hands_up: HandsUp::AtPpduEnd,
             retry_out: None,
         }
     }

@@ -9,10 +9,11 @@ use crate::rng::Rng;
 use crate::units::{Span, Time};
 use crate::wifi::config::{OnGiveUp, OnMissed, RetryCount};
 use crate::wifi::ids::{AirLinkId, RadioId};
-use crate::wifi::originator::Ppdu;
+use crate::wifi::originator::{Mpdu, Ppdu};
 use crate::wifi::phy::{Mode, Protection, timing};
 use crate::wifi::radio::win_start;
 use crate::wifi::rate::TxStatus;
+use crate::wifi::reorder::HandsUp;
 use crate::wifi::trace::{Ac, FrameKind, PpduRecord};
 use rand::RngExt;
 
@@ -99,6 +100,8 @@ impl Channel {
             txop_end,
             received: 0,
             legible: 0,
+            judged: 0,
+            caught: None,
             snr_db: f32::NAN,
         });
         self.exchanges.len() - 1
@@ -141,6 +144,9 @@ impl Channel {
         if stage == Stage::Data {
             x.is_data_sent = true;
             x.data_start = now;
+            if self.radios[receiver.index()].config.reorder_buffer.hands_up == HandsUp::AtLastBit {
+                self.exchanges[i].at = self.next_end(i);
+            }
         }
         self.contention.on_begin(transmitter, now);
     }
@@ -234,12 +240,18 @@ impl Channel {
                 self.wait(i, Stage::BeforeData, now + sifs);
             }
             Stage::BeforeData => self.put_on_air(now, i, Stage::Data, data),
+            // An MPDU has ended, and goes up by itself.
+            Stage::Data if now < x.data_start + data => {
+                let ended = usize::from(x.judged) + 1;
+                self.data_arrives(now, i, ended, pool, out);
+                self.exchanges[i].at = self.next_end(i);
+            }
             Stage::Data => {
                 let timeout = timing.ack_timeout(x.mode);
                 let answered = if self.links[x.link.index()].is_group() {
                     self.group_arrives(now, i, pool, out)
                 } else {
-                    self.data_arrives(now, i, pool, out)
+                    self.data_arrives(now, i, usize::MAX, pool, out)
                 };
                 self.contention.on_end(from, now, now + answer, to, answered);
                 if answer.is_zero() {
@@ -291,8 +303,9 @@ impl Channel {
         draw(chance, &mut link.error_rng)
     }
 
-    /// A PPDU with data, or a Block Ack request, has ended: what reached the recipient. True if it answers.
-    fn data_arrives(&mut self, now: Time, i: usize, pool: &mut Pool, out: &mut AirOutputs) -> bool {
+    /// Of a PPDU with data, or a Block Ack request, so many MPDUs have ended: what reached the recipient. True if it has something to
+    /// answer.
+    fn data_arrives(&mut self, now: Time, i: usize, ended: usize, pool: &mut Pool, out: &mut AirOutputs) -> bool {
         let x = &mut self.exchanges[i];
         let link = &mut self.links[x.link.index()];
         let reports_corrupt = self.radios[x.to.index()].config.reorder_buffer.reports_corrupt.get();
@@ -306,23 +319,29 @@ impl Channel {
         let quality = signal.link(now);
         x.snr_db = snr_of(quality);
         // The receiver must catch the preamble undisturbed.
-        let caught = !x.missed
-            && x.hit.0 >= x.ppdu_start + preamble
-            && (quality.is_perfect() || draw(signal.preamble_success(quality, x.mode), &mut link.error_rng));
+        let caught = *x.caught.get_or_insert_with(|| {
+            !x.missed
+                && x.hit.0 >= x.ppdu_start + preamble
+                && (quality.is_perfect() || draw(signal.preamble_success(quality, x.mode), &mut link.error_rng))
+        });
         let tracing = self.trace.frames;
+        let whole_ppdu = 0..ppdu.mpdus.len();
+        let is_end = ended >= whole_ppdu.end;
         if !caught {
-            if tracing {
-                let no_copies = |_: usize| (false, false);
-                record_data(&mut self.frames, &mut self.ampdus, now, x, ppdu, pool, no_copies);
+            if is_end {
+                if tracing {
+                    let no_copies = |_: usize| (false, false);
+                    record_data(&mut self.frames, &mut self.ampdus, now, x, ppdu, whole_ppdu, pool, no_copies);
+                }
+                mark_sent(ppdu);
             }
-            mark_sent(ppdu);
             return false;
         }
         if ppdu.is_bar() {
             let chance = signal.mpdu_success(quality, x.mode, timing::BAR_BYTES);
             let arrives = x.hit.0 >= x.hit.1 && (quality.is_perfect() || draw(chance, &mut link.error_rng));
             if tracing {
-                record_data(&mut self.frames, &mut self.ampdus, now, x, ppdu, pool, |_| (arrives, false));
+                record_data(&mut self.frames, &mut self.ampdus, now, x, ppdu, whole_ppdu, pool, |_| (arrives, false));
             }
             if arrives {
                 let formed = &self.radios[x.from.index()].queues[x.ac.index()].formed;
@@ -336,6 +355,9 @@ impl Channel {
             return arrives;
         }
 
+        // Those before have gone up.
+        let ended = usize::from(x.judged)..ended.min(whole_ppdu.end);
+        x.judged = count16(ended.end);
         let mut copies: [(bool, bool); 64] = [(false, false); 64];
         let is_ampdu = ppdu.is_ampdu();
         let perfect = quality.is_perfect() && x.hit.0 >= x.hit.1;
@@ -344,8 +366,12 @@ impl Channel {
         let mut known = (0u32, 1.0, 1.0);
         let (mut received, mut legible) = (0, 0);
         let mut offset = 0;
-        for (n, mpdu) in ppdu.mpdus.iter().enumerate() {
+        for (n, mpdu) in ppdu.mpdus.iter().enumerate().take(ended.end) {
             let bytes = framing.mpdu_bytes(u32::from(mpdu.size));
+            if n < ended.start {
+                offset += timing::subframe_bytes(bytes);
+                continue;
+            }
             if perfect {
                 copies[n] = (true, false);
                 received += 1;
@@ -378,12 +404,13 @@ impl Channel {
                 }
             }
         }
-        x.received = received;
-        x.legible = legible;
+        let is_first = x.received + x.legible == 0;
+        x.received += received;
+        x.legible += legible;
         let mut heard = Span::ZERO;
         if received > 0 && self.transmits[x.to.index()].counts_received() {
             let mut alone = (0, Span::ZERO);
-            for (mpdu, _) in ppdu.mpdus.iter().zip(&copies).filter(|(_, copy)| copy.0) {
+            for (mpdu, _) in ppdu.mpdus[ended.clone()].iter().zip(&copies[ended.clone()]).filter(|(_, copy)| copy.0) {
                 let bytes = framing.mpdu_bytes(u32::from(mpdu.size));
                 if bytes != alone.0 {
                     alone = (bytes, radio.timing.ppdu(x.mode, bytes));
@@ -392,13 +419,13 @@ impl Channel {
             }
         }
         if tracing {
-            record_data(&mut self.frames, &mut self.ampdus, now, x, ppdu, pool, |n| copies[n]);
+            record_data(&mut self.frames, &mut self.ampdus, now, x, ppdu, ended.clone(), pool, |n| copies[n]);
         }
         if let Some(recipient) = &mut session.recipient {
-            if received + legible > 0 {
+            if is_first && received + legible > 0 {
                 recipient.on_ampdu(now, x.mode.rate());
             }
-            for (mpdu, &(whole, legible)) in ppdu.mpdus.iter_mut().zip(&copies) {
+            for (mpdu, &(whole, legible)) in ppdu.mpdus[ended.clone()].iter_mut().zip(&copies[ended]) {
                 if whole && !mpdu.has_arrived() {
                     mpdu.set_arrived();
                     if let Some(remedy) = recipient.retry_out_mut() {
@@ -413,7 +440,7 @@ impl Channel {
                 }
             }
         } else {
-            for (mpdu, &(whole, _)) in ppdu.mpdus.iter_mut().zip(&copies) {
+            for (mpdu, &(whole, _)) in ppdu.mpdus[ended.clone()].iter_mut().zip(&copies[ended]) {
                 // [IEEE80211-10.3.2.14-1]
                 if whole && !mpdu.has_arrived() {
                     mpdu.set_arrived();
@@ -421,8 +448,10 @@ impl Channel {
                 }
             }
         }
-        mark_sent(ppdu);
-        let (link, ac) = (x.link, x.ac);
+        if is_end {
+            mark_sent(ppdu);
+        }
+        let (link, ac, answers) = (x.link, x.ac, x.received > 0);
         if !heard.is_zero() {
             self.charge_received(now, link, ac, heard);
         }
@@ -439,7 +468,25 @@ impl Channel {
                 self.update_holding();
             }
         }
-        received > 0
+        answers
+    }
+
+    /// When the next MPDU ends, of a PPDU whose MPDUs go up one by one; else when the PPDU does.
+    #[cold]
+    fn next_end(&self, i: usize) -> Time {
+        let x = &self.exchanges[i];
+        let end = x.data_start + x.data;
+        let radio = &self.radios[x.from.index()];
+        let ppdu = radio.queues[x.ac.index()].formed.front().expect("on the air");
+        let judged = usize::from(x.judged);
+        if ppdu.is_bar() || x.caught == Some(false) || judged + 1 >= ppdu.mpdus.len() {
+            return end;
+        }
+        let bytes = |mpdu: &Mpdu| radio.framing.mpdu_bytes(u32::from(mpdu.size));
+        let before: u32 = ppdu.mpdus[..judged].iter().map(|m| timing::subframe_bytes(bytes(m))).sum();
+        let offset = before + timing::DELIMITER_BYTES + bytes(&ppdu.mpdus[judged]);
+        let preamble = radio.timing.preamble(x.mode);
+        x.data_start + preamble + x.data.saturating_sub(preamble).mul_ratio(offset.into(), ppdu.psdu_bytes.into())
     }
 
     /// TCP packets that have just reached the other end of `link`, for a remedy there that measures delay by their timestamps.

@@ -72,7 +72,7 @@ impl Channel {
         }
         x.received = u16::from(reached);
         if self.trace.frames {
-            record_data(&mut self.frames, &mut self.ampdus, now, x, ppdu, pool, |_| (reached, false));
+            record_data(&mut self.frames, &mut self.ampdus, now, x, ppdu, 0..1, pool, |_| (reached, false));
         }
         if reached {
             let mpdu = &mut ppdu.mpdus[0];

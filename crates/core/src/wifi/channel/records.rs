@@ -1,5 +1,7 @@
 //! What a monitor beside the receiver would capture, frame by frame.
 
+use std::ops::Range;
+
 use super::{Channel, Exchange, Stage};
 use crate::convert::saturate16;
 use crate::packet::Pool;
@@ -64,13 +66,15 @@ fn micros(time: Span) -> u16 {
     saturate16(time.as_ns().div_ceil(1000).min(32_767))
 }
 
-/// The frames of a PPDU with data. `copies`: of each MPDU whether it arrived whole, and if not, whether its header did.
+/// Those frames of a PPDU with data that have `ended`. `copies`: of each MPDU whether it arrived whole, and if not, whether its header did.
+#[expect(clippy::too_many_arguments, reason = "parts of one channel, and of one of its exchanges")]
 pub(super) fn record_data(
     frames: &mut Vec<FrameRecord>,
     ampdus: &mut u32,
     now: Time,
     x: &Exchange,
     ppdu: &Ppdu,
+    ended: Range<usize>,
     pool: &Pool,
     copies: impl Fn(usize) -> (bool, bool),
 ) {
@@ -97,8 +101,10 @@ pub(super) fn record_data(
         return;
     }
     let ampdu = ppdu.is_ampdu().then_some(*ampdus);
-    *ampdus = ampdus.wrapping_add(1);
-    for (n, mpdu) in ppdu.mpdus.iter().enumerate() {
+    if ended.end == ppdu.mpdus.len() {
+        *ampdus = ampdus.wrapping_add(1);
+    }
+    for (n, mpdu) in ppdu.mpdus.iter().enumerate().take(ended.end).skip(ended.start) {
         frames.push(FrameRecord {
             kind: FrameKind::Data,
             sn: mpdu.sn.get(),

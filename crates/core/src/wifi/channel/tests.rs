@@ -1,6 +1,7 @@
 mod association;
 mod behaviour;
 mod group;
+mod hands_up;
 mod properties;
 mod wavelan;
 
