@@ -541,7 +541,7 @@ fn what_would_need_more_memory_than_there_is_is_told_before_the_run() {
     }
     assert!(faults(r#"{ kind = "stream", rate = "1Mbit/s", every = "1ns" }"#).contains("must be at least 1us"));
     let kept = faults(r#"{ kind = "ping", interval = "11ns" }"#);
-    assert!(kept.contains("each with a row of its own: at most 50000000"), "{kept}");
+    assert!(kept.contains("each with a row of its own: at most 10000000"), "{kept}");
     for traffic in [
         r#"{ kind = "ping", interval = "1us" }"#,
         r#"{ kind = "cbr", rate = "400Gbit/s" }"#,

@@ -3,10 +3,10 @@
 
 use super::World;
 
-/// Packets in queues and on lines at a time: some GiB.
-const MAX_PACKETS: u64 = 20_000_000;
-/// Rows of one table: some GiB.
-const MAX_ROWS: u64 = 50_000_000;
+/// Packets in queues and on lines at a time: a GiB or two.
+const MAX_PACKETS: u64 = 10_000_000;
+/// Rows of one table: a GiB or so.
+const MAX_ROWS: u64 = 20_000_000;
 
 /// A run has grown beyond what memory is for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

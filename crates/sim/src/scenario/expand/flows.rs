@@ -19,8 +19,8 @@ use crate::traffic::{Carried, Faults, TcpApp, Traffic};
 const MAX_TSQ_BYTES: Bytes = Bytes::new(1 << 40);
 /// Of all entries, by traffic that does not wait for the network: 800 Gbit/s of 1000 bytes.
 const MAX_PACKETS_PER_SECOND: u64 = 100_000_000;
-/// Packets of all entries that get a row each: some GiB of results.
-const MAX_REMEMBERED: u64 = 50_000_000;
+/// Packets of all entries that get a row each: a GiB of results, and as much again where all of them are dropped.
+const MAX_REMEMBERED: u64 = 10_000_000;
 /// RFC 1122 section 4.2.3.2.
 const MAX_DELAYED_ACK: Span = Span::from_ms(500);
 
