@@ -103,6 +103,25 @@ mod tests {
         assert_eq!((halving.halve(14, 5, 14), halving.halve(6, 5, 14)), (6, 6));
     }
 
+    /// RFC 6937 section 3: above `ssthresh` as many leave as are half of those that were delivered, rounded up.
+    // [RFC6937-3-4]
+    #[test]
+    fn above_ssthresh_what_leaves_is_in_proportion_to_what_arrived() {
+        let mut prr = RateReduction::begin(20);
+        let mut pipe = 20;
+        let sent: Vec<u32> = [1, 1, 1, 2, 1, 3]
+            .map(|delivered| {
+                pipe -= delivered;
+                let n = prr.on_ack(delivered, pipe, 10, false) - pipe;
+                (0..n).for_each(|_| prr.on_send());
+                pipe += n;
+                n
+            })
+            .into();
+        // Half of 1, 2, 3, 5, 6 and 9, rounded up: 1, 1, 2, 3, 3, 5 in all.
+        assert_eq!(sent, [1, 0, 1, 1, 0, 2]);
+    }
+
     /// RFC 6937 section 3: below `ssthresh` a segment more than arrived, only as many where the ACK is not safe, and never past it.
     // [RFC6937-3-5] [RFC6937-3-6] [RFC6937-3-7] [RFC8985-9.3-2]
     #[test]

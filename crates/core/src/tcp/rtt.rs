@@ -211,8 +211,22 @@ mod tests {
         assert_eq!(rtt.rto(&c), c.rto_max);
     }
 
-    /// Linux: srtt + max(4 rttvar, 200 ms).
+    /// RFC 6298 section 4: on a steady path the variation fades to nothing, and a tick of 7 ms stays of it.
     // [RFC6298-4-1]
+    #[test]
+    fn a_tick_is_the_least_variation() {
+        let mut c = config("linux-6");
+        c.rto_granularity = Span::from_ms(1);
+        (c.rto_min, c.rto_var_min) = (Span::ZERO, Span::from_ms(7));
+        c.rttvar_rule = RttvarRule::Rfc6298;
+        let mut rtt = RttEstimator::new(&c);
+        for _ in 0..100 {
+            rtt.on_sample(Span::from_ms(80), Span::from_ms(80), true, &c);
+        }
+        assert_eq!(rtt.rto(&c), Span::from_ms(87));
+    }
+
+    /// Linux: srtt + max(4 rttvar, 200 ms).
     #[test]
     fn a_steady_path_keeps_the_floor_of_the_variation() {
         let c = config("linux-6");

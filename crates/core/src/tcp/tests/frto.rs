@@ -208,3 +208,25 @@ fn without_new_data_the_repair_goes_on_at_once() {
         assert_eq!(pair.sent_between(201.0, 699.0, MSS), [10, 11, 12], "{recovery:?}");
     }
 }
+
+/// RFC 5682 section 3.1 step 3a: once the new data has been reported above what is missing, the loss was real, whatever comes late.
+/// All of the second flight is lost but segment 15, which arrives when that has been decided.
+// [RFC5682-2.1-3a] [RFC5682-3.1-2]
+#[test]
+fn a_loss_once_found_real_stays_so() {
+    let c = sender(Frto::Rfc5682, FrtoResponse::Undo, Recovery::Sack);
+    let mut pair = Pair::same(&c, ONE_WAY);
+    pair.data_fate = Box::new(|n, _| match n {
+        15 => Fate::Delay(Span::from_ms(410)),
+        10..30 => Fate::Lose,
+        _ => Fate::Pass,
+    });
+    let mut pair = pair.start(100 * MSS);
+    pair.run(at(709));
+    assert_eq!(pair.sent_between(599.0, 601.0, MSS), [30, 31]);
+    assert_eq!(pair.sent_between(699.0, 701.0, MSS)[..2], [11, 12], "the report of 30 has come");
+    pair.run_for(Span::from_secs(10));
+    let stats = pair.sender.stats();
+    assert_eq!((stats.spurious_timeouts, stats.undos, stats.timeouts), (0, 0, 1));
+    assert_eq!(pair.receiver.stats().bytes_delivered, 100 * MSS);
+}

@@ -16,7 +16,7 @@ fn slow_start_doubles_each_round_without_delayed_acks() {
     assert_eq!(rounds, [2, 4, 8, 16, 32]);
 }
 
-// [RFC5681-3.1-7] [RFC5681-3.2-3] [RFC5681-3.2-12] [RFC5681-4.3-5] [RFC6582-3.2-1] [RFC6582-3.2-2a]
+// [RFC5681-3.1-7] [RFC5681-3.2-3] [RFC5681-4.3-5] [RFC6582-3.2-1] [RFC6582-3.2-2a]
 #[test]
 fn one_lost_segment_is_retransmitted_on_the_third_duplicate_and_the_window_halves() {
     for recovery in [Recovery::Reno, Recovery::NewReno, Recovery::Sack] {
@@ -286,9 +286,10 @@ fn duplicates_from_before_a_timeout_begin_no_fast_retransmit() {
         if guard {
             sender.on_packet(at, &ack_of(10, None), &mut out);
             assert_eq!(left(&mut out), [10, 11]);
-            sender.on_packet(at + RTT, &ack_of(11, None), &mut out);
-            assert_eq!(left(&mut out), [12, 13]);
-            (0..3).for_each(|_| sender.on_packet(at + RTT, &ack_of(11, None), &mut out));
+            // All that had been sent is acknowledged, and nothing beyond it.
+            (0..3).for_each(|_| sender.on_packet(at, &ack_of(10, None), &mut out));
+            assert_eq!(sender.stats().fast_retransmits, 0);
+            (0..4).for_each(|_| sender.on_packet(at + RTT, &ack_of(11, None), &mut out));
             assert_eq!(sender.stats().fast_retransmits, 1);
         }
     }
@@ -398,4 +399,55 @@ fn only_the_first_partial_ack_starts_the_timer_anew() {
     // All that was outstanding when it began, and what limited transmit added.
     assert_eq!(partial(400, 12).2, CaState::Open);
     assert_eq!(sender.window().cwnd, sender.window().ssthresh);
+}
+
+/// RFC 5681 section 3.2 step 6: of ten segments 0 and 5 are lost, and the first new ACK ends Reno's recovery with half the window.
+// [RFC5681-3.2-12]
+#[test]
+fn reno_ends_its_recovery_with_the_first_new_ack() {
+    let c = lone_config(Recovery::Reno, |c| c.prr = false);
+    let (mut sender, mut out) = lone_sender(c, 10);
+    let at = Time::ZERO + RTT;
+    (0..7).for_each(|_| sender.on_packet(at, &ack_of(0, None), &mut out));
+    assert_eq!(sender.path().state, CaState::Recovery);
+    sender.on_packet(at + RTT, &ack_of(5, None), &mut out);
+    assert_eq!((sender.path().state, sender.window().cwnd, sender.window().ssthresh), (CaState::Open, 5, 5));
+}
+
+/// RFC 6298 section 3: after a timeout the ACK may be for either copy of the first segment, and measures nothing, also where it
+/// covers segments that were sent once.
+// [RFC6298-3-2]
+#[test]
+fn the_ack_of_a_repeated_segment_measures_no_round_trip() {
+    for (acked, measured) in [(1, None), (3, None)] {
+        let c = lone_config(Recovery::Sack, |c| c.frto = Frto::Off);
+        let (mut sender, mut out) = lone_sender(c, 10);
+        let timeout = sender.deadline();
+        sender.on_deadline(timeout, &mut out);
+        assert_eq!(left(&mut out), [0]);
+        sender.on_packet(timeout + Span::from_ms(10), &ack_of(acked, None), &mut out);
+        assert_eq!(sender.srtt(), measured, "{acked} acknowledged");
+    }
+}
+
+/// RFC 2883 section 4: a first block is a duplicate if it lies below the ACK or within the second block, and nothing else is.
+// [RFC2883-4-6]
+#[test]
+fn a_sender_knows_a_duplicate_report_by_its_place() {
+    for (acked, blocks, duplicates) in [
+        (0, &[(3, 4), (2, 5)][..], 1),
+        (2, &[(1, 2)], 1),
+        (2, &[(1, 2), (4, 5)], 1),
+        (0, &[(3, 4)], 0),
+        (0, &[(3, 4), (6, 8)], 0),
+        (0, &[(3, 7), (4, 6)], 0),
+    ] {
+        let (mut sender, mut out) = lone_sender(lone_config(Recovery::Sack, |_| {}), 10);
+        let mut p = ack_of(acked, None);
+        for &(from, to) in blocks {
+            p.push_sack(SackBlock { start: Seq32(1 + 1000 * from), end: Seq32(1 + 1000 * to) });
+        }
+        sender.on_packet(Time::ZERO + RTT, &p, &mut out);
+        assert_eq!(sender.stats().duplicate_sacks, duplicates, "{acked} {blocks:?}");
+    }
 }

@@ -199,6 +199,25 @@ fn a_lost_probe_leaves_the_rest_to_the_timeout() {
     }
 }
 
+/// RFC 8985 section 7.3: new data that leaves while a probe is on its way starts no other probe. All is lost from the tenth on.
+// [RFC8985-7.3-1]
+#[test]
+fn new_data_behind_a_probe_starts_no_other() {
+    let c = config("linux-6", |c| (c.quick_acks, c.rto_min) = (1000, Span::from_secs(1)));
+    let mut pair = Pair::same(&c, ONE_WAY);
+    pair.data_fate = Box::new(|n, _| if n >= 9 { Fate::Lose } else { Fate::Pass });
+    let mut pair = pair.start(10 * u64::from(c.mss()));
+    pair.run(Time::ZERO + Span::from_ms(650));
+    assert_eq!(pair.sender.stats().tail_loss_probes, 1);
+    let (now, mut out) = (pair.now, std::mem::take(&mut pair.out));
+    pair.sender.write(now, u64::from(c.mss()), &mut out);
+    pair.out = out;
+    pair.drain();
+    pair.run(Time::ZERO + Span::from_secs(5));
+    assert_eq!(pair.sender.stats().tail_loss_probes, 1);
+    assert!(pair.sender.stats().timeouts > 0);
+}
+
 /// RFC 8985 sections 7.2 and 7.3: every ACK of the first window is lost. The probe is new data although the window is full, two
 /// round trips after the window left; without a round trip measured it waits a second.
 // [RFC8985-7.2-2] [RFC8985-7.2-3] [RFC8985-7.3-4]

@@ -292,3 +292,50 @@ fn saturated_stations_behave_as_bianchi_and_chance_say() {
         }
     }
 }
+
+/// Two cells. The access point of the first hears of the second cell only what its access point sends: the CTS that announces a long
+/// frame. Until that frame has been acknowledged it answers no RTS of its own station, which hears nothing of all that.
+// [IEEE80211-10.3.2.9-2]
+#[test]
+fn an_rts_is_not_answered_while_the_nav_is_set() {
+    for (other_sends, unanswered) in [(false, 0), (true, 1)] {
+        let mut config =
+            radio(Standard::B, FixedConfig { rate: Some("1Mbit/s".parse().unwrap()), ..FixedConfig::default() });
+        config.rts_threshold_bytes = 0;
+        let mut rig = Rig::new(2, config.clone(), SignalConfig::default(), false, 1500);
+        let radio = Arc::new(config);
+        rig.channel = Channel::new(&ChannelConfig {
+            radios: vec![radio; 4],
+            pairs: [(0, 2), (1, 3)].map(|(s, ap)| PairConfig::fixed(s, ap, SignalConfig::default())).into(),
+            groups: Vec::new(),
+            hidden: ids(vec![(0, 1), (0, 3), (1, 2)]),
+            sensing: Span::ZERO,
+            capture_effect: Probability::ZERO,
+            seed: 7,
+            index: 0,
+            trace: TraceConfig { ppdus: true, frames: false },
+        });
+        if other_sends {
+            rig.send(2);
+        }
+        // By then the CTS is over; the frame takes 12.5 ms. The last time nothing more is sent.
+        for at in [3 * MS, 20 * MS, SECOND] {
+            while rig.channel.deadline() < Time::from_ns(at) {
+                let now = rig.channel.deadline();
+                rig.now = now.as_ns();
+                rig.channel.on_deadline(now, &mut rig.pool, &mut rig.out);
+                rig.take();
+            }
+            rig.now = at;
+            if at < SECOND {
+                rig.send(0);
+            }
+        }
+        let stats = rig.channel.stats(AirLinkId(0), Time::from_ns(rig.now));
+        assert_eq!(stats.rts_unanswered.min(1), unanswered, "other sends: {other_sends}");
+        assert_eq!(rig.delivered[2].len(), usize::from(other_sends));
+        let own = rig.channel.ppdus.iter().find(|ppdu| ppdu.link == AirLinkId(0)).unwrap();
+        let other = rig.channel.ppdus.iter().find(|ppdu| ppdu.link == AirLinkId(2));
+        assert!(other.is_none_or(|other| own.start_ns > other.end_ns), "{own:?} {other:?}");
+    }
+}

@@ -348,7 +348,8 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
 
     /// Every output and counter equals the model's; nothing goes up twice or out of order; each MPDU that came in comes out once.
-    // [IEEE80211-10.3.2.14-1] [IEEE80211-10.25.6.6.2-1] [IEEE80211-10.25.6.6.2-2] [IEEE80211-10.25.6.6.2-4]
+    // [IEEE80211-10.3.2.14-1] [IEEE80211-10.25.6.6.2-1] [IEEE80211-10.25.6.6.2-2] [IEEE80211-10.25.6.6.2-3]
+    // [IEEE80211-10.25.6.6.2-4]
     #[test]
     fn agrees_with_a_map(config in config(), start in 5000u64..9192, ops in prop::collection::vec(op(), 1..400)) {
         let index = config.retry_out.as_ref().map(|c| c.build(&()).index(Time::ZERO).unwrap());
