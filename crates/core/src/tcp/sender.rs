@@ -277,7 +277,7 @@ impl Sender {
     pub fn write(&mut self, now: Time, bytes: u64, out: &mut Outputs) {
         self.write_end = self.write_end.saturating_add(bytes).min(u64::MAX / 2);
         self.all_acked_told = self.write_end == 1;
-        self.path.now = now;
+        self.count_until(now);
         if self.state == State::Established {
             self.transmit(now, out);
         }
@@ -286,7 +286,7 @@ impl Sender {
     /// No more will be written: FIN after the last byte. Without a handshake there is no FIN either.
     pub fn close(&mut self, now: Time, out: &mut Outputs) {
         self.closing = true;
-        self.path.now = now;
+        self.count_until(now);
         if self.state == State::Established {
             self.transmit(now, out);
             self.finish_if_done(out);
