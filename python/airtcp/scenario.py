@@ -1521,6 +1521,9 @@ class Reorder(Part):
 class ReorderConfig(Part):
     """Parameters of the recipient's side of Block Ack."""
 
+    hands_up: HandsUp | None = None
+    """When the MPDUs of an A-MPDU go up. Default: `at_ppdu_end`."""
+
     obey_bar: bool | None = None
     """A BAR moves the head (clause 10.25.6.6.3). Off, the hole that the sender announces stays until `timeout` or
     the window's end. Default: true.
@@ -2636,6 +2639,9 @@ FrtoResponse: TypeAlias = "Literal['undo', 'rate_halving', 'conservative']"
 GapFrom: TypeAlias = "Literal['end', 'start']"
 """Event from which a gap between two transfers is counted."""
 
+HandsUp: TypeAlias = "Literal['at_ppdu_end', 'at_last_bit']"
+"""When the MPDUs of an A-MPDU leave the receiving radio."""
+
 Hidden: TypeAlias = "AllHidden | Sequence[Sequence[str]]"
 """Radios that do not hear each other."""
 
@@ -2824,6 +2830,7 @@ __all__ = [
     "Frto",
     "FrtoResponse",
     "GapFrom",
+    "HandsUp",
     "Hidden",
     "Hold",
     "HoldRange",
