@@ -844,8 +844,8 @@ class Profile(Part):
     """Proportional rate reduction (RFC 6937) while the window shrinks; off: RFC 5681 / RFC 6675 as written."""
 
     pushed_acks: bool | None = None
-    """What ends with PSH, or is less than a full segment, is acknowledged as soon as the application has read all
-    there is, though no second segment has come (Linux since 6.6).
+    """What ends with PSH, or is less than a full segment, waits for no second segment (Linux since 6.6). It is
+    acknowledged as soon as the application has read all there is.
     """
 
     quick_acks: int | None = None
@@ -2027,8 +2027,8 @@ class TcpOptions(Part):
     """Proportional rate reduction (RFC 6937) while the window shrinks; off: RFC 5681 / RFC 6675 as written."""
 
     pushed_acks: bool | None = None
-    """What ends with PSH, or is less than a full segment, is acknowledged as soon as the application has read all
-    there is, though no second segment has come (Linux since 6.6).
+    """What ends with PSH, or is less than a full segment, waits for no second segment (Linux since 6.6). It is
+    acknowledged as soon as the application has read all there is.
     """
 
     quick_acks: int | None = None
