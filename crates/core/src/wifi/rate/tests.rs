@@ -432,9 +432,10 @@ fn is_targeted(config: &RateConfig) -> bool {
     matches!(config, RateConfig::MinstrelHt(c) if c.sampling == minstrel_ht::Sampling::Targeted)
 }
 
-/// So that no single table of samples decides.
+/// As many as make a mean that no single table of samples decides.
+const SEEDS: u64 = 10;
+
 fn mean_over_seeds(mut share: impl FnMut(u64) -> f64) -> f64 {
-    const SEEDS: u64 = 3;
     (1..=SEEDS).map(&mut share).sum::<f64>() / SEEDS as f64
 }
 
@@ -458,28 +459,30 @@ fn the_minstrels_find_the_last_mode_that_works() {
 #[test]
 fn the_minstrels_weigh_losses_against_rate() {
     for (config, phy) in every_minstrel() {
-        let modes = phy.modes();
         let mut shares = Vec::new();
-        for (seed, middle) in modes.iter().enumerate() {
+        for middle in phy.modes() {
             // Success falls from 1 to 0 around `middle`, per stream: more streams are harder.
             let per_stream = |m: Mode| m.rate().as_bps() as f64 / f64::from(m.streams()).powf(0.3);
-            let p = |mode: Mode| 1.0 / (1.0 + (per_stream(mode) / per_stream(*middle)).powi(6));
-            let mut sender = Sender::new(&config, &phy, seed as u64);
-            let mut sum = 0.0;
-            for t in 0..500 {
-                sender.run_until(ms(10 * t), &mut |_, mode| p(mode));
-                if t >= 300 {
-                    sum += expected_bps(&phy, sender.best(), p(sender.best())) / 200.0;
+            let p = |mode: Mode| 1.0 / (1.0 + (per_stream(mode) / per_stream(middle)).powi(6));
+            let best = optimum_bps(&phy, p);
+            shares.push(mean_over_seeds(|seed| {
+                let mut sender = Sender::new(&config, &phy, seed);
+                let mut sum = 0.0;
+                for t in 0..500 {
+                    sender.run_until(ms(10 * t), &mut |_, mode| p(mode));
+                    if t >= 300 {
+                        sum += expected_bps(&phy, sender.best(), p(sender.best())) / 200.0;
+                    }
                 }
-            }
-            shares.push(sum / optimum_bps(&phy, p));
+                sum / best
+            }));
         }
         // Estimates are noisy, and neighbours differ little.
         let mean = shares.iter().sum::<f64>() / shares.len() as f64;
         let worst = shares.iter().copied().fold(1.0, f64::min);
         // Linux 6.12 counts data at its length and the rest at the same for all, and takes what was never tried to be good.
-        let least = if is_targeted(&config) { 0.85 } else { 0.9 };
-        assert!(mean > least && worst > 0.8, "{mean:.3}, at worst {worst:.3} of the optimum: {config:?}");
+        let (least, of_worst) = if is_targeted(&config) { (0.88, 0.82) } else { (0.92, 0.87) };
+        assert!(mean > least && worst > of_worst, "{mean:.3}, at worst {worst:.3} of the optimum: {config:?}");
     }
 }
 
@@ -494,7 +497,7 @@ fn the_minstrels_follow_a_change() {
         let p_up_to = |last: Mode| move |mode: Mode| if mode.rate() <= last.rate() { 0.98 } else { 0.0 };
         let faster = modes.iter().filter(|m| m.rate() > low.rate()).count();
         // Linux 6.12 tests at most one mode in 20 ms, and a random faster one a third of the time.
-        let up = if is_targeted(&config) { 40 } else { 20 };
+        let up = if is_targeted(&config) { 30 } else { 20 };
         // Up: one good sample is enough. Down: a mode that was good takes 9 intervals to fall below 10 % (0.75^9 < 0.1), and
         // all that are faster have to be found out, one after the other or as many at once as a series uses.
         for (from, to, intervals) in [(low, high, up), (high, low, 9 + 9 * faster.div_ceil(used_at_once))] {
@@ -504,11 +507,12 @@ fn the_minstrels_follow_a_change() {
                 let mut sender = Sender::new(&config, &phy, seed);
                 sender.run_until(ms(5_000), &mut |_, mode| p_up_to(from)(mode));
                 let expected = |mode: Mode| expected_bps(&phy, mode, p_up_to(to)(mode)) / best;
-                at_the_change += expected(sender.best()) / 3.0;
+                at_the_change += expected(sender.best()) / SEEDS as f64;
                 let end = ms(5_000) + interval.saturating_mul(intervals as u64);
                 sender.run_until(end, &mut |_, mode| p_up_to(to)(mode));
                 expected(sender.best())
             });
+            println!("{share:.3} {from:?} to {to:?} {config:?}");
             assert!(at_the_change < 0.9, "nothing to follow");
             assert!(share >= 0.9, "{from:?} to {to:?}: {share:.3} of the optimum, {config:?}");
         }
