@@ -489,6 +489,15 @@ mod tests {
         board.check();
     }
 
+    // [RFC8985-7.3-7]
+    #[test]
+    fn a_probe_is_the_latest_transmission() {
+        let mut board = board(3);
+        let now = Time::ZERO + Span::from_ms(1);
+        let (probe, waited) = board.take_probe(now).unwrap();
+        assert_eq!((probe.start, probe.sent_at, probe.number, waited), (1 + 2 * MSS, now, 4, Span::from_ms(1)));
+    }
+
     #[derive(Debug, Clone)]
     enum Step {
         Sack(u64, u64),

@@ -168,7 +168,7 @@ fn a_tail_loss_probe_replaces_the_timeout() {
 fn a_loss_repaired_by_the_probe_alone_reduces_the_window() {
     let c = config("linux-6", |c| {
         c.cc = crate::tcp::cc::CcConfig::by_name("reno").unwrap();
-        c.quick_acks = 1000;
+        (c.quick_acks, c.restart_after_idle) = (1000, false);
     });
     let mut pair = Pair::same(&c, ONE_WAY).losing(&[9]).start(10 * u64::from(c.mss()));
     pair.run(Time::ZERO + Span::from_secs(1));
