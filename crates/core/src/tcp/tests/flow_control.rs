@@ -190,9 +190,12 @@ fn after_a_pause_the_window_decays_only_where_the_profile_says_so() {
         pair.run(Time::ZERO + Span::from_secs(10));
         let before = pair.sender.window().cwnd;
         assert!(before >= 40, "{before}");
+        let counted = pair.sender.stats_at(pair.now).cwnd_segment_ns;
         let mut out = std::mem::take(&mut pair.out);
         pair.sender.write(pair.now, 100 * 1448, &mut out);
         pair.out = out;
+        // The pause had the window from before.
+        assert_eq!(pair.sender.stats_at(pair.now).cwnd_segment_ns, counted);
         let burst = pair.out.packets.len() as u32;
         assert!(burst == expected || (!restart && burst >= expected), "{burst}");
     }
