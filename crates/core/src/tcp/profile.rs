@@ -349,7 +349,8 @@ options! {
     /// The window follows the receive buffer by two segments for each segment that arrives, which is acknowledged at once. It begins
     /// below 64 KB, and what waits above a hole takes room from it (Linux, `tcp_grow_window`, `__tcp_select_window`). Off: it is
     /// the buffer.
-    receive_window_in_steps: bool,    /// What ends with PSH, or is less than a full segment, waits for no second segment (Linux since 6.6). It is acknowledged as soon as
+    receive_window_in_steps: bool,
+    /// What ends with PSH, or is less than a full segment, waits for no second segment (Linux since 6.6). It is acknowledged as soon as
     /// the application has read all there is.
     pushed_acks: bool,
     /// While data lies above a hole: how many segments one ACK may tell of that was put off (Linux since 4.18, `tcp_comp_sack_nr`). The
