@@ -30,8 +30,8 @@ pub enum HandsUp {
     #[default]
     AtPpduEnd,
     /// Each at its own last bit, as ns-3 does. The chips of ath9k write each MPDU to memory by itself, too. Their interrupt follows
-    /// 0.5 ms after the last one, or 2 ms after the first; before AR9300 0.25 and 0.7 ms (Linux 6.12,
-    /// drivers/net/wireless/ath/ath9k/hw.c, `rimt_last`, `rimt_first`). That time is left out.
+    /// 0.5 ms after the last one, or 2 ms after the first. Before AR9300 it was 0.25 and 0.7 ms. See `rimt_last` and `rimt_first`
+    /// in drivers/net/wireless/ath/ath9k/hw.c, Linux 6.12. That time is left out.
     AtLastBit,
 }
 
