@@ -18,7 +18,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::retry_out::{AnyRetryOut, RetryOutConfig};
+use super::retry_out::{AnyRetryOut, RetryOutConfig, TcpKnowledge, TcpKnownBy};
 use crate::policy::checked;
 use crate::units::{DataRate, Probability, Seq12, Span, Time};
 
@@ -58,6 +58,8 @@ pub struct ReorderConfig {
     pub hands_up: HandsUp,
     /// The remedy. Default: off.
     pub retry_out: Option<RetryOutConfig>,
+    /// By what the remedy tells that a corrupt MPDU carries a TCP segment. Only `payload` needs a network without encryption.
+    pub tcp_known_by: TcpKnownBy,
 }
 
 impl Default for ReorderConfig {
@@ -69,6 +71,7 @@ impl Default for ReorderConfig {
             reports_corrupt: Probability::ONE,
             hands_up: HandsUp::AtPpduEnd,
             retry_out: None,
+            tcp_known_by: TcpKnownBy::default(),
         }
     }
 }
@@ -169,6 +172,7 @@ pub struct ReorderBuffer<T: Copy> {
     timeout: Span,
     obey_bar: bool,
     retry_out: Option<AnyRetryOut>,
+    knowledge: TcpKnowledge,
     stats: ReorderStats,
 }
 
@@ -189,6 +193,7 @@ impl<T: Copy> ReorderBuffer<T> {
             timeout: config.timeout,
             obey_bar: config.obey_bar,
             retry_out: config.retry_out.as_ref().map(|c| c.build(&())),
+            knowledge: config.tcp_known_by.build(),
             stats: ReorderStats::default(),
         }
     }
@@ -234,8 +239,15 @@ impl<T: Copy> ReorderBuffer<T> {
         }
     }
 
-    /// An MPDU arrived corrupt, its header legible; `is_tcp` if its payload shows a TCP segment. True if it was given up now.
-    pub fn on_corrupt(&mut self, now: Time, sn: Seq12, is_tcp: bool, up: &mut Vec<T>) -> bool {
+    /// An MPDU arrived correct, with a packet of `bytes` at the IP layer; `is_tcp` if that is a TCP segment. To be told only where
+    /// there is a remedy, which may need it for what arrives corrupt.
+    pub fn on_good(&mut self, is_tcp: bool, bytes: u16) {
+        self.knowledge.on_good(is_tcp, bytes);
+    }
+
+    /// An MPDU with a packet of `bytes` at the IP layer arrived corrupt, its header legible; `is_tcp` if it carries a TCP segment,
+    /// which the remedy may not be able to read. True if it was given up now.
+    pub fn on_corrupt(&mut self, now: Time, sn: Seq12, is_tcp: bool, bytes: u16, up: &mut Vec<T>) -> bool {
         let Some(retry_out) = &mut self.retry_out else { return false };
         // A number is believed while it is consistent: in the window, or given up already, where counting changes nothing.
         if !sn.is_in_window(self.head.back(self.reach), self.reach + self.window) {
@@ -244,10 +256,10 @@ impl<T: Copy> ReorderBuffer<T> {
         let number = &mut self.numbers[index(sn, 2 * self.reach)];
         number.corrupt = number.corrupt.saturating_add(1);
         let retries = u32::from(number.corrupt) - 1;
-        if !is_tcp || sn.is_before(self.head) || number.fate != Fate::Missing {
+        if sn.is_before(self.head) || number.fate != Fate::Missing {
             return false;
         }
-        if retry_out.index(now).is_none_or(|index| retries < index) {
+        if retry_out.index(now).is_none_or(|index| retries < index) || !self.knowledge.is_tcp(is_tcp, bytes) {
             return false;
         }
         number.fate = Fate::GivenUp;

@@ -433,10 +433,11 @@ impl Channel {
                         if p.kind == Kind::Tcp && p.len > 0 && p.ts_ecr != 0 {
                             remedy.on_up(now, p.flow.0, p.ts_ecr);
                         }
+                        recipient.on_good(mpdu.is_tcp(), mpdu.size);
                     }
                     recipient.on_mpdu(now, mpdu.sn, mpdu.packet, &mut self.up, &mut self.refused);
                 } else if legible && (reports_all || draw(reports_corrupt, &mut link.error_rng)) {
-                    recipient.on_corrupt(now, mpdu.sn, mpdu.is_tcp(), &mut self.up);
+                    recipient.on_corrupt(now, mpdu.sn, mpdu.is_tcp(), mpdu.size, &mut self.up);
                 }
             }
         } else {

@@ -139,7 +139,7 @@ impl Upload {
         let mut refused = Vec::new();
         for mpdu in std::mem::take(&mut self.pending) {
             if self.rng.random::<f64>() < self.corrupt {
-                self.buffer.on_corrupt(self.now, mpdu.sn, true, &mut up);
+                self.buffer.on_corrupt(self.now, mpdu.sn, true, 1500, &mut up);
                 self.pending.push(mpdu);
                 continue;
             }

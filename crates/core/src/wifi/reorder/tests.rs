@@ -38,7 +38,7 @@ impl Rig {
         std::mem::take(&mut self.up)
     }
     fn corrupt(&mut self, ms: u64, n: u64, is_tcp: bool) -> Vec<u64> {
-        self.buffer.on_corrupt(at(ms), sn(n), is_tcp, &mut self.up);
+        self.buffer.on_corrupt(at(ms), sn(n), is_tcp, 1500, &mut self.up);
         std::mem::take(&mut self.up)
     }
     fn bar(&mut self, ms: u64, n: u64) -> Vec<u64> {
@@ -114,11 +114,11 @@ fn corrupt_numbers_outside_the_window_are_not_believed() {
     let mut rig = Rig::new(ReorderConfig { retry_out: retry_out(1), ..ReorderConfig::default() }, 100);
     for n in [164, 35, 2000, 99] {
         for _ in 0..5 {
-            assert!(!rig.buffer.on_corrupt(at(0), sn(n), true, &mut rig.up), "{n}");
+            assert!(!rig.buffer.on_corrupt(at(0), sn(n), true, 1500, &mut rig.up), "{n}");
         }
     }
-    assert!(!rig.buffer.on_corrupt(at(0), sn(163), true, &mut rig.up));
-    assert!(rig.buffer.on_corrupt(at(0), sn(163), true, &mut rig.up), "the window's last");
+    assert!(!rig.buffer.on_corrupt(at(0), sn(163), true, 1500, &mut rig.up));
+    assert!(rig.buffer.on_corrupt(at(0), sn(163), true, 1500, &mut rig.up), "the window's last");
     // 164 enters the window as if never heard of.
     assert_eq!(rig.arrive(0, &[100]), [100]);
     assert_eq!(rig.buffer.corrupt_receptions(sn(164)), 0);
@@ -372,7 +372,7 @@ proptest! {
                 Op::Corrupt(d, tcp) => {
                     let n = n(d);
                     let before = rig.buffer.stats().given_up;
-                    let gave_up = rig.buffer.on_corrupt(now, sn(n), tcp, &mut rig.up);
+                    let gave_up = rig.buffer.on_corrupt(now, sn(n), tcp, 1500, &mut rig.up);
                     prop_assert_eq!(gave_up, rig.buffer.stats().given_up > before);
                     model.corrupt(n, tcp, &mut up);
                 }

@@ -1,6 +1,10 @@
 //! How many retries the recipient waits for before it treats an MPDU that keeps arriving corrupt as lost: the access point's
 //! remedy against upload bufferbloat. One file per way to choose that number, the **retry-out index**.
 
+mod known_by;
+
+pub use known_by::{TcpKnowledge, TcpKnownBy};
+
 use crate::policy::policies;
 use crate::units::{DataRate, Span, Time};
 
