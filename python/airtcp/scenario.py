@@ -1538,6 +1538,11 @@ class ReorderConfig(Part):
     retry_out: RetryOutConfig | None = None
     """The remedy. Default: off."""
 
+    tcp_known_by: TcpKnownBy | None = None
+    """By what the remedy tells that a corrupt MPDU carries a TCP segment. Only `payload` needs a network without
+    encryption. Default: `payload`.
+    """
+
     timeout: str | None = None
     """Time for which an MPDU is held before the gaps in front of it count as lost, or "never" (as ns-3). mac80211:
     100 ms. Above zero. Default: `100ms`.
@@ -1572,6 +1577,12 @@ class Retries(Part):
     software: int | None = None
     """Most retries of an MPDU under Block Ack before the driver gives it up. ath9k: 10 (`ATH_MAX_SW_RETRIES` of
     about 2.6.38), 30 in later trees. Default: 30.
+    """
+
+    tcp_limit: RetryOutConfig | None = None
+    """For MPDUs with TCP segments, a lower limit by the rate that the sender sends at: `stepped` or `fixed`, whose
+    index it is. Source: Nomoto, Wu, Ohzahata and Kato, ICN 2017, pages 69-74, of which the abstract says no more
+    than that. Default: off.
     """
 
 
@@ -2339,6 +2350,12 @@ class Qdisc(Part):
 
     name: Literal["qdisc"] = field(default="qdisc", init=False)
 
+    orphans: bool | None = None
+    """Whether the driver lets go of a frame's socket when it takes the frame (`skb_orphan`). What it holds then does
+    not count for TCP small queues. ath9k does not: mac80211 lets go in `ieee80211_tx_status`, after the
+    transmission (net/mac80211/status.c, Linux 3.13). Default: false.
+    """
+
     qdisc: QueueConfig | None = None
     """Queue discipline. Default: 1000 packets drop-tail, as pfifo_fast with `txqueuelen` 1000."""
 
@@ -2759,6 +2776,9 @@ StationQueue: TypeAlias = "Literal['keep', 'drop']"
 away.
 """
 
+TcpKnownBy: TypeAlias = "Literal['payload', 'length', 'last_good', 'all_tcp', 'same_length']"
+"""By what the remedy tells that a corrupt MPDU carries a TCP segment."""
+
 TimerPhase: TypeAlias = "RandomPhase | Span"
 """When the ticks of a host's timers fall."""
 
@@ -2905,6 +2925,7 @@ __all__ = [
     "Stream",
     "Switch",
     "TcpAv",
+    "TcpKnownBy",
     "TcpOptions",
     "TimerPhase",
     "Times",

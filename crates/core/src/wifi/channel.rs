@@ -39,6 +39,7 @@ use super::phy::{EdcaParams, ErrorModel, Mode, Motion, Quality, Signal, SignalCo
 use super::radio::{AcQueue, Radio};
 use super::rate::{AnyRateControl, RateConfig, RateContext};
 use super::reorder::ReorderBuffer;
+use super::retry_out::AnyRetryOut;
 use super::roam::{ApQueue, StationQueue};
 use super::trace::{Ac, AirStats, FrameRecord, PpduRecord, TraceConfig};
 use super::transmit::{AnyTransmit, TransmitContext};
@@ -160,6 +161,8 @@ struct Link {
     /// What rate control is built from at each association, where there are several.
     rate_setup: Option<Box<(RateConfig, RateContext)>>,
     wants_snr: bool,
+    /// A lower retry limit for TCP.
+    tcp_limit: Option<Box<AnyRetryOut>>,
     stats: AirStats,
     /// Up to when `stats.held_packet_ns` is complete.
     counted_to: Time,
@@ -371,6 +374,7 @@ impl Channel {
                 queues,
                 aggregates,
                 has_qos,
+                orphans: radio.transmit.orphans(),
                 framing: radio.framing(),
                 acks: radio.acks(),
                 is_shut: config.pairs.iter().any(|p| p.station.index() == i && p.roams.is_some()),
@@ -426,6 +430,7 @@ impl Channel {
                     sessions: [None; 4],
                     wants_snr: rate.wants_snr(),
                     rate,
+                    tcp_limit: radios[from.index()].config.retries.tcp_limit.as_ref().map(|c| Box::new(c.build(&()))),
                     rate_setup: pair.roams.map(|_| Box::new((rate_config, context))),
                     stats: AirStats::default(),
                     counted_to: Time::ZERO,

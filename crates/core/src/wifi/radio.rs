@@ -36,6 +36,8 @@ pub(super) struct Radio {
     pub framing: Framing,
     /// Its frames are acknowledged.
     pub acks: bool,
+    /// Frames that its driver has no longer count for their connection.
+    pub orphans: bool,
     /// A station without association: what it has waits.
     pub is_shut: bool,
 }

@@ -655,6 +655,11 @@ impl Channel {
         let session = &mut self.sessions[ppdu.session.index()];
         let link = &mut self.links[session.link.index()];
         let retries = &radio.config.retries;
+        let mut tcp_limit = retries.software;
+        if let Some(by_rate) = &mut link.tcp_limit {
+            by_rate.on_ampdu(now, ppdu.series.stages()[stage_index_of_last(ppdu)].mode.rate());
+            tcp_limit = by_rate.index(now).map_or(tcp_limit, |index| tcp_limit.min(saturate8(index)));
+        }
         let mut gave_up = false;
         let mut released = 0;
         self.failed.clear();
@@ -668,7 +673,8 @@ impl Channel {
             let mut mpdu = mpdu;
             if !(answered && mpdu.has_arrived()) {
                 // [IEEE80211-10.3.4.4-1]
-                if aggregates && mpdu.retries < retries.software {
+                let limit = if mpdu.is_tcp() { tcp_limit } else { retries.software };
+                if aggregates && mpdu.retries < limit {
                     let more = match retries.counts {
                         RetryCount::Handings => 1,
                         RetryCount::Transmissions => saturate8(ppdu.tried),
@@ -729,6 +735,11 @@ impl Channel {
 /// The stage of the series that makes the next try; the last one for tries beyond it.
 fn stage_index(ppdu: &Ppdu) -> usize {
     ppdu.series.stage_of_try(ppdu.tried).unwrap_or(ppdu.series.stages().len() - 1)
+}
+
+/// That of the latest try.
+fn stage_index_of_last(ppdu: &Ppdu) -> usize {
+    ppdu.series.stage_of_try(ppdu.tried.saturating_sub(1)).unwrap_or(ppdu.series.stages().len() - 1)
 }
 
 pub(super) fn mark_sent(ppdu: &mut Ppdu) {

@@ -32,6 +32,7 @@ impl Channel {
         if self.radios[r].is_shut || self.transmits[r].is_pulled() {
             return;
         }
+        let orphans = self.radios[r].orphans;
         loop {
             let queue = &self.radios[r].queues[ac.index()];
             if queue.driver_count >= queue.driver_frames {
@@ -58,7 +59,10 @@ impl Channel {
                 }
             }
             let packet = &pool[id];
-            let mpdu = Mpdu::new(id, packet, report, airtime_ns);
+            if report && orphans {
+                out.release(packet.flow, packet.len);
+            }
+            let mpdu = Mpdu::new(id, packet, report && !orphans, airtime_ns);
             let queue = &mut self.radios[r].queues[ac.index()];
             queue.driver_count += 1;
             self.sessions[to.index()].fresh.push_back(mpdu);

@@ -39,6 +39,7 @@ pub(super) fn link(ap: RadioId, radio: &Radio, errors: &ErrorModel, seed: u64, c
         sessions: [None; 4],
         wants_snr: false,
         rate,
+        tcp_limit: None,
         stats: AirStats::default(),
         counted_to: Time::ZERO,
         error_rng: stream(seed, component, Purpose::AirErrors),

@@ -1,5 +1,6 @@
 mod association;
 mod behaviour;
+mod below_tcp;
 mod group;
 mod hands_up;
 mod properties;

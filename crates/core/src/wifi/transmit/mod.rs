@@ -164,6 +164,11 @@ pub trait TransmitRules {
     /// Frames per access category that the driver takes.
     fn driver_frames(&self) -> u32;
 
+    /// Whether the driver lets go of a frame's socket when it takes the frame.
+    fn orphans(&self) -> bool {
+        false
+    }
+
     /// What the radio asks of TCP small queues: data for a second / 2^n at the pacing rate may wait below a connection.
     fn tsq_pacing_shift(&self) -> Option<u32> {
         None

@@ -31,12 +31,16 @@ pub struct QdiscConfig {
     /// Frames per access category that the driver takes from it. ath9k: 123 (`ATH_MAX_QDEPTH`).
     #[schemars(range(min = 1))]
     pub driver_frames: u32,
+    /// Whether the driver lets go of a frame's socket when it takes the frame (`skb_orphan`). What it holds then does not count for
+    /// TCP small queues. ath9k does not: mac80211 lets go in `ieee80211_tx_status`, after the transmission
+    /// (net/mac80211/status.c, Linux 3.13).
+    pub orphans: bool,
 }
 
 impl Default for QdiscConfig {
     fn default() -> QdiscConfig {
         let qdisc = QueueConfig::Fifo(FifoConfig { limit_packets: Some(1000), limit_bytes: None });
-        QdiscConfig { qdisc, driver_frames: 123 }
+        QdiscConfig { qdisc, driver_frames: 123, orphans: false }
     }
 }
 
@@ -58,6 +62,9 @@ checked!(QdiscConfig);
 impl TransmitRules for QdiscConfig {
     fn driver_frames(&self) -> u32 {
         self.driver_frames
+    }
+    fn orphans(&self) -> bool {
+        self.orphans
     }
 }
 

@@ -196,8 +196,9 @@ fn any_radio() -> impl Strategy<Value = RadioConfig> {
             formed_ahead,
         },
     );
-    let retries = (1..40u8, any::<bool>(), 1..=13u8, 1..=7u8, any::<bool>(), any::<bool>()).prop_map(
-        |(software, handings, hardware_tries, frame_tries, asks, bar)| Retries {
+    let retries = (1..40u8, any::<bool>(), 1..=13u8, 1..=7u8, any::<bool>(), any::<bool>(), any::<bool>()).prop_map(
+        |(software, handings, hardware_tries, frame_tries, asks, bar, by_rate)| Retries {
+            tcp_limit: by_rate.then(RetryOutConfig::default),
             on_missed: if asks { OnMissed::Bar } else { OnMissed::Repeat },
             software,
             counts: if handings { RetryCount::Handings } else { RetryCount::Transmissions },
@@ -267,7 +268,8 @@ fn any_wavelan() -> impl Strategy<Value = RadioConfig> {
             };
             let mut config = RadioConfig::of(PhyConfig { wavelan: Some(wavelan), ..PhyConfig::of(Standard::Wavelan) });
             let qdisc = QueueConfig::Fifo(FifoConfig { limit_packets: Some(limit), limit_bytes: None });
-            config.transmit = TransmitConfig::Qdisc(QdiscConfig { qdisc, driver_frames: 1 + limit % 3 });
+            config.transmit =
+                TransmitConfig::Qdisc(QdiscConfig { qdisc, driver_frames: 1 + limit % 3, orphans: false });
             config.check().expect("valid");
             config
         },
