@@ -69,12 +69,15 @@ def draw(part: dict[str, Any], rng: random.Random, name: str = "", depth: int = 
 Keys = tuple[str | int, ...]
 
 
-def scenario(number: int) -> dict[str, Any]:
-    """The scenario of a number: a line and a WLAN with flows over both, and what is drawn is added piece by piece.
+def trace(rng: random.Random) -> dict[str, Any]:
+    """A signal that follows a trace. Its times ascend, which the schema cannot say."""
+    times = sorted(rng.sample(range(0, 500, 25), rng.randint(2, 5)))
+    points = [[time / 1000, rng.choice([-5, 0, 6, 12, 20, 40, 60])] for time in times]
+    return {"kind": "trace", "points": points, "repeat": rng.random() < 0.5}
 
-    A piece that does not fit the rest is drawn again twice, then left out.
-    """
-    rng = random.Random(number)
+
+def one_cell(number: int, rng: random.Random) -> tuple[dict[str, Any], list[tuple[Keys, dict[str, Any]]]]:
+    """A line and a WLAN with flows over both, and the pieces that may change."""
     profiles = _airtcp.names()["profiles"]
     hosts = [{"name": name, "kind": "host", "profile": rng.choice(profiles)} for name in ("a", "s1", "s2")]
     ends = {"down": ("a", "s1"), "up": ("s2", "a"), "across": ("s1", "s2")}
@@ -100,6 +103,65 @@ def scenario(number: int) -> dict[str, Any]:
         pieces += [(("wlans", 0, side, key), radio[key]) for key in radio]
     pieces.append((("wlans", 0, "signal"), SCHEMA["$defs"]["SignalConfig"]))
     pieces += [(("wlans", 0, "phy", key), part) for key, part in SCHEMA["$defs"]["PhyConfig"]["properties"].items()]
+    return out, pieces
+
+
+def two_cells(number: int, rng: random.Random) -> tuple[dict[str, Any], list[tuple[Keys, dict[str, Any]]]]:
+    """A second access point, stations that walk, one that changes its access point, daemons; path loss or traces."""
+    out, pieces = one_cell(number, rng)
+    own, standard = out["wlans"][0], out["wlans"][0]["phy"]["standard"]
+    out["nodes"] += [{"name": "q", "kind": "router"}, {"name": "s3", "kind": "host"}]
+    out["links"].append({"name": "second", "from": "q", "to": "r", "rate": "100Mbit/s", "delay": "1ms"})
+    signal = {"kind": "path_loss", "exponent": 3, "tx_power_dbm": rng.choice([-15, -8, 0, 15])}
+    place = {"node": "s2", "position_m": [0, rng.choice([1, 5, 60])]}
+    own |= {"signal": signal, "stations": ["s1", place], "ap_position_m": [0, 0], "channel": rng.choice("16")}
+    far = {"node": "s3", "position_m": [20, rng.choice([-1, -9])]}
+    other = {"name": "other", "ap": "q", "ap_position_m": [20, 0], "phy": {"standard": standard}}
+    out["wlans"].append({**other, "signal": signal, "stations": ["s1", far], "channel": rng.choice("16")})
+    out["flows"].append({"name": "third", "from": "s3", "to": "a"})
+    if rng.random() < 0.3:  # who hears whom follows from where they stand
+        own["stations"] = [{"node": "s1", "position_m": [rng.choice([1, 30]), 0]}, place]
+        out["wlans"][1]["stations"] = [far]
+        for wlan in out["wlans"]:
+            wlan["carrier_sense_dbm"] = rng.choice([-90, -82, -62])
+    else:
+        speed = rng.choice([1, 50, 200])
+        out["walks"] = [
+            {"node": "s1", "waypoints_m": [[0, 1], [20, 1]], "speed_m_per_s": speed, "there_and_back": True}
+        ]
+        out["roaming"] = [{"node": "s1"}]
+        if rng.random() < 0.3:
+            out["roaming"][0]["rule"] = {"kind": "times", "switches": [{"at": "150ms", "to": "other"}]}
+        if rng.random() < 0.5:
+            del place["position_m"]
+            place["signal"] = trace(rng)
+    if rng.random() < 0.5:
+        out["coop"] = [{"name": "daemons", "nodes": ["s2", "s3"]}]
+        daemon = SCHEMA["$defs"]["CoopConfig"]["properties"]
+        pieces += [(("coop", 0, "daemon", key), part) for key, part in daemon.items()]
+        pieces += [(("coop", 0, key), SCHEMA["$defs"]["Coop"]["properties"][key]) for key in ("ac", "start", "stop")]
+    roaming, cell = (SCHEMA["$defs"][name]["properties"] for name in ("Roaming", "Wlan"))
+    path_loss = next(
+        each for each in SCHEMA["$defs"]["SignalConfig"]["anyOf"][1]["oneOf"] if "exponent" in each["properties"]
+    )
+    pieces += [(("roaming", 0, key), roaming[key]) for key in roaming if key != "node" and "roaming" in out]
+    for i, station in ((0, place), (1, far)):
+        at = out["wlans"][i]["stations"].index(station)
+        pieces += [(("wlans", i, "stations", at, "radio"), SCHEMA["$defs"]["RadioOptions"])]
+        pieces += [(("wlans", i, "signal", key), part) for key, part in path_loss["properties"].items()]
+        pieces += [(("wlans", i, key), cell[key]) for key in ("capture_effect", "sensing", "ap_radio")]
+        hidden = {"enum": ["all", [[station["node"], "s1"]], [["r", "q"]]]}
+        pieces.append((("wlans", i, "hidden"), hidden))
+    return out, pieces
+
+
+def scenario(number: int) -> dict[str, Any]:
+    """The scenario of a number: one cell or two, and what is drawn is added piece by piece.
+
+    A piece that does not fit the rest is drawn again twice, then left out.
+    """
+    rng = random.Random(number)
+    out, pieces = (two_cells if number % 3 == 2 else one_cell)(number, rng)
     for place, part in rng.sample(pieces, len(pieces) // 3):
         if place[-1] in ("name", "from", "to", "rate"):
             continue
@@ -108,6 +170,8 @@ def scenario(number: int) -> dict[str, Any]:
             inner = more
             for key in place[:-1]:
                 inner = inner.setdefault(key, {}) if isinstance(key, str) else inner[key]
+            if not isinstance(inner, dict):  # a name drawn before stands for the whole table
+                break
             inner[place[-1]] = draw(part, rng, "", 3)
             try:
                 _airtcp.Checked.from_json(json.dumps(more), "random", [])
