@@ -113,9 +113,9 @@ def two_cells(number: int, rng: random.Random) -> tuple[dict[str, Any], list[tup
     out["nodes"] += [{"name": "q", "kind": "router"}, {"name": "s3", "kind": "host"}]
     out["links"].append({"name": "second", "from": "q", "to": "r", "rate": "100Mbit/s", "delay": "1ms"})
     signal = {"kind": "path_loss", "exponent": 3, "tx_power_dbm": rng.choice([-15, -8, 0, 15])}
-    place = {"node": "s2", "position_m": [0, rng.choice([1, 5, 60])]}
+    place: dict[str, Any] = {"node": "s2", "position_m": [0, rng.choice([1, 5, 60])]}
     own |= {"signal": signal, "stations": ["s1", place], "ap_position_m": [0, 0], "channel": rng.choice("16")}
-    far = {"node": "s3", "position_m": [20, rng.choice([-1, -9])]}
+    far: dict[str, Any] = {"node": "s3", "position_m": [20, rng.choice([-1, -9])]}
     other = {"name": "other", "ap": "q", "ap_position_m": [20, 0], "phy": {"standard": standard}}
     out["wlans"].append({**other, "signal": signal, "stations": ["s1", far], "channel": rng.choice("16")})
     out["flows"].append({"name": "third", "from": "s3", "to": "a"})
