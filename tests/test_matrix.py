@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from airtcp._airtcp import Document
 from airtcp.errors import ResultsError, StudyError, SweepError
 from airtcp.report import model
-from airtcp.report.matrix import change, level, rule, said, shown
+from airtcp.report.matrix import change, level, lines, rule, said, shown
 from airtcp.report.page import write
-from airtcp.report.print import draw_matrix
+from airtcp.report.print import draw_map, draw_matrix
 from airtcp.study import files, prepare
 from airtcp.study.files import Matrix, MatrixGroup, MatrixMeasure, MatrixRow, MatrixScene
 from airtcp.study.matrix import MOST, Table, doublings
@@ -108,6 +108,47 @@ def test_of_equals_the_one_that_changes_less() -> None:
     assert advice(values)["arms"] == ["both", "alone"]
     # More than the margin apart, effort does not count.
     assert advice({**values, "alone": (150, 10)}, {"both": 2})["arms"] == ["both", "alone"]
+
+
+def priced(rows: Sequence[MatrixRow], values: Values, **measure: Any) -> Json:
+    """The group of a table with costs; `measure` changes the latency."""
+    made = table(values).matrix
+    matrix = msgspec.structs.replace(
+        made,
+        costs=("setting", "driver", "servers"),
+        measures=(msgspec.structs.replace(LATENCY, **measure), GOODPUT),
+        groups=(MatrixGroup(title="old", base="plain", rows=tuple(rows)),),
+    )
+    found: Json = Table(matrix, {"one": data(values)}).to_dict()["groups"][0]
+    return found
+
+
+def test_of_equals_the_one_whose_dearest_change_is_cheaper() -> None:
+    rows = [MatrixRow(arm="a", changes=("servers",)), MatrixRow(arm="b", changes=("setting", "driver"))]
+    values: Values = {"plain": (800, 10), "a": (100, 10), "b": (110, 10)}
+    assert priced(rows, values)["advice"][0]["arms"] == ["b", "a"]
+    assert priced([rows[0], MatrixRow(arm="b", changes=("servers", "driver"))], values)["advice"][0]["arms"] == [
+        "a",
+        "b",
+    ]
+
+
+def test_a_row_about_which_a_measure_says_nothing_is_never_advised() -> None:
+    rows = [MatrixRow(arm="stream", without=("goodput",)), MatrixRow(arm="b", changes=("driver",))]
+    found = priced(rows, {"plain": (800, 10), "stream": (60, 4), "b": (400, 10)})
+    assert found["advice"][0]["arms"] == ["b"]
+    stream = found["rows"][1]["cells"][0]
+    assert list(stream["measures"]) == ["latency"]
+    assert stream["score"] is None
+
+
+def test_a_factor_of_one_lets_nothing_get_worse_beyond_chance() -> None:
+    values: Values = {"plain": (100, 10), "a": ([104, 105, 106, 105, 104], 20)}
+    rows = [MatrixRow(arm="a", changes=("driver",))]
+    assert priced(rows, values, harm=1.5)["advice"][0]["arms"] == ["a"]
+    assert priced(rows, values, harm=1)["advice"][0]["outcome"] == "nothing"
+    by_chance: Values = {"plain": (100, 10), "a": ([90, 120, 95, 112, 99], 20)}
+    assert priced(rows, by_chance, harm=1)["advice"][0]["arms"] == ["a"]
 
 
 def test_what_harms_is_out() -> None:
@@ -244,6 +285,88 @@ def test_a_matrix_rests_on_all_of_its_scenes(folder: Path) -> None:
     (folder / "experiments/more.toml").write_text(other)
     found = files.read(folder)
     assert found.only(experiments=["more"]).matrices == ()
+
+
+MAP = """
+[[matrices.maps]]
+id = "where"
+title = "Where"
+experiment = "flows"
+x = "n"
+y = "rate"
+"""
+OVER_TWO = EXPERIMENT.replace("n = [1, 4]", 'n = [1, 4]\nrate = ["10Mbit/s", "20Mbit/s", "40Mbit/s"]').replace(
+    '"{n}"\n', '"{n}"\n"links.bottleneck.rate" = "{rate}"\n'
+)
+
+
+@pytest.fixture
+def mapped(folder: Path) -> Path:
+    scene = 'where = { n = 4, rate = "20Mbit/s" }'
+    (folder / "study.toml").write_text(STUDY.replace("where = { n = 4 }", scene) + MAP)
+    (folder / "experiments/flows.toml").write_text(OVER_TWO)
+    return folder
+
+
+def test_a_map_is_the_advice_at_each_point(mapped: Path) -> None:
+    matrix = files.read(mapped).matrices[0]
+    points = [
+        Point(arm, {"n": n, "rate": rate})
+        for arm in ("plain", "CoDel")
+        for n in (1, 4)
+        for rate in ("10Mbit/s", "20Mbit/s", "40Mbit/s")
+    ]
+    # CoDel helps four flows at the lowest rate, and nobody else.
+    means = [
+        (85 if point.arm == "CoDel" else 30) if point.parameters == {"n": 4, "rate": "10Mbit/s"} else 95
+        for point in points
+    ]
+    noise = np.random.default_rng(7).normal(1, 0.001, SEEDS)
+    runs = Data(
+        points,
+        list(range(SEEDS)),
+        {"utilisation": Measure("utilisation", Meaning("", "%"))},
+        {"utilisation": np.array([mean * noise for mean in means])},
+    )
+    (found,) = Table(matrix, {"flows": runs}).to_dict()["maps"]
+    assert (found["x"]["values"], found["y"]["values"]) == ([1, 4], ["10Mbit/s", "20Mbit/s", "40Mbit/s"])
+    told = [[advice["outcome"] for advice in row] for row in found["groups"][0]["cells"]]
+    assert told == [["fine", "remedy"], ["fine", "fine"], ["fine", "fine"]]
+    assert found["groups"][0]["cells"][0][1]["arms"] == ["CoDel"]
+    shown_as = msgspec.convert(found, model.MatrixMap)
+    head, rows = lines(shown_as, shown_as.groups[0])
+    assert head == ["rate \N{DOWNWARDS ARROW} n \N{RIGHTWARDS ARROW}", "1", "4"]
+    assert rows[-1] == ["10Mbit/s", "none needed", "CoDel"]
+    picture = draw_map(shown_as)
+    assert picture == draw_map(shown_as)
+    assert "none needed" in picture["svg"].decode()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('x = "n"', 'x = "m"', r"maps\[0\].x: no parameter 'm'"),
+        ('y = "rate"', 'y = "n"', r"maps\[0\]: x and y are the same parameter, 'n'"),
+        ('experiment = "flows"\nx', 'experiment = "flow"\nx', "no experiment has that id"),
+        ('id = "where"', 'id = "which"', "already used by"),
+        ("margin = 1.5", 'margin = 1.5\ncosts = ["driver"]', "'router' is unknown; accepted: driver"),
+        ('changes = ["router"]', 'without = ["loss"]', "'loss' is unknown; accepted: utilisation"),
+    ],
+)
+def test_faults_of_maps_and_costs(mapped: Path, old: str, new: str, message: str) -> None:
+    text = (mapped / "study.toml").read_text()
+    assert old in text
+    (mapped / "study.toml").write_text(text.replace(old, new))
+    with pytest.raises(StudyError, match=message):
+        prepare.prepare(files.read(mapped), "quick")
+
+
+def test_a_map_is_left_out_without_its_experiment(mapped: Path) -> None:
+    (mapped / "experiments/more.toml").write_text(OVER_TWO.replace('id = "flows"', 'id = "more"'))
+    text = (mapped / "study.toml").read_text().replace('experiment = "flows"\nx', 'experiment = "more"\nx')
+    (mapped / "study.toml").write_text(text)
+    assert [len(m.maps) for m in files.read(mapped).only(experiments=["flows"]).matrices] == [0]
+    assert [len(m.maps) for m in files.read(mapped).matrices] == [1]
 
 
 # --- arms that sweeps share -------------------------------------------------------------------------------------------

@@ -7,7 +7,17 @@ from dataclasses import dataclass
 from typing import Final
 
 from airtcp.report.look import number, with_unit
-from airtcp.report.model import Estimate, Matrix, MatrixCell, MatrixGroup, MatrixMeasure, MatrixPart
+from airtcp.report.model import (
+    Advice,
+    Estimate,
+    MapGroup,
+    Matrix,
+    MatrixCell,
+    MatrixGroup,
+    MatrixMap,
+    MatrixMeasure,
+    MatrixPart,
+)
 
 SCORE: Final = "score"
 LEVELS: Final = (0.15, 0.5, 1.5)
@@ -154,6 +164,8 @@ class Said:
     runner_up: str
     weights: tuple[str, ...]
     """Its dependence on the weights of the measures."""
+    how: str = ""
+    """How to do it."""
 
 
 def said(matrix: Matrix, group: MatrixGroup, scene: int) -> Said:
@@ -177,7 +189,7 @@ def said(matrix: Matrix, group: MatrixGroup, scene: int) -> Said:
     shared = [m for m in matrix.measures if cell is not None and m.name in cell.measures and m.name in base.measures]
     effect = tuple(_from_to(measure, base, cell) for measure in shared if cell is not None)
     second = by_arm[advice.arms[1]].title if len(advice.arms) > 1 else ""
-    return Said("remedy", row.title, tuple(row.changes), effect, second, weights)
+    return Said("remedy", row.title, tuple(row.changes), effect, second, weights, row.how)
 
 
 def _only(measure: MatrixMeasure, cell: MatrixCell) -> str:
@@ -196,7 +208,9 @@ def rule(matrix: Matrix) -> list[str]:
         for m in matrix.measures
         if m.enough is not None
     ]
-    harms = [f"{m.title.lower()} {number(m.harm)}" for m in matrix.measures if m.harm is not None]
+    harms = [
+        f"{m.title.lower()} {number(m.harm) if m.harm > 1 else 'any'}" for m in matrix.measures if m.harm is not None
+    ]
     weighted = [f"{m.title.lower()} {number(m.weight)}" for m in matrix.measures if m.weight != 1]
     out = [
         "Each measure counts by how many doublings it is better than the base, seed by seed (+1: twice as good; "
@@ -214,13 +228,38 @@ def rule(matrix: Matrix) -> list[str]:
         f"A remedy helps if its score is at least +{math.log2(matrix.margin):.2f} (a factor of "
         f"{number(matrix.margin)}) and its interval over the seeds lies above zero. The interval is 95 % for all "
         "rows of a block together (Bonferroni). Among remedies within the same margin of the best score, the "
-        "advised one has the fewest things to change. The next one is the runner-up."
+        + ("advised one has the cheapest change" if matrix.costs else "advised one has the fewest things to change")
+        + ". The next one is the runner-up."
     )
+    if matrix.costs:
+        out.append(
+            f"Changes cost, from the cheapest: {', '.join(matrix.costs)}. Of several changes the dearest counts first, "
+            "then their number."
+        )
     out.append(
         "If no remedy helps, none is needed where the base is good enough in every measure that has a bound. Otherwise "
         "none helps. Shades need an interval without zero."
     )
     return out
+
+
+# --- maps -------------------------------------------------------------------------------------------------------------
+
+
+def point(group: MapGroup, advice: Advice) -> str:
+    """The advice at one point of a map, in a word or two."""
+    if advice.outcome == "remedy":
+        return group.titles[advice.arms[0]]
+    return OUTCOMES.get(advice.outcome or "", "not measured")
+
+
+def lines(one: MatrixMap, group: MapGroup) -> tuple[list[str], list[list[str]]]:
+    """A map as a table: its head, and a row for each value of y, the largest first."""
+    head = [f"{one.y.label} \N{DOWNWARDS ARROW} {one.x.label} \N{RIGHTWARDS ARROW}", *map(number, one.x.values)]
+    rows = [
+        [number(y), *(point(group, advice) for advice in row)] for y, row in zip(one.y.values, group.cells, strict=True)
+    ]
+    return head, rows[::-1]
 
 
 # --- Markdown ---------------------------------------------------------------------------------------------------------
@@ -240,7 +279,20 @@ def markdown(matrix: Matrix, level: int = 2) -> list[str]:
             for i, scene in enumerate(matrix.scenes)
         ],
     )
+    ways = {
+        row.title: row.how
+        for group in matrix.groups
+        for advice in group.advice
+        for row in group.rows
+        if row.how and advice.outcome == "remedy" and row.arm == advice.arms[0]
+    }
+    if ways:
+        out += ["", f"{head} How to do it", "", *(f"- **{title}**: {how}" for title, how in ways.items())]
     out += ["", f"{head} The rule", "", *(f"- {sentence}" for sentence in rule(matrix))]
+    for one in matrix.maps:
+        out += ["", f"{head} Map: {one.title}", *(["", one.text] if one.text else [])]
+        for map_group in one.groups:
+            out += ["", f"**{map_group.title}**", "", *_table(*lines(one, map_group))]
     labels = {measure.name: measure.label for measure in matrix.measures}
     for name, title in views(matrix):
         explained = labels.get(name, "doublings better than the base, all measures together")

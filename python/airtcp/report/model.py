@@ -215,6 +215,8 @@ class MatrixRow(_Part):
     title: str
     cells: list[MatrixCell | None]
     changes: list[str] = []
+    how: str = ""
+    """How to do it."""
     text: str = ""
 
 
@@ -225,6 +227,8 @@ class Advice(_Part):
     """None: nothing was measured."""
     arms: list[str] = []
     """The advised row and the runner-up."""
+    score: Estimate | None = None
+    """That of the advised row."""
     if_twice: dict[str, str | None] = {}
     """The row that would be advised if a measure counted twice, where it differs."""
 
@@ -260,6 +264,45 @@ class MatrixScene(_Part):
     text: str = ""
 
 
+class MapAxis(_Part):
+    """The values of a parameter along an axis of a map."""
+
+    name: str
+    label: str
+    values: list[float | str | bool]
+
+
+class MapGroup(_Part):
+    """The advice at each point: a list for each value of y, in which an entry for each value of x."""
+
+    title: str
+    base: str
+    titles: dict[str, str]
+    """Headings of the arms."""
+    cells: list[list[Advice]]
+
+
+class MatrixMap(_Part):
+    """The advice over two parameters of an experiment."""
+
+    id: str
+    title: str
+    experiment: str
+    x: MapAxis
+    y: MapAxis
+    groups: list[MapGroup]
+    text: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuses rows of another length than the axes, and advice that names no arm."""
+        for group in self.groups:
+            if len(group.cells) != len(self.y.values) or any(len(row) != len(self.x.values) for row in group.cells):
+                raise ValueError(f"map {self.id!r}: must have an advice for each pair of values of its axes")
+            named = [arm for row in group.cells for advice in row for arm in advice.arms]
+            if missing := next((arm for arm in named if arm not in group.titles), None):
+                raise ValueError(f"map {self.id!r} names {missing!r}, which has no title")
+
+
 class Matrix(_Part):
     """Arms as rows and experiments as columns, with the advice."""
 
@@ -270,6 +313,9 @@ class Matrix(_Part):
     scenes: list[MatrixScene]
     groups: list[MatrixGroup]
     text: str = ""
+    costs: list[str] = []
+    """Kinds of change, the cheapest first."""
+    maps: list[MatrixMap] = []
 
     def __post_init__(self) -> None:
         """Refuses rows of unequal length, and advice that names no row."""

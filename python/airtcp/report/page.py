@@ -70,6 +70,7 @@ def write(folder: Path | str, *, out: Path | str | None = None, figures: bool = 
     tables = {
         f"{one.id}-{view}": printed.draw_matrix(one, view) for one in study.matrices for view, _ in matrix.views(one)
     }
+    drawn |= {one.id: printed.draw_map(one) for each in study.matrices for one in each.maps}
     try:
         text = html(study, look, {name: contents["svg"] for name, contents in drawn.items()}).encode()
         with Batch(folder) as batch:
@@ -223,6 +224,9 @@ def _matrix(it: Matrix) -> dict[str, Any]:
         "it": it,
         "said": [[matrix.said(it, group, i) for group in it.groups] for i in range(len(it.scenes))],
         "rule": matrix.rule(it),
+        "maps": [
+            {"it": one, "tables": [(group.title, *matrix.lines(one, group)) for group in one.groups]} for one in it.maps
+        ],
         "views": [
             {
                 "name": name,

@@ -19,7 +19,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import FixedFormatter, FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
-from airtcp.plots.style import COLOURS, COLUMN_WIDTH_IN, HATCHES, LINES, MARKERS, shaded, style
+from airtcp.plots.style import COLOURS, COLUMN_WIDTH_IN, HATCHES, LINES, MARKERS, SHADES, shaded, style
 from airtcp.report.look import (
     Look,
     axis_values,
@@ -32,8 +32,8 @@ from airtcp.report.look import (
     stretches,
     y_range,
 )
-from airtcp.report.matrix import Shown, shown, views
-from airtcp.report.model import Matrix, Plot, Series
+from airtcp.report.matrix import Shown, point, shown, views
+from airtcp.report.model import Matrix, MatrixMap, Plot, Series
 
 HEIGHT_IN: Final = 2.2
 DPI: Final = 300
@@ -56,6 +56,11 @@ def draw(plot: Plot, looks: Mapping[str, Look]) -> dict[str, bytes]:
 def draw_matrix(matrix: Matrix, view: str) -> dict[str, bytes]:
     """The cells of a matrix as they show one measure, or the scores; files as `draw` has them."""
     return _drawn(lambda: _heat(matrix, view))
+
+
+def draw_map(one: MatrixMap) -> dict[str, bytes]:
+    """The advice over two parameters, a panel for each group; files as `draw` has them."""
+    return _drawn(lambda: _map(one))
 
 
 def _drawn(make: Callable[[], Figure]) -> dict[str, bytes]:
@@ -301,4 +306,54 @@ def _heat(matrix: Matrix, view: str) -> Figure:
     axes.set_yticks([])
     for spine in axes.spines.values():
         spine.set_visible(False)
+    return figure
+
+
+# --- maps -------------------------------------------------------------------------------------------------------------
+
+_PLAIN_FACES: Final = {"none needed": "#e9edf1", "none helps": "#9aa3ad", "not settled": "#ffffff"}
+"""Faces of points without a remedy."""
+
+
+def _map(one: MatrixMap) -> Figure:
+    """Two columns wide: a panel for each group, a coloured cell for each point, one legend for all."""
+    names = list(dict.fromkeys(point(g, advice) for g in one.groups for row in g.cells for advice in row))
+    remedies = [name for name in names if name not in _PLAIN_FACES and name != "not measured"]
+    faces = {name: shaded(COLOURS[i % len(COLOURS)], (i // len(COLOURS)) % SHADES) for i, name in enumerate(remedies)}
+    # In grey print, hatches tell apart what colours no longer do.
+    hatches = {name: HATCHES[i % len(HATCHES)] * 2 for i, name in enumerate(remedies)}
+    panels = len(one.groups)
+    height_in = 0.2 * max(4, len(one.y.values)) + 0.75 + 0.13 * math.ceil(len(names) / 3)
+    figure = Figure(figsize=(2 * COLUMN_WIDTH_IN + 0.2, height_in), dpi=DPI, layout="constrained")
+    for axes, group in zip(figure.subplots(1, panels, squeeze=False, sharey=True)[0], one.groups, strict=True):
+        for y, row in enumerate(group.cells):
+            for x, advice in enumerate(row):
+                name = point(group, advice)
+                face = faces.get(name, _PLAIN_FACES.get(name, "#ffffff"))
+                cell = Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor=face, edgecolor="white", linewidth=0.6)
+                cell.set_hatch(hatches.get(name, "//" if name == "not settled" else ""))
+                if name == "not settled":
+                    cell.set_edgecolor("#c3c9d0")
+                axes.add_patch(cell)
+        axes.set_xlim(-0.5, len(one.x.values) - 0.5)
+        axes.set_ylim(-0.5, len(one.y.values) - 0.5)
+        axes.set_xticks(range(len(one.x.values)), [_plain(number(v)) for v in one.x.values])
+        axes.set_yticks(range(len(one.y.values)), [_plain(number(v)) for v in one.y.values])
+        axes.set_xlabel(_plain(one.x.label))
+        axes.set_title(_plain(_short(group.title, 2 * ROW_CHARACTERS // panels)), fontsize=7)
+        axes.grid(visible=False)
+    figure.axes[0].set_ylabel(_plain(one.y.label))
+    handles = [
+        Rectangle(
+            (0, 0),
+            1,
+            1,
+            facecolor=faces.get(name, _PLAIN_FACES.get(name, "#ffffff")),
+            edgecolor="white" if name in faces else "#c3c9d0",
+            hatch=hatches.get(name, "//" if name == "not settled" else ""),
+        )
+        for name in names
+    ]
+    figure.legend(handles, [_plain(name) for name in names], loc="outside lower left", ncols=3, fontsize=6)
+    figure.suptitle(_plain(one.title), fontsize=8, x=0.01, ha="left")
     return figure

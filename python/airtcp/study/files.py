@@ -40,6 +40,7 @@ Scale = Literal["linear", "log"]
 NotNegative = Annotated[int, Meta(ge=0)] | Annotated[float, Meta(ge=0)]
 AboveZero = Annotated[int, Meta(gt=0)] | Annotated[float, Meta(gt=0)]
 AboveOne = Annotated[int, Meta(gt=1)] | Annotated[float, Meta(gt=1)]
+OneOrMore = Annotated[int, Meta(ge=1)] | Annotated[float, Meta(ge=1)]
 Texts = Annotated[tuple[Text, ...], Unique]
 
 
@@ -176,7 +177,10 @@ class MatrixMeasure(Part, kw_only=True, frozen=True):
     title: Annotated[str, means("Heading of its columns. Default: its name.")] = ""
     better: Annotated[Literal["less", "more"], means("Whether less or more of it is better.")] = "less"
     enough: Annotated[AboveZero | None, means("A value that is good enough. Better values count as this one.")] = None
-    harm: Annotated[AboveOne | None, means("A row harms if it makes the measure worse by this factor.")] = None
+    harm: Annotated[
+        OneOrMore | None,
+        means("A row harms if it makes the measure worse by this factor, beyond chance. 1: any change for the worse."),
+    ] = None
     weight: Annotated[NotNegative, means("Weight of a doubling in the score.")] = 1
 
     def __post_init__(self) -> None:
@@ -207,7 +211,12 @@ class MatrixRow(Part, kw_only=True, frozen=True):
     arm: Annotated[Text, means("Name of an arm.")]
     title: Annotated[str, means("Heading of the row. Default: the arm's name.")] = ""
     changes: Annotated[
-        Texts, means("Things that have to be changed for it. Among equals, the row with the fewest is advised.")
+        Texts,
+        means("Things that have to be changed for it. Among equals, the row whose change costs least is advised."),
+    ] = ()
+    how: Annotated[str, means("How to do it, such as commands. Each advice prints it.")] = ""
+    without: Annotated[
+        Texts, means("Measures that say nothing about it. They stay empty; the row gets no score and is never advised.")
     ] = ()
     text: Annotated[str, means("Description of the row.")] = ""
 
@@ -232,6 +241,28 @@ class MatrixGroup(Part, kw_only=True, frozen=True):
         msgspec.structs.force_setattr(self, "base_title", self.base_title or self.base)
 
 
+class MatrixMap(Part, kw_only=True, frozen=True):
+    """The advice over two parameters of an experiment: a picture for each group whose base and rows run in it."""
+
+    id: Annotated[Id, means("Id, unique among matrices, maps and plots. It names the picture's file.")]
+    title: Annotated[Text, means("Its heading.")]
+    text: Annotated[str, means("Description of the map.")] = ""
+    experiment: Annotated[Text, means("Id of an experiment.")]
+    x: Annotated[Text, means("Parameter on the horizontal axis.")]
+    y: Annotated[Text, means("Parameter on the vertical axis.")]
+    x_label: Annotated[str, means("Label of the horizontal axis. Default: the parameter.")] = ""
+    y_label: Annotated[str, means("Label of the vertical axis. Default: the parameter.")] = ""
+    where: Annotated[dict[str, Scalar], means("One value for each other parameter that varies.")] = key(
+        default_factory=dict
+    )
+
+    def __post_init__(self) -> None:
+        """Fills in the labels."""
+        super().__post_init__()
+        msgspec.structs.force_setattr(self, "x_label", self.x_label or self.x)
+        msgspec.structs.force_setattr(self, "y_label", self.y_label or self.y)
+
+
 class Matrix(Part, kw_only=True, frozen=True):
     """Arms as rows and experiments as columns. `airtcp.study.matrix` computes scores and advice from it."""
 
@@ -239,9 +270,14 @@ class Matrix(Part, kw_only=True, frozen=True):
     title: Annotated[Text, means("Its heading.")]
     text: Annotated[str, means("Description of the matrix.")] = ""
     margin: Annotated[AboveOne, means("The smallest overall gain that counts, as a factor.")] = 1.25
+    costs: Annotated[
+        Texts,
+        means("Kinds of change, the cheapest first. `changes` of rows are among them. Default: all cost the same."),
+    ] = ()
     measures: Annotated[tuple[MatrixMeasure, ...], Meta(min_length=1), means("Measures that count.")]
     scenes: Annotated[tuple[MatrixScene, ...], Meta(min_length=1), means("The columns.")]
     groups: Annotated[tuple[MatrixGroup, ...], Meta(min_length=1), means("The rows, in groups that share a base.")]
+    maps: Annotated[tuple[MatrixMap, ...], means("Maps of the advice over two parameters of an experiment.")] = ()
     place: Where = ""
 
 
@@ -351,8 +387,12 @@ class Study:
             for e in self.experiments
             if e.id in experiments or any(map(wanted, e.figures))
         ]
-        # A matrix needs all of its scenes.
-        matrices = tuple(m for m in self.matrices if {s.experiment for s in m.scenes} <= set(experiments))
+        # A matrix needs all of its scenes. A map needs its experiment.
+        matrices = tuple(
+            msgspec.structs.replace(m, maps=tuple(one for one in m.maps if one.experiment in experiments))
+            for m in self.matrices
+            if {s.experiment for s in m.scenes} <= set(experiments)
+        )
         return replace(self, experiments=tuple(kept), matrices=matrices)
 
 
@@ -443,7 +483,12 @@ def _check_ids(
         return [(p.id, read_from[e.place], (kind, i)) for e in experiments for i, p in enumerate(getattr(e, kind))]
 
     unique([(e.id, read_from[e.place], ()) for e in experiments])
-    unique([*[(m.id, document, ("matrices", i)) for i, m in enumerate(file.matrices)], *listed("plots")])
+    maps = [
+        (one.id, document, ("matrices", i, "maps", j))
+        for i, m in enumerate(file.matrices)
+        for j, one in enumerate(m.maps)
+    ]
+    unique([*[(m.id, document, ("matrices", i)) for i, m in enumerate(file.matrices)], *maps, *listed("plots")])
     unique(listed("findings"))
     unique([(a.id, document, ("assumptions", i)) for i, a in enumerate(file.assumptions)])
     ids = [e.id for e in experiments]
@@ -452,6 +497,7 @@ def _check_ids(
     ]
     for i, m in enumerate(file.matrices):
         named += [(s.experiment, ("matrices", i, "scenes", j, "experiment")) for j, s in enumerate(m.scenes)]
+        named += [(one.experiment, ("matrices", i, "maps", j, "experiment")) for j, one in enumerate(m.maps)]
         for kind, name, values in (
             ("measures", "name", [one.name for one in m.measures]),
             ("scenes", "experiment", [one.experiment for one in m.scenes]),
@@ -466,6 +512,12 @@ def _check_ids(
                 if row.arm in arms[: k + 1]:
                     message = "appears twice: each arm of a group must appear once, the base included"
                     faults.add(message, "matrices", i, "groups", j, "rows", k, "arm")
+                known = [one.name for one in m.measures]
+                for what, names, allowed in (("changes", row.changes, m.costs), ("without", row.without, known)):
+                    for name in names if allowed or what == "without" else ():
+                        if name not in allowed:
+                            message = f"{name!r} is unknown; accepted: {', '.join(allowed)}"
+                            faults.add(message, "matrices", i, "groups", j, "rows", k, what)
     for experiment, place in named:
         if experiment is not None and experiment not in ids:
             faults.add(f"no experiment has that id{nearest(experiment, ids)}", *place)

@@ -10,17 +10,19 @@ thumb for probabilistic problems in computer communications", ICC 1979).
 The advice for a scene follows from the scores by rule, never by hand:
 
 1. A row *harms* if a measure is worse by its factor `harm` or more, and the interval over the seeds has no zero in it.
-   It is out.
+   It is out. So is a row about which a measure says nothing (`without`), because it cannot be compared.
 2. A row *helps* if its score is at least the logarithm of `margin`, and its interval is above zero. The interval holds
    for all rows of the group together: of twenty that do nothing, one would else be above zero by chance. It is
    Bonferroni's, 1 - 0.05 / rows for each.
-3. Of the rows that help, those within `margin` of the best score are its equals. Advised is the equal that has the
-   fewest things to change, then the one with the higher score. The runner-up is the next of the equals, or else the
-   next best that helps.
+3. Of the rows that help, those within `margin` of the best score are its equals. Advised is the equal whose change
+   costs least. The dearest kind of change counts first (`costs`), then the number of changes, then the score. The
+   runner-up is the next of the equals, or else the next best that helps.
 4. If none helps, the base is *fine* if it is good enough in every measure that has an `enough`. Otherwise *nothing*
    helps. It is *open* if a row reaches the margin but its interval does not settle it.
 
 How much the advice rests on the weights is told as well: whom it would name if one measure counted twice.
+
+A *map* gives the advice by the same rule at each point of two parameters of an experiment.
 """
 
 from __future__ import annotations
@@ -30,11 +32,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+import msgspec
 import numpy as np
 
 from airtcp import stats
 from airtcp.expressions import nearest
-from airtcp.study.files import Matrix, MatrixGroup, MatrixMeasure, MatrixRow, MatrixScene
+from airtcp.study.files import Matrix, MatrixGroup, MatrixMap, MatrixMeasure, MatrixRow, MatrixScene
 from airtcp.study.samples import Array, CheckError, Data, _equal, _text
 
 Json = dict[str, Any]
@@ -75,6 +78,10 @@ class Table:
         self.matrix: Final = matrix
         self.data: Final = scenes
         self.at: Final[dict[tuple[str, str], int]] = {}
+        self.by_arm: Final[dict[tuple[str, str], list[int]]] = {}
+        for id_, data in scenes.items():
+            for k, point in enumerate(data.points):
+                self.by_arm.setdefault((id_, point.arm or ""), []).append(k)
         for measure in matrix.measures:
             if not any(measure.name in data.measures for data in scenes.values()):
                 known = list(dict.fromkeys(name for data in scenes.values() for name in data.measures))
@@ -105,15 +112,15 @@ class Table:
             for arm in (group.base, *(row.arm for row in group.rows)):
                 if arm not in arms:
                     raise CheckError(f"groups: no experiment has the arm {arm!r}{nearest(arm, arms)}")
+        self.maps: Final = [_Map(matrix, i, scenes[one.experiment]) for i, one in enumerate(matrix.maps)]
 
     def _find(self, scene: MatrixScene, i: int, arm: str) -> None:
         data = self.data[scene.experiment]
         found = [
             k
-            for k, point in enumerate(data.points)
-            if point.arm == arm
-            and all(
-                name in point.parameters and _equal(value, point.parameters[name])
+            for k in self.by_arm[scene.experiment, arm]
+            if all(
+                name in data.points[k].parameters and _equal(value, data.points[k].parameters[name])
                 for name, value in scene.where.items()
             )
         ]
@@ -142,13 +149,14 @@ class Table:
         harmed = []
         for measure in self.matrix.measures:
             ours, base = self._values(scene, row.arm, measure), self._values(scene, group.base, measure)
-            if ours is None or base is None:
+            if ours is None or base is None or measure.name in row.without:
                 continue
             gain = doublings(measure, ours, base)
             if np.isnan(gain).all():
                 return None
             gains[measure.name] = gain
             estimate = stats.mean(gain[~np.isnan(gain)])
+            # With a factor of 1 any value below zero is worse; that chance does not explain it is the interval's word.
             is_worse = measure.harm is not None and estimate.value <= -math.log2(measure.harm)
             if is_worse and estimate.high is not None and estimate.high < 0:
                 harmed.append(measure.name)
@@ -166,7 +174,9 @@ class Table:
             "scenes": [
                 {"experiment": scene.experiment, "title": scene.title, "text": scene.text} for scene in matrix.scenes
             ],
+            "costs": list(matrix.costs),
             "groups": [self._group(group) for group in matrix.groups],
+            "maps": [one.to_dict() for one in self.maps],
         }
 
     def _measure(self, measure: MatrixMeasure) -> Json:
@@ -192,6 +202,7 @@ class Table:
                     "arm": row.arm,
                     "title": row.title,
                     "changes": list(row.changes),
+                    "how": row.how,
                     "text": row.text,
                     "cells": [self._cell(scene, group, row, weights, is_base=is_base) for scene in self.matrix.scenes],
                 }
@@ -211,7 +222,7 @@ class Table:
         cell = None if is_base else self.cell(scene, group, row)
         for measure in self.matrix.measures:
             values = self._values(scene, row.arm, measure)
-            if values is None or np.isnan(values).all():
+            if values is None or np.isnan(values).all() or measure.name in row.without:
                 continue
             value = stats.mean(values[~np.isnan(values)])
             part = _estimate(value)
@@ -223,27 +234,29 @@ class Table:
             return None
         return {
             "measures": parts,
-            "score": None if cell is None else _estimate(cell.score(weights)),
+            "score": None if cell is None or row.without else _estimate(cell.score(weights)),
             "harmed": [] if cell is None else list(cell.harmed),
         }
 
     # --- advice -------------------------------------------------------------------------------------------------------
 
     def _advice(self, scene: MatrixScene, group: MatrixGroup, weights: Mapping[str, float]) -> Json:
-        cells = [cell for row in group.rows if (cell := self.cell(scene, group, row)) is not None]
-        outcome, chosen = advised(cells, weights, self.matrix.margin)
+        rows = [row for row in group.rows if not row.without]
+        cells = [cell for row in rows if (cell := self.cell(scene, group, row)) is not None]
+        outcome, chosen = advised(cells, weights, self.matrix.margin, self.matrix.costs)
         if outcome == NOTHING and self._is_fine(scene, group):
             outcome = FINE
         otherwise = {}
         for measure in self.matrix.measures:
             twice = {**weights, measure.name: 2 * measure.weight}
-            other, names = advised(cells, twice, self.matrix.margin)
+            other, names = advised(cells, twice, self.matrix.margin, self.matrix.costs)
             name = names[0].row.arm if names else None
             if name != (chosen[0].row.arm if chosen else None):
                 otherwise[measure.name] = name if other == REMEDY else None
         return {
             "outcome": outcome if cells else None,
             "arms": [cell.row.arm for cell in chosen[:2]],
+            "score": _estimate(chosen[0].score(weights)) if chosen else None,
             "if_twice": otherwise if outcome != OPEN else {},
         }
 
@@ -257,6 +270,13 @@ class Table:
             if mean > measure.enough if measure.better == "less" else mean < measure.enough:
                 return False
         return True
+
+
+def needs(matrix: Matrix) -> list[str]:
+    """Ids of the experiments of its scenes and maps."""
+    return list(
+        dict.fromkeys([*(scene.experiment for scene in matrix.scenes), *(one.experiment for one in matrix.maps)])
+    )
 
 
 def doublings(measure: MatrixMeasure, ours: Array, base: Array) -> Array:
@@ -277,7 +297,14 @@ MOST: Final = 10.0
 """The most doublings that count in either direction: a factor of 1024."""
 
 
-def advised(cells: Sequence[Cell], weights: Mapping[str, float], margin: float) -> tuple[str, list[Cell]]:
+def cost(row: MatrixRow, costs: Sequence[str]) -> tuple[int, ...]:
+    """The row's changes by their kinds, the dearest first; less is cheaper. Without kinds: the number of changes."""
+    return tuple(sorted((costs.index(one) for one in row.changes), reverse=True)) if costs else (len(row.changes),)
+
+
+def advised(
+    cells: Sequence[Cell], weights: Mapping[str, float], margin: float, costs: Sequence[str] = ()
+) -> tuple[str, list[Cell]]:
     """The advice, and the cells in order. The rule is at the top of this module."""
     least = math.log2(margin)
     level = 1 - (1 - stats.LEVEL) / max(1, len(cells))
@@ -289,12 +316,69 @@ def advised(cells: Sequence[Cell], weights: Mapping[str, float], margin: float) 
         return (OPEN, [cell for cell, _ in reach]) if reach else (NOTHING, [])
     best = max(score.value for _, score in helps)
 
-    def order(pair: tuple[Cell, stats.Estimate]) -> tuple[bool, int, float]:
+    def order(pair: tuple[Cell, stats.Estimate]) -> tuple[bool, tuple[int, ...], float]:
         cell, score = pair
         is_equal = score.value > best - least
-        return (not is_equal, len(cell.row.changes) if is_equal else 0, -score.value)
+        return (not is_equal, cost(cell.row, costs) if is_equal else (), -score.value)
 
     return REMEDY, [cell for cell, _ in sorted(helps, key=order)]
+
+
+class _Map:
+    """A map together with the data of its experiment: a table of one scene for each pair of values."""
+
+    def __init__(self, matrix: Matrix, index: int, data: Data) -> None:
+        self.map: Final[MatrixMap] = matrix.maps[index]
+        one, place = self.map, f"maps[{index}]"
+        for which, name in (("x", one.x), ("y", one.y), *(("where", name) for name in one.where)):
+            if name not in data.parameters:
+                raise CheckError(f"{place}.{which}: no parameter {name!r}{nearest(name, data.parameters)}")
+        if one.x == one.y:
+            raise CheckError(f"{place}: x and y are the same parameter, {one.x!r}")
+        groups = []
+        for group in matrix.groups:
+            rows = tuple(row for row in group.rows if row.arm in data.arms and not row.without)
+            if group.base in data.arms and rows:
+                groups.append(msgspec.structs.replace(group, rows=rows))
+        if not groups:
+            raise CheckError(f"{place}: {one.experiment} runs no group's base with one of its rows")
+
+        def values(name: str) -> list[Any]:
+            return list(dict.fromkeys(point.parameters[name] for point in data.points if name in point.parameters))
+
+        self.xs: Final = values(one.x)
+        self.ys: Final = values(one.y)
+        self.tables: Final[list[list[Table]]] = []
+        for y in self.ys:
+            row_of = []
+            for x in self.xs:
+                scene = MatrixScene(experiment=one.experiment, where={one.x: x, one.y: y, **one.where})
+                part = msgspec.structs.replace(matrix, scenes=(scene,), groups=tuple(groups), maps=())
+                measures = tuple(m for m in matrix.measures if m.name in data.measures)
+                row_of.append(Table(msgspec.structs.replace(part, measures=measures), {one.experiment: data}))
+            self.tables.append(row_of)
+
+    def to_dict(self) -> Json:
+        """As `study.json` has it: for each group a row of advice for each value of y."""
+        one = self.map
+        tables = [[table.to_dict()["groups"] for table in row] for row in self.tables]
+        return {
+            "id": one.id,
+            "title": one.title,
+            "text": one.text,
+            "experiment": one.experiment,
+            "x": {"name": one.x, "label": one.x_label, "values": self.xs},
+            "y": {"name": one.y, "label": one.y_label, "values": self.ys},
+            "groups": [
+                {
+                    "title": group["title"],
+                    "base": group["base"],
+                    "titles": {row["arm"]: row["title"] for row in group["rows"]},
+                    "cells": [[groups[i]["advice"][0] for groups in row] for row in tables],
+                }
+                for i, group in enumerate(tables[0][0])
+            ],
+        }
 
 
 def _estimate(estimate: stats.Estimate) -> Json:

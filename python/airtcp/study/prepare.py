@@ -20,7 +20,7 @@ from airtcp.errors import StudyError, SweepError
 from airtcp.expressions import Value
 from airtcp.study.files import Experiment, Study
 from airtcp.study.findings import judge
-from airtcp.study.matrix import Table
+from airtcp.study.matrix import Table, needs
 from airtcp.study.plots import Drawing
 from airtcp.study.samples import Array, CheckError, Data, Meaning, Measure, Point, Row
 from airtcp.study.soundness import examine
@@ -131,7 +131,7 @@ def prepare(study: Study, mode: Mode, seeds: int | None = None) -> list[Prepared
     cells = {one.experiment.id: one.cells for one in out}
     for matrix in study.matrices:
         try:
-            Table(matrix, {scene.experiment: cells[scene.experiment] for scene in matrix.scenes})
+            Table(matrix, {name: cells[name] for name in needs(matrix)})
         except CheckError as error:
             raise StudyError(f"{matrix.place}: {error}") from error
     return out

@@ -28,7 +28,7 @@ from airtcp.errors import NotOursError, ResultsError, StudyError
 from airtcp.results import host, polars_version
 from airtcp.study.files import Finding, Study
 from airtcp.study.findings import Judged, Outcome, judge
-from airtcp.study.matrix import Table
+from airtcp.study.matrix import Table, needs
 from airtcp.study.plots import Drawing
 from airtcp.study.prepare import Mode, Prepared, distinct_runs, prepare_experiment
 from airtcp.study.samples import CheckError, Data
@@ -334,9 +334,9 @@ def _document(study: Study, prepared: Sequence[Prepared], results: Sequence[Swee
         "experiments": experiments,
         "findings": findings,
         "matrices": [
-            Table(matrix, {scene.experiment: measured[scene.experiment] for scene in matrix.scenes}).to_dict()
+            Table(matrix, {name: measured[name] for name in needs(matrix)}).to_dict()
             for matrix in study.matrices
-            if all(scene.experiment in measured for scene in matrix.scenes)
+            if all(name in measured for name in needs(matrix))
         ],
     }
 
