@@ -5,8 +5,8 @@
 //! | offset | bytes | field | meaning |
 //! |---|---|---|---|
 //! | 0 | 4 | magic | `aCWN` |
-//! | 4 | 1 | version | 1 |
-//! | 5 | 1 | flags | 1: sending; 2: leaving; 4: the throughput is known. No other bit is set in version 1 |
+//! | 4 | 1 | version | 2 |
+//! | 5 | 1 | flags | 1: sending; 2: leaving; 4: the throughput is known; 8: correcting. No other bit is set |
 //! | 6 | 2 | flows | TCP connections that are sending; 0 exactly if the flag `sending` is not set |
 //! | 8 | 8 | sender | the terminal: 64 random bits that it keeps, not 0 |
 //! | 16 | 4 | sequence | one more with each announcement, modulo 2^32 |
@@ -14,23 +14,30 @@
 //!
 //! The source (`coop-cwnd`) says only that terminals announce themselves by UDP broadcast; the format is airtcp's.
 //!
-//! **Nothing here is authenticated**: who can send on the WLAN can claim anything, under any name. So nothing that an announcement says
-//! can start or end a phase of [`super::Daemon`]; only what the terminal measures itself does. What a forged announcement can do: make the
-//! receiver count up to [`super::CoopConfig::max_peers`] terminals too many, or (as `leaving`, or in a real one's name) some
-//! too few for as long as it goes on and `expire_after` longer, and, where the bandwidth is learnt, make that
-//! estimate too large within its bound. While a cap is in force it is therefore wrong by a factor that those bounds give, never below
-//! `min_cap` and never above what the connection would use by itself.
+//! Version 1 has no flag `correcting`. It is still read, and says nothing of the phase.
+//!
+//! **Nothing here is authenticated**: who can send on the WLAN can claim anything, under any name. So no announcement can stop a
+//! connection, or keep or lift the cap that its own RTT brought. What forged announcements can do:
+//!
+//! - make the receiver count up to [`super::CoopConfig::max_peers`] terminals too many, or (as `leaving`, or in a real one's name) some too few,
+//!   for as long as they go on and `expire_after` longer. A cap in force is then the share of as many terminals;
+//! - with `phases = "shared"`, put a cap in force on a connection whose own RTT is `shared_at` times the least or more. The cap is the share of the
+//!   terminals counted. It ends `shared_for` after the RTT was that long for the last time, or after the last report;
+//! - where the bandwidth is learnt, make that estimate too large within its bound.
+//!
+//! No cap is below `min_cap`, and none above what the connection would use by itself.
 
 /// Length of an announcement.
 pub const ANNOUNCEMENT_BYTES: usize = 24;
 /// What every announcement begins with.
 pub const MAGIC: [u8; 4] = *b"aCWN";
-/// The version that this code writes and reads.
-pub const VERSION: u8 = 1;
+/// The version that this code writes. It reads version 1 as well.
+pub const VERSION: u8 = 2;
 
 const SENDING: u8 = 1;
 const LEAVING: u8 = 2;
 const THROUGHPUT: u8 = 4;
+const CORRECTING: u8 = 8;
 
 /// A terminal's name: 64 random bits, never 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -58,6 +65,9 @@ pub struct Announcement {
     pub flows: u16,
     /// The last announcement of this terminal.
     pub leaving: bool,
+    /// A connection of it is in correction or stop mode by its own RTT. Not one that others brought there: terminals whose
+    /// RTT is normal again would otherwise keep each other under a cap. False if no flow sends, and in version 1.
+    pub correcting: bool,
     /// Delivered since the announcement before, kbit/s.
     pub throughput_kbps: Option<u32>,
 }
@@ -78,14 +88,14 @@ pub enum AnnouncementError {
         found: [u8; 4],
     },
     /// Its version is not known.
-    #[error("version {found}: only version {VERSION} is known")]
+    #[error("version {found}: versions 1 to {VERSION} are known")]
     Version {
         /// The version.
         found: u8,
     },
     /// It has flags that are not known, or that exclude each other.
     #[error(
-        "flags {found:#04x}: version {VERSION} has 1 (sending), 2 (leaving) and 4 (throughput known), and leaving excludes sending"
+        "flags {found:#04x}: 1 is sending, 2 leaving, 4 throughput known and, from version 2 on, 8 correcting; leaving excludes sending, and only who sends corrects"
     )]
     Flags {
         /// All flags.
@@ -117,6 +127,7 @@ impl Announcement {
         let flag = |set: bool, bit: u8| if set { bit } else { 0 };
         let flags =
             flag(flows > 0, SENDING) | flag(self.leaving, LEAVING) | flag(self.throughput_kbps.is_some(), THROUGHPUT);
+        let flags = flags | flag(flows > 0 && self.correcting, CORRECTING);
         let mut b = [0; ANNOUNCEMENT_BYTES];
         b[0..4].copy_from_slice(&MAGIC);
         b[4] = VERSION;
@@ -128,7 +139,7 @@ impl Announcement {
         b
     }
 
-    /// Never panics, and accepts exactly what [`Announcement::encode`] writes.
+    /// Never panics, and accepts exactly what [`Announcement::encode`] writes, or wrote as version 1.
     pub fn decode(bytes: &[u8]) -> Result<Announcement, AnnouncementError> {
         let b: &[u8; ANNOUNCEMENT_BYTES] =
             bytes.try_into().map_err(|_| AnnouncementError::Length { found: bytes.len() })?;
@@ -136,12 +147,14 @@ impl Announcement {
         if magic != MAGIC {
             return Err(AnnouncementError::Magic { found: magic });
         }
-        if b[4] != VERSION {
-            return Err(AnnouncementError::Version { found: b[4] });
-        }
+        let known = match b[4] {
+            1 => SENDING | LEAVING | THROUGHPUT,
+            VERSION => SENDING | LEAVING | THROUGHPUT | CORRECTING,
+            found => return Err(AnnouncementError::Version { found }),
+        };
         let flags = b[5];
-        let (sending, leaving) = (flags & SENDING != 0, flags & LEAVING != 0);
-        if flags & !(SENDING | LEAVING | THROUGHPUT) != 0 || (sending && leaving) {
+        let (sending, leaving, correcting) = (flags & SENDING != 0, flags & LEAVING != 0, flags & CORRECTING != 0);
+        if flags & !known != 0 || (sending && leaving) || (correcting && !sending) {
             return Err(AnnouncementError::Flags { found: flags });
         }
         let flows = u16::from_be_bytes([b[6], b[7]]);
@@ -156,7 +169,7 @@ impl Announcement {
         if throughput_kbps.is_none() && kbps != 0 {
             return Err(AnnouncementError::Throughput { found: kbps });
         }
-        Ok(Announcement { sender, sequence, flows, leaving, throughput_kbps })
+        Ok(Announcement { sender, sequence, flows, leaving, correcting, throughput_kbps })
     }
 }
 
@@ -171,6 +184,7 @@ mod tests {
             sequence: 7,
             flows: 2,
             leaving: false,
+            correcting: true,
             throughput_kbps: Some(1900),
         }
     }
@@ -178,11 +192,20 @@ mod tests {
     #[test]
     fn the_bytes_are_those_of_the_table() {
         let expected = [
-            b'a', b'C', b'W', b'N', 1, 0b101, 0, 2, 0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef, 0, 0, 0, 7, 0, 0,
+            b'a', b'C', b'W', b'N', 2, 0b1101, 0, 2, 0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef, 0, 0, 0, 7, 0, 0,
             0x07, 0x6c,
         ];
         assert_eq!(example().encode(), expected);
         assert_eq!(Announcement::decode(&expected), Ok(example()));
+    }
+
+    #[test]
+    fn version_1_is_read_and_says_nothing_of_the_phase() {
+        let mut old = example().encode();
+        (old[4], old[5]) = (1, 0b101);
+        assert_eq!(Announcement::decode(&old), Ok(Announcement { correcting: false, ..example() }));
+        old[5] = 0b1101;
+        assert_eq!(Announcement::decode(&old), Err(AnnouncementError::Flags { found: 0b1101 }));
     }
 
     #[test]
@@ -194,10 +217,12 @@ mod tests {
         };
         assert_eq!(Announcement::decode(&[]).unwrap_err().to_string(), "0 bytes: an announcement has 24");
         assert_eq!(with(0, b'x'), "begins with [78, 43, 57, 4e]: an announcement begins with [61, 43, 57, 4e]");
-        assert_eq!(with(4, 2), "version 2: only version 1 is known");
-        let flags = ": version 1 has 1 (sending), 2 (leaving) and 4 (throughput known), and leaving excludes sending";
-        assert_eq!(with(5, 8), format!("flags 0x08{flags}"));
-        assert_eq!(with(5, 3), format!("flags 0x03{flags}"));
+        assert_eq!(with(4, 3), "version 3: versions 1 to 2 are known");
+        let flags = ": 1 is sending, 2 leaving, 4 throughput known and, from version 2 on, 8 correcting; \
+                     leaving excludes sending, and only who sends corrects";
+        for found in [16, 8, 3] {
+            assert_eq!(with(5, found), format!("flags {found:#04x}{flags}"));
+        }
         let set = "the flag is set exactly if there are flows";
         assert_eq!(with(5, 4), format!("2 flows with the flag `sending` clear: {set}"));
         assert_eq!(with(7, 0), format!("0 flows with the flag `sending` set: {set}"));
@@ -210,25 +235,30 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_read_is_what_was_written(
-            sender in 1..=u64::MAX, sequence: u32, flows: u16, leaving: bool, throughput_kbps: Option<u32>
+            sender in 1..=u64::MAX, sequence: u32, flows: u16, leaving: bool, correcting: bool, throughput_kbps: Option<u32>
         ) {
             let flows = if leaving { 0 } else { flows };
-            let a = Announcement { sender: TerminalId(sender), sequence, flows, leaving, throughput_kbps };
+            let correcting = correcting && flows > 0;
+            let a = Announcement { sender: TerminalId(sender), sequence, flows, leaving, correcting, throughput_kbps };
             prop_assert_eq!(Announcement::decode(&a.encode()), Ok(a));
         }
 
         #[test]
         fn any_bytes_are_an_announcement_or_an_error(
-            mut bytes in prop::collection::vec(any::<u8>(), 0..40), plausible: bool
+            mut bytes in prop::collection::vec(any::<u8>(), 0..40), plausible: bool, old: bool
         ) {
             if plausible {
                 bytes.resize(ANNOUNCEMENT_BYTES, 0);
                 bytes[..4].copy_from_slice(&MAGIC);
-                bytes[4] = VERSION;
-                bytes[5] &= 7;
+                bytes[4] = if old { 1 } else { VERSION };
+                bytes[5] &= 15;
             }
             match Announcement::decode(&bytes) {
-                Ok(a) => prop_assert_eq!(&a.encode()[..], &bytes[..]),
+                Ok(a) => {
+                    prop_assert!(bytes[4] == VERSION || !a.correcting);
+                    bytes[4] = VERSION;
+                    prop_assert_eq!(&a.encode()[..], &bytes[..]);
+                }
                 Err(e) => prop_assert!(!e.to_string().is_empty()),
             }
         }

@@ -2,12 +2,19 @@
 //!
 //! | phase | cap | ends |
 //! |---|---|---|
-//! | free | none | RTT / least RTT reaches `correct_at`: correction |
+//! | free | none | RTT / least RTT reaches `correct_at`: correction. It is at least `shared_at`, and `shared_peers` others report correction: shared |
+//! | shared | equation (1), at least `min_cap` | the ratio reaches `correct_at`: correction. `shared_for` has passed since both of what brought it held: free |
 //! | correction | equation (1), at least `min_cap` | the ratio reaches `stop_at` although the cap has been in force for `stop_grace_rtts`: stop. It has been below `correction_exit` for `correction_hold`: free |
 //! | stop | 1 | the ratio falls below `stop_exit`, or after `stop_max`: correction |
 //!
-//! The source gives the first two rows' thresholds and the caps. It leaves open how phases end; the rest of this page is ours.
+//! The source gives the thresholds of correction and stop, and the caps. It leaves open how phases end, and has no shared phase; the rest of this
+//! page is ours.
 //!
+//! - The shared phase is for fairness. By its own RTT alone a connection whose RTT just misses `correct_at` keeps its window, while the others cap
+//!   theirs for it. Without `phases = "shared"` the phase does not occur. It never leads to stop mode, and is not reported to others: only
+//!   what a terminal measures itself does and is.
+//! - To lift a cap is a trial, since a short queue is the effect of the caps. With `phases = "shared"` the cap is back if the ratio reaches
+//!   `shared_at` within `relapse_for`. Else those that are free first take all, while the others see a long queue and keep their caps.
 //! - Only a newly measured ratio changes anything: after a timeout the last RTT stands still, and it must neither stop a connection
 //!   nor let it go. New is an RTT that differs from the last one, or one read after more data was acknowledged.
 //! - With a window of 1 there is still one segment per round trip, so that stop mode measures. If nothing comes back, `stop_max` ends it.
@@ -19,7 +26,7 @@
 use std::cmp::Reverse;
 
 use super::recent::Recent;
-use super::{CoopConfig, FlowSample};
+use super::{CoopConfig, FlowSample, Phases};
 use crate::units::{Span, Time};
 
 /// What the daemon takes a connection's traffic to be.
@@ -34,6 +41,11 @@ pub enum Phase {
         /// Since when the ratio has been below `correction_exit`.
         low_since: Option<Time>,
     },
+    /// The cap of equation (1) applies, because others report correction and the RTT is long here too.
+    Shared {
+        /// When both held last.
+        renewed: Time,
+    },
     /// The window is 1.
     Stop {
         /// When it began.
@@ -47,6 +59,8 @@ pub(super) struct Flow {
     least: Recent<Reverse<Span>>,
     rtt: Option<Span>,
     delivered_bytes: u64,
+    /// When the cap of its own RTT was lifted after a calm.
+    lifted: Option<Time>,
     /// Stops in a row that `stop_max` ended.
     vain_stops: u8,
     /// When the sample with this connection in it was taken last.
@@ -60,6 +74,7 @@ impl Flow {
             least: Recent::new(config.min_rtt_window),
             rtt: None,
             delivered_bytes: sample.delivered_bytes,
+            lifted: None,
             vain_stops: 0,
             seen: now,
         }
@@ -67,14 +82,19 @@ impl Flow {
     pub(super) fn phase(&self) -> Phase {
         self.phase
     }
+    /// Its own RTT brought it under a cap.
+    pub(super) fn is_correcting(&self) -> bool {
+        matches!(self.phase, Phase::Correction { .. } | Phase::Stop { .. })
+    }
     pub(super) fn forget_path(&mut self, config: &CoopConfig) {
         self.phase = Phase::Free;
         self.least = Recent::new(config.min_rtt_window);
+        self.lifted = None;
         self.vain_stops = 0;
     }
 
-    /// Takes a sample; what was delivered since the last one, bytes.
-    pub(super) fn on_sample(&mut self, config: &CoopConfig, now: Time, sample: &FlowSample) -> u64 {
+    /// Takes a sample; what was delivered since the last one, bytes. `reported`: enough others are in correction.
+    pub(super) fn on_sample(&mut self, config: &CoopConfig, now: Time, sample: &FlowSample, reported: bool) -> u64 {
         let delivered = sample.delivered_bytes.saturating_sub(self.delivered_bytes);
         let new = sample.rtt.is_some() && (delivered > 0 || sample.rtt != self.rtt);
         self.seen = now;
@@ -85,21 +105,31 @@ impl Flow {
             self.least.push(now, Reverse(sample.least_rtt.map_or(rtt, |least| least.min(rtt)).max(Span::from_ns(1))));
         }
         if sample.sending {
-            self.turn(config, now, measured);
+            self.turn(config, now, measured, reported);
         } else {
             self.phase = Phase::Free;
+            self.lifted = None;
             self.vain_stops = 0;
         }
         delivered
     }
 
-    fn turn(&mut self, config: &CoopConfig, now: Time, measured: Option<Span>) {
+    fn turn(&mut self, config: &CoopConfig, now: Time, measured: Option<Span>, reported: bool) {
         let ratio =
             self.least.get(now).zip(measured).map(|(Reverse(least), rtt)| rtt.as_secs_f64() / least.as_secs_f64());
         match self.phase {
-            Phase::Free => {
-                if ratio.is_some_and(|r| r >= config.correct_at) {
+            Phase::Free | Phase::Shared { .. } => {
+                let relapse = config.phases == Phases::Shared
+                    && self.lifted.is_some_and(|lifted| now.since(lifted) < config.relapse_for);
+                let correct_at = if relapse { config.correct_at.min(config.shared_at) } else { config.correct_at };
+                if ratio.is_some_and(|r| r >= correct_at) {
                     self.phase = Phase::Correction { since: now, low_since: None };
+                } else if reported && ratio.is_some_and(|r| r >= config.shared_at) {
+                    self.phase = Phase::Shared { renewed: now };
+                } else if let Phase::Shared { renewed } = self.phase
+                    && now.since(renewed) >= config.shared_for
+                {
+                    self.phase = Phase::Free;
                 }
             }
             Phase::Correction { since, low_since } => {
@@ -110,11 +140,11 @@ impl Flow {
                 } else if ratio < config.correction_exit {
                     let low_since = low_since.unwrap_or(now);
                     self.vain_stops = 0;
-                    self.phase = if now.since(low_since) >= config.correction_hold {
-                        Phase::Free
+                    if now.since(low_since) >= config.correction_hold {
+                        (self.phase, self.lifted) = (Phase::Free, Some(now));
                     } else {
-                        Phase::Correction { since, low_since: Some(low_since) }
-                    };
+                        self.phase = Phase::Correction { since, low_since: Some(low_since) };
+                    }
                 } else {
                     self.phase = Phase::Correction { since, low_since: None };
                 }

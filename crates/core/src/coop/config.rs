@@ -74,6 +74,17 @@ pub enum Count {
     Flows,
 }
 
+/// What brings a cap into force.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Phases {
+    /// The connection's own RTT (the source). Of ten phones eight or nine come under a cap. The RTT of the others just misses the ratio,
+    /// and they take what the capped ones leave.
+    Own,
+    /// Also the reports of others, if the connection's own RTT is long as well.
+    Shared,
+}
+
 /// Parameters of the cooperative daemon. The source gives `bw_max`, `exponent`, `segment_bytes`, `correct_at` and `stop_at`; it leaves the others
 /// open.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -95,6 +106,23 @@ pub struct CoopConfig {
     /// The cap comes into force when RTT / least RTT reaches this. 6.0 (the source). Above 1.
     #[schemars(range(min = 1))]
     pub correct_at: f64,
+    /// What brings a cap into force: "own" (the source) or "shared".
+    pub phases: Phases,
+    /// For `phases = "shared"`: the cap also comes into force when RTT / least RTT is at least this, while `shared_peers` terminals report
+    /// that they are in correction by their own RTT. 1.5: half a path's worth of packets waits. Where all have the caps of equation (1) none do;
+    /// one alone outside makes it 1.7 to 1.8. Above 1; from `correct_at` on it has no effect.
+    #[schemars(range(min = 1))]
+    pub shared_at: f64,
+    /// See `shared_at`. 1: often a single one sees `correct_at`. More protect against a terminal that is wrong, not against one that lies, which
+    /// has as many names as it likes. At least 1.
+    #[schemars(range(min = 1))]
+    pub shared_peers: u16,
+    /// Such a cap ends when this has passed since both held: as long a calm as lifts a cap of its own (`correction_hold`). Nothing that others announce
+    /// can make it longer. Above zero.
+    pub shared_for: Span,
+    /// For `phases = "shared"`: within this after a cap of its own RTT was lifted it comes back at `shared_at` already. As long as
+    /// `correction_hold`: who was calm that long was so by the cap. "0s": never.
+    pub relapse_for: Span,
     /// The window becomes 1 when RTT / least RTT reaches this although the cap is in force. 5.0 (the source). Above 1.
     #[schemars(range(min = 1))]
     pub stop_at: f64,
@@ -158,6 +186,11 @@ impl Default for CoopConfig {
             rtt_in_cap: CapRtt::Current,
             count: Count::Terminals,
             correct_at: 6.0,
+            phases: Phases::Shared,
+            shared_at: 1.5,
+            shared_peers: 1,
+            shared_for: Span::from_secs(30),
+            relapse_for: Span::from_secs(30),
             stop_at: 5.0,
             stop_grace_rtts: 1.0,
             stop_exit: 3.0,
@@ -201,11 +234,13 @@ impl CoopConfig {
         within("stop_grace_rtts", self.stop_grace_rtts, 0.0, 1000.0)?;
         within("announce_jitter", self.announce_jitter, 0.0, 0.5)?;
         ratio("correct_at", self.correct_at, 1e6, "")?;
+        ratio("shared_at", self.shared_at, 1e6, "")?;
         ratio("stop_at", self.stop_at, 1e6, "")?;
         ratio("stop_exit", self.stop_exit, self.stop_at, "stop_at")?;
         ratio("correction_exit", self.correction_exit, self.correct_at, "correct_at")?;
         for (key, value) in [
             ("segment_bytes", self.segment_bytes),
+            ("shared_peers", self.shared_peers.into()),
             ("min_cap", self.min_cap),
             ("admit_after", self.admit_after.into()),
             ("max_peers", self.max_peers.into()),
@@ -216,6 +251,7 @@ impl CoopConfig {
             }
         }
         for (key, value) in [
+            ("shared_for", self.shared_for),
             ("stop_max", self.stop_max),
             ("min_rtt_window", self.min_rtt_window),
             ("sample_every", self.sample_every),

@@ -4,8 +4,9 @@
 //! [`Daemon::on_sample`] and sets the caps that come back (`TCP_BPF_SNDCWND_CLAMP`, or the simulated sender's `set_cwnd_cap`). At the other deadlines it
 //! calls [`Daemon::on_deadline`] and broadcasts what comes back. What arrives on the port goes to [`Daemon::on_announcement`] as it is.
 //!
-//! n is the terminal itself and the others that send and count ([`Peers`]). Announcements change n, and thereby the size of a cap that is in force;
-//! no announcement puts a cap in force, lifts one or stops anybody. A connection's RTT and phase are its own ([`super::cap`]): two connections
+//! n is the terminal itself and the others that send and count ([`Peers`]). Announcements change n, and thereby the size of a cap that is in force.
+//! With `phases = "shared"` they can also bring a cap to a connection whose own RTT is long, for a stated time ([`super::cap`]). None stops
+//! anybody or lifts a cap of a connection's own RTT. A connection's RTT and phase are its own ([`super::cap`]): two connections
 //! of one terminal may lead over paths of different length.
 //!
 //! A terminal announces itself while it sends, the first time within `announce_jitter` of an interval after it began to, and `farewells` times after.
@@ -22,7 +23,7 @@ use rand::RngExt;
 use super::cap::Flow;
 use super::peers::{Heard, Peers};
 use super::recent::Recent;
-use super::{ANNOUNCEMENT_BYTES, Announcement, AnnouncementError, BwMax, CoopConfig, Count, Phase, TerminalId};
+use super::{ANNOUNCEMENT_BYTES, Announcement, AnnouncementError, BwMax, CoopConfig, Count, Phase, Phases, TerminalId};
 use crate::convert::{count, floor64};
 use crate::rng::Rng;
 use crate::units::{DataRate, Span, Time};
@@ -98,9 +99,12 @@ impl Daemon {
     /// What the monitor read at `now`. `caps` becomes the cap of each of `flows`, in their order, segments; None: none.
     pub fn on_sample(&mut self, now: Time, flows: &[FlowSample], caps: &mut Vec<Option<u32>>) {
         self.sample_at = now + self.config.sample_every;
+        self.peers.expire(now);
+        let reports = self.peers.correcting_terminals();
+        let reported = self.config.phases == Phases::Shared && reports >= u32::from(self.config.shared_peers);
         for sample in flows {
             let flow = self.flows.entry(sample.id).or_insert_with(|| Flow::new(&self.config, now, sample));
-            let delivered = flow.on_sample(&self.config, now, sample);
+            let delivered = flow.on_sample(&self.config, now, sample, reported);
             self.delivered_bytes = self.delivered_bytes.saturating_add(delivered);
         }
         self.flows.retain(|_, flow| flow.seen == now);
@@ -114,7 +118,6 @@ impl Daemon {
             }
         }
         self.sending_flows = sending;
-        self.peers.expire(now);
 
         let (terminals, bw_max) = (self.terminals(), self.bw_max(now));
         let shares = match self.config.count {
@@ -127,7 +130,7 @@ impl Daemon {
             match flow.phase() {
                 Phase::Free => None,
                 Phase::Stop { .. } => Some(1),
-                Phase::Correction { .. } => {
+                Phase::Correction { .. } | Phase::Shared { .. } => {
                     let rtt = flow.rtt_in_cap(&self.config, now)?;
                     Some(self.config.ideal_cwnd(bw_max?, rtt, terminals, shares).max(self.config.min_cap))
                 }
@@ -217,6 +220,7 @@ impl Daemon {
             sequence: self.sequence,
             flows: if leaving { 0 } else { u16::try_from(self.sending_flows).unwrap_or(u16::MAX) },
             leaving,
+            correcting: self.flows.values().any(Flow::is_correcting),
             throughput_kbps: own_bps.map(|bps| u32::try_from(bps / 1000).unwrap_or(u32::MAX)),
         };
         self.sequence = self.sequence.wrapping_add(1);

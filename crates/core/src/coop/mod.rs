@@ -19,6 +19,6 @@ mod tests;
 
 pub use announcement::{ANNOUNCEMENT_BYTES, Announcement, AnnouncementError, TerminalId};
 pub use cap::Phase;
-pub use config::{BwMax, CapRtt, CoopConfig, Count};
+pub use config::{BwMax, CapRtt, CoopConfig, Count, Phases};
 pub use daemon::{Daemon, FlowId, FlowSample};
 pub use peers::{Heard, Peers};

@@ -29,6 +29,7 @@ struct Peer {
     taken: u8,
     sequence: u32,
     flows: u16,
+    correcting: bool,
     throughput_kbps: u32,
 }
 
@@ -89,6 +90,7 @@ impl Peers {
             peer.heard = now;
             peer.sequence = a.sequence;
             peer.flows = a.flows.min(self.max_flows);
+            peer.correcting = a.correcting;
             peer.throughput_kbps = a.throughput_kbps.unwrap_or(0);
             return Heard::Taken;
         }
@@ -103,6 +105,7 @@ impl Peers {
             taken: 1,
             sequence: a.sequence,
             flows: a.flows.min(self.max_flows),
+            correcting: a.correcting,
             throughput_kbps: a.throughput_kbps.unwrap_or(0),
         };
         self.peers.insert(a.sender, peer);
@@ -121,6 +124,10 @@ impl Peers {
     /// Other terminals that are sending.
     pub fn sending_terminals(&self) -> u32 {
         count(self.sending().count())
+    }
+    /// Those of them that are in correction by their own RTT.
+    pub fn correcting_terminals(&self) -> u32 {
+        count(self.sending().filter(|p| p.correcting).count())
     }
     /// Their connections.
     pub fn sending_flows(&self) -> u32 {
@@ -152,7 +159,7 @@ mod tests {
     }
     fn from(sender: u64, sequence: u32, flows: u16) -> Announcement {
         let sender = TerminalId::new(sender).unwrap();
-        Announcement { sender, sequence, flows, leaving: false, throughput_kbps: None }
+        Announcement { sender, sequence, flows, leaving: false, correcting: false, throughput_kbps: None }
     }
 
     #[test]
@@ -172,6 +179,21 @@ mod tests {
         assert_eq!(p.len(), 1);
         p.expire(at(6500));
         assert!(p.is_empty());
+    }
+
+    #[test]
+    fn a_report_of_correction_counts_like_its_terminal_and_is_taken_back() {
+        let mut p = peers(&CoopConfig::default());
+        let report = |s, correcting| Announcement { correcting, ..from(2, s, 1) };
+        p.on_announcement(at(0), &report(0, true));
+        assert_eq!(p.correcting_terminals(), 0); // not admitted yet
+        p.on_announcement(at(1000), &report(1, true));
+        assert_eq!(p.correcting_terminals(), 1);
+        p.on_announcement(at(2000), &report(2, false));
+        assert_eq!(p.correcting_terminals(), 0);
+        p.on_announcement(at(3000), &report(3, true));
+        p.expire(at(6500));
+        assert_eq!(p.correcting_terminals(), 0);
     }
 
     #[test]

@@ -19,7 +19,7 @@ fn sample(rtt_ms: u64, delivered_bytes: u64) -> FlowSample {
 }
 fn announcement(sender: u64, sequence: u32, flows: u16) -> Announcement {
     let sender = TerminalId::new(sender).unwrap();
-    Announcement { sender, sequence, flows, leaving: false, throughput_kbps: None }
+    Announcement { sender, sequence, flows, leaving: false, correcting: false, throughput_kbps: None }
 }
 
 /// A terminal with one connection in virtual time: samples every 100 ms, and `others` that announce themselves each second.
@@ -28,11 +28,13 @@ struct Terminal {
     now: u64,
     delivered: u64,
     others: u64,
+    /// So many of them report correction.
+    correcting: u64,
 }
 
 impl Terminal {
     fn new(config: CoopConfig, others: u64) -> Terminal {
-        Terminal { daemon: daemon(config), now: 0, delivered: 0, others }
+        Terminal { daemon: daemon(config), now: 0, delivered: 0, others, correcting: 0 }
     }
     /// The cap after each of the samples of the next `ms`, of which the RTT is `rtt_ms`.
     fn run(&mut self, ms: u64, rtt_ms: u64) -> Vec<Option<u32>> {
@@ -40,7 +42,8 @@ impl Terminal {
         while self.now < end {
             if self.now % 1000 == 0 {
                 for other in 0..self.others {
-                    let a = announcement(100 + other, (self.now / 1000) as u32, 1);
+                    let correcting = other < self.correcting;
+                    let a = Announcement { correcting, ..announcement(100 + other, (self.now / 1000) as u32, 1) };
                     self.daemon.on_announcement(at(self.now), &a.encode()).unwrap();
                 }
             }
@@ -101,6 +104,74 @@ fn the_cap_is_lifted_after_a_long_calm_and_follows_n() {
     let caps = t.run(9900, 300);
     assert_eq!((caps[0], caps[98]), (Some(28), Some(182)));
     assert_eq!(t.run(1000, 300)[3], None); // 30 s after the first low ratio
+}
+
+#[test]
+fn what_others_report_caps_who_is_congested_too() {
+    let config = CoopConfig { rtt_in_cap: CapRtt::Min, shared_peers: 2, ..CoopConfig::default() };
+    let mut t = Terminal::new(config, 9);
+    t.run(2000, 256);
+    t.correcting = 1;
+    assert!(t.run(3000, 1000).iter().all(Option::is_none)); // one may be wrong
+    t.correcting = 2;
+    assert!(t.run(3000, 383).iter().all(Option::is_none)); // 1.496
+    assert_eq!(t.run(100, 384), [Some(28)]);
+    assert!(matches!(t.daemon.phase(FlowId(7)), Some(Phase::Shared { .. })));
+    // Neither stop mode nor a report of its own, though the ratio is 5 and more; both come with 6.
+    assert!(t.run(5000, 1400).iter().all(|&c| c == Some(28)));
+    let reports =
+        |t: &mut Terminal| Announcement::decode(&t.daemon.on_deadline(at(t.now)).unwrap()).unwrap().correcting;
+    assert!(!reports(&mut t));
+    t.run(1900, 1536);
+    assert!(reports(&mut t) && t.run(100, 1536) == [Some(1)]);
+}
+
+#[test]
+fn a_shared_cap_ends_a_stated_time_after_the_reports_or_the_congestion() {
+    for congested in [true, false] {
+        let mut t = Terminal::new(CoopConfig { rtt_in_cap: CapRtt::Min, ..CoopConfig::default() }, 9);
+        t.run(2000, 256);
+        t.correcting = 5;
+        assert_eq!(t.run(3000, 1000).last(), Some(&Some(28)));
+        (t.correcting, t.others) = if congested { (0, 9) } else { (5, 9) };
+        let caps = t.run(40_000, if congested { 1000 } else { 380 });
+        // The last report is taken back with the first announcement, the last long RTT with the first sample.
+        assert!(caps.iter().position(Option::is_none).is_some_and(|i| (298..=300).contains(&i)), "{caps:?}");
+    }
+}
+
+#[test]
+fn a_lifted_cap_is_back_when_the_queue_is() {
+    for (phases, back) in [(Phases::Shared, Some(22)), (Phases::Own, None)] {
+        let mut t = Terminal::new(
+            CoopConfig {
+                rtt_in_cap: CapRtt::Min,
+                bw_max: BwMax::Given(DataRate::from_bps(15_200_000)),
+                phases,
+                ..CoopConfig::default()
+            },
+            9,
+        );
+        t.run(2000, 256);
+        t.run(200, 1600);
+        assert_eq!(t.run(30_200, 257).last(), Some(&None));
+        assert_eq!(t.run(25_000, 383).last(), Some(&None)); // 1.496
+        assert_eq!(t.run(100, 384), [back]);
+        // After 30 s it is the ratio of the source again.
+        let mut t = Terminal::new(CoopConfig { phases, ..CoopConfig::default() }, 9);
+        t.run(2000, 256);
+        t.run(200, 1600);
+        t.run(61_000, 257);
+        assert!(t.run(5000, 1500).iter().all(Option::is_none));
+    }
+}
+
+#[test]
+fn by_the_letter_of_the_source_no_report_counts() {
+    let mut t = Terminal::new(CoopConfig { phases: Phases::Own, ..CoopConfig::default() }, 9);
+    t.correcting = 9;
+    t.run(2000, 256);
+    assert!(t.run(10_000, 1500).iter().all(Option::is_none));
 }
 
 #[test]
@@ -202,6 +273,10 @@ fn a_configuration_is_checked() {
         ("min_cap = 0", "`min_cap` = 0: must be at least 1"),
         ("sample_every = \"0s\"", "`sample_every` = 0ns: must be above zero"),
         ("expire_after = \"1s\"", "`expire_after` = 1s: must be longer than `announce_every` (1s)"),
+        ("phases = \"both\"", "unknown variant `both`, expected `own` or `shared`"),
+        ("shared_at = 1", "`shared_at` = 1: must be a number above 1 and at most 1000000"),
+        ("shared_peers = 0", "`shared_peers` = 0: must be at least 1"),
+        ("shared_for = \"0s\"", "`shared_for` = 0ns: must be above zero"),
         ("cap = 3", "unknown field `cap`"),
     ] {
         let error = read(text).unwrap_err();
@@ -215,7 +290,7 @@ enum Op {
     /// RTT in ms (0: not measured), bytes delivered, and whether it sends, of up to three connections.
     Sample(Vec<(u64, u16, bool)>),
     /// From one of few names or any, so that duplicates, overtaking and restarts are common.
-    Announce(u64, u32, u16, bool, Option<u32>),
+    Announce(u64, u32, u16, [bool; 2], Option<u32>),
     Bytes(Vec<u8>),
     Deadline,
     PathChange,
@@ -228,8 +303,8 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
     let op = prop_oneof![
         2 => (0u64..3000).prop_map(Op::Wait),
         8 => prop::collection::vec((rtt, any::<u16>(), prop::bool::weighted(0.8)), 0..3).prop_map(Op::Sample),
-        4 => (sender, sequence, any::<u16>(), any::<bool>(), any::<Option<u32>>())
-            .prop_map(|(s, q, f, l, t)| Op::Announce(s, q, f, l, t)),
+        4 => (sender, sequence, any::<u16>(), any::<[bool; 2]>(), any::<Option<u32>>())
+            .prop_map(|(s, q, f, of, t)| Op::Announce(s, q, f, of, t)),
         1 => prop::collection::vec(any::<u8>(), 0..30).prop_map(Op::Bytes),
         3 => Just(Op::Deadline),
         1 => Just(Op::PathChange),
@@ -238,13 +313,15 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
 }
 
 fn configs() -> impl Strategy<Value = CoopConfig> {
-    (any::<[bool; 3]>(), 1u32..4, 1u16..20, 0u8..4, 1.0f64..5.0, 100u64..10_000).prop_map(
-        |([learn, min, flows], min_cap, max_peers, relearn_after, stop_exit, stop_max)| {
+    (any::<[bool; 4]>(), 1u32..4, 1u16..20, 0u8..4, 1.0f64..5.0, 100u64..10_000, 1u16..3).prop_map(
+        |([learn, min, flows, shared], min_cap, max_peers, relearn_after, stop_exit, stop_max, shared_peers)| {
             let default = CoopConfig::default();
             CoopConfig {
                 bw_max: if learn { BwMax::Learn } else { default.bw_max },
                 rtt_in_cap: if min { CapRtt::Min } else { CapRtt::Current },
                 count: if flows { Count::Flows } else { Count::Terminals },
+                phases: if shared { Phases::Shared } else { Phases::Own },
+                shared_peers,
                 min_cap,
                 max_peers,
                 relearn_after,
@@ -296,7 +373,9 @@ fn play(config: &CoopConfig, ops: &[Op]) -> Result<Story, TestCaseError> {
                     let phase = d.phase(FlowId(i as u64)).unwrap();
                     match phase {
                         Phase::Free => prop_assert_eq!(cap, None),
-                        Phase::Correction { .. } => prop_assert!(cap.is_none_or(|c| c >= config.min_cap)),
+                        Phase::Correction { .. } | Phase::Shared { .. } => {
+                            prop_assert!(cap.is_none_or(|c| c >= config.min_cap));
+                        }
                         Phase::Stop { since } => {
                             prop_assert_eq!(cap, Some(1));
                             // No longer than the bound, and two stops are not one: the cap of the correction was between.
@@ -315,10 +394,11 @@ fn play(config: &CoopConfig, ops: &[Op]) -> Result<Story, TestCaseError> {
                 }
                 story.push((ms, caps.clone()));
             }
-            &Op::Announce(sender, sequence, flows, leaving, throughput_kbps) => {
+            &Op::Announce(sender, sequence, flows, [leaving, correcting], throughput_kbps) => {
                 let before: Vec<Option<Phase>> = (0..3).map(|i| d.phase(FlowId(i))).collect();
                 let sender = TerminalId::new(sender).unwrap();
-                let a = Announcement { sender, sequence, flows, leaving, throughput_kbps };
+                let correcting = correcting && flows > 0 && !leaving;
+                let a = Announcement { sender, sequence, flows, leaving, correcting, throughput_kbps };
                 prop_assert!(d.on_announcement(at(ms), &a.encode()).is_ok());
                 prop_assert_eq!(before, (0..3).map(|i| d.phase(FlowId(i))).collect::<Vec<_>>());
             }
@@ -349,8 +429,60 @@ proptest! {
         prop_assert_eq!(play(&config, &ops)?, story);
     }
 
+    /// What forged reports can do, exactly. Beside the daemon runs one with the same samples and announcements, but no reports in them.
+    #[test]
+    fn a_forged_report_caps_only_who_is_congested_at_its_share_for_a_stated_time(
+        rtts in prop::collection::vec(1u64..100, 50..300), honest in 0u64..8, forged in 0u64..8,
+        shared_at in 1.01f64..6.0, shared_for in 1u64..20, shared_peers in 1u16..4, min: bool
+    ) {
+        let shared_for = Span::from_secs(shared_for);
+        let rtt_in_cap = if min { CapRtt::Min } else { CapRtt::Current };
+        let config = CoopConfig { shared_at, shared_for, shared_peers, rtt_in_cap, ..CoopConfig::default() };
+        let bw_max = DataRate::from_mbps(19);
+        let mut d = daemon(config.clone());
+        let mut own = daemon(config.clone());
+        let (mut caps, mut own_caps, mut least, mut congested) = (Vec::new(), Vec::new(), u64::MAX, None);
+        let samples = rtts.len() as u64;
+        let quiet = samples * 2 / 3; // the forger goes away, the others stay
+        for (i, rtt) in (0..).zip(rtts) {
+            let now = at(i * 500);
+            if i % 2 == 0 {
+                let forged = if i < quiet { 100..100 + forged } else { 0..0 };
+                for id in (10..10 + honest).chain(forged) {
+                    let a = Announcement { correcting: id >= 100, ..announcement(id, i as u32, 1) };
+                    d.on_announcement(now, &a.encode()).unwrap();
+                    own.on_announcement(now, &Announcement { correcting: false, ..a }.encode()).unwrap();
+                }
+            }
+            least = least.min(rtt);
+            if rtt as f64 / least as f64 >= shared_at {
+                congested = Some(now);
+            }
+            d.on_sample(now, &[sample(rtt, i * 1500)], &mut caps);
+            own.on_sample(now, &[sample(rtt, i * 1500)], &mut own_caps);
+            let (phase, without) = (d.phase(FlowId(7)).unwrap(), own.phase(FlowId(7)).unwrap());
+            let Phase::Shared { renewed } = phase else {
+                // No report touches a phase that its own RTT brought, or that has no cap.
+                prop_assert_eq!(phase, without);
+                prop_assert_eq!(&caps, &own_caps);
+                continue;
+            };
+            prop_assert_eq!(without, Phase::Free);
+            // Only who was congested itself, and no longer than stated after that or after the last report.
+            prop_assert!(congested.is_some_and(|c| renewed <= c));
+            prop_assert!(now.since(renewed) < shared_for);
+            prop_assert!(forged >= u64::from(shared_peers));
+            prop_assert!(renewed < at(quiet * 500) + config.expire_after);
+            // At the share of no more terminals than there are names.
+            let most = 1 + (honest + forged) as u32;
+            let counted = Span::from_ms(if min { least } else { rtt });
+            let share = config.ideal_cwnd(bw_max, counted, most, most).max(config.min_cap);
+            prop_assert!(caps[0].is_some_and(|c| c >= share), "{:?} {}", caps, share);
+        }
+    }
+
     /// Whatever happened before, and while a flood of forged announcements goes on: once the RTT is steady every cap is lifted. If
-    /// it is normal (the least), within `correction_hold`; if it is longer than the least and stays so, within `relearn_after` stops with the round
+    /// it is normal (the least), within `correction_hold` or `shared_for`, which are the same here; if it is longer than the least and stays so, within `relearn_after` stops with the round
     /// trips between them, or `min_rtt_window`, and `correction_hold`. No stop outlasts its bound on the way.
     #[test]
     fn nothing_pins_a_connection(config in configs(), ops in ops(), rtt_ms in prop_oneof![Just(1u64), 1u64..2000], flood: bool) {
@@ -376,7 +508,7 @@ proptest! {
         for i in 0..bound / 100 {
             if flood {
                 for id in 0..20 {
-                    let a = announcement(1000 + id, i as u32 * 10, u16::MAX);
+                    let a = Announcement { correcting: true, ..announcement(1000 + id, i as u32 * 10, u16::MAX) };
                     let _ = d.on_announcement(at(ms), &a.encode());
                 }
             }

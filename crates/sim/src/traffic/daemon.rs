@@ -170,7 +170,7 @@ impl Host {
         let mut phases = [0; 3];
         for sample in self.samples.iter().filter(|s| s.sending) {
             phases[match daemon.phase(sample.id) {
-                Some(Phase::Correction { .. }) => 1,
+                Some(Phase::Correction { .. } | Phase::Shared { .. }) => 1,
                 Some(Phase::Stop { .. }) => 2,
                 Some(Phase::Free) | None => 0,
             }] += 1;
