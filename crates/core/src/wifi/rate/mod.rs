@@ -173,6 +173,9 @@ policies! {
         minstrel_ht => MinstrelHt / MinstrelHtConfig,
         ideal => Ideal / IdealConfig,
         arf => Arf / ArfConfig,
+        aarf => Aarf / AarfConfig,
+        onoe => Onoe / OnoeConfig,
+        fallback => Fallback / FallbackConfig,
     }
 }
 

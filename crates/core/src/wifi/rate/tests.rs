@@ -337,7 +337,7 @@ fn what_does_not_fit_the_phy_is_refused_with_what_does() {
         (
             json!("minstrel"),
             phy(Standard::N),
-            "`minstrel` is for 802.11b, a and g: 802.11n takes minstrel_ht or fixed or ideal or arf",
+            "`minstrel` is for 802.11b, a and g: 802.11n takes minstrel_ht or fixed or ideal or arf or aarf or onoe or fallback",
         ),
         (json!("minstrel"), phy(Standard::Ac), "802.11ac takes minstrel_ht"),
         (json!("minstrel_ht"), phy(Standard::G), "`minstrel_ht` is for 802.11n and ac: 802.11g takes minstrel or"),
