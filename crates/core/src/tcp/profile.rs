@@ -12,6 +12,7 @@ use super::loss::LossConfig;
 use crate::policy::Choice;
 use crate::receive::ReceiveOffloadConfig;
 use crate::units::{Bytes, Probability, Span};
+use crate::wifi::roam::StationQueue;
 use crate::wire;
 
 /// How a sender finds its way out of a loss.
@@ -255,6 +256,9 @@ options! {
     /// section 3.2, `recover`; ns-2's `bugfix_`). Off, as in older stacks: needless repetitions after a timeout can start another
     /// one. Without SACK only.
     recover_guard: bool,
+    /// Without SACK and `recover`: the window, which duplicates have inflated, returns to ssthresh only if more of them came than fast
+    /// retransmit needed (Net/3: `t_dupacks > tcprexmtthresh`; RFC 2525 lists it as a fault). Off: it always does (RFC 5681).
+    deflates_above_threshold: bool,
     /// A second timeout of the same segment lowers ssthresh once more, from the window of that time (ns-2). Off: ssthresh
     /// stays as the first timeout set it (RFC 5681 section 3.1).
     ssthresh_at_every_timeout: bool,
@@ -262,7 +266,8 @@ options! {
     /// `singledup_`).
     limited_transmit_after_timeout: bool,
     /// Window after a retransmission timeout, segments (RFC 5681 section 3.1, loss window: 1). More is what the study
-    /// `tcp-av-handover` suspects of its phones. Without effect with `frto = "rfc4138"`, which sets the window itself.
+    /// `tcp-av-handover` suspects of its phones. Such a sender repairs at once, and does not wait for the verdict of `frto = "rfc4138"`, which
+    /// sets the window itself.
     loss_window: u32,
     /// When a reduction is taken back, cwnd returns to at most this many segments above what is in flight (Linux before 2.6.39,
     /// `tcp_moderate_cwnd`: 3). 0: all of it at once.
@@ -431,11 +436,20 @@ pub struct Receive {
     pub wifi: Option<ReceiveOffloadConfig>,
 }
 
-/// A profile's file: TCP options, the profile `base` that holds where it says nothing, and the tables `wifi` and `receive`.
+/// What a host does when it changes to another access point.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Roams {
+    station_queue: StationQueue,
+}
+
+/// A profile's file: TCP options, the profile `base` that holds where it says nothing, and the tables `wifi`, `receive` and
+/// `roaming`.
 struct ProfileFile {
     base: Option<String>,
     wifi: Option<toml::Table>,
     receive: Option<Receive>,
+    roaming: Option<Roams>,
     options: TcpOptions,
 }
 
@@ -450,7 +464,8 @@ impl ProfileFile {
         let base = take("base").map(toml::Value::try_into).transpose()?;
         let wifi = take("wifi").map(toml::Value::try_into).transpose()?;
         let receive = take("receive").map(toml::Value::try_into).transpose()?;
-        Ok(ProfileFile { base, wifi, receive, options: table.try_into()? })
+        let roaming = take("roaming").map(toml::Value::try_into).transpose()?;
+        Ok(ProfileFile { base, wifi, receive, roaming, options: table.try_into()? })
     }
 }
 
@@ -475,6 +490,13 @@ pub fn wifi(name: &str) -> Option<toml::Table> {
 pub fn receive(name: &str) -> Option<Receive> {
     let file = ProfileFile::read(name)?;
     file.receive.or_else(|| file.base.and_then(|base| receive(&base)))
+}
+
+/// What becomes of the queue of the built-in profile's host when it leaves an access point, as its file or its base's says. `None`: no
+/// such profile, or it says nothing.
+pub fn station_queue(name: &str) -> Option<StationQueue> {
+    let file = ProfileFile::read(name)?;
+    file.roaming.map(|roams| roams.station_queue).or_else(|| file.base.and_then(|base| station_queue(&base)))
 }
 
 impl TcpConfig {
@@ -515,12 +537,32 @@ mod tests {
         assert_eq!(segments, 963);
         codel.tsq = Tsq::AtLeast;
         assert_eq!(codel, of("linux-3.13"));
+        for (name, queue) in [
+            ("linux-6", Some(StationQueue::Drop)),
+            ("linux-2.6.32", Some(StationQueue::Drop)),
+            ("android-4.1", Some(StationQueue::Drop)),
+            ("windows-10", Some(StationQueue::Keep)),
+            ("ns2-reno", None),
+        ] {
+            assert_eq!(station_queue(name), queue, "{name}");
+        }
         assert_eq!((profile("linux-5"), wifi("linux-5"), wifi("ns2-reno")), (None, None, None));
         assert!(ProfileFile::parse("base = \"linux-6\"\ncwnd = 3").is_err(), "unknown keys are refused");
     }
 
     /// RFC 5681 section 4.2 and RFC 6298 rules 2.1 and 2.5.
     // [RFC5681-3.1-16] [RFC5681-4.2-3] [RFC5681-4.2-4] [RFC6298-2.1-1] [RFC6298-2.5-1]
+    /// Rules of receivers that came later (4.18, 6.x): with them ACK overflow is another one.
+    #[test]
+    fn hosts_of_the_studies_of_2010_to_2014_have_receivers_of_their_time() {
+        for name in ["linux-2.6.32", "android-2.2", "android-4.1", "linux-3.13"] {
+            let c = profile(name).unwrap().resolve().unwrap();
+            let later = (c.receive_window_in_steps, c.pushed_acks, c.compressed_sacks);
+            assert_eq!(later, (false, false, 0), "{name}");
+            assert_eq!(c.segments_at_once, SegmentsAtOnce::Single, "{name}");
+        }
+    }
+
     #[test]
     fn every_profile_keeps_the_bounds_of_the_rfcs() {
         for name in profile_names() {

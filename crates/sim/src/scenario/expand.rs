@@ -18,6 +18,7 @@ use airtcp_core::receive::{OffConfig, ReceiveOffloadConfig};
 use airtcp_core::tcp::profile::{profile, profile_names, receive};
 use airtcp_core::tcp::{TcpOptions, Unresolved};
 use airtcp_core::units::Span;
+use airtcp_core::wifi::roam::StationQueue;
 
 use super::error::{nearest, unknown};
 use super::file::{MAX_COUNT, NodeKind, ScenarioFile, defaults};
@@ -124,7 +125,8 @@ struct Expander<'a> {
     wlans: Vec<(ChannelId, Range<u32>)>,
     walks: roam::Walks,
     /// Hosts that roam, with their entry.
-    roams: BTreeMap<NodeId, usize>,
+    /// By host: the entry of the file, and what becomes of its queue.
+    roams: BTreeMap<NodeId, (usize, StationQueue)>,
     /// Options of every profile in use, by name; `None` if it is at fault, which has been reported.
     profiles: BTreeMap<String, Option<TcpOptions>>,
 }
@@ -335,6 +337,17 @@ impl<'a> Expander<'a> {
         self.nodes.get(id.0 as usize).map_or("", |n| &n.name)
     }
 
+    /// The profile that comes with airtcp on which one of the file rests, by its name. It need not exist.
+    fn built_in_profile<'n>(&'n self, name: &'n str) -> &'n str {
+        let mut name = name;
+        // A chain that goes round in a circle has been reported.
+        for _ in 0..=self.file.profiles.len() {
+            let Some(own) = self.file.profiles.get(name) else { break };
+            name = &own.base;
+        }
+        name
+    }
+
     /// Of each host: what its entry says, or what its profile has for its interface.
     fn receive_offload(&mut self) {
         let off = ReceiveOffloadConfig::Off(OffConfig {});
@@ -351,11 +364,7 @@ impl<'a> Expander<'a> {
             if group.kind == NodeKind::Router {
                 continue;
             }
-            let own = &self.file.profiles;
-            let mut name = group.profile.unwrap_or(defaults::PROFILE);
-            while let Some(profile) = own.get(name) {
-                name = &profile.base;
-            }
+            let name = self.built_in_profile(group.profile.unwrap_or(defaults::PROFILE));
             // A profile that does not exist has been reported.
             let Some(of_profile) = receive(name) else { continue };
             for n in group.first..group.first + group.count.unwrap_or(1) {

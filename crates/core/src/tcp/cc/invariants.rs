@@ -83,7 +83,9 @@ fn check(config: &CcConfig, cwnd: u32, clamp: u32, operations: &[Operation]) -> 
             cc.on_state(&mut w, &path, to);
             path.state = to;
             if !cc.owns_window() {
-                w.cwnd = if to == CaState::Loss { 1 } else { w.cwnd.min(ssthresh) };
+                let kept = cc.loss_window(&path);
+                prop_assert!(kept >= 1);
+                w.cwnd = if to == CaState::Loss { w.cwnd.min(kept) } else { w.cwnd.min(ssthresh) };
             }
         }
         match *operation {

@@ -193,6 +193,11 @@ pub trait CongestionControl {
         0
     }
 
+    /// What a retransmission timeout leaves of `cwnd`, segments, at least 1 (RFC 5681's loss window). Never a raise.
+    fn loss_window(&self, _path: &Path) -> u32 {
+        1
+    }
+
     /// True if the control sets `cwnd` on every ACK in every state (Linux's `cong_control`; BBR).
     fn owns_window(&self) -> bool {
         false

@@ -464,7 +464,8 @@ impl Run {
         self.recovery_end = self.snd_nxt;
         self.enter(to);
         if !self.cc.owns_window() {
-            self.w.cwnd = if to == CaState::Loss { 1 } else { ssthresh };
+            let kept = self.cc.loss_window(&self.path);
+            self.w.cwnd = if to == CaState::Loss { self.w.cwnd.min(kept) } else { ssthresh };
             self.w.cwnd_cnt = 0;
         }
     }
@@ -474,7 +475,7 @@ impl Run {
         self.backoff = (self.backoff + 1).min(6);
         self.progress = self.now;
         if self.path.state == CaState::Loss {
-            self.w.cwnd = 1
+            self.w.cwnd = self.w.cwnd.min(self.cc.loss_window(&self.path))
         } else {
             self.reduce(CaState::Loss)
         }

@@ -14,8 +14,9 @@
 //! - *Tuning.* The control counts the segments by which the connection is behind or ahead of R. It aims at a larger
 //!   window that makes them up within `tune_rounds` round trips; the addition is at most `tune_limit` of the window.
 //!   This covers the cost of recoveries and fractions of a segment.
-//! - *Loss.* The base's reduction, but not below `R * RTT / MSS`, and never a raise; `floor_rtt` says which RTT. After
-//!   a timeout slow start leads at least to `W_R`.
+//! - *Loss.* The base's reduction, but not below `R * RTT / MSS`, and never a raise; `floor_rtt` says which RTT. The
+//!   study `tcp-av-handover` says that the window is kept as high as it can be, also when a loss is detected. So a timeout leaves the same
+//!   (`after_timeout`). What was outstanding counts as lost, and that many segments leave at once.
 //! - *Temporal reduction.* Every `severe_rounds` round trips the connection looks back. After at least
 //!   `severe_reductions` reductions with less than `severe_share` of the target, the target is multiplied by
 //!   `reduced_to`, down to `target_min` of the requested rate. Otherwise it comes back by `recover_step` of the
@@ -62,6 +63,8 @@ pub struct TcpAvConfig {
     pub rtt_min_window: Span,
     /// Round-trip time in the least window after a loss.
     pub floor_rtt: FloorRtt,
+    /// What a timeout leaves of the window: as much as any loss (`"floor"`), or one segment, from which slow start leads back (`"one"`).
+    pub after_timeout: AfterTimeout,
     /// Beyond what the full target needs the window stays (`"hold"`) or grows as its base (`"base"`).
     pub above: Above,
     /// Part of the gap to the target's window that is closed per round trip, from below; above 0. 1/4: nine tenths in eight round
@@ -101,6 +104,7 @@ impl Default for TcpAvConfig {
             rtt_min: RttMin::Connection,
             rtt_min_window: Span::from_secs(10),
             floor_rtt: FloorRtt::Min,
+            after_timeout: AfterTimeout::Floor,
             above: Above::Hold,
             rise: part(0.25),
             fall: part(0.25),
@@ -178,6 +182,17 @@ pub enum FloorRtt {
     Smoothed,
 }
 
+/// What a timeout leaves of the window.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AfterTimeout {
+    /// One segment, as RFC 5681 has it.
+    One,
+    /// What any loss leaves: what R needs.
+    #[default]
+    Floor,
+}
+
 /// What the window does beyond what the full target needs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -248,6 +263,7 @@ impl TcpAvConfig {
             reductions: 0,
             target: self.target,
             floor_rtt: self.floor_rtt,
+            after_timeout: self.after_timeout,
             above: self.above,
             rise: share(self.rise),
             fall: share(self.fall),
@@ -359,6 +375,7 @@ pub struct TcpAv {
     reductions: u32,
     target: DataRate,
     floor_rtt: FloorRtt,
+    after_timeout: AfterTimeout,
     above: Above,
     rise: u32,
     fall: u32,
@@ -543,6 +560,13 @@ impl CongestionControl for TcpAv {
             if let Some(threshold) = self.threshold(path) {
                 w.ssthresh = w.ssthresh.max(threshold);
             }
+        }
+    }
+
+    fn loss_window(&self, path: &Path) -> u32 {
+        match self.after_timeout {
+            AfterTimeout::One => 1,
+            AfterTimeout::Floor => self.floor(path),
         }
     }
 

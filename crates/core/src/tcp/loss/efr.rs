@@ -4,7 +4,7 @@
 //! 3 and Figure 10.
 //!
 //! On the first duplicate ACK for a segment the threshold becomes min(snd_wnd, snd_cwnd) / MSS - 2, in whole segments,
-//! at most 3 and at least 1. The 2 stand for the lost segment and the segment whose ACK is not a duplicate. So a
+//! at most 3 and, by the abstract, at least 1. The 2 stand for the lost segment and the segment whose ACK is not a duplicate. So a
 //! window of four segments needs two duplicates, and one of three or fewer needs one. From five segments on the
 //! threshold is the fixed one.
 //!
@@ -35,9 +35,9 @@ pub struct EfrConfig {
     /// Largest threshold, which large windows have. The study: 3.
     #[schemars(range(min = 1))]
     pub most: NonZeroU32,
-    /// Smallest threshold, in duplicate ACKs. The study's abstract: 1.
-    #[schemars(range(min = 1))]
-    pub least: NonZeroU32,
+    /// Smallest threshold, in duplicate ACKs. The study's abstract: 1. With 0, which its Figure 10 does not exclude, a window of two segments or
+    /// fewer has a threshold that the count never equals: it waits for the timeout.
+    pub least: u32,
     /// Segments that are subtracted from the window. The study: 2.
     pub less: u32,
     /// As in `dup_thresh`. Needs SACK.
@@ -46,14 +46,13 @@ pub struct EfrConfig {
 
 impl Default for EfrConfig {
     fn default() -> Self {
-        let (least, most) = const { (NonZeroU32::new(1).unwrap(), NonZeroU32::new(3).unwrap()) };
-        EfrConfig { most, least, less: 2, lost_retransmissions: false }
+        EfrConfig { most: const { NonZeroU32::new(3).unwrap() }, least: 1, less: 2, lost_retransmissions: false }
     }
 }
 
 impl EfrConfig {
     fn check(&self) -> Result<(), String> {
-        if self.least > self.most {
+        if self.least > self.most.get() {
             return Err(format!("`least` = {}: must be at most `most` ({})", self.least, self.most));
         }
         Ok(())
@@ -72,8 +71,9 @@ checked!(EfrConfig);
 pub struct Efr(EfrConfig);
 
 impl Efr {
+    /// 0: never.
     fn threshold(&self, window: u32) -> u32 {
-        window.saturating_sub(self.0.less).max(self.0.least.get()).min(self.0.most.get())
+        window.saturating_sub(self.0.less).max(self.0.least).min(self.0.most.get())
     }
 }
 
@@ -82,7 +82,8 @@ impl LossPolicy for Efr {
         let lost = if hole.retransmitted {
             self.0.lost_retransmissions && is_lost_again(hole)
         } else {
-            hole.sacked_above >= self.threshold(hole.window_at_first_duplicate)
+            let threshold = self.threshold(hole.window_at_first_duplicate);
+            threshold > 0 && hole.sacked_above >= threshold
         };
         if lost { Verdict::Lost } else { Verdict::Wait { until: Time::NEVER } }
     }
@@ -109,6 +110,24 @@ mod tests {
                 let lost = efr.judge(&hole, Span::from_ms(100), Time::ZERO) == Verdict::Lost;
                 assert_eq!(lost, dup_acks >= needed, "window {window}, {dup_acks} duplicates");
             }
+        }
+    }
+
+    /// Figure 10 to the letter: 2 - 2 = 0 is less than the first duplicate, and the test is for equality.
+    #[test]
+    fn a_threshold_of_zero_is_never_reached() {
+        let letter = EfrConfig { least: 0, ..EfrConfig::default() }.build(&LossContext { mss: 1460 });
+        for (window, needed) in [(1, None), (2, None), (3, Some(1)), (4, Some(2)), (5, Some(3)), (9, Some(3))] {
+            let lost = |sacked_above: &u32| {
+                let hole = Hole {
+                    dup_acks: *sacked_above,
+                    sacked_above: *sacked_above,
+                    window_at_first_duplicate: window,
+                    ..EXAMPLE
+                };
+                letter.judge(&hole, Span::from_ms(100), Time::ZERO) == Verdict::Lost
+            };
+            assert_eq!((1..9).find(lost), needed, "window {window}");
         }
     }
 

@@ -6,6 +6,9 @@ pub(super) struct AckCounts {
     pub duplicates: u32,
     /// The smaller of cwnd and receive window, segments, when the first of `duplicates` came.
     pub window_at_first_duplicate: u32,
+    /// `duplicates` when the last reduction began, and just before the last cumulative advance.
+    pub at_reduction: u32,
+    pub before_advance: u32,
     /// Partial ACKs of this recovery (NewReno).
     pub partial: u32,
     /// Segments that duplicate ACKs, without SACK, have reported as delivered and that no cumulative ACK has covered yet.

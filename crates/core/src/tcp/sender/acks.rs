@@ -335,6 +335,7 @@ impl Sender {
             // [RFC6298-5.3-1]
             self.timers.retransmit = self.timeout_from(ack.now);
         }
+        self.acks.before_advance = self.acks.duplicates;
         if self.path.state == CaState::Recovery && self.config.recovery == Recovery::NewReno {
             self.acks.deflate(ack.acked);
         } else {

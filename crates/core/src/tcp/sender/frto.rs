@@ -138,6 +138,7 @@ impl Sender {
     pub(super) fn may_leave_timeout_open(&self) -> bool {
         self.config.frto == Frto::Rfc4138
             && !self.owns_window
+            && self.kept_at_timeout() <= 1
             && (self.config.recovery == Recovery::Sack || self.board.only_front_was_retransmitted())
     }
 

@@ -88,6 +88,7 @@ impl Sender {
         self.window.cwnd_cnt = 0;
         self.reduction = RateReduction::begin(self.path.prior_cwnd);
         self.acks.partial = 0;
+        self.acks.at_reduction = self.acks.duplicates;
         if !self.owns_window {
             // [RFC5681-3.1-7]
             self.window.ssthresh = ssthresh;
@@ -104,7 +105,11 @@ impl Sender {
                 Recovery::Reno => {
                     if !self.owns_window {
                         // [RFC5681-3.2-12]
-                        self.window.cwnd = self.window.ssthresh.max(1).min(self.path.cwnd_clamp);
+                        let stays =
+                            self.config.deflates_above_threshold && self.acks.before_advance <= self.acks.at_reduction;
+                        let inflated = if stays { self.acks.before_advance } else { 0 };
+                        let cwnd = self.window.ssthresh.max(1).saturating_add(inflated);
+                        self.window.cwnd = cwnd.min(self.path.cwnd_clamp);
                     }
                     // Begun while a timeout was being repaired, it leaves that to be finished.
                     let repair = !self.config.recover_guard && self.board.lost_out() > 0;
@@ -378,6 +383,11 @@ impl Sender {
         self.timers.retransmit = self.timeout_from(now);
     }
 
+    /// What a timeout leaves of the window at most.
+    pub(super) fn kept_at_timeout(&self) -> u32 {
+        self.config.loss_window.max(self.cc.loss_window(&self.path))
+    }
+
     /// All that is outstanding is lost, as far as the loss policy agrees, and repair begins with the first of it.
     // [RFC5681-3.1-17]
     fn answer_timeout(&mut self, now: Time, evidence: Evidence, out: &mut Outputs) {
@@ -397,7 +407,7 @@ impl Sender {
         self.path.in_flight = self.in_flight();
         if !self.owns_window {
             // [RFC5681-3.1-16]
-            self.window.cwnd = self.window.cwnd.min(self.config.loss_window).max(1);
+            self.window.cwnd = self.window.cwnd.min(self.kept_at_timeout()).max(1);
         }
         // [RFC6298-5.4-1]
         self.window.cwnd_cnt = 0;

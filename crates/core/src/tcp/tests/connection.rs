@@ -123,7 +123,7 @@ proptest! {
         recovery in prop_oneof![Just(Recovery::Reno), Just(Recovery::NewReno), Just(Recovery::Sack)],
         profile in prop_oneof![Just("linux-6"), Just("linux-2.6.32"), Just("ns2-reno"), Just("freebsd-2.2.1")],
         loss in prop::sample::select(super::loss::LossConfig::NAMES),
-        (tail_loss_probe, dsack, recover_guard) in any::<(bool, bool, bool)>(),
+        (tail_loss_probe, dsack, recover_guard, deflates) in any::<(bool, bool, bool, bool)>(),
         prr in any::<bool>(),
         limited_transmit in any::<bool>(),
         delay in any::<bool>(),
@@ -138,6 +138,7 @@ proptest! {
         let c = config(profile, |c| {
             c.loss = super::loss::LossConfig::by_name(loss).unwrap();
             (c.tail_loss_probe, c.dsack, c.recover_guard) = (tail_loss_probe, dsack, recover_guard);
+            c.deflates_above_threshold = deflates;
             c.recovery = recovery;
             c.prr = prr;
             (c.frto, c.frto_response) = (frto, frto_response);

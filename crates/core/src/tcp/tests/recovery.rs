@@ -121,6 +121,26 @@ fn the_loss_window_is_what_leaves_after_a_timeout() {
     }
 }
 
+/// F-RTO of RFC 4138 repeats one segment and waits for the verdict. A sender that keeps a window repairs at once: its own loss window, or that
+/// of its control.
+#[test]
+fn who_keeps_a_window_after_a_timeout_does_not_wait_for_a_verdict() {
+    let leaves = |change: fn(&mut TcpConfig)| {
+        let c = lone_config(Recovery::Sack, |c| {
+            c.frto = Frto::Rfc4138;
+            change(c);
+        });
+        let (mut sender, mut out) = lone_sender(c, 10);
+        let timeout = sender.deadline();
+        sender.on_deadline(timeout, &mut out);
+        left(&mut out)
+    };
+    assert_eq!(leaves(|_| {}), [0]);
+    assert_eq!(leaves(|c| c.loss_window = 4), [0, 1, 2, 3]);
+    // Nothing was measured yet: two segments.
+    assert_eq!(leaves(|c| c.cc = crate::tcp::cc::CcConfig::by_name("tcp_av").unwrap()), [0, 1]);
+}
+
 /// By RFC 5681's halving and by rate halving: of 16 segments in flight the first is lost. Halving at once, nothing leaves for half
 /// a round trip of ACKs; rate halving sends one segment for every second ACK. Both end at 8.
 #[test]
@@ -266,6 +286,22 @@ fn a_duplicate_without_news_lets_nothing_leave_where_there_is_sack() {
     assert_eq!(receive(Some((1, 2))), (vec![10], 10, 1));
     assert_eq!(receive(Some((1, 2))), (vec![], 10, 1));
     assert_eq!(receive(Some((1, 3))), (vec![11], 10, 2));
+}
+
+/// Net/3 leaves the window inflated if exactly as many duplicates came as fast retransmit needs: of ten segments the first is lost.
+#[test]
+fn the_window_stays_inflated_after_exactly_the_threshold_where_it_is_bsds() {
+    let cwnd_after = |duplicates, above| {
+        let c = lone_config(Recovery::Reno, |c| c.deflates_above_threshold = above);
+        let (mut sender, mut out) = lone_sender(c, 10);
+        (0..duplicates).for_each(|_| sender.on_packet(Time::ZERO + RTT, &ack_of(0, None), &mut out));
+        assert_eq!(sender.stats().fast_retransmits, 1);
+        sender.on_packet(Time::ZERO + RTT, &ack_of(10, None), &mut out);
+        sender.window().cwnd
+    };
+    // A half, and one more for the ACK: in slow start up to the threshold. From 5 + 3 on it grows by a fraction.
+    assert_eq!((cwnd_after(3, false), cwnd_after(3, true)), (6, 8));
+    assert_eq!((cwnd_after(4, false), cwnd_after(4, true)), (6, 6));
 }
 
 /// RFC 6582 section 3.2 steps 2 and 4: three duplicates from below what was outstanding at a timeout begin nothing; those above do.

@@ -3,9 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use airtcp_core::tcp::profile::station_queue;
 use airtcp_core::units::{Span, Time};
 use airtcp_core::wifi::RoamRule;
 use airtcp_core::wifi::phy::{Distance, SignalConfig, Track};
+use airtcp_core::wifi::roam::StationQueue;
 
 use super::super::file::{NodeKind, Roaming, RoamingRule, Wlan};
 use super::super::tree::Path;
@@ -62,9 +64,11 @@ impl<'a> Expander<'a> {
         for (i, roaming) in file.roaming.iter().enumerate() {
             let at = root("roaming").index(i).key("node");
             let Some(ends) = self.hosts(&at, &roaming.node, "do not roam") else { continue };
+            let of_profile = || station_queue(self.built_in_profile(self.profile_name(ends)));
+            let queue = roaming.station_queue.or_else(of_profile).unwrap_or_default();
             for k in 0..ends.len {
                 let node = ends.member(k);
-                if let Some(other) = self.roams.insert(node, i) {
+                if let Some((other, _)) = self.roams.insert(node, (i, queue)) {
                     let message = format!("{} already has roaming[{other}]", self.node_name(node));
                     self.error(&at, message);
                     break;
@@ -92,11 +96,11 @@ impl<'a> Expander<'a> {
     pub(super) fn roaming(&mut self) -> Vec<RoamingSpec> {
         let file = self.file;
         let mut specs = Vec::new();
-        let roams: Vec<(NodeId, usize)> = self.roams.iter().map(|(&node, &i)| (node, i)).collect();
+        let roams: Vec<_> = self.roams.iter().map(|(&node, &(i, queue))| (node, i, queue)).collect();
         let mut reported = BTreeSet::new();
-        for (node, i) in roams {
+        for (node, i, queue) in roams {
             let before = self.errors.len();
-            let spec = self.roaming_host(node, &root("roaming").index(i), &file.roaming[i]);
+            let spec = self.roaming_host(node, queue, &root("roaming").index(i), &file.roaming[i]);
             // What is wrong with a group is said once.
             if self.errors.len() > before && !reported.insert(i) {
                 self.errors.truncate(before);
@@ -106,7 +110,13 @@ impl<'a> Expander<'a> {
         specs
     }
 
-    fn roaming_host(&mut self, node: NodeId, path: &Path, roaming: &Roaming) -> Option<RoamingSpec> {
+    fn roaming_host(
+        &mut self,
+        node: NodeId,
+        station_queue: StationQueue,
+        path: &Path,
+        roaming: &Roaming,
+    ) -> Option<RoamingSpec> {
         let file = self.file;
         let before = self.errors.len();
         // By WLAN, in the order of the file.
@@ -199,7 +209,7 @@ impl<'a> Expander<'a> {
             candidates: candidates.into_iter().map(|(_, up)| up).collect(),
             first: first.flatten(),
             gap: roaming.gap,
-            station_queue: roaming.station_queue,
+            station_queue,
             ap_queue: roaming.ap_queue,
             tells_senders: roaming.tells_senders,
         })

@@ -124,10 +124,10 @@ impl Expander<'_> {
                     }
                     let from_m = wlan.ap_position_m.unwrap_or_default();
                     let motion = self.walks.get(&station).map(|(_, track)| Motion { track: track.clone(), from_m });
-                    let roams = self.roams.get(&station).map(|&r| Roams {
-                        station_queue: file.roaming[r].station_queue,
-                        ap_queue: file.roaming[r].ap_queue,
-                    });
+                    let roams = self
+                        .roams
+                        .get(&station)
+                        .map(|&(r, station_queue)| Roams { station_queue, ap_queue: file.roaming[r].ap_queue });
                     let place = Placed {
                         wlan: i,
                         is_station: true,

@@ -42,9 +42,10 @@ pub struct Roaming {
     /// SIGCOMM CCR 33(2), 2003).
     #[serde(default = "gap")]
     pub gap: Span,
-    /// Fate of packets in its own queue when it leaves, and of packets that its applications send in the gap.
-    #[serde(default)]
-    pub station_queue: StationQueue,
+    /// Fate of packets in its own queue when it leaves, and of packets that its applications send in the gap. Default: `"drop"`
+    /// for hosts with a profile of Linux or Android, whose queue is reset with the carrier; else `"keep"`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub station_queue: Option<StationQueue>,
     /// Fate of packets for it at the access point that it has left.
     #[serde(default)]
     pub ap_queue: ApQueue,

@@ -95,6 +95,29 @@ fn walks_and_roaming_become_members() {
     assert!(matches!(&pairs[2].signal, SignalConfig::PathLoss(c) if c.distance_m == Some(5.0)));
 }
 
+/// The carrier goes off when a Linux or Android station leaves, and its queue is reset. Of the others nothing is known.
+#[test]
+fn what_becomes_of_a_stations_queue_follows_its_profile() {
+    let roaming = "[[roaming]]\nnode = \"phone\"\n";
+    for (base, wants) in [
+        ("linux-6", StationQueue::Drop),
+        ("linux-2.6.32", StationQueue::Drop),
+        ("android-2.2", StationQueue::Drop),
+        ("windows-10", StationQueue::Keep),
+    ] {
+        let text = format!("{NET}\n[profiles.mine]\nbase = \"{base}\"\n");
+        let text = text.replace("name = \"phone\"\n", "name = \"phone\"\nprofile = \"mine\"\n");
+        let of = |text: &str| {
+            let spec = spec(text);
+            let pair = spec.channels[0].pairs.iter().find_map(|p| p.roams).unwrap();
+            assert_eq!(pair.station_queue, spec.roaming[0].station_queue);
+            pair.station_queue
+        };
+        assert_eq!(of(&text), wants, "{base}");
+        assert_eq!(of(&text.replace(roaming, &format!("{roaming}station_queue = \"keep\"\n"))), StationQueue::Keep);
+    }
+}
+
 #[test]
 fn rules_by_signal_and_by_time() {
     let rule = r#"rule = { kind = "nearest" }"#;

@@ -63,6 +63,23 @@ fn a_loss_leaves_what_the_target_needs() {
     assert_eq!(cc.ssthresh(&window(100), &path), 69);
 }
 
+/// The same after a timeout, by default: 34 segments of 60, and never a raise.
+#[test]
+fn a_timeout_leaves_what_the_target_needs_or_one() {
+    let rtt = Span::from_ms(100);
+    let path = Path { srtt: rtt.saturating_mul(2), min_rtt: rtt, ..new_path() };
+    for (json, left) in [
+        ("", 34),
+        (r#", "floor_rtt": "smoothed""#, 69),
+        (r#", "after_timeout": "one""#, 1),
+    ] {
+        let cc = config(&format!(r#""target": "4Mbit/s"{json}"#)).build(&context());
+        assert_eq!(cc.loss_window(&path), left, "{json}");
+    }
+    // Before the first measurement there is nothing to keep.
+    assert_eq!(TcpAvConfig::default().build(&context()).loss_window(&new_path()), 2);
+}
+
 #[test]
 fn slow_start_ends_at_what_the_target_needs() {
     let mut run = Run::with(&config(r#""target": "8Mbit/s""#), Network::default());
@@ -74,13 +91,19 @@ fn slow_start_ends_at_what_the_target_needs() {
     assert_eq!(run.rounds.last().unwrap().ssthresh, w_r as u32);
 }
 
-/// 1, 2, 4 ... 64 and the 69 that 8 Mbit/s need: within eight round trips.
+/// With `after_timeout = "one"` 1, 2, 4 ... 64 and the 69 that 8 Mbit/s need: within eight round trips. By default the window never falls far.
 #[test]
 fn a_timeout_is_made_good_in_a_few_round_trips() {
     for base in ["reno", "cubic"] {
         let from = Time::ZERO + Span::from_secs(6);
         let path = Network { outage: Some((from, from + Span::from_ms(1500))), ..Network::default() };
-        let mut run = Run::with(&config(&format!(r#""target": "8Mbit/s", "base": "{base}""#)), path);
+        let of = |after: &str| config(&format!(r#""target": "8Mbit/s", "base": "{base}", "after_timeout": "{after}""#));
+        let mut kept = Run::with(&of("floor"), path.clone());
+        kept.until(Span::from_secs(12));
+        assert!(kept.timeouts > 0);
+        let least = kept.rounds.iter().skip(20).map(|r| r.cwnd).min().unwrap();
+        assert!(least > 60, "{base}: {least}");
+        let mut run = Run::with(&of("one"), path);
         run.until(Span::from_secs(12));
         assert!(run.timeouts > 0);
         let lowest = run.rounds.iter().rposition(|r| r.cwnd <= 2).unwrap();
