@@ -179,8 +179,12 @@ mod tests {
         }
         second += 1;
         assert_eq!(after(&mut onoe, &mut second, &[]), 48);
-        let stages: Vec<(u64, u8)> =
-            onoe.choose(now, false, None).stages().iter().map(|s| (s.mode.rate().as_bps() / 1_000_000, s.tries)).collect();
+        let stages: Vec<(u64, u8)> = onoe
+            .choose(now, false, None)
+            .stages()
+            .iter()
+            .map(|s| (s.mode.rate().as_bps() / 1_000_000, s.tries))
+            .collect();
         assert_eq!(stages, [(48, 4), (36, 2), (24, 2), (1, 2)]);
         assert_eq!(after(&mut onoe, &mut second, &[9; 9]), 48);
         assert_eq!(after(&mut onoe, &mut second, &[9; 1]), 54);
