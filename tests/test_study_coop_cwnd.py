@@ -24,7 +24,7 @@ def total_mbps(results: Results) -> float:
 
 
 def test_acks_overflow_and_the_throughput_of_all_does_not_mind() -> None:
-    results = cell(coop=[])
+    results = cell(coop=[], **{RATE_CONTROL: "minstrel"})
     acks = results.links.filter(pl.col("name").str.starts_with("ap->phone")).collect()
     assert len(acks) == 10
     assert sum(acks["dropped_overflow"]) > 0.1 * sum(acks["arrived_packets"])
@@ -55,3 +55,13 @@ def test_phones_that_fall_back_after_collisions_collapse_and_the_daemon_helps() 
     helped = cell(**{RATE_CONTROL: "arf"})
     assert total_mbps(without) < 5
     assert total_mbps(helped) > 2 * total_mbps(without)
+
+
+def test_with_the_shared_trigger_all_are_capped_and_share_alike() -> None:
+    def jain(phases: str) -> float:
+        results = cell(duration="60s", **{RATE_CONTROL: "minstrel", f"{DAEMON}.phases": phases})
+        goodput = results.flows.select("goodput_bps").collect()["goodput_bps"]
+        return float(goodput.sum() ** 2 / (len(goodput) * (goodput**2).sum()))
+
+    assert jain("own") < 0.85
+    assert jain("shared") > 0.95
