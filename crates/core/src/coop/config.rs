@@ -108,13 +108,13 @@ pub struct CoopConfig {
     pub correct_at: f64,
     /// What brings a cap into force: "own" (the source) or "shared".
     pub phases: Phases,
-    /// For `phases = "shared"`: the cap also comes into force when RTT / least RTT is at least this, while `shared_peers` terminals report
-    /// that they are in correction by their own RTT. 1.5: half a path's worth of packets waits. Where all have the caps of equation (1) none do;
+    /// For `phases = "shared"`: the RTT / least RTT from which on a cap also comes by the reports of others. It needs `shared_peers`
+    /// terminals that are in correction by their own RTT. 1.5: half a path's worth of packets waits. Where all have the caps of equation (1) none do;
     /// one alone outside makes it 1.7 to 1.8. Above 1; from `correct_at` on it has no effect.
     #[schemars(range(min = 1))]
     pub shared_at: f64,
-    /// See `shared_at`. 1: often a single one sees `correct_at`. More protect against a terminal that is wrong, not against one that lies, which
-    /// has as many names as it likes. At least 1.
+    /// See `shared_at`. 1: often a single one sees `correct_at`. More protect against a terminal that is wrong. They do not protect against one
+    /// that lies, which has as many names as it likes. At least 1.
     #[schemars(range(min = 1))]
     pub shared_peers: u16,
     /// Such a cap ends when this has passed since both held: as long a calm as lifts a cap of its own (`correction_hold`). Nothing that others announce

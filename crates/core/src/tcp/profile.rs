@@ -256,8 +256,8 @@ options! {
     /// section 3.2, `recover`; ns-2's `bugfix_`). Off, as in older stacks: needless repetitions after a timeout can start another
     /// one. Without SACK only.
     recover_guard: bool,
-    /// Without SACK and `recover`: the window, which duplicates have inflated, returns to ssthresh only if more of them came than fast
-    /// retransmit needed (Net/3: `t_dupacks > tcprexmtthresh`; RFC 2525 lists it as a fault). Off: it always does (RFC 5681).
+    /// With `recovery = "reno"`: the window that duplicates have inflated returns to ssthresh only if more of them came than fast retransmit
+    /// needed. So 4.4BSD compares (`t_dupacks > tcprexmtthresh`). Off: it always returns (RFC 5681).
     deflates_above_threshold: bool,
     /// A second timeout of the same segment lowers ssthresh once more, from the window of that time (ns-2). Off: ssthresh
     /// stays as the first timeout set it (RFC 5681 section 3.1).

@@ -3,8 +3,8 @@
 //! Source: Tamura, Tobe and Tokuda, "Efficient Retransmit Scheme for TCP in Wireless LANs" (Keio University), section
 //! 3 and Figure 10.
 //!
-//! On the first duplicate ACK for a segment the threshold becomes min(snd_wnd, snd_cwnd) / MSS - 2, in whole segments,
-//! at most 3 and, by the abstract, at least 1. The 2 stand for the lost segment and the segment whose ACK is not a duplicate. So a
+//! On the first duplicate ACK for a segment the threshold becomes min(snd_wnd, snd_cwnd) / MSS - 2, in whole segments.
+//! It is at most 3 and, by the abstract, at least 1. The 2 stand for the lost segment and the segment whose ACK is not a duplicate. So a
 //! window of four segments needs two duplicates, and one of three or fewer needs one. From five segments on the
 //! threshold is the fixed one.
 //!
@@ -35,8 +35,8 @@ pub struct EfrConfig {
     /// Largest threshold, which large windows have. The study: 3.
     #[schemars(range(min = 1))]
     pub most: NonZeroU32,
-    /// Smallest threshold, in duplicate ACKs. The study's abstract: 1. With 0, which its Figure 10 does not exclude, a window of two segments or
-    /// fewer has a threshold that the count never equals: it waits for the timeout.
+    /// Smallest threshold, in duplicate ACKs. The study's abstract: 1. Its Figure 10 does not exclude 0. Then a window of two segments or
+    /// fewer waits for the timeout, because the count of duplicates never equals 0.
     pub least: u32,
     /// Segments that are subtracted from the window. The study: 2.
     pub less: u32,

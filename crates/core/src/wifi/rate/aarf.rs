@@ -2,10 +2,10 @@
 //!
 //! Source: M. Lacage, M. H. Manshaei, T. Turletti, "IEEE 802.11 Rate Adaptation: A Practical Approach", MSWiM 2004.
 //!
-//! Like ARF it goes up after a run of frames that were acknowledged at once, or after a number of frames whatever their
-//! outcome, and down after `down_after` tries in a row without an ACK. If the first frame in the faster mode fails at
-//! its first try, it goes back, and the run that it waits for is `grow` times as long, up to `up_after_max`. Any other
-//! step down makes the run `up_after` again.
+//! It goes up after a run of frames that were acknowledged at once, or after a number of frames whatever their outcome.
+//! It goes down after `down_after` tries in a row without an ACK. If the first frame in the faster mode fails at its
+//! first try, it goes back. The run that it waits for is then `grow` times as long, up to `up_after_max`. Any other step
+//! down makes the run `up_after` again.
 //!
 //! Siblings: ARF always waits for the same run. Onoe counts over a second; fallback remembers nothing.
 //!

@@ -1,7 +1,7 @@
 //! Fallback: a chain of modes for each frame, from the fastest down, and nothing remembered.
 //!
-//! Source: none needed; it is what the retry chains of the hardware do by themselves (four entries per descriptor in
-//! ath9k), before any algorithm moves their head.
+//! Source: none needed. It is what retry chains of the hardware do by themselves, before any algorithm moves their head;
+//! ath9k has four entries per descriptor.
 //!
 //! Every frame begins in the fastest mode, or in the one given by `rate`. After `tries` tries without an ACK it goes on
 //! in the next slower mode, up to four modes; the last has all tries that remain.

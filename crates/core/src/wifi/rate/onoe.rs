@@ -2,19 +2,19 @@
 //!
 //! Source: A. Onoe's rate control of the madwifi driver (2004), as FreeBSD has it in `sys/dev/ath/ath_rate/onoe/onoe.c`.
 //!
-//! Every `interval` it looks at the frames sent since. It goes one mode down if none arrived, or if at least `enough`
-//! were sent and the tries that failed are more than the frames that arrived. It earns a credit if `enough` were sent, none was given
-//! up, and the failed tries are fewer than `raise_below` of the frames that arrived. Anything between costs a credit.
-//! With `credits` of them it goes one mode up.
+//! Every `interval` it looks at the frames sent since. It goes one mode down if none arrived. Otherwise it needs `enough`
+//! frames. It goes down if more tries failed than frames arrived. It earns a credit if no frame was given up, and the
+//! failed tries are fewer than `raise_below` of the frames. Anything between costs a credit. With `credits` of them it
+//! goes one mode up.
 //!
 //! Siblings: ARF and AARF go by runs of frames, and so by chance within milliseconds. Onoe is slow and conservative.
 //! Minstrel measures every mode.
 //!
-//! Valid: for single frames. It takes collisions for a weak signal; since a tenth of its frames may need a second try at most, it
-//! does not come back from slower modes where more collide.
+//! Valid: for single frames. It takes collisions for a weak signal. Where more than a tenth of the frames need a second
+//! try, it does not come back from slower modes.
 //!
-//! Deviations: the series is four tries in the mode and two in each of the next two slower ones and in the slowest,
-//! which the driver gave to the hardware of the time. It begins in the fastest mode. The driver began at 24 or 36 Mbit/s or
+//! Deviations: the series is the driver's. It is four tries in the mode, and two in each of the next two slower ones and
+//! in the slowest. It begins in the fastest mode. The driver began at 24 or 36 Mbit/s or
 //! below, depending on the signal.
 
 use schemars::JsonSchema;
