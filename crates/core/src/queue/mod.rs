@@ -145,6 +145,7 @@ policies! {
         codel => Codel / CodelConfig,
         fq_codel => FqCodel / FqCodelConfig,
         pie => Pie / PieConfig,
+        dualpi2 => Dualpi2 / Dualpi2Config,
         ack_filter => AckFilter / AckFilterConfig,
     }
 }

@@ -43,6 +43,10 @@ impl StampedFifo {
         self.bytes -= u64::from(packet.size);
         Some(packet)
     }
+    /// The packet that came first.
+    pub fn front(&self) -> Option<&Stamped> {
+        self.queue.front()
+    }
     /// Packets waiting.
     pub fn len(&self) -> usize {
         self.queue.len()

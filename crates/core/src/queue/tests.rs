@@ -116,7 +116,8 @@ fn check_invariants(config: &QueueConfig, ops: &[Op], seed: u64) -> Result<Trace
     let mut queue = config.build(&context(seed));
     let mut rig = Rig::new(&mut *queue);
     let mut now = Time::ZERO;
-    let mut waiting: BTreeMap<u32, u16> = BTreeMap::new();
+    // Their sizes, and for a discipline with two queues which it belongs to.
+    let mut waiting: BTreeMap<u32, (u16, bool)> = BTreeMap::new();
     let (mut left, mut last_of_flow) = (Vec::new(), BTreeMap::new());
     let (mut seen_drops, mut seen_marks) = (0, 0);
     let mut latest_deadline = Time::ZERO;
@@ -125,12 +126,14 @@ fn check_invariants(config: &QueueConfig, ops: &[Op], seed: u64) -> Result<Trace
         match *op {
             Op::Arrive { flow, size, ecn } => {
                 let n = rig.arrive(now, packet(flow, size, ecn));
-                waiting.insert(n, size);
+                let is_low = config.name() == "dualpi2" && matches!(ecn, Ecn::Ect1 | Ecn::Ce);
+                waiting.insert(n, (size, is_low));
             }
             Op::Leave => {
                 if let Some(p) = rig.leave(now) {
-                    prop_assert_eq!(waiting.remove(&p.seq.0), Some(p.size), "handed out twice, or after a drop");
-                    let before = last_of_flow.insert(p.flow, p.seq.0);
+                    let known = waiting.remove(&p.seq.0);
+                    prop_assert_eq!(known.map(|k| k.0), Some(p.size), "handed out twice, or after a drop");
+                    let before = last_of_flow.insert((p.flow, known.map(|k| k.1)), p.seq.0);
                     prop_assert!(before.is_none_or(|n| n < p.seq.0), "reordered within a flow");
                     left.push(p.seq.0);
                 } else {
@@ -150,7 +153,7 @@ fn check_invariants(config: &QueueConfig, ops: &[Op], seed: u64) -> Result<Trace
         }
         (seen_drops, seen_marks) = (rig.dropped.len(), rig.marked.len());
         prop_assert_eq!(rig.q.len_packets(), waiting.len());
-        prop_assert_eq!(rig.q.len_bytes(), waiting.values().map(|&s| u64::from(s)).sum::<u64>());
+        prop_assert_eq!(rig.q.len_bytes(), waiting.values().map(|k| u64::from(k.0)).sum::<u64>());
         prop_assert!(rig.q.drop_probability().is_none_or(|p| (0.0..=1.0).contains(&p)));
         let deadline = rig.q.deadline();
         prop_assert!(deadline > now, "overdue");
@@ -247,6 +250,8 @@ fn every_configuration_round_trips() {
         json!({ "name": "pie", "limit_packets": 7, "limit_bytes": "9KiB", "target": "20ms", "t_update": "30ms",
             "max_burst": "0ns", "alpha": 0.25, "beta": 2.5, "ecn": false, "mark_ecnth": 0.5, "delay": "departure_rate",
             "derandomize": true, "cap_drop_adjustment": true, "on_off": true }),
+        json!({ "name": "dualpi2", "limit_packets": 7, "limit_bytes": "9KiB", "target": "20ms", "t_update": "30ms", "alpha": 0.25,
+            "beta": 2.5, "coupling": 4.0, "min_th": "1ms", "range": "0ns", "classic_protection": 20 }),
         json!({ "name": "ack_filter", "limit_packets": 7, "limit_bytes": "9KiB", "mode": "aggressive" }),
     ];
     assert_eq!(all_set.each_ref().map(|v| v["name"].as_str().unwrap()), QueueConfig::NAMES);
@@ -293,6 +298,12 @@ fn bad_values_are_refused() {
         ("pie", "alpha = -0.1", "`alpha` = -0.1: must be a finite number, zero or above"),
         ("pie", "beta = nan", "`beta` = NaN: must be a finite number, zero or above"),
         ("pie", "mark_ecnth = 2", "`2` is not a probability: a number in 0..=1"),
+        ("dualpi2", "limit_packets = 0", "`limit_packets` = 0: must be at least 1"),
+        ("dualpi2", "target = \"0ms\"", "`target` = 0ns: must be above zero"),
+        ("dualpi2", "t_update = \"0ms\"", "`t_update` = 0ns: must be at least 1us"),
+        ("dualpi2", "alpha = -0.1", "`alpha` = -0.1: must be a finite number, zero or above"),
+        ("dualpi2", "coupling = 0.5", "`coupling` = 0.5: must be a finite number, at least 1"),
+        ("dualpi2", "classic_protection = 100", "`classic_protection` = 100: must be in 1..=99"),
         ("ack_filter", "limit_packets = 0", "`limit_packets` = 0: must be at least 1"),
         ("ack_filter", "mode = \"greedy\"", "expected `conservative` or `aggressive`"),
         ("pie", "delay = \"guess\"", "expected `timestamp` or `departure_rate`"),
