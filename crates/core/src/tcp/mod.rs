@@ -22,8 +22,8 @@ mod tests;
 mod ticks;
 
 pub use profile::{
-    Frto, FrtoResponse, LocalDrops, Pacing, PacingRtt, RandomPhase, Recovery, RttvarRule, SegmentsAtOnce, TcpConfig,
-    TcpOptions, TimerPhase, Tsq, Unresolved,
+    EcnEcho, Frto, FrtoResponse, LocalDrops, Pacing, PacingRtt, RandomPhase, Recovery, RttvarRule, SegmentsAtOnce,
+    TcpConfig, TcpOptions, TimerPhase, Tsq, Unresolved,
 };
 pub use receiver::{Receiver, ReceiverStats};
 pub use sender::{Sender, SenderStats};

@@ -92,6 +92,17 @@ pub enum LocalDrops {
     Unsent,
 }
 
+/// How a receiver echoes congestion marks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum EcnEcho {
+    /// From the first mark until the sender says that it has reduced its window: once per window (RFC 3168 section 6.1.3).
+    Latched,
+    /// As it is, packet by packet, so that the sender can count marks: where it changes, what came before is acknowledged at once, and
+    /// so is the packet that changed it (RFC 8257 section 3.2; Linux since 4.18).
+    Each,
+}
+
 /// When the ticks of a host's timers fall.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
@@ -369,6 +380,11 @@ options! {
     compressed_sack_slack: Span,
     /// RFC 3168 explicit congestion notification.
     ecn: bool,
+    /// With `ecn`: how the receiver echoes marks.
+    ecn_echo: EcnEcho,
+    /// With `ecn`: data carries ECT(1) in place of ECT(0), by which networks know flows that need no more than a shallow queue (RFC 9331). A
+    /// control that halves its window at a mark (`reno`, `cubic`) starves with it.
+    ect1: bool,
     /// Most bytes that the sender holds, unacknowledged or unsent.
     send_buffer: Bytes,
     /// Largest size of `send_buffer` under autotuning, which is on if this is larger.

@@ -20,7 +20,7 @@ use self::compression::Compression;
 use self::out_of_order::OutOfOrder;
 use self::right_sizing::RightSizing;
 use super::ticks::TickClock;
-use super::{Outputs, Recovery, TcpConfig, timestamp};
+use super::{EcnEcho, Outputs, Recovery, TcpConfig, timestamp};
 use crate::convert::{saturate16, saturate32};
 use crate::packet::{Ecn, FlowId, Kind, MAX_SACK, MAX_SACK_WITH_TS, Packet, SackBlock, TcpFlags};
 use crate::units::{DataRate, Seq32, Span, Time};
@@ -310,7 +310,7 @@ impl Receiver {
         let whole = |bytes: u64| bytes.checked_div(u64::from(segment_len)).unwrap_or(0);
         let end = start + u64::from(p.len);
         self.stats.segments_received += if p.len > 0 { u64::from(segments) } else { 0 };
-        self.note_ecn(p, segments);
+        self.note_ecn(now, p, segments, out);
         if now.since(self.last_arrival) > self.config.rto_min && self.config.quick_acks > 0 {
             self.quick_acks = self.quick_acks.max(1);
         }
@@ -501,15 +501,26 @@ impl Receiver {
         if self.config.delayed_ack_tick.is_zero() { self.config.delayed_ack } else { self.config.delayed_ack_tick }
     }
 
-    fn note_ecn(&mut self, p: &Packet, segments: u16) {
-        if p.has(TcpFlags::CWR) {
-            self.ece = false;
-        }
-        if p.ecn == Ecn::Ce {
+    fn note_ecn(&mut self, now: Time, p: &Packet, segments: u16, out: &mut Outputs) {
+        let is_marked = p.ecn == Ecn::Ce;
+        if is_marked {
             self.stats.ce_received += u64::from(segments);
-            if self.ecn_ok {
-                self.ece = true;
+        }
+        match self.config.ecn_echo {
+            EcnEcho::Latched => {
+                if p.has(TcpFlags::CWR) {
+                    self.ece = false;
+                }
+                self.ece |= is_marked && self.ecn_ok;
             }
+            EcnEcho::Each if self.ecn_ok && p.len > 0 && is_marked != self.ece => {
+                if self.rcv_nxt > self.last_ack_sent {
+                    self.send_ack(now, out);
+                }
+                self.ece = is_marked;
+                self.quick_acks = self.quick_acks.max(1);
+            }
+            EcnEcho::Each => {}
         }
     }
 

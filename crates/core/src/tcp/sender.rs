@@ -170,6 +170,7 @@ pub struct Sender {
     cc: AnyCc,
     /// Of `cc`; asked on every ACK.
     owns_window: bool,
+    wants_every_ack: bool,
     wants_rate: bool,
     loss: AnyLoss,
     config: Arc<TcpConfig>,
@@ -241,6 +242,7 @@ impl Sender {
             flow,
             incarnation,
             owns_window: cc.owns_window(),
+            wants_every_ack: cc.wants_every_ack(),
             wants_rate: cc.wants_rate(),
             cc,
             loss: config.loss.build(&LossContext { mss }),

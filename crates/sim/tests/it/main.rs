@@ -14,6 +14,7 @@ mod capture_air;
 mod common;
 mod compressed_sacks;
 mod coop;
+mod dualq;
 mod examples;
 mod portable;
 mod probe;

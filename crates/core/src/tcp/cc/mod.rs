@@ -169,6 +169,10 @@ pub trait CongestionControl {
     /// with [`Self::owns_window`] sets the window of the new state itself; for the others the sender does.
     fn on_state(&mut self, _w: &mut Window, _path: &Path, _to: CaState) {}
 
+    /// An ACK arrived that delivered something, whatever the state, before anything is made of it. `ack.lost` is not known yet. Only if
+    /// [`Self::wants_every_ack`].
+    fn on_every_ack(&mut self, _path: &Path, _ack: &AckSample) {}
+
     /// Transmission starts again after `idle` without anything in flight.
     fn on_restart(&mut self, _w: &mut Window, _path: &Path, _idle: Span) {}
 
@@ -203,6 +207,11 @@ pub trait CongestionControl {
         false
     }
 
+    /// True for [`Self::on_every_ack`]; Linux calls it `in_ack_event`.
+    fn wants_every_ack(&self) -> bool {
+        false
+    }
+
     /// True if the control reads [`AckSample::rate`]; the others are spared the measurement and find `None` there.
     fn wants_rate(&self) -> bool {
         false
@@ -224,5 +233,6 @@ policies! {
         vegas => Vegas / VegasConfig,
         bbr => Bbr / BbrConfig,
         tcp_av => TcpAv / TcpAvConfig,
+        dctcp => Dctcp / DctcpConfig,
     }
 }

@@ -227,7 +227,7 @@ impl Sender {
             p.flags |= TcpFlags::PSH;
         }
         if self.ecn_ok && segment.len > 0 && !is_retransmission {
-            p.ecn = Ecn::Ect0;
+            p.ecn = if self.config.ect1 { Ecn::Ect1 } else { Ecn::Ect0 };
             if self.send_cwr {
                 p.flags |= TcpFlags::CWR;
                 self.send_cwr = false;

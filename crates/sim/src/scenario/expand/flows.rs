@@ -223,6 +223,7 @@ impl<'a> Expander<'a> {
             timestamps: flow.tcp.timestamps,
             recovery: flow.tcp.recovery,
             ecn: flow.tcp.ecn,
+            ecn_echo: flow.tcp.ecn_echo,
             ..TcpOptions::default()
         };
         let mut receiver = self.config(path, "receiver", flow.receiver.clone().over(shared), to)?;

@@ -1,0 +1,199 @@
+//! DCTCP: falls by half of the share of marked packets, instead of by half.
+//!
+//! Source: RFC 8257, with the integers of Linux 6.12 (net/ipv4/tcp_dctcp.c).
+//!
+//! Once per window it takes the share of delivered segments whose ACKs carried an ECN echo, smooths it (`alpha`, weight
+//! 1/16), and a window with a mark shrinks by `alpha / 2`. So a queue that marks early and often, such as the low-latency one
+//! of `dualpi2` or CoDel's `ce_threshold`, holds it at one or two marks a round trip. It grows as Reno, and a loss halves it.
+//!
+//! Siblings: Reno and CUBIC reduce as much for one mark as for a hundred, and need a deeper queue.
+//!
+//! Valid: with the options `ecn = true` and `ecn_echo = "each"`, which give the share; and `ect1 = true` where a network
+//! separates scalable flows by it. Without ECN it is Reno. It does not meet all of RFC 9331, as its rate depends on the
+//! round trip: it is for data centres, and here the simplest of the scalable controls.
+//!
+//! Deviations: none from Linux but those of `reno`. Neither the RFC's bytes nor Linux's fallback to Reno without ECN is here: segments
+//! are counted, and without echoes `alpha` is not used.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::slow_start::{SlowStart, SlowStartExit};
+use super::{AckSample, CaState, CcContext, CongestionControl, Path, Window};
+use crate::convert::saturate32;
+use crate::policy::checked;
+
+/// Parameters of DCTCP.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, remote = "Self")]
+#[schemars(rename = "DctcpConfig")]
+pub struct DctcpConfig {
+    /// Rule that ends slow start before a loss or a mark does. Linux has none.
+    pub slow_start_exit: SlowStartExit,
+    /// Weight of a window in `alpha`: 1/2^this. RFC 8257: 4. At most 10.
+    #[schemars(range(min = 0, max = 10))]
+    pub shift_g: u32,
+    /// `alpha` at the beginning, in 1/1024. Linux: 1024, so that the first mark halves the window. At most 1024.
+    #[schemars(range(min = 0, max = 1024))]
+    pub alpha_on_init: u32,
+}
+
+impl Default for DctcpConfig {
+    fn default() -> DctcpConfig {
+        DctcpConfig { slow_start_exit: SlowStartExit::default(), shift_g: 4, alpha_on_init: MAX_ALPHA }
+    }
+}
+
+impl DctcpConfig {
+    fn check(&self) -> Result<(), String> {
+        if self.shift_g > 10 {
+            return Err(format!("`shift_g` = {}: must be in 0..=10", self.shift_g));
+        }
+        if self.alpha_on_init > MAX_ALPHA {
+            return Err(format!("`alpha_on_init` = {}: must be in 0..={MAX_ALPHA}", self.alpha_on_init));
+        }
+        Ok(())
+    }
+
+    /// The control of one connection, at its beginning.
+    pub fn build(&self, ctx: &CcContext) -> Dctcp {
+        Dctcp {
+            slow_start: self.slow_start_exit.build(ctx),
+            shift_g: self.shift_g.min(10),
+            alpha: self.alpha_on_init.min(MAX_ALPHA),
+            window_end: 0,
+            delivered: 0,
+            marked: 0,
+            is_for_mark: false,
+        }
+    }
+}
+checked!(DctcpConfig);
+
+/// One, in the unit of `alpha`.
+const MAX_ALPHA: u32 = 1024;
+
+/// DCTCP, as one connection has it.
+#[derive(Debug, Clone)]
+pub struct Dctcp {
+    slow_start: SlowStart,
+    shift_g: u32,
+    /// Smoothed share of marked segments, in 1/1024.
+    alpha: u32,
+    /// Stream offset that ends the window under way.
+    window_end: u64,
+    /// Segments delivered in it, and those with an echo.
+    delivered: u64,
+    marked: u64,
+    /// The latest ACK carries an echo that may reduce the window.
+    is_for_mark: bool,
+}
+
+impl Dctcp {
+    /// `dctcp_update_alpha`.
+    fn end_window(&mut self) {
+        let fall = self.alpha >> self.shift_g;
+        self.alpha -= if fall == 0 { self.alpha } else { fall };
+        if self.marked > 0 {
+            let share = (self.marked << (10 - self.shift_g)) / self.delivered.max(1);
+            self.alpha = (self.alpha + saturate32(share)).min(MAX_ALPHA);
+        }
+        (self.delivered, self.marked) = (0, 0);
+    }
+}
+
+impl CongestionControl for Dctcp {
+    fn on_ack(&mut self, w: &mut Window, path: &Path, ack: &AckSample) {
+        let credit = self.slow_start.on_ack(w, path, ack);
+        if credit > 0 {
+            w.increase_additively(path, w.cwnd, credit);
+        }
+    }
+
+    fn on_every_ack(&mut self, path: &Path, ack: &AckSample) {
+        self.delivered += u64::from(ack.delivered);
+        self.marked += if ack.ece { u64::from(ack.delivered) } else { 0 };
+        self.is_for_mark = ack.ece && matches!(path.state, CaState::Open | CaState::Disorder);
+        if ack.snd_una >= self.window_end {
+            self.end_window();
+            self.window_end = ack.snd_nxt;
+        }
+    }
+
+    fn ssthresh(&mut self, w: &Window, _: &Path) -> u32 {
+        self.slow_start.on_reduction();
+        let fall = if std::mem::take(&mut self.is_for_mark) {
+            saturate32((u64::from(w.cwnd) * u64::from(self.alpha)) >> 11)
+        } else {
+            w.cwnd - w.cwnd / 2
+        };
+        w.cwnd.saturating_sub(fall).max(2)
+    }
+
+    fn on_state(&mut self, _: &mut Window, _: &Path, to: CaState) {
+        if to == CaState::Loss {
+            self.slow_start.on_timeout();
+        }
+    }
+
+    fn wants_every_ack(&self) -> bool {
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tcp::cc::rounds::{context, new_path, sample, window};
+
+    /// A window of `cwnd` segments of which `marked` come back with an echo, ACK by ACK.
+    fn round(cc: &mut Dctcp, path: &Path, cwnd: u64, marked: u64, una: &mut u64) {
+        for i in 0..cwnd {
+            *una += 1;
+            let ack = AckSample { ece: i < marked, snd_una: *una, snd_nxt: *una + cwnd, ..sample(&window(10)) };
+            cc.on_every_ack(path, &ack);
+        }
+    }
+
+    fn steady(alpha_on_init: u32) -> (Dctcp, Path, u64) {
+        let config = DctcpConfig { alpha_on_init, ..DctcpConfig::default() };
+        let (mut cc, path, mut una) = (config.build(&context()), new_path(), 0);
+        // The first ACK ends the empty window before it, which lets alpha fall once.
+        round(&mut cc, &path, 1, 0, &mut una);
+        (cc, path, una)
+    }
+
+    /// RFC 8257 section 3.3: alpha = alpha (1 - g) + g M, g = 1/16.
+    #[test]
+    fn alpha_is_the_smoothed_share_of_marks() {
+        for (marked, limit) in [(0, 0), (4, 102), (40, 1024)] {
+            let (mut cc, path, mut una) = steady(512);
+            for _ in 0..200 {
+                round(&mut cc, &path, 40, marked, &mut una);
+            }
+            // A tenth of 1024, all, none; the integers lose up to 16 of 1024.
+            assert!(cc.alpha.abs_diff(limit) <= 16, "{marked} of 40: {}", cc.alpha);
+        }
+        let (mut cc, path, mut una) = steady(0);
+        cc.window_end = una + 40;
+        round(&mut cc, &path, 40, 40, &mut una);
+        assert_eq!(cc.alpha, 1024 / 16, "one marked window");
+    }
+
+    #[test]
+    fn a_mark_costs_half_of_alpha_and_a_loss_half() {
+        for (alpha, left) in [(1024, 50), (512, 75), (102, 96), (0, 100)] {
+            let mut cc = DctcpConfig { alpha_on_init: alpha, ..DctcpConfig::default() }.build(&context());
+            let path = new_path();
+            cc.window_end = 1 << 20;
+            let echo = AckSample { ece: true, ..sample(&window(100)) };
+            cc.on_every_ack(&path, &echo);
+            assert_eq!(cc.ssthresh(&window(100), &path), left, "alpha {alpha}");
+            cc.on_every_ack(&path, &AckSample { ece: false, ..echo });
+            assert_eq!(cc.ssthresh(&window(100), &path), 50, "a loss");
+            let repairing = Path { state: CaState::Recovery, ..path };
+            cc.on_every_ack(&repairing, &echo);
+            assert_eq!(cc.ssthresh(&window(100), &repairing), 50, "an echo during a repair is none of its losses");
+        }
+    }
+}

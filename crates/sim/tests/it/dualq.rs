@@ -1,0 +1,80 @@
+//! A scalable and a classic flow that share a line: what RFC 9332 is for.
+
+use airtcp_core::table::Data;
+use airtcp_sim::capture::NoCapture;
+use airtcp_sim::scenario::{Override, Scenario};
+use airtcp_sim::world::World;
+
+const LINE: &str = r#"
+duration = "40s"
+warmup = "10s"
+
+[[nodes]]
+name = "a"
+kind = "host"
+profile = "linux-6"
+
+[[nodes]]
+name = "b"
+kind = "host"
+profile = "linux-6"
+
+[[links]]
+name = "line"
+from = "a"
+to = "b"
+rate = "40Mbit/s"
+delay = "20ms"
+queue = "dualpi2"
+
+[[flows]]
+name = "scalable"
+from = "a"
+to = "b"
+tcp = { cc = "dctcp", ecn = true, ecn_echo = "each", ect1 = true }
+
+[[flows]]
+name = "classic"
+from = "a"
+to = "b"
+tcp = { cc = "reno", ecn = true }
+"#;
+
+/// Of the scalable and the classic flow: Mbit/s and mean round trip in ms.
+fn run(sets: &[&str]) -> [(f64, f64); 2] {
+    let overrides: Vec<Override> = sets.iter().map(|s| Override::parse(s).unwrap()).collect();
+    let spec = Scenario::parse(LINE, "line.toml", &overrides).unwrap().to_spec().unwrap();
+    let mut world = World::build(&spec).unwrap();
+    world.run(&mut NoCapture);
+    let out = world.finish();
+    let flows = out.table("flows").unwrap();
+    let (Some(Data::F64(goodput)), Some(Data::F64(rtt))) = (flows.column("goodput_bps"), flows.column("rtt_mean_ms"))
+    else {
+        panic!("columns of flows");
+    };
+    [0, 1].map(|i| (goodput[i] / 1e6, rtt[i]))
+}
+
+#[test]
+fn neither_starves_and_only_the_classic_one_waits() {
+    let [(scalable, its_rtt), (classic, its_other)] = run(&[]);
+    println!("dualpi2: {scalable:.1} Mbit/s {its_rtt:.1} ms, {classic:.1} Mbit/s {its_other:.1} ms");
+    // The RFC's equations (section 2.1) promise about the same; one Reno flow has 10 of 38 Mbit/s here. Neither starves.
+    assert!((0.25..4.0).contains(&(scalable / classic)), "{scalable} and {classic} Mbit/s");
+    assert!(scalable + classic > 34.0, "{scalable} + {classic} Mbit/s");
+    // 40 ms and its own time on the line; the classic queue is held at 15 ms.
+    assert!(its_rtt < 43.0, "{its_rtt} ms");
+    assert!((48.0..62.0).contains(&its_other), "{its_other} ms");
+}
+
+#[test]
+fn a_classic_echo_tells_dctcp_too_much() {
+    // Latched, every ACK until the reduction carries the echo: alpha comes out too large, and the line is not full.
+    let alone = |more: &[&str]| {
+        let sets: Vec<&str> = ["flows.classic.stop=11s"].iter().chain(more).copied().collect();
+        run(&sets)[0].0
+    };
+    let (each, latched) = (alone(&[]), alone(&["flows.scalable.tcp.ecn_echo=latched"]));
+    println!("each {each:.2}, latched {latched:.2} Mbit/s");
+    assert!(each > latched, "{each} and {latched} Mbit/s");
+}
