@@ -248,6 +248,24 @@ class TcpAv(Part):
 
 
 @dataclass(kw_only=True)
+class Dctcp(Part):
+    """Parameters of DCTCP."""
+
+    alpha_on_init: int | None = None
+    """`alpha` at the beginning, in 1/1024. Linux: 1024, so that the first mark halves the window. At most 1024.
+    Default: 1024.
+    """
+
+    name: Literal["dctcp"] = field(default="dctcp", init=False)
+
+    shift_g: int | None = None
+    """Weight of a window in `alpha`: 1/2^this. RFC 8257: 4. At most 10. Default: 4."""
+
+    slow_start_exit: SlowStartExit | None = None
+    """Rule that ends slow start before a loss or a mark does. Linux has none. Default: `none`."""
+
+
+@dataclass(kw_only=True)
 class Coop(Part):
     """Hosts that run the cooperative daemon of the study `coop-cwnd`. Each announces itself by UDP broadcast to the
     others of its WLAN. It caps the windows of the TCP flows that begin at it. The announcements go through the
@@ -773,6 +791,14 @@ class Profile(Part):
     ecn: bool | None = None
     """RFC 3168 explicit congestion notification."""
 
+    ecn_echo: EcnEcho | None = None
+    """With `ecn`: how the receiver echoes marks."""
+
+    ect1: bool | None = None
+    """With `ecn`: data carries ECT(1) in place of ECT(0), by which networks know flows that need no more than a
+    shallow queue (RFC 9331). A control that halves its window at a mark (`reno`, `cubic`) starves with it.
+    """
+
     eifel: bool | None = None
     """Take a reduction back when the echoed timestamp shows that the original had arrived (Eifel, RFC 3522 and
     4015).
@@ -1177,6 +1203,53 @@ class Pie(Part):
 
     target: Span | None = None
     """Queueing delay to steer to (`QDELAY_REF`). RFC 8033: 15 ms. Above zero. Default: `15ms`."""
+
+
+@dataclass(kw_only=True)
+class Dualpi2(Part):
+    """Both limits bind when both are given; with neither, 10 000 packets as in Linux."""
+
+    alpha: float | None = None
+    """Weight of the deviation from target in an update, per second of delay. RFC 9332: 0.16 for round trips up to
+    100 ms. Default: 0.16.
+    """
+
+    beta: float | None = None
+    """Weight of the trend in an update, per second of delay. RFC 9332: 3.2 for round trips up to 100 ms. Default:
+    3.2.
+    """
+
+    classic_protection: int | None = None
+    """Part of the line that is kept for the classic queue, percent. Linux: 10. 1 to 99. Default: 10."""
+
+    coupling: float | None = None
+    """Coupling of the low-latency queue's marks to the base probability. RFC 9332: 2. At least 1. Default: 2.0."""
+
+    limit_bytes: Bytes | None = None
+    """Most bytes waiting, in both queues."""
+
+    limit_packets: int | None = None
+    """Most packets waiting, in both queues. At least 1."""
+
+    min_th: Span | None = None
+    """Waiting time up to which a low-latency packet is not marked for itself. RFC 9332: 0.8 ms; Linux: 1 ms.
+    Default: `800us`.
+    """
+
+    name: Literal["dualpi2"] = field(default="dualpi2", init=False)
+
+    range: Span | None = None
+    """From `min_th` on, how much longer until every one is marked. RFC 9332: 0.4 ms; Linux: 0 (a step). Default:
+    `400us`.
+    """
+
+    t_update: Span | None = None
+    """Time between updates of the probability. RFC 9332: the lesser of `target` and a third of the longest round
+    trip; Linux: 16 ms. Default: `16ms`.
+    """
+
+    target: Span | None = None
+    """Delay of the classic queue to steer to. RFC 9332: 15 ms. Above zero. Default: `15ms`."""
 
 
 @dataclass(kw_only=True)
@@ -1967,6 +2040,14 @@ class TcpOptions(Part):
     ecn: bool | None = None
     """RFC 3168 explicit congestion notification."""
 
+    ecn_echo: EcnEcho | None = None
+    """With `ecn`: how the receiver echoes marks."""
+
+    ect1: bool | None = None
+    """With `ecn`: data carries ECT(1) in place of ECT(0), by which networks know flows that need no more than a
+    shallow queue (RFC 9331). A control that halves its window at a mark (`reno`, `cubic`) starves with it.
+    """
+
     eifel: bool | None = None
     """Take a reduction back when the echoed timestamp shows that the original had arrived (Eifel, RFC 3522 and
     4015).
@@ -2623,7 +2704,9 @@ Bytes: TypeAlias = "str"
 CapRtt: TypeAlias = "Literal['current', 'min']"
 """The RTT that is put into equation (1)."""
 
-CcConfig: TypeAlias = "Literal['reno', 'cubic', 'vegas', 'bbr', 'tcp_av'] | Reno | Cubic | Vegas | Bbr | TcpAv"
+CcConfig: TypeAlias = (
+    "Literal['reno', 'cubic', 'vegas', 'bbr', 'tcp_av', 'dctcp'] | Reno | Cubic | Vegas | Bbr | TcpAv | Dctcp"
+)
 """CcConfig."""
 
 Count: TypeAlias = "Literal['terminals', 'flows']"
@@ -2643,6 +2726,9 @@ DelayEstimate: TypeAlias = "Literal['timestamp', 'departure_rate']"
 
 Driver: TypeAlias = "Literal['ath9k', 'mt76']"
 """How a driver takes frames out of mac80211's queues."""
+
+EcnEcho: TypeAlias = "Literal['latched', 'each']"
+"""How a receiver echoes congestion marks."""
 
 FloorRtt: TypeAlias = "Literal['min', 'smoothed']"
 """Round-trip time in the least window after a loss."""
@@ -2702,9 +2788,7 @@ Protection: TypeAlias = "Literal['none', 'cts_to_self', 'rts_cts']"
 silent.
 """
 
-QueueConfig: TypeAlias = (
-    "Literal['fifo', 'red', 'codel', 'fq_codel', 'pie', 'ack_filter'] | Fifo | Red | Codel | FqCodel | Pie | AckFilter"
-)
+QueueConfig: TypeAlias = "Literal['fifo', 'red', 'codel', 'fq_codel', 'pie', 'dualpi2', 'ack_filter'] | Fifo | Red | Codel | FqCodel | Pie | Dualpi2 | AckFilter"
 """QueueConfig."""
 
 RandomPhase: TypeAlias = "Literal['random']"
@@ -2828,15 +2912,18 @@ __all__ = [
     "Count",
     "Cubic",
     "DataRate",
+    "Dctcp",
     "Delay",
     "Delay2",
     "DelayEstimate",
     "DelayRetryOut",
     "DelaySpread",
     "Driver",
+    "Dualpi2",
     "DupThresh",
     "E1000e",
     "EarlyRetransmit",
+    "EcnEcho",
     "Efr",
     "ErrorRate",
     "EstimatorConfig",
