@@ -119,6 +119,14 @@ def is_null(schema: Schema) -> bool:
 # --- Python ---------------------------------------------------------------------------------------------------------
 
 
+def in_lines(alias: str) -> str:
+    """A string literal, in pieces if a line would be too long for it."""
+    if len(alias) <= 110:
+        return repr(alias)
+    first, *others = alias.split(" | ")
+    return f"({first!r} {' | '.join(['', *others])!r})"
+
+
 def python_type(schema: Schema) -> str:
     """The annotation, without `None`."""
     if name := refer(schema):
@@ -214,7 +222,7 @@ def python(schema: Schema) -> str:
                 raise ValueError(f"{name}: a table without a tag")
             own = variant["class"]
             add(own, python_class(own, variant, f'`{tag[0]} = "{tag[1]}"`.'))
-        aliases[name] = f"{name}: TypeAlias = {python_type(definition)!r}\n" + doc(
+        aliases[name] = f"{name}: TypeAlias = {in_lines(python_type(definition))}\n" + doc(
             definition.get("description", name), ""
         )
     add(TOP, python_class(TOP, schema, TOP))

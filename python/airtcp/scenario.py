@@ -2788,7 +2788,10 @@ Protection: TypeAlias = "Literal['none', 'cts_to_self', 'rts_cts']"
 silent.
 """
 
-QueueConfig: TypeAlias = "Literal['fifo', 'red', 'codel', 'fq_codel', 'pie', 'dualpi2', 'ack_filter'] | Fifo | Red | Codel | FqCodel | Pie | Dualpi2 | AckFilter"
+QueueConfig: TypeAlias = (
+    "Literal['fifo', 'red', 'codel', 'fq_codel', 'pie', 'dualpi2', 'ack_filter']"
+    " | Fifo | Red | Codel | FqCodel | Pie | Dualpi2 | AckFilter"
+)
 """QueueConfig."""
 
 RandomPhase: TypeAlias = "Literal['random']"
