@@ -20,7 +20,9 @@
 pub mod buffer_probe;
 pub mod convert;
 pub mod coop;
+pub mod e_model;
 mod flags;
+pub mod nada;
 pub mod packet;
 pub mod policy;
 pub mod queue;

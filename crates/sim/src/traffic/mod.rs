@@ -40,6 +40,7 @@ kinds! {
         ping => Ping,
         cbr => Cbr,
         train => Train,
+        call => Call,
         buffer_probe => BufferProbe,
     }
 }

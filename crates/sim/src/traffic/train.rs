@@ -40,7 +40,7 @@ pub struct Train {
 }
 
 table! {
-    /// One row per datagram of a `train` or `buffer_probe`.
+    /// One row per datagram of a `train`, `call` or `buffer_probe`.
     pub(crate) DatagramRows of DatagramRow as "datagrams" {
         flow: U32(u32) = "index of the flow",
         train: U32(u32) = "number of the train, from 0",

@@ -9,6 +9,7 @@
     unreachable_pub
 )]
 
+mod call;
 mod capture;
 mod capture_air;
 mod common;
