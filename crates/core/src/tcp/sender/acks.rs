@@ -7,7 +7,7 @@
 use super::Sender;
 use super::ack::Ack;
 use super::frto::FrtoStep;
-use crate::packet::{Packet, TcpFlags};
+use crate::packet::{MAX_SACK, Packet, TcpFlags};
 use crate::tcp::cc::{AckSample, CaState};
 use crate::tcp::delivery::NewestReported;
 use crate::tcp::loss::Report;
@@ -111,8 +111,14 @@ impl Sender {
         let floor = self.snd_una;
         ack.duplicate_sack = self.duplicate_sack(p);
         ack.echo = 0;
-        for block in p.sack() {
-            let (start, end) = (block.start.to_offset(floor), block.end.to_offset(floor));
+        // From below, as Linux sorts them (`tcp_sacktag_write_queue`): the newest block comes first, and one ACK that was put off may tell of
+        // what arrived before that. It has not been overtaken.
+        let mut blocks = [(u64::MAX, 0); MAX_SACK];
+        for (place, block) in blocks.iter_mut().zip(p.sack()) {
+            *place = (block.start.to_offset(floor), block.end.to_offset(floor));
+        }
+        blocks[..p.sack().len()].sort_unstable();
+        for &(start, end) in &blocks[..p.sack().len()] {
             if start >= floor && end > start && end <= self.snd_nxt {
                 self.board.sack(start, end, |s| ack.take_sacked(s));
             }

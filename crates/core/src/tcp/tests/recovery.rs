@@ -490,3 +490,17 @@ fn a_sender_knows_a_duplicate_report_by_its_place() {
         assert_eq!(sender.stats().duplicate_sacks, duplicates, "{acked} {blocks:?}");
     }
 }
+
+/// One ACK tells of two blocks, the newest first, since those before it were lost, or put off. What arrived first of the lower block is no
+/// reordering, so that RACK waits for nothing (`tcp_sacktag_write_queue` sorts the blocks).
+#[test]
+fn blocks_that_one_ack_tells_together_are_no_reordering() {
+    let c = config("linux-6", |c| (c.initial_window, c.segments_at_once) = (20, SegmentsAtOnce::Single));
+    let mut pair = Pair::same(&c, ONE_WAY).losing(&[3, 12]);
+    // ACKs of segments 0 to 2, 4 to 6, 7 to 11, and 13 to 15: those of the third group are lost.
+    pair.ack_fate = Box::new(|n, _| if (6..11).contains(&n) { Fate::Lose } else { Fate::Pass });
+    let mut pair = pair.start(20 * 1448);
+    pair.run(Time::ZERO + Span::from_ms(400));
+    let again: Vec<(f64, u64)> = pair.sent[20..].iter().map(|s| (s.0, (s.1 - 1) / 1448)).collect();
+    assert_eq!(again, [(200.0, 3), (200.0, 12)]);
+}
