@@ -97,6 +97,11 @@ impl Scoreboard {
     pub(super) fn pipe(&self) -> u32 {
         self.packets_out() + self.retrans_out - self.sacked_out - self.lost_out
     }
+    /// Retransmissions on their way; `None`: neither is there one, nor was the first segment ever repeated.
+    pub(super) fn retransmissions_out(&self) -> Option<u32> {
+        let repeated = self.front().is_some_and(|first| first.has(SegFlags::EVER_RETRANSMITTED));
+        (self.retrans_out > 0 || repeated).then_some(self.retrans_out)
+    }
     pub(super) fn front(&self) -> Option<&Segment> {
         self.segments.front()
     }

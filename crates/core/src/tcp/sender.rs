@@ -139,6 +139,8 @@ pub struct Sender {
     newest: Newest,
     reduction: RateReduction,
     undo: Option<Undo>,
+    /// Timestamp of the first retransmission since none was out; 0: none.
+    first_repeat_ts: u32,
     frto: FrtoState,
     /// Without SACK, after a timeout: new segments that duplicate ACKs stand for.
     frto_arrived: u32,
@@ -220,6 +222,7 @@ impl Sender {
             newest: Newest::default(),
             reduction: RateReduction::default(),
             undo: None,
+            first_repeat_ts: 0,
             frto: FrtoState::Idle,
             frto_arrived: 0,
             tail_loss_probe: None,

@@ -81,7 +81,7 @@ impl Sender {
         self.path.in_flight = self.in_flight();
         // [RFC6582-3.2-2a] [RFC6675-5-5]
         self.high_seq = self.snd_nxt;
-        self.undo = Some(Undo::new(self.window.ssthresh, self.snd_una));
+        self.undo = Some(self.new_undo());
         let ssthresh = self.cc.ssthresh(&self.window, &self.path);
         self.enter(to);
         self.path.prior_cwnd = self.window.cwnd;
@@ -96,6 +96,16 @@ impl Sender {
                 self.window.cwnd = ssthresh.min(self.path.cwnd_clamp);
             }
         }
+    }
+
+    /// Linux keeps `retrans_stamp` and counts `undo_retrans` from one recovery to the next while retransmissions are out (6.12,
+    /// net/ipv4/tcp_input.c, `tcp_retrans_stamp_cleanup` and `tcp_init_undo`).
+    fn new_undo(&mut self) -> Undo {
+        let out = self.board.retransmissions_out();
+        if out.is_none() {
+            self.first_repeat_ts = 0;
+        }
+        Undo::new(self.window.ssthresh, self.snd_una, out.map(|out| (out, self.first_repeat_ts)))
     }
 
     pub(super) fn detect_loss_after(&mut self, ack: &Ack, out: &mut Outputs) {
@@ -354,7 +364,7 @@ impl Sender {
         // RFC 5681 section 3.1: a second timeout of the same segment leaves ssthresh as it is.
         // [RFC5681-3.1-15]
         if !repeated || self.config.ssthresh_at_every_timeout {
-            let mut undo = Undo::new(self.window.ssthresh, self.snd_una);
+            let mut undo = self.new_undo();
             undo.after_timeout = !stays_open;
             if self.path.state != CaState::Recovery {
                 self.path.prior_cwnd = self.window.cwnd;

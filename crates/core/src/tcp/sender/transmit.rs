@@ -187,8 +187,12 @@ impl Sender {
             self.timers.retransmit = self.timeout_from(now);
         }
         self.note_retransmission(&segment, waited, evidence, out);
+        let sent_at = timestamp(now, &self.config);
+        if self.first_repeat_ts == 0 {
+            self.first_repeat_ts = sent_at;
+        }
         if let Some(undo) = &mut self.undo {
-            undo.on_retransmission(timestamp(now, &self.config));
+            undo.on_retransmission(sent_at);
         }
         self.emit(now, &segment, true, out);
     }

@@ -19,15 +19,16 @@ pub(super) struct Undo {
 }
 
 impl Undo {
-    /// A reduction happens with this threshold before it.
-    pub(crate) fn new(ssthresh: u32, snd_una: u64) -> Undo {
-        let marker = snd_una;
-        Undo { ssthresh, after_timeout: false, first_retransmission_ts: 0, marker, retransmissions: 0, needless: 0 }
+    /// A reduction happens with this threshold before it. `out`: retransmissions of an earlier one are on their way, so many, the
+    /// first of them with that timestamp. An ACK may be for one of those, and DSACKs may.
+    pub(crate) fn new(ssthresh: u32, snd_una: u64, out: Option<(u32, u32)>) -> Undo {
+        let (retransmissions, first_retransmission_ts) = out.unwrap_or_default();
+        Undo { ssthresh, after_timeout: false, first_retransmission_ts, marker: snd_una, retransmissions, needless: 0 }
     }
 
     /// A segment is sent again, with that timestamp; 0: none.
     pub(crate) fn on_retransmission(&mut self, timestamp: u32) {
-        if self.retransmissions == 0 {
+        if self.retransmissions == 0 && self.first_retransmission_ts == 0 {
             self.first_retransmission_ts = timestamp;
         }
         self.retransmissions += 1;
@@ -62,26 +63,35 @@ mod tests {
     // [RFC9438-4.9.2-1]
     #[test]
     fn the_first_echo_after_the_first_retransmission_tells_once() {
-        let mut undo = Undo::new(10, 1);
+        let mut undo = Undo::new(10, 1, None);
         assert_eq!(undo.is_for_original(99), None, "nothing was sent again");
         undo.on_retransmission(100);
         undo.on_retransmission(105);
         assert_eq!(undo.is_for_original(0), None, "no echo");
         assert_eq!((undo.is_for_original(99), undo.is_for_original(99)), (Some(true), None));
-        let mut undo = Undo::new(10, 1);
+        let mut undo = Undo::new(10, 1, None);
         undo.on_retransmission(2);
         assert_eq!(undo.is_for_original(u32::MAX), Some(true), "timestamps wrap");
-        let mut undo = Undo::new(10, 1);
+        let mut undo = Undo::new(10, 1, None);
         undo.on_retransmission(100);
         assert_eq!(undo.is_for_original(100), Some(false));
+    }
+
+    #[test]
+    fn retransmissions_of_an_earlier_recovery_say_nothing_of_this_one() {
+        let mut undo = Undo::new(10, 1, Some((2, 90)));
+        undo.on_retransmission(100);
+        assert_eq!(undo.is_for_original(95), Some(false), "the ACK of one of them");
+        assert!(!undo.on_duplicate_sack((5_001, 6_001), 1_000), "two more may have been needless");
+        assert!(undo.on_duplicate_sack((7_001, 9_001), 1_000));
     }
 
     // [RFC9438-4.9.2-1]
     #[test]
     fn it_takes_a_dsack_for_every_retransmission_since() {
-        let mut undo = Undo::new(10, 5_001);
+        let mut undo = Undo::new(10, 5_001, None);
         assert!(!undo.on_duplicate_sack((5_001, 6_001), 1_000), "nothing was sent again");
-        let mut undo = Undo::new(10, 5_001);
+        let mut undo = Undo::new(10, 5_001, None);
         (0..3).for_each(|_| undo.on_retransmission(0));
         assert!(!undo.on_duplicate_sack((4_001, 5_001), 1_000), "from before the reduction");
         assert!(!undo.on_duplicate_sack((5_001, 6_001), 1_000));

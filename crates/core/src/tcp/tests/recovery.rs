@@ -504,3 +504,18 @@ fn blocks_that_one_ack_tells_together_are_no_reordering() {
     let again: Vec<(f64, u64)> = pair.sent[20..].iter().map(|s| (s.0, (s.1 - 1) / 1448)).collect();
     assert_eq!(again, [(200.0, 3), (200.0, 12)]);
 }
+
+/// A recovery begins while retransmissions of the one before are out. An ACK for one of those echoes an earlier time than the first
+/// retransmission of this one: not because the original arrived.
+#[test]
+fn acks_of_an_earlier_recoverys_retransmissions_take_nothing_back() {
+    let c = config("linux-6", |c| c.cc = super::cc::CcConfig::by_name("bbr").unwrap());
+    let mut pair = Pair::same(&c, ONE_WAY);
+    pair.rate = Some(DataRate::from_mbps(20));
+    pair.data_fate = Box::new(|n, _| if n % 37 == 30 { Fate::Lose } else { Fate::Pass });
+    let mut pair = pair.start(u64::MAX);
+    pair.run(Time::ZERO + Span::from_secs(10));
+    let stats = pair.sender.stats();
+    assert!(stats.fast_retransmits > 30, "{stats:?}");
+    assert_eq!((stats.undos, pair.receiver.stats().segments_duplicate), (0, 0));
+}
