@@ -44,6 +44,9 @@ pub struct ReceiverStats {
     pub ce_received: u64,
 }
 
+/// Pieces of data beside its head that an skb holds (include/linux/skbuff.h, the default of CONFIG_MAX_SKB_FRAGS).
+const MAX_SKB_FRAGS: u64 = 17;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Listen,
@@ -336,12 +339,15 @@ impl Receiver {
             self.stats.bytes_refused += u64::from(p.len);
             return self.send_ack(now, out);
         }
+        if self.config.receive_window_in_steps || self.config.compressed_sacks > 0 {
+            self.measure_round_trip(now, p);
+        }
         if self.compresses() {
-            self.before_compression(now, p, start, end, out);
+            self.before_compression(start, end, now, out);
         }
         // Without SACK an ACK above a hole keeps its window, so that it counts as a duplicate (tcp_data_queue_ofo).
         if start <= self.rcv_nxt || self.config.recovery == Recovery::Sack {
-            self.grow_window(p.len);
+            self.grow_window(p.len, start <= self.rcv_nxt);
         }
         if start > self.rcv_nxt {
             let kept = self.out_of_order.insert(start, end);
@@ -353,6 +359,7 @@ impl Receiver {
                 self.stats.segments_duplicate += u64::from(segments);
                 self.duplicate = Some((start, end));
             }
+            self.make_room_above();
             return self.tell_of_hole(now, out);
         }
         let fills_hole = !self.out_of_order.is_empty();
@@ -364,6 +371,7 @@ impl Receiver {
             self.duplicate = Some((start, self.rcv_nxt));
         }
         self.rcv_nxt = self.rcv_nxt.max(end);
+        let filled = self.rcv_nxt;
         while let Some((s, e)) = self.out_of_order.take_in_order(self.rcv_nxt) {
             self.stats.bytes_duplicate += self.rcv_nxt.min(e) - s;
             self.rcv_nxt = self.rcv_nxt.max(e);
@@ -375,7 +383,7 @@ impl Receiver {
             fin_now = true;
         }
         self.advance_reader(now);
-        self.right_size(now, p);
+        self.right_size(now, p, filled);
         self.unacked_segments += u32::from(segments);
         if fin_now {
             self.fin_sent = true;
@@ -405,12 +413,14 @@ impl Receiver {
 
     /// Linux 6.12, net/ipv4/tcp_input.c, `tcp_grow_window`.
     #[inline]
-    fn grow_window(&mut self, len: u16) {
+    fn grow_window(&mut self, len: u16, is_next: bool) {
         if self.window < self.buffer && len >= 128 {
-            let taken = self.data_end() - self.read + self.out_of_order.bytes();
+            // What came in order waits for the application when its window is looked at.
+            let waiting = self.data_end() - self.read + if is_next { u64::from(len) } else { 0 };
+            let taken = waiting + self.out_of_order.bytes();
             let room = self.buffer.saturating_sub(taken).saturating_sub(self.window);
             if room > 0 {
-                self.window += room.min(2 * u64::from(self.config.mss()).max(u64::from(len)));
+                self.window += room.min(2 * u64::from(len).max(u64::from(self.config.mss())));
                 if self.config.acks_per_rtt == 0 {
                     self.quick_acks |= 1;
                 }
@@ -450,16 +460,21 @@ impl Receiver {
         self.config.compressed_sacks > 0 && self.config.acks_per_rtt == 0 && self.config.recovery == Recovery::Sack
     }
 
-    /// `start..end` has come and is not in yet. The array of SACK blocks has room for two changes that nobody was told
-    /// of; a third block lets go of what waits (TCP_SACK_BLOCKS_EXPECTED).
+    /// A full segment's echo of a timestamp that no other has had (`tcp_rcv_rtt_measure_ts`).
     #[inline]
-    fn before_compression(&mut self, now: Time, p: &Packet, start: u64, end: u64, out: &mut Outputs) {
+    fn measure_round_trip(&mut self, now: Time, p: &Packet) {
         if self.compression.is_new_echo(p.ts_ecr)
             && u32::from(p.len) >= self.config.mss()
             && let Some(rtt) = self.echoed_rtt(now, p)
         {
             self.compression.on_echo(rtt);
         }
+    }
+
+    /// `start..end` has come and is not in yet. The array of SACK blocks has room for two changes that nobody was told
+    /// of; a third block lets go of what waits (TCP_SACK_BLOCKS_EXPECTED).
+    #[inline]
+    fn before_compression(&mut self, start: u64, end: u64, now: Time, out: &mut Outputs) {
         if self.compression.is_waiting() && start > self.rcv_nxt {
             // What came twice is told by the next ACK or never (tcp_data_queue).
             self.duplicate = None;
@@ -553,7 +568,8 @@ impl Receiver {
         let unread = self.data_end() - self.read;
         // What lies above a hole leaves less room (Linux, `tcp_space`); elsewhere its place has been granted.
         let held = if self.config.receive_window_in_steps { self.out_of_order.bytes() } else { 0 };
-        let edge = self.rcv_nxt + self.buffer.saturating_sub(unread + held).min(self.window);
+        let room = self.buffer.saturating_sub(unread + held);
+        let edge = self.rcv_nxt + room.min(self.window);
         let step = u64::from(self.config.mss()).min(self.buffer / 2);
         if edge >= self.right_edge + step || (edge > self.right_edge && unread == 0) {
             self.right_edge = edge;
@@ -570,15 +586,43 @@ impl Receiver {
         window
     }
 
-    fn right_size(&mut self, now: Time, p: &Packet) {
+    /// A segment that ends at `filled` came in order, and with it all up to `rcv_nxt`.
+    fn right_size(&mut self, now: Time, p: &Packet, filled: u64) {
         let most = self.config.receive_buffer_max.get();
         if self.buffer >= most {
+            return;
+        }
+        if self.config.receive_window_in_steps {
+            let rtt = match self.config.timestamps {
+                true => self.compression.echoed().unwrap_or(Span::ZERO),
+                false => self.sizing.measure_window(now, self.rcv_nxt, self.right_edge),
+            };
+            let end = self.data_end();
+            // An skb takes in others as long as it has room for their data (`skb_try_coalesce`).
+            let above = (end - filled.min(end)) / u64::from(self.config.mss());
+            let first = if above < MAX_SKB_FRAGS { end } else { filled };
+            if let Some(wanted) = self.sizing.on_read(now, rtt, first, end) {
+                let above = self.out_of_order.end().map_or(0, |above| above - self.rcv_nxt);
+                self.buffer = self.buffer.max((wanted + above).min(most));
+            }
             return;
         }
         let echoed = if self.config.timestamps { self.echoed_rtt(now, p) } else { None };
         let wanted = self.sizing.on_data(now, echoed, self.rcv_nxt, self.right_edge, self.config.mss());
         if let Some(wanted) = wanted {
             self.buffer = self.buffer.max(wanted.min(most));
+        }
+    }
+
+    /// Data came above a hole: the buffer is to have room for all that may lie between, too (`tcp_rcvbuf_grow` in `tcp_data_queue_ofo`,
+    /// since 6.17).
+    fn make_room_above(&mut self) {
+        let most = self.config.receive_buffer_max.get();
+        if self.config.receive_window_in_steps
+            && self.buffer < most
+            && let Some(end) = self.out_of_order.end()
+        {
+            self.buffer = self.buffer.max(self.sizing.with_data_above(end - self.rcv_nxt).min(most));
         }
     }
 

@@ -55,6 +55,11 @@ impl Compression {
         });
     }
 
+    /// The round trip that echoed timestamps show.
+    pub(super) fn echoed(&self) -> Option<Span> {
+        self.echoed
+    }
+
     /// A segment came above a hole, or filled a part of it up to `rcv_nxt`: when the ACK is due at the latest, if it may wait.
     pub(super) fn put_off(&mut self, now: Time, rcv_nxt: u64, most: u32, delay: Span, slack: Span) -> Option<Time> {
         if self.waiting >= most {

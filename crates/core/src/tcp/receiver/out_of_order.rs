@@ -32,6 +32,11 @@ impl OutOfOrder {
         self.bytes
     }
 
+    /// Where the highest range ends.
+    pub(super) fn end(&self) -> Option<u64> {
+        self.ranges.back().map(|r| r.1)
+    }
+
     /// Whether all of `start..end` is here.
     pub(super) fn holds(&self, start: u64, end: u64) -> bool {
         let i = self.ranges.partition_point(|r| r.1 < end);
