@@ -118,7 +118,9 @@ pub(super) fn bytes_at_pacing_rate(
     config: &TcpConfig,
 ) -> u64 {
     if let Some(rate) = cc.pacing_rate(w, path).filter(|rate| rate.as_bps() > 0) {
-        return rate.bytes_in(span).get();
+        // A control's rate is of packets with their headers, the kernel's of payload.
+        let (payload, whole) = (u64::from(path.mss), u64::from(path.wire_bytes.max(1)));
+        return rate.bytes_in(span).get().saturating_mul(payload) / whole;
     }
     let (percent, window) = linux_rate(w, path, config);
     let per_srtt = (percent * window).saturating_mul(u64::from(path.mss)); // in hundredths of a byte
