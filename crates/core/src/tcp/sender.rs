@@ -197,6 +197,7 @@ impl Sender {
             mss,
             wire_bytes: u32::from(config.packet_bytes),
             state: CaState::Open,
+            next_send_at: Time::ZERO,
         };
         let paced = config.pacing != Pacing::Off;
         let stream = streams.stream(Purpose::CongestionControl);

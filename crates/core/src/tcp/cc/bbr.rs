@@ -20,8 +20,7 @@
 //! The arithmetic is in fixed point as in Linux: bandwidth in segments per microsecond times 2^24, gains in 1/256,
 //! round trips in microseconds.
 //!
-//! Deviations: From Linux: a sender here has no host queue of its own, so packets in flight are packets in the
-//! network. There is no correction by the departure time of the next segment. The control does not know which ACKs
+//! Deviations: From Linux: the control does not know which ACKs
 //! were delayed, so such a sample may replace an expired smallest round trip. Clocks have no ticks of 1 to 10 ms. A
 //! spurious reduction restores the window, but a pipe that was thought full stays full. Samples of the flight that was
 //! out when `ProbeRtt` began cannot lower the bandwidth either.
@@ -276,6 +275,15 @@ impl Bbr {
         self.with_quantization(path, self.bdp(self.bw.max(), gain))
     }
 
+    /// Of `in_flight` segments what is still in the network when the next skb may leave, and that skb with it while the queue is to grow
+    /// (Linux 6.12, net/ipv4/tcp_bbr.c, `bbr_packets_in_net_at_edt`).
+    fn in_net_at_next_send(&self, path: &Path, in_flight: u32) -> u32 {
+        let us = u64::from(micros(path.next_send_at.since(path.now)));
+        let delivered = saturate32(u64::from(self.bandwidth()).saturating_mul(us) / BW_UNIT);
+        let quantum = if self.pacing_gain() > UNIT { self.send_quantum(path) } else { 0 };
+        in_flight.saturating_add(quantum).saturating_sub(delivered)
+    }
+
     fn save_cwnd(&mut self, w: &Window) {
         let good = !in_recovery(self.previous_state) && self.mode != Mode::ProbeRtt;
         self.prior_cwnd = if good { w.cwnd } else { self.prior_cwnd.max(w.cwnd) };
@@ -379,9 +387,10 @@ impl Bbr {
         let gain = self.pacing_gain();
         let over = if gain > UNIT {
             // Until the queue is as long as meant, or does not fit.
-            full_length && (ack.lost > 0 || ack.prior_in_flight >= self.inflight_target(path, gain))
+            full_length
+                && (ack.lost > 0 || self.in_net_at_next_send(path, ack.prior_in_flight) >= self.inflight_target(path, gain))
         } else if gain < UNIT {
-            full_length || ack.prior_in_flight <= self.inflight_target(path, UNIT)
+            full_length || self.in_net_at_next_send(path, ack.prior_in_flight) <= self.inflight_target(path, UNIT)
         } else {
             full_length
         };
@@ -396,7 +405,9 @@ impl Bbr {
             self.mode = Mode::Drain;
             w.ssthresh = self.inflight_target(path, UNIT).max(2);
         }
-        if self.mode == Mode::Drain && path.in_flight <= self.inflight_target(path, UNIT) {
+        if self.mode == Mode::Drain
+            && self.in_net_at_next_send(path, path.in_flight) <= self.inflight_target(path, UNIT)
+        {
             self.enter_probe_bw(path.now);
         }
     }

@@ -63,6 +63,8 @@ pub struct Path {
     pub wire_bytes: u32,
     /// What the sender is doing.
     pub state: CaState,
+    /// When the pacing lets the next segment leave; it may be past.
+    pub next_send_at: Time,
 }
 
 impl Window {

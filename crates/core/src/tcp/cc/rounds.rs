@@ -50,6 +50,7 @@ pub fn new_path() -> Path {
         mss: MSS,
         wire_bytes: WIRE_BYTES,
         state: CaState::Open,
+        next_send_at: Time::ZERO,
     }
 }
 

@@ -245,6 +245,7 @@ impl Sender {
         // Linux does not space the first segments (`tcp_update_skb_after_send`).
         if self.stats.segments_sent >= UNPACED || self.config.pacing == Pacing::RttOverCwnd {
             self.pacer.on_send(u32::from(p.size), &self.window, &self.path, &*self.cc, &self.rtt, &self.config);
+            self.path.next_send_at = self.pacer.next_at();
         }
     }
 }

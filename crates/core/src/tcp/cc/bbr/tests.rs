@@ -45,6 +45,26 @@ fn startup_finds_the_bandwidth_and_drain_empties_the_queue() {
     assert_eq!(run.reductions, 0);
 }
 
+/// Linux 6.12, `bbr_packets_in_net_at_edt`: what will be in the network when the pacing lets the next skb go, which counts while the
+/// queue is to grow.
+#[test]
+fn what_arrives_before_the_next_skb_may_leave_is_not_in_the_network() {
+    let mut run = Run::new("bbr", clean());
+    run_to(&mut run, Span::from_secs(5), |r| bbr(r).mode() == Mode::ProbeBw && bbr(r).pacing_gain() == UNIT);
+    let mut path = run.path;
+    let mut at = |ms| {
+        path.next_send_at = path.now + Span::from_ms(ms);
+        bbr(&run).in_net_at_next_send(&path, 100)
+    };
+    // A thousand segments a second, rounded down.
+    assert_eq!((at(0), at(200)), (100, 0));
+    assert!((90..=91).contains(&at(10)), "{}", at(10));
+    run_to(&mut run, Span::from_secs(5), |r| bbr(r).pacing_gain() > UNIT);
+    let mut path = run.path;
+    path.next_send_at = Time::ZERO;
+    assert_eq!(bbr(&run).in_net_at_next_send(&path, 100), 100 + bbr(&run).send_quantum(&path));
+}
+
 #[test]
 fn the_pacing_gain_cycles() {
     let mut run = Run::new("bbr", clean());
@@ -130,7 +150,8 @@ fn the_first_round_of_recovery_conserves_packets_and_its_end_restores_the_window
     let mut run = Run::new("bbr", Network { loss: Loss::Every(3_001), ..clean() });
     run_to(&mut run, Span::from_secs(9), |r| r.path.state == CaState::Recovery);
     assert!(bbr(&run).packet_conservation);
-    assert_eq!(run.w.cwnd, run.path.in_flight.max(1));
+    // The pacing may hold one back.
+    assert!((0..=1).contains(&(run.w.cwnd - run.path.in_flight)), "{} of {}", run.path.in_flight, run.w.cwnd);
     let before = bbr(&run).prior_cwnd;
     run_to(&mut run, Span::from_secs(9), |r| r.path.state == CaState::Open);
     assert!(!bbr(&run).packet_conservation);
