@@ -244,7 +244,10 @@ impl TransmitPath for Mac80211 {
     fn open(&mut self, ac: Ac, context: &QueueContext) -> Receiver {
         let txqs = &mut self.categories[ac.index()].txqs;
         let receiver = Receiver(saturate32(txqs.len() as u64));
-        let queue = Some(Box::new(self.config.fq_codel.build(context)));
+        // No `mtu` is set for these queues (net/mac80211/tx.c, `ieee80211_txq_setup_flows`; include/net/codel_impl.h): CoDel may drop down
+        // to the last packet.
+        let context = QueueContext { mtu: 0, ..context.clone() };
+        let queue = Some(Box::new(self.config.fq_codel.build(&context)));
         txqs.push(Txq {
             queue,
             is_listed: false,
