@@ -42,7 +42,7 @@ use crate::route::{Routes, check_index};
 use crate::spec::{ChannelId, LinkId, RunSpec, Traffic};
 use crate::summary::Summary;
 use crate::timeline::{Component, Timeline};
-use crate::traffic::{AnyEnds, Context, Flow};
+use crate::traffic::{AnyEnds, Context, Flow, Told};
 use crate::wires::{InFlight, Lane, Wires};
 use audit::Audit;
 use components::{Components, Whose};
@@ -78,6 +78,10 @@ pub struct World {
     released: Vec<Released>,
     /// What the first queues of senders' hosts had no room for.
     refused: Vec<Packet>,
+    /// Flows whose hosts' first queue dropped a packet and has not said which.
+    congested: Vec<FlowId>,
+    /// Whose packet came last to a queue with a discipline of its own.
+    entering: FlowId,
     log: Log,
     captured: Vec<Captured>,
     sampler: Sampler,
@@ -152,7 +156,7 @@ impl World {
                 dropped_at_queues: 0,
                 lost_on_lines: 0,
                 ac: flow.ac,
-                refused_by: if hears { air::refusing(spec, first) } else { None },
+                first_queue: if hears { air::first_queue(spec, first) } else { None },
                 reports_release: below.is_some()
                     && matches!(&flow.traffic, Traffic::Tcp { sender, .. } if sender.tsq != Tsq::Off),
             });
@@ -193,6 +197,8 @@ impl World {
             drops: Drops::default(),
             released: Vec::new(),
             refused: Vec::new(),
+            congested: Vec::new(),
+            entering: FlowId(u32::MAX),
             log: Log::default(),
             captured: Vec::new(),
             sampler,
@@ -288,7 +294,7 @@ impl World {
                 self.links.before_departures = false;
                 self.on_deadline(component);
             }
-            if !self.refused.is_empty() {
+            if !self.refused.is_empty() || !self.congested.is_empty() {
                 self.tell_refused();
             }
             if !self.released.is_empty() {
@@ -519,6 +525,11 @@ impl World {
         }
         self.refused = refused;
         self.refused.clear();
+        for flow in std::mem::take(&mut self.congested) {
+            let ends = &mut self.flows[flow.0 as usize].ends;
+            ends.on_congested(self.now);
+            self.timeline.advance_to(self.components.source(flow), ends.deadline());
+        }
     }
 
     /// Tells flows what their hosts no longer hold: after everything else of the event, as a flow may answer with packets.
@@ -553,8 +564,16 @@ impl World {
             flow.dropped_at_queues += 1;
             flow.ends.on_drop(&packet);
         }
-        if reason == DropReason::Overflow && flow.refused_by == Some(link) && !packet.is_reverse() && packet.len > 0 {
-            self.refused.push(packet);
+        if let Some(queue) = &flow.first_queue
+            && queue.link == link
+            && !packet.is_reverse()
+            && packet.len > 0
+        {
+            match queue.told(reason, packet.flow == self.entering) {
+                Some(Told::Refused) => self.refused.push(packet),
+                Some(Told::Congested) => self.congested.push(packet.flow),
+                None => {}
+            }
         }
         if self.links.cold[link.index()].record_drops {
             self.log.drop(self.now, link, &packet, reason);

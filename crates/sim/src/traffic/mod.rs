@@ -8,6 +8,7 @@
 #[macro_use]
 mod registry;
 mod daemon;
+mod first_queue;
 mod repeats;
 mod report;
 mod tcp;
@@ -21,13 +22,14 @@ use airtcp_core::units::{DataRate, Span, Time};
 use airtcp_core::wifi::{Ac, Released};
 
 pub(crate) use daemon::{DaemonStats, Host};
+pub(crate) use first_queue::{FirstQueue, Told};
 pub(crate) use report::{Counters, Figure, Period, Report, Tables};
 pub(crate) use tcp::{Below, Tcp};
 
 use crate::error::BuildError;
 use crate::path::Place;
 use crate::record::Log;
-use crate::spec::{FlowSpec, LinkId};
+use crate::spec::FlowSpec;
 
 kinds! {
     tcp {
@@ -207,8 +209,8 @@ pub(crate) struct Flow {
     pub lost_on_lines: u64,
     /// Access category in the air.
     pub ac: Ac,
-    /// The first link of its data, if its sender hears what that has no room for.
-    pub refused_by: Option<LinkId>,
+    /// The first queue of its data, if its sender hears what becomes of packets there.
+    pub first_queue: Option<FirstQueue>,
     /// The radio of its source reports what it no longer holds.
     pub reports_release: bool,
 }
@@ -239,6 +241,12 @@ impl AnyEnds {
     pub(crate) fn on_refused(&mut self, now: Time, refused: &[Packet]) {
         if let AnyEnds::Tcp(e) = self {
             e.on_refused(now, refused);
+        }
+    }
+    /// The first queue of the source's host dropped a packet of the flow and has not said which.
+    pub(crate) fn on_congested(&mut self, now: Time) {
+        if let AnyEnds::Tcp(e) = self {
+            e.on_congested(now);
         }
     }
     /// The host of the source no longer holds some packets of this flow.

@@ -192,6 +192,13 @@ impl Tcp {
         }
     }
 
+    /// The first queue of the source's host dropped one that counts as sent.
+    pub(crate) fn on_congested(&mut self, now: Time) {
+        if self.phase != Phase::Frozen {
+            self.sender.on_congested(now);
+        }
+    }
+
     /// As [`Self::on_packet`], of several segments that came up as one packet.
     pub(crate) fn on_merged(&mut self, now: Time, merged: &Merged, out: &mut Outputs, log: &mut Log) {
         let packet = &merged.packet;

@@ -1,13 +1,13 @@
 //! Packets in the air: from routes into radios, and what channels put out back onto routes.
 
 use airtcp_core::packet::PacketId;
-use airtcp_core::queue::{DropReason, QueueConfig};
+use airtcp_core::queue::DropReason;
 use airtcp_core::wifi::{PairId, TransmitConfig};
 
 use super::{CAPTURE_LOT, World};
 use crate::path::{Hop, Place};
 use crate::spec::{ChannelId, LinkId, RunSpec};
-use crate::traffic::{AnyEnds, Below};
+use crate::traffic::{AnyEnds, Below, FirstQueue};
 
 impl World {
     /// A packet is handed to a radio.
@@ -18,6 +18,7 @@ impl World {
         let p = &self.pool[packet];
         let flow = &self.flows[p.flow.0 as usize];
         let (ac, report) = (flow.ac, flow.reports_release && p.len > 0 && !p.is_reverse());
+        self.entering = p.flow;
         let c = &mut self.air.channels[channel.index()];
         c.enqueue(self.now, own, packet, ac, report, &mut self.pool, &mut self.air.out);
         self.timeline.advance_to(self.components.channel(channel), c.deadline());
@@ -97,8 +98,8 @@ impl World {
     }
 }
 
-/// The first link of a sender, if its queue says what it has no room for.
-pub(super) fn refusing(spec: &RunSpec, hop: Hop) -> Option<LinkId> {
+/// What the first queue of a sender tells it.
+pub(super) fn first_queue(spec: &RunSpec, hop: Hop) -> Option<FirstQueue> {
     let link = spec.links.get(hop.link().index())?;
     let queue = match link.air {
         None => &link.queue,
@@ -112,7 +113,7 @@ pub(super) fn refusing(spec: &RunSpec, hop: Hop) -> Option<LinkId> {
             }
         }
     };
-    matches!(queue, QueueConfig::Fifo(_) | QueueConfig::Codel(_)).then_some(hop.link())
+    FirstQueue::new(hop.link(), queue)
 }
 
 /// What the radio does for a sender whose packets go into `link` first; `None` for a wire.

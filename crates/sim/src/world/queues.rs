@@ -15,6 +15,7 @@ impl World {
     pub(super) fn enter_queue(&mut self, link: LinkId, packet: PacketId, place: Place, size: u16) {
         let queue = self.links.cold[link.index()].queued.expect("a link with a discipline of its own");
         self.note_place(packet, place);
+        self.entering = self.pool[packet].flow;
         let tie = self.links.lines[link.index()].free_at() == self.now;
         if !tie || self.links.departs_first(link, self.now) {
             self.start_if_free(queue);

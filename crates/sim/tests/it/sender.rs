@@ -111,3 +111,36 @@ flows = [{{ name = "up", from = "a", to = "b", tcp = {{ local_drops = "{drops}" 
         assert!(of(&output, "goodput_bps", 0) > 8e6, "{drops}: {}", of(&output, "goodput_bps", 0));
     }
 }
+
+/// Disciplines that drop on the way in, as the host's own queue (net/sched of Linux 6.12): what each tells, and what follows.
+#[test]
+fn red_pie_and_fq_codel_tell_the_sender_above_them_what_they_drop() {
+    let with = |queue: &str, drops: &str| {
+        let text = format!(
+            r#"
+duration = "20s"
+nodes = [{{ name = "a", kind = "host" }}, {{ name = "b", kind = "host" }}]
+links = [{{ from = "a", to = "b", rate = "10Mbit/s", delay = "10ms", queue = {queue} }}]
+flows = [{{ name = "up", from = "a", to = "b", tcp = {{ cc = "reno", local_drops = "{drops}" }} }}]
+"#
+        );
+        let output = run(&Scenario::parse(&text, "x.toml", &[]).unwrap().to_spec().unwrap());
+        let [again, dropped, repairs] =
+            ["segments_retransmitted", "dropped_at_queues", "fast_retransmits"].map(|what| of(&output, what, 0));
+        assert!(dropped > 0.0, "{queue}, {drops}");
+        (again, dropped, repairs)
+    };
+    // PIE drops what does not get in: NET_XMIT_DROP. What it drops from the midst of several that left together is repaired all the same.
+    let pie = "{ name = \"pie\", limit_packets = 50 }";
+    let (again, dropped, _) = with(pie, "unsent");
+    assert!(again < 0.8 * dropped, "{again} of {dropped}");
+    let (again, dropped, _) = with(pie, "lost");
+    assert!(again >= dropped, "{again} of {dropped}");
+    // RED's early drops and FQ-CoDel's overflow are losses that the sender hears of at once: NET_XMIT_CN. It reduces before it repairs, and once.
+    for queue in ["{ name = \"red\", limit_packets = 100 }", "{ name = \"fq_codel\", limit_packets = 20 }"] {
+        let (again, dropped, _) = with(queue, "unsent");
+        assert!(again > 0.0, "{queue}");
+        let (_, unheard, _) = with(queue, "lost");
+        assert!(dropped < unheard, "{queue}: {dropped}, {unheard}");
+    }
+}

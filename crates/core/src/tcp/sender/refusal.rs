@@ -26,16 +26,29 @@ impl Sender {
             self.stats.segments_sent -= 1;
             self.reduction.on_refused();
         }
-        if matches!(self.path.state, CaState::Open | CaState::Disorder) {
-            self.reduce(CaState::Cwr);
-            self.undo = None;
-        }
+        self.reduce_for_own_queue();
         self.path.in_flight = self.in_flight();
         if self.board.is_empty() {
             // No ACK will come: it tries again by itself (`tcp_check_probe_timer`).
             (self.timers.retransmit, self.timers.tail_loss_probe) = (Time::NEVER, Time::NEVER);
             self.tail_loss_probe = None;
             self.timers.persist = self.timeout_from(now);
+        }
+    }
+
+    /// The first queue of the host dropped a segment, which counts as sent: NET_XMIT_CN.
+    pub fn on_congested(&mut self, now: Time) {
+        if self.state == State::Established {
+            self.count_until(now);
+            self.reduce_for_own_queue();
+        }
+    }
+
+    /// `tcp_enter_cwr`.
+    fn reduce_for_own_queue(&mut self) {
+        if matches!(self.path.state, CaState::Open | CaState::Disorder) {
+            self.reduce(CaState::Cwr);
+            self.undo = None;
         }
     }
 }
@@ -96,6 +109,18 @@ mod tests {
         sender.on_refused(at(100), &next[1..]);
         assert_eq!(sender.window().ssthresh, before, "once per window");
         assert_eq!((sender.stats().segments_retransmitted, sender.stats().fast_retransmits), (0, 0));
+    }
+
+    #[test]
+    fn after_a_drop_that_counts_as_sent_the_window_shrinks_once_and_nothing_is_unsent() {
+        let (mut sender, mut receiver, sent) = host();
+        sender.on_congested(Time::ZERO);
+        sender.on_congested(Time::ZERO);
+        sender.check();
+        assert_eq!((sender.path().state, sender.path().in_flight, sender.window().ssthresh), (CaState::Cwr, 10, 7));
+        assert_eq!(sender.stats().segments_sent, 10);
+        let next = arrive(&mut sender, &mut receiver, at(100), &sent);
+        assert_eq!(numbers(&next)[0], 10, "what comes next is new");
     }
 
     #[test]
