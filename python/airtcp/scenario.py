@@ -2443,7 +2443,7 @@ class Qdisc(Part):
 
 @dataclass(kw_only=True)
 class Mac80211(Part):
-    """FQ-CoDel for each station and access category, airtime fairness and AQL, as mac80211 has it since 4.11."""
+    """FQ-CoDel for each station and access category, airtime fairness and AQL, as mac80211 has it since 5.5."""
 
     airtime_fairness: bool | None = None
     """Stations are served by airtime rather than in turn. Default: true."""

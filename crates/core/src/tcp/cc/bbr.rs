@@ -20,8 +20,8 @@
 //! The arithmetic is in fixed point as in Linux: bandwidth in segments per microsecond times 2^24, gains in 1/256,
 //! round trips in microseconds.
 //!
-//! Deviations: From Linux: the control does not know which ACKs
-//! were delayed, so such a sample may replace an expired smallest round trip. Clocks have no ticks of 1 to 10 ms. A
+//! Deviations: From Linux: the control does not know which ACKs were
+//! delayed, so such a sample may replace an expired smallest round trip. Clocks have no ticks of 1 to 10 ms. A
 //! spurious reduction restores the window, but a pipe that was thought full stays full. Samples of the flight that was
 //! out when `ProbeRtt` began cannot lower the bandwidth either.
 

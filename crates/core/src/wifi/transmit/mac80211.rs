@@ -1,7 +1,8 @@
 //! mac80211: FQ-CoDel for each station and access category, and stations served by airtime. How much lies below these queues
 //! is the driver's affair.
 //!
-//! Source: Linux since 4.11 (Høiland-Jørgensen et al., *Ending the Anomaly*, USENIX ATC 2017); read in 6.12. Stations in turn:
+//! Source: Høiland-Jørgensen et al., *Ending the Anomaly*, USENIX ATC 2017; Linux, read in 6.12. Airtime fairness was ath9k's own
+//! from 4.11 on (commit 63fefa050477) and is mac80211's since 5.1 (Add airtime accounting and scheduling to TXQs). Stations in turn:
 //! net/mac80211/tx.c, `ieee80211_next_txq`. Airtime: net/mac80211/sta_info.c, `ieee80211_sta_register_airtime`. The bound on
 //! frames below by their airtime, AQL, is of 5.5.
 //!
@@ -56,7 +57,7 @@ pub enum Driver {
     Mt76,
 }
 
-/// FQ-CoDel for each station and access category, airtime fairness and AQL, as mac80211 has it since 4.11.
+/// FQ-CoDel for each station and access category, airtime fairness and AQL, as mac80211 has it since 5.5.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, remote = "Self")]
 #[schemars(rename = "Mac80211Config")]
