@@ -388,7 +388,8 @@ impl Bbr {
         let over = if gain > UNIT {
             // Until the queue is as long as meant, or does not fit.
             full_length
-                && (ack.lost > 0 || self.in_net_at_next_send(path, ack.prior_in_flight) >= self.inflight_target(path, gain))
+                && (ack.lost > 0
+                    || self.in_net_at_next_send(path, ack.prior_in_flight) >= self.inflight_target(path, gain))
         } else if gain < UNIT {
             full_length || self.in_net_at_next_send(path, ack.prior_in_flight) <= self.inflight_target(path, UNIT)
         } else {
