@@ -165,7 +165,7 @@ class Said:
     weights: tuple[str, ...]
     """Its dependence on the weights of the measures."""
     how: str = ""
-    """How to do it."""
+    """Commands or settings that do it."""
 
 
 def said(matrix: Matrix, group: MatrixGroup, scene: int) -> Said:

@@ -216,7 +216,7 @@ class MatrixRow(_Part):
     cells: list[MatrixCell | None]
     changes: list[str] = []
     how: str = ""
-    """How to do it."""
+    """Commands or settings that do it."""
     text: str = ""
 
 

@@ -214,7 +214,7 @@ class MatrixRow(Part, kw_only=True, frozen=True):
         Texts,
         means("Things that have to be changed for it. Among equals, the row whose change costs least is advised."),
     ] = ()
-    how: Annotated[str, means("How to do it, such as commands. Each advice prints it.")] = ""
+    how: Annotated[str, means("Commands or settings that do it. Each advice prints them.")] = ""
     without: Annotated[
         Texts, means("Measures that say nothing about it. They stay empty; the row gets no score and is never advised.")
     ] = ()
