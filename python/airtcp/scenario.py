@@ -179,6 +179,11 @@ class TcpAv(Part):
     `hold`.
     """
 
+    after_timeout: AfterTimeout | None = None
+    """What a timeout leaves of the window: as much as any loss (`"floor"`), or one segment, from which slow start
+    leads back (`"one"`). Default: `floor`.
+    """
+
     base: CcConfig | None = None
     """The control it extends: `"reno"` (the original), `"cubic"`, or a table with the parameters of one of them. It
     decides the reduction after a loss while the window is larger than the target needs. It also decides the
@@ -189,13 +194,13 @@ class TcpAv(Part):
     """The same part from above; above 0. 1/4 for the same reason. Default: 0.25."""
 
     floor_rtt: FloorRtt | None = None
-    """Round-trip time in the least window after a loss. Default: `min`."""
+    """Round-trip time in the least window after a loss. Default: `"smoothed"`."""
 
     name: Literal["tcp_av"] = field(default="tcp_av", init=False)
 
     recover_step: Probability | None = None
     """Part of the full target that is restored after `severe_rounds` round trips without severe congestion; above 0.
-    Default: 0.125.
+    0.25: by the search. Default: 0.25.
     """
 
     reduced_to: Probability | None = None
@@ -218,8 +223,9 @@ class TcpAv(Part):
     """
 
     severe_reductions: int | None = None
-    """Number of reductions and timeouts within `severe_rounds` that make congestion severe; 0: never. 4 in 16 round
-    trips is what Reno has at a loss rate of 4 %, from where on timeouts dominate. Default: 4.
+    """Number of reductions and timeouts within `severe_rounds` that make congestion severe; 0: never. 8, every other
+    round trip: by the search. Without any reduction the acceptance is met as well, but there is one in the paper.
+    Default: 8.
     """
 
     severe_rounds: int | None = None
@@ -237,13 +243,13 @@ class TcpAv(Part):
     """Least target, as a part of the full one; above 0. Default: 0.0625."""
 
     tune_limit: Probability | None = None
-    """Largest change of the window by tuning, as a part of the target's window. 0: no tuning. 0.25: a Reno sawtooth
-    loses a quarter of its peak. Default: 0.25.
+    """Largest change of the window by tuning, as a part of the target's window. 0: no tuning. 0.5: by the search.
+    Default: 0.5.
     """
 
     tune_rounds: int | None = None
-    """Round trips within which tuning makes up for segments that the connection is behind, 1 to 1000. 16: four times
-    slower than the steering, so that the two do not work against each other. Default: 16.
+    """Round trips within which tuning makes up for segments that the connection is behind, 1 to 1000. 32: by the
+    search; much slower than the steering, so that the two do not work against each other. Default: 32.
     """
 
 
@@ -362,6 +368,14 @@ class CoopConfig(Part):
     `5min`.
     """
 
+    phases: Phases | None = None
+    """What brings a cap into force: "own" (the source) or "shared". Default: `shared`."""
+
+    relapse_for: Span | None = None
+    """For `phases = "shared"`: within this after a cap of its own RTT was lifted it comes back at `shared_at`
+    already. As long as `correction_hold`: who was calm that long was so by the cap. "0s": never. Default: `30s`.
+    """
+
     relearn_after: int | None = None
     """After this many stops in a row that `stop_max` ended, the least RTT is measured again. Either the queue is not
     this terminal's, or the path has changed. 0: never. Default: 3.
@@ -375,6 +389,23 @@ class CoopConfig(Part):
 
     segment_bytes: int | None = None
     """Size of a segment in equation (1), bytes. 1500. At least 1. Default: 1500."""
+
+    shared_at: float | None = None
+    """For `phases = "shared"`: the RTT / least RTT from which on a cap also comes by the reports of others. It needs
+    `shared_peers` terminals that are in correction by their own RTT. 1.5: half a path's worth of packets waits.
+    Where all have the caps of equation (1) none do; one alone outside makes it 1.7 to 1.8. Above 1; from
+    `correct_at` on it has no effect. Default: 1.5.
+    """
+
+    shared_for: Span | None = None
+    """Such a cap ends when this has passed since both held: as long a calm as lifts a cap of its own
+    (`correction_hold`). Nothing that others announce can make it longer. Above zero. Default: `30s`.
+    """
+
+    shared_peers: int | None = None
+    """See `shared_at`. 1: often a single one sees `correct_at`. More protect against a terminal that is wrong. They
+    do not protect against one that lies, which has as many names as it likes. At least 1. Default: 1.
+    """
 
     stop_at: float | None = None
     """The window becomes 1 when RTT / least RTT reaches this although the cap is in force. 5.0 (the source). Above
@@ -594,7 +625,10 @@ class Efr(Part):
     """`name = "efr"`."""
 
     least: int | None = None
-    """Smallest threshold, in duplicate ACKs. The study's abstract: 1. Default: 1."""
+    """Smallest threshold, in duplicate ACKs. The study's abstract: 1. Its Figure 10 does not exclude 0. Then a
+    window of two segments or fewer waits for the timeout, because the count of duplicates never equals 0.
+    Default: 1.
+    """
 
     less: int | None = None
     """Segments that are subtracted from the window. The study: 2. Default: 2."""
@@ -775,6 +809,12 @@ class Profile(Part):
     ns-2 and BSD.
     """
 
+    deflates_above_threshold: bool | None = None
+    """With `recovery = "reno"`: the window that duplicates have inflated returns to ssthresh only if more of them
+    came than fast retransmit needed. So 4.4BSD compares (`t_dupacks > tcprexmtthresh`). Off: it always returns
+    (RFC 5681).
+    """
+
     delayed_ack: Span | None = None
     """Longest wait of an ACK for a second segment (RFC 1122). "0s": every segment is acknowledged at once."""
 
@@ -835,8 +875,8 @@ class Profile(Part):
 
     loss_window: int | None = None
     """Window after a retransmission timeout, segments (RFC 5681 section 3.1, loss window: 1). More is what the study
-    `tcp-av-handover` suspects of its phones. Without effect with `frto = "rfc4138"`, which sets the window
-    itself.
+    `tcp-av-handover` suspects of its phones. Such a sender repairs at once, and does not wait for the verdict of
+    `frto = "rfc4138"`, which sets the window itself.
     """
 
     max_ack_delay: Span | None = None
@@ -1488,6 +1528,64 @@ class Arf(Part):
 
 
 @dataclass(kw_only=True)
+class Aarf(Part):
+    """Parameters of AARF."""
+
+    down_after: int | None = None
+    """Tries in a row without an ACK, after which the mode is left for a slower one. 2. At least 1. Default: 2."""
+
+    grow: int | None = None
+    """Factor by which the run grows. 2: the paper. At least 1. Default: 2."""
+
+    name: Literal["aarf"] = field(default="aarf", init=False)
+
+    timer: bool | None = None
+    """A faster mode is also tried after one and a half runs of frames, whatever their outcome. Default: true."""
+
+    up_after: int | None = None
+    """Least run of frames acknowledged at their first try, after which a faster mode is tried. 10. At least 1.
+    Default: 10.
+    """
+
+    up_after_max: int | None = None
+    """Longest run. 50: the paper. At least `up_after`. Default: 50."""
+
+
+@dataclass(kw_only=True)
+class Onoe(Part):
+    """Parameters of Onoe."""
+
+    credits: int | None = None
+    """Credits that a step up costs. 10: the driver. At least 1. Default: 10."""
+
+    enough: int | None = None
+    """Frames without which a look decides nothing, unless none arrived. 10: the driver. At least 1. Default: 10."""
+
+    interval: Span | None = None
+    """Time between two looks. 1 s: the driver. Above zero. Default: `1s`."""
+
+    name: Literal["onoe"] = field(default="onoe", init=False)
+
+    raise_below: Probability | None = None
+    """A look earns a credit if the failed tries are fewer than this part of the frames that arrived. 0.1: the
+    driver. Default: 0.1.
+    """
+
+
+@dataclass(kw_only=True)
+class Fallback(Part):
+    """Parameters of fallback."""
+
+    name: Literal["fallback"] = field(default="fallback", init=False)
+
+    rate: DataRate | None = None
+    """Data rate of the first mode, such as "54Mbit/s". Left out: the fastest."""
+
+    tries: int | None = None
+    """Tries in each mode but the last of the chain. 2: as ARF. At least 1. Default: 2."""
+
+
+@dataclass(kw_only=True)
 class Off(Part):
     """`name = "off"`."""
 
@@ -1771,7 +1869,8 @@ class Roaming(Part):
 
     station_queue: StationQueue | None = None
     """Fate of packets in its own queue when it leaves, and of packets that its applications send in the gap.
-    Default: `keep`.
+    Default: `"drop"` for hosts with a profile of Linux or Android, whose queue is reset with the carrier; else
+    `"keep"`.
     """
 
     tells_senders: bool | None = None
@@ -2024,6 +2123,12 @@ class TcpOptions(Part):
     ns-2 and BSD.
     """
 
+    deflates_above_threshold: bool | None = None
+    """With `recovery = "reno"`: the window that duplicates have inflated returns to ssthresh only if more of them
+    came than fast retransmit needed. So 4.4BSD compares (`t_dupacks > tcprexmtthresh`). Off: it always returns
+    (RFC 5681).
+    """
+
     delayed_ack: Span | None = None
     """Longest wait of an ACK for a second segment (RFC 1122). "0s": every segment is acknowledged at once."""
 
@@ -2084,8 +2189,8 @@ class TcpOptions(Part):
 
     loss_window: int | None = None
     """Window after a retransmission timeout, segments (RFC 5681 section 3.1, loss window: 1). More is what the study
-    `tcp-av-handover` suspects of its phones. Without effect with `frto = "rfc4138"`, which sets the window
-    itself.
+    `tcp-av-handover` suspects of its phones. Such a sender repairs at once, and does not wait for the verdict of
+    `frto = "rfc4138"`, which sets the window itself.
     """
 
     max_ack_delay: Span | None = None
@@ -2390,6 +2495,28 @@ class Train(Part):
 
 
 @dataclass(kw_only=True)
+class Call(Part):
+    """Frames of video, at a fixed rate or at one that adapts."""
+
+    adaptive: bool | None = None
+    """The rate adapts to the path by NADA. Off: it is `rate_max` throughout. Default: true."""
+
+    frames_per_s: int | None = None
+    """Frames per second, 1 to 240. Default: 30."""
+
+    kind: Literal["call"] = field(default="call", init=False)
+
+    packet_bytes: int | None = None
+    """Largest packet, IP and UDP headers (28 bytes) included. Default: 1200."""
+
+    rate_max: DataRate | None = None
+    """Highest rate. Default: `1500kbit/s`."""
+
+    rate_min: DataRate | None = None
+    """Lowest rate, at which an adaptive call begins. Of packets at the IP layer. Default: `150kbit/s`."""
+
+
+@dataclass(kw_only=True)
 class BufferProbe(Part):
     """Numbered UDP datagrams in trains faster than the air carries them: how many fit into the access point's
     buffer.
@@ -2677,6 +2804,9 @@ Ac: TypeAlias = "Literal['bk', 'be', 'vi', 'vo']"
 AckFilterMode: TypeAlias = "Literal['conservative', 'aggressive']"
 """How many superfluous ACKs stay."""
 
+AfterTimeout: TypeAlias = "Literal['one', 'floor']"
+"""What a timeout leaves of the window."""
+
 Aggressiveness: TypeAlias = "float"
 """Aggressiveness."""
 
@@ -2780,6 +2910,9 @@ Pacing: TypeAlias = "Literal['off', 'rtt_over_cwnd', 'linux']"
 PacingRtt: TypeAlias = "Literal['exact', 'ticks']"
 """The round-trip time by which segments are spaced."""
 
+Phases: TypeAlias = "Literal['own', 'shared']"
+"""What brings a cap into force."""
+
 Probability: TypeAlias = "float"
 """Probability."""
 
@@ -2798,7 +2931,8 @@ RandomPhase: TypeAlias = "Literal['random']"
 """RandomPhase."""
 
 RateConfig: TypeAlias = (
-    "Literal['fixed', 'minstrel', 'minstrel_ht', 'ideal', 'arf'] | FixedRate | Minstrel | MinstrelHt | Ideal | Arf"
+    "Literal['fixed', 'minstrel', 'minstrel_ht', 'ideal', 'arf', 'aarf', 'onoe', 'fallback']"
+    " | FixedRate | Minstrel | MinstrelHt | Ideal | Arf | Aarf | Onoe | Fallback"
 )
 """RateConfig."""
 
@@ -2870,7 +3004,8 @@ TimerPhase: TypeAlias = "RandomPhase | Span"
 """When the ticks of a host's timers fall."""
 
 Traffic: TypeAlias = (
-    "Literal['unlimited', 'web', 'ping'] | Unlimited | Transfer | Web | Stream | Ping | Cbr | Train | BufferProbe"
+    "Literal['unlimited', 'web', 'ping', 'call']"
+    " | Unlimited | Transfer | Web | Stream | Ping | Cbr | Train | Call | BufferProbe"
 )
 """What a flow carries: the name of a kind with its defaults, or a table with `kind` and its parameters."""
 
@@ -2887,10 +3022,12 @@ Unit: TypeAlias = "Literal['segments', 'bytes']"
 """Unit in which the outstanding data is counted."""
 
 __all__ = [
+    "Aarf",
     "Above",
     "Ac",
     "AckFilter",
     "AckFilterMode",
+    "AfterTimeout",
     "Aggregation",
     "Aggressiveness",
     "AllHidden",
@@ -2906,6 +3043,7 @@ __all__ = [
     "BurstConfig",
     "BwMax",
     "Bytes",
+    "Call",
     "CapRtt",
     "Cbr",
     "CcConfig",
@@ -2930,6 +3068,7 @@ __all__ = [
     "Efr",
     "ErrorRate",
     "EstimatorConfig",
+    "Fallback",
     "Fifo",
     "FixedRate",
     "FixedRetryOut",
@@ -2961,10 +3100,12 @@ __all__ = [
     "Off",
     "OnGiveUp",
     "OnMissed",
+    "Onoe",
     "Pacing",
     "PacingRtt",
     "PathLoss",
     "Perfect",
+    "Phases",
     "PhyConfig",
     "Pie",
     "Ping",

@@ -11,12 +11,12 @@
 //! Siblings: `pie` controls one queue and drops at the tail. `fq_codel` separates flows instead of two kinds of them.
 //!
 //! Valid: beside scalable senders such as `dctcp`. Without any, it is a PI² for classic traffic. The equal shares that the RFC promises were not
-//! found for one flow of each kind: over 40 Mbit/s and 40 ms DCTCP has 28 Mbit/s and Reno 10. Why was not examined.
+//! found for one flow of each kind. Over 40 Mbit/s and 40 ms DCTCP has 28 Mbit/s and Reno 10; why is not known.
 //!
 //! Deviations: where the RFC leaves it open, as Linux does. The controller sees the longer of the two queues' delays, each that of the
 //! packet that waits longest. The scheduler takes low-latency packets first and leaves the classic queue a tenth of the line,
 //! counted while both have something. The limit is in packets. Whether a packet is dropped or marked is counted up (`recur` of
-//! the RFC), not drawn; the drops of overload have a count of their own. Updates happen at multiples of `t_update` since the start
+//! the RFC), not drawn. The drops of overload have a count of their own. Updates happen at multiples of `t_update` since the start
 //! of the run and rest while nothing waits and `p` is zero.
 
 use schemars::JsonSchema;

@@ -98,8 +98,8 @@ pub enum LocalDrops {
 pub enum EcnEcho {
     /// From the first mark until the sender says that it has reduced its window: once per window (RFC 3168 section 6.1.3).
     Latched,
-    /// As it is, packet by packet, so that the sender can count marks: where it changes, what came before is acknowledged at once, and
-    /// so is the packet that changed it (RFC 8257 section 3.2; Linux since 4.18).
+    /// As it is, packet by packet, so that the sender can count marks. Where it changes, packets before it are acknowledged at once. So
+    /// is the packet that changed it (RFC 8257 section 3.2; Linux since 4.18).
     Each,
 }
 

@@ -2,15 +2,15 @@
 //!
 //! Source: RFC 8257, with the integers of Linux 6.12 (net/ipv4/tcp_dctcp.c).
 //!
-//! Once per window it takes the share of delivered segments whose ACKs carried an ECN echo, smooths it (`alpha`, weight
-//! 1/16), and a window with a mark shrinks by `alpha / 2`. So a queue that marks early and often, such as the low-latency one
-//! of `dualpi2` or CoDel's `ce_threshold`, holds it at one or two marks a round trip. It grows as Reno, and a loss halves it.
+//! Once per window it takes the share of delivered segments whose ACKs carried an ECN echo, and smooths it (`alpha`, weight
+//! 1/16). A window with a mark shrinks by `alpha / 2`. Some queues mark early and often, as the low-latency one of `dualpi2` and
+//! CoDel's `ce_threshold` do. They hold it at one or two marks a round trip. It grows as Reno, and a loss halves it.
 //!
 //! Siblings: Reno and CUBIC reduce as much for one mark as for a hundred, and need a deeper queue.
 //!
 //! Valid: with the options `ecn = true` and `ecn_echo = "each"`, which give the share; and `ect1 = true` where a network
 //! separates scalable flows by it. Without ECN it is Reno. It does not meet all of RFC 9331, as its rate depends on the
-//! round trip: it is for data centres, and here the simplest of the scalable controls.
+//! round trip. It is for data centres, and here the simplest of the scalable controls.
 //!
 //! Deviations: none from Linux but those of `reno`. Neither the RFC's bytes nor Linux's fallback to Reno without ECN is here: segments
 //! are counted, and without echoes `alpha` is not used.
