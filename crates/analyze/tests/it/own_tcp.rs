@@ -95,8 +95,16 @@ fn moderate_loss_is_classed_as_the_sender_has_it() {
 #[test]
 fn heavy_loss_mostly_is() {
     for name in profile_names() {
-        for (percent, ms, seed) in HEAVY {
-            let found = compare(name, percent, ms, seed);
+        for (percent, ms, first) in HEAVY {
+            // Five transfers, because in one of them a few retransmissions decide.
+            let found = (first..first + 5).map(|seed| compare(name, percent, ms, seed)).fold(
+                Agreement::default(),
+                |sum, one| Agreement {
+                    told: sum.told + one.told,
+                    classed_otherwise: sum.classed_otherwise + one.classed_otherwise,
+                    counted_otherwise: sum.counted_otherwise + one.counted_otherwise,
+                },
+            );
             if !uses_rack(name) {
                 // With F-RTO only the classes: what is in flight after it has taken a timeout back cannot be told from outside.
                 let (otherwise, one_in) = match uses_frto(name) {
