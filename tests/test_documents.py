@@ -143,6 +143,7 @@ id = "m"
 title = "M"
 text = "T"
 margin = 1.5
+costs = ["router"]
 measures = [
   { name = "u", title = "U", better = "more",
     enough = 1, harm = 2, weight = 1 }]
@@ -154,7 +155,18 @@ text = "T"
 base = "one"
 base_title = "O"
 rows = [{ arm = "two", title = "W",
-    changes = ["router"], text = "T" }]
+    changes = ["router"], how = "H", without = ["u"],
+    text = "T" }]
+[[matrices.maps]]
+id = "p"
+title = "P"
+text = "T"
+experiment = "e"
+x = "n"
+y = "k"
+x_label = "N"
+y_label = "K"
+where = { q = 1 }
 '''
 FULL = {"sweep": SWEEP, "study": STUDY, "experiment": EXPERIMENT}
 
