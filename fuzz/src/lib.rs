@@ -43,7 +43,9 @@ pub fn analyze(bytes: &[u8]) {
 /// Bytes as datagrams to the cooperative daemon: what is read writes back as it was, no connection's phase changes, memory is bounded.
 pub fn announcement(bytes: &[u8]) {
     if let Ok(a) = Announcement::decode(bytes) {
-        assert_eq!(a.encode(), bytes);
+        // What version 1 said is written as version 2.
+        let written = a.encode();
+        assert_eq!((&written[..4], &written[5..]), (&bytes[..4], &bytes[5..]));
     }
     let config = CoopConfig { max_peers: 4, ..CoopConfig::default() };
     let mut daemon = Daemon::new(config, TerminalId::new(1).unwrap(), stream(1, 0, Purpose::Coop), Time::ZERO);
