@@ -212,7 +212,7 @@ class Table:
             "text": group.text,
             "base": group.base,
             "rows": rows,
-            "advice": [self._advice(scene, group, weights) for scene in self.matrix.scenes],
+            "advice": self.advice(group),
         }
 
     def _cell(
@@ -239,6 +239,11 @@ class Table:
         }
 
     # --- advice -------------------------------------------------------------------------------------------------------
+
+    def advice(self, group: MatrixGroup) -> list[Json]:
+        """The advice of a group, scene by scene."""
+        weights = {measure.name: measure.weight for measure in self.matrix.measures}
+        return [self._advice(scene, group, weights) for scene in self.matrix.scenes]
 
     def _advice(self, scene: MatrixScene, group: MatrixGroup, weights: Mapping[str, float]) -> Json:
         rows = [row for row in group.rows if not row.without]
@@ -361,7 +366,6 @@ class _Map:
     def to_dict(self) -> Json:
         """As `study.json` has it: for each group a row of advice for each value of y."""
         one = self.map
-        tables = [[table.to_dict()["groups"] for table in row] for row in self.tables]
         return {
             "id": one.id,
             "title": one.title,
@@ -371,12 +375,12 @@ class _Map:
             "y": {"name": one.y, "label": one.y_label, "values": self.ys},
             "groups": [
                 {
-                    "title": group["title"],
-                    "base": group["base"],
-                    "titles": {row["arm"]: row["title"] for row in group["rows"]},
-                    "cells": [[groups[i]["advice"][0] for groups in row] for row in tables],
+                    "title": group.title,
+                    "base": group.base,
+                    "titles": {group.base: group.base_title} | {row.arm: row.title for row in group.rows},
+                    "cells": [[table.advice(group)[0] for table in row] for row in self.tables],
                 }
-                for i, group in enumerate(tables[0][0])
+                for group in self.tables[0][0].matrix.groups
             ],
         }
 
