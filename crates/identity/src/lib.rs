@@ -1,6 +1,6 @@
 //! Which engine a workspace builds: a hash of what decides the results of a run, and of nothing else.
 //!
-//! What counts: the tokens of the core's and the simulator's sources, the data compiled into them, and the versions of all
+//! What counts: the tokens of the core's, the law's and the simulator's sources, the data compiled into them, and the versions of all
 //! crates they depend on. What does not: comments, whitespace, tests, and the place of the workspace. The version of rustc
 //! does not count, since Rust and IEEE 754 fix what the sources compute and `libm` supplies the functions that they do not.
 
@@ -16,7 +16,8 @@ use sha2::{Digest, Sha256};
 use source::Source;
 
 /// The crates whose sources decide results: folder and name.
-const CRATES: [(&str, &str); 2] = [("crates/core", "airtcp-core"), ("crates/sim", "airtcp-sim")];
+const CRATES: [(&str, &str); 3] =
+    [("crates/core", "airtcp-core"), ("crates/law", "airtcp-law"), ("crates/sim", "airtcp-sim")];
 
 /// The engine's name, 16 hexadecimal digits, and what to watch for changes: files and folders relative to `root`, which is
 /// the root of the workspace.

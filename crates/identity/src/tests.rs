@@ -8,13 +8,18 @@ use tempfile::TempDir;
 use super::engine;
 
 const MANIFEST: &str = "[workspace.dependencies]\nmath = { package = \"libm\", version = \"0.2\" }\n";
-const CORE: &str = "[dependencies]\nmath.workspace = true\n[dev-dependencies]\ninsta = \"1\"\n";
+const CORE: &str =
+    "[dependencies]\nmath.workspace = true\nairtcp-law.workspace = true\n[dev-dependencies]\ninsta = \"1\"\n";
 const SIM: &str = "[dependencies]\nairtcp-core.workspace = true\n[target.'cfg(unix)'.dependencies]\nrayon = \"1\"\n";
 const LOCK: &str = r#"
 [[package]]
 name = "airtcp-core"
 version = "0.1.0"
-dependencies = ["insta", "libm 0.2.1"]
+dependencies = ["airtcp-law", "insta", "libm 0.2.1"]
+
+[[package]]
+name = "airtcp-law"
+version = "0.1.0"
 
 [[package]]
 name = "airtcp-sim"
@@ -73,10 +78,12 @@ mod tests;
 pub(crate) const EXAMPLE: Hole = Hole { dup_acks: 0 };
 pub struct Last;
 "#;
-const FILES: [(&str, &str); 13] = [
+const FILES: [(&str, &str); 15] = [
     ("Cargo.toml", MANIFEST),
     ("Cargo.lock", LOCK),
     ("crates/core/Cargo.toml", CORE),
+    ("crates/law/Cargo.toml", ""),
+    ("crates/law/src/lib.rs", "pub const UNIT: u64 = 1024;\n"),
     ("crates/sim/Cargo.toml", SIM),
     ("crates/core/table.txt", "1 # one\n"),
     ("crates/core/src/lib.rs", LIB),
@@ -165,6 +172,7 @@ fn what_decides_results_gives_another_name() {
         // A field is no item: what cannot be told counts.
         ("crates/core/src/queue.rs", "length: u32", "length: u64"),
         ("crates/sim/src/lib.rs", "= 3", "= 4"),
+        ("crates/law/src/lib.rs", "= 1024", "= 1023"),
         ("crates/core/src/profiles/linux.toml", "10", "11"),
         ("crates/core/table.txt", "# one", "# two"),
     ] {

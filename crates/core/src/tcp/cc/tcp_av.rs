@@ -32,15 +32,18 @@
 //! Valid: where the network can carry the sum of targets, or where a few such streams compete with many plain flows.
 //! Whole segments limit it on short paths: it cannot hold a rate below two segments per round trip.
 //!
-//! The arithmetic is in integers: windows and shares in 1/1024.
+//! The arithmetic is in integers: windows and shares in 1/1024. It is `crates/law`, which the Linux kernel runs too (`airtcp host av`).
 //!
 //! Deviations: unknown, because the formulas of the original are not public.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use airtcp_law::tcp_av::{self as law, Params, State, Verdict, choice};
+use airtcp_law::{UNIT, UNKNOWN};
+
 use super::{AckSample, AnyCc, CaState, CcConfig, CcContext, CongestionControl, CubicConfig, Path, RenoConfig, Window};
-use crate::convert::{low64, round32, saturate32, saturate64, signed64, unsigned64};
+use crate::convert::{round32, saturate32};
 use crate::policy::checked;
 use crate::units::{DataRate, Probability, Span, Time};
 
@@ -204,11 +207,9 @@ pub enum Above {
     Base,
 }
 
-/// Denominator of shares and of fractions of a segment.
-const UNIT: u32 = 1 << 10;
-
-fn share(p: Probability) -> u32 {
-    round32(p.get() * f64::from(UNIT))
+/// A share as the law holds it.
+fn share(p: Probability) -> u64 {
+    u64::from(round32(p.get() * 1024.0))
 }
 
 impl TcpAvConfig {
@@ -228,7 +229,7 @@ impl TcpAvConfig {
             }
         }
         // Held in 1/1024.
-        let least = 1.0 / f64::from(UNIT);
+        let least = 1.0 / 1024.0;
         for (name, value) in [
             ("rise", self.rise),
             ("fall", self.fall),
@@ -251,364 +252,125 @@ impl TcpAvConfig {
     pub fn build(&self, ctx: &CcContext) -> TcpAv {
         TcpAv {
             base: Box::new(CcConfig::from(self.base.clone()).build(ctx)),
-            share: UNIT,
-            smallest: Smallest::new(self.rtt_min, self.rtt_min_window),
-            before_first_reduction: true,
-            round: None,
-            behind: 0,
-            aim: None,
-            moved: 0,
-            period: None,
-            rounds: 0,
-            reductions: 0,
-            target: self.target,
-            floor_rtt: self.floor_rtt,
-            after_timeout: self.after_timeout,
-            above: self.above,
-            rise: share(self.rise),
-            fall: share(self.fall),
-            tune_rounds: self.tune_rounds,
-            tune_limit: share(self.tune_limit),
-            severe_rounds: self.severe_rounds,
-            severe_reductions: self.severe_reductions,
-            severe_share: share(self.severe_share),
-            reduced_to: share(self.reduced_to),
-            target_min: share(self.target_min),
-            recover_step: share(self.recover_step),
+            state: State::NEW,
+            params: Params {
+                target_bps: self.target.as_bps(),
+                rtt_min: match self.rtt_min {
+                    RttMin::Connection => choice::CONNECTION,
+                    RttMin::Path => choice::PATH,
+                    RttMin::Window => choice::WINDOW,
+                },
+                rtt_min_window_ns: self.rtt_min_window.as_ns(),
+                floor_rtt: match self.floor_rtt {
+                    FloorRtt::Min => choice::MIN,
+                    FloorRtt::Smoothed => choice::SMOOTHED,
+                },
+                after_timeout: match self.after_timeout {
+                    AfterTimeout::One => choice::ONE,
+                    AfterTimeout::Floor => choice::FLOOR,
+                },
+                above: match self.above {
+                    Above::Hold => choice::HOLD,
+                    Above::Base => choice::BASE,
+                },
+                rise: share(self.rise),
+                fall: share(self.fall),
+                tune_rounds: u64::from(self.tune_rounds),
+                tune_limit: share(self.tune_limit),
+                severe_rounds: u64::from(self.severe_rounds),
+                severe_reductions: u64::from(self.severe_reductions),
+                severe_share: share(self.severe_share),
+                reduced_to: share(self.reduced_to),
+                target_min: share(self.target_min),
+                recover_step: share(self.recover_step),
+            },
         }
     }
 }
 checked!(TcpAvConfig);
 
-/// The smallest round-trip time under a policy.
-#[derive(Debug, Clone)]
-struct Smallest {
-    policy: RttMin,
-    window: Span,
-    /// Since when `now` collects.
-    since: Time,
-    now: Span,
-    /// Of the window before.
-    before: Span,
-}
-
-impl Smallest {
-    fn new(policy: RttMin, window: Span) -> Smallest {
-        Smallest { policy, window, since: Time::ZERO, now: Span::MAX, before: Span::MAX }
-    }
-
-    fn on_ack(&mut self, path: &Path, ack: &AckSample) {
-        let Some(rtt) = ack.rtt else { return };
-        if self.policy == RttMin::Window && path.now.since(self.since) >= self.window {
-            // Nothing measured for two windows: the last one says nothing.
-            self.before = if path.now.since(self.since) < self.window.saturating_mul(2) { self.now } else { Span::MAX };
-            (self.since, self.now) = (path.now, Span::MAX);
-        }
-        self.now = self.now.min(rtt);
-    }
-
-    fn forget(&mut self) {
-        (self.now, self.before) = (Span::MAX, Span::MAX);
-    }
-
-    /// `Span::MAX`: not known.
-    fn get(&self, path: &Path) -> Span {
-        if self.policy == RttMin::Connection { path.min_rtt } else { self.now.min(self.before) }
-    }
-}
-
-/// Where counting began: a round trip, or a period over which congestion is judged.
-#[derive(Debug, Clone, Copy)]
-struct Count {
-    start: Time,
-    delivered: u64,
-    /// Stream offset whose acknowledgement ends a round trip.
-    end: u64,
-    /// The window limited the sender throughout: what was not delivered was not the application's doing.
-    limited: bool,
-    /// There was slow start in it.
-    slow_start: bool,
-}
-
-impl Count {
-    fn from(w: &Window, path: &Path, ack: &AckSample) -> Count {
-        Count {
-            start: path.now,
-            delivered: ack.total_delivered,
-            end: ack.snd_nxt,
-            limited: ack.cwnd_limited,
-            slow_start: w.in_slow_start(),
-        }
-    }
-}
-
-/// Where the window goes during this round trip. In 1/1024 segments.
-#[derive(Debug, Clone, Copy)]
-struct Aim {
-    /// What the present target needs.
-    low: u64,
-    /// What the full target needs.
-    high: u64,
-    /// By how much the window moves in the round trip.
-    step: u64,
-}
-
-/// TCP-AV, as one connection has it.
+/// TCP-AV, as one connection has it: its law, and the base that the law leaves ACKs to.
 #[derive(Debug)]
 pub struct TcpAv {
     base: Box<AnyCc>,
-    /// The present target, in 1/1024 of the full one.
-    share: u32,
-    smallest: Smallest,
-    before_first_reduction: bool,
-    /// `None`: the next ACK begins one.
-    round: Option<Count>,
-    /// How far delivery is behind the target, in 1/1024 segments; negative: ahead.
-    behind: i64,
-    /// `None`: to be computed at the next ACK.
-    aim: Option<Aim>,
-    /// Towards the next step of the window: acknowledged segments times `step`.
-    moved: u64,
-    period: Option<Count>,
-    /// Round trips and reductions in this period.
-    rounds: u32,
-    reductions: u32,
-    target: DataRate,
-    floor_rtt: FloorRtt,
-    after_timeout: AfterTimeout,
-    above: Above,
-    rise: u32,
-    fall: u32,
-    tune_rounds: u32,
-    tune_limit: u32,
-    severe_rounds: u32,
-    severe_reductions: u32,
-    severe_share: u32,
-    reduced_to: u32,
-    target_min: u32,
-    recover_step: u32,
-}
-
-/// Segments of `mss` bytes that pass in `span` at `rate`, in 1/1024; no more than a window can hold.
-fn segments(rate: DataRate, span: Span, mss: u32) -> u64 {
-    let bits = u128::from(rate.as_bps()) * u128::from(span.as_ns()) * u128::from(UNIT);
-    let most = u128::from(u32::MAX) * u128::from(UNIT);
-    saturate64((bits / (8_000_000_000 * u128::from(mss.max(1)))).min(most))
+    params: Params,
+    state: State,
 }
 
 impl TcpAv {
     /// The target as reduced at present.
     pub fn target_now(&self) -> DataRate {
-        self.target.mul_ratio(u64::from(self.share), u64::from(UNIT))
+        DataRate::from_bps(law::target_now(&self.params, &self.state))
     }
+}
 
-    /// `W_R`, segments, at least 2; `None` before the first round-trip time.
-    fn threshold(&self, path: &Path) -> Option<u32> {
-        let rtt = self.smallest.get(path);
-        (rtt != Span::MAX).then(|| whole(segments(self.target_now(), rtt, path.mss)).max(2))
+/// What the law reads of a path.
+fn read(path: &Path) -> law::Path {
+    law::Path {
+        now_ns: path.now.since(Time::ZERO).as_ns(),
+        srtt_ns: path.srtt.as_ns(),
+        min_rtt_ns: path.min_rtt.as_ns(),
+        mss: u64::from(path.mss),
+        cwnd_clamp: u64::from(path.cwnd_clamp),
     }
+}
 
-    /// What a loss leaves at least, segments.
-    fn floor(&self, path: &Path) -> u32 {
-        match self.floor_rtt {
-            FloorRtt::Min => self.threshold(path).unwrap_or(2),
-            FloorRtt::Smoothed => whole(segments(self.target_now(), path.srtt, path.mss)).max(2),
-        }
-    }
-
-    fn aim(&mut self, w: &Window, path: &Path) -> Aim {
-        if let Some(aim) = self.aim {
-            return aim;
-        }
-        let need = |rate| signed64(segments(rate, path.srtt, path.mss));
-        let tuned = |need: i64| {
-            let limit = need * i64::from(self.tune_limit) / i64::from(UNIT);
-            unsigned64(need + (self.behind / i64::from(self.tune_rounds)).clamp(-limit, limit))
-        };
-        let (low, high) = (tuned(need(self.target_now())), tuned(need(self.target)));
-        let cwnd = u64::from(w.cwnd) * u64::from(UNIT);
-        let step = if cwnd < low {
-            closing(low - cwnd, self.rise).min(cwnd)
-        } else {
-            closing(cwnd.saturating_sub(high), self.fall)
-        };
-        let aim = Aim { low, high, step };
-        self.aim = Some(aim);
-        aim
-    }
-
-    /// Steps that the window takes at this ACK so that `step` passes per window of acknowledged segments.
-    fn steps(&mut self, w: &Window, step: u64, credit: u32) -> u32 {
-        self.moved = self.moved.saturating_add(step.saturating_mul(u64::from(credit)));
-        let per = u64::from(w.cwnd) * u64::from(UNIT);
-        let steps = (self.moved / per).min(u64::from(credit));
-        self.moved = (self.moved - steps * per).min(per);
-        saturate32(steps)
-    }
-
-    fn avoid_congestion(&mut self, w: &mut Window, path: &Path, ack: &AckSample) {
-        let aim = self.aim(w, path);
-        let cwnd = u64::from(w.cwnd) * u64::from(UNIT);
-        if cwnd >= aim.low && (self.above == Above::Base || cwnd < aim.high) {
-            return self.base.on_ack(w, path, ack);
-        }
-        // What the base counts in time stands still meanwhile.
-        self.base.on_ack(w, path, &AckSample { cwnd_limited: false, ..*ack });
-        if !ack.cwnd_limited {
-            return;
-        }
-        let steps = self.steps(w, aim.step, ack.credit);
-        if cwnd < aim.low {
-            w.cwnd = w.cwnd.saturating_add(steps).min(whole_up(aim.low)).max(w.cwnd).min(path.cwnd_clamp);
-        } else {
-            w.cwnd = w.cwnd.saturating_sub(steps).max(whole(aim.high)).max(2).min(w.cwnd);
-            // Slow start does not come back by itself.
-            w.ssthresh = w.ssthresh.min(w.cwnd).max(2);
-        }
-    }
-
-    fn count(&mut self, w: &Window, path: &Path, ack: &AckSample) {
-        for count in [&mut self.round, &mut self.period] {
-            match count {
-                Some(count) => count.limited &= ack.cwnd_limited,
-                None => *count = Some(Count::from(w, path, ack)),
-            }
-        }
-        let Some(round) = self.round.filter(|round| ack.snd_una >= round.end) else { return };
-        self.tune(path, ack, &round);
-        self.rounds += 1;
-        if self.rounds >= self.severe_rounds {
-            self.judge(w, path, ack);
-        }
-        self.round = Some(Count::from(w, path, ack));
-        self.aim = None;
-    }
-
-    /// Target and delivery since `count` began, in 1/1024 segments.
-    fn account(&self, path: &Path, ack: &AckSample, count: &Count) -> (u64, u64) {
-        let delivered = (ack.total_delivered - count.delivered).min(u64::from(u32::MAX));
-        (segments(self.target_now(), path.now.since(count.start), path.mss), delivered * u64::from(UNIT))
-    }
-
-    /// The end of a round trip: what it left of the target undone.
-    fn tune(&mut self, path: &Path, ack: &AckSample, round: &Count) {
-        if !round.limited || round.slow_start {
-            return;
-        }
-        let (asked, delivered) = self.account(path, ack, round);
-        let window = segments(self.target_now(), path.srtt, path.mss);
-        let limit = signed64(part(window, self.tune_limit) * u64::from(self.tune_rounds));
-        // What the base takes above the target is not to be given back.
-        let least = if self.share < UNIT || self.above == Above::Base { 0 } else { -limit };
-        self.behind = (self.behind + signed64(asked) - signed64(delivered)).clamp(least, limit);
-    }
-
-    /// The end of a period: is congestion severe?
-    fn judge(&mut self, w: &Window, path: &Path, ack: &AckSample) {
-        if let Some(period) = self.period {
-            let (asked, delivered) = self.account(path, ack, &period);
-            let severe = self.severe_reductions > 0
-                && self.reductions >= self.severe_reductions
-                && period.limited
-                && delivered < part(asked, self.severe_share);
-            if severe {
-                self.share = (self.share * self.reduced_to / UNIT).max(self.target_min);
-                self.behind = 0;
-            } else {
-                self.share = (self.share + self.recover_step).min(UNIT);
-            }
-        }
-        (self.period, self.rounds, self.reductions) = (Some(Count::from(w, path, ack)), 0, 0);
-    }
+/// Runs `f` on the law's view of a window.
+fn with_window<T>(w: &mut Window, f: impl FnOnce(&mut law::Window) -> T) -> T {
+    let mut view = law::Window { cwnd: u64::from(w.cwnd), ssthresh: u64::from(w.ssthresh) };
+    let result = f(&mut view);
+    (w.cwnd, w.ssthresh) = (saturate32(view.cwnd), saturate32(view.ssthresh));
+    result
 }
 
 impl CongestionControl for TcpAv {
     fn on_ack(&mut self, w: &mut Window, path: &Path, ack: &AckSample) {
-        self.smallest.on_ack(path, ack);
-        self.count(w, path, ack);
-        if path.srtt.is_zero() {
+        let seen = read(path);
+        let told = law::Ack {
+            rtt_ns: ack.rtt.map_or(UNKNOWN, Span::as_ns),
+            credit: u64::from(ack.credit),
+            delivered: ack.total_delivered,
+            cwnd_limited: u64::from(ack.cwnd_limited),
+            snd_una: ack.snd_una,
+            snd_nxt: ack.snd_nxt,
+        };
+        let (params, state) = (&self.params, &mut self.state);
+        if with_window(w, |w| law::on_ack(params, state, w, &seen, &told)) == Verdict::BASE {
             return self.base.on_ack(w, path, ack);
         }
-        if w.in_slow_start() {
-            if self.before_first_reduction {
-                w.ssthresh = w.ssthresh.min(self.threshold(path).unwrap_or(u32::MAX));
-            }
-            if self.above == Above::Hold && u64::from(w.cwnd) * u64::from(UNIT) >= self.aim(w, path).high {
-                w.ssthresh = w.ssthresh.min(w.cwnd).max(2);
-            }
-            if w.in_slow_start() {
-                self.base.on_ack(w, path, ack);
-                self.aim = None;
-                return;
-            }
-        }
-        self.avoid_congestion(w, path, ack);
+        // What the base counts in time stands still meanwhile.
+        self.base.on_ack(w, path, &AckSample { cwnd_limited: false, ..*ack });
+        with_window(w, |w| law::steer(&mut self.state, w, &seen, &told));
     }
 
     fn ssthresh(&mut self, w: &Window, path: &Path) -> u32 {
-        self.before_first_reduction = false;
-        self.reductions = self.reductions.saturating_add(1);
-        (self.aim, self.moved) = (None, 0);
-        self.base.ssthresh(w, path).max(self.floor(path).min(w.cwnd))
+        let base = u64::from(self.base.ssthresh(w, path));
+        saturate32(law::ssthresh(&self.params, &mut self.state, u64::from(w.cwnd), &read(path), base))
     }
 
     fn on_state(&mut self, w: &mut Window, path: &Path, to: CaState) {
         self.base.on_state(w, path, to);
-        self.aim = None;
-        if to == CaState::Loss {
-            self.round = None;
-            if let Some(threshold) = self.threshold(path) {
-                w.ssthresh = w.ssthresh.max(threshold);
-            }
-        }
+        let is_loss = u64::from(to == CaState::Loss);
+        with_window(w, |w| law::on_state(&self.params, &mut self.state, w, &read(path), is_loss));
     }
 
     fn loss_window(&self, path: &Path) -> u32 {
-        match self.after_timeout {
-            AfterTimeout::One => 1,
-            AfterTimeout::Floor => self.floor(path),
-        }
+        saturate32(law::loss_window(&self.params, &self.state, &read(path)))
     }
 
     fn on_restart(&mut self, w: &mut Window, path: &Path, idle: Span) {
         self.base.on_restart(w, path, idle);
-        (self.round, self.aim) = (None, None);
-        if let Some(period) = &mut self.period {
-            period.limited = false;
-        }
+        law::on_restart(&mut self.state);
     }
 
     fn on_path_change(&mut self, w: &mut Window, path: &Path) {
         self.base.on_path_change(w, path);
-        if self.smallest.policy == RttMin::Path {
-            self.smallest.forget();
-            self.share = UNIT;
-            self.behind = 0;
-            (self.round, self.period, self.aim) = (None, None, None);
-            (self.rounds, self.reductions) = (0, 0);
-        }
+        law::on_path_change(&self.params, &mut self.state);
     }
 
     fn undo(&self, w: &Window, path: &Path) -> u32 {
         self.base.undo(w, path)
     }
-}
-
-/// How far a round trip closes `gap`: a segment, or the `share` of it if that is more.
-fn closing(gap: u64, share: u32) -> u64 {
-    part(gap, share).max(gap.min(u64::from(UNIT)))
-}
-
-fn part(of: u64, share: u32) -> u64 {
-    low64(u128::from(of) * u128::from(share) / u128::from(UNIT))
-}
-
-fn whole(segments: u64) -> u32 {
-    u32::try_from(segments / u64::from(UNIT)).unwrap_or(u32::MAX)
-}
-
-fn whole_up(segments: u64) -> u32 {
-    u32::try_from(segments.div_ceil(u64::from(UNIT))).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]

@@ -21,10 +21,12 @@
 
 use std::num::NonZeroU32;
 
+use airtcp_law::efr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Hole, LossContext, LossPolicy, Verdict, is_lost_again};
+use crate::convert::saturate32;
 use crate::policy::checked;
 use crate::units::{Span, Time};
 
@@ -73,7 +75,8 @@ pub struct Efr(EfrConfig);
 impl Efr {
     /// 0: never.
     fn threshold(&self, window: u32) -> u32 {
-        window.saturating_sub(self.0.less).max(self.0.least).min(self.0.most.get())
+        let [window, less, least, most] = [window, self.0.less, self.0.least, self.0.most.get()].map(u64::from);
+        saturate32(efr::threshold(window, less, least, most))
     }
 }
 

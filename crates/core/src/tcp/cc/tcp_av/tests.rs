@@ -1,3 +1,5 @@
+use airtcp_law::UNIT;
+
 use super::*;
 use crate::tcp::cc::AnyCc;
 use crate::tcp::cc::rounds::{Loss, Network, Run, context, new_path, sample, window};
@@ -11,9 +13,9 @@ fn rate(mbps: f64) -> f64 {
     mbps * 1e6 / 8.0 / 1448.0
 }
 
-fn state(run: &Run) -> &TcpAv {
+fn state(run: &Run) -> &State {
     let AnyCc::TcpAv(cc) = &run.cc else { panic!("not TCP-AV") };
-    cc
+    &cc.state
 }
 
 /// Mean rate from `from` to `to` seconds, relative to the target.
@@ -161,7 +163,7 @@ fn a_cap_from_outside_binds() {
 fn an_application_below_its_target_is_not_behind_it() {
     let mut run = Run::with(&config(r#""target": "8Mbit/s""#), Network { application: 20, ..Network::default() });
     run.until(Span::from_secs(20));
-    assert_eq!((state(&run).behind, state(&run).share), (0, UNIT));
+    assert_eq!((state(&run).behind, state(&run).ahead, state(&run).share), (0, 0, UNIT));
     assert!(run.w.cwnd <= 70, "{}", run.w.cwnd);
 }
 
@@ -193,7 +195,7 @@ fn the_smallest_round_trip_by_policy() {
             let ack = AckSample { rtt: Some(rtt), ..sample(&w) };
             cc.on_ack(&mut w, &path, &ack);
         }
-        cc.smallest.get(&path).as_ns() / 1_000_000
+        law::least_rtt(&cc.params, &cc.state, &read(&path)) / 1_000_000
     };
     let samples = [(100, 40), (5_000, 10), (9_000, 30), (12_000, 50), (18_000, 60), (22_500, 70)];
     assert_eq!(seen("connection", &samples, 8_000), 10);
