@@ -144,6 +144,7 @@ title = "M"
 text = "T"
 margin = 1.5
 costs = ["router"]
+catalogue = "catalogue.toml"
 measures = [
   { name = "u", title = "U", better = "more",
     enough = 1, harm = 2, weight = 1 }]
@@ -154,7 +155,7 @@ title = "G"
 text = "T"
 base = "one"
 base_title = "O"
-rows = [{ arm = "two", title = "W",
+rows = [{ arm = "two", remedy = "R", title = "W",
     changes = ["router"], how = "H", without = ["u"],
     text = "T" }]
 [[matrices.maps]]

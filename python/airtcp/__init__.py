@@ -7,7 +7,8 @@ print(results.links.collect())
 
 `run` and `run_many` take scenario files or `Scenario` objects and return `Results`: lazy Polars frames, a manifest and
 a summary. `sweep` takes a sweep file or a `Sweep` and gives `SweepResults`: one row per run. `analyze` takes a real
-capture and gives an `Analysis`: what happened to the TCP connections in it. The command line is `airtcp`
+capture and gives an `Analysis`: what happened to the TCP connections in it. `advise` takes a scenario and gives an
+`Advice`: which remedy helps there. The command line is `airtcp`
 (`airtcp.cli`), figures are in `airtcp.plots`.
 """
 
@@ -21,6 +22,7 @@ from airtcp.errors import CaptureError, ExecutorError, NotOursError, ResultsErro
 
 if TYPE_CHECKING:
     from airtcp import scenario
+    from airtcp.advice.ranking import Advice, advise
     from airtcp.analysis.reading import analyze
     from airtcp.analysis.results import Analysis
     from airtcp.results import Results
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from airtcp.sweeps.running import Progress, sweep
 
 __all__ = [
+    "Advice",
     "Analysis",
     "CaptureError",
     "ExecutorError",
@@ -52,6 +55,7 @@ __all__ = [
     "SweepResults",
     "TcpOptions",
     "__version__",
+    "advise",
     "analyze",
     "run",
     "run_many",
@@ -62,6 +66,8 @@ __all__ = [
 
 # Modules that load slowly (Polars, the generated types) are imported at their first use.
 _HOME = {
+    "Advice": "advice.ranking",
+    "advise": "advice.ranking",
     "Analysis": "analysis.results",
     "analyze": "analysis.reading",
     "Results": "results",

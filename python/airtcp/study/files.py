@@ -19,6 +19,7 @@ from msgspec import field as key
 
 from airtcp import documents
 from airtcp._airtcp import Document
+from airtcp.catalogue import Catalogue
 from airtcp.documents import Faults, Id, Place, Scalar, Table, Text, Unique, Where, Word, means
 from airtcp.errors import StudyError, SweepError
 from airtcp.expressions import Value, nearest
@@ -209,6 +210,10 @@ class MatrixRow(Part, kw_only=True, frozen=True):
     """An arm as a row of a matrix."""
 
     arm: Annotated[Text, means("Name of an arm.")]
+    remedy: Annotated[
+        str,
+        means("A remedy of the matrix's catalogue, for what the row leaves out. Default: the one of the arm's name."),
+    ] = ""
     title: Annotated[str, means("Heading of the row. Default: the arm's name.")] = ""
     changes: Annotated[
         Texts,
@@ -274,6 +279,9 @@ class Matrix(Part, kw_only=True, frozen=True):
         Texts,
         means("Kinds of change, the cheapest first. `changes` of rows are among them. Default: all cost the same."),
     ] = ()
+    catalogue: Annotated[
+        str, means("A catalogue of remedies, relative to this file: rows have `changes`, `how` and `text` from it.")
+    ] = ""
     measures: Annotated[tuple[MatrixMeasure, ...], Meta(min_length=1), means("Measures that count.")]
     scenes: Annotated[tuple[MatrixScene, ...], Meta(min_length=1), means("The columns.")]
     groups: Annotated[tuple[MatrixGroup, ...], Meta(min_length=1), means("The rows, in groups that share a base.")]
@@ -414,7 +422,7 @@ def read(folder: Path) -> Study:
     if not path.is_file():
         raise StudyError(f"{folder}: not a study: it has no {STUDY_FILE}")
     document = documents.load(path, "study", StudyError)
-    file = documents.read(document, StudyFile, StudyError)
+    file = _with_remedies(documents.read(document, StudyFile, StudyError), document, folder)
     paths = sorted((folder / EXPERIMENTS).glob("*.toml"), key=_natural)
     if not paths:
         raise StudyError(f"{folder / EXPERIMENTS}: holds no experiment (*.toml)")
@@ -445,6 +453,51 @@ def read(folder: Path) -> Study:
         folder,
         file.matrices,
     )
+
+
+def matrices(folder: Path) -> tuple[Matrix, ...]:
+    """The matrices of a study, without reading its experiments.
+
+    Raises:
+        StudyError: its file or the catalogue cannot be read, or is wrong.
+    """
+    document = documents.load(folder / STUDY_FILE, "study", StudyError)
+    return _with_remedies(documents.read(document, StudyFile, StudyError), document, folder).matrices
+
+
+def _with_remedies(file: StudyFile, document: Document, folder: Path) -> StudyFile:
+    """With what rows of matrices take from a catalogue.
+
+    Raises:
+        StudyError: the catalogue cannot be read, or has no such remedy.
+    """
+    faults = Faults(document, StudyError)
+    matrices = []
+    for i, matrix in enumerate(file.matrices):
+        catalogue = Catalogue.load(folder / matrix.catalogue, StudyError) if matrix.catalogue else None
+        groups = []
+        for j, group in enumerate(matrix.groups):
+            rows = []
+            for k, row in enumerate(group.rows):
+                remedy = None if catalogue is None else catalogue.get(row.remedy or row.arm)
+                if remedy is None and row.remedy:
+                    told = (
+                        "the matrix names no `catalogue`" if catalogue is None else "the catalogue has no such remedy"
+                    )
+                    place = ("matrices", i, "groups", j, "rows", k, "remedy")
+                    faults.add(f"{told}{nearest(row.remedy, catalogue or ())}", *place)
+                if remedy is not None:
+                    taken = {key: getattr(row, key) or getattr(remedy, key) for key in TAKEN}
+                    row = msgspec.structs.replace(row, **taken)
+                rows.append(row)
+            groups.append(msgspec.structs.replace(group, rows=tuple(rows)))
+        matrices.append(msgspec.structs.replace(matrix, groups=tuple(groups)))
+    faults.raise_any()
+    return msgspec.structs.replace(file, matrices=tuple(matrices))
+
+
+TAKEN: Final = ("changes", "how", "without", "text")
+"""Keys that a row of a matrix takes from its remedy."""
 
 
 def _written(table: Part | None) -> dict[str, Any]:

@@ -145,22 +145,12 @@ class Table:
 
     def cell(self, scene: MatrixScene, group: MatrixGroup, row: MatrixRow) -> Cell | None:
         """The row's cell, or `None` where the row does not run or has no value."""
-        gains: dict[str, Array] = {}
-        harmed = []
-        for measure in self.matrix.measures:
-            ours, base = self._values(scene, row.arm, measure), self._values(scene, group.base, measure)
-            if ours is None or base is None or measure.name in row.without:
-                continue
-            gain = doublings(measure, ours, base)
-            if np.isnan(gain).all():
-                return None
-            gains[measure.name] = gain
-            estimate = stats.mean(gain[~np.isnan(gain)])
-            # With a factor of 1 any value below zero is worse; that chance does not explain it is the interval's word.
-            is_worse = measure.harm is not None and estimate.value <= -math.log2(measure.harm)
-            if is_worse and estimate.high is not None and estimate.high < 0:
-                harmed.append(measure.name)
-        return Cell(row, gains, tuple(harmed)) if gains else None
+
+        def values(arm: str) -> dict[str, Array]:
+            found = {measure.name: self._values(scene, arm, measure) for measure in self.matrix.measures}
+            return {name: value for name, value in found.items() if value is not None}
+
+        return compared(row, self.matrix.measures, values(row.arm), values(group.base))
 
     def to_dict(self) -> Json:
         """As `study.json` has it."""
@@ -266,15 +256,20 @@ class Table:
         }
 
     def _is_fine(self, scene: MatrixScene, group: MatrixGroup) -> bool:
-        """Whether the base is good enough in every measure that has an `enough`."""
-        for measure in self.matrix.measures:
-            values = self._values(scene, group.base, measure)
-            if values is None or measure.enough is None or np.isnan(values).all():
-                continue
-            mean = float(np.nanmean(values))
-            if mean > measure.enough if measure.better == "less" else mean < measure.enough:
-                return False
-        return True
+        values = {measure.name: self._values(scene, group.base, measure) for measure in self.matrix.measures}
+        return is_fine(self.matrix.measures, {name: value for name, value in values.items() if value is not None})
+
+
+def is_fine(measures: Sequence[MatrixMeasure], base: Mapping[str, Array]) -> bool:
+    """Whether the base is good enough in every measure that has an `enough`."""
+    for measure in measures:
+        values = base.get(measure.name)
+        if values is None or measure.enough is None or np.isnan(values).all():
+            continue
+        mean = float(np.nanmean(values))
+        if mean > measure.enough if measure.better == "less" else mean < measure.enough:
+            return False
+    return True
 
 
 def needs(matrix: Matrix) -> list[str]:
@@ -296,6 +291,27 @@ def doublings(measure: MatrixMeasure, ours: Array, base: Array) -> Array:
         ratio = bounded(base) / bounded(ours) if measure.better == "less" else bounded(ours) / bounded(base)
         # Zero against a positive base counts as MOST, because the logarithm has no limit.
         return np.clip(np.log2(ratio), -MOST, MOST)
+
+
+def compared(
+    row: MatrixRow, measures: Sequence[MatrixMeasure], ours: Mapping[str, Array], base: Mapping[str, Array]
+) -> Cell | None:
+    """A row's cell from its values and those of the base, one per seed; `None` where a measure has none."""
+    gains: dict[str, Array] = {}
+    harmed = []
+    for measure in measures:
+        if measure.name not in ours or measure.name not in base or measure.name in row.without:
+            continue
+        gain = doublings(measure, ours[measure.name], base[measure.name])
+        if np.isnan(gain).all():
+            return None
+        gains[measure.name] = gain
+        estimate = stats.mean(gain[~np.isnan(gain)])
+        # With a factor of 1 any value below zero is worse; that chance does not explain it is the interval's word.
+        is_worse = measure.harm is not None and estimate.value <= -math.log2(measure.harm)
+        if is_worse and estimate.high is not None and estimate.high < 0:
+            harmed.append(measure.name)
+    return Cell(row, gains, tuple(harmed)) if gains else None
 
 
 MOST: Final = 10.0

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from airtcp import _airtcp, documents
 from airtcp._airtcp import Document
+from airtcp.catalogue import Catalogue
 from airtcp.documents import Faults
 from airtcp.errors import SweepError
 from airtcp.expressions import ExpressionError, Template, Value, nearest
@@ -249,9 +250,11 @@ def _with_shared_arms(document: Document, given: str | SharedArms, folder: Path)
         other = documents.load(file, "sweep's arms", SweepError)
     except SweepError as error:
         raise SweepError(f"{faults.where('arms')}: {error}") from error
-    if other.value().keys() != {"arms"}:
-        raise SweepError(f"{file}: must hold [[arms]] and nothing else, to be shared by sweeps")
-    names = [arm.name for arm in documents.read(other, ArmsFile, SweepError).arms]
+    if "arms" not in other.value() or not other.value().keys() <= {"arms", "catalogue"}:
+        raise SweepError(f"{file}: must hold [[arms]] and nothing else but `catalogue`, to be shared by sweeps")
+    shared = documents.read(other, ArmsFile, SweepError)
+    sets = _sets(other, shared, file)
+    names = [arm.name for arm in shared.arms]
     for key in ("only", "without"):
         for i, name in enumerate(getattr(chosen, key) or ()):
             if name not in names:
@@ -262,7 +265,33 @@ def _with_shared_arms(document: Document, given: str | SharedArms, folder: Path)
         for i, name in enumerate(names)
         if (chosen.only is None or name in chosen.only) and name not in (chosen.without or ())
     ]
-    return document.graft(("arms",), other, "arms", kept)
+    document = document.graft(("arms",), other, "arms", kept)
+    for at, i in enumerate(kept):
+        if (whole := sets.get(i)) is not None:
+            document = document.without(("arms", at, "remedies")).put(("arms", at, "set"), whole, f"{file}: {names[i]}")
+    return document
+
+
+def _sets(document: Document, shared: ArmsFile, file: Path) -> dict[int, dict[str, Any]]:
+    """The `set` of each arm that names remedies: first theirs, then its own.
+
+    Raises:
+        SweepError: the catalogue cannot be read, or has no such remedy.
+    """
+    faults = Faults(document, SweepError)
+    catalogue = None if shared.catalogue is None else Catalogue.load(file.parent / shared.catalogue, SweepError)
+    sets: dict[int, dict[str, Any]] = {}
+    for i, arm in enumerate(shared.arms):
+        for j, name in enumerate(arm.remedies):
+            if catalogue is None or name not in catalogue:
+                told = "the file names no `catalogue`" if catalogue is None else f"{catalogue.place} has no such remedy"
+                faults.add(f"{told}{nearest(name, catalogue or ())}", "arms", i, "remedies", j)
+            else:
+                sets[i] = {**sets.get(i, {}), **catalogue.set_of([name])}
+        if i in sets:
+            sets[i] |= arm.set
+    faults.raise_any()
+    return sets
 
 
 def _narrowed(only: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[str, list[Any]]:

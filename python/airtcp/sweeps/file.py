@@ -49,15 +49,26 @@ class ArmTable(Table, kw_only=True, frozen=True):
 class SharedArms(Table, kw_only=True, frozen=True):
     """Arms of a file that several sweeps share. Use either `only` or `without`, or neither for all of them."""
 
-    file: Annotated[Text, means("A file that holds `[[arms]]` and nothing else, relative to this one.")]
+    file: Annotated[
+        Text, means("A file that holds `[[arms]]`, and `catalogue` if they name remedies, relative to this one.")
+    ]
     only: Annotated[list[Text] | None, means("Names of the arms to take.")] = None
     without: Annotated[list[Text] | None, means("Names of the arms to leave out.")] = None
+
+
+class SharedArmTable(ArmTable, kw_only=True, frozen=True):
+    """An arm of a shared file."""
+
+    remedies: Annotated[list[Text], means("Remedies of the file's catalogue; their `set` comes first.")] = field(
+        default_factory=list
+    )
 
 
 class ArmsFile(Table, kw_only=True, frozen=True):
     """A file of arms, which several sweeps share."""
 
-    arms: Annotated[list[ArmTable], means("The arms.")]
+    arms: Annotated[list[SharedArmTable], means("The arms.")]
+    catalogue: Annotated[Text | None, means("A catalogue of remedies, relative to this file.")] = None
 
 
 class ColumnTable(Table, kw_only=True, frozen=True):

@@ -1,0 +1,191 @@
+"""Advice in the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from rich import box
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from airtcp import stats
+from airtcp.advice.measures import UNITS
+from airtcp.study.matrix import FINE, OPEN, REMEDY
+
+if TYPE_CHECKING:
+    from airtcp.advice.ranking import Advice, Tried
+
+DIGITS: Final = 3
+TITLES: Final = {"pages": "load times"}
+
+
+def headline(advice: Advice) -> str:
+    """The advice in one sentence."""
+    match advice.outcome:
+        case "remedy":
+            best = advice.best
+            assert best is not None
+            return f"{best.remedy.name}: {gains(advice, best)}."
+        case "fine":
+            return "Nothing needs mending: no remedy gains a quarter overall, and all is good enough as it is."
+        case "open":
+            names = ", ".join(advice.advised[:3])
+            return f"Not settled by {len(advice.seeds)} seeds: {names} may help. More seeds decide (--seeds)."
+    return "None of the remedies tried helps here."
+
+
+def gains(advice: Advice, tried: Tried) -> str:
+    """The change of each measure by a remedy: `latency 169 to 62 ms [58, 70]`."""
+    parts = []
+    for measure in advice.measures:
+        if measure.name in tried.values:
+            before, after = (stats.mean(values[measure.name]) for values in (advice.base, tried.values))
+            if number(before.value) != number(after.value):
+                name = TITLES.get(measure.name, measure.name)
+                parts.append(f"{name} {number(before.value)} to {value(after, UNITS[measure.name])}")
+    return ", ".join(parts) or "no measure changes"
+
+
+def overview(advice: Advice) -> list[Table | Text]:
+    """The advice, with who must change what, the commands, and what else was tried."""
+    as_it_is = ", ".join(
+        f"{TITLES.get(measure.name, measure.name)} {value(stats.mean(advice.base[measure.name]), UNITS[measure.name])}"
+        for measure in advice.measures
+    )
+    parts: list[Table | Text] = []
+    if advice.description:
+        parts.append(Text(" ".join(advice.description.split())))
+    parts += [Text(f"As it is: {as_it_is}."), Text("")]
+    parts.append(Text(headline(advice), style="bold"))
+    if (best := advice.best) is not None:
+        parts.append(Text(f"Who changes what: {who(best)}. Gain overall: {factor(advice.gain(best.remedy.name))}."))
+        parts += [Text(line) for line in commands(best)]
+    if advice.tried:
+        parts += [Text(""), _tried(advice)]
+        if unchanged := idle(advice):
+            parts.append(Text(f"Tried, and without effect here: {', '.join(unchanged)}."))
+    if advice.left_out:
+        parts.append(Text("Not considered", style="bold"))
+        parts += [Text(f"{reason}: {', '.join(names)}") for reason, names in reasons(advice.left_out)]
+    return parts
+
+
+def who(tried: Tried) -> str:
+    """Things that have to be changed for a remedy."""
+    return ", ".join(tried.changes) or "nothing that costs"
+
+
+def commands(tried: Tried) -> list[str]:
+    """The commands of a remedy, by kind of machine."""
+    out = []
+    if not tried.commands and tried.remedy.how:
+        out.append(f"How: {tried.remedy.how}")
+    for one in tried.commands:
+        out.append(f"On the {one['on']}:" if not one["on"].startswith(("each", "both")) else f"On {one['on']}:")
+        out += [f"    {line}" for line in one["run"]]
+    return out
+
+
+def order(advice: Advice) -> list[str]:
+    """Names of the remedies tried: the advised ones, then by gain; what harms comes last."""
+    rest = [name for name in advice.tried if name not in advice.advised]
+
+    def key(name: str) -> tuple[bool, float]:
+        cell = advice.tried[name].cell
+        return (cell is None or bool(cell.harmed), 0.0 if cell is None else -advice.gain(name).value)
+
+    return [*advice.advised, *sorted(rest, key=key)]
+
+
+def reasons(left_out: Mapping[str, str]) -> list[tuple[str, list[str]]]:
+    """Each reason with the remedies that it keeps out."""
+    out: dict[str, list[str]] = {}
+    for name, reason in left_out.items():
+        out.setdefault(reason[:1].upper() + reason[1:], []).append(name)
+    return list(out.items())
+
+
+def idle(advice: Advice) -> list[str]:
+    """Remedies that change nothing here: within a hundredth of what there is, whatever the seed."""
+
+    def is_idle(name: str) -> bool:
+        gain = advice.gain(name) if advice.tried[name].cell is not None else None
+        return gain is not None and all(end is None or abs(end - 1) < 0.015 for end in (gain.low, gain.high))
+
+    return [name for name in advice.tried if name not in advice.advised and is_idle(name)]
+
+
+def _tried(advice: Advice) -> Table:
+    title = f"Remedies tried, {len(advice.seeds)} seeds at most"
+    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column("remedy", overflow="fold")
+    table.add_column("who changes", overflow="fold")
+    for measure in advice.measures:
+        table.add_column(f"{_short(measure.name)}\n{UNITS[measure.name]}", justify="right", no_wrap=True)
+    table.add_column("gain\noverall", justify="right", no_wrap=True)
+    base = [number(stats.mean(advice.base[measure.name]).value) for measure in advice.measures]
+    table.add_row("as it is", "", *base, "")
+    left_out = idle(advice)
+    for name in order(advice):
+        if name in left_out:
+            continue
+        one = advice.tried[name]
+        cells = [
+            number(stats.mean(one.values[measure.name]).value) if measure.name in one.values else "-"
+            for measure in advice.measures
+        ]
+        style = "bold" if advice.outcome == REMEDY and name == advice.advised[0] else ""
+        table.add_row(escape(name), escape(", ".join(one.changes)), *cells, verdict(advice, name), style=style)
+    return table
+
+
+def verdict(advice: Advice, name: str) -> str:
+    """A remedy's overall gain, or what it harms."""
+    cell = advice.tried[name].cell
+    if cell is None:
+        return "-"
+    if cell.harmed:
+        return f"harms {_short(cell.harmed[0])}"
+    return factor(advice.gain(name))
+
+
+def factor(gain: stats.Estimate) -> str:
+    """A factor with its interval."""
+
+    def short(value: float) -> str:
+        return f"{value:.2f}" if value < 10 else f"{value:.0f}" if value < 100 else ">99"
+
+    text = f"\N{MULTIPLICATION SIGN}{short(gain.value)}"
+    return text if gain.low is None or gain.high is None else f"{text} [{short(gain.low)}, {short(gain.high)}]"
+
+
+def value(estimate: stats.Estimate, unit: str) -> str:
+    """A value with its unit and interval."""
+    text = f"{number(estimate.value)} {unit}".rstrip()
+    if estimate.low is None or estimate.high is None or estimate.low == estimate.high:
+        return text
+    return f"{text} [{number(estimate.low)}, {number(estimate.high)}]"
+
+
+def number(value: float) -> str:
+    """A number with three digits."""
+    if abs(value) >= 1000:
+        return f"{value:,.0f}".replace(",", "\N{NARROW NO-BREAK SPACE}")
+    text = f"{value:.{DIGITS}g}"
+    return "0" if text in ("-0", "0") else text
+
+
+def _short(measure: str) -> str:
+    return {"latency": "latency", "goodput": "goodput", "fairness": "Jain", "loss": "loss", "pages": "load"}[measure]
+
+
+def notes(advice: Advice) -> list[str]:
+    """Notes for a reader of the figures."""
+    out = [
+        "Latency: 95th percentile above that of the empty path. Gain: of all measures together, with its interval.",
+    ]
+    if advice.outcome in (FINE, OPEN):
+        out.append("A remedy counts from a gain of a quarter that chance does not explain.")
+    return out

@@ -1,0 +1,63 @@
+"""The page of an advice: what helps, by how much, who changes what, with which commands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup
+
+import airtcp
+from airtcp import stats
+from airtcp.advice import show
+from airtcp.advice.measures import UNITS
+from airtcp.plots.style import COLOURS, COLOURS_ON_DARK
+from airtcp.report.page import _environment, _resource, _tones
+
+if TYPE_CHECKING:
+    from airtcp.advice.ranking import Advice
+
+
+def html(advice: Advice) -> str:
+    """The page. It works offline."""
+
+    def row(name: str) -> dict[str, Any]:
+        one = advice.tried[name]
+        cells = [
+            show.value(stats.mean(one.values[measure.name]), UNITS[measure.name])
+            if measure.name in one.values
+            else "\N{EN DASH}"
+            for measure in advice.measures
+        ]
+        return {
+            "name": name,
+            "text": one.remedy.text,
+            "who": show.who(one),
+            "cells": cells,
+            "gain": show.verdict(advice, name),
+            "commands": one.commands,
+            "how": one.remedy.how,
+            "is_advised": name in advice.advised,
+        }
+
+    return (
+        _environment()
+        .get_template("advice.html.j2")
+        .render(
+            advice=advice,
+            headline=show.headline(advice),
+            best=row(advice.advised[0]) if advice.best is not None else None,
+            base=[
+                show.value(stats.mean(advice.base[measure.name]), UNITS[measure.name]) for measure in advice.measures
+            ],
+            titles=[show.TITLES.get(measure.name, measure.name) for measure in advice.measures],
+            rows=[row(name) for name in show.order(advice)],
+            reasons=show.reasons(advice.left_out),
+            notes=show.notes(advice),
+            light=_tones(COLOURS),
+            dark=_tones(COLOURS_ON_DARK),
+            plotly="",
+            css=Markup(_resource("page.css")),
+            script=Markup(_resource("page.js")),
+            version=airtcp.__version__,
+        )
+    )
