@@ -71,6 +71,12 @@ class Spec:
     snaplen: int = 262144
     seconds: float = 8.0
     close_after_ms: float = 0.0
+    read_kb_s: float = 0.0
+    """Rate at which b reads, kB/s; 0: at once."""
+    answers: list[tuple[float, int]] = dataclasses.field(default_factory=list)
+    """Instead of `writes`: b asks with one byte, a thinks for so many ms and answers with so many segments."""
+    outage_ms: tuple[float, float] = (0.0, 0.0)
+    """From when after the first data, and for how long, the path carries nothing."""
 
 
 @dataclasses.dataclass
@@ -85,6 +91,9 @@ class Outcome:
     """Of the sender's namespace: /proc/net/netstat and /proc/net/snmp, by name."""
     total_retrans: int
     """TCP_INFO's, when everything was acknowledged."""
+    busy_s: float
+    rwnd_limited_s: float
+    """TCP_INFO's times: with data to send or unacknowledged, and of that held back by the receive window."""
     late_max_ms: float
     """How much later than planned a packet was handed over, at worst."""
 
@@ -187,8 +196,16 @@ def end(side: str, fd: int) -> None:
         listener.settimeout(spec.seconds)
         conn, _ = listener.accept()
         conn.settimeout(spec.seconds)
-        while conn.recv(1 << 18):
-            pass
+        for _, segments in spec.answers:
+            conn.sendall(b"?")
+            left = segments * conn.getsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG)
+            while left > 0:
+                left -= len(conn.recv(left))
+        begin, taken = time.monotonic(), 0
+        while data := conn.recv(8192 if spec.read_kb_s else 1 << 18):
+            taken += len(data)
+            if spec.read_kb_s:
+                time.sleep(max(0.0, begin + taken / spec.read_kb_s / 1e3 - time.monotonic()))
         conn.close()
         up.recv(1)
         return
@@ -196,6 +213,10 @@ def end(side: str, fd: int) -> None:
     sock = socket.create_connection((ADDRESS[spec.ip]["b"], PORT), timeout=spec.seconds)
     mss = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG)
     begin = time.monotonic()
+    for think_ms, segments in spec.answers:
+        sock.recv(1)
+        time.sleep(think_ms / 1e3)
+        sock.sendall(bytes(segments * mss))
     for at_ms, segments in spec.writes:
         time.sleep(max(0.0, begin + at_ms / 1e3 - time.monotonic()))
         # One call: the kernel cuts it at multiples of the MSS.
@@ -204,12 +225,26 @@ def end(side: str, fd: int) -> None:
     while unacked(sock) and time.monotonic() < deadline:
         time.sleep(0.002)
     time.sleep(spec.close_after_ms / 1e3)
-    retrans = struct.unpack_from("I", sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256), 100)[0]
+    info = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
+    # struct tcp_info of linux/tcp.h: tcpi_total_retrans, tcpi_busy_time, tcpi_rwnd_limited (microseconds).
+    retrans = struct.unpack_from("I", info, 100)[0]
+    busy_us, rwnd_us = struct.unpack_from("QQ", info, 168)
     found = counters()
     sock.shutdown(socket.SHUT_WR)
     with contextlib.suppress(TimeoutError, ConnectionError):
         sock.recv(1)
-    up.sendall(json.dumps({"mss": mss, "counters": found, "total_retrans": retrans}).encode() + b"\n")
+    up.sendall(
+        json.dumps(
+            {
+                "mss": mss,
+                "counters": found,
+                "total_retrans": retrans,
+                "busy_s": busy_us * 1e-6,
+                "rwnd_limited_s": rwnd_us * 1e-6,
+            }
+        ).encode()
+        + b"\n"
+    )
     up.recv(1)
 
 
@@ -279,6 +314,7 @@ class Path_:  # noqa: N801
         self.pending: list[tuple[float, int, int, bytes]] = []
         self.count = 0
         self.late = 0.0
+        self.began: float | None = None
         self.line_free = 0.0
         self.offset = time.time() - time.monotonic()
 
@@ -288,6 +324,11 @@ class Path_:  # noqa: N801
     def due(self, at: float, to: int, packet: bytes) -> None:
         self.count += 1
         heapq.heappush(self.pending, (at, self.count, to, packet))
+
+    def is_out(self, now: float) -> bool:
+        """The path carries nothing at present."""
+        begin, length = (ms / 1e3 for ms in self.spec.outage_ms)
+        return self.began is not None and begin <= now - self.began < begin + length
 
     def forward(self, now: float, packet: bytes, to: int) -> None:
         """From the sender: counted, perhaps lost or held, seen half-way unless lost before."""
@@ -309,7 +350,8 @@ class Path_:  # noqa: N801
             self.times[offset] = transmission
             self.highest = max(self.highest, offset + tcp.payload)
             rule = self.rules.get((segment, transmission))
-            drop = rule.drop if rule else self.random.random() < spec.loss
+            self.began = now if self.began is None else self.began
+            drop = rule.drop if rule else self.random.random() < spec.loss or self.is_out(now)
             held = rule.delay_ms / 1e3 if rule else 0.0
             if spec.rate_mbit:
                 per_packet = len(packet) * 8 / (spec.rate_mbit * 1e6)
@@ -336,6 +378,8 @@ class Path_:  # noqa: N801
 
     def back(self, now: float, packet: bytes, to: int) -> None:
         half = self.spec.one_way_ms / 2e3
+        if self.is_out(now):
+            return
         self.see("receiver", now, packet)
         self.see("between", now + half, packet)
         self.due(now + 2 * half, to, packet)

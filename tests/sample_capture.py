@@ -32,6 +32,10 @@ FLOW: Json = {
     "rtt_mean_ms": 47.5,
     "rtt_max_ms": 91.25,
     "rtt_near_min_ms": 0.1,
+    "path_rtt_min_ms": 40.0,
+    "path_rtt_p50_ms": 47.0,
+    "path_rtt_p95_ms": 90.0,
+    "receive_window_max_bytes": 1e6,
 }
 
 
@@ -58,6 +62,7 @@ def flow(
             }
             tables["segments"].append(row)
         tables["rtt_samples"].append({"flow": number, "time_s": float(t + RTT_S), "rtt_ms": 40.0 + float(seq % 17)})
+        tables["rtt_samples"][-1]["path_rtt_ms"] = tables["rtt_samples"][-1]["rtt_ms"]
         flight = 10_000 + int(seq % 9_000)
         tables["windows"].append(
             {
@@ -109,6 +114,13 @@ def flow(
         for row in tables["retransmissions"]
         for kind in ("retransmission", "dup_ack", "sack")
     ]
+    end = float(times[-1]) + RTT_S if packets else start
+    middle = (start + end) / 2
+    if packets:
+        tables["limits"] += [
+            {"flow": number, "from_s": start, "to_s": middle, "limit": "queue"},
+            {"flow": number, "from_s": middle, "to_s": end, "limit": "loss"},
+        ]
     counts = [sum(min(held, 3) == n for held in timeouts) for n in range(4)]
     row = {
         **dict.fromkeys(columns()["flows"], 0),
@@ -117,7 +129,9 @@ def flow(
         "connection": number,
         "source_port": 50_000 + number,
         "start_s": start,
-        "end_s": float(times[-1]) + RTT_S if packets else start,
+        "end_s": end,
+        "limited_queue_s": middle - start,
+        "limited_loss_s": end - middle,
         "packets": packets + len(events),
         "data_packets": packets + len(events),
         "payload_bytes": (packets + len(events)) * MSS,
@@ -139,7 +153,7 @@ def flow(
     return tables
 
 
-FLOATS = {"window_scale", "goodput_bps", "receive_window_bytes"}
+FLOATS = {"window_scale", "goodput_bps", "receive_window_bytes", "receive_window_max_bytes"}
 
 
 def frames(*flows: dict[str, list[Json]]) -> dict[str, pl.DataFrame]:
@@ -154,7 +168,7 @@ def frames(*flows: dict[str, list[Json]]) -> dict[str, pl.DataFrame]:
 
 def kind(column: str) -> Any:
     """Type of a column, by its name."""
-    if column in ("source", "destination", "vantage", "class", "reason", "kind"):
+    if column in ("source", "destination", "vantage", "class", "reason", "kind", "limit"):
         return pl.String
     if column in ("complete", "sack_permitted", "timestamps", "spurious"):
         return pl.Boolean

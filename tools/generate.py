@@ -422,6 +422,7 @@ ANALYSIS_TABLES = {
     "rtt_samples": "Round-trip times as the capture shows them, thinned to `--points` per flow.",
     "windows": "Windows over time, thinned to `--points` per flow.",
     "segments": "What a time-sequence plot shows, thinned to `--points` per flow and kind.",
+    "limits": "What held a flow's sender back, from when to when. Short ones are joined beyond `--points`.",
 }
 
 

@@ -10,6 +10,7 @@ use airtcp_core::units::{Span, Time};
 use crate::decode::{Endpoint, Segment};
 use crate::flow::{Flow, Limits, Passing, Surroundings};
 use crate::tables::Rows;
+use crate::view::View;
 
 /// Timestamps that have not been echoed; older ones are forgotten.
 const ECHOES: usize = 64;
@@ -90,6 +91,7 @@ pub(crate) struct Connection {
     ends: [Endpoint; 2],
     /// Sent by the end of the same index.
     flows: [Flow; 2],
+    views: [View; 2],
     loops: [Loop; 2],
     scales: [Option<u8>; 2],
     sack_permitted: [bool; 2],
@@ -103,6 +105,7 @@ impl Connection {
             id,
             ends: [source, destination],
             flows: [Flow::new(), Flow::new()],
+            views: [View::default(), View::default()],
             loops: [Loop::default(), Loop::default()],
             scales: [None; 2],
             sack_permitted: [false; 2],
@@ -168,9 +171,13 @@ impl Connection {
             self.flows[side].id = Some(*next_flow);
             next_flow.0 += 1;
         }
-        let at = |near: Option<Span>| Passing { now, packet, near: near.unwrap_or_default(), limits };
-        self.flows[side].on_sent(&at(self.loops[side].least), p);
-        self.flows[other].on_ack(&at(self.loops[other].least), p);
+        let at = |near: Option<Span>| {
+            let near = near.unwrap_or_default();
+            let slack = Span::ZERO;
+            Passing { now, seen: now, packet, near, turn: near, slack, by_clock: false, flowing: false, limits }
+        };
+        self.views[side].sent(&at(self.loops[side].least), p, &mut self.flows[side]);
+        self.views[other].heard(&at(self.loops[other].least), p, &mut self.flows[other]);
         if self.flows[side].pending() > limits.rows {
             let around = self.around(side);
             self.flows[side].flush(limits.rows / 2, &around, rows);
@@ -200,7 +207,10 @@ impl Connection {
         }
     }
 
-    pub(crate) fn finish(self, rows: &mut Rows) {
+    pub(crate) fn finish(mut self, rows: &mut Rows) {
+        for (view, flow) in self.views.iter_mut().zip(&mut self.flows) {
+            view.finish(flow);
+        }
         let around = [self.around(0), self.around(1)];
         for (flow, around) in self.flows.into_iter().zip(around) {
             flow.finish(around, rows);

@@ -1,10 +1,11 @@
 //! One direction of a connection: the data it carries, and the ACKs of it that come the other way. The state is that of the
 //! sender as far as the capture lets it be seen. By concern: [`sent`] what the sender sends, [`acks`] what is acknowledged,
-//! [`classify`] why something was sent again, [`finish`] rows.
+//! [`classify`] why something was sent again, [`limits`] what held the sender back, [`finish`] rows.
 
 mod acks;
 mod classify;
 mod finish;
+mod limits;
 mod sent;
 
 use std::collections::VecDeque;
@@ -15,6 +16,7 @@ use airtcp_core::units::{Span, Time};
 
 use self::classify::{Class, Spurious};
 pub(crate) use self::finish::Surroundings;
+use self::limits::Limits as Held;
 use crate::rtt::Rtt;
 use crate::send_history::{ORIGIN, SendHistory};
 use crate::thin::Thinned;
@@ -37,12 +39,22 @@ pub(crate) struct Limits {
 /// When and where a packet passed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Passing {
-    /// Since the first packet of the capture.
+    /// When it was at the flow's sender, since the first packet of the capture. Seen from there nothing is `near`.
     pub now: Time,
+    /// When it passed the capture.
+    pub seen: Time,
     /// Number in the file, from 1.
     pub packet: u64,
-    /// Round trip from the capture to the flow's sender and back, 0 if unknown.
+    /// Round trip from where `now` is to the flow's sender and back.
     pub near: Span,
+    /// The least from the capture to the flow's sender and back, 0 if unknown.
+    pub turn: Span,
+    /// By so much `now` may be wrong.
+    pub slack: Span,
+    /// The sender's timestamps tell `now`.
+    pub by_clock: bool,
+    /// The sender is elsewhere, and it sent data just before.
+    pub flowing: bool,
     pub limits: Limits,
 }
 
@@ -139,6 +151,7 @@ struct Counts {
     missed_bytes: u64,
     outside_window: u64,
     timeouts_by_dup: [u64; 4],
+    untold: u64,
     avoided: [u64; POLICIES.len()],
 }
 
@@ -168,7 +181,10 @@ pub(crate) struct Flow {
     flight_began_at: Time,
     sent_order: u64,
     newest_delivered: Delivered,
+    /// Of the sender.
     rtt: Rtt,
+    /// From the capture to the receiver and back.
+    far: Rtt,
     /// Largest flight since the last loss.
     round_flight: u64,
     flight_max: u64,
@@ -206,11 +222,13 @@ pub(crate) struct Flow {
     /// Number of the first of `retransmissions`.
     first_row: u32,
     timeouts: Vec<TimedOut>,
-    rtt_points: Thinned<(Time, Span)>,
+    /// When the ACK passed, the round trip from here and the sender's.
+    rtt_points: Thinned<(Time, Span, Span)>,
     windows: Thinned<WindowPoint>,
     data_points: Thinned<SegmentPoint>,
     ack_points: Thinned<SegmentPoint>,
     resent_points: Thinned<SegmentPoint>,
+    held: Held,
 }
 
 impl Flow {
@@ -234,6 +252,7 @@ impl Flow {
             sent_order: 0,
             newest_delivered: Delivered::default(),
             rtt: Rtt::default(),
+            far: Rtt::default(),
             round_flight: 0,
             flight_max: 0,
             window: None,
@@ -266,6 +285,7 @@ impl Flow {
             data_points: Thinned::default(),
             ack_points: Thinned::default(),
             resent_points: Thinned::default(),
+            held: Held::default(),
         }
     }
 
@@ -322,8 +342,13 @@ impl Flow {
         self.windows.offer(at.limits.points, || point);
     }
 
+    /// From the capture to the receiver and back.
     pub(crate) fn rtt_min(&self) -> Option<Span> {
-        self.rtt.min()
+        self.far.min()
+    }
+    /// The sender's, smoothed.
+    pub(crate) fn round_trip(&self) -> Span {
+        self.rtt.srtt()
     }
     /// Its SYN had another sequence number.
     pub(crate) fn has_other_initial(&self, seq: u32) -> bool {

@@ -4,8 +4,8 @@
 //! Bytes come from any [`std::io::Read`]; time is that of the packets. Memory is bounded whatever the capture's length:
 //! connections end when they close or fall silent, the rows of their tables are taken out in batches ([`Analyzer::drain`]).
 //!
-//! [`reader`] files, `decode` headers, `open` and `connection` which packets belong together, `flow` the sender's state
-//! and why it repeated something, `whatif` other policies, [`tables`] what comes out.
+//! [`reader`] files, `decode` headers, `open` and `connection` which packets belong together, `view` what the sender had heard
+//! when it sent something, `flow` its state and why it repeated something, `whatif` other policies, [`tables`] what comes out.
 
 mod analyzer;
 mod connection;
@@ -17,6 +17,7 @@ mod rtt;
 mod send_history;
 pub mod tables;
 mod thin;
+mod view;
 mod whatif;
 #[cfg(test)]
 mod work;

@@ -35,8 +35,9 @@ pub(crate) const NONE: u32 = u32::MAX;
 pub(crate) struct Sent {
     pub start: u64,
     pub end: u64,
-    /// When it last passed.
+    /// When it was last sent, and when that passed.
     pub last_at: Time,
+    pub seen_at: Time,
     /// Serial number of that passing among all of the flow.
     pub order: u64,
     /// TSval of the first and of the last passing.

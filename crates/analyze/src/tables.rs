@@ -59,6 +59,31 @@ table! {
         avoided_efr: U64(u64) = "timeouts before which EFR would have found the loss",
         avoided_early_retransmit: U64(u64) = "timeouts before which Early Retransmit (RFC 5827) would have",
         avoided_rack: U64(u64) = "timeouts before which RACK (RFC 8985) would have",
+        timeouts_untold: U64(u64) = "timeouts of which the capture does not tell what other policies would have done: it was taken at the receiver, and there are no timestamps",
+        path_rtt_min_ms: F64(f64) = "ms, least round trip of the sender, as far as the capture shows it",
+        path_rtt_p50_ms: F64(f64) = "ms, half of the sender's round trips do not exceed it",
+        path_rtt_p95_ms: F64(f64) = "ms, 95 percent of the sender's round trips do not exceed it",
+        receive_window_max_bytes: F64(f64) = "bytes, largest receive window, NaN: none seen",
+        limited_receive_window_s: F64(f64) = "s in which the receive window held the sender back",
+        limited_receiver_app_s: F64(f64) = "s in which the receiver's application did: it had closed the window, or more than half of it",
+        limited_sender_app_s: F64(f64) = "s in which the sender's application had nothing to send",
+        limited_think_s: F64(f64) = "s from a request's last packet to the first packet of its answer",
+        limited_idle_s: F64(f64) = "s in which all was acknowledged and the peer had asked for nothing",
+        limited_slow_start_s: F64(f64) = "s in which the congestion window limited, in slow start",
+        limited_queue_s: F64(f64) = "s in which the congestion window limited, with a queue on the path",
+        limited_loss_s: F64(f64) = "s in which the congestion window limited without a queue after losses, or a loss was repaired",
+        limited_cwnd_s: F64(f64) = "s in which the congestion window limited, with neither queue nor loss",
+        limited_outage_s: F64(f64) = "s in which the receiver was silent over two timeouts, or for a second",
+    }
+}
+
+table! {
+    /// A time in which one limit held a sender back.
+    pub(crate) Limits of LimitRow as "limits" {
+        flow: U32(u32) = "number of the flow",
+        from_s: F64(f64) = "s since the first packet of the capture",
+        to_s: F64(f64) = "s, its end",
+        limit: Str(Cow<'static, str>) = "limit: receive_window, receiver_app, sender_app, think, idle, slow_start, queue, loss, cwnd, outage",
     }
 }
 
@@ -102,6 +127,7 @@ table! {
         flow: U32(u32) = "number of the flow",
         time_s: F64(f64) = "s since the first packet of the capture, when the ACK passed",
         rtt_ms: F64(f64) = "ms from data to its ACK, both as they passed the capture",
+        path_rtt_ms: F64(f64) = "ms, whole round trip of the sender: with the way and the queue before the capture, as far as it shows them",
     }
 }
 
@@ -136,6 +162,7 @@ pub(crate) struct Rows {
     pub rtt_samples: RttSamples,
     pub windows: Windows,
     pub segments: Segments,
+    pub limits: Limits,
 }
 
 impl Rows {
@@ -147,6 +174,7 @@ impl Rows {
             self.rtt_samples.into_table(),
             self.windows.into_table(),
             self.segments.into_table(),
+            self.limits.into_table(),
         ]
     }
 }

@@ -16,12 +16,13 @@ from typing import Any, Final
 import polars as pl
 
 from airtcp._manifest import read_manifest
+from airtcp.analysis import limits
 from airtcp.results import MANIFEST, Tables
 
 FORMAT: Final = "airtcp-analysis"
 FORMAT_VERSION: Final = 1
 
-TABLES: Final = ("flows", "retransmissions", "timeouts", "rtt_samples", "windows", "segments")
+TABLES: Final = ("flows", "retransmissions", "timeouts", "rtt_samples", "windows", "segments", "limits")
 
 POLICIES: Final = {"efr": "EFR", "early_retransmit": "Early Retransmit", "rack": "RACK"}
 """Loss policies that are tried on each timeout, and their names in text."""
@@ -114,6 +115,11 @@ class Analysis(Mapping[str, pl.LazyFrame]):
         """Points of a time-sequence plot, thinned."""
         return self["segments"]
 
+    @property
+    def limits(self) -> pl.LazyFrame:
+        """Limits that held each flow's sender back, from when to when."""
+        return self["limits"]
+
     @cached_property
     def totals(self) -> Json:
         """Sums over all flows, retransmissions by class, timeouts by duplicate ACKs received."""
@@ -124,6 +130,10 @@ class Analysis(Mapping[str, pl.LazyFrame]):
         order = ["timeouts", "retransmitted_packets", "payload_bytes", "packets"]
         top = self.flows.sort([*order, "flow"], descending=[True] * 4 + [False], nulls_last=True).head(n)
         return top.collect(engine="streaming").to_dicts()
+
+    def largest(self, n: int) -> list[Json]:
+        """The flows that carry most data."""
+        return largest(self.tables, n)
 
     def of_flow(self, table: str, flow: int) -> pl.DataFrame:
         """The rows of a table that belong to a flow."""
@@ -147,10 +157,13 @@ class Analysis(Mapping[str, pl.LazyFrame]):
         return f"<airtcp.Analysis of {self.file!r}{state}: {self.manifest['tables']['flows']['rows']} flows{where}>"
 
 
+WHY_ROWS: Final = 10
+"""Number of flows, the largest first, whose sentence is among the totals."""
+
 SUMS: Final = (
     *("packets", "data_packets", "payload_bytes", "unique_bytes", "retransmitted_packets", "retransmitted_bytes"),
     *("fast_retransmits", "timeouts", "tail_loss_probes", "spurious_retransmissions", "out_of_order"),
-    *("duplicate_acks", "acks", "zero_windows", "lost_before_capture"),
+    *("duplicate_acks", "acks", "zero_windows", "lost_before_capture", "timeouts_untold"),
     *(f"avoided_{policy}" for policy in POLICIES),
 )
 
@@ -180,12 +193,26 @@ def totals_of(tables: Mapping[str, pl.LazyFrame]) -> Json:
         .collect()
     )
     places = tables["flows"].group_by("vantage").agg(n=pl.len()).sort("n", "vantage", descending=True).collect()
+    top = largest(tables, WHY_ROWS)
     return {
         **sums,
+        "why": [
+            {"flow": flow["flow"], "says": limits.why(flow), "limits": limits.shares(limits.spent(flow))}
+            | {"extra_delay_ms": limits.extra_ms(flow), "grade": limits.grade(flow)}
+            for flow in top
+        ],
+        "limits": limits.in_all(tables["flows"]),
         "vantage": dict(zip(places["vantage"].fill_null("").to_list(), places["n"].to_list(), strict=True)),
         "retransmissions_by_class": classes.to_dicts(),
         "timeouts_by_duplicate_acks": by_dup_acks(tables["timeouts"].collect()),
     }
+
+
+def largest(tables: Mapping[str, pl.LazyFrame], n: int) -> list[Json]:
+    """The flows that carry most data, the largest first."""
+    top = tables["flows"].filter(pl.col("unique_bytes") > 0)
+    top = top.sort(["unique_bytes", "flow"], descending=[True, False]).head(n)
+    return top.collect(engine="streaming").to_dicts()
 
 
 def by_dup_acks(timeouts: pl.DataFrame) -> list[Json]:
@@ -225,6 +252,11 @@ def sentence(flow: Mapping[str, Any], held: Sequence[int] | None = None) -> str:
     ]
     text = f"{count:,} timeout{'' if count == 1 else 's'}".replace(",", " ")
     text += f", {' and '.join(named)} duplicate ACKs received" if named else ", none with duplicate ACKs received"
+    untold = int(flow.get("timeouts_untold", 0))
+    if untold == count:
+        return f"{text}: the capture does not tell what a policy would have done"
+    if untold:
+        text += f" (of {untold} the capture does not tell what a policy would have done)"
     avoided = {name: int(flow[f"avoided_{policy}"]) for policy, name in POLICIES.items()}
     if not any(avoided.values()):
         return f"{text}: neither {', '.join(list(avoided)[:-1])} nor {list(avoided)[-1]} would have avoided any"

@@ -10,6 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from airtcp.analysis import limits
 from airtcp.analysis.results import POLICIES, Analysis, address, sentence
 
 FLOWS_SHOWN: Final = 10
@@ -52,6 +53,7 @@ def overview(analysis: Analysis) -> list[Table | Text]:
     if not totals["flows"]:
         what = "selected flow" if analysis.manifest["kept"] else "TCP"
         return [*parts, Text(f"The capture has no {what}.")]
+    parts = [*_why(analysis), *parts]
     flows = [flow for flow in analysis.interesting(FLOWS_SHOWN) if flow["payload_bytes"]] or analysis.interesting(1)
     parts.append(_flows(flows, totals["flows"] - len(flows)))
     parts += [Text(_places(totals["vantage"])), Text("")]
@@ -68,6 +70,42 @@ def overview(analysis: Analysis) -> list[Table | Text]:
     elif totals["retransmitted_packets"] == 0:
         parts.append(Text("Nothing was retransmitted."))
     return parts
+
+
+def answer(analysis: Analysis) -> str:
+    """Why the largest flow was slow, in one sentence."""
+    why = analysis.totals["why"]
+    if not why or not why[0]["says"]:
+        return ""
+    flow = analysis.largest(1)[0]
+    size = f"{amount(flow['unique_bytes'])} from {address(flow, 'source')} to {address(flow, 'destination')}"
+    return f"Flow {flow['flow']}, {size}. {why[0]['says']}"
+
+
+def _why(analysis: Analysis) -> list[Table | Text]:
+    says = answer(analysis)
+    if not says:
+        return []
+    parts: list[Table | Text] = [Text(says, style="bold"), Text("")]
+    rows = {row["flow"]: row for row in analysis.totals["why"]}
+    table = _table("Where the time went", space=0)
+    table.add_column("flow", justify="right")
+    for title in ("data\n", "RTT\nleast", "ms\n50 %", "\n95 %", "queue\ngrade"):
+        table.add_column(title, justify="right")
+    table.add_column("what held the sender back, of its time", ratio=1)
+    for flow in analysis.largest(len(rows)):
+        row = rows[flow["flow"]]
+        if not row["limits"]:
+            continue
+        table.add_row(
+            str(flow["flow"]),
+            amount(flow["unique_bytes"]),
+            *(decimal(flow[f"path_rtt_{key}_ms"], 1) for key in ("min", "p50", "p95")),
+            row["grade"] or "-",
+            limits.brief(row["limits"]),
+        )
+    table.add_row("all", "", "", "", "", "", limits.brief(analysis.totals["limits"], len(limits.LIMITS)))
+    return [*parts, table, Text("")]
 
 
 def headline(analysis: Analysis) -> str:

@@ -13,8 +13,9 @@ import polars as pl
 from markupsafe import Markup
 
 import airtcp
+from airtcp.analysis import limits
 from airtcp.analysis.results import POLICIES, Analysis, address, sentence
-from airtcp.analysis.show import CLASSES, amount
+from airtcp.analysis.show import CLASSES, amount, answer, decimal
 from airtcp.plots.style import COLOURS, COLOURS_ON_DARK
 from airtcp.report import interactive
 from airtcp.report.look import Look, number, with_unit
@@ -66,7 +67,21 @@ RETRANSMISSIONS: Final = {
 FLIGHT: Final = Sign("in flight", "0-0", dash="solid")
 RECEIVE_WINDOW: Final = Sign("receive window", "2-0", dash="9px,3px")
 CWND: Final = Sign("cwnd, estimated", "1-0", dash="2.5px,2.5px")
-RTT: Final = Sign("RTT", "0-0", "circle", size=4)
+RTT: Final = Sign("round trip of the sender", "0-0", "circle", size=4)
+LEAST_RTT: Final = Sign("its least: above is queue", "1-0", dash="9px,3px")
+BANDS: Final = {
+    "receive_window": Sign("receive window", "2-0"),
+    "receiver_app": Sign("slow receiver", "2-1"),
+    "sender_app": Sign("sender's application", "5-0"),
+    "think": Sign("think time", "5-1"),
+    "idle": Sign("no request", "5-2"),
+    "slow_start": Sign("slow start", "4-0"),
+    "queue": Sign("queue", "1-0"),
+    "loss": Sign("losses", "3-0"),
+    "cwnd": Sign("congestion window", "0-1"),
+    "outage": Sign("outage", "3-1"),
+}
+"""Bands behind the time-sequence plot: what held the sender back."""
 
 
 def html(analysis: Analysis, details: int = DETAILS) -> str:
@@ -85,6 +100,8 @@ def html(analysis: Analysis, details: int = DETAILS) -> str:
             started=_moment(analysis.capture["first_s"]),
             totals=totals,
             summary=_summary(totals),
+            answer=answer(analysis),
+            where=_where(analysis),
             classes=_classes(totals["retransmissions_by_class"]),
             flows=[_row(flow) for flow in flows],
             columns=COLUMNS,
@@ -92,6 +109,7 @@ def html(analysis: Analysis, details: int = DETAILS) -> str:
             detailed={detail["flow"]["flow"] for detail in shown},
             held=held,
             policies=POLICIES,
+            limits=limits.LIMITS,
             amount=amount,
             light=_tones(COLOURS),
             dark=_tones(COLOURS_ON_DARK),
@@ -118,6 +136,28 @@ def _summary(totals: Json) -> str:
         text += f", {number(totals['spurious_retransmissions'])} of them needless"
     held = [row["timeouts"] for row in totals["timeouts_by_duplicate_acks"]]
     return f"{text}; {sentence(totals, held)}."
+
+
+def _where(analysis: Analysis) -> list[list[str]]:
+    """Rows of the table that says where the time went."""
+    why = {row["flow"]: row for row in analysis.totals["why"]}
+    rows = [
+        [
+            str(flow["flow"]),
+            amount(flow["unique_bytes"]),
+            *(decimal(flow[f"path_rtt_{key}_ms"], 1) for key in ("min", "p50", "p95")),
+            decimal(why[flow["flow"]]["extra_delay_ms"], 1),
+            why[flow["flow"]]["grade"] or "-",
+            limits.brief(why[flow["flow"]]["limits"], len(limits.LIMITS)),
+            why[flow["flow"]]["says"],
+        ]
+        for flow in analysis.largest(len(why))
+        if why[flow["flow"]]["limits"]
+    ]
+    if rows:
+        brief = limits.brief(analysis.totals["limits"], len(limits.LIMITS))
+        rows.append(["all", "", "", "", "", "", "", brief, ""])
+    return rows
 
 
 def _moment(unix_s: float | None) -> str | None:
@@ -204,13 +244,14 @@ def _detail(analysis: Analysis, flow: Json) -> Json:
     resent = analysis.of_flow("retransmissions", n).sort("packet")
     timeouts = analysis.of_flow("timeouts", n).sort("packet")
     figures = [
-        _time_sequence(flow, analysis.of_flow("segments", n), resent, timeouts),
+        _time_sequence(flow, analysis.of_flow("segments", n), resent, timeouts, analysis.of_flow("limits", n)),
         _windows(flow, analysis.of_flow("windows", n)),
         _rtts(flow, analysis.of_flow("rtt_samples", n)),
     ]
     return {
         "flow": flow,
         "title": f"{address(flow, 'source')} to {address(flow, 'destination')}",
+        "why": limits.why(flow),
         "says": sentence(flow) if flow["timeouts"] else None,
         "facts": _facts(flow),
         "figures": [figure for figure in figures if figure is not None],
@@ -268,7 +309,9 @@ def _scale(largest: float) -> tuple[float, str]:
     return 1.0, "B"
 
 
-def _time_sequence(flow: Json, segments: pl.DataFrame, resent: pl.DataFrame, timeouts: pl.DataFrame) -> Json | None:
+def _time_sequence(
+    flow: Json, segments: pl.DataFrame, resent: pl.DataFrame, timeouts: pl.DataFrame, held: pl.DataFrame
+) -> Json | None:
     if segments.is_empty() and resent.is_empty():
         return None
     ends = [v for v in (segments["seq_to"].max(), resent["seq"].max()) if isinstance(v, (int, float))]
@@ -298,6 +341,7 @@ def _time_sequence(flow: Json, segments: pl.DataFrame, resent: pl.DataFrame, tim
         drawing.marks(_sign(name), here["time_s"], here["seq"] / size, [_hover(row) for row in here.to_dicts()])
     needless = resent.filter(pl.col("spurious")).head(POINTS)
     drawing.marks(NEEDLESS, needless["time_s"], needless["seq"] / size, None)
+    drawing.bands(held)
     return drawing.figure("Time and sequence", size="wide", table=_table(resent))
 
 
@@ -366,11 +410,14 @@ def _rtts(flow: Json, samples: pl.DataFrame) -> Json | None:
     if samples.is_empty():
         return None
     samples = _thin(samples)
-    top = samples["rtt_ms"].max()
+    top = samples["path_rtt_ms"].max()
     high = 1.06 * float(top) if isinstance(top, (int, float)) and top > 0 else 1.0
     drawing = _Drawing(f"rtt-{flow['flow']}", _x_axis(flow), _axis("RTT (ms)") | {"range": [0, high]})
-    drawing.strokes(RTT, samples["time_s"], samples["rtt_ms"])
-    return drawing.figure("Round-trip time")
+    drawing.strokes(RTT, samples["time_s"], samples["path_rtt_ms"])
+    least = samples["path_rtt_ms"].min()
+    ends = pl.Series([flow["start_s"], flow["end_s"]], dtype=pl.Float64)
+    drawing.line(LEAST_RTT, ends, pl.Series([least, least], dtype=pl.Float64))
+    return drawing.figure("Round-trip time, and the queue in it")
 
 
 def _x_axis(flow: Json) -> Json:
@@ -470,6 +517,35 @@ class _Drawing:
                 **hover,
             }
         )
+
+    def bands(self, held: pl.DataFrame) -> None:
+        """Areas over the whole height: from when to when which limit held the sender back."""
+        if not self._low < self._high:
+            return
+        low, high = self._low, self._high
+        for name, sign in BANDS.items():
+            times = held.filter(pl.col("limit") == name)
+            if times.is_empty():
+                continue
+            x: list[float | None] = []
+            y: list[float | None] = []
+            for begin, end in times.select("from_s", "to_s").iter_rows():
+                x += [begin, begin, end, end, None]
+                y += [low, high, high, low, None]
+            self._data.append(
+                {
+                    "type": "scatter",
+                    "mode": "lines",
+                    "name": sign.name,
+                    "showlegend": False,
+                    "x": _typed(pl.Series(x, dtype=pl.Float64), "<f8"),
+                    "y": _typed(pl.Series(y, dtype=pl.Float64), "<f4"),
+                    "fill": "toself",
+                    "line": {"width": 0},
+                    "hoverinfo": "skip",
+                    "meta": self._meta(sign) | {"band": True},
+                }
+            )
 
     def figure(self, title: str, *, size: str = "", caption: str | None = None, table: Json | None = None) -> Json:
         """Data for the template."""

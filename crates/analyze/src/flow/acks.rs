@@ -19,6 +19,8 @@ struct Covered {
     /// When they were sent: the first and the last that had not been SACKed.
     oldest_at: Option<Time>,
     newest_at: Option<Time>,
+    /// When that passed.
+    newest_seen: Time,
     /// Something among it was sent more than once, or late.
     ambiguous: bool,
     delivered: u32,
@@ -42,7 +44,7 @@ impl Covered {
             self.ambiguous = true;
         } else if !s.has(Marks::SACKED) {
             self.oldest_at.get_or_insert(s.last_at);
-            self.newest_at = Some(s.last_at);
+            (self.newest_at, self.newest_seen) = (Some(s.last_at), s.seen_at);
         }
     }
 }
@@ -61,6 +63,7 @@ impl Flow {
             return;
         }
         self.counts.acks += 1;
+        let permitted = (self.flight(), self.window);
         let window_changed = self.take_window(p, ack);
         let before = self.una;
         let advanced = ack > before;
@@ -79,7 +82,10 @@ impl Flow {
         let rtt = covered.newest_at.filter(|_| !covered.ambiguous).map(|sent| at.now.since(sent));
         if let Some(rtt) = rtt {
             self.rtt.sample(rtt);
-            self.rtt_points.offer(at.limits.points, || (at.now, rtt));
+            self.limit_of_sample(rtt);
+            let far = at.seen.since(covered.newest_seen);
+            self.far.sample(far);
+            self.rtt_points.offer(at.limits.points, || (at.seen, far, rtt));
         }
         if advanced
             && !covered.ambiguous
@@ -96,6 +102,7 @@ impl Flow {
             self.counts.duplicate_acks += 1;
             self.infer_delivered(at);
         }
+        self.limit_of_ack(at, permitted, advanced || window_changed || newly_sacked || duplicate, p.payload > 0);
         self.look_for_reasons(at);
         let kind = if advanced {
             "ack"
@@ -169,6 +176,7 @@ impl Flow {
                 start: self.max,
                 end,
                 last_at: at.now,
+                seen_at: at.seen,
                 order: self.sent_order,
                 first_stamp: 0,
                 last_stamp: 0,

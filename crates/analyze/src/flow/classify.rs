@@ -1,8 +1,9 @@
 //! Why was it sent again? The rules, in the order in which they are tried.
 //!
-//! What the sender knew is what had passed the capture on its way to it, `near` earlier. A repetition is *prompt* within
-//! `near`, a quarter of the round trip and 2 ms of the last ACK that said anything new: an answer to it, even of a sender that
-//! waits a while for reordering to resolve. The *timer* may have run out if the acknowledgement has stood still for nine tenths
+//! What the sender knew `view` has found out; all times are the sender's. A repetition is *prompt* within a quarter of the
+//! round trip and 2 ms of the last ACK that said anything new: an answer to it, even of a sender that
+//! waits a while for reordering to resolve. Away from the sender it is prompt, too, and no timeout, if data flowed until just
+//! before it: a timer ends silence. The *timer* may have run out if the acknowledgement has stood still for nine tenths
 //! of the least timeout RFC 6298 allows (SRTT + 4 RTTVAR, without a minimum; with one of 200 ms where losses were reported and
 //! the capture is not at the sender, since repetitions wait in queues before they get there). A *timeout* repeats the first unacknowledged
 //! segment when the timer may have run out and there is no fresh reason: a third report within what is prompt, or the first
@@ -122,7 +123,7 @@ impl Flow {
         let (class, reason) = self.class(&facts);
         let reported = self.dup_acks > 0 || facts.above > 0;
         let row = Retransmitted {
-            at: at.now,
+            at: at.seen,
             packet: at.packet,
             start,
             bytes,
@@ -139,6 +140,7 @@ impl Flow {
         self.counts.spurious += u64::from(delivered);
         self.retransmissions.push_back(row);
         self.count(class);
+        self.limit_of_repetition(at, matches!(class, Class::Timeout | Class::Probe));
         match class {
             Class::Timeout => self.on_timeout(at, &row),
             Class::Fast => {
@@ -168,14 +170,19 @@ impl Flow {
     }
 
     fn on_timeout(&mut self, at: &Passing, row: &Retransmitted) {
-        let found_at = self.what_if.found_before(at.now);
+        let mut found_at = self.what_if.found_before(at.now);
+        // Beside the receiver, and without the sender's clock, what the sender knew and when is guesswork.
+        if !at.by_clock && self.far.min().is_some_and(|far| at.turn > far * 4) {
+            found_at = Default::default();
+            self.counts.untold += 1;
+        }
         let window_segments = self.window_segments();
         self.counts.timeouts_by_dup[self.dup_acks.min(THRESHOLD) as usize] += 1;
         for (avoided, found) in self.counts.avoided.iter_mut().zip(found_at) {
             *avoided += u64::from(found.is_some());
         }
         self.timeouts.push(TimedOut {
-            at: at.now,
+            at: at.seen,
             packet: at.packet,
             waited: row.waited,
             dup_acks: row.dup_acks,
@@ -198,10 +205,10 @@ impl Flow {
         let above = if self.sack { self.history.sacked_above(end, THRESHOLD) } else { 0 };
         let quiet = since(self.reported_at.max(self.advanced_at));
         let round_trip = self.rtt.srtt() + at.near;
-        let prompt_within = at.near + round_trip / 4 + PROMPT;
+        let prompt_within = at.near + round_trip / 4 + PROMPT + at.slack;
         let first = start <= self.una;
         let resent_before = original.is_some_and(|s| s.has(Marks::RESENT));
-        let at_once = at.near + round_trip / 64 + AT_ONCE;
+        let at_once = at.near + round_trip / 64 + AT_ONCE + at.slack;
         let fresh = if resent_before {
             // Only with SACK can a sender know that a repetition was lost, and then there is nothing to wait for.
             let reasons = [self.overtaken_at, self.overtaken_clearly_at];
@@ -216,16 +223,20 @@ impl Flow {
         let reported = self.dup_acks > 0 || above > 0;
         // Away from the sender a repetition may have waited in queues on its way here: with a report in hand only the usual
         // least timeout counts against that.
-        let least = if reported && at.near > AT_ONCE { self.rtt.rto(at.near) } else { self.rtt.rto_least(at.near) };
+        let least = if reported && at.turn > AT_ONCE && !at.by_clock {
+            self.rtt.rto(at.near)
+        } else {
+            self.rtt.rto_least(at.near)
+        };
         let timer_ran = still >= least / 10 * 9;
         // Not an answer to anything, and at the time the timer is expected.
         let on_time = quiet > at_once && still >= self.rtt.rto(at.near) / 20 * 19;
         Facts {
             first,
             last: end >= self.max,
-            prompt: quiet <= prompt_within,
+            prompt: quiet <= prompt_within || at.flowing,
             fresh,
-            timed_out: first && timer_ran && (!fresh || on_time),
+            timed_out: first && timer_ran && (!fresh || on_time) && !(at.flowing && reported),
             quiet,
             silent: quiet.min(since(self.sent_at)),
             round_trip,
@@ -314,7 +325,7 @@ impl Flow {
         }
         let age = at.now.since(gap.last_at);
         let reported = self.dup_acks > 0 || self.history.sacked() > 0;
-        let report_takes = if at.near.is_zero() { (self.rtt.srtt() / 2).min(REORDERING) } else { at.near / 10 * 9 };
+        let report_takes = if at.turn.is_zero() { (self.rtt.srtt() / 2).min(REORDERING) } else { at.turn / 10 * 9 };
         age >= report_takes && (reported || age >= self.rtt.rto_least(at.near) / 10 * 9)
     }
 

@@ -7,9 +7,10 @@ use airtcp_core::packet::FlowId;
 use airtcp_core::units::{Span, Time};
 
 use super::classify::Spurious;
+use super::limits::Limit;
 use super::{Flow, Retransmitted};
 use crate::connection::ConnectionId;
-use crate::tables::{FlowRow, RetransmissionRow, Rows, RttRow, SegmentRow, TimeoutRow, WindowRow};
+use crate::tables::{FlowRow, LimitRow, RetransmissionRow, Rows, RttRow, SegmentRow, TimeoutRow, WindowRow};
 
 /// Part of the round trip, there and back, up to which the nearer end counts as the place of the capture.
 const HERE: f64 = 0.2;
@@ -113,8 +114,9 @@ impl Flow {
     pub(crate) fn finish(mut self, around: Surroundings, rows: &mut Rows) {
         let Some(FlowId(flow)) = self.id else { return };
         self.flush(0, &around, rows);
-        for (at, rtt) in std::mem::take(&mut self.rtt_points).into_points() {
-            rows.rtt_samples.push(RttRow { flow, time_s: secs(at), rtt_ms: millis(Some(rtt)) });
+        for (at, far, whole) in std::mem::take(&mut self.rtt_points).into_points() {
+            let (rtt_ms, path_rtt_ms) = (millis(Some(far)), millis(Some(whole)));
+            rows.rtt_samples.push(RttRow { flow, time_s: secs(at), rtt_ms, path_rtt_ms });
         }
         for w in std::mem::take(&mut self.windows).into_points() {
             rows.windows.push(WindowRow {
@@ -138,6 +140,11 @@ impl Flow {
                 seq_to: Self::relative(p.to),
             });
         }
+        self.end_limits();
+        for band in self.held.take_bands() {
+            let limit = band.limit.name().into();
+            rows.limits.push(LimitRow { flow, from_s: secs(band.from), to_s: secs(band.to), limit });
+        }
         let row = self.row(FlowId(flow), around);
         rows.flows.push(row);
     }
@@ -154,6 +161,7 @@ impl Flow {
             }
             _ => f64::NAN,
         };
+        let held = |limit: Limit| span_s(self.held.spent[limit as usize]);
         let started = self.first_at.unwrap_or(around.end);
         FlowRow {
             flow,
@@ -193,10 +201,10 @@ impl Flow {
             lost_before_capture: c.missed_bytes.div_ceil(mss),
             outside_window: c.outside_window,
             goodput_bps,
-            rtt_min_ms: millis(self.rtt.min()),
-            rtt_mean_ms: self.rtt.mean_ns().map_or(f64::NAN, |ns| ns * 1e-6),
-            rtt_max_ms: millis(self.rtt.max()),
-            rtt_samples: self.rtt.samples,
+            rtt_min_ms: millis(self.far.min()),
+            rtt_mean_ms: self.far.mean_ns().map_or(f64::NAN, |ns| ns * 1e-6),
+            rtt_max_ms: millis(self.far.max()),
+            rtt_samples: self.far.samples,
             rtt_near_min_ms: millis(around.near),
             initial_window_segments: self
                 .initial_bytes
@@ -210,6 +218,21 @@ impl Flow {
             avoided_efr: c.avoided[0],
             avoided_early_retransmit: c.avoided[1],
             avoided_rack: c.avoided[2],
+            timeouts_untold: c.untold,
+            path_rtt_min_ms: millis(self.held.rtt_min),
+            path_rtt_p50_ms: millis(self.held.rtts.percentile(50)),
+            path_rtt_p95_ms: millis(self.held.rtts.percentile(95)),
+            receive_window_max_bytes: self.held.window_max().map_or(f64::NAN, |w| w as f64),
+            limited_receive_window_s: held(Limit::ReceiveWindow),
+            limited_receiver_app_s: held(Limit::ReceiverApp),
+            limited_sender_app_s: held(Limit::SenderApp),
+            limited_think_s: held(Limit::Think),
+            limited_idle_s: held(Limit::Idle),
+            limited_slow_start_s: held(Limit::SlowStart),
+            limited_queue_s: held(Limit::Queue),
+            limited_loss_s: held(Limit::Loss),
+            limited_cwnd_s: held(Limit::Cwnd),
+            limited_outage_s: held(Limit::Outage),
         }
     }
 }

@@ -16,7 +16,7 @@ const RESYNCHRONISE_AFTER: u32 = 3;
 impl Flow {
     /// A packet of the flow's sender passes.
     pub(crate) fn on_sent(&mut self, at: &Passing, p: &Segment) {
-        self.first_at.get_or_insert(at.now);
+        self.first_at.get_or_insert(at.seen);
         self.counts.packets += 1;
         if p.has(TcpFlags::RST) {
             // Its sequence number may be anything (RFC 9293 section 3.10.7).
@@ -131,6 +131,9 @@ impl Flow {
     }
 
     fn on_new(&mut self, at: &Passing, p: &Segment, start: u64, end: u64) {
+        if p.payload > 0 {
+            self.limit_of_new(at, end - start);
+        }
         if self.flight() == 0 {
             self.flight_began_at = at.now;
         }
@@ -139,6 +142,7 @@ impl Flow {
             start,
             end,
             last_at: at.now,
+            seen_at: at.seen,
             order: self.sent_order,
             first_stamp: Self::stamp(p),
             last_stamp: Self::stamp(p),
@@ -165,7 +169,7 @@ impl Flow {
             "retransmission" => &mut self.resent_points,
             _ => &mut self.ack_points,
         };
-        series.offer(at.limits.points, || SegmentPoint { at: at.now, kind, from, to });
+        series.offer(at.limits.points, || SegmentPoint { at: at.seen, kind, from, to });
     }
 
     pub(super) fn note_ack(&mut self, at: &Passing, kind: &'static str, from: u64, to: u64) {
@@ -196,7 +200,8 @@ impl Flow {
             self.counts.out_of_order += 1;
             self.history.change(start, end, |s| {
                 s.marks = s.marks.without(Marks::UNSEEN) | Marks::LATE;
-                (s.last_at, s.order, s.first_stamp, s.last_stamp, s.ip_id) = (at.now, order, stamp, stamp, ip_id);
+                (s.last_at, s.seen_at, s.order) = (at.now, at.seen, order);
+                (s.first_stamp, s.last_stamp, s.ip_id) = (stamp, stamp, ip_id);
             });
             self.note_segment(at, "data", start, end);
             return;
@@ -210,7 +215,7 @@ impl Flow {
             }
             s.marks |= Marks::RESENT;
             s.row = row;
-            (s.last_at, s.order, s.last_stamp) = (at.now, order, stamp);
+            (s.last_at, s.seen_at, s.order, s.last_stamp) = (at.now, at.seen, order, stamp);
         });
         self.note_segment(at, "retransmission", start, end);
     }

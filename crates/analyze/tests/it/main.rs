@@ -9,9 +9,11 @@
     unreachable_pub
 )]
 
+mod causes;
 mod common;
 mod damage;
 mod formats;
+mod matrix;
 mod own_tcp;
 mod simulator;
 mod vantage;

@@ -16,7 +16,13 @@ use airtcp_sim::world::World;
 use crate::common::*;
 
 #[derive(Clone, Default)]
-struct Shared(Arc<Mutex<Vec<u8>>>);
+pub struct Shared(Arc<Mutex<Vec<u8>>>);
+
+impl Shared {
+    pub fn bytes(&self) -> Vec<u8> {
+        self.0.lock().unwrap().clone()
+    }
+}
 
 impl Write for Shared {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {

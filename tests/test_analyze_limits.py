@@ -1,0 +1,115 @@
+"""Where the time went, in words: the sentences, the shares, and that page, terminal and JSON say the same."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+from rich.console import Console
+
+from airtcp.analysis import limits
+from airtcp.analysis.limits import LIMITS, grade, in_all, percent, shares, spent, why
+from airtcp.analysis.show import answer, overview
+from airtcp.commands.analyze import as_json
+from airtcp.report.capture import html
+from conftest import Command
+from sample_capture import analysis, flow
+
+FLOW = {
+    **dict.fromkeys((f"limited_{name}_s" for name in LIMITS), 0.0),
+    "goodput_bps": 18.3e6,
+    "data_packets": 1000,
+    "retransmitted_packets": 21,
+    "timeouts": 2,
+    "zero_windows": 3,
+    "path_rtt_min_ms": 20.0,
+    "path_rtt_p50_ms": 40.0,
+    "path_rtt_p95_ms": 195.0,
+    "receive_window_max_bytes": 65_536.0,
+}
+
+
+@pytest.mark.parametrize(
+    ("times", "says"),
+    [
+        ({}, ""),
+        ({"receive_window": 9, "slow_start": 1}, "Slow because the receive window was full 90 % of the time: "),
+        ({"receive_window": 9}, "65.5 kB each 40 ms are 13.1 Mbit/s at most."),
+        (
+            {"receiver_app": 1},
+            "the receiver's application read too slowly, 100 % of the time, and closed the window 3 times.",
+        ),
+        ({"sender_app": 3, "queue": 1}, "had nothing to send, 75 % of the time; then queue, 25 %."),
+        ({"think": 2}, "Slow because answers took 2 s to begin: think time, 100 % of the time."),
+        ({"idle": 2}, "Not slow: nothing was asked for in 100 % of the time."),
+        (
+            {"queue": 2},
+            "18.3 Mbit/s, and its queue stretched round trips from 20 ms to 195 ms: bufferbloat, grade C.",
+        ),
+        ({"loss": 2}, "Slow because of losses: 2 % sent again and 2 times a timeout, and a small congestion window"),
+        ({"cwnd": 2}, "the congestion window stayed small, 100 % of the time, with neither queue nor loss."),
+        ({"outage": 3, "loss": 0.001}, "Slow because nothing came through for 3 s, 100 % of the time."),
+        ({"slow_start": 2}, "its window grew in slow start for 100 % of the time"),
+    ],
+)
+def test_sentences(times: dict[str, float], says: str) -> None:
+    row = FLOW | {f"limited_{name}_s": value for name, value in times.items()}
+    assert says in why(row)
+    assert sum(one["share"] for one in shares(spent(row))) == pytest.approx(1.0 if times else 0.0)
+
+
+def test_a_short_queue_is_no_fault() -> None:
+    row = FLOW | {"limited_queue_s": 3.0, "path_rtt_p95_ms": 24.0}
+    assert why(row) == "Not slow: the path gave 18.3 Mbit/s, and its queue added 4 ms (grade A+)."
+
+
+@pytest.mark.parametrize(
+    ("extra", "mark"), [(0, "A+"), (4.9, "A+"), (5, "A"), (30, "B"), (60, "C"), (200, "D"), (400, "F"), (None, None)]
+)
+def test_grades(extra: float | None, mark: str | None) -> None:
+    high = None if extra is None else 20.0 + extra
+    assert grade(FLOW | {"path_rtt_p95_ms": high}) == mark
+
+
+@pytest.mark.parametrize(("share", "text"), [(1.0, "100 %"), (0.997, "99.7 %"), (0.5, "50 %"), (0.004, "0.4 %")])
+def test_shares_in_words(share: float, text: str) -> None:
+    assert percent(share) == text
+
+
+def test_small_flows_do_not_count_in_the_sum() -> None:
+    large = flow(1, 1000)
+    small = flow(2, 5, limited_queue_s=0.0, limited_loss_s=0.0, limited_idle_s=1e6)
+    assert {row["limit"]: row["share"] for row in in_all(analysis(large, small).flows)} == {"queue": 0.5, "loss": 0.5}
+
+
+def test_page_terminal_and_json_say_the_same() -> None:
+    seen = analysis(flow(1, 400), flow(2, 90, limited_loss_s=0.0))
+    says = answer(seen)
+    assert says.startswith(
+        "Flow 1, 579 kB from 192.0.2.1:50001 to 198.51.100.7:443. Slow because the path gave 3.4 Mbit/s"
+    )
+    console = Console(width=80, file=io.StringIO())
+    console.print(*overview(seen), sep="\n")
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    assert says in " ".join(text.split())
+    assert max(map(len, text.splitlines())) <= 80
+    document = json.loads("".join(as_json(seen)))
+    (first, second) = document["totals"]["why"]
+    assert says.endswith(first["says"])
+    assert second["limits"] == [{"limit": "queue", "seconds": pytest.approx(0.2, abs=0.1), "share": 1.0}]
+    page = html(seen)
+    for flow_says in (first["says"], second["says"]):
+        assert flow_says in page
+    brief = limits.brief(document["totals"]["limits"], len(LIMITS))
+    assert brief in page
+    assert brief in " ".join(text.split())
+
+
+def test_the_command_answers_first(airtcp: Command) -> None:
+    from conftest import ROOT
+
+    done = airtcp("analyze", ROOT / "tests/data/captures/timeout_2_duplicates-sender.pcap", "--no-save")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("Flow 0, ")
+    assert "Slow because" in done.stdout.splitlines()[0] + done.stdout.splitlines()[1]
