@@ -23,6 +23,10 @@ build: $(BUILD) ## Build; leaves the command at .venv/bin/airtcp
 demo: build ## The study ap-retry-out in its quick size: verdicts here, a report in runs/demo/
 	@tools/demo.sh
 
+.PHONY: host
+host: ## The binary airtcp-host for Linux hosts, fully static; left in target/x86_64-unknown-linux-gnu/release/
+	@tools/host.sh build
+
 ##@ Develop
 .PHONY: test
 test: $(BUILD) $(DEV) ## All tests, Rust and Python
@@ -32,6 +36,14 @@ test: $(BUILD) $(DEV) ## All tests, Rust and Python
 .PHONY: test-all
 test-all: $(BUILD) $(DEV) ## All tests, then a list and the number of those skipped here and why (browser, namespaces, rights)
 	@tools/test_all.sh
+
+.PHONY: test-host
+test-host: ## Tests of airtcp-host against this kernel; what lacks rights is skipped aloud
+	@tools/host.sh test
+
+.PHONY: bpf
+bpf: ## Rebuild the BPF objects of crates/host; needs clang-14 and rustup's llvm-tools
+	@crates/host/bpf/build.sh
 
 .PHONY: lint
 lint: $(BUILD) $(DEV) ## Formatting, lints and types

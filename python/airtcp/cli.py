@@ -23,7 +23,7 @@ from airtcp import _airtcp
 from airtcp._files import fault_of_input
 from airtcp._terminal import BAD_INPUT, FAILURE, OK, Interrupts, StopError, fail, render, say, write_out
 from airtcp._text import to_json
-from airtcp.commands import advise, analyze, clean, report, study, sweep, verify
+from airtcp.commands import advise, analyze, clean, host, report, study, sweep, verify
 from airtcp.errors import (
     DamagedError,
     ExecutorError,
@@ -313,6 +313,7 @@ def _parser() -> argparse.ArgumentParser:
     report.add(command)
     analyze.add(command)
     advise.add(command)
+    host.add(command)
     verify.add(command)
     clean.add(command)
     return parser

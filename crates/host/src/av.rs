@@ -1,0 +1,263 @@
+//! `airtcp-host av`: TCP-AV in the kernel for the connections that the user names, as long as this process lives.
+
+use std::fs;
+use std::net::{IpAddr, Ipv6Addr};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use airtcp_core::units::DataRate;
+
+#[cfg(feature = "bpf")]
+use crate::load::Refusal;
+
+/// Name of the control, for `TCP_CONGESTION`.
+pub const CONTROL: &str = "airtcp_av";
+/// Rules that the kernel's side holds.
+pub const MOST_RULES: usize = 64;
+/// How long the law acts without a sign of life of this process.
+pub const LEASE: Duration = Duration::from_secs(2);
+
+/// Connections with a target of their own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rule {
+    /// Payload rate; `None`: the common one.
+    pub target: Option<DataRate>,
+    /// The other end's addresses: network and length. `None`: all.
+    pub prefix: Option<(IpAddr, u8)>,
+    /// Port of either end. `None`: all.
+    pub port: Option<u16>,
+}
+
+impl Rule {
+    /// Reads `PORT[=RATE]`.
+    pub fn of_port(text: &str) -> Result<Rule, String> {
+        let (port, target) = split(text)?;
+        match port.parse() {
+            Ok(port) if port > 0 => Ok(Rule { target, prefix: None, port: Some(port) }),
+            _ => Err(format!("--port {text}: must be 1 to 65535, with `=RATE` behind it for a target of its own")),
+        }
+    }
+
+    /// Reads `ADDRESS[/LENGTH][=RATE]`.
+    pub fn of_prefix(text: &str) -> Result<Rule, String> {
+        let wrong = || {
+            format!(
+                "--prefix {text}: must be as 192.0.2.0/24 or 2001:db8::/32, with `=RATE` behind it for a target of its own"
+            )
+        };
+        let (prefix, target) = split(text)?;
+        let (address, length) = prefix.split_once('/').map_or((prefix, None), |(a, l)| (a, Some(l)));
+        let address: IpAddr = address.parse().map_err(|_| wrong())?;
+        let most = if address.is_ipv4() { 32 } else { 128 };
+        let length = length.map_or(Ok(most), |l| l.parse::<u8>().map_err(|_| wrong()))?;
+        if length > most {
+            return Err(wrong());
+        }
+        Ok(Rule { target, prefix: Some((address, length)), port: None })
+    }
+
+    /// As the kernel's side holds it.
+    pub fn words(&self) -> Vec<u64> {
+        let (address, length) = match self.prefix {
+            None => (0, 0),
+            Some((IpAddr::V4(v4), length)) => (u128::from(v4.to_ipv6_mapped()), 96 + u32::from(length)),
+            Some((IpAddr::V6(v6), length)) => (u128::from(v6), u32::from(length)),
+        };
+        let mask = if length == 0 { 0 } else { u128::MAX << (128 - length) };
+        let mut bytes = self.target.map_or(0, DataRate::as_bps).to_ne_bytes().to_vec();
+        bytes.extend(Ipv6Addr::from(address & mask).octets());
+        bytes.extend(Ipv6Addr::from(mask).octets());
+        bytes.extend(u32::from(self.port.unwrap_or(0)).to_ne_bytes());
+        bytes.extend([0; 4]);
+        crate::words::words(&bytes)
+    }
+}
+
+fn split(text: &str) -> Result<(&str, Option<DataRate>), String> {
+    let Some((what, rate)) = text.split_once('=') else { return Ok((text, None)) };
+    Ok((what, Some(target(rate)?)))
+}
+
+/// Reads a target.
+pub fn target(text: &str) -> Result<DataRate, String> {
+    let wrong = || format!("target {text}: must be a rate from 1kbit/s to 100Gbit/s, as 4Mbit/s");
+    let rate: DataRate = text.parse().map_err(|_| wrong())?;
+    if (1_000..=100_000_000_000).contains(&rate.as_bps()) { Ok(rate) } else { Err(wrong()) }
+}
+
+/// Folder of a control group: a path, or a name below the mount of cgroup v2.
+pub fn cgroup(name: &str) -> Result<PathBuf, String> {
+    let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();
+    let mount = mounts.lines().find_map(|line| {
+        let fields: Vec<&str> = line.split(' ').collect();
+        (fields.get(2) == Some(&"cgroup2")).then(|| fields[1].to_owned())
+    });
+    let Some(mount) = mount else {
+        return Err("cgroup v2 is not mounted; mount it: mount -t cgroup2 none /sys/fs/cgroup".to_owned());
+    };
+    let folder = if name.starts_with('/') && Path::new(name).starts_with(&mount) {
+        PathBuf::from(name)
+    } else {
+        Path::new(&mount).join(name.trim_start_matches('/'))
+    };
+    if folder.join("cgroup.procs").exists() {
+        Ok(folder)
+    } else {
+        Err(format!("--cgroup {name}: {} is no control group", folder.display()))
+    }
+}
+
+/// What `airtcp-host av` was asked for.
+#[derive(Debug, Clone)]
+pub struct Order {
+    /// Common target.
+    pub target: DataRate,
+    /// Control group whose connections are meant; `None`: of rules, all of the host.
+    pub cgroup: Option<PathBuf>,
+    /// Connections by port and prefix; the first that fits counts.
+    pub rules: Vec<Rule>,
+}
+
+/// TCP-AV as this process has it in the kernel. Dropped, it takes no new connections; those it has go on as Reno once the lease ends.
+#[cfg(feature = "bpf")]
+#[derive(Debug)]
+pub struct Av {
+    settings: libbpf_rs::MapHandle,
+    rules: libbpf_rs::MapHandle,
+    paths: libbpf_rs::MapHandle,
+    wishes: libbpf_rs::MapHandle,
+    flows: libbpf_rs::MapHandle,
+    order: Order,
+    _links: Vec<libbpf_rs::Link>,
+    _loaded: crate::load::Loaded,
+}
+
+#[cfg(feature = "bpf")]
+impl Av {
+    /// Loads, registers, and attaches what the order needs.
+    pub fn start(order: Order) -> Result<Av, Refusal> {
+        use crate::load::{load, objects};
+        use crate::rights::{Capability, STRUCT_OPS};
+
+        let needs_hook = order.cgroup.is_some() || !order.rules.is_empty();
+        let mut capabilities = vec![Capability::Bpf, Capability::Perfmon];
+        if needs_hook {
+            capabilities.push(Capability::NetAdmin);
+        }
+        let mut loaded = load("av", objects::TCP_AV, STRUCT_OPS, &capabilities)?;
+        let mut av = Av {
+            settings: loaded.map("settings")?,
+            rules: loaded.map("rules")?,
+            paths: loaded.map("paths")?,
+            wishes: loaded.map("wishes")?,
+            flows: loaded.map("flows")?,
+            order: order.clone(),
+            _links: vec![loaded.register(CONTROL)?],
+            _loaded: loaded,
+        };
+        av.set(order)?;
+        if needs_hook {
+            let folder = match &av.order.cgroup {
+                Some(folder) => folder.clone(),
+                None => cgroup("").map_err(Refusal)?,
+            };
+            let open =
+                fs::File::open(&folder).map_err(|e| Refusal(format!("cannot open {}: {e}", folder.display())))?;
+            let link = av._loaded.attach_cgroup("choose", std::os::fd::AsRawFd::as_raw_fd(&open))?;
+            av._links.push(link);
+        }
+        Ok(av)
+    }
+
+    /// Another target or other rules; connections follow at their next ACK.
+    pub fn set(&mut self, order: Order) -> Result<(), Refusal> {
+        if order.rules.len() > MOST_RULES {
+            return Err(Refusal(format!("{} rules: at most {MOST_RULES} are possible", order.rules.len())));
+        }
+        for (at, rule) in order.rules.iter().enumerate() {
+            let at = u32::try_from(at).unwrap_or(u32::MAX);
+            crate::load::put(&self.rules, &at.to_ne_bytes(), &rule.words())?;
+        }
+        self.order = order;
+        self.renew()
+    }
+
+    /// A sign of life. The law acts for [`LEASE`] from now on.
+    pub fn renew(&self) -> Result<(), Refusal> {
+        use airtcp_law::tcp_av::Params;
+
+        let params = Params { target_bps: self.order.target.as_bps(), ..Params::HOST };
+        let mut words = crate::words::of_params(&params).to_vec();
+        let lease = u64::try_from(LEASE.as_nanos()).unwrap_or(u64::MAX);
+        words.push(crate::sys::monotonic_ns().saturating_add(lease));
+        words.push(self.order.rules.len() as u64);
+        words.push(u64::from(self.order.cgroup.is_none() || !self.order.rules.is_empty()));
+        crate::load::put(&self.settings, &0u32.to_ne_bytes(), &words)
+    }
+
+    /// The path of `interface` has changed; 0: of all.
+    pub fn path_changed(&self, interface: u32) -> Result<(), Refusal> {
+        let key = if interface < 4096 { interface } else { 0 }.to_ne_bytes();
+        let now = crate::load::get(&self.paths, &key)?.and_then(|words| words.first().copied()).unwrap_or(0);
+        crate::load::put(&self.paths, &key, &[now.wrapping_add(1)])
+    }
+
+    /// A target for one socket of this process, now or before it connects.
+    pub fn set_target(&self, socket: std::os::fd::RawFd, target: DataRate) -> Result<(), Refusal> {
+        crate::load::put(&self.wishes, &socket.to_ne_bytes(), &[target.as_bps(), 0])
+    }
+
+    /// What the law has as the least round-trip time of a socket of this process, ns. `None`: nothing measured.
+    pub fn least_rtt_ns(&self, socket: std::os::fd::RawFd) -> Result<Option<u64>, Refusal> {
+        let words = crate::load::get(&self.flows, &socket.to_ne_bytes())?;
+        Ok(words.and_then(|words| words.get(16 + 2).copied()).filter(|&ns| ns != airtcp_law::UNKNOWN))
+    }
+}
+
+/// Runs until the process is told to end.
+#[cfg(feature = "bpf")]
+pub fn run(order: &Order, mut tell: impl FnMut(&str)) -> Result<(), Refusal> {
+    let av = Av::start(order.clone())?;
+    let mut watch = crate::paths::Watch::new()
+        .map_err(|e| Refusal(format!("cannot listen to the kernel's routing messages: {e}")))?;
+    tell(&format!("{CONTROL} is registered; target {}; end with Ctrl-C", order.target));
+    loop {
+        let wait = watch.wait(crate::sys::monotonic_ns(), LEASE / 4);
+        crate::sys::readable(&[watch.fd()], wait).map_err(|e| Refusal(format!("cannot wait: {e}")))?;
+        let now = crate::sys::monotonic_ns();
+        watch.read(now);
+        for interface in watch.due(now) {
+            av.path_changed(interface)?;
+            tell(&format!("interface {interface}: the path has changed"));
+        }
+        av.renew()?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_are_read_and_refused_with_what_is_accepted() {
+        let rule = Rule::of_prefix("192.0.2.77/24=2Mbit/s").unwrap();
+        assert_eq!(rule.target, Some(DataRate::from_mbps(2)));
+        let bytes = crate::words::bytes(&rule.words());
+        assert_eq!(bytes.len(), 48);
+        assert_eq!(&bytes[8..24], &[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 192, 0, 2, 0]);
+        assert_eq!(&bytes[24..40], &[255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 0]);
+        assert_eq!(Rule::of_port("443").unwrap(), Rule { target: None, prefix: None, port: Some(443) });
+        for text in ["0", "70000", "x", "443=fast"] {
+            assert!(Rule::of_port(text).unwrap_err().contains("must be"), "{text}");
+        }
+        for text in ["192.0.2.0/33", "nowhere", "192.0.2.0/x", "2001:db8::/129", "::/0=1bit/s"] {
+            assert!(Rule::of_prefix(text).unwrap_err().contains("must be"), "{text}");
+        }
+        assert_eq!(Rule::of_prefix("::/0").unwrap().words()[1..5], [0; 4]);
+    }
+
+    #[test]
+    fn a_group_that_is_none_is_refused() {
+        assert!(cgroup("no/such/group").is_err());
+    }
+}

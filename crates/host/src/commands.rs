@@ -1,0 +1,152 @@
+//! The commands: options in, words and exit codes out. 0 done, 1 the host refuses or fails, 2 bad input.
+
+use std::process::ExitCode;
+
+use airtcp_core::units::DataRate;
+use airtcp_host::args::Args;
+use airtcp_host::rights;
+
+const HELP: &str = "usage: airtcp host COMMAND [OPTIONS]
+
+Puts airtcp's remedies on this Linux host. Each part lives as long as its process: nothing is pinned, and nothing stays after kill -9.
+
+commands:
+  check    what works on this host, what is missing, and how to allow it
+  av       TCP-AV in the kernel: named connections hold a target rate
+
+`airtcp host COMMAND --help` shows options, examples and exit codes.
+exit codes: 0 done, 1 the host refuses or fails, 2 bad input, 130 interrupted
+";
+
+const CHECK_HELP: &str = "usage: airtcp host check
+
+Says what works on this host, what is missing, and how to allow it. It changes nothing.
+
+example:
+  airtcp host check
+
+exit codes: 0 all parts work, 1 some part lacks something
+";
+
+const AV_HELP: &str = "usage: airtcp host av --target RATE [--cgroup GROUP] [--port PORT[=RATE]]... [--prefix PREFIX[=RATE]]...
+
+Registers the congestion control `airtcp_av` and holds it until the command ends. It holds the target rate after losses and timeouts.
+Connections get it in one of three ways. A program asks for it by TCP_CONGESTION. Or it runs in the control group, unchanged.
+Or one of its ends has the port, or the other end is within the prefix. Only connections that begin later are taken.
+When the path changes, by a route, an address or a carrier, the least round-trip time is measured anew.
+When the command ends, also by kill -9, connections go on as plain Reno within two seconds.
+
+options:
+  --target RATE           payload rate of each connection, 1kbit/s to 100Gbit/s
+  --cgroup GROUP          a control group of cgroup v2, as video.slice or its full path
+  --port PORT[=RATE]      connections with this port at either end, with a target of their own behind `=`; repeatable
+  --prefix PREFIX[=RATE]  connections to these addresses, as 192.0.2.0/24 or 2001:db8::/32; repeatable
+With --cgroup and rules, both must fit. The first rule that fits counts, ports before prefixes; at most 64.
+
+examples:
+  airtcp host av --target 4Mbit/s --cgroup video.slice
+  airtcp host av --target 2Mbit/s --port 8554 --prefix 192.0.2.0/24=6Mbit/s
+
+rights: CAP_BPF and CAP_PERFMON; CAP_NET_ADMIN with --cgroup, --port or --prefix
+exit codes: 1 the host refuses (the message says why), 2 bad input, 130 interrupted
+";
+
+/// A failure: bad input, or of the host.
+enum Fault {
+    Input(String),
+    Host(String),
+}
+
+impl From<String> for Fault {
+    fn from(text: String) -> Fault {
+        Fault::Input(text)
+    }
+}
+
+#[cfg(feature = "bpf")]
+impl From<airtcp_host::load::Refusal> for Fault {
+    fn from(refusal: airtcp_host::load::Refusal) -> Fault {
+        Fault::Host(refusal.0)
+    }
+}
+
+type Outcome = Result<ExitCode, Fault>;
+
+/// Runs the command that the words name.
+pub(crate) fn main() -> ExitCode {
+    let mut words = std::env::args().skip(1);
+    let command = words.next().unwrap_or_default();
+    let mut args = Args::new(words);
+    let is_help = args.switch("help") || args.switch("-h");
+    let outcome = match (command.as_str(), is_help) {
+        ("check", false) => check(args),
+        ("av", false) => av(args),
+        ("check", true) => help(CHECK_HELP),
+        ("av", true) => help(AV_HELP),
+        ("--help" | "-h" | "help", _) => help(HELP),
+        ("--version", _) => {
+            println!("airtcp-host {}", env!("CARGO_PKG_VERSION"));
+            Ok(ExitCode::SUCCESS)
+        }
+        ("", _) => Err(Fault::Input("a command must follow; `airtcp host --help` lists them".to_owned())),
+        (other, _) => Err(Fault::Input(format!("{other:?} is not a command; `airtcp host --help` lists them"))),
+    };
+    match outcome {
+        Ok(code) => code,
+        Err(Fault::Input(text)) => {
+            eprintln!("airtcp host: {text}");
+            ExitCode::from(2)
+        }
+        Err(Fault::Host(text)) => {
+            eprintln!("airtcp host: {text}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn help(text: &str) -> Outcome {
+    print!("{text}");
+    Ok(ExitCode::SUCCESS)
+}
+
+fn check(args: Args) -> Outcome {
+    args.end()?;
+    let (text, works) = rights::report(&rights::Host::read());
+    print!("{text}");
+    Ok(if works { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+#[cfg(not(feature = "bpf"))]
+fn without_bpf() -> Fault {
+    let missing = rights::Host::read().missing((0, 0), &[]);
+    Fault::Host(missing.join("; "))
+}
+
+fn av(mut args: Args) -> Outcome {
+    use airtcp_host::av::{Order, Rule, cgroup, target};
+
+    let target: DataRate = match args.option("target")? {
+        Some(text) => target(&text)?,
+        None => return Err("--target RATE is missing, as --target 4Mbit/s".to_owned().into()),
+    };
+    let group = args.option("cgroup")?.map(|name| cgroup(&name)).transpose()?;
+    let mut rules = Vec::new();
+    for text in args.options("port")? {
+        rules.push(Rule::of_port(&text)?);
+    }
+    for text in args.options("prefix")? {
+        rules.push(Rule::of_prefix(&text)?);
+    }
+    args.end()?;
+    let order = Order { target, cgroup: group, rules };
+    #[cfg(feature = "bpf")]
+    {
+        airtcp_host::av::run(&order, |text| eprintln!("airtcp host av: {text}"))?;
+        Ok(ExitCode::SUCCESS)
+    }
+    #[cfg(not(feature = "bpf"))]
+    {
+        drop(order);
+        Err(without_bpf())
+    }
+}

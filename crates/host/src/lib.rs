@@ -1,0 +1,11 @@
+//! airtcp's remedies on Linux hosts. The binary `airtcp-host` is a thin `main` over this library.
+#![cfg(target_os = "linux")]
+
+pub mod args;
+pub mod av;
+#[cfg(feature = "bpf")]
+pub mod load;
+pub mod paths;
+pub mod rights;
+pub mod sys;
+pub mod words;

@@ -1,0 +1,131 @@
+//! BPF objects: loading with a message that a user can act on, and maps by name.
+
+use std::fmt;
+
+use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, set_print};
+
+use crate::rights::{Capability, Host};
+
+/// Why a part of the kernel's side does not work.
+#[derive(Debug)]
+pub struct Refusal(pub String);
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+/// The programs, as `make bpf` made them.
+pub mod objects {
+    /// TCP-AV.
+    pub const TCP_AV: &[u8] = include_bytes!("../bpf/built/tcp_av.o");
+    /// One step of the law, for tests.
+    pub const STEP: &[u8] = include_bytes!("../bpf/built/step.o");
+}
+
+/// A loaded object. Its programs go when it does.
+#[derive(Debug)]
+pub struct Loaded {
+    object: Object,
+    name: &'static str,
+}
+
+/// Loads the object `name`, which needs a kernel from `least` on and `capabilities`.
+pub fn load(
+    name: &'static str,
+    bytes: &[u8],
+    least: (u32, u32),
+    capabilities: &[Capability],
+) -> Result<Loaded, Refusal> {
+    let missing = Host::read().missing(least, capabilities);
+    if !missing.is_empty() {
+        return Err(Refusal(format!("{name}: {}", missing.join("; "))));
+    }
+    // libbpf speaks to standard error by itself; its own words only where somebody looks for them.
+    if std::env::var_os("AIRTCP_HOST_VERBOSE").is_none() {
+        set_print(None);
+    }
+    let object = ObjectBuilder::default().open_memory(bytes).and_then(|object| object.load()).map_err(|e| {
+        Refusal(format!(
+            "{name}: the kernel does not take the program: {}; AIRTCP_HOST_VERBOSE=1 shows its reasons",
+            chain(&e)
+        ))
+    })?;
+    Ok(Loaded { object, name })
+}
+
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(inner) = source {
+        text += &format!(": {inner}");
+        source = inner.source();
+    }
+    text
+}
+
+impl Loaded {
+    /// The map `name`, which outlives the object.
+    pub fn map(&self, name: &str) -> Result<MapHandle, Refusal> {
+        let map = self.object.maps().find(|map| map.name() == name);
+        let map = map.ok_or_else(|| Refusal(format!("{}: no map {name}", self.name)))?;
+        MapHandle::try_from(&map).map_err(|e| Refusal(format!("{}: map {name}: {}", self.name, chain(&e))))
+    }
+
+    /// Registers the congestion control `name`.
+    pub fn register(&mut self, name: &str) -> Result<Link, Refusal> {
+        let mut map = self.object.maps_mut().find(|map| map.name() == name);
+        let map = map.as_mut().ok_or_else(|| Refusal(format!("{}: no control {name}", self.name)))?;
+        map.attach_struct_ops().map_err(|e| {
+            let text = chain(&e);
+            let why = if text.contains("File exists") || text.contains("exists") {
+                format!("another airtcp-host has registered `{name}` on this host; end it first")
+            } else {
+                format!("the kernel does not register `{name}`: {text}")
+            };
+            Refusal(format!("{}: {why}", self.name))
+        })
+    }
+
+    /// Attaches the program `name` in the way that its section says.
+    pub fn attach(&self, name: &str) -> Result<Link, Refusal> {
+        self.program(name)?
+            .attach()
+            .map_err(|e| Refusal(format!("{}: {name} does not attach: {}", self.name, chain(&e))))
+    }
+
+    /// Attaches the program `name` to an open cgroup.
+    pub fn attach_cgroup(&self, name: &str, cgroup: i32) -> Result<Link, Refusal> {
+        self.program(name)?.attach_cgroup(cgroup).map_err(|e| {
+            Refusal(format!(
+                "{}: {name} does not attach to the cgroup: {}; it must be one of cgroup v2",
+                self.name,
+                chain(&e)
+            ))
+        })
+    }
+
+    /// The program `name`.
+    pub fn program(&self, name: &str) -> Result<libbpf_rs::ProgramMut<'_>, Refusal> {
+        self.object
+            .progs_mut()
+            .find(|p| p.name() == name)
+            .ok_or_else(|| Refusal(format!("{}: no program {name}", self.name)))
+    }
+}
+
+/// Writes a value of words.
+pub fn put(map: &MapHandle, key: &[u8], words: &[u64]) -> Result<(), Refusal> {
+    map.update(key, &crate::words::bytes(words), MapFlags::ANY)
+        .map_err(|e| Refusal(format!("cannot write a map of the kernel: {}", chain(&e))))
+}
+
+/// Reads a value of words; `None`: the key has none.
+pub fn get(map: &MapHandle, key: &[u8]) -> Result<Option<Vec<u64>>, Refusal> {
+    let value = map.lookup(key, MapFlags::ANY);
+    let value = value.map_err(|e| Refusal(format!("cannot read a map of the kernel: {}", chain(&e))))?;
+    Ok(value.map(|bytes| crate::words::words(&bytes)))
+}

@@ -1,0 +1,213 @@
+//! System calls that the standard library does not have. The only module with `unsafe`.
+#![allow(unsafe_code)]
+
+use std::ffi::CString;
+use std::fs::File;
+use std::io;
+use std::mem::{size_of, zeroed};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::time::Duration;
+
+fn checked(result: libc::c_int) -> io::Result<libc::c_int> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+fn length<T>() -> libc::socklen_t {
+    libc::socklen_t::try_from(size_of::<T>()).expect("small")
+}
+
+/// Nanoseconds of a clock, as BPF's `bpf_ktime_get_ns` counts them for `CLOCK_MONOTONIC`.
+fn clock_ns(clock: libc::clockid_t) -> u64 {
+    // SAFETY: an all-zero timespec is valid, and the call writes only there.
+    let mut time: libc::timespec = unsafe { zeroed() };
+    // SAFETY: `time` is a valid place for the result.
+    unsafe { libc::clock_gettime(clock, &raw mut time) };
+    let (seconds, ns) = (u64::try_from(time.tv_sec).unwrap_or(0), u64::try_from(time.tv_nsec).unwrap_or(0));
+    seconds * 1_000_000_000 + ns
+}
+
+/// The clock that never jumps, ns.
+pub fn monotonic_ns() -> u64 {
+    clock_ns(libc::CLOCK_MONOTONIC)
+}
+
+/// The clock of the wall, ns since 1970.
+pub fn realtime_ns() -> u64 {
+    clock_ns(libc::CLOCK_REALTIME)
+}
+
+/// Waits until the monotonic clock shows `at_ns`.
+pub fn sleep_until(at_ns: u64) {
+    let until = libc::timespec {
+        tv_sec: i64::try_from(at_ns / 1_000_000_000).unwrap_or(i64::MAX),
+        tv_nsec: i64::try_from(at_ns % 1_000_000_000).unwrap_or(0),
+    };
+    loop {
+        // SAFETY: `until` is valid, and no remainder is asked for.
+        let result = unsafe {
+            libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &raw const until, std::ptr::null_mut())
+        };
+        if result != libc::EINTR {
+            return;
+        }
+    }
+}
+
+/// Which of `fds` have something to read, after at most `timeout`.
+pub fn readable(fds: &[RawFd], timeout: Duration) -> io::Result<Vec<bool>> {
+    let mut polled: Vec<libc::pollfd> =
+        fds.iter().map(|&fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 }).collect();
+    let time = libc::timespec {
+        tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: i64::from(timeout.subsec_nanos()),
+    };
+    // SAFETY: the array has the length given, and no signal mask is passed.
+    let result =
+        unsafe { libc::ppoll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, &raw const time, std::ptr::null()) };
+    match checked(result) {
+        Ok(_) => Ok(polled.iter().map(|p| p.revents != 0).collect()),
+        Err(e) if e.kind() == io::ErrorKind::Interrupted => Ok(vec![false; fds.len()]),
+        Err(e) => Err(e),
+    }
+}
+
+/// A netlink socket of `protocol` that hears `groups`.
+pub fn netlink(protocol: libc::c_int, groups: u32) -> io::Result<OwnedFd> {
+    // SAFETY: no pointers.
+    let fd = checked(unsafe {
+        libc::socket(libc::AF_NETLINK, libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK, protocol)
+    })?;
+    // SAFETY: the descriptor is new and owned by nobody else.
+    let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+    // SAFETY: an all-zero address is valid.
+    let mut address: libc::sockaddr_nl = unsafe { zeroed() };
+    address.nl_family = libc::sa_family_t::try_from(libc::AF_NETLINK).unwrap_or(0);
+    address.nl_groups = groups;
+    // SAFETY: the address has the length given.
+    checked(unsafe { libc::bind(fd.as_raw_fd(), (&raw const address).cast(), length::<libc::sockaddr_nl>()) })?;
+    Ok(fd)
+}
+
+/// One datagram of a socket into `buffer`; its length.
+pub fn receive(fd: RawFd, buffer: &mut [u8]) -> io::Result<usize> {
+    // SAFETY: the buffer has the length given.
+    let n = unsafe { libc::recv(fd, buffer.as_mut_ptr().cast(), buffer.len(), 0) };
+    usize::try_from(n).map_err(|_| io::Error::last_os_error())
+}
+
+/// Sends a datagram on a connected or netlink socket.
+pub fn send(fd: RawFd, data: &[u8]) -> io::Result<()> {
+    // SAFETY: the data have the length given.
+    let n = unsafe { libc::send(fd, data.as_ptr().cast(), data.len(), libc::MSG_NOSIGNAL) };
+    if n < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Sets an integer option of a socket.
+pub fn set_option(fd: RawFd, level: libc::c_int, option: libc::c_int, value: libc::c_int) -> io::Result<()> {
+    // SAFETY: the value has the length given.
+    checked(unsafe { libc::setsockopt(fd, level, option, (&raw const value).cast(), length::<libc::c_int>()) })
+        .map(drop)
+}
+
+/// Chooses the congestion control of a socket.
+pub fn set_congestion_control(fd: RawFd, name: &str) -> io::Result<()> {
+    let bytes = libc::socklen_t::try_from(name.len()).unwrap_or(0);
+    // SAFETY: the name has the length given.
+    checked(unsafe { libc::setsockopt(fd, libc::IPPROTO_TCP, libc::TCP_CONGESTION, name.as_ptr().cast(), bytes) })
+        .map(drop)
+}
+
+/// The first bytes of a connection's `TCP_INFO`.
+pub fn tcp_info(fd: RawFd) -> io::Result<libc::tcp_info> {
+    // SAFETY: all-zero is valid.
+    let mut info: libc::tcp_info = unsafe { zeroed() };
+    let mut bytes = length::<libc::tcp_info>();
+    // SAFETY: the result has the length given.
+    checked(unsafe {
+        libc::getsockopt(fd, libc::IPPROTO_TCP, libc::TCP_INFO, (&raw mut info).cast(), &raw mut bytes)
+    })?;
+    Ok(info)
+}
+
+/// A socket's cookie, by which BPF programs know it.
+pub fn cookie(fd: RawFd) -> io::Result<u64> {
+    let (mut cookie, mut bytes) = (0u64, length::<u64>());
+    // SAFETY: the result has the length given.
+    checked(unsafe {
+        libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_COOKIE, (&raw mut cookie).cast(), &raw mut bytes)
+    })?;
+    Ok(cookie)
+}
+
+/// Binds a socket to an interface.
+pub fn bind_to_interface(fd: RawFd, name: &str) -> io::Result<()> {
+    let bytes = libc::socklen_t::try_from(name.len()).unwrap_or(0);
+    // SAFETY: the name has the length given.
+    checked(unsafe { libc::setsockopt(fd, libc::SOL_SOCKET, libc::SO_BINDTODEVICE, name.as_ptr().cast(), bytes) })
+        .map(drop)
+}
+
+/// The number of an interface; `None`: there is none of that name.
+pub fn interface_index(name: &str) -> Option<u32> {
+    let name = CString::new(name).ok()?;
+    // SAFETY: the name ends with a zero byte.
+    let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
+    (index > 0).then_some(index)
+}
+
+/// Moves this thread into a network namespace of its own, which goes with its last thread and socket.
+pub fn leave_network() -> io::Result<()> {
+    // SAFETY: no pointers.
+    checked(unsafe { libc::unshare(libc::CLONE_NEWNET) }).map(drop)
+}
+
+/// Opens a TUN device `name` in this thread's namespace; packets come and go without a header.
+pub fn tun(name: &str) -> io::Result<File> {
+    let file = File::options().read(true).write(true).open("/dev/net/tun")?;
+    // SAFETY: all-zero is valid.
+    let mut request: libc::ifreq = unsafe { zeroed() };
+    for (to, from) in request.ifr_name.iter_mut().zip(name.bytes().take(libc::IFNAMSIZ - 1)) {
+        *to = libc::c_char::from_ne_bytes([from]);
+    }
+    let flags = libc::IFF_TUN | libc::IFF_NO_PI;
+    request.ifr_ifru.ifru_flags = libc::c_short::try_from(flags).unwrap_or(0);
+    // SAFETY: the request is the struct that this ioctl takes.
+    checked(unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF, &raw mut request) })?;
+    let fd = file.as_raw_fd();
+    // SAFETY: no pointers.
+    checked(unsafe { libc::fcntl(fd, libc::F_SETFL, libc::O_NONBLOCK) })?;
+    Ok(file)
+}
+
+/// Lets this thread run before ordinary ones.
+pub fn run_first() -> io::Result<()> {
+    let priority = libc::sched_param { sched_priority: 1 };
+    // SAFETY: the parameter is valid; 0 is this thread.
+    checked(unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const priority) }).map(drop)
+}
+
+/// A TCP socket over IPv4 in this thread's namespace.
+pub fn tcp_socket() -> io::Result<OwnedFd> {
+    // SAFETY: no pointers.
+    let fd = checked(unsafe { libc::socket(libc::AF_INET, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0) })?;
+    // SAFETY: the descriptor is new and owned by nobody else.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Connects it.
+pub fn connect(socket: OwnedFd, address: [u8; 4], port: u16) -> io::Result<std::net::TcpStream> {
+    // SAFETY: all-zero is valid.
+    let mut to: libc::sockaddr_in = unsafe { zeroed() };
+    to.sin_family = libc::sa_family_t::try_from(libc::AF_INET).unwrap_or(0);
+    to.sin_port = port.to_be();
+    to.sin_addr.s_addr = u32::from_ne_bytes(address);
+    // SAFETY: the address has the length given.
+    checked(unsafe { libc::connect(socket.as_raw_fd(), (&raw const to).cast(), length::<libc::sockaddr_in>()) })?;
+    Ok(socket.into())
+}
+
+/// Waits for a lock on a file, held until it is closed.
+pub fn lock(file: &File) -> io::Result<()> {
+    // SAFETY: no pointers.
+    checked(unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX) }).map(drop)
+}

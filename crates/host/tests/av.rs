@@ -1,0 +1,137 @@
+//! TCP-AV as the kernel runs it, over a line of 20 Mbit/s, 20 ms and 50 packets.
+#![allow(clippy::disallowed_methods, clippy::cast_possible_truncation)]
+
+mod common;
+
+use std::io::Read;
+use std::os::fd::AsRawFd;
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::Duration;
+
+use airtcp_core::units::DataRate;
+use airtcp_host::av::{Av, CONTROL, Order, cgroup};
+use airtcp_host::sys::monotonic_ns;
+use common::{Bed, LINE, Line, Upload, rates};
+
+const SETTLE: Duration = Duration::from_secs(2);
+const SPAN: Duration = Duration::from_secs(6);
+
+/// Mean rates in Mbit/s of uploads with these controls and targets.
+fn scene(av: &Av, line: Line, uploads: &[(&str, u64)]) -> Vec<f64> {
+    let bed = Bed::new(line);
+    let uploads: Vec<Upload> = uploads
+        .iter()
+        .map(|&(control, target)| {
+            Upload::new(&bed, Some(control), |socket| {
+                if target > 0 {
+                    av.set_target(socket, DataRate::from_mbps(target)).unwrap();
+                }
+            })
+        })
+        .collect();
+    thread::sleep(SETTLE);
+    rates(&uploads, SPAN)
+}
+
+#[test]
+fn the_kernel_holds_targets() {
+    if let Some(reason) = common::missing() {
+        common::skipped(&reason);
+        return;
+    }
+    let _alone = common::alone();
+    let order = Order { target: DataRate::from_mbps(8), cgroup: None, rules: vec![] };
+    let av = Av::start(order).unwrap();
+    let done = std::sync::atomic::AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                av.renew().unwrap();
+                thread::sleep(Duration::from_millis(200));
+            }
+        });
+        let (av, lossy) = (&av, Line { loss_per_mille: 20, ..LINE });
+        let some_loss = Line { loss_per_mille: 10, ..LINE };
+        let beside = scope.spawn(move || scene(av, LINE, &[(CONTROL, 0), ("cubic", 0), ("cubic", 0)]));
+        let alone = scope.spawn(move || scene(av, lossy, &[(CONTROL, 0)]));
+        let reno = scope.spawn(move || scene(av, lossy, &[("reno", 0)]));
+        let two = scope.spawn(move || scene(av, some_loss, &[(CONTROL, 2), (CONTROL, 6)]));
+        let (beside, alone, reno, two) =
+            (beside.join().unwrap(), alone.join().unwrap(), reno.join().unwrap(), two.join().unwrap());
+        println!("beside two CUBIC {beside:.2?}; at 2 % loss {alone:.2?}, Reno {reno:.2?}; targets 2 and 6 {two:.2?}");
+        let path = path_change(av);
+        done.store(true, Ordering::Relaxed);
+        assert!(beside[0] >= 0.9 * 8.0, "beside two CUBIC: {beside:.2?}");
+        assert!(alone[0] >= 0.9 * 8.0 && alone[0] >= 1.4 * reno[0], "at 2 % loss: {alone:.2?}, Reno {reno:.2?}");
+        assert!((two[0] / 2.0 - 1.0).abs() < 0.05 && (two[1] / 6.0 - 1.0).abs() < 0.05, "two targets: {two:.2?}");
+        path.unwrap();
+    });
+    drop(av);
+    let unchanged = unchanged_program(4);
+    println!("an unchanged program in a control group, target 4: {unchanged:.2}");
+    assert!((unchanged / 4.0 - 1.0).abs() < 0.05, "{unchanged}");
+}
+
+/// A program that asks for nothing, in a control group: its rate in Mbit/s.
+fn unchanged_program(target: u64) -> f64 {
+    use std::net::TcpListener;
+    use std::process::{Command, Stdio};
+
+    let group = cgroup("").unwrap().join(format!("airtcp-test-{}", std::process::id()));
+    std::fs::create_dir(&group).unwrap();
+    let order = Order { target: DataRate::from_mbps(target), cgroup: Some(group.clone()), rules: vec![] };
+    let av = Av::start(order).unwrap();
+    let bed = Bed::new(LINE);
+    let listener = bed.b.run(|| TcpListener::bind(("10.9.0.2", 5001)).unwrap());
+    let script = format!("echo $$ > {}/cgroup.procs; exec cat /dev/zero > /dev/tcp/10.9.0.2/5001", group.display());
+    let mut program =
+        bed.a.run(move || Command::new("bash").args(["-c", &script]).stderr(Stdio::null()).spawn().unwrap());
+    let (mut stream, _) = listener.accept().unwrap();
+    let counted = thread::spawn(move || {
+        let mut buffer = vec![0; 1 << 17];
+        let (mut bytes, mut start) = (0, 0);
+        let begin = monotonic_ns();
+        loop {
+            let n = stream.read(&mut buffer).unwrap() as u64;
+            let now = monotonic_ns();
+            if now - begin < 2_000_000_000 {
+                start = now;
+            } else {
+                bytes += n;
+            }
+            if now - begin > 6_000_000_000 {
+                return bytes as f64 * 8e3 / (now - start) as f64;
+            }
+        }
+    });
+    while !counted.is_finished() {
+        av.renew().unwrap();
+        thread::sleep(Duration::from_millis(100));
+    }
+    program.kill().unwrap();
+    program.wait().unwrap();
+    drop(av);
+    let _ = std::fs::remove_dir(&group);
+    counted.join().unwrap()
+}
+
+/// Least round trips before and after 100 ms more, without and with the news of it.
+fn path_change(av: &Av) -> Result<(), String> {
+    let bed = Bed::new(LINE);
+    let upload = Upload::new(&bed, Some(CONTROL), |_| {});
+    let least = || av.least_rtt_ns(upload.socket.as_raw_fd()).unwrap().unwrap() / 1_000_000;
+    thread::sleep(Duration::from_secs(1));
+    let before = least();
+    bed.detour.store(100_000_000, Ordering::Relaxed);
+    thread::sleep(Duration::from_secs(2));
+    let untold = least();
+    av.path_changed(0).unwrap();
+    thread::sleep(Duration::from_secs(1));
+    let told = least();
+    println!("least round trip {before} ms; 100 ms more: {untold} ms, told of it {told} ms");
+    if before > 24 || untold != before || !(118..=132).contains(&told) {
+        return Err(format!("least round trip {before}, {untold}, {told} ms"));
+    }
+    Ok(())
+}
