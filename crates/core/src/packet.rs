@@ -3,6 +3,7 @@
 use crate::convert::count;
 use crate::flags;
 use crate::units::Seq32;
+use crate::wifi::Ac;
 
 /// Index of a flow within its world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -34,7 +35,7 @@ pub enum Kind {
     /// A TCP segment.
     #[default]
     Tcp,
-    /// A UDP datagram.
+    /// A UDP datagram; of external packets also a fragment, and all that is neither TCP nor an echo.
     Udp,
     /// An ICMP echo request.
     EchoRequest,
@@ -55,6 +56,8 @@ flags! {
         PSH = 0x08,
         /// The acknowledgement number counts.
         ACK = 0x10,
+        /// The urgent pointer counts.
+        URG = 0x20,
         /// A congestion mark came (RFC 3168). In a SYN: this side can do ECN.
         ECE = 0x40,
         /// The window was reduced because of ECE. In a SYN: this side can do ECN.
@@ -91,7 +94,9 @@ pub struct Packet {
     pub ecn: Ecn,
     /// None unless `kind` is [`Kind::Tcp`].
     pub flags: TcpFlags,
-    /// Bits 0 to 2: how many of `sack` are in use. Bits 3 to 6: incarnation. Bit 7: from destination to source.
+    /// Of a simulated packet: bits 0 to 2, how many of `sack` are in use, and bits 3 to 6, incarnation. Of an external one: bits 1
+    /// and 2 are set, which is more than `sack` has; bits 3 to 5, how many of `sack` are in use; bits 0 and 6, access category.
+    /// Bit 7 of both: from destination to source.
     meta: u8,
     /// TCP sequence number; for UDP and echo the datagram's number.
     pub seq: Seq32,
@@ -99,7 +104,7 @@ pub struct Packet {
     pub ack: Seq32,
     /// Receive window in bytes, already scaled.
     pub window: u32,
-    /// Timestamp option (RFC 7323); zero when absent.
+    /// Timestamp option (RFC 7323); zero when absent. Of a packet that may be external, see [`Packet::timestamps`].
     pub ts_val: u32,
     /// Its echo; zero when absent.
     pub ts_ecr: u32,
@@ -108,7 +113,12 @@ pub struct Packet {
 
 const SACK_COUNT: u8 = 0x07;
 const INCARNATION_SHIFT: u32 = 3;
+const INCARNATION_BITS: u32 = 4;
 const INCARNATION: u8 = 0x0f;
+const EXTERNAL: u8 = 0x06;
+const EXTERNAL_SACK_SHIFT: u32 = 3;
+const EXTERNAL_AC_LOW: u8 = 0x01;
+const EXTERNAL_AC_HIGH: u8 = 0x40;
 const REVERSE: u8 = 0x80;
 
 impl Packet {
@@ -117,9 +127,58 @@ impl Packet {
     pub fn new(flow: FlowId, kind: Kind, incarnation: u8) -> Packet {
         Packet { flow, kind, meta: (incarnation & INCARNATION) << INCARNATION_SHIFT, ..Packet::default() }
     }
+    /// An empty packet that comes from outside the simulator. `connection`: see [`Self::connection`].
+    pub fn external(kind: Kind, connection: u32, ac: Ac) -> Packet {
+        let ac = ac as u8;
+        let meta = EXTERNAL | (ac & 1) | (ac >> 1) << 6;
+        let mut packet = Packet { kind, meta, ..Packet::default() };
+        packet.sack[MAX_SACK - 1].start = Seq32(connection);
+        packet
+    }
+    /// It came from outside the simulator.
+    #[inline]
+    pub fn is_external(&self) -> bool {
+        self.meta & EXTERNAL == EXTERNAL
+    }
     /// Modulo 16.
+    #[inline]
     pub fn incarnation(&self) -> u8 {
-        (self.meta >> INCARNATION_SHIFT) & INCARNATION
+        if self.is_external() { 0 } else { (self.meta >> INCARNATION_SHIFT) & INCARNATION }
+    }
+    /// Which connection it belongs to, both directions alike: of a simulated packet flow and incarnation, of an external one
+    /// a hash of addresses, protocol and ports.
+    #[inline]
+    pub fn connection(&self) -> u32 {
+        if self.is_external() {
+            // Four SACK blocks leave no room for timestamps in 40 bytes of options, nor for the connection in its place.
+            if self.sack_count() == MAX_SACK { self.ts_ecr } else { self.sack[MAX_SACK - 1].start.0 }
+        } else {
+            self.flow.0 << INCARNATION_BITS | u32::from(self.incarnation())
+        }
+    }
+    /// As [`Self::connection`], but the connections of a simulated flow that follow each other are one.
+    #[inline]
+    pub fn conversation(&self) -> u32 {
+        self.connection() >> INCARNATION_BITS
+    }
+    /// The access category that an external packet asks for; a simulated one has that of its flow.
+    #[inline]
+    pub fn ac(&self) -> Option<Ac> {
+        self.is_external().then(|| {
+            let low = self.meta & EXTERNAL_AC_LOW != 0;
+            match (self.meta & EXTERNAL_AC_HIGH != 0, low) {
+                (false, false) => Ac::ALL[0],
+                (false, true) => Ac::ALL[1],
+                (true, false) => Ac::ALL[2],
+                (true, true) => Ac::ALL[3],
+            }
+        })
+    }
+    /// Timestamp option and its echo; zero when absent.
+    #[inline]
+    pub fn timestamps(&self) -> (u32, u32) {
+        let in_use_otherwise = self.is_external() && self.sack_count() == MAX_SACK;
+        if in_use_otherwise { (0, 0) } else { (self.ts_val, self.ts_ecr) }
     }
     /// Whether all of `flags` are set.
     pub fn has(&self, flags: TcpFlags) -> bool {
@@ -133,28 +192,48 @@ impl Packet {
     pub fn set_reverse(&mut self) {
         self.meta |= REVERSE;
     }
+    #[inline]
+    fn sack_count(&self) -> usize {
+        let shift = if self.is_external() { EXTERNAL_SACK_SHIFT } else { 0 };
+        usize::from((self.meta >> shift) & SACK_COUNT)
+    }
     /// The SACK blocks, the newest first.
     pub fn sack(&self) -> &[SackBlock] {
-        &self.sack[..usize::from(self.meta & SACK_COUNT)]
+        &self.sack[..self.sack_count()]
     }
-    /// A number of the driver's own, zero unless it sets one. It lies where the last SACK block would, so only data packets
-    /// have it: this project's connections carry data one way, and what carries data reports none.
+    /// A number of the driver's own, zero unless it sets one. It lies where the last SACK block would, so a packet that has one
+    /// there has no number, nor has an external one.
     pub fn tag(&self) -> u32 {
-        if self.is_reverse() { 0 } else { self.sack[MAX_SACK - 1].start.0 }
+        if self.has_tag() { self.sack[MAX_SACK - 1].start.0 } else { 0 }
     }
-    /// See [`Self::tag`]. Ignored on a packet from destination to source.
+    /// See [`Self::tag`]. Ignored on a packet that can have none.
     pub fn set_tag(&mut self, tag: u32) {
-        if !self.is_reverse() {
+        if self.has_tag() {
             self.sack[MAX_SACK - 1].start = Seq32(tag);
         }
     }
-    /// Appends a block; ignored when all [`MAX_SACK`] places are taken.
+    fn has_tag(&self) -> bool {
+        !self.is_external() && self.sack_count() < MAX_SACK
+    }
+    /// Appends a block; ignored when all [`MAX_SACK`] places are taken, and on an external packet with timestamps when
+    /// [`MAX_SACK_WITH_TS`] are.
     pub fn push_sack(&mut self, block: SackBlock) {
-        let n = usize::from(self.meta & SACK_COUNT);
-        if n < MAX_SACK {
-            self.sack[n] = block;
-            self.meta += 1;
+        let n = self.sack_count();
+        if n == MAX_SACK {
+            return;
         }
+        if !self.is_external() {
+            self.meta += 1;
+        } else {
+            if n == MAX_SACK_WITH_TS {
+                if (self.ts_val, self.ts_ecr) != (0, 0) {
+                    return;
+                }
+                self.ts_ecr = self.connection();
+            }
+            self.meta += 1 << EXTERNAL_SACK_SHIFT;
+        }
+        self.sack[n] = block;
     }
 }
 
@@ -224,6 +303,47 @@ mod tests {
         pool.remove(ids[1]);
         assert_eq!(pool.iter().map(|(id, p)| (id, p.size)).collect::<Vec<_>>(), [(ids[0], 100), (ids[2], 300)]);
         assert_eq!(pool.iter().count(), pool.len());
+    }
+
+    #[test]
+    fn an_external_packet_has_all_that_a_simulated_one_has() {
+        for ac in Ac::ALL {
+            for blocks in 0..=MAX_SACK {
+                let mut p = Packet::external(Kind::Tcp, 0xdead_beef, ac);
+                let block = |n: usize| SackBlock { start: Seq32(count(n)), end: Seq32(count(n + 7)) };
+                (0..blocks).for_each(|n| p.push_sack(block(n)));
+                for reverse in [false, true] {
+                    if reverse {
+                        p.set_reverse();
+                    }
+                    assert_eq!((p.is_external(), p.connection(), p.ac()), (true, 0xdead_beef, Some(ac)), "{blocks}");
+                    assert_eq!(p.sack().len(), blocks);
+                    assert!(p.sack().iter().enumerate().all(|(n, b)| *b == block(n)));
+                    assert_eq!((p.timestamps(), p.is_reverse(), p.incarnation()), ((0, 0), reverse, 0));
+                    p.set_tag(5);
+                    assert_eq!(p.tag(), 0);
+                }
+            }
+        }
+        let mut p = Packet::external(Kind::Tcp, 7, Ac::Be);
+        (p.ts_val, p.ts_ecr) = (1, 2);
+        (0..9).for_each(|_| p.push_sack(SackBlock::default()));
+        assert_eq!((p.sack().len(), p.timestamps(), p.connection()), (MAX_SACK_WITH_TS, (1, 2), 7));
+    }
+
+    #[test]
+    fn a_simulated_packet_is_never_taken_for_an_external_one() {
+        for incarnation in 0..16 {
+            for blocks in 0..=MAX_SACK {
+                let mut p = Packet::new(FlowId(9), Kind::Tcp, incarnation);
+                (0..blocks).for_each(|_| p.push_sack(SackBlock::default()));
+                assert_eq!((p.is_external(), p.ac(), p.sack().len()), (false, None, blocks));
+                assert_eq!((p.incarnation(), p.connection()), (incarnation, 9 * 16 + u32::from(incarnation)));
+                assert_eq!(p.conversation(), 9);
+                p.set_tag(3);
+                assert_eq!(p.tag(), if blocks < MAX_SACK { 3 } else { 0 });
+            }
+        }
     }
 
     #[test]

@@ -135,7 +135,7 @@ fn is_pure_ack(p: &Packet) -> bool {
 }
 
 fn is_same_connection(a: &Packet, b: &Packet) -> bool {
-    a.flow == b.flow && a.is_reverse() == b.is_reverse() && a.incarnation() == b.incarnation()
+    a.flow == b.flow && a.is_reverse() == b.is_reverse() && a.connection() == b.connection()
 }
 
 /// `a` lies after `b`, modulo 2^32.
@@ -146,10 +146,11 @@ fn is_after(a: u32, b: u32) -> bool {
 /// Whether `newer` tells all that `older` tells of their connection, except for ECN; see the module's text.
 fn is_superfluous(older: &Packet, newer: &Packet) -> bool {
     let edge = |p: &Packet| p.ack.0.wrapping_add(p.window);
+    let (before, after) = (older.timestamps(), newer.timestamps());
     if is_after(older.ack.0, newer.ack.0)
         || is_after(edge(older), edge(newer))
-        || is_after(older.ts_val, newer.ts_val)
-        || is_after(older.ts_ecr, newer.ts_ecr)
+        || is_after(before.0, after.0)
+        || is_after(before.1, after.1)
     {
         return false;
     }
@@ -178,7 +179,7 @@ fn reported(p: &Packet) -> u64 {
 
 impl AckFilter {
     fn chain_of(p: &Packet) -> usize {
-        (p.flow.0 % CHAINS) as usize
+        (p.conversation() % CHAINS) as usize
     }
 
     /// The waiting ACK that goes because `newer` arrives, and the one before it in its chain.

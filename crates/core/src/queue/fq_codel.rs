@@ -280,8 +280,9 @@ impl FqCodel {
     /// The queue of a packet.
     // [RFC8290-4.1-1]
     fn classify(&self, packet: &Packet) -> usize {
-        let key =
-            (u64::from(packet.flow.0) << 8) | (u64::from(packet.incarnation()) << 1) | u64::from(packet.is_reverse());
+        let connection = u64::from(packet.connection());
+        // Every connection and direction has a key of its own.
+        let key = ((connection & !0xf) << 4) | ((connection & 0xf) << 1) | u64::from(packet.is_reverse());
         // The high half of the hash, scaled to the number of queues without a division.
         (((splitmix(key ^ self.seed) >> 32) * self.n_flows as u64) >> 32) as usize
     }

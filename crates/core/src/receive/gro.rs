@@ -62,7 +62,7 @@ impl Merged {
 
     fn is_of(&self, p: &Packet) -> bool {
         let own = &self.packet;
-        own.flow == p.flow && own.is_reverse() == p.is_reverse() && own.incarnation() == p.incarnation()
+        own.flow == p.flow && own.is_reverse() == p.is_reverse() && own.connection() == p.connection()
     }
 
     fn takes(&self, p: &Packet) -> bool {

@@ -430,8 +430,9 @@ impl Channel {
                     mpdu.set_arrived();
                     if let Some(remedy) = recipient.retry_out_mut() {
                         let p = &pool[mpdu.packet];
-                        if p.kind == Kind::Tcp && p.len > 0 && p.ts_ecr != 0 {
-                            remedy.on_up(now, p.flow.0, p.ts_ecr);
+                        let (_, echo) = p.timestamps();
+                        if p.kind == Kind::Tcp && p.len > 0 && echo != 0 {
+                            remedy.on_up(now, p.conversation(), echo);
                         }
                         recipient.on_good(mpdu.is_tcp(), mpdu.size);
                     }
@@ -498,8 +499,9 @@ impl Channel {
         };
         for &id in &self.up {
             let p = &pool[id];
-            if p.kind == Kind::Tcp && p.ts_val != 0 {
-                remedy.on_down(now, p.flow.0, p.ts_val);
+            let (sent, _) = p.timestamps();
+            if p.kind == Kind::Tcp && sent != 0 {
+                remedy.on_down(now, p.conversation(), sent);
             }
         }
     }
