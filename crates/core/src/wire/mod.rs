@@ -2,7 +2,7 @@
 //! zeros.
 //!
 //! **Addresses.** Node *n* is `10.x.y.z` with `x.y = n / 254` and `z = n % 254 + 1`: node 0 is 10.0.0.1, node 253 is
-//! 10.0.0.254, node 254 is 10.0.1.1. It wraps around after 16 646 144 nodes.
+//! 10.0.0.254, node 254 is 10.0.1.1. It wraps around after 16 646 144 nodes. In IPv6 node *n* is `fd00::` plus *n* + 1.
 //!
 //! **Ports.** Flow *f* runs from port `61440 + 16 * (f % 256) + incarnation` to port `50000 + f / 256 % 4096`, so that the
 //! connections of 2^20 flows between the same two nodes are told apart, and a flow's 17th connection reuses the port of
@@ -19,12 +19,16 @@
 //! **Windows.** `packet.window` is in bytes; the field holds it divided by 2^scale and rounded down (RFC 7323 section 2.3),
 //! except that an open window never reads as closed: at least 1. It saturates at 65535. On a SYN it is not scaled.
 
-use std::net::Ipv4Addr;
+mod read;
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use etherparse::checksum::Sum16BitWords;
 use etherparse::{
     IcmpEchoHeader, Icmpv4Header, Icmpv4Type, IpEcn, IpNumber, Ipv4Header, TcpHeader, TcpOptions, UdpHeader, tcp_option,
 };
+
+pub use read::{Read, Reader, Unread, patch_ecn};
 
 use crate::convert::low16;
 use crate::packet::{Ecn, Kind, MAX_SACK, Packet, TcpFlags};
@@ -57,6 +61,25 @@ pub fn address(node: u32) -> Ipv4Addr {
     let [_, x, y, _] = (node / 254 % 65_536 * 256).to_be_bytes();
     let [.., z] = (node % 254 + 1).to_be_bytes();
     Ipv4Addr::new(10, x, y, z)
+}
+
+/// The IPv6 address of node number `node` (see the module's text).
+pub fn address6(node: u32) -> Ipv6Addr {
+    Ipv6Addr::from_bits(PREFIX6 | (u128::from(node) + 1))
+}
+
+const PREFIX6: u128 = 0xfd00 << 112;
+
+/// The node that has this address; `None` if no node has it.
+pub fn node_at(address: IpAddr) -> Option<u32> {
+    match address {
+        IpAddr::V4(v4) => match v4.octets() {
+            [10, _, _, 0 | 255] => None,
+            [10, x, y, z] => Some(u32::from_be_bytes([0, 0, x, y]) * 254 + u32::from(z) - 1),
+            _ => None,
+        },
+        IpAddr::V6(v6) => u32::try_from((v6.to_bits() ^ PREFIX6).checked_sub(1)?).ok(),
+    }
 }
 
 impl Endpoints {
@@ -172,6 +195,7 @@ fn write_tcp(packet: &Packet, addresses: &Endpoints, announced: &Announced, out:
         rst: has(TcpFlags::RST),
         psh: has(TcpFlags::PSH),
         ack: has(TcpFlags::ACK),
+        urg: has(TcpFlags::URG),
         ece: has(TcpFlags::ECE),
         cwr: has(TcpFlags::CWR),
         options: options(packet, announced, usize::from(room)),
