@@ -688,6 +688,11 @@ class Rack(Part):
 class Node(Part):
     """A host, a router, or a group of `count` like them."""
 
+    attach: bool | None = None
+    """Real programs run on it when the scenario runs in real time. Flows between two such hosts are left to them. In
+    simulated time nothing takes their place. Hosts only. Default: false.
+    """
+
     count: int | None = None
     """Makes a group: members `name[0]`, `name[1]` and so on, addressed together by `name`. Default: a single node,
     not a group.

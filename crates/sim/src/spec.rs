@@ -8,6 +8,7 @@ use airtcp_core::convert::count;
 use airtcp_core::packet::FlowId;
 use airtcp_core::queue::QueueConfig;
 use airtcp_core::receive::{OffConfig, ReceiveOffloadConfig};
+use airtcp_core::tcp::TcpConfig;
 use airtcp_core::units::{DataRate, Probability, Span, Time};
 use airtcp_core::wifi::channel::Roams;
 use airtcp_core::wifi::phy::{Motion, SignalConfig, Track};
@@ -60,7 +61,7 @@ impl ChannelId {
 pub struct RunSpec {
     /// Of every random stream.
     pub seed: u64,
-    /// Virtual time from start to end.
+    /// Virtual time from start to end; [`Span::MAX`]: there is no end.
     pub duration: Span,
     /// Summaries leave out what happens before this; series and tables of single events do not.
     pub warmup: Span,
@@ -78,6 +79,29 @@ pub struct RunSpec {
     pub flows: Vec<FlowSpec>,
     /// What is written down.
     pub record: RecordSpec,
+    /// Hosts of real programs.
+    pub external: ExternalSpec,
+}
+
+/// Hosts whose programs are real; none in an ordinary run.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ExternalSpec {
+    /// By node, ascending. Between each two of them that a path leads between, in either order, there is a flow of
+    /// [`Traffic::External`].
+    pub hosts: Vec<ExternalHost>,
+    /// Flows of the scenario, by name, that are not there because real programs are at both of their ends.
+    pub left_out: Vec<String>,
+}
+
+/// A host whose programs are real.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ExternalHost {
+    /// The host.
+    pub node: NodeId,
+    /// Name of its profile.
+    pub profile: String,
+    /// TCP as its profile has it: what the host's real TCP is to be set to.
+    pub tcp: Arc<TcpConfig>,
 }
 
 /// A frequency that radios share.

@@ -13,6 +13,7 @@ mod air;
 mod audit;
 mod bounds;
 mod components;
+mod external;
 mod interfaces;
 mod ledger;
 mod queues;
@@ -30,6 +31,7 @@ use airtcp_core::wifi::Released;
 
 pub use audit::Finding;
 pub use bounds::Outgrown;
+pub use external::{Egress, NotInjected};
 pub use ledger::{Count, Ledger};
 
 use crate::air::{Air, link_totals};
@@ -46,6 +48,7 @@ use crate::traffic::{AnyEnds, Context, Flow, Told};
 use crate::wires::{InFlight, Lane, Wires};
 use audit::Audit;
 use components::{Components, Whose};
+use external::Externals;
 use interfaces::Interfaces;
 use results::Totals;
 use roaming::Roamers;
@@ -68,6 +71,7 @@ pub struct World {
     air: Air,
     components: Components,
     interfaces: Interfaces,
+    external: Externals,
     flows: Vec<Flow>,
     pool: Pool,
     /// By packet: its place on its path, and when it came there, while it waits in a queue or is in the air.
@@ -190,6 +194,7 @@ impl World {
             air,
             components,
             interfaces,
+            external: Externals::new(spec),
             flows,
             pool: Pool::default(),
             place_of: Vec::new(),
@@ -294,16 +299,22 @@ impl World {
                 self.links.before_departures = false;
                 self.on_deadline(component);
             }
-            if !self.refused.is_empty() || !self.congested.is_empty() {
-                self.tell_refused();
-            }
-            if !self.released.is_empty() {
-                self.tell_released();
-            }
+            self.tell_hosts();
             self.events += 1;
             if self.captured.len() >= CAPTURE_LOT || self.air.hand_over_due {
                 self.hand_over(sink);
             }
+        }
+    }
+
+    /// What an event means for the hosts of senders.
+    #[inline]
+    fn tell_hosts(&mut self) {
+        if !self.refused.is_empty() || !self.congested.is_empty() {
+            self.tell_refused();
+        }
+        if !self.released.is_empty() {
+            self.tell_released();
         }
     }
 
@@ -409,6 +420,9 @@ impl World {
     fn deliver(&mut self, id: PacketId) {
         let packet = &self.pool[id];
         let size = packet.size;
+        if packet.is_external() {
+            return self.hold_for_egress(id);
+        }
         self.ledger.delivered.add(size);
         let id_of_flow = packet.flow;
         let is_reverse = packet.is_reverse();
@@ -559,6 +573,7 @@ impl World {
     fn discard(&mut self, link: LinkId, id: PacketId, reason: DropReason) {
         let packet = self.pool.remove(id);
         self.ledger.dropped.add(packet.size);
+        self.external.forget(&packet);
         let flow = &mut self.flows[packet.flow.0 as usize];
         if reason != DropReason::Filtered {
             flow.dropped_at_queues += 1;
@@ -586,6 +601,7 @@ impl World {
         let link = self.hops[place.before().index()].link();
         let packet = self.pool.remove(id);
         self.ledger.lost.add(packet.size);
+        self.external.forget(&packet);
         self.flows[packet.flow.0 as usize].lost_on_lines += 1;
         let cold = &mut self.links.cold[link.index()];
         cold.lost_packets += 1;

@@ -91,6 +91,7 @@ fn spec(profile: &str, loss: f64) -> RunSpec {
                 },
             })
             .collect(),
+        external: ExternalSpec::default(),
         record: RecordSpec {
             retransmissions: Vec::new(),
             interval: Span::from_secs(1),

@@ -155,6 +155,7 @@ fn dumbbell(
         walks: Vec::new(),
         roaming: Vec::new(),
         flows: list,
+        external: ExternalSpec::default(),
         record: RecordSpec {
             interval: Span::from_ms(100),
             flow_series_max: 10,

@@ -124,6 +124,7 @@ fn main() {
         walks: Vec::new(),
         roaming: Vec::new(),
         flows: (0..stations).map(flow).collect(),
+        external: ExternalSpec::default(),
         record: RecordSpec {
             interval: Span::from_ms(100),
             flow_series_max: 0,

@@ -3,6 +3,7 @@
 //! A link direction, node or flow gets its index by its place in the file: entries in order, members in order, `from → to`
 //! before `to → from`. Everything drawn from the seed is drawn here or by streams named after these indices.
 
+mod attach;
 mod coop;
 mod flows;
 mod links;
@@ -11,7 +12,7 @@ mod record;
 mod roam;
 mod wlan;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use airtcp_core::receive::{OffConfig, ReceiveOffloadConfig};
@@ -23,8 +24,8 @@ use airtcp_core::wifi::roam::StationQueue;
 use super::error::{nearest, unknown};
 use super::file::{MAX_COUNT, NodeKind, ScenarioFile, defaults};
 use super::tree::Path;
-use super::{Document, ScenarioError, ScenarioErrors};
-use crate::spec::{ChannelId, ChannelSpec, LinkId, LinkSpec, NodeId, NodeSpec, RunSpec, WalkSpec};
+use super::{Attach, Document, ScenarioError, ScenarioErrors};
+use crate::spec::{ChannelId, ChannelSpec, ExternalSpec, LinkId, LinkSpec, NodeId, NodeSpec, RunSpec, WalkSpec};
 
 const MAX_DURATION: Span = Span::from_secs(30 * 86_400);
 /// Profiles that build on each other. Each is laid over its base, so long chains take long.
@@ -34,7 +35,7 @@ const MAX_LINKS: u64 = 2 * MAX_COUNT as u64 + 100_000;
 /// Names suggested or listed in one message.
 const LISTED: usize = 12;
 
-pub(super) fn expand(file: &ScenarioFile, source: &Document) -> Result<RunSpec, ScenarioErrors> {
+pub(super) fn expand(file: &ScenarioFile, source: &Document, attach: &Attach) -> Result<RunSpec, ScenarioErrors> {
     let mut e = Expander {
         file,
         source,
@@ -50,10 +51,13 @@ pub(super) fn expand(file: &ScenarioFile, source: &Document) -> Result<RunSpec, 
         walks: BTreeMap::new(),
         roams: BTreeMap::new(),
         profiles: BTreeMap::new(),
+        attached: BTreeSet::new(),
+        left_out: Vec::new(),
     };
     e.times();
     e.profiles();
     e.nodes();
+    e.attach(attach.hosts);
     e.links();
     e.walks();
     e.who_roams();
@@ -68,10 +72,14 @@ pub(super) fn expand(file: &ScenarioFile, source: &Document) -> Result<RunSpec, 
     let daemons = e.daemons(flows.len());
     let record = e.record(&flows, daemons.len(), links_are_good);
     flows.extend(daemons);
+    let hosts = e.external_hosts();
+    if e.errors.is_empty() {
+        e.external_flows(&hosts, &mut flows);
+    }
     ScenarioErrors::check(e.errors)?;
     Ok(RunSpec {
         seed: file.seed,
-        duration: file.duration,
+        duration: if attach.forever { Span::MAX } else { file.duration },
         warmup: file.warmup,
         nodes: e.nodes,
         links: e.links,
@@ -80,6 +88,7 @@ pub(super) fn expand(file: &ScenarioFile, source: &Document) -> Result<RunSpec, 
         roaming,
         flows,
         record,
+        external: ExternalSpec { hosts, left_out: e.left_out },
     })
 }
 
@@ -129,6 +138,10 @@ struct Expander<'a> {
     roams: BTreeMap<NodeId, (usize, StationQueue)>,
     /// Options of every profile in use, by name; `None` if it is at fault, which has been reported.
     profiles: BTreeMap<String, Option<TcpOptions>>,
+    /// Hosts of real programs.
+    attached: BTreeSet<NodeId>,
+    /// Names of flows that real programs at both ends replace.
+    left_out: Vec<String>,
 }
 
 fn root(key: &str) -> Path {

@@ -93,6 +93,10 @@ pub struct Node {
     /// profile has it, for the air if it is a station of a WLAN and for a line otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receive_offload: Option<ReceiveOffloadConfig>,
+    /// Real programs run on it when the scenario runs in real time. Flows between two such hosts are left to them. In
+    /// simulated time nothing takes their place. Hosts only. Default: false.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub attach: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -5,6 +5,7 @@
 //! expands groups into members. Both report everything they find at once, each fault with its file, line, key and value.
 //! What a file means does not depend on the machine that reads it.
 
+mod attach;
 mod buffer;
 mod expand;
 pub mod file;
@@ -14,6 +15,8 @@ mod schema;
 use std::path::Path as FsPath;
 
 use serde_json::Value as Json;
+
+pub use attach::Attach;
 
 pub use crate::document::{Fault as ScenarioError, Faults as ScenarioErrors};
 pub use file::ScenarioFile;
@@ -98,7 +101,12 @@ impl Scenario {
 
     /// Checks what the schema cannot and expands groups.
     pub fn to_spec(&self) -> Result<RunSpec, ScenarioErrors> {
-        expand::expand(&self.file, &self.source)
+        self.to_spec_attached(&Attach::default())
+    }
+
+    /// As [`Scenario::to_spec`], with real programs on more hosts than the file says.
+    pub fn to_spec_attached(&self, attach: &Attach) -> Result<RunSpec, ScenarioErrors> {
+        expand::expand(&self.file, &self.source, attach)
     }
 
     /// The scenario with overrides applied and defaults written out, as TOML that parses to the same run.

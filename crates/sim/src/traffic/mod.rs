@@ -8,6 +8,7 @@
 #[macro_use]
 mod registry;
 mod daemon;
+mod external;
 mod first_queue;
 mod repeats;
 mod report;
@@ -22,6 +23,7 @@ use airtcp_core::units::{DataRate, Span, Time};
 use airtcp_core::wifi::{Ac, Released};
 
 pub(crate) use daemon::{DaemonStats, Host};
+pub(crate) use external::External;
 pub(crate) use first_queue::{FirstQueue, Told};
 pub(crate) use report::{Counters, Figure, Period, Report, Tables};
 pub(crate) use tcp::{Below, Tcp};

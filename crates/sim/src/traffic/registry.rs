@@ -44,6 +44,9 @@ macro_rules! kinds {
             /// The cooperative daemon of `from`; `to` is its access point. It caps the TCP flows that begin at `from` and come
             /// before it in [`crate::spec::RunSpec::flows`].
             Daemon(std::sync::Arc<CoopConfig>),
+            /// Packets of real programs on `from` to such on `to`. They enter by [`crate::world::World::inject`] and leave by
+            /// [`crate::world::World::take_egress`].
+            External,
         }
 
         /// A running application on TCP.
@@ -57,6 +60,8 @@ macro_rules! kinds {
             $($config(<$config as Kind>::Ends),)+
             /// The world drives it: it needs other flows.
             Daemon(Box<Host>),
+            /// Neither end is simulated.
+            External(External),
         }
 
         impl TrafficConfig {
@@ -142,6 +147,7 @@ macro_rules! kinds {
                     Traffic::Tcp { sender, .. } => sender.packet_bytes,
                     $(Traffic::$config(c) => c.packet_bytes(),)+
                     Traffic::Daemon(_) => 0,
+                    Traffic::External => datagram_bytes(),
                 }
             }
             /// The destination sends packets, too.
@@ -149,14 +155,14 @@ macro_rules! kinds {
                 match self {
                     Traffic::Tcp { .. } => true,
                     $(Traffic::$config(_) => <$config as Kind>::IS_ANSWERED,)+
-                    Traffic::Daemon(_) => false,
+                    Traffic::Daemon(_) | Traffic::External => false,
                 }
             }
             /// Packets that the source sends within a span at most, and whether each is remembered; 0: as many as the network lets it.
             pub(crate) fn packets_within(&self, span: Span) -> (u64, bool) {
                 match self {
                     $(Traffic::$config(c) => (c.packets_within(span), <$config as Kind>::REMEMBERS_PACKETS),)+
-                    Traffic::Tcp { .. } | Traffic::Daemon(_) => (0, false),
+                    Traffic::Tcp { .. } | Traffic::Daemon(_) | Traffic::External => (0, false),
                 }
             }
             /// As the table of flows calls it.
@@ -165,12 +171,14 @@ macro_rules! kinds {
                     Traffic::Tcp { .. } => "tcp",
                     $(Traffic::$config(_) => stringify!($kind),)+
                     Traffic::Daemon(_) => "daemon",
+                    Traffic::External => "external",
                 }
             }
             /// Both ends of a flow of a kind of its own; `None` for TCP and daemons, which need more.
             pub(crate) fn build(&self, ctx: &Context) -> Result<Option<AnyEnds>, BuildError> {
                 Ok(match self {
                     $(Traffic::$config(c) => Some(AnyEnds::$config(c.build(ctx)?)),)+
+                    Traffic::External => Some(AnyEnds::External(External::default())),
                     Traffic::Tcp { .. } | Traffic::Daemon(_) => None,
                 })
             }
@@ -196,6 +204,7 @@ macro_rules! kinds {
                     AnyEnds::Tcp(e) => e.deadline(),
                     $(AnyEnds::$config(e) => e.deadline(),)+
                     AnyEnds::Daemon(e) => e.deadline(),
+                    AnyEnds::External(_) => Time::NEVER,
                 }
             }
             /// When the destination end has something to do.
@@ -204,21 +213,21 @@ macro_rules! kinds {
                 match self {
                     AnyEnds::Tcp(e) => e.destination_deadline(),
                     $(AnyEnds::$config(e) => e.destination_deadline(),)+
-                    AnyEnds::Daemon(_) => Time::NEVER,
+                    AnyEnds::Daemon(_) | AnyEnds::External(_) => Time::NEVER,
                 }
             }
             pub(crate) fn on_deadline(&mut self, now: Time, out: &mut Outputs, log: &mut Log) {
                 match self {
                     AnyEnds::Tcp(e) => e.on_deadline(now, out, log),
                     $(AnyEnds::$config(e) => e.on_deadline(now, out),)+
-                    AnyEnds::Daemon(_) => {}
+                    AnyEnds::Daemon(_) | AnyEnds::External(_) => {}
                 }
             }
             pub(crate) fn on_destination_deadline(&mut self, now: Time, out: &mut Outputs) {
                 match self {
                     AnyEnds::Tcp(e) => e.on_destination_deadline(now, out),
                     $(AnyEnds::$config(e) => e.on_destination_deadline(now, out),)+
-                    AnyEnds::Daemon(_) => {}
+                    AnyEnds::Daemon(_) | AnyEnds::External(_) => {}
                 }
             }
             /// A packet has arrived at one of the ends: at the source if it is a reverse one.
@@ -227,7 +236,7 @@ macro_rules! kinds {
                 match self {
                     AnyEnds::Tcp(e) => e.on_packet(now, packet, out, log),
                     $(AnyEnds::$config(e) => e.on_packet(now, packet, out),)+
-                    AnyEnds::Daemon(_) => {}
+                    AnyEnds::Daemon(_) | AnyEnds::External(_) => {}
                 }
             }
             /// As [`Self::on_packet`], of several segments that came up as one packet.
@@ -236,7 +245,7 @@ macro_rules! kinds {
                     AnyEnds::Tcp(e) => e.on_merged(now, merged, out, log),
                     // Only segments of TCP are merged.
                     $(AnyEnds::$config(e) => e.on_packet(now, &merged.packet, out),)+
-                    AnyEnds::Daemon(_) => {}
+                    AnyEnds::Daemon(_) | AnyEnds::External(_) => {}
                 }
             }
             pub(crate) fn counters(&self, now: Time) -> Counters {
@@ -244,6 +253,7 @@ macro_rules! kinds {
                     AnyEnds::Tcp(e) => e.counters(now),
                     $(AnyEnds::$config(e) => e.counters(),)+
                     AnyEnds::Daemon(_) => Counters::default(),
+                    AnyEnds::External(e) => e.counters(),
                 }
             }
             /// Of a flow that tables of flows list.
@@ -252,6 +262,7 @@ macro_rules! kinds {
                     AnyEnds::Tcp(e) => e.report(period, report),
                     $(AnyEnds::$config(e) => e.report(period, report),)+
                     AnyEnds::Daemon(_) => {}
+                    AnyEnds::External(e) => e.report(period, report),
                 }
             }
         }

@@ -17,7 +17,7 @@ impl World {
         let (channel, own) = self.air.at[link.index()].expect("a link through the air");
         let p = &self.pool[packet];
         let flow = &self.flows[p.flow.0 as usize];
-        let (ac, report) = (flow.ac, flow.reports_release && p.len > 0 && !p.is_reverse());
+        let (ac, report) = (p.ac().unwrap_or(flow.ac), flow.reports_release && p.len > 0 && !p.is_reverse());
         self.entering = p.flow;
         let c = &mut self.air.channels[channel.index()];
         c.enqueue(self.now, own, packet, ac, report, &mut self.pool, &mut self.air.out);
@@ -90,6 +90,7 @@ impl World {
     fn lose_in_air(&mut self, link: LinkId, id: PacketId, reason: DropReason) {
         let packet = self.pool.remove(id);
         self.ledger.lost.add(packet.size);
+        self.external.forget(&packet);
         self.flows[packet.flow.0 as usize].lost_on_lines += 1;
         let cold = &mut self.links.cold[link.index()];
         if cold.record_drops {

@@ -110,6 +110,7 @@ impl World {
             pool: sum(&mut self.pool.iter().map(|(_, p)| one(p.size))),
             on_wires: sum(&mut self.wires.iter().map(|entry| one(entry.size))),
             in_queues: self.links.in_queues(),
+            in_egress: self.external.waiting(&self.pool),
             with_roamers: sum(&mut self.roamers.held().map(|id| one(self.pool[id].size))),
             in_interfaces: sum(&mut self.interfaces.all.iter().map(|i| i.waiting())),
             on_lines: self.links.on_lines(self.wires.iter(), &self.hops, now),
@@ -134,6 +135,8 @@ struct Books {
     /// Handed back by access points for hosts that are between two of them.
     with_roamers: Sum,
     in_interfaces: Sum,
+    /// Arrived at hosts of real programs, and not yet taken.
+    in_egress: Sum,
     /// By link, from the packets in flight.
     on_lines: Vec<Option<OnLine>>,
     channels: Vec<ChannelBooks>,
@@ -240,6 +243,7 @@ impl Inspection<'_> {
                 ("in queues", n(b.in_queues)),
                 ("with radios", n(air)),
                 ("with hosts that roam", n(b.with_roamers)),
+                ("waiting for real programs", n(b.in_egress)),
             ]
         };
         self.balance("pool", ("packets inside", b.pool.0), &parts(|sum| sum.0))?;

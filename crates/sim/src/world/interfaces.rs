@@ -48,7 +48,10 @@ impl Interfaces {
             let mut of = |node: NodeId| {
                 let offload = &spec.nodes[node.index()].receive_offload;
                 let own = &mut of_node[node.index()];
-                if *own == InterfaceId::NONE && !offload.is_off() && !matches!(flow.traffic, Traffic::Daemon(_)) {
+                if *own == InterfaceId::NONE
+                    && !offload.is_off()
+                    && !matches!(flow.traffic, Traffic::Daemon(_) | Traffic::External)
+                {
                     *own = InterfaceId(count(interfaces.all.len()));
                     interfaces.all.push(Interface::new(offload));
                     interfaces.gathers.push(on_air[node.index()]);

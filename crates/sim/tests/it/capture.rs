@@ -13,7 +13,9 @@ use airtcp_core::tcp::profile::profile;
 use airtcp_core::units::{Bytes, DataRate, Probability, Seq32, Span, Time};
 use airtcp_core::wire::{self, Announced, Endpoints};
 use airtcp_sim::capture::{CaptureSink, Captured, HEADERS_ONLY, PcapngWriter, WHOLE_PACKETS};
-use airtcp_sim::spec::{FlowSpec, LinkId, LinkSpec, NodeId, NodeSpec, RecordSpec, Reorder, RunSpec, TcpApp, Traffic};
+use airtcp_sim::spec::{
+    ExternalSpec, FlowSpec, LinkId, LinkSpec, NodeId, NodeSpec, RecordSpec, Reorder, RunSpec, TcpApp, Traffic,
+};
 use airtcp_sim::traffic::{Cbr, Ping, Unlimited};
 use pcap_file::PcapError;
 use pcap_file::pcapng::blocks::interface_description::InterfaceDescriptionOption as IfOption;
@@ -76,6 +78,7 @@ fn spec() -> RunSpec {
             flow("udp", Traffic::Cbr(Cbr { rate: DataRate::from_mbps(1), packet_bytes: 1000 })),
             flow("ping", Traffic::Ping(Ping { interval: Span::from_ms(10), packet_bytes: 84 })),
         ],
+        external: ExternalSpec::default(),
         record: RecordSpec {
             interval: Span::from_ms(100),
             flow_series_max: 0,

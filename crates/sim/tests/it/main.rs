@@ -22,6 +22,7 @@ mod probe;
 mod receive_offload;
 mod roaming;
 mod routes;
+mod seam;
 mod sender;
 mod tcp_worlds;
 mod theory;

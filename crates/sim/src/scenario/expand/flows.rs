@@ -96,6 +96,11 @@ impl<'a> Expander<'a> {
             self.own_packets(&path, flow, &traffic, count, &mut own);
             let indexed = flow.count.is_some() || from.is_group || to.is_group;
             for k in 0..count {
+                let name = member_name(&flow.name, indexed.then_some(count), k);
+                if self.attached.contains(&from.member(k)) && self.attached.contains(&to.member(k)) {
+                    self.left_out.push(name);
+                    continue;
+                }
                 let index = specs.len() as u64;
                 let start = match flow.start {
                     Start::At(at) => at,
@@ -106,7 +111,7 @@ impl<'a> Expander<'a> {
                     }
                 };
                 specs.push(FlowSpec {
-                    name: member_name(&flow.name, indexed.then_some(count), k),
+                    name,
                     group: flow.name.clone(),
                     from: from.member(k),
                     to: to.member(k),

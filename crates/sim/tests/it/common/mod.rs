@@ -20,6 +20,7 @@ pub fn empty(seed: u64, duration: Span) -> RunSpec {
         walks: Vec::new(),
         roaming: Vec::new(),
         flows: Vec::new(),
+        external: ExternalSpec::default(),
         record: RecordSpec {
             interval: Span::from_ms(100),
             flow_series_max: 0,
