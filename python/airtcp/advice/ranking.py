@@ -160,6 +160,7 @@ def advise(
     seeds: int = SEEDS,
     most_seeds: int = MOST_SEEDS,
     research: bool = False,
+    only: Sequence[str] | None = None,
     duration: str | None = None,
     threads: int | None = None,
     progress: Callable[[int, int], object] | None = None,
@@ -174,6 +175,7 @@ def advise(
         seeds: runs of each remedy, and of the network as it is.
         most_seeds: as many are run of what may help while the first ones do not settle it.
         research: also try remedies that no released system has.
+        only: try only these remedies.
         duration: simulated time of each run; by default the scenario's.
         threads: runs at a time; by default one per core.
         progress: called after each run with the number of finished runs and of all.
@@ -203,6 +205,8 @@ def advise(
         base = runs.of(None, network, seeds)
         line = narrowest(network, base[0].links, _rtt_ms(base))
         candidates, left_out = _candidates(network, known, line, research=research)
+        if only is not None:
+            candidates = {name: found for name, found in candidates.items() if name in only}
         runs.expect((len(candidates) + 1) * seeds)
         for name, (other, _) in candidates.items():
             runs.of(name, other, seeds)

@@ -30,10 +30,17 @@ def headline(advice: Advice) -> str:
             return f"{best.remedy.name}: {gains(advice, best)}."
         case "fine":
             return "Nothing needs mending: no remedy gains a quarter overall, and all is good enough as it is."
+        case "no_twin":
+            assert advice.twin is not None
+            return str(advice.twin["sentence"])
         case "open":
             names = ", ".join(advice.advised[:3])
             return f"Not settled by {len(advice.seeds)} seeds: {names} may help. More seeds decide (--seeds)."
-    return "None of the remedies tried helps here."
+    usable = [name for name, one in advice.tried.items() if one.cell is not None and not one.cell.harmed]
+    nearest = max(usable, key=lambda name: advice.gain(name).value, default=None)
+    if nearest is None:
+        return "No remedy helps here."
+    return f"No remedy gains a quarter overall. {nearest} comes nearest: {factor(advice.gain(nearest))}."
 
 
 def gains(advice: Advice, tried: Tried) -> str:
@@ -50,17 +57,28 @@ def gains(advice: Advice, tried: Tried) -> str:
 
 def overview(advice: Advice) -> list[Table | Text]:
     """The advice, with who must change what, the commands, and what else was tried."""
+    parts: list[Table | Text] = []
+    if advice.twin is not None:
+        parts.append(Text(f"Twin: {advice.twin['summary']}."))
+        parts += [Text(f"Not in the twin: {one}.") for one in advice.twin["left_out"]]
+    if not advice.measures:
+        return [*parts, Text(headline(advice), style="bold")]
+    if advice.twin is not None:
+        parts.append(Text(str(advice.twin["sentence"])))
     as_it_is = ", ".join(
         f"{TITLES.get(measure.name, measure.name)} {value(stats.mean(advice.base[measure.name]), UNITS[measure.name])}"
         for measure in advice.measures
     )
-    parts: list[Table | Text] = []
     if advice.description:
         parts.append(Text(" ".join(advice.description.split())))
     parts += [Text(f"As it is: {as_it_is}."), Text("")]
     parts.append(Text(headline(advice), style="bold"))
     if (best := advice.best) is not None:
         parts.append(Text(f"Who changes what: {who(best)}. Gain overall: {factor(advice.gain(best.remedy.name))}."))
+        if advice.twin is not None and "gain_over_twins" in advice.twin:
+            over = advice.twin["gain_over_twins"]
+            told = f"between {over['least']:.2f} and {over['most']:.2f} times"
+            parts.append(Text(f"On {over['twins']} twins that fit about equally: {told}."))
         parts += [Text(line) for line in commands(best)]
     if advice.tried:
         parts += [Text(""), _tried(advice)]

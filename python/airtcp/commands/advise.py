@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from airtcp._terminal import BAD_INPUT, OK, Interrupts, StopError, render, say, write_out
 from airtcp.commands.sweep import positive, progress_bar
+from airtcp.errors import CaptureError
 
 if TYPE_CHECKING:
     from airtcp.advice.ranking import Advice
@@ -24,8 +25,10 @@ ADVISED: Final = "advised.toml"
 
 
 def advise(args: argparse.Namespace) -> int:
-    """Say which remedy helps on a network, by how much, who must change what, and with which commands."""
-    from airtcp.advice.ranking import MOST_SEEDS, AdviseError, scene, scenes
+    """Say which remedy helps on a network or for a capture, by how much, and who must do what."""
+    from airtcp.advice.capture import advise_capture, is_capture
+    from airtcp.advice.observed import NoTwinError
+    from airtcp.advice.ranking import MOST_SEEDS, SEEDS, AdviseError, scene, scenes
     from airtcp.advice.ranking import advise as advise_on
     from airtcp.sweeps.running import Progress
 
@@ -39,6 +42,16 @@ def advise(args: argparse.Namespace) -> int:
         from airtcp.expressions import nearest
 
         raise StopError(f"{file}: no such file, and no built-in scene{nearest(file, scenes())}", BAD_INPUT)
+    has_capture = is_capture(file)
+    if has_capture:
+        for given, option in ((args.changes, "--set"), (args.present, "--with"), (args.duration, "--duration")):
+            if given:
+                raise StopError(
+                    f"{option} is for scenarios, and {file} is a capture: change its twin, scenario.toml in the folder",
+                    BAD_INPUT,
+                )
+    elif args.flow:
+        raise StopError(f"--flow is for captures, and {file} is a scenario", BAD_INPUT)
     begin = time.monotonic()
     with Interrupts().active() as interrupts, progress_bar(file, quiet=args.quiet) as update:
 
@@ -47,19 +60,33 @@ def advise(args: argparse.Namespace) -> int:
             update(Progress(total, 0, done, 0, took, took / done * (total - done)))
 
         try:
-            advice = advise_on(
-                file,
-                set=_changes(args.changes),
-                present=args.present,
-                seeds=args.seeds or 5,
-                most_seeds=args.seeds or MOST_SEEDS,
-                research=args.research,
-                duration=args.duration,
-                progress=progress,
-                is_stopped=lambda: interrupts.caught is not None,
-            )
+            if has_capture:
+                advice = advise_capture(
+                    file,
+                    seeds=args.seeds or SEEDS,
+                    most_seeds=args.seeds or MOST_SEEDS,
+                    research=args.research,
+                    flows=args.flow,
+                    progress=progress,
+                    tell=(lambda message: None) if args.quiet else say,
+                    is_stopped=lambda: interrupts.caught is not None,
+                )
+            else:
+                advice = advise_on(
+                    file,
+                    set=_changes(args.changes),
+                    present=args.present,
+                    seeds=args.seeds or SEEDS,
+                    most_seeds=args.seeds or MOST_SEEDS,
+                    research=args.research,
+                    duration=args.duration,
+                    progress=progress,
+                    is_stopped=lambda: interrupts.caught is not None,
+                )
         except AdviseError as error:
             raise StopError(str(error), BAD_INPUT) from error
+        except (CaptureError, NoTwinError) as error:
+            raise StopError(f"{file}: no twin: {error}", BAD_INPUT) from error
         except OSError as error:
             raise StopError(f"{file}: {error.strerror or error}", BAD_INPUT) from error
         except KeyboardInterrupt:
@@ -124,7 +151,9 @@ def _file_of(args: argparse.Namespace) -> str:
     if args.file is None and args.changes and "=" not in args.changes[-1]:
         args.file = args.changes.pop()
     if args.file is None:
-        raise StopError("a SCENARIO is missing: a file, or a built-in scene (--scenes lists them)", BAD_INPUT)
+        raise StopError(
+            "a SCENARIO is missing: a file, a built-in scene (--scenes lists them), or a capture", BAD_INPUT
+        )
     return str(args.file)
 
 
@@ -149,11 +178,24 @@ def add(command: Callable[..., Any]) -> None:
         "airtcp advise cafe",
         "airtcp advise cafe --set nodes.guests.count=4 --with today",
         "airtcp advise my-network.toml --json | jq '.advice[0]'",
+        "airtcp advise capture.pcapng --out runs/mine",
         more="\nexit codes:\n  0 done, whatever the advice; 1 a failure; 2 bad input; 130 interrupted\n",
     )
     # Optional for argparse only, because `--set` may have taken it (see `_file_of`).
     sub.add_argument(
-        "file", metavar="SCENARIO", nargs="?", help="scenario file (TOML), or the name of a built-in scene"
+        "file",
+        metavar="SCENARIO|CAPTURE",
+        nargs="?",
+        help="scenario file (TOML), name of a built-in scene, or a capture (pcap, pcapng) taken at the sender",
+    )
+    sub.add_argument(
+        "--flow",
+        type=int,
+        action="extend",
+        nargs="+",
+        default=[],
+        metavar="N",
+        help="of a capture only flows of these numbers (airtcp analyze shows them)",
     )
     sub.add_argument(
         "--set",

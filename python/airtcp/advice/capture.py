@@ -1,0 +1,143 @@
+"""Advice on the network of a real capture: its twin is found and proven, and every remedy is tried on the twin."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from airtcp.advice.fit import Twin, fit
+from airtcp.advice.observed import observe
+from airtcp.advice.ranking import MOST_SEEDS, SEEDS, Advice, advise
+
+Json = dict[str, Any]
+
+NO_TWIN: Final = "no_twin"
+POINTS: Final = 2_000_000
+"""Most points of a flow in the tables over time: the estimates need all of them."""
+LONGEST_S: Final = 30.0
+"""Simulated time of the advice. The proof is over the whole capture."""
+
+MAGIC: Final = (
+    *(bytes.fromhex(one) for one in ("a1b2c3d4", "d4c3b2a1", "a1b23c4d", "4d3cb2a1")),  # pcap
+    bytes.fromhex("0a0d0d0a"),  # pcapng
+    bytes.fromhex("1f8b"),  # gzip
+)
+
+
+def is_capture(path: str | os.PathLike[str]) -> bool:
+    """Whether a file is a capture, by its first bytes."""
+    try:
+        if not Path(path).is_file():
+            return False
+        with Path(path).open("rb") as file:
+            first = file.read(4)
+    except OSError:
+        return False
+    return first.startswith(MAGIC)
+
+
+def advise_capture(
+    path: str | os.PathLike[str],
+    *,
+    seeds: int = SEEDS,
+    most_seeds: int = MOST_SEEDS,
+    research: bool = False,
+    flows: Sequence[int] = (),
+    threads: int | None = None,
+    progress: Callable[[int, int], object] | None = None,
+    tell: Callable[[str], object] = lambda message: None,
+    is_stopped: Callable[[], bool] = lambda: False,
+) -> Advice:
+    """Finds the twin of a capture's network, proves it, and tries every remedy on it.
+
+    Args:
+        path: a capture, taken at the sender or between it and the bottleneck.
+        seeds: runs of each remedy.
+        most_seeds: as many are run of what may help while the first ones do not settle it.
+        research: also try remedies that no released system has.
+        flows: only flows of these numbers; by default all.
+        threads: runs at a time.
+        progress: called after each run of the advice with the number of finished runs and of all.
+        tell: called with what has been found.
+        is_stopped: asked after each run.
+
+    Raises:
+        OSError: the capture cannot be opened.
+        CaptureError: the file is not a capture.
+        NoTwinError: the capture does not show enough.
+    """
+    from airtcp.analysis.reading import analyze
+
+    analysis = analyze(path, flows=flows, points=POINTS)
+    twin = fit(observe(analysis))
+    name = _name(path)
+    tell(f"{os.fspath(path)}: {twin.runs} runs for the twin")
+    found: Json = {"capture": os.fspath(path), **twin.to_dict(), "summary": summary(twin)}
+    if not twin.proof.holds:
+        return Advice(name, "", NO_TWIN, (), {}, {}, {}, (), (), twin.scenario() | {"name": name}, found)
+    advice = advise(
+        _short(twin, 0, name),
+        seeds=seeds,
+        most_seeds=most_seeds,
+        research=research,
+        threads=threads,
+        progress=progress,
+        is_stopped=is_stopped,
+    )
+    if advice.best is not None and len(twin.equals) > 1:
+        found["gain_over_twins"] = _over_twins(twin, advice, name, threads)
+    return replace(advice, twin=found)
+
+
+def _short(twin: Twin, index: int, name: str) -> Mapping[str, Any]:
+    """A twin as a scenario of at most `LONGEST_S`."""
+    from airtcp.advice.twin import scenario
+
+    until_s = min(LONGEST_S, twin.observed.duration_s)
+    return scenario(twin.observed, twin.equals[index], until_s=until_s, name=name)
+
+
+def _over_twins(twin: Twin, advice: Advice, name: str, threads: int | None) -> Json:
+    """The advised remedy's gain on each of the twins that fit about equally."""
+    best = advice.advised[0]
+    gains = [advice.gain(best).value]
+    for index in range(1, len(twin.equals)):
+        other = advise(_short(twin, index, name), seeds=SEEDS, most_seeds=SEEDS, only=[best], threads=threads)
+        if best in other.tried and other.tried[best].cell is not None:
+            gains.append(other.gain(best).value)
+    return {"twins": len(gains), "least": round(min(gains), 4), "most": round(max(gains), 4)}
+
+
+def summary(twin: Twin) -> str:
+    """The twin in one line."""
+    path = twin.path
+    rate = f"{path.rate_bps / 1e6:.3g} Mbit/s"
+    low, high = (value / 1e6 for value in twin.between("rate_bps"))
+    if f"{low:.3g}" != f"{high:.3g}":
+        rate += f" [{low:.3g}, {high:.3g}]"
+    if path.queue == "fifo":
+        queue = f"a queue of {path.buffer_packets:.0f} packets"
+        least, most = twin.between("buffer_packets")
+        if round(least) != round(most):
+            queue += f" [{least:.0f}, {most:.0f}]"
+    else:
+        queue = {"AQM": "an active queue"}.get(twin.discipline, path.queue)
+    if twin.discipline == "unknown":
+        queue += " (or an active one: the capture does not tell)"
+    loss = f", {100 * path.loss:.2g} % random loss" if path.loss > 0 else ""
+    control = "an unknown congestion control" if twin.control == "unknown" else twin.control
+    count = len(twin.observed.flows)
+    return (
+        f"{count} flow{'' if count == 1 else 's'} over {rate}, {twin.path_rtt_ms:.3g} ms of round trip, {queue}"
+        f"{loss}; {control}"
+    )
+
+
+def _name(path: str | os.PathLike[str]) -> str:
+    import re
+
+    name = re.sub(r"(\.(pcapng|pcap|cap|dmp))?(\.gz)?$", "", Path(path).name)
+    return re.sub(r"[^\w.-]+", "-", name).strip("-.") or "capture"

@@ -1,0 +1,352 @@
+"""The search for a twin, and its proof on the part of the capture that the search did not see.
+
+The estimates of `observed` come first. What they leave open is searched by simulation on the first half of the capture:
+the discipline of the queue and the congestion control by trying each, and buffer, rate and random loss by CMA-ES
+(N. Hansen, "The CMA evolution strategy: a tutorial", 2016; the library is `cmaes`). The runs are noisy and few, the
+parameters are two or three and scaled alike, and no gradient exists: that is what CMA-ES is for.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from airtcp.advice.observed import PACKET_BYTES, SHARE, STEP_S, NoTwinError, Observed, Trace
+from airtcp.advice.twin import CONTROLS, QUEUES, Path, distance, rate_of_payload, run, scenario
+
+Json = dict[str, Any]
+
+LEAST_S: Final = 4.0
+"""Shorter captures have no two parts worth comparing."""
+REFINED: Final = 3
+"""Pairs of queue and control that the search refines."""
+GENERATIONS: Final = 6
+POPULATION: Final = 8
+SEEDS: Final = 3
+"""Runs of a path with random losses, of which the mean counts."""
+EQUAL: Final = 1.15
+"""Twins whose distance is at most so many times the best one fit about equally."""
+SLACK: Final = 0.02
+PLAINER: Final = 0.02
+"""Distance that an active queue and random loss each have to gain, to be believed."""
+PROOF_SEEDS: Final = 8
+"""Runs of the proof where losses are random."""
+TWINS: Final = 3
+"""Most twins that the intervals rest on."""
+
+GOODPUT_WITHIN: Final = 0.15
+RTT_WITHIN: Final = 0.25
+MOST_CHANCE: Final = 0.15
+"""With random losses the goodput may be off by two standard deviations over the runs, each taken as this at most."""
+"""A twin predicts if goodput and the 95th percentile of the round trip are within these of the unseen part."""
+
+
+@dataclass(frozen=True)
+class Proof:
+    """The prediction for the part of the capture that the search did not see."""
+
+    goodput_bps: tuple[float, float]
+    """Predicted and seen, payload of all flows together."""
+    chance: float
+    """Standard deviation of the goodput over the runs, relative to its mean: random losses move it."""
+    rtt_ms: dict[int, tuple[float, float]]
+    """By percentile: predicted and seen smoothed round trip."""
+    resent: tuple[float, float]
+    """Predicted and seen retransmissions."""
+
+    @property
+    def goodput_error(self) -> float:
+        """The relative error of the goodput."""
+        return _error(*self.goodput_bps)
+
+    @property
+    def rtt_error(self) -> float:
+        """The relative error of the 95th percentile of the round trip."""
+        return _error(*self.rtt_ms[95])
+
+    @property
+    def is_chance(self) -> bool:
+        """Whether the goodput is off by no more than chance moves it, from run to run."""
+        return self.goodput_error > GOODPUT_WITHIN and self.goodput_error <= 2 * min(self.chance, MOST_CHANCE)
+
+    @property
+    def holds(self) -> bool:
+        """Whether the twin predicts."""
+        return (self.goodput_error <= GOODPUT_WITHIN or self.is_chance) and self.rtt_error <= RTT_WITHIN
+
+    @property
+    def sentence(self) -> str:
+        """The verdict in one sentence."""
+        goodput, rtt = _percent(self.goodput_error), _percent(self.rtt_error)
+        if self.is_chance:
+            goodput += " (chance alone moves it as much: losses are few)"
+        told = f"goodput within {goodput}, 95th percentile of the RTT within {rtt}"
+        if self.holds:
+            return f"This twin predicts the unseen half: {told}."
+        return f"No advice: the twin does not predict the unseen half ({told})."
+
+    def to_dict(self) -> Json:
+        """The proof as JSON values."""
+
+        def pair(values: tuple[float, float]) -> Json:
+            return {"predicted": float(f"{values[0]:.6g}"), "seen": float(f"{values[1]:.6g}")}
+
+        return {
+            "holds": self.holds,
+            "goodput_bps": pair(self.goodput_bps),
+            "rtt_ms": {f"p{quantile}": pair(values) for quantile, values in self.rtt_ms.items()},
+            "retransmissions": pair(self.resent),
+            "goodput_error": round(self.goodput_error, 4),
+            "rtt_p95_error": round(self.rtt_error, 4),
+        }
+
+
+@dataclass(frozen=True)
+class Twin:
+    """A model of the network of a capture."""
+
+    observed: Observed
+    path: Path
+    equals: tuple[Path, ...]
+    """Paths that fit about as well, the best first."""
+    distance: float
+    control: str
+    """Congestion control of the senders; `unknown` if several fit about equally."""
+    discipline: str
+    """The queue: `fifo`, `AQM` if several active ones fit about equally, or `unknown`."""
+    proof: Proof
+    runs: int
+    """Runs of the search."""
+
+    def scenario(self, path: Path | None = None) -> Json:
+        """The twin as a scenario."""
+        return scenario(self.observed, path or self.path)
+
+    @property
+    def path_rtt_ms(self) -> float:
+        """The round trip of the empty path, without the time of the packet on the bottleneck."""
+        packet_ms = PACKET_BYTES * 8e3 / self.path.rate_bps
+        return min(max(0.1, flow.rtt_min_ms + flow.near_ms - packet_ms) for flow in self.observed.flows)
+
+    def between(self, name: str) -> tuple[float, float]:
+        """The least and the largest value of a parameter among the twins that fit about equally."""
+        values = [float(getattr(path, name)) for path in self.equals]
+        return min(values), max(values)
+
+    def to_dict(self) -> Json:
+        """The twin and the way to it, as JSON values."""
+        return {
+            **self.path.to_dict(),
+            "congestion_control": self.control,
+            "discipline": self.discipline,
+            "path_rtt_ms": round(self.path_rtt_ms, 3),
+            "rate_bps_between": [round(value) for value in self.between("rate_bps")],
+            "buffer_packets_between": (
+                [round(value) for value in self.between("buffer_packets")] if self.path.queue == "fifo" else None
+            ),
+            "flows": len(self.observed.flows),
+            "left_out": list(self.observed.left_out),
+            "estimates": {
+                "rate_bps": round(self.observed.rate_bps),
+                "queue_stood": self.observed.is_saturated,
+                "buffer_packets": (
+                    None if self.observed.buffer_packets is None else round(self.observed.buffer_packets, 1)
+                ),
+                "random_loss": round(self.observed.loss, 6),
+            },
+            "distance": round(self.distance, 4),
+            "runs": self.runs,
+            "proof": self.proof.to_dict(),
+            "sentence": self.proof.sentence,
+        }
+
+
+class _Search:
+    """Paths tried so far, each with its distance from the first part of the capture."""
+
+    def __init__(self, observed: Observed, until_s: float, tell: Callable[[int], object] | None) -> None:
+        self.observed: Final = observed
+        self.until_s: Final = until_s
+        self.flows: Final = [flow for flow in observed.flows if flow.start_s < until_s - 1.0]
+        self.theirs: Final = [flow.trace for flow in self.flows]
+        self.weights: Final = [flow.payload_bytes for flow in self.flows]
+        self.tried: Final[dict[Path, float]] = {}
+        self.runs = 0
+        self._tell = tell
+        self._pool: Final = ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="airtcp")
+
+    def of(self, paths: Sequence[Path]) -> list[float]:
+        """The distances of paths."""
+        new = [path for path in dict.fromkeys(paths) if path not in self.tried]
+        for path, found in zip(new, self._pool.map(self._distance, new), strict=True):
+            self.tried[path] = found
+            self.runs += _seeds(path)
+            if self._tell is not None:
+                self._tell(self.runs)
+        return [self.tried[path] for path in paths]
+
+    def close(self) -> None:
+        """Ends the threads."""
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def _distance(self, path: Path) -> float:
+        document = scenario(self.observed, path, until_s=self.until_s)
+        names = [flow["name"] for flow in document["flows"]]
+        at = [names.index(f"flow-{flow.number}") for flow in self.flows]
+        found = []
+        for seed in range(1, _seeds(path) + 1):
+            traces = run(document, len(names), seed)
+            found.append(distance([traces[i] for i in at], self.theirs, self.weights))
+        # Of models that fit alike, the plain one counts.
+        return float(np.mean(found)) + PLAINER * ((path.queue != "fifo") + (path.loss > 0))
+
+
+def _seeds(path: Path) -> int:
+    return SEEDS if path.loss > 0 else 1
+
+
+def fit(observed: Observed, tell: Callable[[int], object] | None = None) -> Twin:
+    """Finds the twin on the first part of the capture, and proves it on the rest.
+
+    Args:
+        observed: traces and estimates.
+        tell: called with the number of runs so far.
+
+    Raises:
+        NoTwinError: the capture is too short.
+    """
+    if observed.duration_s < LEAST_S:
+        raise NoTwinError(f"the capture has {observed.duration_s:.1f} s: a twin needs {LEAST_S:g} s or more")
+    until_s = math.floor(observed.duration_s * SHARE / STEP_S) * STEP_S
+    search = _Search(observed, until_s, tell)
+    if not search.flows:
+        raise NoTwinError("no flow begins in the first half: there is nothing to fit")
+    try:
+        start = _starts(observed)
+        search.of(start)
+        best: dict[tuple[str, str, bool], tuple[Path, float]] = {}
+        for path, found in sorted(search.tried.items(), key=lambda pair: pair[1]):
+            best.setdefault((path.queue, path.cc, path.loss > 0), (path, found))
+        for path, _ in list(best.values())[:REFINED]:
+            _refine(search, path)
+    finally:
+        search.close()
+    ranked = sorted(search.tried.items(), key=lambda pair: pair[1])
+    path, found = ranked[0]
+    close = [other for other, value in ranked if value <= EQUAL * found + SLACK]
+    controls = list(dict.fromkeys(other.cc for other in close))
+    control = path.cc if len(controls) == 1 else "unknown"
+    queues = {other.queue for other in close}
+    discipline = path.queue if len(queues) == 1 else "unknown" if "fifo" in queues else "AQM"
+    return Twin(observed, path, _spread(close), found, control, discipline, prove(observed, path, until_s), search.runs)
+
+
+def _starts(observed: Observed) -> list[Path]:
+    product = observed.rate_bps * min(flow.rtt_min_ms for flow in observed.flows) / 1e3 / 8 / PACKET_BYTES
+    known = observed.buffer_packets
+    buffers = [known, 0.8 * known, 1.25 * known] if known is not None else [product * k for k in (0.5, 1, 2, 5)]
+    losses = [0.0] + [
+        loss for loss in dict.fromkeys([observed.loss, observed.lost]) if loss > 1e-6 and observed.loss > 0
+    ]
+    rates = [observed.rate_bps] if observed.is_saturated else [observed.rate_bps * k for k in (1, 1.5, 3)]
+    return [
+        Path(rate, max(2.0, packets), queue, cc, loss)
+        for cc in CONTROLS
+        for loss in losses
+        for rate in rates
+        for queue in QUEUES
+        for packets in (buffers if queue == "fifo" else buffers[:1])
+    ]
+
+
+def _refine(search: _Search, start: Path) -> None:
+    """Searches around a path: its buffer, its rate and its random loss, as logarithms."""
+    from cmaes import CMA
+
+    names = ["rate_bps"] if start.queue != "fifo" else ["rate_bps", "buffer_packets"]
+    names += ["loss"] if start.loss > 0 else []
+    # One standard deviation of each: what the estimates are good for.
+    scale = {"rate_bps": 0.01 if search.observed.is_saturated else 0.4, "buffer_packets": 0.12, "loss": 0.4}
+    if len(names) == 1:
+        steps = np.array([-3, -2, -1, -0.5, 0.5, 1, 2, 3]) * scale["rate_bps"]
+        search.of([start.changed(rate_bps=start.rate_bps * math.exp(step)) for step in steps])
+        return
+    optimiser = CMA(mean=np.zeros(len(names)), sigma=1.0, seed=1, population_size=POPULATION)
+    for _ in range(GENERATIONS):
+        asked = [optimiser.ask() for _ in range(POPULATION)]
+        paths = [_moved(start, names, scale, point) for point in asked]
+        optimiser.tell(list(zip(asked, search.of(paths), strict=True)))
+
+
+def _moved(start: Path, names: Sequence[str], scale: dict[str, float], point: Any) -> Path:  # noqa: ANN401
+    values = {name: getattr(start, name) * math.exp(scale[name] * x) for name, x in zip(names, point, strict=True)}
+    if "loss" in values:
+        values["loss"] = min(0.5, values["loss"])
+    if "buffer_packets" in values:
+        values["buffer_packets"] = float(max(2, round(values["buffer_packets"])))
+    return start.changed(**values)
+
+
+def _spread(close: Sequence[Path]) -> tuple[Path, ...]:
+    """The best path, and those that differ most from it among the paths that fit about equally."""
+    first = close[0]
+
+    def differs(path: Path) -> float:
+        kinds = (path.queue != first.queue) + (path.cc != first.cc)
+        buffers = abs(math.log(path.buffer_packets / first.buffer_packets)) if path.queue == "fifo" else 0.0
+        return kinds + buffers + abs(math.log(path.rate_bps / first.rate_bps))
+
+    rest = sorted(close[1:], key=differs, reverse=True)
+    return (first, *rest[: TWINS - 1])
+
+
+def prove(observed: Observed, path: Path, until_s: float) -> Proof:
+    """Holds a path against the part of the capture from `until_s` on."""
+    document = scenario(observed, path)
+    seen = [flow.trace for flow in observed.flows]
+    first = round(until_s / STEP_S) - 1
+    last = seen[0].acked.size - 1
+    runs = []
+    for seed in range(1, (PROOF_SEEDS if path.loss > 0 else SEEDS) + 1):
+        traces = run(document, len(seen), seed)
+        last = min(last, traces[0].acked.size - 1)
+        runs.append(traces)
+
+    def quantiles(traces: Sequence[Trace]) -> dict[int, float]:
+        pooled = np.concatenate([trace.srtt_ms[first : last + 1] for trace in traces])
+        pooled = pooled[~np.isnan(pooled)]
+        return {q: float(np.percentile(pooled, q)) if pooled.size else math.nan for q in (5, 50, 95)}
+
+    def resent(traces: Sequence[Trace]) -> float:
+        return float(sum(trace.resent[last] - trace.resent[first] for trace in traces))
+
+    theirs = quantiles(seen)
+    ours = [quantiles(traces) for traces in runs]
+    return Proof(
+        (
+            float(np.mean([8 * rate_of_payload(traces, first, last) for traces in runs])),
+            8 * rate_of_payload(seen, first, last),
+        ),
+        _relative_deviation([rate_of_payload(traces, first, last) for traces in runs]),
+        {q: (float(np.mean([one[q] for one in ours])), theirs[q]) for q in theirs},
+        (float(np.mean([resent(traces) for traces in runs])), resent(seen)),
+    )
+
+
+def _relative_deviation(values: Sequence[float]) -> float:
+    mean = float(np.mean(values))
+    return float(np.std(values, ddof=1)) / mean if mean > 0 and len(values) > 1 else 0.0
+
+
+def _error(predicted: float, seen: float) -> float:
+    return abs(predicted / seen - 1) if seen else math.inf
+
+
+def _percent(value: float) -> str:
+    return "?" if not math.isfinite(value) else f"{100 * value:.2g} %" if value < 0.1 else f"{100 * value:.0f} %"

@@ -1,0 +1,304 @@
+"""The path as a capture shows it: traces of its flows, and estimates of rate, round trip, buffer and losses.
+
+Each estimate is a formula over the tables of `airtcp analyze`:
+
+- *round trip*: the least of a flow's samples, less the time of a full packet on the bottleneck. A flow that begins
+  while others fill the queue never sees it empty: there it is the median of its samples less the first flow's queue.
+- *rate*: bytes acknowledged per second of all flows together, over windows in which every sample of the round trip is
+  above the least by more than two packets. The queue is never empty there, so the line is what limits. The median of
+  these windows counts. Without such windows it is the 98th percentile over bursts of 8 packets acknowledged one after
+  the other, as packets that left together are spread by the line (C. Dovrolis, P. Ramanathan, D. Moore, "What do packet
+  dispersion techniques measure?", INFOCOM 2001).
+- *buffer*: the waiting of packets that were sent shortly before a loss, times the rate; the median over the losses.
+- *random loss*: retransmissions of losses at which the queue was less than half of what it reached, per data packet.
+- *delayed ACKs*: data packets per acknowledgement.
+- *receive window*: the largest that was announced; it limits if the flight reaches nine tenths of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from airtcp.analysis.results import Analysis
+
+Array = NDArray[np.float64]
+Json = dict[str, Any]
+
+STEP_S: Final = 0.05
+"""Grid of the traces."""
+SHARE: Final = 0.5
+"""Part of the capture, from its beginning, from which everything is estimated and on which the twin is fitted."""
+LEAST_BYTES: Final = 100_000
+"""Flows with less data say too little."""
+MOST_FLOWS: Final = 20
+PACKET_BYTES: Final = 1500
+OVERHEAD_BYTES: Final = 52
+"""IP and TCP headers with timestamps."""
+ALPHA: Final = 1 / 8
+"""Weight of a sample in the smoothed round trip (RFC 6298)."""
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A flow on a grid of time, as a capture or a run shows it."""
+
+    acked: Array
+    """Bytes acknowledged since the start."""
+    srtt_ms: Array
+    """Smoothed round trip; NaN before the first sample."""
+    resent: Array
+    """Data packets sent again since the start."""
+
+
+@dataclass(frozen=True)
+class Flow:
+    """A flow of the capture that the twin will have."""
+
+    number: int
+    source: str
+    destination: str
+    start_s: float
+    stop_s: float
+    """Time of its last packet."""
+    size_bytes: int | None
+    """`None`: it went on to the end of the capture."""
+    rtt_min_ms: float
+    near_ms: float
+    """Round trip between the sender and the place of the capture."""
+    packets_per_ack: float
+    window_bytes: float | None
+    """Receive window, if it limits; else `None`."""
+    payload_bytes: float
+    data_packets: int
+    trace: Trace
+
+
+@dataclass(frozen=True)
+class Observed:
+    """The capture as the search for a twin needs it."""
+
+    flows: tuple[Flow, ...]
+    duration_s: float
+    rate_bps: float
+    is_saturated: bool
+    """Whether the rate was seen with a queue; else it is a lower bound."""
+    buffer_packets: float | None
+    """`None`: no loss shows it."""
+    loss: float
+    """Losses that were not at a full queue, per data packet."""
+    lost: float
+    """All losses, per data packet."""
+    left_out: tuple[str, ...]
+    """Notes on what the twin leaves out."""
+
+
+class NoTwinError(ValueError):
+    """The capture does not show enough for a twin; the message says what is missing."""
+
+
+def observe(analysis: Analysis) -> Observed:
+    """Traces and estimates of a capture.
+
+    Raises:
+        NoTwinError: no flow in it shows the path.
+    """
+    rows = analysis.flows.sort("payload_bytes", descending=True).collect().to_dicts()
+    big = [row for row in rows if (row["payload_bytes"] or 0) >= LEAST_BYTES]
+    if not big:
+        raise NoTwinError(f"no flow with {LEAST_BYTES // 1000} kB of data: there is nothing to model")
+    seen = [row for row in big if row["vantage"] != "receiver" and (row["rtt_samples"] or 0) >= 20]
+    if not seen:
+        raise NoTwinError("captured at the receiver, where round trips do not show: capture at the sender")
+    notes = []
+    if len(big) > len(seen):
+        notes.append(f"{len(big) - len(seen)} flows whose sender is beyond the path")
+    if len(seen) > MOST_FLOWS:
+        notes.append(f"the {len(seen) - MOST_FLOWS} smallest flows")
+        seen = seen[:MOST_FLOWS]
+    numbers = [row["flow"] for row in seen]
+    kept = {
+        name: analysis[name].filter(pl.col("flow").is_in(numbers)).sort("time_s").collect()
+        for name in ("rtt_samples", "segments", "retransmissions", "windows")
+    }
+    origin = min(row["start_s"] for row in rows)
+    duration_s = max(row["end_s"] for row in rows) - origin
+    until_s = duration_s * SHARE
+    grid = np.arange(1, max(2, int(duration_s / STEP_S)) + 1, dtype=np.float64) * np.float64(STEP_S)
+    near = {row["flow"]: row["rtt_near_min_ms"] or 0.0 for row in seen}
+    parts = {n: {name: table.filter(pl.col("flow") == n) for name, table in kept.items()} for n in numbers}
+    early = {
+        n: {name: table.filter(pl.col("time_s") <= origin + until_s) for name, table in part.items()}
+        for n, part in parts.items()
+    }
+    flows = []
+    for row in seen:
+        part = parts[row["flow"]]
+        window = part["windows"]["receive_window_bytes"].max()
+        limits = window is not None and float(row["flight_max_bytes"]) >= 0.9 * float(window)  # type: ignore[arg-type]
+        ended = row["end_s"] < origin + duration_s - 1.0
+        flows.append(
+            Flow(
+                row["flow"],
+                row["source"],
+                row["destination"],
+                row["start_s"] - origin,
+                row["end_s"] - origin,
+                int(row["unique_bytes"]) if ended else None,
+                float(early[row["flow"]]["rtt_samples"]["rtt_ms"].min() or row["rtt_min_ms"]),  # type: ignore[arg-type]
+                float(near[row["flow"]]),
+                row["data_packets"] / max(1, _acks_of(rows, row)),
+                float(window) if limits and window is not None else None,  # type: ignore[arg-type]
+                float(row["payload_bytes"]),
+                int(row["data_packets"]),
+                _trace(part, origin, grid, near[row["flow"]]),
+            )
+        )
+    flows = _without_shared_queue(flows, int((grid <= until_s).sum()))
+    rate_bps, is_saturated = _rate(flows, grid[grid <= until_s])
+    if not is_saturated:
+        rate_bps = max([rate_bps, *(_burst_bps(early[flow.number], flow) for flow in flows)])
+    buffer_packets, loss, lost = _losses(flows, early, rate_bps)
+    return Observed(tuple(flows), duration_s, rate_bps, is_saturated, buffer_packets, loss, lost, tuple(notes))
+
+
+def _acks_of(rows: Sequence[Json], row: Json) -> int:
+    return next(
+        (int(o["packets"]) for o in rows if o["connection"] == row["connection"] and o["flow"] != row["flow"]), 1
+    )
+
+
+def _trace(part: dict[str, pl.DataFrame], origin: float, grid: Array, near_ms: float) -> Trace:
+    acks = part["segments"].filter(pl.col("kind") == "ack")
+    times, acked = acks["time_s"].to_numpy() - origin, acks["seq_to"].to_numpy().astype(np.float64)
+    at = np.searchsorted(times, grid, side="right")
+    acked = np.concatenate([[1.0], np.maximum.accumulate(acked)]) - 1
+    rtts = part["rtt_samples"]
+    smoothed = np.concatenate([[np.nan], _smooth(rtts["rtt_ms"].to_numpy() + near_ms)])
+    seen = np.searchsorted(rtts["time_s"].to_numpy() - origin, grid, side="right")
+    resent = np.searchsorted(part["retransmissions"]["time_s"].to_numpy() - origin, grid, side="right")
+    return Trace(acked[at], smoothed[seen], resent.astype(np.float64))
+
+
+def _smooth(samples: Array) -> Array:
+    out = np.empty_like(samples)
+    value = 0.0
+    for i, sample in enumerate(samples):
+        value = sample if i == 0 else value + ALPHA * (sample - value)
+        out[i] = value
+    return out
+
+
+def _without_shared_queue(flows: Sequence[Flow], size: int) -> list[Flow]:
+    """The flows with their least round trips, also of those that never met an empty queue.
+
+    The queue that the first flow sees is taken from the others' samples: they share it.
+    """
+    first = min(flows, key=lambda flow: flow.start_s)
+    queue = np.maximum(first.trace.srtt_ms[:size] - first.near_ms - first.rtt_min_ms, 0.0)
+    out = []
+    for flow in flows:
+        bare = flow.trace.srtt_ms[:size] - flow.near_ms - queue
+        bare = bare[~np.isnan(bare)]
+        least = float(np.median(bare)) if bare.size and flow is not first else flow.rtt_min_ms
+        out.append(replace(flow, rtt_min_ms=min(flow.rtt_min_ms, max(0.1, least))))
+    return out
+
+
+def _rate(flows: Sequence[Flow], grid: Array) -> tuple[float, bool]:
+    """Rate at the IP layer, and whether a queue stood while it was seen."""
+    size = grid.size
+    payload = sum((flow.trace.acked[:size] for flow in flows), start=np.zeros(size))
+    per_packet = [flow.payload_bytes / max(1, flow.data_packets) for flow in flows]
+    wire = payload * (1 + OVERHEAD_BYTES / max(200.0, float(np.mean(per_packet))))
+    rtt_s = max(flow.rtt_min_ms for flow in flows) / 1e3
+    steps = max(4, int(np.ceil(max(4 * rtt_s, 0.4) / STEP_S)))
+    if wire.size <= steps:
+        steps = max(1, wire.size // 2)
+    speeds = (wire[steps:] - wire[:-steps]) * 8 / (steps * STEP_S)
+    guess = float(np.percentile(speeds, 95)) if speeds.size else 0.0
+    if guess <= 0:
+        raise NoTwinError("nothing was acknowledged: there is nothing to model")
+    # The queue stands wherever any flow waits for more than two packets.
+    above = np.zeros(grid.size)
+    for flow in flows:
+        extra = flow.trace.srtt_ms[:size] - flow.rtt_min_ms - flow.near_ms
+        above = np.fmax(above, np.nan_to_num(extra, nan=0.0))
+    stands = above > 2 * PACKET_BYTES * 8e3 / guess + 0.5
+    full = np.convolve(stands.astype(np.float64), np.ones(steps), mode="valid")[1:] >= steps
+    resent = sum((flow.trace.resent[:size] for flow in flows), start=np.zeros(size))
+    calm = resent[steps:] == resent[:-steps]
+    for chosen in (full & calm, full):
+        if chosen.sum() >= 3:
+            return float(np.median(speeds[chosen])), True
+    return guess, False
+
+
+BURST_PACKETS: Final = 8
+BURST_PERCENTILE: Final = 98
+
+
+def _burst_bps(part: dict[str, pl.DataFrame], flow: Flow) -> float:
+    """The rate at which bursts of packets are acknowledged."""
+    acks = part["segments"].filter(pl.col("kind") == "ack")
+    times, acked = acks["time_s"].to_numpy(), acks["seq_to"].to_numpy().astype(np.float64)
+    payload = flow.payload_bytes / max(1, flow.data_packets)
+    ends = np.searchsorted(acked, acked + BURST_PACKETS * payload)
+    inside = ends < acked.size
+    if inside.sum() < BURST_PACKETS:
+        return 0.0
+    # An acknowledgement that fills a hole covers what had arrived long before.
+    steps = np.diff(acked, prepend=acked[:1])
+    jumps = np.concatenate([[0], np.cumsum(steps > 4 * payload)])
+    first = np.flatnonzero(inside)
+    last = ends[inside]
+    smooth = (jumps[last + 1] == jumps[first + 1]) & (times[last] > times[first])
+    first, last = first[smooth], last[smooth]
+    if first.size < BURST_PACKETS:
+        return 0.0
+    speeds = (acked[last] - acked[first]) * 8 / (times[last] - times[first])
+    return float(np.percentile(speeds, BURST_PERCENTILE)) * (1 + OVERHEAD_BYTES / payload)
+
+
+def _losses(
+    flows: Sequence[Flow], parts: dict[int, dict[str, pl.DataFrame]], rate_bps: float
+) -> tuple[float | None, float, float]:
+    """Packets that the queue held when it overflowed, the ratio of losses at no full queue, and that of all losses."""
+    waits: list[float] = []
+    lost = data = 0
+    weights: list[int] = []
+    for flow in flows:
+        table = parts[flow.number]["retransmissions"].filter(~pl.col("spurious"))
+        samples = parts[flow.number]["rtt_samples"]
+        times, rtts = samples["time_s"].to_numpy(), samples["rtt_ms"].to_numpy()
+        data += parts[flow.number]["segments"].filter(pl.col("kind") == "data").height
+        last = -1.0
+        for time_s, waited_s in zip(table["time_s"].to_list(), table["waited_s"].to_list(), strict=True):
+            lost += 1
+            if time_s - last < 2 * flow.rtt_min_ms / 1e3:
+                weights[-1] += 1
+                continue
+            last = time_s
+            # Those acknowledged just before the loss was known were sent just before the lost one.
+            until = np.searchsorted(times, time_s)
+            first = np.searchsorted(times, time_s - min(waited_s or 0.0, 0.5 * flow.rtt_min_ms / 1e3 + 0.01))
+            near = rtts[max(0, first - 3) : until]
+            if near.size:
+                waits.append(float(near.max()) - flow.rtt_min_ms)
+                weights.append(1)
+    if not waits:
+        return None, 0.0, 0.0
+    full_ms = float(np.percentile(waits, 90))
+    alone = sum(weight for wait, weight in zip(waits, weights, strict=False) if wait < 0.5 * full_ms)
+    at_full = [wait for wait in waits if wait >= 0.5 * full_ms]
+    packets = float(np.median(at_full)) / 1e3 * rate_bps / 8 / PACKET_BYTES
+    product = rate_bps * min(flow.rtt_min_ms for flow in flows) / 1e3 / 8 / PACKET_BYTES
+    # Of a queue that a loss finds nearly empty nothing is known.
+    is_seen = packets >= 3 + 0.05 * product
+    return packets if is_seen else None, alone / max(1, data), lost / max(1, data)

@@ -1,0 +1,232 @@
+"""Twins of captures whose network is known: what is estimated, what the search finds, and what it predicts."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import airtcp
+from airtcp.advice.capture import NO_TWIN, advise_capture, is_capture, summary
+from airtcp.advice.fit import Proof, Twin, fit
+from airtcp.advice.observed import NoTwinError, Observed, Trace, observe
+from airtcp.advice.twin import Path as NetworkPath
+from airtcp.advice.twin import distance, run, scenario
+from conftest import ROOT, Command
+
+Json = dict[str, Any]
+
+
+def bench() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("twins", ROOT / "bench/twins.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+TWINS = bench()
+
+
+def captured(network: Json, folder: Path) -> Path:
+    file = folder / "capture.pcapng"
+    TWINS.capture(network["scenario"], file)
+    return file
+
+
+def observed(network: Json, folder: Path) -> Observed:
+    return observe(airtcp.analyze(captured(network, folder), points=1_000_000))
+
+
+# --- estimates and the search -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("rate", "rtt", "packets"), [(20, 40, 100), (5, 20, 40), (10, 80, 50)], ids=lambda value: str(value)
+)
+def test_estimates_of_a_drop_tail_queue(tmp_path: Path, rate: float, rtt: float, packets: int) -> None:
+    seen = observed(TWINS.wired(rate, rtt, packets=packets, duration=16), tmp_path)
+    assert seen.is_saturated
+    assert seen.rate_bps == pytest.approx(rate * 1e6, rel=0.02)
+    assert seen.buffer_packets == pytest.approx(packets, rel=0.1)
+    (flow,) = seen.flows
+    assert flow.rtt_min_ms - 12e6 / seen.rate_bps == pytest.approx(rtt, abs=1), "without the packet's own time"
+    assert flow.packets_per_ack > 1.5, "the receiver delays its ACKs"
+    assert flow.window_bytes is None
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> Twin:
+    return fit(observed(TWINS.wired(10, 30, packets=60, cc="reno", duration=16), tmp_path_factory.mktemp("twin")))
+
+
+def test_the_twin_has_the_rate_the_buffer_and_the_control(found: Twin) -> None:
+    assert found.path.rate_bps == pytest.approx(10e6, rel=0.05)
+    assert (found.path.queue, found.path.cc) == ("fifo", "reno")
+    assert found.path.buffer_packets == pytest.approx(60, rel=0.1)
+    assert found.path_rtt_ms == pytest.approx(30, abs=1)
+    low, high = found.between("buffer_packets")
+    assert low <= found.path.buffer_packets <= high
+
+
+def test_it_predicts_what_it_has_not_seen(found: Twin) -> None:
+    assert found.proof.holds
+    assert found.proof.goodput_error < 0.1
+    assert found.proof.rtt_error < 0.2
+    assert found.proof.sentence.startswith("This twin predicts the unseen half")
+    assert "10" in summary(found)
+
+
+def test_an_active_queue_is_told_from_drop_tail(tmp_path: Path) -> None:
+    twin = fit(observed(TWINS.wired(20, 40, "fq_codel", duration=12), tmp_path))
+    assert twin.path.queue in ("fq_codel", "codel")
+    assert twin.discipline in ("fq_codel", "codel", "AQM")
+    assert twin.proof.holds
+
+
+def test_a_flow_that_never_met_an_empty_queue_has_its_round_trip(tmp_path: Path) -> None:
+    seen = observed(TWINS.wired(12, 25, packets=64, senders=(0, 20), duration=16), tmp_path)
+    rtts = sorted(flow.rtt_min_ms - 1 for flow in seen.flows)
+    assert rtts == pytest.approx([25, 45], abs=4)
+
+
+def test_the_estimates_do_not_look_at_the_unseen_half(tmp_path: Path) -> None:
+    """A line that is ten times as fast from the middle on changes nothing that is estimated."""
+    network = TWINS.wired(5, 20, packets=40, duration=12)
+    whole = observed(network, tmp_path)
+    halved = {**network["scenario"], "flows": [{**network["scenario"]["flows"][0], "stop": "9s"}]}
+    stopped = observed({"scenario": halved}, tmp_path)
+    assert stopped.rate_bps == whole.rate_bps
+    assert stopped.buffer_packets == whole.buffer_packets
+
+
+def test_the_first_half_does_not_decide_what_is_predicted(found: Twin) -> None:
+    seen = found.observed
+    flow = seen.flows[0]
+    half = flow.trace.acked.size // 2
+    slower = flow.trace.acked.copy()
+    slower[half:] = slower[half] + (slower[half:] - slower[half]) / 3
+    changed = Trace(slower, flow.trace.srtt_ms, flow.trace.resent)
+    from dataclasses import replace
+
+    from airtcp.advice.fit import prove
+
+    other = replace(seen, flows=(replace(flow, trace=changed),))
+    proof = prove(other, found.path, seen.duration_s / 2)
+    assert not proof.holds, "a network that changes is not predicted"
+    assert proof.sentence.startswith("No advice: the twin does not predict")
+
+
+# --- the distance -----------------------------------------------------------------------------------------------------
+
+
+def trace(rate: float, rtt: float, resent: float) -> Trace:
+    grid = np.arange(1, 101, dtype=np.float64)
+    return Trace(grid * np.float64(rate), np.full(100, rtt), np.floor(grid * np.float64(resent) / 100))
+
+
+def test_the_distance_is_zero_to_itself_and_grows() -> None:
+    one = trace(5e4, 40, 10)
+    assert distance([one], [one], [1.0]) == 0
+    apart = [distance([trace(5e4 * k, 40, 10)], [one], [1.0]) for k in (1.1, 1.5, 3)]
+    assert 0 < apart[0] < apart[1] < apart[2]
+    late = [distance([trace(5e4, 40 * k, 10)], [one], [1.0]) for k in (1.1, 2)]
+    assert 0 < late[0] < late[1]
+    assert distance([trace(5e4, 40, 40)], [one], [1.0]) > 0
+
+
+def test_a_proof_allows_for_chance_only_within_bounds() -> None:
+    def proof(seen: float, chance: float) -> Proof:
+        return Proof((10.0, seen), chance, {5: (1, 1), 50: (1, 1), 95: (1, 1)}, (0, 0))
+
+    assert proof(9.0, 0.0).holds
+    assert not proof(8.0, 0.05).holds
+    assert proof(8.0, 0.13).holds
+    assert "chance" in proof(8.0, 0.13).sentence
+    assert not proof(5.0, 0.9).holds, "a twin that says anything says nothing"
+
+
+# --- what cannot be done ----------------------------------------------------------------------------------------------
+
+
+def test_a_capture_at_the_receiver_is_refused(tmp_path: Path) -> None:
+    network = TWINS.wired(20, 40, duration=6)
+    network["scenario"]["record"]["capture"] = ["exit-0"]
+    with pytest.raises(NoTwinError, match=r"at the receiver.*capture at the sender"):
+        observed(network, tmp_path)
+
+
+def test_a_short_capture_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(NoTwinError, match="needs 4 s"):
+        fit(observed(TWINS.wired(20, 40, duration=2), tmp_path))
+
+
+def test_a_file_is_known_by_its_first_bytes(tmp_path: Path) -> None:
+    assert is_capture(captured(TWINS.wired(1, 20, duration=1), tmp_path))
+    assert not is_capture(ROOT / "examples/backbone.toml")
+    assert not is_capture(tmp_path / "none")
+    assert not is_capture(tmp_path)
+
+
+# --- advice -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_advice_for_a_long_queue_holds_on_the_true_network(tmp_path: Path) -> None:
+    network = TWINS.wired(20, 20, packets=300, duration=16)
+    advice = advise_capture(captured(network, tmp_path))
+    assert advice.outcome == "remedy"
+    best = advice.best
+    assert best is not None
+    assert advice.twin is not None
+    assert advice.twin["buffer_packets"] == pytest.approx(300, rel=0.1)
+    real = {key: value for key, value in network["scenario"].items() if key != "record"}
+    kept = airtcp.advise(real, only=[best.remedy.name])
+    assert kept.gain(best.remedy.name).value == pytest.approx(advice.gain(best.remedy.name).value, rel=0.2)
+
+
+def test_the_command_gives_advice_and_a_twin_that_runs(airtcp: Command, tmp_path: Path) -> None:
+    file = captured(TWINS.wired(10, 20, packets=100, duration=12), tmp_path)
+    done = airtcp("advise", file, "--seeds", "2", "--out", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    assert "Twin: 1 flow over 10" in done.stdout
+    assert "predicts the unseen half" in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    told = json.loads((tmp_path / "out/manifest.json").read_text())
+    assert told["twin"]["proof"]["holds"]
+    again = airtcp("run", tmp_path / "out/scenario.toml", "--json")
+    assert again.returncode == 0, again.stderr
+    assert json.loads(again.stdout)["name"] == "capture"
+
+
+@pytest.mark.parametrize("args", [["--set", "seed=2"], ["--with", "BBR"], ["--duration", "3s"]])
+def test_options_of_scenarios_are_refused(airtcp: Command, tmp_path: Path, args: list[str]) -> None:
+    file = captured(TWINS.wired(1, 20, duration=1), tmp_path)
+    done = airtcp("advise", file, *args)
+    assert done.returncode == 2
+    assert args[0] in done.stderr
+    assert "scenario" in done.stderr
+
+
+def test_what_is_too_little_is_told(airtcp: Command, tmp_path: Path) -> None:
+    file = captured(TWINS.wired(0.2, 20, duration=1), tmp_path)
+    done = airtcp("advise", file)
+    assert done.returncode == 2
+    assert "no twin" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert airtcp("advise", ROOT / "examples/backbone.toml", "--flow", "1").returncode == 2
+
+
+def test_a_scenario_of_a_twin_is_the_network(found: Twin) -> None:
+    path = NetworkPath(8e6, 50, "fifo", "cubic")
+    document = scenario(found.observed, path)
+    line = next(link for link in document["links"] if link["name"] == "bottleneck")
+    assert (line["rate"], line["queue"]) == ("8000000bit/s", {"name": "fifo", "limit_packets": 50})
+    (one,) = run(document, 1)
+    assert one.acked[-1] * 8 / 16 == pytest.approx(8e6 * 1448 / 1500, rel=0.08)
+    assert NO_TWIN == "no_twin"
