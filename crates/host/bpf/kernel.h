@@ -166,7 +166,7 @@ enum { OP_CONNECT = 3, OP_ACCEPTED = 5 };
 enum { INET = 2, INET6 = 10 };
 enum { ESTABLISHED = 1 };
 enum { CA_LOSS = 4 };
-enum { TX_START = 0 };
+enum tcp_ca_event { TX_START = 0 };
 enum { NON_RESTRICTED = 1 };
 enum { SOL_TCP = 6, TCP_CONGESTION = 13 };
 

@@ -13,6 +13,7 @@ Puts airtcp's remedies on this Linux host. Each part lives as long as its proces
 commands:
   check    what works on this host, what is missing, and how to allow it
   av       TCP-AV in the kernel: named connections hold a target rate
+  coop     the cooperative daemon: terminals of an access point share it by agreement
 
 `airtcp host COMMAND --help` shows options, examples and exit codes.
 exit codes: 0 done, 1 the host refuses or fails, 2 bad input, 130 interrupted
@@ -51,6 +52,27 @@ rights: CAP_BPF and CAP_PERFMON; CAP_NET_ADMIN with --cgroup, --port or --prefix
 exit codes: 1 the host refuses (the message says why), 2 bad input, 130 interrupted
 ";
 
+const COOP_HELP: &str = "usage: airtcp host coop --interface NAME [--bw-max RATE|learn] [--set KEY=VALUE]... [--udp-port PORT]
+
+Runs the cooperative daemon of the study coop-cwnd on a terminal. Daemons on one access point count each other by UDP announcements.
+When a connection's round trip shows a long queue, its window is capped to the terminal's share. Connections on CUBIC and Reno can be capped.
+A cap is a lease of half a second, which the kernel lets run out. So after kill -9 the rate before is back, and the threshold is untouched.
+Announcements are not authenticated. One address counts as one terminal, and no cap is below the share of the terminals counted.
+
+options:
+  --interface NAME     interface of the access point, as wlan0; announcements stay on it, and only its connections are capped
+  --bw-max RATE|learn  best throughput of this access point, or learn it from announcements; default: learn
+  --set KEY=VALUE      a parameter of the daemon as scenarios have it, as --set 'rtt_in_cap=\"min\"'; repeatable (docs/scenario.md)
+  --udp-port PORT      port of announcements; default: 24687
+
+examples:
+  airtcp host coop --interface wlan0
+  airtcp host coop --interface wlan0 --bw-max 19Mbit/s --set stop_at=5.0
+
+rights: CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN
+exit codes: 0 ended by SIGTERM or Ctrl-C, 1 the host refuses (the message says why), 2 bad input
+";
+
 /// A failure: bad input, or of the host.
 enum Fault {
     Input(String),
@@ -81,6 +103,8 @@ pub(crate) fn main() -> ExitCode {
     let outcome = match (command.as_str(), is_help) {
         ("check", false) => check(args),
         ("av", false) => av(args),
+        ("coop", false) => coop(args),
+        ("coop", true) => help(COOP_HELP),
         ("check", true) => help(CHECK_HELP),
         ("av", true) => help(AV_HELP),
         ("--help" | "-h" | "help", _) => help(HELP),
@@ -147,6 +171,36 @@ fn av(mut args: Args) -> Outcome {
     #[cfg(not(feature = "bpf"))]
     {
         drop(order);
+        Err(without_bpf())
+    }
+}
+
+fn coop(mut args: Args) -> Outcome {
+    use airtcp_core::coop::CoopConfig;
+    use airtcp_host::args::number;
+
+    let interface = args.option("interface")?.ok_or("--interface NAME is missing, as --interface wlan0".to_owned())?;
+    let bw_max = args.option("bw-max")?.unwrap_or_else(|| "learn".to_owned());
+    let mut document = format!("bw_max = {bw_max:?}\n");
+    for text in args.options("set")? {
+        let (key, value) =
+            text.split_once('=').ok_or_else(|| format!("--set {text}: must be KEY=VALUE, as stop_at=5.0"))?;
+        document += &format!("{key} = {value}\n");
+    }
+    let port = args.read("udp-port", number(1, 65_535))?.unwrap_or(airtcp_host::coop::PORT);
+    args.end()?;
+    let config: CoopConfig = toml::from_str(&document)
+        .map_err(|e| format!("a parameter of the daemon is wrong: {}", e.message().trim_end()))?;
+    #[cfg(feature = "bpf")]
+    {
+        airtcp_host::sys::catch_end();
+        let order = airtcp_host::coop::Order { config, interface, port };
+        airtcp_host::coop::run(&order, airtcp_host::sys::has_ended, |text| eprintln!("airtcp host coop: {text}"))?;
+        Ok(ExitCode::SUCCESS)
+    }
+    #[cfg(not(feature = "bpf"))]
+    {
+        drop((config, interface, port));
         Err(without_bpf())
     }
 }

@@ -3,6 +3,7 @@
 
 pub mod args;
 pub mod av;
+pub mod coop;
 #[cfg(feature = "bpf")]
 pub mod load;
 pub mod paths;

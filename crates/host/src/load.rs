@@ -22,6 +22,8 @@ impl std::error::Error for Refusal {}
 pub mod objects {
     /// TCP-AV.
     pub const TCP_AV: &[u8] = include_bytes!("../bpf/built/tcp_av.o");
+    /// The cooperative daemon's readings and leases.
+    pub const COOP: &[u8] = include_bytes!("../bpf/built/coop.o");
     /// One step of the law, for tests.
     pub const STEP: &[u8] = include_bytes!("../bpf/built/step.o");
 }

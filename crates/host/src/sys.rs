@@ -211,3 +211,51 @@ pub fn lock(file: &File) -> io::Result<()> {
     // SAFETY: no pointers.
     checked(unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX) }).map(drop)
 }
+
+/// A UDP socket for IPv6 alone.
+pub fn udp6_only(port: u16) -> io::Result<OwnedFd> {
+    // SAFETY: no pointers.
+    let fd = checked(unsafe { libc::socket(libc::AF_INET6, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) })?;
+    // SAFETY: the descriptor is new and owned by nobody else.
+    let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+    set_option(fd.as_raw_fd(), libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, 1)?;
+    // SAFETY: all-zero is valid, and means any address.
+    let mut address: libc::sockaddr_in6 = unsafe { zeroed() };
+    address.sin6_family = libc::sa_family_t::try_from(libc::AF_INET6).unwrap_or(0);
+    address.sin6_port = port.to_be();
+    // SAFETY: the address has the length given.
+    checked(unsafe { libc::bind(fd.as_raw_fd(), (&raw const address).cast(), length::<libc::sockaddr_in6>()) })?;
+    Ok(fd)
+}
+
+/// 64 random bits of the kernel.
+pub fn random() -> io::Result<u64> {
+    let mut bytes = [0; 8];
+    // SAFETY: the buffer has the length given.
+    let n = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+    if n == 8 { Ok(u64::from_ne_bytes(bytes)) } else { Err(io::Error::last_os_error()) }
+}
+
+static HAS_ENDED: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
+
+extern "C" fn end(_: libc::c_int) {
+    HAS_ENDED.store(true, std::sync::atomic::Ordering::Relaxed);
+}
+
+/// From now on SIGINT and SIGTERM only make [`has_ended`] true; a second one ends the process.
+pub fn catch_end() {
+    for signal in [libc::SIGINT, libc::SIGTERM] {
+        // SAFETY: all-zero is a valid action; the handler does nothing but store a flag.
+        unsafe {
+            let mut action: libc::sigaction = zeroed();
+            action.sa_sigaction = end as *const () as libc::sighandler_t;
+            action.sa_flags = libc::SA_RESETHAND;
+            libc::sigaction(signal, &raw const action, std::ptr::null_mut());
+        }
+    }
+}
+
+/// SIGINT or SIGTERM came since [`catch_end`].
+pub fn has_ended() -> bool {
+    HAS_ENDED.load(std::sync::atomic::Ordering::Relaxed)
+}

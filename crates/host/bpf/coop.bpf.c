@@ -1,0 +1,216 @@
+/* The cooperative daemon's side in the kernel: readings of all connections, and caps as leases that end by themselves.
+ * A capped connection has its own control behind a wrapper. TCP_BPF_SNDCWND_CLAMP is not used: it would outlive the daemon. */
+#include "law.h"
+
+char _license[] SEC("license") = "Dual MIT/GPL";
+
+KFUNC void cubictcp_init(struct sock *sk);
+KFUNC u32 cubictcp_recalc_ssthresh(struct sock *sk);
+KFUNC void cubictcp_cong_avoid(struct sock *sk, u32 ack, u32 acked);
+KFUNC void cubictcp_state(struct sock *sk, u8 new_state);
+KFUNC void cubictcp_cwnd_event(struct sock *sk, enum tcp_ca_event event);
+KFUNC void cubictcp_acked(struct sock *sk, const struct ack_sample *sample);
+KFUNC u32 tcp_reno_ssthresh(struct sock *sk);
+KFUNC void tcp_reno_cong_avoid(struct sock *sk, u32 ack, u32 acked);
+KFUNC u32 tcp_reno_undo_cwnd(struct sock *sk);
+
+struct {
+	UINT(type, MAP_SK_STORAGE);
+	UINT(map_flags, F_NO_PREALLOC);
+	TYPE(key, int);
+	TYPE(value, struct law_lease);
+} leases SEC(".maps");
+
+/* What the daemon wants of a connection, by cookie. */
+struct command {
+	struct law_lease lease;
+	/* 0: keep the control. 1, 2: CUBIC or Reno with a lease. 3, 4: CUBIC or Reno of the kernel. */
+	u64 control;
+};
+
+struct {
+	UINT(type, MAP_HASH);
+	UINT(max_entries, 4096);
+	TYPE(key, u64);
+	TYPE(value, struct command);
+} commands SEC(".maps");
+
+/* The window is at its cap: nothing may make it grow, and what it learnt before stays as it is. */
+INLINE int is_held(struct tcp_sock *tp)
+{
+	struct law_lease *lease = storage(&leases, tp, 0, 0);
+
+	if (!lease)
+		return 0;
+	u64 kept = law_held(lease, ktime_ns(), (u64)tp->snd_cwnd + 1);
+
+	if (kept > tp->snd_cwnd)
+		return 0;
+	tp->snd_cwnd = kept;
+	return 1;
+}
+
+SEC("struct_ops/cubic_init") void cubic_init(u64 *ctx)
+{
+	cubictcp_init((struct sock *)ctx[0]);
+}
+
+SEC("struct_ops/cubic_cong_avoid") void cubic_cong_avoid(u64 *ctx)
+{
+	struct tcp_sock *tp = (void *)ctx[0];
+	u32 ack = ctx[1], acked = ctx[2];
+
+	if (is_held(tp))
+		return;
+	cubictcp_cong_avoid((struct sock *)tp, ack, acked);
+	is_held(tp);
+}
+
+SEC("struct_ops/cubic_ssthresh") u32 cubic_ssthresh(u64 *ctx)
+{
+	return cubictcp_recalc_ssthresh((struct sock *)ctx[0]);
+}
+
+SEC("struct_ops/cubic_state") void cubic_state(u64 *ctx)
+{
+	u8 to = ctx[1];
+
+	cubictcp_state((struct sock *)ctx[0], to);
+}
+
+SEC("struct_ops/cubic_event") void cubic_event(u64 *ctx)
+{
+	u32 event = ctx[1];
+
+	cubictcp_cwnd_event((struct sock *)ctx[0], event);
+}
+
+SEC("struct_ops/cubic_acked") void cubic_acked(u64 *ctx)
+{
+	struct tcp_sock *tp = (void *)ctx[0];
+	const struct ack_sample *sample = (void *)ctx[1];
+
+	/* HyStart would end slow start by the delay of a capped window. */
+	if (!is_held(tp))
+		cubictcp_acked((struct sock *)tp, sample);
+}
+
+SEC("struct_ops/undo") u32 undo(u64 *ctx)
+{
+	return tcp_reno_undo_cwnd((struct sock *)ctx[0]);
+}
+
+SEC("struct_ops/reno_cong_avoid") void reno_cong_avoid(u64 *ctx)
+{
+	struct tcp_sock *tp = (void *)ctx[0];
+	u32 ack = ctx[1], acked = ctx[2];
+
+	if (is_held(tp))
+		return;
+	tcp_reno_cong_avoid((struct sock *)tp, ack, acked);
+	is_held(tp);
+}
+
+SEC("struct_ops/reno_ssthresh") u32 reno_ssthresh(u64 *ctx)
+{
+	return tcp_reno_ssthresh((struct sock *)ctx[0]);
+}
+
+SEC(".struct_ops.link")
+struct tcp_congestion_ops airtcp_cubic = {
+	.init = (void *)cubic_init,
+	.ssthresh = (void *)cubic_ssthresh,
+	.cong_avoid = (void *)cubic_cong_avoid,
+	.set_state = (void *)cubic_state,
+	.cwnd_event = (void *)cubic_event,
+	.pkts_acked = (void *)cubic_acked,
+	.undo_cwnd = (void *)undo,
+	.name = "airtcp_cubic",
+};
+
+SEC(".struct_ops.link")
+struct tcp_congestion_ops airtcp_reno = {
+	.ssthresh = (void *)reno_ssthresh,
+	.cong_avoid = (void *)reno_cong_avoid,
+	.undo_cwnd = (void *)undo,
+	.name = "airtcp_reno",
+};
+
+/* One connection, as user space reads it: 64-bit words. */
+struct reading {
+	u64 cookie, interface, acked_bytes, outstanding_bytes, cwnd, ssthresh, srtt_us, rtt_us, mss, cap, until_ns, family;
+	u64 near[2], far[2];
+	char control[16];
+};
+
+SEC("iter/tcp") int pass(struct bpf_iter__tcp *ctx)
+{
+	struct sock_common *common = ctx->sk_common;
+
+	if (!common)
+		return 0;
+	struct tcp_sock *tp = to_tcp_sock(common);
+
+	if (!tp || common->skc_state != ESTABLISHED)
+		return 0;
+	struct reading r = {};
+
+	r.cookie = socket_cookie(tp);
+	r.interface = interface_of(tp);
+	r.acked_bytes = tp->bytes_acked;
+	r.outstanding_bytes = (u32)(tp->write_seq - tp->snd_una);
+	r.cwnd = tp->snd_cwnd;
+	r.ssthresh = tp->snd_ssthresh;
+	r.srtt_us = tp->srtt_us >> 3;
+	r.rtt_us = tp->rack.rtt_us;
+	r.mss = tp->mss_cache;
+	r.family = common->skc_family;
+	if (common->skc_family == INET) {
+		r.near[1] = common->skc_rcv_saddr;
+		r.far[1] = common->skc_daddr;
+	} else {
+		u32 *near = (u32 *)r.near, *far = (u32 *)r.far;
+
+		near[0] = common->skc_v6_rcv_saddr.in6_u.u6_addr32[0];
+		near[1] = common->skc_v6_rcv_saddr.in6_u.u6_addr32[1];
+		near[2] = common->skc_v6_rcv_saddr.in6_u.u6_addr32[2];
+		near[3] = common->skc_v6_rcv_saddr.in6_u.u6_addr32[3];
+		far[0] = common->skc_v6_daddr.in6_u.u6_addr32[0];
+		far[1] = common->skc_v6_daddr.in6_u.u6_addr32[1];
+		far[2] = common->skc_v6_daddr.in6_u.u6_addr32[2];
+		far[3] = common->skc_v6_daddr.in6_u.u6_addr32[3];
+	}
+	const struct tcp_congestion_ops *ops = tp->inet_conn.icsk_ca_ops;
+
+	if (ops)
+		read_kernel(r.control, sizeof(r.control), &ops->name);
+	struct command *command = map_lookup(&commands, &r.cookie);
+
+	if (command) {
+		u64 control = command->control;
+		struct law_lease *lease = storage(&leases, tp, 0, F_CREATE);
+
+		if (lease)
+			*lease = command->lease;
+		char with_cubic[] = "airtcp_cubic", with_reno[] = "airtcp_reno", cubic[] = "cubic", reno[] = "reno";
+
+		/* The kernel gives the control a fresh start, so nothing is set that is there. */
+		if (control == 1)
+			set_option(tp, SOL_TCP, TCP_CONGESTION, with_cubic, sizeof(with_cubic) - 1);
+		else if (control == 2)
+			set_option(tp, SOL_TCP, TCP_CONGESTION, with_reno, sizeof(with_reno) - 1);
+		else if (control == 3)
+			set_option(tp, SOL_TCP, TCP_CONGESTION, cubic, sizeof(cubic) - 1);
+		else if (control == 4)
+			set_option(tp, SOL_TCP, TCP_CONGESTION, reno, sizeof(reno) - 1);
+		command->control = 0;
+	}
+	struct law_lease *lease = storage(&leases, tp, 0, 0);
+
+	if (lease) {
+		r.cap = lease->cap;
+		r.until_ns = lease->until_ns;
+	}
+	seq_write(ctx->meta->seq, &r, sizeof(r));
+	return 0;
+}

@@ -1,0 +1,396 @@
+//! `airtcp-host coop`: the cooperative daemon of `airtcp_core::coop` on a real host.
+//!
+//! The kernel is read ten times a second. A cap is a lease that the kernel lets run out: a daemon that is gone caps nobody after [`LEASE`].
+//! Announcements go by UDP broadcast and to all nodes of IPv6 (ff02::1), in the format of the simulator.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, UdpSocket};
+use std::os::fd::AsRawFd;
+use std::time::Duration;
+
+use airtcp_core::coop::TerminalId;
+use airtcp_core::units::{Span, Time};
+
+use crate::sys;
+
+/// UDP port of announcements.
+pub const PORT: u16 = 24_687;
+/// How long a cap lasts without being renewed.
+pub const LEASE: Duration = Duration::from_millis(500);
+
+/// Whose announcements count: one terminal per source address, and none in the name of another's.
+///
+/// Announcements are not authenticated. This bounds what one host can claim: it counts as one terminal, however many names it has.
+#[derive(Debug, Default)]
+pub struct Sources {
+    known: BTreeMap<IpAddr, (TerminalId, Time)>,
+    expire_after: Span,
+    most: usize,
+}
+
+impl Sources {
+    /// A source is forgotten when it was not heard for `expire_after`; at most `most` are remembered.
+    pub fn new(expire_after: Span, most: usize) -> Sources {
+        Sources { known: BTreeMap::new(), expire_after, most }
+    }
+
+    /// An announcement of `id` came from `source`; may it count?
+    pub fn admit(&mut self, now: Time, source: IpAddr, id: TerminalId) -> bool {
+        let expire_after = self.expire_after;
+        self.known.retain(|_, (_, heard)| now.since(*heard) < expire_after);
+        if let Some((known, heard)) = self.known.get_mut(&source) {
+            if *known != id {
+                return false;
+            }
+            *heard = now;
+            return true;
+        }
+        // A host with addresses of both families has one name.
+        let same = self.known.iter().filter(|(_, (known, _))| *known == id);
+        if same.clone().any(|(other, _)| other.is_ipv4() == source.is_ipv4()) || self.known.len() >= self.most {
+            return false;
+        }
+        self.known.insert(source, (id, now));
+        true
+    }
+}
+
+/// The sockets of announcements on one interface.
+#[derive(Debug)]
+pub struct Radio {
+    v4: UdpSocket,
+    v6: Option<UdpSocket>,
+    interface: u32,
+    port: u16,
+}
+
+impl Radio {
+    /// Bound to the interface `name`.
+    pub fn open(name: &str, port: u16) -> Result<Radio, String> {
+        let interface = sys::interface_index(name)
+            .ok_or_else(|| format!("--interface {name}: there is no interface of that name; `ip link` lists them"))?;
+        let fault = |what: &str, e: &io::Error| format!("--interface {name}, --udp-port {port}: cannot {what}: {e}");
+        let v4 = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port)).map_err(|e| {
+            let hint = if e.kind() == io::ErrorKind::AddrInUse { "; another daemon runs on this host" } else { "" };
+            format!("{}{hint}", fault("bind", &e))
+        })?;
+        v4.set_broadcast(true).and_then(|()| v4.set_nonblocking(true)).map_err(|e| fault("broadcast", &e))?;
+        sys::bind_to_interface(v4.as_raw_fd(), name).map_err(|e| fault("bind to the interface", &e))?;
+        let v6 = sys::udp6_only(port).ok().map(UdpSocket::from).filter(|v6| {
+            sys::bind_to_interface(v6.as_raw_fd(), name).is_ok()
+                && v6.join_multicast_v6(&Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1), interface).is_ok()
+                && v6.set_nonblocking(true).is_ok()
+        });
+        Ok(Radio { v4, v6, interface, port })
+    }
+
+    /// Sends to all on the link. What cannot be sent is lost, as on the air.
+    pub fn broadcast(&self, datagram: &[u8]) -> io::Result<()> {
+        let sent = self.v4.send_to(datagram, (Ipv4Addr::BROADCAST, self.port)).map(drop);
+        if let Some(v6) = &self.v6 {
+            let all = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
+            let also = v6.send_to(datagram, SocketAddr::V6(SocketAddrV6::new(all, self.port, 0, self.interface)));
+            return sent.or(also.map(drop));
+        }
+        sent
+    }
+
+    /// The next datagram that waits, and from where.
+    pub fn next(&self, buffer: &mut [u8]) -> Option<(usize, IpAddr)> {
+        for socket in [Some(&self.v4), self.v6.as_ref()].into_iter().flatten() {
+            if let Ok((bytes, from)) = socket.recv_from(buffer) {
+                return Some((bytes, from.ip()));
+            }
+        }
+        None
+    }
+
+    /// Readable when a datagram waits.
+    pub fn fds(&self) -> Vec<i32> {
+        [Some(&self.v4), self.v6.as_ref()].into_iter().flatten().map(AsRawFd::as_raw_fd).collect()
+    }
+
+    /// Number of the interface.
+    pub fn interface(&self) -> u32 {
+        self.interface
+    }
+}
+
+/// One connection as the kernel's side reads it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reading {
+    /// Name in the kernel.
+    pub cookie: u64,
+    /// Interface that it sends on.
+    pub interface: u32,
+    /// Acknowledged since it began, bytes.
+    pub acked_bytes: u64,
+    /// Written and not acknowledged, bytes.
+    pub outstanding_bytes: u64,
+    /// Congestion window, segments.
+    pub cwnd: u64,
+    /// Slow-start threshold, segments.
+    pub ssthresh: u64,
+    /// Smoothed round-trip time, us.
+    pub srtt_us: u64,
+    /// The latest, us; 0: none.
+    pub rtt_us: u64,
+    /// Cap and end of its lease, ns; 0: none.
+    pub lease: (u64, u64),
+    /// Congestion control.
+    pub control: String,
+}
+
+/// Bytes of a reading.
+pub const READING_BYTES: usize = 18 * 8;
+
+impl Reading {
+    /// Of the bytes that the kernel's side writes.
+    pub fn read(bytes: &[u8]) -> Option<Reading> {
+        let w = crate::words::words(bytes.get(..READING_BYTES)?);
+        let name = &bytes[16 * 8..];
+        let name = name.split(|&b| b == 0).next().unwrap_or_default();
+        Some(Reading {
+            cookie: w[0],
+            interface: u32::try_from(w[1]).unwrap_or(0),
+            acked_bytes: w[2],
+            outstanding_bytes: w[3],
+            cwnd: w[4],
+            ssthresh: w[5],
+            srtt_us: w[6],
+            rtt_us: w[7],
+            lease: (w[9], w[10]),
+            control: String::from_utf8_lossy(name).into_owned(),
+        })
+    }
+
+    /// Number of the command that puts a lease on it; 0: it has the wrapper. `None`: its control has no wrapper.
+    pub fn wrapper(&self) -> Option<u64> {
+        match self.control.as_str() {
+            "cubic" => Some(1),
+            "reno" => Some(2),
+            "airtcp_cubic" | "airtcp_reno" => Some(0),
+            _ => None,
+        }
+    }
+
+    /// Number of the command that gives it back the kernel's own control; 0: it has that.
+    pub fn unwrapper(&self) -> u64 {
+        match self.control.as_str() {
+            "airtcp_cubic" => 3,
+            "airtcp_reno" => 4,
+            _ => 0,
+        }
+    }
+}
+
+#[cfg(feature = "bpf")]
+pub use kernel::{Kernel, Order, run};
+
+#[cfg(feature = "bpf")]
+mod kernel {
+    use std::io::Read;
+
+    use airtcp_core::coop::{Announcement, CoopConfig, Daemon, FlowId, FlowSample};
+    use airtcp_core::rng::{Purpose, Stream};
+    use libbpf_rs::{Iter, Link, MapCore, MapHandle};
+
+    use super::{BTreeMap, Duration, LEASE, READING_BYTES, Radio, Reading, Sources, Span, TerminalId, Time, sys};
+    use crate::load::{Loaded, Refusal, load, objects, put};
+    use crate::rights::{Capability, STRUCT_OPS};
+
+    /// The kernel's side: readings, and caps as leases.
+    #[derive(Debug)]
+    pub struct Kernel {
+        commands: MapHandle,
+        pass: Link,
+        _controls: [Link; 2],
+        _loaded: Loaded,
+    }
+
+    impl Kernel {
+        /// Loads it and registers the wrappers of CUBIC and Reno.
+        pub fn start() -> Result<Kernel, Refusal> {
+            let capabilities = [Capability::Bpf, Capability::Perfmon, Capability::NetAdmin];
+            let mut loaded = load("coop", objects::COOP, STRUCT_OPS, &capabilities)?;
+            let controls = [loaded.register("airtcp_cubic")?, loaded.register("airtcp_reno")?];
+            Ok(Kernel {
+                commands: loaded.map("commands")?,
+                pass: loaded.attach("pass")?,
+                _controls: controls,
+                _loaded: loaded,
+            })
+        }
+
+        /// Goes over all connections of this namespace: carries out commands, and reads.
+        pub fn pass(&self) -> Result<Vec<Reading>, Refusal> {
+            let fault = |e: &dyn std::error::Error| Refusal(format!("coop: cannot read the connections: {e}"));
+            let mut bytes = Vec::new();
+            let mut pass = Iter::new(&self.pass).map_err(|e| fault(&e))?;
+            pass.read_to_end(&mut bytes).map_err(|e| fault(&e))?;
+            Ok(bytes.chunks_exact(READING_BYTES).filter_map(Reading::read).collect())
+        }
+
+        /// At the next pass: a lease for a connection, and a number of [`Reading::wrapper`] or [`Reading::unwrapper`].
+        pub fn command(&self, cookie: u64, cap: u64, until_ns: u64, control: u64) -> Result<(), Refusal> {
+            put(&self.commands, &cookie.to_ne_bytes(), &[cap, until_ns, control])
+        }
+
+        /// No command for a connection any more.
+        pub fn forget(&self, cookie: u64) {
+            let _ = self.commands.delete(&cookie.to_ne_bytes());
+        }
+    }
+
+    /// What `airtcp-host coop` was asked for.
+    #[derive(Debug, Clone)]
+    pub struct Order {
+        /// Parameters of the daemon.
+        pub config: CoopConfig,
+        /// Name of the interface.
+        pub interface: String,
+        /// UDP port of announcements.
+        pub port: u16,
+    }
+
+    fn now() -> Time {
+        Time::ZERO + Span::from_ns(sys::monotonic_ns())
+    }
+
+    /// Runs until `has_ended` says so; then leaves, and lifts all caps.
+    pub fn run(order: &Order, has_ended: impl Fn() -> bool, mut tell: impl FnMut(&str)) -> Result<(), Refusal> {
+        let radio = Radio::open(&order.interface, order.port).map_err(Refusal)?;
+        let kernel = Kernel::start()?;
+        let mut watch = crate::paths::Watch::new()
+            .map_err(|e| Refusal(format!("coop: cannot hear of changes of the path: {e}")))?;
+        let bits = sys::random().map_err(|e| Refusal(format!("coop: no random bits for a name: {e}")))?;
+        let id = TerminalId::new(bits.max(1)).expect("not zero");
+        let rng = Stream::new(bits, 0, Purpose::Coop).open();
+        let mut daemon = Daemon::new(order.config.clone(), id, rng, now());
+        let mut sources = Sources::new(order.config.expire_after, usize::from(order.config.max_peers));
+        let mut caps = Vec::new();
+        let mut capped: BTreeMap<u64, u64> = BTreeMap::new();
+        let mut left_alone: BTreeMap<String, ()> = BTreeMap::new();
+        let (mut announced, mut is_alone_told, mut heard) = (0u32, false, false);
+        let mut buffer = [0; 2048];
+        let mut fds = radio.fds();
+        fds.push(watch.fd());
+        tell(&format!("terminal {:016x} on {}, UDP port {}", id.get(), order.interface, order.port));
+        while !has_ended() {
+            let wait = Duration::from_nanos(daemon.deadline().since(now()).as_ns()).min(Duration::from_millis(200));
+            sys::readable(&fds, wait).map_err(|e| Refusal(format!("coop: cannot wait: {e}")))?;
+            // At most as many as a full air carries in a sampling interval: a flood must not keep the daemon from its work.
+            for _ in 0..1000 {
+                let Some((bytes, from)) = radio.next(&mut buffer) else { break };
+                let Ok(a) = Announcement::decode(&buffer[..bytes]) else { continue };
+                if a.sender != id && sources.admit(now(), from, a.sender) {
+                    heard = true;
+                    let _ = daemon.on_announcement(now(), &buffer[..bytes]);
+                }
+            }
+            watch.read(sys::monotonic_ns());
+            if watch.due(sys::monotonic_ns()).iter().any(|&i| i == 0 || i == radio.interface()) {
+                daemon.on_path_change();
+                sources = Sources::new(order.config.expire_after, usize::from(order.config.max_peers));
+                tell("the path has changed: round-trip times and terminals are learnt anew");
+            }
+            if now() >= daemon.sample_at() {
+                let readings: Vec<Reading> =
+                    kernel.pass()?.into_iter().filter(|r| r.interface == radio.interface()).collect();
+                let samples: Vec<FlowSample> = readings.iter().map(sample).collect();
+                daemon.on_sample(now(), &samples, &mut caps);
+                let until = sys::monotonic_ns() + u64::try_from(LEASE.as_nanos()).unwrap_or(0);
+                let mut still = BTreeMap::new();
+                for (reading, cap) in readings.iter().zip(&caps) {
+                    match (cap, reading.wrapper()) {
+                        (Some(cap), Some(wrap)) => {
+                            kernel.command(reading.cookie, u64::from(*cap), until, wrap)?;
+                            still.insert(reading.cookie, u64::from(*cap));
+                        }
+                        (Some(_), None) if left_alone.insert(reading.control.clone(), ()).is_none() => {
+                            tell(&format!(
+                                "connections on {} are left alone: only CUBIC and Reno can be capped",
+                                reading.control
+                            ));
+                        }
+                        _ => kernel.forget(reading.cookie),
+                    }
+                }
+                for cookie in capped.keys().filter(|cookie| !still.contains_key(cookie)) {
+                    kernel.forget(*cookie);
+                }
+                if still.len() != capped.len() {
+                    tell(&format!(
+                        "{} of {} connections capped, {} terminals send",
+                        still.len(),
+                        readings.len(),
+                        daemon.terminals()
+                    ));
+                }
+                capped = still;
+            }
+            if let Some(datagram) = daemon.on_deadline(now()) {
+                announced = announced.saturating_add(1);
+                if let Err(e) = radio.broadcast(&datagram) {
+                    tell(&format!("cannot announce: {e}"));
+                }
+                if announced == 30 && !heard && !is_alone_told {
+                    is_alone_told = true;
+                    tell(
+                        "no other terminal was heard in 30 announcements: none is there, or the access point keeps its clients apart",
+                    );
+                }
+            }
+        }
+        let _ = radio.broadcast(&daemon.leave(now()));
+        for reading in kernel.pass()? {
+            if reading.unwrapper() > 0 {
+                kernel.command(reading.cookie, 0, 0, reading.unwrapper())?;
+            }
+        }
+        kernel.pass()?;
+        Ok(())
+    }
+
+    fn sample(reading: &Reading) -> FlowSample {
+        let rtt_us = if reading.rtt_us > 0 { reading.rtt_us } else { reading.srtt_us };
+        FlowSample {
+            id: FlowId(reading.cookie),
+            rtt: (rtt_us > 0).then(|| Span::from_us(rtt_us)),
+            least_rtt: None,
+            delivered_bytes: reading.acked_bytes,
+            sending: reading.outstanding_bytes > 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_address_is_one_terminal() {
+        let at = |ms| Time::ZERO + Span::from_ms(ms);
+        let id = |n| TerminalId::new(n).unwrap();
+        let v4 = |n| IpAddr::V4(Ipv4Addr::new(10, 0, 0, n));
+        let mut s = Sources::new(Span::from_secs(3), 3);
+        assert!(s.admit(at(0), v4(1), id(1)));
+        assert!(!s.admit(at(1), v4(1), id(2)), "a second name");
+        assert!(!s.admit(at(1), v4(2), id(1)), "another's name");
+        assert!(s.admit(at(1), IpAddr::V6(Ipv6Addr::LOCALHOST), id(1)), "the same host's other address");
+        assert!(s.admit(at(2), v4(3), id(3)));
+        assert!(!s.admit(at(2), v4(4), id(4)), "full");
+        assert!(s.admit(at(3_001), v4(1), id(2)), "forgotten");
+    }
+
+    #[test]
+    fn a_reading_is_words_and_a_name() {
+        let mut bytes = crate::words::bytes(&(1..=16).collect::<Vec<u64>>());
+        bytes.extend(b"airtcp_cubic\0\0\0\0");
+        let r = Reading::read(&bytes).unwrap();
+        assert_eq!((r.cookie, r.cwnd, r.rtt_us, r.lease, r.control.as_str()), (1, 5, 8, (10, 11), "airtcp_cubic"));
+        assert_eq!((r.wrapper(), r.unwrapper()), (Some(0), 3));
+        assert_eq!(Reading::read(&bytes[1..]), None);
+    }
+}

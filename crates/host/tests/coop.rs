@@ -1,0 +1,138 @@
+//! The cooperative daemon against the kernel: a cap comes into force, and is gone when the daemon is.
+#![allow(clippy::disallowed_methods, clippy::cast_possible_truncation)]
+
+mod common;
+
+use std::io::{BufRead, BufReader};
+use std::net::UdpSocket;
+use std::os::fd::AsRawFd;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use airtcp_core::coop::{Announcement, CoopConfig, TerminalId};
+use airtcp_core::units::{DataRate, Span};
+use airtcp_host::coop::{LEASE, PORT};
+use airtcp_host::sys::{monotonic_ns, tcp_info};
+use common::{Bed, LINE, Line, Upload, rates};
+
+/// With a queue that makes the round trip eight times as long.
+const LONG: Line = Line { packets: 250, ..LINE };
+
+/// The daemon of terminal a. What it may use is half of the line, by the least round trip.
+fn daemon(bed: &Bed) -> Child {
+    let mut daemon = bed.a.run(|| {
+        Command::new(env!("CARGO_BIN_EXE_airtcp-host"))
+            .args(["coop", "--interface", "air0", "--bw-max", "10Mbit/s"])
+            .args(["--set", "rtt_in_cap=\"min\"", "--set", "correct_at=3.0"])
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    });
+    // It says when it is there.
+    let mut lines = BufReader::new(daemon.stderr.take().unwrap()).lines();
+    let first = lines.next().unwrap().unwrap();
+    assert!(first.contains("terminal"), "{first}");
+    thread::spawn(move || lines.for_each(|line| println!("{}", line.unwrap_or_default())));
+    daemon
+}
+
+fn segments_of(terminals: u32) -> u32 {
+    // 20 ms, and what a full queue of a busy machine may add to the least that was seen.
+    CoopConfig::default().ideal_cwnd(DataRate::from_mbps(10), Span::from_ms(20), terminals, terminals)
+}
+
+fn window(upload: &Upload) -> (u32, u32) {
+    let info = tcp_info(upload.socket.as_raw_fd()).unwrap();
+    (info.tcpi_snd_cwnd, info.tcpi_snd_ssthresh)
+}
+
+/// Waits until the window, which was larger, is at most `most`.
+fn wait_for_cap(upload: &Upload, most: u32) {
+    let begin = monotonic_ns();
+    let mut largest = 0;
+    while largest <= 2 * most || window(upload).0 > most {
+        largest = largest.max(window(upload).0);
+        assert!(monotonic_ns() - begin < 20_000_000_000, "no cap after 20 s: {:?}", window(upload));
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_killed_daemon_leaves_nothing() {
+    if let Some(reason) = common::missing() {
+        common::skipped(&reason);
+        return;
+    }
+    let _alone = common::alone();
+    let before = {
+        let bed = Bed::new(LONG);
+        let upload = [Upload::new(&bed, Some("cubic"), |_| {})];
+        thread::sleep(Duration::from_secs(2));
+        rates(&upload, Duration::from_secs(1))[0]
+    };
+    for round in 0..3 {
+        let bed = Bed::new(LONG);
+        let mut daemon = daemon(&bed);
+        let upload = [Upload::new(&bed, Some("cubic"), |_| {})];
+        wait_for_cap(&upload[0], 2 * segments_of(1));
+        thread::sleep(Duration::from_secs(1));
+        let (cap, ssthresh) = window(&upload[0]);
+        let capped = rates(&upload, Duration::from_secs(1))[0];
+        assert!(capped < 0.75 * before, "capped {capped:.1} of {before:.1} Mbit/s");
+        daemon.kill().unwrap(); // SIGKILL
+        daemon.wait().unwrap();
+        thread::sleep(LEASE + Duration::from_secs(1));
+        let (free, after) = window(&upload[0]);
+        let rate = rates(&upload, Duration::from_secs(1))[0];
+        println!(
+            "round {round}: {before:.1} Mbit/s, capped {capped:.1} (window {cap}), after kill -9 {rate:.1} (window {free}), ssthresh {ssthresh} then {after}"
+        );
+        assert_eq!(ssthresh, after, "the threshold was touched");
+        assert!(rate >= 0.8 * before, "{rate:.1} of {before:.1} Mbit/s after the lease and a second");
+    }
+}
+
+#[test]
+fn a_hostile_announcer_caps_nobody_below_the_fair_share() {
+    if let Some(reason) = common::missing() {
+        common::skipped(&reason);
+        return;
+    }
+    let _alone = common::alone();
+    let bed = Bed::new(LONG);
+    let mut daemon = daemon(&bed);
+    let upload = Upload::new(&bed, Some("cubic"), |_| {});
+    wait_for_cap(&upload, 2 * segments_of(1));
+    let hostile = bed.b.run(|| {
+        let socket = UdpSocket::bind("10.9.0.2:0").unwrap();
+        socket.set_broadcast(true).unwrap();
+        socket
+    });
+    let mut least = u32::MAX;
+    for sequence in 0..60u32 {
+        for name in 1..=64 {
+            let announcement = Announcement {
+                sender: TerminalId::new(name).unwrap(),
+                sequence,
+                flows: 16,
+                leaving: false,
+                correcting: true,
+                throughput_kbps: Some(1),
+            };
+            // Broadcast needs a route on a line of two; the daemon hears both ways alike.
+            hostile.send_to(&announcement.encode(), ("10.9.0.1", PORT)).unwrap();
+        }
+        for length in [0, 1, 23, 24, 25, 1400] {
+            hostile.send_to(&vec![sequence as u8; length], ("10.9.0.1", PORT)).unwrap();
+        }
+        thread::sleep(Duration::from_millis(100));
+        least = least.min(window(&upload).0);
+    }
+    let is_alive = daemon.try_wait().unwrap().is_none();
+    daemon.kill().unwrap();
+    daemon.wait().unwrap();
+    println!("64 names of one host: the window is {least} at least, its share of two {}", segments_of(2));
+    assert!(is_alive, "the daemon has ended");
+    assert!(least >= segments_of(2), "{least} segments, the share of two terminals is {}", segments_of(2));
+}
