@@ -2,9 +2,9 @@
 
 use std::process::ExitCode;
 
-use airtcp_core::units::DataRate;
-use airtcp_host::args::Args;
-use airtcp_host::rights;
+use airtcp_core::units::{DataRate, Span};
+use airtcp_host::args::{Args, number};
+use airtcp_host::{recipes, rights};
 
 const HELP: &str = "usage: airtcp host COMMAND [OPTIONS]
 
@@ -14,6 +14,9 @@ commands:
   check    what works on this host, what is missing, and how to allow it
   av       TCP-AV in the kernel: named connections hold a target rate
   coop     the cooperative daemon: terminals of an access point share it by agreement
+  pacing   buffer sizes, and the settings that space segments by RTT / cwnd
+  efr      the duplicate-ACK threshold of Efficient Fast Retransmit, as far as Linux lets it be set
+  undo     take back what `pacing --apply` and `efr --apply` have set
 
 `airtcp host COMMAND --help` shows options, examples and exit codes.
 exit codes: 0 done, 1 the host refuses or fails, 2 bad input, 130 interrupted
@@ -73,6 +76,56 @@ rights: CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN
 exit codes: 0 ended by SIGTERM or Ctrl-C, 1 the host refuses (the message says why), 2 bad input
 ";
 
+const PACING_HELP: &str =
+    "usage: airtcp host pacing [--rate RATE --rtt TIME --flows N] [--interface NAME] [--apply | --check]
+
+Prints the buffer of a router for a rate, a round trip and a number of flows, by both rules of the study pacing-buffers.
+Prints the lines that make Linux space segments by RTT / cwnd, as the study simulates it.
+Ratios of 100 alone send pairs. It takes gso_max_segs 1 on the interface as well, which costs CPU time per packet.
+
+options:
+  --rate RATE, --rtt TIME, --flows N  of the bottleneck, as 1Gbit/s, 50ms and 200
+  --interface NAME                    interface that sends, as eth0; needed with --apply and --check
+  --apply                             set it; what was there is noted for `airtcp host undo`
+  --check                             is it set? changes nothing
+
+examples:
+  airtcp host pacing --rate 1Gbit/s --rtt 50ms --flows 200
+  airtcp host pacing --interface eth0 --apply
+
+rights: CAP_NET_ADMIN with --apply
+exit codes: 0 done, 1 --check finds a difference or --apply fails, 2 bad input
+";
+
+const EFR_HELP: &str = "usage: airtcp host efr [--threshold N | --window SEGMENTS] [--prefix PREFIX] [--apply | --check]
+
+Sets the number of duplicate ACKs after which Linux declares a loss. Linux takes a constant; EFR's own threshold follows the window.
+Without SACK a window of four segments then recovers in a round trip instead of a timeout. With SACK, Linux uses RACK: about a quarter of
+a round trip is saved per loss. The price: a path that reorders packets causes needless retransmissions. Linux then raises the threshold by itself.
+
+options:
+  --threshold N        1 to 300; default: 3, which is Linux's own
+  --window SEGMENTS    the threshold that EFR has for this window
+  --prefix PREFIX      only for the route to exactly this prefix, as 192.0.2.0/24 or default. It counts from the second connection to
+                       an address on, and needs net.ipv4.tcp_no_metrics_save=0. Without it: all connections of this namespace
+  --apply, --check     as in `airtcp host pacing`
+
+examples:
+  airtcp host efr --window 4
+  airtcp host efr --threshold 2 --prefix 192.0.2.0/24 --apply
+
+rights: CAP_NET_ADMIN with --apply
+exit codes: 0 done, 1 --check finds a difference or --apply fails, 2 bad input
+";
+
+const UNDO_HELP: &str = "usage: airtcp host undo
+
+Takes back what `airtcp host pacing --apply` and `airtcp host efr --apply` have set in this network namespace. A reboot does the same.
+The other commands set nothing that outlives them.
+
+exit codes: 0 done, 1 something could not be taken back
+";
+
 /// A failure: bad input, or of the host.
 enum Fault {
     Input(String),
@@ -105,6 +158,12 @@ pub(crate) fn main() -> ExitCode {
         ("av", false) => av(args),
         ("coop", false) => coop(args),
         ("coop", true) => help(COOP_HELP),
+        ("pacing", false) => pacing(args),
+        ("efr", false) => efr(args),
+        ("undo", false) => undo(args),
+        ("pacing", true) => help(PACING_HELP),
+        ("efr", true) => help(EFR_HELP),
+        ("undo", true) => help(UNDO_HELP),
         ("check", true) => help(CHECK_HELP),
         ("av", true) => help(AV_HELP),
         ("--help" | "-h" | "help", _) => help(HELP),
@@ -177,7 +236,6 @@ fn av(mut args: Args) -> Outcome {
 
 fn coop(mut args: Args) -> Outcome {
     use airtcp_core::coop::CoopConfig;
-    use airtcp_host::args::number;
 
     let interface = args.option("interface")?.ok_or("--interface NAME is missing, as --interface wlan0".to_owned())?;
     let bw_max = args.option("bw-max")?.unwrap_or_else(|| "learn".to_owned());
@@ -203,4 +261,86 @@ fn coop(mut args: Args) -> Outcome {
         drop((config, interface, port));
         Err(without_bpf())
     }
+}
+
+/// Prints, applies or checks a recipe.
+fn recipe(steps: &[recipes::Step], apply: bool, check: bool) -> Outcome {
+    if apply {
+        recipes::apply(steps, |text| println!("{text}")).map_err(Fault::Host)?;
+    } else if check {
+        let found = recipes::check(steps).map_err(Fault::Host)?;
+        for line in &found {
+            println!("{line}");
+        }
+        if !found.is_empty() {
+            return Ok(ExitCode::FAILURE);
+        }
+        println!("all is set");
+    } else {
+        for step in steps {
+            println!("{}", step.setting.line(step.value));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn modes(args: &mut Args) -> Result<(bool, bool), String> {
+    let modes = (args.switch("apply"), args.switch("check"));
+    if modes == (true, true) { Err("use either --apply or --check, not both".to_owned()) } else { Ok(modes) }
+}
+
+fn pacing(mut args: Args) -> Outcome {
+    let (apply, check) = modes(&mut args)?;
+    let rate = args.read("rate", |t| t.parse::<DataRate>().map_err(|_| "must be a rate, as 1Gbit/s".to_owned()))?;
+    let rtt = args.read("rtt", |t| t.parse::<Span>().map_err(|_| "must be a time, as 50ms".to_owned()))?;
+    let flows = args.read("flows", number(1u32, 1_000_000))?;
+    let interface = args.option("interface")?;
+    args.end()?;
+    if let (Some(rate), Some(rtt), Some(flows)) = (rate, rtt, flows) {
+        let (normal, root) = recipes::buffers(rate, rtt, flows);
+        println!(
+            "buffer of the router, packets of 1500 bytes: {normal} by rate times RTT, {root} divided by the root of {flows} flows"
+        );
+        if !(50..=3000).contains(&flows) {
+            println!(
+                "the study pacing-buffers has 50 to 3000 flows: {flows} is beyond it, and the smaller buffer is not tried there"
+            );
+        }
+    } else if rate.is_some() || rtt.is_some() || flows.is_some() {
+        return Err("--rate, --rtt and --flows belong together".to_owned().into());
+    }
+    if (apply || check) && interface.is_none() {
+        return Err("--interface NAME is missing, as --interface eth0".to_owned().into());
+    }
+    let steps = recipes::pacing(interface.as_deref().unwrap_or("INTERFACE"));
+    let outcome = recipe(&steps, apply, check)?;
+    if !check {
+        println!("a connection is paced if its interface has the qdisc fq, or its program sets SO_MAX_PACING_RATE");
+    }
+    Ok(outcome)
+}
+
+fn efr(mut args: Args) -> Outcome {
+    let (apply, check) = modes(&mut args)?;
+    let threshold = args.read("threshold", number(1u32, 300))?;
+    let window = args.read("window", number(1u32, 1_000_000))?;
+    let prefix = args.option("prefix")?;
+    args.end()?;
+    let threshold = match (threshold, window) {
+        (Some(_), Some(_)) => return Err("use either --threshold or --window, not both".to_owned().into()),
+        (Some(n), None) => n,
+        (None, Some(w)) => u32::try_from(airtcp_law::efr::threshold(u64::from(w), 2, 1, 3)).unwrap_or(3),
+        (None, None) => 3,
+    };
+    let steps = match &prefix {
+        Some(prefix) => recipes::efr_to(prefix, threshold).map_err(Fault::Host)?,
+        None => recipes::efr_everywhere(threshold),
+    };
+    recipe(&steps, apply, check)
+}
+
+fn undo(args: Args) -> Outcome {
+    args.end()?;
+    recipes::undo(|text| println!("{text}")).map_err(Fault::Host)?;
+    Ok(ExitCode::SUCCESS)
 }

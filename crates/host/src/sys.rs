@@ -259,3 +259,21 @@ pub fn catch_end() {
 pub fn has_ended() -> bool {
     HAS_ENDED.load(std::sync::atomic::Ordering::Relaxed)
 }
+
+/// The name of this thread's network namespace, unique until the next boot.
+pub fn network_cookie() -> io::Result<u64> {
+    const SO_NETNS_COOKIE: libc::c_int = 71;
+    let socket = tcp_socket()?;
+    let (mut cookie, mut bytes) = (0u64, length::<u64>());
+    // SAFETY: the result has the length given.
+    checked(unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            SO_NETNS_COOKIE,
+            (&raw mut cookie).cast(),
+            &raw mut bytes,
+        )
+    })?;
+    Ok(cookie)
+}

@@ -31,6 +31,16 @@ pub fn missing() -> Option<String> {
     (!all.is_empty()).then(|| all.join("; "))
 }
 
+/// As [`missing`], of tests without BPF.
+pub fn missing_namespaces() -> Option<String> {
+    use airtcp_host::rights::{Capability, Host};
+    let is_root = std::fs::metadata("/proc/self").is_ok_and(|m| std::os::unix::fs::MetadataExt::uid(&m) == 0);
+    if !is_root || !Host::read().may(Capability::NetAdmin) {
+        return Some("namespaces need root and CAP_NET_ADMIN".to_owned());
+    }
+    if std::path::Path::new("/dev/net/tun").exists() { None } else { Some("/dev/net/tun is missing".to_owned()) }
+}
+
 /// Says aloud, past the test runner's capture, that a test did not run.
 pub fn skipped(reason: &str) {
     std::io::stderr().write_all(format!("SKIPPED: {reason}\n").as_bytes()).unwrap();
@@ -99,6 +109,8 @@ pub struct Bed {
     pub detour: Arc<AtomicU64>,
     /// Nothing passes.
     pub outage: Arc<AtomicBool>,
+    /// So many of the next segments with data are lost.
+    pub drop_next: Arc<AtomicU64>,
     end: Arc<AtomicBool>,
 }
 
@@ -119,14 +131,29 @@ impl Bed {
             tun
         };
         let tuns = [open(&a, "10.9.0.1", "10.9.0.2"), open(&b, "10.9.0.2", "10.9.0.1")];
-        let bed = Bed { a, b, detour: Arc::default(), outage: Arc::default(), end: Arc::default() };
+        let bed = Bed {
+            a,
+            b,
+            detour: Arc::default(),
+            outage: Arc::default(),
+            drop_next: Arc::default(),
+            end: Arc::default(),
+        };
         let (detour, outage, end) = (bed.detour.clone(), bed.outage.clone(), bed.end.clone());
-        thread::spawn(move || carry(tuns, line, &detour, &outage, &end));
+        let drop_next = bed.drop_next.clone();
+        thread::spawn(move || carry(tuns, line, &detour, &outage, &drop_next, &end));
         bed
     }
 }
 
-fn carry(mut tuns: [File; 2], line: Line, detour: &AtomicU64, outage: &AtomicBool, end: &AtomicBool) {
+fn carry(
+    mut tuns: [File; 2],
+    line: Line,
+    detour: &AtomicU64,
+    outage: &AtomicBool,
+    drop_next: &AtomicU64,
+    end: &AtomicBool,
+) {
     // A busy machine must not look like a slow line.
     let _ = sys::run_first();
     let mut ways: [VecDeque<(u64, Vec<u8>)>; 2] = Default::default();
@@ -152,6 +179,10 @@ fn carry(mut tuns: [File; 2], line: Line, detour: &AtomicU64, outage: &AtomicBoo
                 }
                 if way == 1 {
                     ways[1].push_back((now + one_way, packet));
+                    continue;
+                }
+                if n > 500 && drop_next.load(Ordering::Relaxed) > 0 {
+                    drop_next.fetch_sub(1, Ordering::Relaxed);
                     continue;
                 }
                 while leaving.front().is_some_and(|&at| at <= now) {
