@@ -20,6 +20,7 @@ mod queues;
 mod results;
 mod roaming;
 mod sampler;
+mod waiting;
 
 use airtcp_core::convert::count;
 use airtcp_core::packet::{FlowId, Packet, PacketId, Pool};
@@ -33,6 +34,7 @@ pub use audit::Finding;
 pub use bounds::Outgrown;
 pub use external::{Egress, NotInjected};
 pub use ledger::{Count, Ledger};
+pub use waiting::{Waiting, WaitsIn};
 
 use crate::air::{Air, link_totals};
 use crate::capture::{CaptureSink, Captured};

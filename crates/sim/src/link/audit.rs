@@ -1,5 +1,6 @@
 //! What is on lines and waits for them, by the packets in flight alone: what [`Links::totals`] is held against.
 
+use airtcp_core::packet::PacketId;
 use airtcp_core::units::Time;
 
 use super::Links;
@@ -27,36 +28,62 @@ impl Links {
         let is_told = |id: usize| self.cold[id].hold.is_none() && self.lines[id].kind != super::LineKind::Air;
         let empty = |id: usize| OnLine { has_discipline: self.cold[id].queued.is_some(), ..OnLine::default() };
         let mut all: Vec<_> = (0..self.lines.len()).map(|id| is_told(id).then(|| empty(id))).collect();
-        let mut note = |link: LinkId, end: Time, size: u16| {
+        self.passages(wires, hops, now, |link, end, entry| {
             let (line, cold) = (&self.lines[link.index()], &self.cold[link.index()]);
             let Some(on) = &mut all[link.index()] else { return };
-            let start = end - line.tx(size, || cold.rate);
+            let start = end - line.tx(entry.size, || cold.rate);
             let place = match (start > now, end > now) {
                 (true, _) => &mut on.waiting,
                 (false, true) => &mut on.in_service,
                 (false, false) => return,
             };
-            *place = (place.0 + 1, place.1 + u64::from(size));
-        };
+            *place = (place.0 + 1, place.1 + u64::from(entry.size));
+        });
+        all
+    }
+
+    /// Of each packet in flight the links that it is on or waits for, and when its transmission there is over.
+    fn passages<'a>(
+        &self,
+        wires: impl Iterator<Item = &'a InFlight>,
+        hops: &[Hop],
+        now: Time,
+        mut note: impl FnMut(LinkId, Time, &InFlight),
+    ) {
         for entry in wires {
             let last = entry.next.place().before();
             let Some(&hop) = hops.get(last.index()) else { continue };
             let line = &self.lines[hop.link().index()];
             if entry.next.is_lost() {
-                note(hop.link(), entry.time, entry.size);
+                note(hop.link(), entry.time, entry);
             } else if hop.is_fused() {
                 let feeder = hops[last.before().index()].link();
                 let (arrival, start, _) = line.passage(&self.cold[hop.link().index()], entry);
-                note(feeder, arrival - self.lines[feeder.index()].delay, entry.size);
+                note(feeder, arrival - self.lines[feeder.index()].delay, entry);
                 // Before it has come to the second link, nothing of it is there.
                 if arrival <= now {
-                    note(hop.link(), start + line.tx(entry.size, || self.cold[hop.link().index()].rate), entry.size);
+                    note(hop.link(), start + line.tx(entry.size, || self.cold[hop.link().index()].rate), entry);
                 }
             } else {
-                note(hop.link(), entry.time - line.delay, entry.size);
+                note(hop.link(), entry.time - line.delay, entry);
             }
         }
-        all
+    }
+
+    /// Each packet in flight that waits for a line, and which. Of a line that holds packets back this is not known.
+    pub(crate) fn waiting<'a>(
+        &self,
+        wires: impl Iterator<Item = &'a InFlight>,
+        hops: &[Hop],
+        now: Time,
+        mut each: impl FnMut(LinkId, PacketId),
+    ) {
+        self.passages(wires, hops, now, |link, end, entry| {
+            let (line, cold) = (&self.lines[link.index()], &self.cold[link.index()]);
+            if cold.hold.is_none() && end - line.tx(entry.size, || cold.rate) > now {
+                each(link, entry.packet);
+            }
+        });
     }
 
     /// Packets and bytes in the disciplines of links that have one of their own.

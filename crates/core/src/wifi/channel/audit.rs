@@ -1,7 +1,7 @@
 //! What a channel holds and how its time was spent, for those who check that nothing is lost.
 
 use super::Channel;
-use crate::packet::Pool;
+use crate::packet::{PacketId, Pool};
 use crate::units::Time;
 use crate::wifi::ids::{AirLinkId, RadioId, SessionId};
 use crate::wifi::radio::win_start;
@@ -91,10 +91,8 @@ impl Channel {
             let place = if mpdu.has_arrived() { &mut all.arrived } else { &mut all.in_drivers };
             *place = plus(*place, one);
         }
-        for recipient in self.sessions.iter().filter_map(|s| s.recipient.as_ref()) {
-            for &id in recipient.all_held() {
-                all.reordering = plus(all.reordering, (1, u64::from(pool[id].size)));
-            }
+        for (_, id) in self.reordering() {
+            all.reordering = plus(all.reordering, (1, u64::from(pool[id].size)));
         }
         all.driver_frames = queues().map(|q| u64::from(q.driver_count)).sum();
         for s in self.links.iter().map(|link| &link.stats) {
@@ -106,6 +104,12 @@ impl Channel {
             all.without_end = all.without_end.wrapping_add(s.arrived_packets.wrapping_sub(ended));
         }
         all
+    }
+
+    /// What waits in reorder buffers for those before it, with the link that it came over.
+    pub fn reordering(&self) -> impl Iterator<Item = (AirLinkId, PacketId)> {
+        let buffers = self.sessions.iter().filter_map(|s| Some((s.link, s.recipient.as_ref()?)));
+        buffers.flat_map(|(link, recipient)| recipient.all_held().map(move |&id| (link, id)))
     }
 
     /// What is wrong with the order of sequence numbers at its senders: link, session and what; `None`: nothing.
