@@ -27,6 +27,16 @@ demo: build ## The study ap-retry-out in its quick size: verdicts here, a report
 host: ## The binary airtcp-host for Linux hosts, fully static; left in target/x86_64-unknown-linux-gnu/release/
 	@tools/host.sh build
 
+.PHONY: playground
+playground: ## The simulator as a web page, for airtcp play; needs Node and npm, which nothing else does
+	@tools/check_tools.sh playground
+	cargo build --profile web --package airtcp-web --lib --target wasm32-unknown-unknown
+	npm --prefix playground ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	npm --prefix playground run --silent types
+	npm --prefix playground run --silent build
+	npm --prefix playground run --silent test
+	mkdir -p python/airtcp/page && cp playground/dist/playground.html python/airtcp/page/
+
 ##@ Develop
 .PHONY: test
 test: $(BUILD) $(DEV) ## All tests, Rust and Python
@@ -68,6 +78,7 @@ generate: $(BUILD) $(DEV) ## Rewrite what follows: Python types, reference pages
 
 .PHONY: clean
 clean: ## Remove everything that was built; results in runs/ stay
+	rm -rf playground/dist playground/node_modules python/airtcp/page
 	rm -rf target .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find python -name '*.so' -delete
 	find python tests tools -name __pycache__ -type d -prune -exec rm -rf {} +

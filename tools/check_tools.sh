@@ -1,6 +1,6 @@
 #!/bin/sh
 # Checks that the tools to build airtcp are there; names the Debian package of each one that is not.
-# Usage: tools/check_tools.sh [lint]
+# Usage: tools/check_tools.sh [lint | playground]
 set -u
 missing=0
 need() { # what, Debian package
@@ -48,6 +48,19 @@ fi
 if [ "${1:-}" = lint ]; then
     command -v rustfmt >/dev/null 2>&1 || need "rustfmt" "rustfmt   (or: rustup component add rustfmt)"
     cargo clippy --version >/dev/null 2>&1 || need "clippy" "rust-clippy   (or: rustup component add clippy)"
+fi
+
+if [ "${1:-}" = playground ]; then
+    if ! command -v node >/dev/null 2>&1; then
+        need "Node 20 or newer" "nodejs npm"
+    else
+        version=$(node --version | tr -d v)
+        at_least 20 "$version" || need "Node 20 or newer (found $version)" "nodejs npm   (or from nodejs.org)"
+    fi
+    command -v npm >/dev/null 2>&1 || need "npm, Node's package manager" "npm"
+    if ! [ -d "$(rustc --print sysroot)/lib/rustlib/wasm32-unknown-unknown" ]; then
+        need "Rust's target wasm32-unknown-unknown" "libstd-rust-dev-wasm32   (or: rustup target add wasm32-unknown-unknown)"
+    fi
 fi
 
 exit "$missing"

@@ -19,11 +19,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from airtcp import _airtcp
+from airtcp import _airtcp, links
 from airtcp._files import fault_of_input
 from airtcp._terminal import BAD_INPUT, FAILURE, OK, Interrupts, StopError, fail, render, say, write_out
 from airtcp._text import to_json
-from airtcp.commands import advise, analyze, clean, host, report, study, sweep, verify
+from airtcp.commands import advise, analyze, clean, host, play, report, study, sweep, verify
 from airtcp.errors import (
     DamagedError,
     ExecutorError,
@@ -65,7 +65,8 @@ def run(args: argparse.Namespace) -> int:
             execution = _advance(Execution(checked, audit=args.audit), interrupts, quiet=args.quiet)
             if args.json:
                 write_out(to_json(execution.summary()) + "\n")
-                return _end(execution, interrupts, "not saved", quiet=args.quiet)
+                where = f"not saved, hash {execution.hash()}" if links.is_link(args.file) else "not saved"
+                return _end(execution, interrupts, where, quiet=args.quiet)
             results, where = execution.results(), "not saved"
         else:
             from airtcp.results import Folder
@@ -83,6 +84,9 @@ def run(args: argparse.Namespace) -> int:
         from airtcp.show import overview
 
         render(*overview(results))
+    if links.is_link(args.file):
+        # What the page shows of the same run.
+        where += f", hash {execution.hash()}"
     return _end(execution, interrupts, where, quiet=args.quiet)
 
 
@@ -240,7 +244,8 @@ def _parser() -> argparse.ArgumentParser:
 
     def scenario_options(sub: _Parser) -> None:
         # Optional for argparse only, because `--set` may have taken it (see `_file_of`).
-        sub.add_argument("file", metavar="FILE", nargs="?", help="scenario file (TOML), or - for standard input")
+        what = "scenario file (TOML), - for standard input, or a link of airtcp play"
+        sub.add_argument("file", metavar="FILE", nargs="?", help=what)
         sub.add_argument("--seed", type=_seed, metavar="N", help="seed of the run; default: the scenario's")
         sub.add_argument(
             "--set",
@@ -259,6 +264,7 @@ def _parser() -> argparse.ArgumentParser:
         "airtcp run examples/pacing-buffers-reno.toml",
         "airtcp run examples/pacing-buffers-reno.toml --seed 7 --duration 40s --set links.bottleneck.rate=50Mbit/s",
         "airtcp run - --json < scenario.toml | jq .links",
+        "airtcp run '#s=LINK'",
         more="\nexit codes:\n  0 done; 2 bad input; 1 other failure; 130 interrupted "
         "(the finished part is kept and marked)\n",
     )
@@ -314,6 +320,7 @@ def _parser() -> argparse.ArgumentParser:
     analyze.add(command)
     advise.add(command)
     host.add(command)
+    play.add(command)
     verify.add(command)
     clean.add(command)
     return parser
@@ -353,7 +360,7 @@ def _path(text: str) -> Path:
 
 def _file_of(args: argparse.Namespace) -> str:
     """Finds FILE if `--set KEY=VALUE ...` took it as one more change."""
-    if args.file is None and args.changes and "=" not in args.changes[-1]:
+    if args.file is None and args.changes and ("=" not in args.changes[-1] or args.changes[-1].startswith(links.MARK)):
         args.file = args.changes.pop()
     if args.file is None:
         raise StopError("a scenario FILE is missing: give a path, or - for standard input", BAD_INPUT)
@@ -367,6 +374,12 @@ def _checked(args: argparse.Namespace) -> _airtcp.Checked:
         parsed.append((f"--duration {args.duration}", "duration", args.duration))
     if args.seed is not None:
         parsed.append((f"--seed {args.seed}", "seed", str(args.seed)))
+    if links.is_link(file):
+        try:
+            link = links.read(file)
+        except links.LinkError as error:
+            raise StopError(str(error), BAD_INPUT) from None
+        return _airtcp.Checked.from_toml(link.toml.encode(), "scenario.toml", parsed)
     if file != "-":
         if (fault := fault_of_input(file)) is not None:
             raise StopError(fault, BAD_INPUT)

@@ -107,6 +107,16 @@ class Execution:
         """
         return {**self._head(), **json.loads(self.finish().summary)}
 
+    def hash(self) -> str:
+        """Ends the run and names its summary: the same on every machine, and in the page of `airtcp play`.
+
+        Raises:
+            ResultsError: the capture could not be written.
+        """
+        import hashlib
+
+        return hashlib.sha256(self.finish().summary.encode()).hexdigest()[:16]
+
     def results(self) -> Results:
         """Ends the run and returns everything it recorded.
 

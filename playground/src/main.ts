@@ -1,0 +1,629 @@
+// The page: a scenario, its run and the run with changes, side by side.
+
+import { controlsOf, type Control, type Edit } from "./controls";
+import { AirView, Colours, GROUP_COLOURS, QueueView, ReorderView, fields, span, spoken } from "./draw";
+import { Engine, EngineError, type Description, type Request } from "./engine";
+import { LinkError, command, fromFragment, toFragment, type Given } from "./link";
+import { Plot, mean, plotsOf } from "./plots";
+import { offered } from "./remedies";
+import { Run } from "./run";
+import { Scene } from "./scene";
+import { STORIES, type Story } from "./stories";
+import type { Ask, Tell } from "./worker";
+
+const by = <T extends Element = HTMLElement>(id: string): T => document.getElementById(id) as unknown as T;
+
+function make<K extends keyof HTMLElementTagNameMap>(tag: K, text = "", of: Partial<HTMLElementTagNameMap[K]> = {}): HTMLElementTagNameMap[K] {
+  const it = document.createElement(tag);
+  if (text !== "") it.textContent = text;
+  return Object.assign(it, of);
+}
+
+const RUNS = ["As it is", "With the change"] as const;
+const state = by("state");
+const toml = by<HTMLTextAreaElement>("toml");
+const changes = by<HTMLTextAreaElement>("changes");
+const remedy = by<HTMLSelectElement>("remedy");
+const faults = by("faults");
+const time = by<HTMLInputElement>("time");
+const speed = by<HTMLSelectElement>("speed");
+const play = by<HTMLButtonElement>("play");
+const tip = by("tip");
+
+let engine: Engine;
+let module: WebAssembly.Module;
+let names: Record<string, string[]> = {};
+let colours = new Colours();
+let description: Description | null = null;
+
+// --- two workers, one for each run ---------------------------------------------------------------------------------
+
+interface Slot {
+  worker: Worker | null;
+  asked: number;
+  run: Run | null;
+  /** What it does now, for the line above. */
+  doing: string;
+  request: Request | null;
+}
+const slots: Slot[] = RUNS.map(() => ({ worker: null, asked: 0, run: null, doing: "", request: null }));
+let asks = 0;
+const workerUrl = URL.createObjectURL(new Blob([WORKER], { type: "text/javascript" }));
+
+function post(slot: Slot, ask: Ask): void {
+  if (slot.worker === null) {
+    slot.worker = new Worker(workerUrl);
+    slot.worker.onmessage = (event: MessageEvent<Tell>) => heard(slot, event.data);
+    slot.worker.postMessage({ kind: "module", module } satisfies Ask);
+  }
+  slot.worker.postMessage(ask);
+}
+
+function ask(slot: Slot, request: Request, anyway = false): void {
+  slot.asked = ++asks;
+  slot.request = request;
+  slot.doing = "starts";
+  post(slot, { kind: "run", id: slot.asked, request, anyway });
+}
+
+function heard(slot: Slot, tell: Tell): void {
+  if (tell.id !== slot.asked) return;
+  const which = slots.indexOf(slot);
+  if (tell.kind === "progress") {
+    slot.doing = `${Math.round((100 * tell.now_s) / tell.end_s)} %`;
+  } else if (tell.kind === "long") {
+    slot.doing = "waits for your word";
+    offerLong(tell.duration_s, tell.estimate_s);
+  } else if (tell.kind === "failed") {
+    slot.doing = "failed";
+    showFault(which === 1 ? `The second run: ${tell.text}` : tell.text);
+  } else {
+    slot.doing = "";
+    slot.run = new Run(tell.description, tell.output, tell.wall_ms);
+    arrived();
+  }
+  tellState();
+}
+
+function tellState(): void {
+  const busy = slots.filter((s) => s.doing !== "").map((s) => `${RUNS[slots.indexOf(s)]}: ${s.doing}`);
+  const [a, b] = slots.map((s) => s.run);
+  if (busy.length > 0) state.textContent = `Simulating. ${busy.join("; ")}`;
+  else if (a) state.textContent = headline(a, b ?? null);
+}
+
+/** What changed, in a sentence. */
+function headline(a: Run, b: Run | null): string {
+  const took = `${span(a.duration_s)} simulated in ${span(a.wall_ms / 1000)}.`;
+  const of = (run: Run): { ms: string; mbps: string } => ({ ms: mean(run.latency().ms), mbps: mean(run.goodput().mbps) });
+  const [x, y] = [of(a), b ? of(b) : null];
+  const to = (p: string, q: string | undefined, unit: string): string => (q === undefined ? `${p} ${unit}` : `${p} → ${q} ${unit}`);
+  return `Mean ${a.latency().what}: ${to(x.ms, y?.ms, "ms")}. TCP goodput: ${to(x.mbps, y?.mbps, "Mbit/s")}. ${took}`;
+}
+
+function offerLong(duration_s: number, estimate_s: number): void {
+  const box = by("long");
+  const anyway = make("button", "Run it here all the same", { type: "button" });
+  anyway.onclick = () => {
+    box.hidden = true;
+    for (const slot of slots) if (slot.doing === "waits for your word" && slot.request) ask(slot, slot.request, true);
+  };
+  box.replaceChildren(
+    make("p", `This run of ${duration_s} s would take about ${Math.round(estimate_s)} s in the page. The command below runs it natively, which is faster; or shorten “Simulated time”.`),
+    make("p", command(location.hash, []).slice(0, 300)),
+    anyway,
+  );
+  box.hidden = false;
+}
+
+// --- the scenario: text, controls and link --------------------------------------------------------------------------
+
+const changed = (): string[] => changes.value.split("\n").map((line) => line.trim()).filter((line) => line !== "");
+
+function showFault(text: string): void {
+  faults.textContent = text;
+  toml.setAttribute("aria-invalid", String(text !== ""));
+}
+
+let linking = 0;
+async function setLink(): Promise<void> {
+  const mine = ++linking;
+  const fragment = await toFragment({ toml: toml.value, set: changed() });
+  if (mine !== linking) return;
+  history.replaceState(null, "", fragment);
+  native();
+}
+
+/** Reads the text, fits controls to it and runs it. */
+function update(from: "text" | "control"): void {
+  try {
+    description = engine.check({ toml: toml.value });
+  } catch (error) {
+    if (engine.broken) engine = new Engine(module);
+    return showFault(error instanceof Error ? error.message : String(error));
+  }
+  showFault("");
+  by("long").hidden = true;
+  if (from === "text") {
+    drawControls(description);
+    drawRemedies(description);
+  }
+  const request = { toml: toml.value };
+  ask(slots[0] as Slot, request);
+  const second = slots[1] as Slot;
+  const set = changed();
+  if (set.length > 0) {
+    ask(second, { ...request, set });
+  } else {
+    second.asked = 0;
+    second.run = null;
+    second.doing = "";
+    second.worker?.postMessage({ kind: "cancel" } satisfies Ask);
+  }
+  tellState();
+  void setLink();
+}
+
+let waiting: number | undefined;
+const soon = (body: () => void, ms: number): void => {
+  window.clearTimeout(waiting);
+  waiting = window.setTimeout(body, ms);
+};
+
+function edit(edits: Edit[]): void {
+  try {
+    for (const { path, value } of edits) toml.value = engine.change(toml.value, path, value);
+  } catch (error) {
+    return showFault(error instanceof EngineError ? error.message : String(error));
+  }
+  update("control");
+}
+
+function drawControls(d: Description): void {
+  by("controls").replaceChildren(...controlsOf(d, names).map((control) => (control.kind === "range" ? slider(control) : choice(control))));
+}
+
+function slider(control: Extract<Control, { kind: "range" }>): HTMLElement {
+  const { log } = control;
+  const put = (x: number): number => (log ? Math.log10(x) : x);
+  const take = (x: number): number => (log ? 10 ** x : x);
+  const label = make("label");
+  const output = make("output", `${control.value} ${control.unit}`);
+  const input = make("input", "", { type: "range", id: `control-${control.id}` });
+  input.min = String(put(Math.min(control.min, Math.max(control.value, 1e-6))));
+  input.max = String(put(Math.max(control.max, control.value)));
+  input.step = String(control.step);
+  input.value = String(put(control.value));
+  const said = (): string => `${Number(take(Number(input.value)).toPrecision(3))} ${control.unit}`;
+  input.setAttribute("aria-valuetext", said());
+  input.oninput = () => {
+    output.textContent = said();
+    input.setAttribute("aria-valuetext", said());
+    edit(control.edits(take(Number(input.value))));
+  };
+  label.append(make("span", control.label), output, input);
+  return label;
+}
+
+function choice(control: Extract<Control, { kind: "select" }>): HTMLElement {
+  const label = make("label", control.label);
+  const select = make("select", "", { id: `control-${control.id}` });
+  const known = control.options.some((o) => o.value === control.value);
+  for (const o of known ? control.options : [{ value: control.value, label: control.value }, ...control.options]) {
+    select.append(make("option", o.label, { value: o.value }));
+  }
+  select.value = control.value;
+  select.onchange = () => edit(control.edits(select.value));
+  label.append(select);
+  return label;
+}
+
+let remedies: ReturnType<typeof offered> = [];
+
+function drawRemedies(d: Description): void {
+  const now = changed().join("\n");
+  const options = [make("option", "no second run", { value: "" })];
+  let chosen = now === "" ? "" : "own";
+  remedies = offered(engine, toml.value, d);
+  for (const { remedy: r, set } of remedies) {
+    options.push(make("option", r.label, { value: r.id }));
+    if (set.join("\n") === now) chosen = r.id;
+  }
+  if (chosen === "own") options.push(make("option", "the changes below", { value: "own" }));
+  remedy.replaceChildren(...options);
+  remedy.value = chosen;
+}
+
+function open(given: Given, story: Story | null = null): void {
+  toml.value = given.toml;
+  changes.value = given.set.join("\n");
+  for (const slot of slots) slot.run = null;
+  stop();
+  position = 0;
+  showStory(story);
+  update("text");
+}
+
+// --- what is seen of the runs ---------------------------------------------------------------------------------------
+
+interface View {
+  air: AirView;
+  queues: QueueView;
+  reorder: ReorderView;
+  told: HTMLElement;
+}
+let views: View[] = [];
+let scene: Scene | null = null;
+let position = 0;
+let width_s = 1;
+const latency = new Plot(by("latency"), (t) => seek(t));
+const goodput = new Plot(by("goodput"), (t) => seek(t));
+
+const runs = (): Run[] => slots.map((s) => s.run).filter((run) => run !== null);
+const end = (): number => runs()[0]?.duration_s ?? 1;
+
+/** A run has come: all pictures are made anew. */
+function arrived(): void {
+  if (slots.some((s) => s.doing !== "" && s.doing !== "failed")) return;
+  const all = runs();
+  const first = all[0];
+  if (!first) return;
+  const groups = [...new Set(all.flatMap((run) => run.description.flows.map((f) => f.group)))];
+  const { links, most } = QueueView.links(all);
+  scene = new Scene(by<SVGSVGElement>("scene"), first.description);
+  views = [];
+  by("runs").replaceChildren(
+    ...all.map((run, i) => {
+      const box = make("div", "", { className: i === 1 ? "run second" : "run" });
+      const head = make("h3");
+      head.append(make("span", "", { className: "mark" }), i === 1 ? `${RUNS[1]}: ${changeLabel()}` : RUNS[0]);
+      box.append(head);
+      const canvas = (title: string, what: string): HTMLCanvasElement => {
+        const it = make("canvas");
+        it.setAttribute("role", "img");
+        it.setAttribute("aria-label", `${RUNS[i]}: ${what}`);
+        box.append(make("h4", title), it);
+        return it;
+      };
+      const hasAir = run.senders.length > 0;
+      const air = new AirView(canvas(hasAir ? "On the air, by sender" : "The air", "transmissions by sender over time"), run);
+      if (run.output.drawn_until_s !== null) {
+        box.append(make("p", `Frames and queues are kept up to ${span(run.output.drawn_until_s)}; figures and plots are of the whole run.`));
+      }
+      const queues = new QueueView(canvas("Packets that wait, by whose they are", "queues by link"), run, links, most, groups);
+      const busiest = hasAir ? busiestLink(first) : null;
+      const told = make("p");
+      const reorder = new ReorderView(
+        busiest === null ? make("canvas") : canvas("The newest 64 frames at their receiver: a gap holds up what came after it", "sequence numbers at the receiver"),
+        run,
+        busiest,
+      );
+      box.append(told);
+      hover(air.canvas, (x, y) => air.under(x, y));
+      hover(queues.canvas, (x, y) => queues.under(x, y));
+      views.push({ air, queues, reorder, told });
+      return box;
+    }),
+  );
+  legend(groups, all.some((run) => run.senders.length > 0));
+  const { latency: l, goodput: g } = plotsOf(all);
+  const labels = all.map((_, i) => RUNS[i] as string);
+  latency.set(l.what.replace(/^./, (c) => c.toUpperCase()), "ms", labels, l.lines, end(), colours);
+  goodput.set("TCP goodput", "Mbit/s", labels, g, end(), colours);
+  figures(all);
+  native();
+  seek(Math.min(position, end()));
+  document.body.dataset["runs"] = all.map((run) => run.output.hash).join(" ");
+}
+
+/** The link in the air that carries most. */
+function busiestLink(run: Run): number | null {
+  const sums = new Map<number, number>();
+  const [link, bytes] = [run.column("ppdus", "link").values, run.column("ppdus", "psdu_bytes").values];
+  for (let i = 0; i < link.length; i++) sums.set(Number(link[i]), (sums.get(Number(link[i])) ?? 0) + Number(bytes[i]));
+  return [...sums].sort((a, b) => b[1] - a[1])[0]?.[0] ?? null;
+}
+
+function changeLabel(): string {
+  const text = remedy.selectedOptions[0]?.textContent ?? "";
+  return remedy.value === "own" ? changed().join(", ") : text;
+}
+
+function legend(groups: string[], hasAir: boolean): void {
+  const entry = (colour: string, text: string): HTMLElement => {
+    const it = make("span");
+    const box = make("i");
+    box.style.background = colours.of(colour);
+    it.append(box, text);
+    return it;
+  };
+  const air = [
+    entry("good", "arrived"),
+    entry("ack", "arrived, TCP's ACKs"),
+    entry("bad", "damaged or lost"),
+    entry("collision", "collision"),
+    entry("answer", "acknowledgement of the radio"),
+    entry("request", "request"),
+  ];
+  const queues = groups.slice(0, GROUP_COLOURS).map((g, i) => entry(`group-${i}`, `waits: ${g}`));
+  by("legend").replaceChildren(...(hasAir ? air : []), ...queues);
+}
+
+function figures(all: Run[]): void {
+  const rows: [string, string[]][] = [];
+  const three = (x: number | null | undefined, factor = 1): string => (x === null || x === undefined ? "–" : String(Number((x * factor).toPrecision(3))));
+  const names = [...new Set(all.flatMap((run) => run.output.summary.groups.map((g) => g.group)))].slice(0, 8);
+  for (const name of names) {
+    const of = all.map((run) => run.output.summary.groups.find((g) => g.group === name));
+    const g = of.find((x) => x !== undefined);
+    if (!g) continue;
+    const many = g.flow_count > 1 ? ` (${g.flow_count} together)` : "";
+    if (of.some((x) => x?.goodput_bps)) rows.push([`${name}: goodput, Mbit/s${many}`, of.map((x) => three(x?.goodput_bps, 1e-6))]);
+    if (of.some((x) => x?.rtt_mean_ms)) rows.push([`${name}: mean round trip, ms`, of.map((x) => three(x?.rtt_mean_ms))]);
+    if (g.flow_count > 1 && of.some((x) => x?.jain)) rows.push([`${name}: fairness (Jain, 1 is equal)`, of.map((x) => three(x?.jain))]);
+    if (of.some((x) => x?.timeouts)) rows.push([`${name}: timeouts`, of.map((x) => three(x?.timeouts))]);
+    if (of.some((x) => x?.segments_retransmitted)) rows.push([`${name}: segments sent again`, of.map((x) => three(x?.segments_retransmitted))]);
+  }
+  rows.push(["packets lost or dropped, seen by the page", all.map((run) => String(run.drops.length))]);
+  const table = by("figures");
+  const head = make("tr");
+  head.append(make("th", ""), ...all.map((_, i) => make("th", RUNS[i], { scope: "col" })));
+  table.querySelector("thead")?.replaceChildren(head);
+  table.querySelector("tbody")?.replaceChildren(
+    ...rows.map(([what, values]) => {
+      const row = make("tr");
+      row.append(make("th", what, { scope: "row" }), ...values.map((v) => make("td", v)));
+      return row;
+    }),
+  );
+}
+
+function native(): void {
+  const rows = runs().flatMap((run, i) => {
+    const code = make("dd");
+    code.append(make("code", command(location.hash, i === 1 ? changed() : [])));
+    const hash = make("dd");
+    hash.append(make("code", `hash ${run.output.hash}`));
+    return [make("dt", RUNS[i]), code, hash];
+  });
+  by("hashes").replaceChildren(...rows);
+}
+
+function hover(canvas: HTMLCanvasElement, under: (x: number, y: number) => string | null): void {
+  const show = (event: PointerEvent): void => {
+    const text = under(event.offsetX, event.offsetY);
+    tip.hidden = text === null;
+    if (text === null) return;
+    tip.textContent = text;
+    const x = Math.min(event.clientX + 14, window.innerWidth - Math.min(380, window.innerWidth * 0.94));
+    tip.style.left = `${Math.max(4, x)}px`;
+    tip.style.top = `${Math.min(event.clientY + 14, window.innerHeight - tip.offsetHeight - 6)}px`;
+  };
+  canvas.onpointermove = show;
+  canvas.onpointerdown = show;
+  canvas.onpointerleave = () => (tip.hidden = true);
+}
+
+// --- time -----------------------------------------------------------------------------------------------------------
+
+let playing = false;
+let last = 0;
+
+function drawNow(): void {
+  for (const { air, queues, reorder, told } of views) {
+    air.draw({ time_s: position, width_s }, colours);
+    queues.draw(position, colours);
+    told.textContent = reorder.draw(position, colours);
+  }
+  const run = runs()[0];
+  if (run) scene?.draw(run, position);
+  latency.mark(position);
+  goodput.mark(position);
+  time.value = String(Math.round((position / end()) * 1000));
+  const digits = Number(speed.value) >= 1 || speed.value === "0" ? 2 : 5;
+  by("now").textContent = `${position.toFixed(digits)} s`;
+  time.setAttribute("aria-valuetext", `${position.toFixed(3)} seconds of ${end()}`);
+}
+
+function seek(to: number): void {
+  position = Math.min(Math.max(to, 0), end());
+  drawNow();
+}
+
+/** How much time the picture of the air shows: what passes in some seconds. */
+function fitWidth(): void {
+  const factor = Number(speed.value);
+  width_s = factor === 0 ? end() : Math.min(Math.max(4 * factor, 0.003), end());
+}
+
+function frame(now: number): void {
+  if (!playing) return;
+  const factor = Number(speed.value);
+  const passed = Math.min((now - last) / 1000, 0.1);
+  last = now;
+  seek(factor === 0 ? end() : position + passed * factor);
+  if (position >= end()) return stop();
+  requestAnimationFrame(frame);
+}
+
+function stop(): void {
+  playing = false;
+  play.textContent = "Play";
+  play.setAttribute("aria-pressed", "false");
+  const run = runs()[0];
+  if (run && position > 0) by("spoken").textContent = spoken(run, position);
+}
+
+function start(): void {
+  if (position >= end()) position = 0;
+  fitWidth();
+  playing = true;
+  play.textContent = "Pause";
+  play.setAttribute("aria-pressed", "true");
+  last = performance.now();
+  requestAnimationFrame(frame);
+}
+
+play.onclick = () => (playing ? stop() : start());
+speed.onchange = () => {
+  fitWidth();
+  drawNow();
+};
+time.oninput = () => seek((Number(time.value) / 1000) * end());
+
+by("step").onclick = () => {
+  stop();
+  const run = runs()[0];
+  if (!run) return;
+  if (run.ppdus === 0) return seek(position + 0.001);
+  const next = Math.min(run.lastPpdu(position) + 1, run.ppdus - 1);
+  const p = run.ppdu(next);
+  // Near enough to see its frames.
+  width_s = Math.min(Math.max((p.end_s - p.start_s) * 12, 0.003), end());
+  seek(p.start_s);
+  by("spoken").textContent = fields(run, p);
+};
+
+by("drop").onclick = () => {
+  stop();
+  const all = runs();
+  const next = Math.min(...all.map((run) => run.dropTimes.find((t) => t > position + 1e-9) ?? Infinity));
+  if (!Number.isFinite(next)) {
+    by("spoken").textContent = "No packet is lost after this.";
+    state.textContent = "No packet is lost after this.";
+    return;
+  }
+  width_s = Math.min(0.05, end());
+  seek(next);
+  const run = all.find((r) => r.dropTimes.includes(next));
+  const drop = run?.drops.find((d) => d.time_s === next);
+  if (!run || !drop) return;
+  const said = `${RUNS[slots.findIndex((s) => s.run === run)]}: at ${next.toFixed(4)} s a packet of ${run.group(drop.flow)} is lost at ${run.linkName(drop.link)}: ${drop.reason.replaceAll("_", " ")}.`;
+  state.textContent = said;
+  by("spoken").textContent = said;
+};
+
+document.addEventListener("keydown", (event) => {
+  const target = event.target as HTMLElement;
+  if (["INPUT", "TEXTAREA", "SELECT", "BUTTON", "A", "SUMMARY"].includes(target.tagName) || event.ctrlKey || event.metaKey || event.altKey) return;
+  const keys: Record<string, string> = { " ": "play", ".": "step", d: "drop" };
+  const id = keys[event.key];
+  if (id === undefined) return;
+  event.preventDefault();
+  by(id).click();
+});
+
+// --- stories --------------------------------------------------------------------------------------------------------
+
+function showStory(story: Story | null): void {
+  const box = by("story");
+  box.hidden = story === null;
+  for (const button of by("stories").querySelectorAll("button")) button.setAttribute("aria-pressed", String(button.dataset["id"] === story?.id));
+  if (story === null) return box.replaceChildren();
+  const list = make("ol");
+  story.steps.forEach((step) => {
+    const item = make("li", step.text);
+    const look = make("button", "Look", { type: "button" });
+    look.setAttribute("aria-label", `Look: ${step.text}`);
+    look.onclick = () => {
+      for (const other of list.children) other.classList.toggle("now", other === item);
+      speed.value = step.speed;
+      stop();
+      seek(step.from_s);
+      start();
+      by("player").scrollIntoView({ block: "start", behavior: "auto" });
+    };
+    item.append(look);
+    list.append(item);
+  });
+  const found = FINDINGS[story.finding];
+  const study = story.finding.split("/")[0] as string;
+  const source = make("p", "Where it is measured: ");
+  source.append(make("a", `study ${study}`, { href: `https://github.com/airtcp/airtcp/blob/main/studies/${study}/RESULTS.md`, rel: "noopener noreferrer" }));
+  if (found) source.append(`. “${found.claim}”`, make("span", found.verdict, { className: "verdict" }));
+  box.replaceChildren(make("h2", story.title), make("p", story.scene), list, make("p", `Try: ${story.attempt}`), source);
+}
+
+by("stories").append(
+  ...STORIES.map((story) => {
+    const button = make("button", story.short, { type: "button" });
+    button.dataset["id"] = story.id;
+    button.setAttribute("aria-pressed", "false");
+    button.onclick = () => open({ toml: story.toml, set: story.set }, story);
+    return button;
+  }),
+);
+
+// --- the rest -------------------------------------------------------------------------------------------------------
+
+toml.oninput = () => soon(() => update("text"), 250);
+changes.oninput = () => soon(() => update("text"), 400);
+remedy.onchange = () => {
+  if (description === null || remedy.value === "own") return;
+  changes.value = (remedies.find((r) => r.remedy.id === remedy.value)?.set ?? []).join("\n");
+  update("text");
+};
+by("controls").onsubmit = (event) => event.preventDefault();
+
+by("share").onclick = async () => {
+  await setLink();
+  const said = by("copied");
+  try {
+    await navigator.clipboard.writeText(location.href);
+    said.textContent = "Copied.";
+  } catch {
+    said.textContent = "The link is in the address bar.";
+  }
+};
+by("save").onclick = () => {
+  const url = URL.createObjectURL(new Blob([toml.value], { type: "application/toml" }));
+  make("a", "", { href: url, download: `${description?.name ?? "scenario"}.toml` }).click();
+  URL.revokeObjectURL(url);
+};
+
+window.addEventListener("hashchange", () => void openLink(location.hash));
+window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+  colours = new Colours();
+  arrived();
+});
+new ResizeObserver(() => drawNow()).observe(by("runs"));
+
+/** Opens a link's scenario; what is wrong with it is a sentence. */
+async function openLink(fragment: string): Promise<boolean> {
+  try {
+    const given = await fromFragment(fragment);
+    if (given === null || (given.toml === toml.value && given.set.join("\n") === changed().join("\n"))) return given !== null;
+    open(given);
+    return true;
+  } catch (error) {
+    state.textContent = error instanceof LinkError ? error.message : "The link cannot be read.";
+    return error instanceof LinkError;
+  }
+}
+
+async function unpacked(base64: string): Promise<WebAssembly.Module> {
+  const packed = Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return WebAssembly.compile(await new Response(stream).arrayBuffer());
+}
+
+async function begin(): Promise<void> {
+  try {
+    module = await unpacked(by("wasm").textContent ?? "");
+  } catch (error) {
+    state.textContent = `This browser cannot run the engine (${error instanceof Error ? error.message : error}): a newer one can, and so can the command line.`;
+    return;
+  }
+  engine = new Engine(module);
+  const about = engine.about();
+  names = about.names;
+  by("engine").textContent = about.engine;
+  fitWidth();
+  const given = by("given").textContent?.trim() ?? "";
+  const fault = async (): Promise<boolean> => (location.hash !== "" ? openLink(location.hash) : given !== "" && openLink(given));
+  if (await fault()) return;
+  const [story] = STORIES;
+  if (story) open({ toml: story.toml, set: story.set }, story);
+}
+
+void begin();

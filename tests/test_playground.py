@@ -1,0 +1,316 @@
+"""The page of `airtcp play`: the same bits as natively in Node and Chromium, and nothing that a stranger could use.
+
+`make playground` builds it. Where that was not done, or Node or Chromium is missing, tests say so and are skipped.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import time
+import urllib.error
+import urllib.request
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from airtcp import _airtcp, links
+from browsing import NEEDS_CHROMIUM, WIDTHS, Visit
+from conftest import AIRTCP, EXAMPLES, ROOT, SMALL, Command
+
+PAGE = ROOT / "playground/dist/playground.html"
+HASHES = ROOT / "playground/dist/hashes.mjs"
+WASM = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "wasm32-unknown-unknown/web/airtcp_web.wasm"
+STORIES = sorted((ROOT / "playground/stories").glob("*.toml"))
+SCENES = sorted(p for p in (ROOT / "studies/remedies").glob("*.toml") if p.name not in ("study.toml", "remedies.toml"))
+NODE = shutil.which("node")
+BUILT = pytest.mark.skipif(not (PAGE.exists() and HASHES.exists() and WASM.exists()), reason="needs `make playground`")
+NEEDS_NODE = pytest.mark.skipif(NODE is None, reason="needs Node (Debian package nodejs)")
+
+
+def native(scenario: str, *changes: str) -> dict[str, str]:
+    """Engine and hashes of a run on this machine."""
+    checked = _airtcp.Checked.from_toml(scenario.encode(), "scenario.toml", [_airtcp.parse_set(c) for c in changes])
+    run = _airtcp.Run(checked, None)
+    run.advance(run.end_s)
+    output = run.finish()
+    tables = hashlib.sha256()
+    for name, columns in output.tables.items():
+        rows = len(next(iter(columns.values())))
+        tables.update(f"{name} {rows}\n".encode())
+        for column, values in columns.items():
+            tables.update(f"{column}\n".encode())
+            if isinstance(values, list):
+                tables.update("".join(f"{value}\n" for value in values).encode())
+            elif values.dtype == np.float64:
+                tables.update(np.where(np.isnan(values), np.nan, values).astype("<f8").tobytes())
+            else:
+                tables.update(values.astype(values.dtype.newbyteorder("<")).tobytes())
+    summary = hashlib.sha256(output.summary.encode()).hexdigest()[:16]
+    return {"engine": _airtcp.engine(), "hash": summary, "tables_hash": tables.hexdigest()[:16]}
+
+
+def same_engine() -> None:
+    said = in_node([{"toml": SMALL}])[0]["engine"]
+    if said != _airtcp.engine():
+        pytest.skip(f"the page is of engine {said}, this is {_airtcp.engine()}: `make playground`")
+
+
+def in_node(requests: list[dict[str, Any]]) -> list[dict[str, str]]:
+    command = [str(NODE), str(HASHES), str(WASM)]
+    done = subprocess.run(command, input=json.dumps(requests), capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def shortened() -> list[str]:
+    """Changes that make a run one of a second or so. The full ones are for `make test-all`."""
+    return [] if os.environ.get("AIRTCP_TEST_WASM") else ["duration=3s", "warmup=1s"]
+
+
+# --- the same bits --------------------------------------------------------------------------------------------------
+
+
+@BUILT
+@NEEDS_NODE
+@pytest.mark.parametrize("files", [EXAMPLES, STORIES, SCENES], ids=["examples", "stories", "scenes"])
+def test_node_has_the_bits_of_this_machine(files: list[Path]) -> None:
+    same_engine()
+    requests: list[dict[str, Any]] = []
+    for path in files:
+        text = path.read_text()
+        # Scenes of remedies stop their calls after the short run's end.
+        set_ = shortened() if "\nstop = " not in text else []
+        requests.append({"toml": text, "set": set_})
+    found = in_node(requests)
+    expected = [native(request["toml"], *request["set"]) for request in requests]
+    assert dict(zip([p.name for p in files], found, strict=True)) == dict(
+        zip([p.name for p in files], expected, strict=True)
+    )
+
+
+# --- links ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_link_holds_its_scenario() -> None:
+    link = links.Link(SMALL, ("flows.bulk.tcp.cc=bbr", 'coop=[{ name = "a&b#" }]'))
+    assert links.is_link(link.fragment())
+    assert not links.is_link("examples/walk.toml")
+    assert links.read(link.fragment()) == link
+    assert links.read("file:///tmp/page.html" + link.fragment()) == link
+
+
+def damaged() -> Iterator[tuple[str, str]]:
+    good = links.Link(SMALL).fragment()
+    packer = zlib.compressobj(9, wbits=-15)
+    bomb = packer.compress(b"x" * (links.MOST_TOML + 1)) + packer.flush()
+    yield good[:-20], "cut or damaged"
+    yield "#s=", "cut or damaged"
+    yield "#s=<script>alert(1)</script>", "cut or damaged"
+    yield "#s=" + base64.urlsafe_b64encode(bomb).decode().rstrip("="), "more than 262144 bytes"
+    yield "#s=" + "a" * 70_000, "must be at most 65536"
+    yield good + "&set=a=1" * 41, "too many changes"
+    yield good + "&set=%ff", "cut or damaged"
+
+
+@pytest.mark.parametrize(("link", "told"), list(damaged()))
+def test_a_damaged_link_is_told(link: str, told: str, airtcp: Command) -> None:
+    with pytest.raises(links.LinkError, match=told):
+        links.read(link)
+    if len(link) < 10_000:
+        done = airtcp("run", link)
+        assert done.returncode == 2
+        assert told in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_a_link_runs_natively_and_tells_its_hash(airtcp: Command) -> None:
+    link = links.Link(SMALL, ("flows.bulk.tcp.cc=bbr",)).fragment()
+    done = airtcp("run", link, "--no-save", "-q")
+    assert done.returncode == 0, done.stderr
+    done = airtcp("run", link, "--no-save")
+    assert native(SMALL)["hash"] in done.stderr
+    done = airtcp("run", link, "--json", "--set", "flows.bulk.tcp.cc=bbr")
+    assert native(SMALL, "flows.bulk.tcp.cc=bbr")["hash"] in done.stderr
+    assert json.loads(done.stdout)["name"] == "small"
+
+
+# --- the command ----------------------------------------------------------------------------------------------------
+
+
+def page_installed() -> bool:
+    import airtcp
+
+    return (Path(airtcp.__file__).parent / "page/playground.html").exists()
+
+
+INSTALLED = pytest.mark.skipif(not page_installed(), reason="needs `make playground`")
+
+
+def test_without_the_page_it_says_how_to_build_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from airtcp._terminal import StopError
+    from airtcp.commands import play
+
+    monkeypatch.setattr(play, "__file__", str(tmp_path / "commands/play.py"))
+    with pytest.raises(StopError, match=r"make playground.*Node 20"):
+        play.built()
+
+
+@INSTALLED
+def test_export_is_one_file_with_the_scenario(airtcp: Command, scenario: Path, tmp_path: Path) -> None:
+    out = tmp_path / "page.html"
+    done = airtcp("play", scenario, "--set", "flows.bulk.tcp.cc=bbr", "--export", out)
+    assert done.returncode == 0, done.stderr
+    given = re.search(r'<script type="application/json" id="given">(.*?)</script>', out.read_text())
+    assert given is not None
+    assert links.read(given[1]) == links.Link(SMALL, ("flows.bulk.tcp.cc=bbr",))
+
+
+@INSTALLED
+def test_bad_input_is_told_before_a_page_opens(airtcp: Command, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.toml"
+    bad.write_text(SMALL.replace("kind", "kin", 1))
+    out = tmp_path / "page.html"
+    for arguments, told in [
+        ((bad,), "did you mean `kind`"),
+        (("missing.toml",), "missing.toml"),
+        (("#s=abc",), "cut or damaged"),
+        (("--set", "a=1"), "name one"),
+        (("--port", "x"), "is not a port"),
+    ]:
+        done = airtcp("play", *arguments, "--export", out)
+        assert (done.returncode, told in done.stderr, out.exists()) == (2, True, False), done.stderr
+    done = airtcp("play", "--export", tmp_path / "no/such/page.html")
+    assert done.returncode == 1
+    assert "cannot write" in done.stderr
+
+
+@INSTALLED
+def test_it_serves_one_page_on_loopback() -> None:
+    command = [str(AIRTCP), "play", "--no-browser"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            url = server.stdout.readline().strip()
+            assert re.fullmatch(r"http://127\.0\.0\.1:\d+/", url)
+            with urllib.request.urlopen(url, timeout=20) as answer:
+                assert b'id="wasm"' in answer.read()
+            with pytest.raises(urllib.error.HTTPError, match="404"):
+                urllib.request.urlopen(url + "../../etc/passwd", timeout=20)
+        finally:
+            server.terminate()
+            server.wait(20)
+
+
+# --- the page, in Chromium ------------------------------------------------------------------------------------------
+
+READY = "body[data-runs]"
+
+
+def opened(browser: Any, link: str = "", size: tuple[int, int] = WIDTHS["desktop"], **more: Any) -> Visit:
+    visit = Visit(browser, PAGE.as_uri() + link, size, offline=True, **more)
+    visit.page.wait_for_selector(READY, timeout=60_000)
+    return visit
+
+
+def hashes(visit: Visit) -> list[str]:
+    return str(visit.page.get_attribute("body", "data-runs")).split()
+
+
+@BUILT
+@NEEDS_CHROMIUM
+@pytest.mark.parametrize("story", STORIES, ids=lambda path: path.stem)
+def test_chromium_has_the_bits_of_this_machine(browser: Any, story: Path) -> None:
+    same_engine()
+    text = re.sub(r'(?m)^duration = "\d+s"', 'duration = "4s"', re.sub(r"(?m)^warmup.*\n", "", story.read_text()))
+    with opened(browser, links.Link(text, ("seed=7",)).fragment()) as visit:
+        assert hashes(visit) == [native(text)["hash"], native(text, "seed=7")["hash"]]
+        assert visit.said == []
+        assert [url for url in visit.asked if not url.startswith(("file:", "blob:"))] == []
+
+
+@BUILT
+@NEEDS_CHROMIUM
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", list(WIDTHS))
+def test_the_page_from_disk(browser: Any, width: str, scheme: str) -> None:
+    with opened(browser, "", WIDTHS[width], color_scheme=scheme) as visit:
+        page = visit.page
+        assert page.evaluate("document.documentElement.scrollWidth") <= WIDTHS[width][0]
+        # Whoever hears the page is told what each control is.
+        for control in page.locator("button, input, select, textarea").all():
+            assert control.evaluate("e => e.labels?.length || e.textContent.trim() || e.getAttribute('aria-label')")
+        page.locator("#step").click()
+        assert "in one transmission" in page.text_content("#spoken")
+        page.locator("#drop").click()
+        assert "is lost at" in page.text_content("#state") or "No packet is lost" in page.text_content("#state")
+        page.locator("#play").click()
+        page.wait_for_selector("#play[aria-pressed=true]")
+        page.locator("#play").click()
+        assert visit.said == []
+        assert all(url.startswith(("file:", "blob:")) for url in visit.asked)
+
+
+@BUILT
+@NEEDS_CHROMIUM
+def test_text_and_controls_follow_each_other(browser: Any) -> None:
+    from playwright.sync_api import expect
+
+    same_engine()
+    text = (ROOT / "playground/stories/call.toml").read_text().replace('"10s"', '"2s"').replace('start = "2s"', "")
+    with opened(browser, links.Link(text).fragment()) as visit:
+        page = visit.page
+        [before] = hashes(visit)
+        page.locator("#control-snr-0").fill("20")
+        page.wait_for_selector(f"body:not([data-runs='{before}'])")
+        changed = page.input_value("#toml")
+        assert changed == text.replace("snr_db = 6", "snr_db = 20")
+        assert hashes(visit) == [native(changed)["hash"]]
+        page.locator("#toml").fill(changed.replace('kind = "host"', 'kind = "hots"', 1))
+        page.wait_for_selector("#toml[aria-invalid=true]")
+        with pytest.raises(_airtcp.ScenarioError) as told:
+            native(page.input_value("#toml"))
+        assert page.text_content("#faults") == str(told.value)
+        page.locator("#toml").fill(changed.replace("snr_db = 20", "snr_db = 9"))
+        expect(page.locator("#control-snr-0")).to_have_value("9")
+        # The link in the address bar is the scenario.
+        written = page.input_value("#toml")
+        deadline = time.monotonic() + 20
+        while links.read(page.url).toml != written and time.monotonic() < deadline:
+            page.wait_for_timeout(50)
+        assert links.read(page.url).toml == written
+
+
+@BUILT
+@NEEDS_CHROMIUM
+def test_a_hostile_link_is_a_sentence_or_text(browser: Any) -> None:
+    script = "<img src=x onerror=alert(1)><script>alert(2)</script>"
+    text = SMALL.replace('name = "small"', f"name = '{script}'\ndescription = '{script}'")
+    with opened(browser, links.Link(text, (f"description='{script}'",)).fragment()) as visit:
+        assert script in visit.page.input_value("#toml")
+        assert visit.page.locator("img, body script:not([id]):not([type=module])").count() == 0
+        assert visit.said == []
+    for link, _ in damaged():
+        with Visit(browser, PAGE.as_uri() + link, offline=True) as visit:
+            visit.page.wait_for_selector("#state:not(:has-text('Loading'))", timeout=60_000)
+            assert re.match(r"(The|A) (link|scenario|change)\b", visit.page.text_content("#state"))
+            assert visit.said == []
+
+
+@BUILT
+@NEEDS_CHROMIUM
+def test_a_run_that_is_too_long_is_told_before(browser: Any) -> None:
+    text = (ROOT / "examples/backbone.toml").read_text()
+    with Visit(browser, PAGE.as_uri() + links.Link(text).fragment(), offline=True) as visit:
+        told = "text=/run it with the command line|The command below runs it natively/"
+        visit.page.wait_for_selector(told, timeout=60_000)
+        assert visit.said == []
