@@ -1,12 +1,12 @@
-// Hashes of runs in Node, for the test that holds them against native ones. Requests come as a list in JSON on standard input.
+// Hashes of runs in Node, for the test that holds them against native ones. Requests come in JSON on standard input.
 
 import { readFileSync } from "node:fs";
 
 import { run, type Request } from "./engine";
 
 const module = new WebAssembly.Module(readFileSync(process.argv[2] ?? ""));
-const requests = JSON.parse(readFileSync(0, "utf8")) as Request[];
+const { until_s, requests } = JSON.parse(readFileSync(0, "utf8")) as { until_s: number; requests: Request[] };
 for (const request of requests) {
-  const { engine, hash, tables_hash } = run(module, request);
+  const { engine, hash, tables_hash } = run(module, request, until_s);
   process.stdout.write(`${JSON.stringify({ engine, hash, tables_hash })}\n`);
 }

@@ -201,6 +201,8 @@ function slider(control: Extract<Control, { kind: "range" }>): HTMLElement {
     input.setAttribute("aria-valuetext", said());
     edit(control.edits(take(Number(input.value))));
   };
+  // The output could be labelled as well, and is first.
+  label.htmlFor = input.id;
   label.append(make("span", control.label), output, input);
   return label;
 }

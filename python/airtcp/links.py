@@ -30,11 +30,11 @@ class LinkError(ValueError):
 
 @dataclass(frozen=True)
 class Link:
-    """What a link holds."""
+    """The scenario of a link, and the changes of the second run."""
 
     toml: str
     changes: tuple[str, ...] = ()
-    """What the page's second run changes, each as the argument of `--set`."""
+    """Each as the argument of `--set`."""
 
     def fragment(self) -> str:
         """The link's fragment, with its `#`."""

@@ -1,8 +1,10 @@
 //! One value of a scenario's text is changed, and all else stays as it was written: order, comments, spaces.
 
+use std::ops::Range;
+
 use serde::Deserialize;
 use serde_json::json;
-use toml_edit::{DocumentMut, Item, Table, TableLike, Value};
+use toml::de::{DeTable, DeValue};
 
 use crate::session::fault;
 
@@ -28,60 +30,109 @@ enum Step {
 /// Answers with the changed text.
 pub(crate) fn change(question: &str) -> Result<String, String> {
     let change: Change = serde_json::from_str(question).map_err(|error| fault(&error.to_string()))?;
-    let mut document: DocumentMut = change.toml.parse().map_err(|error| fault(&format!("{error}")))?;
-    apply(document.as_table_mut(), &change.path, change.value.as_deref()).map_err(|message| fault(&message))?;
-    Ok(json!({ "toml": document.to_string() }).to_string())
+    let text = edited(&change.toml, &change.path, change.value.as_deref()).map_err(|message| fault(&message))?;
+    Ok(json!({ "toml": text }).to_string())
 }
 
-/// Goes down one step, and makes tables that are not there.
-fn apply(table: &mut dyn TableLike, path: &[Step], value: Option<&str>) -> Result<(), String> {
+/// What of a text gives way to what.
+type Patch = (Range<usize>, String);
+
+fn edited(text: &str, path: &[Step], value: Option<&str>) -> Result<String, String> {
+    if let Some(value) = value {
+        DeValue::parse(value).map_err(|error| format!("`{value}` is not a value: {}", error.message()))?;
+    }
+    let root = DeTable::parse(text).map_err(|error| error.to_string())?;
+    let mut changed = text.to_owned();
+    if let Some((range, new)) = patch(text, root.get_ref(), None, path, value)? {
+        changed.replace_range(range, &new);
+    }
+    Ok(changed)
+}
+
+/// `key = value` stands in the text as it is, not as the header of a table.
+fn is_here(text: &str, key: &Range<usize>, value: &Range<usize>) -> bool {
+    text.get(key.end..value.start).is_some_and(|between| between.trim() == "=")
+}
+
+/// `inline`: where the braces of the table are, if it has any.
+fn patch(
+    text: &str,
+    table: &DeTable,
+    inline: Option<Range<usize>>,
+    path: &[Step],
+    value: Option<&str>,
+) -> Result<Option<Patch>, String> {
     let [Step::Key(key), rest @ ..] = path else { return Err("a path begins with a key".to_owned()) };
-    if rest.is_empty() {
-        return set(table, key, value);
-    }
-    let inline = || Item::Value(Value::InlineTable(toml_edit::InlineTable::new()));
-    if let Some(Item::Value(Value::String(name))) = table.get(key) {
-        // A bare name of a policy becomes a table, so that its parameters have a place.
-        let name = name.value().clone();
-        let item = table.entry(key).or_insert_with(inline);
-        *item = inline();
-        if let Some(table) = item.as_table_like_mut() {
-            table.insert("name", Item::Value(name.into()));
-        }
-    }
-    let item = table.entry(key).or_insert_with(inline);
-    let (item, rest) = match rest {
-        [Step::Index(i), rest @ ..] => {
-            let found = match item {
-                Item::ArrayOfTables(tables) => tables.get_mut(*i).map(|table: &mut Table| table as &mut dyn TableLike),
-                Item::Value(Value::Array(values)) => {
-                    values.get_mut(*i).and_then(Value::as_inline_table_mut).map(|table| table as &mut dyn TableLike)
-                }
-                _ => None,
-            };
-            (found, rest)
-        }
-        rest => (item.as_table_like_mut(), rest),
+    let Some((at, found)) = table.iter().find(|(name, _)| name.get_ref().as_ref() == key) else {
+        return value.map(|value| insertion(text, table, inline, key, &nested(rest, value)?)).transpose();
     };
-    apply(item.ok_or_else(|| format!("`{key}` is not a table here: change it in the text"))?, rest, value)
+    let (at, span) = (at.span(), found.span());
+    let braces = |span: Range<usize>| text[span.clone()].starts_with('{').then_some(span);
+    let next = match (found.get_ref(), rest) {
+        (_, []) if !is_here(text, &at, &span) => None,
+        (_, []) => {
+            return Ok(Some(
+                value.map_or_else(|| removal(text, inline, &at, &span), |new| (span.clone(), new.to_owned())),
+            ));
+        }
+        // A bare name of a policy becomes a table, so that its parameters have a place.
+        (DeValue::String(_), [Step::Key(_), ..]) => {
+            let Some(value) = value else { return Ok(None) };
+            let inner = nested(rest, value)?;
+            let inner = inner.strip_prefix('{').unwrap_or(&inner);
+            return Ok(Some((span.clone(), format!("{{ name = {},{inner}", &text[span]))));
+        }
+        (DeValue::Array(items), [Step::Index(i), deeper @ ..]) => items.get(*i).map(|item| (item, deeper)),
+        _ => Some((found, rest)),
+    };
+    match next.map(|(item, rest)| (item.get_ref(), item.span(), rest)) {
+        Some((DeValue::Table(table), span, rest)) => patch(text, table, braces(span), rest, value),
+        _ => Err(format!("`{key}` is not a table here: change it in the text")),
+    }
 }
 
-fn set(table: &mut dyn TableLike, key: &str, value: Option<&str>) -> Result<(), String> {
-    let Some(text) = value else {
-        table.remove(key);
-        return Ok(());
-    };
-    let mut new: Value = text.parse().map_err(|error| format!("`{text}` is not a value: {error}"))?;
-    if let Some(old) = table.get(key).and_then(Item::as_value) {
-        *new.decor_mut() = old.decor().clone();
+/// A value within as many tables as the path has keys.
+fn nested(path: &[Step], value: &str) -> Result<String, String> {
+    path.iter().rev().try_fold(value.to_owned(), |inner, step| match step {
+        Step::Key(key) => Ok(format!("{{ {key} = {inner} }}")),
+        Step::Index(i) => Err(format!("there is no entry [{i}]")),
+    })
+}
+
+fn insertion(
+    text: &str,
+    table: &DeTable,
+    inline: Option<Range<usize>>,
+    key: &str,
+    value: &str,
+) -> Result<Patch, String> {
+    if let Some(braces) = inline {
+        let inside = text[braces.start + 1..braces.end - 1].trim_end();
+        let at = braces.start + 1 + inside.len();
+        let comma = if inside.is_empty() { "" } else { "," };
+        return Ok((at..braces.end, format!("{comma} {key} = {value} }}")));
     }
-    match table.get_mut(key) {
-        Some(item) => *item = Item::Value(new),
-        None => {
-            table.insert(key, Item::Value(new));
+    let here =
+        table.iter().map(|(key, value)| (key.span(), value.span())).filter(|(key, value)| is_here(text, key, value));
+    let last = here.map(|(_, value)| value.end).max();
+    let last = last.ok_or_else(|| format!("no place for `{key}`: write it into the text"))?;
+    let line_end = text[last..].find('\n').map_or(text.len(), |n| last + n);
+    Ok((line_end..line_end, format!("\n{key} = {value}")))
+}
+
+fn removal(text: &str, inline: Option<Range<usize>>, key: &Range<usize>, value: &Range<usize>) -> Patch {
+    let (mut start, mut end) = (key.start, value.end);
+    if inline.is_some() {
+        // One comma goes with it: that after it, or that before.
+        match text[end..].trim_start().strip_prefix(',') {
+            Some(rest) => end = text.len() - rest.trim_start().len(),
+            None => start = text[..start].trim_end().trim_end_matches(',').len(),
         }
+        return (start..end, String::new());
     }
-    Ok(())
+    start = text[..start].rfind('\n').map_or(0, |n| n + 1);
+    end = text[end..].find('\n').map_or(text.len(), |n| end + n + 1);
+    (start..end, String::new())
 }
 
 #[cfg(test)]
@@ -125,16 +176,22 @@ stations = [{ node = "a" }, { node = "b", signal = { kind = "snr", snr_db = 9 } 
         assert!(limit.contains(r#"{ name = "fifo", limit_packets = 30 }"#), "{limit}");
         let tcp = changed(json!(["nodes", 0, "tcp", "cc"]), Some("\"bbr\"")).unwrap();
         assert!(tcp.contains(r#"tcp = { cc = "bbr" }"#), "{tcp}");
-        assert!(!changed(json!(["duration"]), None).unwrap().contains("duration"));
+        assert_eq!(changed(json!(["duration"]), None).unwrap(), expect("duration = \"5s\"   # short\n", ""));
+        let kind = changed(json!(["links", 0, "stations", 1, "signal", "kind"]), None).unwrap();
+        assert_eq!(kind, expect("{ kind = \"snr\", snr_db = 9 }", "{ snr_db = 9 }"));
+        let last = changed(json!(["links", 0, "stations", 1, "signal", "snr_db"]), None).unwrap();
+        assert_eq!(last, expect("{ kind = \"snr\", snr_db = 9 }", "{ kind = \"snr\" }"));
+        assert_eq!(changed(json!(["warmup"]), None).unwrap(), TEXT);
+        let deep = changed(json!(["links", 0, "queue", "codel", "target"]), Some("1")).unwrap();
+        assert!(deep.contains(r#"queue = { name = "fifo", codel = { target = 1 } } # plain"#), "{deep}");
     }
 
     #[test]
     fn what_cannot_be_changed_is_told() {
         let told = |path, value| changed(path, Some(value)).unwrap_err();
         assert!(told(json!(["nodes", 4, "count"]), "7").contains("not a table here"));
-        assert!(
-            told(json!(["duration", "x"]), "7").contains("toml") || told(json!([]), "7").contains("begins with a key")
-        );
+        assert!(told(json!([]), "7").contains("begins with a key"));
+        assert!(told(json!(["nodes"]), "7").contains("change it in the text"));
         assert!(told(json!(["duration"]), "= 7").contains("is not a value"));
         assert!(change("{").unwrap_err().contains("EOF"));
     }
