@@ -141,7 +141,7 @@ impl CaptureSink for Drawing {
         let packet = frame.packet.as_ref();
         self.frames.push(FrameRow {
             time_s: Time::from_ns(frame.time_ns).as_secs_f64(),
-            channel: u32::from(channel.0),
+            channel: channel.0,
             kind: match frame.kind {
                 FrameKind::Data => 0,
                 FrameKind::Ack => 1,
