@@ -1,6 +1,7 @@
 //! The commands: options in, words and exit codes out. 0 done, 1 the host refuses or fails, 2 bad input.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use airtcp_core::units::{DataRate, Span};
 use airtcp_host::args::{Args, number};
@@ -14,6 +15,7 @@ commands:
   check    what works on this host, what is missing, and how to allow it
   av       TCP-AV in the kernel: named connections hold a target rate
   coop     the cooperative daemon: terminals of an access point share it by agreement
+  probe    how many packets does an access point's buffer hold?
   pacing   buffer sizes, and the settings that space segments by RTT / cwnd
   efr      the duplicate-ACK threshold of Efficient Fast Retransmit, as far as Linux lets it be set
   undo     take back what `pacing --apply` and `efr --apply` have set
@@ -118,6 +120,32 @@ rights: CAP_NET_ADMIN with --apply
 exit codes: 0 done, 1 --check finds a difference or --apply fails, 2 bad input
 ";
 
+const PROBE_HELP: &str = "usage: airtcp host probe receive [--once] [--udp-port PORT]
+       airtcp host probe send HOST [--trains N] [--count N] [--gap TIME] [--bytes N] [--pause TIME] [--json] [--udp-port PORT]
+
+Measures how many packets the buffer of an access point holds. `receive` runs behind it, `send` on the wire before it.
+Trains of numbered datagrams fill the buffer. Sending times are logged as they happened; the clocks need not agree.
+For each train: datagrams before the first gap (raw), the estimate (corrected), what had left by then (drained), and what does not fit (unexplained).
+It warns where it cannot know: no overflow, other traffic, or a buffer without a fixed size such as FQ-CoDel.
+
+options:
+  --trains N      1 to 1000; default: 10
+  --count N       datagrams of a train, 1 to 100000; more than the buffer holds; default: 1000
+  --gap TIME      between them; the wire must be faster than the air; default: 125us, 96 Mbit/s
+  --bytes N       payload of each, 16 to 65000; default: 1472
+  --pause TIME    after a train; default: 1s
+  --json          one JSON object
+  --once          receive: end after one sender
+  --udp-port PORT of TCP and UDP; default: 24688
+
+examples:
+  airtcp host probe receive
+  airtcp host probe send 192.0.2.7 --count 2000
+
+rights: none
+exit codes: 0 done, 1 the other end is not there or fails, 2 bad input, 130 interrupted
+";
+
 const UNDO_HELP: &str = "usage: airtcp host undo
 
 Takes back what `airtcp host pacing --apply` and `airtcp host efr --apply` have set in this network namespace. A reboot does the same.
@@ -161,6 +189,8 @@ pub(crate) fn main() -> ExitCode {
         ("pacing", false) => pacing(args),
         ("efr", false) => efr(args),
         ("undo", false) => undo(args),
+        ("probe", false) => probe(args),
+        ("probe", true) => help(PROBE_HELP),
         ("pacing", true) => help(PACING_HELP),
         ("efr", true) => help(EFR_HELP),
         ("undo", true) => help(UNDO_HELP),
@@ -342,5 +372,38 @@ fn efr(mut args: Args) -> Outcome {
 fn undo(args: Args) -> Outcome {
     args.end()?;
     recipes::undo(|text| println!("{text}")).map_err(Fault::Host)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn probe(mut args: Args) -> Outcome {
+    use airtcp_host::probe::{self, Order, PORT};
+
+    let span = |text: &str| text.parse::<Span>().map_err(|_| "must be a time, as 125us or 1s".to_owned());
+    let port = args.read("udp-port", number(1u16, 65_535))?.unwrap_or(PORT);
+    match args.word().as_deref() {
+        Some("receive") => {
+            let once = args.switch("once");
+            args.end()?;
+            probe::receive(port, once, |text| eprintln!("airtcp host probe: {text}")).map_err(Fault::Host)?;
+        }
+        Some("send") => {
+            let host = args.word().ok_or("probe send: the receiver's HOST is missing".to_owned())?;
+            let order = Order {
+                to: probe::address(&host, port)?,
+                trains: args.read("trains", number(1, probe::MOST_TRAINS))?.unwrap_or(10),
+                count: args.read("count", number(1, probe::MOST_DATAGRAMS))?.unwrap_or(1_000),
+                gap: args.read("gap", span)?.unwrap_or(Span::from_us(125)),
+                bytes: args.read("bytes", number(16, 65_000))?.unwrap_or(1_472),
+                pause: Duration::from_nanos(args.read("pause", span)?.unwrap_or(Span::from_secs(1)).as_ns()),
+            };
+            let json = args.switch("json");
+            args.end()?;
+            let trains = probe::send(&order, |text| eprintln!("airtcp host probe: {text}")).map_err(Fault::Host)?;
+            let packet = u16::try_from(order.bytes + 28).unwrap_or(u16::MAX);
+            let estimates = probe::estimates(&trains, packet);
+            print!("{}", if json { probe::json(&estimates, &trains) } else { probe::report(&estimates, &trains) });
+        }
+        _ => return Err("probe: `receive` or `send HOST` must follow".to_owned().into()),
+    }
     Ok(ExitCode::SUCCESS)
 }

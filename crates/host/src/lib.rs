@@ -7,6 +7,7 @@ pub mod coop;
 #[cfg(feature = "bpf")]
 pub mod load;
 pub mod paths;
+pub mod probe;
 pub mod recipes;
 pub mod rights;
 pub mod sys;

@@ -277,3 +277,83 @@ pub fn network_cookie() -> io::Result<u64> {
     })?;
     Ok(cookie)
 }
+
+/// Lets this thread wake within a microsecond of the time it asked for.
+pub fn set_exact_timers() {
+    // SAFETY: no pointers.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1, 0, 0, 0) };
+}
+
+/// Has the kernel time each arrival on a socket, count what it drops, and hold a whole train.
+pub fn prepare_arrivals(fd: RawFd) -> io::Result<()> {
+    set_option(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)?;
+    set_option(fd, libc::SOL_SOCKET, libc::SO_RXQ_OVFL, 1)?;
+    let bytes = 32 << 20;
+    // The second is bounded by net.core.rmem_max; drops are counted in either case.
+    set_option(fd, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, bytes)
+        .or_else(|_| set_option(fd, libc::SOL_SOCKET, libc::SO_RCVBUF, bytes))
+}
+
+/// One datagram as it arrived.
+#[derive(Debug, Clone, Copy)]
+pub struct Arrival {
+    /// Its length, bytes.
+    pub bytes: usize,
+    /// When the kernel got it, on the wall's clock, ns.
+    pub at_ns: u64,
+    /// Datagrams that the kernel has dropped on this socket so far.
+    pub dropped: u64,
+    /// Whose it is.
+    pub from: Option<std::net::IpAddr>,
+}
+
+/// The next datagram that waits. `None`: none does.
+pub fn arrival(fd: RawFd, buffer: &mut [u8]) -> io::Result<Option<Arrival>> {
+    // SAFETY: all-zero is valid for all three.
+    let (mut from, mut message): (libc::sockaddr_in6, libc::msghdr) = unsafe { (zeroed(), zeroed()) };
+    let mut control = [0u64; 16];
+    let mut place = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
+    message.msg_name = (&raw mut from).cast();
+    message.msg_namelen = length::<libc::sockaddr_in6>();
+    message.msg_iov = &raw mut place;
+    message.msg_iovlen = 1;
+    message.msg_control = control.as_mut_ptr().cast();
+    message.msg_controllen = size_of::<[u64; 16]>() as _;
+    // SAFETY: all pointers of the message lead to places of the lengths given, which outlive the call.
+    let n = unsafe { libc::recvmsg(fd, &raw mut message, libc::MSG_DONTWAIT) };
+    let Ok(bytes) = usize::try_from(n) else {
+        let error = io::Error::last_os_error();
+        return if error.kind() == io::ErrorKind::WouldBlock { Ok(None) } else { Err(error) };
+    };
+    let mut arrival = Arrival { bytes, at_ns: realtime_ns(), dropped: 0, from: None };
+    // SAFETY: the kernel has filled the message; the macros walk within its control data, and each value has the type that its kind says.
+    unsafe {
+        let mut head = libc::CMSG_FIRSTHDR(&raw const message);
+        while !head.is_null() {
+            let data = libc::CMSG_DATA(head);
+            if (*head).cmsg_level == libc::SOL_SOCKET && (*head).cmsg_type == libc::SCM_TIMESTAMPNS {
+                let time: libc::timespec = std::ptr::read_unaligned(data.cast());
+                let (s, ns) = (u64::try_from(time.tv_sec).unwrap_or(0), u64::try_from(time.tv_nsec).unwrap_or(0));
+                arrival.at_ns = s * 1_000_000_000 + ns;
+            } else if (*head).cmsg_level == libc::SOL_SOCKET && (*head).cmsg_type == libc::SO_RXQ_OVFL {
+                arrival.dropped = u64::from(std::ptr::read_unaligned(data.cast::<u32>()));
+            }
+            head = libc::CMSG_NXTHDR(&raw const message, head);
+        }
+    }
+    arrival.from = match i32::from(from.sin6_family) {
+        libc::AF_INET6 => Some(std::net::IpAddr::from(from.sin6_addr.s6_addr)),
+        libc::AF_INET => {
+            // The address of IPv4 lies where IPv6 has its flow information.
+            Some(std::net::IpAddr::from(from.sin6_flowinfo.to_ne_bytes()))
+        }
+        _ => None,
+    };
+    Ok(Some(arrival))
+}
+
+/// This thread's number, by which others can name its namespace.
+pub fn thread_id() -> i32 {
+    // SAFETY: no pointers.
+    unsafe { libc::gettid() }
+}

@@ -61,7 +61,7 @@ pub struct End {
 }
 
 impl End {
-    fn new() -> End {
+    pub fn new() -> End {
         let (jobs, queue) = channel::<Job>();
         thread::spawn(move || {
             sys::leave_network().unwrap();
