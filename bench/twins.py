@@ -240,6 +240,8 @@ def main() -> None:
         counted = [value for value in values if value is not None]
         print(f"{name}: {sum(counted)} of {len(counted)}")
     if args.advice:
+        silent = [row for row in rows if "advice" not in row]
+        print(f"without advice, because the twin does not predict: {len(silent)}")
         kept = [row["advice"]["kept"] for row in rows if row.get("advice", {}).get("kept") is not None]
         print(f"advice kept: {sum(kept)} of {len(kept)}")
     if args.out:

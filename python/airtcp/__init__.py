@@ -21,13 +21,31 @@ from airtcp._airtcp import __version__
 from airtcp.errors import CaptureError, ExecutorError, NotOursError, ResultsError, RunError, ScenarioError, SweepError
 
 if TYPE_CHECKING:
-    from airtcp import scenario
+    from airtcp import scenario, stats
     from airtcp.advice.ranking import Advice, advise
     from airtcp.analysis.reading import analyze
     from airtcp.analysis.results import Analysis
     from airtcp.results import Results
     from airtcp.runner import Job, run, run_many
-    from airtcp.scenario import Flow, Link, Node, Record, Scenario, TcpOptions
+    from airtcp.scenario import (
+        Aggregation,
+        Flow,
+        Link,
+        Mac80211,
+        MinstrelHt,
+        Node,
+        PhyConfig,
+        RadioOptions,
+        Record,
+        Retries,
+        Roaming,
+        Scenario,
+        Snr,
+        Station,
+        TcpOptions,
+        Walk,
+        Wlan,
+    )
     from airtcp.schemas import schema
     from airtcp.sweeps.definition import Sweep
     from airtcp.sweeps.results import SweepResults
@@ -35,25 +53,36 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Advice",
+    "Aggregation",
     "Analysis",
     "CaptureError",
     "ExecutorError",
     "Flow",
     "Job",
     "Link",
+    "Mac80211",
+    "MinstrelHt",
     "Node",
     "NotOursError",
+    "PhyConfig",
     "Progress",
+    "RadioOptions",
     "Record",
     "Results",
     "ResultsError",
+    "Retries",
+    "Roaming",
     "RunError",
     "Scenario",
     "ScenarioError",
+    "Snr",
+    "Station",
     "Sweep",
     "SweepError",
     "SweepResults",
     "TcpOptions",
+    "Walk",
+    "Wlan",
     "__version__",
     "advise",
     "analyze",
@@ -61,6 +90,7 @@ __all__ = [
     "run_many",
     "scenario",
     "schema",
+    "stats",
     "sweep",
 ]
 
@@ -74,6 +104,17 @@ _HOME = {
     "Job": "runner",
     "run": "runner",
     "run_many": "runner",
+    "Aggregation": "scenario",
+    "Mac80211": "scenario",
+    "MinstrelHt": "scenario",
+    "PhyConfig": "scenario",
+    "RadioOptions": "scenario",
+    "Retries": "scenario",
+    "Roaming": "scenario",
+    "Snr": "scenario",
+    "Station": "scenario",
+    "Walk": "scenario",
+    "Wlan": "scenario",
     "Flow": "scenario",
     "Link": "scenario",
     "Node": "scenario",
@@ -89,8 +130,8 @@ _HOME = {
 
 
 def __getattr__(name: str) -> object:
-    if name == "scenario":
-        return import_module("airtcp.scenario")
+    if name in ("scenario", "stats"):
+        return import_module(f"airtcp.{name}")
     if name in _HOME:
         value = getattr(import_module(f"airtcp.{_HOME[name]}"), name)
         globals()[name] = value

@@ -17,13 +17,13 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn
 
 from airtcp import _airtcp, links
 from airtcp._files import fault_of_input
 from airtcp._terminal import BAD_INPUT, FAILURE, OK, Interrupts, StopError, fail, render, say, write_out
 from airtcp._text import to_json
-from airtcp.commands import advise, analyze, clean, host, play, report, study, sweep, verify
+from airtcp.commands import advise, analyze, clean, host, play, report, start, study, sweep, verify
 from airtcp.errors import (
     DamagedError,
     ExecutorError,
@@ -57,6 +57,8 @@ def run(args: argparse.Namespace) -> int:
     """Run a scenario, print a summary and write a folder of results."""
     if args.out is not None and args.no_save:
         raise StopError("use either --out or --no-save, not both", BAD_INPUT)
+    if args.seeds is not None:
+        return _run_seeds(args)
     # With --json a folder is written only if --out names one.
     save = not args.no_save and not (args.json and args.out is None)
     checked = _checked(args)
@@ -88,6 +90,43 @@ def run(args: argparse.Namespace) -> int:
         # What the page shows of the same run.
         where += f", hash {execution.hash()}"
     return _end(execution, interrupts, where, quiet=args.quiet)
+
+
+def _run_seeds(args: argparse.Namespace) -> int:
+    """Runs several seeds and prints the means with their intervals."""
+    from airtcp.commands.sweep import progress_bar
+    from airtcp.several import means, summaries, tables
+    from airtcp.sweeps.running import Progress
+
+    if args.out is not None or args.snaplen != SNAPLEN:
+        raise StopError("--seeds writes no folder: use it without --out and --snaplen, or a sweep", BAD_INPUT)
+    if _file_of(args) == "-":
+        raise StopError("--seeds needs a FILE: it is read once for each seed", BAD_INPUT)
+    first = args.seed if args.seed is not None else 1
+    checked = []
+    for seed in range(first, first + args.seeds):
+        args.seed = seed
+        checked.append(_checked(args))
+    begin = time.monotonic()
+    with Interrupts().active() as interrupts, progress_bar(str(args.file), quiet=args.quiet) as update:
+
+        def progress(done: int, total: int) -> None:
+            took = time.monotonic() - begin
+            update(Progress(total, 0, done, 0, took, took / done * (total - done)))
+
+        found = summaries(
+            checked, audit=args.audit, progress=progress, is_stopped=lambda: interrupts.caught is not None
+        )
+    if not found:
+        raise StopError("interrupted before a seed had finished", 128 + (interrupts.caught or signal.SIGINT))
+    summary = means(found)
+    if args.json:
+        write_out(to_json(summary) + "\n")
+    elif not args.quiet:
+        render(*tables(summary))
+    if not args.quiet:
+        say(f"{summary['name']}: {len(found)} of {args.seeds} seeds, from {first} on; not saved")
+    return OK if len(found) == args.seeds else 128 + (interrupts.caught or signal.SIGINT)
 
 
 def check(args: argparse.Namespace) -> int:
@@ -188,8 +227,29 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         self.print_usage(sys.stderr)
-        sys.stderr.write(f"error: {message}\n")
+        sys.stderr.write(f"error: {message}{self._hint(message)}\n")
         raise SystemExit(BAD_INPUT)
+
+    OPTIONS: ClassVar[dict[str, list[str]]] = {}
+    """Options of each command: the parser at the top reports those that no command knows."""
+
+    def _hint(self, message: str) -> str:
+        """`; did you mean ...?` for a command or an option that is not there."""
+        import difflib
+
+        chosen = re.match(r"argument .*: invalid choice: '(.*?)' \(choose from (.*)\)", message)
+        if chosen is not None:
+            asked, known = chosen[1], re.findall(r"[\w.-]+", chosen[2])
+        elif message.startswith("unrecognized arguments: "):
+            asked = message.removeprefix("unrecognized arguments: ").split()[0].split("=")[0]
+            known = self.OPTIONS.get(next((word for word in self.asked if word in self.OPTIONS), ""), [])
+        else:
+            return ""
+        close = difflib.get_close_matches(asked, known, n=1)
+        return f"; did you mean `{close[0]}`?" if close else ""
+
+    asked: Sequence[str] = ()
+    """The words of the command line."""
 
     def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
         # Help and version go to standard output. A full disk or a closed pipe there is a failure.
@@ -205,17 +265,23 @@ def _seed(text: str) -> int:
     return int(text)
 
 
+def _count(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 10_000:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to 10000")
+    return int(text)
+
+
 def _snaplen(text: str) -> int:
     if not text.isascii() or not text.isdigit() or int(text) >= 1 << 32:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of bytes from 0 to 2^32 - 1")
     return int(text)
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser() -> _Parser:
     parser = _Parser(
         prog="airtcp",
         description="Simulates TCP over Wi-Fi and wired networks packet by packet, and analyses real captures.",
-        epilog="Start with: airtcp run examples/pacing-buffers-reno.toml",
+        epilog="Start with: airtcp new, or airtcp example",
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"airtcp {_airtcp.__version__}")
@@ -263,6 +329,7 @@ def _parser() -> argparse.ArgumentParser:
         run,
         "airtcp run examples/pacing-buffers-reno.toml",
         "airtcp run examples/pacing-buffers-reno.toml --seed 7 --duration 40s --set links.bottleneck.rate=50Mbit/s",
+        "airtcp run examples/wifi-upload.toml --seeds 10",
         "airtcp run - --json < scenario.toml | jq .links",
         "airtcp run '#s=LINK'",
         more="\nexit codes:\n  0 done; 2 bad input; 1 other failure; 130 interrupted "
@@ -280,6 +347,12 @@ def _parser() -> argparse.ArgumentParser:
         default=SNAPLEN,
         metavar="BYTES",
         help="bytes of each packet that a capture keeps; 0: all (default: %(default)s)",
+    )
+    sub.add_argument(
+        "--seeds",
+        type=_count,
+        metavar="N",
+        help="run N seeds, from --seed or 1 on, and print means with 95 %% intervals; writes no folder",
     )
     sub.add_argument(
         "--audit", action="store_true", help="check at every sample that nothing was lost or counted twice"
@@ -323,6 +396,9 @@ def _parser() -> argparse.ArgumentParser:
     play.add(command)
     verify.add(command)
     clean.add(command)
+    start.add(command)
+    for name, sub in commands.choices.items():
+        _Parser.OPTIONS[name] = [option for action in sub._actions for option in action.option_strings]
     return parser
 
 
@@ -334,6 +410,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             import argcomplete
 
             argcomplete.autocomplete(parser)
+        parser.asked = sys.argv[1:] if argv is None else argv
         args = parser.parse_args(argv)
         body: Callable[[argparse.Namespace], int] = args.body
         return body(args)

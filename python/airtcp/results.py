@@ -22,6 +22,7 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, overload
 
@@ -35,6 +36,7 @@ from airtcp.errors import DamagedError, NotOursError, ResultsError
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
 FORMAT: Final = "airtcp-result"
 FORMAT_VERSION: Final = 1
@@ -96,10 +98,44 @@ class Results(Mapping[str, pl.LazyFrame]):
     @overload
     def to_pandas(self, table: None = None) -> dict[str, pd.DataFrame]: ...
     def to_pandas(self, table: str | None = None) -> pd.DataFrame | dict[str, pd.DataFrame]:
-        """One table as a pandas frame, or all of them by name. Needs `pip install airtcp[pandas]`."""
+        """One table as a pandas frame, or all of them by name. Needs `pip install airtcp[pandas]`.
+
+        Raises:
+            ModuleNotFoundError: pandas or pyarrow is not installed; the message says what to install.
+        """
+        try:
+            for name in ("pandas", "pyarrow"):
+                import_module(name)
+        except ModuleNotFoundError as error:
+            raise ModuleNotFoundError(
+                f"to_pandas needs {error.name}: pip install 'airtcp[pandas]'", name=error.name
+            ) from None
         if table is not None:
             return self[table].collect().to_pandas()
         return {name: frame.collect().to_pandas() for name, frame in self.tables.items()}
+
+    def plot(self, *, link: str | None = None) -> Figure:
+        """Draws utilisation, loss, queue, cwnd and WLANs over time, as `airtcp plot` does.
+
+        Args:
+            link: name of the link to show, such as `r1->r2`; by default the one that dropped most.
+        """
+        from airtcp.plots import over_time
+
+        return over_time([self], link=link)
+
+    def _repr_html_(self) -> str:
+        """The overview, for notebooks."""
+        from io import StringIO
+
+        from rich.console import Console
+
+        from airtcp.show import overview
+
+        console = Console(file=StringIO(), record=True, width=100, highlight=False)
+        for part in overview(self):
+            console.print(part)
+        return console.export_html(inline_styles=True, code_format="<pre>{code}</pre>")
 
     def meaning(self, table: str, column: str) -> str:
         """Meaning and unit of a column."""

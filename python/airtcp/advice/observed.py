@@ -3,12 +3,11 @@
 Each estimate is a formula over the tables of `airtcp analyze`:
 
 - *round trip*: the least of a flow's samples, less the time of a full packet on the bottleneck. A flow that begins
-  while others fill the queue never sees it empty: there it is the median of its samples less the first flow's queue.
-- *rate*: bytes acknowledged per second of all flows together, over windows in which every sample of the round trip is
-  above the least by more than two packets. The queue is never empty there, so the line is what limits. The median of
-  these windows counts. Without such windows it is the 98th percentile over bursts of 8 packets acknowledged one after
-  the other, as packets that left together are spread by the line (C. Dovrolis, P. Ramanathan, D. Moore, "What do packet
-  dispersion techniques measure?", INFOCOM 2001).
+  while others fill the queue never sees it empty. There it is the median of its samples less the first flow's queue.
+- *rate*: bytes acknowledged per second of all flows together, while the queue stands. It stands where every sample of
+  the round trip is above the least by more than two packets. The median of such windows counts.
+  Without them it is the 98th percentile over bursts of 6 packets: packets that left together are spread by the line
+  (C. Dovrolis, P. Ramanathan, D. Moore, "What do packet dispersion techniques measure?", INFOCOM 2001).
 - *buffer*: the waiting of packets that were sent shortly before a loss, times the rate; the median over the losses.
 - *random loss*: retransmissions of losses at which the queue was less than half of what it reached, per data packet.
 - *delayed ACKs*: data packets per acknowledgement.
@@ -240,8 +239,12 @@ def _rate(flows: Sequence[Flow], grid: Array) -> tuple[float, bool]:
     return guess, False
 
 
-BURST_PACKETS: Final = 8
+FULL: Final = 0.7
+"""A full queue is at least this part of the longest waiting that was seen."""
+BURST_PACKETS: Final = 6
 BURST_PERCENTILE: Final = 98
+MOST_AT_ONCE: Final = 2.5
+"""Packets that one acknowledgement in order covers at most."""
 
 
 def _burst_bps(part: dict[str, pl.DataFrame], flow: Flow) -> float:
@@ -255,7 +258,7 @@ def _burst_bps(part: dict[str, pl.DataFrame], flow: Flow) -> float:
         return 0.0
     # An acknowledgement that fills a hole covers what had arrived long before.
     steps = np.diff(acked, prepend=acked[:1])
-    jumps = np.concatenate([[0], np.cumsum(steps > 4 * payload)])
+    jumps = np.concatenate([[0], np.cumsum(steps > MOST_AT_ONCE * payload)])
     first = np.flatnonzero(inside)
     last = ends[inside]
     smooth = (jumps[last + 1] == jumps[first + 1]) & (times[last] > times[first])
@@ -271,12 +274,15 @@ def _losses(
 ) -> tuple[float | None, float, float]:
     """Packets that the queue held when it overflowed, the ratio of losses at no full queue, and that of all losses."""
     waits: list[float] = []
+    highest = 0.0
     lost = data = 0
     weights: list[int] = []
     for flow in flows:
         table = parts[flow.number]["retransmissions"].filter(~pl.col("spurious"))
         samples = parts[flow.number]["rtt_samples"]
         times, rtts = samples["time_s"].to_numpy(), samples["rtt_ms"].to_numpy()
+        if rtts.size:
+            highest = max(highest, float(np.percentile(rtts, 99.5)) - flow.rtt_min_ms)
         data += parts[flow.number]["segments"].filter(pl.col("kind") == "data").height
         last = -1.0
         for time_s, waited_s in zip(table["time_s"].to_list(), table["waited_s"].to_list(), strict=True):
@@ -299,6 +305,6 @@ def _losses(
     at_full = [wait for wait in waits if wait >= 0.5 * full_ms]
     packets = float(np.median(at_full)) / 1e3 * rate_bps / 8 / PACKET_BYTES
     product = rate_bps * min(flow.rtt_min_ms for flow in flows) / 1e3 / 8 / PACKET_BYTES
-    # Of a queue that a loss finds nearly empty nothing is known.
-    is_seen = packets >= 3 + 0.05 * product
+    # Of a queue that losses find nearly empty, or far from as long as it gets, nothing is known.
+    is_seen = packets >= 3 + 0.05 * product and float(np.median(at_full)) >= FULL * highest
     return packets if is_seen else None, alone / max(1, data), lost / max(1, data)

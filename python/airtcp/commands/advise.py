@@ -30,6 +30,7 @@ def advise(args: argparse.Namespace) -> int:
     from airtcp.advice.observed import NoTwinError
     from airtcp.advice.ranking import MOST_SEEDS, SEEDS, AdviseError, scene, scenes
     from airtcp.advice.ranking import advise as advise_on
+    from airtcp.sweeps.definition import changes_of
     from airtcp.sweeps.running import Progress
 
     if args.scenes:
@@ -74,7 +75,7 @@ def advise(args: argparse.Namespace) -> int:
             else:
                 advice = advise_on(
                     file,
-                    set=_changes(args.changes),
+                    set=changes_of(args.changes),
                     present=args.present,
                     seeds=args.seeds or SEEDS,
                     most_seeds=args.seeds or MOST_SEEDS,
@@ -157,17 +158,12 @@ def _file_of(args: argparse.Namespace) -> str:
     return str(args.file)
 
 
-def _changes(arguments: list[str]) -> dict[str, object]:
-    from airtcp import _airtcp
+def _scenes_and_files(prefix: str, **_: object) -> list[str]:
+    from argcomplete.completers import FilesCompleter
 
-    changes: dict[str, object] = {}
-    for argument in arguments:
-        _, key, value = _airtcp.parse_set(argument)
-        try:
-            changes[key] = _airtcp.parse_value(value)
-        except ValueError:
-            changes[key] = value
-    return changes
+    from airtcp.advice.ranking import scenes
+
+    return [*scenes(), *FilesCompleter()(prefix)]
 
 
 def add(command: Callable[..., Any]) -> None:
@@ -182,12 +178,13 @@ def add(command: Callable[..., Any]) -> None:
         more="\nexit codes:\n  0 done, whatever the advice; 1 a failure; 2 bad input; 130 interrupted\n",
     )
     # Optional for argparse only, because `--set` may have taken it (see `_file_of`).
-    sub.add_argument(
+    named = sub.add_argument(
         "file",
         metavar="SCENARIO|CAPTURE",
         nargs="?",
         help="scenario file (TOML), name of a built-in scene, or a capture (pcap, pcapng) taken at the sender",
     )
+    named.completer = _scenes_and_files
     sub.add_argument(
         "--flow",
         type=int,

@@ -90,15 +90,22 @@ def run(args: argparse.Namespace) -> int:
     from airtcp.study.prepare import prepare
     from airtcp.study.run import Asked, check_folder, default_folder
     from airtcp.study.run import run as run_study
+    from airtcp.sweeps.definition import changes_of
 
     mode: Mode = "full" if args.full else "quick"
     args.id = _id_of(args)
     whole = _read(args.id)
     wanted = whole.only(args.figure, args.experiment)
+    if args.changes and args.settle:
+        raise StopError("use either --set or --settle, not both", BAD_INPUT)
     folder = Path(args.out) if args.out is not None else default_folder(whole, mode)
+    if args.changes and args.out is None:
+        # Runs with other values do not belong among the study's own.
+        folder = folder.with_name(f"{folder.name}-set")
     check_folder(folder, whole)
-    prepared = prepare(wanted, mode, args.seeds)
-    asked = Asked(args.id, mode, args.seeds, tuple(args.figure), tuple(args.experiment), _budget(args, prepared))
+    prepared = prepare(wanted, mode, args.seeds, changes_of(args.changes))
+    figures, experiments, changes = tuple(args.figure), tuple(args.experiment), tuple(args.changes)
+    asked = Asked(args.id, mode, args.seeds, figures, experiments, changes, _budget(args, prepared))
     with Interrupts().active() as interrupts, progress_bar(whole.id, quiet=args.quiet) as update:
         document = run_study(
             wanted,
@@ -141,8 +148,8 @@ def _budget(args: argparse.Namespace, prepared: Sequence[Prepared]) -> Budget | 
 def _id_of(args: argparse.Namespace) -> str:
     """Finds the ID of the study if `--figure N ...` or `--experiment ID ...` took it as one more value."""
     if args.id is None:
-        for taken in (args.figure, args.experiment):
-            if len(taken) > 1:
+        for taken in (args.figure, args.experiment, args.changes):
+            if len(taken) > 1 and "=" not in taken[-1]:
                 return str(taken.pop())
         raise StopError("the ID of a study is missing; airtcp study list shows all", BAD_INPUT)
     return str(args.id)
@@ -208,20 +215,27 @@ def add(command: Callable[..., Any]) -> None:
 
     sub("list", list_studies, "airtcp study list")
 
+    def ids(**_: object) -> list[str]:
+        from airtcp.study.find import everything
+
+        return [study_id for study_id, _ in everything()]
+
     what = {"metavar": "ID", "help": "id of a study (airtcp study list), or the path of its folder"}
-    sub("show", show, "airtcp study show pacing-buffers").add_argument("id", **what)
+    shown = sub("show", show, "airtcp study show pacing-buffers").add_argument("id", **what)
+    shown.completer = ids
 
     one = sub(
         "run",
         run,
         "airtcp study run pacing-buffers --quick",
         "airtcp study run pacing-buffers --full --figure 3 --figure 14 --seeds 10 --out runs/more",
+        "airtcp study run remedies --experiment cafe --set nodes.guests.count=20",
         "airtcp study run pacing-buffers --settle --settle-budget 30min",
         "airtcp study run ./my-study --json | jq '.findings[] | [.id, .verdict]'",
         more=EXIT_CODES,
     )
     # Optional for argparse only, because `--figure 3 4 ID` takes the ID as one more figure (see `_id_of`).
-    one.add_argument("id", nargs="?", **what)
+    one.add_argument("id", nargs="?", **what).completer = ids
     size = one.add_mutually_exclusive_group()
     size.add_argument("--quick", action="store_true", help="run few points and seeds (default)")
     size.add_argument("--full", action="store_true", help="run the study's whole ranges")
@@ -243,6 +257,15 @@ def add(command: Callable[..., Any]) -> None:
     )
     one.add_argument(
         "--seeds", type=positive, metavar="N", help="number of seeds for each point; default: the experiments' own"
+    )
+    one.add_argument(
+        "--set",
+        action="extend",
+        nargs="+",
+        default=[],
+        dest="changes",
+        metavar="KEY=VALUE",
+        help="change a parameter of the experiments, or a key of their scenarios; can be repeated",
     )
     one.add_argument("--settle", action="store_true", help="run more seeds for open findings, up to a budget")
     one.add_argument(

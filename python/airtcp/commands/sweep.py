@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 FAILURES_SHOWN: Final = 10
 ROWS_SHOWN: Final = 60
+VARY_SEEDS: Final = 3
+"""Seeds of a sweep without a file."""
 
 LINE_EVERY_S: Final = 30.0
 """Seconds between lines of progress where standard error is a file, such as the log of a batch job."""
@@ -30,6 +32,8 @@ def sweep(args: argparse.Namespace) -> int:
     """Run every combination of a sweep file's parameters, arms and seeds; resumes an interrupted sweep."""
     if args.file is None and args.changes and "=" not in args.changes[-1]:
         args.file = args.changes.pop()  # FILE may follow `--set KEY=VALUE ...`
+    if args.file is None and args.vary and "=" not in args.vary[-1]:
+        args.file = args.vary.pop()
     if args.file is None:
         raise StopError("a sweep FILE is missing", BAD_INPUT)
     check_local(args)
@@ -39,7 +43,15 @@ def sweep(args: argparse.Namespace) -> int:
     from airtcp.sweeps.running import count, died, execute
     from airtcp.sweeps.store import Store
 
-    planned = plan(args.file, quick=args.quick, seeds=args.seeds, set=changes_of(args.changes))
+    if args.vary:
+        from airtcp._files import fault_of_input
+        from airtcp.sweeps.vary import varying
+
+        if (fault := fault_of_input(args.file)) is not None:
+            raise StopError(fault, BAD_INPUT)
+        planned = plan(varying(args.file, args.vary, args.changes), seeds=args.seeds or VARY_SEEDS)
+    else:
+        planned = plan(args.file, quick=args.quick, seeds=args.seeds, set=changes_of(args.changes))
     name = planned.sweep.name
     out = args.out or default_folder(name)
     with Interrupts().active() as interrupts, Store(out) as store:
@@ -231,15 +243,26 @@ def add(command: Callable[..., Any]) -> None:
         sweep,
         "airtcp sweep examples/sweep-buffers.toml",
         "airtcp sweep examples/sweep-buffers.toml --seeds 10 --set 'scale=[0.5, 1, 2]' --out runs/more",
+        "airtcp sweep examples/wifi-upload.toml --vary wlans.wlan.phy.width_mhz=20,40 --seeds 3",
         "airtcp sweep examples/sweep-buffers.toml --executor dask://scheduler:8786",
         more="\nexit codes:\n  0 done; 1 some runs failed, or another failure; 2 bad input; 130 interrupted (finished "
         "runs are\n  kept, and the same command resumes)\n",
     )
     # Optional for argparse only, because `--set` may have taken it.
-    sub.add_argument("file", metavar="FILE", nargs="?", help="sweep file (TOML), see docs/sweeps.md")
+    sub.add_argument(
+        "file", metavar="FILE", nargs="?", help="sweep file (TOML), see docs/sweeps.md; or a scenario with --vary"
+    )
     local_options(sub)
     sub.add_argument("--out", metavar="DIR", help="folder for the results; default: runs/NAME-sweep")
     sub.add_argument("--seeds", type=positive, metavar="N", help="number of seeds for each point; default: the file's")
+    sub.add_argument(
+        "--vary",
+        action="extend",
+        nargs="+",
+        default=[],
+        metavar="KEY=V1,V2",
+        help="without a sweep file: vary a key of a scenario and measure its flows; can be repeated",
+    )
     sub.add_argument("--quick", action="store_true", help="apply the overrides of the file's [quick]")
     sub.add_argument(
         "--set",

@@ -108,13 +108,16 @@ class _Rows:
         return self.table.iter_rows(named=True)
 
 
-def prepare(study: Study, mode: Mode, seeds: int | None = None) -> list[Prepared]:
+def prepare(
+    study: Study, mode: Mode, seeds: int | None = None, changes: Mapping[str, Any] | None = None
+) -> list[Prepared]:
     """Plans the experiments of a study, and checks plots and findings against the plans.
 
     Args:
         study: as read.
         mode: quick or full.
         seeds: number of seeds for each point, instead of the experiments' own.
+        changes: other values of parameters, or of places of the scenarios.
 
     Raises:
         StudyError: a scenario, a sweep, a plot or a finding is wrong. The first fault of each experiment is reported.
@@ -123,7 +126,7 @@ def prepare(study: Study, mode: Mode, seeds: int | None = None) -> list[Prepared
     faults = []
     for experiment in study.experiments:
         try:
-            out.append(prepare_experiment(experiment, mode, seeds))
+            out.append(prepare_experiment(experiment, mode, seeds, changes))
         except StudyError as error:
             faults.append(str(error))
     if faults:
@@ -137,14 +140,19 @@ def prepare(study: Study, mode: Mode, seeds: int | None = None) -> list[Prepared
     return out
 
 
-def prepare_experiment(experiment: Experiment, mode: Mode, seeds: int | Sequence[int] | None) -> Prepared:
+def prepare_experiment(
+    experiment: Experiment,
+    mode: Mode,
+    seeds: int | Sequence[int] | None,
+    changes: Mapping[str, Any] | None = None,
+) -> Prepared:
     """Plans one experiment, and checks its plots and findings against the plan.
 
     Raises:
         StudyError: something in it is wrong.
     """
     try:
-        planned = plan(experiment.sweep, quick=mode == "quick", full=mode == "full", seeds=seeds)
+        planned = plan(experiment.sweep, quick=mode == "quick", full=mode == "full", seeds=seeds, set=changes)
     except SweepError as error:
         raise StudyError(str(error)) from error
     if not planned.points:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -47,6 +48,8 @@ def from_run(study: Study, document: Mapping[str, Any], tables: Sequence[str]) -
         raise StudyError(
             f"{study.id}: `{document['command']}`: only a full run with the experiments' own seeds can be published"
         )
+    if "--set" in shlex.split(document["command"]):
+        raise StudyError(f"{study.id}: `{document['command']}`: a run with values of its own is not the study's")
     findings = {finding["id"]: finding for finding in document["findings"]}
     wanted = [(e.id, finding) for e in study.experiments for finding in e.findings]
     if list(findings) != [finding.id for _, finding in wanted]:

@@ -59,6 +59,8 @@ class Asked:
     seeds: int | None = None
     figures: tuple[str, ...] = ()
     experiments: tuple[str, ...] = ()
+    changes: tuple[str, ...] = ()
+    """`KEY=VALUE`, values that are not the study's own."""
     settle: Budget | None = None
     """Budget of further runs for open findings; `None`: no further runs."""
 
@@ -72,6 +74,8 @@ class Asked:
             parts += ["--experiment", experiment]
         if self.seeds is not None:
             parts += ["--seeds", str(self.seeds)]
+        for change in self.changes:
+            parts += ["--set", change]
         if self.settle is not None:
             parts += ["--settle", "--settle-budget", self.settle.text]
         return shlex.join(parts)
