@@ -46,7 +46,20 @@ struct in6_addr {
 	} in6_u;
 };
 
+struct ns_common {
+	u32 inum;
+};
+
+struct net {
+	struct ns_common ns;
+};
+
+typedef struct {
+	struct net *net;
+} possible_net_t;
+
 struct sock_common {
+	possible_net_t skc_net;
 	u32 skc_daddr;
 	u32 skc_rcv_saddr;
 	u16 skc_dport;
@@ -101,7 +114,7 @@ struct tcp_sock {
 	u32 retrans_out;
 	u32 total_retrans;
 	u64 bytes_acked;
-	u64 bytes_sent;
+	u32 data_segs_out;
 	u32 reordering;
 	struct tcp_rack rack;
 };

@@ -15,6 +15,7 @@ commands:
   check    what works on this host, what is missing, and how to allow it
   av       TCP-AV in the kernel: named connections hold a target rate
   coop     the cooperative daemon: terminals of an access point share it by agreement
+  monitor  the kernel's TCP as tables, with the columns of a simulated run
   probe    how many packets does an access point's buffer hold?
   pacing   buffer sizes, and the settings that space segments by RTT / cwnd
   efr      the duplicate-ACK threshold of Efficient Fast Retransmit, as far as Linux lets it be set
@@ -120,6 +121,27 @@ rights: CAP_NET_ADMIN with --apply
 exit codes: 0 done, 1 --check finds a difference or --apply fails, 2 bad input
 ";
 
+const MONITOR_HELP: &str = "usage: airtcp host monitor --out DIR [--interface NAME] [--port PORT] [--interval TIME] [--duration TIME]
+
+Writes what the kernel's TCP does as tables: windows and round trips over time, retransmissions, changes of state, connections.
+With rights there is an event for each ACK that a sender gets. Without, sock_diag is asked every 10 ms; the command says so.
+A row of an ACK shows the state just before the kernel takes that ACK in. Events that found the ring buffer full are counted and told.
+
+options:
+  --out DIR         a new folder: flow_series.csv, events.csv, flows.csv, monitor.json
+  --interface NAME  only connections that send there, as wlan0
+  --port PORT       only connections with this port at either end
+  --interval TIME   least time between rows of a connection; 0s: a row for each ACK; default: 10ms
+  --duration TIME   ends after this; default: at Ctrl-C or SIGTERM
+
+examples:
+  airtcp host monitor --interface wlan0 --out runs/mine
+  airtcp host monitor --port 443 --duration 30s --interval 0s --out runs/https
+
+rights: CAP_BPF and CAP_PERFMON; without them sock_diag
+exit codes: 0 ended as asked, 1 the tables cannot be written, 2 bad input
+";
+
 const PROBE_HELP: &str = "usage: airtcp host probe receive [--once] [--udp-port PORT]
        airtcp host probe send HOST [--trains N] [--count N] [--gap TIME] [--bytes N] [--pause TIME] [--json] [--udp-port PORT]
 
@@ -189,6 +211,8 @@ pub(crate) fn main() -> ExitCode {
         ("pacing", false) => pacing(args),
         ("efr", false) => efr(args),
         ("undo", false) => undo(args),
+        ("monitor", false) => monitor(args),
+        ("monitor", true) => help(MONITOR_HELP),
         ("probe", false) => probe(args),
         ("probe", true) => help(PROBE_HELP),
         ("pacing", true) => help(PACING_HELP),
@@ -405,5 +429,33 @@ fn probe(mut args: Args) -> Outcome {
         }
         _ => return Err("probe: `receive` or `send HOST` must follow".to_owned().into()),
     }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn monitor(mut args: Args) -> Outcome {
+    use airtcp_host::monitor::{self, Order};
+    use airtcp_host::sys;
+
+    let span = |text: &str| {
+        let span: Span = text.parse().map_err(|_| "must be a time, as 10ms".to_owned())?;
+        Ok(Duration::from_nanos(span.as_ns()))
+    };
+    let out = args.option("out")?.ok_or("--out DIR is missing, as --out runs/mine".to_owned())?;
+    let interface = args.option("interface")?;
+    let order = Order {
+        out: out.into(),
+        port: args.read("port", number(1, 65_535))?.unwrap_or(0),
+        interface: match &interface {
+            None => 0,
+            Some(name) => sys::interface_index(name).ok_or_else(|| {
+                format!("--interface {name}: there is no interface of that name; `ip link` lists them")
+            })?,
+        },
+        interval: args.read("interval", span)?.unwrap_or(Duration::from_millis(10)),
+        duration: args.read("duration", span)?,
+    };
+    args.end()?;
+    sys::catch_end();
+    monitor::run(&order, &sys::has_ended, |text| eprintln!("airtcp host monitor: {text}")).map_err(Fault::Host)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -6,6 +6,7 @@ pub mod av;
 pub mod coop;
 #[cfg(feature = "bpf")]
 pub mod load;
+pub mod monitor;
 pub mod paths;
 pub mod probe;
 pub mod recipes;

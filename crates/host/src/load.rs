@@ -24,6 +24,8 @@ pub mod objects {
     pub const TCP_AV: &[u8] = include_bytes!("../bpf/built/tcp_av.o");
     /// The cooperative daemon's readings and leases.
     pub const COOP: &[u8] = include_bytes!("../bpf/built/coop.o");
+    /// Events of the monitor.
+    pub const MONITOR: &[u8] = include_bytes!("../bpf/built/monitor.o");
     /// One step of the law, for tests.
     pub const STEP: &[u8] = include_bytes!("../bpf/built/step.o");
 }

@@ -44,7 +44,7 @@ fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
 }
 
 /// The first attribute `kind`.
-fn attribute(mut bytes: &[u8], kind: u16) -> Option<&[u8]> {
+pub(crate) fn attribute(mut bytes: &[u8], kind: u16) -> Option<&[u8]> {
     while let (Some(length), Some(found)) = (u16_at(bytes, 0), u16_at(bytes, 2)) {
         let length = usize::from(length);
         if length < 4 || length > bytes.len() {
@@ -58,21 +58,19 @@ fn attribute(mut bytes: &[u8], kind: u16) -> Option<&[u8]> {
     None
 }
 
+/// The messages of one datagram: kind and what is behind the header. What cannot be read ends them.
+pub(crate) fn messages(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+    std::iter::from_fn(move || {
+        let (length, kind) = (u32_at(bytes, 0)? as usize, u16_at(bytes, 4)?);
+        let body = bytes.get(16..length)?;
+        bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
+        Some((kind, body))
+    })
+}
+
 /// The news of one datagram of routing messages. What cannot be read is left out.
-pub fn news(mut bytes: &[u8]) -> Vec<News> {
-    let mut all = Vec::new();
-    while let (Some(length), Some(kind)) = (u32_at(bytes, 0), u16_at(bytes, 4)) {
-        let length = length as usize;
-        if length < 16 || length > bytes.len() {
-            break;
-        }
-        all.extend(one(kind, &bytes[16..length]));
-        match bytes.get(length.next_multiple_of(4)..) {
-            Some(rest) => bytes = rest,
-            None => break,
-        }
-    }
-    all
+pub fn news(bytes: &[u8]) -> Vec<News> {
+    messages(bytes).filter_map(|(kind, body)| one(kind, body)).collect()
 }
 
 fn one(kind: u16, body: &[u8]) -> Option<News> {

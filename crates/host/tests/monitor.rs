@@ -1,0 +1,123 @@
+//! The monitor against a real kernel.
+#![allow(clippy::disallowed_methods, clippy::cast_possible_truncation)]
+
+mod common;
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use airtcp_host::sys::{self, tcp_info};
+use common::{Bed, End, LINE};
+
+/// The monitor in a namespace, once it listens.
+fn monitor(end: &End, out: PathBuf, unprivileged: bool) -> Child {
+    let mut child = end.run(move || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_airtcp-host"));
+        if unprivileged {
+            command = Command::new("setpriv");
+            command.args(["--reuid=1000", "--regid=1000", "--clear-groups"]).arg(env!("CARGO_BIN_EXE_airtcp-host"));
+        }
+        command.arg("monitor").arg("--out").arg(out).args(["--interval", "0s"]).stderr(Stdio::piped()).spawn().unwrap()
+    });
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let first = lines.next().unwrap().unwrap();
+    assert!(first.contains(if unprivileged { "falling back" } else { "listening" }), "{first}");
+    thread::spawn(move || lines.for_each(|line| println!("{}", line.unwrap_or_default())));
+    child
+}
+
+fn stop(mut child: Child) {
+    let status = Command::new("kill").arg(child.id().to_string()).status().unwrap();
+    assert!(status.success() && child.wait().unwrap().success());
+}
+
+/// The last row of the connection to `port`: cwnd.
+fn last_cwnd(out: &Path, port: u16) -> u32 {
+    let flows = fs::read_to_string(out.join("flows.csv")).unwrap();
+    let flow = flows.lines().find(|line| line.split(',').nth(4) == Some(&port.to_string())).unwrap();
+    let number = flow.split(',').next().unwrap();
+    let series = fs::read_to_string(out.join("flow_series.csv")).unwrap();
+    let last = series.lines().rfind(|line| line.split(',').nth(1) == Some(number)).unwrap();
+    last.split(',').nth(2).unwrap().parse().unwrap()
+}
+
+#[test]
+fn the_last_row_is_what_tcp_info_says() {
+    if let Some(reason) = common::missing() {
+        common::skipped(&reason);
+        return;
+    }
+    for unprivileged in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+        let bed = Bed::new(LINE);
+        let listener = bed.b.run(|| TcpListener::bind(("10.9.0.2", 5001)).unwrap());
+        let out = folder.path().join("run");
+        let child = monitor(&bed.a, out.clone(), unprivileged);
+        let mut sender = bed.a.run(|| {
+            let socket = sys::tcp_socket().unwrap();
+            sys::set_congestion_control(socket.as_raw_fd(), "cubic").unwrap();
+            sys::connect(socket, [10, 9, 0, 2], 5001).unwrap()
+        });
+        let (mut receiver, _) = listener.accept().unwrap();
+        let drained = thread::spawn(move || receiver.read_to_end(&mut Vec::new()).unwrap());
+        sender.write_all(&vec![0; 2_000_000]).unwrap();
+        // What the window does with the last ACK is in the row of the ACK after it.
+        for _ in 0..2 {
+            thread::sleep(Duration::from_millis(150));
+            sender.write_all(&[0]).unwrap();
+        }
+        thread::sleep(Duration::from_millis(300));
+        let expected = tcp_info(sender.as_raw_fd()).unwrap().tcpi_snd_cwnd;
+        stop(child);
+        drop(sender);
+        drained.join().unwrap();
+        assert_eq!(last_cwnd(&out, 5001), expected, "unprivileged {unprivileged}");
+    }
+}
+
+#[test]
+fn nothing_is_lost_at_many_events_a_second() {
+    if let Some(reason) = common::missing() {
+        common::skipped(&reason);
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("run");
+    let end = End::new();
+    end.ip("link set lo mtu 576 up");
+    end.ip("link set lo gso_max_segs 1");
+    let child = monitor(&end, out.clone(), false);
+    let is_over = Arc::new(AtomicBool::new(false));
+    for port in [7001, 7002] {
+        let listener = end.run(move || TcpListener::bind(("127.0.0.1", port)).unwrap());
+        let socket = end.run(move || {
+            let socket = sys::tcp_socket().unwrap();
+            sys::set_congestion_control(socket.as_raw_fd(), "cubic").unwrap();
+            sys::connect(socket, [127, 0, 0, 1], port).unwrap()
+        });
+        let (mut receiver, _) = listener.accept().unwrap();
+        let (mut sender, end) = (socket, is_over.clone());
+        thread::spawn(move || {
+            let mut buffer = vec![0; 1 << 16];
+            while let Ok(1..) = receiver.read(&mut buffer) {}
+        });
+        thread::spawn(move || while !end.load(Ordering::Relaxed) && sender.write_all(&[0; 1 << 14]).is_ok() {});
+    }
+    thread::sleep(Duration::from_secs(3));
+    is_over.store(true, Ordering::Relaxed);
+    stop(child);
+    let about = fs::read_to_string(out.join("monitor.json")).unwrap();
+    println!("{about}");
+    assert!(about.contains("\"lost\": 0,"), "{about}");
+    let events: u64 = about.split("\"events\": ").nth(1).unwrap().split(',').next().unwrap().parse().unwrap();
+    assert!(events > 1_000, "{about}");
+}
