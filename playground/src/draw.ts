@@ -40,9 +40,11 @@ function fitted(canvas: HTMLCanvasElement, height: number): CanvasRenderingConte
 
 function clipped(context: CanvasRenderingContext2D, text: string, width: number): string {
   if (context.measureText(text).width <= width) return text;
-  let short = text;
-  while (short.length > 1 && context.measureText(`${short}…`).width > width) short = short.slice(0, -1);
-  return `${short}…`;
+  // The end tells members of a group apart.
+  const end = text.slice(-4);
+  let short = text.slice(0, -4);
+  while (short.length > 1 && context.measureText(`${short}…${end}`).width > width) short = short.slice(0, -1);
+  return `${short}…${end}`;
 }
 
 const LANE = 22;
@@ -56,7 +58,7 @@ export interface Window {
   width_s: number;
 }
 
-const label = (width: number): number => Math.min(96, Math.max(56, width * 0.16));
+const label = (width: number): number => Math.min(96, Math.max(70, width * 0.16));
 
 export class AirView {
   private at: Window = { time_s: 0, width_s: 1 };
@@ -231,46 +233,40 @@ export function fields(run: Run, p: Ppdu): string {
 }
 
 export class QueueView {
-  private boxes: { y: number; link: number; shares: Share[] }[] = [];
+  private boxes: { y: number; place: number; shares: Share[] }[] = [];
 
   constructor(
     readonly canvas: HTMLCanvasElement,
     readonly run: Run,
-    /** Links that are shown, and the longest queue of all runs: both runs have the same. */
-    readonly links: number[],
+    /** Places that are shown, and the longest queue of all runs: both runs have the same. */
+    readonly places: number[],
     readonly most: number,
     readonly groups: string[],
   ) {}
 
-  static links(runs: Run[]): { links: number[]; most: number } {
-    const most = new Map<string, { link: number; most: number }>();
-    for (const run of runs) {
-      for (const q of run.queues) {
-        const name = run.linkName(q.link);
-        const known = most.get(name);
-        most.set(name, { link: known?.link ?? q.link, most: Math.max(known?.most ?? 0, q.most) });
-      }
-    }
-    const all = [...most.values()].sort((a, b) => b.most - a.most).slice(0, MOST_QUEUES);
-    return { links: all.map((q) => q.link), most: Math.max(1, ...all.map((q) => q.most)) };
+  static places(runs: Run[]): { places: number[]; most: number } {
+    const most = new Map<number, number>();
+    for (const run of runs) for (const q of run.queues) most.set(q.place, Math.max(most.get(q.place) ?? 0, q.most));
+    const all = [...most].sort((a, b) => b[1] - a[1] || a[0] - b[0]).slice(0, MOST_QUEUES);
+    return { places: all.map(([place]) => place).sort((a, b) => a - b), most: Math.max(1, ...all.map(([, n]) => n)) };
   }
 
   draw(time_s: number, colours: Colours): void {
     const row = 24;
-    const c = fitted(this.canvas, Math.max(1, this.links.length) * row);
+    const c = fitted(this.canvas, Math.max(1, this.places.length) * row);
     const width = this.canvas.clientWidth;
     const left = Math.min(150, Math.max(100, width * 0.28));
     const { queues } = this.run.waiting(time_s);
     this.boxes = [];
-    if (this.links.length === 0) {
+    if (this.places.length === 0) {
       c.fillStyle = colours.of("quiet");
       c.fillText("No packet ever waits here.", 8, 12);
     }
-    this.links.forEach((link, i) => {
+    this.places.forEach((place, i) => {
       const y = i * row;
-      const shares = queues.get(link) ?? [];
+      const shares = queues.get(place) ?? [];
       c.fillStyle = colours.of("text");
-      c.fillText(clipped(c, this.run.linkName(link), left - 8), 4, y + row / 2);
+      c.fillText(clipped(c, this.run.placeName(place), left - 8), 4, y + row / 2);
       c.fillStyle = colours.of("lane");
       c.fillRect(left, y + 4, width - left - 52, row - 8);
       let x = left;
@@ -288,7 +284,7 @@ export class QueueView {
       c.textAlign = "right";
       c.fillText(String(sum), width - 4, y + row / 2);
       c.textAlign = "left";
-      this.boxes.push({ y: y + row, link, shares });
+      this.boxes.push({ y: y + row, place, shares });
     });
   }
 
@@ -296,7 +292,7 @@ export class QueueView {
     const box = this.boxes.find((b) => py < b.y);
     if (!box) return null;
     const shares = box.shares.map((s) => `${s.packets} of ${s.group}${s.reverse ? " (ACKs or answers)" : ""}`);
-    return `${this.run.linkName(box.link)}: ${shares.length > 0 ? shares.join(", ") : "nothing waits"}`;
+    return `${this.run.placeName(box.place)}: ${shares.length > 0 ? shares.join(", ") : "nothing waits"}`;
   }
 }
 
@@ -328,10 +324,10 @@ export class ReorderView {
 export function spoken(run: Run, time_s: number): string {
   const i = run.lastPpdu(time_s);
   const queues = [...run.waiting(time_s).queues]
-    .map(([link, shares]) => ({ link, sum: shares.reduce((a, s) => a + s.packets, 0) }))
+    .map(([place, shares]) => ({ place, sum: shares.reduce((a, s) => a + s.packets, 0) }))
     .sort((a, b) => b.sum - a.sum)
     .slice(0, 2)
-    .map((q) => `${q.sum} packets wait at ${run.linkName(q.link)}`);
+    .map((q) => `${q.sum} packets wait at ${run.placeName(q.place)}`);
   const air = i < 0 ? "" : fields(run, run.ppdu(i)).split("\n").slice(0, 2).join("; ");
   return [`At ${time_s.toFixed(3)} s`, air, ...queues].filter(Boolean).join(". ");
 }

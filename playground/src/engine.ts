@@ -90,6 +90,7 @@ export interface ScenarioFile {
   profiles?: Record<string, { base?: string; cc?: string }>;
   coop?: unknown[];
   roaming?: { node: string }[];
+  walks?: { node: string }[];
 }
 
 export interface Named {

@@ -28,6 +28,7 @@ const faults = by("faults");
 const time = by<HTMLInputElement>("time");
 const speed = by<HTMLSelectElement>("speed");
 const play = by<HTMLButtonElement>("play");
+const watch = by<HTMLSelectElement>("watch");
 const tip = by("tip");
 
 let engine: Engine;
@@ -95,10 +96,15 @@ function tellState(): void {
 /** What changed, in a sentence. */
 function headline(a: Run, b: Run | null): string {
   const took = `${span(a.duration_s)} simulated in ${span(a.wall_ms / 1000)}.`;
-  const of = (run: Run): { ms: string; mbps: string } => ({ ms: mean(run.latency().ms), mbps: mean(run.goodput().mbps) });
+  const timeouts = (run: Run): string => String(run.output.summary.groups.reduce((sum, g) => sum + g.timeouts, 0));
+  const of = (run: Run): { ms: string; mbps: string; timeouts: string } => {
+    return { ms: mean(run.latency(watch.value).ms), mbps: mean(run.goodput(watch.value).mbps), timeouts: timeouts(run) };
+  };
   const [x, y] = [of(a), b ? of(b) : null];
+  const whose = watch.value === "" ? "TCP goodput" : `Goodput of ${watch.value}`;
   const to = (p: string, q: string | undefined, unit: string): string => (q === undefined ? `${p} ${unit}` : `${p} → ${q} ${unit}`);
-  return `Mean ${a.latency().what}: ${to(x.ms, y?.ms, "ms")}. TCP goodput: ${to(x.mbps, y?.mbps, "Mbit/s")}. ${took}`;
+  const waits = x.timeouts === "0" && (y?.timeouts ?? "0") === "0" ? "" : ` Timeouts: ${to(x.timeouts, y?.timeouts, "").trim()}.`;
+  return `Mean ${a.latency(watch.value).what}: ${to(x.ms, y?.ms, "ms")}. ${whose}: ${to(x.mbps, y?.mbps, "Mbit/s")}.${waits} ${took}`;
 }
 
 function offerLong(duration_s: number, estimate_s: number): void {
@@ -236,13 +242,17 @@ function drawRemedies(d: Description): void {
   remedy.value = chosen;
 }
 
-function open(given: Given, story: Story | null = null): void {
+let story: Story | null = null;
+
+function open(given: Given, told: Story | null = null): void {
+  story = told;
   toml.value = given.toml;
   changes.value = given.set.join("\n");
   for (const slot of slots) slot.run = null;
   stop();
   position = 0;
   showStory(story);
+  watch.replaceChildren(make("option", "", { value: story?.watch ?? "" }));
   update("text");
 }
 
@@ -271,7 +281,8 @@ function arrived(): void {
   const first = all[0];
   if (!first) return;
   const groups = [...new Set(all.flatMap((run) => run.description.flows.map((f) => f.group)))];
-  const { links, most } = QueueView.links(all);
+  const { places, most } = QueueView.places(all);
+  drawWatch(first);
   scene = new Scene(by<SVGSVGElement>("scene"), first.description);
   views = [];
   by("runs").replaceChildren(
@@ -292,7 +303,7 @@ function arrived(): void {
       if (run.output.drawn_until_s !== null) {
         box.append(make("p", `Frames and queues are kept up to ${span(run.output.drawn_until_s)}; figures and plots are of the whole run.`));
       }
-      const queues = new QueueView(canvas("Packets that wait, by whose they are", "queues by link"), run, links, most, groups);
+      const queues = new QueueView(canvas("Packets that wait, by whose they are", "queues by link"), run, places, most, groups);
       const busiest = hasAir ? busiestLink(first) : null;
       const told = make("p");
       const reorder = new ReorderView(
@@ -308,14 +319,22 @@ function arrived(): void {
     }),
   );
   legend(groups, all.some((run) => run.senders.length > 0));
-  const { latency: l, goodput: g } = plotsOf(all);
+  const { latency: l, goodput: g } = plotsOf(all, watch.value);
   const labels = all.map((_, i) => RUNS[i] as string);
   latency.set(l.what.replace(/^./, (c) => c.toUpperCase()), "ms", labels, l.lines, end(), colours);
-  goodput.set("TCP goodput", "Mbit/s", labels, g, end(), colours);
+  goodput.set(watch.value === "" ? "TCP goodput" : `Goodput of ${watch.value}`, "Mbit/s", labels, g, end(), colours);
   figures(all);
   native();
   seek(Math.min(position, end()));
   document.body.dataset["runs"] = all.map((run) => run.output.hash).join(" ");
+}
+
+/** Groups with TCP, of which the plots can show one. */
+function drawWatch(run: Run): void {
+  const chosen = watch.value;
+  const tcp = [...new Set(run.description.flows.filter((f) => f.tcp).map((f) => f.group))];
+  watch.replaceChildren(make("option", "all TCP flows", { value: "" }), ...tcp.map((g) => make("option", g, { value: g })));
+  watch.value = tcp.includes(chosen) ? chosen : "";
 }
 
 /** The link in the air that carries most. */
@@ -327,6 +346,7 @@ function busiestLink(run: Run): number | null {
 }
 
 function changeLabel(): string {
+  if (story !== null && story.set.join("\n") === changed().join("\n")) return story.change;
   const text = remedy.selectedOptions[0]?.textContent ?? "";
   return remedy.value === "own" ? changed().join(", ") : text;
 }
@@ -348,7 +368,7 @@ function legend(groups: string[], hasAir: boolean): void {
     entry("request", "request"),
   ];
   const queues = groups.slice(0, GROUP_COLOURS).map((g, i) => entry(`group-${i}`, `waits: ${g}`));
-  by("legend").replaceChildren(...(hasAir ? air : []), ...queues);
+  by("legend").replaceChildren(...(hasAir ? air : []), ...queues, make("span", "paler: ACKs and answers"));
 }
 
 function figures(all: Run[]): void {
@@ -366,7 +386,7 @@ function figures(all: Run[]): void {
     if (of.some((x) => x?.timeouts)) rows.push([`${name}: timeouts`, of.map((x) => three(x?.timeouts))]);
     if (of.some((x) => x?.segments_retransmitted)) rows.push([`${name}: segments sent again`, of.map((x) => three(x?.segments_retransmitted))]);
   }
-  rows.push(["packets lost or dropped, seen by the page", all.map((run) => String(run.drops.length))]);
+  rows.push(["packets dropped or lost, all kinds", all.map((run) => String(run.drops.length))]);
   const table = by("figures");
   const head = make("tr");
   head.append(make("th", ""), ...all.map((_, i) => make("th", RUNS[i], { scope: "col" })));
@@ -564,6 +584,10 @@ remedy.onchange = () => {
   if (description === null || remedy.value === "own") return;
   changes.value = (remedies.find((r) => r.remedy.id === remedy.value)?.set ?? []).join("\n");
   update("text");
+};
+watch.onchange = () => {
+  arrived();
+  tellState();
 };
 by("controls").onsubmit = (event) => event.preventDefault();
 

@@ -86,10 +86,10 @@ const three = (x: number): string => (Number.isFinite(x) ? String(Number(x.toPre
 export const mean = (values: number[]): string => three(values.reduce((a, b) => a + b, 0) / values.length);
 const most = (values: number[]): string => three(values.reduce((a, b) => Math.max(a, b), 0));
 
-export function plotsOf(runs: Run[]): { latency: { what: string; lines: Line[] }; goodput: Line[] } {
-  const latency = runs.map((run) => run.latency());
+export function plotsOf(runs: Run[], group: string): { latency: { what: string; lines: Line[] }; goodput: Line[] } {
+  const latency = runs.map((run) => run.latency(group));
   return {
     latency: { what: latency[0]?.what ?? "", lines: latency.map((l) => ({ times: l.times, values: l.ms })) },
-    goodput: runs.map((run) => run.goodput()).map((g) => ({ times: g.times, values: g.mbps })),
+    goodput: runs.map((run) => run.goodput(group)).map((g) => ({ times: g.times, values: g.mbps })),
   };
 }

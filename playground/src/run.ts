@@ -64,8 +64,8 @@ export class Run {
   readonly frameTimes: ArrayLike<number>;
   /** Nodes with a radio that sent something, in the order of the scenario. */
   readonly senders: number[];
-  /** Links at which packets ever wait, the longest queue first. */
-  readonly queues: { link: number; most: number }[];
+  /** Where packets ever wait, the longest queue first: a line, or all that a radio sends. */
+  readonly queues: { place: number; most: number }[];
   private readonly sampleTimes: number[] = [];
   private readonly sampleRows: number[] = [];
 
@@ -108,12 +108,30 @@ export class Run {
       this.sampleRows.push(row);
       const sums = new Map<number, number>();
       for (; row < at.length && at[row] === now; row++) {
-        if (!reorder[row]) sums.set(link[row] as number, (sums.get(link[row] as number) ?? 0) + (packets[row] as number));
+        if (reorder[row]) continue;
+        const place = this.place(link[row] as number);
+        sums.set(place, (sums.get(place) ?? 0) + (packets[row] as number));
       }
       for (const [id, sum] of sums) most.set(id, Math.max(most.get(id) ?? 0, sum));
     }
     this.sampleRows.push(at.length);
-    this.queues = [...most].map(([id, n]) => ({ link: id, most: n })).sort((a, b) => b.most - a.most || a.link - b.link);
+    this.queues = [...most].map(([place, n]) => ({ place, most: n })).sort((a, b) => b.most - a.most || a.place - b.place);
+  }
+
+  /** Of links that start at one radio the first: their packets may share a queue. */
+  place(link: number): number {
+    const own = this.description.links[link];
+    if (!own?.air) return link;
+    const first = this.description.links.findIndex((l) => l.air?.channel === own.air?.channel && l.from === own.from);
+    return first < 0 ? link : first;
+  }
+
+  /** How a place is called: `ap → its stations` where it is several links. */
+  placeName(place: number): string {
+    const own = this.description.links[place];
+    if (!own?.air) return this.linkName(place);
+    const alike = this.description.links.filter((l) => l.air?.channel === own.air?.channel && l.from === own.from);
+    return alike.length > 1 ? `${this.nodeName(own.from)} → stations` : this.linkName(place);
   }
 
   column(table: string, name: string): Column {
@@ -201,7 +219,7 @@ export class Run {
     return this.description.flows[flow]?.group ?? "";
   }
 
-  /** What waits at each link at the last look before `time_s`, and what is held in reorder buffers. */
+  /** What waits at each place at the last look before `time_s`, and what is held in reorder buffers, by link. */
   waiting(time_s: number): { queues: Map<number, Share[]>; reorder: Map<number, number> } {
     const queues = new Map<number, Share[]>();
     const reorder = new Map<number, number>();
@@ -216,12 +234,13 @@ export class Run {
         reorder.set(link, (reorder.get(link) ?? 0) + packets);
         continue;
       }
-      const shares = queues.get(link) ?? [];
+      const place = this.place(link);
+      const shares = queues.get(place) ?? [];
       const [group, reverse] = [this.group(v("flow")), v("reverse") !== 0];
       const share = shares.find((s) => s.group === group && s.reverse === reverse);
       if (share) share.packets += packets;
       else shares.push({ group, reverse, packets });
-      queues.set(link, shares);
+      queues.set(place, shares);
     }
     return { queues, reorder };
   }
@@ -256,8 +275,8 @@ export class Run {
     return all;
   }
 
-  /** Round trips of pings, or else TCP's smoothed ones: time, ms. */
-  latency(): { what: string; times: number[]; ms: number[] } {
+  /** Round trips of pings, or else TCP's smoothed ones of a group or all (""): time, ms. */
+  latency(group: string): { what: string; times: number[]; ms: number[] } {
     const [sent, rtt] = [this.column("pings", "sent_s").values, this.column("pings", "rtt_ms").values];
     if (rtt.length > 0) {
       const rows = [...sent.keys()].filter((i) => Number.isFinite(Number(rtt[i])));
@@ -265,9 +284,10 @@ export class Run {
       return { what: "round trip of a ping", times: rows.map((i) => Number(sent[i])), ms: rows.map((i) => Number(rtt[i])) };
     }
     const [time, srtt] = [this.column("flow_series", "time_s").values, this.column("flow_series", "srtt_ms").values];
+    const flow = this.column("flow_series", "flow").values;
     const sums = new Map<number, [number, number]>();
     for (let i = 0; i < time.length; i++) {
-      if (!Number.isFinite(Number(srtt[i]))) continue;
+      if (!Number.isFinite(Number(srtt[i])) || (group !== "" && this.group(Number(flow[i])) !== group)) continue;
       const sum = sums.get(Number(time[i])) ?? [0, 0];
       sums.set(Number(time[i]), [sum[0] + Number(srtt[i]), sum[1] + 1]);
     }
@@ -275,11 +295,12 @@ export class Run {
     return { what: "round trip as TCP measures it", times: means.map(([t]) => t), ms: means.map(([, [sum, n]]) => sum / n) };
   }
 
-  /** Payload acknowledged of all TCP flows together: time, Mbit/s over about a fiftieth of the run. */
-  goodput(): { times: number[]; mbps: number[] } {
+  /** Payload acknowledged of the TCP flows of a group, or of all (""): time, Mbit/s over about a fiftieth of the run. */
+  goodput(group: string): { times: number[]; mbps: number[] } {
     const [time, acked] = [this.column("flow_series", "time_s").values, this.column("flow_series", "bytes_acked").values];
+    const flow = this.column("flow_series", "flow").values;
     const sums = new Map<number, number>();
-    for (let i = 0; i < time.length; i++) sums.set(Number(time[i]), (sums.get(Number(time[i])) ?? 0) + Number(acked[i]));
+    for (let i = 0; i < time.length; i++) if (group === "" || this.group(Number(flow[i])) === group) sums.set(Number(time[i]), (sums.get(Number(time[i])) ?? 0) + Number(acked[i]));
     const all: [number, number][] = [[0, 0], ...sums];
     const back = Math.max(1, Math.round(all.length / 50));
     const later = all.slice(1);

@@ -4,7 +4,7 @@ import type { Description } from "./engine";
 import type { Run } from "./run";
 
 const SVG = "http://www.w3.org/2000/svg";
-const [WIDTH, HEIGHT] = [320, 240];
+const WIDTH = 320;
 /** Members of a group that are drawn; the rest is a number. */
 const MOST_MEMBERS = 8;
 
@@ -38,7 +38,7 @@ function drawn(d: Description): { node: number; label: string }[] {
 }
 
 /** Columns by the distance from the hosts that send. */
-function layout(d: Description, nodes: number[]): Map<number, Point> {
+function layout(d: Description, nodes: number[]): { places: Map<number, Point>; height: number } {
   const neighbours = new Map<number, number[]>();
   for (const l of d.links) neighbours.set(l.from, [...(neighbours.get(l.from) ?? []), l.to]);
   const inAir = new Set(d.links.filter((l) => l.air && !l.air.down).map((l) => l.from));
@@ -56,12 +56,13 @@ function layout(d: Description, nodes: number[]): Map<number, Point> {
   for (const n of nodes) columns.set(depth.get(n) ?? 0, [...(columns.get(depth.get(n) ?? 0) ?? []), n]);
   const last = Math.max(1, ...columns.keys());
   const places = new Map<number, Point>();
+  const height = Math.max(200, ...[...columns.values()].map((members) => (members.length + 1) * 32));
   for (const [column, members] of columns) {
     members.forEach((n, i) => {
-      places.set(n, { x: 34 + (column / last) * (WIDTH - 68), y: ((i + 1) / (members.length + 1)) * HEIGHT });
+      places.set(n, { x: 34 + (column / last) * (WIDTH - 68), y: ((i + 1) / (members.length + 1)) * height });
     });
   }
-  return places;
+  return { places, height };
 }
 
 export class Scene {
@@ -75,11 +76,17 @@ export class Scene {
     d: Description,
   ) {
     const nodes = drawn(d);
-    this.places = layout(d, nodes.map((n) => n.node));
-    svg.setAttribute("viewBox", `0 0 ${WIDTH} ${HEIGHT}`);
+    const { places, height } = layout(d, nodes.map((n) => n.node));
+    this.places = places;
+    svg.setAttribute("viewBox", `0 0 ${WIDTH} ${height}`);
     const summary = `${nodes.length} nodes: ${nodes.map((n) => n.label).join(", ")}; ${d.flows.length} flows`;
     svg.setAttribute("aria-label", `The network: ${summary}`);
     svg.replaceChildren();
+    // Who walks is drawn apart from those who stay.
+    for (const walk of d.scenario.walks ?? []) {
+      const p = places.get(d.nodes.findIndex((n) => n.name === walk.node));
+      if (p) p.x += 46;
+    }
     const pairs = new Set<string>();
     for (const l of d.links) {
       const key = [l.from, l.to].sort((a, b) => a - b).join("-");

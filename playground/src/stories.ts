@@ -14,8 +14,11 @@ export interface Story {
   title: string;
   scene: string;
   toml: string;
-  /** What the second run changes. */
+  /** What the second run changes, and how that is called. */
   set: string[];
+  change: string;
+  /** The group of flows that plots show; "": all. */
+  watch: string;
   steps: { text: string; from_s: number; speed: string }[];
   attempt: string;
   /** Study and finding, as published. */
@@ -31,12 +34,14 @@ export const STORIES: Story[] = [
       "A laptop two rooms from its access point is in a call. After two seconds it also starts to send a backup. Left is a laptop of 2014, right one of today; everything else is the same.",
     toml: call,
     set: ["profiles.user.base=linux-6"],
+    change: "a laptop of today, with short and fair queues",
+    watch: "upload",
     steps: [
       { text: "Before the backup, each small packet of the call goes out at once. The queue bar is empty, and a ping takes some 20 ms.", from_s: 1.9, speed: "0.01" },
       { text: "The backup starts. It hands the laptop far more packets than the air can carry, and they pile up in the queue. The call's packets stand in the same line.", from_s: 2, speed: "0.1" },
       { text: "Soon the old laptop's queue holds hundreds of packets, so each word waits for all of them. The new one keeps its queue short, and lets the call's few packets go first.", from_s: 6, speed: "1" },
     ],
-    attempt: "raise “Signal of wlan above noise” to 25 dB. The air becomes fast, the queue empties faster, and the old laptop's call gets better too.",
+    attempt: "raise “Signal of wlan above noise” to 25 dB. The air becomes six times as fast. The old laptop's call gets better, but not good.",
     finding: "remedies/phones-hurts",
   },
   {
@@ -47,6 +52,8 @@ export const STORIES: Story[] = [
       "A far station uploads, and many of its frames arrive damaged. Radios send such frames again until they arrive, so nothing is ever lost. Right, the access point gives up early on frames that keep arriving damaged.",
     toml: retryOut,
     set: ["wlans[0].ap_radio.reorder_buffer.retry_out=stepped"],
+    change: "the access point gives up early",
+    watch: "upload",
     steps: [
       { text: "One transmission carries many frames. Red ones arrived damaged, and are sent again in the next.", from_s: 1, speed: "0.01" },
       { text: "TCP slows down only when something is lost. On the left nothing is, so it keeps more and more packets on their way, and the queue grows.", from_s: 0, speed: "1" },
@@ -63,6 +70,8 @@ export const STORIES: Story[] = [
       "A camera walks from a quiet access point to one where five laptops upload. Right, it uses TCP-AV: it has a target rate, and does not let its window fall below what that rate needs.",
     toml: handover,
     set: ['flows.camera.tcp.cc={ name = "tcp_av", target = "3Mbit/s" }'],
+    change: "the camera uses TCP-AV",
+    watch: "camera",
     steps: [
       { text: "Beside its own access point the camera has the air to itself, and sends fast.", from_s: 1, speed: "0.1" },
       { text: "After seven seconds it changes to the other one. For 0.3 s it has no connection, and what was on its way is lost.", from_s: 6.5, speed: "0.1" },
@@ -79,6 +88,8 @@ export const STORIES: Story[] = [
       "Three hosts of 1997 upload over one slow radio channel that loses packets and tells nobody. Right, their TCP takes fewer hints to believe that a packet was lost (EFR).",
     toml: efr,
     set: ["flows.upload.tcp.loss=efr"],
+    change: "fewer repeats tell of a loss (EFR)",
+    watch: "",
     steps: [
       { text: "Only a few packets are on their way at once. When one is lost, those behind it make the receiver repeat its last answer.", from_s: 5, speed: "0.01" },
       { text: "Usual TCP waits for three such repeats. With so few packets behind the lost one there are not enough, so it waits for its timer. Watch how a sender falls silent.", from_s: 5, speed: "1" },
@@ -95,13 +106,15 @@ export const STORIES: Story[] = [
       "Ten phones upload over one access point to a server far away. Right, each phone counts the others by their announcements, and takes only its share while the queue is long.",
     toml: coop,
     set: ['coop=[{ name = "daemons", nodes = ["phone"], daemon = { bw_max = "learn" } }]'],
+    change: "phones that count each other",
+    watch: "",
     steps: [
       { text: "All phones start. Each sends more with every answer it gets, and the queues fill.", from_s: 0, speed: "1" },
       { text: "The access point has one queue for the answers to all phones. When it is full, some phones lose many answers, and others few. So some get much and others little.", from_s: 12, speed: "0.1" },
       { text: "On the right, phones that know of each other keep their queues short. All get about the same, and the round trip is shorter. See “fairness” in the table.", from_s: 20, speed: "1" },
     ],
-    attempt: "choose “fair queues in the access point” as the second run. It cures the same without any phone's help.",
-    finding: "coop-cwnd/shared-fairer",
+    attempt: "choose “fair queues in the access point” as the second run. All get the same without any phone's help, but the round trip stays long.",
+    finding: "coop-cwnd/minstrel-unfair-without",
   },
   {
     id: "pacing",
@@ -111,6 +124,8 @@ export const STORIES: Story[] = [
       "Fifty senders share one line, and the router before it has a small buffer. No radio here. Right, each sender spaces its packets evenly instead of sending them in bursts.",
     toml: pacing,
     set: ["flows.reno.tcp.pacing=rtt_over_cwnd"],
+    change: "evenly spaced packets",
+    watch: "",
     steps: [
       { text: "All start and speed up. The buffer fills within the first seconds, and packets are dropped.", from_s: 0, speed: "1" },
       { text: "Watch the queue of the bottleneck. In bursts it is now full, now empty. Spaced evenly it fills slowly, and then nearly all senders lose a packet at the same time.", from_s: 12, speed: "0.1" },

@@ -55,6 +55,7 @@ test("every story has three steps within its run, and a second run", () => {
     assert.equal(story.steps.length, 3, story.id);
     for (const step of story.steps) assert.ok(step.from_s < duration_s, story.id);
     assert.ok(FINDINGS[story.finding]);
+    assert.ok(story.watch === "" || engine.check({ toml: story.toml }).flows.some((f) => f.tcp && f.group === story.watch));
     for (const text of [story.scene, story.attempt, ...story.steps.map((s) => s.text)]) {
       for (const sentence of text.split(/[.?!:] /)) assert.ok(sentence.split(" ").length <= 25, sentence);
     }
@@ -117,7 +118,7 @@ test("a run is found again by time", () => {
   const link = it.description.links.findIndex((l) => l.air && !l.air.down);
   const numbers = it.numbers(link, 2.9);
   assert.ok(numbers.length > 40 && numbers.every((n) => n.tries > 0));
-  assert.ok(it.latency().ms.length > 10 && it.goodput().mbps.some((x) => x > 1));
+  assert.ok(it.latency("").ms.length > 10 && it.goodput("upload").mbps.some((x) => x > 1));
 });
 
 test("units and places", () => {

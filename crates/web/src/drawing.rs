@@ -1,15 +1,13 @@
 //! What a picture of a run needs beside the engine's own tables: every frame in the air, and whose packets wait where.
 
-use std::collections::BTreeMap;
-
-use airtcp_core::convert::low32;
+use airtcp_core::convert::{count, low32};
 use airtcp_core::packet::Packet;
 use airtcp_core::table;
 use airtcp_core::units::{Span, Time};
 use airtcp_core::wifi::{FrameKind, FrameRecord};
 use airtcp_sim::capture::{CaptureSink, Captured};
 use airtcp_sim::record::Table;
-use airtcp_sim::spec::{ChannelId, NodeId, RunSpec};
+use airtcp_sim::spec::{ChannelId, LinkId, NodeId, RunSpec};
 use airtcp_sim::world::{WaitsIn, World};
 
 /// Rows of a table of this file at most: what comes later is not drawn.
@@ -73,6 +71,7 @@ impl Drawing {
         record.ppdus.clone_from(&channels);
         record.capture_air = channels;
         record.capture.clear();
+        record.drops = LinkId::all(spec.links.len()).collect();
         // Its interval stays: a sample of a signal with shadowing draws from it, and the run would be another.
         let node_of = spec.channels.iter().map(|c| c.radios.iter().map(|radio| radio.node).collect()).collect();
         Drawing {
@@ -102,11 +101,10 @@ impl Drawing {
             self.waiting_until = self.waiting_until.min(now);
             return;
         }
-        let mut sums = BTreeMap::new();
-        for packet in world.waiting() {
-            *sums.entry(packet).or_insert(0) += 1;
-        }
-        for (w, packets) in sums {
+        let mut all = world.waiting();
+        all.sort_unstable();
+        for alike in all.chunk_by(|a, b| a == b) {
+            let (w, packets) = (alike[0], count(alike.len()));
             self.waiting.push(WaitingRow {
                 time_s: now.as_secs_f64(),
                 link: w.link.0,

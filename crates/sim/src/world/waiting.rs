@@ -1,7 +1,5 @@
 //! Whose packets wait where, for pictures of a run. It reads and changes nothing.
 
-use std::collections::BTreeSet;
-
 use airtcp_core::packet::{FlowId, PacketId};
 
 use super::World;
@@ -37,17 +35,25 @@ impl World {
             let packet = &self.pool[id];
             all.push(Waiting { link, place, flow: packet.flow, is_reverse: packet.is_reverse() });
         };
-        let mut elsewhere: BTreeSet<PacketId> = self.wires.iter().map(|entry| entry.packet).collect();
+        // By slot of the pool.
+        let mut elsewhere = Vec::new();
+        let mut skip = |id: PacketId| {
+            let slot = id.0 as usize;
+            elsewhere.resize(elsewhere.len().max(slot + 1), false);
+            elsewhere[slot] = true;
+        };
+        self.wires.iter().for_each(|entry| skip(entry.packet));
         self.links.waiting(self.wires.iter(), &self.hops, self.now, |link, id| add(link, WaitsIn::Queue, id));
-        elsewhere.extend(self.roamers.held());
+        self.roamers.held().for_each(&mut skip);
         for (channel, links) in self.air.channels.iter().zip(&self.air.world_link) {
             for (own, id) in channel.reordering() {
                 add(links[own.index()], WaitsIn::Reorder, id);
-                elsewhere.insert(id);
+                skip(id);
             }
         }
         // What is left is in a discipline or with a radio, and both note the place.
-        for (id, _) in self.pool.iter().filter(|(id, _)| !elsewhere.contains(id)) {
+        let is_elsewhere = |id: PacketId| elsewhere.get(id.0 as usize).copied().unwrap_or(false);
+        for (id, _) in self.pool.iter().filter(|&(id, _)| !is_elsewhere(id)) {
             if let Some((place, _)) = self.place_of.get(id.0 as usize) {
                 add(self.hops[place.index()].link(), WaitsIn::Queue, id);
             }
