@@ -1,7 +1,7 @@
 // Builds the page: one file that holds all it needs. `node build.mjs [--tests]`
 
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
@@ -49,6 +49,12 @@ const common = {
 if (process.argv.includes("--tests")) {
   await build({ ...common, target: "node20", entryPoints: readdirSync(join(HERE, "tests")).map((f) => join("tests", f)), outdir: "dist/tests", platform: "node", outExtension: { ".js": ".mjs" }, define: { FINDINGS: JSON.stringify(findings()) } });
   await build({ ...common, target: "node20", entryPoints: ["src/hashes.ts"], outfile: "dist/hashes.mjs", platform: "node" });
+  // The package for Node: `npm install playground/dist/npm`.
+  await build({ ...common, target: "node20", entryPoints: ["src/node.ts"], outfile: "dist/npm/index.mjs", platform: "node" });
+  copyFileSync(WASM, join(HERE, "dist/npm/airtcp.wasm"));
+  const { version, license } = JSON.parse(readFileSync(join(HERE, "package.json"), "utf8"));
+  const manifest = { name: "airtcp", version, license, type: "module", description: "TCP over Wi-Fi, simulated packet by packet", engines: { node: ">=20" }, exports: { ".": { types: "./node.d.ts", default: "./index.mjs" } } };
+  writeFileSync(join(HERE, "dist/npm/package.json"), `${JSON.stringify(manifest, null, 2)}\n`);
   process.exit(0);
 }
 

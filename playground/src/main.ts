@@ -442,7 +442,7 @@ function drawNow(): void {
   latency.mark(position);
   goodput.mark(position);
   time.value = String(Math.round((position / end()) * 1000));
-  const digits = Number(speed.value) >= 1 || speed.value === "0" ? 2 : 5;
+  const digits = width_s >= 0.5 ? 2 : 5;
   by("now").textContent = `${position.toFixed(digits)} s`;
   time.setAttribute("aria-valuetext", `${position.toFixed(3)} seconds of ${end()}`);
 }

@@ -49,14 +49,14 @@ export const STORIES: Story[] = [
     short: "Can the access point alone cure it?",
     title: "Can the access point alone cure it?",
     scene:
-      "A far station uploads, and many of its frames arrive damaged. Radios send such frames again until they arrive, so nothing is ever lost. Right, the access point gives up early on frames that keep arriving damaged.",
+      "A far station uploads, and many of its frames arrive damaged. Radios send such frames again until they arrive, so next to nothing is lost. Right, the access point gives up early on frames that keep arriving damaged.",
     toml: retryOut,
     set: ["wlans[0].ap_radio.reorder_buffer.retry_out=stepped"],
     change: "the access point gives up early",
     watch: "upload",
     steps: [
       { text: "One transmission carries many frames. Red ones arrived damaged, and are sent again in the next.", from_s: 1, speed: "0.01" },
-      { text: "TCP slows down only when something is lost. On the left nothing is, so it keeps more and more packets on their way, and the queue grows.", from_s: 0, speed: "1" },
+      { text: "TCP slows down only when something is lost. On the left next to nothing is, so it keeps more and more packets on their way, and the queue grows.", from_s: 0, speed: "1" },
       { text: "On the right the access point lets a few damaged frames go. TCP sees the gap, slows down, and the queue stays short. Press “Next drop” to see such a frame.", from_s: 3, speed: "0.1" },
     ],
     attempt: "set “System of sta” to linux-3.13 on both sides: it limits its own queue. How much is left for the access point to do?",
