@@ -1,0 +1,84 @@
+//! What time it is: monotonic, and as near to a deadline as a sleep gets.
+
+use airtcp_core::convert::unsigned64;
+use airtcp_core::units::{Span, Time};
+use nix::sys::prctl::set_timerslack;
+use nix::time::{ClockId, clock_gettime};
+
+use crate::sys::ask_for_turns;
+
+/// Tells the time of a network. It begins at zero and never goes back.
+pub trait Clock {
+    /// Now.
+    fn now(&self) -> Time;
+}
+
+/// The machine's, from its start on.
+#[derive(Debug, Clone, Copy)]
+pub struct Monotonic {
+    zero_ns: u64,
+}
+
+/// The sleep ends this long before a deadline; the rest is spun. A wake-up comes 30 to 100 us late where nothing else runs.
+pub(crate) const SPIN: Span = Span::from_us(20);
+/// Turns of the scheduler that the driver asks for.
+const TURN_NS: u64 = 100_000;
+
+fn monotonic_ns() -> u64 {
+    let Ok(now) = clock_gettime(ClockId::CLOCK_MONOTONIC) else { return 0 };
+    unsigned64(now.tv_sec()).saturating_mul(1_000_000_000).saturating_add(unsigned64(now.tv_nsec()))
+}
+
+impl Monotonic {
+    /// From now on.
+    pub fn start() -> Monotonic {
+        Monotonic { zero_ns: monotonic_ns() }
+    }
+}
+
+impl Clock for Monotonic {
+    fn now(&self) -> Time {
+        Time::from_ns(monotonic_ns().saturating_sub(self.zero_ns))
+    }
+}
+
+/// What the kernel allows a process that wants to be woken in time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+pub struct Urgency {
+    /// Timers end on their nanosecond.
+    pub exact_timers: bool,
+    /// Short turns.
+    pub short_turns: bool,
+    /// More weight than others. Where the kernel groups processes by login session it is the session's: nice works within one only.
+    pub weight: bool,
+}
+
+/// Weight where it is allowed, which is for root.
+const NICE: i32 = -10;
+
+impl Urgency {
+    /// Asks for all of it. The process is in a session of its own then; its children are not if they were started before.
+    pub fn ask() -> Urgency {
+        let is_session =
+            nix::unistd::setsid().is_ok() && std::fs::write("/proc/self/autogroup", NICE.to_string()).is_ok();
+        let is_nice = ask_for_turns(TURN_NS, NICE).is_ok();
+        Urgency {
+            exact_timers: set_timerslack(1).is_ok(),
+            short_turns: is_nice || ask_for_turns(TURN_NS, 0).is_ok(),
+            weight: is_session || is_nice,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_goes_on() {
+        let clock = Monotonic::start();
+        let first = clock.now();
+        assert!(first < Time::from_ns(10_000_000_000));
+        assert!(clock.now() >= first);
+    }
+}

@@ -1,0 +1,164 @@
+//! The loop that moves packets between real hosts and a network in virtual time. It does no I/O and reads no clock of its own:
+//! both are arguments, so the tests run it by hand.
+//!
+//! A turn: the network catches up with the clock, what it delivers goes to the hosts, then what the hosts have sent goes in, each packet at
+//! the time at which it was read. The network may be late; it catches up, and packets keep their virtual times.
+
+use airtcp_core::packet::PacketId;
+use airtcp_core::units::{Span, Time};
+
+use crate::clock::Clock;
+use crate::payloads::Payloads;
+use crate::watch::Watch;
+
+/// A network that takes packets from outside and gives them back.
+pub trait Network {
+    /// When something happens next; it may be early, never late.
+    fn deadline(&mut self) -> Time;
+    /// Everything that happens up to this time.
+    fn run_until(&mut self, time: Time);
+    /// A host sends a packet, now.
+    fn inject(&mut self, from: usize, bytes: &[u8]) -> Result<PacketId, NotSent>;
+    /// Hands the next delivered packet to `give`, whose number is free only when that returns; false: there is none.
+    fn take_egress(&mut self, give: &mut dyn FnMut(Delivered)) -> bool;
+    /// Packets from outside that are inside.
+    fn inside(&self) -> u32;
+    /// Writes into a packet's bytes what the network did to it: a mark.
+    fn mend(delivered: &Delivered, bytes: &mut [u8]);
+}
+
+/// A packet that has reached its host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Delivered {
+    /// Its number.
+    pub id: PacketId,
+    /// The host, by its place.
+    pub to: usize,
+    /// When it arrived.
+    pub time: Time,
+    /// Congestion was marked on the way.
+    pub is_marked: bool,
+}
+
+/// Why a packet does not travel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotSent {
+    /// It is for nobody on the network: multicast, or an address that no host has.
+    Unroutable,
+    /// It is not IP, or its header is cut.
+    Unreadable,
+}
+
+/// The hosts' devices.
+pub trait Port {
+    /// How many there are.
+    fn count(&self) -> usize;
+    /// The next packet that a host sends; `None`: there is none now.
+    fn read(&mut self, host: usize, buffer: &mut [u8]) -> Option<usize>;
+    /// Hands a host a packet; false: its device did not take it.
+    fn write(&mut self, host: usize, packet: &[u8]) -> bool;
+}
+
+/// Sees every packet that crosses between a host and the network.
+pub trait Tap {
+    /// `sent`: the host sent it; otherwise it receives it.
+    fn packet(&mut self, time: Time, host: usize, sent: bool, bytes: &[u8]);
+}
+
+/// Packets of a host that are read before others have their turn.
+const LOT: usize = 64;
+/// While nothing real is inside, the network may fall behind the clock by this: simulated traffic alone wakes nobody.
+const IDLE: Span = Span::from_ms(1);
+/// The largest packet that a device hands over.
+const BUFFER: usize = 65536;
+
+/// Packets between hosts and a network.
+#[derive(Debug)]
+pub struct Driver<N, P> {
+    /// Behind the hosts.
+    pub network: N,
+    /// The hosts.
+    pub ports: P,
+    payloads: Payloads,
+    may_have: Vec<bool>,
+    buffer: Vec<u8>,
+}
+
+impl<N: Network, P: Port> Driver<N, P> {
+    /// Hosts on a network.
+    pub fn new(network: N, ports: P) -> Driver<N, P> {
+        let may_have = vec![true; ports.count()];
+        Driver { network, ports, payloads: Payloads::default(), may_have, buffer: vec![0; BUFFER] }
+    }
+
+    /// Something may have come from this host.
+    pub fn wake(&mut self, host: usize) {
+        if let Some(may_have) = self.may_have.get_mut(host) {
+            *may_have = true;
+        }
+    }
+
+    /// Packets whose bytes have been kept at once, at most.
+    pub fn most_inside(&self) -> usize {
+        self.payloads.len()
+    }
+
+    /// Does all there is to do now, and returns until when nothing will be, unless a host sends.
+    pub fn turn(&mut self, clock: &impl Clock, watch: &mut Watch, tap: &mut impl Tap) -> Time {
+        let began = clock.now();
+        watch.begin_turn(began);
+        self.catch_up(began, clock, watch, tap);
+        for host in 0..self.may_have.len() {
+            for _ in 0..LOT {
+                if !self.may_have[host] {
+                    break;
+                }
+                let Some(len) = self.ports.read(host, &mut self.buffer) else {
+                    self.may_have[host] = false;
+                    break;
+                };
+                let now = clock.now();
+                self.catch_up(now, clock, watch, tap);
+                let bytes = self.buffer.get(..len).unwrap_or(&[]);
+                tap.packet(now, host, true, bytes);
+                match self.network.inject(host, bytes) {
+                    Ok(id) => {
+                        self.payloads.put(id, bytes);
+                        watch.sent(host, len);
+                    }
+                    Err(why) => watch.not_sent(why),
+                }
+            }
+        }
+        let now = clock.now();
+        watch.end_turn(now);
+        if self.may_have.contains(&true) {
+            return now;
+        }
+        let deadline = self.network.deadline();
+        if self.network.inside() > 0 { deadline } else { deadline.max(now + IDLE) }
+    }
+
+    fn catch_up(&mut self, now: Time, clock: &impl Clock, watch: &mut Watch, tap: &mut impl Tap) {
+        let Driver { network, ports, payloads, may_have, .. } = self;
+        network.run_until(now);
+        let mut give = |delivered: Delivered| {
+            let packet = payloads.get(delivered.id);
+            if delivered.is_marked {
+                N::mend(&delivered, packet);
+            }
+            watch.delivered(delivered.to, packet.len(), clock.now().since(delivered.time));
+            if ports.write(delivered.to, packet) {
+                tap.packet(delivered.time, delivered.to, false, packet);
+            } else {
+                watch.not_taken();
+            }
+            // Its answer is in the other direction already: the stack runs within the write.
+            may_have.fill(true);
+        };
+        while network.take_egress(&mut give) {}
+    }
+}
+
+#[cfg(test)]
+mod tests;

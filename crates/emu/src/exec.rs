@@ -1,0 +1,102 @@
+//! A command in a network that is running: from a second terminal.
+
+use std::fs::{self, File};
+use std::os::fd::AsRawFd;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, ExitCode};
+
+use nix::sched::{CloneFlags, setns};
+use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
+
+use crate::Stop;
+use crate::state::{State, StateHost};
+use crate::sys::{Before, open_process};
+
+/// Finds the host among the running networks. `network`: the process of one; empty: whichever has the host.
+fn find<'a>(running: &'a [(i32, State)], network: &str, host: &str) -> Result<(i32, &'a State, &'a StateHost), Stop> {
+    let list = |of: &mut dyn Iterator<Item = String>| of.collect::<Vec<_>>().join("; ");
+    let all = || {
+        list(&mut running.iter().map(|(pid, state)| {
+            format!("{pid} ({}: {})", state.name, list(&mut state.hosts.iter().map(|h| h.name.clone())))
+        }))
+    };
+    if running.is_empty() {
+        return Err(Stop::bad_input("no network of yours is running here: start one with `airtcp shell`"));
+    }
+    let mut found = running
+        .iter()
+        .filter(|(pid, _)| network.is_empty() || pid.to_string() == network)
+        .filter_map(|(pid, state)| Some((*pid, state, state.hosts.iter().find(|h| h.name == host)?)));
+    match (found.next(), found.next()) {
+        (Some(only), None) => Ok(only),
+        (None, _) => {
+            Err(Stop::bad_input(format!("no running network has a real host {host:?}; running are: {}", all())))
+        }
+        (Some(_), Some(_)) => {
+            let all = all();
+            Err(Stop::bad_input(format!("several running networks have a host {host:?}: say --network PID, of: {all}")))
+        }
+    }
+}
+
+/// Runs the command there and returns its status.
+pub(crate) fn run(network: &str, host: &str, command: &[&str]) -> Result<ExitCode, Stop> {
+    let running = State::all();
+    let (pid, state, host) = find(&running, network, host)?;
+    let gone = |what: &str, error: &dyn std::fmt::Display| Stop::failure(format!("network {pid}: {what}: {error}"));
+    let space = File::open(format!("/proc/{pid}/fd/{}", host.space)).map_err(|e| gone("its host's namespace", &e))?;
+    let init = open_process(state.init).map_err(|e| gone("its first process", &e))?;
+    let user = |of: &str| fs::read_link(format!("/proc/{of}/ns/user")).ok();
+    let mut kinds = CloneFlags::CLONE_NEWPID | CloneFlags::CLONE_NEWNS;
+    if user("self") != user(&state.init.to_string()) {
+        kinds |= CloneFlags::CLONE_NEWUSER;
+    }
+    let place = std::env::current_dir();
+    setns(&init, kinds).map_err(|e| gone("entering it", &e.desc()))?;
+    let (name, arguments) = match command {
+        [] => (std::env::var("SHELL").unwrap_or_else(|_| "/bin/sh".to_owned()), &[][..]),
+        [name, arguments @ ..] => ((*name).to_owned(), arguments),
+    };
+    let mut command = Command::new(&name);
+    command.args(arguments).envs(host.env.iter().map(|(k, v)| (k, v)));
+    if let Ok(place) = place {
+        command.current_dir(place);
+    }
+    // The terminal's signals are for the command; this process only waits for it.
+    let mut ignored = SigSet::empty();
+    ignored.add(Signal::SIGINT);
+    ignored.add(Signal::SIGQUIT);
+    let _ = sigprocmask(SigmaskHow::SIG_BLOCK, Some(&ignored), None);
+    let before = Before { net: Some(space.as_raw_fd()), host: Some(host.name.clone()), ..Before::default() };
+    before.apply(&mut command);
+    let mut child = match command.spawn() {
+        Ok(child) => child,
+        Err(error) => {
+            return Err(Stop { message: format!("host {:?}: cannot run {name:?}: {error}", host.name), code: 127 });
+        }
+    };
+    let status = child.wait().map_err(|e| gone("its command", &e))?;
+    let code = status.code().or(status.signal().map(|s| 128 + s)).unwrap_or(1);
+    Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn network(pid: i32, hosts: &[&str]) -> (i32, State) {
+        let hosts = hosts.iter().map(|&name| StateHost { name: name.to_owned(), space: 3, env: Vec::new() });
+        (pid, State { name: "home".to_owned(), init: pid + 1, hosts: hosts.collect() })
+    }
+
+    #[test]
+    fn a_host_is_found_or_the_message_says_what_there_is() {
+        let running = [network(10, &["laptop", "server"]), network(20, &["laptop"])];
+        assert_eq!(find(&running, "", "server").unwrap().0, 10);
+        assert_eq!(find(&running, "20", "laptop").unwrap().0, 20);
+        let message = |network, host| find(&running, network, host).unwrap_err().message;
+        assert!(message("", "laptop").contains("--network PID, of: 10 (home: laptop; server); 20 (home: laptop)"));
+        assert!(message("", "phone").contains("no running network has a real host \"phone\""));
+        assert!(find(&[], "", "x").unwrap_err().message.contains("start one"));
+    }
+}

@@ -1,0 +1,12 @@
+//! See the library.
+
+#[cfg(target_os = "linux")]
+fn main() -> std::process::ExitCode {
+    airtcp_emu::main(&std::env::args().skip(1).collect::<Vec<_>>())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn main() -> std::process::ExitCode {
+    eprintln!("error: real programs need Linux: network namespaces and TUN devices");
+    std::process::ExitCode::from(2)
+}

@@ -1,0 +1,64 @@
+//! What the command `airtcp` asks of this program: one JSON object, read from a descriptor.
+
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::RawFd;
+use std::path::PathBuf;
+
+use serde::Deserialize;
+
+use crate::sys::inherited;
+
+/// A network to run.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Plan {
+    /// The scenario as JSON, checked.
+    pub(crate) scenario: String,
+    /// Its name in messages.
+    pub(crate) file: String,
+    /// Real hosts that run no command of this list.
+    pub(crate) hosts: Vec<String>,
+    /// What runs where. At most one is in front.
+    pub(crate) commands: Vec<Command>,
+    /// The network ends after this many seconds; `None`: with the command that decides.
+    pub(crate) for_s: Option<f64>,
+    /// Where tables and capture go.
+    pub(crate) record: Option<Record>,
+    /// This host is the way to the machine's own network.
+    pub(crate) internet: Option<String>,
+    /// Says nothing but errors and warnings.
+    pub(crate) quiet: bool,
+    /// The process that started this one, and with which it ends.
+    pub(crate) parent: i32,
+}
+
+/// A command on a host.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Command {
+    pub(crate) host: String,
+    pub(crate) argv: Vec<String>,
+    pub(crate) in_front: bool,
+}
+
+/// What is written down.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Record {
+    /// A folder for tables, for whoever started this to take away.
+    pub(crate) folder: PathBuf,
+    /// A capture of the real hosts' packets.
+    pub(crate) capture: Option<PathBuf>,
+    /// Bytes that it keeps of each packet; 0: all.
+    pub(crate) snaplen: u32,
+}
+
+impl Plan {
+    pub(crate) fn read(fd: RawFd) -> Result<Plan, String> {
+        let mut json = String::new();
+        let read = inherited(fd).and_then(|fd| File::from(fd).read_to_string(&mut json));
+        read.map_err(|error| format!("the plan: {error}"))?;
+        serde_json::from_str(&json).map_err(|error| format!("the plan: {error}"))
+    }
+}

@@ -1,0 +1,131 @@
+//! The system calls that need `unsafe`, and nothing else: each is a safe function over one call.
+#![allow(unsafe_code)]
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use nix::sched::{CloneFlags, setns, unshare};
+use nix::sys::prctl::set_pdeathsig;
+use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
+use nix::unistd::{Pid, getppid, sethostname, setpgid, tcsetpgrp};
+
+/// Makes an open `/dev/net/tun` the device `name` of the calling thread's network namespace: IP packets, nothing before them.
+pub(crate) fn attach_tun(file: &File, name: &str) -> io::Result<()> {
+    // SAFETY: `ifreq` is plain data, for which zeroes are valid.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (to, from) in request.ifr_name.iter_mut().take(libc::IFNAMSIZ - 1).zip(name.bytes()) {
+        *to = libc::c_char::from_ne_bytes([from]);
+    }
+    request.ifr_ifru.ifru_flags = i16::try_from(libc::IFF_TUN | libc::IFF_NO_PI).unwrap_or(0);
+    // SAFETY: the descriptor is open, and the request lives until the call returns.
+    let done = unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF, &raw const request) };
+    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Asks the scheduler for turns of this many nanoseconds, since short ones come sooner, and for a weight. Kernels before 6.12 ignore the
+/// turns.
+pub(crate) fn ask_for_turns(ns: u64, nice: i32) -> io::Result<()> {
+    let attributes = libc::sched_attr {
+        size: u32::try_from(size_of::<libc::sched_attr>()).unwrap_or(0),
+        sched_policy: 0,
+        sched_flags: 0,
+        sched_nice: nice,
+        sched_priority: 0,
+        sched_runtime: ns,
+        sched_deadline: 0,
+        sched_period: 0,
+    };
+    // SAFETY: the structure says its own size and lives until the call returns.
+    let done = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
+    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// A descriptor of a process, with which its namespaces can be entered.
+pub(crate) fn open_process(pid: i32) -> io::Result<OwnedFd> {
+    // SAFETY: the call takes two numbers.
+    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+    let Ok(fd) = RawFd::try_from(fd) else { return Err(io::Error::other("no descriptor")) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just given it to us alone.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// What a child does between fork and exec.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Before {
+    /// It is killed when the thread that starts it ends.
+    pub(crate) dies_with: Option<i32>,
+    /// A network namespace that it enters.
+    pub(crate) net: Option<RawFd>,
+    /// The host's name, in a namespace of its own.
+    pub(crate) host: Option<String>,
+    /// It leads a process group of its own.
+    pub(crate) leads_group: bool,
+    /// That group gets this terminal.
+    pub(crate) terminal: Option<RawFd>,
+    /// Descriptors that it keeps across exec.
+    pub(crate) keeps: Vec<RawFd>,
+}
+
+impl Before {
+    /// Adds these steps to a command. Signals that the parent blocks are let through again.
+    pub(crate) fn apply(self, command: &mut Command) {
+        // SAFETY: the closure allocates nothing and takes no lock: it makes system calls on what was prepared before the fork.
+        unsafe {
+            command.pre_exec(move || self.run());
+        }
+    }
+
+    fn run(&self) -> io::Result<()> {
+        if let Some(parent) = self.dies_with {
+            set_pdeathsig(Signal::SIGKILL)?;
+            // It may have died before; 0: it is outside this process's namespace and cannot be seen.
+            let now = getppid().as_raw();
+            if now != parent && now != 0 {
+                return Err(io::ErrorKind::BrokenPipe.into());
+            }
+        }
+        if let Some(net) = self.net {
+            // SAFETY: the descriptor is open in the parent, and so in its copy.
+            setns(unsafe { std::os::fd::BorrowedFd::borrow_raw(net) }, CloneFlags::CLONE_NEWNET)?;
+        }
+        if let Some(host) = &self.host {
+            // Where it is not allowed the name stays the machine's: a prompt shows it, nothing depends on it.
+            if unshare(CloneFlags::CLONE_NEWUTS).is_ok() {
+                let _ = sethostname(host.as_str());
+            }
+        }
+        if self.leads_group {
+            setpgid(Pid::from_raw(0), Pid::from_raw(0))?;
+        }
+        if let Some(terminal) = self.terminal {
+            // Not from the foreground yet: SIGTTOU is blocked until the line below.
+            sigprocmask(SigmaskHow::SIG_BLOCK, Some(&SigSet::from(Signal::SIGTTOU)), None)?;
+            // SAFETY: as above.
+            let _ = tcsetpgrp(unsafe { std::os::fd::BorrowedFd::borrow_raw(terminal) }, nix::unistd::getpid());
+        }
+        for &fd in &self.keeps {
+            // SAFETY: the call takes numbers; a descriptor that is not open is an error.
+            if unsafe { libc::fcntl(fd, libc::F_SETFD, 0) } < 0 {
+                return Err(io::Error::last_os_error());
+            }
+        }
+        sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), None)?;
+        Ok(())
+    }
+}
+
+/// Takes over a descriptor that the process was started with.
+pub(crate) fn inherited(fd: RawFd) -> io::Result<OwnedFd> {
+    // SAFETY: the call takes numbers; a descriptor that is not open is an error. It is not handed on at exec.
+    if fd < 3 || unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) } < 0 {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("descriptor {fd} is not open")));
+    }
+    // SAFETY: it is open, and the command line names each once.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}

@@ -1,0 +1,377 @@
+//! How well time was kept, and whether that is good enough: lateness of every delivery in a histogram of fixed size, packets that
+//! TUN lost, long turns, and a verdict with its reason.
+
+use airtcp_core::units::{Span, Time};
+use serde::Serialize;
+
+use crate::driver::NotSent;
+
+/// Linear steps within each power of two.
+const STEPS: usize = 32;
+const STEP_BITS: u32 = STEPS.ilog2();
+const BUCKETS: usize = (64 - STEP_BITS as usize + 1) * STEPS;
+
+/// Spans of time, in fixed memory, to within a 32nd.
+#[derive(Debug, Clone)]
+pub struct Histogram {
+    counts: Vec<u64>,
+    count: u64,
+    max: u64,
+}
+
+impl Default for Histogram {
+    fn default() -> Histogram {
+        Histogram { counts: vec![0; BUCKETS], count: 0, max: 0 }
+    }
+}
+
+fn bucket_of(ns: u64) -> usize {
+    let Some(exponent) = ns.checked_ilog2().filter(|&e| e >= STEP_BITS) else {
+        return usize::try_from(ns).unwrap_or(0);
+    };
+    let shift = exponent - STEP_BITS;
+    let step = usize::try_from(ns >> shift).unwrap_or(0) & (STEPS - 1);
+    usize::try_from(shift + 1).unwrap_or(0) * STEPS + step
+}
+
+/// The largest value of a bucket.
+fn top_of(bucket: usize) -> u64 {
+    let (row, step) = (bucket / STEPS, bucket % STEPS);
+    let step = u64::try_from(step).unwrap_or(0);
+    if row == 0 {
+        return step;
+    }
+    let shift = u32::try_from(row - 1).unwrap_or(0);
+    let first = u128::from(step + u64::try_from(STEPS).unwrap_or(0)) << shift;
+    u64::try_from(first + (1 << shift) - 1).unwrap_or(u64::MAX)
+}
+
+impl Histogram {
+    /// One more.
+    pub fn add(&mut self, span: Span) {
+        let ns = span.as_ns();
+        self.counts[bucket_of(ns)] += 1;
+        self.count += 1;
+        self.max = self.max.max(ns);
+    }
+
+    /// How many.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The longest.
+    pub fn max(&self) -> Span {
+        Span::from_ns(self.max)
+    }
+
+    /// The span that this many of a thousand do not exceed, rounded up by at most a 32nd; zero without any.
+    pub fn per_mille(&self, k: u64) -> Span {
+        let wanted = (u128::from(self.count) * u128::from(k)).div_ceil(1000).max(1);
+        let mut seen = 0u128;
+        for (bucket, &count) in self.counts.iter().enumerate() {
+            seen += u128::from(count);
+            if seen >= wanted {
+                return Span::from_ns(top_of(bucket).min(self.max));
+            }
+        }
+        Span::ZERO
+    }
+}
+
+/// Lateness at a glance, microseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Lateness {
+    /// Packets.
+    pub packets: u64,
+    /// Half are not later.
+    pub p50_us: f64,
+    /// See `p50_us`.
+    pub p90_us: f64,
+    /// See `p50_us`.
+    pub p99_us: f64,
+    /// See `p50_us`.
+    pub p999_us: f64,
+    /// The latest.
+    pub max_us: f64,
+}
+
+fn us(span: Span) -> f64 {
+    span.as_secs_f64() * 1e6
+}
+
+/// What one host sent and received.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Traffic {
+    /// Packets that it sent into the network.
+    pub sent_packets: u64,
+    /// Bytes of them, at the IP layer.
+    pub sent_bytes: u64,
+    /// Packets that it was given.
+    pub received_packets: u64,
+    /// Bytes of them.
+    pub received_bytes: u64,
+}
+
+/// How well time was kept.
+#[derive(Debug)]
+pub struct Watch {
+    late: Histogram,
+    turn_began: Time,
+    longest_turn: Span,
+    hosts: Vec<Traffic>,
+    unroutable: u64,
+    unreadable: u64,
+    not_taken: u64,
+}
+
+/// Bounds of a valid run: those of docs/emulator.md.
+const LATE_P99: Span = Span::from_ms(1);
+const LATE_MAX: Span = Span::from_ms(100);
+const TURN_MAX: Span = Span::from_ms(20);
+const STRAINED_P999: Span = Span::from_ms(5);
+/// Lateness may be this part of the least round trip.
+const PART_OF_RTT: u64 = 20;
+
+/// Whether the run can be believed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Validity {
+    /// Time was kept.
+    Valid,
+    /// Time was kept but for rare packets.
+    Strained,
+    /// It was not.
+    Invalid,
+}
+
+/// The verdict on a run, with its reasons.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Verdict {
+    /// The verdict.
+    pub validity: Validity,
+    /// What was found, and why; empty for a valid run.
+    pub reasons: Vec<String>,
+}
+
+/// What the machine did to the driver.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Machine {
+    /// Processor time of the driver.
+    pub busy_s: f64,
+    /// It could have run and waited for a processor.
+    pub waited_s: f64,
+    /// Wall time.
+    pub wall_s: f64,
+    /// Processors.
+    pub processors: usize,
+}
+
+impl Watch {
+    /// For this many hosts.
+    pub fn new(hosts: usize) -> Watch {
+        Watch {
+            late: Histogram::default(),
+            turn_began: Time::ZERO,
+            longest_turn: Span::ZERO,
+            hosts: vec![Traffic::default(); hosts],
+            unroutable: 0,
+            unreadable: 0,
+            not_taken: 0,
+        }
+    }
+
+    pub(crate) fn begin_turn(&mut self, now: Time) {
+        self.turn_began = now;
+    }
+
+    pub(crate) fn end_turn(&mut self, now: Time) {
+        self.longest_turn = self.longest_turn.max(now.since(self.turn_began));
+    }
+
+    pub(crate) fn sent(&mut self, host: usize, bytes: usize) {
+        if let Some(host) = self.hosts.get_mut(host) {
+            host.sent_packets += 1;
+            host.sent_bytes += u64::try_from(bytes).unwrap_or(0);
+        }
+    }
+
+    pub(crate) fn not_sent(&mut self, why: NotSent) {
+        match why {
+            NotSent::Unroutable => self.unroutable += 1,
+            NotSent::Unreadable => self.unreadable += 1,
+        }
+    }
+
+    pub(crate) fn delivered(&mut self, host: usize, bytes: usize, late: Span) {
+        self.late.add(late);
+        if let Some(host) = self.hosts.get_mut(host) {
+            host.received_packets += 1;
+            host.received_bytes += u64::try_from(bytes).unwrap_or(0);
+        }
+    }
+
+    pub(crate) fn not_taken(&mut self) {
+        self.not_taken += 1;
+    }
+
+    /// What each host sent and received.
+    pub fn hosts(&self) -> &[Traffic] {
+        &self.hosts
+    }
+
+    /// Packets for nobody, packets that are not IP, and packets that a host's device refused.
+    pub fn refused(&self) -> [u64; 3] {
+        [self.unroutable, self.unreadable, self.not_taken]
+    }
+
+    /// The longest turn.
+    pub fn longest_turn(&self) -> Span {
+        self.longest_turn
+    }
+
+    /// Lateness of what was delivered.
+    pub fn lateness(&self) -> Lateness {
+        let late = |k| us(self.late.per_mille(k));
+        Lateness {
+            packets: self.late.count(),
+            p50_us: late(500),
+            p90_us: late(900),
+            p99_us: late(990),
+            p999_us: late(999),
+            max_us: us(self.late.max()),
+        }
+    }
+
+    /// The verdict. `lost`: packets that TUN's rings had no room for; `least_rtt`: of the hosts' paths.
+    pub fn verdict(&self, lost: u64, least_rtt: Span, machine: &Machine) -> Verdict {
+        let bound = LATE_P99.max(Span::from_ns(least_rtt.as_ns() / PART_OF_RTT));
+        let (p99, p999) = (self.late.per_mille(990), self.late.per_mille(999));
+        let ms = |span: Span| span.as_secs_f64() * 1e3;
+        let mut reasons = Vec::new();
+        if p99 > bound {
+            reasons.push(format!(
+                "1 % of the packets came more than {:.2} ms late; {:.2} are allowed",
+                ms(p99),
+                ms(bound)
+            ));
+        }
+        if self.late.max() > LATE_MAX {
+            let (max, allowed) = (ms(self.late.max()), ms(LATE_MAX));
+            reasons.push(format!("a packet came {max:.0} ms late; {allowed:.0} are allowed"));
+        }
+        if self.longest_turn > TURN_MAX {
+            let (turn, allowed) = (ms(self.longest_turn), ms(TURN_MAX));
+            reasons
+                .push(format!("airtcp looked at a host's packets only after {turn:.0} ms; {allowed:.0} are allowed"));
+        }
+        if lost > 0 {
+            reasons.push(format!("{lost} packets were lost before airtcp could read them (tx_dropped of the devices)"));
+        }
+        let validity = if !reasons.is_empty() {
+            reasons.push(self.why(machine));
+            Validity::Invalid
+        } else if p999 > STRAINED_P999 {
+            let allowed = ms(STRAINED_P999);
+            reasons
+                .push(format!("0.1 % of the packets came more than {:.1} ms late; {allowed:.0} are allowed", ms(p999)));
+            reasons.push(self.why(machine));
+            Validity::Strained
+        } else {
+            Validity::Valid
+        };
+        Verdict { validity, reasons }
+    }
+
+    fn why(&self, machine: &Machine) -> String {
+        let wall = machine.wall_s.max(1e-9);
+        let bytes: u64 = self.hosts.iter().map(|host| host.sent_bytes).sum();
+        let mbps = bytes as f64 * 8e-6 / wall;
+        if machine.waited_s > 0.001 && machine.waited_s * 4.0 > machine.busy_s {
+            let (waited, processors) = (machine.waited_s, machine.processors);
+            format!(
+                "cause: airtcp waited {waited:.2} of {wall:.1} s for one of {processors} processors: other programs keep them busy"
+            )
+        } else if machine.busy_s > 0.6 * wall {
+            let share = 100.0 * machine.busy_s / wall;
+            format!(
+                "cause: packets arrive faster than one processor can carry them: {mbps:.0} Mbit/s, {share:.0} % of it busy"
+            )
+        } else {
+            "cause: airtcp was stopped for a while, or the machine was (a suspended or paused virtual machine)"
+                .to_owned()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bucket_holds_what_falls_into_it() {
+        for ns in (0..4000)
+            .chain((12..64).flat_map(|e| [(1u64 << e) - 1, 1 << e, (1 << e) + (1 << (e - 2))]))
+            .chain([u64::MAX])
+        {
+            let (bucket, top) = (bucket_of(ns), top_of(bucket_of(ns)));
+            assert!(bucket < BUCKETS && ns <= top && top - ns <= ns / 32, "{ns} {bucket} {top}");
+        }
+    }
+
+    #[test]
+    fn quantiles_are_those_of_the_list() {
+        let mut h = Histogram::default();
+        assert_eq!(h.per_mille(990), Span::ZERO);
+        for k in 1..=1000 {
+            h.add(Span::from_us(k));
+        }
+        for (k, want) in [(500, 500.0), (990, 990.0), (999, 999.0), (1000, 1000.0)] {
+            let got = us(h.per_mille(k));
+            assert!((want..=want * 33.0 / 32.0).contains(&got), "{k}: {got}");
+        }
+        assert_eq!((h.count(), h.max()), (1000, Span::from_ms(1)));
+    }
+
+    fn watch(late: &[(u64, Span)]) -> Watch {
+        let mut watch = Watch::new(1);
+        for &(n, span) in late {
+            (0..n).for_each(|_| watch.delivered(0, 1500, span));
+        }
+        watch
+    }
+
+    #[test]
+    fn the_verdict_follows_its_rule() {
+        let (quiet, rtt) = (Machine { wall_s: 10.0, busy_s: 1.0, ..Machine::default() }, Span::from_ms(20));
+        let verdict = |w: &Watch, lost, rtt| w.verdict(lost, rtt, &quiet).validity;
+        let good = watch(&[(1000, Span::from_us(10))]);
+        assert_eq!(verdict(&good, 0, rtt), Validity::Valid);
+        assert_eq!(verdict(&good, 1, rtt), Validity::Invalid);
+        assert_eq!(verdict(&watch(&[]), 0, rtt), Validity::Valid);
+        // 2 % at 2 ms: too late for a path of 20 ms, not for one of 100 ms.
+        let late = watch(&[(980, Span::from_us(10)), (20, Span::from_ms(2))]);
+        assert_eq!(verdict(&late, 0, rtt), Validity::Invalid);
+        assert_eq!(verdict(&late, 0, Span::from_ms(100)), Validity::Valid);
+        let rare = watch(&[(9980, Span::from_us(10)), (20, Span::from_ms(6))]);
+        assert_eq!(verdict(&rare, 0, rtt), Validity::Strained);
+        let once = watch(&[(100_000, Span::from_us(10)), (1, Span::from_ms(101))]);
+        assert_eq!(verdict(&once, 0, rtt), Validity::Invalid);
+        let mut long = watch(&[(1000, Span::from_us(10))]);
+        long.begin_turn(Time::from_ns(5));
+        long.end_turn(Time::from_ns(20_000_006));
+        assert_eq!(verdict(&long, 0, rtt), Validity::Invalid);
+    }
+
+    #[test]
+    fn the_cause_is_named() {
+        let late = watch(&[(100, Span::from_ms(3))]);
+        let why = |busy_s, waited_s| {
+            let machine = Machine { busy_s, waited_s, wall_s: 10.0, processors: 2 };
+            late.verdict(0, Span::ZERO, &machine).reasons.pop().unwrap()
+        };
+        assert!(why(3.0, 2.0).contains("other programs keep them busy"));
+        assert!(why(9.0, 0.4).contains("faster than one processor can carry"));
+        assert!(why(0.5, 0.0).contains("stopped for a while"));
+    }
+}

@@ -1,0 +1,227 @@
+//! A [`World`] behind real hosts: who they are on it, and their packets into it and out of it.
+
+use std::collections::BTreeSet;
+
+use airtcp_core::packet::{Ecn, PacketId};
+use airtcp_core::tcp::TcpConfig;
+use airtcp_core::tcp::profile::Recovery;
+use airtcp_core::units::{Bytes, Span, Time};
+use airtcp_core::wire::{Reader, address, address6, node_at, patch_ecn};
+use airtcp_sim::capture::NoCapture;
+use airtcp_sim::scenario::{Attach, Scenario};
+use airtcp_sim::spec::{ExternalHost, NodeId, RecordSpec, RunSpec};
+use airtcp_sim::world::{RunOutput, World};
+
+use crate::Stop;
+use crate::driver::{Delivered, Network, NotSent};
+use crate::net::{Addresses, CONTROL, Sysctl};
+use crate::plan::Plan;
+
+/// A host of real programs, as the scenario has it.
+#[derive(Debug, Clone)]
+pub(crate) struct Real {
+    pub(crate) name: String,
+    pub(crate) device: &'static str,
+    pub(crate) addresses: Addresses,
+    pub(crate) mtu: u16,
+    pub(crate) profile: String,
+    pub(crate) sysctls: Vec<Sysctl>,
+}
+
+/// A scenario whose real hosts are known.
+pub(crate) struct Attached {
+    pub(crate) air: Air,
+    pub(crate) real: Vec<Real>,
+    /// Flows of the scenario that real programs replace.
+    pub(crate) left_out: Vec<String>,
+    /// Propagation there and back, of the nearest two real hosts.
+    pub(crate) least_rtt: Span,
+}
+
+/// A world, and which of its nodes real programs are on.
+pub(crate) struct Air {
+    world: World,
+    reader: Reader,
+    /// By place of the real host.
+    nodes: Vec<NodeId>,
+    /// By node: the real host's place.
+    place_of: Vec<Option<usize>>,
+    /// Takes what is for nobody on the network.
+    gateway: Option<NodeId>,
+    /// Names and addresses of all hosts.
+    everybody: Vec<(String, Addresses)>,
+}
+
+fn addresses_of(node: u32) -> Addresses {
+    Addresses { v4: address(node), v4_prefix: 8, v6: address6(node), v6_prefix: 64 }
+}
+
+/// Builds the world of a plan.
+pub(crate) fn attach(scenario: &Scenario, plan: &Plan) -> Result<Attached, Stop> {
+    let named = plan.hosts.iter().chain(plan.commands.iter().map(|command| &command.host)).chain(&plan.internet);
+    let hosts: Vec<String> = named.collect::<BTreeSet<_>>().into_iter().cloned().collect();
+    let attach = Attach { hosts: &hosts, forever: true };
+    let mut spec = scenario.to_spec_attached(&attach).map_err(|faults| Stop::bad_input(faults.to_string()))?;
+    if plan.record.is_none() {
+        keep_nothing(&mut spec.record);
+    }
+    let world = World::build(&spec).map_err(|error| Stop::bad_input(error.to_string()))?;
+    let real: Vec<Real> = spec.external.hosts.iter().map(|host| real(&spec, host)).collect();
+    for host in plan.commands.iter().map(|command| &command.host).chain(&plan.internet) {
+        if !real.iter().any(|real| real.name == *host) {
+            return Err(Stop::bad_input(format!(
+                "{host:?} stands for several hosts: name one of them, as in {host}[0]"
+            )));
+        }
+    }
+    let nodes: Vec<NodeId> = spec.external.hosts.iter().map(|host| host.node).collect();
+    let mut place_of = vec![None; spec.nodes.len()];
+    for (place, node) in nodes.iter().enumerate() {
+        place_of[node.index()] = Some(place);
+    }
+    let is_gateway = |real: &Real| Some(&real.name) == plan.internet.as_ref();
+    let gateway = real.iter().position(is_gateway).map(|place| nodes[place]);
+    let everybody = (0..).zip(&spec.nodes).filter(|(_, node)| node.is_host);
+    let everybody = everybody.map(|(i, node)| (node.name.clone(), addresses_of(i))).collect();
+    let least_rtt = least_rtt(&spec, &nodes);
+    let left_out = spec.external.left_out;
+    let air = Air { world, reader: Reader::default(), nodes, place_of, gateway, everybody };
+    Ok(Attached { air, real, left_out, least_rtt })
+}
+
+/// Nothing is written down, so that a network without results takes no more memory the longer it runs.
+fn keep_nothing(record: &mut RecordSpec) {
+    *record = RecordSpec {
+        interval: Span::from_secs(100 * 365 * 86_400),
+        flow_series_max: 0,
+        link_series: Vec::new(),
+        drops: Vec::new(),
+        retransmissions: Vec::new(),
+        capture: Vec::new(),
+        air_series: Vec::new(),
+        ppdus: Vec::new(),
+        capture_air: Vec::new(),
+    };
+}
+
+fn real(spec: &RunSpec, host: &ExternalHost) -> Real {
+    let is_station = spec.channels.iter().flat_map(|channel| &channel.radios).any(|radio| radio.node == host.node);
+    Real {
+        name: spec.nodes[host.node.index()].name.clone(),
+        device: if is_station { "wlan0" } else { "eth0" },
+        addresses: addresses_of(host.node.0),
+        mtu: host.tcp.packet_bytes,
+        profile: host.profile.clone(),
+        sysctls: sysctls(&host.tcp),
+    }
+}
+
+/// Of a receive buffer the kernel counts this share as payload, in 256ths: see `receive_buffer` in the profile linux-6.
+const PAYLOAD_SHARE: u64 = 160;
+/// `tcp_rmem` and `tcp_wmem` begin with it: a page.
+const LEAST_BUFFER: u64 = 4096;
+
+/// What decides TCP of the host's kernel as far as sysctls go.
+fn sysctls(tcp: &TcpConfig) -> Vec<Sysctl> {
+    let on = |is_on: bool| u8::from(is_on).to_string();
+    let memory = |payload: Bytes| payload.get().saturating_mul(256).div_ceil(PAYLOAD_SHARE);
+    let sizes = |initial: u64, max: u64| format!("{LEAST_BUFFER} {initial} {}", max.max(initial));
+    let all = [
+        (CONTROL, tcp.cc.name().to_owned()),
+        ("ipv4/tcp_rmem", sizes(memory(tcp.receive_buffer), memory(tcp.receive_buffer_max))),
+        ("ipv4/tcp_wmem", sizes(tcp.send_buffer.get(), tcp.send_buffer_max.get())),
+        // 2: answers, and does not ask.
+        ("ipv4/tcp_ecn", if tcp.ecn { "1" } else { "2" }.to_owned()),
+        ("ipv4/tcp_sack", on(tcp.recovery == Recovery::Sack)),
+        ("ipv4/tcp_timestamps", on(tcp.timestamps)),
+        ("ipv4/tcp_slow_start_after_idle", on(tcp.restart_after_idle)),
+        // What one connection learnt is not the next one's: runs are alike.
+        ("ipv4/tcp_no_metrics_save", on(true)),
+    ];
+    all.map(|(key, value)| Sysctl { key: key.to_owned(), value }).into()
+}
+
+/// Propagation there and back between the nearest two of these nodes; zero where no lines lead from one to another.
+fn least_rtt(spec: &RunSpec, nodes: &[NodeId]) -> Span {
+    let from_one = |start: NodeId| {
+        let mut far = vec![None; spec.nodes.len()];
+        far[start.index()] = Some(Span::ZERO);
+        // As often as the longest path has hops, at most.
+        for _ in 0..spec.nodes.len() {
+            let mut is_settled = true;
+            for link in &spec.links {
+                let Some(here) = far[link.from.index()] else { continue };
+                let (there, old) = (here + link.delay, far[link.to.index()]);
+                if old.is_none_or(|old| there < old) {
+                    far[link.to.index()] = Some(there);
+                    is_settled = false;
+                }
+            }
+            if is_settled {
+                break;
+            }
+        }
+        far
+    };
+    let far: Vec<_> = nodes.iter().map(|&node| from_one(node)).collect();
+    let pairs = (0..nodes.len()).flat_map(|a| (0..a).map(move |b| (a, b)));
+    let rtts = pairs.filter_map(|(a, b)| Some(far[a][nodes[b].index()]? + far[b][nodes[a].index()]?));
+    rtts.min().unwrap_or(Span::ZERO)
+}
+
+impl Air {
+    /// Every host of the scenario.
+    pub(crate) fn everybody(&self) -> impl Iterator<Item = (&str, Addresses)> {
+        self.everybody.iter().map(|(name, at)| (name.as_str(), *at))
+    }
+
+    /// Ends the world and hands out what it recorded.
+    pub(crate) fn finish(self) -> RunOutput {
+        self.world.finish()
+    }
+}
+
+impl Network for Air {
+    fn deadline(&mut self) -> Time {
+        self.world.deadline()
+    }
+
+    fn run_until(&mut self, time: Time) {
+        self.world.run_until(time, &mut NoCapture);
+    }
+
+    fn inject(&mut self, from: usize, bytes: &[u8]) -> Result<PacketId, NotSent> {
+        let read = self.reader.read(bytes).map_err(|_| NotSent::Unreadable)?;
+        let known = node_at(read.dst).map(NodeId).filter(|node| node.index() < self.place_of.len());
+        let is_elsewhere = known.is_none() && !read.dst.is_multicast() && !is_local(&read.dst);
+        let to = known.or(self.gateway.filter(|_| is_elsewhere)).ok_or(NotSent::Unroutable)?;
+        let from = *self.nodes.get(from).ok_or(NotSent::Unroutable)?;
+        self.world.inject(from, to, read.packet).map_err(|_| NotSent::Unroutable)
+    }
+
+    fn take_egress(&mut self, give: &mut dyn FnMut(Delivered)) -> bool {
+        let place_of = &self.place_of;
+        let Some(egress) = self.world.take_egress() else { return false };
+        if let Some(to) = place_of.get(egress.to.index()).copied().flatten() {
+            let is_marked = egress.packet().ecn == Ecn::Ce;
+            give(Delivered { id: egress.id, to, time: egress.time, is_marked });
+        }
+        true
+    }
+
+    fn inside(&self) -> u32 {
+        self.world.external_inside()
+    }
+
+    fn mend(_: &Delivered, bytes: &mut [u8]) {
+        patch_ecn(bytes, Ecn::Ce);
+    }
+}
+
+/// Link-local, and the broadcast addresses of the hosts' own network.
+fn is_local(address: &std::net::IpAddr) -> bool {
+    match address {
+        std::net::IpAddr::V4(v4) => v4.is_link_local() || v4.is_broadcast() || v4.octets()[0] == 10,
+        std::net::IpAddr::V6(v6) => v6.is_unicast_link_local() || v6.segments()[..4] == [0xfd00, 0, 0, 0],
+    }
+}
