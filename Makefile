@@ -9,6 +9,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -type f \( -name '*.rs
 # The package version is compiled in; the rest of the package is used from python/ as it stands.
 BUILD := .venv/.built
 DEV := .venv/.dev
+EMU := python/airtcp/airtcp-emu
 REQUIREMENTS = $(BIN)/python tools/requirements.py
 
 ##@ Use
@@ -81,6 +82,7 @@ clean: ## Remove everything that was built; results in runs/ stay
 	rm -rf playground/dist playground/node_modules python/airtcp/page
 	rm -rf target .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find python -name '*.so' -delete
+	rm -f $(EMU)
 	find python tests tools -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # --- how it is built ---------------------------------------------------------------------------------------------------
@@ -92,8 +94,15 @@ clean: ## Remove everything that was built; results in runs/ stay
 	@touch $@
 
 $(BUILD): .venv/.tools $(RUST_SOURCES)
+	@if [ "$$(uname)" = Linux ]; then $(MAKE) --no-print-directory $(EMU); fi
 	PIP_QUIET=1 PIP_DISABLE_PIP_VERSION_CHECK=1 VIRTUAL_ENV="$(CURDIR)/.venv" $(BIN)/maturin develop --release
 	@touch $@
+
+# The program of `airtcp shell`: it lies in the package, from where wheels take it.
+$(EMU): $(RUST_SOURCES)
+	cargo build --release --package airtcp-emu
+	cp target/release/airtcp-emu $@.new
+	mv $@.new $@
 
 $(DEV): .venv/.tools
 	$(REQUIREMENTS) dev | $(BIN)/python -m pip install --quiet --disable-pip-version-check -r /dev/stdin

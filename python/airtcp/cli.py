@@ -23,7 +23,7 @@ from airtcp import _airtcp, links
 from airtcp._files import fault_of_input
 from airtcp._terminal import BAD_INPUT, FAILURE, OK, Interrupts, StopError, fail, render, say, write_out
 from airtcp._text import to_json
-from airtcp.commands import advise, analyze, clean, host, play, report, start, study, sweep, verify
+from airtcp.commands import advise, analyze, clean, host, play, report, shell, start, study, sweep, verify
 from airtcp.errors import (
     DamagedError,
     ExecutorError,
@@ -387,6 +387,7 @@ def _parser() -> _Parser:
     sub.add_argument("folders", **folders)  # type: ignore[arg-type]
     sub.add_argument("--json", action="store_true", help="print the summaries as one JSON list")
 
+    shell.add(command, _seed, _snaplen)
     sweep.add(command)
     study.add(command)
     report.add(command)
@@ -411,7 +412,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
             argcomplete.autocomplete(parser)
         parser.asked = sys.argv[1:] if argv is None else argv
-        args = parser.parse_args(argv)
+        given, behind = shell.split(parser.asked)
+        args = parser.parse_args(given)
+        args.behind = behind
         body: Callable[[argparse.Namespace], int] = args.body
         return body(args)
     except StopError as stop:

@@ -11,6 +11,10 @@ from airtcp import _airtcp
 from airtcp.errors import ResultsError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import polars as pl
+
     from airtcp.results import Folder, Results
 
 SLICE_WALL_S: Final = 0.1
@@ -126,30 +130,69 @@ class Execution:
         from airtcp import results  # Polars takes longer to load than a short run takes
 
         output = self.finish()
-        simulated_s = self.now_s
         frames = {name: results.frame(columns) for name, columns in output.tables.items()}
-        manifest = {
-            "format": results.FORMAT,
-            "format_version": results.FORMAT_VERSION,
-            **self._head(),
-            "engine": _airtcp.engine(),
-            "polars_version": results.polars_version(),
-            "snaplen": self._snaplen,
-            "simulated_s": simulated_s,
-            "host": results.host(),
-            "timing": {
-                "started": time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime(self._started)),
-                "wall_s": round(self._wall_s, 6),
-                **output.stats,
-                **{f"{name}_per_s": round(count / self._wall_s) for name, count in output.stats.items()},
-            },
-            "scenario": self.scenario,
-            "tables": {
-                name: {"rows": frames[name].height, "columns": {c: _in_tables(m) for c, m in columns.items()}}
-                for name, columns in output.meanings.items()
-            },
-        }
+        manifest = manifest_of(
+            head=self._head(),
+            scenario=self.scenario,
+            snaplen=self._snaplen,
+            simulated_s=self.now_s,
+            started=self._started,
+            wall_s=self._wall_s,
+            counted=output.stats,
+            frames=frames,
+            meanings=output.meanings,
+        )
         return results.Results(manifest, self.summary(), {name: table.lazy() for name, table in frames.items()})
+
+
+def manifest_of(
+    *,
+    head: dict[str, Any],
+    scenario: dict[str, Any],
+    snaplen: int | None,
+    simulated_s: float,
+    started: float,
+    wall_s: float,
+    counted: Mapping[str, int],
+    frames: Mapping[str, pl.DataFrame],
+    meanings: Mapping[str, Mapping[str, str]],
+) -> dict[str, Any]:
+    """The manifest of a run.
+
+    Args:
+        head: what summary and manifest begin with.
+        scenario: with every default filled in.
+        snaplen: bytes of each packet that its capture keeps; `None`: it has none.
+        simulated_s: virtual time at its end.
+        started: when it began, seconds since 1970.
+        wall_s: how long it took.
+        counted: counters of the engine.
+        frames: its tables.
+        meanings: table, column, unit and meaning.
+    """
+    from airtcp import results
+
+    return {
+        "format": results.FORMAT,
+        "format_version": results.FORMAT_VERSION,
+        **head,
+        "engine": _airtcp.engine(),
+        "polars_version": results.polars_version(),
+        "snaplen": snaplen,
+        "simulated_s": simulated_s,
+        "host": results.host(),
+        "timing": {
+            "started": time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime(started)),
+            "wall_s": round(wall_s, 6),
+            **counted,
+            **{f"{name}_per_s": round(count / wall_s) for name, count in counted.items()},
+        },
+        "scenario": scenario,
+        "tables": {
+            name: {"rows": frames[name].height, "columns": {c: _in_tables(m) for c, m in columns.items()}}
+            for name, columns in meanings.items()
+        },
+    }
 
 
 def _in_tables(meaning: str) -> str:

@@ -130,6 +130,9 @@ def _run_again(folder: Path, found: Verified) -> None:
     if results.interrupted:
         found.notes.append("the run was interrupted: it is not made again")
         return
+    if "real_time" in results.manifest:
+        found.notes.append("real programs ran in it, in real time: it is not made again")
+        return
     found.again = 1
     try:
         checked = _airtcp.Checked.from_json(json.dumps(results.manifest["scenario"]), "manifest.json", [])

@@ -1,0 +1,260 @@
+"""Runs of real programs: what the program `airtcp-emu` is told, how it is waited for, and what it leaves."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import sysconfig
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Final
+
+from airtcp import _airtcp
+from airtcp.errors import ResultsError, RunError
+
+if TYPE_CHECKING:
+    from airtcp.results import Folder, Results
+
+PROGRAM: Final = "airtcp-emu"
+"""The program that holds the network. It comes with the package."""
+
+VARIABLE: Final = "AIRTCP_EMU"
+"""Environment variable: another place of that program."""
+
+EMU: Final = "emu.json"
+"""In a folder of results: how well time was kept, and what ran."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command on a host."""
+
+    host: str
+    argv: list[str]
+    in_front: bool = False
+    """It has the terminal, and its end is the network's."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A network with real hosts."""
+
+    checked: _airtcp.Checked
+    file: str
+    """What the scenario is called in messages."""
+    commands: list[Command]
+    hosts: list[str] = field(default_factory=list)
+    """Further real hosts."""
+    for_s: float | None = None
+    internet: str | None = None
+    quiet: bool = False
+    capture: bool = True
+    snaplen: int = 192
+
+
+def program() -> Path:
+    """Where the program is.
+
+    Raises:
+        RunError: it is not there.
+    """
+    named = os.environ.get(VARIABLE)
+    places = (
+        [Path(named)] if named else [Path(__file__).parent / PROGRAM, Path(sysconfig.get_path("scripts")) / PROGRAM]
+    )
+    for place in places:
+        if os.access(place, os.X_OK) and place.is_file():
+            return place
+    where = " and not at ".join(str(place) for place in places)
+    raise RunError(f"the program {PROGRAM} is not at {where}: build it with `make build`, on Linux")
+
+
+class Session:
+    """The running network: it ends with this process, whatever happens to that."""
+
+    def __init__(self, plan: Plan, folder: Folder | None = None) -> None:
+        """Starts it.
+
+        Args:
+            plan: what runs.
+            folder: where results go.
+
+        Raises:
+            ResultsError: there is no room for them.
+            RunError: the program is missing.
+        """
+        self._plan: Final = plan
+        self._folder: Final = folder
+        self._work: Path | None = None
+        record: dict[str, Any] | None = None
+        if folder is not None:
+            self._work = folder.work / "raw"
+            try:
+                self._work.mkdir()
+            except OSError as error:
+                raise ResultsError(f"cannot write results to {folder.path}: {error.strerror}") from error
+            capture = str(folder.capture) if plan.capture else None
+            record = {"folder": str(self._work), "capture": capture, "snaplen": plan.snaplen}
+        text = {
+            "scenario": plan.checked.to_json(),
+            "file": plan.file,
+            "hosts": plan.hosts,
+            "commands": [{"host": c.host, "argv": c.argv, "in_front": c.in_front} for c in plan.commands],
+            "for_s": plan.for_s,
+            "record": record,
+            "internet": plan.internet,
+            "quiet": plan.quiet,
+            "parent": os.getpid(),
+        }
+        self._started = time.time()
+        self._child = _start(json.dumps(text).encode())
+
+    def wait(self) -> int:
+        """Waits for its end and returns its exit code. Signals to this process go to it."""
+
+        def hand_on(number: int, _frame: FrameType | None) -> None:
+            with suppress(ProcessLookupError):
+                self._child.send_signal(number)
+
+        caught = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        before = {s: signal.signal(s, hand_on) for s in caught}
+        try:
+            code = self._child.wait()
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+            self._child.kill()
+            _take_terminal()
+        return code if code >= 0 else 128 - code
+
+    def commit(self) -> Results | None:
+        """Turns what it left into results in the folder; `None`: it did not get so far.
+
+        Raises:
+            ResultsError: they cannot be written.
+        """
+        if self._folder is None or self._work is None or not (self._work / "output.json").exists():
+            return None
+        results = self._results()
+        try:
+            shutil.rmtree(self._work)
+            (self._folder.work / EMU).write_text(json.dumps(self._emu, indent=2) + "\n", encoding="utf-8")
+        except OSError as error:
+            raise ResultsError(f"cannot write results to {self._folder.path}: {error.strerror}") from error
+        self._folder.commit(results)
+        return results
+
+    def _results(self) -> Results:
+        from airtcp import results
+        from airtcp.execution import manifest_of
+
+        assert self._work is not None
+        output = json.loads((self._work / "output.json").read_bytes())
+        self._emu: dict[str, Any] = output["emu"]
+        frames = _frames(self._work)
+        meanings = {name: about["columns"] for name, about in output["meanings"].items() if name in frames}
+        scenario = json.loads(self._plan.checked.to_json())
+        counted = {"events": output["events"], "packets_delivered": output["packets_delivered"]}
+        head = {
+            "name": scenario["name"],
+            "seed": scenario["seed"],
+            "airtcp_version": _airtcp.__version__,
+            "status": "complete",
+            "duration_s": output["simulated_s"],
+        }
+        manifest = manifest_of(
+            head=head,
+            scenario=scenario,
+            snaplen=self._plan.snaplen if self._plan.capture else None,
+            simulated_s=output["simulated_s"],
+            started=self._started,
+            wall_s=self._emu["driver"]["wall_s"],
+            counted=counted,
+            frames=frames,
+            meanings=meanings,
+        )
+        manifest["real_time"] = {"validity": self._emu["validity"], "hosts": sorted(self._emu["hosts"])}
+        summary = {**head, **output["summary"]}
+        return results.Results(manifest, summary, {name: table.lazy() for name, table in frames.items()})
+
+
+def _frames(work: Path) -> dict[str, Any]:
+    """The tables, of which the engine hands over one lot after the other."""
+    import numpy as np
+    import polars as pl
+
+    from airtcp.results import frame
+
+    data = (work / "columns.bin").read_bytes()
+    lots: dict[str, list[pl.DataFrame]] = {}
+    with (work / "lots.jsonl").open(encoding="utf-8") as lines:
+        for line in lines:
+            lot = json.loads(line)
+            columns: dict[str, Any] = {}
+            for column in lot["columns"]:
+                part = data[column["at"] : column["at"] + column["bytes"]]
+                is_text = column["kind"] == "str"
+                columns[column["name"]] = json.loads(part) if is_text else np.frombuffer(part, column["kind"])
+            lots.setdefault(lot["table"], []).append(frame(columns))
+    return {name: pl.concat(parts) for name, parts in lots.items()}
+
+
+def execute(network: str, host: str, argv: list[str]) -> int:
+    """Runs a command in a running network and returns its exit code.
+
+    Raises:
+        RunError: the program is missing.
+    """
+    place = program()
+    # The terminal's signals are for the command.
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        code = subprocess.run([place, "exec", network, host, *argv], check=False).returncode
+    finally:
+        signal.signal(signal.SIGINT, before)
+    return code if code >= 0 else 128 - code
+
+
+def check() -> int:
+    """Says what this machine allows; returns 0 if networks can be run.
+
+    Raises:
+        RunError: the program is missing.
+    """
+    return subprocess.run([program(), "check"], check=False).returncode
+
+
+def _start(plan: bytes) -> subprocess.Popen[bytes]:
+    place = program()
+    if sys.platform != "linux":
+        raise RunError("real programs need Linux: network namespaces and TUN devices")
+    handle = os.memfd_create("airtcp-plan")
+    try:
+        os.write(handle, plan)
+        os.lseek(handle, 0, os.SEEK_SET)
+        try:
+            return subprocess.Popen([place, "run", str(handle)], pass_fds=[handle])
+        except OSError as error:
+            raise RunError(f"{place}: {error.strerror}") from error
+    finally:
+        os.close(handle)
+
+
+def _take_terminal() -> None:
+    """The command in front had the terminal's foreground."""
+    if not sys.stdin.isatty():
+        return
+    # Not from the foreground yet.
+    before = signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+    try:
+        with suppress(OSError):
+            os.tcsetpgrp(sys.stdin.fileno(), os.getpgrp())
+    finally:
+        signal.signal(signal.SIGTTOU, before)

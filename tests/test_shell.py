@@ -1,0 +1,410 @@
+"""`airtcp shell` and `airtcp exec`: the command line, and real programs through simulated networks.
+
+Times are judged only where a loaded machine cannot spoil them: from below, or as "airtcp says so itself".
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import airtcp
+from airtcp import _airtcp, realtime
+from airtcp._terminal import BAD_INPUT, StopError
+from airtcp.commands import shell
+from airtcp.errors import RunError
+from conftest import AIRTCP, ROOT
+
+PROGRAMS = [sys.executable, str(Path(__file__).parent / "real_programs.py")]
+LINE = "20Mbit/s,25ms,fifo=100"
+INVALID = 3
+NOBODY = 65534
+
+
+def missing() -> str | None:
+    """Why real programs cannot run here; None: they can."""
+    try:
+        done = subprocess.run([realtime.program(), "check"], capture_output=True, text=True, check=False)
+    except RunError as error:
+        return str(error)
+    return None if done.returncode == 0 else " and ".join(re.findall(r".*: NO: .*", done.stdout))
+
+
+WHY_NOT = missing()
+needs_network = pytest.mark.skipif(WHY_NOT is not None, reason=f"real programs: {WHY_NOT}")
+
+
+def run(*arguments: object, status: int = 0, timeout: float = 60, **more: Any) -> subprocess.CompletedProcess[str]:
+    """The command; a run that a loaded machine made invalid counts as one that ended well."""
+    done = subprocess.run(
+        [AIRTCP, *map(str, arguments)], capture_output=True, text=True, check=False, timeout=timeout, **more
+    )
+    code = 0 if done.returncode == INVALID and "INVALID" in done.stderr else done.returncode
+    assert code == status, (done.returncode, done.stdout, done.stderr)
+    return done
+
+
+def said(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
+    """The objects that programs printed, whosever lines they are."""
+    return [json.loads(found) for found in re.findall(r"\{.*\}", done.stdout)]
+
+
+# --- the command line, on any machine --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["100Mbit/s,10ms", "20Mbit/s,25ms,fifo=100", "1Gbit/s,1ms,queue=fq_codel,loss=0.001", "1Mbit/s,100ms,queue=codel"],
+)
+def test_a_line_is_a_scenario(text: str) -> None:
+    scenario = json.loads(_airtcp.Checked.from_toml(shell.line(text).encode(), "--line", []).to_json())
+    assert [node["name"] for node in scenario["nodes"]] == ["laptop", "server"]
+    rate, delay = text.split(",")[:2]
+    assert (scenario["links"][0]["rate"], scenario["links"][0]["delay"]) == (rate, delay)
+
+
+@pytest.mark.parametrize("text", ["n", "n,snr=15,others=5", "g,snr=20", "ac,snr=30,streams=2,width=80,delay=10ms"])
+def test_a_wlan_is_a_scenario(text: str) -> None:
+    checked = _airtcp.Checked.from_toml(shell.wifi(text).encode(), "--wifi", [])
+    scenario = json.loads(checked.to_json())
+    others = 5 if "others" in text else 0
+    assert checked.counts()[0] == 3 + others
+    assert scenario["wlans"][0]["phy"]["standard"] == text.split(",")[0]
+
+
+@pytest.mark.parametrize(
+    ("option", "text", "message"),
+    [
+        ("--line", "20Mbit/s", "DELAY is missing"),
+        ("--line", "20Mbit/s,25ms,fifos=3", "'fifos=3' is not understood"),
+        ("--line", "20Mbit/s,25ms,7", "'7' is not understood"),
+        ("--line", "20Mbit/s,25ms,fifo=x", "must be a number"),
+        ("--line", "20Mbit/s,25ms,fifo=3,queue=codel", "not both"),
+        ("--wifi", "n,others=-1", "must be a number from 0"),
+        ("--wifi", "snr=15", "STANDARD is missing"),
+    ],
+)
+def test_what_is_wrong_with_a_short_form_is_said(option: str, text: str, message: str) -> None:
+    with pytest.raises(StopError, match=re.escape(message)) as stop:
+        (shell.line if option == "--line" else shell.wifi)(text)
+    assert stop.value.code == BAD_INPUT
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["shell"], "a scenario FILE is missing"),
+        (["shell", "nowhere.toml", "laptop"], "nowhere.toml"),
+        (["shell", "--line", LINE, "--wifi", "n"], "use either --line or --wifi"),
+        (["shell", "--line", LINE, "laptop", "more"], "only HOST may follow"),
+        (["shell", "--line", LINE, "--on", "server"], "must be HOST='COMMAND'"),
+        (["shell", "--line", LINE, "--on", "laptop=true", "--", "true"], "choose another host"),
+        (["shell", "--line", LINE, "--"], "a command is missing behind --"),
+        (["shell", "--line", LINE, "--for", "soon", "--", "true"], "must be a time such as 30s"),
+        (["shell", "--line", LINE, "--internet", "laptop", "--", "true"], "choose another"),
+        (["shell", "--line", "20Mbit/s,25", "--", "true"], "links"),
+        (["exec", "nobody", "--network", "1", "--", "true"], "no network" if WHY_NOT is None else ""),
+    ],
+)
+def test_bad_words_are_refused(arguments: list[str], message: str) -> None:
+    if arguments[0] == "exec" and WHY_NOT is not None:
+        pytest.skip(f"real programs: {WHY_NOT}")
+    done = run(*arguments, status=BAD_INPUT)
+    assert message in done.stderr
+    assert done.stdout == ""
+
+
+def test_what_stands_behind_is_the_commands_own() -> None:
+    assert shell.split(["shell", "f", "h", "--", "ls", "--", "-l"]) == (["shell", "f", "h"], ["ls", "--", "-l"])
+    assert shell.split(["exec", "h"]) == (["exec", "h"], None)
+    assert shell.split(["run", "--", "f"]) == (["run", "--", "f"], None)
+
+
+def test_a_host_that_is_real_alone_gets_company() -> None:
+    scenario: dict[str, Any] = {
+        "nodes": [{"name": "a"}, {"name": "b"}, {"name": "crowd", "count": 3}],
+        "flows": [{"from": "a", "to": "b"}, {"from": "b", "to": "a"}, {"from": "crowd", "to": "a"}],
+    }
+    assert shell._peers(scenario, ["a"]) == ["b"]
+    assert shell._peers(scenario, ["crowd[1]"]) == ["a"]
+    assert shell._peers(scenario, ["a", "crowd[1]"]) == []
+    with pytest.raises(StopError, match="the only real host"):
+        shell._peers({**scenario, "flows": []}, ["a"])
+
+
+def test_a_program_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv(realtime.VARIABLE, str(tmp_path / "none"))
+    with pytest.raises(RunError, match="build it with `make build`"):
+        realtime.program()
+
+
+# --- real programs ---------------------------------------------------------------------------------------------------
+
+
+@needs_network
+def test_a_ping_takes_the_lines_time() -> None:
+    done = run("shell", "--line", LINE, "--", *PROGRAMS, "ping", "server", 40, 0.02)
+    (found,) = said(done)
+    assert len(found["ms"]) == 40
+    # 84 bytes on 20 Mbit/s, twice, and 50 ms.
+    least = 50 + 2 * 84 * 8 / 20e3
+    assert least <= found["ms"][0] < least + 5
+    assert "tcp_congestion_control=cubic" in done.stderr
+
+
+@needs_network
+@pytest.mark.parametrize(("command", "status"), [("exit 7", 7), ("kill -KILL $$", 128 + 9), ("true", 0)])
+def test_the_commands_status_is_airtcps(command: str, status: int) -> None:
+    run("shell", "--line", LINE, "-q", "--", "sh", "-c", command, status=status)
+
+
+@needs_network
+def test_a_command_that_is_not_there() -> None:
+    done = run("shell", "--line", LINE, "--", "no-such-program", status=127)
+    assert 'host "laptop": cannot run "no-such-program"' in done.stderr
+
+
+@needs_network
+def test_unknown_and_repeated_hosts(tmp_path: Path) -> None:
+    assert (
+        "phone: unknown node; accepted: laptop, server"
+        in run("shell", "--line", LINE, "phone", status=BAD_INPUT).stderr
+    )
+    file = tmp_path / "s.toml"
+    file.write_text(shell.wifi("n,others=2"))
+    done = run("shell", file, "--on", "other=true", "--real", "server", status=BAD_INPUT)
+    assert "stands for several hosts" in done.stderr
+
+
+@needs_network
+def test_programs_find_each_other_and_their_own_processes() -> None:
+    script = "cat /etc/hosts; echo host $AIRTCP_HOST at $AIRTCP_SERVER; hostname; ls /proc; cat /proc/net/dev"
+    out = run("shell", "--line", LINE, "-q", "--", "sh", "-c", script).stdout
+    assert "10.0.0.2 server\nfd00::2 server\n" in out
+    assert "host laptop at 10.0.0.2\nlaptop\n1\n" in out  # of processes, init is the first
+    assert re.search(r"^ *eth0:", out, re.MULTILINE)
+    assert not any(line.isdigit() and int(line) > 50 for line in out.split())
+
+
+@needs_network
+def test_a_transfer_with_results(tmp_path: Path) -> None:
+    out = tmp_path / "real"
+    sink, source = (" ".join([*PROGRAMS, *words]) for words in (["sink"], ["source", "server", "3"]))
+    done = run(
+        "shell", "--line", LINE, "--on", f"server={sink}", "--on", f"laptop={source}", "--for", "30s", "--out", out
+    )
+    received, sent = sorted(said(done), key=lambda found: "mbps" not in found)
+    assert received["bytes"] == sent["bytes"] > 1e6
+    assert sent["control"] == "cubic"
+    # 20 Mbit/s with 1448 bytes of payload in 1500; the buffer drains for 60 ms after the sender has stopped.
+    assert received["mbps"] < 20 * 1448 / 1500 * 1.05
+    results = airtcp.Results.load(out)
+    emu = json.loads((out / realtime.EMU).read_bytes())
+    assert results.manifest["real_time"]["validity"] == emu["validity"]
+    assert emu["validity"] == ("invalid" if done.returncode == INVALID else emu["validity"])
+    assert [command["status"] for command in emu["commands"]] == [0, 0]
+    assert not emu["tcp_small_queues"]
+    connections = results["connections"].collect()
+    ours = connections.filter((connections["host"] == "laptop") & (connections["bytes_acked"] > 0.9 * sent["bytes"]))
+    assert ours.height == 1
+    assert ours["cc"][0] == "cubic"
+    assert ours["rtt_min_ms"][0] >= 50
+    assert results.links.collect().height == 2
+    seen = emu["hosts"]["laptop"]["traffic"]
+    assert seen["sent_bytes"] > sent["bytes"]
+    # The capture is read by whoever reads captures.
+    analysis = airtcp.analyze(out / "capture.pcapng")
+    assert analysis.flows.collect().height > 0
+    assert "real programs ran in it" in run("verify", out).stdout
+    assert run("compare", out).stdout
+
+
+@needs_network
+def test_simulated_flows_go_on_beside_real_hosts(tmp_path: Path) -> None:
+    out = tmp_path / "real"
+    run(
+        "shell", "--wifi", "n,snr=25,others=3", "--out", out, "--no-capture", "--", *PROGRAMS, "ping", "server", 20, 0.1
+    )
+    flows = airtcp.Results.load(out).flows.collect()
+    others = flows.filter(flows["group"] == "others")
+    assert others.height == 3
+    assert not (out / "capture.pcapng").exists()
+
+
+@contextmanager
+def begun(*arguments: object) -> Iterator[subprocess.Popen[str]]:
+    """The command, once its programs run: the one in front says so."""
+    command = [str(AIRTCP), *map(str, arguments), "--", "sh", "-c", "echo ready; exec sleep 60"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as network:
+        assert network.stdout is not None
+        assert select.select([network.stdout], [], [], 30)[0], "nothing has begun within 30 s"
+        assert network.stdout.readline() == "ready\n"
+        try:
+            yield network
+        finally:
+            network.terminate()
+
+
+@needs_network
+def test_a_second_terminal() -> None:
+    with begun("shell", "--line", LINE) as network:
+        out = run("exec", "server", "--", "sh", "-c", "hostname; echo $AIRTCP_LAPTOP; exit 5", status=5).stdout
+        assert out == "server\n10.0.0.1\n"
+        (found,) = said(run("exec", "server", "--", *PROGRAMS, "ping", "laptop", 3, 0.01))
+        assert found["ms"][0] >= 50
+        assert "laptop; server" in run("exec", "phone", "--", "true", status=BAD_INPUT).stderr
+        assert "cannot run" in run("exec", "server", "--", "no-such-program", status=127).stderr
+        network.terminate()
+        assert network.wait(30) == 128 + signal.SIGTERM
+
+
+@needs_network
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_the_output_is_kept(number: signal.Signals, tmp_path: Path) -> None:
+    with begun("shell", "--line", LINE, "--out", tmp_path / "kept") as network:
+        network.send_signal(number)
+        assert network.wait(30) == 128 + number
+    assert airtcp.Results.load(tmp_path / "kept").name == "line"
+
+
+def of(marker: str) -> list[int]:
+    """Processes whose command line has a marker."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                if marker in (entry / "cmdline").read_bytes().decode(errors="replace"):
+                    found.append(int(entry.name))
+            except OSError:
+                continue
+    return found
+
+
+def is_gone(marker: str, within: float = 20) -> bool:
+    """A dying namespace takes the kernel a moment."""
+    end = time.monotonic() + within
+    while of(marker):
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+@needs_network
+@pytest.mark.parametrize("victim", ["airtcp", realtime.PROGRAM])
+def test_a_kill_at_any_moment_leaves_nothing(victim: str) -> None:
+    interfaces = sorted(Path("/sys/class/net").iterdir())
+    for k in range(5):
+        marker = f"31{os.getpid()}.{k}"
+        command = ["sh", "-c", f"setsid sleep {marker} & sleep {marker}"]
+        network = subprocess.Popen(
+            [AIRTCP, "shell", "--line", LINE, "-q", "--on", f"server=sleep {marker}", "--", *command],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        # Before, while and after everything begins.
+        time.sleep(0.1 + 0.15 * k)
+        if victim == "airtcp":
+            network.kill()
+        else:
+            children = Path(f"/proc/{network.pid}/task/{network.pid}/children")
+            for child in children.read_text().split():
+                os.kill(int(child), signal.SIGKILL)
+            if not children.read_text().split():
+                network.kill()
+        network.wait(30)
+        assert is_gone(marker)
+    assert sorted(Path("/sys/class/net").iterdir()) == interfaces
+
+
+@needs_network
+def test_a_pause_of_airtcp_makes_the_run_invalid() -> None:
+    ping = f"server={' '.join(PROGRAMS)} ping laptop 400 0.01"
+    with begun("shell", "--line", "20Mbit/s,5ms", "--on", ping) as network:
+        (driver,) = Path(f"/proc/{network.pid}/task/{network.pid}/children").read_text().split()
+        time.sleep(0.5)
+        os.kill(int(driver), signal.SIGSTOP)
+        time.sleep(0.5)
+        os.kill(int(driver), signal.SIGCONT)
+        time.sleep(1.0)
+        network.terminate()
+        _, errors = network.communicate(timeout=30)
+    assert "INVALID" in errors
+    assert re.search(r"packet came \d+ ms late; 100 are allowed", errors)
+
+
+@needs_network
+def test_a_disk_that_is_full() -> None:
+    done = subprocess.run(
+        [
+            "sh",
+            "-c",
+            f"ulimit -f 8; exec {AIRTCP} shell --line 100Mbit/s,1ms --out /tmp/airtcp-full-{os.getpid()} -- true",
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode != 0
+    assert not Path(f"/tmp/airtcp-full-{os.getpid()}").exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become somebody else")
+@pytest.mark.skipif(shutil.which("setpriv") is None, reason="needs setpriv of util-linux")
+@needs_network
+def test_an_ordinary_user(tmp_path: Path) -> None:
+    program = tmp_path / realtime.PROGRAM
+    shutil.copy(realtime.program(), program)
+    for path in [tmp_path, *list(tmp_path.parents)[:-2]]:
+        path.chmod(path.stat().st_mode | 0o055)
+    program.chmod(0o755)
+    become = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+    allowed = subprocess.run([*become, program, "check"], capture_output=True, text=True, check=False)
+    if allowed.returncode:
+        pytest.skip(f"an ordinary user may not: {re.findall('.*: NO: .*', allowed.stdout)}")
+    plan = {
+        "scenario": _airtcp.Checked.from_toml(shell.line(LINE).encode(), "--line", []).to_json(),
+        "file": "--line",
+        "hosts": ["server"],
+        "commands": [{"host": "laptop", "argv": ["sh", "-c", "cat /etc/hosts; ls /proc; exit 4"], "in_front": True}],
+        "for_s": None,
+        "record": None,
+        "internet": None,
+        "quiet": False,
+        "parent": os.getpid(),
+    }
+    handle = os.memfd_create("plan")
+    os.write(handle, json.dumps(plan).encode())
+    os.lseek(handle, 0, os.SEEK_SET)
+    done = subprocess.run(
+        [*become, program, "run", str(handle)],
+        pass_fds=[handle],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    os.close(handle)
+    assert done.returncode == 4, done.stderr
+    assert "10.0.0.2 server" in done.stdout
+
+
+def test_the_page_names_every_option() -> None:
+    page = (ROOT / "docs/emulator.md").read_text()
+    text = subprocess.run([AIRTCP, "shell", "--help"], capture_output=True, text=True, check=True).stdout
+    options = set(re.findall(r"(--[a-z][a-z-]+)", text)) - {"--help"}
+    assert sorted(option for option in options if option not in page) == []
