@@ -77,6 +77,8 @@ class Spec:
     """Instead of `writes`: b asks with one byte, a thinks for so many ms and answers with so many segments."""
     outage_ms: tuple[float, float] = (0.0, 0.0)
     """From when after the first data, and for how long, the path carries nothing."""
+    cc: str = ""
+    """The sender's congestion control; empty: the system's."""
 
 
 @dataclasses.dataclass
@@ -211,6 +213,8 @@ def end(side: str, fd: int) -> None:
         return
     up.recv(1)
     sock = socket.create_connection((ADDRESS[spec.ip]["b"], PORT), timeout=spec.seconds)
+    if spec.cc:
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, spec.cc.encode())
     mss = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG)
     begin = time.monotonic()
     for think_ms, segments in spec.answers:

@@ -15,6 +15,7 @@ from airtcp.several import means
 from airtcp.study import published
 from airtcp.study.files import read
 from airtcp.study.prepare import prepare
+from airtcp.study.show import advice
 from airtcp.sweeps.vary import parts
 from conftest import ROOT, Command
 
@@ -173,6 +174,18 @@ def test_a_study_takes_other_values_and_is_not_published_with_them() -> None:
     document = {"study": study.id, "status": "complete", "failed": [], "mode": "quick"}
     with pytest.raises(StudyError, match="values of its own"):
         published.from_run(study, {**document, "command": "airtcp study run remedies --quick --set a=1"}, [])
+
+
+def test_a_study_with_matrices_prints_its_advice() -> None:
+    found = published.read(ROOT / "studies/remedies")
+    assert found is not None
+    shown = advice(found)
+    assert len(shown) == len(found["matrices"][0]["groups"])
+    (first, *_) = shown
+    scenes = [str(cell) for cell in first.columns[0].cells]
+    assert scenes[0] == "Beside the access point"
+    assert "none needed" in [str(cell) for cell in first.columns[1].cells]
+    assert advice({}) == []
 
 
 def test_study_run_refuses_two_ways_to_more_runs(airtcp: Command) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import airtcp
+import kernel_path
 from airtcp.advice.capture import NO_TWIN, advise_capture, is_capture, summary
 from airtcp.advice.fit import Proof, Twin, fit
 from airtcp.advice.observed import NoTwinError, Observed, Trace, observe
@@ -121,6 +122,22 @@ def test_the_first_half_does_not_decide_what_is_predicted(found: Twin) -> None:
     proof = prove(other, found.path, seen.duration_s / 2)
     assert not proof.holds, "a network that changes is not predicted"
     assert proof.sentence.startswith("No advice: the twin does not predict")
+
+
+# --- the kernel's own TCP ---------------------------------------------------------------------------------------------
+
+WHY_NOT = kernel_path.missing()
+
+
+@pytest.mark.skipif(WHY_NOT is not None, reason=f"a real network: {WHY_NOT}")
+def test_the_rate_of_a_real_network_is_found(tmp_path: Path) -> None:
+    """The path is a program that a loaded machine delays by tens of milliseconds: the rate alone stands that."""
+    spec = kernel_path.Spec([(0, 5000)], rate_mbit=8, queue=60, one_way_ms=20, seconds=12, cc="cubic")
+    kernel_path.run(spec, tmp_path)
+    twin = fit(observe(airtcp.analyze(tmp_path / "sender.pcap", points=1_000_000)))
+    assert twin.observed.is_saturated
+    assert twin.path.rate_bps == pytest.approx(8e6, rel=0.05)
+    assert twin.proof.goodput_bps[1] == pytest.approx(8e6 * 1448 / 1500, rel=0.1)
 
 
 # --- the distance -----------------------------------------------------------------------------------------------------

@@ -252,7 +252,12 @@ def fit(observed: Observed, tell: Callable[[int], object] | None = None) -> Twin
 def _starts(observed: Observed) -> list[Path]:
     product = observed.rate_bps * min(flow.rtt_min_ms for flow in observed.flows) / 1e3 / 8 / PACKET_BYTES
     known = observed.buffer_packets
-    buffers = [known, 0.8 * known, 1.25 * known] if known is not None else [product * k for k in (0.5, 1, 2, 5)]
+    least = observed.longest_packets
+    buffers = (
+        [known, 0.8 * known, 1.25 * known]
+        if known is not None
+        else [least, 1.5 * least, *(product * k for k in (1, 5))]
+    )
     losses = [0.0] + [
         loss for loss in dict.fromkeys([observed.loss, observed.lost]) if loss > 1e-6 and observed.loss > 0
     ]

@@ -94,6 +94,8 @@ class Observed:
     """Losses that were not at a full queue, per data packet."""
     lost: float
     """All losses, per data packet."""
+    longest_packets: float
+    """Packets that the longest waiting seen stands for: the queue holds at least these."""
     left_out: tuple[str, ...]
     """Notes on what the twin leaves out."""
 
@@ -164,7 +166,18 @@ def observe(analysis: Analysis) -> Observed:
     if not is_saturated:
         rate_bps = max([rate_bps, *(_burst_bps(early[flow.number], flow) for flow in flows)])
     buffer_packets, loss, lost = _losses(flows, early, rate_bps)
-    return Observed(tuple(flows), duration_s, rate_bps, is_saturated, buffer_packets, loss, lost, tuple(notes))
+    longest_ms = max(_longest_ms(flow, early[flow.number]) for flow in flows)
+    return Observed(
+        tuple(flows),
+        duration_s,
+        rate_bps,
+        is_saturated,
+        buffer_packets,
+        loss,
+        lost,
+        longest_ms * 1e-3 * rate_bps / 8 / PACKET_BYTES,
+        tuple(notes),
+    )
 
 
 def _acks_of(rows: Sequence[Json], row: Json) -> int:
@@ -203,11 +216,22 @@ def _without_shared_queue(flows: Sequence[Flow], size: int) -> list[Flow]:
     queue = np.maximum(first.trace.srtt_ms[:size] - first.near_ms - first.rtt_min_ms, 0.0)
     out = []
     for flow in flows:
-        bare = flow.trace.srtt_ms[:size] - flow.near_ms - queue
-        bare = bare[~np.isnan(bare)]
-        least = float(np.median(bare)) if bare.size and flow is not first else flow.rtt_min_ms
-        out.append(replace(flow, rtt_min_ms=min(flow.rtt_min_ms, max(0.1, least))))
+        seen = flow.trace.srtt_ms[:size] - flow.near_ms
+        both = ~np.isnan(seen) & ~np.isnan(queue)
+        least = flow.rtt_min_ms
+        if flow is not first and both.sum() > LEAST_SHARED and _go_together(seen[both], queue[both]):
+            least = min(least, max(0.1, float(np.median(seen[both] - queue[both]))))
+        out.append(replace(flow, rtt_min_ms=least))
     return out
+
+
+LEAST_SHARED: Final = 20
+TOGETHER: Final = 0.8
+"""Correlation from which two flows wait in the same queue."""
+
+
+def _go_together(a: Array, b: Array) -> bool:
+    return bool(a.std() > 0 and b.std() > 0 and np.corrcoef(a, b)[0, 1] >= TOGETHER)
 
 
 def _rate(flows: Sequence[Flow], grid: Array) -> tuple[float, bool]:
@@ -269,6 +293,12 @@ def _burst_bps(part: dict[str, pl.DataFrame], flow: Flow) -> float:
     return float(np.percentile(speeds, BURST_PERCENTILE)) * (1 + OVERHEAD_BYTES / payload)
 
 
+def _longest_ms(flow: Flow, part: dict[str, pl.DataFrame]) -> float:
+    """The longest waiting of a flow's packets, but for one in two hundred."""
+    rtts = part["rtt_samples"]["rtt_ms"].to_numpy()
+    return float(np.percentile(rtts, 99.5)) - flow.rtt_min_ms if rtts.size else 0.0
+
+
 def _losses(
     flows: Sequence[Flow], parts: dict[int, dict[str, pl.DataFrame]], rate_bps: float
 ) -> tuple[float | None, float, float]:
@@ -281,8 +311,7 @@ def _losses(
         table = parts[flow.number]["retransmissions"].filter(~pl.col("spurious"))
         samples = parts[flow.number]["rtt_samples"]
         times, rtts = samples["time_s"].to_numpy(), samples["rtt_ms"].to_numpy()
-        if rtts.size:
-            highest = max(highest, float(np.percentile(rtts, 99.5)) - flow.rtt_min_ms)
+        highest = max(highest, _longest_ms(flow, parts[flow.number]))
         data += parts[flow.number]["segments"].filter(pl.col("kind") == "data").height
         last = -1.0
         for time_s, waited_s in zip(table["time_s"].to_list(), table["waited_s"].to_list(), strict=True):

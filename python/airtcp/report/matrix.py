@@ -18,16 +18,11 @@ from airtcp.report.model import (
     MatrixMeasure,
     MatrixPart,
 )
+from airtcp.study.matrix import OUTCOMES
 
 SCORE: Final = "score"
 LEVELS: Final = (0.15, 0.5, 1.5)
 """Doublings from which a cell has the first, second and third shade."""
-
-OUTCOMES: Final = {
-    "fine": "none needed",
-    "nothing": "none helps",
-    "open": "not settled",
-}
 
 
 @dataclass(frozen=True)

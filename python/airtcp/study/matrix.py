@@ -47,6 +47,9 @@ FINE: Final = "fine"
 NOTHING: Final = "nothing"
 OPEN: Final = "open"
 
+OUTCOMES: Final = {FINE: "none needed", NOTHING: "none helps", OPEN: "not settled"}
+"""Outcomes without a remedy, in words."""
+
 
 @dataclass(frozen=True)
 class Cell:

@@ -14,6 +14,7 @@ from rich.table import Table
 from airtcp.commands.sweep import duration
 from airtcp.study.files import UNCOUNTED, Study, citation
 from airtcp.study.findings import MIXED, NOT, OPEN, REPRODUCED, VERDICTS
+from airtcp.study.matrix import OUTCOMES
 from airtcp.study.prepare import Mode, Prepared, distinct_runs
 
 STYLES: Final = {REPRODUCED: "green", MIXED: "yellow", NOT: "red", OPEN: "cyan"}
@@ -121,7 +122,31 @@ def verdicts(document: Mapping[str, Any]) -> list[Table | str]:
             escape(finding["measured_text"]),
             f"[{style}]{escape(finding['verdict_text'])}[/{style}]",
         )
-    return [table, counts_text([finding["verdict"] for finding in findings])]
+    return [table, counts_text([finding["verdict"] for finding in findings]), *advice(document)]
+
+
+def advice(document: Mapping[str, Any]) -> list[Table]:
+    """The advice of each matrix of a `study.json`: for each scene whom it names, and who must change what."""
+    out = []
+    for matrix in document.get("matrices", []):
+        for group in matrix["groups"]:
+            rows = {row["arm"]: row for row in group["rows"]}
+            table = _table(escape(f"Advice: {group['title']}"))
+            for name in ("scene", "advice", "gain", "who changes"):
+                table.add_column(name, overflow="fold")
+            for scene, found in zip(matrix["scenes"], group["advice"], strict=True):
+                if found["outcome"] is None:
+                    continue
+                chosen = rows[found["arms"][0]] if found["outcome"] == "remedy" else None
+                score = found["score"] if chosen else None
+                table.add_row(
+                    escape(scene["title"]),
+                    escape(chosen["title"] if chosen else OUTCOMES[found["outcome"]]),
+                    f"\N{MULTIPLICATION SIGN}{2 ** score['value']:.2f}" if score else "",
+                    escape(", ".join(chosen["changes"])) if chosen else "",
+                )
+            out.append(table)
+    return out
 
 
 def counts_text(found: Sequence[str | None]) -> str:
