@@ -145,6 +145,15 @@ def test_a_host_that_is_real_alone_gets_company() -> None:
         shell._peers({**scenario, "flows": []}, ["a"])
 
 
+def test_a_prediction_has_no_small_queues_where_hosts_are_real() -> None:
+    scenario = json.loads(_airtcp.Checked.from_toml(shell.wifi("n,others=2").encode(), "--wifi", []).to_json())
+    again = json.loads(shell.prediction(scenario, ["server", "other[1]"], 12.5).to_json())
+    assert again["flows"][0]["tcp"]["tsq"] == "off"
+    assert again["duration"] == "12500ms"
+    with pytest.raises(StopError, match="no flow of the scenario sends TCP"):
+        shell.prediction(scenario, ["laptop", "server"], 12.5)
+
+
 def test_a_program_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv(realtime.VARIABLE, str(tmp_path / "none"))
     with pytest.raises(RunError, match="build it with `make build`"):

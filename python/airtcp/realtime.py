@@ -48,7 +48,7 @@ class Plan:
 
     checked: _airtcp.Checked
     file: str
-    """What the scenario is called in messages."""
+    """The scenario's name in messages."""
     commands: list[Command]
     hosts: list[str] = field(default_factory=list)
     """Further real hosts."""

@@ -6,17 +6,22 @@ import argparse
 import json
 import os
 import re
+import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from airtcp import _airtcp
-from airtcp._terminal import BAD_INPUT, StopError, say
+from airtcp._terminal import BAD_INPUT, OK, StopError, say
 
 if TYPE_CHECKING:
     from airtcp.realtime import Command
 
 CLIENT: Final = "laptop"
 SERVER: Final = "server"
+INVALID: Final = 3
+"""Exit code of a run in which time was not kept."""
+TCP: Final = ("unlimited", "transfer", "web", "stream")
+"""Kinds of traffic that are applications on TCP."""
 TAKES_COMMAND: Final = ("shell", "exec")
 """Commands with a command of their own behind `--`."""
 
@@ -56,19 +61,63 @@ def shell(args: argparse.Namespace) -> int:
         capture=not args.no_capture,
         snaplen=args.snaplen,
     )
+    if args.predict is not None:
+        # Before anything runs: what cannot be predicted shows now.
+        prediction(scenario, hosts, plan.for_s or 3600.0)
+    begin = time.monotonic()
     if args.out is None:
-        return realtime.Session(plan).wait()
+        code = realtime.Session(plan).wait()
+    else:
+        from pathlib import Path
+
+        from airtcp.results import Folder
+
+        with Folder(Path(args.out), tell=say) as folder:
+            session = realtime.Session(plan, folder)
+            code = session.wait()
+            kept = session.commit()
+        if not args.quiet:
+            say(f"results in {args.out}" if kept is not None else "no results were kept")
+    if args.predict is not None and code in (OK, INVALID):
+        _predict(args, prediction(scenario, hosts, time.monotonic() - begin))
+    return code
+
+
+def prediction(scenario: dict[str, Any], hosts: Sequence[str], seconds: float) -> _airtcp.Checked:
+    """The scenario with simulated hosts again, whose senders are as those of real hosts: without TCP small queues.
+
+    Raises:
+        StopError: no flow of TCP begins at one of them.
+    """
+    names = {name for host in hosts for name in (host, host.partition("[")[0])}
+    names |= {node["name"] for node in scenario["nodes"] if node.get("attach")}
+    nodes = [{key: value for key, value in node.items() if key != "attach"} for node in scenario["nodes"]]
+    flows = [dict(flow) for flow in scenario["flows"]]
+    of_tcp = [flow for flow in flows if flow["from"] in names and flow["traffic"]["kind"] in TCP]
+    for flow in of_tcp:
+        flow["tcp"] = {**(flow.get("tcp") or {}), "tsq": "off"}
+    if not of_tcp:
+        raise StopError(
+            "--predict: no flow of the scenario sends TCP from a real host: give it flows as your programs are",
+            BAD_INPUT,
+        )
+    again = {**scenario, "nodes": nodes, "flows": flows, "duration": f"{seconds:.3f}s"}
+    return _airtcp.Checked.from_json(json.dumps(again), "--predict", [])
+
+
+def _predict(args: argparse.Namespace, checked: _airtcp.Checked) -> None:
     from pathlib import Path
 
+    from airtcp.execution import Execution
     from airtcp.results import Folder
 
-    with Folder(Path(args.out), tell=say) as folder:
-        session = realtime.Session(plan, folder)
-        code = session.wait()
-        kept = session.commit()
+    with Folder(Path(args.predict), tell=say) as folder:
+        execution = Execution(checked, folder)
+        while not execution.is_over:
+            execution.advance()
+        folder.commit(execution.results())
     if not args.quiet:
-        say(f"results in {args.out}" if kept is not None else "no results were kept")
-    return code
+        say(f"prediction in {args.predict}")
 
 
 def exec_(args: argparse.Namespace) -> int:
@@ -309,6 +358,7 @@ def add(command: Callable[..., Any], seed: Callable[[str], int], snaplen: Callab
     )
     sub.add_argument("--for", dest="lasts", metavar="T", help="end after this time, such as 30s")
     sub.add_argument("--out", metavar="DIR", help="folder for tables, capture and emu.json; default: none is written")
+    sub.add_argument("--predict", metavar="DIR", help="afterwards simulate the scenario's flows for as long, into DIR")
     sub.add_argument("--line", metavar="RATE,DELAY,fifo=N", help="no file: laptop and server, and a line between them")
     sub.add_argument(
         "--wifi", metavar="STANDARD,snr=DB,others=N", help="no file: a WLAN with a laptop and others that upload"
