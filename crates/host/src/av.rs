@@ -136,7 +136,7 @@ pub struct Av {
 impl Av {
     /// Loads, registers, and attaches what the order needs.
     pub fn start(order: Order) -> Result<Av, Refusal> {
-        use crate::load::{load, objects};
+        use crate::load::{load_without, objects};
         use crate::rights::{Capability, STRUCT_OPS};
 
         let needs_hook = order.cgroup.is_some() || !order.rules.is_empty();
@@ -144,7 +144,8 @@ impl Av {
         if needs_hook {
             capabilities.push(Capability::NetAdmin);
         }
-        let mut loaded = load("av", objects::TCP_AV, STRUCT_OPS, &capabilities)?;
+        let left_out: &[&str] = if needs_hook { &[] } else { &["choose"] };
+        let mut loaded = load_without("av", objects::TCP_AV, STRUCT_OPS, &capabilities, left_out)?;
         let mut av = Av {
             settings: loaded.map("settings")?,
             rules: loaded.map("rules")?,

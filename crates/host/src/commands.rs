@@ -75,7 +75,7 @@ examples:
   airtcp host coop --interface wlan0
   airtcp host coop --interface wlan0 --bw-max 19Mbit/s --set stop_at=5.0
 
-rights: CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN
+rights: CAP_BPF and CAP_PERFMON
 exit codes: 0 ended by SIGTERM or Ctrl-C, 1 the host refuses (the message says why), 2 bad input
 ";
 

@@ -212,7 +212,7 @@ mod kernel {
     impl Kernel {
         /// Loads it and registers the wrappers of CUBIC and Reno.
         pub fn start() -> Result<Kernel, Refusal> {
-            let capabilities = [Capability::Bpf, Capability::Perfmon, Capability::NetAdmin];
+            let capabilities = [Capability::Bpf, Capability::Perfmon];
             let mut loaded = load("coop", objects::COOP, STRUCT_OPS, &capabilities)?;
             let controls = [loaded.register("airtcp_cubic")?, loaded.register("airtcp_reno")?];
             Ok(Kernel {

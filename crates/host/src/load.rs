@@ -44,6 +44,17 @@ pub fn load(
     least: (u32, u32),
     capabilities: &[Capability],
 ) -> Result<Loaded, Refusal> {
+    load_without(name, bytes, least, capabilities, &[])
+}
+
+/// Loads it without the programs `left_out`, which need more rights than are there.
+pub fn load_without(
+    name: &'static str,
+    bytes: &[u8],
+    least: (u32, u32),
+    capabilities: &[Capability],
+    left_out: &[&str],
+) -> Result<Loaded, Refusal> {
     let missing = Host::read().missing(least, capabilities);
     if !missing.is_empty() {
         return Err(Refusal(format!("{name}: {}", missing.join("; "))));
@@ -52,12 +63,20 @@ pub fn load(
     if std::env::var_os("AIRTCP_HOST_VERBOSE").is_none() {
         set_print(None);
     }
-    let object = ObjectBuilder::default().open_memory(bytes).and_then(|object| object.load()).map_err(|e| {
-        Refusal(format!(
-            "{name}: the kernel does not take the program: {}; AIRTCP_HOST_VERBOSE=1 shows its reasons",
-            chain(&e)
-        ))
-    })?;
+    let object = ObjectBuilder::default()
+        .open_memory(bytes)
+        .and_then(|mut object| {
+            for mut program in object.progs_mut().filter(|p| left_out.iter().any(|name| p.name() == *name)) {
+                program.set_autoload(false);
+            }
+            object.load()
+        })
+        .map_err(|e| {
+            Refusal(format!(
+                "{name}: the kernel does not take the program: {}; AIRTCP_HOST_VERBOSE=1 shows its reasons",
+                chain(&e)
+            ))
+        })?;
     Ok(Loaded { object, name })
 }
 

@@ -160,7 +160,11 @@ pub fn apply(steps: &[Step], mut tell: impl FnMut(&str)) -> Result<(), String> {
             tell(&format!("{}: is so already", step.setting.line(step.value)));
             continue;
         }
-        note(&path, &step.setting.noted(before)).map_err(|e| format!("cannot write {}: {e}", path.display()))?;
+        note(&path, &step.setting.noted(before)).map_err(|e| {
+            let hint =
+                if e.kind() == io::ErrorKind::PermissionDenied { "; run it as root, or type the lines" } else { "" };
+            format!("cannot note in {} what is there: {}{hint}", path.display(), e.kind())
+        })?;
         step.setting.write(step.value)?;
         tell(&format!("{}: done, was {before}", step.setting.line(step.value)));
     }

@@ -114,7 +114,7 @@ const PARTS: [Part; 7] = [
         &[Capability::Bpf, Capability::Perfmon, Capability::NetAdmin],
         "programs can still ask for it by TCP_CONGESTION",
     ),
-    ("coop", STRUCT_OPS, &[Capability::Bpf, Capability::Perfmon, Capability::NetAdmin], ""),
+    ("coop", STRUCT_OPS, &[Capability::Bpf, Capability::Perfmon], ""),
     ("monitor", TRACING, &[Capability::Bpf, Capability::Perfmon], "falls back to sock_diag, every 10 ms"),
     ("probe", (0, 0), &[], ""),
     ("pacing --apply", (0, 0), &[Capability::NetAdmin], "prints the lines for root"),

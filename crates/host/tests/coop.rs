@@ -22,7 +22,12 @@ const LONG: Line = Line { packets: 250, ..LINE };
 /// The daemon of terminal a. What it may use is half of the line, by the least round trip.
 fn daemon(bed: &Bed) -> Child {
     let mut daemon = bed.a.run(|| {
-        Command::new(env!("CARGO_BIN_EXE_airtcp-host"))
+        // An ordinary user with just these two.
+        let rights = ["--inh-caps=+bpf,+perfmon", "--ambient-caps=+bpf,+perfmon"];
+        Command::new("setpriv")
+            .args(["--reuid=1000", "--regid=1000", "--clear-groups"])
+            .args(rights)
+            .arg(env!("CARGO_BIN_EXE_airtcp-host"))
             .args(["coop", "--interface", "air0", "--bw-max", "10Mbit/s"])
             .args(["--set", "rtt_in_cap=\"min\"", "--set", "correct_at=3.0"])
             .stderr(Stdio::piped())
