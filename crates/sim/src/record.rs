@@ -5,7 +5,9 @@
 //! the run; series and single events begin with the run.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
+use airtcp_core::convert::count;
 use airtcp_core::packet::{FlowId, Packet};
 use airtcp_core::queue::DropReason;
 use airtcp_core::table;
@@ -155,16 +157,6 @@ table! {
     }
 }
 
-impl RetransmissionRows {
-    pub(crate) fn len(&self) -> usize {
-        self.needless.len()
-    }
-    /// Of a row that was pushed.
-    pub(crate) fn mark_needless(&mut self, row: u32) {
-        self.needless[row as usize] = true;
-    }
-}
-
 table! {
     /// One row per finished transfer of `transfer` and `web` traffic.
     pub(crate) TransferRows of TransferRow as "transfers" {
@@ -197,8 +189,12 @@ pub(crate) struct Transfer {
 #[derive(Debug, Default)]
 pub(crate) struct Log {
     pub transfers: Vec<Transfer>,
+    /// By flow: how many that began after warmup and ended have been taken, and their durations together, s.
+    pub taken_transfers: BTreeMap<FlowId, (f64, f64)>,
     pub drops: DropRows,
-    pub retransmissions: RetransmissionRows,
+    retransmissions: RetransmissionRows,
+    /// Rows of it that have been taken.
+    taken_retransmissions: u32,
     pub flow_series: FlowSeries,
     pub link_series: LinkSeries,
     pub air_series: AirSeries,
@@ -208,7 +204,44 @@ pub(crate) struct Log {
     pub walkers: WalkerRows,
 }
 
+impl From<Transfer> for TransferRow {
+    fn from(t: Transfer) -> TransferRow {
+        TransferRow {
+            flow: t.flow.0,
+            index: t.index,
+            bytes: t.bytes,
+            start_s: t.start.as_secs_f64(),
+            end_s: t.end.map_or(f64::NAN, Time::as_secs_f64),
+            segments_sent: t.segments_sent,
+            segments_retransmitted: t.segments_retransmitted,
+            dropped_at_queues: t.dropped_at_queues,
+        }
+    }
+}
+
 impl Log {
+    /// Rows there are now.
+    pub(crate) fn retransmissions(&self) -> usize {
+        self.retransmissions.count()
+    }
+    /// The number by which [`Log::mark_needless`] will know the row.
+    pub(crate) fn push_retransmission(&mut self, row: RetransmissionRow) -> u32 {
+        self.retransmissions.push(row);
+        self.taken_retransmissions.wrapping_add(count(self.retransmissions.count() - 1))
+    }
+    /// A row that has been taken stays as it was.
+    pub(crate) fn mark_needless(&mut self, row: u32) {
+        let at = row.wrapping_sub(self.taken_retransmissions);
+        if let Some(needless) = self.retransmissions.needless.get_mut(at as usize) {
+            *needless = true;
+        }
+    }
+    /// All rows there are now.
+    pub(crate) fn take_retransmissions(&mut self) -> RetransmissionRows {
+        let rows = std::mem::take(&mut self.retransmissions);
+        self.taken_retransmissions = self.taken_retransmissions.wrapping_add(count(rows.count()));
+        rows
+    }
     pub(crate) fn drop(&mut self, now: Time, link: LinkId, packet: &Packet, reason: DropReason) {
         let reason = match reason {
             DropReason::Overflow => "overflow",

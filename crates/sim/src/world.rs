@@ -16,6 +16,7 @@ mod components;
 mod external;
 mod interfaces;
 mod ledger;
+mod lots;
 mod queues;
 mod results;
 mod roaming;
@@ -96,6 +97,9 @@ pub struct World {
     ledger: Ledger,
     audit: Option<Box<Audit>>,
     events: u64,
+    /// By tests: what simulated ends have sent.
+    #[cfg(test)]
+    sent: Option<Vec<(Time, Packet)>>,
     /// Its state does not fit into a processor's second-level cache.
     is_large: bool,
 }
@@ -214,6 +218,8 @@ impl World {
             ledger: Ledger::default(),
             audit: None,
             events: 0,
+            #[cfg(test)]
+            sent: None,
         };
         world.associate_first();
         if cfg!(debug_assertions) {
@@ -472,6 +478,10 @@ impl World {
             let packet = self.out.packets[i];
             let size = packet.size;
             self.ledger.sent.add(size);
+            #[cfg(test)]
+            if let Some(sent) = &mut self.sent {
+                sent.push((self.now, packet));
+            }
             if let Some(interface) = self.interfaces.of(flow.0, !packet.is_reverse()) {
                 self.interfaces.all[interface.index()].on_sent(size);
             }

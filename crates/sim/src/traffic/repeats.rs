@@ -6,7 +6,6 @@
 
 use std::collections::BTreeMap;
 
-use airtcp_core::convert::count;
 use airtcp_core::packet::{FlowId, Packet, TcpFlags};
 use airtcp_core::tcp::{Receiver, Retransmission};
 use airtcp_core::units::{Seq32, Time};
@@ -43,14 +42,7 @@ impl Repeats {
         packets: &mut [Packet],
         log: &mut Log,
     ) {
-        let row = count(log.retransmissions.len());
-        let seq = Seq32::from_offset(what.start);
-        let copy = packets.iter_mut().find(|p| !p.is_reverse() && p.seq == seq && p.len == what.len && p.tag() == 0);
-        if let Some(copy) = copy {
-            copy.set_tag(row + 1);
-        }
-        self.rows.entry(what.start).or_default().push(row);
-        log.retransmissions.push(RetransmissionRow {
+        let row = log.push_retransmission(RetransmissionRow {
             time_s: at.now.as_secs_f64(),
             flow: at.flow.0,
             transfer: at.transfer,
@@ -64,6 +56,12 @@ impl Repeats {
             window_segments: what.cwnd.min(what.send_window),
             needless: holds(receiver, what.start, what.len),
         });
+        let seq = Seq32::from_offset(what.start);
+        let copy = packets.iter_mut().find(|p| !p.is_reverse() && p.seq == seq && p.len == what.len && p.tag() == 0);
+        if let Some(copy) = copy {
+            copy.set_tag(row.wrapping_add(1));
+        }
+        self.rows.entry(what.start).or_default().push(row);
     }
 
     /// `packet` has come to the receiver, which has dealt with it.
@@ -75,7 +73,7 @@ impl Repeats {
         let Some(rows) = self.rows.get(&start) else { return };
         // What the receiver had to refuse did not get through.
         if holds(receiver, start, packet.len) {
-            rows.iter().filter(|&&row| row + 1 > packet.tag()).for_each(|&row| log.retransmissions.mark_needless(row));
+            rows.iter().filter(|&&row| row + 1 > packet.tag()).for_each(|&row| log.mark_needless(row));
         }
     }
 }
@@ -148,7 +146,7 @@ mod tests {
                     repeats.on_arrival(copy, &receiver, &mut log);
                 }
             }
-            let table = std::mem::take(&mut log.retransmissions).into_table();
+            let table = log.take_retransmissions().into_table();
             let Some(Data::Bool(needless)) = table.column("needless") else { panic!() };
             assert_eq!(needless, expected, "{story}");
         }

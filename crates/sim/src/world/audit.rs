@@ -48,7 +48,9 @@ pub(super) struct Audit {
 impl World {
     /// Checks the world's books from now on: at every sample, and at the end. See [`World::finding`].
     pub fn audit(&mut self) {
-        let duration = self.spec.duration.as_ns();
+        let duration = self.spec.duration;
+        // Without an end as if in an hour.
+        let duration = if duration == Span::MAX { Span::from_secs(3600) } else { duration }.as_ns();
         let samples = Some(self.spec.record.interval).filter(|every| !every.is_zero());
         let every = samples.unwrap_or(Span::from_ns(duration / WITHOUT_SAMPLES)).as_ns().max(1);
         // Times of samples still.

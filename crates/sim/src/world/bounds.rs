@@ -33,7 +33,7 @@ impl World {
             (log.transfers.len(), rows, "rows of the table transfers", "raise gap_k, or take fewer users of web"),
             (log.ppdus.count(), rows, "rows of the table ppdus", "leave record.ppdus out, or shorten duration"),
             (
-                log.retransmissions.count(),
+                log.retransmissions(),
                 rows,
                 "rows of the table retransmissions",
                 "name fewer flows in record.retransmissions, or none",

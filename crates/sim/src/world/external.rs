@@ -203,3 +203,6 @@ impl std::fmt::Debug for World {
         write!(f, "World at {}, {} packets inside", self.now, count(self.pool.len()))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,8 +11,8 @@ use super::{RunOutput, World};
 use crate::air::link_totals;
 use crate::link::LinkTotals;
 use crate::record::{
-    AirRow, AirRows, Column, DaemonRow, Data, FlowRow, Flows, LinkRow, LinkRows, Table, TransferRow, TransferRows,
-    millis, ratio, secs_or_nan,
+    AirRow, AirRows, Column, DaemonRow, Data, FlowRow, Flows, LinkRow, LinkRows, Table, TransferRows, millis, ratio,
+    secs_or_nan,
 };
 use crate::spec::LinkId;
 use crate::summary::{AirSummary, GroupSummary, LinkSummary, MAX_AIR_LISTED, Reported, Summary, figure_of};
@@ -101,25 +101,17 @@ impl World {
         let mut air = AirRows::default();
         air_rows.into_iter().for_each(|r| air.push(r));
         let mut transfers = TransferRows::default();
-        for t in &self.log.transfers {
-            transfers.push(TransferRow {
-                flow: t.flow.0,
-                index: t.index,
-                bytes: t.bytes,
-                start_s: t.start.as_secs_f64(),
-                end_s: t.end.map_or(f64::NAN, Time::as_secs_f64),
-                segments_sent: t.segments_sent,
-                segments_retransmitted: t.segments_retransmitted,
-                dropped_at_queues: t.dropped_at_queues,
-            });
+        for &transfer in &self.log.transfers {
+            transfers.push(transfer.into());
         }
+        let retransmissions = self.log.take_retransmissions();
         let mut tables = vec![
             flows,
             links.into_table(),
             self.log.flow_series.into_table(),
             self.log.link_series.into_table(),
             self.log.drops.into_table(),
-            self.log.retransmissions.into_table(),
+            retransmissions.into_table(),
             transfers.into_table(),
         ];
         tables.extend(own_tables.into_tables());
@@ -227,6 +219,11 @@ impl World {
             group_of.push(at);
         }
         let mut durations = vec![(0.0, 0.0); order.len()];
+        for (flow, taken) in &self.log.taken_transfers {
+            let (n, sum) = &mut durations[group_of[flow.0 as usize]];
+            *n += taken.0;
+            *sum += taken.1;
+        }
         for t in &self.log.transfers {
             if let Some(end) = t.end.filter(|_| t.start >= Time::ZERO + self.spec.warmup) {
                 let (n, sum) = &mut durations[group_of[t.flow.0 as usize]];

@@ -183,7 +183,17 @@ impl Roamers {
 
     /// All of them, in order of time, then of the scenario.
     pub(crate) fn handovers(&mut self) -> HandoverRows {
-        let mut all: Vec<HandoverRow> = self.all.iter_mut().flat_map(|r| r.rows.drain(..)).collect();
+        self.take_handovers(0)
+    }
+
+    /// As [`Self::handovers`], without the last of each host, to whose row something may still be added.
+    pub(crate) fn past_handovers(&mut self) -> HandoverRows {
+        self.take_handovers(1)
+    }
+
+    fn take_handovers(&mut self, but: usize) -> HandoverRows {
+        let past = |r: &mut Roamer| r.rows.drain(..r.rows.len().saturating_sub(but)).collect::<Vec<_>>();
+        let mut all: Vec<HandoverRow> = self.all.iter_mut().flat_map(past).collect();
         all.sort_by(|a, b| a.time_s.total_cmp(&b.time_s));
         let mut rows = HandoverRows::default();
         all.into_iter().for_each(|row| rows.push(row));
