@@ -105,7 +105,7 @@ export class AirView {
     c.clip();
     const [first, last] = run.ppdusBetween(from, from + at.width_s);
     // Where blocks are thinner than a pixel, some stand for all.
-    const step = Math.max(1, Math.floor((last - first) / 4000));
+    const step = Math.max(1, Math.floor((last - first) / 1500));
     for (let i = first; i < last; i += step) this.block(c, run.ppdu(i), x, at.time_s, colours);
     this.answers(c, x, from, at, colours);
     c.fillStyle = colours.of("accent");

@@ -137,8 +137,8 @@ export interface Output {
   engine: string;
   /** Of the summary: the same on every machine. */
   hash: string;
-  /** Of all tables of the engine, as the scenario records them. */
-  tables_hash: string;
+  /** Of all tables of the engine, as the scenario records them; not of a run that is drawn. */
+  tables_hash: string | null;
   end_s: number;
   events: number;
   packets_delivered: number;

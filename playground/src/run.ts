@@ -66,6 +66,7 @@ export class Run {
   readonly senders: number[];
   /** Where packets ever wait, the longest queue first: a line, or all that a radio sends. */
   readonly queues: { place: number; most: number }[];
+  private readonly places: number[];
   private readonly sampleTimes: number[] = [];
   private readonly sampleRows: number[] = [];
 
@@ -97,6 +98,14 @@ export class Run {
     const from = this.column("frames", "from").values as Uint32Array;
     this.senders = [...new Set(from)].filter((node) => node !== NO_NUMBER).sort((a, b) => a - b);
 
+    const firsts = new Map<string, number>();
+    this.places = description.links.map((l, i) => {
+      if (!l.air) return i;
+      const radio = `${l.air.channel} ${l.from}`;
+      if (!firsts.has(radio)) firsts.set(radio, i);
+      return firsts.get(radio) as number;
+    });
+
     const most = new Map<number, number>();
     const at = this.column("waiting", "time_s").values as Float64Array;
     const link = this.column("waiting", "link").values as Uint32Array;
@@ -120,10 +129,7 @@ export class Run {
 
   /** Of links that start at one radio the first: their packets may share a queue. */
   place(link: number): number {
-    const own = this.description.links[link];
-    if (!own?.air) return link;
-    const first = this.description.links.findIndex((l) => l.air?.channel === own.air?.channel && l.from === own.from);
-    return first < 0 ? link : first;
+    return this.places[link] ?? link;
   }
 
   /** How a place is called: `ap → its stations` where it is several links. */
