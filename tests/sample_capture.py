@@ -168,7 +168,18 @@ def frames(*flows: dict[str, list[Json]]) -> dict[str, pl.DataFrame]:
 
 def kind(column: str) -> Any:
     """Type of a column, by its name."""
-    if column in ("source", "destination", "vantage", "class", "reason", "kind", "limit"):
+    if column in (
+        "source",
+        "destination",
+        "vantage",
+        "class",
+        "reason",
+        "kind",
+        "limit",
+        "transmitter",
+        "receiver",
+        "phy",
+    ):
         return pl.String
     if column in ("complete", "sack_permitted", "timestamps", "spurious"):
         return pl.Boolean

@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import struct
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from airtcp.analysis.results import TABLES, sentence
 from airtcp.analysis.show import amount, overview
 from airtcp.commands.analyze import as_json, default_folder
 from airtcp.errors import NotOursError, ResultsError
-from conftest import ROOT, SMALL, Command
+from conftest import AIRTCP, ROOT, SMALL, Command
 from sample_capture import analysis, flow, frames
 
 CAPTURES = ROOT / "tests/data/captures"
@@ -102,6 +103,14 @@ def test_json_and_a_folder_when_it_is_named(airtcp: Command, tmp_path: Path) -> 
     assert (tmp_path / "out/flows.parquet").exists()
 
 
+def test_a_dash_is_standard_input(tmp_path: Path) -> None:
+    words = [str(AIRTCP), "analyze", "-", "--out", str(tmp_path / "out"), "-q"]
+    with TIMEOUT.open("rb") as capture:
+        done = subprocess.run(words, stdin=capture, capture_output=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads((tmp_path / "out/manifest.json").read_text())["capture"]["packets"] > 10
+
+
 def test_help_is_complete(airtcp: Command) -> None:
     text = airtcp("analyze", "--help").stdout
     options = (
@@ -141,7 +150,6 @@ def test_the_shell_completes_options(airtcp: Command, tmp_path: Path, monkeypatc
         (["."], ".: is a folder: give a pcap"),
         (["empty"], "empty"),
         (["text"], "text"),
-        (["-"], "/dev/stdin"),
         ([TIMEOUT, "--host", "example.org"], "--host: 'example.org' does not appear to be an IPv4 or IPv6 address"),
         ([TIMEOUT, "--port", "70000"], "'70000' is not a whole number from 0 to 65535"),
         ([TIMEOUT, "--points", "0"], "'0' is not a whole number from 2"),

@@ -422,6 +422,8 @@ ANALYSIS_TABLES = {
     "rtt_samples": "Round-trip times as the capture shows them, thinned to `--points` per flow.",
     "windows": "Windows over time, thinned to `--points` per flow.",
     "segments": "What a time-sequence plot shows, thinned to `--points` per flow and kind.",
+    "stations": "Captures in monitor mode: one row per pair of stations.",
+    "airtime": "Captures in monitor mode: airtime of each station over time, in at most 512 steps.",
     "limits": "What held a flow's sender back, from when to when. Short ones are joined beyond `--points`.",
 }
 

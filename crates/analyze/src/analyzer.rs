@@ -13,6 +13,7 @@ use crate::flow::Limits;
 use crate::open::Open;
 use crate::reader::{CaptureError, Format, Reader};
 use crate::tables::{Rows, Table};
+use crate::wifi::{self, Air};
 
 /// After FIN or RST from both sides a connection may still repeat something for so long.
 const LINGER: Span = Span::from_secs(5);
@@ -89,6 +90,7 @@ pub struct Analyzer {
     open: Open,
     limits: Limits,
     rows: Rows,
+    air: Air,
     first_ns: Option<u64>,
     /// Since the first packet.
     now: Time,
@@ -108,6 +110,7 @@ impl Analyzer {
             open: Open::default(),
             limits: limits(0, options.points),
             rows: Rows::default(),
+            air: Air::default(),
             first_ns: None,
             now: Time::ZERO,
             last_link: None,
@@ -132,8 +135,11 @@ impl Analyzer {
                         self.last_link = Some(raw.link_type);
                         *self.counts.link_types.entry(raw.link_type).or_default() += 1;
                     }
-                    let decoded = decode(&raw);
-                    self.clock(time_ns);
+                    let mut decoded = decode(&raw);
+                    let now = clock(&mut self.first_ns, &mut self.now, &mut self.counts, time_ns);
+                    if raw.link_type == wifi::LINKTYPE && self.air.on_frame(now, &raw) && decoded.is_ok() {
+                        decoded = Err(Skipped::Repeated);
+                    }
                     match decoded {
                         Ok(segment) => self.on_segment(interface, &segment),
                         Err(why) => *self.counts.skipped.entry(why).or_default() += 1,
@@ -147,20 +153,6 @@ impl Analyzer {
             }
         }
         !self.at_end
-    }
-
-    /// Time does not go back: a packet from before the last one passes with it.
-    fn clock(&mut self, time_ns: u64) {
-        let first = *self.first_ns.get_or_insert(time_ns);
-        let since_first = Time::from_ns(time_ns.saturating_sub(first));
-        if time_ns < first.saturating_add(self.now.as_ns()) {
-            self.counts.went_back += 1;
-            if self.counts.went_back == 1 {
-                self.counts.first_back = self.counts.packets;
-            }
-        } else {
-            self.now = since_first;
-        }
     }
 
     fn on_segment(&mut self, interface: u32, p: &Segment) {
@@ -192,7 +184,13 @@ impl Analyzer {
             }
         };
         let Some(connection) = self.open.get(place) else { return };
-        let at = Arrival { now: self.now, packet: self.counts.packets, interface, limits: self.limits };
+        let at = Arrival {
+            now: self.now,
+            packet: self.counts.packets,
+            interface,
+            air_busy: self.air.is_busy(),
+            limits: self.limits,
+        };
         if !connection.on_packet(&at, p, &mut self.counts.flows, &mut self.rows) {
             self.counts.elsewhere += 1;
         }
@@ -219,6 +217,7 @@ impl Analyzer {
     /// Ends all connections that are open.
     pub fn finish(&mut self) {
         while self.end(Open::remove_oldest) {}
+        self.air.finish(&mut self.rows);
     }
 
     /// Rows that became final since the last call, all tables.
@@ -269,11 +268,24 @@ impl Analyzer {
                 Skipped::NoTcp => "that are not TCP".into(),
                 Skipped::Fragment => "that are IP fragments".into(),
                 Skipped::BadFrame => "that their receiver got with errors".into(),
+                Skipped::Repeated => "that a radio had sent before".into(),
                 Skipped::Encrypted => "that are encrypted".into(),
                 Skipped::Cut => "whose headers the snapshot length cut".into(),
                 Skipped::Malformed => "whose headers contradict themselves".into(),
             };
             notes.push(format!("{} {what} skipped", packets(count)));
+        }
+        if self.air.unreadable > 0 {
+            notes.push(format!(
+                "{} in monitor mode skipped whose radiotap header or frame is cut",
+                packets(self.air.unreadable)
+            ));
+        }
+        if self.air.crowd > 0 {
+            notes.push(format!(
+                "{} in monitor mode skipped: corrupt and of unknown stations, or of too many",
+                packets(self.air.crowd)
+            ));
         }
         if c.options_cut > 0 {
             notes.push(format!(
@@ -300,6 +312,20 @@ impl Analyzer {
         }
         notes
     }
+}
+
+/// Time does not go back: a packet from before the last one passes with it.
+fn clock(first_ns: &mut Option<u64>, now: &mut Time, counts: &mut Counts, time_ns: u64) -> Time {
+    let first = *first_ns.get_or_insert(time_ns);
+    if time_ns < first.saturating_add(now.as_ns()) {
+        counts.went_back += 1;
+        if counts.went_back == 1 {
+            counts.first_back = counts.packets;
+        }
+    } else {
+        *now = Time::from_ns(time_ns.saturating_sub(first));
+    }
+    *now
 }
 
 /// What each flow may keep with so many connections open.

@@ -77,6 +77,8 @@ pub(crate) struct Arrival {
     /// Number in the file, from 1.
     pub packet: u64,
     pub interface: u32,
+    /// In monitor mode: the air was taken of late.
+    pub air_busy: bool,
     pub limits: Limits,
 }
 
@@ -145,7 +147,7 @@ impl Connection {
         next_flow: &mut FlowId,
         rows: &mut Rows,
     ) -> bool {
-        let &Arrival { now, packet, interface, limits } = arrival;
+        let &Arrival { now, packet, interface, air_busy, limits } = arrival;
         let side = self.side(p);
         if *self.interfaces[side].get_or_insert(interface) != interface {
             return false;
@@ -174,7 +176,18 @@ impl Connection {
         let at = |near: Option<Span>| {
             let near = near.unwrap_or_default();
             let slack = Span::ZERO;
-            Passing { now, seen: now, packet, near, turn: near, slack, by_clock: false, flowing: false, limits }
+            Passing {
+                now,
+                seen: now,
+                packet,
+                near,
+                turn: near,
+                slack,
+                by_clock: false,
+                flowing: false,
+                air_busy,
+                limits,
+            }
         };
         self.views[side].sent(&at(self.loops[side].least), p, &mut self.flows[side]);
         self.views[other].heard(&at(self.loops[other].least), p, &mut self.flows[other]);

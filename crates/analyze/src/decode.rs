@@ -71,6 +71,8 @@ pub(crate) enum Skipped {
     Fragment,
     /// A wireless frame that its receiver got with errors.
     BadFrame,
+    /// A wireless frame that was heard before.
+    Repeated,
     /// A wireless frame whose payload is encrypted.
     Encrypted,
     /// Headers the snapshot length cut.

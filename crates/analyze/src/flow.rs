@@ -55,6 +55,8 @@ pub(crate) struct Passing {
     pub by_clock: bool,
     /// The sender is elsewhere, and it sent data just before.
     pub flowing: bool,
+    /// In monitor mode: the air was taken of late.
+    pub air_busy: bool,
     pub limits: Limits,
 }
 

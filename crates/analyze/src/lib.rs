@@ -5,7 +5,7 @@
 //! connections end when they close or fall silent, the rows of their tables are taken out in batches ([`Analyzer::drain`]).
 //!
 //! [`reader`] files, `decode` headers, `open` and `connection` which packets belong together, `view` what the sender had heard
-//! when it sent something, `flow` its state and why it repeated something, `whatif` other policies, [`tables`] what comes out.
+//! when it sent something, `flow` its state and why it repeated something, `whatif` other policies, `wifi` what stations did on the air, [`tables`] what comes out.
 
 mod analyzer;
 mod connection;
@@ -19,6 +19,7 @@ pub mod tables;
 mod thin;
 mod view;
 mod whatif;
+mod wifi;
 #[cfg(test)]
 mod work;
 

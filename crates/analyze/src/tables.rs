@@ -74,6 +74,7 @@ table! {
         limited_loss_s: F64(f64) = "s in which the congestion window limited without a queue after losses, or a loss was repaired",
         limited_cwnd_s: F64(f64) = "s in which the congestion window limited, with neither queue nor loss",
         limited_outage_s: F64(f64) = "s in which the receiver was silent over two timeouts, or for a second",
+        limited_air_s: F64(f64) = "s in which the congestion window limited, with a queue, and the air was taken: captures in monitor mode",
     }
 }
 
@@ -83,7 +84,7 @@ table! {
         flow: U32(u32) = "number of the flow",
         from_s: F64(f64) = "s since the first packet of the capture",
         to_s: F64(f64) = "s, its end",
-        limit: Str(Cow<'static, str>) = "limit: receive_window, receiver_app, sender_app, think, idle, slow_start, queue, loss, cwnd, outage",
+        limit: Str(Cow<'static, str>) = "limit: receive_window, receiver_app, sender_app, think, idle, slow_start, queue, loss, cwnd, outage, air",
     }
 }
 
@@ -153,6 +154,49 @@ table! {
     }
 }
 
+table! {
+    /// What one station sent to another, in a capture in monitor mode.
+    pub(crate) Stations of StationRow as "stations" {
+        channel_mhz: U32(u32) = "centre of the primary channel, 0: not told",
+        transmitter: Str(Cow<'static, str>) = "address of the station that sent, empty: an ACK or CTS to nobody who was heard",
+        receiver: Str(Cow<'static, str>) = "address that it sent to",
+        first_s: F64(f64) = "s since the first packet of the capture, first frame",
+        data_frames: U64(u64) = "data frames (MPDUs) heard, copies included",
+        data_bytes: U64(u64) = "their bytes, headers and FCS included",
+        retries: U64(u64) = "of the data frames, those marked as sent again",
+        encrypted: U64(u64) = "of the data frames, those with encrypted payload",
+        corrupt: U64(u64) = "of the data frames, those with a wrong FCS",
+        management_frames: U64(u64) = "beacons and other management frames",
+        control_frames: U64(u64) = "ACK, Block Ack, RTS, CTS and other control frames",
+        airtime_s: F64(f64) = "s on the air, calculated from modes and lengths, preambles included",
+        rate_mean_bps: F64(f64) = "bit/s, bits of data frames by the time that they take without preambles",
+        phy: Str(Cow<'static, str>) = "format of most data frames: DSSS, OFDM, HT, VHT, HE; empty: not told",
+        mcs_mean: F64(f64) = "mean MCS of data frames, of one stream (0 to 7 with HT), NaN: they have none",
+        streams: F64(f64) = "spatial streams of most data frames",
+        width_mhz: F64(f64) = "MHz, channel width of most data frames",
+        signal_mean_dbm: F64(f64) = "dBm at the monitor, mean",
+        signal_min_dbm: F64(f64) = "dBm at the monitor, least",
+        ppdus: U64(u64) = "transmissions with data",
+        ampdus: U64(u64) = "of these, A-MPDUs",
+        ampdu_mpdus_mean: F64(f64) = "MPDUs heard of an A-MPDU, mean",
+        ampdu_mpdus_max: U32(u32) = "MPDUs heard of an A-MPDU, at most",
+        block_acks: U64(u64) = "compressed Block Acks that answer its A-MPDUs",
+        acked_mpdus: U64(u64) = "MPDUs that an ACK or a Block Ack says arrived",
+        lost_mpdus: U64(u64) = "MPDUs that a Block Ack says did not arrive",
+        unseen_mpdus: U64(u64) = "MPDUs that a Block Ack says arrived, and the monitor did not hear",
+    }
+}
+
+table! {
+    /// Airtime of a station over time.
+    pub(crate) Airtime of AirtimeRow as "airtime" {
+        transmitter: Str(Cow<'static, str>) = "address of the station that sent, empty: not known",
+        time_s: F64(f64) = "s since the first packet of the capture, begin of the time",
+        for_s: F64(f64) = "s, length of the time",
+        airtime_s: F64(f64) = "s of it in which the station sent",
+    }
+}
+
 /// Rows not yet taken.
 #[derive(Debug, Default)]
 pub(crate) struct Rows {
@@ -163,6 +207,8 @@ pub(crate) struct Rows {
     pub windows: Windows,
     pub segments: Segments,
     pub limits: Limits,
+    pub stations: Stations,
+    pub airtime: Airtime,
 }
 
 impl Rows {
@@ -175,6 +221,8 @@ impl Rows {
             self.windows.into_table(),
             self.segments.into_table(),
             self.limits.into_table(),
+            self.stations.into_table(),
+            self.airtime.into_table(),
         ]
     }
 }

@@ -24,12 +24,13 @@ LIMITS: Final = {
     "loss": ("losses", "a loss was repaired, or the congestion window limited after losses, without a queue"),
     "cwnd": ("congestion window", "the congestion window limited, with neither queue nor loss"),
     "outage": ("outage", "the receiver was silent over two timeouts, or for a second"),
+    "air": ("air", "as queue, and the wireless channel was taken nearly all the time"),
 }
 """Limits in the order of the columns: short name, meaning."""
 
 ESTATS: Final = {
     "receiver": ("receive_window", "receiver_app"),
-    "path": ("slow_start", "queue", "loss", "cwnd", "outage"),
+    "path": ("slow_start", "queue", "loss", "cwnd", "outage", "air"),
     "sender": ("sender_app", "think", "idle"),
 }
 """The limits under the three heads of TCP ESTATS (RFC 4898): SndLimTimeRwin, SndLimTimeCwnd, SndLimTimeSnd."""
@@ -194,6 +195,13 @@ def _outage(flow: Row, row: Json) -> str:
     return f"Slow because nothing came through for {row['seconds']:.3g} s, {percent(row['share'])} of the time"
 
 
+def _air(flow: Row, row: Json) -> str:
+    return (
+        f"Slow because the air was taken, {percent(row['share'])} of the time: it gave {_rate(flow['goodput_bps'])}, "
+        f"and round trips of up to {_ms(flow['path_rtt_p95_ms'])}"
+    )
+
+
 _SENTENCES: Final = {
     "receive_window": _receive_window,
     "receiver_app": _receiver_app,
@@ -205,4 +213,5 @@ _SENTENCES: Final = {
     "loss": _loss,
     "cwnd": _cwnd,
     "outage": _outage,
+    "air": _air,
 }

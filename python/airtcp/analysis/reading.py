@@ -69,16 +69,18 @@ class Keep:
             wanted &= pl.col("source_port").is_in(ports) | pl.col("destination_port").is_in(ports)
         flows = tables["flows"].filter(wanted)
         numbers = flows["flow"].implode()
-        return {
-            name: flows if name == "flows" else table.filter(pl.col("flow").is_in(numbers))
-            for name, table in tables.items()
-        }
+        return {name: _of_flows(table, numbers) if name != "flows" else flows for name, table in tables.items()}
 
     def to_dict(self) -> Json | None:
         """The selection as the manifest records it."""
         if not self:
             return None
         return {"flows": list(self.flows), "hosts": list(self.hosts), "ports": list(self.ports)}
+
+
+def _of_flows(table: pl.DataFrame, numbers: pl.Series) -> pl.DataFrame:
+    """Rows of flows. What stations did on the air belongs to no flow."""
+    return table.filter(pl.col("flow").is_in(numbers)) if "flow" in table.columns else table
 
 
 class Spool:

@@ -16,13 +16,23 @@ from typing import Any, Final
 import polars as pl
 
 from airtcp._manifest import read_manifest
-from airtcp.analysis import limits
+from airtcp.analysis import limits, stations
 from airtcp.results import MANIFEST, Tables
 
 FORMAT: Final = "airtcp-analysis"
 FORMAT_VERSION: Final = 1
 
-TABLES: Final = ("flows", "retransmissions", "timeouts", "rtt_samples", "windows", "segments", "limits")
+TABLES: Final = (
+    "flows",
+    "retransmissions",
+    "timeouts",
+    "rtt_samples",
+    "windows",
+    "segments",
+    "limits",
+    "stations",
+    "airtime",
+)
 
 POLICIES: Final = {"efr": "EFR", "early_retransmit": "Early Retransmit", "rack": "RACK"}
 """Loss policies that are tried on each timeout, and their names in text."""
@@ -120,6 +130,16 @@ class Analysis(Mapping[str, pl.LazyFrame]):
         """Limits that held each flow's sender back, from when to when."""
         return self["limits"]
 
+    @property
+    def stations(self) -> pl.LazyFrame:
+        """Pairs of stations in a capture in monitor mode, with retries, rates, airtime and losses."""
+        return self["stations"]
+
+    @property
+    def airtime(self) -> pl.LazyFrame:
+        """Airtime of each station over time in a capture in monitor mode."""
+        return self["airtime"]
+
     @cached_property
     def totals(self) -> Json:
         """Sums over all flows, retransmissions by class, timeouts by duplicate ACKs received."""
@@ -202,6 +222,7 @@ def totals_of(tables: Mapping[str, pl.LazyFrame]) -> Json:
             for flow in top
         ],
         "limits": limits.in_all(tables["flows"]),
+        "stations": stations.loudest(tables["stations"]),
         "vantage": dict(zip(places["vantage"].fill_null("").to_list(), places["n"].to_list(), strict=True)),
         "retransmissions_by_class": classes.to_dicts(),
         "timeouts_by_duplicate_acks": by_dup_acks(tables["timeouts"].collect()),

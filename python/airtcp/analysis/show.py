@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from airtcp.analysis import limits
+from airtcp.analysis import limits, stations
 from airtcp.analysis.results import POLICIES, Analysis, address, sentence
 
 FLOWS_SHOWN: Final = 10
@@ -50,10 +50,11 @@ def overview(analysis: Analysis) -> list[Table | Text]:
     """The findings, the most interesting first."""
     totals = analysis.totals
     parts: list[Table | Text] = [Text(headline(analysis), style="bold"), Text("")]
+    air = _air(analysis)
     if not totals["flows"]:
         what = "selected flow" if analysis.manifest["kept"] else "TCP"
-        return [*parts, Text(f"The capture has no {what}.")]
-    parts = [*_why(analysis), *parts]
+        return [*parts, *air, Text(f"The capture has no {what}.")]
+    parts = [*_why(analysis), *air, *parts]
     flows = [flow for flow in analysis.interesting(FLOWS_SHOWN) if flow["payload_bytes"]] or analysis.interesting(1)
     parts.append(_flows(flows, totals["flows"] - len(flows)))
     parts += [Text(_places(totals["vantage"])), Text("")]
@@ -106,6 +107,25 @@ def _why(analysis: Analysis) -> list[Table | Text]:
         )
     table.add_row("all", "", "", "", "", "", limits.brief(analysis.totals["limits"], len(limits.LIMITS)))
     return [*parts, table, Text("")]
+
+
+def air_sentence(analysis: Analysis) -> str:
+    """Who used the air, in one sentence; empty for captures that are not of monitor mode."""
+    share = stations.busy(analysis.airtime, analysis.capture.get("duration_s"))
+    return stations.sentence(analysis.totals["stations"], share)
+
+
+def _air(analysis: Analysis) -> list[Table | Text]:
+    says = air_sentence(analysis)
+    if not says:
+        return []
+    table = _table("On the air", space=0)
+    table.add_column("from\nto", min_width=17)
+    for first, second in stations.HEADS:
+        table.add_column(f"{first}\n{second}", justify="right")
+    for row in analysis.totals["stations"]:
+        table.add_row(f"{row['transmitter'] or '?'}\n{row['receiver']}", *stations.cells(row))
+    return [Text(says), Text(""), table, Text("")]
 
 
 def headline(analysis: Analysis) -> str:

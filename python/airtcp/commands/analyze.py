@@ -46,6 +46,7 @@ def analyze(args: argparse.Namespace) -> int:
         keep = Keep(args.flow, args.host, args.port)
     except ValueError as error:
         raise StopError(f"--host: {error}", BAD_INPUT) from error
+    args.file = "/dev/stdin" if args.file == "-" else args.file
     out = args.out or default_folder(args.file)
     with Interrupts().active() as interrupts, ExitStack() as stack:
         # Open the capture first, so that a file that is not a capture leaves no folder.
@@ -70,14 +71,13 @@ def _open(args: argparse.Namespace, keep: Keep) -> Reading:
     from airtcp.analysis.reading import Reading
     from airtcp.errors import CaptureError
 
-    if args.file == "-":
-        raise StopError("a capture FILE is missing; standard input is /dev/stdin", BAD_INPUT)
     if Path(args.file).is_dir():
         raise StopError(f"{args.file}: is a folder: give a pcap or pcapng file", BAD_INPUT)
     # Those that the system has open already, as standard input, have somebody who writes.
     if Path(args.file).is_fifo() and not str(Path(args.file).absolute()).startswith(("/dev/", "/proc/")):
         raise StopError(
-            f"{args.file}: is not a regular file, and a pipe may be waited for without end: give a file or /dev/stdin",
+            f"{args.file}: is not a regular file, and a pipe may be waited for without end: "
+            "give a file, or - for standard input",
             BAD_INPUT,
         )
     try:
@@ -241,11 +241,12 @@ def add(command: Callable[..., Any]) -> None:
         "airtcp analyze capture.pcapng",
         "airtcp analyze capture.pcap.gz --port 443 --out runs/https",
         "airtcp analyze capture.pcap --json | jq '.flows[] | select(.timeouts > 0)'",
+        "ssh router tcpdump -U -s 128 -w - | airtcp analyze -",
         more="\nreads pcap and pcapng, plain or gzipped; docs/analyze.md lists the link types\n"
         "\nexit codes:\n  0 done; 1 the file is damaged (the part before is kept), or another failure; 2 bad input;\n"
         "  130 interrupted (the part read is kept)\n",
     )
-    sub.add_argument("file", metavar="FILE", help="capture: pcap or pcapng, plain or gzipped")
+    sub.add_argument("file", metavar="FILE", help="capture: pcap or pcapng, plain or gzipped; - is standard input")
     sub.add_argument(
         "--out", metavar="DIR", help="folder for the results; default: runs/NAME-analysis, with --json: none is written"
     )

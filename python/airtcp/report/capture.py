@@ -13,9 +13,9 @@ import polars as pl
 from markupsafe import Markup
 
 import airtcp
-from airtcp.analysis import limits
+from airtcp.analysis import limits, stations
 from airtcp.analysis.results import POLICIES, Analysis, address, sentence
-from airtcp.analysis.show import CLASSES, amount, answer, decimal
+from airtcp.analysis.show import CLASSES, air_sentence, amount, answer, decimal
 from airtcp.plots.style import COLOURS, COLOURS_ON_DARK
 from airtcp.report import interactive
 from airtcp.report.look import Look, number, with_unit
@@ -80,6 +80,7 @@ BANDS: Final = {
     "loss": Sign("losses", "3-0"),
     "cwnd": Sign("congestion window", "0-1"),
     "outage": Sign("outage", "3-1"),
+    "air": Sign("air", "1-1"),
 }
 """Bands behind the time-sequence plot: what held the sender back."""
 
@@ -90,6 +91,7 @@ def html(analysis: Analysis, details: int = DETAILS) -> str:
     flows = analysis.interesting(max(OVERVIEW_ROWS, details))
     shown = [_detail(analysis, flow) for flow in flows[:details] if flow["packets"]]
     held = _held_plot(totals["timeouts_by_duplicate_acks"]) if totals["timeouts"] else None
+    air = _air_plot(analysis)
     return (
         _environment()
         .get_template("capture.html.j2")
@@ -102,6 +104,12 @@ def html(analysis: Analysis, details: int = DETAILS) -> str:
             summary=_summary(totals),
             answer=answer(analysis),
             where=_where(analysis),
+            air=air,
+            air_says=air_sentence(analysis),
+            air_heads=[" ".join(head) for head in stations.HEADS],
+            air_rows=[
+                [row["transmitter"] or "not known", row["receiver"], *stations.cells(row)] for row in totals["stations"]
+            ],
             classes=_classes(totals["retransmissions_by_class"]),
             flows=[_row(flow) for flow in flows],
             columns=COLUMNS,
@@ -113,7 +121,7 @@ def html(analysis: Analysis, details: int = DETAILS) -> str:
             amount=amount,
             light=_tones(COLOURS),
             dark=_tones(COLOURS_ON_DARK),
-            plotly=Markup(plotly()) if shown or held else "",
+            plotly=Markup(plotly()) if shown or held or air else "",
             css=Markup(_resource("page.css")),
             own_css=Markup(_resource("capture.css")),
             script=Markup(_resource("page.js")),
@@ -158,6 +166,23 @@ def _where(analysis: Analysis) -> list[list[str]]:
         brief = limits.brief(analysis.totals["limits"], len(limits.LIMITS))
         rows.append(["all", "", "", "", "", "", "", brief, ""])
     return rows
+
+
+def _air_plot(analysis: Analysis) -> Json | None:
+    """Airtime of the loudest stations over time, in percent."""
+    table = analysis.airtime.collect()
+    if table.is_empty():
+        return None
+    loudest = table.group_by("transmitter").agg(pl.col("airtime_s").sum()).sort("airtime_s", descending=True)
+    last = float(table["time_s"].max() or 0.0)  # type: ignore[arg-type]
+    axis = _axis("time in the capture (s)") | {"range": [0.0, last + float(table["for_s"][0])]}
+    drawing = _Drawing("air", axis, _axis("time on the air (%)"))
+    steps = pl.DataFrame({"time_s": sorted(table["time_s"].unique())})
+    for i, sender in enumerate(loudest["transmitter"].head(len(COLOURS))):
+        own = steps.join(table.filter(pl.col("transmitter") == sender), on="time_s", how="left", maintain_order="left")
+        share = (100 * own["airtime_s"].fill_null(0.0) / float(table["for_s"][0])).clip(0.0, 100.0)
+        drawing.line(Sign(sender or "not known", f"{i}-0", dash="solid"), own["time_s"], share, step=True)
+    return drawing.figure("Who used the air", size="wide")
 
 
 def _moment(unix_s: float | None) -> str | None:

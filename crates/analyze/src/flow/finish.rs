@@ -233,6 +233,7 @@ impl Flow {
             limited_loss_s: held(Limit::Loss),
             limited_cwnd_s: held(Limit::Cwnd),
             limited_outage_s: held(Limit::Outage),
+            limited_air_s: held(Limit::Air),
         }
     }
 }

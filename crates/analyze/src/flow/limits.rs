@@ -10,7 +10,8 @@
 //! - a repetition: **loss**; from two timeouts in a row, or a second without a word from the receiver: **outage**.
 //!
 //! A congestion window limits by **slow_start** while the flight grows by at least 3/10 each round trip; by a **queue** when the
-//! round trip is above its least by 2 ms and a twentieth (in slow start: by half); else it is **loss** if anything was
+//! round trip is above its least by 2 ms and a twentieth (in slow start: by half), or **air** if a capture in monitor mode shows
+//! that the air was taken meanwhile; else it is **loss** if anything was
 //! repeated before, and **cwnd** if not.
 
 use airtcp_core::convert::low32;
@@ -32,11 +33,24 @@ pub(crate) enum Limit {
     Loss,
     Cwnd,
     Outage,
+    /// A queue, and the air was taken.
+    Air,
 }
 
 /// In the order of [`Limit`].
-pub(crate) const LIMITS: [&str; 10] =
-    ["receive_window", "receiver_app", "sender_app", "think", "idle", "slow_start", "queue", "loss", "cwnd", "outage"];
+pub(crate) const LIMITS: [&str; 11] = [
+    "receive_window",
+    "receiver_app",
+    "sender_app",
+    "think",
+    "idle",
+    "slow_start",
+    "queue",
+    "loss",
+    "cwnd",
+    "outage",
+    "air",
+];
 
 impl Limit {
     pub(crate) fn name(self) -> &'static str {
@@ -50,6 +64,8 @@ const PROMPT_PART: u64 = 16;
 /// A round trip longer than the least by this, and by this part of it, has a queue in it.
 const QUEUE: Span = Span::from_ms(2);
 const QUEUE_PART: u64 = 20;
+/// Segments outstanding, behind which the end of a write is the end of the data.
+const FEW: u64 = 4;
 /// Without a word from the receiver for so long, the path is interrupted.
 const OUTAGE: Span = Span::from_secs(1);
 /// In slow start the flight grows by so many tenths in a round trip; exits after two rounds that do not.
@@ -200,11 +216,11 @@ impl Limits {
         self.rtt_min.is_some_and(|least| self.rtt > least + (least / part).max(QUEUE))
     }
 
-    fn by_congestion_window(&self) -> Limit {
+    fn by_congestion_window(&self, air_busy: bool) -> Limit {
         if self.slow_start && !self.queue_above(2) {
             Limit::SlowStart
         } else if self.queue_above(QUEUE_PART) {
-            Limit::Queue
+            if air_busy { Limit::Air } else { Limit::Queue }
         } else if self.lossy {
             Limit::Loss
         } else {
@@ -271,8 +287,10 @@ impl Flow {
                 l.begin_slow_start();
             }
         } else {
-            let application = if prompted { l.short } else { l.short || (self.pushed && gap > self.rtt.srtt() / 2) };
-            let limit = if application { Limit::SenderApp } else { l.by_congestion_window() };
+            // PSH also ends the writes of who has more to send; with little outstanding it is the last.
+            let last_write = self.pushed && gap > self.rtt.srtt() / 2 && flight < FEW * mss;
+            let application = l.short || (!prompted && last_write);
+            let limit = if application { Limit::SenderApp } else { l.by_congestion_window(at.air_busy) };
             l.spend(at.now, limit, bands);
             if application {
                 // Such a round says nothing about the window.
@@ -294,7 +312,11 @@ impl Flow {
         if timeout {
             l.timeouts += 1;
         } else if l.timeouts == 0 {
-            let limit = if l.queue_above(QUEUE_PART) { Limit::Queue } else { Limit::Loss };
+            let limit = match l.queue_above(QUEUE_PART) {
+                true if at.air_busy => Limit::Air,
+                true => Limit::Queue,
+                false => Limit::Loss,
+            };
             l.spend(at.now, limit, bands);
         }
         l.lossy = true;
@@ -333,7 +355,7 @@ impl Flow {
 
     /// Until the last acknowledgement: what was left was on its way.
     pub(super) fn end_limits(&mut self) {
-        let limit = self.held.by_congestion_window();
+        let limit = self.held.by_congestion_window(false);
         let waits = self.flight() > 0 && self.held.timeouts > 1;
         let to = if waits { self.sent_at } else { self.advanced_at };
         self.held.spend(to, if waits { Limit::Outage } else { limit }, usize::MAX / 8);

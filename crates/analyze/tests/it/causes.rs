@@ -63,6 +63,7 @@ pub fn parts(found: &Analysed) -> Vec<(&'static str, f64)> {
         "loss",
         "cwnd",
         "outage",
+        "air",
     ];
     let spent = names.map(|name| found.floats("flows", &format!("limited_{name}_s"))[row]);
     let total: f64 = spent.iter().sum();

@@ -113,9 +113,11 @@ fn expect_same(what: &str, reference: &Analysed, file: Vec<u8>) {
     assert_same(what, reference, &found);
 }
 
-/// NaN equals NaN.
+/// NaN equals NaN. What stations did on the air is only in captures in monitor mode.
 fn assert_same(what: &str, a: &Analysed, b: &Analysed) {
-    assert_eq!(format!("{:?}", a.tables), format!("{:?}", b.tables), "{what}");
+    for (one, other) in a.tables.iter().zip(&b.tables).filter(|(t, _)| !matches!(t.name, "stations" | "airtime")) {
+        assert_eq!(format!("{one:?}"), format!("{other:?}"), "{what}");
+    }
 }
 
 #[test]

@@ -14,6 +14,7 @@ mod common;
 mod damage;
 mod formats;
 mod matrix;
+mod monitor;
 mod own_tcp;
 mod simulator;
 mod vantage;
