@@ -144,6 +144,9 @@ def observe(analysis: Analysis) -> Observed:
         window = part["windows"]["receive_window_bytes"].max()
         limits = window is not None and float(row["flight_max_bytes"]) >= 0.9 * float(window)  # type: ignore[arg-type]
         ended = row["end_s"] < origin + duration_s - 1.0
+        # Offload shows packets of many segments; on the wire they are as long as the MSS at most.
+        mean = float(row["payload_bytes"]) / max(1, row["data_packets"])
+        packets = round(float(row["payload_bytes"]) / min(mean, float(row["mss_bytes"] or mean)))
         flows.append(
             Flow(
                 row["flow"],
@@ -154,10 +157,10 @@ def observe(analysis: Analysis) -> Observed:
                 int(row["unique_bytes"]) if ended else None,
                 float(early[row["flow"]]["rtt_samples"]["rtt_ms"].min() or row["rtt_min_ms"]),  # type: ignore[arg-type]
                 float(near[row["flow"]]),
-                row["data_packets"] / max(1, _acks_of(rows, row)),
+                packets / max(1, _acks_of(rows, row)),
                 float(window) if limits and window is not None else None,  # type: ignore[arg-type]
                 float(row["payload_bytes"]),
-                int(row["data_packets"]),
+                packets,
                 _trace(part, origin, grid, near[row["flow"]]),
             )
         )
@@ -312,7 +315,9 @@ def _losses(
         samples = parts[flow.number]["rtt_samples"]
         times, rtts = samples["time_s"].to_numpy(), samples["rtt_ms"].to_numpy()
         highest = max(highest, _longest_ms(flow, parts[flow.number]))
-        data += parts[flow.number]["segments"].filter(pl.col("kind") == "data").height
+        sent = parts[flow.number]["segments"].filter(pl.col("kind") == "data")
+        length = flow.payload_bytes / max(1, flow.data_packets)
+        data += round(int((sent["seq_to"] - sent["seq_from"]).sum()) / length)
         last = -1.0
         for time_s, waited_s in zip(table["time_s"].to_list(), table["waited_s"].to_list(), strict=True):
             lost += 1
