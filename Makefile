@@ -62,6 +62,7 @@ lint: $(BUILD) $(DEV) ## Formatting, lints and types
 	cargo fmt --all --check
 	git ls-files -z '*.rs' | xargs -0 rustfmt --check --edition 2024
 	cargo clippy --workspace --all-targets -- -D warnings
+	@if tools/host.sh have; then tools/host.sh lint; else echo 'skipped: airtcp-host with BPF'; fi
 	@if cargo deny --version >/dev/null 2>&1; then cargo deny check bans licenses sources; else echo 'skipped: cargo-deny is not installed'; fi
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check

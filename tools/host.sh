@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds or tests airtcp-host with BPF. Usage: tools/host.sh build|test|lint (from the repository's root)
+# Builds or tests airtcp-host with BPF. Usage: tools/host.sh build|test|lint|have (from the repository's root)
 # It links libelf and zlib statically, so nothing of them is needed where the binary runs.
 set -eu
 target=$(rustc -vV | sed -n 's/^host: //p')
@@ -15,8 +15,10 @@ export LIBBPF_SYS_LIBRARY_PATH="$libraries"
 case ${1:-} in
 build)
     RUSTFLAGS='-C target-feature=+crt-static' cargo build --release --target "$target" -p airtcp-host --features bpf
+    strip "target/$target/release/airtcp-host"
     ls -l "target/$target/release/airtcp-host"
     ;;
+have) ;;
 test) exec cargo test -p airtcp-host --features bpf ;;
 lint) exec cargo clippy -p airtcp-host --features bpf --all-targets -- -D warnings ;;
 *) sed -n '2,3s/^# //p' "$0" >&2; exit 2 ;;

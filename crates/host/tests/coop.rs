@@ -76,7 +76,9 @@ fn a_killed_daemon_leaves_nothing() {
         thread::sleep(Duration::from_secs(2));
         rates(&upload, Duration::from_secs(1))[0]
     };
-    for round in 0..3 {
+    // AIRTCP_HOST_KILLS=100 takes ten minutes.
+    let kills = std::env::var("AIRTCP_HOST_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(2);
+    for round in 0..kills {
         let bed = Bed::new(LONG);
         let mut daemon = daemon(&bed);
         let upload = [Upload::new(&bed, Some("cubic"), |_| {})];
@@ -85,6 +87,7 @@ fn a_killed_daemon_leaves_nothing() {
         let (cap, ssthresh) = window(&upload[0]);
         let capped = rates(&upload, Duration::from_secs(1))[0];
         assert!(capped < 0.75 * before, "capped {capped:.1} of {before:.1} Mbit/s");
+        assert_eq!(window(&upload[0]).1, ssthresh, "the cap touched the threshold");
         daemon.kill().unwrap(); // SIGKILL
         daemon.wait().unwrap();
         thread::sleep(LEASE + Duration::from_secs(1));
@@ -93,7 +96,8 @@ fn a_killed_daemon_leaves_nothing() {
         println!(
             "round {round}: {before:.1} Mbit/s, capped {capped:.1} (window {cap}), after kill -9 {rate:.1} (window {free}), ssthresh {ssthresh} then {after}"
         );
-        assert_eq!(ssthresh, after, "the threshold was touched");
+        // CUBIC's own HyStart may end the slow start that leads back earlier; nothing may raise or reset it.
+        assert!(after <= ssthresh && after > cap, "threshold {ssthresh}, {after} after the cap of {cap}");
         assert!(rate >= 0.8 * before, "{rate:.1} of {before:.1} Mbit/s after the lease and a second");
     }
 }
@@ -106,8 +110,15 @@ fn a_hostile_announcer_caps_nobody_below_the_fair_share() {
     }
     let _alone = common::alone();
     let bed = Bed::new(LONG);
+    let other = bed.b.run(|| UdpSocket::bind(("0.0.0.0", PORT)).unwrap());
     let mut daemon = daemon(&bed);
     let upload = Upload::new(&bed, Some("cubic"), |_| {});
+    // Another terminal hears that this one sends.
+    other.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    let mut datagram = [0; 100];
+    let (bytes, from) = other.recv_from(&mut datagram).unwrap();
+    let announcement = Announcement::decode(&datagram[..bytes]).unwrap();
+    assert_eq!((from.ip().to_string().as_str(), announcement.flows), ("10.9.0.1", 1), "{announcement:?}");
     wait_for_cap(&upload, 2 * segments_of(1));
     let hostile = bed.b.run(|| {
         let socket = UdpSocket::bind("10.9.0.2:0").unwrap();
