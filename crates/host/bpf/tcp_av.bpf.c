@@ -85,19 +85,22 @@ struct {
 	TYPE(value, struct flow);
 } flows SEC(".maps");
 
-INLINE u64 path_of(struct tcp_sock *tp)
+/* Names the path: its interface, and how often that one's has changed. `before` while there is no route, as after a timeout. */
+INLINE u64 path_of(struct tcp_sock *tp, u64 before)
 {
 	u32 zero = 0, at = interface_of(tp);
 	u64 *all = map_lookup(&paths, &zero);
-	u64 sum = all ? *all : 0;
+	u64 changes = all ? *all : 0;
 
-	if (at > 0 && at < INTERFACES) {
+	if (!at)
+		return before;
+	if (at < INTERFACES) {
 		u64 *own = map_lookup(&paths, &at);
 
 		if (own)
-			sum += *own;
+			changes += *own;
 	}
-	return sum;
+	return (u64)at << 32 | (u32)changes;
 }
 
 INLINE void read_path(struct tcp_sock *tp, struct law_path *path)
@@ -157,7 +160,7 @@ SEC("struct_ops/init") void init(u64 *ctx)
 	f->delivered_low = tp->delivered;
 	f->delivered = f->delivered_low;
 	f->cwnd = tp->snd_cwnd;
-	f->path = path_of(tp);
+	f->path = path_of(tp, 0);
 }
 
 SEC("struct_ops/pkts_acked") void pkts_acked(u64 *ctx)
@@ -191,11 +194,13 @@ SEC("struct_ops/cong_avoid") void cong_avoid(u64 *ctx)
 
 	read_path(tp, &path);
 	take_wish(tp, f);
-	u64 generation = path_of(tp);
+	u64 now_on = path_of(tp, f->path);
 
-	if (generation != f->path) {
-		f->path = generation;
-		law_on_path_change(&f->params, &f->state);
+	if (now_on != f->path) {
+		/* 0: there was no route yet as the connection began. */
+		if (f->path)
+			law_on_path_change(&f->params, &f->state);
+		f->path = now_on;
 	}
 	f->delivered += (u32)(tp->delivered - (u32)f->delivered_low);
 	f->delivered_low = tp->delivered;

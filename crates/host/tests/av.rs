@@ -126,7 +126,8 @@ fn path_change(av: &Av) -> Result<(), String> {
     bed.detour.store(100_000_000, Ordering::Relaxed);
     thread::sleep(Duration::from_secs(2));
     let untold = least();
-    av.path_changed(0).unwrap();
+    let air = bed.a.run(|| airtcp_host::sys::interface_index("air0").unwrap());
+    av.path_changed(air).unwrap();
     thread::sleep(Duration::from_secs(1));
     let told = least();
     println!("least round trip {before} ms; 100 ms more: {untold} ms, told of it {told} ms");
