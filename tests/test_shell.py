@@ -11,8 +11,10 @@ import re
 import select
 import shutil
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -353,6 +355,24 @@ def test_a_pause_of_airtcp_makes_the_run_invalid() -> None:
         _, errors = network.communicate(timeout=30)
     assert "INVALID" in errors
     assert re.search(r"packet came \d+ ms late; 100 are allowed", errors)
+
+
+@needs_network
+@pytest.mark.skipif(shutil.which("pasta") is None, reason="needs pasta (package passt)")
+def test_a_host_is_the_way_to_the_machines_network() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as machine:
+        port = machine.getsockname()[1]
+        thread = threading.Thread(target=lambda: machine.accept()[0].sendall(b"through the line"))
+        thread.start()
+        script = (
+            "import os, socket, time; begin = time.monotonic()\n"
+            f"s = socket.create_connection((os.environ['AIRTCP_MACHINE'], {port}), timeout=20)\n"
+            "print(s.recv(99).decode(), 'late' if time.monotonic() - begin >= 0.1 else 'early')"
+        )
+        done = run("shell", "--line", LINE, "--internet", "server", "--", sys.executable, "-c", script)
+        thread.join(20)
+    # A handshake and the answer: two round trips of the line.
+    assert done.stdout == "through the line late\n", done.stderr
 
 
 @needs_network

@@ -29,7 +29,7 @@ pub(crate) struct InitPlan {
     pub(crate) hosts: String,
     /// Text of `/etc/resolv.conf`.
     pub(crate) resolv: String,
-    /// Bytes are orders ([`END`]); its end is the driver's.
+    /// Bytes are orders ([`GO`], [`END`]); its end is the driver's.
     pub(crate) orders: RawFd,
     /// A line `PLACE STATUS` for each command that has ended.
     pub(crate) reports: RawFd,
@@ -47,6 +47,8 @@ pub(crate) struct Program {
     pub(crate) in_front: bool,
 }
 
+/// The order to start the programs.
+pub(crate) const GO: u8 = b'G';
 /// The order to end all programs.
 pub(crate) const END: u8 = b'E';
 /// Longest line of a program that is kept together.
@@ -60,7 +62,9 @@ pub(crate) fn run(plan: RawFd) -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(error) => {
-            eprintln!("error: starting the programs: {error}");
+            if !error.is_empty() {
+                eprintln!("error: starting the programs: {error}");
+            }
             ExitCode::FAILURE
         }
     }
@@ -97,6 +101,11 @@ fn start(plan: RawFd) -> Result<Init, String> {
     let signals = SignalFd::with_flags(&caught, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
         .map_err(|error| error.to_string())?;
     own_files(&plan)?;
+    let mut order = [0];
+    if nix::unistd::read(&orders, &mut order) != Ok(1) || order[0] != GO {
+        // Nobody is left to start them for; whoever ended has said why.
+        return Err(String::new());
+    }
     let mut init = Init { orders, reports, children: Vec::new(), outputs: Vec::new(), signals };
     for (place, program) in plan.commands.iter().enumerate() {
         let child = init.spawn(program).map_err(|error| {

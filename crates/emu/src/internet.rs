@@ -28,12 +28,30 @@ fn inside(program: &str, space: RawFd) -> Command {
     command
 }
 
-/// Starts pasta in the namespace of this host, and has the host forward.
+/// Has this host forward, with its own address on what it forwards. Before there are programs, since it takes a thread.
+pub(crate) fn prepare(name: &str, hosts: &[Host]) -> Result<(), Stop> {
+    let host = find(name, hosts)?;
+    host.forward().map_err(|error| Stop::failure(format!("host {name:?}: forwarding: {error}")))?;
+    let rules = format!(
+        "table ip airtcp {{ chain out {{ type nat hook postrouting priority srcnat; oifname \"{DEVICE}\" masquerade; }}; }}"
+    );
+    let nft = inside("nft", host.space()).arg(rules).stderr(Stdio::null()).status();
+    if !nft.is_ok_and(|status| status.success()) {
+        eprintln!("note: no address translation here (nft): only one host at a time can use the internet");
+    }
+    Ok(())
+}
+
+fn find<'a>(name: &str, hosts: &'a [Host]) -> Result<&'a Host, Stop> {
+    let host = hosts.iter().find(|host| host.name == name);
+    host.ok_or_else(|| Stop::bad_input(format!("--internet {name:?}: no such host")))
+}
+
+/// Starts pasta in the namespace of this host, among the programs' processes: it is killed with them.
 pub(crate) fn begin(name: &str, hosts: &[Host]) -> Result<Child, Stop> {
-    let Some(host) = hosts.iter().find(|host| host.name == name) else {
-        return Err(Stop::bad_input(format!("--internet {name:?}: no such host")));
-    };
-    let space = format!("/proc/{}/fd/{}", std::process::id(), host.space());
+    let host = find(name, hosts)?;
+    // Its own copy of the descriptor: it gives up the right to open those of others.
+    let space = format!("/proc/self/fd/{}", host.space());
     let mut command = Command::new("pasta");
     command.args(["--foreground", "--quiet", "--ipv4-only", "--config-net", "--ns-ifname", DEVICE]);
     command.args([
@@ -55,7 +73,7 @@ pub(crate) fn begin(name: &str, hosts: &[Host]) -> Result<Child, Stop> {
         command.args(["--runas", "0:0"]);
     }
     command.args(["--netns", &space]).stdin(Stdio::null());
-    Before { dies_with: Some(signed32(std::process::id())), ..Before::default() }.apply(&mut command);
+    Before { keeps: vec![host.space()], ..Before::default() }.apply(&mut command);
     let mut pasta = command.spawn().map_err(|error| {
         Stop::bad_input(if error.kind() == std::io::ErrorKind::NotFound {
             "--internet needs pasta, which is missing: install the package passt".to_owned()
@@ -63,15 +81,6 @@ pub(crate) fn begin(name: &str, hosts: &[Host]) -> Result<Child, Stop> {
             format!("pasta: {error}")
         })
     })?;
-    host.forward().map_err(|error| Stop::failure(format!("host {name:?}: forwarding: {error}")))?;
-    let rules = format!(
-        "table ip airtcp {{ chain out {{ type nat hook postrouting priority srcnat; oifname \"{DEVICE}\" masquerade; }} }}"
-    );
-    let has_nat =
-        inside("nft", host.space()).arg(rules).stderr(Stdio::null()).status().is_ok_and(|status| status.success());
-    if !has_nat {
-        eprintln!("note: no address translation here (nft): only one host at a time can use the internet");
-    }
     // pasta has made its device, or has said why not and ended.
     for _ in 0..100 {
         if matches!(pasta.try_wait(), Ok(Some(_))) {

@@ -25,7 +25,7 @@ use crate::clock::{Clock, Monotonic, SPIN, Urgency};
 use crate::connections::Seen;
 use crate::diag::{ended_connections, open_connections};
 use crate::driver::{Driver, Network, Port, Tap};
-use crate::init::{END, InitPlan, Program};
+use crate::init::{END, GO, InitPlan, Program};
 use crate::plan::Plan;
 use crate::report::{CommandReport, HostReport, Report, processor_time};
 use crate::space::{Host, HostPlan, become_root, no_tun};
@@ -193,9 +193,11 @@ impl<'a> Live<'a> {
                 capture = Some(begun);
             }
         }
-        let internet = plan.internet.as_ref().map(|host| crate::internet::begin(host, &hosts)).transpose()?;
+        plan.internet.as_ref().map(|host| crate::internet::prepare(host, &hosts)).transpose()?;
         let environment = environment(plan, &attached);
         let (programs, init) = Programs::begin(plan, &hosts, &attached, &environment)?;
+        let internet = plan.internet.as_ref().map(|host| crate::internet::begin(host, &hosts)).transpose()?;
+        nix::unistd::write(&programs.orders, &[GO]).map_err(|error| Stop::failure(error.desc()))?;
         let shown = State {
             name: name.to_owned(),
             init,
