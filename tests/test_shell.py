@@ -362,7 +362,12 @@ def test_a_pause_of_airtcp_makes_the_run_invalid() -> None:
 def test_a_host_is_the_way_to_the_machines_network() -> None:
     with socket.create_server(("127.0.0.1", 0)) as machine:
         port = machine.getsockname()[1]
-        thread = threading.Thread(target=lambda: machine.accept()[0].sendall(b"through the line"))
+
+        def answer() -> None:
+            with machine.accept()[0] as client:
+                client.sendall(b"through the line")
+
+        thread = threading.Thread(target=answer)
         thread.start()
         script = (
             "import os, socket, time; begin = time.monotonic()\n"
