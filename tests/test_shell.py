@@ -160,6 +160,8 @@ def test_a_program_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch, tm
     monkeypatch.setenv(realtime.VARIABLE, str(tmp_path / "none"))
     with pytest.raises(RunError, match="build it with `make build`"):
         realtime.program()
+    (tmp_path / "none").write_text("#!/bin/sh\n")
+    assert os.access(realtime.program(), os.X_OK)
 
 
 # --- real programs ---------------------------------------------------------------------------------------------------

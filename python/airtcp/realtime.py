@@ -70,8 +70,13 @@ def program() -> Path:
         [Path(named)] if named else [Path(__file__).parent / PROGRAM, Path(sysconfig.get_path("scripts")) / PROGRAM]
     )
     for place in places:
-        if os.access(place, os.X_OK) and place.is_file():
-            return place
+        if place.is_file():
+            if not os.access(place, os.X_OK):
+                # Installers of wheels may forget that it is a program.
+                with suppress(OSError):
+                    place.chmod(0o755)
+            if os.access(place, os.X_OK):
+                return place
     where = " and not at ".join(str(place) for place in places)
     raise RunError(f"the program {PROGRAM} is not at {where}: build it with `make build`, on Linux")
 
