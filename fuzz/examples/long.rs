@@ -130,7 +130,20 @@ fn main() {
             seeds.extend([vec![0; 50], (0..=255).collect(), vec![1; 500]]);
             airtcp_fuzz::announcement
         }
-        other => panic!("{other}: must be scenario, document, analyze or announcement"),
+        "packet" => {
+            let tcp = [
+                &[2, 60, 0x45, 0, 0, 60, 0, 0, 0x40, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2][..],
+                &[7; 12],
+                &[0xa0, 0x10],
+                &[9; 6],
+                &[1, 1, 8, 10],
+                &[3; 12],
+            ];
+            let six = [&[3, 48, 0x60, 2, 0, 0, 0, 8, 17, 64][..], &[1; 32], &[0, 9, 0, 53, 0, 8, 0, 0]];
+            seeds.extend([tcp.concat().repeat(5), [tcp.concat(), six.concat()].concat().repeat(3)]);
+            airtcp_fuzz::packet
+        }
+        other => panic!("{other}: must be scenario, document, analyze, announcement or packet"),
     };
     assert!(!seeds.is_empty(), "no seeds: `cargo run --bin seeds` writes them");
     let until = Instant::now() + Duration::from_secs(seconds.parse().expect("seconds"));

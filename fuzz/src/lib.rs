@@ -6,10 +6,15 @@ use std::sync::LazyLock;
 use airtcp_analyze::tables::Data;
 use airtcp_analyze::{Analyzer, Options};
 use airtcp_core::coop::{ANNOUNCEMENT_BYTES, Announcement, CoopConfig, Daemon, FlowId, FlowSample, TerminalId};
+use airtcp_core::packet::Ecn;
 use airtcp_core::rng::{Purpose, stream};
 use airtcp_core::units::{Span, Time};
+use airtcp_core::wire::{Reader, patch_ecn};
+use airtcp_sim::capture::NoCapture;
 use airtcp_sim::document::Document;
 use airtcp_sim::scenario::Scenario;
+use airtcp_sim::spec::{NodeId, RunSpec};
+use airtcp_sim::world::World;
 
 /// Bytes as a capture file, through the whole path: no panic, every packet counted once, bytes conserved.
 pub fn analyze(bytes: &[u8]) {
@@ -70,6 +75,62 @@ pub fn announcement(bytes: &[u8]) {
         assert!(caps[0].is_some_and(|cap| cap >= 2));
         let _ = daemon.on_deadline(now);
     }
+}
+
+/// Two real hosts behind a link that drops, marks and filters, and a radio that gives up.
+static NETWORK: LazyLock<RunSpec> = LazyLock::new(|| {
+    let text = r#"
+        duration = "1s"
+        nodes = [
+            { name = "a", kind = "host", attach = true }, { name = "ap", kind = "router" }, { name = "r", kind = "router" },
+            { name = "b", kind = "host", attach = true },
+        ]
+        wlans = [{ ap = "ap", stations = ["a"], signal = { kind = "error_rate", rate = 0.3 }, ap_radio = { reorder_buffer = { retry_out = "delay" } } }]
+        links = [
+            { from = "ap", to = "r", rate = "2Mbit/s", delay = "1ms", queue = "fq_codel", reverse = { queue = { name = "ack_filter", limit_packets = 5 } } },
+            { from = "r", to = "b", rate = "1Gbit/s", delay = "1ms" },
+        ]
+    "#;
+    let read = Scenario::parse(text, "network.toml", &[]).and_then(|read| read.to_spec());
+    read.unwrap_or_else(|faults| panic!("{faults}"))
+});
+
+/// Bytes as packets of real programs, each behind two that say from where, when and how long: each is read or refused, goes through a
+/// network, and comes out once at most; ECN changes nothing but itself.
+pub fn packet(bytes: &[u8]) {
+    let mut world = World::build(&NETWORK).expect("a network");
+    world.audit();
+    let hosts = [0, 1].map(|i| world.external_hosts()[i].node);
+    let (mut reader, mut sent, mut taken) = (Reader::default(), 0, 0);
+    let mut rest = bytes;
+    while let [when, length, tail @ ..] = rest {
+        let (packet, others) = tail.split_at(usize::from(*length).min(tail.len()));
+        rest = others;
+        world.run_until(world.now() + Span::from_us(u64::from(*when >> 1) * 50), &mut NoCapture);
+        if let Ok(read) = reader.read(packet) {
+            assert_eq!(usize::from(read.packet.size), packet.len());
+            assert!(read.packet.len <= read.packet.size && read.packet.is_external());
+            let mut marked = packet.to_vec();
+            patch_ecn(&mut marked, Ecn::Ce);
+            let again = reader.read(&marked).expect("as before").packet;
+            assert_eq!(
+                (again.connection(), again.ecn, again.len),
+                (read.packet.connection(), Ecn::Ce, read.packet.len)
+            );
+            let [from, to]: [NodeId; 2] = if when & 1 == 0 { hosts } else { [hosts[1], hosts[0]] };
+            world.inject(from, to, read.packet).expect("attached hosts with a path");
+            sent += 1;
+        }
+        if when & 2 == 0 {
+            taken += u32::from(world.take_egress().is_some());
+        }
+    }
+    world.run_until(world.end().max(world.now()), &mut NoCapture);
+    while world.take_egress().is_some() {
+        taken += 1;
+    }
+    assert!(taken + world.external_inside() <= sent);
+    assert_eq!(world.finding(), None);
 }
 
 /// Bytes as a scenario file, to what a world is built from: what is accepted says the same again once it is written out, and every
