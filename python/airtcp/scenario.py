@@ -257,6 +257,11 @@ class TcpAv(Part):
 class Dctcp(Part):
     """Parameters of DCTCP."""
 
+    alpha_bits: int | None = None
+    """Bits of `alpha` below one. Linux: 10, too few for an average of rare marks; TCP Prague: 20. 10 to 30. Default:
+    10.
+    """
+
     alpha_on_init: int | None = None
     """`alpha` at the beginning, in 1/1024. Linux: 1024, so that the first mark halves the window. At most 1024.
     Default: 1024.
