@@ -24,6 +24,7 @@ from airtcp._files import fault_of_input
 from airtcp._terminal import BAD_INPUT, FAILURE, OK, Interrupts, StopError, fail, render, say, write_out
 from airtcp._text import to_json
 from airtcp.commands import advise, analyze, clean, host, play, report, shell, start, study, sweep, verify
+from airtcp.commands.sweep import set_option
 from airtcp.errors import (
     DamagedError,
     ExecutorError,
@@ -313,15 +314,7 @@ def _parser() -> _Parser:
         what = "scenario file (TOML), - for standard input, or a link of airtcp play"
         sub.add_argument("file", metavar="FILE", nargs="?", help=what)
         sub.add_argument("--seed", type=_seed, metavar="N", help="seed of the run; default: the scenario's")
-        sub.add_argument(
-            "--set",
-            action="extend",
-            nargs="+",
-            default=[],
-            dest="changes",
-            metavar="KEY=VALUE",
-            help="change values of the scenario; can be repeated",
-        )
+        set_option(sub, "change values of the scenario; can be repeated")
         sub.add_argument("--duration", metavar="T", help="simulated time, such as 30s; default: the scenario's")
 
     sub = command(

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from airtcp._terminal import BAD_INPUT, OK, Interrupts, StopError, render, say, write_out
-from airtcp.commands.sweep import positive, progress_bar
+from airtcp.commands.sweep import positive, progress_bar, set_option
 from airtcp.errors import CaptureError
 
 if TYPE_CHECKING:
@@ -194,15 +194,7 @@ def add(command: Callable[..., Any]) -> None:
         metavar="N",
         help="of a capture only flows of these numbers (airtcp analyze shows them)",
     )
-    sub.add_argument(
-        "--set",
-        action="extend",
-        nargs="+",
-        default=[],
-        dest="changes",
-        metavar="KEY=VALUE",
-        help="change values of the scenario; can be repeated",
-    )
+    set_option(sub, "change values of the scenario; can be repeated")
     sub.add_argument(
         "--with",
         action="append",

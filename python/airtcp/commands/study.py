@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from airtcp._terminal import BAD_INPUT, FAILURE, OK, Interrupts, StopError, render, say, write_out
-from airtcp.commands.sweep import check_local, duration, local_options, positive, progress_bar
+from airtcp.commands.sweep import check_local, duration, local_options, positive, progress_bar, set_option
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -258,15 +258,7 @@ def add(command: Callable[..., Any]) -> None:
     one.add_argument(
         "--seeds", type=positive, metavar="N", help="number of seeds for each point; default: the experiments' own"
     )
-    one.add_argument(
-        "--set",
-        action="extend",
-        nargs="+",
-        default=[],
-        dest="changes",
-        metavar="KEY=VALUE",
-        help="change a parameter of the experiments, or a key of their scenarios; can be repeated",
-    )
+    set_option(one, "change a parameter of the experiments, or a key of their scenarios; can be repeated")
     one.add_argument("--settle", action="store_true", help="run more seeds for open findings, up to a budget")
     one.add_argument(
         "--settle-budget",

@@ -194,6 +194,11 @@ _UNITS: Final = {
 }
 
 
+def set_option(sub: Any, text: str) -> None:  # noqa: ANN401
+    """`--set`, with as many values as are given and as often as it is given."""
+    sub.add_argument("--set", action="extend", nargs="+", default=[], dest="changes", metavar="KEY=VALUE", help=text)
+
+
 def local_options(sub: Any) -> None:  # noqa: ANN401
     """Options of runs on this machine."""
     sub.add_argument("--jobs", type=positive, metavar="N", help="runs at a time; default: one per core")
@@ -264,15 +269,7 @@ def add(command: Callable[..., Any]) -> None:
         help="without a sweep file: vary a key of a scenario and measure its flows; can be repeated",
     )
     sub.add_argument("--quick", action="store_true", help="apply the overrides of the file's [quick]")
-    sub.add_argument(
-        "--set",
-        action="extend",
-        nargs="+",
-        default=[],
-        dest="changes",
-        metavar="KEY=VALUE",
-        help="change a parameter, as in 'n=[1, 2]', or a key of the scenario; can be repeated",
-    )
+    set_option(sub, "change a parameter, as in 'n=[1, 2]', or a key of the scenario; can be repeated")
     sub.add_argument(
         "--executor",
         metavar="ADDRESS",
