@@ -4,7 +4,7 @@
 
 use std::fs;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use airtcp_core::units::{DataRate, Span};
@@ -145,6 +145,9 @@ const REORDERING: &str = "net.ipv4.tcp_reordering";
 /// All that airtcp sets.
 const SYSCTLS: [&str; 3] = [SS_RATIO, CA_RATIO, REORDERING];
 
+/// How often [`note`] makes the folder anew; a bound, so that a broken file system ends in a sentence.
+const ATTEMPTS: u32 = 1000;
+
 /// Where notes of this network namespace are. Its cookie names it, which no other has until the next boot.
 fn notes() -> Result<PathBuf, String> {
     let cookie = crate::sys::network_cookie().map_err(|e| format!("cannot name this network namespace: {e}"))?;
@@ -171,15 +174,33 @@ pub fn apply(steps: &[Step], mut tell: impl FnMut(&str)) -> Result<(), String> {
     Ok(())
 }
 
-fn note(path: &PathBuf, text: &str) -> io::Result<()> {
+/// Adds to the note at `path`, whose folder is made. Another namespace's `undo` may remove the empty folder in between.
+fn note(path: &Path, text: &str) -> io::Result<()> {
     use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-    if let Some(folder) = path.parent().filter(|folder| !folder.exists()) {
-        fs::DirBuilder::new().mode(0o700).create(folder)?;
-    }
-    let mut file =
-        fs::OpenOptions::new().create(true).append(true).mode(0o600).custom_flags(libc::O_NOFOLLOW).open(path)?;
+    let open =
+        || fs::OpenOptions::new().create(true).append(true).mode(0o600).custom_flags(libc::O_NOFOLLOW).open(path);
+    let mut attempts = 0;
+    let mut file = loop {
+        match open() {
+            Err(e) if e.kind() == io::ErrorKind::NotFound && attempts < ATTEMPTS => attempts += 1,
+            opened => break opened?,
+        }
+        if let Some(folder) = path.parent() {
+            match fs::DirBuilder::new().mode(0o700).create(folder) {
+                Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(e),
+                _ => {}
+            }
+        }
+    };
     file.write_all(text.as_bytes())?;
     file.sync_all()
+}
+
+/// Removes the note, and the folder if no other namespace has one there.
+fn forget(path: &Path) -> Result<(), String> {
+    fs::remove_file(path).map_err(|e| format!("cannot remove {}: {e}", path.display()))?;
+    let _ = path.parent().map(fs::remove_dir);
+    Ok(())
 }
 
 /// What is not as the steps have it, each as a sentence.
@@ -224,10 +245,7 @@ pub fn undo(mut tell: impl FnMut(&str)) -> Result<(), String> {
     if !failed.is_empty() {
         return Err(failed);
     }
-    fs::remove_file(&path).map_err(|e| format!("cannot remove {}: {e}", path.display()))?;
-    // Other namespaces may have notes there.
-    let _ = path.parent().map(fs::remove_dir);
-    Ok(())
+    forget(&path)
 }
 
 /// Spacing of segments by RTT / cwnd, as the study pacing-buffers simulates it.
@@ -282,6 +300,25 @@ mod tests {
         for line in ["", "sysctl\tkernel.core_pattern\t1", "sysctl\tnet.ipv4.tcp_reordering\tx", "rm\t/\t1"] {
             assert_eq!(Setting::of_note(line), None, "{line}");
         }
+    }
+
+    /// Two namespaces note and undo at once: one makes the folder that the other has just found missing or removed.
+    #[test]
+    fn namespaces_do_not_disturb_each_others_notes() {
+        let folder = std::env::temp_dir().join(format!("airtcp-notes-{}", std::process::id()));
+        std::thread::scope(|scope| {
+            for namespace in 0..4 {
+                let path = folder.join(format!("undo-{namespace}"));
+                scope.spawn(move || {
+                    for round in 0..200 {
+                        note(&path, "one\n").and_then(|()| note(&path, "two\n")).unwrap();
+                        assert_eq!(fs::read_to_string(&path).unwrap(), "one\ntwo\n", "round {round}");
+                        forget(&path).unwrap();
+                    }
+                });
+            }
+        });
+        assert!(!folder.exists());
     }
 
     #[test]
