@@ -170,8 +170,9 @@ class Analysis:
 
     def __new__(
         cls,
-        path: str | Path,
+        places: list[list[str]],
         *,
+        ahead_ns: list[int] = ...,
         points: int = 4000,
         idle_timeout_s: float = 300.0,
         max_connections: int = 100_000,

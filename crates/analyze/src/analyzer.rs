@@ -11,7 +11,8 @@ use crate::connection::{Arrival, Connection, ConnectionId};
 use crate::decode::{Segment, Skipped, decode};
 use crate::flow::Limits;
 use crate::open::Open;
-use crate::reader::{CaptureError, Format, Reader};
+use crate::places::{Broken, Next, Place, Places};
+use crate::reader::{CaptureError, Reader};
 use crate::tables::{Rows, Table};
 use crate::wifi::{self, Air};
 
@@ -84,40 +85,47 @@ struct Counts {
 
 /// Analyses a capture.
 pub struct Analyzer {
-    reader: Reader,
+    places: Places,
     options: Options,
     idle: Span,
     open: Open,
     limits: Limits,
     rows: Rows,
-    air: Air,
+    /// By place.
+    air: Vec<Air>,
     first_ns: Option<u64>,
     /// Since the first packet.
     now: Time,
     last_link: Option<u16>,
     counts: Counts,
-    damage: Option<CaptureError>,
+    damage: Vec<Broken>,
     at_end: bool,
 }
 
 impl Analyzer {
     /// Fails if it is no capture.
     pub fn new<R: Read + Send + 'static>(input: R, options: Options) -> Result<Analyzer, CaptureError> {
-        Ok(Analyzer {
-            reader: Reader::new(input)?,
+        let place = Place::new((0, Reader::new(input)?), []);
+        Ok(Analyzer::of(vec![place], Vec::new(), options))
+    }
+
+    /// Several captures at once. `ahead_ns`: by how much the clock of each place is ahead of the first one's.
+    pub fn of(places: Vec<Place>, ahead_ns: Vec<i64>, options: Options) -> Analyzer {
+        Analyzer {
+            air: places.iter().map(|_| Air::default()).collect(),
+            places: Places::new(places, ahead_ns),
             idle: Span::from_ns(floor64(options.idle_timeout_s.max(0.0) * 1e9)),
             options,
             open: Open::default(),
             limits: limits(0, options.points),
             rows: Rows::default(),
-            air: Air::default(),
             first_ns: None,
             now: Time::ZERO,
             last_link: None,
             counts: Counts::default(),
-            damage: None,
+            damage: Vec::new(),
             at_end: false,
-        })
+        }
     }
 
     /// Reads up to that many packets more; false at the end of the file or of what can be read of it.
@@ -126,8 +134,8 @@ impl Analyzer {
             if self.at_end {
                 break;
             }
-            match self.reader.read() {
-                Ok(Some(raw)) => {
+            match self.places.read() {
+                Ok(Some(Next { raw, place })) => {
                     self.counts.packets += 1;
                     let (time_ns, interface) = (raw.time_ns, raw.interface);
                     self.counts.bytes += u64::from(raw.wire_bytes);
@@ -137,18 +145,21 @@ impl Analyzer {
                     }
                     let mut decoded = decode(&raw);
                     let now = clock(&mut self.first_ns, &mut self.now, &mut self.counts, time_ns);
-                    if raw.link_type == wifi::LINKTYPE && self.air.on_frame(now, &raw) && decoded.is_ok() {
+                    if raw.link_type == wifi::LINKTYPE
+                        && self.air[place as usize].on_frame(now, &raw)
+                        && decoded.is_ok()
+                    {
                         decoded = Err(Skipped::Repeated);
                     }
                     match decoded {
-                        Ok(segment) => self.on_segment(interface, &segment),
+                        Ok(segment) => self.on_segment(interface, &Segment { place, ..segment }),
                         Err(why) => *self.counts.skipped.entry(why).or_default() += 1,
                     }
                 }
                 Ok(None) => self.at_end = true,
                 Err(damage) => {
-                    self.damage = Some(damage);
-                    self.at_end = true;
+                    // What other files hold is read all the same.
+                    self.damage.push(damage);
                 }
             }
         }
@@ -178,7 +189,7 @@ impl Analyzer {
                 }
                 let id = ConnectionId(self.counts.connections);
                 self.counts.connections += 1;
-                let place = self.open.insert(p, Connection::new(id, p.source, p.destination));
+                let place = self.open.insert(p, Connection::new(id, p));
                 self.limits = limits(self.open.len(), self.options.points);
                 place
             }
@@ -188,7 +199,7 @@ impl Analyzer {
             now: self.now,
             packet: self.counts.packets,
             interface,
-            air_busy: self.air.is_busy(),
+            air_busy: self.air[p.place as usize].is_busy(),
             limits: self.limits,
         };
         if !connection.on_packet(&at, p, &mut self.counts.flows, &mut self.rows) {
@@ -217,7 +228,9 @@ impl Analyzer {
     /// Ends all connections that are open.
     pub fn finish(&mut self) {
         while self.end(Open::remove_oldest) {}
-        self.air.finish(&mut self.rows);
+        for (place, air) in (0..).zip(&mut self.air) {
+            air.finish(place, &mut self.rows);
+        }
     }
 
     /// Rows that became final since the last call, all tables.
@@ -225,9 +238,13 @@ impl Analyzer {
         std::mem::take(&mut self.rows).into_tables()
     }
 
-    /// What ended the reading before the end of the file.
+    /// What ended the reading before the end of a file, the first such.
     pub fn damage(&self) -> Option<&CaptureError> {
-        self.damage.as_ref()
+        self.damage.first().map(|broken| &broken.damage)
+    }
+    /// Number of that file.
+    pub fn damaged_file(&self) -> Option<usize> {
+        self.damage.first().map(|broken| broken.file)
     }
     /// Packets read so far.
     pub fn packets(&self) -> u64 {
@@ -235,19 +252,16 @@ impl Analyzer {
     }
     /// Bytes of the file read so far.
     pub fn bytes_read(&self) -> u64 {
-        self.reader.bytes_read()
+        self.places.bytes_read()
     }
 
     /// What the capture is, as far as it has been read.
     pub fn summary(&self) -> Summary {
         Summary {
-            format: match self.reader.format() {
-                Format::Pcap => "pcap",
-                Format::PcapNg => "pcapng",
-            },
-            gzip: self.reader.is_gzip(),
+            format: self.places.format(),
+            gzip: self.places.is_gzip(),
             link_types: self.counts.link_types.keys().copied().collect(),
-            snap_bytes: self.reader.snap_bytes(),
+            snap_bytes: self.places.snap_bytes(),
             packets: self.counts.packets,
             tcp_packets: self.counts.tcp_packets,
             connections: u64::from(self.counts.connections),
@@ -275,17 +289,13 @@ impl Analyzer {
             };
             notes.push(format!("{} {what} skipped", packets(count)));
         }
-        if self.air.unreadable > 0 {
-            notes.push(format!(
-                "{} in monitor mode skipped whose radiotap header or frame is cut",
-                packets(self.air.unreadable)
-            ));
+        let unreadable: u64 = self.air.iter().map(|air| air.unreadable).sum();
+        if unreadable > 0 {
+            notes.push(format!("{} in monitor mode whose radiotap header or frame is cut", packets(unreadable)));
         }
-        if self.air.crowd > 0 {
-            notes.push(format!(
-                "{} in monitor mode skipped: corrupt and of unknown stations, or of too many",
-                packets(self.air.crowd)
-            ));
+        let crowd: u64 = self.air.iter().map(|air| air.crowd).sum();
+        if crowd > 0 {
+            notes.push(format!("{} in monitor mode of no known station: corrupt, or of one too many", packets(crowd)));
         }
         if c.options_cut > 0 {
             notes.push(format!(

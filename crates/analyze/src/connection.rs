@@ -89,6 +89,7 @@ pub(crate) struct ConnectionId(pub u32);
 #[derive(Debug)]
 pub(crate) struct Connection {
     id: ConnectionId,
+    place: u32,
     /// That of the first packet sent comes first.
     ends: [Endpoint; 2],
     /// Sent by the end of the same index.
@@ -102,10 +103,11 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    pub(crate) fn new(id: ConnectionId, source: Endpoint, destination: Endpoint) -> Connection {
+    pub(crate) fn new(id: ConnectionId, p: &Segment) -> Connection {
         Connection {
             id,
-            ends: [source, destination],
+            place: p.place,
+            ends: [p.source, p.destination],
             flows: [Flow::new(), Flow::new()],
             views: [View::default(), View::default()],
             loops: [Loop::default(), Loop::default()],
@@ -210,6 +212,7 @@ impl Connection {
         let near = [self.loops[side].least, self.flows[other].rtt_min()].into_iter().flatten().min();
         Surroundings {
             connection: self.id,
+            place: self.place,
             source: of(&self.ends[side]),
             destination: of(&self.ends[other]),
             ip_version: if matches!(self.ends[0].address, IpAddr::V4(_)) { 4 } else { 6 },

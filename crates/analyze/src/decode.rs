@@ -21,6 +21,8 @@ pub(crate) struct Endpoint {
 /// A TCP segment as it passed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Segment {
+    /// Place of the capture.
+    pub place: u32,
     pub source: Endpoint,
     pub destination: Endpoint,
     /// Of IPv4.
@@ -128,6 +130,7 @@ pub(crate) fn decode(raw: &Raw) -> Result<Segment, Skipped> {
         flags |= TcpFlags::when(is_set, bit);
     }
     Ok(Segment {
+        place: 0,
         source: Endpoint { address: ip.source_addr(), port: header.source_port() },
         destination: Endpoint { address: ip.destination_addr(), port: header.destination_port() },
         ip_id,

@@ -4,7 +4,7 @@
 //! Bytes come from any [`std::io::Read`]; time is that of the packets. Memory is bounded whatever the capture's length:
 //! connections end when they close or fall silent, the rows of their tables are taken out in batches ([`Analyzer::drain`]).
 //!
-//! [`reader`] files, `decode` headers, `open` and `connection` which packets belong together, `view` what the sender had heard
+//! [`reader`] files, `places` several of them, `decode` headers, `open` and `connection` which packets belong together, `view` what the sender had heard
 //! when it sent something, `flow` its state and why it repeated something, `whatif` other policies, `wifi` what stations did on the air, [`tables`] what comes out.
 
 mod analyzer;
@@ -12,6 +12,7 @@ mod connection;
 mod decode;
 mod flow;
 mod open;
+mod places;
 pub mod reader;
 mod rtt;
 mod send_history;
@@ -24,4 +25,5 @@ mod wifi;
 mod work;
 
 pub use analyzer::{Analyzer, Options, Summary};
-pub use reader::CaptureError;
+pub use places::{Opener, Place};
+pub use reader::{CaptureError, Reader};

@@ -17,7 +17,7 @@ pub(crate) struct Place(u32);
 #[derive(Debug)]
 struct Slot {
     connection: Option<Connection>,
-    key: (Endpoint, Endpoint),
+    key: Ends,
     older: u32,
     newer: u32,
 }
@@ -25,7 +25,7 @@ struct Slot {
 /// A hash map finds; the order of everything else is a list from the one silent longest to the one heard of last.
 #[derive(Debug)]
 pub(crate) struct Open {
-    by_ends: HashMap<(Endpoint, Endpoint), u32>,
+    by_ends: HashMap<Ends, u32>,
     slots: Vec<Slot>,
     free: Vec<u32>,
     oldest: u32,
@@ -38,8 +38,11 @@ impl Default for Open {
     }
 }
 
-fn key(p: &Segment) -> (Endpoint, Endpoint) {
-    if p.source <= p.destination { (p.source, p.destination) } else { (p.destination, p.source) }
+/// Place of the capture, and both ends.
+type Ends = (u32, Endpoint, Endpoint);
+
+fn key(p: &Segment) -> Ends {
+    if p.source <= p.destination { (p.place, p.source, p.destination) } else { (p.place, p.destination, p.source) }
 }
 
 impl Open {

@@ -85,6 +85,8 @@ pub struct Reader {
     parser: Parser,
     gzip: bool,
     packets: u64,
+    /// Parsed already, not yet read.
+    ahead: Option<Found>,
     consumed: Arc<AtomicU64>,
 }
 
@@ -120,18 +122,34 @@ impl Reader {
             CaptureError::Io(e) if gzip => CaptureError::Unsupported(format!("gzip that cannot be unpacked: {e}")),
             other => other,
         })?;
-        Ok(Reader { buffer, parser, gzip, packets: 0, consumed })
+        Ok(Reader { buffer, parser, gzip, packets: 0, ahead: None, consumed })
     }
 
     /// The next packet; `None` at the end of the file.
     pub fn read(&mut self) -> Result<Option<Raw<'_>>, CaptureError> {
+        let found = match self.ahead.take() {
+            Some(found) => Some(found),
+            None => self.find()?,
+        };
+        Ok(found.map(|found| found.raw(&self.buffer)))
+    }
+
+    /// Time of the next packet, nanoseconds since 1970-01-01 00:00 UTC; `None` at the end of the file.
+    pub fn peek_ns(&mut self) -> Result<Option<u64>, CaptureError> {
+        if self.ahead.is_none() {
+            self.ahead = self.find()?;
+        }
+        Ok(self.ahead.map(|found| found.time_ns))
+    }
+
+    fn find(&mut self) -> Result<Option<Found>, CaptureError> {
         self.packets += 1;
         let next = match &mut self.parser {
             Parser::Pcap(pcap) => pcap.next(&mut self.buffer),
             Parser::PcapNg(pcapng) => pcapng.next(&mut self.buffer),
         };
         match next {
-            Ok(Some(found)) => Ok(Some(found.raw(&self.buffer))),
+            Ok(Some(found)) => Ok(Some(found)),
             Ok(None) => {
                 self.packets -= 1;
                 Ok(None)

@@ -10,6 +10,7 @@ table! {
     pub(crate) Flows of FlowRow as "flows" {
         flow: U32(u32) = "number of the flow, from 0, in the order of their first packets with data or SYN",
         connection: U32(u32) = "number of the connection, from 0, in the order of their first packets",
+        place: U32(u32) = "number of the place of capture, from 0: a file, or files that one was rotated into",
         source: Str(Cow<'static, str>) = "address that sent the data",
         source_port: U32(u32) = "its TCP port",
         destination: Str(Cow<'static, str>) = "address that acknowledged it",
@@ -157,6 +158,7 @@ table! {
 table! {
     /// What one station sent to another, in a capture in monitor mode.
     pub(crate) Stations of StationRow as "stations" {
+        place: U32(u32) = "number of the place of capture, from 0",
         channel_mhz: U32(u32) = "centre of the primary channel, 0: not told",
         transmitter: Str(Cow<'static, str>) = "address of the station that sent, empty: an ACK or CTS to nobody who was heard",
         receiver: Str(Cow<'static, str>) = "address that it sent to",
@@ -190,6 +192,7 @@ table! {
 table! {
     /// Airtime of a station over time.
     pub(crate) Airtime of AirtimeRow as "airtime" {
+        place: U32(u32) = "number of the place of capture, from 0",
         transmitter: Str(Cow<'static, str>) = "address of the station that sent, empty: not known",
         time_s: F64(f64) = "s since the first packet of the capture, begin of the time",
         for_s: F64(f64) = "s, length of the time",

@@ -409,17 +409,23 @@ impl Air {
         bins[index] += took.as_ns();
     }
 
-    pub(crate) fn finish(&mut self, rows: &mut Rows) {
+    pub(crate) fn finish(&mut self, place: u32, rows: &mut Rows) {
         self.end_ppdu();
         for pair in self.pairs.drain(..) {
-            rows.stations.push(pair.row());
+            rows.stations.push(pair.row(place));
         }
         self.by_address.clear();
         let bin_s = self.bin.map_or(0.0, |bin| bin.as_ns() as f64 * 1e-9);
         for (from, bins) in self.senders.drain(..) {
             for (i, ns) in bins.into_iter().enumerate().filter(|(_, ns)| *ns > 0) {
                 let (time_s, airtime_s) = (i as f64 * bin_s, ns as f64 * 1e-9);
-                rows.airtime.push(AirtimeRow { transmitter: spelled(from).into(), time_s, for_s: bin_s, airtime_s });
+                rows.airtime.push(AirtimeRow {
+                    place,
+                    transmitter: spelled(from).into(),
+                    time_s,
+                    for_s: bin_s,
+                    airtime_s,
+                });
             }
         }
     }
@@ -469,7 +475,7 @@ impl Pair {
         false
     }
 
-    fn row(&self) -> StationRow {
+    fn row(&self, place: u32) -> StationRow {
         let most = self.modes.iter().max_by_key(|(_, n)| *n).map(|(mode, _)| *mode);
         let has_mcs = |name: &str| matches!(name, "HT" | "VHT" | "HE");
         let (sum, n) = self.modes.iter().filter(|((name, ..), _)| has_mcs(name)).fold(
@@ -483,6 +489,7 @@ impl Pair {
         );
         let ratio = |a: f64, b: u64| if b == 0 { f64::NAN } else { a / b as f64 };
         StationRow {
+            place,
             channel_mhz: u32::from(self.mhz),
             transmitter: spelled(self.from).into(),
             receiver: spelled(self.to).into(),

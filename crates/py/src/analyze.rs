@@ -2,10 +2,10 @@
 
 use std::fs::File;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use airtcp_analyze::{Analyzer, CaptureError as Fault, Options, Summary};
+use airtcp_analyze::{Analyzer, CaptureError as Fault, Opener, Options, Place, Reader, Summary};
 use pyo3::create_exception;
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
@@ -18,7 +18,8 @@ create_exception!(_airtcp, CaptureError, PyValueError, "A file is no capture, or
 /// A capture being analysed, some packets at a time. Where the cuts fall does not change the results.
 #[pyclass(module = "airtcp._airtcp", frozen)]
 pub(crate) struct Analysis {
-    path: PathBuf,
+    /// All files, place by place.
+    paths: Vec<PathBuf>,
     file_bytes: u64,
     analyzer: Mutex<Analyzer>,
 }
@@ -29,33 +30,70 @@ impl Analysis {
     }
 }
 
+fn size(path: &Path) -> PyResult<u64> {
+    let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
+    let metadata = std::fs::metadata(path).map_err(named)?;
+    if metadata.is_dir() {
+        return Err(PyOSError::new_err(format!("{}: is a directory; expected is a capture file", path.display())));
+    }
+    Ok(metadata.len())
+}
+
+fn open(path: &Path) -> Result<Reader, Fault> {
+    Reader::new(File::open(path)?)
+}
+
+fn raised(path: &Path, error: Fault) -> PyErr {
+    match error {
+        Fault::Io(error) => io::Error::new(error.kind(), format!("{}: {error}", path.display())).into(),
+        _ => CaptureError::new_err(format!("{}: {error}", path.display())),
+    }
+}
+
 #[pymethods]
 impl Analysis {
-    /// `points`: of a flow in each series; `idle_timeout_s`: silence that ends a connection; `max_connections`: open at once.
+    /// `places`: for each place of capture the files that it was rotated into; `ahead_ns`: by how much their clocks are ahead of the
+    /// first one's; `points`: of a flow in each series; `idle_timeout_s`: silence that ends a connection; `max_connections`: open at once.
     #[new]
-    #[pyo3(signature = (path, *, points=4000, idle_timeout_s=300.0, max_connections=100_000))]
+    #[pyo3(signature = (places, *, ahead_ns=Vec::new(), points=4000, idle_timeout_s=300.0, max_connections=100_000))]
     fn new(
         py: Python<'_>,
-        path: PathBuf,
+        places: Vec<Vec<PathBuf>>,
+        ahead_ns: Vec<i64>,
         points: usize,
         idle_timeout_s: f64,
         max_connections: usize,
     ) -> PyResult<Analysis> {
-        let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
-        let file = File::open(&path).map_err(named)?;
-        let metadata = file.metadata().map_err(named)?;
-        if metadata.is_dir() {
-            return Err(PyOSError::new_err(format!("{}: is a directory; expected is a capture file", path.display())));
-        }
         let options = Options { points, idle_timeout_s, max_connections };
-        let analyzer = py.detach(|| Analyzer::new(file, options)).map_err(|error| {
-            let message = format!("{}: {error}", path.display());
-            match error {
-                Fault::Io(_) => PyOSError::new_err(message),
-                _ => CaptureError::new_err(message),
+        let (mut paths, mut file_bytes, mut read) = (Vec::new(), 0, Vec::new());
+        for files in places {
+            let mut sorted = Vec::new();
+            let is_rotated = files.len() > 1;
+            for path in files {
+                file_bytes += size(&path)?;
+                // Only where there is an order to find: a pipe can be read once.
+                let first_ns = match is_rotated {
+                    true => py.detach(|| open(&path).and_then(|mut r| r.peek_ns())).map_err(|e| raised(&path, e))?,
+                    false => None,
+                };
+                sorted.push((first_ns.unwrap_or(u64::MAX), path));
             }
-        })?;
-        Ok(Analysis { path, file_bytes: metadata.len(), analyzer: Mutex::new(analyzer) })
+            sorted.sort();
+            let mut numbered = Vec::new();
+            for (_, path) in sorted {
+                numbered.push((paths.len(), path.clone()));
+                paths.push(path);
+            }
+            let mut numbered = numbered.into_iter();
+            let Some((number, path)) = numbered.next() else { continue };
+            let reader = py.detach(|| open(&path)).map_err(|error| raised(&path, error))?;
+            let later = numbered.map(|(number, path)| (number, Box::new(move || open(&path)) as Opener));
+            read.push(Place::new((number, reader), later));
+        }
+        if read.is_empty() {
+            return Err(PyValueError::new_err("no file; expected is at least one capture"));
+        }
+        Ok(Analysis { paths, file_bytes, analyzer: Mutex::new(Analyzer::of(read, ahead_ns, options)) })
     }
 
     /// Reads up to that many packets more; false at the end of the file, or of what can be read of it. Other Python
@@ -75,7 +113,11 @@ impl Analysis {
 
     /// What ended the reading before the end of the file.
     fn damage(&self, py: Python<'_>) -> Option<String> {
-        py.detach(|| self.analyzer().damage().map(|damage| format!("{}: {damage}", self.path.display())))
+        py.detach(|| {
+            let analyzer = self.analyzer();
+            let path = analyzer.damaged_file().and_then(|number| self.paths.get(number));
+            Some(format!("{}: {}", path?.display(), analyzer.damage()?))
+        })
     }
 
     /// What a reader of the results should know.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -13,6 +13,7 @@ from typing import Any, Final
 import polars as pl
 
 from airtcp import _airtcp
+from airtcp.analysis import places
 from airtcp.analysis.results import FORMAT, FORMAT_VERSION, TABLES, Analysis
 from airtcp.errors import ResultsError
 from airtcp.results import Folder, frame, host
@@ -143,27 +144,33 @@ class Reading:
 
     def __init__(
         self,
-        path: str | os.PathLike[str],
+        path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
         *,
+        rotated: bool = False,
         keep: Keep | None = None,
         points: int = POINTS,
         idle_timeout_s: float = IDLE_TIMEOUT_S,
         max_connections: int = MAX_CONNECTIONS,
     ) -> None:
-        """Opens the capture. Tables stay in memory unless `write_to` says where they go.
+        """Opens the capture, or several. Tables stay in memory unless `write_to` says where they go.
+
+        `rotated`: all files are pieces of one capture. Otherwise each was captured at another place.
 
         Raises:
             OSError: it cannot be opened.
             CaptureError: it is no capture.
         """
-        self.file: Final = os.fspath(path)
+        paths = [path] if isinstance(path, str | os.PathLike) else list(path)
+        self.files: Final = [os.fspath(path) for path in paths]
+        self.file: Final = ", ".join(self.files)
+        self._places: Final = [self.files] if rotated else [[file] for file in self.files]
         self._keep: Final = keep or Keep()
         self._spool: Final = Spool()
         self._started = time.time()
         self._clock = time.perf_counter()
         self._settings: Final = {"points": points, "idle_timeout_s": idle_timeout_s, "max_connections": max_connections}
         self._analysis: Final = _airtcp.Analysis(
-            self.file, points=points, idle_timeout_s=idle_timeout_s, max_connections=max_connections
+            self._places, points=points, idle_timeout_s=idle_timeout_s, max_connections=max_connections
         )
         self.is_over = False
         """True at the end of the file, or where it is damaged."""
@@ -199,6 +206,19 @@ class Reading:
         except (OSError, pl.exceptions.PolarsError) as error:
             raise _unwritable(self._spool.folder, error) from error
 
+    def _compare(self, tables: dict[str, pl.LazyFrame]) -> tuple[dict[str, pl.LazyFrame], tuple[str, ...]]:
+        """Tables in which each flow is shown once, and what the places say of each other."""
+        shared = places.compare(tables["flows"].collect(), [files[0] for files in self._places])
+        if not shared.drop and not any(shared.ahead_s.values()):
+            return tables, shared.notes
+        found = places.apply(tables, shared)
+        self._spool.rows |= {name: table.height for name, table in found.items()}
+        if self._spool.folder is None:
+            return {name: table.lazy() for name, table in found.items()}, shared.notes
+        for name, table in found.items():
+            table.write_parquet(self._spool.folder / f"{name}.parquet", compression="zstd", compression_level=3)
+        return {name: pl.scan_parquet(self._spool.folder / f"{name}.parquet") for name in found}, shared.notes
+
     def finish(self) -> Analysis:
         """Stops reading and returns the results so far.
 
@@ -212,6 +232,9 @@ class Reading:
             tables = self._spool.finish()
         except (OSError, pl.exceptions.PolarsError) as error:
             raise _unwritable(self._spool.folder, error) from error
+        notes: tuple[str, ...] = ()
+        if len(self._places) > 1:
+            tables, notes = self._compare(tables)
         damage = self._analysis.damage()
         manifest = {
             "format": FORMAT,
@@ -220,7 +243,8 @@ class Reading:
             "file": self.file,
             "status": "damaged" if damage else "complete" if self.is_over else "interrupted",
             "damage": damage,
-            "notes": self._analysis.notes(),
+            "files": self.files,
+            "notes": [*self._analysis.notes(), *notes],
             "capture": self._analysis.capture(),
             "kept": self._keep.to_dict(),
             "settings": self._settings,
@@ -252,8 +276,9 @@ def _unwritable(folder: Path | None, error: Exception) -> ResultsError:
 
 
 def analyze(
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     *,
+    rotated: bool = False,
     out: str | os.PathLike[str] | None = None,
     flows: Collection[int] = (),
     hosts: Collection[str] = (),
@@ -269,7 +294,9 @@ def analyze(
     Of a damaged file, everything before the damage is analysed. `Analysis.damage` then says where and what it is.
 
     Args:
-        path: path of the capture.
+        path: path of the capture, or paths of several. A flow that several show counts where it was captured nearest to
+            its sender, and all times are those of the first one's clock.
+        rotated: the files are pieces of one capture.
         out: folder for the results, written while reading. Without it, they stay in memory.
         flows: keep only flows of these numbers.
         hosts: keep only flows with one of these addresses at an end.
@@ -288,6 +315,7 @@ def analyze(
     """
     reading = Reading(
         path,
+        rotated=rotated,
         keep=Keep(flows, hosts, ports),
         points=points,
         idle_timeout_s=idle_timeout_s,

@@ -46,8 +46,9 @@ def analyze(args: argparse.Namespace) -> int:
         keep = Keep(args.flow, args.host, args.port)
     except ValueError as error:
         raise StopError(f"--host: {error}", BAD_INPUT) from error
-    args.file = "/dev/stdin" if args.file == "-" else args.file
-    out = args.out or default_folder(args.file)
+    args.files = ["/dev/stdin" if file == "-" else file for file in args.files]
+    args.file = ", ".join(args.files)
+    out = args.out or default_folder(args.files[0])
     with Interrupts().active() as interrupts, ExitStack() as stack:
         # Open the capture first, so that a file that is not a capture leaves no folder.
         reading = _open(args, keep)
@@ -71,18 +72,24 @@ def _open(args: argparse.Namespace, keep: Keep) -> Reading:
     from airtcp.analysis.reading import Reading
     from airtcp.errors import CaptureError
 
-    if Path(args.file).is_dir():
-        raise StopError(f"{args.file}: is a folder: give a pcap or pcapng file", BAD_INPUT)
-    # Those that the system has open already, as standard input, have somebody who writes.
-    if Path(args.file).is_fifo() and not str(Path(args.file).absolute()).startswith(("/dev/", "/proc/")):
-        raise StopError(
-            f"{args.file}: is not a regular file, and a pipe may be waited for without end: "
-            "give a file, or - for standard input",
-            BAD_INPUT,
-        )
+    for file in args.files:
+        if Path(file).is_dir():
+            raise StopError(f"{file}: is a folder: give a pcap or pcapng file", BAD_INPUT)
+        # Those that the system has open already, as standard input, have somebody who writes.
+        if Path(file).is_fifo() and not str(Path(file).absolute()).startswith(("/dev/", "/proc/")):
+            raise StopError(
+                f"{file}: is not a regular file, and a pipe may be waited for without end: "
+                "give a file, or - for standard input",
+                BAD_INPUT,
+            )
+    if args.rotated and "/dev/stdin" in args.files:
+        raise StopError("--rotated needs files: standard input cannot be put in order", BAD_INPUT)
+    if len(set(args.files)) < len(args.files):
+        raise StopError("the same FILE is given twice; each is read once", BAD_INPUT)
     try:
         return Reading(
-            args.file,
+            args.files,
+            rotated=args.rotated,
             keep=keep,
             points=args.points,
             idle_timeout_s=args.idle_timeout,
@@ -91,7 +98,9 @@ def _open(args: argparse.Namespace, keep: Keep) -> Reading:
     except CaptureError as error:
         raise StopError(str(error), BAD_INPUT) from error
     except OSError as error:
-        raise StopError(f"{args.file}: {error.strerror}" if error.strerror else str(error), BAD_INPUT) from error
+        raise StopError(
+            f"{error.filename or args.file}: {error.strerror}" if error.strerror else str(error), BAD_INPUT
+        ) from error
 
 
 def _show(args: argparse.Namespace, analysis: Analysis) -> None:
@@ -241,12 +250,20 @@ def add(command: Callable[..., Any]) -> None:
         "airtcp analyze capture.pcapng",
         "airtcp analyze capture.pcap.gz --port 443 --out runs/https",
         "airtcp analyze capture.pcap --json | jq '.flows[] | select(.timeouts > 0)'",
+        "airtcp analyze client.pcap server.pcap",
+        "airtcp analyze --rotated dump.pcap*",
         "ssh router tcpdump -U -s 128 -w - | airtcp analyze -",
         more="\nreads pcap and pcapng, plain or gzipped; docs/analyze.md lists the link types\n"
         "\nexit codes:\n  0 done; 1 the file is damaged (the part before is kept), or another failure; 2 bad input;\n"
         "  130 interrupted (the part read is kept)\n",
     )
-    sub.add_argument("file", metavar="FILE", help="capture: pcap or pcapng, plain or gzipped; - is standard input")
+    sub.add_argument(
+        "files",
+        metavar="FILE",
+        nargs="+",
+        help="capture: pcap or pcapng, plain or gzipped; - is standard input; several: several places",
+    )
+    sub.add_argument("--rotated", action="store_true", help="the files are pieces of one capture, in any order")
     sub.add_argument(
         "--out", metavar="DIR", help="folder for the results; default: runs/NAME-analysis, with --json: none is written"
     )

@@ -18,6 +18,7 @@ const HERE: f64 = 0.2;
 /// What the connection knows of a flow.
 pub(crate) struct Surroundings {
     pub connection: ConnectionId,
+    pub place: u32,
     pub source: (String, u16),
     pub destination: (String, u16),
     pub ip_version: u32,
@@ -166,6 +167,7 @@ impl Flow {
         FlowRow {
             flow,
             connection: around.connection.0,
+            place: around.place,
             source: around.source.0.into(),
             source_port: around.source.1.into(),
             destination: around.destination.0.into(),

@@ -16,5 +16,6 @@ mod formats;
 mod matrix;
 mod monitor;
 mod own_tcp;
+mod places;
 mod simulator;
 mod vantage;
