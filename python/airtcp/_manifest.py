@@ -12,7 +12,7 @@ from airtcp._marker import check_file
 from airtcp.errors import DamagedError, ResultsError
 
 
-def read_manifest(folder: Path, name: str, kind: str, format_: str, version: int) -> dict[str, Any]:
+def read_manifest(folder: Path, name: str, kind: str, format_: str, version: int, oldest: int = 1) -> dict[str, Any]:
     """The content of the manifest `name` of a folder.
 
     Args:
@@ -21,9 +21,10 @@ def read_manifest(folder: Path, name: str, kind: str, format_: str, version: int
         kind: command that writes such folders, for messages: "airtcp run".
         format_: value that its `format` must have.
         version: newest `format_version` that this airtcp reads.
+        oldest: oldest one.
 
     Raises:
-        ResultsError: it is missing or not readable, has another format, or is from a newer airtcp.
+        ResultsError: it is missing or not readable, has another format, or is from a newer airtcp or one too old.
     """
     file = folder / name
     try:
@@ -43,5 +44,10 @@ def read_manifest(folder: Path, name: str, kind: str, format_: str, version: int
         raise ResultsError(
             f"{folder}: written in format {found} by airtcp {manifest.get('airtcp_version')}; "
             f"this is airtcp {_airtcp.__version__}, which reads formats up to {version}: update airtcp"
+        )
+    if found < oldest:
+        raise ResultsError(
+            f"{folder}: written in format {found} by airtcp {manifest.get('airtcp_version')}; "
+            f"this is airtcp {_airtcp.__version__}, which reads formats from {oldest}: run {kind} again"
         )
     return manifest

@@ -85,8 +85,11 @@ def run(args: argparse.Namespace) -> int:
         write_out(to_json(results.summary) + "\n")
     elif not args.quiet:
         from airtcp.show import overview
+        from airtcp.soundness import warnings
 
         render(*overview(results))
+        for sentence in warnings(results):
+            say(f"note: {sentence}")
     if links.is_link(args.file):
         # What the page shows of the same run.
         where += f", hash {execution.hash()}"
@@ -191,14 +194,15 @@ def explain(args: argparse.Namespace) -> int:
 
 
 def plot(args: argparse.Namespace) -> int:
-    """Draw utilisation, loss, queue, cwnd and WLANs over time; several runs share the axes."""
-    from airtcp.plots import FORMATS, PlotError, over_time
+    """Draw one run: latency, goodput, queues, air, windows. Or a link of several runs, which share the axes."""
+    from airtcp.plots import FORMATS, PlotError, one_run, over_time
 
     out = _path(args.out)
     if out.suffix.lower() not in FORMATS:
         raise StopError(f"cannot write {out}: the name must end in one of {', '.join(FORMATS)}", BAD_INPUT)
     try:
-        figure = over_time(_load(args.folders), link=args.link)
+        runs = _load(args.folders)
+        figure = one_run(runs[0]) if len(runs) == 1 and args.link is None else over_time(runs, link=args.link)
     except PlotError as error:
         raise StopError(str(error), BAD_INPUT) from error
     try:
@@ -369,12 +373,20 @@ def _parser() -> _Parser:
     sub.add_argument("name", nargs="?", metavar="NAME", help="NAME or AXIS/NAME; default: list all names")
 
     folders = {"nargs": "+", "metavar": "DIR", "help": "result folders of airtcp run"}
-    sub = command("plot", plot, "airtcp plot runs/reno-seed1 runs/paced-seed1 --out figure.svg")
+    sub = command(
+        "plot",
+        plot,
+        "airtcp plot runs/wifi-upload-seed1",
+        "airtcp plot runs/wifi-upload-seed1 --link 'ap->server' --out line.pdf",
+        "airtcp plot runs/reno-seed1 runs/paced-seed1 --out figure.svg",
+    )
     sub.add_argument("folders", **folders)  # type: ignore[arg-type]
     sub.add_argument(
         "--out", metavar="FILE", default="plot.png", help="picture: .png, .svg or .pdf (default: %(default)s)"
     )
-    sub.add_argument("--link", metavar="NAME", help="link to show; default: the one with the most drops")
+    sub.add_argument(
+        "--link", metavar="NAME", help="link to show; default for several runs: the one that packets waited at longest"
+    )
 
     sub = command("compare", compare, "airtcp compare runs/reno-seed1 runs/paced-seed1")
     sub.add_argument("folders", **folders)  # type: ignore[arg-type]

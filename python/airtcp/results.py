@@ -115,14 +115,14 @@ class Results(Mapping[str, pl.LazyFrame]):
         return {name: frame.collect().to_pandas() for name, frame in self.tables.items()}
 
     def plot(self, *, link: str | None = None) -> Figure:
-        """Draws utilisation, loss, queue, cwnd and WLANs over time, as `airtcp plot` does.
+        """Draws latency, goodput, queues, air and windows over time, as `airtcp plot` does.
 
         Args:
-            link: name of the link to show, such as `r1->r2`; by default the one that dropped most.
+            link: name of a link, such as `r1->r2`: its utilisation, loss and queue are drawn instead.
         """
-        from airtcp.plots import over_time
+        from airtcp.plots import one_run, over_time
 
-        return over_time([self], link=link)
+        return one_run(self) if link is None else over_time([self], link=link)
 
     def _repr_html_(self) -> str:
         """The overview, for notebooks."""

@@ -118,12 +118,18 @@ def groups(results: Results) -> list[Row]:
 
 
 def main_links(results: Results) -> list[Row]:
-    """The most important links: those that dropped most, then those used most."""
+    """The most important links: those that packets waited at longest, then those used most."""
+    return by_waiting(results.summary["links"])[:LINKS_SHOWN]
 
-    def weight(row: Row) -> tuple[int, float]:
-        return row["dropped_overflow"] + row["dropped_early"], row["utilisation"] or 0.0
 
-    return sorted(results.summary["links"], key=weight, reverse=True)[:LINKS_SHOWN]
+def by_waiting(links: Sequence[Row]) -> list[Row]:
+    """Links by the time that all packets together waited in their queues, the longest first."""
+
+    def weight(row: Row) -> tuple[float, int, float]:
+        drops = row["dropped_overflow"] + row["dropped_early"]
+        return row["queue_mean_packets"] or 0.0, drops, row["utilisation"] or 0.0
+
+    return sorted(links, key=weight, reverse=True)
 
 
 def main_air(results: Results) -> list[Row]:
@@ -161,7 +167,7 @@ def overview(results: Results) -> list[Table]:
 
 
 def comparison(runs: Sequence[Results]) -> Table:
-    """Summaries side by side: the link of each run that dropped most, and each group of flows."""
+    """Summaries side by side: the link of each run that packets waited at longest, and each group of flows."""
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("")
     for label in labels_of(runs):

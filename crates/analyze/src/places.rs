@@ -89,10 +89,8 @@ impl Places {
                         self.bytes += place.reader.bytes_read();
                         (place.reader, place.file) = (reader, number);
                     }
-                    Err(damage) => {
-                        place.over = true;
-                        return Err(Broken { file: number, damage });
-                    }
+                    // Pieces after it have their turn.
+                    Err(damage) => return Err(Broken { file: number, damage }),
                 },
             }
             if let Err(damage) = peeked {

@@ -209,15 +209,19 @@ class Reading:
     def _compare(self, tables: dict[str, pl.LazyFrame]) -> tuple[dict[str, pl.LazyFrame], tuple[str, ...]]:
         """Tables in which each flow is shown once, and what the places say of each other."""
         shared = places.compare(tables["flows"].collect(), [files[0] for files in self._places])
-        if not shared.drop and not any(shared.ahead_s.values()):
+        if not shared.drop and not any(shared.late_s.values()):
             return tables, shared.notes
         found = places.apply(tables, shared)
-        self._spool.rows |= {name: table.height for name, table in found.items()}
         if self._spool.folder is None:
-            return {name: table.lazy() for name, table in found.items()}, shared.notes
-        for name, table in found.items():
-            table.write_parquet(self._spool.folder / f"{name}.parquet", compression="zstd", compression_level=3)
-        return {name: pl.scan_parquet(self._spool.folder / f"{name}.parquet") for name in found}, shared.notes
+            found = {name: table.collect().lazy() for name, table in found.items()}
+        else:
+            for name, table in found.items():
+                path = self._spool.folder / f"{name}.parquet"
+                table.sink_parquet(path.with_suffix(".new"), compression="zstd", compression_level=3)
+                path.with_suffix(".new").replace(path)
+                found[name] = pl.scan_parquet(path)
+        self._spool.rows |= {name: int(table.select(pl.len()).collect().item()) for name, table in found.items()}
+        return found, shared.notes
 
     def finish(self) -> Analysis:
         """Stops reading and returns the results so far.
@@ -230,11 +234,9 @@ class Reading:
         wall_s = time.perf_counter() - self._clock
         try:
             tables = self._spool.finish()
+            tables, notes = self._compare(tables) if len(self._places) > 1 else (tables, ())
         except (OSError, pl.exceptions.PolarsError) as error:
             raise _unwritable(self._spool.folder, error) from error
-        notes: tuple[str, ...] = ()
-        if len(self._places) > 1:
-            tables, notes = self._compare(tables)
         damage = self._analysis.damage()
         manifest = {
             "format": FORMAT,

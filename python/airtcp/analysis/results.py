@@ -20,7 +20,8 @@ from airtcp.analysis import limits, stations
 from airtcp.results import MANIFEST, Tables
 
 FORMAT: Final = "airtcp-analysis"
-FORMAT_VERSION: Final = 1
+FORMAT_VERSION: Final = 2
+"""2 has `limits`, `stations` and `airtime`, and columns for places of capture and round trips of the sender."""
 
 TABLES: Final = (
     "flows",
@@ -59,10 +60,10 @@ class Analysis(Mapping[str, pl.LazyFrame]):
         """Opens a folder that `airtcp analyze` wrote. Tables are scanned when they are used, not now.
 
         Raises:
-            ResultsError: there is no such result, or a newer airtcp wrote it.
+            ResultsError: there is no such result, or an airtcp of another format wrote it.
         """
         folder = Path(path)
-        manifest = read_manifest(folder, MANIFEST, "airtcp analyze", FORMAT, FORMAT_VERSION)
+        manifest = read_manifest(folder, MANIFEST, "airtcp analyze", FORMAT, FORMAT_VERSION, FORMAT_VERSION)
         return cls(manifest, Tables(folder, manifest, TABLES), folder)
 
     def meaning(self, table: str, column: str) -> str:

@@ -1,4 +1,4 @@
-"""`airtcp report`: writes a study's or a sweep's results as one page, and its figures for papers."""
+"""`airtcp report`: writes the results of a run, a study or a sweep as one page, and figures for papers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from airtcp._terminal import BAD_INPUT, OK, StopError, say, write_out
 
 
 def report(args: argparse.Namespace) -> int:
-    """Write the results of a study or a sweep as one page that works offline, and as figures for papers."""
+    """Write the results of a run, a study or a sweep as one page that works offline, and as figures for papers."""
     from pathlib import Path
 
     from airtcp.errors import DamagedError, ResultsError
@@ -29,7 +29,7 @@ def report(args: argparse.Namespace) -> int:
         str(folder / FIGURES / f"{file_name(plot)}.{ending}")
         for plot in plots
         for ending in ("png", "svg")
-        if not args.no_figures
+        if not args.no_figures and study.kind != "run"
     ]
     if args.json:
         from airtcp._text import to_json
@@ -47,11 +47,14 @@ def add(command: Callable[..., Any]) -> None:
     sub = command(
         "report",
         report,
+        "airtcp report runs/wifi-upload-seed1",
         "airtcp report runs/pacing-buffers-quick",
         "airtcp report runs/buffers-sweep --out buffers.html --no-figures",
-        more="\nexit codes:\n  0 done; 1 a file cannot be written; 2 the folder holds neither a study nor a sweep\n",
+        more="\nexit codes:\n  0 done; 1 a file cannot be written; 2 the folder holds no run, study or sweep\n",
     )
-    sub.add_argument("folder", metavar="DIR", help="output folder of airtcp study run or airtcp sweep")
-    sub.add_argument("--out", metavar="FILE", help="file for the page; default: DIR/report.html")
+    sub.add_argument("folder", metavar="DIR", help="output folder of airtcp run, airtcp study run or airtcp sweep")
+    sub.add_argument(
+        "--out", metavar="FILE", help="file for the page; default: DIR/report.html, for a run DIR-report.html"
+    )
     sub.add_argument("--no-figures", action="store_true", help="write only the page, no DIR/figures/*.png and *.svg")
     sub.add_argument("--json", action="store_true", help="print the paths of page and figures as JSON")

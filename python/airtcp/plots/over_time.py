@@ -37,7 +37,8 @@ def over_time(runs: Sequence[Results], *, link: str | None = None, labels: Seque
 
     Args:
         runs: results that share the axes.
-        link: name of the link to show, such as `r1->r2`; by default the link of the first run that dropped most.
+        link: name of the link to show, such as `r1->r2`; by default the one that packets of the first run waited at
+            longest.
         labels: names of the runs in the legend; by default names that tell them apart.
 
     Raises:
@@ -207,15 +208,15 @@ def link_series(results: Results, link: str) -> pl.DataFrame:
 
 
 def busiest_link(results: Results) -> str:
-    """The link with a series that dropped the most packets; if none did, the one used the most.
+    """The link with a series that packets waited at longest, all together; if none waited, the one used the most.
 
     Raises:
         PlotError: no link has a series.
     """
     order = (
         results.link_series.group_by("link", maintain_order=True)
-        .agg(pl.col("dropped_packets").sum(), pl.col("utilisation").mean())
-        .sort("dropped_packets", "utilisation", descending=True, nulls_last=True, maintain_order=True)
+        .agg(pl.col("queue_mean_packets", "utilisation").mean())
+        .sort("queue_mean_packets", "utilisation", descending=True, nulls_last=True, maintain_order=True)
         .collect()
     )
     if order.is_empty():

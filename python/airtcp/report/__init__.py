@@ -1,4 +1,4 @@
-"""A study or a sweep as one page for the browser and as figures for papers."""
+"""A run, a study or a sweep as one page for the browser and as figures for papers."""
 
 from airtcp.report.page import write
 

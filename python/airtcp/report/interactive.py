@@ -92,10 +92,10 @@ def escape(text: str) -> str:
 def _line(plot: Plot, series: Series, look: Look) -> dict[str, Any]:
     trace: dict[str, Any] = {
         "type": "scatter",
-        "mode": "lines+markers",
+        "mode": "lines" if plot.is_dense else "lines+markers",
         "x": _x(plot, series),
         "y": series.y,
-        "line": {"dash": DASHES[look.line], "width": 2},
+        "line": {"dash": DASHES[look.line], "width": 1.6 if plot.is_dense else 2},
         "marker": {"symbol": SYMBOLS[look.marker], "size": 7},
         "text": _hover(plot, series),
         "hovertemplate": "%{text}<extra>%{fullData.name}</extra>",

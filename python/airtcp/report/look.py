@@ -38,11 +38,17 @@ def looks(study: Study) -> dict[str, Look]:
     arms: dict[str, set[str]] = {}
     variants: dict[str, int] = {}
     names: dict[str, tuple[str, str]] = {}
+    turns: dict[str, int] = {}
     for figure in (plot for experiment in study.experiments for plot in experiment.plots):
         here = set()
         for series in figure.series:
-            arm = _PARAMETERS.sub("", series.name)
+            arm = _PARAMETERS.sub("", series.name) if series.of is None else series.of
             rest = series.name[len(arm) :]
+            if series.of is not None:
+                # What one thing has beside its first line in a figure.
+                beside = sum(other.of == arm for other in figure.series[: figure.series.index(series)])
+                turns[series.name] = max(turns.get(series.name, 0), beside)
+                rest = f"#{turns[series.name]}" if turns[series.name] else ""
             names[series.name] = arm, rest
             here.add(arm)
             if rest:
@@ -60,13 +66,13 @@ def looks(study: Study) -> dict[str, Look]:
     chosen = {}
     for name, (arm, rest) in names.items():
         colour, turn = colours[arm]
-        variant = variants[rest] if rest else 0
+        variant = 0 if not rest else turns[name] if name in turns else variants[rest]
         # Neighbours differ in every sign, for print in grey. A variant keeps its line in every arm.
         turn += colour
         chosen[name] = Look(
             colour,
             variant % SHADES,
-            (variant if rest else turn) % len(LINES),
+            (variant if rest else 0 if name in turns else turn) % len(LINES),
             (turn + variant) % len(MARKERS),
             (turn + variant) % len(HATCHES),
         )

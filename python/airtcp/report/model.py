@@ -52,6 +52,8 @@ class Series(_Part):
     lo: list[float | None] | None = None
     hi: list[float | None] | None = None
     n: list[int | None] | None = None
+    of: str | None = None
+    """What it belongs to. All series of one thing have one colour; without it, the arm decides (see `look`)."""
 
     def __post_init__(self) -> None:
         """Refuses columns of unequal length."""
@@ -78,6 +80,16 @@ class Plot(_Part):
     caption: str | None = None
     kind: Literal["line", "scatter", "bar"] = "line"
     series: list[Series] = []
+    is_dense: bool = False
+    """A line is drawn without its points."""
+
+
+class Table(_Part):
+    """Rows of text below a heading."""
+
+    title: str
+    head: list[str]
+    rows: list[list[str]]
 
 
 class CheckBound(_Part):
@@ -358,6 +370,7 @@ class Study(_Part):
 
     study: str
     title: str
+    kind: Literal["study", "sweep", "run"] = "study"
     question: str | None = None
     summary: str | None = None
     paper: Paper | None = None
@@ -377,6 +390,8 @@ class Study(_Part):
     experiments: list[Experiment] = []
     findings: list[Finding] = []
     matrices: list[Matrix] = []
+    tables: list[Table] = []
+    warnings: list[str] = []
 
 
 class _Head(_Part):

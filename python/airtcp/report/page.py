@@ -52,19 +52,23 @@ _NEGATIVE: Final = re.compile(r"(?<![\w.])-(?=[\d.])")
 
 
 def write(folder: Path | str, *, out: Path | str | None = None, figures: bool = True) -> Path:
-    """Writes the report of a study's or a sweep's output folder, and returns the path of the page.
+    """Writes the report of a run's, a study's or a sweep's folder, and returns the path of the page.
 
     Args:
-        folder: output folder of `airtcp study run` or `airtcp sweep`.
-        out: file for the page; by default `report.html` in the folder.
-        figures: whether to write `figures/ID.png` and `figures/ID.svg` into the folder as well.
+        folder: output folder of `airtcp run`, `airtcp study run` or `airtcp sweep`.
+        out: file for the page; by default `report.html` in the folder, or beside the folder of a run, which is never
+            changed: `NAME-report.html`.
+        figures: whether to write `figures/ID.png` and `figures/ID.svg` into the folder as well. Not for a run: see
+            `airtcp plot`.
 
     Raises:
-        ResultsError: the folder holds neither, or the page cannot be written.
+        ResultsError: the folder holds none of them, or the page cannot be written.
     """
     folder = Path(folder)
     study = load(folder)
     page = Path(out) if out is not None else folder / PAGE
+    if study.kind == "run" and out is None:
+        page = out = folder.resolve().with_name(f"{folder.resolve().name}-{PAGE}")
     look = looks(study)
     drawn = {plot.id: printed.draw(plot, look) for experiment in study.experiments for plot in experiment.plots}
     tables = {
@@ -73,13 +77,14 @@ def write(folder: Path | str, *, out: Path | str | None = None, figures: bool = 
     drawn |= {one.id: printed.draw_map(one) for each in study.matrices for one in each.maps}
     try:
         text = html(study, look, {name: contents["svg"] for name, contents in drawn.items()}).encode()
-        with Batch(folder) as batch:
-            for name, contents in (drawn | tables).items() if figures else ():
-                for ending, content in contents.items():
-                    batch.add(f"{FIGURES}/{file_name(name)}.{ending}", content)
-            if out is None:
-                batch.add(PAGE, text)
-            batch.commit()
+        if study.kind != "run":
+            with Batch(folder) as batch:
+                for name, contents in (drawn | tables).items() if figures else ():
+                    for ending, content in contents.items():
+                        batch.add(f"{FIGURES}/{file_name(name)}.{ending}", content)
+                if out is None:
+                    batch.add(PAGE, text)
+                batch.commit()
         if out is not None:
             page.parent.mkdir(parents=True, exist_ok=True)
             write_bytes(page, text)
@@ -92,7 +97,7 @@ def load(folder: Path) -> Study:
     """The results in the folder.
 
     Raises:
-        ResultsError: neither a study nor a sweep, or damaged.
+        ResultsError: none of a study, a sweep and a run, or damaged.
     """
     if (folder / "study.json").is_file():
         return model.read(folder / "study.json")
@@ -100,9 +105,16 @@ def load(folder: Path) -> Study:
         from airtcp.report import sweep
 
         return sweep.read(folder)
+    if (folder / "summary.json").is_file() and (folder / "manifest.json").is_file():
+        from airtcp.report import run
+
+        return run.read(folder)
     if not folder.is_dir():
         raise ResultsError(f"{folder}: no such folder")
-    raise ResultsError(f"{folder}: no study.json (airtcp study run) and no sweep.json (airtcp sweep) in it")
+    raise ResultsError(
+        f"{folder}: no summary.json (airtcp run), no study.json (airtcp study run) and no sweep.json (airtcp sweep) "
+        "in it"
+    )
 
 
 # --- what stands together -------------------------------------------------------------------------------------------

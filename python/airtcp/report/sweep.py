@@ -51,6 +51,7 @@ def read(folder: Path) -> Study:
     return Study(
         study=results.name,
         title=results.name,
+        kind="sweep",
         question=None,
         mode=manifest["mode"],
         seeds=manifest["seeds"],
