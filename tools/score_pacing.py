@@ -15,7 +15,7 @@ from pathlib import Path
 import polars as pl
 
 POINT = ["window", "gap_from", "tail_fraction", "delayed_ack_ms", "lost_syn"]
-LONG_POINT = ["window", "delayed_ack_ms", "lost_syn"]
+LONG_POINT = ["delayed_ack_ms", "lost_syn"]
 WORST = 3.0
 """No single miss counts more: a finding that fails is not worth more than the others together."""
 
