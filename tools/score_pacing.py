@@ -11,6 +11,7 @@ import math
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -94,11 +95,11 @@ WEB: dict[str, Callable[[Cells], Iterator[float]]] = {
 }
 
 
-def cells(folder: Path, point: list[str]) -> dict[tuple[object, ...], Cells]:
+def cells(folder: Path, point: list[str]) -> dict[tuple[Any, ...], Cells]:
     """Means over the seeds, by point and arm."""
     table = pl.read_parquet(folder / "runs.parquet")
     numbers = [c for c in table.columns if c in ("utilisation", "loss", "of_sizes", "least", "medium", "large")]
-    found: dict[tuple[object, ...], Cells] = {}
+    found: dict[tuple[Any, ...], Cells] = {}
     for row in table.group_by([*point, "arm"], maintain_order=True).agg(pl.col(numbers).mean()).to_dicts():
         found.setdefault(tuple(row[key] for key in point), {})[row["arm"]] = {key: row[key] for key in numbers}
     return found
@@ -111,7 +112,7 @@ def mean_square(misses: Iterator[float]) -> float:
 
 def main(web: Path, long: Path) -> None:
     lines = cells(long, LONG_POINT)
-    rows = []
+    rows: list[dict[str, Any]] = []
     for point, scenes in cells(web, POINT).items():
         values = dict(zip(POINT, point, strict=True))
         parts = {"3a": mean_square(figure_3a(lines[tuple(values[key] for key in LONG_POINT)]))}
