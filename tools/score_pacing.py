@@ -1,6 +1,6 @@
 """Scores the points of the search in studies/pacing-buffers/calibration; README.md there has the rule in words.
 
-Usage: score_pacing.py WEB_FOLDER LONG_FOLDER    folders with the results of two sweeps: of web users, and long.toml
+Usage: score_pacing.py LONG_FOLDER WEB_FOLDER...    folders with results: of long.toml, and of sweeps of web users
 
 Prints the points, the best first: their score, what each of the five figures adds to it, and their values.
 """
@@ -110,10 +110,10 @@ def mean_square(misses: Iterator[float]) -> float:
     return sum(squares) / len(squares)
 
 
-def main(web: Path, long: Path) -> None:
+def main(long: Path, webs: list[Path]) -> None:
     lines = cells(long, LONG_POINT)
     rows: list[dict[str, Any]] = []
-    for point, scenes in cells(web, POINT).items():
+    for point, scenes in (item for web in webs for item in cells(web, POINT).items()):
         values = dict(zip(POINT, point, strict=True))
         parts = {"3a": mean_square(figure_3a(lines[tuple(values[key] for key in LONG_POINT)]))}
         parts |= {figure: mean_square(misses(scenes)) for figure, misses in WEB.items()}
@@ -125,6 +125,6 @@ def main(web: Path, long: Path) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 3:
+    if len(sys.argv) < 3:
         sys.exit(__doc__)
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    main(Path(sys.argv[1]), [Path(web) for web in sys.argv[2:]])
