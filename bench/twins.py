@@ -179,7 +179,7 @@ def advice(network: Json, twin: Twin) -> Json:
     """Whether the advised remedy gives on the true network what the twin promised, within the interval."""
     from airtcp.advice.ranking import advise
 
-    promised = advise(twin.scenario(), seeds=5)
+    promised = advise(twin.scenario(), seeds=5, is_bursty=twin.observed.is_bursty)
     if promised.best is None:
         return {"outcome": promised.outcome, "kept": None}
     name = promised.best.remedy.name

@@ -107,6 +107,36 @@ def test_the_estimates_do_not_look_at_the_unseen_half(tmp_path: Path) -> None:
     assert stopped.buffer_packets == whole.buffer_packets
 
 
+@pytest.mark.parametrize(("loss", "rate"), [(0.02, 8), (0.005, 15), (0.0, 20)])
+def test_the_smoothed_round_trip_is_that_of_the_sender(tmp_path: Path, loss: float, rate: float) -> None:
+    """Delayed ACKs count in both: with small windows they are much of it."""
+    network = TWINS.wired(rate, 40, packets=150, loss=loss, duration=16)
+    (flow,) = observed(network, tmp_path).flows
+    truth = {key: value for key, value in network["scenario"].items() if key != "record"}
+    (own,) = run(truth, 1, TWINS.SEED)
+    for quantile in (25, 50, 95):
+        theirs, ours = (np.nanpercentile(trace.srtt_ms, quantile) for trace in (own, flow.trace))
+        assert ours == pytest.approx(theirs, rel=0.015)
+
+
+def test_a_radio_is_told_from_a_line(tmp_path: Path) -> None:
+    lines = [TWINS.wired(25, 35, packets=120, duration=8), TWINS.wired(15, 30, "fq_codel", senders=(0, 10), duration=8)]
+    radio = TWINS.wireless(22, 25, "fifo")
+    radio["scenario"]["duration"] = "8s"
+    assert [observed(network, tmp_path).is_bursty for network in (*lines, radio)] == [False, False, True]
+
+
+def test_no_router_is_named_where_a_radio_holds_the_queue(found: Twin) -> None:
+    from airtcp.advice.ranking import advise
+
+    some = ["FQ-CoDel at the router", "SQM"]
+    usual = advise(found.scenario(), seeds=2, most_seeds=2, only=some)
+    bursty = advise(found.scenario(), seeds=2, most_seeds=2, only=some, is_bursty=True)
+    assert set(some) & set(usual.tried)
+    assert not set(some) & set(bursty.tried)
+    assert all("as over a radio" in bursty.left_out[name] for name in some if name in usual.tried)
+
+
 def test_the_first_half_does_not_decide_what_is_predicted(found: Twin) -> None:
     seen = found.observed
     flow = seen.flows[0]

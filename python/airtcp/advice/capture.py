@@ -83,6 +83,7 @@ def advise_capture(
         seeds=seeds,
         most_seeds=most_seeds,
         research=research,
+        is_bursty=twin.observed.is_bursty,
         threads=threads,
         progress=progress,
         is_stopped=is_stopped,

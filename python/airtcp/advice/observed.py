@@ -51,7 +51,7 @@ class Trace:
     acked: Array
     """Bytes acknowledged since the start."""
     srtt_ms: Array
-    """Smoothed round trip; NaN before the first sample."""
+    """Smoothed round trip, as the sender calculates it; NaN before the first sample."""
     resent: Array
     """Data packets sent again since the start."""
 
@@ -77,6 +77,8 @@ class Flow:
     payload_bytes: float
     data_packets: int
     trace: Trace
+    newest_ms: Array
+    """Smoothed round trip of the newest packet that each ACK covers: a delayed ACK adds nothing to it. On the grid."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +98,8 @@ class Observed:
     """All losses, per data packet."""
     longest_packets: float
     """Packets that the longest waiting seen stands for: the queue holds at least these."""
+    is_bursty: bool
+    """Whether packets come through in bursts far above the rate, as a radio's A-MPDUs do, and not one by one."""
     left_out: tuple[str, ...]
     """Notes on what the twin leaves out."""
 
@@ -161,7 +165,7 @@ def observe(analysis: Analysis) -> Observed:
                 float(window) if limits and window is not None else None,  # type: ignore[arg-type]
                 float(row["payload_bytes"]),
                 packets,
-                _trace(part, origin, grid, near[row["flow"]]),
+                *_trace(part, origin, grid, near[row["flow"]]),
             )
         )
     flows = _without_shared_queue(flows, int((grid <= until_s).sum()))
@@ -179,6 +183,7 @@ def observe(analysis: Analysis) -> Observed:
         loss,
         lost,
         longest_ms * 1e-3 * rate_bps / 8 / PACKET_BYTES,
+        is_saturated and _is_bursty(flows, early, rate_bps),
         tuple(notes),
     )
 
@@ -189,16 +194,47 @@ def _acks_of(rows: Sequence[Json], row: Json) -> int:
     )
 
 
-def _trace(part: dict[str, pl.DataFrame], origin: float, grid: Array, near_ms: float) -> Trace:
+def _trace(part: dict[str, pl.DataFrame], origin: float, grid: Array, near_ms: float) -> tuple[Trace, Array]:
     acks = part["segments"].filter(pl.col("kind") == "ack")
     times, acked = acks["time_s"].to_numpy() - origin, acks["seq_to"].to_numpy().astype(np.float64)
     at = np.searchsorted(times, grid, side="right")
     acked = np.concatenate([[1.0], np.maximum.accumulate(acked)]) - 1
+
+    def on_grid(at_s: Array, samples_ms: Array) -> Array:
+        smoothed = np.concatenate([[np.nan], _smooth(samples_ms + near_ms)])
+        return smoothed[np.searchsorted(at_s - origin, grid, side="right")]
+
     rtts = part["rtt_samples"]
-    smoothed = np.concatenate([[np.nan], _smooth(rtts["rtt_ms"].to_numpy() + near_ms)])
-    seen = np.searchsorted(rtts["time_s"].to_numpy() - origin, grid, side="right")
+    newest = on_grid(rtts["time_s"].to_numpy(), rtts["rtt_ms"].to_numpy())
+    srtt = on_grid(*_of_sender(part))
     resent = np.searchsorted(part["retransmissions"]["time_s"].to_numpy() - origin, grid, side="right")
-    return Trace(acked[at], smoothed[seen], resent.astype(np.float64))
+    return Trace(acked[at], srtt, resent.astype(np.float64)), newest
+
+
+def _of_sender(part: dict[str, pl.DataFrame]) -> tuple[Array, Array]:
+    """Times and round trips in ms as the sender samples them: of the oldest packet that an ACK is the first to cover.
+
+    A delayed ACK makes that longer than the newest packet's. Where the ACK covers something sent again, the sender has
+    the timestamp of the last copy (RFC 7323), so its time counts.
+    """
+    segments = part["segments"]
+    data = segments.filter(pl.col("kind") == "data").sort("seq_from", maintain_order=True)
+    again = segments.filter(pl.col("kind") == "retransmission")
+    acks = segments.filter(pl.col("kind") == "ack")
+    if not data.height or not acks.height:
+        return np.empty(0), np.empty(0)
+    starts, sent_s = data["seq_from"].to_numpy(), data["time_s"].to_numpy()
+    times, new = acks["time_s"].to_numpy(), np.maximum.accumulate(acks["seq_to"].to_numpy())
+    old = np.concatenate([starts[:1], new[:-1]])
+    oldest_s = sent_s[np.maximum(np.searchsorted(starts, old, side="right") - 1, 0)]
+    places, copies_s = np.sort(again["seq_from"].to_numpy()), again["time_s"].to_numpy()
+    covers = np.searchsorted(places, new) > np.searchsorted(places, old)
+    before = np.searchsorted(copies_s, times)
+    if copies_s.size:
+        oldest_s = np.where(covers & (before > 0), copies_s[np.maximum(before - 1, 0)], oldest_s)
+    samples = 1e3 * (times - oldest_s)
+    is_sample = (new > old) & (samples > 0)
+    return times[is_sample], samples[is_sample]
 
 
 def _smooth(samples: Array) -> Array:
@@ -216,10 +252,10 @@ def _without_shared_queue(flows: Sequence[Flow], size: int) -> list[Flow]:
     The queue that the first flow sees is taken from the others' samples: they share it.
     """
     first = min(flows, key=lambda flow: flow.start_s)
-    queue = np.maximum(first.trace.srtt_ms[:size] - first.near_ms - first.rtt_min_ms, 0.0)
+    queue = np.maximum(first.newest_ms[:size] - first.near_ms - first.rtt_min_ms, 0.0)
     out = []
     for flow in flows:
-        seen = flow.trace.srtt_ms[:size] - flow.near_ms
+        seen = flow.newest_ms[:size] - flow.near_ms
         both = ~np.isnan(seen) & ~np.isnan(queue)
         least = flow.rtt_min_ms
         if flow is not first and both.sum() > LEAST_SHARED and _go_together(seen[both], queue[both]):
@@ -254,7 +290,7 @@ def _rate(flows: Sequence[Flow], grid: Array) -> tuple[float, bool]:
     # The queue stands wherever any flow waits for more than two packets.
     above = np.zeros(grid.size)
     for flow in flows:
-        extra = flow.trace.srtt_ms[:size] - flow.rtt_min_ms - flow.near_ms
+        extra = flow.newest_ms[:size] - flow.rtt_min_ms - flow.near_ms
         above = np.fmax(above, np.nan_to_num(extra, nan=0.0))
     stands = above > 2 * PACKET_BYTES * 8e3 / guess + 0.5
     full = np.convolve(stands.astype(np.float64), np.ones(steps), mode="valid")[1:] >= steps
@@ -294,6 +330,40 @@ def _burst_bps(part: dict[str, pl.DataFrame], flow: Flow) -> float:
         return 0.0
     speeds = (acked[last] - acked[first]) * 8 / (times[last] - times[first])
     return float(np.percentile(speeds, BURST_PERCENTILE)) * (1 + OVERHEAD_BYTES / payload)
+
+
+TOGETHER_PACKETS: Final = 16
+BURSTY: Final = 2.0
+"""Speed of 16 packets, as a multiple of the rate, that a line does not reach and a radio exceeds."""
+
+
+def _is_bursty(flows: Sequence[Flow], parts: dict[int, dict[str, pl.DataFrame]], rate_bps: float) -> bool:
+    """Whether one in twenty runs of 16 packets, of all flows together, is acknowledged far faster than the rate.
+
+    On simulated networks of development the 95th percentile was 0.97 to 1.12 times the rate of lines, whatever their
+    queue, and 29 times and more that of radios.
+    """
+    acks = pl.concat([parts[flow.number]["segments"].filter(pl.col("kind") == "ack") for flow in flows]).sort("time_s")
+    steps = (
+        acks.with_columns(new=pl.col("seq_to").cast(pl.Int64).cum_max().over("flow"))
+        .with_columns(step=pl.col("new").diff().over("flow").fill_null(0))["step"]
+        .to_numpy()
+    )
+    payload = float(np.mean([flow.payload_bytes / max(1, flow.data_packets) for flow in flows]))
+    times, acked = acks["time_s"].to_numpy(), np.cumsum(steps)
+    ends = np.searchsorted(acked, acked + TOGETHER_PACKETS * payload)
+    first = np.flatnonzero(ends < acked.size)
+    if first.size < TOGETHER_PACKETS:
+        return False
+    last = ends[first]
+    # What fills a hole acknowledges at once what had come through long before.
+    jumps = np.concatenate([[0], np.cumsum(steps > MOST_AT_ONCE * payload)])
+    in_order = jumps[last + 1] == jumps[first + 1]
+    first, last = first[in_order], last[in_order]
+    if first.size < TOGETHER_PACKETS:
+        return False
+    took = np.maximum(times[last] - times[first], 1e-9)
+    return bool(np.percentile((acked[last] - acked[first]) * 8 / took, 95) > BURSTY * rate_bps)
 
 
 def _longest_ms(flow: Flow, part: dict[str, pl.DataFrame]) -> float:

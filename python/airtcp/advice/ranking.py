@@ -152,6 +152,10 @@ def catalogue() -> Catalogue:
     return Catalogue.load(SHIPPED / STUDY / CATALOGUE, StudyError)
 
 
+ROUTER: Final = "router setting"
+"""The kind of change of remedies at a wired line."""
+
+
 def advise(
     scenario: Scenario | str | os.PathLike[str] | Mapping[str, Any],
     *,
@@ -162,6 +166,7 @@ def advise(
     research: bool = False,
     only: Sequence[str] | None = None,
     duration: str | None = None,
+    is_bursty: bool = False,
     threads: int | None = None,
     progress: Callable[[int, int], object] | None = None,
     is_stopped: Callable[[], bool] = lambda: False,
@@ -177,6 +182,7 @@ def advise(
         research: also try remedies that no released system has.
         only: try only these remedies.
         duration: simulated time of each run; by default the scenario's.
+        is_bursty: the network is a twin, and its line stands for a radio: remedies of a router before it are left out.
         threads: runs at a time; by default one per core.
         progress: called after each run with the number of finished runs and of all.
         is_stopped: asked after each run; if it says so, what has run is ranked.
@@ -205,6 +211,10 @@ def advise(
         base = runs.of(None, network, seeds)
         line = narrowest(network, base[0].links, _rtt_ms(base))
         candidates, left_out = _candidates(network, known, line, research=research)
+        if is_bursty:
+            for name in [name for name in candidates if ROUTER in candidates[name][1]]:
+                del candidates[name]
+                left_out[name] = "packets come through in bursts, as over a radio: no router has their queue"
         if only is not None:
             candidates = {name: found for name, found in candidates.items() if name in only}
         runs.expect((len(candidates) + 1) * seeds)

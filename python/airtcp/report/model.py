@@ -53,7 +53,7 @@ class Series(_Part):
     hi: list[float | None] | None = None
     n: list[int | None] | None = None
     of: str | None = None
-    """What it belongs to. All series of one thing have one colour; without it, the arm decides (see `look`)."""
+    """Thing that it belongs to. All series of one thing have one colour. Without it, the arm decides (see `look`)."""
 
     def __post_init__(self) -> None:
         """Refuses columns of unequal length."""
