@@ -5,7 +5,7 @@
 #![allow(clippy::cast_lossless, clippy::cast_possible_truncation, clippy::cast_sign_loss)] // of numbers that are known to fit
 
 use airtcp_core::packet::{FlowId, Kind, Packet, Pool};
-use airtcp_core::queue::{AnyQueue, Drops, QueueConfig, QueueContext};
+use airtcp_core::queue::{AnyQueue, Drops, Hosts, QueueConfig, QueueContext};
 use airtcp_core::rng::{Purpose, Stream};
 use airtcp_core::units::{DataRate, Span, Time};
 use divan::counter::ItemsCount;
@@ -29,8 +29,12 @@ struct Line {
 impl Line {
     fn new(name: &str, flows: u32, waiting: usize) -> Line {
         let config = QueueConfig::by_name(name).unwrap();
-        let ctx =
-            QueueContext { rate: DataRate::from_mbps(10_000), mtu: 1500, stream: Stream::new(1, 0, Purpose::Queue) };
+        let ctx = QueueContext {
+            rate: DataRate::from_mbps(10_000),
+            mtu: 1500,
+            stream: Stream::new(1, 0, Purpose::Queue),
+            hosts: Hosts::default(),
+        };
         let mut line = Line {
             queue: config.build(&ctx),
             pool: Pool::default(),

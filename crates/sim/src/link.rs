@@ -30,14 +30,14 @@ use std::collections::BTreeMap;
 
 use airtcp_core::convert::{count, saturate32};
 use airtcp_core::packet::PacketId;
-use airtcp_core::queue::{AnyQueue, DropReason, QueueConfig};
+use airtcp_core::queue::{AnyQueue, DropReason, Hosts, QueueConfig, QueueContext};
 use airtcp_core::rng::{Purpose, Rng, Stream, coin, stream};
 use airtcp_core::units::{DataRate, Span, Time};
 use rand::RngExt;
 
 use crate::path::{Hop, Next, Place};
 use crate::ring::Ring;
-use crate::spec::{LinkId, LinkSpec};
+use crate::spec::{LinkId, LinkSpec, RunSpec};
 use crate::wires::{InFlight, Lane, MAX_LANES};
 
 /// Bytes up to which a packet counts as small: ACKs, with all options.
@@ -225,7 +225,9 @@ impl Links {
     }
 
     /// `mtu`: size of a typical packet, for the disciplines.
-    pub(crate) fn new(links: &[LinkSpec], seed: u64, mtu: u32, capture: &[LinkId], record_drops: &[LinkId]) -> Links {
+    pub(crate) fn new(spec: &RunSpec, mtu: u32, capture: &[LinkId], record_drops: &[LinkId]) -> Links {
+        let (links, seed) = (&spec.links, spec.seed);
+        let hosts = Hosts::new(spec.flows.iter().map(|flow| (flow.from.0, flow.to.0)));
         let n = links.len();
         let mut all = Links {
             lines: Vec::with_capacity(n),
@@ -254,7 +256,8 @@ impl Links {
                     kind = LineKind::Queued;
                     queued = Some(QueueId(count(all.queued.len())));
                     let stream = Stream::new(seed, i as u64, Purpose::Queue);
-                    let aqm = discipline.build(&airtcp_core::queue::QueueContext { rate: spec.rate, mtu, stream });
+                    let hosts = hosts.clone();
+                    let aqm = discipline.build(&QueueContext { rate: spec.rate, mtu, stream, hosts });
                     all.queued.push(Queued {
                         link: id,
                         aqm,

@@ -171,7 +171,7 @@ impl World {
                     && matches!(&flow.traffic, Traffic::Tcp { sender, .. } if sender.tsq != Tsq::Off),
             });
         }
-        let mut links = Links::new(&spec.links, spec.seed, typical_packet(spec), &record.capture, &record.drops);
+        let mut links = Links::new(spec, typical_packet(spec), &record.capture, &record.drops);
         links.fuse(&spec.links, &mut routes.hops);
         let lanes = links.assign_lanes(&spec.links, &routes.hops);
         let air = Air::new(spec);

@@ -22,11 +22,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::codel::{CodelLaw, CodelParams, CodelStore};
-use super::{Aqm, DropReason, Drops, QueueContext, Stamped};
+use super::{Aqm, DropReason, Drops, QueueContext, Stamped, flow_hash};
 use crate::convert::count;
 use crate::packet::{Packet, PacketId, Pool};
 use crate::policy::checked;
-use crate::rng::splitmix;
 use crate::units::{Bytes, Span, Time};
 
 /// Most queues, and most bytes of quantum, that can be asked for. Linux allows as much.
@@ -280,11 +279,8 @@ impl FqCodel {
     /// The queue of a packet.
     // [RFC8290-4.1-1]
     fn classify(&self, packet: &Packet) -> usize {
-        let connection = u64::from(packet.connection());
-        // Every connection and direction has a key of its own.
-        let key = ((connection & !0xf) << 4) | ((connection & 0xf) << 1) | u64::from(packet.is_reverse());
         // The high half of the hash, scaled to the number of queues without a division.
-        (((splitmix(key ^ self.seed) >> 32) * self.n_flows as u64) >> 32) as usize
+        (((flow_hash(packet, self.seed) >> 32) * self.n_flows as u64) >> 32) as usize
     }
 
     /// Makes room: the queue with the most bytes loses packets from its head, until half its bytes or a batch are gone.

@@ -6,9 +6,12 @@ mod tests;
 
 pub use stamped::{Stamped, StampedFifo};
 
-use crate::packet::{Ecn, PacketId, Pool};
+use std::sync::Arc;
+
+use crate::convert::count;
+use crate::packet::{Ecn, Packet, PacketId, Pool};
 use crate::policy::policies;
-use crate::rng::Stream;
+use crate::rng::{Stream, splitmix};
 use crate::units::{Bytes, DataRate, Time};
 
 /// Why a packet was dropped.
@@ -71,6 +74,37 @@ pub struct QueueContext {
     pub mtu: u32,
     /// Where its random draws come from.
     pub stream: Stream,
+    /// Whose packets these are, for disciplines that share by hosts.
+    pub hosts: Hosts,
+}
+
+/// The two hosts of each flow, by numbers of the owner's choice. Of a flow that is not in it nothing is known.
+#[derive(Debug, Clone, Default)]
+pub struct Hosts(Arc<[(u32, u32)]>);
+
+impl Hosts {
+    /// Source and destination of the flows, in their order.
+    pub fn new(flows: impl IntoIterator<Item = (u32, u32)>) -> Hosts {
+        Hosts(flows.into_iter().collect())
+    }
+    /// Where a packet comes from and goes to. Flows of which nothing is known have hosts of their own.
+    pub fn of(&self, packet: &Packet) -> (u32, u32) {
+        let unknown = (!packet.conversation(), packet.conversation());
+        let (from, to) = self.0.get(packet.flow.0 as usize).copied().unwrap_or(unknown);
+        if packet.is_reverse() { (to, from) } else { (from, to) }
+    }
+}
+
+/// Spreads connections and directions: every one has a key of its own.
+fn flow_hash(packet: &Packet, seed: u64) -> u64 {
+    let connection = u64::from(packet.connection());
+    let key = ((connection & !0xf) << 4) | ((connection & 0xf) << 1) | u64::from(packet.is_reverse());
+    splitmix(key ^ seed)
+}
+
+/// Spreads hosts.
+fn host_hash(host: u32, seed: u64) -> u32 {
+    count((splitmix(u64::from(host) ^ seed) >> 32) as usize)
 }
 
 /// A queue discipline. May drop any packet, may mark, may hand out nothing.
@@ -146,6 +180,7 @@ policies! {
         fq_codel => FqCodel / FqCodelConfig,
         pie => Pie / PieConfig,
         dualpi2 => Dualpi2 / Dualpi2Config,
+        cake => Cake / CakeConfig,
         ack_filter => AckFilter / AckFilterConfig,
     }
 }

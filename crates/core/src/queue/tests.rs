@@ -12,7 +12,7 @@ use crate::units::Span;
 
 /// A line of 12 Mbit/s: 1500 bytes take a millisecond.
 pub(super) fn context(seed: u64) -> QueueContext {
-    QueueContext { rate: DataRate::from_mbps(12), mtu: 1500, stream: Stream::of_test(seed) }
+    QueueContext { rate: DataRate::from_mbps(12), mtu: 1500, stream: Stream::of_test(seed), hosts: Hosts::default() }
 }
 
 pub(super) fn ms(ms: u64) -> Time {
@@ -252,6 +252,8 @@ fn every_configuration_round_trips() {
             "derandomize": true, "cap_drop_adjustment": true, "on_off": true }),
         json!({ "name": "dualpi2", "limit_packets": 7, "limit_bytes": "9KiB", "target": "20ms", "t_update": "30ms", "alpha": 0.25,
             "beta": 2.5, "coupling": 4.0, "min_th": "1ms", "range": "0ns", "classic_protection": 20 }),
+        json!({ "name": "cake", "bandwidth": "20Mbit/s", "rtt": "30ms", "isolation": "dual_srchost", "overhead": -10, "mpu": 64,
+            "framing": "atm", "ingress": true, "limit_packets": 7, "memory_limit": "4MiB" }),
         json!({ "name": "ack_filter", "limit_packets": 7, "limit_bytes": "9KiB", "mode": "aggressive" }),
     ];
     assert_eq!(all_set.each_ref().map(|v| v["name"].as_str().unwrap()), QueueConfig::NAMES);
@@ -304,6 +306,13 @@ fn bad_values_are_refused() {
         ("dualpi2", "alpha = -0.1", "`alpha` = -0.1: must be a finite number, zero or above"),
         ("dualpi2", "coupling = 0.5", "`coupling` = 0.5: must be a finite number, at least 1"),
         ("dualpi2", "classic_protection = 100", "`classic_protection` = 100: must be in 1..=99"),
+        ("cake", "bandwidth = \"0bit/s\"", "`bandwidth` = 0bit/s: must be at least \"1kbit/s\""),
+        ("cake", "rtt = \"1us\"", "`rtt` = 1us: must be at least \"20us\""),
+        ("cake", "overhead = 257", "`overhead` = 257: must be in -64..=256"),
+        ("cake", "mpu = 257", "`mpu` = 257: must be at most 256"),
+        ("cake", "limit_packets = 0", "`limit_packets` = 0: must be at least 1"),
+        ("cake", "memory_limit = \"0B\"", "`memory_limit` = 0B: must be at least \"1B\""),
+        ("cake", "isolation = \"dual-srchost\"", "expected one of `flowblind`, `srchost`"),
         ("ack_filter", "limit_packets = 0", "`limit_packets` = 0: must be at least 1"),
         ("ack_filter", "mode = \"greedy\"", "expected `conservative` or `aggressive`"),
         ("pie", "delay = \"guess\"", "expected `timestamp` or `departure_rate`"),

@@ -44,7 +44,7 @@ use super::roam::{ApQueue, StationQueue};
 use super::trace::{Ac, AirStats, FrameRecord, PpduRecord, TraceConfig};
 use super::transmit::{AnyTransmit, TransmitContext};
 use crate::packet::{FlowId, PacketId, Pool};
-use crate::queue::{DropReason, Drops, QueueContext};
+use crate::queue::{DropReason, Drops, Hosts, QueueContext};
 use crate::rng::{Purpose, Rng, Stream, stream};
 use crate::units::{Probability, Seq12, Span, Time};
 
@@ -600,7 +600,7 @@ impl Channel {
         // A stream for each receiver and access category; the one of before where a station comes back.
         let stream =
             Stream::new(self.seed, component(self.index, 4 * link.index() + ac.index()), Purpose::SessionQueue);
-        let context = QueueContext { rate: l.rate.best().rate(), mtu: 1500, stream };
+        let context = QueueContext { rate: l.rate.best().rate(), mtu: 1500, stream, hosts: Hosts::default() };
         let receiver = self.transmits[l.from.index()].open(ac, &context);
         let from = &self.radios[l.from.index()];
         let to = &self.radios[l.to.index()];

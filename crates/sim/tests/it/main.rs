@@ -9,6 +9,7 @@
     unreachable_pub
 )]
 
+mod cake;
 mod call;
 mod capture;
 mod capture_air;

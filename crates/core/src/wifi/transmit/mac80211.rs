@@ -449,7 +449,7 @@ mod tests {
         let rate = DataRate::from_mbps(100);
         let context = TransmitContext { rate, streams: [1, 2, 3, 4].map(Stream::of_test) };
         let mut path = Mac80211Config::default().build(&context);
-        let queue = QueueContext { rate, mtu: 1500, stream: Stream::of_test(5) };
+        let queue = QueueContext { rate, mtu: 1500, stream: Stream::of_test(5), hosts: crate::queue::Hosts::default() };
         let receivers: Vec<Receiver> = left_us.iter().map(|_| path.open(Ac::Be, &queue)).collect();
         for (&r, &left) in receivers.iter().zip(left_us) {
             assert!(left <= 256, "it begins with a quantum");

@@ -230,7 +230,8 @@ mod tests {
             let context = TransmitContext { rate, streams };
             let mut path = TransmitConfig::by_name(name).unwrap().build(&context);
             let (mut pool, mut drops) = (Pool::default(), Drops::default());
-            let queue = |n| QueueContext { rate, mtu: 1500, stream: Stream::of_test(n) };
+            let queue =
+                |n| QueueContext { rate, mtu: 1500, stream: Stream::of_test(n), hosts: crate::queue::Hosts::default() };
             let receivers = [5, 6, 7].map(|n| path.open(Ac::Be, &queue(n)));
             let mut waiting = Vec::new();
             for n in 0..30u32 {

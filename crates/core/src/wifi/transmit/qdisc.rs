@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use super::{Receiver, TransmitContext, TransmitPath, TransmitRules};
 use crate::packet::{PacketId, Pool};
 use crate::policy::checked;
-use crate::queue::{AnyQueue, Drops, FifoConfig, QueueConfig, QueueContext};
+use crate::queue::{AnyQueue, Drops, FifoConfig, Hosts, QueueConfig, QueueContext};
 use crate::units::Time;
 use crate::wifi::trace::Ac;
 
@@ -53,7 +53,9 @@ impl QdiscConfig {
     }
 
     pub(super) fn build(&self, ctx: &TransmitContext) -> Qdisc {
-        let queue = |stream| Box::new(self.qdisc.build(&QueueContext { rate: ctx.rate, mtu: 1500, stream }));
+        let queue = |stream| {
+            Box::new(self.qdisc.build(&QueueContext { rate: ctx.rate, mtu: 1500, stream, hosts: Hosts::default() }))
+        };
         Qdisc { queues: ctx.streams.map(queue) }
     }
 }
