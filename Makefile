@@ -48,6 +48,10 @@ test: $(BUILD) $(DEV) ## All tests, Rust and Python
 test-all: $(BUILD) $(DEV) ## All tests, then a list and the number of those skipped here and why (browser, namespaces, rights)
 	@tools/test_all.sh
 
+.PHONY: test-wheel
+test-wheel: $(BUILD) ## Build the wheel, install it into an empty environment, use it there
+	$(BIN)/python tools/wheel.py
+
 .PHONY: test-host
 test-host: ## Tests of airtcp-host against this kernel; what lacks rights is skipped aloud
 	@tools/host.sh test
