@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn
 
-from airtcp import _airtcp, links
+from airtcp import _airtcp, completion, links
 from airtcp._files import fault_of_input
 from airtcp._terminal import BAD_INPUT, FAILURE, OK, Interrupts, StopError, fail, render, say, write_out
 from airtcp._text import to_json
@@ -193,6 +193,12 @@ def explain(args: argparse.Namespace) -> int:
     return OK
 
 
+def complete(args: argparse.Namespace) -> int:
+    """Print the code with which a shell completes commands, options, names, keys of scenarios and their values."""
+    write_out(completion.script(args.shell))
+    return OK
+
+
 def plot(args: argparse.Namespace) -> int:
     """Draw one run: latency, goodput, queues, air, windows. Or a link of several runs, which share the axes."""
     from airtcp.plots import FORMATS, PlotError, one_run, over_time
@@ -316,7 +322,8 @@ def _parser() -> _Parser:
     def scenario_options(sub: _Parser) -> None:
         # Optional for argparse only, because `--set` may have taken it (see `_file_of`).
         what = "scenario file (TOML), - for standard input, or a link of airtcp play"
-        sub.add_argument("file", metavar="FILE", nargs="?", help=what)
+        named: Any = sub.add_argument("file", metavar="FILE", nargs="?", help=what)
+        named.completer = completion.scenarios
         sub.add_argument("--seed", type=_seed, metavar="N", help="seed of the run; default: the scenario's")
         set_option(sub, "change values of the scenario; can be repeated")
         sub.add_argument("--duration", metavar="T", help="simulated time, such as 30s; default: the scenario's")
@@ -367,10 +374,12 @@ def _parser() -> _Parser:
     sub.add_argument("--out", metavar="FILE", help="file to write; default: standard output")
 
     sub = command("list", list_names, "airtcp list queues")
-    sub.add_argument("what", nargs="?", metavar="WHAT", help="only these, one name per line")
+    asked: Any = sub.add_argument("what", nargs="?", metavar="WHAT", help="only these, one name per line")
+    asked.completer = completion.kinds
 
     sub = command("explain", explain, "airtcp explain cubic", "airtcp explain rate_control/fixed")
-    sub.add_argument("name", nargs="?", metavar="NAME", help="NAME or AXIS/NAME; default: list all names")
+    asked = sub.add_argument("name", nargs="?", metavar="NAME", help="NAME or AXIS/NAME; default: list all names")
+    asked.completer = completion.names
 
     folders = {"nargs": "+", "metavar": "DIR", "help": "result folders of airtcp run"}
     sub = command(
@@ -380,16 +389,19 @@ def _parser() -> _Parser:
         "airtcp plot runs/wifi-upload-seed1 --link 'ap->server' --out line.pdf",
         "airtcp plot runs/reno-seed1 runs/paced-seed1 --out figure.svg",
     )
-    sub.add_argument("folders", **folders)  # type: ignore[arg-type]
+    asked = sub.add_argument("folders", **folders)  # type: ignore[arg-type]
+    asked.completer = completion.results
     sub.add_argument(
         "--out", metavar="FILE", default="plot.png", help="picture: .png, .svg or .pdf (default: %(default)s)"
     )
-    sub.add_argument(
+    asked = sub.add_argument(
         "--link", metavar="NAME", help="link to show; default for several runs: the one that packets waited at longest"
     )
+    asked.completer = completion.links
 
     sub = command("compare", compare, "airtcp compare runs/reno-seed1 runs/paced-seed1")
-    sub.add_argument("folders", **folders)  # type: ignore[arg-type]
+    asked = sub.add_argument("folders", **folders)  # type: ignore[arg-type]
+    asked.completer = completion.results
     sub.add_argument("--json", action="store_true", help="print the summaries as one JSON list")
 
     shell.add(command, _seed, _snaplen)
@@ -403,6 +415,14 @@ def _parser() -> _Parser:
     verify.add(command)
     clean.add(command)
     start.add(command)
+    sub = command(
+        "completion",
+        complete,
+        'eval "$(airtcp completion bash)"',
+        'eval "$(airtcp completion zsh)"',
+        "airtcp completion fish > ~/.config/fish/completions/airtcp.fish",
+    )
+    sub.add_argument("shell", choices=completion.SHELLS, metavar="SHELL", help="bash, zsh or fish")
     for name, sub in commands.choices.items():
         _Parser.OPTIONS[name] = [option for action in sub._actions for option in action.option_strings]
     return parser

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
+from airtcp import completion
 from airtcp._terminal import BAD_INPUT, OK, StopError, say, write_out
 
 
@@ -52,7 +53,8 @@ def add(command: Callable[..., Any]) -> None:
         "airtcp report runs/buffers-sweep --out buffers.html --no-figures",
         more="\nexit codes:\n  0 done; 1 a file cannot be written; 2 the folder holds no run, study or sweep\n",
     )
-    sub.add_argument("folder", metavar="DIR", help="output folder of airtcp run, airtcp study run or airtcp sweep")
+    what = "output folder of airtcp run, airtcp study run or airtcp sweep"
+    sub.add_argument("folder", metavar="DIR", help=what).completer = completion.results
     sub.add_argument(
         "--out", metavar="FILE", help="file for the page; default: DIR/report.html, for a run DIR-report.html"
     )

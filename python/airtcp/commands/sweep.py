@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
+from airtcp import completion
 from airtcp._terminal import BAD_INPUT, FAILURE, OK, Interrupts, StopError, render, say, write_out
 from airtcp.execution import AUDIT
 
@@ -196,7 +197,8 @@ _UNITS: Final = {
 
 def set_option(sub: Any, text: str) -> None:  # noqa: ANN401
     """`--set`, with as many values as are given and as often as it is given."""
-    sub.add_argument("--set", action="extend", nargs="+", default=[], dest="changes", metavar="KEY=VALUE", help=text)
+    what = {"dest": "changes", "metavar": "KEY=VALUE", "help": text}
+    sub.add_argument("--set", action="extend", nargs="+", default=[], **what).completer = completion.changes
 
 
 def local_options(sub: Any) -> None:  # noqa: ANN401
