@@ -352,11 +352,11 @@ impl World {
     fn hand_over(&mut self, sink: &mut dyn CaptureSink) {
         let recorded = &mut self.air.recorded;
         for (c, channel) in (0..).map(ChannelId).zip(&mut self.air.channels) {
-            for ppdu in channel.ppdus.drain(..) {
+            for ppdu in channel.ppdus().drain(..) {
                 let link = self.air.world_link[c.index()][ppdu.link.index()];
                 self.log.ppdus.push(PpduRow::new(link, &ppdu));
             }
-            recorded.extend(channel.frames.drain(..).map(|frame| (c, frame)));
+            recorded.extend(channel.frames().drain(..).map(|frame| (c, frame)));
         }
         // Those of one channel are in order already.
         recorded.sort_by_key(|(_, frame)| frame.time_ns);

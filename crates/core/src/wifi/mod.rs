@@ -2,23 +2,23 @@
 //!
 //! Frames are lengths, addresses and flags here; nothing assumes that their sender is our own TCP.
 
+//! [`medium`] is who sends when and who hears what, [`mac`] what a radio does above it, [`phy`] modes, durations, errors and signals. A
+//! [`Channel`] is the first with the second above it.
+
 pub mod channel;
 pub mod config;
-mod contention;
 mod ids;
-mod originator;
+pub mod mac;
+pub mod medium;
 pub mod phy;
-mod radio;
-pub mod rate;
-pub mod reorder;
-pub mod retry_out;
 pub mod roam;
 pub mod trace;
-pub mod transmit;
 
-pub use channel::{AirHoldings, AirOutputs, Channel, ChannelConfig, Occupancy, PairConfig, Released};
+pub use channel::{AirOutputs, Channel, ChannelConfig, PairConfig, Released};
 pub use config::{Aggregation, OnGiveUp, OnMissed, RadioConfig, RadioOptions, Retries, RetryCount};
 pub use ids::{AirLinkId, PairId, RadioId};
+pub use mac::{AirHoldings, rate, reorder, retry_out, transmit};
+pub use medium::Occupancy;
 pub use roam::{ApQueue, Measured, Roam, RoamRule, StationQueue};
 pub use trace::{Ac, AirStats, FrameKind, FrameRecord, PpduRecord, TraceConfig};
 pub use transmit::{Mac80211Config, QdiscConfig, TransmitConfig};

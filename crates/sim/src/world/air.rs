@@ -37,7 +37,7 @@ impl World {
             return;
         }
         c.on_deadline(self.now, &mut self.pool, &mut self.air.out);
-        self.air.hand_over_due |= c.frames.len().max(c.ppdus.len()) >= CAPTURE_LOT;
+        self.air.hand_over_due |= c.frames().len().max(c.ppdus().len()) >= CAPTURE_LOT;
         self.timeline.set(component, c.deadline());
         self.take_from_air(channel);
     }

@@ -11,9 +11,10 @@ use super::super::rate::{FixedConfig, RateConfig};
 use super::*;
 use rand::RngExt;
 
-use crate::packet::{FlowId, Kind, Packet};
+use crate::packet::{Kind, Packet};
+use crate::rng::{Purpose, Rng, stream};
 use crate::wifi::config::{Aggregation, Retries};
-use crate::wifi::phy::{Protection, timing};
+use crate::wifi::phy::{EdcaParams, Protection, timing};
 use crate::wifi::trace::FrameKind;
 use crate::wifi::transmit::{AnyTransmit, Mac80211Config, QdiscConfig, TransmitConfig};
 
@@ -335,8 +336,8 @@ fn an_rts_is_not_answered_while_the_nav_is_set() {
         let stats = rig.channel.stats(AirLinkId(0), Time::from_ns(rig.now));
         assert_eq!(stats.rts_unanswered.min(1), unanswered, "other sends: {other_sends}");
         assert_eq!(rig.delivered[2].len(), usize::from(other_sends));
-        let own = rig.channel.ppdus.iter().find(|ppdu| ppdu.link == AirLinkId(0)).unwrap();
-        let other = rig.channel.ppdus.iter().find(|ppdu| ppdu.link == AirLinkId(2));
+        let own = rig.channel.mac.ppdus.iter().find(|ppdu| ppdu.link == AirLinkId(0)).unwrap();
+        let other = rig.channel.mac.ppdus.iter().find(|ppdu| ppdu.link == AirLinkId(2));
         assert!(other.is_none_or(|other| own.start_ns > other.end_ns), "{own:?} {other:?}");
     }
 }

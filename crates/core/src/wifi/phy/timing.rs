@@ -47,6 +47,15 @@ pub const CTS_BYTES: u32 = 14;
 pub const RTS_BYTES: u32 = 20;
 /// Compressed Block Ack with a bitmap of 64.
 pub const BLOCK_ACK_BYTES: u32 = 32;
+/// Compressed Block Ack with a bitmap for so many MPDUs: 64, 256 (802.11ax) or 1024 (802.11be).
+pub const fn block_ack_bytes(mpdus: usize) -> u32 {
+    let longer = match mpdus {
+        0..=64 => 0,
+        65..=256 => 256 - 64,
+        _ => 1024 - 64,
+    };
+    BLOCK_ACK_BYTES + longer / 8
+}
 /// Compressed Block Ack request.
 pub const BAR_BYTES: u32 = 24;
 /// MPDU delimiter of an A-MPDU subframe.
@@ -586,7 +595,12 @@ impl Timing {
     /// The Block Ack of an A-MPDU in this mode.
     #[inline]
     pub fn block_ack(&self, data: Mode) -> Span {
-        self.ppdu(self.response_mode(data), BLOCK_ACK_BYTES)
+        self.block_ack_of(data, 64)
+    }
+    /// The Block Ack of so many MPDUs in this mode.
+    #[inline]
+    pub fn block_ack_of(&self, data: Mode, mpdus: usize) -> Span {
+        self.ppdu(self.response_mode(data), block_ack_bytes(mpdus))
     }
     /// A Block Ack request for frames in `data`, sent as a response to them would be.
     #[inline]

@@ -152,8 +152,8 @@ impl Visit {
             let dropped = s.dropped_overflow + s.dropped_early;
             assert_eq!(s.arrived_packets, s.delivered_packets + lost + dropped + s.handed_back, "link {link}");
         }
-        assert!(self.channel.transmits.iter().all(|t| pending_ns(t) == 0));
-        for radio in &self.channel.radios {
+        assert!(self.channel.mac.transmits.iter().all(|t| pending_ns(t) == 0));
+        for radio in &self.channel.mac.radios {
             assert!(radio.queues.iter().all(|q| q.driver_count == 0));
         }
     }
@@ -282,14 +282,14 @@ fn block_ack_starts_anew() {
     let mut v = Visit::of_one(radio, SignalConfig::ErrorRate(lossy), KEEP);
     for round in 0..20 {
         v.change();
-        let first = v.channel.frames.len();
+        let first = v.channel.mac.frames.len();
         // Fewer than the queue has room for in all rounds.
         for _ in 0..30 {
             v.send(UP, Ac::Be, Kind::Tcp, 1500);
         }
         v.run_until(v.now + 7 * MS);
         // Numbers of both ends begin at 0 with each association.
-        let begin = v.channel.frames[first..].iter().find(|f| f.kind == FrameKind::Data).unwrap();
+        let begin = v.channel.mac.frames[first..].iter().find(|f| f.kind == FrameKind::Data).unwrap();
         assert_eq!(begin.sn, 0, "round {round}");
         v.change();
         // What is on the air comes to its end.

@@ -126,7 +126,7 @@ fn every_limit_of_an_ampdu_binds_exactly() {
             })
             .last()
             .unwrap();
-        let most = rig.channel.ppdus.iter().map(|p| p.mpdus).max().unwrap();
+        let most = rig.channel.mac.ppdus.iter().map(|p| p.mpdus).max().unwrap();
         assert_eq!(u32::from(most), expected, "MCS {mcs_index}, {a:?}");
     }
 }
@@ -141,7 +141,7 @@ fn a_vht_frame_alone_goes_in_an_ampdu() {
         let mut rig = Rig::of(vec![config.clone(), config], vec![SignalConfig::default()], vec![], PPDUS);
         rig.send_as(0, Ac::Be);
         rig.drain();
-        let [ppdu] = &rig.channel.ppdus[..] else { panic!("one frame") };
+        let [ppdu] = &rig.channel.mac.ppdus[..] else { panic!("one frame") };
         assert_eq!((ppdu.mpdus, ppdu.psdu_bytes), (1, timing::mpdu_bytes(1500, true) + delimiter));
     }
 }
@@ -156,8 +156,8 @@ fn a_txop_bounds_its_ampdus_and_holds_several_of_them() {
     }
     rig.drain();
     let t = config.phy.timing();
-    let limit = rig.channel.radios[0].edca[Ac::Vo as usize].txop.as_ns();
-    let ppdus = &rig.channel.ppdus;
+    let limit = rig.channel.mac.radios[0].edca[Ac::Vo as usize].txop.as_ns();
+    let ppdus = &rig.channel.mac.ppdus;
     let mode = ppdus[0].mode;
     let response_to =
         |p: &PpduRecord| t.sifs.as_ns() + if p.mpdus > 1 { t.block_ack(p.mode).as_ns() } else { t.ack(p.mode).as_ns() };
@@ -197,9 +197,9 @@ fn long_ampdus_fit_into_the_txop() {
     }
     rig.drain();
     let t = config.phy.timing();
-    let limit = rig.channel.radios[0].edca[Ac::Vo as usize].txop.as_ns();
+    let limit = rig.channel.mac.radios[0].edca[Ac::Vo as usize].txop.as_ns();
     assert!(limit < config.aggregation.max_duration.as_ns());
-    for p in &rig.channel.ppdus {
+    for p in &rig.channel.mac.ppdus {
         assert!(p.end_ns - p.start_ns + t.sifs.as_ns() + t.block_ack(p.mode).as_ns() <= limit);
     }
 }
@@ -244,7 +244,7 @@ fn a_short_series_ends_the_repeats() {
     rig.send(0);
     rig.drain();
     assert_eq!(rig.stats(0).ppdus, 9);
-    assert_eq!(rig.channel.ppdus.iter().filter(|p| p.mpdus > 0).map(|p| p.repeat).max(), Some(2));
+    assert_eq!(rig.channel.mac.ppdus.iter().filter(|p| p.mpdus > 0).map(|p| p.repeat).max(), Some(2));
 }
 
 // [IEEE80211-10.25.6.6.3-1] [IEEE80211-10.25.6.7-2]
@@ -271,9 +271,9 @@ fn a_bar_fills_the_hole_and_silence_leaves_it_to_the_timeout() {
     // A BAR can be lost, but hardly seven times.
     assert!(bar.stats(0).reorder_timeouts <= 1, "{}", bar.stats(0).reorder_timeouts);
     assert!(silence.stats(0).reorder_timeouts > 20);
-    let unanswered = bar.channel.ppdus.iter().filter(|p| p.mpdus == 0 && !p.answered).count();
+    let unanswered = bar.channel.mac.ppdus.iter().filter(|p| p.mpdus == 0 && !p.answered).count();
     println!("{unanswered} of {} BARs unanswered", bar.stats(0).bars);
-    let repeats = bar.channel.ppdus.iter().filter(|p| p.mpdus == 0).map(|p| p.repeat).max();
+    let repeats = bar.channel.mac.ppdus.iter().filter(|p| p.mpdus == 0).map(|p| p.repeat).max();
     assert!(repeats < Some(7));
 }
 
@@ -295,7 +295,7 @@ fn when_every_bar_is_lost_the_recipients_timeout_remains() {
     }
     let s = rig.stats(0);
     assert_eq!(s.delivered_packets + s.dropped_retries + s.dropped_late, 1600);
-    let lost = rig.channel.ppdus.iter().filter(|p| p.mpdus == 0 && p.received == 0 && !p.answered).count();
+    let lost = rig.channel.mac.ppdus.iter().filter(|p| p.mpdus == 0 && p.received == 0 && !p.answered).count();
     println!("{} BARs, {lost} unanswered, {} timeouts", s.bars, s.reorder_timeouts);
     assert!(s.dropped_retries > 100 && s.bars > 100 && lost > 30, "{s:?}");
     assert!(s.reorder_timeouts > 10);
@@ -317,12 +317,12 @@ fn frames_to_a_station_without_block_ack_go_one_by_one() {
         }
     }
     rig.drain();
-    for p in &rig.channel.ppdus {
+    for p in &rig.channel.mac.ppdus {
         let is_legacy = p.link.0 >= 2;
         assert!(!is_legacy || p.mpdus == 1, "link {}: {} MPDUs", p.link.0, p.mpdus);
         assert_eq!(p.mode.is_ht_or_later(), !is_legacy, "link {}: {}", p.link.0, p.mode.name());
     }
-    assert!(rig.channel.ppdus.iter().any(|p| p.mpdus > 1));
+    assert!(rig.channel.mac.ppdus.iter().any(|p| p.mpdus > 1));
     for link in 0..4 {
         // After seven collisions in a row a frame without Block Ack is given up.
         let s = rig.stats(link);
@@ -341,8 +341,8 @@ fn the_recipients_window_binds_the_originator() {
     let mut rig = Rig::of(vec![radio(Standard::N, mcs(7)), ap], vec![errors(0.3)], vec![], PPDUS);
     rig.saturate_links(&[0], 100, 500 * MS);
     rig.drain();
-    assert!(rig.channel.ppdus.iter().all(|p| p.mpdus <= 6));
-    let moves = rig.channel.sessions[0].recipient.as_ref().unwrap().stats().window_moves;
+    assert!(rig.channel.mac.ppdus.iter().all(|p| p.mpdus <= 6));
+    let moves = rig.channel.mac.sessions[0].recipient.as_ref().unwrap().stats().window_moves;
     assert_eq!(moves, 0, "an MPDU beyond the recipient's window");
 }
 
@@ -362,7 +362,7 @@ fn an_rts_in_vain_is_counted_as_such() {
     assert!(sum(|s| s.rts_unanswered) > 100);
     // Who hears the CTS stays silent, so the data gets through; but for those who were just sending an RTS of their own.
     assert!(20 * sum(|s| s.ppdus_unanswered) < sum(|s| s.ppdus));
-    assert_eq!(sum(|s| s.ppdus), rig.channel.ppdus.len() as u64);
+    assert_eq!(sum(|s| s.ppdus), rig.channel.mac.ppdus.len() as u64);
 }
 
 // [IEEE80211-10.3.2.4-3] [IEEE80211-10.3.2.9-1] [IEEE80211-10.3.2.9-4]
@@ -480,7 +480,7 @@ fn ath9k_pulls_full_a_mpdus_for_any_number_of_stations() {
         rig.bytes = 500;
         let links: Vec<u32> = (0..n as u32).map(|s| 2 * s + 1).collect();
         rig.saturate_links(&links, 200, 2 * SECOND);
-        let queue = &rig.channel.radios[n].queues[Ac::Be.index()];
+        let queue = &rig.channel.mac.radios[n].queues[Ac::Be.index()];
         assert!(queue.formed.len() == 2 && queue.driver_count == 64, "{n}: {}", queue.driver_count);
         for &link in &links {
             let s = rig.stats(link);
@@ -499,7 +499,7 @@ fn mt76_takes_frames_ahead() {
     let mut rig = Rig::of(vec![station; 3], vec![SignalConfig::default(); 2], vec![], PPDUS);
     rig.bytes = 500;
     rig.saturate_links(&[1, 3], 200, SECOND);
-    assert_eq!(rig.channel.radios[2].queues[Ac::Be.index()].driver_count, 100);
+    assert_eq!(rig.channel.mac.radios[2].queues[Ac::Be.index()].driver_count, 100);
 }
 
 /// ath9k reports each MPDU that it receives as if it came in a PPDU of its own (drivers/net/wireless/ath/ath9k/recv.c,
@@ -520,9 +520,9 @@ fn airtime_is_charged_as_ath9k_reports_it() {
     }
     assert_eq!((rig.delivered[0].len(), rig.delivered[1].len()), (10, 1));
     let alone = config.phy.timing().ppdu(config.phy.mode_of_mcs(7).unwrap(), timing::mpdu_bytes(1500, true)).as_ns();
-    let AnyTransmit::Mac80211(path) = &rig.channel.transmits[1] else { panic!("as it was set") };
-    let session = rig.channel.links[1].sessions[Ac::Be.index()].unwrap();
-    let receiver = rig.channel.sessions[session.index()].receiver;
+    let AnyTransmit::Mac80211(path) = &rig.channel.mac.transmits[1] else { panic!("as it was set") };
+    let session = rig.channel.mac.links[1].sessions[Ac::Be.index()].unwrap();
+    let receiver = rig.channel.mac.sessions[session.index()].receiver;
     assert_eq!(path.deficit_ns_of(Ac::Be, receiver), 256_000 - 11 * alone as i64);
 }
 
@@ -633,10 +633,11 @@ fn voice_goes_before_best_effort_as_often_as_chance_says() {
         let t = config.phy.timing();
         let mut rig =
             Rig::of(vec![config.clone(), config.clone(), config], vec![SignalConfig::default(); 2], vec![], PPDUS);
-        for r in &mut rig.channel.radios {
+        for r in &mut rig.channel.mac.radios {
             r.edca.iter_mut().for_each(|e| e.txop = Span::ZERO);
         }
-        let edca = rig.channel.radios[0].edca;
+        rig.channel.medium.without_txop();
+        let edca = rig.channel.mac.radios[0].edca;
         while rig.now < 20 * SECOND {
             for (link, ac) in [(0, ac), (2, other)] {
                 while rig.stats(link).held_packets < 3 {

@@ -55,13 +55,13 @@ fn each_station_hears_it_once_at_the_lowest_basic_rate_and_nobody_answers() {
         rig.send(4);
         assert_eq!(rig.heard(), [(0, 0), (1, 0), (0, 1), (1, 1)], "{standard:?}");
         assert_eq!(rig.delivered[4], [0, 1], "the packet leaves the channel once");
-        let kinds: Vec<FrameKind> = rig.channel.frames.iter().map(|f| f.kind).collect();
+        let kinds: Vec<FrameKind> = rig.channel.mac.frames.iter().map(|f| f.kind).collect();
         assert_eq!(kinds, [FrameKind::Data; 2], "no RTS, no ACK");
-        let frame = &rig.channel.frames[0];
+        let frame = &rig.channel.mac.frames[0];
         assert_eq!((frame.mode.rate().as_bps(), frame.duration_us), (mbps * 1_000_000, 0));
-        let t = &rig.channel.radios[2].timing;
-        let bytes = rig.channel.radios[2].framing.mpdu_bytes(1500);
-        let ppdu = &rig.channel.ppdus[0];
+        let t = &rig.channel.mac.radios[2].timing;
+        let bytes = rig.channel.mac.radios[2].framing.mpdu_bytes(1500);
+        let ppdu = &rig.channel.mac.ppdus[0];
         assert_eq!(ppdu.end_ns - ppdu.start_ns, t.ppdu(frame.mode, bytes).as_ns());
         assert_eq!(rig.channel.stats(AirLinkId(4), Time::from_ns(rig.now)).held_packets, 0);
     }
@@ -76,7 +76,7 @@ fn no_rts_goes_before_it_however_long_it_is() {
         let mut rig = rig(&[SignalConfig::default()], config, Vec::new());
         rig.send(2);
         assert_eq!(rig.heard(), [(0, 0)]);
-        let kinds: Vec<FrameKind> = rig.channel.frames.iter().map(|f| f.kind).collect();
+        let kinds: Vec<FrameKind> = rig.channel.mac.frames.iter().map(|f| f.kind).collect();
         assert_eq!(kinds, [FrameKind::Data]);
     }
 }

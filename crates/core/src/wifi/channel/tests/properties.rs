@@ -112,7 +112,7 @@ impl Watch {
 
     /// AQL: what is booked is what is below the queues, and never more than the bound and one packet.
     fn check_airtime(&self) {
-        let c = &self.channel;
+        let c = &self.channel.mac;
         let mut booked = vec![0u64; c.radios.len()];
         for (id, s) in c.sessions.iter().enumerate() {
             let from = c.links[s.link.index()].from.index();
@@ -165,8 +165,8 @@ impl Watch {
         }
         let released: u32 = self.out.released.iter().map(|r| u32::try_from(r.payload_bytes).unwrap()).sum();
         assert_eq!(released, PAYLOAD * self.sent.iter().sum::<u32>(), "each release is told once");
-        assert!(self.channel.exchanges.is_empty());
-        for radio in &self.channel.radios {
+        assert!(self.channel.medium.under_way().next().is_none());
+        for radio in &self.channel.mac.radios {
             assert!(radio.queues.iter().all(|q| q.driver_count == 0 && q.formed.is_empty()));
         }
     }
@@ -355,8 +355,8 @@ proptest! {
         let w = play(&plan);
         let again = play(&plan);
         prop_assert_eq!(&w.story, &again.story);
-        prop_assert_eq!(w.channel.ppdus.len(), again.channel.ppdus.len());
-        for p in &w.channel.ppdus {
+        prop_assert_eq!(w.channel.mac.ppdus.len(), again.channel.mac.ppdus.len());
+        for p in &w.channel.mac.ppdus {
             let from = if p.link.is_down() { &plan.ap } else { &plan.stations[p.link.index() / 2].0 };
             let most = if from.aggregates() { from.aggregation.max_frames } else { 1 };
             prop_assert!(p.mpdus <= most);
@@ -376,8 +376,8 @@ proptest! {
             }
         }
         // What the remedy is not for is late only after the reorder timeout, or a window that moved on.
-        let remedy = w.channel.sessions.iter().any(|s| s.recipient.as_ref().is_some_and(|r| r.stats().given_up > 0));
-        let holes: u64 = w.channel.sessions.iter().filter_map(|s| s.recipient.as_ref()).map(|r| r.stats().lost).sum();
+        let remedy = w.channel.mac.sessions.iter().any(|s| s.recipient.as_ref().is_some_and(|r| r.stats().given_up > 0));
+        let holes: u64 = w.channel.mac.sessions.iter().filter_map(|s| s.recipient.as_ref()).map(|r| r.stats().lost).sum();
         let late = w.story.iter().filter(|s| s.3 == Some(DropReason::Late)).count();
         prop_assert!(late == 0 || remedy || holes > 0);
     }
@@ -440,7 +440,7 @@ fn sequence_numbers_come_round_in_order_with_losses() {
         let w = play(&plan);
         // 10 000 MPDUs: twice round; order was checked on the way.
         assert_eq!(w.delivered[0].0, 10_000, "at an error rate of {rate}");
-        let next = w.channel.sessions[0].next_sn;
+        let next = w.channel.mac.sessions[0].next_sn;
         assert_eq!(next.get(), 10_000 % 4096);
     }
 }

@@ -2,64 +2,61 @@
 
 use std::ops::Range;
 
-use super::{Channel, Exchange, Stage};
+use super::SimMac;
+use super::originator::Ppdu;
+use super::radio::win_start;
 use crate::convert::saturate16;
 use crate::packet::Pool;
 use crate::units::{Seq12, Span, Time};
-use crate::wifi::originator::Ppdu;
+use crate::wifi::ids::RadioId;
+use crate::wifi::medium::{Control, Plan};
 use crate::wifi::phy::Mode;
-use crate::wifi::radio::win_start;
 use crate::wifi::trace::{FrameKind, FrameRecord};
 
-impl Channel {
+impl SimMac {
     /// A control frame has ended.
-    pub(super) fn record_control(&mut self, now: Time, i: usize, kind: FrameKind, mode: Mode, decoded: bool) {
-        if !self.trace.frames {
-            return;
-        }
-        let x = &self.exchanges[i];
-        let (from, to) = match kind {
-            FrameKind::Rts => (x.from, x.to),
-            FrameKind::Cts if x.stage == Stage::CtsToSelf => (x.from, x.from),
-            _ => (x.to, x.from),
-        };
-        let ppdu = self.radios[x.from.index()].queues[x.ac.index()].formed.front();
+    #[cold]
+    pub(super) fn record_control(&mut self, now: Time, plan: &Plan, frame: &Control) {
+        let formed = &self.radios[plan.from.index()].queues[plan.ac.index()].formed;
         let (mut sn, mut bitmap) = (Seq12::new(0), 0u64);
-        if let Some(ppdu) = ppdu.filter(|_| kind == FrameKind::BlockAck) {
+        if let Some(ppdu) = formed.front().filter(|_| frame.kind == FrameKind::BlockAck) {
             if let Some(first) = ppdu.mpdus.first() {
                 sn = first.sn;
                 for m in ppdu.mpdus.iter().filter(|m| m.has_arrived()) {
                     bitmap |= 1u64.checked_shl(u32::from(sn.distance_to(m.sn))).unwrap_or(0);
                 }
             } else {
-                let formed = &self.radios[x.from.index()].queues[x.ac.index()].formed;
                 sn = win_start(&self.sessions[ppdu.session.index()], ppdu.session, formed);
             }
         }
-        let sifs = self.radios[x.from.index()].timing.sifs;
-        let left = match kind {
-            FrameKind::Rts => sifs * 2 + x.data + x.answer + self.radios[x.from.index()].timing.cts(x.mode),
-            FrameKind::Cts => sifs + x.data + x.answer,
-            _ => Span::ZERO,
-        };
         self.frames.push(FrameRecord {
             time_ns: now.as_ns(),
-            kind,
-            from,
-            to,
-            mode,
-            ac: x.ac,
+            kind: frame.kind,
+            from: frame.from,
+            to: frame.to,
+            mode: frame.mode,
+            ac: plan.ac,
             sn: sn.get(),
             bitmap,
             retry: false,
-            fcs_ok: decoded,
+            fcs_ok: frame.decoded,
             ampdu: None,
             is_last_of_ampdu: false,
-            duration_us: micros(left),
-            snr_db: x.snr_db,
+            duration_us: micros(frame.left),
+            snr_db: frame.snr_db,
             packet: None,
         });
     }
+}
+
+/// What those frames of a PPDU have in common.
+pub(super) struct Common {
+    pub now: Time,
+    pub to: RadioId,
+    pub mode: Mode,
+    /// The answer to come; zero if there is none.
+    pub response: Span,
+    pub snr_db: f32,
 }
 
 fn micros(time: Span) -> u16 {
@@ -71,21 +68,21 @@ fn micros(time: Span) -> u16 {
 pub(super) fn record_data(
     frames: &mut Vec<FrameRecord>,
     ampdus: &mut u32,
-    now: Time,
-    x: &Exchange,
+    common: &Common,
+    plan: &Plan,
     ppdu: &Ppdu,
     ended: Range<usize>,
     pool: &Pool,
     copies: impl Fn(usize) -> (bool, bool),
 ) {
-    let duration_us = if x.answer.is_zero() { 0 } else { micros(x.response + Span::from_us(16)) };
+    let duration_us = if common.response.is_zero() { 0 } else { micros(common.response + Span::from_us(16)) };
     let record = FrameRecord {
-        time_ns: now.as_ns(),
+        time_ns: common.now.as_ns(),
         kind: FrameKind::BlockAckRequest,
-        from: x.from,
-        to: x.to,
-        mode: x.mode,
-        ac: x.ac,
+        from: plan.from,
+        to: common.to,
+        mode: common.mode,
+        ac: plan.ac,
         sn: 0,
         bitmap: 0,
         retry: ppdu.tried > 0,
@@ -93,7 +90,7 @@ pub(super) fn record_data(
         ampdu: None,
         is_last_of_ampdu: false,
         duration_us,
-        snr_db: x.snr_db,
+        snr_db: common.snr_db,
         packet: None,
     };
     if ppdu.is_bar() {

@@ -3,19 +3,19 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::config::RadioConfig;
-use super::ids::SessionId;
 use super::originator::{Mpdu, Ppdu, Session};
-use super::phy::mode::Format;
-use super::phy::{EdcaParams, Framing, Mode, Timing, timing};
 use super::rate::RateSeries;
-use super::trace::Ac;
 use super::transmit::{AnyTransmit, Order, Receiver, Then};
 use crate::units::{Span, Time};
+use crate::wifi::config::RadioConfig;
+use crate::wifi::ids::SessionId;
+use crate::wifi::phy::mode::Format;
+use crate::wifi::phy::{EdcaParams, Framing, Mode, Timing, timing};
+use crate::wifi::trace::Ac;
 
 /// One access category of one radio.
 #[derive(Debug)]
-pub(super) struct AcQueue {
+pub(in crate::wifi) struct AcQueue {
     /// Frames that the driver has taken and not yet released.
     pub driver_count: u32,
     pub driver_frames: u32,
@@ -26,9 +26,9 @@ pub(super) struct AcQueue {
 }
 
 #[derive(Debug)]
-pub(super) struct Radio {
+pub(in crate::wifi) struct Radio {
     pub config: Arc<RadioConfig>,
-    pub timing: Timing,
+    pub timing: Arc<Timing>,
     pub edca: [EdcaParams; 4],
     pub queues: [AcQueue; 4],
     pub aggregates: bool,
@@ -45,7 +45,7 @@ pub(super) struct Radio {
 impl Radio {
     /// The session that is served next, with something that its window lets it send. It stays on the list as long as it has
     /// a backlog.
-    pub(super) fn pick(
+    pub(in crate::wifi) fn pick(
         &mut self,
         now: Time,
         ac: Ac,
@@ -68,7 +68,7 @@ impl Radio {
 
     /// Forms what the session sends next; `None` if there is nothing after all. `choose` gives the series, told whether there are
     /// retransmissions only. `fetch` looks for another fresh MPDU.
-    pub(super) fn form(
+    pub(in crate::wifi) fn form(
         &self,
         ac: Ac,
         id: SessionId,
@@ -200,7 +200,7 @@ impl Order for Scheduled<'_> {
 }
 
 /// The oldest sequence number that is not resolved; that of the next MPDU if all are.
-pub(super) fn win_start(session: &Session, id: SessionId, formed: &VecDeque<Ppdu>) -> crate::units::Seq12 {
+pub(in crate::wifi) fn win_start(session: &Session, id: SessionId, formed: &VecDeque<Ppdu>) -> crate::units::Seq12 {
     let mut oldest = session.next_sn;
     if let Some(m) = session.again.front() {
         oldest = m.sn;

@@ -22,14 +22,16 @@
 //! [`Rule`] has what differs for radios of WaveLAN: nothing tells them of a failure, so their range grows when they find the
 //! medium busy again, and after an exchange a backoff is drawn only if another frame waits.
 
+use std::sync::Arc;
+
 use rand::RngExt;
 
-use super::ids::RadioId;
-use super::phy::{Backoff, EdcaParams, Timing, WavelanConfig};
-use super::trace::Ac;
 use crate::convert::saturate32;
 use crate::rng::Rng;
 use crate::units::{Span, Time};
+use crate::wifi::ids::RadioId;
+use crate::wifi::phy::{Backoff, EdcaParams, Timing, WavelanConfig};
+use crate::wifi::trace::Ac;
 
 const NEVER: Time = Time::NEVER;
 
@@ -154,7 +156,7 @@ impl Access {
 /// What contention must know of a radio.
 #[derive(Debug)]
 pub(super) struct Contender {
-    pub timing: Timing,
+    pub timing: Arc<Timing>,
     pub edca: [EdcaParams; 4],
     pub has_qos: bool,
     /// It keeps EIFS.

@@ -3,16 +3,16 @@
 
 use std::collections::VecDeque;
 
-use super::ids::{AirLinkId, SessionId};
 use super::rate::RateSeries;
 use super::reorder::ReorderBuffer;
 use super::transmit::Receiver;
 use crate::packet::{FlowId, Kind, Packet, PacketId};
 use crate::units::{Seq12, Span};
+use crate::wifi::ids::{AirLinkId, SessionId};
 
 /// A packet on its way through the radio.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Mpdu {
+pub(in crate::wifi) struct Mpdu {
     pub packet: PacketId,
     pub flow: FlowId,
     /// Given when it is first put into a PPDU.
@@ -33,38 +33,38 @@ impl Mpdu {
     const REPORT: u8 = 4;
     const SENT: u8 = 8;
 
-    pub(super) fn new(id: PacketId, packet: &Packet, report: bool, airtime_ns: u32) -> Mpdu {
+    pub(in crate::wifi) fn new(id: PacketId, packet: &Packet, report: bool, airtime_ns: u32) -> Mpdu {
         let is_tcp = packet.kind == Kind::Tcp;
         let flags = if is_tcp { Mpdu::TCP } else { 0 } | if report { Mpdu::REPORT } else { 0 };
         let (flow, size, payload) = (packet.flow, packet.size, packet.len);
         Mpdu { packet: id, flow, sn: Seq12::new(0), size, payload, retries: 0, flags, airtime_ns }
     }
     /// A correct copy has reached the recipient: the packet is no longer the sender's.
-    pub(super) fn has_arrived(&self) -> bool {
+    pub(in crate::wifi) fn has_arrived(&self) -> bool {
         self.flags & Mpdu::ARRIVED != 0
     }
-    pub(super) fn set_arrived(&mut self) {
+    pub(in crate::wifi) fn set_arrived(&mut self) {
         self.flags |= Mpdu::ARRIVED;
     }
-    pub(super) fn is_tcp(&self) -> bool {
+    pub(in crate::wifi) fn is_tcp(&self) -> bool {
         self.flags & Mpdu::TCP != 0
     }
     /// Its release is to be reported to its flow.
-    pub(super) fn reports(&self) -> bool {
+    pub(in crate::wifi) fn reports(&self) -> bool {
         self.flags & Mpdu::REPORT != 0
     }
     /// It has been on the air: the Retry bit.
-    pub(super) fn was_sent(&self) -> bool {
+    pub(in crate::wifi) fn was_sent(&self) -> bool {
         self.flags & Mpdu::SENT != 0
     }
-    pub(super) fn set_sent(&mut self) {
+    pub(in crate::wifi) fn set_sent(&mut self) {
         self.flags |= Mpdu::SENT;
     }
 }
 
 /// What the radio sends at a time: an A-MPDU, a single MPDU, or a Block Ack request.
 #[derive(Debug)]
-pub(super) struct Ppdu {
+pub(in crate::wifi) struct Ppdu {
     pub session: SessionId,
     pub series: RateSeries,
     /// Tries made, in all and by stage.
@@ -83,7 +83,7 @@ pub(super) struct Ppdu {
 
 impl Ppdu {
     /// One more try in a stage of its series; `has_sent` the data, or only an RTS.
-    pub(super) fn count_try(&mut self, stage: usize, has_sent: bool) {
+    pub(in crate::wifi) fn count_try(&mut self, stage: usize, has_sent: bool) {
         if self.tries[stage] == 0 {
             self.unheard = 0;
         }
@@ -93,25 +93,25 @@ impl Ppdu {
     }
     /// The tries that rate control is told of. Of the last stage only those that sent the data count, and one at least, as
     /// ath9k reports them (`ath_tx_rc_status` in `xmit.c` of Linux 6.12: failures of the data, not of the RTS).
-    pub(super) fn reported_tries(&self) -> [u8; RateSeries::MAX_STAGES] {
+    pub(in crate::wifi) fn reported_tries(&self) -> [u8; RateSeries::MAX_STAGES] {
         let mut tries = self.tries;
         if let Some(last) = tries.iter_mut().rev().find(|t| **t > 0) {
             *last = last.saturating_sub(self.unheard).max(1);
         }
         tries
     }
-    pub(super) fn is_bar(&self) -> bool {
+    pub(in crate::wifi) fn is_bar(&self) -> bool {
         self.mpdus.is_empty() || self.asked.is_some()
     }
     /// Sent as an A-MPDU and answered by a Block Ack; a single MPDU goes by itself and is answered by an ACK.
-    pub(super) fn is_ampdu(&self) -> bool {
+    pub(in crate::wifi) fn is_ampdu(&self) -> bool {
         self.mpdus.len() > 1
     }
 }
 
 /// One link and access category.
 #[derive(Debug)]
-pub(super) struct Session {
+pub(in crate::wifi) struct Session {
     pub link: AirLinkId,
     pub next_sn: Seq12,
     /// Not yet sent, in order.
@@ -135,12 +135,12 @@ pub(super) struct Session {
 }
 
 impl Session {
-    pub(super) fn has_backlog(&self) -> bool {
+    pub(in crate::wifi) fn has_backlog(&self) -> bool {
         self.bar || !self.again.is_empty() || !self.fresh.is_empty()
     }
 
     /// Puts back what is to be sent again. `failed` is in order; both lie within one window.
-    pub(super) fn put_back(&mut self, failed: &[Mpdu]) {
+    pub(in crate::wifi) fn put_back(&mut self, failed: &[Mpdu]) {
         for &mpdu in failed {
             let at = self.again.iter().rposition(|m| m.sn.is_before(mpdu.sn)).map_or(0, |i| i + 1);
             self.again.insert(at, mpdu);

@@ -12,12 +12,14 @@
 //! **Without association** a packet for the station is turned away at the access point; the station's own wait in its queue or
 //! are turned away. What is handed back leaves the queue discipline in its own order, which may drop some of it as it always may.
 
-use super::{AirOutputs, Channel, Gate, Roams};
+use super::originator::Mpdu;
+use super::{Gate, SimMac};
 use crate::packet::{PacketId, Pool};
 use crate::queue::DropReason;
 use crate::units::Time;
+use crate::wifi::channel::{AirOutputs, Roams};
 use crate::wifi::ids::{AirLinkId, PairId, SessionId};
-use crate::wifi::originator::Mpdu;
+use crate::wifi::medium::Medium;
 use crate::wifi::roam::{ApQueue, StationQueue};
 use crate::wifi::trace::Ac;
 
@@ -31,19 +33,21 @@ impl Gate {
     }
 }
 
-impl Channel {
+impl SimMac {
     /// Whether the station of a pair is associated.
-    pub fn is_associated(&self, pair: PairId) -> bool {
+    pub(in crate::wifi) fn is_associated(&self, pair: PairId) -> bool {
         self.pairs[pair.index()].is_associated
     }
 
-    /// Received power of a pair at either end, NaN where its signal has none.
-    pub fn received_dbm(&mut self, pair: PairId, now: Time) -> f64 {
-        self.pairs[pair.index()].signal.received_dbm(now).unwrap_or(f64::NAN)
-    }
-
     /// The station of a pair that roams is associated from now on.
-    pub fn associate(&mut self, now: Time, pair: PairId, pool: &mut Pool, out: &mut AirOutputs) {
+    pub(in crate::wifi) fn associate(
+        &mut self,
+        now: Time,
+        pair: PairId,
+        medium: &mut Medium,
+        pool: &mut Pool,
+        out: &mut AirOutputs,
+    ) {
         let up = pair.up().index();
         self.pairs[pair.index()].is_associated = true;
         for link in &mut self.links[up..up + 2] {
@@ -56,13 +60,19 @@ impl Channel {
         let station = self.links[up].from;
         self.radios[station.index()].is_shut = false;
         for ac in Ac::ALL {
-            self.serve(now, station, ac, pool, out);
+            self.serve(now, station, ac, medium, pool, out);
         }
-        self.set_due();
     }
 
     /// The station of a pair that roams has left.
-    pub fn disassociate(&mut self, now: Time, pair: PairId, pool: &mut Pool, out: &mut AirOutputs) {
+    pub(in crate::wifi) fn disassociate(
+        &mut self,
+        now: Time,
+        pair: PairId,
+        medium: &mut Medium,
+        pool: &mut Pool,
+        out: &mut AirOutputs,
+    ) {
         let up = pair.up();
         let Some(roams) = self.pairs[pair.index()].roams else { return };
         let station = self.links[up.index()].from;
@@ -75,18 +85,17 @@ impl Channel {
             for ac in Ac::ALL {
                 let session = self.links[link.index()].sessions[ac.index()].take();
                 if let Some(session) = session {
-                    self.end_session(now, session, ac, pool, out);
+                    self.end_session(now, session, ac, medium, pool, out);
                 }
                 if radio == station {
                     self.empty_qdisc(now, radio.index(), ac, pool, out);
                 } else {
                     // Others have the room that there is now.
-                    self.serve(now, radio, ac, pool, out);
+                    self.serve(now, radio, ac, medium, pool, out);
                 }
             }
         }
         self.update_holding();
-        self.set_due();
     }
 
     /// The session that has taken the place of one that is over; `None` if there is no association.
@@ -152,7 +161,15 @@ impl Channel {
         }
     }
 
-    fn end_session(&mut self, now: Time, id: SessionId, ac: Ac, pool: &mut Pool, out: &mut AirOutputs) {
+    fn end_session(
+        &mut self,
+        now: Time,
+        id: SessionId,
+        ac: Ac,
+        medium: &Medium,
+        pool: &mut Pool,
+        out: &mut AirOutputs,
+    ) {
         let session = &mut self.sessions[id.index()];
         session.is_over = true;
         session.bar = false;
@@ -172,7 +189,7 @@ impl Channel {
         let radio = l.from;
         let queue = &mut self.radios[radio.index()].queues[ac.index()];
         queue.schedule.retain(|&s| s != id);
-        let is_on_air = self.exchanges.iter().any(|x| x.from == radio && x.ac == ac);
+        let is_on_air = medium.under_way().any(|(plan, _)| plan.from == radio && plan.ac == ac);
         let mut mpdus: Vec<Mpdu> = session.again.drain(..).collect();
         // The first stays while it is on the air.
         let first = usize::from(is_on_air).min(queue.formed.len());

@@ -1,24 +1,58 @@
 //! From the host's queues to PPDUs that wait for the air.
 
-use super::{AirOutputs, Channel, Link, NEVER};
+use super::originator::{Mpdu, Session};
+use super::{Link, NEVER, SimMac};
 use crate::packet::{PacketId, Pool};
 use crate::units::Time;
+use crate::wifi::channel::AirOutputs;
 use crate::wifi::ids::{RadioId, SessionId};
-use crate::wifi::originator::{Mpdu, Session};
+use crate::wifi::medium::{Medium, Signals};
 use crate::wifi::trace::Ac;
 
-impl Channel {
+impl SimMac {
     /// Fills the driver from the queues and forms what is to be sent, as far as there is room.
-    pub(super) fn serve(&mut self, now: Time, radio: RadioId, ac: Ac, pool: &mut Pool, out: &mut AirOutputs) {
+    pub(in crate::wifi) fn serve(
+        &mut self,
+        now: Time,
+        radio: RadioId,
+        ac: Ac,
+        medium: &mut Medium,
+        pool: &mut Pool,
+        out: &mut AirOutputs,
+    ) {
         self.refill(now, radio, ac, pool, out);
-        let r = radio.index();
-        let ahead =
-            if self.radios[r].aggregates { usize::from(self.radios[r].config.aggregation.formed_ahead) } else { 1 };
-        while self.radios[r].queues[ac.index()].formed.len() < ahead && self.form(now, radio, ac, pool, out) {}
-        let queue = &self.radios[r].queues[ac.index()];
-        if !queue.formed.is_empty() || (ahead == 0 && !queue.schedule.is_empty()) {
-            self.contention.on_frame(radio, ac, now);
+        self.form_ahead(now, radio, ac, 0, medium.signals(), pool, out);
+        if self.waits(radio, ac) {
+            medium.on_frame(now, radio, ac);
         }
+    }
+
+    /// PPDUs that a radio keeps ready for the air.
+    fn ahead(&self, r: usize) -> usize {
+        if self.radios[r].aggregates { usize::from(self.radios[r].config.aggregation.formed_ahead) } else { 1 }
+    }
+
+    /// Forms as many PPDUs as the radio keeps ready, and `least` at least.
+    #[expect(clippy::too_many_arguments, reason = "parts of one channel")]
+    pub(super) fn form_ahead(
+        &mut self,
+        now: Time,
+        radio: RadioId,
+        ac: Ac,
+        least: usize,
+        signals: &mut Signals,
+        pool: &mut Pool,
+        out: &mut AirOutputs,
+    ) {
+        let r = radio.index();
+        let ahead = self.ahead(r).max(least);
+        while self.radios[r].queues[ac.index()].formed.len() < ahead && self.form(now, radio, ac, signals, pool, out) {}
+    }
+
+    /// Whether a category has something for the air.
+    pub(super) fn waits(&self, radio: RadioId, ac: Ac) -> bool {
+        let queue = &self.radios[radio.index()].queues[ac.index()];
+        !queue.formed.is_empty() || (self.ahead(radio.index()) == 0 && !queue.schedule.is_empty())
     }
 
     /// Moves packets from the queues to the driver, and looks when the discipline wants to be called.
@@ -85,7 +119,15 @@ impl Channel {
     }
 
     /// Forms one PPDU; false if nothing can be sent.
-    pub(super) fn form(&mut self, now: Time, radio: RadioId, ac: Ac, pool: &mut Pool, out: &mut AirOutputs) -> bool {
+    pub(super) fn form(
+        &mut self,
+        now: Time,
+        radio: RadioId,
+        ac: Ac,
+        signals: &mut Signals,
+        pool: &mut Pool,
+        out: &mut AirOutputs,
+    ) -> bool {
         let i = radio.index();
         if self.radios[i].is_shut {
             return false;
@@ -99,8 +141,8 @@ impl Channel {
             };
             let session = &mut self.sessions[id.index()];
             let link = &mut self.links[session.link.index()];
-            let snr = if link.wants_snr {
-                link.pair.and_then(|pair| self.pairs[pair.index()].signal.link(now).snr_db())
+            let snr = if link.wants_snr && !link.is_group() {
+                signals.quality(link.from, link.to, now).and_then(|quality| quality.snr_db())
             } else {
                 None
             };
@@ -132,14 +174,14 @@ impl Channel {
 
     /// A discipline's own clock.
     #[cold]
-    pub(super) fn on_aqm(&mut self, now: Time, pool: &mut Pool, out: &mut AirOutputs) {
+    pub(in crate::wifi) fn on_aqm(&mut self, now: Time, medium: &mut Medium, pool: &mut Pool, out: &mut AirOutputs) {
         self.aqm_at = NEVER;
         for r in 0..self.radios.len() {
             for ac in Ac::ALL {
                 let transmit = &mut self.transmits[r];
                 if transmit.deadline(ac) <= now {
                     transmit.on_deadline(now, ac);
-                    self.serve(now, RadioId::at(r), ac, pool, out);
+                    self.serve(now, RadioId::at(r), ac, medium, pool, out);
                 }
                 self.aqm_at = self.aqm_at.min(self.transmits[r].deadline(ac));
             }

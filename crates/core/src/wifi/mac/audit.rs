@@ -1,10 +1,12 @@
 //! What a channel holds and how its time was spent, for those who check that nothing is lost.
 
-use super::Channel;
+use super::SimMac;
+use super::radio::win_start;
 use crate::packet::{PacketId, Pool};
 use crate::units::Time;
 use crate::wifi::ids::{AirLinkId, RadioId, SessionId};
-use crate::wifi::radio::win_start;
+use crate::wifi::phy::Mode;
+use crate::wifi::trace::AirStats;
 
 /// Packets that a channel holds, and how its own counters tell it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -36,49 +38,46 @@ fn plus(a: (u64, u64), b: (u64, u64)) -> (u64, u64) {
     (a.0 + b.0, a.1 + b.1)
 }
 
-/// How the time of a channel was spent, by the number of frame exchanges under way.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Occupancy {
-    counted_to: Time,
-    /// None, ns.
-    pub idle_ns: u64,
-    /// One at least.
-    pub busy_ns: u64,
-    /// Of each beyond the first: they collide, or do not hear each other.
-    pub overlap_ns: u64,
-}
-
-impl Occupancy {
-    /// Up to `now` there were so many exchanges.
-    #[inline]
-    pub(super) fn count_to(&mut self, now: Time, exchanges: usize) {
-        let ns = now.since(self.counted_to).as_ns();
-        self.counted_to = now;
-        match exchanges {
-            0 => self.idle_ns += ns,
-            n => {
-                self.busy_ns += ns;
-                self.overlap_ns += (n as u64 - 1) * ns;
+impl SimMac {
+    /// Counters of a link from the start of the run to now, without what is on the air.
+    pub(in crate::wifi) fn stats(&self, link: AirLinkId, now: Time) -> AirStats {
+        let l = &self.links[link.index()];
+        let mut stats = l.stats;
+        stats.held_packet_ns += u128::from(stats.held_packets) * u128::from(now.since(l.counted_to).as_ns());
+        for s in l.sessions.into_iter().flatten() {
+            if let Some(recipient) = &self.sessions[s.index()].recipient {
+                let r = recipient.stats();
+                stats.given_up += r.given_up;
+                stats.reorder_timeouts += r.timeouts;
             }
         }
+        stats
     }
-}
 
-impl Channel {
-    /// How its time was spent up to now.
-    pub fn occupancy(&self, now: Time) -> Occupancy {
-        let mut occupancy = self.occupancy;
-        occupancy.count_to(now, self.exchanges.len());
-        occupancy
+    /// The most packets held is counted anew from now.
+    pub(in crate::wifi) fn reset_held_max(&mut self, link: AirLinkId) {
+        let stats = &mut self.links[link.index()].stats;
+        stats.held_max = stats.held_packets;
+    }
+
+    /// The mode that rate control now thinks best for a link.
+    pub(in crate::wifi) fn best_mode(&self, link: AirLinkId) -> Mode {
+        self.links[link.index()].rate.best()
+    }
+
+    /// The radios at both ends of a link of a pair.
+    pub(in crate::wifi) fn ends(&self, link: AirLinkId) -> Option<(RadioId, RadioId)> {
+        let link = &self.links[link.index()];
+        (!link.is_group()).then_some((link.from, link.to))
     }
 
     /// The radio that sends on a link.
-    pub fn sender(&self, link: AirLinkId) -> RadioId {
+    pub(in crate::wifi) fn sender(&self, link: AirLinkId) -> RadioId {
         self.links[link.index()].from
     }
 
     /// What it holds, counted piece by piece.
-    pub fn holdings(&self, pool: &Pool) -> AirHoldings {
+    pub(in crate::wifi) fn holdings(&self, pool: &Pool) -> AirHoldings {
         let mut all = AirHoldings::default();
         for transmit in &self.transmits {
             all.queued = plus(all.queued, transmit.waiting());
@@ -107,13 +106,13 @@ impl Channel {
     }
 
     /// What waits in reorder buffers for those before it, with the link that it came over.
-    pub fn reordering(&self) -> impl Iterator<Item = (AirLinkId, PacketId)> {
+    pub(in crate::wifi) fn reordering(&self) -> impl Iterator<Item = (AirLinkId, PacketId)> {
         let buffers = self.sessions.iter().filter_map(|s| Some((s.link, s.recipient.as_ref()?)));
         buffers.flat_map(|(link, recipient)| recipient.all_held().map(move |&id| (link, id)))
     }
 
     /// What is wrong with the order of sequence numbers at its senders: link, session and what; `None`: nothing.
-    pub fn disorder(&self) -> Option<(AirLinkId, String)> {
+    pub(in crate::wifi) fn disorder(&self) -> Option<(AirLinkId, String)> {
         self.sessions.iter().enumerate().filter(|(_, s)| s.recipient.is_some() && !s.is_over).find_map(|(i, s)| {
             let out_of_order = s.again.iter().zip(s.again.iter().skip(1)).find(|(a, b)| !a.sn.is_before(b.sn));
             if let Some((a, b)) = out_of_order {

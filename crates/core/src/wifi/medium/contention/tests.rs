@@ -1,8 +1,8 @@
 //! Small scenes, to the slot: SIFS 16 us, slot 9 us (802.11a and n at 5 GHz).
 
-use super::super::phy::{PhyConfig, Standard, edca_defaults};
 use super::*;
 use crate::rng::{Purpose, stream};
+use crate::wifi::phy::{PhyConfig, Standard, edca_defaults};
 
 const BE: usize = 1;
 const VI: usize = 2;
@@ -15,7 +15,7 @@ fn scene(radios: usize, has_qos: bool, eifs: bool, cw: u32, hidden: &[(u16, u16)
     edca[BE] = EdcaParams { aifsn: if has_qos { 3 } else { 2 }, cw_min: cw, cw_max: 1023, txop: Span::ZERO };
     let hidden: Vec<_> = hidden.iter().map(|&(a, b)| (RadioId(a), RadioId(b))).collect();
     let contender = |i| Contender {
-        timing: timing.clone(),
+        timing: Arc::new(timing.clone()),
         edca,
         has_qos,
         eifs,

@@ -1,0 +1,453 @@
+//! What radios answer the medium: the next PPDU, what becomes of MPDUs that have arrived, and of those that have not.
+
+use super::originator::Ppdu;
+use super::radio::win_start;
+use super::rate::TxStatus;
+use super::records::{Common, record_data};
+use super::{Sim, SimMac};
+use crate::convert::{count16, saturate8};
+use crate::packet::{Kind, Pool};
+use crate::queue::DropReason;
+use crate::units::{Span, Time};
+use crate::wifi::channel::AirOutputs;
+use crate::wifi::config::{OnGiveUp, OnMissed, RetryCount};
+use crate::wifi::ids::{AirLinkId, PairId, RadioId};
+use crate::wifi::medium::{Arrival, Control, Fate, Mac, NEVER, Outcome, Payload, Plan, Signals, To, draw};
+use crate::wifi::phy::timing;
+use crate::wifi::trace::{Ac, PpduRecord};
+
+impl Mac for Sim<'_> {
+    fn next(&mut self, now: Time, signals: &mut Signals, plan: &mut Plan) -> bool {
+        let (radio, ac) = (plan.from, plan.ac);
+        let r = radio.index();
+        if self.mac.radios[r].queues[ac.index()].formed.is_empty()
+            && !self.mac.form(now, radio, ac, signals, self.pool, self.out)
+        {
+            return false;
+        }
+        let r = &self.mac.radios[r];
+        let ppdu = r.queues[ac.index()].formed.front().expect("formed above");
+        let link = self.mac.sessions[ppdu.session.index()].link;
+        let l = &self.mac.links[link.index()];
+        let stage = ppdu.series.stages()[stage_index(ppdu)];
+        plan.id = u64::from(link.0);
+        plan.to = if l.is_group() { To::Group } else { To::Radio(l.to) };
+        plan.mode = stage.mode;
+        plan.acked = r.acks;
+        plan.rts = stage.rts;
+        plan.psdu_bytes = ppdu.psdu_bytes;
+        plan.header_bytes = r.framing.header_bytes;
+        if ppdu.is_bar() {
+            plan.payload = Payload::BlockAckRequest;
+        } else {
+            plan.payload = if ppdu.is_ampdu() { Payload::Ampdu } else { Payload::Mpdu };
+            plan.rts |= ppdu.psdu_bytes > r.config.rts_threshold_bytes;
+            plan.mpdus.extend(ppdu.mpdus.iter().map(|mpdu| r.framing.mpdu_bytes(u32::from(mpdu.size))));
+        }
+        true
+    }
+
+    fn heard(&mut self, now: Time, plan: &Plan, arrival: Arrival<'_>) {
+        if plan.is_group() {
+            self.hear_group(plan, arrival.at);
+        } else {
+            self.mac.hear(now, plan, arrival, self.pool, self.out);
+        }
+    }
+
+    fn done(&mut self, now: Time, signals: &mut Signals, plan: &Plan, outcome: &Outcome) {
+        if plan.is_group() {
+            self.mac.end_group(now, plan, outcome, self.pool, self.out);
+        }
+        self.mac.complete(now, signals, plan, outcome, self.pool, self.out);
+    }
+
+    #[inline]
+    fn has_frame(&self, radio: RadioId, ac: Ac) -> bool {
+        self.mac.waits(radio, ac)
+    }
+
+    fn listens(&self, at: RadioId, plan: &Plan) -> bool {
+        self.mac.pair_of(plan.from, at).is_some_and(|pair| self.mac.pairs[pair.index()].is_associated)
+    }
+
+    #[cold]
+    fn give_up(&mut self, now: Time, signals: &mut Signals, radio: RadioId, ac: Ac) -> Option<bool> {
+        let (r, mac) = (radio.index(), &mut *self.mac);
+        let mut ppdu = mac.radios[r].queues[ac.index()].formed.pop_front()?;
+        mac.resolve(now, r, ac, &ppdu, DropReason::RetryLimit, false, false, self.out);
+        ppdu.mpdus.clear();
+        mac.spare.push(ppdu.mpdus);
+        mac.refill(now, radio, ac, self.pool, self.out);
+        let is_formed = !mac.radios[r].queues[ac.index()].formed.is_empty();
+        Some(is_formed || mac.form(now, radio, ac, signals, self.pool, self.out))
+    }
+
+    fn control(&mut self, now: Time, plan: &Plan, frame: &Control) {
+        self.mac.record_control(now, plan, frame);
+    }
+}
+
+impl Sim<'_> {
+    /// A group-addressed frame has reached a station.
+    fn hear_group(&mut self, plan: &Plan, at: RadioId) {
+        let formed = &self.mac.radios[plan.from.index()].queues[plan.ac.index()].formed;
+        let (Some(ppdu), Some(pair)) = (formed.front(), self.mac.pair_of(plan.from, at)) else { return };
+        self.out.heard.extend(ppdu.mpdus.iter().map(|mpdu| (pair, mpdu.packet)));
+    }
+}
+
+impl SimMac {
+    /// The pair of an access point and a station.
+    fn pair_of(&self, access_point: RadioId, station: RadioId) -> Option<PairId> {
+        let at = self.pair_of.binary_search_by_key(&(access_point, station), |&(ends, _)| ends).ok()?;
+        Some(self.pair_of[at].1)
+    }
+
+    /// A group-addressed frame is over: it has gone up, once, if it has reached anybody.
+    #[cold]
+    fn end_group(&mut self, now: Time, plan: &Plan, outcome: &Outcome, pool: &Pool, out: &mut AirOutputs) {
+        let radio = &mut self.radios[plan.from.index()];
+        let ppdu = radio.queues[plan.ac.index()].formed.front_mut().expect("on the air");
+        let reached = outcome.received > 0;
+        if self.trace.frames {
+            let common =
+                Common { now, to: plan.from, mode: outcome.mode, response: Span::ZERO, snr_db: outcome.snr_db };
+            record_data(&mut self.frames, &mut self.ampdus, &common, plan, ppdu, 0..1, pool, |_| (reached, false));
+        }
+        if reached {
+            for mpdu in &mut ppdu.mpdus {
+                mpdu.set_arrived();
+                self.up.push(mpdu.packet);
+            }
+        }
+        mark_sent(ppdu);
+        let session = ppdu.session;
+        self.hand_up(session, pool, out);
+    }
+
+    /// MPDUs of a PPDU with data, or a Block Ack request, have ended: what reached the recipient.
+    #[inline]
+    fn hear(&mut self, now: Time, plan: &Plan, arrival: Arrival<'_>, pool: &Pool, out: &mut AirOutputs) {
+        let Arrival { at, mode, caught, first, fates, is_first, snr_db, response, chance } = arrival;
+        let tracing = self.trace.frames;
+        let ac = plan.ac;
+        let reports_corrupt = self.radios[at.index()].config.reorder_buffer.reports_corrupt.get();
+        let reports_all = reports_corrupt >= 1.0;
+        let radio = &mut self.radios[plan.from.index()];
+        let ppdu = radio.queues[ac.index()].formed.front_mut().expect("on the air");
+        let session_id = ppdu.session;
+        let session = &mut self.sessions[session_id.index()];
+        let common = Common { now, to: at, mode, response, snr_db };
+        if !caught {
+            if tracing {
+                let (all, no_copies) = (0..ppdu.mpdus.len(), |_: usize| (false, false));
+                record_data(&mut self.frames, &mut self.ampdus, &common, plan, ppdu, all, pool, no_copies);
+            }
+            mark_sent(ppdu);
+            return;
+        }
+        if ppdu.is_bar() {
+            let arrives = fates == [Fate::Whole];
+            if tracing {
+                let all = 0..ppdu.mpdus.len();
+                record_data(&mut self.frames, &mut self.ampdus, &common, plan, ppdu, all, pool, |_| (arrives, false));
+            }
+            if arrives {
+                let formed = &self.radios[plan.from.index()].queues[ac.index()].formed;
+                let ssn = win_start(session, session_id, formed);
+                if let Some(recipient) = &mut session.recipient {
+                    recipient.on_bar(now, ssn, &mut self.up);
+                }
+                self.hand_up(session_id, pool, out);
+                self.update_holding();
+            }
+            return;
+        }
+        let ended = first..first + fates.len();
+        let mut heard = Span::ZERO;
+        if self.transmits[at.index()].counts_received() {
+            let mut alone = (0, Span::ZERO);
+            for (&bytes, _) in plan.mpdus[ended.clone()].iter().zip(fates).filter(|(_, fate)| **fate == Fate::Whole) {
+                if bytes != alone.0 {
+                    alone = (bytes, radio.timing.ppdu(mode, bytes));
+                }
+                heard += alone.1;
+            }
+        }
+        if tracing {
+            let copies = |n: usize| (fates[n - first] == Fate::Whole, fates[n - first] == Fate::Legible);
+            record_data(&mut self.frames, &mut self.ampdus, &common, plan, ppdu, ended.clone(), pool, copies);
+        }
+        let is_end = ended.end == ppdu.mpdus.len();
+        if let Some(recipient) = &mut session.recipient {
+            if is_first && fates.iter().any(|&fate| fate != Fate::Lost) {
+                recipient.on_ampdu(now, mode.rate());
+            }
+            for (mpdu, &fate) in ppdu.mpdus[ended].iter_mut().zip(fates) {
+                if fate == Fate::Whole && !mpdu.has_arrived() {
+                    mpdu.set_arrived();
+                    if let Some(remedy) = recipient.retry_out_mut() {
+                        let p = &pool[mpdu.packet];
+                        let (_, echo) = p.timestamps();
+                        if p.kind == Kind::Tcp && p.len > 0 && echo != 0 {
+                            remedy.on_up(now, p.conversation(), echo);
+                        }
+                        recipient.on_good(mpdu.is_tcp(), mpdu.size);
+                    }
+                    recipient.on_mpdu(now, mpdu.sn, mpdu.packet, &mut self.up, &mut self.refused);
+                } else if fate == Fate::Legible && (reports_all || draw(reports_corrupt, chance)) {
+                    recipient.on_corrupt(now, mpdu.sn, mpdu.is_tcp(), mpdu.size, &mut self.up);
+                }
+            }
+        } else {
+            for (mpdu, &fate) in ppdu.mpdus[ended].iter_mut().zip(fates) {
+                // [IEEE80211-10.3.2.14-1]
+                if fate == Fate::Whole && !mpdu.has_arrived() {
+                    mpdu.set_arrived();
+                    self.up.push(mpdu.packet);
+                }
+            }
+        }
+        if is_end {
+            mark_sent(ppdu);
+        }
+        let link = session.link;
+        if !heard.is_zero() {
+            self.charge_received(now, link, ac, heard);
+        }
+        self.report_down(now, link, ac, pool);
+        self.hand_up(session_id, pool, out);
+        let session = &mut self.sessions[session_id.index()];
+        if let Some(recipient) = &session.recipient {
+            let at = recipient.deadline();
+            if at != NEVER && !session.recipient_waits {
+                session.recipient_waits = true;
+                self.holding.push(session_id);
+                self.reorder_at = self.reorder_at.min(at);
+            } else if session.recipient_waits {
+                self.update_holding();
+            }
+        }
+    }
+
+    /// TCP packets that have just reached the other end of `link`, for a remedy there that measures delay by their timestamps.
+    fn report_down(&mut self, now: Time, link: AirLinkId, ac: Ac, pool: &Pool) {
+        let Some(back) = self.links[link.opposite().index()].sessions[ac.index()] else { return };
+        let Some(remedy) = self.sessions[back.index()].recipient.as_mut().and_then(|r| r.retry_out_mut()) else {
+            return;
+        };
+        for &id in &self.up {
+            let p = &pool[id];
+            let (sent, _) = p.timestamps();
+            if p.kind == Kind::Tcp && sent != 0 {
+                remedy.on_down(now, p.conversation(), sent);
+            }
+        }
+    }
+
+    /// The originator knows how its exchange went. Without acknowledgements nobody does: `answered` is then whether the data arrived.
+    fn complete(
+        &mut self,
+        now: Time,
+        signals: &mut Signals,
+        plan: &Plan,
+        x: &Outcome,
+        pool: &mut Pool,
+        out: &mut AirOutputs,
+    ) {
+        let (r, ac, answered) = (plan.from.index(), plan.ac, x.answered);
+        let radio = &mut self.radios[r];
+        let mut ppdu = radio.queues[ac.index()].formed.pop_front().expect("it was on the air");
+        let stage = stage_index(&ppdu);
+        if let Some(asked) = &mut ppdu.asked {
+            *asked += 1;
+        } else {
+            ppdu.count_try(stage, x.is_data_sent);
+        }
+        let aggregates = radio.aggregates && self.sessions[ppdu.session.index()].recipient.is_some();
+        let acks = plan.is_answered();
+        let is_over = self.sessions[ppdu.session.index()].is_over;
+        // [IEEE80211-10.3.6-2]
+        let limit = if is_over || (!acks && x.is_data_sent) {
+            0
+        } else if aggregates && !ppdu.is_bar() {
+            ppdu.series.total_tries().min(u32::from(radio.config.retries.hardware_tries))
+        } else {
+            u32::from(radio.config.retries.frame_tries)
+        };
+        let link_id = self.sessions[ppdu.session.index()].link;
+        let link = &mut self.links[link_id.index()];
+        let airtime = now.since(x.start);
+        link.stats.airtime_ns += airtime.as_ns();
+        let arrived = ppdu.mpdus.iter().filter(|m| m.has_arrived()).count();
+        if !x.is_data_sent {
+            // The RTS was in vain.
+            link.stats.rts_unanswered += 1;
+        } else if ppdu.is_bar() {
+            link.stats.bars += 1;
+        } else {
+            link.stats.ppdus += 1;
+            link.stats.ppdus_unanswered += u64::from(!answered);
+            link.stats.ppdus_collided += u64::from(x.collided);
+            link.stats.mpdus += ppdu.mpdus.len() as u64;
+            link.stats.mpdus_failed += if answered { ppdu.mpdus.len() - arrived } else { ppdu.mpdus.len() } as u64;
+            link.stats.rate_sum_bps += u128::from(x.mode.rate().as_bps());
+        }
+        if self.trace.ppdus && x.is_data_sent {
+            self.ppdus.push(PpduRecord {
+                start_ns: x.data_start.as_ns(),
+                end_ns: (x.data_start + x.data).as_ns(),
+                link: link_id,
+                ac,
+                mode: x.mode,
+                mpdus: if ppdu.is_bar() { 0 } else { count16(ppdu.mpdus.len()) },
+                received: x.received,
+                legible: x.legible,
+                psdu_bytes: if ppdu.is_bar() { timing::BAR_BYTES } else { ppdu.psdu_bytes },
+                repeat: saturate8(ppdu.asked.map_or(ppdu.tried, u32::from) - 1),
+                answered,
+                collided: x.collided,
+                snr_db: x.snr_db,
+            });
+        }
+        ppdu.spent += if x.is_data_sent { x.data } else { Span::ZERO };
+        let mut again = false;
+        // [IEEE80211-10.25.6.7-3]
+        let asks = !answered
+            && aggregates
+            && !ppdu.is_bar()
+            && ppdu.is_ampdu()
+            && radio.config.retries.on_missed == OnMissed::Bar;
+        if asks {
+            ppdu.asked = Some(0);
+        }
+        if asks || (!answered && ppdu.asked.map_or(ppdu.tried, u32::from) < limit) {
+            again = true;
+            radio.queues[ac.index()].formed.push_front(ppdu);
+        } else {
+            let receiver = self.sessions[ppdu.session.index()].receiver;
+            self.transmits[r].on_sent(now, ac, receiver, ppdu.spent);
+            // A request is repeated as often as any frame; then the recipient must find out by itself.
+            if !ppdu.mpdus.is_empty() {
+                let status = TxStatus {
+                    series: &ppdu.series,
+                    tries: ppdu.reported_tries(),
+                    mpdus: count16(ppdu.mpdus.len()),
+                    acked: if answered { count16(arrived) } else { 0 },
+                    is_ampdu: aggregates,
+                };
+                // What is built for the next association knows nothing of this one.
+                if !is_over {
+                    link.rate.on_status(now, &status);
+                }
+                let loss = match (acks || !x.is_data_sent, x.collided) {
+                    (true, _) => DropReason::RetryLimit,
+                    (false, true) => DropReason::Collision,
+                    (false, false) => DropReason::Errors,
+                };
+                self.resolve(now, r, ac, &ppdu, loss, answered, aggregates, out);
+            }
+            let mut mpdus = ppdu.mpdus;
+            mpdus.clear();
+            self.spare.push(mpdus);
+        }
+        self.refill(now, plan.from, ac, pool, out);
+        self.form_ahead(now, plan.from, ac, usize::from(again), signals, pool, out);
+    }
+
+    /// What a station has sent may be airtime of its own, too, for the radio that heard it.
+    fn charge_received(&mut self, now: Time, link: AirLinkId, ac: Ac, airtime: Span) {
+        let Some(back) = self.links[link.opposite().index()].sessions[ac.index()] else { return };
+        let receiver = self.sessions[back.index()].receiver;
+        self.transmits[self.links[link.index()].to.index()].on_received(now, ac, receiver, airtime);
+    }
+
+    /// What the recipient has is released; the rest is sent again or given up.
+    #[expect(clippy::too_many_arguments, reason = "one caller, which has all of it at hand")]
+    fn resolve(
+        &mut self,
+        now: Time,
+        r: usize,
+        ac: Ac,
+        ppdu: &Ppdu,
+        loss: DropReason,
+        answered: bool,
+        aggregates: bool,
+        out: &mut AirOutputs,
+    ) {
+        let radio = &mut self.radios[r];
+        let session = &mut self.sessions[ppdu.session.index()];
+        let link = &mut self.links[session.link.index()];
+        let retries = &radio.config.retries;
+        let mut tcp_limit = retries.software;
+        if let Some(by_rate) = &mut link.tcp_limit {
+            by_rate.on_ampdu(now, ppdu.series.stages()[stage_index_of_last(ppdu)].mode.rate());
+            tcp_limit = by_rate.index(now).map_or(tcp_limit, |index| tcp_limit.min(saturate8(index)));
+        }
+        let mut gave_up = false;
+        let mut released = 0;
+        self.failed.clear();
+        if session.is_over {
+            for mpdu in ppdu.mpdus.iter().copied() {
+                self.let_go(now, ppdu.session, ac, mpdu, out);
+            }
+            return;
+        }
+        for &mpdu in &ppdu.mpdus {
+            let mut mpdu = mpdu;
+            if !(answered && mpdu.has_arrived()) {
+                // [IEEE80211-10.3.4.4-1]
+                let limit = if mpdu.is_tcp() { tcp_limit } else { retries.software };
+                if aggregates && mpdu.retries < limit {
+                    let more = match retries.counts {
+                        RetryCount::Handings => 1,
+                        RetryCount::Transmissions => saturate8(ppdu.tried),
+                    };
+                    mpdu.retries = mpdu.retries.saturating_add(more);
+                    self.failed.push(mpdu);
+                    continue;
+                }
+                gave_up = true;
+                if !mpdu.has_arrived() {
+                    match loss {
+                        DropReason::Collision => link.stats.lost_collision += 1,
+                        DropReason::Errors => link.stats.lost_errors += 1,
+                        _ => link.stats.dropped_retries += 1,
+                    }
+                    out.dropped.push((session.link, mpdu.packet, loss));
+                }
+            }
+            released += 1;
+            link.release(now, mpdu.size);
+            if mpdu.reports() {
+                out.release(mpdu.flow, mpdu.payload);
+            }
+            self.transmits[r].on_released(ac, session.receiver, mpdu.airtime_ns);
+        }
+        session.put_back(&self.failed);
+        // [IEEE80211-10.25.6.7-2]
+        session.bar |= gave_up && aggregates && retries.on_give_up == OnGiveUp::Bar;
+        let queue = &mut radio.queues[ac.index()];
+        queue.driver_count -= released;
+        if session.has_backlog() {
+            self.schedule(RadioId::at(r), ac, ppdu.session);
+        }
+    }
+}
+
+/// The stage of the series that makes the next try; the last one for tries beyond it.
+fn stage_index(ppdu: &Ppdu) -> usize {
+    ppdu.series.stage_of_try(ppdu.tried).unwrap_or(ppdu.series.stages().len() - 1)
+}
+
+/// That of the latest try.
+fn stage_index_of_last(ppdu: &Ppdu) -> usize {
+    ppdu.series.stage_of_try(ppdu.tried.saturating_sub(1)).unwrap_or(ppdu.series.stages().len() - 1)
+}
+
+fn mark_sent(ppdu: &mut Ppdu) {
+    for mpdu in &mut ppdu.mpdus {
+        mpdu.set_sent();
+    }
+}

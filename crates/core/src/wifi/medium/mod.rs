@@ -1,0 +1,239 @@
+//! The medium: who sends when, and who hears what. It knows no queues, no sessions and no packets: a [`Mac`] tells it what each
+//! radio sends, and learns from it what has arrived.
+//!
+//! [`contention`] lets radios begin, [`exchange`] carries out what they began, [`signals`] decides on errors, [`seam`] is all that
+//! passes between a medium and its Mac.
+//!
+//! **An exchange** is RTS, CTS, data and response, as far as they are used, each a PPDU with a short gap (SIFS) before it. What
+//! reaches the receiver of a PPDU is decided when it ends: nothing if the receiver was sensing or sending something else
+//! when it began; only what was over before another transmission came in, where hidden stations are; and of what is left
+//! each MPDU by its own chance, from the signal at that time, the mode and its length.
+//!
+//! **Without acknowledgements** an exchange is over with its data: what has not arrived is lost.
+//!
+//! **Any radio** can send to any other and to all: who is associated with whom is not the medium's affair.
+//!
+//! Assumptions: propagation takes no time; radios hear each other or do not; a third party decodes what it hears alone. Of two
+//! transmissions that overlap from the start both are lost, unless [`MediumSetup::capture_effect`] lets one be received. What disturbs
+//! a group-addressed frame at its sender disturbs it for all; nobody saves power, so nothing waits for a DTIM beacon.
+
+mod contention;
+mod exchange;
+pub mod seam;
+pub mod signals;
+#[cfg(test)]
+mod tests;
+
+pub(super) use exchange::draw;
+pub use seam::{Arrival, Control, Fate, Mac, Outcome, Payload, Plan, To};
+pub use signals::{PathSetup, Signals};
+
+use std::sync::Arc;
+
+use contention::{Contender, Contention};
+use exchange::Exchange;
+
+use super::ids::RadioId;
+use super::phy::{EdcaParams, Timing, WavelanConfig};
+use super::trace::Ac;
+use crate::rng::{Purpose, Rng, stream};
+use crate::units::{Span, Time};
+
+pub(super) const NEVER: Time = Time::NEVER;
+
+/// A medium as it is set up.
+#[derive(Debug)]
+pub struct MediumSetup {
+    /// Its radios; a [`RadioId`] is a place in this list.
+    pub radios: Vec<RadioSetup>,
+    /// Who can decode whom.
+    pub paths: Vec<PathSetup>,
+    /// Radios that send group-addressed frames, named first in the random numbers. Others may, too.
+    pub groups: Vec<RadioId>,
+    /// Pairs of radios that do not hear each other.
+    pub hidden: Vec<(RadioId, RadioId)>,
+    /// Time from the start of a transmission until others sense it.
+    pub sensing: Span,
+    /// Probability that one of two transmissions that meet at a receiver is received as if it were alone, 0 to 1.
+    pub capture_effect: f64,
+    /// Of the run.
+    pub seed: u64,
+    /// Tells the media of a run apart in their random numbers.
+    pub index: u32,
+    /// [`Mac::control`] is called.
+    pub tells_control: bool,
+}
+
+/// What a medium must know of a radio.
+#[derive(Debug, Clone)]
+pub struct RadioSetup {
+    /// Durations of its PHY.
+    pub timing: Arc<Timing>,
+    /// How it contends, by access category.
+    pub edca: [EdcaParams; 4],
+    /// Its categories contend by EDCA.
+    pub has_qos: bool,
+    /// It keeps EIFS.
+    pub eifs: bool,
+    /// Failures in a row after which the contention window starts anew (dot11ShortRetryLimit).
+    pub retry_limit: u8,
+    /// It contends as WaveLAN does.
+    pub wavelan: Option<WavelanConfig>,
+    /// It hears of each MPDU of an A-MPDU at its last bit, and not of all when the PPDU is over.
+    pub hears_one_by_one: bool,
+}
+
+#[derive(Debug)]
+struct Radio {
+    timing: Arc<Timing>,
+    txop: [Span; 4],
+    hears_one_by_one: bool,
+}
+
+/// How the time of a medium was spent, by the number of frame exchanges under way.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Occupancy {
+    counted_to: Time,
+    /// None, ns.
+    pub idle_ns: u64,
+    /// One at least.
+    pub busy_ns: u64,
+    /// Of each beyond the first: they collide, or do not hear each other.
+    pub overlap_ns: u64,
+}
+
+impl Occupancy {
+    /// Up to `now` there were so many exchanges.
+    #[inline]
+    fn count_to(&mut self, now: Time, exchanges: usize) {
+        let ns = now.since(self.counted_to).as_ns();
+        self.counted_to = now;
+        match exchanges {
+            0 => self.idle_ns += ns,
+            n => {
+                self.busy_ns += ns;
+                self.overlap_ns += (n as u64 - 1) * ns;
+            }
+        }
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Medium {
+    radios: Vec<Radio>,
+    contention: Contention,
+    exchanges: Vec<Exchange>,
+    signals: Signals,
+    occupancy: Occupancy,
+    capture_effect: f64,
+    capture_rng: Rng,
+    tells_control: bool,
+    /// What has arrived of the PPDU that has just ended.
+    fates: Vec<Fate>,
+    /// Emptied lists of MPDUs, to be used again.
+    spare: Vec<Vec<u32>>,
+}
+
+/// Names what draws: the `i`-th of its kind in the channel of that index.
+pub(super) fn component(channel: u32, i: usize) -> u64 {
+    u64::from(channel) << 32 | i as u64
+}
+
+impl Medium {
+    /// The medium at time 0, and nobody sends.
+    pub fn new(setup: MediumSetup) -> Medium {
+        let (seed, index) = (setup.seed, setup.index);
+        let contenders = setup.radios.iter().enumerate().map(|(i, r)| Contender {
+            timing: Arc::clone(&r.timing),
+            edca: r.edca,
+            has_qos: r.has_qos,
+            eifs: r.eifs,
+            retry_limit: r.retry_limit,
+            wavelan: r.wavelan.clone(),
+            rng: stream(seed, component(index, i), Purpose::Backoff),
+        });
+        let contention = Contention::new(contenders, &setup.hidden, setup.sensing);
+        let signals = Signals::new(setup.radios.len(), setup.paths, &setup.groups, index, seed);
+        let radio = |r: RadioSetup| Radio {
+            timing: r.timing,
+            txop: r.edca.map(|e| e.txop),
+            hears_one_by_one: r.hears_one_by_one,
+        };
+        Medium {
+            radios: setup.radios.into_iter().map(radio).collect(),
+            contention,
+            exchanges: Vec::new(),
+            signals,
+            occupancy: Occupancy::default(),
+            capture_effect: setup.capture_effect,
+            capture_rng: stream(seed, component(index, 0), Purpose::Capture),
+            tells_control: setup.tells_control,
+            fates: Vec::new(),
+            spare: Vec::new(),
+        }
+    }
+
+    /// When a stage of an exchange ends, or a radio may begin.
+    #[inline]
+    pub fn deadline(&mut self) -> Time {
+        let mut due = self.contention.next().0;
+        for x in &self.exchanges {
+            due = due.min(x.at);
+        }
+        due
+    }
+
+    /// A frame waits in a category that had none: the radio contends for it. The frame itself is asked for when it may leave.
+    #[inline]
+    pub fn on_frame(&mut self, now: Time, radio: RadioId, ac: Ac) {
+        self.contention.on_frame(radio, ac, now);
+    }
+
+    /// Ends a stage that is over at `now`; false if there is none. Of several the one that began first.
+    #[inline]
+    pub fn advance(&mut self, now: Time, mac: &mut impl Mac) -> bool {
+        match self.exchanges.iter().position(|x| x.at <= now) {
+            Some(i) => {
+                self.step(now, i, mac);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Lets the radio begin that may at `now`; false if there is none.
+    #[inline]
+    pub fn begin_next(&mut self, now: Time, mac: &mut impl Mac) -> bool {
+        let (at, radio) = self.contention.next();
+        if at > now {
+            return false;
+        }
+        self.begin(now, radio, mac);
+        true
+    }
+
+    /// How its time was spent up to now.
+    pub fn occupancy(&self, now: Time) -> Occupancy {
+        let mut occupancy = self.occupancy;
+        occupancy.count_to(now, self.exchanges.len());
+        occupancy
+    }
+
+    /// The signals between its radios.
+    #[inline]
+    pub fn signals(&mut self) -> &mut Signals {
+        &mut self.signals
+    }
+
+    /// Exchanges under way, and since when.
+    pub fn under_way(&self) -> impl Iterator<Item = (&Plan, Time)> {
+        self.exchanges.iter().map(|x| (&x.plan, x.start))
+    }
+
+    /// No radio keeps the medium for more than one exchange.
+    #[cfg(test)]
+    pub(super) fn without_txop(&mut self) {
+        self.radios.iter_mut().for_each(|r| r.txop = [Span::ZERO; 4]);
+    }
+}

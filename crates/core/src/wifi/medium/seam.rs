@@ -1,0 +1,201 @@
+//! Between a medium and what a radio does above it: what is to be sent, what of it has arrived, and how it ended.
+
+use super::signals::Signals;
+use crate::rng::Rng;
+use crate::units::{Span, Time};
+use crate::wifi::ids::RadioId;
+use crate::wifi::phy::Mode;
+use crate::wifi::trace::{Ac, FrameKind};
+
+/// What radios do above the medium: one value for all radios of it.
+///
+/// `airtcp_core::wifi::Channel` has queues, sessions and rate control; others may hold frames that a real stack has handed over. A
+/// [`Medium`](super::Medium) calls it through a type parameter, so that the compiler makes one piece of both.
+pub trait Mac {
+    /// What the radio sends next in this category; false if there is nothing after all. Asked anew for each try: an exchange that
+    /// failed may be repeated in another mode, or another frame goes out in its place. `plan` comes with radio and category
+    /// filled in. What has been planned and does not fit into the rest of a TXOP is asked for again.
+    fn next(&mut self, now: Time, signals: &mut Signals, plan: &mut Plan) -> bool;
+
+    /// MPDUs of a PPDU have ended, and this is what their receiver has of them. Called for the radio that a frame is for whatever
+    /// has arrived, and for each radio that has something of a group-addressed frame.
+    fn heard(&mut self, now: Time, plan: &Plan, arrival: Arrival<'_>);
+
+    /// The exchange is over, and its originator knows how it went. What goes out next is asked for after this.
+    fn done(&mut self, now: Time, signals: &mut Signals, plan: &Plan, outcome: &Outcome);
+
+    /// Whether something waits for the air in this category, after an exchange.
+    fn has_frame(&self, radio: RadioId, ac: Ac) -> bool;
+
+    /// Whether a radio takes a group-addressed frame for its own.
+    fn listens(&self, _at: RadioId, _plan: &Plan) -> bool {
+        true
+    }
+
+    /// The frame of this category found the medium busy as often as it may, and is dropped (WaveLAN). Whether another waits; `None`
+    /// if there is no frame.
+    fn give_up(&mut self, _now: Time, _signals: &mut Signals, _radio: RadioId, _ac: Ac) -> Option<bool> {
+        None
+    }
+
+    /// A control frame has ended; only where [`MediumSetup::tells_control`](super::MediumSetup::tells_control) asks for it.
+    fn control(&mut self, _now: Time, _plan: &Plan, _frame: &Control) {}
+}
+
+/// Whom a frame is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum To {
+    /// One radio.
+    Radio(RadioId),
+    /// All that hear it and listen ([`Mac::listens`]).
+    Group,
+}
+
+/// What a PPDU carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Payload {
+    /// One MPDU, data or management, answered by an ACK.
+    Mpdu,
+    /// Several, answered by a Block Ack.
+    Ampdu,
+    /// A Block Ack request.
+    BlockAckRequest,
+}
+
+/// A PPDU that is to be sent. The medium knows nothing of a frame but this.
+#[derive(Debug)]
+pub struct Plan {
+    /// Who sends it, and in which category.
+    pub from: RadioId,
+    /// Its access category.
+    pub ac: Ac,
+    /// Whom it is for.
+    pub to: To,
+    /// The Mac's own name for it.
+    pub id: u64,
+    /// What it carries.
+    pub payload: Payload,
+    /// Its mode. A Block Ack request goes at the rate of the answer to this mode.
+    pub mode: Mode,
+    /// RTS and CTS go before it, unless it is for a group.
+    pub rts: bool,
+    /// It is acknowledged. Frames for a group are not, whatever this says.
+    pub acked: bool,
+    /// Size of the PSDU.
+    pub psdu_bytes: u32,
+    /// Of each MPDU: what must arrive for the frame to be known.
+    pub header_bytes: u32,
+    /// Size of each MPDU, in order, as many as there are; none in a Block Ack request.
+    pub mpdus: Vec<u32>,
+}
+
+impl Plan {
+    pub(super) fn new(from: RadioId, ac: Ac, mpdus: Vec<u32>) -> Plan {
+        Plan {
+            from,
+            ac,
+            to: To::Group,
+            id: 0,
+            payload: Payload::Mpdu,
+            mode: Mode::DSSS[0],
+            rts: false,
+            acked: false,
+            psdu_bytes: 0,
+            header_bytes: 0,
+            mpdus,
+        }
+    }
+    /// It is a Block Ack request.
+    #[inline]
+    pub fn is_bar(&self) -> bool {
+        self.payload == Payload::BlockAckRequest
+    }
+    /// It is for all.
+    #[inline]
+    pub fn is_group(&self) -> bool {
+        self.to == To::Group
+    }
+    /// It is acknowledged by its receiver.
+    #[inline]
+    pub fn is_answered(&self) -> bool {
+        self.acked && !self.is_group()
+    }
+}
+
+/// What has arrived of an MPDU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// All of it.
+    Whole,
+    /// It is corrupt, but its header is not.
+    Legible,
+    /// Nothing.
+    Lost,
+}
+
+/// What one radio has of those MPDUs of a PPDU that have just ended.
+#[derive(Debug)]
+pub struct Arrival<'a> {
+    /// Who hears.
+    pub at: RadioId,
+    /// The mode of the PPDU.
+    pub mode: Mode,
+    /// The receiver has caught the beginning of the PPDU; otherwise nothing of it has arrived.
+    pub caught: bool,
+    /// Place in the PPDU of the first of `fates`: above 0 where MPDUs go up one by one.
+    pub first: usize,
+    /// Of each MPDU that has ended. Of a Block Ack request: one, its own.
+    pub fates: &'a [Fate],
+    /// Nothing of this PPDU had arrived before.
+    pub is_first: bool,
+    /// NaN where the signal has no SNR.
+    pub snr_db: f32,
+    /// The answer to come; zero if there is none.
+    pub response: Span,
+    /// The random numbers of errors on this way, for what a receiver makes of what it has.
+    pub chance: &'a mut Rng,
+}
+
+/// How an exchange ended.
+#[derive(Debug, Clone, Copy)]
+pub struct Outcome {
+    /// The answer has come. Without acknowledgements nobody knows: then whether the data has arrived.
+    pub answered: bool,
+    /// The data was sent, and not only an RTS.
+    pub is_data_sent: bool,
+    /// Another transmission hit it.
+    pub collided: bool,
+    /// When it began.
+    pub start: Time,
+    /// When the PPDU with data began, and its length.
+    pub data_start: Time,
+    /// Length of the PPDU with data.
+    pub data: Span,
+    /// Its mode.
+    pub mode: Mode,
+    /// MPDUs that arrived whole, and legible.
+    pub received: u16,
+    /// MPDUs that arrived corrupt with a legible header.
+    pub legible: u16,
+    /// NaN where the signal has no SNR.
+    pub snr_db: f32,
+}
+
+/// A control frame that has ended.
+#[derive(Debug, Clone, Copy)]
+pub struct Control {
+    /// Its kind.
+    pub kind: FrameKind,
+    /// Who sent it.
+    pub from: RadioId,
+    /// Whom it is for.
+    pub to: RadioId,
+    /// Its mode.
+    pub mode: Mode,
+    /// For how long it reserves the medium.
+    pub left: Span,
+    /// It has arrived.
+    pub decoded: bool,
+    /// NaN where the signal has no SNR.
+    pub snr_db: f32,
+}

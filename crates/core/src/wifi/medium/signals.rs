@@ -1,0 +1,128 @@
+//! What radios hear of each other: a signal between two radios, whichever of them sends.
+
+use super::{NEVER, component};
+use crate::rng::{Purpose, Rng, stream};
+use crate::units::Time;
+use crate::wifi::ids::RadioId;
+use crate::wifi::phy::{Quality, Signal};
+
+/// Two radios that can decode each other's frames. Of others a radio senses no more than that the medium is busy.
+#[derive(Debug)]
+pub struct PathSetup {
+    /// The two. Frames that either sends draw their errors from its own random numbers.
+    pub ends: (RadioId, RadioId),
+    /// The signal between them.
+    pub signal: Signal,
+}
+
+/// A path and who sends on it: 0 or 1, as in [`PathSetup::ends`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Way {
+    path: u32,
+    end: u8,
+}
+
+#[derive(Debug)]
+pub(super) struct Path {
+    pub ends: (RadioId, RadioId),
+    pub signal: Signal,
+    chance: [Rng; 2],
+}
+
+/// By radio: its paths, in order, and where to find the one to a given radio.
+#[derive(Debug, Default)]
+struct Peers {
+    paths: Vec<u32>,
+    /// The radio with the lowest number among those at the other ends.
+    least: usize,
+    /// From that number on: the path; [`NO_PATH`] to radios between that have none.
+    to: Vec<u32>,
+}
+
+const NO_PATH: u32 = u32::MAX;
+
+/// All signals of a medium.
+#[derive(Debug)]
+pub struct Signals {
+    paths: Vec<Path>,
+    peers: Vec<Peers>,
+    /// By radio: what decides on the frames that it sends to all; opened with the first.
+    group_chance: Vec<Option<Box<Rng>>>,
+    /// By radio: what names it.
+    group_component: Vec<u64>,
+    seed: u64,
+}
+
+impl Signals {
+    /// `groups`: radios whose random numbers for group-addressed frames are named first, in this order.
+    pub(super) fn new(radios: usize, setups: Vec<PathSetup>, groups: &[RadioId], channel: u32, seed: u64) -> Signals {
+        let mut peers: Vec<Peers> = (0..radios).map(|_| Peers::default()).collect();
+        for (path, setup) in (0..).zip(&setups) {
+            let (a, b) = (setup.ends.0.index(), setup.ends.1.index());
+            peers[a].paths.push(path);
+            peers[b].paths.push(path);
+        }
+        for (radio, own) in peers.iter_mut().enumerate() {
+            let other = |&path: &u32| {
+                let (a, b) = setups[path as usize].ends;
+                if a.index() == radio { b.index() } else { a.index() }
+            };
+            own.least = own.paths.iter().map(other).min().unwrap_or(0);
+            let count = own.paths.iter().map(other).max().map_or(0, |most| most + 1 - own.least);
+            own.to = vec![NO_PATH; count];
+            for path in &own.paths {
+                own.to[other(path) - own.least] = *path;
+            }
+        }
+        let after = 2 * setups.len();
+        let mut group_component: Vec<u64> =
+            (0..radios).map(|radio| component(channel, after + groups.len() + radio)).collect();
+        for (i, radio) in groups.iter().enumerate() {
+            group_component[radio.index()] = component(channel, after + i);
+        }
+        let chance = |i| stream(seed, component(channel, i), Purpose::AirErrors);
+        let paths = setups
+            .into_iter()
+            .enumerate()
+            .map(|(i, s)| Path { ends: s.ends, signal: s.signal, chance: [chance(2 * i), chance(2 * i + 1)] })
+            .collect();
+        Signals { paths, peers, group_chance: (0..radios).map(|_| None).collect(), group_component, seed }
+    }
+
+    /// The way of frames from one radio to another; `None` if they have no signal.
+    #[inline]
+    pub(super) fn way(&self, from: RadioId, to: RadioId) -> Option<Way> {
+        let peers = &self.peers[from.index()];
+        let path = *peers.to.get(to.index().wrapping_sub(peers.least)).filter(|&&path| path != NO_PATH)?;
+        Some(Way { path, end: u8::from(self.paths[path as usize].ends.0 != from) })
+    }
+
+    /// The signal of a way, and the random numbers of errors on it.
+    #[inline]
+    pub(super) fn on(&mut self, way: Way) -> (&mut Signal, &mut Rng) {
+        let path = &mut self.paths[way.path as usize];
+        (&mut path.signal, &mut path.chance[usize::from(way.end)])
+    }
+
+    /// The paths that end at a radio, in the order of the setup, and the random numbers of what it sends to all.
+    pub(super) fn around(&mut self, radio: RadioId) -> (&[u32], &mut [Path], &mut Rng) {
+        let (seed, component) = (self.seed, self.group_component[radio.index()]);
+        let chance = self.group_chance[radio.index()]
+            .get_or_insert_with(|| Box::new(stream(seed, component, Purpose::AirErrors)));
+        (&self.peers[radio.index()].paths, &mut self.paths, chance)
+    }
+
+    /// How good the signal between two radios is now; `None` if they have none.
+    #[inline]
+    pub fn quality(&mut self, from: RadioId, to: RadioId, now: Time) -> Option<Quality> {
+        let way = self.way(from, to)?;
+        Some(self.on(way).0.link(now))
+    }
+
+    /// Received power at either end, where the signal has one.
+    pub fn received_dbm(&mut self, from: RadioId, to: RadioId, now: Time) -> Option<f64> {
+        debug_assert!(now < NEVER);
+        let way = self.way(from, to)?;
+        self.on(way).0.received_dbm(now)
+    }
+}
