@@ -22,6 +22,7 @@ from airtcp.errors import CaptureError, ExecutorError, NotOursError, ResultsErro
 
 if TYPE_CHECKING:
     from airtcp import scenario, stats
+    from airtcp.access_points import access_point
     from airtcp.advice.ranking import Advice, advise
     from airtcp.analysis.reading import analyze
     from airtcp.analysis.results import Analysis
@@ -84,6 +85,7 @@ __all__ = [
     "Walk",
     "Wlan",
     "__version__",
+    "access_point",
     "advise",
     "analyze",
     "run",
@@ -97,6 +99,7 @@ __all__ = [
 # Modules that load slowly (Polars, the generated types) are imported at their first use.
 _HOME = {
     "Advice": "advice.ranking",
+    "access_point": "access_points",
     "advise": "advice.ranking",
     "Analysis": "analysis.results",
     "analyze": "analysis.reading",

@@ -326,6 +326,10 @@ def _parser() -> _Parser:
         named.completer = completion.scenarios
         sub.add_argument("--seed", type=_seed, metavar="N", help="seed of the run; default: the scenario's")
         set_option(sub, "change values of the scenario; can be repeated")
+        radio: Any = sub.add_argument(
+            "--ap", metavar="NAME", help="radio of all access points: ath9k, ath10k, mt76, openwrt (docs/wifi.md)"
+        )
+        radio.completer = completion.radios
         sub.add_argument("--duration", metavar="T", help="simulated time, such as 30s; default: the scenario's")
 
     sub = command(
@@ -333,7 +337,7 @@ def _parser() -> _Parser:
         run,
         "airtcp run examples/pacing-buffers-reno.toml",
         "airtcp run examples/pacing-buffers-reno.toml --seed 7 --duration 40s --set links.bottleneck.rate=50Mbit/s",
-        "airtcp run examples/wifi-upload.toml --seeds 10",
+        "airtcp run examples/wifi-upload.toml --seeds 10 --ap ath10k",
         "airtcp run - --json < scenario.toml | jq .links",
         "airtcp run '#s=LINK'",
         more="\nexit codes:\n  0 done; 2 bad input; 1 other failure; 130 interrupted "
@@ -479,6 +483,25 @@ def _checked(args: argparse.Namespace) -> _airtcp.Checked:
         parsed.append((f"--duration {args.duration}", "duration", args.duration))
     if args.seed is not None:
         parsed.append((f"--seed {args.seed}", "seed", str(args.seed)))
+    if args.ap is None:
+        return _read(file, parsed)
+    if file == "-":
+        raise StopError("--ap needs a file: standard input can be read once only", BAD_INPUT)
+    import json
+
+    from airtcp.access_points import UnknownAccessPointError, changes
+
+    try:
+        # First, so that `--set` can change single options of it.
+        radios = changes(args.ap, json.loads(_read(file, []).to_json()))
+    except UnknownAccessPointError as error:
+        raise StopError(f"--ap: {error}", BAD_INPUT) from None
+    if not radios:
+        raise StopError(f"--ap {args.ap}: {file} has no WLAN whose access point could be that", BAD_INPUT)
+    return _read(file, [*radios, *parsed])
+
+
+def _read(file: str, parsed: list[tuple[str, str, str]]) -> _airtcp.Checked:
     if links.is_link(file):
         try:
             link = links.read(file)

@@ -40,6 +40,13 @@ def names(**_: object) -> list[str]:
     return sorted({name for entries in _airtcp.names().values() for name in entries})
 
 
+def radios(**_: object) -> list[str]:
+    """Access points by their drivers."""
+    from airtcp.access_points import access_points
+
+    return list(access_points())
+
+
 def kinds(**_: object) -> list[str]:
     """Kinds of names, for `airtcp list`."""
     from airtcp import _airtcp
