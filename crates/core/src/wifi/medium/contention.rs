@@ -26,7 +26,7 @@ use std::sync::Arc;
 
 use rand::RngExt;
 
-use crate::convert::saturate32;
+use crate::convert::{count16, saturate32};
 use crate::rng::Rng;
 use crate::units::{Span, Time};
 use crate::wifi::ids::RadioId;
@@ -67,21 +67,22 @@ enum Rule {
     Freeze,
 }
 
-/// Contention of one access category of one radio.
+/// Contention of one access category of one radio, as far as each transmission touches it: four of them fill a cache line.
 #[derive(Debug, Clone)]
 struct Access {
-    /// Slots left, as of when the medium was last busy.
-    backoff: u32,
     /// When the frame may leave, or the backoff ends, if the medium stays idle; [`NEVER`] while it is busy, or nothing is
     /// pending.
     ready_at: Time,
+    /// Slots left, as of when the medium was last busy.
+    backoff: u32,
+    /// Its place among [`Contention::kinds`].
+    kind: u16,
     has_frame: bool,
-    cw: u32,
-    cw_min: u32,
-    cw_max: u32,
-    /// Failures in a row, and after how many the window starts anew.
-    failures: u8,
-    retry_limit: u8,
+}
+
+/// What categories of radios have in common.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Kind {
     aifs: Span,
     /// From when a missing answer was noticed to the first slot.
     after_hold: Span,
@@ -89,6 +90,25 @@ struct Access {
     /// Slots counted besides those that ended idle: 1 under EDCA.
     begun: u32,
     rule: Rule,
+}
+
+impl Kind {
+    /// The first slot, with the medium idle since then and a missing answer noticed at `hold`.
+    #[inline]
+    fn start_after(&self, idle_since: Time, hold: Time) -> Time {
+        (idle_since + self.aifs).max(hold + self.after_hold)
+    }
+}
+
+/// The contention window of one access category of one radio, and what else changes with an exchange only.
+#[derive(Debug, Clone)]
+struct Window {
+    cw: u32,
+    cw_min: u32,
+    cw_max: u32,
+    /// Failures in a row, and after how many the window starts anew.
+    failures: u8,
+    retry_limit: u8,
     /// WaveLAN: the window of a frame that follows one of the radio's own.
     cw_next: u32,
     /// WaveLAN, [`Rule::Resense`]: while others send, when the backoff is over; [`NEVER`]: one is to begin.
@@ -99,7 +119,7 @@ struct Access {
     gives_up: bool,
 }
 
-impl Access {
+impl Window {
     fn fail(&mut self) {
         self.failures += 1;
         if self.failures >= self.retry_limit {
@@ -109,47 +129,57 @@ impl Access {
             self.cw = (2 * self.cw + 1).min(self.cw_max);
         }
     }
-    /// The first slot, with the medium idle since then and a missing answer noticed at `hold`.
-    #[inline]
-    fn start_after(&self, idle_since: Time, hold: Time) -> Time {
-        (idle_since + self.aifs).max(hold + self.after_hold)
-    }
     // [IEEE80211-10.3.3-3]
     fn succeed(&mut self) {
         self.failures = 0;
         self.cw = self.cw_min;
     }
     /// WaveLAN: the frame found the medium busy. Draws the backoff that follows.
-    fn find_busy(&mut self, rng: &mut Rng) {
-        if self.rule == Rule::Freeze {
-            self.backoff = rng.random_range(0..=self.cw_min);
-            return;
+    #[cold]
+    fn find_busy(&mut self, rule: Rule, rng: &mut Rng) -> u32 {
+        if rule == Rule::Freeze {
+            return rng.random_range(0..=self.cw_min);
         }
         self.cw = if self.failures == 0 { self.cw_min } else { (2 * self.cw + 1).min(self.cw_max) };
         self.failures = self.failures.saturating_add(1);
         self.gives_up = self.retry_limit > 0 && self.failures >= self.retry_limit;
-        self.backoff = rng.random_range(0..=self.cw);
         self.runs_until = NEVER;
+        rng.random_range(0..=self.cw)
     }
     /// WaveLAN: the medium is idle since `idle_since`, which is now, and the radio's last frame ended at `own_end`. When the next may
-    /// leave, or is given up.
-    fn resume(&mut self, idle_since: Time, own_end: Time, rng: &mut Rng) -> Time {
-        let start = idle_since + self.aifs;
+    /// leave, or is given up; `backoff` is what it has to wait, and may be drawn anew.
+    #[cold]
+    fn resume(&mut self, kind: &Kind, backoff: &mut u32, idle_since: Time, own_end: Time, rng: &mut Rng) -> Time {
+        let start = idle_since + kind.aifs;
         if std::mem::take(&mut self.follows_own) {
             // Unless another transmission has outlasted the radio's own.
             if idle_since > own_end {
-                self.find_busy(rng);
+                *backoff = self.find_busy(kind.rule, rng);
             } else {
-                self.backoff = rng.random_range(0..=self.cw_next);
+                *backoff = rng.random_range(0..=self.cw_next);
             }
-        } else if self.rule == Rule::Resense && self.runs_until != NEVER {
+        } else if kind.rule == Rule::Resense && self.runs_until != NEVER {
             let until = std::mem::replace(&mut self.runs_until, NEVER);
             if until >= idle_since {
                 return until.max(start);
             }
-            self.find_busy(rng);
+            *backoff = self.find_busy(kind.rule, rng);
         }
-        if self.gives_up { idle_since } else { start + self.slot * u64::from(self.backoff) }
+        if self.gives_up { idle_since } else { start + kind.slot * u64::from(*backoff) }
+    }
+}
+
+/// Slots that have been counted since an instant, as last asked for: radios of one kind mostly began together.
+#[derive(Debug)]
+struct Counted {
+    kind: u16,
+    begin: Time,
+    slots: u32,
+}
+
+impl Counted {
+    fn nothing() -> Counted {
+        Counted { kind: 0, begin: NEVER, slots: 0 }
     }
 }
 
@@ -172,6 +202,8 @@ pub(super) struct Contention {
     carrier: Vec<Carrier>,
     // [IEEE80211-10.23.2.2-1]
     access: Vec<[Access; 4]>,
+    windows: Vec<[Window; 4]>,
+    kinds: Vec<Kind>,
     /// By radio: bit n is set if its category n has a frame or a backoff pending.
     pending: Vec<u8>,
     /// By radio: when its first frame may leave.
@@ -185,6 +217,8 @@ pub(super) struct Contention {
     /// Least of `ready`, and whose; stale when `is_stale`.
     next: (Time, RadioId),
     is_stale: bool,
+    /// All hear all, by IEEE 802.11: what a transmission stops, the one that follows within the exchange finds stopped.
+    is_one_cell: bool,
 }
 
 impl Contention {
@@ -197,6 +231,8 @@ impl Contention {
         let mut c = Contention {
             carrier: Vec::new(),
             access: Vec::new(),
+            windows: Vec::new(),
+            kinds: Vec::new(),
             pending: Vec::new(),
             ready: Vec::new(),
             rng: Vec::new(),
@@ -205,6 +241,7 @@ impl Contention {
             sensing,
             next: (NEVER, RadioId(0)),
             is_stale: false,
+            is_one_cell: hidden.is_empty(),
         };
         for Contender { timing, edca, has_qos, eifs, retry_limit, wavelan, rng } in radios {
             c.carrier.push(Carrier {
@@ -218,28 +255,33 @@ impl Contention {
                 hold: Time::ZERO,
                 eifs_extra: if eifs { timing.eifs().saturating_sub(timing.difs()) } else { Span::ZERO },
             });
-            c.access.push(edca.map(|e| Access {
-                backoff: 0,
-                ready_at: NEVER,
-                has_frame: false,
+            let rule = match wavelan.as_ref().map(|w| w.backoff) {
+                None => Rule::Dot11,
+                Some(Backoff::Resense) => Rule::Resense,
+                Some(Backoff::Freeze) => Rule::Freeze,
+            };
+            c.is_one_cell &= rule == Rule::Dot11;
+            c.access.push(edca.map(|e| {
+                let aifs = timing.aifs(e.aifsn);
+                let after_hold = if has_qos { aifs } else { Span::ZERO };
+                let kind = Kind { aifs, after_hold, slot: timing.slot, begun: u32::from(has_qos), rule };
+                let known = c.kinds.iter().position(|k| *k == kind);
+                let kind = known.unwrap_or_else(|| {
+                    c.kinds.push(kind);
+                    c.kinds.len() - 1
+                });
+                Access { ready_at: NEVER, backoff: 0, kind: count16(kind), has_frame: false }
+            }));
+            c.windows.push(edca.map(|e| Window {
                 cw: e.cw_min,
                 cw_min: e.cw_min,
                 cw_max: e.cw_max,
                 failures: 0,
                 retry_limit: wavelan.as_ref().map_or(retry_limit, |w| w.attempts),
-                begun: u32::from(has_qos),
-                rule: match wavelan.as_ref().map(|w| w.backoff) {
-                    None => Rule::Dot11,
-                    Some(Backoff::Resense) => Rule::Resense,
-                    Some(Backoff::Freeze) => Rule::Freeze,
-                },
                 cw_next: wavelan.as_ref().map_or(e.cw_min, |w| w.cw_next),
                 runs_until: NEVER,
                 follows_own: false,
                 gives_up: false,
-                aifs: timing.aifs(e.aifsn),
-                after_hold: if has_qos { timing.aifs(e.aifsn) } else { Span::ZERO },
-                slot: timing.slot,
             }));
             c.pending.push(0);
             c.ready.push(NEVER);
@@ -303,26 +345,28 @@ impl Contention {
         if a.has_frame {
             return;
         }
+        let kind = &self.kinds[usize::from(a.kind)];
         a.has_frame = true;
         self.pending[r] |= 1 << ac.index();
         if is_idle {
             if a.ready_at == NEVER {
-                a.ready_at = a.start_after((carrier.idle_since + carrier.extra).max(carrier.nav), carrier.hold);
+                a.ready_at = kind.start_after((carrier.idle_since + carrier.extra).max(carrier.nav), carrier.hold);
             }
             a.ready_at = a.ready_at.max(now);
             // [IEEE80211-10.3.4.2-1]
             if a.ready_at == now {
                 a.backoff = 0;
             }
-        } else if a.rule != Rule::Dot11 {
-            a.find_busy(&mut self.rng[r]);
+        } else if kind.rule != Rule::Dot11 {
+            a.backoff = self.windows[r][ac.index()].find_busy(kind.rule, &mut self.rng[r]);
         // [IEEE80211-10.3.4.3-1]
         } else if a.backoff == 0 && a.ready_at == NEVER {
             // [IEEE80211-10.3.3-1]
-            a.backoff = self.rng[r].random_range(0..=a.cw);
+            a.backoff = self.rng[r].random_range(0..=self.windows[r][ac.index()].cw);
             if carrier.sensed == 0 && !carrier.engaged {
                 // Only the NAV is set: nothing will end that wakes it.
                 self.thaw(r);
+                return;
             }
         }
         self.update(r);
@@ -345,22 +389,22 @@ impl Contention {
                 a.backoff = 0;
                 self.pending[r] &= !(1 << ac.index());
             } else {
-                a.fail();
-                a.backoff = self.rng[r].random_range(0..=a.cw);
+                let window = &mut self.windows[r][ac.index()];
+                window.fail();
+                a.backoff = self.rng[r].random_range(0..=window.cw);
                 a.ready_at = NEVER;
             }
         }
         let winner = winner.expect("the radio was ready");
         self.carrier[r].engaged = true;
-        self.freeze(r, now);
-        self.update(r);
+        self.freeze(r, now, &mut Counted::nothing());
         winner
     }
 
     /// Whether the frame that has just been let go is one to drop: it found the medium busy too often.
     #[inline]
     pub(super) fn take_given_up(&mut self, radio: RadioId, ac: Ac) -> bool {
-        std::mem::take(&mut self.access[radio.index()][ac.index()].gives_up)
+        std::mem::take(&mut self.windows[radio.index()][ac.index()].gives_up)
     }
 
     /// A transmission begins.
@@ -369,8 +413,8 @@ impl Contention {
         self.carrier[t].sensed += 1;
         self.carrier[t].clean = false;
         self.carrier[t].deaf = true;
-        self.freeze(t, now);
-        self.update(t);
+        let mut counted = Counted::nothing();
+        self.freeze(t, now, &mut counted);
         let hears = std::mem::take(&mut self.hears[t]);
         for &h in &hears {
             let h = h.index();
@@ -378,15 +422,18 @@ impl Contention {
             carrier.sensed += 1;
             carrier.clean = carrier.sensed == 1;
             carrier.deaf &= carrier.sensed > 1;
-            if carrier.sensed == 1 && !carrier.engaged {
-                self.freeze(h, now);
-                self.update(h);
+            if carrier.clean && !carrier.engaged && self.pending[h] != 0 {
+                self.freeze(h, now, &mut counted);
             }
         }
         self.hears[t] = hears;
     }
 
-    /// A transmission ends. Who decoded it stays silent until `nav_end`; the one whom it was for decoded it or not.
+    /// A transmission ends. Who decoded it stays silent until `nav_end`; the one whom it was for decoded it or not. At `follows` the next
+    /// one of the exchange begins; [`NEVER`]: none does.
+    ///
+    /// Where all hear all, backoffs of those who are silent beyond that stay as they are: that transmission would stop
+    /// them before they have begun.
     pub(super) fn on_end(
         &mut self,
         transmitter: RadioId,
@@ -394,7 +441,9 @@ impl Contention {
         nav_end: Time,
         receiver: RadioId,
         is_decoded: bool,
+        follows: Time,
     ) {
+        let stays = if self.is_one_cell && follows != NEVER { follows + self.sensing } else { NEVER };
         let t = transmitter.index();
         let hears = std::mem::take(&mut self.hears[t]);
         for &h in &hears {
@@ -417,9 +466,8 @@ impl Contention {
                     carrier.nav = carrier.nav.max(nav_end);
                 }
             }
-            if !carrier.engaged {
+            if !carrier.engaged && self.pending[h] != 0 && carrier.nav < stays {
                 self.thaw(h);
-                self.update(h);
             }
         }
         self.hears[t] = hears;
@@ -430,7 +478,6 @@ impl Contention {
             carrier.extra = Span::ZERO;
             if !carrier.engaged {
                 self.thaw(t);
-                self.update(t);
             }
         }
     }
@@ -440,27 +487,26 @@ impl Contention {
         let r = radio.index();
         self.carrier[r].engaged = engaged;
         if engaged {
-            self.freeze(r, now);
+            self.freeze(r, now, &mut Counted::nothing());
         } else if self.carrier[r].sensed == 0 {
             self.thaw(r);
         }
-        self.update(r);
     }
 
     /// The exchange of a category is over. `failed`: no answer came.
     pub(super) fn finish(&mut self, radio: RadioId, ac: Ac, now: Time, failed: bool, has_frame: bool) {
         let r = radio.index();
-        let a = &mut self.access[r][ac.index()];
+        let (a, window) = (&mut self.access[r][ac.index()], &mut self.windows[r][ac.index()]);
         if failed {
-            a.fail()
+            window.fail()
         } else {
-            a.succeed()
+            window.succeed()
         }
-        if a.rule == Rule::Dot11 {
+        if self.kinds[usize::from(a.kind)].rule == Rule::Dot11 {
             // [IEEE80211-10.3.4.3-3]
-            a.backoff = self.rng[r].random_range(0..=a.cw);
+            a.backoff = self.rng[r].random_range(0..=window.cw);
         } else {
-            (a.backoff, a.follows_own) = (0, has_frame);
+            (a.backoff, window.follows_own) = (0, has_frame);
         }
         a.has_frame = has_frame;
         a.ready_at = NEVER;
@@ -470,13 +516,14 @@ impl Contention {
         carrier.hold = now;
         if carrier.sensed == 0 {
             self.thaw(r);
+        } else {
+            self.update(r);
         }
-        self.update(r);
     }
 
     /// An exchange was answered, and its radio keeps the medium for another one.
     pub(super) fn go_on(&mut self, radio: RadioId, ac: Ac) {
-        self.access[radio.index()][ac.index()].succeed();
+        self.windows[radio.index()][ac.index()].succeed();
     }
 
     /// Whether virtual carrier sense keeps the radio silent: a CTS is not sent then (10.3.2.9).
@@ -488,32 +535,43 @@ impl Contention {
     /// What is left of the backoffs becomes slots. Who is due before it can sense the transmission goes on.
     #[inline]
     // [IEEE80211-10.3.4.3-2]
-    fn freeze(&mut self, r: usize, now: Time) {
+    fn freeze(&mut self, r: usize, now: Time, counted: &mut Counted) {
         let engaged = self.carrier[r].engaged;
+        let mut ready = NEVER;
         for ac in bits(self.pending[r]) {
             let a = &mut self.access[r][ac];
-            if a.ready_at == NEVER || (a.has_frame && !engaged && a.ready_at <= now + self.sensing) {
+            if a.ready_at == NEVER {
                 continue;
             }
-            if a.rule == Rule::Resense {
-                a.runs_until = a.ready_at;
+            if a.has_frame && !engaged && a.ready_at <= now + self.sensing {
+                ready = ready.min(a.ready_at);
+                continue;
+            }
+            let kind = &self.kinds[usize::from(a.kind)];
+            if kind.rule == Rule::Resense {
+                self.windows[r][ac].runs_until = a.ready_at;
             } else if a.ready_at <= now {
                 a.backoff = 0;
             } else if a.backoff > 0 {
-                let begin = a.ready_at - a.slot * u64::from(a.backoff);
+                let begin = a.ready_at - kind.slot * u64::from(a.backoff);
                 if now >= begin {
-                    // [IEEE80211-10.23.2.4-1]
-                    a.backoff -= saturate32(now.since(begin).as_ns() / a.slot.as_ns()) + a.begun;
+                    if (counted.kind, counted.begin) != (a.kind, begin) {
+                        // [IEEE80211-10.23.2.4-1]
+                        let slots = saturate32(now.since(begin).as_ns() / kind.slot.as_ns()) + kind.begun;
+                        *counted = Counted { kind: a.kind, begin, slots };
+                    }
+                    a.backoff -= counted.slots;
                 }
-            } else if a.rule == Rule::Freeze && a.has_frame {
+            } else if kind.rule == Rule::Freeze && a.has_frame {
                 // It waited for the interframe space only.
-                a.find_busy(&mut self.rng[r]);
+                a.backoff = self.windows[r][ac].find_busy(kind.rule, &mut self.rng[r]);
             }
             a.ready_at = NEVER;
             if a.backoff == 0 && !a.has_frame {
                 self.pending[r] &= !(1 << ac);
             }
         }
+        self.set_ready(r, ready);
     }
 
     /// The medium has become idle: slots become instants.
@@ -522,27 +580,40 @@ impl Contention {
     fn thaw(&mut self, r: usize) {
         let carrier = &self.carrier[r];
         let start = (carrier.idle_since + carrier.extra).max(carrier.nav);
+        let mut ready = NEVER;
         for ac in bits(self.pending[r]) {
             let a = &mut self.access[r][ac];
             // One that is due in spite of what it has not sensed stays so.
             if a.ready_at == NEVER {
-                a.ready_at = match a.rule {
-                    Rule::Dot11 => a.start_after(start, carrier.hold) + a.slot * u64::from(a.backoff),
-                    _ => a.resume(carrier.idle_since, carrier.hold, &mut self.rng[r]),
+                let kind = &self.kinds[usize::from(a.kind)];
+                a.ready_at = match kind.rule {
+                    Rule::Dot11 => kind.start_after(start, carrier.hold) + kind.slot * u64::from(a.backoff),
+                    _ => self.windows[r][ac].resume(
+                        kind,
+                        &mut a.backoff,
+                        carrier.idle_since,
+                        carrier.hold,
+                        &mut self.rng[r],
+                    ),
                 };
             }
-        }
-    }
-
-    #[inline]
-    fn update(&mut self, r: usize) {
-        let mut ready = NEVER;
-        for ac in bits(self.pending[r]) {
-            let a = &self.access[r][ac];
             if a.has_frame {
                 ready = ready.min(a.ready_at);
             }
         }
+        self.set_ready(r, ready);
+    }
+
+    /// What is ready has changed otherwise.
+    fn update(&mut self, r: usize) {
+        let access = &self.access[r];
+        let all = bits(self.pending[r]).map(|ac| &access[ac]).filter(|a| a.has_frame).map(|a| a.ready_at);
+        let ready = all.min().unwrap_or(NEVER);
+        self.set_ready(r, ready);
+    }
+
+    #[inline]
+    fn set_ready(&mut self, r: usize, ready: Time) {
         let old = std::mem::replace(&mut self.ready[r], ready);
         if self.is_stale || old == ready {
             return;

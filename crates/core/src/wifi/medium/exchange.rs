@@ -295,7 +295,8 @@ impl Medium {
                 // when data should have begun (10.3.2.4, NAVTimeout).
                 // [IEEE80211-10.3.2.4-3]
                 let nav = now + sifs * 2 + cts + if answers { Span::ZERO } else { data_is_late };
-                self.contention.on_end(from, now, nav, to, decoded);
+                let follows = if answers { now + sifs } else { NEVER };
+                self.contention.on_end(from, now, nav, to, decoded, follows);
                 if answers {
                     self.contention.engage(to, true, now);
                     self.wait(i, Stage::BeforeCts, now + sifs);
@@ -311,7 +312,8 @@ impl Medium {
                 let mode = timing.response_mode(timing.rts_mode(x.mode));
                 let decoded = self.control_arrives(now, i, mode, timing::CTS_BYTES);
                 self.tell_control(now, i, FrameKind::Cts, mode, decoded, mac);
-                self.contention.on_end(to, now, now + sifs + data + answer, from, decoded);
+                let follows = if decoded { now + sifs } else { NEVER };
+                self.contention.on_end(to, now, now + sifs + data + answer, from, decoded, follows);
                 self.contention.engage(to, false, now);
                 if decoded {
                     self.wait(i, Stage::BeforeData, now + sifs);
@@ -323,7 +325,7 @@ impl Medium {
                 let mode = timing.rts_mode(x.mode);
                 let nav = now + sifs + data + answer;
                 self.tell_control(now, i, FrameKind::Cts, mode, !self.exchanges[i].is_spoilt(), mac);
-                self.contention.on_end(from, now, nav, to, true);
+                self.contention.on_end(from, now, nav, to, true, now + sifs);
                 self.wait(i, Stage::BeforeData, now + sifs);
             }
             Stage::BeforeData => self.put_on_air(now, i, Stage::Data, data),
@@ -340,7 +342,8 @@ impl Medium {
                 } else {
                     self.data_arrives(now, i, usize::MAX, mac)
                 };
-                self.contention.on_end(from, now, now + answer, to, answered);
+                let follows = if answered && !answer.is_zero() { now + sifs } else { NEVER };
+                self.contention.on_end(from, now, now + answer, to, answered, follows);
                 if answer.is_zero() {
                     self.complete(now, i, answered, mac);
                 } else if answered {
@@ -360,7 +363,7 @@ impl Medium {
                 let decoded = self.control_arrives(now, i, mode, bytes);
                 let kind = if is_ack { FrameKind::Ack } else { FrameKind::BlockAck };
                 self.tell_control(now, i, kind, mode, decoded, mac);
-                self.contention.on_end(to, now, now, from, decoded);
+                self.contention.on_end(to, now, now, from, decoded, NEVER);
                 self.contention.engage(to, false, now);
                 self.complete(now, i, decoded, mac);
             }

@@ -40,7 +40,7 @@ fn waits(c: &mut Contention, r: usize, backoff: u32) {
 /// Radio `r` transmits from `at` to `at + length`, and nothing is expected back.
 fn transmits(c: &mut Contention, r: u16, at: u64, length: u64, receiver: u16, is_decoded: bool) {
     c.on_begin(RadioId(r), Time::from_ns(at));
-    c.on_end(RadioId(r), Time::from_ns(at + length), Time::ZERO, RadioId(receiver), is_decoded);
+    c.on_end(RadioId(r), Time::from_ns(at + length), Time::ZERO, RadioId(receiver), is_decoded, NEVER);
 }
 
 // [IEEE80211-10.3.2.3-3] [IEEE80211-10.3.4.2-1]
@@ -70,7 +70,7 @@ fn a_frame_that_finds_the_medium_busy_draws_a_backoff() {
         c.on_begin(RadioId(0), Time::ZERO);
         c.on_frame(RadioId(1), Ac::Be, Time::from_ns(50_000));
         assert_eq!(c.ready[1], NEVER);
-        c.on_end(RadioId(0), Time::from_ns(100_000), Time::ZERO, NOBODY, true);
+        c.on_end(RadioId(0), Time::from_ns(100_000), Time::ZERO, NOBODY, true, NEVER);
         let wait = c.ready[1].as_ns() - 100_000 - timing().aifs(3).as_ns();
         assert_eq!(wait % 9_000, 0);
         slots[(wait / 9_000) as usize] += 1;
@@ -129,6 +129,7 @@ fn after_its_exchange_a_radio_counts_a_backoff_whether_or_not_a_frame_waits() {
     let mut early = scene(2, true, true, 15, &[]);
     early.carrier = c.carrier.clone();
     early.access = c.access.clone();
+    early.windows = c.windows.clone();
     early.pending = c.pending.clone();
     early.on_frame(RadioId(0), Ac::Be, Time::from_ns(over - 4_000));
     assert_eq!(early.ready[0].as_ns(), over, "the rest of the post-backoff holds");
@@ -143,11 +144,11 @@ fn the_window_doubles_with_each_failure_and_starts_anew_after_seven_or_an_answer
     let mut windows = Vec::new();
     for _ in 0..9 {
         c.finish(RadioId(0), Ac::Be, Time::ZERO, true, true);
-        windows.push(c.access[0][BE].cw);
+        windows.push(c.windows[0][BE].cw);
     }
     assert_eq!(windows, [31, 63, 127, 255, 511, 1023, 15, 31, 63]);
     c.finish(RadioId(0), Ac::Be, Time::ZERO, false, true);
-    assert_eq!(c.access[0][BE].cw, 15);
+    assert_eq!(c.windows[0][BE].cw, 15);
 }
 
 // [IEEE80211-10.23.2.12-1]
@@ -158,13 +159,15 @@ fn of_categories_ready_at_once_the_highest_goes_and_the_others_collide_with_it()
         c.on_frame(RadioId(0), ac, Time::from_ns(1_000_000));
     }
     assert_eq!(c.take(RadioId(0), Time::from_ns(1_000_000)), Ac::Vo);
-    let a = &c.access[0];
+    let a = &c.windows[0];
     assert_eq!([a[BE].cw, a[VI].cw, a[VO].cw], [31, 15, 3]);
     assert!(c.next().0 == NEVER, "its own exchange silences them");
     c.on_begin(RadioId(0), Time::from_ns(1_000_000));
-    c.on_end(RadioId(0), Time::from_ns(1_100_000), Time::ZERO, NOBODY, true);
+    c.on_end(RadioId(0), Time::from_ns(1_100_000), Time::ZERO, NOBODY, true, NEVER);
     c.finish(RadioId(0), Ac::Vo, Time::from_ns(1_100_000), false, false);
-    let ready = |ac: usize| 1_100_000 + c.access[0][ac].aifs.as_ns() + u64::from(c.access[0][ac].backoff) * 9_000;
+    let ready = |ac: usize| {
+        1_100_000 + c.kinds[usize::from(c.access[0][ac].kind)].aifs.as_ns() + u64::from(c.access[0][ac].backoff) * 9_000
+    };
     assert_eq!(c.ready[0].as_ns(), ready(BE).min(ready(VI)));
 }
 
@@ -184,15 +187,15 @@ fn eifs_follows_what_could_not_be_decoded_and_ends_with_what_can() {
     let mut c = scene(4, true, true, 0, &[]);
     c.on_begin(RadioId(0), Time::ZERO);
     c.on_begin(RadioId(1), Time::ZERO);
-    c.on_end(RadioId(0), Time::from_ns(100_000), Time::ZERO, RadioId(3), false);
-    c.on_end(RadioId(1), Time::from_ns(150_000), Time::ZERO, RadioId(3), false);
+    c.on_end(RadioId(0), Time::from_ns(100_000), Time::ZERO, RadioId(3), false, NEVER);
+    c.on_end(RadioId(1), Time::from_ns(150_000), Time::ZERO, RadioId(3), false, NEVER);
     assert_eq!(waiting(&mut c, 150_000), extra + aifs);
     // One that is decoded ends it.
     let mut c = scene(4, true, true, 0, &[]);
     c.on_begin(RadioId(0), Time::ZERO);
     c.on_begin(RadioId(1), Time::ZERO);
-    c.on_end(RadioId(0), Time::from_ns(100_000), Time::ZERO, RadioId(3), false);
-    c.on_end(RadioId(1), Time::from_ns(150_000), Time::ZERO, RadioId(3), false);
+    c.on_end(RadioId(0), Time::from_ns(100_000), Time::ZERO, RadioId(3), false, NEVER);
+    c.on_end(RadioId(1), Time::from_ns(150_000), Time::ZERO, RadioId(3), false, NEVER);
     transmits(&mut c, 3, 160_000, 50_000, 0, true);
     assert_eq!(waiting(&mut c, 210_000), aifs);
     // Errors in what was for others are not noticed; in what was for it they are.
@@ -205,8 +208,8 @@ fn eifs_follows_what_could_not_be_decoded_and_ends_with_what_can() {
     let mut c = scene(4, true, false, 0, &[]);
     c.on_begin(RadioId(0), Time::ZERO);
     c.on_begin(RadioId(1), Time::ZERO);
-    c.on_end(RadioId(0), Time::from_ns(100_000), Time::ZERO, RadioId(3), false);
-    c.on_end(RadioId(1), Time::from_ns(100_000), Time::ZERO, RadioId(3), false);
+    c.on_end(RadioId(0), Time::from_ns(100_000), Time::ZERO, RadioId(3), false, NEVER);
+    c.on_end(RadioId(1), Time::from_ns(100_000), Time::ZERO, RadioId(3), false, NEVER);
     assert_eq!(waiting(&mut c, 100_000), aifs);
 }
 
@@ -218,11 +221,11 @@ fn eifs_and_nav_run_side_by_side() {
     for (nav_ns, wait) in [(500_000, 500_000 - 50_000 + aifs), (60_000, extra + aifs)] {
         let mut c = scene(4, true, true, 0, &[]);
         c.on_begin(RadioId(0), Time::ZERO);
-        c.on_end(RadioId(0), Time::from_ns(10_000), Time::from_ns(nav_ns), RadioId(3), true);
+        c.on_end(RadioId(0), Time::from_ns(10_000), Time::from_ns(nav_ns), RadioId(3), true, NEVER);
         c.on_begin(RadioId(0), Time::from_ns(20_000));
         c.on_begin(RadioId(1), Time::from_ns(20_000));
-        c.on_end(RadioId(0), Time::from_ns(50_000), Time::ZERO, RadioId(3), false);
-        c.on_end(RadioId(1), Time::from_ns(50_000), Time::ZERO, RadioId(3), false);
+        c.on_end(RadioId(0), Time::from_ns(50_000), Time::ZERO, RadioId(3), false, NEVER);
+        c.on_end(RadioId(1), Time::from_ns(50_000), Time::ZERO, RadioId(3), false, NEVER);
         c.on_frame(RadioId(2), Ac::Be, Time::from_ns(50_000));
         c.access[2][BE].backoff = 0;
         c.access[2][BE].ready_at = NEVER;
@@ -240,7 +243,7 @@ fn the_nav_silences_those_who_hear_it_but_not_the_receiver() {
         c.access[usize::from(r)][BE].ready_at = NEVER;
     }
     c.on_begin(RadioId(0), Time::ZERO);
-    c.on_end(RadioId(0), Time::from_ns(50_000), Time::from_ns(300_000), RadioId(1), true);
+    c.on_end(RadioId(0), Time::from_ns(50_000), Time::from_ns(300_000), RadioId(1), true, NEVER);
     let aifs = timing().aifs(3).as_ns();
     assert_eq!([c.ready[1], c.ready[2]].map(Time::as_ns), [50_000 + aifs, 300_000 + aifs]);
     assert!(
@@ -257,11 +260,11 @@ fn a_responder_does_not_send_its_own_frame_in_between() {
     let mut c = scene(3, true, true, 15, &[]);
     waits(&mut c, 1, 2);
     c.on_begin(RadioId(0), Time::ZERO);
-    c.on_end(RadioId(0), Time::from_ns(100_000), Time::ZERO, RadioId(1), true);
+    c.on_end(RadioId(0), Time::from_ns(100_000), Time::ZERO, RadioId(1), true, NEVER);
     c.engage(RadioId(1), true, Time::from_ns(100_000));
     assert_eq!(c.next().0, NEVER);
     c.on_begin(RadioId(1), Time::from_ns(116_000));
-    c.on_end(RadioId(1), Time::from_ns(150_000), Time::ZERO, RadioId(0), true);
+    c.on_end(RadioId(1), Time::from_ns(150_000), Time::ZERO, RadioId(0), true, NEVER);
     assert_eq!(c.next().0, NEVER, "still engaged");
     c.engage(RadioId(1), false, Time::from_ns(150_000));
     assert_eq!(c.next(), (Time::from_ns(150_000 + timing().aifs(3).as_ns() + 2 * 9_000), RadioId(1)));
@@ -303,8 +306,8 @@ fn those_who_collide_wait_for_the_answer_and_not_for_eifs() {
                 c.on_begin(RadioId(r), Time::from_ns(1_000_000));
             }
             let ends = [1_100_000, 1_100_000 + longer];
-            c.on_end(RadioId(0), Time::from_ns(ends[0]), Time::ZERO, RadioId(3), false);
-            c.on_end(RadioId(1), Time::from_ns(ends[1]), Time::ZERO, RadioId(3), false);
+            c.on_end(RadioId(0), Time::from_ns(ends[0]), Time::ZERO, RadioId(3), false, NEVER);
+            c.on_end(RadioId(1), Time::from_ns(ends[1]), Time::ZERO, RadioId(3), false, NEVER);
             let noticed = ends.map(|e| e + 45_000);
             for r in [0, 1] {
                 c.finish(RadioId(r), Ac::Be, Time::from_ns(noticed[usize::from(r)]), true, true);
@@ -327,6 +330,59 @@ fn those_who_collide_wait_for_the_answer_and_not_for_eifs() {
                 ends[1] + t.eifs().as_ns() - t.difs().as_ns() + aifs,
                 "who has heard both"
             );
+        }
+    }
+}
+
+/// What a radio sends next, its answer behind SIFS; another frame comes in between.
+fn exchange(c: &mut Contention, now: u64, data: u64, is_answered: bool, late: RadioId, more: bool) -> u64 {
+    let at = Time::from_ns;
+    let (_, from) = c.next();
+    let to = RadioId((from.0 + 1) % count16(c.ready.len()));
+    let ac = c.take(from, at(now));
+    let (follows, done) = (now + data + 16_000, now + data + 60_000);
+    c.on_begin(from, at(now));
+    c.on_end(from, at(now + data), at(done), to, is_answered, if is_answered { at(follows) } else { NEVER });
+    if is_answered {
+        c.engage(to, true, at(now + data));
+        c.on_frame(late, Ac::Vo, at(now + data + 3_000));
+        c.on_begin(to, at(follows));
+        c.on_end(to, at(done), at(done), from, true, NEVER);
+        c.engage(to, false, at(done));
+    }
+    c.finish(from, ac, at(done), !is_answered, more);
+    done
+}
+
+#[test]
+fn who_stays_stopped_through_an_exchange_counts_as_if_it_had_been_woken_between() {
+    let mut draw = stream(5, 5, Purpose::Backoff);
+    for round in 0..40 {
+        let n = draw.random_range(2..9u16);
+        let [mut stopped, mut woken] = [(); 2].map(|()| scene(usize::from(n), round % 2 == 0, true, 15, &[]));
+        assert!(stopped.is_one_cell);
+        woken.is_one_cell = false;
+        let mut now = 1_000_000;
+        for _ in 0..60 {
+            for r in (0..n).filter(|_| draw.random_range(0..3) == 0) {
+                stopped.on_frame(RadioId(r), Ac::Be, Time::from_ns(now));
+                woken.on_frame(RadioId(r), Ac::Be, Time::from_ns(now));
+            }
+            let next = stopped.next();
+            assert_eq!(next, woken.next());
+            if next.0 == NEVER {
+                continue;
+            }
+            let data = draw.random_range(50_000..900_000);
+            let (is_answered, more) = (draw.random_range(0..4) > 0, draw.random_range(0..2) == 0);
+            let late = RadioId(draw.random_range(0..n));
+            let begin = now.max(next.0.as_ns());
+            now = exchange(&mut stopped, begin, data, is_answered, late, more);
+            exchange(&mut woken, begin, data, is_answered, late, more);
+            assert_eq!(stopped.ready, woken.ready);
+            for (a, b) in stopped.access.iter().flatten().zip(woken.access.iter().flatten()) {
+                assert_eq!((a.backoff, a.ready_at), (b.backoff, b.ready_at));
+            }
         }
     }
 }
