@@ -6,12 +6,10 @@ nothing that lies there already is opened. What airtcp reads must be a regular f
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import fcntl
 import os
 import re
-import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -66,7 +64,7 @@ def write_temporary(path: Path, data: bytes) -> Path:
     Raises:
         OSError: it cannot be written; nothing is left.
     """
-    work = path.with_name(f".{path.name}.{secrets.token_hex(8)}.partial")
+    work = path.with_name(f".{path.name}.{os.urandom(8).hex()}.partial")
     handle = os.open(work, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
     try:
         try:
@@ -204,6 +202,8 @@ def exchange(a: Path, b: Path) -> bool:
     Raises:
         OSError: of another kind.
     """
+    import ctypes  # only here: a short run does not wait for it
+
     try:
         call = ctypes.CDLL(None, use_errno=True).renameat2
     except (AttributeError, OSError):

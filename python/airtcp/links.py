@@ -10,8 +10,7 @@ import base64
 import binascii
 import re
 import zlib
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import quote, unquote
 
 MARK: Final = "#s="
@@ -28,8 +27,7 @@ class LinkError(ValueError):
     """A link is of no use; the message says why."""
 
 
-@dataclass(frozen=True)
-class Link:
+class Link(NamedTuple):
     """The scenario of a link, and the changes of the second run."""
 
     toml: str

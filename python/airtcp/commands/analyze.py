@@ -6,7 +6,6 @@ import argparse
 import re
 import signal
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -56,6 +55,8 @@ def analyze(args: argparse.Namespace) -> int:
         if folder is not None:
             reading.write_to(folder.work)
         else:
+            import tempfile
+
             reading.write_to(Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="airtcp-analyze-"))))
         _advance(reading, interrupts, quiet=args.quiet)
         analysis = reading.finish()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -38,6 +37,8 @@ def _binary() -> str | None:
     named = os.environ.get("AIRTCP_HOST")
     if named:
         return named
+    import shutil
+
     found = shutil.which("airtcp-host")
     if found is not None:
         return found

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from airtcp._terminal import BAD_INPUT, FAILURE, OK, StopError, say, write_out
@@ -37,6 +36,8 @@ def verify(args: argparse.Namespace) -> int:
     except ResultsError as error:
         raise StopError(str(error), BAD_INPUT) from error
     if args.json:
+        from dataclasses import asdict
+
         from airtcp._text import to_json
 
         write_out(to_json({**asdict(found), "is_good": found.is_good}) + "\n")
