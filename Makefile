@@ -103,9 +103,10 @@ $(BUILD): .venv/.tools $(RUST_SOURCES)
 	PIP_QUIET=1 PIP_DISABLE_PIP_VERSION_CHECK=1 VIRTUAL_ENV="$(CURDIR)/.venv" $(BIN)/maturin develop --release
 	@touch $@
 
-# The program of `airtcp shell`: it lies in the package, from where wheels take it.
+# The program of `airtcp shell`: it lies in the package, from where wheels take it. The bindings are named so that the simulator is
+# compiled with the features of their dependencies, as maturin does: once for both.
 $(EMU): $(RUST_SOURCES)
-	cargo build --release --package airtcp-emu
+	cargo build --release --package airtcp-emu --package airtcp-py --bin airtcp-emu
 	cp target/release/airtcp-emu $@.new
 	mv $@.new $@
 
