@@ -113,8 +113,8 @@ def airtcp_command(
     duration: str | None = None,
     changes: dict[str, str] | None = None,
 ) -> list[str]:
-    """`airtcp run`, with `--json`, which saves nothing unless told where."""
-    command = [str(AIRTCP), "run", str(scenario), "--json"]
+    """`airtcp run` on one core, as its peers run, with `--json`, which saves nothing unless told where."""
+    command = [str(AIRTCP), "run", str(scenario), "--json", "--threads", "1"]
     if out is not None:
         command += ["--out", str(out)]
     if seed is not None:

@@ -83,6 +83,16 @@ def test_same_seed_same_bytes(airtcp: Command, scenario: Path, tmp_path: Path) -
         assert (tmp_path / "first" / name).read_bytes() == (tmp_path / "again" / name).read_bytes(), name
 
 
+def test_threads_change_no_result(airtcp: Command) -> None:
+    example = next(path for path in EXAMPLES if path.name == "ns2-dumbbell.toml")
+    one, two, all_cores = (
+        airtcp("run", example, "--json", "--duration", "11s", *threads)
+        for threads in (["--threads", "1"], ["--threads", "2"], [])
+    )
+    assert one.stdout == two.stdout == all_cores.stdout
+    assert airtcp("run", example, "--threads", "2", "--seeds", "2").returncode == 2
+
+
 def test_standard_input_and_no_save(airtcp: Command, tmp_path: Path) -> None:
     done = airtcp("run", "-", "--json", "--no-save", stdin=SMALL)
     assert done.returncode == 0, done.stderr

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import airtcp
 from airtcp import Flow, Job, Link, Node, Results, Scenario, ScenarioError, TcpOptions, _airtcp
 from airtcp._part import to_toml_string, to_toml_value
+from airtcp.execution import _Cores
 from airtcp.scenario import Cubic, Fifo, Record, Transfer
 from conftest import ROOT, SMALL
 
@@ -268,3 +269,12 @@ def test_retransmissions_one_by_one_and_which_were_needless(line: str, all_needl
     off = run("")
     assert off.retransmissions.collect().is_empty()
     assert off.flows.collect().to_dicts() == results.flows.collect().to_dicts()
+
+
+def test_cores_are_taken_where_that_is_faster_and_tried_again() -> None:
+    cores, chosen = _Cores(), []
+    for _ in range(40):
+        chosen.append(cores.choose())
+        cores.note(1.0 if chosen[-1] else 2.0)
+    assert chosen[:9] == [True] * 8 + [False]
+    assert [i for i in range(9, 40) if chosen[i]] == [24]

@@ -1,4 +1,5 @@
-"""Random scenarios, drawn from the schema: the audit finds nothing in them, and each gives the same bits again.
+"""Random scenarios, drawn from the schema: the audit finds nothing in them, and each gives the same bits again,
+on two cores as well.
 
 The schema decides what is drawn, so a new policy or key is drawn as well. A few run with the other tests. By hand, for
 long (CONTRIBUTING.md): `AIRTCP_SCENARIOS=10000 pytest -s tests/test_random_scenarios.py`.
@@ -183,9 +184,9 @@ def scenario(number: int) -> dict[str, Any]:
     return out
 
 
-def run(checked: Any, cuts: int) -> tuple[str, str]:
-    """Runs to its end in so many pieces, audited; the summary, and a hash of all bits of the tables."""
-    going = _airtcp.Run(checked, None, True)
+def run(checked: Any, cuts: int, threads: int = 1) -> tuple[str, str]:
+    """Runs to its end in so many pieces, audited on one core; the summary, and a hash of all bits of the tables."""
+    going = _airtcp.Run(checked, None, threads == 1, threads)
     for i in range(1, cuts + 1):
         going.advance(going.end_s * i / cuts)
     output = going.finish()
@@ -210,7 +211,7 @@ def ratios(value: object, at: str = "") -> list[str]:
 
 
 def examine(number: int) -> bool:
-    """Runs the scenario of a number, whole and in pieces; whether it was valid."""
+    """Runs the scenario of a number, whole, in pieces and on two cores; whether it was valid."""
     text = json.dumps(scenario(number))
     try:
         checked = _airtcp.Checked.from_json(text, "random", [])
@@ -221,6 +222,7 @@ def examine(number: int) -> bool:
     except RunError as error:
         raise AssertionError(f"scenario {number}: {error}") from error
     assert run(checked, 7) == (summary, tables), f"scenario {number} in pieces"
+    assert run(checked, 3, threads=2) == (summary, tables), f"scenario {number} on two cores"
     told = json.loads(summary)
     assert not ratios(told), (number, ratios(told))
     assert math.isfinite(sum(link["delivered_bytes"] for link in told["links"] if "delivered_bytes" in link))

@@ -231,10 +231,18 @@ class Checked:
 class Run:
     """One run, advanced step by step. The steps do not change its results."""
 
-    def __new__(cls, scenario: Checked, capture: tuple[str | Path, int] | None, audit: bool = False) -> Run:
+    def __new__(
+        cls, scenario: Checked, capture: tuple[str | Path, int] | None, audit: bool = False, threads: int = 1
+    ) -> Run:
         """`capture`: file for what the scenario wants captured, and how many bytes of a packet it keeps (0: all).
-        `audit`: at every sample the books of the run are checked.
+        `audit`: at every sample the books of the run are checked, on one core. `threads`: most cores that the run
+        takes; 0: as many as pay.
         """
+    @property
+    def parts(self) -> int:
+        """Into how many parts the network is divided: cores that the run takes at most."""
+    def set_threaded(self, is_threaded: bool) -> None:
+        """Whether each part has a thread of its own from now on, or one thread runs all in turn. Results are equal."""
     @property
     def now_s(self) -> float:
         """Simulated time reached, seconds."""

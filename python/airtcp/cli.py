@@ -59,13 +59,17 @@ def run(args: argparse.Namespace) -> int:
     if args.out is not None and args.no_save:
         raise StopError("use either --out or --no-save, not both", BAD_INPUT)
     if args.seeds is not None:
+        if args.threads is not None:
+            raise StopError("use either --seeds or --threads, not both: seeds run one on each core", BAD_INPUT)
         return _run_seeds(args)
     # With --json a folder is written only if --out names one.
     save = not args.no_save and not (args.json and args.out is None)
     checked = _checked(args)
     with Interrupts().active() as interrupts:
         if not save:
-            execution = _advance(Execution(checked, audit=args.audit), interrupts, quiet=args.quiet)
+            execution = _advance(
+                Execution(checked, audit=args.audit, threads=args.threads or 0), interrupts, quiet=args.quiet
+            )
             if args.json:
                 write_out(to_json(execution.summary()) + "\n")
                 where = f"not saved, hash {execution.hash()}" if links.is_link(args.file) else "not saved"
@@ -77,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
             out = args.out or _default_folder(checked)
             # Made before the run: a place that cannot be written to should not cost the time of a run.
             with Folder(_path(out), tell=say) as folder:
-                execution = Execution(checked, folder, args.snaplen, audit=args.audit)
+                execution = Execution(checked, folder, args.snaplen, audit=args.audit, threads=args.threads or 0)
                 execution = _advance(execution, interrupts, quiet=args.quiet)
                 results, where = execution.results(), f"results in {out}"
                 folder.commit(results)
@@ -364,6 +368,12 @@ def _parser() -> _Parser:
     )
     sub.add_argument(
         "--audit", action="store_true", help="check at every sample that nothing was lost or counted twice"
+    )
+    sub.add_argument(
+        "--threads",
+        type=_count,
+        metavar="N",
+        help="cores that the run takes at most; the results are the same for any number (default: as many as pay)",
     )
     sub.add_argument("-q", "--quiet", action="store_true", help="no progress and no tables")
 

@@ -28,11 +28,44 @@ AUDIT: Final = "AIRTCP_AUDIT"
 """Environment variable: not empty, every run is audited. So a command tells its worker processes."""
 
 
+class _Cores:
+    """Whether the parts of a run go on side by side or in turn: what was faster.
+
+    Where other programs want the cores as well, parts wait for each other.
+    """
+
+    AGAIN: Final = 16
+    """Slices until the slower of both is tried again."""
+
+    def __init__(self) -> None:
+        self._slices = 0
+        self._speed: dict[bool, float] = {}
+        self._is_threaded = True
+
+    def choose(self) -> bool:
+        """For the next slice."""
+        # The first slices warm up, and are too short to tell.
+        best = max(self._speed, key=self._speed.__getitem__, default=True)
+        self._is_threaded = best != (self._slices % self.AGAIN == self.AGAIN // 2)
+        return self._is_threaded
+
+    def note(self, speed: float) -> None:
+        """Simulated seconds for each second of wall time in the slice that is over."""
+        self._slices += 1
+        self._speed[self._is_threaded] = speed
+
+
 class Execution:
     """One run. Construct it, `advance` it to the wanted time, then take its `summary` or its `results`."""
 
     def __init__(
-        self, checked: _airtcp.Checked, folder: Folder | None = None, snaplen: int = SNAPLEN, *, audit: bool = False
+        self,
+        checked: _airtcp.Checked,
+        folder: Folder | None = None,
+        snaplen: int = SNAPLEN,
+        *,
+        audit: bool = False,
+        threads: int = 1,
     ) -> None:
         """Builds the network.
 
@@ -41,6 +74,7 @@ class Execution:
             folder: where captures go; without one, nothing is captured.
             snaplen: bytes of each packet that they keep; 0: all.
             audit: at every sample the books of the run are checked. `AUDIT` in the environment does the same.
+            threads: most cores that the run takes; 0: as many as pay. The results do not depend on it.
         """
         self.scenario: Final[dict[str, Any]] = json.loads(checked.to_json())
         record = self.scenario["record"]
@@ -51,13 +85,14 @@ class Execution:
         self._clock = time.perf_counter()
         try:
             audit = audit or bool(os.environ.get(AUDIT))
-            self._run: Final = _airtcp.Run(checked, (self._capture, snaplen) if self._capture else None, audit)
+            self._run: Final = _airtcp.Run(checked, (self._capture, snaplen) if self._capture else None, audit, threads)
         except OSError as error:
             raise ResultsError(f"cannot write the capture: {error.strerror or error}") from error
         self.end_s: Final = self._run.end_s
         """Simulated time at the end of the run."""
         # Begins small, because the speed of this network is not known yet.
         self._slice_s = self.end_s / 1000
+        self._cores = _Cores() if threads == 0 and self._run.parts > 1 else None
         self._output: _airtcp.Output | None = None
         self._reached_s = 0.0
         self._wall_s = 0.0
@@ -74,9 +109,14 @@ class Execution:
 
     def advance(self) -> None:
         """Runs for about `SLICE_WALL_S` of wall time. The cuts between slices do not change the results."""
+        before_s = self.now_s
+        if self._cores is not None:
+            self._run.set_threaded(self._cores.choose())
         begin = time.perf_counter()
-        self._run.advance(min(self.now_s + self._slice_s, self.end_s))
+        self._run.advance(min(before_s + self._slice_s, self.end_s))
         took = max(time.perf_counter() - begin, 1e-9)
+        if self._cores is not None:
+            self._cores.note((self.now_s - before_s) / took)
         self._slice_s *= min(max(SLICE_WALL_S / took, 0.1), 4.0)
 
     def finish(self) -> _airtcp.Output:

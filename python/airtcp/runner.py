@@ -90,9 +90,9 @@ def run(
     """
     checked = Job(scenario, seed, duration, set or {}).check()
     if out is None:
-        return _to_end(Execution(checked), progress).results()
+        return _to_end(Execution(checked, threads=0), progress).results()
     with Folder(Path(out)) as folder:
-        folder.commit(_to_end(Execution(checked, folder, snaplen), progress).results())
+        folder.commit(_to_end(Execution(checked, folder, snaplen, threads=0), progress).results())
     return Results.load(out)
 
 

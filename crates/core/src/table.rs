@@ -107,6 +107,11 @@ macro_rules! table {
             $vis fn count(&self) -> usize {
                 [$(self.$column.len()),+][0]
             }
+            /// Rows of several, each named by whose it is and its place there.
+            #[allow(dead_code)] // only runs in parts need it
+            $vis fn gather(from: &[&$columns], order: &[(usize, usize)]) -> $columns {
+                $columns { $($column: order.iter().map(|&(whose, row)| from[whose].$column[row].clone()).collect(),)+ }
+            }
             /// The finished table.
             $vis fn into_table(self) -> $crate::table::Table {
                 $crate::table::Table {

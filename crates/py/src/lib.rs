@@ -4,6 +4,7 @@ mod analyze;
 mod document;
 
 use std::fs::File;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
@@ -15,7 +16,7 @@ use airtcp_sim::capture::{CaptureSink, NoCapture, PcapngWriter};
 use airtcp_sim::record::{Data, Table};
 use airtcp_sim::scenario::{Override, Scenario, ScenarioError as Fault, ScenarioErrors};
 use airtcp_sim::spec::RunSpec;
-use airtcp_sim::world::World;
+use airtcp_sim::world::{Threads, Worlds};
 use numpy::IntoPyArray;
 use pyo3::create_exception;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
@@ -180,7 +181,7 @@ impl Checked {
 /// One run, advanced step by step. The steps do not change its results.
 #[pyclass(module = "airtcp._airtcp")]
 struct Run {
-    world: Option<World>,
+    worlds: Option<Worlds>,
     capture: Option<PcapngWriter<File>>,
 }
 
@@ -191,55 +192,74 @@ fn finished() -> PyErr {
 #[pymethods]
 impl Run {
     /// `capture`: file for what the scenario wants captured, as pcapng, and how many bytes of a packet it keeps (0: all).
-    /// `audit`: at every sample the books of the run are checked.
+    /// `audit`: at every sample the books of the run are checked, on one core. `threads`: most cores that the run takes; 0: as many as pay.
     #[new]
-    #[pyo3(signature = (scenario, capture, audit = false))]
-    fn new(py: Python<'_>, scenario: &Checked, capture: Option<(PathBuf, u32)>, audit: bool) -> PyResult<Run> {
+    #[pyo3(signature = (scenario, capture, audit = false, threads = 1))]
+    fn new(
+        py: Python<'_>,
+        scenario: &Checked,
+        capture: Option<(PathBuf, u32)>,
+        audit: bool,
+        threads: usize,
+    ) -> PyResult<Run> {
         let capture = match capture {
             Some((path, snaplen)) => Some(PcapngWriter::new(File::create(path)?, &scenario.spec, snaplen)),
             None => None,
         };
-        let world = py.detach(|| World::build(&scenario.spec));
-        let mut world = world.map_err(|error| scenario_error(py, error.to_string(), &[]))?;
+        let threads = NonZeroUsize::new(if audit { 1 } else { threads }).map_or(Threads::Auto, Threads::Most);
+        let worlds = py.detach(|| Worlds::build(&scenario.spec, threads));
+        let mut worlds = worlds.map_err(|error| scenario_error(py, error.to_string(), &[]))?;
         if audit {
-            world.audit();
+            worlds.audit();
         }
-        Ok(Run { world: Some(world), capture })
+        Ok(Run { worlds: Some(worlds), capture })
     }
 
     /// Runs up to this simulated time, seconds. Other Python threads go on meanwhile.
     fn advance(&mut self, py: Python<'_>, until_s: f64) -> PyResult<()> {
-        let world = self.world.as_mut().ok_or_else(finished)?;
+        let worlds = self.worlds.as_mut().ok_or_else(finished)?;
         let sink: &mut (dyn CaptureSink + Send) = match &mut self.capture {
             Some(capture) => capture,
             None => &mut NoCapture,
         };
         // Rounded up, so that a caller who asks for a little more than now always gets on.
-        let until = Time::from_ns(floor64((until_s * 1e9).ceil())).min(world.end());
-        py.detach(|| world.run_until(until, sink));
-        if let Some(finding) = world.finding() {
+        let until = Time::from_ns(floor64((until_s * 1e9).ceil())).min(worlds.end());
+        py.detach(|| worlds.run_until(until, sink));
+        if let Some(finding) = worlds.finding() {
             return Err(RunError::new_err(finding.to_string()));
         }
-        world.outgrown().map_or(Ok(()), |outgrown| Err(RunError::new_err(outgrown.to_string())))
+        worlds.outgrown().map_or(Ok(()), |outgrown| Err(RunError::new_err(outgrown.to_string())))
+    }
+
+    /// Into how many parts the network is divided: cores that the run takes at most.
+    #[getter]
+    fn parts(&self) -> PyResult<usize> {
+        Ok(self.worlds.as_ref().ok_or_else(finished)?.parts())
+    }
+
+    /// Whether each part has a thread of its own from now on, or one thread runs all in turn. The results do not depend on it.
+    fn set_threaded(&mut self, is_threaded: bool) -> PyResult<()> {
+        self.worlds.as_mut().ok_or_else(finished)?.set_threaded(is_threaded);
+        Ok(())
     }
 
     #[getter]
     fn now_s(&self) -> PyResult<f64> {
-        Ok(self.world.as_ref().ok_or_else(finished)?.now().as_secs_f64())
+        Ok(self.worlds.as_ref().ok_or_else(finished)?.now().as_secs_f64())
     }
 
     #[getter]
     fn end_s(&self) -> PyResult<f64> {
-        Ok(self.world.as_ref().ok_or_else(finished)?.end().as_secs_f64())
+        Ok(self.worlds.as_ref().ok_or_else(finished)?.end().as_secs_f64())
     }
 
     /// Ends the run where it is and hands out what it recorded.
     fn finish(&mut self, py: Python<'_>) -> PyResult<Output> {
-        let world = self.world.take().ok_or_else(finished)?;
+        let worlds = self.worlds.take().ok_or_else(finished)?;
         if let Some(capture) = self.capture.take() {
             py.detach(|| capture.finish())?;
         }
-        let output = py.detach(|| world.finish());
+        let output = py.detach(|| worlds.finish());
         let (meanings, abouts) = (PyDict::new(py), PyDict::new(py));
         for table in &output.tables {
             abouts.set_item(table.name, table.about)?;

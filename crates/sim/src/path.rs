@@ -44,6 +44,9 @@ impl Hop {
     const FUSED: u32 = 1 << 31;
     /// The end of a path. Links with such an id there cannot be.
     pub const END: Hop = Hop(u32::MAX >> 1);
+    /// A place of another part of a world that runs in parts. It counts as fused, so that a packet that is put in flight is looked
+    /// at once for both.
+    pub(crate) const AWAY: Hop = Hop(u32::MAX);
 
     /// A link.
     #[inline]
@@ -54,10 +57,19 @@ impl Hop {
     pub const fn fused(self) -> Hop {
         Hop(self.0 | Hop::FUSED)
     }
+    /// The same link by itself.
+    pub(crate) const fn unfused(self) -> Hop {
+        Hop(self.0 & !Hop::FUSED)
+    }
     /// A link that is fused with the one before it.
     #[inline]
     pub const fn is_fused(self) -> bool {
         self.0 & Hop::FUSED != 0
+    }
+    /// It is in another part.
+    #[inline]
+    pub(crate) const fn is_away(self) -> bool {
+        self.0 == Hop::AWAY.0
     }
     /// The end of a path.
     #[inline]

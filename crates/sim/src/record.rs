@@ -18,11 +18,13 @@ use crate::spec::LinkId;
 
 mod air;
 mod daemon;
+mod order;
 mod roaming;
 
 pub(crate) use daemon::{DaemonRow, DaemonRows, DaemonSample, DaemonSeries};
 
 pub(crate) use air::{AirRow, AirRows, AirSample, AirSeries, PpduRow, PpduRows};
+pub(crate) use order::{Moment, Order};
 pub(crate) use roaming::{HandoverRow, HandoverRows, WalkerRow, WalkerRows};
 
 table! {
@@ -202,6 +204,8 @@ pub(crate) struct Log {
     pub daemons: DaemonRows,
     pub daemon_series: DaemonSeries,
     pub walkers: WalkerRows,
+    /// In a part of a world: when rows came, to put those of all parts in order.
+    pub order: Option<Box<Order>>,
 }
 
 impl From<Transfer> for TransferRow {
@@ -226,6 +230,9 @@ impl Log {
     }
     /// The number by which [`Log::mark_needless`] will know the row.
     pub(crate) fn push_retransmission(&mut self, row: RetransmissionRow) -> u32 {
+        if let Some(order) = &mut self.order {
+            order.retransmissions.push(order.now);
+        }
         self.retransmissions.push(row);
         self.taken_retransmissions.wrapping_add(count(self.retransmissions.count() - 1))
     }
@@ -242,6 +249,12 @@ impl Log {
         self.taken_retransmissions = self.taken_retransmissions.wrapping_add(count(rows.count()));
         rows
     }
+    pub(crate) fn push_transfer(&mut self, transfer: Transfer) {
+        if let Some(order) = &mut self.order {
+            order.transfers.push(order.now);
+        }
+        self.transfers.push(transfer);
+    }
     pub(crate) fn drop(&mut self, now: Time, link: LinkId, packet: &Packet, reason: DropReason) {
         let reason = match reason {
             DropReason::Overflow => "overflow",
@@ -254,6 +267,9 @@ impl Log {
             DropReason::Errors => "errors",
             DropReason::Gone => "gone",
         };
+        if let Some(order) = &mut self.order {
+            order.drops.push(order.now);
+        }
         self.drops.push(DropRow {
             time_s: now.as_secs_f64(),
             link: link.0,

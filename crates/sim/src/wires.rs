@@ -48,7 +48,7 @@ pub struct InFlight {
 impl InFlight {
     /// What packets are ordered by.
     #[inline]
-    fn key(&self) -> u128 {
+    pub(crate) fn key(&self) -> u128 {
         u128::from(self.time.as_ns()) << 64 | u128::from(self.flight_ns) << 32 | u128::from(self.next.rank())
     }
 }

@@ -15,15 +15,20 @@ mod bounds;
 mod components;
 mod external;
 mod interfaces;
+mod join;
 mod ledger;
 mod lots;
+mod parts;
+mod plan;
 mod queues;
 mod results;
 mod roaming;
 mod sampler;
 mod waiting;
 
-use airtcp_core::convert::count;
+use std::sync::Arc;
+
+use airtcp_core::convert::{count, low64};
 use airtcp_core::packet::{FlowId, Packet, PacketId, Pool};
 use airtcp_core::queue::{DropReason, Drops};
 use airtcp_core::receive::Merged;
@@ -35,6 +40,7 @@ pub use audit::Finding;
 pub use bounds::Outgrown;
 pub use external::{Egress, NotInjected};
 pub use ledger::{Count, Ledger};
+pub use parts::{Steps, Threads, Worlds};
 pub use waiting::{Waiting, WaitsIn};
 
 use crate::air::{Air, link_totals};
@@ -42,9 +48,9 @@ use crate::capture::{CaptureSink, Captured};
 use crate::error::BuildError;
 use crate::link::{Accepted, LinkTotals, Links, QueueId, flight_ns};
 use crate::path::{Hop, Next, Place};
-use crate::record::{Log, PpduRow, Table};
+use crate::record::{Log, Moment, PpduRow, Table};
 use crate::route::{Routes, check_index};
-use crate::spec::{ChannelId, LinkId, RunSpec, Traffic};
+use crate::spec::{ChannelId, LinkId, NodeId, RunSpec, Traffic};
 use crate::summary::Summary;
 use crate::timeline::{Component, Timeline};
 use crate::traffic::{AnyEnds, Context, Flow, Told};
@@ -53,6 +59,7 @@ use audit::Audit;
 use components::{Components, Whose};
 use external::Externals;
 use interfaces::Interfaces;
+use parts::Part;
 use results::Totals;
 use roaming::Roamers;
 use sampler::Sampler;
@@ -65,7 +72,7 @@ const CAPTURE_LOT: usize = 1024;
 
 /// A network, its traffic and everything in flight.
 pub struct World {
-    spec: RunSpec,
+    spec: Arc<RunSpec>,
     now: Time,
     wires: Wires,
     timeline: Timeline,
@@ -96,6 +103,8 @@ pub struct World {
     warm: Option<Totals>,
     ledger: Ledger,
     audit: Option<Box<Audit>>,
+    /// If it is one of several parts of a world.
+    part: Option<Box<Part>>,
     events: u64,
     /// By tests: what simulated ends have sent.
     #[cfg(test)]
@@ -127,6 +136,18 @@ impl RunOutput {
 impl World {
     /// A world at its beginning.
     pub fn build(spec: &RunSpec) -> Result<World, BuildError> {
+        let routes = World::paths(spec)?;
+        let mut world = World::assemble(&Arc::new(spec.clone()), routes, None)?;
+        world.associate_first();
+        if cfg!(debug_assertions) {
+            // So it is in tests.
+            world.audit();
+        }
+        Ok(world)
+    }
+
+    /// The paths of all flows, once what they lead over is known to be there.
+    fn paths(spec: &RunSpec) -> Result<Routes, BuildError> {
         for link in &spec.links {
             if link.rate.as_bps() == 0 {
                 return Err(BuildError::ZeroRate { link: link.name.clone() });
@@ -147,10 +168,19 @@ impl World {
         for &flow in &record.retransmissions {
             check_index(|| "record.retransmissions".to_owned(), "flow", flow.0, spec.flows.len())?;
         }
-        let mut routes = Routes::new(spec)?;
+        let routes = Routes::new(spec)?;
         if routes.hops.len() >= Place::MAX_COUNT {
             return Err(BuildError::TooManyHops { hops: routes.hops.len() });
         }
+        Ok(routes)
+    }
+
+    /// A world, or of one in parts the part that is named.
+    fn assemble(spec: &Arc<RunSpec>, mut routes: Routes, part: Option<Box<Part>>) -> Result<World, BuildError> {
+        let record = &spec.record;
+        let home = part.as_ref().map(|part| part.home());
+        let is_here = |node: NodeId| home.as_ref().is_none_or(|home| home.has(node));
+        let has_link = |link: LinkId| home.as_ref().is_none_or(|home| home.has_link(link));
         let mut flows = Vec::with_capacity(spec.flows.len());
         for (i, (flow, &path_start)) in spec.flows.iter().zip(&routes.start).enumerate() {
             let first = routes.hops[path_start[0].index()];
@@ -159,7 +189,10 @@ impl World {
                 matches!(&flow.traffic, Traffic::Tcp { sender, .. } if sender.local_drops == LocalDrops::Unsent);
             let recorded = record.retransmissions.binary_search(&FlowId(count(i))).is_ok();
             let ctx = Context { flow: FlowId(count(i)), spec: flow, seed: spec.seed };
-            let ends = AnyEnds::new(&ctx, &spec.flows[..i], below, recorded)?;
+            let ends = match is_here(flow.from) || is_here(flow.to) {
+                true => AnyEnds::new(&ctx, &spec.flows[..i], below, recorded)?,
+                false => AnyEnds::elsewhere(),
+            };
             flows.push(Flow {
                 ends,
                 path_start,
@@ -173,6 +206,7 @@ impl World {
         }
         let mut links = Links::new(spec, typical_packet(spec), &record.capture, &record.drops);
         links.fuse(&spec.links, &mut routes.hops);
+        let part = part.map(|part| part.unfuse(&mut links, &mut routes.hops));
         let lanes = links.assign_lanes(&spec.links, &routes.hops);
         let air = Air::new(spec);
         let roamers = Roamers::new(spec, &routes, &air);
@@ -181,16 +215,27 @@ impl World {
             Components::new(links.queued.len(), air.channels.len(), interfaces.all.len(), flows.len(), roamers.count());
         let mut timeline = Timeline::new(components.count());
         for (q, queued) in (0..).map(QueueId).zip(&links.queued) {
-            timeline.set(components.queue(q), queued.deadline(Time::NEVER));
+            if has_link(queued.link) {
+                timeline.set(components.queue(q), queued.deadline(Time::NEVER));
+            }
         }
         for (id, flow) in (0..).map(FlowId).zip(&flows) {
-            timeline.set(components.source(id), flow.ends.deadline());
-            timeline.set(components.destination(id), flow.ends.destination_deadline());
+            let (from, to) = (spec.flows[id.0 as usize].from, spec.flows[id.0 as usize].to);
+            if is_here(from) {
+                timeline.set(components.source(id), flow.ends.deadline());
+            }
+            if is_here(to) {
+                timeline.set(components.destination(id), flow.ends.destination_deadline());
+            }
         }
-        let sampler = Sampler::new(spec);
+        let mut sampler = Sampler::new(spec);
+        sampler.keep(|flow| is_here(spec.flows[flow.0 as usize].from), has_link);
         timeline.set(components.sampler(), sampler.next());
-        let mut world = World {
-            spec: spec.clone(),
+        let part = part.map(|part| part.close(&mut routes.hops));
+        let mut log = Log::default();
+        log.order = part.as_ref().map(|_| Box::default());
+        Ok(World {
+            spec: Arc::clone(spec),
             now: Time::ZERO,
             wires: Wires::new(lanes),
             timeline,
@@ -210,23 +255,18 @@ impl World {
             refused: Vec::new(),
             congested: Vec::new(),
             entering: FlowId(u32::MAX),
-            log: Log::default(),
+            log,
             captured: Vec::new(),
             sampler,
             roamers,
             warm: None,
             ledger: Ledger::default(),
             audit: None,
+            part,
             events: 0,
             #[cfg(test)]
             sent: None,
-        };
-        world.associate_first();
-        if cfg!(debug_assertions) {
-            // So it is in tests.
-            world.audit();
-        }
-        Ok(world)
+        })
     }
 
     /// The virtual time.
@@ -257,19 +297,24 @@ impl World {
         let warmup = Time::ZERO + self.spec.warmup;
         if self.warm.is_none() && warmup <= time {
             self.run_before(warmup, sink);
-            self.now = self.now.max(warmup);
-            let totals = self.totals(true);
-            for (link, totals) in (0..).map(LinkId).zip(&totals.links) {
-                self.links.reset_max_queue(link, self.now, totals);
-                if let Some((channel, own)) = self.air.at[link.index()] {
-                    self.air.channels[channel.index()].reset_held_max(own);
-                }
-            }
-            self.warm = Some(totals);
+            self.begin_summary();
         }
         self.run_before(time + Span::from_ns(1), sink);
         self.now = self.now.max(time);
         self.hand_over(sink);
+    }
+
+    /// The warmup is over.
+    fn begin_summary(&mut self) {
+        self.now = self.now.max(Time::ZERO + self.spec.warmup);
+        let totals = self.totals(true);
+        for (link, totals) in (0..).map(LinkId).zip(&totals.links) {
+            self.links.reset_max_queue(link, self.now, totals);
+            if let Some((channel, own)) = self.air.at[link.index()] {
+                self.air.channels[channel.index()].reset_held_max(own);
+            }
+        }
+        self.warm = Some(totals);
     }
 
     /// To the end of the run.
@@ -291,6 +336,9 @@ impl World {
                     self.touch();
                 }
                 let entry = self.wires.pop();
+                if let Some(order) = &mut self.log.order {
+                    order.reach(Moment { time: arrival, is_deadline: false, rank: low64(entry.key()) });
+                }
                 if entry.depth > 0 {
                     self.count_wait(&entry);
                 }
@@ -305,6 +353,9 @@ impl World {
                 }
                 self.now = deadline;
                 self.links.before_departures = false;
+                if let Some(order) = &mut self.log.order {
+                    order.reach(Moment { time: deadline, is_deadline: true, rank: u64::from(component.0) });
+                }
                 self.on_deadline(component);
             }
             self.tell_hosts();
@@ -400,6 +451,11 @@ impl World {
     fn put_in_flight(&mut self, from: Time, time: Time, packet: PacketId, place: Place, size: u16, lane: Lane) {
         let hop = self.hops[place.index()];
         if hop.is_fused() {
+            if hop.is_away() {
+                let flight_ns = flight_ns(from, time);
+                let entry = InFlight { time, packet, next: Next::reaches(place), size, depth: 0, flight_ns };
+                return self.send_away(entry, lane);
+            }
             let (entry, lane) = self.links.pass(time, hop.link(), packet, place.next(), size);
             self.wires.insert(entry, lane);
         } else {
@@ -413,7 +469,11 @@ impl World {
     #[cold]
     fn hold_back(&mut self, from: Time, time: Time, packet: PacketId, place: Place, size: u16) {
         let flight_ns = flight_ns(from, time).saturating_add(1);
-        self.wires.insert(InFlight { time, packet, next: Next::reaches(place), size, depth: 0, flight_ns }, Lane::NONE);
+        let entry = InFlight { time, packet, next: Next::reaches(place), size, depth: 0, flight_ns };
+        if self.hops[place.index()].is_away() {
+            return self.send_away(entry, Lane::NONE);
+        }
+        self.wires.insert(entry, Lane::NONE);
     }
 
     /// A packet on its way to `place`, that came to a link at `from`, is lost at the end of its transmission, at `time`.

@@ -159,6 +159,13 @@ impl AirRow {
     }
 }
 
+impl AirSeries {
+    /// Times and links of all samples.
+    pub(crate) fn samples(&self) -> (&[f64], &[u32]) {
+        (&self.time_s, &self.link)
+    }
+}
+
 impl AirSample {
     /// `first`: the counters at the last sample.
     pub(crate) fn new(

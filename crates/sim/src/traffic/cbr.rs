@@ -34,6 +34,7 @@ pub struct Cbr {
 
 impl Kind for Cbr {
     type Ends = Datagrams;
+    const MAY_PART: bool = true;
 
     fn check(&self, faults: &mut Faults) {
         faults.require(self.rate.as_bps() > 0, "rate", "must be above 0bit/s");
@@ -59,6 +60,7 @@ impl Kind for Cbr {
             counters: Counters::default(),
             jitter_ns: 0.0,
             last_delay: None,
+            received_up_to: 0,
         })
     }
 }
@@ -75,6 +77,8 @@ pub(crate) struct Datagrams {
     jitter_ns: f64,
     /// Delay of the previous datagram.
     last_delay: Option<Span>,
+    /// The last datagram that has arrived is the one before this.
+    received_up_to: u64,
 }
 
 impl Datagrams {
@@ -99,7 +103,9 @@ impl Ends for Datagrams {
         self.next = self.send_time(self.counters.sent);
     }
     fn on_packet(&mut self, now: Time, packet: &Packet, _: &mut Outputs) {
-        let sent = self.send_time(packet.seq.to_offset(self.counters.sent));
+        let number = packet.seq.to_offset(self.received_up_to);
+        self.received_up_to = self.received_up_to.max(number + 1);
+        let sent = self.send_time(number);
         let delay = now.since(sent);
         self.counters.received += 1;
         self.counters.received_bytes += u64::from(packet.size);
@@ -111,6 +117,10 @@ impl Ends for Datagrams {
     }
     fn counters(&self) -> Counters {
         self.counters
+    }
+    fn join(&mut self, destination: Datagrams) {
+        self.counters.receive(&destination.counters);
+        (self.jitter_ns, self.last_delay) = (destination.jitter_ns, destination.last_delay);
     }
     fn report(&self, period: &Period, report: &mut Report) {
         let (first, last, row) = (period.first, period.last, &mut report.row);

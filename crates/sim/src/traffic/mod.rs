@@ -72,6 +72,8 @@ pub(crate) trait Kind: Sized {
     }
     /// Each packet is remembered, for a row of a table.
     const REMEMBERS_PACKETS: bool = false;
+    /// Its two ends share nothing but packets: they may be in different parts of a world, and [`Ends::join`] makes one of both.
+    const MAY_PART: bool = false;
     /// Both ends of the flow.
     fn build(&self, ctx: &Context) -> Result<Self::Ends, BuildError>;
     /// Names the tables that it fills ([`Tables::of`]), so that they exist in every run.
@@ -95,6 +97,12 @@ pub(crate) trait Ends {
     fn on_packet(&mut self, now: Time, packet: &Packet, out: &mut Outputs);
     /// Everything so far that tables count from warmup on.
     fn counters(&self) -> Counters;
+    /// Takes the destination from another copy of the flow, where it was while the source was here. See [`Kind::MAY_PART`].
+    fn join(&mut self, _destination: Self)
+    where
+        Self: Sized,
+    {
+    }
     /// Fills in the flow's row, its own [`Kind::FIGURES`] and its tables. What counters tell is in the row already.
     fn report(&self, period: &Period, report: &mut Report);
 }
@@ -105,6 +113,8 @@ pub(crate) trait App: Sized {
     type Running: Running + std::fmt::Debug;
     /// It sends all it has, whenever the flow stops.
     const OUTLASTS_STOP: bool = false;
+    /// A flow has one connection, without an end of its own: so its two ends share nothing but packets.
+    const IS_ONE_CONNECTION: bool = false;
 
     /// With all defaults, as its bare name stands for; `None`: it needs parameters.
     fn by_default() -> Option<Self> {
@@ -262,6 +272,10 @@ impl AnyEnds {
         if let AnyEnds::Tcp(e) = self {
             e.on_path_change(now);
         }
+    }
+    /// Stands for the ends of a flow that are in other parts of the world.
+    pub(crate) fn elsewhere() -> AnyEnds {
+        AnyEnds::External(External::default())
     }
     /// A packet of this flow was dropped at a queue.
     pub(crate) fn on_drop(&mut self, packet: &Packet) {

@@ -51,6 +51,8 @@ impl Kind for Ping {
     type Ends = Pings;
     const IS_ANSWERED: bool = true;
     const REMEMBERS_PACKETS: bool = true;
+    // The destination remembers nothing.
+    const MAY_PART: bool = true;
 
     fn by_default() -> Option<Ping> {
         Some(Ping::default())

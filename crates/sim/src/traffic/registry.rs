@@ -120,6 +120,10 @@ macro_rules! kinds {
             pub(crate) fn build(&self, ctx: &Context) -> Result<AnyApp, BuildError> {
                 Ok(match self { $(TcpApp::$app_config(c) => AnyApp::$app_config(c.build(ctx)?)),+ })
             }
+            /// See [`App::IS_ONE_CONNECTION`].
+            pub(crate) fn is_one_connection(&self) -> bool {
+                match self { $(TcpApp::$app_config(_) => <$app_config as App>::IS_ONE_CONNECTION),+ }
+            }
             /// It sends all it has, whenever the flow stops.
             pub(crate) fn outlasts_stop(&self) -> bool {
                 match self { $(TcpApp::$app_config(_) => <$app_config as App>::OUTLASTS_STOP),+ }
@@ -155,6 +159,14 @@ macro_rules! kinds {
                 match self {
                     Traffic::Tcp { .. } => true,
                     $(Traffic::$config(_) => <$config as Kind>::IS_ANSWERED,)+
+                    Traffic::Daemon(_) | Traffic::External => false,
+                }
+            }
+            /// Its two ends share nothing but packets.
+            pub(crate) fn may_part(&self) -> bool {
+                match self {
+                    Traffic::Tcp { read_rate, app, .. } => read_rate.is_none() && app.is_one_connection(),
+                    $(Traffic::$config(_) => <$config as Kind>::MAY_PART,)+
                     Traffic::Daemon(_) | Traffic::External => false,
                 }
             }
@@ -246,6 +258,14 @@ macro_rules! kinds {
                     // Only segments of TCP are merged.
                     $(AnyEnds::$config(e) => e.on_packet(now, &merged.packet, out),)+
                     AnyEnds::Daemon(_) | AnyEnds::External(_) => {}
+                }
+            }
+            /// Takes the destination from another copy of the flow.
+            pub(crate) fn join(&mut self, destination: AnyEnds) {
+                match (self, destination) {
+                    (AnyEnds::Tcp(e), AnyEnds::Tcp(other)) => e.join(other),
+                    $((AnyEnds::$config(e), AnyEnds::$config(other)) => e.join(other),)+
+                    _ => {}
                 }
             }
             pub(crate) fn counters(&self, now: Time) -> Counters {

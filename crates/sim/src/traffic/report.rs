@@ -23,6 +23,18 @@ pub(crate) struct Counters {
     pub acks_sent: u64,
 }
 
+impl Counters {
+    /// Adds what another copy of the flow has of its destination.
+    pub(crate) fn receive(&mut self, destination: &Counters) {
+        self.received += destination.received;
+        self.received_bytes += destination.received_bytes;
+        self.delay_sum_ns += destination.delay_sum_ns;
+        self.spurious_retransmissions += destination.spurious_retransmissions;
+        self.delivered_bytes += destination.delivered_bytes;
+        self.acks_sent += destination.acks_sent;
+    }
+}
+
 /// A number that only one kind of traffic has: a column of the table `flows`; in summaries the mean over the flows of a group.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Figure {

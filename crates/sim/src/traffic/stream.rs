@@ -39,6 +39,8 @@ fn picture() -> Span {
 impl App for Stream {
     type Running = Encoder;
 
+    const IS_ONE_CONNECTION: bool = true;
+
     fn check(&self, faults: &mut Faults) {
         faults.require(self.rate.as_bps() > 0, "rate", "must be above 0bit/s");
         faults.require(self.every >= SHORTEST, "every", format!("must be at least {SHORTEST}"));

@@ -233,6 +233,11 @@ impl Tcp {
         }
     }
 
+    /// Takes the receiver from another copy of a flow of one connection.
+    pub(crate) fn join(&mut self, destination: Tcp) {
+        self.receiver = destination.receiver;
+    }
+
     /// Number of the connection within the flow, from 1; 0 before the first.
     pub(crate) fn connection(&self) -> u64 {
         u64::from(self.transfers)
@@ -385,7 +390,7 @@ impl Tcp {
     fn end_transfer(&mut self, now: Time, complete: bool, log: &mut Log) {
         let Some(running) = self.transfer.take() else { return };
         let stats = self.sender.stats();
-        log.transfers.push(Transfer {
+        log.push_transfer(Transfer {
             flow: self.flow,
             index: self.transfers - 1,
             bytes: running.bytes,

@@ -24,6 +24,8 @@ pub struct Unlimited {}
 impl App for Unlimited {
     type Running = Unlimited;
 
+    const IS_ONE_CONNECTION: bool = true;
+
     fn by_default() -> Option<Unlimited> {
         Some(Unlimited {})
     }

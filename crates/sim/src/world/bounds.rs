@@ -22,25 +22,45 @@ pub struct Outgrown {
 impl World {
     /// Whether the run has grown beyond what memory is for. A driver asks now and then, and ends the run.
     pub fn outgrown(&self) -> Option<Outgrown> {
-        self.outgrown_beyond(MAX_PACKETS, MAX_ROWS)
+        World::outgrown_together(std::slice::from_ref(self))
     }
 
-    fn outgrown_beyond(&self, packets: u64, rows: u64) -> Option<Outgrown> {
-        let log = &self.log;
+    /// As [`Self::outgrown`], of all parts of a world.
+    pub(super) fn outgrown_together(parts: &[World]) -> Option<Outgrown> {
+        World::outgrown_beyond(parts, MAX_PACKETS, MAX_ROWS)
+    }
+
+    fn outgrown_beyond(parts: &[World], packets: u64, rows: u64) -> Option<Outgrown> {
+        let sum = |of: fn(&World) -> usize| parts.iter().map(of).sum::<usize>();
         let sizes = [
-            (self.pool.len(), packets, "packets in queues and on lines", "limit the queues, or send less"),
-            (log.drops.count(), rows, "rows of the table drops", "name fewer links in record.drops, or none"),
-            (log.transfers.len(), rows, "rows of the table transfers", "raise gap_k, or take fewer users of web"),
-            (log.ppdus.count(), rows, "rows of the table ppdus", "leave record.ppdus out, or shorten duration"),
+            (sum(|w| w.pool.len()), packets, "packets in queues and on lines", "limit the queues, or send less"),
             (
-                log.retransmissions(),
+                sum(|w| w.log.drops.count()),
+                rows,
+                "rows of the table drops",
+                "name fewer links in record.drops, or none",
+            ),
+            (
+                sum(|w| w.log.transfers.len()),
+                rows,
+                "rows of the table transfers",
+                "raise gap_k, or take fewer users of web",
+            ),
+            (
+                sum(|w| w.log.ppdus.count()),
+                rows,
+                "rows of the table ppdus",
+                "leave record.ppdus out, or shorten duration",
+            ),
+            (
+                sum(|w| w.log.retransmissions()),
                 rows,
                 "rows of the table retransmissions",
                 "name fewer flows in record.retransmissions, or none",
             ),
         ];
         let (count, most, what, remedy) = sizes.into_iter().find(|&(count, most, ..)| count as u64 > most)?;
-        Some(Outgrown { time_s: self.now.as_secs_f64().to_string(), count: count as u64, what, most, remedy })
+        Some(Outgrown { time_s: parts[0].now.as_secs_f64().to_string(), count: count as u64, what, most, remedy })
     }
 }
 
@@ -70,16 +90,16 @@ mod tests {
         let fast = r#"{ kind = "cbr", rate = "10Mbit/s" }"#;
         let full = world(fast, r#"{ name = "fifo" }"#);
         assert_eq!(full.outgrown(), None);
-        let told = full.outgrown_beyond(500, 500).unwrap().to_string();
+        let told = World::outgrown_beyond(&[full], 500, 500).unwrap().to_string();
         assert!(told.starts_with("after 1 s of simulated time there are 7"), "{told}");
         assert!(told.ends_with("packets in queues and on lines: must be at most 500; limit the queues, or send less"));
         let dropping = world(fast, r#"{ name = "fifo", limit_packets = 5 }"#);
-        let told = dropping.outgrown_beyond(500, 500).unwrap().to_string();
+        let told = World::outgrown_beyond(&[dropping], 500, 500).unwrap().to_string();
         assert!(told.contains("rows of the table drops: must be at most 500"), "{told}");
         // Transfers that wait for nothing but each other.
         let web = r#"{ kind = "web", body_mu = 1.0, body_sigma = 0.0, tail_fraction = 0.0, gap_k = "1ns", gap_alpha = 100.0 }"#;
         let users = world(web, r#"{ name = "fifo" }"#);
-        let told = users.outgrown_beyond(500, 100).unwrap().to_string();
+        let told = World::outgrown_beyond(&[users], 500, 100).unwrap().to_string();
         assert!(told.contains("rows of the table transfers: must be at most 100"), "{told}");
     }
 }

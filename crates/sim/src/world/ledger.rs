@@ -28,6 +28,20 @@ pub struct Count {
     pub bytes: u64,
 }
 
+impl Ledger {
+    /// That of another part of the same world.
+    pub(super) fn join(&mut self, other: &Ledger) {
+        let add = |to: &mut Count, from: Count| to.add_all(from.packets, from.bytes);
+        add(&mut self.sent, other.sent);
+        add(&mut self.delivered, other.delivered);
+        add(&mut self.delivered_forward, other.delivered_forward);
+        add(&mut self.dropped, other.dropped);
+        add(&mut self.lost, other.lost);
+        add(&mut self.taken_by_interfaces, other.taken_by_interfaces);
+        add(&mut self.handed_up, other.handed_up);
+    }
+}
+
 impl Count {
     #[inline]
     pub(super) fn add(&mut self, size: u16) {

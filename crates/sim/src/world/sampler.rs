@@ -23,6 +23,8 @@ pub(super) struct Sampler {
     last_air: Vec<AirStats>,
     daemons: Vec<FlowId>,
     last_at: Time,
+    /// Samples so far.
+    pub(super) taken: u64,
 }
 
 impl Sampler {
@@ -59,7 +61,15 @@ impl Sampler {
             air,
             daemons,
             last_at: Time::ZERO,
+            taken: 0,
         }
+    }
+
+    /// Samples only what a part of the world has, at the times of all.
+    pub(super) fn keep(&mut self, flow: impl Fn(FlowId) -> bool, link: impl Fn(LinkId) -> bool) {
+        self.flows.retain(|&id| flow(id));
+        self.links.retain(|&id| link(id));
+        self.air.retain(|&id| link(id));
     }
 }
 
@@ -125,6 +135,7 @@ impl World {
         }
         self.roamers.sample(now, &mut self.air, &mut self.log.walkers);
         sampler.last_at = now;
+        sampler.taken += 1;
         sampler.next = now + sampler.interval;
     }
 }

@@ -18,6 +18,7 @@ mod compressed_sacks;
 mod coop;
 mod dualq;
 mod examples;
+mod parts;
 mod portable;
 mod probe;
 mod receive_offload;
