@@ -77,6 +77,16 @@ lint: $(BUILD) $(DEV) ## Formatting, lints and types
 bench: $(BUILD) ## Speed and agreement against other simulators; writes bench/latest.json
 	$(BIN)/python bench/run.py
 
+.PHONY: site
+site: target/.site ## The documentation as a site, in target/site; links within it are checked
+	NO_MKDOCS_2_WARNING=1 target/site-env/bin/mkdocs build --strict --quiet
+
+# Its tools stay out of .venv: nothing else needs them, and their versions are pinned.
+target/.site: tools/site-requirements.txt
+	$(PYTHON) -m venv target/site-env
+	target/site-env/bin/python -m pip install --quiet --disable-pip-version-check -r tools/site-requirements.txt
+	@touch $@
+
 .PHONY: generate
 generate: $(BUILD) $(DEV) ## Rewrite what follows: Python types, reference pages, pages with verdicts
 	$(BIN)/python tools/generate.py

@@ -10,6 +10,7 @@ cargo test --workspace
 if tools/host.sh have; then tools/host.sh test; else echo "SKIPPED: airtcp-host with BPF"; fi
 # Installed where nothing else of airtcp is.
 .venv/bin/python tools/wheel.py
+make --no-print-directory site
 # No pipe into tee: its exit status would hide that of the tests.
 status=0
 AIRTCP_TEST_WASM=1 .venv/bin/python -m pytest -n auto --dist worksteal -rs > "$log" 2>&1 || status=$?
