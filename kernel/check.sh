@@ -1,0 +1,100 @@
+#!/bin/sh
+# Does the patch series apply to a fresh Linux source, pass checkpatch and build?
+# Exit codes: 0 yes, or skipped aloud; 1 no; 2 wrong use.
+set -eu
+
+usage() {
+	cat <<'EOF'
+Usage: kernel/check.sh [SOURCE.tar.xz]
+
+Unpacks a fresh Linux source, applies kernel/mac80211-retry-out and
+kernel/mac80211-hwsim, runs checkpatch --strict on each patch and builds
+mac80211, mac80211_hwsim and ath9k for User-Mode Linux. Sparse looks at the
+changed files of mac80211, where it is installed.
+
+SOURCE is /usr/src/linux-source-6.12.tar.xz by default (Debian's package
+linux-source-6.12). Without it the check is skipped, and says so.
+
+A check that passed is remembered in ${XDG_CACHE_HOME:-~/.cache}/airtcp/kernel
+and not made again while source, patches, configuration and script are the same.
+It takes 3 to 5 minutes on 2 idle cores and 2 GB, which are freed at the end.
+
+Exit codes: 0 passed or skipped, 1 failed, 2 wrong use.
+
+Example:
+  kernel/check.sh
+  kernel/check.sh ~/linux-source-6.12.tar.xz
+EOF
+}
+
+here=$(cd "$(dirname "$0")" && pwd)
+case ${1-} in
+-h | --help) usage; exit 0 ;;
+-*) usage >&2; exit 2 ;;
+esac
+[ $# -le 1 ] || { usage >&2; exit 2; }
+
+source=${1-/usr/src/linux-source-6.12.tar.xz}
+if [ ! -f "$source" ]; then
+	echo "skipped: $source is not there; apt-get install linux-source-6.12 brings it"
+	[ $# -eq 0 ] && exit 0
+	exit 1
+fi
+for tool in make gcc flex bison bc xz patch perl; do
+	command -v $tool >/dev/null || { echo "skipped: $tool is not installed"; exit 0; }
+done
+
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/airtcp/kernel
+key=$({ sha256sum <"$source"; cat "$here"/mac80211-*/*.patch "$here/check.config" "$0"; gcc --version; } | sha256sum | cut -c1-16)
+if [ -f "$cache/$key" ]; then
+	echo "passed before, nothing has changed:"
+	cat "$cache/$key"
+	exit 0
+fi
+
+work=$(mktemp -d "${TMPDIR:-/tmp}/airtcp-kernel-XXXXXX")
+trap 'rm -rf "$work"' EXIT
+trap 'exit 1' HUP INT TERM
+fail() {
+	echo "failed: $1" >&2
+	[ ! -f "$work/log" ] || tail -n 40 "$work/log" >&2
+	exit 1
+}
+
+mkdir "$work/src"
+tar xf "$source" -C "$work/src" --strip-components=1 || fail "$source cannot be unpacked"
+cd "$work/src"
+version=$(make -s kernelversion)
+for patch in "$here"/mac80211-retry-out/*.patch "$here"/mac80211-hwsim/*.patch; do
+	name=${patch#"$here/"}
+	# New files lie in directories that MAINTAINERS lists as a whole.
+	perl scripts/checkpatch.pl --strict --no-tree --ignore FILE_PATH_CHANGES,SPDX_LICENSE_TAG "$patch" >"$work/log" 2>&1 ||
+		fail "checkpatch complains about $name"
+	patch -p1 --fuzz=0 --silent <"$patch" >"$work/log" 2>&1 || fail "$name does not apply to Linux $version"
+done
+count=$(cat "$here"/mac80211-*/*.patch | grep -c '^Subject: ')
+
+make_um() { nice -n 5 make -j"$(nproc)" ARCH=um O="$work/build" "$@" >"$work/log" 2>&1; }
+mkdir "$work/build"
+KCONFIG_ALLCONFIG="$here/check.config" make_um allnoconfig || fail "the configuration"
+for option in MAC80211_RETRY_OUT MAC80211_HWSIM ATH9K ATH9K_HTC; do
+	grep -q "^CONFIG_$option=[ym]" "$work/build/.config" || fail "CONFIG_$option cannot be set"
+done
+make_um W=1 net/mac80211/ drivers/net/wireless/virtual/ drivers/net/wireless/ath/ || fail "the build"
+if grep -E 'warning:' "$work/log" | grep -E 'retry_out|rx\.c|agg-rx|hwsim|ath9k' >"$work/warnings"; then
+	cp "$work/warnings" "$work/log"
+	fail "warnings"
+fi
+if command -v sparse >/dev/null; then
+	touch net/mac80211/retry_out.c
+	make_um C=1 net/mac80211/retry_out.o || fail "sparse cannot run"
+	! grep -E 'retry_out\.[ch]:.*(warning|error):' "$work/log" || fail "sparse complains"
+	sparse="sparse has nothing to say about retry_out.c"
+else
+	sparse="sparse is not installed"
+fi
+
+mkdir -p "$cache"
+echo "$count patches apply to Linux $version; checkpatch --strict is silent; mac80211, hwsim and ath9k build without warnings in what changed; $sparse" >"$work/result"
+mv "$work/result" "$cache/$key"
+cat "$cache/$key"
