@@ -36,7 +36,7 @@ use crate::wifi::trace::Ac;
 const NEVER: Time = Time::NEVER;
 
 /// The medium as one radio senses it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 struct Carrier {
     /// Transmissions it senses, its own included.
     sensed: u16,
@@ -54,6 +54,44 @@ struct Carrier {
     /// No backoff slot begins before this: when a missing response was noticed.
     hold: Time,
     eifs_extra: Span,
+}
+
+impl Carrier {
+    /// Another radio begins.
+    #[inline]
+    fn hear_begin(&mut self) {
+        self.sensed += 1;
+        self.clean = self.sensed == 1;
+        self.deaf &= self.sensed > 1;
+    }
+    /// Another radio ends; see [`Contention::on_end`]. True if the medium is idle now.
+    #[inline]
+    fn hear_end(&mut self, now: Time, nav_end: Time, is_receiver: bool, is_decoded: bool) -> bool {
+        self.sensed -= 1;
+        if self.sensed > 0 {
+            return false;
+        }
+        self.idle_since = now;
+        // [IEEE80211-10.3.2.3-4]
+        self.extra = if self.deaf { Span::ZERO } else { self.eifs_extra };
+        // [IEEE80211-10.3.2.3-5]
+        if self.clean && (!is_receiver || is_decoded) {
+            self.extra = Span::ZERO;
+            // [IEEE80211-10.3.2.4-2]
+            if !is_receiver {
+                // [IEEE80211-10.3.2.4-1]
+                self.nav = self.nav.max(nav_end);
+            }
+        }
+        true
+    }
+    /// Whether a radio that senses this will do all that one would that senses `other`. Both are idle since the same instant, which is now;
+    /// how they came to be is forgotten with the next transmission.
+    fn is_as(&self, other: &Carrier) -> bool {
+        let now = other.idle_since;
+        let same_nav = self.nav == other.nav || self.nav.max(other.nav) <= now;
+        !self.engaged && same_nav && self.idle_since == now && self.extra == other.extra && self.hold <= now
+    }
 }
 
 /// How backoffs come about and what becomes of them.
@@ -199,7 +237,14 @@ pub(super) struct Contender {
 
 #[derive(Debug)]
 pub(super) struct Contention {
+    /// By radio, of those that have their own.
     carrier: Vec<Carrier>,
+    /// What all others sense, where there is one cell: those that have not taken part in an exchange lately.
+    shared: Carrier,
+    /// By radio: whether it has its own.
+    is_apart: Vec<bool>,
+    /// Where there is one cell: those that have.
+    apart: Vec<RadioId>,
     // [IEEE80211-10.23.2.2-1]
     access: Vec<[Access; 4]>,
     windows: Vec<[Window; 4]>,
@@ -210,14 +255,15 @@ pub(super) struct Contention {
     ready: Vec<Time>,
     /// By radio: its draws.
     rng: Vec<Rng>,
-    /// By transmitter: the other radios that hear it.
-    pub hears: Vec<Vec<RadioId>>,
+    /// By transmitter: the other radios that hear it. Empty where there is one cell.
+    hears: Vec<Vec<RadioId>>,
     heard: Vec<bool>,
     sensing: Span,
     /// Least of `ready`, and whose; stale when `is_stale`.
     next: (Time, RadioId),
     is_stale: bool,
-    /// All hear all, by IEEE 802.11: what a transmission stops, the one that follows within the exchange finds stopped.
+    /// All hear all, by IEEE 802.11 with one EIFS: most of them sense the same. What a transmission stops, the one that follows within
+    /// the exchange finds stopped.
     is_one_cell: bool,
 }
 
@@ -230,6 +276,19 @@ impl Contention {
     ) -> Contention {
         let mut c = Contention {
             carrier: Vec::new(),
+            shared: Carrier {
+                sensed: 0,
+                clean: true,
+                deaf: false,
+                engaged: false,
+                idle_since: Time::ZERO,
+                nav: Time::ZERO,
+                extra: Span::ZERO,
+                hold: Time::ZERO,
+                eifs_extra: Span::ZERO,
+            },
+            is_apart: Vec::new(),
+            apart: Vec::new(),
             access: Vec::new(),
             windows: Vec::new(),
             kinds: Vec::new(),
@@ -244,17 +303,8 @@ impl Contention {
             is_one_cell: hidden.is_empty(),
         };
         for Contender { timing, edca, has_qos, eifs, retry_limit, wavelan, rng } in radios {
-            c.carrier.push(Carrier {
-                sensed: 0,
-                clean: true,
-                deaf: false,
-                engaged: false,
-                idle_since: Time::ZERO,
-                nav: Time::ZERO,
-                extra: Span::ZERO,
-                hold: Time::ZERO,
-                eifs_extra: if eifs { timing.eifs().saturating_sub(timing.difs()) } else { Span::ZERO },
-            });
+            let eifs_extra = if eifs { timing.eifs().saturating_sub(timing.difs()) } else { Span::ZERO };
+            c.carrier.push(Carrier { eifs_extra, ..c.shared });
             let rule = match wavelan.as_ref().map(|w| w.backoff) {
                 None => Rule::Dot11,
                 Some(Backoff::Resense) => Rule::Resense,
@@ -288,35 +338,68 @@ impl Contention {
             c.rng.push(rng);
         }
         let n = c.ready.len();
-        c.heard = vec![true; n * n];
-        for &(a, b) in hidden {
-            let (a, b) = (a.index(), b.index());
-            c.heard[a * n + b] = false;
-            c.heard[b * n + a] = false;
+        if let Some(first) = c.carrier.first() {
+            c.shared = *first;
+            c.is_one_cell &= c.carrier.iter().all(|carrier| carrier.eifs_extra == first.eifs_extra);
         }
-        for from in 0..n {
-            c.heard[from * n + from] = false;
-            c.hears.push((0..n).map(RadioId::at).filter(|to| c.heard[from * n + to.index()]).collect());
+        c.is_apart = vec![!c.is_one_cell; n];
+        if !c.is_one_cell {
+            c.hide(hidden);
         }
         c
+    }
+
+    /// Fills in who hears whom.
+    fn hide(&mut self, hidden: &[(RadioId, RadioId)]) {
+        let n = self.ready.len();
+        self.heard = vec![true; n * n];
+        for &(a, b) in hidden {
+            let (a, b) = (a.index(), b.index());
+            self.heard[a * n + b] = false;
+            self.heard[b * n + a] = false;
+        }
+        for from in 0..n {
+            self.heard[from * n + from] = false;
+            self.hears.push((0..n).map(RadioId::at).filter(|to| self.heard[from * n + to.index()]).collect());
+        }
+    }
+
+    /// The medium as a radio senses it.
+    #[inline]
+    fn sensed_by(&self, r: usize) -> &Carrier {
+        if self.is_apart[r] { &self.carrier[r] } else { &self.shared }
+    }
+
+    /// As [`Self::sensed_by`], to be changed for this radio alone.
+    #[inline]
+    fn set_apart(&mut self, r: usize) -> &mut Carrier {
+        if !self.is_apart[r] {
+            self.is_apart[r] = true;
+            self.carrier[r] = self.shared;
+            self.apart.push(RadioId::at(r));
+        }
+        &mut self.carrier[r]
     }
 
     /// Whether `to` hears `from`.
     #[inline]
     pub(super) fn is_heard(&self, from: RadioId, to: RadioId) -> bool {
+        if self.is_one_cell {
+            return from != to;
+        }
         self.heard[from.index() * self.ready.len() + to.index()]
     }
 
     /// Whether the radio senses a transmission, its own included.
     #[inline]
     pub(super) fn is_busy(&self, radio: RadioId) -> bool {
-        self.carrier[radio.index()].sensed > 0
+        self.sensed_by(radio.index()).sensed > 0
     }
 
     /// Whether the radio takes part in an exchange.
     #[inline]
     pub(super) fn is_engaged(&self, radio: RadioId) -> bool {
-        self.carrier[radio.index()].engaged
+        self.sensed_by(radio.index()).engaged
     }
 
     /// The radio whose frame may leave first, and when; ties to the lower number.
@@ -338,7 +421,7 @@ impl Contention {
     /// A frame waits in a category that had none.
     pub(super) fn on_frame(&mut self, radio: RadioId, ac: Ac, now: Time) {
         let r = radio.index();
-        let carrier = &self.carrier[r];
+        let carrier = *self.sensed_by(r);
         // [IEEE80211-10.3.2.1-1]
         let is_idle = carrier.sensed == 0 && !carrier.engaged && carrier.nav <= now;
         let a = &mut self.access[r][ac.index()];
@@ -396,7 +479,7 @@ impl Contention {
             }
         }
         let winner = winner.expect("the radio was ready");
-        self.carrier[r].engaged = true;
+        self.set_apart(r).engaged = true;
         self.freeze(r, now, &mut Counted::nothing());
         winner
     }
@@ -410,23 +493,34 @@ impl Contention {
     /// A transmission begins.
     pub(super) fn on_begin(&mut self, transmitter: RadioId, now: Time) {
         let t = transmitter.index();
-        self.carrier[t].sensed += 1;
-        self.carrier[t].clean = false;
-        self.carrier[t].deaf = true;
+        let own = self.set_apart(t);
+        own.sensed += 1;
+        own.clean = false;
+        own.deaf = true;
         let mut counted = Counted::nothing();
         self.freeze(t, now, &mut counted);
-        let hears = std::mem::take(&mut self.hears[t]);
-        for &h in &hears {
-            let h = h.index();
+        let hears = if self.is_one_cell { &mut self.apart } else { &mut self.hears[t] };
+        let hears = std::mem::take(hears);
+        for h in hears.iter().map(|h| h.index()).filter(|&h| h != t) {
             let carrier = &mut self.carrier[h];
-            carrier.sensed += 1;
-            carrier.clean = carrier.sensed == 1;
-            carrier.deaf &= carrier.sensed > 1;
+            carrier.hear_begin();
             if carrier.clean && !carrier.engaged && self.pending[h] != 0 {
                 self.freeze(h, now, &mut counted);
             }
         }
-        self.hears[t] = hears;
+        if !self.is_one_cell {
+            self.hears[t] = hears;
+            return;
+        }
+        self.apart = hears;
+        self.shared.hear_begin();
+        if self.shared.clean {
+            for h in 0..self.pending.len() {
+                if self.pending[h] != 0 && !self.is_apart[h] {
+                    self.freeze(h, now, &mut counted);
+                }
+            }
+        }
     }
 
     /// A transmission ends. Who decoded it stays silent until `nav_end`; the one whom it was for decoded it or not. At `follows` the next
@@ -445,32 +539,20 @@ impl Contention {
     ) {
         let stays = if self.is_one_cell && follows != NEVER { follows + self.sensing } else { NEVER };
         let t = transmitter.index();
-        let hears = std::mem::take(&mut self.hears[t]);
-        for &h in &hears {
+        if receiver.index() < self.ready.len() {
+            self.set_apart(receiver.index());
+        }
+        let hears = if self.is_one_cell { &mut self.apart } else { &mut self.hears[t] };
+        let hears = std::mem::take(hears);
+        for &h in hears.iter().filter(|&&h| h != transmitter) {
             let is_receiver = h == receiver;
             let h = h.index();
             let carrier = &mut self.carrier[h];
-            carrier.sensed -= 1;
-            if carrier.sensed > 0 {
-                continue;
-            }
-            carrier.idle_since = now;
-            // [IEEE80211-10.3.2.3-4]
-            carrier.extra = if carrier.deaf { Span::ZERO } else { carrier.eifs_extra };
-            // [IEEE80211-10.3.2.3-5]
-            if carrier.clean && (!is_receiver || is_decoded) {
-                carrier.extra = Span::ZERO;
-                // [IEEE80211-10.3.2.4-2]
-                if !is_receiver {
-                    // [IEEE80211-10.3.2.4-1]
-                    carrier.nav = carrier.nav.max(nav_end);
-                }
-            }
-            if !carrier.engaged && self.pending[h] != 0 && carrier.nav < stays {
+            let is_idle = carrier.hear_end(now, nav_end, is_receiver, is_decoded);
+            if is_idle && !carrier.engaged && self.pending[h] != 0 && carrier.nav < stays {
                 self.thaw(h);
             }
         }
-        self.hears[t] = hears;
         let carrier = &mut self.carrier[t];
         carrier.sensed -= 1;
         if carrier.sensed == 0 {
@@ -480,15 +562,37 @@ impl Contention {
                 self.thaw(t);
             }
         }
+        if !self.is_one_cell {
+            self.hears[t] = hears;
+            return;
+        }
+        self.apart = hears;
+        if !self.shared.hear_end(now, nav_end, false, is_decoded) {
+            return;
+        }
+        if self.shared.nav < stays {
+            for h in 0..self.pending.len() {
+                if self.pending[h] != 0 && !self.is_apart[h] {
+                    self.thaw(h);
+                }
+            }
+        }
+        let (carrier, shared, is_apart) = (&self.carrier, &self.shared, &mut self.is_apart);
+        self.apart.retain(|r| {
+            is_apart[r.index()] = !carrier[r.index()].is_as(shared);
+            is_apart[r.index()]
+        });
     }
 
     /// The radio has a response to send, or has sent it.
     pub(super) fn engage(&mut self, radio: RadioId, engaged: bool, now: Time) {
         let r = radio.index();
-        self.carrier[r].engaged = engaged;
+        let carrier = self.set_apart(r);
+        carrier.engaged = engaged;
+        let is_idle = carrier.sensed == 0;
         if engaged {
             self.freeze(r, now, &mut Counted::nothing());
-        } else if self.carrier[r].sensed == 0 {
+        } else if is_idle {
             self.thaw(r);
         }
     }
@@ -511,7 +615,7 @@ impl Contention {
         a.has_frame = has_frame;
         a.ready_at = NEVER;
         self.pending[r] = (self.pending[r] & !(1 << ac.index())) | u8::from(has_frame || a.backoff > 0) << ac.index();
-        let carrier = &mut self.carrier[r];
+        let carrier = self.set_apart(r);
         carrier.engaged = false;
         carrier.hold = now;
         if carrier.sensed == 0 {
@@ -529,14 +633,14 @@ impl Contention {
     /// Whether virtual carrier sense keeps the radio silent: a CTS is not sent then (10.3.2.9).
     // [IEEE80211-10.3.2.9-2]
     pub(super) fn has_nav(&self, radio: RadioId, now: Time) -> bool {
-        self.carrier[radio.index()].nav > now
+        self.sensed_by(radio.index()).nav > now
     }
 
     /// What is left of the backoffs becomes slots. Who is due before it can sense the transmission goes on.
     #[inline]
     // [IEEE80211-10.3.4.3-2]
     fn freeze(&mut self, r: usize, now: Time, counted: &mut Counted) {
-        let engaged = self.carrier[r].engaged;
+        let engaged = self.sensed_by(r).engaged;
         let mut ready = NEVER;
         for ac in bits(self.pending[r]) {
             let a = &mut self.access[r][ac];
@@ -578,7 +682,7 @@ impl Contention {
     #[inline]
     // [IEEE80211-10.3.4.3-2]
     fn thaw(&mut self, r: usize) {
-        let carrier = &self.carrier[r];
+        let carrier = *self.sensed_by(r);
         let start = (carrier.idle_since + carrier.extra).max(carrier.nav);
         let mut ready = NEVER;
         for ac in bits(self.pending[r]) {

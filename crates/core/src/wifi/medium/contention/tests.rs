@@ -128,6 +128,9 @@ fn after_its_exchange_a_radio_counts_a_backoff_whether_or_not_a_frame_waits() {
     let over = 1_100_000 + timing().aifs(3).as_ns() + backoff * 9_000;
     let mut early = scene(2, true, true, 15, &[]);
     early.carrier = c.carrier.clone();
+    early.shared = c.shared;
+    early.is_apart = c.is_apart.clone();
+    early.apart = c.apart.clone();
     early.access = c.access.clone();
     early.windows = c.windows.clone();
     early.pending = c.pending.clone();
@@ -342,6 +345,17 @@ fn exchange(c: &mut Contention, now: u64, data: u64, is_answered: bool, late: Ra
     let ac = c.take(from, at(now));
     let (follows, done) = (now + data + 16_000, now + data + 60_000);
     c.on_begin(from, at(now));
+    let (also_at, also) = c.next();
+    if also_at <= at(now) {
+        // They collide, and neither is answered.
+        let other = c.take(also, at(now));
+        c.on_begin(also, at(now));
+        c.on_end(from, at(now + data), at(done), to, false, NEVER);
+        c.finish(from, ac, at(now + data + 5_000), true, more);
+        c.on_end(also, at(now + data + 9_000), at(done), late, false, NEVER);
+        c.finish(also, other, at(done), true, true);
+        return done;
+    }
     c.on_end(from, at(now + data), at(done), to, is_answered, if is_answered { at(follows) } else { NEVER });
     if is_answered {
         c.engage(to, true, at(now + data));
@@ -361,7 +375,10 @@ fn who_stays_stopped_through_an_exchange_counts_as_if_it_had_been_woken_between(
         let n = draw.random_range(2..9u16);
         let [mut stopped, mut woken] = [(); 2].map(|()| scene(usize::from(n), round % 2 == 0, true, 15, &[]));
         assert!(stopped.is_one_cell);
+        // The same radios, each with a medium of its own.
         woken.is_one_cell = false;
+        woken.is_apart.fill(true);
+        woken.hide(&[]);
         let mut now = 1_000_000;
         for _ in 0..60 {
             for r in (0..n).filter(|_| draw.random_range(0..3) == 0) {
