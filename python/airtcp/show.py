@@ -33,10 +33,10 @@ class Measure:
 
 
 TCP: Final = (
-    Measure("flow_count", "number"),
+    Measure("flow_count", "flows"),
     Measure("goodput_bps", "goodput", "Mbit/s", 1e-6, 2),
     Measure("delivered_bps", "delivered", "Mbit/s", 1e-6, 2),
-    Measure("jain", "fairness", "Jain", 1, 3),
+    Measure("jain", "Jain", "index", 1, 3),
     Measure("cwnd_mean_segments", "mean cwnd", "segments", 1, 1),
     Measure("rtt_mean_ms", "mean RTT", "ms", 1, 1),
     Measure("retransmission_ratio", "resent", "%", 100, 2),
@@ -47,7 +47,7 @@ TRANSFERS: Final = (
     Measure("transfer_mean_s", "mean transfer", "s", 1, 3),
 )
 DATAGRAMS: Final = (
-    Measure("flow_count", "number"),
+    Measure("flow_count", "flows"),
     Measure("goodput_bps", "goodput", "Mbit/s", 1e-6, 2),
     Measure("received", "received"),
     Measure("rtt_mean_ms", "mean RTT", "ms", 1, 1),
@@ -98,7 +98,8 @@ def _table(title: str, rows: Sequence[Row], name: str, measures: Sequence[Measur
     longest = max((len(str(row[name])) for row in rows), default=0)
     table.add_column(name, overflow="fold", min_width=min(longest, NAME_WIDTH))
     for measure in shown:
-        table.add_column(f"{measure.title}\n{measure.unit}", justify="right")
+        # A word each line: narrow columns, of which none is cut.
+        table.add_column("\n".join([*measure.title.split(), measure.unit]), justify="right")
     for row in rows:
         table.add_row(escape(str(row[name])), *(measure.text(row) for measure in shown))
     return table
