@@ -239,11 +239,11 @@ pub(super) struct Contender {
 pub(super) struct Contention {
     /// By radio, of those that have their own.
     carrier: Vec<Carrier>,
-    /// What all others sense, where there is one cell: those that have not taken part in an exchange lately.
+    /// What all others sense, where it is shared: those that have not taken part in an exchange lately.
     shared: Carrier,
     /// By radio: whether it has its own.
     is_apart: Vec<bool>,
-    /// Where there is one cell: those that have.
+    /// Where it is shared: those that have.
     apart: Vec<RadioId>,
     // [IEEE80211-10.23.2.2-1]
     access: Vec<[Access; 4]>,
@@ -255,7 +255,7 @@ pub(super) struct Contention {
     ready: Vec<Time>,
     /// By radio: its draws.
     rng: Vec<Rng>,
-    /// By transmitter: the other radios that hear it. Empty where there is one cell.
+    /// By transmitter: the other radios that hear it. Empty where `shared` is used.
     hears: Vec<Vec<RadioId>>,
     heard: Vec<bool>,
     sensing: Span,
@@ -265,7 +265,12 @@ pub(super) struct Contention {
     /// All hear all, by IEEE 802.11 with one EIFS: most of them sense the same. What a transmission stops, the one that follows within
     /// the exchange finds stopped.
     is_one_cell: bool,
+    /// `shared` is used: in one cell of more than [`FEW`] radios.
+    shares: bool,
 }
+
+/// Of so few radios each looks for itself: most of them take part in every exchange.
+const FEW: usize = 8;
 
 impl Contention {
     /// `hidden`: pairs that do not hear each other.
@@ -301,6 +306,7 @@ impl Contention {
             next: (NEVER, RadioId(0)),
             is_stale: false,
             is_one_cell: hidden.is_empty(),
+            shares: false,
         };
         for Contender { timing, edca, has_qos, eifs, retry_limit, wavelan, rng } in radios {
             let eifs_extra = if eifs { timing.eifs().saturating_sub(timing.difs()) } else { Span::ZERO };
@@ -342,8 +348,9 @@ impl Contention {
             c.shared = *first;
             c.is_one_cell &= c.carrier.iter().all(|carrier| carrier.eifs_extra == first.eifs_extra);
         }
-        c.is_apart = vec![!c.is_one_cell; n];
-        if !c.is_one_cell {
+        c.shares = c.is_one_cell && n > FEW;
+        c.is_apart = vec![!c.shares; n];
+        if !c.shares {
             c.hide(hidden);
         }
         c
@@ -358,10 +365,10 @@ impl Contention {
             self.heard[a * n + b] = false;
             self.heard[b * n + a] = false;
         }
-        for from in 0..n {
-            self.heard[from * n + from] = false;
-            self.hears.push((0..n).map(RadioId::at).filter(|to| self.heard[from * n + to.index()]).collect());
-        }
+        (0..n).for_each(|own| self.heard[own * n + own] = false);
+        let heard = &self.heard;
+        let by = |from: usize| (0..n).map(RadioId::at).filter(move |to| heard[from * n + to.index()]).collect();
+        self.hears = (0..n).map(by).collect();
     }
 
     /// The medium as a radio senses it.
@@ -499,7 +506,7 @@ impl Contention {
         own.deaf = true;
         let mut counted = Counted::nothing();
         self.freeze(t, now, &mut counted);
-        let hears = if self.is_one_cell { &mut self.apart } else { &mut self.hears[t] };
+        let hears = if self.shares { &mut self.apart } else { &mut self.hears[t] };
         let hears = std::mem::take(hears);
         for h in hears.iter().map(|h| h.index()).filter(|&h| h != t) {
             let carrier = &mut self.carrier[h];
@@ -508,7 +515,7 @@ impl Contention {
                 self.freeze(h, now, &mut counted);
             }
         }
-        if !self.is_one_cell {
+        if !self.shares {
             self.hears[t] = hears;
             return;
         }
@@ -542,7 +549,7 @@ impl Contention {
         if receiver.index() < self.ready.len() {
             self.set_apart(receiver.index());
         }
-        let hears = if self.is_one_cell { &mut self.apart } else { &mut self.hears[t] };
+        let hears = if self.shares { &mut self.apart } else { &mut self.hears[t] };
         let hears = std::mem::take(hears);
         for &h in hears.iter().filter(|&&h| h != transmitter) {
             let is_receiver = h == receiver;
@@ -562,7 +569,7 @@ impl Contention {
                 self.thaw(t);
             }
         }
-        if !self.is_one_cell {
+        if !self.shares {
             self.hears[t] = hears;
             return;
         }

@@ -372,11 +372,12 @@ fn exchange(c: &mut Contention, now: u64, data: u64, is_answered: bool, late: Ra
 fn who_stays_stopped_through_an_exchange_counts_as_if_it_had_been_woken_between() {
     let mut draw = stream(5, 5, Purpose::Backoff);
     for round in 0..40 {
-        let n = draw.random_range(2..9u16);
+        let n = draw.random_range(2..20u16);
         let [mut stopped, mut woken] = [(); 2].map(|()| scene(usize::from(n), round % 2 == 0, true, 15, &[]));
-        assert!(stopped.is_one_cell);
+        assert!(stopped.is_one_cell && stopped.shares == (n > 8));
         // The same radios, each with a medium of its own.
         woken.is_one_cell = false;
+        woken.shares = false;
         woken.is_apart.fill(true);
         woken.hide(&[]);
         let mut now = 1_000_000;
