@@ -4,7 +4,9 @@
     .venv/bin/python bench/engines.py --old COMMIT [--only ROW ...] [--repeat N]
 
 Rows: wired_100, wired_1000, wired_10000 (the engine alone, without Python), campus (100 cells, one server), start
-(`airtcp run` of a short scenario, Python and all). The older engine is compiled below target/old/. Both run in turn;
+(`airtcp run` of a short scenario, Python and all), cell_1, cell_100, cell_500 (uploads in one cell, as wlan_cost of
+bench/run.py) and cell_short (20 stations with the queues of mac80211: short A-MPDUs, many
+collisions). The older engine is compiled below target/old/. Both run in turn;
 figures are medians, ratios are old / new. Instructions are counted by valgrind, where it is installed, on shorter runs:
 other work on the machine does not change them.
 """
@@ -21,12 +23,15 @@ import sys
 import tempfile
 from collections.abc import Callable
 
+import wifi
 from airtcp_runs import ROOT, BenchError, Measured, dumbbell_toml, measure
 
 PYTHON = ROOT / ".venv/bin/python"
 START = "import sys; from airtcp.cli import main; sys.exit(main())"
 # Flows, simulated seconds, and simulated seconds where instructions are counted.
 WIRED = {"wired_100": (100, 60, 6.0), "wired_1000": (1000, 10, 2.0), "wired_10000": (10_000, 5, 1.0)}
+# Stations; the simulated seconds as above.
+CELLS = {"cell_1": 1, "cell_100": 100, "cell_500": 500, "cell_short": 20}
 
 
 def wired(flows: int, seconds: float) -> str:
@@ -42,6 +47,21 @@ def wired(flows: int, seconds: float) -> str:
         warmup=0,
         spread=min(5, seconds / 2),
         profile="linux-6",
+    )
+
+
+def cell(name: str, seconds: float) -> str:
+    """Stations that upload over one access point."""
+    stations = CELLS[name]
+    if name != "cell_short":
+        return wifi.upload(stations, seconds)
+    return wifi.scenario(
+        stations=stations,
+        seconds=seconds,
+        warmup=0,
+        phy='standard = "n"',
+        rate="mcs = 7",
+        traffic='"unlimited"',
     )
 
 
@@ -161,6 +181,10 @@ def rows(old: pathlib.Path, new: pathlib.Path, work: pathlib.Path, only: list[st
         if not only or name in only:
             long, brief = file(name, wired(flows, seconds)), file(f"{name}-short", wired(flows, short))
             compare(name, engine(old, long), engine(new, long), repeat, (engine(old, brief), engine(new, brief)))
+    for name in CELLS:
+        if not only or name in only:
+            long, brief = file(name, cell(name, 60)), file(f"{name}-short", cell(name, 3))
+            compare(name, engine(old, long), engine(new, long), repeat, (engine(old, brief), engine(new, brief)))
     if not only or "campus" in only:
         long, brief = file("campus", campus(100, 2)), file("campus-short", campus(20, 0.4))
         compare("campus", engine(old, long), engine(new, long), repeat, (engine(old, brief), engine(new, brief)))
@@ -173,7 +197,9 @@ def rows(old: pathlib.Path, new: pathlib.Path, work: pathlib.Path, only: list[st
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--old", required=True, metavar="COMMIT", help="commit of the older engine")
-    parser.add_argument("--only", nargs="+", default=[], choices=[*WIRED, "campus", "start"], help="only these rows")
+    parser.add_argument(
+        "--only", nargs="+", default=[], choices=[*WIRED, *CELLS, "campus", "start"], help="only these rows"
+    )
     parser.add_argument("--repeat", type=int, default=3, help="runs of each engine (default: %(default)s)")
     args = parser.parse_args()
     try:
