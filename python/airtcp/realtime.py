@@ -43,6 +43,34 @@ class Command:
 
 
 @dataclass(frozen=True)
+class Guests:
+    """Kernels in virtual time."""
+
+    kernel: Path
+    """A kernel that runs as a program."""
+    name: str
+    memory: str = "256M"
+
+
+def kernel(named: str) -> Guests:
+    """The kernel that `--kernel` names: a version that `tools/uml/build.py` has built, or a file.
+
+    Raises:
+        RunError: it is not there.
+    """
+    if "/" in named:
+        place = Path(named)
+        if not place.is_file():
+            raise RunError(f"--kernel {named}: there is no such file")
+        return Guests(place.resolve(), place.resolve().parent.name)
+    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    place = Path(home) / "airtcp" / "uml" / named / "linux"
+    if not place.is_file():
+        raise RunError(f"no kernel {named} is built yet: tools/uml/build.py {named} does it, in some minutes")
+    return Guests(place.resolve(), place.resolve().parent.name)
+
+
+@dataclass(frozen=True)
 class Plan:
     """A network with real hosts."""
 
@@ -57,6 +85,8 @@ class Plan:
     quiet: bool = False
     capture: bool = True
     snaplen: int = 192
+    guests: Guests | None = None
+    """Hosts are kernels of their own, in virtual time."""
 
 
 def program() -> Path:
@@ -116,6 +146,13 @@ class Session:
             "record": record,
             "internet": plan.internet,
             "quiet": plan.quiet,
+            "guests": None
+            if plan.guests is None
+            else {
+                "kernel": str(plan.guests.kernel),
+                "name": plan.guests.name,
+                "memory": plan.guests.memory,
+            },
             "parent": os.getpid(),
         }
         self._started = time.time()

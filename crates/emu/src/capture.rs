@@ -25,6 +25,7 @@ pub(crate) struct Capture {
     /// Packets in the lot.
     packets: u64,
     left_out: u64,
+    waits: bool,
 }
 
 fn block(out: &mut Vec<u8>, kind: u32, body: &[u8]) {
@@ -66,8 +67,13 @@ fn head<'a>(hosts: impl Iterator<Item = &'a str>, snaplen: usize) -> Vec<u8> {
 }
 
 impl Capture {
-    /// A capture at `path`. `snaplen`: bytes kept of each packet; 0: all.
-    pub(crate) fn begin<'a>(path: &Path, hosts: impl Iterator<Item = &'a str>, snaplen: u32) -> io::Result<Capture> {
+    /// A capture at `path`. `snaplen`: bytes kept of each packet; 0: all. `waits`: for a slow disk, rather than leaving packets out.
+    pub(crate) fn begin<'a>(
+        path: &Path,
+        hosts: impl Iterator<Item = &'a str>,
+        snaplen: u32,
+        waits: bool,
+    ) -> io::Result<Capture> {
         let mut file = BufWriter::new(File::create(path)?);
         let snaplen = usize::try_from(snaplen).unwrap_or(usize::MAX);
         let (to, from): (_, Receiver<Vec<u8>>) = sync_channel(WAITING);
@@ -77,7 +83,7 @@ impl Capture {
             }
             file.flush()
         })?;
-        Ok(Capture { lot: head(hosts, snaplen), snaplen, to, writer, packets: 0, left_out: 0 })
+        Ok(Capture { lot: head(hosts, snaplen), snaplen, to, writer, packets: 0, left_out: 0, waits })
     }
 
     /// One packet, as `host` sent or received it.
@@ -105,7 +111,10 @@ impl Capture {
 
     fn hand_over(&mut self) {
         let lot = std::mem::replace(&mut self.lot, Vec::with_capacity(LOT + 4096));
-        if let Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) = self.to.try_send(lot) {
+        if self.waits {
+            // If its writer has failed, it says so at the end.
+            let _ = self.to.send(lot);
+        } else if let Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) = self.to.try_send(lot) {
             self.left_out += self.packets;
         }
         self.packets = 0;

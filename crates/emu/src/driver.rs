@@ -21,6 +21,14 @@ pub trait Network {
     fn inject(&mut self, from: usize, bytes: &[u8]) -> Result<PacketId, NotSent>;
     /// Hands the next delivered packet to `give`, whose number is free only when that returns; false: there is none.
     fn take_egress(&mut self, give: &mut dyn FnMut(Delivered)) -> bool;
+    /// Who is named by [`Self::take_released`] when the packet injected last leaves its host; `None`: it has left at once.
+    fn holding(&self) -> Option<u32> {
+        None
+    }
+    /// A name of [`Self::holding`], and how many of its packets their host no longer holds, the oldest.
+    fn take_released(&mut self) -> Option<(u32, u32)> {
+        None
+    }
     /// Packets from outside that are inside.
     fn inside(&self) -> u32;
     /// Writes into a packet's bytes what the network did to it: a mark.

@@ -39,6 +39,7 @@ mod state;
 mod store;
 mod sys;
 mod tun;
+pub mod um;
 pub mod watch;
 mod world;
 
@@ -70,6 +71,9 @@ pub fn main(arguments: &[String]) -> ExitCode {
     let done = match arguments.as_slice() {
         ["run", fd] => number(fd).and_then(|fd| run::run(&plan::Plan::read(fd).map_err(Stop::bad_input)?)),
         ["init", fd] => number(fd).map(init::run),
+        ["guests", fd] => number(fd).map(um::boot_init),
+        // UML adds a word of its own.
+        ["guest", work, host, ..] => Ok(um::inside_run(work, host)),
         ["exec", network, host, command @ ..] => exec::run(network, host, command),
         ["check"] => Ok(check::run()),
         _ => Err(Stop::bad_input("airtcp-emu is a part of the command airtcp: use `airtcp shell` and `airtcp exec`")),

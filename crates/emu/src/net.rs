@@ -13,6 +13,7 @@ const RTM_NEWLINK: u16 = 16;
 const RTM_GETLINK: u16 = 18;
 const RTM_NEWADDR: u16 = 20;
 const RTM_NEWROUTE: u16 = 24;
+const IFLA_IFNAME: u16 = 3;
 const IFLA_MTU: u16 = 4;
 const IFLA_TXQLEN: u16 = 13;
 const IFLA_STATS64: u16 = 23;
@@ -26,13 +27,14 @@ const RTA_PREFSRC: u16 = 7;
 const RTA_METRICS: u16 = 8;
 const RTAX_CC_ALGO: u16 = 16;
 const IFF_UP: u32 = 1;
+const IFF_NOARP: u32 = 0x80;
 /// Packets that wait in TUN's ring before they are read.
 const TXQLEN: u32 = 1000;
 /// Behind `struct rtnl_link_stats64`: rx and tx of packets, bytes, errors; then those dropped.
 const TX_DROPPED: usize = 7 * 8;
 
 /// Where a host is on the network.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Addresses {
     pub(crate) v4: Ipv4Addr,
     pub(crate) v4_prefix: u8,
@@ -144,8 +146,19 @@ fn up(index: u32) -> Message {
     Message::new(RTM_NEWLINK, libc::NLM_F_ACK, &link(index, IFF_UP))
 }
 
+/// A guest's only device gets the name that it has in the scenario. It asks nobody for Ethernet addresses: there is one network behind it,
+/// which looks at those of IP.
+pub(crate) fn be_device(is: &str, name: &str) -> io::Result<()> {
+    let route = Netlink::open(SockProtocol::NetlinkRoute)?;
+    let index = if_nametoindex(is)?;
+    let message = Message::new(RTM_NEWLINK, libc::NLM_F_ACK, &link(index, IFF_NOARP));
+    let mut text = name.as_bytes().to_vec();
+    text.push(0);
+    route.change(if is == name { message } else { message.attribute(IFLA_IFNAME, &text) })
+}
+
 /// A sysctl below `net.`, by its file below `/proc/sys/net/`.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Sysctl {
     /// `ipv4/tcp_congestion_control`.
     pub key: String,

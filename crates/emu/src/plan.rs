@@ -29,8 +29,22 @@ pub(crate) struct Plan {
     pub(crate) internet: Option<String>,
     /// Says nothing but errors and warnings.
     pub(crate) quiet: bool,
+    /// Hosts are kernels of their own, in virtual time.
+    pub(crate) guests: Option<Guests>,
     /// The process that started this one, and with which it ends.
     pub(crate) parent: i32,
+}
+
+/// Kernels in virtual time.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Guests {
+    /// A kernel that runs as a program.
+    pub(crate) kernel: PathBuf,
+    /// What it is called in results.
+    pub(crate) name: String,
+    /// Each one's memory, as `mem=` takes it.
+    pub(crate) memory: String,
 }
 
 /// A command on a host.

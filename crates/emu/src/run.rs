@@ -48,6 +48,9 @@ const NEAR: Span = Span::from_ms(1);
 
 /// Runs the plan; the exit code is the deciding command's, or says that the run is invalid.
 pub(crate) fn run(plan: &Plan) -> Result<ExitCode, Stop> {
+    if let Some(guests) = &plan.guests {
+        return crate::um::run(plan, guests);
+    }
     end_with(plan.parent)?;
     let scenario = Scenario::parse_json(&plan.scenario, &plan.file, &[]).map_err(|e| Stop::bad_input(e.to_string()))?;
     let attached = attach(&scenario, plan)?;
@@ -66,7 +69,7 @@ pub(crate) fn run(plan: &Plan) -> Result<ExitCode, Stop> {
 }
 
 /// This process ends with the one that started it, whatever becomes of that.
-fn end_with(parent: i32) -> Result<(), Stop> {
+pub(crate) fn end_with(parent: i32) -> Result<(), Stop> {
     set_pdeathsig(Signal::SIGKILL).map_err(|error| Stop::failure(error.desc()))?;
     if getppid().as_raw() == parent { Ok(()) } else { Err(Stop::failure("the command airtcp has ended")) }
 }
@@ -119,7 +122,25 @@ impl Port for Tuns {
     }
 }
 
-struct Recorder(Option<Capture>);
+/// The capture, if one is kept.
+pub(crate) struct Recorder(pub(crate) Option<Capture>);
+
+impl Recorder {
+    /// Begins the plan's capture. Its thread begins here: none can once programs have a namespace. `waits`: see [`Capture::begin`].
+    pub(crate) fn begin<'h>(plan: &Plan, hosts: impl Iterator<Item = &'h str>, waits: bool) -> Result<Recorder, Stop> {
+        let Some(record) = &plan.record else { return Ok(Recorder(None)) };
+        let Some(path) = &record.capture else { return Ok(Recorder(None)) };
+        let capture = Capture::begin(path, hosts, record.snaplen, waits);
+        capture
+            .map(|capture| Recorder(Some(capture)))
+            .map_err(|e| Stop::failure(format!("cannot write the capture: {e}")))
+    }
+
+    /// Writes the rest, and returns how many packets are missing.
+    pub(crate) fn end(&mut self) -> Result<u64, String> {
+        self.0.take().map_or(Ok(0), Capture::end)
+    }
+}
 
 impl Tap for Recorder {
     fn packet(&mut self, time: Time, host: usize, sent: bool, bytes: &[u8]) {
@@ -183,16 +204,11 @@ impl<'a> Live<'a> {
         let blocked = sigprocmask(SigmaskHow::SIG_BLOCK, Some(&caught), None)
             .and_then(|()| SignalFd::with_flags(&caught, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK));
         let signals = blocked.map_err(|error| Stop::failure(error.desc()))?;
-        let (mut capture, mut store) = (None, None);
+        let mut store = None;
         if let Some(record) = &plan.record {
             store = Some(Store::begin(&record.folder).map_err(failed("cannot write tables"))?);
-            if let Some(path) = &record.capture {
-                let names = hosts.iter().map(|host| host.name.as_str());
-                // Its thread begins here: none can once the programs have a namespace.
-                let begun = Capture::begin(path, names, record.snaplen).map_err(failed("cannot write the capture"))?;
-                capture = Some(begun);
-            }
         }
+        let recorder = Recorder::begin(plan, hosts.iter().map(|host| host.name.as_str()), false)?;
         plan.internet.as_ref().map(|host| crate::internet::prepare(host, &hosts)).transpose()?;
         let environment = environment(plan, &attached);
         let (programs, init) = Programs::begin(plan, &hosts, &attached, &environment)?;
@@ -211,7 +227,7 @@ impl<'a> Live<'a> {
         // Not before: children would have the same urgency.
         let urgency = Urgency::ask();
         let watch = Watch::new(hosts.len());
-        let Attached { air, real, left_out, least_rtt } = attached;
+        let Attached { air, real, left_out, least_rtt, .. } = attached;
         Ok(Live {
             plan,
             driver: Driver::new(air, Tuns(hosts)),
@@ -220,7 +236,7 @@ impl<'a> Live<'a> {
             least_rtt,
             clock: Monotonic::start(),
             watch,
-            recorder: Recorder(capture),
+            recorder,
             seen: Seen::default(),
             store,
             programs,
@@ -409,11 +425,9 @@ impl<'a> Live<'a> {
             capture_left_out: 0,
         };
         let mut failure = None;
-        if let Some(capture) = self.recorder.0.take() {
-            match capture.end() {
-                Ok(left_out) => report.capture_left_out = left_out,
-                Err(error) => failure = Some(error),
-            }
+        match self.recorder.end() {
+            Ok(left_out) => report.capture_left_out = left_out,
+            Err(error) => failure = Some(error),
         }
         let plan = self.plan;
         if let Err(error) = self.write_output(&report) {
@@ -537,7 +551,7 @@ impl Programs {
 }
 
 /// What programs of each host find in their environment: the host's name, and everybody's address.
-fn environment(plan: &Plan, attached: &Attached) -> Vec<Vec<(String, String)>> {
+pub(crate) fn environment(plan: &Plan, attached: &Attached) -> Vec<Vec<(String, String)>> {
     let mut all: Vec<_> = attached.air.everybody().map(|(name, at)| (variable(name), at.v4.to_string())).collect();
     if plan.internet.is_some() {
         all.push(("AIRTCP_MACHINE".to_owned(), crate::internet::MACHINE.to_owned()));

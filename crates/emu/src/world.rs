@@ -36,6 +36,8 @@ pub(crate) struct Attached {
     pub(crate) left_out: Vec<String>,
     /// Propagation there and back, of the nearest two real hosts.
     pub(crate) least_rtt: Span,
+    /// Of the run.
+    pub(crate) seed: u64,
 }
 
 /// A world, and which of its nodes real programs are on.
@@ -50,6 +52,8 @@ pub(crate) struct Air {
     gateway: Option<NodeId>,
     /// Names and addresses of all hosts.
     everybody: Vec<(String, Addresses)>,
+    /// The flow of the packet injected last, if a radio holds it.
+    holding: Option<u32>,
 }
 
 fn addresses_of(node: u32) -> Addresses {
@@ -85,8 +89,8 @@ pub(crate) fn attach(scenario: &Scenario, plan: &Plan) -> Result<Attached, Stop>
     let everybody = everybody.map(|(i, node)| (node.name.clone(), addresses_of(i))).collect();
     let least_rtt = least_rtt(&spec, &nodes);
     let left_out = spec.external.left_out;
-    let air = Air { world, reader: Reader::default(), nodes, place_of, gateway, everybody };
-    Ok(Attached { air, real, left_out, least_rtt })
+    let air = Air { world, reader: Reader::default(), nodes, place_of, gateway, everybody, holding: None };
+    Ok(Attached { air, real, left_out, least_rtt, seed: spec.seed })
 }
 
 /// Nothing is written down, so that a network without results takes no more memory the longer it runs.
@@ -175,6 +179,11 @@ impl Air {
         self.everybody.iter().map(|(name, at)| (name.as_str(), *at))
     }
 
+    /// Hosts hear which of their packets radios no longer hold.
+    pub(crate) fn report_releases(&mut self) {
+        self.world.report_releases();
+    }
+
     /// Ends the world and hands out what it recorded.
     pub(crate) fn finish(self) -> RunOutput {
         self.world.finish()
@@ -196,7 +205,9 @@ impl Network for Air {
         let is_elsewhere = known.is_none() && !read.dst.is_multicast() && !is_local(&read.dst);
         let to = known.or(self.gateway.filter(|_| is_elsewhere)).ok_or(NotSent::Unroutable)?;
         let from = *self.nodes.get(from).ok_or(NotSent::Unroutable)?;
-        self.world.inject(from, to, read.packet).map_err(|_| NotSent::Unroutable)
+        let id = self.world.inject(from, to, read.packet).map_err(|_| NotSent::Unroutable)?;
+        self.holding = self.world.held_flow(from, to).map(|flow| flow.0);
+        Ok(id)
     }
 
     fn take_egress(&mut self, give: &mut dyn FnMut(Delivered)) -> bool {
@@ -207,6 +218,14 @@ impl Network for Air {
             give(Delivered { id: egress.id, to, time: egress.time, is_marked });
         }
         true
+    }
+
+    fn holding(&self) -> Option<u32> {
+        self.holding
+    }
+
+    fn take_released(&mut self) -> Option<(u32, u32)> {
+        self.world.take_released().map(|(flow, packets)| (flow.0, packets))
     }
 
     fn inside(&self) -> u32 {

@@ -626,6 +626,10 @@ impl World {
             told += 1;
             let flow = released.flow;
             let ends = &mut self.flows[flow.0 as usize].ends;
+            if let AnyEnds::External(_) = ends {
+                self.external.released.push_back((flow, released.packets));
+                continue;
+            }
             ends.on_released(self.now, released, &mut self.out, &mut self.log);
             self.timeline.advance_to(self.components.source(flow), ends.deadline());
             self.send_out(flow);

@@ -8,6 +8,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from airtcp import _airtcp
@@ -38,8 +39,9 @@ def split(argv: Sequence[str]) -> tuple[list[str], list[str] | None]:
 
 
 def shell(args: argparse.Namespace) -> int:
-    """Run real programs on hosts of a scenario, in real time: a shell, or one command on each host."""
+    """Run real programs on hosts of a scenario, in real or virtual time: a shell, or one command on each host."""
     from airtcp import realtime
+    from airtcp.errors import RunError
 
     if args.check:
         return realtime.check()
@@ -64,6 +66,15 @@ def shell(args: argparse.Namespace) -> int:
     if args.predict is not None:
         # Before anything runs: what cannot be predicted shows now.
         prediction(scenario, hosts, plan.for_s or 3600.0)
+    if args.virtual:
+        if args.internet is not None:
+            raise StopError("--internet: this machine's network is not in virtual time", BAD_INPUT)
+        if plan.commands and plan.commands[-1].in_front and args.behind is None:
+            raise StopError("--virtual: a shell would wait for keys: give a command behind --, or --on", BAD_INPUT)
+        try:
+            plan = replace(plan, guests=realtime.kernel(args.kernel))
+        except RunError as error:
+            raise StopError(str(error), BAD_INPUT) from None
     begin = time.monotonic()
     if args.out is None:
         code = realtime.Session(plan).wait()
@@ -343,6 +354,7 @@ def add(command: Callable[..., Any], seed: Callable[[str], int], snaplen: Callab
         "airtcp shell cafe.toml --on server='iperf3 -s' --on laptop='iperf3 -c server' --for 30s --out runs/real",
         "airtcp shell --line 20Mbit/s,25ms,fifo=100 -- ping server",
         "airtcp shell --wifi n,snr=15,others=5 --internet server -- curl -O https://example.org/file",
+        "airtcp shell --virtual --line 20Mbit/s,25ms,fifo=100 --on server='iperf3 -s' --on laptop='iperf3 -c server'",
         "airtcp shell --check",
         more="\nexit codes:\n  the status of the command in front, or of the last --on; 3 invalid: time was not kept;\n"
         "  2 bad input, or the machine does not allow it; 1 other failure; 130 interrupted\n",
@@ -364,6 +376,17 @@ def add(command: Callable[..., Any], seed: Callable[[str], int], snaplen: Callab
         "--wifi", metavar="STANDARD,snr=DB,others=N", help="no file: a WLAN with a laptop and others that upload"
     )
     sub.add_argument("--internet", metavar="HOST", help="this host is the way to the machine's own network, by pasta")
+    sub.add_argument(
+        "--virtual",
+        action="store_true",
+        help="hosts are Linux kernels of their own in virtual time: repeatable, however long it takes",
+    )
+    sub.add_argument(
+        "--kernel",
+        default="6.12",
+        metavar="VERSION",
+        help="with --virtual: one that tools/uml/build.py has built, or a file (default: %(default)s)",
+    )
     sub.add_argument("--check", action="store_true", help="say what this machine allows, and what would allow the rest")
     sub.add_argument("--seed", type=seed, metavar="N", help="seed of the network; default: the scenario's")
     sub.add_argument(

@@ -17,7 +17,8 @@ impl World {
         let (channel, own) = self.air.at[link.index()].expect("a link through the air");
         let p = &self.pool[packet];
         let flow = &self.flows[p.flow.0 as usize];
-        let (ac, report) = (p.ac().unwrap_or(flow.ac), flow.reports_release && p.len > 0 && !p.is_reverse());
+        let counts = p.len > 0 && !p.is_reverse() || p.is_external();
+        let (ac, report) = (p.ac().unwrap_or(flow.ac), flow.reports_release && counts);
         self.entering = p.flow;
         let c = &mut self.air.channels[channel.index()];
         c.enqueue(self.now, own, packet, ac, report, &mut self.pool, &mut self.air.out);

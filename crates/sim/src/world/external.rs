@@ -27,6 +27,8 @@ pub(super) struct Externals {
     /// In queues, on lines, in the air.
     inside: u32,
     egress: VecDeque<(Time, PacketId)>,
+    /// Flows and how many of their packets radios no longer hold, oldest first.
+    pub(super) released: VecDeque<(FlowId, u32)>,
 }
 
 const NONE: u32 = u32::MAX;
@@ -161,6 +163,28 @@ impl World {
         self.forward(self.hops[place.index()].link(), id, place, size);
         self.tell_hosts();
         Ok(id)
+    }
+
+    /// From now on [`Self::take_released`] tells which packets their hosts no longer hold. Whoever calls this has to take them.
+    pub fn report_releases(&mut self) {
+        for i in 0..self.flows.len() {
+            if let AnyEnds::External(_) = self.flows[i].ends {
+                let first = self.hops[self.flows[i].path_start[0].index()];
+                self.flows[i].reports_release = super::air::below(&self.spec, first).is_some();
+            }
+        }
+    }
+
+    /// The flow of packets from one host to another, if the first holds them until its radio has sent or dropped them. A wire takes
+    /// them at once, as it does those of simulated hosts.
+    pub fn held_flow(&self, from: NodeId, to: NodeId) -> Option<FlowId> {
+        let flow = self.external_flow(from, to).ok()?;
+        self.flows[flow as usize].reports_release.then_some(FlowId(flow))
+    }
+
+    /// A flow and how many of its packets the host no longer holds: in the order in which that happened.
+    pub fn take_released(&mut self) -> Option<(FlowId, u32)> {
+        self.external.released.pop_front()
     }
 
     /// The packet that has waited longest of those that arrived at hosts of real programs: in the order of arrival.

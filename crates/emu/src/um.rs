@@ -1,0 +1,17 @@
+//! Hosts with kernels of their own, in virtual time: User-Mode Linux with external time travel and vhost-user devices.
+//!
+//! [`controller`] decides who runs; [`message`], [`vhost`] and [`ring`] are the two protocols. They know no kernel: tests have clients of
+//! their own. [`boot`] starts kernels, [`inside`] is their first process, and [`run`] is a network from beginning to end.
+
+pub mod controller;
+pub mod message;
+pub mod ring;
+pub mod vhost;
+
+mod boot;
+mod inside;
+mod run;
+
+pub(crate) use boot::init as boot_init;
+pub(crate) use inside::run as inside_run;
+pub(crate) use run::run;

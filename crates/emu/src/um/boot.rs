@@ -1,0 +1,149 @@
+//! Starts guests: kernels as processes, in a process namespace of their own whose first process starts them. When that ends, and it ends
+//! with the controller, the system kills every process of every guest.
+
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+use airtcp_core::convert::signed32;
+use nix::sched::{CloneFlags, unshare};
+use nix::sys::memfd::{MFdFlags, memfd_create};
+use nix::sys::personality::{self, Persona};
+use nix::sys::wait::wait;
+use serde::{Deserialize, Serialize};
+
+use crate::sys::{Before, inherited};
+
+/// A guest to start.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Kernel {
+    pub(crate) program: PathBuf,
+    pub(crate) arguments: Vec<String>,
+    /// Its random numbers follow from it.
+    pub(crate) seed: u64,
+    /// What its kernel says.
+    pub(crate) log: PathBuf,
+}
+
+/// The folder in which guests find what is for them, below `/run`.
+pub(crate) const SHARED: &str = "/run/airtcp";
+
+/// The arguments of a guest's kernel. `host` is its place; files of this run are in `work`.
+pub(crate) fn arguments(work: &Path, host: usize, memory: &str, init: &Path) -> Vec<String> {
+    let (time, net) = sockets(work, host);
+    let words = [
+        format!("mem={memory}"),
+        format!("time-travel=ext:{host}:{}", time.display()),
+        format!("virtio_uml.device={}:1", net.display()),
+        "root=/dev/root rootfstype=hostfs hostfs=/ ro".to_owned(),
+        format!("init={}", init.display()),
+        format!("uml_dir={}/ umid=host{host}", work.display()),
+        "con=null con0=null,fd:1 panic=-1 loglevel=4 random.trust_cpu=off".to_owned(),
+        format!("-- guest {} {host}", work.display()),
+    ];
+    words.iter().flat_map(|words| words.split(' ')).map(str::to_owned).collect()
+}
+
+fn sockets(work: &Path, host: usize) -> (PathBuf, PathBuf) {
+    (work.join(format!("{host}.time")), work.join(format!("{host}.net")))
+}
+
+/// Guests under way.
+pub(crate) struct Running {
+    init: Child,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.init.kill();
+        let _ = self.init.wait();
+    }
+}
+
+/// How long kernels have to connect.
+const CONNECT: Duration = Duration::from_secs(60);
+
+/// Starts guests, and waits until their clocks have connected.
+pub(crate) fn begin(work: &Path, kernels: &[Kernel]) -> Result<(Running, Vec<UnixStream>, Vec<UnixListener>), String> {
+    let failed = |error: std::io::Error| format!("starting the guests: {error}");
+    let mut times = Vec::new();
+    let mut nets = Vec::new();
+    for host in 0..kernels.len() {
+        let (time, net) = sockets(work, host);
+        let listener = UnixListener::bind(time).map_err(failed)?;
+        listener.set_nonblocking(true).map_err(failed)?;
+        times.push(listener);
+        nets.push(UnixListener::bind(net).map_err(failed)?);
+    }
+    let mut text = File::from(memfd_create("airtcp-guests", MFdFlags::MFD_CLOEXEC).map_err(|e| failed(e.into()))?);
+    text.write_all(&serde_json::to_vec(kernels).map_err(|e| failed(e.into()))?).map_err(failed)?;
+    std::io::Seek::rewind(&mut text).map_err(failed)?;
+    unshare(CloneFlags::CLONE_NEWPID).map_err(|error| failed(error.into()))?;
+    let mut command = Command::new("/proc/self/exe");
+    command.arg("guests").arg(text.as_raw_fd().to_string());
+    let dies_with = Some(signed32(std::process::id()));
+    Before { dies_with, keeps: vec![text.as_raw_fd()], ..Before::default() }.apply(&mut command);
+    let mut running = Running { init: command.spawn().map_err(failed)? };
+    let begun = Instant::now();
+    let mut clocks = Vec::new();
+    for (listener, kernel) in times.iter().zip(kernels) {
+        loop {
+            match listener.accept() {
+                Ok((clock, _)) => {
+                    clock.set_nonblocking(false).map_err(failed)?;
+                    clocks.push(clock);
+                    break;
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+                    let has_ended = running.init.try_wait().map_err(failed)?.is_some();
+                    if has_ended || begun.elapsed() > CONNECT {
+                        let said = fs::read_to_string(&kernel.log).unwrap_or_default();
+                        let last: Vec<&str> = said.lines().rev().take(5).collect();
+                        let last: Vec<&str> = last.into_iter().rev().collect();
+                        return Err(format!(
+                            "the kernel {} did not start:\n{}",
+                            kernel.program.display(),
+                            last.join("\n")
+                        ));
+                    }
+                    std::thread::sleep(Duration::from_millis(2));
+                }
+                Err(error) => return Err(failed(error)),
+            }
+        }
+    }
+    Ok((running, clocks, nets))
+}
+
+/// The first process of the guests' namespace: starts them, and stays until all have ended.
+pub(crate) fn init(plan: RawFd) -> ExitCode {
+    let mut json = String::new();
+    let kernels = inherited(plan)
+        .and_then(|fd| File::from(fd).read_to_string(&mut json))
+        .and_then(|_| Ok(serde_json::from_str::<Vec<Kernel>>(&json)?));
+    let started = kernels.and_then(|kernels| kernels.iter().try_for_each(start));
+    if let Err(error) = started {
+        eprintln!("error: starting the guests: {error}");
+        return ExitCode::FAILURE;
+    }
+    while wait().is_ok() {}
+    ExitCode::SUCCESS
+}
+
+fn start(kernel: &Kernel) -> std::io::Result<()> {
+    // Where things lie in memory would decide how much of it a guest has.
+    personality::set(personality::get()? | Persona::ADDR_NO_RANDOMIZE)?;
+    let log = File::create(&kernel.log)?;
+    let home = kernel.log.parent().unwrap_or(Path::new("/"));
+    let mut command = Command::new(&kernel.program);
+    command.args(&kernel.arguments).env_clear().env("UML_SEED", kernel.seed.to_string());
+    command.env("TMPDIR", "/dev/shm").env("HOME", home).env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
+    // A kernel that fails ends its process group.
+    command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).process_group(0);
+    command.spawn().map(|_| ())
+}

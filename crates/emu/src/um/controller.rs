@@ -1,0 +1,527 @@
+//! Who runs, and when: one guest at a time, and between them the network. Time goes from one instant at which something happens to the
+//! next; how long that takes on the machine changes nothing.
+//!
+//! A guest may move its own time up to the next instant at which anybody else has something to do, without a message. What it sends can
+//! make that instant earlier, so it hears of it before its notice is answered.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+
+use airtcp_core::units::{Span, Time};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::memfd::{MFdFlags, memfd_create};
+
+use super::message::{Message, Op};
+use super::ring::Fault;
+use super::vhost::{Device, HEADER, RECEIVE, Request, SEND, Todo};
+use crate::driver::{Delivered, Network, NotSent, Tap};
+use crate::payloads::Payloads;
+
+/// Guests boot in this time of theirs; then the network begins, and programs start.
+pub const BOOT: Span = Span::from_secs(4);
+/// What day it is when guests start: 2024-01-01.
+const DAY_NS: u64 = 1_704_067_200_000_000_000;
+/// A guest that has no request.
+const NEVER: u64 = i64::MAX.unsigned_abs();
+/// Before each packet: addresses and protocol of Ethernet.
+const ETHERNET: usize = 14;
+/// The longest packet that a guest may send, with all that is before it.
+const LONGEST: usize = 65536;
+/// Packets that wait for a guest to make room; what comes then is lost.
+const WAITING: usize = 4096;
+/// A guest that says nothing for so long has failed, in milliseconds of the machine's time.
+const SILENCE_MS: u16 = 60_000;
+
+/// Why a network of guests ended before its time.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// A guest's kernel or device.
+    #[error("host {host:?}: {why}")]
+    Guest {
+        /// Which host.
+        host: String,
+        /// What it did.
+        why: String,
+    },
+    /// Nobody will ever do anything again.
+    #[error("all programs wait for something that never comes, {0} after the beginning")]
+    Idle(Span),
+}
+
+/// A guest that has connected.
+#[derive(Debug)]
+pub struct Guest {
+    name: String,
+    time: UnixStream,
+    listener: UnixListener,
+    /// Its device, once its kernel has found it.
+    net: Option<UnixStream>,
+    device: Device,
+    /// When it wants to run.
+    request: u64,
+    /// Until when it may move its time by itself.
+    free_until: u64,
+    seq: u32,
+    is_waiting: bool,
+    /// Buffers that its radio holds, by [`Network::holding`].
+    held: BTreeMap<u32, VecDeque<u16>>,
+    /// Packets for which it has no room yet.
+    backlog: VecDeque<Vec<u8>>,
+    /// By queue: buffers came back, and it has not been told.
+    news: [bool; 2],
+    mac: [u8; 6],
+    /// What it sent and received.
+    pub counts: Counts,
+}
+
+/// Packets of a guest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// That it sent into the network.
+    pub sent: u64,
+    /// Their bytes.
+    pub sent_bytes: u64,
+    /// That it received.
+    pub received: u64,
+    /// Their bytes.
+    pub received_bytes: u64,
+    /// That it had no room for.
+    pub lost: u64,
+    /// That are for nobody on the network.
+    pub unroutable: u64,
+}
+
+impl Guest {
+    /// A guest whose clock has connected; its device will come to `listener`. `place` tells its address from those of others.
+    pub fn new(name: &str, place: usize, mtu: u16, time: UnixStream, listener: UnixListener) -> Guest {
+        let [low, high, ..] = place.to_le_bytes();
+        // Locally administered.
+        let mac = [0x02, 0, 0, 0, high, low];
+        Guest {
+            name: name.to_owned(),
+            time,
+            listener,
+            net: None,
+            device: Device::new(mac, mtu),
+            request: NEVER,
+            free_until: 0,
+            seq: 0,
+            is_waiting: false,
+            held: BTreeMap::new(),
+            backlog: VecDeque::new(),
+            news: [false; 2],
+            mac,
+            counts: Counts::default(),
+        }
+    }
+
+    fn fails(&self, why: impl ToString) -> Failure {
+        Failure::Guest { host: self.name.clone(), why: why.to_string() }
+    }
+
+    /// Sends it a message that it will answer.
+    fn tell(&mut self, op: Op, time: u64) -> io::Result<u32> {
+        self.seq = self.seq.wrapping_add(1);
+        Message { op, seq: self.seq, time }.write(&self.time)?;
+        Ok(self.seq)
+    }
+
+    /// Puts a packet into its receive queue; false: there is no room.
+    fn receive(&mut self, frame: &[u8]) -> Result<bool, Fault> {
+        let Guest { device, news, .. } = self;
+        let queue = &mut device.queues[RECEIVE];
+        let Some(head) = queue.take(&device.memory)? else { return Ok(false) };
+        let fits = queue.write(&device.memory, frame)?;
+        let len = if fits { u32::try_from(frame.len()).unwrap_or(0) } else { 0 };
+        queue.give(&device.memory, head, len)?;
+        news[RECEIVE] = true;
+        Ok(true)
+    }
+
+    /// Gives it room for what waits.
+    fn refill(&mut self) -> Result<(), Fault> {
+        while let Some(frame) = self.backlog.pop_front() {
+            if !self.receive(&frame)? {
+                self.backlog.push_front(frame);
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives a buffer back that was sent from.
+    fn complete(&mut self, head: u16) -> Result<(), Fault> {
+        let Guest { device, news, .. } = self;
+        device.queues[SEND].give(&device.memory, head, 0)?;
+        news[SEND] = true;
+        Ok(())
+    }
+
+    /// Whether it has to be told of something.
+    fn has_news(&self) -> Result<bool, Fault> {
+        for (place, queue) in self.device.queues.iter().enumerate() {
+            if self.news[place] && queue.wants_call(&self.device.memory)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// What a look at the network's outside says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// It goes on.
+    On,
+    /// It is over.
+    Over,
+}
+
+/// Guests on a network.
+#[derive(Debug)]
+pub struct Controller<N, T> {
+    /// Between them.
+    pub network: N,
+    /// Sees their packets.
+    pub tap: T,
+    /// By place.
+    pub guests: Vec<Guest>,
+    payloads: Payloads,
+    now: u64,
+    end: u64,
+    packet: Vec<u8>,
+}
+
+impl<N: Network, T: Tap> Controller<N, T> {
+    /// Guests that have connected, and wait to be started. The network ends after `lasts`.
+    pub fn new(network: N, tap: T, guests: Vec<Guest>, lasts: Option<Span>) -> Controller<N, T> {
+        let end = lasts.map_or(NEVER, |lasts| (BOOT + lasts).as_ns().min(NEVER));
+        Controller { network, tap, guests, payloads: Payloads::default(), now: 0, end, packet: Vec::new() }
+    }
+
+    /// The network's time.
+    pub fn now(&self) -> Time {
+        Time::from_ns(self.now.saturating_sub(BOOT.as_ns()))
+    }
+
+    /// Packets whose bytes were kept at once, at most.
+    pub fn most_inside(&self) -> usize {
+        self.payloads.len()
+    }
+
+    fn has_begun(&self) -> bool {
+        self.now >= BOOT.as_ns()
+    }
+
+    /// When the network does something next, in guests' time.
+    fn deadline(&mut self) -> u64 {
+        let at = self.network.deadline();
+        if at == Time::NEVER { NEVER } else { BOOT.as_ns().saturating_add(at.as_ns()).min(NEVER) }
+    }
+
+    /// Runs until `look`, asked whenever a guest has nothing more to do at its instant, says that it is over, or until the end.
+    ///
+    /// # Errors
+    /// A guest has failed, or all of them wait for ever.
+    pub fn run(&mut self, look: &mut dyn FnMut(usize) -> Verdict) -> Result<(), Failure> {
+        for place in 0..self.guests.len() {
+            self.start(place)?;
+        }
+        loop {
+            self.collect()?;
+            for place in 0..self.guests.len() {
+                self.call(place)?;
+            }
+            let deadline = self.deadline();
+            let requests = self.guests.iter().enumerate();
+            let (at, place) = requests.map(|(place, guest)| (guest.request, place)).min().unwrap_or((NEVER, 0));
+            let next = at.min(deadline).max(self.now);
+            if next >= self.end {
+                self.now = self.end;
+                if self.end < NEVER {
+                    self.network.run_until(self.now());
+                    self.collect()?;
+                    return Ok(());
+                }
+                return Err(Failure::Idle(self.now().since(Time::ZERO)));
+            }
+            self.now = next;
+            if deadline <= next {
+                self.network.run_until(self.now());
+                continue;
+            }
+            let others = self.guests.iter().enumerate().filter(|&(other, _)| other != place);
+            let others = others.map(|(_, guest)| guest.request).min().unwrap_or(NEVER);
+            self.let_run(place, others.min(deadline).min(self.end))?;
+            if look(place) == Verdict::Over {
+                return Ok(());
+            }
+        }
+    }
+
+    /// A guest begins, and runs until it waits.
+    fn start(&mut self, place: usize) -> Result<(), Failure> {
+        let guest = &mut self.guests[place];
+        let begun = Message::read(&guest.time).map_err(|error| guest.fails(error))?;
+        if begun.op != Op::Start {
+            return Err(guest.fails("its first message is not that it starts"));
+        }
+        // Linux 6.12 looks at two descriptors here, whether any came or not. The first has a version that it declines.
+        let shared = memfd_create("airtcp-time", MFdFlags::MFD_CLOEXEC).map_err(|error| guest.fails(error))?;
+        File::from(shared.try_clone().map_err(|error| guest.fails(error))?)
+            .set_len(4096)
+            .and_then(|()| File::open("/dev/null"))
+            .and_then(|log| {
+                let id = u64::try_from(place).unwrap_or(0);
+                let answer = Message { op: Op::Ack, seq: begun.seq, time: id };
+                answer.write_with(&guest.time, &[shared.as_raw_fd(), log.as_raw_fd()])
+            })
+            .map_err(|error| guest.fails(error))?;
+        guest.is_waiting = false;
+        guest.free_until = 0;
+        self.serve(place, &mut |controller| controller.guests[place].is_waiting)
+    }
+
+    fn let_run(&mut self, place: usize, free_until: u64) -> Result<(), Failure> {
+        let now = self.now;
+        let guest = &mut self.guests[place];
+        guest.free_until = now;
+        if free_until > now {
+            guest.free_until = free_until;
+            self.tell(place, Op::FreeUntil, free_until)?;
+        }
+        self.guests[place].request = NEVER;
+        self.guests[place].is_waiting = false;
+        self.tell(place, Op::Run, now)?;
+        self.serve(place, &mut |controller| controller.guests[place].is_waiting)
+    }
+
+    /// Tells a guest something about time, and serves it until it has understood.
+    fn tell(&mut self, place: usize, op: Op, time: u64) -> Result<(), Failure> {
+        let guest = &mut self.guests[place];
+        let seq = guest.tell(op, time).map_err(|error| guest.fails(error))?;
+        loop {
+            let guest = &self.guests[place];
+            let message = Message::read(&guest.time).map_err(|error| guest.fails(error))?;
+            if message.op == Op::Ack {
+                if message.seq == seq {
+                    return Ok(());
+                }
+                return Err(guest.fails("it acknowledges what it was not told"));
+            }
+            self.on_time(place, message)?;
+        }
+    }
+
+    /// Answers a guest until `is_done`, or until it has ended.
+    fn serve(&mut self, place: usize, is_done: &mut dyn FnMut(&Self) -> bool) -> Result<(), Failure> {
+        while !is_done(self) {
+            let guest = &self.guests[place];
+            let device = guest.net.as_ref().map_or(guest.listener.as_fd(), AsFd::as_fd);
+            let mut fds = [PollFd::new(guest.time.as_fd(), PollFlags::POLLIN), PollFd::new(device, PollFlags::POLLIN)];
+            let woken = poll(&mut fds, PollTimeout::from(SILENCE_MS)).map_err(|error| guest.fails(error))?;
+            if woken == 0 {
+                return Err(guest.fails("its kernel has not answered for a minute"));
+            }
+            let [time, net] = fds.map(|fd| fd.any().unwrap_or(true));
+            if net {
+                let Some(device) = &guest.net else {
+                    let (stream, _) = guest.listener.accept().map_err(|error| guest.fails(error))?;
+                    self.guests[place].net = Some(stream);
+                    continue;
+                };
+                match Request::read(device) {
+                    Ok(request) => self.on_request(place, request)?,
+                    Err(error) => return Err(guest.fails(format!("its kernel has ended: {error}"))),
+                }
+            } else if time {
+                match Message::read(&guest.time) {
+                    Ok(message) => self.on_time(place, message)?,
+                    Err(error) => return Err(guest.fails(format!("its kernel has ended: {error}"))),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn on_time(&mut self, place: usize, message: Message) -> Result<(), Failure> {
+        let mut answer = Message { op: Op::Ack, seq: message.seq, time: 0 };
+        match message.op {
+            Op::Request => self.guests[place].request = message.time.min(NEVER),
+            Op::Wait => self.guests[place].is_waiting = true,
+            Op::Get => answer.time = self.now,
+            Op::Update => {
+                if message.time < self.now || message.time > self.guests[place].free_until {
+                    return Err(self.guests[place].fails("it moved time further than it may"));
+                }
+                self.now = message.time;
+                if self.has_begun() {
+                    self.network.run_until(self.now());
+                }
+            }
+            Op::GetDay => answer.time = DAY_NS,
+            Op::Ack | Op::Start | Op::Run | Op::FreeUntil => {
+                return Err(self.guests[place].fails("a message about time that it may not send now"));
+            }
+        }
+        let guest = &self.guests[place];
+        answer.write(&guest.time).map_err(|error| guest.fails(error))
+    }
+
+    fn on_request(&mut self, place: usize, request: Request) -> Result<(), Failure> {
+        let guest = &mut self.guests[place];
+        let (answer, todo) = guest.device.handle(request).map_err(|fault| guest.fails(fault))?;
+        match todo {
+            Todo::Look(SEND) => self.take_from(place)?,
+            Todo::Look(_) => guest.refill().map_err(|fault| guest.fails(fault))?,
+            Todo::Nothing => {}
+        }
+        let must_stop = self.guests[place].has_news().map_err(|fault| self.guests[place].fails(fault))?;
+        let deadline = self.deadline();
+        let until = if must_stop { self.now } else { deadline.max(self.now) };
+        // While it starts or waits for its turn it was not told any time.
+        if until < self.guests[place].free_until && !self.guests[place].is_waiting {
+            self.guests[place].free_until = until;
+            self.tell(place, Op::FreeUntil, until)?;
+        }
+        let Some(answer) = answer else { return Ok(()) };
+        let guest = &self.guests[place];
+        let Some(mut device) = guest.net.as_ref() else { return Ok(()) };
+        device.write_all(&answer).map_err(|error| guest.fails(error))
+    }
+
+    /// Sends what a guest has put into its queue.
+    fn take_from(&mut self, place: usize) -> Result<(), Failure> {
+        let now = self.now();
+        let has_begun = self.has_begun();
+        let Controller { network, tap, guests, payloads, packet, .. } = self;
+        let guest = &mut guests[place];
+        loop {
+            let Guest { device, .. } = &mut *guest;
+            let taken = device.queues[SEND].take(&device.memory).and_then(|head| {
+                device.queues[SEND].read(&device.memory, packet, LONGEST)?;
+                Ok(head)
+            });
+            let Some(head) = taken.map_err(|fault| guest.fails(fault))? else { return Ok(()) };
+            let bytes = packet.get(HEADER + ETHERNET..).unwrap_or(&[]);
+            let mut holding = None;
+            if has_begun && is_ip(packet) {
+                match network.inject(place, bytes) {
+                    Ok(id) => {
+                        tap.packet(now, place, true, bytes);
+                        payloads.put(id, bytes);
+                        holding = network.holding();
+                        guest.counts.sent += 1;
+                        guest.counts.sent_bytes += u64::try_from(bytes.len()).unwrap_or(0);
+                    }
+                    Err(NotSent::Unroutable | NotSent::Unreadable) => guest.counts.unroutable += 1,
+                }
+            }
+            match holding {
+                Some(holding) => guest.held.entry(holding).or_default().push_back(head),
+                None => guest.complete(head).map_err(|fault| guest.fails(fault))?,
+            }
+        }
+    }
+
+    /// Hands out what has arrived, and gives back what radios no longer hold.
+    fn collect(&mut self) -> Result<(), Failure> {
+        let Controller { network, tap, guests, payloads, .. } = self;
+        let mut fault = None;
+        let mut give = |delivered: Delivered| {
+            let packet = payloads.get(delivered.id);
+            if delivered.is_marked {
+                N::mend(&delivered, packet);
+            }
+            let Some(guest) = guests.get_mut(delivered.to) else { return };
+            tap.packet(delivered.time, delivered.to, false, packet);
+            let frame = frame(guest.mac, packet);
+            let len = u64::try_from(packet.len()).unwrap_or(0);
+            if guest.backlog.len() >= WAITING {
+                guest.counts.lost += 1;
+                return;
+            }
+            guest.counts.received += 1;
+            guest.counts.received_bytes += len;
+            guest.backlog.push_back(frame);
+            if let Err(found) = guest.refill() {
+                fault.get_or_insert(guest.fails(found));
+            }
+        };
+        while network.take_egress(&mut give) {}
+        if let Some(fault) = fault {
+            return Err(fault);
+        }
+        while let Some((holding, packets)) = network.take_released() {
+            for _ in 0..packets {
+                let holder = guests.iter_mut().find(|guest| guest.held.contains_key(&holding));
+                let Some(guest) = holder else { break };
+                let head = guest.held.get_mut(&holding).and_then(VecDeque::pop_front);
+                let Some(head) = head else { break };
+                guest.complete(head).map_err(|fault| guest.fails(fault))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells a guest of buffers that came back. It asks for its turn then, now.
+    fn call(&mut self, place: usize) -> Result<(), Failure> {
+        for queue in [RECEIVE, SEND] {
+            let guest = &mut self.guests[place];
+            if !guest.news[queue] {
+                continue;
+            }
+            let wants = guest.device.queues[queue].wants_call(&guest.device.memory);
+            guest.news[queue] = false;
+            if !wants.map_err(|fault| guest.fails(fault))? {
+                continue;
+            }
+            guest.device.call(queue).map_err(|error| guest.fails(error))?;
+            loop {
+                let guest = &self.guests[place];
+                let Some(answers) = guest.device.requests() else { break };
+                let mut fds = [
+                    PollFd::new(answers.as_fd(), PollFlags::POLLIN),
+                    PollFd::new(guest.time.as_fd(), PollFlags::POLLIN),
+                ];
+                let woken = poll(&mut fds, PollTimeout::from(SILENCE_MS)).map_err(|error| guest.fails(error))?;
+                if woken == 0 {
+                    return Err(guest.fails("its kernel has not answered for a minute"));
+                }
+                let [answer, time] = fds.map(|fd| fd.any().unwrap_or(true));
+                if time {
+                    let message = Message::read(&guest.time).map_err(|error| guest.fails(error))?;
+                    self.on_time(place, message)?;
+                } else if answer {
+                    guest.device.hear_answer().map_err(|error| guest.fails(error))?;
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a frame, with the device's header before it, holds IPv4 or IPv6.
+fn is_ip(packet: &[u8]) -> bool {
+    matches!(packet.get(HEADER + 12..HEADER + ETHERNET), Some([0x08, 0x00] | [0x86, 0xdd]))
+}
+
+/// A packet as a guest receives it: the device's header, Ethernet's, and its bytes.
+fn frame(mac: [u8; 6], packet: &[u8]) -> Vec<u8> {
+    let mut frame = vec![0; HEADER];
+    // One buffer.
+    frame[10] = 1;
+    frame.extend_from_slice(&mac);
+    frame.extend_from_slice(&mac);
+    let is_v6 = packet.first().is_some_and(|byte| byte >> 4 == 6);
+    frame.extend_from_slice(if is_v6 { &[0x86, 0xdd] } else { &[0x08, 0x00] });
+    frame.extend_from_slice(packet);
+    frame
+}
+
+#[cfg(test)]
+mod tests;
