@@ -51,8 +51,8 @@ pub(crate) fn run(plan: &Plan, guests_plan: &Guests) -> Result<ExitCode, Stop> {
     let signals = sigprocmask(SigmaskHow::SIG_BLOCK, Some(&caught), None)
         .and_then(|()| SignalFd::with_flags(&caught, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK))
         .map_err(|error| Stop::failure(error.desc()))?;
-    let (running, clocks, devices) = boot::begin(&work, &kernels).map_err(Stop::failure)?;
     let recorder = Recorder::begin(plan, attached.real.iter().map(|real| real.name.as_str()), true)?;
+    let (running, clocks, devices) = boot::begin(&work, &kernels).map_err(Stop::failure)?;
     let Attached { air, real, left_out, .. } = attached;
     let mut guests = Vec::new();
     for (place, ((real, time), listener)) in real.iter().zip(clocks).zip(devices).enumerate() {
