@@ -1,5 +1,8 @@
 //! A network in virtual time from beginning to end: guests, their commands, and what is kept.
 
+// The machine's own processes are waited for in the machine's time, and a guest's in its own.
+#![allow(clippy::disallowed_types, clippy::disallowed_methods)]
+
 use std::fs;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -61,16 +64,20 @@ pub(crate) fn run(plan: &Plan, guests_plan: &Guests) -> Result<ExitCode, Stop> {
     let lasts = plan.for_s.map(Span::from_secs_f64);
     let mut controller = Controller::new(air, recorder, guests, lasts);
     let mut outputs = Outputs::new(plan, &work);
+    let hosts = real.len();
     let mut turns = 0u32;
     let mut interrupted = None;
     let ran = controller.run(&mut |_| {
         turns = turns.wrapping_add(1);
-        if turns.is_multiple_of(LOOK) {
+        if turns % LOOK == 0 {
             if let Ok(Some(signal)) = signals.read_signal() {
                 interrupted = Some(signed32(signal.ssi_signo));
                 return Verdict::Over;
             }
             outputs.show(plan);
+            if has_failed(&work, hosts) {
+                return Verdict::Over;
+            }
         }
         outputs.look()
     });
@@ -148,6 +155,12 @@ fn tell(plan: &Plan, guests_plan: &Guests, attached: &Attached, work: &Path) -> 
         });
     }
     Ok(kernels)
+}
+
+/// Whether a guest says that it could not do what it was told.
+fn has_failed(work: &Path, hosts: usize) -> bool {
+    let says = |place| fs::read_to_string(work.join(inside::ready(place))).is_ok_and(|said| said.starts_with("error "));
+    (0..hosts).any(says)
 }
 
 /// Why a guest did not get ready, if one did not.
