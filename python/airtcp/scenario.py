@@ -1303,6 +1303,46 @@ class Dualpi2(Part):
 
 
 @dataclass(kw_only=True)
+class Cake(Part):
+    """`name = "cake"`."""
+
+    bandwidth: DataRate | None = None
+    """Rate of the shaper. Left out: none (tc's `unlimited`)."""
+
+    framing: CakeFraming | None = None
+    """What the line makes of a length. Default: `none`."""
+
+    ingress: bool | None = None
+    """It stands behind the bottleneck: the shaper counts drops too, and the target grows with the number of
+    backlogged queues. Default: false.
+    """
+
+    isolation: CakeIsolation | None = None
+    """Which packets share a queue, and which queues share a host's part. Default: `triple_isolate`."""
+
+    limit_packets: int | None = None
+    """Most packets waiting in all queues together. Linux: 10240. Default: 10240."""
+
+    memory_limit: Bytes | None = None
+    """Most bytes waiting in all queues together. Left out: with `bandwidth` four intervals of it, at least 4 MiB;
+    else no limit.
+    """
+
+    mpu: int | None = None
+    """Least length of a packet on the line, bytes. 0 to 256. Default: 0."""
+
+    name: Literal["cake"] = field(default="cake", init=False)
+
+    overhead: int | None = None
+    """Bytes that the line adds to each packet; counted by shaper and shares. -64 to 256. Default: 0."""
+
+    rtt: Span | None = None
+    """Round-trip time that COBALT is for: its interval. Its target is a twentieth, and at least one and a half
+    packets at `bandwidth`. Default: `100ms`.
+    """
+
+
+@dataclass(kw_only=True)
 class AckFilter(Part):
     """`limit_packets` and `limit_bytes` both bind when both are given; with neither the queue is unbounded."""
 
@@ -2841,6 +2881,14 @@ BwMax: TypeAlias = "Literal['learn']"
 Bytes: TypeAlias = "str"
 """A size: a number with B, kB, MB, GB, KiB, MiB or GiB, such as "64KiB"."""
 
+CakeFraming: TypeAlias = "Literal['none', 'atm', 'ptm']"
+"""What the line makes of a packet's length."""
+
+CakeIsolation: TypeAlias = (
+    "Literal['flowblind', 'srchost', 'dsthost', 'hosts', 'flows', 'dual_srchost', 'dual_dsthost', 'triple_isolate']"
+)
+"""What has a queue of its own, and whose share it counts against."""
+
 CapRtt: TypeAlias = "Literal['current', 'min']"
 """The RTT that is put into equation (1)."""
 
@@ -2932,8 +2980,8 @@ silent.
 """
 
 QueueConfig: TypeAlias = (
-    "Literal['fifo', 'red', 'codel', 'fq_codel', 'pie', 'dualpi2', 'ack_filter']"
-    " | Fifo | Red | Codel | FqCodel | Pie | Dualpi2 | AckFilter"
+    "Literal['fifo', 'red', 'codel', 'fq_codel', 'pie', 'dualpi2', 'cake', 'ack_filter']"
+    " | Fifo | Red | Codel | FqCodel | Pie | Dualpi2 | Cake | AckFilter"
 )
 """QueueConfig."""
 
@@ -3053,6 +3101,9 @@ __all__ = [
     "BurstConfig",
     "BwMax",
     "Bytes",
+    "Cake",
+    "CakeFraming",
+    "CakeIsolation",
     "Call",
     "CapRtt",
     "Cbr",
