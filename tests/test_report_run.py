@@ -12,10 +12,8 @@ from airtcp.plots import one_run
 from airtcp.report import run as page_of
 from airtcp.report import write
 from airtcp.report.look import looks
-from browsing import NEEDS_CHROMIUM, WIDTHS, Visit, browser
+from browsing import NEEDS_CHROMIUM, WIDTHS, Visit
 from conftest import ROOT
-
-__all__ = ["browser"]
 
 # A drop in the warm-up, of a queue that nobody waits in, beside a line where packets wait for half a second.
 NETWORK = """

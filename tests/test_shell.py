@@ -9,6 +9,7 @@ import json
 import os
 import re
 import select
+import shlex
 import shutil
 import signal
 import socket
@@ -215,7 +216,7 @@ def test_programs_find_each_other_and_their_own_processes() -> None:
 @needs_network
 def test_a_transfer_with_results(tmp_path: Path) -> None:
     out = tmp_path / "real"
-    sink, source = (" ".join([*PROGRAMS, *words]) for words in (["sink"], ["source", "server", "3"]))
+    sink, source = (shlex.join([*PROGRAMS, *words]) for words in (["sink"], ["source", "server", "3"]))
     done = run(
         "shell", "--line", LINE, "--on", f"server={sink}", "--on", f"laptop={source}", "--for", "30s", "--out", out
     )
@@ -345,7 +346,7 @@ def test_a_kill_at_any_moment_leaves_nothing(victim: str) -> None:
 
 @needs_network
 def test_a_pause_of_airtcp_makes_the_run_invalid() -> None:
-    ping = f"server={' '.join(PROGRAMS)} ping laptop 400 0.01"
+    ping = f"server={shlex.join(PROGRAMS)} ping laptop 400 0.01"
     with begun("shell", "--line", "20Mbit/s,5ms", "--on", ping) as network:
         (driver,) = Path(f"/proc/{network.pid}/task/{network.pid}/children").read_text().split()
         time.sleep(0.5)
@@ -388,7 +389,8 @@ def test_a_disk_that_is_full() -> None:
         [
             "sh",
             "-c",
-            f"ulimit -f 8; exec {AIRTCP} shell --line 100Mbit/s,1ms --out /tmp/airtcp-full-{os.getpid()} -- true",
+            f"ulimit -f 8; exec {shlex.quote(str(AIRTCP))} shell --line 100Mbit/s,1ms "
+            f"--out /tmp/airtcp-full-{os.getpid()} -- true",
         ],
         capture_output=True,
         text=True,

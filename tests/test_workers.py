@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import airtcp
+from airtcp.executors import local
 from airtcp.executors.local import LocalExecutor, machine_memory
 from airtcp.executors.threads import ThreadExecutor
 from airtcp.sweeps.planning import plan
@@ -181,6 +182,23 @@ def test_what_a_run_costs_beyond_itself() -> None:
     overhead = (time.perf_counter() - begin - sum(spent[1:])) / (runs - 1)
     # 5 ms are promised. A machine with other work gets no failure for it.
     assert overhead < 0.02
+
+
+def test_a_worker_that_is_killed_while_it_ends_still_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An interrupted run kills its workers again and again, while other threads wait for their exit codes."""
+    worker = local._Worker(machine_memory())
+    worker.greet()
+    collect = os.wait4
+
+    def killed_meanwhile(pid: int, options: int) -> Any:
+        worker.kill()
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        worker.kill()
+        return collect(pid, options)
+
+    monkeypatch.setattr(os, "wait4", killed_meanwhile)
+    assert worker.end() == -signal.SIGKILL
+    worker.kill()
 
 
 def test_a_worker_that_cannot_start_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

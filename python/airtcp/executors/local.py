@@ -122,8 +122,11 @@ class _Worker:
         return outcome if isinstance(outcome, Outcome) else None
 
     def kill(self) -> None:
-        """Ends it at once."""
-        self._process.kill()
+        """Ends it at once. Another thread may be in `end`."""
+        # Not by Popen: it would collect the exit code that `end` waits for.
+        if self._process.returncode is None:
+            with suppress(ProcessLookupError):
+                os.kill(self._process.pid, signal.SIGKILL)
 
     def end(self) -> int:
         """Waits until it has ended; its exit code, negative for a signal."""
@@ -240,9 +243,12 @@ class LocalExecutor:
                 if not given_up.is_set():
                     finished.put(error)
             finally:
-                if worker is not None:
-                    worker.end()
-                finished.put(None)
+                try:
+                    if worker is not None:
+                        worker.end()
+                finally:
+                    # Whatever happens: the caller waits for it.
+                    finished.put(None)
 
         def give_up() -> None:
             with turn:

@@ -4,7 +4,7 @@
 //!
 //! With `bandwidth` it lets packets go at that rate, so that they wait here and not in a modem behind it. A hash with eight ways puts
 //! each flow into a queue of its own. Queues take turns by deficit round robin, and a queue that was empty goes first. A queue's share is
-//! divided by the number of backlogged queues of its host: with `triple_isolate` of the source or of the destination, whichever has
+//! divided by the number of backlogged queues of its host. With `triple_isolate` that is the source or the destination, whichever has
 //! more. So a host with thirty connections has no more than a host with one. COBALT is CoDel with BLUE beside it: BLUE drops at
 //! random from flows that fill the queue and do not answer. Without room the queue with the most bytes loses its first packet.
 //!

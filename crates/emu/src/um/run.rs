@@ -129,7 +129,9 @@ fn private_folder(kernel: &Path) -> Result<PathBuf, String> {
 
 /// Writes down what each guest is told, and how it is started.
 fn tell(plan: &Plan, guests_plan: &Guests, attached: &Attached, work: &Path) -> std::io::Result<Vec<Kernel>> {
-    let init = fs::read_link("/proc/self/exe")?;
+    // By a name without spaces, which would end the word on a kernel's command line.
+    let init = work.join("init");
+    std::os::unix::fs::symlink(fs::read_link("/proc/self/exe")?, &init)?;
     let hosts = hosts_file(attached.air.everybody());
     let folder = std::env::current_dir().unwrap_or_default();
     let mut kernels = Vec::new();
