@@ -21,6 +21,7 @@
 //! flight tells one wait), nor where it is slower than the one before, as a queue of any length could grow there.
 
 mod audit;
+mod divide;
 mod hold;
 
 pub(crate) use audit::OnLine;
@@ -340,39 +341,6 @@ impl Links {
                 *hop = hop.fused();
             }
         }
-    }
-
-    /// Takes links that are fused with the one before them by themselves: those for which, with the one before, `apart` holds.
-    pub(crate) fn unfuse(&mut self, apart: impl Fn(LinkId, LinkId) -> bool, hops: &mut [Hop]) -> Vec<LinkId> {
-        let mut unfused = Vec::new();
-        for link in LinkId::all(self.lines.len()) {
-            let cold = &mut self.cold[link.index()];
-            if cold.feeder.is_some_and(|feeder| apart(feeder, link)) {
-                cold.feeder = None;
-                self.lines[link.index()].kind = LineKind::Plain;
-                unfused.push(link);
-            }
-        }
-        for hop in hops.iter_mut().filter(|hop| hop.is_fused()) {
-            if self.cold[hop.link().index()].feeder.is_none() {
-                *hop = hop.unfused();
-            }
-        }
-        unfused
-    }
-
-    /// Takes over a link as it is in `from`, of the same world.
-    pub(crate) fn take_from(&mut self, from: &mut Links, link: LinkId) {
-        std::mem::swap(&mut self.lines[link.index()], &mut from.lines[link.index()]);
-        std::mem::swap(&mut self.cold[link.index()], &mut from.cold[link.index()]);
-        if let Some(queue) = self.cold[link.index()].queued {
-            std::mem::swap(&mut self.queued[queue.0 as usize], &mut from.queued[queue.0 as usize]);
-        }
-    }
-
-    /// Packets that a drop-tail link has taken.
-    pub(crate) fn taken(&self, link: LinkId) -> u64 {
-        self.lines[link.index()].taken_packets
     }
 
     /// Gives lanes to the links that most packets in flight will be on, as far as `hops` tell; returns their number.

@@ -1,24 +1,11 @@
 //! CAKE before a modem: the wait leaves the modem, and hosts share alike.
 
-use airtcp_core::table::Data;
-use airtcp_sim::capture::NoCapture;
-use airtcp_sim::scenario::{Override, Scenario};
-use airtcp_sim::world::World;
+use crate::common::goodputs_and_rtts;
 
 /// Mbit/s of the person with eight connections and of the one with one; mean of the pings in ms.
 fn run(sets: &[&str]) -> (f64, f64, f64) {
-    let text = include_str!("../../../../examples/shared-uplink.toml");
-    let overrides: Vec<Override> = sets.iter().map(|s| Override::parse(s).unwrap()).collect();
-    let spec = Scenario::parse(text, "shared-uplink.toml", &overrides).unwrap().to_spec().unwrap();
-    let mut world = World::build(&spec).unwrap();
-    world.run(&mut NoCapture);
-    let out = world.finish();
-    let flows = out.table("flows").unwrap();
-    let (Some(Data::F64(goodput)), Some(Data::F64(rtt))) = (flows.column("goodput_bps"), flows.column("rtt_mean_ms"))
-    else {
-        panic!("columns of flows");
-    };
-    let result = (goodput[..8].iter().sum::<f64>() / 1e6, goodput[8] / 1e6, rtt[9]);
+    let flows = goodputs_and_rtts(include_str!("../../../../examples/shared-uplink.toml"), sets);
+    let result = (flows[..8].iter().map(|f| f.0).sum(), flows[8].0, flows[9].1);
     println!("{sets:?}: {result:.2?}");
     result
 }

@@ -1,9 +1,6 @@
 //! A scalable and a classic flow that share a line: what RFC 9332 is for.
 
-use airtcp_core::table::Data;
-use airtcp_sim::capture::NoCapture;
-use airtcp_sim::scenario::{Override, Scenario};
-use airtcp_sim::world::World;
+use crate::common::goodputs_and_rtts;
 
 const LINE: &str = r#"
 duration = "40s"
@@ -42,17 +39,8 @@ tcp = { cc = "reno", ecn = true }
 
 /// Of the scalable and the classic flow: Mbit/s and mean round trip in ms.
 fn run(sets: &[&str]) -> [(f64, f64); 2] {
-    let overrides: Vec<Override> = sets.iter().map(|s| Override::parse(s).unwrap()).collect();
-    let spec = Scenario::parse(LINE, "line.toml", &overrides).unwrap().to_spec().unwrap();
-    let mut world = World::build(&spec).unwrap();
-    world.run(&mut NoCapture);
-    let out = world.finish();
-    let flows = out.table("flows").unwrap();
-    let (Some(Data::F64(goodput)), Some(Data::F64(rtt))) = (flows.column("goodput_bps"), flows.column("rtt_mean_ms"))
-    else {
-        panic!("columns of flows");
-    };
-    [0, 1].map(|i| (goodput[i] / 1e6, rtt[i]))
+    let flows = goodputs_and_rtts(LINE, sets);
+    [flows[0], flows[1]]
 }
 
 #[test]

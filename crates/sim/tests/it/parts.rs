@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 use std::num::NonZeroUsize;
-use std::path::Path;
 
 use airtcp_core::units::{Span, Time};
 use airtcp_sim::capture::NoCapture;
@@ -10,6 +9,8 @@ use airtcp_sim::scenario::{Override, Scenario};
 use airtcp_sim::spec::RunSpec;
 use airtcp_sim::world::{RunOutput, Threads, World, Worlds};
 use proptest::prelude::*;
+
+use crate::common::examples;
 
 fn most(threads: usize) -> Threads {
     Threads::Most(NonZeroUsize::new(threads).unwrap())
@@ -218,15 +219,8 @@ fn what_cannot_be_divided_is_one_world() {
 
 #[test]
 fn every_example_gives_the_same_in_parts() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
     let mut divided = 0;
-    for entry in folder.read_dir().unwrap() {
-        let path = entry.unwrap().path();
-        let is_sweep = path.file_name().unwrap().to_string_lossy().starts_with("sweep-");
-        if path.extension().is_none_or(|e| e != "toml") || is_sweep {
-            continue;
-        }
-        let spec = Scenario::load(&path, &[]).and_then(|s| s.to_spec()).unwrap_or_else(|e| panic!("{e}"));
+    for (path, spec) in examples() {
         let stop = Time::ZERO + Span::from_ms(1200);
         let (output, parts) = parted(&spec, 2, false, &[stop]);
         assert_eq!(differs(&output, &whole(&spec, stop)), None, "{}", path.display());

@@ -1,10 +1,14 @@
 //! Small networks for tests.
 
+use std::path::{Path, PathBuf};
+
 use airtcp_core::queue::QueueConfig;
 use airtcp_core::queue::fifo::FifoConfig;
+use airtcp_core::table::Data;
 use airtcp_core::units::{Bytes, DataRate, Probability, Span, Time};
 use airtcp_core::wifi::Ac;
 use airtcp_sim::capture::NoCapture;
+use airtcp_sim::scenario::{Override, Scenario};
 use airtcp_sim::spec::*;
 use airtcp_sim::traffic::{Cbr, Train};
 use airtcp_sim::world::{RunOutput, World};
@@ -109,4 +113,34 @@ pub fn cbr(bps: u64, packet_bytes: u16) -> Traffic {
 }
 pub fn train(count: u32, packet_bytes: u16) -> Traffic {
     Traffic::Train(Train { count, gap: Span::ZERO, packet_bytes, every: None })
+}
+
+/// Every example that is a scenario of its own, and not a sweep.
+pub fn examples() -> Vec<(PathBuf, RunSpec)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let files = folder.read_dir().unwrap().map(|entry| entry.unwrap().path());
+    let is_scenario = |path: &PathBuf| {
+        let is_sweep = path.file_name().unwrap().to_string_lossy().starts_with("sweep-");
+        path.extension().is_some_and(|e| e == "toml") && !is_sweep
+    };
+    let load = |path: PathBuf| {
+        let spec = Scenario::load(&path, &[]).and_then(|s| s.to_spec()).unwrap_or_else(|e| panic!("{e}"));
+        (path, spec)
+    };
+    files.filter(is_scenario).map(load).collect()
+}
+
+/// Runs a scenario with changes. Of each flow: goodput in Mbit/s (0 where it has none) and mean round trip in ms.
+pub fn goodputs_and_rtts(text: &str, sets: &[&str]) -> Vec<(f64, f64)> {
+    let overrides: Vec<Override> = sets.iter().map(|s| Override::parse(s).unwrap()).collect();
+    let spec = Scenario::parse(text, "scenario.toml", &overrides).unwrap().to_spec().unwrap();
+    let mut world = World::build(&spec).unwrap();
+    world.run(&mut NoCapture);
+    let out = world.finish();
+    let flows = out.table("flows").unwrap();
+    let (Some(Data::F64(goodput)), Some(Data::F64(rtt))) = (flows.column("goodput_bps"), flows.column("rtt_mean_ms"))
+    else {
+        panic!("columns of flows");
+    };
+    goodput.iter().map(|bps| bps / 1e6).zip(rtt.iter().copied()).collect()
 }
