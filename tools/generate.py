@@ -1,5 +1,5 @@
 """Writes what follows from the code: python/airtcp/scenario.py, docs/scenario.md, docs/results.md, docs/policies/,
-docs/clauses.md, and tables of keys in docs/sweeps.md and docs/studies.md.
+docs/clauses.md, crates/sim/schema.json (for the page) and tables of keys in docs/sweeps.md and docs/studies.md.
 
 Usage: generate.py [--check]    --check: write nothing, fail if a file is not current.
 """
@@ -29,6 +29,8 @@ RESULTS = ROOT / "docs/results.md"
 POLICIES = ROOT / "docs/policies"
 SWEEPS = ROOT / "docs/sweeps.md"
 STUDIES = ROOT / "docs/studies.md"
+SCHEMA = ROOT / "crates/sim/schema.json"
+SCHEMA = ROOT / "crates/sim/schema.json"
 
 TOP = "Scenario"
 
@@ -447,6 +449,17 @@ def results(
     return "\n".join(out).rstrip() + "\n"
 
 
+def by_definition(schema: Schema) -> str:
+    """As JSON with a line for each definition, so that a change is a line of the diff."""
+
+    def line(key: str, value: object) -> str:
+        return f"{json.dumps(key)}:{json.dumps(value, ensure_ascii=False, separators=(',', ':'))}"
+
+    definitions = ",\n".join(line(name, value) for name, value in schema["$defs"].items())
+    rest = ",\n".join(line(key, value) for key, value in schema.items() if key != "$defs")
+    return f'{{"$defs":{{\n{definitions}\n}},\n{rest}}}\n'
+
+
 def generated(core: ModuleType) -> dict[Path, str]:
     """Files and what they must hold."""
     schema = json.loads(core.schema())
@@ -467,6 +480,7 @@ def generated(core: ModuleType) -> dict[Path, str]:
         SWEEPS: page(SWEEPS),
         STUDIES: page(STUDIES),
         **clauses.generated(),
+        SCHEMA: by_definition(schema),
     }
 
 

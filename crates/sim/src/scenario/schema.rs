@@ -2,9 +2,10 @@
 
 use std::sync::LazyLock;
 
-use serde_json::{Value as Json, json};
+use serde_json::Value as Json;
 
-use super::file::ScenarioFile;
+#[cfg(not(target_arch = "wasm32"))]
+mod derived;
 
 /// JSON Schema, draft 2020-12. Every key has a description, every table refuses unknown keys. A constant, but for its size:
 /// made once per process, since every scenario is held against it.
@@ -13,93 +14,11 @@ pub fn schema() -> &'static Json {
     &SCHEMA
 }
 
+#[cfg(not(target_arch = "wasm32"))]
+use derived::schema as made;
+
+/// As `make generate` wrote it: the code that derives it is a seventh of the engine for pages.
+#[cfg(target_arch = "wasm32")]
 fn made() -> Json {
-    let generator = schemars::generate::SchemaSettings::draft2020_12().into_generator();
-    let mut schema = generator.into_root_schema_for::<ScenarioFile>().to_value();
-    schema["title"] = json!("airtcp scenario");
-    tidy(&mut schema);
-    let definitions = schema["$defs"].clone();
-    describe(&mut schema, &definitions);
-    schema
-}
-
-/// TOML has no null, so an optional key is one that may be left out; and a doc comment's line breaks are its source's.
-fn tidy(schema: &mut Json) {
-    match schema {
-        Json::Array(items) => items.iter_mut().for_each(tidy),
-        Json::Object(map) => {
-            if let Some(Json::Array(types)) = map.get_mut("type") {
-                types.retain(|t| t != "null");
-                if let [only] = types.as_slice() {
-                    let only = only.clone();
-                    map.insert("type".to_owned(), only);
-                }
-            }
-            if let Some(Json::Array(choices)) = map.get_mut("anyOf") {
-                choices.retain(|c| c["type"] != "null");
-                if let [Json::Object(only)] = choices.as_slice() {
-                    let only = only.clone();
-                    map.remove("anyOf");
-                    for (key, value) in only {
-                        map.entry(key).or_insert(value);
-                    }
-                }
-            }
-            if let Some(default) = map.get_mut("default") {
-                drop_nulls(default);
-                if default.is_null() {
-                    map.remove("default");
-                }
-            }
-            if let Some(Json::String(description)) = map.get_mut("description") {
-                let paragraphs: Vec<String> = description.split("\n\n").map(|p| p.replace('\n', " ")).collect();
-                *description = paragraphs.join("\n\n");
-            }
-            if map.get("type").is_some_and(|t| t == "object") && !map.contains_key("additionalProperties") {
-                map.insert("additionalProperties".to_owned(), json!(false));
-            }
-            if let Some(Json::Object(properties)) = map.get_mut("properties") {
-                for property in properties.values_mut().filter(|p| p.get("const").is_some()) {
-                    let name = property["const"].as_str().unwrap_or_default().to_owned();
-                    property["description"] = json!(format!("Says that this is `{name}`."));
-                }
-            }
-            for (key, value) in map.iter_mut() {
-                match key.as_str() {
-                    "properties" | "$defs" => {
-                        value.as_object_mut().into_iter().for_each(|m| m.values_mut().for_each(tidy))
-                    }
-                    "anyOf" | "oneOf" | "items" | "additionalProperties" => tidy(value),
-                    _ => {}
-                }
-            }
-        }
-        _ => {}
-    }
-}
-
-/// A key without a description of its own has that of its type.
-fn describe(schema: &mut Json, definitions: &Json) {
-    match schema {
-        Json::Array(items) => items.iter_mut().for_each(|s| describe(s, definitions)),
-        Json::Object(map) => {
-            if let Some(Json::Object(properties)) = map.get_mut("properties") {
-                for property in properties.values_mut().filter(|p| p.get("description").is_none()) {
-                    let name = property["$ref"].as_str().and_then(|r| r.strip_prefix("#/$defs/"));
-                    if let Some(Json::String(text)) = name.map(|name| &definitions[name]["description"]) {
-                        property["description"] = json!(text);
-                    }
-                }
-            }
-            map.values_mut().for_each(|s| describe(s, definitions));
-        }
-        _ => {}
-    }
-}
-
-fn drop_nulls(value: &mut Json) {
-    if let Json::Object(map) = value {
-        map.retain(|_, v| !v.is_null());
-        map.values_mut().for_each(drop_nulls);
-    }
+    serde_json::from_str(include_str!("../../schema.json")).expect("JSON that `make generate` wrote")
 }
