@@ -19,6 +19,7 @@ commands:
   probe    how many packets does an access point's buffer hold?
   pacing   buffer sizes, and the settings that space segments by RTT / cwnd
   efr      the duplicate-ACK threshold of Efficient Fast Retransmit, as far as Linux lets it be set
+  proxy    TCP-AV for clients that know nothing of it: their connections end here and go on with a target
   undo     take back what `pacing --apply` and `efr --apply` have set
 
 `airtcp host COMMAND --help` shows options, examples and exit codes.
@@ -176,6 +177,38 @@ The other commands set nothing that outlives them.
 exit codes: 0 done, 1 something could not be taken back
 ";
 
+const PROXY_HELP: &str = "usage: airtcp host proxy RULES.toml [--check | --lines | --divert]
+
+Gives TCP-AV to clients that know nothing of it. A client's connection ends here, and a second one with the rule's target goes on to the server.
+Data, half-closes and resets are passed on. Servers see the proxy's address. Connections reach the proxy in one of three ways, by `mode`:
+`redirect` and `tproxy` take those that netfilter brings; `forward` sends all to one host.
+SIGTERM and Ctrl-C end the listening; connections may finish for the time `drain`.
+
+options:
+  --check   read the rules and end
+  --lines   print the lines of nft and ip that bring connections here, and end
+  --divert  hold these lines as long as the command lives. The kernel removes the table of nft even after kill -9. With tproxy
+            the rule of ip stays then; it does nothing without the table, and `airtcp host proxy RULES.toml --divert` takes it over
+
+the rules (docs/hosts.md lists all keys):
+  [[listen]]
+  address = \"0.0.0.0:24689\"
+  mode = \"redirect\"
+  [[rule]]
+  prefix = \"192.0.2.0/24\"
+  port = 443
+  sni = \"*.example.org\"
+  target = \"4Mbit/s\"
+The first rule that fits counts. A connection that fits none passes through without a target.
+
+examples:
+  airtcp host proxy rules.toml --lines
+  airtcp host proxy rules.toml --divert
+
+rights: CAP_BPF and CAP_PERFMON where a rule has a target; CAP_NET_ADMIN with tproxy and with --divert
+exit codes: 0 ended by SIGTERM or Ctrl-C, 1 the host refuses (the message says why), 2 bad input
+";
+
 /// A failure: bad input, or of the host.
 enum Fault {
     Input(String),
@@ -217,6 +250,8 @@ pub(crate) fn main() -> ExitCode {
         ("probe", true) => help(PROBE_HELP),
         ("pacing", true) => help(PACING_HELP),
         ("efr", true) => help(EFR_HELP),
+        ("proxy", false) => proxy(args),
+        ("proxy", true) => help(PROXY_HELP),
         ("undo", true) => help(UNDO_HELP),
         ("check", true) => help(CHECK_HELP),
         ("av", true) => help(AV_HELP),
@@ -458,4 +493,65 @@ fn monitor(mut args: Args) -> Outcome {
     sys::catch_end();
     monitor::run(&order, &sys::has_ended, |text| eprintln!("airtcp host monitor: {text}")).map_err(Fault::Host)?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn proxy(mut args: Args) -> Outcome {
+    use airtcp_host::proxy::{self, divert, rules};
+
+    let path = args.word().ok_or("proxy: the file of rules is missing, as rules.toml".to_owned())?;
+    let (checks, lines, diverts) = (args.switch("check"), args.switch("lines"), args.switch("divert"));
+    args.end()?;
+    let text = std::fs::read_to_string(&path).map_err(|e| format!("{path}: cannot read it: {e}"))?;
+    let rules = rules::read(&path, &text, proxy::most_connections())?;
+    if lines {
+        for line in divert::lines(&rules) {
+            println!("{line}");
+        }
+    }
+    if checks {
+        println!("{path}: {} listeners, {} rules", rules.listen.len(), rules.rules.len());
+    }
+    if checks || lines {
+        return Ok(ExitCode::SUCCESS);
+    }
+    airtcp_host::sys::catch_end();
+    let tell = |text: &str| eprintln!("airtcp host proxy: {text}");
+    let counts = if rules.has_targets() {
+        serve(rules.clone(), Some(in_kernel(&rules)?), diverts, tell)?
+    } else {
+        serve(rules, None::<proxy::Nobody>, diverts, tell)?
+    };
+    tell(&counts.report());
+    Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(feature = "bpf")]
+fn in_kernel(rules: &airtcp_host::proxy::rules::Rules) -> Result<airtcp_host::proxy::InKernel, Fault> {
+    airtcp_host::proxy::InKernel::start(rules).map_err(Fault::Host)
+}
+
+#[cfg(not(feature = "bpf"))]
+fn in_kernel(_: &airtcp_host::proxy::rules::Rules) -> Result<airtcp_host::proxy::Nobody, Fault> {
+    Err(without_bpf())
+}
+
+fn serve<T: airtcp_host::proxy::Targets>(
+    rules: airtcp_host::proxy::rules::Rules,
+    targets: Option<T>,
+    diverts: bool,
+    tell: impl Fn(&str),
+) -> Result<airtcp_host::proxy::Counts, Fault> {
+    use airtcp_host::proxy::{Proxy, divert::Divert};
+    use airtcp_host::sys::has_ended;
+
+    let proxy = Proxy::new(rules.clone(), targets).map_err(Fault::Host)?;
+    let mut divert = if diverts { Some(Divert::start(&rules).map_err(Fault::Host)?) } else { None };
+    let places: Vec<String> = proxy.addresses().iter().map(ToString::to_string).collect();
+    tell(&format!("listening at {}; at most {} connections", places.join(", "), rules.limits.connections));
+    let end_new = || {
+        if let Some(divert) = &mut divert {
+            divert.end_new();
+        }
+    };
+    proxy.run(has_ended, end_new, &tell).map_err(Fault::Host)
 }

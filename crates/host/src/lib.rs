@@ -9,6 +9,7 @@ pub mod load;
 pub mod monitor;
 pub mod paths;
 pub mod probe;
+pub mod proxy;
 pub mod recipes;
 pub mod rights;
 pub mod sys;

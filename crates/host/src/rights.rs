@@ -106,7 +106,7 @@ pub const TRACING: (u32, u32) = (5, 8);
 type Part = (&'static str, (u32, u32), &'static [Capability], &'static str);
 
 /// The parts of airtcp-host.
-const PARTS: [Part; 7] = [
+const PARTS: [Part; 9] = [
     ("av", STRUCT_OPS, &[Capability::Bpf, Capability::Perfmon], ""),
     (
         "av --cgroup, --port, --prefix",
@@ -117,6 +117,8 @@ const PARTS: [Part; 7] = [
     ("coop", STRUCT_OPS, &[Capability::Bpf, Capability::Perfmon], ""),
     ("monitor", TRACING, &[Capability::Bpf, Capability::Perfmon], "falls back to sock_diag, every 10 ms"),
     ("probe", (0, 0), &[], ""),
+    ("proxy", STRUCT_OPS, &[Capability::Bpf, Capability::Perfmon], "passes connections through without targets"),
+    ("proxy with tproxy, --divert", (0, 0), &[Capability::NetAdmin], "prints the lines for root"),
     ("pacing --apply", (0, 0), &[Capability::NetAdmin], "prints the lines for root"),
     ("efr --apply", (0, 0), &[Capability::NetAdmin], "prints the lines for root"),
 ];

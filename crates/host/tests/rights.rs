@@ -87,6 +87,8 @@ fn bad_input_is_refused_with_what_is_accepted() {
         ("probe send 127.0.0.1 --count 0", "must be a number from 1 to 100000"),
         ("efr --threshold 3 --window 4", "not both"),
         ("pacing --rate 1Gbit/s", "belong together"),
+        ("proxy", "the file of rules is missing"),
+        ("proxy no/such.toml", "no/such.toml: cannot read it"),
         ("fly", "is not a command"),
         ("check --loud", "is not understood"),
     ] {

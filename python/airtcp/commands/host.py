@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from airtcp._terminal import FAILURE, StopError
 
-COMMANDS: Final = ("check", "av", "coop", "monitor", "probe", "pacing", "efr", "undo")
+COMMANDS: Final = ("check", "av", "coop", "monitor", "probe", "proxy", "pacing", "efr", "undo")
 BUILT: Final = Path(__file__).parents[3] / "target/x86_64-unknown-linux-gnu/release/airtcp-host"
 """Where `make host` leaves it."""
 
@@ -56,6 +56,7 @@ def add(command: Callable[..., Any]) -> None:
         "airtcp host efr --threshold 2 --prefix 192.0.2.0/24 --apply",
         "airtcp host monitor --interface wlan0 --out runs/mine",
         "airtcp host probe send 192.0.2.7",
+        "airtcp host proxy rules.toml --divert",
         "airtcp host av --help",
         more="\nexit codes:\n  0 done; 1 the host refuses or fails, and the message says what is missing;\n"
         "  2 bad input; 130 interrupted\n",

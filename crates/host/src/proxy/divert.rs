@@ -1,0 +1,246 @@
+//! How the kernel brings connections to the proxy: the lines of nft and ip, printed or held for as long as the proxy lives.
+//!
+//! The table belongs to a process `nft -i` that reads from this one. If this one ends in any way, the kernel removes the table.
+
+use std::io::Write;
+use std::process::{Child, ChildStdin, Command, Stdio};
+
+use super::rules::{Mode, Rules};
+
+/// Name of the table.
+pub const TABLE: &str = "airtcp";
+/// Mark of connections that TPROXY brings, and number of the routing table that delivers them here.
+pub const LOCAL: u32 = 0x6175;
+
+/// Which connections the rules mean, as conditions of nft. None: there is no rule, so nothing is to come here.
+fn conditions(rules: &Rules, is_v4: bool) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for rule in rules.rules.iter().filter(|rule| rule.prefix.is_none_or(|(ip, _)| ip.is_ipv4() == is_v4)) {
+        let mut one = String::new();
+        match rule.prefix {
+            Some((ip, length)) if ip.is_ipv4() => one += &format!("ip daddr {ip}/{length} "),
+            Some((ip, length)) => one += &format!("ip6 daddr {ip}/{length} "),
+            None => {}
+        }
+        match (rule.port, &rule.sni) {
+            (Some(port), _) => one += &format!("tcp dport {port} "),
+            // A name is there in TLS alone.
+            (None, Some(_)) => one += "tcp dport 443 ",
+            (None, None) => one += "meta l4proto tcp ",
+        }
+        if !all.contains(&one) {
+            all.push(one);
+        }
+    }
+    all
+}
+
+/// The lines for nft, each a command.
+pub fn nft_lines(rules: &Rules, owned: bool) -> Vec<String> {
+    let table = format!("inet {TABLE}");
+    let flags = if owned { " { flags owner; }" } else { "" };
+    let mut lines = vec![format!("add table {table}{flags}")];
+    let mut add = |line: String| lines.push(line);
+    for listen in &rules.listen {
+        let port = listen.address.port();
+        let family = if listen.address.is_ipv4() { "meta nfproto ipv4 " } else { "meta nfproto ipv6 " };
+        match listen.mode {
+            Mode::Forward(_) => {}
+            Mode::Redirect => {
+                add(format!("add chain {table} redirected"));
+                add(format!("add chain {table} nat_in {{ type nat hook prerouting priority -100; }}"));
+                add(format!("add chain {table} nat_out {{ type nat hook output priority -100; }}"));
+                // Holds the kernel's tracking of connections, also once the other rules are gone: what is open needs it.
+                add(format!("add rule {table} nat_in ct state established accept"));
+                add(format!("add rule {table} nat_in fib daddr type != local jump redirected"));
+                add(format!(
+                    "add rule {table} nat_out fib daddr type != local meta mark != {} jump redirected",
+                    rules.mark
+                ));
+                for condition in conditions(rules, listen.address.is_ipv4()) {
+                    add(format!("add rule {table} redirected {family}{condition}redirect to :{port}"));
+                }
+            }
+            Mode::Tproxy => {
+                let ip = if listen.address.is_ipv4() { "ip" } else { "ip6" };
+                add(format!("add chain {table} brought"));
+                add(format!("add chain {table} mangle_in {{ type filter hook prerouting priority -150; }}"));
+                add(format!(
+                    "add rule {table} mangle_in meta l4proto tcp socket transparent 1 meta mark set {LOCAL} accept"
+                ));
+                add(format!("add rule {table} mangle_in fib daddr type != local jump brought"));
+                for condition in conditions(rules, listen.address.is_ipv4()) {
+                    add(format!(
+                        "add rule {table} brought {family}{condition}tproxy {ip} to :{port} meta mark set {LOCAL} accept"
+                    ));
+                }
+            }
+        }
+    }
+    let mut once: Vec<String> = Vec::new();
+    for line in lines {
+        if !once.contains(&line) {
+            once.push(line);
+        }
+    }
+    once
+}
+
+/// Families of IP, as options of ip, in which TPROXY needs a route to this host.
+pub fn families(rules: &Rules) -> Vec<&'static str> {
+    let has = |v4: bool| rules.listen.iter().any(|l| l.mode == Mode::Tproxy && l.address.is_ipv4() == v4);
+    [(true, "-4"), (false, "-6")].into_iter().filter(|(v4, _)| has(*v4)).map(|(_, option)| option).collect()
+}
+
+/// Words of `ip` that deliver here what TPROXY brings.
+pub fn ip_lines(family: &str, verb: &str) -> [String; 2] {
+    [
+        format!("{family} rule {verb} fwmark {LOCAL} lookup {LOCAL}"),
+        format!("{family} route {verb} local default dev lo table {LOCAL}"),
+    ]
+}
+
+/// All lines, for people.
+pub fn lines(rules: &Rules) -> Vec<String> {
+    let mut all: Vec<String> = nft_lines(rules, false).iter().map(|line| format!("nft '{line}'")).collect();
+    for family in families(rules) {
+        all.extend(ip_lines(family, "add").iter().map(|line| format!("ip {line}")));
+    }
+    all
+}
+
+fn ip(words: &str) -> Result<(), String> {
+    let out =
+        Command::new("ip").args(words.split(' ')).output().map_err(|e| format!("cannot run `ip {words}`: {e}"))?;
+    if out.status.success() {
+        return Ok(());
+    }
+    let text = String::from_utf8_lossy(&out.stderr);
+    // As one that was killed has left it.
+    if words.contains(" add ") && text.contains("File exists") {
+        return Ok(());
+    }
+    Err(format!("`ip {words}` fails: {}", text.trim()))
+}
+
+/// Connections come to the proxy as long as this is there.
+#[derive(Debug)]
+pub struct Divert {
+    nft: Child,
+    commands: Option<ChildStdin>,
+    chains: Vec<&'static str>,
+    families: Vec<&'static str>,
+}
+
+impl Divert {
+    /// Takes CAP_NET_ADMIN, nft and ip.
+    pub fn start(rules: &Rules) -> Result<Divert, String> {
+        let lines = nft_lines(rules, true);
+        // Once without holding it, so that a refusal has a sentence.
+        let mut tried = Command::new("nft");
+        tried.arg("--check").args(["-f", "-"]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let unable = |e: std::io::Error| format!("--divert: cannot run nft: {e}; --lines prints the lines instead");
+        let mut tried = tried.spawn().map_err(unable)?;
+        if let Some(mut input) = tried.stdin.take() {
+            let _ = input.write_all((lines.join("\n") + "\n").as_bytes());
+        }
+        let out = tried.wait_with_output().map_err(unable)?;
+        if !out.status.success() {
+            let text = String::from_utf8_lossy(&out.stderr);
+            let first = text.lines().next().unwrap_or_default();
+            return Err(format!("--divert: nft refuses the table {TABLE}: {first}"));
+        }
+        let mut nft = Command::new("nft")
+            .arg("-i")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(unable)?;
+        let mut divert = Divert {
+            commands: nft.stdin.take(),
+            nft,
+            chains: [(Mode::Redirect, "redirected"), (Mode::Tproxy, "brought")]
+                .into_iter()
+                .filter(|(mode, _)| rules.listen.iter().any(|l| l.mode == *mode))
+                .map(|(_, chain)| chain)
+                .collect(),
+            families: families(rules),
+        };
+        for family in divert.families.clone() {
+            for line in ip_lines(family, "add") {
+                ip(&line)?;
+            }
+        }
+        divert.say(&lines);
+        divert.wait_for_table(&lines)?;
+        Ok(divert)
+    }
+
+    fn say(&mut self, lines: &[String]) {
+        if let Some(commands) = &mut self.commands {
+            let _ = commands.write_all((lines.join("\n") + "\n").as_bytes());
+        }
+    }
+
+    /// `nft -i` answers nothing, so the table is looked at.
+    fn wait_for_table(&self, lines: &[String]) -> Result<(), String> {
+        let wanted: usize = lines.iter().map(|line| diverting(line)).sum();
+        for _ in 0..100 {
+            let out = Command::new("nft").args(["list", "table", "inet", TABLE]).output();
+            let text = out.map(|out| String::from_utf8_lossy(&out.stdout).into_owned()).unwrap_or_default();
+            if diverting(&text) == wanted {
+                return Ok(());
+            }
+            crate::sys::sleep_until(crate::sys::monotonic_ns() + 20_000_000);
+        }
+        Err(format!("--divert: nft did not make the table {TABLE}; another airtcp-host may have it"))
+    }
+
+    /// No new connections come; those that are there keep their way.
+    pub fn end_new(&mut self) {
+        let lines: Vec<String> = self.chains.iter().map(|chain| format!("flush chain inet {TABLE} {chain}")).collect();
+        self.say(&lines);
+    }
+}
+
+/// Statements in a text that bring connections.
+fn diverting(text: &str) -> usize {
+    text.matches("redirect to :").count() + text.matches("tproxy ip").count()
+}
+
+impl Drop for Divert {
+    fn drop(&mut self) {
+        drop(self.commands.take());
+        let _ = self.nft.wait();
+        for family in &self.families {
+            for line in ip_lines(family, "del") {
+                let _ = ip(&line);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_divert_what_the_rules_mean_and_spare_the_proxy() {
+        let rules = super::super::rules::read(
+            "r.toml",
+            "[[listen]]\naddress = \"0.0.0.0:99\"\nmode = \"redirect\"\n[[listen]]\naddress = \"[::]:98\"\nmode = \"tproxy\"\n\
+             [[rule]]\nprefix = \"192.0.2.0/24\"\nport = 80\n[[rule]]\nsni = \"a.example\"\n",
+            100,
+        )
+        .unwrap();
+        let lines = lines(&rules);
+        let has = |text: &str| assert!(lines.iter().any(|l| l.contains(text)), "{text}: {lines:#?}");
+        has("redirected meta nfproto ipv4 ip daddr 192.0.2.0/24 tcp dport 80 redirect to :99");
+        has("redirected meta nfproto ipv4 tcp dport 443 redirect to :99");
+        has("nat_out fib daddr type != local meta mark != 24948 jump redirected");
+        has("brought meta nfproto ipv6 tcp dport 443 tproxy ip6 to :98 meta mark set 24949 accept");
+        has("ip -6 rule add fwmark 24949 lookup 24949");
+        assert!(!lines.iter().any(|l| l.starts_with("ip -4")), "{lines:#?}");
+    }
+}
