@@ -222,9 +222,10 @@ pub fn run(order: &Order, mut tell: impl FnMut(&str)) -> Result<(), Refusal> {
     let mut watch = crate::paths::Watch::new()
         .map_err(|e| Refusal(format!("cannot listen to the kernel's routing messages: {e}")))?;
     tell(&format!("{CONTROL} is registered; target {}; end with Ctrl-C", order.target));
+    tell(watch.sources());
     loop {
         let wait = watch.wait(crate::sys::monotonic_ns(), LEASE / 4);
-        crate::sys::readable(&[watch.fd()], wait).map_err(|e| Refusal(format!("cannot wait: {e}")))?;
+        crate::sys::readable(&watch.fds(), wait).map_err(|e| Refusal(format!("cannot wait: {e}")))?;
         let now = crate::sys::monotonic_ns();
         watch.read(now);
         for interface in watch.due(now) {

@@ -91,14 +91,17 @@ options:
   --rate RATE, --rtt TIME, --flows N  of the bottleneck, as 1Gbit/s, 50ms and 200
   --interface NAME                    interface that sends, as eth0; needed with --apply and --check
   --apply                             set it; what was there is noted for `airtcp host undo`
-  --check                             is it set? changes nothing
+  --check                             is it set, and do segments leave RTT / cwnd apart? changes nothing. For the second it watches
+                                      connections that fill their windows: 5 % and 95 % of gaps must be within 20 %
+  --for TIME                          with --check: how long it watches, 0s for the settings alone; default: 5s
 
 examples:
   airtcp host pacing --rate 1Gbit/s --rtt 50ms --flows 200
   airtcp host pacing --interface eth0 --apply
+  airtcp host pacing --interface eth0 --check --for 10s
 
-rights: CAP_NET_ADMIN with --apply
-exit codes: 0 done, 1 --check finds a difference or --apply fails, 2 bad input
+rights: CAP_NET_ADMIN with --apply, CAP_NET_RAW with --check
+exit codes: 0 done, 1 --check finds a difference, could not measure, or --apply fails, 2 bad input
 ";
 
 const EFR_HELP: &str = "usage: airtcp host efr [--threshold N | --window SEGMENTS] [--prefix PREFIX] [--apply | --check]
@@ -384,7 +387,12 @@ fn pacing(mut args: Args) -> Outcome {
     let rtt = args.read("rtt", |t| t.parse::<Span>().map_err(|_| "must be a time, as 50ms".to_owned()))?;
     let flows = args.read("flows", number(1u32, 1_000_000))?;
     let interface = args.option("interface")?;
+    let watched = args.read("for", |t| t.parse::<Span>().map_err(|_| "must be a time, as 5s".to_owned()))?;
     args.end()?;
+    if watched.is_some() && !check {
+        return Err("--for is only for --check".to_owned().into());
+    }
+    let watched = Duration::from_nanos(watched.unwrap_or(Span::from_secs(5)).as_ns());
     if let (Some(rate), Some(rtt), Some(flows)) = (rate, rtt, flows) {
         let (normal, root) = recipes::buffers(rate, rtt, flows);
         println!(
@@ -403,6 +411,28 @@ fn pacing(mut args: Args) -> Outcome {
     }
     let steps = recipes::pacing(interface.as_deref().unwrap_or("INTERFACE"));
     let outcome = recipe(&steps, apply, check)?;
+    if let Some(interface) = interface.filter(|_| check && !watched.is_zero()) {
+        return match airtcp_host::spacing::measure(&interface, watched).map_err(Fault::Host)? {
+            None => {
+                println!(
+                    "no connection filled its window on {interface} for 100 segments: the spacing was not measured"
+                );
+                Ok(ExitCode::FAILURE)
+            }
+            Some(spacing) => {
+                println!("{}", spacing.report());
+                println!(
+                    "{}",
+                    if spacing.passes() {
+                        "passes: within 20 % of RTT / cwnd"
+                    } else {
+                        "does not pass: gaps are more than 20 % off RTT / cwnd"
+                    }
+                );
+                Ok(if spacing.passes() { outcome } else { ExitCode::FAILURE })
+            }
+        };
+    }
     if !check {
         println!("a connection is paced if its interface has the qdisc fq, or its program sets SO_MAX_PACING_RATE");
     }

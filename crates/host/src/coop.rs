@@ -9,9 +9,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
-use airtcp_core::coop::TerminalId;
+use airtcp_core::coop::{ANNOUNCEMENT_BYTES, TerminalId};
 use airtcp_core::units::{Span, Time};
 
+use crate::paths::wifi::Bssid;
 use crate::sys;
 
 /// UDP port of announcements.
@@ -53,6 +54,64 @@ impl Sources {
         }
         self.known.insert(source, (id, now));
         true
+    }
+}
+
+/// What follows an announcement where the access point is known: these two bytes, and its BSSID.
+const SCOPE: [u8; 2] = *b"AP";
+
+/// An announcement with the access point that it is about.
+pub fn with_scope(announcement: &[u8], bssid: Option<Bssid>) -> Vec<u8> {
+    let mut all = announcement.to_vec();
+    if let Some(bssid) = bssid {
+        all.extend(SCOPE);
+        all.extend(bssid);
+    }
+    all
+}
+
+/// A datagram as announcement and access point.
+pub fn scope(datagram: &[u8]) -> (&[u8], Option<Bssid>) {
+    let Some((announcement, scope)) = datagram.split_at_checked(ANNOUNCEMENT_BYTES) else { return (datagram, None) };
+    match (scope.strip_prefix(&SCOPE), scope) {
+        (_, []) => (announcement, None),
+        (Some(bssid), _) if bssid.len() == 6 => (announcement, bssid.try_into().ok()),
+        _ => (datagram, None),
+    }
+}
+
+/// Both share an access point, as far as they know theirs. Without nl80211 the subnet is the scope.
+pub fn shares(own: Option<Bssid>, other: Option<Bssid>) -> bool {
+    own.is_none() || other.is_none() || own == other
+}
+
+/// Other hosts that the kernel knows on an interface, of `/proc/net/arp` and `/proc/net/route`. Gateways are not counted.
+pub fn neighbours(arp: &str, routes: &str, interface: &str) -> usize {
+    let gateways: Vec<Ipv4Addr> = routes
+        .lines()
+        .filter_map(|line| u32::from_str_radix(line.split_whitespace().nth(2)?, 16).ok())
+        .map(|bits| Ipv4Addr::from(bits.to_ne_bytes()))
+        .collect();
+    arp.lines()
+        .filter(|line| {
+            let fields: Vec<&str> = line.split_whitespace().collect();
+            let [address, _, flags, _, _, device] = fields[..] else { return false };
+            let is_complete = flags.strip_prefix("0x").and_then(|hex| u32::from_str_radix(hex, 16).ok());
+            device == interface
+                && is_complete.is_some_and(|flags| flags & 2 != 0)
+                && address.parse::<Ipv4Addr>().is_ok_and(|address| !gateways.contains(&address))
+        })
+        .count()
+}
+
+/// Why nobody was heard, as far as the kernel's neighbours tell.
+fn silence(neighbours: usize) -> String {
+    if neighbours == 0 {
+        "no other terminal was heard in 30 announcements, and no host but the gateway answers here: none is there, or the access point keeps its clients apart (client isolation). Then nobody can be counted".to_owned()
+    } else {
+        format!(
+            "no other terminal was heard in 30 announcements; {neighbours} other hosts answer here, so the access point does not keep its clients apart: none of them runs the daemon"
+        )
     }
 }
 
@@ -196,7 +255,10 @@ mod kernel {
     use airtcp_core::rng::{Purpose, Stream};
     use libbpf_rs::{Iter, Link, MapCore, MapHandle};
 
-    use super::{BTreeMap, Duration, LEASE, READING_BYTES, Radio, Reading, Sources, Span, TerminalId, Time, sys};
+    use super::{
+        BTreeMap, Duration, LEASE, READING_BYTES, Radio, Reading, Sources, Span, TerminalId, Time, neighbours, scope,
+        shares, silence, sys, with_scope,
+    };
     use crate::load::{Loaded, Refusal, load, objects, put};
     use crate::rights::{Capability, STRUCT_OPS};
 
@@ -275,24 +337,28 @@ mod kernel {
         let (mut announced, mut is_alone_told, mut heard) = (0u32, false, false);
         let mut buffer = [0; 2048];
         let mut fds = radio.fds();
-        fds.push(watch.fd());
+        fds.extend(watch.fds());
+        let mut bssid = watch.bssid(radio.interface());
         tell(&format!("terminal {:016x} on {}, UDP port {}", id.get(), order.interface, order.port));
+        tell(&about_scope(bssid, watch.hears_wifi()));
         while !has_ended() {
             let wait = Duration::from_nanos(daemon.deadline().since(now()).as_ns()).min(Duration::from_millis(200));
             sys::readable(&fds, wait).map_err(|e| Refusal(format!("coop: cannot wait: {e}")))?;
             // At most as many as a full air carries in a sampling interval: a flood must not keep the daemon from its work.
             for _ in 0..1000 {
                 let Some((bytes, from)) = radio.next(&mut buffer) else { break };
-                let Ok(a) = Announcement::decode(&buffer[..bytes]) else { continue };
-                if a.sender != id && sources.admit(now(), from, a.sender) {
+                let (announcement, other) = scope(&buffer[..bytes]);
+                let Ok(a) = Announcement::decode(announcement) else { continue };
+                if shares(bssid, other) && a.sender != id && sources.admit(now(), from, a.sender) {
                     heard = true;
-                    let _ = daemon.on_announcement(now(), &buffer[..bytes]);
+                    let _ = daemon.on_announcement(now(), announcement);
                 }
             }
             watch.read(sys::monotonic_ns());
             if watch.due(sys::monotonic_ns()).iter().any(|&i| i == 0 || i == radio.interface()) {
                 daemon.on_path_change();
                 sources = Sources::new(order.config.expire_after, usize::from(order.config.max_peers));
+                bssid = watch.bssid(radio.interface());
                 tell("the path has changed: round-trip times and terminals are learnt anew");
             }
             if now() >= daemon.sample_at() {
@@ -332,18 +398,18 @@ mod kernel {
             }
             if let Some(datagram) = daemon.on_deadline(now()) {
                 announced = announced.saturating_add(1);
-                if let Err(e) = radio.broadcast(&datagram) {
+                if let Err(e) = radio.broadcast(&with_scope(&datagram, bssid)) {
                     tell(&format!("cannot announce: {e}"));
                 }
                 if announced == 30 && !heard && !is_alone_told {
                     is_alone_told = true;
-                    tell(
-                        "no other terminal was heard in 30 announcements: none is there, or the access point keeps its clients apart",
-                    );
+                    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+                    let (arp, routes) = (read("/proc/self/net/arp"), read("/proc/self/net/route"));
+                    tell(&silence(neighbours(&arp, &routes, &order.interface)));
                 }
             }
         }
-        let _ = radio.broadcast(&daemon.leave(now()));
+        let _ = radio.broadcast(&with_scope(&daemon.leave(now()), bssid));
         for reading in kernel.pass()? {
             if reading.unwrapper() > 0 {
                 kernel.command(reading.cookie, 0, 0, reading.unwrapper())?;
@@ -351,6 +417,17 @@ mod kernel {
         }
         kernel.pass()?;
         Ok(())
+    }
+
+    fn about_scope(bssid: Option<crate::paths::wifi::Bssid>, hears_wifi: bool) -> String {
+        match bssid {
+            Some(b) => {
+                let text: Vec<String> = b.iter().map(|byte| format!("{byte:02x}")).collect();
+                format!("terminals of the access point {} count", text.join(":"))
+            }
+            None if hears_wifi => "the interface has no access point: all terminals of the subnet count".to_owned(),
+            None => "this kernel has no nl80211: all terminals of the subnet count".to_owned(),
+        }
     }
 
     fn sample(reading: &Reading) -> FlowSample {
@@ -382,6 +459,35 @@ mod tests {
         assert!(s.admit(at(2), v4(3), id(3)));
         assert!(!s.admit(at(2), v4(4), id(4)), "full");
         assert!(s.admit(at(3_001), v4(1), id(2)), "forgotten");
+    }
+
+    #[test]
+    fn announcements_of_another_access_point_are_told_apart() {
+        let announcement = [7; ANNOUNCEMENT_BYTES];
+        let (near, far) = (Some([2, 0, 0, 0, 0, 1]), Some([2, 0, 0, 0, 0, 2]));
+        for bssid in [None, near] {
+            assert_eq!(scope(&with_scope(&announcement, bssid)), (&announcement[..], bssid));
+        }
+        for length in [0, 23, 25, 26, 31, 33, 500] {
+            let (rest, bssid) = scope(&[7; 500][..length]);
+            assert_eq!((rest.len(), bssid), (length, None), "{length} bytes are no announcement");
+        }
+        assert!(shares(near, near) && shares(None, near) && shares(near, None) && !shares(near, far));
+    }
+
+    #[test]
+    fn neighbours_are_hosts_that_answer_and_no_gateways() {
+        let arp = "IP address       HW type     Flags       HW address            Mask     Device\n\
+                   192.168.1.1      0x1         0x2         02:00:00:00:00:01     *        wlan0\n\
+                   192.168.1.7      0x1         0x2         02:00:00:00:00:07     *        wlan0\n\
+                   192.168.1.8      0x1         0x0         00:00:00:00:00:00     *        wlan0\n\
+                   10.0.0.8         0x1         0x2         02:00:00:00:00:08     *        eth0\n";
+        let gateway = format!("{:08X}", u32::from_ne_bytes([192, 168, 1, 1]));
+        let routes = format!("Iface\tDestination\tGateway \tFlags\nwlan0\t00000000\t{gateway}\t0003\n");
+        assert_eq!(neighbours(arp, &routes, "wlan0"), 1);
+        assert_eq!(neighbours(arp, &routes, "eth0"), 1);
+        assert_eq!(neighbours(arp, &routes, "wlan1"), 0);
+        assert_eq!(neighbours("nonsense", "", "wlan0"), 0);
     }
 
     #[test]

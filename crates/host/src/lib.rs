@@ -12,5 +12,6 @@ pub mod probe;
 pub mod proxy;
 pub mod recipes;
 pub mod rights;
+pub mod spacing;
 pub mod sys;
 pub mod words;

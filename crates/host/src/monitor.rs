@@ -323,40 +323,53 @@ fn diag_request(family: u8) -> Vec<u8> {
     all
 }
 
+/// Asks once for all connections of this namespace; `take` gets each, and the number of the interface that it is bound to.
+pub fn ask(
+    socket: std::os::fd::RawFd,
+    buffer: &mut [u8],
+    mut take: impl FnMut(Seen, u32) -> Result<(), String>,
+) -> Result<(), String> {
+    let fault = |e: &io::Error| format!("monitor: cannot ask sock_diag: {e}");
+    for family in [2, 10] {
+        sys::send(socket, &diag_request(family)).map_err(|e| fault(&e))?;
+        loop {
+            sys::readable(&[socket], Duration::from_secs(1)).map_err(|e| fault(&e))?;
+            let n = match sys::receive(socket, buffer) {
+                Ok(n) => n,
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
+                Err(e) => return Err(fault(&e)),
+            };
+            let now = sys::monotonic_ns();
+            let mut is_done = false;
+            for (kind, body) in crate::paths::messages(&buffer[..n]) {
+                is_done |= kind == 3 || kind == 2; // done, or an error
+                let Some(seen) = Seen::of_diag(now, body).filter(|_| kind == 20) else { continue };
+                let interface = body.get(40..44).map_or(0, |b| u32::from_ne_bytes([b[0], b[1], b[2], b[3]]));
+                take(seen, interface)?;
+            }
+            if is_done {
+                break;
+            }
+        }
+    }
+    Ok(())
+}
+
 /// By `sock_diag`, until the order's end.
 pub fn by_diag(order: &Order, tables: &mut Tables, has_ended: &dyn Fn() -> bool) -> Result<(), String> {
-    let fault = |e: &io::Error| format!("monitor: cannot ask sock_diag: {e}");
-    let socket = sys::netlink(4, 0).map_err(|e| fault(&e))?;
+    let socket = sys::netlink(4, 0).map_err(|e| format!("monitor: cannot ask sock_diag: {e}"))?;
     let mut buffer = vec![0; 1 << 17];
     let begin = sys::monotonic_ns();
     let mut next = begin;
     while !has_ended() && !is_over(order, begin) {
-        for family in [2, 10] {
-            sys::send(socket.as_raw_fd(), &diag_request(family)).map_err(|e| fault(&e))?;
-            loop {
-                sys::readable(&[socket.as_raw_fd()], Duration::from_secs(1)).map_err(|e| fault(&e))?;
-                let n = match sys::receive(socket.as_raw_fd(), &mut buffer) {
-                    Ok(n) => n,
-                    Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
-                    Err(e) => return Err(fault(&e)),
-                };
-                let now = sys::monotonic_ns();
-                let mut is_done = false;
-                for (kind, body) in crate::paths::messages(&buffer[..n]) {
-                    is_done |= kind == 3 || kind == 2; // done, or an error
-                    let Some(seen) = Seen::of_diag(now, body).filter(|_| kind == 20) else { continue };
-                    let interface = body.get(40..44).map_or(0, |b| u32::from_ne_bytes([b[0], b[1], b[2], b[3]]));
-                    let is_port = order.port == 0 || seen.ports.0 == order.port || seen.ports.1 == order.port;
-                    let is_there = order.interface == 0 || interface == 0 || interface == order.interface;
-                    if is_port && is_there && seen.segments_sent > 0 {
-                        tables.take(seen).map_err(|e| full(order, &e))?;
-                    }
-                }
-                if is_done {
-                    break;
-                }
+        ask(socket.as_raw_fd(), &mut buffer, |seen, interface| {
+            let is_port = order.port == 0 || seen.ports.0 == order.port || seen.ports.1 == order.port;
+            let is_there = order.interface == 0 || interface == 0 || interface == order.interface;
+            if is_port && is_there && seen.segments_sent > 0 {
+                tables.take(seen).map_err(|e| full(order, &e))?;
             }
-        }
+            Ok(())
+        })?;
         next += 10_000_000;
         sys::sleep_until(next);
     }

@@ -10,6 +10,8 @@ use std::time::Duration;
 
 use crate::sys;
 
+pub mod wifi;
+
 /// Messages closer together than this are one change.
 pub const DEBOUNCE: Duration = Duration::from_millis(50);
 
@@ -94,6 +96,7 @@ fn one(kind: u16, body: &[u8]) -> Option<News> {
 #[derive(Debug)]
 pub struct Watch {
     socket: OwnedFd,
+    wifi: Option<wifi::Wifi>,
     carriers: BTreeMap<u32, bool>,
     /// Interfaces with a change, and when the last message came, ns.
     pending: BTreeMap<u32, u64>,
@@ -104,16 +107,50 @@ impl Watch {
     /// Of this namespace.
     pub fn new() -> io::Result<Watch> {
         let socket = sys::netlink(libc::NETLINK_ROUTE, GROUPS)?;
-        Ok(Watch { socket, carriers: BTreeMap::new(), pending: BTreeMap::new(), buffer: vec![0; 1 << 16] })
+        // A kernel that refuses to say is one without.
+        let wifi = wifi::Wifi::new().unwrap_or(None);
+        Ok(Watch { socket, wifi, carriers: BTreeMap::new(), pending: BTreeMap::new(), buffer: vec![0; 1 << 16] })
     }
 
     /// Readable when there is news.
-    pub fn fd(&self) -> RawFd {
-        self.socket.as_raw_fd()
+    pub fn fds(&self) -> Vec<RawFd> {
+        let wifi = self.wifi.as_ref().map(wifi::Wifi::fd);
+        [Some(self.socket.as_raw_fd()), wifi].into_iter().flatten().collect()
+    }
+
+    /// Wi-Fi itself tells of changes.
+    pub fn hears_wifi(&self) -> bool {
+        self.wifi.is_some()
+    }
+
+    /// From where changes are told, as a sentence.
+    pub fn sources(&self) -> &'static str {
+        if self.hears_wifi() {
+            "changes of the path: Wi-Fi's connect, roam and disconnect, routes, addresses and carriers"
+        } else {
+            "changes of the path: routes, addresses and carriers; this kernel has no nl80211"
+        }
+    }
+
+    /// The access point of an interface; `None`: it is not known.
+    pub fn bssid(&self, interface: u32) -> Option<wifi::Bssid> {
+        self.wifi.as_ref()?.bssid(interface)
     }
 
     /// Reads what is there.
     pub fn read(&mut self, now_ns: u64) {
+        while let Some(wifi) = &mut self.wifi {
+            match wifi.poll() {
+                Ok(Some(interfaces)) => interfaces.into_iter().for_each(|i| self.take(now_ns, News::Changed(i))),
+                Ok(None) => break,
+                Err(e) => {
+                    if e.raw_os_error() != Some(libc::ENOBUFS) {
+                        break;
+                    }
+                    self.pending.insert(0, now_ns);
+                }
+            }
+        }
         loop {
             match sys::receive(self.socket.as_raw_fd(), &mut self.buffer) {
                 Ok(n) => {

@@ -8,6 +8,7 @@ use std::mem::{size_of, zeroed};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
+pub mod packets;
 pub mod stream;
 
 fn checked(result: libc::c_int) -> io::Result<libc::c_int> {
@@ -88,6 +89,13 @@ pub fn netlink(protocol: libc::c_int, groups: u32) -> io::Result<OwnedFd> {
     // SAFETY: the address has the length given.
     checked(unsafe { libc::bind(fd.as_raw_fd(), (&raw const address).cast(), length::<libc::sockaddr_nl>()) })?;
     Ok(fd)
+}
+
+/// Has a netlink socket hear a group by its number.
+pub fn join_group(fd: RawFd, group: u32) -> io::Result<()> {
+    const SOL_NETLINK: libc::c_int = 270;
+    let group = libc::c_int::try_from(group).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+    set_option(fd, SOL_NETLINK, libc::NETLINK_ADD_MEMBERSHIP, group)
 }
 
 /// One datagram of a socket into `buffer`; its length.

@@ -18,7 +18,7 @@ fn changed(bed: &Bed, words: &'static str) -> Vec<u32> {
         let (begin, mut all) = (sys::monotonic_ns(), Vec::new());
         while sys::monotonic_ns() - begin < 300_000_000 {
             let wait = watch.wait(sys::monotonic_ns(), Duration::from_millis(50));
-            sys::readable(&[watch.fd()], wait).unwrap();
+            sys::readable(&watch.fds(), wait).unwrap();
             watch.read(sys::monotonic_ns());
             all.extend(watch.due(sys::monotonic_ns()));
         }

@@ -13,7 +13,7 @@ use std::thread;
 use std::time::Duration;
 
 use airtcp_host::sys::{self, monotonic_ns};
-use common::{Bed, LINE};
+use common::{Bed, LINE, Line, Upload};
 
 fn host(bed: &Bed, words: &'static str) -> (i32, String) {
     bed.a.run(move || {
@@ -39,13 +39,13 @@ fn what_is_applied_is_checked_and_undone() {
     }
     let bed = Bed::new(LINE);
     let before = (sysctl(&bed, "tcp_pacing_ss_ratio"), sysctl(&bed, "tcp_reordering"));
-    assert_eq!(host(&bed, "pacing --interface air0 --check").0, 1);
+    assert_eq!(host(&bed, "pacing --interface air0 --check --for 0s").0, 1);
     let (code, text) = host(&bed, "pacing --interface air0 --apply");
     assert_eq!(code, 0, "{text}");
     assert_eq!(sysctl(&bed, "tcp_pacing_ss_ratio"), "100");
-    assert_eq!(host(&bed, "pacing --interface air0 --check"), (0, "all is set\n".to_owned()));
+    assert_eq!(host(&bed, "pacing --interface air0 --check --for 0s"), (0, "all is set\n".to_owned()));
     bed.a.ip("link set dev air0 gso_max_segs 2");
-    let (code, text) = host(&bed, "pacing --interface air0 --check");
+    let (code, text) = host(&bed, "pacing --interface air0 --check --for 0s");
     assert!(code == 1 && text.contains("gso_max_segs of air0 is 2, not 1"), "{text}");
     assert_eq!(host(&bed, "efr --threshold 1 --apply").0, 0);
     let (code, text) = host(&bed, "efr --threshold 2 --prefix 10.9.0.2 --apply");
@@ -58,6 +58,50 @@ fn what_is_applied_is_checked_and_undone() {
     let route = bed.a.run(|| Command::new("ip").args(["route", "show", "10.9.0.2"]).output().unwrap().stdout);
     assert!(!String::from_utf8_lossy(&route).contains("reordering"));
     assert!(host(&bed, "undo").1.contains("nothing was set"));
+}
+
+/// A paced connection whose window is locked at 40 segments: what the checker says of it.
+#[test]
+fn the_spacing_on_the_wire_decides() {
+    if let Some(reason) = common::missing_namespaces() {
+        common::skipped(&reason);
+        return;
+    }
+    // Faster than the connection, so that only its own pacing spaces the segments.
+    let bed = Bed::new(Line { bits_per_second: 100_000_000, packets: 1000, ..LINE });
+    bed.a.ip("link set dev air0 gso_max_segs 65535");
+    bed.a.ip("route change 10.9.0.2 dev air0 src 10.9.0.1 cwnd lock 40");
+    // The lock of a route counts from the second connection on.
+    drop(Upload::new(&bed, Some("reno"), |_| {}));
+    thread::sleep(Duration::from_millis(500));
+    // A connection keeps the settings of the interface that it began with.
+    let begin = || {
+        let upload = Upload::new(&bed, Some("reno"), |socket| {
+            // Armed, and far above what the window allows.
+            sys::set_option(socket, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, 1_000_000_000).unwrap();
+        });
+        thread::sleep(Duration::from_secs(1));
+        assert_eq!(sys::tcp_info(upload.socket.as_raw_fd()).unwrap().tcpi_snd_cwnd, 40);
+        upload
+    };
+    let check = || host(&bed, "pacing --interface air0 --check --for 1s");
+    let upload = begin();
+    let (code, text) = check();
+    println!("as Linux has it: {text}");
+    assert!(code == 1 && text.contains("does not pass"), "{text}");
+    drop(upload);
+    assert_eq!(host(&bed, "pacing --interface air0 --apply").0, 0);
+    let upload = begin();
+    // A busy machine may delay timers of the kernel for a second.
+    let tries = (0..15).map(|_| check()).find(|(code, _)| *code == 0);
+    let (_, text) = tries.expect("one second of fifteen passes");
+    println!("applied: {text}");
+    assert!(text.contains("all is set") && text.contains("passes: within 20 %"), "{text}");
+    drop(upload);
+    assert_eq!(host(&bed, "undo").0, 0);
+    let _upload = begin();
+    let (code, text) = check();
+    assert!(code == 1 && text.contains("does not pass"), "after undo: {text}");
 }
 
 /// Milliseconds until `segments` written at once have arrived, the first of them being lost once.

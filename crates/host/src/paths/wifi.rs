@@ -1,0 +1,203 @@
+//! Wi-Fi's own news of a path: connect, roam and disconnect, by the family nl80211 of generic netlink. Not every kernel has it.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::time::Duration;
+
+use super::{attribute, messages, u16_at, u32_at};
+use crate::sys;
+
+/// Address of an access point's radio.
+pub type Bssid = [u8; 6];
+
+const CONTROL: u16 = 16; // GENL_ID_CTRL
+const GET_FAMILY: u8 = 3;
+const FAMILY_ID: u16 = 1;
+const FAMILY_NAME: u16 = 2;
+const GROUPS: u16 = 7;
+const GROUP_NAME: u16 = 1;
+const GROUP_ID: u16 = 2;
+
+const GET_STATION: u8 = 17;
+const NEW_STATION: u8 = 19;
+const CONNECT: u8 = 46;
+const ROAM: u8 = 47;
+const DISCONNECT: u8 = 48;
+const INTERFACE: u16 = 3;
+const ADDRESS: u16 = 6;
+const STATUS: u16 = 72;
+
+const ERROR: u16 = 2;
+const DONE: u16 = 3;
+
+/// A family of generic netlink: its number, and the number of one of its groups.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Family {
+    id: u16,
+    group: u32,
+}
+
+fn request(kind: u16, flags: u16, command: u8, attributes: &[(u16, &[u8])]) -> Vec<u8> {
+    let mut body = vec![command, 1, 0, 0];
+    for (name, value) in attributes {
+        body.extend(u16::try_from(4 + value.len()).unwrap_or(4).to_ne_bytes());
+        body.extend(name.to_ne_bytes());
+        body.extend(*value);
+        body.resize(body.len().next_multiple_of(4), 0);
+    }
+    let mut all = u32::try_from(16 + body.len()).unwrap_or(0).to_ne_bytes().to_vec();
+    all.extend(kind.to_ne_bytes());
+    all.extend((1 | flags).to_ne_bytes());
+    all.extend([0; 8]);
+    all.extend(body);
+    all
+}
+
+/// Family and group of an answer.
+fn family_of(body: &[u8], group: &str) -> Option<Family> {
+    let attributes = body.get(4..)?;
+    let id = u16_at(attribute(attributes, FAMILY_ID)?, 0)?;
+    let mut groups = attribute(attributes, GROUPS)?;
+    while let Some(length) = u16_at(groups, 0).map(usize::from) {
+        let one = groups.get(4..length)?;
+        let name = attribute(one, GROUP_NAME)?;
+        if name.strip_suffix(&[0]) == Some(group.as_bytes()) {
+            return Some(Family { id, group: u32_at(attribute(one, GROUP_ID)?, 0)? });
+        }
+        groups = groups.get(length.next_multiple_of(4)..)?;
+    }
+    None
+}
+
+fn family(name: &str, group: &str) -> io::Result<Option<Family>> {
+    let socket = sys::netlink(libc::NETLINK_GENERIC, 0)?;
+    let name = [name.as_bytes(), &[0]].concat();
+    sys::send(socket.as_raw_fd(), &request(CONTROL, 0, GET_FAMILY, &[(FAMILY_NAME, &name)]))?;
+    let mut buffer = vec![0; 1 << 16];
+    if sys::readable(&[socket.as_raw_fd()], Duration::from_secs(1))? != [true] {
+        return Ok(None);
+    }
+    let n = sys::receive(socket.as_raw_fd(), &mut buffer)?;
+    Ok(messages(&buffer[..n]).find_map(|(kind, body)| if kind == CONTROL { family_of(body, group) } else { None }))
+}
+
+/// What a message says: the interface, and its access point from now on; `None`: it has none.
+fn news(body: &[u8]) -> Option<(u32, Option<Bssid>)> {
+    let (command, attributes) = (*body.first()?, body.get(4..)?);
+    let interface = u32_at(attribute(attributes, INTERFACE)?, 0)?;
+    match command {
+        CONNECT => {
+            // A number that is not 0 tells of a try that failed.
+            let status = attribute(attributes, STATUS).and_then(|value| u16_at(value, 0)).unwrap_or(0);
+            (status == 0).then(|| (interface, bssid(attributes)))
+        }
+        ROAM => Some((interface, bssid(attributes))),
+        DISCONNECT => Some((interface, None)),
+        _ => None,
+    }
+}
+
+fn bssid(attributes: &[u8]) -> Option<Bssid> {
+    attribute(attributes, ADDRESS)?.try_into().ok()
+}
+
+/// Hears Wi-Fi.
+#[derive(Debug)]
+pub struct Wifi {
+    socket: OwnedFd,
+    family: u16,
+    buffer: Vec<u8>,
+}
+
+impl Wifi {
+    /// Of this namespace; `None`: the kernel has no nl80211.
+    pub fn new() -> io::Result<Option<Wifi>> {
+        let Some(family) = family("nl80211", "mlme")? else { return Ok(None) };
+        let socket = sys::netlink(libc::NETLINK_GENERIC, 0)?;
+        sys::join_group(socket.as_raw_fd(), family.group)?;
+        Ok(Some(Wifi { socket, family: family.id, buffer: vec![0; 1 << 16] }))
+    }
+
+    /// Readable when there is news.
+    pub fn fd(&self) -> RawFd {
+        self.socket.as_raw_fd()
+    }
+
+    /// The next interface whose access point is another. `Err`: messages were lost.
+    pub fn poll(&mut self) -> io::Result<Option<Vec<u32>>> {
+        match sys::receive(self.socket.as_raw_fd(), &mut self.buffer) {
+            Ok(n) => {
+                let all = messages(&self.buffer[..n]).filter(|(kind, _)| *kind == self.family);
+                Ok(Some(all.filter_map(|(_, body)| news(body)).map(|(interface, _)| interface).collect()))
+            }
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// The access point of an interface; `None`: it has none, or more than one peer as an access point itself has.
+    pub fn bssid(&self, interface: u32) -> Option<Bssid> {
+        const DUMP: u16 = 0x300;
+        let socket = sys::netlink(libc::NETLINK_GENERIC, 0).ok()?;
+        let fd = socket.as_raw_fd();
+        let index = interface.to_ne_bytes();
+        sys::send(fd, &request(self.family, DUMP, GET_STATION, &[(INTERFACE, &index)])).ok()?;
+        let (mut buffer, mut found) = (vec![0; 1 << 16], Vec::new());
+        loop {
+            if sys::readable(&[fd], Duration::from_millis(500)).ok()? != [true] {
+                return None;
+            }
+            let n = sys::receive(fd, &mut buffer).ok()?;
+            for (kind, body) in messages(&buffer[..n]) {
+                if kind == DONE || kind == ERROR {
+                    return if found.len() == 1 { found.pop() } else { None };
+                }
+                if kind == self.family && body.first() == Some(&NEW_STATION) {
+                    found.extend(body.get(4..).and_then(bssid));
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn body(command: u8, attributes: &[(u16, &[u8])]) -> Vec<u8> {
+        request(0, 0, command, attributes)[16..].to_vec()
+    }
+
+    #[test]
+    fn connect_roam_and_disconnect_are_read() {
+        let (index, address) = (7u32.to_ne_bytes(), [2, 0, 0, 0, 1, 0]);
+        let wiphy: (u16, &[u8]) = (1, &[0, 0, 0, 0]);
+        let of = |command, status: u16| {
+            news(&body(command, &[wiphy, (INTERFACE, &index), (ADDRESS, &address), (STATUS, &status.to_ne_bytes())]))
+        };
+        assert_eq!(of(CONNECT, 0), Some((7, Some(address))));
+        assert_eq!(of(CONNECT, 17), None, "a try that failed");
+        assert_eq!(of(ROAM, 0), Some((7, Some(address))));
+        assert_eq!(of(NEW_STATION, 0), None);
+        assert_eq!(news(&body(DISCONNECT, &[wiphy, (INTERFACE, &index)])), Some((7, None)));
+        assert_eq!(news(&body(ROAM, &[wiphy])), None, "of no interface");
+    }
+
+    /// The control family describes itself: the same message that describes nl80211 where it exists.
+    #[test]
+    fn a_family_is_found_by_its_name() {
+        let control = family("nlctrl", "notify").unwrap().expect("every kernel has it");
+        assert_eq!((control.id, control.group), (CONTROL, u32::from(CONTROL)));
+        assert_eq!(family("nlctrl", "no such").unwrap(), None);
+        assert_eq!(family("no such", "notify").unwrap(), None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            news(&bytes);
+            family_of(&bytes, "mlme");
+        }
+    }
+}
