@@ -105,7 +105,7 @@ pub fn neighbours(arp: &str, routes: &str, interface: &str) -> usize {
 }
 
 /// Why nobody was heard, as far as the kernel's neighbours tell.
-fn silence(neighbours: usize) -> String {
+pub fn silence(neighbours: usize) -> String {
     if neighbours == 0 {
         "no other terminal was heard in 30 announcements, and no host but the gateway answers here: none is there, or the access point keeps its clients apart (client isolation). Then nobody can be counted".to_owned()
     } else {
@@ -488,6 +488,8 @@ mod tests {
         assert_eq!(neighbours(arp, &routes, "eth0"), 1);
         assert_eq!(neighbours(arp, &routes, "wlan1"), 0);
         assert_eq!(neighbours("nonsense", "", "wlan0"), 0);
+        assert!(silence(0).contains("client isolation"));
+        assert!(silence(2).contains("2 other hosts answer here") && !silence(2).contains("isolation"));
     }
 
     #[test]
