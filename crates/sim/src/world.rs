@@ -507,12 +507,12 @@ impl World {
         self.after_delivery(id_of_flow, is_reverse);
     }
 
-    /// An interface hands a packet, or several merged, to an end of their flow.
-    fn hand_up(&mut self, merged: &Merged) {
+    /// An interface hands a packet, or several merged, to an end of their flow. `more`: other data for it comes in the same poll.
+    fn hand_up(&mut self, merged: &Merged, more: bool) {
         let (id_of_flow, is_reverse) = (merged.packet.flow, merged.packet.is_reverse());
         self.ledger.handed_up.add_all(u64::from(merged.segments), merged.bytes());
         let flow = &mut self.flows[id_of_flow.0 as usize];
-        flow.ends.on_merged(self.now, merged, &mut self.out, &mut self.log);
+        flow.ends.on_merged(self.now, merged, more, &mut self.out, &mut self.log);
         self.after_delivery(id_of_flow, is_reverse);
     }
 

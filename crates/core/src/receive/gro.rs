@@ -60,7 +60,8 @@ impl Merged {
         })
     }
 
-    fn is_of(&self, p: &Packet) -> bool {
+    /// Whether this packet goes the same way on the same connection.
+    pub fn is_of(&self, p: &Packet) -> bool {
         let own = &self.packet;
         own.flow == p.flow && own.is_reverse() == p.is_reverse() && own.connection() == p.connection()
     }

@@ -2,7 +2,8 @@
 //!
 //! A packet that arrives waits in the interface's ring until the host polls. When that is, the policy decides: one file per
 //! way that drivers have. A poll takes what is there, merges segments of the same flow that follow each other, and hands up the rest as it
-//! came. To TCP a merged packet is one arrival, so it is acknowledged once.
+//! came. To TCP a merged packet is one arrival, so it is acknowledged once. The application reads after the poll, so that several packets
+//! of one poll mostly share an ACK, too (the receiver of `tcp`).
 
 mod gro;
 

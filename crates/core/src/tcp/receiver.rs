@@ -95,6 +95,10 @@ pub struct Receiver {
     /// Bytes the application has read by `read_at`.
     read: u64,
     read_at: Time,
+    /// A poll of the interface goes on, and the application reads when it is over.
+    in_poll: bool,
+    /// What came in this poll wants an ACK once it is read (`ICSK_ACK_PUSHED`).
+    pushed: bool,
     window_update_at: Time,
     sizing: RightSizing,
     control_at: Time,
@@ -141,6 +145,8 @@ impl Receiver {
             read_rate: None,
             read: 1,
             read_at: Time::ZERO,
+            in_poll: false,
+            pushed: false,
             window_update_at: Time::NEVER,
             sizing: RightSizing::new(buffer.min(u64::from(config.initial_window) * u64::from(config.mss()))),
             control_at: Time::NEVER,
@@ -196,11 +202,20 @@ impl Receiver {
     /// A packet of the sender arrived.
     #[inline]
     pub fn on_packet(&mut self, now: Time, p: &Packet, out: &mut Outputs) {
-        self.on_merged(now, p, 1, p.len, out);
+        self.on_merged(now, p, (1, p.len), false, out);
     }
 
-    /// So many segments, which follow each other, came up as one packet. All but the last have `segment_len` bytes.
-    pub fn on_merged(&mut self, now: Time, p: &Packet, segments: u16, segment_len: u16, out: &mut Outputs) {
+    /// So many segments, which follow each other, came up as one packet. All but the last have `segment_len` bytes. `more`: other data of
+    /// the connection comes up in the same poll.
+    pub fn on_merged(
+        &mut self,
+        now: Time,
+        p: &Packet,
+        (segments, segment_len): (u16, u16),
+        more: bool,
+        out: &mut Outputs,
+    ) {
+        self.in_poll = more && self.config.receive_window_in_steps && self.config.acks_per_rtt == 0;
         if p.has(TcpFlags::SYN) {
             return self.on_syn(now, p, out);
         }
@@ -383,7 +398,9 @@ impl Receiver {
             fin_now = true;
         }
         self.advance_reader(now);
-        self.right_size(now, p, filled);
+        if !self.in_poll {
+            self.right_size(now, p, filled);
+        }
         self.unacked_segments += u32::from(segments);
         if fin_now {
             self.fin_sent = true;
@@ -399,13 +416,13 @@ impl Receiver {
         // [RFC5681-3.2-2] [RFC5681-4.2-7]
         let at_once = fills_hole || self.config.delayed_ack.is_zero() || self.quick_acks > 0 || was_pushed;
         // [RFC5681-4.2-3]
-        if at_once || self.unacked_segments >= self.config.ack_every {
+        if at_once || (self.unacked_segments >= self.config.ack_every && self.keeps_window()) {
             if self.config.acks_per_rtt > 0 && self.postpones_ack(now, p, at_once) {
                 return;
             }
             self.quick_acks = self.quick_acks.saturating_sub(1);
             self.send_ack(now, out);
-        } else if self.ack_at.is_never() {
+        } else if self.ack_at.is_never() && !self.in_poll {
             // [RFC5681-4.2-1]
             self.ack_at = self.clock.after(now, self.delayed_ack());
         }
@@ -433,7 +450,20 @@ impl Receiver {
     fn was_pushed(&mut self, p: &Packet, segment_len: u16) -> bool {
         let small = segment_len < self.full_segment;
         self.full_segment = self.full_segment.max(segment_len);
-        (small || p.has(TcpFlags::PSH)) && self.read == self.data_end()
+        let wants = small || p.has(TcpFlags::PSH) || self.pushed;
+        self.pushed = wants && self.in_poll;
+        wants && self.read == self.data_end()
+    }
+
+    /// Linux 6.12, net/ipv4/tcp_input.c, `__tcp_ack_snd_check`: while the application has not read, the second segment is acknowledged if
+    /// the window need not shrink for that. Reading sends the ACK otherwise.
+    #[inline]
+    fn keeps_window(&self) -> bool {
+        !self.in_poll || {
+            let taken = self.data_end() - self.read + self.out_of_order.bytes();
+            let room = self.buffer.saturating_sub(taken).min(self.window);
+            room >= self.right_edge.saturating_sub(self.last_ack_sent)
+        }
     }
 
     /// With `acks_per_rtt`: whether the ACK that is due waits for its share of the round trip; then the timer is set.
@@ -544,6 +574,7 @@ impl Receiver {
     #[inline]
     fn advance_reader(&mut self, now: Time) {
         match self.read_rate {
+            None if self.in_poll => {}
             None => self.read = self.data_end(),
             Some(rate) => self.advance_slow_reader(now, rate),
         }
@@ -668,6 +699,7 @@ impl Receiver {
         self.last_ack_sent = self.rcv_nxt;
         self.last_ack_at = now;
         self.unacked_segments = 0;
+        self.pushed = false;
         self.ack_at = Time::NEVER;
         self.compression.on_ack();
         self.stats.acks_sent += 1;

@@ -252,9 +252,9 @@ macro_rules! kinds {
                 }
             }
             /// As [`Self::on_packet`], of several segments that came up as one packet.
-            pub(crate) fn on_merged(&mut self, now: Time, merged: &Merged, out: &mut Outputs, log: &mut Log) {
+            pub(crate) fn on_merged(&mut self, now: Time, merged: &Merged, more: bool, out: &mut Outputs, log: &mut Log) {
                 match self {
-                    AnyEnds::Tcp(e) => e.on_merged(now, merged, out, log),
+                    AnyEnds::Tcp(e) => e.on_merged(now, merged, more, out, log),
                     // Only segments of TCP are merged.
                     $(AnyEnds::$config(e) => e.on_packet(now, &merged.packet, out),)+
                     AnyEnds::Daemon(_) | AnyEnds::External(_) => {}

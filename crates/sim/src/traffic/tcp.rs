@@ -200,15 +200,15 @@ impl Tcp {
     }
 
     /// As [`Self::on_packet`], of several segments that came up as one packet.
-    pub(crate) fn on_merged(&mut self, now: Time, merged: &Merged, out: &mut Outputs, log: &mut Log) {
+    pub(crate) fn on_merged(&mut self, now: Time, merged: &Merged, more: bool, out: &mut Outputs, log: &mut Log) {
         let packet = &merged.packet;
-        if merged.segments == 1 || packet.is_reverse() {
+        if (merged.segments == 1 && !more) || packet.is_reverse() {
             return self.on_packet(now, packet, out, log);
         }
         if packet.incarnation() != self.incarnation {
             return;
         }
-        self.receiver.on_merged(now, packet, merged.segments, merged.segment_len, out);
+        self.receiver.on_merged(now, packet, (merged.segments, merged.segment_len), more, out);
         out.notices.clear();
         if let Some(repeats) = &mut self.repeats {
             merged.each().for_each(|segment| repeats.on_arrival(&segment, &self.receiver, log));

@@ -98,9 +98,11 @@ impl World {
         // What it leads to may come back to an interface in the same instant.
         let mut up = std::mem::take(&mut self.interfaces.up);
         self.interfaces.all[id.index()].poll(self.now, &mut up);
-        for merged in up.drain(..) {
-            self.hand_up(&merged);
+        for (i, merged) in up.iter().enumerate() {
+            let more = up[i + 1..].iter().any(|later| later.packet.len > 0 && later.is_of(&merged.packet));
+            self.hand_up(merged, more);
         }
+        up.clear();
         self.interfaces.up = up;
     }
 }

@@ -161,3 +161,34 @@ fn without_a_round_trip_or_in_the_quick_phase_nothing_is_thinned() {
     }
     assert_eq!(unknown.acks.len(), 5);
 }
+
+/// Three packets in one poll, the first and the last of them merged, then one more alone: what is acknowledged when. `offered`: the window
+/// as the last ACK told it, where the buffer has room for 81920 bytes.
+fn polls(offered: u64, flags: TcpFlags) -> Vec<(u32, usize)> {
+    let mut config = profile("linux-6").unwrap().resolve().unwrap();
+    (config.quick_acks, config.handshake) = (0, false);
+    let mut receiver = Receiver::new(FlowId(0), 0, Arc::new(config));
+    receiver.window = receiver.buffer;
+    receiver.right_edge = 1 + offered;
+    let mut seq = 1;
+    let mut acks = Vec::new();
+    for (step, (segments, more)) in [(3, true), (1, true), (2, false), (1, false)].into_iter().enumerate() {
+        let mut p = Packet::new(FlowId(0), Kind::Tcp, 0);
+        (p.flags, p.seq, p.len) = (TcpFlags::ACK | flags, Seq32(seq), segments * 1448);
+        seq += u32::from(p.len);
+        let mut out = Outputs::default();
+        receiver.on_merged(Time::ZERO, &p, (segments, 1448), more, &mut out);
+        acks.extend(out.packets.iter().map(|p| ((p.ack.0 - 1) / 1448, step)));
+    }
+    acks
+}
+
+#[test]
+fn the_application_reads_after_the_poll_and_reading_acknowledges_once() {
+    // The window would have to shrink: all of the poll waits for the reader. The last segment waits for another.
+    assert_eq!(polls(81_920, TcpFlags::default()), [(6, 2)]);
+    // What was pushed is acknowledged when it is read.
+    assert_eq!(polls(81_920, TcpFlags::PSH), [(6, 2), (7, 3)]);
+    // There is room: two segments are acknowledged as they come.
+    assert_eq!(polls(20_000, TcpFlags::default()), [(3, 0), (6, 2)]);
+}
