@@ -18,7 +18,9 @@ impl World {
         let p = &self.pool[packet];
         let flow = &self.flows[p.flow.0 as usize];
         let counts = p.len > 0 && !p.is_reverse() || p.is_external();
-        let (ac, report) = (p.ac().unwrap_or(flow.ac), flow.reports_release && counts);
+        // Over a second radio, an access point's, it is no longer the host's.
+        let is_own = flow.reports_release && place == flow.path_start[0];
+        let (ac, report) = (p.ac().unwrap_or(flow.ac), is_own && counts);
         self.entering = p.flow;
         let c = &mut self.air.channels[channel.index()];
         c.enqueue(self.now, own, packet, ac, report, &mut self.pool, &mut self.air.out);

@@ -331,3 +331,67 @@ fn a_run_without_an_end_goes_on() {
     let egress = world.take_egress().expect("it has arrived");
     assert!(egress.time > Time::ZERO + Span::from_ms(5007) && egress.packet().size == 500);
 }
+
+/// A phone that walks from one access point to another and back, over both queues' ways to end an association.
+const WALK: &str = r#"
+    duration = "12s"
+    nodes = [
+        { name = "phone", kind = "host" }, { name = "near", kind = "host" }, { name = "ap1", kind = "router" },
+        { name = "ap2", kind = "router" }, { name = "server", kind = "host" },
+    ]
+    links = [
+        { from = "ap1", to = "server", rate = "1Gbit/s", delay = "1ms" },
+        { from = "ap2", to = "server", rate = "1Gbit/s", delay = "1ms" },
+        { from = "ap1", to = "ap2", rate = "1Gbit/s", delay = "1ms" },
+    ]
+    walks = [{ node = "phone", waypoints_m = [[0.0, 3.0], [20.0, 3.0]], speed_m_per_s = 5.0, there_and_back = true }]
+    roaming = [
+        { node = "phone", rule = { kind = "nearest", hysteresis_m = 0.5 }, gap = "50ms", station_queue = STATION, ap_queue = AP },
+    ]
+    [[wlans]]
+    name = "one"
+    ap = "ap1"
+    channel = "1"
+    phy = { standard = "g" }
+    signal = { kind = "path_loss", exponent = 4.0 }
+    stations = ["phone", { node = "near", position_m = [0.0, -3.0] }]
+    [[wlans]]
+    name = "two"
+    ap = "ap2"
+    ap_position_m = [20.0, 0.0]
+    channel = "11"
+    phy = { standard = "g" }
+    signal = { kind = "path_loss", exponent = 4.0 }
+    stations = ["phone"]
+"#;
+
+/// A real kernel waits for its buffers: whatever becomes of a packet, also between associations and over two radios, its host hears once
+/// that it no longer holds it.
+#[test]
+fn each_packet_that_a_radio_held_is_released_once() {
+    for (station, ap) in [("keep", "drop"), ("keep", "forward"), ("drop", "drop"), ("drop", "forward")] {
+        let text = WALK.replace("STATION", &format!("{station:?}")).replace("AP }", &format!("{ap:?} }}"));
+        let spec = attached(&text, &["phone", "near", "server"]);
+        let pairs = [("phone", "server"), ("phone", "near"), ("near", "phone"), ("near", "server")];
+        let pairs = pairs.map(|(from, to)| (node(&spec, from), node(&spec, to)));
+        let mut world = World::build(&spec).unwrap();
+        world.report_releases();
+        let (mut sent, mut released) = (0, 0);
+        for ms in 0..12_000u64 {
+            if ms < 10_000 && ms % 2 == 0 {
+                for (from, to) in pairs {
+                    // A burst fills the queue before the phone leaves, and goes on while it is away.
+                    world.inject(from, to, datagram(1400)).unwrap();
+                    sent += 1;
+                }
+            }
+            world.run_until(Time::from_ns((ms + 1) * 1_000_000), &mut NoCapture);
+            while world.take_egress().is_some() {}
+            while let Some((_, packets)) = world.take_released() {
+                released += packets;
+            }
+        }
+        assert_eq!(world.external_inside(), 0, "{station}, {ap}");
+        assert_eq!(released, sent, "{station}, {ap}");
+    }
+}
