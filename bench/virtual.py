@@ -1,6 +1,9 @@
 """Real kernels in virtual time beside the simulation: goodput and ping of ten scenarios, as a table.
 
-Usage: virtual.py [--kernel VERSION|FILE] [--only NAME ...] [--out FILE]
+Usage: virtual.py [--kernel VERSION|FILE] [--only NAME ...] [--seeds N] [--out FILE]
+
+Each scenario runs with N seeds (3 unless said). Figures are means with 95 % intervals; the difference is that of the
+means.
 
 A program on one host writes to TCP as fast as it may for 7.5 s, and a ping goes every 100 ms. Both hosts are Linux
 kernels under `airtcp shell --virtual` (tools/uml/build.py makes one). The simulation has flows in their place. Goodput
@@ -20,7 +23,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from airtcp import _airtcp
+from airtcp import _airtcp, stats
 
 Json = dict[str, Any]
 AIRTCP = Path(sys.executable).with_name("airtcp")
@@ -127,24 +130,39 @@ def real(path: Path, scenario: Json, kernel: str, folder: Path) -> tuple[float, 
     return float(goodput[1]) / 1e6, float(ping[1])
 
 
+def cell(kernel: list[tuple[float, float]], model: list[tuple[float, float]], column: int, digits: int) -> str:
+    """Three cells of the table: the kernels' mean, the simulated one, and how far they are apart."""
+    means = [stats.mean([run[column] for run in runs]) for runs in (kernel, model)]
+
+    def told(mean: stats.Estimate) -> str:
+        around = "" if mean.high is None else f" ± {mean.high - mean.value:.{digits}f}"
+        return f"{mean.value:.{digits}f}{around}"
+
+    return " | ".join([*map(told, means), f"{means[1].value / means[0].value - 1:+.1%}"])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kernel", default="6.12", help="version that tools/uml/build.py has built, or a file")
     parser.add_argument("--only", nargs="+", choices=SCENARIOS, metavar="NAME", help=", ".join(SCENARIOS))
+    parser.add_argument("--seeds", type=int, default=3, metavar="N", help="runs of each scenario (default: 3)")
     parser.add_argument("--out", type=Path, help="write the figures as JSON")
     arguments = parser.parse_args()
     rows = []
     print("| scenario | goodput, Mbit/s: kernel | simulated | | ping, ms: kernel | simulated | |")
     print("|---|---|---|---|---|---|---|")
     for name in arguments.only or SCENARIOS:
-        scenario = {"duration": "7.5s", "warmup": "2s", "seed": 1, **SCENARIOS[name]}
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder, "scenario.toml")
-            path.write_text(_airtcp.Checked.from_json(json.dumps(scenario), name, []).to_toml())
-            (rate, ping), (rate_sim, ping_sim) = real(path, scenario, arguments.kernel, Path(folder)), simulated(path)
-        goodputs = f"{rate:.2f} | {rate_sim:.2f} | {rate_sim / rate - 1:+.1%}"
-        print(f"| {name} | {goodputs} | {ping:.1f} | {ping_sim:.1f} | {ping_sim / ping - 1:+.1%} |", flush=True)
-        rows.append({"scenario": name, "kernel": [rate, ping], "simulated": [rate_sim, ping_sim]})
+        kernel, model = [], []
+        for seed in range(1, arguments.seeds + 1):
+            scenario = {"duration": "7.5s", "warmup": "2s", "seed": seed, **SCENARIOS[name]}
+            with tempfile.TemporaryDirectory() as folder:
+                path = Path(folder, "scenario.toml")
+                path.write_text(_airtcp.Checked.from_json(json.dumps(scenario), name, []).to_toml())
+                kernel.append(real(path, scenario, arguments.kernel, Path(folder)))
+                model.append(simulated(path))
+        cells = [cell(kernel, model, column, digits) for column, digits in ((0, 2), (1, 1))]
+        print(f"| {name} | {' | '.join(cells)} |", flush=True)
+        rows.append({"scenario": name, "kernel": kernel, "simulated": model})
     if arguments.out:
         arguments.out.write_text(json.dumps(rows, indent=1) + "\n")
 
