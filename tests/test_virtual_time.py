@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import random
+import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from airtcp import realtime
+from airtcp import realtime, results
 from airtcp.errors import RunError
 from conftest import AIRTCP
 
@@ -81,3 +86,109 @@ def test_the_exit_code_is_the_command_s() -> None:
         "raise SystemExit(7)",
     ]
     assert subprocess.run(command, capture_output=True, check=False, timeout=300).returncode == 7
+
+
+TALK = """import socket, sys, time
+if sys.argv[1] == "hear":
+    c, _ = socket.create_server(("", 5001)).accept()
+    while c.recv(1 << 20):
+        pass
+else:
+    time.sleep(0.001)
+    s = socket.create_connection(("10.0.0.2", 5001))
+    for _ in range(4):
+        s.sendall(bytes(40000))
+        time.sleep(0.08)
+"""
+
+
+@needs_kernel
+def test_the_kernels_connections_become_tables(tmp_path: Path) -> None:
+    program = tmp_path / "talk.py"
+    program.write_text(TALK)
+    command = [*SHELL, "--out", str(tmp_path / "run"), "--on", f"server={sys.executable} '{program}' hear"]
+    command += ["--on", f"laptop={sys.executable} '{program}' say"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, (done.stdout, done.stderr)
+    run = results.Results.load(tmp_path / "run")
+    rows = run.tables["connections"].collect().sort("host").to_dicts()
+    # The sender has closed when its last byte is on its way, and the receiver when it has come.
+    assert [(row["host"], row["cc"], row["bytes_sent"]) for row in rows] == [
+        ("laptop", "cubic", 160_000),
+        ("server", "cubic", 0),
+    ]
+    assert rows[0]["connection"].endswith("10.0.0.2:5001")
+    assert 50 < rows[0]["rtt_min_ms"] < 52
+    series = run.tables["connection_series"].collect()
+    # The last look is at the end, and the others are at each tenth of a second.
+    times: list[float] = series["time_s"].to_list()
+    looks = [at for at in times if at < max(times) - 0.01]
+    assert looks
+    assert all(abs(at * 10 - round(at * 10)) < 0.001 for at in looks)
+    assert max(series["bytes_acked"].to_list()) > 40_000
+
+
+def children(pid: int) -> list[int]:
+    """Processes below one, from the system's list: those of another namespace, too."""
+    parents = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                stat = (entry / "stat").read_text()
+            except OSError:
+                continue
+            parents[int(entry.name)] = int(stat.rpartition(")")[2].split()[1])
+    found = [pid]
+    for known in found:
+        found += [child for child, parent in parents.items() if parent == known]
+    return found[1:]
+
+
+def wait_until(what: str, is_so: Callable[[], object], seconds: float = 120) -> None:
+    end = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < end, what
+        time.sleep(0.02)
+
+
+def network(*more: str) -> tuple[subprocess.Popen[str], int]:
+    """A network that goes on for a while, and its controller."""
+    command = [*SHELL, "--quiet", *more, "laptop", "--", "ping", "-q", "-i", "0.01", "-c", "1000000", "10.0.0.2"]
+    shell = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True)
+    wait_until("the controller never started", lambda: children(shell.pid))
+    return shell, children(shell.pid)[0]
+
+
+@needs_kernel
+def test_a_command_into_a_running_network() -> None:
+    shell, controller = network()
+    try:
+
+        def ask(*argv: str) -> subprocess.CompletedProcess[str]:
+            command = [str(AIRTCP), "exec", "--network", str(controller), "server", *argv]
+            return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+
+        wait_until("the network is never shown", lambda: "no network" not in ask().stderr and not ask().stdout)
+        done = ask("--", "sh", "-c", "hostname; exit 5")
+        assert (done.returncode, done.stdout) == (5, "server\n"), done.stderr
+        done = ask("--", "ping", "-6", "-c1", "laptop")
+        assert (done.returncode, "time=50.1 ms" in done.stdout) == (0, True), done.stdout
+        done = ask("--", "/nowhere")
+        assert (done.returncode, "No such file" in done.stdout) == (127, True)
+        done = ask()
+        assert (done.returncode, "a shell would wait for keys" in done.stderr) == (2, True)
+    finally:
+        shell.send_signal(signal.SIGTERM)
+        shell.wait()
+
+
+# By hand: AIRTCP_KILLS=20 pytest tests/test_virtual_time.py -k kill
+@needs_kernel
+@pytest.mark.parametrize("seed", range(int(os.environ.get("AIRTCP_KILLS", "2"))))
+def test_kill_9_of_the_controller_leaves_nothing(seed: int) -> None:
+    shell, controller = network()
+    time.sleep(random.Random(seed).uniform(0, 1.5))
+    below = {controller, *children(controller)}
+    os.kill(controller, signal.SIGKILL)
+    shell.wait()
+    wait_until(f"processes are left of {below}", lambda: not any(Path("/proc", str(pid)).exists() for pid in below), 30)

@@ -3,6 +3,8 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use serde::{Deserialize, Serialize};
+
 use crate::netlink::{Message, Netlink, attributes};
 
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
@@ -14,7 +16,7 @@ const STATES: u32 = 0xfff & !(1 << 10) & !(1 << 6) & !(1 << 12) & !1;
 const FIXED: usize = 72;
 
 /// A connection as one end sees it. Times in microseconds.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Connection {
     /// Its own end.
     pub(crate) from: (IpAddr, u16),

@@ -1,9 +1,15 @@
 //! A command in a network that is running: from a second terminal.
 
+// The machine's own processes are waited for in the machine's time, and a guest's in its own.
+#![allow(clippy::disallowed_types, clippy::disallowed_methods)]
+
 use std::fs::{self, File};
+use std::io::{self, Seek, SeekFrom};
 use std::os::fd::AsRawFd;
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::{Command, ExitCode};
+use std::time::Duration;
 
 use nix::sched::{CloneFlags, setns};
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
@@ -11,6 +17,7 @@ use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
 use crate::Stop;
 use crate::state::{State, StateHost};
 use crate::sys::{Before, open_process};
+use crate::um::inside::{self, ASKED, Asked, write_whole};
 
 /// Finds the host among the running networks. `network`: the process of one; empty: whichever has the host.
 fn find<'a>(running: &'a [(i32, State)], network: &str, host: &str) -> Result<(i32, &'a State, &'a StateHost), Stop> {
@@ -39,10 +46,53 @@ fn find<'a>(running: &'a [(i32, State)], network: &str, host: &str) -> Result<(i
     }
 }
 
+fn strip(path: &Path) -> &Path {
+    path.strip_prefix("/").unwrap_or(path)
+}
+
+/// How often this process looks for what its command in a guest has written, in the machine's time.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Asks a guest of a network in virtual time for a command, and waits for it. `work`: the folder that guests share.
+fn in_guest(pid: i32, work: &Path, host: usize, command: &[&str]) -> Result<ExitCode, Stop> {
+    let failed = |error: io::Error| Stop::failure(format!("network {pid}: asking for a command: {error}"));
+    if command.is_empty() {
+        return Err(Stop::bad_input(
+            "commands in virtual time read nothing, so a shell would wait for keys: name a command",
+        ));
+    }
+    let name = std::process::id().to_string();
+    let folder = std::env::current_dir().unwrap_or_default();
+    let asked = Asked { host, argv: command.iter().map(|&word| word.to_owned()).collect(), folder };
+    let text = serde_json::to_string(&asked).map_err(|error| failed(error.into()))?;
+    write_whole(&work.join(format!("{}{name}{}", ASKED.0, ASKED.1)), &text).map_err(failed)?;
+    let mut shown = 0;
+    loop {
+        // In this order: what was written before the end is all there is.
+        let status = fs::read_to_string(work.join(inside::status(&name))).ok();
+        if let Ok(mut file) = File::open(work.join(inside::output(&name))) {
+            file.seek(SeekFrom::Start(shown)).map_err(failed)?;
+            shown += io::copy(&mut file, &mut io::stdout()).map_err(failed)?;
+        }
+        if let Some(status) = status {
+            let code: i32 = status.trim().parse().unwrap_or(1);
+            return Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)));
+        }
+        if !work.is_dir() {
+            return Err(Stop::failure(format!("network {pid} has ended before the command")));
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
 /// Runs the command there and returns its status.
 pub(crate) fn run(network: &str, host: &str, command: &[&str]) -> Result<ExitCode, Stop> {
     let running = State::all();
     let (pid, state, host) = find(&running, network, host)?;
+    if let Some(work) = &state.guests {
+        let place = state.hosts.iter().position(|known| known.name == host.name).unwrap_or(0);
+        return in_guest(pid, &Path::new("/proc").join(pid.to_string()).join("root").join(strip(work)), place, command);
+    }
     let gone = |what: &str, error: &dyn std::fmt::Display| Stop::failure(format!("network {pid}: {what}: {error}"));
     let space = File::open(format!("/proc/{pid}/fd/{}", host.space)).map_err(|e| gone("its host's namespace", &e))?;
     let init = open_process(state.init).map_err(|e| gone("its first process", &e))?;
@@ -86,7 +136,7 @@ mod tests {
 
     fn network(pid: i32, hosts: &[&str]) -> (i32, State) {
         let hosts = hosts.iter().map(|&name| StateHost { name: name.to_owned(), space: 3, env: Vec::new() });
-        (pid, State { name: "home".to_owned(), init: pid + 1, hosts: hosts.collect() })
+        (pid, State { name: "home".to_owned(), init: pid + 1, guests: None, hosts: hosts.collect() })
     }
 
     #[test]

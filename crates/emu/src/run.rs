@@ -217,6 +217,7 @@ impl<'a> Live<'a> {
         let shown = State {
             name: name.to_owned(),
             init,
+            guests: None,
             hosts: hosts
                 .iter()
                 .zip(&environment)

@@ -14,7 +14,7 @@ use crate::netlink::Netlink;
 use crate::tun::{DEVICE, Tun};
 
 /// SKNLGRP_INET_TCP_DESTROY and SKNLGRP_INET6_TCP_DESTROY, as bits.
-const ENDS: u32 = 1 << 0 | 1 << 2;
+pub(crate) const ENDS: u32 = 1 << 0 | 1 << 2;
 
 /// What a host needs to begin with.
 #[derive(Debug, Clone)]

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{Seek, Write};
+use std::path::PathBuf;
 
 use airtcp_core::convert::signed32;
 use nix::sys::memfd::{MFdFlags, memfd_create};
@@ -19,6 +20,8 @@ pub(crate) struct State {
     pub(crate) name: String,
     /// First process of the programs' namespaces.
     pub(crate) init: i32,
+    /// Hosts are kernels of their own, and this folder of the process is what they share with it.
+    pub(crate) guests: Option<PathBuf>,
     pub(crate) hosts: Vec<StateHost>,
 }
 

@@ -120,6 +120,18 @@ impl Before {
     }
 }
 
+/// A socket that hears Ethernet frames of one type on all devices. Reading it never waits.
+pub(crate) fn hear_frames(kind: u16) -> io::Result<OwnedFd> {
+    let flags = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    // SAFETY: the call takes three numbers.
+    let fd = unsafe { libc::socket(libc::AF_PACKET, flags, i32::from(kind.to_be())) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just given it to us alone.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
 /// Takes over a descriptor that the process was started with.
 pub(crate) fn inherited(fd: RawFd) -> io::Result<OwnedFd> {
     // SAFETY: the call takes numbers; a descriptor that is not open is an error. It is not handed on at exec.

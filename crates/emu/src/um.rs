@@ -9,7 +9,7 @@ pub mod ring;
 pub mod vhost;
 
 mod boot;
-mod inside;
+pub(crate) mod inside;
 mod run;
 
 pub(crate) use boot::init as boot_init;

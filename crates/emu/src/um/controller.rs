@@ -4,11 +4,15 @@
 //! A guest may move its own time up to the next instant at which anybody else has something to do, without a message. What it sends can
 //! make that instant earlier, so it hears of it before its notice is answered.
 
+// A guest's silence is in the machine's time.
+#![allow(clippy::disallowed_types, clippy::disallowed_methods)]
+
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::time::Duration;
 
 use airtcp_core::units::{Span, Time};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -34,6 +38,10 @@ const LONGEST: usize = 65536;
 const WAITING: usize = 4096;
 /// A guest that says nothing for so long has failed, in milliseconds of the machine's time.
 const SILENCE_MS: u16 = 60_000;
+/// A guest that nobody else needs moves its own time by so much at most, in nanoseconds. So it is known how far each may be.
+const FREE: u64 = 1_000_000;
+/// What is said of it then.
+const SILENT: &str = "it has said nothing for too long: a program of it never waits, or its kernel hangs";
 
 /// Why a network of guests ended before its time.
 #[derive(Debug, thiserror::Error)]
@@ -50,6 +58,14 @@ pub enum Failure {
     #[error("all programs wait for something that never comes, {0} after the beginning")]
     Idle(Span),
 }
+
+/// Type of the Ethernet frames that wake a guest's first process: for experiments within one network (IEEE 802). The byte behind the
+/// header says what to look at: [`CONNECTIONS`], [`COMMANDS`].
+pub const WAKE: u16 = 0x88b5;
+/// Its TCP connections are to be written down.
+pub const CONNECTIONS: u8 = 1;
+/// Somebody asks for a command.
+pub const COMMANDS: u8 = 2;
 
 /// A guest that has connected.
 #[derive(Debug)]
@@ -118,6 +134,14 @@ impl Guest {
         }
     }
 
+    /// The next message about time. If there is none for too long, it has failed.
+    fn hear(&self) -> Result<Message, Failure> {
+        Message::read(&self.time).map_err(|error| match error.kind() {
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => self.fails(SILENT),
+            _ => self.fails(format!("its kernel has ended: {error}")),
+        })
+    }
+
     fn fails(&self, why: impl ToString) -> Failure {
         Failure::Guest { host: self.name.clone(), why: why.to_string() }
     }
@@ -176,6 +200,8 @@ impl Guest {
 pub enum Verdict {
     /// It goes on.
     On,
+    /// It goes on, and guests look for commands that somebody asks for.
+    Wake,
     /// It is over.
     Over,
 }
@@ -193,13 +219,84 @@ pub struct Controller<N, T> {
     now: u64,
     end: u64,
     packet: Vec<u8>,
+    /// Guests write down their connections this often, while there is traffic; zero: never.
+    looks_every: u64,
+    /// When they do so next, if packets have come or gone since the last time.
+    look_at: u64,
+    /// When they are woken for something else, and for what.
+    wake_at: u64,
+    wakes_for: u8,
+    silence_ms: u16,
 }
 
 impl<N: Network, T: Tap> Controller<N, T> {
     /// Guests that have connected, and wait to be started. The network ends after `lasts`.
     pub fn new(network: N, tap: T, guests: Vec<Guest>, lasts: Option<Span>) -> Controller<N, T> {
         let end = lasts.map_or(NEVER, |lasts| (BOOT + lasts).as_ns().min(NEVER));
-        Controller { network, tap, guests, payloads: Payloads::default(), now: 0, end, packet: Vec::new() }
+        let payloads = Payloads::default();
+        Controller {
+            network,
+            tap,
+            guests,
+            payloads,
+            now: 0,
+            end,
+            packet: Vec::new(),
+            looks_every: 0,
+            look_at: NEVER,
+            wake_at: NEVER,
+            wakes_for: 0,
+            silence_ms: SILENCE_MS,
+        }
+    }
+
+    /// A guest that says nothing for so many milliseconds of the machine's time has failed; a minute unless this is called.
+    pub fn end_after_silence(&mut self, ms: u16) {
+        self.silence_ms = ms;
+    }
+
+    /// Guests write down their connections this often, at multiples of it, while there is traffic: a network in which all wait stays one.
+    pub fn look_every(&mut self, interval: Span) {
+        self.looks_every = interval.as_ns();
+    }
+
+    /// Guests write down their connections once more, for which the network goes on for a little longer than this.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    pub fn look_once_more(&mut self, lasts: Span) -> Result<(), Failure> {
+        self.looks_every = 0;
+        self.look_at = NEVER;
+        self.wake_soon(CONNECTIONS);
+        self.end = self.wake_at.saturating_add(lasts.as_ns()).min(NEVER);
+        self.go_on(&mut |_| Verdict::On)
+    }
+
+    /// Wakes the first process of each guest when none of them can be beyond that.
+    fn wake_soon(&mut self, what: u8) {
+        self.wakes_for |= what;
+        let farthest = self.guests.iter().map(|guest| guest.free_until).max().unwrap_or(0);
+        self.wake_at = self.wake_at.min(farthest.max(self.now));
+    }
+
+    /// Wakes the first process of each guest.
+    fn wake(&mut self, what: u8) -> Result<(), Failure> {
+        for guest in &mut self.guests {
+            if guest.backlog.len() < WAITING {
+                guest.backlog.push_back(wake_frame(guest.mac, what));
+                guest.refill().map_err(|fault| guest.fails(fault))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Packets have come or gone.
+    fn note_traffic(&mut self) {
+        if self.looks_every > 0 && self.look_at == NEVER {
+            let begin = BOOT.as_ns();
+            let so_far = self.now.saturating_sub(begin) / self.looks_every;
+            self.look_at = begin + (so_far + 1) * self.looks_every;
+        }
     }
 
     /// The network's time.
@@ -219,7 +316,8 @@ impl<N: Network, T: Tap> Controller<N, T> {
     /// When the network does something next, in guests' time.
     fn deadline(&mut self) -> u64 {
         let at = self.network.deadline();
-        if at == Time::NEVER { NEVER } else { BOOT.as_ns().saturating_add(at.as_ns()).min(NEVER) }
+        let at = if at == Time::NEVER { NEVER } else { BOOT.as_ns().saturating_add(at.as_ns()).min(NEVER) };
+        at.min(self.look_at).min(self.wake_at)
     }
 
     /// Runs until `look`, asked whenever a guest has nothing more to do at its instant, says that it is over, or until the end.
@@ -228,8 +326,15 @@ impl<N: Network, T: Tap> Controller<N, T> {
     /// A guest has failed, or all of them wait for ever.
     pub fn run(&mut self, look: &mut dyn FnMut(usize) -> Verdict) -> Result<(), Failure> {
         for place in 0..self.guests.len() {
+            let guest = &self.guests[place];
+            let silence = Some(Duration::from_millis(self.silence_ms.into()));
+            guest.time.set_read_timeout(silence).map_err(|error| guest.fails(error))?;
             self.start(place)?;
         }
+        self.go_on(look)
+    }
+
+    fn go_on(&mut self, look: &mut dyn FnMut(usize) -> Verdict) -> Result<(), Failure> {
         loop {
             self.collect()?;
             for place in 0..self.guests.len() {
@@ -240,8 +345,8 @@ impl<N: Network, T: Tap> Controller<N, T> {
             let (at, place) = requests.map(|(place, guest)| (guest.request, place)).min().unwrap_or((NEVER, 0));
             let next = at.min(deadline).max(self.now);
             if next >= self.end {
-                self.now = self.end;
                 if self.end < NEVER {
+                    self.now = self.end;
                     self.network.run_until(self.now());
                     self.collect()?;
                     return Ok(());
@@ -251,13 +356,27 @@ impl<N: Network, T: Tap> Controller<N, T> {
             self.now = next;
             if deadline <= next {
                 self.network.run_until(self.now());
+                if next >= self.look_at {
+                    self.look_at = NEVER;
+                    self.wakes_for |= CONNECTIONS;
+                }
+                if next >= self.wake_at {
+                    self.wake_at = NEVER;
+                }
+                if self.wake_at == NEVER && self.wakes_for != 0 {
+                    let what = std::mem::take(&mut self.wakes_for);
+                    self.wake(what)?;
+                }
                 continue;
             }
             let others = self.guests.iter().enumerate().filter(|&(other, _)| other != place);
             let others = others.map(|(_, guest)| guest.request).min().unwrap_or(NEVER);
-            self.let_run(place, others.min(deadline).min(self.end))?;
-            if look(place) == Verdict::Over {
-                return Ok(());
+            let free_until = others.min(deadline).min(self.end).min(self.now.saturating_add(FREE));
+            self.let_run(place, free_until)?;
+            match look(place) {
+                Verdict::On => {}
+                Verdict::Wake => self.wake_soon(COMMANDS),
+                Verdict::Over => return Ok(()),
             }
         }
     }
@@ -265,7 +384,7 @@ impl<N: Network, T: Tap> Controller<N, T> {
     /// A guest begins, and runs until it waits.
     fn start(&mut self, place: usize) -> Result<(), Failure> {
         let guest = &mut self.guests[place];
-        let begun = Message::read(&guest.time).map_err(|error| guest.fails(error))?;
+        let begun = guest.hear()?;
         if begun.op != Op::Start {
             return Err(guest.fails("its first message is not that it starts"));
         }
@@ -305,7 +424,7 @@ impl<N: Network, T: Tap> Controller<N, T> {
         let seq = guest.tell(op, time).map_err(|error| guest.fails(error))?;
         loop {
             let guest = &self.guests[place];
-            let message = Message::read(&guest.time).map_err(|error| guest.fails(error))?;
+            let message = guest.hear()?;
             if message.op == Op::Ack {
                 if message.seq == seq {
                     return Ok(());
@@ -318,13 +437,14 @@ impl<N: Network, T: Tap> Controller<N, T> {
 
     /// Answers a guest until `is_done`, or until it has ended.
     fn serve(&mut self, place: usize, is_done: &mut dyn FnMut(&Self) -> bool) -> Result<(), Failure> {
+        let silence = self.silence_ms;
         while !is_done(self) {
             let guest = &self.guests[place];
             let device = guest.net.as_ref().map_or(guest.listener.as_fd(), AsFd::as_fd);
             let mut fds = [PollFd::new(guest.time.as_fd(), PollFlags::POLLIN), PollFd::new(device, PollFlags::POLLIN)];
-            let woken = poll(&mut fds, PollTimeout::from(SILENCE_MS)).map_err(|error| guest.fails(error))?;
+            let woken = poll(&mut fds, PollTimeout::from(silence)).map_err(|error| guest.fails(error))?;
             if woken == 0 {
-                return Err(guest.fails("its kernel has not answered for a minute"));
+                return Err(guest.fails(SILENT));
             }
             let [time, net] = fds.map(|fd| fd.any().unwrap_or(true));
             if net {
@@ -338,10 +458,8 @@ impl<N: Network, T: Tap> Controller<N, T> {
                     Err(error) => return Err(guest.fails(format!("its kernel has ended: {error}"))),
                 }
             } else if time {
-                match Message::read(&guest.time) {
-                    Ok(message) => self.on_time(place, message)?,
-                    Err(error) => return Err(guest.fails(format!("its kernel has ended: {error}"))),
-                }
+                let message = guest.hear()?;
+                self.on_time(place, message)?;
             }
         }
         Ok(())
@@ -397,6 +515,7 @@ impl<N: Network, T: Tap> Controller<N, T> {
     fn take_from(&mut self, place: usize) -> Result<(), Failure> {
         let now = self.now();
         let has_begun = self.has_begun();
+        let mut is_busy = false;
         let Controller { network, tap, guests, payloads, packet, .. } = self;
         let guest = &mut guests[place];
         loop {
@@ -405,12 +524,13 @@ impl<N: Network, T: Tap> Controller<N, T> {
                 device.queues[SEND].read(&device.memory, packet, LONGEST)?;
                 Ok(head)
             });
-            let Some(head) = taken.map_err(|fault| guest.fails(fault))? else { return Ok(()) };
+            let Some(head) = taken.map_err(|fault| guest.fails(fault))? else { break };
             let bytes = packet.get(HEADER + ETHERNET..).unwrap_or(&[]);
             let mut holding = None;
             if has_begun && is_ip(packet) {
                 match network.inject(place, bytes) {
                     Ok(id) => {
+                        is_busy = true;
                         tap.packet(now, place, true, bytes);
                         payloads.put(id, bytes);
                         holding = network.holding();
@@ -425,13 +545,19 @@ impl<N: Network, T: Tap> Controller<N, T> {
                 None => guest.complete(head).map_err(|fault| guest.fails(fault))?,
             }
         }
+        if is_busy {
+            self.note_traffic();
+        }
+        Ok(())
     }
 
     /// Hands out what has arrived, and gives back what radios no longer hold.
     fn collect(&mut self) -> Result<(), Failure> {
         let Controller { network, tap, guests, payloads, .. } = self;
         let mut fault = None;
+        let mut is_busy = false;
         let mut give = |delivered: Delivered| {
+            is_busy = true;
             let packet = payloads.get(delivered.id);
             if delivered.is_marked {
                 N::mend(&delivered, packet);
@@ -464,11 +590,15 @@ impl<N: Network, T: Tap> Controller<N, T> {
                 guest.complete(head).map_err(|fault| guest.fails(fault))?;
             }
         }
+        if is_busy {
+            self.note_traffic();
+        }
         Ok(())
     }
 
     /// Tells a guest of buffers that came back. It asks for its turn then, now.
     fn call(&mut self, place: usize) -> Result<(), Failure> {
+        let silence = self.silence_ms;
         for queue in [RECEIVE, SEND] {
             let guest = &mut self.guests[place];
             if !guest.news[queue] {
@@ -487,13 +617,13 @@ impl<N: Network, T: Tap> Controller<N, T> {
                     PollFd::new(answers.as_fd(), PollFlags::POLLIN),
                     PollFd::new(guest.time.as_fd(), PollFlags::POLLIN),
                 ];
-                let woken = poll(&mut fds, PollTimeout::from(SILENCE_MS)).map_err(|error| guest.fails(error))?;
+                let woken = poll(&mut fds, PollTimeout::from(silence)).map_err(|error| guest.fails(error))?;
                 if woken == 0 {
-                    return Err(guest.fails("its kernel has not answered for a minute"));
+                    return Err(guest.fails(SILENT));
                 }
                 let [answer, time] = fds.map(|fd| fd.any().unwrap_or(true));
                 if time {
-                    let message = Message::read(&guest.time).map_err(|error| guest.fails(error))?;
+                    let message = guest.hear()?;
                     self.on_time(place, message)?;
                 } else if answer {
                     guest.device.hear_answer().map_err(|error| guest.fails(error))?;
@@ -512,15 +642,26 @@ fn is_ip(packet: &[u8]) -> bool {
 
 /// A packet as a guest receives it: the device's header, Ethernet's, and its bytes.
 fn frame(mac: [u8; 6], packet: &[u8]) -> Vec<u8> {
+    let is_v6 = packet.first().is_some_and(|byte| byte >> 4 == 6);
+    frame_of(mac, if is_v6 { 0x86dd } else { 0x0800 }, packet)
+}
+
+fn frame_of(mac: [u8; 6], kind: u16, packet: &[u8]) -> Vec<u8> {
     let mut frame = vec![0; HEADER];
     // One buffer.
     frame[10] = 1;
     frame.extend_from_slice(&mac);
     frame.extend_from_slice(&mac);
-    let is_v6 = packet.first().is_some_and(|byte| byte >> 4 == 6);
-    frame.extend_from_slice(if is_v6 { &[0x86, 0xdd] } else { &[0x08, 0x00] });
+    frame.extend_from_slice(&kind.to_be_bytes());
     frame.extend_from_slice(packet);
     frame
+}
+
+/// What wakes a guest's first process, as long as Ethernet's shortest frames.
+fn wake_frame(mac: [u8; 6], what: u8) -> Vec<u8> {
+    let mut body = [0; 46];
+    body[0] = what;
+    frame_of(mac, WAKE, &body)
 }
 
 #[cfg(test)]

@@ -1,22 +1,34 @@
-//! The first process of a guest: sets up its network, runs its commands, and writes down how they ended.
+//! The first process of a guest: sets up its network, runs its commands, and writes down how they ended. Woken by the controller, it
+//! writes down what the kernel knows of its TCP connections, and runs what somebody asks for.
 
 // The machine's own processes are waited for in the machine's time, and a guest's in its own.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
+use std::collections::BTreeSet;
+use std::fmt::Display;
 use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
 
 use nix::mount::{MsFlags, mount};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::socket::SockProtocol;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
 use super::boot::SHARED;
-use super::controller::BOOT;
+use super::controller::{BOOT, COMMANDS, CONNECTIONS, WAKE};
+use crate::diag::{Connection, ended_connections, open_connections};
 use crate::net::{Addresses, Net, Sysctl, be_device, set_sysctls};
+use crate::netlink::Netlink;
+use crate::space::ENDS;
+use crate::sys::{Before, hear_frames};
 
 /// What a guest is told.
 #[derive(Debug, Serialize, Deserialize)]
@@ -48,14 +60,51 @@ pub(crate) fn ready(host: usize) -> String {
     format!("{host}.ready")
 }
 
-/// What a command wrote.
-pub(crate) fn output(command: usize) -> String {
+/// What a command wrote. `command`: its place, or the name of an [`Asked`].
+pub(crate) fn output(command: impl Display) -> String {
     format!("command{command}.out")
 }
 
 /// How it ended.
-pub(crate) fn status(command: usize) -> String {
+pub(crate) fn status(command: impl Display) -> String {
     format!("command{command}.status")
+}
+
+/// A line for each look at a guest's TCP connections: a [`Look`].
+pub(crate) fn connections(host: usize) -> String {
+    format!("{host}.connections")
+}
+
+/// What a kernel knew of its TCP connections, and when.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Look {
+    /// Since the network began.
+    pub(crate) ns: u64,
+    pub(crate) open: Vec<Connection>,
+    /// Since the last look.
+    pub(crate) ended: Vec<Connection>,
+}
+
+/// A command that somebody asks for while the network runs.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Asked {
+    /// Place of the guest.
+    pub(crate) host: usize,
+    pub(crate) argv: Vec<String>,
+    pub(crate) folder: PathBuf,
+}
+
+/// Begin and end of the name of a file with an [`Asked`]; its name is between them.
+pub(crate) const ASKED: (&str, &str) = ("ask-", ".json");
+
+/// Names of what was asked for so far.
+pub(crate) fn asked(folder: &Path) -> Vec<String> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    let mut names: Vec<String> =
+        names.filter_map(|name| Some(name.strip_prefix(ASKED.0)?.strip_suffix(ASKED.1)?.to_owned())).collect();
+    names.sort();
+    names
 }
 
 /// Runs as a guest's first process. It never ends: its end would be the kernel's.
@@ -69,7 +118,7 @@ pub(crate) fn run(work: &str, host: &str) -> ExitCode {
     }
 }
 
-fn write_whole(path: &Path, text: &str) -> io::Result<()> {
+pub(crate) fn write_whole(path: &Path, text: &str) -> io::Result<()> {
     let part = path.with_extension("part");
     fs::write(&part, text)?;
     fs::rename(part, path)
@@ -103,44 +152,136 @@ fn live(work: &str, place: usize) -> Result<(), String> {
     let is = set_sysctls(&inside.host, &net, at, &inside.sysctls)?;
     let is: Vec<String> = is.iter().map(|sysctl| format!("{}={}", sysctl.key, sysctl.value)).collect();
     write_whole(&shared.join(ready(place)), &format!("ready {}", is.join("\n"))).map_err(failed("being ready"))?;
+    // Before the first child, so that none of them ends unseen.
+    let ends = SigSet::from(Signal::SIGCHLD);
+    let signals = sigprocmask(SigmaskHow::SIG_BLOCK, Some(&ends), None)
+        .and_then(|()| SignalFd::with_flags(&ends, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK))
+        .map_err(|error| format!("hearing of processes that end: {error}"))?;
+    let sockets = Netlink::open(SockProtocol::NetlinkSockDiag).map_err(failed("asking for sockets"))?;
+    let ended = Netlink::listen(SockProtocol::NetlinkSockDiag, ENDS).map_err(failed("hearing of sockets that end"))?;
+    let wake = hear_frames(WAKE).map_err(failed("hearing of the controller"))?;
     std::thread::sleep(until_begin());
-    let mut running = Vec::new();
-    for (command, argv) in &inside.commands {
-        match start(&inside, *command, argv) {
-            Ok(pid) => running.push((pid, *command)),
+    let mut guest = Live { inside, place, signals, sockets, ended, wake, running: Vec::new(), asked: BTreeSet::new() };
+    let commands = std::mem::take(&mut guest.inside.commands);
+    for (command, argv) in commands {
+        guest.start(command.to_string(), &argv, &guest.inside.folder.clone())?;
+    }
+    guest.serve()
+}
+
+/// A guest whose network has begun.
+struct Live {
+    inside: Inside,
+    place: usize,
+    signals: SignalFd,
+    sockets: Netlink,
+    ended: Netlink,
+    wake: OwnedFd,
+    /// Processes, and the commands that they are.
+    running: Vec<(i32, String)>,
+    /// What was asked for and has been started.
+    asked: BTreeSet<String>,
+}
+
+impl Live {
+    fn start(&mut self, command: String, argv: &[String], folder: &Path) -> Result<(), String> {
+        match start(&self.inside, &command, argv, folder) {
+            Ok(pid) => self.running.push((pid, command)),
             Err(error) => {
+                let shared = Path::new(SHARED);
                 let why = format!("airtcp: {}: {error}\n", argv.first().map_or("", String::as_str));
-                let _ = fs::write(shared.join(output(*command)), why);
-                write_whole(&shared.join(status(*command)), "127").map_err(failed("a status"))?;
+                let _ = fs::write(shared.join(output(&command)), why);
+                write_whole(&shared.join(status(&command)), "127").map_err(|error| format!("a status: {error}"))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn serve(&mut self) -> Result<(), String> {
+        loop {
+            let mut fds = [
+                PollFd::new(self.signals.as_fd(), PollFlags::POLLIN),
+                PollFd::new(self.wake.as_fd(), PollFlags::POLLIN),
+            ];
+            if poll(&mut fds, PollTimeout::NONE).is_err() {
+                continue;
+            }
+            while let Ok(Some(_)) = self.signals.read_signal() {}
+            self.reap()?;
+            let mut what = 0;
+            let mut body = [0; 64];
+            while nix::sys::socket::recv(self.wake.as_raw_fd(), &mut body, nix::sys::socket::MsgFlags::empty()).is_ok()
+            {
+                what |= body[0];
+            }
+            if what & CONNECTIONS != 0 {
+                self.look().map_err(|error| format!("its connections: {error}"))?;
+            }
+            if what & COMMANDS != 0 {
+                self.run_asked()?;
             }
         }
     }
-    loop {
-        match waitpid(None, Some(WaitPidFlag::__WALL)) {
-            Ok(ended @ (WaitStatus::Exited(..) | WaitStatus::Signaled(..))) => {
-                let (pid, code) = match ended {
-                    WaitStatus::Exited(pid, code) => (pid, code),
-                    WaitStatus::Signaled(pid, signal, _) => (pid, 128 + signal as i32),
-                    _ => continue,
-                };
-                if let Some((_, command)) = running.iter().find(|(known, _)| *known == pid.as_raw()) {
-                    write_whole(&shared.join(status(*command)), &code.to_string()).map_err(failed("a status"))?;
-                }
+
+    fn reap(&mut self) -> Result<(), String> {
+        loop {
+            let (pid, code) = match waitpid(None, Some(WaitPidFlag::__WALL | WaitPidFlag::WNOHANG)) {
+                Ok(WaitStatus::Exited(pid, code)) => (pid, code),
+                Ok(WaitStatus::Signaled(pid, signal, _)) => (pid, 128 + signal as i32),
+                Ok(WaitStatus::StillAlive) | Err(_) => return Ok(()),
+                Ok(_) => continue,
+            };
+            if let Some(place) = self.running.iter().position(|(known, _)| *known == pid.as_raw()) {
+                let (_, command) = self.running.remove(place);
+                let path = Path::new(SHARED).join(status(&command));
+                write_whole(&path, &code.to_string()).map_err(|error| format!("a status: {error}"))?;
             }
-            Ok(_) => {}
-            // No child is left.
-            Err(_) => std::thread::sleep(Duration::from_secs(3600)),
         }
     }
+
+    /// Writes down what the kernel knows of its TCP connections.
+    fn look(&self) -> io::Result<()> {
+        let look = Look {
+            ns: now_ns().saturating_sub(BOOT.as_ns()),
+            open: open_connections(&self.sockets)?,
+            ended: ended_connections(&self.ended),
+        };
+        if look.open.is_empty() && look.ended.is_empty() {
+            return Ok(());
+        }
+        let mut line = serde_json::to_vec(&look)?;
+        line.push(b'\n');
+        let path = Path::new(SHARED).join(connections(self.place));
+        OpenOptions::new().create(true).append(true).open(path)?.write_all(&line)
+    }
+
+    fn run_asked(&mut self) -> Result<(), String> {
+        let shared = Path::new(SHARED);
+        for name in asked(shared) {
+            if !self.asked.insert(name.clone()) {
+                continue;
+            }
+            let text = fs::read_to_string(shared.join(format!("{}{name}{}", ASKED.0, ASKED.1)));
+            let Some(asked) = text.ok().and_then(|text| serde_json::from_str::<Asked>(&text).ok()) else { continue };
+            if asked.host == self.place {
+                self.start(name, &asked.argv, &asked.folder)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn now_ns() -> u64 {
+    let now = clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(Duration::ZERO, Duration::from);
+    u64::try_from(now.as_nanos()).unwrap_or(0)
 }
 
 /// What is left of the time to boot.
 fn until_begin() -> Duration {
-    let now = clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(Duration::ZERO, Duration::from);
-    Duration::from_nanos(BOOT.as_ns()).saturating_sub(now)
+    Duration::from_nanos(BOOT.as_ns().saturating_sub(now_ns()))
 }
 
-fn start(inside: &Inside, command: usize, argv: &[String]) -> io::Result<i32> {
+fn start(inside: &Inside, command: &str, argv: &[String], folder: &Path) -> io::Result<i32> {
     let Some((program, arguments)) = argv.split_first() else { return Err(io::ErrorKind::NotFound.into()) };
     let path = Path::new(SHARED).join(output(command));
     let out = OpenOptions::new().create(true).append(true).open(path)?;
@@ -148,6 +289,7 @@ fn start(inside: &Inside, command: usize, argv: &[String]) -> io::Result<i32> {
     child.env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin").env("TMPDIR", TEMPORARY);
     child.args(arguments).envs(inside.env.iter().map(|(key, value)| (key, value)));
     child.stdin(File::open("/dev/null")?).stdout(out.try_clone()?).stderr(Stdio::from(out));
-    child.current_dir(if inside.folder.is_dir() { inside.folder.as_path() } else { Path::new("/") });
+    child.current_dir(if folder.is_dir() { folder } else { Path::new("/") });
+    Before::default().apply(&mut child);
     Ok(airtcp_core::convert::signed32(child.spawn()?.id()))
 }

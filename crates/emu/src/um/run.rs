@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use airtcp_core::convert::{count, signed32};
+use airtcp_core::table::Table;
 use airtcp_core::units::{Span, Time};
 use airtcp_sim::scenario::Scenario;
 use nix::mount::{MsFlags, mount};
@@ -20,13 +21,15 @@ use serde_json::{Map, Value, json};
 
 use super::boot::{self, Kernel};
 use super::controller::{Controller, Guest, Verdict};
-use super::inside::{self, Inside};
+use super::inside::{self, Inside, Look};
 use crate::Stop;
 use crate::addresses::hosts_file;
+use crate::connections::Seen;
 use crate::plan::{Guests, Plan};
 use crate::report::CommandReport;
 use crate::run::{Recorder, end_with, environment};
 use crate::space::become_root;
+use crate::state::{State, StateHost};
 use crate::store::{OUTPUT, Store, meanings};
 use crate::world::{Air, Attached, attach};
 
@@ -35,6 +38,10 @@ use crate::world::{Air, Attached, attach};
 const PLACES: [&str; 3] = ["/media", "/mnt", "/srv"];
 /// Signals are looked at after so many turns of guests.
 const LOOK: u32 = 64;
+/// Connections of guests are written down this often.
+const LOOK_EVERY: Span = Span::from_ms(100);
+/// The network goes on for so long while they are once more, when all is over.
+const LAST_LOOK: Span = Span::from_ms(1);
 
 /// Runs the plan; the exit code is the deciding command's.
 pub(crate) fn run(plan: &Plan, guests_plan: &Guests) -> Result<ExitCode, Stop> {
@@ -63,7 +70,14 @@ pub(crate) fn run(plan: &Plan, guests_plan: &Guests) -> Result<ExitCode, Stop> {
     }
     let lasts = plan.for_s.map(Span::from_secs_f64);
     let mut controller = Controller::new(air, recorder, guests, lasts);
+    controller.look_every(LOOK_EVERY);
     let mut outputs = Outputs::new(plan, &work);
+    let names = real.iter().map(|real| real.name.clone());
+    let hosts_shown = names.map(|name| StateHost { name, space: -1, env: Vec::new() }).collect();
+    let shown = State { name: scenario.name().to_owned(), init: 0, guests: Some(work.clone()), hosts: hosts_shown };
+    let _shown =
+        shown.show().map_err(|error| Stop::failure(format!("showing the network to `airtcp exec`: {error}")))?;
+    let mut asked = 0;
     let hosts = real.len();
     let mut turns = 0u32;
     let mut interrupted = None;
@@ -78,12 +92,21 @@ pub(crate) fn run(plan: &Plan, guests_plan: &Guests) -> Result<ExitCode, Stop> {
             if has_failed(&work, hosts) {
                 return Verdict::Over;
             }
+            let asked_now = inside::asked(&work).len();
+            if asked_now > asked {
+                asked = asked_now;
+                return if outputs.look() == Verdict::Over { Verdict::Over } else { Verdict::Wake };
+            }
         }
         outputs.look()
     });
+    let ended = controller.now();
+    if ran.is_ok() && plan.record.is_some() && interrupted.is_none() {
+        // If a guest has failed, what it knew last is what there is.
+        let _ = controller.look_once_more(LAST_LOOK);
+    }
     outputs.show(plan);
     outputs.look();
-    let ended = controller.now();
     drop(running);
     if let Some(why) = not_ready(&work, &real) {
         return Err(Stop::failure(why));
@@ -234,6 +257,21 @@ impl Outputs {
     }
 }
 
+/// Tables of what the guests' kernels knew of their connections.
+fn connections(real: &[crate::world::Real], work: &Path) -> Vec<Table> {
+    let mut seen = Seen::default();
+    for (place, real) in real.iter().enumerate() {
+        let text = fs::read_to_string(work.join(inside::connections(place))).unwrap_or_default();
+        for look in text.lines().filter_map(|line| serde_json::from_str::<Look>(line).ok()) {
+            let at = Time::from_ns(look.ns);
+            look.ended.into_iter().for_each(|ended| seen.ended(at, place, &real.name, ended));
+            seen.look(at, place, &real.name, look.open, true);
+        }
+    }
+    let names: Vec<String> = real.iter().map(|real| real.name.clone()).collect();
+    seen.finish(&names)
+}
+
 /// What is known at the end.
 struct Told<'a> {
     real: &'a [crate::world::Real],
@@ -289,14 +327,16 @@ fn finish(
         "flows_left_out": told.left_out,
     });
     let output = controller.network.finish();
+    let mut tables = output.tables;
+    tables.extend(connections(told.real, told.work));
     let mut store = Store::begin(&record.folder).map_err(failed)?;
-    store.add(&output.tables).and_then(|()| store.end()).map_err(failed)?;
+    store.add(&tables).and_then(|()| store.end()).map_err(failed)?;
     let all = json!({
         "summary": output.summary,
         "events": output.events,
         "packets_delivered": output.packets_delivered,
         "simulated_s": told.ended.as_secs_f64(),
-        "meanings": meanings(&output.tables),
+        "meanings": meanings(&tables),
         "emu": about,
     });
     let text = serde_json::to_vec(&all).map_err(|error| failed(error.into()))?;

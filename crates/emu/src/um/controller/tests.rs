@@ -88,6 +88,8 @@ struct Fake {
     now: u64,
     available: [u16; 2],
     used: [u16; 2],
+    /// When it was woken.
+    woken: Vec<u64>,
 }
 
 fn table(queue: usize) -> u64 {
@@ -125,6 +127,7 @@ impl Fake {
             now: 0,
             available: [0; 2],
             used: [0; 2],
+            woken: vec![],
         };
         fake.ask(3, &[], &[]);
         fake.ask(21, &[], &[theirs.as_raw_fd()]);
@@ -277,7 +280,12 @@ impl Fake {
             let entry = self.get(used(RECEIVE) + 4 + 8 * u64::from(self.used[RECEIVE] % SIZE), 8);
             let (head, len) = (u16::from_le_bytes([entry[0], entry[1]]), u16::from_le_bytes([entry[4], entry[5]]));
             let bytes = self.get(buffer(RECEIVE, head), usize::from(len));
-            all.push(bytes[HEADER + ETHERNET..].to_vec());
+            if bytes[HEADER + 12..HEADER + ETHERNET] == WAKE.to_be_bytes() {
+                assert_eq!((bytes.len(), bytes[HEADER + ETHERNET]), (HEADER + 60, CONNECTIONS));
+                self.woken.push(self.now - BOOT.as_ns());
+            } else {
+                all.push(bytes[HEADER + ETHERNET..].to_vec());
+            }
             self.used[RECEIVE] = self.used[RECEIVE].wrapping_add(1);
             self.publish(RECEIVE, head);
         }
@@ -466,4 +474,65 @@ fn rings_outside_of_memory_are_refused() {
     assert!(queue.set_addresses(&memory, 0x1fff, 0x1400, 0x1f00).is_err());
     assert!(queue.set_addresses(&memory, 0x1000, u64::MAX, 0x1f00).is_err());
     assert!(queue.set_addresses(&memory, 0x1000, 0x1400, 0x1ff0).is_err());
+}
+
+/// While packets come and go guests look at their connections at each interval, once after the last, and at the end. Otherwise nothing would
+/// ever be over.
+#[test]
+fn guests_are_woken_while_there_is_traffic() {
+    let (left, left_time, left_path) = guest("woken", 0);
+    let (right, right_time, right_path) = guest("woken", 1);
+    let paths = [left_path.clone(), right_path.clone()];
+    let asks = std::thread::spawn(move || {
+        let mut fake = Fake::new(left_time, &left_path);
+        let times = [0, 25, 130].map(|ms| BOOT.as_ns() + ms * 1_000_000);
+        let mut sent = 0;
+        while fake.wait(times.get(sent).copied().unwrap_or(NEVER)) {
+            if times.get(sent).is_some_and(|&at| fake.now >= at) {
+                fake.send(sent as u16, &[0x45]);
+                sent += 1;
+            }
+            fake.received();
+        }
+        fake.woken
+    });
+    let hears = std::thread::spawn(move || {
+        let mut fake = Fake::new(right_time, &right_path);
+        while fake.wait(NEVER) {
+            fake.received();
+        }
+        fake.woken
+    });
+    let mut controller = Controller::new(Pipe::default(), Seen::default(), vec![left, right], None);
+    controller.look_every(Span::from_ms(10));
+    let ended = controller.run(&mut |_| Verdict::On).unwrap_err();
+    assert!(matches!(ended, Failure::Idle(_)), "{ended}");
+    controller.look_once_more(Span::from_ms(1)).unwrap();
+    drop(controller);
+    for woken in [asks.join().unwrap(), hears.join().unwrap()] {
+        // The last time is one that no client can be beyond.
+        assert_eq!(woken, [10, 20, 30, 40, 140, 150, 151].map(|ms| ms * 1_000_000));
+    }
+    for path in paths {
+        std::fs::remove_file(path).unwrap();
+    }
+}
+
+#[test]
+fn a_guest_that_says_nothing_has_failed() {
+    let (one, time, path) = guest("silent", 0);
+    let copy = path.clone();
+    let (over, is_over) = std::sync::mpsc::channel::<()>();
+    let silent = std::thread::spawn(move || {
+        let mut fake = Fake::new(time, &copy);
+        fake.wait(BOOT.as_ns());
+        let _ = is_over.recv();
+    });
+    let mut controller = Controller::new(Pipe::default(), Seen::default(), vec![one], Some(Span::from_ms(1)));
+    controller.end_after_silence(50);
+    let failure = controller.run(&mut |_| Verdict::On).unwrap_err().to_string();
+    assert!(failure.contains("said nothing for too long"), "{failure}");
+    drop(over);
+    silent.join().unwrap();
+    std::fs::remove_file(path).unwrap();
 }
