@@ -71,6 +71,11 @@ class Results(Mapping[str, pl.LazyFrame]):
             ResultsError: the folder has no result, or a newer airtcp wrote it.
         """
         folder = Path(path)
+        if not (folder / MANIFEST).is_file():
+            from airtcp import measured
+
+            if measured.is_measured(folder):
+                return measured.load(folder)
         manifest = read_manifest(folder, MANIFEST, "airtcp run", FORMAT, FORMAT_VERSION)
         try:
             data = _files.read_bytes(folder / SUMMARY)

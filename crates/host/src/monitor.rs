@@ -234,7 +234,9 @@ impl Tables {
             last: seen,
             is_open: false,
         });
-        flow.last = seen;
+        // A connection that has ended has no port any more.
+        let (ports, ends) = if seen.ports.0 == 0 { (flow.last.ports, flow.last.ends) } else { (seen.ports, seen.ends) };
+        flow.last = Seen { ports, ends, ..seen };
         let time = |ns: u64| seconds(ns.saturating_sub(self.start_ns));
         if seen.kind > 0 {
             let state = STATES.get(seen.state as usize).unwrap_or(&STATES[0]);
@@ -493,6 +495,7 @@ mod tests {
         for ms in 0..25 {
             t.take(seen(ms + 1, 10 + u32::try_from(ms).unwrap())).unwrap();
         }
+        t.take(Seen { ports: (5000, 80), ..seen(29, 34) }).unwrap();
         t.take(Seen { kind: 1, ..seen(30, 34) }).unwrap();
         t.finish("test", 0).unwrap();
         let text = fs::read_to_string(out.join("flow_series.csv")).unwrap();
@@ -500,7 +503,8 @@ mod tests {
         assert_eq!(cwnd, ["10", "20", "30", "34"]);
         assert!(text.contains("\n0.001000000,0,10,,0,0,20.500,0,0,0\n"), "{text}");
         assert!(fs::read_to_string(out.join("events.csv")).unwrap().contains("0.030000000,0,retransmission,34,0"));
-        assert!(fs::read_to_string(out.join("monitor.json")).unwrap().contains("\"events\": 26"));
+        assert!(fs::read_to_string(out.join("monitor.json")).unwrap().contains("\"events\": 27"));
+        assert!(fs::read_to_string(out.join("flows.csv")).unwrap().contains(",5000,::,80,"), "the ports it had");
         assert!(Tables::new(&out, Duration::ZERO, 0).is_err(), "the folder is there");
     }
 

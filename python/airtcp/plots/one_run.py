@@ -61,7 +61,7 @@ def one_run(results: Results) -> Figure:
             axes.set_axis_off()
         for column in range(COLUMNS):
             axes = panels[(len(plots) - 1 - column) // COLUMNS][column] if len(plots) > column else panels[0][column]
-            axes.set_xlabel("simulated time (s)")
+            axes.set_xlabel("time (s)" if results.manifest.get("measured") else "simulated time (s)")
             axes.tick_params(labelbottom=True)
         if warm > 0:
             panels[0][0].annotate(
