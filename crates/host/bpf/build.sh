@@ -38,7 +38,7 @@ for source in *.bpf.c; do
     "$tools/llc" -march=bpf -mcpu=v3 -filetype=obj "$work/$name.opt.bc" -o "$out/$name.o"
     "$tools/llvm-strip" -g "$out/$name.o"
     "$tools/llvm-nm" --undefined-only "$out/$name.o" | while read -r _ symbol; do
-        grep -q "KFUNC .*\b$symbol(" "$source" || { echo "build.sh: $name.o wants $symbol, which is no function of the kernel" >&2; exit 1; }
+        grep -qh "KFUNC .*\b$symbol(" ./*.bpf.c || { echo "build.sh: $name.o wants $symbol, which is no function of the kernel" >&2; exit 1; }
     done
     echo "$name.o $(stat -c %s "$out/$name.o") bytes"
 done

@@ -3,16 +3,39 @@
 
 char _license[] SEC("license") = "Dual MIT/GPL";
 
+KFUNC u32 tcp_reno_undo_cwnd(struct sock *sk);
+
+/* What the law stands on: the kernel's own control. */
+#ifdef ON_CUBIC
+KFUNC void cubictcp_init(struct sock *sk);
+KFUNC u32 cubictcp_recalc_ssthresh(struct sock *sk);
+KFUNC void cubictcp_cong_avoid(struct sock *sk, u32 ack, u32 acked);
+KFUNC void cubictcp_state(struct sock *sk, u8 new_state);
+KFUNC void cubictcp_cwnd_event(struct sock *sk, enum tcp_ca_event event);
+KFUNC void cubictcp_acked(struct sock *sk, const struct ack_sample *sample);
+#define base_init(sk) cubictcp_init(sk)
+#define base_ssthresh(sk) cubictcp_recalc_ssthresh(sk)
+#define base_cong_avoid(sk, ack, acked) cubictcp_cong_avoid(sk, ack, acked)
+#define base_state(sk, to) cubictcp_state(sk, to)
+#define base_event(sk, event) cubictcp_cwnd_event(sk, event)
+#define base_acked(sk, sample) cubictcp_acked(sk, sample)
+#else
 KFUNC u32 tcp_reno_ssthresh(struct sock *sk);
 KFUNC void tcp_reno_cong_avoid(struct sock *sk, u32 ack, u32 acked);
-KFUNC u32 tcp_reno_undo_cwnd(struct sock *sk);
+#define base_init(sk)
+#define base_ssthresh(sk) tcp_reno_ssthresh(sk)
+#define base_cong_avoid(sk, ack, acked) tcp_reno_cong_avoid(sk, ack, acked)
+#define base_state(sk, to)
+#define base_event(sk, event)
+#define base_acked(sk, sample)
+#endif
 
 enum { RULES = 64, INTERFACES = 4096 };
 
 /* Written by the process that registered the control. */
 struct settings {
 	struct law_params params;
-	/* Until then the law acts; later a connection is a plain Reno. A process that is gone renews nothing. */
+	/* Until then the law acts; later a connection is its base alone. A process that is gone renews nothing. */
 	u64 lease_until_ns;
 	u64 rules;
 	/* Not 0: connections that no rule names are left alone. */
@@ -112,7 +135,7 @@ INLINE void read_path(struct tcp_sock *tp, struct law_path *path)
 	path->cwnd_clamp = tp->snd_cwnd_clamp;
 }
 
-/* NULL: the connection is a plain Reno. */
+/* NULL: the connection is its base alone. */
 INLINE struct flow *flow_of(struct tcp_sock *tp)
 {
 	u32 zero = 0;
@@ -152,6 +175,7 @@ SEC("struct_ops/init") void init(u64 *ctx)
 	struct settings *set = map_lookup(&settings, &zero);
 	struct flow *f = storage(&flows, tp, 0, F_CREATE);
 
+	base_init((struct sock *)tp);
 	if (!set || !f)
 		return;
 	f->params = set->params;
@@ -170,6 +194,7 @@ SEC("struct_ops/pkts_acked") void pkts_acked(u64 *ctx)
 	struct flow *f = storage(&flows, tp, 0, 0);
 	s32 rtt_us = sample->rtt_us;
 
+	base_acked((struct sock *)tp, sample);
 	if (!f || rtt_us < 0)
 		return;
 	u64 rtt_ns = (u64)(u32)rtt_us * 1000;
@@ -185,7 +210,7 @@ SEC("struct_ops/cong_avoid") void cong_avoid(u64 *ctx)
 	struct flow *f = flow_of(tp);
 
 	if (!f) {
-		tcp_reno_cong_avoid((struct sock *)tp, number, acked);
+		base_cong_avoid((struct sock *)tp, number, acked);
 		return;
 	}
 	struct law_path path;
@@ -214,13 +239,13 @@ SEC("struct_ops/cong_avoid") void cong_avoid(u64 *ctx)
 	w.cwnd = tp->snd_cwnd;
 	w.ssthresh = tp->snd_ssthresh;
 	if (law_on_ack(&f->params, &f->state, &w, &path, &ack) == LAW_UNLIMITED) {
-		/* Reno does nothing with the ACK of a sender that its window does not limit. */
+		/* The base does nothing with the ACK of a sender that its window does not limit. */
 		law_steer(&f->state, &w, &path, &ack);
 		tp->snd_cwnd = w.cwnd;
 		tp->snd_ssthresh = w.ssthresh;
 	} else {
 		tp->snd_ssthresh = w.ssthresh;
-		tcp_reno_cong_avoid((struct sock *)tp, number, acked);
+		base_cong_avoid((struct sock *)tp, number, acked);
 	}
 	f->cwnd = tp->snd_cwnd;
 }
@@ -228,7 +253,7 @@ SEC("struct_ops/cong_avoid") void cong_avoid(u64 *ctx)
 SEC("struct_ops/ssthresh") u32 ssthresh(u64 *ctx)
 {
 	struct tcp_sock *tp = (void *)ctx[0];
-	u32 base = tcp_reno_ssthresh((struct sock *)tp);
+	u32 base = base_ssthresh((struct sock *)tp);
 	struct flow *f = flow_of(tp);
 
 	if (!f)
@@ -246,6 +271,7 @@ SEC("struct_ops/set_state") void set_state(u64 *ctx)
 	u8 to = ctx[1];
 	struct flow *f = flow_of(tp);
 
+	base_state((struct sock *)tp, to);
 	if (!f)
 		return;
 	struct law_path path;
@@ -271,8 +297,10 @@ SEC("struct_ops/set_state") void set_state(u64 *ctx)
 SEC("struct_ops/cwnd_event") void cwnd_event(u64 *ctx)
 {
 	struct tcp_sock *tp = (void *)ctx[0];
-	struct flow *f = (u32)ctx[1] == TX_START ? flow_of(tp) : 0;
+	u32 event = ctx[1];
+	struct flow *f = event == TX_START ? flow_of(tp) : 0;
 
+	base_event((struct sock *)tp, event);
 	if (f)
 		law_on_restart(&f->state);
 }

@@ -17,6 +17,27 @@ pub const MOST_RULES: usize = 64;
 /// How long the law acts without a sign of life of this process.
 pub const LEASE: Duration = Duration::from_secs(2);
 
+/// The kernel's own control that TCP-AV stands on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Base {
+    /// Reno, as in the study.
+    #[default]
+    Reno,
+    /// CUBIC.
+    Cubic,
+}
+
+impl Base {
+    /// Reads it.
+    pub fn read(text: &str) -> Result<Base, String> {
+        match text {
+            "reno" => Ok(Base::Reno),
+            "cubic" => Ok(Base::Cubic),
+            _ => Err("must be reno or cubic".to_owned()),
+        }
+    }
+}
+
 /// Connections with a target of their own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
@@ -112,6 +133,8 @@ pub fn cgroup(name: &str) -> Result<PathBuf, String> {
 pub struct Order {
     /// Common target.
     pub target: DataRate,
+    /// What it stands on.
+    pub base: Base,
     /// Control group whose connections are meant; `None`: of rules, all of the host.
     pub cgroup: Option<PathBuf>,
     /// Connections by port and prefix; the first that fits counts.
@@ -145,7 +168,11 @@ impl Av {
             capabilities.push(Capability::NetAdmin);
         }
         let left_out: &[&str] = if needs_hook { &[] } else { &["choose"] };
-        let mut loaded = load_without("av", objects::TCP_AV, STRUCT_OPS, &capabilities, left_out)?;
+        let object = match order.base {
+            Base::Reno => objects::TCP_AV,
+            Base::Cubic => objects::TCP_AV_CUBIC,
+        };
+        let mut loaded = load_without("av", object, STRUCT_OPS, &capabilities, left_out)?;
         let mut av = Av {
             settings: loaded.map("settings")?,
             rules: loaded.map("rules")?,

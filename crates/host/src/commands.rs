@@ -36,16 +36,17 @@ example:
 exit codes: 0 all parts work, 1 some part lacks something
 ";
 
-const AV_HELP: &str = "usage: airtcp host av --target RATE [--cgroup GROUP] [--port PORT[=RATE]]... [--prefix PREFIX[=RATE]]...
+const AV_HELP: &str = "usage: airtcp host av --target RATE [--base reno|cubic] [--cgroup GROUP] [--port PORT[=RATE]]... [--prefix PREFIX[=RATE]]...
 
 Registers the congestion control `airtcp_av` and holds it until the command ends. It holds the target rate after losses and timeouts.
 Connections get it in one of three ways. A program asks for it by TCP_CONGESTION. Or it runs in the control group, unchanged.
 Or one of its ends has the port, or the other end is within the prefix. Only connections that begin later are taken.
 When the path changes, by a route, an address or a carrier, the least round-trip time is measured anew.
-When the command ends, also by kill -9, connections go on as plain Reno within two seconds.
+When the command ends, also by kill -9, connections go on as plain Reno, or CUBIC, within two seconds.
 
 options:
   --target RATE           payload rate of each connection, 1kbit/s to 100Gbit/s
+  --base reno|cubic       the kernel's own control that it stands on; default: reno, as in the study
   --cgroup GROUP          a control group of cgroup v2, as video.slice or its full path
   --port PORT[=RATE]      connections with this port at either end, with a target of their own behind `=`; repeatable
   --prefix PREFIX[=RATE]  connections to these addresses, as 192.0.2.0/24 or 2001:db8::/32; repeatable
@@ -298,12 +299,13 @@ fn without_bpf() -> Fault {
 }
 
 fn av(mut args: Args) -> Outcome {
-    use airtcp_host::av::{Order, Rule, cgroup, target};
+    use airtcp_host::av::{Base, Order, Rule, cgroup, target};
 
     let target: DataRate = match args.option("target")? {
         Some(text) => target(&text)?,
         None => return Err("--target RATE is missing, as --target 4Mbit/s".to_owned().into()),
     };
+    let base = args.read("base", Base::read)?.unwrap_or_default();
     let group = args.option("cgroup")?.map(|name| cgroup(&name)).transpose()?;
     let mut rules = Vec::new();
     for text in args.options("port")? {
@@ -313,7 +315,7 @@ fn av(mut args: Args) -> Outcome {
         rules.push(Rule::of_prefix(&text)?);
     }
     args.end()?;
-    let order = Order { target, cgroup: group, rules };
+    let order = Order { target, base, cgroup: group, rules };
     #[cfg(feature = "bpf")]
     {
         airtcp_host::av::run(&order, |text| eprintln!("airtcp host av: {text}"))?;

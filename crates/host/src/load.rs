@@ -22,6 +22,8 @@ impl std::error::Error for Refusal {}
 pub mod objects {
     /// TCP-AV.
     pub const TCP_AV: &[u8] = include_bytes!("../bpf/built/tcp_av.o");
+    /// TCP-AV on CUBIC.
+    pub const TCP_AV_CUBIC: &[u8] = include_bytes!("../bpf/built/tcp_av_cubic.o");
     /// The cooperative daemon's readings and leases.
     pub const COOP: &[u8] = include_bytes!("../bpf/built/coop.o");
     /// Events of the monitor.

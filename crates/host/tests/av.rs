@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use airtcp_core::units::DataRate;
-use airtcp_host::av::{Av, CONTROL, Order, cgroup};
+use airtcp_host::av::{Av, Base, CONTROL, Order, cgroup};
 use airtcp_host::sys::monotonic_ns;
 use common::{Bed, LINE, Line, Upload, rates};
 
@@ -41,7 +41,7 @@ fn the_kernel_holds_targets() {
         return;
     }
     let _alone = common::alone();
-    let order = Order { target: DataRate::from_mbps(8), cgroup: None, rules: vec![] };
+    let order = Order { target: DataRate::from_mbps(8), base: Base::Reno, cgroup: None, rules: vec![] };
     let av = Av::start(order).unwrap();
     let done = std::sync::atomic::AtomicBool::new(false);
     thread::scope(|scope| {
@@ -68,9 +68,35 @@ fn the_kernel_holds_targets() {
         path.unwrap();
     });
     drop(av);
+    on_cubic();
     let unchanged = unchanged_program(4);
     println!("an unchanged program in a control group, target 4: {unchanged:.2}");
     assert!((unchanged / 4.0 - 1.0).abs() < 0.05, "{unchanged}");
+}
+
+/// On CUBIC: the target at 2 % loss, and beside two CUBIC.
+fn on_cubic() {
+    let order = Order { target: DataRate::from_mbps(8), base: Base::Cubic, cgroup: None, rules: vec![] };
+    let av = Av::start(order).unwrap();
+    let done = std::sync::atomic::AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                av.renew().unwrap();
+                thread::sleep(Duration::from_millis(200));
+            }
+        });
+        let lossy = Line { loss_per_mille: 20, ..LINE };
+        let av = &av;
+        let held = scope.spawn(move || scene(av, lossy, &[(CONTROL, 0)]));
+        let beside = scope.spawn(move || scene(av, LINE, &[(CONTROL, 0), ("cubic", 0), ("cubic", 0)]));
+        let cubic = scope.spawn(move || scene(av, lossy, &[("cubic", 0)]));
+        let (held, beside, cubic) = (held.join().unwrap(), beside.join().unwrap(), cubic.join().unwrap());
+        done.store(true, Ordering::Relaxed);
+        println!("on CUBIC: at 2 % loss {held:.2?}, CUBIC alone {cubic:.2?}; beside two CUBIC {beside:.2?}");
+        assert!(held[0] >= 0.9 * 8.0 && held[0] >= 1.4 * cubic[0], "at 2 % loss: {held:.2?}, CUBIC {cubic:.2?}");
+        assert!(beside[0] >= 0.9 * 8.0, "beside two CUBIC: {beside:.2?}");
+    });
 }
 
 /// A program that asks for nothing, in a control group: its rate in Mbit/s.
@@ -80,7 +106,8 @@ fn unchanged_program(target: u64) -> f64 {
 
     let group = cgroup("").unwrap().join(format!("airtcp-test-{}", std::process::id()));
     std::fs::create_dir(&group).unwrap();
-    let order = Order { target: DataRate::from_mbps(target), cgroup: Some(group.clone()), rules: vec![] };
+    let order =
+        Order { target: DataRate::from_mbps(target), base: Base::Reno, cgroup: Some(group.clone()), rules: vec![] };
     let av = Av::start(order).unwrap();
     let bed = Bed::new(LINE);
     let listener = bed.b.run(|| TcpListener::bind(("10.9.0.2", 5001)).unwrap());
