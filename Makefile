@@ -28,6 +28,10 @@ demo: build ## The study ap-retry-out in its quick size: verdicts here, a report
 host: ## The binary airtcp-host for Linux hosts, fully static; left in target/x86_64-unknown-linux-gnu/release/
 	@tools/host.sh build
 
+.PHONY: host-package
+host-package: ## A Debian package of airtcp-host with its systemd units; left in target/
+	@tools/host.sh package
+
 .PHONY: playground
 playground: ## The simulator as a web page, for airtcp play; needs Node and npm, which nothing else does
 	@tools/check_tools.sh playground

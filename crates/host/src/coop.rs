@@ -9,7 +9,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
-use airtcp_core::coop::{ANNOUNCEMENT_BYTES, TerminalId};
+use airtcp_core::coop::{ANNOUNCEMENT_BYTES, Announcement, TerminalId};
 use airtcp_core::units::{Span, Time};
 
 use crate::paths::wifi::Bssid;
@@ -78,6 +78,42 @@ pub fn scope(datagram: &[u8]) -> (&[u8], Option<Bssid>) {
         (Some(bssid), _) if bssid.len() == 6 => (announcement, bssid.try_into().ok()),
         _ => (datagram, None),
     }
+}
+
+/// What others say that they deliver. All together they are believed no more than this terminal's own rate: what it learns from them is
+/// for its own window, and that needs no more.
+#[derive(Debug, Default)]
+pub struct Claims {
+    known: BTreeMap<TerminalId, (u32, Time)>,
+    expire_after: Span,
+}
+
+impl Claims {
+    /// A claim is forgotten after `expire_after`.
+    pub fn new(expire_after: Span) -> Claims {
+        Claims { known: BTreeMap::new(), expire_after }
+    }
+
+    /// The announcement as far as it is believed; `rate_kbps`: this terminal's own, if it is known.
+    pub fn bounded(&mut self, now: Time, mut announcement: Announcement, rate_kbps: Option<u64>) -> Announcement {
+        let expire_after = self.expire_after;
+        self.known.retain(|_, (_, heard)| now.since(*heard) < expire_after);
+        self.known.remove(&announcement.sender);
+        if let (Some(claim), Some(rate)) = (announcement.throughput_kbps, rate_kbps) {
+            let others: u64 = self.known.values().map(|(kbps, _)| u64::from(*kbps)).sum();
+            let believed = u64::from(claim).min(rate.saturating_sub(others));
+            announcement.throughput_kbps = u32::try_from(believed).ok();
+        }
+        if let Some(kbps) = announcement.throughput_kbps {
+            self.known.insert(announcement.sender, (kbps, now));
+        }
+        announcement
+    }
+}
+
+/// Rate of a wired interface by its file in /sys, in Mbit/s: kbit/s. `None`: it has none.
+pub fn wired_kbps(speed: &str) -> Option<u64> {
+    speed.trim().parse::<u64>().ok().filter(|mbps| *mbps > 0).map(|mbps| mbps * 1000)
 }
 
 /// Both share an access point, as far as they know theirs. Without nl80211 the subnet is the scope.
@@ -251,13 +287,13 @@ pub use kernel::{Kernel, Order, run};
 mod kernel {
     use std::io::Read;
 
-    use airtcp_core::coop::{Announcement, CoopConfig, Daemon, FlowId, FlowSample};
+    use airtcp_core::coop::{Announcement, BwMax, CoopConfig, Daemon, FlowId, FlowSample};
     use airtcp_core::rng::{Purpose, Stream};
     use libbpf_rs::{Iter, Link, MapCore, MapHandle};
 
     use super::{
-        BTreeMap, Duration, LEASE, READING_BYTES, Radio, Reading, Sources, Span, TerminalId, Time, neighbours, scope,
-        shares, silence, sys, with_scope,
+        BTreeMap, Claims, Duration, LEASE, READING_BYTES, Radio, Reading, Sources, Span, TerminalId, Time, neighbours,
+        scope, shares, silence, sys, with_scope,
     };
     use crate::load::{Loaded, Refusal, load, objects, put};
     use crate::rights::{Capability, STRUCT_OPS};
@@ -338,9 +374,14 @@ mod kernel {
         let mut buffer = [0; 2048];
         let mut fds = radio.fds();
         fds.extend(watch.fds());
-        let mut bssid = watch.bssid(radio.interface());
+        let mut own = Own::read(&watch, order, radio.interface());
         tell(&format!("terminal {:016x} on {}, UDP port {}", id.get(), order.interface, order.port));
-        tell(&about_scope(bssid, watch.hears_wifi()));
+        tell(&about_scope(own.bssid, watch.hears_wifi()));
+        if order.config.bw_max == BwMax::Learn {
+            tell(&own.about_rate(&order.config));
+        }
+        let mut claims = Claims::new(order.config.expire_after);
+        let mut read_ns = sys::monotonic_ns();
         while !has_ended() {
             let wait = Duration::from_nanos(daemon.deadline().since(now()).as_ns()).min(Duration::from_millis(200));
             sys::readable(&fds, wait).map_err(|e| Refusal(format!("coop: cannot wait: {e}")))?;
@@ -349,17 +390,28 @@ mod kernel {
                 let Some((bytes, from)) = radio.next(&mut buffer) else { break };
                 let (announcement, other) = scope(&buffer[..bytes]);
                 let Ok(a) = Announcement::decode(announcement) else { continue };
-                if shares(bssid, other) && a.sender != id && sources.admit(now(), from, a.sender) {
+                if shares(own.bssid, other) && a.sender != id && sources.admit(now(), from, a.sender) {
                     heard = true;
-                    let _ = daemon.on_announcement(now(), announcement);
+                    let believed = claims.bounded(now(), a, own.kbps);
+                    let _ = if believed == a {
+                        daemon.on_announcement(now(), announcement)
+                    } else {
+                        daemon.on_announcement(now(), &believed.encode())
+                    };
                 }
             }
             watch.read(sys::monotonic_ns());
             if watch.due(sys::monotonic_ns()).iter().any(|&i| i == 0 || i == radio.interface()) {
                 daemon.on_path_change();
                 sources = Sources::new(order.config.expire_after, usize::from(order.config.max_peers));
-                bssid = watch.bssid(radio.interface());
+                own = Own::read(&watch, order, radio.interface());
+                claims = Claims::new(order.config.expire_after);
                 tell("the path has changed: round-trip times and terminals are learnt anew");
+            }
+            // The rate of a radio follows its signal: the greatest since the path was new counts.
+            if sys::monotonic_ns().saturating_sub(read_ns) >= 5_000_000_000 {
+                read_ns = sys::monotonic_ns();
+                own.kbps = own.kbps.max(Own::read(&watch, order, radio.interface()).kbps);
             }
             if now() >= daemon.sample_at() {
                 let readings: Vec<Reading> =
@@ -398,7 +450,7 @@ mod kernel {
             }
             if let Some(datagram) = daemon.on_deadline(now()) {
                 announced = announced.saturating_add(1);
-                if let Err(e) = radio.broadcast(&with_scope(&datagram, bssid)) {
+                if let Err(e) = radio.broadcast(&with_scope(&datagram, own.bssid)) {
                     tell(&format!("cannot announce: {e}"));
                 }
                 if announced == 30 && !heard && !is_alone_told {
@@ -409,7 +461,7 @@ mod kernel {
                 }
             }
         }
-        let _ = radio.broadcast(&with_scope(&daemon.leave(now()), bssid));
+        let _ = radio.broadcast(&with_scope(&daemon.leave(now()), own.bssid));
         for reading in kernel.pass()? {
             if reading.unwrapper() > 0 {
                 kernel.command(reading.cookie, 0, 0, reading.unwrapper())?;
@@ -417,6 +469,35 @@ mod kernel {
         }
         kernel.pass()?;
         Ok(())
+    }
+
+    /// What this terminal knows of its own radio.
+    struct Own {
+        bssid: Option<crate::paths::wifi::Bssid>,
+        kbps: Option<u64>,
+    }
+
+    impl Own {
+        fn read(watch: &crate::paths::Watch, order: &Order, interface: u32) -> Own {
+            if let Some(ap) = watch.access_point(interface) {
+                return Own { bssid: Some(ap.bssid), kbps: ap.kbps };
+            }
+            let speed = std::fs::read_to_string(format!("/sys/class/net/{}/speed", order.interface));
+            Own { bssid: None, kbps: super::wired_kbps(&speed.unwrap_or_default()) }
+        }
+
+        fn about_rate(&self, config: &CoopConfig) -> String {
+            match self.kbps {
+                Some(kbps) => format!(
+                    "what others say that they deliver is believed up to this terminal's own rate, {} Mbit/s now",
+                    kbps / 1000
+                ),
+                None => format!(
+                    "this terminal's own rate is not known: what is learnt is bounded by learn_max alone, {}",
+                    config.learn_max
+                ),
+            }
+        }
     }
 
     fn about_scope(bssid: Option<crate::paths::wifi::Bssid>, hears_wifi: bool) -> String {
@@ -490,6 +571,46 @@ mod tests {
         assert_eq!(neighbours("nonsense", "", "wlan0"), 0);
         assert!(silence(0).contains("client isolation"));
         assert!(silence(2).contains("2 other hosts answer here") && !silence(2).contains("isolation"));
+    }
+
+    fn claim(sender: u64, kbps: u32) -> Announcement {
+        Announcement {
+            sender: TerminalId::new(sender).unwrap(),
+            sequence: 1,
+            flows: 1,
+            leaving: false,
+            correcting: false,
+            throughput_kbps: Some(kbps),
+        }
+    }
+
+    #[test]
+    fn claims_are_believed_up_to_the_own_rate() {
+        let at = |ms| Time::ZERO + Span::from_ms(ms);
+        let mut c = Claims::new(Span::from_secs(3));
+        let mut believed = |ms, sender, kbps| c.bounded(at(ms), claim(sender, kbps), Some(54_000)).throughput_kbps;
+        assert_eq!(believed(0, 1, 20_000), Some(20_000));
+        assert_eq!(believed(1, 2, u32::MAX), Some(34_000), "what is left");
+        assert_eq!(believed(2, 3, 5_000), Some(0));
+        assert_eq!(believed(3, 2, 10_000), Some(10_000), "its own claim before is not counted");
+        assert_eq!(believed(4, 3, u32::MAX), Some(24_000));
+        assert_eq!(believed(4_000, 3, u32::MAX), Some(54_000), "the others are forgotten");
+        assert_eq!(c.bounded(at(5_000), claim(9, 7), None), claim(9, 7), "an unknown rate bounds nothing");
+        assert_eq!((wired_kbps("1000\n"), wired_kbps("-1\n"), wired_kbps("")), (Some(1_000_000), None, None));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn all_claims_together_are_bounded(all in proptest::collection::vec((1u64..9, 0u32..200_000, 0u64..900), 1..60), rate in 0u64..300_000) {
+            let (mut c, mut now, mut believed) = (Claims::new(Span::from_secs(3)), Time::ZERO, BTreeMap::new());
+            for (sender, kbps, ms) in all {
+                now += Span::from_ms(ms);
+                let kbps = c.bounded(now, claim(sender, kbps), Some(rate)).throughput_kbps.unwrap();
+                believed.insert(sender, (kbps, now));
+                believed.retain(|_, (_, at)| now.since(*at) < Span::from_secs(3));
+                proptest::prop_assert!(believed.values().map(|(kbps, _)| u64::from(*kbps)).sum::<u64>() <= rate);
+            }
+        }
     }
 
     #[test]

@@ -133,8 +133,8 @@ impl Watch {
     }
 
     /// The access point of an interface; `None`: it is not known.
-    pub fn bssid(&self, interface: u32) -> Option<wifi::Bssid> {
-        self.wifi.as_ref()?.bssid(interface)
+    pub fn access_point(&self, interface: u32) -> Option<wifi::AccessPoint> {
+        self.wifi.as_ref()?.access_point(interface)
     }
 
     /// Reads what is there.

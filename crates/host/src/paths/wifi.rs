@@ -27,6 +27,11 @@ const INTERFACE: u16 = 3;
 const ADDRESS: u16 = 6;
 const STATUS: u16 = 72;
 
+const STATION_INFO: u16 = 21;
+const RATES: [u16; 2] = [8, 14]; // of what is sent, of what is received
+const RATE: u16 = 5; // in 100 kbit/s
+const SHORT_RATE: u16 = 1; // the same in 16 bits
+
 const ERROR: u16 = 2;
 const DONE: u16 = 3;
 
@@ -101,6 +106,30 @@ fn bssid(attributes: &[u8]) -> Option<Bssid> {
     attribute(attributes, ADDRESS)?.try_into().ok()
 }
 
+/// What the kernel tells of an access point.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AccessPoint {
+    /// Address of its radio.
+    pub bssid: Bssid,
+    /// The greater of the data rates of the last frames to and from it, kbit/s.
+    pub kbps: Option<u64>,
+}
+
+fn access_point(body: &[u8]) -> Option<AccessPoint> {
+    let attributes = body.get(4..)?;
+    if body.first() != Some(&NEW_STATION) {
+        return None;
+    }
+    let info = attribute(attributes, STATION_INFO).unwrap_or_default();
+    let rate = |kind| {
+        let rate = attribute(info, kind)?;
+        let long = attribute(rate, RATE).and_then(|value| u32_at(value, 0));
+        let units = long.or_else(|| attribute(rate, SHORT_RATE).and_then(|value| u16_at(value, 0)).map(u32::from));
+        units.map(|units| u64::from(units) * 100)
+    };
+    Some(AccessPoint { bssid: bssid(attributes)?, kbps: RATES.into_iter().filter_map(rate).max() })
+}
+
 /// Hears Wi-Fi.
 #[derive(Debug)]
 pub struct Wifi {
@@ -136,7 +165,7 @@ impl Wifi {
     }
 
     /// The access point of an interface; `None`: it has none, or more than one peer as an access point itself has.
-    pub fn bssid(&self, interface: u32) -> Option<Bssid> {
+    pub fn access_point(&self, interface: u32) -> Option<AccessPoint> {
         const DUMP: u16 = 0x300;
         let socket = sys::netlink(libc::NETLINK_GENERIC, 0).ok()?;
         let fd = socket.as_raw_fd();
@@ -152,8 +181,8 @@ impl Wifi {
                 if kind == DONE || kind == ERROR {
                     return if found.len() == 1 { found.pop() } else { None };
                 }
-                if kind == self.family && body.first() == Some(&NEW_STATION) {
-                    found.extend(body.get(4..).and_then(bssid));
+                if kind == self.family {
+                    found.extend(access_point(body));
                 }
             }
         }
@@ -184,6 +213,20 @@ mod tests {
         assert_eq!(news(&body(ROAM, &[wiphy])), None, "of no interface");
     }
 
+    #[test]
+    fn an_access_point_and_its_rate_are_read() {
+        let address = [2, 0, 0, 0, 1, 0];
+        let nested = |attributes: &[(u16, &[u8])]| body(0, attributes)[4..].to_vec();
+        let (sent, received) = (nested(&[(SHORT_RATE, &[0x20, 0x03])]), nested(&[(RATE, &8667u32.to_ne_bytes())]));
+        let info = nested(&[(RATES[0], &sent), (RATES[1], &received)]);
+        let of = |command, info: &[u8]| access_point(&body(command, &[(ADDRESS, &address), (STATION_INFO, info)]));
+        assert_eq!(of(NEW_STATION, &info), Some(AccessPoint { bssid: address, kbps: Some(866_700) }));
+        let slow = nested(&[(RATES[0], &sent)]);
+        assert_eq!(of(NEW_STATION, &slow).unwrap().kbps, Some(80_000));
+        assert_eq!(of(NEW_STATION, &[]).unwrap().kbps, None);
+        assert_eq!(of(ROAM, &info), None);
+    }
+
     /// The control family describes itself: the same message that describes nl80211 where it exists.
     #[test]
     fn a_family_is_found_by_its_name() {
@@ -198,6 +241,7 @@ mod tests {
         fn any_bytes_are_read(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             news(&bytes);
             family_of(&bytes, "mlme");
+            access_point(&bytes);
         }
     }
 }

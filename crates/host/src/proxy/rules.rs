@@ -340,6 +340,12 @@ mod tests {
     }
 
     #[test]
+    fn the_rules_of_the_package_are_right() {
+        let rules = read("proxy.toml", include_str!("../../systemd/proxy.toml"), 100).unwrap();
+        assert!(rules.has_targets());
+    }
+
+    #[test]
     fn prefixes_of_both_families_are_told_apart() {
         let within =
             |ip: &str, network: &str, length| is_within(ip.parse().unwrap(), (network.parse().unwrap(), length));
