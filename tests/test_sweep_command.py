@@ -17,7 +17,7 @@ import pytest
 
 import airtcp
 import airtcp as airtcp_
-from airtcp import ResultsError, SweepResults
+from airtcp import ResultsError, SweepError, SweepResults
 from airtcp.sweeps.planning import plan
 from airtcp.sweeps.store import JOURNAL, Store
 from conftest import AIRTCP, ROOT, Command
@@ -185,7 +185,13 @@ EXAMPLES = sorted((ROOT / "examples").glob("sweep-*.toml"))
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.name)
 def test_examples_run(airtcp: Command, path: Path, tmp_path: Path) -> None:
-    assert plan(path).points
+    try:
+        assert plan(path).points
+    except SweepError as error:
+        # One example wants a Linux kernel that runs as a program.
+        if "no kernel 6.12 is built yet" not in str(error):
+            raise
+        pytest.skip(str(error))
     done = airtcp("sweep", path, "--quick", "--out", tmp_path / "out")
     assert done.returncode == 0, done.stderr
 

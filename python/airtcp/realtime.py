@@ -20,6 +20,11 @@ from airtcp import _airtcp
 from airtcp.errors import ResultsError, RunError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import IO
+
+    import polars as pl
+
     from airtcp.results import Folder, Results
 
 PROGRAM: Final = "airtcp-emu"
@@ -137,26 +142,8 @@ class Session:
                 raise ResultsError(f"cannot write results to {folder.path}: {error.strerror}") from error
             capture = str(folder.capture) if plan.capture else None
             record = {"folder": str(self._work), "capture": capture, "snaplen": plan.snaplen}
-        text = {
-            "scenario": plan.checked.to_json(),
-            "file": plan.file,
-            "hosts": plan.hosts,
-            "commands": [{"host": c.host, "argv": c.argv, "in_front": c.in_front} for c in plan.commands],
-            "for_s": plan.for_s,
-            "record": record,
-            "internet": plan.internet,
-            "quiet": plan.quiet,
-            "guests": None
-            if plan.guests is None
-            else {
-                "kernel": str(plan.guests.kernel),
-                "name": plan.guests.name,
-                "memory": plan.guests.memory,
-            },
-            "parent": os.getpid(),
-        }
         self._started = time.time()
-        self._child = _start(json.dumps(text).encode())
+        self._child = begin(plan, record)
 
     def wait(self) -> int:
         """Waits for its end and returns its exit code. Signals to this process go to it."""
@@ -200,8 +187,8 @@ class Session:
         assert self._work is not None
         output = json.loads((self._work / "output.json").read_bytes())
         self._emu: dict[str, Any] = output["emu"]
-        frames = _frames(self._work)
-        meanings = {name: about["columns"] for name, about in output["meanings"].items() if name in frames}
+        tables = frames(self._work)
+        meanings = {name: about["columns"] for name, about in output["meanings"].items() if name in tables}
         scenario = json.loads(self._plan.checked.to_json())
         counted = {"events": output["events"], "packets_delivered": output["packets_delivered"]}
         head = {
@@ -219,16 +206,16 @@ class Session:
             started=self._started,
             wall_s=self._emu["driver"]["wall_s"],
             counted=counted,
-            frames=frames,
+            frames=tables,
             meanings=meanings,
         )
         manifest["real_time"] = {"validity": self._emu["validity"], "hosts": sorted(self._emu["hosts"])}
         summary = {**head, **output["summary"]}
-        return results.Results(manifest, summary, {name: table.lazy() for name, table in frames.items()})
+        return results.Results(manifest, summary, {name: table.lazy() for name, table in tables.items()})
 
 
-def _frames(work: Path) -> dict[str, Any]:
-    """The tables, of which the engine hands over one lot after the other."""
+def frames(work: Path) -> dict[str, pl.DataFrame]:
+    """The tables in a folder, of which the engine hands over one lot after the other."""
     import numpy as np
     import polars as pl
 
@@ -273,16 +260,47 @@ def check() -> int:
     return subprocess.run([program(), "check"], check=False).returncode
 
 
-def _start(plan: bytes) -> subprocess.Popen[bytes]:
+def begin(
+    plan: Plan, record: Mapping[str, Any] | None, stdout: IO[bytes] | None = None, stderr: IO[bytes] | None = None
+) -> subprocess.Popen[bytes]:
+    """Starts a network.
+
+    Args:
+        plan: what runs.
+        record: `folder` for tables, `capture` (a file, or `None`), and its `snaplen`; `None`: nothing is kept.
+        stdout: where programs write; by default as this process does.
+        stderr: where the network writes.
+
+    Raises:
+        RunError: the program is missing.
+    """
+    text = {
+        "scenario": plan.checked.to_json(),
+        "file": plan.file,
+        "hosts": plan.hosts,
+        "commands": [{"host": c.host, "argv": c.argv, "in_front": c.in_front} for c in plan.commands],
+        "for_s": plan.for_s,
+        "record": record,
+        "internet": plan.internet,
+        "quiet": plan.quiet,
+        "guests": None
+        if plan.guests is None
+        else {
+            "kernel": str(plan.guests.kernel),
+            "name": plan.guests.name,
+            "memory": plan.guests.memory,
+        },
+        "parent": os.getpid(),
+    }
     place = program()
     if sys.platform != "linux":
         raise RunError("real programs need Linux: network namespaces and TUN devices")
     handle = os.memfd_create("airtcp-plan")
     try:
-        os.write(handle, plan)
+        os.write(handle, json.dumps(text).encode())
         os.lseek(handle, 0, os.SEEK_SET)
         try:
-            return subprocess.Popen([place, "run", str(handle)], pass_fds=[handle])
+            return subprocess.Popen([place, "run", str(handle)], pass_fds=[handle], stdout=stdout, stderr=stderr)
         except OSError as error:
             raise RunError(f"{place}: {error.strerror}") from error
     finally:

@@ -77,6 +77,8 @@ class Arm:
     """Constants of this arm."""
     only: Mapping[str, tuple[Value, ...]]
     """Values of parameters at which it runs."""
+    kernel: str | None = None
+    """Version or file of the kernel that the ends of its flows are; `None`: they are simulated."""
 
 
 ScenarioSource = Path | Mapping[str, Any]
@@ -472,7 +474,8 @@ class _Check:
     def _arm(self, table: ArmTable, axes: Mapping[str, tuple[Value, ...] | Range], i: int) -> Arm:
         only = {name: self._only(name, values, axes, i) for name, values in table.only.items()}
         source = self._scenario(self.file.scenario if table.scenario is None else table.scenario)
-        return Arm(table.name, source, table.set, table.parameters, only)
+        kernel = table.kernel if table.engine == "kernel" else None
+        return Arm(table.name, source, table.set, table.parameters, only, kernel)
 
     def _only(
         self, name: str, given: Value | list[Value], axes: Mapping[str, tuple[Value, ...] | Range], i: int

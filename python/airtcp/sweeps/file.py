@@ -13,6 +13,7 @@ MAX_RUNS: Final = 1_000_000
 
 Mode = Literal["grid", "list", "random"]
 Scale = Literal["linear", "log"]
+Engine = Literal["airtcp", "kernel"]
 Runs = Annotated[int, Meta(ge=1, le=MAX_RUNS)]
 Seed = Annotated[int, Meta(ge=0, le=MAX_SEED)]
 Seeds = Runs | Annotated[list[Seed], Meta(min_length=1), Unique]
@@ -44,6 +45,12 @@ class ArmTable(Table, kw_only=True, frozen=True):
         dict[str, Scalar | list[Scalar]], means("Values of parameters at which it runs, such as `{ n = [500] }`.")
     ] = field(default_factory=dict)
     scenario: Annotated[Source | None, means("Scenario of this arm, instead of the sweep's.")] = None
+    engine: Annotated[
+        Engine, means("`kernel`: the ends of its flows are Linux kernels in virtual time (`airtcp shell --virtual`).")
+    ] = "airtcp"
+    kernel: Annotated[
+        Text, means('With `engine = "kernel"`: a version that `tools/uml/build.py` has built, or a file.')
+    ] = "6.12"
 
 
 class SharedArms(Table, kw_only=True, frozen=True):

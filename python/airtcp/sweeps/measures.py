@@ -12,15 +12,13 @@ from functools import cache
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from airtcp.expressions import Template, Value, nearest, plain_text
 from airtcp.sweeps.query import QueryError, parse
 
 if TYPE_CHECKING:
     import polars as pl
-
-    from airtcp import _airtcp
 
 MAX_ROWS: Final = 1_000_000
 """Most rows of a query for one run, because the journal keeps them as text."""
@@ -32,6 +30,22 @@ Scalar = int | float | bool | str | None
 
 Table = dict[str, Any]
 """The answer to a query as the journal has it: `{"columns": {name: values}, "types": {name: Polars type}}`."""
+
+
+class Output(Protocol):
+    """A run from which measures are taken: of the engine, or of kernels."""
+
+    @property
+    def summary(self) -> str:
+        """JSON."""
+
+    @property
+    def meanings(self) -> Mapping[str, Mapping[str, str]]:
+        """Table, column, what it holds."""
+
+    @property
+    def tables(self) -> Mapping[str, Mapping[str, Any]]:
+        """Table, column, values."""
 
 
 class MeasureError(Exception):
@@ -129,7 +143,7 @@ def _is_docstring(line: ast.AST) -> bool:
     return isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant) and isinstance(line.value.value, str)
 
 
-def take(extracts: Sequence[Extract], output: _airtcp.Output, scenario: Mapping[str, Any]) -> dict[str, Any]:
+def take(extracts: Sequence[Extract], output: Output, scenario: Mapping[str, Any]) -> dict[str, Any]:
     """Takes all from a run that has ended, by the ids of the extracts: scalars, or a `Table` for each query.
 
     Raises:
@@ -182,7 +196,7 @@ def _link_names(scenario: Mapping[str, Any]) -> dict[str, str]:
     return {link["name"]: f"{link['from']}->{link['to']}" for link in scenario["links"]}
 
 
-def _answer(extract: Extract, output: _airtcp.Output, frames: dict[str, pl.DataFrame]) -> Table:
+def _answer(extract: Extract, output: Output, frames: dict[str, pl.DataFrame]) -> Table:
     import polars as pl
 
     from airtcp.results import frame
@@ -232,7 +246,7 @@ def _finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-def _explain(extract: Extract, reason: str, output: _airtcp.Output) -> str:
+def _explain(extract: Extract, reason: str, output: Output) -> str:
     tables = output.meanings
     used = [name for name in tables if re.search(rf"\b{name}\b", extract.text)]
     lines = [

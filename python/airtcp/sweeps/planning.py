@@ -6,7 +6,6 @@ import itertools
 import json
 import os
 import random
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -15,10 +14,12 @@ from airtcp import _airtcp
 from airtcp._files import fault_of_input
 from airtcp._part import to_toml_value
 from airtcp.documents import Faults
-from airtcp.errors import ScenarioError, SweepError
+from airtcp.errors import RunError, ScenarioError, SweepError
 from airtcp.expressions import ExpressionError, Template, Value, nearest
+from airtcp.sweeps import kernels
 from airtcp.sweeps.definition import Arm, Range, Sweep
 from airtcp.sweeps.file import MAX_RUNS
+from airtcp.sweeps.kernels import seconds
 from airtcp.sweeps.measures import Extract, Measure, MeasureError, take
 from airtcp.sweeps.task import Task, key_of
 
@@ -114,7 +115,6 @@ class _Planner:
         self.at_points: Final[dict[str, list[str]]] = {}
         # By arm: its scenario as written; nothing if it is wrong.
         self.scenarios: Final[dict[str | None, dict[str, Any] | None]] = {}
-        self.engine: Final = _airtcp.engine()
         templates = [sweep.set, *(arm.changes for arm in sweep.arm_list)]
         used = {name for value in templates for name in _names(value)}
         used.update(name for measure in sweep.measure_list for name in measure.names)
@@ -267,18 +267,31 @@ class _Planner:
             return []
         self._try(checked, resolved, extracts, arm, parameters, shapes)
         points = []
-        cell = key_of({**resolved, "seed": 0}, self.engine)
-        duration = _seconds(resolved["duration"])
+        kernel = None
+        if arm.kernel is not None:
+            try:
+                kernel = kernels.kernel(arm.kernel)
+                why = kernels.fault(resolved)
+            except RunError as error:
+                why = str(error)
+            if why is not None:
+                i = next(i for i, other in enumerate(self.sweep.arm_list) if other is arm)
+                self._note(f"{self.faults.where('arms', i, 'engine')}: {why}", arm, parameters)
+                return []
+        engine = kernels.engine(kernel)
+        cell = key_of({**resolved, "seed": 0}, engine)
+        duration = seconds(resolved["duration"])
         for seed in seeds:
             resolved["seed"] = seed
             at = self._at(arm, parameters)
             task = Task(
-                key_of(resolved, self.engine),
+                key_of(resolved, engine),
                 json.dumps(resolved, separators=(",", ":"), ensure_ascii=False),
                 extracts,
                 f"{self.sweep.name}: {at.removeprefix('at ')}{', ' if at else ''}seed {seed}",
                 cell,
                 duration,
+                kernel,
             )
             points.append(Point(arm.name, parameters, seed, task))
         return points
@@ -339,12 +352,6 @@ class _Planner:
             self.faults.found.append(f"{text} ({points[0]}{more})" if points[0] else text)
         self.at_points.clear()
         self.faults.raise_any()
-
-
-def _seconds(span: str) -> float:
-    """A duration as the resolved scenario writes it."""
-    number, unit = re.fullmatch(r"([0-9.]+)([a-z]+)", span).groups()  # type: ignore[union-attr]
-    return float(number) * {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}[unit]
 
 
 def _draw(axis: tuple[Value, ...] | Range, u: float) -> Value:

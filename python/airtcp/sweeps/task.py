@@ -12,6 +12,7 @@ from typing import Any, Literal
 from airtcp import _airtcp
 from airtcp.errors import RunError, ScenarioError
 from airtcp.execution import Execution
+from airtcp.sweeps import kernels
 from airtcp.sweeps.measures import Extract, MeasureError, take
 
 
@@ -31,6 +32,8 @@ class Task:
     """Key of the cell. Runs of one cell differ in the seed and take about the same time."""
     simulated_s: float = field(default=1.0, compare=False)
     """Simulated time, seconds."""
+    kernel: kernels.Kernel | None = None
+    """The ends of its flows are kernels; `None`: they are simulated."""
 
 
 @dataclass(frozen=True)
@@ -65,12 +68,17 @@ def perform(task: Task, is_stopped: Callable[[], bool] = lambda: False) -> Outco
         is_stopped: asked about ten times a second; when it says so, the run is given up and there is no outcome.
     """
     begin = time.perf_counter()
-    engine = _airtcp.engine()
+    engine = kernels.engine(task.kernel)
 
     def outcome(status: Literal["ok", "failed"], measures: Mapping[str, Any], error: str | None = None) -> Outcome:
         return Outcome(task.key, status, measures, error, round(time.perf_counter() - begin, 6), engine)
 
     try:
+        if task.kernel is not None:
+            output = kernels.run(task.scenario, task.kernel, is_stopped)
+            if output is None:
+                return None
+            return outcome("ok", take(task.extracts, output, json.loads(task.scenario)))
         execution = Execution(_airtcp.Checked.from_json(task.scenario, "scenario", []))
         while not execution.is_over:
             if is_stopped():
