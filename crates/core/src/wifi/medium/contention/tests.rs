@@ -78,6 +78,23 @@ fn a_frame_that_finds_the_medium_busy_draws_a_backoff() {
     assert!(slots.iter().all(|&n| n > 5), "{slots:?}");
 }
 
+// [IEEE80211-10.3.2.1-1]
+#[test]
+fn a_frame_that_finds_only_the_nav_set_draws_a_backoff() {
+    let mut slots = [0; 16];
+    for i in 0..400u64 {
+        let mut c = scene(3, true, true, 15, &[]);
+        c.rng[2] = stream(i, 0, Purpose::Backoff);
+        c.on_begin(RadioId(0), Time::ZERO);
+        c.on_end(RadioId(0), Time::from_ns(50_000), Time::from_ns(300_000), RadioId(1), true, NEVER);
+        c.on_frame(RadioId(2), Ac::Be, Time::from_ns(200_000));
+        let wait = c.ready[2].as_ns() - 300_000 - timing().aifs(3).as_ns();
+        assert_eq!(wait % 9_000, 0);
+        slots[(wait / 9_000) as usize] += 1;
+    }
+    assert!(slots.iter().all(|&n| n > 5), "{slots:?}");
+}
+
 const NOBODY: RadioId = RadioId(u16::MAX);
 
 /// What is left of a backoff of 5 when another radio begins so long after AIFS.
