@@ -38,6 +38,7 @@ playground: ## The simulator as a web page, for airtcp play; needs Node and npm,
 	cargo build --profile web --package airtcp-web --lib --target wasm32-unknown-unknown
 	npm --prefix playground ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	npm --prefix playground run --silent types
+	npm --prefix playground run --silent lint
 	npm --prefix playground run --silent build
 	npm --prefix playground run --silent test
 	mkdir -p python/airtcp/page && cp playground/dist/playground.html python/airtcp/page/

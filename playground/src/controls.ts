@@ -49,6 +49,9 @@ const round = (value: number, digits = 3): number => Number(value.toPrecision(di
 /** At most this many of one kind: what is beyond is in the text. */
 const MOST_OF_A_KIND = 2;
 
+/** Most packets that a queue holds; 0: it is not limited in packets. */
+const limitOf = (queue: Description["scenario"]["links"][number]["queue"]): number => ("limit_packets" in queue ? (queue.limit_packets ?? 0) : 0);
+
 export function controlsOf(d: Description, names: Record<string, string[]>): Control[] {
   const all: Control[] = [];
   const file = d.scenario;
@@ -63,7 +66,7 @@ export function controlsOf(d: Description, names: Record<string, string[]>): Con
   }
 
   (file.wlans ?? []).slice(0, MOST_OF_A_KIND).forEach((wlan, i) => {
-    if (wlan.signal?.kind !== "snr" || wlan.signal.snr_db === undefined) return;
+    if (wlan.signal?.kind !== "snr") return;
     all.push({
       id: `snr-${i}`, label: `Signal of “${wlan.name}” above noise`, kind: "range", min: 0, max: 40, step: 0.5, log: false,
       value: wlan.signal.snr_db, unit: "dB", edits: (db) => [{ path: ["wlans", i, "signal", "snr_db"], value: String(db) }],
@@ -72,7 +75,7 @@ export function controlsOf(d: Description, names: Record<string, string[]>): Con
 
   // One line of the file, whatever its values are: the one with a buffer of its own, or else the last.
   const lines = file.links.map((link, i) => ({ link, i, rate: bitsPerSecond(link.rate), delay: seconds(link.delay) }));
-  const limited = (l: (typeof lines)[number]): boolean => Number(l.link.queue.limit_packets) > 0;
+  const limited = (l: (typeof lines)[number]): boolean => limitOf(l.link.queue) > 0;
   const line = lines.find((l) => l.link.buffer !== undefined && l.link.buffer !== null) ?? lines.find(limited) ?? lines.at(-1);
   const long = line !== undefined && line.delay !== null ? line : undefined;
   const narrow = line !== undefined && line.rate !== null ? line : undefined;
@@ -90,14 +93,14 @@ export function controlsOf(d: Description, names: Record<string, string[]>): Con
       edits: (mbps) => [{ path: ["links", narrow.i, "rate"], value: quote(`${round(mbps)}Mbit/s`) }],
     });
     const queue = narrow.link.queue;
-    const limit = Number(queue.limit_packets);
+    const limit = limitOf(queue);
     if (narrow.link.buffer?.scale !== undefined && narrow.link.buffer.scale > 0) {
       all.push({
         id: "buffer", label: `Buffer of line “${narrow.link.name}”, of its rule`, kind: "range", min: 0.05, max: 10, step: 0.02, log: true,
         value: narrow.link.buffer.scale, unit: "×",
         edits: (scale) => [{ path: ["links", narrow.i, "buffer", "scale"], value: round(scale).toFixed(3) }],
       });
-    } else if (Number.isFinite(limit) && limit > 0) {
+    } else if (limit > 0) {
       all.push({
         id: "buffer", label: `Buffer of line “${narrow.link.name}”`, kind: "range", min: 2, max: 5000, step: 0.02, log: true,
         value: limit, unit: "packets",
@@ -110,7 +113,7 @@ export function controlsOf(d: Description, names: Record<string, string[]>): Con
     if (narrow.link.buffer === undefined) {
       all.push({
         id: "queue", label: `Queue of line “${narrow.link.name}”`, kind: "select", value: queue.name,
-        options: (names["queue"] ?? []).map((name) => ({ value: name, label: name })),
+        options: (names.queue ?? []).map((name) => ({ value: name, label: name })),
         edits: (name) => [{ path: ["links", narrow.i, "queue"], value: quote(name) }],
       });
     }
@@ -128,7 +131,7 @@ export function controlsOf(d: Description, names: Record<string, string[]>): Con
     if (seen.size > MOST_OF_A_KIND) break;
     all.push({
       id: `profile-${i}`, label: own ? `System of hosts “${profile}”` : `System of “${node.name}”`, kind: "select",
-      value: own?.base ?? profile, options: (names["profiles"] ?? []).map((name) => ({ value: name, label: name })),
+      value: own?.base ?? profile, options: (names.profiles ?? []).map((name) => ({ value: name, label: name })),
       edits: (name) => [{ path, value: quote(name) }],
     });
   }
@@ -138,7 +141,7 @@ export function controlsOf(d: Description, names: Record<string, string[]>): Con
     const cc = flow.tcp?.cc;
     all.push({
       id: `cc-${i}`, label: `Congestion control of “${flow.name}”`, kind: "select", value: typeof cc === "string" ? cc : "",
-      options: [{ value: "", label: "as its system has it" }, ...(names["cc"] ?? []).filter((n) => n !== "tcp_av").map((name) => ({ value: name, label: name }))],
+      options: [{ value: "", label: "as its system has it" }, ...(names.cc ?? []).filter((n) => n !== "tcp_av").map((name) => ({ value: name, label: name }))],
       edits: (name) => [{ path: ["flows", i, "tcp", "cc"], value: name === "" ? null : quote(name) }],
     });
   }

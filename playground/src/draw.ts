@@ -113,7 +113,7 @@ export class AirView {
     c.restore();
     c.fillStyle = colours.of("quiet");
     const y = this.height - 9;
-    c.fillText(span(at.width_s * NOW) + " ago", left, y);
+    c.fillText(`${span(at.width_s * NOW)} ago`, left, y);
     c.textAlign = "center";
     c.fillText("now", x(at.time_s), y);
     c.textAlign = "left";

@@ -1,5 +1,7 @@
 // The engine as WebAssembly: text in, text and columns out. It knows no page, so the worker and Node use the same.
 
+import type { AirtcpScenario, Flow, Link, Wlan } from "./scenario";
+
 /** What a column holds, by index of the row. */
 export type Values = Float64Array | Uint32Array | BigUint64Array | Uint8Array;
 
@@ -71,36 +73,19 @@ export interface FlowInfo {
   tcp: boolean;
 }
 
-/** A scenario's file as the schema has it; only what the page looks at is spelt out. */
-export interface ScenarioFile {
-  name: string;
-  description?: string;
-  seed: number;
-  duration: string;
-  nodes: { name: string; kind: "host" | "router"; count?: number; profile?: string }[];
-  links: { name: string; from: string; to: string; rate: string; delay: unknown; queue: Named; buffer?: { scale?: number } }[];
-  wlans?: {
-    name: string;
-    ap: string;
-    ap_position_m?: [number, number];
-    signal?: { kind: string; snr_db?: number };
-    stations: unknown[];
-  }[];
-  flows: { name: string; from: string; to: string; traffic: unknown; tcp?: { cc?: string } }[];
-  profiles?: Record<string, { base?: string; cc?: string }>;
-  coop?: unknown[];
-  roaming?: { node: string }[];
-  walks?: { node: string }[];
-}
+/** A policy as a table. */
+type AsTable<T> = Extract<T, object>;
 
-export interface Named {
-  name: string;
-  limit_packets?: number | string;
+/** A scenario as the engine writes it: lists are there, and what may be a name or a table is a table. */
+export interface Scenario extends Omit<AirtcpScenario, "flows" | "links" | "wlans"> {
+  flows: Flow[];
+  links: (Omit<Link, "queue"> & { queue: AsTable<Link["queue"]> })[];
+  wlans?: (Omit<Wlan, "signal"> & { signal?: AsTable<Wlan["signal"]> })[];
 }
 
 export interface Description {
   name: string;
-  scenario: ScenarioFile;
+  scenario: Scenario;
   seed: number;
   duration_s: number;
   warmup_s: number;

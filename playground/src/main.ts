@@ -146,7 +146,8 @@ function update(from: "text" | "control"): void {
     description = engine.check({ toml: toml.value });
   } catch (error) {
     if (engine.broken) engine = new Engine(module);
-    return showFault(error instanceof Error ? error.message : String(error));
+    showFault(error instanceof Error ? error.message : String(error));
+    return;
   }
   showFault("");
   by("long").hidden = true;
@@ -180,7 +181,8 @@ function edit(edits: Edit[]): void {
   try {
     for (const { path, value } of edits) toml.value = engine.change(toml.value, path, value);
   } catch (error) {
-    return showFault(error instanceof EngineError ? error.message : String(error));
+    showFault(error instanceof EngineError ? error.message : String(error));
+    return;
   }
   update("control");
 }
@@ -326,7 +328,7 @@ function arrived(): void {
   figures(all);
   native();
   seek(Math.min(position, end()));
-  document.body.dataset["runs"] = all.map((run) => run.output.hash).join(" ");
+  document.body.dataset.runs = all.map((run) => run.output.hash).join(" ");
 }
 
 /** Groups with TCP, of which the plots can show one. */
@@ -464,7 +466,10 @@ function frame(now: number): void {
   const passed = Math.min((now - last) / 1000, 0.1);
   last = now;
   seek(factor === 0 ? end() : position + passed * factor);
-  if (position >= end()) return stop();
+  if (position >= end()) {
+    stop();
+    return;
+  }
   requestAnimationFrame(frame);
 }
 
@@ -540,8 +545,11 @@ document.addEventListener("keydown", (event) => {
 function showStory(story: Story | null): void {
   const box = by("story");
   box.hidden = story === null;
-  for (const button of by("stories").querySelectorAll("button")) button.setAttribute("aria-pressed", String(button.dataset["id"] === story?.id));
-  if (story === null) return box.replaceChildren();
+  for (const button of by("stories").querySelectorAll("button")) button.setAttribute("aria-pressed", String(button.dataset.id === story?.id));
+  if (story === null) {
+    box.replaceChildren();
+    return;
+  }
   const list = make("ol");
   story.steps.forEach((step) => {
     const item = make("li", step.text);
@@ -569,7 +577,7 @@ function showStory(story: Story | null): void {
 by("stories").append(
   ...STORIES.map((story) => {
     const button = make("button", story.short, { type: "button" });
-    button.dataset["id"] = story.id;
+    button.dataset.id = story.id;
     button.setAttribute("aria-pressed", "false");
     button.onclick = () => open({ toml: story.toml, set: story.set }, story);
     return button;

@@ -23,11 +23,13 @@ function drawn(d: Description): { node: number; label: string }[] {
   const all: { node: number; label: string }[] = [];
   d.nodes.forEach((n, node) => {
     const group = /^(.*)\[\d+\]$/.exec(n.name)?.[1];
-    if (group === undefined) return all.push({ node, label: n.name });
+    if (group === undefined) {
+      all.push({ node, label: n.name });
+      return;
+    }
     const count = (members.get(group) ?? 0) + 1;
     members.set(group, count);
     if (count <= MOST_MEMBERS) all.push({ node, label: n.name });
-    return count;
   });
   for (const [group, count] of members) {
     if (count <= MOST_MEMBERS) continue;
@@ -101,7 +103,7 @@ export class Scene {
     for (const { node, label } of nodes) {
       const p = this.places.get(node) as Point;
       const info = d.nodes[node];
-      const isAp = d.links.some((l) => l.air && l.air.down && l.from === node);
+      const isAp = d.links.some((l) => l.air?.down && l.from === node);
       const circle = element("circle", { cx: p.x, cy: p.y, r: info?.host ? 9 : 11, class: isAp ? "ap" : info?.host ? "host" : "router" });
       svg.append(circle);
       this.circles.set(node, circle);

@@ -8,7 +8,7 @@ import { offered } from "../src/remedies";
 import { Run, lowerBound } from "../src/run";
 import { STORIES } from "../src/stories";
 
-const wasm = new WebAssembly.Module(readFileSync(process.env["AIRTCP_WASM"] ?? "../target/wasm32-unknown-unknown/web/airtcp_web.wasm"));
+const wasm = new WebAssembly.Module(readFileSync(process.env.AIRTCP_WASM ?? "../target/wasm32-unknown-unknown/web/airtcp_web.wasm"));
 const engine = new Engine(wasm);
 const { names } = engine.about();
 const short = (toml: string): string => engine.change(engine.change(toml, ["duration"], '"3s"'), ["warmup"], null);
