@@ -22,11 +22,13 @@
 
   // --- plots: Plotly is unpacked when the first one comes near, each is drawn when it comes near
   let loading = null;
+  const textOf = (id) => {
+    const packed = Uint8Array.from(atob(document.getElementById(id).textContent), (c) => c.charCodeAt(0));
+    return new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
+  };
   const unpacked = async () => {
-    const packed = Uint8Array.from(atob(document.getElementById("plotly").textContent), (c) => c.charCodeAt(0));
-    const code = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
     const script = document.createElement("script");
-    script.textContent = await new Response(code).text();
+    script.textContent = await textOf("plotly");
     document.head.append(script);
     script.remove();
     return window.Plotly;
@@ -245,4 +247,41 @@
   };
   addEventListener("hashchange", arrive);
   arrive();
+
+  // --- runs to be made here: the simulator is unpacked when the first one is asked for
+  let simulator = null;
+  const given = '<script type="application/json" id="given">';
+  for (const box of document.querySelectorAll(".here")) {
+    const runs = JSON.parse(document.getElementById(`runs-${box.dataset.runs}`).textContent);
+    const select = box.querySelector("select"), button = box.querySelector("button");
+    select.append(...runs.map((run, i) => new Option(run.text, i)));
+    box.hidden = false;
+    let frame = null;
+    const close = () => {
+      URL.revokeObjectURL(frame.src);
+      frame.remove();
+      frame = null;
+      button.textContent = "Run";
+    };
+    button.addEventListener("click", async () => {
+      if (frame) return close();
+      button.disabled = true;
+      try {
+        const page = await (simulator ??= textOf("simulator"));
+        const run = runs[select.value];
+        frame = document.createElement("iframe");
+        frame.title = `Simulator: ${run.text}`;
+        frame.src = URL.createObjectURL(new Blob([page.replace(given, () => given + run.fragment)], { type: "text/html" }));
+        box.closest(".group").after(frame);
+        button.textContent = "Close";
+      } finally {
+        button.disabled = false;
+      }
+    });
+    select.addEventListener("change", () => {
+      if (!frame) return;
+      close();
+      button.click();
+    });
+  }
 })();

@@ -22,7 +22,7 @@ from airtcp._files import write_bytes
 from airtcp._marker import Batch
 from airtcp.errors import ResultsError
 from airtcp.plots.style import COLOURS, COLOURS_ON_DARK, SHADES, shaded
-from airtcp.report import interactive, matrix, model
+from airtcp.report import here, interactive, matrix, model
 from airtcp.report import print as printed
 from airtcp.report.look import Look, interval_text, looks, needs_legend, number, with_unit
 from airtcp.report.model import Experiment, Finding, Matrix, Plot, Study
@@ -76,7 +76,8 @@ def write(folder: Path | str, *, out: Path | str | None = None, figures: bool = 
     }
     drawn |= {one.id: printed.draw_map(one) for each in study.matrices for one in each.maps}
     try:
-        text = html(study, look, {name: contents["svg"] for name, contents in drawn.items()}).encode()
+        static = {name: contents["svg"] for name, contents in drawn.items()}
+        text = html(study, look, static, _offers(folder, study)).encode()
         if study.kind != "run":
             with Batch(folder) as batch:
                 for name, contents in (drawn | tables).items() if figures else ():
@@ -115,6 +116,15 @@ def load(folder: Path) -> Study:
         f"{folder}: no summary.json (airtcp run), no study.json (airtcp study run) and no sweep.json (airtcp sweep) "
         "in it"
     )
+
+
+def _offers(folder: Path, study: Study) -> dict[str, list[here.Offer]]:
+    if not here.page():
+        return {}
+    names = [experiment.id for experiment in study.experiments]
+    if study.kind == "run":
+        return {name: here.of_run(folder) for name in names}
+    return here.offers(folder, {name: name if study.kind == "study" else here.RUNS for name in names})
 
 
 # --- what stands together -------------------------------------------------------------------------------------------
@@ -179,8 +189,17 @@ def _same_figure(a: str, b: str) -> bool:
 # --- HTML -----------------------------------------------------------------------------------------------------------
 
 
-def html(study: Study, look: Mapping[str, Look], static: Mapping[str, bytes]) -> str:
-    """The page as HTML. `static` has the SVG of each plot, for print and for browsers without scripts."""
+def html(
+    study: Study, look: Mapping[str, Look], static: Mapping[str, bytes], offers: Mapping[str, Sequence[here.Offer]]
+) -> str:
+    """The page as HTML.
+
+    Args:
+        study: the results.
+        look: of their series.
+        static: the SVG of each plot, for print and for browsers without scripts.
+        offers: runs of each experiment that the reader can make in the page.
+    """
     by_id = {finding.id: finding for finding in study.findings}
     sections: list[dict[str, Any]] = []
     claimed: set[str] = set()
@@ -221,6 +240,12 @@ def html(study: Study, look: Mapping[str, Look], static: Mapping[str, bytes]) ->
                 for plot in experiment.plots
             },
             static={name: Markup(f"data:image/svg+xml;base64,{_base64(svg)}") for name, svg in static.items()},
+            runs={
+                name: _json([{"text": one.text, "fragment": one.fragment} for one in found])
+                for name, found in offers.items()
+                if found
+            },
+            simulator=Markup(here.page()) if any(offers.values()) else "",
             plotly=Markup(plotly()) if any(experiment.plots for experiment in study.experiments) else "",
             css=Markup(_resource("page.css")),
             script=Markup(_resource("page.js")),

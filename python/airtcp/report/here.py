@@ -1,0 +1,104 @@
+"""Runs of a report that its reader can make again in it: the page of `airtcp play`, and a scenario for each of them."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final
+
+import polars as pl
+
+from airtcp import _airtcp, links
+from airtcp.errors import DamagedError, ScenarioError
+from airtcp.report.look import number
+from airtcp.sweeps.results import RUNS, TASKS, read_table
+
+MOST: Final = 60
+"""Most runs that an experiment offers; of more, so many are taken evenly."""
+
+
+@dataclass(frozen=True)
+class Offer:
+    """One run."""
+
+    text: str
+    """Its arm and parameters."""
+    fragment: str
+    """Its scenario, as in a link."""
+
+
+@cache
+def page() -> str:
+    """The page of `airtcp play`, compressed, in base64; empty: this airtcp was built without it."""
+    file = files("airtcp").joinpath("page/playground.html")
+    if not file.is_file():
+        return ""
+    return base64.b64encode(gzip.compress(file.read_bytes(), compresslevel=9, mtime=0)).decode("ascii")
+
+
+def offers(folder: Path, experiments: Mapping[str, str]) -> dict[str, list[Offer]]:
+    """The runs of each experiment with its least seed, in their order.
+
+    Args:
+        folder: of a study or a sweep.
+        experiments: the table of each experiment's runs.
+
+    Raises:
+        DamagedError: the folder's tables cannot be read, or do not belong together.
+    """
+    if not (folder / TASKS).is_file():
+        return {}
+    tasks = read_table(folder, TASKS.removesuffix(".parquet"))
+    try:
+        scenarios = {(table, key): text for table, key, text in tasks.select("table", "key", "scenario").iter_rows()}
+        return {
+            name: list(_of(read_table(folder, table), {key: s for (t, key), s in scenarios.items() if t == table}))
+            for name, table in experiments.items()
+        }
+    except (pl.exceptions.PolarsError, KeyError, TypeError, ValueError) as error:
+        raise DamagedError(f"{folder / TASKS}: damaged result: {error}") from error
+
+
+def of_run(folder: Path) -> list[Offer]:
+    """The run in a folder of `airtcp run`.
+
+    Raises:
+        DamagedError: its scenario cannot be read.
+    """
+    try:
+        checked = _airtcp.Checked.load(folder / "scenario.toml", [])
+    except (OSError, ScenarioError) as error:
+        raise DamagedError(f"{folder / 'scenario.toml'}: damaged result: {error}") from error
+    fragment = links.Link(checked.to_toml()).fragment()
+    return [Offer("this run", fragment)] if len(fragment) <= links.MOST_LINK else []
+
+
+def _of(runs: pl.DataFrame, scenarios: Mapping[str, str]) -> Iterator[Offer]:
+    first = runs.filter(pl.col("seed") == pl.col("seed").min()).unique("key", keep="first", maintain_order=True)
+    names = runs.columns[: runs.columns.index("seed")]
+    varied = [name for name in names if name == "arm" or first[name].n_unique() > 1]
+    step = max(1, -(-first.height // MOST))
+    for row in first[::step].iter_rows(named=True):
+        scenario = json.loads(scenarios[row["key"]])
+        # A study records what it measures; the page shows more, and the run is the same.
+        scenario.pop("record", None)
+        checked = _airtcp.Checked.from_json(json.dumps(scenario), TASKS, [])
+        fragment = links.Link(checked.to_toml()).fragment()
+        if len(fragment) <= links.MOST_LINK:
+            said = [_said(name, row[name]) for name in varied if row[name] is not None]
+            yield Offer(", ".join([*said, f"seed {row['seed']}"]), fragment)
+
+
+def _said(name: str, value: Any) -> str:  # noqa: ANN401
+    if name == "arm":
+        return str(value)
+    return f"{name} = {number(value) if isinstance(value, float) else value}"
+
+
+__all__ = ["RUNS", "Offer", "offers", "page"]
