@@ -17,7 +17,7 @@ import polars as pl
 from airtcp import _airtcp, links
 from airtcp.errors import DamagedError, ScenarioError
 from airtcp.report.look import number
-from airtcp.sweeps.results import RUNS, TASKS, read_table
+from airtcp.sweeps.results import TASKS, read_table
 
 MOST: Final = 60
 """Most runs that an experiment offers; of more, so many are taken evenly."""
@@ -99,6 +99,3 @@ def _said(name: str, value: Any) -> str:  # noqa: ANN401
     if name == "arm":
         return str(value)
     return f"{name} = {number(value) if isinstance(value, float) else value}"
-
-
-__all__ = ["RUNS", "Offer", "offers", "page"]

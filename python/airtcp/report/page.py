@@ -26,6 +26,7 @@ from airtcp.report import here, interactive, matrix, model
 from airtcp.report import print as printed
 from airtcp.report.look import Look, interval_text, looks, needs_legend, number, with_unit
 from airtcp.report.model import Experiment, Finding, Matrix, Plot, Study
+from airtcp.sweeps.results import RUNS
 
 PAGE: Final = "report.html"
 FIGURES: Final = "figures"
@@ -124,7 +125,7 @@ def _offers(folder: Path, study: Study) -> dict[str, list[here.Offer]]:
     names = [experiment.id for experiment in study.experiments]
     if study.kind == "run":
         return {name: here.of_run(folder) for name in names}
-    return here.offers(folder, {name: name if study.kind == "study" else here.RUNS for name in names})
+    return here.offers(folder, {name: name if study.kind == "study" else RUNS for name in names})
 
 
 # --- what stands together -------------------------------------------------------------------------------------------
