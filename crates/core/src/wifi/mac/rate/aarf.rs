@@ -17,7 +17,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{RateContext, RateControl, RateRules, RateSeries, Stage, TxStatus};
+use super::steps::Steps;
+use super::{RateContext, RateControl, RateRules, RateSeries, TxStatus};
 use crate::policy::checked;
 use crate::units::Time;
 use crate::wifi::phy::{Mode, PhyConfig};
@@ -65,11 +66,7 @@ impl AarfConfig {
 
     /// The control of one link, at the beginning.
     pub fn build(&self, ctx: &RateContext) -> Aarf {
-        let mut modes = ctx.modes.clone();
-        modes.sort_by_key(|m| m.rate());
-        modes.dedup_by_key(|m| m.rate());
-        let config = self.clone();
-        Aarf { run: self.up_after, config, at: modes.len() - 1, modes, in_a_row: 0, frames: 0, is_new: false }
+        Aarf { run: self.up_after, config: self.clone(), steps: Steps::new(ctx, self.down_after) }
     }
 }
 checked!(AarfConfig);
@@ -84,68 +81,31 @@ impl RateRules for AarfConfig {
 #[derive(Debug, Clone)]
 pub struct Aarf {
     config: AarfConfig,
-    /// By rate.
-    modes: Vec<Mode>,
-    at: usize,
+    steps: Steps,
     /// The run that is waited for.
     run: u16,
-    /// Frames acknowledged at once since one was not, and frames since it came to this mode.
-    in_a_row: u16,
-    frames: u16,
-    /// Nothing was sent in this mode since it went up to it.
-    is_new: bool,
-}
-
-impl Aarf {
-    fn go_to(&mut self, at: usize, is_new: bool) {
-        (self.at, self.is_new) = (at, is_new);
-        (self.in_a_row, self.frames) = (0, 0);
-    }
 }
 
 impl RateControl for Aarf {
     #[inline]
     fn choose(&mut self, _now: Time, _is_retransmission: bool, _snr_db: Option<f32>) -> RateSeries {
-        let stage = |at: usize, tries| Stage { mode: self.modes[at], tries, rts: false };
-        let down = self.config.down_after;
-        let slowest = self.at.saturating_sub(RateSeries::MAX_STAGES - 1);
-        if self.at == slowest {
-            return RateSeries::of(stage(self.at, u8::MAX));
-        }
-        let mut series = RateSeries::of(stage(self.at, if self.is_new { 1 } else { down }));
-        for at in (slowest..self.at).rev() {
-            series = series.then(stage(at, if at == slowest { u8::MAX } else { down }));
-        }
-        series
+        self.steps.series()
     }
 
     fn on_status(&mut self, _now: Time, status: &TxStatus<'_>) {
-        // A frame may have waited while another one moved the mode.
-        if status.series.first().mode != self.modes[self.at] {
-            return;
-        }
-        let last = status.tries.iter().rposition(|&t| t > 0).unwrap_or(0);
-        if last > 0 {
-            let config = &self.config;
-            self.run = if self.is_new && last == 1 {
+        let config = &self.config;
+        let timer_frames = if config.timer { self.run.saturating_add(self.run / 2) } else { 0 };
+        if let Some(fall) = self.steps.on_status(status, self.run, timer_frames) {
+            self.run = if fall.was_new && fall.steps == 1 {
                 self.run.saturating_mul(config.grow).min(config.up_after_max)
             } else {
                 config.up_after
             };
-            self.go_to(self.at.saturating_sub(last), false);
-            return;
-        }
-        self.is_new = false;
-        self.frames = self.frames.saturating_add(1);
-        self.in_a_row = if status.acked > 0 && status.tries[0] == 1 { self.in_a_row.saturating_add(1) } else { 0 };
-        let timer = self.config.timer && self.frames >= self.run.saturating_add(self.run / 2);
-        if self.at + 1 < self.modes.len() && (self.in_a_row >= self.run || timer) {
-            self.go_to(self.at + 1, true);
         }
     }
 
     fn best(&self) -> Mode {
-        self.modes[self.at]
+        self.steps.mode()
     }
 }
 

@@ -22,7 +22,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{RateContext, RateControl, RateRules, RateSeries, Stage, TxStatus};
+use super::steps::Steps;
+use super::{RateContext, RateControl, RateRules, RateSeries, TxStatus};
 use crate::policy::checked;
 use crate::units::Time;
 use crate::wifi::phy::{Mode, PhyConfig};
@@ -62,10 +63,7 @@ impl ArfConfig {
 
     /// The control of one link, at the beginning.
     pub fn build(&self, ctx: &RateContext) -> Arf {
-        let mut modes = ctx.modes.clone();
-        modes.sort_by_key(|m| m.rate());
-        modes.dedup_by_key(|m| m.rate());
-        Arf { config: self.clone(), at: modes.len() - 1, modes, in_a_row: 0, frames: 0, is_new: false }
+        Arf { config: self.clone(), steps: Steps::new(ctx, self.down_after) }
     }
 }
 checked!(ArfConfig);
@@ -80,60 +78,21 @@ impl RateRules for ArfConfig {
 #[derive(Debug, Clone)]
 pub struct Arf {
     config: ArfConfig,
-    /// By rate.
-    modes: Vec<Mode>,
-    at: usize,
-    /// Frames acknowledged at once since one was not, and frames since it came to this mode.
-    in_a_row: u16,
-    frames: u16,
-    /// Nothing was sent in this mode since it went up to it.
-    is_new: bool,
-}
-
-impl Arf {
-    fn go_to(&mut self, at: usize, is_new: bool) {
-        (self.at, self.is_new) = (at, is_new);
-        (self.in_a_row, self.frames) = (0, 0);
-    }
+    steps: Steps,
 }
 
 impl RateControl for Arf {
     #[inline]
     fn choose(&mut self, _now: Time, _is_retransmission: bool, _snr_db: Option<f32>) -> RateSeries {
-        let stage = |at: usize, tries| Stage { mode: self.modes[at], tries, rts: false };
-        let down = self.config.down_after;
-        let slowest = self.at.saturating_sub(RateSeries::MAX_STAGES - 1);
-        if self.at == slowest {
-            return RateSeries::of(stage(self.at, u8::MAX));
-        }
-        let mut series = RateSeries::of(stage(self.at, if self.is_new { 1 } else { down }));
-        for at in (slowest..self.at).rev() {
-            series = series.then(stage(at, if at == slowest { u8::MAX } else { down }));
-        }
-        series
+        self.steps.series()
     }
 
     fn on_status(&mut self, _now: Time, status: &TxStatus<'_>) {
-        // A frame may have waited while another one moved the mode.
-        if status.series.first().mode != self.modes[self.at] {
-            return;
-        }
-        let last = status.tries.iter().rposition(|&t| t > 0).unwrap_or(0);
-        if last > 0 {
-            self.go_to(self.at.saturating_sub(last), false);
-            return;
-        }
-        self.is_new = false;
-        self.frames = self.frames.saturating_add(1);
-        self.in_a_row = if status.acked > 0 && status.tries[0] == 1 { self.in_a_row.saturating_add(1) } else { 0 };
-        let timer = self.config.timer_frames > 0 && self.frames >= self.config.timer_frames;
-        if self.at + 1 < self.modes.len() && (self.in_a_row >= self.config.up_after || timer) {
-            self.go_to(self.at + 1, true);
-        }
+        self.steps.on_status(status, self.config.up_after, self.config.timer_frames);
     }
 
     fn best(&self) -> Mode {
-        self.modes[self.at]
+        self.steps.mode()
     }
 }
 

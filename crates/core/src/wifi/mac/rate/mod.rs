@@ -4,6 +4,7 @@
 //! it. It never sees the channel; only [`Ideal`] is told the signal-to-noise ratio.
 
 mod statistics;
+mod steps;
 #[cfg(test)]
 mod tests;
 
