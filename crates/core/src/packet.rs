@@ -74,6 +74,20 @@ pub struct SackBlock {
     pub end: Seq32,
 }
 
+/// What a packet tells of congestion marks by Accurate ECN (RFC 9768).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct AccurateEcn {
+    /// The field ACE (flags AE, CWR and ECE): the low bits of how many packets came marked.
+    pub ace: u8,
+    /// From its option: how many bytes of data came marked, modulo 2^24. `None`: there is no option.
+    pub ce_bytes: Option<u32>,
+}
+
+/// In the place of the last SACK block's end: the flag AE, and the option of Accurate ECN with its counter below.
+const AE: u32 = 1 << 31;
+const HAS_CE_BYTES: u32 = 1 << 30;
+const CE_BYTES: u32 = (1 << 24) - 1;
+
 /// The most SACK blocks one segment can carry (RFC 2018 section 3); with timestamps it is [`MAX_SACK_WITH_TS`].
 pub const MAX_SACK: usize = 4;
 /// The most SACK blocks beside timestamps.
@@ -212,6 +226,24 @@ impl Packet {
             self.sack[MAX_SACK - 1].start = Seq32(tag);
         }
     }
+    /// What it tells by Accurate ECN. Without that the field reads as the two flags say.
+    pub fn accurate_ecn(&self) -> AccurateEcn {
+        let told = if self.has_tag() { self.sack[MAX_SACK - 1].end.0 } else { 0 };
+        let bit = |is_set: bool, value| if is_set { value } else { 0 };
+        AccurateEcn {
+            ace: bit(told & AE != 0, 4) | bit(self.has(TcpFlags::CWR), 2) | bit(self.has(TcpFlags::ECE), 1),
+            ce_bytes: (told & HAS_CE_BYTES != 0).then_some(told & CE_BYTES),
+        }
+    }
+    /// See [`Self::accurate_ecn`]. A packet that can have no [`Self::tag`] has no such field either.
+    pub fn set_accurate_ecn(&mut self, told: AccurateEcn) {
+        let flags = TcpFlags::when(told.ace & 2 != 0, TcpFlags::CWR) | TcpFlags::when(told.ace & 1 != 0, TcpFlags::ECE);
+        self.flags = self.flags.without(TcpFlags::CWR | TcpFlags::ECE) | flags;
+        if self.has_tag() {
+            let ae = if told.ace & 4 == 0 { 0 } else { AE };
+            self.sack[MAX_SACK - 1].end = Seq32(ae | told.ce_bytes.map_or(0, |n| HAS_CE_BYTES | n & CE_BYTES));
+        }
+    }
     fn has_tag(&self) -> bool {
         !self.is_external() && self.sack_count() < MAX_SACK
     }
@@ -344,6 +376,23 @@ mod tests {
                 assert_eq!(p.tag(), if blocks < MAX_SACK { 3 } else { 0 });
             }
         }
+    }
+
+    #[test]
+    fn accurate_ecn_is_told_beside_up_to_three_sack_blocks() {
+        for ace in 0..8 {
+            for ce_bytes in [None, Some(0), Some(1448), Some((1 << 24) - 1)] {
+                let mut p = Packet::new(FlowId(9), Kind::Tcp, 3);
+                p.set_tag(77);
+                (0..MAX_SACK - 1).for_each(|_| p.push_sack(SackBlock { start: Seq32(1), end: Seq32(2) }));
+                p.set_accurate_ecn(AccurateEcn { ace, ce_bytes });
+                assert_eq!(p.accurate_ecn(), AccurateEcn { ace, ce_bytes });
+                assert_eq!((p.tag(), p.sack().len(), p.has(TcpFlags::CWR)), (77, MAX_SACK - 1, ace & 2 != 0));
+            }
+        }
+        let mut classic = Packet::new(FlowId(0), Kind::Tcp, 0);
+        classic.flags = TcpFlags::ACK | TcpFlags::ECE;
+        assert_eq!(classic.accurate_ecn(), AccurateEcn { ace: 1, ce_bytes: None });
     }
 
     #[test]

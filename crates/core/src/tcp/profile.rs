@@ -101,6 +101,9 @@ pub enum EcnEcho {
     /// As it is, packet by packet, so that the sender can count marks. Where it changes, packets before it are acknowledged at once. So
     /// is the packet that changed it (RFC 8257 section 3.2; Linux since 4.18).
     Each,
+    /// Accurate ECN (RFC 9768; Linux since 6.19): every ACK has a count of the packets that came marked. From the first mark on it has
+    /// the option with the count of bytes, too. Where one end does not know it, both fall back to `latched`.
+    Accurate,
 }
 
 /// When the ticks of a host's timers fall.

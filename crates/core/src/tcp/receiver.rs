@@ -11,16 +11,18 @@
 //! buffer of one bandwidth-delay product the sender stalls for up to 1 / beta of the round trip: it wants as much more.
 
 mod compression;
+mod echo;
 mod out_of_order;
 mod right_sizing;
 
 use std::sync::Arc;
 
 use self::compression::Compression;
+use self::echo::Echo;
 use self::out_of_order::OutOfOrder;
 use self::right_sizing::RightSizing;
 use super::ticks::TickClock;
-use super::{EcnEcho, Outputs, Recovery, TcpConfig, timestamp};
+use super::{Outputs, Recovery, TcpConfig, timestamp};
 use crate::convert::{saturate16, saturate32};
 use crate::packet::{Ecn, FlowId, Kind, MAX_SACK, MAX_SACK_WITH_TS, Packet, SackBlock, TcpFlags};
 use crate::units::{DataRate, Seq32, Span, Time};
@@ -80,9 +82,7 @@ pub struct Receiver {
     /// What counts as a full segment, payload bytes; counts with `pushed_acks`.
     full_segment: u16,
     last_arrival: Time,
-    ecn_ok: bool,
-    /// Echo congestion until the sender answers with CWR.
-    ece: bool,
+    echo: Echo,
     out_of_order: OutOfOrder,
     compression: Compression,
     /// When the only SYN-ACK left.
@@ -134,8 +134,7 @@ impl Receiver {
             rtt_min: None,
             full_segment: 536, // TCP_MSS_DEFAULT
             last_arrival: Time::ZERO,
-            ecn_ok: config.ecn && !config.handshake,
-            ece: false,
+            echo: Echo::new(&config),
             out_of_order: OutOfOrder::default(),
             compression: Compression::default(),
             syn_ack_at: None,
@@ -274,7 +273,7 @@ impl Receiver {
             State::Listen | State::SynReceived => {
                 self.state = State::SynReceived;
                 self.ts_recent = p.ts_val;
-                self.ecn_ok = self.config.ecn && p.has(TcpFlags::ECE | TcpFlags::CWR);
+                self.echo.agree(p, &self.config);
                 self.send_syn_ack(now, out);
             }
             _ => self.send_ack(now, out),
@@ -285,7 +284,8 @@ impl Receiver {
         let mut p = self.packet(now);
         p.seq = Seq32(0);
         p.ack = Seq32(1);
-        p.flags = TcpFlags::SYN | TcpFlags::ACK | TcpFlags::when(self.ecn_ok, TcpFlags::ECE);
+        p.flags = TcpFlags::SYN | TcpFlags::ACK;
+        self.echo.answer(&mut p);
         p.size = self.config.syn_bytes();
         p.window = u32::from(saturate16(self.buffer.min(self.window))); // unscaled in a SYN (RFC 7323 section 2.2)
         out.packets.push(p);
@@ -547,25 +547,15 @@ impl Receiver {
     }
 
     fn note_ecn(&mut self, now: Time, p: &Packet, segments: u16, out: &mut Outputs) {
-        let is_marked = p.ecn == Ecn::Ce;
-        if is_marked {
+        if p.ecn == Ecn::Ce {
             self.stats.ce_received += u64::from(segments);
         }
-        match self.config.ecn_echo {
-            EcnEcho::Latched => {
-                if p.has(TcpFlags::CWR) {
-                    self.ece = false;
-                }
-                self.ece |= is_marked && self.ecn_ok;
-            }
-            EcnEcho::Each if self.ecn_ok && p.len > 0 && is_marked != self.ece => {
-                if self.rcv_nxt > self.last_ack_sent {
-                    self.send_ack(now, out);
-                }
-                self.ece = is_marked;
-                self.quick_acks = self.quick_acks.max(1);
-            }
-            EcnEcho::Each => {}
+        let untold = self.rcv_nxt > self.last_ack_sent;
+        if untold && self.echo.changes_with(p) {
+            self.send_ack(now, out);
+        }
+        if self.echo.take(p, segments, untold) {
+            self.quick_acks = self.quick_acks.max(1);
         }
     }
 
@@ -665,7 +655,8 @@ impl Receiver {
 
     fn send_ack(&mut self, now: Time, out: &mut Outputs) {
         let mut p = self.packet(now);
-        p.flags = TcpFlags::ACK | TcpFlags::when(self.ece, TcpFlags::ECE);
+        p.flags = TcpFlags::ACK;
+        p.size = self.config.header_bytes() + self.echo.tell(&mut p);
         p.seq = Seq32(1);
         if self.fin_sent {
             if self.state == State::LastAck {
@@ -677,11 +668,11 @@ impl Receiver {
         }
         p.ack = Seq32::from_offset(self.rcv_nxt);
         p.window = saturate32(self.select_window(now));
-        p.size = self.config.header_bytes();
         // [RFC2883-4-2]
         let duplicate = self.duplicate.take().filter(|_| self.config.dsack);
         if self.config.recovery == Recovery::Sack && (duplicate.is_some() || !self.out_of_order.is_empty()) {
-            let most = if self.config.timestamps { MAX_SACK_WITH_TS } else { MAX_SACK };
+            let most =
+                if self.config.timestamps { MAX_SACK_WITH_TS } else { MAX_SACK } - self.echo.sack_blocks_in_its_place();
             let mut n = 0;
             if let Some((start, end)) = duplicate {
                 p.push_sack(SackBlock { start: Seq32::from_offset(start), end: Seq32::from_offset(end) });

@@ -3,6 +3,7 @@
 //!
 //! Offsets are 64-bit and count from the initial sequence number 0: the SYN is offset 0, data starts at 1.
 
+mod accurate_ecn;
 mod ack;
 mod ack_counts;
 mod acks;
@@ -21,6 +22,7 @@ mod window_use;
 
 use std::sync::Arc;
 
+use self::accurate_ecn::Marks;
 use self::ack_counts::AckCounts;
 use self::frto::FrtoState;
 use self::newest::Newest;
@@ -39,9 +41,9 @@ use super::recovery::RateReduction;
 use super::rtt::RttEstimator;
 use super::scoreboard::Scoreboard;
 use super::ticks::TickClock;
-use super::{Cause, Notice, Outputs, Pacing, TcpConfig, timestamp};
+use super::{Cause, EcnEcho, Notice, Outputs, Pacing, TcpConfig, timestamp};
 use crate::convert::{saturate16, saturate32};
-use crate::packet::{FlowId, Kind, Packet, TcpFlags};
+use crate::packet::{AccurateEcn, FlowId, Kind, Packet, TcpFlags};
 use crate::rng::{Purpose, Streams};
 use crate::units::{Seq32, Span, Time};
 
@@ -164,6 +166,8 @@ pub struct Sender {
     closing: bool,
     all_acked_told: bool,
     ecn_ok: bool,
+    /// With Accurate ECN: what the peer has told of marks.
+    marks: Option<Marks>,
     send_cwr: bool,
     peer_fin: bool,
     syn_sent: u32,
@@ -240,6 +244,7 @@ impl Sender {
             closing: false,
             all_acked_told: true,
             ecn_ok: false,
+            marks: None,
             send_cwr: false,
             peer_fin: false,
             syn_sent: 0,
@@ -275,6 +280,7 @@ impl Sender {
             self.state = State::Established;
             self.send_window = self.config.receive_buffer.get();
             self.ecn_ok = self.config.ecn;
+            self.marks = (self.ecn_ok && self.config.ecn_echo == EcnEcho::Accurate).then(Marks::default);
             self.transmit(now, out);
         }
     }
@@ -434,6 +440,12 @@ impl Sender {
         }
     }
 
+    /// Segments that the peer has told to have come marked; for tests.
+    #[cfg(test)]
+    pub(super) fn marks_told(&self) -> u64 {
+        self.marks.map_or(0, |marks| marks.in_all)
+    }
+
     /// Checks the counts behind `in_flight`; for tests.
     #[cfg(test)]
     pub(super) fn check(&self) {
@@ -447,7 +459,9 @@ impl Sender {
         let mut p = Packet::new(self.flow, Kind::Tcp, self.incarnation);
         p.flags = TcpFlags::SYN;
         if self.config.ecn && self.syn_sent == 0 {
-            p.flags |= TcpFlags::ECE | TcpFlags::CWR;
+            // All three flags ask for Accurate ECN, two for that of RFC 3168 (RFC 9768 section 3.1.1).
+            let ace = if self.config.ecn_echo == EcnEcho::Accurate { 7 } else { 3 };
+            p.set_accurate_ecn(AccurateEcn { ace, ce_bytes: None });
         }
         p.size = self.config.syn_bytes();
         p.window = u32::from(saturate16(self.config.receive_buffer.get()));
@@ -477,7 +491,7 @@ impl Sender {
         self.state = State::Established;
         self.timers.retransmit = Time::NEVER;
         self.send_window = u64::from(p.window);
-        self.ecn_ok = self.config.ecn && p.has(TcpFlags::ECE);
+        self.agree_on_ecn(p);
         self.ts_recent = p.ts_val;
         self.rtt.reset_backoff();
         if self.syn_sent == 1 {
@@ -510,6 +524,9 @@ impl Sender {
     /// The fields every packet after the SYN carries.
     fn fill_ack(&self, now: Time, p: &mut Packet) {
         p.flags |= TcpFlags::ACK;
+        if self.marks.is_some() {
+            p.set_accurate_ecn(Marks::OF_NONE);
+        }
         p.ack = Seq32::from_offset(1 + u64::from(self.peer_fin));
         p.window = saturate32(self.config.receive_buffer.get());
         if self.config.timestamps {

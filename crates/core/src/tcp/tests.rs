@@ -1,5 +1,6 @@
 //! A sender and a receiver over a scripted path: packets are lost, marked or delayed by number, times are exact.
 
+mod accurate_ecn;
 mod against_linux;
 mod against_ns2;
 mod connection;

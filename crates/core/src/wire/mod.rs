@@ -40,6 +40,8 @@ const TCP_HEADER: u16 = low16(TcpHeader::MIN_LEN as u64);
 const SHORT_HEADER: u16 = UdpHeader::LEN_U16;
 /// The largest shift of the window field (RFC 7323 section 2.3).
 pub const MAX_WINDOW_SCALE: u8 = 14;
+/// The option AccECN0 (RFC 9768 section 3.2.3), as flows with ECT(1) have it: bytes with ECT(0), then bytes with CE.
+const KIND_ACCURATE_ECN: u8 = 172;
 /// Same in every packet: the simulator's packets carry no hop count.
 const TIME_TO_LIVE: u8 = 64;
 
@@ -189,6 +191,7 @@ fn write_tcp(packet: &Packet, addresses: &Endpoints, announced: &Announced, out:
     let room = (segment - TCP_HEADER).saturating_sub(packet.len).min(low16(TcpOptions::MAX_LEN as u64)) & !3;
     let has = |flag| packet.has(flag);
     let mut tcp = TcpHeader {
+        ns: packet.accurate_ecn().ace & 4 != 0, // AE of RFC 9768
         acknowledgment_number: if has(TcpFlags::ACK) { packet.ack.0 } else { 0 },
         fin: has(TcpFlags::FIN),
         syn: has(TcpFlags::SYN),
@@ -233,6 +236,11 @@ fn options(packet: &Packet, announced: &Announced, room: usize) -> TcpOptions {
         // Two NOPs before each keep its fields on word boundaries (RFC 7323 appendix A).
         if has_timestamps {
             field.push(2, tcp_option::KIND_TIMESTAMP, &timestamps);
+        }
+        if let Some(bytes) = packet.accurate_ecn().ce_bytes {
+            // Before it the bytes with the other ECT, of which there are none: the counter's first value.
+            let [_, high, middle, low] = bytes.to_be_bytes();
+            field.push(0, KIND_ACCURATE_ECN, &[0, 0, 1, high, middle, low]);
         }
         let mut blocks = [[0; 8]; MAX_SACK];
         for (bytes, block) in blocks.iter_mut().zip(packet.sack()) {

@@ -67,3 +67,65 @@ fn a_classic_echo_tells_dctcp_too_much() {
     println!("each {each:.2}, latched {latched:.2} Mbit/s");
     assert!(each > latched, "{each} and {latched} Mbit/s");
 }
+
+/// RFC 9332, appendix C: a coupling of 2 gives flows of either kind the same share. Ten and ten, so that the probability hardly varies: it
+/// squares the mean of what it marks with, not of what it drops with.
+#[test]
+fn ten_scalable_and_ten_classic_flows_share_alike() {
+    for control in [
+        "{ cc = 'dctcp', ecn = true, ecn_echo = 'each', ect1 = true }",
+        "{ cc = 'dctcp', ecn = true, ecn_echo = 'accurate', ect1 = true }",
+        "{ cc = 'prague', ecn = true, ecn_echo = 'accurate', ect1 = true }",
+    ] {
+        let control = format!("flows.scalable.tcp={control}");
+        let flows = goodputs_and_rtts(
+            LINE,
+            &[
+                &control,
+                "links.line.rate=100Mbit/s",
+                "flows.scalable.count=10",
+                "flows.classic.count=10",
+                "flows.scalable.start={ from = '0s', to = '1s' }",
+                "flows.classic.start={ from = '0s', to = '1s' }",
+            ],
+        );
+        let sum = |of: &[(f64, f64)]| of.iter().map(|f| f.0).sum::<f64>();
+        let (scalable, classic) = (sum(&flows[..10]), sum(&flows[10..]));
+        println!("{control}: {scalable:.1} and {classic:.1} Mbit/s");
+        assert!((0.8..1.4).contains(&(scalable / classic)), "{scalable} and {classic} Mbit/s");
+        assert!(scalable + classic > 93.0, "{scalable} + {classic} Mbit/s");
+    }
+}
+
+/// Two flows, of 6 and 26 ms: Prague's have about the same rate, where the rates of `dctcp` go by their round trips.
+#[test]
+fn prague_does_not_depend_on_short_round_trips() {
+    let share = |control: &str| {
+        let tcp = format!("tcp = {{ cc = {control}, ecn = true, ecn_echo = 'accurate', ect1 = true }}");
+        let text = format!(
+            r#"
+            duration = "40s"
+            warmup = "10s"
+            nodes = [
+              {{ name = "near", kind = "host", profile = "linux-6" }}, {{ name = "far", kind = "host", profile = "linux-6" }},
+              {{ name = "r", kind = "router" }}, {{ name = "b", kind = "host", profile = "linux-6" }},
+            ]
+            links = [
+              {{ from = "near", to = "r", rate = "1Gbit/s", delay = "1ms" }},
+              {{ from = "far", to = "r", rate = "1Gbit/s", delay = "11ms" }},
+              {{ from = "r", to = "b", rate = "40Mbit/s", delay = "2ms", queue = "dualpi2" }},
+            ]
+            flows = [
+              {{ name = "short", from = "near", to = "b", {tcp} }},
+              {{ name = "long", from = "far", to = "b", {tcp} }},
+            ]
+            "#
+        );
+        let flows = goodputs_and_rtts(&text, &[]);
+        println!("{control}: {flows:.1?}");
+        flows[0].0 / flows[1].0
+    };
+    let (prague, dctcp) = (share("'prague'"), share("{ name = 'dctcp', alpha_bits = 20 }"));
+    assert!((0.67..1.5).contains(&prague), "{prague}");
+    assert!(dctcp > 2.0, "{dctcp}");
+}

@@ -8,13 +8,14 @@
 //!
 //! Siblings: Reno and CUBIC reduce as much for one mark as for a hundred, and need a deeper queue.
 //!
-//! Valid: with the options `ecn = true` and `ecn_echo = "each"`, which give the share; and `ect1 = true` where a network
+//! Valid: with the options `ecn = true` and `ecn_echo = "each"` or `"accurate"`, which give the share; and `ect1 = true` where a network
 //! separates scalable flows by it. Without ECN it is Reno. It does not meet all of RFC 9331, as its rate depends on the
 //! round trip. It is for data centres, and here the simplest of the scalable controls.
 //!
 //! Linux keeps `alpha` in 1/1024, and its average works from 16/1024 on only: below, a window's marks replace it. Once it has fallen so low,
-//! a share of marks below a quarter no longer lifts it. Over long paths such a sender hardly yields: beside Reno behind `dualpi2` it has
-//! four times as much at 40 Mbit/s and 40 ms. `alpha_bits = 20` keeps it exactly, as TCP Prague does.
+//! a share of marks below a quarter no longer lifts it. Over long paths such a sender hardly yields. Beside Reno behind `dualpi2` it has
+//! three to four times as much at 20 Mbit/s each and 40 ms; at 5 Mbit/s each, with more marks, the same. `alpha_bits = 20` keeps it exactly,
+//! as `prague` does.
 //!
 //! Deviations: none from Linux but those of `reno`. Neither the RFC's bytes nor Linux's fallback to Reno without ECN is here: segments
 //! are counted, and without echoes `alpha` is not used.
@@ -122,7 +123,7 @@ impl CongestionControl for Dctcp {
 
     fn on_every_ack(&mut self, path: &Path, ack: &AckSample) {
         self.delivered += u64::from(ack.delivered);
-        self.marked += if ack.ece { u64::from(ack.delivered) } else { 0 };
+        self.marked += u64::from(ack.marked);
         self.is_for_mark = ack.ece && matches!(path.state, CaState::Open | CaState::Disorder);
         if ack.snd_una >= self.window_end {
             self.end_window();
@@ -160,7 +161,7 @@ mod tests {
     fn round(cc: &mut Dctcp, path: &Path, cwnd: u64, marked: u64, una: &mut u64) {
         for i in 0..cwnd {
             *una += 1;
-            let ack = AckSample { ece: i < marked, snd_una: *una, snd_nxt: *una + cwnd, ..sample(&window(10)) };
+            let ack = AckSample { ece: i < marked, marked: u32::from(i < marked), snd_una: *una, snd_nxt: *una + cwnd, ..sample(&window(10)) };
             cc.on_every_ack(path, &ack);
         }
     }

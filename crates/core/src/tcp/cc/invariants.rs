@@ -115,6 +115,7 @@ fn check(config: &CcConfig, cwnd: u32, clamp: u32, operations: &[Operation]) -> 
                         app_limited,
                     }),
                     ece: false,
+                    marked: 0,
                     cwnd_limited: limited,
                     snd_una: una,
                     snd_nxt: una + u64::from(path.in_flight) * u64::from(path.mss),

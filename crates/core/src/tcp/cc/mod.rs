@@ -137,6 +137,9 @@ pub struct AckSample {
     pub rate: Option<RateSample>,
     /// The ACK carried an ECN echo.
     pub ece: bool,
+    /// Of what is newly known to have arrived, so many segments came with a congestion mark, as far as the echo tells: counted by
+    /// Accurate ECN, else all or none.
+    pub marked: u32,
     /// The window, not the application or the receiver, limits the sender: only then may it grow (RFC 7661).
     pub cwnd_limited: bool,
     /// First stream offset not acknowledged yet, bytes; for controls that count rounds by sequence (Vegas, HyStart++).
@@ -236,5 +239,6 @@ policies! {
         bbr => Bbr / BbrConfig,
         tcp_av => TcpAv / TcpAvConfig,
         dctcp => Dctcp / DctcpConfig,
+        prague => Prague / PragueConfig,
     }
 }

@@ -21,6 +21,8 @@ pub(super) struct Ack {
     pub window_changed: bool,
     /// It carries an ECN echo that counts.
     pub ece: bool,
+    /// Of what it newly reports, segments that came with a congestion mark.
+    pub marked: u32,
     /// Segments in flight before it.
     pub prior_in_flight: u32,
     /// Before this ACK. A repeated segment acknowledged sooner was acknowledged for its original.

@@ -29,6 +29,7 @@ impl Sender {
         self.take_sack(p, &mut ack);
         self.recognize_duplicate(p, &mut ack);
         self.take_news(&mut ack);
+        self.count_marks(p, &mut ack);
         ack.rtt = self.sample_rtt(p, &ack);
         if ack.advanced {
             self.on_advance(&ack);
@@ -404,6 +405,7 @@ impl Sender {
             total_delivered: self.delivery.total(),
             rate,
             ece: ack.ece,
+            marked: ack.marked,
             cwnd_limited: self.window_use.may_grow(&self.window, ack.prior_in_flight, &self.config),
             snd_una: self.snd_una,
             snd_nxt: self.snd_nxt,

@@ -71,7 +71,7 @@ impl Sender {
         if ack.ece && matches!(self.path.state, CaState::Open | CaState::Disorder) && self.snd_una > self.high_seq {
             self.stats.ecn_reductions += 1;
             self.reduce(CaState::Cwr);
-            self.send_cwr = true;
+            self.send_cwr = self.marks.is_none();
         }
     }
 
