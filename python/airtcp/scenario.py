@@ -277,6 +277,48 @@ class Dctcp(Part):
 
 
 @dataclass(kw_only=True)
+class Prague(Part):
+    """Parameters of TCP Prague."""
+
+    name: Literal["prague"] = field(default="prague", init=False)
+
+    target_rtt: Span | None = None
+    """Round trip below which the share no longer depends on it. The draft: 25 ms. Zero: it always depends on it.
+    Default: `25ms`.
+    """
+
+    transition_rounds: int | None = None
+    """Rounds after slow start until then. The reference implementation: 4. Default: 4."""
+
+
+@dataclass(kw_only=True)
+class Bbr3(Part):
+    """Parameters of BBR version 3. The draft has them as constants."""
+
+    beta: float | None = None
+    """What a round with losses leaves at least. The draft's `Beta`: 0.7. 0 to 1. Default: 0.7."""
+
+    headroom: float | None = None
+    """Part of `inflight_hi` that is left to others. The draft's `Headroom`: 0.15. 0 to 1. Default: 0.15."""
+
+    loss_threshold: float | None = None
+    """Part of the segments in flight that may be lost while it probes. The draft's `LossThresh`: 0.02. 0 to 1.
+    Default: 0.02.
+    """
+
+    name: Literal["bbr3"] = field(default="bbr3", init=False)
+
+    probe_rtt_duration: Span | None = None
+    """Shortest time of `ProbeRtt`. The draft: 200 ms. Zero: it never happens. Default: `200ms`."""
+
+    probe_rtt_interval: Span | None = None
+    """Time between two `ProbeRtt`. The draft: 5 s. Default: `5s`."""
+
+    reno_rounds: int | None = None
+    """Most rounds between probes, so that Reno and CUBIC can grow. The draft: 63. Default: 63."""
+
+
+@dataclass(kw_only=True)
 class Coop(Part):
     """Hosts that run the cooperative daemon of the study `coop-cwnd`. Each announces itself by UDP broadcast to the
     others of its WLAN. It caps the windows of the TCP flows that begin at it. The announcements go through the
@@ -2893,7 +2935,8 @@ CapRtt: TypeAlias = "Literal['current', 'min']"
 """The RTT that is put into equation (1)."""
 
 CcConfig: TypeAlias = (
-    "Literal['reno', 'cubic', 'vegas', 'bbr', 'tcp_av', 'dctcp'] | Reno | Cubic | Vegas | Bbr | TcpAv | Dctcp"
+    "Literal['reno', 'cubic', 'vegas', 'bbr', 'tcp_av', 'dctcp', 'prague', 'bbr3']"
+    " | Reno | Cubic | Vegas | Bbr | TcpAv | Dctcp | Prague | Bbr3"
 )
 """CcConfig."""
 
@@ -2915,7 +2958,7 @@ DelayEstimate: TypeAlias = "Literal['timestamp', 'departure_rate']"
 Driver: TypeAlias = "Literal['ath9k', 'mt76']"
 """How a driver takes frames out of mac80211's queues."""
 
-EcnEcho: TypeAlias = "Literal['latched', 'each']"
+EcnEcho: TypeAlias = "Literal['latched', 'each', 'accurate']"
 """How a receiver echoes congestion marks."""
 
 FloorRtt: TypeAlias = "Literal['min', 'smoothed']"
@@ -3094,6 +3137,7 @@ __all__ = [
     "Backoff",
     "Band",
     "Bbr",
+    "Bbr3",
     "BitErrors",
     "Buffer",
     "BufferProbe",
@@ -3170,6 +3214,7 @@ __all__ = [
     "PhyConfig",
     "Pie",
     "Ping",
+    "Prague",
     "Probability",
     "Profile",
     "Protection",

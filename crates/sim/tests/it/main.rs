@@ -9,6 +9,7 @@
     unreachable_pub
 )]
 
+mod bbr3;
 mod cake;
 mod call;
 mod capture;

@@ -35,7 +35,7 @@ use rand::RngExt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use self::aggregation::Aggregation;
+pub(super) use self::aggregation::Aggregation;
 use self::max_filter::MaxFilter;
 use self::policer::Policer;
 use super::{AckSample, CaState, CcContext, CongestionControl, Path, RateSample, Window, micros};
@@ -75,9 +75,9 @@ impl Default for BbrConfig {
 }
 
 /// Bandwidth of one segment per microsecond.
-const BW_UNIT: u64 = 1 << 24;
+pub(super) const BW_UNIT: u64 = 1 << 24;
 /// A gain of one.
-const UNIT: u32 = 1 << 8;
+pub(super) const UNIT: u32 = 1 << 8;
 /// 2 / ln 2: the least gain with which the rate doubles per round trip.
 const HIGH_GAIN: u32 = UNIT * 2885 / 1000 + 1;
 const DRAIN_GAIN: u32 = UNIT * 1000 / 2885;
@@ -186,16 +186,29 @@ pub struct Bbr {
     config: BbrConfig,
 }
 
-fn in_recovery(state: CaState) -> bool {
+pub(super) fn in_recovery(state: CaState) -> bool {
     matches!(state, CaState::Recovery | CaState::Loss)
 }
 
 /// `bw` as wire bits per second, scaled by `gain`, less the margin.
-fn to_bps(bw: u64, gain: u32, path: &Path) -> u64 {
+pub(super) fn to_bps(bw: u64, gain: u32, path: &Path) -> u64 {
     let bits = u128::from(bw) * u128::from(gain) * u128::from(path.wire_bytes) * 8;
     let bps =
         bits * (1_000_000 / 100 * (100 - u128::from(PACING_MARGIN_PERCENT))) / u128::from(BW_UNIT * u64::from(UNIT));
     u64::try_from(bps).unwrap_or(u64::MAX)
+}
+
+/// `gain` times the window per round trip.
+pub(super) fn initial_bps(w: &Window, path: &Path, gain: u32) -> u64 {
+    let rtt_us = if path.srtt.is_zero() { NOMINAL_RTT_US } else { micros(path.srtt).max(1) };
+    to_bps(u64::from(w.cwnd) * BW_UNIT / u64::from(rtt_us), gain, path)
+}
+
+/// What one burst of the sender would be: a millisecond's worth, one or two segments at least.
+pub(super) fn send_quantum(pacing_bps: u64, path: &Path) -> u32 {
+    let floor = if pacing_bps < 1_200_000 { 1 } else { 2 };
+    let bytes = (pacing_bps / 8 / 1024).min(u64::from(u16::MAX));
+    saturate32(bytes / u64::from(path.wire_bytes.max(1))).clamp(floor, 127)
 }
 
 impl Bbr {
@@ -226,15 +239,9 @@ impl Bbr {
         }
     }
 
-    /// High gain times the window per round trip.
-    fn initial_bps(w: &Window, path: &Path) -> u64 {
-        let rtt_us = if path.srtt.is_zero() { NOMINAL_RTT_US } else { micros(path.srtt).max(1) };
-        to_bps(u64::from(w.cwnd) * BW_UNIT / u64::from(rtt_us), HIGH_GAIN, path)
-    }
-
     fn set_pacing_rate(&mut self, w: &Window, path: &Path, gain: u32) {
         if self.pacing_bps == 0 || (!self.rtt_seen && !path.srtt.is_zero()) {
-            self.pacing_bps = Bbr::initial_bps(w, path);
+            self.pacing_bps = initial_bps(w, path, HIGH_GAIN);
             self.rtt_seen = !path.srtt.is_zero();
         }
         let bps = to_bps(u64::from(self.bandwidth()), gain, path);
@@ -254,16 +261,9 @@ impl Bbr {
         u32::try_from(bdp).unwrap_or(u32::MAX)
     }
 
-    /// What one burst of the sender would be: a millisecond's worth, one or two segments at least.
-    fn send_quantum(&self, path: &Path) -> u32 {
-        let floor = if self.pacing_bps < 1_200_000 { 1 } else { 2 };
-        let bytes = (self.pacing_bps / 8 / 1024).min(u64::from(u16::MAX));
-        saturate32(bytes / u64::from(path.wire_bytes.max(1))).clamp(floor, 127)
-    }
-
     /// `segments`, and room for what the hosts hold: three quanta, an even number, two more to probe with on short paths.
     fn with_quantization(&self, path: &Path, segments: u32) -> u32 {
-        let mut n = segments.saturating_add(3 * self.send_quantum(path));
+        let mut n = segments.saturating_add(3 * send_quantum(self.pacing_bps, path));
         n = n.saturating_add(n & 1);
         if self.mode == Mode::ProbeBw && self.cycle_index == 0 {
             n = n.saturating_add(2);
@@ -280,7 +280,7 @@ impl Bbr {
     fn in_net_at_next_send(&self, path: &Path, in_flight: u32) -> u32 {
         let us = u64::from(micros(path.next_send_at.since(path.now)));
         let delivered = saturate32(u64::from(self.bandwidth()).saturating_mul(us) / BW_UNIT);
-        let quantum = if self.pacing_gain() > UNIT { self.send_quantum(path) } else { 0 };
+        let quantum = if self.pacing_gain() > UNIT { send_quantum(self.pacing_bps, path) } else { 0 };
         in_flight.saturating_add(quantum).saturating_sub(delivered)
     }
 
@@ -536,7 +536,7 @@ impl CongestionControl for Bbr {
     }
 
     fn pacing_rate(&self, w: &Window, path: &Path) -> Option<DataRate> {
-        let bps = if self.pacing_bps == 0 { Bbr::initial_bps(w, path) } else { self.pacing_bps };
+        let bps = if self.pacing_bps == 0 { initial_bps(w, path, HIGH_GAIN) } else { self.pacing_bps };
         Some(DataRate::from_bps(bps.max(1)))
     }
 

@@ -161,7 +161,13 @@ mod tests {
     fn round(cc: &mut Dctcp, path: &Path, cwnd: u64, marked: u64, una: &mut u64) {
         for i in 0..cwnd {
             *una += 1;
-            let ack = AckSample { ece: i < marked, marked: u32::from(i < marked), snd_una: *una, snd_nxt: *una + cwnd, ..sample(&window(10)) };
+            let ack = AckSample {
+                ece: i < marked,
+                marked: u32::from(i < marked),
+                snd_una: *una,
+                snd_nxt: *una + cwnd,
+                ..sample(&window(10))
+            };
             cc.on_every_ack(path, &ack);
         }
     }

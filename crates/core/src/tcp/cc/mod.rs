@@ -240,5 +240,6 @@ policies! {
         tcp_av => TcpAv / TcpAvConfig,
         dctcp => Dctcp / DctcpConfig,
         prague => Prague / PragueConfig,
+        bbr3 => Bbr3 / Bbr3Config,
     }
 }

@@ -7,7 +7,7 @@ use crate::units::Time;
 
 /// How much arrives in bursts: the most that was acknowledged beyond bandwidth times time, over five to ten rounds.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Aggregation {
+pub(in crate::tcp::cc) struct Aggregation {
     epoch_start: Time,
     epoch_acked: u32,
     rounds: u8,
@@ -24,12 +24,12 @@ impl Aggregation {
     const LIMIT_US: u64 = 100_000;
 
     /// What is counted begins at `now`: at the first ACK, and after idle.
-    pub(super) fn restart(&mut self, now: Time) {
+    pub(in crate::tcp::cc) fn restart(&mut self, now: Time) {
         self.epoch_start = now;
         self.epoch_acked = 0;
     }
 
-    pub(super) fn update(&mut self, now: Time, ack: &AckSample, bw: u32, cwnd: u32, round_start: bool) {
+    pub(in crate::tcp::cc) fn update(&mut self, now: Time, ack: &AckSample, bw: u32, cwnd: u32, round_start: bool) {
         if round_start {
             self.rounds += 1;
             if self.rounds >= Self::WINDOW_ROUNDS {
@@ -52,7 +52,7 @@ impl Aggregation {
     }
 
     /// Segments on top of the bandwidth-delay product.
-    pub(super) fn allowance(&self, bw: u32) -> u32 {
+    pub(in crate::tcp::cc) fn allowance(&self, bw: u32) -> u32 {
         let limit = saturate32(u64::from(bw) * Self::LIMIT_US / BW_UNIT);
         self.extra[0].max(self.extra[1]).min(limit)
     }
