@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import os
+import queue
 import re
 import shutil
+import signal
+import subprocess
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from html.parser import HTMLParser
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 NEEDS_CHROMIUM = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium (Debian package chromium)")
+
+FIREFOX = shutil.which("firefox") or shutil.which("firefox-esr")
+NEEDS_FIREFOX = pytest.mark.skipif(FIREFOX is None, reason="needs Firefox (Debian package firefox-esr)")
 
 WIDTHS = {"desktop": (1280, 900), "phone": (390, 844)}
 
@@ -51,6 +62,67 @@ def browser() -> Iterator[Any]:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
         yield browser
         browser.close()
+
+
+# No driver of Debian's Firefox comes from a registry of packages. So this page holds the one under test, and says what
+# became of it; of the same origin, it may look inside.
+WATCHER = """<!DOCTYPE html><iframe></iframe><script>
+const frame = document.querySelector("iframe"), urls = JSON.parse(atob("%s")), found = [];
+const next = () => {
+  if (found.length === urls.length) return void fetch("/found", { method: "POST", body: JSON.stringify(found) });
+  frame.remove();
+  frame.src = urls[found.length];
+  document.body.append(frame);
+};
+setInterval(() => {
+  const value = frame.contentDocument?.body?.getAttribute("%s");
+  if (value && frame.contentDocument.URL.endsWith(urls[found.length])) { found.push(value); next(); }
+}, 50);
+next();
+</script>"""
+
+
+def in_firefox(
+    page: Path, fragments: Sequence[str], attribute: str, profile: Path, patience_s: float = 240
+) -> list[str]:
+    """An attribute of the body that a page gets when it is ready, for each fragment of its address, in Firefox."""
+    urls = base64.b64encode(json.dumps([f"/page{i}{f}" for i, f in enumerate(fragments)]).encode()).decode()
+    found: queue.Queue[list[str]] = queue.Queue()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            body = (WATCHER % (urls, attribute)).encode() if self.path == "/" else page.read_bytes()
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html; charset=utf-8")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def do_POST(self) -> None:
+            found.put(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            """Says nothing."""
+
+    assert FIREFOX is not None
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_address[1]}/"
+        process = subprocess.Popen(
+            [FIREFOX, "--headless", "--no-remote", "--profile", str(profile), url],
+            env={**os.environ, "HOME": str(profile)},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        try:
+            return found.get(timeout=patience_s)
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            server.shutdown()
 
 
 class Visit:

@@ -24,7 +24,7 @@ import numpy as np
 import pytest
 
 from airtcp import _airtcp, links
-from browsing import NEEDS_CHROMIUM, WIDTHS, Visit
+from browsing import NEEDS_CHROMIUM, NEEDS_FIREFOX, WIDTHS, Visit, in_firefox
 from conftest import AIRTCP, EXAMPLES, ROOT, SMALL, Command
 
 PAGE = ROOT / "playground/dist/playground.html"
@@ -227,12 +227,26 @@ def hashes(visit: Visit) -> list[str]:
     return str(visit.page.get_attribute("body", "data-runs")).split()
 
 
+def shortened(story: Path) -> str:
+    return re.sub(r'(?m)^duration = "\d+s"', 'duration = "4s"', re.sub(r"(?m)^warmup.*\n", "", story.read_text()))
+
+
+@BUILT
+@NEEDS_FIREFOX
+def test_firefox_has_the_bits_of_this_machine(tmp_path: Path) -> None:
+    same_engine()
+    texts = [shortened(story) for story in STORIES]
+    fragments = [links.Link(text, ("seed=7",)).fragment() for text in texts]
+    found = in_firefox(PAGE, fragments, "data-runs", tmp_path)
+    assert found == [f"{native(text)['hash']} {native(text, 'seed=7')['hash']}" for text in texts]
+
+
 @BUILT
 @NEEDS_CHROMIUM
 @pytest.mark.parametrize("story", STORIES, ids=lambda path: path.stem)
 def test_chromium_has_the_bits_of_this_machine(browser: Any, story: Path) -> None:
     same_engine()
-    text = re.sub(r'(?m)^duration = "\d+s"', 'duration = "4s"', re.sub(r"(?m)^warmup.*\n", "", story.read_text()))
+    text = shortened(story)
     with opened(browser, links.Link(text, ("seed=7",)).fragment()) as visit:
         assert hashes(visit) == [native(text)["hash"], native(text, "seed=7")["hash"]]
         assert visit.said == []
