@@ -7,6 +7,7 @@ import { fileURLToPath } from "node:url";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 
 import { build } from "esbuild";
+import { parse } from "smol-toml";
 
 const HERE = dirname(fileURLToPath(import.meta.url));
 const ROOT = join(HERE, "..");
@@ -36,6 +37,13 @@ function findings() {
   );
 }
 
+/** The remedies, without what the page does not look at. */
+function catalogue() {
+  const { remedies } = parse(readFileSync(join(ROOT, "studies/remedies/catalogue.toml"), "utf8"));
+  return remedies.map(({ name, text, needs, set, line, parts }) => ({ name, text, needs, set, line, parts }));
+}
+
+const define = { FINDINGS: JSON.stringify(findings()), CATALOGUE: JSON.stringify(catalogue()) };
 const common = {
   absWorkingDir: HERE,
   bundle: true,
@@ -47,7 +55,7 @@ const common = {
 };
 
 if (process.argv.includes("--tests")) {
-  await build({ ...common, target: "node20", entryPoints: readdirSync(join(HERE, "tests")).map((f) => join("tests", f)), outdir: "dist/tests", platform: "node", outExtension: { ".js": ".mjs" }, define: { FINDINGS: JSON.stringify(findings()) } });
+  await build({ ...common, target: "node20", entryPoints: readdirSync(join(HERE, "tests")).map((f) => join("tests", f)), outdir: "dist/tests", platform: "node", outExtension: { ".js": ".mjs" }, define });
   await build({ ...common, target: "node20", entryPoints: ["src/hashes.ts"], outfile: "dist/hashes.mjs", platform: "node" });
   // The package for Node: `npm install playground/dist/npm`.
   await build({ ...common, target: "node20", entryPoints: ["src/node.ts"], outfile: "dist/npm/index.mjs", platform: "node" });
@@ -58,13 +66,13 @@ if (process.argv.includes("--tests")) {
   process.exit(0);
 }
 
-const text = async (entry, define = {}) => {
-  const { outputFiles } = await build({ ...common, entryPoints: [entry], minify: true, write: false, define });
+const text = async (entry, more = {}) => {
+  const { outputFiles } = await build({ ...common, entryPoints: [entry], minify: true, write: false, define: more });
   return outputFiles[0].text;
 };
 const wasm = readFileSync(WASM);
 const worker = await text("src/worker.ts");
-const script = await text("src/main.ts", { WORKER: JSON.stringify(worker), FINDINGS: JSON.stringify(findings()) });
+const script = await text("src/main.ts", { ...define, WORKER: JSON.stringify(worker) });
 const uplot = readFileSync(join(HERE, "node_modules/uplot/dist/uPlot.min.css"), "utf8");
 const style = `${uplot}\n${readFileSync(join(HERE, "style.css"), "utf8")}`;
 

@@ -6,3 +6,5 @@ declare module "*.toml" {
 declare const WORKER: string;
 /** Findings that stories speak of, as published. */
 declare const FINDINGS: Record<string, { claim: string; verdict: string }>;
+/** The remedies of the study `remedies`. */
+declare const CATALOGUE: import("./remedies").Entry[];

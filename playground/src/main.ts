@@ -349,8 +349,7 @@ function busiestLink(run: Run): number | null {
 
 function changeLabel(): string {
   if (story !== null && story.set.join("\n") === changed().join("\n")) return story.change;
-  const text = remedy.selectedOptions[0]?.textContent ?? "";
-  return remedy.value === "own" ? changed().join(", ") : text;
+  return remedy.value === "own" ? changed().join(", ") : remedy.value;
 }
 
 function legend(groups: string[], hasAir: boolean): void {

@@ -1,107 +1,153 @@
-// What the second run changes: the published remedies, as changes for `--set`, fitted to the scenario at hand.
+// What the second run changes: the remedies of the study `remedies`, as changes for `--set`, fitted to the scenario at hand.
 
 import type { Description, Engine } from "./engine";
+
+export type Value = string | number | boolean | Value[] | { [key: string]: Value };
+
+/** A remedy of studies/remedies/catalogue.toml, as far as the page looks at it. */
+export interface Entry {
+  name: string;
+  text?: string;
+  needs?: string[];
+  set?: Record<string, Value>;
+  line?: { queue: Value; share?: number; packets?: string };
+  parts?: string[];
+}
 
 export interface Remedy {
   id: string;
   label: string;
-  /** The changes; `null`: it does not apply here. */
-  set(of: Description): string[] | null;
 }
 
-type Some = string[];
-const orNull = (all: Some): Some | null => (all.length > 0 ? all : null);
+/** Where a host's options stand in a flow: of its sender, or of its receiver. */
+const RECEIVER_KEYS = ["acks_per_rtt"];
+
+/** A value as TOML in one line. */
+export function toToml(value: Value): string {
+  if (typeof value === "string") return JSON.stringify(value);
+  if (Array.isArray(value)) return `[${value.map(toToml).join(", ")}]`;
+  if (typeof value === "object") return `{ ${Object.entries(value).map(([key, part]) => `${key} = ${toToml(part)}`).join(", ")} }`;
+  return String(value);
+}
+
+const change = (key: string, value: Value): string => `${key}=${typeof value === "string" ? value : toToml(value)}`;
 
 const wlans = (d: Description): number[] => (d.scenario.wlans ?? []).map((_, i) => i);
 
 /** Flows over TCP, as entries of the file. */
 const tcpFlows = (d: Description): string[] => [...new Set(d.flows.filter((f) => f.tcp).map((f) => f.group))];
 
-/** Where the profile of each host that has TCP stands. */
-function profileKeys(d: Description, wanted: (profile: string) => boolean): string[] {
+const groupOf = (d: Description, node: number): string => (d.nodes[node]?.name ?? "").replace(/\[\d+\]$/, "");
+
+/** Groups of hosts on the air, the access points left out. */
+const stations = (d: Description): Set<string> => new Set(d.links.filter((l) => l.air && !l.air.down).map((l) => groupOf(d, l.from)));
+
+/** Entries of the file whose flows go to the air and are not TCP. */
+function callsDown(d: Description): string[] {
+  const air = stations(d);
+  return [...new Set(d.flows.filter((f) => !f.tcp && air.has(groupOf(d, f.to)) && !air.has(groupOf(d, f.from))).map((f) => f.group))];
+}
+
+/** Where the profiles of hosts stand that have another system than Linux 6. */
+function olderSystems(d: Description, role: string): string[] {
+  const air = stations(d);
   const keys = new Set<string>();
   for (const node of d.scenario.nodes) {
-    if (node.kind !== "host") continue;
+    if (node.kind !== "host" || (air.size > 0 && air.has(node.name) !== (role === "user"))) continue;
     const profile = node.profile ?? "linux-6";
     const own = d.scenario.profiles?.[profile];
-    if (wanted(own?.base ?? profile)) keys.add(own ? `profiles.${profile}.base` : `nodes.${node.name}.profile`);
+    if ((own?.base ?? profile) !== "linux-6") keys.add(own ? `profiles.${profile}.base` : `nodes.${node.name}.profile`);
   }
   return [...keys];
 }
 
-const ofEachWlan = (d: Description, key: string, value: string): string[] => wlans(d).map((i) => `wlans[${i}].${key}=${value}`);
-
-const uploaders = (d: Description): string[] => {
-  const inAir = new Set(d.links.filter((l) => l.air && !l.air.down).map((l) => l.from));
+function uploaders(d: Description): string[] {
+  const air = stations(d);
   // A daemon is of a station of one WLAN.
   const roams = new Set((d.scenario.roaming ?? []).map((r) => r.node));
-  const names = d.flows.filter((f) => f.tcp && inAir.has(f.from)).map((f) => (d.nodes[f.from]?.name ?? "").replace(/\[\d+\]$/, ""));
-  return [...new Set(names)].filter((name) => !roams.has(name));
+  const names = d.flows.filter((f) => f.tcp).map((f) => groupOf(d, f.from));
+  return [...new Set(names)].filter((name) => air.has(name) && !roams.has(name));
+}
+
+const hasModernQueues = (d: Description): boolean[] =>
+  (d.scenario.wlans ?? []).map(({ ap_radio }) => {
+    const transmit = ap_radio?.transmit ?? "mac80211";
+    return (typeof transmit === "string" ? transmit : transmit.name) === "mac80211";
+  });
+
+const NEEDS: Record<string, (d: Description) => boolean> = {
+  "plain AP": (d) => wlans(d).length > 0 && !hasModernQueues(d).some(Boolean),
+  "mac80211 AP": (d) => wlans(d).length > 0 && hasModernQueues(d).every(Boolean),
+  "hosts of 2014": (d) => olderSystems(d, "user").length > 0,
+  "no RACK": (d) => [...olderSystems(d, "user"), ...olderSystems(d, "server")].length > 0,
+  uploads: (d) => uploaders(d).length > 0,
+  calls: (d) => callsDown(d).length > 0,
 };
 
-const REMEDIES: Remedy[] = [
-  {
-    id: "retry-out",
-    label: "access point gives up early on damaged frames (retry-out)",
-    set: (d) => orNull(ofEachWlan(d, "ap_radio.reorder_buffer.retry_out", "stepped")),
-  },
-  {
-    id: "today",
-    label: "hosts of today: Linux 6 with short, fair queues",
-    set: (d) => orNull(profileKeys(d, (profile) => profile !== "linux-6").map((key) => `${key}=linux-6`)),
-  },
-  {
-    id: "ap-fq",
-    label: "fair queues in the access point (FQ-CoDel)",
-    set: (d) => orNull(ofEachWlan(d, "ap_radio.transmit", "mac80211")),
-  },
-  {
-    id: "coop",
-    label: "phones that count each other and share (coop)",
-    set: (d) => {
-      const nodes = uploaders(d);
-      if (nodes.length === 0 || (d.scenario.coop ?? []).length > 0) return null;
-      return [`coop=[{ name = "daemons", nodes = [${nodes.map((n) => `"${n}"`).join(", ")}], daemon = { bw_max = "learn" } }]`];
-    },
-  },
-  {
-    id: "no-coop",
-    label: "without the cooperative daemons",
-    set: (d) => ((d.scenario.coop ?? []).length > 0 ? ["coop=[]"] : null),
-  },
-  {
-    id: "efr",
-    label: "earlier fast retransmit for small windows (EFR)",
-    set: (d) => orNull(tcpFlows(d).map((flow) => `flows.${flow}.tcp.loss=efr`)),
-  },
-  {
-    id: "pacing",
-    label: "senders that pace their packets",
-    set: (d) => orNull(tcpFlows(d).map((flow) => `flows.${flow}.tcp.pacing=rtt_over_cwnd`)),
-  },
-  {
-    id: "bbr",
-    label: "BBR as congestion control",
-    set: (d) => orNull(tcpFlows(d).map((flow) => `flows.${flow}.tcp.cc=bbr`)),
-  },
-  {
-    id: "line-fq",
-    label: "fair queues before the lines (FQ-CoDel)",
-    set: (d) => orNull(d.scenario.links.map((_, i) => `links[${i}].queue=fq_codel`)),
-  },
-];
+/** A place of the catalogue as changes; null: the page does not know how. */
+function placed(d: Description, place: string, value: Value): string[] | null {
+  const [kind, role = "", ...keys] = place.split(".");
+  const key = keys.join(".");
+  if (typeof value === "string" && value.includes("{")) return null;
+  switch (kind) {
+    case "wlans":
+      return wlans(d).map((i) => change(`wlans[${i}].${key}`, value));
+    case "flows":
+      return callsDown(d).map((name) => change(`flows.${name}.${key}`, value));
+    case "coop": {
+      if ((d.scenario.coop ?? []).length > 0 || !Array.isArray(value)) return null;
+      return [change("coop", value.map((daemons) => ({ ...(daemons as object), nodes: uploaders(d) })))];
+    }
+    case "profiles":
+      if (key === "base") return olderSystems(d, role).map((where) => change(where, value));
+      if (keys[0] === "wifi") return role === "user" ? wlans(d).map((i) => change(`wlans[${i}].station_radio.${keys.slice(1).join(".")}`, value)) : [];
+      return tcpFlows(d).map((name) => change(`flows.${name}.${RECEIVER_KEYS.includes(key) ? "receiver" : "tcp"}.${key}`, value));
+    default:
+      return null;
+  }
+}
+
+/** What a remedy changes in a scenario; none: it does not apply here. */
+function changesOf(entry: Entry, d: Description): string[] {
+  if ((entry.needs ?? []).some((need) => !NEEDS[need]?.(d))) return [];
+  const all: string[] = [];
+  for (const part of entry.parts ?? []) {
+    const one = CATALOGUE.find(({ name }) => name === part);
+    const set = one ? changesOf(one, d) : [];
+    if (set.length === 0) return [];
+    all.push(...set);
+  }
+  for (const [place, value] of Object.entries(entry.set ?? {})) {
+    const set = placed(d, place, value);
+    if (set === null) return [];
+    all.push(...set);
+  }
+  if (entry.line) {
+    // Which line holds the queue is not known before the run, nor the rate of a shaper.
+    if (entry.line.share !== undefined || entry.line.packets !== undefined) return [];
+    const { queue } = entry.line;
+    all.push(...d.scenario.links.map((_, i) => change(`links[${i}].queue`, queue)));
+  }
+  return [...new Set(all)];
+}
+
+const WITHOUT_DAEMONS: Remedy = { id: "no coop", label: "no coop: without the cooperative daemons" };
 
 /** The remedies that the scenario takes, with their changes. */
 export function offered(engine: Engine, toml: string, d: Description): { remedy: Remedy; set: string[] }[] {
-  return REMEDIES.flatMap((remedy) => {
-    const set = remedy.set(d);
-    if (set === null) return [];
+  const all = CATALOGUE.map((entry) => ({
+    remedy: { id: entry.name, label: entry.text ? `${entry.name}: ${entry.text}` : entry.name },
+    set: changesOf(entry, d),
+  }));
+  if ((d.scenario.coop ?? []).length > 0) all.push({ remedy: WITHOUT_DAEMONS, set: ["coop=[]"] });
+  return all.filter(({ set }) => {
+    if (set.length === 0) return false;
     try {
       engine.check({ toml, set });
-      return [{ remedy, set }];
+      return true;
     } catch {
       // Such as a reorder buffer where the radio has none.
-      return [];
+      return false;
     }
   });
 }
