@@ -1,6 +1,7 @@
 """Real kernels in virtual time beside the simulation: goodput and ping of ten scenarios, as a table.
 
 Usage: virtual.py [--kernel VERSION|FILE] [--only NAME ...] [--seeds N] [--out FILE]
+       virtual.py --speed [--kernel VERSION|FILE]
 
 Each scenario runs with N seeds (3 unless said). Figures are means with 95 % intervals; the difference is that of the
 means.
@@ -9,12 +10,15 @@ A program on one host writes to TCP as fast as it may for 7.5 s, and a ping goes
 kernels under `airtcp shell --virtual` (tools/uml/build.py makes one). The simulation has flows in their place. Goodput
 and pings count from 2 s on. The simulated hosts get the interface of the guests, a virtio card: it merges what one
 delivery brings, and it does not ask TCP small queues for more, as a radio's driver does (`tsq_pacing_shift` 10).
+
+With --speed it measures how fast virtual time goes, of 2 and 10 kernels, of which pairs send over one line for 2 s.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -141,13 +145,53 @@ def cell(kernel: list[tuple[float, float]], model: list[tuple[float, float]], co
     return " | ".join([*map(told, means), f"{means[1].value / means[0].value - 1:+.1%}"])
 
 
+def speed(kernel: str) -> None:
+    """How much virtual time goes by in a second, by number of kernels and rate of the line that they share.
+
+    Rate 0 stands for no traffic. A network has two kernels at least, since a real host needs another.
+    """
+    print("| kernels | line, Mbit/s | virtual seconds for each second | load of the machine |\n|---|---|---|---|")
+    for kernels, rate in ((kernels, rate) for kernels in (2, 10) for rate in (0, 20, 100, 300)):
+        pairs = kernels // 2
+        hosts = [{"name": f"{side}{i}", "kind": "host"} for i in range(pairs) for side in "ab"]
+        routers = [{"name": "left", "kind": "router"}, {"name": "right", "kind": "router"}]
+        access = [
+            {"from": f"{side}{i}", "to": "left" if side == "a" else "right", "rate": "1Gbit/s", "delay": "1ms"}
+            for i in range(pairs)
+            for side in "ab"
+        ]
+        middle: Json = {"from": "left", "to": "right", "rate": f"{rate or 100}Mbit/s", "delay": "10ms"}
+        middle["queue"] = fifo(2 * (rate or 100))
+        scenario: Json = {"duration": "3s", "nodes": [*hosts, *routers], "links": [*access, middle]}
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "scenario.toml")
+            path.write_text(_airtcp.Checked.from_json(json.dumps(scenario), "speed", []).to_toml())
+            program, send = Path(folder, "receive.py"), Path(folder, "send.py")
+            program.write_text(RECEIVE.replace("now - begin >= 2", "True"))
+            send.write_text(SEND.replace("7.5", "2"))
+            command: list[str | Path] = [AIRTCP, "shell", path, "--virtual", "--kernel", kernel, "--for", "3s"]
+            for i in range(pairs):
+                hear = f"{sys.executable} {shlex.quote(str(program))}" if rate else "sleep 2"
+                say = f"{sys.executable} {shlex.quote(str(send))} b{i} cubic" if rate else "sleep 2"
+                command += ["--on", f"b{i}={hear}", "--on", f"a{i}=sleep 0.001; {say}"]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+        took = re.search(r"([\d.]+) s of virtual time in ([\d.]+) s", done.stderr)
+        if done.returncode or not took:
+            raise SystemExit(f"{kernels} kernels: exit code {done.returncode}\n{done.stdout}{done.stderr}")
+        each = float(took[1]) / float(took[2])
+        print(f"| {kernels} | {rate or 'no traffic'} | {each:.2f} | {os.getloadavg()[0]:.1f} |", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kernel", default="6.12", help="version that tools/uml/build.py has built, or a file")
     parser.add_argument("--only", nargs="+", choices=SCENARIOS, metavar="NAME", help=", ".join(SCENARIOS))
     parser.add_argument("--seeds", type=int, default=3, metavar="N", help="runs of each scenario (default: 3)")
     parser.add_argument("--out", type=Path, help="write the figures as JSON")
+    parser.add_argument("--speed", action="store_true", help="measure how fast virtual time goes instead")
     arguments = parser.parse_args()
+    if arguments.speed:
+        return speed(arguments.kernel)
     rows = []
     print("| scenario | goodput, Mbit/s: kernel | simulated | | ping, ms: kernel | simulated | |")
     print("|---|---|---|---|---|---|---|")

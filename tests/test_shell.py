@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import re
 import select
 import shlex
@@ -317,11 +318,13 @@ def is_gone(marker: str, within: float = 20) -> bool:
     return True
 
 
+# By hand: AIRTCP_KILLS=50 pytest tests/test_shell.py -k kill
 @needs_network
 @pytest.mark.parametrize("victim", ["airtcp", realtime.PROGRAM])
 def test_a_kill_at_any_moment_leaves_nothing(victim: str) -> None:
     interfaces = sorted(Path("/sys/class/net").iterdir())
-    for k in range(5):
+    rng = random.Random(victim)
+    for k in range(int(os.environ.get("AIRTCP_KILLS", "5"))):
         marker = f"31{os.getpid()}.{k}"
         command = ["sh", "-c", f"setsid sleep {marker} & sleep {marker}"]
         network = subprocess.Popen(
@@ -330,7 +333,7 @@ def test_a_kill_at_any_moment_leaves_nothing(victim: str) -> None:
             stderr=subprocess.DEVNULL,
         )
         # Before, while and after everything begins.
-        time.sleep(0.1 + 0.15 * k)
+        time.sleep(0.1 + 0.15 * k if k < 5 else rng.uniform(0, 1))
         if victim == "airtcp":
             network.kill()
         else:
