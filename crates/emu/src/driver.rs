@@ -31,6 +31,14 @@ pub trait Network {
     }
     /// Packets from outside that are inside.
     fn inside(&self) -> u32;
+    /// A host's radio hands over a message, now: only where hosts have radios instead of packets.
+    fn take_message(&mut self, _from: usize, _message: &[u8]) -> Result<(), String> {
+        Err("this network has no radios".to_owned())
+    }
+    /// The next message for a host's radio.
+    fn next_message(&mut self) -> Option<(usize, Vec<u8>)> {
+        None
+    }
     /// Writes into a packet's bytes what the network did to it: a mark.
     fn mend(delivered: &Delivered, bytes: &mut [u8]);
 }

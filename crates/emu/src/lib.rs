@@ -28,6 +28,7 @@ pub mod driver;
 mod exec;
 mod init;
 mod internet;
+mod lab;
 mod net;
 mod netlink;
 pub mod payloads;
@@ -74,6 +75,8 @@ pub fn main(arguments: &[String]) -> ExitCode {
         ["guests", fd] => number(fd).map(um::boot_init),
         // UML adds a word of its own.
         ["guest", work, host, ..] => Ok(um::inside_run(work, host)),
+        ["lab-guest", work, host, ..] => Ok(lab::guest_run(work, host)),
+        ["lab-traffic", words @ ..] => Ok(lab::traffic_run(words)),
         ["exec", network, host, command @ ..] => exec::run(network, host, command),
         ["check"] => Ok(check::run()),
         _ => Err(Stop::bad_input("airtcp-emu is a part of the command airtcp: use `airtcp shell` and `airtcp exec`")),

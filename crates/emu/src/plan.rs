@@ -31,6 +31,9 @@ pub(crate) struct Plan {
     pub(crate) quiet: bool,
     /// Hosts are kernels of their own, in virtual time.
     pub(crate) guests: Option<Guests>,
+    /// Hosts are stacks of Wi-Fi of their own on a simulated medium.
+    #[serde(default)]
+    pub(crate) lab: Option<Lab>,
     /// The process that started this one, and with which it ends.
     pub(crate) parent: i32,
 }
@@ -45,6 +48,14 @@ pub(crate) struct Guests {
     pub(crate) name: String,
     /// Each one's memory, as `mem=` takes it.
     pub(crate) memory: String,
+}
+
+/// A laboratory of real Wi-Fi stacks.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Lab {
+    /// WPA2 with CCMP; otherwise an open network.
+    pub(crate) wpa2: bool,
 }
 
 /// A command on a host.

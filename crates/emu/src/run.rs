@@ -49,7 +49,7 @@ const NEAR: Span = Span::from_ms(1);
 /// Runs the plan; the exit code is the deciding command's, or says that the run is invalid.
 pub(crate) fn run(plan: &Plan) -> Result<ExitCode, Stop> {
     if let Some(guests) = &plan.guests {
-        return crate::um::run(plan, guests);
+        return if plan.lab.is_some() { crate::lab::run(plan, guests) } else { crate::um::run_guests(plan, guests) };
     }
     end_with(plan.parent)?;
     let scenario = Scenario::parse_json(&plan.scenario, &plan.file, &[]).map_err(|e| Stop::bad_input(e.to_string()))?;

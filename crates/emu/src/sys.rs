@@ -43,6 +43,21 @@ pub(crate) fn ask_for_turns(ns: u64, nice: i32) -> io::Result<()> {
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
+/// What the kernel knows of a TCP connection: `struct tcp_info`, as far as it fills it.
+pub(crate) fn tcp_info(socket: &std::net::TcpStream) -> io::Result<Vec<u8>> {
+    let mut info = vec![0; 256];
+    let mut len = libc::socklen_t::try_from(info.len()).unwrap_or(0);
+    // SAFETY: the call writes at most `len` bytes to where `info` is, and says how many.
+    let done = unsafe {
+        libc::getsockopt(socket.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_INFO, info.as_mut_ptr().cast(), &raw mut len)
+    };
+    if done < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    info.truncate(usize::try_from(len).unwrap_or(0));
+    Ok(info)
+}
+
 /// A descriptor of a process, with which its namespaces can be entered.
 pub(crate) fn open_process(pid: i32) -> io::Result<OwnedFd> {
     // SAFETY: the call takes two numbers.

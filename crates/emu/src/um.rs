@@ -8,10 +8,10 @@ pub mod message;
 pub mod ring;
 pub mod vhost;
 
-mod boot;
+pub(crate) mod boot;
 pub(crate) mod inside;
-mod run;
+pub(crate) mod run;
 
 pub(crate) use boot::init as boot_init;
 pub(crate) use inside::run as inside_run;
-pub(crate) use run::run;
+pub(crate) use run::run as run_guests;

@@ -126,7 +126,7 @@ const PAYLOAD_SHARE: u64 = 160;
 const LEAST_BUFFER: u64 = 4096;
 
 /// What decides TCP of the host's kernel as far as sysctls go.
-fn sysctls(tcp: &TcpConfig) -> Vec<Sysctl> {
+pub(crate) fn sysctls(tcp: &TcpConfig) -> Vec<Sysctl> {
     let on = |is_on: bool| u8::from(is_on).to_string();
     let memory = |payload: Bytes| payload.get().saturating_mul(256).div_ceil(PAYLOAD_SHARE);
     let sizes = |initial: u64, max: u64| format!("{LEAST_BUFFER} {initial} {}", max.max(initial));

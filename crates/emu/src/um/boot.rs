@@ -36,18 +36,31 @@ pub(crate) struct Kernel {
 /// The folder in which guests find what is for them, below `/run`.
 pub(crate) const SHARED: &str = "/run/airtcp";
 
+/// A guest's device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Card {
+    /// A network card.
+    Net,
+    /// A radio of `mac80211_hwsim`.
+    Radio,
+}
+
 /// The arguments of a guest's kernel. `host` is its place; files of this run are in `work`.
-pub(crate) fn arguments(work: &Path, host: usize, memory: &str, init: &Path) -> Vec<String> {
+pub(crate) fn arguments(work: &Path, host: usize, memory: &str, init: &Path, card: Card) -> Vec<String> {
     let (time, net) = sockets(work, host);
+    let (device, radios, role) = match card {
+        Card::Net => (1, 0, "guest"),
+        Card::Radio => (29, 1, "lab-guest"),
+    };
     let words = [
         format!("mem={memory}"),
         format!("time-travel=ext:{host}:{}", time.display()),
-        format!("virtio_uml.device={}:1", net.display()),
+        format!("virtio_uml.device={}:{device}", net.display()),
         "root=/dev/root rootfstype=hostfs hostfs=/ ro".to_owned(),
         format!("init={}", init.display()),
         format!("uml_dir={}/ umid=host{host}", work.display()),
-        "con=null con0=null,fd:1 panic=-1 loglevel=4 random.trust_cpu=off mac80211_hwsim.radios=0".to_owned(),
-        format!("-- guest {} {host}", work.display()),
+        format!("con=null con0=null,fd:1 panic=-1 loglevel=4 random.trust_cpu=off mac80211_hwsim.radios={radios}"),
+        format!("-- {role} {} {host}", work.display()),
     ];
     words.iter().flat_map(|words| words.split(' ')).map(str::to_owned).collect()
 }

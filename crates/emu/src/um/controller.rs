@@ -67,6 +67,9 @@ pub const CONNECTIONS: u8 = 1;
 /// Somebody asks for a command.
 pub const COMMANDS: u8 = 2;
 
+/// A radio's guest hears of so many buffers at once that came back: they hold nothing that waits.
+const LOT: u32 = 64;
+
 /// A guest that has connected.
 #[derive(Debug)]
 pub struct Guest {
@@ -89,6 +92,12 @@ pub struct Guest {
     /// By queue: buffers came back, and it has not been told.
     news: [bool; 2],
     mac: [u8; 6],
+    /// Its device is a radio, whose queues are the other way round.
+    has_radio: bool,
+    /// Of a radio: buffers that came back.
+    completed: u32,
+    /// It shall tell when it makes room.
+    is_asked: bool,
     /// What it sent and received.
     pub counts: Counts,
 }
@@ -130,6 +139,9 @@ impl Guest {
             backlog: VecDeque::new(),
             news: [false; 2],
             mac,
+            has_radio: false,
+            completed: 0,
+            is_asked: true,
             counts: Counts::default(),
         }
     }
@@ -140,6 +152,21 @@ impl Guest {
             io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => self.fails(SILENT),
             _ => self.fails(format!("its kernel has ended: {error}")),
         })
+    }
+
+    /// A guest whose device is a radio.
+    pub fn with_radio(name: &str, place: usize, time: UnixStream, listener: UnixListener) -> Guest {
+        Guest { device: Device::radio(), has_radio: true, ..Guest::new(name, place, 0, time, listener) }
+    }
+
+    /// The queue from which it receives.
+    fn receive_queue(&self) -> usize {
+        if self.has_radio { SEND } else { RECEIVE }
+    }
+
+    /// The queue to which it sends.
+    fn send_queue(&self) -> usize {
+        if self.has_radio { RECEIVE } else { SEND }
     }
 
     fn fails(&self, why: impl ToString) -> Failure {
@@ -155,13 +182,14 @@ impl Guest {
 
     /// Puts a packet into its receive queue; false: there is no room.
     fn receive(&mut self, frame: &[u8]) -> Result<bool, Fault> {
+        let place = self.receive_queue();
         let Guest { device, news, .. } = self;
-        let queue = &mut device.queues[RECEIVE];
+        let queue = &mut device.queues[place];
         let Some(head) = queue.take(&device.memory)? else { return Ok(false) };
         let fits = queue.write(&device.memory, frame)?;
         let len = if fits { u32::try_from(frame.len()).unwrap_or(0) } else { 0 };
         queue.give(&device.memory, head, len)?;
-        news[RECEIVE] = true;
+        news[place] = true;
         Ok(true)
     }
 
@@ -173,14 +201,25 @@ impl Guest {
                 break;
             }
         }
+        // A radio's driver offers each buffer by itself, and would tell of each.
+        let asks = !self.backlog.is_empty();
+        if self.has_radio && asks != self.is_asked {
+            let queue = &self.device.queues[self.receive_queue()];
+            if queue.is_on() {
+                queue.ask_for_notices(&self.device.memory, asks)?;
+                self.is_asked = asks;
+            }
+        }
         Ok(())
     }
 
     /// Gives a buffer back that was sent from.
     fn complete(&mut self, head: u16) -> Result<(), Fault> {
-        let Guest { device, news, .. } = self;
-        device.queues[SEND].give(&device.memory, head, 0)?;
-        news[SEND] = true;
+        let place = self.send_queue();
+        let Guest { device, news, completed, has_radio, .. } = self;
+        device.queues[place].give(&device.memory, head, 0)?;
+        *completed = completed.wrapping_add(1);
+        news[place] |= !*has_radio || *completed % LOT == 0;
         Ok(())
     }
 
@@ -493,7 +532,7 @@ impl<N: Network, T: Tap> Controller<N, T> {
         let guest = &mut self.guests[place];
         let (answer, todo) = guest.device.handle(request).map_err(|fault| guest.fails(fault))?;
         match todo {
-            Todo::Look(SEND) => self.take_from(place)?,
+            Todo::Look(queue) if queue == guest.send_queue() => self.take_from(place)?,
             Todo::Look(_) => guest.refill().map_err(|fault| guest.fails(fault))?,
             Todo::Nothing => {}
         }
@@ -519,12 +558,21 @@ impl<N: Network, T: Tap> Controller<N, T> {
         let Controller { network, tap, guests, payloads, packet, .. } = self;
         let guest = &mut guests[place];
         loop {
+            let queue = guest.send_queue();
             let Guest { device, .. } = &mut *guest;
-            let taken = device.queues[SEND].take(&device.memory).and_then(|head| {
-                device.queues[SEND].read(&device.memory, packet, LONGEST)?;
+            let taken = device.queues[queue].take(&device.memory).and_then(|head| {
+                device.queues[queue].read(&device.memory, packet, LONGEST)?;
                 Ok(head)
             });
             let Some(head) = taken.map_err(|fault| guest.fails(fault))? else { break };
+            if guest.has_radio {
+                if has_begun {
+                    network.take_message(place, packet).map_err(|why| guest.fails(why))?;
+                    guest.counts.sent += 1;
+                }
+                guest.complete(head).map_err(|fault| guest.fails(fault))?;
+                continue;
+            }
             let bytes = packet.get(HEADER + ETHERNET..).unwrap_or(&[]);
             let mut holding = None;
             if has_begun && is_ip(packet) {
@@ -580,6 +628,12 @@ impl<N: Network, T: Tap> Controller<N, T> {
         while network.take_egress(&mut give) {}
         if let Some(fault) = fault {
             return Err(fault);
+        }
+        while let Some((place, message)) = network.next_message() {
+            let Some(guest) = guests.get_mut(place) else { continue };
+            guest.counts.received += 1;
+            guest.backlog.push_back(message);
+            guest.refill().map_err(|fault| guest.fails(fault))?;
         }
         while let Some((holding, packets)) = network.take_released() {
             for _ in 0..packets {

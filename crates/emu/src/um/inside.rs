@@ -48,7 +48,7 @@ pub(crate) struct Inside {
 }
 
 /// Where programs may write.
-const TEMPORARY: &str = "/run/tmp";
+pub(crate) const TEMPORARY: &str = "/run/tmp";
 
 /// The file that a guest is told by.
 pub(crate) fn told(host: usize) -> String {
@@ -124,9 +124,9 @@ pub(crate) fn write_whole(path: &Path, text: &str) -> io::Result<()> {
     fs::rename(part, path)
 }
 
-fn live(work: &str, place: usize) -> Result<(), String> {
+/// The file systems of a guest, and the folder where it finds what is for it.
+pub(crate) fn mount_all(work: &str) -> Result<(), String> {
     let failed = |what: &'static str| move |error: io::Error| format!("{what}: {error}");
-    let none: Option<&str> = None;
     let tree = |kind: &str, at: &str, data: Option<&str>| {
         mount(Some("none"), at, Some(kind), MsFlags::empty(), data).map_err(|error| format!("mounting {at}: {error}"))
     };
@@ -138,6 +138,13 @@ fn live(work: &str, place: usize) -> Result<(), String> {
     fs::create_dir(TEMPORARY).map_err(failed(TEMPORARY))?;
     let _ = fs::create_dir_all("/dev/shm").map(|()| tree("tmpfs", "/dev/shm", None));
     let _ = fs::create_dir_all("/dev/pts").map(|()| tree("devpts", "/dev/pts", None));
+    Ok(())
+}
+
+fn live(work: &str, place: usize) -> Result<(), String> {
+    let failed = |what: &'static str| move |error: io::Error| format!("{what}: {error}");
+    let none: Option<&str> = None;
+    mount_all(work)?;
     let shared = Path::new(SHARED);
     let text = fs::read_to_string(shared.join(told(place))).map_err(failed("what it is told"))?;
     let inside: Inside = serde_json::from_str(&text).map_err(|error| error.to_string())?;
@@ -277,7 +284,7 @@ fn now_ns() -> u64 {
 }
 
 /// What is left of the time to boot.
-fn until_begin() -> Duration {
+pub(crate) fn until_begin() -> Duration {
     Duration::from_nanos(BOOT.as_ns().saturating_sub(now_ns()))
 }
 

@@ -286,6 +286,19 @@ impl Queue {
         memory.write(self.used + 2, &self.given.to_le_bytes())
     }
 
+    /// Whether it is in use.
+    pub fn is_on(&self) -> bool {
+        self.is_on
+    }
+
+    /// Whether the guest shall tell when it offers buffers.
+    ///
+    /// # Errors
+    /// The ring is not in memory.
+    pub fn ask_for_notices(&self, memory: &Memory, asks: bool) -> Result<(), Fault> {
+        memory.write(self.used, &u16::from(!asks).to_le_bytes())
+    }
+
     /// Whether the guest wants to be told that buffers came back.
     ///
     /// # Errors

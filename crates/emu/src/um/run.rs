@@ -19,7 +19,7 @@ use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use serde_json::{Map, Value, json};
 
-use super::boot::{self, Kernel};
+use super::boot::{self, Card, Kernel};
 use super::controller::{Controller, Guest, Verdict};
 use super::inside::{self, Inside, Look};
 use crate::Stop;
@@ -136,7 +136,7 @@ pub(crate) fn run(plan: &Plan, guests_plan: &Guests) -> Result<ExitCode, Stop> {
 }
 
 /// A file system of this process and its children, gone when they are.
-fn private_folder(kernel: &Path) -> Result<PathBuf, String> {
+pub(crate) fn private_folder(kernel: &Path) -> Result<PathBuf, String> {
     let here = std::env::current_dir().unwrap_or_default();
     let is_free = |place: &&str| Path::new(place).is_dir() && !here.starts_with(place) && !kernel.starts_with(place);
     let Some(place) = PLACES.into_iter().find(is_free) else {
@@ -174,7 +174,7 @@ fn tell(plan: &Plan, guests_plan: &Guests, attached: &Attached, work: &Path) -> 
         fs::write(work.join(inside::told(place)), serde_json::to_vec(&inside)?)?;
         kernels.push(Kernel {
             program: guests_plan.kernel.clone(),
-            arguments: boot::arguments(work, place, &guests_plan.memory, &init),
+            arguments: boot::arguments(work, place, &guests_plan.memory, &init, Card::Net),
             seed: attached.seed.wrapping_mul(1 << 16).wrapping_add(u64::from(count(place))),
             log: work.join(format!("{place}.log")),
         });

@@ -113,15 +113,19 @@ pub enum Todo {
     Look(usize),
 }
 
-/// A guest's network device.
+/// What every device offers: VIRTIO_F_VERSION_1, and the protocol's own features.
+const COMMON: u64 = 1 << 32 | 1 << 30;
+
+/// A guest's device: a network card, or a simulated radio.
 #[derive(Debug)]
 pub struct Device {
     /// The guest's memory.
     pub memory: Memory,
     /// [`RECEIVE`] and [`SEND`].
     pub queues: [Queue; 2],
-    /// `struct virtio_net_config`.
+    /// `struct virtio_net_config`; of a radio nothing.
     config: [u8; 12],
+    features: u64,
     requests: Option<UnixStream>,
 }
 
@@ -131,7 +135,18 @@ impl Device {
         let mut config = [0; 12];
         config[..6].copy_from_slice(&mac);
         config[10..].copy_from_slice(&mtu.to_le_bytes());
-        Device { memory: Memory::default(), queues: Default::default(), config, requests: None }
+        Device { memory: Memory::default(), queues: Default::default(), config, features: FEATURES, requests: None }
+    }
+
+    /// A device of `mac80211_hwsim`, whose queues have the places of a network card's the other way round.
+    pub fn radio() -> Device {
+        Device {
+            memory: Memory::default(),
+            queues: Default::default(),
+            config: [0; 12],
+            features: COMMON,
+            requests: None,
+        }
     }
 
     /// Does what a request asks for, and returns the answer to be sent when what is to do is done.
@@ -142,7 +157,7 @@ impl Device {
         let body = &request.body;
         let mut todo = Todo::Nothing;
         let answer = match request.kind {
-            GET_FEATURES => Some(FEATURES.to_ne_bytes().to_vec()),
+            GET_FEATURES => Some(self.features.to_ne_bytes().to_vec()),
             GET_PROTOCOL_FEATURES => Some(PROTOCOL_FEATURES.to_ne_bytes().to_vec()),
             GET_CONFIG => Some(self.configuration(body)?),
             SET_MEM_TABLE => {

@@ -1,0 +1,321 @@
+//! A laboratory from beginning to end: kernels, their scripts, the medium between them, and what is kept.
+
+// The machine's own processes are waited for in the machine's time, and a guest's in its own.
+#![allow(clippy::disallowed_types, clippy::disallowed_methods)]
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use airtcp_core::convert::{count, count16, signed32};
+use airtcp_core::packet::PacketId;
+use airtcp_core::units::{Span, Time};
+use airtcp_core::wifi::RadioId;
+use airtcp_hwsim::Air;
+use airtcp_sim::scenario::Scenario;
+use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::wait::{WaitPidFlag, waitpid};
+use serde_json::{Value, json};
+
+use super::cell::{Cell as Lab, cell};
+use super::{script, tables};
+use crate::Stop;
+use crate::driver::{Delivered, Network, NotSent, Tap};
+use crate::plan::{Guests, Plan};
+use crate::run::end_with;
+use crate::space::become_root;
+use crate::store::{OUTPUT, Store, meanings};
+use crate::um::boot::{self, Card, Kernel, SHARED};
+use crate::um::controller::{Controller, Guest, Verdict};
+use crate::um::inside::{TEMPORARY, mount_all, ready, until_begin, write_whole};
+use crate::um::run::private_folder;
+
+/// Virtual time in which radios find each other, before the run begins.
+pub(crate) const LEAD: Span = Span::from_secs(6);
+/// Signals are looked at after so many turns of guests.
+const LOOK: u32 = 64;
+
+/// The medium as the controller's network: its guests have radios, and no packets of their own.
+struct Radios(Air, Rc<Cell<Time>>);
+
+impl Network for Radios {
+    fn deadline(&mut self) -> Time {
+        self.0.deadline()
+    }
+    fn run_until(&mut self, time: Time) {
+        self.0.run_until(time);
+        self.1.set(time);
+    }
+    fn inject(&mut self, _: usize, _: &[u8]) -> Result<PacketId, NotSent> {
+        Err(NotSent::Unroutable)
+    }
+    fn take_egress(&mut self, _: &mut dyn FnMut(Delivered)) -> bool {
+        false
+    }
+    fn take_message(&mut self, from: usize, message: &[u8]) -> Result<(), String> {
+        self.0.take_in(self.1.get(), RadioId(count16(from)), message).map_err(|why| why.to_string())
+    }
+    fn next_message(&mut self) -> Option<(usize, Vec<u8>)> {
+        self.0.mac.take_out().map(|(radio, message)| (radio.index(), message))
+    }
+    fn inside(&self) -> u32 {
+        0
+    }
+    fn mend(_: &Delivered, _: &mut [u8]) {}
+}
+
+/// Nobody looks at packets: they are the radios' own.
+struct NoTap;
+
+impl Tap for NoTap {
+    fn packet(&mut self, _: Time, _: usize, _: bool, _: &[u8]) {}
+}
+
+/// Runs the plan's scenario in kernels of their own.
+pub(crate) fn run(plan: &Plan, guests_plan: &Guests) -> Result<ExitCode, Stop> {
+    end_with(plan.parent)?;
+    let wpa2 = plan.lab.as_ref().is_some_and(|lab| lab.wpa2);
+    let scenario = Scenario::parse_json(&plan.scenario, &plan.file, &[]).map_err(|e| Stop::bad_input(e.to_string()))?;
+    let spec = scenario.to_spec().map_err(|faults| Stop::bad_input(faults.to_string()))?;
+    let cell = cell(&spec).map_err(|why| Stop::bad_input(format!("{}: {why}", plan.file)))?;
+    check_programs(wpa2)?;
+    become_root().map_err(Stop::bad_input)?;
+    let work = private_folder(&guests_plan.kernel).map_err(Stop::failure)?;
+    let begun = Instant::now();
+    let kernels = tell(&cell, guests_plan, &work, wpa2).map_err(|error| Stop::failure(format!("kernels: {error}")))?;
+    let mut caught = SigSet::empty();
+    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
+        caught.add(signal);
+    }
+    let signals = sigprocmask(SigmaskHow::SIG_BLOCK, Some(&caught), None)
+        .and_then(|()| SignalFd::with_flags(&caught, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK))
+        .map_err(|error| Stop::failure(error.desc()))?;
+    let (running, clocks, devices) = boot::begin(&work, &kernels).map_err(Stop::failure)?;
+    let mut guests = Vec::new();
+    for (place, ((radio, time), listener)) in cell.radios.iter().zip(clocks).zip(devices).enumerate() {
+        guests.push(Guest::with_radio(&radio.name, place, time, listener));
+    }
+    let mut air = Air::new(&cell.medium);
+    air.mac.want_damaged(RadioId(count16(cell.ap)), cell.radios[cell.ap].retry_out.is_some());
+    let end = LEAD + cell.duration;
+    let time = Rc::new(Cell::new(Time::ZERO));
+    let mut controller = Controller::new(Radios(air, Rc::clone(&time)), NoTap, guests, Some(end + tables::TAIL));
+    let mut turns = 0u32;
+    let mut interrupted = None;
+    let mut failed = None;
+    let ran = controller.run(&mut |_| {
+        let now = time.get();
+        turns = turns.wrapping_add(1);
+        if turns % LOOK != 0 {
+            return Verdict::On;
+        }
+        if let Ok(Some(signal)) = signals.read_signal() {
+            interrupted = Some(signed32(signal.ssi_signo));
+            return Verdict::Over;
+        }
+        // By now all are ready; later nobody looks.
+        failed = if turns % (LOOK * LOOK) == 0 || now < Time::ZERO + LEAD { error_of(&work, &cell) } else { None };
+        if failed.is_none() && now >= Time::ZERO + LEAD && now < Time::ZERO + LEAD + Span::from_ms(500) {
+            failed = not_ready(&work, &cell);
+        }
+        if failed.is_some() { Verdict::Over } else { Verdict::On }
+    });
+    drop(running);
+    ran.map_err(|failure| Stop::failure(format!("{failure}\n{}", last_words(&kernels))))?;
+    if let Some(why) = failed.or_else(|| not_ready(&work, &cell).filter(|_| interrupted.is_none())) {
+        return Err(Stop::failure(why));
+    }
+    if let Some(signal) = interrupted {
+        return Ok(ExitCode::from(u8::try_from(128 + signal).unwrap_or(1)));
+    }
+    let seen = tables::seen(&work, &cell);
+    let silent = tables::silent(&cell, &seen);
+    if !silent.is_empty() {
+        let said = (0..cell.radios.len()).filter_map(|place| fs::read_to_string(work.join(said(place))).ok());
+        let said: Vec<String> = said.filter(|text| !text.trim().is_empty()).collect();
+        let names = silent.join(", ");
+        return Err(Stop::failure(format!("nothing was heard of the programs of {names}\n{}", said.join("\n"))));
+    }
+    let wall_s = begun.elapsed().as_secs_f64();
+    let (all, summary) = tables::tables(&cell, &seen, &controller.network.0.mac);
+    if !plan.quiet {
+        say(&summary, &kernels, end, wall_s);
+    }
+    keep(plan, guests_plan, &cell, &all, &summary, (wall_s, wpa2, &controller.guests, &work))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn check_programs(wpa2: bool) -> Result<(), Stop> {
+    let needed = script::NEEDED.into_iter().chain(wpa2.then_some(script::NEEDED_FOR_WPA2));
+    let is_there = |name: &str| script::PATH.split(':').any(|folder| Path::new(folder).join(name).is_file());
+    let missing: Vec<(&str, &str)> = needed.filter(|(name, _)| !is_there(name)).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let names: Vec<&str> = missing.iter().map(|(name, _)| *name).collect();
+    let mut packages: Vec<&str> = missing.iter().map(|(_, package)| *package).collect();
+    packages.dedup();
+    let (names, packages) = (names.join(", "), packages.join(" "));
+    Err(Stop::bad_input(format!("airtcp lab needs {names}\n  Debian: apt install {packages}")))
+}
+
+/// What a kernel's script and programs said.
+fn said(place: usize) -> String {
+    format!("{place}.out")
+}
+
+/// Writes down what each kernel is to do, and how it is started.
+fn tell(cell: &Lab, guests_plan: &Guests, work: &Path, wpa2: bool) -> std::io::Result<Vec<Kernel>> {
+    let init = work.join("init");
+    std::os::unix::fs::symlink(fs::read_link("/proc/self/exe")?, &init)?;
+    fs::write(work.join("hostapd.conf"), script::hostapd(cell, wpa2))?;
+    fs::write(work.join("wpa.conf"), script::SUPPLICANT)?;
+    let mut kernels = Vec::new();
+    for place in 0..cell.radios.len() {
+        fs::write(work.join(format!("{place}.sh")), script::script(cell, place, wpa2, &init.display().to_string()))?;
+        kernels.push(Kernel {
+            program: guests_plan.kernel.clone(),
+            arguments: boot::arguments(work, place, &guests_plan.memory, &init, Card::Radio),
+            seed: cell.seed.wrapping_mul(1 << 16).wrapping_add(u64::from(count(place))),
+            log: work.join(format!("{place}.log")),
+        });
+    }
+    Ok(kernels)
+}
+
+/// What a kernel's script says that it could not do.
+fn error_of(work: &Path, cell: &Lab) -> Option<String> {
+    cell.radios.iter().enumerate().find_map(|(place, radio)| {
+        let text = fs::read_to_string(work.join(ready(place))).ok()?;
+        let why = text.strip_prefix("error ")?;
+        Some(format!("{:?}: {}", radio.name, why.trim_end()))
+    })
+}
+
+/// Why a kernel is not ready, if one is not.
+fn not_ready(work: &Path, cell: &Lab) -> Option<String> {
+    error_of(work, cell).or_else(|| {
+        let is_silent = |place: &usize| !work.join(ready(*place)).exists();
+        let place = (0..cell.radios.len()).find(is_silent)?;
+        let said = fs::read_to_string(work.join(said(place))).unwrap_or_default();
+        let lead = LEAD.as_secs_f64();
+        Some(format!("{:?} was not ready after {lead} s of its time\n{said}", cell.radios[place].name))
+    })
+}
+
+fn last_words(kernels: &[Kernel]) -> String {
+    let logs = kernels.iter().filter_map(|kernel| fs::read_to_string(&kernel.log).ok());
+    let last = |text: String| {
+        let lines: Vec<&str> = text.lines().collect();
+        lines[lines.len().saturating_sub(3)..].join("\n")
+    };
+    logs.map(last).collect::<Vec<_>>().join("\n")
+}
+
+/// The figures of each group, in a line.
+fn say(summary: &Value, kernels: &[Kernel], end: Span, wall_s: f64) {
+    for group in summary["groups"].as_array().into_iter().flatten() {
+        let name = group["group"].as_str().unwrap_or("");
+        let mut parts = Vec::new();
+        for (key, unit, factor) in [("goodput_bps", "Mbit/s", 1e-6), ("rtt_mean_ms", "ms round trip", 1.0)] {
+            parts.extend(group[key].as_f64().map(|value| format!("{:.2} {unit}", value * factor)));
+        }
+        if group["kind"] != "unlimited" {
+            parts.push(format!("{} of {} came", group["received"], group["segments_sent"]));
+        }
+        eprintln!("airtcp: {name}: {}", parts.join(", "));
+    }
+    let virtual_s = end.as_secs_f64();
+    eprintln!("airtcp: {virtual_s:.1} s of virtual time in {wall_s:.1} s, {} kernels", kernels.len());
+}
+
+/// Counters of the remedy, as the access point's kernel has them at the end.
+fn counters(work: &Path, ap: usize) -> Value {
+    let text = fs::read_to_string(work.join(format!("{ap}.retry_out"))).unwrap_or_default();
+    let pairs = text.lines().filter_map(|line| line.split_once(':'));
+    let known: BTreeMap<&str, u64> = pairs.filter_map(|(key, value)| Some((key, value.trim().parse().ok()?))).collect();
+    json!(known)
+}
+
+fn keep(
+    plan: &Plan,
+    guests_plan: &Guests,
+    cell: &Lab,
+    tables: &[airtcp_core::table::Table],
+    summary: &Value,
+    (wall_s, wpa2, guests, work): (f64, bool, &[Guest], &PathBuf),
+) -> Result<(), Stop> {
+    let failed = |error: std::io::Error| Stop::failure(format!("cannot write tables: {error}"));
+    let Some(record) = &plan.record else { return Ok(()) };
+    let hosts = cell.radios.iter().zip(guests).map(|(radio, guest)| {
+        let about = json!({
+            "rate": script::about(radio),
+            "retry_out": radio.retry_out,
+            "frames_to_medium": guest.counts.sent,
+            "messages_from_medium": guest.counts.received,
+        });
+        (radio.name.clone(), about)
+    });
+    let hosts: serde_json::Map<String, Value> = hosts.collect();
+    let about = json!({
+        "validity": "virtual",
+        "kernel": guests_plan.name,
+        "stack": "mac80211 on airtcp's medium",
+        "wpa2": wpa2,
+        "driver": { "wall_s": wall_s },
+        "hosts": hosts,
+        "retry_out": counters(work, cell.ap),
+    });
+    let mut store = Store::begin(&record.folder).map_err(failed)?;
+    store.add(tables).and_then(|()| store.end()).map_err(failed)?;
+    let frames: u64 = guests.iter().map(|guest| guest.counts.sent).sum();
+    let all = json!({
+        "summary": summary,
+        "events": frames,
+        "packets_delivered": guests.iter().map(|guest| guest.counts.received).sum::<u64>(),
+        "simulated_s": cell.duration.as_secs_f64(),
+        "meanings": meanings(tables),
+        "emu": about,
+    });
+    let text = serde_json::to_vec(&all).map_err(|error| failed(error.into()))?;
+    fs::write(record.folder.join(OUTPUT), text).map_err(failed)
+}
+
+/// Runs as the first process of a laboratory's kernel: it never ends, since its end would be the kernel's.
+pub(crate) fn guest_run(work: &str, host: &str) -> ExitCode {
+    let place = host.parse().unwrap_or(0);
+    if let Err(why) = live(work, place) {
+        let _ = write_whole(&Path::new(SHARED).join(ready(place)), &format!("error {why}"));
+    }
+    loop {
+        // What programs leave behind is taken away; without any there is nothing to wait for.
+        if waitpid(None, Some(WaitPidFlag::__WALL)).is_err() {
+            std::thread::sleep(Duration::from_secs(3600));
+        }
+    }
+}
+
+fn live(work: &str, place: usize) -> Result<(), String> {
+    let failed = |what: &'static str| move |error: std::io::Error| format!("{what}: {error}");
+    mount_all(work)?;
+    // As systemd sets it.
+    let _ = fs::write("/proc/sys/net/core/default_qdisc", "fq_codel");
+    let shared = Path::new(SHARED);
+    let out = File::create(shared.join(said(place))).map_err(failed("what it says"))?;
+    std::thread::sleep(until_begin());
+    let mut shell = Command::new("/bin/sh");
+    shell.arg(shared.join(format!("{place}.sh"))).env_clear();
+    shell.env("PATH", script::PATH).env("TMPDIR", TEMPORARY).env("HOME", TEMPORARY).current_dir("/");
+    shell.stdin(Stdio::null()).stdout(out.try_clone().map_err(failed("what it says"))?).stderr(out);
+    let status = shell.status().map_err(failed("/bin/sh"))?;
+    if status.success() || shared.join(ready(place)).exists() {
+        Ok(())
+    } else {
+        Err(format!("its script ended with {status}"))
+    }
+}

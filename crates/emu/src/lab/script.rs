@@ -1,0 +1,214 @@
+//! What each kernel of a laboratory is to do, as a shell script: its radio, its addresses, its lines, its programs.
+
+use std::fmt::Write as _;
+
+use airtcp_core::units::{Span, Time};
+use airtcp_hwsim::frame;
+
+use super::cell::{Cell, Host, Kind, Line, Radio};
+use super::run::LEAD;
+use crate::um::boot::SHARED;
+use crate::um::controller::BOOT;
+use crate::world::sysctls;
+
+/// Programs that the scripts need, and the Debian packages that have them.
+pub(crate) const NEEDED: [(&str, &str); 4] =
+    [("hostapd", "hostapd"), ("iw", "iw"), ("ip", "iproute2"), ("tc", "iproute2")];
+/// With WPA2, too.
+pub(crate) const NEEDED_FOR_WPA2: (&str, &str) = ("wpa_supplicant", "wpasupplicant");
+
+/// Where scripts look for programs.
+pub(crate) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// The first port of flows: each has its own.
+const PORT: usize = 5001;
+/// MHz: the first channel of the band in which a new kernel lets access points begin.
+const FREQUENCY: u32 = 2412;
+
+/// The file of a flow's end.
+pub(crate) fn end_file(flow: usize, end: &str) -> String {
+    format!("flow{flow}.{end}")
+}
+
+fn mac(place: usize) -> String {
+    let bytes = frame::address(airtcp_core::convert::count16(place));
+    bytes.map(|byte| format!("{byte:02x}")).join(":")
+}
+
+fn station_address(place: usize) -> String {
+    format!("10.1.{}.{}", place / 250, place % 250 + 1)
+}
+
+fn address(host: Host) -> String {
+    match host {
+        Host::Station(place) => station_address(place),
+        Host::Wired(place) => format!("10.2.{place}.2"),
+    }
+}
+
+/// The configuration of hostapd.
+pub(crate) fn hostapd(cell: &Cell, wpa2: bool) -> String {
+    // Basic rates as those of the model: no frame goes at a rate of 802.11b. A link with many errors is no reason to end it.
+    let mut text = "interface=wlan0\ndriver=nl80211\nssid=airtcp\nhw_mode=g\nchannel=1\nieee80211n=1\nwmm_enabled=1\n\
+        supported_rates=60 90 120 180 240 360 480 540\nbasic_rates=60 120 240\nbeacon_int=100\ndisassoc_low_ack=0\n"
+        .to_owned();
+    if cell.radios[cell.ap].short_gi {
+        text += "ht_capab=[SHORT-GI-20]\n";
+    }
+    if wpa2 {
+        text += "wpa=2\nwpa_passphrase=airtcp-lab\nwpa_key_mgmt=WPA-PSK\nrsn_pairwise=CCMP\n";
+    }
+    text
+}
+
+/// The configuration of wpa_supplicant.
+pub(crate) const SUPPLICANT: &str = "network={\nssid=\"airtcp\"\npsk=\"airtcp-lab\"\nscan_freq=2412\n}\n";
+
+/// The script of a radio's kernel.
+pub(crate) fn script(cell: &Cell, place: usize, wpa2: bool, program: &str) -> String {
+    let radio = &cell.radios[place];
+    let mut text = format!(
+        "W={SHARED}\nfail() {{ echo \"error $1\" > $W/{place}.part; mv $W/{place}.part $W/{place}.ready; exit 1; }}\n\
+        must() {{ \"$@\" || fail \"$* failed\"; }}\n\
+        must mount -t debugfs none /sys/kernel/debug\nmust ip link set lo up\n\
+        must ip link set wlan0 address {}\n",
+        mac(place)
+    );
+    tcp(&mut text, radio.tcp.as_deref(), "");
+    if place == cell.ap {
+        access_point(&mut text, cell, place);
+    } else {
+        station(&mut text, cell, place, wpa2);
+    }
+    if let Some(mcs) = radio.mcs {
+        let guard = if radio.short_gi { "sgi" } else { "lgi" };
+        let _ = writeln!(text, "must iw dev wlan0 set bitrates ht-mcs-2.4 {mcs} {guard}-2.4");
+    }
+    for (number, flow) in cell.flows.iter().enumerate() {
+        for (host, is_source) in [(flow.from, true), (flow.to, false)] {
+            let runs_here = match host {
+                Host::Station(station) => station == place,
+                Host::Wired(_) => place == cell.ap,
+            };
+            if runs_here {
+                program_of(&mut text, cell, number, host, is_source, program);
+            }
+        }
+    }
+    if radio.retry_out.is_some() {
+        // Counters, when all flows are over.
+        let end = (BOOT + LEAD + cell.duration + Span::from_ms(300)).as_ns();
+        let _ = writeln!(
+            text,
+            "( {program} lab-traffic wait {end}; cd /sys/kernel/debug/ieee80211/phy0/retry_out; \
+            grep . seen disbelieved given_up late > $W/{place}.retry_out ) &"
+        );
+    }
+    let _ = writeln!(text, "echo ready > $W/{place}.part; mv $W/{place}.part $W/{place}.ready");
+    text
+}
+
+/// Sysctls of TCP, in a namespace if `within` enters one.
+fn tcp(text: &mut String, config: Option<&airtcp_core::tcp::TcpConfig>, within: &str) {
+    for sysctl in config.map(sysctls).unwrap_or_default() {
+        let _ = writeln!(text, "must {within}sh -c 'echo \"{}\" > /proc/sys/net/{}'", sysctl.value, sysctl.key);
+    }
+}
+
+fn access_point(text: &mut String, cell: &Cell, place: usize) {
+    let _ = writeln!(
+        text,
+        "hostapd -B $W/hostapd.conf > $W/hostapd.log 2>&1 || fail \"hostapd: $(tail -n 2 $W/hostapd.log)\"\n\
+        must ip addr add {}/16 dev wlan0\nmust sh -c 'echo 1 > /proc/sys/net/ipv4/ip_forward'",
+        station_address(place)
+    );
+    for (n, host) in cell.wired.iter().enumerate() {
+        let within = format!("ip netns exec w{n} ");
+        let _ = writeln!(
+            text,
+            "must ip netns add w{n}\nmust ip link add v{n} gso_max_segs 1 type veth peer name eth0 netns w{n}\n\
+            must ip addr add 10.2.{n}.1/24 dev v{n}\nmust ip link set v{n} up\n\
+            must {within}ip link set lo up\nmust {within}ip link set eth0 gso_max_segs 1 up\n\
+            must {within}ip addr add 10.2.{n}.2/24 dev eth0\nmust {within}ip route add default via 10.2.{n}.1"
+        );
+        netem(text, host.down, &format!("dev v{n}"), "");
+        netem(text, host.up, "dev eth0", &within);
+        tcp(text, host.tcp.as_deref(), &within);
+    }
+    if let Some(table) = &cell.radios[place].retry_out {
+        let _ = writeln!(
+            text,
+            "R=/sys/kernel/debug/ieee80211/phy0/retry_out\n\
+            [ -d $R ] || fail 'this kernel has no retry-out: tools/uml/build.py 6.12 --wifi makes one'\n\
+            must sh -c \"echo {table} > $R/table\"\nmust sh -c \"echo 1 > $R/enabled\""
+        );
+    }
+}
+
+fn netem(text: &mut String, line: Line, device: &str, within: &str) {
+    let delay_ns = line.delay.as_ns();
+    let (delay, rate, limit) =
+        (format!("{}.{:03}us", delay_ns / 1000, delay_ns % 1000), line.rate.as_bps(), line.limit);
+    let _ = writeln!(text, "must {within}tc qdisc add {device} root netem delay {delay} rate {rate}bit limit {limit}");
+}
+
+fn station(text: &mut String, cell: &Cell, place: usize, wpa2: bool) {
+    // One after the other, when the access point is there.
+    let wait = 500 + 50 * place;
+    let ap = station_address(cell.ap);
+    let _ = writeln!(
+        text,
+        "must ip link set wlan0 up\niw dev wlan0 set power_save off\nsleep {}.{:03}",
+        wait / 1000,
+        wait % 1000
+    );
+    if wpa2 {
+        let _ = writeln!(
+            text,
+            "wpa_supplicant -B -i wlan0 -c $W/wpa.conf > $W/wpa{place}.log 2>&1 || fail \"wpa_supplicant: $(tail -n 2 $W/wpa{place}.log)\""
+        );
+    } else {
+        let _ = writeln!(
+            text,
+            "iw dev wlan0 connect -w airtcp {FREQUENCY} {} > $W/iw{place}.log 2>&1 || fail \"no association: $(tail -n 1 $W/iw{place}.log)\"",
+            mac(cell.ap)
+        );
+    }
+    let _ = writeln!(
+        text,
+        "must ip addr add {}/16 dev wlan0\nmust ip route add default via {ap}\n\
+        for try in 1 2 3 4 5; do ping -c 1 -W 1 -q {ap} > /dev/null && break; done\n\
+        ping -c 1 -W 1 -q {ap} > /dev/null || fail 'the access point does not answer'",
+        station_address(place)
+    );
+}
+
+fn program_of(text: &mut String, cell: &Cell, number: usize, host: Host, is_source: bool, program: &str) {
+    let flow = &cell.flows[number];
+    let within = match host {
+        Host::Station(_) => String::new(),
+        Host::Wired(place) => format!("ip netns exec w{place} "),
+    };
+    let at = |time: Time| (BOOT + LEAD).as_ns() + time.as_ns();
+    let (start, stop, interval) = (at(flow.start), at(flow.stop), cell.interval.as_ns());
+    let (port, to) = (PORT + number, address(flow.to));
+    let out = |end: &str| format!("{SHARED}/{}", end_file(number, end));
+    let words = match (&flow.kind, is_source) {
+        (Kind::Tcp { cc }, true) => format!("send {to} {port} {start} {stop} {interval} {} {cc}", out("sent")),
+        (Kind::Tcp { .. }, false) => format!("sink {port} {start} {stop} {interval} {}", out("came")),
+        (Kind::Ping { interval, payload }, true) => {
+            format!("ping {to} {port} {start} {stop} {} {} {payload}", interval.as_ns(), out("sent"))
+        }
+        (Kind::Ping { .. }, false) => format!("echo {port}"),
+        (Kind::Cbr { interval, payload }, true) => {
+            format!("datagrams {to} {port} {start} {stop} {} {} {payload}", interval.as_ns(), out("sent"))
+        }
+        (Kind::Cbr { .. }, false) => format!("count {port} {start} {stop} {interval} {}", out("came")),
+    };
+    let _ = writeln!(text, "{within}{program} lab-traffic {words} &");
+}
+
+/// A radio's part of the report.
+pub(crate) fn about(radio: &Radio) -> String {
+    radio.mcs.map_or_else(|| "minstrel_ht".to_owned(), |mcs| format!("MCS {mcs}"))
+}

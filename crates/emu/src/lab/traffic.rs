@@ -1,0 +1,254 @@
+//! The programs of a laboratory's flows. Each runs inside a guest, where time is virtual, and writes what it saw to a file when its
+//! flow is over.
+
+// A guest's own clock is the laboratory's.
+#![allow(clippy::disallowed_types, clippy::disallowed_methods)]
+
+use std::fs;
+use std::io::{self, Read, Write};
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use nix::sys::socket::{setsockopt, sockopt};
+use nix::time::{ClockId, clock_gettime};
+use serde::{Deserialize, Serialize};
+
+use crate::sys::tcp_info;
+
+/// A TCP sender at one instant: times in ns, the rest as the kernel counts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Sample {
+    pub(crate) at: u64,
+    pub(crate) bytes_acked: u64,
+    pub(crate) srtt_us: u32,
+    pub(crate) min_rtt_us: u32,
+    pub(crate) cwnd: u32,
+    pub(crate) segments: u32,
+    pub(crate) retransmitted: u32,
+}
+
+/// A datagram: its number, and when it was sent and came, or came back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Datagram {
+    pub(crate) number: u64,
+    pub(crate) sent: u64,
+    pub(crate) came: Option<u64>,
+}
+
+/// What one end of a flow saw.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Seen {
+    pub(crate) samples: Vec<Sample>,
+    /// Payload that has come, by time.
+    pub(crate) came: Vec<(u64, u64)>,
+    pub(crate) datagrams: Vec<Datagram>,
+}
+
+impl Seen {
+    fn write(&self, path: &str) -> io::Result<()> {
+        let part = format!("{path}.part");
+        fs::write(&part, serde_json::to_vec(self)?)?;
+        fs::rename(part, path)
+    }
+}
+
+fn now() -> u64 {
+    let now = clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(Duration::ZERO, Duration::from);
+    u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn sleep_until(time: u64) {
+    let left = time.saturating_sub(now());
+    if left > 0 {
+        std::thread::sleep(Duration::from_nanos(left));
+    }
+}
+
+/// Runs one of the programs.
+pub(crate) fn run(words: &[&str]) -> ExitCode {
+    match program(words) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("lab-traffic {}: {error}", words.join(" "));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn program(words: &[&str]) -> io::Result<()> {
+    let number = |text: &&str| text.parse::<u64>().map_err(io::Error::other);
+    match words {
+        ["send", host, port, start, stop, interval, out, cc] => {
+            let (start, stop, interval) = (number(start)?, number(stop)?, number(interval)?);
+            send(&format!("{host}:{port}"), cc, start, stop, interval, out)
+        }
+        ["sink", port, start, stop, interval, out] => {
+            sink(&format!("0.0.0.0:{port}"), number(start)?, number(stop)?, number(interval)?, out)
+        }
+        ["ping" | "datagrams", host, port, start, stop, interval, out, payload] => {
+            let (start, stop, interval) = (number(start)?, number(stop)?, number(interval)?);
+            let payload = usize::try_from(number(payload)?).unwrap_or(0);
+            let comes_back = words[0] == "ping";
+            datagrams(&format!("{host}:{port}"), (start, stop, interval), out, payload, comes_back)
+        }
+        ["wait", time] => {
+            sleep_until(number(time)?);
+            Ok(())
+        }
+        ["echo", port] => echo(&format!("0.0.0.0:{port}")),
+        ["count", port, _, stop, _, out] => count(&format!("0.0.0.0:{port}"), number(stop)?, out),
+        _ => Err(io::Error::other("no such program")),
+    }
+}
+
+/// At each multiple of `interval` after `start`, until `stop`.
+fn ticks(start: u64, stop: u64, interval: u64) -> impl Iterator<Item = u64> {
+    let step = interval.max(1_000_000);
+    (0..).map(move |n: u64| (start + n * step).min(stop)).take_while(move |&at| at < stop).chain([stop])
+}
+
+fn send(to: &str, cc: &str, start: u64, stop: u64, interval: u64, out: &str) -> io::Result<()> {
+    sleep_until(start);
+    let mut stream = TcpStream::connect(to)?;
+    setsockopt(&stream, sockopt::TcpCongestion, &cc.into())?;
+    let watched = stream.try_clone()?;
+    let path = out.to_owned();
+    let watch = std::thread::spawn(move || -> io::Result<()> {
+        let mut seen = Seen::default();
+        for at in ticks(start, stop, interval) {
+            sleep_until(at);
+            seen.samples.push(sample(&tcp_info(&watched)?));
+        }
+        seen.write(&path)?;
+        std::process::exit(0)
+    });
+    let block = vec![0; 65536];
+    while now() < stop {
+        stream.write_all(&block)?;
+    }
+    watch.join().unwrap_or(Ok(()))
+}
+
+fn sample(info: &[u8]) -> Sample {
+    let word = |at: usize| info.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |b| u32::from_ne_bytes(*b));
+    let long = |at: usize| info.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |b| u64::from_ne_bytes(*b));
+    Sample {
+        at: now(),
+        bytes_acked: long(120),
+        srtt_us: word(68),
+        min_rtt_us: word(148),
+        cwnd: word(80),
+        segments: word(136),
+        retransmitted: word(100),
+    }
+}
+
+fn sink(at: &str, start: u64, stop: u64, interval: u64, out: &str) -> io::Result<()> {
+    let listener = TcpListener::bind(at)?;
+    let total = Arc::new(AtomicU64::new(0));
+    let (read, path) = (Arc::clone(&total), out.to_owned());
+    std::thread::spawn(move || {
+        let mut seen = Seen::default();
+        for at in ticks(start, stop, interval) {
+            sleep_until(at);
+            seen.came.push((now(), read.load(Ordering::Relaxed)));
+        }
+        let _ = seen.write(&path);
+    });
+    let (mut stream, _) = listener.accept()?;
+    let mut buffer = vec![0; 1 << 18];
+    loop {
+        let got = stream.read(&mut buffer)?;
+        if got == 0 {
+            // What was seen is still to be written.
+            sleep_until(stop + 1_000_000_000);
+            return Ok(());
+        }
+        total.fetch_add(u64::try_from(got).unwrap_or(0), Ordering::Relaxed);
+    }
+}
+
+/// The head of a datagram: its number, and when it was sent.
+const HEAD: usize = 16;
+
+fn head(bytes: &[u8]) -> Option<(u64, u64)> {
+    let number = bytes.first_chunk().map(|b| u64::from_be_bytes(*b))?;
+    let sent = bytes.get(8..)?.first_chunk().map(|b| u64::from_be_bytes(*b))?;
+    Some((number, sent))
+}
+
+fn datagrams(
+    to: &str,
+    (start, stop, interval): (u64, u64, u64),
+    out: &str,
+    payload: usize,
+    comes_back: bool,
+) -> io::Result<()> {
+    let socket = UdpSocket::bind("0.0.0.0:0")?;
+    socket.connect(to)?;
+    let all: Arc<Mutex<Vec<Datagram>>> = Arc::default();
+    if comes_back {
+        let (socket, all) = (socket.try_clone()?, Arc::clone(&all));
+        std::thread::spawn(move || {
+            let mut buffer = vec![0; 65536];
+            while let Ok(got) = socket.recv(&mut buffer) {
+                let came = now();
+                let Some((number, _)) = buffer.get(..got).and_then(head) else { continue };
+                let Ok(mut all) = all.lock() else { return };
+                let known = usize::try_from(number).ok().and_then(|n| all.get_mut(n));
+                if let Some(own) = known.filter(|own| own.came.is_none()) {
+                    own.came = Some(came);
+                }
+            }
+        });
+    }
+    let mut bytes = vec![0; payload.max(HEAD)];
+    for number in 0.. {
+        let at = start + number * interval.max(1000);
+        if at >= stop {
+            break;
+        }
+        sleep_until(at);
+        let sent = now();
+        bytes[..8].copy_from_slice(&number.to_be_bytes());
+        bytes[8..HEAD].copy_from_slice(&sent.to_be_bytes());
+        if let Ok(mut all) = all.lock() {
+            all.push(Datagram { number, sent, came: None });
+        }
+        // A datagram that the kernel does not take is one that does not come.
+        let _ = socket.send(&bytes);
+    }
+    // The last ones have until then to come back.
+    sleep_until(stop + 500_000_000);
+    let datagrams = all.lock().map(|all| all.clone()).unwrap_or_default();
+    Seen { datagrams, ..Seen::default() }.write(out)
+}
+
+fn echo(at: &str) -> io::Result<()> {
+    let socket = UdpSocket::bind(at)?;
+    let mut buffer = vec![0; 65536];
+    loop {
+        let (got, from) = socket.recv_from(&mut buffer)?;
+        let _ = socket.send_to(&buffer[..got], from);
+    }
+}
+
+fn count(at: &str, stop: u64, out: &str) -> io::Result<()> {
+    let socket = UdpSocket::bind(at)?;
+    let mut seen = Seen::default();
+    let mut buffer = vec![0; 65536];
+    loop {
+        let left = (stop + 400_000_000).saturating_sub(now());
+        if left == 0 {
+            return seen.write(out);
+        }
+        socket.set_read_timeout(Some(Duration::from_nanos(left.max(1000))))?;
+        let Ok(got) = socket.recv(&mut buffer) else { continue };
+        if let Some((number, sent)) = buffer.get(..got).and_then(head) {
+            seen.datagrams.push(Datagram { number, sent, came: Some(now()) });
+        }
+    }
+}

@@ -1,0 +1,433 @@
+//! What a radio does above the medium when its queues, sessions and rate control are a kernel's: a table of frames that were handed
+//! over, and what a chip and its driver make of them.
+//!
+//! **A-MPDUs** are formed of frames of one receiver and one identifier, within the Block Ack window and the limits of
+//! [`Aggregation`](airtcp_core::wifi::Aggregation), as many ahead as it says. What fails goes back to its place in the queue and out
+//! in a later A-MPDU; an A-MPDU that nothing answers is repeated whole, along the series of rates of its first frame.
+//! [`Retries`](airtcp_core::wifi::Retries) limits both. A kernel learns how each MPDU ended, with its tries by rate.
+//!
+//! **Turns**: of the receivers with frames that wait, the one that was not served last, in the order in which their frames came.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use airtcp_core::convert::{count, count16, saturate8};
+use airtcp_core::units::{Seq12, Span, Time};
+use airtcp_core::wifi::config::RetryCount;
+use airtcp_core::wifi::medium::{Arrival, Fate, Mac, Outcome, Payload, Plan, Signals, To};
+use airtcp_core::wifi::phy::{Timing, timing};
+use airtcp_core::wifi::{Ac, RadioConfig, RadioId};
+
+use crate::frame::{self, Address, FCS};
+use crate::message::{self, AMPDU, Arrived, NO_ACK, STAGES, Sent};
+use crate::rate::{self, Stage};
+
+/// Where a signal has no power, frames arrive with this one, dBm.
+const SIGNAL: i32 = -50;
+/// Noise in 20 MHz, dBm.
+const NOISE: f32 = -95.0;
+
+/// A frame of a kernel.
+#[derive(Debug)]
+struct Mpdu {
+    sent: Sent,
+    /// Tries behind it, as the limit counts them.
+    retries: u8,
+    /// By stage of its own series.
+    tries: [u8; STAGES],
+    was_sent: bool,
+}
+
+impl Mpdu {
+    fn bytes(&self) -> u32 {
+        count(self.sent.bytes.len() + FCS)
+    }
+    fn may_aggregate(&self) -> bool {
+        self.sent.flags & AMPDU != 0
+    }
+    /// Frames of one key keep their order.
+    fn key(&self) -> (Address, Option<u8>) {
+        (self.sent.header.receiver, self.sent.header.tid)
+    }
+}
+
+/// A PPDU that is ready for the air.
+#[derive(Debug)]
+struct Ppdu {
+    mpdus: Vec<Mpdu>,
+    /// It is under Block Ack; alone in a PPDU, too.
+    in_session: bool,
+    /// Tries of it, those included of which only an RTS was sent.
+    tried: u32,
+    /// Number of the A-MPDU.
+    number: u32,
+    /// What its receiver has of each MPDU, of the try under way.
+    fates: Vec<Fate>,
+}
+
+impl Ppdu {
+    fn series(&self) -> &[Stage] {
+        self.mpdus.first().map_or(&[], |mpdu| &mpdu.sent.series)
+    }
+    /// The stage of the next try; the last one for tries beyond the series.
+    fn stage(&self) -> usize {
+        let mut before = 0;
+        let past = |stage: &&Stage| {
+            before += u32::from(stage.count);
+            before <= self.tried
+        };
+        self.series().iter().take_while(past).count().min(self.series().len().saturating_sub(1))
+    }
+}
+
+/// Frames of one category.
+#[derive(Debug, Default)]
+struct Queue {
+    waiting: VecDeque<Mpdu>,
+    formed: VecDeque<Ppdu>,
+    last: Option<(Address, Option<u8>)>,
+}
+
+impl Queue {
+    /// The oldest sequence number of a session that is not resolved.
+    fn window_start(&self, key: (Address, Option<u8>)) -> Option<Seq12> {
+        let formed = self.formed.iter().flat_map(|ppdu| &ppdu.mpdus);
+        let own = formed.chain(&self.waiting).filter(|mpdu| mpdu.key() == key && mpdu.may_aggregate());
+        own.map(|mpdu| mpdu.sent.header.sn).reduce(|oldest, sn| if sn.is_before(oldest) { sn } else { oldest })
+    }
+
+    /// Puts a frame back to where its number belongs.
+    fn put_back(&mut self, mpdu: Mpdu) {
+        let sn = mpdu.sent.header.sn;
+        let follows = |other: &Mpdu| other.key() == mpdu.key() && sn.is_before(other.sent.header.sn);
+        let before = |other: &Mpdu| other.key() == mpdu.key() && other.sent.header.sn.is_before(sn);
+        let at = self.waiting.iter().position(follows);
+        let behind = || self.waiting.iter().rposition(before).map(|at| at + 1);
+        let at = at.or_else(behind).unwrap_or(0);
+        self.waiting.insert(at, mpdu);
+    }
+}
+
+/// What one radio has sent to another.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// PPDUs, every try counted.
+    pub ppdus: u64,
+    /// Those of them that nothing answered.
+    pub unanswered: u64,
+    /// Those of them that another transmission hit.
+    pub collided: u64,
+    /// Under Block Ack: A-MPDUs, and single MPDUs in their place.
+    pub ampdus: u64,
+    /// MPDUs in them, every try counted.
+    pub mpdus: u64,
+    /// Those of them that were not acknowledged.
+    pub mpdus_failed: u64,
+    /// Given up after the last retry.
+    pub given_up: u64,
+    /// Sum of the rates of `ampdus`, bit/s.
+    pub rate_sum_bps: u128,
+    /// Of exchanges, from the first bit to the end of the answer.
+    pub airtime_ns: u64,
+    /// Frames without Block Ack: management and others.
+    pub frames: u64,
+}
+
+#[derive(Debug)]
+struct Radio {
+    config: Arc<RadioConfig>,
+    timing: Arc<Timing>,
+    txop: [Span; 4],
+    queues: [Queue; 4],
+    /// The kernel's name of it; zero until it has sent something.
+    name: Address,
+    wants_damaged: bool,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct HwsimMac {
+    radios: Vec<Radio>,
+    /// A radio that nobody hears: for it are frames to addresses that nobody has.
+    nobody: RadioId,
+    out: VecDeque<(RadioId, Vec<u8>)>,
+    ampdus: u32,
+    traffic: BTreeMap<(RadioId, RadioId), Traffic>,
+}
+
+impl HwsimMac {
+    /// Radios with nothing to send: their configuration, the durations of their PHY, and the limits of their TXOPs.
+    pub(crate) fn new(radios: Vec<(Arc<RadioConfig>, Arc<Timing>, [Span; 4])>) -> HwsimMac {
+        let nobody = RadioId::at(radios.len());
+        let radio = |(config, timing, txop)| Radio {
+            config,
+            timing,
+            txop,
+            queues: Default::default(),
+            // As hwsim calls the first radio of a kernel.
+            name: [0x42, 0, 0, 0, 0, 0],
+            wants_damaged: false,
+        };
+        let radios = radios.into_iter().map(radio).collect();
+        HwsimMac { radios, nobody, out: VecDeque::new(), ampdus: 0, traffic: BTreeMap::new() }
+    }
+
+    /// Whether a radio hears of frames that arrive damaged. Kernels that did not ask for them drop them.
+    pub fn want_damaged(&mut self, radio: RadioId, wants: bool) {
+        self.radios[radio.index()].wants_damaged = wants;
+    }
+
+    /// The next message for a kernel.
+    pub fn take_out(&mut self) -> Option<(RadioId, Vec<u8>)> {
+        self.out.pop_front()
+    }
+
+    /// Who has sent how much to whom, and to nobody.
+    pub fn traffic(&self) -> &BTreeMap<(RadioId, RadioId), Traffic> {
+        &self.traffic
+    }
+
+    /// The number of a radio for frames to addresses that no radio has.
+    pub fn nobody(&self) -> RadioId {
+        self.nobody
+    }
+
+    /// Frames that a radio holds.
+    pub fn held(&self, radio: RadioId) -> usize {
+        let queues = self.radios.get(radio.index()).map_or(&[][..], |radio| &radio.queues);
+        queues.iter().map(|q| q.waiting.len() + q.formed.iter().map(|ppdu| ppdu.mpdus.len()).sum::<usize>()).sum()
+    }
+
+    /// A kernel hands over a frame. Its category.
+    pub(crate) fn take_in(&mut self, radio: RadioId, sent: Sent) -> Ac {
+        let ac = sent.header.ac;
+        self.radios[radio.index()].name = sent.radio;
+        let mpdu = Mpdu { sent, retries: 0, tries: [0; STAGES], was_sent: false };
+        self.radios[radio.index()].queues[ac.index()].waiting.push_back(mpdu);
+        self.form_ahead(radio, ac);
+        ac
+    }
+
+    /// Forms as many PPDUs as the radio keeps ready.
+    fn form_ahead(&mut self, radio: RadioId, ac: Ac) {
+        let ahead = usize::from(self.radios[radio.index()].config.aggregation.formed_ahead);
+        while self.radios[radio.index()].queues[ac.index()].formed.len() < ahead && self.form(radio, ac) {}
+    }
+
+    /// Forms one PPDU; false: nothing can be sent.
+    fn form(&mut self, radio: RadioId, ac: Ac) -> bool {
+        let r = &mut self.radios[radio.index()];
+        let longest = r.longest(ac);
+        let queue = &mut r.queues[ac.index()];
+        let mut keys = Vec::new();
+        for mpdu in &queue.waiting {
+            if !keys.contains(&mpdu.key()) {
+                keys.push(mpdu.key());
+            }
+        }
+        // Who was served last comes last.
+        if let Some(at) = keys.iter().position(|key| Some(*key) == queue.last) {
+            let last = keys.remove(at);
+            keys.push(last);
+        }
+        let limits = &r.config.aggregation;
+        for key in keys {
+            let mut mpdus: Vec<Mpdu> = Vec::new();
+            let (mut at, mut total, mut most_bytes) = (0, 0, 0);
+            let start = queue.window_start(key);
+            while at < queue.waiting.len() {
+                let next = &queue.waiting[at];
+                if next.key() != key {
+                    at += 1;
+                    continue;
+                }
+                if !next.may_aggregate() {
+                    if mpdus.is_empty() {
+                        mpdus.extend(queue.waiting.remove(at));
+                    }
+                    break;
+                }
+                let is_inside = start.is_none_or(|start| start.distance_to(next.sent.header.sn) < limits.window);
+                let size = timing::subframe_bytes(next.bytes());
+                if mpdus.is_empty() {
+                    let slowest = next.sent.series.iter().map(|stage| stage.mode).min_by_key(|mode| mode.rate());
+                    let within = slowest.map_or(0, |mode| r.timing.psdu_bytes_within(mode, longest(mode)));
+                    most_bytes = within.min(limits.max_bytes);
+                }
+                let is_full = mpdus.len() >= usize::from(limits.max_frames) || total + size > most_bytes;
+                let alone = !next.sent.series.iter().all(|stage| stage.mode.is_ht_or_later()) || !limits.enabled;
+                if !is_inside || (!mpdus.is_empty() && (is_full || alone)) {
+                    break;
+                }
+                total += size;
+                mpdus.extend(queue.waiting.remove(at));
+                if alone {
+                    break;
+                }
+            }
+            let Some(first) = mpdus.first() else { continue };
+            let in_session = first.may_aggregate();
+            queue.last = Some(key);
+            self.ampdus = self.ampdus.wrapping_add(1);
+            queue.formed.push_back(Ppdu { mpdus, in_session, tried: 0, number: self.ampdus, fates: Vec::new() });
+            return true;
+        }
+        false
+    }
+
+    fn radio_of(&self, address: Address) -> RadioId {
+        let found = (0..count16(self.radios.len())).find(|&place| frame::address(place) == address);
+        found.map_or(self.nobody, RadioId)
+    }
+}
+
+impl Radio {
+    /// The longest PPDU that the limits allow in a mode: within a TXOP its answer has room, too.
+    fn longest(&self, ac: Ac) -> impl Fn(airtcp_core::wifi::phy::Mode) -> Span + 'static {
+        // [IEEE80211-10.13-1]
+        let limit = self.config.aggregation.max_duration.min(timing::PPDU_MAX);
+        let (txop, timing) = (self.txop[ac.index()], Arc::clone(&self.timing));
+        move |mode| match txop {
+            Span::ZERO => limit,
+            // [IEEE80211-10.23.2.9-1]
+            txop => limit.min(txop.saturating_sub(timing.sifs + timing.block_ack(mode))),
+        }
+    }
+}
+
+impl Mac for HwsimMac {
+    fn next(&mut self, _: Time, _: &mut Signals, plan: &mut Plan) -> bool {
+        let (radio, ac) = (plan.from, plan.ac);
+        let Some(r) = self.radios.get(radio.index()) else { return false };
+        if r.queues[ac.index()].formed.is_empty() && !self.form(radio, ac) {
+            return false;
+        }
+        let r = &self.radios[radio.index()];
+        let Some(ppdu) = r.queues[ac.index()].formed.front() else { return false };
+        let (Some(first), Some(stage)) = (ppdu.mpdus.first(), ppdu.series().get(ppdu.stage())) else { return false };
+        let header = &first.sent.header;
+        plan.id = u64::from(ppdu.number);
+        plan.to = if header.is_group() { To::Group } else { To::Radio(self.radio_of(header.receiver)) };
+        plan.mode = stage.mode;
+        plan.acked = first.sent.flags & NO_ACK == 0;
+        plan.mpdus.extend(ppdu.mpdus.iter().map(Mpdu::bytes));
+        if let [bytes] = plan.mpdus[..] {
+            plan.payload = Payload::Mpdu;
+            plan.psdu_bytes = bytes;
+        } else {
+            plan.payload = Payload::Ampdu;
+            plan.psdu_bytes = plan.mpdus.iter().map(|&bytes| timing::subframe_bytes(bytes)).sum();
+        }
+        plan.rts = stage.flags & rate::RTS != 0 || plan.psdu_bytes > r.config.rts_threshold_bytes;
+        plan.header_bytes = r.config.framing().header_bytes;
+        true
+    }
+
+    fn heard(&mut self, _: Time, plan: &Plan, arrival: Arrival<'_>) {
+        let place = arrival.at.index();
+        let Some(receiver) = self.radios.get(place) else { return };
+        let (name, wants_damaged) = (receiver.name, receiver.wants_damaged);
+        let queue = self.radios.get_mut(plan.from.index()).map(|radio| &mut radio.queues[plan.ac.index()]);
+        let Some(ppdu) = queue.and_then(|queue| queue.formed.front_mut()) else { return };
+        if !plan.is_group() {
+            ppdu.fates.resize(ppdu.mpdus.len(), Fate::Lost);
+            for (own, fate) in ppdu.fates.iter_mut().skip(arrival.first).zip(arrival.fates) {
+                *own = *fate;
+            }
+        }
+        let Some(&stage) = ppdu.series().get(ppdu.stage()) else { return };
+        // Whole decibels within the range of a radio.
+        #[allow(clippy::cast_possible_truncation, reason = "rounded and within a byte")]
+        let signal =
+            if arrival.snr_db.is_nan() { SIGNAL } else { (NOISE + arrival.snr_db).round().clamp(-100.0, 0.0) as i32 };
+        let ampdu = (plan.payload == Payload::Ampdu).then_some(ppdu.number);
+        for (mpdu, fate) in ppdu.mpdus.iter().skip(arrival.first).zip(arrival.fates) {
+            let is_damaged = *fate == Fate::Legible;
+            if *fate == Fate::Lost || (is_damaged && !wants_damaged) {
+                continue;
+            }
+            let mut bytes = mpdu.sent.bytes.clone();
+            if mpdu.was_sent {
+                frame::mark_retry(&mut bytes);
+            }
+            if is_damaged {
+                frame::damage(&mut bytes);
+            }
+            let how = Arrived { stage, signal, ampdu, is_damaged };
+            let message = message::received(name, &bytes, mpdu.sent.frequency, &how);
+            self.out.extend(message.map(|message| (arrival.at, message)));
+        }
+    }
+
+    fn done(&mut self, now: Time, _: &mut Signals, plan: &Plan, outcome: &Outcome) {
+        let to = match plan.to {
+            To::Radio(to) => to,
+            To::Group => self.nobody,
+        };
+        let Some(radio) = self.radios.get_mut(plan.from.index()) else { return };
+        let Some(mut ppdu) = radio.queues[plan.ac.index()].formed.pop_front() else { return };
+        let answers = plan.is_answered();
+        let stage = ppdu.stage();
+        ppdu.tried += 1;
+        let retries = &radio.config.retries;
+        let arrived = |n: usize| answers && outcome.answered && ppdu.fates.get(n) == Some(&Fate::Whole);
+        let many = ppdu.mpdus.len();
+        let whole = (0..many).filter(|&n| arrived(n)).count();
+        let traffic = self.traffic.entry((plan.from, to)).or_default();
+        traffic.airtime_ns += now.since(outcome.start).as_ns();
+        if outcome.is_data_sent {
+            traffic.ppdus += 1;
+            traffic.unanswered += u64::from(answers && !outcome.answered);
+            traffic.collided += u64::from(outcome.collided);
+            if ppdu.in_session {
+                traffic.ampdus += 1;
+                traffic.mpdus += u64::from(count(many));
+                traffic.mpdus_failed += u64::from(count(many - whole));
+                traffic.rate_sum_bps += u128::from(outcome.mode.rate().as_bps());
+            } else {
+                traffic.frames += 1;
+            }
+            // A frame of another's series counts at its own stage of the same place.
+            for mpdu in &mut ppdu.mpdus {
+                let tries = &mut mpdu.tries[stage.min(mpdu.sent.series.len().saturating_sub(1))];
+                *tries = tries.saturating_add(1);
+                mpdu.was_sent = true;
+            }
+        }
+        let total: u32 = ppdu.series().iter().map(|stage| u32::from(stage.count)).sum();
+        let limit = match ppdu.in_session {
+            _ if !answers => 1,
+            true => total.min(u32::from(retries.hardware_tries)),
+            // [IEEE80211-10.3.6-2]
+            false => u32::from(retries.frame_tries),
+        };
+        let queue = &mut radio.queues[plan.ac.index()];
+        if !outcome.answered && ppdu.tried < limit {
+            ppdu.fates.clear();
+            queue.formed.push_front(ppdu);
+        } else {
+            let more = match retries.counts {
+                RetryCount::Handings => 1,
+                RetryCount::Transmissions => saturate8(ppdu.tried),
+            };
+            let fates = std::mem::take(&mut ppdu.fates);
+            for (n, mut mpdu) in ppdu.mpdus.into_iter().enumerate() {
+                let is_acked = answers && outcome.answered && fates.get(n) == Some(&Fate::Whole);
+                // [IEEE80211-10.3.4.4-1]
+                if answers && !is_acked && ppdu.in_session && mpdu.retries < retries.software {
+                    mpdu.retries = mpdu.retries.saturating_add(more);
+                    queue.put_back(mpdu);
+                    continue;
+                }
+                traffic.given_up += u64::from(answers && !is_acked);
+                self.out.push_back((plan.from, message::status(&mpdu.sent, &mpdu.tries, is_acked, SIGNAL)));
+            }
+        }
+        self.form_ahead(plan.from, plan.ac);
+    }
+
+    fn has_frame(&self, radio: RadioId, ac: Ac) -> bool {
+        let queue = self.radios.get(radio.index()).map(|radio| &radio.queues[ac.index()]);
+        queue.is_some_and(|queue| !queue.formed.is_empty() || !queue.waiting.is_empty())
+    }
+}
