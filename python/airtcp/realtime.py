@@ -33,6 +33,9 @@ PROGRAM: Final = "airtcp-emu"
 VARIABLE: Final = "AIRTCP_EMU"
 """Environment variable: another place of that program."""
 
+WIFI: Final = "6.12-wifi"
+"""The kernel with simulated radios that `airtcp lab` needs."""
+
 EMU: Final = "emu.json"
 """In a folder of results: how well time was kept, and what ran."""
 
@@ -71,8 +74,16 @@ def kernel(named: str) -> Guests:
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     place = Path(home) / "airtcp" / "uml" / named / "linux"
     if not place.is_file():
-        raise RunError(f"no kernel {named} is built yet: tools/uml/build.py {named} does it, in some minutes")
+        how = named.replace("-wifi", " --wifi")
+        raise RunError(f"no kernel {named} is built yet: tools/uml/build.py {how} does it, in some minutes")
     return Guests(place.resolve(), place.resolve().parent.name)
+
+
+@dataclass(frozen=True)
+class Lab:
+    """Real Wi-Fi stacks on the simulated air."""
+
+    wpa2: bool = False
 
 
 @dataclass(frozen=True)
@@ -92,6 +103,8 @@ class Plan:
     snaplen: int = 192
     guests: Guests | None = None
     """Hosts are kernels of their own, in virtual time."""
+    lab: Lab | None = None
+    """With `guests`: radios are theirs, too."""
 
 
 def program() -> Path:
@@ -290,6 +303,7 @@ def begin(
             "name": plan.guests.name,
             "memory": plan.guests.memory,
         },
+        "lab": None if plan.lab is None else {"wpa2": plan.lab.wpa2},
         "parent": os.getpid(),
     }
     place = program()

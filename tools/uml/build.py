@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Builds a Linux kernel that runs as a program (User-Mode Linux), for `airtcp shell --virtual`.
+"""Builds a Linux kernel that runs as a program (User-Mode Linux), for `airtcp shell --virtual` and `airtcp lab`.
 
 The source is Debian's package `linux-source-VERSION`. Kernels are kept in `~/.cache/airtcp/uml` (or `$XDG_CACHE_HOME`),
 each under a hash of its source, configuration, patches and compiler: what is there is not built again. The last line
@@ -20,6 +20,9 @@ from typing import Final
 
 HERE: Final = Path(__file__).resolve().parent
 CONFIG: Final = HERE / "kernel.config"
+WIFI: Final = HERE / "wifi.config"
+KERNEL: Final = HERE.parents[1] / "kernel"
+WIFI_PATCHES: Final = [KERNEL / "mac80211-retry-out", KERNEL / "mac80211-hwsim"]
 PATCHES: Final = HERE / "patches"
 SOURCES: Final = Path("/usr/src")
 
@@ -196,10 +199,11 @@ def kernel(version: str, *, source: Path | None, folders: list[Path], configs: l
             shutil.rmtree(place, ignore_errors=True)
             ready.rename(place)
             shutil.rmtree(work)
-    if not folders and not configs and source is None:
+    named = {(): version, (*WIFI_PATCHES, WIFI): f"{version}-wifi"}.get((*folders, *configs))
+    if named is not None and source is None:
         # What `--kernel VERSION` means.
-        link = place.parent / version
-        fresh = place.parent / f".{version}.{os.getpid()}"
+        link = place.parent / named
+        fresh = place.parent / f".{named}.{os.getpid()}"
         fresh.symlink_to(name)
         fresh.replace(link)
     return place / "linux"
@@ -216,9 +220,14 @@ def main() -> int:
     parser.add_argument(
         "--config", type=Path, action="append", default=[], metavar="FILE", help="further options of the configuration"
     )
+    parser.add_argument(
+        "--wifi", action="store_true", help="with the patches of kernel/, for `airtcp lab`: it is called VERSION-wifi"
+    )
     parser.add_argument("--source", type=Path, metavar="FILE", help="an archive of another source")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="compile N files at once")
     asked = parser.parse_args()
+    if asked.wifi:
+        asked.patches, asked.config = [*WIFI_PATCHES, *asked.patches], [WIFI, *asked.config]
     try:
         path = kernel(
             asked.version, source=asked.source, folders=asked.patches, configs=asked.config, jobs=max(1, asked.jobs)

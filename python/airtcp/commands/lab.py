@@ -1,0 +1,84 @@
+"""`airtcp lab`: a wireless scenario in real Wi-Fi stacks, each in a Linux kernel of its own, in virtual time."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from airtcp import _airtcp
+from airtcp._terminal import BAD_INPUT, StopError, say
+
+
+def lab(args: argparse.Namespace) -> int:
+    """Run a wireless scenario in real Wi-Fi stacks: Linux kernels on the simulated air, in virtual time."""
+    from pathlib import Path
+
+    from airtcp import realtime
+    from airtcp._files import fault_of_input
+    from airtcp.errors import RunError, ScenarioError
+    from airtcp.kinds import scenario_error
+    from airtcp.results import Folder
+
+    if (fault := fault_of_input(args.file)) is not None:
+        raise StopError(fault, BAD_INPUT)
+    changes = [_airtcp.parse_set(change) for change in args.changes]
+    if args.seed is not None:
+        changes.append((f"--seed {args.seed}", "seed", str(args.seed)))
+    try:
+        checked = _airtcp.Checked.load(args.file, changes)
+    except ScenarioError as error:
+        raise scenario_error(error, Path(args.file)) from None
+    try:
+        guests = replace(realtime.kernel(args.kernel), memory="128M")
+    except RunError as error:
+        raise StopError(str(error), BAD_INPUT) from None
+    plan = realtime.Plan(
+        checked=checked,
+        file=args.file,
+        commands=[],
+        quiet=args.quiet,
+        capture=False,
+        guests=guests,
+        lab=realtime.Lab(wpa2=args.wpa2),
+    )
+    if args.out is None:
+        return realtime.Session(plan).wait()
+    with Folder(Path(args.out), tell=say) as folder:
+        session = realtime.Session(plan, folder)
+        code = session.wait()
+        kept = session.commit()
+    if not args.quiet:
+        say(f"results in {args.out}" if kept is not None else "no results were kept")
+    return code
+
+
+def add(command: Callable[..., Any], seed: Callable[[str], int]) -> None:
+    """Registers the command."""
+    from airtcp.realtime import WIFI
+
+    sub = command(
+        "lab",
+        lab,
+        "airtcp lab examples/lab-upload.toml",
+        "airtcp lab examples/lab-upload.toml --out runs/lab --set duration=10s",
+        "airtcp lab examples/lab-upload.toml --set 'wlans.wlan.ap_radio.reorder_buffer={ retry_out = \"stepped\" }'",
+        "airtcp lab examples/lab-upload.toml --wpa2",
+        more="\nexit codes:\n  0 the run is over; 2 bad input, or a kernel or a program is missing; 1 a stack failed;\n"
+        "  130 interrupted\n",
+    )
+    sub.add_argument("file", metavar="FILE", help="scenario file (TOML) with one WLAN")
+    sub.add_argument("--out", metavar="DIR", help="folder for tables and emu.json; default: none is written")
+    sub.add_argument("--wpa2", action="store_true", help="encrypt the network: WPA2 with CCMP; default: open")
+    sub.add_argument(
+        "--kernel",
+        default=WIFI,
+        metavar="VERSION",
+        help="one that tools/uml/build.py --wifi has built, or a file (default: %(default)s)",
+    )
+    sub.add_argument("--seed", type=seed, metavar="N", help="seed of medium and kernels; default: the scenario's")
+    sub.add_argument(
+        "--set", action="append", default=[], dest="changes", metavar="KEY=VALUE", help="change a value of the scenario"
+    )
+    sub.add_argument("-q", "--quiet", action="store_true", help="say only what should worry")

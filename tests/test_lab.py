@@ -1,0 +1,137 @@
+"""`airtcp lab`: real Wi-Fi stacks on the simulated air. Skipped where tools/uml/build.py --wifi has built no kernel."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from airtcp import realtime
+from airtcp.errors import RunError
+from conftest import AIRTCP
+
+EXAMPLE = Path(__file__).parents[1] / "examples" / "lab-upload.toml"
+SHORT = ["--set", "duration=1.5s", "--set", "warmup=500ms", "--set", "flows.ping.start=500ms"]
+
+
+def missing() -> str | None:
+    """Why stacks cannot run here; None: they can."""
+    try:
+        realtime.program()
+        realtime.kernel(realtime.WIFI)
+    except RunError as error:
+        return str(error)
+    programs = [
+        name
+        for name in ("hostapd", "iw", "ip", "tc")
+        if shutil.which(name, path="/usr/sbin:/sbin:/usr/bin:/bin") is None
+    ]
+    return f"no {', '.join(programs)}" if programs else None
+
+
+needs_kernel = pytest.mark.skipif(missing() is not None, reason=f"laboratory: {missing()}")
+
+
+def lab(*more: str | Path, timeout: float = 300) -> subprocess.CompletedProcess[str]:
+    command = [str(AIRTCP), "lab", *map(str, more)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=timeout)
+
+
+def sums(folder: Path) -> dict[str, str]:
+    tables = sorted(folder.glob("*.parquet"))
+    assert tables
+    return {table.name: hashlib.sha256(table.read_bytes()).hexdigest() for table in tables}
+
+
+def test_a_kernel_that_is_not_built_is_named() -> None:
+    with pytest.raises(RunError, match=r"no kernel 0\.99-wifi is built yet: tools/uml/build\.py 0\.99 --wifi"):
+        realtime.kernel("0.99-wifi")
+    done = lab(EXAMPLE, "--kernel", "0.99-wifi")
+    assert (done.returncode, "no kernel 0.99-wifi is built yet" in done.stderr) == (2, True), done.stderr
+
+
+@needs_kernel
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("wlans.wlan.phy.width_mhz=40", "20 MHz"),
+        ("wlans.wlan.station_radio.rate_control=arf", "kernels have"),
+        ("flows.upload.traffic=web", "airtcp lab runs"),
+        ('wlans.wlan.ap_radio.reorder_buffer={ retry_out = "delay" }', "stepped"),
+    ],
+)
+def test_what_the_laboratory_cannot_do_is_said(change: str, message: str) -> None:
+    done = lab(EXAMPLE, "--set", change)
+    assert (done.returncode, message in done.stderr) == (2, True), done.stderr
+
+
+@needs_kernel
+def test_a_scenario_without_radios_is_refused() -> None:
+    done = lab(EXAMPLE.with_name("backbone.toml"))
+    assert (done.returncode, "has no WLAN" in done.stderr) == (2, True), done.stderr
+
+
+@needs_kernel
+def test_two_runs_are_equal_bit_for_bit(tmp_path: Path) -> None:
+    found = []
+    for name in ("one", "two"):
+        done = lab(EXAMPLE, *SHORT, "--out", tmp_path / name)
+        assert done.returncode == 0, done.stderr
+        found.append(sums(tmp_path / name))
+    assert found[0] == found[1]
+    flows = {row["group"]: row for row in pl.read_parquet(tmp_path / "one" / "flows.parquet").iter_rows(named=True)}
+    # MCS 1 carries 13 Mbit/s, and three frames in ten are damaged.
+    assert 5e6 < flows["upload"]["goodput_bps"] < 9e6
+    assert flows["ping"]["received"] >= 5
+    radios = pl.read_parquet(tmp_path / "one" / "radios.parquet").filter(pl.col("from") == "sta", pl.col("to") == "ap")
+    (radio,) = radios.iter_rows(named=True)
+    assert radio["rate_mean_bps"] == pytest.approx(13e6)
+    assert radio["mpdus_failed"] / radio["mpdus"] == pytest.approx(0.3, abs=0.06)
+    about = json.loads((tmp_path / "one" / "emu.json").read_text())
+    assert (about["validity"], about["wpa2"]) == ("virtual", False)
+
+
+@needs_kernel
+def test_the_remedy_gives_up_in_the_kernel(tmp_path: Path) -> None:
+    remedy = 'wlans.wlan.ap_radio.reorder_buffer={ retry_out = "stepped" }'
+    done = lab(EXAMPLE, *SHORT, "--set", remedy, "--out", tmp_path / "on")
+    assert done.returncode == 0, done.stderr
+    counters = json.loads((tmp_path / "on" / "emu.json").read_text())["retry_out"]
+    assert counters["seen"] > 100
+    assert counters["given_up"] > 0
+
+
+@needs_kernel
+def test_kill_leaves_nothing() -> None:
+    before = kernels()
+    running = subprocess.Popen([str(AIRTCP), "lab", str(EXAMPLE), "--quiet"])
+    deadline = time.monotonic() + 60
+    while not kernels() - before and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert kernels() - before
+    running.send_signal(signal.SIGKILL)
+    running.wait()
+    while kernels() - before and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not kernels() - before
+
+
+def kernels() -> set[int]:
+    """Processes of the laboratory's kernel."""
+    program = str(realtime.kernel(realtime.WIFI).kernel)
+    found = set()
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = entry.read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if words[0].decode(errors="replace") == program:
+            found.add(int(entry.parent.name))
+    return found
