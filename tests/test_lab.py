@@ -90,7 +90,9 @@ def test_two_runs_are_equal_bit_for_bit(tmp_path: Path) -> None:
     # MCS 1 carries 13 Mbit/s, and three frames in ten are damaged.
     assert 5e6 < flows["upload"]["goodput_bps"] < 9e6
     assert flows["ping"]["received"] >= 5
-    radios = pl.read_parquet(tmp_path / "one" / "radios.parquet").filter(pl.col("from") == "sta", pl.col("to") == "ap")
+    radios = pl.read_parquet(tmp_path / "one" / "radios.parquet").filter(
+        pl.col("from") == "sta[0]", pl.col("to") == "ap"
+    )
     (radio,) = radios.iter_rows(named=True)
     assert radio["rate_mean_bps"] == pytest.approx(13e6)
     assert radio["mpdus_failed"] / radio["mpdus"] == pytest.approx(0.3, abs=0.06)

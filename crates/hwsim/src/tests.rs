@@ -21,8 +21,9 @@ fn air(stations: u16, rate: f64, change: impl Fn(&mut RadioConfig)) -> Air {
     let signal = SignalConfig::ErrorRate(ErrorRateConfig { rate: Some(rate), bytes: 204, ..Default::default() });
     let mut radio = RadioConfig::of(PhyConfig::of(Standard::N));
     change(&mut radio);
+    let radio = Arc::new(radio);
     Air::new(&ChannelConfig {
-        radios: vec![Arc::new(radio); usize::from(stations) + 1],
+        radios: vec![radio; usize::from(stations) + 1],
         pairs: (1..=stations).map(|station| PairConfig::fixed(station, AP, signal.clone())).collect(),
         groups: vec![AP],
         hidden: Vec::new(),
