@@ -95,7 +95,9 @@ LIMITS: dict[str, Callable[[], bool]] = {
     "no TLS, no HTTP, no TCP Fast Open, no urgent data and no IP fragmentation": nothing_named(
         "tls", "http", "https", "quic", "tfo", "fastopen", "urgent", "fragment", "fragments", "fragmentation"
     ),
-    "BBR is version 1": lambda: [name for name in NAMES["cc"] if "bbr" in name] == ["bbr"],
+    "BBR version 3 takes no notice of ECN marks": lambda: (
+        not [key for key in SCHEMA["$defs"]["Bbr3Config"]["properties"] if "ecn" in key]
+    ),
     "takes no time to process a packet": nothing_named("cpu", "processing"),
     "an access point or router merges no segments": lambda: (
         "Hosts only" in SCHEMA["$defs"]["Node"]["properties"]["receive_offload"]["description"]
