@@ -1,6 +1,6 @@
 /* The cooperative daemon's side in the kernel: readings of all connections, and caps as leases that end by themselves.
  * A capped connection has its own control behind a wrapper. TCP_BPF_SNDCWND_CLAMP is not used: it would outlive the daemon. */
-#include "law.h"
+#include "lease.h"
 
 char _license[] SEC("license") = "Dual MIT/GPL";
 
@@ -14,17 +14,10 @@ KFUNC u32 tcp_reno_ssthresh(struct sock *sk);
 KFUNC void tcp_reno_cong_avoid(struct sock *sk, u32 ack, u32 acked);
 KFUNC u32 tcp_reno_undo_cwnd(struct sock *sk);
 
-struct {
-	UINT(type, MAP_SK_STORAGE);
-	UINT(map_flags, F_NO_PREALLOC);
-	TYPE(key, int);
-	TYPE(value, struct law_lease);
-} leases SEC(".maps");
-
 /* What the daemon wants of a connection, by cookie. */
 struct command {
 	struct law_lease lease;
-	/* 0: keep the control. 1, 2: CUBIC or Reno with a lease. 3, 4: CUBIC or Reno of the kernel. */
+	/* 0: keep the control. 1, 2, 5: CUBIC, Reno or BBR with a lease. 3, 4, 6: CUBIC, Reno or BBR of the kernel. */
 	u64 control;
 };
 
@@ -34,21 +27,6 @@ struct {
 	TYPE(key, u64);
 	TYPE(value, struct command);
 } commands SEC(".maps");
-
-/* The window is at its cap: nothing may make it grow, and what it learnt before stays as it is. */
-INLINE int is_held(struct tcp_sock *tp)
-{
-	struct law_lease *lease = storage(&leases, tp, 0, 0);
-
-	if (!lease)
-		return 0;
-	u64 kept = law_held(lease, ktime_ns(), (u64)tp->snd_cwnd + 1);
-
-	if (kept > tp->snd_cwnd)
-		return 0;
-	tp->snd_cwnd = kept;
-	return 1;
-}
 
 SEC("struct_ops/cubic_init") void cubic_init(u64 *ctx)
 {
@@ -193,6 +171,7 @@ SEC("iter/tcp") int pass(struct bpf_iter__tcp *ctx)
 		if (lease)
 			*lease = command->lease;
 		char with_cubic[] = "airtcp_cubic", with_reno[] = "airtcp_reno", cubic[] = "cubic", reno[] = "reno";
+		char with_bbr[] = "airtcp_bbr", bbr[] = "bbr";
 
 		/* The kernel gives the control a fresh start, so nothing is set that is there. */
 		if (control == 1)
@@ -203,6 +182,10 @@ SEC("iter/tcp") int pass(struct bpf_iter__tcp *ctx)
 			set_option(tp, SOL_TCP, TCP_CONGESTION, cubic, sizeof(cubic) - 1);
 		else if (control == 4)
 			set_option(tp, SOL_TCP, TCP_CONGESTION, reno, sizeof(reno) - 1);
+		else if (control == 5)
+			set_option(tp, SOL_TCP, TCP_CONGESTION, with_bbr, sizeof(with_bbr) - 1);
+		else if (control == 6)
+			set_option(tp, SOL_TCP, TCP_CONGESTION, bbr, sizeof(bbr) - 1);
 		command->control = 0;
 	}
 	struct law_lease *lease = storage(&leases, tp, 0, 0);

@@ -125,6 +125,10 @@ struct ack_sample {
 	u32 in_flight;
 };
 
+struct rate_sample {
+	u32 prior_delivered;
+};
+
 struct tcp_congestion_ops {
 	u32 (*ssthresh)(struct sock *sk);
 	void (*cong_avoid)(struct sock *sk, u32 ack, u32 acked);
@@ -135,6 +139,9 @@ struct tcp_congestion_ops {
 	char name[16];
 	void (*init)(struct sock *sk);
 	void (*release)(struct sock *sk);
+	void (*cong_control)(struct sock *sk, u32 ack, int flag, const struct rate_sample *rs);
+	u32 (*min_tso_segs)(struct sock *sk);
+	u32 (*sndbuf_expand)(struct sock *sk);
 	u32 flags;
 };
 

@@ -63,7 +63,7 @@ exit codes: 1 the host refuses (the message says why), 2 bad input, 130 interrup
 const COOP_HELP: &str = "usage: airtcp host coop --interface NAME [--bw-max RATE|learn] [--set KEY=VALUE]... [--udp-port PORT]
 
 Runs the cooperative daemon of the study coop-cwnd on a terminal. Daemons on one access point count each other by UDP announcements.
-When a connection's round trip shows a long queue, its window is capped to the terminal's share. Connections on CUBIC and Reno can be capped.
+When a connection's round trip shows a long queue, its window is capped to the terminal's share. Connections on CUBIC, Reno and BBR can be capped.
 A cap is a lease of half a second, which the kernel lets run out. So after kill -9 the rate before is back, and the threshold is untouched.
 Announcements are not authenticated. One address counts as one terminal, and no cap is below the share of the terminals counted.
 

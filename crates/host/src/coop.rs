@@ -265,7 +265,8 @@ impl Reading {
         match self.control.as_str() {
             "cubic" => Some(1),
             "reno" => Some(2),
-            "airtcp_cubic" | "airtcp_reno" => Some(0),
+            "bbr" => Some(5),
+            "airtcp_cubic" | "airtcp_reno" | "airtcp_bbr" => Some(0),
             _ => None,
         }
     }
@@ -275,6 +276,7 @@ impl Reading {
         match self.control.as_str() {
             "airtcp_cubic" => 3,
             "airtcp_reno" => 4,
+            "airtcp_bbr" => 6,
             _ => 0,
         }
     }
@@ -295,8 +297,8 @@ mod kernel {
         BTreeMap, Claims, Duration, LEASE, READING_BYTES, Radio, Reading, Sources, Span, TerminalId, Time, neighbours,
         scope, shares, silence, sys, with_scope,
     };
-    use crate::load::{Loaded, Refusal, load, objects, put};
-    use crate::rights::{Capability, STRUCT_OPS};
+    use crate::load::{Loaded, Refusal, load, load_sharing, objects, put};
+    use crate::rights::{BBR, Capability, STRUCT_OPS};
 
     /// The kernel's side: readings, and caps as leases.
     #[derive(Debug)]
@@ -304,6 +306,8 @@ mod kernel {
         commands: MapHandle,
         pass: Link,
         _controls: [Link; 2],
+        /// BBR's own object, where the kernel has BBR.
+        bbr: Result<(Link, Loaded), Refusal>,
         _loaded: Loaded,
     }
 
@@ -312,13 +316,23 @@ mod kernel {
         pub fn start() -> Result<Kernel, Refusal> {
             let capabilities = [Capability::Bpf, Capability::Perfmon];
             let mut loaded = load("coop", objects::COOP, STRUCT_OPS, &capabilities)?;
+            // A kernel without BBR has no connections on it.
+            let leases = loaded.map("leases")?;
+            let bbr = load_sharing("coop", objects::COOP_BBR, BBR, &capabilities, &[("leases", &leases)])
+                .and_then(|mut bbr| Ok((bbr.register("airtcp_bbr")?, bbr)));
             let controls = [loaded.register("airtcp_cubic")?, loaded.register("airtcp_reno")?];
             Ok(Kernel {
                 commands: loaded.map("commands")?,
                 pass: loaded.attach("pass")?,
                 _controls: controls,
+                bbr,
                 _loaded: loaded,
             })
+        }
+
+        /// Connections on BBR can be capped.
+        pub fn has_bbr(&self) -> bool {
+            self.bbr.is_ok()
         }
 
         /// Goes over all connections of this namespace: carries out commands, and reads.
@@ -376,6 +390,9 @@ mod kernel {
         fds.extend(watch.fds());
         let mut own = Own::read(&watch, order, radio.interface());
         tell(&format!("terminal {:016x} on {}, UDP port {}", id.get(), order.interface, order.port));
+        if let Err(why) = &kernel.bbr {
+            tell(&format!("connections on BBR cannot be capped here: {why}"));
+        }
         tell(&about_scope(own.bssid, watch.hears_wifi()));
         if order.config.bw_max == BwMax::Learn {
             tell(&own.about_rate(&order.config));
@@ -421,15 +438,17 @@ mod kernel {
                 let until = sys::monotonic_ns() + u64::try_from(LEASE.as_nanos()).unwrap_or(0);
                 let mut still = BTreeMap::new();
                 for (reading, cap) in readings.iter().zip(&caps) {
-                    match (cap, reading.wrapper()) {
+                    let wrapper = reading.wrapper().filter(|wrapper| *wrapper != 5 || kernel.has_bbr());
+                    match (cap, wrapper) {
                         (Some(cap), Some(wrap)) => {
                             kernel.command(reading.cookie, u64::from(*cap), until, wrap)?;
                             still.insert(reading.cookie, u64::from(*cap));
                         }
                         (Some(_), None) if left_alone.insert(reading.control.clone(), ()).is_none() => {
                             tell(&format!(
-                                "connections on {} are left alone: only CUBIC and Reno can be capped",
-                                reading.control
+                                "connections on {} are left alone: {} can be capped",
+                                reading.control,
+                                if kernel.has_bbr() { "CUBIC, Reno and BBR" } else { "only CUBIC and Reno" }
                             ));
                         }
                         _ => kernel.forget(reading.cookie),

@@ -1,6 +1,7 @@
 //! BPF objects: loading with a message that a user can act on, and maps by name.
 
 use std::fmt;
+use std::os::fd::AsFd;
 
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, set_print};
 
@@ -26,6 +27,8 @@ pub mod objects {
     pub const TCP_AV_CUBIC: &[u8] = include_bytes!("../bpf/built/tcp_av_cubic.o");
     /// The cooperative daemon's readings and leases.
     pub const COOP: &[u8] = include_bytes!("../bpf/built/coop.o");
+    /// BBR with leases.
+    pub const COOP_BBR: &[u8] = include_bytes!("../bpf/built/coop_bbr.o");
     /// Events of the monitor.
     pub const MONITOR: &[u8] = include_bytes!("../bpf/built/monitor.o");
     /// One step of the law, for tests.
@@ -46,7 +49,18 @@ pub fn load(
     least: (u32, u32),
     capabilities: &[Capability],
 ) -> Result<Loaded, Refusal> {
-    load_without(name, bytes, least, capabilities, &[])
+    load_with(name, bytes, least, capabilities, &[], &[])
+}
+
+/// Loads it with maps that another object has, too.
+pub fn load_sharing(
+    name: &'static str,
+    bytes: &[u8],
+    least: (u32, u32),
+    capabilities: &[Capability],
+    shared: &[(&str, &MapHandle)],
+) -> Result<Loaded, Refusal> {
+    load_with(name, bytes, least, capabilities, &[], shared)
 }
 
 /// Loads it without the programs `left_out`, which need more rights than are there.
@@ -56,6 +70,17 @@ pub fn load_without(
     least: (u32, u32),
     capabilities: &[Capability],
     left_out: &[&str],
+) -> Result<Loaded, Refusal> {
+    load_with(name, bytes, least, capabilities, left_out, &[])
+}
+
+fn load_with(
+    name: &'static str,
+    bytes: &[u8],
+    least: (u32, u32),
+    capabilities: &[Capability],
+    left_out: &[&str],
+    shared: &[(&str, &MapHandle)],
 ) -> Result<Loaded, Refusal> {
     let missing = Host::read().missing(least, capabilities);
     if !missing.is_empty() {
@@ -70,6 +95,11 @@ pub fn load_without(
         .and_then(|mut object| {
             for mut program in object.progs_mut().filter(|p| left_out.iter().any(|name| p.name() == *name)) {
                 program.set_autoload(false);
+            }
+            for mut map in object.maps_mut() {
+                if let Some((_, other)) = shared.iter().find(|(name, _)| map.name() == *name) {
+                    map.reuse_fd(other.as_fd())?;
+                }
             }
             object.load()
         })

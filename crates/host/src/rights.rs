@@ -99,6 +99,8 @@ impl Host {
 
 /// What the kernel's parts of airtcp need.
 pub const STRUCT_OPS: (u32, u32) = (6, 4);
+/// What BBR with a lease needs: the arguments of its function are those of 6.10.
+pub const BBR: (u32, u32) = (6, 10);
 /// What the monitor needs.
 pub const TRACING: (u32, u32) = (5, 8);
 

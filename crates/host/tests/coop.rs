@@ -102,6 +102,46 @@ fn a_killed_daemon_leaves_nothing() {
     }
 }
 
+/// BBR, too, obeys the lease, and finds its rate again when the daemon is gone.
+#[test]
+fn bbr_obeys_a_lease() {
+    let bbr = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
+    let missing = common::missing()
+        .or_else(|| (!bbr.split_whitespace().any(|name| name == "bbr")).then(|| "this kernel has no BBR".to_owned()));
+    if let Some(reason) = missing {
+        common::skipped(&reason);
+        return;
+    }
+    let _alone = common::alone();
+    let bed = Bed::new(LONG);
+    let mut daemon = daemon(&bed);
+    // CUBIC makes the queue; BBR beside it sees the long round trip.
+    let cubic = Upload::new(&bed, Some("cubic"), |_| {});
+    let bbr = [Upload::new(&bed, Some("bbr"), |_| {})];
+    let begin = monotonic_ns();
+    while control(&bbr[0]) != "airtcp_bbr" {
+        assert!(monotonic_ns() - begin < 20_000_000_000, "no cap after 20 s: {:?}", window(&bbr[0]));
+        thread::sleep(Duration::from_millis(20));
+    }
+    let most = 2 * segments_of(1);
+    while window(&bbr[0]).0 > most {
+        assert!(monotonic_ns() - begin < 20_000_000_000, "the window is {:?}", window(&bbr[0]));
+        thread::sleep(Duration::from_millis(20));
+    }
+    drop(cubic);
+    let cap = window(&bbr[0]).0;
+    daemon.kill().unwrap(); // SIGKILL
+    daemon.wait().unwrap();
+    thread::sleep(LEASE + Duration::from_secs(1));
+    let rate = rates(&bbr, Duration::from_secs(2))[0];
+    println!("BBR: window {cap} under the cap, {rate:.1} Mbit/s after kill -9");
+    assert!(rate >= 0.8 * 18.0, "{rate:.1} Mbit/s after the lease and a second");
+}
+
+fn control(upload: &Upload) -> String {
+    airtcp_host::sys::stream::congestion_control(upload.socket.as_raw_fd()).unwrap()
+}
+
 #[test]
 fn a_hostile_announcer_caps_nobody_below_the_fair_share() {
     if let Some(reason) = common::missing() {
