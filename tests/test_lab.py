@@ -94,8 +94,11 @@ def test_two_runs_are_equal_bit_for_bit(tmp_path: Path) -> None:
         pl.col("from") == "sta[0]", pl.col("to") == "ap"
     )
     (radio,) = radios.iter_rows(named=True)
-    assert radio["rate_mean_bps"] == pytest.approx(13e6)
-    assert radio["mpdus_failed"] / radio["mpdus"] == pytest.approx(0.3, abs=0.06)
+    # A few frames go before the rate is fixed: those with which the station finds the access point.
+    assert 12.5e6 < radio["rate_mean_bps"] <= 13e6
+    # Errors hit those that no acknowledgement of the access point has collided with.
+    failed = 1 - 0.7 * (1 - radio["collided"] / radio["ppdus"])
+    assert radio["mpdus_failed"] / radio["mpdus"] == pytest.approx(failed, abs=0.05)
     about = json.loads((tmp_path / "one" / "emu.json").read_text())
     assert (about["validity"], about["wpa2"]) == ("virtual", False)
 

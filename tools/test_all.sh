@@ -8,6 +8,8 @@ trap 'rm -f "$log"' EXIT
 cargo test --workspace
 # Against this kernel: what lacks rights says so on standard error.
 if tools/host.sh have; then tools/host.sh test; else echo "SKIPPED: airtcp-host with BPF"; fi
+# The patches for Linux: some minutes, unless nothing has changed since they passed; without the source it says that it skips.
+kernel/check.sh
 # Installed where nothing else of airtcp is.
 .venv/bin/python tools/wheel.py
 make --no-print-directory site
