@@ -14,9 +14,10 @@ use airtcp_core::table::Table;
 use airtcp_core::units::{Span, Time};
 use airtcp_sim::scenario::Scenario;
 use nix::mount::{MsFlags, mount};
-use nix::sched::{CloneFlags, unshare};
+use nix::sched::{CloneFlags, CpuSet, sched_getcpu, sched_setaffinity, unshare};
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::unistd::Pid;
 use serde_json::{Map, Value, json};
 
 use super::boot::{self, Card, Kernel};
@@ -62,6 +63,7 @@ pub(crate) fn run(plan: &Plan, guests_plan: &Guests) -> Result<ExitCode, Stop> {
         .and_then(|()| SignalFd::with_flags(&caught, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK))
         .map_err(|error| Stop::failure(error.desc()))?;
     let recorder = Recorder::begin(plan, attached.real.iter().map(|real| real.name.as_str()), true)?;
+    stay_here();
     let (running, clocks, devices) = boot::begin(&work, &kernels).map_err(Stop::failure)?;
     let Attached { air, real, left_out, .. } = attached;
     let mut guests = Vec::new();
@@ -133,6 +135,16 @@ pub(crate) fn run(plan: &Plan, guests_plan: &Guests) -> Result<ExitCode, Stop> {
     )?;
     let code = interrupted.map_or_else(|| outputs.code(plan), |number| 128 + number);
     Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)))
+}
+
+/// Guests and this process take turns. On one processor a turn wakes no other, which makes it about three times as fast. Where there is
+/// another run the system has most likely put the two on different ones.
+fn stay_here() {
+    let mut only = CpuSet::new();
+    if sched_getcpu().is_ok_and(|here| only.set(here).is_ok()) {
+        // Without leave everything takes longer, and comes out the same.
+        let _ = sched_setaffinity(Pid::from_raw(0), &only);
+    }
 }
 
 /// A file system of this process and its children, gone when they are.
