@@ -28,6 +28,7 @@ EOF
 }
 
 here=$(cd "$(dirname "$0")" && pwd)
+uml=$here/../tools/uml
 case ${1-} in
 -h | --help) usage; exit 0 ;;
 -*) usage >&2; exit 2 ;;
@@ -45,7 +46,7 @@ for tool in make gcc flex bison bc xz patch perl; do
 done
 
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/airtcp/kernel
-key=$({ sha256sum <"$source"; cat "$here"/mac80211-*/*.patch "$here/check.config" "$0"; gcc --version; } | sha256sum | cut -c1-16)
+key=$({ sha256sum <"$source"; cat "$here"/mac80211-*/*.patch "$uml/kernel.config" "$uml/wifi.config" "$here/check.config" "$0"; gcc --version; } | sha256sum | cut -c1-16)
 if [ -f "$cache/$key" ]; then
 	echo "passed before, nothing has changed:"
 	cat "$cache/$key"
@@ -61,6 +62,8 @@ fail() {
 	exit 1
 }
 
+# As the laboratory's kernel, and ath9k.
+cat "$uml/kernel.config" "$uml/wifi.config" "$here/check.config" >"$work/config"
 mkdir "$work/src"
 tar xf "$source" -C "$work/src" --strip-components=1 || fail "$source cannot be unpacked"
 cd "$work/src"
@@ -76,7 +79,7 @@ count=$(cat "$here"/mac80211-*/*.patch | grep -c '^Subject: ')
 
 make_um() { nice -n 5 make -j"$(nproc)" ARCH=um O="$work/build" "$@" >"$work/log" 2>&1; }
 mkdir "$work/build"
-KCONFIG_ALLCONFIG="$here/check.config" make_um allnoconfig || fail "the configuration"
+KCONFIG_ALLCONFIG="$work/config" make_um allnoconfig || fail "the configuration"
 for option in MAC80211_RETRY_OUT MAC80211_HWSIM ATH9K ATH9K_HTC; do
 	grep -q "^CONFIG_$option=[ym]" "$work/build/.config" || fail "CONFIG_$option cannot be set"
 done
