@@ -96,7 +96,13 @@ LIMITS: dict[str, Callable[[], bool]] = {
         "tls", "http", "https", "quic", "tfo", "fastopen", "urgent", "fragment", "fragments", "fragmentation"
     ),
     "BBR version 3 takes no notice of ECN marks": lambda: (
-        not [key for key in SCHEMA["$defs"]["Bbr3Config"]["properties"] if "ecn" in key]
+        not [
+            key
+            for one in SCHEMA["$defs"]["CcConfig"]["anyOf"][1]["oneOf"]
+            if one["properties"]["name"]["const"] == "bbr3"
+            for key in one["properties"]
+            if "ecn" in key
+        ]
     ),
     "takes no time to process a packet": nothing_named("cpu", "processing"),
     "an access point or router merges no segments": lambda: (
