@@ -14,8 +14,8 @@
 //!
 //! Linux keeps `alpha` in 1/1024, and its average works from 16/1024 on only: below, a window's marks replace it. Once it has fallen so low,
 //! a share of marks below a quarter no longer lifts it. Over long paths such a sender hardly yields. Beside Reno behind `dualpi2` it has
-//! three to four times as much at 20 Mbit/s each and 40 ms; at 5 Mbit/s each, with more marks, the same. `alpha_bits = 20` keeps it exactly,
-//! as `prague` does.
+//! three to four times as much at 20 Mbit/s each and 40 ms. At 5 Mbit/s each, with more marks, it has the same. `alpha_bits = 20` keeps
+//! it exactly, as `prague` does.
 //!
 //! Deviations: none from Linux but those of `reno`. Neither the RFC's bytes nor Linux's fallback to Reno without ECN is here: segments
 //! are counted, and without echoes `alpha` is not used.

@@ -10,14 +10,14 @@
 //! With a round trip below `target_rtt` it behaves like a flow with that round trip. It grows slower, by the square of the
 //! ratio, and reduces once per `target_rtt`. So flows with 5 and 25 ms get the same rate. This begins `transition_rounds` after slow start.
 //!
-//! Siblings: `dctcp` stops growing for a round after a mark, has 10 bits of `alpha` in Linux, and a share that follows the round trip.
+//! Siblings: `dctcp` stops growing for a round after a mark. It has 10 bits of `alpha` in Linux. Its share follows the round trip.
 //!
 //! Valid: with `ecn = true`, `ecn_echo = "accurate"` and `ect1 = true`, behind `dualpi2` or CoDel's `ce_threshold`. Behind a queue that marks
 //! like one for Reno it takes more than its share. Without ECN it is Reno with pacing.
 //!
-//! Deviations: from the reference the rate mode for windows up to four segments, where this paces by the real window; smaller segments; the
-//! pacing that varies by 3 %; bursts of 0.25 ms (set `tsq_pacing_shift`). A reduction that proves needless is not taken back. There slow start
-//! can go on after the first mark if the ACK reports unmarked segments as well.
+//! Deviations: the reference has a rate mode for windows up to four segments; this paces by the real window there. It also takes smaller
+//! segments, varies its pacing by 3 %, and sends bursts of 0.25 ms (set `tsq_pacing_shift`). A reduction that proves needless is not
+//! taken back. There slow start can go on after the first mark if the ACK reports unmarked segments as well.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
