@@ -50,6 +50,8 @@ x = { from = 1e-4, to = 1e-2, scale = "log", whole = false }
 name = "one"
 parameters = { c = 1 }
 scenario = "y.toml"
+engine = "kernel"
+kernel = "6.12"
 [arms.set]
 "links.line.loss" = 0.1
 [arms.only]
