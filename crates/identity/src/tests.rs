@@ -59,6 +59,7 @@ mod queue;
 pub const COUNT: u32 = 10;
 const PROFILE: &str = include_str!("profiles/linux.toml");
 const TABLE: &[u8] = include_bytes!("../table.txt");
+const SCHEMA: &str = include_str!("../schema.json");
 macro_rules! page {
     ($module:ident) => {
         include_str!(concat!(stringify!($module), ".rs"))
@@ -78,7 +79,7 @@ mod tests;
 pub(crate) const EXAMPLE: Hole = Hole { dup_acks: 0 };
 pub struct Last;
 "#;
-const FILES: [(&str, &str); 15] = [
+const FILES: [(&str, &str); 16] = [
     ("Cargo.toml", MANIFEST),
     ("Cargo.lock", LOCK),
     ("crates/core/Cargo.toml", CORE),
@@ -86,6 +87,7 @@ const FILES: [(&str, &str); 15] = [
     ("crates/law/src/lib.rs", "pub const UNIT: u64 = 1024;\n"),
     ("crates/sim/Cargo.toml", SIM),
     ("crates/core/table.txt", "1 # one\n"),
+    ("crates/core/schema.json", "{\"description\": \"How many.\"}\n"),
     ("crates/core/src/lib.rs", LIB),
     ("crates/core/src/profiles/linux.toml", "# Linux\nwindow = 10\nname = \"linux\"\n"),
     (
@@ -147,6 +149,7 @@ fn what_decides_no_result_keeps_the_name() {
         ("crates/sim/src/bench.rs", "1", "2"),
         ("crates/core/src/profiles/linux.toml", "# Linux", "# Linux 6"),
         ("crates/core/src/profiles/linux.toml", "window = 10", "window=10 # segments"),
+        ("crates/core/schema.json", "many", "many there are"),
         // Of tests alone.
         ("Cargo.lock", "1.0.1", "1.0.9"),
         ("Cargo.lock", "version = \"0.1.4\"", "version = \"0.1.4\"\nchecksum = \"00\""),
