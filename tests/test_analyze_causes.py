@@ -56,23 +56,24 @@ def test_the_cause_is_named_from_every_place(name: str, tmp_path: Path) -> None:
         places = PLACES[:1] if cause == "outage" else PLACES
         flows = {place: seen(folder, place) for place in places}
         rows = {place: limits.shares(limits.spent(flow)) for place, flow in flows.items()}
-        if all(row[0]["limit"] == cause for row in rows.values()):
+        ours, kernels = windows(truth, flows["sender"])
+        # The kernel counts its ticks of 1 to 10 ms, which are a lot of a transfer that is short.
+        agrees = ours >= kernels - 0.1 and (kernels > 0 or ours < 0.1)
+        if agrees and all(row[0]["limit"] == cause for row in rows.values()):
             break
         found = {place: limits.brief(row) for place, row in rows.items()}
+        found["receive window"] = f"{ours:.2f} of the time, the kernel says {kernels:.2f}"
     else:
         pytest.fail(f"{name}: {found}")
     assert limits.why(flows["sender"])
-    check_windows(truth, flows["sender"])
 
 
-def check_windows(truth: Outcome, flow: dict[str, Any]) -> None:
-    """The kernel's own account of the receive window, as part of the time in which it had data.
+def windows(truth: Outcome, flow: dict[str, Any]) -> tuple[float, float]:
+    """The analyser's and the kernel's own account of the receive window, as part of the time in which there were data.
 
-    It is a lower bound: a sender that waits for a larger window before it sends a large segment
+    The kernel's is a lower bound: a sender that waits for a larger window before it sends a large segment
     (`tcp_tso_should_defer`) does not count as limited (Linux 6.12, net/ipv4/tcp_output.c).
     """
     spent = limits.spent(flow)
     ours = (spent["receive_window"] + spent["receiver_app"]) / truth.busy_s
-    kernels = truth.rwnd_limited_s / truth.busy_s
-    assert ours >= kernels - 0.1
-    assert kernels > 0 or ours < 0.1
+    return ours, truth.rwnd_limited_s / truth.busy_s

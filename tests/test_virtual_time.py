@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import random
+import shlex
 import signal
 import subprocess
 import sys
@@ -106,8 +107,8 @@ else:
 def test_the_kernels_connections_become_tables(tmp_path: Path) -> None:
     program = tmp_path / "talk.py"
     program.write_text(TALK)
-    command = [*SHELL, "--out", str(tmp_path / "run"), "--on", f"server={sys.executable} '{program}' hear"]
-    command += ["--on", f"laptop={sys.executable} '{program}' say"]
+    talk = shlex.join([sys.executable, str(program)])
+    command = [*SHELL, "--out", str(tmp_path / "run"), "--on", f"server={talk} hear", "--on", f"laptop={talk} say"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, (done.stdout, done.stderr)
     run = results.Results.load(tmp_path / "run")

@@ -17,6 +17,7 @@ import polars as pl
 from airtcp import _airtcp, links
 from airtcp.errors import DamagedError, ScenarioError
 from airtcp.report.look import number
+from airtcp.results import Results
 from airtcp.sweeps.results import TASKS, read_table
 
 MOST: Final = 60
@@ -71,10 +72,11 @@ def of_run(folder: Path) -> list[Offer]:
     Raises:
         DamagedError: its scenario cannot be read.
     """
+    manifest = Results.load(folder).manifest
     try:
-        checked = _airtcp.Checked.load(folder / "scenario.toml", [])
-    except (OSError, ScenarioError) as error:
-        raise DamagedError(f"{folder / 'scenario.toml'}: damaged result: {error}") from error
+        checked = _checked(manifest["scenario"])
+    except (KeyError, TypeError, AttributeError, ScenarioError) as error:
+        raise DamagedError(f"{folder / 'manifest.json'}: damaged result: {error}") from error
     fragment = links.Link(checked.to_toml()).fragment()
     return [Offer("this run", fragment)] if len(fragment) <= links.MOST_LINK else []
 
@@ -85,14 +87,16 @@ def _of(runs: pl.DataFrame, scenarios: Mapping[str, str]) -> Iterator[Offer]:
     varied = [name for name in names if name == "arm" or first[name].n_unique() > 1]
     step = max(1, -(-first.height // MOST))
     for row in first[::step].iter_rows(named=True):
-        scenario = json.loads(scenarios[row["key"]])
-        # A study records what it measures; the page shows more, and the run is the same.
-        scenario.pop("record", None)
-        checked = _airtcp.Checked.from_json(json.dumps(scenario), TASKS, [])
-        fragment = links.Link(checked.to_toml()).fragment()
+        fragment = links.Link(_checked(json.loads(scenarios[row["key"]])).to_toml()).fragment()
         if len(fragment) <= links.MOST_LINK:
             said = [_said(name, row[name]) for name in varied if row[name] is not None]
             yield Offer(", ".join([*said, f"seed {row['seed']}"]), fragment)
+
+
+def _checked(scenario: Mapping[str, Any]) -> _airtcp.Checked:
+    # A study records what it measures; the page shows more, and the run is the same.
+    kept = {key: value for key, value in scenario.items() if key != "record"}
+    return _airtcp.Checked.from_json(json.dumps(kept), "scenario", [])
 
 
 def _said(name: str, value: Any) -> str:  # noqa: ANN401
