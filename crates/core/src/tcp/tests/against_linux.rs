@@ -354,25 +354,6 @@ fn reference() -> Value {
     serde_json::from_str(include_str!("../../../../../tests/reference/kernel/losses.json")).unwrap()
 }
 
-/// Both sides of one run: `CASE=tail_rtt_100 RUN=default/reno cargo test -p airtcp-core --lib against_linux -- --ignored --nocapture`.
-#[test]
-#[ignore = "prints, and checks nothing"]
-fn both_sides() {
-    let (Ok(name), Ok(key)) = (std::env::var("CASE"), std::env::var("RUN")) else { return };
-    let reference = reference();
-    let case = reference["cases"].as_array().unwrap().iter().find(|c| c["name"] == name.as_str()).unwrap();
-    let theirs = case["runs"][&key]["same_as"].as_str().map_or(&case["runs"][&key], |twin| &case["runs"][twin]);
-    let (packets, acks) = (theirs["sent"].as_str().unwrap(), theirs["acks"].as_str().unwrap());
-    let (setting, control) = key.split_once('/').unwrap();
-    let ours = run(case, setting, control, until_ms(case, &sent(packets), acks));
-    println!("data {} acks {}\nLinux {packets}\n{} {}", case["data"], case["acks"], theirs["counters"], theirs["info"]);
-    let mut text = String::new();
-    for (ms, segment, waited) in &ours.sent {
-        write!(text, " {ms:.1}={segment}{}", if waited.is_some() { "t" } else { "" }).unwrap();
-    }
-    println!("ours{text}\ncwnd {} ssthresh {} {:?}", ours.cwnd, ours.ssthresh, ours.stats);
-}
-
 /// Case and `setting/control` of everything in [`ACCEPTED`], with the reason.
 fn accepted() -> BTreeMap<(&'static str, String), &'static str> {
     let mut all = BTreeMap::new();

@@ -4,6 +4,7 @@ mod below_tcp;
 mod group;
 mod hands_up;
 mod properties;
+mod txop;
 mod wavelan;
 
 use super::super::phy::{PhyConfig, Standard};

@@ -19,7 +19,12 @@ fn mcs(mcs: u8) -> FixedConfig {
 
 impl Rig {
     /// Stations of their own settings, the access point last.
-    fn of(radios: Vec<RadioConfig>, signals: Vec<SignalConfig>, hidden: Vec<(u16, u16)>, trace: TraceConfig) -> Rig {
+    pub(super) fn of(
+        radios: Vec<RadioConfig>,
+        signals: Vec<SignalConfig>,
+        hidden: Vec<(u16, u16)>,
+        trace: TraceConfig,
+    ) -> Rig {
         let n = signals.len() as u16;
         let pairs = signals.into_iter().zip(0..).map(|(signal, s)| PairConfig::fixed(s, n, signal));
         let config = ChannelConfig {
@@ -45,7 +50,7 @@ impl Rig {
         }
     }
 
-    fn send_as(&mut self, link: u32, ac: Ac) {
+    pub(super) fn send_as(&mut self, link: u32, ac: Ac) {
         let mut p = Packet::new(FlowId(link), Kind::Udp, 0);
         p.size = self.bytes;
         p.seq = crate::units::Seq32(self.numbers[link as usize]);
@@ -73,7 +78,7 @@ impl Rig {
         }
     }
 
-    fn drain(&mut self) {
+    pub(super) fn drain(&mut self) {
         while self.channel.deadline() < NEVER {
             self.now = self.channel.deadline().as_ns();
             self.channel.on_deadline(Time::from_ns(self.now), &mut self.pool, &mut self.out);
@@ -90,7 +95,7 @@ impl Rig {
     }
 }
 
-const PPDUS: TraceConfig = TraceConfig { ppdus: true, frames: false };
+pub(super) const PPDUS: TraceConfig = TraceConfig { ppdus: true, frames: false };
 
 fn airtime_share(rig: &Rig, link: u32) -> f64 {
     rig.stats(link).airtime_ns as f64 / rig.now as f64
@@ -144,72 +149,6 @@ fn a_vht_frame_alone_goes_in_an_ampdu() {
         let [ppdu] = &rig.channel.mac.ppdus[..] else { panic!("one frame") };
         assert_eq!((ppdu.mpdus, ppdu.psdu_bytes), (1, timing::mpdu_bytes(1500, true) + delimiter));
     }
-}
-// [IEEE80211-10.23.2.8-1] [IEEE80211-10.23.2.9-1]
-#[test]
-fn a_txop_bounds_its_ampdus_and_holds_several_of_them() {
-    let mut config = radio(Standard::N, mcs(7));
-    config.aggregation.max_frames = 8;
-    let mut rig = Rig::of(vec![config.clone(), config.clone()], vec![SignalConfig::default()], vec![], PPDUS);
-    for _ in 0..900 {
-        rig.send_as(0, Ac::Vo);
-    }
-    rig.drain();
-    let t = config.phy.timing();
-    let limit = rig.channel.mac.radios[0].edca[Ac::Vo as usize].txop.as_ns();
-    let ppdus = &rig.channel.mac.ppdus;
-    let mode = ppdus[0].mode;
-    let response_to =
-        |p: &PpduRecord| t.sifs.as_ns() + if p.mpdus > 1 { t.block_ack(p.mode).as_ns() } else { t.ack(p.mode).as_ns() };
-    // A TXOP: exchanges with no more than SIFS between them.
-    let (mut start, mut exchanges, mut several) = (ppdus[0].start_ns, 1, 0);
-    for pair in ppdus.windows(2) {
-        let answered_at = pair[0].end_ns + response_to(&pair[0]);
-        if pair[1].start_ns == answered_at + t.sifs.as_ns() {
-            exchanges += 1;
-        } else {
-            assert!(pair[1].start_ns >= answered_at + t.aifs(2).as_ns(), "{pair:?}");
-            several += u32::from(exchanges > 1);
-            (start, exchanges) = (pair[1].start_ns, 1);
-        }
-        let taken = pair[1].end_ns + response_to(&pair[1]) - start;
-        assert!(taken <= limit, "{taken} ns");
-    }
-    let fits = |n: &u32| {
-        t.ppdu(mode, n * timing::subframe_bytes(timing::mpdu_bytes(1500, true))).as_ns()
-            + t.sifs.as_ns()
-            + t.block_ack(mode).as_ns()
-            <= limit
-    };
-    let most = (1..=8u32).filter(fits).max().unwrap();
-    assert_eq!(ppdus.iter().map(|p| u32::from(p.mpdus)).max(), Some(most));
-    assert!(several > 0, "short A-MPDUs share a TXOP");
-}
-
-// [IEEE80211-10.23.2.9-1]
-#[test]
-fn long_ampdus_fit_into_the_txop() {
-    let config = radio(Standard::N, mcs(0));
-    // Of these sizes, some would just fit if no answer had to.
-    let mut tight = 0;
-    for bytes in (100..400).step_by(20) {
-        let mut rig = Rig::of(vec![config.clone(), config.clone()], vec![SignalConfig::default()], vec![], PPDUS);
-        rig.bytes = bytes;
-        for _ in 0..200 {
-            rig.send_as(0, Ac::Vo);
-        }
-        rig.drain();
-        let t = config.phy.timing();
-        let limit = rig.channel.mac.radios[0].edca[Ac::Vo as usize].txop;
-        assert!(limit < config.aggregation.max_duration);
-        for p in &rig.channel.mac.ppdus {
-            let answer = t.sifs + t.block_ack(p.mode);
-            assert!(p.end_ns - p.start_ns + answer.as_ns() <= limit.as_ns(), "{bytes} bytes, {} MPDUs", p.mpdus);
-            let longer = u32::from(p.mpdus + 1) * timing::subframe_bytes(timing::mpdu_bytes(bytes.into(), true));
-            tight += u32::from(p.mpdus > 1 && t.ppdu(p.mode, longer) <= limit);
-        }
-    }
-    assert!(tight > 0);
 }
 
 // [IEEE80211-10.3.4.4-1] [IEEE80211-10.25.6.3-1]
