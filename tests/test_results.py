@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import shutil
 from pathlib import Path
@@ -200,3 +201,17 @@ def test_labels_tell_runs_apart(saved: Results) -> None:
     other = airtcp.run(ROOT / "examples/pacing-buffers-reno.toml", duration="21s", set={"nodes.left.count": 500})
     assert labels_of([saved, other]) == ["wireless", "pacing-buffers-reno"]
     assert len(set(labels_of([saved, saved.save(saved.path.parent / "b") if saved.path else saved]))) == 2
+
+
+@pytest.mark.parametrize("folder", ["python", "tests", "bench", "tools"])
+def test_joined_rows_keep_their_order(folder: str) -> None:
+    """Polars leaves the order of joined rows open, and changes it on several cores: a line would go back in time."""
+    loose = []
+    for path in sorted((ROOT / folder).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "join"):
+                continue
+            named = {keyword.arg for keyword in node.keywords}
+            if named & {"on", "left_on", "how"} and "maintain_order" not in named:
+                loose.append(f"{path.relative_to(ROOT)}:{node.lineno}")
+    assert not loose, f'say maintain_order="left": {loose}'

@@ -212,7 +212,7 @@ def test_equal_runs_of_experiments_are_made_once(tmp_path: Path) -> None:
     assert document["runs"] == document["finished"] == len(lines_of(tmp_path / "out")) == 21
     flows = pl.read_parquet(tmp_path / "out/flows.parquet")
     buffer = pl.read_parquet(tmp_path / "out/buffer.parquet")
-    shared = buffer.join(flows.filter(pl.col("n") == 4), on="key")
+    shared = buffer.join(flows.filter(pl.col("n") == 4), on="key", maintain_order="left")
     assert shared.height == 3
     assert (shared["loss"] == shared["loss_right"]).all()
 

@@ -75,7 +75,7 @@ def test_ppdus_add_up_to_what_is_counted(results: Results) -> None:
     counted = results.air.select("link", "ppdus", "mpdus").collect()
     ends_at = pl.col("start_s") + pl.col("duration_us") * 1e-6
     seen = ppdus.filter((ends_at >= warm) & (pl.col("mpdus") > 0)).group_by("link").agg(pl.len(), pl.col("mpdus").sum())
-    both = counted.join(seen, on="link", suffix="_seen")
+    both = counted.join(seen, on="link", suffix="_seen", maintain_order="left")
     assert both.height == counted.height
     assert ((both["ppdus"].cast(pl.Int64) - both["len"].cast(pl.Int64)).abs() <= 1).all()
 
@@ -83,10 +83,14 @@ def test_ppdus_add_up_to_what_is_counted(results: Results) -> None:
 def test_the_series_agrees_with_the_whole(results: Results) -> None:
     warm = results.summary["warmup_s"]
     series = results.air_series.filter(pl.col("time_s") > warm + 1e-9).collect()
-    mean = series.group_by("link").agg(pl.col("airtime").mean().alias("mean")).join(results.air.collect(), on="link")
+    mean = (
+        series.group_by("link")
+        .agg(pl.col("airtime").mean().alias("mean"))
+        .join(results.air.collect(), on="link", maintain_order="left")
+    )
     assert ((mean["mean"] - mean["airtime"]).abs() < 1e-6).all()
     assert series["snr_db"].unique().to_list() == [12.0]
-    of_fixed = series.join(results.links.select("link", "name").collect(), on="link").filter(
+    of_fixed = series.join(results.links.select("link", "name").collect(), on="link", maintain_order="left").filter(
         pl.col("name") == "sta[1]->ap"
     )
     assert of_fixed["best_mode"].unique().to_list() == ["MCS 1 20 MHz"]
@@ -178,12 +182,12 @@ def test_a_walk_on_the_command_line(airtcp: Command, tmp_path: Path) -> None:
     assert away["distance_m"].is_null().all()
     assert walkers["distance_m"].max() == pytest.approx(10.7, abs=0.2)
     links = walk.links.select("link", "name")
-    ppdus = walk.ppdus.join(links, on="link").filter(pl.col("name") == "phone->ap2").collect()
+    ppdus = walk.ppdus.join(links, on="link", maintain_order="left").filter(pl.col("name") == "phone->ap2").collect()
     (there, back), (begin, end) = handovers["associated_s"], handovers["time_s"]
     assert begin < there <= ppdus["start_s"].min()
     assert ppdus["start_s"].max() <= end + 0.01 < back
     flows = walk.flows.select("flow", "name")
-    acked = walk.flow_series.join(flows, on="flow").filter(pl.col("name") == "upload").collect()
+    acked = walk.flow_series.join(flows, on="flow", maintain_order="left").filter(pl.col("name") == "upload").collect()
     assert acked["bytes_acked"][-1] > acked.filter(pl.col("time_s") <= end)["bytes_acked"][-1]
     assert (tmp_path / "out/capture.pcapng").stat().st_size > 100_000
 

@@ -139,7 +139,7 @@ def _flows(flows: pl.DataFrame, series: pl.DataFrame) -> pl.DataFrame:
     span = pl.max_horizontal(pl.col("last_s") - pl.col("first_s"), pl.lit(1e-9))
     rate = pl.col("bytes_acked") * 8.0 / span
     name = pl.format("{} to {}", source, destination)
-    found = flows.join(means, on="flow").sort("flow")
+    found = flows.join(means, on="flow", maintain_order="left").sort("flow")
     few = found.height <= MOST_LINES
     return found.with_columns(
         name=name,
@@ -160,7 +160,9 @@ def _steps(series: pl.DataFrame, end: float, flows: pl.DataFrame) -> pl.DataFram
         return series
     times = pl.DataFrame({"time_s": [n * step for n in range(1, math.ceil(end / step) + 1)]})
     alive = series.group_by("flow").agg(begin=pl.col("time_s").min(), last=pl.col("time_s").max())
-    grid = times.join(alive, how="cross").filter(pl.col("time_s").is_between("begin", pl.col("last") + step))
+    grid = times.join(alive, how="cross", maintain_order="left").filter(
+        pl.col("time_s").is_between("begin", pl.col("last") + step)
+    )
     grid = grid.select("time_s", "flow").sort("time_s")
     return grid.join_asof(series, on="time_s", by="flow", check_sortedness=False).sort("time_s", "flow")
 

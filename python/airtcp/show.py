@@ -109,7 +109,7 @@ def groups(results: Results) -> list[Row]:
     """The groups of the summary, with the mean cwnd of their recorded flows."""
     mean = (
         results.flow_series.filter(pl.col("time_s") >= results.summary["warmup_s"])
-        .join(results.flows.select("flow", "group"), on="flow")
+        .join(results.flows.select("flow", "group"), on="flow", maintain_order="left")
         .group_by("group")
         .agg(pl.col("cwnd_segments").mean())
         .collect()

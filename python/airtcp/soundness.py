@@ -73,7 +73,7 @@ def _warm_up(results: Results) -> list[str]:
     flows = results.flows.filter((pl.col("kind") == "tcp") & whole).select("flow", "group")
     acked = pl.col("bytes_acked").cast(pl.Int64)
     table = (
-        results.flow_series.join(flows, on="flow")
+        results.flow_series.join(flows, on="flow", maintain_order="left")
         .group_by("group", "flow", maintain_order=True)
         .agg(
             before=acked.filter(pl.col("time_s") <= warm).max().fill_null(0),

@@ -354,7 +354,9 @@ def _time_sequence(
     drawing.line(ACKS, acks["time_s"], acks["seq_to"] / size, step=True)
     dup = of("dup_ack")
     drawing.strokes(DUP_ACKS, dup["time_s"], dup["seq_to"] / size)
-    waits = timeouts.join(resent.select("packet", "seq"), on="packet", how="inner").drop_nulls(["waited_s", "seq"])
+    waits = timeouts.join(resent.select("packet", "seq"), on="packet", how="inner", maintain_order="left").drop_nulls(
+        ["waited_s", "seq"]
+    )
     gap = pl.Series([None], dtype=pl.Float64)
     x, y = [], []
     for row in waits.iter_rows(named=True):

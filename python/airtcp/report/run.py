@@ -215,7 +215,7 @@ def _delays(results: Results) -> list[Row]:
             .filter(pl.col(time) >= warm)
             .with_columns(y=value)
             .drop_nulls("y")
-            .join(flows, on="flow")
+            .join(flows, on="flow", maintain_order="left")
             .group_by("group", maintain_order=True)
             .agg(
                 p50=pl.col("y").quantile(0.5),
@@ -238,7 +238,7 @@ def _latency(results: Results) -> Plot | None:
     ):
         there = results[table].select(pl.col("flow").unique()).collect()["flow"].implode()
         named, order = _named(results, results.flows.filter(pl.col("flow").is_in(there)))
-        samples = results[table].join(named.select("flow", "line"), on="flow")
+        samples = results[table].join(named.select("flow", "line"), on="flow", maintain_order="left")
         series = _lines(_binned(samples, results, "line", value, time), "line", order, host)
         if what != "TCP" or not lines:
             lines += series
@@ -252,7 +252,7 @@ def _goodput(results: Results) -> Plot | None:
     flows, order = _named(results, results.flows.filter(pl.col("flow").is_in(recorded)))
     width = _bin_s(results)
     bits = (
-        results.flow_series.join(flows.select("flow", "line"), on="flow")
+        results.flow_series.join(flows.select("flow", "line"), on="flow", maintain_order="left")
         .sort("flow", "time_s")
         .with_columns(new=pl.col("bytes_acked").cast(pl.Int64).diff().over("flow").fill_null(pl.col("bytes_acked")))
         .with_columns(at=((pl.col("time_s") / width).ceil() - 0.5) * width)
@@ -272,7 +272,7 @@ def _windows(results: Results) -> Plot | None:
     host = _host_of(results)
     recorded = results.flow_series.select(pl.col("flow").unique()).collect()["flow"].implode()
     flows, order = _named(results, results.flows.filter(pl.col("flow").is_in(recorded)))
-    samples = results.flow_series.join(flows.select("flow", "line"), on="flow")
+    samples = results.flow_series.join(flows.select("flow", "line"), on="flow", maintain_order="left")
     lines = _lines(_binned(samples, results, "line", pl.col("cwnd_segments")), "line", order, host)
     caption = "Mean of the flows of a line."
     return _over_time("cwnd", "Congestion window", "window", "segments", lines, caption)
@@ -286,7 +286,7 @@ def _queues(results: Results) -> list[Plot]:
     names = results.links.select("link", line="name").filter(pl.col("line").is_in(order))
     width = _bin_s(results)
     per_s = (
-        results.link_series.join(names, on="link")
+        results.link_series.join(names, on="link", maintain_order="left")
         .with_columns(at=((pl.col("time_s") / width).ceil() - 0.5) * width)
         .group_by("line", "at")
         .agg(
@@ -327,7 +327,7 @@ def _air(results: Results) -> list[Plot]:
     host = _host_of(results)
     rows = results.air.sort("airtime", descending=True).collect().to_dicts()
     order = [row["name"] for row in rows if row["ppdus"]][:SERIES]
-    samples = results.air_series.join(results.air.select("link", line="name"), on="link")
+    samples = results.air_series.join(results.air.select("link", line="name"), on="link", maintain_order="left")
     left = len([row for row in rows if row["ppdus"]]) - len(order)
     more = f" {left} links that used less are left out." if left > 0 else ""
     found = []
