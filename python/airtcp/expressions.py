@@ -20,6 +20,7 @@ import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any, Final
 
 MAX_LENGTH: Final = 1000
@@ -370,6 +371,7 @@ class Template:
     """Plain text and expressions, alternating."""
 
     @classmethod
+    @lru_cache(maxsize=4096)  # a sweep reads the same few for each of its points
     def read(cls, text: str) -> Template:
         """Splits text into plain text and expressions.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -83,12 +84,12 @@ class Data:
     alike: Sequence[int] = ()
     """For each point the first point with the same runs; empty: not known."""
 
-    @property
+    @cached_property
     def arms(self) -> list[str]:
         """In order of appearance; empty if the experiment has none."""
         return list(dict.fromkeys(point.arm for point in self.points if point.arm is not None))
 
-    @property
+    @cached_property
     def parameters(self) -> list[str]:
         """Names of all parameters."""
         return list(dict.fromkeys(name for point in self.points for name in point.parameters))

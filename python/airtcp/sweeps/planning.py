@@ -118,6 +118,8 @@ class _Planner:
         templates = [sweep.set, *(arm.changes for arm in sweep.arm_list)]
         used = {name for value in templates for name in _names(value)}
         used.update(name for measure in sweep.measure_list for name in measure.names)
+        # Queries that differ from point to point by their parameters only.
+        self.quantified: Final = {measure.name for measure in sweep.measure_list if measure.names}
         # A parameter that no template uses has to be a place of the scenario; so has one with a dot in any case.
         self.places: Final = [
             name
@@ -309,9 +311,7 @@ class _Planner:
         names = [[part["name"] for part in resolved[kind]] for kind in ("links", "flows")]
         for extract in extracts:
             # What a query or place finds depends on names; one trial for each combination is enough.
-            shape = json.dumps(
-                [extract.kind, extract.text if not self._is_quantified(extract) else extract.name, names]
-            )
+            shape = json.dumps([extract.kind, extract.name if extract.name in self.quantified else extract.text, names])
             if shape in shapes:
                 continue
             shapes.add(shape)
@@ -322,10 +322,6 @@ class _Planner:
                 self._note(f"{self.faults.where('measures', extract.name)}: {reason}", arm, parameters)
             except ScenarioError as error:
                 self._scenario_fault(error, arm, parameters)
-
-    def _is_quantified(self, extract: Extract) -> bool:
-        """True for a query that differs from point to point by its parameters only."""
-        return any(measure.name == extract.name and measure.names for measure in self.sweep.measure_list)
 
     def _scenario_fault(self, error: ScenarioError, arm: Arm, parameters: Mapping[str, Value]) -> None:
         unplaced = {name for name in self.places if "." not in name and "[" not in name}
