@@ -22,6 +22,7 @@ pub mod document;
 pub mod error;
 mod link;
 pub mod path;
+pub mod rate_trace;
 pub mod record;
 mod ring;
 pub mod route;

@@ -28,6 +28,7 @@ pub(crate) use audit::OnLine;
 use hold::Hold;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use airtcp_core::convert::{count, saturate32};
 use airtcp_core::packet::PacketId;
@@ -37,6 +38,7 @@ use airtcp_core::units::{DataRate, Span, Time};
 use rand::RngExt;
 
 use crate::path::{Hop, Next, Place};
+use crate::rate_trace::RateTrace;
 use crate::ring::Ring;
 use crate::spec::{LinkId, LinkSpec, RunSpec};
 use crate::wires::{InFlight, Lane, MAX_LANES};
@@ -94,6 +96,8 @@ pub(crate) struct Line {
 #[derive(Debug)]
 pub(crate) struct Cold {
     pub rate: DataRate,
+    /// Only where the link has a queue of its own.
+    rate_trace: Option<Arc<RateTrace>>,
     limit_packets: usize,
     limit_bytes: u64,
     /// Chance of loss on the line.
@@ -245,7 +249,8 @@ impl Links {
             let mut kind = LineKind::Plain;
             match &spec.queue {
                 _ if spec.air.is_some() => kind = LineKind::Air,
-                QueueConfig::Fifo(fifo) if !capture => {
+                // When the line will be free depends on when a packet starts: a trace goes with a queue of its own.
+                QueueConfig::Fifo(fifo) if !capture && spec.rate_trace.is_none() => {
                     limit_packets = fifo.limit_packets.map_or(usize::MAX, |n| n as usize);
                     limit_bytes = fifo.limit_bytes.map_or(u64::MAX, |b| b.get());
                     let is_rough = spec.loss.get() > 0.0 || spec.reorder.probability.get() > 0.0;
@@ -284,6 +289,7 @@ impl Links {
             });
             all.cold.push(Cold {
                 rate: spec.rate,
+                rate_trace: spec.rate_trace.clone(),
                 limit_packets,
                 limit_bytes,
                 loss: spec.loss.get(),
@@ -332,7 +338,7 @@ impl Links {
             if matches!(self.lines[link].kind, LineKind::Plain | LineKind::Fused)
                 && !matches!(self.lines[feeder.index()].kind, LineKind::Fused | LineKind::Air)
                 && self.cold[feeder.index()].hold.is_none()
-                && spec.rate >= links[feeder.index()].rate.max(SLOWEST_FUSED)
+                && spec.rate >= links[feeder.index()].top_rate().max(SLOWEST_FUSED)
                 && spec.delay <= LONGEST_FUSED
             {
                 self.lines[link].kind = LineKind::Fused;
@@ -628,7 +634,10 @@ impl Links {
         if let Some(hold) = &mut cold.hold {
             hold.count_to(now);
         }
-        line.transmit(now, size, || cold.rate);
+        match &cold.rate_trace {
+            None => line.transmit(now, size, || cold.rate),
+            Some(trace) => line.occupy(now, size, trace.end(now, u64::from(size))),
+        }
         line.send_off(cold, line.lane)
     }
 }
@@ -670,7 +679,12 @@ impl Line {
             }
             tx
         };
-        self.free_at = start + tx;
+        self.occupy(start, size, start + tx);
+    }
+
+    #[inline]
+    fn occupy(&mut self, start: Time, size: u16, end: Time) {
+        self.free_at = end;
         self.in_service = size;
         self.taken_packets += 1;
         self.taken_bytes += u64::from(size);

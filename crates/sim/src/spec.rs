@@ -14,6 +14,7 @@ use airtcp_core::wifi::channel::Roams;
 use airtcp_core::wifi::phy::{Motion, SignalConfig, Track};
 use airtcp_core::wifi::{Ac, ApQueue, RadioConfig, RadioId, RoamRule, StationQueue};
 
+use crate::rate_trace::RateTrace;
 pub use crate::traffic::{TcpApp, Traffic};
 
 /// Index into [`RunSpec::nodes`].
@@ -231,6 +232,8 @@ pub struct LinkSpec {
     pub to: NodeId,
     /// Never zero.
     pub rate: DataRate,
+    /// The rate over time, where it varies: then `rate` is what disciplines and reports calculate with.
+    pub rate_trace: Option<Arc<RateTrace>>,
     /// Propagation, from the end of the transmission to the arrival.
     pub delay: Span,
     /// The discipline of the packets that wait before it.
@@ -245,6 +248,13 @@ pub struct LinkSpec {
     pub is_member_of_group: bool,
     /// `None`: a wire.
     pub air: Option<AirSpec>,
+}
+
+impl LinkSpec {
+    /// The fastest that it can be.
+    pub(crate) fn top_rate(&self) -> DataRate {
+        self.rate_trace.as_ref().map_or(self.rate, |trace| DataRate::from_bps(trace.top_bps()))
+    }
 }
 
 /// Each packet that is not lost is held back with this probability: it arrives later by a time drawn uniformly from a range.

@@ -43,6 +43,7 @@ fn spec(profile: &str, loss: f64) -> RunSpec {
         from: NodeId(from),
         to: NodeId(to),
         rate: DataRate::from_mbps(mbps),
+        rate_trace: None,
         delay,
         queue: fifo(packets),
         loss: Probability::new(loss).unwrap(),

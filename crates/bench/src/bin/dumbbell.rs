@@ -116,6 +116,7 @@ fn dumbbell(
         from: NodeId(from),
         to: NodeId(to),
         rate,
+        rate_trace: None,
         delay,
         queue: QueueConfig::Fifo(FifoConfig { limit_packets, limit_bytes: None }),
         loss: Probability::ZERO,

@@ -118,6 +118,9 @@ pub(crate) fn cell(spec: &RunSpec) -> Result<Cell, String> {
             n => format!("the scenario has {n} channels: airtcp lab runs one"),
         });
     };
+    if let Some(link) = spec.links.iter().find(|link| link.rate_trace.is_some()) {
+        return Err(format!("line {:?} has a `rate_trace`: airtcp lab runs lines of one rate", link.name));
+    }
     let aps: BTreeSet<usize> = channel.pairs.iter().map(|pair| pair.access_point.index()).collect();
     let (Some(&ap), 1) = (aps.first(), aps.len()) else {
         return Err(format!("WLAN {:?}: airtcp lab runs one access point, not {}", channel.name, aps.len()));

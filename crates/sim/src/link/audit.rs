@@ -31,7 +31,8 @@ impl Links {
         self.passages(wires, hops, now, |link, end, entry| {
             let (line, cold) = (&self.lines[link.index()], &self.cold[link.index()]);
             let Some(on) = &mut all[link.index()] else { return };
-            let start = end - line.tx(entry.size, || cold.rate);
+            // From a queue of its own a packet comes when its transmission begins.
+            let start = if cold.rate_trace.is_some() { now } else { end - line.tx(entry.size, || cold.rate) };
             let place = match (start > now, end > now) {
                 (true, _) => &mut on.waiting,
                 (false, true) => &mut on.in_service,
@@ -80,7 +81,7 @@ impl Links {
     ) {
         self.passages(wires, hops, now, |link, end, entry| {
             let (line, cold) = (&self.lines[link.index()], &self.cold[link.index()]);
-            if cold.hold.is_none() && end - line.tx(entry.size, || cold.rate) > now {
+            if cold.hold.is_none() && cold.rate_trace.is_none() && end - line.tx(entry.size, || cold.rate) > now {
                 each(link, entry.packet);
             }
         });

@@ -238,6 +238,7 @@ mod tests {
             from: NodeId(1),
             to: NodeId(0),
             rate: DataRate::from_mbps(65),
+            rate_trace: None,
             delay: Span::ZERO,
             queue: QueueConfig::Fifo(FifoConfig::default()),
             loss: Probability::ZERO,

@@ -16,6 +16,7 @@ use airtcp_core::wifi::{Ac, RadioOptions};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::rate_trace::RateTraceConfig;
 use crate::traffic::TrafficConfig;
 pub use coop::Coop;
 pub use roam::{NearestRule, Roaming, RoamingRule, RssiRule, Switch, TimesRule, Walk};
@@ -125,6 +126,10 @@ pub struct Link {
     pub to: String,
     /// Rate of the line in each direction, in bits of IP packets.
     pub rate: DataRate,
+    /// Rate of the line over time, in each direction. `rate` is then what queue disciplines and buffer rules calculate with.
+    /// Default: `rate` at all times.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_trace: Option<RateTraceConfig>,
     /// Propagation delay, one way: a duration, or a range over the members of a group.
     pub delay: Delay,
     /// Queue discipline before the line. Default: `fifo` without a limit.
@@ -170,9 +175,12 @@ pub(super) fn default_link_name(from: &str, to: &str) -> String {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Reverse {
-    /// Line rate.
+    /// Line rate. If it is set here, the `rate_trace` of the other direction does not apply to it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<DataRate>,
+    /// Rate over time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate_trace: Option<RateTraceConfig>,
     /// Propagation delay.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay: Option<Delay>,

@@ -44,6 +44,7 @@ fn spec() -> RunSpec {
         from: NodeId(from),
         to: NodeId(to),
         rate: DataRate::from_mbps(100),
+        rate_trace: None,
         delay: Span::from_ms(1),
         queue: QueueConfig::Fifo(Default::default()),
         loss: Probability::ZERO,

@@ -22,6 +22,7 @@ mod examples;
 mod parts;
 mod portable;
 mod probe;
+mod rate_trace;
 mod receive_offload;
 mod roaming;
 mod routes;

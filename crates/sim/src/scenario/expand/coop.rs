@@ -137,6 +137,7 @@ impl Expander<'_> {
             from: access_point,
             to: access_point,
             rate,
+            rate_trace: None,
             delay: Span::ZERO,
             queue: QueueConfig::by_name("fifo").expect("registered"),
             loss: Probability::ZERO,

@@ -1,6 +1,7 @@
 //! Lines: pairs of groups become pairs of members, rules of buffer sizing become limits.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use airtcp_core::convert::count;
 use airtcp_core::queue::QueueConfig;
@@ -12,6 +13,7 @@ use super::super::buffer::Limit;
 use super::super::file::{self, Buffer, BufferRule, Delay, Hold, HoldRange, Link, Spread};
 use super::super::tree::Path;
 use super::{Expander, MAX_LINKS, Members, root};
+use crate::rate_trace::{RateTrace, RateTraceConfig};
 use crate::spec::{LinkId, LinkSpec, Reorder};
 
 const MAX_DELAY: Span = Span::from_secs(3_600);
@@ -19,6 +21,7 @@ const MAX_DELAY: Span = Span::from_secs(3_600);
 /// One direction of a `links` entry, before its members.
 struct Direction {
     rate: DataRate,
+    rate_trace: Option<Arc<RateTrace>>,
     queue: QueueConfig,
     loss: Probability,
     reorder: Reorder,
@@ -110,6 +113,11 @@ impl Expander<'_> {
         if rate.as_bps() == 0 {
             self.error(&at(own.rate.is_some(), "rate"), "must be above 0bit/s");
         }
+        let trace = own.rate_trace.as_ref().or(if own.rate.is_some() { None } else { link.rate_trace.as_ref() });
+        let rate_trace = match trace {
+            Some(trace) => Some(self.rate_trace(&at(own.rate_trace.is_some(), "rate_trace"), trace)?),
+            None => None,
+        };
         let queue = own.queue.as_ref().unwrap_or(&link.queue).clone();
         let buffer = own.buffer.or(if own.queue.is_some() { None } else { link.buffer });
         let queue = match buffer {
@@ -124,7 +132,18 @@ impl Expander<'_> {
             Some(reorder) => self.reorder(&at(own.reorder.is_some(), "reorder").key("delay"), &reorder)?,
             None => Reorder::NONE,
         };
-        Some(Direction { rate, queue, loss, reorder, cost: own.cost.unwrap_or(link.cost) })
+        Some(Direction { rate, rate_trace, queue, loss, reorder, cost: own.cost.unwrap_or(link.cost) })
+    }
+
+    fn rate_trace(&mut self, at: &Path, trace: &RateTraceConfig) -> Option<Arc<RateTrace>> {
+        match trace.build() {
+            Ok(trace) => Some(Arc::new(trace)),
+            Err((key, place, message)) => {
+                let at = at.key(key);
+                self.error(&place.map_or(at.clone(), |i| at.index(i)), message);
+                None
+            }
+        }
     }
 
     /// `at` is the place of its delay.
@@ -249,6 +268,7 @@ impl Expander<'_> {
                     from,
                     to,
                     rate: direction.rate,
+                    rate_trace: direction.rate_trace.clone(),
                     delay,
                     queue: direction.queue.clone(),
                     loss: direction.loss,

@@ -549,6 +549,7 @@ impl Expander<'_> {
                 from,
                 to,
                 rate,
+                rate_trace: None,
                 delay: Span::ZERO,
                 queue: QueueConfig::by_name("fifo").expect("registered"),
                 loss: Probability::ZERO,

@@ -69,6 +69,7 @@ impl Building for RunSpec {
             from,
             to,
             rate,
+            rate_trace: None,
             delay,
             queue,
             loss: Probability::ZERO,
