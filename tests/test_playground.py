@@ -76,7 +76,8 @@ def in_node(requests: list[dict[str, Any]]) -> list[dict[str, str]]:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    return [{key: value for key, value in one.items() if key != "wall_s"} for one in found]
 
 
 # As far as runs are made; those of `make test-all` go to their ends.
@@ -303,6 +304,33 @@ def test_text_and_controls_follow_each_other(browser: Any) -> None:
         while links.read(page.url).toml != written and time.monotonic() < deadline:
             page.wait_for_timeout(50)
         assert links.read(page.url).toml == written
+
+
+@BUILT
+@NEEDS_CHROMIUM
+def test_a_drag_is_followed_and_ends_in_the_whole_run(browser: Any) -> None:
+    same_engine()
+    text = shortened(ROOT / "playground/stories/coop.toml")
+    with opened(browser, links.Link(text, ("seed=7",)).fragment()) as visit:
+        page = visit.page
+        looks = page.evaluate("""async () => {
+          const control = document.getElementById("control-count-0"), pictures = [];
+          const seen = () => pictures.push(document.body.dataset.looks);
+          new MutationObserver(seen).observe(document.body, { attributes: true, attributeFilter: ["data-runs"] });
+          for (let stations = 11; stations <= 20 || pictures.length === 0; stations++) {
+            control.value = String(stations);
+            control.dispatchEvent(new Event("input", { bubbles: true }));
+            await new Promise((resolve) => setTimeout(resolve, 40));
+          }
+          return pictures;
+        }""")
+        # A picture came while the control moved, of a run with fewer looks at its queues.
+        assert set(looks) == {"few"}
+        page.wait_for_selector("body[data-looks=all]", timeout=60_000)
+        last = page.input_value("#toml")
+        assert last == text.replace("count = 10", "count = 20")
+        assert hashes(visit) == [native(last)["hash"], native(last, "seed=7")["hash"]]
+        assert visit.said == []
 
 
 @BUILT

@@ -1,6 +1,7 @@
 // Controls that follow from a scenario: each shows a value of the file, and writes it back into the text.
 
 import type { Description } from "./engine";
+import type { Wlan } from "./scenario";
 
 export type Path = (string | number)[];
 /** A value, or none: the key is taken out. In this order. */
@@ -52,13 +53,57 @@ const MOST_OF_A_KIND = 2;
 /** Most packets that a queue holds; 0: it is not limited in packets. */
 const limitOf = (queue: Description["scenario"]["links"][number]["queue"]): number => ("limit_packets" in queue ? (queue.limit_packets ?? 0) : 0);
 
+type Station = { name: string; snr_db?: number | undefined; position_m?: [number, number] | undefined };
+
+function stationOf(of: Wlan["stations"][number]): Station {
+  if (typeof of === "string") return { name: of };
+  return { name: of.node, snr_db: typeof of.signal === "object" && of.signal.kind === "snr" ? of.signal.snr_db : undefined, position_m: of.position_m };
+}
+
+const decimal = (x: number): string => {
+  const text = String(round(x));
+  return /[.e]/.test(text) ? text : `${text}.0`;
+};
+
+/** Of stations with a signal or a place of their own: those that hear least. */
+function ownSignals(stations: Station[], wlan: number, ap: [number, number]): Slider[] {
+  const path = (k: number, ...keys: string[]): Path => ["wlans", wlan, "stations", k, ...keys];
+  const far = ([x, y]: [number, number]): number => Math.hypot(x - ap[0], y - ap[1]);
+  const all: { order: number; slider: Slider }[] = [];
+  stations.forEach(({ name, snr_db, position_m }, k) => {
+    if (snr_db !== undefined) {
+      all.push({
+        order: snr_db,
+        slider: {
+          id: `snr-${wlan}-${k}`, label: `Signal of “${name}” above noise`, kind: "range", min: 0, max: 40, step: 0.5, log: false,
+          value: snr_db, unit: "dB", edits: (db) => [{ path: path(k, "signal", "snr_db"), value: String(db) }],
+        },
+      });
+    } else if (position_m !== undefined && far(position_m) > 0) {
+      // It moves on its line from the access point.
+      const [dx, dy, m] = [position_m[0] - ap[0], position_m[1] - ap[1], far(position_m)];
+      const at = (to: number): string => `[${decimal(ap[0] + (dx / m) * to)}, ${decimal(ap[1] + (dy / m) * to)}]`;
+      all.push({
+        order: -m,
+        slider: {
+          id: `distance-${wlan}-${k}`, label: `Distance of “${name}”`, kind: "range", min: 0.5, max: 100, step: 0.02, log: true,
+          value: round(m), unit: "m", edits: (to) => [{ path: path(k, "position_m"), value: at(to) }],
+        },
+      });
+    }
+  });
+  return all.sort((a, b) => a.order - b.order).slice(0, MOST_OF_A_KIND).map(({ slider }) => slider);
+}
+
 export function controlsOf(d: Description, names: Record<string, string[]>): Control[] {
   const all: Control[] = [];
   const file = d.scenario;
 
   const groups = file.nodes.map((node, i) => ({ node, i })).filter(({ node }) => node.count !== undefined && node.kind === "host");
   const inAir = new Set(d.links.filter((l) => l.air).map((l) => (d.nodes[l.from]?.name ?? "").replace(/\[\d+\]$/, "")));
-  for (const { node, i } of groups.filter((g) => inAir.has(g.node.name)).slice(0, MOST_OF_A_KIND)) {
+  // Stations that are listed one by one would have to be listed anew.
+  const listed = new Set((file.wlans ?? []).flatMap((w) => w.stations.map(stationOf)).filter((s) => s.name.includes("[")).map((s) => s.name.replace(/\[.*$/, "")));
+  for (const { node, i } of groups.filter((g) => inAir.has(g.node.name) && !listed.has(g.node.name)).slice(0, MOST_OF_A_KIND)) {
     all.push({
       id: `count-${i}`, label: `Stations “${node.name}”`, kind: "range", min: 1, max: Math.max(20, node.count ?? 1), step: 1, log: false,
       value: node.count ?? 1, unit: "", edits: (n) => [{ path: ["nodes", i, "count"], value: String(Math.round(n)) }],
@@ -66,11 +111,19 @@ export function controlsOf(d: Description, names: Record<string, string[]>): Con
   }
 
   (file.wlans ?? []).slice(0, MOST_OF_A_KIND).forEach((wlan, i) => {
-    if (wlan.signal?.kind !== "snr") return;
-    all.push({
-      id: `snr-${i}`, label: `Signal of “${wlan.name}” above noise`, kind: "range", min: 0, max: 40, step: 0.5, log: false,
-      value: wlan.signal.snr_db, unit: "dB", edits: (db) => [{ path: ["wlans", i, "signal", "snr_db"], value: String(db) }],
-    });
+    const signal = wlan.signal;
+    if (signal?.kind === "snr") {
+      all.push({
+        id: `snr-${i}`, label: `Signal of “${wlan.name}” above noise`, kind: "range", min: 0, max: 40, step: 0.5, log: false,
+        value: signal.snr_db, unit: "dB", edits: (db) => [{ path: ["wlans", i, "signal", "snr_db"], value: String(db) }],
+      });
+    } else if (signal?.kind === "path_loss" && typeof signal.distance_m === "number") {
+      all.push({
+        id: `distance-${i}`, label: `Distance in “${wlan.name}”`, kind: "range", min: 0.5, max: 100, step: 0.02, log: true,
+        value: signal.distance_m, unit: "m", edits: (m) => [{ path: ["wlans", i, "signal", "distance_m"], value: decimal(m) }],
+      });
+    }
+    all.push(...ownSignals(wlan.stations.map(stationOf), i, wlan.ap_position_m ?? [0, 0]));
   });
 
   // One line of the file, whatever its values are: the one with a buffer of its own, or else the last.

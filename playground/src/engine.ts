@@ -244,8 +244,13 @@ export class Engine {
     });
   }
 
-  /** Ends the run. The columns are copies. */
-  finish(): Output {
+  /** Bytes of memory that the module has, which never become fewer. */
+  get memory(): number {
+    return this.x.memory.buffer.byteLength;
+  }
+
+  /** Ends the run. The columns are copies: all, or by table those that are `seen`. */
+  finish(seen?: Record<string, readonly string[]>): Output {
     return this.call(() => {
       const answer = this.good(this.x.finish()) as Omit<Output, "tables"> & {
         tables: { name: string; about: string; rows: number; columns: Placed[] }[];
@@ -253,7 +258,7 @@ export class Engine {
       const tables: Record<string, Table> = {};
       for (const { name, about, rows, columns } of answer.tables) {
         const own: Record<string, Column> = {};
-        for (const c of columns) own[c.name] = { name: c.name, meaning: c.meaning, values: this.copy(c, rows), names: c.names };
+        for (const c of columns) if (seen === undefined || seen[name]?.includes(c.name)) own[c.name] = { name: c.name, meaning: c.meaning, values: this.copy(c, rows), names: c.names };
         tables[name] = { name, about, rows, columns: own };
       }
       return { ...answer, tables };

@@ -45,26 +45,60 @@ interface Slot {
   run: Run | null;
   /** What it does now, for the line above. */
   doing: string;
-  request: Request | null;
+  wish: Wish | null;
 }
-const slots: Slot[] = RUNS.map(() => ({ worker: null, asked: 0, run: null, doing: "", request: null }));
+/** A run that is asked for. */
+interface Wish {
+  request: Request;
+  description: Description;
+  every_s: number;
+}
+const slots: Slot[] = RUNS.map(() => ({ worker: null, asked: 0, run: null, doing: "", wish: null }));
 let asks = 0;
+/** Larger networks are not drawn, and not begun. */
+const MOST_PARTS = 20_000;
+/** So often in a run its queues are looked at; while a control is dragged, the picture only has to be quick. */
+const LOOKS = 1200;
+const LOOKS_IN_A_DRAG = 100;
+/** A drag is over when nothing moved for so long. */
+const SETTLED_MS = 200;
+/** A run of a drag goes on although the control has moved, but not for longer than this. */
+const MOST_PATIENCE_MS = 400;
+const LONG = "waits for your word";
+const FAILED = "failed";
 const workerUrl = URL.createObjectURL(new Blob([WORKER], { type: "text/javascript" }));
 
-function post(slot: Slot, ask: Ask): void {
-  if (slot.worker === null) {
-    slot.worker = new Worker(workerUrl);
-    slot.worker.onmessage = (event: MessageEvent<Tell>) => heard(slot, event.data);
-    slot.worker.postMessage({ kind: "module", module } satisfies Ask);
-  }
-  slot.worker.postMessage(ask);
+/** The memory of a module does not shrink: above this, its worker ends with the run, and another takes its place. */
+const MOST_KEPT_BYTES = 48e6;
+
+/** A new worker, ready for the next run. */
+function renew(slot: Slot): Worker {
+  slot.worker?.terminate();
+  const worker = new Worker(workerUrl);
+  worker.onmessage = (event: MessageEvent<Tell>) => heard(slot, event.data);
+  worker.postMessage({ kind: "module", module } satisfies Ask);
+  slot.worker = worker;
+  return worker;
 }
 
-function ask(slot: Slot, request: Request, anyway = false): void {
+const post = (slot: Slot, ask: Ask): void => (slot.worker ?? renew(slot)).postMessage(ask);
+
+function ask(slot: Slot, wish: Wish, anyway = false): void {
   slot.asked = ++asks;
-  slot.request = request;
+  slot.wish = wish;
   slot.doing = "starts";
-  post(slot, { kind: "run", id: slot.asked, request, anyway });
+  const { request, description: d, every_s } = wish;
+  post(slot, { kind: "run", id: slot.asked, request: { ...request, draw_every_s: every_s }, end_s: d.duration_s, anyway });
+}
+
+const isBusy = (): boolean => slots.some((s) => s.doing !== "" && s.doing !== FAILED && s.doing !== LONG);
+
+/** What a request means. */
+function checked(request: Request): Description {
+  const d = engine.check(request);
+  const parts = d.nodes.length + d.links.length + d.flows.length;
+  if (parts > MOST_PARTS) throw new EngineError(`this network has ${parts} nodes, lines and flows, and a page takes ${MOST_PARTS}: run it with the command line`);
+  return d;
 }
 
 function heard(slot: Slot, tell: Tell): void {
@@ -73,17 +107,19 @@ function heard(slot: Slot, tell: Tell): void {
   if (tell.kind === "progress") {
     slot.doing = `${Math.round((100 * tell.now_s) / tell.end_s)} %`;
   } else if (tell.kind === "long") {
-    slot.doing = "waits for your word";
+    slot.doing = LONG;
     offerLong(tell.duration_s, tell.estimate_s);
   } else if (tell.kind === "failed") {
-    slot.doing = "failed";
+    slot.doing = FAILED;
     showFault(which === 1 ? `The second run: ${tell.text}` : tell.text);
-  } else {
+  } else if (slot.wish !== null) {
     slot.doing = "";
-    slot.run = new Run(tell.description, tell.output, tell.wall_ms);
+    if (tell.memory > MOST_KEPT_BYTES) renew(slot);
+    slot.run = new Run(slot.wish.description, tell.output, tell.wall_ms, slot.wish.every_s);
     arrived();
   }
   tellState();
+  if (isOverdue && !isBusy()) runBoth(LOOKS_IN_A_DRAG);
 }
 
 function tellState(): void {
@@ -112,7 +148,7 @@ function offerLong(duration_s: number, estimate_s: number): void {
   const anyway = make("button", "Run it here all the same", { type: "button" });
   anyway.onclick = () => {
     box.hidden = true;
-    for (const slot of slots) if (slot.doing === "waits for your word" && slot.request) ask(slot, slot.request, true);
+    for (const slot of slots) if (slot.doing === LONG && slot.wish) ask(slot, slot.wish, true);
   };
   box.replaceChildren(
     make("p", `This run of ${duration_s} s would take about ${Math.round(estimate_s)} s in the page. The command below runs it natively, which is faster; or shorten “Simulated time”.`),
@@ -143,7 +179,7 @@ async function setLink(): Promise<void> {
 /** Reads the text, fits controls to it and runs it. */
 function update(from: "text" | "control"): void {
   try {
-    description = engine.check({ toml: toml.value });
+    description = checked({ toml: toml.value });
   } catch (error) {
     if (engine.broken) engine = new Engine(module);
     showFault(error instanceof Error ? error.message : String(error));
@@ -151,24 +187,60 @@ function update(from: "text" | "control"): void {
   }
   showFault("");
   by("long").hidden = true;
+  window.clearTimeout(settling);
+  isOverdue = false;
   if (from === "text") {
     drawControls(description);
     drawRemedies(description);
+    runBoth(LOOKS);
+    return;
   }
-  const request = { toml: toml.value };
-  ask(slots[0] as Slot, request);
-  const second = slots[1] as Slot;
+  // One after the other, so that a picture follows the control while it moves.
+  if (isBusy() && looksNow === LOOKS_IN_A_DRAG && performance.now() - begun_ms < MOST_PATIENCE_MS) isOverdue = true;
+  else runBoth(LOOKS_IN_A_DRAG);
+  settle();
+}
+
+let begun_ms = 0;
+let looksNow = LOOKS;
+/** The text is newer than the run that is made now. */
+let isOverdue = false;
+let settling: number | undefined;
+
+/** After a drag: the run with all its looks, and the link. */
+function settle(): void {
+  settling = window.setTimeout(() => {
+    if (isBusy() || isOverdue) settle();
+    else runBoth(LOOKS);
+  }, SETTLED_MS);
+}
+
+function runBoth(looks: number): void {
+  const [first, second] = slots as [Slot, Slot];
   const set = changed();
+  const wish = (request: Request, d: Description): Wish => ({ request, description: d, every_s: Math.max(d.duration_s / looks, 0.001) });
+  isOverdue = false;
+  begun_ms = performance.now();
+  looksNow = looks;
+  if (description !== null) ask(first, wish({ toml: toml.value }, description));
+  second.asked = 0;
+  second.doing = "";
   if (set.length > 0) {
-    ask(second, { ...request, set });
+    try {
+      const request = { toml: toml.value, set };
+      ask(second, wish(request, checked(request)));
+    } catch (error) {
+      if (engine.broken) engine = new Engine(module);
+      second.doing = FAILED;
+      second.worker?.postMessage({ kind: "cancel" } satisfies Ask);
+      showFault(`The second run: ${error instanceof Error ? error.message : error}`);
+    }
   } else {
-    second.asked = 0;
     second.run = null;
-    second.doing = "";
     second.worker?.postMessage({ kind: "cancel" } satisfies Ask);
   }
   tellState();
-  void setLink();
+  if (looks === LOOKS) void setLink();
 }
 
 let waiting: number | undefined;
@@ -266,6 +338,14 @@ interface View {
   reorder: ReorderView;
   told: HTMLElement;
 }
+/** What of a view stays as long as it shows the same things of another run. */
+interface Frame {
+  of: string;
+  box: HTMLElement;
+  canvases: [HTMLCanvasElement, HTMLCanvasElement, HTMLCanvasElement];
+  told: HTMLElement;
+}
+let frames: Frame[] = [];
 let views: View[] = [];
 let scene: Scene | null = null;
 let position = 0;
@@ -286,40 +366,17 @@ function arrived(): void {
   const { places, most } = QueueView.places(all);
   drawWatch(first);
   scene = new Scene(by<SVGSVGElement>("scene"), first.description);
-  views = [];
-  by("runs").replaceChildren(
-    ...all.map((run, i) => {
-      const box = make("div", "", { className: i === 1 ? "run second" : "run" });
-      const head = make("h3");
-      head.append(make("span", "", { className: "mark" }), i === 1 ? `${RUNS[1]}: ${changeLabel()}` : RUNS[0]);
-      box.append(head);
-      const canvas = (title: string, what: string): HTMLCanvasElement => {
-        const it = make("canvas");
-        it.setAttribute("role", "img");
-        it.setAttribute("aria-label", `${RUNS[i]}: ${what}`);
-        box.append(make("h4", title), it);
-        return it;
-      };
-      const hasAir = run.senders.length > 0;
-      const air = new AirView(canvas(hasAir ? "On the air, by sender" : "The air", "transmissions by sender over time"), run);
-      if (run.output.drawn_until_s !== null) {
-        box.append(make("p", `Frames and queues are kept up to ${span(run.output.drawn_until_s)}; figures and plots are of the whole run.`));
-      }
-      const queues = new QueueView(canvas("Packets that wait, by whose they are", "queues by link"), run, places, most, groups);
-      const busiest = hasAir ? busiestLink(first) : null;
-      const told = make("p");
-      const reorder = new ReorderView(
-        busiest === null ? make("canvas") : canvas("The newest 64 frames at their receiver: a gap holds up what came after it", "sequence numbers at the receiver"),
-        run,
-        busiest,
-      );
-      box.append(told);
-      hover(air.canvas, (x, y) => air.under(x, y));
-      hover(queues.canvas, (x, y) => queues.under(x, y));
-      views.push({ air, queues, reorder, told });
-      return box;
-    }),
-  );
+  const busiest = first.senders.length > 0 ? busiestLink(first) : null;
+  const old = frames;
+  frames = all.map((run, i) => framed(run, i, busiest !== null, old[i]));
+  if (frames.length !== old.length || frames.some((f, i) => f !== old[i])) by("runs").replaceChildren(...frames.map((f) => f.box));
+  views = all.map((run, i) => {
+    const { canvases, told } = frames[i] as Frame;
+    const [air, queues] = [new AirView(canvases[0], run), new QueueView(canvases[1], run, places, most, groups)];
+    hover(air.canvas, (x, y) => air.under(x, y));
+    hover(queues.canvas, (x, y) => queues.under(x, y));
+    return { air, queues, reorder: new ReorderView(canvases[2], run, busiest), told };
+  });
   legend(groups, all.some((run) => run.senders.length > 0));
   const { latency: l, goodput: g } = plotsOf(all, watch.value);
   const labels = all.map((_, i) => RUNS[i] as string);
@@ -328,7 +385,36 @@ function arrived(): void {
   figures(all);
   native();
   seek(Math.min(position, end()));
+  document.body.dataset.looks = looksNow === LOOKS ? "all" : "few";
+  document.body.dataset.wall = all.map((run) => run.wall_ms.toFixed(1)).join(" ");
   document.body.dataset.runs = all.map((run) => run.output.hash).join(" ");
+}
+
+/** The box of a run, or the one that is there if nothing in it has to change but its pictures. */
+function framed(run: Run, i: number, hasReceiver: boolean, old: Frame | undefined): Frame {
+  const title = i === 1 ? `${RUNS[1]}: ${changeLabel()}` : RUNS[0];
+  const hasAir = run.senders.length > 0;
+  const until_s = run.output.drawn_until_s;
+  const of = JSON.stringify([title, hasAir, hasReceiver, until_s]);
+  if (old?.of === of) return old;
+  const box = make("div", "", { className: i === 1 ? "run second" : "run" });
+  const head = make("h3");
+  head.append(make("span", "", { className: "mark" }), title);
+  box.append(head);
+  const canvas = (heading: string, what: string): HTMLCanvasElement => {
+    const it = make("canvas");
+    it.setAttribute("role", "img");
+    it.setAttribute("aria-label", `${RUNS[i]}: ${what}`);
+    box.append(make("h4", heading), it);
+    return it;
+  };
+  const air = canvas(hasAir ? "On the air, by sender" : "The air", "transmissions by sender over time");
+  if (until_s !== null) box.append(make("p", `Frames and queues are kept up to ${span(until_s)}; figures and plots are of the whole run.`));
+  const queues = canvas("Packets that wait, by whose they are", "queues by link");
+  const reorder = hasReceiver ? canvas("The newest 64 frames at their receiver: a gap holds up what came after it", "sequence numbers at the receiver") : make("canvas");
+  const told = make("p");
+  box.append(told);
+  return { of, box, canvases: [air, queues, reorder], told };
 }
 
 /** Groups with TCP, of which the plots can show one. */

@@ -12,6 +12,9 @@ interface Line {
 
 export class Plot {
   private plot: uPlot | null = null;
+  /** What its lines and axes are: new points do not need a new plot. */
+  private of = "";
+  private duration_s = 1;
   private now = 0;
 
   constructor(
@@ -22,9 +25,17 @@ export class Plot {
   }
 
   set(title: string, unit: string, names: string[], lines: Line[], duration_s: number, colours: Colours): void {
-    this.plot?.destroy();
+    this.duration_s = duration_s;
     const tables = lines.map((line) => [line.times, line.values] as uPlot.AlignedData);
     const data = tables.length === 1 ? (tables[0] as uPlot.AlignedData) : uPlot.join(tables, tables.map((t) => t.map(() => 2)));
+    this.tell(title, unit, names, lines);
+    const of = JSON.stringify([title, unit, names, colours.of("quiet")]);
+    if (this.plot !== null && of === this.of) {
+      this.plot.setData(data);
+      return;
+    }
+    this.of = of;
+    this.plot?.destroy();
     const axis = { stroke: colours.of("quiet"), grid: { stroke: colours.of("lane"), width: 1 }, ticks: { stroke: colours.of("lane") } };
     this.plot = new uPlot(
       {
@@ -34,7 +45,7 @@ export class Plot {
         padding: [8, 20, 0, 0],
         legend: { show: false },
         cursor: { y: false, drag: { x: false, y: false } },
-        scales: { x: { time: false, range: [0, duration_s] }, y: { range: (_u, _min, max) => [0, Math.max(max * 1.08, 1e-3)] } },
+        scales: { x: { time: false, range: () => [0, this.duration_s] }, y: { range: (_u, _min, max) => [0, Math.max(max * 1.08, 1e-3)] } },
         axes: [{ ...axis, values: (_u, ticks) => ticks.map((t) => `${t} s`) }, { ...axis, size: 52 }],
         series: [
           {},
@@ -66,6 +77,9 @@ export class Plot {
       const time = this.plot?.posToVal(event.offsetX, "x");
       if (time !== undefined) this.seek(time);
     });
+  }
+
+  private tell(title: string, unit: string, names: string[], lines: Line[]): void {
     const spoken = lines.map((line, i) => `${names[i]}: mean ${mean(line.values)} ${unit}, most ${most(line.values)}`);
     this.place.setAttribute("role", "img");
     this.place.setAttribute("aria-label", `${title} over time. ${spoken.join("; ")}`);
@@ -74,11 +88,6 @@ export class Plot {
   mark(time_s: number): void {
     this.now = time_s;
     this.plot?.redraw(false, false);
-  }
-
-  clear(): void {
-    this.plot?.destroy();
-    this.plot = null;
   }
 }
 

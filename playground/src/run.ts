@@ -50,6 +50,17 @@ export function lowerBound(values: ArrayLike<number>, x: number): number {
   return low;
 }
 
+/** The columns that are looked at here: no others come to the page. */
+export const SEEN: Record<string, readonly string[]> = {
+  ppdus: ["start_s", "duration_us", "link", "mode", "ac", "mpdus", "received", "legible", "psdu_bytes", "repeat", "answered", "collided", "snr_db"],
+  frames: ["time_s", "kind", "from", "to", "sn", "ok", "retry", "flow", "reverse", "bytes"],
+  waiting: ["time_s", "link", "reorder", "flow", "reverse", "packets"],
+  drops: ["time_s", "link", "flow", "reason"],
+  pings: ["sent_s", "rtt_ms"],
+  flow_series: ["time_s", "flow", "srtt_ms", "bytes_acked"],
+  walkers: ["time_s", "node", "x_m", "y_m"],
+};
+
 const EMPTY: Column = { name: "", meaning: "", values: new Uint32Array(0), names: [] };
 
 export class Run {
@@ -74,6 +85,8 @@ export class Run {
     readonly description: Description,
     readonly output: Output,
     readonly wall_ms: number,
+    /** Its queues were looked at at this distance. */
+    readonly every_s: number,
   ) {
     this.duration_s = description.duration_s;
     const starts = this.column("ppdus", "start_s").values as Float64Array;
@@ -141,6 +154,7 @@ export class Run {
   }
 
   column(table: string, name: string): Column {
+    if (!SEEN[table]?.includes(name)) throw new Error(`${table}.${name} does not come to the page`);
     return this.output.tables[table]?.columns[name] ?? EMPTY;
   }
 
@@ -231,8 +245,7 @@ export class Run {
     const reorder = new Map<number, number>();
     // Instants at which nothing waits have no row: older ones do not speak for them.
     const sample = lowerBound(this.sampleTimes, time_s + 1e-9) - 1;
-    const every = Math.max(this.duration_s / 1200, 0.001);
-    if (sample < 0 || time_s - (this.sampleTimes[sample] as number) > every * 1.5) return { queues, reorder };
+    if (sample < 0 || time_s - (this.sampleTimes[sample] as number) > this.every_s * 1.5) return { queues, reorder };
     for (let row = this.sampleRows[sample] as number; row < (this.sampleRows[sample + 1] as number); row++) {
       const v = (name: string): number => this.value("waiting", name, row);
       const [link, packets] = [v("link"), v("packets")];

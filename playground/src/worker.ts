@@ -1,16 +1,17 @@
 // Runs scenarios off the page's thread, in slices, so that a newer wish can take an older one's place.
 
-import { Engine, EngineError, type Description, type Fault, type Output, type Request } from "./engine";
+import { Engine, EngineError, type Fault, type Output, type Request } from "./engine";
+import { SEEN } from "./run";
 
 export type Ask =
   | { kind: "module"; module: WebAssembly.Module }
-  | { kind: "run"; id: number; request: Request; anyway: boolean }
+  | { kind: "run"; id: number; request: Request; end_s: number; anyway: boolean }
   | { kind: "cancel" };
 
 export type Tell =
   | { kind: "progress"; id: number; now_s: number; end_s: number }
   | { kind: "long"; id: number; estimate_s: number; duration_s: number }
-  | { kind: "done"; id: number; description: Description; output: Output; wall_ms: number }
+  | { kind: "done"; id: number; output: Output; memory: number; wall_ms: number }
   | { kind: "failed"; id: number; text: string; faults: Fault[] };
 
 /** Runs that would take longer than this are only made if one insists. */
@@ -18,8 +19,6 @@ const MOST_WALL_S = 20;
 /** After so long the speed of a run is known. */
 const KNOWN_AFTER_MS = 700;
 const SLICE_MS = 25;
-/** Larger networks are not drawn, and not begun. */
-const MOST_PARTS = 20_000;
 
 let module: WebAssembly.Module | null = null;
 let engine: Engine | null = null;
@@ -31,27 +30,18 @@ let isGivenUp = false;
 const tell = (message: Tell, transfer: Transferable[] = []): void => self.postMessage(message, { transfer });
 
 /** Lets messages in. */
+const { port1, port2 } = new MessageChannel();
 const turn = (): Promise<void> =>
   new Promise((resolve) => {
-    const channel = new MessageChannel();
-    channel.port1.onmessage = () => {
-      channel.port1.close();
-      resolve();
-    };
-    channel.port2.postMessage(null);
+    port1.onmessage = () => resolve();
+    port2.postMessage(null);
   });
 
-async function run({ id, request, anyway }: Extract<Ask, { kind: "run" }>): Promise<void> {
+async function run({ id, request, end_s: end, anyway }: Extract<Ask, { kind: "run" }>): Promise<void> {
   if (module === null) return;
   if (engine === null || engine.broken) engine = new Engine(module);
   const begin = performance.now();
-  const description = engine.check(request);
-  const parts = description.nodes.length + description.links.length + description.flows.length;
-  if (parts > MOST_PARTS) {
-    throw new EngineError(`this network has ${parts} nodes, lines and flows, and a page takes ${MOST_PARTS}: run it with the command line`);
-  }
-  const end = description.duration_s;
-  engine.open({ ...request, draw_every_s: Math.max(end / 1200, 0.001) });
+  engine.open(request);
   let now = 0;
   let slice = end / 2000;
   let told = begin;
@@ -72,9 +62,9 @@ async function run({ id, request, anyway }: Extract<Ask, { kind: "run" }>): Prom
       tell({ kind: "progress", id, now_s: now, end_s: end });
     }
   }
-  const output = engine.finish();
+  const output = engine.finish(SEEN);
   const buffers = Object.values(output.tables).flatMap((t) => Object.values(t.columns).map((c) => c.values.buffer as ArrayBuffer));
-  tell({ kind: "done", id, description, output, wall_ms: performance.now() - begin }, buffers);
+  tell({ kind: "done", id, output, memory: engine.memory, wall_ms: performance.now() - begin }, buffers);
 }
 
 async function work(): Promise<void> {
@@ -96,8 +86,11 @@ async function work(): Promise<void> {
 
 self.onmessage = (event: MessageEvent<Ask>) => {
   const ask = event.data;
-  if (ask.kind === "module") module = ask.module;
-  else if (ask.kind === "cancel") {
+  if (ask.kind === "module") {
+    module = ask.module;
+    // The first run finds it ready.
+    engine = new Engine(module);
+  } else if (ask.kind === "cancel") {
     wish = null;
     isGivenUp = true;
   } else wish = ask;

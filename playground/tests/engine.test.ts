@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { bitsPerSecond, controlsOf, seconds } from "../src/controls";
 import { Engine, EngineError, run } from "../src/engine";
 import { offered } from "../src/remedies";
-import { Run, lowerBound } from "../src/run";
+import { Run, SEEN, lowerBound } from "../src/run";
 import { STORIES } from "../src/stories";
 
 const wasm = new WebAssembly.Module(readFileSync(process.env.AIRTCP_WASM ?? "../target/wasm32-unknown-unknown/web/airtcp_web.wasm"));
@@ -98,7 +98,9 @@ test("every remedy that is offered runs", () => {
 
 test("a run is found again by time", () => {
   const request = { toml: short(STORIES[1]?.toml ?? ""), draw_every_s: 0.0025 };
-  const it = new Run(engine.check(request), run(wasm, request), 0);
+  const all = run(wasm, request);
+  for (const [table, columns] of Object.entries(SEEN)) for (const c of columns) assert.ok(table === "walkers" || all.tables[table]?.columns[c], `${table}.${c}`);
+  const it = new Run(engine.check(request), all, 0, 0.0025);
   assert.ok(it.ppdus > 100);
   let frames = 0;
   for (let i = 0; i < it.ppdus; i++) {
