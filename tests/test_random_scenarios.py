@@ -98,8 +98,8 @@ def one_cell(number: int, rng: random.Random) -> tuple[dict[str, Any], list[tupl
     pieces: list[tuple[Keys, dict[str, Any]]] = [(("links", 0, key), link[key]) for key in link]
     for i in range(len(ends)):
         pieces += [(("flows", i, key), flow[key]) for key in ("traffic", "ac", "read_rate", "tcp", "receiver")]
-    # Hosts poll their interfaces in every way there is.
-    pieces += [(("nodes", i, "receive_offload"), node["receive_offload"]) for i in range(len(hosts))]
+    # Hosts poll their interfaces in every way there is, and some are slow.
+    pieces += [(("nodes", i, key), node[key]) for i in range(len(hosts)) for key in ("receive_offload", "packet_time")]
     for side in ("ap_radio", "station_radio"):
         pieces += [(("wlans", 0, side, key), radio[key]) for key in radio]
     pieces.append((("wlans", 0, "signal"), SCHEMA["$defs"]["SignalConfig"]))

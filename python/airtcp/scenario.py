@@ -751,6 +751,13 @@ class Node(Part):
     name: str
     """Name by which links and flows refer to it: letters, digits, `_` and `-`."""
 
+    packet_time: Span | None = None
+    """Time that its processor needs for each packet it sends or receives, of any size: before the first queue, and
+    before receive offload. One processor does all of them one after the other, in the order of coming. What waits
+    for it has no limit. Senders then count as sent what the host's first queue drops. Real programs and
+    cooperative daemons take no time. At most 1 s. Hosts only. Default: none.
+    """
+
     profile: str | None = None
     """Host profile: a built-in one or one from `profiles`. It sets every TCP option that a flow does not. Hosts
     only. Default: `linux-6`.

@@ -210,12 +210,15 @@ pub struct NodeSpec {
     pub is_host: bool,
     /// How a host takes packets from its interface. A router does not.
     pub receive_offload: ReceiveOffloadConfig,
+    /// What a host's processor takes for each packet, sent or received.
+    pub packet_time: Span,
 }
 
 impl NodeSpec {
     /// A router, or a host that takes packets one by one.
     pub fn new(name: impl Into<String>, is_host: bool) -> NodeSpec {
-        NodeSpec { name: name.into(), is_host, receive_offload: ReceiveOffloadConfig::Off(OffConfig {}) }
+        let receive_offload = ReceiveOffloadConfig::Off(OffConfig {});
+        NodeSpec { name: name.into(), is_host, receive_offload, packet_time: Span::ZERO }
     }
 }
 

@@ -3,7 +3,7 @@
 //! Order of events, stated once: time, then component. Packets in flight on all links are the first component, so arrivals
 //! come before deadlines of the same instant; among themselves, the packet that came to its link last is first, and then
 //! the order is that of their paths: by destination router, then by flow, forward before reverse. Then come links that need
-//! departures, in the order of the scenario; then the wireless channels; then the interfaces of hosts; then each flow's source and destination; the
+//! departures, in the order of the scenario; then the wireless channels; then the interfaces of hosts and their processors; then each flow's source and destination; the
 //! sampler sees what all others have done, but for hosts that roam, whose decisions come last. Of a departure from a queue and an arrival at it in the same instant, a coin decides (see `link`).
 //!
 //! Deadlines are lazy: a component's leaf in the timeline may be earlier than its deadline, never later. When it fires
@@ -20,6 +20,7 @@ mod ledger;
 mod lots;
 mod parts;
 mod plan;
+mod processors;
 mod queues;
 mod results;
 mod roaming;
@@ -60,6 +61,7 @@ use components::{Components, Whose};
 use external::Externals;
 use interfaces::Interfaces;
 use parts::Part;
+use processors::{Processors, Way};
 use results::Totals;
 use roaming::Roamers;
 use sampler::Sampler;
@@ -81,6 +83,7 @@ pub struct World {
     air: Air,
     components: Components,
     interfaces: Interfaces,
+    processors: Processors,
     external: Externals,
     flows: Vec<Flow>,
     pool: Pool,
@@ -199,7 +202,11 @@ impl World {
                 dropped_at_queues: 0,
                 lost_on_lines: 0,
                 ac: flow.ac,
-                first_queue: if hears { air::first_queue(spec, first) } else { None },
+                first_queue: if hears && spec.nodes[flow.from.index()].packet_time.is_zero() {
+                    air::first_queue(spec, first)
+                } else {
+                    None
+                },
                 reports_release: below.is_some()
                     && matches!(&flow.traffic, Traffic::Tcp { sender, .. } if sender.tsq != Tsq::Off),
             });
@@ -211,8 +218,15 @@ impl World {
         let air = Air::new(spec);
         let roamers = Roamers::new(spec, &routes, &air);
         let interfaces = Interfaces::new(spec);
-        let components =
-            Components::new(links.queued.len(), air.channels.len(), interfaces.all.len(), flows.len(), roamers.count());
+        let processors = Processors::new(spec);
+        let components = Components::new(
+            links.queued.len(),
+            air.channels.len(),
+            interfaces.all.len(),
+            processors.all.len(),
+            flows.len(),
+            roamers.count(),
+        );
         let mut timeline = Timeline::new(components.count());
         for (q, queued) in (0..).map(QueueId).zip(&links.queued) {
             if has_link(queued.link) {
@@ -245,6 +259,7 @@ impl World {
             air,
             components,
             interfaces,
+            processors,
             external: Externals::new(spec),
             flows,
             pool: Pool::default(),
@@ -487,10 +502,20 @@ impl World {
     #[inline(never)]
     fn deliver(&mut self, id: PacketId) {
         let packet = &self.pool[id];
-        let size = packet.size;
         if packet.is_external() {
             return self.hold_for_egress(id);
         }
+        match self.processors.of(packet.flow.0, packet.is_reverse()) {
+            Some(processor) => self.enter_processor(processor, id, Way::Up),
+            None => self.take_up(id),
+        }
+    }
+
+    /// A packet is with the host at the end of its path, and the host has the time for it.
+    #[inline]
+    fn take_up(&mut self, id: PacketId) {
+        let packet = &self.pool[id];
+        let size = packet.size;
         self.ledger.delivered.add(size);
         let id_of_flow = packet.flow;
         let is_reverse = packet.is_reverse();
@@ -542,14 +567,24 @@ impl World {
             if let Some(sent) = &mut self.sent {
                 sent.push((self.now, packet));
             }
-            if let Some(interface) = self.interfaces.of(flow.0, !packet.is_reverse()) {
-                self.interfaces.all[interface.index()].on_sent(size);
-            }
-            let place = path_start[usize::from(packet.is_reverse())];
             let id = self.pool.insert(packet);
-            self.forward(self.hops[place.index()].link(), id, place, size);
+            if let Some(processor) = self.processors.of(flow.0, !packet.is_reverse()) {
+                self.enter_processor(processor, id, Way::Down);
+                continue;
+            }
+            self.leave_host(id, &packet, path_start);
         }
         self.out.packets.clear();
+    }
+
+    /// A packet of a simulated end goes through its host's interface to the first link of its path.
+    #[inline(always)]
+    fn leave_host(&mut self, id: PacketId, packet: &Packet, path_start: [Place; 2]) {
+        if let Some(interface) = self.interfaces.of(packet.flow.0, !packet.is_reverse()) {
+            self.interfaces.all[interface.index()].on_sent(packet.size);
+        }
+        let place = path_start[usize::from(packet.is_reverse())];
+        self.forward(self.hops[place.index()].link(), id, place, packet.size);
     }
 
     #[inline(never)]
@@ -567,6 +602,7 @@ impl World {
             Whose::Queue(queue) => self.on_queue_deadline(queue),
             Whose::Channel(channel) => self.on_channel_deadline(channel),
             Whose::Interface(interface) => self.on_interface_deadline(interface, component),
+            Whose::Processor(processor) => self.on_processor_deadline(processor, component),
             Whose::Sampler => {
                 self.sample();
                 self.timeline.set(component, self.sampler.next());

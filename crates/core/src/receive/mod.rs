@@ -6,8 +6,10 @@
 //! of one poll mostly share an ACK, too (the receiver of `tcp`).
 
 mod gro;
+mod processor;
 
 pub use gro::Merged;
+pub use processor::Processor;
 
 use self::gro::Gro;
 use crate::packet::Packet;

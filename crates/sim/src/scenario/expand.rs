@@ -32,6 +32,8 @@ const MAX_DURATION: Span = Span::from_secs(30 * 86_400);
 const MAX_CHAIN: usize = 16;
 /// Each of a million hosts has a line of two directions.
 const MAX_LINKS: u64 = 2 * MAX_COUNT as u64 + 100_000;
+/// A processor slower than a packet a second is no host of a network.
+const MAX_PACKET_TIME: Span = Span::from_secs(1);
 /// Names suggested or listed in one message.
 const LISTED: usize = 12;
 
@@ -295,13 +297,21 @@ impl<'a> Expander<'a> {
             if node.receive_offload.is_some() && node.kind == NodeKind::Router {
                 self.error(&path.key("receive_offload"), "only hosts hand packets up: routers forward them one by one");
             }
+            if !node.packet_time.is_zero() && node.kind == NodeKind::Router {
+                self.error(&path.key("packet_time"), "only hosts take time for packets: routers forward them at once");
+            } else if node.packet_time > MAX_PACKET_TIME {
+                self.error(&path.key("packet_time"), "must be at most 1s");
+            }
             let profile = node.profile.as_deref();
             self.groups.push(Group { name: &node.name, kind: node.kind, profile, first, count: node.count });
             let len = node.count.unwrap_or(1);
             first = first.saturating_add(len);
             if !too_many {
                 let is_host = node.kind == NodeKind::Host;
-                self.nodes.extend((0..len).map(|k| NodeSpec::new(member_name(&node.name, node.count, k), is_host)));
+                self.nodes.extend((0..len).map(|k| NodeSpec {
+                    packet_time: node.packet_time,
+                    ..NodeSpec::new(member_name(&node.name, node.count, k), is_host)
+                }));
             }
         }
         self.group_by_name = seen;

@@ -94,6 +94,11 @@ pub struct Node {
     /// profile has it, for the air if it is a station of a WLAN and for a line otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receive_offload: Option<ReceiveOffloadConfig>,
+    /// Time that its processor needs for each packet it sends or receives, of any size: before the first queue, and before receive offload.
+    /// One processor does all of them one after the other, in the order of coming. What waits for it has no limit. Senders then count as
+    /// sent what the host's first queue drops. Real programs and cooperative daemons take no time. At most 1 s. Hosts only. Default: none.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub packet_time: Span,
     /// Real programs run on it when the scenario runs in real time. Flows between two such hosts are left to them. In
     /// simulated time nothing takes their place. Hosts only. Default: false.
     #[serde(default, skip_serializing_if = "is_default")]

@@ -114,6 +114,7 @@ impl World {
             in_queues: self.links.in_queues(),
             in_egress: self.external.waiting(&self.pool),
             with_roamers: sum(&mut self.roamers.held().map(|id| one(self.pool[id].size))),
+            in_processors: sum(&mut self.processors.waiting().map(|id| one(self.pool[id].size))),
             in_interfaces: sum(&mut self.interfaces.all.iter().map(|i| i.waiting())),
             on_lines: self.links.on_lines(self.wires.iter(), &self.hops, now),
             connections: self.flows.iter().map(connection).collect(),
@@ -136,6 +137,8 @@ struct Books {
     in_queues: Sum,
     /// Handed back by access points for hosts that are between two of them.
     with_roamers: Sum,
+    /// With processors of hosts, on their way up or down.
+    in_processors: Sum,
     in_interfaces: Sum,
     /// Arrived at hosts of real programs, and not yet taken.
     in_egress: Sum,
@@ -245,6 +248,7 @@ impl Inspection<'_> {
                 ("in queues", n(b.in_queues)),
                 ("with radios", n(air)),
                 ("with hosts that roam", n(b.with_roamers)),
+                ("with processors of hosts", n(b.in_processors)),
                 ("waiting for real programs", n(b.in_egress)),
             ]
         };

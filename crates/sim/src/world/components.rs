@@ -4,15 +4,17 @@ use airtcp_core::convert::count;
 use airtcp_core::packet::FlowId;
 
 use super::interfaces::InterfaceId;
+use super::processors::ProcessorId;
 use crate::link::QueueId;
 use crate::spec::ChannelId;
 use crate::timeline::Component;
 
-/// Links that need departures, channels, interfaces of hosts, the two ends of each flow, the sampler, hosts that roam: in this order.
+/// Links that need departures, channels, interfaces of hosts, their processors, the two ends of each flow, the sampler, hosts that roam: in this order.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Components {
     queues: u32,
     first_interface: u32,
+    first_processor: u32,
     first_flow: u32,
     sampler: u32,
     count: u32,
@@ -24,6 +26,7 @@ pub(super) enum Whose {
     Queue(QueueId),
     Channel(ChannelId),
     Interface(InterfaceId),
+    Processor(ProcessorId),
     Source(FlowId),
     Destination(FlowId),
     Sampler,
@@ -32,15 +35,24 @@ pub(super) enum Whose {
 }
 
 impl Components {
-    pub(super) fn new(queues: usize, channels: usize, interfaces: usize, flows: usize, roamers: usize) -> Components {
+    pub(super) fn new(
+        queues: usize,
+        channels: usize,
+        interfaces: usize,
+        processors: usize,
+        flows: usize,
+        roamers: usize,
+    ) -> Components {
         // A world holds far less than 2^31 of each: its links and flows have 32-bit numbers.
         let number = |n: usize| u32::try_from(n).expect("a world of this size does not fit into memory");
         let first_interface = queues + channels;
-        let first_flow = first_interface + interfaces;
+        let first_processor = first_interface + interfaces;
+        let first_flow = first_processor + processors;
         let sampler = first_flow + 2 * flows;
         Components {
             queues: number(queues),
             first_interface: number(first_interface),
+            first_processor: number(first_processor),
             first_flow: number(first_flow),
             sampler: number(sampler),
             count: number(sampler + 1 + roamers),
@@ -61,6 +73,10 @@ impl Components {
     #[inline]
     pub(super) fn interface(&self, interface: InterfaceId) -> Component {
         Component(self.first_interface + interface.0)
+    }
+    #[inline]
+    pub(super) fn processor(&self, processor: ProcessorId) -> Component {
+        Component(self.first_processor + processor.0)
     }
     #[inline]
     pub(super) fn source(&self, flow: FlowId) -> Component {
@@ -85,8 +101,10 @@ impl Components {
             Whose::Queue(QueueId(id))
         } else if id < self.first_interface {
             Whose::Channel(ChannelId(id - self.queues))
-        } else if id < self.first_flow {
+        } else if id < self.first_processor {
             Whose::Interface(InterfaceId(id - self.first_interface))
+        } else if id < self.first_flow {
+            Whose::Processor(ProcessorId(id - self.first_processor))
         } else if id < self.sampler {
             let flow = FlowId((id - self.first_flow) / 2);
             if (id - self.first_flow) % 2 == 0 { Whose::Source(flow) } else { Whose::Destination(flow) }
@@ -100,17 +118,18 @@ impl Components {
 
 #[cfg(test)]
 mod tests {
-    use super::{ChannelId, Components, FlowId, InterfaceId, QueueId, Whose};
+    use super::{ChannelId, Components, FlowId, InterfaceId, ProcessorId, QueueId, Whose};
 
     #[test]
     fn each_component_is_somebodys_in_the_order_stated() {
-        let c = Components::new(2, 1, 2, 2, 2);
+        let c = Components::new(2, 1, 2, 1, 2, 2);
         let all = [
             (c.queue(QueueId(0)), Whose::Queue(QueueId(0))),
             (c.queue(QueueId(1)), Whose::Queue(QueueId(1))),
             (c.channel(ChannelId(0)), Whose::Channel(ChannelId(0))),
             (c.interface(InterfaceId(0)), Whose::Interface(InterfaceId(0))),
             (c.interface(InterfaceId(1)), Whose::Interface(InterfaceId(1))),
+            (c.processor(ProcessorId(0)), Whose::Processor(ProcessorId(0))),
             (c.source(FlowId(0)), Whose::Source(FlowId(0))),
             (c.destination(FlowId(0)), Whose::Destination(FlowId(0))),
             (c.source(FlowId(1)), Whose::Source(FlowId(1))),

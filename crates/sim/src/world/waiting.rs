@@ -45,6 +45,7 @@ impl World {
         self.wires.iter().for_each(|entry| skip(entry.packet));
         self.links.waiting(self.wires.iter(), &self.hops, self.now, |link, id| add(link, WaitsIn::Queue, id));
         self.roamers.held().for_each(&mut skip);
+        self.processors.waiting().for_each(&mut skip);
         for (channel, links) in self.air.channels.iter().zip(&self.air.world_link) {
             for (own, id) in channel.reordering() {
                 add(links[own.index()], WaitsIn::Reorder, id);

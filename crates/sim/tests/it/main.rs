@@ -19,6 +19,7 @@ mod compressed_sacks;
 mod coop;
 mod dualq;
 mod examples;
+mod packet_time;
 mod parts;
 mod portable;
 mod probe;

@@ -78,9 +78,10 @@ fn network(sites: &[Site], flows: &[(usize, usize, usize)], queues: &[usize], ro
     let n = sites.len();
     for (i, site) in sites.iter().enumerate() {
         let offload = if site.offload { "" } else { r#", receive_offload = "off""# };
+        let packet_us = site.packet_us;
         writeln!(
             nodes,
-            r#"{{ name = "r{i}", kind = "router" }}, {{ name = "h{i}", kind = "host", count = 2{offload} }},"#
+            r#"{{ name = "r{i}", kind = "router" }}, {{ name = "h{i}", kind = "host", count = 2, packet_time = "{packet_us}us"{offload} }},"#
         )
         .unwrap();
         let queue = QUEUES[queues[i % queues.len()]];
@@ -130,17 +131,16 @@ struct Site {
     access_us: u64,
     delay_us: u64,
     offload: bool,
+    packet_us: u64,
 }
 
 fn site() -> impl Strategy<Value = Site> {
     // Few values, so that packets of several sites meet in the same instant.
     let delay = prop::sample::select(vec![0u64, 30, 500, 500, 1000, 2000, 5000]);
-    (any::<bool>(), delay.clone(), delay, any::<bool>()).prop_map(|(is_cell, access_us, delay_us, offload)| Site {
-        is_cell,
-        access_us,
-        delay_us,
-        offload,
-    })
+    let packet_us = prop::sample::select(vec![0u64, 0, 30, 500, 1000]);
+    (any::<bool>(), delay.clone(), delay, any::<bool>(), packet_us).prop_map(
+        |(is_cell, access_us, delay_us, offload, packet_us)| Site { is_cell, access_us, delay_us, offload, packet_us },
+    )
 }
 
 proptest! {
