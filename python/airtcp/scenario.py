@@ -642,6 +642,11 @@ class Link(Part):
     rate: DataRate
     """Rate of the line in each direction, in bits of IP packets."""
 
+    rate_trace: RateTrace | None = None
+    """Rate of the line over time, in each direction. `rate` is then what queue disciplines and buffer rules
+    calculate with. Default: `rate` at all times.
+    """
+
     reorder: Reorder | None = None
     """Holds some packets back on the line, so that those behind overtake them. Default: packets stay in order."""
 
@@ -1685,6 +1690,29 @@ class Fallback(Part):
 
 
 @dataclass(kw_only=True)
+class RateTrace(Part):
+    """The rate of a line over time. The line's `rate` stays what queue disciplines and rules of buffer sizing
+    calculate with.
+    """
+
+    deliveries_ms: Sequence[int] | None = None
+    """Instead of points: milliseconds at which 1500 bytes can pass, ascending, one number for each. They are the
+    lines of a trace file of mahimahi (`paste -sd,` makes one list of them). The list starts again at its last
+    instant.
+    """
+
+    points: Sequence[Sequence[float]] | None = None
+    """Pairs of time in seconds and rate in Mbit/s, times ascending. A rate holds until the next point; the first
+    also before it, and the last after it. A rate of 0 is an outage.
+    """
+
+    repeat: bool | None = None
+    """Start again with the first point at the time of the last one. The rate of the last point then does not matter.
+    Default: false.
+    """
+
+
+@dataclass(kw_only=True)
 class Off(Part):
     """`name = "off"`."""
 
@@ -1938,7 +1966,10 @@ class Reverse(Part):
     """Queue discipline. If it is set here, the `buffer` of the other direction does not apply to it."""
 
     rate: DataRate | None = None
-    """Line rate."""
+    """Line rate. If it is set here, the `rate_trace` of the other direction does not apply to it."""
+
+    rate_trace: RateTrace | None = None
+    """Rate over time."""
 
     reorder: Reorder | None = None
     """Reordering on the line."""
@@ -3232,6 +3263,7 @@ __all__ = [
     "RandomPhase",
     "RateConfig",
     "RateTable",
+    "RateTrace",
     "ReceiveOffloadConfig",
     "Record",
     "Recovery",
