@@ -99,6 +99,8 @@ impl JsonSchema for Aggressiveness {
 const UNIT: u32 = 1 << 10;
 /// C is held in 1/2^16, finer than Linux's 1/2^10, which is 0.1 percent off 0.4.
 const C_SHIFT: u32 = 16;
+/// So long an epoch is too young for HyStart's samples.
+const YOUNG: Span = Span::from_secs(1);
 /// From C times time cubed to segments.
 const RISE_SHIFT: u32 = C_SHIFT + 3 * UNIT.ilog2();
 
@@ -243,6 +245,17 @@ impl CongestionControl for Cubic {
         }
     }
 
+    fn on_every_ack(&mut self, w: &mut Window, path: &Path, ack: &AckSample) {
+        // Linux (`cubictcp_acked`): round trips of a young epoch may still hold the queue of before the loss.
+        if self.epoch_start.is_never() || path.now.since(self.epoch_start) >= YOUNG {
+            self.slow_start.on_every_ack(w, path, ack);
+        }
+    }
+
+    fn wants_every_ack(&self) -> bool {
+        self.slow_start.wants_every_ack()
+    }
+
     fn ssthresh(&mut self, w: &Window, _: &Path) -> u32 {
         self.slow_start.on_reduction();
         self.epoch_start = Time::NEVER;
@@ -256,12 +269,12 @@ impl CongestionControl for Cubic {
         share(beta, UNIT).max(2)
     }
 
-    fn on_state(&mut self, _: &mut Window, _: &Path, to: CaState) {
+    fn on_state(&mut self, _: &mut Window, path: &Path, to: CaState) {
         if to == CaState::Loss {
             // Section 4.8: the next epoch starts at its own plateau.
             // [RFC9438-4.8-1]
             self.w_max = 0;
-            self.slow_start.on_timeout();
+            self.slow_start.on_timeout(path.now);
         }
     }
 
@@ -473,6 +486,27 @@ mod tests {
             c.w.cwnd = 95;
             c.reduce();
             assert_eq!(c.cubic.w_max, 95);
+        }
+    }
+
+    /// Linux 6.12, `cubictcp_acked`: in the first second of an epoch a round trip is neither a base delay nor a sign of a queue.
+    #[test]
+    fn hystart_takes_no_sample_of_a_young_epoch() {
+        for (age_ms, leaves) in [(999, false), (1000, true)] {
+            let mut c = Connection::after_loss(&CubicConfig::default(), 100);
+            let rtt = |c: &Connection, rtt| AckSample { rtt: Some(rtt), ..sample(&c.w) };
+            let first = rtt(&c, RTT);
+            c.cubic.on_every_ack(&mut c.w, &c.path, &first);
+            c.ack(true);
+            assert_eq!(c.cubic.epoch_start, c.path.now);
+            c.path.now += Span::from_ms(age_ms);
+            // As after a reduction that was taken back.
+            c.w.ssthresh = u32::MAX;
+            let late = rtt(&c, RTT.saturating_mul(2));
+            for _ in 0..9 {
+                c.cubic.on_every_ack(&mut c.w, &c.path, &late);
+            }
+            assert_eq!(!c.w.in_slow_start(), leaves, "{age_ms} ms");
         }
     }
 

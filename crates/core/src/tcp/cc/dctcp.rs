@@ -121,7 +121,8 @@ impl CongestionControl for Dctcp {
         }
     }
 
-    fn on_every_ack(&mut self, path: &Path, ack: &AckSample) {
+    fn on_every_ack(&mut self, w: &mut Window, path: &Path, ack: &AckSample) {
+        self.slow_start.on_every_ack(w, path, ack);
         self.delivered += u64::from(ack.delivered);
         self.marked += u64::from(ack.marked);
         self.is_for_mark = ack.ece && matches!(path.state, CaState::Open | CaState::Disorder);
@@ -141,9 +142,9 @@ impl CongestionControl for Dctcp {
         w.cwnd.saturating_sub(fall).max(2)
     }
 
-    fn on_state(&mut self, _: &mut Window, _: &Path, to: CaState) {
+    fn on_state(&mut self, _: &mut Window, path: &Path, to: CaState) {
         if to == CaState::Loss {
-            self.slow_start.on_timeout();
+            self.slow_start.on_timeout(path.now);
         }
     }
 
@@ -168,7 +169,7 @@ mod tests {
                 snd_nxt: *una + cwnd,
                 ..sample(&window(10))
             };
-            cc.on_every_ack(path, &ack);
+            cc.on_every_ack(&mut window(100), path, &ack);
         }
     }
 
@@ -218,12 +219,12 @@ mod tests {
             let path = new_path();
             cc.window_end = 1 << 20;
             let echo = AckSample { ece: true, ..sample(&window(100)) };
-            cc.on_every_ack(&path, &echo);
+            cc.on_every_ack(&mut window(100), &path, &echo);
             assert_eq!(cc.ssthresh(&window(100), &path), left, "alpha {alpha}");
-            cc.on_every_ack(&path, &AckSample { ece: false, ..echo });
+            cc.on_every_ack(&mut window(100), &path, &AckSample { ece: false, ..echo });
             assert_eq!(cc.ssthresh(&window(100), &path), 50, "a loss");
             let repairing = Path { state: CaState::Recovery, ..path };
-            cc.on_every_ack(&repairing, &echo);
+            cc.on_every_ack(&mut window(100), &repairing, &echo);
             assert_eq!(cc.ssthresh(&window(100), &repairing), 50, "an echo during a repair is none of its losses");
         }
     }

@@ -121,6 +121,9 @@ fn check(config: &CcConfig, cwnd: u32, clamp: u32, operations: &[Operation]) -> 
                     snd_nxt: una + u64::from(path.in_flight) * u64::from(path.mss),
                 };
                 let before = w.cwnd;
+                if cc.wants_every_ack() {
+                    cc.on_every_ack(&mut w, &path, &ack);
+                }
                 if cc.owns_window() || !matches!(path.state, CaState::Recovery | CaState::Cwr) {
                     cc.on_ack(&mut w, &path, &ack);
                 }

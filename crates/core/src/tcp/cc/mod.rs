@@ -174,9 +174,9 @@ pub trait CongestionControl {
     /// with [`Self::owns_window`] sets the window of the new state itself; for the others the sender does.
     fn on_state(&mut self, _w: &mut Window, _path: &Path, _to: CaState) {}
 
-    /// An ACK arrived that delivered something, whatever the state, before anything is made of it. `ack.lost` is not known yet. Only if
-    /// [`Self::wants_every_ack`].
-    fn on_every_ack(&mut self, _path: &Path, _ack: &AckSample) {}
+    /// An ACK arrived that delivered something, whatever the state, before anything is made of it. `ack.lost` is not known yet. The
+    /// window may not grow. Only if [`Self::wants_every_ack`].
+    fn on_every_ack(&mut self, _w: &mut Window, _path: &Path, _ack: &AckSample) {}
 
     /// Transmission starts again after `idle` without anything in flight.
     fn on_restart(&mut self, _w: &mut Window, _path: &Path, _idle: Span) {}
@@ -212,7 +212,7 @@ pub trait CongestionControl {
         false
     }
 
-    /// True for [`Self::on_every_ack`]; Linux calls it `in_ack_event`.
+    /// True for [`Self::on_every_ack`]; Linux has `in_ack_event` and `pkts_acked`.
     fn wants_every_ack(&self) -> bool {
         false
     }

@@ -85,6 +85,14 @@ impl CongestionControl for Reno {
         }
     }
 
+    fn on_every_ack(&mut self, w: &mut Window, path: &Path, ack: &AckSample) {
+        self.slow_start.on_every_ack(w, path, ack);
+    }
+
+    fn wants_every_ack(&self) -> bool {
+        self.slow_start.wants_every_ack()
+    }
+
     fn ssthresh(&mut self, w: &Window, _: &Path) -> u32 {
         self.slow_start.on_reduction();
         let half = self.real_window(w) / 2;
@@ -97,10 +105,10 @@ impl CongestionControl for Reno {
         self.fraction
     }
 
-    fn on_state(&mut self, _: &mut Window, _: &Path, to: CaState) {
+    fn on_state(&mut self, _: &mut Window, path: &Path, to: CaState) {
         if to == CaState::Loss {
             self.fraction = 0;
-            self.slow_start.on_timeout();
+            self.slow_start.on_timeout(path.now);
         }
     }
 }

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::hystart::HyStart;
 use super::hystart_plus_plus::HyStartPlusPlus;
 use super::{AckSample, CcContext, Path, Window};
+use crate::units::Time;
 
 /// What may end slow start before a loss does.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -54,12 +55,10 @@ impl SlowStart {
         if !w.in_slow_start() {
             return credit;
         }
-        // The exits see every ACK, also those that grow nothing: rounds go on.
-        match self {
-            SlowStart::Standard => {}
-            SlowStart::HyStart(h) => h.on_ack(w, path, ack),
-            // [RFC9438-4.10-2]
-            SlowStart::HyStartPlusPlus(h) => credit = h.on_ack(w, ack, credit),
+        // It sees every ACK, also those that grow nothing: rounds go on. HyStart has seen this one.
+        // [RFC9438-4.10-2]
+        if let SlowStart::HyStartPlusPlus(h) = self {
+            credit = h.on_ack(w, ack, credit);
         }
         if w.in_slow_start() { w.slow_start(path, credit) } else { credit }
     }
@@ -72,9 +71,21 @@ impl SlowStart {
     }
 
     /// The retransmission timer fired.
-    pub fn on_timeout(&mut self) {
+    pub fn on_timeout(&mut self, now: Time) {
         if let SlowStart::HyStart(h) = self {
-            h.restart();
+            h.restart(now);
         }
+    }
+
+    /// An ACK arrived, whatever the sender does: Linux calls it `pkts_acked`. Before [`Self::on_ack`].
+    pub fn on_every_ack(&mut self, w: &mut Window, path: &Path, ack: &AckSample) {
+        if let SlowStart::HyStart(h) = self {
+            h.on_ack(w, path, ack);
+        }
+    }
+
+    /// True if [`Self::on_every_ack`] does anything.
+    pub fn wants_every_ack(&self) -> bool {
+        matches!(self, SlowStart::HyStart(_))
     }
 }

@@ -343,6 +343,14 @@ impl CongestionControl for TcpAv {
         with_window(w, |w| law::steer(&mut self.state, w, &seen, &told));
     }
 
+    fn on_every_ack(&mut self, w: &mut Window, path: &Path, ack: &AckSample) {
+        self.base.on_every_ack(w, path, ack);
+    }
+
+    fn wants_every_ack(&self) -> bool {
+        self.base.wants_every_ack()
+    }
+
     fn ssthresh(&mut self, w: &Window, path: &Path) -> u32 {
         let base = u64::from(self.base.ssthresh(w, path));
         saturate32(law::ssthresh(&self.params, &mut self.state, u64::from(w.cwnd), &read(path), base))

@@ -42,7 +42,7 @@ impl Sender {
         self.finish_repair(&ack, frto);
         if self.wants_every_ack && (ack.delivered > 0 || ack.advanced) {
             let sample = self.ack_sample(&ack);
-            self.cc.on_every_ack(&self.path, &sample);
+            self.cc.on_every_ack(&mut self.window, &self.path, &sample);
         }
         self.react_to_ecn(&ack);
         // What is lost.

@@ -45,10 +45,6 @@ const REASONS: &[(&str, &str)] = &[
     ("delayed_acks", "which segments delayed ACKs cover once the quick ones are over; not examined further"),
     ("dsack_credit", "an ACK with a DSACK gives credit for a segment more"),
     (
-        "echo_of_sack",
-        "a SACKed retransmission counts for RACK whatever timestamp the ACK echoes: out of order it is that of an older segment",
-    ),
-    (
         "first_window",
         "without SACK the first duplicate ACK of a connection changes the window (SYNs are not scaled) and does not count",
     ),
@@ -63,7 +59,6 @@ const REASONS: &[(&str, &str)] = &[
     ),
     ("sack_blocks", "the kernel reports three blocks where four fit; cause not examined"),
     ("threshold_adapts", "without SACK the duplicate threshold grows with the reordering that timestamps show"),
-    ("timeout_of_head", "sending the oldest segment again restarts the timeout each time"),
     (
         "rack_rtt",
         "RACK's round trip here is that of the newest segment delivered, in the kernel that of the last, which spares what a spike held up",
