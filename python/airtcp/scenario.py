@@ -737,6 +737,21 @@ class Rack(Part):
 
 
 @dataclass(kw_only=True)
+class VegasRetransmit(Part):
+    """`name = "vegas_retransmit"`."""
+
+    looks: int | None = None
+    """ACKs of new data after a retransmission that are looked at as duplicates are, without SACK. The papers: 2.
+    With 0 there are none, and each recovery reduces the window. Default: 2.
+    """
+
+    name: Literal["vegas_retransmit"] = field(default="vegas_retransmit", init=False)
+
+    threshold: int | None = None
+    """Duplicates that show a loss whatever the clock says. The papers: 3, as before. Default: 3."""
+
+
+@dataclass(kw_only=True)
 class Node(Part):
     """A host, a router, or a group of `count` like them."""
 
@@ -3030,7 +3045,8 @@ LocalDrops: TypeAlias = "Literal['lost', 'unsent']"
 """What a sender makes of a segment that its own host's first queue is too full to take."""
 
 LossConfig: TypeAlias = (
-    "Literal['dup_thresh', 'efr', 'early_retransmit', 'rack'] | DupThresh | Efr | EarlyRetransmit | Rack"
+    "Literal['dup_thresh', 'efr', 'early_retransmit', 'rack', 'vegas_retransmit']"
+    " | DupThresh | Efr | EarlyRetransmit | Rack | VegasRetransmit"
 )
 """LossConfig."""
 
@@ -3314,6 +3330,7 @@ __all__ = [
     "Unit",
     "Unlimited",
     "Vegas",
+    "VegasRetransmit",
     "Walk",
     "WavelanConfig",
     "Web",

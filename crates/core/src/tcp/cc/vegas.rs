@@ -16,7 +16,8 @@
 //!
 //! Deviations: From Linux: the difference is that of the papers. Linux divides by the base instead of the actual round
 //! trip, and so keeps less in the queue of a short path. From the papers, as in Linux: slow start doubles every round
-//! trip instead of every other one. The papers' fine-grained retransmission is left to the loss policy.
+//! trip instead of every other one. The papers' fine-grained retransmission is the
+//! loss policy `vegas_retransmit`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -99,6 +99,13 @@ pub trait LossPolicy {
     }
     /// Before anything is judged on an ACK that has something of the kind to tell.
     fn on_report(&mut self, _: &Report) {}
+    /// An ACK has measured a round trip, exactly, of segments that were sent once.
+    fn on_rtt(&mut self, _rtt: Span) {}
+    /// So many ACKs of new data after a retransmission are looked at as a duplicate ACK is (without SACK). Then a loss of what was sent before
+    /// the last reduction of the window is no reason for another.
+    fn looks_after_retransmission(&self) -> u32 {
+        0
+    }
     /// The retransmission timeout has fired: is this segment lost as well as the first?
     fn is_lost_at_timeout(&self, _: &Hole, _srtt: Span, _now: Time) -> bool {
         true
@@ -120,6 +127,7 @@ policies! {
         efr => Efr / EfrConfig,
         early_retransmit => EarlyRetransmit / EarlyRetransmitConfig,
         rack => Rack / RackConfig,
+        vegas_retransmit => VegasRetransmit / VegasRetransmitConfig,
     }
 }
 

@@ -11,6 +11,9 @@ pub(super) struct AckCounts {
     pub before_advance: u32,
     /// Partial ACKs of this recovery (NewReno).
     pub partial: u32,
+    /// ACKs of new data to come that are looked at as duplicates are, and whether the last one was.
+    pub looks: u32,
+    pub looks_now: bool,
     /// Segments that duplicate ACKs, without SACK, have reported as delivered and that no cumulative ACK has covered yet.
     inferred: u32,
 }
@@ -22,6 +25,13 @@ impl AckCounts {
             self.window_at_first_duplicate = window;
         }
         self.duplicates += 1;
+        self.looks_now = false;
+    }
+
+    /// An ACK of new data.
+    pub(super) fn look(&mut self) {
+        self.looks_now = self.looks > 0;
+        self.looks = self.looks.saturating_sub(1);
     }
 
     /// Of the `acked` segments that a partial ACK covers, one was the hole and the rest had each sent a duplicate (RFC 6582).

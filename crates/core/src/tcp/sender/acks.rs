@@ -281,6 +281,7 @@ impl Sender {
         if let Some(rtt) = exact {
             self.path.min_rtt = self.path.min_rtt.min(rtt);
             self.stats.count_rtt(rtt);
+            self.loss.on_rtt(rtt);
         }
         exact
     }
@@ -346,6 +347,7 @@ impl Sender {
             // [RFC6298-5.3-1]
             self.timers.retransmit = self.timeout_from(ack.now);
         }
+        self.acks.look();
         self.acks.before_advance = self.acks.duplicates;
         if self.path.state == CaState::Recovery && self.config.recovery == Recovery::NewReno {
             self.acks.deflate(ack.acked);

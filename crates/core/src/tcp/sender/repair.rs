@@ -127,7 +127,9 @@ impl Sender {
                         self.board.clear_lost();
                     }
                     self.enter(if repair { CaState::Loss } else { CaState::Open });
-                    return;
+                    if repair || !self.acks.looks_now {
+                        return;
+                    }
                 }
                 // [RFC6582-3.2-4a]
                 Recovery::NewReno => {
@@ -224,13 +226,14 @@ impl Sender {
                 }
                 *lost_again += board.mark_lost_retransmissions(|s| is_lost(&Hole { retransmitted: true, ..of(s) }));
             }
-        } else if self.acks.duplicates > 0
+        } else if (self.acks.duplicates > 0 || self.acks.looks_now && self.path.state != CaState::Loss)
             && self.may_begin_recovery()
             && let Some(first) = self.board.front()
         {
             // RFC 6582 section 3.2: duplicates from before the last recovery's end are echoes of its retransmissions.
             // [RFC6582-3.2-2b]
-            if self.snd_una > self.high_seq || self.path.state == CaState::Cwr || !self.config.recover_guard {
+            let guards = self.config.recover_guard && !self.acks.looks_now;
+            if self.snd_una > self.high_seq || self.path.state == CaState::Cwr || !guards {
                 match self.loss.judge(&self.hole(first, self.acks.duplicates), srtt, now) {
                     Verdict::Lost => found = 1,
                     Verdict::Wait { until } => judge_at = until,
@@ -246,6 +249,9 @@ impl Sender {
                 if from_cwr {
                     // The window was already reduced for this round trip.
                     self.high_seq = self.snd_nxt;
+                    self.enter(CaState::Recovery);
+                } else if self.was_reduced_for_this() {
+                    (self.acks.partial, self.acks.at_reduction) = (0, self.acks.duplicates);
                     self.enter(CaState::Recovery);
                 } else {
                     self.reduce(CaState::Recovery);
@@ -266,6 +272,14 @@ impl Sender {
             CaState::Open if self.board.sacked_out() + self.acks.duplicates > 0 => self.enter(CaState::Disorder),
             _ => {}
         }
+    }
+
+    /// The loss is of the window for which the last reduction was, and the loss policy says that one is enough.
+    fn was_reduced_for_this(&self) -> bool {
+        self.config.recovery != Recovery::Sack
+            && self.path.state != CaState::Loss
+            && self.snd_una < self.high_seq
+            && self.loss.looks_after_retransmission() > 0
     }
 
     /// No ACK follows that the reduction could count: it takes the timer for one that delivered a segment (Linux).

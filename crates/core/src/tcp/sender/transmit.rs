@@ -205,6 +205,7 @@ impl Sender {
         out: &mut Outputs,
     ) {
         self.stats.segments_retransmitted += 1;
+        (self.acks.looks, self.acks.looks_now) = (self.loss.looks_after_retransmission(), false);
         self.timing.on_retransmission(segment.start);
         out.notices.push(Notice::Retransmitted(Retransmission {
             start: segment.start,

@@ -139,6 +139,34 @@ fn efr_does_not_help_when_two_segments_of_a_small_window_are_lost() {
     assert_eq!(story.run().sender.stats().timeouts, 1);
 }
 
+/// Vegas: two losses in a window of eight. Three duplicates find the first. The ACK of its repeat, a round trip later, is reason to look at the clock, and
+/// the second is older than the fine timeout. Reno's recovery has ended then, and without the look a timeout follows. The window is reduced once.
+#[test]
+fn vegas_looks_at_the_clock_after_a_retransmission() {
+    let run = |loss| {
+        let story = Story { recovery: Recovery::Reno, ..Story::new(loss, 8, &[24, 26]) };
+        let pair = story.run();
+        let stats = pair.sender.stats();
+        let counts = (stats.fast_retransmits, stats.timeouts, stats.segments_retransmitted);
+        (counts, pair.sender.window().ssthresh, story.repeated_after(26).unwrap())
+    };
+    let (counts, ssthresh, after) = run("vegas_retransmit");
+    assert_eq!((counts, ssthresh), ((2, 0, 2), 4));
+    assert!((after - 200.0).abs() < 5.0, "{after}");
+    let ((_, timeouts, _), ..) = run("dup_thresh");
+    assert_eq!(timeouts, 1);
+}
+
+/// With round trips that do not vary, the only duplicate of a window of two comes just before the fine timeout.
+#[test]
+fn vegas_leaves_a_loss_in_a_steady_window_of_two_to_the_timer() {
+    for (window, after) in [(2, 300.0), (4, 100.0)] {
+        let story = Story { recovery: Recovery::Reno, ..Story::new("vegas_retransmit", window, &[24]) };
+        let took = story.repeated_after(24).unwrap();
+        assert!((took - after).abs() < 5.0, "window {window}: {took} ms");
+    }
+}
+
 /// RFC 8985 section 7: the last segment lost. PTO = 2 SRTT + 200 ms while one segment is in flight, 2 SRTT for more; the
 /// probe's SACK shows what is missing, or the probe is itself what was.
 // [RFC8985-7.2-1] [RFC8985-7.3-5] [RFC8985-7.3-7]
