@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import tomllib
 from pathlib import Path
@@ -166,6 +167,36 @@ def test_a_wired_remedy_changes_one_direction_and_sqm_both(known: Catalogue) -> 
     assert back.document["links"][1] == entry, "whichever direction holds the queue"
     with pytest.raises(NotHereError, match="no wired line"):
         home.with_remedy(known, "SQM", None)
+
+
+def test_a_shaper_for_a_line_that_varies_is_a_router_before_it(known: Catalogue) -> None:
+    lte = built_in("lte")
+    line = Line(1, False, "modem->server", 6e6, 300.0, 90.0, "modem")
+    half, changes = lte.with_remedy(known, "CAKE at half", line)
+    assert changes == ("router setting",)
+    entry, shaper = half.document["links"][1], half.document["links"][-1]
+    assert entry["rate_trace"] == lte.document["links"][1]["rate_trace"]
+    assert entry["queue"] == lte.document["links"][1]["queue"]
+    assert (entry["name"], entry["from"], entry["to"]) == ("line", "shaper", "server")
+    assert (shaper["from"], shaper["to"], shaper["queue"]) == ("modem", "shaper", "cake")
+    assert (shaper["rate"], shaper["reverse"]["rate"]) == ("3000000bit/s", "6500000bit/s")
+    # A queue at the line itself needs no rate, and no router.
+    there, _ = lte.with_remedy(known, "FQ-CoDel at the router", line)
+    assert there.document["links"][1]["queue"]["name"] == "fq_codel"
+    assert len(there.document["links"]) == len(lte.document["links"])
+    with pytest.raises(NotHereError, match="no line has a rate that varies"):
+        built_in("home").with_remedy(known, "CAKE at half", line)
+
+
+def test_the_traces_of_the_lte_scene_are_those_of_the_tool(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "tools")
+    lte_trace = importlib.import_module("lte_trace")
+    line = tomllib.loads((ROOT / "studies/remedies/lte.toml").read_text())["links"][1]
+    for side, mean, seed in ((line, 6.0, 5), (line["reverse"], 13.0, 3)):
+        made = tomllib.loads(f"points = {lte_trace.points(mean, 30.0, seed)}")["points"]
+        assert side["rate_trace"]["points"] == made
+        rates = lte_trace.rates(mean, 30.0, seed)
+        assert abs(sum(rates) / len(rates) - mean) < 0.01
 
 
 def test_every_remedy_gives_a_valid_scenario_in_every_scene(known: Catalogue) -> None:

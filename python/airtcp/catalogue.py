@@ -18,7 +18,7 @@ from airtcp.expressions import nearest
 
 Texts = Annotated[tuple[Text, ...], Unique]
 Share = Annotated[int, Meta(gt=0, le=1)] | Annotated[float, Meta(gt=0, le=1)]
-Needs = Literal["plain AP", "mac80211 AP", "hosts of 2014", "uploads", "calls", "no RACK"]
+Needs = Literal["plain AP", "mac80211 AP", "hosts of 2014", "uploads", "calls", "no RACK", "varying line"]
 Ends = Literal["senders", "receivers", "both", "all"]
 
 

@@ -137,6 +137,8 @@ class Network:
                 return "no call or game goes to a host on the air"
             case "hosts of 2014" if all(self.value(self.profiles[host], ["tsq"]) != "off" for host in hosts):
                 return "the hosts have small queues"
+            case "varying line" if not any(varies(entry) for entry in self.document.get("links", [])):
+                return "no line has a rate that varies"
             case "no RACK" if all(name_of(self.value(self.profiles[host], ["loss"])) == "rack" for host in hosts):
                 return "the senders have it"
         return None
@@ -337,9 +339,44 @@ def packets(remedy: Remedy, line: Line, flows: int) -> int | None:
     return max(2, round(product / max(1, flows) ** 0.5 if remedy.line.packets == "bdp over root n" else product))
 
 
+def varies(entry: Mapping[str, Any]) -> bool:
+    """Whether the rate of a line changes over time, in one direction at least."""
+    return any(side.get("rate_trace") is not None for side in (entry, entry.get("reverse") or {}))
+
+
+def _put_shaper(document: Json, remedy: Remedy, line: Line) -> None:
+    """A router before a line whose rate varies: it sends at a share of the rate that the line's entry names."""
+    assert remedy.line is not None
+    entry = document["links"][line.entry]
+    if any(entry[end] in groups(document) for end in ("from", "to")):
+        raise NotHereError("a shaper before a group of lines that vary is not tried")
+    own, other = (round(rate * remedy.line.share) for rate in rates(document, line))
+    up, down = (other, own) if line.is_reverse else (own, other)
+    names = {node["name"] for node in document["nodes"]}
+    name = next(name for i in range(len(names) + 1) if (name := f"shaper{i or ''}") not in names)
+    document["nodes"].append({"name": name, "kind": "router"})
+    shaper = {"from": entry["from"], "to": name, "delay": "0s", "rate": f"{up}bit/s", "queue": remedy.line.queue}
+    if entry.get("one_way"):
+        shaper["one_way"] = True
+    else:
+        shaper["reverse"] = {"rate": f"{down}bit/s"}
+    # The line keeps its name, by which the scenario may refer to it.
+    entry.setdefault("name", re.sub(r"[^A-Za-z0-9_-]", "", f"{entry['from']}-{entry['to']}"))
+    entry["from"] = name
+    document["links"].append(shaper)
+
+
+def groups(document: Mapping[str, Any]) -> set[str]:
+    """Nodes that stand for several."""
+    return {node["name"] for node in document["nodes"] if node.get("count") is not None}
+
+
 def _put_line(document: Json, remedy: Remedy, line: Line, flows: int) -> None:
     assert remedy.line is not None
     entry = document["links"][line.entry]
+    if remedy.line.share != 1 and varies(entry):
+        _put_shaper(document, remedy, line)
+        return
     queue: Any = remedy.line.queue
     limit = packets(remedy, line, flows)
     if limit is not None:
