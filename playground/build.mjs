@@ -57,6 +57,7 @@ const common = {
 if (process.argv.includes("--tests")) {
   await build({ ...common, target: "node20", entryPoints: readdirSync(join(HERE, "tests")).map((f) => join("tests", f)), outdir: "dist/tests", platform: "node", outExtension: { ".js": ".mjs" }, define });
   await build({ ...common, target: "node20", entryPoints: ["src/hashes.ts"], outfile: "dist/hashes.mjs", platform: "node" });
+  await build({ ...common, entryPoints: ["src/hashes-page.ts"], outfile: "dist/hashes-page.js" });
   // The package for Node: `npm install playground/dist/npm`.
   await build({ ...common, target: "node20", entryPoints: ["src/node.ts"], outfile: "dist/npm/index.mjs", platform: "node" });
   copyFileSync(WASM, join(HERE, "dist/npm/airtcp.wasm"));

@@ -29,11 +29,14 @@ from conftest import AIRTCP, EXAMPLES, ROOT, SMALL, Command
 
 PAGE = ROOT / "playground/dist/playground.html"
 HASHES = ROOT / "playground/dist/hashes.mjs"
+HASHES_PAGE = ROOT / "playground/dist/hashes-page.js"
 WASM = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "wasm32-unknown-unknown/web/airtcp_web.wasm"
 STORIES = sorted((ROOT / "playground/stories").glob("*.toml"))
 SCENES = sorted(p for p in (ROOT / "studies/remedies").glob("*.toml") if "[[nodes]]" in p.read_text())
 NODE = shutil.which("node")
-BUILT = pytest.mark.skipif(not (PAGE.exists() and HASHES.exists() and WASM.exists()), reason="needs `make playground`")
+BUILT = pytest.mark.skipif(
+    not all(p.exists() for p in (PAGE, HASHES, HASHES_PAGE, WASM)), reason="needs `make playground`"
+)
 NEEDS_NODE = pytest.mark.skipif(NODE is None, reason="needs Node (Debian package nodejs)")
 
 
@@ -98,6 +101,52 @@ def test_node_has_the_bits_of_this_machine(files: list[Path]) -> None:
     assert dict(zip([p.name for p in files], found, strict=True)) == dict(
         zip([p.name for p in files], expected, strict=True)
     )
+
+
+def page_of_hashes(folder: Path, requests: list[dict[str, Any]]) -> Path:
+    """A page that makes the runs and leaves their hashes in an attribute of its body."""
+    given = json.dumps({"until_s": UNTIL_S, "requests": requests}).replace("<", "\\u003c")
+    wasm = base64.b64encode(WASM.read_bytes()).decode()
+    page = folder / "hashes.html"
+    page.write_text(
+        '<!doctype html><meta charset="utf-8"><body>'
+        f'<script type="application/json" id="requests">{given}</script>'
+        f'<script type="text/plain" id="wasm">{wasm}</script>'
+        f'<script type="module">{HASHES_PAGE.read_text()}</script>'
+    )
+    return page
+
+
+def every_scenario() -> tuple[list[str], list[dict[str, Any]], list[dict[str, str]]]:
+    files = [*EXAMPLES, *STORIES, *SCENES]
+    texts = [path.read_text() for path in files]
+    return (
+        [p.name for p in files],
+        [{"toml": text} for text in texts],
+        [native(text, until_s=UNTIL_S) for text in texts],
+    )
+
+
+@BUILT
+@NEEDS_CHROMIUM
+def test_chromium_has_the_bits_of_every_scenario(browser: Any, tmp_path: Path) -> None:
+    same_engine()
+    files, requests, expected = every_scenario()
+    with Visit(browser, page_of_hashes(tmp_path, requests).as_uri(), offline=True) as visit:
+        visit.page.wait_for_selector("body[data-hashes]", state="attached", timeout=120_000)
+        found = json.loads(visit.page.get_attribute("body", "data-hashes"))
+    assert dict(zip(files, found, strict=True)) == dict(zip(files, expected, strict=True))
+
+
+@BUILT
+@NEEDS_FIREFOX
+def test_firefox_has_the_bits_of_every_scenario(tmp_path: Path) -> None:
+    same_engine()
+    files, requests, expected = every_scenario()
+    profile = tmp_path / "profile"
+    profile.mkdir()
+    [said] = in_firefox(page_of_hashes(tmp_path, requests), [""], "data-hashes", profile)
+    assert dict(zip(files, json.loads(said), strict=True)) == dict(zip(files, expected, strict=True))
 
 
 # --- links ----------------------------------------------------------------------------------------------------------

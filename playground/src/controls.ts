@@ -26,6 +26,8 @@ export interface Choice extends Common {
   kind: "select";
   options: { value: string; label: string }[];
   value: string;
+  /** What is changed where the first way fails: a table with a header of its own is not replaced as a value. */
+  otherwise?(value: string): Edit[];
   edits(value: string): Edit[];
 }
 export type Control = Slider | Choice;
@@ -168,6 +170,11 @@ export function controlsOf(d: Description, names: Record<string, string[]>): Con
         id: "queue", label: `Queue of line “${narrow.link.name}”`, kind: "select", value: queue.name,
         options: (names.queue ?? []).map((name) => ({ value: name, label: name })),
         edits: (name) => [{ path: ["links", narrow.i, "queue"], value: quote(name) }],
+        otherwise: (name) => [
+          // Its parameters go with it.
+          ...Object.keys(queue).filter((key) => key !== "name").map((key) => ({ path: ["links", narrow.i, "queue", key], value: null })),
+          { path: ["links", narrow.i, "queue", "name"], value: quote(name) },
+        ],
       });
     }
   }

@@ -249,11 +249,14 @@ const soon = (body: () => void, ms: number): void => {
   waiting = window.setTimeout(body, ms);
 };
 
-function edit(edits: Edit[]): void {
+function edit(edits: Edit[], otherwise?: Edit[]): void {
   try {
-    for (const { path, value } of edits) toml.value = engine.change(toml.value, path, value);
+    let text = toml.value;
+    for (const { path, value } of edits) text = engine.change(text, path, value);
+    toml.value = text;
   } catch (error) {
-    showFault(error instanceof EngineError ? error.message : String(error));
+    if (otherwise) edit(otherwise);
+    else showFault(error instanceof EngineError ? error.message : String(error));
     return;
   }
   update("control");
@@ -295,7 +298,7 @@ function choice(control: Extract<Control, { kind: "select" }>): HTMLElement {
     select.append(make("option", o.label, { value: o.value }));
   }
   select.value = control.value;
-  select.onchange = () => edit(control.edits(select.value));
+  select.onchange = () => edit(control.edits(select.value), control.otherwise?.(select.value));
   label.append(select);
   return label;
 }

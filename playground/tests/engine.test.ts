@@ -83,6 +83,46 @@ test("every control changes its value and leaves the rest of the text", () => {
   }
 });
 
+test("a queue is changed wherever it stands", () => {
+  const line = (queue: string): string => `duration = "1s"
+[[nodes]]
+name = "a"
+kind = "host"
+[[nodes]]
+name = "b"
+kind = "host"
+[[links]]
+name = "l"
+from = "a"
+to = "b"
+rate = "1Mbit/s"
+delay = "1ms"
+${queue}
+[[flows]]
+name = "f"
+from = "a"
+to = "b"
+`;
+  for (const queue of ["", 'queue = "fifo"', 'queue = { name = "fifo", limit_packets = 50 }', '[links.queue]\nname = "fifo"\nlimit_packets = 50']) {
+    for (const [id, to] of [["queue", "codel"], ["buffer", 20]] as const) {
+      const control = controlsOf(engine.check({ toml: line(queue) }), names).find((c) => c.id === id);
+      // Without a limit there is no buffer to be changed.
+      if (!control && id === "buffer") continue;
+      assert.ok(control, queue);
+      const all = control.kind === "range" ? [control.edits(to as number)] : [control.edits(to as string), control.otherwise?.(to as string) ?? []];
+      const texts = all.flatMap((edits) => {
+        try {
+          return [edits.reduce((text, { path, value }) => engine.change(text, path, value), line(queue))];
+        } catch {
+          return [];
+        }
+      });
+      const after = controlsOf(engine.check({ toml: texts[0] ?? "" }), names).find((c) => c.id === id);
+      assert.equal(after?.value, to, `${queue} ${id}`);
+    }
+  }
+});
+
 test("every remedy that is offered runs", () => {
   let count = 0;
   for (const { id, toml } of STORIES) {
