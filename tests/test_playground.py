@@ -327,6 +327,28 @@ def test_the_page_from_disk(browser: Any, width: str, scheme: str) -> None:
 
 @BUILT
 @NEEDS_CHROMIUM
+def test_a_touch_shows_the_fields_of_a_frame(browser: Any) -> None:
+    with opened(browser, "", WIDTHS["phone"], has_touch=True) as visit:
+        page = visit.page
+        page.locator("#step").tap()
+        air = page.locator("#runs canvas").first
+        air.scroll_into_view_if_needed()
+        box = air.bounding_box()
+        # The frame that begins now is right of the mark.
+        left = min(96, max(70, box["width"] * 0.16))
+        x = left + (box["width"] - left) * 0.72 + 4
+        for lane in range(2):
+            air.tap(position={"x": x, "y": 11 + 22 * lane})
+            if page.locator("#tip").is_visible():
+                break
+        assert "in one transmission" in page.text_content("#tip")
+        page.locator("#state").tap()
+        page.wait_for_selector("#tip", state="hidden")
+        assert visit.said == []
+
+
+@BUILT
+@NEEDS_CHROMIUM
 def test_text_and_controls_follow_each_other(browser: Any) -> None:
     from playwright.sync_api import expect
 

@@ -513,8 +513,19 @@ function hover(canvas: HTMLCanvasElement, under: (x: number, y: number) => strin
   };
   canvas.onpointermove = show;
   canvas.onpointerdown = show;
-  canvas.onpointerleave = () => (tip.hidden = true);
+  // A finger that is lifted leaves, too: what it showed stays until the next touch.
+  canvas.onpointerleave = (event) => {
+    if (event.pointerType !== "touch") tip.hidden = true;
+  };
 }
+document.addEventListener(
+  "pointerdown",
+  (event) => {
+    if (!(event.target instanceof HTMLCanvasElement)) tip.hidden = true;
+  },
+  { passive: true },
+);
+document.addEventListener("scroll", () => (tip.hidden = true), { passive: true });
 
 // --- time -----------------------------------------------------------------------------------------------------------
 
