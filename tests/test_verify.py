@@ -19,7 +19,8 @@ from airtcp._marker import MARKER, Marker, seal
 from airtcp.results import Results
 from airtcp.sweeps.results import TASKS
 from airtcp.sweeps.store import JOURNAL, _line
-from airtcp.verify import DIGESTS, digests_of, verify, verify_study, verify_whole_study
+from airtcp.sweeps.task import Outcome
+from airtcp.verify import DIGESTS, digest, digests_of, verify, verify_study, verify_whole_study
 from conftest import ROOT, Command
 
 CAPTURED = '\ncapture = ["bottleneck"]\n'
@@ -185,6 +186,16 @@ def test_published_runs_that_were_altered_are_found(study: Path) -> None:
     (study / DIGESTS).write_text("".join(f"{line[:-1]}{'0' if line[-1] != '0' else '1'}\n" for line in lines))
     found = verify_study(str(study), 2, 1)
     assert (found.again, found.agreed) == (2, 0)
+
+
+def test_who_answered_a_query_does_not_change_the_hash_of_a_run() -> None:
+    def measured(first: str, second: str, value: float) -> str:
+        answer = {"columns": {"rate": [value]}, "types": {"rate": "Float64"}}
+        other = {"columns": {"loss": [0.5]}, "types": {"loss": "Float64"}}
+        return digest(Outcome("run", "ok", {f"sql:{first}": answer, f"sql:{second}": other, "summary.x": value}))
+
+    assert measured("0a", "0b", 1.0) == measured("1b", "1a", 1.0)
+    assert measured("0a", "0b", 1.0) != measured("0a", "0b", 1.0000001)
 
 
 def test_published_verdicts_that_were_altered_are_found(study: Path) -> None:

@@ -269,9 +269,14 @@ def scenario_id(scenario: Mapping[str, Any]) -> str:
 
 
 def digest(outcome: Outcome) -> str:
-    """A hash of all that a run measured."""
-    text = json.dumps(measures_as_kept(outcome), sort_keys=True, separators=(",", ":"))
-    return blake2b(text.encode(), digest_size=8).hexdigest()
+    """A hash of all that a run measured.
+
+    Answers to queries go in without their names in the journal: these also name the version that answered.
+    """
+    kept = measures_as_kept(outcome).items()
+    measured = [["sql" if name.startswith("sql:") else name, value] for name, value in kept]
+    texts = sorted(json.dumps(one, sort_keys=True, separators=(",", ":")) for one in measured)
+    return blake2b("\n".join(texts).encode(), digest_size=8).hexdigest()
 
 
 def digests_of(folder: Path) -> str:
