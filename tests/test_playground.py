@@ -367,6 +367,7 @@ def test_text_and_controls_follow_each_other(browser: Any) -> None:
         with pytest.raises(_airtcp.ScenarioError) as told:
             native(page.input_value("#toml"))
         assert page.text_content("#faults") == str(told.value)
+        assert page.text_content("#state") == f"The scenario has a fault: {str(told.value).splitlines()[0]}"
         page.locator("#toml").fill(changed.replace("snr_db = 20", "snr_db = 9"))
         expect(page.locator("#control-snr-0")).to_have_value("9")
         # The link in the address bar is the scenario.

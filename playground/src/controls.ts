@@ -206,8 +206,11 @@ export function controlsOf(d: Description, names: Record<string, string[]>): Con
     });
   }
 
+  // Less would end before something begins.
+  const times = [d.warmup_s, ...d.flows.map((f) => f.start_s), ...file.flows.map((f) => seconds(f.stop) ?? 0), seconds(file.record?.interval) ?? 0];
+  const least = Math.min(Math.ceil(Math.max(...times)) + 1, d.duration_s);
   all.push({
-    id: "duration", label: "Simulated time", kind: "range", min: 1, max: 120, step: 1, log: false, value: d.duration_s, unit: "s",
+    id: "duration", label: "Simulated time", kind: "range", min: Math.max(1, least), max: 120, step: 1, log: false, value: d.duration_s, unit: "s",
     edits: (s) => [{ path: ["duration"], value: quote(`${s}s`) }],
   });
   all.push({

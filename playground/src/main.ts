@@ -123,7 +123,9 @@ function heard(slot: Slot, tell: Tell): void {
 }
 
 function tellState(): void {
-  const busy = slots.filter((s) => s.doing !== "").map((s) => `${RUNS[slots.indexOf(s)]}: ${s.doing}`);
+  // What is wrong stays in sight.
+  if (slots.some((s) => s.doing === FAILED) && !isBusy()) return;
+  const busy = slots.filter((s) => s.doing !== "" && s.doing !== FAILED).map((s) => `${RUNS[slots.indexOf(s)]}: ${s.doing}`);
   const [a, b] = slots.map((s) => s.run);
   if (busy.length > 0) state.textContent = `Simulating. ${busy.join("; ")}`;
   else if (a) state.textContent = headline(a, b ?? null);
@@ -162,8 +164,12 @@ function offerLong(duration_s: number, estimate_s: number): void {
 
 const changed = (): string[] => changes.value.split("\n").map((line) => line.trim()).filter((line) => line !== "");
 
+const firstLine = (text: string): string => text.split("\n")[0] ?? "";
+
 function showFault(text: string): void {
   faults.textContent = text;
+  // On a telephone the text is far below.
+  if (text !== "") state.textContent = text.startsWith("The ") ? firstLine(text) : `The scenario has a fault: ${firstLine(text)}`;
   toml.setAttribute("aria-invalid", String(text !== ""));
 }
 
