@@ -31,6 +31,24 @@ def test_reno_waits_for_three_duplicates_and_efr_for_the_window_less_two() -> No
     assert set(efr["dup_acks"]) == {1, 2, 3}
 
 
+def test_vegas_repeats_after_fewer_duplicates_or_none() -> None:
+    """By the clock after one duplicate or two, and, after a retransmission, at an ACK of new data."""
+    vegas = repairs(upload(**{LOSS: "vegas_retransmit"}), "fast")
+    assert set(vegas["dup_acks"]) == {0, 1, 2, 3}
+
+
+def test_a_slow_host_repeats_later() -> None:
+    def waits_ms(packet_time: str) -> pl.Series:
+        return repairs(upload(**{"nodes.mh.packet_time": packet_time}), "fast")["waited_ms"]
+
+    quantile = 0.1  # the round trips in which nothing else was in the way
+    none, slow = (waits_ms(time).quantile(quantile) for time in ("0ms", "3ms"))
+    assert none is not None
+    assert slow is not None
+    # A segment goes down and an ACK comes up, and each waits for what is before it.
+    assert slow > none + 6
+
+
 def test_efr_turns_timeouts_into_fast_retransmits_and_gains() -> None:
     seeds = range(1, 6)
     reno, efr = ([upload(seed, **{LOSS: policy}) for seed in seeds] for policy in ("dup_thresh", "efr"))
