@@ -34,7 +34,7 @@ def test_reno_waits_for_three_duplicates_and_efr_for_the_window_less_two() -> No
 def test_vegas_repeats_after_fewer_duplicates_or_none() -> None:
     """By the clock after one duplicate or two, and, after a retransmission, at an ACK of new data."""
     vegas = repairs(upload(**{LOSS: "vegas_retransmit"}), "fast")
-    assert set(vegas["dup_acks"]) == {0, 1, 2, 3}
+    assert {0, 1} < set(vegas["dup_acks"]) <= {0, 1, 2, 3}
 
 
 def test_a_slow_host_repeats_later() -> None:
