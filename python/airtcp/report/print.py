@@ -258,6 +258,12 @@ def _short(text: str, most: int = ROW_CHARACTERS) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}\N{HORIZONTAL ELLIPSIS}"
 
 
+_UPRIGHT_HEADS: Final = 8
+"""Scenes of a matrix up to which their names stand upright above their columns."""
+_LEANING_ROWS: Final = 0.28
+"""Height of a character of a leaning name, in rows."""
+
+
 def _heat(matrix: Matrix, view: str) -> Figure:
     """Two columns wide: a row for each variant, its group's name above, and a cell for each scene."""
     title = dict(views(matrix))[view]
@@ -267,8 +273,11 @@ def _heat(matrix: Matrix, view: str) -> Figure:
         for r, row in enumerate(group.rows):
             cells = [shown(matrix, group, r, i, view) for i in range(len(matrix.scenes))]
             lines.append((row.title, cells, r == 0))
-    heads = ["\n".join(textwrap.wrap(scene.title, 15)) for scene in matrix.scenes]
-    top = 1 + max(head.count("\n") for head in heads)
+    # Beside many others a head has no room: it leans, above the middle of its column.
+    leans = len(matrix.scenes) > _UPRIGHT_HEADS
+    heads = ["\n".join(textwrap.wrap(scene.title, 100 if leans else 15)) for scene in matrix.scenes]
+    longest = max(map(len, heads))
+    top = math.ceil(longest * _LEANING_ROWS) if leans else 1 + max(head.count("\n") for head in heads)
     figure = Figure(
         figsize=(2 * COLUMN_WIDTH_IN + 0.2, _ROW_IN * (len(lines) + top + 1.2)), dpi=DPI, layout="constrained"
     )
@@ -277,7 +286,10 @@ def _heat(matrix: Matrix, view: str) -> Figure:
     axes.set_ylim(len(lines), -top - 0.2)
     axes.set_title(_plain(_short(f"{matrix.title} {title}", 2 * ROW_CHARACTERS)), fontsize=8)
     for i, head in enumerate(heads):
-        axes.text(i + 0.5, -0.2, _plain(head), ha="center", va="bottom", fontsize=6, fontweight="bold")
+        place: dict[str, Any] = {"ha": "center", "va": "bottom"}
+        if leans:
+            place = {"ha": "left", "va": "bottom", "rotation": 50, "rotation_mode": "anchor"}
+        axes.text(i + 0.5, -0.2, _plain(head), fontsize=6, fontweight="bold", **place)
     for y, (name, row_cells, is_bold) in enumerate(lines):
         axes.text(
             -0.06,
