@@ -158,9 +158,20 @@ fn a_train_that_fits_gives_a_lower_bound_and_one_that_is_not_over_nothing() {
 /// merges nothing on the way up, so that it acknowledges as `receiver` says. Segments leave one by one: several at once even out the
 /// shares that ACKs lost to an overflow make unequal (Jain 0.97).
 fn uploads(n: u32, phy: &str, (qdisc, driver_frames): (&str, u32), delay: &str, receiver: &str) -> RunOutput {
+    seeded_uploads(4, n, phy, (qdisc, driver_frames), delay, receiver)
+}
+
+fn seeded_uploads(
+    seed: u32,
+    n: u32,
+    phy: &str,
+    (qdisc, driver_frames): (&str, u32),
+    delay: &str,
+    receiver: &str,
+) -> RunOutput {
     run(&format!(
         r#"
-seed = 4
+seed = {seed}
 duration = "20s"
 warmup = "5s"
 
@@ -218,26 +229,6 @@ fn group(output: &RunOutput) -> &GroupSummary {
 
 #[test]
 fn filtering_acks_keeps_them_from_overflowing() {
-    let with = |name: &str| {
-        let qdisc = format!(r#"{{ name = "{name}", limit_packets = 60 }}"#);
-        uploads(8, "g", (&qdisc, 1), "5ms", r#"{ delayed_ack = "0s", compressed_sacks = 0 }"#)
-    };
-    let (plain, filtered) = (with("fifo"), with("ack_filter"));
-    for (name, o) in [("fifo", &plain), ("ack_filter", &filtered)] {
-        let g = group(o);
-        println!("{name}: ACKs {:?}, goodput {:?}, jain {:?}, timeouts {}", acks(o), g.goodput_bps, g.jain, g.timeouts);
-    }
-    let (arrived, overflow, _) = acks(&plain);
-    assert!(overflow > 0.05 * arrived, "the case is not there");
-    let (arrived, overflow, taken_out) = acks(&filtered);
-    assert_eq!(overflow, 0.0);
-    assert!(taken_out > 0.2 * arrived);
-    // The shares of the stations: unequal without the filter, with as much in all.
-    let [jain, filtered_jain] = [&plain, &filtered].map(|o| group(o).jain.unwrap());
-    assert!(jain < 0.9 && filtered_jain > 0.97, "{jain}, {filtered_jain}");
-    assert!(group(&filtered).timeouts < group(&plain).timeouts);
-    assert!(group(&filtered).goodput_bps.unwrap() > 0.95 * group(&plain).goodput_bps.unwrap());
-    assert!(group(&filtered).rtt_mean_ms.unwrap() < 0.5 * group(&plain).rtt_mean_ms.unwrap());
     // At the access point; a station's own FQ-CoDel may drop segments.
     let loss = |o: &RunOutput| {
         let table = o.tables.iter().find(|t| t.name == "links").unwrap();
@@ -246,7 +237,41 @@ fn filtering_acks_keeps_them_from_overflowing() {
             f64s(o, "links", "loss_ratio").into_iter().zip(names).filter(|(r, n)| !r.is_nan() && n.starts_with("ap->"));
         of_ap.map(|(r, _)| r).fold(0.0, f64::max)
     };
-    assert!(loss(&plain) > 0.05 && loss(&filtered) == 0.0);
+    const SEEDS: u32 = 3;
+    let mut jains = 0.0;
+    for seed in 1..=SEEDS {
+        let with = |name: &str| {
+            let qdisc = format!(r#"{{ name = "{name}", limit_packets = 60 }}"#);
+            let receiver = r#"{ delayed_ack = "0s", compressed_sacks = 0 }"#;
+            seeded_uploads(seed, 8, "g", (&qdisc, 1), "5ms", receiver)
+        };
+        let (plain, filtered) = (with("fifo"), with("ack_filter"));
+        for (name, o) in [("fifo", &plain), ("ack_filter", &filtered)] {
+            let g = group(o);
+            println!(
+                "{name}: ACKs {:?}, goodput {:?}, jain {:?}, timeouts {}",
+                acks(o),
+                g.goodput_bps,
+                g.jain,
+                g.timeouts
+            );
+        }
+        let (arrived, overflow, _) = acks(&plain);
+        assert!(overflow > 0.05 * arrived, "the case is not there");
+        let (arrived, overflow, taken_out) = acks(&filtered);
+        assert_eq!(overflow, 0.0);
+        assert!(taken_out > 0.2 * arrived);
+        let [jain, filtered_jain] = [&plain, &filtered].map(|o| group(o).jain.unwrap());
+        jains += jain;
+        assert!(filtered_jain > 0.97, "{filtered_jain}");
+        assert!(group(&filtered).timeouts < group(&plain).timeouts);
+        assert!(group(&filtered).goodput_bps.unwrap() > 0.95 * group(&plain).goodput_bps.unwrap());
+        assert!(group(&filtered).rtt_mean_ms.unwrap() < 0.5 * group(&plain).rtt_mean_ms.unwrap());
+        assert!(loss(&plain) > 0.05 && loss(&filtered) == 0.0);
+    }
+    // The shares of the stations: unequal without the filter. Whose ACKs are dropped is chance, so the mean of the seeds counts.
+    let mean = jains / f64::from(SEEDS);
+    assert!(mean < 0.9, "{mean}");
 }
 
 #[test]
