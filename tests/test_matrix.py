@@ -456,6 +456,18 @@ def test_cells_say_how_far_they_are_from_the_base(read: model.Matrix) -> None:
     assert shown(read, group, 3, 1, "score") is None
 
 
+def test_only_the_base_is_called_base(read: model.Matrix) -> None:
+    def score(matrix: model.Matrix, row: int) -> str | None:
+        one = shown(matrix, matrix.groups[0], row, 0, "score")
+        return one.text if one is not None else None
+
+    document = msgspec.to_builtins(read)
+    document["groups"][0]["rows"][3]["cells"][0]["score"] = None  # a measure says nothing about this row
+    without = msgspec.convert(document, model.Matrix)
+    assert (score(read, 0), score(read, 3)) == ("base", "+2.9")
+    assert (score(without, 0), score(without, 3)) == ("base", "")
+
+
 def test_a_cell_is_shaded_only_where_its_interval_settles_it() -> None:
     assert level(model.Estimate(value=2, lo=-0.1, hi=4.1)) == 0
     assert level(model.Estimate(value=2, lo=0.1, hi=3.9)) == 3

@@ -57,7 +57,9 @@ def shown(matrix: Matrix, group: MatrixGroup, row: int, scene: int, view: str) -
     place = advice.arms.index(arm) + 1 if advice.outcome == "remedy" and arm in advice.arms else 0
     if view == SCORE:
         if cell.score is None:
-            return Shown("base", "", 0, 0, is_harmful=False, told=told(matrix, cell, base))
+            # A row that a measure says nothing about has no score either.
+            text = "base" if row == 0 else ""
+            return Shown(text, "", 0, 0, is_harmful=False, told=told(matrix, cell, base))
         text = "" if cell.score.value is None else doublings(cell.score.value)
         return Shown(text, "", level(cell.score), place, bool(cell.harmed), told(matrix, cell, base))
     measure = next(m for m in matrix.measures if m.name == view)
