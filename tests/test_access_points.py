@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
+import polars as pl
 import pytest
 
 import airtcp
@@ -27,6 +29,34 @@ def test_single_options_of_it_can_be_set(capsys: pytest.CaptureFixture[str]) -> 
     assert cli.main(words) == 0
     transmit = json.loads(capsys.readouterr().out)["wlans"][0]["ap_radio"]["transmit"]
     assert (transmit["driver"], transmit["aql_high"]) == ("mt76", "20ms")
+
+
+def test_sweeps_and_advice_take_it(tmp_path: Path) -> None:
+    short = ["--set", "duration=2s", "warmup=0s", "nodes.sta.count=5"]
+    goodputs = {}
+    for name in ("ath9k", "mt76"):
+        done = tmp_path / name
+        words = ["sweep", str(WIFI), "--ap", name, "--vary", "links.ap-server.delay=5ms,6ms", "--seeds", "1"]
+        assert cli.main([*words, "--jobs", "1", "-q", "--out", str(done), *short]) == 0
+        goodputs[name] = pl.read_parquet(done / "runs.parquet")["goodput_upload"].to_list()
+    assert goodputs["ath9k"] != goodputs["mt76"]
+    advised = tmp_path / "advised"
+    assert cli.main(["advise", str(WIFI), "--ap", "ath9k", "--seeds", "1", "--out", str(advised), "-q", *short]) == 0
+    assert 'driver = "ath9k"' in (advised / "scenario.toml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["advise", "home", "--ap", "mt67"], "did you mean"),
+        (["advise", str(ROOT / "examples/pacing-buffers-reno.toml"), "--ap", "mt76"], "has no WLAN"),
+        (["sweep", str(WIFI), "--vary", "links.ap-server.delay=5ms,6ms", "--ap", "mt67"], "did you mean"),
+        (["sweep", str(ROOT / "examples/sweep-buffers.toml"), "--ap", "mt76"], "with --vary"),
+    ],
+)
+def test_what_it_cannot_be_is_told(words: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(words) == 2
+    assert told in " ".join(capsys.readouterr().err.split())
 
 
 def test_drivers_differ_where_a_download_waits() -> None:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import copy
+import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from typing import Any, Final
+
+from airtcp import _airtcp
 
 FILE: Final = "access_points.toml"
 
@@ -53,6 +57,19 @@ def changes(name: str, scenario: Mapping[str, Any]) -> list[tuple[str, str, str]
         for wlan in scenario.get("wlans", [])
         for key, value in radio.items()
     ]
+
+
+def with_radio(name: str, file: str | Path, arguments: Sequence[str]) -> list[str]:
+    """Arguments of `--set` with those of `--ap NAME` before them, so that they can change single options of it.
+
+    Raises:
+        ScenarioError: the file is wrong.
+        UnknownAccessPointError: there is none of this name, or no WLAN in the file.
+    """
+    radios = changes(name, json.loads(_airtcp.Checked.load(file, []).to_json()))
+    if not radios:
+        raise UnknownAccessPointError(f"{name}: {file} has no WLAN whose access point could be that")
+    return [*(f"{key}={value}" for _, key, value in radios), *arguments]
 
 
 def _toml(value: object) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from airtcp._terminal import BAD_INPUT, OK, Interrupts, StopError, render, say, write_out
-from airtcp.commands.sweep import positive, progress_bar, set_option
+from airtcp.commands.sweep import ap_option, positive, progress_bar, set_option, with_ap
 from airtcp.errors import CaptureError
 
 if TYPE_CHECKING:
@@ -45,7 +45,8 @@ def advise(args: argparse.Namespace) -> int:
         raise StopError(f"{file}: no such file, and no built-in scene{nearest(file, scenes())}", BAD_INPUT)
     has_capture = is_capture(file)
     if has_capture:
-        for given, option in ((args.changes, "--set"), (args.present, "--with"), (args.duration, "--duration")):
+        options = {"--set": args.changes, "--ap": args.ap, "--with": args.present, "--duration": args.duration}
+        for option, given in options.items():
             if given:
                 raise StopError(
                     f"{option} is for scenarios, and {file} is a capture: change its twin, scenario.toml in the folder",
@@ -53,6 +54,7 @@ def advise(args: argparse.Namespace) -> int:
                 )
     elif args.flow:
         raise StopError(f"--flow is for captures, and {file} is a scenario", BAD_INPUT)
+    changes = {} if has_capture else changes_of(with_ap(args, scene(file) or Path(file)))
     begin = time.monotonic()
     with Interrupts().active() as interrupts, progress_bar(file, quiet=args.quiet) as update:
 
@@ -75,7 +77,7 @@ def advise(args: argparse.Namespace) -> int:
             else:
                 advice = advise_on(
                     file,
-                    set=changes_of(args.changes),
+                    set=changes,
                     present=args.present,
                     seeds=args.seeds or SEEDS,
                     most_seeds=args.seeds or MOST_SEEDS,
@@ -174,6 +176,7 @@ def add(command: Callable[..., Any]) -> None:
         "airtcp advise cafe",
         "airtcp advise cafe --set nodes.guests.count=4 --with today",
         "airtcp advise my-network.toml --json | jq '.advice[0]'",
+        "airtcp advise home --ap ath10k",
         "airtcp advise capture.pcapng --out runs/mine",
         more="\nexit codes:\n  0 done, whatever the advice; 1 a failure; 2 bad input; 130 interrupted\n",
     )
@@ -195,6 +198,7 @@ def add(command: Callable[..., Any]) -> None:
         help="of a capture only flows of these numbers (airtcp analyze shows them)",
     )
     set_option(sub, "change values of the scenario; can be repeated")
+    ap_option(sub)
     sub.add_argument(
         "--with",
         action="append",

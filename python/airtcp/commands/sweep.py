@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from airtcp import completion
@@ -50,8 +51,10 @@ def sweep(args: argparse.Namespace) -> int:
 
         if (fault := fault_of_input(args.file)) is not None:
             raise StopError(fault, BAD_INPUT)
-        planned = plan(varying(args.file, args.vary, args.changes), seeds=args.seeds or VARY_SEEDS)
+        planned = plan(varying(args.file, args.vary, with_ap(args, args.file)), seeds=args.seeds or VARY_SEEDS)
     else:
+        if args.ap is not None:
+            raise StopError("--ap is for scenarios: use it with --vary, or set ap_radio in the sweep file", BAD_INPUT)
         planned = plan(args.file, quick=args.quick, seeds=args.seeds, set=changes_of(args.changes))
     name = planned.sweep.name
     out = args.out or default_folder(name)
@@ -201,6 +204,28 @@ def set_option(sub: Any, text: str) -> None:  # noqa: ANN401
     sub.add_argument("--set", action="extend", nargs="+", default=[], **what).completer = completion.changes
 
 
+def ap_option(sub: Any) -> None:  # noqa: ANN401
+    """`--ap`, as `airtcp run` has it."""
+    text = "radio of all access points: ath9k, ath10k, mt76, openwrt (docs/wifi.md)"
+    sub.add_argument("--ap", metavar="NAME", help=text).completer = completion.radios
+
+
+def with_ap(args: argparse.Namespace, file: str | Path) -> list[str]:
+    """Values of `--set`, with those of `--ap` before them."""
+    if args.ap is None:
+        return list(args.changes)
+    from airtcp.access_points import UnknownAccessPointError, with_radio
+    from airtcp.errors import ScenarioError
+    from airtcp.kinds import scenario_error
+
+    try:
+        return with_radio(args.ap, file, args.changes)
+    except UnknownAccessPointError as error:
+        raise StopError(f"--ap: {error}", BAD_INPUT) from None
+    except ScenarioError as error:
+        raise scenario_error(error, Path(file)) from None
+
+
 def local_options(sub: Any) -> None:  # noqa: ANN401
     """Options of runs on this machine."""
     sub.add_argument("--jobs", type=positive, metavar="N", help="runs at a time; default: one per core")
@@ -272,6 +297,7 @@ def add(command: Callable[..., Any]) -> None:
     )
     sub.add_argument("--quick", action="store_true", help="apply the overrides of the file's [quick]")
     set_option(sub, "change a parameter, as in 'n=[1, 2]', or a key of the scenario; can be repeated")
+    ap_option(sub)
     sub.add_argument(
         "--executor",
         metavar="ADDRESS",
