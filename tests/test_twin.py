@@ -103,7 +103,8 @@ def test_the_estimates_do_not_look_at_the_unseen_half(tmp_path: Path) -> None:
     whole = observed(network, tmp_path)
     halved = {**network["scenario"], "flows": [{**network["scenario"]["flows"][0], "stop": "9s"}]}
     stopped = observed({"scenario": halved}, tmp_path)
-    assert stopped.rate_bps == whole.rate_bps
+    # The seen parts end at different instants: the rate is the same, up to the rounding of another quotient.
+    assert stopped.rate_bps == pytest.approx(whole.rate_bps, rel=1e-12)
     assert stopped.buffer_packets == whole.buffer_packets
 
 
