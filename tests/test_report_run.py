@@ -13,7 +13,7 @@ from airtcp.report import run as page_of
 from airtcp.report import write
 from airtcp.report.look import looks
 from browsing import NEEDS_CHROMIUM, WIDTHS, Visit
-from conftest import ROOT
+from conftest import ROOT, WIRELESS
 
 # A drop in the warm-up, of a queue that nobody waits in, beside a line where packets wait for half a second.
 NETWORK = """
@@ -92,6 +92,21 @@ def test_the_queue_that_packets_wait_in_comes_first_whatever_was_dropped(folder:
         for mean, n in ((0.1, 9), (50.0, 0))
     ]
     assert show.by_waiting(rows)[0]["dropped_overflow"] == 0
+
+
+def test_stations_by_name_alone_and_with_options_have_a_page(tmp_path: Path) -> None:
+    (tmp_path / "net.toml").write_text(WIRELESS)
+    results = airtcp.run(tmp_path / "net.toml", out=tmp_path / "out")
+    given = results.manifest["scenario"]["wlans"][0]["stations"]
+    assert [type(station) for station in given] == [str, dict]
+    host = page_of._host_of(results)
+    assert {name: host(name) for name in ("up", "across", "r->near", "far->r")} == {
+        "up": "far",
+        "across": "near",
+        "r->near": "near",
+        "far->r": "far",
+    }
+    assert page_of.page(results).experiments[0].plots
 
 
 def test_latency_and_goodput_come_first(folder: Path) -> None:

@@ -15,7 +15,7 @@ kernel/check.sh
 make --no-print-directory site
 # No pipe into tee: its exit status would hide that of the tests.
 status=0
-AIRTCP_TEST_WASM=1 .venv/bin/python -m pytest -n auto --dist worksteal -rs > "$log" 2>&1 || status=$?
+AIRTCP_TEST_WASM=1 AIRTCP_TEST_TUTORIALS=1 .venv/bin/python -m pytest -n auto --dist worksteal -rs > "$log" 2>&1 || status=$?
 cat "$log"
 
 echo

@@ -55,6 +55,15 @@ def host_of(end: str) -> str:
     return re.sub(r"\[\d+\]$", "", end)
 
 
+def stations_of(scenario: Mapping[str, Any]) -> set[str]:
+    """The nodes that are stations of its WLANs. An entry is a name or a table."""
+    return {
+        host_of(entry if isinstance(entry, str) else entry["node"])
+        for wlan in scenario.get("wlans", [])
+        for entry in wlan["stations"]
+    }
+
+
 class Network:
     """A resolved scenario, with every default written out."""
 
@@ -67,11 +76,7 @@ class Network:
             node["name"]: node.get("profile", DEFAULT_PROFILE) for node in document["nodes"] if node["kind"] == "host"
         }
         self.wlans: Final[list[Json]] = document.get("wlans", [])
-        self.stations: Final = {
-            host_of(entry if isinstance(entry, str) else entry["node"])
-            for wlan in self.wlans
-            for entry in wlan["stations"]
-        }
+        self.stations: Final = stations_of(document)
         flows = document["flows"]
         self.senders: Final = {host_of(flow["from"]) for flow in flows if kind(flow) in TCP}
         self.receivers: Final = {host_of(flow["to"]) for flow in flows if kind(flow) in TCP}

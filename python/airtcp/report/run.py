@@ -13,6 +13,7 @@ from typing import Any, Final
 import polars as pl
 
 from airtcp import show, soundness
+from airtcp.advice.network import stations_of
 from airtcp.report.model import Axis, Experiment, Plot, Series, Study, Table
 from airtcp.results import Results
 
@@ -171,7 +172,7 @@ def _host_of(results: Results) -> Callable[[str], str]:
     scenario = results.manifest["scenario"]
     hosts = {node["name"] for node in scenario.get("nodes", []) if node.get("kind") == "host"}
     ends: dict[str, tuple[str, str]] = {flow["name"]: (flow["from"], flow["to"]) for flow in scenario.get("flows", [])}
-    stations = {str(one["node"]).split("[")[0] for wlan in scenario.get("wlans", []) for one in wlan["stations"]}
+    stations = stations_of(scenario)
     groups = {node["name"] for node in scenario.get("nodes", []) if node.get("count", 1) > 1}
 
     def of_flow(name: str) -> str:
