@@ -176,7 +176,7 @@ exit codes: 0 done, 1 the other end is not there or fails, 2 bad input, 130 inte
 const UNDO_HELP: &str = "usage: airtcp host undo
 
 Takes back what `airtcp host pacing --apply` and `airtcp host efr --apply` have set in this network namespace. A reboot does the same.
-The other commands set nothing that outlives them.
+It also removes the rules of ip of a `proxy --divert` that was killed with all its processes. The other commands set nothing that outlives them.
 
 exit codes: 0 done, 1 something could not be taken back
 ";
@@ -191,8 +191,8 @@ SIGTERM and Ctrl-C end the listening; connections may finish for the time `drain
 options:
   --check   read the rules and end
   --lines   print the lines of nft and ip that bring connections here, and end
-  --divert  hold these lines as long as the command lives. The kernel removes the table of nft even after kill -9. With tproxy
-            the rule of ip stays then; it does nothing without the table, and `airtcp host proxy RULES.toml --divert` takes it over
+  --divert  hold these lines as long as the command lives. They go even after kill -9: the kernel removes the table of nft, and a
+            process that waits for the end removes the rule of ip. If that is killed too, `airtcp host undo` removes it
 
 the rules (docs/hosts.md lists all keys):
   [[listen]]
@@ -463,6 +463,7 @@ fn efr(mut args: Args) -> Outcome {
 fn undo(args: Args) -> Outcome {
     args.end()?;
     recipes::undo(|text| println!("{text}")).map_err(Fault::Host)?;
+    airtcp_host::proxy::divert::undo(|text| println!("{text}")).map_err(Fault::Host)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -14,7 +14,7 @@ use std::thread;
 use std::time::Duration;
 
 use airtcp_core::units::DataRate;
-use airtcp_host::proxy::{Counts, Nobody, Proxy, Targets, rules};
+use airtcp_host::proxy::{Counts, Nobody, Proxy, Targets, divert, rules};
 use airtcp_host::sys::{self, monotonic_ns, stream};
 use common::{Bed, End, LINE, Line};
 
@@ -417,6 +417,12 @@ fn missing_nft() -> Option<String> {
         .or_else(|| (!has("nft")).then(|| "nft is missing; on Debian: apt install nftables".to_owned()))
 }
 
+/// Whether a rule of ip goes by a mark.
+fn marks(at: &End) -> bool {
+    let rules = at.run(|| Command::new("ip").args(["rule"]).output().unwrap().stdout);
+    String::from_utf8(rules).unwrap().contains("fwmark")
+}
+
 #[test]
 fn netfilter_brings_connections_while_the_proxy_lives() {
     if let Some(reason) = missing_nft() {
@@ -459,13 +465,20 @@ fn netfilter_brings_connections_while_the_proxy_lives() {
         play(Plan::new(0), open, true).unwrap();
         assert!(child.wait().unwrap().success(), "{mode}");
         assert!(!table(&m).contains("airtcp"), "{mode}");
-        let routes = m.run(|| Command::new("ip").args(["rule"]).output().unwrap().stdout);
-        assert!(!String::from_utf8(routes).unwrap().contains("fwmark"), "{mode}");
-        // After SIGKILL the kernel takes the table away.
+        assert!(!marks(&m), "{mode}");
+        // After SIGKILL the kernel takes the table away, and a process that waited for it the rule of ip.
         let (mut child, _folder) = program(&m, &rules);
+        assert_eq!(marks(&m), mode == "tproxy");
         child.kill().unwrap();
         child.wait().unwrap();
         wait_until("the table is gone", || !table(&m).contains("airtcp"));
+        wait_until("the rule is gone", || !marks(&m));
+        // If that process is killed as well, the rule stays until `undo`.
+        let lines = divert::ip_lines("-4", "add");
+        lines.iter().for_each(|line| m.ip(line));
+        assert!(marks(&m));
+        m.run(|| divert::undo(|_| {})).unwrap();
+        assert!(!marks(&m), "{mode}, after undo");
         let direct = a.run(move || one(server, 0));
         assert_eq!(direct, Ok(()), "{mode}, after SIGKILL");
     }

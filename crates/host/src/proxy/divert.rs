@@ -1,8 +1,10 @@
 //! How the kernel brings connections to the proxy: the lines of nft and ip, printed or held for as long as the proxy lives.
 //!
-//! The table belongs to a process `nft -i` that reads from this one. If this one ends in any way, the kernel removes the table.
+//! The table belongs to a process `nft -i` that reads from this one. If this one ends in any way, the kernel removes the table. The lines
+//! of ip belong to nobody in the kernel, so a second process waits for the end of this one and takes them back.
 
 use std::io::Write;
+use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, Command, Stdio};
 
 use super::rules::{Mode, Rules};
@@ -123,13 +125,46 @@ fn ip(words: &str) -> Result<(), String> {
     Err(format!("`ip {words}` fails: {}", text.trim()))
 }
 
+/// A process that takes the lines of ip back when this one ends, in whatever way: then its input ends.
+fn keeper(families: &[&str]) -> std::io::Result<Child> {
+    let lines = families.iter().flat_map(|family| ip_lines(family, "del"));
+    let back: Vec<String> = lines.map(|line| format!("ip {line} 2>/dev/null")).collect();
+    Command::new("sh")
+        .args(["-c", &format!("cat >/dev/null; {}", back.join("; "))])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        // Ctrl-C at the terminal is for this process, which may still have connections to finish.
+        .process_group(0)
+        .spawn()
+}
+
+/// Takes back the lines of ip that are left if the proxy's whole group of processes was killed. Not while a proxy has its table.
+pub fn undo(mut tell: impl FnMut(&str)) -> Result<(), String> {
+    let table = Command::new("nft").args(["list", "table", "inet", TABLE]).output();
+    if table.is_ok_and(|out| out.status.success()) {
+        return Ok(());
+    }
+    for family in ["-4", "-6"] {
+        let shown = Command::new("ip").args([family, "rule"]).output();
+        let shown = shown.map(|out| String::from_utf8_lossy(&out.stdout).into_owned()).unwrap_or_default();
+        if shown.contains(&format!("fwmark {LOCAL:#x} ")) {
+            for line in ip_lines(family, "del") {
+                ip(&line)?;
+                tell(&format!("ip {line}: done"));
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Connections come to the proxy as long as this is there.
 #[derive(Debug)]
 pub struct Divert {
     nft: Child,
     commands: Option<ChildStdin>,
     chains: Vec<&'static str>,
-    families: Vec<&'static str>,
+    keeper: Option<Child>,
 }
 
 impl Divert {
@@ -165,9 +200,13 @@ impl Divert {
                 .filter(|(mode, _)| rules.listen.iter().any(|l| l.mode == *mode))
                 .map(|(_, chain)| chain)
                 .collect(),
-            families: families(rules),
+            keeper: None,
         };
-        for family in divert.families.clone() {
+        let families = families(rules);
+        if !families.is_empty() {
+            divert.keeper = Some(keeper(&families).map_err(|e| format!("--divert: cannot run sh: {e}"))?);
+        }
+        for family in families {
             for line in ip_lines(family, "add") {
                 ip(&line)?;
             }
@@ -213,10 +252,9 @@ impl Drop for Divert {
     fn drop(&mut self) {
         drop(self.commands.take());
         let _ = self.nft.wait();
-        for family in &self.families {
-            for line in ip_lines(family, "del") {
-                let _ = ip(&line);
-            }
+        if let Some(keeper) = &mut self.keeper {
+            // Its input ends with this.
+            let _ = keeper.wait();
         }
     }
 }
