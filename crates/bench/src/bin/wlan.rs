@@ -64,6 +64,7 @@ fn main() {
         from,
         to,
         rate: DataRate::from_mbps(1000),
+        rate_trace: None,
         delay: Span::from_ms(1),
         queue: QueueConfig::Fifo(FifoConfig::default()),
         loss: Probability::default(),
