@@ -5,7 +5,6 @@ Some commands take minutes on purpose (advice, a study): `make test-all`, which 
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import shutil
@@ -15,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from conftest import AIRTCP, ROOT
+from test_twin import TWINS
 
 TUTORIALS = sorted((ROOT / "docs/tutorials").glob("*.md"))
 CAPTURES = ROOT / "tests/data/captures"
@@ -26,12 +26,7 @@ def blocks(tutorial: Path) -> list[str]:
 
 def captured(folder: Path) -> None:
     """The files that the tutorial on captures has from the reader: a slow transfer, and one of both ends."""
-    spec = importlib.util.spec_from_file_location("twins", ROOT / "bench/twins.py")
-    assert spec is not None
-    assert spec.loader is not None
-    twins = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(twins)
-    twins.capture(twins.wired(10, 30, packets=200, duration=16)["scenario"], folder / "slow.pcap")
+    TWINS.capture(TWINS.wired(10, 30, packets=200, duration=16)["scenario"], folder / "slow.pcap")
     for name, end in (("client", "receiver"), ("server", "sender")):
         shutil.copy(CAPTURES / f"two_losses-{end}.pcap", folder / f"{name}.pcap")
 
