@@ -1,19 +1,29 @@
 #!/usr/bin/env python3
 """This engine beside an older one, in one run: processor time, memory, instructions, and whether results are equal.
 
-    .venv/bin/python bench/engines.py --old COMMIT [--only ROW ...] [--repeat N]
+    python3 bench/engines.py --old COMMIT|PATH [--only ROW ...] [--repeat N]
 
-Rows: wired_100, wired_1000, wired_10000 (the engine alone, without Python), campus (100 cells, one server), start
-(`airtcp run` of a short scenario, Python and all), cell_1, cell_100, cell_500 (uploads in one cell, as wlan_cost of
-bench/run.py) and cell_short (20 stations with the queues of mac80211: short A-MPDUs, many
-collisions). The older engine is compiled below target/old/. Both run in turn;
-figures are medians, ratios are old / new. Instructions are counted by valgrind, where it is installed, on shorter runs:
-other work on the machine does not change them.
+It needs cargo alone, and of a clone neither `make build` nor `.venv`; without them the row start is left out. The older
+engine is a commit, which is taken out and compiled below target/old/, or the path of another checkout, compiled there.
+
+| row | what runs |
+|---|---|
+| wired_100, wired_1000, wired_10000 | so many TCP flows over one line, the engine alone |
+| cell_1, cell_100, cell_500 | so many stations upload in one 802.11n cell, as in wlan_cost of bench/run.py |
+| cell_short | 20 stations with the queues of mac80211: short A-MPDUs, many collisions |
+| campus | 100 cells of 20 stations and one server: on one core, then on all |
+| handover, coop | two stories of the page, 30 s of each |
+| start | `airtcp run` of a short scenario, Python and all |
+
+Both run in turn. Figures are medians, old and new, and the ratio old / new. Wall time means little beside other work,
+processor time more. Instructions are those of shorter runs, and other work does not change them. `perf stat` counts
+them where the processor lets it, otherwise valgrind. They do not tell of waiting for memory, as large networks do.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import pathlib
 import re
 import shutil
@@ -32,6 +42,8 @@ START = "import sys; from airtcp.cli import main; sys.exit(main())"
 WIRED = {"wired_100": (100, 60, 6.0), "wired_1000": (1000, 10, 2.0), "wired_10000": (10_000, 5, 1.0)}
 # Stations; the simulated seconds as above.
 CELLS = {"cell_1": 1, "cell_100": 100, "cell_500": 500, "cell_short": 20}
+STORIES = ("handover", "coop")
+ROWS = (*WIRED, *CELLS, "campus", *STORIES, "start")
 
 
 def wired(flows: int, seconds: float) -> str:
@@ -106,22 +118,33 @@ traffic = "unlimited"
     return text
 
 
-def build(tree: pathlib.Path) -> None:
-    """The program that runs a scenario without Python, and the bindings."""
-    for what in (["-p", "airtcp-sim", "--example", "run"], ["-p", "airtcp-py"]):
-        subprocess.run(["cargo", "build", "--release", "--quiet", *what], cwd=tree, check=True)
-    shutil.copy(tree / "target/release/lib_airtcp.so", tree / "python/airtcp/_airtcp.abi3.so")
+def build(tree: pathlib.Path, bindings: bool) -> None:
+    """The program that runs a scenario without Python, and where they are asked for the bindings."""
+    if not (tree / "crates/sim/examples/run.rs").is_file():
+        raise BenchError(f"{tree}: no checkout of airtcp with crates/sim/examples/run.rs")
+    whats = [["-p", "airtcp-sim", "--example", "run"], *([["-p", "airtcp-py"]] if bindings else [])]
+    for what in whats:
+        command = ["cargo", "build", "--release", "--quiet", "--target-dir", str(tree / "target"), *what]
+        subprocess.run(command, cwd=tree, check=True)
+    if bindings:
+        shutil.copy(tree / "target/release/lib_airtcp.so", tree / "python/airtcp/_airtcp.abi3.so")
 
 
-def older(commit: str) -> pathlib.Path:
-    """The sources of a commit, compiled."""
-    name = subprocess.run(
-        ["git", "rev-parse", commit], cwd=ROOT, check=True, capture_output=True, text=True
-    ).stdout.strip()
-    tree = ROOT / "target/old" / name
+def older(name: str) -> pathlib.Path:
+    """The sources of a commit, or another checkout."""
+    if pathlib.Path(name).is_dir():
+        return pathlib.Path(name).resolve()
+    told = subprocess.run(
+        ["git", "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}"], cwd=ROOT, capture_output=True, text=True
+    )
+    if told.returncode:
+        raise BenchError(f"--old {name}: neither a commit of this repository nor the folder of another checkout")
+    tree = ROOT / "target/old" / told.stdout.strip()
     if not tree.is_dir():
-        subprocess.run(["git", "worktree", "add", "--quiet", "--detach", str(tree), name], cwd=ROOT, check=True)
-    build(tree)
+        # A folder that was deleted by hand is still known to git.
+        subprocess.run(["git", "worktree", "prune"], cwd=ROOT, check=True)
+        command = ["git", "worktree", "add", "--quiet", "--detach", str(tree), tree.name]
+        subprocess.run(command, cwd=ROOT, check=True)
     return tree
 
 
@@ -134,12 +157,32 @@ def command(tree: pathlib.Path, file: pathlib.Path) -> list[str]:
     return ["env", f"PYTHONPATH={tree / 'python'}", str(PYTHON), "-c", START, "run", str(file), "--json"]
 
 
+PERF = ["perf", "stat", "--field-separator=;", "--event=instructions:u"]
+VALGRIND = ["valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"]
+
+
+def told_by_perf(program: list[str]) -> int | None:
+    """Instructions of a run as the processor counts them; `None`: it does not, or perf may not ask it."""
+    told = subprocess.run([*PERF, *program], capture_output=True, text=True).stderr
+    found = re.search(r"^(\d+);[^;]*;instructions", told, re.MULTILINE)
+    return int(found[1]) if found else None
+
+
+@functools.cache
+def counter() -> str | None:
+    """What counts instructions here."""
+    if shutil.which("perf") and told_by_perf(["true"]):
+        return "perf"
+    return shutil.which("valgrind") and "valgrind"
+
+
 def instructions(program: list[str]) -> int | None:
-    """Those of a whole run; `None` without valgrind."""
-    if shutil.which("valgrind") is None:
+    """Those of a whole run; `None` where nothing counts them."""
+    if counter() == "perf":
+        return told_by_perf(program)
+    if counter() is None:
         return None
-    counting = ["valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null", *program]
-    told = subprocess.run(counting, capture_output=True, text=True, check=True).stderr
+    told = subprocess.run([*VALGRIND, *program], capture_output=True, text=True, check=True).stderr
     found = re.search(r"I\s+refs:\s+([\d,]+)", told)
     return int(found[1].replace(",", "")) if found else None
 
@@ -165,7 +208,8 @@ def compare(
     ]
     if counted is not None:
         a, b = (instructions(program) for program in counted)
-        texts.append(f"10^6 instructions {a / 1e6:.0f} {b / 1e6:.0f} ({a / b:.3f})" if a and b else "no valgrind")
+        told = f"10^6 instructions {a / 1e6:.0f} {b / 1e6:.0f} ({a / b:.3f})" if a and b else "instructions not counted"
+        texts.append(told)
     print(f"{name}: {'; '.join(texts)}; results {equal}", flush=True)
 
 
@@ -189,22 +233,32 @@ def rows(old: pathlib.Path, new: pathlib.Path, work: pathlib.Path, only: list[st
         long, brief = file("campus", campus(100, 2)), file("campus-short", campus(20, 0.4))
         compare("campus", engine(old, long), engine(new, long), repeat, (engine(old, brief), engine(new, brief)))
         compare("campus, all cores", engine(old, long), engine(new, long, "--threads", "auto"), repeat, None)
-    if not only or "start" in only:
+    for name in STORIES:
+        if not only or name in only:
+            story = ROOT / "playground/stories" / f"{name}.toml"
+            brief = ["--set", "warmup=0s", "--set", "duration=3s"]
+            pair = (engine(old, story, *brief), engine(new, story, *brief))
+            compare(name, engine(old, story), engine(new, story), repeat, pair)
+    if "start" in only or (not only and PYTHON.exists()):
         text = wired(2, 1.0)
         compare("start", command(old, file("start", text)), command(new, file("start", text)), 3 * repeat, None)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--old", required=True, metavar="COMMIT", help="commit of the older engine")
     parser.add_argument(
-        "--only", nargs="+", default=[], choices=[*WIRED, *CELLS, "campus", "start"], help="only these rows"
+        "--old", required=True, metavar="COMMIT|PATH", help="the older engine: a commit, or another checkout's folder"
     )
+    parser.add_argument("--only", nargs="+", default=[], choices=ROWS, help="only these rows")
     parser.add_argument("--repeat", type=int, default=3, help="runs of each engine (default: %(default)s)")
     args = parser.parse_args()
+    starts = "start" in args.only or (not args.only and PYTHON.exists())
     try:
-        build(ROOT)
+        if starts and not PYTHON.exists():
+            raise BenchError(f"the row start needs {PYTHON.relative_to(ROOT)}: make build")
         old = older(args.old)
+        for tree in (old, ROOT):
+            build(tree, bindings=starts)
         with tempfile.TemporaryDirectory() as work:
             rows(old, ROOT, pathlib.Path(work), args.only, args.repeat)
     except (BenchError, subprocess.CalledProcessError) as error:
