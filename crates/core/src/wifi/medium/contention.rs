@@ -251,8 +251,12 @@ pub(super) struct Contention {
     kinds: Vec<Kind>,
     /// By radio: bit n is set if its category n has a frame or a backoff pending.
     pending: Vec<u8>,
+    /// Radios with something pending that sense what is shared: those that a transmission stops and its end starts.
+    together: Set,
     /// By radio: when its first frame may leave.
     ready: Vec<Time>,
+    /// Radios of which that is known.
+    has_ready: Set,
     /// By radio: its draws.
     rng: Vec<Rng>,
     /// By transmitter: the other radios that hear it. Empty where `shared` is used.
@@ -298,7 +302,9 @@ impl Contention {
             windows: Vec::new(),
             kinds: Vec::new(),
             pending: Vec::new(),
+            together: Set::default(),
             ready: Vec::new(),
+            has_ready: Set::default(),
             rng: Vec::new(),
             hears: Vec::new(),
             heard: Vec::new(),
@@ -344,6 +350,7 @@ impl Contention {
             c.rng.push(rng);
         }
         let n = c.ready.len();
+        (c.together, c.has_ready) = (Set::of(n), Set::of(n));
         if let Some(first) = c.carrier.first() {
             c.shared = *first;
             c.is_one_cell &= c.carrier.iter().all(|carrier| carrier.eifs_extra == first.eifs_extra);
@@ -382,6 +389,7 @@ impl Contention {
     fn set_apart(&mut self, r: usize) -> &mut Carrier {
         if !self.is_apart[r] {
             self.is_apart[r] = true;
+            self.together.remove(r);
             self.carrier[r] = self.shared;
             self.apart.push(RadioId::at(r));
         }
@@ -414,9 +422,11 @@ impl Contention {
     pub(super) fn next(&mut self) -> (Time, RadioId) {
         if self.is_stale {
             let mut best = (NEVER, RadioId(0));
-            for (i, &at) in self.ready.iter().enumerate() {
-                if at < best.0 {
-                    best = (at, RadioId::at(i));
+            for word in 0..self.has_ready.words.len() {
+                for r in self.has_ready.of_word(word) {
+                    if self.ready[r] < best.0 {
+                        best = (self.ready[r], RadioId::at(r));
+                    }
                 }
             }
             self.next = best;
@@ -428,16 +438,17 @@ impl Contention {
     /// A frame waits in a category that had none.
     pub(super) fn on_frame(&mut self, radio: RadioId, ac: Ac, now: Time) {
         let r = radio.index();
+        if self.access[r][ac.index()].has_frame {
+            return;
+        }
         let carrier = *self.sensed_by(r);
         // [IEEE80211-10.3.2.1-1]
         let is_idle = carrier.sensed == 0 && !carrier.engaged && carrier.nav <= now;
         let a = &mut self.access[r][ac.index()];
-        if a.has_frame {
-            return;
-        }
         let kind = &self.kinds[usize::from(a.kind)];
         a.has_frame = true;
         self.pending[r] |= 1 << ac.index();
+        self.together.put(r, !self.is_apart[r]);
         if is_idle {
             if a.ready_at == NEVER {
                 a.ready_at = kind.start_after((carrier.idle_since + carrier.extra).max(carrier.nav), carrier.hold);
@@ -522,9 +533,9 @@ impl Contention {
         self.apart = hears;
         self.shared.hear_begin();
         if self.shared.clean {
-            for h in 0..self.pending.len() {
-                if self.pending[h] != 0 && !self.is_apart[h] {
-                    self.freeze(h, now, &mut counted);
+            for word in 0..self.together.words.len() {
+                for h in self.together.of_word(word) {
+                    self.freeze_as::<true>(h, now, false, &mut counted);
                 }
             }
         }
@@ -578,16 +589,20 @@ impl Contention {
             return;
         }
         if self.shared.nav < stays {
-            for h in 0..self.pending.len() {
-                if self.pending[h] != 0 && !self.is_apart[h] {
-                    self.thaw(h);
+            let shared = self.shared;
+            for word in 0..self.together.words.len() {
+                for h in self.together.of_word(word) {
+                    self.thaw_as::<true>(h, &shared);
                 }
             }
         }
         let (carrier, shared, is_apart) = (&self.carrier, &self.shared, &mut self.is_apart);
+        let (pending, together) = (&self.pending, &mut self.together);
         self.apart.retain(|r| {
-            is_apart[r.index()] = !carrier[r.index()].is_as(shared);
-            is_apart[r.index()]
+            let r = r.index();
+            is_apart[r] = !carrier[r].is_as(shared);
+            together.put(r, !is_apart[r] && pending[r] != 0);
+            is_apart[r]
         });
     }
 
@@ -644,10 +659,15 @@ impl Contention {
     }
 
     /// What is left of the backoffs becomes slots. Who is due before it can sense the transmission goes on.
-    #[inline]
-    // [IEEE80211-10.3.4.3-2]
     fn freeze(&mut self, r: usize, now: Time, counted: &mut Counted) {
         let engaged = self.sensed_by(r).engaged;
+        self.freeze_as::<false>(r, now, engaged, counted);
+    }
+
+    /// As [`Self::freeze`], of a radio that is engaged or not. `DOT11`: the rule of all radios is known to be that.
+    #[inline(always)]
+    // [IEEE80211-10.3.4.3-2]
+    fn freeze_as<const DOT11: bool>(&mut self, r: usize, now: Time, engaged: bool, counted: &mut Counted) {
         let mut ready = NEVER;
         for ac in bits(self.pending[r]) {
             let a = &mut self.access[r][ac];
@@ -659,7 +679,7 @@ impl Contention {
                 continue;
             }
             let kind = &self.kinds[usize::from(a.kind)];
-            if kind.rule == Rule::Resense {
+            if !DOT11 && kind.rule == Rule::Resense {
                 self.windows[r][ac].runs_until = a.ready_at;
             } else if a.ready_at <= now {
                 a.backoff = 0;
@@ -673,23 +693,31 @@ impl Contention {
                     }
                     a.backoff -= counted.slots;
                 }
-            } else if kind.rule == Rule::Freeze && a.has_frame {
+            } else if !DOT11 && kind.rule == Rule::Freeze && a.has_frame {
                 // It waited for the interframe space only.
                 a.backoff = self.windows[r][ac].find_busy(kind.rule, &mut self.rng[r]);
             }
             a.ready_at = NEVER;
             if a.backoff == 0 && !a.has_frame {
                 self.pending[r] &= !(1 << ac);
+                if self.pending[r] == 0 {
+                    self.together.remove(r);
+                }
             }
         }
         self.set_ready(r, ready);
     }
 
     /// The medium has become idle: slots become instants.
-    #[inline]
-    // [IEEE80211-10.3.4.3-2]
     fn thaw(&mut self, r: usize) {
         let carrier = *self.sensed_by(r);
+        self.thaw_as::<false>(r, &carrier);
+    }
+
+    /// As [`Self::thaw`], of a radio that senses this. `DOT11`: the rule of all radios is known to be that.
+    #[inline(always)]
+    // [IEEE80211-10.3.4.3-2]
+    fn thaw_as<const DOT11: bool>(&mut self, r: usize, carrier: &Carrier) {
         let start = (carrier.idle_since + carrier.extra).max(carrier.nav);
         let mut ready = NEVER;
         for ac in bits(self.pending[r]) {
@@ -697,7 +725,8 @@ impl Contention {
             // One that is due in spite of what it has not sensed stays so.
             if a.ready_at == NEVER {
                 let kind = &self.kinds[usize::from(a.kind)];
-                a.ready_at = match kind.rule {
+                let rule = if DOT11 { Rule::Dot11 } else { kind.rule };
+                a.ready_at = match rule {
                     Rule::Dot11 => kind.start_after(start, carrier.hold) + kind.slot * u64::from(a.backoff),
                     _ => self.windows[r][ac].resume(
                         kind,
@@ -726,7 +755,11 @@ impl Contention {
     #[inline]
     fn set_ready(&mut self, r: usize, ready: Time) {
         let old = std::mem::replace(&mut self.ready[r], ready);
-        if self.is_stale || old == ready {
+        if old == ready {
+            return;
+        }
+        self.has_ready.put(r, ready != NEVER);
+        if self.is_stale {
             return;
         }
         if (ready, RadioId::at(r)) < self.next {
@@ -734,6 +767,38 @@ impl Contention {
         } else if self.next.1 == RadioId::at(r) {
             self.is_stale = true;
         }
+    }
+}
+
+/// Some of the radios.
+#[derive(Debug, Default)]
+struct Set {
+    words: Vec<u64>,
+}
+
+impl Set {
+    /// None of `n` radios.
+    fn of(n: usize) -> Set {
+        Set { words: vec![0; n.div_ceil(64)] }
+    }
+    #[inline]
+    fn put(&mut self, r: usize, is_in: bool) {
+        let word = &mut self.words[r / 64];
+        *word = *word & !(1 << (r % 64)) | u64::from(is_in) << (r % 64);
+    }
+    #[inline]
+    fn remove(&mut self, r: usize) {
+        self.put(r, false);
+    }
+    /// Those of a word as it stands now, in ascending order.
+    #[inline]
+    fn of_word(&self, word: usize) -> impl Iterator<Item = usize> + use<> {
+        let mut left = self.words[word];
+        std::iter::from_fn(move || {
+            let bit = (left != 0).then(|| left.trailing_zeros() as usize)?;
+            left &= left - 1;
+            Some(64 * word + bit)
+        })
     }
 }
 
