@@ -169,15 +169,16 @@ impl Wires {
         }
     }
 
-    /// Once every [`LOT`] packets of a lane: the lot of them after the next lot, of the lane that [`Self::pop`] takes from.
+    /// Once every [`LOT`] packets of a lane: the next lot of them and the one after it, of the lane that [`Self::pop`] takes from.
     #[inline]
-    pub fn look_ahead(&self) -> Option<impl Iterator<Item = InFlight> + '_> {
+    pub fn look_ahead(&self) -> Option<[impl Iterator<Item = InFlight> + '_; 2]> {
         let lane = self.lanes.get(self.head)?;
         if lane.taken % LOT != 0 {
             return None;
         }
         let end = lane.queue.len().min(2 * LOT);
-        Some((end.min(LOT)..end).map(|i| *lane.queue.at(i)))
+        let lot = |from: usize, to: usize| (from.min(end)..to.min(end)).map(|i| *lane.queue.at(i));
+        Some([lot(0, LOT), lot(LOT, 2 * LOT)])
     }
 
     /// Takes out the earliest arrival. Panics if there is none.

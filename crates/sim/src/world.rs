@@ -393,21 +393,41 @@ impl World {
     }
 
     /// Loads what packets that arrive soon will need, several at a time so that the loads overlap: in a large world every
-    /// link and every packet would otherwise be waited for.
+    /// link, packet and flow would otherwise be waited for. What is found by what is loaded now is loaded a lot of packets later.
     #[inline]
     fn touch(&self) {
-        let Some(soon) = self.wires.look_ahead() else { return };
-        for entry in soon {
-            let link = self.hops[entry.next.place().index()].link();
-            if let Some(line) = self.links.lines.get(link.index()) {
-                std::hint::black_box(line.kind);
-            } else {
-                let packet = &self.pool[entry.packet];
-                let ends = &self.flows[packet.flow.0 as usize].ends;
-                let deadline = if packet.is_reverse() { ends.deadline() } else { ends.destination_deadline() };
-                std::hint::black_box(deadline);
+        let Some([next, soon]) = self.wires.look_ahead() else { return };
+        for entry in next {
+            if self.hops[entry.next.place().index()].is_end() {
+                self.touch_ends(&self.pool[entry.packet]);
             }
         }
+        for entry in soon {
+            let hop = self.hops[entry.next.place().index()];
+            if hop.is_end() {
+                std::hint::black_box(self.pool[entry.packet].flow);
+                continue;
+            }
+            self.links.touch(hop.link());
+            if let Some(after) = self.hops.get(entry.next.place().next().index()).filter(|hop| hop.is_fused()) {
+                self.links.touch(after.link());
+            }
+        }
+    }
+
+    /// For a packet that reaches an end of its flow, which may answer.
+    #[inline]
+    fn touch_ends(&self, packet: &Packet) {
+        let Some(flow) = self.flows.get(packet.flow.0 as usize) else { return };
+        let is_reverse = packet.is_reverse();
+        flow.ends.touch(is_reverse);
+        if let Some(answer) = self.hops.get(flow.path_start[usize::from(!is_reverse)].index()) {
+            self.links.touch(answer.link());
+        }
+        let component =
+            if is_reverse { self.components.source(packet.flow) } else { self.components.destination(packet.flow) };
+        std::hint::black_box(self.timeline.get(component));
+        self.touch_interface(packet.flow.0, is_reverse);
     }
 
     #[cold]

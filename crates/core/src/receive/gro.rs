@@ -90,6 +90,16 @@ impl Merged {
     }
 }
 
+/// Nothing joins what ends with this.
+fn is_last(p: &Packet) -> bool {
+    p.flags.has_any(TcpFlags::PSH | TcpFlags::SYN | TcpFlags::FIN | TcpFlags::RST)
+}
+
+/// A packet that comes while nothing is held becomes the first of those that are.
+pub(super) fn may_be_joined(p: &Packet) -> bool {
+    p.kind == Kind::Tcp && p.len > 0 && !is_last(p)
+}
+
 /// What is held, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Gro {
@@ -106,12 +116,17 @@ impl Gro {
         self.held.is_empty()
     }
 
+    /// A packet that others may join.
+    pub(super) fn hold(&mut self, p: Packet, tick: u64) {
+        self.held.push((Merged::alone(p), tick));
+    }
+
     /// A packet comes from the device, in the given tick of the kernel's clock. What need not wait goes to `up`.
     pub(super) fn receive(&mut self, p: Packet, tick: u64, up: &mut Vec<Merged>) {
         if p.kind != Kind::Tcp {
             return up.push(Merged::alone(p));
         }
-        let ends = p.flags.has_any(TcpFlags::PSH | TcpFlags::SYN | TcpFlags::FIN | TcpFlags::RST);
+        let ends = is_last(&p);
         let own = self.held.iter().position(|(held, _)| held.is_of(&p));
         if let Some(i) = own {
             let held = &mut self.held[i].0;
@@ -127,7 +142,7 @@ impl Gro {
         if ends || p.len == 0 {
             up.push(Merged::alone(p));
         } else {
-            self.held.push((Merged::alone(p), tick));
+            self.hold(p, tick);
         }
     }
 

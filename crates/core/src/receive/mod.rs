@@ -136,6 +136,34 @@ impl Interface {
         }
     }
 
+    /// As [`Self::on_packet`] where the host polls at once whatever is due: the packet itself if it is alone and goes up.
+    /// Neither the ring nor what is held is touched then.
+    #[inline]
+    pub fn pass(&mut self, now: Time, packet: &Packet) -> Option<Merged> {
+        if !self.ring.is_empty() || !self.gro.is_empty() || self.masked || self.by_interrupt {
+            self.on_packet(now, packet);
+            return None;
+        }
+        self.policy.on_received(u32::from(packet.size));
+        let at = self.policy.interrupt_at(now);
+        if at <= self.poll_at {
+            (self.poll_at, self.by_interrupt) = (at, true);
+        }
+        if self.poll_at > now {
+            self.ring.push(*packet);
+            return None;
+        }
+        let polled = Polled { by_interrupt: self.by_interrupt, last_packets: 1, holds: gro::may_be_joined(packet) };
+        let next = self.policy.on_polled(now, &polled);
+        (self.poll_at, self.masked, self.by_interrupt) = (next.poll_at, next.masked, false);
+        if next.keeps && polled.holds {
+            let tick = self.policy.tick(now);
+            self.gro.hold(*packet, tick);
+            return None;
+        }
+        Some(Merged::alone(*packet))
+    }
+
     /// The host sends a packet of this size through the interface.
     #[inline]
     pub fn on_sent(&mut self, bytes: u16) {

@@ -258,3 +258,49 @@ proptest! {
         prop_assert!(interface.deadline().is_never());
     }
 }
+
+proptest! {
+    #[test]
+    fn a_packet_that_passes_goes_up_as_from_the_ring(
+        way in 0usize..7,
+        packets in prop::collection::vec((0u64..120, 0u32..2, any::<bool>(), any::<bool>()), 1..60),
+    ) {
+        let config = [
+            "'off'",
+            "'napi'",
+            "{ name = 'napi', interrupt_interval = '50us' }",
+            "{ name = 'napi', gro_flush_timeout = '20us', napi_defer_hard_irqs = 1 }",
+            "{ name = 'napi', gro_flush_timeout = '20us' }",
+            "'e1000e'",
+            "'igb'",
+        ][way];
+        let (mut by_ring, mut passing) = (Host::new(config).interface, Host::new(config).interface);
+        let (mut now, mut sent) = (0, 0);
+        for (gap, flow, is_pushed, is_ack) in packets {
+            now += gap;
+            let mut ups = [Vec::new(), Vec::new()];
+            for (interface, up) in [&mut by_ring, &mut passing].into_iter().zip(&mut ups) {
+                while interface.deadline() < at(now) {
+                    interface.poll(interface.deadline(), up);
+                }
+            }
+            let mut packet = segment(sent);
+            sent += 1;
+            packet.flow = FlowId(flow);
+            packet.flags |= TcpFlags::when(is_pushed, TcpFlags::PSH);
+            packet.len = if is_ack { 0 } else { packet.len };
+            by_ring.on_packet(at(now), &packet);
+            match passing.pass(at(now), &packet) {
+                Some(merged) => ups[1].push(merged),
+                None if passing.deadline() <= at(now) => passing.poll(at(now), &mut ups[1]),
+                None => {}
+            }
+            if by_ring.deadline() <= at(now) {
+                by_ring.poll(at(now), &mut ups[0]);
+            }
+            prop_assert_eq!(&ups[0], &ups[1]);
+            prop_assert_eq!(by_ring.deadline(), passing.deadline());
+            prop_assert_eq!(by_ring.waiting(), passing.waiting());
+        }
+    }
+}

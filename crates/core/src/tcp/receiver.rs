@@ -170,6 +170,14 @@ impl Receiver {
         self.read_at = now;
     }
 
+    /// Loads what the next segment needs and changes nothing; see [`super::Sender::touch`].
+    #[inline]
+    pub fn touch(&self) {
+        let hot = (self.rcv_nxt, self.right_edge, self.quick_acks, self.last_arrival, self.buffer, self.read_at);
+        let more = (self.stats.segments_received, self.out_of_order.is_empty(), self.syn_ack_at, self.incarnation);
+        std::hint::black_box((hot, more, self.deadline(), self.config.mss()));
+    }
+
     /// When [`Self::on_deadline`] is to be called; never: not at all.
     pub fn deadline(&self) -> Time {
         self.ack_at.min(self.control_at).min(self.window_update_at)

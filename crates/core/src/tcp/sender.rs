@@ -320,6 +320,15 @@ impl Sender {
         self.window.cwnd = self.window.cwnd.min(self.path.cwnd_clamp);
     }
 
+    /// Loads what the next ACK needs and changes nothing: for a driver of many that knows whose turn comes soon.
+    #[inline]
+    pub fn touch(&self) {
+        let hot = (self.window.cwnd, self.snd_una, self.rtt.srtt(), self.acks.duplicates, self.skb.size);
+        let more = (self.state, self.ts_recent, self.counted_until, self.stats.rtt_count, self.stats.open_ns);
+        std::hint::black_box((hot, more, self.deadline(), self.delivery.total(), self.config.mss()));
+        std::hint::black_box(self.board.front().map(|segment| segment.number));
+    }
+
     /// When [`Self::on_deadline`] is to be called; never: not at all.
     pub fn deadline(&self) -> Time {
         self.timers.deadline().min(self.pacer.deadline())

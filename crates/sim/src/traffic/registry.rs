@@ -228,6 +228,15 @@ macro_rules! kinds {
                     AnyEnds::Daemon(_) | AnyEnds::External(_) => Time::NEVER,
                 }
             }
+            /// Loads what a packet needs that reaches the source, or the destination, so that it will not be waited for.
+            #[inline]
+            pub(crate) fn touch(&self, is_source: bool) {
+                match self {
+                    AnyEnds::Tcp(e) if is_source => e.sender.touch(),
+                    AnyEnds::Tcp(e) => e.receiver.touch(),
+                    _ => {}
+                }
+            }
             pub(crate) fn on_deadline(&mut self, now: Time, out: &mut Outputs, log: &mut Log) {
                 match self {
                     AnyEnds::Tcp(e) => e.on_deadline(now, out, log),

@@ -74,13 +74,25 @@ impl Interfaces {
 }
 
 impl World {
+    /// Loads what [`World::enter_interface`] needs.
+    #[inline]
+    pub(super) fn touch_interface(&self, flow: u32, at_source: bool) {
+        if let Some(id) = self.interfaces.of(flow, at_source) {
+            std::hint::black_box(self.interfaces.all[id.index()].deadline());
+            std::hint::black_box(self.timeline.get(self.components.interface(id)));
+        }
+    }
+
     /// A packet has come to the end of its path, where an interface takes it.
     #[inline]
     pub(super) fn enter_interface(&mut self, id: InterfaceId, packet: &Packet) {
         let interface = &mut self.interfaces.all[id.index()];
         self.ledger.taken_by_interfaces.add(packet.size);
-        interface.on_packet(self.now, packet);
-        if interface.deadline() <= self.now && !self.interfaces.gathers[id.index()] {
+        if self.interfaces.gathers[id.index()] {
+            interface.on_packet(self.now, packet);
+        } else if let Some(merged) = interface.pass(self.now, packet) {
+            self.hand_up(&merged, false);
+        } else if interface.deadline() <= self.now {
             self.poll(id);
         }
         let deadline = self.interfaces.all[id.index()].deadline();
