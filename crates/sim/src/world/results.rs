@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use airtcp_core::convert::count;
-use airtcp_core::packet::FlowId;
+use airtcp_core::packet::{FlowId, Pool};
 use airtcp_core::units::{Span, Time};
 use airtcp_core::wifi::AirStats;
 
@@ -16,7 +16,9 @@ use crate::record::{
 };
 use crate::spec::LinkId;
 use crate::summary::{AirSummary, GroupSummary, LinkSummary, MAX_AIR_LISTED, Reported, Summary, figure_of};
+use crate::timeline::Timeline;
 use crate::traffic::{self, AnyEnds, Counters, Flow, Period, Report};
+use crate::wires::Wires;
 
 /// All counters at one instant.
 #[derive(Clone)]
@@ -80,6 +82,9 @@ impl World {
             self.flows[i].ends.report(&Period { flow, first, last, length: period, warm_at, now }, &mut report);
             reported.push((report.row, report.figures));
         }
+        // What follows needs no more of flows and packets, and in a large world as much memory as they have.
+        (self.flows, self.pool, self.place_of) = (Vec::new(), Pool::default(), Vec::new());
+        (self.wires, self.timeline) = (Wires::new(0), Timeline::new(1));
         let link_rows: Vec<LinkRow> = LinkId::all(self.links.lines.len())
             .map(|id| self.link_row(id, &first.links[id.index()], &last.links[id.index()], period_ns))
             .collect();
