@@ -5,7 +5,8 @@ Usage: twins.py [--advice] [--only N ...] [--out FILE]
 Thirty simulated networks are captured at the sender. The twin is fitted on the first half of each capture. Counted is
 how many estimates are within 5 % of the rate, 10 % of the buffer, 1 ms or 2 % of the round trip. So is how many
 predictions are within 10 % of the goodput and 20 % of the 95th percentile of the round trip of the second half. With
---advice the advised remedy is then put on the true network as well, and its gain held against the promise.
+--advice the advised remedy is then put on the true network as well, and its gain held against the promise; where no
+remedy is advised, all are tried on the true network.
 """
 
 from __future__ import annotations
@@ -176,26 +177,33 @@ def scores(network: Json, twin: Twin) -> dict[str, bool | None]:
 
 
 def advice(network: Json, twin: Twin) -> Json:
-    """Whether the advised remedy gives on the true network what the twin promised, within the interval."""
+    """Whether the advised remedy gives on the true network what was promised, within the interval of the promise.
+
+    If nothing is advised on the twin, nothing may help on the true network either.
+    """
+    from airtcp.advice.capture import LONGEST_S, advise_twin
     from airtcp.advice.ranking import advise
 
-    promised = advise(twin.scenario(), seeds=5, is_bursty=twin.observed.is_bursty)
-    if promised.best is None:
-        return {"outcome": promised.outcome, "kept": None}
-    name = promised.best.remedy.name
+    promised = advise_twin(twin, "twin")
     real = {key: value for key, value in network["scenario"].items() if key != "record"}
-    kept = advise(real, seeds=5, only=[name])
+    lasts = f"{min(LONGEST_S, float(real['duration'].removesuffix('s'))):g}s"
+    if promised.best is None:
+        found = advise(real, duration=lasts)
+        return {"outcome": promised.outcome, "true_outcome": found.outcome, "kept": found.best is None}
+    name = promised.best.remedy.name
+    kept = advise(real, only=[name], duration=lasts)
     if name not in kept.tried:
         return {"outcome": promised.outcome, "remedy": name, "kept": False, "why": kept.left_out.get(name)}
-    gain, truth = promised.gain(name), kept.gain(name)
-    low, high = (gain.low or gain.value, gain.high or gain.value)
+    assert promised.twin is not None
+    promise, truth = promised.twin["gain_over_twins"], kept.gain(name)
+    low, high = (truth.value if end is None else end for end in (truth.low, truth.high))
     return {
         "outcome": promised.outcome,
         "remedy": name,
-        "promised": [gain.value, low, high],
+        "promised": [promise["value"], promise["lo"], promise["hi"]],
         "given": [truth.value, truth.low, truth.high],
         # Both are estimates: they agree if their intervals meet.
-        "kept": (truth.low or truth.value) <= high and low <= (truth.high or truth.value),
+        "kept": low <= promise["hi"] and promise["lo"] <= high,
     }
 
 
@@ -242,8 +250,10 @@ def main() -> None:
     if args.advice:
         silent = [row for row in rows if "advice" not in row]
         print(f"without advice, because the twin does not predict: {len(silent)}")
-        kept = [row["advice"]["kept"] for row in rows if row.get("advice", {}).get("kept") is not None]
-        print(f"advice kept: {sum(kept)} of {len(kept)}")
+        given = [row["advice"] for row in rows if "advice" in row]
+        for what, is_remedy in (("the promised gain came", True), ("no remedy, and none helps in truth", False)):
+            kept = [one["kept"] for one in given if ("remedy" in one) == is_remedy]
+            print(f"{what}: {sum(kept)} of {len(kept)}")
     if args.out:
         args.out.write_text(json.dumps(rows, indent=2, default=_plain) + "\n")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -11,6 +12,9 @@ from typing import Any, Final
 from airtcp.advice.fit import Twin, fit
 from airtcp.advice.observed import observe
 from airtcp.advice.ranking import MOST_SEEDS, SEEDS, Advice, advise
+from airtcp.advice.twin import DROP_TAIL
+from airtcp.stats import Estimate
+from airtcp.study.files import MatrixMeasure
 
 Json = dict[str, Any]
 
@@ -78,19 +82,47 @@ def advise_capture(
     found: Json = {"capture": os.fspath(path), **twin.to_dict(), "summary": summary(twin)}
     if not twin.proof.holds:
         return Advice(name, "", NO_TWIN, (), {}, {}, {}, (), (), twin.scenario() | {"name": name}, found)
+    advice = advise_twin(
+        twin,
+        name,
+        seeds=seeds,
+        most_seeds=most_seeds,
+        research=research,
+        threads=threads,
+        progress=progress,
+        is_stopped=is_stopped,
+    )
+    return replace(advice, twin=found | (advice.twin or {}))
+
+
+def advise_twin(
+    twin: Twin,
+    name: str,
+    *,
+    seeds: int = SEEDS,
+    most_seeds: int = MOST_SEEDS,
+    research: bool = False,
+    threads: int | None = None,
+    progress: Callable[[int, int], object] | None = None,
+    is_stopped: Callable[[], bool] = lambda: False,
+) -> Advice:
+    """Tries every remedy on a twin, and the advised one on the twins that fit about equally as well.
+
+    The arguments are those of `advise_capture`. The advice's `twin` has the promise only: `gain_over_twins`.
+    """
     advice = advise(
         _short(twin, 0, name),
         seeds=seeds,
         most_seeds=most_seeds,
         research=research,
-        is_bursty=twin.observed.is_bursty,
+        is_bursty=twin.is_line_for_radio,
         threads=threads,
         progress=progress,
         is_stopped=is_stopped,
     )
-    if advice.best is not None and len(twin.equals) > 1:
-        found["gain_over_twins"] = _over_twins(twin, advice, name, threads)
-    return replace(advice, twin=found)
+    if advice.best is None:
+        return advice
+    return replace(advice, twin={"gain_over_twins": _promise(twin, advice, _over_twins(twin, advice, name, threads))})
 
 
 def _short(twin: Twin, index: int, name: str) -> Mapping[str, Any]:
@@ -101,25 +133,58 @@ def _short(twin: Twin, index: int, name: str) -> Mapping[str, Any]:
     return scenario(twin.observed, twin.equals[index], until_s=until_s, name=name)
 
 
-def _over_twins(twin: Twin, advice: Advice, name: str, threads: int | None) -> Json:
-    """The advised remedy's gain on each of the twins that fit about equally."""
+def _over_twins(twin: Twin, advice: Advice, name: str, threads: int | None) -> list[Estimate]:
+    """The advised remedy's gain on each of the twins that fit about equally, the best first."""
     best = advice.advised[0]
-    gains = [advice.gain(best).value]
+    gains = [advice.gain(best)]
     for index in range(1, len(twin.equals)):
         other = advise(_short(twin, index, name), seeds=SEEDS, most_seeds=SEEDS, only=[best], threads=threads)
         if best in other.tried and other.tried[best].cell is not None:
-            gains.append(other.gain(best).value)
-    return {"twins": len(gains), "least": round(min(gains), 4), "most": round(max(gains), 4)}
+            gains.append(other.gain(best))
+    return gains
+
+
+def _promise(twin: Twin, advice: Advice, gains: Sequence[Estimate]) -> Json:
+    """The gain to expect on the real network: over seeds, over twins, and with the twin's own error.
+
+    Seeds alone give almost no interval on a line without random losses: every run is the same there. What the twin
+    got wrong in the unseen half, it may get wrong in the gain.
+    """
+    off = 2.0 ** sum(measure.weight * _doublings_off(twin, measure) for measure in advice.measures)
+    low = min(gain.value if gain.low is None else gain.low for gain in gains)
+    high = max(gain.value if gain.high is None else gain.high for gain in gains)
+    return {
+        "twins": len(gains),
+        "value": round(gains[0].value, 4),
+        "lo": round(low / off, 4),
+        "hi": round(high * off, 4),
+    }
+
+
+def _doublings_off(twin: Twin, measure: MatrixMeasure) -> float:
+    """By how many doublings of a measure the twin missed the unseen half."""
+    if measure.name == "goodput":
+        predicted, seen = twin.proof.goodput_bps
+    elif measure.name == "latency":
+        # The measure is the time above that of the empty path.
+        predicted, seen = (value - twin.path_rtt_ms for value in twin.proof.rtt_ms[95])
+        predicted, seen = max(predicted, measure.enough or 0.0), max(seen, measure.enough or 0.0)
+    else:
+        return 0.0
+    return abs(math.log2(predicted / seen)) if predicted > 0 and seen > 0 else 0.0
 
 
 def summary(twin: Twin) -> str:
     """The twin in one line."""
     path = twin.path
     rate = f"{path.rate_bps / 1e6:.3g} Mbit/s"
-    low, high = (value / 1e6 for value in twin.between("rate_bps"))
-    if f"{low:.3g}" != f"{high:.3g}":
-        rate += f" [{low:.3g}, {high:.3g}]"
-    if path.queue == "fifo":
+    if path.radio is None:
+        low, high = (f"{value / 1e6:.3g}" for value in twin.between("rate_bps"))
+        rate += f" [{low}, {high}]" if low != high else ""
+    else:
+        low, high = (f"{value:.0f}" for value in twin.between("snr_db"))
+        rate += f" of Wi-Fi ({path.radio}, {path.snr_db:.0f} dB{f' [{low}, {high}]' if low != high else ''})"
+    if path.queue in DROP_TAIL:
         queue = f"a queue of {path.buffer_packets:.0f} packets"
         least, most = twin.between("buffer_packets")
         if round(least) != round(most):

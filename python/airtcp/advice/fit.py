@@ -12,13 +12,26 @@ import math
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
 
 from airtcp.advice.observed import PACKET_BYTES, SHARE, STEP_S, NoTwinError, Observed, Trace
-from airtcp.advice.twin import CONTROLS, QUEUES, Path, distance, rate_of_payload, run, scenario
+from airtcp.advice.twin import (
+    AIR_MS,
+    AIR_QUEUES,
+    CONTROLS,
+    DROP_TAIL,
+    QUEUES,
+    RADIOS,
+    Path,
+    distance,
+    line_bps,
+    rate_of_payload,
+    run,
+    scenario,
+)
 
 Json = dict[str, Any]
 
@@ -29,7 +42,7 @@ REFINED: Final = 3
 GENERATIONS: Final = 6
 POPULATION: Final = 8
 SEEDS: Final = 2
-"""Runs of a path with random losses, of which the mean counts."""
+"""Runs of a path with random losses or a radio, of which the mean counts."""
 EQUAL: Final = 1.15
 """Twins whose distance is at most so many times the best one fit about equally."""
 SLACK: Final = 0.02
@@ -38,7 +51,7 @@ PLAINER: Final = 0.02
 PLAIN_SEEDS: Final = 3
 """Runs of the proof."""
 PROOF_SEEDS: Final = 8
-"""Runs of the proof where losses are random."""
+"""Runs of the proof where losses are random, or over a radio."""
 TWINS: Final = 3
 """Most twins that the intervals rest on."""
 
@@ -126,6 +139,21 @@ class Twin:
     runs: int
     """Runs of the search."""
 
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """Notes on what the twin leaves out."""
+        if not self.is_line_for_radio:
+            return self.observed.left_out
+        return (
+            *self.observed.left_out,
+            "the radio that packets come through in bursts: it is a line here, so gains are rough",
+        )
+
+    @property
+    def is_line_for_radio(self) -> bool:
+        """Whether a line stands for a radio, because it fits better than the radios that were tried."""
+        return self.observed.is_bursty and self.path.radio is None
+
     def scenario(self, path: Path | None = None) -> Json:
         """The twin as a scenario."""
         return scenario(self.observed, path or self.path)
@@ -133,7 +161,7 @@ class Twin:
     @property
     def path_rtt_ms(self) -> float:
         """The round trip of the empty path, without the time of the packet on the bottleneck."""
-        packet_ms = PACKET_BYTES * 8e3 / self.path.rate_bps
+        packet_ms = PACKET_BYTES * 8e3 / self.path.rate_bps if self.path.radio is None else AIR_MS
         return min(max(0.1, flow.rtt_min_ms + flow.near_ms - packet_ms) for flow in self.observed.flows)
 
     def between(self, name: str) -> tuple[float, float]:
@@ -150,10 +178,10 @@ class Twin:
             "path_rtt_ms": round(self.path_rtt_ms, 3),
             "rate_bps_between": [round(value) for value in self.between("rate_bps")],
             "buffer_packets_between": (
-                [round(value) for value in self.between("buffer_packets")] if self.path.queue == "fifo" else None
+                [round(value) for value in self.between("buffer_packets")] if self.path.queue in DROP_TAIL else None
             ),
             "flows": len(self.observed.flows),
-            "left_out": list(self.observed.left_out),
+            "left_out": list(self.left_out),
             "estimates": {
                 "rate_bps": round(self.observed.rate_bps),
                 "queue_stood": self.observed.is_saturated,
@@ -206,11 +234,11 @@ class _Search:
             traces = run(document, len(names), seed)
             found.append(distance([traces[i] for i in at], self.theirs, self.weights))
         # Of models that fit alike, the plain one counts.
-        return float(np.mean(found)) + PLAINER * ((path.queue != "fifo") + (path.loss > 0))
+        return float(np.mean(found)) + PLAINER * ((path.queue not in DROP_TAIL) + (path.loss > 0))
 
 
 def _seeds(path: Path) -> int:
-    return SEEDS if path.loss > 0 else 1
+    return SEEDS if path.is_chancy else 1
 
 
 def fit(observed: Observed, tell: Callable[[int], object] | None = None) -> Twin:
@@ -232,9 +260,9 @@ def fit(observed: Observed, tell: Callable[[int], object] | None = None) -> Twin
     try:
         start = _starts(observed)
         search.of(start)
-        best: dict[tuple[str, str, bool], tuple[Path, float]] = {}
+        best: dict[tuple[object, ...], tuple[Path, float]] = {}
         for path, found in sorted(search.tried.items(), key=lambda pair: pair[1]):
-            best.setdefault((path.queue, path.cc, path.loss > 0), (path, found))
+            best.setdefault((path.queue, path.cc, path.loss > 0, path.radio), (path, found))
         for path, _ in list(best.values())[:REFINED]:
             _refine(search, path)
     finally:
@@ -245,7 +273,7 @@ def fit(observed: Observed, tell: Callable[[int], object] | None = None) -> Twin
     controls = list(dict.fromkeys(other.cc for other in close))
     control = path.cc if len(controls) == 1 else "unknown"
     queues = {other.queue for other in close}
-    discipline = path.queue if len(queues) == 1 else "unknown" if "fifo" in queues else "AQM"
+    discipline = path.queue if len(queues) == 1 else "unknown" if queues & set(DROP_TAIL) else "AQM"
     return Twin(observed, path, _spread(close), found, control, discipline, prove(observed, path, until_s), search.runs)
 
 
@@ -261,26 +289,73 @@ def _starts(observed: Observed) -> list[Path]:
     losses = [0.0] + [
         loss for loss in dict.fromkeys([observed.loss, observed.lost]) if loss > 1e-6 and observed.loss > 0
     ]
-    return [
+    lines = [
         Path(observed.rate_bps, max(2.0, packets), queue, cc, loss)
         for cc in CONTROLS
         for loss in losses
         for queue in (QUEUES if observed.is_saturated or known is not None else QUEUES[:1])
         for packets in (buffers if queue == "fifo" else buffers[:1])
     ]
+    radios = [
+        Path(observed.rate_bps, max(2.0, packets), queue, cc, radio=radio, snr_db=snr_db)
+        for radio, snr_db in (_signals(observed) if observed.is_bursty else {}).items()
+        for cc in CONTROLS
+        for queue in AIR_QUEUES
+        for packets in (buffers if queue in DROP_TAIL else buffers[:1])
+    ]
+    return lines + radios
+
+
+MOST_RADIOS: Final = 2
+WEAKEST_DB: Final = 0.0
+STRONGEST_DB: Final = 45.0
+"""Range of the signal of a radio: below nothing comes through, above nothing gets faster."""
+HALVINGS: Final = 8
+SIGNAL_S: Final = 4.0
+
+
+def _signals(observed: Observed) -> dict[str, float]:
+    """Radios that reach the rate, the slowest two, each with the SNR at which a download has that rate."""
+    found: dict[str, float] = {}
+    for radio in RADIOS:
+        if len(found) == MOST_RADIOS:
+            break
+        if _rate_at(observed, radio, STRONGEST_DB) < observed.rate_bps:
+            continue
+        low, high = WEAKEST_DB, STRONGEST_DB
+        for _ in range(HALVINGS):
+            middle = (low + high) / 2
+            low, high = (middle, high) if _rate_at(observed, radio, middle) < observed.rate_bps else (low, middle)
+        found[radio] = high
+    return found
+
+
+def _rate_at(observed: Observed, radio: str, snr_db: float) -> float:
+    """Rate at the IP layer of the flows over a radio with a long queue, from the middle of a short run to its end."""
+    path = Path(observed.rate_bps, 1000, "ap_fifo", "cubic", radio=radio, snr_db=snr_db)
+    flows = tuple(replace(flow, start_s=0.0, size_bytes=None) for flow in observed.flows)
+    traces = run(scenario(replace(observed, flows=flows), path, until_s=SIGNAL_S), len(flows))
+    last = traces[0].acked.size - 1
+    return line_bps(rate_of_payload(traces, last // 2, last))
+
+
+SIGNAL_STEP_DB: Final = 0.7
+"""One standard deviation of the search in the SNR: a few per cent of the rate."""
 
 
 def _refine(search: _Search, start: Path) -> None:
     """Searches around a path: its buffer, its rate and its random loss, as logarithms."""
     from cmaes import CMA
 
-    names = ["rate_bps"] if start.queue != "fifo" else ["rate_bps", "buffer_packets"]
+    first = "rate_bps" if start.radio is None else "snr_db"
+    names = [first, "buffer_packets"] if start.queue in DROP_TAIL else [first]
     names += ["loss"] if start.loss > 0 else []
     # One standard deviation of each: what the estimates are good for.
     scale = {"rate_bps": 0.01 if search.observed.is_saturated else 0.02, "buffer_packets": 0.12, "loss": 0.4}
+    scale["snr_db"] = SIGNAL_STEP_DB
     if len(names) == 1:
-        steps = np.array([-3, -2, -1, -0.5, 0.5, 1, 2, 3]) * scale["rate_bps"]
-        search.of([start.changed(rate_bps=start.rate_bps * math.exp(step)) for step in steps])
+        steps = np.array([-3, -2, -1, -0.5, 0.5, 1, 2, 3])
+        search.of([_moved(start, names, scale, [step]) for step in steps])
         return
     optimiser = CMA(mean=np.zeros(len(names)), sigma=1.0, seed=1, population_size=POPULATION)
     for _ in range(GENERATIONS):
@@ -290,7 +365,11 @@ def _refine(search: _Search, start: Path) -> None:
 
 
 def _moved(start: Path, names: Sequence[str], scale: dict[str, float], point: Any) -> Path:  # noqa: ANN401
-    values = {name: getattr(start, name) * math.exp(scale[name] * x) for name, x in zip(names, point, strict=True)}
+    moves = {name: scale[name] * float(x) for name, x in zip(names, point, strict=True)}
+    values = {name: getattr(start, name) * math.exp(move) for name, move in moves.items()}
+    if "snr_db" in moves:
+        # A logarithm already.
+        values["snr_db"] = start.snr_db + moves["snr_db"]
     if "loss" in values:
         values["loss"] = min(0.5, values["loss"])
     if "buffer_packets" in values:
@@ -304,8 +383,9 @@ def _spread(close: Sequence[Path]) -> tuple[Path, ...]:
 
     def differs(path: Path) -> float:
         kinds = (path.queue != first.queue) + (path.cc != first.cc)
-        buffers = abs(math.log(path.buffer_packets / first.buffer_packets)) if path.queue == "fifo" else 0.0
-        return kinds + buffers + abs(math.log(path.rate_bps / first.rate_bps))
+        buffers = abs(math.log(path.buffer_packets / first.buffer_packets)) if path.queue in DROP_TAIL else 0.0
+        signals = abs(path.snr_db - first.snr_db) / 10 + (path.radio != first.radio)
+        return kinds + buffers + signals + abs(math.log(path.rate_bps / first.rate_bps))
 
     rest = sorted(close[1:], key=differs, reverse=True)
     return (first, *rest[: TWINS - 1])
@@ -318,7 +398,7 @@ def prove(observed: Observed, path: Path, until_s: float) -> Proof:
     first = round(until_s / STEP_S) - 1
     last = seen[0].acked.size - 1
     runs = []
-    for seed in range(1, (PROOF_SEEDS if path.loss > 0 else PLAIN_SEEDS) + 1):
+    for seed in range(1, (PROOF_SEEDS if path.is_chancy else PLAIN_SEEDS) + 1):
         traces = run(document, len(seen), seed)
         last = min(last, traces[0].acked.size - 1)
         runs.append(traces)

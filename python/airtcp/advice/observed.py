@@ -174,8 +174,6 @@ def observe(analysis: Analysis) -> Observed:
         rate_bps = max([rate_bps, *(_burst_bps(early[flow.number], flow) for flow in flows)])
     buffer_packets, loss, lost = _losses(flows, early, rate_bps)
     is_bursty = is_saturated and _is_bursty(flows, early, rate_bps)
-    if is_bursty:
-        notes.append("the radio that packets come through in bursts: it is a line here, so gains are rough")
     longest_ms = max(_longest_ms(flow, early[flow.number]) for flow in flows)
     return Observed(
         tuple(flows),

@@ -77,8 +77,9 @@ def overview(advice: Advice) -> list[Table | Text]:
         parts.append(Text(f"Who changes what: {who(best)}. Gain overall: {factor(advice.gain(best.remedy.name))}."))
         if advice.twin is not None and "gain_over_twins" in advice.twin:
             over = advice.twin["gain_over_twins"]
-            told = f"between {over['least']:.2f} and {over['most']:.2f} times"
-            parts.append(Text(f"On {over['twins']} twins that fit about equally: {told}."))
+            twins = "this twin" if over["twins"] == 1 else f"{over['twins']} twins that fit about equally"
+            told = f"{over['lo']:.2f} to {over['hi']:.2f} times"
+            parts.append(Text(f"To expect on the real network: {told} (over {twins}, with its error in the proof)."))
         parts += [Text(line) for line in commands(best)]
     if advice.tried:
         parts += [Text(""), _tried(advice)]

@@ -15,6 +15,20 @@ from airtcp.advice.observed import OVERHEAD_BYTES, PACKET_BYTES, STEP_S, Flow, O
 Json = dict[str, Any]
 
 QUEUES: Final = ("fifo", "fq_codel", "codel", "pie")
+"""Queues of a line."""
+AIR_QUEUES: Final = ("ap_fifo", "mac80211")
+"""Queues of an access point: drop-tail before ath9k's driver queue, and Linux's own since 4.11."""
+DROP_TAIL: Final = ("fifo", "ap_fifo")
+DRIVER_FRAMES: Final = 123
+"""Frames that the driver of `ap_fifo` holds: ath9k's (`ATH_MAX_QDEPTH`)."""
+AIR_MS: Final = 1.0
+"""Round trip of a lone packet and its ACK over the air: contention, two preambles and two acknowledgements."""
+RADIOS: Final[dict[str, Json]] = {
+    "802.11n, 20 MHz": {"standard": "n", "width_mhz": 20},
+    "802.11n, 40 MHz, 2 streams": {"standard": "n", "width_mhz": 40, "streams": 2},
+    "802.11ac, 80 MHz, 2 streams": {"standard": "ac", "width_mhz": 80, "streams": 2},
+}
+"""Radios that are tried, the slowest first."""
 CONTROLS: Final = ("cubic", "reno", "bbr")
 ACCESS_MS: Final = 0.05
 ACK_EVERY_ONE: Final = 1.2
@@ -30,6 +44,15 @@ class Path:
     queue: str
     cc: str
     loss: float = 0.0
+    radio: str | None = None
+    """One of `RADIOS`; `None`: the bottleneck is a line."""
+    snr_db: float = 0.0
+    """Of the radio. With one, `rate_bps` is the rate that the capture showed, and sets nothing."""
+
+    @property
+    def is_chancy(self) -> bool:
+        """Whether two runs differ by more than their start: losses are random, or radios draw their backoffs."""
+        return self.loss > 0 or self.radio is not None
 
     def changed(self, **values: Any) -> Path:  # noqa: ANN401
         """The path with other values."""
@@ -39,10 +62,11 @@ class Path:
         """The path as JSON values."""
         return {
             "rate_bps": round(self.rate_bps),
-            "buffer_packets": round(self.buffer_packets) if self.queue == "fifo" else None,
+            "buffer_packets": round(self.buffer_packets) if self.queue in DROP_TAIL else None,
             "queue": self.queue,
             "congestion_control": self.cc,
             "random_loss": round(self.loss, 6),
+            **({} if self.radio is None else {"radio": self.radio, "snr_db": round(self.snr_db, 1)}),
         }
 
 
@@ -51,43 +75,35 @@ def scenario(observed: Observed, path: Path, *, until_s: float | None = None, na
     flows = [flow for flow in observed.flows if until_s is None or flow.start_s < until_s]
     sources = list(dict.fromkeys(flow.source for flow in flows))
     targets = list(dict.fromkeys(flow.destination for flow in flows))
-    packet_ms = PACKET_BYTES * 8e3 / path.rate_bps
+    # Of a packet that waits for nothing.
+    packet_ms = PACKET_BYTES * 8e3 / path.rate_bps if path.radio is None else AIR_MS
     one_way = {
         target: min(_one_way(flow, packet_ms) for flow in flows if flow.destination == target) for target in targets
     }
     common = min(one_way.values())
     near = {source: min(flow.near_ms for flow in flows if flow.source == source) / 2 for source in sources}
     fast = f"{max(1_000_000_000, round(10 * path.rate_bps))}bit/s"
-    queue: Json = {"name": path.queue}
-    if path.queue == "fifo":
-        queue["limit_packets"] = max(1, round(path.buffer_packets))
     duration_s = until_s if until_s is not None else observed.duration_s
-    return {
-        "name": name,
-        "duration": _ms(duration_s * 1e3),
-        "nodes": [
-            *({"name": f"sender-{i + 1}", "kind": "host"} for i in range(len(sources))),
-            {"name": "near", "kind": "router"},
-            {"name": "far", "kind": "router"},
-            *({"name": f"receiver-{i + 1}", "kind": "host"} for i in range(len(targets))),
-        ],
-        "links": [
-            *(
-                {
-                    "name": f"access-{i + 1}",
-                    "from": f"sender-{i + 1}",
-                    "to": "near",
-                    "rate": fast,
-                    "delay": _ms(max(ACCESS_MS / 2, near[source])),
-                }
-                for i, source in enumerate(sources)
-            ),
+    links: list[Json] = [
+        {
+            "name": f"access-{i + 1}",
+            "from": f"sender-{i + 1}",
+            "to": "near",
+            "rate": fast,
+            "delay": _ms(max(ACCESS_MS / 2, near[source])),
+        }
+        for i, source in enumerate(sources)
+    ]
+    bottleneck: Json = {"name": "bottleneck", "from": "near", "to": "far", "delay": _ms(max(0.001, common - ACCESS_MS))}
+    air: Json = {}
+    if path.radio is None:
+        queue: Json = {"name": path.queue}
+        if path.queue == "fifo":
+            queue["limit_packets"] = max(1, round(path.buffer_packets))
+        links += [
             {
-                "name": "bottleneck",
-                "from": "near",
-                "to": "far",
+                **bottleneck,
                 "rate": f"{round(path.rate_bps)}bit/s",
-                "delay": _ms(max(0.001, common - ACCESS_MS)),
                 "loss": round(path.loss, 8),
                 "queue": queue,
                 "reverse": {"rate": fast, "queue": "fifo", "loss": 0.0},
@@ -102,7 +118,21 @@ def scenario(observed: Observed, path: Path, *, until_s: float | None = None, na
                 }
                 for i, target in enumerate(targets)
             ),
+        ]
+    else:
+        links.append({**bottleneck, "name": "line", "rate": fast})
+        air = {"wlans": [_wlan(path, len(targets))]}
+    return {
+        "name": name,
+        "duration": _ms(duration_s * 1e3),
+        "nodes": [
+            *({"name": f"sender-{i + 1}", "kind": "host"} for i in range(len(sources))),
+            {"name": "near", "kind": "router"},
+            {"name": "far", "kind": "router"},
+            *({"name": f"receiver-{i + 1}", "kind": "host"} for i in range(len(targets))),
         ],
+        "links": links,
+        **air,
         "flows": [
             {
                 "name": f"flow-{flow.number}",
@@ -119,6 +149,24 @@ def scenario(observed: Observed, path: Path, *, until_s: float | None = None, na
             }
             for flow in flows
         ],
+    }
+
+
+def _wlan(path: Path, stations: int) -> Json:
+    """The access point `far` and the receivers, each at the same signal."""
+    assert path.radio is not None
+    transmit: Json | str = "mac80211"
+    if path.queue == "ap_fifo":
+        frames = min(DRIVER_FRAMES, max(2, round(path.buffer_packets) - 1))
+        before = max(1, round(path.buffer_packets) - frames)
+        transmit = {"name": "qdisc", "qdisc": {"name": "fifo", "limit_packets": before}, "driver_frames": frames}
+    return {
+        "name": "wlan",
+        "ap": "far",
+        "stations": [f"receiver-{i + 1}" for i in range(stations)],
+        "signal": {"kind": "snr", "snr_db": round(path.snr_db, 3)},
+        "phy": RADIOS[path.radio],
+        "ap_radio": {"transmit": transmit},
     }
 
 
