@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -13,9 +14,10 @@ import pytest
 
 import airtcp
 import kernel_path
-from airtcp.advice.capture import NO_TWIN, advise_capture, is_capture, summary
-from airtcp.advice.fit import Proof, Twin, fit
+from airtcp.advice.capture import NO_TWIN, advise_capture, advise_twin, is_capture, summary
+from airtcp.advice.fit import Proof, Twin, _signals, fit
 from airtcp.advice.observed import NoTwinError, Observed, Trace, observe
+from airtcp.advice.show import headline
 from airtcp.advice.twin import Path as NetworkPath
 from airtcp.advice.twin import distance, run, scenario
 from conftest import ROOT, Command
@@ -237,6 +239,50 @@ def test_the_advice_for_a_long_queue_holds_on_the_true_network(tmp_path: Path) -
     real = {key: value for key, value in network["scenario"].items() if key != "record"}
     kept = airtcp.advise(real, only=[best.remedy.name])
     assert kept.gain(best.remedy.name).value == pytest.approx(advice.gain(best.remedy.name).value, rel=0.2)
+
+
+def test_the_promise_is_as_wide_as_seeds_twins_and_the_twins_error(found: Twin) -> None:
+    few = {"seeds": 2, "most_seeds": 2}
+    plain = advise_twin(replace(found, equals=found.equals[:1]), "plain", **few)
+    assert plain.best is not None
+    best = plain.best.remedy.name
+    assert plain.twin is not None
+    promise, seeds = plain.twin["gain_over_twins"], plain.gain(best)
+    assert promise["lo"] < (seeds.low or seeds.value) <= seeds.value <= (seeds.high or seeds.value) < promise["hi"]
+    longer = found.path.changed(buffer_packets=2 * found.path.buffer_packets)
+    wider = advise_twin(replace(found, equals=(found.path, longer)), "two", **few)
+    assert wider.twin is not None
+    assert wider.twin["gain_over_twins"]["hi"] > 1.2 * promise["hi"], "with twice the queue there is more to gain"
+
+
+def test_a_remedy_that_harms_on_an_equal_twin_is_not_settled(found: Twin) -> None:
+    active = found.path.changed(queue="codel")
+    advice = advise_twin(replace(found, equals=(found.path, active)), "two", seeds=2, most_seeds=2)
+    assert advice.outcome == "open"
+    assert advice.best is None
+    assert "may help" in headline(advice)
+    assert "2 twins" in headline(advice)
+
+
+def test_wi_fi_gets_a_twin_with_a_radio(tmp_path: Path) -> None:
+    network = TWINS.wireless(22, 25, "fifo")
+    network["scenario"]["duration"] = "10s"
+    twin = fit(observed(network, tmp_path))
+    assert twin.path.radio is not None
+    assert not twin.is_line_for_radio
+    assert twin.path.queue == "ap_fifo"
+    assert twin.path.buffer_packets == pytest.approx(300 + 123, rel=0.1), "the queue and the driver's frames"
+    assert twin.proof.holds
+    assert "of Wi-Fi" in summary(twin)
+    assert [wlan["ap"] for wlan in twin.scenario()["wlans"]] == ["far"]
+
+
+def test_a_line_stands_for_a_radio_that_is_faster_than_all_known(tmp_path: Path) -> None:
+    network = TWINS.wireless(22, 25, "fifo")
+    network["scenario"]["duration"] = "8s"
+    seen = observed(network, tmp_path)
+    assert next(iter(_signals(seen))) == "802.11n, 20 MHz"
+    assert _signals(replace(seen, rate_bps=2e9)) == {}
 
 
 def test_the_command_gives_advice_and_a_twin_that_runs(airtcp: Command, tmp_path: Path) -> None:

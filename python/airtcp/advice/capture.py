@@ -15,6 +15,7 @@ from airtcp.advice.ranking import MOST_SEEDS, SEEDS, Advice, advise
 from airtcp.advice.twin import DROP_TAIL
 from airtcp.stats import Estimate
 from airtcp.study.files import MatrixMeasure
+from airtcp.study.matrix import OPEN
 
 Json = dict[str, Any]
 
@@ -122,7 +123,10 @@ def advise_twin(
     )
     if advice.best is None:
         return advice
-    return replace(advice, twin={"gain_over_twins": _promise(twin, advice, _over_twins(twin, advice, name, threads))})
+    promise = _promise(twin, advice, _over_twins(twin, advice, name, threads))
+    # A remedy that is none on a network which fits as well is not advised.
+    outcome = advice.outcome if promise["lo"] > 1 else OPEN
+    return replace(advice, outcome=outcome, twin={"gain_over_twins": promise})
 
 
 def _short(twin: Twin, index: int, name: str) -> Mapping[str, Any]:
@@ -139,9 +143,13 @@ def _over_twins(twin: Twin, advice: Advice, name: str, threads: int | None) -> l
     gains = [advice.gain(best)]
     for index in range(1, len(twin.equals)):
         other = advise(_short(twin, index, name), seeds=SEEDS, most_seeds=SEEDS, only=[best], threads=threads)
-        if best in other.tried and other.tried[best].cell is not None:
-            gains.append(other.gain(best))
+        applies = best in other.tried and other.tried[best].cell is not None
+        gains.append(other.gain(best) if applies else _NO_GAIN)
     return gains
+
+
+_NO_GAIN: Final = Estimate(1.0, 1.0, 1.0, 0)
+"""Of a remedy that has nothing to act on."""
 
 
 def _promise(twin: Twin, advice: Advice, gains: Sequence[Estimate]) -> Json:

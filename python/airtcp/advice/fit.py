@@ -151,7 +151,7 @@ class Twin:
 
     @property
     def is_line_for_radio(self) -> bool:
-        """Whether a line stands for a radio, because it fits better than the radios that were tried."""
+        """Whether a line stands for a radio, because none of those that are known reaches the rate."""
         return self.observed.is_bursty and self.path.radio is None
 
     def scenario(self, path: Path | None = None) -> Json:
@@ -289,28 +289,33 @@ def _starts(observed: Observed) -> list[Path]:
     losses = [0.0] + [
         loss for loss in dict.fromkeys([observed.loss, observed.lost]) if loss > 1e-6 and observed.loss > 0
     ]
-    lines = [
+    # No line lets packets through in bursts: lines are tried only where no radio reaches the rate.
+    if radios := _signals(observed) if observed.is_bursty else {}:
+        return [
+            Path(observed.rate_bps, max(2.0, packets), queue, cc, radio=radio, snr_db=snr_db)
+            for radio, snr_db in radios.items()
+            for cc in CONTROLS
+            for queue in AIR_QUEUES
+            for packets in ([k * buffers[0] for k in AIR_BUFFERS] if queue in DROP_TAIL else buffers[:1])
+        ]
+    return [
         Path(observed.rate_bps, max(2.0, packets), queue, cc, loss)
         for cc in CONTROLS
         for loss in losses
         for queue in (QUEUES if observed.is_saturated or known is not None else QUEUES[:1])
         for packets in (buffers if queue == "fifo" else buffers[:1])
     ]
-    radios = [
-        Path(observed.rate_bps, max(2.0, packets), queue, cc, radio=radio, snr_db=snr_db)
-        for radio, snr_db in (_signals(observed) if observed.is_bursty else {}).items()
-        for cc in CONTROLS
-        for queue in AIR_QUEUES
-        for packets in (buffers if queue in DROP_TAIL else buffers[:1])
-    ]
-    return lines + radios
 
 
+AIR_BUFFERS: Final = (0.5, 0.65, 0.8, 1.0, 1.25)
+"""Buffers tried first over a radio, as parts of the estimate: retries and turns of others lengthen waits there."""
 MOST_RADIOS: Final = 2
 WEAKEST_DB: Final = 0.0
 STRONGEST_DB: Final = 45.0
 """Range of the signal of a radio: below nothing comes through, above nothing gets faster."""
 HALVINGS: Final = 8
+REACHED: Final = 0.95
+"""A radio that reaches this part of the rate is tried: the rate is known to a few per cent only."""
 SIGNAL_S: Final = 4.0
 
 
@@ -320,12 +325,14 @@ def _signals(observed: Observed) -> dict[str, float]:
     for radio in RADIOS:
         if len(found) == MOST_RADIOS:
             break
-        if _rate_at(observed, radio, STRONGEST_DB) < observed.rate_bps:
+        top_bps = _rate_at(observed, radio, STRONGEST_DB)
+        if top_bps < REACHED * observed.rate_bps:
             continue
+        wanted_bps = min(observed.rate_bps, REACHED * top_bps)
         low, high = WEAKEST_DB, STRONGEST_DB
         for _ in range(HALVINGS):
             middle = (low + high) / 2
-            low, high = (middle, high) if _rate_at(observed, radio, middle) < observed.rate_bps else (low, middle)
+            low, high = (middle, high) if _rate_at(observed, radio, middle) < wanted_bps else (low, middle)
         found[radio] = high
     return found
 

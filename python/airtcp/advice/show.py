@@ -33,6 +33,11 @@ def headline(advice: Advice) -> str:
         case "no_twin":
             assert advice.twin is not None
             return str(advice.twin["sentence"])
+        case "open" if advice.twin is not None and "gain_over_twins" in advice.twin:
+            over = advice.twin["gain_over_twins"]
+            twins = f"{over['twins']} twins that fit the capture about equally" if over["twins"] > 1 else "the twin"
+            by = f"{over['lo']:.2f} to {over['hi']:.2f} times on {twins}"
+            return f"Not settled: {advice.advised[0]} may help, by {by}. A longer capture may decide."
         case "open":
             names = ", ".join(advice.advised[:3])
             return f"Not settled by {len(advice.seeds)} seeds: {names} may help. More seeds decide (--seeds)."
