@@ -302,7 +302,7 @@ def _starts(observed: Observed) -> list[Path]:
         Path(observed.rate_bps, max(2.0, packets), queue, cc, loss)
         for cc in CONTROLS
         for loss in losses
-        for queue in (QUEUES if observed.is_saturated or known is not None else QUEUES[:1])
+        for queue in (QUEUES if observed.is_saturated or observed.lost > 0 else QUEUES[:1])
         for packets in (buffers if queue == "fifo" else buffers[:1])
     ]
 
