@@ -149,7 +149,7 @@ def _over_twins(twin: Twin, advice: Advice, name: str, threads: int | None) -> l
 
 
 _NO_GAIN: Final = Estimate(1.0, 1.0, 1.0, 0)
-"""Of a remedy that has nothing to act on."""
+"""The gain of a remedy that has nothing to act on."""
 
 
 def _promise(twin: Twin, advice: Advice, gains: Sequence[Estimate]) -> Json:

@@ -47,7 +47,7 @@ class Path:
     radio: str | None = None
     """One of `RADIOS`; `None`: the bottleneck is a line."""
     snr_db: float = 0.0
-    """Of the radio. With one, `rate_bps` is the rate that the capture showed, and sets nothing."""
+    """Signal of the radio. With one, `rate_bps` is the rate that the capture showed, and sets nothing."""
 
     @property
     def is_chancy(self) -> bool:
