@@ -79,8 +79,13 @@ lint: $(BUILD) $(DEV) ## Formatting, lints and types
 	$(BIN)/python -m mypy.stubtest airtcp._airtcp --ignore-missing-stub
 
 .PHONY: bench
-bench: $(BUILD) ## Speed and agreement against other simulators; writes bench/latest.json
+ifdef OLD
+bench:
+	$(PYTHON) bench/engines.py --old '$(OLD)'
+else
+bench: $(BUILD) ## Speed and agreement against other simulators, in bench/latest.json; with OLD=COMMIT: this engine beside that one
 	$(BIN)/python bench/run.py
+endif
 
 .PHONY: site
 site: target/.site ## The documentation as a site, in target/site; links within it are checked
