@@ -110,11 +110,17 @@ class Cubic(Part):
     acknowledged segments. 0: by the curve alone (RFC 9438). Linux: 20, five percent per round trip. Default: 20.
     """
 
+    growth: Growth | None = None
+    """How the window follows the curve: as RFC 9438 has it, or as Linux computes it, jiffy by jiffy. Default:
+    `rfc9438`.
+    """
+
     name: Literal["cubic"] = field(default="cubic", init=False)
 
     reno_catch_up: bool | None = None
     """The Reno-friendly estimate grows by a whole segment per round trip once it has reached the window before the
-    reduction (RFC 9438 section 4.3). Linux up to 6.x: false. Default: true.
+    reduction (RFC 9438 section 4.3). Linux never does, so it has no meaning with `growth = "linux"`. Default:
+    true.
     """
 
     reno_friendly: bool | None = None
@@ -3026,6 +3032,9 @@ FrtoResponse: TypeAlias = "Literal['undo', 'rate_halving', 'conservative']"
 GapFrom: TypeAlias = "Literal['end', 'start']"
 """Event from which a gap between two transfers is counted."""
 
+Growth: TypeAlias = "Literal['rfc9438', 'linux']"
+"""How the window follows the curve."""
+
 HandsUp: TypeAlias = "Literal['at_ppdu_end', 'at_last_bit']"
 """When the MPDUs of an A-MPDU leave the receiving radio."""
 
@@ -3238,6 +3247,7 @@ __all__ = [
     "Frto",
     "FrtoResponse",
     "GapFrom",
+    "Growth",
     "HandsUp",
     "Hidden",
     "Hold",

@@ -176,7 +176,7 @@ pub struct Sender {
     cc: AnyCc,
     /// Of `cc`; asked on every ACK.
     owns_window: bool,
-    wants_every_ack: bool,
+    hears_every_ack: bool,
     wants_rate: bool,
     loss: AnyLoss,
     config: Arc<TcpConfig>,
@@ -205,7 +205,7 @@ impl Sender {
         };
         let paced = config.pacing != Pacing::Off;
         let stream = streams.stream(Purpose::CongestionControl);
-        let cc = config.cc.build(&CcContext { mss, initial_cwnd: cwnd, paced, stream });
+        let mut cc = config.cc.build(&CcContext { mss, initial_cwnd: cwnd, paced, stream });
         Sender {
             window,
             path,
@@ -251,7 +251,7 @@ impl Sender {
             flow,
             incarnation,
             owns_window: cc.owns_window(),
-            wants_every_ack: cc.wants_every_ack(),
+            hears_every_ack: cc.hears_every_ack(),
             wants_rate: cc.wants_rate(),
             cc,
             loss: config.loss.build(&LossContext { mss }),

@@ -20,9 +20,8 @@
 //! The arithmetic is in fixed point as in Linux: bandwidth in segments per microsecond times 2^24, gains in 1/256,
 //! round trips in microseconds.
 //!
-//! Deviations: From Linux: the control does not know which ACKs were
-//! delayed, so such a sample may replace an expired smallest round trip. Clocks have no ticks of 1 to 10 ms. A
-//! spurious reduction restores the window, but a pipe that was thought full stays full. Samples of the flight that was
+//! Deviations: From the draft: a round trip as short as the smallest does not make that young again, as in Linux. From Linux: the control does not know which ACKs were
+//! delayed, so such a sample may replace an expired smallest round trip. Clocks have no ticks of 1 to 10 ms. Samples of the flight that was
 //! out when `ProbeRtt` began cannot lower the bandwidth either.
 
 mod aggregation;
@@ -38,6 +37,7 @@ use serde::{Deserialize, Serialize};
 pub(super) use self::aggregation::Aggregation;
 use self::max_filter::MaxFilter;
 use self::policer::Policer;
+use super::slow_start::SlowStart;
 use super::{AckSample, CaState, CcContext, CongestionControl, Path, RateSample, Window, micros};
 use crate::convert::saturate32;
 use crate::rng::Rng;
@@ -341,14 +341,14 @@ impl Bbr {
         let expired = path.now > self.min_rtt_stamp + self.config.min_rtt_window;
         if let Some(rtt) = ack.rtt {
             let rtt_us = micros(rtt).max(1);
-            if rtt_us <= self.min_rtt_us || expired {
+            if rtt_us < self.min_rtt_us || expired {
                 self.min_rtt_us = rtt_us;
                 self.min_rtt_stamp = path.now;
             }
         }
         if expired && !self.idle_restart && self.mode != Mode::ProbeRtt && !self.config.probe_rtt_duration.is_zero() {
-            self.save_cwnd(w);
             self.mode = Mode::ProbeRtt;
+            self.save_cwnd(w);
             self.probe_rtt_done = Time::NEVER;
         }
         if self.mode == Mode::ProbeRtt {
@@ -499,6 +499,10 @@ impl CongestionControl for Bbr {
         self.set_cwnd(w, path, ack);
     }
 
+    fn slow_start(&mut self, _: Time) -> Option<&mut SlowStart> {
+        None
+    }
+
     /// Remembers the window; the threshold stays as it is.
     fn ssthresh(&mut self, w: &Window, _: &Path) -> u32 {
         self.save_cwnd(w);
@@ -531,8 +535,12 @@ impl CongestionControl for Bbr {
         }
     }
 
-    fn undo(&self, w: &Window, _: &Path) -> u32 {
-        w.cwnd.max(self.prior_cwnd)
+    /// The window stays until the next ACK, which ends the recovery and restores it (`bbr_undo_cwnd`). Losses that were none said
+    /// nothing of how full the pipe is.
+    fn undo(&mut self, w: &Window, _: &Path) -> u32 {
+        (self.full_bw, self.full_bw_rounds) = (0, 0);
+        self.policer = Policer::default();
+        w.cwnd
     }
 
     fn pacing_rate(&self, w: &Window, path: &Path) -> Option<DataRate> {

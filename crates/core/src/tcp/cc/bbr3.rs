@@ -27,6 +27,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::bbr::{Aggregation, BW_UNIT, UNIT, in_recovery, initial_bps, send_quantum, to_bps};
+use super::slow_start::SlowStart;
 use super::{AckSample, CaState, CcContext, CongestionControl, Path, RateSample, Window, micros};
 use crate::convert::{floor32, floor64, saturate32, saturate64};
 use crate::policy::checked;
@@ -680,6 +681,10 @@ impl CongestionControl for Bbr3 {
         }
     }
 
+    fn slow_start(&mut self, _: Time) -> Option<&mut SlowStart> {
+        None
+    }
+
     /// Remembers the window; the threshold stays as it is.
     fn ssthresh(&mut self, w: &Window, _: &Path) -> u32 {
         self.save_cwnd(w);
@@ -708,7 +713,7 @@ impl CongestionControl for Bbr3 {
         }
     }
 
-    fn undo(&self, w: &Window, _: &Path) -> u32 {
+    fn undo(&mut self, w: &Window, _: &Path) -> u32 {
         w.cwnd.max(self.prior_cwnd)
     }
 

@@ -11,7 +11,7 @@
 //!
 //! Valid: for windows up to 2^20 segments.
 //!
-//! The arithmetic is in integers: segments, time in 1/1024 s, fractions in 1/1024. The window grows by one segment per
+//! The arithmetic is in integers: segments, time in 1/1024 s, fractions in 1/1024. With `growth = "rfc9438"` the window grows by one segment per
 //! `cwnd / (target - cwnd)` acknowledged ones, rounded down, as in Linux. The target is computed anew for each ACK, so
 //! rounding errors do not add up.
 //!
@@ -19,12 +19,17 @@
 //! does not grow while the application limits the sender. No reduction goes below two segments; for ECN echoes section
 //! 4.6 goes down to one. A reduction that proves spurious restores `cwnd` and
 //! `ssthresh` but starts a new epoch at the restored window; section 4.9 also restores the old epoch. `first_increase`
-//! and HyStart are on by default, as in Linux. From Linux: the curve looks one smoothed round trip ahead, as in the
-//! RFC, where Linux takes the smallest one. Above the target the window rests, where Linux adds a segment per 100
-//! round trips. The parameter `reno_catch_up` chooses between the RFC's rule and Linux's.
+//! and HyStart are on by default, as in Linux. From Linux: `growth = "linux"`, which the profiles of Linux have, is its
+//! arithmetic, with HZ = 250 and an exact cube root.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+mod linux;
+mod rfc9438;
+
+use linux::LinuxCurve;
+use rfc9438::RfcCurve;
 
 use super::slow_start::{SlowStart, SlowStartExit};
 use super::{AckSample, CaState, CcContext, CongestionControl, Path, Window};
@@ -44,8 +49,10 @@ pub struct CubicConfig {
     /// Never slower than Reno with the same backoff (RFC 9438 section 4.3).
     pub reno_friendly: bool,
     /// The Reno-friendly estimate grows by a whole segment per round trip once it has reached the window before the
-    /// reduction (RFC 9438 section 4.3). Linux up to 6.x: false.
+    /// reduction (RFC 9438 section 4.3). Linux never does, so it has no meaning with `growth = "linux"`.
     pub reno_catch_up: bool,
+    /// How the window follows the curve: as RFC 9438 has it, or as Linux computes it, jiffy by jiffy.
+    pub growth: Growth,
     /// Before the first loss, and after a timeout, the window grows by at least one segment per this many acknowledged
     /// segments. 0: by the curve alone (RFC 9438). Linux: 20, five percent per round trip.
     pub first_increase: u32,
@@ -63,10 +70,22 @@ impl Default for CubicConfig {
             fast_convergence: true,
             reno_friendly: true,
             reno_catch_up: true,
+            growth: Growth::Rfc9438,
             first_increase: 20,
             slow_start_exit: SlowStartExit::Hystart,
         }
     }
+}
+
+/// How the window follows the curve.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Growth {
+    /// RFC 9438: the curve looks one smoothed round trip ahead, and each ACK looks at it.
+    #[default]
+    Rfc9438,
+    /// Linux (`bictcp_update`): one smallest round trip ahead, by a clock of 4 ms, and not for 28 ms while the window stands still.
+    Linux,
 }
 
 /// CUBIC's C: a finite number above zero, at most 1000.
@@ -97,34 +116,26 @@ impl JsonSchema for Aggressiveness {
 
 /// Denominator of fractions and of seconds.
 const UNIT: u32 = 1 << 10;
-/// C is held in 1/2^16, finer than Linux's 1/2^10, which is 0.1 percent off 0.4.
-const C_SHIFT: u32 = 16;
 /// So long an epoch is too young for HyStart's samples.
 const YOUNG: Span = Span::from_secs(1);
-/// From C times time cubed to segments.
-const RISE_SHIFT: u32 = C_SHIFT + 3 * UNIT.ilog2();
 
 impl CubicConfig {
     /// The control of one connection, at its beginning.
     pub fn build(&self, ctx: &CcContext) -> Cubic {
         let beta = round32(self.beta.get() * f64::from(UNIT));
         Cubic {
-            epoch_start: Time::NEVER,
-            paused_at: Time::NEVER,
+            curve: match self.growth {
+                Growth::Rfc9438 => {
+                    let curve = RfcCurve::new(self.c, self.beta, self.reno_friendly, self.reno_catch_up);
+                    Curve::Rfc9438(curve)
+                }
+                Growth::Linux => Curve::Linux(LinuxCurve::new(self.c, self.beta, self.reno_friendly)),
+            },
             w_max: 0,
-            origin: 0,
-            k: 0,
-            w_est: 0,
-            w_est_credit: 0,
             slow_start: self.slow_start_exit.build(ctx),
-            c: round32(self.c.0 * f64::from(1 << C_SHIFT)),
             beta: saturate16(beta.into()),
-            // Section 4.3: 3 (1 - beta) / (1 + beta), rounded.
-            alpha: saturate16(((6 * UNIT * (UNIT - beta) + UNIT + beta) / (2 * (UNIT + beta))).into()),
             first_increase: self.first_increase,
             fast_convergence: self.fast_convergence,
-            reno_friendly: self.reno_friendly,
-            reno_catch_up: self.reno_catch_up,
         }
     }
 }
@@ -132,134 +143,68 @@ impl CubicConfig {
 /// CUBIC, as one connection has it.
 #[derive(Debug, Clone)]
 pub struct Cubic {
-    /// When this stage of congestion avoidance began, moved forward by pauses; `NEVER` between a reduction and the first
-    /// ACK after it.
-    epoch_start: Time,
-    /// Since when the application or the receiver, not the window, has limited the sender; `NEVER`: it does not.
-    paused_at: Time,
+    curve: Curve,
     /// Window at the last loss, segments, after fast convergence; zero before the first loss and after a timeout.
     w_max: u32,
-    /// Plateau of the curve, segments.
-    origin: u32,
-    /// Time from the start of the epoch to the plateau, 1/1024 s.
-    k: u32,
-    /// Window that Reno with the same backoff would have, segments.
-    w_est: u32,
-    /// Towards the next segment of `w_est`, in 1/1024 of an acknowledged segment.
-    w_est_credit: u64,
     slow_start: SlowStart,
-    c: u32,
     beta: u16,
-    alpha: u16,
     first_increase: u32,
     fast_convergence: bool,
-    reno_friendly: bool,
-    reno_catch_up: bool,
+}
+
+#[derive(Debug, Clone)]
+enum Curve {
+    Rfc9438(RfcCurve),
+    Linux(LinuxCurve),
 }
 
 impl Cubic {
     /// K of the current epoch.
     pub fn time_to_plateau(&self) -> Span {
-        Span::from_ns(u64::from(self.k) * 1_000_000_000 / u64::from(UNIT))
-    }
-
-    fn start_epoch(&mut self, cwnd: u32, now: Time) {
-        self.epoch_start = now;
-        // [RFC9438-4.8-2]
-        self.w_est = cwnd;
-        self.w_est_credit = 0;
-        self.origin = self.w_max.max(cwnd);
-        self.k = time_to_cover(self.origin - cwnd, self.c);
-    }
-
-    /// W_cubic (RFC 9438 section 4.2), segments.
-    // [RFC9438-4.2-1]
-    fn curve(&self, elapsed: Span) -> u32 {
-        let t = in_units(elapsed);
-        let distance = u128::from(t.abs_diff(self.k));
-        let rise = (distance * distance * distance * u128::from(self.c)) >> RISE_SHIFT;
-        let rise = u32::try_from(rise).unwrap_or(u32::MAX);
-        if t < self.k { self.origin.saturating_sub(rise) } else { self.origin.saturating_add(rise) }
-    }
-
-    /// W_est (RFC 9438 section 4.3): one ACK's step.
-    fn grow_reno_estimate(&mut self, w: &Window, path: &Path, acked: u32) {
-        // [RFC9438-4.3-2]
-        let caught_up = self.reno_catch_up && self.w_est >= path.prior_cwnd;
-        let alpha = if caught_up { UNIT } else { u32::from(self.alpha) };
-        self.w_est_credit += u64::from(alpha) * u64::from(acked);
-        let per_segment = u64::from(w.cwnd) * u64::from(UNIT);
-        let steps = self.w_est_credit / per_segment;
-        self.w_est_credit -= steps * per_segment;
-        self.w_est = self.w_est.saturating_add(u32::try_from(steps).unwrap_or(u32::MAX));
-    }
-
-    fn avoid_congestion(&mut self, w: &mut Window, path: &Path, credit: u32) {
-        let now = path.now;
-        if !self.paused_at.is_never() {
-            self.shift_epoch(now.since(self.paused_at), now);
-            self.paused_at = Time::NEVER;
-        }
-        if self.epoch_start.is_never() {
-            self.start_epoch(w.cwnd, now);
-        }
-        self.grow_reno_estimate(w, path, credit);
-        let elapsed = now.since(self.epoch_start);
-        if self.reno_friendly && w.cwnd < self.w_est && self.curve(elapsed) < self.w_est {
-            // [RFC9438-4.3-1]
-            w.cwnd = self.w_est.min(w.cwnd.saturating_add(credit)).min(path.cwnd_clamp);
-            return;
-        }
-        let mut per = u32::MAX;
-        // [RFC9438-4.4-1] [RFC9438-4.5-1]
-        let target = self.curve(elapsed + path.srtt);
-        if target > w.cwnd {
-            // No more than half a window per round trip (section 4.2).
-            // [RFC9438-4.2-3]
-            per = (w.cwnd / (target - w.cwnd)).max(2);
-        }
-        if self.w_max == 0 && self.first_increase > 0 {
-            per = per.min(self.first_increase.max(2));
-        }
-        if per < u32::MAX {
-            w.increase_additively(path, per, credit);
-        }
-    }
-
-    /// Time in which the window could not grow does not count (section 4.2): the curve waits.
-    // [RFC9438-4.2-2]
-    fn shift_epoch(&mut self, by: Span, now: Time) {
-        if !self.epoch_start.is_never() {
-            self.epoch_start = (self.epoch_start + by).min(now);
-        }
+        let k = match &self.curve {
+            Curve::Rfc9438(curve) => curve.k,
+            Curve::Linux(curve) => curve.k,
+        };
+        Span::from_ns(u64::from(k) * 1_000_000_000 / u64::from(UNIT))
     }
 }
 
 impl CongestionControl for Cubic {
     fn on_ack(&mut self, w: &mut Window, path: &Path, ack: &AckSample) {
         let credit = self.slow_start.on_ack(w, path, ack);
-        if !ack.cwnd_limited {
-            self.paused_at = self.paused_at.min(path.now);
-        } else if credit > 0 {
-            self.avoid_congestion(w, path, credit);
+        match &mut self.curve {
+            Curve::Rfc9438(curve) if !ack.cwnd_limited => curve.pause(path.now),
+            _ if !ack.cwnd_limited || credit == 0 => {}
+            Curve::Rfc9438(curve) => curve.grow(w, path, credit, self.w_max, self.first_increase),
+            Curve::Linux(curve) => curve.grow(w, path, credit, self.w_max, self.first_increase),
         }
     }
 
-    fn on_every_ack(&mut self, w: &mut Window, path: &Path, ack: &AckSample) {
-        // Linux (`cubictcp_acked`): round trips of a young epoch may still hold the queue of before the loss.
-        if self.epoch_start.is_never() || path.now.since(self.epoch_start) >= YOUNG {
-            self.slow_start.on_every_ack(w, path, ack);
+    fn on_every_ack(&mut self, _: &mut Window, path: &Path, ack: &AckSample) {
+        if let (Curve::Linux(curve), Some(rtt)) = (&mut self.curve, ack.rtt) {
+            curve.note_rtt(rtt, path.now);
         }
     }
 
     fn wants_every_ack(&self) -> bool {
-        self.slow_start.wants_every_ack()
+        matches!(self.curve, Curve::Linux(_))
+    }
+
+    /// Linux (`cubictcp_acked`): round trips of a young epoch may still hold the queue of before the loss.
+    fn slow_start(&mut self, now: Time) -> Option<&mut SlowStart> {
+        let is_young = match &self.curve {
+            Curve::Rfc9438(c) => !c.epoch_start.is_never() && now.since(c.epoch_start) < YOUNG,
+            Curve::Linux(c) => c.is_young(now),
+        };
+        (!is_young).then_some(&mut self.slow_start)
     }
 
     fn ssthresh(&mut self, w: &Window, _: &Path) -> u32 {
         self.slow_start.on_reduction();
-        self.epoch_start = Time::NEVER;
-        self.paused_at = Time::NEVER;
+        match &mut self.curve {
+            Curve::Rfc9438(curve) => curve.end_epoch(),
+            Curve::Linux(curve) => curve.end_epoch(),
+        }
         let share = |numerator: u32, denominator: u32| {
             saturate32(u64::from(w.cwnd) * u64::from(numerator) / u64::from(denominator))
         };
@@ -275,25 +220,23 @@ impl CongestionControl for Cubic {
             // [RFC9438-4.8-1]
             self.w_max = 0;
             self.slow_start.on_timeout(path.now);
+            if let Curve::Linux(curve) = &mut self.curve {
+                curve.reset();
+            }
         }
     }
 
     fn on_restart(&mut self, _: &mut Window, path: &Path, idle: Span) {
-        if self.paused_at.is_never() {
-            self.shift_epoch(idle, path.now);
+        if let Curve::Rfc9438(curve) = &mut self.curve {
+            curve.on_restart(idle, path.now);
         }
     }
-}
 
-/// In 1/1024 s; saturates after 48 days.
-fn in_units(span: Span) -> u32 {
-    // 1024 / 10^9, reduced.
-    u32::try_from(span.as_ns().saturating_mul(2) / 1_953_125).unwrap_or(u32::MAX)
-}
-
-/// K (RFC 9438 section 4.2): how long the curve takes over `segments`, 1/1024 s. `c` in 1/2^16 segments per second cubed.
-fn time_to_cover(segments: u32, c: u32) -> u32 {
-    cube_root((u128::from(segments) << RISE_SHIFT) / u128::from(c))
+    fn on_transmission_start(&mut self, path: &Path, since_last: Span) {
+        if let Curve::Linux(curve) = &mut self.curve {
+            curve.on_transmission_start(path.now, since_last);
+        }
+    }
 }
 
 /// The integer part of the cube root of numbers below 2^96; bit by bit, since it runs once per epoch.
@@ -336,6 +279,13 @@ mod tests {
             self.path.prior_cwnd = self.w.cwnd;
             self.w.ssthresh = self.cubic.ssthresh(&self.w, &self.path);
             self.w.cwnd = self.w.ssthresh;
+        }
+
+        fn rfc(&self) -> &RfcCurve {
+            match &self.cubic.curve {
+                Curve::Rfc9438(curve) => curve,
+                Curve::Linux(_) => panic!("Linux's growth"),
+            }
         }
 
         /// One round trip from `path.now` on: an ACK for every segment of the window, evenly spaced.
@@ -496,15 +446,15 @@ mod tests {
             let mut c = Connection::after_loss(&CubicConfig::default(), 100);
             let rtt = |c: &Connection, rtt| AckSample { rtt: Some(rtt), ..sample(&c.w) };
             let first = rtt(&c, RTT);
-            c.cubic.on_every_ack(&mut c.w, &c.path, &first);
+            c.cubic.hear_ack(&mut c.w, &c.path, &first);
             c.ack(true);
-            assert_eq!(c.cubic.epoch_start, c.path.now);
+            assert_eq!(c.rfc().epoch_start, c.path.now);
             c.path.now += Span::from_ms(age_ms);
             // As after a reduction that was taken back.
             c.w.ssthresh = u32::MAX;
             let late = rtt(&c, RTT.saturating_mul(2));
             for _ in 0..9 {
-                c.cubic.on_every_ack(&mut c.w, &c.path, &late);
+                c.cubic.hear_ack(&mut c.w, &c.path, &late);
             }
             assert_eq!(!c.w.in_slow_start(), leaves, "{age_ms} ms");
         }
@@ -530,8 +480,8 @@ mod tests {
         }
         c.round();
         assert_eq!(c.cubic.time_to_plateau(), Span::ZERO);
-        assert!(c.cubic.origin < 80);
-        assert!((70..=72).contains(&c.cubic.w_est), "{}", c.cubic.w_est);
+        assert!(c.rfc().origin < 80);
+        assert!((70..=72).contains(&c.rfc().w_est), "{}", c.rfc().w_est);
     }
 
     // [RFC9438-4.2-2] [RFC9438-4.6-3]
@@ -579,8 +529,9 @@ mod tests {
     }
 
     #[test]
-    fn the_state_is_as_small_as_the_kernels() {
-        assert!(size_of::<Cubic>() <= 104);
+    fn the_state_is_about_as_small_as_the_kernels() {
+        // ICSK_CA_PRIV_SIZE is 104; the kernel has the parameters once for all connections, and no choice of curve.
+        assert!(size_of::<Cubic>() <= 128);
     }
 
     proptest! {

@@ -27,6 +27,7 @@ use super::slow_start::{SlowStart, SlowStartExit};
 use super::{AckSample, CaState, CcContext, CongestionControl, Path, Window};
 use crate::convert::saturate32;
 use crate::policy::checked;
+use crate::units::Time;
 
 /// Parameters of DCTCP.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -121,8 +122,7 @@ impl CongestionControl for Dctcp {
         }
     }
 
-    fn on_every_ack(&mut self, w: &mut Window, path: &Path, ack: &AckSample) {
-        self.slow_start.on_every_ack(w, path, ack);
+    fn on_every_ack(&mut self, _: &mut Window, path: &Path, ack: &AckSample) {
         self.delivered += u64::from(ack.delivered);
         self.marked += u64::from(ack.marked);
         self.is_for_mark = ack.ece && matches!(path.state, CaState::Open | CaState::Disorder);
@@ -146,6 +146,10 @@ impl CongestionControl for Dctcp {
         if to == CaState::Loss {
             self.slow_start.on_timeout(path.now);
         }
+    }
+
+    fn slow_start(&mut self, _: Time) -> Option<&mut SlowStart> {
+        Some(&mut self.slow_start)
     }
 
     fn wants_every_ack(&self) -> bool {

@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 
-use super::rounds::{Network, Run, context, new_path, window};
-use super::{AckSample, CaState, CcConfig, RateSample};
+use super::rounds::{Network, Run, context, new_path, sample, window};
+use super::{AckSample, CaState, CcConfig, Path, RateSample};
 use crate::units::{Span, Time};
 
 /// What a sender may do to a control. Values are drawn wide on purpose.
@@ -121,8 +121,8 @@ fn check(config: &CcConfig, cwnd: u32, clamp: u32, operations: &[Operation]) -> 
                     snd_nxt: una + u64::from(path.in_flight) * u64::from(path.mss),
                 };
                 let before = w.cwnd;
-                if cc.wants_every_ack() {
-                    cc.on_every_ack(&mut w, &path, &ack);
+                if cc.hears_every_ack() {
+                    cc.hear_ack(&mut w, &path, &ack);
                 }
                 if cc.owns_window() || !matches!(path.state, CaState::Recovery | CaState::Cwr) {
                     cc.on_ack(&mut w, &path, &ack);
@@ -151,6 +151,7 @@ fn check(config: &CcConfig, cwnd: u32, clamp: u32, operations: &[Operation]) -> 
                 path.now += Span::from_ns(ns);
                 path.in_flight = 0;
                 cc.on_restart(&mut w, &path, Span::from_ns(ns));
+                cc.on_transmission_start(&path, Span::from_ns(ns));
             }
             Operation::Pace => {
                 if let Some(rate) = cc.pacing_rate(&w, &path) {
@@ -171,6 +172,9 @@ fn configurations() -> Vec<CcConfig> {
         r#"{"name": "reno", "slow_start_exit": "hystart_plus_plus"}"#,
         r#"{"name": "cubic", "slow_start_exit": "hystart_plus_plus", "c": 1000, "beta": 1, "first_increase": 0}"#,
         r#"{"name": "cubic", "slow_start_exit": "none", "c": 0.001, "beta": 0, "reno_friendly": false}"#,
+        r#"{"name": "cubic", "growth": "linux"}"#,
+        r#"{"name": "cubic", "growth": "linux", "c": 1000, "beta": 1, "first_increase": 0}"#,
+        r#"{"name": "cubic", "growth": "linux", "c": 0.001, "beta": 0}"#,
         r#"{"name": "vegas", "alpha": 0, "beta": 0, "gamma": 0}"#,
         r#"{"name": "bbr", "policer_detection": false, "ack_aggregation": false, "probe_rtt_duration": "0s"}"#,
         r#"{"name": "tcp_av", "base": "cubic", "target": "100Gbit/s", "rtt_min": "window", "floor_rtt": "smoothed"}"#,
@@ -205,6 +209,43 @@ fn the_standard_story_of_every_control() {
         assert!(run.timeouts > 0);
         insta::assert_snapshot!(*name, run.table());
     }
+}
+
+/// An exit learns from every ACK, also from those of a recovery, which `on_ack` does not see.
+#[test]
+fn every_control_that_offers_hystart_lets_it_hear_every_ack() {
+    let mut offer = Vec::new();
+    for name in CcConfig::NAMES {
+        let mut table = serde_json::to_value(CcConfig::by_name(name).unwrap()).unwrap();
+        let has_exit = table.get("slow_start_exit").is_some();
+        if has_exit {
+            table["slow_start_exit"] = "hystart".into();
+        } else if table.get("base").is_some() {
+            table["base"] = serde_json::json!({ "name": "reno", "slow_start_exit": "hystart" });
+        }
+        let mut cc = serde_json::from_value::<CcConfig>(table).unwrap().build(&context());
+        let hears = cc.hears_every_ack() && cc.slow_start(Time::ZERO).is_some();
+        assert!(hears || !has_exit, "{name} offers an exit that hears nothing");
+        if !hears {
+            continue;
+        }
+        offer.push(*name);
+        let mut w = window(100);
+        let mut path = Path { state: CaState::Recovery, ..new_path() };
+        for i in 0..20u64 {
+            path.now += Span::from_ms(3);
+            let rtt = Span::from_ms(if i == 0 { 50 } else { 100 });
+            let ack = AckSample {
+                rtt: Some(rtt),
+                snd_una: 1 + 1_000 * i,
+                snd_nxt: if i == 0 { 10 } else { 100_000 },
+                ..sample(&w)
+            };
+            cc.hear_ack(&mut w, &path, &ack);
+        }
+        assert_eq!(w.ssthresh, 100, "{name}: the delay has doubled");
+    }
+    assert_eq!(offer, ["reno", "cubic", "tcp_av", "dctcp"]);
 }
 
 #[test]

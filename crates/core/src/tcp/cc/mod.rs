@@ -9,6 +9,7 @@ mod invariants;
 pub(crate) mod rounds;
 pub mod slow_start;
 
+use self::slow_start::SlowStart;
 use crate::policy::policies;
 use crate::rng::Stream;
 use crate::units::{DataRate, Span, Time};
@@ -174,12 +175,33 @@ pub trait CongestionControl {
     /// with [`Self::owns_window`] sets the window of the new state itself; for the others the sender does.
     fn on_state(&mut self, _w: &mut Window, _path: &Path, _to: CaState) {}
 
+    /// The slow start with an exit of its own that the control has, which is to hear an ACK that arrives at `now`. `None`: it has none, or
+    /// this ACK says nothing to it. Every control has to answer, so that none can forget its exit: the exits learn from every ACK, and
+    /// [`Self::on_ack`] does not see them all.
+    fn slow_start(&mut self, now: Time) -> Option<&mut SlowStart>;
+
     /// An ACK arrived that delivered something, whatever the state, before anything is made of it. `ack.lost` is not known yet. The
     /// window may not grow. Only if [`Self::wants_every_ack`].
     fn on_every_ack(&mut self, _w: &mut Window, _path: &Path, _ack: &AckSample) {}
 
+    /// What the sender calls for every ACK if [`Self::hears_every_ack`]: the control hears it, then its slow start.
+    fn hear_ack(&mut self, w: &mut Window, path: &Path, ack: &AckSample) {
+        self.on_every_ack(w, path, ack);
+        if let Some(slow_start) = self.slow_start(path.now) {
+            slow_start.on_every_ack(w, path, ack);
+        }
+    }
+
+    /// The control or its slow start asks for every ACK. Asked once, at the beginning.
+    fn hears_every_ack(&mut self) -> bool {
+        self.wants_every_ack() || self.slow_start(Time::ZERO).is_some_and(|s| s.wants_every_ack())
+    }
+
     /// Transmission starts again after `idle` without anything in flight.
     fn on_restart(&mut self, _w: &mut Window, _path: &Path, _idle: Span) {}
+
+    /// Data leaves with nothing in flight, `since_last` after the last that left. Linux has CA_EVENT_TX_START.
+    fn on_transmission_start(&mut self, _path: &Path, _since_last: Span) {}
 
     /// The host says that its path has changed, as after a handover: what was learnt of the old one may mislead.
     /// `path.min_rtt` still is that of the whole connection.
@@ -187,7 +209,7 @@ pub trait CongestionControl {
 
     /// The window to return to when a reduction proves to have been spurious.
     // [RFC9438-4.9.2-3]
-    fn undo(&self, w: &Window, path: &Path) -> u32 {
+    fn undo(&mut self, w: &Window, path: &Path) -> u32 {
         w.cwnd.max(path.prior_cwnd)
     }
 

@@ -22,6 +22,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::slow_start::SlowStart;
 use super::{AckSample, CaState, CcContext, CongestionControl, Path, Window};
 use crate::convert::{low64, saturate32};
 use crate::units::{DataRate, Span, Time};
@@ -183,6 +184,10 @@ impl CongestionControl for Prague {
             w.cwnd += 1;
         }
         self.end_round(w, path, ack);
+    }
+
+    fn slow_start(&mut self, _: Time) -> Option<&mut SlowStart> {
+        None
     }
 
     /// The real window falls by [`CongestionControl::on_state`], and this one follows it.

@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::slow_start::{SlowStart, SlowStartExit};
 use super::{AckSample, CaState, CcContext, CongestionControl, Path, Window};
 use crate::convert::{high32, low32, saturate64};
+use crate::units::Time;
 
 /// Parameters of Reno.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -85,12 +86,8 @@ impl CongestionControl for Reno {
         }
     }
 
-    fn on_every_ack(&mut self, w: &mut Window, path: &Path, ack: &AckSample) {
-        self.slow_start.on_every_ack(w, path, ack);
-    }
-
-    fn wants_every_ack(&self) -> bool {
-        self.slow_start.wants_every_ack()
+    fn slow_start(&mut self, _: Time) -> Option<&mut SlowStart> {
+        Some(&mut self.slow_start)
     }
 
     fn ssthresh(&mut self, w: &Window, _: &Path) -> u32 {

@@ -42,6 +42,7 @@ use serde::{Deserialize, Serialize};
 use airtcp_law::tcp_av::{self as law, Params, State, Verdict, choice};
 use airtcp_law::{UNIT, UNKNOWN};
 
+use super::slow_start::SlowStart;
 use super::{AckSample, AnyCc, CaState, CcConfig, CcContext, CongestionControl, CubicConfig, Path, RenoConfig, Window};
 use crate::convert::{round32, saturate32};
 use crate::policy::checked;
@@ -351,6 +352,10 @@ impl CongestionControl for TcpAv {
         self.base.wants_every_ack()
     }
 
+    fn slow_start(&mut self, now: Time) -> Option<&mut SlowStart> {
+        self.base.slow_start(now)
+    }
+
     fn ssthresh(&mut self, w: &Window, path: &Path) -> u32 {
         let base = u64::from(self.base.ssthresh(w, path));
         saturate32(law::ssthresh(&self.params, &mut self.state, u64::from(w.cwnd), &read(path), base))
@@ -371,12 +376,16 @@ impl CongestionControl for TcpAv {
         law::on_restart(&mut self.state);
     }
 
+    fn on_transmission_start(&mut self, path: &Path, since_last: Span) {
+        self.base.on_transmission_start(path, since_last);
+    }
+
     fn on_path_change(&mut self, w: &mut Window, path: &Path) {
         self.base.on_path_change(w, path);
         law::on_path_change(&self.params, &mut self.state);
     }
 
-    fn undo(&self, w: &Window, path: &Path) -> u32 {
+    fn undo(&mut self, w: &Window, path: &Path) -> u32 {
         self.base.undo(w, path)
     }
 }

@@ -22,9 +22,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::slow_start::SlowStart;
 use super::{AckSample, CaState, CcContext, CongestionControl, Path, Window, micros};
 use crate::convert::saturate32;
-use crate::units::Span;
+use crate::units::{Span, Time};
 
 /// Parameters of Vegas, in segments queued. The papers use 1 and 3 or 2 and 4 for `alpha` and `beta`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -175,6 +176,10 @@ impl CongestionControl for Vegas {
         } else if w.in_slow_start() && ack.cwnd_limited {
             w.slow_start(path, ack.credit);
         }
+    }
+
+    fn slow_start(&mut self, _: Time) -> Option<&mut SlowStart> {
+        None
     }
 
     fn ssthresh(&mut self, w: &Window, _: &Path) -> u32 {

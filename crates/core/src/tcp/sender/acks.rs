@@ -40,9 +40,9 @@ impl Sender {
         self.settle_tail_loss_probe(&mut ack);
         let lost_before = self.board.lost_out();
         self.finish_repair(&ack, frto);
-        if self.wants_every_ack && (ack.delivered > 0 || ack.advanced) {
+        if self.hears_every_ack && (ack.delivered > 0 || ack.advanced) {
             let sample = self.ack_sample(&ack);
-            self.cc.on_every_ack(&mut self.window, &self.path, &sample);
+            self.cc.hear_ack(&mut self.window, &self.path, &sample);
         }
         self.react_to_ecn(&ack);
         // What is lost.

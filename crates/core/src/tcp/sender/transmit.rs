@@ -75,6 +75,9 @@ impl Sender {
                     break;
                 }
             }
+            if self.path.in_flight == 0 && self.stats.segments_sent > 0 {
+                self.cc.on_transmission_start(&self.path, now.since(self.last_sent_at));
+            }
             // [RFC6675-4-6]
             if retransmit {
                 self.skb.take();
