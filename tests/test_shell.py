@@ -120,6 +120,10 @@ def test_what_is_wrong_with_a_short_form_is_said(option: str, text: str, message
         (["shell", "--line", LINE, "--for", "soon", "--", "true"], "must be a time such as 30s"),
         (["shell", "--line", LINE, "--internet", "laptop", "--", "true"], "choose another"),
         (["shell", "--line", "20Mbit/s,25", "--", "true"], "links"),
+        (["shell", "--line", LINE, "phone", "--", "true"], "phone: unknown node; accepted: laptop, server"),
+        (["shell", "--line", LINE, "--gate", "laptop", "--", "true"], "it sends by a wire"),
+        (["shell", "--line", LINE, "--virtual", "--gate", "laptop", "--", "true"], "the kernels' own"),
+        (["shell", "--line", LINE, "--gatee", "laptop", "--", "true"], "did you mean `--gate`?"),
         (["exec", "nobody", "--network", "1", "--", "true"], "no network" if WHY_NOT is None else ""),
     ],
 )
@@ -145,6 +149,8 @@ def test_a_host_that_is_real_alone_gets_company() -> None:
     assert shell._peers(scenario, ["a"]) == ["b"]
     assert shell._peers(scenario, ["crowd[1]"]) == ["a"]
     assert shell._peers(scenario, ["a", "crowd[1]"]) == []
+    # That it is unknown is said elsewhere.
+    assert shell._peers(scenario, ["c"]) == []
     with pytest.raises(StopError, match="the only real host"):
         shell._peers({**scenario, "flows": []}, ["a"])
 
@@ -154,6 +160,9 @@ def test_a_prediction_has_no_small_queues_where_hosts_are_real() -> None:
     again = json.loads(shell.prediction(scenario, ["server", "other[1]"], 12.5).to_json())
     assert again["flows"][0]["tcp"]["tsq"] == "off"
     assert again["duration"] == "12500ms"
+    # A gate stands for small queues.
+    gated = json.loads(shell.prediction(scenario, ["server", "other[1]"], 12.5, ["other[1]", "other"]).to_json())
+    assert (gated["flows"][0].get("tcp") or {}).get("tsq") != "off"
     with pytest.raises(StopError, match="no flow of the scenario sends TCP"):
         shell.prediction(scenario, ["laptop", "server"], 12.5)
 
@@ -202,6 +211,34 @@ def test_unknown_and_repeated_hosts(tmp_path: Path) -> None:
     file.write_text(shell.wifi("n,others=2"))
     done = run("shell", file, "--on", "other=true", "--real", "server", status=BAD_INPUT)
     assert "stands for several hosts" in done.stderr
+
+
+@needs_network
+def test_options_may_stand_between_file_and_host(tmp_path: Path) -> None:
+    file = tmp_path / "s.toml"
+    file.write_text(shell.line(LINE))
+    done = run("shell", "-q", file, "--on", "server=true", "laptop", "--", "sh", "-c", "echo on $AIRTCP_HOST")
+    assert done.stdout == "on laptop\n"
+    done = run("shell", file, "laptop", "--on", "server=true", "more", "--", "true", status=BAD_INPUT)
+    assert "'more': a command stands behind --" in done.stderr
+
+
+@needs_network
+def test_a_gate_holds_back_what_small_queues_would(tmp_path: Path) -> None:
+    sink, source = (shlex.join([*PROGRAMS, *words]) for words in (["sink"], ["source", "server", "2"]))
+    out = tmp_path / "gated"
+    done = run(
+        *("shell", "--wifi", "n,snr=35", "--gate", "laptop", "--out", out, "--no-capture"),
+        *("--on", f"server={sink}", "--on", f"laptop={source}", "--for", "30s"),
+    )
+    received, sent = sorted(said(done), key=lambda found: "mbps" not in found)
+    assert received["bytes"] == sent["bytes"] > 1e6
+    assert "in place of TCP small queues" in done.stderr
+    hosts = json.loads((out / realtime.EMU).read_bytes())["hosts"]
+    assert hosts["server"]["gate"] is None
+    gate = hosts["laptop"]["gate"]
+    assert gate["dropped"] == 0
+    assert gate["waited"] > 100
 
 
 @needs_network

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
+import pty
 import random
+import select
 import shlex
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -45,7 +50,10 @@ def test_a_kernel_that_is_not_built_is_named() -> None:
 
 @pytest.mark.parametrize(
     ("more", "message"),
-    [(["--internet", "server", "--", "true"], "not in virtual time"), (["laptop"], "would wait for keys")],
+    [
+        (["--internet", "server", "--", "true"], "not in virtual time"),
+        (["--gate", "laptop", "--", "true"], "small queues are the kernels' own"),
+    ],
 )
 def test_what_virtual_time_has_not_is_refused(more: list[str], message: str) -> None:
     done = subprocess.run([*SHELL, *more], capture_output=True, text=True, check=False)
@@ -176,11 +184,122 @@ def test_a_command_into_a_running_network() -> None:
         assert (done.returncode, "time=50.1 ms" in done.stdout) == (0, True), done.stdout
         done = ask("--", "/nowhere")
         assert (done.returncode, "No such file" in done.stdout) == (127, True)
-        done = ask()
-        assert (done.returncode, "a shell would wait for keys" in done.stderr) == (2, True)
+        # Without a terminal a shell reads what there is.
+        command = [str(AIRTCP), "exec", "--network", str(controller), "server"]
+        done = subprocess.run(
+            command, input="echo on $(hostname)\nexit 6\n", capture_output=True, text=True, check=False, timeout=300
+        )
+        assert (done.returncode, done.stdout) == (6, "on server\n"), done.stderr
     finally:
         shell.send_signal(signal.SIGTERM)
         shell.wait()
+
+
+SCRIPT = "hostname; ping -c1 -4 10.0.0.2 | grep -o time=.*; tty; exit 3\n"
+
+
+@needs_kernel
+def test_a_script_for_a_shell_is_read_before_time_begins(tmp_path: Path) -> None:
+    said = []
+    for name in ("one", "two"):
+        command = [*SHELL, "--quiet", "--out", str(tmp_path / name), "laptop"]
+        done = subprocess.run(command, input=SCRIPT, capture_output=True, text=True, check=False, timeout=300)
+        assert done.returncode == 3, done.stderr
+        capture = (tmp_path / name / "capture.pcapng").read_bytes()
+        assert json.loads((tmp_path / name / "emu.json").read_text())["repeatable"] is True
+        said.append((done.stdout, hashlib.sha256(capture).hexdigest()))
+    assert said[0][0] == "laptop\ntime=50.1 ms\nnot a tty\n"
+    assert said[0] == said[1]
+
+
+class Typist:
+    """A terminal with a command on it, and what it shows."""
+
+    def __init__(self, command: list[str]) -> None:
+        self.master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("4H", 31, 97, 0, 0))
+        self.before = termios.tcgetattr(slave)
+        environment = {**os.environ, "TERM": "vt100", "PS1": "> ", "SHELL": "/bin/sh"}
+        self.process = subprocess.Popen(
+            command, stdin=slave, stdout=slave, stderr=slave, start_new_session=True, env=environment
+        )
+        self.slave = slave
+        self.shown = ""
+
+    def sees(self, text: str, seconds: float = 120) -> str:
+        """What was shown up to a text, which is shown within some time."""
+        end = time.monotonic() + seconds
+        while text not in self.shown:
+            left = end - time.monotonic()
+            assert left > 0 and select.select([self.master], [], [], left)[0], (text, self.shown)
+            self.shown += os.read(self.master, 4096).decode(errors="replace")
+        before, _, self.shown = self.shown.partition(text)
+        return before + text
+
+    def types(self, text: str) -> None:
+        os.write(self.master, text.encode())
+
+
+@needs_kernel
+def test_a_terminal_in_virtual_time(tmp_path: Path) -> None:
+    typist = Typist([*SHELL, "--out", str(tmp_path / "run"), "laptop"])
+    try:
+        typist.types("echo at $((6*7)) on $(hostname) with $TERM; stty size\r")
+        typist.sees("at 42 on laptop with vt100")
+        typist.sees("31 97")
+        # The guest's time goes no faster than the machine's.
+        begin = time.monotonic()
+        typist.types("ping -4 -c 3 -i 0.5 server\r")
+        assert "time=50.1 ms" in typist.sees("3 received")
+        assert time.monotonic() - begin > 1
+        # Ctrl-C reaches the program, and not airtcp.
+        typist.types("sleep 1000; echo slept $?\r")
+        typist.sees("slept $?")
+        time.sleep(0.3)
+        typist.types("\x03")
+        typist.types("echo still $((40+2)) here\r")
+        typist.sees("still 42 here")
+        # Its size follows.
+        fcntl.ioctl(typist.slave, termios.TIOCSWINSZ, struct.pack("4H", 40, 120, 0, 0))
+        typist.types("stty size\r")
+        typist.sees("40 120")
+        typist.types("exit 9\r")
+        typist.sees("results in")
+        assert typist.process.wait(60) == 9
+        assert termios.tcgetattr(typist.slave) == typist.before
+        emu = json.loads((tmp_path / "run" / "emu.json").read_text())
+        assert (emu["validity"], emu["repeatable"]) == ("virtual", False)
+    finally:
+        typist.process.kill()
+        typist.process.wait()
+
+
+@needs_kernel
+def test_a_second_terminal_and_the_key_that_leaves() -> None:
+    first = Typist([*SHELL, "laptop"])
+    try:
+        first.types("echo begun $((1+1))\r")
+        first.sees("begun 2")
+        (controller,) = [child for child in children(first.process.pid) if "airtcp-emu" in name_of(child)][:1]
+        second = Typist([str(AIRTCP), "exec", "--network", str(controller), "server"])
+        try:
+            second.types("ping -c1 -4 laptop; hostname; exit 4\r")
+            assert "time=50.1 ms" in second.sees("1 received")
+            second.sees("server")
+            assert second.process.wait(60) == 4
+        finally:
+            second.process.kill()
+            second.process.wait()
+        first.types("\x1d")
+        assert first.process.wait(60) == 128 + signal.SIGINT
+        assert termios.tcgetattr(first.slave) == first.before
+    finally:
+        first.process.kill()
+        first.process.wait()
+
+
+def name_of(pid: int) -> str:
+    return Path("/proc", str(pid), "comm").read_text()
 
 
 # By hand: AIRTCP_KILLS=20 pytest tests/test_virtual_time.py -k kill

@@ -453,7 +453,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             argcomplete.autocomplete(parser)
         parser.asked = sys.argv[1:] if argv is None else argv
         given, behind = shell.split(parser.asked)
-        args = parser.parse_args(given)
+        args, left = parser.parse_known_args(given)
+        if left and not shell.take_words(args, left):
+            parser.error(f"unrecognized arguments: {' '.join(left)}")
         args.behind = behind
         body: Callable[[argparse.Namespace], int] = args.body
         return body(args)

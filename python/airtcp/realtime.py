@@ -48,6 +48,8 @@ class Command:
     argv: list[str]
     in_front: bool = False
     """It has the terminal, and its end is the network's."""
+    reads: bool = False
+    """It reads standard input in virtual time, too: a shell."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +100,8 @@ class Plan:
     """Further real hosts."""
     for_s: float | None = None
     internet: str | None = None
+    gates: list[str] = field(default_factory=list)
+    """Hosts with a gate in place of TCP small queues."""
     quiet: bool = False
     capture: bool = True
     snaplen: int = 192
@@ -165,8 +169,11 @@ class Session:
             with suppress(ProcessLookupError):
                 self._child.send_signal(number)
 
+        import termios
+
         caught = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
         before = {s: signal.signal(s, hand_on) for s in caught}
+        terminal = termios.tcgetattr(sys.stdin) if sys.stdin.isatty() else None
         try:
             code = self._child.wait()
         finally:
@@ -174,6 +181,9 @@ class Session:
                 signal.signal(number, handler)
             self._child.kill()
             _take_terminal()
+            if terminal is not None:
+                # A guest's shell had its keys as they are, and may have been killed.
+                termios.tcsetattr(sys.stdin, termios.TCSADRAIN, terminal)
         return code if code >= 0 else 128 - code
 
     def commit(self) -> Results | None:
@@ -291,10 +301,13 @@ def begin(
         "scenario": plan.checked.to_json(),
         "file": plan.file,
         "hosts": plan.hosts,
-        "commands": [{"host": c.host, "argv": c.argv, "in_front": c.in_front} for c in plan.commands],
+        "commands": [
+            {"host": c.host, "argv": c.argv, "in_front": c.in_front, "reads": c.reads} for c in plan.commands
+        ],
         "for_s": plan.for_s,
         "record": record,
         "internet": plan.internet,
+        "gates": plan.gates,
         "quiet": plan.quiet,
         "guests": None
         if plan.guests is None

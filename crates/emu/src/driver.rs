@@ -8,6 +8,7 @@ use airtcp_core::packet::PacketId;
 use airtcp_core::units::{Span, Time};
 
 use crate::clock::Clock;
+use crate::gate::{Bulk, Gate, GateReport};
 use crate::payloads::Payloads;
 use crate::watch::Watch;
 
@@ -27,6 +28,10 @@ pub trait Network {
     }
     /// A name of [`Self::holding`], and how many of its packets their host no longer holds, the oldest.
     fn take_released(&mut self) -> Option<(u32, u32)> {
+        None
+    }
+    /// Data of TCP, as a [`Gate`] sees it; `None`: any other packet.
+    fn bulk(&mut self, _bytes: &[u8]) -> Option<Bulk> {
         None
     }
     /// Packets from outside that are inside.
@@ -97,14 +102,41 @@ pub struct Driver<N, P> {
     pub ports: P,
     payloads: Payloads,
     may_have: Vec<bool>,
+    /// By host: since when its device may have had a packet. Since then at the earliest the next one has waited there.
+    may_wait_since: Vec<Time>,
+    /// By host.
+    gates: Vec<Option<Gate>>,
+    has_gates: bool,
     buffer: Vec<u8>,
 }
 
 impl<N: Network, P: Port> Driver<N, P> {
     /// Hosts on a network.
     pub fn new(network: N, ports: P) -> Driver<N, P> {
-        let may_have = vec![true; ports.count()];
-        Driver { network, ports, payloads: Payloads::default(), may_have, buffer: vec![0; BUFFER] }
+        let hosts = ports.count();
+        Driver {
+            network,
+            ports,
+            payloads: Payloads::default(),
+            may_have: vec![true; hosts],
+            may_wait_since: vec![Time::ZERO; hosts],
+            gates: (0..hosts).map(|_| None).collect(),
+            has_gates: false,
+            buffer: vec![0; BUFFER],
+        }
+    }
+
+    /// Has a gate hold back what small queues would. The network has to report what its radios release.
+    pub fn gate(&mut self, host: usize) {
+        if let Some(gate) = self.gates.get_mut(host) {
+            *gate = Some(Gate::default());
+            self.has_gates = true;
+        }
+    }
+
+    /// What a host's gate has done, if it has one.
+    pub fn gate_report(&self, host: usize) -> Option<GateReport> {
+        Some(self.gates.get(host)?.as_ref()?.report())
     }
 
     /// Something may have come from this host.
@@ -123,6 +155,9 @@ impl<N: Network, P: Port> Driver<N, P> {
     pub fn turn(&mut self, clock: &impl Clock, watch: &mut Watch, tap: &mut impl Tap) -> Time {
         let began = clock.now();
         watch.begin_turn(began);
+        for (since, _) in self.may_wait_since.iter_mut().zip(&self.may_have).filter(|(since, has)| **has && **since == Time::NEVER) {
+            *since = began;
+        }
         self.catch_up(began, clock, watch, tap);
         for host in 0..self.may_have.len() {
             for _ in 0..LOT {
@@ -131,16 +166,28 @@ impl<N: Network, P: Port> Driver<N, P> {
                 }
                 let Some(len) = self.ports.read(host, &mut self.buffer) else {
                     self.may_have[host] = false;
+                    self.may_wait_since[host] = Time::NEVER;
                     break;
                 };
                 let now = clock.now();
+                watch.read(now.since(self.may_wait_since[host].min(now)));
                 self.catch_up(now, clock, watch, tap);
                 let bytes = self.buffer.get(..len).unwrap_or(&[]);
                 tap.packet(now, host, true, bytes);
+                let bulk = if self.gates[host].is_some() { self.network.bulk(bytes) } else { None };
+                if let (Some(gate), Some(bulk)) = (&mut self.gates[host], bulk) {
+                    if !gate.admits(now, bulk, bytes) {
+                        watch.sent(host, len);
+                        continue;
+                    }
+                }
                 match self.network.inject(host, bytes) {
                     Ok(id) => {
                         self.payloads.put(id, bytes);
                         watch.sent(host, len);
+                        if let (Some(gate), Some(holding)) = (&mut self.gates[host], self.network.holding()) {
+                            gate.entered(now, holding, bulk, len);
+                        }
                     }
                     Err(why) => watch.not_sent(why),
                 }
@@ -155,8 +202,33 @@ impl<N: Network, P: Port> Driver<N, P> {
         if self.network.inside() > 0 { deadline } else { deadline.max(now + IDLE) }
     }
 
+    /// Lets in what waits at gates, as far as radios have made room.
+    fn open_gates(&mut self, now: Time, watch: &mut Watch) {
+        while let Some((holding, packets)) = self.network.take_released() {
+            self.gates.iter_mut().flatten().for_each(|gate| gate.released(now, holding, packets));
+        }
+        let is_empty = self.network.inside() == 0;
+        for (host, gate) in self.gates.iter_mut().enumerate() {
+            let Some(gate) = gate.as_mut().filter(|gate| gate.has_waiting()) else { continue };
+            if is_empty {
+                gate.emptied();
+            }
+            while let Some((bulk, bytes)) = gate.take_next() {
+                match self.network.inject(host, &bytes) {
+                    Ok(id) => {
+                        self.payloads.put(id, &bytes);
+                        if let Some(holding) = self.network.holding() {
+                            gate.entered(now, holding, Some(bulk), bytes.len());
+                        }
+                    }
+                    Err(why) => watch.not_sent(why),
+                }
+            }
+        }
+    }
+
     fn catch_up(&mut self, now: Time, clock: &impl Clock, watch: &mut Watch, tap: &mut impl Tap) {
-        let Driver { network, ports, payloads, may_have, .. } = self;
+        let Driver { network, ports, payloads, may_have, may_wait_since, .. } = self;
         network.run_until(now);
         let mut give = |delivered: Delivered| {
             let packet = payloads.get(delivered.id);
@@ -171,8 +243,14 @@ impl<N: Network, P: Port> Driver<N, P> {
             }
             // Its answer is in the other direction already: the stack runs within the write.
             may_have.fill(true);
+            for since in may_wait_since.iter_mut().filter(|since| **since == Time::NEVER) {
+                *since = now;
+            }
         };
         while network.take_egress(&mut give) {}
+        if self.has_gates {
+            self.open_gates(now, watch);
+        }
     }
 }
 

@@ -4,13 +4,14 @@
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::fs::{self, File};
-use std::io::{self, Seek, SeekFrom};
+use std::io::{self, Seek, SeekFrom, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sched::{CloneFlags, setns};
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
 
@@ -18,6 +19,7 @@ use crate::Stop;
 use crate::state::{State, StateHost};
 use crate::sys::{Before, open_process};
 use crate::um::inside::{self, ASKED, Asked, write_whole};
+use crate::um::keys::{Input, Keyboard, Screen, Typed, whole};
 
 /// Finds the host among the running networks. `network`: the process of one; empty: whichever has the host.
 fn find<'a>(running: &'a [(i32, State)], network: &str, host: &str) -> Result<(i32, &'a State, &'a StateHost), Stop> {
@@ -53,17 +55,29 @@ fn strip(path: &Path) -> &Path {
 /// How often this process looks for what its command in a guest has written, in the machine's time.
 const LOOK: Duration = Duration::from_millis(20);
 
+/// Exit code of a command that was left with [`crate::um::keys::LEAVE`]: as if it was interrupted.
+const LEFT: u8 = 130;
+
 /// Asks a guest of a network in virtual time for a command, and waits for it. `work`: the folder that guests share.
 fn in_guest(pid: i32, work: &Path, host: usize, command: &[&str]) -> Result<ExitCode, Stop> {
     let failed = |error: io::Error| Stop::failure(format!("network {pid}: asking for a command: {error}"));
-    if command.is_empty() {
-        return Err(Stop::bad_input(
-            "commands in virtual time read nothing, so a shell would wait for keys: name a command",
-        ));
-    }
     let name = std::process::id().to_string();
     let folder = std::env::current_dir().unwrap_or_default();
-    let asked = Asked { host, argv: command.iter().map(|&word| word.to_owned()).collect(), folder };
+    let mut keyboard = None;
+    let mut input = Input::Nothing;
+    let mut argv: Vec<String> = command.iter().map(|&word| word.to_owned()).collect();
+    if argv.is_empty() {
+        argv.push(std::env::var("SHELL").unwrap_or_else(|_| "/bin/sh".to_owned()));
+        if nix::unistd::isatty(io::stdin()).unwrap_or(false) {
+            input = Input::Terminal(Screen::here());
+            keyboard = Some(Keyboard::take(name.clone()).map_err(failed)?);
+        } else {
+            input = Input::Whole;
+            let mut file = File::create(work.join(whole(&name))).map_err(failed)?;
+            io::copy(&mut io::stdin(), &mut file).map_err(failed)?;
+        }
+    }
+    let asked = Asked { host, argv, folder, input };
     let text = serde_json::to_string(&asked).map_err(|error| failed(error.into()))?;
     write_whole(&work.join(format!("{}{name}{}", ASKED.0, ASKED.1)), &text).map_err(failed)?;
     let mut shown = 0;
@@ -73,15 +87,27 @@ fn in_guest(pid: i32, work: &Path, host: usize, command: &[&str]) -> Result<Exit
         if let Ok(mut file) = File::open(work.join(inside::output(&name))) {
             file.seek(SeekFrom::Start(shown)).map_err(failed)?;
             shown += io::copy(&mut file, &mut io::stdout()).map_err(failed)?;
+            io::stdout().flush().map_err(failed)?;
         }
         if let Some(status) = status {
             let code: i32 = status.trim().parse().unwrap_or(1);
             return Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)));
         }
         if !work.is_dir() {
+            drop(keyboard);
             return Err(Stop::failure(format!("network {pid} has ended before the command")));
         }
-        std::thread::sleep(LOOK);
+        let Some(keyboard) = &mut keyboard else {
+            std::thread::sleep(LOOK);
+            continue;
+        };
+        let mut keys: Vec<PollFd> = keyboard.waits_for().map(|fd| PollFd::new(fd, PollFlags::POLLIN)).into_iter().collect();
+        // Interrupted by the terminal's new size, which is looked at below.
+        let _ = poll(&mut keys, PollTimeout::try_from(LOOK).unwrap_or(PollTimeout::ZERO));
+        let has_keys = keys.first().and_then(PollFd::any).unwrap_or(false);
+        if keyboard.hand_on(work, has_keys).map_err(failed)? == Typed::Leave {
+            return Ok(ExitCode::from(LEFT));
+        }
     }
 }
 

@@ -26,6 +26,7 @@ mod connections;
 mod diag;
 pub mod driver;
 mod exec;
+pub mod gate;
 mod init;
 mod internet;
 mod lab;

@@ -27,6 +27,9 @@ pub(crate) struct Plan {
     pub(crate) record: Option<Record>,
     /// This host is the way to the machine's own network.
     pub(crate) internet: Option<String>,
+    /// Hosts with a gate in place of TCP small queues.
+    #[serde(default)]
+    pub(crate) gates: Vec<String>,
     /// Says nothing but errors and warnings.
     pub(crate) quiet: bool,
     /// Hosts are kernels of their own, in virtual time.
@@ -65,6 +68,9 @@ pub(crate) struct Command {
     pub(crate) host: String,
     pub(crate) argv: Vec<String>,
     pub(crate) in_front: bool,
+    /// In virtual time: it reads what this process's standard input brings. Other commands read nothing there.
+    #[serde(default)]
+    pub(crate) reads: bool,
 }
 
 /// What is written down.

@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::clock::Urgency;
+use crate::gate::GateReport;
 use crate::net::{Addresses, Sysctl};
 use crate::watch::{Lateness, Machine, Traffic, Validity, Verdict};
 
@@ -18,6 +19,8 @@ pub(crate) struct HostReport {
     pub(crate) traffic: Traffic,
     /// Packets that its device lost because they were not read in time.
     pub(crate) lost: u64,
+    /// What its gate has done, if it has one.
+    pub(crate) gate: Option<GateReport>,
 }
 
 /// A command and how it ended; no status: it was ended with the network.
@@ -33,6 +36,8 @@ pub(crate) struct CommandReport {
 pub(crate) struct Report {
     pub(crate) verdict: Verdict,
     pub(crate) lateness: Lateness,
+    /// In hosts' devices, before packets were read: from above.
+    pub(crate) waiting: Lateness,
     pub(crate) machine: Machine,
     pub(crate) urgency: Urgency,
     pub(crate) longest_turn_ms: f64,
@@ -64,6 +69,7 @@ impl Report {
                 "sysctls": sysctls.collect::<Map<String, Value>>(),
                 "traffic": host.traffic,
                 "lost_in_device": host.lost,
+                "gate": host.gate,
             });
             (host.name.clone(), about)
         });
@@ -71,6 +77,7 @@ impl Report {
             "validity": self.verdict.validity,
             "reasons": self.verdict.reasons,
             "lateness": self.lateness,
+            "waiting_to_be_read": self.waiting,
             "longest_turn_ms": self.longest_turn_ms,
             "driver": self.machine,
             "urgency": self.urgency,
@@ -105,14 +112,26 @@ impl Report {
             lines.push(format!(
                 "time: packets came late by {p50:.0} us (median), {p99:.0} us (99 %), {max:.0} us (longest); {busy:.0} % of a processor"
             ));
-            if self.hosts.iter().any(|host| host.traffic.sent_packets > 0) {
+            if self.hosts.iter().any(|host| host.traffic.sent_packets > 0 && host.gate.is_none()) {
                 lines.push(format!("note: {NO_SMALL_QUEUES}"));
+            }
+            for host in &self.hosts {
+                let Some(gate) = host.gate else { continue };
+                lines.push(format!(
+                    "note: {} has a gate in place of TCP small queues, where {} packets waited, {} at once: right for others, not for its own round trips and windows",
+                    host.name, gate.waited, gate.most_waiting
+                ));
             }
         }
         let [unroutable, unreadable, not_taken] = self.refused;
         // Multicast of idle hosts is no news.
         if unreadable + not_taken > 0 {
             lines.push(format!("note: {unreadable} packets were not IP, and {not_taken} were refused by their host; {unroutable} were for nobody"));
+        }
+        for host in &self.hosts {
+            if let Some(dropped) = host.gate.map(|gate| gate.dropped).filter(|&dropped| dropped > 0) {
+                lines.push(format!("note: {}: its gate had no room for {dropped} packets", host.name));
+            }
         }
         if self.capture_left_out > 0 {
             lines.push(format!(

@@ -53,7 +53,17 @@ pub(crate) fn run(plan: &Plan) -> Result<ExitCode, Stop> {
     }
     end_with(plan.parent)?;
     let scenario = Scenario::parse_json(&plan.scenario, &plan.file, &[]).map_err(|e| Stop::bad_input(e.to_string()))?;
-    let attached = attach(&scenario, plan)?;
+    let mut attached = attach(&scenario, plan)?;
+    if !plan.gates.is_empty() {
+        attached.air.report_releases();
+        let is_gated = |place: &usize| plan.gates.contains(&attached.real[*place].name);
+        if let Some(wired) = (0..attached.real.len()).filter(is_gated).find(|&place| !attached.air.has_radio(place)) {
+            return Err(Stop::bad_input(format!(
+                "--gate {}: it sends by a wire, which takes every packet at once: small queues hold data back at a radio only",
+                attached.real[wired].name
+            )));
+        }
+    }
     if let Some(why) = no_tun() {
         return Err(Stop::bad_input(why));
     }
@@ -229,9 +239,12 @@ impl<'a> Live<'a> {
         let urgency = Urgency::ask();
         let watch = Watch::new(hosts.len());
         let Attached { air, real, left_out, least_rtt, .. } = attached;
+        let mut driver = Driver::new(air, Tuns(hosts));
+        let gated = (0..real.len()).filter(|&place| plan.gates.contains(&real[place].name));
+        gated.for_each(|place| driver.gate(place));
         Ok(Live {
             plan,
-            driver: Driver::new(air, Tuns(hosts)),
+            driver,
             reals: real,
             left_out,
             least_rtt,
@@ -393,7 +406,7 @@ impl<'a> Live<'a> {
             processors: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
         };
         self.care(self.clock.now());
-        let hosts: Vec<HostReport> = self
+        let mut hosts: Vec<HostReport> = self
             .driver
             .ports
             .0
@@ -406,13 +419,18 @@ impl<'a> Live<'a> {
                 sysctls: host.sysctls.clone(),
                 traffic,
                 lost: host.net.dropped().unwrap_or(0),
+                gate: None,
             })
             .collect();
+        for (place, host) in hosts.iter_mut().enumerate() {
+            host.gate = self.driver.gate_report(place);
+        }
         let lost = hosts.iter().map(|host| host.lost).sum();
         let commands = self.plan.commands.iter().zip(&self.programs.status);
         let mut report = Report {
             verdict: self.watch.verdict(lost, self.least_rtt, &machine),
             lateness: self.watch.lateness(),
+            waiting: self.watch.waiting(),
             machine,
             urgency: self.urgency,
             longest_turn_ms: self.watch.longest_turn().as_secs_f64() * 1e3,

@@ -58,6 +58,23 @@ pub(crate) fn tcp_info(socket: &std::net::TcpStream) -> io::Result<Vec<u8>> {
     Ok(info)
 }
 
+/// Rows and columns of a terminal; `None`: it has none, or is no terminal.
+pub(crate) fn terminal_size(terminal: RawFd) -> Option<(u16, u16)> {
+    // SAFETY: `winsize` is plain data, for which zeroes are valid.
+    let mut size: libc::winsize = unsafe { std::mem::zeroed() };
+    // SAFETY: the structure lives until the call returns.
+    let done = unsafe { libc::ioctl(terminal, libc::TIOCGWINSZ, &raw mut size) };
+    (done == 0 && size.ws_row > 0 && size.ws_col > 0).then_some((size.ws_row, size.ws_col))
+}
+
+/// Tells a terminal, and the programs on it, how large it is.
+pub(crate) fn set_terminal_size(terminal: RawFd, (rows, columns): (u16, u16)) -> io::Result<()> {
+    let size = libc::winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+    // SAFETY: the structure lives until the call returns.
+    let done = unsafe { libc::ioctl(terminal, libc::TIOCSWINSZ, &raw const size) };
+    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
 /// A descriptor of a process, with which its namespaces can be entered.
 pub(crate) fn open_process(pid: i32) -> io::Result<OwnedFd> {
     // SAFETY: the call takes two numbers.
@@ -83,6 +100,8 @@ pub(crate) struct Before {
     pub(crate) leads_group: bool,
     /// That group gets this terminal.
     pub(crate) terminal: Option<RawFd>,
+    /// It begins a session on the terminal that is its standard input.
+    pub(crate) begins_session: bool,
     /// Descriptors that it keeps across exec.
     pub(crate) keeps: Vec<RawFd>,
 }
@@ -117,6 +136,13 @@ impl Before {
         }
         if self.leads_group {
             setpgid(Pid::from_raw(0), Pid::from_raw(0))?;
+        }
+        if self.begins_session {
+            nix::unistd::setsid()?;
+            // SAFETY: the call takes numbers. Standard input is in its place already.
+            if unsafe { libc::ioctl(0, libc::TIOCSCTTY, 0) } < 0 {
+                return Err(io::Error::last_os_error());
+            }
         }
         if let Some(terminal) = self.terminal {
             // Not from the foreground yet: SIGTTOU is blocked until the line below.

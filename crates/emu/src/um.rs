@@ -1,7 +1,7 @@
 //! Hosts with kernels of their own, in virtual time: User-Mode Linux with external time travel and vhost-user devices.
 //!
 //! [`controller`] decides who runs; [`message`], [`vhost`] and [`ring`] are the two protocols. They know no kernel: tests have clients of
-//! their own. [`boot`] starts kernels, [`inside`] is their first process, and [`run`] is a network from beginning to end.
+//! their own. [`boot`] starts kernels, [`inside`] is their first process, [`keys`] is what it reads, and [`run`] is a network from beginning to end.
 
 pub mod controller;
 pub mod message;
@@ -10,6 +10,7 @@ pub mod vhost;
 
 pub(crate) mod boot;
 pub(crate) mod inside;
+pub(crate) mod keys;
 pub(crate) mod run;
 
 pub(crate) use boot::init as boot_init;

@@ -100,6 +100,18 @@ fn us(span: Span) -> f64 {
     span.as_secs_f64() * 1e6
 }
 
+fn at_a_glance(of: &Histogram) -> Lateness {
+    let late = |k| us(of.per_mille(k));
+    Lateness {
+        packets: of.count(),
+        p50_us: late(500),
+        p90_us: late(900),
+        p99_us: late(990),
+        p999_us: late(999),
+        max_us: us(of.max()),
+    }
+}
+
 /// What one host sent and received.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Traffic {
@@ -117,6 +129,7 @@ pub struct Traffic {
 #[derive(Debug)]
 pub struct Watch {
     late: Histogram,
+    waited: Histogram,
     turn_began: Time,
     longest_turn: Span,
     hosts: Vec<Traffic>,
@@ -172,6 +185,7 @@ impl Watch {
     pub fn new(hosts: usize) -> Watch {
         Watch {
             late: Histogram::default(),
+            waited: Histogram::default(),
             turn_began: Time::ZERO,
             longest_turn: Span::ZERO,
             hosts: vec![Traffic::default(); hosts],
@@ -187,6 +201,11 @@ impl Watch {
 
     pub(crate) fn end_turn(&mut self, now: Time) {
         self.longest_turn = self.longest_turn.max(now.since(self.turn_began));
+    }
+
+    /// A packet was read, and has waited in its host's device for so long at most.
+    pub(crate) fn read(&mut self, waited: Span) {
+        self.waited.add(waited);
     }
 
     pub(crate) fn sent(&mut self, host: usize, bytes: usize) {
@@ -232,21 +251,19 @@ impl Watch {
 
     /// Lateness of what was delivered.
     pub fn lateness(&self) -> Lateness {
-        let late = |k| us(self.late.per_mille(k));
-        Lateness {
-            packets: self.late.count(),
-            p50_us: late(500),
-            p90_us: late(900),
-            p99_us: late(990),
-            p999_us: late(999),
-            max_us: us(self.late.max()),
-        }
+        at_a_glance(&self.late)
+    }
+
+    /// How long packets have waited in their hosts' devices before they were read, at most: since the device was last found empty.
+    pub fn waiting(&self) -> Lateness {
+        at_a_glance(&self.waited)
     }
 
     /// The verdict. `lost`: packets that TUN's rings had no room for; `least_rtt`: of the hosts' paths.
     pub fn verdict(&self, lost: u64, least_rtt: Span, machine: &Machine) -> Verdict {
         let bound = LATE_P99.max(Span::from_ns(least_rtt.as_ns() / PART_OF_RTT));
         let (p99, p999) = (self.late.per_mille(990), self.late.per_mille(999));
+        let waited = self.waited.per_mille(990);
         let ms = |span: Span| span.as_secs_f64() * 1e3;
         let mut reasons = Vec::new();
         if p99 > bound {
@@ -275,6 +292,14 @@ impl Watch {
             let allowed = ms(STRAINED_P999);
             reasons
                 .push(format!("0.1 % of the packets came more than {:.1} ms late; {allowed:.0} are allowed", ms(p999)));
+            reasons.push(self.why(machine));
+            Validity::Strained
+        } else if waited > bound {
+            reasons.push(format!(
+                "1 % of the packets may have waited up to {:.1} ms in their host's device before airtcp read them; {:.2} are allowed",
+                ms(waited),
+                ms(bound)
+            ));
             reasons.push(self.why(machine));
             Validity::Strained
         } else {
@@ -357,6 +382,11 @@ mod tests {
         assert_eq!(verdict(&rare, 0, rtt), Validity::Strained);
         let once = watch(&[(100_000, Span::from_us(10)), (1, Span::from_ms(101))]);
         assert_eq!(verdict(&once, 0, rtt), Validity::Invalid);
+        // How long a packet has waited is known from above only, so no run is called invalid for it.
+        let mut unread = watch(&[(1000, Span::from_us(10))]);
+        (0..100).for_each(|k| unread.read(Span::from_us(if k < 90 { 10 } else { 1500 })));
+        assert_eq!(verdict(&unread, 0, rtt), Validity::Strained);
+        assert_eq!(verdict(&unread, 0, Span::from_ms(100)), Validity::Valid);
         let mut long = watch(&[(1000, Span::from_us(10))]);
         long.begin_turn(Time::from_ns(5));
         long.end_turn(Time::from_ns(20_000_006));

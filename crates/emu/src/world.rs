@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use airtcp_core::packet::{Ecn, PacketId};
+use airtcp_core::packet::{Ecn, Kind, PacketId};
 use airtcp_core::tcp::TcpConfig;
 use airtcp_core::tcp::profile::Recovery;
 use airtcp_core::units::{Bytes, Span, Time};
@@ -14,6 +14,7 @@ use airtcp_sim::world::{RunOutput, World};
 
 use crate::Stop;
 use crate::driver::{Delivered, Network, NotSent};
+use crate::gate::Bulk;
 use crate::net::{Addresses, CONTROL, Sysctl};
 use crate::plan::Plan;
 
@@ -63,6 +64,7 @@ fn addresses_of(node: u32) -> Addresses {
 /// Builds the world of a plan.
 pub(crate) fn attach(scenario: &Scenario, plan: &Plan) -> Result<Attached, Stop> {
     let named = plan.hosts.iter().chain(plan.commands.iter().map(|command| &command.host)).chain(&plan.internet);
+    let named = named.chain(&plan.gates);
     let hosts: Vec<String> = named.collect::<BTreeSet<_>>().into_iter().cloned().collect();
     let attach = Attach { hosts: &hosts, forever: true };
     let mut spec = scenario.to_spec_attached(&attach).map_err(|faults| Stop::bad_input(faults.to_string()))?;
@@ -71,7 +73,7 @@ pub(crate) fn attach(scenario: &Scenario, plan: &Plan) -> Result<Attached, Stop>
     }
     let world = World::build(&spec).map_err(|error| Stop::bad_input(error.to_string()))?;
     let real: Vec<Real> = spec.external.hosts.iter().map(|host| real(&spec, host)).collect();
-    for host in plan.commands.iter().map(|command| &command.host).chain(&plan.internet) {
+    for host in plan.commands.iter().map(|command| &command.host).chain(&plan.internet).chain(&plan.gates) {
         if !real.iter().any(|real| real.name == *host) {
             return Err(Stop::bad_input(format!(
                 "{host:?} stands for several hosts: name one of them, as in {host}[0]"
@@ -184,6 +186,12 @@ impl Air {
         self.world.report_releases();
     }
 
+    /// Whether this host has a radio that holds its packets, so that a gate before it means something.
+    pub(crate) fn has_radio(&self, host: usize) -> bool {
+        let Some(&from) = self.nodes.get(host) else { return false };
+        self.nodes.iter().any(|&to| self.world.held_flow(from, to).is_some())
+    }
+
     /// Ends the world and hands out what it recorded.
     pub(crate) fn finish(self) -> RunOutput {
         self.world.finish()
@@ -226,6 +234,12 @@ impl Network for Air {
 
     fn take_released(&mut self) -> Option<(u32, u32)> {
         self.world.take_released().map(|(flow, packets)| (flow.0, packets))
+    }
+
+    fn bulk(&mut self, bytes: &[u8]) -> Option<Bulk> {
+        let packet = self.reader.read(bytes).ok()?.packet;
+        // As in the kernel: acknowledgements are not counted.
+        (packet.kind == Kind::Tcp && packet.len > 0).then(|| Bulk { connection: packet.connection() })
     }
 
     fn inside(&self) -> u32 {

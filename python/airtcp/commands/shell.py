@@ -38,6 +38,14 @@ def split(argv: Sequence[str]) -> tuple[list[str], list[str] | None]:
     return list(argv), None
 
 
+def take_words(args: argparse.Namespace, words: Sequence[str]) -> bool:
+    """FILE and HOST may have options between them: takes words that were left over; false: they are none of these."""
+    is_shell = args.body is shell and not any(word.startswith("-") for word in words)
+    if is_shell:
+        args.words += words
+    return is_shell
+
+
 def shell(args: argparse.Namespace) -> int:
     """Run real programs on hosts of a scenario, in real or virtual time: a shell, or one command on each host."""
     from airtcp import realtime
@@ -47,7 +55,8 @@ def shell(args: argparse.Namespace) -> int:
         return realtime.check()
     checked, file, host = _scenario(args)
     commands = _commands(args, host)
-    real = [*dict.fromkeys([*(c.host for c in commands), *args.real, *([args.internet] if args.internet else [])])]
+    named = [*(c.host for c in commands), *args.real, *args.gate, *([args.internet] if args.internet else [])]
+    real = [*dict.fromkeys(named)]
     scenario = json.loads(checked.to_json())
     hosts = [*real, *(peer for peer in _peers(scenario, real) if peer not in real)]
     if args.internet is not None and args.internet in (c.host for c in commands if c.in_front):
@@ -59,18 +68,19 @@ def shell(args: argparse.Namespace) -> int:
         hosts=hosts,
         for_s=None if args.lasts is None else _seconds("--for", args.lasts),
         internet=args.internet,
+        gates=args.gate,
         quiet=args.quiet,
         capture=not args.no_capture,
         snaplen=args.snaplen,
     )
     if args.predict is not None:
         # Before anything runs: what cannot be predicted shows now.
-        prediction(scenario, hosts, plan.for_s or 3600.0)
+        prediction(scenario, hosts, plan.for_s or 3600.0, args.gate)
     if args.virtual:
         if args.internet is not None:
             raise StopError("--internet: this machine's network is not in virtual time", BAD_INPUT)
-        if plan.commands and plan.commands[-1].in_front and args.behind is None:
-            raise StopError("--virtual: a shell would wait for keys: give a command behind --, or --on", BAD_INPUT)
+        if args.gate:
+            raise StopError("--gate: small queues are the kernels' own in virtual time", BAD_INPUT)
         try:
             plan = replace(plan, guests=realtime.kernel(args.kernel))
         except RunError as error:
@@ -90,12 +100,16 @@ def shell(args: argparse.Namespace) -> int:
         if not args.quiet:
             say(f"results in {args.out}" if kept is not None else "no results were kept")
     if args.predict is not None and code in (OK, INVALID):
-        _predict(args, prediction(scenario, hosts, time.monotonic() - begin))
+        _predict(args, prediction(scenario, hosts, time.monotonic() - begin, args.gate))
     return code
 
 
-def prediction(scenario: dict[str, Any], hosts: Sequence[str], seconds: float) -> _airtcp.Checked:
+def prediction(
+    scenario: dict[str, Any], hosts: Sequence[str], seconds: float, gates: Sequence[str] = ()
+) -> _airtcp.Checked:
     """The scenario with simulated hosts again, whose senders are as those of real hosts: without TCP small queues.
+
+    Hosts with a gate keep them: that is what others feel.
 
     Raises:
         StopError: no flow of TCP begins at one of them.
@@ -106,6 +120,8 @@ def prediction(scenario: dict[str, Any], hosts: Sequence[str], seconds: float) -
     flows = [dict(flow) for flow in scenario["flows"]]
     of_tcp = [flow for flow in flows if flow["from"] in names and flow["traffic"]["kind"] in TCP]
     for flow in of_tcp:
+        if flow["from"] in gates:
+            continue
         flow["tcp"] = {**(flow.get("tcp") or {}), "tsq": "off"}
     if not of_tcp:
         raise StopError(
@@ -200,7 +216,7 @@ def _commands(args: argparse.Namespace, host: str | None) -> list[Command]:
     if args.behind is not None and not args.behind:
         raise StopError("a command is missing behind --", BAD_INPUT)
     argv = args.behind or [os.environ.get("SHELL") or "/bin/sh"]
-    return [*commands, Command(host, argv, in_front=True)]
+    return [*commands, Command(host, argv, in_front=True, reads=args.behind is None)]
 
 
 def _peers(scenario: dict[str, Any], real: Sequence[str]) -> list[str]:
@@ -210,6 +226,9 @@ def _peers(scenario: dict[str, Any], real: Sequence[str]) -> list[str]:
         return []
     (only,) = set(real) | attached
     names = {only, only.partition("[")[0]}
+    if not names & {node["name"] for node in scenario["nodes"]}:
+        # That it is unknown is said where the scenario's hosts are looked up.
+        return []
     single = {node["name"] for node in scenario["nodes"] if node.get("count") is None}
     ends = [(flow["from"], flow["to"]) for flow in scenario["flows"]]
     others = [b if a in names else a for a, b in ends if (a in names) != (b in names)]
@@ -376,6 +395,13 @@ def add(command: Callable[..., Any], seed: Callable[[str], int], snaplen: Callab
         "--wifi", metavar="STANDARD,snr=DB,others=N", help="no file: a WLAN with a laptop and others that upload"
     )
     sub.add_argument("--internet", metavar="HOST", help="this host is the way to the machine's own network, by pasta")
+    sub.add_argument(
+        "--gate",
+        action="append",
+        default=[],
+        metavar="HOST",
+        help="hold back of this station's data what TCP small queues would: for what others feel; can be repeated",
+    )
     sub.add_argument(
         "--virtual",
         action="store_true",

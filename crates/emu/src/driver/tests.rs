@@ -7,6 +7,7 @@ use proptest::prelude::*;
 
 use super::{Delivered, Driver, Network, NotSent, Port, Tap};
 use crate::clock::Clock;
+use crate::gate::Bulk;
 use crate::watch::Watch;
 
 /// A pipe between two hosts with a fixed delay, whose packets' numbers are used again as soon as they are free.
@@ -187,4 +188,101 @@ proptest! {
         prop_assert_eq!(&driver.ports.received[0], &second);
         prop_assert_eq!(watch.lateness().packets, u64::from(number));
     }
+}
+
+/// A radio that sends a packet each millisecond to the other host, and holds what waits.
+#[derive(Default)]
+struct Radio {
+    now: Time,
+    waiting: VecDeque<(PacketId, usize)>,
+    next_at: Time,
+    arrived: VecDeque<Delivered>,
+    released: VecDeque<(u32, u32)>,
+    numbers: u32,
+    most: usize,
+}
+
+impl Network for Radio {
+    fn deadline(&mut self) -> Time {
+        if self.waiting.is_empty() { Time::NEVER } else { self.next_at }
+    }
+    fn run_until(&mut self, time: Time) {
+        while self.next_at <= time {
+            let Some((id, from)) = self.waiting.pop_front() else { break };
+            self.arrived.push_back(Delivered { id, to: 1 - from, time: self.next_at, is_marked: false });
+            self.released.push_back((u32::try_from(from).unwrap(), 1));
+            self.next_at += Span::from_ms(1);
+        }
+        self.now = time;
+    }
+    fn inject(&mut self, from: usize, _: &[u8]) -> Result<PacketId, NotSent> {
+        if self.waiting.is_empty() {
+            self.next_at = self.next_at.max(self.now + Span::from_ms(1));
+        }
+        self.numbers += 1;
+        self.waiting.push_back((PacketId(self.numbers), from));
+        self.most = self.most.max(self.waiting.len());
+        Ok(PacketId(self.numbers))
+    }
+    fn take_egress(&mut self, give: &mut dyn FnMut(Delivered)) -> bool {
+        self.arrived.pop_front().map(give).is_some()
+    }
+    fn holding(&self) -> Option<u32> {
+        self.waiting.back().map(|&(_, from)| u32::try_from(from).unwrap())
+    }
+    fn take_released(&mut self) -> Option<(u32, u32)> {
+        self.released.pop_front()
+    }
+    fn bulk(&mut self, bytes: &[u8]) -> Option<Bulk> {
+        (bytes[0] == 7).then_some(Bulk { connection: 1 })
+    }
+    fn inside(&self) -> u32 {
+        u32::try_from(self.waiting.len()).unwrap()
+    }
+    fn mend(_: &Delivered, _: &mut [u8]) {}
+}
+
+#[test]
+fn behind_a_gate_others_do_not_wait_for_what_small_queues_would_hold_back() {
+    let data = |number| {
+        let mut bytes = packet(number, 1500);
+        bytes[0] = 7;
+        bytes
+    };
+    // How long the radio's queue is when a ping comes behind 400 packets, and what has arrived at the end.
+    let ping_waits = |has_gate: bool| {
+        let mut driver = Driver::new(Radio::default(), Hosts::default());
+        if has_gate {
+            driver.gate(0);
+        }
+        let (clock, mut watch) = (Manual(Cell::new(0)), Watch::new(2));
+        let mut go_on = |driver: &mut Driver<Radio, Hosts>, ms: u64| {
+            for _ in 0..10 * ms {
+                clock.0.set(clock.0.get() + 100_000);
+                driver.turn(&clock, &mut watch, &mut Seen::default());
+            }
+        };
+        driver.ports.sends[0].extend((0..80).map(data));
+        driver.wake(0);
+        go_on(&mut driver, 70);
+        driver.ports.sends[0].extend((80..400).map(data));
+        driver.ports.sends[0].push_back(packet(400, 84));
+        driver.wake(0);
+        // 64 packets are read in a turn.
+        go_on(&mut driver, 1);
+        let waiting = driver.network.waiting.len();
+        go_on(&mut driver, 500);
+        let numbers = driver.ports.received[1].iter().map(|p| u32::from_be_bytes(p[4..8].try_into().unwrap()));
+        let data: Vec<u32> = numbers.filter(|&number| number < 400).collect();
+        assert_eq!(data, (0..400).collect::<Vec<_>>(), "each once, in order");
+        assert_eq!(driver.ports.received[1].len(), 401);
+        (waiting, driver.gate_report(0))
+    };
+    let (waiting, report) = ping_waits(false);
+    assert!(waiting > 300 && report.is_none(), "{waiting}");
+    // 1500 bytes a millisecond: 1.2 * 1.5 MB/s / 128 are ten packets, and the ping.
+    let (waiting, report) = ping_waits(true);
+    assert!((9..=11).contains(&waiting), "{waiting}");
+    let report = report.unwrap();
+    assert!(report.waited >= 300 && report.dropped == 0, "{report:?}");
 }

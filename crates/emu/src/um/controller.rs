@@ -245,8 +245,21 @@ pub enum Verdict {
     Over,
 }
 
+/// What somebody outside says before time goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pace {
+    /// It may.
+    On,
+    /// Guests look at what somebody asks for or types, when the network's time is this.
+    Wake(Time),
+    /// The network is over.
+    Over,
+}
+
+/// Asked before the network's time goes on, with that time and the one it would become. It may wait.
+pub type Pacer = Box<dyn FnMut(Time, Time) -> Pace>;
+
 /// Guests on a network.
-#[derive(Debug)]
 pub struct Controller<N, T> {
     /// Between them.
     pub network: N,
@@ -266,6 +279,8 @@ pub struct Controller<N, T> {
     wake_at: u64,
     wakes_for: u8,
     silence_ms: u16,
+    /// Where somebody types, time goes no faster than theirs.
+    pacer: Option<Pacer>,
 }
 
 impl<N: Network, T: Tap> Controller<N, T> {
@@ -286,7 +301,18 @@ impl<N: Network, T: Tap> Controller<N, T> {
             wake_at: NEVER,
             wakes_for: 0,
             silence_ms: SILENCE_MS,
+            pacer: None,
         }
+    }
+
+    /// Asks `pacer` before time goes on, once the network has begun.
+    pub fn pace_by(&mut self, pacer: Pacer) {
+        self.pacer = Some(pacer);
+    }
+
+    /// Asks nobody any more. What the pacer held is gone then: a terminal is as it was.
+    pub fn pace_no_more(&mut self) {
+        self.pacer = None;
     }
 
     /// A guest that says nothing for so many milliseconds of the machine's time has failed; a minute unless this is called.
@@ -340,7 +366,7 @@ impl<N: Network, T: Tap> Controller<N, T> {
 
     /// The network's time.
     pub fn now(&self) -> Time {
-        Time::from_ns(self.now.saturating_sub(BOOT.as_ns()))
+        network_time(self.now)
     }
 
     /// Packets whose bytes were kept at once, at most.
@@ -355,8 +381,7 @@ impl<N: Network, T: Tap> Controller<N, T> {
     /// When the network does something next, in guests' time.
     fn deadline(&mut self) -> u64 {
         let at = self.network.deadline();
-        let at = if at == Time::NEVER { NEVER } else { BOOT.as_ns().saturating_add(at.as_ns()).min(NEVER) };
-        at.min(self.look_at).min(self.wake_at)
+        guests_time(at).min(self.look_at).min(self.wake_at)
     }
 
     /// Runs until `look`, asked whenever a guest has nothing more to do at its instant, says that it is over, or until the end.
@@ -383,6 +408,19 @@ impl<N: Network, T: Tap> Controller<N, T> {
             let requests = self.guests.iter().enumerate();
             let (at, place) = requests.map(|(place, guest)| (guest.request, place)).min().unwrap_or((NEVER, 0));
             let next = at.min(deadline).max(self.now);
+            if self.has_begun() && next > self.now {
+                let (now, then) = (self.now(), network_time(next.min(self.end)));
+                match self.pacer.as_mut().map_or(Pace::On, |pacer| pacer(now, then)) {
+                    Pace::On => {}
+                    Pace::Wake(at) => {
+                        self.now = guests_time(at).clamp(self.now, next);
+                        self.network.run_until(self.now());
+                        self.wake_soon(COMMANDS);
+                        continue;
+                    }
+                    Pace::Over => return Ok(()),
+                }
+            }
             if next >= self.end {
                 if self.end < NEVER {
                     self.now = self.end;
@@ -687,6 +725,16 @@ impl<N: Network, T: Tap> Controller<N, T> {
         }
         Ok(())
     }
+}
+
+/// The network's time, of guests'. It begins when they have booted.
+fn network_time(ns: u64) -> Time {
+    if ns >= NEVER { Time::NEVER } else { Time::from_ns(ns.saturating_sub(BOOT.as_ns())) }
+}
+
+/// Guests' time, of the network's.
+fn guests_time(at: Time) -> u64 {
+    if at == Time::NEVER { NEVER } else { BOOT.as_ns().saturating_add(at.as_ns()).min(NEVER) }
 }
 
 /// Whether a frame, with the device's header before it, holds IPv4 or IPv6.

@@ -7,14 +7,16 @@
 use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode};
 use std::time::Duration;
 
+use nix::fcntl::{FcntlArg, FdFlag, OFlag, fcntl};
 use nix::mount::{MsFlags, mount};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::pty::openpty;
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::socket::SockProtocol;
@@ -24,11 +26,12 @@ use serde::{Deserialize, Serialize};
 
 use super::boot::SHARED;
 use super::controller::{BOOT, COMMANDS, CONNECTIONS, WAKE};
+use super::keys::{self, Input, Screen, whole};
 use crate::diag::{Connection, ended_connections, open_connections};
 use crate::net::{Addresses, Net, Sysctl, be_device, set_sysctls};
 use crate::netlink::Netlink;
 use crate::space::ENDS;
-use crate::sys::{Before, hear_frames};
+use crate::sys::{Before, hear_frames, set_terminal_size};
 
 /// What a guest is told.
 #[derive(Debug, Serialize, Deserialize)]
@@ -41,8 +44,8 @@ pub(crate) struct Inside {
     /// Text of `/etc/hosts`.
     pub(crate) hosts: String,
     pub(crate) env: Vec<(String, String)>,
-    /// By their place among all commands.
-    pub(crate) commands: Vec<(usize, Vec<String>)>,
+    /// By their place among all commands, and what they read.
+    pub(crate) commands: Vec<(usize, Vec<String>, Input)>,
     /// Where commands start.
     pub(crate) folder: PathBuf,
 }
@@ -92,6 +95,7 @@ pub(crate) struct Asked {
     pub(crate) host: usize,
     pub(crate) argv: Vec<String>,
     pub(crate) folder: PathBuf,
+    pub(crate) input: Input,
 }
 
 /// Begin and end of the name of a file with an [`Asked`]; its name is between them.
@@ -168,10 +172,20 @@ fn live(work: &str, place: usize) -> Result<(), String> {
     let ended = Netlink::listen(SockProtocol::NetlinkSockDiag, ENDS).map_err(failed("hearing of sockets that end"))?;
     let wake = hear_frames(WAKE).map_err(failed("hearing of the controller"))?;
     std::thread::sleep(until_begin());
-    let mut guest = Live { inside, place, signals, sockets, ended, wake, running: Vec::new(), asked: BTreeSet::new() };
+    let mut guest = Live {
+        inside,
+        place,
+        signals,
+        sockets,
+        ended,
+        wake,
+        running: Vec::new(),
+        terminals: Vec::new(),
+        asked: BTreeSet::new(),
+    };
     let commands = std::mem::take(&mut guest.inside.commands);
-    for (command, argv) in commands {
-        guest.start(command.to_string(), &argv, &guest.inside.folder.clone())?;
+    for (command, argv, input) in commands {
+        guest.start(command.to_string(), &argv, &guest.inside.folder.clone(), &input)?;
     }
     guest.serve()
 }
@@ -186,14 +200,51 @@ struct Live {
     wake: OwnedFd,
     /// Processes, and the commands that they are.
     running: Vec<(i32, String)>,
+    /// Terminals of commands.
+    terminals: Vec<Terminal>,
     /// What was asked for and has been started.
     asked: BTreeSet<String>,
 }
 
+/// A terminal of a command's: its end that is not the command's.
+struct Terminal {
+    command: String,
+    keys: File,
+    /// What the command writes goes there.
+    out: File,
+    /// Typed, and not taken yet.
+    typed: Vec<u8>,
+}
+
+impl Terminal {
+    /// Passes on what can be; false: nobody has the other end any more.
+    fn pass_on(&mut self) -> bool {
+        while !self.typed.is_empty() {
+            match self.keys.write(&self.typed) {
+                Ok(written) => drop(self.typed.drain(..written)),
+                Err(_) => break,
+            }
+        }
+        let mut bytes = [0; 4096];
+        loop {
+            match self.keys.read(&mut bytes) {
+                Ok(0) => return false,
+                Ok(read) => {
+                    let _ = self.out.write_all(&bytes[..read]);
+                }
+                Err(error) => return error.kind() == io::ErrorKind::WouldBlock,
+            }
+        }
+    }
+}
+
 impl Live {
-    fn start(&mut self, command: String, argv: &[String], folder: &Path) -> Result<(), String> {
-        match start(&self.inside, &command, argv, folder) {
-            Ok(pid) => self.running.push((pid, command)),
+    fn start(&mut self, command: String, argv: &[String], folder: &Path, input: &Input) -> Result<(), String> {
+        match start(&self.inside, &command, argv, folder, input) {
+            Ok((pid, terminal)) => {
+                self.running.push((pid, command));
+                self.terminals.extend(terminal);
+            }
             Err(error) => {
                 let shared = Path::new(SHARED);
                 let why = format!("airtcp: {}: {error}\n", argv.first().map_or("", String::as_str));
@@ -206,14 +257,20 @@ impl Live {
 
     fn serve(&mut self) -> Result<(), String> {
         loop {
-            let mut fds = [
+            let mut fds = vec![
                 PollFd::new(self.signals.as_fd(), PollFlags::POLLIN),
                 PollFd::new(self.wake.as_fd(), PollFlags::POLLIN),
             ];
+            for Terminal { keys, typed, .. } in &self.terminals {
+                let more = if typed.is_empty() { PollFlags::empty() } else { PollFlags::POLLOUT };
+                fds.push(PollFd::new(keys.as_fd(), PollFlags::POLLIN | more));
+            }
             if poll(&mut fds, PollTimeout::NONE).is_err() {
                 continue;
             }
             while let Ok(Some(_)) = self.signals.read_signal() {}
+            // Before it is told that a command has ended: its last words.
+            self.terminals.retain_mut(Terminal::pass_on);
             self.reap()?;
             let mut what = 0;
             let mut body = [0; 64];
@@ -226,6 +283,7 @@ impl Live {
             }
             if what & COMMANDS != 0 {
                 self.run_asked()?;
+                self.take_keys();
             }
         }
     }
@@ -262,6 +320,18 @@ impl Live {
         OpenOptions::new().create(true).append(true).open(path)?.write_all(&line)
     }
 
+    fn take_keys(&mut self) {
+        for terminal in &mut self.terminals {
+            for lot in keys::take(Path::new(SHARED), &terminal.command) {
+                terminal.typed.extend_from_slice(&lot.keys);
+                if let Some(size) = lot.size {
+                    let _ = set_terminal_size(terminal.keys.as_raw_fd(), size);
+                }
+            }
+        }
+        self.terminals.retain_mut(Terminal::pass_on);
+    }
+
     fn run_asked(&mut self) -> Result<(), String> {
         let shared = Path::new(SHARED);
         for name in asked(shared) {
@@ -271,7 +341,7 @@ impl Live {
             let text = fs::read_to_string(shared.join(format!("{}{name}{}", ASKED.0, ASKED.1)));
             let Some(asked) = text.ok().and_then(|text| serde_json::from_str::<Asked>(&text).ok()) else { continue };
             if asked.host == self.place {
-                self.start(name, &asked.argv, &asked.folder)?;
+                self.start(name, &asked.argv, &asked.folder, &asked.input)?;
             }
         }
         Ok(())
@@ -288,15 +358,46 @@ pub(crate) fn until_begin() -> Duration {
     Duration::from_nanos(BOOT.as_ns().saturating_sub(now_ns()))
 }
 
-fn start(inside: &Inside, command: &str, argv: &[String], folder: &Path) -> io::Result<i32> {
+fn start(
+    inside: &Inside,
+    command: &str,
+    argv: &[String],
+    folder: &Path,
+    input: &Input,
+) -> io::Result<(i32, Option<Terminal>)> {
     let Some((program, arguments)) = argv.split_first() else { return Err(io::ErrorKind::NotFound.into()) };
-    let path = Path::new(SHARED).join(output(command));
-    let out = OpenOptions::new().create(true).append(true).open(path)?;
+    let shared = Path::new(SHARED);
+    let out = OpenOptions::new().create(true).append(true).open(shared.join(output(command)))?;
     let mut child = Command::new(program);
     child.env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin").env("TMPDIR", TEMPORARY);
     child.args(arguments).envs(inside.env.iter().map(|(key, value)| (key, value)));
-    child.stdin(File::open("/dev/null")?).stdout(out.try_clone()?).stderr(Stdio::from(out));
+    let mut terminal = None;
+    let mut before = Before::default();
+    match input {
+        Input::Nothing => child.stdin(File::open("/dev/null")?).stdout(out.try_clone()?).stderr(out),
+        Input::Whole => child.stdin(File::open(shared.join(whole(command)))?).stdout(out.try_clone()?).stderr(out),
+        Input::Terminal(screen) => {
+            let (keys, theirs) = open_terminal(screen)?;
+            terminal = Some(Terminal { command: command.to_owned(), keys, out, typed: Vec::new() });
+            before.begins_session = true;
+            child.env("TERM", &screen.term);
+            child.stdin(theirs.try_clone()?).stdout(theirs.try_clone()?).stderr(theirs)
+        }
+    };
     child.current_dir(if folder.is_dir() { folder } else { Path::new("/") });
-    Before::default().apply(&mut child);
-    Ok(airtcp_core::convert::signed32(child.spawn()?.id()))
+    before.apply(&mut child);
+    Ok((airtcp_core::convert::signed32(child.spawn()?.id()), terminal))
+}
+
+/// A terminal that nobody has yet: the end for keys, which never waits, and the command's.
+fn open_terminal(screen: &Screen) -> io::Result<(File, File)> {
+    let ends = openpty(None, None)?;
+    for end in [&ends.master, &ends.slave] {
+        fcntl(end, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC))?;
+    }
+    fcntl(&ends.master, FcntlArg::F_SETFL(OFlag::O_NONBLOCK | OFlag::O_RDWR))?;
+    if let Some(size) = screen.size {
+        set_terminal_size(ends.master.as_raw_fd(), size)?;
+    }
+    Ok((File::from(ends.master), File::from(ends.slave)))
 }

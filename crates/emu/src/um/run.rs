@@ -3,26 +3,32 @@
 // The machine's own processes are waited for in the machine's time, and a guest's in its own.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
+use std::cell::RefCell;
 use std::fs;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Instant;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 use airtcp_core::convert::{count, signed32};
 use airtcp_core::table::Table;
 use airtcp_core::units::{Span, Time};
 use airtcp_sim::scenario::Scenario;
 use nix::mount::{MsFlags, mount};
+use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sched::{CloneFlags, CpuSet, sched_getcpu, sched_setaffinity, unshare};
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::time::TimeSpec;
 use nix::unistd::Pid;
 use serde_json::{Map, Value, json};
 
 use super::boot::{self, Card, Kernel};
-use super::controller::{Controller, Guest, Verdict};
+use super::controller::{Controller, Guest, Pace, Verdict};
 use super::inside::{self, Inside, Look};
+use super::keys::{self, Input, Keyboard, Screen, Typed, whole};
 use crate::Stop;
 use crate::addresses::hosts_file;
 use crate::connections::Seen;
@@ -53,10 +59,12 @@ pub(crate) fn run(plan: &Plan, guests_plan: &Guests) -> Result<ExitCode, Stop> {
     become_root().map_err(Stop::bad_input)?;
     let work = private_folder(&guests_plan.kernel).map_err(Stop::failure)?;
     let begun = Instant::now();
-    let kernels =
-        tell(plan, guests_plan, &attached, &work).map_err(|error| Stop::failure(format!("guests: {error}")))?;
+    let told = inputs(plan, &work)
+        .and_then(|inputs| Ok((tell(plan, guests_plan, &attached, &work, &inputs)?, inputs)))
+        .map_err(|error| Stop::failure(format!("guests: {error}")));
+    let (kernels, inputs) = told?;
     let mut caught = SigSet::empty();
-    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
+    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGWINCH] {
         caught.add(signal);
     }
     let signals = sigprocmask(SigmaskHow::SIG_BLOCK, Some(&caught), None)
@@ -73,42 +81,43 @@ pub(crate) fn run(plan: &Plan, guests_plan: &Guests) -> Result<ExitCode, Stop> {
     let lasts = plan.for_s.map(Span::from_secs_f64);
     let mut controller = Controller::new(air, recorder, guests, lasts);
     controller.look_every(LOOK_EVERY);
-    let mut outputs = Outputs::new(plan, &work);
     let names = real.iter().map(|real| real.name.clone());
     let hosts_shown = names.map(|name| StateHost { name, space: -1, env: Vec::new() }).collect();
     let shown = State { name: scenario.name().to_owned(), init: 0, guests: Some(work.clone()), hosts: hosts_shown };
     let _shown =
         shown.show().map_err(|error| Stop::failure(format!("showing the network to `airtcp exec`: {error}")))?;
-    let mut asked = 0;
-    let hosts = real.len();
-    let mut turns = 0u32;
-    let mut interrupted = None;
-    let ran = controller.run(&mut |_| {
-        turns = turns.wrapping_add(1);
-        if turns % LOOK == 0 {
-            if let Ok(Some(signal)) = signals.read_signal() {
-                interrupted = Some(signed32(signal.ssi_signo));
-                return Verdict::Over;
-            }
-            outputs.show(plan);
-            if has_failed(&work, hosts) {
-                return Verdict::Over;
-            }
-            let asked_now = inside::asked(&work).len();
-            if asked_now > asked {
-                asked = asked_now;
-                return if outputs.look() == Verdict::Over { Verdict::Over } else { Verdict::Wake };
-            }
-        }
-        outputs.look()
-    });
+    let typed_at = inputs.iter().position(|input| matches!(input, Input::Terminal(_)));
+    let keyboard = typed_at.map(|place| Keyboard::take(place.to_string())).transpose();
+    let keyboard = keyboard.map_err(|error| Stop::failure(format!("the terminal: {error}")))?;
+    let outside = Rc::new(RefCell::new(Outside {
+        outputs: Outputs::new(plan, &work),
+        signals,
+        keyboard,
+        work: work.clone(),
+        hosts: real.len(),
+        turns: 0,
+        asked: 0,
+        interrupted: None,
+        anchor: None,
+        looked: Instant::now(),
+    }));
+    if typed_at.is_some() {
+        let pacer = Rc::clone(&outside);
+        controller.pace_by(Box::new(move |now, then| pacer.borrow_mut().pace(now, then)));
+    }
+    let ran = controller.run(&mut |_| outside.borrow_mut().look());
     let ended = controller.now();
+    controller.pace_no_more();
+    let Outside { mut outputs, keyboard, interrupted, .. } =
+        Rc::into_inner(outside).ok_or_else(|| Stop::failure("the terminal is still in use"))?.into_inner();
     if ran.is_ok() && plan.record.is_some() && interrupted.is_none() {
         // If a guest has failed, what it knew last is what there is.
         let _ = controller.look_once_more(LAST_LOOK);
     }
-    outputs.show(plan);
+    outputs.show();
     outputs.look();
+    // Lines from here on need the terminal as it was.
+    drop(keyboard);
     drop(running);
     if let Some(why) = not_ready(&work, &real) {
         return Err(Stop::failure(why));
@@ -131,7 +140,7 @@ pub(crate) fn run(plan: &Plan, guests_plan: &Guests) -> Result<ExitCode, Stop> {
         plan,
         guests_plan,
         controller,
-        &Told { real: &real, left_out, outputs: &outputs, work: &work, ended, wall_s },
+        &Told { real: &real, left_out, outputs: &outputs, work: &work, ended, wall_s, is_typed: typed_at.is_some() },
     )?;
     let code = interrupted.map_or_else(|| outputs.code(plan), |number| 128 + number);
     Ok(ExitCode::from(u8::try_from(code).unwrap_or(1)))
@@ -163,7 +172,13 @@ pub(crate) fn private_folder(kernel: &Path) -> Result<PathBuf, String> {
 }
 
 /// Writes down what each guest is told, and how it is started.
-fn tell(plan: &Plan, guests_plan: &Guests, attached: &Attached, work: &Path) -> std::io::Result<Vec<Kernel>> {
+fn tell(
+    plan: &Plan,
+    guests_plan: &Guests,
+    attached: &Attached,
+    work: &Path,
+    inputs: &[Input],
+) -> std::io::Result<Vec<Kernel>> {
     // By a name without spaces, which would end the word on a kernel's command line.
     let init = work.join("init");
     std::os::unix::fs::symlink(fs::read_link("/proc/self/exe")?, &init)?;
@@ -180,7 +195,7 @@ fn tell(plan: &Plan, guests_plan: &Guests, attached: &Attached, work: &Path) -> 
             sysctls: real.sysctls.clone(),
             hosts: hosts.clone(),
             env,
-            commands: commands.map(|(place, command)| (place, command.argv.clone())).collect(),
+            commands: commands.map(|(place, command)| (place, command.argv.clone(), inputs[place].clone())).collect(),
             folder: folder.clone(),
         };
         fs::write(work.join(inside::told(place)), serde_json::to_vec(&inside)?)?;
@@ -213,9 +228,144 @@ fn not_ready(work: &Path, real: &[crate::world::Real]) -> Option<String> {
     })
 }
 
+/// What the plan's commands read, by their place. What is whole is put where guests find it.
+fn inputs(plan: &Plan, work: &Path) -> std::io::Result<Vec<Input>> {
+    let input = |(place, command): (usize, &crate::plan::Command)| {
+        if !command.reads {
+            return Ok(Input::Nothing);
+        }
+        if is_terminal() {
+            return Ok(Input::Terminal(Screen::here()));
+        }
+        std::io::copy(&mut std::io::stdin(), &mut fs::File::create(work.join(whole(&place.to_string())))?)?;
+        Ok(Input::Whole)
+    };
+    plan.commands.iter().enumerate().map(input).collect()
+}
+
+fn is_terminal() -> bool {
+    nix::unistd::isatty(std::io::stdin()).unwrap_or(false)
+}
+
+/// Who is outside of the network: signals, commands that somebody asks for, and whoever sits at the terminal.
+struct Outside {
+    outputs: Outputs,
+    signals: SignalFd,
+    /// If there is one, time goes no faster than the machine's.
+    keyboard: Option<Keyboard>,
+    work: PathBuf,
+    hosts: usize,
+    turns: u32,
+    /// Commands that were asked for so far.
+    asked: usize,
+    interrupted: Option<i32>,
+    /// The machine's time and the network's that belong together.
+    anchor: Option<(Instant, Time)>,
+    /// When keyboard and signals were last looked at.
+    looked: Instant,
+}
+
+/// The keyboard is looked at this often, whatever the network does, and other terminals' commands.
+const KEYS: Duration = Duration::from_millis(20);
+
+impl Outside {
+    /// After each turn of a guest.
+    fn look(&mut self) -> Verdict {
+        self.turns = self.turns.wrapping_add(1);
+        if self.turns % LOOK == 0 {
+            if self.is_interrupted() {
+                return Verdict::Over;
+            }
+            self.outputs.show();
+            if has_failed(&self.work, self.hosts) {
+                return Verdict::Over;
+            }
+            if self.is_asked() {
+                return if self.outputs.look() == Verdict::Over { Verdict::Over } else { Verdict::Wake };
+            }
+        }
+        self.outputs.look()
+    }
+
+    fn is_interrupted(&mut self) -> bool {
+        while let Ok(Some(signal)) = self.signals.read_signal() {
+            let number = signed32(signal.ssi_signo);
+            // The terminal's new size is looked at with its keys.
+            if number != Signal::SIGWINCH as i32 {
+                self.interrupted = Some(number);
+            }
+        }
+        self.interrupted.is_some()
+    }
+
+    /// Whether somebody else has asked for a command, or typed.
+    fn is_asked(&mut self) -> bool {
+        let asked = inside::asked(&self.work).len();
+        let is_new = asked > self.asked;
+        self.asked = asked;
+        is_new || keys::are_waiting(&self.work)
+    }
+
+    /// Before time goes on to `then`: waits until the machine's has gone on as far, or somebody types. If the network is slower than the
+    /// machine, it does not hurry afterwards.
+    fn pace(&mut self, now: Time, then: Time) -> Pace {
+        let (begun, at) = *self.anchor.get_or_insert((Instant::now(), now));
+        let due = (then != Time::NEVER).then(|| begun + Duration::from_nanos(then.since(at).as_ns()));
+        if let Some(late) = due.and_then(|due| Instant::now().checked_duration_since(due)) {
+            if late > KEYS {
+                self.anchor = Some((Instant::now(), then));
+            }
+            if self.looked.elapsed() < KEYS {
+                return Pace::On;
+            }
+        }
+        loop {
+            self.outputs.show();
+            let left = due.map_or(KEYS, |due| due.saturating_duration_since(Instant::now())).min(KEYS);
+            let keys = self.wait(left);
+            self.looked = Instant::now();
+            if self.is_interrupted() {
+                return Pace::Over;
+            }
+            let typed = self.keyboard.as_mut().map_or(Ok(Typed::Nothing), |own| own.hand_on(&self.work, keys));
+            match typed {
+                Ok(Typed::Nothing) => {}
+                Ok(Typed::Keys) => return Pace::Wake(at + Span::from_ns(nanos(begun.elapsed()))),
+                Ok(Typed::Leave) | Err(_) => {
+                    self.interrupted = Some(Signal::SIGINT as i32);
+                    return Pace::Over;
+                }
+            }
+            if left == KEYS && self.is_asked() {
+                return Pace::Wake(at + Span::from_ns(nanos(begun.elapsed())));
+            }
+            if due.is_some_and(|due| Instant::now() >= due) {
+                return Pace::On;
+            }
+        }
+    }
+
+    /// Waits for keys or a signal, and says whether there are keys.
+    fn wait(&self, left: Duration) -> bool {
+        let mut fds = vec![PollFd::new(self.signals.as_fd(), PollFlags::POLLIN)];
+        let keys = self.keyboard.as_ref().and_then(Keyboard::waits_for);
+        fds.extend(keys.map(|keys| PollFd::new(keys, PollFlags::POLLIN)));
+        let left = TimeSpec::from_duration(left);
+        ppoll(&mut fds, Some(left), None).is_ok() && fds.get(1).and_then(PollFd::any).unwrap_or(false)
+    }
+}
+
+fn nanos(span: Duration) -> u64 {
+    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
+}
+
 /// What commands write, and how they end.
 struct Outputs {
     work: PathBuf,
+    /// By place: the host, and whether it is in front.
+    commands: Vec<(String, bool)>,
+    /// Of a line: on a terminal that is somebody else's it does not begin at the left by itself.
+    line_end: &'static str,
     status: Vec<Option<i32>>,
     shown: Vec<u64>,
     decider: Option<usize>,
@@ -226,7 +376,16 @@ impl Outputs {
         let many = plan.commands.len();
         let in_front = plan.commands.iter().position(|command| command.in_front);
         let last = if plan.for_s.is_none() { many.checked_sub(1) } else { None };
-        Outputs { work: work.to_owned(), status: vec![None; many], shown: vec![0; many], decider: in_front.or(last) }
+        let commands = plan.commands.iter().map(|command| (command.host.clone(), command.in_front)).collect();
+        let is_typed = plan.commands.iter().any(|command| command.reads) && is_terminal();
+        Outputs {
+            work: work.to_owned(),
+            commands,
+            line_end: if is_typed { "\r\n" } else { "\n" },
+            status: vec![None; many],
+            shown: vec![0; many],
+            decider: in_front.or(last),
+        }
     }
 
     /// Whether the command that decides has ended, or all of them.
@@ -241,26 +400,28 @@ impl Outputs {
     }
 
     /// Writes what commands have written since the last time. Lines of those that are not in front say whose they are.
-    fn show(&mut self, plan: &Plan) {
-        for (place, command) in plan.commands.iter().enumerate() {
+    fn show(&mut self) {
+        let mut out = std::io::stdout().lock();
+        for (place, (host, in_front)) in self.commands.iter().enumerate() {
             let Ok(mut file) = fs::File::open(self.work.join(inside::output(place))) else { continue };
             let mut bytes = Vec::new();
             if file.seek(SeekFrom::Start(self.shown[place])).and_then(|_| file.read_to_end(&mut bytes)).is_err() {
                 continue;
             }
-            let whole = if command.in_front || self.status[place].is_some() {
+            let whole = if *in_front || self.status[place].is_some() {
                 bytes.len()
             } else {
                 bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1)
             };
             self.shown[place] += u64::from(count(whole));
-            let text = String::from_utf8_lossy(&bytes[..whole]);
-            if command.in_front {
-                print!("{text}");
+            if *in_front {
+                let _ = out.write_all(&bytes[..whole]);
             } else {
-                text.lines().for_each(|line| println!("{}: {line}", command.host));
+                let text = String::from_utf8_lossy(&bytes[..whole]);
+                text.lines().for_each(|line| drop(write!(out, "{host}: {line}{}", self.line_end)));
             }
         }
+        let _ = out.flush();
     }
 
     fn code(&self, plan: &Plan) -> i32 {
@@ -292,6 +453,8 @@ struct Told<'a> {
     work: &'a Path,
     ended: Time,
     wall_s: f64,
+    /// Somebody had a terminal in it.
+    is_typed: bool,
 }
 
 fn finish(
@@ -332,6 +495,7 @@ fn finish(
         "validity": "virtual",
         "kernel": guests_plan.name,
         "tcp_small_queues": true,
+        "repeatable": !told.is_typed,
         "driver": { "wall_s": told.wall_s },
         "most_packets_inside": controller.most_inside(),
         "hosts": hosts,

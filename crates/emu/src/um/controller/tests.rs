@@ -536,3 +536,46 @@ fn a_guest_that_says_nothing_has_failed() {
     silent.join().unwrap();
     std::fs::remove_file(path).unwrap();
 }
+
+/// A network in which all wait goes on for as long as somebody may type, and guests are woken at the time that the pacer says.
+#[test]
+fn a_pacer_keeps_a_network_of_waiting_guests_and_wakes_them() {
+    let (one, time, path) = guest("paced", 0);
+    let copy = path.clone();
+    let waits = std::thread::spawn(move || {
+        let mut fake = Fake::new(time, &copy);
+        while fake.wait(NEVER) {
+            fake.received();
+        }
+        fake.woken
+    });
+    let mut controller = Controller::new(Pipe::default(), Seen::default(), vec![one], None);
+    let mut asked = 0;
+    let at = |ms| Time::ZERO + Span::from_ms(ms);
+    controller.pace_by(Box::new(move |now, then| {
+        asked += 1;
+        match asked {
+            1 => {
+                assert_eq!((now, then), (at(0), Time::NEVER));
+                Pace::Wake(at(5))
+            }
+            // The wake itself comes up.
+            2 => {
+                assert!(then <= at(6), "{then}");
+                Pace::On
+            }
+            // A time that has gone by is now.
+            3 => Pace::Wake(at(1)),
+            4 => Pace::On,
+            _ => Pace::Over,
+        }
+    }));
+    controller.run(&mut |_| Verdict::On).unwrap();
+    controller.pace_no_more();
+    assert!(matches!(controller.go_on(&mut |_| Verdict::On), Err(Failure::Idle(_))));
+    drop(controller);
+    let woken = waits.join().unwrap();
+    assert!(woken.len() == 2 && (5_000_000..=6_000_000).contains(&woken[0]), "{woken:?}");
+    assert!(woken[1] >= woken[0] && woken[1] <= 7_000_000, "{woken:?}");
+    std::fs::remove_file(path).unwrap();
+}
