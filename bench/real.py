@@ -8,9 +8,9 @@ runs each. Under `airtcp shell` a program on one host writes to TCP of this mach
 then on.
 
 The prediction is the simulation of flows in their place: without TCP small queues, which TUN ends, and without receive
-offload, which TUN has not. Its figures are means of three seeds. The row with a gate is simulated with small queues; the
-sender's own round trip means nothing there. Goals: goodput within 3 %, idle ping within 0.3 ms, the others within 10 %;
-what misses its goal is marked. A run that airtcp calls invalid is shown and marked, too.
+offload, which TUN has not. Its figures are means of three seeds. The row with a gate is simulated with small queues.
+The sender's own round trip means nothing there. Goals: goodput within 3 %, idle ping within 0.3 ms, the others within
+10 %. What misses its goal is marked. A run that airtcp calls invalid is shown and marked, too.
 """
 
 from __future__ import annotations
@@ -139,7 +139,8 @@ def predicted(scenario: Json, seed: int, folder: Path) -> Run:
     ping = {**ping, "start": "0s", "traffic": {"kind": "ping", "interval": "50ms"}}
     times = {"duration": f"{LAST_S}s", "warmup": f"{WARMUP_S}s", "seed": seed}
     loaded = simulate({**scenario, **times, "flows": [transfer, ping, *others]}, folder)
-    idle = simulate({**scenario, "duration": "1400ms", "warmup": "400ms", "seed": seed, "flows": [ping, *others]}, folder)
+    short = {"duration": "1400ms", "warmup": "400ms", "seed": seed}
+    idle = simulate({**scenario, **short, "flows": [ping, *others]}, folder)
     return Run(
         loaded["transfer"]["goodput_bps"] / 1e6,
         idle["ping"]["rtt_mean_ms"],
@@ -207,8 +208,10 @@ def main() -> None:
     arguments = parser.parse_args()
     begun = time.monotonic()
     print(
-        "| scenario | goodput, Mbit/s: real | predicted | | idle ping, ms: real | predicted | | ping under load, ms: real "
-        "| predicted | | round trip of TCP, ms: real | predicted | | late, 99 %, us | |\n" + "|---" * 15 + "|"
+        "| scenario | goodput, Mbit/s: real | predicted | | idle ping, ms: real | predicted | "
+        "| ping under load, ms: real | predicted | | round trip of TCP, ms: real | predicted | | late, 99 %, us | |\n"
+        + "|---" * 15
+        + "|"
     )
     rows, all_reached = [], []
     for name in arguments.only or SCENARIOS:
@@ -226,7 +229,8 @@ def main() -> None:
         of = [reached[figure] for reached in all_reached if figure in reached]
         print(f"{figure}: {sum(of)} of {len(of)} within the goal")
     invalid = sum(run["validity"] == "invalid" for each in rows for run in each["real"])
-    print(f"{invalid} runs invalid; {time.monotonic() - begun:.0f} s; load {os.getloadavg()[0]:.1f}, Linux {os.uname().release}")
+    took, load = time.monotonic() - begun, os.getloadavg()[0]
+    print(f"{invalid} runs invalid; {took:.0f} s; load {load:.1f}, Linux {os.uname().release}")
     if arguments.out:
         arguments.out.write_text(json.dumps(rows, indent=1) + "\n")
 

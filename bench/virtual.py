@@ -1,10 +1,10 @@
 """Real kernels in virtual time beside the simulation: goodput and ping of ten scenarios, as a table.
 
-Usage: virtual.py [--kernel VERSION|FILE] [--only NAME ...] [--seeds N] [--out FILE]
+Usage: virtual.py [--kernel VERSION|FILE] [--beside VERSION|FILE] [--only NAME ...] [--seeds N] [--out FILE]
        virtual.py --speed [--kernel VERSION|FILE]
 
 Each scenario runs with N seeds (3 unless said). Figures are means with 95 % intervals; the difference is that of the
-means.
+means. With --beside another kernel takes the place of the simulation: does 6.1 behave as 6.12 does?
 
 A program on one host writes to TCP as fast as it may for 7.5 s, and a ping goes every 100 ms. Both hosts are Linux
 kernels under `airtcp shell --virtual` (tools/uml/build.py makes one). The simulation has flows in their place. Goodput
@@ -185,6 +185,7 @@ def speed(kernel: str) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kernel", default="6.12", help="version that tools/uml/build.py has built, or a file")
+    parser.add_argument("--beside", metavar="KERNEL", help="another kernel, in place of the simulation")
     parser.add_argument("--only", nargs="+", choices=SCENARIOS, metavar="NAME", help=", ".join(SCENARIOS))
     parser.add_argument("--seeds", type=int, default=3, metavar="N", help="runs of each scenario (default: 3)")
     parser.add_argument("--out", type=Path, help="write the figures as JSON")
@@ -193,7 +194,8 @@ def main() -> None:
     if arguments.speed:
         return speed(arguments.kernel)
     rows = []
-    print("| scenario | goodput, Mbit/s: kernel | simulated | | ping, ms: kernel | simulated | |")
+    one, other = ("kernel", "simulated") if arguments.beside is None else (arguments.kernel, arguments.beside)
+    print(f"| scenario | goodput, Mbit/s: {one} | {other} | | ping, ms: {one} | {other} | |")
     print("|---|---|---|---|---|---|---|")
     for name in arguments.only or SCENARIOS:
         kernel, model = [], []
@@ -203,10 +205,13 @@ def main() -> None:
                 path = Path(folder, "scenario.toml")
                 path.write_text(_airtcp.Checked.from_json(json.dumps(scenario), name, []).to_toml())
                 kernel.append(real(path, scenario, arguments.kernel, Path(folder)))
-                model.append(simulated(path))
+                if arguments.beside is None:
+                    model.append(simulated(path))
+                else:
+                    model.append(real(path, scenario, arguments.beside, Path(folder)))
         cells = [cell(kernel, model, column, digits) for column, digits in ((0, 2), (1, 1))]
         print(f"| {name} | {' | '.join(cells)} |", flush=True)
-        rows.append({"scenario": name, "kernel": kernel, "simulated": model})
+        rows.append({"scenario": name, one: kernel, other: model})
     if arguments.out:
         arguments.out.write_text(json.dumps(rows, indent=1) + "\n")
 

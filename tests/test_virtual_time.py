@@ -230,8 +230,8 @@ class Typist:
         """What was shown up to a text, which is shown within some time."""
         end = time.monotonic() + seconds
         while text not in self.shown:
-            left = end - time.monotonic()
-            assert left > 0 and select.select([self.master], [], [], left)[0], (text, self.shown)
+            left = max(end - time.monotonic(), 0)
+            assert select.select([self.master], [], [], left)[0], (text, self.shown)
             self.shown += os.read(self.master, 4096).decode(errors="replace")
         before, _, self.shown = self.shown.partition(text)
         return before + text

@@ -301,9 +301,7 @@ def begin(
         "scenario": plan.checked.to_json(),
         "file": plan.file,
         "hosts": plan.hosts,
-        "commands": [
-            {"host": c.host, "argv": c.argv, "in_front": c.in_front, "reads": c.reads} for c in plan.commands
-        ],
+        "commands": [{"host": c.host, "argv": c.argv, "in_front": c.in_front, "reads": c.reads} for c in plan.commands],
         "for_s": plan.for_s,
         "record": record,
         "internet": plan.internet,

@@ -155,7 +155,9 @@ impl<N: Network, P: Port> Driver<N, P> {
     pub fn turn(&mut self, clock: &impl Clock, watch: &mut Watch, tap: &mut impl Tap) -> Time {
         let began = clock.now();
         watch.begin_turn(began);
-        for (since, _) in self.may_wait_since.iter_mut().zip(&self.may_have).filter(|(since, has)| **has && **since == Time::NEVER) {
+        for (since, _) in
+            self.may_wait_since.iter_mut().zip(&self.may_have).filter(|(since, has)| **has && **since == Time::NEVER)
+        {
             *since = began;
         }
         self.catch_up(began, clock, watch, tap);

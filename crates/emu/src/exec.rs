@@ -101,10 +101,10 @@ fn in_guest(pid: i32, work: &Path, host: usize, command: &[&str]) -> Result<Exit
             std::thread::sleep(LOOK);
             continue;
         };
-        let mut keys: Vec<PollFd> = keyboard.waits_for().map(|fd| PollFd::new(fd, PollFlags::POLLIN)).into_iter().collect();
+        let mut keys = [PollFd::new(keyboard.waits_for(), PollFlags::POLLIN)];
         // Interrupted by the terminal's new size, which is looked at below.
         let _ = poll(&mut keys, PollTimeout::try_from(LOOK).unwrap_or(PollTimeout::ZERO));
-        let has_keys = keys.first().and_then(PollFd::any).unwrap_or(false);
+        let has_keys = keys[0].any().unwrap_or(false);
         if keyboard.hand_on(work, has_keys).map_err(failed)? == Typed::Leave {
             return Ok(ExitCode::from(LEFT));
         }

@@ -94,7 +94,7 @@ pub(crate) enum Typed {
     Nothing,
     /// Something has been handed on.
     Keys,
-    /// [`LEAVE`].
+    /// [`LEAVE`], or the terminal is gone.
     Leave,
 }
 
@@ -105,7 +105,6 @@ pub(crate) struct Keyboard {
     command: String,
     lots: u64,
     size: Option<(u16, u16)>,
-    is_open: bool,
 }
 
 impl Keyboard {
@@ -117,12 +116,12 @@ impl Keyboard {
         termios::cfmakeraw(&mut raw);
         termios::tcsetattr(&terminal, SetArg::TCSADRAIN, &raw)?;
         let size = terminal_size(terminal.as_raw_fd());
-        Ok(Keyboard { terminal, before, command, lots: 0, size, is_open: true })
+        Ok(Keyboard { terminal, before, command, lots: 0, size })
     }
 
-    /// What to wait for; `None`: no more keys will come.
-    pub(crate) fn waits_for(&self) -> Option<BorrowedFd<'_>> {
-        self.is_open.then(|| self.terminal.as_fd())
+    /// What to wait for.
+    pub(crate) fn waits_for(&self) -> BorrowedFd<'_> {
+        self.terminal.as_fd()
     }
 
     /// Hands on a lot of keys, which are there if `has_keys`, and the terminal's size if it is another now.
@@ -132,10 +131,9 @@ impl Keyboard {
             let mut bytes = [0; 4096];
             // Not by `Read`, which would keep some for itself.
             let read = nix::unistd::read(&self.terminal, &mut bytes).unwrap_or(0);
-            self.is_open = read > 0;
             keys.extend_from_slice(&bytes[..read]);
         }
-        if keys.contains(&LEAVE) {
+        if keys.contains(&LEAVE) || (has_keys && keys.is_empty()) {
             return Ok(Typed::Leave);
         }
         let size = terminal_size(self.terminal.as_raw_fd());

@@ -348,7 +348,7 @@ impl Outside {
     /// Waits for keys or a signal, and says whether there are keys.
     fn wait(&self, left: Duration) -> bool {
         let mut fds = vec![PollFd::new(self.signals.as_fd(), PollFlags::POLLIN)];
-        let keys = self.keyboard.as_ref().and_then(Keyboard::waits_for);
+        let keys = self.keyboard.as_ref().map(Keyboard::waits_for);
         fds.extend(keys.map(|keys| PollFd::new(keys, PollFlags::POLLIN)));
         let left = TimeSpec::from_duration(left);
         ppoll(&mut fds, Some(left), None).is_ok() && fds.get(1).and_then(PollFd::any).unwrap_or(false)
