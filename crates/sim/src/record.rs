@@ -187,12 +187,38 @@ pub(crate) struct Transfer {
     pub dropped_at_queues: u64,
 }
 
+/// How long transfers took. A sum of nanoseconds is the same in any order; one of seconds is not, to the last bit.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Durations {
+    count: u64,
+    sum_ns: u128,
+}
+
+impl Durations {
+    /// One more transfer.
+    pub fn add(&mut self, duration: Span) {
+        self.count += 1;
+        self.sum_ns += u128::from(duration.as_ns());
+    }
+
+    /// All of `other` as well.
+    pub fn join(&mut self, other: Durations) {
+        self.count += other.count;
+        self.sum_ns += other.sum_ns;
+    }
+
+    /// In seconds; none of no transfers.
+    pub fn mean_s(self) -> Option<f64> {
+        (self.count > 0).then(|| self.sum_ns as f64 / self.count as f64 / 1e9)
+    }
+}
+
 /// What is recorded while the run goes on.
 #[derive(Debug, Default)]
 pub(crate) struct Log {
     pub transfers: Vec<Transfer>,
-    /// By flow: how many that began after warmup and ended have been taken, and their durations together, s.
-    pub taken_transfers: BTreeMap<FlowId, (f64, f64)>,
+    /// By flow: those that began after warmup, ended, and have been taken.
+    pub taken_transfers: BTreeMap<FlowId, Durations>,
     pub drops: DropRows,
     retransmissions: RetransmissionRows,
     /// Rows of it that have been taken.

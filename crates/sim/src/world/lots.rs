@@ -15,9 +15,7 @@ impl World {
     pub fn take_tables(&mut self) -> Vec<Table> {
         for transfer in &self.log.transfers {
             if let Some(end) = transfer.end.filter(|_| transfer.start >= Time::ZERO + self.spec.warmup) {
-                let taken = self.log.taken_transfers.entry(transfer.flow).or_default();
-                taken.0 += 1.0;
-                taken.1 += end.since(transfer.start).as_secs_f64();
+                self.log.taken_transfers.entry(transfer.flow).or_default().add(end.since(transfer.start));
             }
         }
         let Log { transfers, .. } = &mut self.log;

@@ -11,8 +11,8 @@ use super::{RunOutput, World};
 use crate::air::link_totals;
 use crate::link::LinkTotals;
 use crate::record::{
-    AirRow, AirRows, Column, DaemonRow, Data, FlowRow, Flows, LinkRow, LinkRows, Table, TransferRows, millis, ratio,
-    secs_or_nan,
+    AirRow, AirRows, Column, DaemonRow, Data, Durations, FlowRow, Flows, LinkRow, LinkRows, Table, TransferRows,
+    millis, ratio, secs_or_nan,
 };
 use crate::spec::LinkId;
 use crate::summary::{AirSummary, GroupSummary, LinkSummary, MAX_AIR_LISTED, Reported, Summary, figure_of};
@@ -223,17 +223,13 @@ impl World {
             order[at].push(reported);
             group_of.push(at);
         }
-        let mut durations = vec![(0.0, 0.0); order.len()];
-        for (flow, taken) in &self.log.taken_transfers {
-            let (n, sum) = &mut durations[group_of[flow.0 as usize]];
-            *n += taken.0;
-            *sum += taken.1;
+        let mut durations = vec![Durations::default(); order.len()];
+        for (flow, &taken) in &self.log.taken_transfers {
+            durations[group_of[flow.0 as usize]].join(taken);
         }
         for t in &self.log.transfers {
             if let Some(end) = t.end.filter(|_| t.start >= Time::ZERO + self.spec.warmup) {
-                let (n, sum) = &mut durations[group_of[t.flow.0 as usize]];
-                *n += 1.0;
-                *sum += end.since(t.start).as_secs_f64();
+                durations[group_of[t.flow.0 as usize]].add(end.since(t.start));
             }
         }
         Summary {
@@ -243,7 +239,7 @@ impl World {
             groups: order
                 .iter()
                 .zip(durations)
-                .map(|(rows, (n, sum))| GroupSummary::new(rows, (n > 0.0).then(|| sum / n)))
+                .map(|(rows, durations)| GroupSummary::new(rows, durations.mean_s()))
                 .collect(),
             links: links
                 .iter()

@@ -37,7 +37,7 @@ fn counts<'a>(table: &'a Table, column: &str) -> &'a [u64] {
 
 #[test]
 fn daemons_hear_each_other_through_the_air() {
-    const SEEDS: u64 = 3;
+    const SEEDS: u64 = 12;
     let (mut heard_of_all, mut terminals, mut repeated) = ([0; 4], [0.0; 4], 0);
     for seed in 1..=SEEDS {
         let out = run(&["duration=20s", "warmup=5s", "nodes.phone.count=4", &format!("seed={seed}")]);
