@@ -196,19 +196,19 @@ pub(crate) struct Durations {
 
 impl Durations {
     /// One more transfer.
-    pub fn add(&mut self, duration: Span) {
+    pub(crate) fn add(&mut self, duration: Span) {
         self.count += 1;
         self.sum_ns += u128::from(duration.as_ns());
     }
 
     /// All of `other` as well.
-    pub fn join(&mut self, other: Durations) {
+    pub(crate) fn join(&mut self, other: Durations) {
         self.count += other.count;
         self.sum_ns += other.sum_ns;
     }
 
     /// In seconds; none of no transfers.
-    pub fn mean_s(self) -> Option<f64> {
+    pub(crate) fn mean_s(self) -> Option<f64> {
         (self.count > 0).then(|| self.sum_ns as f64 / self.count as f64 / 1e9)
     }
 }
