@@ -242,15 +242,14 @@ def test_the_advice_for_a_long_queue_holds_on_the_true_network(tmp_path: Path) -
 
 
 def test_the_promise_is_as_wide_as_seeds_twins_and_the_twins_error(found: Twin) -> None:
-    few = {"seeds": 2, "most_seeds": 2}
-    plain = advise_twin(replace(found, equals=found.equals[:1]), "plain", **few)
+    plain = advise_twin(replace(found, equals=found.equals[:1]), "plain", seeds=2, most_seeds=2)
     assert plain.best is not None
     best = plain.best.remedy.name
     assert plain.twin is not None
     promise, seeds = plain.twin["gain_over_twins"], plain.gain(best)
     assert promise["lo"] < (seeds.low or seeds.value) <= seeds.value <= (seeds.high or seeds.value) < promise["hi"]
     longer = found.path.changed(buffer_packets=2 * found.path.buffer_packets)
-    wider = advise_twin(replace(found, equals=(found.path, longer)), "two", **few)
+    wider = advise_twin(replace(found, equals=(found.path, longer)), "two", seeds=2, most_seeds=2)
     assert wider.twin is not None
     assert wider.twin["gain_over_twins"]["hi"] > 1.2 * promise["hi"], "with twice the queue there is more to gain"
 
