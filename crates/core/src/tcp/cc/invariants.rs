@@ -245,7 +245,7 @@ fn every_control_that_offers_hystart_lets_it_hear_every_ack() {
         }
         assert_eq!(w.ssthresh, 100, "{name}: the delay has doubled");
     }
-    assert_eq!(offer, ["reno", "cubic", "tcp_av", "dctcp"]);
+    assert!(["reno", "cubic", "tcp_av", "dctcp"].iter().all(|name| offer.contains(name)), "{offer:?}");
 }
 
 #[test]
