@@ -51,10 +51,12 @@ def test_a_cap_is_the_share_of_those_that_a_phone_counts() -> None:
 
 
 def test_phones_that_fall_back_after_collisions_collapse_and_the_daemon_helps() -> None:
-    without = cell(coop=[], **{RATE_CONTROL: "arf"})
-    helped = cell(**{RATE_CONTROL: "arf"})
-    assert total_mbps(without) < 5
-    assert total_mbps(helped) > 2 * total_mbps(without)
+    seeds = range(1, 5)
+    without = [total_mbps(cell(coop=[], seed=seed, **{RATE_CONTROL: "arf"})) for seed in seeds]
+    helped = [total_mbps(cell(seed=seed, **{RATE_CONTROL: "arf"})) for seed in seeds]
+    assert max(without) < 5
+    # With some seeds the cell stays collapsed for longer, so one alone tells little.
+    assert sum(helped) > 2 * sum(without)
 
 
 def test_with_the_shared_trigger_all_are_capped_and_share_alike() -> None:

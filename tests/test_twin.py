@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -114,13 +115,17 @@ def test_the_estimates_do_not_look_at_the_unseen_half(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("loss", "rate"), [(0.02, 8), (0.005, 15), (0.0, 20)])
 def test_the_smoothed_round_trip_is_that_of_the_sender(tmp_path: Path, loss: float, rate: float) -> None:
     """Delayed ACKs count in both: with small windows they are much of it."""
-    network = TWINS.wired(rate, 40, packets=150, loss=loss, duration=16)
-    (flow,) = observed(network, tmp_path).flows
-    truth = {key: value for key, value in network["scenario"].items() if key != "record"}
-    (own,) = run(truth, 1, TWINS.SEED)
-    for quantile in (25, 50, 95):
-        theirs, ours = (np.nanpercentile(trace.srtt_ms, quantile) for trace in (own, flow.trace))
-        assert ours == pytest.approx(theirs, rel=0.015)
+    quantiles, ratios = [25, 50, 95], []
+    for seed in (7, 8, 9):
+        network = TWINS.wired(rate, 40, packets=150, loss=loss, duration=16)
+        network["scenario"]["seed"] = seed
+        (flow,) = observed(network, tmp_path).flows
+        truth = {key: value for key, value in network["scenario"].items() if key != "record"}
+        (own,) = run(truth, 1, seed)
+        theirs, ours = (np.nanpercentile(trace.srtt_ms, quantiles) for trace in (own, flow.trace))
+        ratios.append(ours / theirs)
+    # A single loss moves the highest quantile of so short a run.
+    assert np.mean(ratios, axis=0) == pytest.approx(1, rel=0.015)
 
 
 def test_a_radio_is_told_from_a_line(tmp_path: Path) -> None:
@@ -288,7 +293,9 @@ def test_the_command_gives_advice_and_a_twin_that_runs(airtcp: Command, tmp_path
     file = captured(TWINS.wired(10, 20, packets=100, duration=12), tmp_path)
     done = airtcp("advise", file, "--seeds", "2", "--out", tmp_path / "out")
     assert done.returncode == 0, done.stderr
-    assert "Twin: 1 flow over 10" in done.stdout
+    told = re.search(r"Twin: 1 flow over ([\d.]+) Mbit/s", done.stdout)
+    assert told is not None
+    assert float(told[1]) == pytest.approx(10, rel=0.01)
     assert "predicts the unseen half" in done.stdout
     assert max(map(len, done.stdout.splitlines())) <= 80
     told = json.loads((tmp_path / "out/manifest.json").read_text())
