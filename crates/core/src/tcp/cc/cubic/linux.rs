@@ -141,11 +141,8 @@ impl LinuxCurve {
         let distance = u128::from(t.abs_diff(u64::from(self.k)));
         let rise = u32::try_from((u128::from(self.c) * distance.pow(3)) >> 40).unwrap_or(u32::MAX);
         // [RFC9438-4.2-1] [RFC9438-4.4-1] [RFC9438-4.5-1]
-        let target = if t < u64::from(self.k) {
-            self.origin.saturating_sub(rise)
-        } else {
-            self.origin.saturating_add(rise)
-        };
+        let target =
+            if t < u64::from(self.k) { self.origin.saturating_sub(rise) } else { self.origin.saturating_add(rise) };
         self.per = if target > cwnd { cwnd / (target - cwnd) } else { cwnd.saturating_mul(ABOVE) };
         if w_max == 0 && first_increase > 0 {
             self.per = self.per.min(first_increase);
