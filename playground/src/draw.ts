@@ -50,6 +50,8 @@ function clipped(context: CanvasRenderingContext2D, text: string, width: number)
 const LANE = 22;
 const MOST_LANES = 12;
 const MOST_QUEUES = 8;
+/** In the place of frames, while a control moves. */
+export const LATER = "Frames are drawn when the control rests.";
 /** Where now is in the picture of the air, of its width. */
 const NOW = 0.72;
 
@@ -99,6 +101,11 @@ export class AirView {
       const name = i === MOST_LANES - 1 && more > 0 ? `${more + 1} more` : run.nodeName(node);
       c.fillText(clipped(c, name, left - 8), 4, y + LANE / 2);
     });
+    if (!run.hasFrames) {
+      c.fillStyle = colours.of("quiet");
+      c.fillText(LATER, left + 8, this.height - 9);
+      return;
+    }
     c.save();
     c.beginPath();
     c.rect(left, 0, width - left, this.height);
@@ -308,6 +315,7 @@ export class ReorderView {
     const c = fitted(this.canvas, 24);
     const width = this.canvas.clientWidth;
     if (this.link === null) return "";
+    if (!this.run.hasFrames) return LATER;
     const numbers = this.run.numbers(this.link, time_s);
     const each = width / 64;
     numbers.forEach((n, i) => {

@@ -46,6 +46,8 @@ export interface Request {
   set?: string[];
   /** The run is to be drawn; its queues are looked at at this distance. */
   draw_every_s?: number;
+  /** Of a run that is drawn, each frame and PPDU is recorded, too; so it is if nothing is said. */
+  draw_frames?: boolean;
 }
 
 export interface NodeInfo {

@@ -52,6 +52,7 @@ interface Wish {
   request: Request;
   description: Description;
   every_s: number;
+  hasFrames: boolean;
 }
 const slots: Slot[] = RUNS.map(() => ({ worker: null, asked: 0, run: null, doing: "", wish: null }));
 let asks = 0;
@@ -60,6 +61,8 @@ const MOST_PARTS = 20_000;
 /** So often in a run its queues are looked at; while a control is dragged, the picture only has to be quick. */
 const LOOKS = 1200;
 const LOOKS_IN_A_DRAG = 100;
+/** After a run that took longer, those of a drag are made without frames. */
+const MOST_WITH_FRAMES_MS = 40;
 /** A drag is over when nothing moved for so long. */
 const SETTLED_MS = 200;
 /** A run of a drag goes on although the control has moved, but not for longer than this. */
@@ -87,8 +90,8 @@ function ask(slot: Slot, wish: Wish, anyway = false): void {
   slot.asked = ++asks;
   slot.wish = wish;
   slot.doing = "starts";
-  const { request, description: d, every_s } = wish;
-  post(slot, { kind: "run", id: slot.asked, request: { ...request, draw_every_s: every_s }, end_s: d.duration_s, anyway });
+  const { request, description: d, every_s, hasFrames } = wish;
+  post(slot, { kind: "run", id: slot.asked, request: { ...request, draw_every_s: every_s, draw_frames: hasFrames }, end_s: d.duration_s, anyway });
 }
 
 const isBusy = (): boolean => slots.some((s) => s.doing !== "" && s.doing !== FAILED && s.doing !== LONG);
@@ -115,7 +118,7 @@ function heard(slot: Slot, tell: Tell): void {
   } else if (slot.wish !== null) {
     slot.doing = "";
     if (tell.memory > MOST_KEPT_BYTES) renew(slot);
-    slot.run = new Run(slot.wish.description, tell.output, tell.wall_ms, slot.wish.every_s);
+    slot.run = new Run(slot.wish.description, tell.output, tell.wall_ms, slot.wish.every_s, slot.wish.hasFrames);
     arrived();
   }
   tellState();
@@ -209,6 +212,8 @@ function update(from: "text" | "control"): void {
 
 let begun_ms = 0;
 let looksNow = LOOKS;
+/** Frames are recorded. Once they are left out in a drag, they come back when it ends. */
+let framesNow = true;
 /** The text is newer than the run that is made now. */
 let isOverdue = false;
 let settling: number | undefined;
@@ -224,7 +229,9 @@ function settle(): void {
 function runBoth(looks: number): void {
   const [first, second] = slots as [Slot, Slot];
   const set = changed();
-  const wish = (request: Request, d: Description): Wish => ({ request, description: d, every_s: Math.max(d.duration_s / looks, 0.001) });
+  framesNow = looks === LOOKS || (framesNow && runs().every((run) => run.wall_ms <= MOST_WITH_FRAMES_MS));
+  const hasFrames = framesNow;
+  const wish = (request: Request, d: Description): Wish => ({ request, description: d, every_s: Math.max(d.duration_s / looks, 0.001), hasFrames });
   isOverdue = false;
   begun_ms = performance.now();
   looksNow = looks;
@@ -355,6 +362,8 @@ interface Frame {
   told: HTMLElement;
 }
 let frames: Frame[] = [];
+/** The link in the air that carried most in the last run with frames. */
+let busiest: number | null = null;
 let views: View[] = [];
 let scene: Scene | null = null;
 let position = 0;
@@ -375,7 +384,8 @@ function arrived(): void {
   const { places, most } = QueueView.places(all);
   drawWatch(first);
   scene = new Scene(by<SVGSVGElement>("scene"), first.description);
-  const busiest = first.senders.length > 0 ? busiestLink(first) : null;
+  // Without frames it is not known: the boxes stay as they are.
+  if (first.hasFrames) busiest = first.senders.length > 0 ? busiestLink(first) : null;
   const old = frames;
   frames = all.map((run, i) => framed(run, i, busiest !== null, old[i]));
   if (frames.length !== old.length || frames.some((f, i) => f !== old[i])) by("runs").replaceChildren(...frames.map((f) => f.box));
@@ -395,6 +405,7 @@ function arrived(): void {
   native();
   seek(Math.min(position, end()));
   document.body.dataset.looks = looksNow === LOOKS ? "all" : "few";
+  document.body.dataset.frames = all.every((run) => run.hasFrames) ? "all" : "none";
   document.body.dataset.wall = all.map((run) => run.wall_ms.toFixed(1)).join(" ");
   document.body.dataset.runs = all.map((run) => run.output.hash).join(" ");
 }

@@ -73,7 +73,7 @@ export class Run {
   readonly dropTimes: number[];
   /** Ends of frames, ascending. */
   readonly frameTimes: ArrayLike<number>;
-  /** Nodes with a radio that sent something, in the order of the scenario. */
+  /** Nodes with a radio that sent something, in the order of the scenario; of a run without frames all that may send. */
   readonly senders: number[];
   /** Where packets ever wait, the longest queue first: a line, or all that a radio sends. */
   readonly queues: { place: number; most: number }[];
@@ -87,6 +87,8 @@ export class Run {
     readonly wall_ms: number,
     /** Its queues were looked at at this distance. */
     readonly every_s: number,
+    /** Its frames and PPDUs were recorded. */
+    readonly hasFrames = true,
   ) {
     this.duration_s = description.duration_s;
     const starts = this.column("ppdus", "start_s").values as Float64Array;
@@ -108,7 +110,7 @@ export class Run {
     this.dropTimes = this.drops.map((drop) => drop.time_s);
 
     this.frameTimes = this.column("frames", "time_s").values as Float64Array;
-    const from = this.column("frames", "from").values as Uint32Array;
+    const from = hasFrames ? (this.column("frames", "from").values as Uint32Array) : description.links.filter((l) => l.air).map((l) => l.from);
     this.senders = [...new Set(from)].filter((node) => node !== NO_NUMBER).sort((a, b) => a - b);
 
     const firsts = new Map<string, number>();

@@ -38,6 +38,11 @@ test("drawing a run does not change it", () => {
     const drawn = run(wasm, { toml: short(toml), set, draw_every_s: 0.01 });
     assert.equal(drawn.hash, plain.hash, id);
     assert.ok(!("frames" in plain.tables) && "frames" in drawn.tables);
+    const quick = run(wasm, { toml: short(toml), set, draw_every_s: 0.01, draw_frames: false });
+    assert.equal(quick.hash, plain.hash, id);
+    assert.equal(quick.tables.frames?.rows, 0, id);
+    assert.equal(quick.tables.ppdus?.rows, 0, id);
+    for (const name of ["waiting", "drops", "flow_series"]) assert.deepEqual(quick.tables[name], drawn.tables[name], `${id} ${name}`);
   }
 });
 
@@ -161,6 +166,21 @@ test("a run is found again by time", () => {
   const numbers = it.numbers(link, 2.9);
   assert.ok(numbers.length > 40 && numbers.every((n) => n.tries > 0));
   assert.ok(it.latency("").ms.length > 10 && it.goodput("upload").mbps.some((x) => x > 1));
+});
+
+test("a run without frames has its figures, its queues and its radios", () => {
+  const request = { toml: short(STORIES[1]?.toml ?? ""), draw_every_s: 0.01 };
+  const description = engine.check(request);
+  const whole = new Run(description, run(wasm, request), 0, 0.01);
+  const quick = new Run(description, run(wasm, { ...request, draw_frames: false }), 0, 0.01, false);
+  assert.ok(whole.ppdus > 100 && whole.hasFrames && !quick.hasFrames);
+  assert.equal(quick.ppdus, 0);
+  assert.deepEqual(quick.senders, whole.senders);
+  assert.deepEqual(quick.queues, whole.queues);
+  assert.deepEqual(quick.latency(""), whole.latency(""));
+  assert.deepEqual(quick.goodput(""), whole.goodput(""));
+  assert.equal(quick.lastPpdu(2), -1);
+  assert.deepEqual(quick.ppdusBetween(0, 2), [0, 0]);
 });
 
 test("units and places", () => {

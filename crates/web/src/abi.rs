@@ -94,11 +94,7 @@ pub extern "C" fn change() -> u32 {
 pub extern "C" fn open() -> u32 {
     let mut module = module();
     module.session = None;
-    let opened = module.question().and_then(|text| {
-        let request = Request::read(&text)?;
-        let description = request.describe()?;
-        Ok((Session::open(&request)?, description))
-    });
+    let opened = module.question().and_then(|text| Session::open(&Request::read(&text)?));
     let answer = opened.map(|(session, description)| {
         module.session = Some(session);
         description

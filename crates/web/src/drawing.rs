@@ -64,9 +64,10 @@ pub(crate) struct Drawing {
 }
 
 impl Drawing {
-    /// Adds to what the run records, and looks at its queues at this distance.
-    pub(crate) fn new(spec: &mut RunSpec, every: Span) -> Drawing {
-        let channels: Vec<ChannelId> = (0..).map(ChannelId).zip(&spec.channels).map(|(id, _)| id).collect();
+    /// Adds to what the run records, and looks at its queues at this distance. Without frames PPDUs are not recorded either.
+    pub(crate) fn new(spec: &mut RunSpec, every: Span, has_frames: bool) -> Drawing {
+        let channels = (0..).map(ChannelId).zip(&spec.channels).map(|(id, _)| id);
+        let channels: Vec<ChannelId> = channels.filter(|_| has_frames).collect();
         let record = &mut spec.record;
         record.ppdus.clone_from(&channels);
         record.capture_air = channels;

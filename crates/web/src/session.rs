@@ -1,6 +1,5 @@
 //! One scenario: what it means, its run in slices, what the run recorded.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use airtcp_core::convert::{count, floor64};
@@ -60,6 +59,13 @@ pub struct Request {
     /// The run is to be drawn: its queues are looked at once in so many seconds.
     #[serde(default)]
     pub draw_every_s: Option<f64>,
+    /// Of a run that is drawn, each frame and PPDU is recorded, too.
+    #[serde(default = "yes")]
+    pub draw_frames: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 fn file_name() -> String {
@@ -83,6 +89,10 @@ impl Request {
     /// What the scenario means: all defaults filled in, groups expanded, in the order of the indices in tables.
     pub fn describe(&self) -> Result<String, String> {
         let (scenario, spec) = self.parse()?;
+        Ok(Request::description(&scenario, &spec))
+    }
+
+    fn description(scenario: &Scenario, spec: &RunSpec) -> String {
         let nodes: Vec<Json> = spec.nodes.iter().map(|n| json!({ "name": n.name, "host": n.is_host })).collect();
         let link = |l: &airtcp_sim::spec::LinkSpec| {
             json!({
@@ -112,7 +122,7 @@ impl Request {
             "flows": spec.flows.iter().map(flow).collect::<Vec<_>>(),
             "channels": channels.collect::<Vec<_>>(),
         });
-        Ok(description.to_string())
+        description.to_string()
     }
 }
 
@@ -127,13 +137,14 @@ pub struct Session {
 }
 
 impl Session {
-    /// Builds the network.
-    pub fn open(request: &Request) -> Result<Session, String> {
-        let (_, mut spec) = request.parse()?;
+    /// Builds the network, and tells what the scenario means.
+    pub fn open(request: &Request) -> Result<(Session, String), String> {
+        let (scenario, mut spec) = request.parse()?;
+        let description = Request::description(&scenario, &spec);
         let every = |s: f64| Span::from_ns(floor64(s * 1e9).max(1_000_000));
-        let drawing = request.draw_every_s.map(|s| Drawing::new(&mut spec, every(s)));
+        let drawing = request.draw_every_s.map(|s| Drawing::new(&mut spec, every(s), request.draw_frames));
         let world = World::build(&spec).map_err(|error| fault(&error.to_string()))?;
-        Ok(Session { world: Some(world), drawing, tables: Vec::new(), codes: Vec::new() })
+        Ok((Session { world: Some(world), drawing, tables: Vec::new(), codes: Vec::new() }, description))
     }
 
     /// Runs up to this simulated time, seconds, and tells how far it came.
@@ -187,13 +198,15 @@ fn place(data: &Data, codes: &mut Vec<Vec<u32>>) -> (&'static str, usize, Option
         Data::F64(v) => ("f64", v.as_ptr().addr(), None),
         Data::Str(values) => {
             let (mut known, mut names) = (BTreeMap::new(), Vec::new());
-            let number = |name: &Cow<'static, str>| {
-                *known.entry(name.clone()).or_insert_with(|| {
-                    names.push(name.to_string());
+            let mut of_rows = Vec::with_capacity(values.len());
+            for name in values {
+                let name: &str = name;
+                let number = *known.entry(name).or_insert_with(|| {
+                    names.push(name.to_owned());
                     count(names.len() - 1)
-                })
-            };
-            let of_rows: Vec<u32> = values.iter().map(number).collect();
+                });
+                of_rows.push(number);
+            }
             let at = of_rows.as_ptr().addr();
             codes.push(of_rows);
             ("names", at, Some(names))
@@ -230,4 +243,47 @@ pub fn hash_of_tables(tables: &[Table]) -> String {
 
 fn short(digest: &[u8]) -> String {
     digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value as Json, json};
+
+    use super::{Request, Session};
+
+    const CALL: &str = include_str!("../../../playground/stories/call.toml");
+
+    fn run(more: Json) -> Json {
+        let mut request = json!({ "toml": CALL, "set": ["duration=1s"] });
+        request.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let (mut session, description) = Session::open(&Request::read(&request.to_string()).unwrap()).unwrap();
+        let description: Json = serde_json::from_str(&description).unwrap();
+        assert_eq!(description["duration_s"], 1.0);
+        session.advance(1.0).unwrap();
+        serde_json::from_str(&session.finish().unwrap()).unwrap()
+    }
+
+    fn rows(output: &Json, name: &str) -> u64 {
+        let table = output["tables"].as_array().unwrap().iter().find(|table| table["name"] == name);
+        table.map_or(0, |table| table["rows"].as_u64().unwrap())
+    }
+
+    #[test]
+    fn drawing_with_and_without_frames_leaves_the_run_as_it_is() {
+        let plain = run(json!({}));
+        let whole = run(json!({ "draw_every_s": 0.01 }));
+        let quick = run(json!({ "draw_every_s": 0.01, "draw_frames": false }));
+        for name in ["frames", "ppdus"] {
+            assert!(rows(&whole, name) > 100, "{name}");
+            assert_eq!(rows(&quick, name), 0, "{name}");
+        }
+        for name in ["waiting", "drops", "flow_series", "pings"] {
+            assert_eq!(rows(&quick, name), rows(&whole, name), "{name}");
+        }
+        assert!(rows(&quick, "waiting") > 0);
+        for other in [whole, quick] {
+            assert_eq!(other["hash"], plain["hash"]);
+            assert_eq!(other["events"], plain["events"]);
+        }
+    }
 }
