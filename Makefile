@@ -32,10 +32,13 @@ host: ## The binary airtcp-host for Linux hosts, fully static; left in target/x8
 host-package: ## A Debian package of airtcp-host with its systemd units; left in target/
 	@tools/host.sh package
 
+# Small functions are inlined up to this size: with the usual limits of levels "s" and "z" the engine is larger, or slower.
+WEB_FLAGS := target.wasm32-unknown-unknown.rustflags = ["-Cllvm-args=-inline-threshold=25"]
+
 .PHONY: playground
 playground: ## The simulator as a web page, for airtcp play; needs Node and npm, which nothing else does
 	@tools/check_tools.sh playground
-	cargo build --profile web --package airtcp-web --lib --target wasm32-unknown-unknown
+	cargo build --profile web --package airtcp-web --lib --target wasm32-unknown-unknown --config '$(WEB_FLAGS)'
 	npm --prefix playground ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	npm --prefix playground run --silent types
 	npm --prefix playground run --silent lint
