@@ -254,12 +254,12 @@ mod tests {
     const CALL: &str = include_str!("../../../playground/stories/call.toml");
 
     fn run(more: Json) -> Json {
-        let mut request = json!({ "toml": CALL, "set": ["duration=1s"] });
+        let mut request = json!({ "toml": CALL, "set": ["duration=3s"] });
         request.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         let (mut session, description) = Session::open(&Request::read(&request.to_string()).unwrap()).unwrap();
         let description: Json = serde_json::from_str(&description).unwrap();
-        assert_eq!(description["duration_s"], 1.0);
-        session.advance(1.0).unwrap();
+        assert_eq!(description["duration_s"], 3.0);
+        session.advance(3.0).unwrap();
         serde_json::from_str(&session.finish().unwrap()).unwrap()
     }
 
