@@ -2,6 +2,9 @@
 # Builds or tests airtcp-host with BPF. Usage: tools/host.sh build|package|test|lint|have (from the repository's root)
 # It links libelf and zlib statically, so nothing of them is needed where the binary runs.
 set -eu
+case $PWD in
+*' '*) echo 'airtcp-host: libbpf is not built in a folder with a space in its name' >&2; exit 1 ;;
+esac
 target=$(rustc -vV | sed -n 's/^host: //p')
 libraries=''
 for library in libelf.a libz.a; do
