@@ -101,6 +101,7 @@ impl LinuxCurve {
 
     /// Data leaves `since_last` after the last, with nothing in flight (CA_EVENT_TX_START).
     pub(super) fn on_transmission_start(&mut self, now: Time, since_last: Span) {
+        // [RFC9438-4.2-2]
         let idle = jiffies(now) - jiffies(now - since_last);
         self.epoch_start = self.epoch_start.map(|start| start.saturating_add(idle).min(jiffies(now)));
     }
@@ -251,6 +252,7 @@ mod tests {
 
     #[test]
     fn time_without_anything_in_flight_does_not_count() {
+        // [RFC9438-4.2-2]
         let mut c = curve(Span::from_ms(10));
         per(&mut c, 700, 4_000);
         c.on_transmission_start(at(64_100), Span::from_secs(60));
