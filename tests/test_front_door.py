@@ -104,6 +104,14 @@ def test_several_seeds_are_shown_with_their_interval(airtcp: Command, small: Pat
     assert max(map(len, shown.stdout.splitlines())) <= 80
 
 
+def test_seeds_that_change_nothing_are_told(airtcp: Command, small: Path) -> None:
+    told = "all seeds give the same result"
+    assert told not in airtcp("run", small, "--seeds", "2").stderr
+    small.write_text(SMALL.replace("loss = 0.001\n", ""))
+    assert told in airtcp("run", small, "--seeds", "2").stderr
+    assert told not in airtcp("run", small, "--seeds", "1").stderr
+
+
 def airtcp_summary(path: Path, seed: int) -> float:
     results = airtcp.run(path, seed=seed)
     return float(next(group["goodput_bps"] for group in results.summary["groups"] if group["group"] == "load"))

@@ -103,7 +103,7 @@ def run(args: argparse.Namespace) -> int:
 def _run_seeds(args: argparse.Namespace) -> int:
     """Runs several seeds and prints the means with their intervals."""
     from airtcp.commands.sweep import progress_bar
-    from airtcp.several import means, summaries, tables
+    from airtcp.several import is_certain, means, summaries, tables
     from airtcp.sweeps.running import Progress
 
     if args.out is not None or args.snaplen != SNAPLEN:
@@ -133,6 +133,8 @@ def _run_seeds(args: argparse.Namespace) -> int:
     elif not args.quiet:
         render(*tables(summary))
     if not args.quiet:
+        if len(found) > 1 and is_certain(found):
+            say("note: all seeds give the same result, since nothing in this scenario is left to chance")
         say(f"{summary['name']}: {len(found)} of {args.seeds} seeds, from {first} on; not saved")
     return OK if len(found) == args.seeds else 128 + (interrupts.caught or signal.SIGINT)
 

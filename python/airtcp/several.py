@@ -67,6 +67,12 @@ def means(found: Sequence[Mapping[str, Any]]) -> Json:
     return out
 
 
+def is_certain(found: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether chance had no part: every seed has given the same numbers."""
+    first, *others = [[one.get(part) for part in PARTS] for one in found]
+    return all(other == first for other in others)
+
+
 def _are_numbers(values: Sequence[object]) -> bool:
     kinds = [value for value in values if value is not None]
     return bool(kinds) and all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in kinds)
