@@ -238,7 +238,16 @@ def test_what_is_written_differently_is_the_same_run() -> None:
     ("old", "new", "words"),
     [
         ('name = "tiny"', 'nmae = "tiny"', [':1: nmae = "tiny": unknown key; did you mean `name`?']),
-        ('scenario = "tiny.toml"', 'scenario = "tniy.toml"', ["tniy.toml", "No such file"]),
+        (
+            'scenario = "tiny.toml"',
+            'scenario = "tniy.toml"',
+            [":2: scenario: ", "tniy.toml: cannot be read: No such file", "; did you mean `tiny.toml`?"],
+        ),
+        (
+            "[measures]",
+            '[[arms]]\nname = "x"\n[[arms]]\nname = "y"\nscenario = """\nnone.toml"""\n[measures]',
+            [":17: arms[1].scenario: ", "none.toml: cannot be read: No such file"],
+        ),
         ('scenario = "tiny.toml"', "", ["scenario: is missing"]),
         ("seeds = 2", "seeds = 0", [":3: seeds = 0: must be a whole number in 1..=1000000"]),
         ("seeds = 2", "seeds = [1, 1]", [":3: seeds[1] = 1: appears twice"]),

@@ -60,7 +60,7 @@ def _kind(path: Path, keys: dict[str, Any]) -> Kind | None:
         return "scenario"
     if "findings" in keys or "plots" in keys or {"id", "measures"} <= keys.keys():
         return "experiment"
-    if "question" in keys or {"id", "assumptions"} <= keys.keys():
+    if ("question" in keys or {"id", "assumptions"} <= keys.keys()) and not {"parameters", "set"} & keys.keys():
         return "study"
     if "measures" in keys:
         return "sweep"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import difflib
 import itertools
 import json
 import os
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final
 
 from airtcp import _airtcp
@@ -329,6 +331,9 @@ class _Planner:
             head = fault["argument"] or f"{fault['file']}{':' + str(fault['line']) if fault['line'] else ''}"
             what = f"{fault['key']} = {fault['value']}" if fault["value"] is not None else fault["key"]
             message = fault["message"]
+            if fault["file"] == str(arm.scenario) and not what and fault["line"] is None:
+                # The file as a whole: what is to be changed may be its name, where the sweep has it.
+                head, message = f"{self._place_of_scenario(arm)}: {head}", f"{message}{_like(arm.scenario)}"
             if fault["argument"] is not None and fault["key"] in unplaced and "unknown key" in message:
                 values = (self.sweep.set, *(other.changes for other in self.sweep.arm_list))
                 known = sorted({name for value in values for name in _names(value)})
@@ -336,6 +341,14 @@ class _Planner:
                 message = f"is used by no template{used}, and is no place of the scenario: {message}"
                 what = ""
             self._note(f"{head}: {f'{what}: ' if what else ''}{message}", arm, parameters)
+
+    def _place_of_scenario(self, arm: Arm) -> str:
+        """Where the sweep names the arm's scenario."""
+        assert self.sweep.document is not None
+        i = next(i for i, other in enumerate(self.sweep.arm_list) if other is arm)
+        arms = self.sweep.document.value().get("arms")
+        has_own = isinstance(arms, list) and "scenario" in arms[i]
+        return self.faults.where(*(("arms", i, "scenario") if has_own else ("scenario",)))
 
     def _note(self, text: str, arm: Arm, parameters: Mapping[str, Value]) -> None:
         """A fault that may be there at many points is told once, with the first of them."""
@@ -352,6 +365,14 @@ class _Planner:
 
 def _draw(axis: tuple[Value, ...] | Range, u: float) -> Value:
     return axis.at(u) if isinstance(axis, Range) else axis[int(u * len(axis))]
+
+
+def _like(path: object) -> str:
+    """A hint if a file of almost that name is there, and that one is not."""
+    if not isinstance(path, Path) or path.exists() or not path.parent.is_dir():
+        return ""
+    close = difflib.get_close_matches(path.name, [other.name for other in path.parent.glob("*.toml")], n=1)
+    return f"; did you mean `{close[0]}`?" if close else ""
 
 
 def _json(document: Mapping[str, Any]) -> str:
