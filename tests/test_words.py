@@ -155,7 +155,7 @@ def test_a_check_of_a_limit_can_fail() -> None:
 @pytest.mark.parametrize("claim", CLAIMS)
 def test_the_default_profile_is_what_the_readme_says(claim: str) -> None:
     text = " ".join(section("What it can do").split())
-    sentence = text[text.index("The default host profile, `linux-6`") :]
+    sentence = text[text.index("The default one, `linux-6`") :]
     assert claim in sentence
     assert CLAIMS[claim](profile("linux-6"))
     assert SCHEMA["$defs"]["Node"]["properties"]["profile"] is not None
