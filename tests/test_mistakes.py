@@ -57,7 +57,9 @@ MISTAKES = [
     ("compare D", "D"),
     ("report D", "no study.json"),
     ("report none", "no such folder"),
+    ("report S", "is a file: give a folder of results"),
     ("verify D", "D"),
+    ("verify S", "is a file: give a folder of results"),
     ("sweep", "FILE"),
     ("sweep none.toml", "none.toml"),
     ("sweep S --vary links.bottleneck.rate", "KEY=V1,V2"),
@@ -91,6 +93,7 @@ MISTAKES = [
     ("shell none.toml", "none.toml"),
     ("completion tcsh", "tcsh"),
     ("clean none", "none"),
+    ("clean S", "is a file: give a folder that holds results"),
 ]
 
 

@@ -85,7 +85,9 @@ def verify(
         ResultsError: the folder has no checksums, or cannot be read.
     """
     if not folder.is_dir():
-        raise ResultsError(f"{folder}: no such folder")
+        raise ResultsError(
+            f"{folder}: {'is a file: give a folder of results' if folder.exists() else 'no such folder'}"
+        )
     marker = marker_of(folder)
     if marker is None:
         raise ResultsError(

@@ -23,6 +23,8 @@ def clean(args: argparse.Namespace) -> int:
             if name == "runs":
                 continue
             raise StopError(f"{name}: no such folder", BAD_INPUT) from None
+        except NotADirectoryError:
+            raise StopError(f"{name}: is a file: give a folder that holds results, such as runs", BAD_INPUT) from None
         except OSError as error:
             raise StopError(f"{name}: {error.strerror}", BAD_INPUT) from error
         for left in found:

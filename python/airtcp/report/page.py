@@ -112,7 +112,9 @@ def load(folder: Path) -> Study:
 
         return run.read(folder)
     if not folder.is_dir():
-        raise ResultsError(f"{folder}: no such folder")
+        raise ResultsError(
+            f"{folder}: {'is a file: give a folder of results' if folder.exists() else 'no such folder'}"
+        )
     raise ResultsError(
         f"{folder}: no summary.json (airtcp run), no study.json (airtcp study run) and no sweep.json (airtcp sweep) "
         "in it"
