@@ -51,6 +51,15 @@ impl Args {
         at.map(|at| self.rest.remove(at)).is_some()
     }
 
+    /// Takes the first word if it is `name`.
+    pub fn leads(&mut self, name: &str) -> bool {
+        let is_first = self.rest.first().is_some_and(|word| word == name);
+        if is_first {
+            self.rest.remove(0);
+        }
+        is_first
+    }
+
     /// The next word that is no option.
     pub fn word(&mut self) -> Option<String> {
         let at = self.rest.iter().position(|word| !word.starts_with("--"))?;

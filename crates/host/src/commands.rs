@@ -106,6 +106,8 @@ exit codes: 0 done, 1 --check finds a difference, could not measure, or --apply 
 ";
 
 const EFR_HELP: &str = "usage: airtcp host efr [--threshold N | --window SEGMENTS] [--prefix PREFIX] [--apply | --check]
+       airtcp host efr send FILE HOST:PORT [--forward] [--profile NAME] [--set KEY=VALUE]... [--log CSV] [--json]
+                            [--device NAME] [--net PREFIX/30]
 
 Sets the number of duplicate ACKs after which Linux declares a loss. Linux takes a constant; EFR's own threshold follows the window.
 Without SACK a window of four segments then recovers in a round trip instead of a timeout. With SACK, Linux uses RACK: about a quarter of
@@ -118,12 +120,25 @@ options:
                        an address on, and needs net.ipv4.tcp_no_metrics_save=0. Without it: all connections of this namespace
   --apply, --check     as in `airtcp host pacing`
 
+`efr send` has EFR's own threshold, which follows the window. It sends a file to any TCP receiver by the simulator's own sender, which runs
+here as a program of its own with a TUN device. The receiver sees an ordinary connection. Data that it sends are acknowledged and dropped.
+  FILE HOST:PORT       what is sent, and to whom, over IPv4
+  --forward            has the kernel forward the device's packets and translate their address, while this runs
+  --profile NAME       the host whose TCP it is, as scenarios have it; default: linux-6
+  --set KEY=VALUE      an option of TCP as scenarios have it (docs/scenario.md), as --set max_cwnd=4; repeatable; default: loss=\"efr\"
+  --log CSV            a new file: all retransmissions, with the columns of the simulator
+  --json               the report as one JSON object
+  --device NAME        name of the device; default: airtcp0
+  --net PREFIX/30      its addresses: the second is the kernel's, the third the sender's; default: 10.97.116.0/30
+
 examples:
   airtcp host efr --window 4
   airtcp host efr --threshold 2 --prefix 192.0.2.0/24 --apply
+  airtcp host efr send movie.mkv 192.0.2.7:5001 --forward
+  airtcp host efr send movie.mkv 192.0.2.7:5001 --forward --set 'loss=\"dup_thresh\"'
 
-rights: CAP_NET_ADMIN with --apply
-exit codes: 0 done, 1 --check finds a difference or --apply fails, 2 bad input
+rights: CAP_NET_ADMIN with --apply, and for `efr send`
+exit codes: 0 done, 1 --check finds a difference, --apply fails or the file did not arrive, 2 bad input
 ";
 
 const MONITOR_HELP: &str = "usage: airtcp host monitor --out DIR [--interface NAME] [--port PORT] [--interval TIME] [--duration TIME]
@@ -441,7 +456,32 @@ fn pacing(mut args: Args) -> Outcome {
     Ok(outcome)
 }
 
+fn efr_send(mut args: Args) -> Outcome {
+    use airtcp_host::send::{self, Order, way};
+
+    let profile = args.option("profile")?.unwrap_or_else(|| "linux-6".to_owned());
+    let config = send::config(&profile, &args.options("set")?)?;
+    let device = args.option("device")?.unwrap_or_else(|| "airtcp0".to_owned());
+    let network = args.option("net")?.unwrap_or_else(|| way::NETWORK.to_owned());
+    let place = way::Place::new(&device, &network)?;
+    let log = args.option("log")?.map(Into::into);
+    let (forwards, json) = (args.switch("forward"), args.switch("json"));
+    let missing = || "efr send: FILE and HOST:PORT must follow, as efr send movie.mkv 192.0.2.7:5001".to_owned();
+    let file = args.word().ok_or_else(missing)?.into();
+    let to = send::address(&args.word().ok_or_else(missing)?)?;
+    args.end()?;
+    airtcp_host::sys::catch_end();
+    let order = Order { file, to, config, place, forwards, log };
+    let report = send::run(&order, airtcp_host::sys::has_ended, |text| eprintln!("airtcp host efr send: {text}"));
+    let report = report.map_err(Fault::Host)?;
+    print!("{}", if json { report.json() } else { report.text() });
+    Ok(ExitCode::SUCCESS)
+}
+
 fn efr(mut args: Args) -> Outcome {
+    if args.leads("send") {
+        return efr_send(args);
+    }
     let (apply, check) = modes(&mut args)?;
     let threshold = args.read("threshold", number(1u32, 300))?;
     let window = args.read("window", number(1u32, 1_000_000))?;

@@ -18,6 +18,8 @@ pub enum Setting {
     GsoMaxSegs(String),
     /// The metric `reordering` of a route, which is named as `ip route show` does.
     Reordering(String),
+    /// What comes in on an interface is forwarded (IPv4).
+    Forwarding(String),
 }
 
 /// A setting and the value that it is to have.
@@ -29,7 +31,8 @@ pub struct Step {
     pub value: u32,
 }
 
-fn run(program: &str, arguments: &[&str]) -> Result<String, String> {
+/// What a program prints.
+pub(crate) fn run(program: &str, arguments: &[&str]) -> Result<String, String> {
     let words = || format!("{program} {}", arguments.join(" "));
     let out = Command::new(program).args(arguments).output().map_err(|e| format!("cannot run `{}`: {e}", words()))?;
     if out.status.success() {
@@ -62,6 +65,7 @@ impl Setting {
             Setting::Sysctl(name) => name.clone(),
             Setting::GsoMaxSegs(interface) => format!("gso_max_segs of {interface}"),
             Setting::Reordering(route) => format!("reordering of the route {route}"),
+            Setting::Forwarding(interface) => format!("forwarding of {interface}"),
         }
     }
 
@@ -72,14 +76,26 @@ impl Setting {
             Setting::GsoMaxSegs(interface) => format!("ip link set dev {interface} gso_max_segs {value}"),
             Setting::Reordering(route) if value == 0 => format!("ip route change {route}"),
             Setting::Reordering(route) => format!("ip route change {route} reordering {value}"),
+            // With slashes, since names of interfaces have dots.
+            Setting::Forwarding(interface) => format!("sysctl -w net/ipv4/conf/{interface}/forwarding={value}"),
+        }
+    }
+
+    /// The file of one that is below /proc/sys.
+    fn file(&self) -> String {
+        match self {
+            Setting::Forwarding(interface) => format!("/proc/sys/net/ipv4/conf/{interface}/forwarding"),
+            Setting::Sysctl(name) | Setting::GsoMaxSegs(name) | Setting::Reordering(name) => {
+                format!("/proc/sys/{}", name.replace('.', "/"))
+            }
         }
     }
 
     /// The value that it has now.
     pub fn read(&self) -> Result<u32, String> {
         match self {
-            Setting::Sysctl(name) => {
-                let path = format!("/proc/sys/{}", name.replace('.', "/"));
+            Setting::Sysctl(_) | Setting::Forwarding(_) => {
+                let path = self.file();
                 let text = fs::read_to_string(&path).map_err(|e| format!("cannot read {path}: {e}"))?;
                 text.trim().parse().map_err(|_| format!("{path} holds {:?}: a number was expected", text.trim()))
             }
@@ -101,16 +117,17 @@ impl Setting {
         let line = self.line(value);
         let words: Vec<&str> = line.split(' ').collect();
         match self {
+            // An interface that is gone has taken its setting along.
+            Setting::Forwarding(_) if !Path::new(&self.file()).exists() => Ok(()),
             // By its file, so that no program `sysctl` is needed.
-            Setting::Sysctl(name) => {
-                let path = format!("/proc/sys/{}", name.replace('.', "/"));
-                fs::write(&path, format!("{value}\n")).map_err(|e| {
+            Setting::Sysctl(_) | Setting::Forwarding(_) => {
+                fs::write(self.file(), format!("{value}\n")).map_err(|e| {
                     let hint = if e.kind() == io::ErrorKind::PermissionDenied {
                         "; run it as root, or type the line"
                     } else {
                         ""
                     };
-                    format!("cannot set {name}: {e}{hint}")
+                    format!("cannot set {}: {e}{hint}", self.name())
                 })
             }
             Setting::GsoMaxSegs(_) | Setting::Reordering(_) => run(words[0], &words[1..]).map(drop),
@@ -122,6 +139,7 @@ impl Setting {
             Setting::Sysctl(name) => format!("sysctl\t{name}\t{value}\n"),
             Setting::GsoMaxSegs(interface) => format!("gso_max_segs\t{interface}\t{value}\n"),
             Setting::Reordering(route) => format!("reordering\t{route}\t{value}\n"),
+            Setting::Forwarding(interface) => format!("forwarding\t{interface}\t{value}\n"),
         }
     }
 
@@ -133,6 +151,7 @@ impl Setting {
             "sysctl" if SYSCTLS.contains(&name.as_str()) => Setting::Sysctl(name),
             "gso_max_segs" => Setting::GsoMaxSegs(name),
             "reordering" => Setting::Reordering(name),
+            "forwarding" if !name.contains('/') && name != ".." => Setting::Forwarding(name),
             _ => return None,
         };
         Some((setting, value))
@@ -181,7 +200,7 @@ fn note(path: &Path, text: &str) -> io::Result<()> {
         || fs::OpenOptions::new().create(true).append(true).mode(0o600).custom_flags(libc::O_NOFOLLOW).open(path);
     let mut attempts = 0;
     let mut file = loop {
-        match open() {
+        match open().and_then(|file| crate::sys::lock(&file).map(|()| file)) {
             Err(e) if e.kind() == io::ErrorKind::NotFound && attempts < ATTEMPTS => attempts += 1,
             opened => break opened?,
         }
@@ -246,6 +265,25 @@ pub fn undo(mut tell: impl FnMut(&str)) -> Result<(), String> {
         return Err(failed);
     }
     forget(&path)
+}
+
+/// Takes back what [`apply`] set of these, and leaves what else is noted.
+pub fn take_back(settings: &[Setting]) -> Result<(), String> {
+    let path = notes()?;
+    let fault = |e: io::Error| format!("cannot read {}: {e}", path.display());
+    let file = fs::OpenOptions::new().read(true).write(true).open(&path).map_err(fault)?;
+    crate::sys::lock(&file).map_err(fault)?;
+    let text = fs::read_to_string(&path).map_err(fault)?;
+    let is_one = |line: &&str| Setting::of_note(line).is_some_and(|(setting, _)| settings.contains(&setting));
+    let (ours, others): (Vec<&str>, Vec<&str>) = text.lines().partition(is_one);
+    for (setting, value) in ours.iter().rev().filter_map(|line| Setting::of_note(line)) {
+        setting.write(value)?;
+    }
+    if others.is_empty() {
+        return forget(&path);
+    }
+    let rest: String = others.iter().map(|line| format!("{line}\n")).collect();
+    fs::write(&path, rest).map_err(fault)
 }
 
 /// Spacing of segments by RTT / cwnd, as the study pacing-buffers simulates it.

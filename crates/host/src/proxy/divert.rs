@@ -3,11 +3,11 @@
 //! The table belongs to a process `nft -i` that reads from this one. If this one ends in any way, the kernel removes the table. The lines
 //! of ip belong to nobody in the kernel, so a second process waits for the end of this one and takes them back.
 
-use std::io::Write;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use super::rules::{Mode, Rules};
+use crate::nft::Held;
 
 /// Name of the table.
 pub const TABLE: &str = "airtcp";
@@ -161,8 +161,7 @@ pub fn undo(mut tell: impl FnMut(&str)) -> Result<(), String> {
 /// Connections come to the proxy as long as this is there.
 #[derive(Debug)]
 pub struct Divert {
-    nft: Child,
-    commands: Option<ChildStdin>,
+    table: Held,
     chains: Vec<&'static str>,
     keeper: Option<Child>,
 }
@@ -171,75 +170,33 @@ impl Divert {
     /// Takes CAP_NET_ADMIN, nft and ip.
     pub fn start(rules: &Rules) -> Result<Divert, String> {
         let lines = nft_lines(rules, true);
-        // Once without holding it, so that a refusal has a sentence.
-        let mut tried = Command::new("nft");
-        tried.arg("--check").args(["-f", "-"]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
-        let unable = |e: std::io::Error| format!("--divert: cannot run nft: {e}; --lines prints the lines instead");
-        let mut tried = tried.spawn().map_err(unable)?;
-        if let Some(mut input) = tried.stdin.take() {
-            let _ = input.write_all((lines.join("\n") + "\n").as_bytes());
-        }
-        let out = tried.wait_with_output().map_err(unable)?;
-        if !out.status.success() {
-            let text = String::from_utf8_lossy(&out.stderr);
-            let first = text.lines().next().unwrap_or_default();
-            return Err(format!("--divert: nft refuses the table {TABLE}: {first}"));
-        }
-        let mut nft = Command::new("nft")
-            .arg("-i")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(unable)?;
-        let mut divert = Divert {
-            commands: nft.stdin.take(),
-            nft,
-            chains: [(Mode::Redirect, "redirected"), (Mode::Tproxy, "brought")]
-                .into_iter()
-                .filter(|(mode, _)| rules.listen.iter().any(|l| l.mode == *mode))
-                .map(|(_, chain)| chain)
-                .collect(),
-            keeper: None,
-        };
         let families = families(rules);
-        if !families.is_empty() {
-            divert.keeper = Some(keeper(&families).map_err(|e| format!("--divert: cannot run sh: {e}"))?);
-        }
+        // Its input ends with this process, or when the table is refused.
+        let keeper = if families.is_empty() {
+            None
+        } else {
+            Some(keeper(&families).map_err(|e| format!("--divert: cannot run sh: {e}"))?)
+        };
         for family in families {
             for line in ip_lines(family, "add") {
                 ip(&line)?;
             }
         }
-        divert.say(&lines);
-        divert.wait_for_table(&lines)?;
-        Ok(divert)
-    }
-
-    fn say(&mut self, lines: &[String]) {
-        if let Some(commands) = &mut self.commands {
-            let _ = commands.write_all((lines.join("\n") + "\n").as_bytes());
-        }
-    }
-
-    /// `nft -i` answers nothing, so the table is looked at.
-    fn wait_for_table(&self, lines: &[String]) -> Result<(), String> {
         let wanted: usize = lines.iter().map(|line| diverting(line)).sum();
-        for _ in 0..100 {
-            let out = Command::new("nft").args(["list", "table", "inet", TABLE]).output();
-            let text = out.map(|out| String::from_utf8_lossy(&out.stdout).into_owned()).unwrap_or_default();
-            if diverting(&text) == wanted {
-                return Ok(());
-            }
-            crate::sys::sleep_until(crate::sys::monotonic_ns() + 20_000_000);
-        }
-        Err(format!("--divert: nft did not make the table {TABLE}; another airtcp-host may have it"))
+        let table = Held::start("--divert", &format!("inet {TABLE}"), &lines, |text| diverting(text) == wanted)
+            .map_err(|e| format!("{e}; --lines prints the lines instead"))?;
+        let chains = [(Mode::Redirect, "redirected"), (Mode::Tproxy, "brought")]
+            .into_iter()
+            .filter(|(mode, _)| rules.listen.iter().any(|l| l.mode == *mode))
+            .map(|(_, chain)| chain)
+            .collect();
+        Ok(Divert { table, chains, keeper })
     }
 
     /// No new connections come; those that are there keep their way.
     pub fn end_new(&mut self) {
         let lines: Vec<String> = self.chains.iter().map(|chain| format!("flush chain inet {TABLE} {chain}")).collect();
-        self.say(&lines);
+        self.table.say(&lines);
     }
 }
 
@@ -250,8 +207,6 @@ fn diverting(text: &str) -> usize {
 
 impl Drop for Divert {
     fn drop(&mut self) {
-        drop(self.commands.take());
-        let _ = self.nft.wait();
         if let Some(keeper) = &mut self.keeper {
             // Its input ends with this.
             let _ = keeper.wait();

@@ -111,7 +111,16 @@ pub struct Bed {
     pub outage: Arc<AtomicBool>,
     /// So many of the next segments with data are lost.
     pub drop_next: Arc<AtomicU64>,
+    script: Arc<Mutex<Script>>,
     end: Arc<AtomicBool>,
+}
+
+/// Which segments with data are lost.
+#[derive(Debug, Default)]
+struct Script {
+    /// So many have come since it was written.
+    count: u64,
+    lost: Vec<u64>,
 }
 
 impl Drop for Bed {
@@ -137,12 +146,18 @@ impl Bed {
             detour: Arc::default(),
             outage: Arc::default(),
             drop_next: Arc::default(),
+            script: Arc::default(),
             end: Arc::default(),
         };
         let (detour, outage, end) = (bed.detour.clone(), bed.outage.clone(), bed.end.clone());
-        let drop_next = bed.drop_next.clone();
-        thread::spawn(move || carry(tuns, line, &detour, &outage, &drop_next, &end));
+        let (drop_next, script) = (bed.drop_next.clone(), bed.script.clone());
+        thread::spawn(move || carry(tuns, line, &detour, &outage, &drop_next, &script, &end));
         bed
+    }
+
+    /// From now on segments with data from a to b are counted from 0, and these are lost.
+    pub fn lose(&self, lost: &[u64]) {
+        *self.script.lock().unwrap() = Script { count: 0, lost: lost.to_vec() };
     }
 }
 
@@ -152,6 +167,7 @@ fn carry(
     detour: &AtomicU64,
     outage: &AtomicBool,
     drop_next: &AtomicU64,
+    script: &Mutex<Script>,
     end: &AtomicBool,
 ) {
     // A busy machine must not look like a slow line.
@@ -188,6 +204,10 @@ fn carry(
                 while leaving.front().is_some_and(|&at| at <= now) {
                     leaving.pop_front();
                 }
+                let mut script = script.lock().unwrap();
+                let is_lost = n > 500 && script.lost.contains(&script.count);
+                script.count += u64::from(n > 500);
+                drop(script);
                 draw ^= draw << 13;
                 draw ^= draw >> 7;
                 draw ^= draw << 17;
@@ -196,7 +216,7 @@ fn carry(
                 }
                 free = free.max(now) + n as u64 * 8 * 1_000_000_000 / line.bits_per_second;
                 leaving.push_back(free);
-                if draw % 1000 >= line.loss_per_mille {
+                if draw % 1000 >= line.loss_per_mille && !is_lost {
                     ways[0].push_back((free + one_way, packet));
                 }
             }
