@@ -1,5 +1,6 @@
 /* The cooperative daemon's side in the kernel: readings of all connections, and caps as leases that end by themselves.
- * A capped connection has its own control behind a wrapper. TCP_BPF_SNDCWND_CLAMP is not used: it would outlive the daemon. */
+ * A capped connection has its own control behind a wrapper. TCP_BPF_SNDCWND_CLAMP is not used: it would outlive the daemon.
+ * Each daemon gives its wrappers names of their own, so that many can run on one kernel. */
 #include "lease.h"
 
 char _license[] SEC("license") = "Dual MIT/GPL";
@@ -17,8 +18,8 @@ KFUNC u32 tcp_reno_undo_cwnd(struct sock *sk);
 /* What the daemon wants of a connection, by cookie. */
 struct command {
 	struct law_lease lease;
-	/* 0: keep the control. 1, 2, 5: CUBIC, Reno or BBR with a lease. 3, 4, 6: CUBIC, Reno or BBR of the kernel. */
-	u64 control;
+	/* The control that it is to have. Empty: the one that it has. */
+	char control[16];
 };
 
 struct {
@@ -165,28 +166,14 @@ SEC("iter/tcp") int pass(struct bpf_iter__tcp *ctx)
 	struct command *command = map_lookup(&commands, &r.cookie);
 
 	if (command) {
-		u64 control = command->control;
 		struct law_lease *lease = storage(&leases, tp, 0, F_CREATE);
 
 		if (lease)
 			*lease = command->lease;
-		char with_cubic[] = "airtcp_cubic", with_reno[] = "airtcp_reno", cubic[] = "cubic", reno[] = "reno";
-		char with_bbr[] = "airtcp_bbr", bbr[] = "bbr";
-
-		/* The kernel gives the control a fresh start, so nothing is set that is there. */
-		if (control == 1)
-			set_option(tp, SOL_TCP, TCP_CONGESTION, with_cubic, sizeof(with_cubic) - 1);
-		else if (control == 2)
-			set_option(tp, SOL_TCP, TCP_CONGESTION, with_reno, sizeof(with_reno) - 1);
-		else if (control == 3)
-			set_option(tp, SOL_TCP, TCP_CONGESTION, cubic, sizeof(cubic) - 1);
-		else if (control == 4)
-			set_option(tp, SOL_TCP, TCP_CONGESTION, reno, sizeof(reno) - 1);
-		else if (control == 5)
-			set_option(tp, SOL_TCP, TCP_CONGESTION, with_bbr, sizeof(with_bbr) - 1);
-		else if (control == 6)
-			set_option(tp, SOL_TCP, TCP_CONGESTION, bbr, sizeof(bbr) - 1);
-		command->control = 0;
+		/* The kernel gives a control a fresh start, so none is set that is there. */
+		if (command->control[0])
+			set_option(tp, SOL_TCP, TCP_CONGESTION, command->control, sizeof(command->control));
+		command->control[0] = 0;
 	}
 	struct law_lease *lease = storage(&leases, tp, 0, 0);
 

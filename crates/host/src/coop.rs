@@ -166,15 +166,15 @@ impl Radio {
         let interface = sys::interface_index(name)
             .ok_or_else(|| format!("--interface {name}: there is no interface of that name; `ip link` lists them"))?;
         let fault = |what: &str, e: &io::Error| format!("--interface {name}, --udp-port {port}: cannot {what}: {e}");
-        let v4 = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port)).map_err(|e| {
-            let hint = if e.kind() == io::ErrorKind::AddrInUse { "; another daemon runs on this host" } else { "" };
+        // To the interface first: daemons of two interfaces have the same port.
+        let v4 = UdpSocket::from(sys::udp_at(Some(name), false, port).map_err(|e| {
+            let hint =
+                if e.kind() == io::ErrorKind::AddrInUse { "; another daemon runs on this interface" } else { "" };
             format!("{}{hint}", fault("bind", &e))
-        })?;
+        })?);
         v4.set_broadcast(true).and_then(|()| v4.set_nonblocking(true)).map_err(|e| fault("broadcast", &e))?;
-        sys::bind_to_interface(v4.as_raw_fd(), name).map_err(|e| fault("bind to the interface", &e))?;
-        let v6 = sys::udp6_only(port).ok().map(UdpSocket::from).filter(|v6| {
-            sys::bind_to_interface(v6.as_raw_fd(), name).is_ok()
-                && v6.join_multicast_v6(&Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1), interface).is_ok()
+        let v6 = sys::udp_at(Some(name), true, port).ok().map(UdpSocket::from).filter(|v6| {
+            v6.join_multicast_v6(&Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1), interface).is_ok()
                 && v6.set_nonblocking(true).is_ok()
         });
         Ok(Radio { v4, v6, interface, port })
@@ -259,26 +259,40 @@ impl Reading {
             control: String::from_utf8_lossy(name).into_owned(),
         })
     }
+}
 
-    /// Number of the command that puts a lease on it; 0: it has the wrapper. `None`: its control has no wrapper.
-    pub fn wrapper(&self) -> Option<u64> {
-        match self.control.as_str() {
-            "cubic" => Some(1),
-            "reno" => Some(2),
-            "bbr" => Some(5),
-            "airtcp_cubic" | "airtcp_reno" | "airtcp_bbr" => Some(0),
-            _ => None,
-        }
+/// Names of this daemon's wrappers. Each daemon has its own, since the kernel has one list of controls for all namespaces, and since a
+/// wrapper whose daemon is gone obeys nobody.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Names {
+    suffix: String,
+}
+
+/// The kernel's controls that have a wrapper.
+const BASES: [&str; 3] = ["cubic", "reno", "bbr"];
+
+impl Names {
+    /// Of random bits.
+    pub fn new(bits: u64) -> Names {
+        const SIGNS: &[u8; 36] = b"abcdefghijklmnopqrstuvwxyz0123456789";
+        let sign = |n: u64| char::from(SIGNS[usize::try_from(bits / n % 36).unwrap_or(0)]);
+        Names { suffix: [1, 36, 36 * 36].map(sign).iter().collect() }
     }
 
-    /// Number of the command that gives it back the kernel's own control; 0: it has that.
-    pub fn unwrapper(&self) -> u64 {
-        match self.control.as_str() {
-            "airtcp_cubic" => 3,
-            "airtcp_reno" => 4,
-            "airtcp_bbr" => 6,
-            _ => 0,
-        }
+    /// The wrapper of one of the kernel's controls; it has at most the 15 characters that Linux takes.
+    pub fn of(&self, base: &str) -> String {
+        format!("airtcp_{base}{}", self.suffix)
+    }
+
+    /// The kernel's control behind `control`, its wrapper, and whether that is the one. `None`: it has none. A wrapper of another daemon
+    /// is taken over: whoever put it there is gone.
+    pub fn wrapper(&self, control: &str) -> Option<(&'static str, String, bool)> {
+        let base = BASES.into_iter().find(|base| {
+            let behind = control.strip_prefix("airtcp_").and_then(|rest| rest.strip_prefix(base));
+            control == *base || behind.is_some_and(|suffix| suffix.len() == self.suffix.len())
+        })?;
+        let name = self.of(base);
+        Some((base, name.clone(), name == control))
     }
 }
 
@@ -294,10 +308,10 @@ mod kernel {
     use libbpf_rs::{Iter, Link, MapCore, MapHandle};
 
     use super::{
-        BTreeMap, Claims, Duration, LEASE, READING_BYTES, Radio, Reading, Sources, Span, TerminalId, Time, neighbours,
-        scope, shares, silence, sys, with_scope,
+        BTreeMap, Claims, Duration, LEASE, Names, READING_BYTES, Radio, Reading, Sources, Span, TerminalId, Time,
+        neighbours, scope, shares, silence, sys, with_scope,
     };
-    use crate::load::{Loaded, Refusal, load, load_sharing, objects, put};
+    use crate::load::{Loaded, NAME_BYTES, Refusal, load_named, objects, put};
     use crate::rights::{BBR, Capability, STRUCT_OPS};
 
     /// The kernel's side: readings, and caps as leases.
@@ -305,6 +319,7 @@ mod kernel {
     pub struct Kernel {
         commands: MapHandle,
         pass: Link,
+        names: Names,
         _controls: [Link; 2],
         /// BBR's own object, where the kernel has BBR.
         bbr: Result<(Link, Loaded), Refusal>,
@@ -314,16 +329,33 @@ mod kernel {
     impl Kernel {
         /// Loads it and registers the wrappers of CUBIC and Reno.
         pub fn start() -> Result<Kernel, Refusal> {
+            let mut tries = 0;
+            loop {
+                let bits = sys::random().map_err(|e| Refusal(format!("coop: no random bits for names: {e}")))?;
+                match Kernel::start_as(Names::new(bits)) {
+                    // Another daemon has drawn the same name.
+                    Err(why) if tries < 3 && why.0.contains("has registered") => tries += 1,
+                    result => return result,
+                }
+            }
+        }
+
+        fn start_as(names: Names) -> Result<Kernel, Refusal> {
             let capabilities = [Capability::Bpf, Capability::Perfmon];
-            let mut loaded = load("coop", objects::COOP, STRUCT_OPS, &capabilities)?;
+            let of = |base: &str| (format!("airtcp_{base}"), names.of(base));
+            let (cubic, reno, bbr) = (of("cubic"), of("reno"), of("bbr"));
+            let own = [(cubic.0.as_str(), cubic.1.clone()), (reno.0.as_str(), reno.1.clone())];
+            let mut loaded = load_named("coop", objects::COOP, STRUCT_OPS, &capabilities, &[], &own)?;
             // A kernel without BBR has no connections on it.
             let leases = loaded.map("leases")?;
-            let bbr = load_sharing("coop", objects::COOP_BBR, BBR, &capabilities, &[("leases", &leases)])
-                .and_then(|mut bbr| Ok((bbr.register("airtcp_bbr")?, bbr)));
-            let controls = [loaded.register("airtcp_cubic")?, loaded.register("airtcp_reno")?];
+            let own = [(bbr.0.as_str(), bbr.1.clone())];
+            let bbr = load_named("coop", objects::COOP_BBR, BBR, &capabilities, &[("leases", &leases)], &own)
+                .and_then(|mut loaded| Ok((loaded.register(&bbr.0)?, loaded)));
+            let controls = [loaded.register(&cubic.0)?, loaded.register(&reno.0)?];
             Ok(Kernel {
                 commands: loaded.map("commands")?,
                 pass: loaded.attach("pass")?,
+                names,
                 _controls: controls,
                 bbr,
                 _loaded: loaded,
@@ -344,9 +376,17 @@ mod kernel {
             Ok(bytes.chunks_exact(READING_BYTES).filter_map(Reading::read).collect())
         }
 
-        /// At the next pass: a lease for a connection, and a number of [`Reading::wrapper`] or [`Reading::unwrapper`].
-        pub fn command(&self, cookie: u64, cap: u64, until_ns: u64, control: u64) -> Result<(), Refusal> {
-            put(&self.commands, &cookie.to_ne_bytes(), &[cap, until_ns, control])
+        /// At the next pass: a lease for a connection, and the control that it is to have; empty: the one that it has.
+        pub fn command(&self, cookie: u64, cap: u64, until_ns: u64, control: &str) -> Result<(), Refusal> {
+            let mut name = [0; NAME_BYTES];
+            name.iter_mut().zip(control.bytes().take(NAME_BYTES - 1)).for_each(|(to, byte)| *to = byte);
+            let words = crate::words::words(&name);
+            put(&self.commands, &cookie.to_ne_bytes(), &[cap, until_ns, words[0], words[1]])
+        }
+
+        /// Names of the wrappers.
+        pub fn names(&self) -> &Names {
+            &self.names
         }
 
         /// No command for a connection any more.
@@ -438,10 +478,11 @@ mod kernel {
                 let until = sys::monotonic_ns() + u64::try_from(LEASE.as_nanos()).unwrap_or(0);
                 let mut still = BTreeMap::new();
                 for (reading, cap) in readings.iter().zip(&caps) {
-                    let wrapper = reading.wrapper().filter(|wrapper| *wrapper != 5 || kernel.has_bbr());
-                    match (cap, wrapper) {
-                        (Some(cap), Some(wrap)) => {
-                            kernel.command(reading.cookie, u64::from(*cap), until, wrap)?;
+                    let wrapper = kernel.names().wrapper(&reading.control);
+                    match (cap, wrapper.filter(|(base, ..)| *base != "bbr" || kernel.has_bbr())) {
+                        (Some(cap), Some((_, name, has_it))) => {
+                            let control = if has_it { "" } else { &name };
+                            kernel.command(reading.cookie, u64::from(*cap), until, control)?;
                             still.insert(reading.cookie, u64::from(*cap));
                         }
                         (Some(_), None) if left_alone.insert(reading.control.clone(), ()).is_none() => {
@@ -482,8 +523,8 @@ mod kernel {
         }
         let _ = radio.broadcast(&with_scope(&daemon.leave(now()), own.bssid));
         for reading in kernel.pass()? {
-            if reading.unwrapper() > 0 {
-                kernel.command(reading.cookie, 0, 0, reading.unwrapper())?;
+            if let Some((base, _, true)) = kernel.names().wrapper(&reading.control) {
+                kernel.command(reading.cookie, 0, 0, base)?;
             }
         }
         kernel.pass()?;
@@ -633,12 +674,25 @@ mod tests {
     }
 
     #[test]
+    fn wrappers_of_other_daemons_are_taken_over() {
+        let names = Names::new(36 * 36 * 2 + 36 + 27);
+        assert_eq!((names.of("cubic").as_str(), names.of("cubic").len()), ("airtcp_cubic1bc", 15));
+        let wrapper = |control: &str| names.wrapper(control).map(|(base, name, has_it)| (base, name.len(), has_it));
+        assert_eq!(wrapper("cubic"), Some(("cubic", 15, false)));
+        assert_eq!(wrapper("airtcp_cubic1bc"), Some(("cubic", 15, true)));
+        assert_eq!(wrapper("airtcp_cubic1bd"), Some(("cubic", 15, false)), "of another daemon");
+        assert_eq!(wrapper("bbr"), Some(("bbr", 13, false)));
+        for other in ["", "airtcp_av", "dctcp", "airtcp_", "airtcp_cubic", "cubicx", "airtcp_renoxyzw"] {
+            assert_eq!(wrapper(other), None, "{other}");
+        }
+    }
+
+    #[test]
     fn a_reading_is_words_and_a_name() {
         let mut bytes = crate::words::bytes(&(1..=16).collect::<Vec<u64>>());
         bytes.extend(b"airtcp_cubic\0\0\0\0");
         let r = Reading::read(&bytes).unwrap();
         assert_eq!((r.cookie, r.cwnd, r.rtt_us, r.lease, r.control.as_str()), (1, 5, 8, (10, 11), "airtcp_cubic"));
-        assert_eq!((r.wrapper(), r.unwrapper()), (Some(0), 3));
         assert_eq!(Reading::read(&bytes[1..]), None);
     }
 }

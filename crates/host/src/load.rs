@@ -49,18 +49,19 @@ pub fn load(
     least: (u32, u32),
     capabilities: &[Capability],
 ) -> Result<Loaded, Refusal> {
-    load_with(name, bytes, least, capabilities, &[], &[])
+    load_with(name, bytes, least, capabilities, &Wishes::default())
 }
 
-/// Loads it with maps that another object has, too.
-pub fn load_sharing(
+/// Loads it with maps that another object has, too, and with names of its own for the controls in it.
+pub fn load_named(
     name: &'static str,
     bytes: &[u8],
     least: (u32, u32),
     capabilities: &[Capability],
     shared: &[(&str, &MapHandle)],
+    names: &[(&str, String)],
 ) -> Result<Loaded, Refusal> {
-    load_with(name, bytes, least, capabilities, &[], shared)
+    load_with(name, bytes, least, capabilities, &Wishes { left_out: &[], shared, names })
 }
 
 /// Loads it without the programs `left_out`, which need more rights than are there.
@@ -71,7 +72,30 @@ pub fn load_without(
     capabilities: &[Capability],
     left_out: &[&str],
 ) -> Result<Loaded, Refusal> {
-    load_with(name, bytes, least, capabilities, left_out, &[])
+    load_with(name, bytes, least, capabilities, &Wishes { left_out, ..Wishes::default() })
+}
+
+/// What an object is to be beside what it is.
+#[derive(Default)]
+struct Wishes<'a> {
+    left_out: &'a [&'a str],
+    shared: &'a [(&'a str, &'a MapHandle)],
+    /// Of a control in the object, and the name that it is to be registered under.
+    names: &'a [(&'a str, String)],
+}
+
+/// Bytes of a control's name in Linux, the zero at the end included.
+pub const NAME_BYTES: usize = 16;
+
+/// Puts `name` where the bytes have `of`, padded by zeros.
+fn rename(bytes: &mut [u8], of: &str, name: &str) -> bool {
+    let mut padded = [[0; NAME_BYTES]; 2];
+    for (to, text) in padded.iter_mut().zip([of, name]) {
+        to.iter_mut().zip(text.bytes().take(NAME_BYTES - 1)).for_each(|(to, byte)| *to = byte);
+    }
+    let Some(at) = bytes.windows(NAME_BYTES).position(|there| there == padded[0]) else { return false };
+    bytes[at..at + NAME_BYTES].copy_from_slice(&padded[1]);
+    true
 }
 
 fn load_with(
@@ -79,9 +103,9 @@ fn load_with(
     bytes: &[u8],
     least: (u32, u32),
     capabilities: &[Capability],
-    left_out: &[&str],
-    shared: &[(&str, &MapHandle)],
+    wishes: &Wishes<'_>,
 ) -> Result<Loaded, Refusal> {
+    let Wishes { left_out, shared, names } = wishes;
     let missing = Host::read().missing(least, capabilities);
     if !missing.is_empty() {
         return Err(Refusal(format!("{name}: {}", missing.join("; "))));
@@ -99,6 +123,10 @@ fn load_with(
             for mut map in object.maps_mut() {
                 if let Some((_, other)) = shared.iter().find(|(name, _)| map.name() == *name) {
                     map.reuse_fd(other.as_fd())?;
+                }
+                if let Some((of, new)) = names.iter().find(|(of, _)| map.name() == *of) {
+                    let is_there = map.initial_value_mut().is_some_and(|bytes| rename(bytes, of, new));
+                    assert!(is_there, "the object has the name of its control {of}");
                 }
             }
             object.load()
@@ -183,4 +211,19 @@ pub fn get(map: &MapHandle, key: &[u8]) -> Result<Option<Vec<u64>>, Refusal> {
     let value = map.lookup(key, MapFlags::ANY);
     let value = value.map_err(|e| Refusal(format!("cannot read a map of the kernel: {}", chain(&e))))?;
     Ok(value.map(|bytes| crate::words::words(&bytes)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_control_gets_its_new_name_and_nothing_else_changes() {
+        let mut bytes = b"....airtcp_reno\0\0\0\0\0\0\0\0.".to_vec();
+        assert!(!rename(&mut bytes, "airtcp", "x"), "a part of the name");
+        assert!(rename(&mut bytes, "airtcp_reno", "airtcp_renoxyz"));
+        assert_eq!(bytes, b"....airtcp_renoxyz\0\0\0\0\0.");
+        assert!(rename(&mut bytes, "airtcp_renoxyz", "a"));
+        assert_eq!(bytes, b"....a\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0.");
+    }
 }

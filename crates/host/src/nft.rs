@@ -14,12 +14,7 @@ pub struct Held {
 impl Held {
     /// Makes `table`, as `inet airtcp`, by `lines`, each a command of nft. `is_made` looks at how nft lists the table. `option` is the
     /// one that asked for it, for messages. Takes CAP_NET_ADMIN and nft.
-    pub fn start(
-        option: &str,
-        table: &str,
-        lines: &[String],
-        is_made: impl Fn(&str) -> bool,
-    ) -> Result<Held, String> {
+    pub fn start(option: &str, table: &str, lines: &[String], is_made: impl Fn(&str) -> bool) -> Result<Held, String> {
         // Once without holding it, so that a refusal has a sentence.
         let unable = |e: io::Error| format!("{option}: cannot run nft: {e}");
         let mut tried = Command::new("nft");

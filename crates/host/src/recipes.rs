@@ -120,16 +120,11 @@ impl Setting {
             // An interface that is gone has taken its setting along.
             Setting::Forwarding(_) if !Path::new(&self.file()).exists() => Ok(()),
             // By its file, so that no program `sysctl` is needed.
-            Setting::Sysctl(_) | Setting::Forwarding(_) => {
-                fs::write(self.file(), format!("{value}\n")).map_err(|e| {
-                    let hint = if e.kind() == io::ErrorKind::PermissionDenied {
-                        "; run it as root, or type the line"
-                    } else {
-                        ""
-                    };
-                    format!("cannot set {}: {e}{hint}", self.name())
-                })
-            }
+            Setting::Sysctl(_) | Setting::Forwarding(_) => fs::write(self.file(), format!("{value}\n")).map_err(|e| {
+                let hint =
+                    if e.kind() == io::ErrorKind::PermissionDenied { "; run it as root, or type the line" } else { "" };
+                format!("cannot set {}: {e}{hint}", self.name())
+            }),
             Setting::GsoMaxSegs(_) | Setting::Reordering(_) => run(words[0], &words[1..]).map(drop),
         }
     }

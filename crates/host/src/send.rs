@@ -71,9 +71,15 @@ pub fn config(name: &str, sets: &[String]) -> Result<TcpConfig, String> {
         None => format!("--profile {name}: it sets no {option}; give one by --set {option}=..."),
     })?;
     let faults = [
-        (!config.handshake, "handshake = false: a real receiver needs a handshake; choose another profile, or --set handshake=true"),
+        (
+            !config.handshake,
+            "handshake = false: a real receiver needs a handshake; choose another profile, or --set handshake=true",
+        ),
         (config.packet_bytes < 100, "packet_bytes: must be 100 or more"),
-        (config.ecn && config.ecn_echo == EcnEcho::Accurate, "ecn_echo = \"accurate\": is not written to real packets; must be \"latched\" or \"each\""),
+        (
+            config.ecn && config.ecn_echo == EcnEcho::Accurate,
+            "ecn_echo = \"accurate\": is not written to real packets; must be \"latched\" or \"each\"",
+        ),
     ];
     match faults.into_iter().find(|(is_so, _)| *is_so) {
         Some((_, text)) => Err(text.to_owned()),
@@ -190,7 +196,9 @@ impl Report {
 
 /// Retransmissions as a table, with columns of the simulator's `retransmissions`.
 pub fn table(repeats: &[Repeat]) -> String {
-    let mut text = "time_s,seq,size_bytes,cause,waited_ms,dup_acks,outstanding_segments,cwnd_segments,window_segments\n".to_owned();
+    let mut text =
+        "time_s,seq,size_bytes,cause,waited_ms,dup_acks,outstanding_segments,cwnd_segments,window_segments\n"
+            .to_owned();
     for Repeat { at, what } in repeats {
         let _ = writeln!(
             text,
@@ -248,7 +256,9 @@ pub fn run(order: &Order, has_ended: impl Fn() -> bool, mut tell: impl FnMut(&st
             "efr send: {to} does not answer; the host is away, or a firewall drops what is forwarded from {}",
             order.place.device
         )),
-        Some(End::TooLarge(0)) => Err("efr send: packets are too large for the way; try --set packet_bytes=1280".to_owned()),
+        Some(End::TooLarge(0)) => {
+            Err("efr send: packets are too large for the way; try --set packet_bytes=1280".to_owned())
+        }
         Some(End::TooLarge(mtu)) => {
             Err(format!("efr send: the way takes packets of {mtu} bytes; --set packet_bytes={mtu}; {so_far}"))
         }

@@ -222,19 +222,31 @@ pub fn lock(file: &File) -> io::Result<()> {
     checked(unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX) }).map(drop)
 }
 
-/// A UDP socket for IPv6 alone.
-pub fn udp6_only(port: u16) -> io::Result<OwnedFd> {
+/// A UDP socket of one family alone, at all addresses of `interface`, or of all of them.
+pub fn udp_at(interface: Option<&str>, is_v6: bool, port: u16) -> io::Result<OwnedFd> {
+    let family = if is_v6 { libc::AF_INET6 } else { libc::AF_INET };
     // SAFETY: no pointers.
-    let fd = checked(unsafe { libc::socket(libc::AF_INET6, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) })?;
+    let fd = checked(unsafe { libc::socket(family, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) })?;
     // SAFETY: the descriptor is new and owned by nobody else.
     let fd = unsafe { OwnedFd::from_raw_fd(fd) };
-    set_option(fd.as_raw_fd(), libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, 1)?;
-    // SAFETY: all-zero is valid, and means any address.
-    let mut address: libc::sockaddr_in6 = unsafe { zeroed() };
-    address.sin6_family = libc::sa_family_t::try_from(libc::AF_INET6).unwrap_or(0);
-    address.sin6_port = port.to_be();
+    if let Some(name) = interface {
+        bind_to_interface(fd.as_raw_fd(), name)?;
+    }
+    if is_v6 {
+        set_option(fd.as_raw_fd(), libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, 1)?;
+    }
+    // SAFETY: all-zero is valid for both, and means any address.
+    let (mut v4, mut v6): (libc::sockaddr_in, libc::sockaddr_in6) = unsafe { (zeroed(), zeroed()) };
+    let family = libc::sa_family_t::try_from(family).unwrap_or(0);
+    (v4.sin_family, v4.sin_port) = (family, port.to_be());
+    (v6.sin6_family, v6.sin6_port) = (family, port.to_be());
+    let (address, bytes): (*const libc::sockaddr, _) = if is_v6 {
+        ((&raw const v6).cast(), length::<libc::sockaddr_in6>())
+    } else {
+        ((&raw const v4).cast(), length::<libc::sockaddr_in>())
+    };
     // SAFETY: the address has the length given.
-    checked(unsafe { libc::bind(fd.as_raw_fd(), (&raw const address).cast(), length::<libc::sockaddr_in6>()) })?;
+    checked(unsafe { libc::bind(fd.as_raw_fd(), address, bytes) })?;
     Ok(fd)
 }
 

@@ -7,6 +7,7 @@ use std::io::{BufRead, BufReader};
 use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
@@ -119,7 +120,7 @@ fn bbr_obeys_a_lease() {
     let cubic = Upload::new(&bed, Some("cubic"), |_| {});
     let bbr = [Upload::new(&bed, Some("bbr"), |_| {})];
     let begin = monotonic_ns();
-    while control(&bbr[0]) != "airtcp_bbr" {
+    while !control(&bbr[0]).starts_with("airtcp_bbr") {
         assert!(monotonic_ns() - begin < 20_000_000_000, "no cap after 20 s: {:?}", window(&bbr[0]));
         thread::sleep(Duration::from_millis(20));
     }
@@ -191,4 +192,49 @@ fn a_hostile_announcer_caps_nobody_below_the_fair_share() {
     println!("64 names of one host: the window is {least} at least, its share of two {}", segments_of(2));
     assert!(is_alive, "the daemon has ended");
     assert!(least >= segments_of(2), "{least} segments, the share of two terminals is {}", segments_of(2));
+}
+
+/// Each daemon has wrappers of its own: two namespaces of one kernel have one each. One that begins anew takes over what a killed one left.
+#[test]
+fn daemons_of_one_kernel_do_not_disturb_each_other() {
+    if let Some(reason) = common::missing() {
+        common::skipped(&reason);
+        return;
+    }
+    let _alone = common::alone();
+    let beds = [Bed::new(LONG), Bed::new(LONG)];
+    let mut daemons: Vec<Child> = beds.iter().map(daemon).collect();
+    let uploads: Vec<Upload> = beds.iter().map(|bed| Upload::new(bed, Some("cubic"), |_| {})).collect();
+    let is_capped =
+        |upload: &Upload| control(upload).starts_with("airtcp_cubic") && window(upload).0 <= 2 * segments_of(1);
+    let begin = monotonic_ns();
+    while !uploads.iter().all(is_capped) {
+        assert!(monotonic_ns() - begin < 20_000_000_000, "no caps after 20 s");
+        thread::sleep(Duration::from_millis(20));
+    }
+    let before: Vec<String> = uploads.iter().map(control).collect();
+    assert!(before.iter().all(|name| name.starts_with("airtcp_cubic")) && before[0] != before[1], "{before:?}");
+    daemons[0].kill().unwrap(); // SIGKILL
+    daemons[0].wait().unwrap();
+    thread::sleep(LEASE + Duration::from_secs(1));
+    assert!(window(&uploads[0]).0 > 2 * segments_of(1), "free again: {:?}", window(&uploads[0]));
+    assert!(window(&uploads[1]).0 <= 2 * segments_of(1), "the other's cap holds: {:?}", window(&uploads[1]));
+    daemons[0] = daemon(&beds[0]);
+    // It has seen the full queue alone. The timeout after an outage lets it see the round trip without one.
+    beds[0].outage.store(true, Ordering::Relaxed);
+    thread::sleep(Duration::from_millis(500));
+    beds[0].outage.store(false, Ordering::Relaxed);
+    let begin = monotonic_ns();
+    while control(&uploads[0]) == before[0] || !is_capped(&uploads[0]) {
+        assert!(monotonic_ns() - begin < 20_000_000_000, "no cap after 20 s: {:?}", window(&uploads[0]));
+        thread::sleep(Duration::from_millis(20));
+    }
+    let after = control(&uploads[0]);
+    println!("wrappers {before:?}, after kill -9 and a new start {after}");
+    assert!(after.starts_with("airtcp_cubic") && after != before[0], "{after}");
+    for mut daemon in daemons {
+        Command::new("kill").arg(daemon.id().to_string()).status().unwrap();
+        daemon.wait().unwrap();
+    }
+    assert_eq!(control(&uploads[0]), "cubic", "at an orderly end the kernel's own is back");
 }

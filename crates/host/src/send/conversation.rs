@@ -210,8 +210,7 @@ impl<S: Source> Conversation<S> {
                 self.stop(End::Refused);
             } else if read.has(TcpFlags::SYN) && answers_syn && !self.syns.is_empty() {
                 self.agree(tcp);
-                self.peer =
-                    Some(Peer { initial: read.seq.0, expected: 1, has_closed: false, timestamp: read.ts_val });
+                self.peer = Some(Peer { initial: read.seq.0, expected: 1, has_closed: false, timestamp: read.ts_val });
                 self.give(now, &read, true);
             }
             return;

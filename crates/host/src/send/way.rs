@@ -36,7 +36,8 @@ pub const NETWORK: &str = "10.97.116.0/30";
 impl Place {
     /// Of a name and of a network of four addresses, as `10.97.116.0/30`.
     pub fn new(device: &str, network: &str) -> Result<Place, String> {
-        let is_name = (1..=15).contains(&device.len()) && device.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
+        let is_name =
+            (1..=15).contains(&device.len()) && device.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
         if !is_name {
             return Err(format!("--device {device}: must be 1 to 15 letters, digits and -"));
         }
@@ -61,7 +62,8 @@ fn onward(to: Ipv4Addr) -> Result<Option<String>, String> {
     if json.contains("\"type\":\"local\"") {
         return Ok(None);
     }
-    let name = json.split_once("\"dev\":\"").and_then(|(_, rest)| rest.split_once('"')).map(|(name, _)| name.to_owned());
+    let name =
+        json.split_once("\"dev\":\"").and_then(|(_, rest)| rest.split_once('"')).map(|(name, _)| name.to_owned());
     name.map(Some).ok_or_else(|| format!("`ip route get {to}` names no interface"))
 }
 
@@ -71,9 +73,13 @@ impl Way {
         let Place { device, kernel, own } = place;
         let onward = onward(to)?;
         let tun = sys::tun(device).map_err(|e| match e.raw_os_error() {
-            Some(libc::EPERM) => format!("efr send: CAP_NET_ADMIN is missing, which a device ({device}) takes; run it as root"),
+            Some(libc::EPERM) => {
+                format!("efr send: CAP_NET_ADMIN is missing, which a device ({device}) takes; run it as root")
+            }
             Some(libc::EBUSY) => format!("--device {device}: another process has it; give another name"),
-            Some(libc::ENOENT) => "efr send: /dev/net/tun is missing; this kernel has no TUN, or `modprobe tun`".to_owned(),
+            Some(libc::ENOENT) => {
+                "efr send: /dev/net/tun is missing; this kernel has no TUN, or `modprobe tun`".to_owned()
+            }
             _ => format!("--device {device}: cannot open it: {e}"),
         })?;
         let mut way = Way { tun, table: None, set: Vec::new() };
