@@ -1,13 +1,33 @@
-"""Hook of mkdocs: links that leave docs/ lead to the repository, and the first page is the first tutorial."""
+"""Hook of mkdocs: links that leave docs/ lead to the repository, and the first page is the first tutorial.
+
+The site has the simulator as `play.html`.
+"""
 
 from __future__ import annotations
 
 import posixpath
 import re
+import sys
+from pathlib import Path
 from typing import Any
 
 LINK = re.compile(r"(\]\()(\.\.?/[^)\s#]+)((?:#[^)\s]*)?\))")
 FIRST = "tutorials/first-network/"
+PLAY = Path(__file__).parents[1] / "python/airtcp/page/playground.html"
+"""The simulator, where `make playground` built it."""
+OFFER = "<!-- play.html -->"
+"""Stands where a page of the site offers it."""
+
+
+def on_files(files: Any, config: Any, **_: object) -> Any:  # noqa: ANN401
+    """Takes the simulator into the site."""
+    from mkdocs.structure.files import File  # type: ignore[import-not-found]  # of the site's own environment
+
+    if PLAY.is_file():
+        files.append(File.generated(config, "play.html", abs_src_path=str(PLAY)))
+    else:
+        print("skipped: the site has no simulator: make playground builds it", file=sys.stderr)
+    return files
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, **_: object) -> str:  # noqa: ANN401
@@ -20,13 +40,12 @@ def on_page_markdown(markdown: str, page: Any, config: Any, **_: object) -> str:
             return match[0]
         return f"{match[1]}{config['extra']['repository']}/blob/main/{target}{match[3]}"
 
-    return LINK.sub(outside, markdown)
+    offer = "[**Open the simulator**](play.html){target=_blank}: it runs in this browser.\n" if PLAY.is_file() else ""
+    return LINK.sub(outside, markdown.replace(OFFER, offer))
 
 
 def on_post_build(config: Any, **_: object) -> None:  # noqa: ANN401
     """Writes the page at the top, which leads to the first tutorial."""
-    from pathlib import Path
-
     head = f'<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>{config["site_name"]}</title>'
     link = f'<meta http-equiv="refresh" content="0; url={FIRST}"><a href="{FIRST}">{config["site_name"]}</a></html>\n'
     Path(config["site_dir"], "index.html").write_text(head + link, encoding="utf-8")
