@@ -26,7 +26,13 @@ function findings() {
   for (const study of readdirSync(join(ROOT, "studies"))) {
     const file = join(ROOT, "studies", study, "published.json");
     if (!existsSync(file)) continue;
-    for (const { id, claim, verdict } of JSON.parse(readFileSync(file, "utf8")).findings) all[`${study}/${id}`] = { claim, verdict };
+    let before = "";
+    for (const { id, claim, verdict } of JSON.parse(readFileSync(file, "utf8")).findings) {
+      // A claim that goes on from the one before is no sentence without it.
+      const whole = /^[a-z]/.test(claim) ? `${before} … ${claim}` : claim;
+      all[`${study}/${id}`] = { claim: whole.replace(/[^.?!]$/, "$&."), verdict };
+      before = whole;
+    }
   }
   const wanted = readFileSync(join(HERE, "src/stories.ts"), "utf8").matchAll(/finding: "([^"]+)"/g);
   return Object.fromEntries(
