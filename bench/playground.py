@@ -1,9 +1,9 @@
 """The page of `airtcp play`, measured: sizes, first picture, drags, frames per second, memory, speed beside native.
 
-Usage: playground.py [--only PART ...] [--out FILE]
+Usage: playground.py [--only PART ...] [--stories STORY ...] [--ahead] [--out FILE]
 
-Needs `make playground`, Chromium and Node. It prints tables for docs/playground.md. Times are of this machine as it is:
-stop other work first.
+Needs `make playground`, Chromium and Node. It prints tables for docs/playground.md, each row as it comes. Times are
+of this machine as it is: stop other work first, or run before it (`--ahead`, as root). All parts take five minutes.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+import math
 import os
 import re
 import shutil
@@ -36,6 +37,10 @@ WASM = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "wasm32-unkno
 STORIES = ROOT / "playground/stories"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 DESKTOP = {"width": 1280, "height": 900}
+MOVES = 24
+"""Steps of a control that are measured."""
+CHOSEN: list[str] = []
+"""Stories whose drags are measured; empty: all."""
 REMEDY = "seed=7"
 """The change of second runs: what they cost does not hang on it."""
 
@@ -52,9 +57,10 @@ SPEEDS = {
     "story pacing": ("playground/stories/pacing.toml", []),
 }
 
-# Moves a control by a step, and waits for the picture: until the frame with it has been handed on.
+# Moves a control by a step, and waits for the picture: until the frame with it has been handed on. Then it waits
+# for the run with all its frames, which is made when the control rests.
 STEPS = """async ({ id, times }) => {
-  const control = document.getElementById(id), body = document.body, found = [];
+  const control = document.getElementById(id), body = document.body, found = [], walls = [];
   for (let i = 0; i < times; i++) {
     const begin = performance.now();
     control.value = String(Number(control.value) + (i < times / 2 ? 1 : -1) * Number(control.step));
@@ -69,9 +75,11 @@ STEPS = """async ({ id, times }) => {
       port2.postMessage(null);
     }));
     found.push(performance.now() - begin);
-    await new Promise((resolve) => setTimeout(resolve, 800));
+    walls.push(Math.max(...body.dataset.wall.split(" ").map(Number)));
+    while (body.dataset.looks !== "all") await new Promise((resolve) => setTimeout(resolve, 20));
+    await new Promise((resolve) => setTimeout(resolve, 100));
   }
-  return found;
+  return { found, walls };
 }"""
 
 # Moves it in every frame for two seconds, and counts pictures.
@@ -114,10 +122,22 @@ def five_seconds(story: str) -> str:
     return re.sub(r"(?m)^duration = .*", 'duration = "5s"', re.sub(r"(?m)^warmup.*\n", "", text))
 
 
-def table(head: list[str], rows: list[list[str]]) -> None:
-    print("\n| " + " | ".join(head) + " |\n" + "|---" * len(head) + "|")
-    for row in rows:
-        print("| " + " | ".join(row) + " |", flush=True)
+def heading(*head: str) -> None:
+    print("\n| " + " | ".join(head) + " |\n" + "|---" * len(head) + "|", flush=True)
+
+
+def row(*values: str) -> None:
+    print("| " + " | ".join(values) + " |", flush=True)
+
+
+def spread(values: list[float]) -> tuple[float, float, float]:
+    """The median, and an interval that has it in 95 of 100 cases whatever the distribution is: by ranks."""
+    n, ordered = len(values), sorted(values)
+    below, k = 0.0, 0
+    while k < n // 2 and (below := below + math.comb(n, k) / 2**n) <= 0.025:
+        k += 1
+    low = max(k - 1, 0)
+    return statistics.median(ordered), ordered[low], ordered[n - 1 - low]
 
 
 @contextmanager
@@ -149,14 +169,14 @@ def sizes(_: Browser) -> Json:
     packed = (
         "const z=require('zlib');console.log(z.brotliCompressSync(require('fs').readFileSync(process.argv[1])).length)"
     )
-    rows, found = [], {}
+    found = {}
+    heading("kB", "as it is", "gzip", "brotli")
     for name, path in (("engine", WASM), ("page, with the engine", PAGE)):
         brotli = int(
             subprocess.run(["node", "-e", packed, str(path)], capture_output=True, text=True, check=True).stdout
         )
         found[name] = {"bytes": path.stat().st_size, "gzip": len(gzip.compress(path.read_bytes())), "brotli": brotli}
-        rows.append([name, *(f"{n / 1000:.0f}" for n in found[name].values())])
-    table(["kB", "as it is", "gzip", "brotli"], rows)
+        row(name, *(f"{n / 1000:.0f}" for n in found[name].values()))
     return found
 
 
@@ -167,32 +187,43 @@ def first(browser: Browser) -> Json:
         with shown(browser, None):
             found.append(time.monotonic() - begin)
     told = [f"{x:.2f}" for x in (statistics.median(found), max(found))]
-    table(["from disk to the first picture", "median, s", "most of 7, s"], [["", *told]])
+    heading("from disk to the first picture", "median, s", "most of 7, s")
+    row("", *told)
     return {"s": found}
 
 
 def drags(browser: Browser) -> Json:
-    rows, found = [], {}
-    for story in sorted(path.stem for path in STORIES.glob("*.toml")):
+    found = {}
+    head = ["median (95 %), ms", f"most of {MOVES}, ms", "of it the run, ms", "pictures a second"]
+    heading("5 s simulated, a drag", *head)
+    for story in CHOSEN or sorted(path.stem for path in STORIES.glob("*.toml")):
         for changes in ((), (REMEDY,)):
             with shown(browser, five_seconds(story), *changes) as page:
                 ids = [e.get_attribute("id") for e in page.locator("#controls input[type=range]").all()]
                 control = next((i for i in ids if i.startswith("control-snr")), ids[0])
                 page.wait_for_timeout(500)
-                ms = sorted(page.evaluate(STEPS, {"id": control, "times": 14})[2:])
+                steps = page.evaluate(STEPS, {"id": control, "times": MOVES + 2})
                 rate = page.evaluate(DRAG, control)
+            ms, walls = steps["found"][2:], steps["walls"][2:]
             name = f"{story}, {'two runs' if changes else 'one run'}"
-            found[name] = {"control": control, "ms": ms, "pictures_per_s": rate}
-            rows.append([name, f"{statistics.median(ms):.0f}", f"{ms[-1]:.0f}", f"{rate:.0f}"])
-    table(["5 s simulated, a drag", "median, ms", "most of 12, ms", "pictures a second"], rows)
+            found[name] = {"control": control, "ms": ms, "run_ms": walls, "pictures_per_s": rate}
+            middle, low, high = spread(ms)
+            told = [
+                f"{middle:.0f} ({low:.0f} to {high:.0f})",
+                f"{max(ms):.0f}",
+                f"{statistics.median(walls):.0f}",
+                f"{rate:.0f}",
+            ]
+            row(name, *told)
     return found
 
 
 def playing(browser: Browser) -> Json:
-    rows, found = [], {}
+    found = {}
+    heading("a minute of", "frames a second", "after the run, MB", "playing", "at the end", "most resident")
     with blank(browser):
         empty = renderer_mb(browser)
-    rows.append(["an empty page", "", "", "", f"{empty[0]:.0f}", f"{empty[1]:.0f}"])
+    row("an empty page", "", "", "", f"{empty[0]:.0f}", f"{empty[1]:.0f}")
     for name, (file, changes, second) in CELLS.items():
         with shown(browser, changed(file, changes), *second) as page:
             after = renderer_mb(browser)
@@ -206,8 +237,7 @@ def playing(browser: Browser) -> Json:
             end = renderer_mb(browser)
         found[name] = {"fps": rate, "longest_ms": longest, "mb": {"run": after, "playing": during, "end": end}}
         told = [f"{mb[0]:.0f}" for mb in (after, during, end)] + [f"{end[1]:.0f}"]
-        rows.append([name, f"{rate:.1f}, longest {longest:.0f} ms", *told])
-    table(["a minute of", "frames a second", "after the run, MB", "playing", "at the end", "most resident"], rows)
+        row(name, f"{rate:.1f}, longest {longest:.0f} ms", *told)
     return found
 
 
@@ -221,7 +251,9 @@ def blank(browser: Browser) -> Iterator[None]:
 
 
 def speeds(browser: Browser) -> Json:
-    rows, found = [], {}
+    found = {}
+    head = ["native, s", "Node, s", "page, s", "Node / native", "page / native", "hash, all alike"]
+    heading("best of 5, in the page of 3", *head)
     for name, (file, changes) in SPEEDS.items():
         text = changed(file, changes)
         native, hash_ = [], ""
@@ -246,9 +278,7 @@ def speeds(browser: Browser) -> Json:
         best = [min(native), min(n["wall_s"] for n in node), min(page_s)]
         found[name] = {"native_s": native, "node_s": [n["wall_s"] for n in node], "page_s": page_s, "hash": hash_}
         times = [f"{t:.3f}" for t in best] + [f"{t / best[0]:.1f}" for t in best[1:]]
-        rows.append([name, *times, str(hash_)])
-    head = ["native, s", "Node, s", "page, s", "Node / native", "page / native", "hash, all alike"]
-    table(["best of 5, in the page of 3", *head], rows)
+        row(name, *times, str(hash_))
     return found
 
 
@@ -258,6 +288,13 @@ PARTS = {"sizes": sizes, "first": first, "drags": drags, "playing": playing, "sp
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", choices=PARTS, metavar="PART", default=list(PARTS), help=", ".join(PARTS))
+    stories = sorted(path.stem for path in STORIES.glob("*.toml"))
+    parser.add_argument(
+        "--stories", nargs="+", choices=stories, metavar="STORY", default=[], help="whose drags; default: all"
+    )
+    parser.add_argument(
+        "--ahead", action="store_true", help="as root: run before all programs without real-time priority"
+    )
     parser.add_argument("--out", type=Path, help="write the figures as JSON")
     arguments = parser.parse_args()
     for path in (PAGE, HASHES, WASM):
@@ -267,6 +304,10 @@ def main() -> None:
         sys.exit("needs Chromium (Debian package chromium) and Node (nodejs)")
     from playwright.sync_api import sync_playwright
 
+    CHOSEN.extend(arguments.stories)
+    if arguments.ahead:
+        # Inherited by all that is started from here.
+        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(5))
     found = {}
     with sync_playwright() as playwright:
         sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []

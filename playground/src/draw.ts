@@ -225,7 +225,7 @@ export function fields(run: Run, p: Ppdu): string {
   const fate =
     p.mpdus === 0 ? (p.answered ? "answered" : "no answer") : `${p.received} arrived${p.received < p.mpdus ? `, ${p.mpdus - p.received} damaged` : ""}`;
   const rows = run.framesOf(p).map((row) => run.frame(row));
-  const sns = rows.length > 0 ? `numbers ${rows[0]?.sn} to ${rows.at(-1)?.sn}` : "";
+  const sns = rows.length > 1 ? `numbers ${rows[0]?.sn} to ${rows.at(-1)?.sn}` : rows.map((f) => `number ${f.sn}`).join("");
   const whose = [...new Set(rows.map((f) => (f.flow === 0xffffffff ? "" : run.group(f.flow) + (f.reverse ? " (ACKs)" : ""))))].filter(Boolean);
   const again = rows.filter((f) => f.retry).length;
   return [

@@ -2,22 +2,16 @@
 
 import { controlsOf, type Control, type Edit } from "./controls";
 import { AirView, Colours, GROUP_COLOURS, QueueView, ReorderView, fields, span, spoken } from "./draw";
+import { by, make } from "./elements";
 import { Engine, EngineError, type Description, type Request } from "./engine";
+import { figures, headline } from "./figures";
 import { LinkError, command, fromFragment, toFragment, type Given } from "./link";
-import { Plot, mean, plotsOf } from "./plots";
+import { Plot, plotsOf } from "./plots";
 import { offered } from "./remedies";
-import { Run } from "./run";
+import { REASONS, Run } from "./run";
 import { Scene } from "./scene";
-import { STORIES, type Story } from "./stories";
+import { STORIES, VERDICTS, type Story } from "./stories";
 import type { Ask, Tell } from "./worker";
-
-const by = <T extends Element = HTMLElement>(id: string): T => document.getElementById(id) as unknown as T;
-
-function make<K extends keyof HTMLElementTagNameMap>(tag: K, text = "", of: Partial<HTMLElementTagNameMap[K]> = {}): HTMLElementTagNameMap[K] {
-  const it = document.createElement(tag);
-  if (text !== "") it.textContent = text;
-  return Object.assign(it, of);
-}
 
 const RUNS = ["As it is", "With the change"] as const;
 const state = by("state");
@@ -50,7 +44,8 @@ interface Slot {
 /** A run that is asked for. */
 interface Wish {
   request: Request;
-  description: Description;
+  /** What the request means: read while a worker already begins the run, and there before it ends. */
+  description: Description | null;
   every_s: number;
   hasFrames: boolean;
 }
@@ -90,8 +85,8 @@ function ask(slot: Slot, wish: Wish, anyway = false): void {
   slot.asked = ++asks;
   slot.wish = wish;
   slot.doing = "starts";
-  const { request, description: d, every_s, hasFrames } = wish;
-  post(slot, { kind: "run", id: slot.asked, request: { ...request, draw_every_s: every_s, draw_frames: hasFrames }, end_s: d.duration_s, anyway });
+  const { request, every_s, hasFrames } = wish;
+  post(slot, { kind: "run", id: slot.asked, request: { ...request, draw_every_s: every_s, draw_frames: hasFrames }, anyway });
 }
 
 const isBusy = (): boolean => slots.some((s) => s.doing !== "" && s.doing !== FAILED && s.doing !== LONG);
@@ -115,7 +110,7 @@ function heard(slot: Slot, tell: Tell): void {
   } else if (tell.kind === "failed") {
     slot.doing = FAILED;
     showFault(which === 1 ? `The second run: ${tell.text}` : tell.text);
-  } else if (slot.wish !== null) {
+  } else if (slot.wish?.description) {
     slot.doing = "";
     if (tell.memory > MOST_KEPT_BYTES) renew(slot);
     slot.run = new Run(slot.wish.description, tell.output, tell.wall_ms, slot.wish.every_s, slot.wish.hasFrames);
@@ -131,21 +126,7 @@ function tellState(): void {
   const busy = slots.filter((s) => s.doing !== "" && s.doing !== FAILED).map((s) => `${RUNS[slots.indexOf(s)]}: ${s.doing}`);
   const [a, b] = slots.map((s) => s.run);
   if (busy.length > 0) state.textContent = `Simulating. ${busy.join("; ")}`;
-  else if (a) state.textContent = headline(a, b ?? null);
-}
-
-/** What changed, in a sentence. */
-function headline(a: Run, b: Run | null): string {
-  const took = `${span(a.duration_s)} simulated in ${span(a.wall_ms / 1000)}.`;
-  const timeouts = (run: Run): string => String(run.output.summary.groups.reduce((sum, g) => sum + g.timeouts, 0));
-  const of = (run: Run): { ms: string; mbps: string; timeouts: string } => {
-    return { ms: mean(run.latency(watch.value).ms), mbps: mean(run.goodput(watch.value).mbps), timeouts: timeouts(run) };
-  };
-  const [x, y] = [of(a), b ? of(b) : null];
-  const whose = watch.value === "" ? "TCP goodput" : `Goodput of ${watch.value}`;
-  const to = (p: string, q: string | undefined, unit: string): string => (q === undefined ? `${p} ${unit}` : `${p} → ${q} ${unit}`);
-  const waits = x.timeouts === "0" && (y?.timeouts ?? "0") === "0" ? "" : ` Timeouts: ${to(x.timeouts, y?.timeouts, "").trim()}.`;
-  return `Mean ${a.latency(watch.value).what}: ${to(x.ms, y?.ms, "ms")}. ${whose}: ${to(x.mbps, y?.mbps, "Mbit/s")}.${waits} ${took}`;
+  else if (a) state.textContent = headline(a, b ?? null, watch.value);
 }
 
 function offerLong(duration_s: number, estimate_s: number): void {
@@ -187,26 +168,30 @@ async function setLink(): Promise<void> {
 
 /** Reads the text, fits controls to it and runs it. */
 function update(from: "text" | "control"): void {
+  const isDrag = from === "control";
+  // One after the other, so that a picture follows the control while it moves.
+  const waits = isDrag && isBusy() && looksNow === LOOKS_IN_A_DRAG && performance.now() - begun_ms < MOST_PATIENCE_MS;
+  const begins = isDrag && !waits && description !== null;
+  if (begins) begin(LOOKS_IN_A_DRAG);
   try {
     description = checked({ toml: toml.value });
   } catch (error) {
     if (engine.broken) engine = new Engine(module);
+    if (begins) slots.forEach(giveUp);
     showFault(error instanceof Error ? error.message : String(error));
     return;
   }
   showFault("");
   by("long").hidden = true;
   window.clearTimeout(settling);
-  isOverdue = false;
-  if (from === "text") {
+  isOverdue = waits;
+  if (!isDrag) {
     drawControls(description);
     drawRemedies(description);
     runBoth(LOOKS);
     return;
   }
-  // One after the other, so that a picture follows the control while it moves.
-  if (isBusy() && looksNow === LOOKS_IN_A_DRAG && performance.now() - begun_ms < MOST_PATIENCE_MS) isOverdue = true;
-  else runBoth(LOOKS_IN_A_DRAG);
+  if (begins) describe(description);
   settle();
 }
 
@@ -226,34 +211,55 @@ function settle(): void {
   }, SETTLED_MS);
 }
 
-function runBoth(looks: number): void {
+/** What a worker does is not wanted any more, whatever it is. */
+function giveUp(slot: Slot): void {
+  if (slot.doing !== "") renew(slot);
+  slot.asked = 0;
+  slot.doing = "";
+}
+
+/** Has the workers begin, before anything is known of what they are to run. */
+function begin(looks: number): void {
   const [first, second] = slots as [Slot, Slot];
   const set = changed();
   framesNow = looks === LOOKS || (framesNow && runs().every((run) => run.wall_ms <= MOST_WITH_FRAMES_MS));
   const hasFrames = framesNow;
-  const wish = (request: Request, d: Description): Wish => ({ request, description: d, every_s: Math.max(d.duration_s / looks, 0.001), hasFrames });
+  const every_s = Math.max((description?.duration_s ?? 0) / looks, 0.001);
+  const wish = (request: Request): Wish => ({ request, description: null, every_s, hasFrames });
   isOverdue = false;
   begun_ms = performance.now();
   looksNow = looks;
-  if (description !== null) ask(first, wish({ toml: toml.value }, description));
+  ask(first, wish({ toml: toml.value }));
   second.asked = 0;
   second.doing = "";
-  if (set.length > 0) {
-    try {
-      const request = { toml: toml.value, set };
-      ask(second, wish(request, checked(request)));
-    } catch (error) {
-      if (engine.broken) engine = new Engine(module);
-      second.doing = FAILED;
-      second.worker?.postMessage({ kind: "cancel" } satisfies Ask);
-      showFault(`The second run: ${error instanceof Error ? error.message : error}`);
-    }
-  } else {
+  if (set.length > 0) ask(second, wish({ toml: toml.value, set }));
+  else {
     second.run = null;
     second.worker?.postMessage({ kind: "cancel" } satisfies Ask);
   }
   tellState();
   if (looks === LOOKS) void setLink();
+}
+
+/** What it is that they run: the scenario, which is known, and the one with the changes. */
+function describe(d: Description): void {
+  const [first, second] = slots as [Slot, Slot];
+  if (first.wish) first.wish.description = d;
+  if (second.asked === 0 || second.wish === null) return;
+  try {
+    second.wish.description = checked(second.wish.request);
+  } catch (error) {
+    if (engine.broken) engine = new Engine(module);
+    giveUp(second);
+    second.doing = FAILED;
+    showFault(`The second run: ${error instanceof Error ? error.message : error}`);
+  }
+}
+
+function runBoth(looks: number): void {
+  if (description === null) return;
+  begin(looks);
+  describe(description);
 }
 
 let waiting: number | undefined;
@@ -401,7 +407,7 @@ function arrived(): void {
   const labels = all.map((_, i) => RUNS[i] as string);
   latency.set(l.what.replace(/^./, (c) => c.toUpperCase()), "ms", labels, l.lines, end(), colours);
   goodput.set(watch.value === "" ? "TCP goodput" : `Goodput of ${watch.value}`, "Mbit/s", labels, g, end(), colours);
-  figures(all);
+  figures(by("figures"), all, RUNS);
   native();
   seek(Math.min(position, end()));
   document.body.dataset.looks = looksNow === LOOKS ? "all" : "few";
@@ -478,42 +484,23 @@ function legend(groups: string[], hasAir: boolean): void {
   by("legend").replaceChildren(...(hasAir ? air : []), ...queues, make("span", "paler: ACKs and answers"));
 }
 
-function figures(all: Run[]): void {
-  const rows: [string, string[]][] = [];
-  const three = (x: number | null | undefined, factor = 1): string => (x === null || x === undefined ? "–" : String(Number((x * factor).toPrecision(3))));
-  const names = [...new Set(all.flatMap((run) => run.output.summary.groups.map((g) => g.group)))].slice(0, 8);
-  for (const name of names) {
-    const of = all.map((run) => run.output.summary.groups.find((g) => g.group === name));
-    const g = of.find((x) => x !== undefined);
-    if (!g) continue;
-    const many = g.flow_count > 1 ? ` (${g.flow_count} together)` : "";
-    if (of.some((x) => x?.goodput_bps)) rows.push([`${name}: goodput, Mbit/s${many}`, of.map((x) => three(x?.goodput_bps, 1e-6))]);
-    if (of.some((x) => x?.rtt_mean_ms)) rows.push([`${name}: mean round trip, ms`, of.map((x) => three(x?.rtt_mean_ms))]);
-    if (g.flow_count > 1 && of.some((x) => x?.jain)) rows.push([`${name}: fairness (Jain, 1 is equal)`, of.map((x) => three(x?.jain))]);
-    if (of.some((x) => x?.timeouts)) rows.push([`${name}: timeouts`, of.map((x) => three(x?.timeouts))]);
-    if (of.some((x) => x?.segments_retransmitted)) rows.push([`${name}: segments sent again`, of.map((x) => three(x?.segments_retransmitted))]);
-  }
-  rows.push(["packets dropped or lost, all kinds", all.map((run) => String(run.drops.length))]);
-  const table = by("figures");
-  const head = make("tr");
-  head.append(make("th", ""), ...all.map((_, i) => make("th", RUNS[i], { scope: "col" })));
-  table.querySelector("thead")?.replaceChildren(head);
-  table.querySelector("tbody")?.replaceChildren(
-    ...rows.map(([what, values]) => {
-      const row = make("tr");
-      row.append(make("th", what, { scope: "row" }), ...values.map((v) => make("td", v)));
-      return row;
-    }),
-  );
-}
-
 function native(): void {
   const rows = runs().flatMap((run, i) => {
+    const text = command(location.hash, i === 1 ? changed() : []);
     const code = make("dd");
-    code.append(make("code", command(location.hash, i === 1 ? changed() : [])));
+    const copy = make("button", "Copy the command", { type: "button" });
+    copy.setAttribute("aria-label", `Copy the command of the run ${RUNS[i]}`);
+    copy.onclick = async () => {
+      copy.textContent = (await copied(text)) ? "Copied." : "Select it above.";
+    };
+    const shown = make("code", text, { tabIndex: 0 });
+    // It is wider than its place, and scrolled with the keyboard as well.
+    shown.setAttribute("role", "group");
+    shown.setAttribute("aria-label", `The command of the run ${RUNS[i]}`);
+    code.append(shown, copy);
     const hash = make("dd");
     hash.append(make("code", `hash ${run.output.hash}`));
-    return [make("dt", RUNS[i]), code, hash];
+    return [make("dt", RUNS[i]), hash, code];
   });
   by("hashes").replaceChildren(...rows);
 }
@@ -624,7 +611,7 @@ by("step").onclick = () => {
   // Near enough to see its frames.
   width_s = Math.min(Math.max((p.end_s - p.start_s) * 12, 0.003), end());
   seek(p.start_s);
-  by("spoken").textContent = fields(run, p);
+  by("spoken").textContent = fields(run, p).replaceAll("\n", " · ");
 };
 
 by("drop").onclick = () => {
@@ -633,7 +620,6 @@ by("drop").onclick = () => {
   const next = Math.min(...all.map((run) => run.dropTimes.find((t) => t > position + 1e-9) ?? Infinity));
   if (!Number.isFinite(next)) {
     by("spoken").textContent = "No packet is lost after this.";
-    state.textContent = "No packet is lost after this.";
     return;
   }
   width_s = Math.min(0.05, end());
@@ -641,8 +627,7 @@ by("drop").onclick = () => {
   const run = all.find((r) => r.dropTimes.includes(next));
   const drop = run?.drops.find((d) => d.time_s === next);
   if (!run || !drop) return;
-  const said = `${RUNS[slots.findIndex((s) => s.run === run)]}: at ${next.toFixed(4)} s a packet of ${run.group(drop.flow)} is lost at ${run.linkName(drop.link)}: ${drop.reason.replaceAll("_", " ")}.`;
-  state.textContent = said;
+  const said = `${RUNS[slots.findIndex((s) => s.run === run)]}: at ${next.toFixed(4)} s a packet of ${run.group(drop.flow)} is lost at ${run.linkName(drop.link)}: ${REASONS[drop.reason] ?? drop.reason}.`;
   by("spoken").textContent = said;
 };
 
@@ -677,6 +662,8 @@ function showStory(story: Story | null): void {
       stop();
       seek(step.from_s);
       start();
+      // On a narrow screen the story is out of sight then.
+      by("spoken").textContent = step.text;
       by("player").scrollIntoView({ block: "start", behavior: "auto" });
     };
     item.append(look);
@@ -686,7 +673,7 @@ function showStory(story: Story | null): void {
   const study = story.finding.split("/")[0] as string;
   const source = make("p", "Where it is measured: ");
   source.append(make("a", `study ${study}`, { href: `https://github.com/airtcp/airtcp/blob/main/studies/${study}/RESULTS.md`, rel: "noopener noreferrer" }));
-  if (found) source.append(`. “${found.claim}”`, make("span", found.verdict, { className: "verdict" }));
+  if (found) source.append(`. “${found.claim}” Verdict: `, make("span", found.verdict, { className: "verdict" }), VERDICTS[found.verdict] ? ` (${VERDICTS[found.verdict]}).` : "");
   box.replaceChildren(make("h2", story.title), make("p", story.scene), list, make("p", `Try: ${story.attempt}`), source);
 }
 
@@ -715,15 +702,19 @@ watch.onchange = () => {
 };
 by("controls").onsubmit = (event) => event.preventDefault();
 
+/** Whether it is on the clipboard now, which a browser may refuse. */
+async function copied(text: string): Promise<boolean> {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 by("share").onclick = async () => {
   await setLink();
-  const said = by("copied");
-  try {
-    await navigator.clipboard.writeText(location.href);
-    said.textContent = "Copied.";
-  } catch {
-    said.textContent = "The link is in the address bar.";
-  }
+  by("copied").textContent = (await copied(location.href)) ? "Copied." : "The link is in the address bar.";
 };
 by("save").onclick = () => {
   const url = URL.createObjectURL(new Blob([toml.value], { type: "application/toml" }));
@@ -757,7 +748,7 @@ async function unpacked(base64: string): Promise<WebAssembly.Module> {
   return WebAssembly.compile(await new Response(stream).arrayBuffer());
 }
 
-async function begin(): Promise<void> {
+async function load(): Promise<void> {
   try {
     module = await unpacked(by("wasm").textContent ?? "");
   } catch (error) {
@@ -776,4 +767,4 @@ async function begin(): Promise<void> {
   if (story) open({ toml: story.toml, set: story.set }, story);
 }
 
-void begin();
+void load();

@@ -136,7 +136,7 @@ const WITHOUT_DAEMONS: Remedy = { id: "no coop", label: "no coop: without the co
 /** The remedies that the scenario takes, with their changes. */
 export function offered(engine: Engine, toml: string, d: Description): { remedy: Remedy; set: string[] }[] {
   const all = CATALOGUE.map((entry) => ({
-    remedy: { id: entry.name, label: entry.text ? `${entry.name}: ${entry.text}` : entry.name },
+    remedy: { id: entry.name, label: entry.text ? `${entry.name}: ${entry.text.replace(/, see below$/, "")}` : entry.name },
     set: changesOf(entry, d),
   }));
   if ((d.scenario.coop ?? []).length > 0) all.push({ remedy: WITHOUT_DAEMONS, set: ["coop=[]"] });

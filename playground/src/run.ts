@@ -36,6 +36,18 @@ export interface Share {
   packets: number;
 }
 
+/** Why a packet was lost, for those who do not know the engine's names. */
+export const REASONS: Record<string, string> = {
+  overflow: "the queue was full",
+  early: "the queue chose it, to stay short",
+  line: "it was damaged on the line",
+  retry_limit: "the radio gave up after its last try",
+  late: "it came after the receiver had given it up",
+  collision: "another transmission hit it",
+  errors: "it arrived damaged, and is not sent again by the radio",
+  gone: "the station had left this access point",
+};
+
 export const KINDS = ["data", "ACK", "Block Ack", "Block Ack request", "RTS", "CTS"] as const;
 const NO_NUMBER = 0xffff_ffff;
 
@@ -330,6 +342,20 @@ export class Run {
       return (Math.max(0, bytes - before) * 8e-6) / (t - from);
     });
     return { times: later.map(([t]) => t), mbps };
+  }
+
+  /** Payload acknowledged of each TCP flow of a group, after the warm-up: Mbit/s. */
+  shares(group: string): number[] {
+    const { flows, warmup_s } = this.description;
+    const [time, acked, flow] = ["time_s", "bytes_acked", "flow"].map((c) => this.column("flow_series", c).values);
+    const bytes = new Map(flows.flatMap((f, i) => (f.tcp && f.group === group ? [[i, [0, 0] as [number, number]]] : [])));
+    for (let i = 0; time && acked && flow && i < time.length; i++) {
+      const of = bytes.get(Number(flow[i]));
+      if (of === undefined) continue;
+      if (Number(time[i]) <= warmup_s) of[0] = Number(acked[i]);
+      of[1] = Number(acked[i]);
+    }
+    return [...bytes.values()].map(([before, all]) => ((all - before) * 8e-6) / Math.max(this.duration_s - warmup_s, 1e-9));
   }
 
   /** Where a host is that walks: node, metres. */

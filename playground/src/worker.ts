@@ -5,7 +5,7 @@ import { SEEN } from "./run";
 
 export type Ask =
   | { kind: "module"; module: WebAssembly.Module }
-  | { kind: "run"; id: number; request: Request; end_s: number; anyway: boolean }
+  | { kind: "run"; id: number; request: Request; anyway: boolean }
   | { kind: "cancel" };
 
 export type Tell =
@@ -37,11 +37,11 @@ const turn = (): Promise<void> =>
     port2.postMessage(null);
   });
 
-async function run({ id, request, end_s: end, anyway }: Extract<Ask, { kind: "run" }>): Promise<void> {
+async function run({ id, request, anyway }: Extract<Ask, { kind: "run" }>): Promise<void> {
   if (module === null) return;
   if (engine === null || engine.broken) engine = new Engine(module);
   const begin = performance.now();
-  engine.open(request);
+  const end = engine.open(request).duration_s;
   let now = 0;
   let slice = end / 2000;
   let told = begin;
