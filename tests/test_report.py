@@ -18,6 +18,7 @@ import pytest
 from pypdf import PdfReader
 
 import airtcp
+from airtcp import cli
 from airtcp.errors import ResultsError
 from airtcp.plots.style import COLOURS, COLOURS_ON_DARK, SHADES, shaded
 from airtcp.report import interactive, look, model
@@ -434,21 +435,19 @@ def test_the_page_alone_elsewhere(airtcp: Command, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("there", [None, "{", "[]"])
-def test_a_folder_without_results_is_2(airtcp: Command, tmp_path: Path, there: str | None) -> None:
+def test_a_folder_without_results_is_2(there: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     if there is not None:
         (tmp_path / "study.json").write_text(there)
-    done = airtcp("report", tmp_path)
-    assert done.returncode == 2
-    assert "study.json" in done.stderr
-    assert airtcp("report", tmp_path / "none").returncode == 2
+    assert cli.main(["report", str(tmp_path)]) == 2
+    assert "study.json" in capsys.readouterr().err
+    assert cli.main(["report", str(tmp_path / "none")]) == 2
 
 
-def test_a_place_that_cannot_be_written_is_1(airtcp: Command, tmp_path: Path) -> None:
+def test_a_place_that_cannot_be_written_is_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = save(tmp_path / "out", small())
     (tmp_path / "file").write_text("")
-    done = airtcp("report", out, "--no-figures", "--out", tmp_path / "file/page.html")
-    assert done.returncode == 1
-    assert "cannot write" in done.stderr
+    assert cli.main(["report", str(out), "--no-figures", "--out", str(tmp_path / "file/page.html")]) == 1
+    assert "cannot write" in capsys.readouterr().err
 
 
 def test_commands_that_draw_nothing_load_nothing_for_it() -> None:
