@@ -348,7 +348,8 @@ class _Planner:
         i = next(i for i, other in enumerate(self.sweep.arm_list) if other is arm)
         arms = self.sweep.document.value().get("arms")
         has_own = isinstance(arms, list) and "scenario" in arms[i]
-        return self.faults.where(*(("arms", i, "scenario") if has_own else ("scenario",)))
+        place: tuple[str | int, ...] = ("arms", i, "scenario") if has_own else ("scenario",)
+        return self.faults.where(*place)
 
     def _note(self, text: str, arm: Arm, parameters: Mapping[str, Value]) -> None:
         """A fault that may be there at many points is told once, with the first of them."""
