@@ -145,6 +145,20 @@ def test_every_sentence_of_the_limits_has_a_check() -> None:
     assert unchecked == []
 
 
+def keys_of_tables() -> str:
+    """Each table of a scenario with its keys, a line for each."""
+    tables = {"scenario": SCHEMA} | {name: table for name, table in SCHEMA["$defs"].items() if "properties" in table}
+    return "".join(f"{name}: {' '.join(sorted(table['properties']))}\n" for name, table in tables.items())
+
+
+def test_limits_were_read_against_every_key() -> None:
+    """A check finds a feature by its words, and it may have others: who adds a key reads Limits once more."""
+    read = ROOT / "tests/data/keys-read.txt"
+    new = set(keys_of_tables().splitlines()) - set(read.read_text().splitlines())
+    assert new == set(), f"read README's Limits against the new keys, then write these lines to {read}"
+    assert read.read_text() == keys_of_tables()
+
+
 def test_a_check_of_a_limit_can_fail() -> None:
     assert not nothing_named("roaming")()
     assert not nothing_named("hands_up")()
