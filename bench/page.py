@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import pathlib
+import platform
 from typing import Any
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -30,6 +32,12 @@ FIGURES = {
     "transfer_loss": ("loss of transfers, %", 100, ".1f"),
 }
 """What each is called, the factor in which it is told, and its format."""
+
+
+def machine() -> str:
+    """What it is measured on."""
+    release = ".".join(platform.release().split(".")[:2])
+    return f"Linux {release}, {os.cpu_count()} processors"
 
 
 def part(text: str, name: str) -> str:

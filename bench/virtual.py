@@ -1,10 +1,12 @@
 """Real kernels in virtual time beside the simulation: goodput and ping of ten scenarios, as a table.
 
-Usage: virtual.py [--kernel VERSION|FILE] [--beside VERSION|FILE] [--only NAME ...] [--seeds N] [--out FILE]
-       virtual.py --speed [--kernel VERSION|FILE]
+Usage: virtual.py [--kernel VERSION|FILE] [--beside VERSION|FILE] [--only NAME ...] [--seeds N] [--page]
+       virtual.py --speed [--kernel VERSION|FILE] [--page]
 
-Each scenario runs with N seeds (3 unless said). Figures are means with 95 % intervals; the difference is that of the
-means. With --beside another kernel takes the place of the simulation: does 6.1 behave as 6.12 does?
+With --page the figures go to docs/validation/, and the table to docs/emulator.md.
+Each scenario runs with N seeds (3 unless said), two of them with four times as many. Figures are means with 95 %
+intervals; the difference is that of the means. With --beside another kernel takes the place of the simulation: does 6.1
+behave as 6.12 does?
 
 A program on one host writes to TCP as fast as it may for 7.5 s, and a ping goes every 100 ms. Both hosts are Linux
 kernels under `airtcp shell --virtual` (tools/uml/build.py makes one). The simulation has flows in their place. Goodput
@@ -18,14 +20,16 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import re
 import shlex
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import page
 
 from airtcp import _airtcp, stats
 
@@ -52,6 +56,9 @@ while data := c.recv(1 << 20):
         came.append((now, total))
 print("bps", (came[-1][1] - came[0][1]) * 8 / (came[-1][0] - came[0][0]))
 """
+
+GOODPUT, PING = 0.03, 0.05
+"""How near both shall be, as parts."""
 
 HOSTS = [
     {"name": name, "kind": "host", "profile": "linux-6", "receive_offload": "napi"} for name in ("laptop", "server")
@@ -110,6 +117,10 @@ SCENARIOS: dict[str, Json] = {
 }
 
 
+BY_CHANCE, MORE = ("802.11n down", "802.11n up beside two"), 4
+"""Rows in which chance decides more than in others, and how many times as many seeds they take."""
+
+
 def simulated(path: Path) -> tuple[float, float]:
     done = subprocess.run([AIRTCP, "run", path, "--json", "-q"], check=True, capture_output=True, text=True)
     groups = {group["group"]: group for group in json.loads(done.stdout)["groups"]}
@@ -145,12 +156,12 @@ def cell(kernel: list[tuple[float, float]], model: list[tuple[float, float]], co
     return " | ".join([*map(told, means), f"{means[1].value / means[0].value - 1:+.1%}"])
 
 
-def speed(kernel: str) -> None:
+def speed(kernel: str) -> Json:
     """How much virtual time goes by in a second, by number of kernels and rate of the line that they share.
 
     Rate 0 stands for no traffic. A network has two kernels at least, since a real host needs another.
     """
-    print("| kernels | line, Mbit/s | virtual seconds for each second | load of the machine |\n|---|---|---|---|")
+    rows: list[Json] = []
     for kernels, rate in ((kernels, rate) for kernels in (2, 10) for rate in (0, 20, 100, 300)):
         pairs = kernels // 2
         hosts = [{"name": f"{side}{i}", "kind": "host"} for i in range(pairs) for side in "ab"]
@@ -178,8 +189,48 @@ def speed(kernel: str) -> None:
         took = re.search(r"([\d.]+) s of virtual time in ([\d.]+) s", done.stderr)
         if done.returncode or not took:
             raise SystemExit(f"{kernels} kernels: exit code {done.returncode}\n{done.stdout}{done.stderr}")
-        each = float(took[1]) / float(took[2])
-        print(f"| {kernels} | {rate or 'no traffic'} | {each:.2f} | {os.getloadavg()[0]:.1f} |", flush=True)
+        rows.append({"kernels": kernels, "rate": rate, "virtual_s": float(took[1]), "s": float(took[2])})
+        print(rows[-1], flush=True)
+    return {"machine": page.machine(), "kernel": kernel, "rows": rows}
+
+
+def speed_table(data: Json) -> str:
+    """The table of `--speed`, of its figures."""
+    rates = sorted({row["rate"] for row in data["rows"]})
+    head = " | ".join(f"{rate} Mbit/s" if rate else "no traffic" for rate in rates)
+    lines = [f"| kernels | {head} |", "|---" * (len(rates) + 1) + "|"]
+    for kernels in sorted({row["kernels"] for row in data["rows"]}):
+        each = {row["rate"]: row["virtual_s"] / row["s"] for row in data["rows"] if row["kernels"] == kernels}
+        lines.append(f"| {kernels} | {' | '.join(f'{each[rate]:.2f}' for rate in rates)} |")
+    return "\n".join([*lines, "", f"Linux {data['kernel']} in the guests; {data['machine']}."])
+
+
+def table(data: Json) -> str:
+    """The table of kernels beside what they are compared with, of its figures."""
+    one, other = data["one"], data["other"]
+    lines = [
+        f"| scenario | goodput, Mbit/s: {one} | {other} | | ping, ms: {one} | {other} | |",
+        "|---" * 7 + "|",
+    ]
+    close = 0
+    for row in data["rows"]:
+        lines.append(table_row(row))
+        off = [away(row, column) for column in (0, 1)]
+        close += abs(off[0]) <= GOODPUT and abs(off[1]) <= PING
+    seeds = sorted({len(row[which]) for row in data["rows"] for which in ("left", "right")})
+    of = f"{len(data['rows'])} rows, of {' or '.join(map(str, seeds))} seeds each,"
+    end = f"{close} of {of} agree within 3 % of the goodput and 5 % of the ping."
+    return "\n".join([*lines, "", end])
+
+
+def away(row: Json, column: int) -> float:
+    left, right = (stats.mean([run[column] for run in row[which]]).value for which in ("left", "right"))
+    return right / left - 1
+
+
+def table_row(row: Json) -> str:
+    cells = [cell(row["left"], row["right"], column, digits) for column, digits in ((0, 2), (1, 1))]
+    return f"| {row['scenario']} | {' | '.join(cells)} |"
 
 
 def main() -> None:
@@ -188,32 +239,46 @@ def main() -> None:
     parser.add_argument("--beside", metavar="KERNEL", help="another kernel, in place of the simulation")
     parser.add_argument("--only", nargs="+", choices=SCENARIOS, metavar="NAME", help=", ".join(SCENARIOS))
     parser.add_argument("--seeds", type=int, default=3, metavar="N", help="runs of each scenario (default: 3)")
-    parser.add_argument("--out", type=Path, help="write the figures as JSON")
+    parser.add_argument("--page", action="store_true", help="put figures and table where the documentation has them")
     parser.add_argument("--speed", action="store_true", help="measure how fast virtual time goes instead")
     arguments = parser.parse_args()
     if arguments.speed:
-        return speed(arguments.kernel)
-    rows = []
+        return keep("speed of virtual time", speed(arguments.kernel), arguments.page)
     one, other = ("kernel", "simulated") if arguments.beside is None else (arguments.kernel, arguments.beside)
-    print(f"| scenario | goodput, Mbit/s: {one} | {other} | | ping, ms: {one} | {other} | |")
-    print("|---|---|---|---|---|---|---|")
+    rows: list[Json] = []
     for name in arguments.only or SCENARIOS:
-        kernel, model = [], []
-        for seed in range(1, arguments.seeds + 1):
+        row: Json = {"scenario": name, "left": [], "right": []}
+        for seed in range(1, arguments.seeds * (MORE if name in BY_CHANCE else 1) + 1):
             scenario = {"duration": "7.5s", "warmup": "2s", "seed": seed, **SCENARIOS[name]}
             with tempfile.TemporaryDirectory() as folder:
                 path = Path(folder, "scenario.toml")
                 path.write_text(_airtcp.Checked.from_json(json.dumps(scenario), name, []).to_toml())
-                kernel.append(real(path, scenario, arguments.kernel, Path(folder)))
+                row["left"].append(real(path, scenario, arguments.kernel, Path(folder)))
                 if arguments.beside is None:
-                    model.append(simulated(path))
+                    row["right"].append(simulated(path))
                 else:
-                    model.append(real(path, scenario, arguments.beside, Path(folder)))
-        cells = [cell(kernel, model, column, digits) for column, digits in ((0, 2), (1, 1))]
-        print(f"| {name} | {' | '.join(cells)} |", flush=True)
-        rows.append({"scenario": name, one: kernel, other: model})
-    if arguments.out:
-        arguments.out.write_text(json.dumps(rows, indent=1) + "\n")
+                    row["right"].append(real(path, scenario, arguments.beside, Path(folder)))
+        rows.append(row)
+        print(table_row(row), flush=True)
+    what = "kernels beside the simulation" if arguments.beside is None else "kernels beside each other"
+    keep(what, {"one": one, "other": other, "rows": rows}, arguments.page)
+
+
+def keep(name: str, data: Json, has_page: bool) -> None:
+    """Prints a table, and puts it and its figures where the documentation has them."""
+    path, table_of = PARTS[name]
+    print(table_of(data))
+    if has_page:
+        path.write_text(json.dumps(data, indent=1) + "\n")
+        PAGE.write_text(page.with_part(PAGE.read_text(), name, table_of(data)))
+
+
+PAGE = page.ROOT / "docs/emulator.md"
+PARTS: dict[str, tuple[Path, Callable[[Json], str]]] = {
+    "kernels beside the simulation": (page.DATA / "virtual.json", table),
+    "kernels beside each other": (page.DATA / "virtual-kernels.json", table),
+    "speed of virtual time": (page.DATA / "virtual-speed.json", speed_table),
+}
 
 
 if __name__ == "__main__":

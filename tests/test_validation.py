@@ -12,10 +12,24 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "bench/kernel"), str(ROOT / "bench")]
-cells, compare, page = (importlib.import_module(name) for name in ("cells", "compare", "page"))
+cells, compare, page, real, virtual = map(importlib.import_module, ("cells", "compare", "page", "real", "virtual"))
 
 TEXT = page.PAGE.read_text()
 DATA = json.loads(page.CELLS.read_text())
+
+
+REAL_PROGRAMS = {
+    "real beside simulated": (real.REAL, real.table),
+    "cost of time": (real.COST, real.cost_table),
+    # A comparison of two kernels has no run that is published.
+    **{name: part for name, part in virtual.PARTS.items() if name != "kernels beside each other"},
+}
+
+
+@pytest.mark.parametrize("name", REAL_PROGRAMS)
+def test_the_emulator_s_page_follows_from_its_figures(name: str) -> None:
+    data, table = REAL_PROGRAMS[name]
+    assert page.part(real.PAGE.read_text(), name) == table(json.loads(data.read_text()))
 
 
 @pytest.mark.parametrize("name", page.PARTS)

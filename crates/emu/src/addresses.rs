@@ -4,14 +4,17 @@ use std::fmt::Write;
 
 use crate::net::Addresses;
 
-/// Text of `/etc/hosts`: every host of the scenario, real or not.
-pub(crate) fn hosts_file<'a>(hosts: impl Iterator<Item = (&'a str, Addresses)>) -> String {
+/// Text of `/etc/hosts`: every host of the scenario, real or not. `has_v6`: programs find both addresses.
+pub(crate) fn hosts_file<'a>(hosts: impl Iterator<Item = (&'a str, Addresses)>, has_v6: bool) -> String {
     let mut text = String::from("127.0.0.1 localhost\n::1 localhost ip6-localhost\n");
     for (name, at) in hosts {
         // A member of a group is `sta[3]`, which a resolver may not take: `sta3` is the same host.
         let plain: String = name.chars().filter(|c| !matches!(c, '[' | ']')).collect();
         let names = if plain == name { plain } else { format!("{plain} {name}") };
-        let _ = write!(text, "{} {names}\n{} {names}\n", at.v4, at.v6);
+        let _ = writeln!(text, "{} {names}", at.v4);
+        if has_v6 {
+            let _ = writeln!(text, "{} {names}", at.v6);
+        }
     }
     text
 }
@@ -32,8 +35,11 @@ mod tests {
     #[test]
     fn names_resolve() {
         let at = Addresses { v4: [10, 0, 0, 2].into(), v4_prefix: 8, v6: "fd00::2".parse().unwrap(), v6_prefix: 64 };
-        let text = hosts_file([("server", at), ("sta[3]", at)].into_iter());
+        let both = [("server", at), ("sta[3]", at)].into_iter();
+        let text = hosts_file(both.clone(), true);
         assert!(text.contains("\n10.0.0.2 server\nfd00::2 server\n10.0.0.2 sta3 sta[3]\n"), "{text}");
+        let text = hosts_file(both, false);
+        assert!(text.ends_with("\n10.0.0.2 server\n10.0.0.2 sta3 sta[3]\n"), "{text}");
         assert_eq!((variable("server"), variable("sta[3]")), ("AIRTCP_SERVER".to_owned(), "AIRTCP_STA_3".to_owned()));
     }
 }

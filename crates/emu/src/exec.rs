@@ -61,7 +61,9 @@ const LEFT: u8 = 130;
 /// Asks a guest of a network in virtual time for a command, and waits for it. `work`: the folder that guests share.
 fn in_guest(pid: i32, work: &Path, host: usize, command: &[&str]) -> Result<ExitCode, Stop> {
     let failed = |error: io::Error| Stop::failure(format!("network {pid}: asking for a command: {error}"));
-    let name = std::process::id().to_string();
+    // Never that of an earlier process, which had the same number: guests answer each name once.
+    let began = nix::time::clock_gettime(nix::time::ClockId::CLOCK_BOOTTIME).map_or(Duration::ZERO, Duration::from);
+    let name = format!("{}at{}", std::process::id(), began.as_nanos());
     let folder = std::env::current_dir().unwrap_or_default();
     let mut keyboard = None;
     let mut input = Input::Nothing;

@@ -9,6 +9,7 @@ use std::process::{Command, ExitCode, Stdio};
 
 use airtcp_core::convert::signed32;
 use nix::errno::Errno;
+use nix::fcntl::OFlag;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sched::{CloneFlags, unshare};
@@ -53,6 +54,8 @@ pub(crate) const GO: u8 = b'G';
 pub(crate) const END: u8 = b'E';
 /// Longest line of a program that is kept together.
 const LINE: usize = 8192;
+/// The most that a pipe holds, unless somebody has made it larger.
+const PIPE: usize = 64 * 1024;
 
 /// Runs as init until the driver ends.
 pub(crate) fn run(plan: RawFd) -> ExitCode {
@@ -80,6 +83,8 @@ struct Init {
 
 /// What a program writes, line by line.
 struct Output {
+    /// The program, by its place.
+    place: usize,
     host: String,
     from: File,
     line: Vec<u8>,
@@ -108,7 +113,7 @@ fn start(plan: RawFd) -> Result<Init, String> {
     }
     let mut init = Init { orders, reports, children: Vec::new(), outputs: Vec::new(), signals };
     for (place, program) in plan.commands.iter().enumerate() {
-        let child = init.spawn(program).map_err(|error| {
+        let child = init.spawn(place, program).map_err(|error| {
             let argv = program.argv.join(" ");
             eprintln!("error: host {:?}: cannot run {argv:?}: {error}", program.host);
         });
@@ -130,7 +135,8 @@ fn own_files(plan: &InitPlan) -> Result<(), String> {
         .map_err(|error| failed("the mount namespace", error))?;
     // A place to write that no program uses, until the new /proc covers it.
     let plain = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
-    mount(Some("tmpfs"), "/proc", Some("tmpfs"), plain, Some("size=1m,mode=755"))
+    let room = format!("size={},mode=755", 2 * (plan.hosts.len() + plan.resolv.len()) + (1 << 20));
+    mount(Some("tmpfs"), "/proc", Some("tmpfs"), plain, Some(room.as_str()))
         .map_err(|error| failed("a place for /etc/hosts", error))?;
     for (name, text) in [("hosts", &plan.hosts), ("resolv.conf", &plan.resolv)] {
         let (from, to) = (format!("/proc/{name}"), format!("/etc/{name}"));
@@ -149,7 +155,7 @@ fn own_files(plan: &InitPlan) -> Result<(), String> {
 }
 
 impl Init {
-    fn spawn(&mut self, program: &Program) -> io::Result<Pid> {
+    fn spawn(&mut self, place: usize, program: &Program) -> io::Result<Pid> {
         let [name, arguments @ ..] = program.argv.as_slice() else {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is empty"));
         };
@@ -163,9 +169,11 @@ impl Init {
             }
         } else {
             before.leads_group = true;
-            let (from, to) = nix::unistd::pipe2(nix::fcntl::OFlag::O_CLOEXEC)?;
+            let (from, to) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
+            // Of this end only: the program waits when it writes faster than it is read.
+            nix::fcntl::fcntl(&from, nix::fcntl::FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
             command.stdin(Stdio::null()).stdout(to.try_clone()?).stderr(to);
-            self.outputs.push(Output { host: program.host.clone(), from: from.into(), line: Vec::new() });
+            self.outputs.push(Output { place, host: program.host.clone(), from: from.into(), line: Vec::new() });
         }
         before.apply(&mut command);
         let child = command.spawn()?;
@@ -191,7 +199,7 @@ impl Init {
             let mut place = 0;
             self.outputs.retain_mut(|output| {
                 place += 1;
-                !ready[place + 1] || output.copy()
+                !ready[place + 1] || output.copy() != Copied::Last
             });
             if ready[0] {
                 while let Ok(Some(_)) = self.signals.read_signal() {}
@@ -222,6 +230,8 @@ impl Init {
             };
             if let Some(place) = self.children.iter().position(|&known| known == Some(child)) {
                 self.children[place] = None;
+                // The network may end with this report: first what the program wrote last.
+                self.outputs.retain_mut(|output| output.place != place || output.copy_the_rest());
                 self.report(place, status);
             }
         }
@@ -235,20 +245,47 @@ fn end_all() {
     }
 }
 
+/// What came of a look into a program's pipe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Copied {
+    Some,
+    /// It is empty now.
+    Nothing,
+    /// Nobody will write any more.
+    Last,
+}
+
 impl Output {
-    /// Copies what is there to standard output; false: nothing will come any more.
-    fn copy(&mut self) -> bool {
+    /// Copies what the program has left in its pipe; false: nothing will come any more.
+    fn copy_the_rest(&mut self) -> bool {
+        // What it has started may go on writing: no more than a pipe can hold.
+        for _ in 0..PIPE / LINE {
+            match self.copy() {
+                Copied::Some => {}
+                Copied::Nothing => break,
+                Copied::Last => return false,
+            }
+        }
+        if !self.line.is_empty() {
+            self.put();
+        }
+        true
+    }
+
+    /// Copies a part of what is there to standard output.
+    fn copy(&mut self) -> Copied {
         let mut bytes = [0; LINE];
         let read = match self.from.read(&mut bytes) {
             Ok(read) => read,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => return true,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Copied::Some,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Copied::Nothing,
             Err(_) => 0,
         };
         if read == 0 {
             if !self.line.is_empty() {
                 self.put();
             }
-            return false;
+            return Copied::Last;
         }
         for &byte in bytes.get(..read).unwrap_or(&[]) {
             if byte != b'\n' {
@@ -258,7 +295,7 @@ impl Output {
                 self.put();
             }
         }
-        true
+        Copied::Some
     }
 
     fn put(&mut self) {

@@ -14,6 +14,8 @@ use crate::sys::Before;
 const DEVICE: &str = "internet0";
 /// Of that device.
 const ADDRESS: &str = "192.168.254.2";
+/// Pasta's own Ethernet address on that device. It would take that of the device outside, which within another network of ours has none.
+const ETHERNET: &str = "02:00:00:00:00:01";
 /// Stands for this machine: what listens on its loopback is reached there.
 pub(crate) const MACHINE: &str = "192.168.254.1";
 /// Where hosts ask for names: pasta asks this machine's name server.
@@ -61,6 +63,8 @@ pub(crate) fn begin(name: &str, hosts: &[Host]) -> Result<Child, Stop> {
         "24",
         "--gateway",
         MACHINE,
+        "--mac-addr",
+        ETHERNET,
         "--dns-forward",
         NAMES,
         "--mtu",

@@ -48,6 +48,12 @@ pub(crate) struct Addresses {
 pub(crate) struct Net {
     route: Netlink,
     device: u32,
+    has_v6: bool,
+}
+
+/// Whether a device can have IPv6: the machine may have it off, and no packet of it may be divided below 1280 bytes (RFC 8200, 5).
+pub(crate) fn can_have_v6(mtu: u16) -> bool {
+    mtu >= 1280 && fs::exists("/proc/sys/net/ipv6").unwrap_or(false)
 }
 
 impl Net {
@@ -60,14 +66,13 @@ impl Net {
         for (key, value) in [("addr_gen_mode", "1"), ("router_solicitations", "0"), ("accept_ra", "0")] {
             let _ = fs::write(format!("/proc/sys/net/ipv6/conf/{name}/{key}"), value);
         }
-        let net = Net { route, device };
+        let net = Net { route, device, has_v6: can_have_v6(mtu) };
         net.route.change(up(loopback))?;
         let changed =
             up(device).attribute(IFLA_MTU, &u32::from(mtu).to_ne_bytes()).attribute(IFLA_TXQLEN, &TXQLEN.to_ne_bytes());
         net.route.change(changed)?;
         net.add_address(libc::AF_INET, &at.v4.octets(), at.v4_prefix)?;
-        // A machine may have IPv6 off.
-        if fs::exists("/proc/sys/net/ipv6").unwrap_or(false) {
+        if net.has_v6 {
             net.add_address(libc::AF_INET6, &at.v6.octets(), at.v6_prefix)?;
         }
         Ok(net)
@@ -82,7 +87,8 @@ impl Net {
 
     /// Whatever has no nearer way leaves by the device, IPv4 and IPv6.
     pub(crate) fn add_default_route(&self) -> io::Result<()> {
-        for family in [libc::AF_INET, libc::AF_INET6] {
+        let families = if self.has_v6 { &[libc::AF_INET, libc::AF_INET6][..] } else { &[libc::AF_INET] };
+        for &family in families {
             // Family, lengths of destination and source, TOS, table main, protocol static, scope link, unicast, flags.
             let body = [u8::try_from(family).unwrap_or(0), 0, 0, 0, 254, 4, 253, 1, 0, 0, 0, 0];
             self.route
@@ -115,7 +121,7 @@ impl Net {
             self.route.change(message.attribute(RTA_METRICS, &metric))
         };
         replace(libc::AF_INET, &at.v4.octets(), at.v4_prefix, None)?;
-        if fs::exists("/proc/sys/net/ipv6").unwrap_or(false) {
+        if self.has_v6 {
             replace(libc::AF_INET6, &at.v6.octets(), at.v6_prefix, Some(256))?;
         }
         Ok(())

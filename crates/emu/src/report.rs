@@ -15,6 +15,7 @@ use crate::watch::{Lateness, Machine, Traffic, Validity, Verdict};
 pub(crate) struct HostReport {
     pub(crate) name: String,
     pub(crate) addresses: Addresses,
+    pub(crate) has_v6: bool,
     pub(crate) sysctls: Vec<Sysctl>,
     pub(crate) traffic: Traffic,
     /// Packets that its device lost because they were not read in time.
@@ -65,7 +66,7 @@ impl Report {
             let sysctls = host.sysctls.iter().map(|s| (s.key.clone(), Value::from(s.value.clone())));
             let about = json!({
                 "ipv4": host.addresses.v4.to_string(),
-                "ipv6": host.addresses.v6.to_string(),
+                "ipv6": host.has_v6.then(|| host.addresses.v6.to_string()),
                 "sysctls": sysctls.collect::<Map<String, Value>>(),
                 "traffic": host.traffic,
                 "lost_in_device": host.lost,

@@ -26,6 +26,7 @@ use crate::connections::Seen;
 use crate::diag::{ended_connections, open_connections};
 use crate::driver::{Driver, Network, Port, Tap};
 use crate::init::{END, GO, InitPlan, Program};
+use crate::net::can_have_v6;
 use crate::plan::Plan;
 use crate::report::{CommandReport, HostReport, Report, processor_time};
 use crate::space::{Host, HostPlan, become_root, no_tun};
@@ -39,6 +40,8 @@ use crate::world::{Attached, Real, attach};
 const LOOK: Span = Span::from_ms(1);
 /// What is looked at now and then: connections, the time, the terminal's title.
 const CARE: Span = Span::from_ms(100);
+/// Where a look takes longer than so many-th of [`CARE`], the next one comes so many times later than it took.
+const CARE_PART: u64 = 200;
 /// How long programs have to end once they are asked to.
 const GRACE: Span = Span::from_ms(1500);
 /// Rows go to disk this often.
@@ -109,8 +112,9 @@ fn tell_hosts(hosts: &[Host], attached: &Attached) {
             })
             .collect();
         let (at, profile) = (real.addresses, &real.profile);
-        let (v4, v6, device, sysctls) = (at.v4, at.v6, real.device, sysctls.join(" "));
-        eprintln!("{}: {v4}, {v6} on {device}; like {profile}: {sysctls}", host.name);
+        let v6 = if can_have_v6(real.mtu) { format!(", {}", at.v6) } else { String::new() };
+        let (v4, device, sysctls) = (at.v4, real.device, sysctls.join(" "));
+        eprintln!("{}: {v4}{v6} on {device}; like {profile}: {sysctls}", host.name);
     }
     if !attached.left_out.is_empty() {
         eprintln!("real programs take the place of the scenario's flows {}", attached.left_out.join(", "));
@@ -178,9 +182,18 @@ struct Live<'a> {
     urgency: Urgency,
     /// What this thread had used of processors when the network began.
     used: (f64, f64),
-    /// Bytes that hosts had received when the title was last written.
-    titled: (Time, u64),
+    titled: Titled,
     _shown: File,
+}
+
+/// What the terminal's title was last written of.
+#[derive(Default)]
+struct Titled {
+    at: Time,
+    /// Bytes that hosts had received.
+    received: u64,
+    /// By channel.
+    used: Vec<Span>,
 }
 
 /// Processes of the programs' namespace.
@@ -258,7 +271,7 @@ impl<'a> Live<'a> {
             signals,
             urgency,
             used: processor_time(),
-            titled: (Time::ZERO, 0),
+            titled: Titled::default(),
             _shown: shown,
         })
     }
@@ -321,7 +334,9 @@ impl<'a> Live<'a> {
             }
             if now >= care {
                 self.care(now);
-                care = now + CARE;
+                // Where the kernel takes long to tell of connections, it is asked less often.
+                let took = self.clock.now().since(now);
+                care = now + CARE.max(took.saturating_mul(CARE_PART));
             }
             if now >= lot {
                 self.keep_rows();
@@ -371,19 +386,29 @@ impl<'a> Live<'a> {
                 }
             }
         }
-        if is_shown && now.since(self.titled.0) >= Span::from_secs(1) {
+        if is_shown && now.since(self.titled.at) >= Span::from_secs(1) {
             self.write_title(now);
         }
     }
 
     /// The state of the network as the terminal's title: a line of text would mix with what programs write.
     fn write_title(&mut self, now: Time) {
+        let passed_s = now.since(self.titled.at).as_secs_f64().max(1e-9);
         let received: u64 = self.watch.hosts().iter().map(|host| host.received_bytes).sum();
-        let rate = (received - self.titled.1) as f64 * 8e-6 / now.since(self.titled.0).as_secs_f64().max(1e-9);
-        self.titled = (now, received);
+        let rate = (received - self.titled.received) as f64 * 8e-6 / passed_s;
         let rtt = self.seen.take_rtt_ms().map_or(String::new(), |ms| format!(", RTT {ms:.1} ms"));
-        let (inside, late) = (self.driver.network.inside(), self.watch.lateness().p99_us);
-        eprint!("\x1b]2;airtcp: {rate:.1} Mbit/s{rtt}, {inside} packets inside, 99 % within {late:.0} us\x07");
+        let late = self.watch.lateness().p99_us;
+        let glance = self.driver.network.glance();
+        let queue = match &glance {
+            Some(glance) => format!("{} packets wait", glance.waiting),
+            None => format!("{} packets inside", self.driver.network.inside()),
+        };
+        let used = glance.map_or_else(Vec::new, |glance| glance.used);
+        let before = self.titled.used.iter().copied().chain(std::iter::repeat(Span::ZERO));
+        let busiest = used.iter().zip(before).map(|(&now, before)| now.saturating_sub(before)).max();
+        let air = busiest.map_or(String::new(), |used| format!(", air {:.0} %", 100.0 * used.as_secs_f64() / passed_s));
+        self.titled = Titled { at: now, received, used };
+        eprint!("\x1b]2;airtcp: {rate:.1} Mbit/s{rtt}, {queue}{air}, 99 % within {late:.0} us\x07");
     }
 
     /// Moves rows out of memory, to disk if they are wanted.
@@ -416,6 +441,7 @@ impl<'a> Live<'a> {
             .map(|((host, real), &traffic)| HostReport {
                 name: host.name.clone(),
                 addresses: real.addresses,
+                has_v6: can_have_v6(real.mtu),
                 sysctls: host.sysctls.clone(),
                 traffic,
                 lost: host.net.dropped().unwrap_or(0),
@@ -517,7 +543,7 @@ impl Programs {
         });
         let init = InitPlan {
             commands: programs.collect(),
-            hosts: hosts_file(attached.air.everybody()),
+            hosts: hosts_file(attached.air.everybody(), attached.has_v6()),
             resolv: match plan.internet {
                 None => "# This network has no name server.\n".to_owned(),
                 Some(_) => format!("nameserver {}\n", crate::internet::NAMES),
@@ -569,9 +595,15 @@ impl Programs {
     }
 }
 
+/// In larger networks variables have the addresses of real hosts only: the kernel starts no program with too many.
+const IN_VARIABLES: usize = 1000;
+
 /// What programs of each host find in their environment: the host's name, and everybody's address.
 pub(crate) fn environment(plan: &Plan, attached: &Attached) -> Vec<Vec<(String, String)>> {
-    let mut all: Vec<_> = attached.air.everybody().map(|(name, at)| (variable(name), at.v4.to_string())).collect();
+    let everybody = attached.air.everybody().count();
+    let is_told = |name: &str| everybody <= IN_VARIABLES || attached.real.iter().any(|real| real.name == name);
+    let told = attached.air.everybody().filter(|(name, _)| is_told(name));
+    let mut all: Vec<_> = told.map(|(name, at)| (variable(name), at.v4.to_string())).collect();
     if plan.internet.is_some() {
         all.push(("AIRTCP_MACHINE".to_owned(), crate::internet::MACHINE.to_owned()));
     }

@@ -16,6 +16,9 @@ use crate::tun::{DEVICE, Tun};
 /// SKNLGRP_INET_TCP_DESTROY and SKNLGRP_INET6_TCP_DESTROY, as bits.
 pub(crate) const ENDS: u32 = 1 << 0 | 1 << 2;
 
+/// Buckets in a host's table of connections.
+const CONNECTIONS: u32 = 1024;
+
 /// What a host needs to begin with.
 #[derive(Debug, Clone)]
 pub(crate) struct HostPlan {
@@ -73,7 +76,13 @@ impl Host {
     fn make_here(plan: HostPlan) -> Result<Host, String> {
         let HostPlan { name, device, addresses, mtu, default_route, sysctls } = plan;
         let failed = |what: &str, error: io::Error| format!("host {name:?}: {what}: {error}");
-        unshare(CloneFlags::CLONE_NEWNET).map_err(|error| failed("a network namespace", error.into()))?;
+        let leave = || unshare(CloneFlags::CLONE_NEWNET).map_err(|e| failed("a network namespace", e.into()));
+        leave()?;
+        // The next namespace has a table of connections of its own (Linux 6.1). The machine's has a bucket for each of a million, and
+        // asking for a host's connections looks into every one: milliseconds in which no packet is carried.
+        if fs::write("/proc/sys/net/ipv4/tcp_child_ehash_entries", CONNECTIONS.to_string()).is_ok() {
+            leave()?;
+        }
         let space = File::open("/proc/thread-self/ns/net").map_err(|error| failed("its network namespace", error))?;
         let tun = Tun::open(&device).map_err(|error| failed(DEVICE, error))?;
         let net = Net::set_up(&device, addresses, mtu).map_err(|error| failed("setting up its device", error))?;

@@ -43,6 +43,25 @@ pub(crate) fn ask_for_turns(ns: u64, nice: i32) -> io::Result<()> {
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
+/// Whether this process goes before all that have none of the real-time policies, as `chrt` has asked for it. Then it goes before its own
+/// programs as well, which `chrt` has made its equals.
+pub(crate) fn goes_first() -> bool {
+    // SAFETY: the call takes a number.
+    let policy = unsafe { libc::sched_getscheduler(0) };
+    if ![libc::SCHED_RR, libc::SCHED_FIFO].contains(&(policy & !libc::SCHED_RESET_ON_FORK)) {
+        return false;
+    }
+    let mut own = libc::sched_param { sched_priority: 0 };
+    // SAFETY: the structure lives until the calls return. Where more is not allowed it stays what it is.
+    unsafe {
+        if libc::sched_getparam(0, &raw mut own) == 0 {
+            own.sched_priority += 1;
+            libc::sched_setscheduler(0, policy, &raw const own);
+        }
+    }
+    true
+}
+
 /// What the kernel knows of a TCP connection: `struct tcp_info`, as far as it fills it.
 pub(crate) fn tcp_info(socket: &std::net::TcpStream) -> io::Result<Vec<u8>> {
     let mut info = vec![0; 256];

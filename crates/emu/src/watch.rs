@@ -312,15 +312,17 @@ impl Watch {
         let wall = machine.wall_s.max(1e-9);
         let bytes: u64 = self.hosts.iter().map(|host| host.sent_bytes).sum();
         let mbps = bytes as f64 * 8e-6 / wall;
-        if machine.waited_s > 0.001 && machine.waited_s * 4.0 > machine.busy_s {
-            let (waited, processors) = (machine.waited_s, machine.processors);
-            format!(
-                "cause: airtcp waited {waited:.2} of {wall:.1} s for one of {processors} processors: other programs keep them busy"
-            )
-        } else if machine.busy_s > 0.6 * wall {
+        // What one wait for a processor cannot have been, all of them together can.
+        let latest_s = self.late.max().max(self.longest_turn).as_secs_f64();
+        if machine.busy_s > 0.6 * wall && machine.waited_s * 4.0 <= machine.busy_s {
             let share = 100.0 * machine.busy_s / wall;
             format!(
                 "cause: packets arrive faster than one processor can carry them: {mbps:.0} Mbit/s, {share:.0} % of it busy"
+            )
+        } else if machine.waited_s > 0.001 && machine.waited_s >= latest_s {
+            let (waited, processors) = (machine.waited_s, machine.processors);
+            format!(
+                "cause: airtcp waited {waited:.2} of {wall:.1} s for one of {processors} processors: other programs keep them busy"
             )
         } else {
             "cause: airtcp was stopped for a while, or the machine was (a suspended or paused virtual machine)"
@@ -403,5 +405,8 @@ mod tests {
         assert!(why(3.0, 2.0).contains("other programs keep them busy"));
         assert!(why(9.0, 0.4).contains("faster than one processor can carry"));
         assert!(why(0.5, 0.0).contains("stopped for a while"));
+        // A twelfth of its time is enough where the latest packet is explained by it, and no more.
+        assert!(why(2.4, 0.2).contains("other programs keep them busy"));
+        assert!(why(2.4, 0.002).contains("stopped for a while"));
     }
 }

@@ -9,13 +9,13 @@ use airtcp_core::units::{Bytes, Span, Time};
 use airtcp_core::wire::{Reader, address, address6, node_at, patch_ecn};
 use airtcp_sim::capture::NoCapture;
 use airtcp_sim::scenario::{Attach, Scenario};
-use airtcp_sim::spec::{ExternalHost, NodeId, RecordSpec, RunSpec};
+use airtcp_sim::spec::{ExternalHost, LinkId, NodeId, RecordSpec, RunSpec};
 use airtcp_sim::world::{RunOutput, World};
 
 use crate::Stop;
 use crate::driver::{Delivered, Network, NotSent};
 use crate::gate::Bulk;
-use crate::net::{Addresses, CONTROL, Sysctl};
+use crate::net::{Addresses, CONTROL, Sysctl, can_have_v6};
 use crate::plan::Plan;
 
 /// A host of real programs, as the scenario has it.
@@ -41,6 +41,13 @@ pub(crate) struct Attached {
     pub(crate) seed: u64,
 }
 
+impl Attached {
+    /// Whether programs find each other by IPv6, too: all real hosts have it, or none is said to.
+    pub(crate) fn has_v6(&self) -> bool {
+        self.real.iter().all(|real| can_have_v6(real.mtu))
+    }
+}
+
 /// A world, and which of its nodes real programs are on.
 pub(crate) struct Air {
     world: World,
@@ -55,7 +62,21 @@ pub(crate) struct Air {
     everybody: Vec<(String, Addresses)>,
     /// The flow of the packet injected last, if a radio holds it.
     holding: Option<u32>,
+    /// Links that [`Air::glance`] looks at, each with its channel if it is in the air.
+    looked_at: Vec<(LinkId, Option<usize>)>,
 }
+
+/// What a look at the network shows.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Glance {
+    /// Packets in queues, of simulated hosts too.
+    pub(crate) waiting: u64,
+    /// By channel: how long it has been used so far.
+    pub(crate) used: Vec<Span>,
+}
+
+/// A network with more links is not looked at: it would take time that packets need.
+const LOOKED_AT: usize = 64;
 
 fn addresses_of(node: u32) -> Addresses {
     Addresses { v4: address(node), v4_prefix: 8, v6: address6(node), v6_prefix: 64 }
@@ -91,7 +112,9 @@ pub(crate) fn attach(scenario: &Scenario, plan: &Plan) -> Result<Attached, Stop>
     let everybody = everybody.map(|(i, node)| (node.name.clone(), addresses_of(i))).collect();
     let least_rtt = least_rtt(&spec, &nodes);
     let left_out = spec.external.left_out;
-    let air = Air { world, reader: Reader::default(), nodes, place_of, gateway, everybody, holding: None };
+    let links = (0..).map(LinkId).zip(&spec.links).map(|(id, link)| (id, link.air.map(|air| air.channel.index())));
+    let looked_at = if spec.links.len() > LOOKED_AT { Vec::new() } else { links.collect() };
+    let air = Air { world, reader: Reader::default(), nodes, place_of, gateway, everybody, holding: None, looked_at };
     Ok(Attached { air, real, left_out, least_rtt, seed: spec.seed })
 }
 
@@ -126,12 +149,17 @@ fn real(spec: &RunSpec, host: &ExternalHost) -> Real {
 const PAYLOAD_SHARE: u64 = 160;
 /// `tcp_rmem` and `tcp_wmem` begin with it: a page.
 const LEAST_BUFFER: u64 = 4096;
+/// The kernel knows no more: a profile may have buffers without end.
+const MOST_BUFFER: u64 = i32::MAX.unsigned_abs() as u64;
 
 /// What decides TCP of the host's kernel as far as sysctls go.
 pub(crate) fn sysctls(tcp: &TcpConfig) -> Vec<Sysctl> {
     let on = |is_on: bool| u8::from(is_on).to_string();
     let memory = |payload: Bytes| payload.get().saturating_mul(256).div_ceil(PAYLOAD_SHARE);
-    let sizes = |initial: u64, max: u64| format!("{LEAST_BUFFER} {initial} {}", max.max(initial));
+    let sizes = |initial: u64, max: u64| {
+        let [initial, max] = [initial, max.max(initial)].map(|bytes| bytes.clamp(LEAST_BUFFER, MOST_BUFFER));
+        format!("{LEAST_BUFFER} {initial} {max}")
+    };
     let all = [
         (CONTROL, tcp.cc.name().to_owned()),
         ("ipv4/tcp_rmem", sizes(memory(tcp.receive_buffer), memory(tcp.receive_buffer_max))),
@@ -190,6 +218,20 @@ impl Air {
     pub(crate) fn has_radio(&self, host: usize) -> bool {
         let Some(&from) = self.nodes.get(host) else { return false };
         self.nodes.iter().any(|&to| self.world.held_flow(from, to).is_some())
+    }
+
+    /// Queues and airtime; `None`: the network is too large for it.
+    pub(crate) fn glance(&mut self) -> Option<Glance> {
+        let mut glance = Glance::default();
+        for &(link, channel) in &self.looked_at {
+            let totals = self.world.link_totals(link);
+            glance.waiting += totals.queue_packets;
+            if let Some(channel) = channel {
+                glance.used.resize(glance.used.len().max(channel + 1), Span::ZERO);
+                glance.used[channel] += Span::from_ns(totals.busy_ns);
+            }
+        }
+        (!self.looked_at.is_empty()).then_some(glance)
     }
 
     /// Ends the world and hands out what it recorded.

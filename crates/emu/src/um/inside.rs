@@ -187,6 +187,8 @@ fn live(work: &str, place: usize) -> Result<(), String> {
     for (command, argv, input) in commands {
         guest.start(command.to_string(), &argv, &guest.inside.folder.clone(), &input)?;
     }
+    // Who asked before there was anybody to wake.
+    guest.run_asked()?;
     guest.serve()
 }
 

@@ -32,6 +32,7 @@ use super::keys::{self, Input, Keyboard, Screen, Typed, whole};
 use crate::Stop;
 use crate::addresses::hosts_file;
 use crate::connections::Seen;
+use crate::net::can_have_v6;
 use crate::plan::{Guests, Plan};
 use crate::report::CommandReport;
 use crate::run::{Recorder, end_with, environment};
@@ -182,7 +183,7 @@ fn tell(
     // By a name without spaces, which would end the word on a kernel's command line.
     let init = work.join("init");
     std::os::unix::fs::symlink(fs::read_link("/proc/self/exe")?, &init)?;
-    let hosts = hosts_file(attached.air.everybody());
+    let hosts = hosts_file(attached.air.everybody(), attached.has_v6());
     let folder = std::env::current_dir().unwrap_or_default();
     let mut kernels = Vec::new();
     for (place, (real, env)) in attached.real.iter().zip(environment(plan, attached)).enumerate() {
@@ -474,7 +475,7 @@ fn finish(
         let counts = guest.counts;
         let about = json!({
             "ipv4": real.addresses.v4.to_string(),
-            "ipv6": real.addresses.v6.to_string(),
+            "ipv6": can_have_v6(real.mtu).then(|| real.addresses.v6.to_string()),
             "sysctls": sysctls.collect::<Map<String, Value>>(),
             "traffic": {
                 "sent_packets": counts.sent,
