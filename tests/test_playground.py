@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import importlib.util
 import json
 import os
 import re
@@ -19,6 +20,7 @@ import urllib.request
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -268,6 +270,21 @@ def test_bad_input_is_told_before_a_page_opens(airtcp: Command, tmp_path: Path) 
     done = airtcp("play", "--export", tmp_path / "no/such/page.html")
     assert done.returncode == 1
     assert "cannot write" in done.stderr
+
+
+def test_the_site_offers_the_page_only_where_it_was_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = importlib.util.spec_from_file_location("site_links", ROOT / "tools/site_links.py")
+    assert spec is not None
+    assert spec.loader is not None
+    hook = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(hook)
+    text = (ROOT / "docs/playground.md").read_text()
+    page = SimpleNamespace(file=SimpleNamespace(src_uri="playground.md"))
+    config = {"extra": {"repository": "https://example.org/airtcp"}}
+    (tmp_path / "built.html").write_text("page")
+    for file, built in (("built.html", True), ("missing.html", False)):
+        monkeypatch.setattr(hook, "PLAY", tmp_path / file)
+        assert ("](play.html)" in hook.on_page_markdown(text, page, config)) == built
 
 
 @INSTALLED
