@@ -1,31 +1,41 @@
-"""Real Wi-Fi stacks beside the simulation: goodput, ping and round trip of eleven scenarios, as a table.
+"""Real Wi-Fi stacks beside the simulation: goodput, ping and round trip of twenty-four scenarios, with intervals over seeds.
 
-Usage: lab.py [--kernel VERSION|FILE] [--only NAME ...] [--out FILE]
+Usage: lab.py [--kernel VERSION|FILE] [--seeds N] [--seconds S] [--only NAME ...] [--out FILE]
 
-Each row is examples/lab-upload.toml with changes, for 15 s, of which the first five do not count: once by `airtcp lab`
-(tools/uml/build.py --wifi makes its kernel), once by `airtcp run`. The network is encrypted in the stack alone: the
-simulation has no ciphers.
+Each row is an example with changes: once by `airtcp lab` (tools/uml/build.py --wifi makes its kernel), once by `airtcp run`,
+with the seeds 1 to N each. A quarter of the time does not count. A figure is the mean over seeds, and behind it half of
+its 95 % interval (Student's t). The last column says what agrees: goodput within 5 %, ping and TCP's round trip within 10 %.
+A network is encrypted in the stack alone: the simulation has no ciphers.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
+import statistics
 import subprocess
 import sys
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 Json = dict[str, Any]
 AIRTCP = Path(sys.executable).with_name("airtcp")
-EXAMPLE = Path(__file__).parents[1] / "examples" / "lab-upload.toml"
+EXAMPLES = Path(__file__).parents[1] / "examples"
 
 REMEDY = 'wlans.wlan.ap_radio.reorder_buffer={ retry_out = "stepped" }'
 CLEAN = 'wlans.wlan.signal={ kind = "perfect" }'
 RENO = "flows.upload.tcp.cc=reno"
-FIVE = "nodes.sta.count=5"
-KEYS = ("goodput", "ping", "rtt")
+DOWN = ["flows.upload.from=server", "flows.upload.to=sta"]
+MERGE = 'nodes.server.receive_offload={ name = "napi", gro_flush_timeout = "20us", napi_defer_hard_irqs = 1 }'
+MINSTREL = [f'wlans.wlan.{end}_radio.rate_control="minstrel_ht"' for end in ("station", "ap")]
+LIMITS = {"goodput": 0.05, "ping": 0.1, "rtt": 0.1}
+"""Differences up to which stack and simulation agree, of each figure."""
+
+STUDENT = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776, 6: 2.571, 7: 2.447, 8: 2.365, 9: 2.306, 10: 2.262}
+"""The 97.5 % point of Student's t for so many seeds."""
 
 
 def mcs(number: int) -> list[str]:
@@ -33,51 +43,129 @@ def mcs(number: int) -> list[str]:
     return [f"wlans.wlan.station_radio.{rate}", f"wlans.wlan.ap_radio.{rate}"]
 
 
-SCENARIOS: dict[str, tuple[list[str], list[str]]] = {
-    "13 Mbit/s, CUBIC": ([], []),
-    "13 Mbit/s, CUBIC, retry-out": ([REMEDY], []),
-    "13 Mbit/s, CUBIC, retry-out, WPA2": ([REMEDY], ["--wpa2"]),
-    "13 Mbit/s, Reno": ([RENO], []),
-    "13 Mbit/s, Reno, retry-out": ([RENO, REMEDY], []),
-    "6.5 Mbit/s, CUBIC": (mcs(0), []),
-    "6.5 Mbit/s, CUBIC, retry-out": ([*mcs(0), REMEDY], []),
-    "13 Mbit/s, five upload": ([FIVE], []),
-    "13 Mbit/s, five upload, retry-out": ([FIVE, REMEDY], []),
-    "65 Mbit/s, no errors": ([*mcs(7), CLEAN], []),
-    "65 Mbit/s, no errors, five upload": ([*mcs(7), CLEAN, FIVE], []),
+def count(stations: int) -> str:
+    return f"nodes.sta.count={stations}"
+
+
+def snr(decibels: int) -> str:
+    return f'wlans.wlan.signal={{ kind = "snr", snr_db = {decibels} }}'
+
+
+@dataclass(frozen=True)
+class Row:
+    """Changes of an example, and options of `airtcp lab` alone."""
+
+    changes: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+    example: str = "lab-upload"
+
+
+def row(*changes: str, options: tuple[str, ...] = (), example: str = "lab-upload") -> Row:
+    return Row(changes, options, example)
+
+
+FAST = (*mcs(7), CLEAN)
+WIDE = (*mcs(7), CLEAN, 'wlans.wlan.phy={ standard = "n", width_mhz = 40 }')
+AC = (*mcs(8), CLEAN, 'wlans.wlan.phy={ standard = "ac", width_mhz = 40 }')
+SCENARIOS: dict[str, Row] = {
+    "13 Mbit/s, CUBIC": row(),
+    "13 Mbit/s, CUBIC, retry-out": row(REMEDY),
+    "13 Mbit/s, CUBIC, retry-out, WPA2": row(REMEDY, options=("--wpa2",)),
+    "13 Mbit/s, CUBIC, retry-out, WPA3": row(REMEDY, options=("--wpa3",)),
+    "13 Mbit/s, Reno": row(RENO),
+    "13 Mbit/s, Reno, retry-out": row(RENO, REMEDY),
+    "6.5 Mbit/s, CUBIC": row(*mcs(0)),
+    "6.5 Mbit/s, CUBIC, retry-out": row(*mcs(0), REMEDY),
+    "13 Mbit/s, five upload": row(count(5)),
+    "13 Mbit/s, five upload, retry-out": row(count(5), REMEDY),
+    "13 Mbit/s, two access points": row(example="lab-neighbours"),
+    "65 Mbit/s, one uploads": row(*FAST),
+    "65 Mbit/s, one uploads, server merges": row(*FAST, MERGE),
+    "65 Mbit/s, five upload": row(*FAST, count(5)),
+    "65 Mbit/s, five upload, server merges": row(*FAST, count(5), MERGE),
+    "65 Mbit/s, twenty upload": row(*FAST, count(20)),
+    "65 Mbit/s, twenty upload, server merges": row(*FAST, count(20), MERGE),
+    "65 Mbit/s, one downloads": row(*FAST, *DOWN),
+    "65 Mbit/s, five download": row(*FAST, *DOWN, count(5)),
+    "40 MHz, 135 Mbit/s, one uploads": row(*WIDE),
+    "802.11ac, 40 MHz, 162 Mbit/s, one uploads": row(*AC),
+    "minstrel_ht, 10 dB": row(*MINSTREL, snr(10)),
+    "minstrel_ht, 18 dB": row(*MINSTREL, snr(18)),
+    "minstrel_ht, 26 dB": row(*MINSTREL, snr(26)),
 }
-"""Changes of the example, and options of `airtcp lab` alone."""
 
 
 def figures(folder: Path) -> dict[str, float]:
-    groups = {group["group"]: group for group in json.loads((folder / "summary.json").read_text())["groups"]}
-    upload, ping = groups["upload"], groups["ping"]
-    return {"goodput": upload["goodput_bps"] / 1e6, "ping": ping["rtt_mean_ms"], "rtt": upload["rtt_mean_ms"]}
+    """Goodput of all uploads, and the means of ping and round trip."""
+    groups = json.loads((folder / "summary.json").read_text())["groups"]
+    of = {kind: [group for group in groups if group["group"].startswith(kind)] for kind in ("upload", "ping")}
+    return {
+        "goodput": sum(group["goodput_bps"] for group in of["upload"]) / 1e6,
+        "ping": statistics.fmean(group["rtt_mean_ms"] for group in of["ping"]),
+        "rtt": statistics.fmean(group["rtt_mean_ms"] for group in of["upload"]),
+    }
+
+
+def measured(name: str, seed: int, seconds: float, kernel: str) -> dict[str, dict[str, float]]:
+    """One scenario with one seed, in stack and simulation."""
+    about = SCENARIOS[name]
+    example = EXAMPLES / f"{about.example}.toml"
+    times = [f"duration={seconds}s", f"warmup={seconds / 4}s"]
+    sets = [part for change in [*times, *about.changes] for part in ("--set", change)]
+    shared = [example, "-q", "--seed", str(seed), *sets]
+    with tempfile.TemporaryDirectory() as work:
+        stack, simulation = Path(work, "stack"), Path(work, "simulation")
+        subprocess.run([AIRTCP, "lab", *shared, "--kernel", kernel, "--out", stack, *about.options], check=True)
+        subprocess.run([AIRTCP, "run", *shared, "--out", simulation], check=True, stderr=subprocess.DEVNULL)
+        return {"stack": figures(stack), "simulated": figures(simulation)}
+
+
+def shown(values: list[float], digits: int) -> str:
+    mean = statistics.fmean(values)
+    if len(values) < 2:
+        return f"{mean:.{digits}f}"
+    half = STUDENT[len(values)] * statistics.stdev(values) / math.sqrt(len(values))
+    return f"{mean:.{digits}f} ± {half:.{digits}f}"
+
+
+def agreement(runs: list[dict[str, dict[str, float]]]) -> dict[str, bool]:
+    """Of each figure: do the means differ by no more than the limit?"""
+    found = {}
+    for key, limit in LIMITS.items():
+        stack, simulated = (statistics.fmean(run[which][key] for run in runs) for which in ("stack", "simulated"))
+        found[key] = abs(stack - simulated) <= limit * simulated
+    return found
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    about, _, more = (__doc__ or "").partition("\n\n")
+    parser = argparse.ArgumentParser(
+        description=about, epilog=more, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--kernel", default="6.12-wifi", help="version that tools/uml/build.py has built, or a file")
-    parser.add_argument("--only", nargs="+", choices=SCENARIOS, metavar="NAME", help=", ".join(SCENARIOS))
-    parser.add_argument("--out", type=Path, help="write the figures as JSON")
+    parser.add_argument(
+        "--seeds", type=int, default=3, choices=[1, *STUDENT], metavar="N", help="1 to 10 (default: %(default)s)"
+    )
+    parser.add_argument("--seconds", type=float, default=12, metavar="S", help="of each run (default: %(default)s)")
+    parser.add_argument("--only", nargs="+", choices=SCENARIOS, metavar="NAME", help="; ".join(SCENARIOS))
+    parser.add_argument("--out", type=Path, help="write the figures of each seed as JSON, after each row")
     arguments = parser.parse_args()
-    rows = []
-    print("| | goodput, Mbit/s: stack | simulated | ping, ms: stack | simulated | TCP's, ms: stack | simulated |")
-    print("|---|---|---|---|---|---|---|")
+    rows: list[Json] = []
+    print("| | goodput, Mbit/s: stack | simulated | ping, ms: stack | simulated | TCP's, ms: stack | simulated | agree |")
+    print("|---|---|---|---|---|---|---|---|")
     for name in arguments.only or SCENARIOS:
-        changes, options = SCENARIOS[name]
-        sets = [part for change in ["duration=15s", *changes] for part in ("--set", change)]
-        with tempfile.TemporaryDirectory() as work:
-            stack, simulation = Path(work, "stack"), Path(work, "simulation")
-            lab = [AIRTCP, "lab", EXAMPLE, "-q", "--kernel", arguments.kernel, "--out", stack, *options, *sets]
-            subprocess.run(lab, check=True)
-            subprocess.run([AIRTCP, "run", EXAMPLE, "-q", "--out", simulation, *sets], check=True)
-            found = {"stack": figures(stack), "simulated": figures(simulation)}
-        cells = [f"{found[which][key]:.{2 if key == 'goodput' else 1}f}" for key in KEYS for which in found]
-        print(f"| {name} | {' | '.join(cells)} |", flush=True)
-        rows.append({"scenario": name, **found})
-    if arguments.out:
-        arguments.out.write_text(json.dumps(rows, indent=1) + "\n")
+        seeds = range(1, arguments.seeds + 1)
+        runs = [measured(name, seed, arguments.seconds, arguments.kernel) for seed in seeds]
+        cells = [
+            shown([run[which][key] for run in runs], 2 if key == "goodput" else 1)
+            for key in LIMITS
+            for which in ("stack", "simulated")
+        ]
+        within = agreement(runs)
+        print(f"| {name} | {' | '.join(cells)} | {', '.join(k for k, v in within.items() if v) or 'none'} |", flush=True)
+        rows.append({"scenario": name, "runs": runs, "agree": within})
+        if arguments.out:
+            arguments.out.write_text(json.dumps(rows, indent=1) + "\n")
 
 
 if __name__ == "__main__":

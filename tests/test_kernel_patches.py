@@ -1,4 +1,4 @@
-"""The patches of `kernel/` against the source that they are for. Skipped without Debian's package linux-source-6.12."""
+"""The patches of `kernel/` against the sources that they are for. Skipped without Debian's packages linux-source-*."""
 
 from __future__ import annotations
 
@@ -10,32 +10,34 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-SOURCE = Path("/usr/src/linux-source-6.12.tar.xz")
-SERIES = ["mac80211-retry-out", "mac80211-hwsim"]
-PATCHES = [patch for series in SERIES for patch in sorted((ROOT / "kernel" / series).glob("*.patch"))]
+SERIES = {"6.12": ["mac80211-retry-out", "mac80211-hwsim"], "6.1": ["mac80211-retry-out-6.1"]}
 
 
 def test_each_series_is_whole() -> None:
-    for series in SERIES:
+    for series in [name for names in SERIES.values() for name in names]:
         patches = sorted((ROOT / "kernel" / series).glob("*.patch"))
         found = [re.search(r"^Subject: \[PATCH (\d+)/(\d+)\]", patch.read_text(), re.MULTILINE) for patch in patches]
         assert [(int(m[1]), int(m[2])) for m in found if m] == [(n + 1, len(patches)) for n in range(len(patches))]
 
 
-@pytest.mark.skipif(not SOURCE.is_file(), reason=f"kernel patches: {SOURCE} is not there (linux-source-6.12)")
+@pytest.mark.parametrize("version", SERIES)
 @pytest.mark.skipif(shutil.which("patch") is None, reason="kernel patches: the program patch is not there")
-def test_the_patches_apply_without_fuzz(tmp_path: Path) -> None:
+def test_the_patches_apply_without_fuzz(tmp_path: Path, version: str) -> None:
+    source = Path(f"/usr/src/linux-source-{version}.tar.xz")
+    if not source.is_file():
+        pytest.skip(f"kernel patches: {source} is not there (linux-source-{version})")
+    patches = [patch for series in SERIES[version] for patch in sorted((ROOT / "kernel" / series).glob("*.patch"))]
     changed = {
         line.split("\t")[0].removeprefix("--- a/").strip()
-        for patch in PATCHES
+        for patch in patches
         for line in patch.read_text().splitlines()
         if line.startswith("--- a/")
     }
-    members = [f"linux-source-6.12/{name}" for name in sorted(changed)]
+    members = [f"linux-source-{version}/{name}" for name in sorted(changed)]
     # Files that a patch of the series makes are in no archive: tar tells of them, and that is all right.
-    command = ["tar", "-x", "--strip-components=1", "-f", str(SOURCE), *members]
+    command = ["tar", "-x", "--strip-components=1", "-f", str(source), *members]
     subprocess.run(command, cwd=tmp_path, capture_output=True, check=False)
-    for patch in PATCHES:
+    for patch in patches:
         with patch.open("rb") as text:
             done = subprocess.run(
                 ["patch", "-p1", "--fuzz=0", "--forward"], cwd=tmp_path, stdin=text, capture_output=True, check=False

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from airtcp import _airtcp
 from airtcp.errors import ResultsError, RunError
@@ -85,7 +85,7 @@ def kernel(named: str) -> Guests:
 class Lab:
     """Real Wi-Fi stacks on the simulated air."""
 
-    wpa2: bool = False
+    security: Literal["open", "wpa2", "wpa3"] = "open"
 
 
 @dataclass(frozen=True)
@@ -314,7 +314,7 @@ def begin(
             "name": plan.guests.name,
             "memory": plan.guests.memory,
         },
-        "lab": None if plan.lab is None else {"wpa2": plan.lab.wpa2},
+        "lab": None if plan.lab is None else {"security": plan.lab.security},
         "parent": os.getpid(),
     }
     place = program()

@@ -57,8 +57,30 @@ pub(crate) struct Guests {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Lab {
-    /// WPA2 with CCMP; otherwise an open network.
-    pub(crate) wpa2: bool,
+    pub(crate) security: Security,
+}
+
+/// How a laboratory's network is encrypted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Security {
+    /// Not at all.
+    Open,
+    /// With CCMP; the key follows from a password.
+    Wpa2,
+    /// With CCMP, and protected management frames; the key is agreed upon (SAE).
+    Wpa3,
+}
+
+impl Security {
+    /// As results call it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Security::Open => "open",
+            Security::Wpa2 => "wpa2",
+            Security::Wpa3 => "wpa3",
+        }
+    }
 }
 
 /// A command on a host.

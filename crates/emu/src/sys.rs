@@ -25,6 +25,31 @@ pub(crate) fn attach_tun(file: &File, name: &str) -> io::Result<()> {
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
+/// Has an interface merge segments that it receives (GRO): `ethtool -K DEVICE gro on`.
+pub(crate) fn set_merging(device: &str) -> io::Result<()> {
+    /// `struct ethtool_value` of linux/ethtool.h.
+    #[repr(C)]
+    struct Value {
+        cmd: u32,
+        data: u32,
+    }
+    /// ETHTOOL_SGRO.
+    const SET_GRO: u32 = 0x2c;
+    /// SIOCETHTOOL of linux/sockios.h.
+    const ETHTOOL: libc::c_ulong = 0x8946;
+    let socket = std::net::UdpSocket::bind("0.0.0.0:0")?;
+    let mut value = Value { cmd: SET_GRO, data: 1 };
+    // SAFETY: a structure of numbers, of which zero is a valid value.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (to, from) in request.ifr_name.iter_mut().zip(device.bytes().take(libc::IFNAMSIZ - 1)) {
+        *to = libc::c_char::from_ne_bytes([from]);
+    }
+    request.ifr_ifru.ifru_data = (&raw mut value).cast();
+    // SAFETY: the call reads a request whose pointer is to a value that lives longer than the call.
+    let done = unsafe { libc::ioctl(socket.as_raw_fd(), ETHTOOL, &raw mut request) };
+    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
 /// Asks the scheduler for turns of this many nanoseconds, since short ones come sooner, and for a weight. Kernels before 6.12 ignore the
 /// turns.
 pub(crate) fn ask_for_turns(ns: u64, nice: i32) -> io::Result<()> {

@@ -87,6 +87,7 @@ impl Air {
             if now > time || now == Time::NEVER {
                 return;
             }
+            self.mac.form_due(now);
             while self.medium.advance(now, &mut self.mac) || self.medium.begin_next(now, &mut self.mac) {}
         }
     }
@@ -97,7 +98,7 @@ impl Air {
     /// It is none. Nothing has changed then.
     pub fn take_in(&mut self, now: Time, radio: RadioId, message: &[u8]) -> Result<(), Malformed> {
         let Some(sent) = Sent::read(message)? else { return Ok(()) };
-        let ac = self.mac.take_in(radio, sent);
+        let ac = self.mac.take_in(now, radio, sent);
         self.medium.on_frame(now, radio, ac);
         Ok(())
     }

@@ -6,6 +6,10 @@
 //! in a later A-MPDU; an A-MPDU that nothing answers is repeated whole, along the series of rates of its first frame.
 //! [`Retries`](airtcp_core::wifi::Retries) limits both. A kernel learns how each MPDU ended, with its tries by rate.
 //!
+//! **Kernels are asked first**: when a PPDU ends, a kernel hears how its frames ended, and hands over further ones at the same instant. So
+//! what is formed ahead is formed only when time goes on: a retry and the frames that follow it go together, as they do where driver and
+//! queues are one program.
+//!
 //! **Turns**: of the receivers with frames that wait, the one that was not served last, in the order in which their frames came.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -151,6 +155,8 @@ pub struct HwsimMac {
     /// A radio that nobody hears: for it are frames to addresses that nobody has.
     nobody: RadioId,
     out: VecDeque<(RadioId, Vec<u8>)>,
+    /// Queues that are to form PPDUs ahead, once time has gone on from then.
+    due: Vec<(Time, RadioId, Ac)>,
     ampdus: u32,
     traffic: BTreeMap<(RadioId, RadioId), Traffic>,
 }
@@ -169,7 +175,7 @@ impl HwsimMac {
             wants_damaged: false,
         };
         let radios = radios.into_iter().map(radio).collect();
-        HwsimMac { radios, nobody, out: VecDeque::new(), ampdus: 0, traffic: BTreeMap::new() }
+        HwsimMac { radios, nobody, out: VecDeque::new(), due: Vec::new(), ampdus: 0, traffic: BTreeMap::new() }
     }
 
     /// Whether a radio hears of frames that arrive damaged. Kernels that did not ask for them drop them.
@@ -199,13 +205,31 @@ impl HwsimMac {
     }
 
     /// A kernel hands over a frame. Its category.
-    pub(crate) fn take_in(&mut self, radio: RadioId, sent: Sent) -> Ac {
+    pub(crate) fn take_in(&mut self, now: Time, radio: RadioId, sent: Sent) -> Ac {
         let ac = sent.header.ac;
         self.radios[radio.index()].name = sent.radio;
         let mpdu = Mpdu { sent, retries: 0, tries: [0; STAGES], was_sent: false };
         self.radios[radio.index()].queues[ac.index()].waiting.push_back(mpdu);
-        self.form_ahead(radio, ac);
+        self.form_later(now, radio, ac);
         ac
+    }
+
+    fn form_later(&mut self, now: Time, radio: RadioId, ac: Ac) {
+        if self.due.last() != Some(&(now, radio, ac)) {
+            self.due.push((now, radio, ac));
+        }
+    }
+
+    /// Time goes on to `now`: kernels have said what they had to say before.
+    pub(crate) fn form_due(&mut self, now: Time) {
+        if self.due.first().is_some_and(|(since, ..)| *since < now) {
+            let all = std::mem::take(&mut self.due).into_iter();
+            let (due, later): (Vec<_>, Vec<_>) = all.partition(|(since, ..)| *since < now);
+            self.due = later;
+            for (_, radio, ac) in due {
+                self.form_ahead(radio, ac);
+            }
+        }
     }
 
     /// Forms as many PPDUs as the radio keeps ready.
@@ -423,7 +447,7 @@ impl Mac for HwsimMac {
                 self.out.push_back((plan.from, message::status(&mpdu.sent, &mpdu.tries, is_acked, SIGNAL)));
             }
         }
-        self.form_ahead(plan.from, plan.ac);
+        self.form_later(now, plan.from, plan.ac);
     }
 
     fn has_frame(&self, radio: RadioId, ac: Ac) -> bool {

@@ -41,7 +41,7 @@ def lab(args: argparse.Namespace) -> int:
         quiet=args.quiet,
         capture=False,
         guests=guests,
-        lab=realtime.Lab(wpa2=args.wpa2),
+        lab=realtime.Lab(security="wpa3" if args.wpa3 else "wpa2" if args.wpa2 else "open"),
     )
     if args.out is None:
         return realtime.Session(plan).wait()
@@ -70,7 +70,9 @@ def add(command: Callable[..., Any], seed: Callable[[str], int]) -> None:
     )
     sub.add_argument("file", metavar="FILE", help="scenario file (TOML) with one WLAN")
     sub.add_argument("--out", metavar="DIR", help="folder for tables and emu.json; default: none is written")
-    sub.add_argument("--wpa2", action="store_true", help="encrypt the network: WPA2 with CCMP; default: open")
+    cipher = sub.add_mutually_exclusive_group()
+    cipher.add_argument("--wpa2", action="store_true", help="encrypt the network: WPA2 with CCMP; default: open")
+    cipher.add_argument("--wpa3", action="store_true", help="encrypt the network: WPA3 (SAE) with CCMP and PMF")
     sub.add_argument(
         "--kernel",
         default=WIFI,

@@ -1,10 +1,11 @@
-//! A scenario as the laboratory can run it: one access point with its stations, wired hosts behind it, and flows between them. What it
-//! cannot do is said by key, before anything starts.
+//! A scenario as the laboratory can run it: access points of one channel with their stations, wired hosts behind them, and flows between
+//! them. What it cannot do is said by key, before anything starts.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use airtcp_core::queue::QueueConfig;
+use airtcp_core::receive::ReceiveOffloadConfig;
 use airtcp_core::tcp::TcpConfig;
 use airtcp_core::units::{DataRate, Span, Time};
 use airtcp_core::wifi::phy::{Standard, Width};
@@ -24,8 +25,8 @@ pub(crate) struct Cell {
     pub(crate) medium: ChannelConfig,
     /// By radio.
     pub(crate) radios: Vec<Radio>,
-    /// The access point's place among them.
-    pub(crate) ap: usize,
+    /// Of all of them.
+    pub(crate) band: Band,
     pub(crate) wired: Vec<Wired>,
     pub(crate) flows: Vec<Flow>,
     pub(crate) warmup: Span,
@@ -34,10 +35,42 @@ pub(crate) struct Cell {
     pub(crate) seed: u64,
 }
 
+impl Cell {
+    /// Whether the radio at this place is an access point.
+    pub(crate) fn is_ap(&self, place: usize) -> bool {
+        self.radios[place].ap == place
+    }
+
+    /// Where the access points are.
+    pub(crate) fn aps(&self) -> impl Iterator<Item = usize> {
+        (0..self.radios.len()).filter(|&place| self.is_ap(place))
+    }
+}
+
+/// What radios are set to, beside their rates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Band {
+    /// Rates of 802.11ac.
+    pub(crate) vht: bool,
+    /// 40 MHz.
+    pub(crate) wide: bool,
+}
+
+impl Band {
+    /// Wide channels and 802.11ac are at 5 GHz: at 2.4 GHz hostapd looks for neighbours first.
+    pub(crate) fn is_at_5_ghz(self) -> bool {
+        self.vht || self.wide
+    }
+}
+
 /// A radio and its host.
 #[derive(Debug)]
 pub(crate) struct Radio {
     pub(crate) name: String,
+    /// The place of its access point, or its own.
+    pub(crate) ap: usize,
+    /// Streams that it may use with a fixed rate.
+    pub(crate) streams: u8,
     /// The MCS that it is fixed to.
     pub(crate) mcs: Option<u8>,
     pub(crate) short_gi: bool,
@@ -46,9 +79,22 @@ pub(crate) struct Radio {
     pub(crate) retry_out: Option<String>,
 }
 
-/// A host behind the access point, on a line of its own.
+/// How a wired host merges segments that it receives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Offload {
+    pub(crate) flush_timeout: Span,
+    pub(crate) defer: u32,
+}
+
+/// A host behind an access point, on a line of its own.
 #[derive(Debug)]
 pub(crate) struct Wired {
+    pub(crate) name: String,
+    /// The access point's place.
+    pub(crate) ap: usize,
+    pub(crate) offload: Option<Offload>,
+    /// The scenario has a receive offload that the laboratory has not.
+    pub(crate) lacks_offload: bool,
     pub(crate) up: Line,
     pub(crate) down: Line,
     pub(crate) tcp: Option<Arc<TcpConfig>>,
@@ -122,14 +168,19 @@ pub(crate) fn cell(spec: &RunSpec) -> Result<Cell, String> {
         return Err(format!("line {:?} has a `rate_trace`: airtcp lab runs lines of one rate", link.name));
     }
     let aps: BTreeSet<usize> = channel.pairs.iter().map(|pair| pair.access_point.index()).collect();
-    let (Some(&ap), 1) = (aps.first(), aps.len()) else {
-        return Err(format!("WLAN {:?}: airtcp lab runs one access point, not {}", channel.name, aps.len()));
-    };
+    let mut ap_of: Vec<Option<usize>> = vec![None; channel.radios.len()];
+    for pair in &channel.pairs {
+        let (station, ap) = (pair.station.index(), pair.access_point.index());
+        if ap_of[station].replace(ap).is_some_and(|other| other != ap) {
+            return Err(format!("WLAN {:?}: airtcp lab runs stations of one access point each", channel.name));
+        }
+        ap_of[ap] = Some(ap);
+    }
     if !spec.walks.is_empty() || !spec.roaming.is_empty() {
         return Err("hosts that walk or roam: airtcp lab runs stations that stay where they are".to_owned());
     }
     if channel.radios.len() > MOST {
-        return Err(format!("{} stations: airtcp lab runs {} at most", channel.radios.len() - 1, MOST - 1));
+        return Err(format!("{} radios: airtcp lab runs {MOST} at most", channel.radios.len()));
     }
     let tcp_of = |node: NodeId| {
         spec.flows.iter().find_map(|flow| match &flow.traffic {
@@ -142,30 +193,48 @@ pub(crate) fn cell(spec: &RunSpec) -> Result<Cell, String> {
     let mut radios = Vec::new();
     for (place, radio) in channel.radios.iter().enumerate() {
         let name = name(radio.node);
+        let ap = ap_of[place].ok_or_else(|| format!("the radio of {name:?} has no access point"))?;
         let read = radio_of(&radio.config, place == ap).map_err(|why| format!("the radio of {name:?}: {why}"))?;
         let (mcs, short_gi, retry_out) = read;
-        radios.push(Radio { name, mcs, short_gi, tcp: tcp_of(radio.node), retry_out });
+        let streams = radio.config.phy.streams;
+        radios.push(Radio { name, ap, streams, mcs, short_gi, tcp: tcp_of(radio.node), retry_out });
+    }
+    let bands: Vec<Band> = channel.radios.iter().map(|radio| band_of(&radio.config)).collect();
+    let band = *bands.first().ok_or("the WLAN has no radios")?;
+    if bands.iter().any(|other| *other != band) {
+        return Err(format!("WLAN {:?}: airtcp lab runs radios of one standard and width", channel.name));
     }
     let mut wired = Vec::new();
-    let ap_node = channel.radios[ap].node;
     let mut nodes = Vec::new();
     for (node, about) in (0..).map(NodeId).zip(&spec.nodes) {
         if let Some(place) = channel.radios.iter().position(|radio| radio.node == node) {
-            nodes.push((place != ap).then_some(Host::Station(place)));
+            nodes.push((!aps.contains(&place)).then_some(Host::Station(place)));
             continue;
         }
         let line = |from, to| {
             let link = spec.links.iter().find(|link| link.from == from && link.to == to && link.air.is_none())?;
             Some(line_of(link.rate, link.delay, &link.queue))
         };
-        let (Some(down), Some(up), true) = (line(ap_node, node), line(node, ap_node), about.is_host) else {
+        let to_ap = |ap: usize| {
+            let ap_node = channel.radios[ap].node;
+            Some((ap, line(ap_node, node)?, line(node, ap_node)?))
+        };
+        let mut lines = aps.iter().filter_map(|&ap| to_ap(ap));
+        let (Some((ap, down, up)), None, true) = (lines.next(), lines.next(), about.is_host) else {
             return Err(format!(
-                "{:?} is no host with a line to the access point: airtcp lab runs stations and such hosts",
+                "{:?} is no host with a line to one access point: airtcp lab runs stations and such hosts",
                 about.name
             ));
         };
+        let (offload, lacks_offload) = match &about.receive_offload {
+            ReceiveOffloadConfig::Off(_) => (None, false),
+            ReceiveOffloadConfig::Napi(napi) if napi.interrupt_interval.is_zero() => {
+                (Some(Offload { flush_timeout: napi.gro_flush_timeout, defer: napi.napi_defer_hard_irqs }), false)
+            }
+            _ => (None, true),
+        };
         nodes.push(Some(Host::Wired(wired.len())));
-        wired.push(Wired { up, down, tcp: tcp_of(node) });
+        wired.push(Wired { name: about.name.clone(), ap, offload, lacks_offload, up, down, tcp: tcp_of(node) });
     }
     let end = Time::ZERO + spec.duration;
     let mut flows = Vec::new();
@@ -175,6 +244,16 @@ pub(crate) fn cell(spec: &RunSpec) -> Result<Cell, String> {
         };
         let kind = kind_of(&flow.traffic).map_err(|why| format!("flow {:?}: {why}", flow.name))?;
         let (from, to) = (host(flow.from)?, host(flow.to)?);
+        let ap_of_host = |host| match host {
+            Host::Station(place) => ap_of[place],
+            Host::Wired(n) => wired.get(n).map(|own| own.ap),
+        };
+        if ap_of_host(from) != ap_of_host(to) {
+            return Err(format!(
+                "flow {:?}: its ends are behind two access points: airtcp lab has no line between",
+                flow.name
+            ));
+        }
         let (name, group) = (flow.name.clone(), flow.group.clone());
         flows.push(Flow { name, group, from, to, start: flow.start, stop: flow.stop.min(end), kind });
     }
@@ -197,14 +276,18 @@ pub(crate) fn cell(spec: &RunSpec) -> Result<Cell, String> {
         trace: TraceConfig::default(),
     };
     let (warmup, duration, interval) = (spec.warmup, spec.duration, spec.record.interval);
-    Ok(Cell { medium, radios, ap, wired, flows, warmup, duration, interval, seed: spec.seed })
+    Ok(Cell { medium, radios, band, wired, flows, warmup, duration, interval, seed: spec.seed })
 }
 
 /// MCS, short guard interval, and the remedy's table.
 fn radio_of(config: &RadioConfig, is_ap: bool) -> Result<(Option<u8>, bool, Option<String>), String> {
     let phy = &config.phy;
-    if phy.standard != Standard::N || phy.width() != Width::Mhz20 || phy.streams > 2 {
-        return Err("airtcp lab runs 802.11n with 20 MHz and at most 2 streams: set phy.standard = \"n\"".to_owned());
+    let is_known =
+        matches!(phy.standard, Standard::N | Standard::Ac) && matches!(phy.width(), Width::Mhz20 | Width::Mhz40);
+    if !is_known || phy.streams > 2 {
+        return Err("airtcp lab runs 802.11n and 802.11ac with 20 MHz or 40 MHz and at most 2 streams: \
+            set phy.standard = \"n\", or phy.width_mhz = 40"
+            .to_owned());
     }
     if !config.aggregates() || !config.acks() {
         return Err("airtcp lab runs radios with qos, ack and aggregation, as kernels have them".to_owned());
@@ -229,6 +312,10 @@ fn radio_of(config: &RadioConfig, is_ap: bool) -> Result<(Option<u8>, bool, Opti
         Some(_) => return Err("retry_out: kernels have \"stepped\", with up to four steps".to_owned()),
     };
     Ok((mcs, short_gi, retry_out))
+}
+
+fn band_of(config: &RadioConfig) -> Band {
+    Band { vht: config.phy.standard == Standard::Ac, wide: config.phy.width() == Width::Mhz40 }
 }
 
 fn line_of(rate: DataRate, delay: Span, queue: &QueueConfig) -> Line {

@@ -26,7 +26,7 @@ use super::cell::{Cell as Lab, cell};
 use super::{script, tables};
 use crate::Stop;
 use crate::driver::{Delivered, Network, NotSent, Tap};
-use crate::plan::{Guests, Plan};
+use crate::plan::{Guests, Plan, Security};
 use crate::run::end_with;
 use crate::space::become_root;
 use crate::store::{OUTPUT, Store, meanings};
@@ -79,15 +79,23 @@ impl Tap for NoTap {
 /// Runs the plan's scenario in kernels of their own.
 pub(crate) fn run(plan: &Plan, guests_plan: &Guests) -> Result<ExitCode, Stop> {
     end_with(plan.parent)?;
-    let wpa2 = plan.lab.as_ref().is_some_and(|lab| lab.wpa2);
+    let security = plan.lab.as_ref().map_or(Security::Open, |lab| lab.security);
     let scenario = Scenario::parse_json(&plan.scenario, &plan.file, &[]).map_err(|e| Stop::bad_input(e.to_string()))?;
     let spec = scenario.to_spec().map_err(|faults| Stop::bad_input(faults.to_string()))?;
     let cell = cell(&spec).map_err(|why| Stop::bad_input(format!("{}: {why}", plan.file)))?;
-    check_programs(wpa2)?;
+    check_programs(security)?;
+    for host in cell.wired.iter().filter(|host| host.lacks_offload && !plan.quiet) {
+        eprintln!(
+            "airtcp: {:?} has a receive offload that airtcp lab has not (\"off\" and \"napi\" it has): \
+            its kernel takes packets one by one",
+            host.name
+        );
+    }
     become_root().map_err(Stop::bad_input)?;
     let work = private_folder(&guests_plan.kernel).map_err(Stop::failure)?;
     let begun = Instant::now();
-    let kernels = tell(&cell, guests_plan, &work, wpa2).map_err(|error| Stop::failure(format!("kernels: {error}")))?;
+    let kernels =
+        tell(&cell, guests_plan, &work, security).map_err(|error| Stop::failure(format!("kernels: {error}")))?;
     let mut caught = SigSet::empty();
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
         caught.add(signal);
@@ -101,7 +109,9 @@ pub(crate) fn run(plan: &Plan, guests_plan: &Guests) -> Result<ExitCode, Stop> {
         guests.push(Guest::with_radio(&radio.name, place, time, listener));
     }
     let mut air = Air::new(&cell.medium);
-    air.mac.want_damaged(RadioId(count16(cell.ap)), cell.radios[cell.ap].retry_out.is_some());
+    for ap in cell.aps() {
+        air.mac.want_damaged(RadioId(count16(ap)), cell.radios[ap].retry_out.is_some());
+    }
     let end = LEAD + cell.duration;
     let time = Rc::new(Cell::new(Time::ZERO));
     let mut controller = Controller::new(Radios(air, Rc::clone(&time)), NoTap, guests, Some(end + tables::TAIL));
@@ -146,12 +156,12 @@ pub(crate) fn run(plan: &Plan, guests_plan: &Guests) -> Result<ExitCode, Stop> {
     if !plan.quiet {
         say(&summary, &kernels, end, wall_s);
     }
-    keep(plan, guests_plan, &cell, &all, &summary, (wall_s, wpa2, &controller.guests, &work))?;
+    keep(plan, guests_plan, &cell, &all, &summary, (wall_s, security, &controller.guests, &work))?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn check_programs(wpa2: bool) -> Result<(), Stop> {
-    let needed = script::NEEDED.into_iter().chain(wpa2.then_some(script::NEEDED_FOR_WPA2));
+fn check_programs(security: Security) -> Result<(), Stop> {
+    let needed = script::NEEDED.into_iter().chain((security != Security::Open).then_some(script::NEEDED_FOR_WPA));
     let is_there = |name: &str| script::PATH.split(':').any(|folder| Path::new(folder).join(name).is_file());
     let missing: Vec<(&str, &str)> = needed.filter(|(name, _)| !is_there(name)).collect();
     if missing.is_empty() {
@@ -170,17 +180,23 @@ fn said(place: usize) -> String {
 }
 
 /// Writes down what each kernel is to do, and how it is started.
-fn tell(cell: &Lab, guests_plan: &Guests, work: &Path, wpa2: bool) -> std::io::Result<Vec<Kernel>> {
+fn tell(cell: &Lab, guests_plan: &Guests, work: &Path, security: Security) -> std::io::Result<Vec<Kernel>> {
     let init = work.join("init");
     std::os::unix::fs::symlink(fs::read_link("/proc/self/exe")?, &init)?;
-    fs::write(work.join("hostapd.conf"), script::hostapd(cell, wpa2))?;
-    fs::write(work.join("wpa.conf"), script::SUPPLICANT)?;
     let mut kernels = Vec::new();
-    for place in 0..cell.radios.len() {
-        fs::write(work.join(format!("{place}.sh")), script::script(cell, place, wpa2, &init.display().to_string()))?;
+    let card = Card::Radio { at_5_ghz: cell.band.is_at_5_ghz() };
+    for (place, radio) in cell.radios.iter().enumerate() {
+        let is_ap = cell.is_ap(place);
+        let conf =
+            if is_ap { script::hostapd(cell, place, security) } else { script::supplicant(cell, radio.ap, security) };
+        fs::write(work.join(format!("{place}.conf")), conf)?;
+        fs::write(
+            work.join(format!("{place}.sh")),
+            script::script(cell, place, security, &init.display().to_string()),
+        )?;
         kernels.push(Kernel {
             program: guests_plan.kernel.clone(),
-            arguments: boot::arguments(work, place, &guests_plan.memory, &init, Card::Radio),
+            arguments: boot::arguments(work, place, &guests_plan.memory, &init, card),
             seed: cell.seed.wrapping_mul(1 << 16).wrapping_add(u64::from(count(place))),
             log: work.join(format!("{place}.log")),
         });
@@ -234,11 +250,15 @@ fn say(summary: &Value, kernels: &[Kernel], end: Span, wall_s: f64) {
     eprintln!("airtcp: {virtual_s:.1} s of virtual time in {wall_s:.1} s, {} kernels", kernels.len());
 }
 
-/// Counters of the remedy, as the access point's kernel has them at the end.
-fn counters(work: &Path, ap: usize) -> Value {
-    let text = fs::read_to_string(work.join(format!("{ap}.retry_out"))).unwrap_or_default();
-    let pairs = text.lines().filter_map(|line| line.split_once(':'));
-    let known: BTreeMap<&str, u64> = pairs.filter_map(|(key, value)| Some((key, value.trim().parse().ok()?))).collect();
+/// Counters of the remedy, as the access points' kernels have them at the end, summed.
+fn counters(work: &Path, cell: &Lab) -> Value {
+    let mut known: BTreeMap<String, u64> = BTreeMap::new();
+    for ap in cell.aps() {
+        let text = fs::read_to_string(work.join(format!("{ap}.retry_out"))).unwrap_or_default();
+        for (key, value) in text.lines().filter_map(|line| line.split_once(':')) {
+            *known.entry(key.to_owned()).or_default() += value.trim().parse::<u64>().unwrap_or(0);
+        }
+    }
     json!(known)
 }
 
@@ -248,7 +268,7 @@ fn keep(
     cell: &Lab,
     tables: &[airtcp_core::table::Table],
     summary: &Value,
-    (wall_s, wpa2, guests, work): (f64, bool, &[Guest], &PathBuf),
+    (wall_s, security, guests, work): (f64, Security, &[Guest], &PathBuf),
 ) -> Result<(), Stop> {
     let failed = |error: std::io::Error| Stop::failure(format!("cannot write tables: {error}"));
     let Some(record) = &plan.record else { return Ok(()) };
@@ -266,10 +286,11 @@ fn keep(
         "validity": "virtual",
         "kernel": guests_plan.name,
         "stack": "mac80211 on airtcp's medium",
-        "wpa2": wpa2,
+        "security": security.name(),
+        "wpa2": security == Security::Wpa2,
         "driver": { "wall_s": wall_s },
         "hosts": hosts,
-        "retry_out": counters(work, cell.ap),
+        "retry_out": counters(work, cell),
     });
     let mut store = Store::begin(&record.folder).map_err(failed)?;
     store.add(tables).and_then(|()| store.end()).map_err(failed)?;

@@ -2,11 +2,13 @@
 
 use std::fmt::Write as _;
 
+use airtcp_core::tcp::Tsq;
 use airtcp_core::units::{Span, Time};
 use airtcp_hwsim::frame;
 
 use super::cell::{Cell, Host, Kind, Line, Radio};
 use super::run::LEAD;
+use crate::plan::Security;
 use crate::um::boot::SHARED;
 use crate::um::controller::BOOT;
 use crate::world::sysctls;
@@ -14,8 +16,8 @@ use crate::world::sysctls;
 /// Programs that the scripts need, and the Debian packages that have them.
 pub(crate) const NEEDED: [(&str, &str); 4] =
     [("hostapd", "hostapd"), ("iw", "iw"), ("ip", "iproute2"), ("tc", "iproute2")];
-/// With WPA2, too.
-pub(crate) const NEEDED_FOR_WPA2: (&str, &str) = ("wpa_supplicant", "wpasupplicant");
+/// With a password, too.
+pub(crate) const NEEDED_FOR_WPA: (&str, &str) = ("wpa_supplicant", "wpasupplicant");
 
 /// Where scripts look for programs.
 pub(crate) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -24,6 +26,9 @@ pub(crate) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin
 const PORT: usize = 5001;
 /// MHz: the first channel of the band in which a new kernel lets access points begin.
 const FREQUENCY: u32 = 2412;
+/// MHz, for what is wider: channel 36.
+const FREQUENCY_5: u32 = 5180;
+const PASSWORD: &str = "airtcp-lab";
 
 /// The file of a flow's end.
 pub(crate) fn end_file(flow: usize, end: &str) -> String {
@@ -46,26 +51,65 @@ fn address(host: Host) -> String {
     }
 }
 
+fn frequency(cell: &Cell) -> u32 {
+    if cell.band.is_at_5_ghz() { FREQUENCY_5 } else { FREQUENCY }
+}
+
+fn ssid(ap: usize) -> String {
+    format!("airtcp{ap}")
+}
+
 /// The configuration of hostapd.
-pub(crate) fn hostapd(cell: &Cell, wpa2: bool) -> String {
+pub(crate) fn hostapd(cell: &Cell, ap: usize, security: Security) -> String {
     // Basic rates as those of the model: no frame goes at a rate of 802.11b. A link with many errors is no reason to end it.
-    let mut text = "interface=wlan0\ndriver=nl80211\nssid=airtcp\nhw_mode=g\nchannel=1\nieee80211n=1\nwmm_enabled=1\n\
-        supported_rates=60 90 120 180 240 360 480 540\nbasic_rates=60 120 240\nbeacon_int=100\ndisassoc_low_ack=0\n"
-        .to_owned();
-    if cell.radios[cell.ap].short_gi {
-        text += "ht_capab=[SHORT-GI-20]\n";
+    let mut text = format!(
+        "interface=wlan0\ndriver=nl80211\nssid={}\nieee80211n=1\nwmm_enabled=1\n\
+        supported_rates=60 90 120 180 240 360 480 540\nbasic_rates=60 120 240\nbeacon_int=100\ndisassoc_low_ack=0\n",
+        ssid(ap)
+    );
+    text += if cell.band.is_at_5_ghz() { "hw_mode=a\nchannel=36\n" } else { "hw_mode=g\nchannel=1\n" };
+    let mut abilities = String::new();
+    if cell.band.wide {
+        abilities += "[HT40+]";
     }
-    if wpa2 {
-        text += "wpa=2\nwpa_passphrase=airtcp-lab\nwpa_key_mgmt=WPA-PSK\nrsn_pairwise=CCMP\n";
+    if cell.radios[ap].short_gi {
+        abilities += if cell.band.wide { "[SHORT-GI-20][SHORT-GI-40]" } else { "[SHORT-GI-20]" };
+    }
+    if !abilities.is_empty() {
+        let _ = writeln!(text, "ht_capab={abilities}");
+    }
+    if cell.band.vht {
+        text += "ieee80211ac=1\nvht_oper_chwidth=0\n";
+    }
+    match security {
+        Security::Open => {}
+        Security::Wpa2 => {
+            let _ = writeln!(text, "wpa=2\nwpa_passphrase={PASSWORD}\nwpa_key_mgmt=WPA-PSK\nrsn_pairwise=CCMP");
+        }
+        Security::Wpa3 => {
+            let _ = writeln!(
+                text,
+                "wpa=2\nsae_password={PASSWORD}\nwpa_key_mgmt=SAE\nieee80211w=2\nsae_pwe=2\nrsn_pairwise=CCMP"
+            );
+        }
     }
     text
 }
 
 /// The configuration of wpa_supplicant.
-pub(crate) const SUPPLICANT: &str = "network={\nssid=\"airtcp\"\npsk=\"airtcp-lab\"\nscan_freq=2412\n}\n";
+pub(crate) fn supplicant(cell: &Cell, ap: usize, security: Security) -> String {
+    let (name, frequency) = (ssid(ap), frequency(cell));
+    let key = match security {
+        Security::Wpa3 => {
+            format!("sae_password=\"{PASSWORD}\"\nkey_mgmt=SAE\nieee80211w=2")
+        }
+        Security::Open | Security::Wpa2 => format!("psk=\"{PASSWORD}\"\nkey_mgmt=WPA-PSK"),
+    };
+    format!("sae_pwe=2\nnetwork={{\nssid=\"{name}\"\n{key}\npairwise=CCMP\nscan_freq={frequency}\n}}\n")
+}
 
 /// The script of a radio's kernel.
-pub(crate) fn script(cell: &Cell, place: usize, wpa2: bool, program: &str) -> String {
+pub(crate) fn script(cell: &Cell, place: usize, security: Security, program: &str) -> String {
     let radio = &cell.radios[place];
     let mut text = format!(
         "W={SHARED}\nfail() {{ echo \"error $1\" > $W/{place}.part; mv $W/{place}.part $W/{place}.ready; exit 1; }}\n\
@@ -75,20 +119,26 @@ pub(crate) fn script(cell: &Cell, place: usize, wpa2: bool, program: &str) -> St
         mac(place)
     );
     tcp(&mut text, radio.tcp.as_deref(), "");
-    if place == cell.ap {
-        access_point(&mut text, cell, place);
+    if cell.is_ap(place) {
+        access_point(&mut text, cell, place, program);
     } else {
-        station(&mut text, cell, place, wpa2);
+        station(&mut text, cell, place, security);
     }
     if let Some(mcs) = radio.mcs {
         let guard = if radio.short_gi { "sgi" } else { "lgi" };
-        let _ = writeln!(text, "must iw dev wlan0 set bitrates ht-mcs-2.4 {mcs} {guard}-2.4");
+        let band = if cell.band.is_at_5_ghz() { "5" } else { "2.4" };
+        let rate = if cell.band.vht {
+            format!("vht-mcs-{band} {}:{mcs}", radio.streams)
+        } else {
+            format!("ht-mcs-{band} {mcs}")
+        };
+        let _ = writeln!(text, "must iw dev wlan0 set bitrates {rate} {guard}-{band}");
     }
     for (number, flow) in cell.flows.iter().enumerate() {
         for (host, is_source) in [(flow.from, true), (flow.to, false)] {
             let runs_here = match host {
                 Host::Station(station) => station == place,
-                Host::Wired(_) => place == cell.ap,
+                Host::Wired(n) => place == cell.wired[n].ap,
             };
             if runs_here {
                 program_of(&mut text, cell, number, host, is_source, program);
@@ -115,14 +165,14 @@ fn tcp(text: &mut String, config: Option<&airtcp_core::tcp::TcpConfig>, within: 
     }
 }
 
-fn access_point(text: &mut String, cell: &Cell, place: usize) {
+fn access_point(text: &mut String, cell: &Cell, place: usize, program: &str) {
     let _ = writeln!(
         text,
-        "hostapd -B $W/hostapd.conf > $W/hostapd.log 2>&1 || fail \"hostapd: $(tail -n 2 $W/hostapd.log)\"\n\
+        "hostapd -B $W/{place}.conf > $W/{place}.hostapd 2>&1 || fail \"hostapd: $(tail -n 2 $W/{place}.hostapd)\"\n\
         must ip addr add {}/16 dev wlan0\nmust sh -c 'echo 1 > /proc/sys/net/ipv4/ip_forward'",
         station_address(place)
     );
-    for (n, host) in cell.wired.iter().enumerate() {
+    for (n, host) in cell.wired.iter().enumerate().filter(|(_, host)| host.ap == place) {
         let within = format!("ip netns exec w{n} ");
         let _ = writeln!(
             text,
@@ -131,6 +181,14 @@ fn access_point(text: &mut String, cell: &Cell, place: usize) {
             must {within}ip link set lo up\nmust {within}ip link set eth0 gso_max_segs 1 up\n\
             must {within}ip addr add 10.2.{n}.2/24 dev eth0\nmust {within}ip route add default via 10.2.{n}.1"
         );
+        if let Some(offload) = host.offload {
+            let _ = writeln!(
+                text,
+                "must {within}{program} lab-traffic merge eth0 {} {}",
+                offload.flush_timeout.as_ns(),
+                offload.defer
+            );
+        }
         netem(text, host.down, &format!("dev v{n}"), "");
         netem(text, host.up, "dev eth0", &within);
         tcp(text, host.tcp.as_deref(), &within);
@@ -152,26 +210,33 @@ fn netem(text: &mut String, line: Line, device: &str, within: &str) {
     let _ = writeln!(text, "must {within}tc qdisc add {device} root netem delay {delay} rate {rate}bit limit {limit}");
 }
 
-fn station(text: &mut String, cell: &Cell, place: usize, wpa2: bool) {
+fn station(text: &mut String, cell: &Cell, place: usize, security: Security) {
     // One after the other, when the access point is there.
     let wait = 500 + 50 * place;
-    let ap = station_address(cell.ap);
+    // netem takes packets from their sockets at once (skb_orphan_partial), so that small queues see nothing.
+    if cell.radios[place].tcp.as_ref().is_some_and(|tcp| tcp.tsq == Tsq::Off) {
+        let _ = writeln!(text, "must tc qdisc add dev wlan0 root netem delay 1us limit 100000");
+    }
+    let own = cell.radios[place].ap;
+    let ap = station_address(own);
     let _ = writeln!(
         text,
         "must ip link set wlan0 up\niw dev wlan0 set power_save off\nsleep {}.{:03}",
         wait / 1000,
         wait % 1000
     );
-    if wpa2 {
+    if security != Security::Open {
         let _ = writeln!(
             text,
-            "wpa_supplicant -B -i wlan0 -c $W/wpa.conf > $W/wpa{place}.log 2>&1 || fail \"wpa_supplicant: $(tail -n 2 $W/wpa{place}.log)\""
+            "wpa_supplicant -B -i wlan0 -c $W/{place}.conf > $W/wpa{place}.log 2>&1 || fail \"wpa_supplicant: $(tail -n 2 $W/wpa{place}.log)\""
         );
     } else {
         let _ = writeln!(
             text,
-            "iw dev wlan0 connect -w airtcp {FREQUENCY} {} > $W/iw{place}.log 2>&1 || fail \"no association: $(tail -n 1 $W/iw{place}.log)\"",
-            mac(cell.ap)
+            "iw dev wlan0 connect -w {} {} {} > $W/iw{place}.log 2>&1 || fail \"no association: $(tail -n 1 $W/iw{place}.log)\"",
+            ssid(own),
+            frequency(cell),
+            mac(own)
         );
     }
     let _ = writeln!(

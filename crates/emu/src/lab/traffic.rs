@@ -16,7 +16,7 @@ use nix::sys::socket::{setsockopt, sockopt};
 use nix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
-use crate::sys::tcp_info;
+use crate::sys::{set_merging, tcp_info};
 
 /// A TCP sender at one instant: times in ns, the rest as the kernel counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -98,10 +98,20 @@ fn program(words: &[&str]) -> io::Result<()> {
             sleep_until(number(time)?);
             Ok(())
         }
+        ["merge", device, timeout, defer] => merge(device, number(timeout)?, number(defer)?),
         ["echo", port] => echo(&format!("0.0.0.0:{port}")),
         ["count", port, _, stop, _, out] => count(&format!("0.0.0.0:{port}"), number(stop)?, out),
         _ => Err(io::Error::other("no such program")),
     }
+}
+
+/// The interface merges segments that it receives (GRO), and keeps them as long as the settings of NAPI say.
+fn merge(device: &str, timeout_ns: u64, defer: u64) -> io::Result<()> {
+    set_merging(device)?;
+    for (file, value) in [("gro_flush_timeout", timeout_ns), ("napi_defer_hard_irqs", defer)] {
+        fs::write(format!("/sys/class/net/{device}/{file}"), value.to_string())?;
+    }
+    Ok(())
 }
 
 /// At each multiple of `interval` after `start`, until `stop`.

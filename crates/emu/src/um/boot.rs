@@ -42,15 +42,19 @@ pub(crate) enum Card {
     /// A network card.
     Net,
     /// A radio of `mac80211_hwsim`.
-    Radio,
+    Radio {
+        /// It may send at 5 GHz (`regtest=5`: the driver's own rules, for tests).
+        at_5_ghz: bool,
+    },
 }
 
 /// The arguments of a guest's kernel. `host` is its place; files of this run are in `work`.
 pub(crate) fn arguments(work: &Path, host: usize, memory: &str, init: &Path, card: Card) -> Vec<String> {
     let (time, net) = sockets(work, host);
     let (device, radios, role) = match card {
-        Card::Net => (1, 0, "guest"),
-        Card::Radio => (29, 1, "lab-guest"),
+        Card::Net => (1, "0", "guest"),
+        Card::Radio { at_5_ghz: false } => (29, "1", "lab-guest"),
+        Card::Radio { at_5_ghz: true } => (29, "1 mac80211_hwsim.regtest=5", "lab-guest"),
     };
     let words = [
         format!("mem={memory}"),
