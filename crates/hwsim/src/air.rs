@@ -85,6 +85,7 @@ impl Air {
         loop {
             let now = self.medium.deadline();
             if now > time || now == Time::NEVER {
+                self.mac.form_due(time);
                 return;
             }
             self.mac.form_due(now);
