@@ -428,6 +428,9 @@ impl Mac for HwsimMac {
         let queue = &mut radio.queues[plan.ac.index()];
         if !outcome.answered && ppdu.tried < limit {
             ppdu.fates.clear();
+            // Receivers number what arrives: another try is another A-MPDU.
+            self.ampdus = self.ampdus.wrapping_add(1);
+            ppdu.number = self.ampdus;
             queue.formed.push_front(ppdu);
         } else {
             let more = match retries.counts {
