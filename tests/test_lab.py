@@ -61,7 +61,7 @@ def test_a_kernel_that_is_not_built_is_named() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ("wlans.wlan.phy.width_mhz=40", "20 MHz"),
+        ('wlans.wlan.phy={ standard = "ac", width_mhz = 80 }', "40 MHz"),
         ("wlans.wlan.station_radio.rate_control=arf", "kernels have"),
         ("flows.upload.traffic=web", "airtcp lab runs"),
         ('wlans.wlan.ap_radio.reorder_buffer={ retry_out = "delay" }', "stepped"),
@@ -101,6 +101,51 @@ def test_two_runs_are_equal_bit_for_bit(tmp_path: Path) -> None:
     assert radio["mpdus_failed"] / radio["mpdus"] == pytest.approx(failed, abs=0.05)
     about = json.loads((tmp_path / "one" / "emu.json").read_text())
     assert (about["validity"], about["wpa2"]) == ("virtual", False)
+
+
+@needs_kernel
+def test_networks_with_wpa3(tmp_path: Path) -> None:
+    if shutil.which("wpa_supplicant", path="/usr/sbin:/sbin:/usr/bin:/bin") is None:
+        pytest.skip("laboratory: no wpa_supplicant")
+    done = lab(EXAMPLE, *SHORT, "--wpa3", "--out", tmp_path / "run")
+    assert done.returncode == 0, done.stderr
+    flows = {row["group"]: row for row in pl.read_parquet(tmp_path / "run" / "flows.parquet").iter_rows(named=True)}
+    assert 5e6 < flows["upload"]["goodput_bps"] < 9e6
+    assert json.loads((tmp_path / "run" / "emu.json").read_text())["security"] == "wpa3"
+
+
+@needs_kernel
+def test_two_access_points_share_a_channel(tmp_path: Path) -> None:
+    done = lab(
+        EXAMPLE.with_name("lab-neighbours.toml"), *SHORT, "--set", "flows.ping2.start=500ms", "--out", tmp_path / "run"
+    )
+    assert done.returncode == 0, done.stderr
+    flows = {row["group"]: row for row in pl.read_parquet(tmp_path / "run" / "flows.parquet").iter_rows(named=True)}
+    both = [flows[name]["goodput_bps"] for name in ("upload", "upload2")]
+    # Together as much as one station alone has, and neither nothing.
+    assert 5e6 < sum(both) < 8e6
+    assert min(both) > 1e6
+
+
+@needs_kernel
+@pytest.mark.parametrize("tries", [1, 2])
+def test_datagrams_are_lost_as_the_law_says(tmp_path: Path, tries: int) -> None:
+    """Of datagrams that go one by one, and are tried k times, p^k are lost."""
+    text = EXAMPLE.read_text()
+    upload = 'traffic = { kind = "cbr", rate = "3Mbit/s", packet_bytes = 1500 }'
+    assert text.count('tcp = { cc = "cubic" }') == 1
+    scenario = tmp_path / "datagrams.toml"
+    scenario.write_text(text.replace('tcp = { cc = "cubic" }', upload))
+    radio = f"retries={{ software = {tries}, hardware_tries = 1 }}"
+    sets = ["duration=10s", "warmup=500ms", f"wlans.wlan.station_radio.{radio}"]
+    done = lab(scenario, *(part for change in sets for part in ("--set", change)), "--out", tmp_path / "run")
+    assert done.returncode == 0, done.stderr
+    flows = {row["group"]: row for row in pl.read_parquet(tmp_path / "run" / "flows.parquet").iter_rows(named=True)}
+    sent, received = flows["upload"]["segments_sent"], flows["upload"]["received"]
+    expected = 0.3 ** (tries + 1)
+    # Three standard deviations of a binomial distribution, and a twentieth: some go in pairs, which are repeated whole.
+    spread = 3 * (expected * (1 - expected) / sent) ** 0.5
+    assert abs(1 - received / sent - expected) < spread + 0.05 * expected
 
 
 @needs_kernel

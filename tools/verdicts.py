@@ -207,7 +207,10 @@ def written(studies: Path = STUDIES) -> dict[Path, str]:
         if wrong := published.faults(study, found):
             raise StudyError("\n".join(f"{folder / published.PUBLISHED}: {fault}" for fault in wrong))
         everything.append(found)
-        out[folder / "RESULTS.md"] = "\n".join(results(found)) + "\n"
+        stack = folder / "stack.md"
+        # What people write about the same figures in real stacks.
+        beside = "\n" + stack.read_text(encoding="utf-8") if stack.is_file() else ""
+        out[folder / "RESULTS.md"] = "\n".join(results(found)) + "\n" + beside
         if study.id in PAGES:
             out[PAGES[study.id]] = page(PAGES[study.id], found)
     text = COUNTS.read_text(encoding="utf-8")

@@ -149,6 +149,50 @@ fn the_limit_of_retries_ends_in_a_status_without_acknowledgement() {
 }
 
 #[test]
+fn each_try_is_an_ampdu_of_its_own() {
+    let mut air = air(1, 0.8, |radio| radio.aggregation.max_frames = 3);
+    air.mac.want_damaged(AP, true);
+    upload(&mut air, 0..200, AMPDU);
+    air.run_until(Time::from_ns(9_000_000_000));
+    let mut seen = std::collections::BTreeSet::new();
+    let mut tries = std::collections::BTreeSet::new();
+    for c in came(&mut air) {
+        if let Came::Frame { sn, ampdu: Some(ampdu), .. } = c {
+            assert!(seen.insert((ampdu, sn)), "{sn} came twice in A-MPDU {ampdu}");
+            tries.insert(ampdu);
+        }
+    }
+    // Half of all A-MPDUs arrive without a whole MPDU, and are repeated.
+    let traffic = air.mac.traffic()[&(RadioId(1), AP)];
+    assert!(traffic.unanswered > 100 && tries.len() > 200, "{traffic:?}");
+}
+
+#[test]
+fn retries_and_new_frames_go_together() {
+    // As a kernel that pulls: for each frame that ends it hands over another at the same instant, so that two A-MPDUs of four wait.
+    let mut air = air(1, 0.3, |radio| radio.aggregation.max_frames = 4);
+    let hand_over = |air: &mut Air, now, sn: u16| {
+        air.take_in(now, RadioId(1), &handed_over(u64::from(sn), AMPDU, 1, &qos(0, sn & 4095))).unwrap();
+    };
+    (0..8).for_each(|sn| hand_over(&mut air, Time::ZERO, sn));
+    let mut next = 8;
+    while next < 2000 {
+        let now = air.deadline();
+        air.run_until(now);
+        for c in came(&mut air) {
+            if let Came::Status { .. } = c {
+                hand_over(&mut air, now, next);
+                next += 1;
+            }
+        }
+        assert_eq!(air.mac.held(RadioId(1)), 8);
+    }
+    let traffic = air.mac.traffic()[&(RadioId(1), AP)];
+    let mean = traffic.mpdus as f64 / traffic.ampdus as f64;
+    assert!(mean > 3.9, "{mean}: A-MPDUs of four are possible each time");
+}
+
+#[test]
 fn group_frames_reach_all_and_unknown_receivers_nobody() {
     let mut air = air(3, 0.0, |_| {});
     let mut beacon = qos(0, 9);
