@@ -115,7 +115,7 @@ def measured(name: str, seed: int, seconds: float, kernel: str) -> dict[str, dic
     example = EXAMPLES / f"{about.example}.toml"
     times = [f"duration={seconds}s", f"warmup={seconds / 4}s"]
     sets = [part for change in [*times, *about.changes] for part in ("--set", change)]
-    shared = [example, "-q", "--seed", str(seed), *sets]
+    shared: list[str | Path] = [example, "-q", "--seed", str(seed), *sets]
     with tempfile.TemporaryDirectory() as work:
         stack, simulation = Path(work, "stack"), Path(work, "simulation")
         subprocess.run([AIRTCP, "lab", *shared, "--kernel", kernel, "--out", stack, *about.options], check=True)
