@@ -26,7 +26,7 @@ def blocks(tutorial: Path) -> list[str]:
 
 def captured(folder: Path) -> None:
     """The files that the tutorial on captures has from the reader: a slow transfer, and one of both ends."""
-    TWINS.capture(TWINS.wired(10, 30, packets=200, duration=16)["scenario"], folder / "slow.pcap")
+    TWINS.capture(TWINS.wired(10, 30, packets=200, duration=16), folder / "slow.pcap")
     for name, end in (("client", "receiver"), ("server", "sender")):
         shutil.copy(CAPTURES / f"two_losses-{end}.pcap", folder / f"{name}.pcap")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
+import sys
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -27,6 +28,7 @@ Json = dict[str, Any]
 
 
 def bench() -> ModuleType:
+    sys.path.insert(0, str(ROOT / "bench"))
     spec = importlib.util.spec_from_file_location("twins", ROOT / "bench/twins.py")
     assert spec is not None
     assert spec.loader is not None
@@ -40,7 +42,7 @@ TWINS = bench()
 
 def captured(network: Json, folder: Path) -> Path:
     file = folder / "capture.pcapng"
-    TWINS.capture(network["scenario"], file)
+    TWINS.capture(network, file)
     return file
 
 

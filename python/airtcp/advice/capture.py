@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from airtcp.advice.fit import Twin, fit
-from airtcp.advice.observed import observe
+from airtcp.advice.observed import NoTwinError, observe
 from airtcp.advice.ranking import MOST_SEEDS, SEEDS, Advice, advise
 from airtcp.advice.twin import DROP_TAIL
 from airtcp.stats import Estimate
@@ -77,6 +77,9 @@ def advise_capture(
     from airtcp.analysis.reading import analyze
 
     analysis = analyze(path, flows=flows, points=POINTS)
+    if flows and not analysis.totals["flows"]:
+        numbers = ", ".join(map(str, flows))
+        raise NoTwinError(f"no flow has the number {numbers}: airtcp analyze shows the numbers")
     twin = fit(observe(analysis))
     name = _name(path)
     tell(f"{os.fspath(path)}: {twin.runs} runs for the twin")

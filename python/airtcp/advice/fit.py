@@ -1,9 +1,14 @@
 """The search for a twin, and its proof on the part of the capture that the search did not see.
 
 The estimates of `observed` come first. Simulation on the first half of the capture finds the rest. Each discipline of
-the queue is tried with each congestion control. CMA-ES then moves buffer, rate and random loss
+the queue is tried with each congestion control. CMA-ES then moves buffer and rate
 (N. Hansen, "The CMA evolution strategy: a tutorial", 2016; the library is `cmaes`). The runs are noisy and few, the
-parameters are two or three and scaled alike, and no gradient exists: that is what CMA-ES is for.
+parameters are one or two and scaled alike, and no gradient exists: that is what CMA-ES is for.
+
+Random loss is counted, not searched: it is the probability at which the twin sends as many packets again as the capture
+does, on average over seeds. A search for the loss that comes nearest in goodput would find the seed, not the path: the
+goodput of a few dozen losses is mostly chance, and their number is much less so. Paths with random loss are compared
+over more seeds at the end, since the best of many short looks is the luckiest.
 """
 
 from __future__ import annotations
@@ -43,6 +48,13 @@ GENERATIONS: Final = 6
 POPULATION: Final = 8
 SEEDS: Final = 2
 """Runs of a path with random losses or a radio, of which the mean counts."""
+LOSS_SEEDS: Final = 8
+"""Runs of a path with random losses, to count what it loses and to compare it with others at the end."""
+LOSS_ROUNDS: Final = 3
+LOSS_STEP: Final = 2.0
+"""Most by which a round changes the random loss."""
+COMPARED: Final = 12
+"""Paths that are compared at the end, where random loss is among the best."""
 EQUAL: Final = 1.15
 """Twins whose distance is at most so many times the best one fit about equally."""
 SLACK: Final = 0.02
@@ -51,7 +63,9 @@ PLAINER: Final = 0.02
 PLAIN_SEEDS: Final = 3
 """Runs of the proof."""
 PROOF_SEEDS: Final = 8
-"""Runs of the proof where losses are random, or over a radio."""
+"""Runs of the proof over a radio."""
+LOSS_PROOF_SEEDS: Final = 32
+"""Runs of the proof where losses are random: their mean is the prediction, and has an error of its own."""
 TWINS: Final = 3
 """Most twins that the intervals rest on."""
 
@@ -225,16 +239,46 @@ class _Search:
         """Ends the threads."""
         self._pool.shutdown(wait=True, cancel_futures=True)
 
-    def _distance(self, path: Path) -> float:
+    def compare(self, paths: Sequence[Path]) -> None:
+        """Holds paths against the capture over more seeds, and keeps no other."""
+        found = list(self._pool.map(lambda path: self._distance(path, LOSS_SEEDS if path.loss > 0 else None), paths))
+        self.runs += sum(LOSS_SEEDS for path in paths if path.loss > 0)
+        self.tried.clear()
+        self.tried.update(zip(paths, found, strict=True))
+
+    def counted(self, path: Path) -> Path:
+        """The path with the random loss at which it sends as many packets again as the capture does, over seeds."""
+        wanted = self.observed.lost
+        for _ in range(LOSS_ROUNDS):
+            lost = float(np.mean(list(self._pool.map(lambda seed, path=path: self._lost(path, seed), _LOSS_SEEDS))))
+            self.runs += LOSS_SEEDS
+            if lost <= 0:
+                break
+            factor = min(LOSS_STEP, max(1 / LOSS_STEP, wanted / lost))
+            path = path.changed(loss=min(0.5, path.loss * factor))
+        return path
+
+    def _lost(self, path: Path, seed: int) -> float:
+        """Packets sent again per packet that was acknowledged."""
+        traces = self._run(path, seed)
+        length = sum(self.weights) / max(1, sum(flow.data_packets for flow in self.flows))
+        return float(sum(one.resent[-1] for one in traces) / max(1.0, sum(one.acked[-1] for one in traces) / length))
+
+    def _run(self, path: Path, seed: int) -> list[Trace]:
         document = scenario(self.observed, path, until_s=self.until_s)
         names = [flow["name"] for flow in document["flows"]]
-        at = [names.index(f"flow-{flow.number}") for flow in self.flows]
-        found = []
-        for seed in range(1, _seeds(path) + 1):
-            traces = run(document, len(names), seed)
-            found.append(distance([traces[i] for i in at], self.theirs, self.weights))
+        traces = run(document, len(names), seed)
+        return [traces[names.index(f"flow-{flow.number}")] for flow in self.flows]
+
+    def _distance(self, path: Path, seeds: int | None = None) -> float:
+        found = [
+            distance(self._run(path, seed), self.theirs, self.weights) for seed in range(1, (seeds or _seeds(path)) + 1)
+        ]
         # Of models that fit alike, the plain one counts.
         return float(np.mean(found)) + PLAINER * ((path.queue not in DROP_TAIL) + (path.loss > 0))
+
+
+_LOSS_SEEDS: Final = range(1, LOSS_SEEDS + 1)
 
 
 def _seeds(path: Path) -> int:
@@ -264,7 +308,10 @@ def fit(observed: Observed, tell: Callable[[int], object] | None = None) -> Twin
         for path, found in sorted(search.tried.items(), key=lambda pair: pair[1]):
             best.setdefault((path.queue, path.cc, path.loss > 0, path.radio), (path, found))
         for path, _ in list(best.values())[:REFINED]:
-            _refine(search, path)
+            _refine(search, search.counted(path) if path.loss > 0 else path)
+        foremost = [path for path, _ in sorted(search.tried.items(), key=lambda pair: pair[1])]
+        if any(path.loss > 0 for path in foremost[:COMPARED]):
+            search.compare(_foremost(foremost))
     finally:
         search.close()
     ranked = sorted(search.tried.items(), key=lambda pair: pair[1])
@@ -275,6 +322,14 @@ def fit(observed: Observed, tell: Callable[[int], object] | None = None) -> Twin
     queues = {other.queue for other in close}
     discipline = path.queue if len(queues) == 1 else "unknown" if queues & set(DROP_TAIL) else "AQM"
     return Twin(observed, path, _spread(close), found, control, discipline, prove(observed, path, until_s), search.runs)
+
+
+def _foremost(paths: Sequence[Path]) -> list[Path]:
+    """The best paths, the best of each pair of queue and control first among them."""
+    kinds: dict[tuple[object, ...], Path] = {}
+    for path in paths:
+        kinds.setdefault((path.queue, path.cc, path.loss > 0), path)
+    return list(dict.fromkeys([*list(kinds.values())[: COMPARED // 2], *paths]))[:COMPARED]
 
 
 def _starts(observed: Observed) -> list[Path]:
@@ -351,14 +406,13 @@ SIGNAL_STEP_DB: Final = 0.7
 
 
 def _refine(search: _Search, start: Path) -> None:
-    """Searches around a path: its buffer, its rate and its random loss, as logarithms."""
+    """Searches around a path: its buffer, and its rate or its signal, as logarithms."""
     from cmaes import CMA
 
     first = "rate_bps" if start.radio is None else "snr_db"
     names = [first, "buffer_packets"] if start.queue in DROP_TAIL else [first]
-    names += ["loss"] if start.loss > 0 else []
     # One standard deviation of each: what the estimates are good for.
-    scale = {"rate_bps": 0.01 if search.observed.is_saturated else 0.02, "buffer_packets": 0.12, "loss": 0.4}
+    scale = {"rate_bps": 0.01 if search.observed.is_saturated else 0.02, "buffer_packets": 0.12}
     scale["snr_db"] = SIGNAL_STEP_DB
     if len(names) == 1:
         steps = np.array([-3, -2, -1, -0.5, 0.5, 1, 2, 3])
@@ -377,8 +431,6 @@ def _moved(start: Path, names: Sequence[str], scale: dict[str, float], point: An
     if "snr_db" in moves:
         # A logarithm already.
         values["snr_db"] = start.snr_db + moves["snr_db"]
-    if "loss" in values:
-        values["loss"] = min(0.5, values["loss"])
     if "buffer_packets" in values:
         values["buffer_packets"] = float(max(2, round(values["buffer_packets"])))
     return start.changed(**values)
@@ -405,7 +457,7 @@ def prove(observed: Observed, path: Path, until_s: float) -> Proof:
     first = round(until_s / STEP_S) - 1
     last = seen[0].acked.size - 1
     runs = []
-    for seed in range(1, (PROOF_SEEDS if path.is_chancy else PLAIN_SEEDS) + 1):
+    for seed in range(1, (LOSS_PROOF_SEEDS if path.loss > 0 else PROOF_SEEDS if path.is_chancy else PLAIN_SEEDS) + 1):
         traces = run(document, len(seen), seed)
         last = min(last, traces[0].acked.size - 1)
         runs.append(traces)

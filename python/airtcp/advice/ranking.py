@@ -170,6 +170,7 @@ def advise(
     threads: int | None = None,
     progress: Callable[[int, int], object] | None = None,
     is_stopped: Callable[[], bool] = lambda: False,
+    run: Callable[[Network, int], Sample] | None = None,
 ) -> Advice:
     """Tries every remedy of the catalogue that applies to a network, and ranks them.
 
@@ -186,6 +187,7 @@ def advise(
         threads: runs at a time; by default one per core.
         progress: called after each run with the number of finished runs and of all.
         is_stopped: asked after each run; if it says so, what has run is ranked.
+        run: carries out a run of a network with a seed; by default the engine does.
 
     Raises:
         ScenarioError: the scenario is wrong.
@@ -206,7 +208,7 @@ def advise(
         raise AdviseError(
             f"{network.document['name']}: no flow is TCP, a call or a ping: there is nothing to advise on"
         )
-    runs = _Runs(network, threads, progress, is_stopped)
+    runs = _Runs(network, threads, progress, is_stopped, run)
     with runs:
         base = runs.of(None, network, seeds)
         line = narrowest(network, base[0].links, _rtt_ms(base))
@@ -242,6 +244,7 @@ class _Runs:
         threads: int | None,
         progress: Callable[[int, int], object] | None,
         is_stopped: Callable[[], bool],
+        run: Callable[[Network, int], Sample] | None,
     ) -> None:
         self.network: Final = network
         self.samples: Final[dict[str | None, list[Sample]]] = {}
@@ -251,6 +254,7 @@ class _Runs:
         self._progress = progress
         self._is_stopped = is_stopped
         self._stop: Final = threading.Event()
+        self._run: Final = run or (lambda network, seed: _run(network, seed, self._stop))
         self._pool: Final = ThreadPoolExecutor(threads or os.cpu_count() or 1, thread_name_prefix="airtcp")
 
     def __enter__(self) -> _Runs:
@@ -268,7 +272,7 @@ class _Runs:
         """The first `count` seeds of a network; those that have run already are kept."""
         have = self.samples.setdefault(name, [])
         seeds = range(len(have) + 1, count + 1)
-        for one in self._pool.map(lambda seed: _run(network, seed, self._stop), seeds):
+        for one in self._pool.map(lambda seed: self._run(network, seed), seeds):
             have.append(one)
             self.done += 1
             if self._progress is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import signal
 import time
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from airtcp._terminal import BAD_INPUT, OK, Interrupts, StopError, render, say, write_out
+from airtcp.commands.analyze import whole
 from airtcp.commands.sweep import ap_option, positive, progress_bar, set_option, with_ap
 from airtcp.errors import CaptureError
 
@@ -30,6 +32,7 @@ def advise(args: argparse.Namespace) -> int:
     from airtcp.advice.observed import NoTwinError
     from airtcp.advice.ranking import MOST_SEEDS, SEEDS, AdviseError, scene, scenes
     from airtcp.advice.ranking import advise as advise_on
+    from airtcp.results import Folder
     from airtcp.sweeps.definition import changes_of
     from airtcp.sweeps.running import Progress
 
@@ -44,6 +47,8 @@ def advise(args: argparse.Namespace) -> int:
 
         raise StopError(f"{file}: no such file, and no built-in scene{nearest(file, scenes())}", BAD_INPUT)
     has_capture = is_capture(file)
+    if not has_capture and re.search(r"\.(p?cap|pcapng)(\.gz)?$", file) and Path(file).is_file():
+        raise StopError(f"{file}: no capture: expected is pcap, pcapng, or gzip of either", BAD_INPUT)
     if has_capture:
         options = {"--set": args.changes, "--ap": args.ap, "--with": args.present, "--duration": args.duration}
         for option, given in options.items():
@@ -55,6 +60,10 @@ def advise(args: argparse.Namespace) -> int:
     elif args.flow:
         raise StopError(f"--flow is for captures, and {file} is a scenario", BAD_INPUT)
     changes = {} if has_capture else changes_of(with_ap(args, scene(file) or Path(file)))
+    if args.out is not None:
+        # Whether it can be written shows before the runs, not after them.
+        with Folder(Path(args.out), FORMAT, say):
+            pass
     begin = time.monotonic()
     with Interrupts().active() as interrupts, progress_bar(file, quiet=args.quiet) as update:
 
@@ -89,7 +98,7 @@ def advise(args: argparse.Namespace) -> int:
         except AdviseError as error:
             raise StopError(str(error), BAD_INPUT) from error
         except (CaptureError, NoTwinError) as error:
-            raise StopError(f"{file}: no twin: {error}", BAD_INPUT) from error
+            raise StopError(f"{file}: no twin: {str(error).removeprefix(f'{file}: ')}", BAD_INPUT) from error
         except OSError as error:
             raise StopError(f"{file}: {error.strerror or error}", BAD_INPUT) from error
         except KeyboardInterrupt:
@@ -190,7 +199,7 @@ def add(command: Callable[..., Any]) -> None:
     named.completer = _scenes_and_files
     sub.add_argument(
         "--flow",
-        type=int,
+        type=whole(0, 2**32 - 1),
         action="extend",
         nargs="+",
         default=[],

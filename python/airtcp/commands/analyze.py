@@ -224,7 +224,9 @@ def _progress(name: str, *, quiet: bool) -> Iterator[Callable[[Reading], None]]:
 # --- the command line -----------------------------------------------------------------------------------------------
 
 
-def _whole(least: int, most: int) -> Callable[[str], int]:
+def whole(least: int, most: int) -> Callable[[str], int]:
+    """Reads an argument that must be a whole number in a range."""
+
     def parse(text: str) -> int:
         if not text.isascii() or not text.isdigit() or not least <= int(text) <= most:
             raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {least} to {most}")
@@ -275,12 +277,12 @@ def add(command: Callable[..., Any]) -> None:
     )
     sub.add_argument(
         "--details",
-        type=_whole(0, 1000),
+        type=whole(0, 1000),
         default=12,
         metavar="N",
         help="number of flows with plots of their own in the report (default: %(default)s)",
     )
-    number = _whole(0, (1 << 32) - 1)
+    number = whole(0, (1 << 32) - 1)
     sub.add_argument(
         "--flow", type=number, action="extend", nargs="+", default=[], metavar="N", help="only flows of these numbers"
     )
@@ -289,7 +291,7 @@ def add(command: Callable[..., Any]) -> None:
     )
     sub.add_argument(
         "--port",
-        type=_whole(0, 65535),
+        type=whole(0, 65535),
         action="extend",
         nargs="+",
         default=[],
@@ -298,7 +300,7 @@ def add(command: Callable[..., Any]) -> None:
     )
     sub.add_argument(
         "--points",
-        type=_whole(2, 10_000_000),
+        type=whole(2, 10_000_000),
         default=4000,
         metavar="N",
         help="most points of a flow in each table over time (default: %(default)s)",
@@ -312,7 +314,7 @@ def add(command: Callable[..., Any]) -> None:
     )
     sub.add_argument(
         "--max-connections",
-        type=_whole(1, 1 << 31),
+        type=whole(1, 1 << 31),
         default=100_000,
         metavar="N",
         help="most connections followed at a time; bounds the memory (default: %(default)s)",

@@ -129,7 +129,12 @@ def new(args: argparse.Namespace) -> int:
 def example(args: argparse.Namespace) -> int:
     """List the examples that come with airtcp, or write one to change and run."""
     known = {path.stem: path for path in sorted(EXAMPLES.glob("*.toml"))}
+    if args.print and args.out is not None:
+        raise StopError("use either --out or --print, not both", BAD_INPUT)
     if args.name is None:
+        if args.print or args.out is not None:
+            option = "--print" if args.print else f"--out {args.out}"
+            raise StopError(f"{option}: the NAME of an example is missing (airtcp example lists them)", BAD_INPUT)
         width = max(map(len, known), default=0)
         write_out("".join(f"{name:{width}}  {about(path)}\n" for name, path in known.items()))
         return OK
@@ -143,6 +148,8 @@ def example(args: argparse.Namespace) -> int:
         write_out(text)
         return OK
     out = Path(args.out or f"{name}.toml")
+    if out.suffix != ".toml" and not out.exists():
+        raise StopError(f"--out {args.out}: the name of an example must end in .toml", BAD_INPUT)
     _write(out, text.replace(f"examples/{name}.toml", str(out)))
     command = "sweep" if "\n[measures" in text else "run"
     say(f"{out} written; run it with: airtcp {command} {out}")

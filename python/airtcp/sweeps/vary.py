@@ -38,9 +38,11 @@ def varying(file: str, vary: Sequence[str], changes: Sequence[str]) -> Sweep:
         raise scenario_error(error, path) from None
     parameters = {}
     for argument in vary:
-        if "=" not in argument:
+        if not argument.partition("=")[0].strip() or "=" not in argument:
             raise SweepError(f"--vary {argument}: must be KEY=V1,V2, such as links.line.rate=5Mbit/s,10Mbit/s")
         _, key, text = _airtcp.parse_set(argument)
+        if key == "seed":
+            raise SweepError(f"--vary {argument}: each point has several seeds: --seeds N says how many")
         values = [_value(part) for part in parts(text)]
         if len(set(map(str, values))) < len(values) or not values:
             raise SweepError(f"--vary {argument}: give different values, separated by commas")
