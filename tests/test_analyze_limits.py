@@ -72,7 +72,9 @@ def test_grades(extra: float | None, mark: str | None) -> None:
     assert grade(FLOW | {"path_rtt_p95_ms": high}) == mark
 
 
-@pytest.mark.parametrize(("share", "text"), [(1.0, "100 %"), (0.997, "99.7 %"), (0.5, "50 %"), (0.004, "0.4 %")])
+@pytest.mark.parametrize(
+    ("share", "text"), [(1.0, "100 %"), (0.997, "99.7 %"), (0.5, "50 %"), (0.004, "0.4 %"), (0.000344, "0.03 %")]
+)
 def test_shares_in_words(share: float, text: str) -> None:
     assert percent(share) == text
 

@@ -89,6 +89,15 @@ def test_it_predicts_what_it_has_not_seen(found: Twin) -> None:
     assert "10" in summary(found)
 
 
+def test_random_loss_is_counted_and_predicts(tmp_path: Path) -> None:
+    twin = fit(observed(TWINS.wired(20, 20, packets=300, loss=0.02, duration=40), tmp_path))
+    # Some 200 losses are in the first half: one standard deviation is 7 %.
+    assert twin.path.loss == pytest.approx(0.02, rel=0.2)
+    assert twin.path.loss == pytest.approx(twin.observed.lost, rel=0.1), "the twin loses as much as the capture"
+    assert twin.proof.goodput_error < 0.15
+    assert 0 < twin.proof.chance < 0.15
+
+
 def test_an_active_queue_is_told_from_drop_tail(tmp_path: Path) -> None:
     twin = fit(observed(TWINS.wired(20, 40, "fq_codel", duration=12), tmp_path))
     assert twin.path.queue in ("fq_codel", "codel")
@@ -179,6 +188,26 @@ def test_the_rate_of_a_real_network_is_found(tmp_path: Path) -> None:
     assert twin.observed.is_saturated
     assert twin.path.rate_bps == pytest.approx(8e6, rel=0.05)
     assert twin.proof.goodput_bps[1] == pytest.approx(8e6 * 1448 / 1500, rel=0.1)
+
+
+def test_a_capture_of_several_hosts_is_parted(tmp_path: Path) -> None:
+    """Only the sender's device counts: the other end sees the ACKs first."""
+
+    def block(kind: int, body: bytes) -> bytes:
+        length = (12 + len(body)).to_bytes(4, "little")
+        return kind.to_bytes(4, "little") + length + body + length
+
+    def device(name: str) -> bytes:
+        options = (2).to_bytes(2, "little") + len(name).to_bytes(2, "little") + name.encode().ljust(8, b"\0") + bytes(4)
+        return block(1, bytes(8) + options)
+
+    packets = [
+        block(6, number.to_bytes(4, "little") + bytes(16) + bytes([i] * 4)) for i, number in enumerate([0, 1, 0])
+    ]
+    head = [block(0x0A0D0D0A, bytes(16)), device("server"), device("client")]
+    split = TWINS.twin_kernels.of_host
+    assert list(split(b"".join(head + packets), "server")) == [*head, packets[0], packets[2]]
+    assert list(split(b"".join(head + packets), "client")) == [*head, packets[1]]
 
 
 # --- the distance -----------------------------------------------------------------------------------------------------

@@ -90,10 +90,10 @@ def brief(rows: Iterable[Json], most: int = 4) -> str:
 
 
 def percent(share: float) -> str:
-    """`96 %`; what is not all is not 100 %."""
+    """`96 %`; what is not all is not 100 %, and what is not nothing is not 0."""
     value = 100 * share
     text = f"{value:.0f}" if 1 <= value < 99.5 or share >= 1 - LITTLE else f"{value:.1f}"
-    return f"{text} %"
+    return f"{f'{value:.1g}' if 0 < value < 0.05 else text} %"
 
 
 def why(flow: Row) -> str:
