@@ -130,6 +130,20 @@ def test_an_altered_finding_is_a_fault(study: files.Study, found: Json, key: str
     assert published.faults(study, altered) != []
 
 
+FACTOR = re.compile(r" [<>]=? ([0-9.]+) \* ")
+
+
+def test_runs_that_are_said_to_be_the_same_are(found: Json) -> None:
+    """An identity that compares arms has one value on both sides, in the mean; a bound may be a part of it."""
+    for entry in found["findings"]:
+        if entry["kind"] == "identity":
+            for check in entry["checks"]:
+                if check["difference"]:
+                    factor = FACTOR.search(check["text"])
+                    part = float(factor.group(1)) if factor else 1.0
+                    assert check["right"] == pytest.approx(part * check["left"], rel=1e-7), entry["id"]
+
+
 # --- from a run -------------------------------------------------------------------------------------------------------
 
 
