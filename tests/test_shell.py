@@ -201,7 +201,7 @@ def test_the_commands_status_is_airtcps(command: str, status: int) -> None:
 
 @needs_network
 def test_the_last_lines_come_however_slowly_they_are_read() -> None:
-    command = [AIRTCP, "shell", "-q", "--line", LINE, "--on", "laptop=seq 30000"]
+    command = [str(AIRTCP), "shell", "-q", "--line", LINE, "--on", "laptop=seq 30000"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as network:
         assert network.stdout is not None
         # Pipe after pipe is full, and the program ends while the first one is.
