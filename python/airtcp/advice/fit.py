@@ -5,8 +5,8 @@ the queue is tried with each congestion control. CMA-ES then moves buffer and ra
 (N. Hansen, "The CMA evolution strategy: a tutorial", 2016; the library is `cmaes`). The runs are noisy and few, the
 parameters are one or two and scaled alike, and no gradient exists: that is what CMA-ES is for.
 
-Random loss is counted, not searched: it is the probability at which the twin sends as many packets again as the capture
-does, on average over seeds. A search for the loss that comes nearest in goodput would find the seed, not the path: the
+Random loss is counted, not searched. It is the probability at which the twin sends as many packets again as the capture
+does, on average over seeds. A search for the loss that comes nearest in goodput would find the seed, not the path. The
 goodput of a few dozen losses is mostly chance, and their number is much less so. Paths with random loss are compared
 over more seeds at the end, since the best of many short looks is the luckiest.
 """
