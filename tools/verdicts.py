@@ -158,6 +158,13 @@ def results(found: Json) -> Iterator[str]:
             yield from table(plot)
 
 
+def results_page(folder: Path, found: Json) -> str:
+    """RESULTS.md of a study: its verdicts, then stack.md, where people write about the same figures in real stacks."""
+    stack = folder / "stack.md"
+    beside = "\n" + stack.read_text(encoding="utf-8") if stack.is_file() else ""
+    return "\n".join(results(found)) + "\n" + beside
+
+
 def matrices(found: Json) -> list[Matrix]:
     return msgspec.convert(found["matrices"], list[Matrix])
 
@@ -207,10 +214,7 @@ def written(studies: Path = STUDIES) -> dict[Path, str]:
         if wrong := published.faults(study, found):
             raise StudyError("\n".join(f"{folder / published.PUBLISHED}: {fault}" for fault in wrong))
         everything.append(found)
-        stack = folder / "stack.md"
-        # What people write about the same figures in real stacks.
-        beside = "\n" + stack.read_text(encoding="utf-8") if stack.is_file() else ""
-        out[folder / "RESULTS.md"] = "\n".join(results(found)) + "\n" + beside
+        out[folder / "RESULTS.md"] = results_page(folder, found)
         if study.id in PAGES:
             out[PAGES[study.id]] = page(PAGES[study.id], found)
     text = COUNTS.read_text(encoding="utf-8")
