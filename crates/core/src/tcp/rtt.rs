@@ -150,10 +150,6 @@ impl RttEstimator {
         }
     }
 
-    pub(super) fn backoff(&self) -> u32 {
-        self.backoff
-    }
-
     pub(super) fn reset_backoff(&mut self) {
         self.backoff = 0;
     }

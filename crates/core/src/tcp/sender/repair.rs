@@ -355,7 +355,8 @@ impl Sender {
         if self.board.is_empty() {
             return;
         }
-        if self.rtt.backoff() >= self.config.retries {
+        // Those of one segment count (RFC 9293 section 3.8.3). Without timestamps the backoff outlives the segment (Karn).
+        if self.timeouts_in_row >= self.config.retries {
             return self.give_up(out);
         }
         let evidence = self.evidence(Cause::Timeout);

@@ -86,6 +86,23 @@ fn a_dead_path_is_given_up() {
     assert!(pair.sender.deadline().is_never());
 }
 
+/// Each segment times out twice, so that the backoff never gets back for want of a sample; yet each arrives.
+#[test]
+fn a_path_on_which_data_get_through_is_not_given_up() {
+    let c = config("linux-6", |c| (c.retries, c.timestamps, c.tail_loss_probe) = (3, false, false));
+    let mut pair = Pair::same(&c, ONE_WAY);
+    let mut sent = std::collections::HashMap::new();
+    pair.data_fate = Box::new(move |_, p| {
+        let times = sent.entry(p.seq.0).or_insert(0);
+        *times += 1;
+        if *times <= 2 { Fate::Lose } else { Fate::Pass }
+    });
+    let mut pair = pair.start(8 * 1460);
+    pair.run(Time::ZERO + Span::from_secs(7200));
+    assert!(!pair.notices.contains(&Notice::TimedOut));
+    assert_eq!(pair.receiver.stats().bytes_delivered, 8 * 1460);
+}
+
 /// What makes a sender act at an instant.
 type Call<'a> = &'a mut dyn FnMut(&mut Sender, Time);
 
