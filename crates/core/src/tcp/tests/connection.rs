@@ -91,7 +91,7 @@ fn a_dead_path_is_given_up() {
 fn a_path_on_which_data_get_through_is_not_given_up() {
     let c = config("linux-6", |c| (c.retries, c.timestamps, c.tail_loss_probe) = (3, false, false));
     let mut pair = Pair::same(&c, ONE_WAY);
-    let mut sent = std::collections::HashMap::new();
+    let mut sent = std::collections::BTreeMap::new();
     pair.data_fate = Box::new(move |_, p| {
         let times = sent.entry(p.seq.0).or_insert(0);
         *times += 1;
