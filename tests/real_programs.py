@@ -5,6 +5,7 @@ Each prints one JSON object. Standard library only.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -95,11 +96,42 @@ def source(host: str, seconds: str) -> None:
     tell({"bytes": total, "control": control})
 
 
+def call() -> None:
+    """Sends to all hosts in three ways, for two seconds."""
+    sock, sock6 = (socket.socket(family, socket.SOCK_DGRAM) for family in (socket.AF_INET, socket.AF_INET6))
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
+    # No route leads to 255.255.255.255.
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, b"wlan0")
+    for _ in range(40):
+        sock.sendto(b"limited", ("255.255.255.255", PORT))
+        sock.sendto(b"subnet", ("10.255.255.255", PORT))
+        sock6.sendto(b"all nodes", ("ff02::1", PORT, 0, socket.if_nametoindex("wlan0")))
+        time.sleep(0.05)
+
+
+def hear(host: str) -> None:
+    """Says what came by UDP within three seconds, and from whom."""
+    sock = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+    sock.bind(("::", PORT))
+    heard: set[str] = set()
+    end = time.monotonic() + 3
+    while (left := end - time.monotonic()) > 0:
+        sock.settimeout(left)
+        with contextlib.suppress(TimeoutError):
+            text, source = sock.recvfrom(100)
+            heard.add(f"{text.decode()} from {source[0]}")
+    tell({"host": host, "heard": sorted(heard)})
+
+
 if __name__ == "__main__":
     what, *words = sys.argv[1:]
     if what == "ping":
         ping(*words)
     elif what == "sink":
         sink()
+    elif what == "call":
+        call()
+    elif what == "hear":
+        hear(*words)
     else:
         source(*words)

@@ -345,6 +345,20 @@ def test_simulated_flows_go_on_beside_real_hosts(tmp_path: Path) -> None:
     assert not (out / "capture.pcapng").exists()
 
 
+@needs_network
+def test_broadcasts_of_a_station_reach_the_others_of_its_cell() -> None:
+    def hear(host: str) -> tuple[str, str]:
+        return "--on", f"{host}={shlex.join([*PROGRAMS, 'hear', host])}"
+
+    done = run(
+        *("shell", "--wifi", "n,snr=35,others=2", *hear("other[0]"), *hear("other[1]"), *hear("server")),
+        *("--on", f"laptop={shlex.join([*PROGRAMS, 'call'])}", "--for", "20s"),
+    )
+    heard = {str(found["host"]): found["heard"] for found in said(done)}
+    all_of_it = ["all nodes from fd00::1", "limited from ::ffff:10.0.0.1", "subnet from ::ffff:10.0.0.1"]
+    assert heard == {"other[0]": all_of_it, "other[1]": all_of_it, "server": []}
+
+
 @contextmanager
 def begun(*arguments: object) -> Iterator[subprocess.Popen[str]]:
     """The command, once its programs run: the one in front says so."""

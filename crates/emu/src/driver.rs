@@ -20,7 +20,8 @@ pub trait Network {
     fn run_until(&mut self, time: Time);
     /// A host sends a packet, now.
     fn inject(&mut self, from: usize, bytes: &[u8]) -> Result<PacketId, NotSent>;
-    /// Hands the next delivered packet to `give`, whose number is free only when that returns; false: there is none.
+    /// Hands the next delivered packet to `give`, a broadcast once for each host that hears it. Its number is free only when this returns.
+    /// False: there is none.
     fn take_egress(&mut self, give: &mut dyn FnMut(Delivered)) -> bool;
     /// Who is named by [`Self::take_released`] when the packet injected last leaves its host; `None`: it has left at once.
     fn holding(&self) -> Option<u32> {
@@ -64,7 +65,7 @@ pub struct Delivered {
 /// Why a packet does not travel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotSent {
-    /// It is for nobody on the network: multicast, or an address that no host has.
+    /// It is for nobody on the network: multicast, a broadcast that nobody hears, or an address that no host has.
     Unroutable,
     /// It is not IP, or its header is cut.
     Unreadable,

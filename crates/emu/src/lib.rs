@@ -20,6 +20,7 @@
 
 mod addresses;
 mod capture;
+mod cells;
 mod check;
 pub mod clock;
 mod connections;

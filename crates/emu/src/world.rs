@@ -13,6 +13,7 @@ use airtcp_sim::spec::{ExternalHost, LinkId, NodeId, RecordSpec, RunSpec};
 use airtcp_sim::world::{RunOutput, World};
 
 use crate::Stop;
+use crate::cells::{Cells, is_to_all};
 use crate::driver::{Delivered, Network, NotSent};
 use crate::gate::Bulk;
 use crate::net::{Addresses, CONTROL, Sysctl, can_have_v6};
@@ -60,6 +61,7 @@ pub(crate) struct Air {
     gateway: Option<NodeId>,
     /// Names and addresses of all hosts.
     everybody: Vec<(String, Addresses)>,
+    cells: Cells,
     /// The flow of the packet injected last, if a radio holds it.
     holding: Option<u32>,
     /// Links that [`Air::glance`] looks at, each with its channel if it is in the air.
@@ -111,10 +113,12 @@ pub(crate) fn attach(scenario: &Scenario, plan: &Plan) -> Result<Attached, Stop>
     let everybody = (0..).zip(&spec.nodes).filter(|(_, node)| node.is_host);
     let everybody = everybody.map(|(i, node)| (node.name.clone(), addresses_of(i))).collect();
     let least_rtt = least_rtt(&spec, &nodes);
+    let cells = Cells::new(&spec, &nodes);
     let left_out = spec.external.left_out;
     let links = (0..).map(LinkId).zip(&spec.links).map(|(id, link)| (id, link.air.map(|air| air.channel.index())));
     let looked_at = if spec.links.len() > LOOKED_AT { Vec::new() } else { links.collect() };
-    let air = Air { world, reader: Reader::default(), nodes, place_of, gateway, everybody, holding: None, looked_at };
+    let air =
+        Air { world, reader: Reader::default(), nodes, place_of, gateway, everybody, cells, holding: None, looked_at };
     Ok(Attached { air, real, left_out, least_rtt, seed: spec.seed })
 }
 
@@ -253,19 +257,29 @@ impl Network for Air {
         let read = self.reader.read(bytes).map_err(|_| NotSent::Unreadable)?;
         let known = node_at(read.dst).map(NodeId).filter(|node| node.index() < self.place_of.len());
         let is_elsewhere = known.is_none() && !read.dst.is_multicast() && !is_local(&read.dst);
-        let to = known.or(self.gateway.filter(|_| is_elsewhere)).ok_or(NotSent::Unroutable)?;
+        let is_to_all = is_to_all(&read.dst);
+        let carrier = if is_to_all { self.cells.carrier(from) } else { None };
+        let carrier = carrier.and_then(|place| self.nodes.get(place)).copied();
+        let to = known.or(carrier).or(self.gateway.filter(|_| is_elsewhere)).ok_or(NotSent::Unroutable)?;
         let from = *self.nodes.get(from).ok_or(NotSent::Unroutable)?;
         let id = self.world.inject(from, to, read.packet).map_err(|_| NotSent::Unroutable)?;
+        self.cells.entered(id, is_to_all);
         self.holding = self.world.held_flow(from, to).map(|flow| flow.0);
         Ok(id)
     }
 
     fn take_egress(&mut self, give: &mut dyn FnMut(Delivered)) -> bool {
-        let place_of = &self.place_of;
         let Some(egress) = self.world.take_egress() else { return false };
-        if let Some(to) = place_of.get(egress.to.index()).copied().flatten() {
-            let is_marked = egress.packet().ecn == Ecn::Ce;
-            give(Delivered { id: egress.id, to, time: egress.time, is_marked });
+        let place = |node: NodeId| self.place_of.get(node.index()).copied().flatten();
+        let is_marked = egress.packet().ecn == Ecn::Ce;
+        let mut give_to = |to| give(Delivered { id: egress.id, to, time: egress.time, is_marked });
+        match place(egress.from).and_then(|from| self.cells.hearers(egress.id, from)) {
+            Some(hearers) => hearers.iter().copied().for_each(&mut give_to),
+            None => {
+                if let Some(to) = place(egress.to) {
+                    give_to(to);
+                }
+            }
         }
         true
     }
@@ -300,3 +314,6 @@ fn is_local(address: &std::net::IpAddr) -> bool {
         std::net::IpAddr::V6(v6) => v6.is_unicast_link_local() || v6.segments()[..4] == [0xfd00, 0, 0, 0],
     }
 }
+
+#[cfg(test)]
+mod tests;
