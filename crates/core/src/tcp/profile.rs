@@ -243,6 +243,9 @@ options! {
     packet_bytes: u16,
     /// Three-way handshake before data. Off, as in ns-2's one-way agents: data leaves at once.
     handshake: bool,
+    /// With `handshake`: an ACK without data ends it, since the application writes once it is connected. Off, as in ns-2's FullTcp: the first
+    /// data ends it, if there is any.
+    handshake_ack: bool,
     /// Congestion control.
     cc: CcConfig as Choice<CcConfig>,
     /// Rule by which a missing segment counts as lost.
@@ -300,6 +303,10 @@ options! {
     max_cwnd: u32,
     /// RFC 3465 byte counting in slow start: at most this many segments of credit for one ACK. 0: one per ACK, however much it covers.
     byte_counting: u32,
+    /// The window's credit is all that an ACK shows to have been delivered. What came twice (DSACK) counts once more. Once a segment
+    /// was overtaken by more than three, what arrives above a hole counts as what arrives in order. That is how Linux has it (6.12:
+    /// `tcp_dsack_seen`, `tcp_may_raise_cwnd`). Needs SACK.
+    delivery_credit: bool,
     /// RFC 7661: the window grows only while it limits the sender. Off: it grows with every ACK of new data, as in ns-2 and
     /// BSD.
     cwnd_validation: bool,

@@ -515,8 +515,13 @@ impl Sender {
             self.window.ssthresh = self.window.ssthresh.min(self.config.ssthresh_after_lost_syn.max(2));
         }
         out.notices.push(Notice::Established);
+        // RFC 9293 section 3.10.7.3. Data may go with this ACK only if it was queued before (Linux 6.12, net/ipv4/tcp_input.c,
+        // `tcp_rcv_synsent_state_process`: with no `sk_write_pending` tcp_send_ack).
+        if self.config.handshake_ack {
+            self.send_pure_ack(now, out);
+        }
         self.transmit(now, out);
-        if self.board.is_empty() {
+        if self.board.is_empty() && !self.config.handshake_ack {
             self.send_pure_ack(now, out);
         }
         self.finish_if_done(out);

@@ -10,8 +10,9 @@ use crate::units::{Span, Time};
 #[derive(Debug, Default)]
 pub(super) struct Ack {
     pub now: Time,
-    /// The cumulative acknowledgement, as an offset.
+    /// The cumulative acknowledgement, and that before it, as offsets.
     pub number: u64,
+    pub from: u64,
     /// It covers something new.
     pub advanced: bool,
     /// It covers nothing new and says that something above has arrived.
@@ -46,12 +47,15 @@ pub(super) struct Ack {
     pub sacked_other: bool,
     /// The sender's, brought up to date by this ACK.
     pub newest: Newest,
-    /// A segment sent once was delivered below one that had been before.
+    /// A segment sent once was delivered below one that had been before; and where the lowest such segment begins.
     pub reordered: bool,
+    pub overtaken_from: Option<u64>,
     /// The range that the first SACK block reports as a duplicate; and whether that is due to a tail loss probe, so that it is a sign
     /// neither of reordering nor of a needless recovery.
     pub duplicate_sack: Option<(u64, u64)>,
     pub duplicate_by_probe: bool,
+    /// Segments of that range that count as delivered (`delivery_credit`).
+    pub duplicates_delivered: u32,
     /// Segments that it showed to be lost.
     pub lost: u32,
     /// The round trip that it measured, for the congestion control.
@@ -85,7 +89,10 @@ impl Ack {
             }
             let below = self.newest.note_end(s.end());
             // [RFC8985-6.2-4]
-            self.reordered |= below && !repeated;
+            if below && !repeated {
+                self.reordered = true;
+                self.overtaken_from = Some(self.overtaken_from.map_or(s.start, |from| from.min(s.start)));
+            }
             if let Some(rate) = &mut self.rate {
                 rate.on_delivered(s);
             }
@@ -104,6 +111,11 @@ impl Ack {
         let echoes_earlier =
             self.echo != 0 && signed32(self.echo.wrapping_sub(timestamp_at(s.sent_at, self.timestamp_tick))) < 0;
         echoes_earlier || self.now.since(s.sent_at) < self.min_rtt
+    }
+
+    /// Segments that reductions and credit for growth count: what it newly reports, and what came twice.
+    pub(super) fn counted(&self) -> u32 {
+        self.delivered + self.duplicates_delivered
     }
 
     /// The range reported as a duplicate, if it says anything of reordering.

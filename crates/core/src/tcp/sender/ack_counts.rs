@@ -1,5 +1,11 @@
 //! What a sender counts of ACKs: duplicates, partial ones, and what it infers from them where nothing is SACKed (RFC 5681, RFC 6582).
 
+use crate::convert::saturate32;
+
+/// Linux's `tcp_reordering` and `tcp_max_reordering`, segments.
+const REORDERING: u32 = 3;
+const MOST_REORDERING: u32 = 300;
+
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct AckCounts {
     /// Duplicate ACKs since the last cumulative advance. In NewReno's recovery a partial ACK takes back what it covers.
@@ -14,6 +20,9 @@ pub(super) struct AckCounts {
     /// ACKs of new data to come that are looked at as duplicates are, and whether the last one was.
     pub looks: u32,
     pub looks_now: bool,
+    /// The furthest that a segment was overtaken, segments; and those that DSACKs have reported (`delivery_credit`).
+    reordering: u32,
+    came_twice: u64,
     /// Segments that duplicate ACKs, without SACK, have reported as delivered and that no cumulative ACK has covered yet.
     inferred: u32,
 }
@@ -38,6 +47,30 @@ impl AckCounts {
     // [RFC6582-3.2-4b]
     pub(super) fn deflate(&mut self, acked: u32) {
         self.duplicates = self.duplicates.saturating_sub(acked.saturating_sub(1));
+    }
+
+    /// A segment that begins at `from` came when everything below `to` that came had. Offsets; segments of `mss`.
+    pub(super) fn note_reordering(&mut self, (from, to): (u64, u64), mss: u64) {
+        self.reordering = self.reordering.max(saturate32(to.saturating_sub(from).div_ceil(mss)).min(MOST_REORDERING));
+    }
+
+    /// A timeout found as many segments SACKed as recovery takes for a loss: more are not overtaken.
+    pub(super) fn doubt_reordering(&mut self, sacked: u32) {
+        if sacked >= REORDERING {
+            self.reordering = self.reordering.min(REORDERING);
+        }
+    }
+
+    /// Segments were overtaken so far that what comes above a hole counts for the window as what comes in order.
+    pub(super) fn grows_above_holes(&self) -> bool {
+        self.reordering > REORDERING
+    }
+
+    /// A DSACK reports `start..end`, of segments of `mss`, where so many were sent again. As delivered count as many as may have been.
+    pub(super) fn count_twice(&mut self, (start, end): (u64, u64), mss: u64, sent_again: u64) -> u32 {
+        let segments = (end - start).div_ceil(mss);
+        self.came_twice += segments;
+        if self.came_twice > sent_again { 0 } else { saturate32(segments) }
     }
 
     /// Without SACK: a duplicate stands for a segment that arrived, of `packets_out`. Returns how many such there are now, which is
@@ -71,6 +104,30 @@ mod tests {
         assert_eq!((acks.newly_delivered(4), acks.newly_delivered(4)), (1, 1));
         // No more can have arrived than is out.
         assert_eq!((acks.infer_one(1), acks.infer_one(1)), (1, 1));
+    }
+
+    /// As `tcp_check_sack_reordering` and `tcp_timeout_mark_lost` have it: more than three segments make the difference.
+    #[test]
+    fn a_segment_overtaken_by_more_than_three_lets_the_window_grow_above_holes() {
+        let mut acks = AckCounts::default();
+        acks.note_reordering((1_001, 4_001), 1_000);
+        assert!(!acks.grows_above_holes());
+        acks.note_reordering((1_001, 4_501), 1_000);
+        assert!(acks.grows_above_holes(), "three and a half are four");
+        acks.note_reordering((1_001, 2_001), 1_000);
+        acks.doubt_reordering(2);
+        assert!(acks.grows_above_holes(), "few were SACKed");
+        acks.doubt_reordering(3);
+        assert!(!acks.grows_above_holes());
+    }
+
+    /// `tcp_dsack_seen`: in whole segments, and no more than were sent again.
+    #[test]
+    fn no_more_count_twice_than_were_sent_again() {
+        let mut acks = AckCounts::default();
+        assert_eq!(acks.count_twice((1, 2_001), 1_000, 3), 2);
+        assert_eq!(acks.count_twice((5_001, 5_501), 1_000, 3), 1);
+        assert_eq!(acks.count_twice((1, 1_001), 1_000, 3), 0, "the network doubled it");
     }
 
     // [RFC6582-3.2-4b]

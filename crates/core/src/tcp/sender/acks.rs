@@ -28,6 +28,7 @@ impl Sender {
         self.take_cumulative(&mut ack);
         self.take_sack(p, &mut ack);
         self.recognize_duplicate(p, &mut ack);
+        self.take_delivery_credit(&mut ack);
         self.take_news(&mut ack);
         self.count_marks(p, &mut ack);
         ack.rtt = self.sample_rtt(p, &ack);
@@ -71,6 +72,7 @@ impl Sender {
         Ack {
             now,
             number,
+            from: self.snd_una,
             advanced: number > self.snd_una,
             is_pure: p.len == 0,
             window_changed: u64::from(p.window) != self.send_window,
@@ -146,7 +148,26 @@ impl Sender {
         if self.config.recovery != Recovery::Sack {
             self.infer_delivered(ack);
         }
-        self.delivery.on_delivered(ack.now, ack.delivered);
+        self.delivery.on_delivered(ack.now, ack.counted());
+    }
+
+    /// How Linux counts what an ACK delivers (6.12, net/ipv4/tcp_input.c): what came twice counts once more (`tcp_dsack_seen`). How far
+    /// segments are overtaken is kept.
+    fn take_delivery_credit(&mut self, ack: &mut Ack) {
+        if let Some(from) = ack.overtaken_from {
+            self.note_reordering(from, ack);
+        }
+        if let Some(range) = ack.duplicate_sack.filter(|_| self.config.delivery_credit) {
+            let (mss, again) = (u64::from(self.path.mss), self.stats.segments_retransmitted);
+            ack.duplicates_delivered = self.acks.count_twice(range, mss, again);
+        }
+    }
+
+    /// `tcp_check_sack_reordering`: what begins at `from` came after all else that has come.
+    pub(super) fn note_reordering(&mut self, from: u64, ack: &Ack) {
+        if self.config.delivery_credit && self.config.recovery == Recovery::Sack {
+            self.acks.note_reordering((from, ack.newest.highest), u64::from(self.path.mss));
+        }
     }
 
     // [RFC6675-5-2]
@@ -164,7 +185,7 @@ impl Sender {
     fn question_timeout(&mut self, p: &Packet, ack: &Ack) -> FrtoStep {
         let frto = if self.frto.is_undecided() { self.on_undecided_ack(ack) } else { FrtoStep::Usual };
         if self.undo.is_some() && ack.advanced && frto != FrtoStep::Undecided {
-            self.undo_if_spurious(p);
+            self.undo_if_spurious(p, ack);
         }
         if self.path.state == CaState::Loss {
             self.on_frto_ack(ack);
@@ -364,7 +385,8 @@ impl Sender {
             self.reduce_further(ack);
         } else if ack.delivered > 0 || ack.advanced {
             let sample = self.ack_sample(ack);
-            if self.owns_window || ack.advanced {
+            // `tcp_may_raise_cwnd` (net/ipv4/tcp_input.c, Linux 6.12).
+            if self.owns_window || ack.advanced || self.acks.grows_above_holes() {
                 self.cc.on_ack(&mut self.window, &self.path, &sample);
             }
         }
@@ -373,9 +395,13 @@ impl Sender {
     /// Proportional rate reduction or rate halving, after an ACK.
     fn reduce_further(&mut self, ack: &Ack) {
         let w = &mut self.window;
+        // `tcp_cwnd_reduction` (Linux 6.12) leaves the window as it is if nothing was delivered.
+        if self.config.delivery_credit && ack.counted() == 0 {
+            return;
+        }
         if self.config.prr {
             let safe = ack.advanced && ack.lost == 0;
-            w.cwnd = self.reduction.on_ack(ack.delivered, self.path.in_flight, w.ssthresh, safe);
+            w.cwnd = self.reduction.on_ack(ack.counted(), self.path.in_flight, w.ssthresh, safe);
         } else if self.config.rate_halving && (ack.delivered > 0 || ack.duplicate_sack.is_some()) {
             w.cwnd = self.reduction.halve(w.cwnd, self.path.in_flight, w.ssthresh);
         }
@@ -389,8 +415,8 @@ impl Sender {
             0 => u32::from(ack.advanced),
             // All that it newly reports, SACKed included; what was reported before was credited then.
             // [RFC5681-3.1-9]
-            limit if self.window.in_slow_start() => ack.delivered.min(limit),
-            _ => ack.delivered,
+            limit if self.window.in_slow_start() => ack.counted().min(limit),
+            _ => ack.counted(),
         };
         let rate = ack.rate.as_ref().and_then(|newest| {
             let sample = newest.sample(ack.now, &self.delivery, self.path.min_rtt);
@@ -399,7 +425,7 @@ impl Sender {
         });
         AckSample {
             acked: ack.acked,
-            delivered: ack.delivered,
+            delivered: ack.counted(),
             credit,
             lost: ack.lost,
             rtt: ack.rtt,

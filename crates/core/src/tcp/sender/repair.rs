@@ -304,13 +304,16 @@ impl Sender {
     }
 
     /// Eifel detection (RFC 3522): the first ACK after a retransmission echoes the original's timestamp.
-    pub(super) fn undo_if_spurious(&mut self, p: &Packet) {
+    pub(super) fn undo_if_spurious(&mut self, p: &Packet, ack: &Ack) {
         if !self.config.eifel {
             return;
         }
         let Some(is_original) = self.undo.as_mut().and_then(|undo| undo.is_for_original(p.ts_ecr)) else { return };
         if is_original && self.is_repairing() {
-            // It was late, not lost.
+            // It was late, not lost. `tcp_try_undo_partial` of Linux 6.12: how far it was overtaken counts, though it was repeated.
+            if self.path.state == CaState::Recovery && self.snd_una < self.high_seq {
+                self.note_reordering(ack.from, ack);
+            }
             let (snd_una, snd_nxt) = (self.snd_una, self.snd_nxt);
             self.loss.on_report(&Report { reordered: true, duplicate_sack: false, snd_una, snd_nxt, recovered: false });
             return self.take_back();
@@ -361,6 +364,9 @@ impl Sender {
         }
         let evidence = self.evidence(Cause::Timeout);
         self.stats.timeouts += 1;
+        if matches!(self.path.state, CaState::Open | CaState::Disorder) {
+            self.acks.doubt_reordering(self.board.sacked_out());
+        }
         out.notices.push(Notice::RetransmissionTimeout);
         let repeated = match self.path.state {
             _ if self.frto.is_undecided() => self.timeouts_in_row > 0,

@@ -43,14 +43,9 @@ const REASONS: &[(&str, &str)] = &[
         "CUBIC alone: a segment comes an ACK earlier or later than with the kernel's window; not examined further",
     ),
     ("delayed_acks", "which segments delayed ACKs cover once the quick ones are over; not examined further"),
-    ("dsack_credit", "an ACK with a DSACK gives credit for a segment more"),
     (
         "first_window",
         "without SACK the first duplicate ACK of a connection changes the window (SYNs are not scaled) and does not count",
-    ),
-    (
-        "growth_credit",
-        "an ACK that advances gives credit for what it SACKs, too, and a pure SACK does once reordering was seen",
     ),
     ("hystart", "CUBIC leaves slow start at another ACK, or stays in it; not examined further"),
     (

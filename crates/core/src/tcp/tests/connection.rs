@@ -19,6 +19,30 @@ fn the_handshake_takes_one_round_trip_and_the_initial_window_follows() {
     assert_eq!((pair.sender.window().cwnd, pair.sender.window().ssthresh), (10, u32::MAX));
 }
 
+/// An ACK without data ends the handshake, before any data (RFC 9293 section 3.10.7.3; `tcp_rcv_synsent_state_process` of Linux
+/// 6.12). The receiver answers nothing to it. Where it is lost, the first data does as well.
+#[test]
+fn an_ack_of_its_own_ends_the_handshake() {
+    let c = config("linux-6", |_| {});
+    let mut sender = Sender::new(FlowId(0), 0, c.clone(), Streams::of(1, 0));
+    let mut receiver = Receiver::new(FlowId(0), 0, c.clone());
+    let (mut out, mut answers) = (Outputs::default(), Outputs::default());
+    sender.open(Time::ZERO, &mut out);
+    sender.write(Time::ZERO, 10 * 1448, &mut out);
+    receiver.on_packet(Time::ZERO + ONE_WAY, &out.packets.remove(0), &mut answers);
+    sender.on_packet(Time::ZERO + RTT, &answers.packets.remove(0), &mut out);
+    let sent: Vec<(u32, u16, u16)> = out.packets.iter().map(|p| (p.seq.0, p.len, p.size)).collect();
+    assert_eq!((sent.len(), &sent[..2]), (11, &[(1, 0, 52), (1, 1448, 1500)][..]));
+    receiver.on_packet(Time::ZERO + RTT + ONE_WAY, &out.packets[0], &mut answers);
+    assert!(answers.packets.is_empty() && receiver.deadline().is_never(), "nothing is sent again");
+    let mut unheard = Receiver::new(FlowId(0), 0, c);
+    let mut syn = Packet::new(FlowId(0), Kind::Tcp, 0);
+    syn.flags = TcpFlags::SYN;
+    unheard.on_packet(Time::ZERO + ONE_WAY, &syn, &mut answers);
+    unheard.on_packet(Time::ZERO + RTT + ONE_WAY, &out.packets[1], &mut answers);
+    assert_eq!(unheard.stats().bytes_delivered, 1448);
+}
+
 // [RFC5681-3.1-4]
 #[test]
 fn a_lost_syn_is_repeated_after_the_initial_timeout_and_the_window_starts_at_one() {

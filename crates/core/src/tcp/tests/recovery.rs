@@ -400,6 +400,29 @@ fn an_ack_adds_to_slow_start_what_byte_counting_allows() {
     }
 }
 
+/// `tcp_may_raise_cwnd` of Linux 6.12: once a segment was overtaken by three, what is SACKed above a hole raises the window. Overtaken by one it
+/// does not, and in other stacks it never does.
+#[test]
+fn after_reordering_the_window_grows_above_holes() {
+    for (credit, overtaken_by, grown) in [(true, 3, 12), (true, 1, 11), (false, 3, 11)] {
+        let c = lone_config(Recovery::Sack, |c| {
+            (c.byte_counting, c.delivery_credit) = (u32::MAX, credit);
+            if let super::loss::LossConfig::DupThresh(own) = &mut c.loss {
+                own.threshold = std::num::NonZeroU32::new(100).unwrap();
+            }
+        });
+        let (mut sender, mut out) = lone_sender(c, 10);
+        let now = Time::ZERO + RTT;
+        let in_order = 1 + overtaken_by;
+        sender.on_packet(now, &ack_of(0, Some((1, in_order))), &mut out);
+        assert_eq!(sender.window().cwnd, 10, "nothing was overtaken yet");
+        sender.on_packet(now, &ack_of(in_order, None), &mut out);
+        assert_eq!(sender.window().cwnd, 11, "one was newly delivered");
+        sender.on_packet(now, &ack_of(in_order, Some((in_order + 1, in_order + 2))), &mut out);
+        assert_eq!(sender.window().cwnd, grown, "{credit}, overtaken by {overtaken_by}");
+    }
+}
+
 /// RFC 6298 rules 5.1 to 5.3: one second from the first segment on, which the second write does not move; 100 ms and 200 ms of
 /// variation from each ACK; none once all is acknowledged. And RFC 6675's NextSeg: no segment that is neither lost nor new.
 // [RFC6298-5.1-1] [RFC6298-5.2-1] [RFC6298-5.3-1] [RFC6675-4-11]
