@@ -908,6 +908,12 @@ class Profile(Part):
     for `delayed_ack`. "0s": exact.
     """
 
+    delivery_credit: bool | None = None
+    """The window's credit is all that an ACK shows to have been delivered. What came twice (DSACK) counts once more.
+    Once a segment was overtaken by more than three, what arrives above a hole counts as what arrives in order.
+    That is how Linux has it (6.12: `tcp_dsack_seen`, `tcp_may_raise_cwnd`). Needs SACK.
+    """
+
     dsack: bool | None = None
     """The receiver reports data that arrived twice (RFC 2883). The sender takes a reduction back once every
     retransmission since then has been reported. Needs SACK.
@@ -937,6 +943,11 @@ class Profile(Part):
 
     handshake: bool | None = None
     """Three-way handshake before data. Off, as in ns-2's one-way agents: data leaves at once."""
+
+    handshake_ack: bool | None = None
+    """With `handshake`: an ACK without data ends it, since the application writes once it is connected. Off, as in
+    ns-2's FullTcp: the first data ends it, if there is any.
+    """
 
     initial_ssthresh: int | None = None
     """Initial slow-start threshold, segments."""
@@ -2288,6 +2299,12 @@ class TcpOptions(Part):
     for `delayed_ack`. "0s": exact.
     """
 
+    delivery_credit: bool | None = None
+    """The window's credit is all that an ACK shows to have been delivered. What came twice (DSACK) counts once more.
+    Once a segment was overtaken by more than three, what arrives above a hole counts as what arrives in order.
+    That is how Linux has it (6.12: `tcp_dsack_seen`, `tcp_may_raise_cwnd`). Needs SACK.
+    """
+
     dsack: bool | None = None
     """The receiver reports data that arrived twice (RFC 2883). The sender takes a reduction back once every
     retransmission since then has been reported. Needs SACK.
@@ -2317,6 +2334,11 @@ class TcpOptions(Part):
 
     handshake: bool | None = None
     """Three-way handshake before data. Off, as in ns-2's one-way agents: data leaves at once."""
+
+    handshake_ack: bool | None = None
+    """With `handshake`: an ACK without data ends it, since the application writes once it is connected. Off, as in
+    ns-2's FullTcp: the first data ends it, if there is any.
+    """
 
     initial_ssthresh: int | None = None
     """Initial slow-start threshold, segments."""
