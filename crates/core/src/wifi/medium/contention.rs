@@ -11,99 +11,32 @@
 //! DCF counts a slot when it has been idle to its end; EDCA counts at the slot's beginning, the end of AIFS included, so that
 //! another's transmission in a slot does not keep that slot from being counted (10.23.2.4; Tinnirello and Bianchi 2010).
 //!
-//! The window grows with each transmission that stays without answer and with each collision inside the radio; it starts again at
-//! its least after an answer, and after as many failures in a row as the retry limit (10.3.3, 10.23.2.2).
-//!
 //! After a transmission that a radio could not decode (a collision, or errors in what was for it) EIFS stands in the place of
 //! DIFS; not after one that began while it was sending itself, of which it knows the energy alone. A radio whose own transmission
 //! stayed without answer notices when the ACK timeout is over. Under DCF it then counts on, DIFS having passed meanwhile
 //! (10.3.4.3); under EDCA AIFS begins only then (10.23.2.4).
 //!
-//! [`Rule`] has what differs for radios of WaveLAN: nothing tells them of a failure, so their range grows when they find the
-//! medium busy again, and after an exchange a backoff is drawn only if another frame waits.
+//! [`carrier`] has what a radio senses, [`backoff`] the window of a category and how its slots are counted, and [`set`] the radios that
+//! a transmission concerns.
+
+mod backoff;
+mod carrier;
+mod set;
 
 use std::sync::Arc;
 
-use rand::RngExt;
-
-use crate::convert::{count16, saturate32};
+use crate::convert::count16;
 use crate::rng::Rng;
 use crate::units::{Span, Time};
 use crate::wifi::ids::RadioId;
 use crate::wifi::phy::{Backoff, EdcaParams, Timing, WavelanConfig};
 use crate::wifi::trace::Ac;
 
+use self::backoff::{Counted, Kind, Rule, Window};
+use self::carrier::Carrier;
+use self::set::{Set, bits};
+
 const NEVER: Time = Time::NEVER;
-
-/// The medium as one radio senses it.
-#[derive(Debug, Clone, Copy)]
-struct Carrier {
-    /// Transmissions it senses, its own included.
-    sensed: u16,
-    /// Since the medium became busy there was one transmission only, and not its own.
-    clean: bool,
-    /// It was sending when what it senses began.
-    deaf: bool,
-    /// Takes part in an exchange, as originator or with a response to send.
-    engaged: bool,
-    idle_since: Time,
-    /// Virtual carrier sense: busy until then.
-    nav: Time,
-    /// Added to AIFS after what could not be decoded: EIFS - DIFS, or nothing.
-    extra: Span,
-    /// No backoff slot begins before this: when a missing response was noticed.
-    hold: Time,
-    eifs_extra: Span,
-}
-
-impl Carrier {
-    /// Another radio begins.
-    #[inline]
-    fn hear_begin(&mut self) {
-        self.sensed += 1;
-        self.clean = self.sensed == 1;
-        self.deaf &= self.sensed > 1;
-    }
-    /// Another radio ends; see [`Contention::on_end`]. True if the medium is idle now.
-    #[inline]
-    fn hear_end(&mut self, now: Time, nav_end: Time, is_receiver: bool, is_decoded: bool) -> bool {
-        self.sensed -= 1;
-        if self.sensed > 0 {
-            return false;
-        }
-        self.idle_since = now;
-        // [IEEE80211-10.3.2.3-4]
-        self.extra = if self.deaf { Span::ZERO } else { self.eifs_extra };
-        // [IEEE80211-10.3.2.3-5]
-        if self.clean && (!is_receiver || is_decoded) {
-            self.extra = Span::ZERO;
-            // [IEEE80211-10.3.2.4-2]
-            if !is_receiver {
-                // [IEEE80211-10.3.2.4-1]
-                self.nav = self.nav.max(nav_end);
-            }
-        }
-        true
-    }
-    /// Whether a radio that senses this will do all that one would that senses `other`. Both are idle since the same instant, which is now;
-    /// how they came to be is forgotten with the next transmission.
-    fn is_as(&self, other: &Carrier) -> bool {
-        let now = other.idle_since;
-        let same_nav = self.nav == other.nav || self.nav.max(other.nav) <= now;
-        !self.engaged && same_nav && self.idle_since == now && self.extra == other.extra && self.hold <= now
-    }
-}
-
-/// How backoffs come about and what becomes of them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Rule {
-    /// IEEE 802.11.
-    Dot11,
-    /// WaveLAN: the backoff runs on while others send; over in the middle of a transmission, the medium was found busy.
-    Resense,
-    /// WaveLAN: the backoff stands still while others send.
-    Freeze,
-}
 
 /// Contention of one access category of one radio, as far as each transmission touches it: four of them fill a cache line.
 #[derive(Debug, Clone)]
@@ -116,109 +49,6 @@ struct Access {
     /// Its place among [`Contention::kinds`].
     kind: u16,
     has_frame: bool,
-}
-
-/// What categories of radios have in common.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Kind {
-    aifs: Span,
-    /// From when a missing answer was noticed to the first slot.
-    after_hold: Span,
-    slot: Span,
-    /// Slots counted besides those that ended idle: 1 under EDCA.
-    begun: u32,
-    rule: Rule,
-}
-
-impl Kind {
-    /// The first slot, with the medium idle since then and a missing answer noticed at `hold`.
-    #[inline]
-    fn start_after(&self, idle_since: Time, hold: Time) -> Time {
-        (idle_since + self.aifs).max(hold + self.after_hold)
-    }
-}
-
-/// The contention window of one access category of one radio, and what else changes with an exchange only.
-#[derive(Debug, Clone)]
-struct Window {
-    cw: u32,
-    cw_min: u32,
-    cw_max: u32,
-    /// Failures in a row, and after how many the window starts anew.
-    failures: u8,
-    retry_limit: u8,
-    /// WaveLAN: the window of a frame that follows one of the radio's own.
-    cw_next: u32,
-    /// WaveLAN, [`Rule::Resense`]: while others send, when the backoff is over; [`NEVER`]: one is to begin.
-    runs_until: Time,
-    /// WaveLAN: the frame follows one of the radio's own, and its backoff is to be drawn when the medium is idle.
-    follows_own: bool,
-    /// WaveLAN: the medium was found busy as often as a frame may; its radio drops it.
-    gives_up: bool,
-}
-
-impl Window {
-    fn fail(&mut self) {
-        self.failures += 1;
-        if self.failures >= self.retry_limit {
-            self.succeed();
-        } else {
-            // [IEEE80211-10.3.3-2]
-            self.cw = (2 * self.cw + 1).min(self.cw_max);
-        }
-    }
-    // [IEEE80211-10.3.3-3]
-    fn succeed(&mut self) {
-        self.failures = 0;
-        self.cw = self.cw_min;
-    }
-    /// WaveLAN: the frame found the medium busy. Draws the backoff that follows.
-    #[cold]
-    fn find_busy(&mut self, rule: Rule, rng: &mut Rng) -> u32 {
-        if rule == Rule::Freeze {
-            return rng.random_range(0..=self.cw_min);
-        }
-        self.cw = if self.failures == 0 { self.cw_min } else { (2 * self.cw + 1).min(self.cw_max) };
-        self.failures = self.failures.saturating_add(1);
-        self.gives_up = self.retry_limit > 0 && self.failures >= self.retry_limit;
-        self.runs_until = NEVER;
-        rng.random_range(0..=self.cw)
-    }
-    /// WaveLAN: the medium is idle since `idle_since`, which is now, and the radio's last frame ended at `own_end`. When the next may
-    /// leave, or is given up; `backoff` is what it has to wait, and may be drawn anew.
-    #[cold]
-    fn resume(&mut self, kind: &Kind, backoff: &mut u32, idle_since: Time, own_end: Time, rng: &mut Rng) -> Time {
-        let start = idle_since + kind.aifs;
-        if std::mem::take(&mut self.follows_own) {
-            // Unless another transmission has outlasted the radio's own.
-            if idle_since > own_end {
-                *backoff = self.find_busy(kind.rule, rng);
-            } else {
-                *backoff = rng.random_range(0..=self.cw_next);
-            }
-        } else if kind.rule == Rule::Resense && self.runs_until != NEVER {
-            let until = std::mem::replace(&mut self.runs_until, NEVER);
-            if until >= idle_since {
-                return until.max(start);
-            }
-            *backoff = self.find_busy(kind.rule, rng);
-        }
-        if self.gives_up { idle_since } else { start + kind.slot * u64::from(*backoff) }
-    }
-}
-
-/// Slots that have been counted since an instant, as last asked for: radios of one kind mostly began together.
-#[derive(Debug)]
-struct Counted {
-    kind: u16,
-    begin: Time,
-    slots: u32,
-}
-
-impl Counted {
-    fn nothing() -> Counted {
-        Counted { kind: 0, begin: NEVER, slots: 0 }
-    }
 }
 
 /// What contention must know of a radio.
@@ -285,17 +115,7 @@ impl Contention {
     ) -> Contention {
         let mut c = Contention {
             carrier: Vec::new(),
-            shared: Carrier {
-                sensed: 0,
-                clean: true,
-                deaf: false,
-                engaged: false,
-                idle_since: Time::ZERO,
-                nav: Time::ZERO,
-                extra: Span::ZERO,
-                hold: Time::ZERO,
-                eifs_extra: Span::ZERO,
-            },
+            shared: Carrier::new(Span::ZERO),
             is_apart: Vec::new(),
             apart: Vec::new(),
             access: Vec::new(),
@@ -316,7 +136,7 @@ impl Contention {
         };
         for Contender { timing, edca, has_qos, eifs, retry_limit, wavelan, rng } in radios {
             let eifs_extra = if eifs { timing.eifs().saturating_sub(timing.difs()) } else { Span::ZERO };
-            c.carrier.push(Carrier { eifs_extra, ..c.shared });
+            c.carrier.push(Carrier::new(eifs_extra));
             let rule = match wavelan.as_ref().map(|w| w.backoff) {
                 None => Rule::Dot11,
                 Some(Backoff::Resense) => Rule::Resense,
@@ -334,17 +154,7 @@ impl Contention {
                 });
                 Access { ready_at: NEVER, backoff: 0, kind: count16(kind), has_frame: false }
             }));
-            c.windows.push(edca.map(|e| Window {
-                cw: e.cw_min,
-                cw_min: e.cw_min,
-                cw_max: e.cw_max,
-                failures: 0,
-                retry_limit: wavelan.as_ref().map_or(retry_limit, |w| w.attempts),
-                cw_next: wavelan.as_ref().map_or(e.cw_min, |w| w.cw_next),
-                runs_until: NEVER,
-                follows_own: false,
-                gives_up: false,
-            }));
+            c.windows.push(edca.map(|e| Window::new(&e, retry_limit, wavelan.as_ref())));
             c.pending.push(0);
             c.ready.push(NEVER);
             c.rng.push(rng);
@@ -422,7 +232,7 @@ impl Contention {
     pub(super) fn next(&mut self) -> (Time, RadioId) {
         if self.is_stale {
             let mut best = (NEVER, RadioId(0));
-            for word in 0..self.has_ready.words.len() {
+            for word in 0..self.has_ready.word_count() {
                 for r in self.has_ready.of_word(word) {
                     if self.ready[r] < best.0 {
                         best = (self.ready[r], RadioId::at(r));
@@ -463,7 +273,7 @@ impl Contention {
         // [IEEE80211-10.3.4.3-1]
         } else if a.backoff == 0 && a.ready_at == NEVER {
             // [IEEE80211-10.3.3-1]
-            a.backoff = self.rng[r].random_range(0..=self.windows[r][ac.index()].cw);
+            a.backoff = self.windows[r][ac.index()].draw(&mut self.rng[r]);
             if carrier.sensed == 0 && !carrier.engaged {
                 // Only the NAV is set: nothing will end that wakes it.
                 self.thaw(r);
@@ -492,7 +302,7 @@ impl Contention {
             } else {
                 let window = &mut self.windows[r][ac.index()];
                 window.fail();
-                a.backoff = self.rng[r].random_range(0..=window.cw);
+                a.backoff = window.draw(&mut self.rng[r]);
                 a.ready_at = NEVER;
             }
         }
@@ -533,7 +343,7 @@ impl Contention {
         self.apart = hears;
         self.shared.hear_begin();
         if self.shared.clean {
-            for word in 0..self.together.words.len() {
+            for word in 0..self.together.word_count() {
                 for h in self.together.of_word(word) {
                     self.freeze_as::<true>(h, now, false, &mut counted);
                 }
@@ -590,7 +400,7 @@ impl Contention {
         }
         if self.shared.nav < stays {
             let shared = self.shared;
-            for word in 0..self.together.words.len() {
+            for word in 0..self.together.word_count() {
                 for h in self.together.of_word(word) {
                     self.thaw_as::<true>(h, &shared);
                 }
@@ -630,7 +440,7 @@ impl Contention {
         }
         if self.kinds[usize::from(a.kind)].rule == Rule::Dot11 {
             // [IEEE80211-10.3.4.3-3]
-            a.backoff = self.rng[r].random_range(0..=window.cw);
+            a.backoff = window.draw(&mut self.rng[r]);
         } else {
             (a.backoff, window.follows_own) = (0, has_frame);
         }
@@ -686,12 +496,7 @@ impl Contention {
             } else if a.backoff > 0 {
                 let begin = a.ready_at - kind.slot * u64::from(a.backoff);
                 if now >= begin {
-                    if (counted.kind, counted.begin) != (a.kind, begin) {
-                        // [IEEE80211-10.23.2.4-1]
-                        let slots = saturate32(now.since(begin).as_ns() / kind.slot.as_ns()) + kind.begun;
-                        *counted = Counted { kind: a.kind, begin, slots };
-                    }
-                    a.backoff -= counted.slots;
+                    a.backoff -= counted.slots(a.kind, kind, begin, now);
                 }
             } else if !DOT11 && kind.rule == Rule::Freeze && a.has_frame {
                 // It waited for the interframe space only.
@@ -768,51 +573,6 @@ impl Contention {
             self.is_stale = true;
         }
     }
-}
-
-/// Some of the radios.
-#[derive(Debug, Default)]
-struct Set {
-    words: Vec<u64>,
-}
-
-impl Set {
-    /// None of `n` radios.
-    fn of(n: usize) -> Set {
-        Set { words: vec![0; n.div_ceil(64)] }
-    }
-    #[inline]
-    fn put(&mut self, r: usize, is_in: bool) {
-        let word = &mut self.words[r / 64];
-        *word = *word & !(1 << (r % 64)) | u64::from(is_in) << (r % 64);
-    }
-    #[inline]
-    fn remove(&mut self, r: usize) {
-        self.put(r, false);
-    }
-    /// Those of a word as it stands now, in ascending order.
-    #[inline]
-    fn of_word(&self, word: usize) -> impl Iterator<Item = usize> + use<> {
-        let mut left = self.words[word];
-        std::iter::from_fn(move || {
-            let bit = (left != 0).then(|| left.trailing_zeros() as usize)?;
-            left &= left - 1;
-            Some(64 * word + bit)
-        })
-    }
-}
-
-/// The numbers of the bits that are set, in ascending order.
-#[inline]
-fn bits(mut mask: u8) -> impl Iterator<Item = usize> {
-    std::iter::from_fn(move || {
-        if mask == 0 {
-            return None;
-        }
-        let bit = mask.trailing_zeros() as usize;
-        mask &= mask - 1;
-        Some(bit)
-    })
 }
 
 #[cfg(test)]

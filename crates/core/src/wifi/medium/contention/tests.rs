@@ -1,5 +1,7 @@
 //! Small scenes, to the slot: SIFS 16 us, slot 9 us (802.11a and n at 5 GHz).
 
+use rand::RngExt;
+
 use super::*;
 use crate::rng::{Purpose, stream};
 use crate::wifi::phy::{PhyConfig, Standard, edca_defaults};
