@@ -10,6 +10,8 @@ use std::convert::Infallible;
 use rand::{RngExt, SeedableRng, TryRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
+use crate::units::Time;
+
 /// What a stream is used for. The discriminants are part of the result format: never renumber, only add.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u64)]
@@ -209,8 +211,8 @@ impl Rng {
 }
 
 /// A coin that lands alike for the same arguments: for choices that are named by their time, and so need no stream.
-pub fn coin(run_seed: u64, component: u64, purpose: Purpose, time_ns: u64) -> bool {
-    splitmix(Stream::new(run_seed, component, purpose).seed ^ time_ns) & 1 == 1
+pub fn coin(run_seed: u64, component: u64, purpose: Purpose, at: Time) -> bool {
+    splitmix(Stream::new(run_seed, component, purpose).seed ^ at.as_ns()) & 1 == 1
 }
 
 /// SplitMix64's output function: a bijection that spreads every input bit over the whole word.

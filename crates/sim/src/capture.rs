@@ -265,7 +265,7 @@ impl<W: Write> CaptureSink for PcapngWriter<W> {
         };
         let ends = flow.ends(&c.packet);
         let announced = &flow.announced[usize::from(c.packet.is_reverse())];
-        let data_at = self.block.begin_packet(interface, c.time.as_ns());
+        let data_at = self.block.begin_packet(interface, c.time);
         let total = u32::from(wire::write_headers(&c.packet, &ends, announced, &mut self.block.bytes));
         self.end_packet(data_at, total);
     }
@@ -286,7 +286,7 @@ impl<W: Write> CaptureSink for PcapngWriter<W> {
             return self.fail(format!("a packet of flow {}, but there are only {}", p.flow.0, self.flows.len()));
         }
         let interface = monitor.interface;
-        let data_at = self.block.begin_packet(interface, frame.time_ns);
+        let data_at = self.block.begin_packet(interface, frame.time);
         let write_packet = |out: &mut Vec<u8>| {
             if let Some((p, Some(flow))) = flow {
                 let ends = flow.ends(&p);
@@ -323,11 +323,11 @@ impl Block {
         self.u32(0); // the length, set at the end
     }
     /// Begins a packet; where its data go, after the lengths.
-    fn begin_packet(&mut self, interface: u32, time_ns: u64) -> usize {
+    fn begin_packet(&mut self, interface: u32, time: Time) -> usize {
         self.begin(block::ENHANCED_PACKET);
         self.u32(interface);
-        self.u32((time_ns >> 32) as u32);
-        self.u32(low32(time_ns));
+        self.u32((time.as_ns() >> 32) as u32);
+        self.u32(low32(time.as_ns()));
         self.u64(0);
         self.bytes.len()
     }

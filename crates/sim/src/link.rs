@@ -747,7 +747,7 @@ pub(crate) fn flight_ns(from: Time, to: Time) -> u32 {
 
 /// See the module's text on ties.
 fn departs_first(seed: u64, link: LinkId, now: Time) -> bool {
-    coin(seed, u64::from(link.0), Purpose::LinkTie, now.as_ns())
+    coin(seed, u64::from(link.0), Purpose::LinkTie, now)
 }
 
 impl Cold {

@@ -20,7 +20,7 @@ const FASTEST: f64 = 1e6;
 const LATEST_S: f64 = 1e9;
 /// 1500 bytes in a millisecond, bit/s.
 const ONE_DELIVERY: u64 = 12_000_000;
-const MS: u64 = 1_000_000;
+const MS: Span = Span::from_ms(1);
 
 /// The rate of a line over time. The line's `rate` stays what queue disciplines and rules of buffer sizing calculate with.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -56,7 +56,7 @@ impl RateTraceConfig {
 
     fn steps(&self) -> Result<RateTrace, Fault> {
         let fault = |i: usize, message: String| Err(("points", Some(i), message));
-        let mut points: Vec<(u64, u64)> = Vec::with_capacity(self.points.len());
+        let mut points: Vec<(Time, u64)> = Vec::with_capacity(self.points.len());
         for (i, &[t, mbps]) in self.points.iter().enumerate() {
             if !(0.0..=LATEST_S).contains(&t) {
                 return fault(i, format!("time {t}: must be seconds in 0..={LATEST_S}"));
@@ -65,7 +65,7 @@ impl RateTraceConfig {
             if !(0.0..=FASTEST).contains(&mbps) || (bps == 0 && mbps > 0.0) {
                 return fault(i, format!("rate {mbps}: must be 0, or Mbit/s in 0.000001..={FASTEST}"));
             }
-            let at = Span::from_secs_f64(t).as_ns();
+            let at = Time::ZERO + Span::from_secs_f64(t);
             if points.last().is_some_and(|&(before, _)| before >= at) {
                 let before = self.points[i - 1][0];
                 return fault(i, format!("time {t}: must be later than that of the point before ({before})"));
@@ -105,10 +105,10 @@ impl RateTraceConfig {
                 "0: the last must be at least 1, as it ends the list".into(),
             ));
         }
-        let (mut points, mut free) = (Vec::new(), 0);
+        let (mut points, mut free) = (Vec::new(), Time::ZERO);
         // An instant 0 is that at which the list starts again: it counts to the first millisecond.
         for together in all.chunk_by(|a, b| a.max(&1) == b.max(&1)) {
-            let end = u64::from(together[0].max(1)) * MS;
+            let end = Time::ZERO + MS * u64::from(together[0].max(1));
             if end - MS > free {
                 points.push((free, 0));
             }
@@ -123,19 +123,19 @@ impl RateTraceConfig {
 /// The rate of a line over time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RateTrace {
-    /// Time in ns and rate in bit/s, ascending.
-    points: Vec<(u64, u64)>,
+    /// When, and from then on the rate in bit/s, ascending.
+    points: Vec<(Time, u64)>,
     /// From the first point to the last, and what passes in it, in bits times 10⁹.
-    period: Option<(u64, u128)>,
+    period: Option<(Span, u128)>,
     top_bps: u64,
 }
 
 impl RateTrace {
     /// At least one point; of a period some rate is above zero, and otherwise the last.
-    fn new(points: Vec<(u64, u64)>, repeat: bool) -> RateTrace {
-        let passes = |w: &[(u64, u64)]| u128::from(w[0].1) * u128::from(w[1].0 - w[0].0);
+    fn new(points: Vec<(Time, u64)>, repeat: bool) -> RateTrace {
+        let passes = |w: &[(Time, u64)]| u128::from(w[0].1) * u128::from(w[1].0.since(w[0].0).as_ns());
         let period = match (points.first(), points.last()) {
-            (Some(first), Some(last)) if repeat => Some((last.0 - first.0, points.windows(2).map(passes).sum())),
+            (Some(first), Some(last)) if repeat => Some((last.0.since(first.0), points.windows(2).map(passes).sum())),
             _ => None,
         };
         let top_bps = points.iter().map(|p| p.1).max().unwrap_or(0);
@@ -148,38 +148,38 @@ impl RateTrace {
     }
 
     /// The rate at a time, and until when it holds.
-    fn at(&self, t: u64) -> (u64, u64) {
+    fn at(&self, t: Time) -> (u64, Time) {
         let first = self.points[0].0;
         let folded = match self.period {
-            Some((period, _)) if t > first => first + (t - first) % period,
+            Some((period, _)) if t > first => first + Span::from_ns(t.since(first).as_ns() % period.as_ns()),
             _ => t,
         };
         let after = self.points.partition_point(|p| p.0 <= folded);
         let bps = self.points[after.max(1) - 1].1;
         // Before the first point its rate holds, so that it need not be looked at again there.
-        (bps, self.points.get(after).map_or(u64::MAX, |p| t.saturating_add(p.0 - folded)))
+        (bps, self.points.get(after).map_or(Time::NEVER, |p| t + p.0.since(folded)))
     }
 
     /// When a packet has passed whose transmission begins at `start`.
     pub(crate) fn end(&self, start: Time, bytes: u64) -> Time {
-        let mut t = start.as_ns();
+        let mut t = start;
         let mut left = u128::from(bytes) * 8_000_000_000;
-        while left > 0 && t < u64::MAX {
+        while left > 0 && t < Time::NEVER {
             if let Some((period, passes)) = self.period.filter(|&(_, passes)| left > passes && t >= self.points[0].0) {
                 let whole = (left - 1) / passes;
                 left -= whole * passes;
-                t = t.saturating_add(saturate64(whole).saturating_mul(period));
+                t += period * saturate64(whole);
                 continue;
             }
             let (bps, until) = self.at(t);
-            let room = u128::from(bps) * u128::from(until - t);
+            let room = u128::from(bps) * u128::from(until.since(t).as_ns());
             if room >= left {
-                return Time::from_ns(t.saturating_add(saturate64(left.div_ceil(u128::from(bps)))));
+                return t + Span::from_ns(saturate64(left.div_ceil(u128::from(bps))));
             }
             left -= room;
             t = until;
         }
-        Time::from_ns(t)
+        t
     }
 }
 
@@ -227,7 +227,7 @@ mod tests {
             ends(&trace, &[0, 1000, 2000, 2500, 3000, 4000, 7000]),
             [1000.0, 2500.0, 2500.0, 3000.0, 4000.0, 7000.0, 8000.0]
         );
-        assert_eq!(trace.period, Some((7_000_000, 5 * 12_000_000_000_000)));
+        assert_eq!(trace.period, Some((Span::from_ms(7), 5 * 12_000_000_000_000)));
     }
 
     #[test]
@@ -256,12 +256,12 @@ mod tests {
     }
 
     /// Bits times 10⁹ that can pass from one time to another, nanosecond steps not needed: rates are constant between points.
-    fn passes(trace: &RateTrace, from: u64, to: u64) -> u128 {
+    fn passes(trace: &RateTrace, from: Time, to: Time) -> u128 {
         let (mut t, mut sum) = (from, 0);
         while t < to {
             let (bps, until) = trace.at(t);
             let end = until.min(to);
-            sum += u128::from(bps) * u128::from(end - t);
+            sum += u128::from(bps) * u128::from(end.since(t).as_ns());
             t = end;
         }
         sum
@@ -285,14 +285,14 @@ mod tests {
             points.push([t, 3.0]);
             points[0][1] += 0.1;
             let trace = of_points(&points, repeat).unwrap();
-            let (start, need) = (start_us * 1000, u128::from(bytes) * 8_000_000_000);
-            let end = trace.end(Time::from_ns(start), bytes).as_ns();
-            prop_assert!(passes(&trace, start, end) >= need && passes(&trace, start, end - 1) < need);
+            let (start, need) = (Time::ZERO + Span::from_us(start_us), u128::from(bytes) * 8_000_000_000);
+            let end = trace.end(start, bytes);
+            prop_assert!(passes(&trace, start, end) >= need && passes(&trace, start, end - Span::from_ns(1)) < need);
         }
 
         #[test]
         fn one_rate_is_that_of_a_line_without_a_trace(bps in 1u64..10_000_000_000, bytes in 0u64..70_000, start in 0u64..1 << 50) {
-            let trace = RateTrace::new(vec![(5, bps)], false);
+            let trace = RateTrace::new(vec![(Time::from_ns(5), bps)], false);
             let took = airtcp_core::units::DataRate::from_bps(bps).time_for(bytes);
             prop_assert_eq!(trace.end(Time::from_ns(start), bytes), Time::from_ns(start) + took);
         }

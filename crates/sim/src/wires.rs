@@ -23,7 +23,7 @@ use std::collections::BinaryHeap;
 
 use airtcp_core::convert::{index, low_index};
 use airtcp_core::packet::PacketId;
-use airtcp_core::units::Time;
+use airtcp_core::units::{Span, Time};
 
 use crate::path::Next;
 use crate::ring::Ring;
@@ -89,16 +89,16 @@ impl Lane {
 /// All packets in flight.
 #[derive(Debug)]
 pub struct Wires {
-    /// Time of the earliest arrival; [`u64::MAX`] when there is none.
-    head_time: u64,
+    /// Time of the earliest arrival; [`Time::NEVER`] when there is none.
+    head_time: Time,
     /// Whose it is: a lane, or the calendar beyond the last lane. One of them where several have that time.
     head: usize,
-    /// Times of the heads of all lanes and, after them, of the calendar; [`u64::MAX`] where there is none.
-    heads: [[u64; GROUP]; 2],
+    /// Times of the heads of all lanes and, after them, of the calendar; [`Time::NEVER`] where there is none.
+    heads: [[Time; GROUP]; 2],
     lanes: Vec<Queue>,
     calendar: Calendar,
     /// The last arrival.
-    now: u64,
+    now: Time,
 }
 
 /// What is in a lane.
@@ -106,7 +106,7 @@ pub struct Wires {
 struct Queue {
     queue: Ring<InFlight>,
     /// Time of the last entry.
-    back: u64,
+    back: Time,
     /// Packets taken out so far.
     taken: usize,
 }
@@ -116,12 +116,12 @@ impl Wires {
     pub fn new(lanes: usize) -> Wires {
         let lanes = lanes.min(MAX_LANES);
         Wires {
-            head_time: u64::MAX,
+            head_time: Time::NEVER,
             head: lanes,
-            heads: [[u64::MAX; GROUP]; 2],
-            lanes: (0..lanes).map(|_| Queue { queue: Ring::default(), back: 0, taken: 0 }).collect(),
+            heads: [[Time::NEVER; GROUP]; 2],
+            lanes: (0..lanes).map(|_| Queue { queue: Ring::default(), back: Time::ZERO, taken: 0 }).collect(),
             calendar: Calendar::new(),
-            now: 0,
+            now: Time::ZERO,
         }
     }
 
@@ -137,14 +137,14 @@ impl Wires {
     /// When the next packet arrives; [`Time::NEVER`] if none is in flight.
     #[inline]
     pub fn head_time(&self) -> Time {
-        Time::from_ns(self.head_time)
+        self.head_time
     }
 
     /// Puts a packet in flight, into `lane` if that is one and if it arrives after what is there. It must not arrive before
     /// the last one that was taken out. The lane changes nothing but the cost.
     #[inline(always)]
     pub fn insert(&mut self, entry: InFlight, lane: Lane) {
-        let time = entry.time.as_ns();
+        let time = entry.time;
         debug_assert!(time >= self.now, "a packet arrives in the past");
         let into = match self.lanes.get_mut(lane.index()) {
             Some(l) if l.back < time || (l.back == time && l.goes_last(&entry)) => {
@@ -196,7 +196,7 @@ impl Wires {
         }
         self.head = head;
         self.head_time = best;
-        if best == entry.time.as_ns() { self.settle_tie(entry, from) } else { entry }
+        if best == entry.time { self.settle_tie(entry, from) } else { entry }
     }
 
     #[inline(always)]
@@ -207,7 +207,7 @@ impl Wires {
         } else {
             (self.calendar.pop(), self.calendar.head())
         };
-        self.heads[from / GROUP % 2][from % GROUP] = next.map_or(u64::MAX, |e| e.time.as_ns());
+        self.heads[from / GROUP % 2][from % GROUP] = next.map_or(Time::NEVER, |e| e.time);
         entry
     }
 
@@ -220,7 +220,7 @@ impl Wires {
             Some(lane) => lane.queue.front(),
             None => self.calendar.head(),
         };
-        let tied = (0..=self.lanes.len()).filter(|&i| self.heads[i / GROUP % 2][i % GROUP] == taken.time.as_ns());
+        let tied = (0..=self.lanes.len()).filter(|&i| self.heads[i / GROUP % 2][i % GROUP] == taken.time);
         let Some((first, i)) = tied.filter_map(|i| Some((head(i)?.key(), i))).min() else { return taken };
         if taken.key() < first {
             return taken;
@@ -232,7 +232,7 @@ impl Wires {
         } else {
             self.calendar.insert(taken, self.now);
         }
-        self.heads[from / GROUP % 2][from % GROUP] = taken.time.as_ns();
+        self.heads[from / GROUP % 2][from % GROUP] = taken.time;
         self.head = from;
         entry
     }
@@ -246,8 +246,8 @@ impl Wires {
 /// The least of a group and where it is. Which it will be cannot be guessed, so this is written to compile without jumps:
 /// in rounds, and without a loop.
 #[inline(always)]
-fn earliest(times: &[u64; GROUP]) -> (u64, usize) {
-    let earlier = |a: (u64, usize), b: (u64, usize)| if b.0 < a.0 { b } else { a };
+fn earliest(times: &[Time; GROUP]) -> (Time, usize) {
+    let earlier = |a: (Time, usize), b: (Time, usize)| if b.0 < a.0 { b } else { a };
     let pair = |i: usize| earlier((times[i], i), (times[i + 1], i + 1));
     earlier(earlier(pair(0), pair(2)), earlier(pair(4), pair(6)))
 }
@@ -298,11 +298,11 @@ struct Calendar {
     spare: Vec<Vec<InFlight>>,
     /// For the review: arrivals until the next one, the time of the last, the longest flight since.
     until_review: u64,
-    reviewed_at: u64,
+    reviewed_at: Time,
     reviewed_period: u64,
-    longest: u64,
+    longest: Span,
     /// The time up to which all arrivals have been taken out.
-    now: u64,
+    now: Time,
 }
 
 impl Calendar {
@@ -319,13 +319,18 @@ impl Calendar {
             far: BinaryHeap::new(),
             spare: Vec::new(),
             until_review: REVIEW_EVERY,
-            reviewed_at: 0,
+            reviewed_at: Time::ZERO,
             reviewed_period: REVIEW_EVERY,
-            longest: 0,
-            now: 0,
+            longest: Span::ZERO,
+            now: Time::ZERO,
         }
     }
 
+    /// The number of the bucket of a time.
+    #[inline]
+    fn day(&self, time: Time) -> u64 {
+        time.as_ns() >> self.shift
+    }
     fn len(&self) -> usize {
         self.current.len() - self.cursor + self.in_buckets + self.far.len()
     }
@@ -341,14 +346,15 @@ impl Calendar {
 
     /// `now`: when the last arrival was, here or on a lane.
     #[inline(never)]
-    fn insert(&mut self, entry: InFlight, now: u64) {
-        if now >> self.shift != self.base_day {
-            self.set_base(now >> self.shift);
+    fn insert(&mut self, entry: InFlight, now: Time) {
+        let today = self.day(now);
+        if today != self.base_day {
+            self.set_base(today);
             self.find_head();
         }
         self.now = now;
-        let day = entry.time.as_ns() >> self.shift;
-        self.longest = self.longest.max(entry.time.as_ns() - now);
+        let day = self.day(entry.time);
+        self.longest = self.longest.max(entry.time.since(now));
         if day > self.current_day && day - self.base_day < self.buckets.len() as u64 {
             self.push(day, entry);
             if self.cursor == self.current.len() {
@@ -408,7 +414,7 @@ impl Calendar {
         }
         let entry = self.current[self.cursor];
         self.cursor += 1;
-        self.now = entry.time.as_ns();
+        self.now = entry.time;
         if self.base_day != self.current_day {
             self.set_base(self.current_day);
         }
@@ -426,8 +432,8 @@ impl Calendar {
     #[cold]
     fn pop_far(&mut self) -> InFlight {
         let Reverse(entry) = self.far.pop().expect("a packet is in flight");
-        self.now = entry.time.as_ns();
-        let day = entry.time.as_ns() >> self.shift;
+        self.now = entry.time;
+        let day = self.day(entry.time);
         self.current.clear();
         self.cursor = 0;
         self.current_day = day;
@@ -447,7 +453,7 @@ impl Calendar {
 
     fn take_in_far(&mut self) {
         while let Some(&Reverse(entry)) = self.far.peek() {
-            let day = entry.time.as_ns() >> self.shift;
+            let day = self.day(entry.time);
             if day - self.base_day >= self.buckets.len() as u64 {
                 break;
             }
@@ -493,12 +499,12 @@ impl Calendar {
     #[cold]
     #[inline(never)]
     fn review(&mut self) {
-        let gap = (self.now - self.reviewed_at) / self.reviewed_period;
+        let gap = self.now.since(self.reviewed_at).as_ns() / self.reviewed_period;
         let ideal = u64::BITS - gap.saturating_mul(TARGET_PER_BUCKET).leading_zeros();
         let shift = if ideal.abs_diff(self.shift) > 1 { ideal.clamp(1, 40) } else { self.shift };
         let len = self.len() as u64;
         // Room for the longest flight, but not for a few stragglers at the price of many empty buckets.
-        let wanted = (self.longest >> shift).saturating_add(2).min((8 * len).max(MIN_BUCKETS as u64));
+        let wanted = (self.longest.as_ns() >> shift).saturating_add(2).min((8 * len).max(MIN_BUCKETS as u64));
         let wanted = index(wanted.next_power_of_two()).clamp(MIN_BUCKETS, MAX_BUCKETS);
         if shift != self.shift || wanted > self.buckets.len() || 8 * wanted <= self.buckets.len() {
             self.rebuild(shift, wanted);
@@ -506,7 +512,7 @@ impl Calendar {
         self.reviewed_at = self.now;
         self.reviewed_period = REVIEW_EVERY.max(len);
         self.until_review = self.reviewed_period;
-        self.longest = 0;
+        self.longest = Span::ZERO;
     }
 
     fn rebuild(&mut self, shift: u32, buckets: usize) {
@@ -527,10 +533,10 @@ impl Calendar {
         self.buckets.resize_with(buckets, Vec::new);
         self.occupied.clear();
         self.occupied.resize(buckets / 64, 0);
-        self.base_day = self.now >> shift;
+        self.base_day = self.day(self.now);
         self.current_day = self.base_day;
         for entry in all {
-            let day = entry.time.as_ns() >> shift;
+            let day = self.day(entry.time);
             if day - self.base_day < buckets as u64 { self.push(day, entry) } else { self.far.push(Reverse(entry)) }
         }
         self.spare.truncate(self.len());

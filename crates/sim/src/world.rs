@@ -445,10 +445,10 @@ impl World {
             recorded.extend(channel.frames().drain(..).map(|frame| (c, frame)));
         }
         // Those of one channel are in order already.
-        recorded.sort_by_key(|(_, frame)| frame.time_ns);
+        recorded.sort_by_key(|(_, frame)| frame.time);
         let mut frames = recorded.drain(..).peekable();
         for captured in self.captured.drain(..) {
-            while let Some((channel, frame)) = frames.next_if(|(_, f)| f.time_ns <= captured.time.as_ns()) {
+            while let Some((channel, frame)) = frames.next_if(|(_, f)| f.time <= captured.time) {
                 sink.frame(channel, &frame);
             }
             sink.packet(&captured);

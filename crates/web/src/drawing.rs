@@ -133,13 +133,13 @@ impl CaptureSink for Drawing {
 
     fn frame(&mut self, channel: ChannelId, frame: &FrameRecord) {
         if self.frames.count() >= MOST_ROWS {
-            self.frames_until = self.frames_until.min(Time::from_ns(frame.time_ns));
+            self.frames_until = self.frames_until.min(frame.time);
             return;
         }
         let node = |radio: usize| self.node_of[channel.index()].get(radio).map_or(NONE, |node| node.0);
         let packet = frame.packet.as_ref();
         self.frames.push(FrameRow {
-            time_s: Time::from_ns(frame.time_ns).as_secs_f64(),
+            time_s: frame.time.as_secs_f64(),
             channel: channel.0,
             kind: match frame.kind {
                 FrameKind::Data => 0,

@@ -2,6 +2,7 @@ use proptest::prelude::{prop_assert, prop_assert_eq, proptest};
 use rand::RngExt;
 
 use super::{Purpose, Rng, Stream, coin, stream};
+use crate::units::Time;
 
 proptest! {
     #[test]
@@ -29,7 +30,7 @@ proptest! {
 
     #[test]
     fn coins_of_two_components_and_of_two_seeds_fall_independently(seed: u64, component in 0u64..1 << 40) {
-        let fall = |seed, component| (0..64).fold(0u64, |all, t| all << 1 | u64::from(coin(seed, component, Purpose::LinkTie, 1000 * t)));
+        let fall = |seed, component| (0..64).fold(0u64, |all, t| all << 1 | u64::from(coin(seed, component, Purpose::LinkTie, Time::from_ns(1000 * t))));
         let coins = fall(seed, component);
         // Binomial(64, 1/2): outside of 6..58 once in 10^10.
         for others in [fall(seed ^ 1, component), fall(seed, component ^ 1)] {

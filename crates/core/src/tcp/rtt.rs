@@ -96,14 +96,13 @@ impl RttEstimator {
     }
 
     /// The exact average alone.
-    fn on_exact(&mut self, rtt: Span) -> u64 {
+    fn on_exact(&mut self, rtt: Span) {
         let exact = rtt.as_ns().max(1);
         self.srtt_exact_ns = if self.srtt_exact_ns == 0 {
             exact
         } else {
             self.srtt_exact_ns.wrapping_add_signed((signed64(exact) - signed64(self.srtt_exact_ns)) / 8)
         };
-        exact
     }
 
     /// A round trip that a counter of `timer_tick` showed as `counter`, which starts at 1: `tcp_xmit_timer` of the

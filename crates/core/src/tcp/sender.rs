@@ -350,26 +350,26 @@ impl Sender {
     pub fn stats_at(&self, now: Time) -> SenderStats {
         let (open, cwnd) = self.uncounted(now);
         SenderStats {
-            open_ns: self.stats.open_ns + open,
+            open_ns: self.stats.open_ns + open.as_ns(),
             cwnd_segment_ns: self.stats.cwnd_segment_ns + cwnd,
             ..self.stats
         }
     }
 
     /// Since the counters were last brought up to date: time open, and cwnd over it.
-    fn uncounted(&self, now: Time) -> (u64, u128) {
+    fn uncounted(&self, now: Time) -> (Span, u128) {
         if !matches!(self.state, State::SynSent | State::Established) {
-            return (0, 0);
+            return (Span::ZERO, 0);
         }
-        let span = now.since(self.counted_until).as_ns();
-        (span, u128::from(self.window.cwnd) * u128::from(span))
+        let span = now.since(self.counted_until);
+        (span, u128::from(self.window.cwnd) * u128::from(span.as_ns()))
     }
 
     /// Before anything changes at `now`.
     #[inline]
     fn count_until(&mut self, now: Time) {
         let (open, cwnd) = self.uncounted(now);
-        self.stats.open_ns += open;
+        self.stats.open_ns += open.as_ns();
         self.stats.cwnd_segment_ns += cwnd;
         self.counted_until = now;
         self.path.now = now;

@@ -3,6 +3,7 @@
 use super::ids::{AirLinkId, RadioId};
 use super::phy::Mode;
 use crate::packet::Packet;
+use crate::units::Time;
 
 /// Access categories, lowest priority first (IEEE 802.11-2020 10.2.4.2).
 #[derive(
@@ -112,9 +113,9 @@ pub struct AirStats {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PpduRecord {
     /// When it began.
-    pub start_ns: u64,
+    pub start: Time,
     /// When it ended.
-    pub end_ns: u64,
+    pub end: Time,
     /// Index of the link within the channel.
     pub link: AirLinkId,
     /// Its access category.
@@ -160,7 +161,7 @@ pub enum FrameKind {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FrameRecord {
     /// End of the frame's PPDU: when a card would report it.
-    pub time_ns: u64,
+    pub time: Time,
     /// Its kind.
     pub kind: FrameKind,
     /// Radios: who sent it and whom it is for.

@@ -181,7 +181,7 @@ impl Monitor {
             out.extend_from_slice(&[0, 0, 0, 0]); // coding, group, partial AID
         }
         align(out, start, 8);
-        out.extend_from_slice(&(frame.time_ns / 1000).to_le_bytes());
+        out.extend_from_slice(&(frame.time.as_ns() / 1000).to_le_bytes());
         out.extend_from_slice(&0u16.to_le_bytes()); // accuracy: not stated
         let (microseconds, end_of_ppdu) = (0x01, 0x20);
         out.push(microseconds | end_of_ppdu);

@@ -1,7 +1,7 @@
 //! Tables of what happens in the air: per link, over time, per PPDU.
 
 use airtcp_core::table;
-use airtcp_core::units::Time;
+use airtcp_core::units::{Span, Time};
 use airtcp_core::wifi::phy::Mode;
 use airtcp_core::wifi::{Ac, AirStats, PpduRecord};
 
@@ -124,8 +124,9 @@ impl AirRow {
         channel: &str,
         first: &AirStats,
         last: &AirStats,
-        period_ns: f64,
+        period: Span,
     ) -> AirRow {
+        let period_ns = period.as_ns() as f64;
         let s = since(first, last);
         let is_down = spec.air.is_some_and(|air| air.down);
         AirRow {
@@ -172,10 +173,11 @@ impl AirSample {
         now: Time,
         link: LinkId,
         (first, last): (&AirStats, &AirStats),
-        period_ns: f64,
+        period: Span,
         snr_db: f32,
         best: Mode,
     ) -> AirSample {
+        let period_ns = period.as_ns() as f64;
         let s = since(first, last);
         AirSample {
             time_s: now.as_secs_f64(),
@@ -204,8 +206,8 @@ impl PpduRow {
             Ac::Vo => "vo",
         };
         PpduRow {
-            start_s: Time::from_ns(p.start_ns).as_secs_f64(),
-            duration_us: (p.end_ns - p.start_ns) as f64 * 1e-3,
+            start_s: p.start.as_secs_f64(),
+            duration_us: p.end.since(p.start).as_ns() as f64 * 1e-3,
             link: link.0,
             ac: ac.into(),
             mode: p.mode.name().to_string().into(),
@@ -304,7 +306,7 @@ mod tests {
     #[test]
     fn a_row_counts_between_two_snapshots() {
         let (first, last) = stats();
-        let row = AirRow::new(LinkId(4), &link(false), "36", &first, &last, 2e9);
+        let row = AirRow::new(LinkId(4), &link(false), "36", &first, &last, Span::from_secs(2));
         let want = AirRow {
             link: 4,
             name: "sta[0]->ap".into(),
@@ -334,13 +336,13 @@ mod tests {
             held_max_packets: 25,
         };
         assert_eq!(row, want);
-        assert_eq!(AirRow::new(LinkId(4), &link(true), "36", &first, &last, 2e9).direction, "down");
+        assert_eq!(AirRow::new(LinkId(4), &link(true), "36", &first, &last, Span::from_secs(2)).direction, "down");
     }
 
     #[test]
     fn what_did_not_happen_is_nan() {
         let (_, last) = stats();
-        let row = AirRow::new(LinkId(0), &link(false), "36", &last, &last, 0.0);
+        let row = AirRow::new(LinkId(0), &link(false), "36", &last, &last, Span::ZERO);
         for value in
             [row.mac_rate_mean_bps, row.mpdu_error_rate, row.mpdus_per_ppdu, row.airtime, row.held_mean_packets]
         {
@@ -354,7 +356,8 @@ mod tests {
         let (first, last) = stats();
         let phy = PhyConfig::of(Standard::N);
         let best = phy.mode_of_mcs(7).unwrap();
-        let sample = AirSample::new(Time::from_ns(3_000_000_000), LinkId(2), (&first, &last), 1e9, 21.5, best);
+        let sample =
+            AirSample::new(Time::from_ns(3_000_000_000), LinkId(2), (&first, &last), Span::from_secs(1), 21.5, best);
         assert_eq!((sample.time_s, sample.airtime, sample.held_packets), (3.0, 0.5, 7));
         assert_eq!((sample.mac_rate_mean_bps, sample.held_mean_packets), (15_600_000.0, 4.0));
         assert_eq!((sample.delivered_bytes, sample.snr_db), (18 * 1500, 21.5));
@@ -365,8 +368,8 @@ mod tests {
     fn ppdus_keep_what_was_recorded() {
         let mode = PhyConfig::of(Standard::G).modes().into_iter().max_by_key(|m| m.rate()).unwrap();
         let record = PpduRecord {
-            start_ns: 1_500_000_000,
-            end_ns: 1_500_248_000,
+            start: Time::from_ns(1_500_000_000),
+            end: Time::from_ns(1_500_248_000),
             link: airtcp_core::wifi::AirLinkId(3),
             ac: Ac::Vo,
             mode,

@@ -190,11 +190,12 @@ fn spread(
 /// the earliest, and that must not be before the end of the other's step. With `lead` for how far parts are ahead:
 /// `window <= delay + lead(from) - lead(to)`.
 fn longest_window(delays: &[Vec<Option<Span>>]) -> Option<(Span, Vec<Span>)> {
-    let longest = delays.iter().flatten().flatten().map(|d| d.as_ns()).max().unwrap_or(1_000_000_000);
-    let (mut fits, mut too_long) = (0u64, longest.saturating_add(1));
-    let mut leads = leads(delays, 0)?;
-    while too_long - fits > 1 {
-        let middle = fits + (too_long - fits) / 2;
+    let longest = delays.iter().flatten().flatten().copied().max().unwrap_or(Span::from_secs(1));
+    let ns = Span::from_ns(1);
+    let (mut fits, mut too_long) = (Span::ZERO, longest + ns);
+    let mut leads = leads(delays, fits)?;
+    while too_long.saturating_sub(fits) > ns {
+        let middle = fits + too_long.saturating_sub(fits) / 2;
         match self::leads(delays, middle) {
             Some(found) => (fits, leads) = (middle, found),
             None => too_long = middle,
@@ -202,18 +203,18 @@ fn longest_window(delays: &[Vec<Option<Span>>]) -> Option<(Span, Vec<Span>)> {
     }
     let ahead = leads.iter().copied().max()?;
     let behind = leads.iter().map(|lead| Span::from_ns(ahead.abs_diff(*lead))).collect();
-    (fits > 0).then_some((Span::from_ns(fits), behind))
+    (!fits.is_zero()).then_some((fits, behind))
 }
 
 /// A lead for each part with which that window is not too long (Bellman and Ford).
-fn leads(delays: &[Vec<Option<Span>>], window: u64) -> Option<Vec<i64>> {
+fn leads(delays: &[Vec<Option<Span>>], window: Span) -> Option<Vec<i64>> {
     let mut leads = vec![0i64; delays.len()];
     for _ in 0..=delays.len() {
         let mut is_settled = true;
         for (from, row) in delays.iter().enumerate() {
             for (to, delay) in row.iter().enumerate() {
                 let Some(delay) = delay else { continue };
-                let most = leads[from].saturating_add_unsigned(delay.as_ns()).saturating_sub_unsigned(window);
+                let most = leads[from].saturating_add_unsigned(delay.as_ns()).saturating_sub_unsigned(window.as_ns());
                 if leads[to] > most {
                     leads[to] = most;
                     is_settled = false;

@@ -65,7 +65,6 @@ impl World {
             }
         };
         let warm_at = Time::ZERO + self.spec.warmup;
-        let period_ns = period.as_ns() as f64;
         let mut own_tables = traffic::tables();
         let mut reported = Vec::new();
         for i in 0..self.flows.len() {
@@ -86,7 +85,7 @@ impl World {
         (self.flows, self.pool, self.place_of) = (Vec::new(), Pool::default(), Vec::new());
         (self.wires, self.timeline) = (Wires::new(0), Timeline::new(1));
         let link_rows: Vec<LinkRow> = LinkId::all(self.links.lines.len())
-            .map(|id| self.link_row(id, &first.links[id.index()], &last.links[id.index()], period_ns))
+            .map(|id| self.link_row(id, &first.links[id.index()], &last.links[id.index()], period))
             .collect();
         let air_rows: Vec<AirRow> = self
             .air
@@ -95,7 +94,7 @@ impl World {
             .map(|(link, (first, last))| {
                 let spec = &self.spec.links[link.index()];
                 let channel = spec.air.map_or("", |air| &self.spec.channels[air.channel.index()].name);
-                AirRow::new(link, spec, channel, first, last, period_ns)
+                AirRow::new(link, spec, channel, first, last, period)
             })
             .collect();
         let summary = self.summary(&reported, &link_rows, &air_rows);
@@ -176,7 +175,8 @@ impl World {
         }
     }
 
-    fn link_row(&self, id: LinkId, first: &LinkTotals, last: &LinkTotals, period_ns: f64) -> LinkRow {
+    fn link_row(&self, id: LinkId, first: &LinkTotals, last: &LinkTotals, period: Span) -> LinkRow {
+        let period_ns = period.as_ns() as f64;
         let spec = &self.spec.links[id.index()];
         let arrived_packets = last.arrived_packets - first.arrived_packets;
         let dropped_overflow = last.dropped_overflow - first.dropped_overflow;

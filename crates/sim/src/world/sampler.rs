@@ -95,7 +95,8 @@ impl World {
                 timeouts: stats.timeouts,
             });
         }
-        let period = now.since(sampler.last_at).as_ns() as f64;
+        let period = now.since(sampler.last_at);
+        let period_ns = period.as_ns() as f64;
         // Looking through all that is in flight is for links that ask for it.
         let some_fused = sampler.links.iter().any(|&l| self.links.is_fused(l));
         let ahead = if some_fused { self.links.ahead(self.wires.iter(), &self.hops, now, false) } else { Vec::new() };
@@ -114,8 +115,8 @@ impl World {
                 dropped_packets: dropped(&totals) - dropped(last),
                 marked_packets: totals.marked - last.marked,
                 forwarded_packets: totals.forwarded_packets - last.forwarded_packets,
-                utilisation: ratio((totals.busy_ns - last.busy_ns) as f64, period),
-                queue_mean_packets: ratio((totals.queue_packet_ns - last.queue_packet_ns) as f64, period),
+                utilisation: ratio((totals.busy_ns - last.busy_ns) as f64, period_ns),
+                queue_mean_packets: ratio((totals.queue_packet_ns - last.queue_packet_ns) as f64, period_ns),
                 drop_probability: self.links.drop_probability(link).unwrap_or(f64::NAN),
             });
             *last = totals;

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::process::Command;
 
 use airtcp_core::packet::{FlowId, Kind, Packet};
+use airtcp_core::units::Time;
 use airtcp_core::wifi::phy::{Mode, PhyConfig, Standard, Width};
 use airtcp_core::wifi::{Ac, FrameKind, FrameRecord, RadioId};
 use airtcp_sim::capture::{CaptureSink, HEADERS_ONLY, PcapngWriter, WHOLE_PACKETS};
@@ -94,7 +95,7 @@ fn read(file: &[u8]) -> Vec<(u32, u64, Vec<u8>, u32)> {
 
 fn frame(kind: FrameKind, from: u16, to: u16, mode: Mode) -> FrameRecord {
     FrameRecord {
-        time_ns: 1_234_567_891,
+        time: Time::from_ns(1_234_567_891),
         kind,
         from: RadioId(from),
         to: RadioId(to),

@@ -43,10 +43,10 @@ fn radio(standard: Standard, rate: FixedConfig) -> RadioConfig {
 }
 
 /// Estimated airtime of all frames below a radio's queues, where it is booked.
-fn pending_ns(transmit: &AnyTransmit) -> u64 {
+fn pending(transmit: &AnyTransmit) -> Span {
     match transmit {
-        AnyTransmit::Mac80211(path) => path.pending_ns,
-        AnyTransmit::Qdisc(_) => 0,
+        AnyTransmit::Mac80211(path) => path.pending,
+        AnyTransmit::Qdisc(_) => Span::ZERO,
     }
 }
 
@@ -339,6 +339,6 @@ fn an_rts_is_not_answered_while_the_nav_is_set() {
         assert_eq!(rig.delivered[2].len(), usize::from(other_sends));
         let own = rig.channel.mac.ppdus.iter().find(|ppdu| ppdu.link == AirLinkId(0)).unwrap();
         let other = rig.channel.mac.ppdus.iter().find(|ppdu| ppdu.link == AirLinkId(2));
-        assert!(other.is_none_or(|other| own.start_ns > other.end_ns), "{own:?} {other:?}");
+        assert!(other.is_none_or(|other| own.start > other.end), "{own:?} {other:?}");
     }
 }

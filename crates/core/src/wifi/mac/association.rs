@@ -141,7 +141,7 @@ impl SimMac {
         let link = session.link;
         let l = &mut self.links[link.index()];
         let radio = &mut self.radios[l.from.index()];
-        self.transmits[l.from.index()].on_released(ac, session.receiver, mpdu.airtime_ns);
+        self.transmits[l.from.index()].on_released(ac, session.receiver, mpdu.airtime());
         radio.queues[ac.index()].driver_count -= 1;
         l.release(now, mpdu.size);
         let goes_back =

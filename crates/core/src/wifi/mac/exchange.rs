@@ -296,8 +296,8 @@ impl SimMac {
         }
         if self.trace.ppdus && x.is_data_sent {
             self.ppdus.push(PpduRecord {
-                start_ns: x.data_start.as_ns(),
-                end_ns: (x.data_start + x.data).as_ns(),
+                start: x.data_start,
+                end: x.data_start + x.data,
                 link: link_id,
                 ac,
                 mode: x.mode,
@@ -423,7 +423,7 @@ impl SimMac {
             if mpdu.reports() {
                 out.release(mpdu.flow, mpdu.payload);
             }
-            self.transmits[r].on_released(ac, session.receiver, mpdu.airtime_ns);
+            self.transmits[r].on_released(ac, session.receiver, mpdu.airtime());
         }
         session.put_back(&self.failed);
         // [IEEE80211-10.25.6.7-2]

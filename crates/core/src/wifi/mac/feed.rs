@@ -1,9 +1,9 @@
 //! From the host's queues to PPDUs that wait for the air.
 
-use super::originator::{Mpdu, Session};
+use super::originator::{MOST_BOOKED, Mpdu, Session};
 use super::{Link, NEVER, SimMac};
 use crate::packet::{PacketId, Pool};
-use crate::units::Time;
+use crate::units::{Span, Time};
 use crate::wifi::channel::AirOutputs;
 use crate::wifi::ids::{RadioId, SessionId};
 use crate::wifi::medium::{Medium, Signals};
@@ -79,7 +79,7 @@ impl SimMac {
             };
             let next = self.transmits[r].dequeue(now, ac, &airtime, pool, &mut self.drops);
             self.account(now, pool, out);
-            let Some((id, airtime_ns)) = next else { return };
+            let Some((id, airtime)) = next else { return };
             let tag = self.session_of[id.0 as usize];
             let (mut to, report) = (tag.session(), tag.reports());
             if self.sessions[to.index()].is_over {
@@ -96,7 +96,7 @@ impl SimMac {
             if report && orphans {
                 out.release(packet.flow, packet.len);
             }
-            let mpdu = Mpdu::new(id, packet, report && !orphans, airtime_ns);
+            let mpdu = Mpdu::new(id, packet, report && !orphans, airtime);
             let queue = &mut self.radios[r].queues[ac.index()];
             queue.driver_count += 1;
             self.sessions[to.index()].fresh.push_back(mpdu);
@@ -151,7 +151,7 @@ impl SimMac {
             let fetch = |session: &mut Session| {
                 let Some(packet) = transmit.fetch(now, ac, session.receiver, pool, drops) else { return false };
                 let reports = tags[packet.0 as usize].reports();
-                session.fresh.push_back(Mpdu::new(packet, &pool[packet], reports, 0));
+                session.fresh.push_back(Mpdu::new(packet, &pool[packet], reports, Span::ZERO));
                 fetched += 1;
                 true
             };
@@ -190,6 +190,6 @@ impl SimMac {
 }
 
 /// Airtime of a packet at the mode that rate control thinks best, its share of the overhead left out: what AQL counts.
-fn airtime_estimate(size: u16, link: &Link) -> u32 {
-    u32::try_from(link.rate.best().rate().time_for(u64::from(size)).as_ns()).unwrap_or(u32::MAX)
+fn airtime_estimate(size: u16, link: &Link) -> Span {
+    link.rate.best().rate().time_for(u64::from(size)).min(MOST_BOOKED)
 }

@@ -6,9 +6,13 @@ use std::collections::VecDeque;
 use super::rate::RateSeries;
 use super::reorder::ReorderBuffer;
 use super::transmit::Receiver;
+use crate::convert::saturate32;
 use crate::packet::{FlowId, Kind, Packet, PacketId};
 use crate::units::{Seq12, Span};
 use crate::wifi::ids::{AirLinkId, SessionId};
+
+/// The longest airtime that is booked for a packet.
+pub(super) const MOST_BOOKED: Span = Span::from_ns(u32::MAX as u64);
 
 /// A packet on its way through the radio.
 #[derive(Debug, Clone, Copy)]
@@ -23,8 +27,8 @@ pub(in crate::wifi) struct Mpdu {
     /// Retries counted against the driver's limit.
     pub retries: u8,
     flags: u8,
-    /// What AQL has booked for it.
-    pub airtime_ns: u32,
+    /// What AQL has booked for it, in 32 bits so that an MPDU is no larger: see [`MOST_BOOKED`].
+    airtime_ns: u32,
 }
 
 impl Mpdu {
@@ -33,11 +37,16 @@ impl Mpdu {
     const REPORT: u8 = 4;
     const SENT: u8 = 8;
 
-    pub(in crate::wifi) fn new(id: PacketId, packet: &Packet, report: bool, airtime_ns: u32) -> Mpdu {
+    pub(in crate::wifi) fn new(id: PacketId, packet: &Packet, report: bool, airtime: Span) -> Mpdu {
         let is_tcp = packet.kind == Kind::Tcp;
         let flags = if is_tcp { Mpdu::TCP } else { 0 } | if report { Mpdu::REPORT } else { 0 };
         let (flow, size, payload) = (packet.flow, packet.size, packet.len);
+        let airtime_ns = saturate32(airtime.as_ns());
         Mpdu { packet: id, flow, sn: Seq12::new(0), size, payload, retries: 0, flags, airtime_ns }
+    }
+    /// What AQL has booked for it.
+    pub(in crate::wifi) fn airtime(&self) -> Span {
+        Span::from_ns(u64::from(self.airtime_ns))
     }
     /// A correct copy has reached the recipient: the packet is no longer the sender's.
     pub(in crate::wifi) fn has_arrived(&self) -> bool {

@@ -30,7 +30,7 @@ impl SimMac {
             }
         }
         self.frames.push(FrameRecord {
-            time_ns: now.as_ns(),
+            time: now,
             kind: frame.kind,
             from: frame.from,
             to: frame.to,
@@ -77,7 +77,7 @@ pub(super) fn record_data(
 ) {
     let duration_us = if common.response.is_zero() { 0 } else { micros(common.response + Span::from_us(16)) };
     let record = FrameRecord {
-        time_ns: common.now.as_ns(),
+        time: common.now,
         kind: FrameKind::BlockAckRequest,
         from: plan.from,
         to: common.to,

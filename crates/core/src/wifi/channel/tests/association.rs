@@ -152,7 +152,7 @@ impl Visit {
             let dropped = s.dropped_overflow + s.dropped_early;
             assert_eq!(s.arrived_packets, s.delivered_packets + lost + dropped + s.handed_back, "link {link}");
         }
-        assert!(self.channel.mac.transmits.iter().all(|t| pending_ns(t) == 0));
+        assert!(self.channel.mac.transmits.iter().all(|t| pending(t).is_zero()));
         for radio in &self.channel.mac.radios {
             assert!(radio.queues.iter().all(|q| q.driver_count == 0));
         }

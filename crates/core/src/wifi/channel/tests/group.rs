@@ -62,7 +62,7 @@ fn each_station_hears_it_once_at_the_lowest_basic_rate_and_nobody_answers() {
         let t = &rig.channel.mac.radios[2].timing;
         let bytes = rig.channel.mac.radios[2].framing.mpdu_bytes(1500);
         let ppdu = &rig.channel.mac.ppdus[0];
-        assert_eq!(ppdu.end_ns - ppdu.start_ns, t.ppdu(frame.mode, bytes).as_ns());
+        assert_eq!(ppdu.end.since(ppdu.start), t.ppdu(frame.mode, bytes));
         assert_eq!(rig.channel.stats(AirLinkId(4), Time::from_ns(rig.now)).held_packets, 0);
     }
 }

@@ -113,27 +113,27 @@ impl Watch {
     /// AQL: what is booked is what is below the queues, and never more than the bound and one packet.
     fn check_airtime(&self) {
         let c = &self.channel.mac;
-        let mut booked = vec![0u64; c.radios.len()];
+        let mut booked = vec![Span::ZERO; c.radios.len()];
         for (id, s) in c.sessions.iter().enumerate() {
             let from = c.links[s.link.index()].from.index();
             let formed = c.radios[from].queues.iter().flat_map(|q| &q.formed).filter(|p| p.session.index() == id);
             let mpdus = s.fresh.iter().chain(&s.again).chain(formed.flat_map(|p| &p.mpdus));
-            let sum: u64 = mpdus.map(|m| u64::from(m.airtime_ns)).sum();
+            let sum = mpdus.fold(Span::ZERO, |sum, m| sum + m.airtime());
             booked[from] += sum;
             let now = c.links[s.link.index()].sessions.map(|now| now.is_some_and(|now| now.index() == id));
             let Some(ac) = Ac::ALL.into_iter().find(|ac| now[ac.index()]) else { continue };
             if let AnyTransmit::Mac80211(path) = &c.transmits[from] {
-                assert_eq!(path.pending_ns_of(ac, s.receiver), sum);
+                assert_eq!(path.pending_of(ac, s.receiver), sum);
             }
             if let TransmitConfig::Mac80211(path) = &c.radios[from].config.transmit {
                 if path.has_aql() {
                     // The slowest mode there is, 1500 bytes at 1 Mbit/s.
-                    assert!(sum <= path.aql_high.as_ns() + 12_000_000);
+                    assert!(sum <= path.aql_high + Span::from_ms(12));
                 }
             }
         }
         for (transmit, booked) in c.transmits.iter().zip(booked) {
-            assert_eq!(pending_ns(transmit), booked);
+            assert_eq!(pending(transmit), booked);
         }
     }
 
@@ -361,7 +361,7 @@ proptest! {
             let most = if from.aggregates() { from.aggregation.max_frames } else { 1 };
             prop_assert!(p.mpdus <= most);
             prop_assert!(p.mpdus <= 1 || p.psdu_bytes <= from.aggregation.max_bytes);
-            prop_assert!(p.mpdus <= 1 || p.end_ns - p.start_ns <= from.aggregation.max_duration.as_ns());
+            prop_assert!(p.mpdus <= 1 || p.end.since(p.start) <= from.aggregation.max_duration);
             prop_assert!(p.received + p.legible <= p.mpdus.max(1));
         }
         for (_, link, _, fate) in &w.story {

@@ -18,30 +18,26 @@ fn a_txop_bounds_its_ampdus_and_holds_several_of_them() {
     }
     rig.drain();
     let t = config.phy.timing();
-    let limit = rig.channel.mac.radios[0].edca[Ac::Vo as usize].txop.as_ns();
+    let limit = rig.channel.mac.radios[0].edca[Ac::Vo as usize].txop;
     let ppdus = &rig.channel.mac.ppdus;
     let mode = ppdus[0].mode;
-    let response_to =
-        |p: &PpduRecord| t.sifs.as_ns() + if p.mpdus > 1 { t.block_ack(p.mode).as_ns() } else { t.ack(p.mode).as_ns() };
+    let response_to = |p: &PpduRecord| t.sifs + if p.mpdus > 1 { t.block_ack(p.mode) } else { t.ack(p.mode) };
     // A TXOP: exchanges with no more than SIFS between them.
-    let (mut start, mut exchanges, mut several) = (ppdus[0].start_ns, 1, 0);
+    let (mut start, mut exchanges, mut several) = (ppdus[0].start, 1, 0);
     for pair in ppdus.windows(2) {
-        let answered_at = pair[0].end_ns + response_to(&pair[0]);
-        if pair[1].start_ns == answered_at + t.sifs.as_ns() {
+        let answered_at = pair[0].end + response_to(&pair[0]);
+        if pair[1].start == answered_at + t.sifs {
             exchanges += 1;
         } else {
-            assert!(pair[1].start_ns >= answered_at + t.aifs(2).as_ns(), "{pair:?}");
+            assert!(pair[1].start >= answered_at + t.aifs(2), "{pair:?}");
             several += u32::from(exchanges > 1);
-            (start, exchanges) = (pair[1].start_ns, 1);
+            (start, exchanges) = (pair[1].start, 1);
         }
-        let taken = pair[1].end_ns + response_to(&pair[1]) - start;
-        assert!(taken <= limit, "{taken} ns");
+        let taken = (pair[1].end + response_to(&pair[1])).since(start);
+        assert!(taken <= limit, "{taken:?}");
     }
     let fits = |n: &u32| {
-        t.ppdu(mode, n * timing::subframe_bytes(timing::mpdu_bytes(1500, true))).as_ns()
-            + t.sifs.as_ns()
-            + t.block_ack(mode).as_ns()
-            <= limit
+        t.ppdu(mode, n * timing::subframe_bytes(timing::mpdu_bytes(1500, true))) + t.sifs + t.block_ack(mode) <= limit
     };
     let most = (1..=8u32).filter(fits).max().unwrap();
     assert_eq!(ppdus.iter().map(|p| u32::from(p.mpdus)).max(), Some(most));
@@ -66,7 +62,7 @@ fn long_ampdus_fit_into_the_txop() {
         assert!(limit < config.aggregation.max_duration);
         for p in &rig.channel.mac.ppdus {
             let answer = t.sifs + t.block_ack(p.mode);
-            assert!(p.end_ns - p.start_ns + answer.as_ns() <= limit.as_ns(), "{bytes} bytes, {} MPDUs", p.mpdus);
+            assert!(p.end.since(p.start) + answer <= limit, "{bytes} bytes, {} MPDUs", p.mpdus);
             let longer = u32::from(p.mpdus + 1) * timing::subframe_bytes(timing::mpdu_bytes(bytes.into(), true));
             tight += u32::from(p.mpdus > 1 && t.ppdu(p.mode, longer) <= limit);
         }

@@ -52,8 +52,9 @@ fn one_saturated_station_sends_at_the_rate_that_the_airtime_allows() {
         let airtime_us = stats.ppdus * (preamble_us + DATA_US);
         assert_eq!(stats.airtime_ns, airtime_us * 1000, "nothing but data is on the air");
         for pair in rig.channel.mac.ppdus.windows(2) {
-            let gap_us = (pair[1].start_ns - pair[0].end_ns) / 1000;
-            assert_eq!((pair[1].start_ns - pair[0].end_ns) % 1000, 0);
+            let gap_ns = pair[1].start.since(pair[0].end).as_ns();
+            let gap_us = gap_ns / 1000;
+            assert_eq!(gap_ns % 1000, 0);
             assert_eq!((gap_us - space_us) % slot_us, 0);
             assert!((gap_us - space_us) / slot_us <= u64::from(cw_next));
         }
@@ -87,7 +88,7 @@ fn a_frame_leaves_at_once_if_the_medium_has_been_idle_long_enough() {
     rig.now = 12 * MS;
     rig.send(2);
     rig.saturate(0, 100 * MS);
-    let starts: Vec<u64> = rig.channel.mac.ppdus.iter().map(|p| p.start_ns).collect();
+    let starts: Vec<u64> = rig.channel.mac.ppdus.iter().map(|p| p.start.as_ns()).collect();
     let end = 10 * MS + 6_168_000;
     assert_eq!(starts[0], 10 * MS);
     let slots = (starts[1] - end - 60_000) / 23_000;

@@ -150,7 +150,7 @@ impl Mac80211Config {
     }
     pub(super) fn build(&self, _: &TransmitContext) -> Mac80211 {
         let aql = self.has_aql();
-        Mac80211 { config: self.clone(), aql, categories: Default::default(), pending_ns: 0 }
+        Mac80211 { config: self.clone(), aql, categories: Default::default(), pending: Span::ZERO }
     }
 }
 
@@ -181,8 +181,8 @@ pub struct Mac80211 {
     config: Mac80211Config,
     aql: bool,
     categories: [Category; 4],
-    /// Estimated airtime of all frames below the queues, ns.
-    pub(in crate::wifi) pending_ns: u64,
+    /// Estimated airtime of all frames below the queues.
+    pub(in crate::wifi) pending: Span,
 }
 
 #[derive(Debug, Default)]
@@ -206,8 +206,8 @@ struct Txq {
     active: Time,
     /// It was in the order when turns were last looked at.
     is_in_order: bool,
-    /// Estimated airtime of the frames below its queue, ns.
-    pending_ns: u64,
+    /// Estimated airtime of the frames below its queue.
+    pending: Span,
 }
 
 impl Txq {
@@ -215,7 +215,8 @@ impl Txq {
         now.since(self.active) <= Span::from_ms(100)
     }
     /// It is passed over so often; not oftener than until it has something left.
-    fn fill_up(&mut self, rounds: i64, quantum: i64) {
+    fn fill_up(&mut self, rounds: i64, quantum: Span) {
+        let quantum = signed64(quantum.as_ns());
         if self.deficit_ns < 0 {
             self.deficit_ns += rounds.min(-self.deficit_ns.div_euclid(quantum)) * quantum;
         }
@@ -229,10 +230,10 @@ impl Mac80211 {
             txq.deficit_ns -= signed64(airtime.as_ns());
         }
     }
-    /// Estimated airtime of a receiver's frames below its queue, ns.
+    /// Estimated airtime of a receiver's frames below its queue.
     #[cfg(test)]
-    pub(in crate::wifi) fn pending_ns_of(&self, ac: Ac, receiver: Receiver) -> u64 {
-        self.categories[ac.index()].txqs[receiver.index()].pending_ns
+    pub(in crate::wifi) fn pending_of(&self, ac: Ac, receiver: Receiver) -> Span {
+        self.categories[ac.index()].txqs[receiver.index()].pending
     }
     /// What a receiver may use before it is passed over, ns.
     #[cfg(test)]
@@ -255,7 +256,7 @@ impl TransmitPath for Mac80211 {
             deficit_ns: signed64(self.config.airtime_quantum.as_ns()),
             active: Time::ZERO,
             is_in_order: false,
-            pending_ns: 0,
+            pending: Span::ZERO,
         });
         receiver
     }
@@ -288,10 +289,10 @@ impl TransmitPath for Mac80211 {
         &mut self,
         now: Time,
         ac: Ac,
-        airtime: &dyn Fn(PacketId, u16) -> u32,
+        airtime: &dyn Fn(PacketId, u16) -> Span,
         pool: &mut Pool,
         drops: &mut Drops,
-    ) -> Option<(PacketId, u32)> {
+    ) -> Option<(PacketId, Span)> {
         let Category { txqs, waiting, blocked } = &mut self.categories[ac.index()];
         if *blocked {
             return None;
@@ -299,8 +300,8 @@ impl TransmitPath for Mac80211 {
         let config = &self.config;
         for _ in 0..waiting.len() {
             let txq = &mut txqs[waiting[0].index()];
-            let bound = if self.pending_ns > config.aql_threshold.as_ns() { config.aql_low } else { config.aql_high };
-            if self.aql && txq.pending_ns >= bound.as_ns() {
+            let bound = if self.pending > config.aql_threshold { config.aql_low } else { config.aql_high };
+            if self.aql && txq.pending >= bound {
                 waiting.rotate_left(1);
                 continue;
             }
@@ -313,9 +314,9 @@ impl TransmitPath for Mac80211 {
                 waiting.rotate_left(1);
             }
             if let Some(packet) = next {
-                let booked = if self.aql { airtime(packet, pool[packet].size) } else { 0 };
-                txq.pending_ns += u64::from(booked);
-                self.pending_ns += u64::from(booked);
+                let booked = if self.aql { airtime(packet, pool[packet].size) } else { Span::ZERO };
+                txq.pending += booked;
+                self.pending += booked;
                 return Some((packet, booked));
             }
         }
@@ -370,11 +371,12 @@ impl TransmitPath for Mac80211 {
         None
     }
 
-    fn on_released(&mut self, ac: Ac, receiver: Receiver, airtime_ns: u32) {
+    fn on_released(&mut self, ac: Ac, receiver: Receiver, airtime: Span) {
         let category = &mut self.categories[ac.index()];
         category.blocked = false;
-        category.txqs[receiver.index()].pending_ns -= u64::from(airtime_ns);
-        self.pending_ns -= u64::from(airtime_ns);
+        let txq = &mut category.txqs[receiver.index()];
+        txq.pending = txq.pending.saturating_sub(airtime);
+        self.pending = self.pending.saturating_sub(airtime);
     }
 
     fn on_sent(&mut self, now: Time, ac: Ac, receiver: Receiver, airtime: Span) {
@@ -398,13 +400,14 @@ impl TransmitPath for Mac80211 {
             return Some(Turn { at, then: Then::ItGoesBehind });
         }
         let txqs = &mut self.categories[ac.index()].txqs;
-        let quantum = signed64(self.config.airtime_quantum.as_ns());
+        let quantum = self.config.airtime_quantum;
+        let quantum_ns = signed64(quantum.as_ns());
         let candidates = || (0..order.count()).filter(|&at| order.can_send(at));
         let has_share = |txqs: &[Txq], at: usize| txqs[order.receiver(at).index()].deficit_ns >= 0;
         let mut first = candidates().find(|&at| has_share(txqs, at));
         if first.is_none() {
             // Round after round, until one of them has a share again.
-            let rounds = |at: usize| -txqs[order.receiver(at).index()].deficit_ns.div_euclid(quantum);
+            let rounds = |at: usize| -txqs[order.receiver(at).index()].deficit_ns.div_euclid(quantum_ns);
             let least = candidates().map(rounds).min()?;
             for at in 0..order.count() {
                 txqs[order.receiver(at).index()].is_in_order = true;

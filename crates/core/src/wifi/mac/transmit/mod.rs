@@ -76,15 +76,15 @@ pub trait TransmitPath {
     /// A packet comes from the host.
     fn enqueue(&mut self, now: Time, ac: Ac, receiver: Receiver, id: PacketId, pool: &mut Pool, drops: &mut Drops);
 
-    /// The next packet for the driver, and the airtime booked for it. `airtime` estimates that of a packet, ns.
+    /// The next packet for the driver, and the airtime booked for it. `airtime` estimates that of a packet.
     fn dequeue(
         &mut self,
         now: Time,
         ac: Ac,
-        airtime: &dyn Fn(PacketId, u16) -> u32,
+        airtime: &dyn Fn(PacketId, u16) -> Span,
         pool: &mut Pool,
         drops: &mut Drops,
-    ) -> Option<(PacketId, u32)>;
+    ) -> Option<(PacketId, Span)>;
 
     /// Whether the driver takes packets only when it forms a PPDU of them ([`TransmitPath::fetch`]), and none ahead.
     fn is_pulled(&self) -> bool {
@@ -130,8 +130,8 @@ pub trait TransmitPath {
         None
     }
 
-    /// The driver has let go of a frame for which `airtime_ns` was booked.
-    fn on_released(&mut self, _ac: Ac, _receiver: Receiver, _airtime_ns: u32) {}
+    /// The driver has let go of a frame for which `airtime` was booked.
+    fn on_released(&mut self, _ac: Ac, _receiver: Receiver, _airtime: Span) {}
 
     /// The radio is done with a PPDU to the receiver, whose tries have taken so long.
     fn on_sent(&mut self, _now: Time, _ac: Ac, _receiver: Receiver, _airtime: Span) {}
@@ -246,7 +246,7 @@ mod tests {
                 let next = if path.is_pulled() {
                     receivers.iter().find_map(|&r| path.fetch(now, ac, r, &mut pool, &mut drops))
                 } else {
-                    path.dequeue(now, ac, &|_, _| 7, &mut pool, &mut drops).map(|(id, _)| id)
+                    path.dequeue(now, ac, &|_, _| Span::from_ns(7), &mut pool, &mut drops).map(|(id, _)| id)
                 };
                 let Some(id) = next else { break };
                 let at = waiting.iter().position(|&w| w == id).unwrap_or_else(|| panic!("{name}: {id:?} twice"));

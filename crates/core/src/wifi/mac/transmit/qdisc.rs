@@ -18,7 +18,7 @@ use super::{Receiver, TransmitContext, TransmitPath, TransmitRules};
 use crate::packet::{PacketId, Pool};
 use crate::policy::checked;
 use crate::queue::{AnyQueue, Drops, FifoConfig, Hosts, QueueConfig, QueueContext};
-use crate::units::Time;
+use crate::units::{Span, Time};
 use crate::wifi::trace::Ac;
 
 /// A queue discipline for each access category before a driver queue of frames, as Linux had it until 4.10.
@@ -90,15 +90,15 @@ impl TransmitPath for Qdisc {
         &mut self,
         now: Time,
         ac: Ac,
-        _: &dyn Fn(PacketId, u16) -> u32,
+        _: &dyn Fn(PacketId, u16) -> Span,
         pool: &mut Pool,
         drops: &mut Drops,
-    ) -> Option<(PacketId, u32)> {
+    ) -> Option<(PacketId, Span)> {
         let queue = &mut self.queues[ac.index()];
         if queue.len_packets() == 0 {
             return None;
         }
-        queue.dequeue(now, pool, drops).map(|id| (id, 0))
+        queue.dequeue(now, pool, drops).map(|id| (id, Span::ZERO))
     }
     fn take_any(&mut self, now: Time, ac: Ac, pool: &mut Pool, drops: &mut Drops) -> Option<PacketId> {
         let queue = &mut self.queues[ac.index()];

@@ -58,8 +58,8 @@ impl TraceConfig {
                 return Err(format!("`points[{i}]` has SNR {snr}: must be dB in {}..={}", SNR_DB.0, SNR_DB.1));
             }
         }
-        let ns = self.points_ns();
-        if let Some(i) = ns.windows(2).position(|w| w[0].0 >= w[1].0) {
+        let points = self.points_in_time();
+        if let Some(i) = points.windows(2).position(|w| w[0].0 >= w[1].0) {
             let (t, before) = (self.points[i + 1][0], self.points[i][0]);
             return Err(format!(
                 "`points[{}]` has time {t}: must be later than that of the point before ({before})",
@@ -72,12 +72,12 @@ impl TraceConfig {
         Ok(())
     }
 
-    fn points_ns(&self) -> Vec<(u64, f64)> {
-        self.points.iter().map(|&[t, snr]| (Span::from_secs_f64(t).as_ns(), snr)).collect()
+    fn points_in_time(&self) -> Vec<(Time, f64)> {
+        self.points.iter().map(|&[t, snr]| (Time::ZERO + Span::from_secs_f64(t), snr)).collect()
     }
 
     pub(super) fn build(&self, _: &SignalContext) -> Trace {
-        Trace { points: self.points_ns(), interpolation: self.interpolation, repeat: self.repeat }
+        Trace { points: self.points_in_time(), interpolation: self.interpolation, repeat: self.repeat }
     }
 }
 checked!(TraceConfig);
@@ -91,7 +91,7 @@ impl SignalRules for TraceConfig {
 /// An SNR over time.
 #[derive(Debug, Clone)]
 pub struct Trace {
-    points: Vec<(u64, f64)>,
+    points: Vec<(Time, f64)>,
     interpolation: Interpolation,
     repeat: bool,
 }
@@ -101,9 +101,9 @@ impl Trace {
         let (Some(&(first, first_db)), Some(&(last, last_db))) = (self.points.first(), self.points.last()) else {
             return 0.0;
         };
-        let mut t = now.as_ns();
+        let mut t = now;
         if self.repeat && t > first {
-            t = first + (t - first) % (last - first);
+            t = first + Span::from_ns(t.since(first).as_ns() % last.since(first).as_ns());
         }
         let after = self.points.partition_point(|p| p.0 <= t);
         if after == 0 {
@@ -114,7 +114,7 @@ impl Trace {
             (None, _) => last_db,
             (Some(_), Interpolation::Step) => from_db,
             (Some(&(to, to_db)), Interpolation::Linear) => {
-                from_db + (to_db - from_db) * ((t - from) as f64 / (to - from) as f64)
+                from_db + (to_db - from_db) * (t.since(from).as_ns() as f64 / to.since(from).as_ns() as f64)
             }
         }
     }

@@ -49,7 +49,7 @@ pub(super) struct Rate {
     group: u16,
     /// Its place in the group: the MCS, without that of the streams.
     pub place: u8,
-    /// Mean duration of an MPDU's data.
+    /// Mean duration of an MPDU's data. In 32 bits, as the kernel has it: they all fit a few cache lines.
     duration_ns: u32,
     /// MPDUs sent and acknowledged since the last evaluation, and whether any was ever sent before it.
     attempts: u32,
@@ -121,11 +121,11 @@ fn fixed_point(p: Probability) -> u32 {
 }
 
 /// Mean duration of an MPDU's data in an A-MPDU, rounded as the kernel's table is (`MCS_DURATION`, `GROUP_SHIFT`).
-fn duration_ns(mode: Mode, streams_bits: u32, packet: u32, shift: Option<u32>) -> (u32, u32) {
+fn rounded_duration(mode: Mode, streams_bits: u32, packet: u32, shift: Option<u32>) -> (Span, u32) {
     let symbols = (8 * packet * DURATION_MPDUS).div_ceil(streams_bits);
     let ns = if mode.is_short_gi() { (symbols * 18_000 + 4_000) / 5 } else { symbols * 4_000 } / DURATION_MPDUS;
     let shift = shift.unwrap_or(16u32.saturating_sub(ns.leading_zeros()));
-    ((ns >> shift) << shift, shift)
+    (Span::from_ns(u64::from((ns >> shift) << shift)), shift)
 }
 
 /// The smoothing of `minstrel_filter_avg_add`: a low pass of the second order (period 16). `last` of 0: nothing was known.
@@ -174,8 +174,8 @@ impl Targeted {
                 let streams = u32::from(mode.streams());
                 // By whole bits of one stream, as the kernel's tables have them.
                 let bits = mode.bits_per_symbol() / streams * streams;
-                let (duration_ns, group_shift) =
-                    duration_ns(mode, bits, saturate32(config.reference_packet.get()), shift);
+                let (duration, group_shift) =
+                    rounded_duration(mode, bits, saturate32(config.reference_packet.get()), shift);
                 shift = Some(group_shift);
                 let mcs = mode.mcs().unwrap_or(0);
                 let place = if mode.format() == Format::Ht { mcs % 8 } else { mcs };
@@ -183,7 +183,7 @@ impl Targeted {
                     mode,
                     group: count16(groups.len()),
                     place,
-                    duration_ns,
+                    duration_ns: saturate32(duration.as_ns()),
                     attempts: 0,
                     successes: 0,
                     was_tried: false,
@@ -240,8 +240,8 @@ impl Targeted {
     fn rate(&self, i: u16) -> &Rate {
         &self.rates[usize::from(i)]
     }
-    fn duration_ns(&self, i: u16) -> u32 {
-        self.rate(i).duration_ns
+    fn duration(&self, i: u16) -> Span {
+        Span::from_ns(u64::from(self.rate(i).duration_ns))
     }
     /// Of the mean A-MPDU, whole.
     fn mpdus_of_ampdu(&self) -> u32 {
@@ -320,7 +320,7 @@ impl Targeted {
     /// `minstrel_ht_set_best_prob_rate` for each rate, then `minstrel_ht_prob_rate_reduce_streams`.
     fn rank_by_probability(&mut self) {
         let best = self.by_throughput[0];
-        let (best_ns, best_probability) = (self.duration_ns(best), self.rate(best).probability);
+        let (best_duration, best_probability) = (self.duration(best), self.rate(best).probability);
         let is_better = |this: &Targeted, i: u16, than: u16| {
             let probability = this.rate(i).probability;
             if probability > RELIABLE {
@@ -335,7 +335,7 @@ impl Targeted {
             let mut of_group = members.start;
             for i in members {
                 // Faster than the best, and less likely.
-                if self.duration_ns(i) < best_ns && self.rate(i).probability < best_probability {
+                if self.duration(i) < best_duration && self.rate(i).probability < best_probability {
                     continue;
                 }
                 if is_better(self, i, most_reliable) {
@@ -360,24 +360,24 @@ impl Targeted {
 
     /// `minstrel_ht_refill_sample_rates`.
     fn refill_samples(&mut self) {
-        let of_series = [self.by_throughput[0], self.by_throughput[1], self.most_reliable].map(|i| self.duration_ns(i));
-        let [best_ns, second_ns, reliable_ns] = of_series;
-        let fast_ns = best_ns.min(second_ns).min(reliable_ns);
-        let slow_ns = best_ns.max(second_ns).max(reliable_ns);
+        let of_series = [self.by_throughput[0], self.by_throughput[1], self.most_reliable].map(|i| self.duration(i));
+        let [best, second, reliable] = of_series;
+        let fast = best.min(second).min(reliable);
+        let slow = best.max(second).max(reliable);
 
-        let mut n = self.keep_samples(Aim::Step, fast_ns, slow_ns);
+        let mut n = self.keep_samples(Aim::Step, fast, slow);
         while n < SAMPLES {
-            let next = self.next_step(best_ns);
+            let next = self.next_step(best);
             self.steps.rates[n] = next;
             if next == NONE {
                 break;
             }
             n += 1;
         }
-        let mut n = self.keep_samples(Aim::Jump, fast_ns, slow_ns);
-        let mut slow = self.keep_samples(Aim::Slow, fast_ns, slow_ns);
+        let mut n = self.keep_samples(Aim::Jump, fast, slow);
+        let mut slow_count = self.keep_samples(Aim::Slow, fast, slow);
         while n < SAMPLES {
-            let next = self.next_jump(fast_ns, slow_ns, &mut slow);
+            let next = self.next_jump(fast, slow, &mut slow_count);
             self.jumps.rates[n] = next;
             if next == NONE {
                 break;
@@ -396,7 +396,7 @@ impl Targeted {
 
     /// What is still worth a test moves to the front; returns its number. As in `minstrel_ht_move_sample_rates` a rate that
     /// stands in front already is not counted, and makes way for the next.
-    fn keep_samples(&mut self, aim: Aim, fast_ns: u32, slow_ns: u32) -> usize {
+    fn keep_samples(&mut self, aim: Aim, fast: Span, slow: Span) -> usize {
         let mut rates = self.samples(aim).rates;
         let mut kept = 0;
         for i in 0..SAMPLES {
@@ -404,8 +404,8 @@ impl Targeted {
             if rate == NONE {
                 continue;
             }
-            let ns = self.duration_ns(rate);
-            let is_worth_it = if aim == Aim::Slow { ns > fast_ns && ns < slow_ns } else { ns < fast_ns };
+            let own = self.duration(rate);
+            let is_worth_it = if aim == Aim::Slow { own > fast && own < slow } else { own < fast };
             if is_worth_it && i == kept {
                 continue;
             }
@@ -425,15 +425,15 @@ impl Targeted {
     }
 
     /// The slowest of a group that is faster than that (`minstrel_ht_group_min_rate_offset`).
-    fn slowest_below(&self, group: usize, ns: u32) -> Option<u16> {
-        self.groups[group].rates.clone().find(|&i| self.duration_ns(i) < ns)
+    fn slowest_below(&self, group: usize, duration: Span) -> Option<u16> {
+        self.groups[group].rates.clone().find(|&i| self.duration(i) < duration)
     }
 
     /// `minstrel_ht_next_inc_rate`: the groups take turns.
-    fn next_step(&mut self, best_ns: u32) -> u16 {
+    fn next_step(&mut self, best: Span) -> u16 {
         for _ in 0..self.groups.len() {
             self.steps.group = (self.steps.group + 1) % self.groups.len();
-            if let Some(rate) = self.slowest_below(self.steps.group, best_ns)
+            if let Some(rate) = self.slowest_below(self.steps.group, best)
                 && !Self::is_listed(&self.steps, rate)
             {
                 return rate;
@@ -444,23 +444,23 @@ impl Targeted {
 
     /// `minstrel_ht_next_jump_rate`: a random one of the next group that has a faster one. What turns out to lie between the
     /// fastest and the slowest of the series goes to the slow samples while they have room.
-    fn next_jump(&mut self, fast_ns: u32, slow_ns: u32, slow: &mut usize) -> u16 {
+    fn next_jump(&mut self, fast: Span, slow: Span, slow_count: &mut usize) -> u16 {
         for _ in 0..self.groups.len() {
             self.jumps.group = (self.jumps.group + 1) % self.groups.len();
-            let below_ns = if *slow >= SAMPLES { fast_ns } else { slow_ns };
-            let Some(slowest) = self.slowest_below(self.jumps.group, below_ns) else { continue };
+            let below = if *slow_count >= SAMPLES { fast } else { slow };
+            let Some(slowest) = self.slowest_below(self.jumps.group, below) else { continue };
             let Some(rate) = self.draw(self.jumps.group, self.rate(slowest).place) else { continue };
-            let ns = self.duration_ns(rate);
-            if ns < fast_ns {
+            let own = self.duration(rate);
+            if own < fast {
                 if !Self::is_listed(&self.jumps, rate) {
                     return rate;
                 }
                 continue;
             }
-            let is_wanted = !Self::is_listed(&self.slow, rate) && *slow < SAMPLES && ns < slow_ns;
+            let is_wanted = !Self::is_listed(&self.slow, rate) && *slow_count < SAMPLES && own < slow;
             if is_wanted && self.rate(rate).probability <= GOOD {
-                self.slow.rates[*slow] = rate;
-                *slow += 1;
+                self.slow.rates[*slow_count] = rate;
+                *slow_count += 1;
             }
         }
         NONE
