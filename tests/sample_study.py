@@ -459,7 +459,7 @@ def study(*, points: int = 30_000, status: str = "complete") -> Json:
             {
                 "experiment": "web-rate",
                 "what": "C_mbit=1000, n=1500, arm sqrtN: Pacing, seed 3",
-                "error": "nodes.left.count = 1000001: must be 1..=1000000\n  --> web.toml:14",
+                "error": "nodes.left.count = 1000001: must be from 1 to 1000000\n  --> web.toml:14",
             },
             {"experiment": "today", "what": "n=10000, seed 1", "error": "out of memory"},
         ],

@@ -87,7 +87,7 @@ MISTAKES = [
     ("sweep S --vary links.bottleneck.rate=1Mbit/s,1Mbit/s", "give different values"),
     ("sweep S --vary links.bottlenek.rate=1Mbit/s,2Mbit/s", "did you mean `bottleneck`?"),
     ("sweep S --vary flows.bulk.tcp.cc=cubic,cubik", "did you mean `cubic`?"),
-    ("sweep S --vary links.bottleneck.loss=0.1,2", "must be a number in 0..=1"),
+    ("sweep S --vary links.bottleneck.loss=0.1,2", "must be a number from 0 to 1"),
     ("sweep S --vary seed=1,2", "--seeds N says how many"),
     ("sweep S --vary links.bottleneck.loss=0,0.1 --seeds 0", "'0'"),
     ("sweep S --vary links.bottleneck.loss=0,0.1 --jobs x", "'x'"),

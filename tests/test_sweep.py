@@ -249,7 +249,7 @@ def test_what_is_written_differently_is_the_same_run() -> None:
             [":17: arms[1].scenario: ", "none.toml: cannot be read: No such file"],
         ),
         ('scenario = "tiny.toml"', "", ["scenario: is missing"]),
-        ("seeds = 2", "seeds = 0", [":3: seeds = 0: must be a whole number in 1..=1000000"]),
+        ("seeds = 2", "seeds = 0", [":3: seeds = 0: must be a whole number from 1 to 1000000"]),
         ("seeds = 2", "seeds = [1, 1]", [":3: seeds[1] = 1: appears twice"]),
         ("seeds = 2", "seeds = [-1]", [":3: seeds[0] = -1: must be a whole number of at least 0"]),
         (

@@ -26,6 +26,7 @@ pub mod nada;
 pub mod packet;
 pub mod policy;
 pub mod queue;
+pub mod range;
 pub mod receive;
 pub mod rng;
 pub mod table;

@@ -239,7 +239,7 @@ impl Probability {
         if (0.0..=1.0).contains(&p) {
             Ok(Probability(p))
         } else {
-            Err(UnitError { found: p.to_string(), what: "a probability", accepted: "a number in 0..=1" })
+            Err(UnitError { found: p.to_string(), what: "a probability", accepted: "a number from 0 to 1" })
         }
     }
     /// As a number in 0..=1.
@@ -254,7 +254,7 @@ impl<'de> Deserialize<'de> for Probability {
         impl de::Visitor<'_> for V {
             type Value = Probability;
             fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
-                f.write_str("a probability: a number in 0..=1")
+                f.write_str("a probability: a number from 0 to 1")
             }
             fn visit_f64<E: de::Error>(self, v: f64) -> Result<Probability, E> {
                 Probability::new(v).map_err(E::custom)

@@ -59,11 +59,11 @@ impl RateTraceConfig {
         let mut points: Vec<(Time, u64)> = Vec::with_capacity(self.points.len());
         for (i, &[t, mbps]) in self.points.iter().enumerate() {
             if !(0.0..=LATEST_S).contains(&t) {
-                return fault(i, format!("time {t}: must be seconds in 0..={LATEST_S}"));
+                return fault(i, format!("time {t}: must be from 0 to {LATEST_S} s"));
             }
             let bps = floor64((mbps * 1e6).round());
             if !(0.0..=FASTEST).contains(&mbps) || (bps == 0 && mbps > 0.0) {
-                return fault(i, format!("rate {mbps}: must be 0, or Mbit/s in 0.000001..={FASTEST}"));
+                return fault(i, format!("rate {mbps}: must be 0, or from 0.000001 to {FASTEST} Mbit/s"));
             }
             let at = Time::ZERO + Span::from_secs_f64(t);
             if points.last().is_some_and(|&(before, _)| before >= at) {
@@ -234,10 +234,10 @@ mod tests {
     fn what_can_never_pass_or_means_nothing_is_refused() {
         for (trace, key, place, part) in [
             (of_points(&[], false), "points", None, "needs `points` or `deliveries_ms`"),
-            (of_points(&[[-1.0, 1.0]], false), "points", Some(0), "must be seconds in 0..=1000000000"),
-            (of_points(&[[f64::NAN, 1.0]], false), "points", Some(0), "must be seconds"),
-            (of_points(&[[0.0, 1e-7]], false), "points", Some(0), "must be 0, or Mbit/s in 0.000001..=1000000"),
-            (of_points(&[[0.0, 2e6]], false), "points", Some(0), "must be 0, or Mbit/s"),
+            (of_points(&[[-1.0, 1.0]], false), "points", Some(0), "must be from 0 to 1000000000 s"),
+            (of_points(&[[f64::NAN, 1.0]], false), "points", Some(0), "must be from 0 to"),
+            (of_points(&[[0.0, 1e-7]], false), "points", Some(0), "must be 0, or from 0.000001 to 1000000 Mbit/s"),
+            (of_points(&[[0.0, 2e6]], false), "points", Some(0), "must be 0, or from"),
             (of_points(&[[1.0, 1.0], [1.0, 2.0]], false), "points", Some(1), "later than that of the point before (1)"),
             (of_points(&[[0.0, 1.0], [1.0, 0.0]], false), "points", Some(1), "must be above 0"),
             (of_points(&[[0.0, 1.0]], true), "repeat", None, "at least two `points`"),

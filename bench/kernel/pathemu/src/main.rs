@@ -143,7 +143,7 @@ fn parse_args() -> Result<Args, String> {
         return Err("--from, --to and --rate are needed, and --sample-ms above 0".into());
     }
     if !(0.0..1.0).contains(&a.loss) {
-        return Err("--loss must be in 0..1".into());
+        return Err("--loss must be from 0 to 1".into());
     }
     if a.back_delay_ns == u64::MAX {
         a.back_delay_ns = a.delay_ns;

@@ -5,6 +5,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::convert::floor32;
 use crate::policy::checked;
+use crate::range::within;
 use crate::units::{DataRate, Span};
 
 /// The environment's best throughput, `BWmax` of equation (2).
@@ -217,12 +218,6 @@ impl Default for CoopConfig {
 impl CoopConfig {
     /// Whether the daemon can work with these. The message names the key, its value and what would be accepted.
     pub fn check(&self) -> Result<(), String> {
-        let within = |key: &str, value: f64, low: f64, high: f64| {
-            if (low..=high).contains(&value) {
-                return Ok(());
-            }
-            Err(format!("`{key}` = {value}: must be a number in {low}..={high}"))
-        };
         let ratio = |key: &str, value: f64, most: f64, other: &str| {
             if value > 1.0 && value <= most {
                 return Ok(());
@@ -230,9 +225,9 @@ impl CoopConfig {
             let most = if other.is_empty() { format!("at most {most}") } else { format!("at most `{other}` ({most})") };
             Err(format!("`{key}` = {value}: must be a number above 1 and {most}"))
         };
-        within("exponent", self.exponent, -1.0, 0.0)?;
-        within("stop_grace_rtts", self.stop_grace_rtts, 0.0, 1000.0)?;
-        within("announce_jitter", self.announce_jitter, 0.0, 0.5)?;
+        within("exponent", self.exponent, -1.0..=0.0, "")?;
+        within("stop_grace_rtts", self.stop_grace_rtts, 0.0..=1000.0, "")?;
+        within("announce_jitter", self.announce_jitter, 0.0..=0.5, "")?;
         ratio("correct_at", self.correct_at, 1e6, "")?;
         ratio("shared_at", self.shared_at, 1e6, "")?;
         ratio("stop_at", self.stop_at, 1e6, "")?;

@@ -267,7 +267,7 @@ fn a_configuration_is_checked() {
             "`fast` is not a data rate: a number with bit/s, kbit/s, Mbit/s, Gbit/s or Tbit/s, such as \"100Mbit/s\", or \"learn\"",
         ),
         ("bw_max = 3", "expected \"learn\" or a data rate such as \"19Mbit/s\""),
-        ("exponent = 0.15", "`exponent` = 0.15: must be a number in -1..=0"),
+        ("exponent = 0.15", "`exponent` = 0.15: must be from -1 to 0"),
         ("stop_exit = 5.5", "`stop_exit` = 5.5: must be a number above 1 and at most `stop_at` (5)"),
         ("correct_at = nan", "`correct_at` = NaN: must be a number above 1 and at most 1000000"),
         ("min_cap = 0", "`min_cap` = 0: must be at least 1"),

@@ -31,6 +31,7 @@ use super::{Aqm, DropReason, Drops, Hosts, QueueContext, Stamped, StampedFifo, f
 use crate::convert::count;
 use crate::packet::{Packet, PacketId, Pool};
 use crate::policy::checked;
+use crate::range::within;
 use crate::rng::Rng;
 use crate::units::{Bytes, DataRate, Span, Time};
 
@@ -145,9 +146,7 @@ impl CakeConfig {
         if self.rtt < Span::from_us(20) {
             return Err(format!("`rtt` = {}: must be at least \"20us\", such as \"100ms\"", self.rtt));
         }
-        if !(MIN_OVERHEAD..=MAX_OVERHEAD).contains(&self.overhead) {
-            return Err(format!("`overhead` = {}: must be in {MIN_OVERHEAD}..={MAX_OVERHEAD} (bytes)", self.overhead));
-        }
+        within("overhead", self.overhead, MIN_OVERHEAD..=MAX_OVERHEAD, "bytes")?;
         if i64::from(self.mpu) > i64::from(MAX_OVERHEAD) {
             return Err(format!("`mpu` = {}: must be at most {MAX_OVERHEAD} (bytes)", self.mpu));
         }

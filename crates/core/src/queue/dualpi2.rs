@@ -27,6 +27,7 @@ use serde::{Deserialize, Serialize};
 use super::{Aqm, DropReason, Drops, Limit, QueueContext, Stamped, StampedFifo};
 use crate::packet::{Ecn, PacketId, Pool};
 use crate::policy::checked;
+use crate::range::within;
 use crate::units::{Bytes, Span, Time};
 
 /// Both limits bind when both are given; with neither, 10 000 packets as in Linux.
@@ -95,10 +96,7 @@ impl Dualpi2Config {
         if !(self.coupling.is_finite() && self.coupling >= 1.0) {
             return Err(format!("`coupling` = {}: must be a finite number, at least 1", self.coupling));
         }
-        if !(1..=99).contains(&self.classic_protection) {
-            return Err(format!("`classic_protection` = {}: must be in 1..=99", self.classic_protection));
-        }
-        Ok(())
+        within("classic_protection", self.classic_protection, 1..=99, "")
     }
 
     /// The discipline of one line, at its beginning.

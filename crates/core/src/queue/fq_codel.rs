@@ -26,6 +26,7 @@ use super::{Aqm, DropReason, Drops, QueueContext, Stamped, flow_hash};
 use crate::convert::count;
 use crate::packet::{Packet, PacketId, Pool};
 use crate::policy::checked;
+use crate::range::within;
 use crate::units::{Bytes, Span, Time};
 
 /// Most queues, and most bytes of quantum, that can be asked for. Linux allows as much.
@@ -80,12 +81,8 @@ impl Default for FqCodelConfig {
 
 impl FqCodelConfig {
     fn check(&self) -> Result<(), String> {
-        if !(1..=MAX_FLOWS).contains(&self.flows) {
-            return Err(format!("`flows` = {}: must be in 1..={MAX_FLOWS}", self.flows));
-        }
-        if !(1..=MAX_QUANTUM).contains(&self.quantum) {
-            return Err(format!("`quantum` = {}: must be in 1..={MAX_QUANTUM} (bytes)", self.quantum));
-        }
+        within("flows", self.flows, 1..=MAX_FLOWS, "")?;
+        within("quantum", self.quantum, 1..=MAX_QUANTUM, "bytes")?;
         if self.limit_packets == 0 {
             return Err("`limit_packets` = 0: must be at least 1".into());
         }

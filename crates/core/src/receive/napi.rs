@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Next, Polled, ReceiveOffload};
 use crate::policy::checked;
+use crate::range::within;
 use crate::units::{Span, Time};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -55,9 +56,7 @@ impl NapiConfig {
         if self.jiffy.is_zero() {
             return Err("`jiffy` = 0s: must be longer than 0s".to_owned());
         }
-        if self.napi_defer_hard_irqs > 1000 {
-            return Err(format!("`napi_defer_hard_irqs` = {}: must be 0..=1000", self.napi_defer_hard_irqs));
-        }
+        within("napi_defer_hard_irqs", self.napi_defer_hard_irqs, 0..=1000, "")?;
         if self.napi_defer_hard_irqs > 0 && self.gro_flush_timeout.is_zero() {
             return Err(format!(
                 "`napi_defer_hard_irqs` = {}: needs a `gro_flush_timeout` above 0s, the time between those polls",

@@ -201,7 +201,7 @@ fn bad_parameters_are_refused_by_name() {
     for (table, message) in [
         ("name = 'napi', jiffy = '0s'", "`jiffy` = 0s: must be longer than 0s"),
         ("name = 'napi', napi_defer_hard_irqs = 1", "needs a `gro_flush_timeout` above 0s"),
-        ("name = 'napi', napi_defer_hard_irqs = 2000", "`napi_defer_hard_irqs` = 2000: must be 0..=1000"),
+        ("name = 'napi', napi_defer_hard_irqs = 2000", "`napi_defer_hard_irqs` = 2000: must be from 0 to 1000"),
         ("name = 'e1000e', bulk = '10us'", "`bulk` = 10us: must be above 0s"),
         ("name = 'gro'", "unknown variant `gro`"),
     ] {

@@ -12,6 +12,7 @@ use super::retry_out::RetryOutConfig;
 use super::transmit::{QdiscConfig, TransmitConfig};
 use crate::policy::checked;
 use crate::queue::{FifoConfig, QueueConfig};
+use crate::range::within;
 use crate::units::Span;
 
 macro_rules! radio_options {
@@ -125,9 +126,7 @@ impl Default for Aggregation {
 impl Aggregation {
     fn check(&self) -> Result<(), String> {
         for (key, value) in [("max_frames", self.max_frames), ("window", self.window)] {
-            if !(1..=64).contains(&value) {
-                return Err(format!("`{key}` = {value}: must be in 1..=64"));
-            }
+            within(key, value, 1..=64, "")?;
         }
         if self.max_bytes == 0 {
             return Err("`max_bytes` = 0: must be at least 1; one MPDU is always sent".into());
@@ -135,10 +134,7 @@ impl Aggregation {
         if self.max_duration.is_zero() {
             return Err("`max_duration` = 0ns: must be above zero, such as \"4ms\"".into());
         }
-        if self.formed_ahead > 16 {
-            return Err(format!("`formed_ahead` = {}: must be in 0..=16", self.formed_ahead));
-        }
-        Ok(())
+        within("formed_ahead", self.formed_ahead, 0..=16, "")
     }
 }
 checked!(Aggregation);
@@ -223,9 +219,7 @@ impl Retries {
         let limits =
             [("software", self.software), ("hardware_tries", self.hardware_tries), ("frame_tries", self.frame_tries)];
         for (key, value) in limits {
-            if value == 0 {
-                return Err(format!("`{key}` = 0: must be in 1..=255"));
-            }
+            within(key, value, 1..=255, "")?;
         }
         if let Some(RetryOutConfig::Delay(_)) = self.tcp_limit {
             return Err("`tcp_limit` = \"delay\": only a recipient measures that; \"stepped\" or \"fixed\"".into());

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use airtcp_core::convert::index;
+use airtcp_core::range::from_to;
 use airtcp_core::units::{Bytes, DataRate, Span, UnitError};
 use regex_lite::Regex;
 use serde_json::Value as Json;
@@ -98,7 +99,7 @@ impl<'s> Form<'s> {
             "integer" => match self.whole_range() {
                 (min, max) if max == i64::MAX.into() && min == i64::MIN.into() => "a whole number".to_owned(),
                 (min, max) if max == i64::MAX.into() => format!("a whole number of at least {min}"),
-                (min, max) => format!("a whole number in {min}..={max}"),
+                (min, max) => format!("a whole number {}", from_to(&(min..=max))),
             },
             "number" if !self.schema["exclusiveMinimum"].is_null() => {
                 format!("a number above {}", self.schema["exclusiveMinimum"])
@@ -107,7 +108,7 @@ impl<'s> Form<'s> {
                 (Json::Null, Json::Null) => "a finite number".to_owned(),
                 (min, Json::Null) => format!("a number of at least {min}"),
                 (Json::Null, max) => format!("a number of at most {max}"),
-                (min, max) => format!("a number in {min}..={max}"),
+                (min, max) => format!("a number {}", from_to(&(min..=max))),
             },
             "boolean" => "true or false".to_owned(),
             "array" => "a list".to_owned(),

@@ -55,7 +55,7 @@ impl Default for Web {
         Web {
             body_mu: 9.357,
             body_sigma: 1.318,
-            tail_fraction: Probability::new(0.07).expect("in 0..=1"),
+            tail_fraction: Probability::new(0.07).expect("from 0 to 1"),
             tail_k: Bytes::new(133_000),
             tail_alpha: 1.1,
             gap_k: Span::from_secs(1),
@@ -88,8 +88,8 @@ impl App for Web {
             faults.require(alpha > 0.0, key, "must be above 0; the mean is finite above 1");
         }
         let logarithm = "it is the natural logarithm of the bytes";
-        faults.require(self.body_mu.abs() <= 100.0, "body_mu", format!("must be in -100..=100: {logarithm}"));
-        let message = "must be in 0..=100: it is that of the natural logarithm of the bytes";
+        faults.require(self.body_mu.abs() <= 100.0, "body_mu", format!("must be from -100 to 100: {logarithm}"));
+        let message = "must be from 0 to 100: it is that of the natural logarithm of the bytes";
         faults.require(self.body_sigma <= 100.0, "body_sigma", message);
         faults.require(!self.gap_k.is_zero(), "gap_k", "must be longer than 0s");
         faults.require(self.tail_k.get() > 0, "tail_k", "must be at least 1B");

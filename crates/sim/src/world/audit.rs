@@ -9,6 +9,7 @@
 
 use airtcp_core::convert::count;
 use airtcp_core::packet::FlowId;
+use airtcp_core::range::from_to;
 use airtcp_core::units::{Span, Time};
 use airtcp_core::wifi::{AirHoldings, AirLinkId, AirStats, Occupancy};
 
@@ -379,7 +380,8 @@ impl Inspection<'_> {
             if !(least..=most).contains(&integral) {
                 let (from, to) = (a.queue_packets, b.queue_packets);
                 let message = format!(
-                    "queue from {from} to {to} packets within {ns} ns, {came} arrived: its integral {integral} is not in {least}..={most}"
+                    "queue from {from} to {to} packets within {ns} ns, {came} arrived: its integral {integral} is not {}",
+                    from_to(&(least..=most))
                 );
                 return self.fails(self.link(link), message);
             }

@@ -105,7 +105,7 @@ fn a_fault_in_a_trace_says_where() {
     let line = "rate = \"7Mbit/s\"\nreverse = { rate_trace = { points = [[0, 1], [1, -4]] } }";
     let faults = Scenario::parse(&network(1, line), "x.toml", &[]).unwrap().to_spec().unwrap_err().to_string();
     assert!(faults.contains("links[1].reverse.rate_trace.points[1]"), "{faults}");
-    assert!(faults.contains("rate -4: must be 0, or Mbit/s in 0.000001..=1000000"), "{faults}");
+    assert!(faults.contains("rate -4: must be 0, or from 0.000001 to 1000000 Mbit/s"), "{faults}");
 }
 
 proptest! {

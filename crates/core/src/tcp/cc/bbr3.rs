@@ -31,6 +31,7 @@ use super::slow_start::SlowStart;
 use super::{AckSample, CaState, CcContext, CongestionControl, Path, RateSample, Window, micros};
 use crate::convert::{floor32, floor64, saturate32, saturate64};
 use crate::policy::checked;
+use crate::range::within;
 use crate::rng::Rng;
 use crate::units::{DataRate, Span, Time};
 
@@ -138,9 +139,7 @@ struct Sample {
 impl Bbr3Config {
     fn check(&self) -> Result<(), String> {
         for (key, part) in [("loss_threshold", self.loss_threshold), ("beta", self.beta), ("headroom", self.headroom)] {
-            if !(0.0..=1.0).contains(&part) {
-                return Err(format!("`{key}` = {part}: must be in 0..=1"));
-            }
+            within(key, part, 0.0..=1.0, "")?;
         }
         Ok(())
     }

@@ -100,7 +100,7 @@ impl TryFrom<f64> for Aggressiveness {
         if (0.001..=1000.0).contains(&c) {
             Ok(Aggressiveness(c))
         } else {
-            Err(format!("`{c}` is not an aggressiveness: a number in 0.001..=1000, in segments per second cubed"))
+            Err(format!("`{c}` is not an aggressiveness: a number from 0.001 to 1000, in segments per second cubed"))
         }
     }
 }
@@ -518,9 +518,9 @@ mod tests {
     fn parameters_are_checked() {
         let parse = |text: &str| serde_json::from_str::<CubicConfig>(text).map_err(|e| e.to_string());
         assert_eq!(parse("{}"), Ok(CubicConfig::default()));
-        assert!(parse(r#"{"c": 0}"#).unwrap_err().contains("0.001..=1000"));
+        assert!(parse(r#"{"c": 0}"#).unwrap_err().contains("from 0.001 to 1000"));
         assert!(parse(r#"{"c": -1}"#).is_err());
-        assert!(parse(r#"{"beta": 1.5}"#).unwrap_err().contains("0..=1"));
+        assert!(parse(r#"{"beta": 1.5}"#).unwrap_err().contains("from 0 to 1"));
         assert!(parse(r#"{"slow_start_exit": "hystart++"}"#).unwrap_err().contains("hystart_plus_plus"));
         assert!(parse(r#"{"fast": true}"#).unwrap_err().contains("fast_convergence"));
         let extreme = parse(r#"{"c": 1000, "beta": 1, "slow_start_exit": "hystart_plus_plus"}"#).unwrap();

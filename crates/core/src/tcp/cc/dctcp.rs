@@ -27,6 +27,7 @@ use super::slow_start::{SlowStart, SlowStartExit};
 use super::{AckSample, CaState, CcContext, CongestionControl, Path, Window};
 use crate::convert::saturate32;
 use crate::policy::checked;
+use crate::range::within;
 use crate::units::Time;
 
 /// Parameters of DCTCP.
@@ -55,16 +56,9 @@ impl Default for DctcpConfig {
 
 impl DctcpConfig {
     fn check(&self) -> Result<(), String> {
-        if self.shift_g > 10 {
-            return Err(format!("`shift_g` = {}: must be in 0..=10", self.shift_g));
-        }
-        if self.alpha_on_init > 1024 {
-            return Err(format!("`alpha_on_init` = {}: must be in 0..=1024", self.alpha_on_init));
-        }
-        if !(10..=30).contains(&self.alpha_bits) {
-            return Err(format!("`alpha_bits` = {}: must be in 10..=30", self.alpha_bits));
-        }
-        Ok(())
+        within("shift_g", self.shift_g, 0..=10, "")?;
+        within("alpha_on_init", self.alpha_on_init, 0..=1024, "")?;
+        within("alpha_bits", self.alpha_bits, 10..=30, "")
     }
 
     /// The control of one connection, at its beginning.

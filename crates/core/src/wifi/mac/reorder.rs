@@ -20,6 +20,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::retry_out::{AnyRetryOut, RetryOutConfig, TcpKnowledge, TcpKnownBy};
 use crate::policy::checked;
+use crate::range::within;
 use crate::units::{DataRate, Probability, Seq12, Span, Time};
 
 /// When the MPDUs of an A-MPDU leave the receiving radio.
@@ -84,10 +85,7 @@ impl ReorderConfig {
         if self.timeout.is_zero() {
             return Err("`timeout` = 0ns: must be above zero, such as \"100ms\", or \"never\"".into());
         }
-        if !(1..=MAX_WINDOW).contains(&self.window) {
-            return Err(format!("`window` = {}: must be 1..={MAX_WINDOW}", self.window));
-        }
-        Ok(())
+        within("window", self.window, 1..=MAX_WINDOW, "")
     }
 }
 checked!(ReorderConfig);

@@ -53,6 +53,7 @@ use serde::{Deserialize, Serialize};
 use super::mode::{CodeRate, Format, Mode, Modulation, Width};
 use crate::convert::{count8, floor_index, floor32, single};
 use crate::policy::checked;
+use crate::range::within;
 
 /// What the Viterbi decoder is given per coded bit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -85,13 +86,7 @@ impl Default for ErrorConfig {
 impl ErrorConfig {
     /// Whether its values are valid; if not, what would be.
     pub fn check(&self) -> Result<(), String> {
-        if !(-20.0..=40.0).contains(&self.implementation_loss_db) {
-            return Err(format!(
-                "`implementation_loss_db` = {}: must be a number of dB in -20..=40",
-                self.implementation_loss_db
-            ));
-        }
-        Ok(())
+        within("implementation_loss_db", self.implementation_loss_db, -20.0..=40.0, "dB")
     }
 }
 checked!(ErrorConfig);

@@ -30,6 +30,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::policy::checked;
+use crate::range::within;
 use crate::units::Span;
 
 /// Headers of an Ethernet frame: addresses and type.
@@ -110,9 +111,7 @@ impl WavelanConfig {
             return Err("`slot` = 0ns: must be above zero, such as \"23us\"".into());
         }
         for (key, cw) in [("cw_min", self.cw_min), ("cw_max", self.cw_max), ("cw_next", self.cw_next)] {
-            if cw > Self::MAX_CW {
-                return Err(format!("`{key}` = {cw}: must be in 0..={}", Self::MAX_CW));
-            }
+            within(key, cw, 0..=Self::MAX_CW, "")?;
         }
         for (key, cw) in [("cw_min", self.cw_min), ("cw_next", self.cw_next)] {
             if cw > self.cw_max {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use airtcp_core::range::from_to;
 use airtcp_core::rng::{Purpose, stream};
 use airtcp_core::tcp::{Recovery, TcpConfig, TcpOptions, Unresolved};
 use airtcp_core::units::{Bytes, Span, Time};
@@ -320,7 +321,7 @@ pub(super) fn faults(c: &TcpConfig) -> Vec<(&'static [&'static str], String)> {
     let at_least_1 = || "must be at least 1".to_owned();
     let positive = || "must be longer than 0s".to_owned();
     require(c.packet_bytes > headers, &["packet_bytes", "timestamps"], &|| {
-        format!("must be in {}..={}: the headers take {headers} bytes", headers + 1, u16::MAX)
+        format!("must be {}: the headers take {headers} bytes", from_to(&(headers + 1..=u16::MAX)))
     });
     require(c.initial_window >= 1, &["initial_window"], &at_least_1);
     require(c.initial_ssthresh >= 1, &["initial_ssthresh"], &at_least_1);
@@ -354,7 +355,7 @@ pub(super) fn faults(c: &TcpConfig) -> Vec<(&'static [&'static str], String)> {
         "rtt_per_segment = true: a timer of ticks counts the round trip of one segment at a time; set it to false"
             .to_owned()
     });
-    require(c.rto_ticks_above_rtt <= 1000, &["rto_ticks_above_rtt"], &|| "must be in 0..=1000".to_owned());
+    require(c.rto_ticks_above_rtt <= 1000, &["rto_ticks_above_rtt"], &|| "must be from 0 to 1000".to_owned());
     require(c.delayed_ack_tick <= MAX_DELAYED_ACK, &["delayed_ack_tick"], &|| {
         "must be at most 500ms (RFC 1122)".to_owned()
     });
@@ -377,6 +378,6 @@ pub(super) fn faults(c: &TcpConfig) -> Vec<(&'static [&'static str], String)> {
     require(c.tsq_limit.get() >= 1, &["tsq_limit"], &|| "must be at least 1B; tsq = \"off\" for no bound".to_owned());
     require(c.tsq_limit <= MAX_TSQ_BYTES, &["tsq_limit"], &|| format!("must be at most {MAX_TSQ_BYTES}"));
     require(c.tsq_overhead <= MAX_TSQ_BYTES, &["tsq_overhead"], &|| format!("must be at most {MAX_TSQ_BYTES}"));
-    require(c.tsq_pacing_shift <= 30, &["tsq_pacing_shift"], &|| "must be in 0..=30".to_owned());
+    require(c.tsq_pacing_shift <= 30, &["tsq_pacing_shift"], &|| "must be from 0 to 30".to_owned());
     faults
 }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use airtcp_core::range::from_to;
 use airtcp_core::tcp::profile::station_queue;
 use airtcp_core::units::{Span, Time};
 use airtcp_core::wifi::RoamRule;
@@ -34,7 +35,8 @@ impl<'a> Expander<'a> {
             }
             for (j, point) in walk.waypoints_m.iter().enumerate() {
                 if point.iter().any(|c| c.is_nan() || c.abs() > MAX_COORDINATE) {
-                    let message = format!("must be [x, y] in metres, each in -{MAX_COORDINATE}..={MAX_COORDINATE}");
+                    let range = from_to(&(-MAX_COORDINATE..=MAX_COORDINATE));
+                    let message = format!("must be [x, y] in metres, each {range}");
                     self.error(&path.key("waypoints_m").index(j), message);
                 }
             }

@@ -163,6 +163,6 @@ fn without_data_it_neither_ends_startup_nor_loses_its_estimate() {
 fn parameters_are_checked() {
     let parse = |text: &str| serde_json::from_str::<Bbr3Config>(text).map_err(|e| e.to_string());
     assert_eq!(parse("{}"), Ok(Bbr3Config::default()));
-    assert!(parse(r#"{"beta": 1.5}"#).unwrap_err().contains("0..=1"));
+    assert!(parse(r#"{"beta": 1.5}"#).unwrap_err().contains("from 0 to 1"));
     assert!(parse(r#"{"headroom": -1}"#).unwrap_err().contains("headroom"));
 }

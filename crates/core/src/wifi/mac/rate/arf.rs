@@ -56,7 +56,7 @@ impl ArfConfig {
             return Err("`up_after` = 0: must be at least 1".into());
         }
         if self.down_after == 0 {
-            return Err("`down_after` = 0: must be 1..=255".into());
+            return Err("`down_after` = 0: must be from 1 to 255".into());
         }
         Ok(())
     }

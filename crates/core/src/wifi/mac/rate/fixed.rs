@@ -50,7 +50,7 @@ impl FixedConfig {
     /// Whether its values go together; if not, what would.
     pub fn check(&self) -> Result<(), String> {
         if self.tries == 0 {
-            return Err("`tries` = 0: must be 1..=255".into());
+            return Err("`tries` = 0: must be from 1 to 255".into());
         }
         if self.mcs.is_some() && self.rate.is_some() {
             return Err("`mcs` and `rate` both choose the mode: give one of them".into());

@@ -57,10 +57,10 @@ impl IdealConfig {
     pub fn check(&self) -> Result<(), String> {
         super::check_reference_packet(self.reference_packet)?;
         if self.max_mpdus == 0 {
-            return Err("`max_mpdus` = 0: must be 1..=65535".into());
+            return Err("`max_mpdus` = 0: must be from 1 to 65535".into());
         }
         if self.tries == 0 {
-            return Err("`tries` = 0: must be 1..=255".into());
+            return Err("`tries` = 0: must be from 1 to 255".into());
         }
         Ok(())
     }

@@ -248,7 +248,7 @@ fn check_learning(interval: Span, old_weight: Probability, cw: [u32; 2], max_ret
         return Err(format!("`cw_min` = {cw_min}: must be at most `cw_max` ({cw_max})"));
     }
     if max_retry == 0 {
-        return Err("`max_retry` = 0: must be 1..=255".into());
+        return Err("`max_retry` = 0: must be from 1 to 255".into());
     }
     Ok(())
 }
@@ -257,7 +257,7 @@ fn check_learning(interval: Span, old_weight: Probability, cw: [u32; 2], max_ret
 const MAX_CW: u32 = 32_767;
 
 fn check_sample_columns(columns: u8) -> Result<(), String> {
-    if columns == 0 { Err("`sample_columns` = 0: must be 1..=255".into()) } else { Ok(()) }
+    if columns == 0 { Err("`sample_columns` = 0: must be from 1 to 255".into()) } else { Ok(()) }
 }
 
 /// Appends these numbers in random order.

@@ -209,8 +209,8 @@ fn files_are_checked() {
     for (text, message) in [
         ("timeout = \"0ms\"", "`timeout` = 0ns: must be above zero, such as \"100ms\", or \"never\""),
         ("timeout = \"nevr\"", "such as \"90ms\", or \"never\""),
-        ("window = 0", "`window` = 0: must be 1..=1024"),
-        ("window = 2000", "`window` = 2000: must be 1..=1024"),
+        ("window = 0", "`window` = 0: must be from 1 to 1024"),
+        ("window = 2000", "`window` = 2000: must be from 1 to 1024"),
         ("windw = 64", "unknown field `windw`"),
     ] {
         let error = read(text).unwrap_err().to_string();

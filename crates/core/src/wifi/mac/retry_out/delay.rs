@@ -34,6 +34,7 @@ use super::RetryOut;
 use crate::convert::signed32;
 use crate::policy::checked;
 use crate::queue::codel::CodelParams;
+use crate::range::within;
 use crate::units::{DataRate, Span, Time};
 
 /// Connections of a station that are measured at a time.
@@ -71,9 +72,7 @@ impl Default for DelayConfig {
 impl DelayConfig {
     fn check(&self) -> Result<(), String> {
         CodelParams::check(self.target, self.interval)?;
-        if self.index > 255 {
-            return Err(format!("`index` = {}: must be 0..=255 (estimated retries)", self.index));
-        }
+        within("index", self.index, 0..=255, "estimated retries")?;
         if self.backlog == 0 {
             return Err("`backlog` = 0: must be at least 1 (segments)".into());
         }

@@ -6,6 +6,7 @@ mod known_by;
 pub use known_by::{TcpKnowledge, TcpKnownBy};
 
 use crate::policy::policies;
+use crate::range::within;
 use crate::units::{DataRate, Span, Time};
 
 /// Chooses the retry-out index for one sender and TID. The reorder buffer counts receptions and acts; this only decides.
@@ -42,10 +43,7 @@ pub trait RetryOut {
 
 /// Refuses an index that gives up at the first corrupt copy or never would.
 fn check_index(key: &str, index: u32) -> Result<(), String> {
-    if !(1..=255).contains(&index) {
-        return Err(format!("`{key}` = {index}: must be 1..=255 (estimated retries)"));
-    }
-    Ok(())
+    within(key, index, 1..=255, "estimated retries")
 }
 
 policies! {
@@ -88,8 +86,8 @@ mod tests {
     #[test]
     fn bad_parameters_are_refused_by_name() {
         for (table, message) in [
-            (r#"name = "fixed", index = 0"#, "`index` = 0: must be 1..=255"),
-            (r#"name = "fixed", index = 256"#, "`index` = 256: must be 1..=255"),
+            (r#"name = "fixed", index = 0"#, "`index` = 0: must be from 1 to 255"),
+            (r#"name = "fixed", index = 256"#, "`index` = 256: must be from 1 to 255"),
             (r#"name = "fixed", indx = 2"#, "unknown field `indx`"),
             (r#"name = "stepped", smoothing = 0"#, "`smoothing` = 0: must be above 0 and at most 1"),
             (r#"name = "stepped", smoothing = 1.5"#, "`1.5` is not a probability"),
@@ -104,7 +102,7 @@ mod tests {
             ),
             (
                 r#"name = "stepped", steps = [{ below = "50Mbit/s", index = 300 }]"#,
-                "`steps[0].index` = 300: must be 1..=255",
+                "`steps[0].index` = 300: must be from 1 to 255",
             ),
             (r#"name = "stepped", steps = [{ below = "50Mbit/s" }]"#, "missing field `index`"),
             (r#"name = "delay", target = "0ms""#, "`target` = 0ns: must be above zero and below `interval` (100ms)"),
@@ -112,7 +110,7 @@ mod tests {
                 r#"name = "delay", target = "100ms""#,
                 "`target` = 100ms: must be above zero and below `interval` (100ms)",
             ),
-            (r#"name = "delay", index = 256"#, "`index` = 256: must be 0..=255"),
+            (r#"name = "delay", index = 256"#, "`index` = 256: must be from 0 to 255"),
             (r#"name = "delay", backlog = 0"#, "`backlog` = 0: must be at least 1"),
             (r#"name = "dealy""#, "unknown variant `dealy`"),
         ] {

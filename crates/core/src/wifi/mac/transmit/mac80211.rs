@@ -38,6 +38,7 @@ use crate::convert::{saturate32, signed64};
 use crate::packet::{PacketId, Pool};
 use crate::policy::checked;
 use crate::queue::{Aqm, Drops, FqCodel, FqCodelConfig, QueueContext};
+use crate::range::within;
 use crate::receive::{NapiConfig, OffConfig, ReceiveOffloadConfig};
 use crate::units::{Bytes, Span, Time};
 use crate::wifi::phy::{PhyConfig, Standard};
@@ -127,9 +128,7 @@ impl Mac80211Config {
         if self.driver_frames == 0 {
             return Err("`driver_frames` = 0: must be at least 1".into());
         }
-        if self.tsq_pacing_shift > 30 {
-            return Err(format!("`tsq_pacing_shift` = {}: must be in 0..=30", self.tsq_pacing_shift));
-        }
+        within("tsq_pacing_shift", self.tsq_pacing_shift, 0..=30, "")?;
         if self.airtime_quantum.is_zero() {
             return Err("`airtime_quantum` = 0ns: must be above zero, such as \"256us\"".into());
         }

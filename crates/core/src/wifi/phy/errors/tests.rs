@@ -315,7 +315,7 @@ fn a_loss_out_of_range_is_refused() {
     let read = |s: &str| toml::from_str::<ErrorConfig>(s).map_err(|e| e.message().to_owned());
     assert_eq!(read("decoding = \"hard\"").unwrap().decoding, Decoding::Hard);
     let error = read("implementation_loss_db = nan").unwrap_err();
-    assert_eq!(error, "`implementation_loss_db` = NaN: must be a number of dB in -20..=40");
+    assert_eq!(error, "`implementation_loss_db` = NaN: must be from -20 to 40 dB");
     assert!(read("decoding = \"medium\"").unwrap_err().contains("`soft` or `hard`"));
     assert!(read("loss = 1").unwrap_err().contains("unknown field `loss`"));
 }

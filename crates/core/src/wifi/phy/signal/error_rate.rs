@@ -53,7 +53,7 @@ impl<'de> Deserialize<'de> for RateTable {
         impl<'de> de::Visitor<'de> for V {
             type Value = RateTable;
             fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
-                f.write_str("a table such as { \"MCS 7\" = 0.1 }, or a list of error rates in 0..=1")
+                f.write_str("a table such as { \"MCS 7\" = 0.1 }, or a list of error rates from 0 to 1")
             }
             fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<RateTable, A::Error> {
                 Deserialize::deserialize(de::value::MapAccessDeserializer::new(map)).map(RateTable::ByName)
@@ -75,7 +75,10 @@ impl Default for ErrorRateConfig {
 impl ErrorRateConfig {
     fn check(&self) -> Result<(), String> {
         if self.rate.is_none() && self.rates.is_none() {
-            return Err("`kind` = \"error_rate\" needs `rate` = 0..=1 or `rates` = { \"MCS 7\" = 0..=1, ... }".into());
+            return Err(
+                "`kind` = \"error_rate\" needs `rate`, a number from 0 to 1, or `rates`, such as { \"MCS 7\" = 0.1 }"
+                    .into(),
+            );
         }
         if self.bytes == 0 {
             return Err("`bytes` = 0: must be at least 1".into());

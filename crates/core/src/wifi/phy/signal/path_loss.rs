@@ -19,8 +19,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::shadowing::{Shadowing, ShadowingConfig};
-use super::{Distance, Quality, SignalContext, SignalRules, SignalSource, in_range, noise_dbm};
+use super::{Distance, Quality, SignalContext, SignalRules, SignalSource, noise_dbm};
 use crate::policy::checked;
+use crate::range::within;
 use crate::units::Time;
 use crate::wifi::phy::{Band, Motion};
 
@@ -65,15 +66,15 @@ impl Default for PathLossConfig {
 
 impl PathLossConfig {
     fn check(&self) -> Result<(), String> {
-        in_range("tx_power_dbm", self.tx_power_dbm, -50.0, 60.0, "dBm")?;
-        in_range("antenna_gain_db", self.antenna_gain_db, -60.0, 60.0, "dB")?;
-        in_range("exponent", self.exponent, 0.0, 10.0, "")?;
-        in_range("noise_figure_db", self.noise_figure_db, 0.0, 40.0, "dB")?;
+        within("tx_power_dbm", self.tx_power_dbm, -50.0..=60.0, "dBm")?;
+        within("antenna_gain_db", self.antenna_gain_db, -60.0..=60.0, "dB")?;
+        within("exponent", self.exponent, 0.0..=10.0, "")?;
+        within("noise_figure_db", self.noise_figure_db, 0.0..=40.0, "dB")?;
         if let Some(loss) = self.reference_loss_db {
-            in_range("reference_loss_db", loss, 0.0, 200.0, "dB")?;
+            within("reference_loss_db", loss, 0.0..=200.0, "dB")?;
         }
         if let Some(mhz) = self.frequency_mhz {
-            in_range("frequency_mhz", mhz, 100.0, 100_000.0, "MHz")?;
+            within("frequency_mhz", mhz, 100.0..=100_000.0, "MHz")?;
         }
         match self.distance_m {
             Some(d) if !(d > 0.0 && d <= 1e6) => Err(format!("`distance_m` = {d}: must be above 0, at most 1000000 m")),

@@ -8,8 +8,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::in_range;
 use crate::policy::checked;
+use crate::range::within;
 use crate::rng::Rng;
 use crate::units::{Span, Time};
 
@@ -35,7 +35,7 @@ impl Default for ShadowingConfig {
 
 impl ShadowingConfig {
     fn check(&self) -> Result<(), String> {
-        in_range("sigma_db", self.sigma_db, 0.0, 40.0, "dB")?;
+        within("sigma_db", self.sigma_db, 0.0..=40.0, "dB")?;
         if self.correlation.is_zero() {
             return Err("`correlation` = 0ns: must be above zero, such as \"1s\"".into());
         }

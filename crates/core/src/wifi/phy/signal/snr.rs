@@ -16,8 +16,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::shadowing::{Shadowing, ShadowingConfig};
-use super::{Quality, SNR_DB, SignalContext, SignalRules, SignalSource, in_range};
+use super::{Quality, SNR_DB, SignalContext, SignalRules, SignalSource};
 use crate::policy::checked;
+use crate::range::within;
 use crate::units::Time;
 
 /// A given mean SNR.
@@ -35,7 +36,7 @@ pub struct SnrConfig {
 
 impl SnrConfig {
     fn check(&self) -> Result<(), String> {
-        in_range("snr_db", self.snr_db, SNR_DB.0, SNR_DB.1, "dB")
+        within("snr_db", self.snr_db, SNR_DB, "dB")
     }
 
     pub(super) fn build(&self, ctx: &SignalContext) -> Snr {

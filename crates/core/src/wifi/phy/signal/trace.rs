@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Quality, SNR_DB, SignalContext, SignalRules, SignalSource};
 use crate::policy::checked;
+use crate::range::from_to;
 use crate::units::{Span, Time};
 
 /// SNR between the points of a trace.
@@ -51,11 +52,12 @@ impl TraceConfig {
             return Err("`points` = []: needs at least one [seconds, dB]".into());
         }
         for (i, &[t, snr]) in self.points.iter().enumerate() {
-            if !(0.0..=1e9).contains(&t) {
-                return Err(format!("`points[{i}]` has time {t}: must be seconds in 0..=1000000000"));
+            let times_s = 0.0..=1e9;
+            if !times_s.contains(&t) {
+                return Err(format!("`points[{i}]` has time {t}: must be {} s", from_to(&times_s)));
             }
-            if !(SNR_DB.0..=SNR_DB.1).contains(&snr) {
-                return Err(format!("`points[{i}]` has SNR {snr}: must be dB in {}..={}", SNR_DB.0, SNR_DB.1));
+            if !SNR_DB.contains(&snr) {
+                return Err(format!("`points[{i}]` has SNR {snr}: must be {} dB", from_to(&SNR_DB)));
             }
         }
         let points = self.points_in_time();
