@@ -272,7 +272,6 @@ impl Contention {
             a.backoff = self.windows[r][ac.index()].find_busy(kind.rule, &mut self.rng[r]);
         // [IEEE80211-10.3.4.3-1]
         } else if a.backoff == 0 && a.ready_at == NEVER {
-            // [IEEE80211-10.3.3-1]
             a.backoff = self.windows[r][ac.index()].draw(&mut self.rng[r]);
             if carrier.sensed == 0 && !carrier.engaged {
                 // Only the NAV is set: nothing will end that wakes it.

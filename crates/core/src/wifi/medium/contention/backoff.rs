@@ -79,6 +79,7 @@ impl Window {
         }
     }
     /// Slots to wait.
+    // [IEEE80211-10.3.3-1]
     #[inline]
     pub(super) fn draw(&self, rng: &mut Rng) -> u32 {
         rng.random_range(0..=self.cw)
