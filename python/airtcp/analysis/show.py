@@ -151,7 +151,8 @@ def _table(title: str, space: int = 1) -> Table:
 
 def _flows(flows: Sequence[Row], rest: int) -> Table:
     # Narrow, so that 80 columns are enough.
-    table = _table(f"Flows ({count(rest)} more in the results)" if rest else "Flows", space=0)
+    title = "Flows: each direction of a connection is one"
+    table = _table(f"{title} ({count(rest)} more in the results)" if rest else title, space=0)
     table.add_column("flow", justify="right")
     table.add_column("from\nto", overflow="fold", min_width=21)
     for title in ("data\n", "goodput\nMbit/s", "RTT\nms", "resent\npackets", "\n%", "need-\nless", "time-\nouts"):
