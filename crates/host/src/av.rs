@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use airtcp_core::units::DataRate;
+use airtcp_core::units::{DataRate, Span};
 
 #[cfg(feature = "bpf")]
 use crate::load::Refusal;
@@ -216,8 +216,7 @@ impl Av {
 
         let params = Params { target_bps: self.order.target.as_bps(), ..Params::HOST };
         let mut words = crate::words::of_params(&params).to_vec();
-        let lease = u64::try_from(LEASE.as_nanos()).unwrap_or(u64::MAX);
-        words.push(crate::sys::monotonic_ns().saturating_add(lease));
+        words.push((crate::sys::monotonic() + crate::sys::span(LEASE)).as_ns());
         words.push(self.order.rules.len() as u64);
         words.push(u64::from(self.order.cgroup.is_none() || !self.order.rules.is_empty()));
         crate::load::put(&self.settings, &0u32.to_ne_bytes(), &words)
@@ -235,10 +234,11 @@ impl Av {
         crate::load::put(&self.wishes, &socket.to_ne_bytes(), &[target.as_bps(), 0])
     }
 
-    /// What the law has as the least round-trip time of a socket of this process, ns. `None`: nothing measured.
-    pub fn least_rtt_ns(&self, socket: std::os::fd::RawFd) -> Result<Option<u64>, Refusal> {
+    /// What the law has as the least round-trip time of a socket of this process. `None`: nothing measured.
+    pub fn least_rtt(&self, socket: std::os::fd::RawFd) -> Result<Option<Span>, Refusal> {
         let words = crate::load::get(&self.flows, &socket.to_ne_bytes())?;
-        Ok(words.and_then(|words| words.get(16 + 2).copied()).filter(|&ns| ns != airtcp_law::UNKNOWN))
+        let ns = words.and_then(|words| words.get(16 + 2).copied()).filter(|&ns| ns != airtcp_law::UNKNOWN);
+        Ok(ns.map(Span::from_ns))
     }
 }
 
@@ -251,9 +251,9 @@ pub fn run(order: &Order, mut tell: impl FnMut(&str)) -> Result<(), Refusal> {
     tell(&format!("{CONTROL} is registered; target {}; end with Ctrl-C", order.target));
     tell(watch.sources());
     loop {
-        let wait = watch.wait(crate::sys::monotonic_ns(), LEASE / 4);
+        let wait = watch.wait(crate::sys::monotonic(), LEASE / 4);
         crate::sys::readable(&watch.fds(), wait).map_err(|e| Refusal(format!("cannot wait: {e}")))?;
-        let now = crate::sys::monotonic_ns();
+        let now = crate::sys::monotonic();
         watch.read(now);
         for interface in watch.due(now) {
             av.path_changed(interface)?;

@@ -313,6 +313,7 @@ mod kernel {
     };
     use crate::load::{Loaded, NAME_BYTES, Refusal, load_named, objects, put};
     use crate::rights::{BBR, Capability, STRUCT_OPS};
+    use crate::sys::monotonic as now;
 
     /// The kernel's side: readings, and caps as leases.
     #[derive(Debug)]
@@ -377,11 +378,11 @@ mod kernel {
         }
 
         /// At the next pass: a lease for a connection, and the control that it is to have; empty: the one that it has.
-        pub fn command(&self, cookie: u64, cap: u64, until_ns: u64, control: &str) -> Result<(), Refusal> {
+        pub fn command(&self, cookie: u64, cap: u64, until: Time, control: &str) -> Result<(), Refusal> {
             let mut name = [0; NAME_BYTES];
             name.iter_mut().zip(control.bytes().take(NAME_BYTES - 1)).for_each(|(to, byte)| *to = byte);
             let words = crate::words::words(&name);
-            put(&self.commands, &cookie.to_ne_bytes(), &[cap, until_ns, words[0], words[1]])
+            put(&self.commands, &cookie.to_ne_bytes(), &[cap, until.as_ns(), words[0], words[1]])
         }
 
         /// Names of the wrappers.
@@ -404,10 +405,6 @@ mod kernel {
         pub interface: String,
         /// UDP port of announcements.
         pub port: u16,
-    }
-
-    fn now() -> Time {
-        Time::ZERO + Span::from_ns(sys::monotonic_ns())
     }
 
     /// Runs until `has_ended` says so; then leaves, and lifts all caps.
@@ -438,7 +435,7 @@ mod kernel {
             tell(&own.about_rate(&order.config));
         }
         let mut claims = Claims::new(order.config.expire_after);
-        let mut read_ns = sys::monotonic_ns();
+        let mut read_at = now();
         while !has_ended() {
             let wait = Duration::from_nanos(daemon.deadline().since(now()).as_ns()).min(Duration::from_millis(200));
             sys::readable(&fds, wait).map_err(|e| Refusal(format!("coop: cannot wait: {e}")))?;
@@ -457,8 +454,8 @@ mod kernel {
                     };
                 }
             }
-            watch.read(sys::monotonic_ns());
-            if watch.due(sys::monotonic_ns()).iter().any(|&i| i == 0 || i == radio.interface()) {
+            watch.read(now());
+            if watch.due(now()).iter().any(|&i| i == 0 || i == radio.interface()) {
                 daemon.on_path_change();
                 sources = Sources::new(order.config.expire_after, usize::from(order.config.max_peers));
                 own = Own::read(&watch, order, radio.interface());
@@ -466,8 +463,8 @@ mod kernel {
                 tell("the path has changed: round-trip times and terminals are learnt anew");
             }
             // The rate of a radio follows its signal: the greatest since the path was new counts.
-            if sys::monotonic_ns().saturating_sub(read_ns) >= 5_000_000_000 {
-                read_ns = sys::monotonic_ns();
+            if now().since(read_at) >= Span::from_secs(5) {
+                read_at = now();
                 own.kbps = own.kbps.max(Own::read(&watch, order, radio.interface()).kbps);
             }
             if now() >= daemon.sample_at() {
@@ -475,7 +472,7 @@ mod kernel {
                     kernel.pass()?.into_iter().filter(|r| r.interface == radio.interface()).collect();
                 let samples: Vec<FlowSample> = readings.iter().map(sample).collect();
                 daemon.on_sample(now(), &samples, &mut caps);
-                let until = sys::monotonic_ns() + u64::try_from(LEASE.as_nanos()).unwrap_or(0);
+                let until = now() + sys::span(LEASE);
                 let mut still = BTreeMap::new();
                 for (reading, cap) in readings.iter().zip(&caps) {
                     let wrapper = kernel.names().wrapper(&reading.control);
@@ -524,7 +521,7 @@ mod kernel {
         let _ = radio.broadcast(&with_scope(&daemon.leave(now()), own.bssid));
         for reading in kernel.pass()? {
             if let Some((base, _, true)) = kernel.names().wrapper(&reading.control) {
-                kernel.command(reading.cookie, 0, 0, base)?;
+                kernel.command(reading.cookie, 0, Time::ZERO, base)?;
             }
         }
         kernel.pass()?;

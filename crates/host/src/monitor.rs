@@ -11,13 +11,15 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use airtcp_core::units::{Span, Time};
+
 use crate::sys;
 
 /// What was seen of a connection at an instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seen {
-    /// Monotonic clock, ns.
-    pub at_ns: u64,
+    /// By the monotonic clock.
+    pub at: Time,
     /// The kernel's name of the connection.
     pub cookie: u64,
     /// Acknowledged, bytes.
@@ -78,7 +80,7 @@ impl Seen {
         };
         let ports = short(13);
         Some(Seen {
-            at_ns: long[0],
+            at: Time::from_ns(long[0]),
             cookie: long[1],
             acked_bytes: long[2],
             segments_sent: long[3],
@@ -100,7 +102,7 @@ impl Seen {
     }
 
     /// Of one connection in an answer of `sock_diag`: the message behind its header.
-    pub fn of_diag(at_ns: u64, body: &[u8]) -> Option<Seen> {
+    pub fn of_diag(at: Time, body: &[u8]) -> Option<Seen> {
         const ID: usize = 72;
         let family = *body.first()?;
         let be16 = |at: usize| Some(u16::from_be_bytes([*body.get(at)?, *body.get(at + 1)?]));
@@ -116,7 +118,7 @@ impl Seen {
         let u64_at = |at: usize| Some(u64::from_ne_bytes(info.get(at..at + 8)?.try_into().ok()?));
         let cookie = body.get(44..52)?;
         Some(Seen {
-            at_ns,
+            at,
             cookie: u64::from_ne_bytes(cookie.try_into().ok()?),
             acked_bytes: u64_at(120)?,
             segments_sent: u64::from(u32_at(156)?),
@@ -181,9 +183,9 @@ const STATES: [&str; 13] = [
 #[derive(Debug)]
 struct Flow {
     number: usize,
-    first_ns: u64,
-    /// When its last row was written.
-    row_ns: u64,
+    first: Time,
+    /// When its last row was written, if one was.
+    row: Option<Time>,
     last: Seen,
     /// The last thing seen is in no row yet.
     is_open: bool,
@@ -195,8 +197,8 @@ pub struct Tables {
     folder: PathBuf,
     series: BufWriter<File>,
     events: BufWriter<File>,
-    interval_ns: u64,
-    start_ns: u64,
+    interval: Span,
+    start: Time,
     flows: BTreeMap<u64, Flow>,
     /// Things seen.
     pub seen: u64,
@@ -204,7 +206,7 @@ pub struct Tables {
 
 impl Tables {
     /// In a new folder.
-    pub fn new(folder: &Path, interval: Duration, start_ns: u64) -> io::Result<Tables> {
+    pub fn new(folder: &Path, interval: Duration, start: Time) -> io::Result<Tables> {
         fs::create_dir_all(folder.parent().unwrap_or(Path::new(".")))?;
         fs::create_dir(folder)?;
         let open = |name: &str, head: &str| -> io::Result<BufWriter<File>> {
@@ -216,8 +218,8 @@ impl Tables {
             series: open("flow_series.csv", SERIES)?,
             events: open("events.csv", EVENTS)?,
             folder: folder.to_owned(),
-            interval_ns: u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX),
-            start_ns,
+            interval: sys::span(interval),
+            start,
             flows: BTreeMap::new(),
             seen: 0,
         })
@@ -229,26 +231,26 @@ impl Tables {
         let number = self.flows.len();
         let flow = self.flows.entry(seen.cookie).or_insert(Flow {
             number,
-            first_ns: seen.at_ns,
-            row_ns: 0,
+            first: seen.at,
+            row: None,
             last: seen,
             is_open: false,
         });
         // A connection that has ended has no port any more.
         let (ports, ends) = if seen.ports.0 == 0 { (flow.last.ports, flow.last.ends) } else { (seen.ports, seen.ends) };
         flow.last = Seen { ports, ends, ..seen };
-        let time = |ns: u64| seconds(ns.saturating_sub(self.start_ns));
+        let time = |at: Time| seconds(at.since(self.start));
         if seen.kind > 0 {
             let state = STATES.get(seen.state as usize).unwrap_or(&STATES[0]);
             let event = if seen.kind == 1 { "retransmission" } else { state };
-            writeln!(self.events, "{},{},{event},{},{}", time(seen.at_ns), flow.number, seen.cwnd, seen.in_flight())?;
+            writeln!(self.events, "{},{},{event},{},{}", time(seen.at), flow.number, seen.cwnd, seen.in_flight())?;
             return Ok(());
         }
         flow.is_open = true;
-        if flow.row_ns == 0 || seen.at_ns.saturating_sub(flow.row_ns) >= self.interval_ns {
-            flow.row_ns = seen.at_ns;
+        if flow.row.is_none_or(|row| seen.at.since(row) >= self.interval) {
+            flow.row = Some(seen.at);
             flow.is_open = false;
-            row(&mut self.series, flow.number, &seen, &time(seen.at_ns))?;
+            row(&mut self.series, flow.number, &seen, &time(seen.at))?;
         }
         Ok(())
     }
@@ -259,11 +261,11 @@ impl Tables {
         flows.write_all(FLOWS.as_bytes())?;
         let mut all: Vec<&Flow> = self.flows.values().collect();
         all.sort_by_key(|flow| flow.number);
-        let time = |ns: u64| seconds(ns.saturating_sub(self.start_ns));
+        let time = |at: Time| seconds(at.since(self.start));
         for flow in all {
-            let (l, first) = (&flow.last, flow.first_ns);
+            let (l, first) = (&flow.last, flow.first);
             if flow.is_open {
-                row(&mut self.series, flow.number, l, &time(l.at_ns))?;
+                row(&mut self.series, flow.number, l, &time(l.at))?;
             }
             let [source, destination] = l.ends.map(|end| end.to_canonical());
             writeln!(
@@ -273,7 +275,7 @@ impl Tables {
                 l.ports.0,
                 l.ports.1,
                 time(first),
-                time(l.at_ns),
+                time(l.at),
                 l.acked_bytes,
                 l.retransmitted
             )?;
@@ -286,13 +288,14 @@ impl Tables {
             "{{\"format\": \"airtcp-monitor\", \"format_version\": 1, \"source\": \"{how}\", \"kernel\": \"{}\", \"events\": {}, \"lost\": {lost}, \"end_unix_ns\": {}}}\n",
             kernel.trim(),
             self.seen,
-            sys::realtime_ns()
+            sys::realtime().as_ns()
         );
         fs::write(self.folder.join("monitor.json"), about)
     }
 }
 
-fn seconds(ns: u64) -> String {
+fn seconds(since_start: Span) -> String {
+    let ns = since_start.as_ns();
     format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000)
 }
 
@@ -341,7 +344,7 @@ pub fn ask(
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
                 Err(e) => return Err(fault(&e)),
             };
-            let now = sys::monotonic_ns();
+            let now = sys::monotonic();
             let mut is_done = false;
             for (kind, body) in crate::paths::messages(&buffer[..n]) {
                 is_done |= kind == 3 || kind == 2; // done, or an error
@@ -361,7 +364,7 @@ pub fn ask(
 pub fn by_diag(order: &Order, tables: &mut Tables, has_ended: &dyn Fn() -> bool) -> Result<(), String> {
     let socket = sys::netlink(4, 0).map_err(|e| format!("monitor: cannot ask sock_diag: {e}"))?;
     let mut buffer = vec![0; 1 << 17];
-    let begin = sys::monotonic_ns();
+    let begin = sys::monotonic();
     let mut next = begin;
     while !has_ended() && !is_over(order, begin) {
         ask(socket.as_raw_fd(), &mut buffer, |seen, interface| {
@@ -372,14 +375,14 @@ pub fn by_diag(order: &Order, tables: &mut Tables, has_ended: &dyn Fn() -> bool)
             }
             Ok(())
         })?;
-        next += 10_000_000;
+        next += Span::from_ms(10);
         sys::sleep_until(next);
     }
     Ok(())
 }
 
-fn is_over(order: &Order, begin_ns: u64) -> bool {
-    order.duration.is_some_and(|d| u128::from(sys::monotonic_ns() - begin_ns) >= d.as_nanos())
+fn is_over(order: &Order, begin: Time) -> bool {
+    order.duration.is_some_and(|d| sys::monotonic().since(begin) >= sys::span(d))
 }
 
 fn full(order: &Order, e: &io::Error) -> String {
@@ -388,7 +391,7 @@ fn full(order: &Order, e: &io::Error) -> String {
 
 /// Runs until the order's end; then writes all and says how much it was.
 pub fn run(order: &Order, has_ended: &dyn Fn() -> bool, mut tell: impl FnMut(&str)) -> Result<(), String> {
-    let mut tables = Tables::new(&order.out, order.interval, sys::monotonic_ns())
+    let mut tables = Tables::new(&order.out, order.interval, sys::monotonic())
         .map_err(|e| format!("--out {}: cannot make the folder: {e}", order.out.display()))?;
     let (how, lost) = match events(order, &mut tables, has_ended, &mut tell) {
         Ok(lost) => ("tracepoints", lost?),
@@ -454,11 +457,11 @@ fn events(
         links.push(loaded.attach(program).map_err(|e| e.0)?);
     }
     tell("listening to the kernel's TCP");
-    let begin = sys::monotonic_ns();
+    let begin = sys::monotonic();
     while !has_ended() && !is_over(order, begin) && fault.borrow().is_none() {
         let _ = ring.consume_raw();
         // Woken by the clock, not by every event.
-        sys::sleep_until(sys::monotonic_ns() + 5_000_000);
+        sys::sleep_until(sys::monotonic() + Span::from_ms(5));
     }
     drop(links);
     let _ = ring.consume_raw();
@@ -477,7 +480,7 @@ mod tests {
 
     fn seen(at_ms: u64, cwnd: u32) -> Seen {
         Seen {
-            at_ns: at_ms * 1_000_000,
+            at: Time::ZERO + Span::from_ms(at_ms),
             cookie: 7,
             cwnd,
             ssthresh: 0x7fff_ffff,
@@ -491,7 +494,7 @@ mod tests {
     fn rows_keep_their_distance_and_the_last_thing_seen_is_in_one() {
         let folder = tempfile::tempdir().unwrap();
         let out = folder.path().join("run");
-        let mut t = Tables::new(&out, Duration::from_millis(10), 0).unwrap();
+        let mut t = Tables::new(&out, Duration::from_millis(10), Time::ZERO).unwrap();
         for ms in 0..25 {
             t.take(seen(ms + 1, 10 + u32::try_from(ms).unwrap())).unwrap();
         }
@@ -505,13 +508,13 @@ mod tests {
         assert!(fs::read_to_string(out.join("events.csv")).unwrap().contains("0.030000000,0,retransmission,34,0"));
         assert!(fs::read_to_string(out.join("monitor.json")).unwrap().contains("\"events\": 27"));
         assert!(fs::read_to_string(out.join("flows.csv")).unwrap().contains(",5000,::,80,"), "the ports it had");
-        assert!(Tables::new(&out, Duration::ZERO, 0).is_err(), "the folder is there");
+        assert!(Tables::new(&out, Duration::ZERO, Time::ZERO).is_err(), "the folder is there");
     }
 
     proptest! {
         #[test]
         fn any_bytes_are_read(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
-            let _ = (Seen::of_diag(0, &bytes), Seen::of_event(&bytes));
+            let _ = (Seen::of_diag(Time::ZERO, &bytes), Seen::of_event(&bytes));
         }
     }
 }

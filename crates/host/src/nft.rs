@@ -4,6 +4,8 @@
 use std::io::{self, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
 
+use airtcp_core::units::Span;
+
 /// A table that is there as long as this is.
 #[derive(Debug)]
 pub struct Held {
@@ -44,7 +46,7 @@ impl Held {
             if out.is_ok_and(|out| is_made(&String::from_utf8_lossy(&out.stdout))) {
                 return Ok(held);
             }
-            crate::sys::sleep_until(crate::sys::monotonic_ns() + 20_000_000);
+            crate::sys::sleep_until(crate::sys::monotonic() + Span::from_ms(20));
         }
         Err(format!("{option}: nft did not make the table {table}; another airtcp-host may have it"))
     }

@@ -8,12 +8,14 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
+use airtcp_core::units::{Span, Time};
+
 use crate::sys;
 
 pub mod wifi;
 
 /// Messages closer together than this are one change.
-pub const DEBOUNCE: Duration = Duration::from_millis(50);
+pub const DEBOUNCE: Span = Span::from_ms(50);
 
 const GROUPS: u32 = 0x1 | 0x10 | 0x40 | 0x100 | 0x400; // link, addresses and routes of IPv4, of IPv6
 
@@ -98,8 +100,8 @@ pub struct Watch {
     socket: OwnedFd,
     wifi: Option<wifi::Wifi>,
     carriers: BTreeMap<u32, bool>,
-    /// Interfaces with a change, and when the last message came, ns.
-    pending: BTreeMap<u32, u64>,
+    /// Interfaces with a change, and when the last message came.
+    pending: BTreeMap<u32, Time>,
     buffer: Vec<u8>,
 }
 
@@ -138,16 +140,16 @@ impl Watch {
     }
 
     /// Reads what is there.
-    pub fn read(&mut self, now_ns: u64) {
+    pub fn read(&mut self, now: Time) {
         while let Some(wifi) = &mut self.wifi {
             match wifi.poll() {
-                Ok(Some(interfaces)) => interfaces.into_iter().for_each(|i| self.take(now_ns, News::Changed(i))),
+                Ok(Some(interfaces)) => interfaces.into_iter().for_each(|i| self.take(now, News::Changed(i))),
                 Ok(None) => break,
                 Err(e) => {
                     if e.raw_os_error() != Some(libc::ENOBUFS) {
                         break;
                     }
-                    self.pending.insert(0, now_ns);
+                    self.pending.insert(0, now);
                 }
             }
         }
@@ -155,37 +157,36 @@ impl Watch {
             match sys::receive(self.socket.as_raw_fd(), &mut self.buffer) {
                 Ok(n) => {
                     for item in news(&self.buffer[..n]) {
-                        self.take(now_ns, item);
+                        self.take(now, item);
                     }
                 }
                 // The kernel dropped messages: whatever they said, some path may be another one.
                 Err(e) if e.raw_os_error() == Some(libc::ENOBUFS) => {
-                    self.pending.insert(0, now_ns);
+                    self.pending.insert(0, now);
                 }
                 Err(_) => return,
             }
         }
     }
 
-    fn take(&mut self, now_ns: u64, item: News) {
+    fn take(&mut self, now: Time, item: News) {
         match item {
             News::Changed(interface) => {
-                self.pending.insert(interface, now_ns);
+                self.pending.insert(interface, now);
             }
             News::Carrier(interface, is_up) => {
                 let before = self.carriers.insert(interface, is_up);
                 if before == Some(false) && is_up {
-                    self.pending.insert(interface, now_ns);
+                    self.pending.insert(interface, now);
                 }
             }
         }
     }
 
     /// Interfaces whose path has changed and been quiet since; 0 stands for all.
-    pub fn due(&mut self, now_ns: u64) -> Vec<u32> {
-        let debounce = u64::try_from(DEBOUNCE.as_nanos()).unwrap_or(u64::MAX);
+    pub fn due(&mut self, now: Time) -> Vec<u32> {
         let due: Vec<u32> =
-            self.pending.iter().filter(|(_, at)| now_ns.saturating_sub(**at) >= debounce).map(|(i, _)| *i).collect();
+            self.pending.iter().filter(|(_, at)| now.since(**at) >= DEBOUNCE).map(|(i, _)| *i).collect();
         for interface in &due {
             self.pending.remove(interface);
         }
@@ -193,11 +194,11 @@ impl Watch {
     }
 
     /// How long a caller may wait before [`Watch::due`] has something, at most `otherwise`.
-    pub fn wait(&self, now_ns: u64, otherwise: Duration) -> Duration {
+    pub fn wait(&self, now: Time, otherwise: Duration) -> Duration {
         let first = self.pending.values().min().copied();
         first.map_or(otherwise, |at| {
-            let since = Duration::from_nanos(now_ns.saturating_sub(at));
-            DEBOUNCE.saturating_sub(since).min(otherwise)
+            let left = DEBOUNCE.saturating_sub(now.since(at));
+            Duration::from_nanos(left.as_ns()).min(otherwise)
         })
     }
 }
@@ -238,16 +239,17 @@ mod tests {
     #[test]
     fn a_bunch_is_one_change_once_it_is_quiet() {
         let mut w = Watch::new().unwrap();
-        w.take(0, News::Changed(2));
-        w.take(40_000_000, News::Changed(2));
-        w.take(0, News::Carrier(5, true)); // as it was found
-        assert_eq!(w.due(60_000_000), Vec::<u32>::new());
-        assert_eq!(w.wait(60_000_000, Duration::from_secs(1)), Duration::from_millis(30));
-        assert_eq!(w.due(90_000_000), [2]);
-        w.take(0, News::Carrier(5, false));
-        w.take(0, News::Carrier(5, true));
-        assert_eq!(w.due(90_000_000), [5]);
-        assert_eq!(w.due(90_000_000), Vec::<u32>::new());
+        let at = |ms| Time::ZERO + Span::from_ms(ms);
+        w.take(at(0), News::Changed(2));
+        w.take(at(40), News::Changed(2));
+        w.take(at(0), News::Carrier(5, true)); // as it was found
+        assert_eq!(w.due(at(60)), Vec::<u32>::new());
+        assert_eq!(w.wait(at(60), Duration::from_secs(1)), Duration::from_millis(30));
+        assert_eq!(w.due(at(90)), [2]);
+        w.take(at(0), News::Carrier(5, false));
+        w.take(at(0), News::Carrier(5, true));
+        assert_eq!(w.due(at(90)), [5]);
+        assert_eq!(w.due(at(90)), Vec::<u32>::new());
     }
 
     proptest! {

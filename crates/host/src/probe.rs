@@ -81,7 +81,7 @@ pub fn send(order: &Order, mut tell: impl FnMut(&str)) -> Result<Vec<Train>, Str
     let mut trains = Vec::new();
     for train in 0..order.trains {
         let sent = send_train(order, &socket, session, train).map_err(|e| fault("send", &e))?;
-        sys::sleep_until(sys::monotonic_ns() + u64::try_from(order.pause.as_nanos()).unwrap_or(0));
+        sys::sleep_until(sys::monotonic() + sys::span(order.pause));
         writeln!(control, "log {train}").map_err(|e| fault("ask for the log", &e))?;
         let (arrived, dropped) =
             read_log(&mut answers, order.count).map_err(|e| fault("read the receiver's log", &e))?;
@@ -93,21 +93,17 @@ pub fn send(order: &Order, mut tell: impl FnMut(&str)) -> Result<Vec<Train>, Str
     Ok(trains)
 }
 
-fn at(ns: u64) -> Time {
-    Time::ZERO + Span::from_ns(ns)
-}
-
 /// The times at which the datagrams of a train really left.
 fn send_train(order: &Order, socket: &UdpSocket, session: u64, train: u32) -> io::Result<Vec<Time>> {
     let mut payload = vec![0; order.bytes];
     payload[..8].copy_from_slice(&session.to_be_bytes());
     payload[8..12].copy_from_slice(&train.to_be_bytes());
-    let begin = sys::monotonic_ns() + 1_000_000;
+    let begin = sys::monotonic() + Span::from_ms(1);
     let mut sent = Vec::with_capacity(order.count as usize);
     for n in 0..order.count {
-        sys::sleep_until(begin + u64::from(n) * order.gap.as_ns());
+        sys::sleep_until(begin + order.gap * u64::from(n));
         payload[12..HEAD].copy_from_slice(&n.to_be_bytes());
-        sent.push(at(sys::monotonic_ns()));
+        sent.push(sys::monotonic());
         socket.send(&payload)?;
     }
     Ok(sent)
@@ -133,7 +129,7 @@ fn read_log(from: &mut BufReader<TcpStream>, count: u32) -> io::Result<(Vec<Opti
             return Ok((arrived, value));
         }
         let n: usize = first.parse().map_err(|_| wrong(&line))?;
-        *arrived.get_mut(n).ok_or_else(|| wrong(&line))? = Some(at(value));
+        *arrived.get_mut(n).ok_or_else(|| wrong(&line))? = Some(Time::from_ns(value));
     }
 }
 
@@ -245,9 +241,9 @@ fn serve(mut control: TcpStream, peer: IpAddr, socket: &UdpSocket) -> io::Result
     let fds = [socket.as_raw_fd(), control.as_raw_fd()];
     let mut dropped_before = None;
     for train in 0..trains {
-        let mut arrived: Vec<Option<u64>> = vec![None; count as usize];
+        let mut arrived: Vec<Option<Time>> = vec![None; count as usize];
         let mut drops = 0;
-        let end = sys::monotonic_ns() + 60_000_000_000;
+        let end = sys::monotonic() + Span::from_secs(60);
         let mut buffer = [0; 65_536];
         loop {
             let ready = sys::readable(&fds, Duration::from_secs(1))?;
@@ -259,13 +255,13 @@ fn serve(mut control: TcpStream, peer: IpAddr, socket: &UdpSocket) -> io::Result
                     && buffer[..8] == session.to_be_bytes()
                     && of(8) == train;
                 if let Some(place) = arrived.get_mut(of(12) as usize).filter(|_| is_ours) {
-                    place.get_or_insert(d.at_ns);
+                    place.get_or_insert(d.at);
                 }
             }
             if ready[1] {
                 break;
             }
-            if sys::monotonic_ns() > end {
+            if sys::monotonic() > end {
                 return Err(wrong("was silent for a minute"));
             }
         }
@@ -275,7 +271,7 @@ fn serve(mut control: TcpStream, peer: IpAddr, socket: &UdpSocket) -> io::Result
         let mut log = String::new();
         for (n, at) in arrived.iter().enumerate() {
             if let Some(at) = at {
-                log += &format!("{n} {at}\n");
+                log += &format!("{n} {}\n", at.as_ns());
             }
         }
         let before = dropped_before.replace(drops).unwrap_or(0);

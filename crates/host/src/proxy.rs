@@ -10,9 +10,11 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
+use airtcp_core::units::{Span, Time};
+
 use crate::rights::{Capability, Host};
-use crate::sys;
 use crate::sys::stream::{self, Moved, Pipe, Poll};
+use crate::sys::{self, span};
 
 pub mod divert;
 pub mod hello;
@@ -89,8 +91,8 @@ struct Connection {
     client: OwnedFd,
     server: Option<OwnedFd>,
     stage: Stage,
-    /// When the stage has lasted too long, ns; 0: never.
-    until_ns: u64,
+    /// When the stage has lasted too long.
+    until: Time,
     from: IpAddr,
     to: SocketAddr,
     /// To the server, to the client.
@@ -113,7 +115,7 @@ pub struct Proxy<T> {
     connections: BTreeMap<u64, Connection>,
     per_client: BTreeMap<IpAddr, usize>,
     /// When stages end, and of which connection.
-    deadlines: BTreeSet<(u64, u64)>,
+    deadlines: BTreeSet<(Time, u64)>,
     /// Connections with more to do.
     again: VecDeque<u64>,
     pipes: Vec<Pipe>,
@@ -122,12 +124,8 @@ pub struct Proxy<T> {
     /// It may mark its own connections.
     marks: bool,
     counts: Counts,
-    /// Connections are not accepted before this, ns: the system is out of descriptors.
-    resume_ns: u64,
-}
-
-fn ns(span: Duration) -> u64 {
-    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
+    /// Connections are not accepted before this: the system is out of descriptors.
+    resume: Time,
 }
 
 impl<T: Targets> Proxy<T> {
@@ -165,7 +163,7 @@ impl<T: Targets> Proxy<T> {
             targets,
             marks: Host::read().may(Capability::NetAdmin),
             counts,
-            resume_ns: 0,
+            resume: Time::ZERO,
         })
     }
 
@@ -181,12 +179,12 @@ impl<T: Targets> Proxy<T> {
         end_new: impl FnOnce(),
         mut tell: impl FnMut(&str),
     ) -> Result<Counts, String> {
-        let (mut names, mut renewed, mut told_limit) = (Vec::new(), 0, 0);
+        let (mut names, mut renewed, mut told_limit) = (Vec::new(), Time::ZERO, Time::ZERO);
         let mut end_new = Some(end_new);
-        let mut drained_ns = u64::MAX;
+        let mut drained = Time::NEVER;
         loop {
-            let now = sys::monotonic_ns();
-            if now.saturating_sub(renewed) >= 250_000_000 {
+            let now = sys::monotonic();
+            if now.since(renewed) >= Span::from_ms(250) {
                 renewed = now;
                 if let Some(targets) = &mut self.targets {
                     targets.renew()?;
@@ -197,12 +195,12 @@ impl<T: Targets> Proxy<T> {
                     end_new();
                 }
                 self.listeners.clear();
-                drained_ns = now.saturating_add(ns(self.rules.limits.drain));
+                drained = now + span(self.rules.limits.drain);
                 if !self.connections.is_empty() {
                     tell(&format!("ending; {} connections may finish", self.connections.len()));
                 }
             }
-            if end_new.is_none() && (self.connections.is_empty() || now >= drained_ns) {
+            if end_new.is_none() && (self.connections.is_empty() || now >= drained) {
                 self.counts.cut = self.connections.len() as u64;
                 for (_, c) in std::mem::take(&mut self.connections) {
                     stream::reset(c.client);
@@ -214,7 +212,7 @@ impl<T: Targets> Proxy<T> {
             }
             let wait = if self.again.is_empty() { self.wait(now) } else { Duration::ZERO };
             self.poll.wait(wait, &mut names).map_err(|e| format!("proxy: cannot wait: {e}"))?;
-            let now = sys::monotonic_ns();
+            let now = sys::monotonic();
             let over = self.counts.over_limit;
             for &name in &names {
                 match usize::try_from(name) {
@@ -228,7 +226,7 @@ impl<T: Targets> Proxy<T> {
                 }
             }
             self.late(now);
-            if self.counts.over_limit > over && now.saturating_sub(told_limit) >= 10_000_000_000 {
+            if self.counts.over_limit > over && now.since(told_limit) >= Span::from_secs(10) {
                 told_limit = now;
                 tell(&format!(
                     "{} connections: more are reset at once, as limits says; {} so far",
@@ -239,15 +237,16 @@ impl<T: Targets> Proxy<T> {
         }
     }
 
-    fn wait(&self, now: u64) -> Duration {
-        let first = self.deadlines.first().map_or(u64::MAX, |&(at, _)| at);
+    fn wait(&self, now: Time) -> Duration {
+        let first = self.deadlines.first().map_or(Time::NEVER, |&(at, _)| at);
         // A whole millisecond more: epoll counts in these, and waking early would spin.
-        Duration::from_nanos(first.saturating_sub(now).saturating_add(1_000_000)).min(Duration::from_millis(200))
+        let span = (first.since(now) + Span::from_ms(1)).min(Span::from_ms(200));
+        Duration::from_nanos(span.as_ns())
     }
 
-    fn accept(&mut self, at: usize, now: u64) {
-        if now < self.resume_ns {
-            sys::sleep_until(now + 1_000_000);
+    fn accept(&mut self, at: usize, now: Time) {
+        if now < self.resume {
+            sys::sleep_until(now + Span::from_ms(1));
             return;
         }
         // Others get their turn in between.
@@ -257,14 +256,14 @@ impl<T: Targets> Proxy<T> {
                 Ok(Some((client, from))) => self.begin(at, client, from, now),
                 Ok(None) => return,
                 Err(_) => {
-                    self.resume_ns = now + 100_000_000;
+                    self.resume = now + Span::from_ms(100);
                     return;
                 }
             }
         }
     }
 
-    fn begin(&mut self, at: usize, client: OwnedFd, from: SocketAddr, now: u64) {
+    fn begin(&mut self, at: usize, client: OwnedFd, from: SocketAddr, now: Time) {
         let of_client = self.per_client.get(&from.ip()).copied().unwrap_or(0);
         if self.connections.len() >= self.rules.limits.connections || of_client >= self.rules.limits.per_client {
             self.counts.over_limit += 1;
@@ -298,31 +297,32 @@ impl<T: Targets> Proxy<T> {
             client,
             server: None,
             stage: Stage::Naming,
-            until_ns: 0,
+            until: Time::NEVER,
             from: from.ip(),
             to,
             halves: Default::default(),
         };
         self.connections.insert(name, connection);
         if self.rules.needs_name(to) {
-            self.set_deadline(name, now + ns(self.rules.limits.hello_timeout));
+            self.set_deadline(name, now + span(self.rules.limits.hello_timeout));
             self.step(name, now);
         } else {
             self.connect(name, None, now);
         }
     }
 
-    fn set_deadline(&mut self, name: u64, at_ns: u64) {
+    /// When the stage of a connection ends; [`Time::NEVER`]: it does not.
+    fn set_deadline(&mut self, name: u64, at: Time) {
         let Some(c) = self.connections.get_mut(&name) else { return };
-        self.deadlines.remove(&(c.until_ns, name));
-        c.until_ns = at_ns;
-        if at_ns > 0 {
-            self.deadlines.insert((at_ns, name));
+        self.deadlines.remove(&(c.until, name));
+        c.until = at;
+        if !at.is_never() {
+            self.deadlines.insert((at, name));
         }
     }
 
     /// The onward connection, with what the rule says.
-    fn connect(&mut self, name: u64, server_name: Option<&str>, now: u64) {
+    fn connect(&mut self, name: u64, server_name: Option<&str>, now: Time) {
         let Some(c) = self.connections.get_mut(&name) else { return };
         let rule = self.rules.choose(c.to, server_name);
         self.counts.by_rule[rule.unwrap_or(self.rules.rules.len())] += 1;
@@ -352,14 +352,14 @@ impl<T: Targets> Proxy<T> {
                 if added.is_err() {
                     return self.end(name, End::Refused);
                 }
-                self.set_deadline(name, now + ns(self.rules.limits.connect_timeout));
+                self.set_deadline(name, now + span(self.rules.limits.connect_timeout));
             }
             Err(_) => self.end(name, End::Refused),
         }
     }
 
     /// Does what can be done on a connection.
-    fn step(&mut self, name: u64, now: u64) {
+    fn step(&mut self, name: u64, now: Time) {
         let Some(c) = self.connections.get_mut(&name) else { return };
         match c.stage {
             Stage::Naming => {
@@ -388,7 +388,7 @@ impl<T: Targets> Proxy<T> {
                 match stream::is_connected(server.as_raw_fd()) {
                     Ok(true) => {
                         c.stage = Stage::Open;
-                        self.set_deadline(name, 0);
+                        self.set_deadline(name, Time::NEVER);
                         self.relay(name);
                     }
                     // A client that is gone meanwhile needs no server.
@@ -424,7 +424,7 @@ impl<T: Targets> Proxy<T> {
 
     fn end(&mut self, name: u64, how: End) {
         let Some(c) = self.connections.remove(&name) else { return };
-        self.deadlines.remove(&(c.until_ns, name));
+        self.deadlines.remove(&(c.until, name));
         if let Some(n) = self.per_client.get_mut(&c.from) {
             *n -= 1;
             if *n == 0 {
@@ -448,7 +448,7 @@ impl<T: Targets> Proxy<T> {
     }
 
     /// Ends stages that have lasted too long.
-    fn late(&mut self, now: u64) {
+    fn late(&mut self, now: Time) {
         while let Some(&(at, name)) = self.deadlines.first() {
             if at > now {
                 return;
@@ -563,7 +563,7 @@ impl Targets for InKernel {
     }
 
     fn renew(&mut self) -> Result<(), String> {
-        let now = sys::monotonic_ns();
+        let now = sys::monotonic();
         self.watch.read(now);
         for interface in self.watch.due(now) {
             self.av.path_changed(interface).map_err(|e| e.0)?;

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use airtcp_core::tcp::{Cause, EcnEcho, Recovery, SenderStats, TcpConfig, TcpOptions, Unresolved, profile};
-use airtcp_core::units::{Span, Time};
+use airtcp_core::units::Time;
 
 use crate::sys;
 use conversation::{Conversation, End, Repeat, Source};
@@ -274,8 +274,8 @@ fn carry<S: Source>(
     mut tun: &File,
     has_ended: impl Fn() -> bool,
 ) -> Result<Time, String> {
-    let begun = sys::monotonic_ns();
-    let now = || Time::from_ns(sys::monotonic_ns() - begun);
+    let begun = sys::monotonic();
+    let now = || Time::ZERO + sys::monotonic().since(begun);
     let mut buffer = vec![0; 1 << 16];
     let mut over_at = None;
     conversation.begin(now());
@@ -293,7 +293,7 @@ fn carry<S: Source>(
         }
         if let Some(over) = over_at {
             let lingers = conversation.end() == Some(&End::Closed) && !has_ended();
-            if !lingers || now().since(over) >= Span::from_ns(u64::try_from(LINGER.as_nanos()).unwrap_or(0)) {
+            if !lingers || now().since(over) >= sys::span(LINGER) {
                 if conversation.end() != Some(&End::Closed) {
                     conversation.abort();
                     for packet in conversation.take() {

@@ -8,6 +8,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
+use airtcp_core::units::{Span, Time};
+
 use crate::monitor::{Seen, ask};
 use crate::sys;
 use crate::sys::packets::{self, Sent};
@@ -17,9 +19,9 @@ pub const TOLERANCE: f64 = 0.2;
 /// With fewer gaps nothing is said.
 pub const LEAST_GAPS: usize = 100;
 /// How often windows are asked for.
-const ASK_EVERY: Duration = Duration::from_millis(10);
+const ASK_EVERY: Span = Span::from_ms(10);
 /// A window counts for gaps this close to it.
-const VALID: u64 = 25_000_000;
+const VALID: Span = Span::from_ms(25);
 
 /// Gaps beside RTT / cwnd.
 #[derive(Debug, Clone, PartialEq)]
@@ -88,7 +90,7 @@ fn segment(packet: &[u8], length: usize) -> Option<Segment> {
 /// The spacing that a connection's window asks for, as it was last seen.
 #[derive(Debug, Clone, Copy)]
 struct Asked {
-    at_ns: u64,
+    at: Time,
     gap_ns: f64,
     mss: usize,
     fills: bool,
@@ -97,7 +99,7 @@ struct Asked {
 #[derive(Debug, Default)]
 struct Measured {
     asked: BTreeMap<Name, Asked>,
-    last: BTreeMap<Name, u64>,
+    last: BTreeMap<Name, Time>,
     /// Gap and what was asked for, ns.
     gaps: Vec<(f64, f64)>,
     flows: BTreeMap<Name, ()>,
@@ -112,17 +114,19 @@ impl Measured {
         let in_flight = u64::from(seen.in_flight());
         let fills = seen.lost_out == 0 && seen.cwnd >= 4 && in_flight * 10 >= u64::from(seen.cwnd) * 7;
         let gap_ns = f64::from(seen.srtt_us) * 1000.0 / f64::from(seen.cwnd.max(1));
-        let asked = Asked { at_ns: seen.at_ns, gap_ns, mss: seen.mss.max(1) as usize, fills };
+        let asked = Asked { at: seen.at, gap_ns, mss: seen.mss.max(1) as usize, fills };
         self.asked.insert(name, asked);
     }
 
-    fn packet(&mut self, at_ns: u64, segment: &Segment) {
-        let before = self.last.insert(segment.name, at_ns);
-        let Some(asked) = self.asked.get(&segment.name).filter(|a| a.fills && at_ns.abs_diff(a.at_ns) < VALID) else {
+    fn packet(&mut self, at: Time, segment: &Segment) {
+        let before = self.last.insert(segment.name, at);
+        let Some(asked) =
+            self.asked.get(&segment.name).filter(|a| a.fills && at.since(a.at).max(a.at.since(at)) < VALID)
+        else {
             return;
         };
         let Some(before) = before else { return };
-        let gap = at_ns.saturating_sub(before) as f64;
+        let gap = at.since(before).as_ns() as f64;
         self.flows.insert(segment.name, ());
         self.gaps.push((gap, asked.gap_ns));
         // Segments of one packet leave without a gap.
@@ -166,27 +170,26 @@ pub fn measure(interface: &str, span: Duration) -> Result<Option<Spacing>, Strin
     let diag = sys::netlink(libc::NETLINK_SOCK_DIAG, 0).map_err(fault)?;
     let mut measured = Measured::default();
     let (mut buffer, mut answer) = ([0; 256], vec![0; 1 << 17]);
-    let begin = sys::monotonic_ns();
+    let begin = sys::monotonic();
     // The packet socket has the clock of the wall.
-    let offset = sys::realtime_ns().saturating_sub(begin);
-    let span = u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
+    let offset = sys::realtime().since(begin);
     let mut next = begin;
     loop {
-        let now = sys::monotonic_ns();
-        if now.saturating_sub(begin) >= span {
+        let now = sys::monotonic();
+        if now.since(begin) >= sys::span(span) {
             return Ok(measured.end());
         }
         if now >= next {
-            next = now + u64::try_from(ASK_EVERY.as_nanos()).unwrap_or(0);
+            next = now + ASK_EVERY;
             ask(diag.as_raw_fd(), &mut answer, |seen, _| {
                 measured.window(&seen);
                 Ok(())
             })?;
         }
-        sys::readable(&[socket.as_raw_fd()], Duration::from_nanos(next.saturating_sub(now))).map_err(fault)?;
-        while let Some(Sent { at_ns, length }) = packets::next(socket.as_raw_fd(), &mut buffer).map_err(fault)? {
+        sys::readable(&[socket.as_raw_fd()], Duration::from_nanos(next.since(now).as_ns())).map_err(fault)?;
+        while let Some(Sent { at, length }) = packets::next(socket.as_raw_fd(), &mut buffer).map_err(fault)? {
             if let Some(segment) = segment(&buffer[..length.min(buffer.len())], length) {
-                measured.packet(at_ns.saturating_sub(offset), &segment);
+                measured.packet(at - offset, &segment);
             }
         }
     }
@@ -217,9 +220,9 @@ mod tests {
     fn spaced(gap_us: u64, segments: usize, fills: bool) -> Option<Spacing> {
         let mut m = Measured::default();
         for n in 0..400 {
-            let at_ns = 1_000_000_000 + n * gap_us * 1000;
-            m.asked.insert(name(), Asked { at_ns, gap_ns: 500_000.0, mss: 1448, fills });
-            m.packet(at_ns, &Segment { name: name(), payload: 1448 * segments });
+            let at = Time::ZERO + Span::from_secs(1) + Span::from_us(n * gap_us);
+            m.asked.insert(name(), Asked { at, gap_ns: 500_000.0, mss: 1448, fills });
+            m.packet(at, &Segment { name: name(), payload: 1448 * segments });
         }
         m.end()
     }

@@ -8,6 +8,8 @@ use std::mem::{size_of, zeroed};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
+use airtcp_core::units::{Span, Time};
+
 pub mod packets;
 pub mod stream;
 
@@ -19,31 +21,41 @@ fn length<T>() -> libc::socklen_t {
     libc::socklen_t::try_from(size_of::<T>()).expect("small")
 }
 
-/// Nanoseconds of a clock, as BPF's `bpf_ktime_get_ns` counts them for `CLOCK_MONOTONIC`.
-fn clock_ns(clock: libc::clockid_t) -> u64 {
+/// What a clock shows; `CLOCK_MONOTONIC` counts as BPF's `bpf_ktime_get_ns` does.
+fn clock(clock: libc::clockid_t) -> Time {
     // SAFETY: an all-zero timespec is valid, and the call writes only there.
     let mut time: libc::timespec = unsafe { zeroed() };
     // SAFETY: `time` is a valid place for the result.
     unsafe { libc::clock_gettime(clock, &raw mut time) };
+    time_of(&time)
+}
+
+fn time_of(time: &libc::timespec) -> Time {
     let (seconds, ns) = (u64::try_from(time.tv_sec).unwrap_or(0), u64::try_from(time.tv_nsec).unwrap_or(0));
-    seconds * 1_000_000_000 + ns
+    Time::from_ns(seconds * 1_000_000_000 + ns)
 }
 
-/// The clock that never jumps, ns.
-pub fn monotonic_ns() -> u64 {
-    clock_ns(libc::CLOCK_MONOTONIC)
+/// The clock that never jumps, from the machine's start on.
+pub fn monotonic() -> Time {
+    clock(libc::CLOCK_MONOTONIC)
 }
 
-/// The clock of the wall, ns since 1970.
-pub fn realtime_ns() -> u64 {
-    clock_ns(libc::CLOCK_REALTIME)
+/// The clock of the wall, from 1970 on.
+pub fn realtime() -> Time {
+    clock(libc::CLOCK_REALTIME)
 }
 
-/// Waits until the monotonic clock shows `at_ns`.
-pub fn sleep_until(at_ns: u64) {
+/// A length of time as the standard library has it.
+pub fn span(duration: Duration) -> Span {
+    Span::from_ns(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
+}
+
+/// Waits until the monotonic clock shows `at`.
+pub fn sleep_until(at: Time) {
+    let ns = at.as_ns();
     let until = libc::timespec {
-        tv_sec: i64::try_from(at_ns / 1_000_000_000).unwrap_or(i64::MAX),
-        tv_nsec: i64::try_from(at_ns % 1_000_000_000).unwrap_or(0),
+        tv_sec: i64::try_from(ns / 1_000_000_000).unwrap_or(i64::MAX),
+        tv_nsec: i64::try_from(ns % 1_000_000_000).unwrap_or(0),
     };
     loop {
         // SAFETY: `until` is valid, and no remainder is asked for.
@@ -321,8 +333,8 @@ pub fn prepare_arrivals(fd: RawFd) -> io::Result<()> {
 pub struct Arrival {
     /// Its length, bytes.
     pub bytes: usize,
-    /// When the kernel got it, on the wall's clock, ns.
-    pub at_ns: u64,
+    /// When the kernel got it, on the wall's clock.
+    pub at: Time,
     /// Datagrams that the kernel has dropped on this socket so far.
     pub dropped: u64,
     /// Whose it is.
@@ -347,7 +359,7 @@ pub fn arrival(fd: RawFd, buffer: &mut [u8]) -> io::Result<Option<Arrival>> {
         let error = io::Error::last_os_error();
         return if error.kind() == io::ErrorKind::WouldBlock { Ok(None) } else { Err(error) };
     };
-    let mut arrival = Arrival { bytes, at_ns: realtime_ns(), dropped: 0, from: None };
+    let mut arrival = Arrival { bytes, at: realtime(), dropped: 0, from: None };
     // SAFETY: the kernel has filled the message; the macros walk within its control data, and each value has the type that its kind says.
     unsafe {
         let mut head = libc::CMSG_FIRSTHDR(&raw const message);
@@ -355,8 +367,7 @@ pub fn arrival(fd: RawFd, buffer: &mut [u8]) -> io::Result<Option<Arrival>> {
             let data = libc::CMSG_DATA(head);
             if (*head).cmsg_level == libc::SOL_SOCKET && (*head).cmsg_type == libc::SCM_TIMESTAMPNS {
                 let time: libc::timespec = std::ptr::read_unaligned(data.cast());
-                let (s, ns) = (u64::try_from(time.tv_sec).unwrap_or(0), u64::try_from(time.tv_nsec).unwrap_or(0));
-                arrival.at_ns = s * 1_000_000_000 + ns;
+                arrival.at = time_of(&time);
             } else if (*head).cmsg_level == libc::SOL_SOCKET && (*head).cmsg_type == libc::SO_RXQ_OVFL {
                 arrival.dropped = u64::from(std::ptr::read_unaligned(data.cast::<u32>()));
             }

@@ -9,9 +9,9 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
-use airtcp_core::units::DataRate;
+use airtcp_core::units::{DataRate, Span};
 use airtcp_host::av::{Av, Base, CONTROL, Order, cgroup};
-use airtcp_host::sys::monotonic_ns;
+use airtcp_host::sys::monotonic;
 use common::{Bed, LINE, Line, Upload, rates};
 
 const SETTLE: Duration = Duration::from_secs(2);
@@ -117,18 +117,18 @@ fn unchanged_program(target: u64) -> f64 {
     let (mut stream, _) = listener.accept().unwrap();
     let counted = thread::spawn(move || {
         let mut buffer = vec![0; 1 << 17];
-        let (mut bytes, mut start) = (0, 0);
-        let begin = monotonic_ns();
+        let begin = monotonic();
+        let (mut bytes, mut start) = (0, begin);
         loop {
             let n = stream.read(&mut buffer).unwrap() as u64;
-            let now = monotonic_ns();
-            if now - begin < 2_000_000_000 {
+            let now = monotonic();
+            if now.since(begin) < Span::from_secs(2) {
                 start = now;
             } else {
                 bytes += n;
             }
-            if now - begin > 6_000_000_000 {
-                return bytes as f64 * 8e3 / (now - start) as f64;
+            if now.since(begin) > Span::from_secs(6) {
+                return bytes as f64 * 8e3 / now.since(start).as_ns() as f64;
             }
         }
     });
@@ -147,7 +147,7 @@ fn unchanged_program(target: u64) -> f64 {
 fn path_change(av: &Av) -> Result<(), String> {
     let bed = Bed::new(LINE);
     let upload = Upload::new(&bed, Some(CONTROL), |_| {});
-    let least = || av.least_rtt_ns(upload.socket.as_raw_fd()).unwrap().unwrap() / 1_000_000;
+    let least = || av.least_rtt(upload.socket.as_raw_fd()).unwrap().unwrap().as_ns() / 1_000_000;
     thread::sleep(Duration::from_secs(1));
     let before = least();
     bed.detour.store(100_000_000, Ordering::Relaxed);

@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use airtcp_core::units::Time;
 use airtcp_host::sys::{self, tcp_info};
 use common::{Bed, End, LINE};
 
@@ -128,15 +129,15 @@ fn the_reader_keeps_up_with_400_000_events_a_second() {
     use airtcp_host::monitor::{EVENT_BYTES, Seen, Tables};
 
     let folder = tempfile::tempdir().unwrap();
-    let mut tables = Tables::new(&folder.path().join("run"), Duration::from_millis(10), 0).unwrap();
-    let begin = sys::monotonic_ns();
+    let mut tables = Tables::new(&folder.path().join("run"), Duration::from_millis(10), Time::ZERO).unwrap();
+    let begin = sys::monotonic();
     for n in 0..1_000_000u64 {
         let mut bytes = [0; EVENT_BYTES];
         bytes[..8].copy_from_slice(&(n * 2500).to_ne_bytes());
         bytes[8..16].copy_from_slice(&(n % 20).to_ne_bytes());
         tables.take(Seen::of_event(&bytes).unwrap()).unwrap();
     }
-    let ns = (sys::monotonic_ns() - begin) as f64;
+    let ns = sys::monotonic().since(begin).as_ns() as f64;
     println!("{:.0} ns an event, {:.2} million a second", ns / 1e6, 1e9 / ns);
     assert_eq!(tables.seen, 1_000_000);
     assert!(ns < 2.5e9, "{:.0} events a second", 1e15 / ns);

@@ -5,6 +5,7 @@ mod common;
 
 use std::time::Duration;
 
+use airtcp_core::units::Span;
 use airtcp_host::paths::Watch;
 use airtcp_host::sys;
 use common::{Bed, LINE};
@@ -15,12 +16,12 @@ fn changed(bed: &Bed, words: &'static str) -> Vec<u32> {
         let mut watch = Watch::new().unwrap();
         let done = std::process::Command::new("ip").args(words.split(' ')).status().unwrap();
         assert!(done.success(), "ip {words}");
-        let (begin, mut all) = (sys::monotonic_ns(), Vec::new());
-        while sys::monotonic_ns() - begin < 300_000_000 {
-            let wait = watch.wait(sys::monotonic_ns(), Duration::from_millis(50));
+        let (begin, mut all) = (sys::monotonic(), Vec::new());
+        while sys::monotonic().since(begin) < Span::from_ms(300) {
+            let wait = watch.wait(sys::monotonic(), Duration::from_millis(50));
             sys::readable(&watch.fds(), wait).unwrap();
-            watch.read(sys::monotonic_ns());
-            all.extend(watch.due(sys::monotonic_ns()));
+            watch.read(sys::monotonic());
+            all.extend(watch.due(sys::monotonic()));
         }
         all
     })

@@ -13,9 +13,9 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use airtcp_core::units::DataRate;
+use airtcp_core::units::{DataRate, Span};
 use airtcp_host::proxy::{Counts, Nobody, Proxy, Targets, divert, rules};
-use airtcp_host::sys::{self, monotonic_ns, stream};
+use airtcp_host::sys::{self, monotonic, stream};
 use common::{Bed, End, LINE, Line};
 
 const CONNECTIONS: usize = 1000;
@@ -198,8 +198,8 @@ fn clients(address: SocketAddr, connections: usize) -> Vec<String> {
 
 /// Once all of the server's connections are done: what was wrong on both sides.
 fn verdict(mut wrong: Vec<String>, of_server: &Mutex<Vec<String>>, done: &AtomicUsize, connections: usize) {
-    let begin = monotonic_ns();
-    while done.load(Ordering::Relaxed) < connections && monotonic_ns() - begin < 20_000_000_000 {
+    let begin = monotonic();
+    while done.load(Ordering::Relaxed) < connections && monotonic().since(begin) < Span::from_secs(20) {
         thread::sleep(Duration::from_millis(10));
     }
     wrong.extend(of_server.lock().unwrap().iter().cloned());
@@ -325,11 +325,11 @@ fn rules_choose_by_name_and_limits_hold() {
     assert_eq!(echoed(b""), [(6, true), (6, false)]);
     // A client that says nothing has its connection after the time for the name.
     let silent = TcpStream::connect(proxy.address).unwrap();
-    let begin = monotonic_ns();
+    let begin = monotonic();
     while noted.lock().unwrap().is_empty() {
         thread::sleep(Duration::from_millis(10));
     }
-    assert!(monotonic_ns() - begin > 150_000_000, "before the time for the name");
+    assert!(monotonic().since(begin) > Span::from_ms(150), "before the time for the name");
     let mut open = TcpStream::connect(proxy.address).unwrap();
     open.write_all(b"x").unwrap();
     open.read_exact(&mut [0]).unwrap();
@@ -338,9 +338,9 @@ fn rules_choose_by_name_and_limits_hold() {
     assert_eq!(all(&mut third).1, Some(io::ErrorKind::ConnectionReset));
     // What is open goes on after the end was asked for, and is cut once the time is over.
     proxy.end.store(true, Ordering::Relaxed);
-    let begin = monotonic_ns();
+    let begin = monotonic();
     while TcpStream::connect(proxy.address).is_ok() {
-        assert!(monotonic_ns() - begin < 5_000_000_000, "it still listens");
+        assert!(monotonic().since(begin) < Span::from_secs(5), "it still listens");
         thread::sleep(Duration::from_millis(5));
     }
     drop(silent);
@@ -382,9 +382,9 @@ fn table(end: &End) -> String {
 }
 
 fn wait_until(what: &str, is_so: impl Fn() -> bool) {
-    let begin = monotonic_ns();
+    let begin = monotonic();
     while !is_so() {
-        assert!(monotonic_ns() - begin < 10_000_000_000, "after 10 s still not: {what}");
+        assert!(monotonic().since(begin) < Span::from_secs(10), "after 10 s still not: {what}");
         thread::sleep(Duration::from_millis(20));
     }
 }
@@ -514,10 +514,10 @@ fn a_client_that_knows_nothing_has_its_target() {
             thread::spawn(move || while take.try_recv().is_err() && stream.write_all(&[0; 1 << 14]).is_ok() {});
         });
         let (mut stream, from) = listener.accept().unwrap();
-        let (mut buffer, mut bytes, begin) = (vec![0; 1 << 17], 0u64, monotonic_ns());
-        while monotonic_ns() - begin < 9_000_000_000 {
+        let (mut buffer, mut bytes, begin) = (vec![0; 1 << 17], 0u64, monotonic());
+        while monotonic().since(begin) < Span::from_secs(9) {
             let n = stream.read(&mut buffer).unwrap() as u64;
-            if monotonic_ns() - begin > 3_000_000_000 {
+            if monotonic().since(begin) > Span::from_secs(3) {
                 bytes += n;
             }
         }

@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
-use airtcp_host::sys::{self, monotonic_ns};
+use airtcp_host::sys::{self, monotonic};
 use common::{Bed, LINE, Line, Upload};
 
 fn host(bed: &Bed, words: &'static str) -> (i32, String) {
@@ -118,11 +118,11 @@ fn completion(bed: &Bed, segments: usize) -> u64 {
     sender.write_all(&[0; 1460]).unwrap();
     receiver.read_exact(&mut [0; 1460]).unwrap();
     thread::sleep(Duration::from_millis(100));
-    let begin = monotonic_ns();
+    let begin = monotonic();
     bed.drop_next.store(1, Ordering::Relaxed);
     sender.write_all(&vec![0; 1460 * segments]).unwrap();
     receiver.read_exact(&mut vec![0; 1460 * segments]).unwrap();
-    (monotonic_ns() - begin) / 1_000_000
+    monotonic().since(begin).as_ns() / 1_000_000
 }
 
 /// Without SACK the threshold that is set is the number of duplicates that Linux needs.

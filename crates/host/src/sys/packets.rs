@@ -4,13 +4,15 @@ use std::io;
 use std::mem::{size_of, zeroed};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
-use super::{checked, length, realtime_ns, set_option};
+use airtcp_core::units::Time;
+
+use super::{checked, length, realtime, set_option, time_of};
 
 /// A packet that has left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sent {
-    /// When it went to the driver, on the wall's clock, ns.
-    pub at_ns: u64,
+    /// When it went to the driver, on the wall's clock.
+    pub at: Time,
     /// Bytes from the header of IP on; more than was read, if the buffer is shorter.
     pub length: usize,
 }
@@ -62,14 +64,13 @@ pub fn next(fd: RawFd, buffer: &mut [u8]) -> io::Result<Option<Sent>> {
         if from.sll_pkttype != libc::PACKET_OUTGOING {
             continue;
         }
-        let mut sent = Sent { at_ns: realtime_ns(), length };
+        let mut sent = Sent { at: realtime(), length };
         // SAFETY: the kernel has filled the message; the macros walk within its control data, and the value has the type that its kind says.
         unsafe {
             let head = libc::CMSG_FIRSTHDR(&raw const message);
             if !head.is_null() && (*head).cmsg_level == libc::SOL_SOCKET && (*head).cmsg_type == libc::SCM_TIMESTAMPNS {
                 let time: libc::timespec = std::ptr::read_unaligned(libc::CMSG_DATA(head).cast());
-                let (s, ns) = (u64::try_from(time.tv_sec).unwrap_or(0), u64::try_from(time.tv_nsec).unwrap_or(0));
-                sent.at_ns = s * 1_000_000_000 + ns;
+                sent.at = time_of(&time);
             }
         }
         return Ok(Some(sent));

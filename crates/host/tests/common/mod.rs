@@ -177,12 +177,12 @@ fn carry(
     let (mut free, mut draw) = (0u64, 0x5eed_u64);
     let mut buffer = vec![0; 1 << 16];
     while !end.load(Ordering::Relaxed) {
-        let now = sys::monotonic_ns();
+        let now = sys::monotonic().as_ns();
         let next = ways.iter().filter_map(|way| way.front().map(|p| p.0)).min().unwrap_or(now + 50_000_000);
         let wait = Duration::from_nanos(next.saturating_sub(now).min(50_000_000));
         let fds = [tuns[0].as_raw_fd(), tuns[1].as_raw_fd()];
         let ready = sys::readable(&fds, wait).unwrap();
-        let now = sys::monotonic_ns();
+        let now = sys::monotonic().as_ns();
         let one_way = line.rtt.as_nanos() as u64 / 2 + detour.load(Ordering::Relaxed) / 2;
         for way in 0..2 {
             if !ready[way] {
@@ -286,8 +286,8 @@ impl Drop for Upload {
 
 /// Mean rates of uploads over `span`, Mbit/s.
 pub fn rates(uploads: &[Upload], span: Duration) -> Vec<f64> {
-    let (start, at) = (uploads.iter().map(Upload::bytes).collect::<Vec<_>>(), sys::monotonic_ns());
+    let (start, at) = (uploads.iter().map(Upload::bytes).collect::<Vec<_>>(), sys::monotonic());
     thread::sleep(span);
-    let seconds = (sys::monotonic_ns() - at) as f64 * 1e-9;
+    let seconds = sys::monotonic().since(at).as_secs_f64();
     uploads.iter().zip(start).map(|(u, start)| (u.bytes() - start) as f64 * 8e-6 / seconds).collect()
 }
