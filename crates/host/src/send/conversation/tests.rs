@@ -218,7 +218,7 @@ fn a_reset_counts_only_at_the_very_next_number() {
     refused.on_packet(now, &refusal);
     assert_eq!(refused.end(), Some(&End::Refused));
     near.on_packet(now, &answer);
-    assert_eq!(near.take().len(), 10, "the initial window");
+    assert_eq!(near.take().len(), 11, "the ACK of the handshake, and the initial window");
     for number in [0, 2, 100, u32::MAX] {
         near.on_packet(now, &reset(&mut far, number));
         assert_eq!(near.end(), None, "{number}");
