@@ -16,29 +16,30 @@ pub trait Clock {
 /// The machine's, from its start on.
 #[derive(Debug, Clone, Copy)]
 pub struct Monotonic {
-    zero_ns: u64,
+    zero: Time,
 }
 
 /// The sleep ends this long before a deadline; the rest is spun. A wake-up comes 30 to 100 us late where nothing else runs.
 pub(crate) const SPIN: Span = Span::from_us(20);
 /// Turns of the scheduler that the driver asks for.
-const TURN_NS: u64 = 100_000;
+const TURN: Span = Span::from_us(100);
 
-fn monotonic_ns() -> u64 {
-    let Ok(now) = clock_gettime(ClockId::CLOCK_MONOTONIC) else { return 0 };
-    unsigned64(now.tv_sec()).saturating_mul(1_000_000_000).saturating_add(unsigned64(now.tv_nsec()))
+/// Since the machine's start.
+fn monotonic() -> Time {
+    let Ok(now) = clock_gettime(ClockId::CLOCK_MONOTONIC) else { return Time::ZERO };
+    Time::ZERO + Span::from_secs(1) * unsigned64(now.tv_sec()) + Span::from_ns(unsigned64(now.tv_nsec()))
 }
 
 impl Monotonic {
     /// From now on.
     pub fn start() -> Monotonic {
-        Monotonic { zero_ns: monotonic_ns() }
+        Monotonic { zero: monotonic() }
     }
 }
 
 impl Clock for Monotonic {
     fn now(&self) -> Time {
-        Time::from_ns(monotonic_ns().saturating_sub(self.zero_ns))
+        Time::ZERO + monotonic().since(self.zero)
     }
 }
 
@@ -65,10 +66,10 @@ impl Urgency {
         }
         let is_session =
             nix::unistd::setsid().is_ok() && std::fs::write("/proc/self/autogroup", NICE.to_string()).is_ok();
-        let is_nice = ask_for_turns(TURN_NS, NICE).is_ok();
+        let is_nice = ask_for_turns(TURN, NICE).is_ok();
         Urgency {
             exact_timers: set_timerslack(1).is_ok(),
-            short_turns: is_nice || ask_for_turns(TURN_NS, 0).is_ok(),
+            short_turns: is_nice || ask_for_turns(TURN, 0).is_ok(),
             weight: is_session || is_nice,
         }
     }

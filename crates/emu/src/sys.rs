@@ -7,6 +7,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
+use airtcp_core::units::Span;
 use nix::sched::{CloneFlags, setns, unshare};
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
@@ -50,16 +51,16 @@ pub(crate) fn set_merging(device: &str) -> io::Result<()> {
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Asks the scheduler for turns of this many nanoseconds, since short ones come sooner, and for a weight. Kernels before 6.12 ignore the
+/// Asks the scheduler for turns of this length, since short ones come sooner, and for a weight. Kernels before 6.12 ignore the
 /// turns.
-pub(crate) fn ask_for_turns(ns: u64, nice: i32) -> io::Result<()> {
+pub(crate) fn ask_for_turns(turn: Span, nice: i32) -> io::Result<()> {
     let attributes = libc::sched_attr {
         size: u32::try_from(size_of::<libc::sched_attr>()).unwrap_or(0),
         sched_policy: 0,
         sched_flags: 0,
         sched_nice: nice,
         sched_priority: 0,
-        sched_runtime: ns,
+        sched_runtime: turn.as_ns(),
         sched_deadline: 0,
         sched_period: 0,
     };

@@ -4,6 +4,7 @@
 //! their own. [`boot`] starts kernels, [`inside`] is their first process, [`keys`] is what it reads, and [`run`] is a network from beginning to end.
 
 pub mod controller;
+pub mod guest_time;
 pub mod message;
 pub mod ring;
 pub mod vhost;

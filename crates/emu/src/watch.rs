@@ -16,16 +16,17 @@ const BUCKETS: usize = (64 - STEP_BITS as usize + 1) * STEPS;
 pub struct Histogram {
     counts: Vec<u64>,
     count: u64,
-    max: u64,
+    max: Span,
 }
 
 impl Default for Histogram {
     fn default() -> Histogram {
-        Histogram { counts: vec![0; BUCKETS], count: 0, max: 0 }
+        Histogram { counts: vec![0; BUCKETS], count: 0, max: Span::ZERO }
     }
 }
 
-fn bucket_of(ns: u64) -> usize {
+fn bucket_of(span: Span) -> usize {
+    let ns = span.as_ns();
     let Some(exponent) = ns.checked_ilog2().filter(|&e| e >= STEP_BITS) else {
         return usize::try_from(ns).unwrap_or(0);
     };
@@ -35,24 +36,23 @@ fn bucket_of(ns: u64) -> usize {
 }
 
 /// The largest value of a bucket.
-fn top_of(bucket: usize) -> u64 {
+fn top_of(bucket: usize) -> Span {
     let (row, step) = (bucket / STEPS, bucket % STEPS);
     let step = u64::try_from(step).unwrap_or(0);
     if row == 0 {
-        return step;
+        return Span::from_ns(step);
     }
     let shift = u32::try_from(row - 1).unwrap_or(0);
     let first = u128::from(step + u64::try_from(STEPS).unwrap_or(0)) << shift;
-    u64::try_from(first + (1 << shift) - 1).unwrap_or(u64::MAX)
+    Span::from_ns(u64::try_from(first + (1 << shift) - 1).unwrap_or(u64::MAX))
 }
 
 impl Histogram {
     /// One more.
     pub fn add(&mut self, span: Span) {
-        let ns = span.as_ns();
-        self.counts[bucket_of(ns)] += 1;
+        self.counts[bucket_of(span)] += 1;
         self.count += 1;
-        self.max = self.max.max(ns);
+        self.max = self.max.max(span);
     }
 
     /// How many.
@@ -62,7 +62,7 @@ impl Histogram {
 
     /// The longest.
     pub fn max(&self) -> Span {
-        Span::from_ns(self.max)
+        self.max
     }
 
     /// The span that this many of a thousand do not exceed, rounded up by at most a 32nd; zero without any.
@@ -72,7 +72,7 @@ impl Histogram {
         for (bucket, &count) in self.counts.iter().enumerate() {
             seen += u128::from(count);
             if seen >= wanted {
-                return Span::from_ns(top_of(bucket).min(self.max));
+                return top_of(bucket).min(self.max);
             }
         }
         Span::ZERO
@@ -341,7 +341,8 @@ mod tests {
             .chain((12..64).flat_map(|e| [(1u64 << e) - 1, 1 << e, (1 << e) + (1 << (e - 2))]))
             .chain([u64::MAX])
         {
-            let (bucket, top) = (bucket_of(ns), top_of(bucket_of(ns)));
+            let bucket = bucket_of(Span::from_ns(ns));
+            let top = top_of(bucket).as_ns();
             assert!(bucket < BUCKETS && ns <= top && top - ns <= ns / 32, "{ns} {bucket} {top}");
         }
     }

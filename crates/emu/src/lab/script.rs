@@ -10,7 +10,7 @@ use super::cell::{Cell, Host, Kind, Line, Radio};
 use super::run::LEAD;
 use crate::plan::Security;
 use crate::um::boot::SHARED;
-use crate::um::controller::BOOT;
+use crate::um::guest_time::GuestTime;
 use crate::world::sysctls;
 
 /// Programs that the scripts need, and the Debian packages that have them.
@@ -147,7 +147,7 @@ pub(crate) fn script(cell: &Cell, place: usize, security: Security, program: &st
     }
     if radio.retry_out.is_some() {
         // Counters, when all flows are over.
-        let end = (BOOT + LEAD + cell.duration + Span::from_ms(300)).as_ns();
+        let end = (GuestTime::BEGIN + LEAD + cell.duration + Span::from_ms(300)).as_ns();
         let _ = writeln!(
             text,
             "( {program} lab-traffic wait {end}; cd /sys/kernel/debug/ieee80211/phy0/retry_out; \
@@ -254,7 +254,7 @@ fn program_of(text: &mut String, cell: &Cell, number: usize, host: Host, is_sour
         Host::Station(_) => String::new(),
         Host::Wired(place) => format!("ip netns exec w{place} "),
     };
-    let at = |time: Time| (BOOT + LEAD).as_ns() + time.as_ns();
+    let at = |time: Time| (GuestTime::of(time) + LEAD).as_ns();
     let (start, stop, interval) = (at(flow.start), at(flow.stop), cell.interval.as_ns());
     let (port, to) = (PORT + number, address(flow.to));
     let out = |end: &str| format!("{SHARED}/{}", end_file(number, end));

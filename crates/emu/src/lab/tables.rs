@@ -17,7 +17,7 @@ use super::cell::{Cell, Flow, Kind};
 use super::run::LEAD;
 use super::script::end_file;
 use super::traffic::{Datagram, Sample, Seen};
-use crate::um::controller::BOOT;
+use crate::um::guest_time::{BOOT, GuestTime};
 
 table! {
     /// One row per flow.
@@ -113,14 +113,14 @@ fn greatest(values: impl Iterator<Item = f64>) -> f64 {
 }
 
 /// A time of a guest as one of the run, s.
-fn run_s(guest_ns: u64) -> f64 {
-    real(guest_ns) * 1e-9 - (BOOT + LEAD).as_secs_f64()
+fn run_s(guest: GuestTime) -> f64 {
+    real(guest.as_ns()) * 1e-9 - (BOOT + LEAD).as_secs_f64()
 }
 
 fn flow_row(cell: &Cell, number: usize, [sent, came]: &[Seen; 2]) -> FlowRow {
     let flow = &cell.flows[number];
     let warm = cell.warmup.as_secs_f64().max(flow.start.since(Time::ZERO).as_secs_f64());
-    let since = |at: u64| run_s(at) > warm - 1e-6;
+    let since = |at: GuestTime| run_s(at) > warm - 1e-6;
     let mut row = FlowRow {
         flow: count(number),
         name: flow.name.clone().into(),
@@ -139,7 +139,9 @@ fn flow_row(cell: &Cell, number: usize, [sent, came]: &[Seen; 2]) -> FlowRow {
         received: 0,
         delay_mean_ms: f64::NAN,
     };
-    let rate = |first: (u64, u64), last: (u64, u64)| real(last.1 - first.1) * 8e9 / real(last.0 - first.0);
+    let rate = |first: (GuestTime, u64), last: (GuestTime, u64)| {
+        real(last.1 - first.1) * 8e9 / real(last.0.since(first.0).as_ns())
+    };
     match &flow.kind {
         Kind::Tcp { cc } => {
             row.cc = cc.clone().into();
@@ -153,14 +155,14 @@ fn flow_row(cell: &Cell, number: usize, [sent, came]: &[Seen; 2]) -> FlowRow {
             let rtts = || samples.iter().map(|s| f64::from(s.srtt_us) * 1e-3);
             (row.rtt_mean_ms, row.rtt_max_ms) = (mean(rtts()), greatest(rtts()));
             row.cwnd_mean_segments = mean(samples.iter().map(|s| f64::from(s.cwnd)));
-            let came: Vec<(u64, u64)> = came.came.iter().copied().filter(|(at, _)| since(*at)).collect();
+            let came: Vec<(GuestTime, u64)> = came.came.iter().copied().filter(|(at, _)| since(*at)).collect();
             if let [first, .., last] = came[..] {
                 row.delivered_bps = rate(first, last);
             }
         }
         Kind::Ping { .. } => {
             let all: Vec<&Datagram> = sent.datagrams.iter().filter(|d| since(d.sent)).collect();
-            let rtts = || all.iter().filter_map(|d| Some(real(d.came? - d.sent) * 1e-6));
+            let rtts = || all.iter().filter_map(|d| Some(real(d.came?.since(d.sent).as_ns()) * 1e-6));
             row.segments_sent = u64::from(count(all.len()));
             row.received = u64::from(count(rtts().count()));
             (row.rtt_mean_ms, row.rtt_max_ms) = (mean(rtts()), greatest(rtts()));
@@ -170,7 +172,7 @@ fn flow_row(cell: &Cell, number: usize, [sent, came]: &[Seen; 2]) -> FlowRow {
             row.segments_sent = u64::from(count(sent.datagrams.iter().filter(|d| since(d.sent)).count()));
             let all: Vec<&Datagram> = came.datagrams.iter().filter(|d| since(d.sent)).collect();
             row.received = u64::from(count(all.len()));
-            row.delay_mean_ms = mean(all.iter().filter_map(|d| Some(real(d.came?.saturating_sub(d.sent)) * 1e-6)));
+            row.delay_mean_ms = mean(all.iter().filter_map(|d| Some(real(d.came?.since(d.sent).as_ns()) * 1e-6)));
         }
     }
     row
@@ -200,7 +202,7 @@ pub(crate) fn tables(cell: &Cell, seen: &[[Seen; 2]], mac: &HwsimMac) -> (Vec<Ta
                     flow: count(number),
                     number: u32::try_from(datagram.number).unwrap_or(u32::MAX),
                     sent_s: run_s(datagram.sent),
-                    rtt_ms: datagram.came.map_or(f64::NAN, |came| real(came - datagram.sent) * 1e-6),
+                    rtt_ms: datagram.came.map_or(f64::NAN, |came| real(came.since(datagram.sent).as_ns()) * 1e-6),
                 });
             }
         }

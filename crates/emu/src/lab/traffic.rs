@@ -12,16 +12,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use airtcp_core::units::Span;
 use nix::sys::socket::{setsockopt, sockopt};
-use nix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
 use crate::sys::{set_merging, tcp_info};
+use crate::um::guest_time::GuestTime;
+use crate::um::inside::now;
 
-/// A TCP sender at one instant: times in ns, the rest as the kernel counts.
+/// A TCP sender at one instant, as the kernel counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Sample {
-    pub(crate) at: u64,
+    pub(crate) at: GuestTime,
     pub(crate) bytes_acked: u64,
     pub(crate) srtt_us: u32,
     pub(crate) min_rtt_us: u32,
@@ -34,8 +36,8 @@ pub(crate) struct Sample {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Datagram {
     pub(crate) number: u64,
-    pub(crate) sent: u64,
-    pub(crate) came: Option<u64>,
+    pub(crate) sent: GuestTime,
+    pub(crate) came: Option<GuestTime>,
 }
 
 /// What one end of a flow saw.
@@ -43,7 +45,7 @@ pub(crate) struct Datagram {
 pub(crate) struct Seen {
     pub(crate) samples: Vec<Sample>,
     /// Payload that has come, by time.
-    pub(crate) came: Vec<(u64, u64)>,
+    pub(crate) came: Vec<(GuestTime, u64)>,
     pub(crate) datagrams: Vec<Datagram>,
 }
 
@@ -55,15 +57,10 @@ impl Seen {
     }
 }
 
-fn now() -> u64 {
-    let now = clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(Duration::ZERO, Duration::from);
-    u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
-}
-
-fn sleep_until(time: u64) {
-    let left = time.saturating_sub(now());
-    if left > 0 {
-        std::thread::sleep(Duration::from_nanos(left));
+fn sleep_until(time: GuestTime) {
+    let left = time.since(now());
+    if !left.is_zero() {
+        std::thread::sleep(Duration::from_nanos(left.as_ns()));
     }
 }
 
@@ -80,47 +77,49 @@ pub(crate) fn run(words: &[&str]) -> ExitCode {
 
 fn program(words: &[&str]) -> io::Result<()> {
     let number = |text: &&str| text.parse::<u64>().map_err(io::Error::other);
+    let time = |text: &&str| number(text).map(GuestTime::from_ns);
+    let span = |text: &&str| number(text).map(Span::from_ns);
     match words {
         ["send", host, port, start, stop, interval, out, cc] => {
-            let (start, stop, interval) = (number(start)?, number(stop)?, number(interval)?);
+            let (start, stop, interval) = (time(start)?, time(stop)?, span(interval)?);
             send(&format!("{host}:{port}"), cc, start, stop, interval, out)
         }
         ["sink", port, start, stop, interval, out] => {
-            sink(&format!("0.0.0.0:{port}"), number(start)?, number(stop)?, number(interval)?, out)
+            sink(&format!("0.0.0.0:{port}"), time(start)?, time(stop)?, span(interval)?, out)
         }
         ["ping" | "datagrams", host, port, start, stop, interval, out, payload] => {
-            let (start, stop, interval) = (number(start)?, number(stop)?, number(interval)?);
+            let (start, stop, interval) = (time(start)?, time(stop)?, span(interval)?);
             let payload = usize::try_from(number(payload)?).unwrap_or(0);
             let comes_back = words[0] == "ping";
             datagrams(&format!("{host}:{port}"), (start, stop, interval), out, payload, comes_back)
         }
-        ["wait", time] => {
-            sleep_until(number(time)?);
+        ["wait", until] => {
+            sleep_until(time(until)?);
             Ok(())
         }
-        ["merge", device, timeout, defer] => merge(device, number(timeout)?, number(defer)?),
+        ["merge", device, timeout, defer] => merge(device, span(timeout)?, number(defer)?),
         ["echo", port] => echo(&format!("0.0.0.0:{port}")),
-        ["count", port, _, stop, _, out] => count(&format!("0.0.0.0:{port}"), number(stop)?, out),
+        ["count", port, _, stop, _, out] => count(&format!("0.0.0.0:{port}"), time(stop)?, out),
         _ => Err(io::Error::other("no such program")),
     }
 }
 
 /// The interface merges segments that it receives (GRO), and keeps them as long as the settings of NAPI say.
-fn merge(device: &str, timeout_ns: u64, defer: u64) -> io::Result<()> {
+fn merge(device: &str, timeout: Span, defer: u64) -> io::Result<()> {
     set_merging(device)?;
-    for (file, value) in [("gro_flush_timeout", timeout_ns), ("napi_defer_hard_irqs", defer)] {
+    for (file, value) in [("gro_flush_timeout", timeout.as_ns()), ("napi_defer_hard_irqs", defer)] {
         fs::write(format!("/sys/class/net/{device}/{file}"), value.to_string())?;
     }
     Ok(())
 }
 
 /// At each multiple of `interval` after `start`, until `stop`.
-fn ticks(start: u64, stop: u64, interval: u64) -> impl Iterator<Item = u64> {
-    let step = interval.max(1_000_000);
-    (0..).map(move |n: u64| (start + n * step).min(stop)).take_while(move |&at| at < stop).chain([stop])
+fn ticks(start: GuestTime, stop: GuestTime, interval: Span) -> impl Iterator<Item = GuestTime> {
+    let step = interval.max(Span::from_ms(1));
+    (0..).map(move |n: u64| (start + step * n).min(stop)).take_while(move |&at| at < stop).chain([stop])
 }
 
-fn send(to: &str, cc: &str, start: u64, stop: u64, interval: u64, out: &str) -> io::Result<()> {
+fn send(to: &str, cc: &str, start: GuestTime, stop: GuestTime, interval: Span, out: &str) -> io::Result<()> {
     sleep_until(start);
     let mut stream = TcpStream::connect(to)?;
     setsockopt(&stream, sockopt::TcpCongestion, &cc.into())?;
@@ -156,7 +155,7 @@ fn sample(info: &[u8]) -> Sample {
     }
 }
 
-fn sink(at: &str, start: u64, stop: u64, interval: u64, out: &str) -> io::Result<()> {
+fn sink(at: &str, start: GuestTime, stop: GuestTime, interval: Span, out: &str) -> io::Result<()> {
     let listener = TcpListener::bind(at)?;
     let total = Arc::new(AtomicU64::new(0));
     let (read, path) = (Arc::clone(&total), out.to_owned());
@@ -174,7 +173,7 @@ fn sink(at: &str, start: u64, stop: u64, interval: u64, out: &str) -> io::Result
         let got = stream.read(&mut buffer)?;
         if got == 0 {
             // What was seen is still to be written.
-            sleep_until(stop + 1_000_000_000);
+            sleep_until(stop + Span::from_secs(1));
             return Ok(());
         }
         total.fetch_add(u64::try_from(got).unwrap_or(0), Ordering::Relaxed);
@@ -184,15 +183,15 @@ fn sink(at: &str, start: u64, stop: u64, interval: u64, out: &str) -> io::Result
 /// The head of a datagram: its number, and when it was sent.
 const HEAD: usize = 16;
 
-fn head(bytes: &[u8]) -> Option<(u64, u64)> {
+fn head(bytes: &[u8]) -> Option<(u64, GuestTime)> {
     let number = bytes.first_chunk().map(|b| u64::from_be_bytes(*b))?;
     let sent = bytes.get(8..)?.first_chunk().map(|b| u64::from_be_bytes(*b))?;
-    Some((number, sent))
+    Some((number, GuestTime::from_ns(sent)))
 }
 
 fn datagrams(
     to: &str,
-    (start, stop, interval): (u64, u64, u64),
+    (start, stop, interval): (GuestTime, GuestTime, Span),
     out: &str,
     payload: usize,
     comes_back: bool,
@@ -217,14 +216,14 @@ fn datagrams(
     }
     let mut bytes = vec![0; payload.max(HEAD)];
     for number in 0.. {
-        let at = start + number * interval.max(1000);
+        let at = start + interval.max(Span::from_us(1)) * number;
         if at >= stop {
             break;
         }
         sleep_until(at);
         let sent = now();
         bytes[..8].copy_from_slice(&number.to_be_bytes());
-        bytes[8..HEAD].copy_from_slice(&sent.to_be_bytes());
+        bytes[8..HEAD].copy_from_slice(&sent.as_ns().to_be_bytes());
         if let Ok(mut all) = all.lock() {
             all.push(Datagram { number, sent, came: None });
         }
@@ -232,7 +231,7 @@ fn datagrams(
         let _ = socket.send(&bytes);
     }
     // The last ones have until then to come back.
-    sleep_until(stop + 500_000_000);
+    sleep_until(stop + Span::from_ms(500));
     let datagrams = all.lock().map(|all| all.clone()).unwrap_or_default();
     Seen { datagrams, ..Seen::default() }.write(out)
 }
@@ -246,16 +245,16 @@ fn echo(at: &str) -> io::Result<()> {
     }
 }
 
-fn count(at: &str, stop: u64, out: &str) -> io::Result<()> {
+fn count(at: &str, stop: GuestTime, out: &str) -> io::Result<()> {
     let socket = UdpSocket::bind(at)?;
     let mut seen = Seen::default();
     let mut buffer = vec![0; 65536];
     loop {
-        let left = (stop + 400_000_000).saturating_sub(now());
-        if left == 0 {
+        let left = (stop + Span::from_ms(400)).since(now());
+        if left.is_zero() {
             return seen.write(out);
         }
-        socket.set_read_timeout(Some(Duration::from_nanos(left.max(1000))))?;
+        socket.set_read_timeout(Some(Duration::from_nanos(left.max(Span::from_us(1)).as_ns())))?;
         let Ok(got) = socket.recv(&mut buffer) else { continue };
         if let Some((number, sent)) = buffer.get(..got).and_then(head) {
             seen.datagrams.push(Datagram { number, sent, came: Some(now()) });

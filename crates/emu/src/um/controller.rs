@@ -18,18 +18,17 @@ use airtcp_core::units::{Span, Time};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 
+use super::guest_time::GuestTime;
 use super::message::{Message, Op};
 use super::ring::Fault;
 use super::vhost::{Device, HEADER, RECEIVE, Request, SEND, Todo};
 use crate::driver::{Delivered, Network, NotSent, Tap};
 use crate::payloads::Payloads;
 
-/// Guests boot in this time of theirs; then the network begins, and programs start.
-pub const BOOT: Span = Span::from_secs(4);
 /// What day it is when guests start: 2024-01-01.
-const DAY_NS: u64 = 1_704_067_200_000_000_000;
+const DAY: Span = Span::from_secs(1_704_067_200);
 /// A guest that has no request.
-const NEVER: u64 = i64::MAX.unsigned_abs();
+const NEVER: GuestTime = GuestTime::NEVER;
 /// Before each packet: addresses and protocol of Ethernet.
 const ETHERNET: usize = 14;
 /// The longest packet that a guest may send, with all that is before it.
@@ -38,8 +37,8 @@ const LONGEST: usize = 65536;
 const WAITING: usize = 4096;
 /// A guest that says nothing for so long has failed, in milliseconds of the machine's time.
 const SILENCE_MS: u16 = 60_000;
-/// A guest that nobody else needs moves its own time by so much at most, in nanoseconds. So it is known how far each may be.
-const FREE: u64 = 1_000_000;
+/// A guest that nobody else needs moves its own time by so much at most. So it is known how far each may be.
+const FREE: Span = Span::from_ms(1);
 /// What is said of it then.
 const SILENT: &str = "it has said nothing for too long: a program of it never waits, or its kernel hangs";
 
@@ -80,9 +79,9 @@ pub struct Guest {
     net: Option<UnixStream>,
     device: Device,
     /// When it wants to run.
-    request: u64,
+    request: GuestTime,
     /// Until when it may move its time by itself.
-    free_until: u64,
+    free_until: GuestTime,
     seq: u32,
     is_waiting: bool,
     /// Buffers that its radio holds, by [`Network::holding`].
@@ -132,7 +131,7 @@ impl Guest {
             net: None,
             device: Device::new(mac, mtu),
             request: NEVER,
-            free_until: 0,
+            free_until: GuestTime::ZERO,
             seq: 0,
             is_waiting: false,
             held: BTreeMap::new(),
@@ -174,9 +173,9 @@ impl Guest {
     }
 
     /// Sends it a message that it will answer.
-    fn tell(&mut self, op: Op, time: u64) -> io::Result<u32> {
+    fn tell(&mut self, op: Op, time: GuestTime) -> io::Result<u32> {
         self.seq = self.seq.wrapping_add(1);
-        Message { op, seq: self.seq, time }.write(&self.time)?;
+        Message { op, seq: self.seq, time: time.as_ns() }.write(&self.time)?;
         Ok(self.seq)
     }
 
@@ -268,15 +267,15 @@ pub struct Controller<N, T> {
     /// By place.
     pub guests: Vec<Guest>,
     payloads: Payloads,
-    now: u64,
-    end: u64,
+    now: GuestTime,
+    end: GuestTime,
     packet: Vec<u8>,
     /// Guests write down their connections this often, while there is traffic; zero: never.
-    looks_every: u64,
+    looks_every: Span,
     /// When they do so next, if packets have come or gone since the last time.
-    look_at: u64,
+    look_at: GuestTime,
     /// When they are woken for something else, and for what.
-    wake_at: u64,
+    wake_at: GuestTime,
     wakes_for: u8,
     silence_ms: u16,
     /// Where somebody types, time goes no faster than theirs.
@@ -286,17 +285,17 @@ pub struct Controller<N, T> {
 impl<N: Network, T: Tap> Controller<N, T> {
     /// Guests that have connected, and wait to be started. The network ends after `lasts`.
     pub fn new(network: N, tap: T, guests: Vec<Guest>, lasts: Option<Span>) -> Controller<N, T> {
-        let end = lasts.map_or(NEVER, |lasts| (BOOT + lasts).as_ns().min(NEVER));
+        let end = lasts.map_or(NEVER, |lasts| GuestTime::BEGIN + lasts);
         let payloads = Payloads::default();
         Controller {
             network,
             tap,
             guests,
             payloads,
-            now: 0,
+            now: GuestTime::ZERO,
             end,
             packet: Vec::new(),
-            looks_every: 0,
+            looks_every: Span::ZERO,
             look_at: NEVER,
             wake_at: NEVER,
             wakes_for: 0,
@@ -322,7 +321,7 @@ impl<N: Network, T: Tap> Controller<N, T> {
 
     /// Guests write down their connections this often, at multiples of it, while there is traffic: a network in which all wait stays one.
     pub fn look_every(&mut self, interval: Span) {
-        self.looks_every = interval.as_ns();
+        self.looks_every = interval;
     }
 
     /// Guests write down their connections once more, for which the network goes on for a little longer than this.
@@ -330,17 +329,17 @@ impl<N: Network, T: Tap> Controller<N, T> {
     /// # Errors
     /// As [`Self::run`].
     pub fn look_once_more(&mut self, lasts: Span) -> Result<(), Failure> {
-        self.looks_every = 0;
+        self.looks_every = Span::ZERO;
         self.look_at = NEVER;
         self.wake_soon(CONNECTIONS);
-        self.end = self.wake_at.saturating_add(lasts.as_ns()).min(NEVER);
+        self.end = self.wake_at + lasts;
         self.go_on(&mut |_| Verdict::On)
     }
 
     /// Wakes the first process of each guest when none of them can be beyond that.
     fn wake_soon(&mut self, what: u8) {
         self.wakes_for |= what;
-        let farthest = self.guests.iter().map(|guest| guest.free_until).max().unwrap_or(0);
+        let farthest = self.guests.iter().map(|guest| guest.free_until).max().unwrap_or(GuestTime::ZERO);
         self.wake_at = self.wake_at.min(farthest.max(self.now));
     }
 
@@ -357,16 +356,15 @@ impl<N: Network, T: Tap> Controller<N, T> {
 
     /// Packets have come or gone.
     fn note_traffic(&mut self) {
-        if self.looks_every > 0 && self.look_at == NEVER {
-            let begin = BOOT.as_ns();
-            let so_far = self.now.saturating_sub(begin) / self.looks_every;
-            self.look_at = begin + (so_far + 1) * self.looks_every;
+        if !self.looks_every.is_zero() && self.look_at == NEVER {
+            let so_far = self.now.since(GuestTime::BEGIN).as_ns() / self.looks_every.as_ns();
+            self.look_at = GuestTime::BEGIN + self.looks_every * (so_far + 1);
         }
     }
 
     /// The network's time.
     pub fn now(&self) -> Time {
-        network_time(self.now)
+        self.now.network()
     }
 
     /// Packets whose bytes were kept at once, at most.
@@ -375,13 +373,13 @@ impl<N: Network, T: Tap> Controller<N, T> {
     }
 
     fn has_begun(&self) -> bool {
-        self.now >= BOOT.as_ns()
+        self.now >= GuestTime::BEGIN
     }
 
     /// When the network does something next, in guests' time.
-    fn deadline(&mut self) -> u64 {
+    fn deadline(&mut self) -> GuestTime {
         let at = self.network.deadline();
-        guests_time(at).min(self.look_at).min(self.wake_at)
+        GuestTime::of(at).min(self.look_at).min(self.wake_at)
     }
 
     /// Runs until `look`, asked whenever a guest has nothing more to do at its instant, says that it is over, or until the end.
@@ -409,11 +407,11 @@ impl<N: Network, T: Tap> Controller<N, T> {
             let (at, place) = requests.map(|(place, guest)| (guest.request, place)).min().unwrap_or((NEVER, 0));
             let next = at.min(deadline).max(self.now);
             if self.has_begun() && next > self.now {
-                let (now, then) = (self.now(), network_time(next.min(self.end)));
+                let (now, then) = (self.now(), next.min(self.end).network());
                 match self.pacer.as_mut().map_or(Pace::On, |pacer| pacer(now, then)) {
                     Pace::On => {}
                     Pace::Wake(at) => {
-                        self.now = guests_time(at).clamp(self.now, next);
+                        self.now = GuestTime::of(at).clamp(self.now, next);
                         self.network.run_until(self.now());
                         self.wake_soon(COMMANDS);
                         continue;
@@ -448,7 +446,7 @@ impl<N: Network, T: Tap> Controller<N, T> {
             }
             let others = self.guests.iter().enumerate().filter(|&(other, _)| other != place);
             let others = others.map(|(_, guest)| guest.request).min().unwrap_or(NEVER);
-            let free_until = others.min(deadline).min(self.end).min(self.now.saturating_add(FREE));
+            let free_until = others.min(deadline).min(self.end).min(self.now + FREE);
             self.let_run(place, free_until)?;
             match look(place) {
                 Verdict::On => {}
@@ -477,11 +475,11 @@ impl<N: Network, T: Tap> Controller<N, T> {
             })
             .map_err(|error| guest.fails(error))?;
         guest.is_waiting = false;
-        guest.free_until = 0;
+        guest.free_until = GuestTime::ZERO;
         self.serve(place, &mut |controller| controller.guests[place].is_waiting)
     }
 
-    fn let_run(&mut self, place: usize, free_until: u64) -> Result<(), Failure> {
+    fn let_run(&mut self, place: usize, free_until: GuestTime) -> Result<(), Failure> {
         let now = self.now;
         let guest = &mut self.guests[place];
         guest.free_until = now;
@@ -496,7 +494,7 @@ impl<N: Network, T: Tap> Controller<N, T> {
     }
 
     /// Tells a guest something about time, and serves it until it has understood.
-    fn tell(&mut self, place: usize, op: Op, time: u64) -> Result<(), Failure> {
+    fn tell(&mut self, place: usize, op: Op, time: GuestTime) -> Result<(), Failure> {
         let guest = &mut self.guests[place];
         let seq = guest.tell(op, time).map_err(|error| guest.fails(error))?;
         loop {
@@ -545,19 +543,20 @@ impl<N: Network, T: Tap> Controller<N, T> {
     fn on_time(&mut self, place: usize, message: Message) -> Result<(), Failure> {
         let mut answer = Message { op: Op::Ack, seq: message.seq, time: 0 };
         match message.op {
-            Op::Request => self.guests[place].request = message.time.min(NEVER),
+            Op::Request => self.guests[place].request = GuestTime::from_ns(message.time).min(NEVER),
             Op::Wait => self.guests[place].is_waiting = true,
-            Op::Get => answer.time = self.now,
+            Op::Get => answer.time = self.now.as_ns(),
             Op::Update => {
-                if message.time < self.now || message.time > self.guests[place].free_until {
+                let time = GuestTime::from_ns(message.time);
+                if time < self.now || time > self.guests[place].free_until {
                     return Err(self.guests[place].fails("it moved time further than it may"));
                 }
-                self.now = message.time;
+                self.now = time;
                 if self.has_begun() {
                     self.network.run_until(self.now());
                 }
             }
-            Op::GetDay => answer.time = DAY_NS,
+            Op::GetDay => answer.time = DAY.as_ns(),
             Op::Ack | Op::Start | Op::Run | Op::FreeUntil => {
                 return Err(self.guests[place].fails("a message about time that it may not send now"));
             }
@@ -725,16 +724,6 @@ impl<N: Network, T: Tap> Controller<N, T> {
         }
         Ok(())
     }
-}
-
-/// The network's time, of guests'. It begins when they have booted.
-fn network_time(ns: u64) -> Time {
-    if ns >= NEVER { Time::NEVER } else { Time::from_ns(ns.saturating_sub(BOOT.as_ns())) }
-}
-
-/// Guests' time, of the network's.
-fn guests_time(at: Time) -> u64 {
-    if at == Time::NEVER { NEVER } else { BOOT.as_ns().saturating_add(at.as_ns()).min(NEVER) }
 }
 
 /// Whether a frame, with the device's header before it, holds IPv4 or IPv6.

@@ -25,7 +25,8 @@ use nix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
 use super::boot::SHARED;
-use super::controller::{BOOT, COMMANDS, CONNECTIONS, WAKE};
+use super::controller::{COMMANDS, CONNECTIONS, WAKE};
+use super::guest_time::GuestTime;
 use super::keys::{self, Input, Screen, whole};
 use crate::diag::{Connection, ended_connections, open_connections};
 use crate::net::{Addresses, Net, Sysctl, be_device, set_sysctls};
@@ -309,7 +310,7 @@ impl Live {
     /// Writes down what the kernel knows of its TCP connections.
     fn look(&self) -> io::Result<()> {
         let look = Look {
-            ns: now_ns().saturating_sub(BOOT.as_ns()),
+            ns: now().since(GuestTime::BEGIN).as_ns(),
             open: open_connections(&self.sockets)?,
             ended: ended_connections(&self.ended),
         };
@@ -350,14 +351,15 @@ impl Live {
     }
 }
 
-fn now_ns() -> u64 {
+/// What a guest's clock shows.
+pub(crate) fn now() -> GuestTime {
     let now = clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(Duration::ZERO, Duration::from);
-    u64::try_from(now.as_nanos()).unwrap_or(0)
+    GuestTime::from_ns(u64::try_from(now.as_nanos()).unwrap_or(u64::MAX))
 }
 
 /// What is left of the time to boot.
 pub(crate) fn until_begin() -> Duration {
-    Duration::from_nanos(BOOT.as_ns().saturating_sub(now_ns()))
+    Duration::from_nanos(GuestTime::BEGIN.since(now()).as_ns())
 }
 
 fn start(

@@ -40,7 +40,7 @@ pub struct Message {
     pub op: Op,
     /// Its number, or that of the message that it answers.
     pub seq: u32,
-    /// Nanoseconds.
+    /// A time of guests as their kernels write it, ns; in the answer to [`Op::Start`], the guest's number.
     pub time: u64,
 }
 

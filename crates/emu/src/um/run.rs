@@ -331,14 +331,14 @@ impl Outside {
             let typed = self.keyboard.as_mut().map_or(Ok(Typed::Nothing), |own| own.hand_on(&self.work, keys));
             match typed {
                 Ok(Typed::Nothing) => {}
-                Ok(Typed::Keys) => return Pace::Wake(at + Span::from_ns(nanos(begun.elapsed()))),
+                Ok(Typed::Keys) => return Pace::Wake(at + span(begun.elapsed())),
                 Ok(Typed::Leave) | Err(_) => {
                     self.interrupted = Some(Signal::SIGINT as i32);
                     return Pace::Over;
                 }
             }
             if left == KEYS && self.is_asked() {
-                return Pace::Wake(at + Span::from_ns(nanos(begun.elapsed())));
+                return Pace::Wake(at + span(begun.elapsed()));
             }
             if due.is_some_and(|due| Instant::now() >= due) {
                 return Pace::On;
@@ -356,8 +356,8 @@ impl Outside {
     }
 }
 
-fn nanos(span: Duration) -> u64 {
-    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
+fn span(duration: Duration) -> Span {
+    Span::from_ns(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
 }
 
 /// What commands write, and how they end.

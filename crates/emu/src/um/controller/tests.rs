@@ -12,7 +12,10 @@ use airtcp_core::packet::PacketId;
 use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 
 use super::*;
+use crate::um::guest_time::BOOT;
 
+/// As the client writes times, ns.
+const NEVER: u64 = GuestTime::NEVER.as_ns();
 const MEMORY: u64 = 1 << 20;
 /// Where the client's memory begins, for the device.
 const START: u64 = 0x6000_0000;
