@@ -12,7 +12,7 @@ use crate::decode::{Segment, Skipped, decode};
 use crate::flow::Limits;
 use crate::open::Open;
 use crate::places::{Broken, Next, Place, Places};
-use crate::reader::{CaptureError, Reader};
+use crate::reader::{CaptureError, Reader, UnixTime};
 use crate::tables::{Rows, Table};
 use crate::wifi::{self, Air};
 
@@ -60,10 +60,10 @@ pub struct Summary {
     pub connections: u64,
     /// Of the packets, on the wire.
     pub bytes: u64,
-    /// Of the first packet: nanoseconds since 1970-01-01 00:00 UTC.
-    pub first_ns: Option<u64>,
+    /// Time of the first packet.
+    pub first: Option<UnixTime>,
     /// Of the last one.
-    pub last_ns: Option<u64>,
+    pub last: Option<UnixTime>,
 }
 
 #[derive(Debug, Default)]
@@ -93,7 +93,7 @@ pub struct Analyzer {
     rows: Rows,
     /// By place.
     air: Vec<Air>,
-    first_ns: Option<u64>,
+    first: Option<UnixTime>,
     /// Since the first packet.
     now: Time,
     last_link: Option<u16>,
@@ -119,7 +119,7 @@ impl Analyzer {
             open: Open::default(),
             limits: limits(0, options.points),
             rows: Rows::default(),
-            first_ns: None,
+            first: None,
             now: Time::ZERO,
             last_link: None,
             counts: Counts::default(),
@@ -137,14 +137,14 @@ impl Analyzer {
             match self.places.read() {
                 Ok(Some(Next { raw, place })) => {
                     self.counts.packets += 1;
-                    let (time_ns, interface) = (raw.time_ns, raw.interface);
+                    let (time, interface) = (raw.time, raw.interface);
                     self.counts.bytes += u64::from(raw.wire_bytes);
                     if self.last_link != Some(raw.link_type) {
                         self.last_link = Some(raw.link_type);
                         *self.counts.link_types.entry(raw.link_type).or_default() += 1;
                     }
                     let mut decoded = decode(&raw);
-                    let now = clock(&mut self.first_ns, &mut self.now, &mut self.counts, time_ns);
+                    let now = clock(&mut self.first, &mut self.now, &mut self.counts, time);
                     if raw.link_type == wifi::LINKTYPE
                         && self.air[place as usize].on_frame(now, &raw)
                         && decoded.is_ok()
@@ -266,8 +266,8 @@ impl Analyzer {
             tcp_packets: self.counts.tcp_packets,
             connections: u64::from(self.counts.connections),
             bytes: self.counts.bytes,
-            first_ns: self.first_ns,
-            last_ns: self.first_ns.map(|first| first.saturating_add(self.now.as_ns())),
+            first: self.first,
+            last: self.first.map(|first| first + self.now.since(Time::ZERO)),
         }
     }
 
@@ -325,15 +325,15 @@ impl Analyzer {
 }
 
 /// Time does not go back: a packet from before the last one passes with it.
-fn clock(first_ns: &mut Option<u64>, now: &mut Time, counts: &mut Counts, time_ns: u64) -> Time {
-    let first = *first_ns.get_or_insert(time_ns);
-    if time_ns < first.saturating_add(now.as_ns()) {
+fn clock(first: &mut Option<UnixTime>, now: &mut Time, counts: &mut Counts, time: UnixTime) -> Time {
+    let first = *first.get_or_insert(time);
+    if time < first + now.since(Time::ZERO) {
         counts.went_back += 1;
         if counts.went_back == 1 {
             counts.first_back = counts.packets;
         }
     } else {
-        *now = Time::from_ns(time_ns.saturating_sub(first));
+        *now = Time::ZERO + time.since(first);
     }
     *now
 }

@@ -26,4 +26,4 @@ mod work;
 
 pub use analyzer::{Analyzer, Options, Summary};
 pub use places::{Opener, Place};
-pub use reader::{CaptureError, Reader};
+pub use reader::{CaptureError, Reader, UnixTime};

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use crate::reader::{CaptureError, Format, Raw, Reader};
+use crate::reader::{CaptureError, Format, Raw, Reader, UnixTime};
 
 /// Opens a file when its turn comes.
 pub type Opener = Box<dyn FnOnce() -> Result<Reader, CaptureError> + Send>;
@@ -53,34 +53,34 @@ impl Places {
 
     /// The next packet. What is damaged is left out from there on.
     pub(crate) fn read(&mut self) -> Result<Option<Next<'_>>, Broken> {
-        let mut first: Option<(u64, usize)> = None;
+        let mut first: Option<(UnixTime, usize)> = None;
         for i in 0..self.places.len() {
-            if let Some(time_ns) = self.peek(i)?
-                && first.is_none_or(|(least, _)| time_ns < least)
+            if let Some(time) = self.peek(i)?
+                && first.is_none_or(|(least, _)| time < least)
             {
-                first = Some((time_ns, i));
+                first = Some((time, i));
             }
         }
-        let Some((time_ns, i)) = first else { return Ok(None) };
+        let Some((time, i)) = first else { return Ok(None) };
         let place = &mut self.places[i];
         let file = place.file;
         let number = u32::try_from(i).unwrap_or(u32::MAX);
         match place.reader.read() {
-            Ok(raw) => Ok(raw.map(|raw| Next { raw: Raw { time_ns, ..raw }, place: number })),
+            Ok(raw) => Ok(raw.map(|raw| Next { raw: Raw { time, ..raw }, place: number })),
             Err(damage) => Err(Broken { file, damage }),
         }
     }
 
     /// Time of the next packet of a place, by the clock of the first.
     #[inline]
-    fn peek(&mut self, i: usize) -> Result<Option<u64>, Broken> {
+    fn peek(&mut self, i: usize) -> Result<Option<UnixTime>, Broken> {
         let ahead = self.ahead_ns.get(i).copied().unwrap_or(0);
         let place = &mut self.places[i];
         while !place.over {
             let file = place.file;
-            let peeked = place.reader.peek_ns();
-            if let Ok(Some(time_ns)) = peeked {
-                return Ok(Some(time_ns.saturating_add_signed(ahead.saturating_neg())));
+            let peeked = place.reader.peek();
+            if let Ok(Some(time)) = peeked {
+                return Ok(Some(time.behind_by(ahead)));
             }
             match place.later.pop_front() {
                 None => place.over = true,

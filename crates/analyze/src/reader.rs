@@ -8,9 +8,11 @@ mod pcap;
 mod pcapng;
 
 use std::io::{self, BufReader, Read};
+use std::ops::Add;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use airtcp_core::units::Span;
 use flate2::read::MultiGzDecoder;
 
 use self::buffer::Buffer;
@@ -21,11 +23,46 @@ use self::pcapng::PcapNg;
 /// carries TCP stays below 256 KiB.
 const MAX_BLOCK_BYTES: usize = 16 << 20;
 
+/// A time by the clock of a capture: nanoseconds since 1970-01-01 00:00 UTC. Flows count from the first packet on instead
+/// ([`airtcp_core::units::Time`]).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct UnixTime(u64);
+
+impl UnixTime {
+    /// Later than every packet.
+    pub const NEVER: UnixTime = UnixTime(u64::MAX);
+
+    /// So many nanoseconds after 1970-01-01 00:00 UTC.
+    pub const fn from_ns(ns: u64) -> UnixTime {
+        UnixTime(ns)
+    }
+    /// Nanoseconds since 1970-01-01 00:00 UTC.
+    pub const fn as_ns(self) -> u64 {
+        self.0
+    }
+    /// The span since `earlier`; zero when `earlier` is in fact later.
+    pub const fn since(self, earlier: UnixTime) -> Span {
+        Span::from_ns(self.0.saturating_sub(earlier.0))
+    }
+    /// By a clock that the own one is ahead of by so much.
+    pub(crate) fn behind_by(self, ns: i64) -> UnixTime {
+        UnixTime(self.0.saturating_add_signed(ns.saturating_neg()))
+    }
+}
+
+impl Add<Span> for UnixTime {
+    type Output = UnixTime;
+    /// Saturates.
+    fn add(self, span: Span) -> UnixTime {
+        UnixTime(self.0.saturating_add(span.as_ns()))
+    }
+}
+
 /// A packet as the file has it.
 #[derive(Debug, Clone, Copy)]
 pub struct Raw<'a> {
-    /// Nanoseconds since 1970-01-01 00:00 UTC.
-    pub time_ns: u64,
+    /// When it was captured.
+    pub time: UnixTime,
     /// Interface, from 0; counts on over the sections of a file.
     pub interface: u32,
     /// LINKTYPE_ of the tcpdump group's registry.
@@ -134,12 +171,12 @@ impl Reader {
         Ok(found.map(|found| found.raw(&self.buffer)))
     }
 
-    /// Time of the next packet, nanoseconds since 1970-01-01 00:00 UTC; `None` at the end of the file.
-    pub fn peek_ns(&mut self) -> Result<Option<u64>, CaptureError> {
+    /// Time of the next packet; `None` at the end of the file.
+    pub fn peek(&mut self) -> Result<Option<UnixTime>, CaptureError> {
         if self.ahead.is_none() {
             self.ahead = self.find()?;
         }
-        Ok(self.ahead.map(|found| found.time_ns))
+        Ok(self.ahead.map(|found| found.time))
     }
 
     fn find(&mut self) -> Result<Option<Found>, CaptureError> {
@@ -190,7 +227,7 @@ impl Reader {
 /// A packet found in the buffer, before its bytes are borrowed.
 #[derive(Debug, Clone, Copy)]
 struct Found {
-    time_ns: u64,
+    time: UnixTime,
     interface: u32,
     link_type: u16,
     start: usize,
@@ -201,7 +238,7 @@ struct Found {
 impl Found {
     fn raw<'a>(&self, buffer: &'a Buffer) -> Raw<'a> {
         Raw {
-            time_ns: self.time_ns,
+            time: self.time,
             interface: self.interface,
             link_type: self.link_type,
             data: buffer.taken(self.start, self.len),

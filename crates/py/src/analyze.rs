@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use airtcp_analyze::{Analyzer, CaptureError as Fault, Opener, Options, Place, Reader, Summary};
+use airtcp_analyze::{Analyzer, CaptureError as Fault, Opener, Options, Place, Reader, Summary, UnixTime};
 use pyo3::create_exception;
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
@@ -72,11 +72,11 @@ impl Analysis {
             for path in files {
                 file_bytes += size(&path)?;
                 // Only where there is an order to find: a pipe can be read once.
-                let first_ns = match is_rotated {
-                    true => py.detach(|| open(&path).and_then(|mut r| r.peek_ns())).map_err(|e| raised(&path, e))?,
+                let first = match is_rotated {
+                    true => py.detach(|| open(&path).and_then(|mut r| r.peek())).map_err(|e| raised(&path, e))?,
                     false => None,
                 };
-                sorted.push((first_ns.unwrap_or(u64::MAX), path));
+                sorted.push((first.unwrap_or(UnixTime::NEVER), path));
             }
             sorted.sort();
             let mut numbered = Vec::new();
@@ -139,19 +139,9 @@ impl Analysis {
     /// What the capture is.
     fn capture(&self, py: Python<'_>) -> PyResult<Py<PyDict>> {
         let summary = py.detach(|| self.analyzer().summary());
-        let Summary {
-            format,
-            gzip,
-            link_types,
-            snap_bytes,
-            packets,
-            tcp_packets,
-            connections,
-            bytes,
-            first_ns,
-            last_ns,
-        } = summary;
-        let seconds = |ns: Option<u64>| ns.map(|ns| ns as f64 * 1e-9);
+        let Summary { format, gzip, link_types, snap_bytes, packets, tcp_packets, connections, bytes, first, last } =
+            summary;
+        let seconds = |ns: u64| ns as f64 * 1e-9;
         let capture = PyDict::new(py);
         capture.set_item("format", format)?;
         capture.set_item("gzip", gzip)?;
@@ -161,10 +151,10 @@ impl Analysis {
         capture.set_item("tcp_packets", tcp_packets)?;
         capture.set_item("connections", connections)?;
         capture.set_item("bytes", bytes)?;
-        capture.set_item("first_s", seconds(first_ns))?;
-        capture.set_item("last_s", seconds(last_ns))?;
-        let duration = first_ns.zip(last_ns).map(|(first, last)| last - first);
-        capture.set_item("duration_s", seconds(duration))?;
+        capture.set_item("first_s", first.map(|time| seconds(time.as_ns())))?;
+        capture.set_item("last_s", last.map(|time| seconds(time.as_ns())))?;
+        let duration = first.zip(last).map(|(first, last)| seconds(last.since(first).as_ns()));
+        capture.set_item("duration_s", duration)?;
         Ok(capture.unbind())
     }
 

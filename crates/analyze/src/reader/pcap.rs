@@ -4,7 +4,7 @@ use airtcp_core::convert::{count, low16, unsigned64};
 use pcap_parser::{parse_pcap_frame, parse_pcap_frame_be, parse_pcap_header};
 
 use super::buffer::Buffer;
-use super::{CaptureError, Found, MAX_BLOCK_BYTES};
+use super::{CaptureError, Found, MAX_BLOCK_BYTES, UnixTime};
 
 const FILE_HEADER_BYTES: usize = 24;
 const PACKET_HEADER_BYTES: usize = 16;
@@ -60,7 +60,7 @@ impl Pcap {
         let (_, frame) = parse(buffer.rest()).map_err(|_| "a packet header that makes no sense".to_owned())?;
         let fraction = u64::from(frame.ts_usec) * if self.nanoseconds { 1 } else { 1000 };
         let found = Found {
-            time_ns: u64::from(frame.ts_sec) * 1_000_000_000 + fraction,
+            time: UnixTime::from_ns(u64::from(frame.ts_sec) * 1_000_000_000 + fraction),
             interface: 0,
             link_type: self.link_type,
             start: buffer.position() + PACKET_HEADER_BYTES,

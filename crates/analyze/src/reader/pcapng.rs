@@ -4,7 +4,7 @@ use airtcp_core::convert::{count, low16, unsigned64};
 use pcap_parser::pcapng::{Block, InterfaceDescriptionBlock, OptionCode, parse_block_be, parse_block_le};
 
 use super::buffer::Buffer;
-use super::{Found, MAX_BLOCK_BYTES};
+use super::{Found, MAX_BLOCK_BYTES, UnixTime};
 
 const SECTION_HEADER: u32 = 0x0a0d_0d0a;
 const INTERFACE_DESCRIPTION: u32 = 1;
@@ -35,7 +35,7 @@ pub(super) struct PcapNg {
     /// Interfaces of the sections before this one.
     earlier: u32,
     snap_bytes: u32,
-    last_ns: u64,
+    last: UnixTime,
 }
 
 enum Step {
@@ -132,7 +132,7 @@ impl PcapNg {
                     let known = self.interfaces.len();
                     return Err(format!("a packet of interface {}; this section has {known} so far", p.if_id));
                 };
-                self.last_ns = interface.time_ns((u64::from(p.ts_high) << 32) | u64::from(p.ts_low));
+                self.last = interface.time((u64::from(p.ts_high) << 32) | u64::from(p.ts_low));
                 // The parser has checked that the padded bytes are there.
                 let len = p.caplen as usize;
                 return Ok(self.packet(p.if_id, interface.link_type, ENHANCED_DATA, len, p.origlen));
@@ -155,7 +155,7 @@ impl PcapNg {
     /// Simple packets have no time: that of the packet before.
     fn packet(&self, interface: u32, link_type: u16, start: usize, len: usize, wire_bytes: u32) -> Step {
         Step::Packet(Found {
-            time_ns: self.last_ns,
+            time: self.last,
             interface: self.earlier + interface,
             link_type,
             start,
@@ -185,13 +185,13 @@ impl Interface {
         })
     }
 
-    fn time_ns(&self, ticks: u64) -> u64 {
-        match self.resolution {
+    fn time(&self, ticks: u64) -> UnixTime {
+        UnixTime::from_ns(match self.resolution {
             1_000_000_000 if self.offset_s == 0 => ticks,
             resolution => {
                 let ns = i128::from(ticks) * 1_000_000_000 / i128::from(resolution);
                 u64::try_from((ns + i128::from(self.offset_s) * 1_000_000_000).max(0)).unwrap_or(u64::MAX)
             }
-        }
+        })
     }
 }
