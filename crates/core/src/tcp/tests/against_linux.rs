@@ -43,6 +43,7 @@ const REASONS: &[(&str, &str)] = &[
         "CUBIC alone: a segment comes an ACK earlier or later than with the kernel's window; not examined further",
     ),
     ("delayed_acks", "which segments delayed ACKs cover once the quick ones are over; not examined further"),
+    ("either", "the kernel has either outcome: in an earlier recording it had that of airtcp"),
     (
         "first_window",
         "without SACK the first duplicate ACK of a connection changes the window (SYNs are not scaled) and does not count",
@@ -148,7 +149,6 @@ fn settings(c: &mut TcpConfig, case: &Value, setting: &str, control: &str) {
     if !case["delayed_acks"].as_bool().unwrap() {
         c.quick_acks = u32::MAX;
     }
-    c.compressed_sacks = 0; // `tcp_comp_sack_nr` of these runs
     c.send_buffer = Bytes::new(4 << 20);
     let window = case["receive_window"].as_u64().unwrap();
     if window > 0 {
