@@ -123,6 +123,48 @@ def mss_of(settings: dict[str, str]) -> int:
     return 1460 if settings.get("tcp_timestamps") == "0" else 1448
 
 
+def counted(names: dict[str, str]) -> dict[str, int]:
+    """Of both ends."""
+    with inside(names["a"]):
+        told = counters()
+    with inside(names["b"]):
+        told |= {k: v for k, v in counters().items() if k in ("TCPDSACKOldSent", "TCPDSACKOfoSent", "TCPAckCompressed")}
+    return told
+
+
+def late_ms(case: Json) -> float:
+    """For how long the script holds a packet back at most."""
+    return max([0.0, *(float(i.split("=+")[1]) for i in (case["data"] + "," + case["acks"]).split(",") if "=+" in i)])
+
+
+KEPT = ("ca_state", "cwnd", "ssthresh", "reordering", "reord_seen", "rtt_us", "rto_us")
+
+
+def send_alone(names: dict[str, str], case: Json, cc: str, mss: int) -> Json:
+    """One connection from its first packet to its end. Its receiver is pathemu."""
+    with inside(names["a"]):
+        sender = socket.socket()
+    sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, cc.encode())
+    sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    sender.settimeout(5)
+    sender.connect((run.ADDRESS["b"], run.PORT))
+    all_of_it = case["segments"] * mss
+    if sender.send(b"\0" * all_of_it) != all_of_it:
+        raise OSError("the send buffer is too small")
+    if case["close"]:
+        sender.shutdown(socket.SHUT_WR)
+    end = time.monotonic() + case["seconds"]
+    while time.monotonic() < end:
+        time.sleep(0.01)
+        if tcp_info(sender)["unacked"] == 0:
+            time.sleep((2 * case["rtt_ms"] + late_ms(case)) / 1e3 + 0.05)
+            break
+    info, told = tcp_info(sender), counted(names)
+    sender.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    sender.close()
+    return {"info": {k: info[k] for k in KEPT}, "counters": told}
+
+
 def transfer(names: dict[str, str], case: Json, cc: str, mss: int) -> Json:
     """One connection from its first packet to its end."""
     with inside(names["b"]):
@@ -172,25 +214,17 @@ def transfer(names: dict[str, str], case: Json, cc: str, mss: int) -> Json:
         info = tcp_info(sender)
         if left == 0 and info["unacked"] == 0:
             # What is still on its way: late originals, their duplicates' ACKs.
-            late = max(
-                [0.0, *(float(i.split("=+")[1]) for i in (case["data"] + "," + case["acks"]).split(",") if "=+" in i)]
-            )
-            end = min(end, time.monotonic() + (2 * case["rtt_ms"] + late) / 1e3 + 0.05)
+            end = min(end, time.monotonic() + (2 * case["rtt_ms"] + late_ms(case)) / 1e3 + 0.05)
             while time.monotonic() < end:
                 time.sleep(0.02)
                 with contextlib.suppress(BlockingIOError):
                     receiver.recv_into(into)
             break
-    info = tcp_info(sender)
-    with inside(names["a"]):
-        told = counters()
-    with inside(names["b"]):
-        told |= {k: v for k, v in counters().items() if k in ("TCPDSACKOldSent", "TCPDSACKOfoSent", "TCPAckCompressed")}
+    info, told = tcp_info(sender), counted(names)
     for s in (sender, receiver, listener):
         s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         s.close()
-    keep = ("ca_state", "cwnd", "ssthresh", "reordering", "reord_seen", "rtt_us", "rto_us")
-    return {"info": {k: info[k] for k in keep}, "counters": told}
+    return {"info": {k: info[k] for k in KEPT}, "counters": told}
 
 
 def grouped(packets: list[tuple[float, int]]) -> str:
@@ -297,6 +331,9 @@ def run_case(
             "--delay-us", str(round(case["rtt_ms"] * 500)), "--seconds", str(case["seconds"] + 10),
             "--mss", str(mss), "--data", case["data"], "--acks", case["acks"], "--trace", str(trace),
         ]  # fmt: skip
+        # What the kernel acknowledges depends on when data is read, unless it acknowledges each segment at once.
+        reads = case["delayed_acks"] and not case["receive_window"]
+        command += ["--read"] * reads
         pipe = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         with run.child(command, **pipe) as emulator:
             run.ready(emulator, "pathemu")
@@ -311,12 +348,12 @@ def run_case(
                     ["ip", "-n", name, "-batch", "-"], input=batch, text=True, check=True, capture_output=True
                 )
             with dumping(names, captures, snaplen):
-                told = transfer(names, case, cc, mss)
+                told = (send_alone if reads else transfer)(names, case, cc, mss)
             out, err = emulator.communicate(timeout=30)
             if emulator.returncode:
                 sys.exit(f"pathemu: {err.strip()}")
         path = json.loads(out)
-        late_us = max(path["deliveries"]["max_us"], path["arrivals"]["max_us"])
+        late_us = max(path[what]["max_us"] for what in ("deliveries", "arrivals", "reads"))
         return {**read_trace(trace, mss), **told, "late_max_ms": late_us / 1e3}
 
 

@@ -49,6 +49,8 @@ pub struct Hosts {
     flows: Vec<Flow>,
     listener: OwnedFd,
     receivers: Vec<OwnedFd>,
+    /// Those whose sender has closed.
+    ended: Vec<OwnedFd>,
     peer: [u8; 4],
     ahead: u64,
     into: Vec<u8>,
@@ -128,7 +130,7 @@ impl Hosts {
             flows.push(Flow { start_ns, socket, open: false, written: 0, series: Vec::new() });
         }
         let into = vec![0; 1 << 20];
-        Ok(Hosts { flows, listener, receivers: Vec::new(), peer, ahead: plan.ahead, into, read: 0 })
+        Ok(Hosts { flows, listener, receivers: Vec::new(), ended: Vec::new(), peer, ahead: plan.ahead, into, read: 0 })
     }
 
     /// Descriptors that become readable when there is something to do at the receiver.
@@ -174,13 +176,23 @@ impl Hosts {
             // SAFETY: a new descriptor that nothing else owns.
             self.receivers.push(unsafe { OwnedFd::from_raw_fd(fd) });
         }
-        for r in &self.receivers {
+        let mut at = 0;
+        while at < self.receivers.len() {
+            let fd = self.receivers[at].as_raw_fd();
+            at += 1;
             loop {
                 // SAFETY: `into` is valid for its length.
-                let n = unsafe { libc::recv(r.as_raw_fd(), self.into.as_mut_ptr().cast(), self.into.len(), 0) };
+                let n = unsafe { libc::recv(fd, self.into.as_mut_ptr().cast(), self.into.len(), 0) };
                 match n {
                     1.. => self.read += n as u64,
-                    0 => return Err("a connection ended before its time".into()),
+                    0 if !self.flows.is_empty() => return Err("a connection ended before its time".into()),
+                    0 => {
+                        at -= 1;
+                        // SAFETY: the descriptor is open.
+                        unsafe { libc::shutdown(fd, libc::SHUT_WR) };
+                        self.ended.push(self.receivers.remove(at));
+                        break;
+                    }
                     _ if would_block() => break,
                     _ => return Err(os_error("recv")),
                 }

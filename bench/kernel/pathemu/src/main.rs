@@ -7,7 +7,8 @@
 //! so that a run on a busy machine can be rejected: how late packets were delivered, how long packets waited to be read
 //! from the device, and how long data waited to be read from the socket.
 //!
-//! With `--cc` it also is the application at either end (see hosts.rs), from the first line on standard input on.
+//! With `--cc` it also is the application at either end (see hosts.rs), from the first line on standard input on; with `--read` at the
+//! receiver alone, from the beginning on.
 //!
 //! The result is one JSON object on standard output. The run ends after `--seconds`, or when standard input is closed.
 
@@ -34,7 +35,7 @@ use script::{Action, Script};
 const USAGE: &str = "pathemu --from NETNS --to NETNS --rate BIT_PER_S --delay-us N --limit-packets N
         [--back-delay-us N] [--limit-bytes N] [--loss P] [--seed N] [--seconds S] [--sample-ms N] [--trace FILE]
         [--mss N --data SCRIPT --acks SCRIPT] [--napi] [--realtime]
-        [--cc NAME --peer IPV4 --starts-ms N,N... --ahead BYTES --warmup S]
+        [--cc NAME --peer IPV4 --starts-ms N,N... --ahead BYTES --warmup S | --read]
 Both namespaces get a TUN device `path0`. --limit-packets counts waiting packets, without the one on the line. --seed is
 that of the losses: a seed has its sequence, of which --tell-losses N tells
 the first N and ends. --napi gives the receiver's device NAPI, and with it receive offload. --realtime: weight alone does
@@ -59,7 +60,9 @@ struct Args {
     acks: Script,
     napi: bool,
     realtime: bool,
-    /// Empty: no application here.
+    /// The receiver's application is here.
+    read: bool,
+    /// Empty: the sender's application is not here.
     cc: String,
     peer: [u8; 4],
     starts_ns: Vec<u64>,
@@ -88,6 +91,7 @@ fn parse_args() -> Result<Args, String> {
         acks: Script::default(),
         napi: false,
         realtime: false,
+        read: false,
         cc: String::new(),
         peer: [0; 4],
         starts_ns: vec![0],
@@ -97,8 +101,14 @@ fn parse_args() -> Result<Args, String> {
     };
     let mut args = std::env::args().skip(1);
     while let Some(key) = args.next() {
-        if key == "--napi" || key == "--realtime" {
-            *(if key == "--napi" { &mut a.napi } else { &mut a.realtime }) = true;
+        let switch = match key.as_str() {
+            "--napi" => Some(&mut a.napi),
+            "--realtime" => Some(&mut a.realtime),
+            "--read" => Some(&mut a.read),
+            _ => None,
+        };
+        if let Some(switch) = switch {
+            *switch = true;
             continue;
         }
         let value = args.next().ok_or_else(|| format!("{key} needs a value"))?;
@@ -368,8 +378,10 @@ fn open_trace(path: &str) -> Result<BufWriter<File>, String> {
 fn run(args: &mut Args) -> Result<(), String> {
     let tun = [open_tun(&args.from, false)?, open_tun(&args.to, args.napi)?];
     let mut hosts = None;
-    if !args.cc.is_empty() {
-        let plan = Plan { cc: args.cc.clone(), starts_ns: args.starts_ns.clone(), ahead: args.ahead };
+    let sends = !args.cc.is_empty();
+    if sends || args.read {
+        let starts_ns = if sends { args.starts_ns.clone() } else { Vec::new() };
+        let plan = Plan { cc: args.cc.clone(), starts_ns, ahead: args.ahead };
         hosts = Some(Hosts::new(&args.from, &args.to, args.peer, plan)?);
     }
     let weight = ask_for_weight();
@@ -397,7 +409,7 @@ fn run(args: &mut Args) -> Result<(), String> {
     let mut buffer = vec![0u8; 65536];
     let mut series = Vec::new();
     // With an application here, when it began: the addresses are set after `ready`.
-    let mut begin = if hosts.is_some() { u64::MAX } else { path.started };
+    let mut begin = if sends { u64::MAX } else { path.started };
     let mut end = path.started + args.run_ns;
     let mut next_sample = path.started;
 
@@ -440,7 +452,7 @@ fn run(args: &mut Args) -> Result<(), String> {
             if io::stdin().read(&mut [0u8; 64]).map_err(|e| format!("standard input: {e}"))? == 0 {
                 break;
             }
-            if hosts.is_some() && begin == u64::MAX {
+            if begin == u64::MAX {
                 begin = now_ns();
                 end = begin + args.run_ns;
                 path.gaps_from = begin + args.warmup_ns;
