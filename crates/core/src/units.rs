@@ -23,7 +23,7 @@ pub struct UnitError {
     pub accepted: &'static str,
 }
 
-/// A point in virtual time: nanoseconds since the start of the run.
+/// A point in time: nanoseconds since the start of the run; in tools of a real host, since its clock's zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Time(u64);
 
