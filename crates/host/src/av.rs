@@ -5,7 +5,9 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use airtcp_core::units::{DataRate, Span};
+use airtcp_core::units::DataRate;
+#[cfg(feature = "bpf")]
+use airtcp_core::units::Span;
 
 #[cfg(feature = "bpf")]
 use crate::load::Refusal;
