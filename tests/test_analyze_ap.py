@@ -101,17 +101,9 @@ def judged(scenario: Json, file: Path) -> Counter[str]:
     return found
 
 
-UNKNOWN = "89 %: where no timestamp tells how long a radio's queue held a packet, one in ten is said to be unknown"
-
-
 @pytest.mark.parametrize(
     ("direction", "timestamps"),
-    [
-        ("up", True),
-        pytest.param("up", False, marks=pytest.mark.xfail(reason=UNKNOWN, strict=True)),
-        ("down", True),
-        ("down", False),
-    ],
+    [("up", True), ("up", False), ("down", True), ("down", False)],
 )
 def test_classes_at_an_access_point_are_the_senders(tmp_path: Path, direction: str, timestamps: bool) -> None:
     found: Counter[str] = Counter()
