@@ -411,12 +411,6 @@ fn three() -> [End; 3] {
     [a, m, b]
 }
 
-fn missing_nft() -> Option<String> {
-    let has = |program: &str| Command::new(program).arg("--version").output().is_ok();
-    common::missing_namespaces()
-        .or_else(|| (!has("nft")).then(|| "nft is missing; on Debian: apt install nftables".to_owned()))
-}
-
 /// Whether a rule of ip goes by a mark.
 fn marks(at: &End) -> bool {
     let rules = at.run(|| Command::new("ip").args(["rule"]).output().unwrap().stdout);
@@ -425,7 +419,7 @@ fn marks(at: &End) -> bool {
 
 #[test]
 fn netfilter_brings_connections_while_the_proxy_lives() {
-    if let Some(reason) = missing_nft() {
+    if let Some(reason) = common::missing_nft() {
         common::skipped(&reason);
         return;
     }
@@ -487,7 +481,7 @@ fn netfilter_brings_connections_while_the_proxy_lives() {
 /// A client behind the proxy's host knows nothing of TCP-AV, and has its target at 2 % loss.
 #[test]
 fn a_client_that_knows_nothing_has_its_target() {
-    if let Some(reason) = common::missing().or_else(missing_nft) {
+    if let Some(reason) = common::missing().or_else(common::missing_nft) {
         common::skipped(&reason);
         return;
     }

@@ -96,7 +96,7 @@ fn tables(bed: &Bed) -> String {
 
 #[test]
 fn a_file_arrives_whole_through_losses_and_nothing_stays() {
-    if let Some(reason) = common::missing_namespaces() {
+    if let Some(reason) = common::missing_nft() {
         common::skipped(&reason);
         return;
     }
@@ -118,7 +118,7 @@ fn a_file_arrives_whole_through_losses_and_nothing_stays() {
 
 #[test]
 fn what_goes_wrong_is_said() {
-    if let Some(reason) = common::missing_namespaces() {
+    if let Some(reason) = common::missing_nft() {
         common::skipped(&reason);
         return;
     }
@@ -150,7 +150,7 @@ fn what_goes_wrong_is_said() {
 /// Ctrl-C resets the connection. What SIGKILL leaves is undone.
 #[test]
 fn an_end_before_the_end_is_clean() {
-    if let Some(reason) = common::missing_namespaces() {
+    if let Some(reason) = common::missing_nft() {
         common::skipped(&reason);
         return;
     }
@@ -310,7 +310,7 @@ fn real(bed: &Bed, sets: &[String], port: u16) -> Outcome {
 /// duplicates wait for the timeout.
 #[test]
 fn the_threshold_follows_the_window_at_a_real_receiver() {
-    if let Some(reason) = common::missing_namespaces() {
+    if let Some(reason) = common::missing_nft() {
         common::skipped(&reason);
         return;
     }

@@ -41,6 +41,14 @@ pub fn missing_namespaces() -> Option<String> {
     if std::path::Path::new("/dev/net/tun").exists() { None } else { Some("/dev/net/tun is missing".to_owned()) }
 }
 
+/// As [`missing_namespaces`], of tests whose command sets rules of nftables.
+pub fn missing_nft() -> Option<String> {
+    missing_namespaces().or_else(|| {
+        let has = Command::new("nft").arg("--version").output().is_ok();
+        (!has).then(|| "nft is missing; on Debian: apt install nftables".to_owned())
+    })
+}
+
 /// Says aloud, past the test runner's capture, that a test did not run.
 pub fn skipped(reason: &str) {
     std::io::stderr().write_all(format!("SKIPPED: {reason}\n").as_bytes()).unwrap();
