@@ -7,10 +7,10 @@ usage() {
 	cat <<'EOF'
 Usage: kernel/check.sh [SOURCE.tar.xz]
 
-Unpacks a fresh Linux source, applies kernel/mac80211-retry-out and
-kernel/mac80211-hwsim, runs checkpatch --strict on each patch and builds
-mac80211, mac80211_hwsim and ath9k for User-Mode Linux. Sparse looks at the
-changed files of mac80211, where it is installed.
+Unpacks a fresh Linux source, applies kernel/mac80211-retry-out,
+kernel/mac80211-hwsim and kernel/tcp-efr, runs checkpatch --strict on each
+patch and builds mac80211, mac80211_hwsim, ath9k and TCP for User-Mode Linux.
+Sparse looks at the changed files of mac80211, where it is installed.
 
 SOURCE is /usr/src/linux-source-6.12.tar.xz by default (Debian's package
 linux-source-6.12). Without it the check is skipped, and says so. A source of
@@ -47,7 +47,7 @@ for tool in make gcc flex bison bc xz patch perl; do
 done
 
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/airtcp/kernel
-key=$({ sha256sum <"$source"; cat "$here"/mac80211-*/*.patch "$uml/kernel.config" "$uml/wifi.config" "$here/check.config" "$0"; gcc --version; } | sha256sum | cut -c1-16)
+key=$({ sha256sum <"$source"; cat "$here"/*/*.patch "$uml/kernel.config" "$uml/wifi.config" "$here/check.config" "$0"; gcc --version; } | sha256sum | cut -c1-16)
 if [ -f "$cache/$key" ]; then
 	echo "passed before, nothing has changed:"
 	cat "$cache/$key"
@@ -76,7 +76,7 @@ case $version in
 	ignored=,NETWORKING_BLOCK_COMMENT_STYLE
 	;;
 *)
-	series="mac80211-retry-out mac80211-hwsim" places="net/mac80211/ drivers/net/wireless/virtual/"
+	series="mac80211-retry-out mac80211-hwsim tcp-efr" places="net/mac80211/ drivers/net/wireless/virtual/ net/ipv4/"
 	ignored=
 	;;
 esac
@@ -98,7 +98,7 @@ for option in MAC80211_RETRY_OUT MAC80211_HWSIM ATH9K ATH9K_HTC; do
 done
 # shellcheck disable=SC2086 # places are words
 make_um W=1 $places drivers/net/wireless/ath/ || fail "the build"
-if grep -E 'warning:' "$work/log" | grep -E 'retry_out|rx\.c|agg-rx|hwsim|ath9k' >"$work/warnings"; then
+if grep -E 'warning:' "$work/log" | grep -E 'retry_out|rx\.c|agg-rx|hwsim|ath9k|tcp_input|tcp_recovery|net/tcp\.h' >"$work/warnings"; then
 	cp "$work/warnings" "$work/log"
 	fail "warnings"
 fi
