@@ -144,12 +144,13 @@ exit codes: 0 done, 1 --check finds a difference, --apply fails or the file did 
 const MONITOR_HELP: &str = "usage: airtcp host monitor --out DIR [--interface NAME] [--port PORT] [--interval TIME] [--duration TIME]
 
 Writes what the kernel's TCP does as tables: windows and round trips over time, retransmissions, changes of state, connections.
+Ten times a second it adds the queues of interfaces, and stations of Wi-Fi with rate, retries and what waits for them.
 With rights there is an event for each ACK that a sender gets. Without, sock_diag is asked every 10 ms; the command says so.
 A row of an ACK shows the state just before the kernel takes that ACK in. Events that found the ring buffer full are counted and told.
 
 options:
-  --out DIR         a new folder: flow_series.csv, events.csv, flows.csv, monitor.json
-  --interface NAME  only connections that send there, as wlan0
+  --out DIR         a new folder: flow_series.csv, events.csv, flows.csv, queues.csv, monitor.json; with Wi-Fi stations.csv
+  --interface NAME  only connections that send there, its queues and stations, as wlan0
   --port PORT       only connections with this port at either end
   --interval TIME   least time between rows of a connection; 0s: a row for each ACK; default: 10ms
   --duration TIME   ends after this; default: at Ctrl-C or SIGTERM

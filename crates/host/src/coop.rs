@@ -569,11 +569,13 @@ mod kernel {
     }
 
     fn sample(reading: &Reading) -> FlowSample {
-        let rtt_us = if reading.rtt_us > 0 { reading.rtt_us } else { reading.srtt_us };
+        let span = |us: u64| (us > 0).then(|| Span::from_us(us));
         FlowSample {
             id: FlowId(reading.cookie),
-            rtt: (rtt_us > 0).then(|| Span::from_us(rtt_us)),
-            least_rtt: None,
+            // Smoothed, as the simulated daemons read it: the latest alone reaches a threshold more often. But the least is of the latest. A
+            // daemon that begins on a full queue sees a short one at once when it comes.
+            rtt: span(reading.srtt_us),
+            least_rtt: span(reading.rtt_us),
             delivered_bytes: reading.acked_bytes,
             sending: reading.outstanding_bytes > 0,
         }

@@ -15,6 +15,10 @@ use airtcp_core::units::{Span, Time};
 
 use crate::sys;
 
+mod around;
+
+pub use around::Around;
+
 /// What was seen of a connection at an instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seen {
@@ -361,7 +365,12 @@ pub fn ask(
 }
 
 /// By `sock_diag`, until the order's end.
-pub fn by_diag(order: &Order, tables: &mut Tables, has_ended: &dyn Fn() -> bool) -> Result<(), String> {
+pub fn by_diag(
+    order: &Order,
+    tables: &mut Tables,
+    around: &mut Around,
+    has_ended: &dyn Fn() -> bool,
+) -> Result<(), String> {
     let socket = sys::netlink(4, 0).map_err(|e| format!("monitor: cannot ask sock_diag: {e}"))?;
     let mut buffer = vec![0; 1 << 17];
     let begin = sys::monotonic();
@@ -375,6 +384,7 @@ pub fn by_diag(order: &Order, tables: &mut Tables, has_ended: &dyn Fn() -> bool)
             }
             Ok(())
         })?;
+        around.look(sys::monotonic()).map_err(|e| full(order, &e))?;
         next += Span::from_ms(10);
         sys::sleep_until(next);
     }
@@ -391,18 +401,21 @@ fn full(order: &Order, e: &io::Error) -> String {
 
 /// Runs until the order's end; then writes all and says how much it was.
 pub fn run(order: &Order, has_ended: &dyn Fn() -> bool, mut tell: impl FnMut(&str)) -> Result<(), String> {
-    let mut tables = Tables::new(&order.out, order.interval, sys::monotonic())
-        .map_err(|e| format!("--out {}: cannot make the folder: {e}", order.out.display()))?;
-    let (how, lost) = match events(order, &mut tables, has_ended, &mut tell) {
+    let start = sys::monotonic();
+    let opened = Tables::new(&order.out, order.interval, start)
+        .and_then(|tables| Ok((tables, Around::new(&order.out, order.interface, start)?)));
+    let (mut tables, mut around) =
+        opened.map_err(|e| format!("--out {}: cannot make the folder: {e}", order.out.display()))?;
+    let (how, lost) = match events(order, &mut tables, &mut around, has_ended, &mut tell) {
         Ok(lost) => ("tracepoints", lost?),
         Err(why) => {
             tell(&format!("{why}; falling back to sock_diag, every 10 ms, without events"));
-            by_diag(order, &mut tables, has_ended)?;
+            by_diag(order, &mut tables, &mut around, has_ended)?;
             ("sock_diag", 0)
         }
     };
     let (seen, flows) = (tables.seen, tables.flows.len());
-    tables.finish(how, lost).map_err(|e| full(order, &e))?;
+    around.finish().and_then(|()| tables.finish(how, lost)).map_err(|e| full(order, &e))?;
     let lost = if lost > 0 { format!(", {lost} more were lost: the ring was full") } else { ", none lost".to_owned() };
     tell(&format!("{flows} connections, {seen} readings by {how}{lost}; tables in {}", order.out.display()));
     Ok(())
@@ -411,7 +424,13 @@ pub fn run(order: &Order, has_ended: &dyn Fn() -> bool, mut tell: impl FnMut(&st
 type Ended = Result<u64, String>;
 
 #[cfg(not(feature = "bpf"))]
-fn events(_: &Order, _: &mut Tables, _: &dyn Fn() -> bool, _: &mut dyn FnMut(&str)) -> Result<Ended, String> {
+fn events(
+    _: &Order,
+    _: &mut Tables,
+    _: &mut Around,
+    _: &dyn Fn() -> bool,
+    _: &mut dyn FnMut(&str),
+) -> Result<Ended, String> {
     Err("this airtcp-host was built without BPF".to_owned())
 }
 
@@ -420,6 +439,7 @@ fn events(_: &Order, _: &mut Tables, _: &dyn Fn() -> bool, _: &mut dyn FnMut(&st
 fn events(
     order: &Order,
     tables: &mut Tables,
+    around: &mut Around,
     has_ended: &dyn Fn() -> bool,
     tell: &mut dyn FnMut(&str),
 ) -> Result<Ended, String> {
@@ -460,6 +480,9 @@ fn events(
     let begin = sys::monotonic();
     while !has_ended() && !is_over(order, begin) && fault.borrow().is_none() {
         let _ = ring.consume_raw();
+        if let Err(e) = around.look(sys::monotonic()) {
+            return Ok(Err(full(order, &e)));
+        }
         // Woken by the clock, not by every event.
         sys::sleep_until(sys::monotonic() + Span::from_ms(5));
     }

@@ -177,6 +177,18 @@ pub fn interface_index(name: &str) -> Option<u32> {
     (index > 0).then_some(index)
 }
 
+/// The name of an interface; `None`: there is none of that number.
+pub fn interface_name(index: u32) -> Option<String> {
+    let mut name = [0u8; libc::IF_NAMESIZE];
+    // SAFETY: the buffer has the length that the function takes.
+    let found = unsafe { libc::if_indextoname(index, name.as_mut_ptr().cast()) };
+    if found.is_null() {
+        return None;
+    }
+    let name = name.split(|&byte| byte == 0).next()?;
+    Some(String::from_utf8_lossy(name).into_owned())
+}
+
 /// Moves this thread into a network namespace of its own, which goes with its last thread and socket.
 pub fn leave_network() -> io::Result<()> {
     // SAFETY: no pointers.

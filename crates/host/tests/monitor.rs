@@ -5,7 +5,7 @@ mod common;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpListener;
+use std::net::{TcpListener, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -82,6 +82,48 @@ fn the_last_row_is_what_tcp_info_says() {
         drop(sender);
         drained.join().unwrap();
         assert_eq!(last_cwnd(&out, 5001), expected, "unprivileged {unprivileged}");
+    }
+}
+
+/// A column of the rows of `queues.csv` whose discipline has this name.
+fn column(out: &Path, qdisc: &str, name: &str) -> Vec<u64> {
+    let text = fs::read_to_string(out.join("queues.csv")).unwrap();
+    let mut lines = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let head = lines.next().unwrap();
+    let at = head.iter().position(|&column| column == name).unwrap();
+    lines.filter(|row| row[1] == "air0" && row[2] == qdisc).map(|row| row[at].parse().unwrap()).collect()
+}
+
+#[test]
+fn queues_of_interfaces_are_told() {
+    if let Some(reason) = common::missing() {
+        common::skipped(&reason);
+        return;
+    }
+    for unprivileged in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+        let bed = Bed::new(LINE);
+        bed.a.run(|| {
+            let words = "qdisc add dev air0 root tbf rate 4mbit burst 5000 limit 100000".split(' ');
+            assert!(Command::new("tc").args(words).status().unwrap().success());
+        });
+        let out = folder.path().join("run");
+        let child = monitor(&bed.a, out.clone(), unprivileged);
+        // 210 kB at once: more than half find no room, the rest waits for 200 ms.
+        bed.a.run(|| {
+            let socket = UdpSocket::bind(("10.9.0.1", 0)).unwrap();
+            (0..150).for_each(|_| drop(socket.send_to(&[0; 1372], ("10.9.0.2", 9))));
+        });
+        thread::sleep(Duration::from_millis(700));
+        stop(child);
+        let (waiting, bytes) = (column(&out, "tbf", "queue_packets"), column(&out, "tbf", "queue_bytes"));
+        assert!((5..20).contains(&waiting.len()), "ten rows a second: {}", waiting.len());
+        assert!(waiting.iter().any(|&packets| packets > 20), "{waiting:?}");
+        assert!(bytes.iter().all(|&bytes| bytes <= 100_000) && *bytes.last().unwrap() == 0, "{bytes:?}");
+        let (sent, dropped) = (column(&out, "tbf", "sent_packets"), column(&out, "tbf", "dropped_packets"));
+        assert_eq!(sent.last().unwrap() + dropped.last().unwrap(), 150);
+        assert!((50..90).contains(dropped.last().unwrap()), "{dropped:?}");
     }
 }
 

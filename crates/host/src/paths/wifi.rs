@@ -18,6 +18,8 @@ const GROUPS: u16 = 7;
 const GROUP_NAME: u16 = 1;
 const GROUP_ID: u16 = 2;
 
+const GET_INTERFACE: u8 = 5;
+const NEW_INTERFACE: u8 = 7;
 const GET_STATION: u8 = 17;
 const NEW_STATION: u8 = 19;
 const CONNECT: u8 = 46;
@@ -31,6 +33,21 @@ const STATION_INFO: u16 = 21;
 const RATES: [u16; 2] = [8, 14]; // of what is sent, of what is received
 const RATE: u16 = 5; // in 100 kbit/s
 const SHORT_RATE: u16 = 1; // the same in 16 bits
+
+// Of a station: `enum nl80211_sta_info`, `nl80211_tid_stats` and `nl80211_txq_stats` of `include/uapi/linux/nl80211.h`, Linux 6.12.
+const SIGNAL: u16 = 7;
+const SENT_PACKETS: u16 = 10;
+const RETRIES: u16 = 11;
+const FAILED: u16 = 12;
+const EXPECTED: u16 = 27; // kbit/s
+const TID_STATS: u16 = 31;
+const TXQ_STATS: u16 = 6;
+const TXQ_BYTES: u16 = 1;
+const TXQ_PACKETS: u16 = 2;
+const TXQ_DROPS: u16 = 4;
+const TXQ_MARKS: u16 = 5;
+/// TIDs of QoS, and one for frames without.
+const TIDS: u16 = 17;
 
 const ERROR: u16 = 2;
 const DONE: u16 = 3;
@@ -116,6 +133,48 @@ pub struct AccessPoint {
 }
 
 fn access_point(body: &[u8]) -> Option<AccessPoint> {
+    let station = station(body)?;
+    let kbps = [station.sent_kbps, station.received_kbps].into_iter().flatten().max();
+    Some(AccessPoint { bssid: station.address, kbps })
+}
+
+/// What the kernel tells of a station: of an access point its stations, of a station its access point. `None`: the driver does not tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Station {
+    /// Address of its radio.
+    pub address: Bssid,
+    /// Data rate of the last frame to it, kbit/s.
+    pub sent_kbps: Option<u64>,
+    /// Data rate of the last frame from it, kbit/s.
+    pub received_kbps: Option<u64>,
+    /// Throughput that rate control expects, kbit/s.
+    pub expected_kbps: Option<u64>,
+    /// Packets sent to it.
+    pub sent: Option<u32>,
+    /// Frames repeated to it.
+    pub retries: Option<u32>,
+    /// Packets given up.
+    pub failed: Option<u32>,
+    /// Strength of the last frame from it, dBm.
+    pub signal_dbm: Option<i8>,
+    /// What mac80211 holds for it.
+    pub queue: Option<StationQueue>,
+}
+
+/// mac80211's queues for a station, all TIDs together. They are FQ-CoDel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct StationQueue {
+    /// Packets that wait.
+    pub packets: u32,
+    /// Bytes that wait.
+    pub bytes: u32,
+    /// Packets dropped since it is there.
+    pub dropped: u32,
+    /// Packets marked since it is there.
+    pub marked: u32,
+}
+
+fn station(body: &[u8]) -> Option<Station> {
     let attributes = body.get(4..)?;
     if body.first() != Some(&NEW_STATION) {
         return None;
@@ -127,7 +186,38 @@ fn access_point(body: &[u8]) -> Option<AccessPoint> {
         let units = long.or_else(|| attribute(rate, SHORT_RATE).and_then(|value| u16_at(value, 0)).map(u32::from));
         units.map(|units| u64::from(units) * 100)
     };
-    Some(AccessPoint { bssid: bssid(attributes)?, kbps: RATES.into_iter().filter_map(rate).max() })
+    let count = |kind| u32_at(attribute(info, kind)?, 0);
+    Some(Station {
+        address: bssid(attributes)?,
+        sent_kbps: rate(RATES[0]),
+        received_kbps: rate(RATES[1]),
+        expected_kbps: count(EXPECTED).map(u64::from),
+        sent: count(SENT_PACKETS),
+        retries: count(RETRIES),
+        failed: count(FAILED),
+        signal_dbm: attribute(info, SIGNAL).and_then(|value| value.first()).map(|&byte| i8::from_ne_bytes([byte])),
+        queue: attribute(info, TID_STATS).and_then(station_queue),
+    })
+}
+
+fn station_queue(tids: &[u8]) -> Option<StationQueue> {
+    let queues = (1..=TIDS).filter_map(|tid| attribute(attribute(tids, tid)?, TXQ_STATS));
+    queues.fold(None, |sum: Option<StationQueue>, queue| {
+        let sum = sum.unwrap_or_default();
+        let plus =
+            |old: u32, kind| old.saturating_add(attribute(queue, kind).and_then(|value| u32_at(value, 0)).unwrap_or(0));
+        Some(StationQueue {
+            packets: plus(sum.packets, TXQ_PACKETS),
+            bytes: plus(sum.bytes, TXQ_BYTES),
+            dropped: plus(sum.dropped, TXQ_DROPS),
+            marked: plus(sum.marked, TXQ_MARKS),
+        })
+    })
+}
+
+fn interface(body: &[u8]) -> Option<u32> {
+    let attributes = body.get(4..).filter(|_| body.first() == Some(&NEW_INTERFACE))?;
+    u32_at(attribute(attributes, INTERFACE)?, 0)
 }
 
 /// Hears Wi-Fi.
@@ -166,11 +256,28 @@ impl Wifi {
 
     /// The access point of an interface; `None`: it has none, or more than one peer as an access point itself has.
     pub fn access_point(&self, interface: u32) -> Option<AccessPoint> {
+        let mut found = self.all(GET_STATION, Some(interface), access_point)?;
+        if found.len() == 1 { found.pop() } else { None }
+    }
+
+    /// All interfaces of Wi-Fi.
+    pub fn interfaces(&self) -> Option<Vec<u32>> {
+        self.all(GET_INTERFACE, None, interface)
+    }
+
+    /// The stations of an interface.
+    pub fn stations(&self, interface: u32) -> Option<Vec<Station>> {
+        self.all(GET_STATION, Some(interface), station)
+    }
+
+    /// Asks for all of a kind; `None`: the kernel does not answer.
+    fn all<T>(&self, command: u8, interface: Option<u32>, read: fn(&[u8]) -> Option<T>) -> Option<Vec<T>> {
         const DUMP: u16 = 0x300;
         let socket = sys::netlink(libc::NETLINK_GENERIC, 0).ok()?;
         let fd = socket.as_raw_fd();
-        let index = interface.to_ne_bytes();
-        sys::send(fd, &request(self.family, DUMP, GET_STATION, &[(INTERFACE, &index)])).ok()?;
+        let index = interface.map(u32::to_ne_bytes);
+        let attributes: Vec<(u16, &[u8])> = index.iter().map(|index| (INTERFACE, &index[..])).collect();
+        sys::send(fd, &request(self.family, DUMP, command, &attributes)).ok()?;
         let (mut buffer, mut found) = (vec![0; 1 << 16], Vec::new());
         loop {
             if sys::readable(&[fd], Duration::from_millis(500)).ok()? != [true] {
@@ -179,10 +286,10 @@ impl Wifi {
             let n = sys::receive(fd, &mut buffer).ok()?;
             for (kind, body) in messages(&buffer[..n]) {
                 if kind == DONE || kind == ERROR {
-                    return if found.len() == 1 { found.pop() } else { None };
+                    return Some(found);
                 }
                 if kind == self.family {
-                    found.extend(access_point(body));
+                    found.extend(read(body));
                 }
             }
         }
@@ -227,6 +334,35 @@ mod tests {
         assert_eq!(of(ROAM, &info), None);
     }
 
+    #[test]
+    fn a_station_is_read() {
+        let nested = |attributes: &[(u16, &[u8])]| body(0, attributes)[4..].to_vec();
+        let word = |value: u32| value.to_ne_bytes();
+        let queue = |packets: u32| {
+            let stats =
+                nested(&[(TXQ_BYTES, &word(1500 * packets)), (TXQ_PACKETS, &word(packets)), (TXQ_DROPS, &word(1))]);
+            nested(&[(TXQ_STATS | 0x8000, &stats)])
+        };
+        let tids = nested(&[(1, &queue(3)), (2, &[]), (7, &queue(4))]);
+        let rate = nested(&[(RATE, &word(650))]);
+        let all: [(u16, &[u8]); 7] = [
+            (RATES[0], &rate),
+            (SIGNAL, &[200]),
+            (SENT_PACKETS, &word(90)),
+            (RETRIES, &word(12)),
+            (FAILED, &word(2)),
+            (EXPECTED, &word(41_000)),
+            (TID_STATS, &tids),
+        ];
+        let info = nested(&all);
+        let found = station(&body(NEW_STATION, &[(ADDRESS, &[2, 0, 0, 0, 1, 0]), (STATION_INFO, &info)])).unwrap();
+        assert_eq!((found.sent_kbps, found.received_kbps, found.expected_kbps), (Some(65_000), None, Some(41_000)));
+        assert_eq!((found.sent, found.retries, found.failed), (Some(90), Some(12), Some(2)));
+        assert_eq!(found.signal_dbm, Some(-56));
+        assert_eq!(found.queue, Some(StationQueue { packets: 7, bytes: 10_500, dropped: 2, marked: 0 }));
+        assert_eq!(interface(&body(NEW_INTERFACE, &[(INTERFACE, &word(9))])), Some(9));
+    }
+
     /// The control family describes itself: the same message that describes nl80211 where it exists.
     #[test]
     fn a_family_is_found_by_its_name() {
@@ -242,6 +378,8 @@ mod tests {
             news(&bytes);
             family_of(&bytes, "mlme");
             access_point(&bytes);
+            station_queue(&bytes);
+            interface(&bytes);
         }
     }
 }
