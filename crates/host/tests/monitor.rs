@@ -165,21 +165,27 @@ fn nothing_is_lost_at_many_events_a_second() {
     assert!(events > 1_000, "{about}");
 }
 
-/// Events of 20 connections, as the ring brings them: more than 400 000 of them a second.
+/// Processor time of this thread so far, ns. Other work on the machine does not count.
+fn processor_ns() -> f64 {
+    let told = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+    told.split_whitespace().next().unwrap().parse().unwrap()
+}
+
+/// Events of 20 connections, as the ring brings them: more than 400 000 in a second of processor time.
 #[test]
 fn the_reader_keeps_up_with_400_000_events_a_second() {
     use airtcp_host::monitor::{EVENT_BYTES, Seen, Tables};
 
     let folder = tempfile::tempdir().unwrap();
     let mut tables = Tables::new(&folder.path().join("run"), Duration::from_millis(10), Time::ZERO).unwrap();
-    let begin = sys::monotonic();
+    let begin = processor_ns();
     for n in 0..1_000_000u64 {
         let mut bytes = [0; EVENT_BYTES];
         bytes[..8].copy_from_slice(&(n * 2500).to_ne_bytes());
         bytes[8..16].copy_from_slice(&(n % 20).to_ne_bytes());
         tables.take(Seen::of_event(&bytes).unwrap()).unwrap();
     }
-    let ns = sys::monotonic().since(begin).as_ns() as f64;
+    let ns = processor_ns() - begin;
     println!("{:.0} ns an event, {:.2} million a second", ns / 1e6, 1e9 / ns);
     assert_eq!(tables.seen, 1_000_000);
     assert!(ns < 2.5e9, "{:.0} events a second", 1e15 / ns);
