@@ -166,7 +166,9 @@ def simulated(daemon: Json | None, seed: int, folder: Path) -> Json:
     groups = {group["group"]: group for group in results.summary["groups"]}
     seen = results.flow_series.filter(pl.col("time_s") >= WARMUP_S).select("flow", "srtt_ms").collect()
     uploads = results.flows.filter(pl.col("group") == "upload").select("flow").collect()
-    rtts = seen.join(uploads, on="flow").group_by("flow").agg(pl.col("srtt_ms").mean())["srtt_ms"]
+    rtts = (
+        seen.join(uploads, on="flow", maintain_order="left").group_by("flow").agg(pl.col("srtt_ms").mean())["srtt_ms"]
+    )
     return {
         "goodput": groups["upload"]["goodput_bps"] / 1e6,
         "jain": groups["upload"]["jain"],
