@@ -25,6 +25,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from airtcp import stats
+
 Json = dict[str, Any]
 AIRTCP = Path(sys.executable).with_name("airtcp")
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -41,9 +43,6 @@ LIMITS = {"goodput": 0.05, "ping": 0.1, "rtt": 0.1}
 OFFLOAD_LIMITS = {"goodput": 0.05, "rtt": 0.15, "ampdu": 0.1}
 """The same for `--offload`."""
 HEADS = {"goodput": "goodput, Mbit/s", "ping": "ping, ms", "rtt": "TCP's, ms", "ampdu": "MPDUs in an A-MPDU"}
-
-STUDENT = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776, 6: 2.571, 7: 2.447, 8: 2.365, 9: 2.306, 10: 2.262}
-"""The 97.5 % point of Student's t for so many seeds."""
 
 
 def mcs(number: int) -> list[str]:
@@ -164,7 +163,7 @@ def shown(values: list[float], digits: int) -> str:
     mean = statistics.fmean(values)
     if len(values) < 2:
         return f"{mean:.{digits}f}"
-    half = STUDENT[len(values)] * statistics.stdev(values) / math.sqrt(len(values))
+    half = stats.student_t_quantile(0.975, len(values) - 1) * statistics.stdev(values) / math.sqrt(len(values))
     return f"{mean:.{digits}f} ± {half:.{digits}f}"
 
 
@@ -184,7 +183,7 @@ def main() -> None:
     )
     parser.add_argument("--kernel", default="6.12-wifi", help="version that tools/uml/build.py has built, or a file")
     parser.add_argument(
-        "--seeds", type=int, default=3, choices=[1, *STUDENT], metavar="N", help="1 to 10 (default: %(default)s)"
+        "--seeds", type=int, default=3, choices=range(1, 101), metavar="N", help="1 to 100 (default: %(default)s)"
     )
     parser.add_argument("--seconds", type=float, default=20, metavar="S", help="of each run (default: %(default)s)")
     parser.add_argument("--only", nargs="+", choices=SCENARIOS, metavar="NAME", help="; ".join(SCENARIOS))

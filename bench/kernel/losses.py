@@ -140,14 +140,20 @@ def late_ms(case: Json) -> float:
 KEPT = ("ca_state", "cwnd", "ssthresh", "reordering", "reord_seen", "rtt_us", "rto_us")
 
 
-def send_alone(names: dict[str, str], case: Json, cc: str, mss: int) -> Json:
-    """One connection from its first packet to its end. Its receiver is pathemu."""
+def connected(names: dict[str, str], cc: str) -> socket.socket:
+    """The sender, with whoever listens at the other end."""
     with inside(names["a"]):
         sender = socket.socket()
     sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, cc.encode())
     sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     sender.settimeout(5)
     sender.connect((run.ADDRESS["b"], run.PORT))
+    return sender
+
+
+def send_alone(names: dict[str, str], case: Json, cc: str, mss: int) -> Json:
+    """One connection from its first packet to its end. Its receiver is pathemu."""
+    sender = connected(names, cc)
     all_of_it = case["segments"] * mss
     if sender.send(b"\0" * all_of_it) != all_of_it:
         raise OSError("the send buffer is too small")
@@ -174,12 +180,7 @@ def transfer(names: dict[str, str], case: Json, cc: str, mss: int) -> Json:
             listener.setsockopt(socket.IPPROTO_TCP, 10, case["receive_window"] * mss)  # TCP_WINDOW_CLAMP
         listener.bind((run.ADDRESS["b"], run.PORT))
         listener.listen(1)
-    with inside(names["a"]):
-        sender = socket.socket()
-    sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, cc.encode())
-    sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    sender.settimeout(5)
-    sender.connect((run.ADDRESS["b"], run.PORT))
+    sender = connected(names, cc)
     ahead = AHEAD if case["receive_window"] else 0
     for n in range(ahead):
         # The first segment of a connection teaches the kernel what a segment costs in memory and undoes the clamp; what

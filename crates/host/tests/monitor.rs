@@ -50,6 +50,13 @@ fn last_cwnd(out: &Path, port: u16) -> u32 {
     last.split(',').nth(2).unwrap().parse().unwrap()
 }
 
+/// A folder that any user may write to.
+fn open_folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+    folder
+}
+
 #[test]
 fn the_last_row_is_what_tcp_info_says() {
     if let Some(reason) = common::missing() {
@@ -57,8 +64,7 @@ fn the_last_row_is_what_tcp_info_says() {
         return;
     }
     for unprivileged in [false, true] {
-        let folder = tempfile::tempdir().unwrap();
-        fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+        let folder = open_folder();
         let bed = Bed::new(LINE);
         let listener = bed.b.run(|| TcpListener::bind(("10.9.0.2", 5001)).unwrap());
         let out = folder.path().join("run");
@@ -101,8 +107,7 @@ fn queues_of_interfaces_are_told() {
         return;
     }
     for unprivileged in [false, true] {
-        let folder = tempfile::tempdir().unwrap();
-        fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+        let folder = open_folder();
         let bed = Bed::new(LINE);
         bed.a.run(|| {
             let words = "qdisc add dev air0 root tbf rate 4mbit burst 5000 limit 100000".split(' ');
