@@ -20,10 +20,12 @@
 //! counters are those of any other link at any instant. A link is not fused with one that is fused itself (one packet in
 //! flight tells one wait), nor where it is slower than the one before, as a queue of any length could grow there.
 
+mod ahead;
 mod audit;
 mod divide;
 mod hold;
 
+pub(crate) use ahead::{Ahead, Until};
 pub(crate) use audit::OnLine;
 use hold::Hold;
 
@@ -166,19 +168,6 @@ pub(crate) enum Accepted {
     Queued,
     /// Goes to the channel.
     Air,
-}
-
-/// What has not happened yet on a fused link though its line and counters know of it, and what they do not know yet.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Ahead {
-    /// Packets on their way to the link.
-    coming: (u64, u64),
-    waiting: (u64, u64),
-    on_line: (u64, u64),
-    busy_ns: u64,
-    /// Part of the time integral of the packets waiting.
-    wait_ns: u128,
-    max_queue: u32,
 }
 
 /// Counters from the beginning of the run up to some instant.
@@ -518,59 +507,18 @@ impl Links {
         }
     }
 
-    /// What is still to come on fused links, by link; empty if there are none. `wires`: the packets in flight; `hops`:
-    /// what their places mean; `now`: all arrivals before it have taken place, and those at it unless `before`.
-    pub(crate) fn ahead<'a>(
-        &self,
-        wires: impl Iterator<Item = &'a InFlight>,
-        hops: &[Hop],
-        now: Time,
-        before: bool,
-    ) -> Vec<Ahead> {
-        if !self.has_fused {
-            return Vec::new();
-        }
-        let mut all = vec![Ahead::default(); self.lines.len()];
-        for entry in wires {
-            // The last link of a packet that is lost is not fused, and every packet in flight has a last link.
-            let Some(&hop) = hops.get(entry.next.place().before().index()) else { continue };
-            if !hop.is_fused() || hop.is_away() {
-                continue;
-            }
-            let link = hop.link().index();
-            let (ahead, cold) = (&mut all[link], &self.cold[link]);
-            let (arrival, start, end) = self.lines[link].passage(cold, entry);
-            let one = |count: &mut (u64, u64)| *count = (count.0 + 1, count.1 + u64::from(entry.size));
-            ahead.busy_ns += end.since(start.max(now)).as_ns();
-            if arrival > now || (before && arrival == now) {
-                one(&mut ahead.coming);
-                continue;
-            }
-            ahead.wait_ns += u128::from(start.min(now).since(arrival).as_ns());
-            if arrival >= cold.max_queue_since {
-                ahead.max_queue = ahead.max_queue.max(u32::from(entry.depth));
-            }
-            if start > now {
-                one(&mut ahead.waiting);
-            } else if end > now {
-                one(&mut ahead.on_line);
-            }
-        }
-        all
-    }
-
     pub(crate) fn is_fused(&self, link: LinkId) -> bool {
         matches!(self.lines[link.index()].kind, LineKind::Fused | LineKind::FusedAlone)
     }
 
-    /// Counters up to `now`, with what [`Self::ahead`] gave for the same instant; it may be left out for a link that is not
+    /// Counters up to an instant, with what [`Self::ahead`] gave for the same; it may be left out for a link that is not
     /// fused.
-    pub(crate) fn totals(&mut self, link: LinkId, now: Time, ahead: &[Ahead]) -> LinkTotals {
+    pub(crate) fn totals(&mut self, link: LinkId, until: Until, ahead: &[Ahead]) -> LinkTotals {
         if self.is_fused(link) {
             return self.fused_totals(link, &ahead[link.index()]);
         }
-        let (line, cold) = (&mut self.lines[link.index()], &mut self.cold[link.index()]);
-        line.settle(cold, now);
+        let (line, cold, now) = (&mut self.lines[link.index()], &mut self.cold[link.index()], until.now());
+        line.settle(cold, until.last());
         let mut totals = LinkTotals {
             dropped_overflow: cold.dropped_overflow,
             dropped_early: cold.dropped_early,
@@ -603,28 +551,10 @@ impl Links {
             totals.queue_packet_ns = cold.wait_ns - ahead;
         }
         totals.forwarded_packets = totals.started_packets;
-        if line.free_at > now {
+        if totals.started_packets > 0 && line.free_at > until.last() {
             totals.forwarded_packets -= 1;
             totals.forwarded_bytes -= u64::from(line.in_service);
         }
-        totals
-    }
-
-    fn fused_totals(&mut self, link: LinkId, ahead: &Ahead) -> LinkTotals {
-        let (line, cold) = (&self.lines[link.index()], &mut self.cold[link.index()]);
-        cold.max_queue = cold.max_queue.max(ahead.max_queue);
-        let mut totals = LinkTotals {
-            arrived_packets: line.taken_packets - ahead.coming.0,
-            arrived_bytes: line.taken_bytes - ahead.coming.1,
-            busy_ns: line.taken_ns - ahead.busy_ns,
-            queue_packet_ns: cold.wait_ns + ahead.wait_ns,
-            queue_packets: ahead.waiting.0,
-            queue_bytes: ahead.waiting.1,
-            ..LinkTotals::default()
-        };
-        totals.started_packets = totals.arrived_packets - ahead.waiting.0;
-        totals.forwarded_packets = totals.started_packets - ahead.on_line.0;
-        totals.forwarded_bytes = totals.arrived_bytes - ahead.waiting.1 - ahead.on_line.1;
         totals
     }
 
@@ -710,13 +640,6 @@ impl Line {
             Some(i) => self.tx[i],
             None => rate().time_for(u64::from(size)),
         }
-    }
-
-    /// For a packet that has passed through this link fused: when it arrived there, started and ended its transmission.
-    fn passage(&self, cold: &Cold, entry: &InFlight) -> (Time, Time, Time) {
-        let end = entry.time - self.delay;
-        let start = end - self.tx(entry.size, || cold.rate);
-        (entry.time - Span::from_ns(u64::from(entry.flight_ns)), start, end)
     }
 
     /// Removes from the queue what is on the line by now.

@@ -47,7 +47,7 @@ pub use waiting::{Waiting, WaitsIn};
 use crate::air::{Air, link_totals};
 use crate::capture::{CaptureSink, Captured};
 use crate::error::BuildError;
-use crate::link::{Accepted, LinkTotals, Links, QueueId, flight_ns};
+use crate::link::{Accepted, LinkTotals, Links, QueueId, Until, flight_ns};
 use crate::path::{Hop, Next, Place};
 use crate::record::{Log, Moment, PpduRow, Table};
 use crate::route::{Routes, check_index};
@@ -754,10 +754,10 @@ impl World {
 
     /// Counters of a link from the start of the run to now.
     pub fn link_totals(&mut self, link: LinkId) -> LinkTotals {
-        let ahead = self.links.ahead(self.wires.iter(), &self.hops, self.now, false);
+        let ahead = self.links.ahead(self.wires.iter(), &self.hops, Until::after(self.now));
         match self.air.stats(link, self.now) {
             Some(stats) => link_totals(&stats),
-            None => self.links.totals(link, self.now, &ahead),
+            None => self.links.totals(link, Until::after(self.now), &ahead),
         }
     }
 }

@@ -9,7 +9,7 @@ use airtcp_core::wifi::AirStats;
 
 use super::{RunOutput, World};
 use crate::air::link_totals;
-use crate::link::LinkTotals;
+use crate::link::{LinkTotals, Until};
 use crate::record::{
     AirRow, AirRows, Column, DaemonRow, Data, Durations, FlowRow, Flows, LinkRow, LinkRows, Table, TransferRows,
     millis, ratio, secs_or_nan,
@@ -37,13 +37,14 @@ pub(super) struct FlowTotals {
 }
 
 impl World {
-    /// `before`: what arrives at this very instant is still to come.
+    /// `before`: what happens at this very instant is still to come.
     pub(super) fn totals(&mut self, before: bool) -> Totals {
         let now = self.now;
-        let ahead = self.links.ahead(self.wires.iter(), &self.hops, now, before);
+        let until = if before { Until::before(now) } else { Until::after(now) };
+        let ahead = self.links.ahead(self.wires.iter(), &self.hops, until);
         let links = LinkId::all(self.links.lines.len()).map(|l| match self.air.stats(l, now) {
             Some(stats) => link_totals(&stats),
-            None => self.links.totals(l, now, &ahead),
+            None => self.links.totals(l, until, &ahead),
         });
         Totals {
             links: links.collect(),

@@ -6,7 +6,7 @@ use airtcp_core::wifi::AirStats;
 
 use super::World;
 use crate::air::link_totals;
-use crate::link::LinkTotals;
+use crate::link::{LinkTotals, Until};
 use crate::record::{AirSample, DaemonSample, FlowSample, LinkSample, millis, ratio};
 use crate::spec::{FlowSpec, LinkId, RunSpec, Traffic};
 use crate::traffic::AnyEnds;
@@ -99,11 +99,12 @@ impl World {
         let period_ns = period.as_ns() as f64;
         // Looking through all that is in flight is for links that ask for it.
         let some_fused = sampler.links.iter().any(|&l| self.links.is_fused(l));
-        let ahead = if some_fused { self.links.ahead(self.wires.iter(), &self.hops, now, false) } else { Vec::new() };
+        let ahead =
+            if some_fused { self.links.ahead(self.wires.iter(), &self.hops, Until::after(now)) } else { Vec::new() };
         for (&link, last) in sampler.links.iter().zip(&mut sampler.last) {
             let totals = match self.air.stats(link, now) {
                 Some(stats) => link_totals(&stats),
-                None => self.links.totals(link, now, &ahead),
+                None => self.links.totals(link, Until::after(now), &ahead),
             };
             let dropped = |t: &LinkTotals| t.dropped_overflow + t.dropped_early + t.dropped_gone;
             self.log.link_series.push(LinkSample {

@@ -242,6 +242,42 @@ fn the_instant_of_an_arrival_at_a_fused_link() {
     }
 }
 
+/// What ends or begins its transmission in the very nanosecond in which the warm-up ends does so after it, on every link.
+#[test]
+fn a_transmission_that_ends_with_the_warmup() {
+    let mut spec = empty(1, Span::from_ms(10));
+    let (a, r1, r2, b) = (spec.host("a"), spec.router("r1"), spec.router("r2"), spec.host("b"));
+    let (first, _) = spec.both(a, r1, DataRate::from_mbps(100), Span::from_us(50));
+    let (middle, _) = spec.both(r1, r2, DataRate::from_mbps(10), Span::from_us(300));
+    let (fused, _) = spec.both(r2, b, DataRate::from_mbps(10), Span::from_us(700));
+    spec.record_everything();
+    spec.flow(a, b, Time::ZERO, Time::NEVER, train(3, 1250));
+    // A packet takes 100 us, 1 ms and 1 ms.
+    for (link, end) in [(first, 100_000), (middle, 1_150_000), (fused, 2_450_000)] {
+        for captured in [vec![], vec![first, middle, fused]] {
+            spec.record.capture = captured;
+            for (warmup, since) in [(end - 1, 3), (end, 3), (end + 1, 2)] {
+                spec.warmup = Span::from_ns(warmup);
+                let output = run(&spec);
+                assert_eq!(u64s(&output, "links", "forwarded_packets")[link.0 as usize], since);
+                let delays = f64s(&output, "links", "queue_delay_mean_ms");
+                // Of those that have not begun before: two, then one.
+                let waited = match (link == first, link == middle, warmup > end) {
+                    (true, _, false) => (f64::from(100_000 + 200_000) - 2.0 * warmup as f64).max(0.0) / 2.0,
+                    (true, _, true) => 200_000.0 - warmup as f64,
+                    (_, true, false) => (f64::from(1_150_000 + 2_150_000) - 2.0 * warmup as f64).max(0.0) / 2.0,
+                    (_, true, true) => 2_150_000.0 - warmup as f64,
+                    _ => 0.0,
+                };
+                assert!(
+                    (delays[link.0 as usize] - waited * 1e-6).abs() < 1e-9,
+                    "{link:?} {warmup}: {delays:?}, {waited}"
+                );
+            }
+        }
+    }
+}
+
 fn held_back(probability: f64, min_us: u64, max_us: u64) -> Reorder {
     Reorder {
         probability: Probability::new(probability).unwrap(),
