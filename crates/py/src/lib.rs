@@ -6,7 +6,7 @@ mod document;
 use std::fs::File;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use airtcp_core::convert::floor64;
 use airtcp_core::policy::Page;
@@ -133,14 +133,14 @@ fn parse_set(py: Python<'_>, argument: &str) -> PyResult<Change> {
 #[pyclass(module = "airtcp._airtcp", frozen)]
 struct Checked {
     scenario: Scenario,
-    spec: RunSpec,
+    spec: Arc<RunSpec>,
 }
 
 impl Checked {
     fn new(py: Python<'_>, read: impl FnOnce() -> Result<Scenario, ScenarioErrors> + Send) -> PyResult<Checked> {
         py.detach(|| {
             let scenario = read()?;
-            let spec = scenario.to_spec()?;
+            let spec = Arc::new(scenario.to_spec()?);
             Ok(Checked { scenario, spec })
         })
         .map_err(|found: ScenarioErrors| scenario_error(py, found.to_string(), &found.iter().collect::<Vec<_>>()))

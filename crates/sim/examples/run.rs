@@ -4,6 +4,7 @@
 
 use std::num::NonZeroUsize;
 use std::path::Path;
+use std::sync::Arc;
 
 use airtcp_sim::capture::NoCapture;
 use airtcp_sim::scenario::{Override, Scenario};
@@ -33,7 +34,7 @@ fn run() -> Result<(), String> {
     let spec = Scenario::load(Path::new(&file), &changes)
         .and_then(|scenario| scenario.to_spec())
         .map_err(|errors| errors.to_string())?;
-    let mut world = Worlds::build(&spec, threads).map_err(|error| error.to_string())?;
+    let mut world = Worlds::build(&Arc::new(spec), threads).map_err(|error| error.to_string())?;
     world.run(&mut NoCapture);
     let summary = serde_json::to_string_pretty(&world.finish().summary).map_err(|error| error.to_string())?;
     println!("{summary}");

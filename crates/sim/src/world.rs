@@ -139,8 +139,13 @@ impl RunOutput {
 impl World {
     /// A world at its beginning.
     pub fn build(spec: &RunSpec) -> Result<World, BuildError> {
+        World::build_shared(&Arc::new(spec.clone()))
+    }
+
+    /// As [`Self::build`], without a copy of what may be large.
+    pub fn build_shared(spec: &Arc<RunSpec>) -> Result<World, BuildError> {
         let routes = World::paths(spec)?;
-        let mut world = World::assemble(&Arc::new(spec.clone()), routes, None)?;
+        let mut world = World::assemble(spec, routes, None)?;
         world.associate_first();
         if cfg!(debug_assertions) {
             // So it is in tests.

@@ -7,6 +7,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::num::NonZeroUsize;
 use std::path::Path;
+use std::sync::Arc;
 
 use airtcp_sim::capture::NoCapture;
 use airtcp_sim::scenario::{Override, Scenario};
@@ -28,7 +29,7 @@ fn main() {
         .and_then(|scenario| scenario.to_spec())
         .unwrap_or_else(|errors| panic!("{errors}"));
     let begin = std::time::Instant::now();
-    let mut worlds = Worlds::build(&spec, threads).unwrap_or_else(|e| panic!("{e}"));
+    let mut worlds = Worlds::build(&Arc::new(spec), threads).unwrap_or_else(|e| panic!("{e}"));
     let built = begin.elapsed();
     worlds.run(&mut NoCapture);
     let ran = begin.elapsed() - built;

@@ -174,8 +174,8 @@ impl Receiver {
     #[inline]
     pub fn touch(&self) {
         let hot = (self.rcv_nxt, self.right_edge, self.quick_acks, self.last_arrival, self.buffer, self.read_at);
-        let more = (self.stats.segments_received, self.out_of_order.is_empty(), self.syn_ack_at, self.incarnation);
-        std::hint::black_box((hot, more, self.deadline(), self.config.mss()));
+        let more = (self.stats.segments_received, self.out_of_order.first(), self.syn_ack_at, self.incarnation);
+        std::hint::black_box((hot, more, self.compression.echoed(), self.deadline(), self.config.mss()));
     }
 
     /// When [`Self::on_deadline`] is to be called; never: not at all.

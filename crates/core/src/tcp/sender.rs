@@ -325,7 +325,9 @@ impl Sender {
     pub fn touch(&self) {
         let hot = (self.window.cwnd, self.snd_una, self.rtt.srtt(), self.acks.duplicates, self.skb.size);
         let more = (self.state, self.ts_recent, self.counted_until, self.stats.rtt_count, self.stats.open_ns);
-        std::hint::black_box((hot, more, self.deadline(), self.delivery.total(), self.config.mss()));
+        // One of each of what lies further apart.
+        let rest = (self.stats.cwnd_segment_ns, self.path.mss, self.reduction, self.owns_window, self.undo.is_some());
+        std::hint::black_box((hot, more, rest, self.deadline(), self.delivery.total(), self.config.mss()));
         std::hint::black_box(self.board.front().map(|segment| segment.number));
     }
 

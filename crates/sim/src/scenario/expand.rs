@@ -79,6 +79,10 @@ pub(super) fn expand(file: &ScenarioFile, source: &Document, attach: &Attach) ->
         e.external_flows(&hosts, &mut flows);
     }
     ScenarioErrors::check(e.errors)?;
+    // They stay for the whole run, and grew by doubling.
+    e.nodes.shrink_to_fit();
+    e.links.shrink_to_fit();
+    flows.shrink_to_fit();
     Ok(RunSpec {
         seed: file.seed,
         duration: if attach.forever { Span::MAX } else { file.duration },

@@ -78,7 +78,7 @@ impl World {
     #[inline]
     pub(super) fn touch_interface(&self, flow: u32, at_source: bool) {
         if let Some(id) = self.interfaces.of(flow, at_source) {
-            std::hint::black_box(self.interfaces.all[id.index()].deadline());
+            self.interfaces.all[id.index()].touch();
             std::hint::black_box(self.timeline.get(self.components.interface(id)));
         }
     }

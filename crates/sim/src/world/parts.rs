@@ -211,25 +211,24 @@ impl World {
 
 impl Worlds {
     /// At the beginning of the run.
-    pub fn build(spec: &RunSpec, threads: Threads) -> Result<Worlds, BuildError> {
+    pub fn build(spec: &Arc<RunSpec>, threads: Threads) -> Result<Worlds, BuildError> {
         let wanted = match threads {
             Threads::Auto if !is_worth_it(spec) => 1,
             Threads::Auto => std::thread::available_parallelism().map_or(1, NonZeroUsize::get),
             Threads::Most(threads) => threads.get(),
         };
-        let one = |spec: &RunSpec| {
-            let parts = vec![World::build(spec)?];
+        let one = || {
+            let parts = vec![World::build_shared(spec)?];
             Ok(Worlds { parts, pace: Pace::default(), is_threaded: false, steps: Steps::default() })
         };
         if wanted < 2 {
-            return one(spec);
+            return one();
         }
         let routes = World::paths(spec)?;
         let pays = |plan: &Plan| plan.greatest_share <= 1.0 - LEAST_GAIN && plan.window >= SHORTEST;
         let plan = Plan::new(spec, &routes, wanted).filter(|plan| threads != Threads::Auto || pays(plan));
-        let Some(plan) = plan.map(Arc::new) else { return one(spec) };
-        let spec = Arc::new(spec.clone());
-        let build = |number| World::assemble(&spec, routes.clone(), Some(Part::new(&plan, number)));
+        let Some(plan) = plan.map(Arc::new) else { return one() };
+        let build = |number| World::assemble(spec, routes.clone(), Some(Part::new(&plan, number)));
         let parts: Result<Vec<World>, BuildError> = (0..).take(plan.parts).map(build).collect();
         let pace = Pace { window: plan.window, behind: plan.behind.clone() };
         Ok(Worlds { parts: parts?, pace, is_threaded: true, steps: Steps::default() })

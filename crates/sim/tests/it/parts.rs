@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 
 use airtcp_core::units::{Span, Time};
 use airtcp_sim::capture::NoCapture;
@@ -28,7 +29,7 @@ fn whole(spec: &RunSpec, stop: Time) -> RunOutput {
 
 /// The output, and into how many parts the network was divided.
 fn parted(spec: &RunSpec, parts: usize, is_threaded: bool, stops: &[Time]) -> (RunOutput, usize) {
-    let mut worlds = Worlds::build(spec, most(parts)).unwrap();
+    let mut worlds = Worlds::build(&Arc::new(spec.clone()), most(parts)).unwrap();
     worlds.set_threaded(is_threaded);
     stops.iter().for_each(|&stop| worlds.run_until(stop, &mut NoCapture));
     let parts = worlds.parts();
@@ -204,7 +205,7 @@ fn a_campus_is_divided_and_balanced() {
         assert_eq!(differs(&output, &whole), None);
     }
     // Too short for a second world to pay.
-    assert_eq!(Worlds::build(&spec, Threads::Auto).unwrap().parts(), 1);
+    assert_eq!(Worlds::build(&Arc::new(spec.clone()), Threads::Auto).unwrap().parts(), 1);
 }
 
 #[test]
@@ -213,7 +214,7 @@ fn what_cannot_be_divided_is_one_world() {
     for (text, change) in [(campus(3, "\"web\""), None), (campus(3, "\"unlimited\""), Some("duration=\"unlimited\""))] {
         let changes: Vec<Override> = change.iter().map(|c| Override::parse(c).unwrap()).collect();
         let Ok(spec) = Scenario::parse(&text, "x.toml", &changes).and_then(|s| s.to_spec()) else { continue };
-        assert_eq!(Worlds::build(&spec, most(2)).unwrap().parts(), 1);
+        assert_eq!(Worlds::build(&Arc::new(spec.clone()), most(2)).unwrap().parts(), 1);
     }
 }
 

@@ -27,6 +27,11 @@ impl OutOfOrder {
         self.ranges.is_empty()
     }
 
+    /// Where the lowest range begins.
+    pub(super) fn first(&self) -> Option<u64> {
+        self.ranges.front().map(|r| r.0)
+    }
+
     /// Bytes that are here.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
