@@ -23,7 +23,7 @@ from airtcp import _airtcp, completion, links
 from airtcp._files import fault_of_input
 from airtcp._terminal import BAD_INPUT, FAILURE, OK, Interrupts, StopError, fail, render, say, write_out
 from airtcp._text import to_json
-from airtcp.commands import advise, analyze, clean, host, lab, play, report, shell, start, study, sweep, verify
+from airtcp.commands import advise, analyze, clean, host, hwsim, lab, play, report, shell, start, study, sweep, verify
 from airtcp.commands.sweep import set_option
 from airtcp.errors import (
     DamagedError,
@@ -422,6 +422,7 @@ def _parser() -> _Parser:
 
     shell.add(command, _seed, _snaplen)
     lab.add(command, _seed)
+    hwsim.add(command, _seed)
     sweep.add(command)
     study.add(command)
     report.add(command)

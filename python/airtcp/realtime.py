@@ -111,6 +111,24 @@ class Plan:
     """With `guests`: radios are theirs, too."""
 
 
+@dataclass(frozen=True)
+class Medium:
+    """A medium for the simulated radios of this kernel."""
+
+    file: str
+    """Its name in messages."""
+    checked: _airtcp.Checked | None = None
+    """A scenario, or else `wmediumd`."""
+    wmediumd: str | None = None
+    """The text of wmediumd's configuration."""
+    seed: int = 1
+    """Names the random numbers with `wmediumd`; a scenario has a seed of its own."""
+    radios: list[tuple[str, str]] = field(default_factory=list)
+    """Radios of the scenario that have other addresses than the module gives them: name and address."""
+    for_s: float | None = None
+    quiet: bool = False
+
+
 def program() -> Path:
     """Where the program is.
 
@@ -317,6 +335,46 @@ def begin(
         "lab": None if plan.lab is None else {"security": plan.lab.security},
         "parent": os.getpid(),
     }
+    return _begin("run", text, stdout, stderr)
+
+
+def medium(wanted: Medium) -> int:
+    """Is the medium of this kernel's simulated radios until a signal comes or its time is over; returns the exit code.
+
+    Raises:
+        RunError: the program is missing.
+    """
+    text = {
+        "scenario": None if wanted.checked is None else wanted.checked.to_json(),
+        "wmediumd": wanted.wmediumd,
+        "file": wanted.file,
+        "seed": wanted.seed,
+        "radios": wanted.radios,
+        "for_s": wanted.for_s,
+        "quiet": wanted.quiet,
+        "parent": os.getpid(),
+    }
+    child = _begin("hwsim", text)
+
+    def hand_on(number: int, _frame: FrameType | None) -> None:
+        with suppress(ProcessLookupError):
+            child.send_signal(number)
+
+    caught = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {s: signal.signal(s, hand_on) for s in caught}
+    try:
+        code = child.wait()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        child.kill()
+    return code if code >= 0 else 128 - code
+
+
+def _begin(
+    what: str, text: Mapping[str, Any], stdout: IO[bytes] | None = None, stderr: IO[bytes] | None = None
+) -> subprocess.Popen[bytes]:
+    """Starts the program with a plan."""
     place = program()
     if sys.platform != "linux":
         raise RunError("real programs need Linux: network namespaces and TUN devices")
@@ -325,7 +383,7 @@ def begin(
         os.write(handle, json.dumps(text).encode())
         os.lseek(handle, 0, os.SEEK_SET)
         try:
-            return subprocess.Popen([place, "run", str(handle)], pass_fds=[handle], stdout=stdout, stderr=stderr)
+            return subprocess.Popen([place, what, str(handle)], pass_fds=[handle], stdout=stdout, stderr=stderr)
         except OSError as error:
             raise RunError(f"{place}: {error.strerror}") from error
     finally:

@@ -4,7 +4,7 @@
 //! [`cell`] is a scenario as the laboratory can run it, [`script`] what each kernel is to do, [`traffic`] the programs that send,
 //! [`tables`] what is kept, and [`run`] a laboratory from beginning to end.
 
-mod cell;
+pub(crate) mod cell;
 mod run;
 mod script;
 mod tables;

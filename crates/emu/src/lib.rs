@@ -28,6 +28,7 @@ mod diag;
 pub mod driver;
 mod exec;
 pub mod gate;
+mod hwsim;
 mod init;
 mod internet;
 mod lab;
@@ -73,6 +74,7 @@ pub fn main(arguments: &[String]) -> ExitCode {
     let number = |text: &str| text.parse::<i32>().map_err(|_| Stop::bad_input(format!("{text:?} is not a descriptor")));
     let done = match arguments.as_slice() {
         ["run", fd] => number(fd).and_then(|fd| run::run(&plan::Plan::read(fd).map_err(Stop::bad_input)?)),
+        ["hwsim", fd] => number(fd).and_then(|fd| hwsim::run(&plan::MediumPlan::read(fd).map_err(Stop::bad_input)?)),
         ["init", fd] => number(fd).map(init::run),
         ["guests", fd] => number(fd).map(um::boot_init),
         // UML adds a word of its own.

@@ -6,6 +6,7 @@ use std::os::fd::RawFd;
 use std::path::PathBuf;
 
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
 use crate::sys::inherited;
 
@@ -107,11 +108,42 @@ pub(crate) struct Record {
     pub(crate) snaplen: u32,
 }
 
+/// A medium for the simulated radios of this kernel.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct MediumPlan {
+    /// A scenario as JSON, checked, or else the text of wmediumd's configuration.
+    pub(crate) scenario: Option<String>,
+    pub(crate) wmediumd: Option<String>,
+    /// Its name in messages.
+    pub(crate) file: String,
+    /// Of wmediumd's random numbers; a scenario has its own.
+    pub(crate) seed: u64,
+    /// Radios of the scenario that are not the module's in the same order: name and address.
+    pub(crate) radios: Vec<(String, String)>,
+    /// It ends after this many seconds; `None`: with a signal.
+    pub(crate) for_s: Option<f64>,
+    /// Says nothing but errors and warnings.
+    pub(crate) quiet: bool,
+    /// The process that started this one, and with which it ends.
+    pub(crate) parent: i32,
+}
+
 impl Plan {
     pub(crate) fn read(fd: RawFd) -> Result<Plan, String> {
-        let mut json = String::new();
-        let read = inherited(fd).and_then(|fd| File::from(fd).read_to_string(&mut json));
-        read.map_err(|error| format!("the plan: {error}"))?;
-        serde_json::from_str(&json).map_err(|error| format!("the plan: {error}"))
+        read(fd)
     }
+}
+
+impl MediumPlan {
+    pub(crate) fn read(fd: RawFd) -> Result<MediumPlan, String> {
+        read(fd)
+    }
+}
+
+fn read<T: DeserializeOwned>(fd: RawFd) -> Result<T, String> {
+    let mut json = String::new();
+    let read = inherited(fd).and_then(|fd| File::from(fd).read_to_string(&mut json));
+    read.map_err(|error| format!("the plan: {error}"))?;
+    serde_json::from_str(&json).map_err(|error| format!("the plan: {error}"))
 }

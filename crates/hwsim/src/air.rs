@@ -27,8 +27,16 @@ impl Air {
     ///
     /// Signals and their random numbers are those of a simulation with this set-up.
     pub fn new(setup: &Setup) -> Air {
+        Air::of(setup, |radio| setup.pairs.iter().any(|pair| pair.access_point == radio))
+    }
+
+    /// A medium of radios of which it is not known who is an access point: all contend as stations.
+    pub fn of_equals(setup: &Setup) -> Air {
+        Air::of(setup, |_| false)
+    }
+
+    fn of(setup: &Setup, is_ap: impl Fn(RadioId) -> bool) -> Air {
         let component = |i: usize| u64::from(setup.index) << 32 | i as u64;
-        let is_ap = |r: usize| setup.pairs.iter().any(|pair| pair.access_point.index() == r);
         let mut radios: Vec<RadioSetup> = Vec::new();
         let mut of_mac = Vec::new();
         let radio = |config: &RadioConfig, is_ap| {
@@ -45,7 +53,7 @@ impl Air {
             }
         };
         for (place, config) in setup.radios.iter().enumerate() {
-            let own = radio(config, is_ap(place));
+            let own = radio(config, is_ap(RadioId::at(place)));
             of_mac.push((Arc::clone(config), Arc::clone(&own.timing), own.edca.map(|edca| edca.txop)));
             radios.push(own);
         }
@@ -99,9 +107,14 @@ impl Air {
     /// It is none. Nothing has changed then.
     pub fn take_in(&mut self, now: Time, radio: RadioId, message: &[u8]) -> Result<(), Malformed> {
         let Some(sent) = Sent::read(message)? else { return Ok(()) };
+        self.frame(now, radio, sent);
+        Ok(())
+    }
+
+    /// A kernel's frame, now.
+    pub(crate) fn frame(&mut self, now: Time, radio: RadioId, sent: Sent) {
         let ac = self.mac.take_in(now, radio, sent);
         self.medium.on_frame(now, radio, ac);
-        Ok(())
     }
 
     /// How its time was spent up to now.

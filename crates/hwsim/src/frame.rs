@@ -13,6 +13,9 @@ pub const fn address(place: u16) -> Address {
     [0x02, 0, 0, 0, high, low]
 }
 
+/// Set in the first byte of the kernel's name of a radio: the name is its second address.
+pub const NAME: u8 = 0x40;
+
 /// Bytes of the check sequence, which kernels leave to the radio.
 pub const FCS: usize = 4;
 /// Frame control, duration and receiver: no frame is shorter.
@@ -75,6 +78,12 @@ impl Header {
             _ => Ac::Vo,
         };
         Some(Header { kind, receiver, tid, sn: Seq12::new(sequence >> 4), ac })
+    }
+
+    /// Who sends a frame, where it says so.
+    pub fn transmitter(&self, frame: &[u8]) -> Option<Address> {
+        let address = frame.get(10..)?.first_chunk()?;
+        (self.kind != Kind::Control && address[0] & 1 == 0).then_some(*address)
     }
 
     /// It is for more than one radio.

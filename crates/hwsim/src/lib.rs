@@ -5,8 +5,12 @@
 //! modes. [`HwsimMac`] is a table of frames that kernels have handed over, and [`Air`] the medium with it. Nothing here does I/O or
 //! reads a clock: a driver carries messages between [`Air`] and kernels.
 //!
-//! Kernels need the patches of `kernel/mac80211-hwsim`: they mark frames that may be aggregated, take frames that arrive damaged, and
-//! stop their queues while the air is busy.
+//! Two ways lead to a kernel, with the same messages. A virtio device has one radio, and its driver calls [`Air`] itself. Over generic
+//! netlink [`Conversation`] stands between: a process registers as the medium of all radios of one kernel.
+//! [`wmediumd`] reads the configuration of the medium that was used so before.
+//!
+//! With the patches of `kernel/mac80211-hwsim` kernels mark frames that may be aggregated, take frames that arrive damaged, and
+//! stop their queues while the air is busy. Over virtio they are needed; over netlink [`sessions`] stands in for the marks.
 
 // Tests may cast numbers that they know.
 #![cfg_attr(
@@ -23,13 +27,18 @@
 
 pub mod air;
 pub mod frame;
+pub mod libconfig;
 pub mod mac;
 pub mod message;
+pub mod netlink;
 pub mod rate;
+pub mod sessions;
+pub mod wmediumd;
 
 pub use air::{Air, Setup};
 pub use mac::{HwsimMac, Traffic};
 pub use message::Malformed;
+pub use netlink::{Conversation, Module};
 
 #[cfg(test)]
 mod tests;

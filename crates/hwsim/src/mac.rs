@@ -15,7 +15,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use airtcp_core::convert::{count, count16, saturate8};
+use airtcp_core::convert::{count, saturate8};
 use airtcp_core::units::{Seq12, Span, Time};
 use airtcp_core::wifi::config::RetryCount;
 use airtcp_core::wifi::medium::{Arrival, Fate, Mac, Outcome, Payload, Plan, Signals, To};
@@ -30,6 +30,11 @@ use crate::rate::{self, Stage};
 const SIGNAL: i32 = -50;
 /// Noise in 20 MHz, dBm.
 const NOISE: f32 = -95.0;
+
+/// Addresses of a radio that stay whatever its kernel says of others: those that the module gives it.
+const LASTING_ADDRESSES: usize = 2;
+/// Most addresses of a radio.
+const MOST_ADDRESSES: usize = 16;
 
 /// A frame of a kernel.
 #[derive(Debug)]
@@ -143,8 +148,10 @@ struct Radio {
     timing: Arc<Timing>,
     txop: [Span; 4],
     queues: [Queue; 4],
-    /// The kernel's name of it; zero until it has sent something.
+    /// The kernel's name of it.
     name: Address,
+    /// Frames to these are for it.
+    addresses: Vec<Address>,
     wants_damaged: bool,
 }
 
@@ -159,23 +166,62 @@ pub struct HwsimMac {
     due: Vec<(Time, RadioId, Ac)>,
     ampdus: u32,
     traffic: BTreeMap<(RadioId, RadioId), Traffic>,
+    /// The kernel knows nothing of the attributes that patches add.
+    is_plain: bool,
 }
 
 impl HwsimMac {
     /// Radios with nothing to send: their configuration, the durations of their PHY, and the limits of their TXOPs.
     pub(crate) fn new(radios: Vec<(Arc<RadioConfig>, Arc<Timing>, [Span; 4])>) -> HwsimMac {
         let nobody = RadioId::at(radios.len());
-        let radio = |(config, timing, txop)| Radio {
+        let radio = |(place, (config, timing, txop))| Radio {
             config,
             timing,
             txop,
             queues: Default::default(),
             // As hwsim calls the first radio of a kernel.
             name: [0x42, 0, 0, 0, 0, 0],
+            addresses: vec![frame::address(place)],
             wants_damaged: false,
         };
-        let radios = radios.into_iter().map(radio).collect();
-        HwsimMac { radios, nobody, out: VecDeque::new(), due: Vec::new(), ampdus: 0, traffic: BTreeMap::new() }
+        let radios = (0..).zip(radios).map(radio).collect();
+        let (out, due, traffic) = (VecDeque::new(), Vec::new(), BTreeMap::new());
+        HwsimMac { radios, nobody, out, due, ampdus: 0, traffic, is_plain: false }
+    }
+
+    /// The kernel calls a radio so. Its addresses are that name and what the module gives its first interface.
+    pub(crate) fn rename(&mut self, radio: RadioId, name: Address) {
+        let mut own = name;
+        own[0] &= !frame::NAME;
+        let r = &mut self.radios[radio.index()];
+        (r.name, r.addresses) = (name, vec![own, name]);
+    }
+
+    /// Frames to this address are for that radio, and no longer for another one.
+    pub(crate) fn add_address(&mut self, radio: RadioId, address: Address) {
+        self.remove_address(address);
+        let own = &mut self.radios[radio.index()].addresses;
+        // Stations that look for networks change theirs: the oldest one goes.
+        if own.len() >= MOST_ADDRESSES {
+            own.remove(LASTING_ADDRESSES);
+        }
+        own.push(address);
+    }
+
+    /// No radio has this address any longer, unless it is one that lasts.
+    pub(crate) fn remove_address(&mut self, address: Address) {
+        for radio in &mut self.radios {
+            let mut place = 0;
+            radio.addresses.retain(|own| {
+                place += 1;
+                *own != address || place <= LASTING_ADDRESSES
+            });
+        }
+    }
+
+    /// The kernel's module has none of the patches: what arrives has a legacy rate, and no number of an A-MPDU.
+    pub(crate) fn speak_plainly(&mut self) {
+        self.is_plain = true;
     }
 
     /// Whether a radio hears of frames that arrive damaged. Kernels that did not ask for them drop them.
@@ -191,6 +237,11 @@ impl HwsimMac {
     /// Who has sent how much to whom, and to nobody.
     pub fn traffic(&self) -> &BTreeMap<(RadioId, RadioId), Traffic> {
         &self.traffic
+    }
+
+    /// How many radios there are.
+    pub fn count(&self) -> usize {
+        self.radios.len()
     }
 
     /// The number of a radio for frames to addresses that no radio has.
@@ -299,9 +350,10 @@ impl HwsimMac {
         false
     }
 
-    fn radio_of(&self, address: Address) -> RadioId {
-        let found = (0..count16(self.radios.len())).find(|&place| frame::address(place) == address);
-        found.map_or(self.nobody, RadioId)
+    /// Whose address that is; [`HwsimMac::nobody`] if no radio has it.
+    pub(crate) fn radio_of(&self, address: Address) -> RadioId {
+        let found = self.radios.iter().position(|radio| radio.addresses.contains(&address));
+        found.map_or(self.nobody, RadioId::at)
     }
 }
 
@@ -364,12 +416,13 @@ impl Mac for HwsimMac {
         #[allow(clippy::cast_possible_truncation, reason = "rounded and within a byte")]
         let signal =
             if arrival.snr_db.is_nan() { SIGNAL } else { (NOISE + arrival.snr_db).round().clamp(-100.0, 0.0) as i32 };
-        let ampdu = (plan.payload == Payload::Ampdu).then_some(ppdu.number);
+        let ampdu = (plan.payload == Payload::Ampdu && !self.is_plain).then_some(ppdu.number);
         for (mpdu, fate) in ppdu.mpdus.iter().skip(arrival.first).zip(arrival.fates) {
             let is_damaged = *fate == Fate::Legible;
             if *fate == Fate::Lost || (is_damaged && !wants_damaged) {
                 continue;
             }
+            let stage = if self.is_plain { rate::plain(stage, mpdu.sent.frequency) } else { stage };
             let mut bytes = mpdu.sent.bytes.clone();
             if mpdu.was_sent {
                 frame::mark_retry(&mut bytes);

@@ -24,8 +24,9 @@ pub const STAGES: usize = 4;
 
 const FRAME: u8 = 2;
 const TX_INFO_FRAME: u8 = 3;
-/// A radio has an address, or has it no longer: who is who is known here without.
-const ADDRESSES: [u8; 2] = [7, 8];
+/// A radio has an address, or has it no longer.
+const ADD_ADDRESS: u8 = 7;
+const REMOVE_ADDRESS: u8 = 8;
 
 const ADDR_RECEIVER: u16 = 1;
 const ADDR_TRANSMITTER: u16 = 2;
@@ -52,6 +53,9 @@ pub enum Malformed {
     /// A command that media do not get.
     #[error("a message of the simulated radio has the command {0}; known are 2 (FRAME), 7 and 8 (addresses)")]
     Command(u8),
+    /// A message of netlink that is for somebody else.
+    #[error("a message has the family {0}, which is not that of the simulated radios")]
+    Family(u16),
     /// An attribute is missing, or too short.
     #[error("a message of the simulated radio has no {0}")]
     Missing(&'static str),
@@ -92,7 +96,7 @@ impl Sent {
         let length = usize::try_from(length).unwrap_or(usize::MAX);
         let body = message.get(..length).and_then(|whole| whole.get(HEADS..)).ok_or(Malformed::Cut(message.len()))?;
         let command = message[16];
-        if ADDRESSES.contains(&command) {
+        if [ADD_ADDRESS, REMOVE_ADDRESS].contains(&command) {
             return Ok(None);
         }
         if command != FRAME {
@@ -134,6 +138,38 @@ impl Sent {
     }
 }
 
+/// What a kernel says of a radio's addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Notice {
+    /// The kernel's name of the radio.
+    pub radio: Address,
+    /// The address.
+    pub address: Address,
+    /// It has it from now on; otherwise no longer.
+    pub is_new: bool,
+}
+
+impl Notice {
+    /// Reads a message of a kernel; `None`: it is something else, or nothing.
+    pub fn read(message: &[u8]) -> Option<Notice> {
+        let command = *message.get(16)?;
+        let length = usize::try_from(u32_at(message, 0)?).ok()?;
+        let body = message.get(HEADS..length)?;
+        let (mut radio, mut address, mut at) = (None, None, 0);
+        while at < body.len() {
+            let (number, value) = attribute(body, at)?;
+            at += (4 + value.len()).next_multiple_of(4);
+            match number {
+                ADDR_TRANSMITTER => radio = value.first_chunk().copied(),
+                ADDR_RECEIVER => address = value.first_chunk().copied(),
+                _ => {}
+            }
+        }
+        let is_new = command == ADD_ADDRESS;
+        (is_new || command == REMOVE_ADDRESS).then_some(Notice { radio: radio?, address: address?, is_new })
+    }
+}
+
 /// The stages up to the first that is none.
 fn series(tries: &[u8], flags: &[u8], frequency: u32) -> Vec<Stage> {
     let stage = |n: usize| {
@@ -165,7 +201,7 @@ struct Writer(Vec<u8>);
 impl Writer {
     fn new(command: u8) -> Writer {
         let mut bytes = vec![0; HEADS];
-        // The device has one family: its number is not looked at. A request.
+        // A device has one family, and its number is not looked at; over a socket [`address_to`] says it. A request.
         bytes[6] = 1;
         bytes[16] = command;
         bytes[17] = 1;
@@ -183,6 +219,13 @@ impl Writer {
         let length = u32::try_from(self.0.len()).unwrap_or(u32::MAX);
         self.0[..4].copy_from_slice(&length.to_ne_bytes());
         self.0
+    }
+}
+
+/// Says which family of generic netlink a message is for, as the kernel has numbered it.
+pub fn address_to(message: &mut [u8], family: u16) {
+    if let Some(place) = message.get_mut(4..6) {
+        place.copy_from_slice(&family.to_ne_bytes());
     }
 }
 
@@ -206,7 +249,10 @@ pub fn received(radio: Address, frame: &[u8], frequency: u32, how: &Arrived) -> 
     message.put(ATTR_FLAGS, &(if how.is_damaged { FAILED_FCS } else { 0 }).to_ne_bytes());
     message.put(RX_RATE, &i32::from(how.stage.index).to_ne_bytes());
     message.put(SIGNAL, &how.signal.to_ne_bytes()).put(FREQ, &frequency.to_ne_bytes());
-    message.put(RX_RATE_FLAGS, &how.stage.flags.to_ne_bytes());
+    // Modules without patches do not know it; a legacy rate needs none.
+    if how.stage.flags != 0 {
+        message.put(RX_RATE_FLAGS, &how.stage.flags.to_ne_bytes());
+    }
     if let Some(ampdu) = how.ampdu {
         message.put(AMPDU_REF, &ampdu.to_ne_bytes());
     }
@@ -242,13 +288,36 @@ pub(crate) mod tests {
 
     /// The message by which a kernel hands over a frame, at HT MCS `mcs`, tried four times.
     pub fn handed_over(cookie: u64, flags: u32, mcs: u8, frame: &[u8]) -> Vec<u8> {
+        handed_over_by(RADIO, cookie, flags, mcs, frame)
+    }
+
+    /// The same of another radio.
+    pub fn handed_over_by(radio: Address, cookie: u64, flags: u32, mcs: u8, frame: &[u8]) -> Vec<u8> {
         let mut message = Writer::new(FRAME);
-        message.put(ADDR_TRANSMITTER, &RADIO).put(ATTR_FRAME, frame).put(ATTR_FLAGS, &flags.to_ne_bytes());
+        message.put(ADDR_TRANSMITTER, &radio).put(ATTR_FRAME, frame).put(ATTR_FLAGS, &flags.to_ne_bytes());
         message.put(FREQ, &2412u32.to_ne_bytes()).put(TX_INFO, &[mcs, 4, 255, 0, 255, 0, 255, 0]);
         let [low, high] = rate::HT.to_ne_bytes();
         message.put(TX_INFO_FLAGS, &[mcs, low, high, 255, 0, 0, 255, 0, 0, 255, 0, 0]);
         message.put(COOKIE, &cookie.to_ne_bytes());
         message.end()
+    }
+
+    /// The message by which a kernel tells of a radio's address.
+    pub fn notice(radio: Address, address: Address, is_new: bool) -> Vec<u8> {
+        let mut message = Writer::new(if is_new { ADD_ADDRESS } else { REMOVE_ADDRESS });
+        message.put(ADDR_TRANSMITTER, &radio).put(ADDR_RECEIVER, &address);
+        message.end()
+    }
+
+    #[test]
+    fn notices_are_read() {
+        for is_new in [true, false] {
+            let (radio, address) = (RADIO, address(9));
+            let whole = notice(radio, address, is_new);
+            assert_eq!(Notice::read(&whole), Some(Notice { radio, address, is_new }));
+            assert_eq!(Notice::read(&whole[..30]), None);
+        }
+        assert_eq!(Notice::read(&handed_over(7, 0, 3, &frame(99))), None);
     }
 
     /// What a kernel reads of a message: its command and attributes.
@@ -334,7 +403,7 @@ pub(crate) mod tests {
     proptest! {
         #[test]
         fn any_bytes_are_a_message_or_an_error(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-            let _ = Sent::read(&bytes);
+            let _ = (Sent::read(&bytes), Notice::read(&bytes));
         }
 
         #[test]

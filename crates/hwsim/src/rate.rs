@@ -58,9 +58,36 @@ pub fn mode(index: i8, flags: u16, mhz: u32) -> Option<Mode> {
     Mode::legacy(DataRate::from_bps(rate * 100_000))
 }
 
+/// The rate as modules without patches take it: a legacy one, the highest that is not above.
+pub fn plain(stage: Stage, mhz: u32) -> Stage {
+    if stage.flags & (HT | VHT) == 0 {
+        return Stage { flags: 0, ..stage };
+    }
+    let from = if mhz >= GHZ_5 { 4i8 } else { 0 };
+    let fits = |rate: &&u64| **rate * 100_000 <= stage.mode.rate().as_bps();
+    let above_first = (5i8..).zip(&LEGACY[5..]).take_while(|(_, rate)| fits(rate)).last();
+    Stage { index: above_first.map_or(4, |(index, _)| index) - from, flags: 0, ..stage }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn modules_without_patches_get_legacy_rates() {
+        let of = |index, flags, mhz| {
+            let stage = Stage { index, flags, count: 1, mode: mode(index, flags, mhz).unwrap() };
+            let found = plain(stage, mhz);
+            assert_eq!(found.flags & (HT | VHT), 0);
+            (found.index, mode(found.index, found.flags, mhz).unwrap().rate().as_bps())
+        };
+        assert_eq!(of(0, HT, 2412), (4, 6_000_000));
+        assert_eq!(of(0, HT, 5180), (0, 6_000_000));
+        assert_eq!(of(1, HT, 5180), (2, 12_000_000));
+        assert_eq!(of(7, HT, 2412), (11, 54_000_000));
+        assert_eq!(of(0x19, VHT | WIDTH_80, 5180), (7, 54_000_000));
+        assert_eq!(of(1, 0, 2412), (1, 2_000_000));
+    }
 
     #[test]
     fn every_rate_of_a_radio_is_a_mode() {

@@ -17,12 +17,21 @@ const AP: RadioId = RadioId(0);
 
 /// An access point and stations, whose MPDUs of 200 bytes are lost with this probability.
 fn air(stations: u16, rate: f64, change: impl Fn(&mut RadioConfig)) -> Air {
+    Air::new(&changed(stations, rate, change))
+}
+
+/// Of such a medium.
+pub(crate) fn setup(stations: u16, rate: f64) -> ChannelConfig {
+    changed(stations, rate, |_| {})
+}
+
+fn changed(stations: u16, rate: f64, change: impl Fn(&mut RadioConfig)) -> ChannelConfig {
     let rate = Probability::new(rate).unwrap();
     let signal = SignalConfig::ErrorRate(ErrorRateConfig { rate: Some(rate), bytes: 204, ..Default::default() });
     let mut radio = RadioConfig::of(PhyConfig::of(Standard::N));
     change(&mut radio);
     let radio = Arc::new(radio);
-    Air::new(&ChannelConfig {
+    ChannelConfig {
         radios: vec![radio; usize::from(stations) + 1],
         pairs: (1..=stations).map(|station| PairConfig::fixed(station, AP, signal.clone())).collect(),
         groups: vec![AP],
@@ -32,7 +41,7 @@ fn air(stations: u16, rate: f64, change: impl Fn(&mut RadioConfig)) -> Air {
         seed: 5,
         index: 0,
         trace: TraceConfig::default(),
-    })
+    }
 }
 
 /// What a kernel reads of what came for it.

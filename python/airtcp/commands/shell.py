@@ -66,7 +66,7 @@ def shell(args: argparse.Namespace) -> int:
         file=file,
         commands=commands,
         hosts=hosts,
-        for_s=None if args.lasts is None else _seconds("--for", args.lasts),
+        for_s=None if args.lasts is None else seconds("--for", args.lasts),
         internet=args.internet,
         gates=args.gate,
         quiet=args.quiet,
@@ -240,7 +240,8 @@ def _peers(scenario: dict[str, Any], real: Sequence[str]) -> list[str]:
     return found
 
 
-def _seconds(option: str, text: str) -> float:
+def seconds(option: str, text: str) -> float:
+    """Reads the time that an option names."""
     found = _SPAN.match(text.strip())
     if found is None or float(found[1]) == 0:
         raise StopError(f"{option} {text}: must be a time such as 30s or 5min", BAD_INPUT)

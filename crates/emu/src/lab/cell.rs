@@ -12,7 +12,7 @@ use airtcp_core::wifi::phy::{Standard, Width};
 use airtcp_core::wifi::rate::RateConfig;
 use airtcp_core::wifi::retry_out::RetryOutConfig;
 use airtcp_core::wifi::{ChannelConfig, PairConfig, RadioConfig, TraceConfig};
-use airtcp_sim::spec::{NodeId, RunSpec, TcpApp, Traffic};
+use airtcp_sim::spec::{ChannelSpec, NodeId, PairSpec, RunSpec, TcpApp, Traffic};
 
 /// Most radios: each takes a kernel.
 const MOST: usize = 33;
@@ -158,12 +158,7 @@ const UDP: u16 = 28;
 /// # Errors
 /// A sentence about what the laboratory cannot do.
 pub(crate) fn cell(spec: &RunSpec) -> Result<Cell, String> {
-    let [channel] = &spec.channels[..] else {
-        return Err(match spec.channels.len() {
-            0 => "the scenario has no WLAN: airtcp lab needs [[wlans]] with an access point and stations".to_owned(),
-            n => format!("the scenario has {n} channels: airtcp lab runs one"),
-        });
-    };
+    let channel = only_channel(spec, "airtcp lab")?;
     if let Some(link) = spec.links.iter().find(|link| link.rate_trace.is_some()) {
         return Err(format!("line {:?} has a `rate_trace`: airtcp lab runs lines of one rate", link.name));
     }
@@ -175,9 +170,6 @@ pub(crate) fn cell(spec: &RunSpec) -> Result<Cell, String> {
             return Err(format!("WLAN {:?}: airtcp lab runs stations of one access point each", channel.name));
         }
         ap_of[ap] = Some(ap);
-    }
-    if !spec.walks.is_empty() || !spec.roaming.is_empty() {
-        return Err("hosts that walk or roam: airtcp lab runs stations that stay where they are".to_owned());
     }
     if channel.radios.len() > MOST {
         return Err(format!("{} radios: airtcp lab runs {MOST} at most", channel.radios.len()));
@@ -257,14 +249,35 @@ pub(crate) fn cell(spec: &RunSpec) -> Result<Cell, String> {
         let (name, group) = (flow.name.clone(), flow.group.clone());
         flows.push(Flow { name, group, from, to, start: flow.start, stop: flow.stop.min(end), kind });
     }
-    let pair = |pair: &airtcp_sim::spec::PairSpec| PairConfig {
+    let medium = medium(spec, channel);
+    let (warmup, duration, interval) = (spec.warmup, spec.duration, spec.record.interval);
+    Ok(Cell { medium, radios, band, wired, flows, warmup, duration, interval, seed: spec.seed })
+}
+
+/// The one channel that a scenario must have, with stations that stay where they are.
+pub(crate) fn only_channel<'a>(spec: &'a RunSpec, who: &str) -> Result<&'a ChannelSpec, String> {
+    let [channel] = &spec.channels[..] else {
+        return Err(match spec.channels.len() {
+            0 => format!("the scenario has no WLAN: {who} needs [[wlans]] with an access point and stations"),
+            n => format!("the scenario has {n} channels: {who} runs one"),
+        });
+    };
+    if !spec.walks.is_empty() || !spec.roaming.is_empty() {
+        return Err(format!("hosts that walk or roam: {who} runs stations that stay where they are"));
+    }
+    Ok(channel)
+}
+
+/// The medium of a channel whose stations stay where they are.
+pub(crate) fn medium(spec: &RunSpec, channel: &ChannelSpec) -> ChannelConfig {
+    let pair = |pair: &PairSpec| PairConfig {
         station: pair.station,
         access_point: pair.access_point,
         signal: pair.signal.clone(),
         motion: None,
         roams: None,
     };
-    let medium = ChannelConfig {
+    ChannelConfig {
         radios: channel.radios.iter().map(|radio| Arc::clone(&radio.config)).collect(),
         pairs: channel.pairs.iter().map(pair).collect(),
         groups: channel.groups.clone(),
@@ -274,9 +287,7 @@ pub(crate) fn cell(spec: &RunSpec) -> Result<Cell, String> {
         seed: spec.seed,
         index: 0,
         trace: TraceConfig::default(),
-    };
-    let (warmup, duration, interval) = (spec.warmup, spec.duration, spec.record.interval);
-    Ok(Cell { medium, radios, band, wired, flows, warmup, duration, interval, seed: spec.seed })
+    }
 }
 
 /// MCS, short guard interval, and the remedy's table.

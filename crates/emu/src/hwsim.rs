@@ -1,0 +1,292 @@
+//! A medium for the simulated radios of this kernel, in real time: a process that registers with the module `mac80211_hwsim`.
+//!
+//! [`link`] is the socket and what is asked of the kernel, [`airtcp_hwsim::Conversation`] what is said on it. Here are the clock and the
+//! loop between the two.
+
+mod link;
+#[cfg(test)]
+mod tests;
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::process::ExitCode;
+
+use airtcp_core::units::{Span, Time};
+use airtcp_core::wifi::RadioId;
+use airtcp_core::wifi::phy::Standard;
+use airtcp_hwsim::frame::Address;
+use airtcp_hwsim::{Air, Conversation, wmediumd};
+use airtcp_sim::scenario::Scenario;
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::time::{TimeSpec, TimeValLike};
+
+use crate::Stop;
+use crate::clock::{Clock, Monotonic, Urgency};
+use crate::lab::cell::{medium, only_channel};
+use crate::plan::MediumPlan;
+use crate::run::end_with;
+use crate::watch::Histogram;
+
+use link::{Came, Known, Link, known, refused};
+
+/// How long the kernel has to answer the registration.
+const ANSWER: Span = Span::from_secs(5);
+/// Datagrams that are read before the medium goes on.
+const LOT: usize = 64;
+/// Of messages to the kernel that go together.
+const TOGETHER_BYTES: usize = 16 << 10;
+/// Later than this is worth a word.
+const LATE: Span = Span::from_ms(1);
+
+/// A medium as the plan describes it.
+struct Wanted {
+    air: Air,
+    /// By place.
+    names: Vec<String>,
+    addresses: Vec<Address>,
+    notes: Vec<String>,
+}
+
+/// Is the medium of this kernel's radios until it is told to end, or its time is over.
+pub(crate) fn run(plan: &MediumPlan) -> Result<ExitCode, Stop> {
+    end_with(plan.parent)?;
+    let Wanted { air, names, addresses, notes } = wanted(plan).map_err(Stop::bad_input)?;
+    let known = known().map_err(Stop::bad_input)?;
+    let link = Link::open().map_err(|error| Stop::failure(format!("a socket of generic netlink: {error}")))?;
+    let mut caught = SigSet::empty();
+    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
+        caught.add(signal);
+    }
+    let signals = sigprocmask(SigmaskHow::SIG_BLOCK, Some(&caught), None)
+        .and_then(|()| SignalFd::with_flags(&caught, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK))
+        .map_err(|error| Stop::failure(error.desc()))?;
+    Urgency::ask();
+    let mut live = Live::new(Conversation::new(air, &addresses, known.module), link);
+    live.register().map_err(Stop::bad_input)?;
+    if !plan.quiet {
+        notes.iter().for_each(|note| eprintln!("airtcp: {note}"));
+        tell(&names, &addresses, &known);
+    }
+    live.run(plan.for_s.map(Span::from_secs_f64), signals.as_fd());
+    if !plan.quiet {
+        print!("{}", live.table(&names));
+    }
+    live.warnings().iter().for_each(|warning| eprintln!("airtcp: {warning}"));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn wanted(plan: &MediumPlan) -> Result<Wanted, String> {
+    if let Some(text) = &plan.wmediumd {
+        let read = wmediumd::read(text, plan.seed).map_err(|why| format!("{}: {why}", plan.file))?;
+        let names = read.addresses.iter().map(|address| written(*address)).collect();
+        return Ok(Wanted { air: Air::of_equals(&read.setup), names, addresses: read.addresses, notes: read.notes });
+    }
+    let scenario = plan.scenario.as_deref().unwrap_or_default();
+    let scenario = Scenario::parse_json(scenario, &plan.file, &[]).map_err(|error| error.to_string())?;
+    let spec = scenario.to_spec().map_err(|faults| faults.to_string())?;
+    let channel = only_channel(&spec, "airtcp hwsim").map_err(|why| format!("{}: {why}", plan.file))?;
+    let names: Vec<String> = channel.radios.iter().map(|radio| spec.nodes[radio.node.index()].name.clone()).collect();
+    for (radio, name) in channel.radios.iter().zip(&names) {
+        if !matches!(radio.config.phy.standard, Standard::N | Standard::Ac) {
+            return Err(format!(
+                "{}: the radio of {name:?}: airtcp hwsim runs 802.11n and 802.11ac: set phy.standard = \"n\"",
+                plan.file
+            ));
+        }
+    }
+    // As the module numbers its radios.
+    let numbered = |place: usize| {
+        let [high, low] = u16::try_from(place).unwrap_or(u16::MAX).to_be_bytes();
+        [0x02, 0, 0, high, low, 0]
+    };
+    let mut addresses: Vec<Address> = (0..names.len()).map(numbered).collect();
+    for (name, address) in &plan.radios {
+        let Some(place) = names.iter().position(|own| own == name) else {
+            return Err(format!("--radio {name}={address}: no such radio; there are {}", names.join(", ")));
+        };
+        addresses[place] = wmediumd::address(address).map_err(|why| format!("--radio {name}={address}: {why}"))?;
+    }
+    for (place, address) in addresses.iter().enumerate() {
+        if let Some(other) = addresses[..place].iter().position(|own| own == address) {
+            let (name, other) = (&names[place], &names[other]);
+            return Err(format!(
+                "{other} and {name} have the address {}: --radio NAME=ADDRESS sets another",
+                written(*address)
+            ));
+        }
+    }
+    Ok(Wanted { air: Air::new(&medium(&spec, channel)), names, addresses, notes: Vec::new() })
+}
+
+fn written(address: Address) -> String {
+    address.map(|byte| format!("{byte:02x}")).join(":")
+}
+
+/// Says who is who.
+fn tell(names: &[String], addresses: &[Address], known: &Known) {
+    for (name, address) in names.iter().zip(addresses) {
+        let phy = known.radios.iter().find(|(own, _)| own == address).map(|(_, phy)| phy.as_str());
+        let address = written(*address);
+        let is = if *name == address { name.clone() } else { format!("{name} is {address}") };
+        let at = phy.unwrap_or("not in this network namespace");
+        eprintln!("airtcp: {is}, {at}");
+    }
+    if !known.module.has_patches {
+        eprintln!(
+            "airtcp: the module has none of the patches of kernel/mac80211-hwsim: no frame arrives damaged, and minstrel_ht \
+            learns nothing from A-MPDUs"
+        );
+    }
+    eprintln!("airtcp: the medium of {} radios is there; Ctrl-C ends it", names.len());
+}
+
+/// A medium under way.
+struct Live {
+    own: Conversation,
+    link: Link,
+    clock: Monotonic,
+    late: Histogram,
+    /// Times at which the kernel had more frames than the socket holds.
+    overruns: u64,
+}
+
+impl Live {
+    fn new(own: Conversation, link: Link) -> Live {
+        Live { own, link, clock: Monotonic::start(), late: Histogram::default(), overruns: 0 }
+    }
+
+    /// Registers, and waits until the kernel has agreed.
+    fn register(&mut self) -> Result<(), String> {
+        let failed = |error: std::io::Error| format!("registering with mac80211_hwsim: {error}");
+        self.link.send(&self.own.registration()).map_err(failed)?;
+        let end = self.clock.now() + ANSWER;
+        loop {
+            self.turn();
+            match self.own.registered() {
+                Some(0) => return Ok(()),
+                Some(code) => return Err(refused(code)),
+                None if self.clock.now() >= end => {
+                    return Err("mac80211_hwsim does not answer a registration".to_owned());
+                }
+                None => {
+                    self.sleep(end, None);
+                }
+            }
+        }
+    }
+
+    /// Until a signal comes, or its time is over.
+    fn run(&mut self, duration: Option<Span>, signals: BorrowedFd<'_>) {
+        let end = duration.map_or(Time::NEVER, |duration| self.clock.now() + duration);
+        while self.clock.now() < end && !self.sleep_until_next(end, signals) {
+            self.turn();
+        }
+    }
+
+    /// Sleeps until something is due or has come. True: a signal has.
+    fn sleep_until_next(&mut self, end: Time, signals: BorrowedFd<'_>) -> bool {
+        let until = self.own.air.deadline().min(end);
+        self.sleep(until, Some(signals))
+    }
+
+    fn sleep(&self, until: Time, signals: Option<BorrowedFd<'_>>) -> bool {
+        let now = self.clock.now();
+        let mut fds = vec![PollFd::new(self.link.as_fd(), PollFlags::POLLIN)];
+        fds.extend(signals.map(|signals| PollFd::new(signals, PollFlags::POLLIN)));
+        let left = i64::try_from(until.since(now.min(until)).as_ns()).unwrap_or(i64::MAX);
+        let timeout = (until != Time::NEVER).then(|| TimeSpec::nanoseconds(left));
+        let _ = ppoll(&mut fds, timeout, None);
+        fds.get(1).is_some_and(|fd| fd.any().unwrap_or(false))
+    }
+
+    /// The medium catches up, what it has for the kernel goes out, and what the kernel has sent goes in.
+    fn turn(&mut self) {
+        let now = self.catch_up();
+        self.hand_out();
+        for _ in 0..LOT {
+            match self.link.read() {
+                Came::Datagram(datagram) => self.own.take_in(now, datagram),
+                Came::Overrun => self.overruns += 1,
+                Came::Nothing => break,
+            }
+        }
+        self.hand_out();
+    }
+
+    fn catch_up(&mut self) -> Time {
+        let now = self.clock.now();
+        let due = self.own.air.deadline();
+        if due <= now {
+            self.late.add(now.since(due));
+        }
+        self.own.air.run_until(now);
+        now
+    }
+
+    fn hand_out(&mut self) {
+        let mut lot: Vec<u8> = Vec::new();
+        loop {
+            let next = self.own.take_out();
+            let is_full = next.as_ref().is_some_and(|next| lot.len() + next.len() > TOGETHER_BYTES);
+            if (is_full || next.is_none()) && !lot.is_empty() {
+                // What the kernel refuses it says by message. An error here is a socket that is gone, as the kernel's module may be.
+                let _ = self.link.send(&lot);
+                lot.clear();
+            }
+            let Some(next) = next else { return };
+            lot.extend_from_slice(&next);
+        }
+    }
+
+    /// Who has sent how much to whom.
+    fn table(&self, names: &[String]) -> String {
+        let mac = &self.own.air.mac;
+        let name = |radio: RadioId| names.get(radio.index()).map_or("all or nobody", String::as_str);
+        let width = names.iter().map(String::len).max().unwrap_or(0).max(13);
+        let mut text = format!(
+            "{:width$}  {:width$}  {:>9}  {:>9}  {:>9}  {:>9}  {:>8}\n",
+            "from", "to", "PPDUs", "MPDUs", "failed", "given up", "air, s"
+        );
+        for ((from, to), traffic) in mac.traffic() {
+            let mpdus = traffic.mpdus + traffic.frames;
+            let failed = traffic.mpdus_failed;
+            let air_s = Span::from_ns(traffic.airtime_ns).as_secs_f64();
+            text += &format!(
+                "{:width$}  {:width$}  {:>9}  {mpdus:>9}  {failed:>9}  {:>9}  {air_s:>8.3}\n",
+                name(*from),
+                name(*to),
+                traffic.ppdus,
+                traffic.given_up
+            );
+        }
+        text
+    }
+
+    /// What was not as it should be.
+    fn warnings(&self) -> Vec<String> {
+        let counts = self.own.counts;
+        let mut all = Vec::new();
+        if let Some(why) = self.own.fault() {
+            all.push(format!("{} messages of the kernel could not be read; the first: {why}", counts.malformed));
+        }
+        if counts.unknown > 0 {
+            all.push(format!(
+                "{} frames came from radios that are not of this medium, and were given up",
+                counts.unknown
+            ));
+        }
+        if self.overruns > 0 {
+            all.push(format!(
+                "the kernel had more frames than its socket holds, {} times: frames are lost, and the machine is too slow",
+                self.overruns
+            ));
+        }
+        let late = self.late.per_mille(990);
+        if late > LATE {
+            let (late, most) = (late.as_secs_f64() * 1e3, self.late.max().as_secs_f64() * 1e3);
+            all.push(format!("of a hundred events one was more than {late:.1} ms late, and the latest {most:.1} ms"));
+        }
+        all
+    }
+}

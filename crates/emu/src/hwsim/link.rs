@@ -1,0 +1,227 @@
+//! The socket to the module, and what is asked of the kernel before: whether the module is there, which radios it has, and whether it has
+//! the patches of `kernel/mac80211-hwsim`.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use airtcp_hwsim::Module;
+use airtcp_hwsim::frame::Address;
+use airtcp_hwsim::netlink::FAMILY;
+use nix::errno::Errno;
+use nix::sys::socket::sockopt::{RcvBuf, RcvBufForce};
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, bind, recv, send, setsockopt, socket,
+};
+
+use crate::netlink::{Message, Netlink, attributes};
+
+/// The family that knows families, and what it is asked (linux/genetlink.h).
+const CONTROLLER: u16 = 16;
+const GET_FAMILY: u8 = 3;
+const GET_POLICY: u8 = 10;
+const FAMILY_ID: u16 = 1;
+const FAMILY_NAME: u16 = 2;
+const POLICY: u16 = 8;
+/// In a policy: of which type an attribute is; and two types (linux/netlink.h).
+const TYPE: u16 = 1;
+const U16: u32 = 3;
+const U32: u32 = 4;
+/// Attributes that the patches add, and their types.
+const PATCHES: [(u16, u32); 2] = [(30, U16), (31, U32)];
+/// HWSIM_CMD_GET_RADIO, and what it answers.
+const GET_RADIO: u8 = 6;
+const RADIO_ID: u16 = 10;
+const RADIO_NAME: u16 = 17;
+
+/// Header of generic netlink.
+const GENERIC: usize = 4;
+/// What the socket holds while the medium is busy: some thousand frames.
+const HELD_BYTES: usize = 16 << 20;
+/// No datagram is longer.
+const LONGEST: usize = 64 << 10;
+
+/// What the kernel says of the module and its radios.
+#[derive(Debug)]
+pub(super) struct Known {
+    pub(super) module: Module,
+    /// Of this network namespace: as the module numbers them, and their names.
+    pub(super) radios: Vec<(Address, String)>,
+}
+
+fn word(value: &[u8]) -> Option<u32> {
+    value.first_chunk().map(|bytes| u32::from_ne_bytes(*bytes))
+}
+
+/// Asks the kernel.
+pub(super) fn known() -> Result<Known, String> {
+    let failed = |error: io::Error| format!("generic netlink: {error}");
+    let netlink = Netlink::open(SockProtocol::NetlinkGeneric).map_err(failed)?;
+    let request = |kind, flags, command| Message::new(kind, flags, &[command, 1, 0, 0]);
+    let name = format!("{FAMILY}\0");
+    let mut family = None;
+    let asked = netlink.ask(request(CONTROLLER, 0, GET_FAMILY).attribute(FAMILY_NAME, name.as_bytes()), &mut |body| {
+        let of = attributes(body.get(GENERIC..).unwrap_or(&[])).find(|(kind, _)| *kind == FAMILY_ID);
+        family = of.and_then(|(_, value)| value.first_chunk()).map(|bytes| u16::from_ne_bytes(*bytes));
+    });
+    let family = match (asked, family) {
+        (Ok(()), Some(family)) => family,
+        (Err(error), _) if error.raw_os_error() != Some(libc::ENOENT) => return Err(failed(error)),
+        _ => {
+            return Err("this kernel has no simulated radios: the module mac80211_hwsim is not loaded\n  \
+                `modprobe mac80211_hwsim radios=N` loads it, as root; `airtcp lab` needs no module"
+                .to_owned());
+        }
+    };
+    let mut has_patches = false;
+    let policy = request(CONTROLLER, libc::NLM_F_DUMP, GET_POLICY).attribute(FAMILY_NAME, name.as_bytes());
+    let mut found = [false; PATCHES.len()];
+    // Kernels before 5.10 cannot say it, and none of them has the patches.
+    let _ = netlink.ask(policy, &mut |body| {
+        for (attribute, kind) in policy_of(body.get(GENERIC..).unwrap_or(&[])) {
+            for (found, wanted) in found.iter_mut().zip(PATCHES) {
+                *found |= (attribute, kind) == wanted;
+            }
+        }
+        has_patches = found.iter().all(|found| *found);
+    });
+    let mut radios = Vec::new();
+    let dump = request(family, libc::NLM_F_DUMP, GET_RADIO);
+    let dumped = netlink.ask(dump, &mut |body| {
+        let (mut number, mut name) = (None, String::new());
+        for (kind, value) in attributes(body.get(GENERIC..).unwrap_or(&[])) {
+            match kind {
+                RADIO_ID => number = word(value),
+                RADIO_NAME => name = String::from_utf8_lossy(value).trim_end_matches('\0').to_owned(),
+                _ => {}
+            }
+        }
+        let number = number.and_then(|number| u16::try_from(number).ok());
+        radios.extend(number.map(|number| {
+            let [high, low] = number.to_be_bytes();
+            ([0x02, 0, 0, high, low, 0], name)
+        }));
+    });
+    dumped.map_err(failed)?;
+    Ok(Known { module: Module { family, has_patches }, radios })
+}
+
+/// Attributes and their types, in a part of a policy.
+fn policy_of(body: &[u8]) -> Vec<(u16, u32)> {
+    let policies = attributes(body).filter(|(kind, _)| *kind == POLICY).map(|(_, value)| value);
+    let of_policy = policies.flat_map(|policies| attributes(policies).map(|(_, policy)| policy));
+    let each = of_policy.flat_map(attributes);
+    each.filter_map(|(attribute, about)| {
+        let kind = attributes(about).find(|(kind, _)| *kind == TYPE)?.1;
+        Some((attribute, word(kind)?))
+    })
+    .collect()
+}
+
+/// Why the kernel does not let this process be the medium.
+pub(super) fn refused(code: i32) -> String {
+    match code {
+        libc::EPERM => {
+            "registering with mac80211_hwsim needs root (CAP_NET_ADMIN) in the network namespace in which its \
+            radios were made"
+                .to_owned()
+        }
+        libc::EBUSY => "mac80211_hwsim has a medium already: end wmediumd or the other airtcp hwsim first".to_owned(),
+        libc::EOPNOTSUPP => {
+            "mac80211_hwsim has radios with several channels at once: a medium serves radios with one\n  \
+            load the module without `channels`"
+                .to_owned()
+        }
+        _ => format!("registering with mac80211_hwsim: {}", io::Error::from_raw_os_error(code)),
+    }
+}
+
+/// The socket.
+#[derive(Debug)]
+pub(super) struct Link {
+    fd: OwnedFd,
+    buffer: Vec<u8>,
+}
+
+/// What a look at the socket brings.
+pub(super) enum Came<'a> {
+    Datagram(&'a [u8]),
+    /// Some did not fit.
+    Overrun,
+    Nothing,
+}
+
+impl Link {
+    pub(super) fn open() -> io::Result<Link> {
+        let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+        let fd = socket(AddressFamily::Netlink, SockType::Raw, flags, SockProtocol::NetlinkGeneric)?;
+        bind(fd.as_raw_fd(), &NetlinkAddr::new(0, 0))?;
+        // Without rights the kernel's limit holds.
+        if setsockopt(&fd, RcvBufForce, &HELD_BYTES).is_err() {
+            let _ = setsockopt(&fd, RcvBuf, &HELD_BYTES);
+        }
+        Ok(Link::of(fd))
+    }
+
+    /// Any socket of datagrams that does not wait.
+    pub(super) fn of(fd: OwnedFd) -> Link {
+        Link { fd, buffer: vec![0; LONGEST] }
+    }
+
+    pub(super) fn send(&self, bytes: &[u8]) -> io::Result<()> {
+        Ok(send(self.fd.as_raw_fd(), bytes, MsgFlags::empty()).map(|_| ())?)
+    }
+
+    pub(super) fn read(&mut self) -> Came<'_> {
+        match recv(self.fd.as_raw_fd(), &mut self.buffer, MsgFlags::empty()) {
+            Ok(0) => Came::Nothing,
+            Ok(len) => Came::Datagram(self.buffer.get(..len).unwrap_or(&[])),
+            Err(Errno::ENOBUFS) => Came::Overrun,
+            Err(_) => Came::Nothing,
+        }
+    }
+}
+
+impl AsFd for Link {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
+        let length = u16::try_from(4 + value.len()).unwrap();
+        let mut bytes = [length.to_ne_bytes(), kind.to_ne_bytes()].concat();
+        bytes.extend_from_slice(value);
+        bytes.resize(bytes.len().next_multiple_of(4), 0);
+        bytes
+    }
+
+    #[test]
+    fn types_of_attributes_are_read_from_a_policy() {
+        let about = |kind: u32| attribute(TYPE, &kind.to_ne_bytes());
+        let policy = [attribute(30, &about(U16)), attribute(31, &about(U32))].concat();
+        let body = [attribute(1, &[7, 0]), attribute(POLICY, &attribute(0, &policy))].concat();
+        assert_eq!(policy_of(&body), [(30, U16), (31, U32)]);
+        assert_eq!(policy_of(&attribute(POLICY, &attribute(0, &attribute(30, &[])))), []);
+    }
+
+    #[test]
+    fn refusals_say_what_to_do() {
+        assert!(refused(libc::EPERM).contains("needs root"));
+        assert!(refused(libc::EBUSY).contains("end wmediumd"));
+        assert!(refused(libc::EOPNOTSUPP).contains("without `channels`"));
+        assert!(refused(libc::EINVAL).contains("Invalid argument"));
+    }
+
+    proptest! {
+        #[test]
+        fn any_policy_is_read(body in proptest::collection::vec(any::<u8>(), 0..80)) {
+            let _ = policy_of(&body);
+        }
+    }
+}

@@ -1,0 +1,198 @@
+"""`airtcp hwsim`: the medium of a kernel's simulated radios.
+
+The kernel is one that tools/uml/build.py --wifi has built, with all radios and programs in it, and the machine's files
+to read. Without it the tests of what is said remain.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from airtcp import realtime
+from airtcp.errors import RunError
+from conftest import AIRTCP
+
+EXAMPLE = Path(__file__).parents[1] / "examples" / "lab-upload.toml"
+
+TALK = """
+import socket, sys, time
+port = 5001
+if sys.argv[1] == "sink":
+    own, _ = socket.create_server(("", port)).accept()
+    begun, total = time.monotonic(), 0
+    while data := own.recv(1 << 16):
+        total += len(data)
+    print("goodput", total * 8e-6 / (time.monotonic() - begun), flush=True)
+else:
+    own = socket.create_connection((sys.argv[2], port))
+    end = time.monotonic() + float(sys.argv[3])
+    while time.monotonic() < end:
+        own.send(bytes(1 << 16))
+"""
+
+HEAD = """#!/bin/sh
+export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/run TMPDIR=/run PYTHONDONTWRITEBYTECODE=1
+mount -t proc none /proc; mount -t sysfs none /sys; mount -t tmpfs none /run
+mkdir /run/w /run/netns; mount -t hostfs -o {work} none /run/w; cd /run/w
+exec > out 2>&1
+ip link set lo up
+printf '%s\\n' interface=wlan0 driver=nl80211 ssid=air ieee80211n=1 wmm_enabled=1 hw_mode=g channel=1 \\
+    'supported_rates=60 90 120 180 240 360 480 540' 'basic_rates=60 120 240' disassoc_low_ack=0 > /run/ap.conf
+medium() {{
+    ( exec {airtcp} hwsim "$@" > table 2> said ) & M=$!
+    for i in $(seq 100); do grep -q 'is there' said && return; sleep 0.1; done
+}}
+network() {{
+    hostapd -B /run/ap.conf
+    ip addr add 10.1.0.1/16 dev wlan0
+    for n in 1 2; do ip netns add n$n; iw phy phy$n set netns name n$n; ip netns exec n$n ip link set wlan$n up; done
+    sleep 0.5
+    ip netns exec n1 iw dev wlan1 connect -w air 2412
+    ip netns exec n1 ip addr add 10.1.0.2/16 dev wlan1
+}}
+pings() {{ ip netns exec n1 ping -c 5 -q -i 0.2 10.1.0.1 | sed -n "s/.* \\([0-9]*\\) received.*/$1 \\1/p"; }}
+"""
+
+
+def missing() -> str | None:
+    """Why there can be no such kernel here; None: there can."""
+    try:
+        realtime.program()
+        realtime.kernel(realtime.WIFI)
+    except RunError as error:
+        return str(error)
+    programs = [
+        name
+        for name in ("hostapd", "iw", "ip", "ping", "setpriv", "python3")
+        if shutil.which(name, path="/usr/sbin:/sbin:/usr/bin:/bin") is None
+    ]
+    return f"no {', '.join(programs)}" if programs else None
+
+
+needs_kernel = pytest.mark.skipif(missing() is not None, reason=f"simulated radios: {missing()}")
+
+
+def hwsim(*more: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [str(AIRTCP), "hwsim", *map(str, more)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+
+
+def boot(work: Path, script: str, radios: int = 3) -> str:
+    """Runs a script as the first process of a kernel with radios, in virtual time, and returns what it wrote."""
+    (work / "talk.py").write_text(TALK)
+    init = work / "init"
+    init.write_text(HEAD.format(work=work, airtcp=AIRTCP) + script + "\necho o > /proc/sysrq-trigger\nsleep 60\n")
+    init.chmod(0o755)
+    (work / "said").touch()
+    words = (
+        f"mem=256M root=/dev/root rootfstype=hostfs hostfs=/ ro init={init} time-travel=inf-cpu con=null "
+        f"con0=null,fd:1 panic=-1 loglevel=4 mac80211_hwsim.radios={radios} uml_dir={work}/ umid=guest"
+    )
+    kernel = realtime.kernel(realtime.WIFI).kernel
+    done = subprocess.run(
+        [kernel, *words.split()], stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=300
+    )
+    out = work / "out"
+    assert out.exists(), done.stdout.decode(errors="replace")[-2000:]
+    return out.read_text()
+
+
+def found(out: str, what: str) -> float:
+    """The figure behind a word at the beginning of a line."""
+    line = re.search(rf"^{what} ([0-9.]+)$", out, re.MULTILINE)
+    assert line is not None, out
+    return float(line[1])
+
+
+@pytest.mark.skipif(Path("/sys/module/mac80211_hwsim").exists(), reason="this kernel has simulated radios")
+def test_a_kernel_without_the_module_is_said() -> None:
+    done = hwsim(EXAMPLE)
+    assert (done.returncode, "the module mac80211_hwsim is not loaded" in done.stderr) == (2, True), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "needs a scenario file or --wmediumd FILE"),
+        ([EXAMPLE, "--radio", "ap"], "--radio ap: must be NAME=ADDRESS"),
+        ([EXAMPLE, "--radio", "router=02:00:00:00:00:00"], "no such radio; there are ap, sta[0]"),
+        ([EXAMPLE, "--radio", "ap=02:00"], "must be six numbers of two hexadecimal digits"),
+        ([EXAMPLE, "--radio", "ap=02:00:00:00:01:00"], "ap and sta[0] have the address 02:00:00:00:01:00"),
+        ([EXAMPLE, "--for", "soon"], "--for soon: must be a time"),
+        ([EXAMPLE.with_name("coop-phones.toml")], "airtcp hwsim runs 802.11n and 802.11ac"),
+        ([EXAMPLE.with_name("backbone.toml")], "airtcp hwsim needs [[wlans]]"),
+        ([EXAMPLE.with_name("walk.toml")], "airtcp hwsim runs"),
+        (["--wmediumd", "/nowhere.cfg"], "/nowhere.cfg: No such file or directory"),
+        (["--wmediumd", EXAMPLE], 'line 6: "[": expected the name of a setting'),
+        (["--wmediumd", EXAMPLE, "--set", "seed=1"], "--set goes with a scenario"),
+    ],
+)
+def test_mistakes_are_said(arguments: list[str | Path], message: str) -> None:
+    done = hwsim(*arguments)
+    assert (done.returncode, message in done.stderr) == (2, True), done.stderr
+
+
+@needs_kernel
+def test_a_scenario_is_the_medium_of_real_radios(tmp_path: Path) -> None:
+    """TCP over 13 Mbit/s with three in ten MPDUs damaged. `airtcp lab`, a kernel for each radio, has 7.1 Mbit/s."""
+    script = f"""
+medium {EXAMPLE}
+network
+ip netns exec n1 iw dev wlan1 set bitrates ht-mcs-2.4 1 lgi-2.4
+iw dev wlan0 set bitrates ht-mcs-2.4 1 lgi-2.4
+python3 talk.py sink & sleep 0.3
+ip netns exec n1 python3 talk.py send 10.1.0.1 5
+sleep 1
+kill -INT $M; wait $M; echo ended $?
+"""
+    out = boot(tmp_path, script)
+    assert 6.5 < found(out, "goodput") < 8
+    assert found(out, "ended") == 0
+    said = (tmp_path / "said").read_text()
+    assert "ap is 02:00:00:00:00:00, phy0" in said
+    assert "sta[0] is 02:00:00:00:01:00, phy1" in said
+    # The third radio is none of the scenario's: it scans for nobody.
+    assert "could not be read" not in said
+    (row,) = [line.split() for line in (tmp_path / "table").read_text().splitlines() if line.startswith("sta[0]  ")][:1]
+    ppdus, mpdus, failed = map(int, row[2:5])
+    assert mpdus / ppdus > 2
+    # Beside errors there are collisions with acknowledgements of TCP.
+    assert 0.28 < failed / mpdus < 0.4
+
+
+@needs_kernel
+def test_a_file_of_wmediumd_is_the_medium(tmp_path: Path) -> None:
+    ids = ", ".join(f'"02:00:00:00:0{n}:00"' for n in range(3))
+    (tmp_path / "far.cfg").write_text(
+        f'ifaces : {{ ids = [ {ids} ]; }};\nmodel : {{ type = "prob"; default_prob = 1.0; links = ((0, 1, 0.1)); }};\n'
+    )
+    script = f"""
+setpriv --bounding-set=-net_admin {AIRTCP} hwsim --wmediumd far.cfg
+echo without $?
+medium --wmediumd far.cfg
+{AIRTCP} hwsim --wmediumd far.cfg
+echo second $?
+network
+for n in 1 2; do echo radio$n $(ip netns exec n$n iw dev wlan$n scan freq 2412 | grep -c 'SSID: air$'); done
+pings before
+kill -9 $M; wait $M; sleep 0.2
+pings killed
+cp said before
+medium --wmediumd far.cfg
+pings again
+kill -TERM $M; wait $M; echo ended $?
+"""
+    out = boot(tmp_path, script)
+    assert (found(out, "without"), found(out, "second")) == (2, 2)
+    assert "registering with mac80211_hwsim needs root" in out
+    assert "mac80211_hwsim has a medium already" in out
+    # Radio 2 is out of everybody's reach.
+    assert (found(out, "radio1"), found(out, "radio2")) == (1, 0)
+    # Whatever becomes of the medium, the network goes on: without one the module delivers all frames itself.
+    assert [found(out, when) for when in ("before", "killed", "again", "ended")] == [5, 5, 5, 0]
+    assert "could not be read" not in (tmp_path / "said").read_text()
