@@ -86,6 +86,8 @@ impl Conversation {
         let names: Vec<Address> = addresses.iter().take(air.mac.count()).map(|own| name_of(*own)).collect();
         for (place, name) in names.iter().enumerate() {
             air.mac.rename(RadioId::at(place), *name);
+            // Radios that did not ask for them drop them.
+            air.mac.want_damaged(RadioId::at(place), module.has_patches);
         }
         let (counts, sessions) = (Counts::default(), Sessions::default());
         Conversation { air, counts, module, names, sessions, out: VecDeque::new(), registered: None, fault: None }
