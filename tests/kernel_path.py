@@ -23,6 +23,7 @@ import socket
 import struct
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,10 @@ CLONE_NEWNET = 0x40000000
 TUNSETIFF = 0x400454CA
 IFF_TUN, IFF_NO_PI = 0x0001, 0x1000
 PR_SET_PDEATHSIG = 1
+ETH_P_ALL, SO_RCVBUFFORCE, SO_TIMESTAMPNS = 3, 33, 35
 PLACES = ("sender", "between", "receiver")
+BEFORE = "before"
+"""A further place with `queue_half_way`: half-way, before the queue."""
 DLT_RAW = 101
 
 Json = dict[str, Any]
@@ -67,6 +71,14 @@ class Spec:
     queue: int = 50
     drop_after: bool = False
     """Whether packets are lost after the middle (which then sees them) and not before it."""
+    queue_half_way: bool = False
+    """Whether the queue stands half-way and not at the sender, as an access point's does. It is captured on both sides;
+    the queue's own losses are between the two, wherever others are."""
+    is_tapped: bool = False
+    """Whether the sender's device is captured as well, by the kernel, as tcpdump does: `tap.pcap`. The path reads what
+    has left the device a little later, and an ACK may have come meanwhile."""
+    segments_at_once: int = 0
+    """Most segments that the sender's kernel hands over as one packet, which it cuts later; 0: as many as it likes."""
     sysctls: dict[str, str] = dataclasses.field(default_factory=dict)
     snaplen: int = 262144
     seconds: float = 8.0
@@ -79,6 +91,8 @@ class Spec:
     """From when after the first data, and for how long, the path carries nothing."""
     cc: str = ""
     """The sender's congestion control; empty: the system's."""
+    folder: str = ""
+    """Where captures go; `run` sets it."""
 
 
 @dataclasses.dataclass
@@ -88,7 +102,7 @@ class Outcome:
     mss: int
     sent: list[Json]
     """Every data segment in the order in which it left the sender: `time_s`, `segment`, `seq` (bytes before it),
-    `bytes`, `transmission`, `dropped`."""
+    `bytes`, `transmission`, `dropped`, `middle_s` (when it passes there, if at all)."""
     counters: Json
     """Of the sender's namespace: /proc/net/netstat and /proc/net/snmp, by name."""
     total_retrans: int
@@ -98,6 +112,8 @@ class Outcome:
     """TCP_INFO's times: with data to send or unacknowledged, and of that held back by the receive window."""
     late_max_ms: float
     """How much later than planned a packet was handed over, at worst."""
+    began_s: float
+    """The first packet's time, by the system's monotonic clock."""
 
     @property
     def retransmitted(self) -> list[Json]:
@@ -129,7 +145,7 @@ def run(spec: Spec, folder: Path) -> Outcome:
     command = [sys.executable, str(Path(__file__).resolve()), "path", str(folder)]
     done = subprocess.run(
         command,
-        input=json.dumps(dataclasses.asdict(spec)),
+        input=json.dumps(dataclasses.asdict(spec) | {"folder": str(folder)}),
         capture_output=True,
         text=True,
         timeout=spec.seconds + 15,
@@ -165,6 +181,8 @@ def configure(side: str, spec: Spec) -> None:
     Path("/proc/sys/net/ipv6/conf/path0/router_solicitations").write_text("0")
     Path("/proc/sys/net/ipv6/conf/path0/addr_gen_mode").write_text("1")
     ip("link", "set", "path0", "mtu", str(MTU), "txqueuelen", "10000", "up")
+    if spec.segments_at_once:
+        ip("link", "set", "path0", "gso_max_segs", str(spec.segments_at_once))
     more = ["nodad"] if spec.ip == 6 else []
     ip("addr", "add", f"{ADDRESS[spec.ip][side]}/{24 if spec.ip == 4 else 64}", "dev", "path0", *more)
     for key, value in {"tcp_no_metrics_save": "1", **spec.sysctls}.items():
@@ -212,6 +230,7 @@ def end(side: str, fd: int) -> None:
         up.recv(1)
         return
     up.recv(1)
+    tap = Tap(spec) if spec.is_tapped else None
     sock = socket.create_connection((ADDRESS[spec.ip]["b"], PORT), timeout=spec.seconds)
     if spec.cc:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, spec.cc.encode())
@@ -234,6 +253,8 @@ def end(side: str, fd: int) -> None:
     retrans = struct.unpack_from("I", info, 100)[0]
     busy_us, rwnd_us = struct.unpack_from("QQ", info, 168)
     found = counters()
+    if tap is not None:
+        tap.write()
     sock.shutdown(socket.SHUT_WR)
     with contextlib.suppress(TimeoutError, ConnectionError):
         sock.recv(1)
@@ -250,6 +271,30 @@ def end(side: str, fd: int) -> None:
         + b"\n"
     )
     up.recv(1)
+
+
+class Tap:
+    """What the kernel shows of the sender's device, from now on."""
+
+    def __init__(self, spec: Spec) -> None:
+        self.spec = spec
+        self.packets = Capture()
+        self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(ETH_P_ALL))
+        self.socket.bind(("path0", ETH_P_ALL))
+        self.socket.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 1 << 24)
+        self.socket.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        while True:
+            packet, about, _, _ = self.socket.recvmsg(65536, 64)
+            for level, kind, value in about:
+                if (level, kind) == (socket.SOL_SOCKET, SO_TIMESTAMPNS):
+                    seconds, nanoseconds = struct.unpack("qq", value)
+                    self.packets.packets.append((seconds + nanoseconds * 1e-9, packet))
+
+    def write(self) -> None:
+        self.packets.write(Path(self.spec.folder) / "tap.pcap", self.spec.snaplen)
 
 
 def unacked(sock: socket.socket) -> int:
@@ -309,7 +354,7 @@ class Path_:  # noqa: N801
         self.spec = spec
         self.random = random.Random(spec.seed)
         self.rules = {(rule.segment, rule.transmission): rule for rule in spec.rules}
-        self.captures = {place: Capture() for place in PLACES}
+        self.captures = {place: Capture() for place in (*PLACES, *([BEFORE] if spec.queue_half_way else []))}
         self.sent: list[Json] = []
         self.times: dict[int, int] = {}
         self.highest = 0
@@ -340,8 +385,10 @@ class Path_:  # noqa: N801
         self.see("sender", now, packet)
         tcp = parse(packet)
         half = spec.one_way_ms / 2e3
-        at = now
+        # When it comes to the queue, and what is left of the way behind it up to the middle.
+        at, rest = (now + half, 0.0) if spec.queue_half_way else (now, half)
         drop, held = False, 0.0
+        overflows, is_in_the_middle = False, True
         if tcp is not None and tcp.is_syn:
             self.isn = tcp.seq
         elif tcp is not None and tcp.payload and self.isn is not None:
@@ -359,11 +406,13 @@ class Path_:  # noqa: N801
             held = rule.delay_ms / 1e3 if rule else 0.0
             if spec.rate_mbit:
                 per_packet = len(packet) * 8 / (spec.rate_mbit * 1e6)
-                waiting = (self.line_free - now) / per_packet
-                if waiting > spec.queue:
+                waiting = (self.line_free - at) / per_packet
+                overflows = waiting > spec.queue
+                if overflows:
                     drop = True
                 else:
-                    at = self.line_free = max(now, self.line_free) + per_packet
+                    at = self.line_free = max(at, self.line_free) + per_packet
+            is_in_the_middle = not drop or (spec.drop_after and not (overflows and spec.queue_half_way))
             self.sent.append(
                 {
                     "time_s": now,
@@ -372,13 +421,16 @@ class Path_:  # noqa: N801
                     "bytes": tcp.payload,
                     "transmission": transmission,
                     "dropped": drop,
+                    "middle_s": at + held + rest if is_in_the_middle else None,
                 }
             )
+        if spec.queue_half_way:
+            self.see(BEFORE, now + half, packet)
         # What is held stays before the middle, which then sees it late and out of order.
-        if not drop or spec.drop_after:
-            self.see("between", at + held + half, packet)
+        if is_in_the_middle:
+            self.see("between", at + held + rest, packet)
         if not drop:
-            self.due(at + held + 2 * half, to, packet)
+            self.due(at + held + rest + half, to, packet)
 
     def back(self, now: float, packet: bytes, to: int) -> None:
         half = self.spec.one_way_ms / 2e3
@@ -386,6 +438,8 @@ class Path_:  # noqa: N801
             return
         self.see("receiver", now, packet)
         self.see("between", now + half, packet)
+        if self.spec.queue_half_way:
+            self.see(BEFORE, now + half, packet)
         self.due(now + 2 * half, to, packet)
 
     def carry(self, a: int, b: int, until: Any) -> None:
@@ -458,7 +512,9 @@ def path(folder: Path) -> None:
         first = it.captures["sender"].packets[0][0] - it.offset
         for entry in it.sent:
             entry["time_s"] -= first
-        json.dump({"sent": it.sent, "late_max_ms": it.late * 1e3, **json.loads(told)}, sys.stdout)
+            if entry["middle_s"] is not None:
+                entry["middle_s"] -= first
+        json.dump({"sent": it.sent, "late_max_ms": it.late * 1e3, "began_s": first, **json.loads(told)}, sys.stdout)
     finally:
         for _, process in ends.values():
             process.kill()

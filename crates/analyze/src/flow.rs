@@ -179,6 +179,8 @@ pub(crate) struct Flow {
     overtaken_clearly_at: Option<Time>,
     /// Since when there are three reports of something above it.
     third_report_at: Option<Time>,
+    /// What had been sent when fast recovery could begin, if nothing has been sent again since: its end, as the sender has it.
+    known_lost: Option<u64>,
     /// When the flight began that is out now.
     flight_began_at: Time,
     sent_order: u64,
@@ -250,6 +252,7 @@ impl Flow {
             overtaken_at: None,
             overtaken_clearly_at: None,
             third_report_at: None,
+            known_lost: None,
             flight_began_at: Time::ZERO,
             sent_order: 0,
             newest_delivered: Delivered::default(),

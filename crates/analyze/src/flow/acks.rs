@@ -68,6 +68,7 @@ impl Flow {
         let before = self.una;
         let advanced = ack > before;
         let mut covered = Covered::default();
+        let was_open = self.state == State::Open;
         if advanced {
             self.advance(at, p, ack, &mut covered);
         }
@@ -104,6 +105,7 @@ impl Flow {
         }
         self.limit_of_ack(at, permitted, advanced || window_changed || newly_sacked || duplicate, p.payload > 0);
         self.look_for_reasons(at);
+        self.look_for_recovery(!was_open && self.state == State::Open);
         let kind = if advanced {
             "ack"
         } else if duplicate {
@@ -281,6 +283,25 @@ impl Flow {
         }
         if self.dup_acks.max(self.history.sacked()) >= 3 {
             self.third_report_at.get_or_insert(at.now);
+        }
+    }
+
+    /// Whether fast recovery begins with this ACK. The first repetition may come later, when the congestion window lets it.
+    /// `ended`: an earlier one has ended with it. Linux then begins anew if anything is still taken for lost
+    /// (`tcp_fastretrans_alert`, `tcp_time_to_recover` in net/ipv4/tcp_input.c of 6.12).
+    fn look_for_recovery(&mut self, ended: bool) {
+        if self.known_lost.is_some_and(|high| self.una >= high) {
+            self.known_lost = None;
+        }
+        if self.state != State::Open || self.known_lost.is_some() || self.flight() == 0 {
+            return;
+        }
+        let is_lost = self.third_report_at.is_some()
+            || (ended
+                && self.sack
+                && self.history.within(self.una, self.max).any(|s| s.has(Marks::RESENT) && !s.has(Marks::SACKED)));
+        if is_lost {
+            self.known_lost = Some(self.max);
         }
     }
 

@@ -140,11 +140,15 @@ impl Flow {
         self.counts.spurious += u64::from(delivered);
         self.retransmissions.push_back(row);
         self.count(class);
+        // Elsewhere, and without the sender's clock, what had been sent when an ACK came is not known. What passes before the first
+        // repetition was sent before it.
+        let is_known = at.turn <= AT_ONCE || at.by_clock;
+        let high = self.known_lost.take().filter(|_| is_known).unwrap_or(self.max);
         self.limit_of_repetition(at, matches!(class, Class::Timeout | Class::Probe));
         match class {
             Class::Timeout => self.on_timeout(at, &row),
             Class::Fast => {
-                self.state = State::Recovery { high: self.max, partial: false, undone: false };
+                self.state = State::Recovery { high, partial: false, undone: false };
                 self.round_flight = 0;
             }
             _ => {}
@@ -266,6 +270,7 @@ impl Flow {
                 }
             }
             _ if reported => self.class_of_reported(f),
+            _ if self.known_lost.is_some() && !f.timed_out => (Class::Fast, "losses were known when recovery ended"),
             _ => self.class_of_unreported(f),
         }
     }

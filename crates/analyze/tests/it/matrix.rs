@@ -50,7 +50,7 @@ fn score(sets: &[String], at: [&str; 2], confusion: &mut BTreeMap<(String, Strin
     for i in (0..seq.len()).filter(|&i| bytes[i] > 0) {
         let truth = (0..starts.len())
             .filter(|&j| starts[j] <= seq[i] && seq[i] < starts[j] + u64::from(sizes[j]) && !used[j])
-            .filter(|&j| sent_s[j] <= time[i] + 0.05)
+            .filter(|&j| sent_s[j] <= time[i] + 0.001)
             .max_by(|&a, &b| sent_s[a].total_cmp(&sent_s[b]));
         let Some(truth) = truth else {
             score.made_up += 1;
