@@ -21,6 +21,10 @@
 //!    coarse clocks have it.
 //! 5. **unknown**.
 //!
+//! Fast recovery lasts until what had been sent when it began is acknowledged. It begins with the ACK that brings the third report,
+//! or with the one that ends the recovery before if something is still taken for lost (`look_for_recovery`). Its first repetition may come later.
+//! That one is **fast**, also if its own loss is not reported.
+//!
 //! After an ACK that shows the first repetition of 1 or 2 to have been needless, reported losses go by 3: Linux is then out
 //! of it (RFC 3522).
 //!
