@@ -289,11 +289,26 @@ def test_an_older_result_is_replaced_and_nothing_else(airtcp: Command, tmp_path:
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
 
 
+def test_a_capture_with_nothing_to_tell_of_says_why(airtcp: Command, tmp_path: Path) -> None:
+    data = TIMEOUT.read_bytes()
+    other = tmp_path / "other.pcap"
+    # Its link type: a wireless regional network, which airtcp does not read.
+    other.write_bytes(data[: PCAP_HEAD - 4] + (251).to_bytes(4, "little") + data[PCAP_HEAD:])
+    for words, why in (
+        ([other], "none of its 66 packets is TCP"),
+        ([TIMEOUT, "--port", "7"], "no flow in it fits --flow, --host and --port: its 66 TCP packets belong to others"),
+    ):
+        done = airtcp("analyze", *words, "--no-save")
+        assert done.returncode == 1, done.stderr
+        assert f"error: {words[0]}: {why}" in done.stderr
+
+
 def test_a_capture_without_tcp(airtcp: Command, tmp_path: Path) -> None:
     path = tmp_path / "none.pcap"
     path.write_bytes(TIMEOUT.read_bytes()[:PCAP_HEAD])
     done = airtcp("analyze", path, "--out", tmp_path / "out")
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 1, done.stderr
+    assert f"error: {path}: no packet in it" in done.stderr
     assert "The capture has no TCP." in done.stdout
     assert "The capture has no TCP flow." in (tmp_path / "out/report.html").read_text()
     assert pl.read_parquet(tmp_path / "out/flows.parquet").columns == list(columns()["flows"])

@@ -56,6 +56,10 @@ MISTAKES = [
     ("advise S --ap mt67", "did you mean `mt76`?"),
     ("advise S --ap mt76", "has no WLAN"),
     ("advise S --flow 1", "--flow is for captures"),
+    ("advise home --set nodes.x.count=3", "error: --set nodes.x.count=3: nodes: `x`"),
+    ("advise damaged.pcap", "there is nothing to model; packet 66, byte"),
+    ("exec nobody true", "airtcp exec nobody -- true"),
+    ("study run efr --set nokey=3", "; and 12 more experiments"),
     ("advise C --flow 99", "no flow has the number 99"),
     ("advise C --flow x", "'x' is not a whole number from 0"),
     ("advise C --set seed=2", "--set is for scenarios"),
@@ -109,6 +113,7 @@ def test_a_mistake_is_answered(
     Path("empty.pcap").touch()
     Path("text.pcap").write_text("this is no capture\n")
     Path("short.pcap").write_bytes(CAPTURE.read_bytes()[:20])
+    Path("damaged.pcap").write_bytes(CAPTURE.read_bytes()[:-37])
     Path("cut.gz").write_bytes(gzip.compress(CAPTURE.read_bytes())[:40])
     Path("other.gz").write_bytes(gzip.compress(b"nothing that is a capture"))
     Path("broken.toml").write_text("name = [\n")

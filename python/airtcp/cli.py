@@ -458,7 +458,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         given, behind = shell.split(parser.asked)
         args, left = parser.parse_known_args(given)
         if left and not shell.take_words(args, left):
-            parser.error(f"unrecognized arguments: {' '.join(left)}")
+            words = " ".join(left)
+            is_command = args.body is shell.exec_ and not words.startswith("-")
+            where = f"; a command goes behind --: airtcp exec {args.host} -- {words}" if is_command else ""
+            parser.error(f"unrecognized arguments: {words}{where}")
         args.behind = behind
         body: Callable[[argparse.Namespace], int] = args.body
         return body(args)

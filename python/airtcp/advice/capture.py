@@ -80,7 +80,13 @@ def advise_capture(
     if flows and not analysis.totals["flows"]:
         numbers = ", ".join(map(str, flows))
         raise NoTwinError(f"no flow has the number {numbers}: airtcp analyze shows the numbers")
-    twin = fit(observe(analysis))
+    damage = "" if analysis.damage is None else analysis.damage.removeprefix(f"{os.fspath(path)}: ")
+    if damage:
+        tell(f"{os.fspath(path)}: {damage}; what comes before it is used")
+    try:
+        twin = fit(observe(analysis))
+    except NoTwinError as error:
+        raise NoTwinError(f"{error}; {damage}" if damage else str(error)) from error
     name = _name(path)
     tell(f"{os.fspath(path)}: {twin.runs} runs for the twin")
     found: Json = {"capture": os.fspath(path), **twin.to_dict(), "summary": summary(twin)}

@@ -6,14 +6,14 @@ import argparse
 import re
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from airtcp._terminal import BAD_INPUT, OK, Interrupts, StopError, render, say, write_out
 from airtcp.commands.analyze import whole
 from airtcp.commands.sweep import ap_option, positive, progress_bar, set_option, with_ap
-from airtcp.errors import CaptureError
+from airtcp.errors import CaptureError, ScenarioError
 
 if TYPE_CHECKING:
     from airtcp.advice.ranking import Advice
@@ -95,8 +95,8 @@ def advise(args: argparse.Namespace) -> int:
                     progress=progress,
                     is_stopped=lambda: interrupts.caught is not None,
                 )
-        except AdviseError as error:
-            raise StopError(str(error), BAD_INPUT) from error
+        except (AdviseError, ScenarioError) as error:
+            raise StopError(_as_typed(str(error), changes), BAD_INPUT) from error
         except (CaptureError, NoTwinError) as error:
             raise StopError(f"{file}: no twin: {str(error).removeprefix(f'{file}: ')}", BAD_INPUT) from error
         except OSError as error:
@@ -105,6 +105,13 @@ def advise(args: argparse.Namespace) -> int:
             say("interrupted: nothing is advised on a part of the runs")
             return 128 + (interrupts.caught or signal.SIGINT)
     return _end(args, advice)
+
+
+def _as_typed(message: str, changes: Mapping[str, Any]) -> str:
+    """A message about changes, with them as they were typed and not as Python has them."""
+    for key, value in changes.items():
+        message = message.replace(f"set={{{key!r}: {value!r}}}", f"--set {key}={value}")
+    return message
 
 
 def _end(args: argparse.Namespace, advice: Advice) -> int:

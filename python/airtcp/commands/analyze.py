@@ -154,9 +154,26 @@ def _end(analysis: Analysis, interrupts: Interrupts, out: str | None, *, quiet: 
     if analysis.interrupted:
         say(f"{analysis.file}: interrupted after {read}; the results are {kept}")
         return 128 + (interrupts.caught or signal.SIGINT)
+    if (why := nothing_in(analysis)) is not None:
+        say(f"error: {analysis.file}: {why}; the results are {kept}")
+        return FAILURE
     if not quiet:
         say(f"{analysis.file}: {f'results in {out}' if out is not None else 'not saved'}")
     return OK
+
+
+def nothing_in(analysis: Analysis) -> str | None:
+    """Why there is neither a flow nor a station to tell of; `None`: there is."""
+    packets, tcp = (int(analysis.capture[name]) for name in ("packets", "tcp_packets"))
+    if analysis.totals["flows"] or analysis.totals["stations"]:
+        return None
+    if not packets:
+        return "no packet in it"
+    if tcp and any(analysis.manifest["kept"].values()):
+        return f"no flow in it fits --flow, --host and --port: its {tcp} TCP packets belong to others"
+    if tcp:
+        return f"none of its {tcp} TCP packets begins a connection or carries data"
+    return f"none of its {packets} packets is TCP that airtcp can read (docs/analyze.md lists what it reads)"
 
 
 def default_folder(file: str) -> str:
@@ -257,7 +274,8 @@ def add(command: Callable[..., Any]) -> None:
         "airtcp analyze --rotated dump.pcap*",
         "ssh router tcpdump -U -s 128 -w - | airtcp analyze -",
         more="\nreads pcap and pcapng, plain or gzipped; docs/analyze.md lists the link types\n"
-        "\nexit codes:\n  0 done; 1 the file is damaged (the part before is kept), or another failure; 2 bad input;\n"
+        "\nexit codes:\n  0 done; 1 the file is damaged (the part before is kept), or nothing in it is to be told of,\n"
+        "  or another failure; 2 bad input;\n"
         "  130 interrupted (the part read is kept)\n",
     )
     sub.add_argument(

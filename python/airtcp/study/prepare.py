@@ -7,6 +7,7 @@ coordinate that a quick run leaves out, is found before the first run.
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -108,6 +109,22 @@ class _Rows:
         return self.table.iter_rows(named=True)
 
 
+OVERRIDE: Final = ": override "
+"""In faults of `--set`, which changes every experiment alike."""
+
+
+def _once(faults: Sequence[str]) -> list[str]:
+    """Faults of experiments. What is wrong in several, as an override is, is told once, with the first of them."""
+    alike: dict[str, list[str]] = {}
+    for fault in faults:
+        _, _, what = fault.partition(".toml: ")
+        alike.setdefault(re.sub(r" \(at [^()]*\)$", "", what or fault), []).append(fault)
+    return [
+        same[0] if len(same) == 1 else f"{same[0]}; and {len(same) - 1} more experiment{'s' if len(same) > 2 else ''}"
+        for same in alike.values()
+    ]
+
+
 def prepare(
     study: Study, mode: Mode, seeds: int | None = None, changes: Mapping[str, Any] | None = None
 ) -> list[Prepared]:
@@ -128,9 +145,10 @@ def prepare(
         try:
             out.append(prepare_experiment(experiment, mode, seeds, changes))
         except StudyError as error:
-            faults.append(str(error))
+            lines = str(error).splitlines()
+            faults += lines if all(OVERRIDE in line for line in lines) else [str(error)]
     if faults:
-        raise StudyError("\n".join(faults))
+        raise StudyError("\n".join(_once(faults)))
     cells = {one.experiment.id: one.cells for one in out}
     for matrix in study.matrices:
         try:
