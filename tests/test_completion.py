@@ -50,6 +50,12 @@ def place(tmp_path: Path) -> Path:
         ("airtcp run net.toml --set links.bottleneck.queue.name=fq", ["links.bottleneck.queue.name=fq_codel"]),
         ("airtcp check net.toml --set flows.bulk.tcp.cc=b", ["flows.bulk.tcp.cc=bbr"]),
         ("airtcp run none.toml --set x", []),
+        ("airtcp sweep net.toml --vary links.bottleneck.ra", ["links.bottleneck.rate="]),
+        ("airtcp sweep net.toml --vary flows.bulk.tcp.cc=cubic,b", ["flows.bulk.tcp.cc=cubic,bbr"]),
+        ("airtcp advise ca", ["cafe", "cable"]),
+        ("airtcp advise cafe --set nodes.guests.cou", ["nodes.guests.count="]),
+        ("airtcp advise cafe --with tod", ["today"]),
+        ("airtcp example wa", ["walk"]),
         ("airtcp completion z", ["zsh"]),
     ],
 )

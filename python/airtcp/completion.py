@@ -104,15 +104,35 @@ def changes(prefix: str, parsed_args: argparse.Namespace, **_: object) -> list[s
     return [f"{key}={value}" for value in _values(key, found.get(key))]
 
 
+def variations(prefix: str, parsed_args: argparse.Namespace, **more: object) -> list[str]:
+    """As `changes`, and further values behind commas."""
+    before, comma, _ = prefix.rpartition(",")
+    if not comma:
+        return changes(prefix, parsed_args, **more)
+    key, _, had = before.partition("=")
+    asked = changes(f"{key}=", parsed_args)
+    return [f"{before},{value}" for one in asked if (value := one.partition("=")[2]) not in had.split(",")]
+
+
+def remedies(**_: object) -> list[str]:
+    """Remedies that a network may have already."""
+    from airtcp.advice.ranking import catalogue
+
+    return list(catalogue())
+
+
 def _scenario(args: argparse.Namespace) -> dict[str, Any]:
     from airtcp import _airtcp
+    from airtcp.advice.ranking import scene
 
     given = getattr(args, "file", None) or getattr(args, "network", None)
     if given is None:
         given = next((word for word in getattr(args, "changes", []) if word.endswith(".toml")), None)
     if given is None:
         raise FileNotFoundError
-    loaded: dict[str, Any] = json.loads(_airtcp.Checked.load(str(given), []).to_json())
+    # A built-in scene, in a command that takes one.
+    path = given if Path(given).exists() else scene(str(given)) or given
+    loaded: dict[str, Any] = json.loads(_airtcp.Checked.load(str(path), []).to_json())
     return loaded
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from airtcp import completion
 from airtcp._terminal import BAD_INPUT, OK, Interrupts, StopError, render, say, write_out
 from airtcp.commands.analyze import whole
 from airtcp.commands.sweep import ap_option, positive, progress_bar, set_option, with_ap
@@ -222,7 +223,7 @@ def add(command: Callable[..., Any]) -> None:
         dest="present",
         metavar="REMEDY",
         help="a remedy that the network has already, such as today; can be repeated",
-    )
+    ).completer = completion.remedies
     sub.add_argument("--research", action="store_true", help="try remedies too that no released system has")
     sub.add_argument(
         "--seeds",

@@ -294,7 +294,7 @@ def add(command: Callable[..., Any]) -> None:
         default=[],
         metavar="KEY=V1,V2",
         help="without a sweep file: vary a key of a scenario and measure its flows; can be repeated",
-    )
+    ).completer = completion.variations
     sub.add_argument("--quick", action="store_true", help="apply the overrides of the file's [quick]")
     set_option(sub, "change a parameter, as in 'n=[1, 2]', or a key of the scenario; can be repeated")
     ap_option(sub)
