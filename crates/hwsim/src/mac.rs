@@ -6,9 +6,9 @@
 //! in a later A-MPDU; an A-MPDU that nothing answers is repeated whole, along the series of rates of its first frame.
 //! [`Retries`](airtcp_core::wifi::Retries) limits both. A kernel learns how each MPDU ended, with its tries by rate.
 //!
-//! **Kernels are asked first**: when a PPDU ends, a kernel hears how its frames ended, and hands over further ones at the same instant. So
-//! what is formed ahead is formed only when time goes on: a retry and the frames that follow it go together, as they do where driver and
-//! queues are one program.
+//! **Kernels are asked first**: when a PPDU ends, a kernel hears how each of its frames ended, and hands over further ones a microsecond
+//! later (kernel/mac80211-hwsim). So what is formed ahead is formed only after that: a retry and the frames that follow it go together,
+//! as they do where driver and queues are one program. A radio waits longer than that before its next PPDU.
 //!
 //! **Turns**: of the receivers with frames that wait, the one that was not served last, in the order in which their frames came.
 
@@ -35,6 +35,9 @@ const NOISE: f32 = -95.0;
 const LASTING_ADDRESSES: usize = 2;
 /// Most addresses of a radio.
 const MOST_ADDRESSES: usize = 16;
+
+/// From the end of a PPDU to the last frame that a kernel hands over because of it.
+const HANDING_OVER: Span = Span::from_us(1);
 
 /// A frame of a kernel.
 #[derive(Debug)]
@@ -271,11 +274,12 @@ impl HwsimMac {
         }
     }
 
-    /// Time goes on to `now`: kernels have said what they had to say before.
+    /// Time goes on to `now`: kernels have said what they had to say of what ended [`HANDING_OVER`] before.
     pub(crate) fn form_due(&mut self, now: Time) {
-        if self.due.first().is_some_and(|(since, ..)| *since < now) {
+        let is_over = |since: Time| since + HANDING_OVER < now;
+        if self.due.first().is_some_and(|(since, ..)| is_over(*since)) {
             let all = std::mem::take(&mut self.due).into_iter();
-            let (due, later): (Vec<_>, Vec<_>) = all.partition(|(since, ..)| *since < now);
+            let (due, later): (Vec<_>, Vec<_>) = all.partition(|(since, ..)| is_over(*since));
             self.due = later;
             for (_, radio, ac) in due {
                 self.form_ahead(radio, ac);
