@@ -36,8 +36,9 @@ const LASTING_ADDRESSES: usize = 2;
 /// Most addresses of a radio.
 const MOST_ADDRESSES: usize = 16;
 
-/// From the end of a PPDU to the last frame that a kernel hands over because of it.
-const HANDING_OVER: Span = Span::from_us(1);
+/// From the end of a PPDU to the last frame that a kernel hands over because of it, at most. A kernel's timer is not exact to the
+/// nanosecond.
+const HANDING_OVER: Span = Span::from_us(2);
 
 /// A frame of a kernel.
 #[derive(Debug)]

@@ -178,7 +178,8 @@ fn each_try_is_an_ampdu_of_its_own() {
 
 #[test]
 fn retries_and_new_frames_go_together() {
-    // As a kernel that pulls: for each frame that ends it hands over another at the same instant, so that two A-MPDUs of four wait.
+    // As a kernel that pulls: for each frame that ends it hands over another, a microsecond and its timer's nanosecond later, so that
+    // two A-MPDUs of four wait.
     let mut air = air(1, 0.3, |radio| radio.aggregation.max_frames = 4);
     let hand_over = |air: &mut Air, now, sn: u16| {
         air.take_in(now, RadioId(1), &handed_over(u64::from(sn), AMPDU, 1, &qos(0, sn & 4095))).unwrap();
@@ -188,9 +189,12 @@ fn retries_and_new_frames_go_together() {
     while next < 2000 {
         let now = air.deadline();
         air.run_until(now);
-        for c in came(&mut air) {
-            if let Came::Status { .. } = c {
-                hand_over(&mut air, now, next);
+        let ended = came(&mut air).iter().filter(|c| matches!(c, Came::Status { .. })).count();
+        if ended > 0 {
+            let later = now + Span::from_ns(1001);
+            air.run_until(later);
+            for _ in 0..ended {
+                hand_over(&mut air, later, next);
                 next += 1;
             }
         }
