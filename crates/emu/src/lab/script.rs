@@ -151,7 +151,7 @@ pub(crate) fn script(cell: &Cell, place: usize, security: Security, program: &st
         let _ = writeln!(
             text,
             "( {program} lab-traffic wait {end}; cd /sys/kernel/debug/ieee80211/phy0/retry_out; \
-            grep . seen disbelieved given_up late > $W/{place}.retry_out ) &"
+            grep . seen disbelieved given_up late limited > $W/{place}.retry_out ) &"
         );
     }
     let _ = writeln!(text, "echo ready > $W/{place}.part; mv $W/{place}.part $W/{place}.ready");
