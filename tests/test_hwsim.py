@@ -226,6 +226,7 @@ def test_forged_frames_are_disbelieved_and_what_is_believed_has_a_limit(tmp_path
     script = f"""
 mount -t debugfs none /sys/kernel/debug
 R=/sys/kernel/debug/ieee80211/phy0/retry_out
+[ -e $R/limited ] || {{ echo no limit; echo o > /proc/sysrq-trigger; sleep 60; }}
 segments() {{ ip netns exec n1 awk '/^Tcp: [0-9]/ {{ print $12 }}' /proc/net/snmp; }}
 counts() {{ echo $1 $(cat $R/seen $R/disbelieved $R/given_up $R/limited) $(segments); }}
 medium --wmediumd air.cfg
@@ -254,6 +255,8 @@ done
 kill -INT $M; wait $M
 """
     out = boot(tmp_path, script)
+    if "no limit" in out:
+        pytest.skip("simulated radios: the kernel is older than the patches; tools/uml/build.py 6.12 --wifi makes one")
     said = {
         name: [int(n) for n in rest.split()] for name, rest in re.findall(r"^(\w+) (\d+ \d+ \d+ \d+ \d+)$", out, re.M)
     }
