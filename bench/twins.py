@@ -1,6 +1,6 @@
 """Twins of networks with known truth: how many are found, how many predict, and how many advices hold.
 
-Usage: twins.py [--advice] [--only N ...] [--seeds N ...] [--held-out] [--simulated | --kernel K] [--out FILE] ...
+Usage: twins.py [--advice] [--only N ...] [--seeds N ...] [--held-out | --bursts] [--simulated | --kernel K] ...
        twins.py --table FILE ...
 
 Thirty networks are captured at the sender. In sixteen of them TCP is a real kernel's, through an emulated bottleneck:
@@ -164,6 +164,33 @@ def wireless(snr_db: float, rtt: float, transmit: str, count: int = 1, phy: Json
     return {"scenario": scenario, "truth": truth}
 
 
+def bursts(
+    rate: float, rtt: float, packets: int, every_ms: int, count: int, *, duration: float, cc: str = "cubic"
+) -> Json:
+    """A sender before one line, and a short queue behind it that trains of `count` datagrams fill every so often.
+
+    So packets are lost in bursts, wherever the line's queue stands.
+    """
+    network = wired(rate, rtt, packets=packets, cc=cc, duration=duration)
+    scenario = network["scenario"]
+    last = 2.5 * rate
+    plain = {"queue": "fifo", "rate": "1Gbit/s", "loss": 0.0}
+    scenario["nodes"] += [{"name": "edge", "kind": "router"}]
+    scenario["nodes"] += [{"name": name, "kind": "host"} for name in ("other", "sink")]
+    exits = [link for link in scenario["links"] if link["name"].startswith("exit-")]
+    for link in exits:
+        link["from"] = "edge"
+    short = {"name": "fifo", "limit_packets": 2}
+    scenario["links"] += [
+        {"from": "far", "to": "edge", "rate": f"{last}Mbit/s", "delay": "10us", "queue": short, "reverse": plain},
+        {"from": "other", "to": "far", "rate": "10Gbit/s", "delay": "20us"},
+        {"from": "edge", "to": "sink", "rate": "10Gbit/s", "delay": "10us"},
+    ]
+    train = {"kind": "train", "count": count, "every": f"{every_ms}ms", "gap": f"{round(1500 * 8 / last)}us"}
+    scenario["flows"].append({"name": "cross", "from": "other", "to": "sink", "start": "3s", "traffic": train})
+    return {"scenario": scenario, "truth": {**network["truth"], "packets": None, "loss": "in bursts"}}
+
+
 NETWORKS: list[Json] = [
     wired(20, 40, packets=100, kernel=True),
     wired(5, 20, packets=40, cc="reno", kernel=True),
@@ -218,6 +245,17 @@ HELD_OUT += [
     wired(20, 25, packets=120, loss=0.01, duration=60, cc="bbr"),
     wired(6, 45, packets=50, kernel=True),
     wired(15, 30, "codel", kernel=True, duration=30),
+]
+
+
+# The first two served the estimate of bursts, and the others did not.
+BURSTS: list[Json] = [
+    bursts(20, 40, 300, 611, 20, duration=60),
+    bursts(10, 60, 200, 1303, 24, duration=80),
+    bursts(40, 25, 400, 401, 30, duration=40),
+    bursts(5, 30, 100, 907, 16, duration=100, cc="reno"),
+    bursts(15, 30, 250, 787, 24, duration=60),
+    bursts(30, 60, 500, 997, 28, duration=60),
 ]
 
 
@@ -296,6 +334,7 @@ def main() -> None:
     parser.add_argument("--advice", action="store_true", help="hold the advice against the true network as well")
     parser.add_argument("--seeds", type=int, nargs="+", default=[SEED], help="seeds of the true networks; default: 7")
     parser.add_argument("--held-out", action="store_true", help="networks that served no development")
+    parser.add_argument("--bursts", action="store_true", help="networks that lose packets in bursts")
     parser.add_argument("--simulated", action="store_true", help="no TCP is a kernel's")
     parser.add_argument("--kernel", default=twin_kernels.HERE, help="version, in virtual time (default: %(default)s)")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the captures there")
@@ -307,7 +346,7 @@ def main() -> None:
     args = parser.parse_args()
     if args.table:
         return told([row for file in args.table for row in json.loads(file.read_text())["rows"]])
-    every = enumerate(HELD_OUT if args.held_out else NETWORKS)
+    every = enumerate(BURSTS if args.bursts else HELD_OUT if args.held_out else NETWORKS)
     wanted = [(number, network) for number, network in every if not args.only or number in args.only]
     with ThreadPoolExecutor(args.at_once) as pool:
         asked = [

@@ -53,6 +53,17 @@ def observed(network: Json, folder: Path) -> Observed:
 # --- estimates and the search -----------------------------------------------------------------------------------------
 
 
+def test_losses_in_bursts_are_told_from_single_ones(tmp_path: Path) -> None:
+    bursts = observed(TWINS.bursts(40, 25, 400, 401, 30, duration=20), tmp_path)
+    assert bursts.burst_packets > 2
+    assert any("packets at a time" in note for note in bursts.left_out)
+    for loss in (0.005, 0.03):
+        single = observed(TWINS.wired(10, 30, packets=200, loss=loss, duration=40), tmp_path)
+        assert single.burst_packets == 1
+        assert single.lost > single.loss > 0
+        assert not single.left_out
+
+
 @pytest.mark.parametrize(
     ("rate", "rtt", "packets"), [(20, 40, 100), (5, 20, 40), (10, 80, 50)], ids=lambda value: str(value)
 )

@@ -10,6 +10,8 @@ Each estimate is a formula over the tables of `airtcp analyze`:
   (C. Dovrolis, P. Ramanathan, D. Moore, "What do packet dispersion techniques measure?", INFOCOM 2001).
 - *buffer*: the waiting of packets that were sent shortly before a loss, times the rate; the median over the losses.
 - *random loss*: retransmissions of losses at which the queue was less than half of what it reached, per data packet.
+- *bursts of losses*: packets that were sent again per such event, if they are more than chance puts together. A twin
+  loses single packets, as often as the capture has such events: a sender answers an event, whatever its size.
 - *delayed ACKs*: data packets per acknowledgement.
 - *receive window*: the largest that was announced; it limits if the flight reaches nine tenths of it.
 """
@@ -95,7 +97,9 @@ class Observed:
     loss: float
     """Losses that were not at a full queue, per data packet."""
     lost: float
-    """All losses, per data packet."""
+    """All losses, per data packet; of a burst of random losses one."""
+    burst_packets: float
+    """Packets that random losses take at a time; 1: single ones."""
     longest_packets: float
     """Packets that the longest waiting seen stands for: the queue holds at least these."""
     is_bursty: bool
@@ -172,7 +176,9 @@ def observe(analysis: Analysis) -> Observed:
     rate_bps, is_saturated = _rate(flows, grid[grid <= until_s])
     if not is_saturated:
         rate_bps = max([rate_bps, *(_burst_bps(early[flow.number], flow) for flow in flows)])
-    buffer_packets, loss, lost = _losses(flows, early, rate_bps)
+    buffer_packets, loss, lost, burst_packets = _losses(flows, early, rate_bps)
+    if burst_packets > 1:
+        notes.append(f"random losses come some {burst_packets:.0f} packets at a time: the twin loses one each time")
     is_bursty = is_saturated and _is_bursty(flows, early, rate_bps)
     longest_ms = max(_longest_ms(flow, early[flow.number]) for flow in flows)
     return Observed(
@@ -183,6 +189,7 @@ def observe(analysis: Analysis) -> Observed:
         buffer_packets,
         loss,
         lost,
+        burst_packets,
         longest_ms * 1e-3 * rate_bps / 8 / PACKET_BYTES,
         is_bursty,
         tuple(notes),
@@ -375,8 +382,11 @@ def _longest_ms(flow: Flow, part: dict[str, pl.DataFrame]) -> float:
 
 def _losses(
     flows: Sequence[Flow], parts: dict[int, dict[str, pl.DataFrame]], rate_bps: float
-) -> tuple[float | None, float, float]:
-    """Packets that the queue held when it overflowed, the ratio of losses at no full queue, and that of all losses."""
+) -> tuple[float | None, float, float, float]:
+    """Packets that the queue held when it overflowed, and losses per data packet: those at no full queue, and all.
+
+    Of a burst of losses at no full queue one counts. The last value is how many packets such a burst has.
+    """
     waits: list[float] = []
     highest = 0.0
     lost = data = 0
@@ -404,12 +414,38 @@ def _losses(
                 waits.append(float(near.max()) - flow.rtt_min_ms)
                 weights.append(1)
     if not waits:
-        return None, 0.0, 0.0
+        return None, 0.0, 0.0, 1.0
     full_ms = float(np.percentile(waits, 90))
-    alone = sum(weight for wait, weight in zip(waits, weights, strict=False) if wait < 0.5 * full_ms)
+    events = [weight for wait, weight in zip(waits, weights, strict=False) if wait < 0.5 * full_ms]
+    alone = sum(events)
+    far_from_full = [weight for wait, weight in zip(waits, weights, strict=False) if wait < 0.5 * highest]
+    burst_packets = _burst_packets(flows, far_from_full) if events else 1.0
+    if burst_packets > 1:
+        lost -= sum(far_from_full) - len(far_from_full)
+        alone = len(events)
     at_full = [wait for wait in waits if wait >= 0.5 * full_ms]
     packets = float(np.median(at_full)) / 1e3 * rate_bps / 8 / PACKET_BYTES
     product = rate_bps * min(flow.rtt_min_ms for flow in flows) / 1e3 / 8 / PACKET_BYTES
     # Of a queue that losses find nearly empty, or far from as long as it gets, nothing is known.
     is_seen = packets >= 3 + 0.05 * product and float(np.median(at_full)) >= FULL * highest
-    return packets if is_seen else None, alone / max(1, data), lost / max(1, data)
+    return packets if is_seen else None, alone / max(1, data), lost / max(1, data), burst_packets
+
+
+BURSTS: Final = 4.0
+"""Losses come in bursts if events have so many times the further packets that single losses give them."""
+LEAST_FURTHER: Final = 5
+
+
+def _burst_packets(flows: Sequence[Flow], events: Sequence[int]) -> float:
+    """The mean number of packets that were lost at a time; 1 if that is what single losses give.
+
+    Losses within two round trips are one event. Single losses give an event as many further packets as fall into that
+    time.
+    """
+    seconds = sum((flow.stop_s - flow.start_s) * SHARE for flow in flows)
+    further = sum(events) - len(events)
+    if further < LEAST_FURTHER or seconds <= 0:
+        return 1.0
+    rtt_s = float(np.mean([flow.rtt_min_ms for flow in flows])) / 1e3
+    by_chance = len(events) * sum(events) / seconds * 2 * rtt_s
+    return sum(events) / len(events) if further > BURSTS * by_chance else 1.0
