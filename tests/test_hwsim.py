@@ -82,7 +82,7 @@ needs_kernel = pytest.mark.skipif(missing() is not None, reason=f"simulated radi
 
 def hwsim(*more: str | Path) -> subprocess.CompletedProcess[str]:
     command = [str(AIRTCP), "hwsim", *map(str, more)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
 
 
 def boot(work: Path, script: str, radios: int = 3) -> str:
