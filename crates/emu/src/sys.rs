@@ -26,20 +26,31 @@ pub(crate) fn attach_tun(file: &File, name: &str) -> io::Result<()> {
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Has an interface merge segments that it receives (GRO): `ethtool -K DEVICE gro on`.
-pub(crate) fn set_merging(device: &str) -> io::Result<()> {
+/// What an interface does with segments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Offload {
+    /// It merges those that it receives, GRO. `ethtool -K DEVICE gro`, ETHTOOL_SGRO.
+    Receive,
+    /// It takes many as one, TSO. `ethtool -K DEVICE tso`, ETHTOOL_STSO.
+    Send,
+}
+
+/// Turns an offload on or off.
+pub(crate) fn set_offload(device: &str, offload: Offload, is_on: bool) -> io::Result<()> {
     /// `struct ethtool_value` of linux/ethtool.h.
     #[repr(C)]
     struct Value {
         cmd: u32,
         data: u32,
     }
-    /// ETHTOOL_SGRO.
-    const SET_GRO: u32 = 0x2c;
     /// SIOCETHTOOL of linux/sockios.h.
     const ETHTOOL: libc::c_ulong = 0x8946;
     let socket = std::net::UdpSocket::bind("0.0.0.0:0")?;
-    let mut value = Value { cmd: SET_GRO, data: 1 };
+    let cmd = match offload {
+        Offload::Receive => 0x2c,
+        Offload::Send => 0x1f,
+    };
+    let mut value = Value { cmd, data: u32::from(is_on) };
     // SAFETY: a structure of numbers, of which zero is a valid value.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     for (to, from) in request.ifr_name.iter_mut().zip(device.bytes().take(libc::IFNAMSIZ - 1)) {

@@ -182,9 +182,12 @@ fn access_point(text: &mut String, cell: &Cell, place: usize, program: &str) {
             must {within}ip addr add 10.2.{n}.2/24 dev eth0\nmust {within}ip route add default via 10.2.{n}.1"
         );
         if let Some(offload) = host.offload {
+            // Of a veth that may send many segments as one, the other end merges none (drivers/net/veth.c,
+            // `veth_skb_is_eligible_for_gro`).
             let _ = writeln!(
                 text,
-                "must {within}{program} lab-traffic merge eth0 {} {}",
+                "must {program} lab-traffic no-tso v{n}\n\
+                must {within}{program} lab-traffic merge eth0 {} {}",
                 offload.flush_timeout.as_ns(),
                 offload.defer
             );

@@ -16,7 +16,7 @@ use airtcp_core::units::Span;
 use nix::sys::socket::{setsockopt, sockopt};
 use serde::{Deserialize, Serialize};
 
-use crate::sys::{set_merging, tcp_info};
+use crate::sys::{Offload, set_offload, tcp_info};
 use crate::um::guest_time::GuestTime;
 use crate::um::inside::now;
 
@@ -98,6 +98,7 @@ fn program(words: &[&str]) -> io::Result<()> {
             Ok(())
         }
         ["merge", device, timeout, defer] => merge(device, span(timeout)?, number(defer)?),
+        ["no-tso", device] => set_offload(device, Offload::Send, false),
         ["echo", port] => echo(&format!("0.0.0.0:{port}")),
         ["count", port, _, stop, _, out] => count(&format!("0.0.0.0:{port}"), time(stop)?, out),
         _ => Err(io::Error::other("no such program")),
@@ -106,7 +107,7 @@ fn program(words: &[&str]) -> io::Result<()> {
 
 /// The interface merges segments that it receives (GRO), and keeps them as long as the settings of NAPI say.
 fn merge(device: &str, timeout: Span, defer: u64) -> io::Result<()> {
-    set_merging(device)?;
+    set_offload(device, Offload::Receive, true)?;
     for (file, value) in [("gro_flush_timeout", timeout.as_ns()), ("napi_defer_hard_irqs", defer)] {
         fs::write(format!("/sys/class/net/{device}/{file}"), value.to_string())?;
     }
