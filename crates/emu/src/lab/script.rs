@@ -124,16 +124,7 @@ pub(crate) fn script(cell: &Cell, place: usize, security: Security, program: &st
     } else {
         station(&mut text, cell, place, security);
     }
-    if let Some(mcs) = radio.mcs {
-        let guard = if radio.short_gi { "sgi" } else { "lgi" };
-        let band = if cell.band.is_at_5_ghz() { "5" } else { "2.4" };
-        let rate = if cell.band.vht {
-            format!("vht-mcs-{band} {}:{mcs}", radio.streams)
-        } else {
-            format!("ht-mcs-{band} {mcs}")
-        };
-        let _ = writeln!(text, "must iw dev wlan0 set bitrates {rate} {guard}-{band}");
-    }
+    let _ = writeln!(text, "must iw dev wlan0 set bitrates {}", rates(cell, radio));
     for (number, flow) in cell.flows.iter().enumerate() {
         for (host, is_source) in [(flow.from, true), (flow.to, false)] {
             let runs_here = match host {
@@ -156,6 +147,26 @@ pub(crate) fn script(cell: &Cell, place: usize, security: Security, program: &st
     }
     let _ = writeln!(text, "echo ready > $W/{place}.part; mv $W/{place}.part $W/{place}.ready");
     text
+}
+
+/// The rates that a radio may use, as `iw` takes them: its fixed one, or all of its streams. Simulated radios of hwsim have four.
+fn rates(cell: &Cell, radio: &Radio) -> String {
+    let band = if cell.band.is_at_5_ghz() { "5" } else { "2.4" };
+    let mut all = match (radio.mcs, cell.band.vht) {
+        (Some(mcs), true) => format!("vht-mcs-{band} {}:{mcs}", radio.streams),
+        (Some(mcs), false) => format!("ht-mcs-{band} {mcs}"),
+        (None, true) => {
+            (1..=radio.streams).fold(format!("vht-mcs-{band}"), |all, streams| format!("{all} {streams}:0-9"))
+        }
+        (None, false) => (0..8 * radio.streams).fold(format!("ht-mcs-{band}"), |all, mcs| format!("{all} {mcs}")),
+    };
+    // With the short guard interval a radio that chooses its rate may use the long one as well.
+    match (radio.short_gi, radio.mcs) {
+        (false, _) => all += &format!(" lgi-{band}"),
+        (true, Some(_)) => all += &format!(" sgi-{band}"),
+        (true, None) => {}
+    }
+    all
 }
 
 /// Sysctls of TCP, in a namespace if `within` enters one.
