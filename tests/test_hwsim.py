@@ -7,15 +7,14 @@ to read. Without it the tests of what is said remain.
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from airtcp import realtime
-from airtcp.errors import RunError
 from conftest import AIRTCP
+from wifi_kernels import missing
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "lab-upload.toml"
 
@@ -62,22 +61,8 @@ pings() {{ ip netns exec n1 ping -c 5 -q -i 0.2 10.1.0.1 | sed -n "s/.* \\([0-9]
 """
 
 
-def missing() -> str | None:
-    """Why there can be no such kernel here; None: there can."""
-    try:
-        realtime.program()
-        realtime.kernel(realtime.WIFI)
-    except RunError as error:
-        return str(error)
-    programs = [
-        name
-        for name in ("hostapd", "iw", "ip", "ping", "setpriv", "python3")
-        if shutil.which(name, path="/usr/sbin:/sbin:/usr/bin:/bin") is None
-    ]
-    return f"no {', '.join(programs)}" if programs else None
-
-
-needs_kernel = pytest.mark.skipif(missing() is not None, reason=f"simulated radios: {missing()}")
+WHY_NOT = missing("hostapd", "iw", "ip", "ping", "setpriv", "python3")
+needs_kernel = pytest.mark.skipif(WHY_NOT is not None, reason=f"simulated radios: {WHY_NOT}")
 
 
 def hwsim(*more: str | Path) -> subprocess.CompletedProcess[str]:

@@ -16,27 +16,14 @@ import pytest
 from airtcp import realtime
 from airtcp.errors import RunError
 from conftest import AIRTCP
+from wifi_kernels import missing
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "lab-upload.toml"
 SHORT = ["--set", "duration=1.5s", "--set", "warmup=500ms", "--set", "flows.ping.start=500ms"]
 
 
-def missing() -> str | None:
-    """Why stacks cannot run here; None: they can."""
-    try:
-        realtime.program()
-        realtime.kernel(realtime.WIFI)
-    except RunError as error:
-        return str(error)
-    programs = [
-        name
-        for name in ("hostapd", "iw", "ip", "tc")
-        if shutil.which(name, path="/usr/sbin:/sbin:/usr/bin:/bin") is None
-    ]
-    return f"no {', '.join(programs)}" if programs else None
-
-
-needs_kernel = pytest.mark.skipif(missing() is not None, reason=f"laboratory: {missing()}")
+WHY_NOT = missing("hostapd", "iw", "ip", "tc")
+needs_kernel = pytest.mark.skipif(WHY_NOT is not None, reason=f"laboratory: {WHY_NOT}")
 
 
 def lab(*more: str | Path, timeout: float = 300) -> subprocess.CompletedProcess[str]:
