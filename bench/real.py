@@ -3,18 +3,18 @@
 Usage: real.py [--only NAME ...] [--runs N] [--page]
        real.py --cost [--only NAME ...] [--runs N] [--page]
 
-Needs root or user namespaces, /dev/net/tun, `ping`, and a machine that does nothing else (or `chrt --rr 1` before the
-command): about seven minutes with two runs each. With --page the figures go to docs/validation/, and the table to
-docs/emulator.md. Under `airtcp shell` a program on one host writes to TCP of this machine's kernel for 10 s. A ping
-goes every 50 ms, for a second before that, and from 2 s after it has begun. Goodput, round trips and pings under load
-count from then on.
+Needs root or user namespaces, /dev/net/tun, `ping`, and a machine that does nothing else: about eight minutes with two
+runs each. Two rows, in which chance decides much, have more runs and predictions. With --page the figures go to
+docs/validation/, and the table to docs/emulator.md. Under `airtcp shell` a program on one host writes to TCP of this
+machine's kernel for 10 s. A ping goes every 50 ms, for a second before that, and from 2 s after it has begun. Goodput,
+round trips and pings under load count from then on.
 
 The prediction is the simulation of flows in their place: without TCP small queues, which TUN ends. Its hosts read and
 acknowledge once what comes at once (`receive_offload = "napi"`): the packets of an A-MPDU are in the kernel before the
-program that reads them has woken. Its figures are means of three seeds. The row with a gate is simulated with small
-queues. The sender's own round trip means nothing there. Goals: goodput within 3 %, idle ping within 0.3 ms, the others
-within 10 %. What misses its goal is marked. A run that airtcp does not call valid is made again, up to three times; if
-the last one is not valid either, it is shown and marked.
+program that reads them has woken. Its figures are means of three seeds or more. The row with a gate is simulated with
+small queues. The sender's own round trip means nothing there. Goals: goodput within 3 %, idle ping within 0.3 ms, the
+others within 10 %. What misses its goal is marked. A run that airtcp does not call valid is made again, up to three
+times; if the last one is not valid either, it is shown and marked.
 
 With --cost it measures what keeping time takes, and how well it is kept: a transfer of 10 s over fast lines, over
 802.11n with 300 Mbit/s in the air, beside nine simulated uploaders, and nothing at all beside these. Goals: of the
@@ -35,7 +35,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -74,6 +76,9 @@ while (now := time.monotonic() - begin) < 10:
         rtts.append(struct.unpack_from("<I", info, 68)[0] / 1000)
         look = max(look + 0.01, time.monotonic() - begin)
 print("rtt", sum(rtts) / len(rtts))
+# Of this host's own network: which of HyStart's two rules has ended slow start, and at which window.
+keys, values = (line.split() for line in open("/proc/self/net/netstat") if line.startswith("TcpExt:"))
+print("hystart", *(dict(zip(keys, values)).get("TCPHystart" + rule + "Cwnd", 0) for rule in ("Train", "Delay")))
 """
 STARTS_S = 1.8
 """The transfer's start: pings before it are idle ones."""
@@ -113,6 +118,10 @@ class Run:
     """The sender's mean smoothed round trip, ms."""
     validity: str = ""
     late_p99_us: float = 0.0
+    train_cwnd: int = 0
+    """Segments in the window when HyStart's ACK train ended slow start; 0: it did not."""
+    delay_cwnd: int = 0
+    """The same of its rule of delay."""
 
 
 PAGE = page.ROOT / "docs/emulator.md"
@@ -137,6 +146,12 @@ COST_GOALS: dict[str, dict[str, float]] = {
 
 TRIES = 4
 """A run that airtcp does not call valid is made again, so many times in all. The last one counts, whatever it is."""
+
+BY_CHANCE = {"802.11n down": (2, 10), "802.11n up beside two": (4, 20)}
+"""Rows in which chance decides more than in others: how many times as many runs and predictions they take."""
+
+FEW = 3
+"""More figures than these are told as their mean and its 95 % interval, or as the largest."""
 
 GOALS = {"goodput": 0.03, "idle": 0.3, "ping": 0.1, "rtt": 0.1}
 """Of the idle ping in ms, of the others a part."""
@@ -172,7 +187,12 @@ def simulate(scenario: Json, folder: Path) -> dict[str, Json]:
     return {group["group"]: group for group in json.loads(done.stdout)["groups"]}
 
 
-def predicted(scenario: Json, seed: int, folder: Path) -> Run:
+def predicted(scenario: Json, seed: int) -> Run:
+    with tempfile.TemporaryDirectory() as folder:
+        return predicted_in(Path(folder), scenario, seed)
+
+
+def predicted_in(folder: Path, scenario: Json, seed: int) -> Run:
     transfer, ping, *others = scenario["flows"]
     ping = {**ping, "start": "0s", "traffic": {"kind": "ping", "interval": "50ms"}}
     times = {"duration": f"{LAST_S}s", "warmup": f"{WARMUP_S}s", "seed": seed}
@@ -214,14 +234,20 @@ def real(scenario: Json, seed: int, folder: Path, *, has_gate: bool) -> Run:
         raise SystemExit(f"{path}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
     emu = json.loads((out / "emu.json").read_text())
     figures = [float(goodput[1]) / 1e6, *map(float, means), float(rtt[1])]
-    return Run(*figures, emu["validity"], emu["lateness"]["p99_us"])
+    hystart = re.search(r"hystart (\d+) (\d+)", done.stdout)
+    ends = [int(cwnd) for cwnd in hystart.groups()] if hystart else [0, 0]
+    return Run(*figures, emu["validity"], emu["lateness"]["p99_us"], *ends)
 
 
-def valid(measure: Callable[[], Measured], validity: Callable[[Measured], str]) -> Measured:
-    """Measures until airtcp itself calls the run valid, a few times at most: the machine may have had other work."""
+def valid(measure: Callable[[], Measured], validity: Callable[[Measured], str], given_up: list[str]) -> Measured:
+    """Measures until airtcp itself calls the run valid, a few times at most: the machine may have had other work.
+
+    What it called the others is put into `given_up`.
+    """
     for _ in range(TRIES - 1):
         if validity(run := measure()) == "valid":
             return run
+        given_up.append(validity(run))
     return measure()
 
 
@@ -240,11 +266,26 @@ def row(
         off = mean - expected if figure == "idle" else mean / expected - 1
         reached[figure] = abs(off) <= GOALS[figure]
         told = f"{off:+.2f} ms" if figure == "idle" else f"{off:+.1%}"
-        cells += [", ".join(f"{value:.{digits}f}" for value in seen), f"{expected:.{digits}f}"]
+        cells += [several(seen, digits), several([getattr(run, figure) for run in predictions], digits, is_mean=True)]
         cells.append(told if reached[figure] else f"**{told}**")
-    cells.append(", ".join(f"{run.late_p99_us:.0f}" for run in runs))
-    cells.append(", ".join(run.validity if run.validity == "valid" else f"**{run.validity}**" for run in runs))
+    cells.append(several([run.late_p99_us for run in runs], 0, is_most=True))
+    validities = [run.validity if run.validity == "valid" else f"**{run.validity}**" for run in runs]
+    if len(runs) <= FEW:
+        cells.append(", ".join(validities))
+    else:
+        cells.append(", ".join(f"{count} {each}" for each, count in Counter(validities).items()))
     return f"| {' | '.join(cells)} |", reached
+
+
+def several(figures: list[float], digits: int, *, is_mean: bool = False, is_most: bool = False) -> str:
+    if len(figures) <= FEW:
+        each = [stats.mean(figures).value] if is_mean else figures
+        return ", ".join(f"{figure:.{digits}f}" for figure in each)
+    if is_most:
+        return f"at most {max(figures):.{digits}f}"
+    mean = stats.mean(figures)
+    around = "" if mean.high is None else f" ± {mean.high - mean.value:.{digits}f}"
+    return f"{mean.value:.{digits}f}{around}"
 
 
 def cost(name: str, folder: Path) -> Json:
@@ -313,7 +354,9 @@ def cost_table(data: Json) -> str:
         text, good, goals = cost_row(row["network"], row["real"])
         lines.append(text)
         reached, of = reached + good, of + goals
-    return "\n".join([*lines, "", f"{reached} of {of} goals are reached ({data['machine']})."])
+    again = sum(len(row.get("given_up", [])) for row in data["rows"])
+    end = f"{reached} of {of} goals are reached; {again} runs were made again ({data['machine']})."
+    return "\n".join([*lines, "", end])
 
 
 def table(data: Json) -> str:
@@ -336,36 +379,51 @@ def table(data: Json) -> str:
         told.append(f"{figure} {sum(of)} of {len(of)}")
     invalid = sum(run["validity"] == "invalid" for each in data["rows"] for run in each["real"])
     of = sum(len(each["real"]) for each in data["rows"])
-    end = f"Within their goals: {', '.join(told)}. Runs that are invalid: {invalid} of {of} ({data['machine']})."
+    again = sum(len(each.get("given_up", [])) for each in data["rows"])
+    end = f"Within their goals: {', '.join(told)}. Runs that are invalid: {invalid} of {of}"
+    end += f"; {again} more were made again because time was not kept ({data['machine']})."
     return "\n".join([*lines, "", end])
 
 
-def costs(names: list[str], runs: int) -> Json:
+def costs(names: list[str], runs: int, kept: Path | None) -> Json:
     """Measures the rows of `--cost`."""
-    rows = []
+    rows: list[Json] = []
     for name in names:
         with tempfile.TemporaryDirectory() as temporary:
             folder = Path(temporary)
-            made = [valid(partial(cost, name, folder), lambda run: run["validity"]) for _ in range(runs)]
-        rows.append({"network": name, "real": made})
+            again: list[str] = []
+            made = [valid(partial(cost, name, folder), lambda run: run["validity"], again) for _ in range(runs)]
+        rows.append({"network": name, "real": made, "given_up": again})
         print(cost_row(name, rows[-1]["real"])[0], flush=True)
+        keep(rows, kept)
     return {"machine": page.machine(), "rows": rows}
 
 
-def all_beside(names: list[str], runs: int) -> Json:
+def all_beside(names: list[str], runs: int, kept: Path | None) -> Json:
     """Measures and predicts scenarios."""
-    rows = []
+    rows: list[Json] = []
     for name in names:
         about = {"has_gate": name.endswith("gate"), "has_others": len(SCENARIOS[name]["flows"]) > 2}
         scenario = behind_tun(SCENARIOS[name], has_gate=about["has_gate"])
         with tempfile.TemporaryDirectory() as temporary:
             folder = Path(temporary)
             measure = partial(real, scenario, folder=folder, has_gate=about["has_gate"])
-            done = [valid(partial(measure, seed), lambda run: run.validity) for seed in range(1, runs + 1)]
-            predictions = [predicted(scenario, seed, folder) for seed in (1, 2, 3)]
+            more_runs, more_seeds = BY_CHANCE.get(name, (1, 1))
+            seeds = range(1, runs * more_runs + 1)
+            again: list[str] = []
+            done = [valid(partial(measure, seed), lambda run: run.validity, again) for seed in seeds]
+            with ThreadPoolExecutor(os.cpu_count()) as at_once:
+                predictions = [*at_once.map(partial(predicted, scenario), range(1, 3 * more_seeds + 1))]
         print(row(name, done, predictions, **about)[0], flush=True)
-        rows.append({"scenario": name, **about, "real": [*map(asdict, done)], "predicted": [*map(asdict, predictions)]})
+        each = {"real": [*map(asdict, done)], "predicted": [*map(asdict, predictions)], "given_up": again}
+        rows.append({"scenario": name, **about, **each})
+        keep(rows, kept)
     return {"machine": page.machine(), "rows": rows}
+
+
+def keep(rows: list[Json], path: Path | None) -> None:
+    if path is not None:
+        path.write_text(json.dumps({"machine": page.machine(), "rows": rows}, indent=1) + "\n")
 
 
 def main() -> None:
@@ -374,13 +432,14 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", metavar="NAME", help="rows of the table; default: all")
     parser.add_argument("--runs", type=int, default=2, metavar="N", help="runs of each scenario (default: 2)")
     parser.add_argument("--page", action="store_true", help="put figures and table where the documentation has them")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="put the figures there, row by row")
     arguments = parser.parse_args()
     known = [*(COSTS if arguments.cost else SCENARIOS)]
     if unknown := [name for name in arguments.only or [] if name not in known]:
         raise SystemExit(f"--only {unknown[0]}: accepted are {'; '.join(known)}")
     begun = time.monotonic()
     names = arguments.only or known
-    data = costs(names, arguments.runs) if arguments.cost else all_beside(names, arguments.runs)
+    data = (costs if arguments.cost else all_beside)(names, arguments.runs, arguments.json)
     text = cost_table(data) if arguments.cost else table(data)
     print(text.splitlines()[-1])
     print(f"{time.monotonic() - begun:.0f} s; load {os.getloadavg()[0]:.1f}")

@@ -5,7 +5,7 @@ use airtcp_core::units::{Span, Time};
 use nix::sys::prctl::set_timerslack;
 use nix::time::{ClockId, clock_gettime};
 
-use crate::sys::{ask_for_turns, goes_first};
+use crate::sys::{Processors, ask_for_turns, goes_first, keep_to};
 
 /// Tells the time of a network. It begins at zero and never goes back.
 pub trait Clock {
@@ -52,6 +52,8 @@ pub struct Urgency {
     pub short_turns: bool,
     /// More weight than others. Where the kernel groups processes by login session it is the session's: nice works within one only.
     pub weight: bool,
+    /// The programs of the network run on other processors.
+    pub own_processor: bool,
 }
 
 /// Weight where it is allowed, which is for root.
@@ -61,8 +63,9 @@ impl Urgency {
     /// Asks for all of it. The process is in a session of its own then; its children are not if they were started before.
     /// Whom `chrt` has put before others stays there.
     pub fn ask() -> Urgency {
+        let own_processor = keep_to(Processors::Last).unwrap_or(false);
         if goes_first() {
-            return Urgency { exact_timers: set_timerslack(1).is_ok(), short_turns: true, weight: true };
+            return Urgency { exact_timers: set_timerslack(1).is_ok(), short_turns: true, weight: true, own_processor };
         }
         let is_session =
             nix::unistd::setsid().is_ok() && std::fs::write("/proc/self/autogroup", NICE.to_string()).is_ok();
@@ -71,6 +74,7 @@ impl Urgency {
             exact_timers: set_timerslack(1).is_ok(),
             short_turns: is_nice || ask_for_turns(TURN, 0).is_ok(),
             weight: is_session || is_nice,
+            own_processor,
         }
     }
 }

@@ -77,6 +77,10 @@ pub trait Port {
     fn count(&self) -> usize;
     /// The next packet that a host sends; `None`: there is none now.
     fn read(&mut self, host: usize, buffer: &mut [u8]) -> Option<usize>;
+    /// Whether the host has handed over its next packet together with the last one.
+    fn has_more(&self, _host: usize) -> bool {
+        false
+    }
     /// Hands a host a packet; false: its device did not take it.
     fn write(&mut self, host: usize, packet: &[u8]) -> bool;
 }
@@ -162,19 +166,26 @@ impl<N: Network, P: Port> Driver<N, P> {
             *since = began;
         }
         self.catch_up(began, clock, watch, tap);
+        // Where the network is; packets that are handed over together enter it together.
+        let mut now = began;
         for host in 0..self.may_have.len() {
-            for _ in 0..LOT {
-                if !self.may_have[host] {
+            let mut read = 0;
+            while self.may_have[host] {
+                let is_joined = self.ports.has_more(host);
+                if read >= LOT && !is_joined {
                     break;
                 }
+                read += 1;
                 let Some(len) = self.ports.read(host, &mut self.buffer) else {
                     self.may_have[host] = false;
                     self.may_wait_since[host] = Time::NEVER;
                     break;
                 };
-                let now = clock.now();
-                watch.read(now.since(self.may_wait_since[host].min(now)));
-                self.catch_up(now, clock, watch, tap);
+                if !is_joined {
+                    now = clock.now();
+                    watch.read(now.since(self.may_wait_since[host].min(now)));
+                    self.catch_up(now, clock, watch, tap);
+                }
                 let bytes = self.buffer.get(..len).unwrap_or(&[]);
                 tap.packet(now, host, true, bytes);
                 let bulk = if self.gates[host].is_some() { self.network.bulk(bytes) } else { None };

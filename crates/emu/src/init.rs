@@ -19,7 +19,7 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 
-use crate::sys::{Before, inherited};
+use crate::sys::{Before, Processors, inherited, keep_to};
 
 /// What the driver tells init.
 #[derive(Debug, Serialize, Deserialize)]
@@ -111,6 +111,8 @@ fn start(plan: RawFd) -> Result<Init, String> {
         // Nobody is left to start them for; whoever ended has said why.
         return Err(String::new());
     }
+    // Where it is refused they may be anywhere, and the verdict says what came of it.
+    let _ = keep_to(Processors::Others);
     let mut init = Init { orders, reports, children: Vec::new(), outputs: Vec::new(), signals };
     for (place, program) in plan.commands.iter().enumerate() {
         let child = init.spawn(place, program).map_err(|error| {

@@ -38,6 +38,7 @@ pub mod payloads;
 mod plan;
 mod report;
 mod run;
+mod segments;
 mod space;
 mod state;
 mod store;

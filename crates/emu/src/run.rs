@@ -129,7 +129,10 @@ impl Port for Tuns {
         self.0.len()
     }
     fn read(&mut self, host: usize, buffer: &mut [u8]) -> Option<usize> {
-        self.0.get(host)?.tun.read(buffer).ok().flatten()
+        self.0.get_mut(host)?.tun.read(buffer).ok().flatten()
+    }
+    fn has_more(&self, host: usize) -> bool {
+        self.0.get(host).is_some_and(|host| host.tun.has_more())
     }
     fn write(&mut self, host: usize, packet: &[u8]) -> bool {
         self.0.get(host).is_some_and(|host| host.tun.write(packet).is_ok())

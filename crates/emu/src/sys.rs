@@ -8,22 +8,30 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use airtcp_core::units::Span;
-use nix::sched::{CloneFlags, setns, unshare};
+use nix::sched::{CloneFlags, CpuSet, sched_getaffinity, sched_setaffinity, setns, unshare};
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
 use nix::unistd::{Pid, getppid, sethostname, setpgid, tcsetpgrp};
 
-/// Makes an open `/dev/net/tun` the device `name` of the calling thread's network namespace: IP packets, nothing before them.
+/// Makes an open `/dev/net/tun` the device `name` of the calling thread's network namespace: IP packets, each behind `struct
+/// virtio_net_hdr`. Checksums and the segmentation of TCP are left to us where the kernel can leave them.
 pub(crate) fn attach_tun(file: &File, name: &str) -> io::Result<()> {
     // SAFETY: `ifreq` is plain data, for which zeroes are valid.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     for (to, from) in request.ifr_name.iter_mut().take(libc::IFNAMSIZ - 1).zip(name.bytes()) {
         *to = libc::c_char::from_ne_bytes([from]);
     }
-    request.ifr_ifru.ifru_flags = i16::try_from(libc::IFF_TUN | libc::IFF_NO_PI).unwrap_or(0);
+    let flags = libc::IFF_TUN | libc::IFF_NO_PI | libc::IFF_VNET_HDR;
+    request.ifr_ifru.ifru_flags = i16::try_from(flags).unwrap_or(0);
     // SAFETY: the descriptor is open, and the request lives until the call returns.
     let done = unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF, &raw const request) };
-    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    if done < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let offloads = libc::TUN_F_CSUM | libc::TUN_F_TSO4 | libc::TUN_F_TSO6 | libc::TUN_F_TSO_ECN;
+    // SAFETY: the call takes a number. Where it is refused the kernel does that work itself.
+    unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETOFFLOAD, libc::c_ulong::from(offloads)) };
+    Ok(())
 }
 
 /// What an interface does with segments.
@@ -97,6 +105,33 @@ pub(crate) fn goes_first() -> bool {
         }
     }
     true
+}
+
+/// Which processors a process may use, where there are several.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Processors {
+    /// The last one of those that it has.
+    Last,
+    /// All others.
+    Others,
+}
+
+/// Keeps the calling thread, and those that it starts, to these processors; false: there is only one. The scheduler may else put two of
+/// them beside each other while one processor is free, and who needs to be in time waits for a turn of milliseconds.
+pub(crate) fn keep_to(processors: Processors) -> io::Result<bool> {
+    let own = Pid::from_raw(0);
+    let mut allowed = sched_getaffinity(own)?;
+    let mut all = (0..CpuSet::count()).rev().filter(|&one| allowed.is_set(one).unwrap_or(false));
+    let (Some(last), Some(_)) = (all.next(), all.next()) else { return Ok(false) };
+    match processors {
+        Processors::Last => {
+            allowed = CpuSet::new();
+            allowed.set(last)?;
+        }
+        Processors::Others => allowed.unset(last)?,
+    }
+    sched_setaffinity(own, &allowed)?;
+    Ok(true)
 }
 
 /// What the kernel knows of a TCP connection: `struct tcp_info`, as far as it fills it.

@@ -64,6 +64,8 @@ struct Hosts {
     received: [Vec<Vec<u8>>; 2],
     /// A host answers what it is given at once, within the write, as a kernel does.
     answers: u32,
+    /// So many packets are handed over together; 0: each by itself.
+    together: usize,
 }
 
 impl Port for Hosts {
@@ -74,6 +76,9 @@ impl Port for Hosts {
         let packet = self.sends[host].pop_front()?;
         buffer[..packet.len()].copy_from_slice(&packet);
         Some(packet.len())
+    }
+    fn has_more(&self, host: usize) -> bool {
+        self.together > 0 && !self.sends[host].len().is_multiple_of(self.together)
     }
     fn write(&mut self, host: usize, packet: &[u8]) -> bool {
         self.received[host].push(packet.to_vec());
@@ -132,6 +137,19 @@ fn a_packet_takes_the_delay_and_the_answer_too() {
     assert_eq!(driver.ports.received[0], [vec![9; 100]]);
     assert_eq!(seen.0, BTreeMap::from([((true, 0), 1), ((false, 1), 1), ((true, 1), 1), ((false, 0), 1)]));
     assert!(watch.lateness().max_us < 1.0);
+}
+
+#[test]
+fn packets_that_are_handed_over_together_enter_together() {
+    let mut driver = pipe(Span::from_ms(5));
+    driver.ports.together = 3;
+    driver.ports.sends[0].extend((0..6).map(|number| packet(number, 100)));
+    let (clock, mut watch) = (Manual(Cell::new(1000)), Watch::new(2));
+    driver.turn(&clock, &mut watch, &mut Seen::default());
+    let times: Vec<Time> = driver.network.flying.iter().map(|flying| flying.time).collect();
+    let [first, .., last] = times.as_slice() else { panic!("{times:?}") };
+    assert_eq!(times, [[*first; 3], [*last; 3]].concat());
+    assert!(last > first);
 }
 
 #[test]
