@@ -48,6 +48,8 @@ from airtcp.commands import host as host_command
 Json = dict[str, Any]
 
 PHONES, LAST_S, WARMUP_S, PING_S = 10, 60.0, 20.0, 0.2
+CORRECT_AT = 6.0
+"""Of the study's daemon: how many times the least round trip brings a cap."""
 
 DAEMONS: dict[str, Json | None] = {
     "without the daemon": None,
@@ -63,7 +65,8 @@ DAEMONS: dict[str, Json | None] = {
 FIGURES = {"goodput": ("goodput, Mbit/s", 2), "jain": ("Jain", 3), "ping": ("ping, ms", 0), "rtt": ("RTT, ms", 0)}
 """What each is called, and its digits."""
 
-# Writes until it is ended, and prints its mean smoothed round trip (tcpi_rtt of TCP_INFO) between two times.
+# Writes until it is ended. Prints its mean smoothed round trip (tcpi_rtt of TCP_INFO) between two times, and how many
+# times the least the longest is before that.
 SEND = """import select, socket, struct, sys, time
 begin = time.monotonic()
 start, warm, end = map(float, sys.argv[1:])
@@ -71,7 +74,7 @@ time.sleep(start)
 s = socket.socket()
 s.connect((socket.gethostbyname("server"), 5001))
 s.setblocking(False)
-look, rtts, data = warm, [], bytes(65536)
+look, rtts, before, data = start + 0.1, [], [], bytes(65536)
 while (now := time.monotonic() - begin) < end:
     select.select([], [s], [], max(min(look, end) - now, 0.001))
     try:
@@ -81,9 +84,9 @@ while (now := time.monotonic() - begin) < end:
         pass
     if (now := time.monotonic() - begin) >= look:
         info = s.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
-        rtts.append(struct.unpack_from("<I", info, 68)[0] / 1000)
+        (rtts if now >= warm else before).append(struct.unpack_from("<I", info, 68)[0] / 1000)
         look = now + 0.1
-print("rtt", sum(rtts) / len(rtts), flush=True)
+print("rtt", sum(rtts) / len(rtts), max(before) / min(before), flush=True)
 """
 
 # Takes all connections, and prints what each brought between two times.
@@ -164,16 +167,18 @@ def simulated(daemon: Json | None, seed: int, folder: Path) -> Json:
     """One simulated run. Round trips are looked at as the senders of a real one look at theirs: by the clock."""
     results = airtcp.run(real.toml(scenario(daemon, seed), folder, "simulated"))
     groups = {group["group"]: group for group in results.summary["groups"]}
-    seen = results.flow_series.filter(pl.col("time_s") >= WARMUP_S).select("flow", "srtt_ms").collect()
-    uploads = results.flows.filter(pl.col("group") == "upload").select("flow").collect()
-    rtts = (
-        seen.join(uploads, on="flow", maintain_order="left").group_by("flow").agg(pl.col("srtt_ms").mean())["srtt_ms"]
-    )
+    uploads = results.flows.filter(pl.col("group") == "upload").select("flow")
+    series = results.flow_series.filter(pl.col("srtt_ms") > 0).select("flow", "time_s", "srtt_ms")
+    of_uploads = series.join(uploads, on="flow", maintain_order="left").collect()
+    is_before, srtt = pl.col("time_s") < WARMUP_S, pl.col("srtt_ms")
+    rtts = of_uploads.filter(~is_before).group_by("flow").agg(srtt.mean())["srtt_ms"]
+    ratios = of_uploads.filter(is_before).group_by("flow").agg(srtt.max() / srtt.min())["srtt_ms"]
     return {
         "goodput": groups["upload"]["goodput_bps"] / 1e6,
         "jain": groups["upload"]["jain"],
         "ping": groups["ping"]["rtt_mean_ms"],
         "rtt": math.fsum(rtts) / PHONES,
+        "ratios": sorted(ratios),
     }
 
 
@@ -198,7 +203,8 @@ def measured(daemon: Json | None, seed: int, folder: Path) -> Json:
     command += ["--on", f"phone[0]=sleep {WARMUP_S}; exec ping -4 -q -i {PING_S} -w {LAST_S - WARMUP_S:.0f} server"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     came = re.search(r"came (\[.*\])", done.stdout)
-    rtts = [float(found) for found in re.findall(r"rtt ([\d.]+)\n", done.stdout)]
+    told = re.findall(r"rtt ([\d.]+) ([\d.]+)\n", done.stdout)
+    rtts, ratios = [float(rtt) for rtt, _ in told], [float(ratio) for _, ratio in told]
     ping = re.search(r"min/avg/max/mdev = [\d.]+/([\d.]+)/", done.stdout)
     heard = [int(found) for found in re.findall(r"(\d+) terminals send", done.stdout)]
     if done.returncode not in (0, 3) or came is None or len(rtts) != PHONES or ping is None:
@@ -210,16 +216,21 @@ def measured(daemon: Json | None, seed: int, folder: Path) -> Json:
         "jain": stats.jain(rates),
         "ping": float(ping[1]),
         "rtt": math.fsum(rtts) / PHONES,
+        "ratios": sorted(ratios),
         "most_heard": max(heard, default=0),
         "validity": emu["validity"],
         "late_p99_us": emu["lateness"]["p99_us"],
     }
 
 
+def binary() -> str:
+    """The program `airtcp-host`."""
+    return os.environ.get("AIRTCP_HOST") or shutil.which("airtcp-host") or str(host_command.BUILT)
+
+
 def coop(daemon: Json) -> str:
     """The daemon's command. It ends when the network does."""
-    binary = os.environ.get("AIRTCP_HOST") or shutil.which("airtcp-host") or str(host_command.BUILT)
-    words = [binary, "coop", "--interface", "wlan0", "--bw-max", daemon["bw_max"]]
+    words = [binary(), "coop", "--interface", "wlan0", "--bw-max", daemon["bw_max"]]
     for key, value in daemon.items():
         words += [] if key == "bw_max" else ["--set", f"{key}={json.dumps(value)}"]
     return f"exec timeout {LAST_S + 1} {shlex.join(words)}"
@@ -259,10 +270,22 @@ def table(data: Json) -> str:
         text, good, all_of_it = row(arm)
         lines.append(text)
         inside, of = inside + good, of + all_of_it
+    beyond = ""
+    if (plain := data["rows"][0])["arm"] == "without the daemon" and "ratios" in plain["real"][0]:
+        real_ones, simulated_ones = (
+            [float(sum(ratio >= CORRECT_AT for ratio in run["ratios"])) for run in plain[which]]
+            for which in ("real", "simulated")
+        )
+        _, low, high = interval(simulated_ones, len(real_ones))
+        mean = math.fsum(real_ones) / len(real_ones)
+        beyond = (
+            f"Without the daemon {mean:.1f} of ten real senders have a round trip of {CORRECT_AT:g} times the least "
+            f"before second {WARMUP_S:g}, simulated {low:.1f} to {high:.1f}. "
+        )
     runs, seeds = len(data["rows"][0]["real"]), len(data["rows"][0]["simulated"])
     heard = sorted({run["most_heard"] for arm in data["rows"] for run in arm["real"] if run["most_heard"]})
     told = f"Daemons counted {' to '.join(map(str, heard))} terminals at most. " if heard else ""
-    end = f"{inside} of {of} are inside. {told}{runs} runs each, {seeds} simulated ({data['machine']})."
+    end = f"{inside} of {of} are inside. {told}{beyond}{runs} runs each, {seeds} simulated ({data['machine']})."
     return "\n".join([*lines, "", end])
 
 

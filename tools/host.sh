@@ -16,6 +16,12 @@ for library in libelf.a libz.a; do
 done
 export LIBBPF_SYS_LIBRARY_PATH="$libraries"
 
+# The program waits more than it computes: size comes before speed.
+small() {
+    CARGO_PROFILE_RELEASE_OPT_LEVEL=s CARGO_PROFILE_RELEASE_LTO=fat CARGO_PROFILE_RELEASE_CODEGEN_UNITS=1 \
+        RUSTFLAGS='-C target-feature=+crt-static' cargo build --release --target "$1" -p airtcp-host --features bpf
+}
+
 # The same for aarch64, where there is a toolchain for it; otherwise says what is missing.
 aarch64() {
     other=aarch64-unknown-linux-gnu
@@ -38,14 +44,14 @@ aarch64() {
         return 0
     fi
     folder=$(dirname "$("$cross" -print-file-name=libelf.a)")
-    LIBBPF_SYS_LIBRARY_PATH=$folder CC_aarch64_unknown_linux_gnu=$cross CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=$cross \
-        RUSTFLAGS='-C target-feature=+crt-static' cargo build --release --target "$other" -p airtcp-host --features bpf
+    export CC_aarch64_unknown_linux_gnu=$cross CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=$cross
+    LIBBPF_SYS_LIBRARY_PATH=$folder small "$other"
     aarch64-linux-gnu-strip "target/$other/release/airtcp-host"
     ls -l "target/$other/release/airtcp-host"
 }
 case ${1:-} in
 build)
-    RUSTFLAGS='-C target-feature=+crt-static' cargo build --release --target "$target" -p airtcp-host --features bpf
+    small "$target"
     strip "target/$target/release/airtcp-host"
     ls -l "target/$target/release/airtcp-host"
     aarch64

@@ -244,15 +244,15 @@ impl Av {
     }
 }
 
-/// Runs until the process is told to end.
+/// Runs until `has_ended` says so.
 #[cfg(feature = "bpf")]
-pub fn run(order: &Order, mut tell: impl FnMut(&str)) -> Result<(), Refusal> {
+pub fn run(order: &Order, has_ended: impl Fn() -> bool, mut tell: impl FnMut(&str)) -> Result<(), Refusal> {
     let av = Av::start(order.clone())?;
     let mut watch = crate::paths::Watch::new()
         .map_err(|e| Refusal(format!("cannot listen to the kernel's routing messages: {e}")))?;
     tell(&format!("{CONTROL} is registered; target {}; end with Ctrl-C", order.target));
     tell(watch.sources());
-    loop {
+    while !has_ended() {
         let wait = watch.wait(crate::sys::monotonic(), LEASE / 4);
         crate::sys::readable(&watch.fds(), wait).map_err(|e| Refusal(format!("cannot wait: {e}")))?;
         let now = crate::sys::monotonic();
@@ -263,6 +263,7 @@ pub fn run(order: &Order, mut tell: impl FnMut(&str)) -> Result<(), Refusal> {
         }
         av.renew()?;
     }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -192,7 +192,8 @@ exit codes: 0 done, 1 the other end is not there or fails, 2 bad input, 130 inte
 const UNDO_HELP: &str = "usage: airtcp host undo
 
 Takes back what `airtcp host pacing --apply` and `airtcp host efr --apply` have set in this network namespace. A reboot does the same.
-It also removes the rules of ip of a `proxy --divert` that was killed with all its processes. The other commands set nothing that outlives them.
+It also removes the rules of ip of a `proxy --divert` that was killed with all its processes. Before Linux 6.4 it takes back the congestion
+controls of an `av`, `coop` or `proxy` that was killed. The other commands set nothing that outlives them.
 
 exit codes: 0 done, 1 something could not be taken back
 ";
@@ -334,7 +335,8 @@ fn av(mut args: Args) -> Outcome {
     let order = Order { target, base, cgroup: group, rules };
     #[cfg(feature = "bpf")]
     {
-        airtcp_host::av::run(&order, |text| eprintln!("airtcp host av: {text}"))?;
+        airtcp_host::sys::catch_end();
+        airtcp_host::av::run(&order, airtcp_host::sys::has_ended, |text| eprintln!("airtcp host av: {text}"))?;
         Ok(ExitCode::SUCCESS)
     }
     #[cfg(not(feature = "bpf"))]
@@ -505,6 +507,8 @@ fn undo(args: Args) -> Outcome {
     args.end()?;
     recipes::undo(|text| println!("{text}")).map_err(Fault::Host)?;
     airtcp_host::proxy::divert::undo(|text| println!("{text}")).map_err(Fault::Host)?;
+    #[cfg(feature = "bpf")]
+    airtcp_host::load::unregister_left(|text| println!("{text}"))?;
     Ok(ExitCode::SUCCESS)
 }
 

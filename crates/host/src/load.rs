@@ -3,9 +3,10 @@
 use std::fmt;
 use std::os::fd::AsFd;
 
-use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, set_print};
+use libbpf_rs::query::MapInfoIter;
+use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, set_print};
 
-use crate::rights::{Capability, Host};
+use crate::rights::{Capability, Host, LINKS};
 
 /// Why a part of the kernel's side does not work.
 #[derive(Debug)]
@@ -106,7 +107,8 @@ fn load_with(
     wishes: &Wishes<'_>,
 ) -> Result<Loaded, Refusal> {
     let Wishes { left_out, shared, names } = wishes;
-    let missing = Host::read().missing(least, capabilities);
+    let host = Host::read();
+    let missing = host.missing(least, capabilities);
     if !missing.is_empty() {
         return Err(Refusal(format!("{name}: {}", missing.join("; "))));
     }
@@ -123,6 +125,9 @@ fn load_with(
             for mut map in object.maps_mut() {
                 if let Some((_, other)) = shared.iter().find(|(name, _)| map.name() == *name) {
                     map.reuse_fd(other.as_fd())?;
+                }
+                if map.map_type() == MapType::StructOps && host.version < LINKS {
+                    map.set_map_flags(0)?;
                 }
                 if let Some((of, new)) = names.iter().find(|(of, _)| map.name() == *of) {
                     let is_there = map.initial_value_mut().is_some_and(|bytes| rename(bytes, of, new));
@@ -165,7 +170,9 @@ impl Loaded {
         map.attach_struct_ops().map_err(|e| {
             let text = chain(&e);
             let why = if text.contains("File exists") || text.contains("exists") {
-                format!("another airtcp-host has registered `{name}` on this host; end it first")
+                let killed =
+                    if Host::read().version < LINKS { ", or, if it was killed, run: airtcp host undo" } else { "" };
+                format!("another airtcp-host has registered `{name}` on this host; end it first{killed}")
             } else {
                 format!("the kernel does not register `{name}`: {text}")
             };
@@ -198,6 +205,24 @@ impl Loaded {
             .find(|p| p.name() == name)
             .ok_or_else(|| Refusal(format!("{}: no program {name}", self.name)))
     }
+}
+
+/// Takes back the controls of airtcp that are registered without a link, as Linux before [`LINKS`] has them: there one of a killed process
+/// stays. Those of a process that lives go as well, and its connections go on as at its end.
+pub fn unregister_left(mut tell: impl FnMut(&str)) -> Result<(), Refusal> {
+    if Host::read().version >= LINKS {
+        return Ok(());
+    }
+    for map in MapInfoIter::default().filter(|map| map.ty == MapType::StructOps) {
+        let name = map.name.to_string_lossy().into_owned();
+        if !name.starts_with("airtcp_") {
+            continue;
+        }
+        let taken = MapHandle::from_map_id(map.id).and_then(|map| map.delete(&0u32.to_ne_bytes()));
+        taken.map_err(|e| Refusal(format!("cannot take back the control {name}: {}; run it as root", chain(&e))))?;
+        tell(&format!("control {name} taken back"));
+    }
+    Ok(())
 }
 
 /// Writes a value of words.

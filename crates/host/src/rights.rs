@@ -98,7 +98,9 @@ impl Host {
 }
 
 /// What the kernel's parts of airtcp need.
-pub const STRUCT_OPS: (u32, u32) = (6, 4);
+pub const STRUCT_OPS: (u32, u32) = (6, 1);
+/// From here on a control is held by a link, and goes when its process does. Before, the process takes it back at an orderly end.
+pub const LINKS: (u32, u32) = (6, 4);
 /// What BBR with a lease needs: the arguments of its function are those of 6.10.
 pub const BBR: (u32, u32) = (6, 10);
 /// What the monitor needs.
@@ -175,9 +177,9 @@ mod tests {
         let both = [Capability::Bpf, Capability::Perfmon];
         assert_eq!(host("6.18.44-custom", 3 << 38).missing(STRUCT_OPS, &both), Vec::<String>::new());
         assert_eq!(
-            host("6.1.0-18-amd64", 1 << 39).missing(STRUCT_OPS, &both),
+            host("5.10.0-32-amd64", 1 << 39).missing(STRUCT_OPS, &both),
             [
-                "Linux 6.1.0-18-amd64 is too old: it takes 6.4 or later",
+                "Linux 5.10.0-32-amd64 is too old: it takes 6.1 or later",
                 "no CAP_PERFMON: run it as root, or as a service with AmbientCapabilities=CAP_PERFMON"
             ]
         );

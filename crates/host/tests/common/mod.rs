@@ -7,6 +7,8 @@
     clippy::cast_possible_truncation
 )]
 
+pub mod flood;
+
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{Read, Write};
