@@ -67,6 +67,9 @@ fn a_refusal_names_the_capability_and_two_of_them_suffice() {
     assert!(says.contains("another airtcp-host has registered `airtcp_av`"), "{says}");
     end(second);
     end(av);
+    let (hook, says) = start(as_user("+bpf,+perfmon,+net_admin", "av --target 4Mbit/s --port 80"));
+    assert!(says.contains("airtcp_av is registered"), "{says}");
+    end(hook);
     let (coop, says) = start(as_user("+bpf,+perfmon", "coop --interface lo"));
     assert!(says.contains("terminal"), "{says}");
     end(coop);
