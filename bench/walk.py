@@ -153,6 +153,12 @@ def rivals(results: airtcp.Results) -> float:
     return math.fsum(each) / len(each)
 
 
+def dropped(results: airtcp.Results) -> list[int]:
+    """Packets that the handover took: of the station's queue, and of the access point's for it."""
+    [one] = results.handovers.select("dropped_station", "dropped_ap").collect().rows()
+    return [int(packets) for packets in one]
+
+
 def simulated(window: int | None, control: str, seed: int, folder: Path) -> Json:
     """One simulated run."""
     results = airtcp.run(real.toml(scenario(window, control, seed), folder, "simulated"))
@@ -164,6 +170,7 @@ def simulated(window: int | None, control: str, seed: int, folder: Path) -> Json
         "after": between(rows, AFTER_S),
         "rivals": rivals(results),
         "timeouts": flow["timeouts"][0],
+        "dropped": dropped(results),
     }
 
 
@@ -196,15 +203,18 @@ def measured(window: int | None, control: str, seed: int, folder: Path) -> Json:
     if kernel == "airtcp_av" and "the path has changed" not in done.stdout:
         raise SystemExit(f"airtcp host av has not heard of the handover\n{done.stdout}")
     emu = json.loads((out / "emu.json").read_text())
+    results = airtcp.Results.load(out)
     rows = [(row["at"], row["acked"]) for row in walked["rows"]]
     return {
         "before": between(rows, BEFORE_S),
         "after": between(rows, AFTER_S),
-        "rivals": rivals(airtcp.Results.load(out)),
+        "rivals": rivals(results),
         "timeouts": walked["rows"][-1]["timeouts"],
+        "dropped": dropped(results),
         "most_offered": max(row["snd_wnd"] for row in walked["rows"]),
         "by_second": [round(8e-6 * (later[1] - row[1]), 3) for row, later in pairwise(rows)],
         "cwnd": [row["cwnd"] for row in walked["rows"]],
+        "again": [row["again"] for row in walked["rows"]],
         "validity": emu["validity"],
         "late_p99_us": emu["lateness"]["p99_us"],
     }

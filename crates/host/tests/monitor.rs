@@ -202,7 +202,7 @@ fn told_and_lost(out: &Path) -> (u64, u64) {
 
 /// Calls of the program that hears ACKs, and the time that they took, ns.
 fn calls() -> (u64, u64) {
-    let programs = libbpf_rs::query::ProgInfoIter::default().filter(|p| p.name.to_bytes() == b"acked");
+    let programs = libbpf_rs::query::ProgInfoIter::default().filter(|p| p.name == "acked");
     let last = programs.max_by_key(|p| p.id).unwrap();
     (last.run_cnt, last.run_time_ns)
 }
