@@ -229,7 +229,8 @@ def ratio(over: list[float], under: list[float]) -> tuple[float, float, float]:
     """Of means, with a 95 % interval by the bootstrap over runs."""
     draw = np.random.default_rng(1)
     means = [draw.choice(values, (10_000, len(values))).mean(axis=1) for values in (over, under)]
-    low, high = np.percentile(means[0] / means[1], (2.5, 97.5))
+    with np.errstate(divide="ignore"):
+        low, high = np.percentile(means[0] / means[1], (2.5, 97.5), method="nearest")
     return math.fsum(over) / math.fsum(under), float(low), float(high)
 
 
@@ -263,7 +264,8 @@ def ratios(rows: list[Json]) -> list[str]:
             for which in ("real", "simulated"):
                 over, under = ([run["after"] for run in of[name][which]] for name in ("TCP-AV", plain))
                 value, low, high = ratio(over, under)
-                cells.append(f"{value:.2f} ({low:.2f} to {high:.2f})")
+                # Where plain TCP may have got nothing at all, there is no upper end.
+                cells.append(f"{value:.2f} ({low:.2f} {f'to {high:.2f}' if math.isfinite(high) else 'and more'})")
             lines.append(f"| {' | '.join(cells)} |")
     return lines
 
