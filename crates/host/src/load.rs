@@ -4,7 +4,7 @@ use std::fmt;
 use std::os::fd::AsFd;
 
 use libbpf_rs::query::MapInfoIter;
-use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, set_print};
+use libbpf_rs::{ErrorKind, Link, MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, set_print};
 
 use crate::rights::{Capability, Host, LINKS};
 
@@ -218,9 +218,14 @@ pub fn unregister_left(mut tell: impl FnMut(&str)) -> Result<(), Refusal> {
         if !name.starts_with("airtcp_") {
             continue;
         }
-        let taken = MapHandle::from_map_id(map.id).and_then(|map| map.delete(&0u32.to_ne_bytes()));
-        taken.map_err(|e| Refusal(format!("cannot take back the control {name}: {}; run it as root", chain(&e))))?;
-        tell(&format!("control {name} taken back"));
+        match MapHandle::from_map_id(map.id).and_then(|map| map.delete(&0u32.to_ne_bytes())) {
+            Ok(()) => tell(&format!("control {name} taken back")),
+            Err(e) if e.kind() == ErrorKind::PermissionDenied => {
+                return Err(Refusal(format!("cannot take back the control {name}: {}; run it as root", chain(&e))));
+            }
+            // Never registered, or taken back before and still in use by connections.
+            Err(_) => {}
+        }
     }
     Ok(())
 }
