@@ -102,7 +102,7 @@ impl Flood {
             // SAFETY: all that the messages point to lives until the end of this function.
             let count =
                 unsafe { libc::sendmmsg(self.raw.as_raw_fd(), messages.as_mut_ptr(), messages.len() as u32, 0) };
-            sent += checked(count) as u64;
+            sent += u64::from(checked(count).unsigned_abs());
         }
         sent
     }
