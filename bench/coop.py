@@ -301,14 +301,15 @@ def main() -> None:
     begun, rows = time.monotonic(), []
     for name in arguments.only or DAEMONS:
         daemon = DAEMONS[name]
+        given_up: list[str] = []
         with tempfile.TemporaryDirectory() as temporary:
             folder = Path(temporary)
             simulations = [simulated(daemon, seed, folder) for seed in range(1, arguments.seeds + 1)]
             done = [
-                real.valid(partial(measured, daemon, seed, folder), lambda run: str(run["validity"]))
+                real.valid(partial(measured, daemon, seed, folder), lambda run: str(run["validity"]), given_up)
                 for seed in range(1, arguments.runs + 1)
             ]
-        rows.append({"arm": name, "real": done, "simulated": simulations})
+        rows.append({"arm": name, "real": done, "simulated": simulations, "given_up": given_up})
         print(row(rows[-1])[0], flush=True)
     data = {"machine": page.machine(), "rows": rows}
     text = table(data)
