@@ -1,5 +1,7 @@
 """Case of bench/run.py: one large capture through `airtcp analyze`, tshark and tcptrace.
 
+Usage alone: analyze.py [--seconds S] [--snaplen B] [--repeat N]    --seconds 90 makes a gigabyte of headers
+
 The peers are optional Debian packages; what is missing is skipped and said.
 """
 
@@ -39,7 +41,7 @@ print(a.packets(), time.perf_counter() - begin)
 """
 
 
-def make_capture(work: pathlib.Path) -> pathlib.Path:
+def make_capture(work: pathlib.Path, seconds: int, snaplen: int) -> pathlib.Path:
     """Data and ACKs at a bottleneck, some million packets; what its queue drops is not in it, as on a real line."""
     text = dumbbell_toml(
         flows=FLOWS,
@@ -48,14 +50,14 @@ def make_capture(work: pathlib.Path) -> pathlib.Path:
         access_rate="10Gbit/s",
         access_delay="1ms",
         limit_packets=800,
-        seconds=SECONDS,
+        seconds=seconds,
         warmup=0,
         spread=1,
         profile="linux-6",
     )
     scenario = work / "capture.toml"
     scenario.write_text(text + '[record]\ncapture = ["bottleneck"]\n')
-    measure([*airtcp_command(scenario, work / "run"), "--snaplen", str(SNAPLEN)])
+    measure([*airtcp_command(scenario, work / "run"), "--snaplen", str(snaplen)])
     capture = work / "run/capture.pcapng"
     if editcap := shutil.which("editcap"):
         # tcptrace does not know pcapng.
@@ -82,9 +84,9 @@ def commands(capture: pathlib.Path, work: pathlib.Path) -> dict[str, list[str]]:
     return found
 
 
-def analyze(repeat: int, work: pathlib.Path) -> list[Entry]:
+def analyze(repeat: int, work: pathlib.Path, *, seconds: int = SECONDS, snaplen: int = SNAPLEN) -> list[Entry]:
     """Packets per second and peak memory on one capture; the contestants take turns."""
-    capture = make_capture(work)
+    capture = make_capture(work, seconds, snaplen)
     programs = commands(capture, work)
     runs: dict[str, list[Measured]] = {name: [] for name in programs}
     failed: dict[str, str] = {}
@@ -109,25 +111,25 @@ def analyze(repeat: int, work: pathlib.Path) -> list[Entry]:
         if name in failed or not done:
             entries.append({"name": f"analyze: {name}", "error": failed.get(name, "no run")})
             continue
-        seconds = statistics.median(run.seconds for run in done)
+        took = statistics.median(run.seconds for run in done)
         if name == "airtcp, reader alone":
             # Without the start of Python.
-            seconds = statistics.median(float(run.output.split()[1]) for run in done)
+            took = statistics.median(float(run.output.split()[1]) for run in done)
         peak = max(run.peak_bytes for run in done)
         is_own = name.startswith("airtcp")
         entry: Entry = {
             "name": f"analyze: {name}",
-            "airtcp_seconds": round(seconds, 3) if is_own else round(whole, 3),
+            "airtcp_seconds": round(took, 3) if is_own else round(whole, 3),
             "peer": None if is_own else name,
-            "peer_seconds": None if is_own else round(seconds, 3),
-            "ratio": None if is_own else round(seconds / whole, 1),
+            "peer_seconds": None if is_own else round(took, 3),
+            "ratio": None if is_own else round(took / whole, 1),
             "memory": {"airtcp": peak if is_own else None, "peer": None if is_own else peak},
             "cpu_seconds": round(statistics.median(run.cpu_seconds for run in done), 3),
             "seconds_all": [round(run.seconds, 3) for run in done],
             "packets": packets,
             "capture_bytes": capture.stat().st_size,
-            "packets_per_s": round(packets / seconds),
-            "text": f"{packets / seconds / 1e6:.3f} million packets/s of {packets / 1e6:.2f} million",
+            "packets_per_s": round(packets / took),
+            "text": f"{packets / took / 1e6:.3f} million packets/s of {packets / 1e6:.2f} million",
         }
         if is_own:
             entry["reaches"] = {
@@ -143,10 +145,17 @@ def analyze(repeat: int, work: pathlib.Path) -> list[Entry]:
 
 def main() -> None:
     """The case alone."""
+    import argparse
     import tempfile
 
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=int, default=SECONDS, help="length of the capture (default: %(default)s)")
+    parser.add_argument("--snaplen", type=int, default=SNAPLEN, help="bytes kept of a packet (default: %(default)s)")
+    parser.add_argument("--repeat", type=int, default=3, help="runs of each program (default: %(default)s)")
+    args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="airtcp-bench-") as work:
-        print(json.dumps(analyze(3, pathlib.Path(work)), indent=1))
+        found = analyze(args.repeat, pathlib.Path(work), seconds=args.seconds, snaplen=args.snaplen)
+        print(json.dumps(found, indent=1))
 
 
 if __name__ == "__main__":

@@ -73,7 +73,7 @@ def test_nothing_is_overwritten(airtcp: Command, tmp_path: Path) -> None:
 
 def test_examples_are_listed_and_written(airtcp: Command, tmp_path: Path) -> None:
     done = airtcp("example")
-    names = [line.split()[0] for line in done.stdout.splitlines()]
+    names = [line.split()[0] for line in done.stdout.splitlines() if not line.startswith(" ")]
     assert names == sorted(path.stem for path in (ROOT / "examples").glob("*.toml"))
     assert max(map(len, done.stdout.splitlines())) <= 80
     assert airtcp("example", "sweep-buffers").returncode == 0

@@ -1,4 +1,4 @@
-"""Hook of mkdocs: links that leave docs/ lead to the repository, and the first page is the first tutorial.
+"""Hook of mkdocs: links that leave docs/ lead to the repository.
 
 The site has the simulator as `play.html`.
 """
@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 LINK = re.compile(r"(\]\()(\.\.?/[^)\s#]+)((?:#[^)\s]*)?\))")
-FIRST = "tutorials/first-network/"
 PLAY = Path(__file__).parents[1] / "python/airtcp/page/playground.html"
 """The simulator, where `make playground` built it."""
 OFFER = "<!-- play.html -->"
@@ -42,10 +41,3 @@ def on_page_markdown(markdown: str, page: Any, config: Any, **_: object) -> str:
 
     offer = "[**Open the simulator**](play.html){target=_blank}: it runs in this browser.\n" if PLAY.is_file() else ""
     return LINK.sub(outside, markdown.replace(OFFER, offer))
-
-
-def on_post_build(config: Any, **_: object) -> None:  # noqa: ANN401
-    """Writes the page at the top, which leads to the first tutorial."""
-    head = f'<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>{config["site_name"]}</title>'
-    link = f'<meta http-equiv="refresh" content="0; url={FIRST}"><a href="{FIRST}">{config["site_name"]}</a></html>\n'
-    Path(config["site_dir"], "index.html").write_text(head + link, encoding="utf-8")

@@ -135,8 +135,7 @@ def example(args: argparse.Namespace) -> int:
         if args.print or args.out is not None:
             option = "--print" if args.print else f"--out {args.out}"
             raise StopError(f"{option}: the NAME of an example is missing (airtcp example lists them)", BAD_INPUT)
-        width = max(map(len, known), default=0)
-        write_out("".join(f"{name:{width}}  {about(path)}\n" for name, path in known.items()))
+        write_out("".join(f"{line}\n" for line in _listed({name: about(path) for name, path in known.items()})))
         return OK
     name = args.name.removesuffix(".toml")
     if name not in known:
@@ -159,7 +158,7 @@ def example(args: argparse.Namespace) -> int:
 
 
 def about(path: Path) -> str:
-    """An example in a line: its description, or its first comment."""
+    """The first sentence about an example: of its description, or of its first comment."""
     import tomllib
 
     text = path.read_text(encoding="utf-8")
@@ -167,8 +166,21 @@ def about(path: Path) -> str:
     if not told:
         comments = [line.lstrip("# ") for line in text.splitlines() if line.startswith("#")]
         told = comments[0] if comments else ""
-    told = " ".join(told.split())
-    return told if len(told) <= 56 else told[:55].rsplit(" ", 1)[0] + " \N{HORIZONTAL ELLIPSIS}"
+    return " ".join(told.split()).split(". ")[0].removesuffix(".") + "."
+
+
+def _listed(texts: dict[str, str]) -> list[str]:
+    """Names and what is said of them, wrapped to the terminal."""
+    import shutil
+    import textwrap
+
+    name_width = max(map(len, texts), default=0) + 2
+    text_width = max(30, shutil.get_terminal_size().columns - name_width)
+    return [
+        f"{name if i == 0 else '':{name_width}}{part}"
+        for name, text in texts.items()
+        for i, part in enumerate(textwrap.wrap(text, text_width) or [""])
+    ]
 
 
 def _with_scenario(text: str, folder: Path) -> None:
