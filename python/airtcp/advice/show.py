@@ -80,11 +80,8 @@ def overview(advice: Advice) -> list[Table | Text]:
     parts.append(Text(headline(advice), style="bold"))
     if (best := advice.best) is not None:
         parts.append(Text(f"Who changes what: {who(best)}. Gain overall: {factor(advice.gain(best.remedy.name))}."))
-        if advice.twin is not None and "gain_over_twins" in advice.twin:
-            over = advice.twin["gain_over_twins"]
-            twins = "this twin" if over["twins"] == 1 else f"{over['twins']} twins that fit about equally"
-            told = f"{over['lo']:.2f} to {over['hi']:.2f} times"
-            parts.append(Text(f"To expect on the real network: {told} (over {twins}, with its error in the proof)."))
+        if told := promise(advice):
+            parts.append(Text(told))
         parts += [Text(line) for line in commands(best)]
     if advice.tried:
         parts += [Text(""), _tried(advice)]
@@ -92,8 +89,18 @@ def overview(advice: Advice) -> list[Table | Text]:
             parts.append(Text(f"Tried, and without effect here: {', '.join(unchanged)}."))
     if advice.left_out:
         parts.append(Text("Not considered", style="bold"))
-        parts += [Text(f"{reason}: {', '.join(names)}") for reason, names in reasons(advice.left_out)]
+        parts += [Text(f"{reason}: {'; '.join(names)}") for reason, names in reasons(advice.left_out)]
     return parts
+
+
+def promise(advice: Advice) -> str | None:
+    """The gain to expect on the real network of a capture, in a sentence."""
+    if advice.twin is None or "gain_over_twins" not in advice.twin:
+        return None
+    over = advice.twin["gain_over_twins"]
+    twins = "this twin" if over["twins"] == 1 else f"{over['twins']} twins that fit about equally"
+    told = f"{over['lo']:.2f} to {over['hi']:.2f} times"
+    return f"To expect on the real network: {told} (over {twins}, with its error in the proof)."
 
 
 def who(tried: Tried) -> str:
@@ -186,11 +193,11 @@ def factor(gain: stats.Estimate) -> str:
 
 
 def value(estimate: stats.Estimate, unit: str) -> str:
-    """A value with its unit and interval."""
+    """A value with its unit and interval. No measure is below zero."""
     text = f"{number(estimate.value)} {unit}".rstrip()
     if estimate.low is None or estimate.high is None or estimate.low == estimate.high:
         return text
-    return f"{text} [{number(estimate.low)}, {number(estimate.high)}]"
+    return f"{text} [{number(max(0.0, estimate.low))}, {number(estimate.high)}]"
 
 
 def number(value: float) -> str:

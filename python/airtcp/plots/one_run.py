@@ -65,12 +65,12 @@ def one_run(results: Results) -> Figure:
             axes.tick_params(labelbottom=True)
         if warm > 0:
             panels[0][0].annotate(
-                "warm-up",
+                "\N{LEFTWARDS ARROW} warm-up",
                 (warm, 1),
-                (-4, -4),
+                (4, -4),
                 xycoords=("data", "axes fraction"),
                 textcoords="offset points",
-                ha="right",
+                ha="left",
                 va="top",
                 color="#666666",
             )

@@ -46,6 +46,7 @@ def html(advice: Advice) -> str:
             advice=advice,
             headline=show.headline(advice),
             best=row(advice.advised[0]) if advice.best is not None else None,
+            promise=show.promise(advice),
             base=[
                 show.value(stats.mean(advice.base[measure.name]), UNITS[measure.name]) for measure in advice.measures
             ],

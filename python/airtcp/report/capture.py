@@ -89,7 +89,7 @@ def html(analysis: Analysis, details: int = DETAILS) -> str:
     """The page, with plots of the `details` most interesting flows."""
     totals = analysis.totals
     flows = analysis.interesting(max(OVERVIEW_ROWS, details))
-    shown = [_detail(analysis, flow) for flow in flows[:details] if flow["packets"]]
+    shown = [_detail(analysis, flow) for flow in flows[:details] if flow["data_packets"]]
     held = _held_plot(totals["timeouts_by_duplicate_acks"]) if totals["timeouts"] else None
     air = _air_plot(analysis)
     return (
@@ -101,6 +101,7 @@ def html(analysis: Analysis, details: int = DETAILS) -> str:
             link_types=_link_types(analysis.capture["link_types"]),
             started=_moment(analysis.capture["first_s"]),
             totals=totals,
+            with_data=analysis.flows.filter(pl.col("data_packets") > 0).select(pl.len()).collect().item(),
             summary=_summary(totals),
             answer=answer(analysis),
             where=_where(analysis),

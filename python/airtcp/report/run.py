@@ -328,15 +328,19 @@ def _air(results: Results) -> list[Plot]:
     host = _host_of(results)
     rows = results.air.sort("airtime", descending=True).collect().to_dicts()
     order = [row["name"] for row in rows if row["ppdus"]][:SERIES]
+    most = sorted((row for row in rows if row["held_mean_packets"]), key=lambda row: -row["held_mean_packets"])[:SERIES]
+    # The order of the other figures: of the lines of one host the first one is drawn through in all of them.
+    held = [row["name"] for row in rows if row in most]
     samples = results.air_series.join(results.air.select("link", line="name"), on="link", maintain_order="left")
     left = len([row for row in rows if row["ppdus"]]) - len(order)
     more = f" {left} links that used less are left out." if left > 0 else ""
     found = []
-    for name, title, label, unit, value in (
-        ("airtime", "Who used the air", "airtime", "%", 100 * pl.col("airtime")),
-        ("mac-rate", "Data rate on the air", "rate", "Mbit/s", 1e-6 * pl.col("mac_rate_mean_bps")),
-        ("errors", "MPDUs that were not acknowledged", "part", "%", 100 * pl.col("mpdu_error_rate")),
+    for name, title, label, unit, value, lines_of in (
+        ("held", "Packets waiting for the air", "held by the sender", "packets", pl.col("held_mean_packets"), held),
+        ("airtime", "Who used the air", "airtime", "%", 100 * pl.col("airtime"), order),
+        ("mac-rate", "Data rate on the air", "rate", "Mbit/s", 1e-6 * pl.col("mac_rate_mean_bps"), order),
+        ("errors", "MPDUs that were not acknowledged", "part", "%", 100 * pl.col("mpdu_error_rate"), order),
     ):
-        lines = _lines(_binned(samples, results, "line", value), "line", order, host)
+        lines = _lines(_binned(samples, results, "line", value), "line", lines_of, host)
         found.append(_over_time(name, title, label, unit, lines, f"Means over {_bin_s(results):.3g} s.{more}"))
     return [plot for plot in found if plot is not None]
