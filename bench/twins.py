@@ -1,16 +1,16 @@
 """Twins of networks with known truth: how many are found, how many predict, and how many advices hold.
 
 Usage: twins.py [--advice] [--only N ...] [--seeds N ...] [--held-out | --bursts] [--simulated | --kernel K] ...
-       twins.py --table FILE ...
+       twins.py --table FILE ... [--page docs/advise.md]
 
 Thirty networks are captured at the sender. In sixteen of them TCP is a real kernel's, through an emulated bottleneck:
 this machine's, between namespaces and in real time, which a busy machine spoils; or with --kernel 6.12 one that
-tools/uml/build.py has built, in virtual time. Remedies are applied to those networks as well, unless --apply simulated
-has them on the simulated network. With --simulated all are. The twin is fitted on the first half. Counted is
-how many estimates are within 5 % of the rate, 10 % of the buffer, 1 ms or 2 % of the round trip. So is how many
-predictions are within 10 % of the goodput and 20 % of the 95th percentile of the round trip of the second half. With
---advice the advised remedy is then put on the true network as well, and its gain held against the promise; where no
-remedy is advised, all are tried on the true network.
+tools/uml/build.py has built, in virtual time. With --simulated all are simulated. The twin is fitted on the first half.
+Counted is how many estimates are within 5 % of the rate, 10 % of the buffer, 1 ms or 2 % of the round trip. So is how
+many predictions are within 10 % of the goodput and 20 % of the 95th percentile of the round trip of the second half.
+With --advice the advised remedy is then put on the true network as well, and its gain held against the promise. Where
+no remedy is advised, all are tried there. A row has as `advice` what came of it on the simulated network, and as
+`applied` what came of it with real kernels.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import itertools
 import json
 import math
 import platform
+import re
 import shutil
 import tempfile
 import time
@@ -352,14 +353,21 @@ def main() -> None:
     parser.add_argument("--simulated", action="store_true", help="no TCP is a kernel's")
     parser.add_argument("--kernel", default=twin_kernels.HERE, help="version, in virtual time (default: %(default)s)")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the captures there")
-    parser.add_argument("--apply", choices=("real", "simulated"), default="real", help="where remedies are tried out")
+    parser.add_argument("--captures", type=Path, metavar="DIR", help="take those that --keep has left there")
+    parser.add_argument(
+        "--apply", choices=("both", "real", "simulated"), default="both", help="where remedies are tried out"
+    )
     parser.add_argument("--at-once", type=int, default=1, metavar="N", help="networks at a time")
     parser.add_argument("--table", type=Path, nargs="+", metavar="FILE", help="only count what --out has written")
+    parser.add_argument("--page", type=Path, metavar="FILE", help="with --table: write the table there")
     parser.add_argument("--only", type=int, nargs="+", help="numbers of networks, from 0")
     parser.add_argument("--out", type=Path, help="file for all figures, JSON")
     args = parser.parse_args()
     if args.table:
-        return told([row for file in args.table for row in json.loads(file.read_text())["rows"]])
+        known = [row for file in args.table for row in json.loads(file.read_text())["rows"]]
+        if args.page is not None:
+            write_table(args.page, known)
+        return told(known)
     every = enumerate(BURSTS if args.bursts else HELD_OUT if args.held_out else NETWORKS)
     wanted = [(number, network) for number, network in every if not args.only or number in args.only]
     with ThreadPoolExecutor(args.at_once) as pool:
@@ -386,7 +394,11 @@ def one(number: int, network: Json, args: argparse.Namespace) -> Json:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "capture.pcapng"
         kernel = None if args.simulated else args.kernel
-        if (verdict := capture(network, file, kernel)) is not None:
+        kept = None if args.captures is None else args.captures / f"{number}-{seed}.pcapng"
+        if kept is not None and kept.exists():
+            shutil.copy(kept, file)
+            row["captured"] = "before"
+        elif (verdict := capture(network, file, kernel)) is not None:
             row["time"] = verdict
         if args.keep:
             shutil.copy(file, args.keep / f"{number}-{seed}.pcapng")
@@ -398,13 +410,17 @@ def one(number: int, network: Json, args: argparse.Namespace) -> Json:
     reached = scores(network, twin)
     row |= {"twin": twin.to_dict(), "reached": reached}
     if args.advice and twin.proof.holds:
-        row["advice"] = advice(network, twin, kernel if args.apply == "real" else None)
+        if args.apply != "real":
+            row["advice"] = advice(network, twin)
+        if args.apply != "simulated" and network["truth"]["kernel"] and kernel is not None:
+            row["applied"] = advice(network, twin, kernel)
     missed = ", ".join(name for name, value in reached.items() if value is False) or "-"
     path = twin.path
     print(
         f"{number:2} {seed} {time.monotonic() - begin:5.1f} s  {_truth(network)} -> {path.rate_bps / 1e6:.3g} Mbit/s, "
         f"{path.queue} {path.buffer_packets:.0f}, {twin.control}; goodput {twin.proof.goodput_error:.1%}, "
-        f"RTT {twin.proof.rtt_error:.1%}; missed: {missed} {row.get('advice', '')} {row.get('time', '')}",
+        f"RTT {twin.proof.rtt_error:.1%}; missed: {missed} {row.get('advice', '')} "
+        f"{row.get('applied', '')} {row.get('time', '')}",
         flush=True,
     )
     return row
@@ -424,15 +440,55 @@ def counts(rows: list[Json]) -> dict[str, list[tuple[int, bool]]]:
     for name in ("rate", "buffer", "drop_tail_or_aqm", "rtt", "goodput", "rtt_p95", "predicts"):
         pairs = [(row["seed"], row.get("reached", {}).get(name, False)) for row in rows]
         found[name] = [(seed, value) for seed, value in pairs if value is not None]
-    given = [(row["seed"], row["advice"]) for row in rows if "advice" in row]
-    if given:
-        found["the promised gain came"] = [(seed, said["kept"]) for seed, said in given if "remedy" in said]
-        silent = [(seed, said["kept"]) for seed, said in given if "remedy" not in said]
-        found["no remedy, and none helps in truth"] = silent
-        found["promise kept, of all networks"] = [
-            (row["seed"], row.get("advice", {}).get("kept", False)) for row in rows
-        ]
+    for where, label in (("advice", ""), ("applied", ", with kernels")):
+        given = [(row["seed"], row[where]) for row in rows if where in row]
+        if given:
+            found[f"the promised gain came{label}"] = [(seed, said["kept"]) for seed, said in given if "remedy" in said]
+            silent = [(seed, said["kept"]) for seed, said in given if "remedy" not in said]
+            found[f"no remedy, and none helps in truth{label}"] = silent
+            of_all = [row for row in rows if where == "advice" or row["truth"]["kernel"]]
+            found[f"promise kept, of all networks{label}"] = [
+                (row["seed"], row.get(where, {}).get("kept", False)) for row in of_all
+            ]
     return found
+
+
+TABLE: dict[str, str] = {
+    "rate": "rate within 5 %, of wired networks",
+    "rtt": "round trip within 1 ms or 2 %, of wired networks",
+    "buffer": "buffer within 10 %, of those with drop-tail and no random loss",
+    "drop_tail_or_aqm": "drop-tail or active queue",
+    "goodput": "goodput of the unseen half within 10 %",
+    "rtt_p95": "95th percentile of the RTT within 20 %",
+    "predicts": "both",
+    "the promised gain came": "a remedy is advised, and gives on the simulated truth what was promised",
+    "no remedy, and none helps in truth": "nothing is advised, and no remedy helps on the simulated truth",
+    "promise kept, of all networks": "so the advice holds, of all",
+    "the promised gain came, with kernels": "a remedy is advised, and gives with real kernels what was promised",
+    "no remedy, and none helps in truth, with kernels": "nothing is advised, and no remedy helps with real kernels",
+    "promise kept, of all networks, with kernels": "so the advice holds, of all with kernels",
+}
+"""Words of the page for what is counted."""
+PLACE = re.compile(r"(<!-- twins: [^\n]* -->\n).*?(<!-- end of twins -->)", re.DOTALL)
+
+
+def write_table(page: Path, rows: list[Json]) -> None:
+    """Writes the table of the first seed into a page, between its marks."""
+    seed = min(row["seed"] for row in rows)
+    found = counts([row for row in rows if row["seed"] == seed])
+    lines = [
+        f"| {words} | {sum(value for _, value in found[name])} of {len(found[name])} |\n"
+        for name, words in TABLE.items()
+        if found.get(name)
+    ]
+    kernels = [row for row in rows if row["seed"] == seed and row["truth"]["kernel"]]
+    predict = sum(row.get("reached", {}).get("predicts", False) for row in kernels)
+    lines.append(f"| the prediction holds in both, of those with kernels | {predict} of {len(kernels)} |\n")
+    table = "| goal | reached |\n|---|---|\n" + "".join(lines)
+    text, number = PLACE.subn(lambda match: f"{match[1]}\n{table}\n{match[2]}", page.read_text())
+    if number != 1:
+        raise SystemExit(f"{page}: must have the marks of the table once")
+    page.write_text(text)
 
 
 def _truth(network: Json) -> str:

@@ -365,6 +365,13 @@ class Paper(_Part):
         return ", ".join(part for part in (authors, title, where) if part)
 
 
+class Answer(_Part):
+    """The main findings of a study, and its key figure."""
+
+    findings: list[str] = []
+    plot: str | None = None
+
+
 class Study(_Part):
     """The content of a page."""
 
@@ -373,6 +380,7 @@ class Study(_Part):
     kind: Literal["study", "sweep", "run"] = "study"
     question: str | None = None
     summary: str | None = None
+    answer: Answer | None = None
     paper: Paper | None = None
     mode: str | None = None
     seeds: Any = None

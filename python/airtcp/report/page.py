@@ -231,6 +231,16 @@ def html(
             + [f for f in study.findings if f.id not in claimed],
             loose=[f for f in study.findings if f.id not in claimed],
             counts=counts,
+            answer=[] if study.answer is None else [by_id[name] for name in study.answer.findings if name in by_id],
+            key_plot=next(
+                (
+                    plot
+                    for experiment in study.experiments
+                    for plot in experiment.plots
+                    if study.answer is not None and plot.id == study.answer.plot and plot.series
+                ),
+                None,
+            ),
             verdicts=VERDICTS,
             always=ALWAYS_SHOWN,
             look=look,

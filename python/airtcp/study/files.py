@@ -289,6 +289,15 @@ class Matrix(Part, kw_only=True, frozen=True):
     place: Where = ""
 
 
+class Answer(Part, kw_only=True, frozen=True):
+    """The answer to the title's question: its verdicts stand at the top of the report."""
+
+    findings: Annotated[
+        tuple[Id, ...], Meta(min_length=1, max_length=3), means("Ids of the main findings, three at most.")
+    ]
+    plot: Annotated[Id | None, means("Id of the key figure.")] = None
+
+
 class StudyFile(Part, kw_only=True, frozen=True):
     """The content of `study.toml`."""
 
@@ -298,6 +307,7 @@ class StudyFile(Part, kw_only=True, frozen=True):
     summary: Annotated[str, means("A few sentences about the study.")] = ""
     paper: Annotated[Paper | None, means("The source that the study repeats.")] = None
     cost: Annotated[Cost | None, means("Measured wall time on two cores.")] = None
+    answer: Annotated[Answer | None, means("The main findings and the key figure.")] = None
     assumptions: Annotated[
         tuple[Assumption, ...], means("Values that the source does not give, and the choices made.")
     ] = ()
@@ -357,6 +367,7 @@ class Study:
     experiments: tuple[Experiment, ...]
     folder: Path
     matrices: tuple[Matrix, ...] = ()
+    answer: Answer | None = None
 
     @property
     def figures(self) -> list[str]:
@@ -452,6 +463,7 @@ def read(folder: Path) -> Study:
         tuple(experiments),
         folder,
         file.matrices,
+        file.answer,
     )
 
 
@@ -574,6 +586,13 @@ def _check_ids(
     for experiment, place in named:
         if experiment is not None and experiment not in ids:
             faults.add(f"no experiment has that id{nearest(experiment, ids)}", *place)
+    if file.answer is not None:
+        for kind, names in (("findings", file.answer.findings), ("plots", (file.answer.plot,))):
+            known = [name for name, _, _ in listed(kind)]
+            for i, name in enumerate(names):
+                if name is not None and name not in known:
+                    where = ("findings", i) if kind == "findings" else ("plot",)
+                    faults.add(f"no {kind[:-1]} has that id{nearest(name, known)}", "answer", *where)
     faults.raise_any()
 
 

@@ -26,7 +26,7 @@ from airtcp._marker import Batch, check_file
 from airtcp._text import to_json
 from airtcp.errors import NotOursError, ResultsError, StudyError
 from airtcp.results import host, polars_version
-from airtcp.study.files import Finding, Study
+from airtcp.study.files import Answer, Finding, Study
 from airtcp.study.findings import Judged, Outcome, judge
 from airtcp.study.matrix import Table, needs
 from airtcp.study.plots import Drawing
@@ -317,6 +317,7 @@ def _document(study: Study, prepared: Sequence[Prepared], results: Sequence[Swee
         "question": study.question,
         "summary": study.summary,
         "paper": dict(study.paper),
+        **({} if study.answer is None else {"answer": _answer(study.answer, experiments, findings)}),
         "mode": asked.mode,
         "seeds": _seeds_of(prepared),
         "airtcp_version": _airtcp.__version__,
@@ -342,6 +343,16 @@ def _document(study: Study, prepared: Sequence[Prepared], results: Sequence[Swee
             for matrix in study.matrices
             if all(name in measured for name in needs(matrix))
         ],
+    }
+
+
+def _answer(answer: Answer, experiments: Sequence[Json], findings: Sequence[Json]) -> Json:
+    """The main findings and the key figure, as far as they are among what has run."""
+    plots = [plot["id"] for experiment in experiments for plot in experiment["plots"]]
+    known = [finding["id"] for finding in findings]
+    return {
+        "findings": [name for name in answer.findings if name in known],
+        "plot": answer.plot if answer.plot in plots else None,
     }
 
 
