@@ -131,13 +131,23 @@ def _programs(document: Json, number: int, flow: Json, folder: Path, lasts: floa
     """Hosts and the programs there that make a flow."""
     kind, here, there = flow.get("traffic", {"kind": "unlimited"})["kind"], flow["from"], flow["to"]
     if kind == "ping":
-        yield here, ["ping", "-4", "-n", "-i", str(PING_S), there]
+        ping = shlex.join(["ping", "-4", "-n", "-i", str(PING_S), there])
+        yield here, ["sh", "-c", f"sleep {_start_s(flow, document['seed'], number):.4f}; exec {ping}"]
     elif kind == "unlimited":
         start = flow.get("start", "0s")
         control = name_of((flow.get("tcp") or {}).get("cc") or _default_control(document, here))
         port = str(PORT + number)
         yield there, [sys.executable, str(folder / "hear.py"), port, f"{lasts - SPARE_S - seconds(start):g}"]
         yield here, [sys.executable, str(folder / "say.py"), there, port, control, f"{seconds(start):g}"]
+
+
+def _start_s(flow: Json, seed: int, number: int) -> float:
+    """When a ping begins: somewhere in its range, by the seed. What meets a full queue depends on it."""
+    start = flow.get("start", "0s")
+    if not isinstance(start, dict):
+        return seconds(start)
+    low, high = seconds(start["from"]), seconds(start["to"])
+    return float(np.random.default_rng([seed, number]).uniform(low, high))
 
 
 def _default_control(document: Json, host: str) -> Any:  # noqa: ANN401

@@ -10,7 +10,7 @@ Counted is how many estimates are within 5 % of the rate, 10 % of the buffer, 1 
 many predictions are within 10 % of the goodput and 20 % of the 95th percentile of the round trip of the second half.
 With --advice the advised remedy is then put on the true network as well, and its gain held against the promise. Where
 no remedy is advised, all are tried there. A row has as `advice` what came of it on the simulated network, and as
-`applied` what came of it with real kernels.
+`with_kernels` what came of it with real kernels.
 """
 
 from __future__ import annotations
@@ -413,14 +413,14 @@ def one(number: int, network: Json, args: argparse.Namespace) -> Json:
         if args.apply != "real":
             row["advice"] = advice(network, twin)
         if args.apply != "simulated" and network["truth"]["kernel"] and kernel is not None:
-            row["applied"] = advice(network, twin, kernel)
+            row["with_kernels"] = advice(network, twin, kernel)
     missed = ", ".join(name for name, value in reached.items() if value is False) or "-"
     path = twin.path
     print(
         f"{number:2} {seed} {time.monotonic() - begin:5.1f} s  {_truth(network)} -> {path.rate_bps / 1e6:.3g} Mbit/s, "
         f"{path.queue} {path.buffer_packets:.0f}, {twin.control}; goodput {twin.proof.goodput_error:.1%}, "
         f"RTT {twin.proof.rtt_error:.1%}; missed: {missed} {row.get('advice', '')} "
-        f"{row.get('applied', '')} {row.get('time', '')}",
+        f"{row.get('with_kernels', '')} {row.get('time', '')}",
         flush=True,
     )
     return row
@@ -440,13 +440,13 @@ def counts(rows: list[Json]) -> dict[str, list[tuple[int, bool]]]:
     for name in ("rate", "buffer", "drop_tail_or_aqm", "rtt", "goodput", "rtt_p95", "predicts"):
         pairs = [(row["seed"], row.get("reached", {}).get(name, False)) for row in rows]
         found[name] = [(seed, value) for seed, value in pairs if value is not None]
-    for where, label in (("advice", ""), ("applied", ", with kernels")):
+    for where, label in (("advice", ""), ("with_kernels", ", with kernels")):
         given = [(row["seed"], row[where]) for row in rows if where in row]
         if given:
             found[f"the promised gain came{label}"] = [(seed, said["kept"]) for seed, said in given if "remedy" in said]
             silent = [(seed, said["kept"]) for seed, said in given if "remedy" not in said]
             found[f"no remedy, and none helps in truth{label}"] = silent
-            of_all = [row for row in rows if where == "advice" or row["truth"]["kernel"]]
+            of_all = [row for row in rows if where == "advice" or where in row]
             found[f"promise kept, of all networks{label}"] = [
                 (row["seed"], row.get(where, {}).get("kept", False)) for row in of_all
             ]
@@ -466,7 +466,7 @@ TABLE: dict[str, str] = {
     "promise kept, of all networks": "so the advice holds, of all",
     "the promised gain came, with kernels": "a remedy is advised, and gives with real kernels what was promised",
     "no remedy, and none helps in truth, with kernels": "nothing is advised, and no remedy helps with real kernels",
-    "promise kept, of all networks, with kernels": "so the advice holds, of all with kernels",
+    "promise kept, of all networks, with kernels": "so the advice holds, of those tried with kernels",
 }
 """Words of the page for what is counted."""
 PLACE = re.compile(r"(<!-- twins: [^\n]* -->\n).*?(<!-- end of twins -->)", re.DOTALL)

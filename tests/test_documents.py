@@ -133,6 +133,10 @@ url = "https://example.org"
 quick_s = 1
 full_s = 2.5
 
+[answer]
+findings = ["f"]
+plot = "p"
+
 [[assumptions]]
 id = "a"
 what = "W"
