@@ -202,6 +202,24 @@ def test_an_interrupted_study_and_an_empty_one(tmp_path: Path) -> None:
     assert len(page) < 60_000
 
 
+def test_the_answer_comes_first(tmp_path: Path) -> None:
+    content = small()
+    main = [finding["id"] for finding in content["findings"][:2]]
+    plot = next(p["id"] for e in content["experiments"] for p in e["plots"] if p["series"])
+    answer = {"findings": [*main, "not-run"], "plot": plot}
+    text = write(save(tmp_path / "a", content | {"answer": answer}), figures=False).read_text()
+    places = [text.index(f'href="#finding-{anchor(name)}"') for name in main]
+    assert (
+        text.index('id="answer"')
+        < places[0]
+        < places[1]
+        < text.index("How this was found")
+        < text.index('id="findings"')
+    )
+    assert text.index(f'class="key" href="#plot-{anchor(plot)}"') < text.index('id="findings"')
+    assert 'id="answer"' not in write(save(tmp_path / "b", content), figures=False).read_text()
+
+
 # --- what stands where ----------------------------------------------------------------------------------------------
 
 

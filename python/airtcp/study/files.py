@@ -587,12 +587,14 @@ def _check_ids(
         if experiment is not None and experiment not in ids:
             faults.add(f"no experiment has that id{nearest(experiment, ids)}", *place)
     if file.answer is not None:
-        for kind, names in (("findings", file.answer.findings), ("plots", (file.answer.plot,))):
-            known = [name for name, _, _ in listed(kind)]
-            for i, name in enumerate(names):
-                if name is not None and name not in known:
-                    where = ("findings", i) if kind == "findings" else ("plot",)
-                    faults.add(f"no {kind[:-1]} has that id{nearest(name, known)}", "answer", *where)
+        there = {kind: [name for name, _, _ in listed(kind)] for kind in ("findings", "plots")}
+        for i, name in enumerate(file.answer.findings):
+            if name not in there["findings"]:
+                message = f"no finding has that id{nearest(name, there['findings'])}"
+                faults.add(message, "answer", "findings", i)
+        plot = file.answer.plot
+        if plot is not None and plot not in there["plots"]:
+            faults.add(f"no plot has that id{nearest(plot, there['plots'])}", "answer", "plot")
     faults.raise_any()
 
 
