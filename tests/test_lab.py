@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 import signal
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import polars as pl
@@ -147,28 +149,90 @@ def test_the_remedy_gives_up_in_the_kernel(tmp_path: Path) -> None:
 
 @needs_kernel
 def test_kill_leaves_nothing() -> None:
-    before = kernels()
-    running = subprocess.Popen([str(AIRTCP), "lab", str(EXAMPLE), "--quiet"])
-    deadline = time.monotonic() + 60
-    while not kernels() - before and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert kernels() - before
+    running = begun()
+    own = kernels_of(running.pid)
     running.send_signal(signal.SIGKILL)
-    running.wait()
-    while kernels() - before and time.monotonic() < deadline:
+    running.communicate()
+    assert nothing_is_left(own)
+
+
+@needs_kernel
+def test_a_kernel_that_ends_is_named(tmp_path: Path) -> None:
+    running = begun("--out", tmp_path / "run")
+    deadline = time.monotonic() + 120
+    # A kernel that has used so much has booted.
+    while used_s(station := kernels_of(running.pid, b"/1.time")) < 2 and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert not kernels() - before
+    own = kernels_of(running.pid)
+    for pid in station:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    _, said = running.communicate(timeout=120)
+    assert running.returncode == 1, said
+    assert "'sta[0]': its kernel has ended" in said.replace('"', "'"), said
+    assert nothing_is_left(own)
+    assert not (tmp_path / "run").exists()
 
 
-def kernels() -> set[int]:
-    """Processes of the laboratory's kernel."""
+@needs_kernel
+def test_an_access_point_that_never_answers_is_said() -> None:
+    done = lab(EXAMPLE, *SHORT, "--set", 'wlans.wlan.signal={ kind = "snr", snr_db = -10 }')
+    assert (done.returncode, "'sta[0]'" in done.stderr.replace('"', "'")) == (1, True), done.stderr
+    assert "was not ready after 6 s of its time" in done.stderr, done.stderr
+
+
+@needs_kernel
+def test_two_laboratories_at_once(tmp_path: Path) -> None:
+    both = [begun(*SHORT, "--out", tmp_path / name) for name in ("one", "two")]
+    said = [running.communicate(timeout=300)[1] for running in both]
+    assert [running.returncode for running in both] == [0, 0], said
+    assert sums(tmp_path / "one") == sums(tmp_path / "two")
+
+
+def begun(*more: str | Path) -> subprocess.Popen[str]:
+    """A laboratory whose kernels are under way."""
+    command = [str(AIRTCP), "lab", str(EXAMPLE), *map(str, more)]
+    running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while len(kernels_of(running.pid)) < 2 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return running
+
+
+def used_s(pids: set[int]) -> float:
+    """Processor time of these processes."""
+    found = 0.0
+    for pid in pids:
+        with suppress(OSError):
+            words = (Path("/proc") / str(pid) / "stat").read_text().rpartition(")")[2].split()
+            found += (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+    return found
+
+
+def kernels_of(pid: int, words_have: bytes = b"") -> set[int]:
+    """Processes of the laboratory's kernel that stem from a process: others may run beside it."""
     program = str(realtime.kernel(realtime.WIFI).kernel)
-    found = set()
-    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+    parents: dict[int, int] = {}
+    kernels: set[int] = set()
+    for entry in Path("/proc").glob("[0-9]*"):
         try:
-            words = entry.read_bytes().split(b"\0")
+            words = (entry / "cmdline").read_bytes()
+            parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
         except OSError:
             continue
-        if words[0].decode(errors="replace") == program:
-            found.add(int(entry.parent.name))
-    return found
+        if words.split(b"\0")[0].decode(errors="replace") == program and words_have in words:
+            kernels.add(int(entry.name))
+
+    def stems(own: int) -> bool:
+        return own == pid or (own in parents and stems(parents[own]))
+
+    return {own for own in kernels if stems(own)}
+
+
+def nothing_is_left(own: set[int]) -> bool:
+    """Whether these processes are gone, at the latest in a minute."""
+    assert own
+    deadline = time.monotonic() + 60
+    while any((Path("/proc") / str(pid)).exists() for pid in own) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return not any((Path("/proc") / str(pid)).exists() for pid in own)

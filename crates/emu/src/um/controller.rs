@@ -168,6 +168,16 @@ impl Guest {
         if self.has_radio { RECEIVE } else { SEND }
     }
 
+    /// Its socket does not work.
+    fn is_cut(&self, error: &io::Error) -> Failure {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset | io::ErrorKind::UnexpectedEof => {
+                self.fails(format!("its kernel has ended: {error}"))
+            }
+            _ => self.fails(error),
+        }
+    }
+
     fn fails(&self, why: impl ToString) -> Failure {
         Failure::Guest { host: self.name.clone(), why: why.to_string() }
     }
@@ -496,7 +506,7 @@ impl<N: Network, T: Tap> Controller<N, T> {
     /// Tells a guest something about time, and serves it until it has understood.
     fn tell(&mut self, place: usize, op: Op, time: GuestTime) -> Result<(), Failure> {
         let guest = &mut self.guests[place];
-        let seq = guest.tell(op, time).map_err(|error| guest.fails(error))?;
+        let seq = guest.tell(op, time).map_err(|error| guest.is_cut(&error))?;
         loop {
             let guest = &self.guests[place];
             let message = guest.hear()?;
@@ -562,7 +572,7 @@ impl<N: Network, T: Tap> Controller<N, T> {
             }
         }
         let guest = &self.guests[place];
-        answer.write(&guest.time).map_err(|error| guest.fails(error))
+        answer.write(&guest.time).map_err(|error| guest.is_cut(&error))
     }
 
     fn on_request(&mut self, place: usize, request: Request) -> Result<(), Failure> {
@@ -584,7 +594,7 @@ impl<N: Network, T: Tap> Controller<N, T> {
         let Some(answer) = answer else { return Ok(()) };
         let guest = &self.guests[place];
         let Some(mut device) = guest.net.as_ref() else { return Ok(()) };
-        device.write_all(&answer).map_err(|error| guest.fails(error))
+        device.write_all(&answer).map_err(|error| guest.is_cut(&error))
     }
 
     /// Sends what a guest has put into its queue.
@@ -700,7 +710,7 @@ impl<N: Network, T: Tap> Controller<N, T> {
             if !wants.map_err(|fault| guest.fails(fault))? {
                 continue;
             }
-            guest.device.call(queue).map_err(|error| guest.fails(error))?;
+            guest.device.call(queue).map_err(|error| guest.is_cut(&error))?;
             loop {
                 let guest = &self.guests[place];
                 let Some(answers) = guest.device.requests() else { break };
@@ -717,7 +727,7 @@ impl<N: Network, T: Tap> Controller<N, T> {
                     let message = guest.hear()?;
                     self.on_time(place, message)?;
                 } else if answer {
-                    guest.device.hear_answer().map_err(|error| guest.fails(error))?;
+                    guest.device.hear_answer().map_err(|error| guest.is_cut(&error))?;
                     break;
                 }
             }

@@ -525,6 +525,21 @@ fn guests_are_woken_while_there_is_traffic() {
 }
 
 #[test]
+fn a_guest_that_ends_is_named() {
+    let (one, time, path) = guest("gone", 0);
+    let copy = path.clone();
+    let gone = std::thread::spawn(move || {
+        let mut fake = Fake::new(time, &copy);
+        fake.wait(BOOT.as_ns());
+    });
+    let mut controller = Controller::new(Pipe::default(), Seen::default(), vec![one], Some(Span::from_ms(1)));
+    let failure = controller.run(&mut |_| Verdict::On).unwrap_err().to_string();
+    assert!(failure.starts_with("host \"gone\": its kernel has ended"), "{failure}");
+    gone.join().unwrap();
+    std::fs::remove_file(path).unwrap();
+}
+
+#[test]
 fn a_guest_that_says_nothing_has_failed() {
     let (one, time, path) = guest("silent", 0);
     let copy = path.clone();
