@@ -28,6 +28,7 @@ use crate::plan::MediumPlan;
 use crate::run::end_with;
 use crate::watch::Histogram;
 
+pub(crate) use link::new_radio;
 use link::{Came, Known, Link, known, refused};
 
 /// How long the kernel has to answer the registration.

@@ -3,8 +3,14 @@
 //!
 //! **A-MPDUs** are formed of frames of one receiver and one identifier, within the Block Ack window and the limits of
 //! [`Aggregation`](airtcp_core::wifi::Aggregation), as many ahead as it says. What fails goes back to its place in the queue and out
-//! in a later A-MPDU; an A-MPDU that nothing answers is repeated whole, along the series of rates of its first frame.
-//! [`Retries`](airtcp_core::wifi::Retries) limits both. A kernel learns how each MPDU ended, with its tries by rate.
+//! in a later A-MPDU; an A-MPDU that nothing answers is repeated whole, along its series of rates. That is the series of the frame that
+//! came last: drivers ask for the rates when they form an A-MPDU, and of earlier frames they may be old.
+//! [`Retries`](airtcp_core::wifi::Retries) limits both. A frame that tests a rate goes alone. All this is as in
+//! ath9k (drivers/net/wireless/ath/ath9k/xmit.c of Linux 6.12, `ath_tx_form_aggr`, `ath_set_rates`).
+//!
+//! **Status**: a kernel learns how each MPDU ended. With the first MPDU of an A-MPDU that ends it learns of the whole: how many MPDUs it
+//! had, how many were acknowledged, and its tries by rate (`ath_tx_complete_aggr`, `ath_tx_rc_status`). Of an A-MPDU of which no MPDU
+//! has ended it hears nothing. A rate at which only an RTS was sent counts once, if it was the last one.
 //!
 //! **Kernels are asked first**: when a PPDU ends, a kernel hears how each of its frames ended, and hands over further ones a microsecond
 //! later (kernel/mac80211-hwsim). So what is formed ahead is formed only after that: a retry and the frames that follow it go together,
@@ -23,7 +29,7 @@ use airtcp_core::wifi::phy::{Timing, timing};
 use airtcp_core::wifi::{Ac, RadioConfig, RadioId};
 
 use crate::frame::{self, Address, FCS};
-use crate::message::{self, AMPDU, Arrived, NO_ACK, STAGES, Sent};
+use crate::message::{self, AMPDU, Aggregate, Arrived, NO_ACK, PROBE, STAGES, Sent};
 use crate::rate::{self, Stage};
 
 /// Where a signal has no power, frames arrive with this one, dBm.
@@ -46,8 +52,8 @@ struct Mpdu {
     sent: Sent,
     /// Tries behind it, as the limit counts them.
     retries: u8,
-    /// By stage of its own series.
-    tries: [u8; STAGES],
+    /// The rates that it was sent at, with the number of tries.
+    used: Vec<Stage>,
     was_sent: bool,
 }
 
@@ -57,6 +63,9 @@ impl Mpdu {
     }
     fn may_aggregate(&self) -> bool {
         self.sent.flags & AMPDU != 0
+    }
+    fn tests_rate(&self) -> bool {
+        self.sent.flags & PROBE != 0
     }
     /// Frames of one key keep their order.
     fn key(&self) -> (Address, Option<u8>) {
@@ -68,6 +77,11 @@ impl Mpdu {
 #[derive(Debug)]
 struct Ppdu {
     mpdus: Vec<Mpdu>,
+    /// Its rates.
+    series: Vec<Stage>,
+    /// Tries by stage, and those of the last stage of which only an RTS was sent.
+    tries: [u8; STAGES],
+    unheard: u8,
     /// It is under Block Ack; alone in a PPDU, too.
     in_session: bool,
     /// Tries of it, those included of which only an RTS was sent.
@@ -79,9 +93,12 @@ struct Ppdu {
 }
 
 impl Ppdu {
-    fn series(&self) -> &[Stage] {
-        self.mpdus.first().map_or(&[], |mpdu| &mpdu.sent.series)
+    fn new(mpdus: Vec<Mpdu>, series: Vec<Stage>, number: u32) -> Ppdu {
+        let in_session = mpdus.first().is_some_and(Mpdu::may_aggregate);
+        let (tries, fates) = ([0; STAGES], Vec::new());
+        Ppdu { mpdus, series, tries, unheard: 0, in_session, tried: 0, number, fates }
     }
+
     /// The stage of the next try; the last one for tries beyond the series.
     fn stage(&self) -> usize {
         let mut before = 0;
@@ -89,7 +106,16 @@ impl Ppdu {
             before += u32::from(stage.count);
             before <= self.tried
         };
-        self.series().iter().take_while(past).count().min(self.series().len().saturating_sub(1))
+        self.series.iter().take_while(past).count().min(self.series.len().saturating_sub(1))
+    }
+}
+
+/// Counts a try at a rate among those that were used.
+fn tally(used: &mut Vec<Stage>, stage: Stage) {
+    let known = used.iter().position(|own| (own.index, own.flags) == (stage.index, stage.flags));
+    match known.or((used.len() == STAGES).then_some(STAGES - 1)) {
+        Some(at) => used[at].count = used[at].count.saturating_add(1),
+        None => used.push(Stage { count: 1, ..stage }),
     }
 }
 
@@ -157,6 +183,7 @@ struct Radio {
     /// Frames to these are for it.
     addresses: Vec<Address>,
     wants_damaged: bool,
+    has_one_rate: bool,
 }
 
 /// See the module.
@@ -187,6 +214,7 @@ impl HwsimMac {
             name: [0x42, 0, 0, 0, 0, 0],
             addresses: vec![frame::address(place)],
             wants_damaged: false,
+            has_one_rate: false,
         };
         let radios = (0..).zip(radios).map(radio).collect();
         let (out, due, traffic) = (VecDeque::new(), Vec::new(), BTreeMap::new());
@@ -233,6 +261,12 @@ impl HwsimMac {
         self.radios[radio.index()].wants_damaged = wants;
     }
 
+    /// The radio's rate is fixed, and [`Retries`](airtcp_core::wifi::Retries) alone limits its tries. minstrel_ht tests rates even where
+    /// its kernel allows one only, and has RTS before later tries: both are left out.
+    pub fn fix_rate(&mut self, radio: RadioId) {
+        self.radios[radio.index()].has_one_rate = true;
+    }
+
     /// The next message for a kernel.
     pub fn take_out(&mut self) -> Option<(RadioId, Vec<u8>)> {
         self.out.pop_front()
@@ -263,7 +297,7 @@ impl HwsimMac {
     pub(crate) fn take_in(&mut self, now: Time, radio: RadioId, sent: Sent) -> Ac {
         let ac = sent.header.ac;
         self.radios[radio.index()].name = sent.radio;
-        let mpdu = Mpdu { sent, retries: 0, tries: [0; STAGES], was_sent: false };
+        let mpdu = Mpdu { sent, retries: 0, used: Vec::new(), was_sent: false };
         self.radios[radio.index()].queues[ac.index()].waiting.push_back(mpdu);
         self.form_later(now, radio, ac);
         ac
@@ -313,6 +347,7 @@ impl HwsimMac {
         let limits = &r.config.aggregation;
         for key in keys {
             let mut mpdus: Vec<Mpdu> = Vec::new();
+            let mut series = Vec::new();
             let (mut at, mut total, mut most_bytes) = (0, 0, 0);
             let start = queue.window_start(key);
             while at < queue.waiting.len() {
@@ -323,19 +358,28 @@ impl HwsimMac {
                 }
                 if !next.may_aggregate() {
                     if mpdus.is_empty() {
+                        series.clone_from(&next.sent.series);
                         mpdus.extend(queue.waiting.remove(at));
                     }
                     break;
                 }
                 let is_inside = start.is_none_or(|start| start.distance_to(next.sent.header.sn) < limits.window);
                 let size = timing::subframe_bytes(next.bytes());
+                let alone = !next.sent.series.iter().all(|stage| stage.mode.is_ht_or_later())
+                    || (next.tests_rate() && !r.has_one_rate)
+                    || !limits.enabled;
                 if mpdus.is_empty() {
-                    let slowest = next.sent.series.iter().map(|stage| stage.mode).min_by_key(|mode| mode.rate());
+                    let like = |other: &&Mpdu| other.key() == key && other.may_aggregate() && !other.tests_rate();
+                    let newest = queue.waiting.iter().rev().find(like).filter(|_| !alone);
+                    series.clone_from(&newest.unwrap_or(next).sent.series);
+                    if let Some(only) = series.first().copied().filter(|_| r.has_one_rate) {
+                        series = vec![Stage { count: u8::MAX, flags: only.flags & !rate::RTS, ..only }];
+                    }
+                    let slowest = series.iter().map(|stage| stage.mode).min_by_key(|mode| mode.rate());
                     let within = slowest.map_or(0, |mode| r.timing.psdu_bytes_within(mode, longest(mode)));
                     most_bytes = within.min(limits.max_bytes);
                 }
                 let is_full = mpdus.len() >= usize::from(limits.max_frames) || total + size > most_bytes;
-                let alone = !next.sent.series.iter().all(|stage| stage.mode.is_ht_or_later()) || !limits.enabled;
                 if !is_inside || (!mpdus.is_empty() && (is_full || alone)) {
                     break;
                 }
@@ -345,11 +389,12 @@ impl HwsimMac {
                     break;
                 }
             }
-            let Some(first) = mpdus.first() else { continue };
-            let in_session = first.may_aggregate();
+            if mpdus.is_empty() {
+                continue;
+            }
             queue.last = Some(key);
             self.ampdus = self.ampdus.wrapping_add(1);
-            queue.formed.push_back(Ppdu { mpdus, in_session, tried: 0, number: self.ampdus, fates: Vec::new() });
+            queue.formed.push_back(Ppdu::new(mpdus, series, self.ampdus));
             return true;
         }
         false
@@ -385,7 +430,7 @@ impl Mac for HwsimMac {
         }
         let r = &self.radios[radio.index()];
         let Some(ppdu) = r.queues[ac.index()].formed.front() else { return false };
-        let (Some(first), Some(stage)) = (ppdu.mpdus.first(), ppdu.series().get(ppdu.stage())) else { return false };
+        let (Some(first), Some(stage)) = (ppdu.mpdus.first(), ppdu.series.get(ppdu.stage())) else { return false };
         let header = &first.sent.header;
         plan.id = u64::from(ppdu.number);
         plan.to = if header.is_group() { To::Group } else { To::Radio(self.radio_of(header.receiver)) };
@@ -416,7 +461,7 @@ impl Mac for HwsimMac {
                 *own = *fate;
             }
         }
-        let Some(&stage) = ppdu.series().get(ppdu.stage()) else { return };
+        let Some(&stage) = ppdu.series.get(ppdu.stage()) else { return };
         // Whole decibels within the range of a radio.
         #[allow(clippy::cast_possible_truncation, reason = "rounded and within a byte")]
         let signal =
@@ -449,7 +494,13 @@ impl Mac for HwsimMac {
         let Some(radio) = self.radios.get_mut(plan.from.index()) else { return };
         let Some(mut ppdu) = radio.queues[plan.ac.index()].formed.pop_front() else { return };
         let answers = plan.is_answered();
-        let stage = ppdu.stage();
+        let place = ppdu.stage();
+        let stage = ppdu.series.get(place).copied();
+        if ppdu.tries[place] == 0 {
+            ppdu.unheard = 0;
+        }
+        ppdu.tries[place] = ppdu.tries[place].saturating_add(1);
+        ppdu.unheard = ppdu.unheard.saturating_add(u8::from(!outcome.is_data_sent));
         ppdu.tried += 1;
         let retries = &radio.config.retries;
         let arrived = |n: usize| answers && outcome.answered && ppdu.fates.get(n) == Some(&Fate::Whole);
@@ -469,14 +520,12 @@ impl Mac for HwsimMac {
             } else {
                 traffic.frames += 1;
             }
-            // A frame of another's series counts at its own stage of the same place.
-            for mpdu in &mut ppdu.mpdus {
-                let tries = &mut mpdu.tries[stage.min(mpdu.sent.series.len().saturating_sub(1))];
-                *tries = tries.saturating_add(1);
+            for (mpdu, stage) in ppdu.mpdus.iter_mut().zip(std::iter::repeat(stage)) {
+                stage.into_iter().for_each(|stage| tally(&mut mpdu.used, stage));
                 mpdu.was_sent = true;
             }
         }
-        let total: u32 = ppdu.series().iter().map(|stage| u32::from(stage.count)).sum();
+        let total: u32 = ppdu.series.iter().map(|stage| u32::from(stage.count)).sum();
         let limit = match ppdu.in_session {
             _ if !answers => 1,
             true => total.min(u32::from(retries.hardware_tries)),
@@ -495,6 +544,11 @@ impl Mac for HwsimMac {
                 RetryCount::Handings => 1,
                 RetryCount::Transmissions => saturate8(ppdu.tried),
             };
+            // A rate at which only RTS were sent, and no other after it, was tried once.
+            ppdu.tries[place] = ppdu.tries[place].saturating_sub(ppdu.unheard).max(1);
+            let tried = ppdu.series.iter().zip(ppdu.tries).filter(|(_, tries)| *tries > 0);
+            let used: Vec<Stage> = tried.map(|(stage, count)| Stage { count, ..*stage }).collect();
+            let mut told = Some(Aggregate { mpdus: saturate8(count(many)), acked: saturate8(count(whole)) });
             let fates = std::mem::take(&mut ppdu.fates);
             for (n, mut mpdu) in ppdu.mpdus.into_iter().enumerate() {
                 let is_acked = answers && outcome.answered && fates.get(n) == Some(&Fate::Whole);
@@ -505,7 +559,20 @@ impl Mac for HwsimMac {
                     continue;
                 }
                 traffic.given_up += u64::from(answers && !is_acked);
-                self.out.push_back((plan.from, message::status(&mpdu.sent, &mpdu.tries, is_acked, SIGNAL)));
+                let status = match told.take() {
+                    _ if self.is_plain => {
+                        // It takes the flags of the frame's own rates.
+                        let count = mpdu.used.iter().fold(0u8, |sum, stage| sum.saturating_add(stage.count));
+                        let own = mpdu.sent.series.first().map(|first| Stage { count, ..*first });
+                        message::status(&mpdu.sent, own.as_slice(), is_acked, SIGNAL, None)
+                    }
+                    Some(all) if ppdu.in_session => message::status(&mpdu.sent, &used, is_acked, SIGNAL, Some(all)),
+                    _ => {
+                        let part = Aggregate { mpdus: 0, acked: 0 };
+                        message::status(&mpdu.sent, &mpdu.used, is_acked, SIGNAL, ppdu.in_session.then_some(part))
+                    }
+                };
+                self.out.push_back((plan.from, status));
             }
         }
         self.form_later(now, plan.from, plan.ac);

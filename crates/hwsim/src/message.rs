@@ -14,6 +14,8 @@ pub const ACKED: u32 = 1 << 2;
 pub const FAILED_FCS: u32 = 1 << 3;
 /// The frame belongs to a Block Ack session (patch 5).
 pub const AMPDU: u32 = 1 << 4;
+/// The frame tests a rate (patch 8).
+pub const PROBE: u32 = 1 << 5;
 /// Flags that go back with the status of a frame.
 const KEPT: u32 = 3;
 
@@ -40,6 +42,8 @@ const FREQ: u16 = 19;
 const TX_INFO_FLAGS: u16 = 21;
 const RX_RATE_FLAGS: u16 = 30;
 const AMPDU_REF: u16 = 31;
+const AMPDU_LEN: u16 = 32;
+const AMPDU_ACK_LEN: u16 = 33;
 
 /// Headers of netlink and of generic netlink.
 const HEADS: usize = 20;
@@ -74,7 +78,7 @@ pub struct Sent {
     pub radio: Address,
     /// The kernel's name of the frame.
     pub cookie: u64,
-    /// See [`NO_ACK`] and [`AMPDU`].
+    /// See [`NO_ACK`], [`AMPDU`] and [`PROBE`].
     pub flags: u32,
     /// MHz.
     pub frequency: u32,
@@ -260,18 +264,35 @@ pub fn received(radio: Address, frame: &[u8], frequency: u32, how: &Arrived) -> 
     (message.len() <= LONGEST).then_some(message)
 }
 
-/// The message that tells a kernel how a frame of it ended. `tries` of each stage of its series.
-pub fn status(sent: &Sent, tries: &[u8; STAGES], is_acked: bool, signal: i32) -> Vec<u8> {
+/// What a kernel hears of an A-MPDU, with the first of its frames that ends: rate control counts by A-MPDUs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Aggregate {
+    /// MPDUs in it; 0: another frame's status tells of it.
+    pub mpdus: u8,
+    /// Those that were acknowledged.
+    pub acked: u8,
+}
+
+/// The message that tells a kernel how a frame of it ended. `used`: the rates that it, or the A-MPDU that is told of, was sent at, with
+/// the number of tries. `aggregate`: modules without patch 8 do not know it.
+pub fn status(sent: &Sent, used: &[Stage], is_acked: bool, signal: i32, aggregate: Option<Aggregate>) -> Vec<u8> {
     let mut info = [0; 2 * STAGES];
-    for (n, pair) in info.chunks_exact_mut(2).enumerate() {
-        let used = sent.series.get(n).filter(|_| n == 0 || tries[n] > 0);
-        [pair[0]] = used.map_or(-1, |stage| stage.index).to_ne_bytes();
-        pair[1] = used.map_or(0, |_| tries[n]);
+    let mut rate_flags = [0; 3 * STAGES];
+    for (n, (pair, flags)) in info.chunks_exact_mut(2).zip(rate_flags.chunks_exact_mut(3)).enumerate() {
+        let never_sent = sent.series.first().filter(|_| n == 0).map(|first| (first, 0));
+        let stage = used.get(n).map(|stage| (stage, stage.count)).or(never_sent);
+        let [index] = stage.map_or(-1, |(stage, _)| stage.index).to_ne_bytes();
+        pair.copy_from_slice(&[index, stage.map_or(0, |(_, tries)| tries)]);
+        let [low, high] = stage.map_or(0, |(stage, _)| stage.flags).to_ne_bytes();
+        flags.copy_from_slice(&[index, low, high]);
     }
     let flags = sent.flags & KEPT | if is_acked { ACKED } else { 0 };
     let mut message = Writer::new(TX_INFO_FRAME);
     message.put(ADDR_TRANSMITTER, &sent.radio).put(ATTR_FLAGS, &flags.to_ne_bytes());
     message.put(SIGNAL, &signal.to_ne_bytes()).put(TX_INFO, &info);
+    if let Some(Aggregate { mpdus, acked }) = aggregate {
+        message.put(TX_INFO_FLAGS, &rate_flags).put(AMPDU_LEN, &[mpdus]).put(AMPDU_ACK_LEN, &[acked]);
+    }
     message.put(COOKIE, &sent.cookie.to_ne_bytes());
     message.end()
 }
@@ -354,14 +375,32 @@ pub(crate) mod tests {
     #[test]
     fn a_status_has_what_hwsim_asks_for() {
         let sent = Sent::read(&handed_over(1 << 40, NO_ACK | AMPDU, 3, &frame(50))).unwrap().unwrap();
-        let (command, attributes) = as_kernel(&status(&sent, &[3, 0, 0, 0], true, -50));
+        let used = [Stage { count: 3, ..sent.series[0] }];
+        let (command, attributes) = as_kernel(&status(&sent, &used, true, -50, None));
         assert_eq!(command, TX_INFO_FRAME);
+        assert!(attributes.iter().all(|(number, _)| *number < 30));
         let of = |number| &attributes.iter().find(|(own, _)| *own == number).unwrap().1;
         assert_eq!(*of(COOKIE), (1u64 << 40).to_ne_bytes());
         assert_eq!(*of(ATTR_FLAGS), (NO_ACK | ACKED).to_ne_bytes());
         assert_eq!(*of(TX_INFO), [3, 3, 255, 0, 255, 0, 255, 0]);
         assert_eq!(*of(ADDR_TRANSMITTER), RADIO);
         assert_eq!(*of(SIGNAL), (-50i32).to_ne_bytes());
+    }
+
+    #[test]
+    fn a_status_tells_of_the_ampdu_and_its_rates() {
+        let sent = Sent::read(&handed_over(9, AMPDU, 3, &frame(50))).unwrap().unwrap();
+        let stage = |index, flags, count| Stage { index, flags, count, mode: rate::mode(index, flags, 2412).unwrap() };
+        let used = [stage(7, rate::HT, 2), stage(1, rate::HT | rate::RTS, 4)];
+        let (_, attributes) = as_kernel(&status(&sent, &used, true, -50, Some(Aggregate { mpdus: 20, acked: 13 })));
+        let of = |number| &attributes.iter().find(|(own, _)| *own == number).unwrap().1;
+        assert_eq!(*of(TX_INFO), [7, 2, 1, 4, 255, 0, 255, 0]);
+        assert_eq!(*of(TX_INFO_FLAGS), [7, 8, 0, 1, 9, 0, 255, 0, 0, 255, 0, 0]);
+        assert_eq!((&of(AMPDU_LEN)[..], &of(AMPDU_ACK_LEN)[..]), (&[20][..], &[13][..]));
+        // Never sent, it names its first rate.
+        let (_, attributes) = as_kernel(&status(&sent, &[], false, -50, Some(Aggregate { mpdus: 0, acked: 0 })));
+        let of = |number| &attributes.iter().find(|(own, _)| *own == number).unwrap().1;
+        assert_eq!((&of(TX_INFO)[..2], &of(AMPDU_LEN)[..]), (&[3, 0][..], &[0][..]));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use airtcp_core::wifi::RadioId;
 
 use crate::air::Air;
 use crate::frame::{self, Address};
-use crate::message::{self, AMPDU, Malformed, Notice, STAGES, Sent};
+use crate::message::{self, AMPDU, Malformed, Notice, Sent};
 use crate::sessions::Sessions;
 
 /// The name of the module's family.
@@ -170,7 +170,7 @@ impl Conversation {
         let Some(radio) = self.place(sent.radio) else {
             // Its kernel waits for an answer.
             self.counts.unknown += 1;
-            self.out.push_back(message::status(&sent, &[0; STAGES], false, SIGNAL));
+            self.out.push_back(message::status(&sent, &[], false, SIGNAL, None));
             return;
         };
         if let Some(from) = sent.header.transmitter(&sent.bytes) {

@@ -11,7 +11,7 @@ use crate::air::Air;
 use crate::frame::address;
 use crate::frame::tests::qos;
 use crate::message::tests::{as_kernel, handed_over};
-use crate::message::{ACKED, AMPDU, FAILED_FCS, NO_ACK};
+use crate::message::{ACKED, AMPDU, FAILED_FCS, NO_ACK, PROBE};
 
 const AP: RadioId = RadioId(0);
 
@@ -203,6 +203,84 @@ fn retries_and_new_frames_go_together() {
     let traffic = air.mac.traffic()[&(RadioId(1), AP)];
     let mean = traffic.mpdus as f64 / traffic.ampdus as f64;
     assert!(mean > 3.9, "{mean}: A-MPDUs of four are possible each time");
+}
+
+/// What statuses tell of A-MPDUs: the cookie, the first rate and its tries, MPDUs and those acknowledged.
+fn told(air: &mut Air) -> Vec<(u64, u8, u8, u8, u8)> {
+    let mut all = Vec::new();
+    while let Some((_, message)) = air.mac.take_out() {
+        let (command, attributes) = as_kernel(&message);
+        let of = |number| attributes.iter().find(|(own, _)| *own == number).map(|(_, value)| value.clone());
+        if let (3, Some(rates), Some(mpdus), Some(acked)) = (command, of(7), of(32), of(33)) {
+            let cookie = u64::from_ne_bytes(of(8).unwrap().try_into().unwrap());
+            all.push((cookie, rates[0], rates[1], mpdus[0], acked[0]));
+        }
+    }
+    all
+}
+
+#[test]
+fn one_status_tells_of_a_whole_ampdu() {
+    let mut air = air(1, 0.3, |_| {});
+    upload(&mut air, 0..1000, AMPDU);
+    air.run_until(Time::from_ns(9_000_000_000));
+    let all = told(&mut air);
+    assert_eq!(all.len(), 1000);
+    let traffic = air.mac.traffic()[&(RadioId(1), AP)];
+    // Each MPDU is acknowledged once. A-MPDUs without an answer are tries of the next one that has one.
+    let sum = |of: fn(&(u64, u8, u8, u8, u8)) -> u64| all.iter().map(of).sum::<u64>();
+    assert_eq!(sum(|told| u64::from(told.4)), 1000);
+    assert_eq!(sum(|told| u64::from(told.3) * u64::from(told.2)), traffic.mpdus);
+    assert!(all.iter().filter(|told| told.3 > 0).count() as u64 <= traffic.ampdus);
+}
+
+#[test]
+fn a_frame_that_tests_a_rate_goes_alone_and_no_other_counts_for_it() {
+    let mut air = air(1, 0.0, |_| {});
+    for sn in 0..30u16 {
+        let (flags, mcs) = if sn == 10 { (AMPDU | PROBE, 3) } else { (AMPDU, 7) };
+        air.take_in(Time::ZERO, RadioId(1), &handed_over(u64::from(sn), flags, mcs, &qos(0, sn))).unwrap();
+    }
+    air.run_until(Time::from_ns(1_000_000_000));
+    let whole: Vec<_> = told(&mut air).into_iter().filter(|told| told.3 > 0).collect();
+    assert_eq!(whole, [(0, 7, 1, 10, 10), (10, 3, 1, 1, 1), (11, 7, 1, 19, 19)]);
+}
+
+#[test]
+fn a_fixed_rate_is_not_tested() {
+    let mut air = air(1, 0.0, |_| {});
+    air.mac.fix_rate(RadioId(1));
+    for sn in 0..30u16 {
+        let flags = if sn == 10 { AMPDU | PROBE } else { AMPDU };
+        air.take_in(Time::ZERO, RadioId(1), &handed_over(u64::from(sn), flags, 7, &qos(0, sn))).unwrap();
+    }
+    air.run_until(Time::from_ns(1_000_000_000));
+    let whole: Vec<_> = told(&mut air).into_iter().filter(|told| told.3 > 0).collect();
+    assert_eq!(whole, [(0, 7, 1, 30, 30)]);
+}
+
+#[test]
+fn what_is_sent_again_goes_at_the_rates_of_today() {
+    let mut air = air(1, 0.5, |radio| radio.aggregation.formed_ahead = 1);
+    let hand_over = |air: &mut Air, now, sn: u16, mcs| {
+        air.take_in(now, RadioId(1), &handed_over(u64::from(sn), AMPDU, mcs, &qos(0, sn))).unwrap();
+    };
+    (0..20).for_each(|sn| hand_over(&mut air, Time::ZERO, sn, 7));
+    let ended = loop {
+        let now = air.deadline();
+        air.run_until(now);
+        let ended = told(&mut air);
+        if !ended.is_empty() {
+            break ended;
+        }
+    };
+    assert!(ended.len() < 20 && ended.iter().all(|told| told.1 == 7));
+    let later = air.deadline();
+    hand_over(&mut air, later, 20, 2);
+    air.run_until(later + Span::from_secs(1));
+    let rest = told(&mut air);
+    assert_eq!(ended.len() + rest.len(), 21);
+    assert!(rest.iter().filter(|told| told.3 > 0).all(|told| told.1 == 2), "{rest:?}");
 }
 
 #[test]

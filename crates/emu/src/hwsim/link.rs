@@ -22,12 +22,16 @@ const GET_POLICY: u8 = 10;
 const FAMILY_ID: u16 = 1;
 const FAMILY_NAME: u16 = 2;
 const POLICY: u16 = 8;
-/// In a policy: of which type an attribute is; and two types (linux/netlink.h).
+/// In a policy: of which type an attribute is; and three types (linux/netlink.h).
 const TYPE: u16 = 1;
+const U8: u32 = 2;
 const U16: u32 = 3;
 const U32: u32 = 4;
 /// Attributes that the patches add, and their types.
-const PATCHES: [(u16, u32); 2] = [(30, U16), (31, U32)];
+const PATCHES: [(u16, u32); 4] = [(30, U16), (31, U32), (32, U8), (33, U8)];
+/// HWSIM_CMD_NEW_RADIO, and the attribute that says whose rules for radio it keeps.
+const NEW_RADIO: u8 = 4;
+const CUSTOM_REGULATION: u16 = 12;
 /// HWSIM_CMD_GET_RADIO, and what it answers.
 const GET_RADIO: u8 = 6;
 const RADIO_ID: u16 = 10;
@@ -52,26 +56,43 @@ fn word(value: &[u8]) -> Option<u32> {
     value.first_chunk().map(|bytes| u32::from_ne_bytes(*bytes))
 }
 
-/// Asks the kernel.
-pub(super) fn known() -> Result<Known, String> {
-    let failed = |error: io::Error| format!("generic netlink: {error}");
-    let netlink = Netlink::open(SockProtocol::NetlinkGeneric).map_err(failed)?;
-    let request = |kind, flags, command| Message::new(kind, flags, &[command, 1, 0, 0]);
+fn request(kind: u16, flags: i32, command: u8) -> Message {
+    Message::new(kind, flags, &[command, 1, 0, 0])
+}
+
+/// The number of the module's family; `None`: there is no such module.
+fn family(netlink: &Netlink) -> io::Result<Option<u16>> {
     let name = format!("{FAMILY}\0");
     let mut family = None;
     let asked = netlink.ask(request(CONTROLLER, 0, GET_FAMILY).attribute(FAMILY_NAME, name.as_bytes()), &mut |body| {
         let of = attributes(body.get(GENERIC..).unwrap_or(&[])).find(|(kind, _)| *kind == FAMILY_ID);
         family = of.and_then(|(_, value)| value.first_chunk()).map(|bytes| u16::from_ne_bytes(*bytes));
     });
-    let family = match (asked, family) {
-        (Ok(()), Some(family)) => family,
-        (Err(error), _) if error.raw_os_error() != Some(libc::ENOENT) => return Err(failed(error)),
-        _ => {
-            return Err("this kernel has no simulated radios: the module mac80211_hwsim is not loaded\n  \
-                `modprobe mac80211_hwsim radios=N` loads it, as root; `airtcp lab` needs no module"
-                .to_owned());
-        }
+    match asked {
+        Err(error) if error.raw_os_error() != Some(libc::ENOENT) => Err(error),
+        Err(_) => Ok(None),
+        Ok(()) => Ok(family),
+    }
+}
+
+/// Makes a radio that keeps the module's own rules of this number in place of a country's.
+pub(crate) fn new_radio(rules: u32) -> io::Result<()> {
+    let netlink = Netlink::open(SockProtocol::NetlinkGeneric)?;
+    let family = family(&netlink)?.ok_or_else(|| io::Error::other("this kernel has no simulated radios"))?;
+    let radio = request(family, libc::NLM_F_ACK, NEW_RADIO);
+    netlink.change(radio.attribute(CUSTOM_REGULATION, &rules.to_ne_bytes()))
+}
+
+/// Asks the kernel.
+pub(super) fn known() -> Result<Known, String> {
+    let failed = |error: io::Error| format!("generic netlink: {error}");
+    let netlink = Netlink::open(SockProtocol::NetlinkGeneric).map_err(failed)?;
+    let Some(family) = family(&netlink).map_err(failed)? else {
+        return Err("this kernel has no simulated radios: the module mac80211_hwsim is not loaded\n  \
+            `modprobe mac80211_hwsim radios=N` loads it, as root; `airtcp lab` needs no module"
+            .to_owned());
     };
+    let name = format!("{FAMILY}\0");
     let mut has_patches = false;
     let policy = request(CONTROLLER, libc::NLM_F_DUMP, GET_POLICY).attribute(FAMILY_NAME, name.as_bytes());
     let mut found = [false; PATCHES.len()];

@@ -112,6 +112,9 @@ pub(crate) fn run(plan: &Plan, guests_plan: &Guests) -> Result<ExitCode, Stop> {
     for ap in cell.aps() {
         air.mac.want_damaged(RadioId(count16(ap)), cell.radios[ap].retry_out.is_some());
     }
+    for (place, _) in cell.radios.iter().enumerate().filter(|(_, radio)| radio.mcs.is_some()) {
+        air.mac.fix_rate(RadioId(count16(place)));
+    }
     let end = LEAD + cell.duration;
     let time = Rc::new(Cell::new(Time::ZERO));
     let mut controller = Controller::new(Radios(air, Rc::clone(&time)), NoTap, guests, Some(end + tables::TAIL));
@@ -184,7 +187,7 @@ fn tell(cell: &Lab, guests_plan: &Guests, work: &Path, security: Security) -> st
     let init = work.join("init");
     std::os::unix::fs::symlink(fs::read_link("/proc/self/exe")?, &init)?;
     let mut kernels = Vec::new();
-    let card = Card::Radio { at_5_ghz: cell.band.is_at_5_ghz() };
+    let card = Card::Radio { from_boot: !cell.band.is_at_5_ghz() };
     for (place, radio) in cell.radios.iter().enumerate() {
         let is_ap = cell.is_ap(place);
         let conf =

@@ -111,10 +111,13 @@ pub(crate) fn supplicant(cell: &Cell, ap: usize, security: Security) -> String {
 /// The script of a radio's kernel.
 pub(crate) fn script(cell: &Cell, place: usize, security: Security, program: &str) -> String {
     let radio = &cell.radios[place];
+    // The rules of a new kernel forbid access points at 5 GHz: such a radio is made here, with rules of its own.
+    let radio_5 =
+        if cell.band.is_at_5_ghz() { format!("must {program} lab-traffic new-radio\n") } else { String::new() };
     let mut text = format!(
         "W={SHARED}\nfail() {{ echo \"error $1\" > $W/{place}.part; mv $W/{place}.part $W/{place}.ready; exit 1; }}\n\
         must() {{ \"$@\" || fail \"$* failed\"; }}\n\
-        must mount -t debugfs none /sys/kernel/debug\nmust ip link set lo up\n\
+        must mount -t debugfs none /sys/kernel/debug\nmust ip link set lo up\n{radio_5}\
         must ip link set wlan0 address {}\n",
         mac(place)
     );

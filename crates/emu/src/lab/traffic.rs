@@ -16,6 +16,7 @@ use airtcp_core::units::Span;
 use nix::sys::socket::{setsockopt, sockopt};
 use serde::{Deserialize, Serialize};
 
+use crate::hwsim::new_radio;
 use crate::sys::{Offload, set_offload, tcp_info};
 use crate::um::guest_time::GuestTime;
 use crate::um::inside::now;
@@ -56,6 +57,11 @@ impl Seen {
         fs::rename(part, path)
     }
 }
+
+/// Of the rules for radio that mac80211_hwsim brings, those that allow 80 MHz from channel 36 on
+/// (`hwsim_world_regdom_custom_04`). Without them mac80211 takes no station for one of 802.11ac (net/mac80211/vht.c,
+/// `ieee80211_vht_cap_ie_to_sta_vht_cap`).
+const RULES: u32 = 3;
 
 fn sleep_until(time: GuestTime) {
     let left = time.since(now());
@@ -98,6 +104,7 @@ fn program(words: &[&str]) -> io::Result<()> {
             Ok(())
         }
         ["merge", device, timeout, defer] => merge(device, span(timeout)?, number(defer)?),
+        ["new-radio"] => new_radio(RULES),
         ["no-tso", device] => set_offload(device, Offload::Send, false),
         ["echo", port] => echo(&format!("0.0.0.0:{port}")),
         ["count", port, _, stop, _, out] => count(&format!("0.0.0.0:{port}"), time(stop)?, out),

@@ -43,8 +43,8 @@ pub(crate) enum Card {
     Net,
     /// A radio of `mac80211_hwsim`.
     Radio {
-        /// It may send at 5 GHz (`regtest=5`: the driver's own rules, for tests).
-        at_5_ghz: bool,
+        /// The kernel makes it when it boots; otherwise its script does.
+        from_boot: bool,
     },
 }
 
@@ -53,8 +53,8 @@ pub(crate) fn arguments(work: &Path, host: usize, memory: &str, init: &Path, car
     let (time, net) = sockets(work, host);
     let (device, radios, role) = match card {
         Card::Net => (1, "0", "guest"),
-        Card::Radio { at_5_ghz: false } => (29, "1", "lab-guest"),
-        Card::Radio { at_5_ghz: true } => (29, "1 mac80211_hwsim.regtest=5", "lab-guest"),
+        Card::Radio { from_boot: true } => (29, "1", "lab-guest"),
+        Card::Radio { from_boot: false } => (29, "0", "lab-guest"),
     };
     let words = [
         format!("mem={memory}"),
