@@ -1,16 +1,20 @@
-"""Real Wi-Fi stacks beside the simulation: goodput, ping and round trip of thirty-one scenarios.
+"""Real Wi-Fi stacks beside the simulation: goodput, ping, round trip and A-MPDUs of thirty-three scenarios.
 
-Usage: lab.py [--kernel VERSION|FILE] [--seeds N] [--seconds S] [--only NAME ...] [--offload] [--out FILE]
+Usage: lab.py [--kernel VERSION|FILE] [--seeds N] [--seconds S] [--only NAME ...] [--offload] [--out FILE] [--page]
 
 Each row is an example with changes: once by `airtcp lab` (tools/uml/build.py --wifi makes its kernel), once by
 `airtcp run`, with the seeds 1 to N each. A quarter of the time does not count. A figure is the mean over seeds, with
-half of its 95 % interval (Student's t). TCP's round trip is the mean over time of its smoothed one, in both. The last
-column says which means agree: goodput within 5 %, ping and TCP's round trip within 10 %. A network is encrypted in
-the stack alone: the simulation has no ciphers.
+half of its 95 % interval (Student's t). TCP's round trip is the mean over time of its smoothed one, in both. MPDUs in
+an A-MPDU are counted in the direction of the data, and of the ACKs; the pings are among them. The last column says
+which means agree: goodput within 5 %, ping, TCP's round trip and A-MPDUs within 10 %. A network is encrypted in the
+stack alone: the simulation has no ciphers.
+
+With --page the figures go to docs/validation/lab.json, in the place of those rows that were measured, and the table of
+all rows to docs/lab.md; that of the remedy goes to studies/ap-retry-out/stack.md.
 
 --offload: one and five stations, up and down, with and without receive offload at the server, or at stations that
 download. In the stack stations are always the same: they acknowledge an A-MPDU about once, whatever the row says.
-Lengths of A-MPDUs of data in place of the ping; goodput within 5 %, round trip within 15 %, lengths within 10 %.
+Lengths of A-MPDUs in place of the ping; goodput within 5 %, round trip within 15 %, lengths within 10 %.
 """
 
 from __future__ import annotations
@@ -25,6 +29,8 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import page
 
 from airtcp import stats
 
@@ -42,11 +48,19 @@ STATIONS_MERGE = (
     'wlans.wlan.station_radio.transmit={ name = "mac80211", driver = "mt76", aql = false, driver_frames = 64 }'
 )
 MINSTREL = [f'wlans.wlan.{end}_radio.rate_control="minstrel_ht"' for end in ("station", "ap")]
-LIMITS = {"goodput": 0.05, "ping": 0.1, "rtt": 0.1}
+LIMITS = {"goodput": 0.05, "ping": 0.1, "rtt": 0.1, "data": 0.1, "acks": 0.1}
 """Differences up to which stack and simulation agree, of each figure."""
-OFFLOAD_LIMITS = {"goodput": 0.05, "rtt": 0.15, "ampdu": 0.1}
+OFFLOAD_LIMITS = {"goodput": 0.05, "rtt": 0.15, "data": 0.1, "acks": 0.1}
 """The same for `--offload`."""
-HEADS = {"goodput": "goodput, Mbit/s", "ping": "ping, ms", "rtt": "TCP's, ms", "ampdu": "MPDUs in an A-MPDU"}
+HEADS = {
+    "goodput": "goodput, Mbit/s",
+    "ping": "ping, ms",
+    "rtt": "TCP's, ms",
+    "data": "MPDUs of data",
+    "acks": "of ACKs",
+}
+PAGE, DATA = page.ROOT / "docs/lab.md", page.DATA / "lab.json"
+REMEDY_PAGE = page.ROOT / "studies/ap-retry-out/stack.md"
 
 
 def mcs(number: int) -> list[str]:
@@ -105,6 +119,8 @@ SCENARIOS: dict[str, Row] = {
     "65 Mbit/s, five download": row(*FAST, *DOWN, count(5)),
     "65 Mbit/s, one downloads, stations merge": row(*FAST, *DOWN, STATIONS_MERGE),
     "65 Mbit/s, five download, stations merge": row(*FAST, *DOWN, count(5), STATIONS_MERGE),
+    "65 Mbit/s, twenty download": row(*FAST, *DOWN, count(20)),
+    "65 Mbit/s, twenty download, stations merge": row(*FAST, *DOWN, count(20), STATIONS_MERGE),
     "40 MHz, 135 Mbit/s, one uploads": row(*WIDE),
     "802.11ac, 40 MHz, 162 Mbit/s, one uploads": row(*AC),
     "minstrel_ht, 10 dB": row(*MINSTREL, snr(10)),
@@ -122,22 +138,34 @@ OFFLOAD_ROWS = [
     "65 Mbit/s, five download",
     "65 Mbit/s, one downloads, stations merge",
     "65 Mbit/s, five download, stations merge",
+    "65 Mbit/s, twenty upload",
+    "65 Mbit/s, twenty upload, server merges",
+    "65 Mbit/s, twenty download",
+    "65 Mbit/s, twenty download, stations merge",
 ]
+
+REMEDY_ROWS = [
+    "13 Mbit/s, CUBIC",
+    "13 Mbit/s, CUBIC, no small queues",
+    "13 Mbit/s, Reno",
+    "6.5 Mbit/s, CUBIC",
+]
+"""Rows that are there with the remedy, too."""
 
 
 def ampdu(folder: Path, down: bool) -> float:
-    """MPDUs in an A-MPDU of data; the stack's are those of the whole run."""
+    """MPDUs in an A-MPDU from access points, or to them; the stack's are those of the whole run."""
     import polars as pl
 
     if (radios := folder / "radios.parquet").exists():
-        table = pl.read_parquet(radios).filter((pl.col("from") == "ap") == down, pl.col("to") != "")
+        table = pl.read_parquet(radios).filter(pl.col("from").str.starts_with("ap") == down, pl.col("to") != "")
         return float(table["mpdus"].sum() / table["ampdus"].sum())
-    table = pl.read_parquet(folder / "air.parquet").filter(pl.col("name").str.starts_with("ap->") == down)
+    table = pl.read_parquet(folder / "air.parquet").filter(pl.col("name").str.starts_with("ap") == down)
     return float(table["mpdus"].sum() / table["ppdus"].sum())
 
 
 def figures(folder: Path, warmup_s: float, down: bool) -> dict[str, float]:
-    """Goodput of all uploads, the means of ping and round trip, and the length of A-MPDUs."""
+    """Goodput of all uploads, the means of ping and round trip, and the lengths of A-MPDUs."""
     # Only runs need it.
     import polars as pl
 
@@ -148,7 +176,8 @@ def figures(folder: Path, warmup_s: float, down: bool) -> dict[str, float]:
         "goodput": sum(group["goodput_bps"] for group in of["upload"]) / 1e6,
         "ping": statistics.fmean(group["rtt_mean_ms"] for group in of["ping"]),
         "rtt": statistics.fmean(series["srtt_ms"].drop_nulls().to_list()),
-        "ampdu": ampdu(folder, down),
+        "data": ampdu(folder, down),
+        "acks": ampdu(folder, not down),
     }
 
 
@@ -184,6 +213,87 @@ def agreement(runs: list[dict[str, dict[str, float]]], limits: dict[str, float])
     return found
 
 
+def head(limits: dict[str, float]) -> str:
+    cells = " | ".join(f"{HEADS[key]}: stack | simulated" for key in limits)
+    return f"| | {cells} | agree |\n|---|" + "---|---|" * len(limits) + "---|"
+
+
+def line(row: Json, limits: dict[str, float]) -> str:
+    """A row of the table."""
+    runs = row["runs"]
+    cells = [
+        shown([run[which][key] for run in runs], 2 if key == "goodput" else 1)
+        for key in limits
+        for which in ("stack", "simulated")
+    ]
+    within = agreement(runs, limits)
+    agree = "all" if all(within.values()) else ", ".join(k for k, v in within.items() if v) or "none"
+    return f"| {row['scenario']} | {' | '.join(cells)} | {agree} |"
+
+
+def table(data: Json) -> str:
+    """All rows, and how many agree."""
+    rows = data["rows"]
+    each = [agreement(row["runs"], LIMITS) for row in rows]
+    three = sum(all(within[key] for key in ("goodput", "ping", "rtt")) for within in each)
+    counts = ", ".join(f"{name} {sum(within[key] for within in each)}" for key, name in TOLD.items())
+    seeds = max(len(row["runs"]) for row in rows)
+    fewer = [row["scenario"] for row in rows if len(row["runs"]) < seeds]
+    whole = sum(all(within.values()) for within in each)
+    end = f"Of {len(rows)} rows agree: {counts}. In the first three {three} agree, in all {whole}. Seeds: 1 to {seeds}"
+    end += f", fewer in {len(fewer)} rows." if fewer else "."
+    return "\n".join([head(LIMITS), *(line(row, LIMITS) for row in rows), "", end])
+
+
+TOLD = {
+    "goodput": "goodput",
+    "ping": "ping",
+    "rtt": "TCP's round trip",
+    "data": "A-MPDUs of data",
+    "acks": "those of ACKs",
+}
+"""What the figures are called when rows are counted."""
+
+
+def remedy_table(data: Json) -> str:
+    """The access point's remedy: ping and goodput with and without it, in stack and simulation."""
+    runs = {row["scenario"]: row["runs"] for row in data["rows"]}
+    lines = [
+        "| | | ping, ms: without | with | halved | goodput, Mbit/s: without | with | kept |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for name in REMEDY_ROWS:
+        for which in ("stack", "simulated"):
+            both = [runs[name], runs[f"{name}, retry-out"]]
+            ping, goodput = ([[run[which][key] for run in each] for each in both] for key in ("ping", "goodput"))
+            halved = statistics.fmean(ping[1]) < statistics.fmean(ping[0]) / 2
+            kept = statistics.fmean(goodput[1]) >= 0.95 * statistics.fmean(goodput[0])
+            pings = f"{shown(ping[0], 1)} | {shown(ping[1], 1)} | {'yes' if halved else 'no'}"
+            goodputs = f"{shown(goodput[0], 2)} | {shown(goodput[1], 2)} | {'yes' if kept else 'no'}"
+            lines.append(f"| {name} | {which} | {pings} | {goodputs} |")
+    return "\n".join(lines)
+
+
+def written(rows: list[Json]) -> str:
+    """The data as JSON, each run in a line of its own."""
+    each = []
+    for row in rows:
+        runs = ",\n    ".join(json.dumps(run) for run in row["runs"])
+        each.append(f'  {{"scenario": {json.dumps(row["scenario"])}, "runs": [\n    {runs}\n  ]}}')
+    return '{"rows": [\n' + ",\n".join(each) + "\n]}\n"
+
+
+def put_on_page(rows: list[Json]) -> None:
+    """Puts new rows into the data, and the tables of all of them where the documentation has them."""
+    known = {row["scenario"]: row for row in json.loads(DATA.read_text())["rows"]} if DATA.exists() else {}
+    known |= {row["scenario"]: row for row in rows}
+    DATA.write_text(written([known[name] for name in SCENARIOS if name in known]))
+    data = json.loads(DATA.read_text())
+    PAGE.write_text(page.with_part(PAGE.read_text(), "stack and simulation", table(data)))
+    if all(f"{name}{with_it}" in known for name in REMEDY_ROWS for with_it in ("", ", retry-out")):
+        REMEDY_PAGE.write_text(page.with_part(REMEDY_PAGE.read_text(), "remedy", remedy_table(data)))
+
+
 def main() -> None:
     about, _, more = (__doc__ or "").partition("\n\n")
     parser = argparse.ArgumentParser(
@@ -197,26 +307,24 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=SCENARIOS, metavar="NAME", help="; ".join(SCENARIOS))
     parser.add_argument("--offload", action="store_true", help="rows of receive offload, with lengths of A-MPDUs")
     parser.add_argument("--out", type=Path, help="write the figures of each seed as JSON, after each row")
+    parser.add_argument("--page", action="store_true", help="put figures and tables where the documentation has them")
     arguments = parser.parse_args()
     rows: list[Json] = []
     limits = OFFLOAD_LIMITS if arguments.offload else LIMITS
-    print(f"| | {' | '.join(f'{HEADS[key]}: stack | simulated' for key in limits)} | agree |")
-    print("|---|" + "---|---|" * len(limits) + "---|")
+    print(head(limits))
     for name in arguments.only or (OFFLOAD_ROWS if arguments.offload else SCENARIOS):
         seeds = range(1, arguments.seeds + 1)
-        runs = [measured(name, seed, arguments.seconds, arguments.kernel) for seed in seeds]
-        cells = [
-            shown([run[which][key] for run in runs], 2 if key == "goodput" else 1)
-            for key in limits
-            for which in ("stack", "simulated")
-        ]
-        within = agreement(runs, limits)
-        print(
-            f"| {name} | {' | '.join(cells)} | {', '.join(k for k, v in within.items() if v) or 'none'} |", flush=True
+        rows.append(
+            {
+                "scenario": name,
+                "runs": [measured(name, seed, arguments.seconds, arguments.kernel) for seed in seeds],
+            }
         )
-        rows.append({"scenario": name, "runs": runs, "agree": within})
+        print(line(rows[-1], limits), flush=True)
         if arguments.out:
-            arguments.out.write_text(json.dumps(rows, indent=1) + "\n")
+            arguments.out.write_text(written(rows))
+        if arguments.page:
+            put_on_page(rows)
 
 
 if __name__ == "__main__":

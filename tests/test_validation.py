@@ -12,7 +12,9 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "bench/kernel"), str(ROOT / "bench")]
-cells, compare, page, real, virtual = map(importlib.import_module, ("cells", "compare", "page", "real", "virtual"))
+cells, compare, lab, page, real, virtual = map(
+    importlib.import_module, ("cells", "compare", "lab", "page", "real", "virtual")
+)
 
 TEXT = page.PAGE.read_text()
 DATA = json.loads(page.CELLS.read_text())
@@ -30,6 +32,12 @@ REAL_PROGRAMS = {
 def test_the_emulator_s_page_follows_from_its_figures(name: str) -> None:
     data, table = REAL_PROGRAMS[name]
     assert page.part(real.PAGE.read_text(), name) == table(json.loads(data.read_text()))
+
+
+def test_the_laboratory_s_pages_follow_from_its_figures() -> None:
+    data = json.loads(lab.DATA.read_text())
+    assert page.part(lab.PAGE.read_text(), "stack and simulation") == lab.table(data)
+    assert page.part(lab.REMEDY_PAGE.read_text(), "remedy") == lab.remedy_table(data)
 
 
 @pytest.mark.parametrize("name", page.PARTS)
