@@ -3,8 +3,8 @@
 //!
 //! **A-MPDUs** are formed of frames of one receiver and one identifier, within the Block Ack window and the limits of
 //! [`Aggregation`](airtcp_core::wifi::Aggregation), as many ahead as it says. What fails goes back to its place in the queue and out
-//! in a later A-MPDU; an A-MPDU that nothing answers is repeated whole, along its series of rates. That is the series of the frame that
-//! came last: drivers ask for the rates when they form an A-MPDU, and of earlier frames they may be old.
+//! in a later A-MPDU; an A-MPDU that nothing answers is repeated whole, along its series of rates. That is the series of the newest
+//! frame that waits: drivers ask for the rates when they form an A-MPDU, and of earlier frames they may be old.
 //! [`Retries`](airtcp_core::wifi::Retries) limits both. A frame that tests a rate goes alone. All this is as in
 //! ath9k (drivers/net/wireless/ath/ath9k/xmit.c of Linux 6.12, `ath_tx_form_aggr`, `ath_set_rates`).
 //!
