@@ -6,13 +6,17 @@ to read. Without it the tests of what is said remain.
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
+import sys
 from pathlib import Path
 
+import pandas as pd
+import polars as pl
 import pytest
 
-from airtcp import realtime
+from airtcp import Results, realtime
 from conftest import AIRTCP
 from wifi_kernels import missing
 
@@ -35,6 +39,27 @@ else:
     while time.monotonic() < end:
         own.send(bytes(1250 if is_slow else 1 << 16))
         time.sleep(0.01 if is_slow else 0)
+"""
+
+REMOVE = """
+import socket, struct, sys
+own = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 16)
+def attribute(number, value):
+    return struct.pack("HH", 4 + len(value), number) + value + bytes(-len(value) % 4)
+def ask(family, command, attributes):
+    body = struct.pack("BBH", command, 1, 0) + attributes
+    own.send(struct.pack("IHHII", 16 + len(body), family, 5, 1, 0) + body)
+    return own.recv(65536)
+answer = ask(16, 3, attribute(2, b"MAC80211_HWSIM\\0"))
+at = 20
+while True:
+    length, number = struct.unpack_from("HH", answer, at)
+    if number == 1:
+        break
+    at += length + -length % 4
+own.recv(65536)
+family = struct.unpack_from("H", answer, at + 4)[0]
+print("removed", struct.unpack_from("i", ask(family, 5, attribute(10, struct.pack("I", int(sys.argv[1])))), 16)[0])
 """
 
 HEAD = """#!/bin/sh
@@ -73,12 +98,13 @@ def hwsim(*more: str | Path) -> subprocess.CompletedProcess[str]:
 def boot(work: Path, script: str, radios: int = 3) -> str:
     """Runs a script as the first process of a kernel with radios, in virtual time, and returns what it wrote."""
     (work / "talk.py").write_text(TALK)
+    (work / "remove.py").write_text(REMOVE)
     init = work / "init"
     init.write_text(HEAD.format(work=work, airtcp=AIRTCP) + script + "\necho o > /proc/sysrq-trigger\nsleep 60\n")
     init.chmod(0o755)
     (work / "said").touch()
     words = (
-        f"mem=256M root=/dev/root rootfstype=hostfs hostfs=/ ro init={init} time-travel=inf-cpu con=null "
+        f"mem=512M root=/dev/root rootfstype=hostfs hostfs=/ ro init={init} time-travel=inf-cpu con=null "
         f"con0=null,fd:1 panic=-1 loglevel=4 mac80211_hwsim.radios={radios} uml_dir={work}/ umid=guest"
     )
     kernel = realtime.kernel(realtime.WIFI).kernel
@@ -125,11 +151,73 @@ def test_mistakes_are_said(arguments: list[str | Path], message: str) -> None:
     assert (done.returncode, message in done.stderr) == (2, True), done.stderr
 
 
+STAND_IN = """#!{python}
+import json, os, sys
+plan = json.load(os.fdopen(int(sys.argv[2])))
+if plan["record"]:
+    texts = [json.dumps(["sta[0]"]).encode(), json.dumps(["ap"]).encode()]
+    numbers = [(7).to_bytes(8, sys.byteorder)] * 2
+    at, columns = 0, []
+    kinds = zip(("from", "to", "ppdus", "mpdus"), ("str", "str", "u8", "u8"), texts + numbers)
+    with open(plan["record"] + "/columns.bin", "wb") as out:
+        for name, kind, data in kinds:
+            out.write(data)
+            columns.append({{"name": name, "kind": kind, "at": at, "bytes": len(data)}})
+            at += len(data)
+    with open(plan["record"] + "/lots.jsonl", "w") as out:
+        print(json.dumps({{"table": "radios", "rows": 1, "columns": columns}}), file=out)
+    row = {{"from": "sta[0]", "to": "ap", "ppdus": 7, "mpdus": 7, "mpdus_failed": 0, "ampdus": 7, "given_up": 0}}
+    summary = {{"seed": 5, "end_s": 2.0, "warmup_s": 0.0, "groups": [], "links": [], "air": []}}
+    summary["radios"] = [{{**row, "rate_mean_bps": 13e6, "airtime_ratio": 0.5}}]
+    meanings = {{"radios": {{"about": "", "columns": {{column["name"]: "of it" for column in columns}}}}}}
+    emu = {{"validity": "valid", "driver": {{"wall_s": 2.0}}, "hosts": {{"ap": {{}}, "sta[0]": {{}}}}}}
+    output = {{"summary": summary, "events": 1, "packets_delivered": 1, "simulated_s": 2.0, "meanings": meanings}}
+    json.dump({{**output, "emu": emu}}, open(plan["record"] + "/output.json", "w"))
+sys.exit({code})
+"""
+"""In place of the program: what it leaves, and its exit code."""
+
+
+@pytest.mark.parametrize(("source", "code"), [("scenario", 0), ("scenario", 1), ("wmediumd", 0)])
+def test_what_was_sent_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, code: int) -> None:
+    program = tmp_path / "stand-in"
+    program.write_text(STAND_IN.format(python=sys.executable, code=code))
+    program.chmod(0o755)
+    monkeypatch.setenv("AIRTCP_EMU", str(program))
+    (tmp_path / "two.cfg").write_text('ifaces : { ids = [ "02:00:00:00:00:00", "02:00:00:00:01:00" ]; };\n')
+    air = [EXAMPLE] if source == "scenario" else ["--wmediumd", tmp_path / "two.cfg"]
+    done = hwsim(*air, "--out", tmp_path / "run")
+    assert (done.returncode, f"results in {tmp_path / 'run'}" in done.stderr) == (code, True), done.stderr
+    kept = Results.load(tmp_path / "run")
+    assert kept["radios"].collect().to_dicts() == [{"from": "sta[0]", "to": "ap", "ppdus": 7, "mpdus": 7}]
+    assert kept.manifest["scenario"]["name"] == ("lab-upload" if source == "scenario" else "two")
+    assert kept.manifest["real_time"] == {"validity": "valid", "hosts": ["ap", "sta[0]"]}
+    assert pd.read_parquet(tmp_path / "run" / "radios.parquet")["ppdus"].tolist() == [7]
+    for command in (["compare", tmp_path / "run"], ["compare", tmp_path / "run", tmp_path / "run"]):
+        shown = subprocess.run([AIRTCP, *command], capture_output=True, text=True, check=True).stdout
+        assert "sta[0] to ap" in shown
+        assert "13.0" in shown
+    assert subprocess.run([AIRTCP, "verify", tmp_path / "run"], capture_output=True, check=False).returncode == 0
+    plot = ["plot", "--out", tmp_path / "plot.png"]
+    for others in (["report"], plot, [*plot, tmp_path / "run"]):
+        done = subprocess.run([AIRTCP, *others, tmp_path / "run"], capture_output=True, text=True, check=False)
+        assert (done.returncode, "left no table 'flows'; `airtcp compare`" in done.stderr) == (2, True), done.stderr
+
+
+def test_without_a_folder_nothing_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "stand-in"
+    program.write_text(STAND_IN.format(python=sys.executable, code=0))
+    program.chmod(0o755)
+    monkeypatch.setenv("AIRTCP_EMU", str(program))
+    assert hwsim(EXAMPLE).returncode == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["stand-in"]
+
+
 @needs_kernel
 def test_a_scenario_is_the_medium_of_real_radios(tmp_path: Path) -> None:
     """TCP over 13 Mbit/s with three in ten MPDUs damaged. `airtcp lab`, a kernel for each radio, has 7.1 Mbit/s."""
     script = f"""
-medium {EXAMPLE}
+medium {EXAMPLE} --out kept
 network
 ip netns exec n1 iw dev wlan1 set bitrates ht-mcs-2.4 1 lgi-2.4
 iw dev wlan0 set bitrates ht-mcs-2.4 1 lgi-2.4
@@ -151,6 +239,43 @@ kill -INT $M; wait $M; echo ended $?
     assert mpdus / ppdus > 2
     # Beside errors there are collisions with acknowledgements of TCP.
     assert 0.28 < failed / mpdus < 0.4
+    kept = pl.read_parquet(tmp_path / "kept" / "radios.parquet")
+    (own,) = kept.filter(pl.col("from") == "sta[0]", pl.col("to") == "ap").iter_rows(named=True)
+    assert (own["ppdus"], own["mpdus"] + own["frames"], own["mpdus_failed"]) == (ppdus, mpdus, failed)
+    about = json.loads((tmp_path / "kept" / "emu.json").read_text())
+    assert about["hosts"]["sta[0]"] == {"address": "02:00:00:00:01:00", "phy": "phy1", "vanished_s": None}
+    assert (about["has_patches"], about["messages"]["malformed"]) == (True, 0)
+    shown = subprocess.run([AIRTCP, "compare", tmp_path / "kept"], capture_output=True, text=True, check=True).stdout
+    assert "sta[0] to ap" in shown
+
+
+@needs_kernel
+def test_radios_that_vanish_are_said(tmp_path: Path) -> None:
+    ids = ", ".join(f'"02:00:00:00:0{n}:00"' for n in range(2))
+    (tmp_path / "air.cfg").write_text(f"ifaces : {{ ids = [ {ids} ]; }};\n")
+    script = """
+medium --wmediumd air.cfg --out kept
+network
+pings before
+python3 remove.py 0
+sleep 1
+grep -c vanished said
+pings after
+kill -0 $M && echo lives 1
+ip netns del n1; sleep 0.5
+python3 remove.py 1
+wait $M; echo ended $?
+"""
+    out = boot(tmp_path, script)
+    assert re.findall(r"^removed (-?\d+)$", out, re.MULTILINE) == ["0", "0"], out
+    assert [found(out, what) for what in ("before", "after", "lives", "ended")] == [5, 0, 1, 1]
+    said = (tmp_path / "said").read_text()
+    assert "airtcp: the radio of 02:00:00:00:00:00 has vanished" in said
+    assert "error: all radios of this medium have vanished" in said
+    assert "could not be read" not in said
+    hosts = json.loads((tmp_path / "kept" / "emu.json").read_text())["hosts"]
+    assert 0 < hosts["02:00:00:00:00:00"]["vanished_s"] < hosts["02:00:00:00:01:00"]["vanished_s"]
+    assert json.loads((tmp_path / "kept" / "manifest.json").read_text())["scenario"]["name"] == "air"
 
 
 @needs_kernel

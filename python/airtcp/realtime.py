@@ -170,11 +170,7 @@ class Session:
         self._work: Path | None = None
         record: dict[str, Any] | None = None
         if folder is not None:
-            self._work = folder.work / "raw"
-            try:
-                self._work.mkdir()
-            except OSError as error:
-                raise ResultsError(f"cannot write results to {folder.path}: {error.strerror}") from error
+            self._work = _raw(folder)
             capture = str(folder.capture) if plan.capture else None
             record = {"folder": str(self._work), "capture": capture, "snaplen": plan.snaplen}
         self._started = time.time()
@@ -212,47 +208,10 @@ class Session:
         """
         if self._folder is None or self._work is None or not (self._work / "output.json").exists():
             return None
-        results = self._results()
-        try:
-            shutil.rmtree(self._work)
-            (self._folder.work / EMU).write_text(json.dumps(self._emu, indent=2) + "\n", encoding="utf-8")
-        except OSError as error:
-            raise ResultsError(f"cannot write results to {self._folder.path}: {error.strerror}") from error
-        self._folder.commit(results)
-        return results
-
-    def _results(self) -> Results:
-        from airtcp import results
-        from airtcp.execution import manifest_of
-
-        assert self._work is not None
-        output = json.loads((self._work / "output.json").read_bytes())
-        self._emu: dict[str, Any] = output["emu"]
-        tables = frames(self._work)
-        meanings = {name: about["columns"] for name, about in output["meanings"].items() if name in tables}
         scenario = json.loads(self._plan.checked.to_json())
-        counted = {"events": output["events"], "packets_delivered": output["packets_delivered"]}
-        head = {
-            "name": scenario["name"],
-            "seed": scenario["seed"],
-            "airtcp_version": _airtcp.__version__,
-            "status": "complete",
-            "duration_s": output["simulated_s"],
-        }
-        manifest = manifest_of(
-            head=head,
-            scenario=scenario,
-            snaplen=self._plan.snaplen if self._plan.capture else None,
-            simulated_s=output["simulated_s"],
-            started=self._started,
-            wall_s=self._emu["driver"]["wall_s"],
-            counted=counted,
-            frames=tables,
-            meanings=meanings,
+        return _commit(
+            self._folder, self._work, scenario, self._started, self._plan.snaplen if self._plan.capture else None
         )
-        manifest["real_time"] = {"validity": self._emu["validity"], "hosts": sorted(self._emu["hosts"])}
-        summary = {**head, **output["summary"]}
-        return results.Results(manifest, summary, {name: table.lazy() for name, table in tables.items()})
 
 
 def frames(work: Path) -> dict[str, pl.DataFrame]:
@@ -338,12 +297,22 @@ def begin(
     return _begin("run", text, stdout, stderr)
 
 
-def medium(wanted: Medium) -> int:
-    """Is the medium of this kernel's simulated radios until a signal comes or its time is over; returns the exit code.
+def medium(wanted: Medium, folder: Folder | None = None) -> tuple[int, Results | None]:
+    """Is the medium of this kernel's simulated radios until a signal comes or its time is over.
+
+    Args:
+        wanted: the medium.
+        folder: where results go; `None`: nowhere.
+
+    Returns:
+        The exit code, and what is kept: `None` if it did not get so far.
 
     Raises:
+        ResultsError: results cannot be written.
         RunError: the program is missing.
     """
+    raw = None if folder is None else _raw(folder)
+    started = time.time()
     text = {
         "scenario": None if wanted.checked is None else wanted.checked.to_json(),
         "wmediumd": wanted.wmediumd,
@@ -351,6 +320,7 @@ def medium(wanted: Medium) -> int:
         "seed": wanted.seed,
         "radios": wanted.radios,
         "for_s": wanted.for_s,
+        "record": None if raw is None else str(raw),
         "quiet": wanted.quiet,
         "parent": os.getpid(),
     }
@@ -368,7 +338,71 @@ def medium(wanted: Medium) -> int:
         for number, handler in before.items():
             signal.signal(number, handler)
         child.kill()
-    return code if code >= 0 else 128 - code
+    code = code if code >= 0 else 128 - code
+    if folder is None or raw is None or not (raw / "output.json").exists():
+        return code, None
+    if wanted.checked is not None:
+        scenario = json.loads(wanted.checked.to_json())
+    else:
+        scenario = {"name": Path(wanted.file).stem, "seed": wanted.seed, "wmediumd": wanted.wmediumd}
+    return code, _commit(folder, raw, scenario, started)
+
+
+def _raw(folder: Folder) -> Path:
+    """Where the program leaves what it has, in a folder of results."""
+    raw = folder.work / "raw"
+    try:
+        raw.mkdir()
+    except OSError as error:
+        raise ResultsError(f"cannot write results to {folder.path}: {error.strerror}") from error
+    return raw
+
+
+def _commit(folder: Folder, raw: Path, scenario: dict[str, Any], started: float, snaplen: int | None = None) -> Results:
+    """Turns what the program has left into results in the folder.
+
+    Args:
+        folder: of the results.
+        raw: what it has left; it is removed.
+        scenario: what ran, with its name and seed.
+        started: when, seconds since 1970.
+        snaplen: bytes of each packet that its capture keeps; `None`: it has none.
+    """
+    from airtcp import results
+    from airtcp.execution import manifest_of
+
+    output = json.loads((raw / "output.json").read_bytes())
+    emu: dict[str, Any] = output["emu"]
+    tables = frames(raw)
+    meanings = {name: about["columns"] for name, about in output["meanings"].items() if name in tables}
+    head = {
+        "name": scenario["name"],
+        "seed": scenario["seed"],
+        "airtcp_version": _airtcp.__version__,
+        "status": "complete",
+        "duration_s": output["simulated_s"],
+    }
+    manifest = manifest_of(
+        head=head,
+        scenario=scenario,
+        snaplen=snaplen,
+        simulated_s=output["simulated_s"],
+        started=started,
+        wall_s=emu["driver"]["wall_s"],
+        counted={"events": output["events"], "packets_delivered": output["packets_delivered"]},
+        frames=tables,
+        meanings=meanings,
+    )
+    manifest["real_time"] = {"validity": emu["validity"], "hosts": sorted(emu["hosts"])}
+    summary = {**head, **output["summary"]}
+    made = results.Results(manifest, summary, {name: table.lazy() for name, table in tables.items()})
+    try:
+        shutil.rmtree(raw)
+        (folder.work / EMU).write_text(json.dumps(emu, indent=2) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise ResultsError(f"cannot write results to {folder.path}: {error.strerror}") from error
+    folder.commit(made)
+    return made
 
 
 def _begin(

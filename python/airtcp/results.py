@@ -146,6 +146,19 @@ class Results(Mapping[str, pl.LazyFrame]):
         """Meaning and unit of a column."""
         return str(self.manifest["tables"][table]["columns"][column])
 
+    def check_tables(self, *names: str) -> None:
+        """Looks for tables that a simulation writes, with or without rows. Kernels write those that they can fill.
+
+        Raises:
+            ResultsError: one is missing.
+        """
+        for name in names:
+            if name not in self.tables:
+                whose = "kernels ran in it, and left" if "real_time" in self.manifest else "it has"
+                raise ResultsError(
+                    f"{self.path or self.name}: {whose} no table {name!r}; `airtcp compare` shows what there is"
+                )
+
     @property
     def name(self) -> str:
         """Name of the scenario."""

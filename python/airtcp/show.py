@@ -73,6 +73,14 @@ AIR: Final = (
     Measure("reorder_timeouts", "overdue", "holes"),
     Measure("lost", "lost", "packets"),
 )
+RADIO: Final = (
+    Measure("rate_mean_bps", "MAC rate", "Mbit/s", 1e-6, 1),
+    Measure("airtime_ratio", "airtime", "%", 100, 1),
+    Measure("ppdus", "PPDUs"),
+    Measure("mpdus_per_ampdu", "aggregate", "MPDUs", 1, 1),
+    Measure("failed_ratio", "MPDUs failed", "%", 100, 2),
+    Measure("given_up", "given up", "MPDUs"),
+)
 # Shown only if not zero.
 EVENTS: Final = {
     *("transfers", "marked", "lost_packets"),
@@ -107,6 +115,8 @@ def _table(title: str, rows: Sequence[Row], name: str, measures: Sequence[Measur
 
 def groups(results: Results) -> list[Row]:
     """The groups of the summary, with the mean cwnd of their recorded flows."""
+    if not results.summary["groups"]:
+        return []
     mean = (
         results.flow_series.filter(pl.col("time_s") >= results.summary["warmup_s"])
         .join(results.flows.select("flow", "group"), on="flow", maintain_order="left")
@@ -142,6 +152,19 @@ def main_air(results: Results) -> list[Row]:
         if row["ppdus"]
     ]
     return sorted(used, key=lambda row: row["airtime"] or 0.0, reverse=True)[:LINKS_SHOWN]
+
+
+def main_radios(results: Results) -> dict[str, Row]:
+    """Radios of kernels and those they have sent to, by name: who used the air most comes first."""
+    rows = sorted(results.summary.get("radios", []), key=lambda row: row["airtime_ratio"] or 0.0, reverse=True)
+    return {
+        f"{row['from']} to {row['to'] or 'all'}": {
+            **row,
+            "mpdus_per_ampdu": row["mpdus"] / row["ampdus"] if row["ampdus"] else None,
+            "failed_ratio": row["mpdus_failed"] / row["mpdus"] if row["mpdus"] else None,
+        }
+        for row in rows[:LINKS_SHOWN]
+    }
 
 
 def overview(results: Results) -> list[Table]:
@@ -182,6 +205,13 @@ def comparison(runs: Sequence[Results]) -> Table:
         table.add_section()
         table.add_row("[bold]in the air[/]", *(escape(row.get("name", "-")) for row in air))
         _add(table, AIR, air)
+    radios = [main_radios(results) for results in runs]
+    if all(radios):
+        for name in dict.fromkeys(name for each in radios for name in each):
+            pair = [each.get(name, {}) for each in radios]
+            table.add_section()
+            table.add_row("[bold]radio[/]", *(escape(name) if row else "-" for row in pair))
+            _add(table, RADIO, pair)
     for rows in _side_by_side([groups(results) for results in runs]):
         table.add_section()
         table.add_row("[bold]flows[/]", *(escape(row.get("group", "-")) for row in rows))

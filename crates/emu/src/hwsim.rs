@@ -14,19 +14,22 @@ use airtcp_core::units::{Span, Time};
 use airtcp_core::wifi::RadioId;
 use airtcp_core::wifi::phy::Standard;
 use airtcp_hwsim::frame::Address;
+use airtcp_hwsim::netlink::numbered;
 use airtcp_hwsim::{Air, Conversation, wmediumd};
 use airtcp_sim::scenario::Scenario;
 use nix::poll::{PollFd, PollFlags, ppoll};
-use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
-use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::time::{TimeSpec, TimeValLike};
+use serde_json::{Map, Value, json};
 
 use crate::Stop;
 use crate::clock::{Clock, Monotonic, Urgency};
 use crate::lab::cell::{medium, only_channel};
 use crate::plan::MediumPlan;
+use crate::radios::Radios;
 use crate::run::end_with;
-use crate::watch::Histogram;
+use crate::signals;
+use crate::store::{OUTPUT, Store, meanings};
+use crate::watch::{Histogram, Validity, at_a_glance};
 
 pub(crate) use link::new_radio;
 use link::{Came, Known, Link, known, refused};
@@ -46,42 +49,96 @@ struct Wanted {
     /// By place.
     names: Vec<String>,
     addresses: Vec<Address>,
+    seed: u64,
     notes: Vec<String>,
 }
 
 /// Is the medium of this kernel's radios until it is told to end, or its time is over.
 pub(crate) fn run(plan: &MediumPlan) -> Result<ExitCode, Stop> {
     end_with(plan.parent)?;
-    let Wanted { air, names, addresses, notes } = wanted(plan).map_err(Stop::bad_input)?;
+    let Wanted { air, names, addresses, seed, notes } = wanted(plan).map_err(Stop::bad_input)?;
     let known = known().map_err(Stop::bad_input)?;
-    let link = Link::open().map_err(|error| Stop::failure(format!("a socket of generic netlink: {error}")))?;
-    let mut caught = SigSet::empty();
-    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
-        caught.add(signal);
-    }
-    let signals = sigprocmask(SigmaskHow::SIG_BLOCK, Some(&caught), None)
-        .and_then(|()| SignalFd::with_flags(&caught, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK))
-        .map_err(|error| Stop::failure(error.desc()))?;
+    let link = Link::open(&known).map_err(|error| Stop::failure(format!("a socket of generic netlink: {error}")))?;
+    let signals = signals::caught(&[]).map_err(|error| Stop::failure(error.desc()))?;
     Urgency::ask();
-    let mut live = Live::new(Conversation::new(air, &addresses, known.module), link);
+    let mut live = Live::new(Conversation::new(air, &addresses, known.module), names, link);
     live.register().map_err(Stop::bad_input)?;
     if !plan.quiet {
         notes.iter().for_each(|note| eprintln!("airtcp: {note}"));
-        tell(&names, &addresses, &known);
+        tell(&live.names, &addresses, &known);
     }
-    live.run(plan.for_s.map(Span::from_secs_f64), signals.as_fd());
+    let has_radios = live.run(plan.for_s.map(Span::from_secs_f64), signals.as_fd());
     if !plan.quiet {
-        print!("{}", live.table(&names));
+        print!("{}", live.table());
     }
     live.warnings().iter().for_each(|warning| eprintln!("airtcp: {warning}"));
-    Ok(ExitCode::SUCCESS)
+    keep(plan, &live, &addresses, &known, seed)
+        .map_err(|error| Stop::failure(format!("cannot write tables: {error}")))?;
+    if has_radios {
+        return Ok(ExitCode::SUCCESS);
+    }
+    Err(Stop::failure("all radios of this medium have vanished: they were removed, or mac80211_hwsim was unloaded"))
+}
+
+/// Writes down what was sent, and how well time was kept.
+fn keep(plan: &MediumPlan, live: &Live, addresses: &[Address], known: &Known, seed: u64) -> std::io::Result<()> {
+    let Some(folder) = &plan.record else { return Ok(()) };
+    let lasted = live.clock.now().since(Time::ZERO);
+    let names: Vec<&str> = live.names.iter().map(String::as_str).collect();
+    let radios = Radios::of(&live.own.air.mac, &names, lasted);
+    let hosts = live.names.iter().zip(addresses).zip(&live.gone_at).map(|((name, address), gone_at)| {
+        let phy = known.radios.iter().find(|(own, _)| own == address).map(|(_, phy)| phy.as_str());
+        let gone_s = gone_at.map(|at| at.as_secs_f64());
+        (name.clone(), json!({ "address": written(*address), "phy": phy, "vanished_s": gone_s }))
+    });
+    let counts = live.own.counts;
+    let about = json!({
+        "validity": live.validity(),
+        "reasons": live.warnings(),
+        "stack": "mac80211_hwsim of this machine on airtcp's medium",
+        "has_patches": known.module.has_patches,
+        "lateness": at_a_glance(&live.late),
+        "driver": { "wall_s": lasted.as_secs_f64() },
+        "messages": {
+            "frames": counts.frames,
+            "of_unknown_radios": counts.unknown,
+            "malformed": counts.malformed,
+            "sent": counts.sent,
+            "refused": counts.refused,
+            "overruns": live.overruns,
+        },
+        "hosts": hosts.collect::<Map<String, Value>>(),
+    });
+    let summary = json!({
+        "seed": seed,
+        "end_s": lasted.as_secs_f64(),
+        "warmup_s": 0.0,
+        "groups": [],
+        "links": [],
+        "air": [],
+        "radios": radios.summary(),
+    });
+    let tables = [radios.table()];
+    let all = json!({
+        "summary": summary,
+        "events": counts.frames,
+        "packets_delivered": counts.sent,
+        "simulated_s": lasted.as_secs_f64(),
+        "meanings": meanings(&tables),
+        "emu": about,
+    });
+    let mut store = Store::begin(folder)?;
+    store.add(&tables)?;
+    store.end()?;
+    std::fs::write(folder.join(OUTPUT), serde_json::to_vec(&all)?)
 }
 
 fn wanted(plan: &MediumPlan) -> Result<Wanted, String> {
     if let Some(text) = &plan.wmediumd {
         let read = wmediumd::read(text, plan.seed).map_err(|why| format!("{}: {why}", plan.file))?;
         let names = read.addresses.iter().map(|address| written(*address)).collect();
-        return Ok(Wanted { air: Air::of_equals(&read.setup), names, addresses: read.addresses, notes: read.notes });
+        let air = Air::of_equals(&read.setup);
+        return Ok(Wanted { air, names, addresses: read.addresses, seed: plan.seed, notes: read.notes });
     }
     let scenario = plan.scenario.as_deref().unwrap_or_default();
     let scenario = Scenario::parse_json(scenario, &plan.file, &[]).map_err(|error| error.to_string())?;
@@ -96,12 +153,7 @@ fn wanted(plan: &MediumPlan) -> Result<Wanted, String> {
             ));
         }
     }
-    // As the module numbers its radios.
-    let numbered = |place: usize| {
-        let [high, low] = u16::try_from(place).unwrap_or(u16::MAX).to_be_bytes();
-        [0x02, 0, 0, high, low, 0]
-    };
-    let mut addresses: Vec<Address> = (0..names.len()).map(numbered).collect();
+    let mut addresses: Vec<Address> = (0..).take(names.len()).map(numbered).collect();
     for (name, address) in &plan.radios {
         let Some(place) = names.iter().position(|own| own == name) else {
             return Err(format!("--radio {name}={address}: no such radio; there are {}", names.join(", ")));
@@ -117,7 +169,8 @@ fn wanted(plan: &MediumPlan) -> Result<Wanted, String> {
             ));
         }
     }
-    Ok(Wanted { air: Air::new(&medium(&spec, channel)), names, addresses, notes: Vec::new() })
+    let air = Air::new(&medium(&spec, channel));
+    Ok(Wanted { air, names, addresses, seed: spec.seed, notes: Vec::new() })
 }
 
 fn written(address: Address) -> String {
@@ -145,6 +198,10 @@ fn tell(names: &[String], addresses: &[Address], known: &Known) {
 /// A medium under way.
 struct Live {
     own: Conversation,
+    /// Of radios, by place.
+    names: Vec<String>,
+    /// When each was found to have vanished.
+    gone_at: Vec<Option<Time>>,
     link: Link,
     clock: Monotonic,
     late: Histogram,
@@ -153,8 +210,9 @@ struct Live {
 }
 
 impl Live {
-    fn new(own: Conversation, link: Link) -> Live {
-        Live { own, link, clock: Monotonic::start(), late: Histogram::default(), overruns: 0 }
+    fn new(own: Conversation, names: Vec<String>, link: Link) -> Live {
+        let gone_at = vec![None; names.len()];
+        Live { own, names, gone_at, link, clock: Monotonic::start(), late: Histogram::default(), overruns: 0 }
     }
 
     /// Registers, and waits until the kernel has agreed.
@@ -177,11 +235,36 @@ impl Live {
         }
     }
 
-    /// Until a signal comes, or its time is over.
-    fn run(&mut self, duration: Option<Span>, signals: BorrowedFd<'_>) {
+    /// Until a signal comes, or its time is over. False: all its radios have vanished before.
+    fn run(&mut self, duration: Option<Span>, signals: BorrowedFd<'_>) -> bool {
         let end = duration.map_or(Time::NEVER, |duration| self.clock.now() + duration);
         while self.clock.now() < end && !self.sleep_until_next(end, signals) {
             self.turn();
+            while let Some(radio) = self.own.take_gone() {
+                self.has_gone(radio);
+            }
+            if self.gone_at.iter().all(Option::is_some) {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn has_gone(&mut self, radio: RadioId) {
+        let (Some(at), Some(name)) = (self.gone_at.get_mut(radio.index()), self.names.get(radio.index())) else {
+            return;
+        };
+        *at = Some(self.clock.now());
+        eprintln!("airtcp: the radio of {name} has vanished: nothing reaches it, and it sends no more");
+    }
+
+    fn validity(&self) -> Validity {
+        if self.overruns > 0 {
+            Validity::Invalid
+        } else if self.late.per_mille(990) > LATE {
+            Validity::Strained
+        } else {
+            Validity::Valid
         }
     }
 
@@ -241,8 +324,8 @@ impl Live {
     }
 
     /// Who has sent how much to whom.
-    fn table(&self, names: &[String]) -> String {
-        let mac = &self.own.air.mac;
+    fn table(&self) -> String {
+        let (mac, names) = (&self.own.air.mac, &self.names);
         let name = |radio: RadioId| names.get(radio.index()).map_or("all or nobody", String::as_str);
         let width = names.iter().map(String::len).max().unwrap_or(0).max(13);
         let mut text = format!(

@@ -13,12 +13,13 @@ use nix::fcntl::OFlag;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sched::{CloneFlags, unshare};
-use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, sigprocmask};
-use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::signal::{Signal, kill};
+use nix::sys::signalfd::SignalFd;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 
+use crate::signals;
 use crate::sys::{Before, Processors, inherited, keep_to};
 
 /// What the driver tells init.
@@ -97,14 +98,8 @@ fn start(plan: RawFd) -> Result<Init, String> {
     let plan: InitPlan = serde_json::from_str(&json).map_err(|error| error.to_string())?;
     let orders = inherited(plan.orders).map_err(text)?;
     let reports = File::from(inherited(plan.reports).map_err(text)?);
-    let mut caught = SigSet::empty();
-    for signal in [Signal::SIGCHLD, Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGQUIT] {
-        caught.add(signal);
-    }
     // Before the first child, so that none of them ends unseen.
-    sigprocmask(SigmaskHow::SIG_BLOCK, Some(&caught), None).map_err(|error| error.to_string())?;
-    let signals = SignalFd::with_flags(&caught, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
-        .map_err(|error| error.to_string())?;
+    let signals = signals::caught(&[Signal::SIGCHLD, Signal::SIGQUIT]).map_err(|error| error.to_string())?;
     own_files(&plan)?;
     let mut order = [0];
     if nix::unistd::read(&orders, &mut order) != Ok(1) || order[0] != GO {

@@ -123,6 +123,8 @@ pub(crate) struct MediumPlan {
     pub(crate) radios: Vec<(String, String)>,
     /// It ends after this many seconds; `None`: with a signal.
     pub(crate) for_s: Option<f64>,
+    /// A folder for tables, for whoever started this to take away.
+    pub(crate) record: Option<PathBuf>,
     /// Says nothing but errors and warnings.
     pub(crate) quiet: bool,
     /// The process that started this one, and with which it ends.

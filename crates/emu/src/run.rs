@@ -13,8 +13,8 @@ use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::prctl::set_pdeathsig;
-use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
-use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::signal::Signal;
+use nix::sys::signalfd::SignalFd;
 use nix::sys::time::{TimeSpec, TimeValLike};
 use nix::unistd::{getppid, pipe2};
 
@@ -29,6 +29,7 @@ use crate::init::{END, GO, InitPlan, Program};
 use crate::net::can_have_v6;
 use crate::plan::Plan;
 use crate::report::{CommandReport, HostReport, Report, processor_time};
+use crate::signals;
 use crate::space::{Host, HostPlan, become_root, no_tun};
 use crate::state::{State, StateHost};
 use crate::store::{OUTPUT, Store, meanings};
@@ -223,13 +224,7 @@ impl<'a> Live<'a> {
             let what = what.to_owned();
             move |error: std::io::Error| Stop::failure(format!("{what}: {error}"))
         };
-        let mut caught = SigSet::empty();
-        for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGCHLD] {
-            caught.add(signal);
-        }
-        let blocked = sigprocmask(SigmaskHow::SIG_BLOCK, Some(&caught), None)
-            .and_then(|()| SignalFd::with_flags(&caught, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK));
-        let signals = blocked.map_err(|error| Stop::failure(error.desc()))?;
+        let signals = signals::caught(&[Signal::SIGCHLD]).map_err(|error| Stop::failure(error.desc()))?;
         let mut store = None;
         if let Some(record) = &plan.record {
             store = Some(Store::begin(&record.folder).map_err(failed("cannot write tables"))?);

@@ -34,6 +34,15 @@ pub(crate) fn attach_tun(file: &File, name: &str) -> io::Result<()> {
     Ok(())
 }
 
+/// From now on a socket of netlink hears what the kernel tells this group, too.
+pub(crate) fn join_group(socket: &OwnedFd, group: u32) -> io::Result<()> {
+    let size = libc::socklen_t::try_from(size_of::<u32>()).unwrap_or(4);
+    let (level, option) = (libc::SOL_NETLINK, libc::NETLINK_ADD_MEMBERSHIP);
+    // SAFETY: the descriptor is open, and the kernel reads no more than `size` bytes of `group`, which lives until the call returns.
+    let done = unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, (&raw const group).cast(), size) };
+    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
 /// What an interface does with segments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Offload {

@@ -100,7 +100,7 @@ fn us(span: Span) -> f64 {
     span.as_secs_f64() * 1e6
 }
 
-fn at_a_glance(of: &Histogram) -> Lateness {
+pub(crate) fn at_a_glance(of: &Histogram) -> Lateness {
     let late = |k| us(of.per_mille(k));
     Lateness {
         packets: of.count(),

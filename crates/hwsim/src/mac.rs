@@ -184,6 +184,8 @@ struct Radio {
     addresses: Vec<Address>,
     wants_damaged: bool,
     has_one_rate: bool,
+    /// Its kernel has it no longer.
+    is_gone: bool,
 }
 
 /// See the module.
@@ -215,6 +217,7 @@ impl HwsimMac {
             addresses: vec![frame::address(place)],
             wants_damaged: false,
             has_one_rate: false,
+            is_gone: false,
         };
         let radios = (0..).zip(radios).map(radio).collect();
         let (out, due, traffic) = (VecDeque::new(), Vec::new(), BTreeMap::new());
@@ -231,6 +234,9 @@ impl HwsimMac {
 
     /// Frames to this address are for that radio, and no longer for another one.
     pub(crate) fn add_address(&mut self, radio: RadioId, address: Address) {
+        if self.radios[radio.index()].is_gone {
+            return;
+        }
         self.remove_address(address);
         let own = &mut self.radios[radio.index()].addresses;
         // Stations that look for networks change theirs: the oldest one goes.
@@ -248,6 +254,18 @@ impl HwsimMac {
                 place += 1;
                 *own != address || place <= LASTING_ADDRESSES
             });
+        }
+    }
+
+    /// Nobody has the radio any longer: its addresses are nobody's, and what waits in it is not sent.
+    pub(crate) fn vanish(&mut self, radio: RadioId) {
+        let r = &mut self.radios[radio.index()];
+        r.is_gone = true;
+        r.addresses.clear();
+        for queue in &mut r.queues {
+            queue.waiting.clear();
+            // The first may be on the air.
+            queue.formed.truncate(1);
         }
     }
 
@@ -494,6 +512,7 @@ impl Mac for HwsimMac {
         let Some(radio) = self.radios.get_mut(plan.from.index()) else { return };
         let Some(mut ppdu) = radio.queues[plan.ac.index()].formed.pop_front() else { return };
         let answers = plan.is_answered();
+        let is_gone = radio.is_gone;
         let place = ppdu.stage();
         let stage = ppdu.series.get(place).copied();
         if ppdu.tries[place] == 0 {
@@ -533,7 +552,7 @@ impl Mac for HwsimMac {
             false => u32::from(retries.frame_tries),
         };
         let queue = &mut radio.queues[plan.ac.index()];
-        if !outcome.answered && ppdu.tried < limit {
+        if !outcome.answered && ppdu.tried < limit && !is_gone {
             ppdu.fates.clear();
             // Receivers number what arrives: another try is another A-MPDU.
             self.ampdus = self.ampdus.wrapping_add(1);
@@ -553,7 +572,7 @@ impl Mac for HwsimMac {
             for (n, mut mpdu) in ppdu.mpdus.into_iter().enumerate() {
                 let is_acked = answers && outcome.answered && fates.get(n) == Some(&Fate::Whole);
                 // [IEEE80211-10.3.4.4-1]
-                if answers && !is_acked && ppdu.in_session && mpdu.retries < retries.software {
+                if answers && !is_acked && ppdu.in_session && !is_gone && mpdu.retries < retries.software {
                     mpdu.retries = mpdu.retries.saturating_add(more);
                     queue.put_back(mpdu);
                     continue;

@@ -27,6 +27,8 @@ pub const STAGES: usize = 4;
 const FRAME: u8 = 2;
 const TX_INFO_FRAME: u8 = 3;
 /// A radio has an address, or has it no longer.
+const NEW_RADIO: u8 = 4;
+const DEL_RADIO: u8 = 5;
 const ADD_ADDRESS: u8 = 7;
 const REMOVE_ADDRESS: u8 = 8;
 
@@ -38,6 +40,7 @@ const RX_RATE: u16 = 5;
 const SIGNAL: u16 = 6;
 const TX_INFO: u16 = 7;
 const COOKIE: u16 = 8;
+const RADIO_ID: u16 = 10;
 const FREQ: u16 = 19;
 const TX_INFO_FLAGS: u16 = 21;
 const RX_RATE_FLAGS: u16 = 30;
@@ -171,6 +174,37 @@ impl Notice {
         }
         let is_new = command == ADD_ADDRESS;
         (is_new || command == REMOVE_ADDRESS).then_some(Notice { radio: radio?, address: address?, is_new })
+    }
+}
+
+/// What the module tells all who listen of its radios.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Told {
+    /// The radio of this number is there now.
+    Came(u32),
+    /// It is there no longer.
+    Gone(u32),
+}
+
+impl Told {
+    /// Reads a message of a kernel; `None`: it is something else, or nothing.
+    pub fn read(message: &[u8]) -> Option<Told> {
+        let of: fn(u32) -> Told = match *message.get(16)? {
+            NEW_RADIO => Told::Came,
+            DEL_RADIO => Told::Gone,
+            _ => return None,
+        };
+        let length = usize::try_from(u32_at(message, 0)?).ok()?;
+        let body = message.get(HEADS..length)?;
+        let mut at = 0;
+        while at < body.len() {
+            let (number, value) = attribute(body, at)?;
+            at += (4 + value.len()).next_multiple_of(4);
+            if number == RADIO_ID {
+                return Some(of(u32_at(value, 0)?));
+            }
+        }
+        None
     }
 }
 
@@ -328,6 +362,23 @@ pub(crate) mod tests {
         let mut message = Writer::new(if is_new { ADD_ADDRESS } else { REMOVE_ADDRESS });
         message.put(ADDR_TRANSMITTER, &radio).put(ADDR_RECEIVER, &address);
         message.end()
+    }
+
+    /// The message by which a module tells that a radio has gone.
+    pub fn gone(number: u32) -> Vec<u8> {
+        let mut message = Writer::new(DEL_RADIO);
+        message.put(RADIO_ID, &number.to_ne_bytes()).put(17, b"phy1");
+        message.end()
+    }
+
+    #[test]
+    fn what_the_module_tells_is_read() {
+        let mut whole = gone(3);
+        assert_eq!(Told::read(&whole), Some(Told::Gone(3)));
+        assert_eq!(Told::read(&whole[..22]), None);
+        whole[16] = NEW_RADIO;
+        assert_eq!(Told::read(&whole), Some(Told::Came(3)));
+        assert_eq!(Told::read(&handed_over(7, 0, 3, &frame(99))), None);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use airtcp_core::wifi::RadioId;
 
 use crate::air::Air;
 use crate::frame::{self, Address};
-use crate::message::{self, AMPDU, Malformed, Notice, Sent};
+use crate::message::{self, AMPDU, Malformed, Notice, Sent, Told};
 use crate::sessions::Sessions;
 
 /// The name of the module's family.
@@ -65,6 +65,7 @@ pub struct Conversation {
     pub counts: Counts,
     module: Module,
     names: Vec<Address>,
+    gone: VecDeque<RadioId>,
     sessions: Sessions,
     out: VecDeque<Vec<u8>>,
     registered: Option<i32>,
@@ -75,6 +76,12 @@ pub struct Conversation {
 pub fn name_of(mut address: Address) -> Address {
     address[0] |= frame::NAME;
     address
+}
+
+/// The address that the module gives the radio of this number, unless it is told another.
+pub fn numbered(number: u16) -> Address {
+    let [high, low] = number.to_be_bytes();
+    [0x02, 0, 0, high, low, 0]
 }
 
 impl Conversation {
@@ -90,7 +97,8 @@ impl Conversation {
             air.mac.want_damaged(RadioId::at(place), module.has_patches);
         }
         let (counts, sessions) = (Counts::default(), Sessions::default());
-        Conversation { air, counts, module, names, sessions, out: VecDeque::new(), registered: None, fault: None }
+        let (gone, out) = (VecDeque::new(), VecDeque::new());
+        Conversation { air, counts, module, names, gone, sessions, out, registered: None, fault: None }
     }
 
     /// The message with which the medium registers.
@@ -109,6 +117,11 @@ impl Conversation {
     /// Why what came was no message, the first time.
     pub fn fault(&self) -> Option<Malformed> {
         self.fault
+    }
+
+    /// A radio that has vanished since this was last asked. Nothing reaches it, and it sends no more.
+    pub fn take_gone(&mut self) -> Option<RadioId> {
+        self.gone.pop_front()
     }
 
     /// A datagram has come, now. The medium has caught up.
@@ -157,6 +170,19 @@ impl Conversation {
                 self.air.mac.remove_address(notice.address);
             }
             return;
+        }
+        match Told::read(message) {
+            // A number comes once. A radio that came late was one of this medium's before, or is none.
+            Some(Told::Came(_)) => return,
+            Some(Told::Gone(number)) => {
+                let name = u16::try_from(number).ok().map(|number| name_of(numbered(number)));
+                if let Some(radio) = name.and_then(|name| self.place(name)) {
+                    self.air.mac.vanish(radio);
+                    self.gone.push_back(radio);
+                }
+                return;
+            }
+            None => {}
         }
         let mut sent = match Sent::read(message) {
             Ok(Some(sent)) => sent,
@@ -215,7 +241,7 @@ mod tests {
 
     use super::*;
     use crate::frame::tests::qos;
-    use crate::message::tests::{as_kernel, handed_over_by, notice};
+    use crate::message::tests::{as_kernel, gone, handed_over_by, notice};
     use crate::sessions::tests::action;
     use crate::tests::setup;
 
@@ -347,6 +373,33 @@ mod tests {
         assert_eq!(whom(&own, [2, 8, 8, 8, 8, 199]), RadioId(2));
         assert_eq!(whom(&own, [2, 8, 8, 8, 8, 0]), own.air.mac.nobody());
         assert_eq!(whom(&own, ADDRESSES[2]), RadioId(2));
+    }
+
+    #[test]
+    fn a_radio_that_vanishes_answers_no_more() {
+        let mut own = conversation(PATCHED);
+        own.take_in(Time::ZERO, &data(1, ADDRESSES[0], 1, 5, AMPDU));
+        assert_eq!(later(&mut own).len(), 2);
+        // One of another medium is not looked at.
+        own.take_in(Time::from_ns(1_000_000_000), &of_family(gone(7)));
+        assert_eq!(own.take_gone(), None);
+        own.take_in(Time::from_ns(1_000_000_000), &of_family(gone(0)));
+        assert_eq!((own.take_gone(), own.take_gone()), (Some(RadioId(0)), None));
+        own.take_in(Time::from_ns(1_000_000_000), &data(1, ADDRESSES[0], 2, 6, AMPDU));
+        own.air.run_until(Time::from_ns(2_000_000_000));
+        let out: Vec<_> = std::iter::from_fn(|| own.take_out()).map(|message| as_kernel(&message)).collect();
+        // No frame arrives, and the sender hears that nobody has acknowledged.
+        assert_eq!(out.iter().map(|(command, _)| *command).collect::<Vec<_>>(), [3]);
+        assert_eq!(value(&out[0].1, 4), Some(&0u32.to_ne_bytes()[..]));
+        assert!(own.air.mac.traffic()[&(RadioId(1), own.air.mac.nobody())].ppdus > 1);
+        // Nor does what it had handed over itself go out.
+        own.take_in(Time::from_ns(2_000_000_000), &data(2, ADDRESSES[1], 3, 7, AMPDU));
+        own.take_in(Time::from_ns(2_000_000_000), &data(2, ADDRESSES[1], 4, 8, AMPDU));
+        own.take_in(Time::from_ns(2_000_000_000), &of_family(gone(2)));
+        assert!(own.air.mac.held(RadioId(2)) <= 1);
+        own.air.run_until(Time::from_ns(3_000_000_000));
+        assert_eq!(own.air.mac.held(RadioId(2)), 0);
+        assert_eq!(own.counts.malformed, 0);
     }
 
     #[test]

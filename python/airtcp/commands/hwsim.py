@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airtcp import _airtcp
-from airtcp._terminal import BAD_INPUT, StopError
+from airtcp._terminal import BAD_INPUT, StopError, say
+
+if TYPE_CHECKING:
+    from airtcp.realtime import Medium
 
 
 def hwsim(args: argparse.Namespace) -> int:
@@ -38,7 +41,7 @@ def hwsim(args: argparse.Namespace) -> int:
         except UnicodeDecodeError as error:
             raise StopError(f"{file}: byte {error.start} is no text: must be UTF-8", BAD_INPUT) from None
         seed = 1 if args.seed is None else args.seed
-        return realtime.medium(realtime.Medium(file=file, wmediumd=text, seed=seed, for_s=for_s, quiet=args.quiet))
+        return _run(args, realtime.Medium(file=file, wmediumd=text, seed=seed, for_s=for_s, quiet=args.quiet))
     changes = [_airtcp.parse_set(change) for change in args.changes]
     if args.seed is not None:
         changes.append((f"--seed {args.seed}", "seed", str(args.seed)))
@@ -46,7 +49,22 @@ def hwsim(args: argparse.Namespace) -> int:
         checked = _airtcp.Checked.load(file, changes)
     except ScenarioError as error:
         raise scenario_error(error, Path(file)) from None
-    return realtime.medium(realtime.Medium(file=file, checked=checked, radios=radios, for_s=for_s, quiet=args.quiet))
+    return _run(args, realtime.Medium(file=file, checked=checked, radios=radios, for_s=for_s, quiet=args.quiet))
+
+
+def _run(args: argparse.Namespace, wanted: Medium) -> int:
+    from pathlib import Path
+
+    from airtcp import realtime
+    from airtcp.results import Folder
+
+    if args.out is None:
+        return realtime.medium(wanted)[0]
+    with Folder(Path(args.out), tell=say) as folder:
+        code, kept = realtime.medium(wanted, folder)
+    if not args.quiet:
+        say(f"results in {args.out}" if kept is not None else "no results were kept")
+    return code
 
 
 def _radio(text: str) -> tuple[str, str]:
@@ -63,11 +81,11 @@ def add(command: Callable[..., Any], seed: Callable[[str], int]) -> None:
         hwsim,
         "modprobe mac80211_hwsim radios=2; airtcp hwsim examples/lab-upload.toml",
         "airtcp hwsim examples/lab-upload.toml --radio ap=02:00:00:00:05:00 --for 5min",
-        "airtcp hwsim --wmediumd diamond.cfg",
+        "airtcp hwsim --wmediumd diamond.cfg --out runs/air",
         more="\nThe radios of the scenario, in its order, are the module's radios 0, 1, ... It says who is who.\n"
         "Hosts, lines and flows of the scenario do nothing: programs on the machine are the traffic.\n"
         "\nexit codes:\n  0 it was told to end, or its time is over; 2 bad input, no module, no right, or another\n"
-        "  medium; 1 it failed\n",
+        "  medium; 1 it failed, or all of its radios vanished\n",
     )
     sub.add_argument("file", metavar="FILE", nargs="?", help="scenario file (TOML) with one channel")
     sub.add_argument(
@@ -81,6 +99,7 @@ def add(command: Callable[..., Any], seed: Callable[[str], int]) -> None:
         metavar="NAME=ADDRESS",
         help="the radio of this host of the scenario has this address in the kernel",
     )
+    sub.add_argument("--out", metavar="DIR", help="folder for tables and emu.json; default: none is written")
     sub.add_argument("--for", dest="lasts", metavar="T", help="end after this time, such as 30s")
     sub.add_argument("--seed", type=seed, metavar="N", help="seed of backoff and errors; default: the scenario's, or 1")
     sub.add_argument(

@@ -21,6 +21,7 @@ def one_run(results: Results) -> Figure:
 
     Raises:
         PlotError: the run has no series.
+        ResultsError: it has no such tables.
     """
     from airtcp.plots.over_time import PlotError
     from airtcp.report import run

@@ -43,7 +43,10 @@ def over_time(runs: Sequence[Results], *, link: str | None = None, labels: Seque
 
     Raises:
         PlotError: a run has no series of that link.
+        ResultsError: it has no such tables.
     """
+    for results in runs:
+        results.check_tables("flows", "flow_series", "links", "link_series")
     with style():
         # Not through pyplot, which keeps every figure and needs a display.
         air = _air_links(runs)

@@ -37,7 +37,12 @@ def read(folder: Path) -> Study:
 
 
 def page(results: Results) -> Study:
-    """The content of the page."""
+    """The content of the page.
+
+    Raises:
+        ResultsError: a table is missing, as in what kernels leave.
+    """
+    results.check_tables("flows", "flow_series", "pings", "datagrams", "links", "link_series")
     manifest = results.manifest
     plots = [plot for plot in (_latency(results), _goodput(results), *_queues(results)) if plot is not None]
     air = list(_air(results))

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use airtcp_hwsim::Module;
 use airtcp_hwsim::frame::Address;
-use airtcp_hwsim::netlink::FAMILY;
+use airtcp_hwsim::netlink::{FAMILY, numbered};
 use nix::errno::Errno;
 use nix::sys::socket::sockopt::{RcvBuf, RcvBufForce};
 use nix::sys::socket::{
@@ -14,6 +14,7 @@ use nix::sys::socket::{
 };
 
 use crate::netlink::{Message, Netlink, attributes};
+use crate::sys::join_group;
 
 /// The family that knows families, and what it is asked (linux/genetlink.h).
 const CONTROLLER: u16 = 16;
@@ -21,6 +22,9 @@ const GET_FAMILY: u8 = 3;
 const GET_POLICY: u8 = 10;
 const FAMILY_ID: u16 = 1;
 const FAMILY_NAME: u16 = 2;
+const GROUPS: u16 = 7;
+const GROUP_NAME: u16 = 1;
+const GROUP_ID: u16 = 2;
 const POLICY: u16 = 8;
 /// In a policy: of which type an attribute is; and three types (linux/netlink.h).
 const TYPE: u16 = 1;
@@ -50,6 +54,8 @@ pub(super) struct Known {
     pub(super) module: Module,
     /// Of this network namespace: as the module numbers them, and their names.
     pub(super) radios: Vec<(Address, String)>,
+    /// Whom the module tells that a radio has gone.
+    pub(super) group: Option<u32>,
 }
 
 fn word(value: &[u8]) -> Option<u32> {
@@ -63,10 +69,15 @@ fn request(kind: u16, flags: i32, command: u8) -> Message {
 /// The number of the module's family; `None`: there is no such module.
 fn family(netlink: &Netlink) -> io::Result<Option<u16>> {
     let name = format!("{FAMILY}\0");
-    let mut family = None;
+    let (mut family, mut group) = (None, None);
     let asked = netlink.ask(request(CONTROLLER, 0, GET_FAMILY).attribute(FAMILY_NAME, name.as_bytes()), &mut |body| {
-        let of = attributes(body.get(GENERIC..).unwrap_or(&[])).find(|(kind, _)| *kind == FAMILY_ID);
-        family = of.and_then(|(_, value)| value.first_chunk()).map(|bytes| u16::from_ne_bytes(*bytes));
+        for (kind, value) in attributes(body.get(GENERIC..).unwrap_or(&[])) {
+            match kind {
+                FAMILY_ID => family = value.first_chunk().map(|bytes| u16::from_ne_bytes(*bytes)),
+                GROUPS => group = group_of(value),
+                _ => {}
+            }
+        }
     });
     match asked {
         Err(error) if error.raw_os_error() != Some(libc::ENOENT) => Err(error),
@@ -117,13 +128,18 @@ pub(super) fn known() -> Result<Known, String> {
             }
         }
         let number = number.and_then(|number| u16::try_from(number).ok());
-        radios.extend(number.map(|number| {
-            let [high, low] = number.to_be_bytes();
-            ([0x02, 0, 0, high, low, 0], name)
-        }));
+        radios.extend(number.map(|number| (numbered(number), name)));
     });
     dumped.map_err(failed)?;
-    Ok(Known { module: Module { family, has_patches }, radios })
+    Ok(Known { module: Module { family, has_patches }, radios, group })
+}
+
+/// The number of the group "config" among a family's groups.
+fn group_of(groups: &[u8]) -> Option<u32> {
+    attributes(groups).find_map(|(_, group)| {
+        let of = |wanted| attributes(group).find(|(kind, _)| *kind == wanted).map(|(_, value)| value);
+        (of(GROUP_NAME)? == b"config\0").then(|| word(of(GROUP_ID)?))?
+    })
 }
 
 /// Attributes and their types, in a part of a policy.
@@ -172,13 +188,17 @@ pub(super) enum Came<'a> {
 }
 
 impl Link {
-    pub(super) fn open() -> io::Result<Link> {
+    pub(super) fn open(known: &Known) -> io::Result<Link> {
         let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
         let fd = socket(AddressFamily::Netlink, SockType::Raw, flags, SockProtocol::NetlinkGeneric)?;
         bind(fd.as_raw_fd(), &NetlinkAddr::new(0, 0))?;
         // Without rights the kernel's limit holds.
         if setsockopt(&fd, RcvBufForce, &HELD_BYTES).is_err() {
             let _ = setsockopt(&fd, RcvBuf, &HELD_BYTES);
+        }
+        // Without it the medium goes on, and radios that are gone get no answers.
+        if let Some(group) = known.group {
+            let _ = join_group(&fd, group);
         }
         Ok(Link::of(fd))
     }
@@ -229,6 +249,16 @@ mod tests {
         let body = [attribute(1, &[7, 0]), attribute(POLICY, &attribute(0, &policy))].concat();
         assert_eq!(policy_of(&body), [(30, U16), (31, U32)]);
         assert_eq!(policy_of(&attribute(POLICY, &attribute(0, &attribute(30, &[])))), []);
+    }
+
+    #[test]
+    fn the_group_is_found_by_name() {
+        let group = |name: &[u8], id: u32| {
+            attribute(1, &[attribute(GROUP_NAME, name), attribute(GROUP_ID, &id.to_ne_bytes())].concat())
+        };
+        assert_eq!(group_of(&[group(b"other\0", 3), group(b"config\0", 5)].concat()), Some(5));
+        assert_eq!(group_of(&group(b"other\0", 3)), None);
+        assert_eq!(group_of(&attribute(1, &attribute(GROUP_NAME, b"config\0"))), None);
     }
 
     #[test]

@@ -19,6 +19,7 @@ fn plan(wmediumd: &str) -> MediumPlan {
         seed: 1,
         radios: Vec::new(),
         for_s: None,
+        record: None,
         quiet: true,
         parent: 0,
     }
@@ -30,7 +31,8 @@ fn live() -> (Live, UnixDatagram) {
     own.set_nonblocking(true).unwrap();
     kernel.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
     let wanted = wanted(&plan(IDS)).unwrap();
-    (Live::new(Conversation::new(wanted.air, &wanted.addresses, MODULE), Link::of(OwnedFd::from(own))), kernel)
+    let own_end = Link::of(OwnedFd::from(own));
+    (Live::new(Conversation::new(wanted.air, &wanted.addresses, MODULE), wanted.names, own_end), kernel)
 }
 
 /// The kernel's answer to a message.
@@ -122,14 +124,15 @@ fn frames_pass_in_real_time_and_rubbish_is_counted() {
         (arrived, ended)
     });
     // The end of the other side stands for a signal.
-    live.run(None, stopped.as_fd());
+    assert!(live.run(None, stopped.as_fd()));
     assert_eq!(peer.join().unwrap(), (50, 50));
     assert_eq!((live.own.counts.frames, live.own.counts.malformed), (50, 1));
     // Each frame of 1504 bytes took its time on the air: at 65 Mbit/s 185 us and more.
     let traffic = live.own.air.mac.traffic()[&(RadioId(1), RadioId(0))];
     assert!(traffic.airtime_ns > 50 * 185_000, "{traffic:?}");
-    let table = live.table(&["one".to_owned(), "two".to_owned()]);
-    assert!(table.lines().nth(1).unwrap().starts_with("two            one                   50         50"), "{table}");
+    let table = live.table();
+    let row = "02:00:00:00:01:00  02:00:00:00:00:00         50         50";
+    assert!(table.lines().nth(1).unwrap().starts_with(row), "{table}");
     assert!(
         live.warnings()[0].contains("could not be read; the first: a message of the simulated radio is cut at byte 0")
     );
@@ -140,8 +143,42 @@ fn it_ends_when_its_time_is_over() {
     let (mut live, _kernel) = live();
     let (_stop, stopped) = std::os::unix::net::UnixStream::pair().unwrap();
     let begun = live.clock.now();
-    live.run(Some(Span::from_ms(50)), stopped.as_fd());
+    assert!(live.run(Some(Span::from_ms(50)), stopped.as_fd()));
     assert!(live.clock.now().since(begun) >= Span::from_ms(50));
+}
+
+#[test]
+fn it_ends_when_all_its_radios_have_vanished() {
+    let (mut live, kernel) = live();
+    let (_stop, stopped) = std::os::unix::net::UnixStream::pair().unwrap();
+    for number in [1u8, 0] {
+        // Removed: number 10 is the radio's.
+        let message = [28, 0, 0, 0, 27, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 5, 1, 0, 0, 8, 0, 10, 0, number, 0, 0, 0];
+        kernel.send(&message).unwrap();
+        assert_eq!(live.run(Some(Span::from_ms(50)), stopped.as_fd()), number == 1);
+    }
+    assert!(live.gone_at.iter().all(Option::is_some));
+    assert_eq!(live.own.counts.malformed, 0);
+}
+
+#[test]
+fn what_was_sent_is_kept() {
+    let folder = std::env::temp_dir().join(format!("airtcp-hwsim-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let (live, _kernel) = live();
+    let plan = MediumPlan { record: Some(folder.clone()), ..plan(IDS) };
+    let addresses = [[2, 0, 0, 0, 0, 0], [2, 0, 0, 0, 1, 0]];
+    let known = Known { module: MODULE, radios: vec![(addresses[1], "phy1".to_owned())], group: None };
+    keep(&plan, &live, &addresses, &known, 7).unwrap();
+    let output: Value = serde_json::from_slice(&std::fs::read(folder.join(OUTPUT)).unwrap()).unwrap();
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert_eq!(output["summary"]["seed"], 7);
+    let second = &output["emu"]["hosts"]["02:00:00:00:01:00"];
+    assert_eq!((second["phy"].as_str(), &second["vanished_s"]), (Some("phy1"), &Value::Null));
+    assert_eq!(output["meanings"]["radios"]["columns"]["from"], "whose radio");
+    // Nobody asked for tables: none are written.
+    keep(&MediumPlan { record: None, ..plan }, &live, &addresses, &known, 7).unwrap();
+    assert!(!folder.exists());
 }
 
 #[test]

@@ -17,8 +17,6 @@ use airtcp_core::units::{Span, Time};
 use airtcp_core::wifi::RadioId;
 use airtcp_hwsim::Air;
 use airtcp_sim::scenario::Scenario;
-use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
-use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::{WaitPidFlag, waitpid};
 use serde_json::{Value, json};
 
@@ -28,6 +26,7 @@ use crate::Stop;
 use crate::driver::{Delivered, Network, NotSent, Tap};
 use crate::plan::{Guests, Plan, Security};
 use crate::run::end_with;
+use crate::signals;
 use crate::space::become_root;
 use crate::store::{OUTPUT, Store, meanings};
 use crate::um::boot::{self, Card, Kernel, SHARED};
@@ -96,13 +95,7 @@ pub(crate) fn run(plan: &Plan, guests_plan: &Guests) -> Result<ExitCode, Stop> {
     let begun = Instant::now();
     let kernels =
         tell(&cell, guests_plan, &work, security).map_err(|error| Stop::failure(format!("kernels: {error}")))?;
-    let mut caught = SigSet::empty();
-    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
-        caught.add(signal);
-    }
-    let signals = sigprocmask(SigmaskHow::SIG_BLOCK, Some(&caught), None)
-        .and_then(|()| SignalFd::with_flags(&caught, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK))
-        .map_err(|error| Stop::failure(error.desc()))?;
+    let signals = signals::caught(&[]).map_err(|error| Stop::failure(error.desc()))?;
     let (running, clocks, devices) = boot::begin(&work, &kernels).map_err(Stop::failure)?;
     let mut guests = Vec::new();
     for (place, ((radio, time), listener)) in cell.radios.iter().zip(clocks).zip(devices).enumerate() {

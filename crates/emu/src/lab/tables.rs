@@ -9,14 +9,14 @@ use airtcp_core::convert::count;
 use airtcp_core::table;
 use airtcp_core::table::Table;
 use airtcp_core::units::{Span, Time};
-use airtcp_core::wifi::RadioId;
-use airtcp_hwsim::{HwsimMac, Traffic};
+use airtcp_hwsim::HwsimMac;
 use serde_json::{Value, json};
 
 use super::cell::{Cell, Flow, Kind};
 use super::run::LEAD;
 use super::script::end_file;
 use super::traffic::{Datagram, Sample, Seen};
+use crate::radios::{Radios, figure, real};
 use crate::um::guest_time::{BOOT, GuestTime};
 
 table! {
@@ -63,24 +63,6 @@ table! {
     }
 }
 
-table! {
-    /// One row per radio and radio to which it has sent, over the whole run.
-    pub(crate) RadioRows of RadioRow as "radios" {
-        from: Str(Cow<'static, str>) = "whose radio",
-        to: Str(Cow<'static, str>) = "to whom; empty: to all, or to nobody of this network",
-        ppdus: U64(u64) = "PPDUs, every try counted",
-        unanswered: U64(u64) = "PPDUs that nothing answered",
-        collided: U64(u64) = "PPDUs that another transmission hit",
-        ampdus: U64(u64) = "PPDUs under Block Ack",
-        mpdus: U64(u64) = "MPDUs in them, every try counted",
-        mpdus_failed: U64(u64) = "MPDUs in them that were not acknowledged",
-        given_up: U64(u64) = "frames given up after the last retry",
-        frames: U64(u64) = "frames without Block Ack, every try counted",
-        rate_mean_bps: F64(f64) = "bit/s, mean rate of the PPDUs under Block Ack",
-        airtime_ratio: F64(f64) = "part of the time taken by its exchanges",
-    }
-}
-
 /// What each end of each flow saw.
 pub(crate) fn seen(work: &Path, cell: &Cell) -> Vec<[Seen; 2]> {
     let read = |number, end| {
@@ -96,11 +78,6 @@ pub(crate) fn silent<'a>(cell: &'a Cell, seen: &[[Seen; 2]]) -> Vec<&'a str> {
         (sent.samples.is_empty() && sent.datagrams.is_empty()).then_some(flow.name.as_str())
     };
     cell.flows.iter().zip(seen).filter_map(is_silent).collect()
-}
-
-#[allow(clippy::cast_precision_loss, reason = "counts of a run are exact in a double")]
-fn real(n: u64) -> f64 {
-    n as f64
 }
 
 fn mean(values: impl Iterator<Item = f64>) -> f64 {
@@ -207,7 +184,8 @@ pub(crate) fn tables(cell: &Cell, seen: &[[Seen; 2]], mac: &HwsimMac) -> (Vec<Ta
             }
         }
     }
-    let radios = radios(cell, mac);
+    let names: Vec<&str> = cell.radios.iter().map(|radio| radio.name.as_str()).collect();
+    let radios = Radios::of(mac, &names, cell.duration + LEAD);
     let groups: Vec<Value> = groups.into_iter().map(|(name, rows)| group(cell, name, &rows)).collect();
     let summary = json!({
         "seed": cell.seed,
@@ -216,42 +194,10 @@ pub(crate) fn tables(cell: &Cell, seen: &[[Seen; 2]], mac: &HwsimMac) -> (Vec<Ta
         "groups": groups,
         "links": [],
         "air": [],
+        "radios": radios.summary(),
     });
-    let all = vec![flows.into_table(), series.into_table(), pings.into_table(), radios.into_table()];
+    let all = vec![flows.into_table(), series.into_table(), pings.into_table(), radios.table()];
     (all.into_iter().filter(|table| !table.is_empty()).collect(), summary)
-}
-
-fn radios(cell: &Cell, mac: &HwsimMac) -> RadioRows {
-    let mut rows = RadioRows::default();
-    let whole = real((cell.duration + LEAD).as_ns());
-    let name = |radio: RadioId| cell.radios.get(radio.index()).map_or(String::new(), |radio| radio.name.clone());
-    for (&(from, to), t) in mac.traffic() {
-        let Traffic { ppdus, unanswered, collided, ampdus, mpdus, mpdus_failed, given_up, frames, .. } = *t;
-        #[allow(clippy::cast_precision_loss, reason = "a mean")]
-        let rate_mean_bps = if ampdus == 0 { f64::NAN } else { t.rate_sum_bps as f64 / real(ampdus) };
-        let airtime_ratio = real(t.airtime_ns) / whole;
-        let (from, to) = (name(from).into(), name(to).into());
-        rows.push(RadioRow {
-            from,
-            to,
-            ppdus,
-            unanswered,
-            collided,
-            ampdus,
-            mpdus,
-            mpdus_failed,
-            given_up,
-            frames,
-            rate_mean_bps,
-            airtime_ratio,
-        });
-    }
-    rows
-}
-
-/// A figure, or nothing.
-fn figure(value: f64) -> Value {
-    if value.is_finite() { Value::from(value) } else { Value::Null }
 }
 
 fn sum(values: impl Iterator<Item = f64>) -> f64 {

@@ -19,8 +19,8 @@ use airtcp_sim::scenario::Scenario;
 use nix::mount::{MsFlags, mount};
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sched::{CloneFlags, CpuSet, sched_getcpu, sched_setaffinity, unshare};
-use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
-use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::signal::Signal;
+use nix::sys::signalfd::SignalFd;
 use nix::sys::time::TimeSpec;
 use nix::unistd::Pid;
 use serde_json::{Map, Value, json};
@@ -36,6 +36,7 @@ use crate::net::can_have_v6;
 use crate::plan::{Guests, Plan};
 use crate::report::CommandReport;
 use crate::run::{Recorder, end_with, environment};
+use crate::signals;
 use crate::space::become_root;
 use crate::state::{State, StateHost};
 use crate::store::{OUTPUT, Store, meanings};
@@ -64,13 +65,7 @@ pub(crate) fn run(plan: &Plan, guests_plan: &Guests) -> Result<ExitCode, Stop> {
         .and_then(|inputs| Ok((tell(plan, guests_plan, &attached, &work, &inputs)?, inputs)))
         .map_err(|error| Stop::failure(format!("guests: {error}")));
     let (kernels, inputs) = told?;
-    let mut caught = SigSet::empty();
-    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGWINCH] {
-        caught.add(signal);
-    }
-    let signals = sigprocmask(SigmaskHow::SIG_BLOCK, Some(&caught), None)
-        .and_then(|()| SignalFd::with_flags(&caught, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK))
-        .map_err(|error| Stop::failure(error.desc()))?;
+    let signals = signals::caught(&[Signal::SIGWINCH]).map_err(|error| Stop::failure(error.desc()))?;
     let recorder = Recorder::begin(plan, attached.real.iter().map(|real| real.name.as_str()), true)?;
     stay_here();
     let (running, clocks, devices) = boot::begin(&work, &kernels).map_err(Stop::failure)?;
