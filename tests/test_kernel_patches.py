@@ -10,7 +10,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-SERIES = {"6.12": ["mac80211-retry-out", "mac80211-hwsim", "tcp-efr"], "6.1": ["mac80211-retry-out-6.1"]}
+SERIES = {
+    "6.12": ["mac80211-retry-out", "mac80211-hwsim", "tcp-efr"],
+    "6.1": ["mac80211-retry-out-6.1", "mac80211-hwsim-6.1"],
+}
 
 
 def test_each_series_is_whole() -> None:

@@ -22,7 +22,7 @@ HERE: Final = Path(__file__).resolve().parent
 CONFIG: Final = HERE / "kernel.config"
 WIFI: Final = HERE / "wifi.config"
 KERNEL: Final = HERE.parents[1] / "kernel"
-WIFI_PATCHES: Final = [KERNEL / "mac80211-retry-out", KERNEL / "mac80211-hwsim"]
+WIFI_PATCHES: Final = ["mac80211-retry-out", "mac80211-hwsim"]
 PATCHES: Final = HERE / "patches"
 SOURCES: Final = Path("/usr/src")
 
@@ -78,6 +78,12 @@ def source_of(version: str, named: Path | None) -> Path:
         why = f"the source is missing: {path}"
         raise BuildError(why if named else f"{why}\n  Debian: apt install linux-source-{version}")
     return path
+
+
+def wifi_patches(version: str) -> list[Path]:
+    """Folders of `kernel/` for `airtcp lab`: a version may have its own."""
+    own = [KERNEL / f"{name}-{version}" for name in WIFI_PATCHES]
+    return [folder if folder.is_dir() else KERNEL / name for folder, name in zip(own, WIFI_PATCHES, strict=True)]
 
 
 def check_programs() -> None:
@@ -199,7 +205,7 @@ def kernel(version: str, *, source: Path | None, folders: list[Path], configs: l
             shutil.rmtree(place, ignore_errors=True)
             ready.rename(place)
             shutil.rmtree(work)
-    named = {(): version, (*WIFI_PATCHES, WIFI): f"{version}-wifi"}.get((*folders, *configs))
+    named = {(): version, (*wifi_patches(version), WIFI): f"{version}-wifi"}.get((*folders, *configs))
     if named is not None and source is None:
         # What `--kernel VERSION` means.
         link = place.parent / named
@@ -227,7 +233,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="compile N files at once")
     asked = parser.parse_args()
     if asked.wifi:
-        asked.patches, asked.config = [*WIFI_PATCHES, *asked.patches], [WIFI, *asked.config]
+        asked.patches, asked.config = [*wifi_patches(asked.version), *asked.patches], [WIFI, *asked.config]
     try:
         path = kernel(
             asked.version, source=asked.source, folders=asked.patches, configs=asked.config, jobs=max(1, asked.jobs)

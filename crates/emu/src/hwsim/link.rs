@@ -66,8 +66,8 @@ fn request(kind: u16, flags: i32, command: u8) -> Message {
     Message::new(kind, flags, &[command, 1, 0, 0])
 }
 
-/// The number of the module's family; `None`: there is no such module.
-fn family(netlink: &Netlink) -> io::Result<Option<u16>> {
+/// The numbers of the module's family and of its group "config"; `None`: there is no such module.
+fn family(netlink: &Netlink) -> io::Result<Option<(u16, Option<u32>)>> {
     let name = format!("{FAMILY}\0");
     let (mut family, mut group) = (None, None);
     let asked = netlink.ask(request(CONTROLLER, 0, GET_FAMILY).attribute(FAMILY_NAME, name.as_bytes()), &mut |body| {
@@ -82,14 +82,14 @@ fn family(netlink: &Netlink) -> io::Result<Option<u16>> {
     match asked {
         Err(error) if error.raw_os_error() != Some(libc::ENOENT) => Err(error),
         Err(_) => Ok(None),
-        Ok(()) => Ok(family),
+        Ok(()) => Ok(family.map(|family| (family, group))),
     }
 }
 
 /// Makes a radio that keeps the module's own rules of this number in place of a country's.
 pub(crate) fn new_radio(rules: u32) -> io::Result<()> {
     let netlink = Netlink::open(SockProtocol::NetlinkGeneric)?;
-    let family = family(&netlink)?.ok_or_else(|| io::Error::other("this kernel has no simulated radios"))?;
+    let (family, _) = family(&netlink)?.ok_or_else(|| io::Error::other("this kernel has no simulated radios"))?;
     let radio = request(family, libc::NLM_F_ACK, NEW_RADIO);
     netlink.change(radio.attribute(CUSTOM_REGULATION, &rules.to_ne_bytes()))
 }
@@ -98,7 +98,7 @@ pub(crate) fn new_radio(rules: u32) -> io::Result<()> {
 pub(super) fn known() -> Result<Known, String> {
     let failed = |error: io::Error| format!("generic netlink: {error}");
     let netlink = Netlink::open(SockProtocol::NetlinkGeneric).map_err(failed)?;
-    let Some(family) = family(&netlink).map_err(failed)? else {
+    let Some((family, group)) = family(&netlink).map_err(failed)? else {
         return Err("this kernel has no simulated radios: the module mac80211_hwsim is not loaded\n  \
             `modprobe mac80211_hwsim radios=N` loads it, as root; `airtcp lab` needs no module"
             .to_owned());
