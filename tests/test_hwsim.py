@@ -193,8 +193,8 @@ def test_what_was_sent_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
     assert kept.manifest["scenario"]["name"] == ("lab-upload" if source == "scenario" else "two")
     assert kept.manifest["real_time"] == {"validity": "valid", "hosts": ["ap", "sta[0]"]}
     assert pd.read_parquet(tmp_path / "run" / "radios.parquet")["ppdus"].tolist() == [7]
-    for command in (["compare", tmp_path / "run"], ["compare", tmp_path / "run", tmp_path / "run"]):
-        shown = subprocess.run([AIRTCP, *command], capture_output=True, text=True, check=True).stdout
+    for folders in ([tmp_path / "run"], [tmp_path / "run", tmp_path / "run"]):
+        shown = subprocess.run([AIRTCP, "compare", *folders], capture_output=True, text=True, check=True).stdout
         assert "sta[0] to ap" in shown
         assert "13.0" in shown
     assert subprocess.run([AIRTCP, "verify", tmp_path / "run"], capture_output=True, check=False).returncode == 0

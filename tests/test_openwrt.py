@@ -89,9 +89,9 @@ def test_the_renamed_patches_apply(tmp_path: Path) -> None:
             text = (tmp_path / name).read_text()
             (tmp_path / name).write_text(text.replace("CONFIG_MAC80211_", "CPTCFG_MAC80211_"))
     for path in patches:
-        with path.open("rb") as text:
+        with path.open("rb") as patch:
             done = subprocess.run(
-                ["patch", "-p1", "--fuzz=0", "--forward"], cwd=tmp_path, stdin=text, capture_output=True, check=False
+                ["patch", "-p1", "--fuzz=0", "--forward"], cwd=tmp_path, stdin=patch, capture_output=True, check=False
             )
         assert done.returncode == 0, (path.name, done.stdout.decode())
     assert "CPTCFG_MAC80211_RETRY_OUT" in (tmp_path / "net/mac80211/Makefile").read_text()

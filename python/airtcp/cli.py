@@ -215,6 +215,8 @@ def plot(args: argparse.Namespace) -> int:
     try:
         runs = _load(args.folders)
         figure = one_run(runs[0]) if len(runs) == 1 and args.link is None else over_time(runs, link=args.link)
+    except DamagedError:
+        raise
     except (PlotError, ResultsError) as error:
         raise StopError(str(error), BAD_INPUT) from error
     try:
