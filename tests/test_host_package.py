@@ -89,7 +89,14 @@ def test_systemd_understands_the_units(tmp_path: Path) -> None:
 def test_units_have_few_rights() -> None:
     """What systemd counts as exposure, from 0 to 10: below 2.5."""
     for unit in (ROOT / "crates" / "host" / "systemd").glob("*.service"):
-        command: list[str | Path] = ["systemd-analyze", "security", "--offline=yes", "--no-pager", "--threshold=25", unit]
+        command: list[str | Path] = [
+            "systemd-analyze",
+            "security",
+            "--offline=yes",
+            "--no-pager",
+            "--threshold=25",
+            unit,
+        ]
         out = subprocess.run(command, capture_output=True, text=True, check=False)
         if "unrecognized option" in out.stderr:
             pytest.skip("systemd-analyze does not judge files here")
