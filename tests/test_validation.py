@@ -12,8 +12,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "bench/kernel"), str(ROOT / "bench")]
-cells, compare, lab, page, real, virtual = map(
-    importlib.import_module, ("cells", "compare", "lab", "page", "real", "virtual")
+cells, compare, lab, page, queues, real, virtual = map(
+    importlib.import_module, ("cells", "compare", "lab", "page", "queues", "real", "virtual")
 )
 
 TEXT = page.PAGE.read_text()
@@ -48,6 +48,10 @@ def test_the_page_follows_from_the_cells(name: str) -> None:
 
 def test_the_page_follows_from_the_kernel_paths() -> None:
     assert page.part(TEXT, "paths") == compare.tables(json.loads(page.PATHS.read_text()))
+
+
+def test_the_page_follows_from_the_queue_disciplines() -> None:
+    assert page.part(TEXT, "queue disciplines") == queues.table(json.loads(queues.FIGURES_OF_PAGE.read_text()))
 
 
 def test_every_reference_cell_is_counted() -> None:
