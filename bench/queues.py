@@ -77,8 +77,8 @@ FIGURES = {
 }
 """What each is called, and its digits. Loss is of the packets that TCP sent, retransmissions included."""
 
-SENDER = """import json, select, socket, struct, sys, time
-starts, last, warmup, base = json.loads(sys.argv[1]), float(sys.argv[2]), float(sys.argv[3]), int(sys.argv[4])
+SENDER = """import json, os, select, socket, struct, sys, time
+starts, last, warmup = json.loads(sys.argv[1]), float(sys.argv[2]), float(sys.argv[3])
 zero, at, data = time.monotonic(), {}, bytes(65536)
 waiting, socks, before = sorted((s, i) for i, s in enumerate(starts)), {}, None
 def info(s):
@@ -106,7 +106,6 @@ while (now := time.monotonic() - zero) < last:
         except BlockingIOError:
             pass
 print(json.dumps([[a - b for a, b in zip(info(socks[i]), before[i])] for i in sorted(socks)]), flush=True)
-import os
 os._exit(0)
 """
 
@@ -234,7 +233,7 @@ def real(row: str, seed: int, kernel: str, folder: Path) -> Json:
     if cbr_bps(row):
         script += f"{program('b', 'blast', cbr_bps(row), LAST_S)} &\n"
     for host, when in starts(row, seed).items():
-        script += f"({program(host, 'send', json.dumps(when), LAST_S, WARMUP_S, 0)} | sed 's/^/flows-{host} /') &\n"
+        script += f"({program(host, 'send', json.dumps(when), LAST_S, WARMUP_S)} | sed 's/^/flows-{host} /') &\n"
     script += f"sleep {LAST_S + 1}\ntc -n r -s qdisc show dev to-s\n"
     (folder / "network.sh").write_text(script)
     path = folder / "two.toml"
