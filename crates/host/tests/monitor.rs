@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use airtcp_core::units::{Span, Time};
 use airtcp_host::sys::{self, tcp_info};
@@ -207,7 +207,7 @@ fn calls() -> (u64, u64) {
     (last.run_cnt, last.run_time_ns)
 }
 
-/// ACKs for 32 connections, as fast as two threads send them: each is told or counted as lost. AIRTCP_HOST_QUIET=1 says that the machine
+/// ACKs for 32 connections, as fast as the kernel receives them: each is told or counted as lost. AIRTCP_HOST_QUIET=1 says that the machine
 /// does nothing else; then there must be 400 000 a second, none lost, and less than 0.5 us for each.
 #[test]
 fn each_event_is_told_or_counted() {
@@ -219,6 +219,12 @@ fn each_event_is_told_or_counted() {
     let out = folder.path().join("run");
     let end = End::new();
     end.ip("link set lo up");
+    end.run(|| {
+        // Addresses of this host are believed in what arrives, though it came over no socket of it.
+        for key in ["route_localnet", "accept_local"] {
+            fs::write(format!("/proc/sys/net/ipv4/conf/lo/{key}"), "1").unwrap();
+        }
+    });
     let child = monitor(&end, out.clone(), false, "10ms");
     if is_quiet() {
         let first = Command::new("chrt").args(["--rr", "--pid", "1"]).arg(child.id().to_string()).status();
@@ -227,20 +233,22 @@ fn each_event_is_told_or_counted() {
     let stats = Path::new("/proc/sys/kernel/bpf_stats_enabled");
     fs::write(stats, "1").unwrap();
     let span = Span::from_secs(if is_quiet() { 5 } else { 1 });
-    // One processor cannot send as many: two threads do, and the reader comes before them.
-    let sent: u64 = end.run(move || {
+    // On two processors at once, and the reader comes before them.
+    let (sent, took): (u64, Duration) = end.run(move || {
         let mut floods = [7003, 7004].map(|port| Flood::new(port, 16));
-        thread::scope(|scope| {
+        let begin = Instant::now();
+        let sent = thread::scope(|scope| {
             let sending: Vec<_> = floods.iter_mut().map(|flood| scope.spawn(move || flood.run(span))).collect();
             sending.into_iter().map(|one| one.join().unwrap()).sum()
-        })
+        });
+        (sent, begin.elapsed())
     });
     thread::sleep(Duration::from_millis(200));
     let (count, ns) = calls();
     fs::write(stats, "0").unwrap();
     stop(child);
     let (told, lost) = told_and_lost(&out);
-    let (rate, each) = (sent as f64 / span.as_secs_f64(), ns as f64 / count as f64);
+    let (rate, each) = (sent as f64 / took.as_secs_f64(), ns as f64 / count as f64);
     println!("{rate:.0} ACKs a second: {told} told, {lost} lost; {each:.0} ns each of {count} calls");
     // Beside the ACKs: how connections begin and end, and timeouts.
     assert!((sent..sent + 3_000).contains(&(told + lost)), "{sent} ACKs, {told} told, {lost} lost");
