@@ -116,7 +116,7 @@ impl Flood {
             };
             // SAFETY: the frame lives longer than the call, and nothing is given back.
             checked(unsafe { bpf_prog_test_run_opts(self.pass.as_raw_fd(), &raw mut options) });
-            received += COPIES.unsigned_abs() as u64;
+            received += u64::from(COPIES.unsigned_abs());
         }
         received
     }
