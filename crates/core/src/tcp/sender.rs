@@ -143,6 +143,8 @@ pub struct Sender {
     undo: Option<Undo>,
     /// Timestamp of the first retransmission since none was out; 0: none.
     first_repeat_ts: u32,
+    /// Of the recovery that has begun, where its first retransmission waits for window and pacing.
+    first_repair: Option<Evidence>,
     frto: FrtoState,
     /// Without SACK, after a timeout: new segments that duplicate ACKs stand for.
     frto_arrived: u32,
@@ -228,6 +230,7 @@ impl Sender {
             reduction: RateReduction::default(),
             undo: None,
             first_repeat_ts: 0,
+            first_repair: None,
             frto: FrtoState::Idle,
             frto_arrived: 0,
             tail_loss_probe: None,
@@ -517,6 +520,7 @@ impl Sender {
             self.window.ssthresh = self.window.ssthresh.min(self.config.ssthresh_after_lost_syn.max(2));
         }
         out.notices.push(Notice::Established);
+        self.cc.on_established(&mut self.window, &self.path);
         // RFC 9293 section 3.10.7.3. Data may go with this ACK only if it was queued before (Linux 6.12, net/ipv4/tcp_input.c,
         // `tcp_rcv_synsent_state_process`: with no `sk_write_pending` tcp_send_ack).
         if self.config.handshake_ack {

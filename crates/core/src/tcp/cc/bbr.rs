@@ -21,8 +21,7 @@
 //! round trips in microseconds.
 //!
 //! Deviations: From the draft: a round trip as short as the smallest does not make that young again, as in Linux. From Linux: the control does not know which ACKs were
-//! delayed, so such a sample may replace an expired smallest round trip. Clocks have no ticks of 1 to 10 ms. Samples of the flight that was
-//! out when `ProbeRtt` began cannot lower the bandwidth either.
+//! delayed, so such a sample may replace an expired smallest round trip. Clocks have no ticks of 1 to 10 ms.
 
 mod aggregation;
 mod max_filter;
@@ -113,7 +112,8 @@ impl BbrConfig {
         Bbr {
             bw: MaxFilter::default(),
             next_round_delivered: 0,
-            low_rate_until: 0,
+            held_back_from: u64::MAX,
+            held_back: 0,
             total_delivered: 0,
             min_rtt_stamp: Time::NEVER,
             cycle_start: Time::ZERO,
@@ -149,8 +149,9 @@ pub struct Bbr {
     bw: MaxFilter,
     /// The round ends when a segment is acknowledged that was sent after this many had been delivered.
     next_round_delivered: u64,
-    /// Segments sent before this many had been delivered say nothing about the bandwidth: `ProbeRtt` held them back.
-    low_rate_until: u64,
+    /// Segments sent after this many had been delivered, and at most [`Self::held_back`] more, say nothing about the bandwidth: `ProbeRtt`
+    /// held them back.
+    held_back_from: u64,
     total_delivered: u64,
     /// `NEVER` before the first ACK.
     min_rtt_stamp: Time,
@@ -163,6 +164,7 @@ pub struct Bbr {
     aggregation: Aggregation,
     policer: Policer,
     min_rtt_us: u32,
+    held_back: u32,
     rounds: u32,
     /// Bandwidth that the pipe's fullness is judged against.
     full_bw: u32,
@@ -284,6 +286,20 @@ impl Bbr {
         in_flight.saturating_add(quantum).saturating_sub(delivered)
     }
 
+    /// `ProbeRtt` held back what was sent when so many had been delivered.
+    fn was_held_back(&self, prior_delivered: u64) -> bool {
+        prior_delivered.checked_sub(self.held_back_from).is_some_and(|later| later <= u64::from(self.held_back))
+    }
+
+    /// What `bbr_init` of Linux 6.12 takes from the path, whose handshake counts as a round trip.
+    fn begin(&mut self, path: &Path) {
+        self.min_rtt_stamp = path.now;
+        self.aggregation.restart(path.now);
+        if path.min_rtt < Span::MAX {
+            self.min_rtt_us = micros(path.min_rtt).max(1);
+        }
+    }
+
     fn save_cwnd(&mut self, w: &Window) {
         let good = !in_recovery(self.previous_state) && self.mode != Mode::ProbeRtt;
         self.prior_cwnd = if good { w.cwnd } else { self.prior_cwnd.max(w.cwnd) };
@@ -348,11 +364,13 @@ impl Bbr {
         }
         if expired && !self.idle_restart && self.mode != Mode::ProbeRtt && !self.config.probe_rtt_duration.is_zero() {
             self.mode = Mode::ProbeRtt;
+            self.held_back_from = ack.total_delivered;
             self.save_cwnd(w);
             self.probe_rtt_done = Time::NEVER;
         }
         if self.mode == Mode::ProbeRtt {
-            self.low_rate_until = ack.total_delivered + u64::from(path.in_flight);
+            // Linux 6.12, `bbr_update_min_rtt`: as if the application held back whatever is sent from now on.
+            self.held_back = saturate32(ack.total_delivered - self.held_back_from).saturating_add(path.in_flight);
             if !self.probe_rtt_done.is_never() {
                 self.probe_rtt_round_done |= self.round_start;
                 if self.probe_rtt_round_done {
@@ -473,17 +491,13 @@ impl Bbr {
 impl CongestionControl for Bbr {
     fn on_ack(&mut self, w: &mut Window, path: &Path, ack: &AckSample) {
         if self.min_rtt_stamp.is_never() {
-            self.min_rtt_stamp = path.now;
-            self.aggregation.restart(path.now);
-            if path.min_rtt < Span::MAX {
-                self.min_rtt_us = micros(path.min_rtt).max(1);
-            }
+            self.begin(path);
         }
         self.total_delivered = ack.total_delivered;
         self.policer.lost = self.policer.lost.saturating_add(ack.lost);
         self.round_start = false;
         let rate =
-            ack.rate.map(|r| RateSample { app_limited: r.app_limited || r.prior_delivered < self.low_rate_until, ..r });
+            ack.rate.map(|r| RateSample { app_limited: r.app_limited || self.was_held_back(r.prior_delivered), ..r });
         if let Some(rate) = &rate {
             self.update_bandwidth(path, ack, rate);
             if self.config.ack_aggregation && ack.delivered > 0 {
@@ -497,6 +511,13 @@ impl CongestionControl for Bbr {
         self.update_min_rtt(w, path, ack);
         self.set_pacing_rate(w, path, self.pacing_gain());
         self.set_cwnd(w, path, ack);
+    }
+
+    /// The rate is that of the initial window and the handshake's round trip until the bandwidth is known to be more.
+    fn on_established(&mut self, w: &mut Window, path: &Path) {
+        self.begin(path);
+        self.pacing_bps = initial_bps(w, path, HIGH_GAIN);
+        self.rtt_seen = !path.srtt.is_zero();
     }
 
     fn slow_start(&mut self, _: Time) -> Option<&mut SlowStart> {

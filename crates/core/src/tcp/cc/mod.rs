@@ -197,6 +197,9 @@ pub trait CongestionControl {
         self.wants_every_ack() || self.slow_start(Time::ZERO).is_some_and(|s| s.wants_every_ack())
     }
 
+    /// The handshake is over, and `path` knows its round trip, if that could be measured.
+    fn on_established(&mut self, _w: &mut Window, _path: &Path) {}
+
     /// Transmission starts again after `idle` without anything in flight.
     fn on_restart(&mut self, _w: &mut Window, _path: &Path, _idle: Span) {}
 

@@ -61,6 +61,7 @@ impl Sender {
 
     pub(super) fn enter(&mut self, to: CaState) {
         if to != self.path.state {
+            self.first_repair = None;
             self.cc.on_state(&mut self.window, &self.path, to);
             self.path.state = to;
         }
@@ -262,12 +263,18 @@ impl Sender {
                 }
                 self.stats.fast_retransmits += 1;
                 out.notices.push(Notice::EnteredRecovery);
-                // The first retransmission leaves whatever the window says (RFC 5681 section 3.2 step 3).
                 self.path.in_flight = self.in_flight();
-                // [RFC5681-3.2-9] [RFC6675-5-7]
-                self.retransmit(now, evidence, out);
-                self.reduction.on_first_retransmission();
-                self.timers.retransmit = self.timeout_from(now);
+                if self.owns_window && self.config.recovery == Recovery::Sack {
+                    // Linux 6.12: the control sets the window first (`tcp_cong_control` in `tcp_ack`), with nothing sent again yet, and
+                    // window and pacing hold for every retransmission (`tcp_xmit_retransmit_queue`).
+                    self.first_repair = Some(evidence);
+                } else {
+                    // The first retransmission leaves whatever the window says (RFC 5681 section 3.2 step 3).
+                    // [RFC5681-3.2-9] [RFC6675-5-7]
+                    self.retransmit(now, evidence, out);
+                    self.reduction.on_first_retransmission();
+                    self.timers.retransmit = self.timeout_from(now);
+                }
             }
             CaState::Open if self.board.sacked_out() + self.acks.duplicates > 0 => self.enter(CaState::Disorder),
             _ => {}
@@ -426,6 +433,7 @@ impl Sender {
         self.cc.on_state(&mut self.window, &self.path, CaState::Loss);
         // [RFC6582-3.2-5] [RFC6675-5.1-1] [RFC6675-5.1-2]
         self.path.state = CaState::Loss;
+        self.first_repair = None;
         self.high_seq = self.snd_nxt;
         self.acks.duplicates = 0;
         let srtt = self.rtt.srtt();

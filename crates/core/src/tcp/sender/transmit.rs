@@ -83,7 +83,8 @@ impl Sender {
                 self.skb.take();
                 let in_loss = self.path.state == CaState::Loss;
                 let cause = if in_loss { Cause::TimeoutRepair } else { Cause::Recovery };
-                self.retransmit(now, self.evidence(cause), out);
+                let evidence = self.first_repair.take().unwrap_or_else(|| self.evidence(cause));
+                self.retransmit(now, evidence, out);
                 continue;
             }
             let outstanding = self.snd_nxt - self.snd_una;
@@ -180,9 +181,9 @@ impl Sender {
     }
 
     pub(super) fn retransmit(&mut self, now: Time, evidence: Evidence, out: &mut Outputs) {
-        let nothing_in_flight = self.path.in_flight == 0;
         let Some((segment, waited)) = self.board.take_retransmission(now) else { return };
-        self.delivery.on_send(now, segment, nothing_in_flight);
+        // It is outstanding itself, so the flight goes on: `packets_out` in `tcp_rate_skb_sent` (net/ipv4/tcp_rate.c, Linux 6.12).
+        self.delivery.on_send(now, segment, false);
         let segment = *segment;
         if self.config.recovery == Recovery::Sack && segment.start == self.snd_una {
             // Linux: the timer is that of the first segment, which has just been sent anew.
@@ -251,5 +252,41 @@ impl Sender {
             self.pacer.on_send(u32::from(p.size), &self.window, &self.path, &*self.cc, &self.rtt, &self.config);
             self.path.next_send_at = self.pacer.next_at();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::packet::FlowId;
+    use crate::rng::Streams;
+    use crate::tcp::cc::CcConfig;
+    use crate::tcp::profile::profile;
+
+    /// Nothing is in flight after the timeout, as far as losses are known. But the segment is outstanding, so that its delivery is
+    /// measured from the last one before (`tcp_rate_skb_sent`).
+    #[test]
+    fn a_timeouts_retransmission_is_measured_from_the_last_delivery() {
+        let mut config = profile("linux-6").unwrap().resolve().unwrap();
+        (config.handshake, config.timestamps, config.tail_loss_probe) = (false, false, false);
+        config.cc = CcConfig::by_name("bbr").unwrap();
+        let mss = config.mss();
+        let mut sender = Sender::new(FlowId(0), 0, Arc::new(config), Streams::of(1, 0));
+        let mut out = Outputs::default();
+        sender.open(Time::ZERO, &mut out);
+        sender.write(Time::ZERO, u64::MAX, &mut out);
+        let delivered_at = Time::ZERO + Span::from_ms(100);
+        let mut ack = Packet::new(FlowId(0), Kind::Tcp, 0);
+        (ack.flags, ack.ack, ack.window) = (TcpFlags::ACK, Seq32(1 + mss), 1 << 20);
+        sender.on_packet(delivered_at, &ack, &mut out);
+        let mut now = delivered_at;
+        while sender.stats().timeouts == 0 {
+            now = sender.deadline();
+            sender.on_deadline(now, &mut out);
+        }
+        let front = sender.board.front().unwrap();
+        assert_eq!((front.sent_at, front.delivered_at), (now, delivered_at));
     }
 }

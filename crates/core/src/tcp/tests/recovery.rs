@@ -542,3 +542,23 @@ fn acks_of_an_earlier_recoverys_retransmissions_take_nothing_back() {
     assert!(stats.fast_retransmits > 30, "{stats:?}");
     assert_eq!((stats.undos, pair.receiver.stats().segments_duplicate), (0, 0));
 }
+
+/// Linux 6.12, `tcp_ack`: a control that owns the window sets it before anything is sent again, and `tcp_xmit_retransmit_queue` keeps to
+/// window and pacing from the first retransmission on.
+#[test]
+fn the_first_retransmission_of_a_control_that_owns_the_window_keeps_to_the_pacing() {
+    let c = config("linux-6", |c| {
+        c.cc = super::cc::CcConfig::by_name("bbr").unwrap();
+        c.segments_at_once = SegmentsAtOnce::Single;
+    });
+    let mut pair = Pair::same(&c, ONE_WAY);
+    pair.rate = Some(DataRate::from_mbps(8));
+    pair.data_fate = Box::new(|n, _| if n >= 1000 && n % 100 == 0 { Fate::Lose } else { Fate::Pass });
+    let mut pair = pair.start(u64::MAX);
+    pair.run(Time::ZERO + Span::from_secs(8));
+    assert!(pair.sender.stats().fast_retransmits > 20);
+    // A segment takes 1.5 ms, 1.2 ms with the largest gain. Half of that is left after a late one (`tcp_update_skb_after_send`).
+    let times = pair.sent[1000..].iter().map(|s| s.0);
+    let least = times.clone().zip(times.skip(1)).map(|(a, b)| b - a).fold(f64::INFINITY, f64::min);
+    assert!(least > 0.55, "{least} ms");
+}

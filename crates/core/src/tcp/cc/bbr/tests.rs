@@ -1,5 +1,5 @@
 use super::*;
-use crate::tcp::cc::rounds::{Loss, Network, Run, context, sample, window};
+use crate::tcp::cc::rounds::{Loss, Network, Run, context, new_path, sample, window};
 use crate::tcp::cc::{AnyCc, CcConfig};
 
 /// 100 ms, 1000 segments per second, room for four bandwidth-delay products.
@@ -288,4 +288,37 @@ fn losses_that_were_none_say_nothing_of_how_full_the_pipe_is() {
     let cwnd = run.w.cwnd;
     assert_eq!(run.cc.undo(&run.w, &run.path), cwnd);
     assert_eq!((bbr(&run).full_bw, bbr(&run).full_bw_rounds), (0, 0));
+}
+
+/// Linux 6.12, `bbr_update_min_rtt` sets `app_limited`, and `tcp_rate_skb_sent` marks what is sent from then on. What was in flight before
+/// was not held back, and tells of the bandwidth.
+#[test]
+fn only_what_is_sent_while_the_round_trip_is_probed_says_nothing_of_the_bandwidth() {
+    let mut run = Run::new("bbr", clean());
+    run_to(&mut run, Span::from_secs(12), |r| bbr(r).mode() == Mode::ProbeRtt);
+    let begin = bbr(&run).total_delivered;
+    assert!(run.path.in_flight > 4, "all of it sent before");
+    assert!(!bbr(&run).was_held_back(begin - 1));
+    assert!(bbr(&run).was_held_back(begin));
+    run_to(&mut run, Span::from_secs(12), |r| bbr(r).mode() != Mode::ProbeRtt);
+    let end = bbr(&run).total_delivered;
+    assert!(bbr(&run).was_held_back(end));
+    run.until(Span::from_secs(13));
+    assert!(!bbr(&run).was_held_back(bbr(&run).total_delivered));
+}
+
+/// Linux 6.12, `bbr_init`, which runs when the handshake is over: the first ACK of data begins nothing anew.
+#[test]
+fn the_handshake_sets_the_first_rate_and_starts_the_ten_seconds() {
+    let (mut w, mut bbr) = (window(10), BbrConfig::default().build(&context()));
+    let handshake = Span::from_ms(100);
+    let mut path = Path { now: Time::ZERO + handshake, srtt: handshake, min_rtt: handshake, ..new_path() };
+    bbr.on_established(&mut w, &path);
+    let first = initial_bps(&w, &path, HIGH_GAIN);
+    assert_eq!(bbr.pacing_rate(&w, &path), Some(DataRate::from_bps(first)));
+    // Data took twice as long.
+    path = Path { now: Time::ZERO + Span::from_ms(300), srtt: Span::from_ms(200), ..path };
+    bbr.on_ack(&mut w, &path, &sample(&window(10)));
+    assert_eq!(bbr.pacing_rate(&w, &path), Some(DataRate::from_bps(first)));
+    assert_eq!((bbr.min_rtt_stamp, bbr.min_rtt_us), (Time::ZERO + handshake, 100_000));
 }
