@@ -12,8 +12,9 @@
 //!
 //! Valid: at any rate. Flows that collide in the hash share a queue and its fate; more `flows` make that rarer.
 //!
-//! Deviations: none from the RFC; these are its open choices. CoDel's last-packet rule counts the bytes of the
-//! packet's own queue, as in RFC 8289 and in the queues of Wi-Fi stations. Linux's qdisc counts all queues.
+//! Deviations: CoDel never drops while no more than a packet is left. On a line that counts the bytes of all queues
+//! together, as Linux's qdisc does. So a queue of a single packet may lose it. RFC 8289 counts the packet's own
+//! queue, as do the queues of Wi-Fi stations; `codel_backlog` selects it. The rest are open choices of the RFC.
 //! `memory_limit` counts IP-layer bytes, not buffer memory, and is off by default. A drop for want of room raises the
 //! queue's CoDel count, as in Linux.
 
@@ -32,6 +33,17 @@ use crate::units::{Bytes, Span, Time};
 /// Most queues, and most bytes of quantum, that can be asked for. Linux allows as much.
 const MAX_FLOWS: u32 = 65_536;
 const MAX_QUANTUM: u32 = 1 << 20;
+
+/// The bytes that must be left for CoDel to drop: more than one packet's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CodelBacklog {
+    /// Those of all queues together. Linux 6.12, net/sched/sch_fq_codel.c, `fq_codel_dequeue`, which gives `codel_dequeue` the
+    /// backlog of the qdisc.
+    All,
+    /// Those of the packet's own queue. RFC 8289 section 5.3; net/mac80211/tx.c, `fq_tin_dequeue_func` (Linux 6.12).
+    Flow,
+}
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, remote = "Self")]
@@ -60,6 +72,9 @@ pub struct FqCodelConfig {
     pub ecn: bool,
     /// Mark ECT packets that waited longer than this, independently of CoDel. Default: off.
     pub ce_threshold: Option<Span>,
+    /// Whose bytes must be more than one packet's before CoDel drops. Default: as in Linux, `all` on a line and `flow` in the
+    /// queues of a Wi-Fi station.
+    pub codel_backlog: Option<CodelBacklog>,
 }
 
 impl Default for FqCodelConfig {
@@ -75,6 +90,7 @@ impl Default for FqCodelConfig {
             interval: Span::from_ms(100),
             ecn: true,
             ce_threshold: None,
+            codel_backlog: None,
         }
     }
 }
@@ -97,7 +113,17 @@ impl FqCodelConfig {
 
     /// The discipline of one line, at its beginning.
     pub fn build(&self, ctx: &QueueContext) -> FqCodel {
+        self.build_for(CodelBacklog::All, ctx)
+    }
+
+    /// The queues of one Wi-Fi station.
+    pub(crate) fn build_for_station(&self, ctx: &QueueContext) -> FqCodel {
+        self.build_for(CodelBacklog::Flow, ctx)
+    }
+
+    fn build_for(&self, usual: CodelBacklog, ctx: &QueueContext) -> FqCodel {
         FqCodel {
+            codel_backlog: self.codel_backlog.unwrap_or(usual),
             params: CodelParams {
                 target: self.target,
                 interval: self.interval,
@@ -239,6 +265,7 @@ struct FlowStore<'a> {
     waiting: &'a mut Waiting,
     chain: &'a mut Chain,
     backlog: &'a mut u64,
+    counts: CodelBacklog,
 }
 
 impl CodelStore for FlowStore<'_> {
@@ -248,7 +275,10 @@ impl CodelStore for FlowStore<'_> {
         Some(packet)
     }
     fn bytes(&self) -> u64 {
-        *self.backlog
+        match self.counts {
+            CodelBacklog::All => self.waiting.bytes,
+            CodelBacklog::Flow => *self.backlog,
+        }
     }
 }
 
@@ -256,6 +286,7 @@ impl CodelStore for FlowStore<'_> {
 #[derive(Debug, Clone)]
 pub struct FqCodel {
     params: CodelParams,
+    codel_backlog: CodelBacklog,
     quantum: i64,
     limit_packets: usize,
     memory_limit: u64,
@@ -292,7 +323,8 @@ impl FqCodel {
         }
         let flow = &mut self.flows[fattest];
         let backlog = &mut self.backlogs[fattest];
-        let mut store = FlowStore { waiting: &mut self.waiting, chain: &mut flow.chain, backlog };
+        let mut store =
+            FlowStore { waiting: &mut self.waiting, chain: &mut flow.chain, backlog, counts: CodelBacklog::Flow };
         let mut dropped = 0;
         // [RFC8290-4.1-4]
         while dropped < self.drop_batch && store.bytes() > most / 2 {
@@ -354,7 +386,8 @@ impl Aqm for FqCodel {
                 continue;
             }
             let backlog = &mut self.backlogs[i as usize];
-            let mut store = FlowStore { waiting: &mut self.waiting, chain: &mut flow.chain, backlog };
+            let counts = self.codel_backlog;
+            let mut store = FlowStore { waiting: &mut self.waiting, chain: &mut flow.chain, backlog, counts };
             // [RFC8290-4.2-3]
             if let Some(id) = flow.law.dequeue(&self.params, now, &mut store, pool, drops) {
                 // [RFC8290-4.2-5]
@@ -581,6 +614,38 @@ mod tests {
         }
         assert!(rig.dropped.len() > 20);
         assert!(rig.dropped.iter().all(|d| d.1 == DropReason::Early));
+    }
+
+    /// Twenty flows, each with one packet in the queue at a time, which waits for those of the others: 20 ms. Linux's qdisc (6.12,
+    /// net/sched/sch_fq_codel.c) sees that more than a packet waits in all and drops. RFC 8289 and mac80211 see that the
+    /// queue is empty then.
+    #[test]
+    fn a_line_counts_the_bytes_of_all_queues_before_it_drops() {
+        let dropped = |mut q: FqCodel| {
+            let mut arrived = apart(&q, 20);
+            let mut rig = Rig::new(&mut q);
+            for &flow in &arrived {
+                rig.arrive(ms(0), packet(flow, 1500, Ecn::NotEct));
+            }
+            let mut replaced = 0;
+            for t in 1..1000 {
+                let mut next = vec![rig.leave(ms(t)).unwrap().flow.0];
+                next.extend(rig.dropped[replaced..].iter().map(|d| arrived[d.0 as usize]));
+                replaced = rig.dropped.len();
+                for flow in next {
+                    arrived.push(flow);
+                    rig.arrive(ms(t), packet(flow, 1500, Ecn::NotEct));
+                }
+            }
+            rig.dropped.len()
+        };
+        let config = |codel_backlog| FqCodelConfig { codel_backlog, ..FqCodelConfig::default() };
+        let [all, flow] = [CodelBacklog::All, CodelBacklog::Flow].map(Some);
+        assert!(dropped(fq(config(None))) > 20);
+        assert_eq!(dropped(fq(config(None))), dropped(fq(config(all))));
+        assert_eq!(dropped(fq(config(flow))), 0);
+        assert_eq!(dropped(config(None).build_for_station(&context(1))), 0);
+        assert!(dropped(config(all).build_for_station(&context(1))) > 20);
     }
 
     #[test]

@@ -246,7 +246,7 @@ fn every_configuration_round_trips() {
         json!({ "name": "codel", "limit_packets": 7, "limit_bytes": "9KiB", "target": "20ms", "interval": "300ms",
             "ecn": false, "ce_threshold": "1ms" }),
         json!({ "name": "fq_codel", "flows": 16, "quantum": 300, "limit_packets": 7, "memory_limit": "4MiB",
-            "drop_batch": 1, "target": "20ms", "interval": "300ms", "ecn": false, "ce_threshold": "1ms" }),
+            "drop_batch": 1, "target": "20ms", "interval": "300ms", "ecn": false, "ce_threshold": "1ms", "codel_backlog": "flow" }),
         json!({ "name": "pie", "limit_packets": 7, "limit_bytes": "9KiB", "target": "20ms", "t_update": "30ms",
             "max_burst": "0ns", "alpha": 0.25, "beta": 2.5, "ecn": false, "mark_ecnth": 0.5, "delay": "departure_rate",
             "derandomize": true, "cap_drop_adjustment": true, "on_off": true }),

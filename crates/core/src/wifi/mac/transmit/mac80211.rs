@@ -248,7 +248,7 @@ impl TransmitPath for Mac80211 {
         // No `mtu` is set for these queues (net/mac80211/tx.c, `ieee80211_txq_setup_flows`; include/net/codel_impl.h): CoDel may drop down
         // to the last packet.
         let context = QueueContext { mtu: 0, ..context.clone() };
-        let queue = Some(Box::new(self.config.fq_codel.build(&context)));
+        let queue = Some(Box::new(self.config.fq_codel.build_for_station(&context)));
         txqs.push(Txq {
             queue,
             is_listed: false,
