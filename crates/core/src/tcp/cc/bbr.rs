@@ -38,7 +38,7 @@ use self::max_filter::MaxFilter;
 use self::policer::Policer;
 use super::slow_start::SlowStart;
 use super::{AckSample, CaState, CcContext, CongestionControl, Path, RateSample, Window, micros};
-use crate::convert::saturate32;
+use crate::convert::{low32, saturate32};
 use crate::rng::Rng;
 use crate::units::{DataRate, Span, Time};
 
@@ -112,7 +112,7 @@ impl BbrConfig {
         Bbr {
             bw: MaxFilter::default(),
             next_round_delivered: 0,
-            held_back_from: u64::MAX,
+            held_back_from: 0,
             held_back: 0,
             total_delivered: 0,
             min_rtt_stamp: Time::NEVER,
@@ -149,9 +149,6 @@ pub struct Bbr {
     bw: MaxFilter,
     /// The round ends when a segment is acknowledged that was sent after this many had been delivered.
     next_round_delivered: u64,
-    /// Segments sent after this many had been delivered, and at most [`Self::held_back`] more, say nothing about the bandwidth: `ProbeRtt`
-    /// held them back.
-    held_back_from: u64,
     total_delivered: u64,
     /// `NEVER` before the first ACK.
     min_rtt_stamp: Time,
@@ -164,6 +161,10 @@ pub struct Bbr {
     aggregation: Aggregation,
     policer: Policer,
     min_rtt_us: u32,
+    /// Segments sent after so many had been delivered (the low half of the count), and at most [`Self::held_back`] more, say nothing about
+    /// the bandwidth: `ProbeRtt` held them back.
+    held_back_from: u32,
+    /// 0: it held none back, or that is long ago.
     held_back: u32,
     rounds: u32,
     /// Bandwidth that the pipe's fullness is judged against.
@@ -278,17 +279,18 @@ impl Bbr {
     }
 
     /// Of `in_flight` segments what is still in the network when the next skb may leave, and that skb with it while the queue is to grow
-    /// (Linux 6.12, net/ipv4/tcp_bbr.c, `bbr_packets_in_net_at_edt`).
-    fn in_net_at_next_send(&self, path: &Path, in_flight: u32) -> u32 {
+    /// (Linux 6.12, net/ipv4/tcp_bbr.c, `bbr_packets_in_net_at_edt`). `gain` is that with which the sender has been pacing: `bbr_update_gains`
+    /// sets the next at the end of an ACK.
+    fn in_net_at_next_send(&self, path: &Path, in_flight: u32, gain: u32) -> u32 {
         let us = u64::from(micros(path.next_send_at.since(path.now)));
         let delivered = saturate32(u64::from(self.bandwidth()).saturating_mul(us) / BW_UNIT);
-        let quantum = if self.pacing_gain() > UNIT { send_quantum(self.pacing_bps, path) } else { 0 };
+        let quantum = if gain > UNIT { send_quantum(self.pacing_bps, path) } else { 0 };
         in_flight.saturating_add(quantum).saturating_sub(delivered)
     }
 
     /// `ProbeRtt` held back what was sent when so many had been delivered.
     fn was_held_back(&self, prior_delivered: u64) -> bool {
-        prior_delivered.checked_sub(self.held_back_from).is_some_and(|later| later <= u64::from(self.held_back))
+        self.held_back > 0 && low32(prior_delivered).wrapping_sub(self.held_back_from) <= self.held_back
     }
 
     /// What `bbr_init` of Linux 6.12 takes from the path, whose handshake counts as a round trip.
@@ -364,13 +366,14 @@ impl Bbr {
         }
         if expired && !self.idle_restart && self.mode != Mode::ProbeRtt && !self.config.probe_rtt_duration.is_zero() {
             self.mode = Mode::ProbeRtt;
-            self.held_back_from = ack.total_delivered;
+            self.held_back_from = low32(ack.total_delivered);
             self.save_cwnd(w);
             self.probe_rtt_done = Time::NEVER;
         }
         if self.mode == Mode::ProbeRtt {
             // Linux 6.12, `bbr_update_min_rtt`: as if the application held back whatever is sent from now on.
-            self.held_back = saturate32(ack.total_delivered - self.held_back_from).saturating_add(path.in_flight);
+            let delivered = low32(ack.total_delivered).wrapping_sub(self.held_back_from);
+            self.held_back = delivered.saturating_add(path.in_flight).max(1);
             if !self.probe_rtt_done.is_never() {
                 self.probe_rtt_round_done |= self.round_start;
                 if self.probe_rtt_round_done {
@@ -397,19 +400,18 @@ impl Bbr {
         self.cycle_start = now;
     }
 
-    fn advance_cycle(&mut self, path: &Path, ack: &AckSample) {
+    fn advance_cycle(&mut self, path: &Path, ack: &AckSample, gain: u32) {
         if self.mode != Mode::ProbeBw {
             return;
         }
         let full_length = micros(path.now.since(self.cycle_start)) > self.min_rtt_us;
-        let gain = self.pacing_gain();
         let over = if gain > UNIT {
             // Until the queue is as long as meant, or does not fit.
             full_length
                 && (ack.lost > 0
-                    || self.in_net_at_next_send(path, ack.prior_in_flight) >= self.inflight_target(path, gain))
+                    || self.in_net_at_next_send(path, ack.prior_in_flight, gain) >= self.inflight_target(path, gain))
         } else if gain < UNIT {
-            full_length || self.in_net_at_next_send(path, ack.prior_in_flight) <= self.inflight_target(path, UNIT)
+            full_length || self.in_net_at_next_send(path, ack.prior_in_flight, gain) <= self.inflight_target(path, UNIT)
         } else {
             full_length
         };
@@ -419,13 +421,13 @@ impl Bbr {
         }
     }
 
-    fn check_drain(&mut self, w: &mut Window, path: &Path) {
+    fn check_drain(&mut self, w: &mut Window, path: &Path, gain: u32) {
         if self.mode == Mode::Startup && self.full_bw_reached {
             self.mode = Mode::Drain;
             w.ssthresh = self.inflight_target(path, UNIT).max(2);
         }
         if self.mode == Mode::Drain
-            && self.in_net_at_next_send(path, path.in_flight) <= self.inflight_target(path, UNIT)
+            && self.in_net_at_next_send(path, path.in_flight, gain) <= self.inflight_target(path, UNIT)
         {
             self.enter_probe_bw(path.now);
         }
@@ -493,9 +495,13 @@ impl CongestionControl for Bbr {
         if self.min_rtt_stamp.is_never() {
             self.begin(path);
         }
+        let gain = self.pacing_gain();
         self.total_delivered = ack.total_delivered;
         self.policer.lost = self.policer.lost.saturating_add(ack.lost);
         self.round_start = false;
+        if low32(ack.total_delivered).wrapping_sub(self.held_back_from) >= 1 << 31 {
+            self.held_back = 0;
+        }
         let rate =
             ack.rate.map(|r| RateSample { app_limited: r.app_limited || self.was_held_back(r.prior_delivered), ..r });
         if let Some(rate) = &rate {
@@ -505,9 +511,9 @@ impl CongestionControl for Bbr {
                 self.aggregation.update(path.now, ack, bw, w.cwnd, self.round_start);
             }
         }
-        self.advance_cycle(path, ack);
+        self.advance_cycle(path, ack, gain);
         self.check_full_pipe(rate.is_some_and(|r| r.app_limited));
-        self.check_drain(w, path);
+        self.check_drain(w, path, gain);
         self.update_min_rtt(w, path, ack);
         self.set_pacing_rate(w, path, self.pacing_gain());
         self.set_cwnd(w, path, ack);

@@ -383,13 +383,19 @@ impl Sender {
         let reducing = matches!(self.path.state, CaState::Recovery | CaState::Cwr);
         if reducing && !self.owns_window {
             self.reduce_further(ack);
-        } else if ack.delivered > 0 || ack.advanced {
+        } else if ack.delivered > 0 || ack.advanced || self.is_told_of_nothing_new(ack) {
             let sample = self.ack_sample(ack);
             // `tcp_may_raise_cwnd` (net/ipv4/tcp_input.c, Linux 6.12).
             if self.owns_window || ack.advanced || self.acks.grows_above_holes() {
                 self.cc.on_ack(&mut self.window, &self.path, &sample);
             }
         }
+    }
+
+    /// Linux 6.12, net/ipv4/tcp_input.c, `tcp_ack`: a control that owns the window hears of every ACK while data is outstanding
+    /// (`tcp_cong_control`), unless it is older than the last.
+    fn is_told_of_nothing_new(&self, ack: &Ack) -> bool {
+        self.owns_window && ack.number == self.snd_una && !self.board.is_empty()
     }
 
     /// Proportional rate reduction or rate halving, after an ACK.
