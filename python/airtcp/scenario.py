@@ -576,6 +576,11 @@ class FqCodelConfig(Part):
     ce_threshold: Span | None = None
     """Mark ECT packets that waited longer than this, independently of CoDel. Default: off."""
 
+    codel_backlog: CodelBacklog | None = None
+    """Whose bytes must be more than one packet's before CoDel drops. Default: as in Linux, `all` on a line and
+    `flow` in the queues of a Wi-Fi station.
+    """
+
     drop_batch: int | None = None
     """Most packets dropped at a time when there is no room. Linux: 64. Default: 64."""
 
@@ -1265,6 +1270,11 @@ class FqCodel(Part):
 
     ce_threshold: Span | None = None
     """Mark ECT packets that waited longer than this, independently of CoDel. Default: off."""
+
+    codel_backlog: CodelBacklog | None = None
+    """Whose bytes must be more than one packet's before CoDel drops. Default: as in Linux, `all` on a line and
+    `flow` in the queues of a Wi-Fi station.
+    """
 
     drop_batch: int | None = None
     """Most packets dropped at a time when there is no room. Linux: 64. Default: 64."""
@@ -3021,6 +3031,9 @@ CcConfig: TypeAlias = (
 )
 """CcConfig."""
 
+CodelBacklog: TypeAlias = "Literal['all', 'flow']"
+"""The bytes that must be left for CoDel to drop: more than one packet's."""
+
 Count: TypeAlias = "Literal['terminals', 'flows']"
 """What n of equations (1) to (3) counts."""
 
@@ -3238,6 +3251,7 @@ __all__ = [
     "Cbr",
     "CcConfig",
     "Codel",
+    "CodelBacklog",
     "Coop",
     "CoopConfig",
     "Count",
