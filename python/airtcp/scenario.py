@@ -1076,6 +1076,11 @@ class Profile(Part):
     rto_var_min: Span | None = None
     """Lower bound of the 4 * RTTVAR term. RFC 6298: the clock granularity; Linux: 200 ms."""
 
+    rtt_from_sack: bool | None = None
+    """With `rtt_per_segment`: segments that are SACKed give samples too, also beside a repeated one that is
+    acknowledged. With neither, a timestamp gives one, for the congestion control as well (Linux since 3.12).
+    """
+
     rtt_per_segment: bool | None = None
     """A round-trip sample from every ACK of new data (Linux); off: one segment is timed at a time, as BSD and ns-2
     do.
@@ -2471,6 +2476,11 @@ class TcpOptions(Part):
 
     rto_var_min: Span | None = None
     """Lower bound of the 4 * RTTVAR term. RFC 6298: the clock granularity; Linux: 200 ms."""
+
+    rtt_from_sack: bool | None = None
+    """With `rtt_per_segment`: segments that are SACKed give samples too, also beside a repeated one that is
+    acknowledged. With neither, a timestamp gives one, for the congestion control as well (Linux since 3.12).
+    """
 
     rtt_per_segment: bool | None = None
     """A round-trip sample from every ACK of new data (Linux); off: one segment is timed at a time, as BSD and ns-2

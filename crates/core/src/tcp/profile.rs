@@ -333,6 +333,9 @@ options! {
     rtt_tick: Span,
     /// A round-trip sample from every ACK of new data (Linux); off: one segment is timed at a time, as BSD and ns-2 do.
     rtt_per_segment: bool,
+    /// With `rtt_per_segment`: segments that are SACKed give samples too, also beside a repeated one that is acknowledged. With neither, a
+    /// timestamp gives one, for the congestion control as well (Linux since 3.12).
+    rtt_from_sack: bool,
     /// Lower bound of the 4 * RTTVAR term. RFC 6298: the clock granularity; Linux: 200 ms.
     rto_var_min: Span,
     /// Rule by which RTTVAR follows the samples.

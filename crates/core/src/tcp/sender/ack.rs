@@ -39,6 +39,11 @@ pub(super) struct Ack {
     pub oldest_sent_at: Option<Time>,
     pub newest_sent_at: Option<Time>,
     pub retransmitted_data: bool,
+    /// When the first and the last segment were sent that were sent once only: of those acknowledged cumulatively and not SACKed before, and
+    /// of those newly SACKed. And whether a repeated one was acknowledged cumulatively.
+    pub acknowledged_once: Option<(Time, Time)>,
+    pub sacked_once: Option<(Time, Time)>,
+    pub acknowledged_repeated: bool,
     /// Data sent once only was delivered that ends at `frto_limit` or below.
     pub original: bool,
     pub frto_limit: u64,
@@ -68,12 +73,20 @@ impl Ack {
     /// A segment that the cumulative number covers.
     pub(super) fn take_covered(&mut self, s: &Segment) {
         self.acked += 1;
+        if s.has(SegFlags::EVER_RETRANSMITTED) {
+            self.acknowledged_repeated = true;
+        } else if !s.has(SegFlags::SACKED) {
+            extend(&mut self.acknowledged_once, s.sent_at);
+        }
         self.take(s);
     }
 
     /// A segment that is newly SACKed.
     pub(super) fn take_sacked(&mut self, s: &Segment) {
         self.sacked += 1;
+        if !s.has(SegFlags::EVER_RETRANSMITTED) {
+            extend(&mut self.sacked_once, s.sent_at);
+        }
         self.sacked_other |= s.has(SegFlags::EVER_RETRANSMITTED) || s.end() > self.frto_limit;
         self.take(s);
     }
@@ -122,6 +135,11 @@ impl Ack {
     pub(super) fn needless(&self) -> Option<(u64, u64)> {
         self.duplicate_sack.filter(|_| !self.duplicate_by_probe)
     }
+}
+
+/// The first stays, the last is the new one.
+fn extend(times: &mut Option<(Time, Time)>, sent_at: Time) {
+    *times = Some((times.map_or(sent_at, |t| t.0), sent_at));
 }
 
 #[cfg(test)]

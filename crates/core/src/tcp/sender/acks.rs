@@ -285,6 +285,9 @@ impl Sender {
     // [RFC6298-3-1]
     fn sample_rtt(&mut self, p: &Packet, ack: &Ack) -> Option<Span> {
         let now = ack.now;
+        if self.config.rtt_per_segment && self.config.rtt_from_sack {
+            return self.sample_rtt_also_of_sacked(p, ack);
+        }
         // Beside a retransmission an original may have waited for the hole below it (Karn's problem).
         let exact = ack.newest_sent_at.filter(|_| !ack.retransmitted_data).map(|t| now.since(t));
         if self.config.rtt_per_segment {
@@ -300,11 +303,36 @@ impl Sender {
             self.on_rtt(sent_at, now, true);
         }
         if let Some(rtt) = exact {
-            self.path.min_rtt = self.path.min_rtt.min(rtt);
-            self.stats.count_rtt(rtt);
-            self.loss.on_rtt(rtt);
+            self.take_exact_rtt(rtt);
         }
         exact
+    }
+
+    fn take_exact_rtt(&mut self, rtt: Span) {
+        self.path.min_rtt = self.path.min_rtt.min(rtt);
+        self.stats.count_rtt(rtt);
+        self.loss.on_rtt(rtt);
+    }
+
+    /// The same as Linux 6.12 does it (net/ipv4/tcp_input.c, `tcp_clean_rtx_queue` and `tcp_ack_update_rtt`). For the timeout the oldest counts
+    /// of what was acknowledged, unless there was a repeated segment; else the oldest that was SACKed; else the timestamp of
+    /// an ACK that advances. The control is told of the newest that was SACKed, or of the newest acknowledged, or of the timestamp.
+    fn sample_rtt_also_of_sacked(&mut self, p: &Packet, ack: &Ack) -> Option<Span> {
+        let now = ack.now;
+        let acknowledged = ack.acknowledged_once.filter(|_| !ack.acknowledged_repeated);
+        let Some((oldest, _)) = acknowledged.or(ack.sacked_once) else {
+            if !ack.advanced || !self.sample_echo(now, p) {
+                return None;
+            }
+            // `tcp_rtt_tsopt_us`: a tick at least.
+            let ticks = timestamp(now, &self.config).wrapping_sub(p.ts_ecr).max(1);
+            return Some(self.config.timestamp_tick.saturating_mul(u64::from(ticks)));
+        };
+        self.rtt.reset_backoff();
+        self.on_rtt(oldest, now, true);
+        let newest = ack.sacked_once.or(acknowledged).map(|(_, newest)| now.since(newest))?;
+        self.take_exact_rtt(newest);
+        Some(newest)
     }
 
     /// The round trip that a timestamp echo measures, also of what was sent again: Karn's problem does not arise with timestamps
@@ -444,5 +472,65 @@ impl Sender {
             snd_una: self.snd_una,
             snd_nxt: self.snd_nxt,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::packet::{FlowId, Kind, SackBlock};
+    use crate::rng::Streams;
+    use crate::tcp::profile::profile;
+    use crate::tcp::sender::Sender;
+    use crate::units::Seq32;
+
+    fn ms(ms: u64) -> Time {
+        Time::ZERO + Span::from_ms(ms)
+    }
+
+    /// Ten segments at 0 s. After 100 ms the first is acknowledged, after 180 ms the third is SACKed.
+    fn sender_with_a_hole(rtt_from_sack: bool) -> Sender {
+        let mut config = profile("linux-6").unwrap().resolve().unwrap();
+        (config.handshake, config.timestamps, config.rtt_from_sack) = (false, false, rtt_from_sack);
+        let mss = config.mss();
+        let mut sender = Sender::new(FlowId(0), 0, Arc::new(config), Streams::of(1, 0));
+        let mut out = Outputs::default();
+        sender.open(Time::ZERO, &mut out);
+        sender.write(Time::ZERO, u64::MAX, &mut out);
+        let mut ack = Packet::new(FlowId(0), Kind::Tcp, 0);
+        (ack.flags, ack.ack, ack.window) = (TcpFlags::ACK, Seq32(1 + mss), 1 << 20);
+        sender.on_packet(ms(100), &ack, &mut out);
+        ack.push_sack(SackBlock { start: Seq32(1 + 2 * mss), end: Seq32(1 + 3 * mss) });
+        sender.on_packet(ms(180), &ack, &mut out);
+        sender
+    }
+
+    /// Linux 6.12, `tcp_ack_update_rtt`: `sack_rtt_us` stands in where nothing was acknowledged.
+    #[test]
+    fn what_is_sacked_gives_a_sample_for_the_timeout() {
+        let srtt = |rtt_from_sack| sender_with_a_hole(rtt_from_sack).path.srtt;
+        assert_eq!((srtt(false), srtt(true)), (Span::from_ms(100), Span::from_ms(110)));
+    }
+
+    /// The control is told of the segment that is SACKed, although a repeated one is acknowledged with it; and where there is nothing else, of
+    /// the timestamp in whole milliseconds.
+    #[test]
+    fn a_repeated_segment_leaves_the_sample_of_what_is_sacked_beside_it() {
+        let mut sender = sender_with_a_hole(true);
+        let mss = u64::from(sender.path.mss);
+        let mut ack = Ack { now: ms(300), number: 1 + 3 * mss, advanced: true, ..Ack::default() };
+        (ack.acknowledged_repeated, ack.sacked_once) = (true, Some((ms(150), ms(170))));
+        let mut p = Packet::new(FlowId(0), Kind::Tcp, 0);
+        assert_eq!(sender.sample_rtt(&p, &ack), Some(Span::from_ms(130)));
+        ack.sacked_once = None;
+        assert_eq!(sender.sample_rtt(&p, &ack), None, "no timestamps");
+        let mut config = (*sender.config).clone();
+        config.timestamps = true;
+        sender.config = Arc::new(config);
+        p.ts_ecr = timestamp(ms(200), &sender.config);
+        ack.now = ms(300) + Span::from_us(700);
+        assert_eq!(sender.sample_rtt(&p, &ack), Some(Span::from_ms(100)));
     }
 }
