@@ -20,30 +20,23 @@ shown and marked.
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
-import os
 import random
 import re
 import shlex
 import shutil
-import subprocess
-import sys
 import tempfile
-import time
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import hosts
 import page
 import polars as pl
-import real
-import virtual
 
 import airtcp
 from airtcp import stats
-from airtcp.commands import host as host_command
 
 Json = dict[str, Any]
 
@@ -67,24 +60,16 @@ FIGURES = {"goodput": ("goodput, Mbit/s", 2), "jain": ("Jain", 3), "ping": ("pin
 
 # Writes until it is ended. Prints its mean smoothed round trip (tcpi_rtt of TCP_INFO) between two times, and how many
 # times the least the longest is before that.
-SEND = """import select, socket, struct, sys, time
-begin = time.monotonic()
+SEND = f"""{hosts.SENDING}begin = time.monotonic()
 start, warm, end = map(float, sys.argv[1:])
 time.sleep(start)
-s = socket.socket()
-s.connect((socket.gethostbyname("server"), 5001))
+s = connected(socket.gethostbyname("server"))
 s.setblocking(False)
-look, rtts, before, data = start + 0.1, [], [], bytes(65536)
-while (now := time.monotonic() - begin) < end:
-    select.select([], [s], [], max(min(look, end) - now, 0.001))
-    try:
-        while s.send(data):
-            pass
-    except BlockingIOError:
-        pass
+look, rtts, before = start + 0.1, [], []
+while time.monotonic() - begin < end:
+    write([s], begin + min(look, end))
     if (now := time.monotonic() - begin) >= look:
-        info = s.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
-        (rtts if now >= warm else before).append(struct.unpack_from("<I", info, 68)[0] / 1000)
+        (rtts if now >= warm else before).append(known(s)["srtt_us"] / 1000)
         look = now + 0.1
 print("rtt", sum(rtts) / len(rtts), max(before) / min(before), flush=True)
 """
@@ -165,7 +150,7 @@ def scenario(daemon: Json | None, seed: int) -> Json:
 
 def simulated(daemon: Json | None, seed: int, folder: Path) -> Json:
     """One simulated run. Round trips are looked at as the senders of a real one look at theirs: by the clock."""
-    results = airtcp.run(real.toml(scenario(daemon, seed), folder, "simulated"))
+    results = airtcp.run(hosts.toml(scenario(daemon, seed), folder, "simulated"))
     groups = {group["group"]: group for group in results.summary["groups"]}
     uploads = results.flows.filter(pl.col("group") == "upload").select("flow")
     series = results.flow_series.filter(pl.col("srtt_ms") > 0).select("flow", "time_s", "srtt_ms")
@@ -184,37 +169,39 @@ def simulated(daemon: Json | None, seed: int, folder: Path) -> Json:
 
 def measured(daemon: Json | None, seed: int, folder: Path) -> Json:
     """One run of real hosts."""
-    programs = {name: folder / f"{name}.py" for name in ("send", "receive")}
-    programs["send"].write_text(SEND)
-    programs["receive"].write_text(RECEIVE)
-    send, receive = (f"exec {sys.executable} {shlex.quote(str(programs[name]))}" for name in ("send", "receive"))
+    programs = hosts.programs(folder, send=SEND, receive=RECEIVE)
     out = folder / "real"
     shutil.rmtree(out, ignore_errors=True)
-    path = real.toml({**scenario(None, seed), "duration": f"{LAST_S + 5}s"}, folder, "real")
+    path = hosts.toml({**scenario(None, seed), "duration": f"{LAST_S + 5}s"}, folder, "real")
     starts = random.Random(seed)
-    command: list[str | Path] = [virtual.AIRTCP, "shell", path, "--for", f"{LAST_S + 2}s", "--out", out]
-    command += ["--no-capture", "--on", f"server={receive} {WARMUP_S} {LAST_S}"]
+    words: hosts.Words = [path, "--for", f"{LAST_S + 2}s", "--out", out, "--no-capture"]
+    words += hosts.on("server", f"exec {programs['receive']} {WARMUP_S} {LAST_S}")
     for i in range(PHONES):
         begins = f"{starts.uniform(0, 1):.3f}"
-        command += ["--on", f"phone[{i}]={send} {begins} {WARMUP_S} {LAST_S}"]
+        words += hosts.on(f"phone[{i}]", f"exec {programs['send']} {begins} {WARMUP_S} {LAST_S}")
         if daemon is not None:
-            command += ["--on", f"phone[{i}]={coop(daemon)}"]
+            words += hosts.on(f"phone[{i}]", coop(daemon))
     # It ends by the clock: a reply that is lost must not keep it.
-    command += ["--on", f"phone[0]=sleep {WARMUP_S}; exec ping -4 -q -i {PING_S} -w {LAST_S - WARMUP_S:.0f} server"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    came = re.search(r"came (\[.*\])", done.stdout)
-    told = re.findall(r"rtt ([\d.]+) ([\d.]+)\n", done.stdout)
-    rtts, ratios = [float(rtt) for rtt, _ in told], [float(ratio) for _, ratio in told]
-    ping = re.search(r"min/avg/max/mdev = [\d.]+/([\d.]+)/", done.stdout)
-    heard = [int(found) for found in re.findall(r"(\d+) terminals send", done.stdout)]
-    if done.returncode not in (0, 3) or came is None or len(rtts) != PHONES or ping is None:
-        raise SystemExit(f"exit code {done.returncode}\n{done.stdout}{done.stderr}")
+    ping = f"exec ping -4 -q -i {PING_S} -w {LAST_S - WARMUP_S:.0f} server"
+    words += hosts.on("phone[0]", f"sleep {WARMUP_S}; {ping}")
+    text, found = hosts.shell(
+        "ten hosts",
+        words,
+        codes=(0, hosts.INVALID),
+        came=r"came (\[.*\])",
+        told=r"rtt ([\d.]+) ([\d.]+)\n",
+        ping=hosts.PING_MEAN,
+    )
+    rtts, ratios = ([float(told[column]) for told in found["told"]] for column in (0, 1))
+    if len(rtts) != PHONES:
+        raise SystemExit(f"{len(rtts)} of {PHONES} senders said what they saw\n{text}")
+    heard = [int(number) for number in re.findall(r"(\d+) terminals send", text)]
     emu = json.loads((out / "emu.json").read_text())
-    rates = [8e-6 * count / (LAST_S - WARMUP_S) for count in json.loads(came[1])]
+    rates = [8e-6 * count / (LAST_S - WARMUP_S) for count in json.loads(found["came"][0])]
     return {
         "goodput": math.fsum(rates),
         "jain": stats.jain(rates),
-        "ping": float(ping[1]),
+        "ping": float(found["ping"][0]),
         "rtt": math.fsum(rtts) / PHONES,
         "ratios": sorted(ratios),
         "most_heard": max(heard, default=0),
@@ -223,39 +210,25 @@ def measured(daemon: Json | None, seed: int, folder: Path) -> Json:
     }
 
 
-def binary() -> str:
-    """The program `airtcp-host`."""
-    return os.environ.get("AIRTCP_HOST") or shutil.which("airtcp-host") or str(host_command.BUILT)
-
-
 def coop(daemon: Json) -> str:
     """The daemon's command. It ends when the network does."""
-    words = [binary(), "coop", "--interface", "wlan0", "--bw-max", daemon["bw_max"]]
+    words = [hosts.binary(), "coop", "--interface", "wlan0", "--bw-max", daemon["bw_max"]]
     for key, value in daemon.items():
         words += [] if key == "bw_max" else ["--set", f"{key}={json.dumps(value)}"]
     return f"exec timeout {LAST_S + 1} {shlex.join(words)}"
-
-
-def interval(simulations: list[float], runs: int) -> tuple[float, float, float]:
-    """Mean of the simulated runs, and where the mean of so many more lies with a probability of 95 %."""
-    n = len(simulations)
-    mean = math.fsum(simulations) / n
-    variance = math.fsum((value - mean) ** 2 for value in simulations) / (n - 1)
-    half = stats.student_t_quantile(0.975, n - 1) * math.sqrt(variance * (1 / n + 1 / runs))
-    return mean, mean - half, mean + half
 
 
 def row(arm: Json) -> tuple[str, int, int]:
     """A row of the table, and how many figures are inside of how many."""
     cells, inside = [arm["arm"]], 0
     for figure, (_, digits) in FIGURES.items():
-        seen = [run[figure] for run in arm["real"]]
-        _, low, high = interval([run[figure] for run in arm["simulated"]], len(seen))
-        mean = math.fsum(seen) / len(seen)
-        is_inside = low <= mean <= high
+
+        def each(seen: list[float], _mean: float, digits: int = digits) -> str:
+            return ", ".join(f"{value:.{digits}f}" for value in seen)
+
+        two, is_inside = hosts.inside(arm, figure, each, digits)
+        cells += two
         inside += is_inside
-        told = ", ".join(f"{value:.{digits}f}" for value in seen)
-        cells += [told if is_inside else f"**{told}**", f"{low:.{digits}f} to {high:.{digits}f}"]
     validity = [run["validity"] for run in arm["real"]]
     cells.append(", ".join(word if word == "valid" else f"**{word}**" for word in validity))
     return f"| {' | '.join(cells)} |", inside, len(FIGURES)
@@ -265,62 +238,44 @@ def table(data: Json) -> str:
     """The table, of its figures."""
     head = " | ".join(f"{words}: real | simulated" for words, _ in FIGURES.values())
     lines = [f"| | {head} | |", "|---" * (2 * len(FIGURES) + 2) + "|"]
-    inside = of = 0
-    for arm in data["rows"]:
-        text, good, all_of_it = row(arm)
-        lines.append(text)
-        inside, of = inside + good, of + all_of_it
+    lines, end = hosts.counted(lines, data["rows"], row)
     beyond = ""
     if (plain := data["rows"][0])["arm"] == "without the daemon" and "ratios" in plain["real"][0]:
         real_ones, simulated_ones = (
             [float(sum(ratio >= CORRECT_AT for ratio in run["ratios"])) for run in plain[which]]
             for which in ("real", "simulated")
         )
-        _, low, high = interval(simulated_ones, len(real_ones))
+        _, low, high = hosts.interval(simulated_ones, len(real_ones))
         mean = math.fsum(real_ones) / len(real_ones)
         beyond = (
             f"Without the daemon {mean:.1f} of ten real senders have a round trip of {CORRECT_AT:g} times the least "
             f"before second {WARMUP_S:g}, simulated {low:.1f} to {high:.1f}. "
         )
-    runs, seeds = len(data["rows"][0]["real"]), len(data["rows"][0]["simulated"])
     heard = sorted({run["most_heard"] for arm in data["rows"] for run in arm["real"] if run["most_heard"]})
     told = f"Daemons counted {' to '.join(map(str, heard))} terminals at most. " if heard else ""
-    end = f"{inside} of {of} are inside. {told}{beyond}{runs} runs each, {seeds} simulated ({data['machine']})."
-    return "\n".join([*lines, "", end])
+    return "\n".join([*lines, f"{end} {told}{beyond}{hosts.made_of(data)}"])
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", nargs="+", metavar="NAME", help="rows of the table; default: all")
-    parser.add_argument("--runs", type=int, default=3, metavar="N", help="real runs of each row (default: 3)")
-    parser.add_argument("--seeds", type=int, default=20, metavar="N", help="simulated runs of each row (default: 20)")
-    parser.add_argument("--page", action="store_true", help="put figures and table where the documentation has them")
-    arguments = parser.parse_args()
-    if unknown := [name for name in arguments.only or [] if name not in DAEMONS]:
-        raise SystemExit(f"--only {unknown[0]}: accepted are {'; '.join(DAEMONS)}")
-    begun, rows = time.monotonic(), []
-    for name in arguments.only or DAEMONS:
+    arguments = hosts.options(__doc__, "rows of the table", 3, 20).parse_args()
+    rows: list[Json] = []
+    for name in hosts.chosen(arguments.only, DAEMONS):
         daemon = DAEMONS[name]
         given_up: list[str] = []
         with tempfile.TemporaryDirectory() as temporary:
             folder = Path(temporary)
             simulations = [simulated(daemon, seed, folder) for seed in range(1, arguments.seeds + 1)]
             done = [
-                real.valid(partial(measured, daemon, seed, folder), lambda run: str(run["validity"]), given_up)
+                hosts.valid(partial(measured, daemon, seed, folder), lambda run: str(run["validity"]), given_up)
                 for seed in range(1, arguments.runs + 1)
             ]
         rows.append({"arm": name, "real": done, "simulated": simulations, "given_up": given_up})
         print(row(rows[-1])[0], flush=True)
     data = {"machine": page.machine(), "rows": rows}
-    text = table(data)
-    print(text.splitlines()[-1])
-    print(f"{time.monotonic() - begun:.0f} s; load {os.getloadavg()[0]:.1f}")
-    if arguments.page:
-        FIGURES_FILE.write_text(json.dumps(data, indent=1) + "\n")
-        PAGE.write_text(page.with_part(PAGE.read_text(), "ten hosts in a cell", text))
+    hosts.finish(data, table(data), 1, (FIGURES_FILE, PAGE, PART) if arguments.page else None)
 
 
-PAGE, FIGURES_FILE = page.ROOT / "docs/hosts.md", page.DATA / "hosts-coop.json"
+PAGE, FIGURES_FILE, PART = page.ROOT / "docs/hosts.md", page.DATA / "hosts-coop.json", "ten hosts in a cell"
 
 if __name__ == "__main__":
     main()

@@ -25,17 +25,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
-import shlex
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
+import hosts
 import page
-import real
-import virtual
 
 import airtcp
 
@@ -138,7 +134,7 @@ def simulated(recovery: str, rule: str, window: int, folder: Path) -> Json:
         "record": {"retransmissions": True},
     }
     for seed in range(1, 1000):
-        results = airtcp.run(real.toml({**scenario, "seed": seed}, folder, "efr"))
+        results = airtcp.run(hosts.toml({**scenario, "seed": seed}, folder, "efr"))
         rows = results.retransmissions.collect().to_dicts()
         lost = results.summary["groups"][0]["lost_on_lines"]
         if lost == 1 and rows and rows[0]["seq"] == 1 and rows[0]["size_bytes"] > 0:
@@ -149,15 +145,12 @@ def simulated(recovery: str, rule: str, window: int, folder: Path) -> Json:
 
 def measured(kernel: str, folder: Path) -> list[Json]:
     """All cases in the kernel."""
-    program = folder / "guest.py"
-    program.write_text(GUEST)
-    command: list[str | Path] = [virtual.AIRTCP, "shell", "--line", "20Mbit/s,10ms", "--virtual", "--kernel", kernel]
-    command += ["--on", f"laptop={sys.executable} {shlex.quote(str(program))}", "--for", "60s"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    found = [json.loads(text) for text in re.findall(r"\{.*\}", done.stdout)]
-    if done.returncode or len(found) != 20:
-        raise SystemExit(f"{kernel}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
-    return found
+    program = hosts.programs(folder, guest=GUEST)["guest"]
+    words: hosts.Words = ["--line", "20Mbit/s,10ms", "--virtual", "--kernel", kernel, "--for", "60s"]
+    text, found = hosts.shell(kernel, [*words, *hosts.on("laptop", program)], cases=r"\{.*\}")
+    if len(found["cases"]) != 20:
+        raise SystemExit(f"{kernel}: told {len(found['cases'])} of 20 cases\n{text}")
+    return [json.loads(case) for case in found["cases"]]
 
 
 def agrees(row: Json) -> bool:

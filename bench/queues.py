@@ -22,17 +22,16 @@ import json
 import random
 import shlex
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
+import hosts
 import page
 
-from airtcp import _airtcp, stats
+from airtcp import stats
 
 Json = dict[str, Any]
-AIRTCP = Path(sys.executable).with_name("airtcp")
 
 FIGURES_OF_PAGE = page.DATA / "queues.json"
 
@@ -77,16 +76,12 @@ FIGURES = {
 }
 """What each is called, and its digits. Loss is of the packets that TCP sent, retransmissions included."""
 
-SENDER = """import json, os, select, socket, struct, sys, time
-starts, last, warmup = json.loads(sys.argv[1]), float(sys.argv[2]), float(sys.argv[3])
-zero, at, data = time.monotonic(), {}, bytes(65536)
-waiting, socks, before = sorted((s, i) for i, s in enumerate(starts)), {}, None
+SENDER = f"""{hosts.SENDING}starts, last, warmup = json.loads(sys.argv[1]), float(sys.argv[2]), float(sys.argv[3])
+zero = time.monotonic()
+waiting, socks, before = sorted((s, i) for i, s in enumerate(starts)), {{}}, None
 def info(s):
-    got = s.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 232)
-    acked, = struct.unpack_from("Q", got, 120)
-    retransmitted, = struct.unpack_from("I", got, 100)
-    sent, = struct.unpack_from("I", got, 136)
-    return acked, sent, retransmitted
+    now = known(s)
+    return now["acked"], now["sent"], now["again"]
 while (now := time.monotonic() - zero) < last:
     while waiting and waiting[0][0] <= now:
         i = waiting.pop(0)[1]
@@ -96,30 +91,11 @@ while (now := time.monotonic() - zero) < last:
         s.setblocking(False)
         socks[i] = s
     if before is None and now >= warmup:
-        before = {i: info(s) for i, s in socks.items()}
+        before = {{i: info(s) for i, s in socks.items()}}
     next_at = min([last, *([warmup] if before is None else []), *(s for s, _ in waiting[:1])])
-    _, ready, _ = select.select([], list(socks.values()), [], max(next_at - now, 1e-4))
-    for s in ready:
-        try:
-            while s.send(data):
-                pass
-        except BlockingIOError:
-            pass
+    write(list(socks.values()), zero + next_at)
 print(json.dumps([[a - b for a, b in zip(info(socks[i]), before[i])] for i in sorted(socks)]), flush=True)
 os._exit(0)
-"""
-
-RECEIVER = """import selectors, socket
-server, wait = socket.create_server(("", 5001), backlog=100), selectors.DefaultSelector()
-wait.register(server, selectors.EVENT_READ)
-while True:
-    for key, _ in wait.select():
-        if key.fileobj is server:
-            s = server.accept()[0]
-            s.setblocking(False)
-            wait.register(s, selectors.EVENT_READ)
-        elif not key.fileobj.recv(1 << 20):
-            wait.unregister(key.fileobj)
 """
 
 PINGER = """import socket, sys, time
@@ -207,27 +183,20 @@ def cbr_bps(row: str) -> float:
 
 
 def real(row: str, seed: int, kernel: str, folder: Path) -> Json:
-    words = DISCIPLINES[ROWS[row][0]][0]
-    for name, program in {
-        "send": SENDER,
-        "receive": RECEIVER,
-        "ping": PINGER,
-        "echo": ECHO,
-        "sink": SINK,
-        "blast": BLAST,
-    }.items():
-        (folder / f"{name}.py").write_text(program)
-    python = shlex.quote(sys.executable)
+    discipline = DISCIPLINES[ROWS[row][0]][0]
+    texts = {"send": SENDER, "receive": hosts.SINK, "ping": PINGER, "echo": ECHO, "sink": SINK, "blast": BLAST}
+    programs = hosts.programs(folder, **texts)
 
     def program(host: str, name: str, *arguments: object) -> str:
-        path = shlex.quote(str(folder / f"{name}.py"))
-        return f"ip netns exec {host} {python} {path} {' '.join(shlex.quote(str(a)) for a in arguments)}"
+        return f"ip netns exec {host} {programs[name]} {' '.join(shlex.quote(str(a)) for a in arguments)}"
 
     script = NETWORK
     if ROWS[row][0] == "cake":
-        script += f"tc -n r qdisc add dev to-s root {words} bandwidth {RATE_BPS}bit\n"
+        script += f"tc -n r qdisc add dev to-s root {discipline} bandwidth {RATE_BPS}bit\n"
     else:
-        script += f"tc -n r qdisc add dev to-s root handle 1: {TBF}\ntc -n r qdisc add dev to-s parent 1:1 {words}\n"
+        script += (
+            f"tc -n r qdisc add dev to-s root handle 1: {TBF}\ntc -n r qdisc add dev to-s parent 1:1 {discipline}\n"
+        )
     script += f"{program('s', 'receive')} &\n{program('s', 'echo')} &\n{program('s', 'sink')} &\nsleep 0.5\n"
     script += f"({program('a', 'ping', 0, LAST_S, WARMUP_S, PING_S)} | sed 's/^/ping /') &\n"
     if cbr_bps(row):
@@ -236,21 +205,20 @@ def real(row: str, seed: int, kernel: str, folder: Path) -> Json:
         script += f"({program(host, 'send', json.dumps(when), LAST_S, WARMUP_S)} | sed 's/^/flows-{host} /') &\n"
     script += f"sleep {LAST_S + 1}\ntc -n r -s qdisc show dev to-s\n"
     (folder / "network.sh").write_text(script)
-    path = folder / "two.toml"
-    hosts = [{"name": name, "kind": "host"} for name in ("laptop", "server")]
+    ends = [{"name": name, "kind": "host"} for name in ("laptop", "server")]
     line = {"from": "laptop", "to": "server", "rate": "1Gbit/s", "delay": "1ms"}
-    two = {"duration": "3s", "seed": seed, "nodes": hosts, "links": [line]}
-    path.write_text(_airtcp.Checked.from_json(json.dumps(two), "two", []).to_toml())
-    command: list[str | Path] = [AIRTCP, "shell", path, "--virtual", "--kernel", kernel, "--for", f"{LAST_S + 4}s"]
-    command += ["--on", f"laptop=sh {shlex.quote(str(folder / 'network.sh'))}", "--on", "server=sleep 1"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    path = hosts.toml({"duration": "3s", "seed": seed, "nodes": ends, "links": [line]}, folder, "two")
+    words: hosts.Words = [path, "--virtual", "--kernel", kernel, "--for", f"{LAST_S + 4}s"]
+    words += hosts.on("laptop", f"sh {shlex.quote(str(folder / 'network.sh'))}")
+    words += hosts.on("server", "sleep 1")
+    text, _ = hosts.shell(row, words)
     said = dict(
         line.removeprefix("laptop: ").split(" ", 1)
-        for line in done.stdout.splitlines()
+        for line in text.splitlines()
         if "laptop: " in line and " " in line.removeprefix("laptop: ")
     )
-    if done.returncode or "ping" not in said or "flows-a" not in said:
-        raise SystemExit(f"{row}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
+    if "ping" not in said or "flows-a" not in said:
+        raise SystemExit(f"{row}: its programs said nothing\n{text}")
     flows = {host: json.loads(said[f"flows-{host}"]) for host in starts(row, seed)}
     every = [flow for host in flows.values() for flow in host]
     rates = [8 * acked / (LAST_S - WARMUP_S) / 1e6 for acked, _, _ in every]
@@ -299,9 +267,8 @@ def scenario(row: str, seed: int) -> Json:
 
 
 def simulated(row: str, seed: int, folder: Path) -> Json:
-    path = folder / "simulated.toml"
-    path.write_text(_airtcp.Checked.from_json(json.dumps(scenario(row, seed)), row, []).to_toml())
-    done = subprocess.run([AIRTCP, "run", path, "--json", "-q"], check=True, capture_output=True, text=True)
+    path = hosts.toml(scenario(row, seed), folder, "simulated")
+    done = subprocess.run([hosts.AIRTCP, "run", path, "--json", "-q"], check=True, capture_output=True, text=True)
     groups = {group["group"]: group for group in json.loads(done.stdout)["groups"]}
     tcp = [group for group in groups.values() if group["kind"] == "tcp"]
     rates = [group["goodput_bps"] / 1e6 for group in tcp]

@@ -24,17 +24,13 @@ processor, of the cell in which nothing real is sent less than 5 %, and every ru
 
 from __future__ import annotations
 
-import argparse
 import copy
 import json
 import os
 import re
-import shlex
 import shutil
 import subprocess
-import sys
 import tempfile
-import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -43,37 +39,25 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+import hosts
 import page
 import virtual
 
-from airtcp import _airtcp, stats
+from airtcp import stats
 
 Json = dict[str, Any]
 Measured = TypeVar("Measured")
 
 # A sender for ten seconds that prints its mean smoothed round trip (tcpi_rtt of TCP_INFO) from 2 s on.
-SEND = """import select, socket, struct, sys, time
-for _ in range(100):
-    s = socket.socket()
-    try:
-        s.connect((socket.gethostbyname(sys.argv[1]), 5001))
-        break
-    except ConnectionRefusedError:
-        time.sleep(0.02)
+SEND = f"""{hosts.SENDING}s = connected(socket.gethostbyname(sys.argv[1]))
 # Not before: where the profile's control is a property of the route, connecting sets it.
 s.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, sys.argv[2].encode())
 s.setblocking(False)
-begin, look, rtts, data = time.monotonic(), 2.0, [], bytes(65536)
-while (now := time.monotonic() - begin) < 10:
-    select.select([], [s], [], max(look - now, 0.001))
-    try:
-        while s.send(data):
-            pass
-    except BlockingIOError:
-        pass
+begin, look, rtts = time.monotonic(), 2.0, []
+while time.monotonic() - begin < 10:
+    write([s], begin + min(look, 10))
     if time.monotonic() - begin >= look:
-        info = s.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
-        rtts.append(struct.unpack_from("<I", info, 68)[0] / 1000)
+        rtts.append(known(s)["srtt_us"] / 1000)
         look = max(look + 0.01, time.monotonic() - begin)
 print("rtt", sum(rtts) / len(rtts))
 # Of this host's own network: which of HyStart's two rules has ended slow start, and at which window.
@@ -144,9 +128,6 @@ COST_GOALS: dict[str, dict[str, float]] = {
     "nine uploaders, nothing real": {"busy": 0.05},
 }
 
-TRIES = 4
-"""A run that airtcp does not call valid is made again, so many times in all. The last one counts, whatever it is."""
-
 BY_CHANCE = {"802.11n down": (2, 10), "802.11n up beside two": (4, 20)}
 """Rows in which chance decides more than in others: how many times as many runs and predictions they take."""
 
@@ -171,15 +152,9 @@ def behind_tun(scenario: Json, *, has_gate: bool) -> Json:
     return again
 
 
-def toml(scenario: Json, folder: Path, name: str) -> Path:
-    path = folder / f"{name}.toml"
-    path.write_text(_airtcp.Checked.from_json(json.dumps(scenario), name, []).to_toml())
-    return path
-
-
 def simulate(scenario: Json, folder: Path) -> dict[str, Json]:
     done = subprocess.run(
-        [virtual.AIRTCP, "run", toml(scenario, folder, "simulated"), "--json", "-q"],
+        [hosts.AIRTCP, "run", hosts.toml(scenario, folder, "simulated"), "--json", "-q"],
         check=True,
         capture_output=True,
         text=True,
@@ -209,46 +184,43 @@ def predicted_in(folder: Path, scenario: Json, seed: int) -> Run:
 
 def real(scenario: Json, seed: int, folder: Path, *, has_gate: bool) -> Run:
     transfer, *_ = scenario["flows"]
-    programs = {name: folder / f"{name}.py" for name in ("send", "receive")}
-    programs["send"].write_text(SEND)
-    programs["receive"].write_text(virtual.RECEIVE)
-    send, receive = (f"exec {sys.executable} {shlex.quote(str(programs[name]))}" for name in ("send", "receive"))
+    programs = hosts.programs(folder, send=SEND, receive=hosts.RATE)
     out = folder / "real"
     shutil.rmtree(out, ignore_errors=True)
-    path = toml({**scenario, "seed": seed, "duration": "14s"}, folder, "real")
+    path = hosts.toml({**scenario, "seed": seed, "duration": "14s"}, folder, "real")
     before, beside = int((STARTS_S - IDLE_FROM_S - 0.2) / 0.05), int((LAST_S - WARMUP_S - 0.2) / 0.05)
     pings = (
         f"sleep {IDLE_FROM_S}; ping -4 -q -i 0.05 -c {before} server; sleep {WARMUP_S + 0.3}; "
         f"echo loaded; ping -4 -q -i 0.05 -c {beside} server"
     )
-    command: list[str | Path] = [virtual.AIRTCP, "shell", path, "--for", "20s", "--out", out, "--no-capture"]
-    command += ["--gate", "laptop"] if has_gate else []
-    command += ["--on", f"{transfer['to']}={receive}"]
-    command += ["--on", f"{transfer['from']}=sleep {STARTS_S}; {send} {transfer['to']} {transfer['tcp']['cc']}"]
-    command += ["--on", f"laptop={pings}"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    goodput = re.search(r"bps ([\d.]+)", done.stdout)
-    rtt = re.search(r"rtt ([\d.]+)\n", done.stdout)
-    means = re.findall(r"min/avg/max/mdev = [\d.]+/([\d.]+)/", done.stdout)
-    if done.returncode not in (0, 3) or not goodput or not rtt or len(means) != 2:
-        raise SystemExit(f"{path}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
+    words: hosts.Words = [
+        path,
+        "--for",
+        "20s",
+        "--out",
+        out,
+        "--no-capture",
+        *(["--gate", "laptop"] if has_gate else []),
+    ]
+    words += hosts.on(transfer["to"], f"exec {programs['receive']} {WARMUP_S}")
+    send = f"exec {programs['send']} {transfer['to']} {transfer['tcp']['cc']}"
+    words += hosts.on(transfer["from"], f"sleep {STARTS_S}; {send}")
+    words += hosts.on("laptop", pings)
+    text, found = hosts.shell(
+        str(path),
+        words,
+        codes=(0, hosts.INVALID),
+        goodput=r"bps ([\d.]+)",
+        rtt=r"rtt ([\d.]+)\n",
+        means=hosts.PING_MEAN,
+    )
+    if len(found["means"]) != 2:
+        raise SystemExit(f"{path}: {len(found['means'])} of 2 pings said what they saw\n{text}")
     emu = json.loads((out / "emu.json").read_text())
-    figures = [float(goodput[1]) / 1e6, *map(float, means), float(rtt[1])]
-    hystart = re.search(r"hystart (\d+) (\d+)", done.stdout)
+    figures = [float(found["goodput"][0]) / 1e6, *map(float, found["means"]), float(found["rtt"][0])]
+    hystart = re.search(r"hystart (\d+) (\d+)", text)
     ends = [int(cwnd) for cwnd in hystart.groups()] if hystart else [0, 0]
     return Run(*figures, emu["validity"], emu["lateness"]["p99_us"], *ends)
-
-
-def valid(measure: Callable[[], Measured], validity: Callable[[Measured], str], given_up: list[str]) -> Measured:
-    """Measures until airtcp itself calls the run valid, a few times at most: the machine may have had other work.
-
-    What it called the others is put into `given_up`.
-    """
-    for _ in range(TRIES - 1):
-        if validity(run := measure()) == "valid":
-            return run
-        given_up.append(validity(run))
-    return measure()
 
 
 def row(
@@ -293,24 +265,21 @@ def cost(name: str, folder: Path) -> Json:
     network, sender = COSTS[name]
     out = folder / "real"
     shutil.rmtree(out, ignore_errors=True)
-    command: list[str | Path] = [virtual.AIRTCP, "shell", *network, "--out", out, "--no-capture"]
+    words: hosts.Words = [*network, "--out", out, "--no-capture"]
+    wanted = {}
     if sender is None:
-        command += ["laptop", "--", "sleep", str(LAST_S)]
+        words += ["laptop", "--", "sleep", str(LAST_S)]
     else:
         receiver = "server" if sender == "laptop" else "laptop"
-        programs = {name: folder / f"{name}.py" for name in ("send", "receive")}
-        programs["send"].write_text(SEND)
-        programs["receive"].write_text(virtual.RECEIVE)
-        send, receive = (f"exec {sys.executable} {shlex.quote(str(programs[name]))}" for name in ("send", "receive"))
-        command += ["--on", f"{receiver}={receive}", "--on", f"{sender}={send} {receiver} cubic", "--for", "20s"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    goodput = re.search(r"bps ([\d.]+)", done.stdout)
-    if done.returncode not in (0, 3) or (goodput is None) != (sender is None):
-        raise SystemExit(f"{name}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
+        programs = hosts.programs(folder, send=SEND, receive=hosts.RATE)
+        words += [*hosts.on(receiver, f"exec {programs['receive']} {WARMUP_S}"), "--for", "20s"]
+        words += hosts.on(sender, f"exec {programs['send']} {receiver} cubic")
+        wanted["goodput"] = r"bps ([\d.]+)"
+    _, found = hosts.shell(name, words, codes=(0, hosts.INVALID), **wanted)
     emu = json.loads((out / "emu.json").read_text())
     late = emu["lateness"]
     return {
-        "goodput": None if goodput is None else float(goodput[1]) / 1e6,
+        "goodput": float(found["goodput"][0]) / 1e6 if "goodput" in found else None,
         "p50_us": late["p50_us"],
         "p99_us": late["p99_us"],
         "max_us": late["max_us"],
@@ -392,7 +361,7 @@ def costs(names: list[str], runs: int, kept: Path | None) -> Json:
         with tempfile.TemporaryDirectory() as temporary:
             folder = Path(temporary)
             again: list[str] = []
-            made = [valid(partial(cost, name, folder), lambda run: run["validity"], again) for _ in range(runs)]
+            made = [hosts.valid(partial(cost, name, folder), lambda run: run["validity"], again) for _ in range(runs)]
         rows.append({"network": name, "real": made, "given_up": again})
         print(cost_row(name, rows[-1]["real"])[0], flush=True)
         keep(rows, kept)
@@ -411,7 +380,7 @@ def all_beside(names: list[str], runs: int, kept: Path | None) -> Json:
             more_runs, more_seeds = BY_CHANCE.get(name, (1, 1))
             seeds = range(1, runs * more_runs + 1)
             again: list[str] = []
-            done = [valid(partial(measure, seed), lambda run: run.validity, again) for seed in seeds]
+            done = [hosts.valid(partial(measure, seed), lambda run: run.validity, again) for seed in seeds]
             with ThreadPoolExecutor(os.cpu_count()) as at_once:
                 predictions = [*at_once.map(partial(predicted, scenario), range(1, 3 * more_seeds + 1))]
         print(row(name, done, predictions, **about)[0], flush=True)
@@ -427,26 +396,15 @@ def keep(rows: list[Json], path: Path | None) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = hosts.options(__doc__, "rows of the table", 2)
     parser.add_argument("--cost", action="store_true", help="measure lateness and processor time instead")
-    parser.add_argument("--only", nargs="+", metavar="NAME", help="rows of the table; default: all")
-    parser.add_argument("--runs", type=int, default=2, metavar="N", help="runs of each scenario (default: 2)")
-    parser.add_argument("--page", action="store_true", help="put figures and table where the documentation has them")
     parser.add_argument("--json", type=Path, metavar="FILE", help="put the figures there, row by row")
     arguments = parser.parse_args()
-    known = [*(COSTS if arguments.cost else SCENARIOS)]
-    if unknown := [name for name in arguments.only or [] if name not in known]:
-        raise SystemExit(f"--only {unknown[0]}: accepted are {'; '.join(known)}")
-    begun = time.monotonic()
-    names = arguments.only or known
+    names = hosts.chosen(arguments.only, COSTS if arguments.cost else SCENARIOS)
     data = (costs if arguments.cost else all_beside)(names, arguments.runs, arguments.json)
     text = cost_table(data) if arguments.cost else table(data)
-    print(text.splitlines()[-1])
-    print(f"{time.monotonic() - begun:.0f} s; load {os.getloadavg()[0]:.1f}")
-    if arguments.page:
-        (COST if arguments.cost else REAL).write_text(json.dumps(data, indent=1) + "\n")
-        name = "cost of time" if arguments.cost else "real beside simulated"
-        PAGE.write_text(page.with_part(PAGE.read_text(), name, text))
+    place = (COST, PAGE, "cost of time") if arguments.cost else (REAL, PAGE, "real beside simulated")
+    hosts.finish(data, text, 1, place if arguments.page else None)
 
 
 if __name__ == "__main__":

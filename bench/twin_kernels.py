@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import hosts
 import numpy as np
 import polars as pl
 
@@ -28,10 +29,7 @@ from airtcp.advice.ranking import catalogue
 
 Json = dict[str, Any]
 
-AIRTCP = Path(sys.executable).with_name("airtcp")
 HERE = "here"
-INVALID = 3
-"""Exit code of a network in which time was not kept well. It is counted, and told."""
 INTERFACE, PACKET = 1, 6
 """Blocks of pcapng."""
 NAME = 2
@@ -97,14 +95,14 @@ def network(document: Json, kernel: str, *, sender: str | None = None, path: Pat
         scenario.write_text(_airtcp.Checked.from_json(json.dumps(kept), "network", []).to_toml())
         (folder / "say.py").write_text(SAY)
         (folder / "hear.py").write_text(HEAR)
-        command: list[str | Path] = [AIRTCP, "shell", scenario, "--quiet", "--for", f"{lasts:g}s", "--out", out]
+        command: list[str | Path] = [hosts.AIRTCP, "shell", scenario, "--quiet", "--for", f"{lasts:g}s", "--out", out]
         command += [] if kernel == HERE else ["--virtual", "--kernel", kernel]
         command += ["--snaplen", "128"] if path is not None else ["--no-capture"]
         for number, flow in enumerate(document["flows"]):
             for host, words in _programs(document, number, flow, folder, lasts):
                 command += ["--on", f"{host}={shlex.join(words)}"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode not in (0, INVALID) or not (out / "emu.json").exists():
+        if done.returncode not in (0, hosts.INVALID) or not (out / "emu.json").exists():
             raise SystemExit(f"a network of real hosts: exit code {done.returncode}\n{done.stdout}{done.stderr}")
         if path is not None:
             assert sender is not None

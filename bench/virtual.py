@@ -21,41 +21,20 @@ from __future__ import annotations
 import argparse
 import json
 import re
-import shlex
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import hosts
 import page
 
-from airtcp import _airtcp, stats
+from airtcp import stats
 
 Json = dict[str, Any]
-AIRTCP = Path(sys.executable).with_name("airtcp")
-
-# The two programs: a sender for so many seconds, and a receiver that prints bits per second from 2 s on.
-SEND = """import socket, sys, time
-s = socket.socket()
-s.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, sys.argv[2].encode())
-s.connect((socket.gethostbyname(sys.argv[1]), 5001))
-end = time.monotonic() + 7.5
-while time.monotonic() < end:
-    s.sendall(bytes(65536))
-"""
-RECEIVE = """import socket, time
-c, _ = socket.create_server(("", 5001)).accept()
-came, total, begin = [], 0, None
-while data := c.recv(1 << 20):
-    now = time.monotonic()
-    begin = begin or now
-    total += len(data)
-    if now - begin >= 2:
-        came.append((now, total))
-print("bps", (came[-1][1] - came[0][1]) * 8 / (came[-1][0] - came[0][0]))
-"""
+# The sender writes for so many seconds. The receiver says what it got from 2 s on.
+SEND_S, FROM_S = 7.5, 2
 
 GOODPUT, PING = 0.03, 0.05
 """How near both shall be, as parts."""
@@ -122,27 +101,21 @@ BY_CHANCE, MORE = ("802.11n down", "802.11n up beside two"), 4
 
 
 def simulated(path: Path) -> tuple[float, float]:
-    done = subprocess.run([AIRTCP, "run", path, "--json", "-q"], check=True, capture_output=True, text=True)
+    done = subprocess.run([hosts.AIRTCP, "run", path, "--json", "-q"], check=True, capture_output=True, text=True)
     groups = {group["group"]: group for group in json.loads(done.stdout)["groups"]}
     return groups["transfer"]["goodput_bps"] / 1e6, groups["ping"]["rtt_mean_ms"]
 
 
 def real(path: Path, scenario: Json, kernel: str, folder: Path) -> tuple[float, float]:
     transfer = scenario["flows"][0]
-    programs = {name: folder / f"{name}.py" for name in ("send", "receive")}
-    programs["send"].write_text(SEND)
-    programs["receive"].write_text(RECEIVE)
+    programs = hosts.programs(folder, send=hosts.BLOCKING, receive=hosts.RATE)
     cc = transfer["tcp"]["cc"]
-    send = f"sleep 0.001; {sys.executable} {shlex.quote(str(programs['send']))} {transfer['to']} {cc}"
-    command = [AIRTCP, "shell", path, "--virtual", "--kernel", kernel, "--for", "9s"]
-    command += ["--on", f"{transfer['to']}={sys.executable} {shlex.quote(str(programs['receive']))}"]
-    command += ["--on", f"{transfer['from']}={send}", "--on", "laptop=sleep 2.05; ping -4 -q -i 0.1 -c 54 server"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    goodput = re.search(r"bps ([\d.]+)", done.stdout)
-    ping = re.search(r"min/avg/max/mdev = [\d.]+/([\d.]+)/", done.stdout)
-    if done.returncode or not goodput or not ping:
-        raise SystemExit(f"{path}, {cc}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
-    return float(goodput[1]) / 1e6, float(ping[1])
+    words: hosts.Words = [path, "--virtual", "--kernel", kernel, "--for", "9s"]
+    words += hosts.on(transfer["to"], f"{programs['receive']} {FROM_S}")
+    words += hosts.on(transfer["from"], f"sleep 0.001; {programs['send']} {transfer['to']} {cc} {SEND_S}")
+    words += hosts.on("laptop", "sleep 2.05; ping -4 -q -i 0.1 -c 54 server")
+    _, found = hosts.shell(f"{path}, {cc}", words, goodput=r"bps ([\d.]+)", ping=hosts.PING_MEAN)
+    return float(found["goodput"][0]) / 1e6, float(found["ping"][0])
 
 
 def cell(kernel: list[tuple[float, float]], model: list[tuple[float, float]], column: int, digits: int) -> str:
@@ -164,7 +137,7 @@ def speed(kernel: str) -> Json:
     rows: list[Json] = []
     for kernels, rate in ((kernels, rate) for kernels in (2, 10) for rate in (0, 20, 100, 300)):
         pairs = kernels // 2
-        hosts = [{"name": f"{side}{i}", "kind": "host"} for i in range(pairs) for side in "ab"]
+        ends = [{"name": f"{side}{i}", "kind": "host"} for i in range(pairs) for side in "ab"]
         routers = [{"name": "left", "kind": "router"}, {"name": "right", "kind": "router"}]
         access = [
             {"from": f"{side}{i}", "to": "left" if side == "a" else "right", "rate": "1Gbit/s", "delay": "1ms"}
@@ -173,18 +146,15 @@ def speed(kernel: str) -> Json:
         ]
         middle: Json = {"from": "left", "to": "right", "rate": f"{rate or 100}Mbit/s", "delay": "10ms"}
         middle["queue"] = fifo(2 * (rate or 100))
-        scenario: Json = {"duration": "3s", "nodes": [*hosts, *routers], "links": [*access, middle]}
+        scenario: Json = {"duration": "3s", "nodes": [*ends, *routers], "links": [*access, middle]}
         with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder, "scenario.toml")
-            path.write_text(_airtcp.Checked.from_json(json.dumps(scenario), "speed", []).to_toml())
-            program, send = Path(folder, "receive.py"), Path(folder, "send.py")
-            program.write_text(RECEIVE.replace("now - begin >= 2", "True"))
-            send.write_text(SEND.replace("7.5", "2"))
-            command: list[str | Path] = [AIRTCP, "shell", path, "--virtual", "--kernel", kernel, "--for", "3s"]
+            path = hosts.toml(scenario, Path(folder), "speed")
+            programs = hosts.programs(Path(folder), send=hosts.BLOCKING, receive=hosts.RATE)
+            command: hosts.Words = [hosts.AIRTCP, "shell", path, "--virtual", "--kernel", kernel, "--for", "3s"]
             for i in range(pairs):
-                hear = f"{sys.executable} {shlex.quote(str(program))}" if rate else "sleep 2"
-                say = f"{sys.executable} {shlex.quote(str(send))} b{i} cubic" if rate else "sleep 2"
-                command += ["--on", f"b{i}={hear}", "--on", f"a{i}=sleep 0.001; {say}"]
+                hear = f"{programs['receive']} 0" if rate else "sleep 2"
+                say = f"{programs['send']} b{i} cubic 2" if rate else "sleep 2"
+                command += [*hosts.on(f"b{i}", hear), *hosts.on(f"a{i}", f"sleep 0.001; {say}")]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
         took = re.search(r"([\d.]+) s of virtual time in ([\d.]+) s", done.stderr)
         if done.returncode or not took:
@@ -251,8 +221,7 @@ def main() -> None:
         for seed in range(1, arguments.seeds * (MORE if name in BY_CHANCE else 1) + 1):
             scenario = {"duration": "7.5s", "warmup": "2s", "seed": seed, **SCENARIOS[name]}
             with tempfile.TemporaryDirectory() as folder:
-                path = Path(folder, "scenario.toml")
-                path.write_text(_airtcp.Checked.from_json(json.dumps(scenario), name, []).to_toml())
+                path = hosts.toml(scenario, Path(folder), name)
                 row["left"].append(real(path, scenario, arguments.kernel, Path(folder)))
                 if arguments.beside is None:
                     row["right"].append(simulated(path))

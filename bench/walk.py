@@ -21,19 +21,13 @@ runs. A ratio is that of means, with a 95 % interval by the bootstrap over runs.
 
 from __future__ import annotations
 
-import argparse
 import copy
 import json
 import math
-import os
 import random
-import re
 import shlex
 import shutil
-import subprocess
-import sys
 import tempfile
-import time
 import tomllib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -42,12 +36,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import coop
+import hosts
 import numpy as np
 import page
 import polars as pl
-import real
-import virtual
 
 import airtcp
 
@@ -74,12 +66,10 @@ GROWN = 2172
 """The study's receiver with windows that grow, segments."""
 
 # Writes until it is ended, and prints each second what it knows of its connection (TCP_INFO).
-SEND = """import json, select, socket, struct, sys, time
-begin = time.monotonic()
+SEND = f"""{hosts.SENDING}begin = time.monotonic()
 start, end = map(float, sys.argv[1:3])
 time.sleep(start)
-s = socket.socket()
-s.connect((socket.gethostbyname("peer"), 5001))
+s = connected(socket.gethostbyname("peer"))
 for _ in range(500):
     try:
         # Not before: where the profile's control is a property of the route, connecting sets it.
@@ -88,30 +78,13 @@ for _ in range(500):
     except FileNotFoundError:
         time.sleep(0.02)
 s.setblocking(False)
-look, rows, data = 1.0, [], bytes(65536)
+look, rows = 1.0, []
 while look <= end:
-    now = time.monotonic() - begin
-    select.select([], [s], [], max(look - now, 0.001))
-    try:
-        while s.send(data):
-            if time.monotonic() - begin >= look:
-                break
-    except BlockingIOError:
-        pass
-    if (now := time.monotonic() - begin) >= look:
-        info = s.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
-        of = lambda kind, at: struct.unpack_from("<" + kind, info, at)[0]
-        rows.append({"at": now, "acked": of("Q", 120), "cwnd": of("I", 80), "again": of("I", 100),
-            "srtt_ms": of("I", 68) / 1000, "snd_wnd": of("I", 228), "timeouts": of("H", 240)})
-        look += 1
+    write([s], begin + look)
+    rows.append({{"at": time.monotonic() - begin, **known(s)}})
+    look += 1
 control = s.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).rstrip(bytes(1)).decode()
-print("walked", json.dumps({"control": control, "rows": rows}), flush=True)
-"""
-
-RECEIVE = """import socket
-c, _ = socket.create_server(("", 5001)).accept()
-while c.recv(1 << 20):
-    pass
+print("walked", json.dumps({{"control": control, "rows": rows}}), flush=True)
 """
 
 
@@ -161,7 +134,7 @@ def dropped(results: airtcp.Results) -> list[int]:
 
 def simulated(window: int | None, control: str, seed: int, folder: Path) -> Json:
     """One simulated run."""
-    results = airtcp.run(real.toml(scenario(window, control, seed), folder, "simulated"))
+    results = airtcp.run(hosts.toml(scenario(window, control, seed), folder, "simulated"))
     flow = results.flows.filter(pl.col("group") == "mobile").select("flow", "timeouts").collect()
     seen = results.flow_series.join(flow.lazy().select("flow"), on="flow", maintain_order="left").collect()
     rows = list(seen.select("time_s", "bytes_acked").iter_rows())
@@ -178,30 +151,26 @@ def measured(window: int | None, control: str, seed: int, folder: Path) -> Json:
     """One run of a real sender."""
     folder = folder / control
     folder.mkdir(exist_ok=True)
-    programs = {name: folder / f"{name}.py" for name in ("send", "receive")}
-    programs["send"].write_text(SEND)
-    programs["receive"].write_text(RECEIVE)
-    send, receive = (f"exec {sys.executable} {shlex.quote(str(programs[name]))}" for name in ("send", "receive"))
+    programs = hosts.programs(folder, send=SEND, receive=hosts.SINK)
     out = folder / "real"
     shutil.rmtree(out, ignore_errors=True)
-    path = real.toml({**scenario(window, control, seed), "duration": f"{LAST_S + 5}s"}, folder, "real")
+    path = hosts.toml({**scenario(window, control, seed), "duration": f"{LAST_S + 5}s"}, folder, "real")
     begins, (_, kernel) = f"{random.Random(seed).uniform(0, 1):.3f}", CONTROLS[control]
-    command: list[str | Path] = [virtual.AIRTCP, "shell", path, "--for", f"{LAST_S + 2}s", "--out", out]
-    command += ["--no-capture", "--on", f"peer={receive}", "--on", f"mobile={send} {begins} {LAST_S} {kernel}"]
+    words: hosts.Words = [path, "--for", f"{LAST_S + 2}s", "--out", out, "--no-capture"]
+    words += hosts.on("peer", f"exec {programs['receive']}")
+    words += hosts.on("mobile", f"exec {programs['send']} {begins} {LAST_S} {kernel}")
     if kernel == "airtcp_av":
-        words = [coop.binary(), "av", "--target", TARGET]
-        command += ["--on", f"mobile=exec timeout {LAST_S + 1} {shlex.join(words)}"]
+        daemon = [hosts.binary(), "av", "--target", TARGET]
+        words += hosts.on("mobile", f"exec timeout {LAST_S + 1} {shlex.join(daemon)}")
         # The station is associated again 0.3 s after the handover.
-        command += ["--on", f"mobile=sleep {HANDOVER_S + 0.3}; ip address add 198.51.100.1/32 dev wlan0; sleep 30"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    found = re.search(r"walked (\{.*\})", done.stdout)
-    if done.returncode not in (0, 3) or found is None:
-        raise SystemExit(f"exit code {done.returncode}\n{done.stdout}{done.stderr}")
-    walked = json.loads(found[1])
+        comes = "ip address add 198.51.100.1/32 dev wlan0"
+        words += hosts.on("mobile", f"sleep {HANDOVER_S + 0.3}; {comes}; sleep 30")
+    text, found = hosts.shell("a walk", words, codes=(0, hosts.INVALID), walked=r"walked (\{.*\})")
+    walked = json.loads(found["walked"][0])
     if walked["control"] != kernel:
-        raise SystemExit(f"the connection is on {walked['control']}, not on {kernel}\n{done.stdout}")
-    if kernel == "airtcp_av" and "the path has changed" not in done.stdout:
-        raise SystemExit(f"airtcp host av has not heard of the handover\n{done.stdout}")
+        raise SystemExit(f"the connection is on {walked['control']}, not on {kernel}\n{text}")
+    if kernel == "airtcp_av" and "the path has changed" not in text:
+        raise SystemExit(f"airtcp host av has not heard of the handover\n{text}")
     emu = json.loads((out / "emu.json").read_text())
     results = airtcp.Results.load(out)
     rows = [(row["at"], row["acked"]) for row in walked["rows"]]
@@ -223,7 +192,7 @@ def measured(window: int | None, control: str, seed: int, folder: Path) -> Json:
 def valid(measure: Callable[[], Json]) -> Json:
     """A run that airtcp calls valid, if one of a few is, with what it called those before."""
     given_up: list[str] = []
-    return {**real.valid(measure, lambda run: str(run["validity"]), given_up), "given_up": given_up}
+    return {**hosts.valid(measure, lambda run: str(run["validity"]), given_up), "given_up": given_up}
 
 
 def ratio(over: list[float], under: list[float]) -> tuple[float, float, float]:
@@ -239,15 +208,16 @@ def row(one: Json) -> tuple[str, int, int]:
     """A row of the table, and how many figures are inside of how many."""
     cells, inside = [one["window"], one["control"]], 0
     for figure in FIGURES:
-        seen = [run[figure] for run in one["real"]]
-        _, low, high = coop.interval([run[figure] for run in one["simulated"]], len(seen))
-        mean = math.fsum(seen) / len(seen)
-        is_inside = low <= mean <= high
+        is_count = figure == "timeouts"
+        digits = 1 if is_count else 2
+
+        def told(seen: list[float], mean: float, digits: int = digits, *, is_count: bool = is_count) -> str:
+            least, most = (f"{value:.{0 if is_count else 2}f}" for value in (min(seen), max(seen)))
+            return f"{mean:.{digits}f} ({least} to {most})"
+
+        two, is_inside = hosts.inside(one, figure, told, digits, at_least=0)
+        cells += two
         inside += is_inside
-        digits = 1 if figure == "timeouts" else 2
-        least, most = (f"{value:.{0 if figure == 'timeouts' else 2}f}" for value in (min(seen), max(seen)))
-        told = f"{mean:.{digits}f} ({least} to {most})"
-        cells += [told if is_inside else f"**{told}**", f"{max(low, 0):.{digits}f} to {high:.{digits}f}"]
     validity = [run["validity"] for run in one["real"]]
     cells.append(f"{validity.count('valid')} of {len(validity)} valid")
     return f"| {' | '.join(cells)} |", inside, len(FIGURES)
@@ -275,31 +245,18 @@ def table(data: Json) -> str:
     """The tables, of their figures."""
     head = " | ".join(f"{words}: real | simulated" for words in FIGURES.values())
     lines = [f"| | | {head} | |", "|---" * (2 * len(FIGURES) + 3) + "|"]
-    inside = of = 0
-    for one in data["rows"]:
-        text, good, all_of_it = row(one)
-        lines.append(text)
-        inside, of = inside + good, of + all_of_it
-    runs, seeds = len(data["rows"][0]["real"]), len(data["rows"][0]["simulated"])
-    lines += ratios(data["rows"])
-    end = f"{inside} of {of} are inside. {runs} runs each, {seeds} simulated ({data['machine']})."
-    return "\n".join([*lines, "", end])
+    lines, end = hosts.counted(lines, data["rows"], row, ratios(data["rows"]))
+    return "\n".join([*lines, f"{end} {hosts.made_of(data)}"])
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", nargs="+", metavar="NAME", help="windows or controls; default: all")
-    parser.add_argument("--runs", type=int, default=6, metavar="N", help="runs of each row (default: 6)")
-    parser.add_argument("--seeds", type=int, default=40, metavar="N", help="simulated runs of each row (default: 40)")
+    parser = hosts.options(__doc__, "windows or controls", 6, 40)
     parser.add_argument("--together", action="store_true", help="let the controls walk at the same time")
-    parser.add_argument("--page", action="store_true", help="put figures and table where the documentation has them")
     arguments = parser.parse_args()
-    only = arguments.only or [*WINDOWS, *CONTROLS]
-    if unknown := [name for name in only if name not in WINDOWS and name not in CONTROLS]:
-        raise SystemExit(f"--only {unknown[0]}: accepted are {'; '.join([*WINDOWS, *CONTROLS])}")
+    only = hosts.chosen(arguments.only, [*WINDOWS, *CONTROLS])
     windows = [name for name in WINDOWS if name in only] or [*WINDOWS]
     controls = [name for name in CONTROLS if name in only] or [*CONTROLS]
-    begun, rows = time.monotonic(), []
+    rows: list[Json] = []
     for name in windows:
         window = WINDOWS[name]
         done: dict[str, list[Json]] = {control: [] for control in controls}
@@ -316,15 +273,11 @@ def main() -> None:
                 rows.append({"window": name, "control": control, "real": done[control], "simulated": simulations})
                 print(row(rows[-1])[0], flush=True)
     data = {"machine": page.machine(), "rows": rows}
-    text = table(data)
-    print("\n".join(text.splitlines()[-8:]))
-    print(f"{time.monotonic() - begun:.0f} s; load {os.getloadavg()[0]:.1f}")
-    if arguments.page:
-        FIGURES_FILE.write_text(json.dumps(data, indent=1) + "\n")
-        PAGE.write_text(page.with_part(PAGE.read_text(), "a walk with a real sender", text))
+    hosts.finish(data, table(data), 8, (FIGURES_FILE, PAGE, PART) if arguments.page else None)
 
 
 PAGE, FIGURES_FILE = page.ROOT / "docs/hosts.md", page.DATA / "hosts-walk.json"
+PART = "a walk with a real sender"
 
 if __name__ == "__main__":
     main()

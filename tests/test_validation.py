@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,9 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "bench/kernel"), str(ROOT / "bench")]
-cells, compare, lab, page, queues, real, virtual = map(
-    importlib.import_module, ("cells", "compare", "lab", "page", "queues", "real", "virtual")
+cells, compare, coop, efr_kernel, hosts, lab, page, queues, real, virtual, walk = map(
+    importlib.import_module,
+    ("cells", "compare", "coop", "efr_kernel", "hosts", "lab", "page", "queues", "real", "virtual", "walk"),
 )
 
 TEXT = page.PAGE.read_text()
@@ -51,6 +53,72 @@ def test_the_page_follows_from_the_kernel_paths() -> None:
 
 def test_the_page_follows_from_the_queue_disciplines() -> None:
     assert page.part(TEXT, "queue disciplines") == queues.table(json.loads(queues.FIGURES_OF_PAGE.read_text()))
+
+
+@pytest.mark.parametrize("bench", [walk, coop], ids=["walk", "coop"])
+def test_the_page_of_hosts_follows_from_its_figures(bench: Any) -> None:
+    assert page.part(bench.PAGE.read_text(), bench.PART) == bench.table(json.loads(bench.FIGURES_FILE.read_text()))
+
+
+PROGRAMS = {
+    f"{module.__name__}.{name}": text
+    for module in (coop, efr_kernel, hosts, queues, real, walk)
+    for name, text in vars(module).items()
+    if isinstance(text, str) and text.startswith("import ")
+}
+
+
+def test_programs_of_real_hosts_are_programs() -> None:
+    assert {"coop.SEND", "walk.SEND", "real.SEND", "queues.SENDER", "hosts.RATE", "hosts.SINK"} <= set(PROGRAMS)
+    for name, text in PROGRAMS.items():
+        compile(text, name, "exec")
+
+
+LOOK = """s = connected("127.0.0.1")
+s.setblocking(False)
+write([s], time.monotonic() + 1)
+print(json.dumps(known(s)))
+"""
+
+
+def test_programs_of_real_hosts_send_and_say_what_they_got(tmp_path: Path) -> None:
+    """Over the loopback device, between two processes: as they do between hosts."""
+    words = hosts.programs(tmp_path, send=hosts.SENDING + LOOK, receive=hosts.RATE)
+    with subprocess.Popen(["sh", "-c", f"{words['receive']} 0.2"], stdout=subprocess.PIPE, text=True) as receiver:
+        done = subprocess.run(["sh", "-c", words["send"]], capture_output=True, text=True, check=True)
+        said, _ = receiver.communicate(timeout=20)
+    known = json.loads(done.stdout)
+    assert known["acked"] > 1_000_000
+    assert known["srtt_us"] > 0
+    assert known["cwnd"] >= 1
+    assert float(said.removeprefix("bps ")) > 8e6
+
+
+def test_a_figure_is_inside_if_the_mean_of_the_real_runs_is() -> None:
+    runs = {"simulated": [{"x": value} for value in (9.0, 10.0, 11.0)], "real": [{"x": 10.5}, {"x": 11.5}]}
+    _, low, high = hosts.interval([9.0, 10.0, 11.0], 2)
+    assert (low, high) == (pytest.approx(10 - 4.3026527 * (1 / 3 + 1 / 2) ** 0.5), pytest.approx(20 - low))
+
+    def told(seen: list[float], mean: float) -> str:
+        return f"{mean:.1f} of {len(seen)}"
+
+    assert hosts.inside(runs, "x", told, 2) == (["11.0 of 2", f"{low:.2f} to {high:.2f}"], True)
+    runs["real"] = [{"x": 20.0}, {"x": 20.0}]
+    assert hosts.inside(runs, "x", told, 2)[0][0] == "**20.0 of 2**"
+
+
+def test_an_unknown_row_is_told_with_what_is_accepted() -> None:
+    assert hosts.chosen(None, ["a", "b"]) == ["a", "b"]
+    assert hosts.chosen(["b"], ["a", "b"]) == ["b"]
+    with pytest.raises(SystemExit, match="--only c: accepted are a; b"):
+        hosts.chosen(["b", "c"], ["a", "b"])
+
+
+def test_a_run_that_is_not_valid_is_made_again() -> None:
+    verdicts = iter(["degraded", "invalid", "valid", "valid"])
+    given_up: list[str] = []
+    assert hosts.valid(lambda: next(verdicts), str, given_up) == "valid"
+    assert given_up == ["degraded", "invalid"]
 
 
 def test_every_reference_cell_is_counted() -> None:
