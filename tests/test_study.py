@@ -19,7 +19,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from airtcp import cli, documents
+from airtcp import cli, documents, report
 from airtcp.errors import StudyError
 from airtcp.executors import local, threads
 from airtcp.study import files, find, prepare, run
@@ -40,6 +40,7 @@ def tiny(tmp_path: Path) -> Path:
 
 
 STUDY, BUFFER = "study.toml", "experiments/01-buffer.toml"
+ASSUMPTIONS = "[[assumptions]]"
 LOSS_CHECK = "loss('Reno', n=4, limit=32) < loss('Reno', n=4, limit=4)"
 
 
@@ -58,6 +59,11 @@ LOSS_CHECK = "loss('Reno', n=4, limit=32) < loss('Reno', n=4, limit=4)"
         (STUDY, 'plot = "fig1a"', 'plot = "fig9"', ['answer.plot = "fig9": no plot has that id']),
         (STUDY, '["1a-longer-loses-less", "2-more-flows-more-loss"]', "[]", ["answer.findings"]),
         (STUDY, "[[assumptions]]", "[[assumptions]", ["study.toml:", "not TOML"]),
+        (STUDY, ASSUMPTIONS, f"titles.Renno = 'x'\n{ASSUMPTIONS}", ["study.toml:9: titles.Renno", "mean `Reno`"]),
+        (STUDY, ASSUMPTIONS, f"titles = {{ Reno = 'x', Paced = 'x' }}\n{ASSUMPTIONS}", ["titles.Paced", "'Reno' has"]),
+        (STUDY, ASSUMPTIONS, f"titles.Reno = 'Paced'\n{ASSUMPTIONS}", ["titles.Reno", "the arm 'Paced' has"]),
+        (STUDY, ASSUMPTIONS, f"titles.Reno = 'x, n = 5'\n{ASSUMPTIONS}", ["titles.Reno", "like a parameter"]),
+        (STUDY, ASSUMPTIONS, f"titles.Reno = ''\n{ASSUMPTIONS}", ["titles.Reno"]),
         (BUFFER, 'id = "buffer"', 'id = "flows"', ['id = "flows": already used by']),
         (BUFFER, 'id = "fig1b"', 'id = "fig2"', ["plots[", 'id = "fig2": already used by']),
         (BUFFER, 'id = "1b-goodput"', 'id = "2-more-flows-more-loss"', ["findings[", "already used by"]),
@@ -260,6 +266,45 @@ def test_study_json(tmp_path: Path) -> None:
     wanted = rows.filter(arm="Paced", n=4, limit=32).group_by("number").agg(pl.col("goodput").mean()).sort("number")
     assert bars["x"] == wanted["number"].to_list() == [0, 1, 2, 3]
     assert bars["y"] == pytest.approx(wanted["goodput"].to_list())
+
+
+def test_arms_have_their_titles_in_figures_and_their_names_in_tables(tiny: Path, tmp_path: Path) -> None:
+    plain = go(tiny, tmp_path / "plain")
+    text = (tiny / STUDY).read_text()
+    (tiny / STUDY).write_text(
+        text.replace("[[assumptions]]", '[titles]\nReno = "As TCP was in 1990"\n\n[[assumptions]]', 1)
+    )
+    experiment = tiny / BUFFER
+    keys = 'id = "arms"\ntitle = "Arms"\nkind = "bar"\nx = "arm"\ny = "loss"\nseries = "limit"\nwhere = { n = 4 }'
+    text = experiment.read_text()
+    experiment.write_text(text.replace("[[findings]]", f"[[plots]]\n{keys}\n\n[[findings]]", 1))
+    titled = go(tiny, tmp_path / "titled")
+    assert titled["experiments"][0]["arms"] == {"Reno": "As TCP was in 1990", "Paced": ""}
+    plots = {p["id"]: p for p in titled["experiments"][0]["plots"]}
+    assert [(s["name"], s.get("title")) for s in plots["fig1a"]["series"]] == [
+        ("Reno", "As TCP was in 1990"),
+        ("Paced", None),
+    ]
+    assert {s["name"]: s.get("title") for s in plots["fig1b"]["series"]} == {
+        "Reno, limit = 4": "As TCP was in 1990, limit = 4",
+        "Reno, limit = 32": "As TCP was in 1990, limit = 32",
+        "Paced, limit = 4": None,
+        "Paced, limit = 32": None,
+    }
+    assert plots["arms"]["x"]["titles"] == {"Reno": "As TCP was in 1990"}
+    assert plots["arms"]["series"][0]["x"] == ["Reno", "Paced"]
+    tables = [pl.read_parquet(tmp_path / name / "buffer.parquet").drop("wall_s") for name in ("plain", "titled")]
+    assert tables[0].equals(tables[1]), "a title changes no run"
+    assert [f["verdict"] for f in plain["findings"]] == [f["verdict"] for f in titled["findings"]]
+    page = report.write(tmp_path / "titled").read_text()
+    assert "<span>As TCP was in 1990, limit = 4</span>" in page
+    assert "<dt><code>Reno</code></dt><dd>As TCP was in 1990</dd>" in page
+    data = json.loads(re.findall(r'id="data-fig1a">(.*?)</script>', page)[0])
+    assert [trace["name"] for trace in data["data"] if not trace["meta"].get("band")] == ["As TCP was in 1990", "Paced"]
+    assert {row[0] for row in data["table"]["rows"]} == {"Reno", "Paced"}
+    data = json.loads(re.findall(r'id="data-arms">(.*?)</script>', page)[0])
+    assert data["layout"]["xaxis"]["categoryarray"] == ["As TCP was in 1990", "Paced"]
+    assert {row[1] for row in data["table"]["rows"]} == {"Reno", "Paced"}
 
 
 class OneByOne:

@@ -66,6 +66,28 @@ def offers(folder: Path, experiments: Mapping[str, str]) -> dict[str, list[Offer
         raise DamagedError(f"{folder / TASKS}: damaged result: {error}") from error
 
 
+def scenarios(folder: Path) -> dict[str, list[Any]]:
+    """The scenarios of the runs of a study or a sweep, by the table that has the runs.
+
+    Raises:
+        DamagedError: they cannot be read.
+    """
+    if not (folder / TASKS).is_file():
+        return {}
+    found: dict[str, list[Any]] = {}
+    try:
+        for table, text in read_table(folder, TASKS.removesuffix(".parquet")).select("table", "scenario").iter_rows():
+            found.setdefault(table, []).append(json.loads(text))
+    except (pl.exceptions.PolarsError, TypeError, ValueError) as error:
+        raise DamagedError(f"{folder / TASKS}: damaged result: {error}") from error
+    return found
+
+
+def scenario_of_run(folder: Path) -> Any:  # noqa: ANN401
+    """The scenario of the run in a folder of `airtcp run`."""
+    return Results.load(folder).manifest["scenario"]
+
+
 def of_run(folder: Path) -> list[Offer]:
     """The run in a folder of `airtcp run`.
 

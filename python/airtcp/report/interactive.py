@@ -11,24 +11,34 @@ from typing import Any, Final
 import numpy as np
 
 from airtcp.report.look import (
+    PLAIN,
     Look,
     axis_values,
     categories,
+    category,
     interval_text,
     is_category,
+    is_ranking,
     log_ticks,
+    needs_legend,
     number,
+    ranked,
     stand_alone,
     stretches,
     with_unit,
     y_range,
 )
-from airtcp.report.model import Plot, Series
+from airtcp.report.model import Axis, Plot, Series
 
 # The same signs as `LINES`, `MARKERS` and `HATCHES` of the style, in Plotly's words.
 DASHES: Final = ("solid", "9px,3px", "2.5px,2.5px", "9px,3px,2.5px,3px")
 SYMBOLS: Final = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "x")
 PATTERNS: Final = ("", "/", ".", "\\", "x", "-")
+
+ROW_REM: Final = (1.5, 2.2)
+"""Height of a row of a ranking in the page, with names of one line and of more."""
+NAME_CHARACTERS: Final = 26
+"""Longest line of a name beside a ranking; a phone has room for it."""
 
 MANY_POINTS: Final = 2000
 """A plot with more points than this is one path, because an element for each point makes the page slow."""
@@ -45,13 +55,15 @@ def figure(plot: Plot, looks: Mapping[str, Look]) -> dict[str, Any]:
         if plot.kind == "line":
             data += _bands(plot, series, look, i)
     for i, series in enumerate(plot.series):
-        look = looks[series.name]
-        common = {"name": escape(series.name), "showlegend": False, "meta": {"colour": tone(look), "series": i}}
+        look = looks[series.name] if needs_legend(plot) or not is_ranking(plot) else PLAIN
+        common = {"name": escape(series.shown), "showlegend": False, "meta": {"colour": tone(look), "series": i}}
         if plot.kind == "scatter" and _is_dense(plot, series):
             data.append(common | _corners(series))
             clouds.append({"meta": common["meta"], "x": _packed(series.x), "y": _packed(series.y)})
         elif plot.kind == "scatter":
             data.append(common | _dots(series, look))
+        elif is_ranking(plot):
+            data.append(common | _row_dots(plot, series, look))
         elif plot.kind == "bar":
             data.append(common | _bars(plot, series, look))
         else:
@@ -72,7 +84,11 @@ def figure(plot: Plot, looks: Mapping[str, Look]) -> dict[str, Any]:
         layout["annotations"] = [
             {"text": "no values", "showarrow": False, "xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5}
         ]
-    if plot.kind == "bar":
+    if is_ranking(plot):
+        layout["xaxis"] = _axis(plot, "y") | {"nticks": 5, "tickangle": 0}
+        layout["xaxis"]["title"] |= {"text": _axis_title(plot.y, 24), "font": {"size": 12}}
+        layout["yaxis"] = _row_axis(plot)
+    elif plot.kind == "bar":
         layout |= {"barmode": "group", "bargap": 0.2, "bargroupgap": 0.08}
         if stand_alone(plot):
             layout |= {"barmode": "overlay", "bargap": 0.45}
@@ -177,6 +193,49 @@ def _bars(plot: Plot, series: Series, look: Look) -> dict[str, Any]:
     } | _error_bars(series, set())
 
 
+def height_rem(plot: Plot) -> float | None:
+    """Height of a plot that needs more than others."""
+    if not is_ranking(plot):
+        return None
+    names = categories(plot)
+    return 4 + ROW_REM[any(len(name) > NAME_CHARACTERS for name in names)] * len(names)
+
+
+def _row_name(name: str) -> str:
+    return "<br>".join(map(escape, textwrap.wrap(name, NAME_CHARACTERS))) or escape(name)
+
+
+def _row_dots(plot: Plot, series: Series, look: Look) -> dict[str, Any]:
+    trace = {
+        "type": "scatter",
+        "mode": "markers",
+        "x": series.y,
+        "y": [None if x is None else _row_name(category(plot, x)) for x in series.x],
+        "marker": {"symbol": SYMBOLS[look.marker], "size": 9},
+        "text": _hover(plot, series),
+        "hovertemplate": "%{text}<extra>%{fullData.name}</extra>",
+    }
+    bars = _error_bars(series, set())
+    return trace | ({"error_x": bars["error_y"]} if bars else {})
+
+
+def _row_axis(plot: Plot) -> dict[str, Any]:
+    """Names of a ranking from top to bottom, each on a thin line."""
+    names = [_row_name(name) for name in reversed(ranked(plot))]
+    return {
+        "type": "category",
+        "categoryorder": "array",
+        "categoryarray": names,
+        "tickmode": "linear",
+        "range": [-0.6, len(names) - 0.4],
+        "automargin": True,
+        "showgrid": True,
+        "zeroline": False,
+        "ticks": "",
+        "tickfont": {"size": 12},
+    }
+
+
 def _dots(series: Series, look: Look) -> dict[str, Any]:
     return {
         "type": "scatter",
@@ -218,14 +277,14 @@ def _packed(values: Sequence[Any]) -> str:
 
 
 def _x(plot: Plot, series: Series) -> list[Any]:
-    return [None if x is None else number(x) for x in series.x] if is_category(plot) else list(series.x)
+    return [None if x is None else category(plot, x) for x in series.x] if is_category(plot) else list(series.x)
 
 
 def _hover(plot: Plot, series: Series) -> list[str]:
     texts = []
     for i, (x, y) in enumerate(zip(series.x, series.y, strict=True)):
         lines = [
-            f"{plot.x.label}: {with_unit(number(x), plot.x.unit)}",
+            f"{plot.x.label}: {with_unit(category(plot, x), plot.x.unit)}",
             f"{plot.y.label}: {with_unit(number(y), plot.y.unit)}",
         ]
         if interval := interval_text(series.interval(i)):
@@ -236,11 +295,15 @@ def _hover(plot: Plot, series: Series) -> list[str]:
     return texts
 
 
+def _axis_title(axis: Axis, characters: int) -> str:
+    return "<br>".join(map(escape, textwrap.wrap(axis.title, characters)))
+
+
 def _axis(plot: Plot, which: str) -> dict[str, Any]:
     axis = plot.x if which == "x" else plot.y
     result: dict[str, Any] = {
         "title": {
-            "text": "<br>".join(map(escape, textwrap.wrap(axis.title, 44 if which == "x" else 28))),
+            "text": _axis_title(axis, 44 if which == "x" else 28),
             "standoff": 8,
         },
         "automargin": True,

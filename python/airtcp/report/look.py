@@ -6,14 +6,14 @@ An arm keeps its colour, line and marker in every figure of a study.
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from airtcp.plots.style import COLOURS, HATCHES, LINES, MARKERS, SHADES, STRONG
-from airtcp.report.model import Plot, Series, Study
+from airtcp.report.model import Coordinate, Plot, Series, Study
+from airtcp.study.files import PARAMETERS
 
 
 @dataclass(frozen=True)
@@ -27,10 +27,6 @@ class Look:
     hatch: int
 
 
-# The part of a name after the arm: `, n = 500, D_ms = 20`.
-_PARAMETERS: Final = re.compile(r"(?:, [^\s,=]+ = [^,]*)+$")
-
-
 def looks(study: Study) -> dict[str, Look]:
     """A look for every series name. The arm decides the colour, the rest of the name (`, n = 500`) its shade and the
     line. Two arms in one figure share a colour only where colours run out, and then differ in line and marker.
@@ -42,7 +38,7 @@ def looks(study: Study) -> dict[str, Look]:
     for figure in (plot for experiment in study.experiments for plot in experiment.plots):
         here = set()
         for series in figure.series:
-            arm = _PARAMETERS.sub("", series.name) if series.of is None else series.of
+            arm = PARAMETERS.sub("", series.name) if series.of is None else series.of
             rest = series.name[len(arm) :]
             if series.of is not None:
                 # What one thing has beside its first line in a figure.
@@ -84,6 +80,32 @@ def is_category(plot: Plot) -> bool:
     return plot.kind == "bar" or any(isinstance(x, (str, bool)) for series in plot.series for x in series.x)
 
 
+MANY_ARMS: Final = 12
+"""Of more arms than this the values are dots in order instead of bars."""
+
+
+def is_ranking(plot: Plot) -> bool:
+    """Whether to draw dots in order of their values, a row for each name, instead of bars: there are many names."""
+    names = {x for series in plot.series for x in series.x if x is not None}
+    return plot.kind == "bar" and len(names) > MANY_ARMS and any(isinstance(x, str) for x in names)
+
+
+PLAIN: Final = Look(colour=0, shade=0, line=0, marker=0, hatch=0)
+"""Look of the dots of a ranking whose rows are named at their side."""
+
+
+def ranked(plot: Plot) -> list[str]:
+    """The names of a ranking, the one with the greatest value first. Of several series the first one decides, and the
+    next where it has no value.
+    """
+    values: dict[str, float] = {}
+    for series in plot.series:
+        for x, y in zip(series.x, series.y, strict=True):
+            if x is not None and y is not None:
+                values.setdefault(category(plot, x), y)
+    return sorted(categories(plot), key=lambda name: -values.get(name, -math.inf))
+
+
 def stand_alone(plot: Plot) -> bool:
     """Whether no two bars share an x value, so that each stands at its middle."""
     places = [number(x) for series in plot.series for x, y in zip(series.x, series.y, strict=True) if y is not None]
@@ -101,7 +123,12 @@ def categories(plot: Plot) -> list[str]:
     values = dict.fromkeys(x for series in plot.series for x in series.x if x is not None)
     if all(isinstance(x, (int, float)) and not isinstance(x, bool) for x in values):
         return [number(x) for x in sorted(values, key=float)]
-    return [number(x) for x in values]
+    return [category(plot, x) for x in values]
+
+
+def category(plot: Plot, x: Coordinate) -> str:
+    """A place along x as text."""
+    return number(plot.x.shown(x))
 
 
 def number(value: object, digits: int = 4) -> str:
@@ -152,14 +179,14 @@ def stretches(series: Series) -> Iterator[list[int]]:
 
 
 def y_range(plot: Plot) -> tuple[float | None, float | None]:
-    """The ends of the y axis; None leaves an end to the data. It starts at zero if the values come near it."""
+    """The ends of the axis of values; None leaves an end to the data. It starts at zero if the values come near it."""
     if plot.y.range is not None:
         return plot.y.range
     values = list(_values(plot))
     if plot.y.is_log or not values or plot.kind == "scatter":
         return None, None
     lo, hi = min(values), max(values)
-    if lo >= 0 and (lo < hi / 2 or plot.kind == "bar"):
+    if lo >= 0 and (lo < hi / 2 or (plot.kind == "bar" and not is_ranking(plot))):
         return 0.0, (hi * 1.06 if hi > 0 else 1.0)
     return None, None
 

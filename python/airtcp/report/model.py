@@ -31,6 +31,12 @@ class Axis(_Part):
     unit: str | None = None
     scale: Literal["linear", "log"] | None = None
     range: Interval | None = None
+    titles: dict[str, str] = {}
+    """Titles of the arms along it."""
+
+    def shown(self, place: Coordinate) -> Coordinate:
+        """A place along the axis as it is shown: an arm by its title."""
+        return self.titles.get(place, place) if isinstance(place, str) else place
 
     @property
     def title(self) -> str:
@@ -49,6 +55,8 @@ class Series(_Part):
     name: str
     x: list[Coordinate]
     y: list[float | None]
+    title: str | None = None
+    """The name with the title of its arm."""
     lo: list[float | None] | None = None
     hi: list[float | None] | None = None
     n: list[int | None] | None = None
@@ -61,6 +69,11 @@ class Series(_Part):
             column = getattr(self, name)
             if column and len(column) != len(self.x):
                 raise ValueError(f"series {self.name!r}: {name} has {len(column)} values, x has {len(self.x)}")
+
+    @property
+    def shown(self) -> str:
+        """The name in figures."""
+        return self.title or self.name
 
     def interval(self, i: int) -> tuple[float, float] | None:
         """The 95 % interval of the i-th value, if it has one."""
@@ -187,6 +200,8 @@ class Experiment(_Part):
     command: str | None = None
     runs: int | None = None
     seeds: Any = None
+    arms: dict[str, str] = {}
+    """Its arms with their titles; an empty title stands for the name."""
     plots: list[Plot] = []
     findings: list[str] = []
 

@@ -48,6 +48,7 @@
       if (trace.line) t.line = { ...trace.line, color: colour };
       t.marker = { ...trace.marker, color: colour };
       if (trace.marker?.pattern) t.marker.pattern = { ...trace.marker.pattern, fgcolor: ground, fillmode: "overlay" };
+      if (trace.error_x) t.error_x = { ...trace.error_x, color: colour };
       if (trace.error_y) t.error_y = { ...trace.error_y, color: trace.type === "bar" ? text : colour };
       return t;
     });
@@ -239,11 +240,12 @@
   });
   addEventListener("afterprint", () => { for (const element of opened) element.open = false; });
 
-  // A link to a finding goes to it and takes the keyboard along.
+  // A link to a finding goes to it and takes the keyboard along; a link to what is folded opens it.
   const arrive = () => {
     const id = decodeURIComponent(location.hash.slice(1));
     const target = id && document.getElementById(id);
     if (target && target.classList.contains("finding")) target.focus({ preventScroll: true });
+    if (target && target.tagName === "DETAILS") target.open = true;
   };
   addEventListener("hashchange", arrive);
   arrive();

@@ -22,10 +22,11 @@ from airtcp._files import write_bytes
 from airtcp._marker import Batch
 from airtcp.errors import ResultsError
 from airtcp.plots.style import COLOURS, COLOURS_ON_DARK, SHADES, shaded
-from airtcp.report import here, interactive, matrix, model
+from airtcp.report import here, interactive, matrix, model, network
 from airtcp.report import print as printed
-from airtcp.report.look import Look, interval_text, looks, needs_legend, number, with_unit
+from airtcp.report.look import Look, interval_text, is_ranking, looks, needs_legend, number, with_unit
 from airtcp.report.model import Experiment, Finding, Matrix, Plot, Study
+from airtcp.report.network import Network
 from airtcp.sweeps.results import RUNS
 
 PAGE: Final = "report.html"
@@ -78,7 +79,7 @@ def write(folder: Path | str, *, out: Path | str | None = None, figures: bool = 
     drawn |= {one.id: printed.draw_map(one) for each in study.matrices for one in each.maps}
     try:
         static = {name: contents["svg"] for name, contents in drawn.items()}
-        text = html(study, look, static, _offers(folder, study)).encode()
+        text = html(study, look, static, _offers(folder, study), _networks(folder, study)).encode()
         if study.kind != "run":
             with Batch(folder) as batch:
                 for name, contents in (drawn | tables).items() if figures else ():
@@ -124,10 +125,23 @@ def load(folder: Path) -> Study:
 def _offers(folder: Path, study: Study) -> dict[str, list[here.Offer]]:
     if not here.page():
         return {}
-    names = [experiment.id for experiment in study.experiments]
     if study.kind == "run":
-        return {name: here.of_run(folder) for name in names}
-    return here.offers(folder, {name: name if study.kind == "study" else RUNS for name in names})
+        return {experiment.id: here.of_run(folder) for experiment in study.experiments}
+    return here.offers(folder, _tables(study))
+
+
+def _tables(study: Study) -> dict[str, str]:
+    """The table with the runs of each experiment of a study or a sweep."""
+    return {one.id: one.id if study.kind == "study" else RUNS for one in study.experiments}
+
+
+def _networks(folder: Path, study: Study) -> dict[str, Network]:
+    """The network of each experiment, from the scenarios of its runs."""
+    if study.kind == "run":
+        scenario = here.scenario_of_run(folder)
+        return {one.id: network.of([scenario]) for one in study.experiments}
+    scenarios = here.scenarios(folder)
+    return {name: network.of(scenarios[table]) for name, table in _tables(study).items() if table in scenarios}
 
 
 # --- what stands together -------------------------------------------------------------------------------------------
@@ -193,7 +207,11 @@ def _same_figure(a: str, b: str) -> bool:
 
 
 def html(
-    study: Study, look: Mapping[str, Look], static: Mapping[str, bytes], offers: Mapping[str, Sequence[here.Offer]]
+    study: Study,
+    look: Mapping[str, Look],
+    static: Mapping[str, bytes],
+    offers: Mapping[str, Sequence[here.Offer]],
+    networks: Mapping[str, Network],
 ) -> str:
     """The page as HTML.
 
@@ -202,7 +220,9 @@ def html(
         look: of their series.
         static: the SVG of each plot, for print and for browsers without scripts.
         offers: runs of each experiment that the reader can make in the page.
+        networks: of each experiment.
     """
+    key_plot = _key_plot(study)
     by_id = {finding.id: finding for finding in study.findings}
     sections: list[dict[str, Any]] = []
     claimed: set[str] = set()
@@ -232,15 +252,8 @@ def html(
             loose=[f for f in study.findings if f.id not in claimed],
             counts=counts,
             answer=[] if study.answer is None else [by_id[name] for name in study.answer.findings if name in by_id],
-            key_plot=next(
-                (
-                    plot
-                    for experiment in study.experiments
-                    for plot in experiment.plots
-                    if study.answer is not None and plot.id == study.answer.plot and plot.series
-                ),
-                None,
-            ),
+            key_plot=key_plot,
+            network=_drawings(study, networks, key_plot),
             verdicts=VERDICTS,
             always=ALWAYS_SHOWN,
             look=look,
@@ -265,6 +278,37 @@ def html(
             version=airtcp.__version__,
         )
     )
+
+
+def _key_plot(study: Study) -> Plot | None:
+    plots = (plot for experiment in study.experiments for plot in experiment.plots)
+    return next(
+        (plot for plot in plots if study.answer is not None and plot.id == study.answer.plot and plot.series), None
+    )
+
+
+def _drawings(study: Study, networks: Mapping[str, Network], key_plot: Plot | None) -> dict[str, Any]:
+    """Each network once: that of the key plot's experiment, or else of the first one, and those that differ from it.
+
+    Returns:
+        `main`: its drawing and its words, or None. `of`: for each experiment the anchor of its network's drawing.
+        `own`: the drawings that stand within experiments.
+    """
+    order = sorted(study.experiments, key=lambda one: key_plot not in one.plots if key_plot is not None else False)
+    found: dict[str, Any] = {"main": None, "of": {}, "own": {}}
+    seen: list[tuple[Network, str]] = []
+    for name in [one.id for one in order if one.id in networks]:
+        known = next((place for other, place in seen if other == networks[name]), None)
+        if known is None:
+            known = f"network-{anchor(name)}" if seen else "network"
+            seen.append((networks[name], known))
+            drawn = {"svg": network.svg(networks[name], known), "words": network.words(networks[name])}
+            if known == "network":
+                found["main"] = drawn
+            else:
+                found["own"][name] = drawn
+        found["of"][name] = known
+    return found
 
 
 def _matrix(it: Matrix) -> dict[str, Any]:
@@ -320,6 +364,8 @@ def _environment() -> jinja2.Environment:
     environment.filters |= {
         "anchor": anchor,
         "duration": duration,
+        "is_ranking": is_ranking,
+        "height_rem": interactive.height_rem,
         "host": host_text,
         "inline": inline,
         "interval": interval_text,

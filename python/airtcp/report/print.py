@@ -21,13 +21,17 @@ from matplotlib.ticker import FixedFormatter, FixedLocator, FuncFormatter, MaxNL
 
 from airtcp.plots.style import COLOURS, COLUMN_WIDTH_IN, HATCHES, LINES, MARKERS, SHADES, shaded, style
 from airtcp.report.look import (
+    PLAIN,
     Look,
     axis_values,
     categories,
+    category,
     is_category,
+    is_ranking,
     log_ticks,
     needs_legend,
     number,
+    ranked,
     stand_alone,
     stretches,
     y_range,
@@ -82,7 +86,9 @@ def _drawn(make: Callable[[], Figure]) -> dict[str, bytes]:
 
 
 def _figure(plot: Plot, looks: Mapping[str, Look]) -> Figure:
-    columns, rows = _legend_shape([series.name for series in plot.series] if needs_legend(plot) else [])
+    columns, rows = _legend_shape([series.shown for series in plot.series] if needs_legend(plot) else [])
+    if is_ranking(plot):
+        return _ranking(plot, looks, columns, rows)
     # The axes keep their height; the legend and the names below them add to it.
     height_in = HEIGHT_IN + 0.125 * rows + _lean_in(plot)
     figure = Figure(figsize=(COLUMN_WIDTH_IN, height_in), dpi=DPI, layout="constrained")
@@ -104,6 +110,43 @@ def _figure(plot: Plot, looks: Mapping[str, Look]) -> Figure:
                     handle.set_markersize(4)
     if not handles:
         axes.text(0.5, 0.5, "no values", transform=axes.transAxes, ha="center", va="center", color="#666666")
+    return figure
+
+
+def _ranking(plot: Plot, looks: Mapping[str, Look], columns: int, rows: int) -> Figure:
+    """A row for each name, the greatest value above, with dots and their intervals."""
+    names = ranked(plot)
+    height_in = 0.55 + 0.125 * (rows + len(names))
+    figure = Figure(figsize=(COLUMN_WIDTH_IN, height_in), dpi=DPI, layout="constrained")
+    axes = figure.subplots()
+    for i, series in enumerate(plot.series):
+        look = looks[series.name] if needs_legend(plot) else PLAIN
+        colour = shaded(COLOURS[look.colour], look.shade)
+        places = [np.nan if x is None else float(names.index(category(plot, x))) for x in series.x]
+        for j, place in enumerate(places):
+            if series.y[j] is not None and (bounds := series.interval(j)) is not None:
+                axes.hlines(place, *bounds, color=colour, lw=0.8, zorder=2.5)
+        axes.plot(
+            np.array([np.nan if y is None else y for y in series.y]),
+            np.array(places),
+            ls="none",
+            marker=MARKERS[look.marker],
+            ms=3,
+            color=colour,
+            markeredgecolor="white",
+            markeredgewidth=0.3,
+            label=_plain(_wrap(series.shown)),
+            zorder=3 + 0.01 * i,
+        )
+    axes.set_ylim(len(names) - 0.4, -0.6)
+    axes.set_yticks(range(len(names)), [_plain(_short(name)) for name in names])
+    axes.grid(visible=True, axis="y", lw=0.3)
+    _scale(axes, plot, "y", is_flat=True)
+    axes.set_xlim(*y_range(plot))
+    axes.set_xlabel(_plain("\n".join(textwrap.wrap(plot.y.title, 34))))
+    handles, labels = axes.get_legend_handles_labels()
+    if needs_legend(plot) and handles:
+        figure.legend(handles, labels, loc="outside upper left", ncols=columns, borderpad=0, borderaxespad=0.2)
     return figure
 
 
@@ -130,7 +173,7 @@ def _plain(text: str) -> str:
 def _xy(plot: Plot, series: Series) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     names = categories(plot) if is_category(plot) else None
     x = [
-        np.nan if value is None else float(names.index(number(value))) if names is not None else float(value)
+        np.nan if value is None else float(names.index(category(plot, value))) if names is not None else float(value)
         for value in series.x
     ]
     y = [np.nan if value is None else value for value in series.y]
@@ -149,7 +192,7 @@ def _line(axes: Axes, plot: Plot, series: Series, look: Look, order: int) -> Non
         lw=0.8 if plot.is_dense else None,
         markeredgecolor="white",
         markeredgewidth=0.3,
-        label=_plain(_wrap(series.name)),
+        label=_plain(_wrap(series.shown)),
         zorder=3 + 0.01 * order,
     )
     for stretch in stretches(series):
@@ -173,7 +216,7 @@ def _cloud(axes: Axes, plot: Plot, series: Series, look: Look, order: int) -> No
         color=shaded(COLOURS[look.colour], look.shade),
         alpha=0.6 if many else 0.8,
         rasterized=many,
-        label=_plain(_wrap(series.name)),
+        label=_plain(_wrap(series.shown)),
         zorder=3 + 0.01 * order,
     )
 
@@ -193,7 +236,7 @@ def _bars(axes: Axes, plot: Plot, looks: Mapping[str, Look]) -> None:
             hatch=HATCHES[look.hatch],
             edgecolor="white",
             lw=0,
-            label=_plain(_wrap(series.name)),
+            label=_plain(_wrap(series.shown)),
         )
         for j in range(len(x)):
             bounds = series.interval(j)
@@ -228,20 +271,22 @@ def _axes(axes: Axes, plot: Plot) -> None:
     axes.set_ylim(lo, hi)
 
 
-def _scale(axes: Axes, plot: Plot, which: str) -> None:
+def _scale(axes: Axes, plot: Plot, which: str, *, is_flat: bool = False) -> None:
+    """Ticks for the numbers of one axis of the plot; with `is_flat` they are along the horizontal one in any case."""
     is_log = (plot.x if which == "x" else plot.y).is_log
-    axis = axes.xaxis if which == "x" else axes.yaxis
+    is_x = which == "x" or is_flat
+    axis = axes.xaxis if is_x else axes.yaxis
     ticks = log_ticks(axis_values(plot, which)) if is_log else []
     if not ticks:
         axis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
         axis.set_major_formatter(FuncFormatter(lambda value, _: number(round(value, 12))))
         return
-    (axes.set_xscale if which == "x" else axes.set_yscale)("log")
-    limits = axes.get_xlim() if which == "x" else axes.get_ylim()
+    (axes.set_xscale if is_x else axes.set_yscale)("log")
+    limits = axes.get_xlim() if is_x else axes.get_ylim()
     axis.set_major_locator(FixedLocator(ticks))
     axis.set_major_formatter(FixedFormatter([number(tick) for tick in ticks]))
     axis.set_minor_locator(NullLocator())
-    (axes.set_xlim if which == "x" else axes.set_ylim)(limits)
+    (axes.set_xlim if is_x else axes.set_ylim)(limits)
 
 
 # --- matrices ---------------------------------------------------------------------------------------------------------

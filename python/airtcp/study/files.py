@@ -32,6 +32,8 @@ EXPERIMENTS: Final = "experiments"
 
 Kind = Literal["paper", "sensitivity", "beyond"]
 KINDS: Final = get_args(Kind)
+PARAMETERS: Final = re.compile(r"(?:, [^\s,=]+ = [^,]*)+$")
+"""The part of a curve's name after its arm: `, n = 500, D_ms = 20`."""
 UNCOUNTED: Final = ("calibration", "identity")
 """Kinds of findings that test nothing: they are shown and not counted."""
 FindingKind = Literal["paper", "sensitivity", "beyond", "calibration", "identity"]
@@ -311,6 +313,10 @@ class StudyFile(Part, kw_only=True, frozen=True):
     assumptions: Annotated[
         tuple[Assumption, ...], means("Values that the source does not give, and the choices made.")
     ] = ()
+    titles: Annotated[
+        dict[str, Text],
+        means("Titles of arms, by their names. Figures of the report show them; tables and checks keep the names."),
+    ] = key(default_factory=dict)
     matrices: Annotated[tuple[Matrix, ...], means("Tables of arms against experiments, with advice.")] = ()
 
 
@@ -368,6 +374,8 @@ class Study:
     folder: Path
     matrices: tuple[Matrix, ...] = ()
     answer: Answer | None = None
+    titles: Mapping[str, str] = field(default_factory=dict)
+    """Titles of arms, by their names."""
 
     @property
     def figures(self) -> list[str]:
@@ -464,6 +472,7 @@ def read(folder: Path) -> Study:
         folder,
         file.matrices,
         file.answer,
+        file.titles,
     )
 
 
@@ -595,6 +604,17 @@ def _check_ids(
         plot = file.answer.plot
         if plot is not None and plot not in there["plots"]:
             faults.add(f"no plot has that id{nearest(plot, there['plots'])}", "answer", "plot")
+    arms = list(dict.fromkeys(arm.name for e in experiments for arm in e.sweep.arm_list if arm.name is not None))
+    shown: dict[str, str] = {}
+    for name, title in file.titles.items():
+        if name not in arms:
+            faults.add(f"no experiment has an arm of that name{nearest(name, arms)}", "titles", name)
+        elif title in shown or (title in arms and title != name):
+            other = shown.get(title, title)
+            faults.add(f"the arm {other!r} has that title as well: each arm must have its own", "titles", name)
+        elif PARAMETERS.search(title):
+            faults.add("must not end like a parameter and its value (`, n = 500`)", "titles", name)
+        shown[title] = name
     faults.raise_any()
 
 

@@ -30,14 +30,20 @@ Key = tuple[Value | None, ...]
 class Drawing:
     """A plot together with the data it draws. Made before the runs, it checks that every name in the plot exists."""
 
-    def __init__(self, plot: Plot, data: Data) -> None:
+    def __init__(self, plot: Plot, data: Data, titles: Mapping[str, str] | None = None) -> None:
         """Checks the plot.
+
+        Args:
+            plot: what is drawn.
+            data: its numbers.
+            titles: of arms, by their names.
 
         Raises:
             CheckError: a name in it does not exist, or a parameter varies that the plot does not show.
         """
         self.plot: Final = plot
         self.data: Final = data
+        self.titles: Final = titles or {}
         self.y: Final = _measure(data, plot.y, "y")
         self.columns: Final = self.y.measure.columns or {}
         self.x: Final = self._axis()
@@ -132,13 +138,16 @@ class Drawing:
         # A column on the x axis may also have a label and a unit.
         own = self.x.meaning if isinstance(self.x, Series) else self.columns.get(self.x, Meaning())
         x_name = self.x.title if isinstance(self.x, Series) else self.x
+        shown = [self.data.points[i].arm for i in self.points] if self.x == ARM else []
+        titles = {arm: self.titles[arm] for arm in shown if arm is not None and arm in self.titles}
         return {
             "id": plot.id,
             "figure": plot.figure,
             "title": plot.title,
             "caption": plot.caption,
             "kind": plot.kind,
-            "x": {"label": plot.x_label or own.label or x_name, "unit": plot.x_unit or own.unit, "scale": plot.x_scale},
+            "x": {"label": plot.x_label or own.label or x_name, "unit": plot.x_unit or own.unit, "scale": plot.x_scale}
+            | ({"titles": titles} if titles else {}),
             "y": {
                 "label": plot.y_label or self.y.title,
                 "unit": plot.y_unit or self.y.unit,
@@ -157,7 +166,11 @@ class Drawing:
         return {
             **self.head(),
             "series": [
-                {"name": self._name(key, several) or self.y.title, **self._curve(points, self._of_rows(key))}
+                {
+                    "name": self._name(key, several) or self.y.title,
+                    **self._title(key, several),
+                    **self._curve(points, self._of_rows(key)),
+                }
                 for key, points in curves.items()
             ],
         }
@@ -192,6 +205,14 @@ class Drawing:
             str(v) if n == ARM or (n in self.by_row and isinstance(v, str)) else f"{n} = {_text(v).strip(chr(39))}"
             for n, v in pairs
         )
+
+    def _title(self, key: Key, several: Sequence[str]) -> Json:
+        """The name of a curve with the title of its arm, if that has one."""
+        arm = dict(zip(self.series, key, strict=True)).get(ARM)
+        if arm not in self.titles:
+            return {}
+        titled = tuple(self.titles[str(v)] if n == ARM else v for n, v in zip(self.series, key, strict=True))
+        return {"title": self._name(titled, several)}
 
     def _curve(self, points: Sequence[int], of_rows: Mapping[str, Value | None]) -> Json:
         if self.plot.kind == "scatter":

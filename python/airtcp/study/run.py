@@ -284,7 +284,7 @@ def _document(study: Study, prepared: Sequence[Prepared], results: Sequence[Swee
             measured[experiment.id] = data
         plots = []
         for plot in experiment.plots:
-            drawn, fault = _drawn(Drawing(plot, one.cells), data)
+            drawn, fault = _drawn(Drawing(plot, one.cells, study.titles), data)
             plots.append(drawn)
             # While runs are missing, their missing values may look like a fault.
             if fault and found.is_complete:
@@ -304,6 +304,7 @@ def _document(study: Study, prepared: Sequence[Prepared], results: Sequence[Swee
                 "command": _command_of(one, asked),
                 "runs": len(one.keys),
                 "seeds": seeds_text(one.cells.seeds),
+                "arms": {arm: study.titles.get(arm, "") for arm in one.cells.arms},
                 "plots": plots,
                 "findings": [finding.id for finding in experiment.findings],
             }
@@ -361,7 +362,7 @@ def _drawn(drawing: Drawing, data: Data | StudyError) -> tuple[Json, str]:
     try:
         if isinstance(data, StudyError):
             raise data
-        return Drawing(drawing.plot, data).to_dict(), ""
+        return Drawing(drawing.plot, data, drawing.titles).to_dict(), ""
     except (CheckError, StudyError) as error:
         return {**drawing.head(), "series": []}, str(error)
 
