@@ -360,7 +360,7 @@ def test_many_arms_are_dots_in_order_with_their_intervals() -> None:
     assert dict(zip(trace["y"], trace["x"], strict=True)) == dict(zip(plot.series[0].x, plot.series[0].y, strict=True))
     assert trace["error_x"]["array"] == trace["error_x"]["arrayminus"] == [0.5] * 33
     assert "error_y" not in trace
-    values = dict(zip(plot.series[0].x, plot.series[0].y, strict=True))
+    values = {x: y or 0.0 for x, y in zip(plot.series[0].x, plot.series[0].y, strict=True)}
     from_below = [values[name] for name in drawn["layout"]["yaxis"]["categoryarray"]]
     assert from_below == sorted(from_below), "the greatest value is above"
     assert drawn["layout"]["xaxis"]["title"]["text"] == "y"

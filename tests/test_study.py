@@ -20,9 +20,10 @@ import polars as pl
 import pytest
 
 from airtcp import cli, documents, report
+from airtcp._terminal import render
 from airtcp.errors import StudyError
 from airtcp.executors import local, threads
-from airtcp.study import files, find, prepare, run
+from airtcp.study import files, find, prepare, run, show
 from airtcp.study.settle import Budget
 from airtcp.sweeps.task import Outcome, Task, perform
 from conftest import AIRTCP, ROOT, Command
@@ -550,6 +551,32 @@ def test_run_prints_verdicts_and_writes_its_folder(airtcp: Command, tmp_path: Pa
         path.name for path in out.iterdir()
     }
     assert "results in runs/study-tiny-quick" in done.stderr
+
+
+def test_the_main_findings_of_a_study_fit_on_a_screen(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the demo, with its published values; an answer of few findings, or of a study that names none, has all."""
+    monkeypatch.setenv("COLUMNS", "80")
+    folder = ROOT / "studies/ap-retry-out"
+    study, found = files.read(folder), json.loads((folder / "published.json").read_text())
+    assert study.answer is not None
+    document = {**found, "answer": {"findings": list(study.answer.findings)}}
+    render(*show.answer(document))
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) <= 24, "with what is said at the end it fits on a screen of 30 lines"
+    assert max(map(len, lines)) <= 80
+    text = " ".join(" ".join(lines).split())
+    claims = {finding["id"]: finding["claim"] for finding in found["findings"]}
+    assert [claim for name, claim in claims.items() if claim in text] == [
+        claim for name, claim in claims.items() if name in study.answer.findings
+    ]
+    assert show.counts_text([finding["verdict"] for finding in found["findings"]])[:30] in text
+    for other in ({**document, "answer": {"findings": []}}, {**document, "findings": found["findings"][:3]}):
+        render(*show.answer({**other, "answer": {"findings": []}}))
+        told = capsys.readouterr().out
+        render(*show.verdicts(other))
+        assert told == capsys.readouterr().out
 
 
 def test_json_is_one_object_and_nothing_else(airtcp: Command, tmp_path: Path) -> None:

@@ -48,8 +48,26 @@ CAPTURE: Final = "capture.pcapng"
 Json = dict[str, Any]
 
 
+class OfTables(Mapping[str, pl.LazyFrame]):
+    """A mapping of names to its tables."""
+
+    tables: Mapping[str, pl.LazyFrame]
+
+    def __getitem__(self, table: str) -> pl.LazyFrame:
+        """A table by name."""
+        return self.tables[table]
+
+    def __iter__(self) -> Iterator[str]:
+        """Names of the tables."""
+        return iter(self.tables)
+
+    def __len__(self) -> int:
+        """Number of tables."""
+        return len(self.tables)
+
+
 @dataclass(frozen=True, repr=False)
-class Results(Mapping[str, pl.LazyFrame]):
+class Results(OfTables):
     """The tables of one run, as lazy Polars frames by name, with its manifest and summary.
 
     `results["links"]` or `results.links` is a table; `for name in results` lists them.
@@ -258,18 +276,6 @@ class Results(Mapping[str, pl.LazyFrame]):
     def walkers(self) -> pl.LazyFrame:
         """Hosts that walk, over time."""
         return self["walkers"]
-
-    def __getitem__(self, table: str) -> pl.LazyFrame:
-        """A table by name."""
-        return self.tables[table]
-
-    def __iter__(self) -> Iterator[str]:
-        """Names of the tables."""
-        return iter(self.tables)
-
-    def __len__(self) -> int:
-        """Number of tables."""
-        return len(self.tables)
 
     def __repr__(self) -> str:
         where = f" at {self.path}" if self.path else ""

@@ -7,7 +7,7 @@ table, also when the table has no rows, and `report.html`. It appears under its 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,7 +17,7 @@ import polars as pl
 
 from airtcp._manifest import read_manifest
 from airtcp.analysis import limits, stations
-from airtcp.results import MANIFEST, Tables
+from airtcp.results import MANIFEST, OfTables, Tables
 
 FORMAT: Final = "airtcp-analysis"
 FORMAT_VERSION: Final = 2
@@ -42,7 +42,7 @@ Json = dict[str, Any]
 
 
 @dataclass(frozen=True, repr=False)
-class Analysis(Mapping[str, pl.LazyFrame]):
+class Analysis(OfTables):
     """The tables of one capture, as lazy Polars frames by name, with a manifest.
 
     A *flow* is one direction of a connection. `analysis["flows"]` or `analysis.flows` is a table;
@@ -159,18 +159,6 @@ class Analysis(Mapping[str, pl.LazyFrame]):
     def of_flow(self, table: str, flow: int) -> pl.DataFrame:
         """The rows of a table that belong to a flow."""
         return self[table].filter(pl.col("flow") == flow).collect(engine="streaming")
-
-    def __getitem__(self, table: str) -> pl.LazyFrame:
-        """A table by name."""
-        return self.tables[table]
-
-    def __iter__(self) -> Iterator[str]:
-        """Names of the tables."""
-        return iter(self.tables)
-
-    def __len__(self) -> int:
-        """Number of tables."""
-        return len(self.tables)
 
     def __repr__(self) -> str:
         state = "" if self.manifest["status"] == "complete" else f" ({self.manifest['status']})"

@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from airtcp import _airtcp
-from airtcp._terminal import BAD_INPUT, StopError, say
+from airtcp._terminal import BAD_INPUT, StopError
+from airtcp.commands.shell import carried_out
 
 
 def lab(args: argparse.Namespace) -> int:
@@ -19,7 +20,6 @@ def lab(args: argparse.Namespace) -> int:
     from airtcp._files import fault_of_input
     from airtcp.errors import RunError, ScenarioError
     from airtcp.kinds import scenario_error
-    from airtcp.results import Folder
 
     if (fault := fault_of_input(args.file)) is not None:
         raise StopError(fault, BAD_INPUT)
@@ -43,15 +43,7 @@ def lab(args: argparse.Namespace) -> int:
         guests=guests,
         lab=realtime.Lab(security="wpa3" if args.wpa3 else "wpa2" if args.wpa2 else "open"),
     )
-    if args.out is None:
-        return realtime.Session(plan).wait()
-    with Folder(Path(args.out), tell=say) as folder:
-        session = realtime.Session(plan, folder)
-        code = session.wait()
-        kept = session.commit()
-    if not args.quiet:
-        say(f"results in {args.out}" if kept is not None else "no results were kept")
-    return code
+    return carried_out(plan, args.out)
 
 
 def add(command: Callable[..., Any], seed: Callable[[str], int]) -> None:

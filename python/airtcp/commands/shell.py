@@ -15,7 +15,7 @@ from airtcp import _airtcp
 from airtcp._terminal import BAD_INPUT, OK, StopError, say
 
 if TYPE_CHECKING:
-    from airtcp.realtime import Command
+    from airtcp.realtime import Command, Plan
 
 CLIENT: Final = "laptop"
 SERVER: Final = "server"
@@ -86,21 +86,28 @@ def shell(args: argparse.Namespace) -> int:
         except RunError as error:
             raise StopError(str(error), BAD_INPUT) from None
     begin = time.monotonic()
-    if args.out is None:
-        code = realtime.Session(plan).wait()
-    else:
-        from pathlib import Path
-
-        from airtcp.results import Folder
-
-        with Folder(Path(args.out), tell=say) as folder:
-            session = realtime.Session(plan, folder)
-            code = session.wait()
-            kept = session.commit()
-        if not args.quiet:
-            say(f"results in {args.out}" if kept is not None else "no results were kept")
+    code = carried_out(plan, args.out)
     if args.predict is not None and code in (OK, INVALID):
         _predict(args, prediction(scenario, hosts, time.monotonic() - begin, args.gate))
+    return code
+
+
+def carried_out(plan: Plan, out: str | None) -> int:
+    """Runs a network of real hosts to its end, keeps its results in a folder if asked to, and returns the exit code."""
+    from airtcp import realtime
+
+    if out is None:
+        return realtime.Session(plan).wait()
+    from pathlib import Path
+
+    from airtcp.results import Folder
+
+    with Folder(Path(out), tell=say) as folder:
+        session = realtime.Session(plan, folder)
+        code = session.wait()
+        kept = session.commit()
+    if not plan.quiet:
+        say(f"results in {out}" if kept is not None else "no results were kept")
     return code
 
 

@@ -83,7 +83,7 @@ def check(args: argparse.Namespace) -> int:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run a study, print its verdicts and write tables, figures and a report; resumes an interrupted run."""
+    """Run a study, print its main verdicts and write tables, figures and a report; resumes an interrupted run."""
     check_local(args)
     from pathlib import Path
 
@@ -127,9 +127,10 @@ def run(args: argparse.Namespace) -> int:
         keys = ("study", "mode", "seeds", "status", "runs", "finished", "failed", "wall_s", "engine", "findings")
         write_out(to_json({key: document[key] for key in keys}) + "\n")
     elif not args.quiet:
-        from airtcp.study.show import verdicts
+        from airtcp.study.show import answer, verdicts
 
-        render(*verdicts(document))
+        is_part = args.figure or args.experiment
+        render(*(verdicts if args.findings or is_part else answer)(document))
     return _end(document, str(folder), report, interrupts, quiet=args.quiet)
 
 
@@ -271,6 +272,11 @@ def add(command: Callable[..., Any]) -> None:
         "--executor",
         metavar="ADDRESS",
         help="run on a Dask cluster: dask://HOST:PORT, or dask:// and a scheduler file (needs airtcp[cluster])",
+    )
+    one.add_argument(
+        "--findings",
+        action="store_true",
+        help="print all findings; default: the main ones, if the study names some",
     )
     one.add_argument("--json", action="store_true", help="print the findings as one JSON object and nothing else")
     one.add_argument("-q", "--quiet", action="store_true", help="no progress and no tables")

@@ -176,8 +176,8 @@ def _air_plot(analysis: Analysis) -> Json | None:
         return None
     loudest = table.group_by("transmitter").agg(pl.col("airtime_s").sum()).sort("airtime_s", descending=True)
     last = float(table["time_s"].max() or 0.0)  # type: ignore[arg-type]
-    axis = _axis("time in the capture (s)") | {"range": [0.0, last + float(table["for_s"][0])]}
-    drawing = _Drawing("air", axis, _axis("time on the air (%)"))
+    axis = _linear("time in the capture (s)") | {"range": [0.0, last + float(table["for_s"][0])]}
+    drawing = _Drawing("air", axis, _linear("time on the air (%)"))
     steps = pl.DataFrame({"time_s": sorted(table["time_s"].unique())})
     for i, sender in enumerate(loudest["transmitter"].head(len(COLOURS))):
         own = steps.join(table.filter(pl.col("transmitter") == sender), on="time_s", how="left", maintain_order="left")
@@ -342,7 +342,7 @@ def _time_sequence(
         return None
     ends = [v for v in (segments["seq_to"].max(), resent["seq"].max()) if isinstance(v, (int, float))]
     size, unit = _scale(float(max(ends, default=1)))
-    drawing = _Drawing(f"sequence-{flow['flow']}", _x_axis(flow), _axis(f"sequence number ({unit})"))
+    drawing = _Drawing(f"sequence-{flow['flow']}", _x_linear(flow), _linear(f"sequence number ({unit})"))
 
     def of(kind: str) -> pl.DataFrame:
         return _thin(segments.filter(pl.col("kind") == kind))
@@ -423,7 +423,7 @@ def _windows(flow: Json, windows: pl.DataFrame) -> Json | None:
             caption = f"The receive window lies above: {amount(float(least))} or more. A double click shows it."
     size, unit = _scale(top)
     drawing = _Drawing(
-        f"windows-{flow['flow']}", _x_axis(flow), _axis(f"window ({unit})") | {"range": [0, 1.06 * top / size]}
+        f"windows-{flow['flow']}", _x_linear(flow), _linear(f"window ({unit})") | {"range": [0, 1.06 * top / size]}
     )
     for sign, column in (
         (RECEIVE_WINDOW, "receive_window_bytes"),
@@ -440,7 +440,7 @@ def _rtts(flow: Json, samples: pl.DataFrame) -> Json | None:
     samples = _thin(samples)
     top = samples["path_rtt_ms"].max()
     high = 1.06 * float(top) if isinstance(top, (int, float)) and top > 0 else 1.0
-    drawing = _Drawing(f"rtt-{flow['flow']}", _x_axis(flow), _axis("RTT (ms)") | {"range": [0, high]})
+    drawing = _Drawing(f"rtt-{flow['flow']}", _x_linear(flow), _linear("RTT (ms)") | {"range": [0, high]})
     drawing.strokes(RTT, samples["time_s"], samples["path_rtt_ms"])
     least = samples["path_rtt_ms"].min()
     ends = pl.Series([flow["start_s"], flow["end_s"]], dtype=pl.Float64)
@@ -448,24 +448,14 @@ def _rtts(flow: Json, samples: pl.DataFrame) -> Json | None:
     return drawing.figure("Round-trip time, and the queue in it")
 
 
-def _x_axis(flow: Json) -> Json:
+def _x_linear(flow: Json) -> Json:
     start, end = flow["start_s"], flow["end_s"]
     margin = 0.02 * max(end - start, 1e-3)
-    return _axis("time in the capture (s)") | {"range": [start - margin, end + margin]}
+    return _linear("time in the capture (s)") | {"range": [start - margin, end + margin]}
 
 
-def _axis(title: str) -> Json:
-    return {
-        "title": {"text": title, "standoff": 8},
-        "type": "linear",
-        "automargin": True,
-        "zeroline": False,
-        "ticks": "outside",
-        "ticklen": 4,
-        "nticks": 7,
-        "separatethousands": True,
-        "exponentformat": "power",
-    }
+def _linear(title: str) -> Json:
+    return {**interactive.axis_of(title), "type": "linear"}
 
 
 class _Drawing:

@@ -299,13 +299,10 @@ def _axis_title(axis: Axis, characters: int) -> str:
     return "<br>".join(map(escape, textwrap.wrap(axis.title, characters)))
 
 
-def _axis(plot: Plot, which: str) -> dict[str, Any]:
-    axis = plot.x if which == "x" else plot.y
-    result: dict[str, Any] = {
-        "title": {
-            "text": _axis_title(axis, 44 if which == "x" else 28),
-            "standoff": 8,
-        },
+def axis_of(title: str) -> dict[str, Any]:
+    """An axis of the page's plots."""
+    return {
+        "title": {"text": title, "standoff": 8},
         "automargin": True,
         "zeroline": False,
         "ticks": "outside",
@@ -314,6 +311,11 @@ def _axis(plot: Plot, which: str) -> dict[str, Any]:
         "separatethousands": True,
         "exponentformat": "power",
     }
+
+
+def _axis(plot: Plot, which: str) -> dict[str, Any]:
+    axis = plot.x if which == "x" else plot.y
+    result = axis_of(_axis_title(axis, 44 if which == "x" else 28))
     if which == "x" and is_category(plot):
         names = categories(plot)
         return result | {

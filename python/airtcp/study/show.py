@@ -104,6 +104,47 @@ def overview(study: Study, prepared: Mapping[Mode, Sequence[Prepared]]) -> list[
     return parts
 
 
+def answer(document: Mapping[str, Any]) -> list[Table | str]:
+    """The main findings of a `study.json` with their verdicts, and the count of all verdicts. It fits on a screen.
+
+    A study with few findings, or that names no main ones, shows all of them.
+    """
+    by_id = {finding["id"]: finding for finding in document["findings"]}
+    main = [by_id[name] for name in document.get("answer", {}).get("findings", [])]
+    if not main or len(by_id) <= FEW:
+        return verdicts(document)
+    table = Table(box=None, show_header=False, padding=(0, 2, 1, 0))
+    table.add_column(max_width=16)
+    table.add_column()
+    for finding in main:
+        table.add_row(
+            _verdict(finding),
+            f"{escape(finding['claim'])}\n[dim]{escape(_first(finding['measured_text']))}[/dim]",
+        )
+    return [_heading(document), "", table, counts_text([finding["verdict"] for finding in by_id.values()])]
+
+
+FEW: Final = 6
+"""Findings up to which all of them are shown."""
+PARTS_SHOWN: Final = 2
+"""Most parts of a main finding's measured values."""
+
+
+def _first(text: str) -> str:
+    """The first of several measured values."""
+    parts = text.split("; ")
+    return text if len(parts) <= PARTS_SHOWN else f"{'; '.join(parts[:PARTS_SHOWN])}; and more"
+
+
+def _heading(document: Mapping[str, Any]) -> str:
+    return f"[bold]{escape(document['title'])}[/bold] ({document['mode']}, seeds {document['seeds']})"
+
+
+def _verdict(finding: Mapping[str, Any]) -> str:
+    style = STYLES.get(finding["verdict"], "dim")
+    return f"[{style}]{escape(finding['verdict_text'])}[/{style}]"
+
+
 def verdicts(document: Mapping[str, Any]) -> list[Table | str]:
     """The verdict on each finding of a `study.json`, and the count of verdicts."""
     findings = document["findings"]
@@ -113,14 +154,12 @@ def verdicts(document: Mapping[str, Any]) -> list[Table | str]:
     for name in ("figure", "claim", "published", "measured", "verdict"):
         table.add_column(name, overflow="fold")
     for finding in findings:
-        verdict = finding["verdict"]
-        style = STYLES.get(verdict, "dim")
         table.add_row(
             escape(finding["figure"] or "-"),
             escape(finding["claim"]),
             escape(finding["published"]),
             escape(finding["measured_text"]),
-            f"[{style}]{escape(finding['verdict_text'])}[/{style}]",
+            _verdict(finding),
         )
     return [table, counts_text([finding["verdict"] for finding in findings]), *advice(document)]
 
