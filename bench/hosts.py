@@ -51,7 +51,7 @@ def write(sockets, until, data=bytes(65536)):
     while (left := until - time.monotonic()) > 0:
         for s in select.select([], sockets, [], left)[1]:
             try:
-                while time.monotonic() < until and s.send(data):
+                while s.send(data):
                     pass
             except BlockingIOError:
                 pass

@@ -221,7 +221,7 @@ def main() -> None:
         for seed in range(1, arguments.seeds * (MORE if name in BY_CHANCE else 1) + 1):
             scenario = {"duration": "7.5s", "warmup": "2s", "seed": seed, **SCENARIOS[name]}
             with tempfile.TemporaryDirectory() as folder:
-                path = hosts.toml(scenario, Path(folder), name)
+                path = hosts.toml(scenario, Path(folder), "scenario")
                 row["left"].append(real(path, scenario, arguments.kernel, Path(folder)))
                 if arguments.beside is None:
                     row["right"].append(simulated(path))
